@@ -1,0 +1,92 @@
+// Package metrics holds what a replay counts and what is made of the counts: result
+// rows and their files, × OPT, bootstrap intervals, the leaderboard and its
+// renderings. It never replays; it is a pure consumer of rows.
+package metrics
+
+// RowSchema is the version of Row's JSON form. A field is never renamed or reused;
+// a change of meaning raises the version.
+const RowSchema = 1
+
+// Row is one cell of a run: one trace, policy, capacity and warm-up, its counts pooled
+// over streams, or one part of that cell where the run was asked for detail. Counts
+// are of counted steps (step ≥ 0) only.
+type Row struct {
+	// Schema is RowSchema.
+	Schema int `json:"schema"`
+	// Trace is the trace's file name without its folder.
+	Trace string `json:"trace"`
+	// TraceDigest is the digest of the trace's content and metadata.
+	TraceDigest string `json:"trace_digest"`
+	// Policy is the policy with its options, as `--policy` takes it.
+	Policy string `json:"policy"`
+	// Options is the canonical text of the options, empty without.
+	Options string `json:"options"`
+	// Offline is true for policies that see the future: bounds, not contenders.
+	Offline bool `json:"offline"`
+	// Bypasses is true for policies that may keep demanded blocks out; opt-bypass bounds them.
+	Bypasses bool `json:"bypasses"`
+	// Lossy is true for policies that drop entries for good.
+	Lossy bool `json:"lossy"`
+	// TopK is K, the demand's budget in blocks (replay's --topk).
+	TopK int `json:"topk"`
+	// Candidates is M, the list length that policies may see, in blocks.
+	Candidates int `json:"candidates"`
+	// Capacity is the capacity as asked for ("1.5x", "0.2ctx", "6400", "64MiB",
+	// "peak:window:2"); null for policies without capacity.
+	Capacity *string `json:"capacity"`
+	// CapacityEntries is the capacity of a stream in entries (tokens); null for policies
+	// without capacity and where the pooled streams differ.
+	CapacityEntries *int64 `json:"capacity_entries"`
+	// Warmup is the warm-up that ran: "lru:32", "cold", "importance:32", "staging".
+	Warmup string `json:"warmup"`
+	// Sink and Local are the pinned tokens, BlockTokens the unit, EntryBytes the bytes
+	// of an entry (null where neither trace nor user states it): they change counts.
+	Sink        int  `json:"sink"`
+	Local       int  `json:"local"`
+	BlockTokens int  `json:"block_tokens"`
+	EntryBytes  *int `json:"entry_bytes"`
+	// Layers and Requests are the selections that were replayed, empty for all.
+	Layers   string `json:"layers"`
+	Requests string `json:"requests"`
+
+	// RequestID, LayerID and Head say which part of the cell this row is; null where pooled.
+	RequestID *string `json:"request_id"`
+	LayerID   *int32  `json:"layer_id"`
+	Head      *int32  `json:"head"`
+
+	// Streams is the number of streams pooled; Steps the counted steps, summed over them.
+	Streams int64 `json:"streams"`
+	Steps   int64 `json:"steps"`
+	// Demand is the number of demanded blocks after pins; DemandMean is Demand ÷ Steps.
+	Demand     int64   `json:"demand"`
+	DemandMean float64 `json:"demand_mean"`
+	// Hits + Misses = Demand, in blocks.
+	Hits   int64 `json:"hits"`
+	Misses int64 `json:"misses"`
+	// Evictions are blocks that left the cache, those kept out (overflow, bypass) not counted.
+	Evictions int64 `json:"evictions"`
+	// Births are blocks that left the local window.
+	Births int64 `json:"births"`
+	// Overflow is the sum over steps of max(0, |D_t| - C), in blocks.
+	Overflow int64 `json:"overflow"`
+	// Prefetched blocks were moved ahead of their demand; useful, late and useless ones.
+	Prefetched      int64 `json:"prefetched"`
+	PrefetchUseful  int64 `json:"prefetch_useful"`
+	PrefetchLate    int64 `json:"prefetch_late"`
+	PrefetchUseless int64 `json:"prefetch_useless"`
+	// HostToDeviceBytes is what misses and prefetches move, DeviceToHostBytes the
+	// write-back of generated entries; null without entry_bytes.
+	HostToDeviceBytes *int64 `json:"host_to_device_bytes"`
+	DeviceToHostBytes *int64 `json:"device_to_host_bytes"`
+	// ResidentMean and ResidentPeak are blocks resident after a step, pinned ones not
+	// counted, per stream: mean over stream-steps, largest of any stream and step.
+	ResidentMean float64 `json:"resident_mean"`
+	ResidentPeak int64   `json:"resident_peak"`
+
+	// Engine is the version of the replay semantics.
+	Engine string `json:"engine"`
+	// Seed is the seed of the run.
+	Seed uint64 `json:"seed"`
+	// Warnings say what a reader must know before comparing this row.
+	Warnings []string `json:"warnings"`
+}

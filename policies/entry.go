@@ -1,0 +1,116 @@
+package policies
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// Traits are what a policy is, apart from what it does.
+type Traits struct {
+	Offline  bool   // looks into the future: a bound, never ranked with contenders
+	Bypasses bool   // may keep demanded blocks out of the cache; bounded by opt-bypass, not by opt
+	Windowed bool   // has no capacity: keeps what its rule says (window:N)
+	Stack    bool   // a larger capacity never misses more (inclusion property)
+	Memory   string // state per entry of the context, as text: "8 B"
+	Cost     string // work per change of the demand, as text: "O(1)"
+}
+
+// Entry is a line of the policy table.
+type Entry struct {
+	Name    string // as users write it
+	Summary string // one line: the rule
+	Source  string // citation
+	Usage   string // the form of its options, empty without: "window:N, N ≥ 0 steps"
+	Traits  Traits
+	// New parses the text after the colon ("" without one) and returns a factory of
+	// instances and the canonical text of the options, which parses back.
+	New func(options string) (make func() Policy, canonical string, err error)
+}
+
+// Spec is a policy with its options, ready to make instances.
+type Spec struct {
+	Entry   *Entry
+	Options string // canonical, empty without
+	Make    func() Policy
+}
+
+// Name is the policy as result rows name it: "lru", "window:2".
+func (s Spec) Name() string {
+	if s.Options == "" {
+		return s.Entry.Name
+	}
+	return s.Entry.Name + ":" + s.Options
+}
+
+// Table is a list of policies; names are unique.
+type Table []Entry
+
+// NewTable checks that names are unique and returns the table sorted by name.
+func NewTable(entries ...Entry) Table {
+	t := append(Table(nil), entries...)
+	sort.Slice(t, func(i, j int) bool { return t[i].Name < t[j].Name })
+	for i := 1; i < len(t); i++ {
+		if t[i].Name == t[i-1].Name {
+			panic(fmt.Sprintf("policies: two entries named %q", t[i].Name))
+		}
+	}
+	return t
+}
+
+// Names lists the table's names.
+func (t Table) Names() []string {
+	names := make([]string, len(t))
+	for i := range t {
+		names[i] = t[i].Name
+	}
+	return names
+}
+
+// Parse reads "name" or "name:options". An unknown name is an error that offers the
+// nearest names.
+func (t Table) Parse(text string) (Spec, error) {
+	name, options, _ := strings.Cut(text, ":")
+	for i := range t {
+		if t[i].Name != name {
+			continue
+		}
+		make, canonical, err := t[i].New(options)
+		if err != nil {
+			usage := t[i].Usage
+			if usage == "" {
+				usage = name + " takes no options"
+			}
+			return Spec{}, fmt.Errorf("policy %q: %w (%s)", text, err, usage)
+		}
+		return Spec{Entry: &t[i], Options: canonical, Make: make}, nil
+	}
+	return Spec{}, fmt.Errorf("unknown policy %q%s; known: %s", name, Nearest(name, t.Names()), strings.Join(t.Names(), ", "))
+}
+
+// Nearest returns ", did you mean a or b?" for the known names nearest to name, or
+// nothing where none is near.
+func Nearest(name string, known []string) string {
+	var near []string
+	for _, k := range known {
+		if d := levenshtein.ComputeDistance(strings.ToLower(name), k); d <= max(1, len(k)/3) || len(name) > 1 && strings.HasPrefix(k, name) {
+			near = append(near, k)
+		}
+	}
+	if len(near) == 0 {
+		return ""
+	}
+	return ", did you mean " + strings.Join(near, " or ") + "?"
+}
+
+// NoOptions is New for a policy without options.
+func NoOptions(make func() Policy) func(string) (func() Policy, string, error) {
+	return func(options string) (func() Policy, string, error) {
+		if options != "" {
+			return nil, "", fmt.Errorf("unexpected options %q", options)
+		}
+		return make, "", nil
+	}
+}

@@ -1,0 +1,122 @@
+// Package policies is the contract between the replay engine and a cache policy.
+//
+// The engine owns residency and counts. It keeps the demand D_t of a step resident
+// by rule, so all that a policy decides is which blocks outside the current demand
+// stay. That outside set E changes in three ways, and each change is told:
+//
+//	E ← ((E ∪ Offered) \ Hit) ∪ Exit \ victims
+//
+// A policy is three methods. More abilities are small optional interfaces, found
+// once by type assertion:
+//
+//	Needer    asks for further columns of Step: candidates, scores, the demand, the future
+//	Bypasser  keeps part of D_t out of the cache: admission, and |D_t| > C (DESIGN S5)
+//
+// Every answer is checked: victims must be resident, not demanded, distinct, enough.
+// A wrong answer ends the cell with an error, never with a wrong number.
+package policies
+
+import "math"
+
+// Policy decides which blocks outside the current demand stay resident in one
+// stream. Calls come in the order Reset, then for every step Update, Evict. No
+// method may keep a slice that it was given, read a clock, or use randomness that is
+// not seeded by Scope.Seed.
+type Policy interface {
+	// Reset forgets everything and starts a stream. Memory is kept: one instance
+	// serves many streams, one after the other. An error means that the policy
+	// cannot run here.
+	Reset(*Scope) error
+	// Update tells what a step changed.
+	Update(*Step)
+	// Evict appends at least n distinct members of E to dst and forgets them. It is
+	// called after every Update, with n = 0 when nothing must go: a policy that drops
+	// eagerly does so then.
+	Evict(n int, dst []int32) []int32
+}
+
+// Scope is what one policy instance looks after: one stream.
+type Scope struct {
+	Blocks   int    // block ids are 0 … Blocks-1
+	Capacity int    // blocks that may stay between steps, pinned ones not counted; Unbounded for policies without capacity
+	Steps    int    // steps to come, windows included
+	Windows  int    // how many of them are warm-up: T runs from -Windows to Steps-Windows-1
+	Demand   int    // largest |D_t|
+	Seed     uint64 // the only source of randomness
+}
+
+// Unbounded is the capacity of a policy that is not given one (Traits.Windowed).
+const Unbounded = math.MaxInt32
+
+// Never is the next use of a block that no counted step will demand before a
+// warm-up window does, or that nothing will demand again.
+const Never = math.MaxInt32
+
+// Step is the change from one recorded step of a stream to the next. Every list is
+// ascending unless it says otherwise, read only, and valid until the call returns.
+type Step struct {
+	// T numbers the recorded steps without gaps: negative in warm-up windows, 0 for
+	// the first counted step; the decode step where the trace skips none. The call
+	// that hands over an importance or staging warm-up comes before the first step,
+	// with T = -1 and nothing but Offered set.
+	T int32
+	// Demand is |D_t|.
+	Demand int
+	// Offered became resident without being demanded: left the local window, or was
+	// placed by the warm-up. It was last used, and inserted, at step T-1 (warm-up
+	// placements at step -1), after every block of Exit: exits first, then births
+	// (DESIGN S3, S12). A member that D_t demands at once is also in Hit.
+	Offered []int32
+	// Hit entered the demand and was resident.
+	Hit []int32
+	// Miss entered the demand and was absent: it is fetched. A block that was kept
+	// out (Pass, Bypasser) and is demanded again is told here, step after step.
+	Miss []int32
+	// Exit left the demand and joins E; it was last used at step T-1. Blocks that were
+	// kept out are not told.
+	Exit []int32
+	// Pass are the members of D_t that the engine will not keep after this step,
+	// because |D_t| > C and the policy is no Bypasser: worst rank first, without
+	// ranks lowest index first.
+	Pass []int32
+
+	// Candidates are the ranks K … M-1 of this step's list, best first, resident or
+	// not, pinned or not. Filled for NeedCandidates.
+	Candidates []int32
+	// Members is D_t. Filled for NeedDemand.
+	Members []int32
+	// OfferedNext, ExitNext and LeavingNext are parallel to Offered, Exit and Leaving:
+	// the step of the next demand, Never if there is none or if a warm-up window
+	// has it. Leaving are the members of D_t that D_{t+1} does not demand (all of
+	// them at the last step). Filled for NeedNext.
+	OfferedNext, ExitNext, LeavingNext []int32
+	Leaving                            []int32
+}
+
+// Needs is a set of optional columns of Step.
+type Needs uint8
+
+// Columns that a policy can ask for.
+const (
+	NeedCandidates Needs = 1 << iota // needs a trace with order=rank
+	NeedDemand
+	NeedNext // the future: the policy is a bound, not a contender
+)
+
+// Needer is asked once, before the first Reset.
+type Needer interface{ Needs() Needs }
+
+// Bypasser decides itself which members of D_t are not kept after the step. Bypass
+// appends at least n of them to dst, distinct; n = max(0, |D_t|-C). It is called
+// after every Update, before Evict.
+type Bypasser interface {
+	Bypass(n int, dst []int32) []int32
+}
+
+// NeedsOf returns what p asks for.
+func NeedsOf(p Policy) Needs {
+	if n, ok := p.(Needer); ok {
+		return n.Needs()
+	}
+	return 0
+}

@@ -1,0 +1,154 @@
+package trace
+
+import "math"
+
+// Checker applies the rules of FORMAT.md to streams. It keeps its scratch memory;
+// one per goroutine.
+type Checker struct {
+	path string
+	meta *Meta
+	seen []uint64
+}
+
+// NewChecker returns a checker for streams of the file at path with metadata m.
+func NewChecker(path string, m *Meta) *Checker { return &Checker{path: path, meta: m} }
+
+// Blocks is the number of blocks in a context of seqLen tokens.
+func (m *Meta) Blocks(seqLen int) int { return (seqLen + m.BlockTokens - 1) / m.BlockTokens }
+
+// Stream reports every broken rule of the columns that s holds, in row order, until
+// report returns false; it returns whether report never did.
+func (c *Checker) Stream(s *Stream, report func(*Error) bool) bool {
+	return c.lists(s, report) && c.scores(s, report) && c.masses(s, report) && c.predicted(s, report)
+}
+
+func (c *Checker) lists(s *Stream, report func(*Error) bool) bool {
+	for i, step := range s.Steps {
+		list := s.List(i)
+		if len(list) == 0 {
+			if !report(streamError(c.path, &s.StreamInfo, i, step, RuleList, "topk_indices is empty, expected at least one index")) {
+				return false
+			}
+			continue
+		}
+		if len(list) > c.meta.Candidates && !report(streamError(c.path, &s.StreamInfo, i, step, RuleList,
+			"topk_indices has %d values, the metadata allows M = %d", len(list), c.meta.Candidates)) {
+			return false
+		}
+		if e := c.list(s, i, list, "topk_indices", RuleIndex, RuleDistinct); e != nil && !report(e) {
+			return false
+		}
+		if c.meta.Order != OrderIndex {
+			continue
+		}
+		for j := 1; j < len(list); j++ {
+			if list[j] < list[j-1] {
+				if !report(streamError(c.path, &s.StreamInfo, i, step, RuleOrder,
+					"topk_indices[%d] = %d after %d, but order=index means ascending", j, list[j], list[j-1])) {
+					return false
+				}
+				break
+			}
+		}
+	}
+	return true
+}
+
+// list checks range and distinctness of one list; at most one error.
+func (c *Checker) list(s *Stream, i int, list []int32, column, ruleRange, ruleDistinct string) *Error {
+	limit := c.meta.Blocks(s.SeqLen(i))
+	if words := limit>>6 + 1; len(c.seen) < words {
+		c.seen = make([]uint64, words)
+	}
+	var found *Error
+	done := 0
+	for j, x := range list {
+		if x < 0 || int(x) >= limit {
+			found = streamError(c.path, &s.StreamInfo, i, s.Steps[i], ruleRange,
+				"%s[%d] = %d, expected 0 ≤ index < %d (context of %d tokens in blocks of %d)", column, j, x, limit, s.SeqLen(i), c.meta.BlockTokens)
+			break
+		}
+		if c.seen[x>>6]&(1<<(x&63)) != 0 {
+			found = streamError(c.path, &s.StreamInfo, i, s.Steps[i], ruleDistinct,
+				"%s[%d] = %d stands twice in the list", column, j, x)
+			break
+		}
+		c.seen[x>>6] |= 1 << (x & 63)
+		done++
+	}
+	for _, x := range list[:done] {
+		c.seen[x>>6] = 0
+	}
+	return found
+}
+
+func (c *Checker) scores(s *Stream, report func(*Error) bool) bool {
+	if len(s.Scores) == 0 {
+		return true
+	}
+	rising := c.meta.Order == OrderRank
+	for i, step := range s.Steps {
+		last := float32(math.Inf(1))
+		for j, v := range s.ScoreList(i) {
+			var e *Error
+			switch {
+			case v != v || v > math.MaxFloat32 || v < -math.MaxFloat32:
+				e = streamError(c.path, &s.StreamInfo, i, step, RuleScore, "scores[%d] = %v, expected a finite number", j, v)
+			case rising && v > last:
+				e = streamError(c.path, &s.StreamInfo, i, step, RuleScore,
+					"scores[%d] = %v rises above scores[%d] = %v, but order=rank means best first", j, v, j-1, last)
+			default:
+				last = v
+				continue
+			}
+			if !report(e) {
+				return false
+			}
+			break
+		}
+	}
+	return true
+}
+
+func (c *Checker) masses(s *Stream, report func(*Error) bool) bool {
+	bad := func(v float32) bool { return !(v >= 0 && v <= 1) } // NaN too
+	for i := range s.CoveredMass {
+		if bad(s.CoveredMass[i]) && !report(streamError(c.path, &s.StreamInfo, i, s.Steps[i], RuleMass,
+			"covered_mass = %v, expected 0 to 1", s.CoveredMass[i])) {
+			return false
+		}
+	}
+	if len(s.AttentionMass) == 0 {
+		return true
+	}
+	for i, step := range s.Steps {
+		for j, v := range s.AttentionMass[s.Offsets[i]:s.Offsets[i+1]] {
+			if bad(v) {
+				if !report(streamError(c.path, &s.StreamInfo, i, step, RuleMass, "attention_mass[%d] = %v, expected 0 to 1", j, v)) {
+					return false
+				}
+				break
+			}
+		}
+	}
+	return true
+}
+
+func (c *Checker) predicted(s *Stream, report func(*Error) bool) bool {
+	if len(s.PredictedOffsets) == 0 {
+		return true
+	}
+	for i := range s.Steps {
+		if e := c.list(s, i, s.PredictedList(i), "predicted_indices", RulePredict, RulePredict); e != nil && !report(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// First returns the first broken rule of s, or nil.
+func (c *Checker) First(s *Stream) *Error {
+	var first *Error
+	c.Stream(s, func(e *Error) bool { first = e; return false })
+	return first
+}

@@ -1,0 +1,210 @@
+package trace
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// cursor reads one leaf column of a row group, page by page. The page's own typed
+// data is used (decoding value by value is some 30 times slower); dictionary pages,
+// which other writers choose by default, are looked up.
+type cursor[T int32 | float32] struct {
+	leaf   leaf
+	pages  parquet.Pages
+	page   parquet.Page
+	values []T    // of the current page; nulls have none
+	rep    []byte // repetition levels of the current page; nil for flat columns
+	def    []byte // definition levels; nil where nothing can be null
+	at     int    // next level
+	value  int    // next value
+	levels int    // number of levels in the page
+	table  []T    // values of the dictionary, if the page has one
+}
+
+// leaf describes a leaf column of the file's schema.
+type leaf struct {
+	index   int // in the row group's column chunks; -1 where the file lacks the column
+	name    string
+	maxDef  byte
+	listDef byte // definition level from which a list is present, even if empty
+}
+
+func (c *cursor[T]) open(group parquet.RowGroup) {
+	c.close()
+	c.pages = group.ColumnChunks()[c.leaf.index].Pages()
+}
+
+func (c *cursor[T]) close() {
+	c.drop()
+	if c.pages != nil {
+		c.pages.Close()
+		c.pages = nil
+	}
+}
+
+func (c *cursor[T]) drop() {
+	if c.page != nil {
+		parquet.Release(c.page)
+		c.page = nil
+	}
+	c.values, c.rep, c.def, c.at, c.value, c.levels = nil, nil, nil, 0, 0, 0
+}
+
+func (c *cursor[T]) seek(group parquet.RowGroup, row int64) error {
+	c.drop()
+	// Loads the page index of this chunk only; without one the library skips pages.
+	if _, err := group.ColumnChunks()[c.leaf.index].OffsetIndex(); err != nil && err != parquet.ErrMissingOffsetIndex {
+		return err
+	}
+	return c.pages.SeekToRow(row)
+}
+
+// next loads the next page; io.EOF after the last.
+func (c *cursor[T]) next() error {
+	c.drop()
+	page, err := c.pages.ReadPage()
+	if err != nil {
+		if err == io.EOF {
+			return io.EOF
+		}
+		return fmt.Errorf("column %s: %w", c.leaf.name, err)
+	}
+	c.page = page
+	data := page.Data()
+	c.rep, c.def = page.RepetitionLevels(), page.DefinitionLevels()
+	if dict := page.Dictionary(); dict != nil {
+		table := dict.Page().Data()
+		codes := data.Int32()
+		c.table = append(c.table[:0], typed[T](&table)...)
+		looked := make([]T, len(codes))
+		for i, code := range codes {
+			if uint32(code) >= uint32(len(c.table)) {
+				return fmt.Errorf("column %s: dictionary code %d, the dictionary has %d values", c.leaf.name, code, len(c.table))
+			}
+			looked[i] = c.table[code]
+		}
+		c.values = looked
+	} else {
+		c.values = typed[T](&data)
+	}
+	c.levels = int(page.NumValues())
+	if c.rep == nil && c.def == nil && c.levels != len(c.values) {
+		return fmt.Errorf("column %s: page of %d values holds %d", c.leaf.name, c.levels, len(c.values))
+	}
+	if c.rep != nil && len(c.rep) != c.levels || c.def != nil && len(c.def) != c.levels {
+		return fmt.Errorf("column %s: page of %d values has %d repetition and %d definition levels", c.leaf.name, c.levels, len(c.rep), len(c.def))
+	}
+	present := c.levels
+	if c.def != nil {
+		present = bytes.Count(c.def, []byte{c.leaf.maxDef})
+	}
+	if present != len(c.values) {
+		return fmt.Errorf("column %s: levels announce %d values, the page holds %d", c.leaf.name, present, len(c.values))
+	}
+	return nil
+}
+
+// lists appends the next n rows of a list column to dst and the end of each to
+// offsets. nulls counts rows whose list is null; an empty list adds nothing.
+func (c *cursor[T]) lists(n int, dst []T, offsets []int32) (_ []T, _ []int32, nulls int, err error) {
+	rows, open := 0, false
+	for {
+		if c.at == c.levels {
+			if err := c.next(); err == io.EOF {
+				if open {
+					offsets = append(offsets, int32(len(dst)))
+					rows++
+				}
+				break
+			} else if err != nil {
+				return dst, offsets, nulls, err
+			}
+			continue
+		}
+		if c.rep == nil {
+			return dst, offsets, nulls, fmt.Errorf("column %s: a page without repetition levels, expected lists", c.leaf.name)
+		}
+		if c.rep[c.at] == 0 {
+			if open {
+				offsets = append(offsets, int32(len(dst)))
+				if rows++; rows == n {
+					return dst, offsets, nulls, nil
+				}
+			}
+			open = true
+		} else if !open {
+			return dst, offsets, nulls, fmt.Errorf("column %s: a row begins inside a list", c.leaf.name)
+		}
+		end := c.levels
+		if k := bytes.IndexByte(c.rep[c.at+1:], 0); k >= 0 {
+			end = c.at + 1 + k
+		}
+		if len(c.values) == c.levels { // nothing null or empty in this page
+			dst = append(dst, c.values[c.at:end]...)
+			c.value += end - c.at
+			c.at = end
+			continue
+		}
+		for ; c.at < end; c.at++ {
+			switch d := c.def[c.at]; {
+			case d == c.leaf.maxDef:
+				dst = append(dst, c.values[c.value])
+				c.value++
+			case d < c.leaf.listDef:
+				nulls++
+			case d == c.leaf.listDef: // an empty list
+			default:
+				return dst, offsets, nulls, fmt.Errorf("column %s: a null inside a list", c.leaf.name)
+			}
+		}
+	}
+	if rows != n {
+		return dst, offsets, nulls, fmt.Errorf("column %s: %d rows left, expected %d", c.leaf.name, rows, n)
+	}
+	return dst, offsets, nulls, nil
+}
+
+// flat appends the next n values of a flat column to dst, null where a value is null.
+func (c *cursor[T]) flat(n int, dst []T, null T) (_ []T, nulls int, err error) {
+	for want := len(dst) + n; len(dst) < want; {
+		if c.at == c.levels {
+			if err := c.next(); err == io.EOF {
+				return dst, nulls, fmt.Errorf("column %s: %d rows missing", c.leaf.name, want-len(dst))
+			} else if err != nil {
+				return dst, nulls, err
+			}
+			continue
+		}
+		k := min(want-len(dst), c.levels-c.at)
+		if len(c.values) == c.levels {
+			dst = append(dst, c.values[c.at:c.at+k]...)
+			c.at, c.value = c.at+k, c.value+k
+			continue
+		}
+		for end := c.at + k; c.at < end; c.at++ {
+			if c.def[c.at] == c.leaf.maxDef {
+				dst = append(dst, c.values[c.value])
+				c.value++
+			} else {
+				dst = append(dst, null)
+				nulls++
+			}
+		}
+	}
+	return dst, nulls, nil
+}
+
+// ended returns an error if the column has rows left.
+func (c *cursor[T]) ended() error {
+	for c.at == c.levels {
+		if err := c.next(); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("column %s: more rows than the row group announces", c.leaf.name)
+}

@@ -1,0 +1,164 @@
+package trace
+
+import (
+	"github.com/parquet-go/parquet-go"
+)
+
+// readDirectory builds the stream directory from the key columns, a row group at a
+// time, and checks key order and seq_len.
+func (f *File) readDirectory(report func(*Error) bool) error {
+	if report == nil {
+		var first *Error
+		report = func(e *Error) bool { first = e; return false }
+		if err := f.directory(report); err != nil || first == nil {
+			return err
+		}
+		return first
+	}
+	return f.directory(report)
+}
+
+func (f *File) directory(report func(*Error) bool) error {
+	groups := f.parquet.RowGroups()
+	if len(groups) == 0 || f.parquet.NumRows() == 0 {
+		return fileError(f.path, RuleFile, "has no rows, a trace has at least one stream")
+	}
+	var k keyRows
+	for g, group := range groups {
+		err := guard(func() error { return k.read(f, group) })
+		if err != nil {
+			return &Error{Path: f.path, RowGroup: g, Row: -1, Rule: RuleFile, Err: err}
+		}
+		f.indices += f.parquet.Metadata().RowGroups[g].Columns[f.leaves[colIndices].index].MetaData.NumValues
+		if !f.addGroup(g, &k, report) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// keyRows are the key columns of one row group.
+type keyRows struct {
+	request                           []string
+	layer, head, prompt, step, seqLen []int32
+}
+
+func (k *keyRows) read(f *File, group parquet.RowGroup) error {
+	n := int(group.NumRows())
+	var err error
+	if k.request, err = readStrings(group, f.leaves[colRequestID], n, k.request[:0]); err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		column int
+		dst    *[]int32
+	}{{colLayerID, &k.layer}, {colHead, &k.head}, {colPromptLen, &k.prompt}, {colStep, &k.step}, {colSeqLen, &k.seqLen}} {
+		*c.dst = (*c.dst)[:0]
+		l := f.leaves[c.column]
+		if l.index < 0 { // head, the only optional key
+			for range n {
+				*c.dst = append(*c.dst, NoHead)
+			}
+			continue
+		}
+		cur := cursor[int32]{leaf: l}
+		cur.open(group)
+		var nulls int
+		*c.dst, nulls, err = cur.flat(n, *c.dst, NoHead)
+		if err == nil {
+			err = cur.ended()
+		}
+		cur.close()
+		if err != nil {
+			return err
+		}
+		if nulls > 0 && c.column != colHead {
+			return fileError(f.path, RuleSchema, "column %s: %d null values, expected none", l.name, nulls)
+		}
+	}
+	return nil
+}
+
+// addGroup adds the streams of row group g; false when report said stop.
+func (f *File) addGroup(g int, k *keyRows, report func(*Error) bool) bool {
+	var cur *StreamInfo
+	defer f.keepSteps(len(f.streams), k)
+	for i := range k.step {
+		key := Key{Request: k.request[i], Layer: k.layer[i], Head: k.head[i]}
+		fail := func(s *StreamInfo, rule, format string, args ...any) bool {
+			return report(streamError(f.path, s, i-int(s.FirstRow), k.step[i], rule, format, args...))
+		}
+		if cur == nil || cur.Key != key {
+			info := StreamInfo{Key: key, PromptLen: k.prompt[i], RowGroup: g, FirstRow: int64(i), FirstStep: k.step[i]}
+			if n := len(f.streams); n > 0 && f.streams[n-1].Key.Compare(key) >= 0 {
+				last := &f.streams[n-1]
+				why := "comes after %v, expected ascending keys (request_id, layer_id, head), each stream once"
+				if last.Key == key {
+					why = "continues %v of the row group before, expected whole streams in a row group"
+				}
+				if !fail(&info, RuleKey, why, last.Key) {
+					return false
+				}
+			}
+			if (key.Layer < 0 || key.Head < NoHead || info.PromptLen < 0) &&
+				!fail(&info, RuleKey, "layer_id %d, head %d, prompt_len %d, expected none below 0", key.Layer, key.Head, info.PromptLen) {
+				return false
+			}
+			f.streams = append(f.streams, info)
+			cur = &f.streams[len(f.streams)-1]
+		} else {
+			switch {
+			case k.step[i] == cur.LastStep:
+				if !fail(cur, RuleKey, "step %d stands twice, expected each (stream, step) once", k.step[i]) {
+					return false
+				}
+			case k.step[i] < cur.LastStep:
+				if !fail(cur, RuleKey, "step %d after step %d, expected ascending steps", k.step[i], cur.LastStep) {
+					return false
+				}
+			}
+			if k.prompt[i] != cur.PromptLen && !fail(cur, RuleKey, "prompt_len %d, but %d at the stream's first row", k.prompt[i], cur.PromptLen) {
+				return false
+			}
+		}
+		if want := int64(k.prompt[i]) + int64(k.step[i]) + 1; (int64(k.seqLen[i]) != want || want < 1) &&
+			!fail(cur, RuleSeqLen, "seq_len %d, expected prompt_len + step + 1 = %d, at least 1", k.seqLen[i], want) {
+			return false
+		}
+		cur.Rows++
+		cur.LastStep = k.step[i]
+		if k.step[i] < 0 {
+			cur.Windows++
+		}
+	}
+	return true
+}
+
+// keepSteps keeps the step numbers of the streams from index first on that skip
+// steps; those of the others follow from their first.
+func (f *File) keepSteps(first int, k *keyRows) {
+	for i := first; i < len(f.streams); i++ {
+		s := &f.streams[i]
+		steps := k.step[s.FirstRow : s.FirstRow+int64(s.Rows)]
+		for j, step := range steps {
+			if step != s.FirstStep+int32(j) {
+				if f.sparse == nil {
+					f.sparse = map[int][]int32{}
+				}
+				f.sparse[i] = append([]int32(nil), steps...)
+				break
+			}
+		}
+	}
+}
+
+// appendSteps appends the step numbers of stream i.
+func (f *File) appendSteps(dst []int32, i int) []int32 {
+	if steps, ok := f.sparse[i]; ok {
+		return append(dst, steps...)
+	}
+	for j := range f.streams[i].Rows {
+		dst = append(dst, f.streams[i].FirstStep+int32(j))
+	}
+	return dst
+}

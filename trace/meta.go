@@ -1,0 +1,157 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// Version is the format version that this package reads and writes.
+const Version = 1
+
+// Orders of a list.
+const (
+	OrderRank  = "rank"  // best first: any K is a prefix
+	OrderIndex = "index" // ascending: the source gives no ranks, K is fixed
+)
+
+// Reducers: how the query heads of a KV head, or the heads of a layer, became one list.
+const (
+	ReducerMax   = "max"
+	ReducerSum   = "sum"
+	ReducerMean  = "mean"
+	ReducerUnion = "union"
+	ReducerNone  = "none"
+)
+
+// Meta is what a trace says of itself. Fields that a source does not state stay
+// absent: nil or empty, never a guess.
+type Meta struct {
+	// Version is the format version, 1.
+	Version int `json:"version"`
+	// Order is OrderRank or OrderIndex.
+	Order string `json:"order"`
+	// TopK is K, the selection budget that the source worked with, in blocks.
+	TopK int `json:"topk"`
+	// Candidates is M, the length of the longest list, in blocks; M ≥ K unless the
+	// context never holds K blocks. A Writer fills it in.
+	Candidates int `json:"candidates"`
+	// BlockTokens is the number of consecutive tokens that one index stands for.
+	BlockTokens int `json:"block_tokens"`
+	// Sink is the number of first tokens that are always resident; nil where the source does not say.
+	Sink *int `json:"sink,omitempty"`
+	// Local is the number of last tokens, the current one included, that are always
+	// resident; nil where the source does not say.
+	Local *int `json:"local,omitempty"`
+	// EntryBytes is the size of one token's KV entry in one stream, in bytes; 0 where the source does not say.
+	EntryBytes int `json:"entry_bytes,omitempty"`
+	// Selector names what chose the entries: exact, dsa, quest, …
+	Selector string `json:"selector,omitempty"`
+	// Reducer is one of the Reducer constants; empty where the source does not say.
+	Reducer string `json:"reducer,omitempty"`
+	// ScoreKind says what a score is: softmax, logit, bound, …
+	ScoreKind string `json:"score_kind,omitempty"`
+	// ScoreMantissaBits is the number of mantissa bits that scores were rounded to, 23 = exact; nil without scores.
+	ScoreMantissaBits *int `json:"score_mantissa_bits,omitempty"`
+	// Model is the model whose decoding was recorded.
+	Model string `json:"model,omitempty"`
+	// Generator is the program and the command that made the trace.
+	Generator string `json:"generator,omitempty"`
+	// Decoding is greedy, sampled (with seed) or forced.
+	Decoding string `json:"decoding,omitempty"`
+	// Licence is the licence of the trace, as an SPDX expression where one exists.
+	Licence string `json:"licence,omitempty"`
+	// Notes are further facts: workload, prompt digests, what was derived from what.
+	Notes map[string]string `json:"notes,omitempty"`
+}
+
+// Validate reports the first field that breaks a rule of the format.
+func (m *Meta) Validate() error {
+	switch {
+	case m.Version != Version:
+		return fmt.Errorf("metadata: format version %d, this program reads version %d", m.Version, Version)
+	case m.Order != OrderRank && m.Order != OrderIndex:
+		return fmt.Errorf("metadata: order %q, expected %q or %q", m.Order, OrderRank, OrderIndex)
+	case m.TopK < 1:
+		return fmt.Errorf("metadata: topk %d, expected at least 1", m.TopK)
+	case m.BlockTokens < 1:
+		return fmt.Errorf("metadata: block_tokens %d, expected at least 1", m.BlockTokens)
+	case m.EntryBytes < 0:
+		return fmt.Errorf("metadata: entry_bytes %d is negative", m.EntryBytes)
+	case m.Sink != nil && *m.Sink < 0:
+		return fmt.Errorf("metadata: sink %d is negative", *m.Sink)
+	case m.Local != nil && *m.Local < 1:
+		return fmt.Errorf("metadata: local %d, expected at least 1 (the token being generated)", *m.Local)
+	case m.ScoreMantissaBits != nil && (*m.ScoreMantissaBits < 1 || *m.ScoreMantissaBits > 23):
+		return fmt.Errorf("metadata: score_mantissa_bits %d, expected 1 to 23", *m.ScoreMantissaBits)
+	}
+	switch m.Reducer {
+	case "", ReducerMax, ReducerSum, ReducerMean, ReducerUnion, ReducerNone:
+		return nil
+	}
+	return fmt.Errorf("metadata: reducer %q, expected max, sum, mean, union or none", m.Reducer)
+}
+
+// validateLists reports K > M, and an order=index trace whose lists are not all demand.
+func (m *Meta) validateLists() error {
+	if m.TopK > m.Candidates {
+		return fmt.Errorf("metadata: topk K = %d exceeds candidates M = %d, lists hold the demand and more", m.TopK, m.Candidates)
+	}
+	if m.Order == OrderIndex && m.TopK != m.Candidates {
+		return fmt.Errorf("metadata: order=index with topk K = %d and candidates M = %d, expected K = M: without ranks the whole list is the demand", m.TopK, m.Candidates)
+	}
+	return nil
+}
+
+// Canonical returns the JSON text that is stored and digested: keys ascending, no
+// white space, UTF-8 (the subset of RFC 8785 that strings and integers need).
+func (m *Meta) Canonical() ([]byte, error) {
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&fields); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(fields); err != nil { // maps are written with ascending keys
+		return nil, err
+	}
+	return bytes.TrimRight(out.Bytes(), "\n"), nil
+}
+
+// ParseMeta reads the stored JSON text. An unknown field is an error: a newer
+// writer may mean by it something that changes counts.
+func ParseMeta(text []byte) (Meta, error) {
+	var m Meta
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&m); err != nil {
+		return m, fmt.Errorf("metadata: %w", err)
+	}
+	if dec.More() {
+		return m, fmt.Errorf("metadata: text after the JSON object")
+	}
+	if err := m.Validate(); err != nil {
+		return m, err
+	}
+	return m, m.validateLists()
+}
+
+// Pins returns the pinned sink and local sizes in tokens, with the defaults of
+// DESIGN S2 (0 and 1) where the trace says nothing, and whether it said both.
+func (m *Meta) Pins() (sink, local int, stated bool) {
+	local = 1
+	if m.Sink != nil {
+		sink = *m.Sink
+	}
+	if m.Local != nil {
+		local = *m.Local
+	}
+	return sink, local, m.Sink != nil && m.Local != nil
+}

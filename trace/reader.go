@@ -1,0 +1,205 @@
+package trace
+
+import (
+	"github.com/parquet-go/parquet-go"
+)
+
+// Columns chooses what a Reader decodes besides keys and indices.
+type Columns uint8
+
+// Columns of a row that a Reader may skip.
+const (
+	ReadScores Columns = 1 << iota
+	ReadMasses
+	ReadPredicted
+	// TrustLists leaves the index rules to the caller (replay checks them in the pass
+	// that it makes anyway). All other rules are still checked.
+	TrustLists
+
+	ReadAll = ReadScores | ReadMasses | ReadPredicted
+)
+
+// Reader reads streams of a File. It keeps its buffers and its place: consecutive
+// streams are read without seeking. One per goroutine.
+type Reader struct {
+	file    *File
+	columns Columns
+	check   *Checker
+	group   int // open row group, -1 none
+	row     int64
+
+	indices   cursor[int32]
+	scores    cursor[float32]
+	covered   cursor[float32]
+	attention cursor[float32]
+	predicted cursor[int32]
+}
+
+// NewReader returns a reader that decodes the given columns.
+func (f *File) NewReader(columns Columns) *Reader {
+	r := &Reader{file: f, columns: columns, check: NewChecker(f.path, &f.meta), group: -1}
+	r.indices.leaf = f.leaves[colIndices]
+	r.scores.leaf = f.leaves[colScores]
+	r.covered.leaf = f.leaves[colCoveredMass]
+	r.attention.leaf = f.leaves[colAttentionMass]
+	r.predicted.leaf = f.leaves[colPredicted]
+	return r
+}
+
+// Close releases the reader's pages.
+func (r *Reader) Close() {
+	r.indices.close()
+	r.scores.close()
+	r.covered.close()
+	r.attention.close()
+	r.predicted.close()
+	r.group = -1
+}
+
+// Read decodes stream i of the directory into s and checks it. The first broken rule
+// is the error, an *Error; s is then not to be used.
+func (r *Reader) Read(i int, s *Stream) error {
+	if err := r.decode(i, s); err != nil {
+		return err
+	}
+	if e := r.firstBroken(s); e != nil {
+		return e
+	}
+	return nil
+}
+
+func (r *Reader) firstBroken(s *Stream) *Error {
+	var first *Error
+	stop := func(e *Error) bool { first = e; return false }
+	if r.columns&TrustLists == 0 && !r.check.lists(s, stop) {
+		return first
+	}
+	_ = r.check.scores(s, stop) && r.check.masses(s, stop) && r.check.predicted(s, stop)
+	return first
+}
+
+// decode fills s without applying the rules of single lists.
+func (r *Reader) decode(i int, s *Stream) error {
+	info := r.file.streams[i]
+	s.Reset(info)
+	s.Steps = r.file.appendSteps(s.Steps, i)
+	err := guard(func() error {
+		if err := r.position(&info); err != nil {
+			return err
+		}
+		return r.fill(s)
+	})
+	if err != nil {
+		r.Close()
+		if AsError(err) != nil {
+			return err
+		}
+		return &Error{Path: r.file.path, RowGroup: info.RowGroup, Row: info.FirstRow, Stream: &info.Key, Rule: RuleFile, Err: err}
+	}
+	r.row = info.FirstRow + int64(info.Rows)
+	return nil
+}
+
+// position puts every open cursor at the stream's first row.
+func (r *Reader) position(info *StreamInfo) error {
+	group := r.file.parquet.RowGroups()[info.RowGroup]
+	fresh := r.group != info.RowGroup
+	if fresh {
+		r.Close()
+	}
+	seek := r.row != info.FirstRow
+	if fresh {
+		seek = info.FirstRow != 0
+	}
+	r.group = info.RowGroup
+	place := func(open func(parquet.RowGroup), to func(parquet.RowGroup, int64) error) error {
+		if fresh {
+			open(group)
+		}
+		if seek {
+			return to(group, info.FirstRow)
+		}
+		return nil
+	}
+	if err := place(r.indices.open, r.indices.seek); err != nil {
+		return err
+	}
+	if r.wants(ReadScores, &r.scores.leaf) {
+		if err := place(r.scores.open, r.scores.seek); err != nil {
+			return err
+		}
+	}
+	if r.wants(ReadMasses, &r.covered.leaf) {
+		if err := place(r.covered.open, r.covered.seek); err != nil {
+			return err
+		}
+	}
+	if r.wants(ReadMasses, &r.attention.leaf) {
+		if err := place(r.attention.open, r.attention.seek); err != nil {
+			return err
+		}
+	}
+	if r.wants(ReadPredicted, &r.predicted.leaf) {
+		return place(r.predicted.open, r.predicted.seek)
+	}
+	return nil
+}
+
+func (r *Reader) wants(c Columns, l *leaf) bool { return r.columns&c != 0 && l.index >= 0 }
+
+// fill reads the stream's rows from the cursors and checks that columns agree.
+func (r *Reader) fill(s *Stream) error {
+	var err error
+	if s.Indices, s.Offsets, _, err = r.indices.lists(s.Rows, s.Indices, s.Offsets); err != nil {
+		return err
+	}
+	if r.wants(ReadScores, &r.scores.leaf) {
+		if s.Scores, err = r.parallel(&r.scores, s, s.Scores, RuleScore); err != nil {
+			return err
+		}
+	}
+	if r.wants(ReadMasses, &r.attention.leaf) {
+		if s.AttentionMass, err = r.parallel(&r.attention, s, s.AttentionMass, RuleMass); err != nil {
+			return err
+		}
+	}
+	if r.wants(ReadMasses, &r.covered.leaf) {
+		var nulls int
+		if s.CoveredMass, nulls, err = r.covered.flat(s.Rows, s.CoveredMass, 0); err != nil {
+			return err
+		}
+		if nulls == s.Rows {
+			s.CoveredMass = s.CoveredMass[:0]
+		} else if nulls > 0 {
+			return streamError(r.file.path, &s.StreamInfo, 0, s.FirstStep, RuleMass, "covered_mass is null in %d of %d rows, expected all or none", nulls, s.Rows)
+		}
+	}
+	if r.wants(ReadPredicted, &r.predicted.leaf) {
+		var nulls int
+		s.PredictedOffsets = append(s.PredictedOffsets, 0)
+		if s.Predicted, s.PredictedOffsets, nulls, err = r.predicted.lists(s.Rows, s.Predicted, s.PredictedOffsets); err != nil {
+			return err
+		}
+		if nulls == s.Rows {
+			s.PredictedOffsets = s.PredictedOffsets[:0]
+		} else if nulls > 0 {
+			return streamError(r.file.path, &s.StreamInfo, 0, s.FirstStep, RulePredict, "predicted_indices is null in %d of %d rows, expected all or none", nulls, s.Rows)
+		}
+	}
+	return nil
+}
+
+// parallel reads a list column that must have the lengths of topk_indices, or be null throughout.
+func (r *Reader) parallel(c *cursor[float32], s *Stream, dst []float32, rule string) ([]float32, error) {
+	dst, ends, nulls, err := c.lists(s.Rows, dst, nil)
+	if err != nil || nulls == s.Rows {
+		return dst, err
+	}
+	for i, end := range ends {
+		if end != s.Offsets[i+1] {
+			return dst, streamError(r.file.path, &s.StreamInfo, i, s.Steps[i], rule,
+				"%s and topk_indices differ in length at this row, expected one value an index (or null in all rows)", c.leaf.name)
+		}
+	}
+	return dst, nil
+}

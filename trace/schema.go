@@ -1,0 +1,50 @@
+package trace
+
+import "github.com/parquet-go/parquet-go"
+
+// fileRow is the Parquet schema of format v1, in column order. An optional column
+// that a trace does not have is all null and takes no space, so every v1 file has
+// the same schema.
+type fileRow struct {
+	RequestID     string    `parquet:"request_id,dict"`
+	LayerID       int32     `parquet:"layer_id,dict"`
+	Head          *int32    `parquet:"head,optional,dict"`
+	PromptLen     int32     `parquet:"prompt_len,dict"`
+	Step          int32     `parquet:"step,delta"`
+	SeqLen        int32     `parquet:"seq_len,delta"`
+	TopKIndices   []int32   `parquet:"topk_indices,list" parquet-element:",delta"`
+	Scores        []float32 `parquet:"scores,optional,list" parquet-element:",split,zstd"`
+	CoveredMass   *float32  `parquet:"covered_mass,optional"`
+	AttentionMass []float32 `parquet:"attention_mass,optional,list" parquet-element:",split,zstd"`
+	Predicted     []int32   `parquet:"predicted_indices,optional,list" parquet-element:",delta"`
+}
+
+var fileSchema = parquet.SchemaOf(new(fileRow))
+
+// Column numbers, in file order.
+const (
+	colRequestID = iota
+	colLayerID
+	colHead
+	colPromptLen
+	colStep
+	colSeqLen
+	colIndices
+	colScores
+	colCoveredMass
+	colAttentionMass
+	colPredicted
+	numColumns
+)
+
+var columnNames = [numColumns]string{
+	"request_id", "layer_id", "head", "prompt_len", "step", "seq_len",
+	"topk_indices", "scores", "covered_mass", "attention_mass", "predicted_indices",
+}
+
+// Keys of the file's key-value metadata.
+const (
+	keyMeta   = "kvreplay"
+	keyDigest = "kvreplay.digest"
+	keySeal   = "kvreplay.seal"
+)

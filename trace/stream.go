@@ -1,0 +1,135 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// NoHead is the head of a stream that all heads of a layer share.
+const NoHead int32 = -1
+
+// Key names a stream.
+type Key struct {
+	Request string
+	Layer   int32
+	Head    int32 // NoHead where the layer shares its selection
+}
+
+// Compare orders keys as a file does: request id bytewise, layer, head, NoHead first.
+func (k Key) Compare(o Key) int {
+	return cmp.Or(strings.Compare(k.Request, o.Request), cmp.Compare(k.Layer, o.Layer), cmp.Compare(k.Head, o.Head))
+}
+
+// String is the key as messages show it.
+func (k Key) String() string {
+	if k.Head == NoHead {
+		return fmt.Sprintf("request %q layer %d", k.Request, k.Layer)
+	}
+	return fmt.Sprintf("request %q layer %d head %d", k.Request, k.Layer, k.Head)
+}
+
+// StreamInfo is a stream's entry in a file's directory.
+type StreamInfo struct {
+	Key
+	PromptLen int32 // tokens of the prompt
+	RowGroup  int   // row group that holds the stream
+	FirstRow  int64 // row within the row group
+	Rows      int   // recorded steps, windows included
+	Windows   int   // rows with step < 0: the last prompt queries
+	FirstStep int32
+	LastStep  int32
+}
+
+// Stream holds the rows of one stream, column by column. All slices belong to the
+// Stream and are reused by the next Read.
+type Stream struct {
+	StreamInfo
+	// Steps are the step numbers, strictly increasing; negative for prompt windows.
+	Steps []int32
+	// Offsets has Rows+1 values: row i lists Indices[Offsets[i]:Offsets[i+1]].
+	Offsets []int32
+	// Indices are block indices: token i/BlockTokens; best first with OrderRank.
+	Indices []int32
+	// Scores is parallel to Indices; empty where the trace has none or they were not asked for.
+	Scores []float32
+	// CoveredMass has a value per row, or is empty.
+	CoveredMass []float32
+	// AttentionMass is parallel to Indices, or empty.
+	AttentionMass []float32
+	// PredictedOffsets and Predicted are the lists predicted one layer ahead, or empty.
+	PredictedOffsets []int32
+	Predicted        []int32
+}
+
+// List returns row i's blocks.
+func (s *Stream) List(i int) []int32 { return s.Indices[s.Offsets[i]:s.Offsets[i+1]] }
+
+// ScoreList returns row i's scores, nil where there are none.
+func (s *Stream) ScoreList(i int) []float32 {
+	if len(s.Scores) == 0 {
+		return nil
+	}
+	return s.Scores[s.Offsets[i]:s.Offsets[i+1]]
+}
+
+// PredictedList returns row i's predicted blocks, nil where there are none.
+func (s *Stream) PredictedList(i int) []int32 {
+	if len(s.PredictedOffsets) == 0 {
+		return nil
+	}
+	return s.Predicted[s.PredictedOffsets[i]:s.PredictedOffsets[i+1]]
+}
+
+// SeqLen is the context of row i in tokens: prompt_len + step + 1 (DESIGN S1).
+func (s *Stream) SeqLen(i int) int { return int(s.PromptLen) + int(s.Steps[i]) + 1 }
+
+// MaxSeqLen is the context of the last row, in tokens.
+func (s *Stream) MaxSeqLen() int { return int(s.PromptLen) + int(s.LastStep) + 1 }
+
+// Reset empties the stream and keeps its memory.
+func (s *Stream) Reset(info StreamInfo) {
+	s.StreamInfo = info
+	s.Steps, s.Offsets, s.Indices = s.Steps[:0], append(s.Offsets[:0], 0), s.Indices[:0]
+	s.Scores, s.CoveredMass, s.AttentionMass = s.Scores[:0], s.CoveredMass[:0], s.AttentionMass[:0]
+	s.PredictedOffsets, s.Predicted = s.PredictedOffsets[:0], s.Predicted[:0]
+}
+
+// Row is one step, for producers that build a stream row by row.
+type Row struct {
+	Step          int32
+	Indices       []int32
+	Scores        []float32
+	CoveredMass   *float32
+	AttentionMass []float32
+	Predicted     []int32 // nil: none recorded
+}
+
+// Append adds a row at the end; the slices are copied.
+func (s *Stream) Append(r Row) {
+	if len(s.Offsets) == 0 {
+		s.Offsets = append(s.Offsets, 0)
+	}
+	if s.Rows = len(s.Steps) + 1; s.Rows == 1 {
+		s.FirstStep, s.Windows = r.Step, 0
+	}
+	if r.Step < 0 {
+		s.Windows++
+	}
+	s.LastStep = r.Step
+	s.Steps = append(s.Steps, r.Step)
+	s.Indices = append(s.Indices, r.Indices...)
+	s.Offsets = append(s.Offsets, int32(len(s.Indices)))
+	s.Scores = append(s.Scores, r.Scores...)
+	s.AttentionMass = append(s.AttentionMass, r.AttentionMass...)
+	if r.CoveredMass != nil {
+		s.CoveredMass = append(s.CoveredMass, *r.CoveredMass)
+	}
+	if r.Predicted != nil {
+		if len(s.PredictedOffsets) == 0 {
+			s.PredictedOffsets = append(s.PredictedOffsets, 0)
+		}
+		s.Predicted = append(s.Predicted, r.Predicted...)
+		s.PredictedOffsets = append(s.PredictedOffsets, int32(len(s.Predicted)))
+	}
+}

@@ -1,0 +1,104 @@
+package trace
+
+import "fmt"
+
+// ComputeDigest reads every column of every stream, applying every rule, and returns
+// the digest of what it read.
+func (f *File) ComputeDigest() (string, error) {
+	r := f.NewReader(ReadAll)
+	defer r.Close()
+	d := NewDigester()
+	var s Stream
+	for i := range f.streams {
+		if err := r.Read(i, &s); err != nil {
+			return "", err
+		}
+		d.Add(&s)
+	}
+	return d.Sum(&f.meta)
+}
+
+// Verify reads everything and compares it with the stored digest.
+func (f *File) Verify() error {
+	got, err := f.ComputeDigest()
+	if err != nil {
+		return err
+	}
+	if f.digest != "" && got != f.digest {
+		return fileError(f.path, RuleDigest, "content or metadata were altered after writing: digest %s, stored %s", got, f.digest)
+	}
+	return nil
+}
+
+// Validation is the outcome of Validate.
+type Validation struct {
+	Streams int    // streams read
+	Rows    int64  // rows in them
+	Indices int64  // indices in them
+	Digest  string // of the content; empty where violations prevent it
+	Stored  bool   // the file states this digest
+}
+
+// Validate applies every rule of FORMAT.md to the file at path and hands each
+// violation to report until report returns false. The error is non-nil only where
+// the file cannot be opened as a trace at all; violations are not errors here.
+func Validate(path string, report func(*Error) bool) (Validation, error) {
+	var v Validation
+	clean, stopped := true, false
+	note := func(e *Error) bool {
+		clean = false
+		if !report(e) {
+			stopped = true
+		}
+		return !stopped
+	}
+	f, err := open(path, note)
+	if e := AsError(err); e != nil {
+		note(e)
+		return v, nil
+	}
+	if err != nil || stopped {
+		return v, err
+	}
+	defer f.Close()
+	if !f.crc && f.digest == "" {
+		note(AsError(f.verifyUnchecked()))
+	}
+	r := f.NewReader(ReadAll)
+	defer r.Close()
+	d := NewDigester()
+	var s Stream
+	for i := range f.streams {
+		if stopped {
+			return v, nil
+		}
+		if err := r.decode(i, &s); err != nil {
+			e := AsError(err)
+			if e == nil {
+				return v, err
+			}
+			note(e)
+			continue
+		}
+		v.Streams++
+		v.Rows += int64(s.Rows)
+		v.Indices += int64(len(s.Indices))
+		if !r.check.Stream(&s, note) {
+			return v, nil
+		}
+		if clean {
+			d.Add(&s)
+		}
+	}
+	if !clean {
+		return v, nil
+	}
+	if v.Digest, err = d.Sum(&f.meta); err != nil {
+		return v, fmt.Errorf("validate %s: %w", path, err)
+	}
+	v.Stored = v.Digest == f.digest
+	if f.digest != "" && !v.Stored {
+		note(fileError(f.path, RuleDigest, "content or metadata were altered after writing: digest %s, stored %s", v.Digest, f.digest))
+	}
+	return v, nil
+}
