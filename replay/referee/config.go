@@ -1,0 +1,108 @@
+package referee
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// WarmupKind says what stands in the cache when counting starts (S8).
+type WarmupKind int
+
+// Kinds of warm-up.
+const (
+	WarmCold       WarmupKind = iota // nothing: the first step is the first counted one
+	WarmRun                          // the cell's own policy runs over the last Windows windows, uncounted
+	WarmImportance                   // the top C blocks by summed score over the last Windows windows
+	WarmStaging                      // the C lowest blocks behind the sinks
+)
+
+// Warmup is a kind and, for WarmRun and WarmImportance, its number of windows.
+type Warmup struct {
+	Kind    WarmupKind
+	Windows int
+}
+
+// Config is one cell on one stream.
+type Config struct {
+	// Policy is lru, fifo, lfu, lookahead, window:N, none, opt or opt-bypass.
+	Policy string
+	// TopK is K: the demand is drawn from the first K of a list, in blocks.
+	TopK int
+	// Candidates is M: what of a list lookahead and the importance warm-up see, in blocks.
+	Candidates int
+	// Capacity is C in blocks; window:N and none ignore it, nothing bounds them.
+	Capacity int
+	// Warmup is what happens before the first counted step.
+	Warmup Warmup
+	// Sink and Local are the pins in tokens, BlockTokens the tokens of a block.
+	Sink, Local, BlockTokens int
+}
+
+// unbounded is the capacity of a policy that has none.
+const unbounded = 1 << 30
+
+// window returns N of window:N (0 for none), or ok = false for the other policies.
+func (c Config) window() (n int, ok bool) {
+	if c.Policy == "none" {
+		return 0, true
+	}
+	text, ok := strings.CutPrefix(c.Policy, "window:")
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n >= 0
+}
+
+// validate reports what makes the cell impossible on the stream.
+func (c Config) validate(s *trace.Stream, hasRanks bool) error {
+	_, windowed := c.window()
+	switch {
+	case !windowed && !c.known():
+		return fmt.Errorf("referee: unknown policy %q", c.Policy)
+	case c.TopK < 1:
+		return fmt.Errorf("referee: top-k %d, expected at least 1", c.TopK)
+	case c.Candidates < c.TopK:
+		return fmt.Errorf("referee: candidates M = %d below top-k K = %d", c.Candidates, c.TopK)
+	case c.Capacity < 1 && !windowed:
+		return fmt.Errorf("referee: capacity %d, expected at least one block", c.Capacity)
+	case c.Sink < 0 || c.Local < 1 || c.BlockTokens < 1:
+		return fmt.Errorf("referee: sink %d, local %d, block_tokens %d, expected at least 0, 1, 1", c.Sink, c.Local, c.BlockTokens)
+	case c.Policy == "lookahead" && !hasRanks:
+		return fmt.Errorf("referee: lookahead needs ranks")
+	}
+	if hasRanks {
+		return nil
+	}
+	for i := range s.Steps {
+		if len(s.List(i)) > c.TopK {
+			return fmt.Errorf("referee: step %d lists %d blocks, top-k %d cannot be derived without ranks", s.Steps[i], len(s.List(i)), c.TopK)
+		}
+	}
+	return nil
+}
+
+func (c Config) known() bool {
+	switch c.Policy {
+	case "lru", "fifo", "lfu", "lookahead", "opt", "opt-bypass":
+		return true
+	}
+	return false
+}
+
+// capacity is C, or unbounded for a policy without capacity.
+func (c Config) capacity() int {
+	if _, windowed := c.window(); windowed {
+		return unbounded
+	}
+	return c.Capacity
+}
+
+// bypasses reports whether the policy decides by itself which members of D_t stay.
+func (c Config) bypasses() bool {
+	n, windowed := c.window()
+	return c.Policy == "opt-bypass" || windowed && n == 0
+}

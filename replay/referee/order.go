@@ -1,0 +1,105 @@
+package referee
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// never is the next demand of a block that no counted step has use for.
+const never = math.MaxInt
+
+// leaving returns the blocks that leave at the end of the row's step.
+func (x *cell) leaving(row int, demand []int32) []int32 {
+	if n, windowed := x.window(); windowed {
+		return x.outsideWindow(x.time(row), n)
+	}
+	surplus := max(0, len(x.resident)-x.Capacity)
+	return x.order(row, demand)[:surplus]
+}
+
+// outsideWindow returns the residents last used before the n steps that end with t.
+func (x *cell) outsideWindow(t, n int) []int32 {
+	var old []int32
+	for b, e := range x.resident {
+		if e.lastUse < t-n+1 {
+			old = append(old, b)
+		}
+	}
+	return old
+}
+
+// order returns all residents, first victim first: those outside D_t by the
+// policy's order, then D_t by S5. A bypasser orders both together.
+func (x *cell) order(row int, demand []int32) []int32 {
+	var free []int32
+	for b := range x.resident {
+		if x.bypasses() || !slices.Contains(demand, b) {
+			free = append(free, b)
+		}
+	}
+	slices.SortFunc(free, func(a, b int32) int {
+		return cmp.Or(
+			cmp.Compare(x.key(a, row), x.key(b, row)),
+			cmp.Compare(x.resident[a].lastUse, x.resident[b].lastUse), // S12
+			cmp.Compare(a, b),
+		)
+	})
+	if x.bypasses() {
+		return free
+	}
+	return append(free, x.surplus(demand)...)
+}
+
+// surplus orders D_t as an overflow drops it: worst rank first, without ranks
+// lowest index first (S5).
+func (x *cell) surplus(demand []int32) []int32 {
+	d := slices.Clone(demand)
+	if x.hasRanks {
+		slices.Reverse(d)
+	} else {
+		slices.Sort(d)
+	}
+	return d
+}
+
+// key is the policy's order of eviction at the row's step: lowest first.
+func (x *cell) key(b int32, row int) int {
+	switch x.Policy {
+	case "lru":
+		return x.resident[b].lastUse
+	case "fifo":
+		return x.resident[b].inserted
+	case "lfu":
+		return x.resident[b].uses
+	case "lookahead":
+		return -x.rank(b, row)
+	case "opt", "opt-bypass":
+		return -x.nextDemand(b, row)
+	}
+	panic("referee: no order for " + x.Policy)
+}
+
+// rank is the place of b among the row's M candidates, past all ranks where it is
+// none of them.
+func (x *cell) rank(b int32, row int) int {
+	list := x.stream.List(row)
+	if i := slices.Index(list[:min(x.Candidates, len(list))], b); i >= 0 {
+		return i
+	}
+	return math.MaxInt
+}
+
+// nextDemand is the row of the first demand of b after row, never where there is
+// none or where a window has it: what a window fetches is not counted (S9).
+func (x *cell) nextDemand(b int32, row int) int {
+	for next := row + 1; next < len(x.stream.Steps); next++ {
+		if slices.Contains(x.demand(next), b) {
+			if x.time(next) < 0 {
+				return never
+			}
+			return next
+		}
+	}
+	return never
+}

@@ -1,0 +1,146 @@
+package referee
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// StepCounts is what one step did. Counted steps have T ≥ 0; result rows sum those.
+type StepCounts struct {
+	T    int32 // recorded steps numbered without gaps: windows negative, first counted one 0
+	Step int32 // the trace's step
+
+	Demand    int // |D_t|
+	Hits      int // |D_t ∩ R|
+	Misses    int // |D_t \ R|
+	Births    int // blocks that left the local window
+	Evictions int // blocks of Victims
+	Overflow  int // max(0, |D_t| - C); 0 for policies without capacity
+	Bypassed  int // blocks of KeptOut where the policy chose them itself: opt-bypass and none
+	Resident  int // blocks resident after the step, pinned ones not counted
+
+	// Missed, Victims and KeptOut are ascending. Victims are the blocks outside D_t
+	// that left the cache at the step's eviction; KeptOut are the members of D_t, hit
+	// or missed, that are not resident after it. Residents are the blocks that are.
+	Missed, Victims, KeptOut, Residents []int32
+}
+
+// entry is what an eviction order may ask of a resident block.
+type entry struct {
+	lastUse  int // T of its last demand; of birth or placement where there was none
+	inserted int // T of its fetch, birth or placement
+	uses     int // steps that demanded it since then, the one that fetched it included
+}
+
+// cell is one run: a configuration, a stream, and the cache.
+type cell struct {
+	Config
+	stream   *trace.Stream
+	hasRanks bool
+	resident map[int32]*entry
+}
+
+// Run replays the stream and returns a StepCounts for every replayed step, the
+// warm-up's included. hasRanks says that lists are best first (order=rank).
+func Run(s *trace.Stream, hasRanks bool, c Config) ([]StepCounts, error) {
+	if err := c.validate(s, hasRanks); err != nil {
+		return nil, err
+	}
+	first, err := c.firstRow(s)
+	if err != nil {
+		return nil, err
+	}
+	placed, err := Placed(s, c)
+	if err != nil {
+		return nil, err
+	}
+	x := &cell{Config: c, stream: s, hasRanks: hasRanks, resident: map[int32]*entry{}}
+	for _, b := range placed {
+		x.resident[b] = &entry{lastUse: -1, inserted: -1, uses: 0}
+	}
+	var steps []StepCounts
+	for row := first; row < len(s.Steps); row++ {
+		steps = append(steps, x.step(row, row == first))
+	}
+	return steps, nil
+}
+
+// time is T of a row: rows count from the first step ≥ 0.
+func (x *cell) time(row int) int { return row - windows(x.stream) }
+
+// windows is the number of rows with step < 0.
+func windows(s *trace.Stream) int {
+	n := 0
+	for _, step := range s.Steps {
+		if step < 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// firstRow is the row of the cell's first step (S8).
+func (c Config) firstRow(s *trace.Stream) (int, error) {
+	if c.Warmup.Kind != WarmRun {
+		return windows(s), nil
+	}
+	if c.Warmup.Windows < 0 || c.Warmup.Windows > windows(s) {
+		return 0, fmt.Errorf("referee: warm-up over %d windows, the stream has %d", c.Warmup.Windows, windows(s))
+	}
+	return windows(s) - c.Warmup.Windows, nil
+}
+
+// step replays one row: births, classification, fetch, eviction (S3, S4).
+func (x *cell) step(row int, first bool) StepCounts {
+	t := x.time(row)
+	out := StepCounts{T: int32(t), Step: x.stream.Steps[row]}
+
+	for _, b := range x.births(row, first) {
+		x.resident[b] = &entry{lastUse: t - 1, inserted: t - 1, uses: 0}
+		out.Births++
+	}
+
+	demand := x.demand(row)
+	out.Demand = len(demand)
+	for _, b := range demand {
+		if x.resident[b] == nil {
+			out.Missed = append(out.Missed, b)
+		}
+	}
+	slices.Sort(out.Missed)
+	out.Misses = len(out.Missed)
+	out.Hits = out.Demand - out.Misses
+
+	for _, b := range out.Missed {
+		x.resident[b] = &entry{inserted: t}
+	}
+	for _, b := range demand {
+		x.resident[b].lastUse = t
+		x.resident[b].uses++
+	}
+
+	out.Overflow = max(0, len(demand)-x.capacity())
+	for _, b := range x.leaving(row, demand) {
+		delete(x.resident, b)
+		if slices.Contains(demand, b) {
+			out.KeptOut = append(out.KeptOut, b)
+		} else {
+			out.Victims = append(out.Victims, b)
+		}
+	}
+	slices.Sort(out.KeptOut)
+	slices.Sort(out.Victims)
+	out.Evictions = len(out.Victims)
+	if x.bypasses() {
+		out.Bypassed = len(out.KeptOut)
+	}
+
+	for b := range x.resident {
+		out.Residents = append(out.Residents, b)
+	}
+	slices.Sort(out.Residents)
+	out.Resident = len(out.Residents)
+	return out
+}
