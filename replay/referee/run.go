@@ -21,10 +21,10 @@ type StepCounts struct {
 	Bypassed  int // blocks of KeptOut where the policy chose them itself: opt-bypass and none
 	Resident  int // blocks resident after the step, pinned ones not counted
 
-	// Missed, Victims and KeptOut are ascending. Victims are the blocks outside D_t
-	// that left the cache at the step's eviction; KeptOut are the members of D_t, hit
-	// or missed, that are not resident after it. Residents are the blocks that are.
-	Missed, Victims, KeptOut, Residents []int32
+	// The blocks behind the counts, ascending. Victims are those outside D_t that left
+	// the cache at the step's eviction; KeptOut are the members of D_t, hit or missed,
+	// that are not resident after it; Residents are all that are.
+	Born, Hit, Missed, Victims, KeptOut, Residents []int32
 }
 
 // entry is what an eviction order may ask of a resident block.
@@ -99,20 +99,17 @@ func (x *cell) step(row int, first bool) StepCounts {
 
 	for _, b := range x.births(row, first) {
 		x.resident[b] = &entry{lastUse: t - 1, inserted: t - 1, uses: 0}
-		out.Births++
+		out.Born = append(out.Born, b)
 	}
 
 	demand := x.demand(row)
-	out.Demand = len(demand)
-	for _, b := range demand {
-		if x.resident[b] == nil {
+	for _, b := range demand { // the whole step against the residents at its start
+		if x.resident[b] != nil {
+			out.Hit = append(out.Hit, b)
+		} else {
 			out.Missed = append(out.Missed, b)
 		}
 	}
-	slices.Sort(out.Missed)
-	out.Misses = len(out.Missed)
-	out.Hits = out.Demand - out.Misses
-
 	for _, b := range out.Missed {
 		x.resident[b] = &entry{inserted: t}
 	}
@@ -121,7 +118,6 @@ func (x *cell) step(row int, first bool) StepCounts {
 		x.resident[b].uses++
 	}
 
-	out.Overflow = max(0, len(demand)-x.capacity())
 	for _, b := range x.leaving(row, demand) {
 		delete(x.resident, b)
 		if slices.Contains(demand, b) {
@@ -130,17 +126,22 @@ func (x *cell) step(row int, first bool) StepCounts {
 			out.Victims = append(out.Victims, b)
 		}
 	}
-	slices.Sort(out.KeptOut)
-	slices.Sort(out.Victims)
-	out.Evictions = len(out.Victims)
-	if x.bypasses() {
-		out.Bypassed = len(out.KeptOut)
-	}
-
 	for b := range x.resident {
 		out.Residents = append(out.Residents, b)
 	}
-	slices.Sort(out.Residents)
-	out.Resident = len(out.Residents)
+	return x.count(out, len(demand))
+}
+
+// count sorts a step's blocks and fills in their numbers.
+func (x *cell) count(out StepCounts, demand int) StepCounts {
+	for _, blocks := range [][]int32{out.Born, out.Hit, out.Missed, out.Victims, out.KeptOut, out.Residents} {
+		slices.Sort(blocks)
+	}
+	out.Demand, out.Hits, out.Misses = demand, len(out.Hit), len(out.Missed)
+	out.Births, out.Evictions, out.Resident = len(out.Born), len(out.Victims), len(out.Residents)
+	out.Overflow = max(0, demand-x.capacity())
+	if x.bypasses() {
+		out.Bypassed = len(out.KeptOut)
+	}
 	return out
 }
