@@ -66,7 +66,7 @@ func Stream(r *rand.Rand, o Options) *trace.Stream {
 }
 
 // steps draws the trace's step numbers, strictly increasing: o.Windows negative
-// ones, then o.Steps others. Windows end at the gaps' mercy, steps start likewise.
+// ones, then o.Steps others.
 func (o Options) steps(r *rand.Rand) []int {
 	gap := func() int {
 		if r.Float64() < o.Gap {
@@ -152,7 +152,7 @@ func (o Options) round(v float64) float32 {
 	if o.Levels == 0 {
 		return float32(v)
 	}
-	return float32(math.Round(v*float64(o.Levels)) / float64(o.Levels))
+	return float32(math.Round(v*float64(o.Levels))/float64(o.Levels)) + 0 // no negative zero
 }
 
 // pins reports whether a sink or the local window holds a token of block b.
@@ -161,11 +161,11 @@ func (o Options) pins(b, seqLen int) bool {
 }
 
 // Small draws the options of a stream that is small enough to be searched
-// exhaustively: no more than nine blocks, ties, gaps, windows, pins, blocks of one
+// exhaustively: no more than 13 blocks, ties, gaps, windows, pins, blocks of one
 // or two tokens.
 func Small(r *rand.Rand) Options {
 	o := Options{
-		Prompt: 1 + r.IntN(5), Steps: 1 + r.IntN(6), Windows: r.IntN(5), M: 1 + r.IntN(5),
+		Prompt: 1 + r.IntN(6), Steps: 1 + r.IntN(7), Windows: r.IntN(5), M: 1 + r.IntN(5),
 		Locality: []float64{0, 0.5, 0.9}[r.IntN(3)], Levels: r.IntN(3), Ascending: r.IntN(4) == 0,
 		Scores: true, BlockTokens: 1 + r.IntN(2), Sink: r.IntN(3), Local: 1 + r.IntN(2),
 		Pinned: []float64{0, 0.3, 1}[r.IntN(3)], Short: 0.2,
