@@ -63,8 +63,8 @@ type Step struct {
 	// Demand is |D_t|.
 	Demand int
 	// Offered became resident without being demanded: left the local window, or was
-	// placed by the warm-up. It was last used, and inserted, at step T-1 (warm-up
-	// placements at step -1), after every block of Exit: exits first, then births
+	// placed by the warm-up. It was last used, and inserted, at step T-1, after every
+	// block of Exit: exits first, then births
 	// (DESIGN S3, S12). A member that D_t demands at once is also in Hit.
 	Offered []int32
 	// Hit entered the demand and was resident.
@@ -87,8 +87,8 @@ type Step struct {
 	Members []int32
 	// OfferedNext, ExitNext and LeavingNext are parallel to Offered, Exit and Leaving:
 	// the step of the next demand, Never if there is none or if a warm-up window
-	// has it. Leaving are the members of D_t that D_{t+1} does not demand (all of
-	// them at the last step). Filled for NeedNext.
+	// has it. Leaving are the members of D_t that D_{t+1} does not demand (none are
+	// told at the last step). Filled for NeedNext.
 	OfferedNext, ExitNext, LeavingNext []int32
 	Leaving                            []int32
 }

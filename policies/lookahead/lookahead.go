@@ -1,0 +1,111 @@
+// Package lookahead evicts what the current step's ranking likes least (KVDrive's
+// lookahead eviction): the selection ranks M > K candidates, and a block among the
+// ranks K … M-1 is likely to be demanded next.
+//
+// Source: KVDrive, "lookahead eviction" (section on attention-aware caching, Table 3:
+// K = 2048, M = 2560). The paper evicts the lowest current-step score; ranks order
+// the same way, so scores are not needed.
+//
+// Rule: first victims are the residents outside the step's M candidates, least
+// recently used first; then the candidates, worst rank first. The paper does not say
+// how residents without a score are ordered among themselves; arbitrary order loses
+// to LRU, recency beats it.
+//
+// State: the LRU queue with a bit a place, so that candidates can be passed over
+// without leaving it. Cost: O(1) a change of the demand and O(M-K) a step. Memory:
+// 9 B a block of the context. No stack property. Needs ranks; with M = K it is LRU.
+// Loses to LRU where the ranking is noisy near K, and to decayed frequency mostly.
+package lookahead
+
+import (
+	"math/bits"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// Entry is the policy's line in the table.
+var Entry = policies.Entry{
+	Name:    "lookahead",
+	Summary: "evicts what the current ranking likes least, outside the M candidates first",
+	Source:  "KVDrive, lookahead eviction",
+	Traits:  policies.Traits{Memory: "9 B", Cost: "O(1) + O(M-K) a step"},
+	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
+}
+
+// Policy is lookahead eviction over one stream.
+type Policy struct {
+	place  []int32  // of each block in order, -1 outside E
+	order  []int32  // blocks in order of last use
+	open   []uint64 // places that are taken, a bit each
+	head   int      // no place in a word before is taken
+	ranked []int32  // call of Update at which a block was last a candidate
+	calls  int32
+	worst  []int32 // the step's candidates, best first
+}
+
+// Needs asks for the ranks K … M-1.
+func (p *Policy) Needs() policies.Needs { return policies.NeedCandidates }
+
+// Reset starts a stream.
+func (p *Policy) Reset(sc *policies.Scope) error {
+	p.place = policies.Fill(p.place, sc.Blocks, -1)
+	p.ranked = policies.Fill(p.ranked, sc.Blocks, 0)
+	p.order, p.open, p.head, p.calls = p.order[:0], p.open[:0], 0, 0
+	return nil
+}
+
+// Update applies a step.
+func (p *Policy) Update(s *policies.Step) {
+	p.calls++
+	p.join(s.Exit)
+	p.join(s.Offered)
+	for _, x := range s.Hit {
+		p.leave(x)
+	}
+	p.worst = append(p.worst[:0], s.Candidates...)
+	for _, x := range s.Candidates {
+		p.ranked[x] = p.calls
+	}
+}
+
+func (p *Policy) join(blocks []int32) {
+	n := len(p.order)
+	p.order = append(p.order, blocks...)
+	for len(p.open) <= len(p.order)>>6 {
+		p.open = append(p.open, 0)
+	}
+	for i, x := range blocks {
+		p.place[x] = int32(n + i)
+		p.open[(n+i)>>6] |= 1 << ((n + i) & 63)
+	}
+}
+
+func (p *Policy) leave(x int32) {
+	at := uint32(p.place[x])
+	p.open[at>>6] &^= 1 << (at & 63)
+	p.place[x] = -1
+}
+
+// Evict appends n blocks: outside the candidates by recency, then by worst rank.
+func (p *Policy) Evict(n int, dst []int32) []int32 {
+	want := len(dst) + n
+	for p.head < len(p.order)>>6 && p.open[p.head] == 0 { // the last word is still being filled
+		p.head++
+	}
+	for w := p.head; w < len(p.open) && len(dst) < want; w++ {
+		for rest := p.open[w]; rest != 0 && len(dst) < want; rest &= rest - 1 {
+			x := p.order[w<<6|bits.TrailingZeros64(rest)]
+			if p.ranked[x] != p.calls {
+				p.leave(x)
+				dst = append(dst, x)
+			}
+		}
+	}
+	for i := len(p.worst) - 1; i >= 0 && len(dst) < want; i-- {
+		if x := p.worst[i]; p.place[x] >= 0 {
+			p.leave(x)
+			dst = append(dst, x)
+		}
+	}
+	return dst
+}

@@ -1,0 +1,44 @@
+// Package lru evicts what was demanded longest ago.
+//
+// Source: ESS (DeepSeek-V3.2-Exp), the swap engine of its sparse memory pool and
+// LRU-Warmup; Mattson et al., "Evaluation techniques for storage hierarchies", IBM
+// Systems Journal 9(2), 1970, for the stack property. Under step semantics a whole
+// step is one use: its blocks are equally recent.
+//
+// Rule: first victim is the block whose last demanded step is earliest (a birth was
+// last used at the step before it); ties go to the lowest block index.
+//
+// State: the order in which blocks left the demand, as a queue; a block that is
+// demanded again leaves a stale place behind, recognised by its position. A queue
+// place joins in use order because all blocks that leave the demand at a step were
+// last used at the step before.
+// Cost: O(1) a change of the demand. Memory: 4 B a block of the context and 4 B a
+// change. Stack property: yes. Loses to decayed frequency where blocks come back at
+// long, regular gaps, and to OPT by what recency cannot know.
+package lru
+
+import "github.com/kvreplay/kvreplay/policies"
+
+// Entry is the policy's line in the table.
+var Entry = policies.Entry{
+	Name:    "lru",
+	Summary: "evicts the block demanded longest ago",
+	Source:  "ESS, LRU swap engine; Mattson et al. 1970",
+	Traits:  policies.Traits{Stack: true, Memory: "4 B", Cost: "O(1)"},
+	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
+}
+
+// Policy is LRU over one stream.
+type Policy struct{ Queue }
+
+// Reset starts a stream.
+func (p *Policy) Reset(sc *policies.Scope) error {
+	p.Queue.Reset(sc.Blocks)
+	return nil
+}
+
+// Update applies a step.
+func (p *Policy) Update(s *policies.Step) { p.Queue.Update(s) }
+
+// Evict appends the n least recently used blocks.
+func (p *Policy) Evict(n int, dst []int32) []int32 { return p.Queue.Evict(n, dst) }

@@ -1,0 +1,72 @@
+package lru
+
+import (
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// Queue is the outside set in order of last use, as other policies embed it.
+type Queue struct {
+	place []int32 // of each block in order; -1 while demanded or never seen
+	order []int32 // blocks in the order of joining; stale where place disagrees
+	head  int     // places before are empty
+}
+
+// Reset empties the queue for blocks 0 … blocks-1.
+func (q *Queue) Reset(blocks int) {
+	q.place = policies.Fill(q.place, blocks, -1)
+	q.order, q.head = q.order[:0], 0
+}
+
+// Update applies a step: what left the demand and what was born joins, in that order
+// (DESIGN S3); what is demanded leaves.
+func (q *Queue) Update(s *policies.Step) {
+	q.join(s.Exit)
+	q.join(s.Offered)
+	for _, x := range s.Hit {
+		q.place[x] = -1
+	}
+}
+
+func (q *Queue) join(blocks []int32) {
+	n := len(q.order)
+	q.order = append(q.order, blocks...)
+	for i, x := range blocks {
+		q.place[x] = int32(n + i)
+	}
+}
+
+// Len is the number of places given out: a mark for EvictTo.
+func (q *Queue) Len() int { return len(q.order) }
+
+// Evict appends the n least recently used blocks to dst.
+func (q *Queue) Evict(n int, dst []int32) []int32 {
+	if n <= 0 {
+		return dst
+	}
+	at := len(dst)
+	dst = slices.Grow(dst, n+1)
+	out := dst[at : at+n+1] // one spare place lets the loop write before it knows
+	head, k := q.head, 0
+	for k < n && head < len(q.order) {
+		x := q.order[head]
+		out[k] = x
+		if q.place[x] == int32(head) {
+			k++
+		}
+		head++
+	}
+	q.head = head
+	return dst[:at+k]
+}
+
+// EvictTo appends every block whose place is before mark.
+func (q *Queue) EvictTo(mark int, dst []int32) []int32 {
+	for ; q.head < mark; q.head++ {
+		if x := q.order[q.head]; q.place[x] == int32(q.head) {
+			dst = append(dst, x)
+		}
+	}
+	return dst
+}

@@ -1,0 +1,64 @@
+// Package none keeps nothing between steps: everything demanded is fetched, but for
+// a block that leaves the local window at the step that demands it.
+//
+// Source: KVDrive's window ×0; what FlexGen, Quest and InfiniGen move without a cache.
+//
+// It is the floor of any comparison: its misses are the demand itself. Cost:
+// O(|D_t|) a step. Memory: none.
+package none
+
+import "github.com/kvreplay/kvreplay/policies"
+
+// Entry is the policy's line in the table.
+var Entry = policies.Entry{
+	Name:    "none",
+	Summary: "keeps nothing between steps (window:0)",
+	Source:  "KVDrive, window ×0",
+	Traits:  policies.Traits{Windowed: true, Bypasses: true, Stack: true, Memory: "0 B", Cost: "O(|D|) a step"},
+	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
+}
+
+// Policy keeps nothing.
+type Policy struct {
+	demand  []int32
+	outside []int32
+}
+
+// Needs asks for the demand.
+func (p *Policy) Needs() policies.Needs { return policies.NeedDemand }
+
+// Reset starts a stream.
+func (p *Policy) Reset(*policies.Scope) error {
+	p.demand, p.outside = p.demand[:0], p.outside[:0]
+	return nil
+}
+
+// Update notes what is there: births that the step did not demand.
+func (p *Policy) Update(s *policies.Step) {
+	p.demand = append(p.demand[:0], s.Members...) // the engine owns the list
+	for _, x := range s.Offered {
+		if !contains(s.Hit, x) {
+			p.outside = append(p.outside, x)
+		}
+	}
+}
+
+// contains searches the few hits that a policy without residents can have: births.
+func contains(blocks []int32, x int32) bool {
+	for _, y := range blocks {
+		if y == x {
+			return true
+		}
+	}
+	return false
+}
+
+// Bypass keeps the whole demand out.
+func (p *Policy) Bypass(_ int, dst []int32) []int32 { return append(dst, p.demand...) }
+
+// Evict drops everything else.
+func (p *Policy) Evict(_ int, dst []int32) []int32 {
+	dst = append(dst, p.outside...)
+	p.outside = p.outside[:0]
+	return dst
+}

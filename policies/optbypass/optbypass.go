@@ -1,0 +1,140 @@
+// Package optbypass is the exact optimum for policies that may keep part of what they
+// fetched out of the cache: MIN with victims from the demand too.
+//
+// Source: McFarling, "Cache replacement with dynamic exclusion", ISCA 1992, for the
+// idea that not caching can be optimal; here batch-aware as package opt.
+//
+// Rule: after each step the farthest next demand goes first, among the residents and
+// the demand alike, as many as exceed the capacity. A next demand in a warm-up window
+// counts as never (see package opt). Ties go to the least recently used, then to the
+// lowest block index. Members of the demand that the next step demands again are the
+// last to go.
+//
+// It bounds every policy that does not prefetch; it never misses more than opt. Cost:
+// O(1) a change of the demand, O(|D_t|) at windows and where the demand of two steps
+// in a row exceeds the capacity. Memory: 12 B a block of the context.
+package optbypass
+
+import (
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/bucket"
+)
+
+// Entry is the policy's line in the table.
+var Entry = policies.Entry{
+	Name:    "opt-bypass",
+	Summary: "the exact optimum of policies that may keep demanded blocks out",
+	Source:  "MIN with bypass (McFarling 1992), batch-aware",
+	Traits:  policies.Traits{Offline: true, Bypasses: true, Stack: true, Memory: "12 B", Cost: "O(1)"},
+	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
+}
+
+// Policy is MIN with bypass over one stream. The queue holds the outside set and,
+// ahead of their exit, the members of D_t that the next step does not demand.
+type Policy struct {
+	queue    bucket.Queue
+	capacity int
+	never    int32
+	outside  int     // members of the queue that are outside the demand
+	leaves   []int32 // step after which a block leaves the demand, where it is queued ahead
+	staying  []int32 // blocks queued in a window although the next window demands them
+	bypass   []int32
+	victims  []int32
+}
+
+// Needs asks for the future and the demand.
+func (p *Policy) Needs() policies.Needs { return policies.NeedNext | policies.NeedDemand }
+
+// Reset starts a stream.
+func (p *Policy) Reset(sc *policies.Scope) error {
+	p.never = int32(sc.Steps - sc.Windows)
+	p.queue.Reset(sc.Blocks, int(p.never)+1)
+	p.leaves = policies.Fill(p.leaves, sc.Blocks, policies.Never)
+	p.capacity, p.outside, p.staying = sc.Capacity, 0, p.staying[:0]
+	return nil
+}
+
+// Update applies a step and decides who goes.
+func (p *Policy) Update(s *policies.Step) {
+	for _, x := range p.staying {
+		if p.queue.Has(x) {
+			p.queue.Remove(x)
+		}
+	}
+	p.staying = p.staying[:0]
+	p.outside += len(s.Exit) // queued a step ago
+	for i, x := range s.Offered {
+		p.queue.Push(min(s.OfferedNext[i], p.never), x)
+		p.leaves[x] = policies.Never
+	}
+	p.outside += len(s.Offered)
+	for _, x := range s.Hit {
+		p.queue.Remove(x)
+	}
+	p.outside -= len(s.Hit)
+	if s.T < -1 {
+		p.queueWindow(s)
+	} else {
+		p.queueLeaving(s)
+	}
+	p.choose(s)
+}
+
+// queueLeaving queues what the next step does not demand.
+func (p *Policy) queueLeaving(s *policies.Step) {
+	for i, x := range s.Leaving {
+		p.queue.Push(min(s.LeavingNext[i], p.never), x)
+		p.leaves[x] = s.T
+	}
+}
+
+// queueWindow queues the whole demand of a window that another window follows: what
+// that one demands again comes back for free.
+func (p *Policy) queueWindow(s *policies.Step) {
+	i := 0
+	for _, x := range s.Members {
+		next := p.never
+		if i < len(s.Leaving) && s.Leaving[i] == x {
+			next = min(s.LeavingNext[i], p.never)
+			i++
+		} else {
+			p.staying = append(p.staying, x)
+		}
+		p.queue.Push(next, x)
+		p.leaves[x] = s.T
+	}
+}
+
+// choose pops the farthest until the rest fits; members of the demand are bypassed.
+func (p *Policy) choose(s *policies.Step) {
+	p.bypass, p.victims = p.bypass[:0], p.victims[:0]
+	over := p.outside + s.Demand - p.capacity
+	for ; over > 0 && p.queue.Len() > 0; over-- {
+		if x := p.queue.PopHighest(); p.leaves[x] == s.T {
+			p.bypass = append(p.bypass, x)
+		} else {
+			p.victims = append(p.victims, x)
+		}
+	}
+	p.outside -= len(p.victims)
+	i := 0
+	for _, x := range s.Members { // only those are left that the next step demands again
+		if over <= 0 {
+			break
+		}
+		for i < len(s.Leaving) && s.Leaving[i] < x {
+			i++
+		}
+		if i < len(s.Leaving) && s.Leaving[i] == x {
+			continue
+		}
+		p.bypass = append(p.bypass, x)
+		over--
+	}
+}
+
+// Bypass returns the members of the demand that do not stay.
+func (p *Policy) Bypass(_ int, dst []int32) []int32 { return append(dst, p.bypass...) }
+
+// Evict returns the residents that do not stay.
+func (p *Policy) Evict(_ int, dst []int32) []int32 { return append(dst, p.victims...) }

@@ -1,0 +1,76 @@
+// Package window keeps what the last N steps demanded and nothing else (KVDrive's
+// critical KV window ×N). It has no capacity: its size is what the trace makes of it.
+//
+// Source: KVDrive, critical KV window, Figs. 3 and 16 (×0 … ×4).
+//
+// Rule: after step t exactly the blocks last used at step t-N+1 or later stay (a
+// birth was last used at the step before it). N = 0 keeps nothing: see package none.
+//
+// State: the LRU queue and its length after each of the last N steps. Cost: O(1) a
+// change of the demand. Memory: 4 B a block of the context. Stack property: a larger
+// window never misses more. Its misses are those of LRU at the window's mean size;
+// LRU given the window's peak has fewer, because it keeps what the window drops
+// while there is room.
+package window
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/lru"
+	"github.com/kvreplay/kvreplay/policies/none"
+)
+
+// Entry is the policy's line in the table.
+var Entry = policies.Entry{
+	Name:    "window",
+	Summary: "keeps exactly what the last N steps demanded; has no capacity",
+	Source:  "KVDrive, critical KV window",
+	Usage:   "window:N with N steps, an integer of at least 0, as in window:2",
+	Traits:  policies.Traits{Windowed: true, Stack: true, Memory: "4 B", Cost: "O(1)"},
+	New:     parse,
+}
+
+func parse(options string) (func() policies.Policy, string, error) {
+	n, err := strconv.Atoi(options)
+	if err != nil || n < 0 {
+		return nil, "", fmt.Errorf("window of %q steps", options)
+	}
+	if n == 0 {
+		return func() policies.Policy { return new(none.Policy) }, "0", nil
+	}
+	return func() policies.Policy { return &Policy{Steps: n} }, strconv.Itoa(n), nil
+}
+
+// Policy is a window of Steps ≥ 1 steps over one stream.
+type Policy struct {
+	Steps int
+	queue lru.Queue
+	marks []int // queue length after each of the last Steps steps, a ring
+	calls int
+}
+
+// Reset starts a stream.
+func (p *Policy) Reset(sc *policies.Scope) error {
+	p.queue.Reset(sc.Blocks)
+	p.marks = policies.Fill(p.marks, p.Steps, 0)
+	p.calls = 0
+	return nil
+}
+
+// Update applies a step. What joined at step t was last used at t-1.
+func (p *Policy) Update(s *policies.Step) {
+	p.queue.Update(s)
+	p.marks[p.calls%p.Steps] = p.queue.Len()
+	p.calls++
+}
+
+// Evict appends what was last used before step t-N+1: all that joined at step
+// t-N+1 or earlier.
+func (p *Policy) Evict(_ int, dst []int32) []int32 {
+	if p.calls < p.Steps {
+		return dst
+	}
+	return p.queue.EvictTo(p.marks[p.calls%p.Steps], dst)
+}

@@ -1,0 +1,112 @@
+package replay
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+)
+
+// Capacity is what a stream may keep between steps, pinned tokens not counted, in one
+// of the forms of DESIGN S4. Its text form parses back.
+type Capacity struct {
+	text  string
+	kind  capacityKind
+	value float64 // factor of K, factor of the context, entries, or bytes
+	peak  string  // policy whose peak residents are the capacity
+}
+
+type capacityKind uint8
+
+const (
+	perTopK capacityKind = iota + 1
+	perContext
+	entries
+	requestBytes
+	peakOf
+)
+
+// ParseCapacity reads "1.5x" (of K), "0.2ctx" (of the prompt), "6400" (entries),
+// "64MiB" (of a request, shared by its streams) or "peak:POLICY" (as much as that
+// policy keeps at its peak, stream by stream).
+func ParseCapacity(text string) (Capacity, error) {
+	c := Capacity{text: text}
+	number := text
+	switch {
+	case strings.HasPrefix(text, "peak:"):
+		c.kind, c.peak = peakOf, strings.TrimPrefix(text, "peak:")
+		return c, nil
+	case strings.HasSuffix(text, "ctx"):
+		c.kind, number = perContext, strings.TrimSuffix(text, "ctx")
+	case strings.HasSuffix(text, "x"):
+		c.kind, number = perTopK, strings.TrimSuffix(text, "x")
+	case strings.HasSuffix(text, "B"):
+		bytes, err := humanize.ParseBytes(text)
+		if err != nil {
+			return c, badCapacity(text)
+		}
+		c.kind, c.value = requestBytes, float64(bytes)
+		return c, c.positive()
+	default:
+		c.kind = entries
+		if n, err := strconv.Atoi(text); err != nil || n < 0 {
+			return c, badCapacity(text)
+		}
+	}
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+		return c, badCapacity(text)
+	}
+	c.value = v
+	return c, c.positive()
+}
+
+func badCapacity(text string) error {
+	return fmt.Errorf("capacity %q: expected a multiple of K (1.5x), a share of the context (0.2ctx), entries (6400), bytes a request (64MiB) or peak:POLICY", text)
+}
+
+func (c Capacity) positive() error {
+	if c.value <= 0 {
+		return fmt.Errorf("capacity %q keeps nothing; policy none replays a cache of no entries", c.text)
+	}
+	return nil
+}
+
+// String is the text that was parsed.
+func (c Capacity) String() string { return c.text }
+
+// sizing is what a capacity is resolved against, for one stream.
+type sizing struct {
+	topk, blockTokens, promptLen int
+	entryBytes                   *int
+	streams                      int              // of the stream's request, that are replayed
+	peaks                        map[string]int64 // blocks, of the policies that ran on the stream before
+}
+
+// blocks is the capacity of a stream in whole blocks, at least one.
+func (c Capacity) blocks(s sizing) (int, error) {
+	var tokens float64
+	switch c.kind {
+	case perTopK:
+		tokens = c.value * float64(s.topk) * float64(s.blockTokens)
+	case perContext:
+		tokens = math.Floor(c.value * float64(s.promptLen))
+	case entries:
+		tokens = c.value
+	case requestBytes:
+		if s.entryBytes == nil {
+			return 0, fmt.Errorf("capacity %s is in bytes, but neither trace nor --entry-bytes says what an entry takes", c.text)
+		}
+		tokens = math.Floor(c.value / (float64(s.streams) * float64(*s.entryBytes)))
+	case peakOf:
+		peak, ok := s.peaks[c.peak]
+		if !ok {
+			return 0, fmt.Errorf("capacity %s: policy %s is not part of this run", c.text, c.peak)
+		}
+		return max(1, int(peak)), nil
+	}
+	const most = 1 << 30
+	return max(1, int(min(tokens, most))/s.blockTokens), nil
+}

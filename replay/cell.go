@@ -1,0 +1,298 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// State of a block in a cell.
+const (
+	absent   uint8 = iota
+	outside        // resident, not demanded: member of E
+	demanded       // resident by rule
+	keptOut        // demanded, fetched, not kept
+)
+
+// cell replays one policy at one capacity. It keeps its memory from stream to stream;
+// one per goroutine.
+type cell struct {
+	policy   policies.Policy
+	needs    policies.Needs
+	bypasser policies.Bypasser // nil for most
+
+	state    []uint8
+	size     int // resident blocks
+	capacity int
+	step     policies.Step
+	counts   Counts
+	report   StepReport
+
+	hit, miss, exit, pass, passed, victims []int32
+	exitNext                               []int32
+	merged                                 []int32
+}
+
+func newCell(p policies.Policy) *cell {
+	c := &cell{policy: p, needs: policies.NeedsOf(p)}
+	c.bypasser, _ = p.(policies.Bypasser)
+	return c
+}
+
+// start is how a cell begins on a stream.
+type start struct {
+	capacity int     // blocks
+	placed   []int32 // resident before step 0: importance or staging warm-up, ascending
+	ranks    bool    // lists are in rank order
+	seed     uint64
+}
+
+// run replays the stream that d was built from.
+func (c *cell) run(d *Delta, st start, look Observer) (Counts, error) {
+	sc := policies.Scope{Blocks: d.Blocks, Capacity: st.capacity, Steps: d.Rows, Windows: d.Windows, Demand: d.MaxDemand, Seed: st.seed}
+	if err := c.policy.Reset(&sc); err != nil {
+		return Counts{}, err
+	}
+	c.state = policies.Fill(c.state, d.Blocks, absent)
+	c.size, c.capacity, c.passed = 0, st.capacity, c.passed[:0]
+	c.counts = Counts{Streams: 1}
+	c.place(d, st.placed)
+	for i := range d.Rows {
+		if err := c.apply(d, i, st.ranks, look); err != nil {
+			return Counts{}, fmt.Errorf("step %d: %w", d.stream.Steps[d.first+i], err)
+		}
+	}
+	return c.counts, nil
+}
+
+// place makes a warm-up's blocks resident, last used and inserted at step -1.
+func (c *cell) place(d *Delta, placed []int32) {
+	if len(placed) == 0 {
+		return
+	}
+	c.step = policies.Step{Offered: placed}
+	for _, x := range placed {
+		c.state[x] = outside
+	}
+	c.size = len(placed)
+	if c.needs&policies.NeedNext != 0 {
+		next := make([]int32, len(placed))
+		for i, x := range placed {
+			next[i] = d.FirstUse[x]
+		}
+		c.step.OfferedNext = next
+	}
+	c.policy.Update(&c.step)
+}
+
+// apply replays row i: births, classification, fetch, eviction (DESIGN S3, S4).
+func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
+	s := &c.step
+	t := int32(i - d.Windows)
+	born := d.Born.Row(i)
+	for _, x := range born {
+		c.state[x] = outside
+	}
+	c.size += len(born)
+	s.T, s.Demand, s.Offered, s.Pass = t, int(d.Size[i]), born, nil
+	c.classify(d.Enter.Row(i))
+	s.Exit = d.Exit.Row(i)
+	if c.needs != 0 {
+		c.columns(d, i)
+	}
+	if len(c.passed) == 0 {
+		for _, x := range s.Exit {
+			c.state[x] = outside
+		}
+	} else {
+		c.returnPassed(s)
+	}
+	s.Hit, s.Miss = c.hit, c.miss
+	c.size += len(c.miss)
+	overflow := max(0, s.Demand-c.capacity)
+	if overflow > 0 && c.bypasser == nil {
+		c.surplus(d.ranked(i), overflow, ranks)
+		s.Pass = c.pass
+	}
+	c.policy.Update(s)
+	if err := c.keepOut(overflow); err != nil {
+		return err
+	}
+	if err := c.evict(); err != nil {
+		return err
+	}
+	if t >= 0 {
+		n := &c.counts
+		n.Steps++
+		n.Demand += int64(s.Demand)
+		n.Misses += int64(len(c.miss))
+		n.Evictions += int64(len(c.victims))
+		n.Births += int64(len(born))
+		n.Overflow += int64(overflow)
+		n.ResidentSum += int64(c.size)
+		n.ResidentPeak = max(n.ResidentPeak, int64(c.size))
+	}
+	if look != nil {
+		c.report = StepReport{T: t, Step: d.stream.Steps[d.first+i], Demand: s.Demand, Misses: c.miss, Births: len(born),
+			Victims: c.victims, KeptOut: c.passed, Overflow: overflow, Resident: c.size}
+		look(&c.report)
+	}
+	return nil
+}
+
+// classify splits what enters the demand into hits and misses, against the residents
+// at the step's start.
+func (c *cell) classify(enter []int32) {
+	n := len(enter)
+	c.hit, c.miss = slices.Grow(c.hit[:0], n+1)[:n+1], slices.Grow(c.miss[:0], n+1)[:n+1]
+	hit, miss, state := c.hit, c.miss, c.state
+	h, m := 0, 0
+	for _, x := range enter { // both are written, one is kept: no branch to mispredict
+		hit[h], miss[m] = x, x
+		was := int(state[x])
+		h += was
+		m += 1 - was
+		state[x] = demanded
+	}
+	c.hit, c.miss = hit[:h], miss[:m]
+}
+
+// returnPassed handles blocks that were kept out a step ago: those that left the
+// demand are gone, those still in it are missed again.
+func (c *cell) returnPassed(s *policies.Step) {
+	next := s.ExitNext
+	c.exit, c.exitNext = c.exit[:0], c.exitNext[:0]
+	for j, x := range s.Exit {
+		if c.state[x] == keptOut {
+			c.state[x] = absent
+			continue
+		}
+		c.state[x] = outside
+		c.exit = append(c.exit, x)
+		if next != nil {
+			c.exitNext = append(c.exitNext, next[j])
+		}
+	}
+	s.Exit = c.exit
+	if next != nil {
+		s.ExitNext = c.exitNext
+	}
+	again := c.passed[:0]
+	for _, x := range c.passed {
+		if c.state[x] == keptOut {
+			c.state[x] = demanded
+			again = append(again, x)
+		}
+	}
+	if len(again) > 0 {
+		c.merged = mergeSorted(c.merged[:0], c.miss, again)
+		c.miss, c.merged = c.merged, c.miss
+	}
+	c.passed = c.passed[:0]
+}
+
+func mergeSorted(dst, a, b []int32) []int32 {
+	for len(a) > 0 && len(b) > 0 {
+		if a[0] < b[0] {
+			dst, a = append(dst, a[0]), a[1:]
+		} else {
+			dst, b = append(dst, b[0]), b[1:]
+		}
+	}
+	return append(append(dst, a...), b...)
+}
+
+// columns fills what the policy asked for.
+func (c *cell) columns(d *Delta, i int) {
+	s := &c.step
+	if c.needs&policies.NeedCandidates != 0 {
+		s.Candidates = d.Candidates(i)
+	}
+	if c.needs&policies.NeedDemand != 0 {
+		s.Members = d.Members.Row(i)
+	}
+	if c.needs&policies.NeedNext == 0 {
+		return
+	}
+	s.OfferedNext = d.BornNext[d.Born.ends[i]:d.Born.ends[i+1]]
+	s.ExitNext = d.ExitNext[d.Exit.ends[i]:d.Exit.ends[i+1]]
+	if i+1 < d.Rows {
+		s.Leaving = d.Exit.Row(i + 1)
+		s.LeavingNext = d.ExitNext[d.Exit.ends[i+1]:d.Exit.ends[i+2]]
+	} else {
+		s.Leaving, s.LeavingNext = nil, nil
+	}
+}
+
+// surplus chooses which members of D_t are not kept: worst rank first, without ranks
+// lowest index first (DESIGN S5).
+func (c *cell) surplus(list []int32, n int, ranks bool) {
+	c.pass = c.pass[:0]
+	take := func(x int32) {
+		if len(c.pass) < n && c.state[x] == demanded {
+			c.pass = append(c.pass, x)
+		}
+	}
+	if !ranks {
+		for _, x := range list {
+			take(x)
+		}
+		return
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		take(list[i])
+	}
+}
+
+// keepOut takes the engine's or the policy's choice of members of D_t out of the cache.
+func (c *cell) keepOut(overflow int) error {
+	if c.bypasser != nil {
+		c.pass = c.bypasser.Bypass(overflow, c.pass[:0])
+	} else if overflow == 0 {
+		return nil
+	}
+	if len(c.pass) < overflow {
+		return fmt.Errorf("policy keeps %d demanded blocks out, the demand exceeds the capacity by %d", len(c.pass), overflow)
+	}
+	for _, x := range c.pass {
+		if uint32(x) >= uint32(len(c.state)) || c.state[x] != demanded {
+			return fmt.Errorf("policy keeps block %d out, which is not in the demand (or named twice)", x)
+		}
+		c.state[x] = keptOut
+	}
+	c.size -= len(c.pass)
+	c.passed = append(c.passed[:0], c.pass...)
+	if !slices.IsSorted(c.passed) {
+		slices.Sort(c.passed)
+	}
+	return nil
+}
+
+// evict asks for as many victims as the capacity needs and checks each.
+func (c *cell) evict() error {
+	need := max(0, c.size-c.capacity)
+	c.victims = c.policy.Evict(need, c.victims[:0])
+	if len(c.victims) < need {
+		return fmt.Errorf("policy named %d victims, %d are needed (capacity %d blocks, %d resident)", len(c.victims), need, c.capacity, c.size)
+	}
+	for _, x := range c.victims {
+		if uint32(x) >= uint32(len(c.state)) || c.state[x] != outside {
+			return c.illegalVictim(x)
+		}
+		c.state[x] = absent
+	}
+	c.size -= len(c.victims)
+	return nil
+}
+
+func (c *cell) illegalVictim(x int32) error {
+	why := "is not resident (or was named twice)"
+	switch {
+	case uint32(x) >= uint32(len(c.state)):
+		why = fmt.Sprintf("does not exist, blocks are 0 to %d", len(c.state)-1)
+	case c.state[x] == demanded || c.state[x] == keptOut:
+		why = "is in the step's demand"
+	}
+	return fmt.Errorf("policy named block %d as a victim, which %s", x, why)
+}

@@ -1,0 +1,45 @@
+package replay
+
+// Counts are what a cell counts over counted steps. They are integers, so pooling is
+// exact in any order.
+type Counts struct {
+	Streams      int64
+	Steps        int64
+	Demand       int64
+	Misses       int64
+	Evictions    int64
+	Births       int64
+	Overflow     int64
+	ResidentSum  int64 // blocks resident after each step, summed
+	ResidentPeak int64
+}
+
+// Add pools o into c.
+func (c *Counts) Add(o *Counts) {
+	c.Streams += o.Streams
+	c.Steps += o.Steps
+	c.Demand += o.Demand
+	c.Misses += o.Misses
+	c.Evictions += o.Evictions
+	c.Births += o.Births
+	c.Overflow += o.Overflow
+	c.ResidentSum += o.ResidentSum
+	c.ResidentPeak = max(c.ResidentPeak, o.ResidentPeak)
+}
+
+// StepReport is one step of one cell on one stream, warm-up included. Slices belong
+// to the engine and are valid until the observer returns.
+type StepReport struct {
+	T        int32 // as policies.Step.T
+	Step     int32 // the trace's step
+	Demand   int
+	Misses   []int32 // ascending
+	Births   int
+	Victims  []int32 // blocks evicted at the end of the step, in the policy's order
+	KeptOut  []int32 // members of D_t not kept: overflow or bypass, ascending
+	Overflow int
+	Resident int // after the step, pinned blocks not counted
+}
+
+// Observer sees every step of a cell; nil where nobody looks.
+type Observer func(*StepReport)

@@ -1,0 +1,210 @@
+package replay
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay/referee"
+	"github.com/kvreplay/kvreplay/replay/referee/brute"
+	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// bench is one engine, reused over all cases: Reset and build must forget.
+type bench struct {
+	delta   Delta
+	runners map[string]*cell
+}
+
+// testPlan is what newPlan would settle for a stream that is not in a file.
+func testPlan(m *trace.Meta, k, mm int, w Warmup) *plan {
+	pins := pinsOf(m, &Options{})
+	return &plan{meta: m, topk: k, m: mm, pins: pins, warmup: w, ranks: m.Order == trace.OrderRank}
+}
+
+// run replays one cell and holds every step against the referee.
+func (b *bench) run(t *testing.T, p *plan, s *trace.Stream, name string, capacity int) Counts {
+	t.Helper()
+	spec, err := all.Table().Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.runners == nil {
+		b.runners = map[string]*cell{}
+	}
+	if b.runners[name] == nil {
+		b.runners[name] = newCell(spec.Make())
+	}
+	check := trace.NewChecker("test", p.meta)
+	if err := b.delta.build(s, deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), members: true, nexts: true}, check); err != nil {
+		t.Fatal(err)
+	}
+	if spec.Entry.Traits.Windowed {
+		capacity = policies.Unbounded
+	}
+	judge, err := newRefereeCheck(p, &cellPlan{spec: spec}, s, capacity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := start{capacity: capacity, ranks: p.ranks, placed: p.warmup.placed(s, p.pins, p.m, capacity)}
+	counts, err := b.runners[name].run(&b.delta, st, judge.watch(nil))
+	if err == nil {
+		err = judge.verdict()
+	}
+	if err != nil {
+		t.Fatalf("%s capacity %d warm-up %v K %d M %d pins %+v: %v", name, capacity, p.warmup, p.topk, p.m, p.pins, err)
+	}
+	return counts
+}
+
+var names = []string{"lru", "fifo", "lfu", "lookahead", "window:1", "window:3", "none", "opt", "opt-bypass"}
+
+// draw draws a stream, K, M and a warm-up.
+func draw(r *rand.Rand, o replaytest.Options) (*trace.Stream, *plan) {
+	s := replaytest.Stream(r, o)
+	m := o.Meta(1 + r.IntN(max(o.M, 1)))
+	mm := m.TopK
+	if m.Order == trace.OrderRank {
+		mm = m.TopK + r.IntN(m.Candidates-m.TopK+1)
+	}
+	w := Warmup{Kind: WarmupCold}
+	switch n := s.Windows; r.IntN(5) {
+	case 0, 1:
+		if n > 0 {
+			w = Warmup{Kind: WarmupRun, Windows: 1 + r.IntN(n)}
+		}
+	case 2:
+		w = Warmup{Kind: WarmupStaging}
+	case 3:
+		if n > 0 && len(s.Scores) > 0 {
+			w = Warmup{Kind: WarmupImportance, Windows: 1 + r.IntN(n)}
+		}
+	}
+	return s, testPlan(&m, m.TopK, mm, w)
+}
+
+// The engine and the referee agree on every step of every policy, on streams with
+// births, pins, blocks, gaps, short lists, ties, windows and overflow.
+func TestEngineAgreesWithReferee(t *testing.T) {
+	var b bench
+	cells, overflow := 0, 0
+	for seed := uint64(0); seed < 1200; seed++ {
+		r := rand.New(rand.NewPCG(seed, 11))
+		o := replaytest.Medium(r)
+		s, p := draw(r, o)
+		for _, name := range names {
+			spec, _ := all.Table().Parse(name)
+			if spec.Entry.Traits.Windowed && p.warmup.Kind != WarmupRun && p.warmup.Kind != WarmupCold || name == "lookahead" && !p.ranks {
+				continue
+			}
+			for _, capacity := range []int{1 + r.IntN(p.topk+1), p.topk + r.IntN(3*p.topk)} {
+				c := b.run(t, p, s, name, capacity)
+				cells++
+				if c.Overflow > 0 {
+					overflow++
+				}
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	if cells < 10000 || overflow < 1000 {
+		t.Errorf("%d cells, %d with overflow: the draw no longer covers what it should", cells, overflow)
+	}
+}
+
+// OPT and opt-bypass miss exactly as little as exhaustive search over every choice of
+// victims, with windows, births and overflow; nobody misses less.
+func TestOptimumIsExhaustive(t *testing.T) {
+	var b bench
+	for seed := uint64(0); seed < 2500; seed++ {
+		r := rand.New(rand.NewPCG(seed, 12))
+		s, p := draw(r, replaytest.Small(r))
+		p.warmup = Warmup{Kind: WarmupCold}
+		if s.Windows > 0 && seed%4 > 0 {
+			p.warmup = Warmup{Kind: WarmupRun, Windows: 1 + r.IntN(s.Windows)}
+		}
+		capacity := 1 + r.IntN(p.topk+3)
+		for _, bypass := range []bool{false, true} {
+			name := map[bool]string{false: "opt", true: "opt-bypass"}[bypass]
+			got := b.run(t, p, s, name, capacity)
+			kind := referee.WarmCold
+			if p.warmup.Kind == WarmupRun {
+				kind = referee.WarmRun
+			}
+			want, err := brute.MinMisses(s, p.ranks, referee.Config{Policy: name, TopK: p.topk, Candidates: p.m, Capacity: capacity,
+				Warmup: referee.Warmup{Kind: kind, Windows: p.warmup.Windows}, Sink: p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens}, bypass)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Misses != int64(want) {
+				t.Fatalf("seed %d: %s misses %d, exhaustive search %d", seed, name, got.Misses, want)
+			}
+		}
+	}
+}
+
+// Nobody who keeps the demand misses less than OPT, and OPT never less than opt-bypass.
+func TestNobodyBeatsTheOptimum(t *testing.T) {
+	var b bench
+	for seed := uint64(0); seed < 300; seed++ {
+		r := rand.New(rand.NewPCG(seed, 13))
+		s, p := draw(r, replaytest.Medium(r))
+		capacity := 1 + r.IntN(3*p.topk)
+		opt := b.run(t, p, s, "opt", capacity).Misses
+		if bypass := b.run(t, p, s, "opt-bypass", capacity).Misses; bypass > opt {
+			t.Fatalf("seed %d: opt-bypass misses %d, opt %d", seed, bypass, opt)
+		}
+		for _, name := range []string{"lru", "fifo", "lfu", "lookahead"} {
+			if name == "lookahead" && !p.ranks {
+				continue
+			}
+			if got := b.run(t, p, s, name, capacity).Misses; got < opt {
+				t.Fatalf("seed %d: %s misses %d, opt %d", seed, name, got, opt)
+			}
+		}
+	}
+}
+
+// A larger capacity never misses more where the policy claims the stack property.
+func TestStackProperty(t *testing.T) {
+	var b bench
+	for seed := uint64(0); seed < 200; seed++ {
+		r := rand.New(rand.NewPCG(seed, 14))
+		s, p := draw(r, replaytest.Medium(r))
+		for _, name := range []string{"lru", "opt", "opt-bypass"} {
+			last := int64(1) << 60
+			for c := 1; c < 4*p.topk; c += 1 + r.IntN(3) {
+				got := b.run(t, p, s, name, c).Misses
+				if got > last && c > p.topk {
+					t.Fatalf("seed %d: %s misses %d at capacity %d, %d at a smaller one", seed, name, got, c, last)
+				}
+				last = got
+			}
+		}
+	}
+}
+
+func ExampleParseCapacity() {
+	for _, text := range []string{"1.5x", "0.2ctx", "6400", "64MiB"} {
+		c, err := ParseCapacity(text)
+		if err != nil {
+			panic(err)
+		}
+		bytes := 656
+		blocks, err := c.blocks(sizing{topk: 256, blockTokens: 1, promptLen: 8192, entryBytes: &bytes, streams: 61})
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(c, blocks)
+	}
+	// Output:
+	// 1.5x 384
+	// 0.2ctx 1638
+	// 6400 6400
+	// 64MiB 1677
+}

@@ -1,0 +1,76 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/replay/referee"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// refereeCheck compares a cell with the referee's replay of it, step by step.
+type refereeCheck struct {
+	want []referee.StepCounts
+	at   int
+	err  error
+}
+
+func newRefereeCheck(p *plan, c *cellPlan, s *trace.Stream, capacity int) (*refereeCheck, error) {
+	kinds := map[WarmupKind]referee.WarmupKind{WarmupRun: referee.WarmRun, WarmupCold: referee.WarmCold,
+		WarmupImportance: referee.WarmImportance, WarmupStaging: referee.WarmStaging}
+	want, err := referee.Run(s, p.ranks, referee.Config{
+		Policy: c.spec.Name(), TopK: p.topk, Candidates: p.m, Capacity: capacity,
+		Warmup: referee.Warmup{Kind: kinds[p.warmup.Kind], Windows: p.warmup.Windows},
+		Sink:   p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens,
+	})
+	return &refereeCheck{want: want}, err
+}
+
+// watch returns an observer that compares and then tells next.
+func (r *refereeCheck) watch(next Observer) Observer {
+	return func(s *StepReport) {
+		if r.err == nil {
+			r.err = r.compare(s)
+		}
+		if next != nil {
+			next(s)
+		}
+	}
+}
+
+func (r *refereeCheck) compare(s *StepReport) error {
+	if r.at == len(r.want) {
+		return fmt.Errorf("referee: the engine replays step %d, the referee has ended", s.T)
+	}
+	w := &r.want[r.at]
+	r.at++
+	for _, f := range []struct {
+		what        string
+		engine, ref int
+	}{
+		{"step", int(s.T), int(w.T)}, {"demand", s.Demand, w.Demand}, {"births", s.Births, w.Births}, {"misses", len(s.Misses), w.Misses},
+		{"overflow", s.Overflow, w.Overflow}, {"evictions", len(s.Victims), w.Evictions}, {"residents", s.Resident, w.Resident},
+	} {
+		if f.engine != f.ref {
+			return fmt.Errorf("referee: step %d: %s %d, the referee counts %d", w.Step, f.what, f.engine, f.ref)
+		}
+	}
+	victims := slices.Sorted(slices.Values(s.Victims))
+	for _, f := range []struct {
+		what        string
+		engine, ref []int32
+	}{{"missed blocks", s.Misses, w.Missed}, {"victims", victims, w.Victims}, {"blocks kept out", s.KeptOut, w.KeptOut}} {
+		if !slices.Equal(f.engine, f.ref) {
+			return fmt.Errorf("referee: step %d: %s %v, the referee has %v", w.Step, f.what, f.engine, f.ref)
+		}
+	}
+	return nil
+}
+
+// verdict is the first difference, or nil.
+func (r *refereeCheck) verdict() error {
+	if r.err == nil && r.at != len(r.want) {
+		return fmt.Errorf("referee: the engine replayed %d steps, the referee %d", r.at, len(r.want))
+	}
+	return r.err
+}

@@ -1,0 +1,212 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	"github.com/google/renameio/v2"
+	"github.com/parquet-go/parquet-go"
+)
+
+// ProfileSchema is the version of the profile's columns.
+const ProfileSchema = 1
+
+// ProfileRow is one counted step of one cell on one stream: the input of the time
+// model. A profile is sorted by stream, cell, step.
+type ProfileRow struct {
+	RequestID string  `parquet:"request_id,dict"`
+	LayerID   int32   `parquet:"layer_id,dict"`
+	Head      *int32  `parquet:"head,optional,dict"`
+	Policy    string  `parquet:"policy,dict"`
+	Capacity  *string `parquet:"capacity,optional,dict"` // null for policies without capacity
+	Step      int32   `parquet:"step,delta"`
+	SeqLen    int32   `parquet:"seq_len,delta"`
+	Demand    int32   `parquet:"demand,delta,zstd"`    // blocks demanded after pins
+	Misses    int32   `parquet:"misses,delta,zstd"`    // blocks fetched
+	MissRuns  int32   `parquet:"miss_runs,delta,zstd"` // runs of adjacent blocks among them
+	Births    int32   `parquet:"births,delta,zstd"`    // blocks that left the local window
+	Resident  int32   `parquet:"resident,delta,zstd"`  // blocks resident after the step
+	// MissedIndices are the fetched blocks, ascending; null unless asked for.
+	MissedIndices []int32 `parquet:"missed_indices,optional,list" parquet-element:",delta"`
+}
+
+// ProfileMeta is stored in the profile's key-value metadata under "kvreplay.profile".
+type ProfileMeta struct {
+	Schema      int    `json:"schema"`
+	Trace       string `json:"trace"`
+	TraceDigest string `json:"trace_digest"`
+	TopK        int    `json:"topk"`
+	Candidates  int    `json:"candidates"`
+	Warmup      string `json:"warmup"`
+	Sink        int    `json:"sink"`
+	Local       int    `json:"local"`
+	BlockTokens int    `json:"block_tokens"`
+	EntryBytes  *int   `json:"entry_bytes"`
+	Model       string `json:"model,omitempty"`
+	Engine      string `json:"engine"`
+}
+
+// profileAhead is how many streams a worker may be ahead of the file.
+const profileAhead = 64
+
+// Profile writes ProfileRows to a Parquet file while a run goes on. The file appears
+// under its name when Close succeeds. A nil *Profile records nothing.
+type Profile struct {
+	indices bool
+	path    string
+	file    *renameio.PendingFile
+	writer  *parquet.GenericWriter[ProfileRow]
+	plan    *plan
+
+	mu      sync.Mutex
+	turn    sync.Cond
+	next    int // stream that is written next
+	waiting map[int]*profileSteps
+	err     error
+	stopped bool
+}
+
+// CreateProfile opens a profile at path; indices adds the missed blocks of each step.
+func CreateProfile(path string, indices bool) (*Profile, error) {
+	file, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
+	if err != nil {
+		return nil, fmt.Errorf("create profile: %w", err)
+	}
+	p := &Profile{indices: indices, path: path, file: file, waiting: map[int]*profileSteps{}}
+	p.turn.L = &p.mu
+	p.writer = parquet.NewGenericWriter[ProfileRow](file, parquet.MaxRowsPerRowGroup(1<<20), parquet.DataPageStatistics(false))
+	return p, nil
+}
+
+// profileSteps are the rows of one stream, cell by cell.
+type profileSteps struct {
+	profile *Profile
+	plan    *plan
+	stream  int
+	byCell  [][]ProfileRow
+}
+
+func (p *Profile) bind(pl *plan) {
+	if p != nil {
+		p.plan = pl
+	}
+}
+
+// begin returns the recorder of the i-th selected stream.
+func (p *Profile) begin(i int) *profileSteps {
+	if p == nil {
+		return nil
+	}
+	return &profileSteps{profile: p, plan: p.plan, stream: i, byCell: make([][]ProfileRow, len(p.plan.cells))}
+}
+
+// observer records the counted steps of cell c; nil where nothing is recorded.
+func (s *profileSteps) observer(c int) Observer {
+	if s == nil {
+		return nil
+	}
+	info, plan := s.plan.selected(s.stream), &s.plan.cells[c]
+	row := ProfileRow{RequestID: info.Request, LayerID: info.Layer, Policy: plan.spec.Name()}
+	if info.Head >= 0 {
+		row.Head = &info.Head
+	}
+	if plan.capacity != nil {
+		text := plan.capacity.String()
+		row.Capacity = &text
+	}
+	return func(r *StepReport) {
+		if r.T < 0 {
+			return
+		}
+		row.Step = r.Step
+		row.SeqLen = info.PromptLen + row.Step + 1
+		row.Demand, row.Misses, row.MissRuns = int32(r.Demand), int32(len(r.Misses)), int32(runsOf(r.Misses))
+		row.Births, row.Resident = int32(r.Births), int32(r.Resident)
+		if s.profile.indices {
+			row.MissedIndices = append([]int32{}, r.Misses...)
+		}
+		s.byCell[c] = append(s.byCell[c], row)
+	}
+}
+
+// runsOf counts the runs of adjacent blocks in an ascending list.
+func runsOf(blocks []int32) int {
+	runs := 0
+	for i, x := range blocks {
+		if i == 0 || blocks[i-1] != x-1 {
+			runs++
+		}
+	}
+	return runs
+}
+
+// end hands a finished stream over; streams are written in their order.
+func (p *Profile) end(i int, s *profileSteps) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i > p.next+profileAhead && !p.stopped {
+		p.turn.Wait()
+	}
+	p.waiting[i] = s
+	for s := p.waiting[p.next]; s != nil; s = p.waiting[p.next] {
+		delete(p.waiting, p.next)
+		p.next++
+		p.write(s)
+	}
+	p.turn.Broadcast()
+}
+
+func (p *Profile) write(s *profileSteps) {
+	for _, rows := range s.byCell {
+		if _, err := p.writer.Write(rows); err != nil && p.err == nil {
+			p.err = err
+		}
+	}
+}
+
+// stop lets waiting workers go after a failure.
+func (p *Profile) stop() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	p.stopped = true
+	p.mu.Unlock()
+	p.turn.Broadcast()
+}
+
+// Close finishes the file and moves it to its name.
+func (p *Profile) Close() error {
+	err := p.err
+	if err == nil {
+		err = p.finish()
+	}
+	if err != nil {
+		p.Abort()
+		return fmt.Errorf("write profile %s: %w", p.path, err)
+	}
+	return nil
+}
+
+func (p *Profile) finish() error {
+	pl := p.plan
+	text, err := json.Marshal(ProfileMeta{Schema: ProfileSchema, Trace: filepath.Base(pl.file.Path()), TraceDigest: pl.digest, TopK: pl.topk, Candidates: pl.m,
+		Warmup: pl.warmup.String(), Sink: pl.pins.Sink, Local: pl.pins.Local, BlockTokens: pl.pins.BlockTokens, EntryBytes: pl.bytes,
+		Model: pl.meta.Model, Engine: EngineVersion})
+	if err != nil {
+		return err
+	}
+	p.writer.SetKeyValueMetadata("kvreplay.profile", string(text))
+	if err := p.writer.Close(); err != nil {
+		return err
+	}
+	return p.file.CloseAtomicallyReplace()
+}
+
+// Abort removes the unfinished file. It does nothing after Close.
+func (p *Profile) Abort() { p.file.Cleanup() }

@@ -1,0 +1,66 @@
+package replay
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics"
+)
+
+// rows makes the result rows: cells in the order asked for, parts in stream order.
+func (p *plan) rows(total [][]tally) []metrics.Row {
+	var rows []metrics.Row
+	for c := range p.cells {
+		for j := range p.parts {
+			rows = append(rows, p.row(&p.cells[c], &p.parts[j], &total[c][j]))
+		}
+	}
+	return rows
+}
+
+func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
+	n := &t.counts
+	r := metrics.Row{
+		Schema: metrics.RowSchema, Trace: filepath.Base(p.file.Path()), TraceDigest: p.digest,
+		Policy: c.spec.Name(), Options: c.spec.Options,
+		Offline: c.spec.Entry.Traits.Offline, Bypasses: c.spec.Entry.Traits.Bypasses,
+		TopK: p.topk, Candidates: p.m, Warmup: p.warmup.String(),
+		Sink: p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens, EntryBytes: p.bytes,
+		Layers: layersText(p.opt.Layers), Requests: strings.Join(p.opt.Requests, ","),
+		RequestID: at.request, LayerID: at.layer, Head: at.head,
+		Streams: n.Streams, Steps: n.Steps, Demand: n.Demand, Hits: n.Demand - n.Misses, Misses: n.Misses,
+		Evictions: n.Evictions, Births: n.Births, Overflow: n.Overflow, ResidentPeak: n.ResidentPeak,
+		Engine: EngineVersion, Seed: p.opt.Seed, Warnings: append([]string{}, p.warn...),
+	}
+	if n.Steps > 0 {
+		r.DemandMean = float64(n.Demand) / float64(n.Steps)
+		r.ResidentMean = float64(n.ResidentSum) / float64(n.Steps)
+	}
+	if c.capacity != nil {
+		text := c.capacity.String()
+		r.Capacity = &text
+		if t.minEntries == t.maxEntries {
+			entries := t.minEntries
+			r.CapacityEntries = &entries
+		}
+	}
+	if p.bytes != nil {
+		in := n.Misses * int64(p.pins.BlockTokens) * int64(*p.bytes)
+		out := n.Steps * int64(*p.bytes)
+		r.HostToDeviceBytes, r.DeviceToHostBytes = &in, &out
+	}
+	if n.Overflow > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("overflow: the demand exceeded the capacity by %d blocks in all", n.Overflow))
+	}
+	return r
+}
+
+func layersText(layers []int32) string {
+	text := make([]string, len(layers))
+	for i, l := range layers {
+		text[i] = strconv.Itoa(int(l))
+	}
+	return strings.Join(text, ",")
+}

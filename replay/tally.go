@@ -1,0 +1,40 @@
+package replay
+
+// tally pools a part of a cell: its counts and whether its streams had one capacity.
+type tally struct {
+	counts                 Counts
+	minEntries, maxEntries int64
+}
+
+func (t *tally) add(c *Counts, entries int64) {
+	if t.counts.Streams == 0 {
+		t.minEntries, t.maxEntries = entries, entries
+	}
+	t.minEntries, t.maxEntries = min(t.minEntries, entries), max(t.maxEntries, entries)
+	t.counts.Add(c)
+}
+
+func (t *tally) merge(o *tally) {
+	if o.counts.Streams == 0 {
+		return
+	}
+	t.add(&o.counts, o.minEntries)
+	t.maxEntries = max(t.maxEntries, o.maxEntries)
+}
+
+// newTallies returns a tally for every cell and part.
+func (p *plan) newTallies() [][]tally {
+	all := make([][]tally, len(p.cells))
+	for i := range all {
+		all[i] = make([]tally, len(p.parts))
+	}
+	return all
+}
+
+func addTallies(total, part [][]tally) {
+	for i := range total {
+		for j := range total[i] {
+			total[i][j].merge(&part[i][j])
+		}
+	}
+}
