@@ -45,6 +45,20 @@ type lists struct {
 func (l *lists) reset() { l.items, l.ends = l.items[:0], append(l.ends[:0], 0) }
 func (l *lists) close() { l.ends = append(l.ends, int32(len(l.items))) }
 
+// free returns at least n items of room behind the last row; take makes the first n
+// of them the next row.
+func (l *lists) free(n int) []int32 {
+	if cap(l.items)-len(l.items) < n {
+		l.items = slices.Grow(l.items, max(n, cap(l.items)))
+	}
+	return l.items[len(l.items):cap(l.items)]
+}
+
+func (l *lists) take(n int) {
+	l.items = l.items[:len(l.items)+n]
+	l.close()
+}
+
 // Row returns row i's list.
 func (l *lists) Row(i int) []int32 { return l.items[l.ends[i]:l.ends[i+1]] }
 
@@ -86,7 +100,7 @@ func (d *Delta) build(s *trace.Stream, o deltaOptions, check *trace.Checker) err
 	d.cur, d.prev = policies.Fill(d.cur, words, 0), policies.Fill(d.prev, words, 0)
 	d.tail = policies.Fill(d.tail, words, 0)
 	for i := range d.first { // not replayed, but a broken row anywhere is no basis for a score
-		if !d.load(s.List(i), o.pins.blocks(s.SeqLen(i)), o.meta) {
+		if !d.load(s.List(i), o.pins.blocks(s.SeqLen(i)), o.meta) || population(d.cur) != min(d.k, len(s.List(i))) {
 			return brokenList(s, check)
 		}
 	}
@@ -96,7 +110,9 @@ func (d *Delta) build(s *trace.Stream, o deltaOptions, check *trace.Checker) err
 		if !d.load(s.List(row), o.pins.blocks(seqLen), o.meta) {
 			return brokenList(s, check)
 		}
-		d.extract(o.pins.firstFree(), o.pins.firstLocal(seqLen))
+		if !d.extract(o.pins.firstFree(), o.pins.firstLocal(seqLen), min(d.k, len(s.List(row)))) {
+			return brokenList(s, check)
+		}
 		before := seqLen - 1
 		if i > 0 {
 			before = s.SeqLen(row - 1)
@@ -110,6 +126,13 @@ func (d *Delta) build(s *trace.Stream, o deltaOptions, check *trace.Checker) err
 	return nil
 }
 
+func population(set []uint64) (n int) {
+	for _, w := range set {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
 // brokenList names the rule that a list breaks.
 func brokenList(s *trace.Stream, check *trace.Checker) error {
 	if e := check.First(s); e != nil {
@@ -118,9 +141,10 @@ func brokenList(s *trace.Stream, check *trace.Checker) error {
 	panic("replay: the delta refused a list that breaks no rule")
 }
 
-// load sets d.cur to the row's first K and reports whether the whole list is sound:
-// not empty, no longer than the metadata's M, distinct, in range [0, blocks), and
-// ascending where the metadata says so.
+// load sets d.cur to the row's first K and reports whether the list breaks no rule but
+// distinctness of those K, which extract counts: not empty, no longer than the
+// metadata's M, in range [0, blocks), candidates distinct, ascending where the
+// metadata says so.
 func (d *Delta) load(list []int32, blocks int, m *trace.Meta) bool {
 	if len(list) == 0 || len(list) > m.Candidates || m.Order == trace.OrderIndex && !slices.IsSorted(list) {
 		return false
@@ -135,129 +159,115 @@ func (d *Delta) load(list []int32, blocks int, m *trace.Meta) bool {
 		}
 		cur[w] |= 1 << (uint32(x) & 63)
 	}
-	// Distinctness of the head is its population, counted by extract; here the tail.
-	if rest := list[len(head):]; len(rest) > 0 && !d.soundTail(rest) {
-		return false
-	}
-	count := 0
-	for _, w := range cur {
-		count += bits.OnesCount64(w)
-	}
-	return count == len(head) && d.below(blocks, list)
+	return noneFrom(cur, blocks) && d.soundTail(list[len(head):], blocks)
 }
 
-// soundTail checks the candidates against the demand and each other.
-func (d *Delta) soundTail(rest []int32) bool {
-	cur, tail := d.cur, d.tail
-	tail = tail[:len(cur)]
+// noneFrom reports whether the set has no member from blocks on. The bitsets cover
+// the stream's last context; earlier ones are shorter.
+func noneFrom(set []uint64, blocks int) bool {
+	w := blocks >> 6
+	if w >= len(set) {
+		return true
+	}
+	past := set[w] >> (blocks & 63)
+	for _, c := range set[w+1:] {
+		past |= c
+	}
+	return past == 0
+}
+
+// soundTail checks the candidates against the context, the demand and each other.
+func (d *Delta) soundTail(rest []int32, blocks int) bool {
+	cur := d.cur
+	tail := d.tail[:len(cur)]
 	var twice uint64
 	done := 0
 	for _, x := range rest {
-		w := uint32(x) >> 6
-		if w >= uint32(len(cur)) {
+		if uint32(x) >= uint32(blocks) {
 			break
 		}
-		bit := uint64(1) << (uint32(x) & 63)
+		w, bit := uint32(x)>>6, uint64(1)<<(uint32(x)&63)
 		twice |= (cur[w] | tail[w]) & bit
 		tail[w] |= bit
 		done++
 	}
-	for _, x := range rest[:done] {
-		tail[uint32(x)>>6] = 0
-	}
+	clear(tail)
 	return twice == 0 && done == len(rest)
 }
 
-// below reports whether no index of the list is at or past blocks. The bitset covers
-// the stream's last context; earlier ones are shorter.
-func (d *Delta) below(blocks int, list []int32) bool {
-	if blocks >= len(d.cur)<<6 {
-		return true
-	}
-	w := blocks >> 6
-	past := d.cur[w] >> (blocks & 63)
-	for _, c := range d.cur[w+1:] {
-		past |= c
-	}
-	if past != 0 {
-		return false
-	}
-	for _, x := range list[min(d.k, len(list)):] {
-		if int(x) >= blocks {
-			return false
-		}
-	}
-	return true
-}
-
 // extract takes the pinned blocks out of d.cur, appends what entered and left
-// against the row before, and makes d.cur the row before.
-func (d *Delta) extract(firstFree, firstLocal int) {
-	cur, prev := d.cur, d.prev[:len(d.cur)]
-	unpin(cur, firstFree, firstLocal)
-	most := d.Blocks
-	if n := len(d.Size); n > 0 {
-		most = int(d.Size[n-1])
+// against the row before, and makes d.cur the row before. It reports whether d.cur
+// had as many members as the list that it was loaded from, n.
+func (d *Delta) extract(firstFree, firstLocal, n int) bool {
+	cur := d.cur
+	prev := d.prev[:len(cur)]
+	pinned := unpin(cur, firstFree, firstLocal)
+	before := 0
+	if rows := len(d.Size); rows > 0 {
+		before = int(d.Size[rows-1])
 	}
-	d.Enter.items = room(d.Enter.items, min(d.k, d.Blocks))
-	d.Exit.items = room(d.Exit.items, min(d.k, most))
-	enter, exit := d.Enter.items[len(d.Enter.items):cap(d.Enter.items)], d.Exit.items[len(d.Exit.items):cap(d.Exit.items)]
+	enter, exit := d.Enter.free(n+2), d.Exit.free(before+2)
 	a, b, size := 0, 0, 0
 	for w, c := range cur {
 		p := prev[w]
 		size += bits.OnesCount64(c)
-		for e := c &^ p; e != 0; e &= e - 1 {
-			enter[a] = int32(w<<6 | bits.TrailingZeros64(e))
-			a++
-		}
-		for o := p &^ c; o != 0; o &= o - 1 {
-			exit[b] = int32(w<<6 | bits.TrailingZeros64(o))
-			b++
-		}
+		a += appendBits(enter[a:], int32(w<<6), c&^p)
+		b += appendBits(exit[b:], int32(w<<6), p&^c)
 	}
-	d.Enter.items = d.Enter.items[:len(d.Enter.items)+a]
-	d.Exit.items = d.Exit.items[:len(d.Exit.items)+b]
-	d.Enter.close()
-	d.Exit.close()
+	d.Enter.take(a)
+	d.Exit.take(b)
 	if d.hasMembers {
-		d.Members.items = appendBits(room(d.Members.items, size), cur)
-		d.Members.close()
+		members, k := d.Members.free(size+2), 0
+		for w, c := range cur {
+			k += appendBits(members[k:], int32(w<<6), c)
+		}
+		d.Members.take(k)
 	}
 	d.Size = append(d.Size, int32(size))
 	d.MaxDemand = max(d.MaxDemand, size)
 	d.cur, d.prev = d.prev, d.cur
+	return size+pinned == n
 }
 
-// unpin clears the bits before firstFree and from firstLocal on.
-func unpin(set []uint64, firstFree, firstLocal int) {
-	low := min(firstFree>>6, len(set))
-	clear(set[:low])
-	if low < len(set) {
-		set[low] &^= 1<<(firstFree&63) - 1
-	}
-	if high := firstLocal >> 6; high < len(set) {
-		set[high] &= 1<<(firstLocal&63) - 1
-		clear(set[high+1:])
-	}
-}
-
-// room grows s so that n more items and a spare one fit.
-func room(s []int32, n int) []int32 {
-	if cap(s)-len(s) > n {
-		return s
-	}
-	grown := make([]int32, len(s), 2*cap(s)+n+1)
-	copy(grown, s)
-	return grown
-}
-
-func appendBits(dst []int32, set []uint64) []int32 {
-	for w, c := range set {
-		for ; c != 0; c &= c - 1 {
-			dst = append(dst, int32(w<<6|bits.TrailingZeros64(c)))
+// appendBits writes base plus the position of each bit of set to dst, which has two
+// places to spare, and returns their number. Two are written before they are known
+// to be there: a word with at most two costs no mispredicted branch.
+func appendBits(dst []int32, base int32, set uint64) int {
+	n := bits.OnesCount64(set)
+	two := (*[2]int32)(dst)
+	two[0] = base | int32(bits.TrailingZeros64(set))
+	set &= set - 1
+	two[1] = base | int32(bits.TrailingZeros64(set))
+	if n > 2 {
+		more := dst[2:n]
+		for i := range more {
+			set &= set - 1
+			more[i] = base | int32(bits.TrailingZeros64(set))
 		}
 	}
-	return dst
+	return n
+}
+
+// unpin clears the bits before firstFree and from firstLocal on and returns how many
+// it cleared.
+func unpin(set []uint64, firstFree, firstLocal int) (cleared int) {
+	clearWord := func(w int, mask uint64) {
+		cleared += bits.OnesCount64(set[w] & mask)
+		set[w] &^= mask
+	}
+	for w := 0; w < min(firstFree>>6, len(set)); w++ {
+		clearWord(w, ^uint64(0))
+	}
+	if w := firstFree >> 6; w < len(set) {
+		clearWord(w, 1<<(firstFree&63)-1)
+	}
+	if w := firstLocal >> 6; w < len(set) {
+		clearWord(w, ^uint64(0)<<(firstLocal&63))
+		for w++; w < len(set); w++ {
+			clearWord(w, ^uint64(0))
+		}
+	}
+	return cleared
 }
 
 // nextUses fills the next-use columns, backwards. A block that leaves the demand is

@@ -71,6 +71,8 @@ func newRoot() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(unknownFlag)
 	root.AddCommand(
+		newReplayCommand(),
+		newLeaderboardCommand(),
 		newVersionCommand(),
 	)
 	return root

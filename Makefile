@@ -1,0 +1,68 @@
+# kvreplay: `make help` lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+GO      ?= go
+BIN     := bin/kvreplay
+TRACES  := $(wildcard datasets/bundled/*.parquet)
+RESULTS ?= results
+FUZZTIME ?= 5s
+BENCHTIME ?= 1s
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+BUILT   := $(shell git log -1 --format=%cI 2>/dev/null || echo unknown)
+CLI     := github.com/kvreplay/kvreplay/cmd/cli
+LDFLAGS := -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) -X $(CLI).built=$(BUILT)
+
+.PHONY: help build leaderboard test check fmt vet staticcheck tidy race bench bench-once fuzz clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/kvreplay
+	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/kvreplay
+
+leaderboard: build ## replay the bundled real traces through every policy, print the board, write $(RESULTS)/
+	@$(BIN) replay $(TRACES) --policy all --capacity 1x,1.5x,2x,3x,4x --per request --out $(RESULTS)
+	@$(BIN) leaderboard $(RESULTS) --out $(RESULTS)
+
+test: ## the whole test suite
+	@command -v python3 >/dev/null || echo "make test: python3 not found: the tests against pyarrow, pandas and DuckDB are skipped"
+	$(GO) test ./...
+
+check: fmt vet staticcheck tidy test race bench-once fuzz ## everything CI runs
+	@echo "make check: all passed"
+
+fmt:
+	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "gofmt wants to change:"; echo "$$out"; exit 1; }
+
+vet:
+	$(GO) vet ./...
+
+staticcheck:
+	$(GO) tool staticcheck ./...
+
+tidy:
+	$(GO) mod tidy -diff
+
+race:
+	$(GO) test -race -short ./...
+
+bench: ## speed, with the peers beside it
+	@$(GO) test -run '^$$' -bench 'LRU|Workers|Policy|Delta' -benchtime $(BENCHTIME) -count 6 ./replay | $(GO) tool benchstat -col /engine -row .name,/trace,/policy,/workers -
+
+bench-once:
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
+
+fuzz: ## every fuzz target for FUZZTIME
+	@for pkg in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "fuzz $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; \
+	done
+
+clean: ## remove what the targets wrote
+	rm -rf bin $(RESULTS)

@@ -1,0 +1,267 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// replayFlags are the flags of `kvreplay replay` as typed.
+type replayFlags struct {
+	policies, capacities []string
+	warmup, per, format  string
+	topk, candidates     int
+	sink, local, bytes   int
+	layers, requests     []string
+	parallel             int
+	seed                 uint64
+	out                  string
+	referee              bool
+	profile, indices     bool
+}
+
+func newReplayCommand() *cobra.Command {
+	var f replayFlags
+	c := &cobra.Command{
+		Use:   "replay TRACE...",
+		Short: "Replay traces through policies and print result rows",
+		Long: `Replay traces through cache policies: every policy at every capacity, on each
+trace. Rows go to stdout; with --out they are also kept as files, which
+` + "`kvreplay leaderboard`" + ` reads.`,
+		Example: `  kvreplay replay t.parquet
+  kvreplay replay t.parquet --policy lru --policy lookahead --policy window:2 --policy opt \
+      --topk 256 --candidates 320 --capacity 1x,1.5x,2x,4x,0.2ctx,6400 --warmup lru:32 --out results`,
+		Args: atLeast(1, "trace"),
+		RunE: func(c *cobra.Command, args []string) error { return runReplay(c, args, &f) },
+	}
+	fl := c.Flags()
+	fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policy `NAME[:OPTIONS]`, repeatable; all: every policy that the trace can serve")
+	fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request), peak:window:2")
+	fl.StringVar(&f.warmup, "warmup", "auto", "lru:W, importance:W (W prompt windows), staging, cold; auto: lru with all windows")
+	fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in blocks (default: the trace's)")
+	fl.IntVar(&f.candidates, "candidates", 0, "M, how much of a list policies may see (default: the trace's)")
+	fl.IntVar(&f.sink, "sink", 0, "first tokens that are always resident (default: the trace's, or 0)")
+	fl.IntVar(&f.local, "local", 1, "last tokens that are always resident (default: the trace's, or 1)")
+	fl.IntVar(&f.bytes, "entry-bytes", 0, "bytes of a token's entry in a stream (default: the trace's)")
+	fl.StringSliceVar(&f.layers, "layers", nil, "layers to replay, as in 0,5,10-20 (default: all)")
+	fl.StringSliceVar(&f.requests, "requests", nil, "requests to replay (default: all)")
+	fl.StringVar(&f.per, "per", "cell", "rows: one a `cell`, request, layer or stream")
+	fl.StringVar(&f.format, "format", "table", "`table`, jsonl or csv on stdout")
+	fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "workers; rows do not depend on it")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of policies that draw")
+	fl.StringVar(&f.out, "out", "", "folder to keep rows (and profiles) in, one file a trace")
+	fl.BoolVar(&f.referee, "referee", false, "replay with the slow second engine too and stop at the first difference")
+	fl.BoolVar(&f.profile, "profile", false, "with --out: write a per-step profile (Parquet), the input of the time model")
+	fl.BoolVar(&f.indices, "profile-indices", false, "with --profile: the missed indices of every step too")
+	return c
+}
+
+// runReplay replays every trace in turn; what a finished trace gave is kept whatever
+// happens to the next.
+func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
+	o, err := f.options(c)
+	if err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := os.MkdirAll(f.out, 0o755); err != nil {
+			return fmt.Errorf("replay: %w", err)
+		}
+	}
+	files, total, err := openTraces(paths, &o)
+	defer closeAll(files)
+	if err != nil {
+		return err
+	}
+	bar := newBar(c.ErrOrStderr(), total, "replay")
+	o.Progress = bar.add
+	defer bar.close()
+	var rows []metrics.Row
+	for _, file := range files {
+		result, err := f.replayOne(c.Context(), file, o)
+		if err != nil {
+			bar.close()
+			return err
+		}
+		for _, note := range result.Notes {
+			bar.note("kvreplay: %s: %s", file.Path(), note)
+		}
+		rows = append(rows, result.Rows...)
+	}
+	bar.close()
+	return writeRows(c.OutOrStdout(), f.format, rows)
+}
+
+// replayOne replays one trace and keeps its files.
+func (f *replayFlags) replayOne(ctx context.Context, file *trace.File, o replay.Options) (*replay.Result, error) {
+	if f.profile {
+		p, err := replay.CreateProfile(filepath.Join(f.out, f.fileName(file, "profile", ".parquet")), f.indices)
+		if err != nil {
+			return nil, err
+		}
+		defer p.Abort()
+		o.Profile = p
+	}
+	result, err := replay.Run(ctx, file, o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Profile != nil {
+		if err := o.Profile.Close(); err != nil {
+			return nil, err
+		}
+	}
+	if f.out == "" {
+		return result, nil
+	}
+	return result, f.keep(file, result.Rows)
+}
+
+// keep writes the rows of a trace to the folder, whole or not at all.
+func (f *replayFlags) keep(file *trace.File, rows []metrics.Row) error {
+	path := filepath.Join(f.out, f.fileName(file, "rows", ".jsonl"))
+	var text strings.Builder
+	if err := metrics.WriteJSONL(&text, rows); err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(path, []byte(text.String()), 0o644); err != nil {
+		return fmt.Errorf("keep rows: %w", err)
+	}
+	return nil
+}
+
+// fileName names what a run keeps of a trace by the trace and by all that the rows
+// depend on, so that runs into one folder add up and a repeated run replaces itself.
+func (f *replayFlags) fileName(file *trace.File, what, suffix string) string {
+	stem := strings.TrimSuffix(filepath.Base(file.Path()), ".parquet")
+	key, err := json.Marshal([]any{file.StoredDigest(), f.policies, f.capacities, f.warmup, f.topk, f.candidates, f.sink, f.local, f.bytes,
+		f.layers, f.requests, f.per, f.seed, replay.EngineVersion})
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	sum := sha256.Sum256(key)
+	return fmt.Sprintf("%s.%s-%s%s", stem, what, hex.EncodeToString(sum[:4]), suffix)
+}
+
+// options checks the flags and turns them into replay's options.
+func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
+	o = replay.Options{TopK: f.topk, Candidates: f.candidates, Requests: f.requests, Workers: f.parallel, Seed: f.seed, Referee: f.referee}
+	if o.Policies, o.SkipUnable, err = parsePolicies(all.Table(), f.policies); err != nil {
+		return o, errUsage{err}
+	}
+	if o.Capacities, err = parseCapacities(f.capacities); err != nil {
+		return o, errUsage{err}
+	}
+	if o.Warmup, err = replay.ParseWarmup(f.warmup); err != nil {
+		return o, errUsage{err}
+	}
+	if o.Layers, err = parseLayers(f.layers); err != nil {
+		return o, errUsage{err}
+	}
+	switch o.Per = replay.Detail(f.per); o.Per {
+	case replay.PerCell, replay.PerRequest, replay.PerLayer, replay.PerStream:
+	default:
+		return o, usagef("--per %q: expected cell, request, layer or stream", f.per)
+	}
+	given := func(name string, value *int) *int {
+		if c.Flags().Changed(name) {
+			return value
+		}
+		return nil
+	}
+	o.Sink, o.Local, o.EntryBytes = given("sink", &f.sink), given("local", &f.local), given("entry-bytes", &f.bytes)
+	return o, f.check(c)
+}
+
+func (f *replayFlags) check(c *cobra.Command) error {
+	switch {
+	case f.format != "table" && f.format != "jsonl" && f.format != "csv":
+		return usagef("--format %q: expected table, jsonl or csv", f.format)
+	case f.parallel < 1:
+		return usagef("--parallel %d: expected at least 1", f.parallel)
+	case c.Flags().Changed("topk") && f.topk < 1 || c.Flags().Changed("candidates") && f.candidates < 1:
+		return usagef("--topk and --candidates: expected at least 1")
+	case f.profile && f.out == "":
+		return usagef("--profile writes a file: say where with --out DIR")
+	case f.indices && !f.profile:
+		return usagef("--profile-indices goes with --profile")
+	}
+	return nil
+}
+
+// parsePolicies reads --policy values; "all" stands for the whole table with its
+// windowed policies at the sizes that KVDrive sweeps (Figs. 3, 16).
+func parsePolicies(table policies.Table, names []string) (specs []policies.Spec, skip bool, err error) {
+	seen := map[string]bool{}
+	for _, name := range names {
+		expanded := []string{name}
+		if name == "all" {
+			expanded, skip = everyPolicy(table), true
+		}
+		for _, one := range expanded {
+			spec, err := table.Parse(one)
+			if err != nil {
+				return nil, false, err
+			}
+			if !seen[spec.Name()] {
+				seen[spec.Name()] = true
+				specs = append(specs, spec)
+			}
+		}
+	}
+	return specs, skip, nil
+}
+
+func everyPolicy(table policies.Table) []string {
+	var names []string
+	for _, e := range table {
+		if e.Name == "window" {
+			names = append(names, "window:1", "window:2", "window:3", "window:4")
+		} else {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+func parseCapacities(texts []string) (capacities []replay.Capacity, err error) {
+	seen := map[string]bool{}
+	for _, text := range texts {
+		c, err := replay.ParseCapacity(strings.TrimSpace(text))
+		if err != nil {
+			return nil, err
+		}
+		if !seen[c.String()] {
+			seen[c.String()] = true
+			capacities = append(capacities, c)
+		}
+	}
+	return capacities, nil
+}
+
+// writeRows prints rows in a format.
+func writeRows(w io.Writer, format string, rows []metrics.Row) error {
+	switch format {
+	case "jsonl":
+		return metrics.WriteJSONL(w, rows)
+	case "csv":
+		return metrics.WriteCSV(w, rows)
+	}
+	return metrics.WriteTable(w, rows)
+}

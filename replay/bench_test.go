@@ -1,0 +1,235 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// The synthetic stream of the speed targets: K = 2048, M = 2560, 90 % overlap, 32K context.
+const (
+	benchK    = 2048
+	benchM    = 2560
+	benchRows = 512
+)
+
+// workload is a stream in memory, with K and M.
+type workload struct {
+	name   string
+	stream *trace.Stream
+	plan   *plan
+}
+
+func synthetic(seed uint64) *trace.Stream {
+	return replaytest.Overlapping(seed, 32<<10, benchK, benchM, benchRows, 0.9)
+}
+
+func workloads(b *testing.B) []workload {
+	b.Helper()
+	meta := &trace.Meta{Version: 1, Order: trace.OrderRank, TopK: benchK, Candidates: benchM, BlockTokens: 1}
+	list := []workload{{"synthetic", synthetic(1), testPlan(meta, benchK, benchM, Warmup{Kind: WarmupCold})}}
+	f, err := trace.Open(realTrace)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	r := f.NewReader(0)
+	defer r.Close()
+	var s trace.Stream
+	if err := r.Read(3, &s); err != nil {
+		b.Fatal(err)
+	}
+	m := *f.Meta()
+	return append(list, workload{"real", &s, testPlan(&m, m.TopK, m.Candidates, Warmup{Kind: WarmupRun, Windows: s.Windows})})
+}
+
+// realTrace is a bundled trace with ranks and scores.
+const realTrace = "../datasets/bundled/smollm2_multi_news_8k.parquet"
+
+func (w workload) build(b *testing.B, d *Delta, needs policies.Needs) {
+	b.Helper()
+	err := d.build(w.stream, deltaOptions{k: w.plan.topk, m: w.plan.m, pins: w.plan.pins, meta: w.plan.meta, windows: w.plan.warmup.replayed(),
+		members: needs&policies.NeedDemand != 0, nexts: needs&policies.NeedNext != 0}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// perAccess reports demanded blocks a second.
+func perAccess(b *testing.B, accesses int64) {
+	b.ReportMetric(float64(accesses)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Maccess/s")
+	b.ReportMetric(0, "ns/op")
+}
+
+func (d *Delta) accesses() (n int64) {
+	for _, s := range d.Size {
+		n += int64(s)
+	}
+	return n
+}
+
+// BenchmarkDelta derives what changes, all list rules checked.
+func BenchmarkDelta(b *testing.B) {
+	for _, w := range workloads(b) {
+		b.Run("trace="+w.name, func(b *testing.B) {
+			var d Delta
+			w.build(b, &d, 0)
+			b.ReportAllocs()
+			b.ResetTimer()
+			for range b.N {
+				w.build(b, &d, 0)
+			}
+			perAccess(b, d.accesses())
+		})
+	}
+}
+
+// BenchmarkPolicy replays one cell at 2 × K on a delta that is there: what every
+// further cell of a run costs.
+func BenchmarkPolicy(b *testing.B) {
+	for _, w := range workloads(b) {
+		for _, name := range names {
+			b.Run(fmt.Sprintf("trace=%s/policy=%s", w.name, name), func(b *testing.B) {
+				spec, err := all.Table().Parse(name)
+				if err != nil {
+					b.Fatal(err)
+				}
+				run := newCell(spec.Make())
+				var d Delta
+				w.build(b, &d, run.needs)
+				st := start{capacity: 2 * w.plan.topk, ranks: true}
+				if spec.Entry.Traits.Windowed {
+					st.capacity = policies.Unbounded
+				}
+				if _, err := run.run(&d, st, nil); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportAllocs()
+				b.ResetTimer()
+				for range b.N {
+					if _, err := run.run(&d, st, nil); err != nil {
+						b.Fatal(err)
+					}
+				}
+				perAccess(b, d.accesses())
+			})
+		}
+	}
+}
+
+// BenchmarkLRU compares LRU at 2 × K: the whole way from a Parquet file to counts,
+// rules and checksums verified, against hashicorp's simplelru fed from memory.
+func BenchmarkLRU(b *testing.B) {
+	b.Run("engine=kvreplay", func(b *testing.B) {
+		f := syntheticFile(b, 16)
+		o := Options{Policies: specs(b, "lru"), Capacities: capacities(b, "2x")}
+		b.ResetTimer()
+		var demand int64
+		for range b.N {
+			r, err := Run(context.Background(), f, o)
+			if err != nil {
+				b.Fatal(err)
+			}
+			demand = r.Rows[0].Demand
+		}
+		perAccess(b, demand)
+	})
+	b.Run("engine=simplelru", func(b *testing.B) {
+		s := synthetic(1)
+		var accesses int64
+		b.ResetTimer()
+		for range b.N {
+			accesses = 0
+			cache, err := simplelru.NewLRU[int32, struct{}](2*benchK, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for i := range s.Steps {
+				list := s.List(i)[:benchK]
+				for _, x := range list {
+					if _, ok := cache.Get(x); !ok {
+						cache.Add(x, struct{}{})
+					}
+				}
+				accesses += int64(len(list))
+			}
+		}
+		perAccess(b, accesses)
+	})
+}
+
+// BenchmarkWorkers is the same run with one worker and two.
+func BenchmarkWorkers(b *testing.B) {
+	f := syntheticFile(b, 8)
+	for workers := 1; workers <= 2; workers++ {
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
+			o := Options{Policies: specs(b, "lru", "lookahead", "opt"), Capacities: capacities(b, "1.5x", "2x"), Workers: workers}
+			var demand int64
+			for range b.N {
+				r, err := Run(context.Background(), f, o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				demand = r.Rows[0].Demand
+			}
+			perAccess(b, demand)
+		})
+	}
+}
+
+func syntheticFile(b *testing.B, layers int) *trace.File {
+	b.Helper()
+	path := filepath.Join(b.TempDir(), "synthetic.parquet")
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: benchK, BlockTokens: 1, EntryBytes: 656})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for layer := range layers {
+		s := synthetic(uint64(layer))
+		s.Layer = int32(layer)
+		if err := w.Write(s); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		b.Fatal(err)
+	}
+	f, err := trace.Open(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { f.Close() })
+	return f
+}
+
+func specs(t testing.TB, names ...string) (list []policies.Spec) {
+	t.Helper()
+	for _, name := range names {
+		spec, err := all.Table().Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, spec)
+	}
+	return list
+}
+
+func capacities(t testing.TB, texts ...string) (list []Capacity) {
+	t.Helper()
+	for _, text := range texts {
+		c, err := ParseCapacity(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, c)
+	}
+	return list
+}
