@@ -85,6 +85,10 @@ type Step struct {
 	Candidates []int32
 	// Members is D_t. Filled for NeedDemand.
 	Members []int32
+	// List is the step's list of M blocks, best first, pinned ones included, and Scores
+	// is parallel to it. Filled for NeedScores.
+	List   []int32
+	Scores []float32
 	// OfferedNext, ExitNext and LeavingNext are parallel to Offered, Exit and Leaving:
 	// the step of the next demand, Never if there is none or if a warm-up window
 	// has it. Leaving are the members of D_t that D_{t+1} does not demand (none are
@@ -100,7 +104,8 @@ type Needs uint8
 const (
 	NeedCandidates Needs = 1 << iota // needs a trace with order=rank
 	NeedDemand
-	NeedNext // the future: the policy is a bound, not a contender
+	NeedNext   // the future: the policy is a bound, not a contender
+	NeedScores // needs a trace with scores
 )
 
 // Needer is asked once, before the first Reset.

@@ -212,6 +212,9 @@ func (c *cell) columns(d *Delta, i int) {
 	if c.needs&policies.NeedDemand != 0 {
 		s.Members = d.Members.Row(i)
 	}
+	if c.needs&policies.NeedScores != 0 {
+		s.List, s.Scores = d.scored(i)
+	}
 	if c.needs&policies.NeedNext == 0 {
 		return
 	}

@@ -68,6 +68,16 @@ func (d *Delta) Candidates(i int) []int32 {
 	return list[min(d.k, len(list)):min(d.m, len(list))]
 }
 
+// scored is row i's list up to M with its scores, nil where the trace has none.
+func (d *Delta) scored(i int) ([]int32, []float32) {
+	list, scores := d.stream.List(d.first+i), d.stream.ScoreList(d.first+i)
+	n := min(d.m, len(list))
+	if scores == nil {
+		return list[:n], nil
+	}
+	return list[:n], scores[:n]
+}
+
 // ranked is the list of row i up to K, pinned blocks included.
 func (d *Delta) ranked(i int) []int32 {
 	list := d.stream.List(d.first + i)

@@ -288,6 +288,9 @@ func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
 	if needs&policies.NeedCandidates != 0 && !p.ranks {
 		return "it needs ranks, the trace has order=index"
 	}
+	if needs&policies.NeedScores != 0 && !p.file.HasScores() {
+		return "it needs scores, the trace has none"
+	}
 	if spec.Entry.Traits.Windowed && (p.warmup.Kind == WarmupImportance || p.warmup.Kind == WarmupStaging) {
 		return fmt.Sprintf("it has no capacity for the warm-up %v to fill", p.warmup)
 	}

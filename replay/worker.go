@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"hash/fnv"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/trace"
@@ -73,7 +74,7 @@ func (w *worker) replay(i int) error {
 
 func (w *worker) runCell(i, c int, steps *profileSteps) error {
 	p, plan := w.plan, &w.plan.cells[c]
-	st := start{capacity: policies.Unbounded, ranks: p.ranks, seed: p.opt.Seed}
+	st := start{capacity: policies.Unbounded, ranks: p.ranks, seed: streamSeed(p.opt.Seed, w.stream.Key)}
 	entries := int64(0)
 	if plan.capacity != nil {
 		blocks, err := plan.capacity.blocks(sizing{topk: p.topk, blockTokens: p.pins.BlockTokens, promptLen: int(w.stream.PromptLen),
@@ -107,4 +108,11 @@ func (w *worker) runCell(i, c int, steps *profileSteps) error {
 	}
 	w.tallies[c][p.partOf[i]].add(&counts, entries)
 	return nil
+}
+
+// streamSeed gives every stream draws of its own, whichever worker replays it.
+func streamSeed(seed uint64, k trace.Key) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %s %d %d", seed, k.Request, k.Layer, k.Head)
+	return h.Sum64()
 }

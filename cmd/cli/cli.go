@@ -73,6 +73,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		newReplayCommand(),
 		newLeaderboardCommand(),
+		newImportCommand(),
 		newVersionCommand(),
 	)
 	return root

@@ -42,7 +42,7 @@ func newReplayCommand() *cobra.Command {
 		Use:   "replay TRACE...",
 		Short: "Replay traces through policies and print result rows",
 		Long: `Replay traces through cache policies: every policy at every capacity, on each
-trace. Rows go to stdout; with --out they are also kept as files, which
+trace. Rows go to stdout; with --out they are kept as files, which
 ` + "`kvreplay leaderboard`" + ` reads.`,
 		Example: `  kvreplay replay t.parquet
   kvreplay replay t.parquet --policy lru --policy lookahead --policy window:2 --policy opt \
@@ -62,7 +62,7 @@ trace. Rows go to stdout; with --out they are also kept as files, which
 	fl.StringSliceVar(&f.layers, "layers", nil, "layers to replay, as in 0,5,10-20 (default: all)")
 	fl.StringSliceVar(&f.requests, "requests", nil, "requests to replay (default: all)")
 	fl.StringVar(&f.per, "per", "cell", "rows: one a `cell`, request, layer or stream")
-	fl.StringVar(&f.format, "format", "table", "`table`, jsonl or csv on stdout")
+	fl.StringVar(&f.format, "format", "", "rows on stdout as `table`, jsonl or csv (default table; with --out none)")
 	fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "workers; rows do not depend on it")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of policies that draw")
 	fl.StringVar(&f.out, "out", "", "folder to keep rows (and profiles) in, one file a trace")
@@ -105,6 +105,12 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 		rows = append(rows, result.Rows...)
 	}
 	bar.close()
+	if f.out != "" {
+		fmt.Fprintf(c.ErrOrStderr(), "kvreplay: %d rows of %d traces kept in %s\n", len(rows), len(files), f.out)
+		if f.format == "" {
+			return nil
+		}
+	}
 	return writeRows(c.OutOrStdout(), f.format, rows)
 }
 
@@ -191,7 +197,7 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 
 func (f *replayFlags) check(c *cobra.Command) error {
 	switch {
-	case f.format != "table" && f.format != "jsonl" && f.format != "csv":
+	case f.format != "" && f.format != "table" && f.format != "jsonl" && f.format != "csv":
 		return usagef("--format %q: expected table, jsonl or csv", f.format)
 	case f.parallel < 1:
 		return usagef("--parallel %d: expected at least 1", f.parallel)

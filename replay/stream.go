@@ -1,0 +1,57 @@
+package replay
+
+import (
+	"fmt"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// StreamOptions say how RunStream replays one stream.
+type StreamOptions struct {
+	TopK       int    // K in blocks; 0: the metadata's
+	Candidates int    // M in blocks; 0: the metadata's
+	Capacity   int    // blocks; policies.Unbounded for policies without capacity
+	Warmup     Warmup // zero: cold; auto is not settled here
+	Seed       uint64
+	Observer   Observer // sees every step; may be nil
+}
+
+// Engine replays streams that are in memory, one after the other, with one policy
+// instance each: what tests of policies and studies of single streams use. A Run over
+// a file does the same work for many cells at once.
+type Engine struct {
+	delta Delta
+	cells map[policies.Policy]*cell
+}
+
+// RunStream replays s with p. The instance p is reset and may be used again. Every
+// rule of the stream's lists is checked.
+func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o StreamOptions) (Counts, error) {
+	if o.TopK == 0 {
+		o.TopK = m.TopK
+	}
+	if o.Candidates == 0 {
+		o.Candidates = m.Candidates
+	}
+	if o.Capacity < 1 || o.TopK < 1 || o.TopK > o.Candidates || o.Warmup.Windows > s.Windows {
+		return Counts{}, fmt.Errorf("replay stream: capacity %d, K %d, M %d, warm-up %v with %d windows", o.Capacity, o.TopK, o.Candidates, o.Warmup, s.Windows)
+	}
+	if e.cells == nil {
+		e.cells = map[policies.Policy]*cell{}
+	}
+	c := e.cells[p]
+	if c == nil {
+		c = newCell(p)
+		e.cells[p] = c
+	}
+	pins := pinsOf(m, &Options{})
+	err := e.delta.build(s, deltaOptions{k: o.TopK, m: o.Candidates, pins: pins, meta: m, windows: o.Warmup.replayed(),
+		members: c.needs&policies.NeedDemand != 0, nexts: c.needs&policies.NeedNext != 0}, trace.NewChecker("stream", m))
+	if err != nil {
+		return Counts{}, err
+	}
+	st := start{capacity: o.Capacity, ranks: m.Order == trace.OrderRank, seed: streamSeed(o.Seed, s.Key)}
+	st.placed = o.Warmup.placed(s, pins, o.Candidates, o.Capacity)
+	return c.run(&e.delta, st, o.Observer)
+}
