@@ -2,11 +2,15 @@ package trace
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/parquet-go/parquet-go"
 )
+
+// errNull breaks RuleList; the cursor's other errors break RuleFile.
+var errNull = errors.New("a null inside a list")
 
 // cursor reads one leaf column of a row group, page by page. The page's own typed
 // data is used (decoding value by value is some 30 times slower); dictionary pages,
@@ -22,6 +26,9 @@ type cursor[T int32 | float32] struct {
 	value  int    // next value
 	levels int    // number of levels in the page
 	table  []T    // values of the dictionary, if the page has one
+	looked []T    // values looked up in it
+	placed bool   // the offset index of this chunk was checked
+	blind  bool   // and cannot be used: pages are skipped one by one
 }
 
 // leaf describes a leaf column of the file's schema.
@@ -30,11 +37,13 @@ type leaf struct {
 	name    string
 	maxDef  byte
 	listDef byte // definition level from which a list is present, even if empty
+	list    bool
 }
 
-func (c *cursor[T]) open(group parquet.RowGroup) {
+func (c *cursor[T]) open(f *File, g int) {
 	c.close()
-	c.pages = group.ColumnChunks()[c.leaf.index].Pages()
+	c.pages = f.parquet.RowGroups()[g].ColumnChunks()[c.leaf.index].Pages()
+	c.placed, c.blind = false, false
 }
 
 func (c *cursor[T]) close() {
@@ -53,11 +62,20 @@ func (c *cursor[T]) drop() {
 	c.values, c.rep, c.def, c.at, c.value, c.levels = nil, nil, nil, 0, 0, 0
 }
 
-func (c *cursor[T]) seek(group parquet.RowGroup, row int64) error {
+// seek goes to a row of row group g, through the offset index where it holds up;
+// without it the library decodes and skips pages from the chunk's start.
+func (c *cursor[T]) seek(f *File, g int, row int64) error {
 	c.drop()
-	// Loads the page index of this chunk only; without one the library skips pages.
-	if _, err := group.ColumnChunks()[c.leaf.index].OffsetIndex(); err != nil && err != parquet.ErrMissingOffsetIndex {
-		return err
+	if !c.placed {
+		err := f.checkOffsetIndex(g, c.leaf)
+		if err != nil && err != errNoIndex {
+			return err
+		}
+		c.placed, c.blind = true, err != nil
+	}
+	if c.blind {
+		c.open(f, g)
+		c.placed, c.blind = true, true
 	}
 	return c.pages.SeekToRow(row)
 }
@@ -78,15 +96,14 @@ func (c *cursor[T]) next() error {
 	if dict := page.Dictionary(); dict != nil {
 		table := dict.Page().Data()
 		codes := data.Int32()
-		c.table = append(c.table[:0], typed[T](&table)...)
-		looked := make([]T, len(codes))
-		for i, code := range codes {
+		c.table, c.looked = append(c.table[:0], typed[T](&table)...), c.looked[:0]
+		for _, code := range codes {
 			if uint32(code) >= uint32(len(c.table)) {
 				return fmt.Errorf("column %s: dictionary code %d, the dictionary has %d values", c.leaf.name, code, len(c.table))
 			}
-			looked[i] = c.table[code]
+			c.looked = append(c.looked, c.table[code])
 		}
-		c.values = looked
+		c.values = c.looked
 	} else {
 		c.values = typed[T](&data)
 	}
@@ -157,7 +174,7 @@ func (c *cursor[T]) lists(n int, dst []T, offsets []int32) (_ []T, _ []int32, nu
 				nulls++
 			case d == c.leaf.listDef: // an empty list
 			default:
-				return dst, offsets, nulls, fmt.Errorf("column %s: a null inside a list", c.leaf.name)
+				return dst, offsets, nulls, fmt.Errorf("column %s: %w", c.leaf.name, errNull)
 			}
 		}
 	}

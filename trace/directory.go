@@ -1,9 +1,5 @@
 package trace
 
-import (
-	"github.com/parquet-go/parquet-go"
-)
-
 // readDirectory builds the stream directory from the key columns, a row group at a
 // time, and checks key order and seq_len.
 func (f *File) readDirectory(report func(*Error) bool) error {
@@ -24,8 +20,8 @@ func (f *File) directory(report func(*Error) bool) error {
 		return fileError(f.path, RuleFile, "has no rows, a trace has at least one stream")
 	}
 	var k keyRows
-	for g, group := range groups {
-		err := guard(func() error { return k.read(f, group) })
+	for g := range groups {
+		err := guard(func() error { return k.read(f, g) })
 		if err != nil {
 			return &Error{Path: f.path, RowGroup: g, Row: -1, Rule: RuleFile, Err: err}
 		}
@@ -43,7 +39,8 @@ type keyRows struct {
 	layer, head, prompt, step, seqLen []int32
 }
 
-func (k *keyRows) read(f *File, group parquet.RowGroup) error {
+func (k *keyRows) read(f *File, g int) error {
+	group := f.parquet.RowGroups()[g]
 	n := int(group.NumRows())
 	var err error
 	if k.request, err = readStrings(group, f.leaves[colRequestID], n, k.request[:0]); err != nil {
@@ -62,7 +59,7 @@ func (k *keyRows) read(f *File, group parquet.RowGroup) error {
 			continue
 		}
 		cur := cursor[int32]{leaf: l}
-		cur.open(group)
+		cur.open(f, g)
 		var nulls int
 		*c.dst, nulls, err = cur.flat(n, *c.dst, NoHead)
 		if err == nil {

@@ -1,9 +1,11 @@
 package trace
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/parquet-go/parquet-go"
 )
@@ -12,12 +14,15 @@ import (
 // for concurrent use; each goroutine reads through its own Reader.
 type File struct {
 	path    string
-	os      *os.File
+	source  io.ReaderAt
+	closer  io.Closer
 	parquet *parquet.File
+	size    int64
 	leaves  [numColumns]leaf
+	present [numColumns]bool // optional columns that hold values
 	meta    Meta
 	digest  string
-	crc     bool // every column chunk begins with a page that has a CRC
+	crc     bool // every page has a CRC
 	streams []StreamInfo
 	sparse  map[int][]int32 // step numbers of streams that skip steps
 	indices int64
@@ -57,29 +62,25 @@ func open(path string, report func(*Error) bool) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open trace: %w", err)
 	}
-	f := &File{path: path, os: file}
-	if err := f.load(info.Size(), report); err != nil {
+	f := &File{path: path, source: file, closer: file, size: info.Size()}
+	if err := f.loadGuarded(report); err != nil {
 		file.Close()
 		return nil, err
 	}
 	return f, nil
 }
 
-func (f *File) load(size int64, report func(*Error) bool) error {
-	var magic [4]byte
-	if _, err := f.os.ReadAt(magic[:], 0); err != nil && err != io.EOF {
-		return fmt.Errorf("open trace: %w", err)
+// loadGuarded is load with the decoder's panics as errors.
+func (f *File) loadGuarded(report func(*Error) bool) (err error) {
+	if p := guard(func() error { err = f.load(report); return nil }); p != nil {
+		return f.corrupt(p)
 	}
-	if string(magic[:]) != "PAR1" {
-		return fileError(f.path, RuleFile, "is not a Parquet file; foreign formats become traces by `kvreplay import`")
-	}
-	err := guard(func() (err error) {
-		f.parquet, err = parquet.OpenFile(f.os, size,
-			parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(1<<18))
+	return err
+}
+
+func (f *File) load(report func(*Error) bool) error {
+	if err := f.openParquet(); err != nil {
 		return err
-	})
-	if err != nil {
-		return fileError(f.path, RuleFile, "truncated or corrupt Parquet file: %w", err)
 	}
 	if err := f.bindColumns(); err != nil {
 		return err
@@ -87,14 +88,66 @@ func (f *File) load(size int64, report func(*Error) bool) error {
 	if err := f.bindMetadata(); err != nil {
 		return err
 	}
-	if f.crc, err = f.probeChecksums(); err != nil {
-		return fileError(f.path, RuleFile, "truncated or corrupt Parquet file: %w", err)
+	var err error
+	if f.crc, err = f.checkPages(); err != nil {
+		return f.corrupt(err)
+	}
+	if err := f.probeOptional(); err != nil {
+		return f.corrupt(err)
 	}
 	return f.readDirectory(report)
 }
 
+func (f *File) corrupt(err error) error {
+	return fileError(f.path, RuleFile, "truncated or corrupt Parquet file: %w", err)
+}
+
+// openParquet reads the footer.
+func (f *File) openParquet() error {
+	var magic [4]byte
+	if _, err := f.source.ReadAt(magic[:], 0); err != nil && err != io.EOF {
+		return fmt.Errorf("open trace: %w", err)
+	}
+	if string(magic[:]) != "PAR1" {
+		return fileError(f.path, RuleFile, "is not a Parquet file; foreign formats become traces by `kvreplay import`")
+	}
+	if err := f.checkFooter(); err != nil {
+		return f.corrupt(err)
+	}
+	var err error
+	if f.parquet, err = parquet.OpenFile(f.source, f.size,
+		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(1<<18)); err != nil {
+		return f.corrupt(err)
+	}
+	return nil
+}
+
+// checkFooter checks the lengths in the footer before the decoder allocates by them.
+func (f *File) checkFooter() error {
+	const tail = 8 // length and magic
+	if f.size < 4+tail {
+		return fmt.Errorf("%d bytes", f.size)
+	}
+	var end [tail]byte
+	if _, err := f.source.ReadAt(end[:], f.size-tail); err != nil {
+		return err
+	}
+	length := int64(binary.LittleEndian.Uint32(end[:]))
+	if string(end[4:]) != "PAR1" || length > f.size-4-tail {
+		return fmt.Errorf("no footer at the end, expected a length and PAR1")
+	}
+	footer := make([]byte, length)
+	if _, err := f.source.ReadAt(footer, f.size-tail-length); err != nil {
+		return err
+	}
+	if err := checkThrift(footer); err != nil {
+		return fmt.Errorf("footer: %w", err)
+	}
+	return nil
+}
+
 // Close closes the file.
-func (f *File) Close() error { return f.os.Close() }
+func (f *File) Close() error { return f.closer.Close() }
 
 // Path is the path the file was opened with.
 func (f *File) Path() string { return f.path }
@@ -123,8 +176,11 @@ func (f *File) RowGroups() int { return len(f.parquet.RowGroups()) }
 // Indices is the number of indices of all lists, an upper bound where some are null.
 func (f *File) Indices() int64 { return f.indices }
 
-// HasScores reports whether the file states scores in any row group.
+// HasScores reports whether the file has scores: all of its rows do, or none.
 func (f *File) HasScores() bool { return f.has(colScores) }
+
+// HasCoveredMass reports whether the file says what share of the attention its lists hold.
+func (f *File) HasCoveredMass() bool { return f.has(colCoveredMass) }
 
 // HasPredicted reports whether the file has predicted lists.
 func (f *File) HasPredicted() bool { return f.has(colPredicted) }
@@ -132,35 +188,40 @@ func (f *File) HasPredicted() bool { return f.has(colPredicted) }
 // HasAttentionMass reports whether the file has attention masses.
 func (f *File) HasAttentionMass() bool { return f.has(colAttentionMass) }
 
-// has reports whether a list column holds more levels than rows' nulls: an all-null
-// column has exactly one level a row.
-func (f *File) has(column int) bool {
-	l := f.leaves[column]
-	if l.index < 0 {
-		return false
+// has reports whether an optional column holds values: its first row does, and the
+// reader checks that the others agree.
+func (f *File) has(column int) bool { return f.present[column] }
+
+// probeOptional looks at the first row of every optional column.
+func (f *File) probeOptional() error {
+	first := slices.IndexFunc(f.parquet.RowGroups(), func(g parquet.RowGroup) bool { return g.NumRows() > 0 })
+	if first < 0 {
+		return nil // no rows: the directory says so
 	}
-	var levels, rows int64
-	for _, g := range f.parquet.Metadata().RowGroups {
-		levels += g.Columns[l.index].MetaData.NumValues
-		rows += g.NumRows
+	for c := colScores; c < numColumns; c++ {
+		if l := f.leaves[c]; l.index >= 0 {
+			var err error
+			if f.present[c], err = firstPresent(f.parquet.RowGroups()[first], l); err != nil {
+				return fmt.Errorf("column %s: %w", l.name, err)
+			}
+		}
 	}
-	return levels > rows || f.listsOfOne(l)
+	return nil
 }
 
-// listsOfOne decides the one case that level counts cannot: lists of one value.
-func (f *File) listsOfOne(l leaf) bool {
-	found := false
-	_ = guard(func() error {
-		for _, g := range f.parquet.RowGroups() {
-			pages := g.ColumnChunks()[l.index].Pages()
-			page, err := pages.ReadPage()
-			if err == nil {
-				found = found || page.NumNulls() < page.NumValues()
-				parquet.Release(page)
-			}
-			pages.Close()
-		}
-		return nil
-	})
-	return found
+// firstPresent reports whether the first row of a column is not null.
+func firstPresent(group parquet.RowGroup, l leaf) (present bool, err error) {
+	pages := group.ColumnChunks()[l.index].Pages()
+	defer pages.Close()
+	page, err := pages.ReadPage()
+	if err != nil {
+		return false, err
+	}
+	defer parquet.Release(page)
+	from := l.maxDef
+	if l.list {
+		from = l.listDef
+	}
+	def := page.DefinitionLevels()
+	return from == 0 || len(def) > 0 && def[0] >= from, nil
 }

@@ -65,6 +65,9 @@ type Meta struct {
 	Notes map[string]string `json:"notes,omitempty"`
 }
 
+// maxBlocks bounds list lengths, so that their products do not overflow.
+const maxBlocks = 1 << 30
+
 // Validate reports the first field that breaks a rule of the format.
 func (m *Meta) Validate() error {
 	switch {
@@ -76,6 +79,8 @@ func (m *Meta) Validate() error {
 		return fmt.Errorf("metadata: topk %d, expected at least 1", m.TopK)
 	case m.BlockTokens < 1:
 		return fmt.Errorf("metadata: block_tokens %d, expected at least 1", m.BlockTokens)
+	case max(m.TopK, m.Candidates, m.BlockTokens) > maxBlocks:
+		return fmt.Errorf("metadata: topk %d, candidates %d, block_tokens %d, expected at most 2³⁰", m.TopK, m.Candidates, m.BlockTokens)
 	case m.EntryBytes < 0:
 		return fmt.Errorf("metadata: entry_bytes %d is negative", m.EntryBytes)
 	case m.Sink != nil && *m.Sink < 0:
@@ -103,8 +108,10 @@ func (m *Meta) validateLists() error {
 	return nil
 }
 
-// Canonical returns the JSON text that is stored and digested: keys ascending, no
-// white space, UTF-8 (the subset of RFC 8785 that strings and integers need).
+// Canonical returns the JSON text that is stored and digested: keys ascending by code
+// point, no white space, UTF-8, only what JSON must escape is escaped, integers in
+// decimal (RFC 8785 as far as strings and integers need it; Python's
+// json.dumps(m, sort_keys=True, separators=(",", ":"), ensure_ascii=False) is the same).
 func (m *Meta) Canonical() ([]byte, error) {
 	raw, err := json.Marshal(m)
 	if err != nil {
@@ -122,7 +129,26 @@ func (m *Meta) Canonical() ([]byte, error) {
 	if err := enc.Encode(fields); err != nil { // maps are written with ascending keys
 		return nil, err
 	}
-	return bytes.TrimRight(out.Bytes(), "\n"), nil
+	return rawSeparators(bytes.TrimRight(out.Bytes(), "\n")), nil
+}
+
+// rawSeparators undoes the one escape that encoding/json makes and others do not:
+// U+2028 and U+2029 stand for themselves.
+func rawSeparators(text []byte) []byte {
+	out := text[:0:0]
+	for i := 0; i < len(text); i++ {
+		switch rest := text[i:]; {
+		case bytes.HasPrefix(rest, []byte(`\u2028`)), bytes.HasPrefix(rest, []byte(`\u2029`)):
+			out = append(out, 0xe2, 0x80, 0xa8+rest[5]-'8')
+			i += 5
+		case rest[0] == '\\' && len(rest) > 1:
+			out = append(out, rest[:2]...)
+			i++
+		default:
+			out = append(out, rest[0])
+		}
+	}
+	return out
 }
 
 // ParseMeta reads the stored JSON text. An unknown field is an error: a newer

@@ -1,13 +1,10 @@
 package trace
 
 import (
-	"bufio"
-	"fmt"
-	"io"
+	"slices"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -31,41 +28,10 @@ func (f *File) bindColumns() error {
 	for c := range f.leaves {
 		f.leaves[c] = leaf{index: -1, name: columnNames[c]}
 	}
-	schema := f.parquet.Schema()
-	for _, path := range schema.Columns() {
-		column := -1
-		for c, name := range columnNames {
-			if path[0] == name {
-				column = c
-			}
+	for _, path := range f.parquet.Schema().Columns() {
+		if err := f.bindColumn(path); err != nil {
+			return err
 		}
-		if column < 0 {
-			return fileError(f.path, RuleSchema, "unknown column %q, format v1 has %s", strings.Join(path, "."), strings.Join(columnNames[:], ", "))
-		}
-		found, _ := schema.Lookup(path...)
-		if f.leaves[column].index >= 0 {
-			return fileError(f.path, RuleSchema, "column %q has several leaves, expected one", columnNames[column])
-		}
-		if kind := found.Node.Type().Kind(); kind != columnKinds[column] {
-			return fileError(f.path, RuleSchema, "column %q is %v, expected %v", columnNames[column], kind, columnKinds[column])
-		}
-		wantRep := 0
-		if isList(column) {
-			wantRep = 1
-		}
-		if found.MaxRepetitionLevel != wantRep {
-			return fileError(f.path, RuleSchema, "column %q has repetition level %d, expected %d (%s)", columnNames[column], found.MaxRepetitionLevel, wantRep,
-				map[bool]string{true: "a list", false: "one value a row"}[wantRep == 1])
-		}
-		l := leaf{index: found.ColumnIndex, name: columnNames[column], maxDef: byte(found.MaxDefinitionLevel)}
-		if isList(column) { // levels: [list optional] + repeated + [element optional]
-			if top, ok := schema.Lookup(path...); ok && top.Node.Optional() {
-				l.listDef = l.maxDef - 2
-			} else {
-				l.listDef = l.maxDef - 1
-			}
-		}
-		f.leaves[column] = l
 	}
 	for c, l := range f.leaves {
 		if l.index < 0 && !isOptional(c) {
@@ -73,6 +39,45 @@ func (f *File) bindColumns() error {
 		}
 	}
 	return nil
+}
+
+func (f *File) bindColumn(path []string) error {
+	column := slices.Index(columnNames[:], path[0])
+	if column < 0 {
+		return fileError(f.path, RuleSchema, "unknown column %q, format v1 has %s", strings.Join(path, "."), strings.Join(columnNames[:], ", "))
+	}
+	if f.leaves[column].index >= 0 {
+		return fileError(f.path, RuleSchema, "column %q has several leaves, expected one", path[0])
+	}
+	depth, rep, shape := 1, 0, "one value a row"
+	if isList(column) {
+		depth, rep, shape = 3, 1, "a list: optional group list (LIST) { repeated group { element } }"
+	}
+	found, _ := f.parquet.Schema().Lookup(path...)
+	if len(path) != depth || found.MaxRepetitionLevel != rep {
+		return fileError(f.path, RuleSchema, "column %q is %s with repetition level %d, expected %s", path[0], strings.Join(path, "."), found.MaxRepetitionLevel, shape)
+	}
+	if kind := found.Node.Type().Kind(); kind != columnKinds[column] || !plainType(found.Node.Type()) {
+		return fileError(f.path, RuleSchema, "column %q is %v, expected %v", path[0], found.Node.Type(), columnKinds[column])
+	}
+	l := leaf{index: found.ColumnIndex, name: columnNames[column], maxDef: byte(found.MaxDefinitionLevel), list: isList(column)}
+	if l.list { // levels: [list optional] + repeated + [element optional]
+		l.listDef = l.maxDef - 1
+		if found.Node.Optional() {
+			l.listDef--
+		}
+	}
+	f.leaves[column] = l
+	return nil
+}
+
+// plainType refuses logical types that change what a number means: unsigned, dates, times.
+func plainType(t parquet.Type) bool {
+	if t.Kind() != parquet.Int32 || t.LogicalType() == nil {
+		return true
+	}
+	i, ok := t.LogicalType().Value.(*format.IntType)
+	return ok && i.IsSigned && i.BitWidth == 32
 }
 
 // bindMetadata reads the metadata, its digest and its seal.
@@ -91,29 +96,6 @@ func (f *File) bindMetadata() error {
 		return fileError(f.path, RuleDigest, "metadata were altered after writing: seal %s, expected %s", stored, seal([]byte(text), f.digest))
 	}
 	return nil
-}
-
-// probeChecksums reads the header of each column chunk's first page and reports
-// whether all have a CRC.
-func (f *File) probeChecksums() (all bool, err error) {
-	all = true
-	var protocol thrift.CompactProtocol
-	for _, g := range f.parquet.Metadata().RowGroups {
-		for i := range g.Columns {
-			c := &g.Columns[i].MetaData
-			at := c.DataPageOffset
-			if c.DictionaryPageOffset > 0 {
-				at = min(at, c.DictionaryPageOffset)
-			}
-			var header format.PageHeader
-			section := bufio.NewReaderSize(io.NewSectionReader(f.os, at, c.TotalCompressedSize), 512)
-			if err := guard(func() error { return thrift.NewDecoder(protocol.NewReader(section)).Decode(&header) }); err != nil {
-				return false, fmt.Errorf("page header at byte %d: %w", at, err)
-			}
-			all = all && header.CRC != 0
-		}
-	}
-	return all, nil
 }
 
 // verifyUnchecked verifies a file whose pages carry no CRC against its digest.

@@ -1,7 +1,8 @@
 package trace
 
 import (
-	"github.com/parquet-go/parquet-go"
+	"errors"
+	"slices"
 )
 
 // Columns chooses what a Reader decodes besides keys and indices.
@@ -33,6 +34,7 @@ type Reader struct {
 	covered   cursor[float32]
 	attention cursor[float32]
 	predicted cursor[int32]
+	ends      []int32 // of the lists of a parallel column
 }
 
 // NewReader returns a reader that decodes the given columns.
@@ -94,7 +96,11 @@ func (r *Reader) decode(i int, s *Stream) error {
 		if AsError(err) != nil {
 			return err
 		}
-		return &Error{Path: r.file.path, RowGroup: info.RowGroup, Row: info.FirstRow, Stream: &info.Key, Rule: RuleFile, Err: err}
+		rule := RuleFile
+		if errors.Is(err, errNull) {
+			rule = RuleList
+		}
+		return &Error{Path: r.file.path, RowGroup: info.RowGroup, Row: info.FirstRow, Stream: &info.Key, Rule: rule, Err: err}
 	}
 	r.row = info.FirstRow + int64(info.Rows)
 	return nil
@@ -102,7 +108,6 @@ func (r *Reader) decode(i int, s *Stream) error {
 
 // position puts every open cursor at the stream's first row.
 func (r *Reader) position(info *StreamInfo) error {
-	group := r.file.parquet.RowGroups()[info.RowGroup]
 	fresh := r.group != info.RowGroup
 	if fresh {
 		r.Close()
@@ -112,12 +117,12 @@ func (r *Reader) position(info *StreamInfo) error {
 		seek = info.FirstRow != 0
 	}
 	r.group = info.RowGroup
-	place := func(open func(parquet.RowGroup), to func(parquet.RowGroup, int64) error) error {
+	place := func(open func(*File, int), to func(*File, int, int64) error) error {
 		if fresh {
-			open(group)
+			open(r.file, info.RowGroup)
 		}
 		if seek {
-			return to(group, info.FirstRow)
+			return to(r.file, info.RowGroup, info.FirstRow)
 		}
 		return nil
 	}
@@ -150,16 +155,17 @@ func (r *Reader) wants(c Columns, l *leaf) bool { return r.columns&c != 0 && l.i
 // fill reads the stream's rows from the cursors and checks that columns agree.
 func (r *Reader) fill(s *Stream) error {
 	var err error
+	s.Indices = slices.Grow(s.Indices, r.mostIndices(&s.StreamInfo))
 	if s.Indices, s.Offsets, _, err = r.indices.lists(s.Rows, s.Indices, s.Offsets); err != nil {
 		return err
 	}
 	if r.wants(ReadScores, &r.scores.leaf) {
-		if s.Scores, err = r.parallel(&r.scores, s, s.Scores, RuleScore); err != nil {
+		if s.Scores, err = r.parallel(&r.scores, colScores, s, s.Scores, RuleScore); err != nil {
 			return err
 		}
 	}
 	if r.wants(ReadMasses, &r.attention.leaf) {
-		if s.AttentionMass, err = r.parallel(&r.attention, s, s.AttentionMass, RuleMass); err != nil {
+		if s.AttentionMass, err = r.parallel(&r.attention, colAttentionMass, s, s.AttentionMass, RuleMass); err != nil {
 			return err
 		}
 	}
@@ -168,10 +174,11 @@ func (r *Reader) fill(s *Stream) error {
 		if s.CoveredMass, nulls, err = r.covered.flat(s.Rows, s.CoveredMass, 0); err != nil {
 			return err
 		}
+		if err := r.allOrNone(s, colCoveredMass, nulls, RuleMass); err != nil {
+			return err
+		}
 		if nulls == s.Rows {
 			s.CoveredMass = s.CoveredMass[:0]
-		} else if nulls > 0 {
-			return streamError(r.file.path, &s.StreamInfo, 0, s.FirstStep, RuleMass, "covered_mass is null in %d of %d rows, expected all or none", nulls, s.Rows)
 		}
 	}
 	if r.wants(ReadPredicted, &r.predicted.leaf) {
@@ -180,22 +187,46 @@ func (r *Reader) fill(s *Stream) error {
 		if s.Predicted, s.PredictedOffsets, nulls, err = r.predicted.lists(s.Rows, s.Predicted, s.PredictedOffsets); err != nil {
 			return err
 		}
+		if err := r.allOrNone(s, colPredicted, nulls, RulePredict); err != nil {
+			return err
+		}
 		if nulls == s.Rows {
 			s.PredictedOffsets = s.PredictedOffsets[:0]
-		} else if nulls > 0 {
-			return streamError(r.file.path, &s.StreamInfo, 0, s.FirstStep, RulePredict, "predicted_indices is null in %d of %d rows, expected all or none", nulls, s.Rows)
 		}
 	}
 	return nil
 }
 
+// allOrNone checks that an optional column is null in no row of the file or in all.
+func (r *Reader) allOrNone(s *Stream, column, nulls int, rule string) error {
+	if present := r.file.present[column]; nulls == 0 && present || nulls == s.Rows && !present {
+		return nil
+	}
+	first := "has a value"
+	if !r.file.present[column] {
+		first = "is null"
+	}
+	return streamError(r.file.path, &s.StreamInfo, 0, s.FirstStep, rule,
+		"%s is null in %d of the stream's %d rows, but %s in the file's first row, expected values in all rows of a file or in none", columnNames[column], nulls, s.Rows, first)
+}
+
+// mostIndices bounds a stream's indices by its rows and by what its row group holds.
+func (r *Reader) mostIndices(s *StreamInfo) int {
+	group := r.file.parquet.Metadata().RowGroups[s.RowGroup]
+	return min(s.Rows*r.file.meta.Candidates, int(group.Columns[r.indices.leaf.index].MetaData.NumValues))
+}
+
 // parallel reads a list column that must have the lengths of topk_indices, or be null throughout.
-func (r *Reader) parallel(c *cursor[float32], s *Stream, dst []float32, rule string) ([]float32, error) {
-	dst, ends, nulls, err := c.lists(s.Rows, dst, nil)
-	if err != nil || nulls == s.Rows {
+func (r *Reader) parallel(c *cursor[float32], column int, s *Stream, dst []float32, rule string) ([]float32, error) {
+	var nulls int
+	var err error
+	if dst, r.ends, nulls, err = c.lists(s.Rows, dst, r.ends[:0]); err != nil {
 		return dst, err
 	}
-	for i, end := range ends {
+	if err := r.allOrNone(s, column, nulls, rule); err != nil || nulls == s.Rows {
+		return dst, err
+	}
+	for i, end := range r.ends {
 		if end != s.Offsets[i+1] {
 			return dst, streamError(r.file.path, &s.StreamInfo, i, s.Steps[i], rule,
 				"%s and topk_indices differ in length at this row, expected one value an index (or null in all rows)", c.leaf.name)

@@ -81,6 +81,20 @@ func (s *Stream) PredictedList(i int) []int32 {
 	return s.Predicted[s.PredictedOffsets[i]:s.PredictedOffsets[i+1]]
 }
 
+// columns are the optional list columns that s holds.
+func (s *Stream) columns() (c Columns) {
+	if len(s.Scores) > 0 {
+		c |= ReadScores
+	}
+	if len(s.AttentionMass) > 0 {
+		c |= ReadMasses
+	}
+	if len(s.PredictedOffsets) > 0 {
+		c |= ReadPredicted
+	}
+	return c
+}
+
 // SeqLen is the context of row i in tokens: prompt_len + step + 1 (DESIGN S1).
 func (s *Stream) SeqLen(i int) int { return int(s.PromptLen) + int(s.Steps[i]) + 1 }
 

@@ -12,8 +12,8 @@ import (
 // workers share a file.
 const rowGroupIndices = 4 << 20
 
-// pageBytes is the size of a data page before compression.
-const pageBytes = 512 << 10
+// pageBytes is the size of a data page before compression; tests make it smaller.
+var pageBytes = 512 << 10
 
 // Writer writes a trace. Streams come in key order; the file appears under its name
 // only when Close succeeds, and is never half written.
@@ -29,6 +29,8 @@ type Writer struct {
 	inGroup int // indices in the open row group
 	longest int // longest list so far
 	scored  bool
+	columns Columns // optional columns of the first stream
+	covered bool    // the first stream has covered masses
 }
 
 // Create opens a writer for a trace at path. meta.Version may be 0 (current);
@@ -141,6 +143,12 @@ func (w *Writer) admit(s *Stream) error {
 	}
 	if n := len(s.PredictedOffsets); n != 0 && n != s.Rows+1 {
 		return bad(RulePredict, "%d predicted lists for %d rows, expected one each", n-1, s.Rows)
+	}
+	columns, covered := s.columns(), len(s.CoveredMass) > 0
+	if w.last == nil {
+		w.columns, w.covered = columns, covered
+	} else if columns != w.columns || covered != w.covered {
+		return bad(RuleSchema, "scores, masses or predicted lists are there in this stream or in the first, but not in both; a file has them in all rows or in none")
 	}
 	key := s.Key
 	w.last = &key

@@ -1,0 +1,100 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// maxRowsPerByte bounds the rows that a file may announce, by its size.
+const maxRowsPerByte = 1 << 10
+
+// codecs are the compressions of format v1. LZ4 is not: the Go library miscompresses
+// it and allocates without bound when it decodes damage.
+var codecs = []format.CompressionCodec{format.Uncompressed, format.Snappy, format.Gzip, format.Brotli, format.Zstd}
+
+// checkPages holds all page headers against the footer and reports whether every page
+// has a CRC. Neither page headers nor the footer have a checksum, but each number
+// stands in both: a damaged one is noticed here.
+func (f *File) checkPages() (crc bool, err error) {
+	crc = true
+	groups := f.parquet.Metadata().RowGroups
+	var rows int64
+	for g := range groups {
+		group := &groups[g]
+		rows += group.NumRows
+		if group.NumRows < 0 || group.NumRows/maxRowsPerByte > f.size || len(group.Columns) != len(f.parquet.Schema().Columns()) {
+			return false, fmt.Errorf("row group %d: %d rows and %d columns in a file of %d bytes and %d columns", g, group.NumRows, len(group.Columns), f.size, len(f.parquet.Schema().Columns()))
+		}
+		for i := range group.Columns {
+			all, err := f.checkChunk(group, i)
+			if err != nil {
+				return false, fmt.Errorf("row group %d column %s: %w", g, f.leafOf(i).name, err)
+			}
+			crc = crc && all
+		}
+	}
+	if rows != f.parquet.NumRows() {
+		return false, fmt.Errorf("row groups of %d rows in a file of %d", rows, f.parquet.NumRows())
+	}
+	return crc, f.checkOverlap()
+}
+
+// leafOf is the column of the format that stands at index in the file.
+func (f *File) leafOf(index int) *leaf {
+	return &f.leaves[slices.IndexFunc(f.leaves[:], func(l leaf) bool { return l.index == index })]
+}
+
+// checkChunk checks one column chunk; crc is whether all of its pages have a CRC.
+func (f *File) checkChunk(group *format.RowGroup, i int) (crc bool, err error) {
+	c, l := &group.Columns[i].MetaData, f.leafOf(i)
+	if !slices.Contains(codecs, c.Codec) {
+		return false, fmt.Errorf("compression %v, format v1 allows %v", c.Codec, codecs)
+	}
+	if n := int64(group.Columns[i].OffsetIndexLength); n < 0 || n > f.size {
+		return false, fmt.Errorf("offset index of %d bytes", n)
+	}
+	crc = true
+	var values int64
+	err = f.walkPages(c, func(p *pageHead) error {
+		crc = crc && p.CRC != 0
+		if p.isData() {
+			values += p.values()
+		}
+		if err := checkPage(c, l, p); err != nil {
+			return err
+		}
+		return f.checkPacked(c, p)
+	})
+	if err != nil {
+		return false, err
+	}
+	if values != c.NumValues {
+		return false, fmt.Errorf("pages of %d values in a column chunk of %d", values, c.NumValues)
+	}
+	if values < group.NumRows || !l.list && values != group.NumRows {
+		return false, fmt.Errorf("%d values in %d rows", values, group.NumRows)
+	}
+	return crc, nil
+}
+
+// checkOverlap reports column chunks that share bytes.
+func (f *File) checkOverlap() error {
+	type span struct{ from, to int64 }
+	var spans []span
+	for _, g := range f.parquet.Metadata().RowGroups {
+		for i := range g.Columns {
+			from, to := chunkRange(&g.Columns[i].MetaData)
+			spans = append(spans, span{from, to})
+		}
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for i := 1; i < len(spans); i++ {
+		if spans[i].from < spans[i-1].to {
+			return fmt.Errorf("two column chunks share bytes %d to %d", spans[i].from, spans[i-1].to)
+		}
+	}
+	return nil
+}

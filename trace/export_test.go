@@ -1,0 +1,55 @@
+package trace
+
+import (
+	"io"
+	"os"
+	"sync/atomic"
+)
+
+// countingReader counts the bytes that are read.
+type countingReader struct {
+	io.ReaderAt
+	bytes *atomic.Int64
+}
+
+func (c countingReader) ReadAt(p []byte, at int64) (int, error) {
+	n, err := c.ReaderAt.ReadAt(p, at)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+// OpenCounting is Open with a count of the bytes read, opening included.
+func OpenCounting(path string) (*File, *atomic.Int64, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	count := new(atomic.Int64)
+	f := &File{path: path, source: countingReader{file, count}, closer: file, size: info.Size()}
+	return f, count, f.loadGuarded(nil)
+}
+
+// SetPageBytes changes the size of the pages that a Writer makes; the result
+// restores it.
+func SetPageBytes(n int) (restore func()) {
+	old := pageBytes
+	pageBytes = n
+	return func() { pageBytes = old }
+}
+
+// PageData lists the ranges of the file that pages' data take, the bytes that CRCs cover.
+func PageData(f *File) (ranges [][2]int64) {
+	for _, g := range f.parquet.Metadata().RowGroups {
+		for i := range g.Columns {
+			_ = f.walkPages(&g.Columns[i].MetaData, func(p *pageHead) error {
+				ranges = append(ranges, [2]int64{p.data, p.end()})
+				return nil
+			})
+		}
+	}
+	return ranges
+}

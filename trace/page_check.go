@@ -1,0 +1,97 @@
+package trace
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// Bounds on what a page header may announce. A page's CRC covers its data, not its
+// header, and the decoder allocates what the header says.
+const (
+	maxPageValues = 1 << 27
+	maxPageBytes  = 1 << 30
+	maxPageRatio  = 1 << 16 // uncompressed to compressed bytes: zstd reaches 2¹⁵
+)
+
+// checkPage checks what one page header says of itself.
+func checkPage(c *format.ColumnMetaData, l *leaf, p *pageHead) error {
+	plain, packed := int64(p.UncompressedPageSize), int64(p.CompressedPageSize)
+	v2 := &p.DataPageHeaderV2.V
+	stored := c.Codec == format.Uncompressed || p.DataPageHeaderV2.Valid && v2.IsCompressed.Valid && !v2.IsCompressed.V
+	switch {
+	case plain < 0 || plain > maxPageBytes || plain > (packed+1)*maxPageRatio:
+		return fmt.Errorf("page of %d bytes, %d uncompressed", packed, plain)
+	case stored && plain != packed:
+		return fmt.Errorf("page without compression of %d bytes, %d uncompressed", packed, plain)
+	case p.Type == format.DictionaryPage:
+		return nil
+	case p.Type != format.DataPage && p.Type != format.DataPageV2 || !p.isData():
+		return fmt.Errorf("page of type %v", p.Type)
+	case p.values() < 0 || p.values() > maxPageValues:
+		return fmt.Errorf("page of %d values", p.values())
+	case !slices.Contains(c.Encoding, p.encoding()):
+		return fmt.Errorf("page encoding %v, the footer lists %v", p.encoding(), c.Encoding)
+	case p.DataPageHeaderV2.Valid:
+		return checkPageV2(c, l, p)
+	}
+	return nil
+}
+
+func checkPageV2(c *format.ColumnMetaData, l *leaf, p *pageHead) error {
+	v2 := &p.DataPageHeaderV2.V
+	levels := int64(v2.RepetitionLevelsByteLength) + int64(v2.DefinitionLevelsByteLength)
+	present := p.values() - int64(v2.NumNulls)
+	wide := c.Type == format.Int32 || c.Type == format.Float
+	switch {
+	case v2.RepetitionLevelsByteLength < 0 || v2.DefinitionLevelsByteLength < 0 || levels > int64(p.CompressedPageSize) || levels > int64(p.UncompressedPageSize):
+		return fmt.Errorf("levels of %d bytes in a page of %d", levels, p.CompressedPageSize)
+	case v2.NumValues > 0 && (v2.RepetitionLevelsByteLength > 0 != l.list || v2.DefinitionLevelsByteLength > 0 != (l.maxDef > 0)):
+		return fmt.Errorf("%d bytes of repetition and %d of definition levels", v2.RepetitionLevelsByteLength, v2.DefinitionLevelsByteLength)
+	case present < 0 || v2.NumNulls < 0 || v2.NumRows < 0 || v2.NumRows > v2.NumValues:
+		return fmt.Errorf("page of %d values, %d null, %d rows", v2.NumValues, v2.NumNulls, v2.NumRows)
+	case wide && (v2.Encoding == format.Plain || v2.Encoding == format.ByteStreamSplit) && int64(p.UncompressedPageSize) != levels+4*present:
+		return fmt.Errorf("page of %d values of 4 bytes has %d bytes", present, int64(p.UncompressedPageSize)-levels)
+	}
+	return nil
+}
+
+// checkPacked holds the length that compressed data announce themselves, by which the
+// decoder allocates, against the page header.
+func (f *File) checkPacked(c *format.ColumnMetaData, p *pageHead) error {
+	v2 := &p.DataPageHeaderV2.V
+	if c.Codec != format.Zstd && c.Codec != format.Snappy || p.DataPageHeaderV2.Valid && v2.IsCompressed.Valid && !v2.IsCompressed.V {
+		return nil
+	}
+	var levels int64 // stand before the compressed data in pages v2
+	if p.DataPageHeaderV2.Valid {
+		levels = int64(v2.RepetitionLevelsByteLength) + int64(v2.DefinitionLevelsByteLength)
+	}
+	var buf [zstd.HeaderMaxSize]byte
+	n, err := f.source.ReadAt(buf[:min(int64(len(buf)), p.end()-p.data-levels)], p.data+levels)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	want := uint64(int64(p.UncompressedPageSize) - levels)
+	if got, stated := packedLength(c.Codec, buf[:n]); stated && got != want {
+		return fmt.Errorf("%v data of %d bytes uncompressed, the page header says %d", c.Codec, got, want)
+	}
+	return nil
+}
+
+// packedLength is the uncompressed length that compressed data begin with.
+func packedLength(codec format.CompressionCodec, data []byte) (n uint64, stated bool) {
+	if codec == format.Snappy {
+		n, used := binary.Uvarint(data)
+		return n, used > 0
+	}
+	var h zstd.Header
+	if err := h.Decode(data); err != nil {
+		return 0, false
+	}
+	return h.FrameContentSize, h.HasFCS
+}
