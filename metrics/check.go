@@ -1,0 +1,107 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Check says whether a row can be true: its schema is known, counts are not negative,
+// hits + misses = demand, means fit their sums, bytes are there exactly where
+// entry_bytes is, and a head names its layer. Readers and writers refuse rows that fail.
+func (r *Row) Check() error {
+	if r.Schema != RowSchema {
+		return fmt.Errorf("row schema %d, this program reads schema %d", r.Schema, RowSchema)
+	}
+	for _, f := range rowFields {
+		if err := f.check(r); err != nil {
+			return fmt.Errorf("field %s: %w", f.name, err)
+		}
+	}
+	return errors.Join(r.checkCounts(), r.checkIdentity())
+}
+
+func (r *Row) checkCounts() error {
+	if r.Hits > r.Demand || r.Demand-r.Hits != r.Misses {
+		return fmt.Errorf("hits %d + misses %d ≠ demand %d", r.Hits, r.Misses, r.Demand)
+	}
+	if want := perStep(float64(r.Demand), r.Steps); !near(r.DemandMean, want) {
+		return fmt.Errorf("demand_mean %v ≠ demand %d ÷ steps %d", r.DemandMean, r.Demand, r.Steps)
+	}
+	if peak := float64(r.ResidentPeak); r.ResidentMean > peak && !near(r.ResidentMean, peak) {
+		return fmt.Errorf("resident_mean %v > resident_peak %d", r.ResidentMean, r.ResidentPeak)
+	}
+	known := r.EntryBytes != nil
+	if known != (r.HostToDeviceBytes != nil) || known != (r.DeviceToHostBytes != nil) {
+		return errors.New("host_to_device_bytes and device_to_host_bytes must be there exactly where entry_bytes is")
+	}
+	return nil
+}
+
+func (r *Row) checkIdentity() error {
+	switch {
+	case r.Trace == "" || r.Policy == "":
+		return errors.New("trace and policy must be named")
+	case r.TopK < 1 || r.BlockTokens < 1:
+		return fmt.Errorf("topk %d and block_tokens %d must be ≥ 1", r.TopK, r.BlockTokens)
+	case r.Head != nil && r.LayerID == nil:
+		return fmt.Errorf("head %d without layer_id", *r.Head)
+	case r.Capacity != nil && *r.Capacity == "":
+		return errors.New("capacity is empty; null means none")
+	case r.RequestID != nil && *r.RequestID == "":
+		return errors.New("request_id is empty; null means pooled")
+	}
+	return nil
+}
+
+// check tests what every field must hold by its kind alone.
+func (f field) check(r *Row) error {
+	v := f.value(r)
+	if f.nullable() {
+		if v.IsNil() {
+			return nil
+		}
+		v = v.Elem()
+	}
+	switch v.Kind() {
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		if v.Int() < 0 {
+			return fmt.Errorf("%d is negative", v.Int())
+		}
+	case reflect.Float64:
+		if x := v.Float(); math.IsNaN(x) || math.IsInf(x, 0) || x < 0 {
+			return fmt.Errorf("%v is not a number ≥ 0", x)
+		}
+	case reflect.String:
+		return checkText(v.String())
+	case reflect.Slice:
+		for _, w := range r.Warnings {
+			if !utf8.ValidString(w) {
+				return fmt.Errorf("%q is not UTF-8", w)
+			}
+		}
+	}
+	return nil
+}
+
+// checkText refuses what a line of a table cannot show and CSV cannot carry.
+func checkText(s string) error {
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
+		return fmt.Errorf("%q is not printable UTF-8", s)
+	}
+	return nil
+}
+
+func perStep(x float64, steps int64) float64 {
+	if steps == 0 {
+		return 0
+	}
+	return x / float64(steps)
+}
+
+// near allows for the rounding of a mean that was computed in another order.
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }

@@ -1,0 +1,115 @@
+package metrics
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// textTable is a table of texts: the terminal and Markdown show the same ones.
+type textTable struct {
+	writer  table.Writer
+	columns int
+}
+
+func newTable(header ...string) *textTable {
+	t := &textTable{table.NewWriter(), len(header)}
+	style := table.StyleLight
+	style.Format = table.FormatOptions{Header: text.FormatDefault, Footer: text.FormatDefault, Row: text.FormatDefault}
+	style.Options = table.Options{SeparateHeader: true}
+	t.writer.SetStyle(style)
+	t.writer.AppendHeader(rowOf(header))
+	return t
+}
+
+func rowOf(cells []string) table.Row {
+	row := make(table.Row, len(cells))
+	for i, c := range cells {
+		row[i] = c
+	}
+	return row
+}
+
+// rightFrom aligns columns to the right from the n-th on, counted from 0.
+func (t *textTable) rightFrom(n int) {
+	var configs []table.ColumnConfig
+	for i := n; i < t.columns; i++ {
+		configs = append(configs, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.writer.SetColumnConfigs(configs)
+}
+
+func (t *textTable) add(cells ...string) { t.writer.AppendRow(rowOf(cells)) }
+
+// line separates what follows; Markdown has no such line.
+func (t *textTable) line() { t.writer.AppendSeparator() }
+
+// text renders for a terminal, without spaces at line ends.
+func (t *textTable) text() string {
+	lines := strings.Split(t.writer.Render(), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func (t *textTable) markdown() string { return t.writer.RenderMarkdown() + "\n" }
+
+// notAvailable stands where a figure cannot be computed.
+const notAvailable = "n/a"
+
+func times(f *Figure) string {
+	if f == nil {
+		return notAvailable
+	}
+	return fmt.Sprintf("%.3f", f.Value)
+}
+
+// timesWithInterval is "1.234 [1.200, 1.266]".
+func timesWithInterval(f *Figure) string {
+	if f == nil || f.Low == nil {
+		return times(f)
+	}
+	return strings.TrimSpace(times(f) + " " + intervalText(f))
+}
+
+func intervalText(f *Figure) string {
+	if f == nil || f.Low == nil {
+		return notAvailable
+	}
+	if *f.Low == *f.High {
+		return "" // the yardstick against itself
+	}
+	return fmt.Sprintf("[%.3f, %.3f]", *f.Low, *f.High)
+}
+
+func percentFigure(f *Figure) string {
+	if f == nil {
+		return notAvailable
+	}
+	return percent(f.Value)
+}
+
+func percent(x float64) string {
+	if x != x {
+		return notAvailable
+	}
+	return fmt.Sprintf("%.1f %%", 100*x)
+}
+
+// bytesText shows bytes with a binary unit.
+func bytesText(b *float64) string {
+	if b == nil {
+		return notAvailable
+	}
+	x := *b
+	for _, unit := range []string{"B", "KiB", "MiB", "GiB"} {
+		if x < 1024 {
+			return fmt.Sprintf("%.2f %s", x, unit)
+		}
+		x /= 1024
+	}
+	return fmt.Sprintf("%.2f TiB", x)
+}

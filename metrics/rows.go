@@ -1,0 +1,119 @@
+package metrics
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// RowError is a row that cannot be read. Errors of ReadRows that concern one line are
+// of this type.
+type RowError struct {
+	File string // as given
+	Line int    // from 1
+	Err  error
+}
+
+func (e *RowError) Error() string { return fmt.Sprintf("read rows: %s:%d: %v", e.File, e.Line, e.Err) }
+
+// Unwrap returns the cause.
+func (e *RowError) Unwrap() error { return e.Err }
+
+// ReadRows reads result rows from a file, JSON lines or CSV by its content, or from
+// every *.jsonl of a folder in the order of names. It is strict: an unknown schema or
+// field, a missing or repeated field, counts that cannot be true (Row.Check) and a
+// truncated last line are errors with file and line, never rows left out.
+func ReadRows(path string) ([]Row, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read rows: %w", err)
+	}
+	if !info.IsDir() {
+		return readFile(path)
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("read rows: %w", err)
+	}
+	var rows []Row
+	for _, e := range entries {
+		if e.IsDir() || filepath.Ext(e.Name()) != ".jsonl" {
+			continue
+		}
+		more, err := readFile(filepath.Join(path, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, more...)
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("read rows: folder %s holds no *.jsonl", path)
+	}
+	return rows, nil
+}
+
+func readFile(path string) ([]Row, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read rows: %w", err)
+	}
+	defer f.Close()
+	return DecodeRows(f, path)
+}
+
+// DecodeRows reads rows as ReadRows does, from r; name stands for the file in errors.
+func DecodeRows(r io.Reader, name string) ([]Row, error) {
+	b := bufio.NewReader(r)
+	first, err := b.Peek(1)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, &RowError{name, 1, errors.New("the file is empty")}
+	case err != nil:
+		return nil, fmt.Errorf("read rows: %s: %w", name, err)
+	case first[0] == '{':
+		return decodeLines(b, name)
+	}
+	return decodeCSV(b, name)
+}
+
+// WriteTable writes the rows for people: one line per row with its counts, hit rate
+// and bytes. It cannot be read back; JSON lines and CSV can.
+func WriteTable(w io.Writer, rows []Row) error {
+	t := newTable("trace", "policy", "capacity", "part", "demand", "hits", "misses", "hit rate", "bytes/step")
+	t.rightFrom(4)
+	for i := range rows {
+		r := &rows[i]
+		if err := r.Check(); err != nil {
+			return fmt.Errorf("write rows: row %d: %w", i+1, err)
+		}
+		t.add(r.Trace, r.Policy, orDash(r.Capacity), partOf(r).String(), fmt.Sprint(r.Demand), fmt.Sprint(r.Hits),
+			fmt.Sprint(r.Misses), percent(ratio(r.Hits, r.Demand)), bytesText(rowBytesPerStep(r)))
+	}
+	_, err := io.WriteString(w, t.text())
+	return err
+}
+
+func orDash(s *string) string {
+	if s == nil {
+		return "–"
+	}
+	return *s
+}
+
+func rowBytesPerStep(r *Row) *float64 {
+	if r.HostToDeviceBytes == nil {
+		return nil
+	}
+	return number(ratio(*r.HostToDeviceBytes, r.Steps))
+}
+
+// unite returns the distinct strings of both, sorted, nil where there are none.
+func unite(a, b []string) []string {
+	all := append(slices.Clone(a), b...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -1,0 +1,142 @@
+package metrics
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// WriteCSV writes the rows with a header line of the JSON field names. No value is an
+// empty cell; warnings are a JSON list in one cell.
+func WriteCSV(w io.Writer, rows []Row) error {
+	c := csv.NewWriter(w)
+	if err := c.Write(FieldNames()); err != nil {
+		return fmt.Errorf("write rows: %w", err)
+	}
+	cells := make([]string, len(rowFields))
+	for i := range rows {
+		if err := rows[i].Check(); err != nil {
+			return fmt.Errorf("write rows: row %d: %w", i+1, err)
+		}
+		for j, f := range rowFields {
+			cells[j] = f.csvText(&rows[i])
+		}
+		if err := c.Write(cells); err != nil {
+			return fmt.Errorf("write rows: %w", err)
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+func (f field) csvText(r *Row) string {
+	if !f.scalar() {
+		if len(r.Warnings) == 0 {
+			return ""
+		}
+		text, err := json.Marshal(r.Warnings)
+		if err != nil {
+			panic(err) // a list of strings always marshals
+		}
+		return string(text)
+	}
+	if f.nullable() && f.value(r).IsNil() {
+		return ""
+	}
+	return f.text(r)
+}
+
+func decodeCSV(b *bufio.Reader, name string) ([]Row, error) {
+	text, err := io.ReadAll(b)
+	if err != nil {
+		return nil, fmt.Errorf("read rows: %s: %w", name, err)
+	}
+	if text[len(text)-1] != '\n' {
+		return nil, &RowError{name, bytes.Count(text, []byte{'\n'}) + 1, errors.New("the last line has no end: the file is truncated")}
+	}
+	c := csv.NewReader(bytes.NewReader(text))
+	header, err := c.Read()
+	if err != nil {
+		return nil, csvError(name, 1, err)
+	}
+	fields, err := csvHeader(header)
+	if err != nil {
+		return nil, &RowError{name, 1, err}
+	}
+	var rows []Row
+	for {
+		cells, err := c.Read()
+		if errors.Is(err, io.EOF) {
+			return rows, nil
+		}
+		if err != nil {
+			return nil, csvError(name, 1, err)
+		}
+		row, err := decodeCells(fields, cells)
+		if err != nil {
+			line, _ := c.FieldPos(0)
+			return nil, &RowError{name, line, err}
+		}
+		rows = append(rows, row)
+	}
+}
+
+// csvError takes the line from the parser where it knows it.
+func csvError(name string, line int, err error) error {
+	var parse *csv.ParseError
+	if errors.As(err, &parse) {
+		return &RowError{name, parse.Line, parse.Err}
+	}
+	return &RowError{name, line, err}
+}
+
+// csvHeader finds the columns' fields; every field must be there once, in any order.
+func csvHeader(names []string) ([]field, error) {
+	fields := make([]field, len(names))
+	seen := make([]bool, len(rowFields))
+	for i, name := range names {
+		f, err := fieldNamed(name)
+		if err != nil {
+			return nil, fmt.Errorf("header (rows are JSON lines or CSV): %w", err)
+		}
+		if seen[f.index] {
+			return nil, fmt.Errorf("header: field %s stands twice", name)
+		}
+		fields[i], seen[f.index] = f, true
+	}
+	for i, ok := range seen {
+		if !ok {
+			return nil, fmt.Errorf("header: field %s is missing", rowFields[i].name)
+		}
+	}
+	return fields, nil
+}
+
+func decodeCells(fields []field, cells []string) (Row, error) {
+	var row Row
+	for i, f := range fields {
+		if err := f.parseCSV(&row, cells[i]); err != nil {
+			return row, err
+		}
+	}
+	return row, row.Check()
+}
+
+func (f field) parseCSV(r *Row, text string) error {
+	switch {
+	case text == "" && (f.nullable() || !f.scalar()):
+		return nil
+	case !f.scalar():
+		if err := json.Unmarshal([]byte(text), &r.Warnings); err != nil || len(r.Warnings) == 0 {
+			return fmt.Errorf("field %s: %q is not a JSON list of texts", f.name, text)
+		}
+		return nil
+	case f.nullable():
+		return f.parsePresent(r, text)
+	}
+	return f.parse(r, text)
+}

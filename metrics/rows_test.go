@@ -1,0 +1,171 @@
+package metrics
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// awkward is rows with everything a form could lose: nulls, quotes, commas, line breaks
+// in warnings, the largest numbers.
+func awkward() []Row {
+	a := row("a, \"b\".parquet", "lru", "", 100)
+	a.Warnings = []string{"two\r\nlines, \"quoted\"", "<é>"}
+	b := row("b", "opt", "1.5x", 0)
+	b.CapacityEntries, b.EntryBytes = ptr(int64(15)), ptr(576)
+	b.HostToDeviceBytes, b.DeviceToHostBytes = ptr(int64(0)), ptr(int64(1<<62))
+	b.RequestID, b.LayerID, b.Head = ptr("r"), ptr(int32(0)), ptr(int32(0))
+	b.Seed, b.ResidentMean, b.ResidentPeak = 1<<64-1, 0.1, 1
+	return []Row{a, b}
+}
+
+func TestRoundTrip(t *testing.T) {
+	for name, write := range map[string]func(*bytes.Buffer, []Row) error{
+		"JSONL": func(b *bytes.Buffer, rows []Row) error { return WriteJSONL(b, rows) },
+		"CSV":   func(b *bytes.Buffer, rows []Row) error { return WriteCSV(b, rows) },
+	} {
+		for _, rows := range [][]Row{awkward(), synthetic()} {
+			var b bytes.Buffer
+			if err := write(&b, rows); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			got, err := DecodeRows(&b, name)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if !reflect.DeepEqual(got, rows) {
+				t.Errorf("%s: got %+v\nwant %+v", name, got, rows)
+			}
+		}
+	}
+}
+
+// line is a valid row as JSON text, with replacements.
+func line(t *testing.T, replace ...string) string {
+	var b bytes.Buffer
+	if err := WriteJSONL(&b, []Row{row("a", "lru", "1x", 40)}); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer(replace...).Replace(b.String())
+	if len(replace) > 0 && text == b.String() {
+		t.Fatalf("%q is not in %s", replace, text)
+	}
+	return text
+}
+
+func TestDecodeIsStrict(t *testing.T) {
+	good := line(t)
+	for _, c := range []struct{ name, text, want string }{
+		{"schema", good + line(t, `"schema":1`, `"schema":2`), "rows:2: row schema 2, this program reads schema 1"},
+		{"unknown field", line(t, `"misses":`, `"mises":`), `rows:1: unknown field "mises"; known: schema, trace,`},
+		{"other case", line(t, `"misses":`, `"Misses":`), `unknown field "Misses"`},
+		{"missing field", line(t, `"misses":40,`, ``), "field misses is missing"},
+		{"twice", line(t, `"misses":40`, `"misses":40,"misses":40`), "field misses stands twice"},
+		{"null", line(t, `"misses":40`, `"misses":null`), "field misses: null"},
+		{"sum", line(t, `"misses":40`, `"misses":41`), "hits 60 + misses 41 ≠ demand 100"},
+		{"negative", line(t, `"evictions":0`, `"evictions":-1`), "field evictions: -1 is negative"},
+		{"mean", line(t, `"demand_mean":10`, `"demand_mean":11`), "demand_mean 11 ≠ demand 100 ÷ steps 10"},
+		{"NaN", line(t, `"demand_mean":10`, `"demand_mean":NaN`), "field demand_mean: JSON"},
+		{"bytes", line(t, `"entry_bytes":null`, `"entry_bytes":2`), "exactly where entry_bytes is"},
+		{"head", line(t, `"head":null`, `"head":2`), "head 2 without layer_id"},
+		{"truncated", good + good[:50], "rows:2: the last line has no end: the file is truncated"},
+		{"no line end", strings.TrimSpace(good), "rows:1: the last line has no end"},
+		{"two objects", strings.TrimSpace(good) + good, "text behind the JSON object"},
+		{"blank line", good + "\n" + good, "rows:2: not a JSON object"},
+		{"empty", "", "rows:1: the file is empty"},
+		{"not UTF-8", line(t, `"lru"`, "\"l\xff\""), "not UTF-8"},
+		{"CSV header", "trace,policy\n", "field schema is missing"},
+		{"CSV column", "trace,foo\n", `unknown field "foo"`},
+		{"CSV repeated", "trace,trace\n", "field trace stands twice"},
+	} {
+		rows, err := DecodeRows(strings.NewReader(c.text), "rows")
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, error %v; want an error with %q", c.name, rows, err, c.want)
+		}
+		var at *RowError
+		if !errors.As(err, &at) {
+			t.Errorf("%s: error %v names no line", c.name, err)
+		}
+	}
+}
+
+func TestDecodeCSVIsStrict(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteCSV(&b, []Row{row("a", "lru", "1x", 40)}); err != nil {
+		t.Fatal(err)
+	}
+	good := b.String()
+	for _, c := range []struct{ name, text, want string }{
+		{"NaN", strings.Replace(good, "100,10,60,40", "100,NaN,60,40", 1), "rows:2: field demand_mean: NaN is not a number ≥ 0"},
+		{"text", strings.Replace(good, "60,40", "60,forty", 1), `rows:2: field misses: "forty" is not an integer`},
+		{"sum", strings.Replace(good, "60,40", "60,41", 1), "hits 60 + misses 41"},
+		{"truncated", strings.TrimSpace(good), "rows:2: the last line has no end"},
+		{"short line", good + "1,a\n", "rows:3: wrong number of fields"},
+	} {
+		if _, err := DecodeRows(strings.NewReader(c.text), "rows"); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v; want one with %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestWritersRefuseUntrueRows(t *testing.T) {
+	bad := row("a", "lru", "1x", 40)
+	bad.Hits = 0
+	var b bytes.Buffer
+	for name, err := range map[string]error{"JSONL": WriteJSONL(&b, []Row{bad}), "CSV": WriteCSV(&b, []Row{bad}), "table": WriteTable(&b, []Row{bad})} {
+		if err == nil || !strings.Contains(err.Error(), "row 1: hits 0 + misses 40") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+func TestReadFolder(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := ReadRows(dir); err == nil || !strings.Contains(err.Error(), "holds no *.jsonl") {
+		t.Errorf("empty folder: %v", err)
+	}
+	for name, text := range map[string]string{"b.jsonl": line(t), "a.jsonl": line(t, `"a"`, `"z"`), "notes.txt": "no rows"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := ReadRows(dir)
+	if err != nil || len(rows) != 2 || rows[0].Trace != "z" {
+		t.Errorf("got %v, %v; want the rows of a.jsonl, then b.jsonl", rows, err)
+	}
+	if _, err := ReadRows(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing file: %v", err)
+	}
+}
+
+// FuzzDecodeRows: what decodes is true, and survives both forms.
+func FuzzDecodeRows(f *testing.F) {
+	var b bytes.Buffer
+	if err := errors.Join(WriteJSONL(&b, awkward())); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	b.Reset()
+	if err := WriteCSV(&b, awkward()); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Fuzz(func(t *testing.T, text []byte) {
+		rows, err := DecodeRows(bytes.NewReader(text), "fuzz")
+		if err != nil {
+			return
+		}
+		var again bytes.Buffer
+		if err := WriteCSV(&again, rows); err != nil {
+			t.Fatal(err)
+		}
+		got, err := DecodeRows(&again, "again")
+		if err != nil || !reflect.DeepEqual(got, rows) {
+			t.Fatalf("%v: %+v became %+v", err, rows, got)
+		}
+	})
+}

@@ -1,0 +1,115 @@
+package metrics
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Where selects rows by their fields. The zero value selects all.
+type Where struct{ conditions []condition }
+
+// condition holds for rows whose field has the value, or, negated, has not.
+type condition struct {
+	field  field
+	value  string // as field.text writes it
+	negate bool
+}
+
+// ParseWhere reads conditions "key=value" and "key!=value", where key is any field of
+// a row but the warnings and value is its text, "null" for none. Several values
+// of one key are alternatives; different keys, and every !=, must all hold.
+func ParseWhere(texts []string) (Where, error) {
+	var w Where
+	for _, text := range texts {
+		c, err := parseCondition(text)
+		if err != nil {
+			return Where{}, fmt.Errorf("condition %q: %w", text, err)
+		}
+		w.conditions = append(w.conditions, c)
+	}
+	return w, nil
+}
+
+func parseCondition(text string) (condition, error) {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return condition{}, fmt.Errorf("want key=value or key!=value")
+	}
+	key, negate := strings.CutSuffix(key, "!")
+	f, err := fieldNamed(key)
+	if err != nil {
+		return condition{}, err
+	}
+	if !f.scalar() {
+		return condition{}, fmt.Errorf("field %s is a list", f.name)
+	}
+	var probe Row
+	if err := f.parse(&probe, value); err != nil {
+		return condition{}, err
+	}
+	return condition{f, f.text(&probe), negate}, nil
+}
+
+// Filter returns the rows that the conditions select. Selecting none of some rows is
+// an error that names the values there are.
+func (w Where) Filter(rows []Row) ([]Row, error) {
+	var kept []Row
+	for i := range rows {
+		if w.selects(&rows[i]) {
+			kept = append(kept, rows[i])
+		}
+	}
+	if len(kept) == 0 && len(rows) > 0 {
+		return nil, fmt.Errorf("no row of %d is selected; the rows have %s", len(rows), w.values(rows))
+	}
+	return kept, nil
+}
+
+func (w Where) selects(r *Row) bool {
+	for i, c := range w.conditions {
+		if c.negate {
+			if c.field.text(r) == c.value {
+				return false
+			}
+			continue
+		}
+		if slices.IndexFunc(w.conditions, c.sameKey) == i && !w.anyEqual(c.field, r) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c condition) sameKey(d condition) bool { return !d.negate && c.field.index == d.field.index }
+
+func (w Where) anyEqual(f field, r *Row) bool {
+	text := f.text(r)
+	return slices.ContainsFunc(w.conditions, func(c condition) bool {
+		return !c.negate && c.field.index == f.index && c.value == text
+	})
+}
+
+// values lists what the conditions' fields hold in the rows.
+func (w Where) values(rows []Row) string {
+	var lists []string
+	for _, c := range w.conditions {
+		lists = append(lists, c.field.name+": "+strings.Join(distinct(c.field, rows), ", "))
+	}
+	slices.Sort(lists)
+	return strings.Join(slices.Compact(lists), "; ")
+}
+
+// distinct lists the values of a field, sorted.
+func distinct(f field, rows []Row) []string {
+	var values []string
+	seen := map[string]bool{}
+	for i := range rows {
+		if v := f.text(&rows[i]); !seen[v] {
+			seen[v] = true
+			values = append(values, v)
+		}
+	}
+	slices.Sort(values)
+	return values
+}
