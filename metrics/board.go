@@ -1,0 +1,140 @@
+package metrics
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+)
+
+// BoardVersion is the version of Board's JSON form. A field is never renamed or
+// reused; a change of meaning raises the version.
+const BoardVersion = 1
+
+// Board is the leaderboard: a pure function of rows. Every rendering is made from it.
+type Board struct {
+	// Version is BoardVersion.
+	Version int `json:"board_version"`
+	// Resamples and Seed are those of the bootstrap intervals.
+	Resamples int    `json:"resamples"`
+	Seed      uint64 `json:"seed"`
+	// Traces are the tasks, by name, with the settings that their rows share.
+	Traces []TraceInfo `json:"traces"`
+	// Tables are the rankings: exact policies, then lossy ones (DESIGN S10); those
+	// without rows are left out.
+	Tables []Table `json:"tables"`
+	// Cells are all figures by trace and capacity, in that order, contenders and bounds.
+	Cells []CellLine `json:"cells"`
+	// Windows are the policies without capacity, by trace.
+	Windows []WindowLine `json:"windows"`
+	// Footnotes are the warnings of the rows and what must be known of a policy; lines
+	// refer to them by number, from 1.
+	Footnotes []string `json:"footnotes"`
+	// Notes concern the board as a whole.
+	Notes []string `json:"notes"`
+}
+
+// Table ranks the policies of one kind.
+type Table struct {
+	// Kind is "exact" or "lossy".
+	Kind string `json:"kind"`
+	// Capacities are the capacities as asked for, ascending.
+	Capacities []string `json:"capacities"`
+	// Common are the cells that all ranked policies have: pooled figures are over them.
+	Common []CellRef `json:"common"`
+	// OptZero are cells left out because OPT has no miss there, NoOpt those without a
+	// row of OPT.
+	OptZero []CellRef `json:"opt_zero"`
+	NoOpt   []CellRef `json:"no_opt"`
+	// Ranked are the contenders, best first; Unranked those without a cell in common
+	// with them; Bounds the offline policies.
+	Ranked   []Line `json:"ranked"`
+	Unranked []Line `json:"unranked"`
+	Bounds   []Line `json:"bounds"`
+	// Notes say what the table's figures are over.
+	Notes []string `json:"notes"`
+}
+
+// Line is a policy's line of a table.
+type Line struct {
+	// Rank is "1", or "2=" in a tie; empty for bounds and unranked policies.
+	Rank string `json:"rank"`
+	// Near is true where the interval of the paired difference to the line above
+	// includes 0.
+	Near   bool   `json:"near"`
+	Policy string `json:"policy"`
+	// Pooled is over Table.Common, null where the policy lacks one of those cells.
+	Pooled *Figures `json:"pooled"`
+	// Capacities are over the common cells of each of Table.Capacities, null likewise.
+	Capacities []*Figures `json:"capacities"`
+	// Notes are numbers of footnotes.
+	Notes []int `json:"notes"`
+
+	texts []string // the footnotes, before they are numbered
+}
+
+// CellLine is one policy at one trace and capacity.
+type CellLine struct {
+	CellRef
+	Policy string `json:"policy"`
+	// Kind is "exact" or "lossy"; Bound is true for offline policies.
+	Kind  string `json:"kind"`
+	Bound bool   `json:"bound"`
+	// CapacityOverK is the capacity of a stream ÷ K; null where streams differ unknown.
+	CapacityOverK *float64 `json:"capacity_over_k"`
+	Figures       *Figures `json:"figures"`
+	Notes         []int    `json:"notes"`
+
+	texts []string
+}
+
+// Options of a board; the zero value is 2000 resamples with seed 0.
+type Options struct {
+	// Seed of the bootstrap.
+	Seed uint64
+	// Resamples of the requests; 0 means DefaultResamples.
+	Resamples int
+}
+
+// NewBoard computes the leaderboard of the rows, in whatever order they come. Rows
+// that must not be pooled (settings that differ, contradicting counts, other work) are
+// an error that says which, and how to choose.
+func NewBoard(rows []Row, o Options) (*Board, error) {
+	if len(rows) == 0 {
+		return nil, errors.New("leaderboard: no rows")
+	}
+	if o.Resamples == 0 {
+		o.Resamples = DefaultResamples
+	}
+	if err := checkSettings(rows); err != nil {
+		return nil, err
+	}
+	cells, err := newCells(rows)
+	if err != nil {
+		return nil, err
+	}
+	g, err := newGrid(cells, o.Seed, o.Resamples)
+	if err != nil {
+		return nil, err
+	}
+	b := &Board{Version: BoardVersion, Resamples: o.Resamples, Seed: o.Seed, Traces: g.traces()}
+	for _, lossy := range []bool{false, true} {
+		if t, ok := g.table(lossy); ok {
+			b.Tables = append(b.Tables, t)
+		}
+	}
+	b.Cells, b.Windows = g.cellLines(), g.windows()
+	b.Notes = g.notes(b)
+	b.number()
+	fillLists(reflect.ValueOf(b).Elem())
+	return b, b.check()
+}
+
+// check refuses a board without the yardstick: a rank is × OPT.
+func (b *Board) check() error {
+	opt := slices.ContainsFunc(b.Cells, func(c CellLine) bool { return c.Policy == optPolicy })
+	contenders := slices.ContainsFunc(b.Cells, func(c CellLine) bool { return !c.Bound })
+	if contenders && !opt {
+		return errors.New("leaderboard: no rows of policy opt: ranks are misses ÷ OPT's at the same capacity; replay the same traces and capacities with --policy opt too")
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package metrics
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// handRows is the board that the tests work out by hand: demand 100 in every cell.
+//
+//	misses   a 1x  a 2x  b 1x   sum
+//	opt        40    20    10    70
+//	p          50    30    12    92
+//	lru        60    40    15   115
+func handRows() []Row {
+	return []Row{
+		row("a", "opt", "1x", 40), row("a", "opt", "2x", 20), row("b", "opt", "1x", 10),
+		row("a", "lru", "1x", 60), row("a", "lru", "2x", 40), row("b", "lru", "1x", 15),
+		row("a", "p", "1x", 50), row("a", "p", "2x", 30), row("b", "p", "1x", 12),
+	}
+}
+
+func mustBoard(t *testing.T, rows []Row) *Board {
+	t.Helper()
+	b, err := NewBoard(rows, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func wantFigure(t *testing.T, what string, f *Figure, want float64) {
+	t.Helper()
+	if f == nil || math.Abs(f.Value-want) > 1e-8 {
+		t.Errorf("%s: got %+v, want %v", what, f, want)
+	}
+}
+
+func TestBoardByHand(t *testing.T) {
+	table := mustBoard(t, handRows()).Tables[0]
+	if p, lru := table.Ranked[0], table.Ranked[1]; p.Policy != "p" || p.Rank != "1" || lru.Policy != "lru" || lru.Rank != "2" {
+		t.Fatalf("ranked %+v", table.Ranked)
+	}
+	p := table.Ranked[0]
+	// 50/40 × 30/20 × 12/10 = 1.25 × 1.5 × 1.2 = 2.25; three cells.
+	wantFigure(t, "× OPT", p.Pooled.XOpt, math.Cbrt(2.25))
+	// At 1x: √(1.25 × 1.2); at 2x there is trace a alone.
+	wantFigure(t, "× OPT at 1x", p.Capacities[0].XOpt, math.Sqrt(1.5))
+	wantFigure(t, "× OPT at 2x", p.Capacities[1].XOpt, 1.5)
+	// 50/60 × 30/40 × 12/15 = 1/2.
+	wantFigure(t, "× LRU", p.Pooled.XLRU, math.Cbrt(0.5))
+	// (115 − 92) ÷ (115 − 70), of sums: not the mean of 1/2, 1/2 and 3/5.
+	wantFigure(t, "gap closed", p.Pooled.GapClosed, 23.0/45)
+	// (300 − 92) ÷ 300.
+	wantFigure(t, "hit rate", p.Pooled.HitRate, 208.0/300)
+	if p.Pooled.BytesPerStep != nil || p.Pooled.XOpt.Low != nil {
+		t.Error("bytes without entry_bytes, or an interval from pooled rows")
+	}
+	opt := table.Bounds[0]
+	wantFigure(t, "OPT × OPT", opt.Pooled.XOpt, 1)
+	wantFigure(t, "OPT's gap", opt.Pooled.GapClosed, 1)
+	wantFigure(t, "LRU's gap", table.Ranked[1].Pooled.GapClosed, 0)
+}
+
+func TestGeometricMeanIsOverCells(t *testing.T) {
+	// 4× in one cell and 1/4× in another are even, whatever the cells' sizes.
+	rows := []Row{
+		row("a", "opt", "1x", 1), row("b", "opt", "1x", 80), row("a", "p", "1x", 4), row("b", "p", "1x", 20),
+	}
+	b := mustBoard(t, rows)
+	wantFigure(t, "× OPT", b.Tables[0].Ranked[0].Pooled.XOpt, 1)
+	if f := b.Tables[0].Ranked[0].Pooled; f.XLRU != nil || f.GapClosed != nil {
+		t.Error("figures against LRU without rows of LRU")
+	}
+}
+
+func TestBytesPerStep(t *testing.T) {
+	rows := handRows()
+	for i := range rows {
+		rows[i].EntryBytes = ptr(8)
+		rows[i].HostToDeviceBytes, rows[i].DeviceToHostBytes = ptr(8*rows[i].Misses), ptr(int64(80))
+	}
+	// p misses 92 in 3 cells of 10 steps.
+	if got := mustBoard(t, rows).Tables[0].Ranked[0].Pooled.BytesPerStep; got == nil || math.Abs(*got-92*8/30.) > 1e-6 {
+		t.Errorf("bytes per step %v", got)
+	}
+}
+
+func TestCellsWithoutMissOfOPTAreLeftOut(t *testing.T) {
+	rows := append(handRows(), row("b", "opt", "2x", 0), row("b", "lru", "2x", 9), row("b", "p", "2x", 3))
+	table := mustBoard(t, rows).Tables[0]
+	wantFigure(t, "× OPT", table.Ranked[0].Pooled.XOpt, math.Cbrt(2.25))
+	wantFigure(t, "gap closed", table.Ranked[0].Pooled.GapClosed, 23.0/45)
+	wantNote(t, table.Notes, "left out, as OPT has no miss there: 1 cell: b 2x")
+}
+
+func TestCellsWithoutOPTAreLeftOut(t *testing.T) {
+	rows := append(handRows(), row("b", "lru", "2x", 9), row("b", "p", "2x", 3))
+	table := mustBoard(t, rows).Tables[0]
+	wantFigure(t, "× OPT", table.Ranked[0].Pooled.XOpt, math.Cbrt(2.25))
+	wantNote(t, table.Notes, "left out, for want of a row of opt: 1 cell: b 2x")
+	_, err := NewBoard([]Row{row("a", "lru", "1x", 9)}, Options{})
+	if err == nil || !strings.Contains(err.Error(), "no rows of policy opt") {
+		t.Errorf("board without OPT: %v", err)
+	}
+}
+
+func wantNote(t *testing.T, notes []string, want string) {
+	t.Helper()
+	if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, want) }) {
+		t.Errorf("no note %q in %q", want, notes)
+	}
+}
+
+func TestPooledFiguresAreOverCommonCells(t *testing.T) {
+	// q lacks trace b: all policies are pooled over trace a alone.
+	rows := append(handRows(), row("a", "q", "1x", 80), row("a", "q", "2x", 20))
+	table := mustBoard(t, rows).Tables[0]
+	lines := map[string]Line{}
+	for _, l := range table.Ranked {
+		lines[l.Policy] = l
+	}
+	wantFigure(t, "q", lines["q"].Pooled.XOpt, math.Sqrt(2))               // 80/40 × 20/20
+	wantFigure(t, "p", lines["p"].Pooled.XOpt, math.Sqrt(1.875))           // 1.25 × 1.5
+	wantFigure(t, "p at 1x", lines["p"].Capacities[0].XOpt, 1.25)          // trace b is not common
+	wantFigure(t, "lru's hit rate", lines["lru"].Pooled.HitRate, 100./200) // 60 + 40 misses
+	wantNote(t, table.Notes, "pooled over 2 cells that all ranked policies have: a 1x 2x")
+	wantNote(t, table.Notes, "not pooled, as not all ranked policies have them: b 1x;")
+}
+
+func TestLonelyPolicyDoesNotEmptyTheBoard(t *testing.T) {
+	// q ran where only OPT did.
+	rows := append(handRows(), row("c", "q", "1x", 30), row("c", "opt", "1x", 20))
+	table := mustBoard(t, rows).Tables[0]
+	wantFigure(t, "p", table.Ranked[0].Pooled.XOpt, math.Cbrt(2.25))
+	if len(table.Unranked) != 1 || table.Unranked[0].Policy != "q" || table.Unranked[0].Pooled != nil {
+		t.Errorf("unranked %+v", table.Unranked)
+	}
+	wantNote(t, table.Notes, "q is not ranked: it has no cell in common with the ranked policies (it ran at c 1x)")
+}
+
+func TestTies(t *testing.T) {
+	rows := handRows()
+	for _, r := range handRows() {
+		if r.Policy == "p" {
+			r.Policy = "twin"
+			rows = append(rows, r)
+		}
+	}
+	// 30/40 × 50/20 × 12/10 = 2.25 as p's, of other misses: a tie. And p's sum of misses
+	// in other cells, 46/40 × 30/20 × 16/10 = 2.76: none.
+	rows = append(rows, row("a", "q", "1x", 30), row("a", "q", "2x", 50), row("b", "q", "1x", 12))
+	rows = append(rows, row("a", "s", "1x", 46), row("a", "s", "2x", 30), row("b", "s", "1x", 16))
+	var got []string
+	for _, l := range mustBoard(t, rows).Tables[0].Ranked {
+		got = append(got, l.Rank+" "+l.Policy)
+	}
+	if want := []string{"1= p", "1= q", "1= twin", "4 s", "5 lru"}; !slices.Equal(got, want) {
+		t.Errorf("ranks %q, want %q", got, want)
+	}
+}
+
+func TestKindsAreRankedApart(t *testing.T) {
+	rows := append(handRows(), row("a", "lossy", "1x", 2), row("a", "bypasser", "1x", 30), row("a", "opt-bypass", "1x", 25))
+	b := mustBoard(t, rows)
+	if len(b.Tables) != 2 || b.Tables[1].Kind != "lossy" || len(b.Tables[1].Ranked) != 1 {
+		t.Fatalf("tables %+v", b.Tables)
+	}
+	exact := b.Tables[0]
+	if exact.Ranked[0].Policy != "bypasser" || len(exact.Bounds) != 2 {
+		t.Errorf("exact table %+v", exact)
+	}
+	if note := b.Footnotes[exact.Ranked[0].Notes[0]-1]; !strings.Contains(note, "the bound is opt-bypass") {
+		t.Errorf("bypasser's footnote %q", note)
+	}
+}
+
+func TestWindows(t *testing.T) {
+	w := row("a", "window:2", "", 30)
+	w.Options, w.ResidentMean, w.ResidentPeak = "2", 12.5, 20
+	x := row("a", "window:10", "", 3)
+	x.Options = "10"
+	rows := append(handRows(), x, w, row("a", "lru", "peak:window:2", 24), row("a", "opt", "peak:window:2", 15))
+	b := mustBoard(t, rows)
+	if len(b.Windows) != 2 || b.Windows[0].Policy != "window:2" {
+		t.Fatalf("windows %+v; want window:2 before window:10", b.Windows)
+	}
+	two, ten := b.Windows[0], b.Windows[1]
+	wantFigure(t, "× LRU at its peak", two.Figures.XLRU, 30./24)
+	wantFigure(t, "× OPT at its peak", two.Figures.XOpt, 2)
+	if two.ResidentMean != 12.5 || two.ResidentPeak != 20 || ten.Figures.XLRU != nil {
+		t.Errorf("windows %+v %+v", two, ten)
+	}
+	wantFigure(t, "the board without them", b.Tables[0].Ranked[0].Pooled.XOpt, math.Cbrt(2.25))
+}
+
+// TestOrderOfRowsDoesNotMatter shuffles the rows: every rendering keeps its bytes.
+func TestOrderOfRowsDoesNotMatter(t *testing.T) {
+	rows := synthetic()
+	want := renderAll(t, mustBoard(t, rows))
+	for seed := range uint64(4) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+		if got := renderAll(t, mustBoard(t, rows)); got != want {
+			t.Fatalf("seed %d: other bytes", seed)
+		}
+	}
+}
+
+func renderAll(t *testing.T, b *Board) string {
+	t.Helper()
+	var out bytes.Buffer
+	for _, err := range []error{b.RenderTable(&out, true), b.RenderMarkdown(&out, true), b.RenderCSV(&out), b.RenderJSON(&out)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, trace := range b.CurveTraces() {
+		fmt.Fprintln(&out, b.CurveNames()[trace])
+		if err := b.RenderCurves(&out, trace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,80 @@
+package metrics
+
+import (
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+)
+
+const (
+	// MinRequests is the fewest requests of a trace that intervals are made from.
+	MinRequests = 5
+	// DefaultResamples is how often requests are resampled.
+	DefaultResamples = 2000
+)
+
+// draws are the resamples of one trace: how often each request was drawn. All policies
+// and capacities of the trace share them, so ratios are paired.
+type draws struct {
+	requests int
+	times    []uint16 // resample b, request i at b × requests + i
+}
+
+// newDraws draws as many requests as there are, with replacement, resamples times. The
+// stream of random numbers depends on the seed and the trace's name alone.
+func newDraws(seed uint64, trace string, requests, resamples int) *draws {
+	h := fnv.New64a()
+	h.Write([]byte(trace))
+	rng := rand.New(rand.NewPCG(seed, h.Sum64()))
+	d := &draws{requests, make([]uint16, requests*resamples)}
+	for b := range resamples {
+		for range requests {
+			d.times[b*requests+rng.IntN(requests)]++
+		}
+	}
+	return d
+}
+
+// sums returns the sum of the drawn requests' values, one per resample.
+func (d *draws) sums(values []int64) []float64 {
+	sums := make([]float64, len(d.times)/d.requests)
+	for b := range sums {
+		var s int64
+		for i, times := range d.times[b*d.requests : (b+1)*d.requests] {
+			s += int64(times) * values[i]
+		}
+		sums[b] = float64(s)
+	}
+	return sums
+}
+
+// interval is the 95 % percentile interval of a statistic's resamples; those in which
+// it is undefined are left out. Without any it is nil.
+func interval(series []float64) (low, high *float64) {
+	defined := slices.DeleteFunc(slices.Clone(series), math.IsNaN)
+	if len(defined) == 0 {
+		return nil, nil
+	}
+	slices.Sort(defined)
+	quantile := func(p float64) *float64 {
+		return number(stat.Quantile(p, stat.LinInterp, defined, nil))
+	}
+	return quantile(0.025), quantile(0.975)
+}
+
+// indistinct says whether the paired log ratio of two figures' resamples has 0 in its
+// 95 % interval: the requests at hand do not tell the two apart.
+func indistinct(a, b []float64) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	logs := make([]float64, len(a))
+	for i := range a {
+		logs[i] = math.Log(a[i]) - math.Log(b[i])
+	}
+	low, high := interval(logs)
+	return low != nil && high != nil && *low <= 0 && *high >= 0
+}

@@ -1,0 +1,38 @@
+package metrics
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var unsafeInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// CurveTraces lists the traces that curves can be drawn of, by name.
+func (b *Board) CurveTraces() []string {
+	var traces []string
+	for _, t := range b.Traces {
+		if len(b.curves(t.Trace)) > 0 {
+			traces = append(traces, t.Trace)
+		}
+	}
+	return traces
+}
+
+// CurveNames returns a file name for the curves of each trace: "curves-a.svg" for
+// a.parquet, with a number where two traces would get the same.
+func (b *Board) CurveNames() map[string]string {
+	names := map[string]string{}
+	var taken []string
+	for _, trace := range b.CurveTraces() {
+		stem := unsafeInNames.ReplaceAllString(strings.TrimSuffix(trace, ".parquet"), "_")
+		name := "curves-" + stem + ".svg"
+		for n := 2; slices.Contains(taken, name); n++ {
+			name = fmt.Sprintf("curves-%s-%d.svg", stem, n)
+		}
+		taken = append(taken, name)
+		names[trace] = name
+	}
+	return names
+}

@@ -1,0 +1,161 @@
+package metrics
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+	"strconv"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// palette is that of Okabe and Ito (Color Universal Design, 2008), made to be told
+// apart without colour vision, less its yellow, which is faint on white.
+var palette = []color.RGBA{
+	{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff},
+	{0xcc, 0x79, 0xa7, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff},
+}
+
+// glyphs and dashes repeat at other lengths than the palette, so that no two of the
+// first 24 policies look alike.
+var (
+	glyphs = []draw.GlyphDrawer{
+		draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{},
+		draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{},
+	}
+	dashes = [][]vg.Length{nil, {7, 2}, {2, 2}, {8, 2, 2, 2}}
+	ink    = color.RGBA{0x22, 0x22, 0x22, 0xff}
+	grey   = color.RGBA{0x77, 0x77, 0x77, 0xff}
+	faint  = color.RGBA{0xdd, 0xdd, 0xdd, 0xff}
+)
+
+// curveStyle is how a policy is drawn, the same on all traces of a board.
+type curveStyle struct {
+	line draw.LineStyle
+	mark draw.GlyphStyle
+}
+
+// styles gives every policy of the board its look: OPT dashed black, other bounds
+// dashed grey, contenders by name from the palette.
+func (b *Board) styles() map[string]curveStyle {
+	var contenders, bounds []string
+	for _, c := range b.Cells {
+		if c.Bound {
+			bounds = append(bounds, c.Policy)
+		} else {
+			contenders = append(contenders, c.Policy)
+		}
+	}
+	styles := map[string]curveStyle{}
+	for i, p := range unite(contenders, nil) {
+		styles[p] = newStyle(palette[i%len(palette)], glyphs[i%len(glyphs)], dashes[i/len(palette)%len(dashes)])
+	}
+	for i, p := range unite(bounds, nil) {
+		styles[p] = newStyle(grey, glyphs[(i+3)%len(glyphs)], []vg.Length{2, 3})
+	}
+	styles[optPolicy] = newStyle(ink, draw.CircleGlyph{}, []vg.Length{5, 3})
+	return styles
+}
+
+func newStyle(c color.Color, glyph draw.GlyphDrawer, dash []vg.Length) curveStyle {
+	return curveStyle{
+		line: draw.LineStyle{Color: c, Width: vg.Points(1.6), Dashes: dash},
+		mark: draw.GlyphStyle{Color: c, Radius: vg.Points(2.8), Shape: glyph},
+	}
+}
+
+func sans(size float64) font.Font {
+	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Points(size)}
+}
+
+func newLegend() plot.Legend {
+	l := plot.NewLegend()
+	l.Top, l.Left = true, true
+	l.TextStyle.Font, l.TextStyle.Color = sans(10), ink
+	l.ThumbnailWidth = 9 * vg.Millimeter
+	l.Padding = 1.2 * vg.Millimeter
+	l.YPosition = draw.PosCenter
+	return l
+}
+
+// styleAxes sets title, axes and grid: the y axis starts at 0, x is logarithmic where
+// capacities span a factor of 1.5, with a tick at every capacity that has room.
+func (b *Board) styleAxes(p *plot.Plot, trace string, curves []curve) {
+	info := b.Traces[slices.IndexFunc(b.Traces, func(t TraceInfo) bool { return t.Trace == trace })]
+	p.Title.Text = fmt.Sprintf("%s   (K = %d, warm-up %s)", trace, info.TopK, info.Warmup)
+	p.Title.TextStyle.Font, p.Title.TextStyle.Color = sans(13), ink
+	p.Title.Padding = 4 * vg.Millimeter
+	p.X.Label.Text = "capacity of a stream ÷ K"
+	p.Y.Label.Text = "miss ratio (misses ÷ demand)"
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		axis.Label.TextStyle.Font, axis.Label.TextStyle.Color = sans(11), ink
+		axis.Label.Padding = 2 * vg.Millimeter
+		axis.Tick.Label.Font, axis.Tick.Label.Color = sans(10), ink
+		axis.Color, axis.Tick.Color = grey, grey
+		axis.Padding = 0
+	}
+	sizes, top := extent(curves)
+	low, high := sizes[0], sizes[len(sizes)-1]
+	p.Y.Min, p.Y.Max = 0, max(top*1.06, 1e-9)
+	p.X.Min, p.X.Max = low/1.06, high*1.06
+	if low > 0 && high/low >= 1.5 {
+		p.X.Scale = plot.LogScale{}
+		p.X.Label.Text += " (log scale)"
+	} else {
+		p.X.Min, p.X.Max = low-0.1*max(high-low, 1), high+0.1*max(high-low, 1)
+	}
+	p.Y.Tick.Marker = plot.ConstantTicks(roundTicks(p.Y.Max))
+	p.X.Tick.Marker = plot.ConstantTicks(sizeTicks(sizes))
+	grid := plotter.NewGrid()
+	grid.Horizontal.Color, grid.Vertical.Color = faint, faint
+	p.Add(grid)
+}
+
+// extent returns the distinct capacities, ascending, and the highest miss ratio.
+func extent(curves []curve) (sizes []float64, top float64) {
+	for _, c := range curves {
+		for _, p := range c.points {
+			sizes, top = append(sizes, p.X), max(top, p.Y)
+		}
+	}
+	slices.Sort(sizes)
+	return slices.Compact(sizes), top
+}
+
+// sizeTicks labels the capacities that stand far enough from the one labelled before.
+func sizeTicks(sizes []float64) []plot.Tick {
+	var ticks []plot.Tick
+	last := math.Inf(-1)
+	room := math.Log(sizes[len(sizes)-1]/sizes[0]) / 14
+	for _, x := range sizes {
+		t := plot.Tick{Value: x}
+		if at := math.Log(x); at-last >= room {
+			t.Label, last = strconv.FormatFloat(x, 'g', 3, 64), at
+		}
+		ticks = append(ticks, t)
+	}
+	return ticks
+}
+
+// roundTicks are at most seven ticks from 0 to top, in steps of 1, 2 or 5 × 10ⁿ.
+func roundTicks(top float64) []plot.Tick {
+	unit := math.Pow10(int(math.Floor(math.Log10(top))) - 1)
+	step := unit
+	for _, multiple := range []float64{1, 2, 5, 10, 20} {
+		if step = multiple * unit; top/step < 7 {
+			break
+		}
+	}
+	decimals := max(0, int(math.Ceil(-math.Log10(step)-1e-9)))
+	var ticks []plot.Tick
+	for i := 0; float64(i)*step <= top; i++ {
+		x := float64(i) * step
+		ticks = append(ticks, plot.Tick{Value: x, Label: strconv.FormatFloat(x, 'f', decimals, 64)})
+	}
+	return ticks
+}

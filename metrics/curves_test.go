@@ -1,0 +1,93 @@
+package metrics
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestCurvesAreSVG(t *testing.T) {
+	b := mustBoard(t, synthetic())
+	var out bytes.Buffer
+	if err := b.RenderCurves(&out, "synthetic-qa.parquet"); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	for _, want := range []string{">synthetic-qa.parquet", "K = 64, warm-up lru:32", ">opt<", ">opt-bypass<", ">s3fifo<", "log scale", "stroke-dasharray:5,3"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in the picture", want)
+		}
+	}
+	for dec := xml.NewDecoder(&out); ; {
+		if _, err := dec.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCurvePoints(t *testing.T) {
+	b := mustBoard(t, handRows())
+	curves := b.curves("a")
+	p := curves[slices.IndexFunc(curves, func(c curve) bool { return c.policy == "p" })]
+	// Misses 50 and 30 of 100; 1x and 2x are known without entries.
+	if got := fmt.Sprint(p.points); got != "[{1 0.5} {2 0.3}]" {
+		t.Errorf("points %s", got)
+	}
+}
+
+// TestEntriesPlaceCapacities: the capacity of requests that differ is their mean, in
+// multiples of K.
+func TestEntriesPlaceCapacities(t *testing.T) {
+	rows := append(byRequest("p", []int64{3, 4}), byRequest("opt", []int64{1, 2})...)
+	for i := range rows {
+		rows[i].Capacity, rows[i].CapacityEntries = ptr("0.2ctx"), ptr(int64(20*(1+i%2)))
+	}
+	if got := *mustBoard(t, rows).Cells[0].CapacityOverK; got != 3 { // (20 + 40) ÷ 2 ÷ 10
+		t.Errorf("capacity %v K, want 3", got)
+	}
+	rows[0].CapacityEntries = nil
+	if got := mustBoard(t, rows).CurveTraces(); len(got) != 1 {
+		t.Errorf("curves of %v, want those of opt", got)
+	}
+}
+
+func TestCurveNames(t *testing.T) {
+	var rows []Row
+	for _, trace := range []string{"a b.parquet", "a_b", "../x"} {
+		rows = append(rows, row(trace, "opt", "1x", 4), row(trace, "lru", "1x", 5))
+	}
+	names := mustBoard(t, rows).CurveNames()
+	for trace, want := range map[string]string{"a b.parquet": "curves-a_b.svg", "a_b": "curves-a_b-2.svg", "../x": "curves-.._x.svg"} {
+		if names[trace] != want {
+			t.Errorf("%s: %s, want %s", trace, names[trace], want)
+		}
+	}
+}
+
+// TestManyPoliciesLookDifferent: no two of 24 contenders share colour, glyph and dashes.
+func TestManyPoliciesLookDifferent(t *testing.T) {
+	rows := []Row{row("a", "opt", "1x", 4), row("a", "opt", "2x", 3)}
+	for i := range 24 {
+		name := fmt.Sprintf("policy-%02d:options=%d", i, i)
+		rows = append(rows, row("a", name, "1x", int64(5+i)), row("a", name, "2x", int64(4+i)))
+	}
+	b := mustBoard(t, rows)
+	seen := map[string]string{}
+	for policy, s := range b.styles() {
+		look := fmt.Sprintf("%v %T %v", s.line.Color, s.mark.Shape, s.line.Dashes)
+		if other, ok := seen[look]; ok {
+			t.Errorf("%s looks as %s: %s", policy, other, look)
+		}
+		seen[look] = policy
+	}
+	if err := b.RenderCurves(io.Discard, "a"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,162 @@
+package metrics
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// The yardsticks of every board.
+const (
+	optPolicy = "opt"
+	lruPolicy = "lru"
+)
+
+// CellRef names a place of the board that all policies are compared at.
+type CellRef struct {
+	Trace    string `json:"trace"`
+	Capacity string `json:"capacity"`
+}
+
+func compareRefs(a, b CellRef) int {
+	if c := strings.Compare(a.Trace, b.Trace); c != 0 {
+		return c
+	}
+	return compareCapacity(a.Capacity, b.Capacity)
+}
+
+type cellKey struct{ trace, policy, capacity string }
+
+// grid finds cells and computes figures over them.
+type grid struct {
+	list    []*cell
+	cells   map[cellKey]*cell
+	draws   map[string]*draws // by trace; none where intervals cannot be made
+	sampled map[*cell][]float64
+	demand  map[string][]float64 // resampled demand by trace
+}
+
+// newGrid checks that all policies of a trace did the same work, and draws resamples
+// for the traces that have requests enough.
+func newGrid(cells []*cell, seed uint64, resamples int) (*grid, error) {
+	g := &grid{
+		list: cells, cells: map[cellKey]*cell{}, draws: map[string]*draws{},
+		sampled: map[*cell][]float64{}, demand: map[string][]float64{},
+	}
+	first := map[string]*cell{} // by trace, with requests where any cell has
+	for _, c := range cells {
+		g.cells[cellKey{c.trace, c.policy, c.capacity}] = c
+		if f := first[c.trace]; f == nil || f.requests == nil && c.requests != nil {
+			first[c.trace] = c
+		}
+	}
+	for _, c := range cells {
+		if err := sameWork(first[c.trace], c); err != nil {
+			return nil, err
+		}
+	}
+	for trace, c := range first {
+		if len(c.requests) >= MinRequests {
+			d := newDraws(seed, trace, len(c.requests), resamples)
+			g.draws[trace], g.demand[trace] = d, d.sums(demands(c.requests))
+		}
+	}
+	return g, nil
+}
+
+// sameWork compares streams, steps and demand, which no policy can change: a cell that
+// lost requests, or ran on others, is never compared.
+func sameWork(a, b *cell) error {
+	what := a.total.workDiffers(b.total)
+	if what == "" && b.requests != nil {
+		if !slices.Equal(a.ids, b.ids) {
+			what = fmt.Sprintf("requests %v and %v", a.ids, b.ids)
+		}
+		for i := range b.requests {
+			if what == "" {
+				what = a.requests[i].workDiffers(b.requests[i])
+			}
+		}
+	}
+	if what != "" {
+		return fmt.Errorf("%s and %s are not of the same work: %s", a.name(), b.name(), what)
+	}
+	return nil
+}
+
+func demands(tallies []tally) []int64 {
+	values := make([]int64, len(tallies))
+	for i, t := range tallies {
+		values[i] = t.demand
+	}
+	return values
+}
+
+func (g *grid) at(r CellRef, policy string) *cell {
+	return g.cells[cellKey{r.Trace, policy, r.Capacity}]
+}
+
+// misses is a cell's count, NaN without a cell.
+func misses(c *cell) float64 {
+	if c == nil {
+		return math.NaN()
+	}
+	return float64(c.total.misses)
+}
+
+// resampled returns a cell's misses in every resample; nil where they cannot be made.
+// Without a cell they are NaN.
+func (g *grid) resampled(trace string, c *cell) []float64 {
+	d := g.draws[trace]
+	if d == nil || c != nil && c.requests == nil {
+		return nil
+	}
+	if s, ok := g.sampled[c]; ok && c != nil {
+		return s
+	}
+	if c == nil {
+		return slices.Repeat([]float64{math.NaN()}, len(g.demand[trace]))
+	}
+	values := make([]int64, len(c.requests))
+	for i, t := range c.requests {
+		values[i] = t.misses
+	}
+	g.sampled[c] = d.sums(values)
+	return g.sampled[c]
+}
+
+// points gathers a policy's cells; nil where one is missing.
+func (g *grid) points(policy string, refs []CellRef) []point {
+	points := make([]point, len(refs))
+	for i, r := range refs {
+		c := g.at(r, policy)
+		if c == nil {
+			return nil
+		}
+		points[i] = point{misses(c), misses(g.at(r, optPolicy)), misses(g.at(r, lruPolicy)), float64(c.total.demand)}
+	}
+	return points
+}
+
+// resampledPoints returns the points of every resample; nil where one cell has none.
+func (g *grid) resampledPoints(policy string, refs []CellRef) [][]point {
+	var all [][]point
+	for i, r := range refs {
+		p, opt := g.resampled(r.Trace, g.at(r, policy)), g.resampled(r.Trace, g.at(r, optPolicy))
+		lru := g.resampled(r.Trace, g.at(r, lruPolicy))
+		if p == nil || opt == nil || lru == nil {
+			return nil
+		}
+		if all == nil {
+			all = make([][]point, len(p))
+		}
+		for b := range all {
+			if i == 0 {
+				all[b] = make([]point, 0, len(refs))
+			}
+			all[b] = append(all[b], point{p[b], opt[b], lru[b], g.demand[r.Trace][b]})
+		}
+	}
+	return all
+}

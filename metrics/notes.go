@@ -1,0 +1,161 @@
+package metrics
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// footnotes are what a reader of the cell must know: its rows' warnings, and where OPT
+// is not its bound.
+func (c *cell) footnotes() []string {
+	texts := slices.Clone(c.warnings)
+	if c.sample.Bypasses && !c.sample.Offline {
+		texts = append(texts, "may keep demanded blocks out of the cache: × OPT is the common yardstick, the bound is opt-bypass")
+	}
+	if c.total.prefetched > 0 {
+		texts = append(texts, "prefetches: judge misses and bytes together; opt bounds neither")
+	}
+	return unite(texts, nil)
+}
+
+// number collects the footnotes of all lines, sorted, and has the lines refer to them.
+func (b *Board) number() {
+	var texts []string
+	for _, l := range b.lineTexts() {
+		texts = append(texts, *l.texts...)
+	}
+	footnotes, of := mergeNotes(texts)
+	b.Footnotes = footnotes
+	for _, l := range b.lineTexts() {
+		for _, text := range *l.texts {
+			*l.notes = append(*l.notes, slices.Index(footnotes, of[text])+1)
+		}
+		slices.Sort(*l.notes)
+		*l.notes = slices.Compact(*l.notes)
+	}
+}
+
+type noted struct {
+	texts *[]string
+	notes *[]int
+}
+
+// lineTexts lists the footnotes of every line of the board.
+func (b *Board) lineTexts() []noted {
+	var all []noted
+	for i := range b.Tables {
+		t := &b.Tables[i]
+		for _, lines := range [][]Line{t.Ranked, t.Unranked, t.Bounds} {
+			for j := range lines {
+				all = append(all, noted{&lines[j].texts, &lines[j].Notes})
+			}
+		}
+	}
+	for i := range b.Cells {
+		all = append(all, noted{&b.Cells[i].texts, &b.Cells[i].Notes})
+	}
+	for i := range b.Windows {
+		all = append(all, noted{&b.Windows[i].texts, &b.Windows[i].Notes})
+	}
+	return all
+}
+
+// tableNotes say what pooled figures are over, and what is left out of them.
+func (g *grid) tableNotes(t *Table) []string {
+	var notes []string
+	if n := len(t.Common); n > 0 {
+		notes = append(notes, fmt.Sprintf("pooled over %s that all ranked policies have: %s", count(n, "cell"), refsText(t.Common)))
+	}
+	if all := g.left(t); len(all) > 0 {
+		notes = append(notes, fmt.Sprintf("not pooled, as not all ranked policies have them: %s; drop a policy with --where 'policy!=NAME' to pool more", refsText(all)))
+	}
+	for _, line := range t.Unranked {
+		notes = append(notes, fmt.Sprintf("%s is not ranked: it has no cell in common with the ranked policies (it ran at %s)", line.Policy, orNone(refsText(g.refs([]string{line.Policy})))))
+	}
+	if n := len(t.OptZero); n > 0 {
+		notes = append(notes, fmt.Sprintf("left out, as OPT has no miss there: %s: %s", count(n, "cell"), refsText(t.OptZero)))
+	}
+	if n := len(t.NoOpt); n > 0 {
+		notes = append(notes, fmt.Sprintf("left out, for want of a row of opt: %s: %s", count(n, "cell"), refsText(t.NoOpt)))
+	}
+	if t.Kind == lossyKind {
+		notes = append(notes, "lossy policies drop entries for good, yet replay takes later selections as recorded: an approximation, never ranked with exact policies")
+	}
+	return append(notes, g.markNotes(t)...)
+}
+
+// left lists the usable cells that are not common.
+func (g *grid) left(t *Table) []CellRef {
+	var policies []string
+	for _, l := range t.Ranked {
+		policies = append(policies, l.Policy)
+	}
+	return slices.DeleteFunc(g.refs(policies), func(r CellRef) bool {
+		return slices.Contains(t.Common, r) || slices.Contains(t.OptZero, r) || slices.Contains(t.NoOpt, r)
+	})
+}
+
+// markNotes explain the marks that the table shows.
+func (g *grid) markNotes(t *Table) []string {
+	var notes []string
+	if slices.ContainsFunc(t.Ranked, func(l Line) bool { return l.Near }) {
+		notes = append(notes, "≈: the 95 % interval of the paired difference to the line above includes 0")
+	}
+	if slices.ContainsFunc(t.Ranked, func(l Line) bool { return strings.HasSuffix(l.Rank, "=") }) {
+		notes = append(notes, "=: equal × OPT")
+	}
+	return notes
+}
+
+// notes concern the whole board: where intervals come from, or why there are none.
+func (g *grid) notes(b *Board) []string {
+	var with, without []string
+	for _, t := range b.Traces {
+		switch {
+		case t.RequestCount == nil:
+			without = append(without, t.Trace+" (rows pooled over requests)")
+		case *t.RequestCount < MinRequests:
+			without = append(without, fmt.Sprintf("%s (n = %d)", t.Trace, *t.RequestCount))
+		default:
+			with = append(with, fmt.Sprintf("%s (n = %d)", t.Trace, *t.RequestCount))
+		}
+	}
+	var notes []string
+	if with != nil {
+		notes = append(notes, fmt.Sprintf("[low, high]: 95 %% bootstrap intervals, requests resampled within a trace, %d resamples, seed %d: %s", b.Resamples, b.Seed, strings.Join(with, ", ")))
+	}
+	if without != nil {
+		notes = append(notes, fmt.Sprintf("no intervals where a trace has fewer than %d requests in its rows: %s", MinRequests, strings.Join(without, ", ")))
+	}
+	return notes
+}
+
+// refsText lists cells by trace: "a 1x 2x, b 1x".
+func refsText(refs []CellRef) string {
+	var b strings.Builder
+	for i, r := range refs {
+		switch {
+		case i == 0:
+			b.WriteString(r.Trace)
+		case refs[i-1].Trace != r.Trace:
+			b.WriteString(", " + r.Trace)
+		}
+		b.WriteString(" " + r.Capacity)
+	}
+	return b.String()
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

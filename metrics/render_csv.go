@@ -1,0 +1,111 @@
+package metrics
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// boardColumns are the columns of the board's CSV, one line per scope and policy.
+var boardColumns = []string{
+	"scope", "kind", "bound", "rank", "near", "policy", "trace", "capacity", "cells",
+	"x_opt", "x_opt_low", "x_opt_high", "x_lru", "x_lru_low", "x_lru_high",
+	"gap_closed", "gap_closed_low", "gap_closed_high", "hit_rate", "hit_rate_low", "hit_rate_high",
+	"bytes_per_step", "misses", "opt_misses", "lru_misses", "demand", "steps",
+	"capacity_over_k", "resident_mean", "resident_peak", "notes",
+}
+
+// RenderCSV writes the board as CSV, one line per figure: scope "pooled" (all common
+// cells), "capacity" (those of one capacity), "cell" (one trace and capacity) and
+// "window" (a policy without capacity). What does not apply or cannot be computed is
+// empty. Notes are the footnotes' texts, separated by "; ".
+func (b *Board) RenderCSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	lines := [][]string{boardColumns}
+	for _, t := range b.Tables {
+		lines = append(lines, b.csvLines(&t)...)
+	}
+	for _, l := range b.Cells {
+		lines = append(lines, b.csvLine(l.Figures, map[string]string{
+			"scope": "cell", "kind": l.Kind, "bound": fmt.Sprint(l.Bound), "policy": l.Policy, "trace": l.Trace,
+			"capacity": l.Capacity, "capacity_over_k": floatText(l.CapacityOverK), "notes": b.noteText(l.Notes),
+		}))
+	}
+	for _, l := range b.Windows {
+		lines = append(lines, b.csvLine(l.Figures, map[string]string{
+			"scope": "window", "policy": l.Policy, "trace": l.Trace, "resident_mean": floatText(&l.ResidentMean),
+			"resident_peak": fmt.Sprint(l.ResidentPeak), "notes": b.noteText(l.Notes),
+		}))
+	}
+	return c.WriteAll(lines)
+}
+
+// csvLines are a table's lines, each pooled and by capacity.
+func (b *Board) csvLines(t *Table) [][]string {
+	var lines [][]string
+	for i, l := range slices.Concat(t.Ranked, t.Unranked, t.Bounds) {
+		bound := fmt.Sprint(i >= len(t.Ranked)+len(t.Unranked))
+		line := func(f *Figures, scope, capacity, rank, near string) {
+			lines = append(lines, b.csvLine(f, map[string]string{
+				"scope": scope, "kind": t.Kind, "bound": bound, "rank": rank, "near": near, "policy": l.Policy,
+				"capacity": capacity, "notes": b.noteText(l.Notes),
+			}))
+		}
+		line(l.Pooled, "pooled", "", l.Rank, fmt.Sprint(l.Near))
+		for j, f := range l.Capacities {
+			line(f, "capacity", t.Capacities[j], "", "")
+		}
+	}
+	return lines
+}
+
+// csvLine adds figures to the cells of a line.
+func (b *Board) csvLine(f *Figures, cells map[string]string) []string {
+	if f != nil {
+		cells["cells"], cells["misses"] = fmt.Sprint(f.Cells), fmt.Sprint(f.Misses)
+		cells["demand"], cells["steps"] = fmt.Sprint(f.Demand), fmt.Sprint(f.Steps)
+		cells["opt_misses"], cells["lru_misses"] = intPointerText(f.OptMisses), intPointerText(f.LRUMisses)
+		cells["bytes_per_step"] = floatText(f.BytesPerStep)
+		addFigure(cells, "x_opt", f.XOpt)
+		addFigure(cells, "x_lru", f.XLRU)
+		addFigure(cells, "gap_closed", f.GapClosed)
+		addFigure(cells, "hit_rate", f.HitRate)
+	}
+	line := make([]string, len(boardColumns))
+	for i, name := range boardColumns {
+		line[i] = cells[name]
+	}
+	return line
+}
+
+func addFigure(cells map[string]string, name string, f *Figure) {
+	if f != nil {
+		cells[name] = floatText(&f.Value)
+		cells[name+"_low"], cells[name+"_high"] = floatText(f.Low), floatText(f.High)
+	}
+}
+
+func (b *Board) noteText(notes []int) string {
+	texts := make([]string, len(notes))
+	for i, n := range notes {
+		texts[i] = b.Footnotes[n-1]
+	}
+	return strings.Join(texts, "; ")
+}
+
+func floatText(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*x, 'g', -1, 64)
+}
+
+func intPointerText(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprint(*n)
+}

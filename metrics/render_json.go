@@ -1,0 +1,34 @@
+package metrics
+
+import (
+	"encoding/json"
+	"io"
+	"reflect"
+)
+
+// RenderJSON writes the board as indented JSON; metrics/BOARD.md documents the fields.
+func (b *Board) RenderJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(b)
+}
+
+// fillLists makes nil lists empty ones, in depth: JSON's lists are never null.
+func fillLists(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Slice:
+		if v.IsNil() && v.CanSet() {
+			v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		}
+		for i := range v.Len() {
+			fillLists(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fillLists(v.Field(i))
+			}
+		}
+	}
+}

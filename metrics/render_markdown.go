@@ -1,0 +1,36 @@
+package metrics
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// RenderMarkdown writes the board as Markdown (GitHub's tables); perTrace adds a table
+// per trace.
+func (b *Board) RenderMarkdown(w io.Writer, perTrace bool) error {
+	var out strings.Builder
+	out.WriteString("# Leaderboard\n")
+	for _, s := range b.sections(perTrace) {
+		fmt.Fprintf(&out, "\n## %s\n\n%s", escapeMarkdown(s.title), s.table.markdown())
+		for i, n := range s.notes {
+			if i == 0 {
+				out.WriteString("\n")
+			}
+			fmt.Fprintf(&out, "- %s\n", escapeMarkdown(n))
+		}
+	}
+	if len(b.Footnotes) > 0 {
+		out.WriteString("\n## Footnotes\n\n")
+	}
+	for i, text := range b.Footnotes {
+		fmt.Fprintf(&out, "- %s\n", escapeMarkdown(b.marks().footnote(i+1, text)))
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// escapeMarkdown keeps names of traces and policies from being read as markup.
+func escapeMarkdown(s string) string {
+	return strings.NewReplacer("\\", "\\\\", "*", "\\*", "_", "\\_", "`", "\\`", "<", "&lt;", "|", "\\|", "\n", " ").Replace(s)
+}

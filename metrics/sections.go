@@ -1,0 +1,227 @@
+package metrics
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// section is a titled table of the board with its notes.
+type section struct {
+	title string
+	table *textTable
+	notes []string
+}
+
+// sections lay the board out; perTrace adds a table for every trace.
+func (b *Board) sections(perTrace bool) []section {
+	m := b.marks()
+	var all []section
+	for i := range b.Tables {
+		all = append(all, b.Tables[i].section(m))
+	}
+	if perTrace {
+		for _, t := range b.Traces {
+			all = append(all, b.traceSections(m, t.Trace)...)
+		}
+	}
+	if len(b.Windows) > 0 {
+		all = append(all, b.windowSection(m))
+	}
+	return append(all, b.settingsSection())
+}
+
+// section lays a ranking out.
+func (t *Table) section(m marks) section {
+	lines := slices.Concat(t.Ranked, t.Unranked, t.Bounds)
+	intervals := slices.ContainsFunc(lines, func(l Line) bool { return l.Pooled != nil && l.Pooled.XOpt != nil && l.Pooled.XOpt.Low != nil })
+	header := []string{"#", "policy", "× OPT"}
+	if intervals {
+		header = append(header, "95 %")
+	}
+	for _, c := range t.Capacities {
+		header = append(header, "at "+c)
+	}
+	tab := newTable(append(header, "× LRU", "gap closed", "hit rate", "H2D/step")...)
+	tab.rightFrom(2)
+	t.addLines(tab, m, t.Ranked, "", intervals)
+	t.addLines(tab, m, t.Unranked, notAvailable, intervals)
+	tab.line()
+	t.addLines(tab, m, t.Bounds, "bound", intervals)
+	return section{kindTitle(t.Kind) + ": misses ÷ OPT's at the same capacity", tab, t.Notes}
+}
+
+func kindTitle(kind string) string {
+	if kind == lossyKind {
+		return "Lossy policies"
+	}
+	return "Exact policies"
+}
+
+func (t *Table) addLines(tab *textTable, m marks, lines []Line, rank string, intervals bool) {
+	for _, l := range lines {
+		f := l.Pooled
+		if f == nil {
+			f = &Figures{}
+		}
+		cells := []string{rankText(l, rank), l.Policy + m.text(l.Notes), times(f.XOpt)}
+		if intervals {
+			cells = append(cells, intervalText(f.XOpt))
+		}
+		for _, c := range l.Capacities {
+			cells = append(cells, capacityText(c))
+		}
+		tab.add(append(cells, times(f.XLRU), percentFigure(f.GapClosed), percentFigure(f.HitRate), bytesText(f.BytesPerStep))...)
+	}
+}
+
+func capacityText(f *Figures) string {
+	if f == nil {
+		return notAvailable
+	}
+	return times(f.XOpt)
+}
+
+func rankText(l Line, otherwise string) string {
+	switch {
+	case l.Rank == "":
+		return otherwise
+	case l.Near:
+		return l.Rank + " ≈"
+	}
+	return l.Rank
+}
+
+// order lists the policies as the tables do.
+func (b *Board) order(kind string) []string {
+	var names []string
+	for _, t := range b.Tables {
+		if t.Kind != kind {
+			continue
+		}
+		for _, l := range slices.Concat(t.Ranked, t.Unranked, t.Bounds) {
+			names = append(names, l.Policy)
+		}
+	}
+	return names
+}
+
+func (t *Table) onlyBounds() bool { return len(t.Ranked)+len(t.Unranked) == 0 }
+
+// traceSections lay out × OPT at every capacity of a trace, exact and lossy apart.
+func (b *Board) traceSections(m marks, trace string) []section {
+	var all []section
+	for _, t := range b.Tables {
+		var capacities []string
+		at := map[cellKey]CellLine{}
+		for _, c := range b.Cells {
+			if c.Trace == trace {
+				at[cellKey{trace, c.Policy, c.Capacity}] = c
+			}
+			if c.Trace == trace && c.Kind == t.Kind && (!c.Bound || t.onlyBounds()) {
+				capacities = append(capacities, c.Capacity)
+			}
+		}
+		if capacities = sortCapacities(capacities); capacities != nil {
+			all = append(all, section{title: fmt.Sprintf("%s on %s: × OPT", kindTitle(t.Kind), trace), table: b.traceTable(m, t.Kind, capacities, func(policy, capacity string) (CellLine, bool) {
+				c, ok := at[cellKey{trace, policy, capacity}]
+				return c, ok
+			})})
+		}
+	}
+	return all
+}
+
+func (b *Board) traceTable(m marks, kind string, capacities []string, at func(policy, capacity string) (CellLine, bool)) *textTable {
+	header := []string{"policy"}
+	for _, c := range capacities {
+		header = append(header, "at "+c, "hit rate")
+	}
+	tab := newTable(header...)
+	tab.rightFrom(1)
+	for _, p := range b.order(kind) {
+		cells := []string{p}
+		for _, capacity := range capacities {
+			c, ok := at(p, capacity)
+			cells = append(cells, cellTexts(m, c, ok)...)
+		}
+		tab.add(cells...)
+	}
+	return tab
+}
+
+// cellTexts are × OPT with its interval, and the hit rate.
+func cellTexts(m marks, c CellLine, ok bool) []string {
+	if !ok {
+		return []string{notAvailable, notAvailable}
+	}
+	x := timesWithInterval(c.Figures.XOpt)
+	if opt := c.Figures.OptMisses; opt != nil && *opt == 0 {
+		x = "OPT 0"
+	}
+	return []string{x + m.text(c.Notes), percentFigure(c.Figures.HitRate)}
+}
+
+func (b *Board) windowSection(m marks) section {
+	tab := newTable("trace", "policy", "mean size", "peak size", "misses", "LRU at peak", "OPT at peak", "× LRU", "× OPT", "hit rate", "H2D/step")
+	tab.rightFrom(2)
+	for _, w := range b.Windows {
+		f := w.Figures
+		tab.add(w.Trace, w.Policy+m.text(w.Notes), fmt.Sprintf("%.1f", w.ResidentMean), fmt.Sprint(w.ResidentPeak), fmt.Sprint(f.Misses),
+			countText(f.LRUMisses), countText(f.OptMisses), timesWithInterval(f.XLRU), timesWithInterval(f.XOpt), percentFigure(f.HitRate), bytesText(f.BytesPerStep))
+	}
+	return section{"Policies without capacity: against LRU and OPT given their peak size", tab,
+		[]string{"sizes are blocks of a stream after a step; these rows are no part of the rankings"}}
+}
+
+func countText(n *int64) string {
+	if n == nil {
+		return notAvailable
+	}
+	return fmt.Sprint(*n)
+}
+
+// settingsSection shows the traces and what their rows were replayed with.
+func (b *Board) settingsSection() section {
+	tab := newTable("trace", "digest", "requests", "streams", "steps", "demand/step", "K", "M", "warm-up", "sink", "local", "block", "entry bytes", "selection")
+	tab.rightFrom(2)
+	for _, t := range b.Traces {
+		tab.add(t.Trace, short(t.Digest), intText(t.RequestCount, "pooled"), fmt.Sprint(t.Streams), fmt.Sprint(t.Steps), fmt.Sprintf("%.1f", perStep(float64(t.Demand), t.Steps)),
+			fmt.Sprint(t.TopK), fmt.Sprint(t.Candidates), t.Warmup, fmt.Sprint(t.Sink), fmt.Sprint(t.Local), fmt.Sprint(t.BlockTokens), intText(t.EntryBytes, notAvailable), selection(t))
+	}
+	notes := slices.Clone(b.Notes)
+	if len(b.Traces) > 0 {
+		notes = append(notes, fmt.Sprintf("replay engine %s, seed %d", b.Traces[0].Engine, b.Traces[0].Seed))
+	}
+	return section{"Traces", tab, notes}
+}
+
+func intText(n *int, none string) string {
+	if n == nil {
+		return none
+	}
+	return fmt.Sprint(*n)
+}
+
+// short is the beginning of a digest, enough to tell traces apart.
+func short(digest string) string {
+	_, hex, found := strings.Cut(digest, ":")
+	if !found {
+		hex = digest
+	}
+	return hex[:min(len(hex), 12)]
+}
+
+func selection(t TraceInfo) string {
+	var words []string
+	if t.Layers != "" {
+		words = append(words, "layers "+t.Layers)
+	}
+	if t.Requests != "" {
+		words = append(words, "requests "+t.Requests)
+	}
+	if words == nil {
+		return "all"
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,139 @@
+package metrics
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Rows are comparable only where everything but the policy and the capacity is equal.
+// These lists say which fields that are, and over which rows they must be equal.
+var (
+	// runSettings must be equal over all rows of a board.
+	runSettings = []string{"engine", "seed"}
+	// traceSettings must be equal over all rows of a trace: they change its counts.
+	traceSettings = []string{
+		"trace_digest", "topk", "candidates", "warmup", "sink", "local", "block_tokens",
+		"entry_bytes", "layers", "requests",
+	}
+	// policySettings must be equal over all rows of a policy.
+	policySettings = []string{"options", "offline", "bypasses", "lossy"}
+)
+
+// cold is the warm-up that leaves caches empty (DESIGN S8).
+const cold = "cold"
+
+// checkSettings refuses rows that differ in a hidden setting. The error lists the
+// settings, their values and how to choose.
+func checkSettings(rows []Row) error {
+	if err := checkEqual("the rows", runSettings, rows); err != nil {
+		return err
+	}
+	for _, g := range groupBy(rows, func(r *Row) string { return r.Trace }) {
+		if err := checkEqual("the rows of trace "+g.key, traceSettings, g.rows); err != nil {
+			return err
+		}
+	}
+	for _, g := range groupBy(rows, func(r *Row) string { return r.Policy }) {
+		if err := checkEqual("the rows of policy "+g.key, policySettings, g.rows); err != nil {
+			return err
+		}
+	}
+	if err := checkCold(rows); err != nil {
+		return err
+	}
+	return checkCopies(rows)
+}
+
+// checkCold keeps cold traces from being pooled with warmed ones.
+func checkCold(rows []Row) error {
+	f := rowFields[fieldIndex["warmup"]]
+	if values := distinct(f, rows); len(values) > 1 && slices.Contains(values, cold) {
+		return fmt.Errorf("cold rows are never pooled with warmed ones:\n%s", differences([]field{f}, rows))
+	}
+	return nil
+}
+
+// checkCopies refuses one trace under two names: it would count twice.
+func checkCopies(rows []Row) error {
+	for _, g := range groupBy(rows, func(r *Row) string { return r.TraceDigest }) {
+		f := rowFields[fieldIndex["trace"]]
+		if g.key != "" && len(distinct(f, g.rows)) > 1 {
+			return fmt.Errorf("the same trace (digest %s) under several names would count several times:\n%s", g.key, differences([]field{f}, g.rows))
+		}
+	}
+	return nil
+}
+
+func checkEqual(what string, names []string, rows []Row) error {
+	var differ []field
+	for _, name := range names {
+		f := rowFields[fieldIndex[name]]
+		if !allEqual(f, rows) {
+			differ = append(differ, f)
+		}
+	}
+	if len(differ) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s differ in settings that change counts, and are never pooled:\n%s", what, differences(differ, rows))
+}
+
+func allEqual(f field, rows []Row) bool {
+	for i := range rows {
+		if f.text(&rows[i]) != f.text(&rows[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// differences lists the values of the fields with an example of each, and the filter
+// that keeps the first.
+func differences(fields []field, rows []Row) string {
+	var b strings.Builder
+	for _, f := range fields {
+		for _, v := range distinct(f, rows) {
+			same := rowsWith(f, v, rows)
+			r := same[0]
+			fmt.Fprintf(&b, "  %s=%s in %d rows, as %s, %s at %s\n", f.name, v, len(same), r.Trace, r.Policy, orDash(r.Capacity))
+		}
+	}
+	f := fields[0]
+	fmt.Fprintf(&b, "choose with --where, as --where %s=%s", f.name, distinct(f, rows)[0])
+	return b.String()
+}
+
+func rowsWith(f field, value string, rows []Row) []Row {
+	var same []Row
+	for i := range rows {
+		if f.text(&rows[i]) == value {
+			same = append(same, rows[i])
+		}
+	}
+	return same
+}
+
+// group is the rows that share a key.
+type group struct {
+	key  string
+	rows []Row
+}
+
+// groupBy splits rows by key; groups are sorted by key, rows keep their order.
+func groupBy(rows []Row, key func(*Row) string) []group {
+	var groups []group
+	at := map[string]int{}
+	for i := range rows {
+		k := key(&rows[i])
+		j, ok := at[k]
+		if !ok {
+			j = len(groups)
+			at[k] = j
+			groups = append(groups, group{key: k})
+		}
+		groups[j].rows = append(groups[j].rows, rows[i])
+	}
+	slices.SortFunc(groups, func(a, b group) int { return strings.Compare(a.key, b.key) })
+	return groups
+}

@@ -1,0 +1,112 @@
+package metrics
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestHiddenSettings: rows that differ in any setting are refused, with the setting,
+// its values and the filter.
+func TestHiddenSettings(t *testing.T) {
+	for name, change := range map[string]func(*Row){
+		"topk": func(r *Row) { r.TopK = 20 }, "candidates": func(r *Row) { r.Candidates = 99 },
+		"warmup": func(r *Row) { r.Warmup = "lru:3" }, "sink": func(r *Row) { r.Sink = 4 },
+		"local": func(r *Row) { r.Local = 9 }, "block_tokens": func(r *Row) { r.BlockTokens = 2 },
+		"layers": func(r *Row) { r.Layers = "0" }, "requests": func(r *Row) { r.Requests = "x" },
+		"engine": func(r *Row) { r.Engine = "2" }, "seed": func(r *Row) { r.Seed = 7 },
+		"trace_digest": func(r *Row) { r.TraceDigest = "sha256:other" }, "options": func(r *Row) { r.Options = "q" },
+		"lossy": func(r *Row) { r.Lossy = true }, "offline": func(r *Row) { r.Offline = true },
+		"bypasses": func(r *Row) { r.Bypasses = true },
+		"entry_bytes": func(r *Row) {
+			r.EntryBytes, r.HostToDeviceBytes, r.DeviceToHostBytes = ptr(2), ptr(int64(0)), ptr(int64(0))
+		},
+	} {
+		rows := handRows()
+		last := &rows[len(rows)-2] // p on a at 2x
+		f, err := fieldNamed(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := f.text(last)
+		change(last)
+		_, err = NewBoard(rows, Options{})
+		if err == nil {
+			t.Errorf("%s: no error", name)
+			continue
+		}
+		for _, want := range []string{name + "=" + old, name + "=" + f.text(last), "a, p at 2x", "--where " + name + "="} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: error lacks %q:\n%v", name, want, err)
+			}
+		}
+	}
+}
+
+func TestColdIsNeverPooledWithWarmed(t *testing.T) {
+	rows := handRows()
+	for i := range rows {
+		if rows[i].Trace == "b" {
+			rows[i].Warmup = "cold"
+		}
+	}
+	_, err := NewBoard(rows, Options{})
+	if err == nil || !strings.Contains(err.Error(), "cold rows are never pooled with warmed ones") {
+		t.Errorf("error %v", err)
+	}
+	w, err := ParseWhere([]string{"warmup!=cold"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	warm, err := w.Filter(rows)
+	if err != nil || len(warm) != 6 {
+		t.Fatalf("%d rows, %v; want the 6 of trace a", len(warm), err)
+	}
+	mustBoard(t, warm)
+}
+
+func TestOneTraceUnderTwoNames(t *testing.T) {
+	rows := handRows()
+	for i := range rows {
+		rows[i].TraceDigest = "sha256:same"
+	}
+	if _, err := NewBoard(rows, Options{}); err == nil || !strings.Contains(err.Error(), "under several names") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestWhere(t *testing.T) {
+	rows := handRows()
+	for _, c := range []struct {
+		where string
+		want  int
+	}{
+		{"", 9}, {"policy=lru", 3}, {"policy=lru policy=opt", 6}, {"policy=lru trace=b", 1}, {"policy!=lru", 6},
+		{"policy!=lru policy!=opt", 3}, {"capacity=2x", 3}, {"demand_mean=10.0", 9}, {"request_id=null", 9}, {"offline=true", 3},
+	} {
+		w, err := ParseWhere(strings.Fields(c.where))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := w.Filter(rows); err != nil || len(got) != c.want {
+			t.Errorf("%q: %d rows, %v; want %d", c.where, len(got), err, c.want)
+		}
+	}
+}
+
+func TestWhereErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"policy": "want key=value", "polcy=lru": `unknown field "polcy"; known: schema`,
+		"topk=many": `field topk: "many" is not an integer`, "warnings=x": "is a list",
+	} {
+		if _, err := ParseWhere([]string{text}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v; want %q", text, err, want)
+		}
+	}
+	w, err := ParseWhere([]string{"policy=fifo"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Filter(handRows()); err == nil || !strings.Contains(err.Error(), "the rows have policy: lru, opt, p") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,142 @@
+package metrics
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kinds of policies that are ranked apart (DESIGN S10).
+const (
+	exactKind = "exact"
+	lossyKind = "lossy"
+)
+
+func kindOf(lossy bool) string {
+	if lossy {
+		return lossyKind
+	}
+	return exactKind
+}
+
+// onBoard is true for cells of the main board: a capacity that every policy can be given.
+func (c *cell) onBoard() bool {
+	return c.capacity != "" && !strings.HasPrefix(c.capacity, peakPrefix)
+}
+
+func (c *cell) ref() CellRef { return CellRef{c.trace, c.capacity} }
+
+// table ranks the policies of one kind; false where there are none.
+func (g *grid) table(lossy bool) (Table, bool) {
+	contenders, bounds := g.policies(lossy)
+	if len(contenders)+len(bounds) == 0 || lossy && len(contenders) == 0 {
+		return Table{}, false
+	}
+	t := Table{Kind: kindOf(lossy)}
+	ran := contenders
+	if len(ran) == 0 {
+		ran = bounds
+	}
+	usable := g.usable(&t, ran)
+	cellsOf := func(policy string) []CellRef {
+		return slices.DeleteFunc(slices.Clone(usable), func(r CellRef) bool { return g.at(r, policy) == nil })
+	}
+	var ranked, unranked []string
+	t.Common, ranked, unranked = commonCells(contenders, cellsOf)
+	if len(contenders) == 0 {
+		t.Common = usable
+	}
+	var lines []contender
+	for _, p := range ranked {
+		line, m := g.line(p, &t)
+		lines = append(lines, contender{line, m.series})
+	}
+	t.Ranked = rank(lines)
+	t.Unranked, t.Bounds = g.lines(unranked, &t), g.lines(bounds, &t)
+	t.Notes = g.tableNotes(&t)
+	return t, true
+}
+
+// policies lists the contenders and the bounds of a table, by name. OPT bounds, and
+// measures, lossy policies too.
+func (g *grid) policies(lossy bool) (contenders, bounds []string) {
+	for _, c := range g.list {
+		switch {
+		case !c.onBoard():
+		case c.sample.Offline && (c.sample.Lossy == lossy || c.policy == optPolicy):
+			bounds = append(bounds, c.policy)
+		case !c.sample.Offline && c.sample.Lossy == lossy:
+			contenders = append(contenders, c.policy)
+		}
+	}
+	return unite(contenders, nil), unite(bounds, nil)
+}
+
+// usable lists the cells in which × OPT exists, and files the others in the table.
+func (g *grid) usable(t *Table, policies []string) []CellRef {
+	var usable []CellRef
+	for _, r := range g.refs(policies) {
+		t.Capacities = append(t.Capacities, r.Capacity)
+		switch opt := g.at(r, optPolicy); {
+		case opt == nil:
+			t.NoOpt = append(t.NoOpt, r)
+		case opt.total.misses == 0:
+			t.OptZero = append(t.OptZero, r)
+		default:
+			usable = append(usable, r)
+		}
+	}
+	t.Capacities = sortCapacities(t.Capacities)
+	return usable
+}
+
+// refs lists the places at which any of the policies ran, sorted.
+func (g *grid) refs(policies []string) []CellRef {
+	var refs []CellRef
+	for _, c := range g.list {
+		if c.onBoard() && slices.Contains(policies, c.policy) {
+			refs = append(refs, c.ref())
+		}
+	}
+	slices.SortFunc(refs, compareRefs)
+	return slices.Compact(refs)
+}
+
+func (g *grid) lines(policies []string, t *Table) []Line {
+	var lines []Line
+	for _, p := range policies {
+		line, _ := g.line(p, t)
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// line computes a policy's figures over the common cells, all and by capacity.
+func (g *grid) line(policy string, t *Table) (Line, measured) {
+	m := g.measure(policy, t.Common)
+	line := Line{Policy: policy, Pooled: m.figures}
+	for _, capacity := range t.Capacities {
+		at := slices.DeleteFunc(slices.Clone(t.Common), func(r CellRef) bool { return r.Capacity != capacity })
+		line.Capacities = append(line.Capacities, g.measure(policy, at).figures)
+	}
+	for _, c := range g.list {
+		if c.policy == policy && c.onBoard() {
+			line.texts = unite(line.texts, c.footnotes())
+		}
+	}
+	return line, m
+}
+
+// cellLines lists every cell of the main board on its own.
+func (g *grid) cellLines() []CellLine {
+	var lines []CellLine
+	for _, c := range g.list {
+		if c.onBoard() {
+			lines = append(lines, CellLine{
+				CellRef: c.ref(), Policy: c.policy, Kind: kindOf(c.sample.Lossy), Bound: c.sample.Offline,
+				CapacityOverK: c.overK(), Figures: g.measure(c.policy, []CellRef{c.ref()}).figures, texts: c.footnotes(),
+			})
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b CellLine) int { return compareRefs(a.CellRef, b.CellRef) })
+	return lines
+}

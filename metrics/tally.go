@@ -1,0 +1,101 @@
+package metrics
+
+import "fmt"
+
+// tally is counts that can be pooled: sums over streams.
+type tally struct {
+	streams, steps, demand, hits, misses, prefetched int64
+	bytes                                            *int64 // host to device; nil without entry_bytes
+
+	residentSum  float64 // resident_mean × steps
+	residentPeak int64
+	entriesSum   float64 // capacity_entries × streams
+	entriesKnown bool
+}
+
+func tallyOf(r *Row) tally {
+	t := tally{
+		streams: r.Streams, steps: r.Steps, demand: r.Demand, hits: r.Hits, misses: r.Misses,
+		prefetched: r.Prefetched, bytes: r.HostToDeviceBytes,
+		residentSum: r.ResidentMean * float64(r.Steps), residentPeak: r.ResidentPeak,
+	}
+	if r.CapacityEntries != nil {
+		t.entriesSum, t.entriesKnown = float64(*r.CapacityEntries)*float64(r.Streams), true
+	}
+	return t
+}
+
+func talliesOf(rows []Row) []tally {
+	tallies := make([]tally, len(rows))
+	for i := range rows {
+		tallies[i] = tallyOf(&rows[i])
+	}
+	return tallies
+}
+
+// sum pools counts: the only way in which this package combines them.
+func sum(tallies []tally) tally {
+	total := tallies[0]
+	for _, t := range tallies[1:] {
+		total.streams += t.streams
+		total.steps += t.steps
+		total.demand += t.demand
+		total.hits += t.hits
+		total.misses += t.misses
+		total.prefetched += t.prefetched
+		total.bytes = addKnown(total.bytes, t.bytes)
+		total.residentSum += t.residentSum
+		total.residentPeak = max(total.residentPeak, t.residentPeak)
+		total.entriesSum += t.entriesSum
+		total.entriesKnown = total.entriesKnown && t.entriesKnown
+	}
+	return total
+}
+
+// addKnown is unknown when either is.
+func addKnown(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	s := *a + *b
+	return &s
+}
+
+// differs names the first count in which two tallies of the same work differ, or "".
+func (t tally) differs(u tally) string {
+	if what := t.workDiffers(u); what != "" {
+		return what
+	}
+	for _, c := range []struct {
+		name string
+		a, b int64
+	}{
+		{"misses", t.misses, u.misses}, {"prefetched", t.prefetched, u.prefetched},
+		{"host_to_device_bytes", orZero(t.bytes), orZero(u.bytes)},
+	} {
+		if c.a != c.b {
+			return fmt.Sprintf("%s %d and %d", c.name, c.a, c.b)
+		}
+	}
+	return ""
+}
+
+// workDiffers compares what no policy can change: streams, steps and demand.
+func (t tally) workDiffers(u tally) string {
+	for _, c := range []struct {
+		name string
+		a, b int64
+	}{{"streams", t.streams, u.streams}, {"steps", t.steps, u.steps}, {"demand", t.demand, u.demand}} {
+		if c.a != c.b {
+			return fmt.Sprintf("%s %d and %d", c.name, c.a, c.b)
+		}
+	}
+	return ""
+}
+
+func orZero(p *int64) int64 {
+	if p == nil {
+		return 0
+	}
+	return *p
+}

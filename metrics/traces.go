@@ -1,0 +1,51 @@
+package metrics
+
+// TraceInfo is a task of the board: a trace, how it was replayed, and how much of it.
+type TraceInfo struct {
+	Trace  string `json:"trace"`
+	Digest string `json:"trace_digest"`
+	// RequestCount is the number of requests; null where rows are pooled over them.
+	RequestCount *int `json:"request_count"`
+	// Streams, Steps (stream-steps) and Demand (blocks) are the work of every cell.
+	Streams int64 `json:"streams"`
+	Steps   int64 `json:"steps"`
+	Demand  int64 `json:"demand"`
+	// The settings are those of Row.
+	TopK        int    `json:"topk"`
+	Candidates  int    `json:"candidates"`
+	Warmup      string `json:"warmup"`
+	Sink        int    `json:"sink"`
+	Local       int    `json:"local"`
+	BlockTokens int    `json:"block_tokens"`
+	EntryBytes  *int   `json:"entry_bytes"`
+	Layers      string `json:"layers"`
+	Requests    string `json:"requests"`
+	Engine      string `json:"engine"`
+	Seed        uint64 `json:"seed"`
+}
+
+// traces lists the traces by name.
+func (g *grid) traces() []TraceInfo {
+	var infos []TraceInfo
+	for _, c := range g.list {
+		if len(infos) == 0 || infos[len(infos)-1].Trace != c.trace {
+			infos = append(infos, traceInfo(c))
+		}
+		if last := &infos[len(infos)-1]; last.RequestCount == nil && c.requests != nil {
+			n := len(c.requests)
+			last.RequestCount = &n
+		}
+	}
+	return infos
+}
+
+func traceInfo(c *cell) TraceInfo {
+	r := c.sample
+	return TraceInfo{
+		Trace: c.trace, Digest: r.TraceDigest,
+		Streams: c.total.streams, Steps: c.total.steps, Demand: c.total.demand,
+		TopK: r.TopK, Candidates: r.Candidates, Warmup: r.Warmup, Sink: r.Sink, Local: r.Local,
+		BlockTokens: r.BlockTokens, EntryBytes: r.EntryBytes, Layers: r.Layers, Requests: r.Requests,
+		Engine: r.Engine, Seed: r.Seed,
+	}
+}
