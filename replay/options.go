@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -44,7 +46,15 @@ type Options struct {
 	Referee bool
 	// Profile receives the steps of every cell, in the order of streams, cells, steps.
 	Profile *Profile
-	// Progress is told of rows that were replayed, from any goroutine.
+	// Store keeps finished cells and gives them back; nil keeps nothing. With Referee or
+	// Profile every cell is replayed.
+	Store *Store
+	// Fresh replays cells that the store has, too.
+	Fresh bool
+	// Checkpoint is how often what is counted of an unfinished trace is kept in the
+	// store; 0: DefaultCheckpoint.
+	Checkpoint time.Duration
+	// Progress is told of rows that were replayed, once for every cell, from any goroutine.
 	Progress func(rows int)
 }
 
@@ -61,9 +71,11 @@ type plan struct {
 	ranks    bool
 	streams  []int // of the directory, that are selected
 	cells    []cellPlan
-	parts    []part // of every cell
-	partOf   []int  // by position in streams
-	siblings []int  // streams of the same request, by position in streams
+	kept     [][]metrics.Row // rows of cells that the store had, nil for the others
+	todo     []int           // cells to replay
+	parts    []part          // of every cell
+	partOf   []int           // by position in streams
+	siblings []int           // streams of the same request, by position in streams
 	needs    policies.Needs
 	notes    []string
 	warn     []string // on every row
@@ -102,8 +114,36 @@ func newPlan(f *trace.File, o *Options) (*plan, error) {
 	}
 	p.planParts()
 	var err error
-	p.digest, err = f.Digest()
-	return p, err
+	if p.digest, err = f.Digest(); err != nil {
+		return nil, err
+	}
+	return p, p.recall()
+}
+
+// recall takes what the store has and lists what is left to do: missing cells, and the
+// windowed policies whose peaks missing cells need.
+func (p *plan) recall() error {
+	p.kept = make([][]metrics.Row, len(p.cells))
+	reuse := p.opt.Store != nil && !p.opt.Fresh && !p.opt.Referee && p.opt.Profile == nil
+	needed := map[string]bool{}
+	for i := range p.cells {
+		if reuse {
+			rows, err := p.opt.Store.load(p.key(&p.cells[i]), len(p.parts))
+			if err != nil {
+				return err
+			}
+			p.kept[i] = rows
+		}
+		if c := p.cells[i].capacity; p.kept[i] == nil && c != nil && c.kind == peakOf {
+			needed[c.peak] = true
+		}
+	}
+	for i := range p.cells {
+		if p.kept[i] == nil || needed[p.cells[i].spec.Name()] && p.cells[i].capacity == nil {
+			p.todo = append(p.todo, i)
+		}
+	}
+	return nil
 }
 
 // settleLists settles K and M.

@@ -9,15 +9,24 @@ import (
 	"github.com/kvreplay/kvreplay/metrics"
 )
 
-// rows makes the result rows: cells in the order asked for, parts in stream order.
-func (p *plan) rows(total [][]tally) []metrics.Row {
+// rows returns the result rows, cells in the order asked for, parts in stream order,
+// and keeps the cells that are new.
+func (p *plan) rows(total [][]tally) ([]metrics.Row, error) {
 	var rows []metrics.Row
 	for c := range p.cells {
-		for j := range p.parts {
-			rows = append(rows, p.row(&p.cells[c], &p.parts[j], &total[c][j]))
+		if p.kept[c] == nil {
+			for j := range p.parts {
+				p.kept[c] = append(p.kept[c], p.row(&p.cells[c], &p.parts[j], &total[c][j]))
+			}
+			if p.opt.Store != nil {
+				if err := p.opt.Store.save(p.key(&p.cells[c]), p.kept[c]); err != nil {
+					return nil, err
+				}
+			}
 		}
+		rows = append(rows, p.kept[c]...)
 	}
-	return rows
+	return rows, nil
 }
 
 func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {

@@ -13,36 +13,69 @@ import (
 
 // Result is what a run on one trace gives.
 type Result struct {
-	Rows  []metrics.Row
-	Notes []string // what the user should know: defaults that were used, policies left out
+	Rows     []metrics.Row
+	Recalled int      // cells that the store had
+	Notes    []string // what the user should know: defaults that were used, policies left out
 }
 
-// Run replays the trace of f as o says. The rows are the same at any number of
-// workers. After an error or a cancelled context there is no result.
-func Run(ctx context.Context, f *trace.File, o Options) (*Result, error) {
+// Job is the work on one trace, planned: every option checked against the trace, what
+// the store has taken into account.
+type Job struct{ plan *plan }
+
+// Plan plans the work that o asks for on the trace of f. Errors are of the options, or
+// of a trace that cannot serve them; nothing has been replayed yet.
+func Plan(f *trace.File, o Options) (*Job, error) {
 	p, err := newPlan(f, &o)
 	if err != nil {
 		return nil, err
 	}
-	o.Profile.bind(p)
-	total, err := p.execute(ctx)
+	return &Job{p}, nil
+}
+
+// Work is what is left to replay, in rows of the trace times cells: the total of
+// Options.Progress.
+func (j *Job) Work() int64 {
+	var rows int64
+	for i := range j.plan.streams {
+		rows += int64(j.plan.selected(i).Rows)
+	}
+	return rows * int64(len(j.plan.todo))
+}
+
+// Run plans and runs.
+func Run(ctx context.Context, f *trace.File, o Options) (*Result, error) {
+	j, err := Plan(f, o)
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Rows: p.rows(total), Notes: p.notes}, nil
+	return j.Run(ctx)
 }
 
-// Rows is the number of rows of the trace that Run will replay: the total of Progress.
-func Rows(f *trace.File, o Options) (int64, error) {
-	p := &plan{file: f, meta: f.Meta(), opt: &o}
-	if err := p.selectStreams(); err != nil {
-		return 0, err
+// Run does the work. The rows are the same at any number of workers and after any
+// number of interruptions. A cancelled context ends in an *Interrupted once the parts
+// in hand are counted and kept.
+func (j *Job) Run(ctx context.Context) (*Result, error) {
+	p := j.plan
+	p.opt.Profile.bind(p)
+	r := &Result{Recalled: len(p.cells) - len(p.todo), Notes: p.notes}
+	total := p.newTallies()
+	if len(p.todo) > 0 {
+		units := p.units()
+		ps, err := p.openPass(units, total)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.execute(ctx, units, ps, total); err != nil {
+			return nil, err
+		}
+		if r.Rows, err = p.rows(total); err == nil {
+			ps.tidy()
+		}
+		return r, err
 	}
-	var n int64
-	for i := range p.streams {
-		n += int64(p.selected(i).Rows)
-	}
-	return n, nil
+	var err error
+	r.Rows, err = p.rows(total)
+	return r, err
 }
 
 // unitIndices is the work a worker takes at a time, in indices: runs of streams
@@ -81,44 +114,66 @@ func (f *failure) note(stream int, err error) {
 	f.any.Store(true)
 }
 
-// execute replays every unit and returns the pooled counts by cell and part.
-func (p *plan) execute(ctx context.Context) ([][]tally, error) {
-	units := p.units()
-	workers := min(max(1, p.opt.Workers), len(units))
-	total := p.newTallies()
+// execute replays the units that are not done and adds their counts to total.
+func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]tally) error {
+	var open []int
+	for u := range units {
+		if !ps.done[u] {
+			open = append(open, u)
+		}
+	}
 	var merge sync.Mutex
-	var next atomic.Int64
+	var next, finished atomic.Int64
 	var failed failure
-	g, ctx := errgroup.WithContext(ctx)
-	for range workers {
+	var g errgroup.Group
+	for range min(max(1, p.opt.Workers), len(open)) {
 		g.Go(func() error {
 			w := newWorker(p)
 			defer w.close()
-			for !failed.any.Load() { // units begun before a failure are finished: the first error is then unique
-				u := int(next.Add(1)) - 1
-				if u >= len(units) {
+			keep := ps.keeper()
+			for ctx.Err() == nil && !failed.any.Load() { // units begun before a failure are finished: the first error is then unique
+				i := int(next.Add(1)) - 1
+				if i >= len(open) {
 					break
 				}
-				for i := units[u][0]; i < units[u][1]; i++ {
-					if err := ctx.Err(); err != nil {
-						p.opt.Profile.stop()
-						return err
-					}
-					if err := w.replay(i); err != nil {
-						failed.note(i, err)
-						p.opt.Profile.stop()
-						break
-					}
+				if stream, err := w.unit(units[open[i]]); err != nil {
+					failed.note(stream, err)
+					p.opt.Profile.stop()
+					break
+				}
+				finished.Add(1)
+				if err := keep.finished(open[i], w.tallies); err != nil {
+					return err
 				}
 			}
+			p.opt.Profile.stopIf(ctx.Err() != nil)
 			merge.Lock()
 			defer merge.Unlock()
 			addTallies(total, w.tallies)
+			if ctx.Err() != nil || failed.any.Load() {
+				return keep.keep(w.tallies)
+			}
 			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return nil, err
+		return err
 	}
-	return total, failed.err
+	if failed.err != nil {
+		return failed.err
+	}
+	if err := ctx.Err(); err != nil && int(finished.Load()) < len(open) {
+		return &Interrupted{Trace: p.file.Path(), Done: len(units) - len(open) + int(finished.Load()), Units: len(units), Kept: ps.dir != "", Err: err}
+	}
+	return nil
+}
+
+// unit replays the streams of a unit; with an error, the stream that it is about.
+func (w *worker) unit(u [2]int) (stream int, err error) {
+	for i := u[0]; i < u[1]; i++ {
+		if err := w.replay(i); err != nil {
+			return i, err
+		}
+	}
+	return 0, nil
 }

@@ -22,10 +22,10 @@ func (t *tally) merge(o *tally) {
 	t.maxEntries = max(t.maxEntries, o.maxEntries)
 }
 
-// newTallies returns a tally for every cell and part.
+// newTallies returns a tally for every part of every cell that is to be replayed.
 func (p *plan) newTallies() [][]tally {
 	all := make([][]tally, len(p.cells))
-	for i := range all {
+	for _, i := range p.todo {
 		all[i] = make([]tally, len(p.parts))
 	}
 	return all

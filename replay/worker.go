@@ -25,7 +25,8 @@ func newWorker(p *plan) *worker {
 	w := &worker{plan: p, tallies: p.newTallies(), peaks: map[string]int64{}}
 	w.reader = p.file.NewReader(trace.ReadScores | trace.TrustLists)
 	w.check = trace.NewChecker(p.file.Path(), p.meta)
-	for i, c := range p.cells {
+	for _, i := range p.todo {
+		c := p.cells[i]
 		for len(w.runners) <= c.runner {
 			w.runners = append(w.runners, nil)
 		}
@@ -36,8 +37,8 @@ func newWorker(p *plan) *worker {
 			w.order = append(w.order, i)
 		}
 	}
-	for i, c := range p.cells {
-		if c.capacity != nil {
+	for _, i := range p.todo {
+		if p.cells[i].capacity != nil {
 			w.order = append(w.order, i)
 		}
 	}
@@ -67,7 +68,7 @@ func (w *worker) replay(i int) error {
 	}
 	p.opt.Profile.end(i, steps)
 	if p.opt.Progress != nil {
-		p.opt.Progress(w.stream.Rows)
+		p.opt.Progress(w.stream.Rows * len(w.order))
 	}
 	return nil
 }

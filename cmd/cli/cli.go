@@ -38,6 +38,11 @@ func usagef(format string, args ...any) error { return errUsage{fmt.Errorf(forma
 func Main(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	signal.Ignore(syscall.SIGXFSZ) // a file over the size limit is then an error like a full disk
+	go func() {                    // the first signal drains what is in hand, the second ends the program at once
+		<-ctx.Done()
+		stop()
+	}()
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -48,7 +53,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(stderr, "kvreplay: interrupted")
+		fmt.Fprintf(stderr, "kvreplay: %v\n", err)
 		return exitInterrupted
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "kvreplay: %v\n", err)

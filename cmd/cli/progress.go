@@ -12,19 +12,22 @@ import (
 
 // bar is a progress bar on a terminal and nothing elsewhere.
 type bar struct {
-	w   io.Writer
-	bar *progressbar.ProgressBar
+	w    io.Writer
+	what string
+	bar  *progressbar.ProgressBar
 }
 
-// newBar shows a bar of total steps on w if w is a terminal.
-func newBar(w io.Writer, total int64, what string) *bar {
-	b := &bar{w: w}
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		b.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
+// newBar prepares a bar on w; it shows nothing before start, and nothing at all if w
+// is no terminal.
+func newBar(w io.Writer, what string) *bar { return &bar{w: w, what: what} }
+
+// start shows the bar with total steps.
+func (b *bar) start(total int64) {
+	if f, ok := b.w.(*os.File); ok && total > 0 && term.IsTerminal(int(f.Fd())) {
+		b.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(b.w), progressbar.OptionSetDescription(b.what),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
-			progressbar.OptionSetItsString("rows"), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
+			progressbar.OptionSetItsString("steps"), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
 	}
-	return b
 }
 
 // add advances the bar; any goroutine may call it.

@@ -1,16 +1,17 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
@@ -34,6 +35,8 @@ type replayFlags struct {
 	out                  string
 	referee              bool
 	profile, indices     bool
+	fresh                bool
+	checkpoint           time.Duration
 }
 
 func newReplayCommand() *cobra.Command {
@@ -43,7 +46,9 @@ func newReplayCommand() *cobra.Command {
 		Short: "Replay traces through policies and print result rows",
 		Long: `Replay traces through cache policies: every policy at every capacity, on each
 trace. Rows go to stdout; with --out they are kept as files, which
-` + "`kvreplay leaderboard`" + ` reads.`,
+` + "`kvreplay leaderboard`" + ` reads. A run with --out that was stopped, however it was stopped,
+continues where it was when the same command is given again; a run with more
+policies or capacities replays only what is new.`,
 		Example: `  kvreplay replay t.parquet
   kvreplay replay t.parquet --policy lru --policy lookahead --policy window:2 --policy opt \
       --topk 256 --candidates 320 --capacity 1x,1.5x,2x,4x,0.2ctx,6400 --warmup lru:32 --out results`,
@@ -66,6 +71,8 @@ trace. Rows go to stdout; with --out they are kept as files, which
 	fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "workers; rows do not depend on it")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of policies that draw")
 	fl.StringVar(&f.out, "out", "", "folder to keep rows (and profiles) in, one file a trace")
+	fl.BoolVar(&f.fresh, "fresh", false, "with --out: replay cells that the folder has, too")
+	fl.DurationVar(&f.checkpoint, "checkpoint", replay.DefaultCheckpoint, "with --out: how often progress within a trace is kept")
 	fl.BoolVar(&f.referee, "referee", false, "replay with the slow second engine too and stop at the first difference")
 	fl.BoolVar(&f.profile, "profile", false, "with --out: write a per-step profile (Parquet), the input of the time model")
 	fl.BoolVar(&f.indices, "profile-indices", false, "with --profile: the missed indices of every step too")
@@ -80,33 +87,35 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 		return err
 	}
 	if f.out != "" {
-		if err := os.MkdirAll(f.out, 0o755); err != nil {
-			return fmt.Errorf("replay: %w", err)
+		if o.Store, err = replay.OpenStore(f.out); err != nil {
+			return err
 		}
 	}
-	files, total, err := openTraces(paths, &o)
-	defer closeAll(files)
+	bar := newBar(c.ErrOrStderr(), "replay")
+	defer bar.close()
+	o.Progress = bar.add
+	tasks, err := f.plan(paths, o)
+	defer closeAll(tasks)
 	if err != nil {
 		return err
 	}
-	bar := newBar(c.ErrOrStderr(), total, "replay")
-	o.Progress = bar.add
-	defer bar.close()
+	bar.start(workOf(tasks))
 	var rows []metrics.Row
-	for _, file := range files {
-		result, err := f.replayOne(c.Context(), file, o)
+	recalled := 0
+	for _, t := range tasks {
+		result, err := f.finish(c.Context(), t)
 		if err != nil {
-			bar.close()
 			return err
 		}
 		for _, note := range result.Notes {
-			bar.note("kvreplay: %s: %s", file.Path(), note)
+			bar.note("kvreplay: %s: %s", t.file.Path(), note)
 		}
 		rows = append(rows, result.Rows...)
+		recalled += result.Recalled
 	}
 	bar.close()
 	if f.out != "" {
-		fmt.Fprintf(c.ErrOrStderr(), "kvreplay: %d rows of %d traces kept in %s\n", len(rows), len(files), f.out)
+		fmt.Fprintf(c.ErrOrStderr(), "kvreplay: %d rows of %d traces in %s (%d cells were there already)\n", len(rows), len(tasks), f.out, recalled)
 		if f.format == "" {
 			return nil
 		}
@@ -114,40 +123,31 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 	return writeRows(c.OutOrStdout(), f.format, rows)
 }
 
-// replayOne replays one trace and keeps its files.
-func (f *replayFlags) replayOne(ctx context.Context, file *trace.File, o replay.Options) (*replay.Result, error) {
-	if f.profile {
-		p, err := replay.CreateProfile(filepath.Join(f.out, f.fileName(file, "profile", ".parquet")), f.indices)
-		if err != nil {
-			return nil, err
-		}
-		defer p.Abort()
-		o.Profile = p
-	}
-	result, err := replay.Run(ctx, file, o)
+// finish replays one trace and keeps its files.
+func (f *replayFlags) finish(ctx context.Context, t *task) (*replay.Result, error) {
+	result, err := t.job.Run(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if o.Profile != nil {
-		if err := o.Profile.Close(); err != nil {
+	if t.profile != nil {
+		if err := t.profile.Close(); err != nil {
 			return nil, err
 		}
 	}
 	if f.out == "" {
 		return result, nil
 	}
-	return result, f.keep(file, result.Rows)
+	return result, f.keep(t.file, result.Rows)
 }
 
 // keep writes the rows of a trace to the folder, whole or not at all.
 func (f *replayFlags) keep(file *trace.File, rows []metrics.Row) error {
-	path := filepath.Join(f.out, f.fileName(file, "rows", ".jsonl"))
-	var text strings.Builder
+	var text bytes.Buffer
 	if err := metrics.WriteJSONL(&text, rows); err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(path, []byte(text.String()), 0o644); err != nil {
-		return fmt.Errorf("keep rows: %w", err)
+	if err := renameio.WriteFile(filepath.Join(f.out, f.fileName(file, "rows", ".jsonl")), text.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("keep rows (is the disk full?): %w", err)
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func (f *replayFlags) fileName(file *trace.File, what, suffix string) string {
 
 // options checks the flags and turns them into replay's options.
 func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
-	o = replay.Options{TopK: f.topk, Candidates: f.candidates, Requests: f.requests, Workers: f.parallel, Seed: f.seed, Referee: f.referee}
+	o = replay.Options{TopK: f.topk, Candidates: f.candidates, Requests: f.requests, Workers: f.parallel, Seed: f.seed, Referee: f.referee, Fresh: f.fresh, Checkpoint: f.checkpoint}
 	if o.Policies, o.SkipUnable, err = parsePolicies(all.Table(), f.policies); err != nil {
 		return o, errUsage{err}
 	}
@@ -199,6 +199,8 @@ func (f *replayFlags) check(c *cobra.Command) error {
 	switch {
 	case f.format != "" && f.format != "table" && f.format != "jsonl" && f.format != "csv":
 		return usagef("--format %q: expected table, jsonl or csv", f.format)
+	case f.checkpoint <= 0:
+		return usagef("--checkpoint %v: expected a time above 0", f.checkpoint)
 	case f.parallel < 1:
 		return usagef("--parallel %d: expected at least 1", f.parallel)
 	case c.Flags().Changed("topk") && f.topk < 1 || c.Flags().Changed("candidates") && f.candidates < 1:

@@ -1,0 +1,225 @@
+package cli_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// program builds the real binary once for the tests that kill it.
+func program(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "kvreplay")
+	if out, err := exec.Command("go", "build", "-o", bin, "../kvreplay").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// longTrace writes a trace of several parts, so that a run can be stopped half-way.
+func longTrace(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "long.parquet")
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 512, BlockTokens: 1, EntryBytes: 656})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for layer := range 10 {
+		s := replaytest.Overlapping(uint64(layer), 8192, 512, 640, 1200, 0.8)
+		s.Layer = int32(layer)
+		if err := w.Write(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func replayArgs(tracePath, out string, parallel int) []string {
+	return []string{"replay", tracePath, "--policy", "lru", "--policy", "fifo", "--policy", "opt", "--policy", "window:2", "--capacity", "1.5x,2x",
+		"--per", "layer", "--out", out, "--checkpoint", "1ms", "--parallel", fmt.Sprint(parallel)}
+}
+
+// rowsOf returns the rows file of a folder; empty if there is none yet.
+func rowsOf(t *testing.T, out string) []byte {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(out, "*.jsonl"))
+	if err != nil || len(files) > 1 {
+		t.Fatalf("rows files %v, %v", files, err)
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// A run killed (SIGKILL) at a hundred random moments and started again each time ends
+// with the bytes of a run that nobody disturbed, at any parallelism, and leaves nothing
+// half-written behind.
+func TestKilledRunsContinue(t *testing.T) {
+	bin, tracePath := program(t), longTrace(t)
+	calm := filepath.Join(t.TempDir(), "calm")
+	began := time.Now()
+	if out, err := exec.Command(bin, replayArgs(tracePath, calm, 1)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	longest := time.Since(began)
+	want := rowsOf(t, calm)
+	kills := 100
+	if testing.Short() {
+		kills = 15
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	out := filepath.Join(t.TempDir(), "killed")
+	resumed, completed := 0, 0
+	for killed := 0; killed < kills; {
+		cmd := exec.Command(bin, replayArgs(tracePath, out, 1+r.IntN(3))...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		timer := time.AfterFunc(time.Duration(r.Int64N(int64(longest)/2)), func() { _ = cmd.Process.Kill() })
+		err := cmd.Wait()
+		timer.Stop()
+		if err != nil {
+			killed++
+			if kept, _ := filepath.Glob(filepath.Join(out, "partial", "*", "*.json")); len(kept) > 0 {
+				resumed++
+			}
+			continue
+		}
+		completed++
+		checkFinished(t, out, want)
+		if err := os.RemoveAll(out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err := exec.Command(bin, replayArgs(tracePath, out, 2)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	checkFinished(t, out, want)
+	if resumed == 0 {
+		t.Errorf("%d kills, %d runs completed between them, but none was killed with progress kept", kills, completed)
+	}
+	t.Logf("%d kills, %d of them with progress kept, %d runs completed between them", kills, resumed, completed)
+}
+
+func checkFinished(t *testing.T, out string, want []byte) {
+	t.Helper()
+	if got := rowsOf(t, out); !bytes.Equal(got, want) {
+		t.Fatalf("rows differ from those of an undisturbed run:\n%s\nwant\n%s", got, want)
+	}
+	if left, _ := filepath.Glob(filepath.Join(out, "partial", "*")); len(left) > 0 {
+		t.Fatalf("a finished run left %v", left)
+	}
+}
+
+// Ctrl-C drains, keeps what is counted, says how to go on and exits with 130.
+func TestCtrlC(t *testing.T) {
+	bin, tracePath := program(t), longTrace(t)
+	calm, out := filepath.Join(t.TempDir(), "calm"), filepath.Join(t.TempDir(), "stopped")
+	began := time.Now()
+	if text, err := exec.Command(bin, replayArgs(tracePath, calm, 1)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	wait := time.Since(began) / 3
+	for range 20 { // the moment is a matter of luck: try until one lands in the middle
+		cmd := exec.Command(bin, replayArgs(tracePath, out, 1)...)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(wait)
+		_ = cmd.Process.Signal(os.Interrupt)
+		err := cmd.Wait()
+		if err == nil {
+			wait /= 2
+			if err := os.RemoveAll(out); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if cmd.ProcessState.ExitCode() == -1 && cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
+			wait *= 2 // before the program listened
+			continue
+		}
+		if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(stderr.String(), "run the same command again") {
+			t.Fatalf("exit %d: %s", code, stderr.String())
+		}
+		if text, err := exec.Command(bin, replayArgs(tracePath, out, 2)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		checkFinished(t, out, rowsOf(t, calm))
+		return
+	}
+	t.Fatal("no interrupt landed in the middle of a run")
+}
+
+// On a file system that takes no more (here a limit on file sizes) the run ends with an
+// error that says so, and what was kept before is whole.
+func TestDiskFull(t *testing.T) {
+	bin, tracePath := program(t), longTrace(t)
+	out := filepath.Join(t.TempDir(), "full")
+	command := func(limit string) *exec.Cmd {
+		quoted := make([]string, 0, 16)
+		for _, a := range append([]string{bin}, replayArgs(tracePath, out, 1)...) {
+			quoted = append(quoted, "'"+a+"'")
+		}
+		return exec.Command("bash", "-c", "ulimit -f "+limit+"; exec "+strings.Join(quoted, " "))
+	}
+	text, err := command("2").CombinedOutput() // 2 KiB: no rows fit
+	if err == nil || !strings.Contains(string(text), "is the disk full?") {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if rowsOf(t, out) != nil {
+		t.Fatal("rows were kept although the disk was full")
+	}
+	if text, err := command("unlimited").CombinedOutput(); err != nil {
+		t.Fatalf("with room again: %v\n%s", err, text)
+	}
+	if len(rowsOf(t, out)) == 0 {
+		t.Fatal("no rows")
+	}
+}
+
+// Two runs into one folder at once both end well, with the rows of either alone.
+func TestTwoRunsOneFolder(t *testing.T) {
+	bin, tracePath := program(t), longTrace(t)
+	calm, out := filepath.Join(t.TempDir(), "calm"), filepath.Join(t.TempDir(), "shared")
+	if text, err := exec.Command(bin, replayArgs(tracePath, calm, 2)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	a, b := exec.Command(bin, replayArgs(tracePath, out, 1)...), exec.Command(bin, replayArgs(tracePath, out, 1)...)
+	var textA, textB bytes.Buffer
+	a.Stderr, b.Stderr = &textA, &textB
+	for _, cmd := range []*exec.Cmd{a, b} {
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, textA.String())
+	}
+	if err := b.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, textB.String())
+	}
+	if got := rowsOf(t, out); !bytes.Equal(got, rowsOf(t, calm)) {
+		t.Fatalf("rows differ:\n%s", got)
+	}
+}

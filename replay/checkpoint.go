@@ -1,0 +1,167 @@
+package replay
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// DefaultCheckpoint is how often a worker keeps what it has counted: what a kill can
+// cost at most. Results do not depend on it.
+const DefaultCheckpoint = 2 * time.Second
+
+// checkpoint is one worker's part of an unfinished pass: the units it has finished
+// and their pooled counts.
+type checkpoint struct {
+	Units   []int         `json:"units"`
+	Tallies []keptTallies `json:"tallies"`
+}
+
+// keptTallies is one non-empty tally.
+type keptTallies struct {
+	Cell   int    `json:"cell"` // by position among the cells of the pass
+	Part   int    `json:"part"`
+	Counts Counts `json:"counts"`
+	Min    int64  `json:"min"`
+	Max    int64  `json:"max"`
+}
+
+// pass is one pass over a trace: which units are done, and where that is kept.
+type pass struct {
+	dir   string // empty: nothing is kept
+	todo  []int  // cells of the pass
+	every time.Duration
+	done  map[int]bool
+}
+
+// openPass finds what earlier runs of the same pass have counted and pools it into total.
+func (p *plan) openPass(units [][2]int, total [][]tally) (*pass, error) {
+	ps := &pass{todo: p.todo, done: map[int]bool{}, every: cmp.Or(p.opt.Checkpoint, DefaultCheckpoint)}
+	if p.opt.Store == nil || len(units) < 2 || p.opt.Profile != nil || p.opt.Referee {
+		return ps, nil
+	}
+	keys := []any{units}
+	for _, c := range p.todo {
+		keys = append(keys, p.key(&p.cells[c]))
+	}
+	ps.dir = filepath.Join(p.opt.Store.dir, "partial", hashOf(keys))
+	if err := os.MkdirAll(ps.dir, 0o755); err != nil {
+		return nil, fmt.Errorf("keep results: %w", err)
+	}
+	files, err := filepath.Glob(filepath.Join(ps.dir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files { // sorted by name
+		ps.resume(f, len(units), total)
+	}
+	return ps, nil
+}
+
+// resume pools one kept file, unless it is damaged or overlaps what is pooled already
+// (two runs worked on the same pass at once).
+func (ps *pass) resume(path string, units int, total [][]tally) {
+	text, err := os.ReadFile(path)
+	var c checkpoint
+	if err != nil || json.Unmarshal(text, &c) != nil {
+		return
+	}
+	for _, u := range c.Units {
+		if u < 0 || u >= units || ps.done[u] {
+			return
+		}
+	}
+	for _, k := range c.Tallies {
+		if k.Cell < 0 || k.Cell >= len(ps.todo) || k.Part < 0 || k.Part >= len(total[ps.todo[k.Cell]]) {
+			return
+		}
+	}
+	for _, u := range c.Units {
+		ps.done[u] = true
+	}
+	for _, k := range c.Tallies {
+		total[ps.todo[k.Cell]][k.Part].merge(&tally{counts: k.Counts, minEntries: k.Min, maxEntries: k.Max})
+	}
+}
+
+// keeper keeps one worker's progress.
+type keeper struct {
+	pass  *pass
+	path  string
+	units []int
+	last  time.Time
+}
+
+func (ps *pass) keeper() *keeper {
+	return &keeper{pass: ps, path: filepath.Join(ps.dir, uuid.NewString()+".json"), last: time.Now()}
+}
+
+// finished notes a unit and keeps everything so far when it is time.
+func (k *keeper) finished(unit int, tallies [][]tally) error {
+	k.units = append(k.units, unit)
+	if k.pass.dir == "" || time.Since(k.last) < k.pass.every {
+		return nil
+	}
+	return k.keep(tallies)
+}
+
+// keep writes the worker's counts; they replace the ones it kept before.
+func (k *keeper) keep(tallies [][]tally) error {
+	if k.pass.dir == "" || len(k.units) == 0 {
+		return nil
+	}
+	c := checkpoint{Units: k.units}
+	for i, cell := range k.pass.todo {
+		for j, t := range tallies[cell] {
+			if t.counts.Streams > 0 {
+				c.Tallies = append(c.Tallies, keptTallies{i, j, t.counts, t.minEntries, t.maxEntries})
+			}
+		}
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(k.pass.dir, 0o755); err != nil { // another run may have finished the pass and tidied up
+		return fmt.Errorf("keep results: %w", err)
+	}
+	k.last = time.Now()
+	return writeWhole(k.path, text)
+}
+
+// tidy removes what was kept of a pass whose cells are all kept.
+func (ps *pass) tidy() {
+	if ps.dir != "" {
+		_ = os.RemoveAll(ps.dir) // what stays is stale at worst: a finished pass is never resumed
+	}
+}
+
+// Interrupted is the error of a run that was told to stop.
+type Interrupted struct {
+	Trace       string
+	Done, Units int  // parts of the trace that are counted, of all
+	Kept        bool // they are kept, and the same run continues from them
+	Err         error
+}
+
+// Error says what is kept and how to go on.
+func (e *Interrupted) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "interrupted in %s after %d of %d parts", e.Trace, e.Done, e.Units)
+	if e.Kept {
+		b.WriteString("; what is counted is kept, run the same command again to go on")
+	} else {
+		b.WriteString("; nothing of this trace is kept (--out keeps finished work)")
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause, a context's error.
+func (e *Interrupted) Unwrap() error { return e.Err }

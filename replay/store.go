@@ -1,0 +1,114 @@
+package replay
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/kvreplay/kvreplay/metrics"
+)
+
+// Store keeps what is finished in a folder, so that a run that was stopped, by Ctrl-C,
+// a kill, a full disk or a power cut, continues where it was and a larger run replays
+// only what is new:
+//
+//	cells/KEY.jsonl      the rows of a finished cell, named by all that they depend on
+//	partial/KEY/*.json   what is counted of an unfinished pass over a trace
+//
+// Every file appears whole or not at all. Several runs may share a folder.
+type Store struct{ dir string }
+
+// OpenStore opens the store in dir, which is made if need be.
+func OpenStore(dir string) (*Store, error) {
+	for _, sub := range []string{"cells", "partial"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			return nil, fmt.Errorf("open results folder: %w", err)
+		}
+	}
+	return &Store{dir: dir}, nil
+}
+
+// cellKey is everything that a cell's rows depend on.
+type cellKey struct {
+	Trace, Digest, Policy, Capacity, Warmup string
+	TopK, Candidates, Sink, Local           int
+	EntryBytes                              *int
+	Layers                                  []int32
+	Requests                                []string
+	Per                                     Detail
+	Seed                                    uint64
+	Engine                                  string
+	Schema                                  int
+}
+
+func (p *plan) key(c *cellPlan) cellKey {
+	k := cellKey{Trace: filepath.Base(p.file.Path()), Digest: p.digest, Policy: c.spec.Name(), Warmup: p.warmup.String(),
+		TopK: p.topk, Candidates: p.m, Sink: p.pins.Sink, Local: p.pins.Local, EntryBytes: p.bytes,
+		Layers: p.opt.Layers, Requests: p.opt.Requests, Per: p.opt.Per, Seed: p.opt.Seed, Engine: EngineVersion, Schema: metrics.RowSchema}
+	if c.capacity != nil {
+		k.Capacity = c.capacity.String()
+	}
+	return k
+}
+
+// hashOf names a file by the content that v describes.
+func hashOf(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:12])
+}
+
+func (s *Store) cellPath(k cellKey) string {
+	return filepath.Join(s.dir, "cells", hashOf(k)+".jsonl")
+}
+
+// load returns the rows of a finished cell; nil if it is not there. A file that is
+// damaged, or is not what its name says, counts as not there: the cell is replayed
+// and the file replaced.
+func (s *Store) load(k cellKey, parts int) ([]metrics.Row, error) {
+	text, err := os.ReadFile(s.cellPath(k))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read finished cell: %w", err)
+	}
+	rows, err := metrics.DecodeRows(bytes.NewReader(text), s.cellPath(k))
+	if err != nil || len(rows) != parts {
+		return nil, nil
+	}
+	for _, r := range rows {
+		if r.TraceDigest != k.Digest || r.Policy != k.Policy || r.Engine != k.Engine || r.Warmup != k.Warmup || r.TopK != k.TopK {
+			return nil, nil
+		}
+	}
+	return rows, nil
+}
+
+// save keeps the rows of a finished cell.
+func (s *Store) save(k cellKey, rows []metrics.Row) error {
+	var text bytes.Buffer
+	if err := metrics.WriteJSONL(&text, rows); err != nil {
+		return err
+	}
+	return writeWhole(s.cellPath(k), text.Bytes())
+}
+
+// writeWhole writes a file so that it is there whole or not at all.
+func writeWhole(path string, text []byte) error {
+	if err := renameio.WriteFile(path, text, 0o644); err != nil {
+		return fmt.Errorf("keep results (is the disk full?): %w", err)
+	}
+	return nil
+}
