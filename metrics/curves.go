@@ -21,6 +21,9 @@ const (
 	plotWidth  = 16 * vg.Centimeter
 	plotHeight = 12 * vg.Centimeter
 	margin     = 4 * vg.Millimeter
+
+	// fallbackWidth leaves room for fonts wider than the one that is measured.
+	fallbackWidth = 1.15
 )
 
 // curve is a policy's miss ratio over capacity on one trace.
@@ -56,7 +59,7 @@ func (b *Board) RenderCurves(w io.Writer, trace string) error {
 // writeSVG draws the plot and, right of it, the legend.
 func writeSVG(w io.Writer, p *plot.Plot, legend plot.Legend, title string) error {
 	legendSize := legend.Rectangle(draw.New(vgsvg.New(plotWidth, plotHeight))).Size()
-	width := plotWidth + legendSize.X + 4*margin
+	width := plotWidth + fallbackWidth*legendSize.X + 4*margin
 	height := max(plotHeight, legendSize.Y+8*margin)
 	svg := vgsvg.New(width, height)
 	svg.SetColor(color.White)

@@ -88,7 +88,7 @@ func newLegend() plot.Legend {
 func (b *Board) styleAxes(p *plot.Plot, trace string, curves []curve) {
 	info := b.Traces[slices.IndexFunc(b.Traces, func(t TraceInfo) bool { return t.Trace == trace })]
 	p.Title.Text = fmt.Sprintf("%s   (K = %d, warm-up %s)", trace, info.TopK, info.Warmup)
-	p.Title.TextStyle.Font, p.Title.TextStyle.Color = sans(13), ink
+	p.Title.TextStyle.Font, p.Title.TextStyle.Color = sans(min(13, 13*60/float64(len(p.Title.Text)))), ink
 	p.Title.Padding = 4 * vg.Millimeter
 	p.X.Label.Text = "capacity of a stream ÷ K"
 	p.Y.Label.Text = "miss ratio (misses ÷ demand)"

@@ -68,7 +68,7 @@ func (g *grid) tableNotes(t *Table) []string {
 		notes = append(notes, fmt.Sprintf("pooled over %s that all ranked policies have: %s", count(n, "cell"), refsText(t.Common)))
 	}
 	if all := g.left(t); len(all) > 0 {
-		notes = append(notes, fmt.Sprintf("not pooled, as not all ranked policies have them: %s; drop a policy with --where 'policy!=NAME' to pool more", refsText(all)))
+		notes = append(notes, fmt.Sprintf("not pooled, as not all ranked policies have them: %s; drop a policy with --where policy!=NAME to pool more", refsText(all)))
 	}
 	for _, line := range t.Unranked {
 		notes = append(notes, fmt.Sprintf("%s is not ranked: it has no cell in common with the ranked policies (it ran at %s)", line.Policy, orNone(refsText(g.refs([]string{line.Policy})))))

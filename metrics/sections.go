@@ -170,8 +170,11 @@ func (b *Board) windowSection(m marks) section {
 		tab.add(w.Trace, w.Policy+m.text(w.Notes), fmt.Sprintf("%.1f", w.ResidentMean), fmt.Sprint(w.ResidentPeak), fmt.Sprint(f.Misses),
 			countText(f.LRUMisses), countText(f.OptMisses), timesWithInterval(f.XLRU), timesWithInterval(f.XOpt), percentFigure(f.HitRate), bytesText(f.BytesPerStep))
 	}
-	return section{"Policies without capacity: against LRU and OPT given their peak size", tab,
-		[]string{"sizes are blocks of a stream after a step; these rows are no part of the rankings"}}
+	notes := []string{"sizes are blocks of a stream after a step; these rows are no part of the rankings"}
+	if slices.ContainsFunc(b.Windows, func(w WindowLine) bool { return w.Figures.LRUMisses == nil || w.Figures.OptMisses == nil }) {
+		notes = append(notes, "n/a at peak: there is no row of lru or opt at capacity peak:POLICY")
+	}
+	return section{"Policies without capacity: against LRU and OPT given their peak size", tab, notes}
 }
 
 func countText(n *int64) string {
