@@ -41,7 +41,7 @@ replay's (--out, or its stdout with --format jsonl); with replay --per request o
 the figures have 95 % intervals. Rows that differ in a setting that changes counts
 are refused, never pooled: choose with --where.`,
 		Example: `  kvreplay leaderboard
-  kvreplay leaderboard results --where topk=256 --where 'policy!=fifo' --per-trace
+  kvreplay leaderboard results --where topk=256 --where policy!=fifo --per-trace
   kvreplay leaderboard rows.jsonl --format markdown
   kvreplay leaderboard results --out board`,
 		RunE: func(c *cobra.Command, args []string) error { return runLeaderboard(c, args, &f) },
