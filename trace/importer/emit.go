@@ -1,0 +1,149 @@
+package importer
+
+import (
+	"fmt"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// emitter builds streams from sorted records and writes them.
+type emitter struct {
+	c      *collector
+	meta   trace.Meta
+	w      *trace.Writer
+	check  *trace.Checker
+	result *Result
+	stream trace.Stream
+	places []place // of the stream's rows
+	rec    record
+	buf    []byte
+}
+
+// place is where a row came from.
+type place struct {
+	source int32
+	at     int64
+}
+
+func (e *emitter) String(p place) string { return e.c.sources[p.source].at(p.at) }
+
+// emit writes the trace to out. On an error nothing is left behind.
+func (c *collector) emit(out string, meta trace.Meta) (*Result, error) {
+	if err := c.spill.finish(); err != nil {
+		return nil, fmt.Errorf("import: %w", err)
+	}
+	w, err := trace.Create(out, meta)
+	if err != nil {
+		return nil, fmt.Errorf("import: %w", err)
+	}
+	limits := meta
+	limits.Candidates = max(meta.Candidates, c.longest)
+	e := &emitter{c: c, meta: meta, w: w, check: trace.NewChecker(out, &limits), result: newResult(c, &meta)}
+	if err := e.all(); err != nil {
+		w.Abort()
+		return nil, fmt.Errorf("import: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("import: %w", err)
+	}
+	return e.result, e.result.finish(out)
+}
+
+// all reads the records in key order and writes every stream.
+func (e *emitter) all() error {
+	for entry, err := range e.c.index.sorted() {
+		if err != nil {
+			return err
+		}
+		if err := e.c.ctx.Err(); err != nil {
+			return err
+		}
+		if e.stream.Rows > 0 && e.stream.Key != entry.key {
+			if err := e.flush(); err != nil {
+				return err
+			}
+		}
+		if err := e.row(entry); err != nil {
+			return err
+		}
+	}
+	if err := e.flush(); err != nil {
+		return err
+	}
+	if e.result.Streams == 0 {
+		return fmt.Errorf("no step is left: all are prompt windows and --windows leaves them out")
+	}
+	return nil
+}
+
+// row reads one record and appends it to the open stream.
+func (e *emitter) row(x entry) error {
+	b, err := e.c.spill.read(x.offset, int(x.size), e.buf)
+	if err != nil {
+		return err
+	}
+	e.buf = b[:0:cap(b)]
+	if e.c.spill.file == nil {
+		e.buf = nil // memory of the spill, not ours
+	}
+	p := place{source: e.rec.decode(b)}
+	p.at = e.rec.at
+	prompt := e.c.requests[x.key.Request].resolved
+	step := x.seqLen - prompt - 1
+	if w := e.c.opts.Windows; w != nil && int(step) < -*w {
+		return nil
+	}
+	if e.stream.Rows == 0 {
+		e.stream.Reset(trace.StreamInfo{Key: x.key, PromptLen: prompt})
+		e.places = e.places[:0]
+	} else if err := e.follows(p, step); err != nil {
+		return err
+	}
+	e.rec.arrange(e.meta.Order, !e.c.sources[p.source].ordered)
+	e.stream.Append(trace.Row{Step: step, Indices: e.rec.indices, Scores: e.rec.scores,
+		CoveredMass: e.rec.covered, AttentionMass: e.rec.attention, Predicted: e.rec.predicted})
+	e.places = append(e.places, p)
+	return nil
+}
+
+// follows checks the row at p against the stream's rows before it: another step,
+// the same columns.
+func (e *emitter) follows(p place, step int32) error {
+	s, n := &e.stream, len(e.places)
+	if step == s.LastStep {
+		return fmt.Errorf("%s: %v step %d is also at %s, expected each step of a stream once", e.String(p), s.Key, step, e.String(e.places[n-1]))
+	}
+	for _, column := range []struct {
+		name      string
+		has, want bool
+	}{
+		{"scores", len(e.rec.scores) > 0, len(s.Scores) > 0},
+		{"attention_mass", len(e.rec.attention) > 0, len(s.AttentionMass) > 0},
+		{"covered_mass", e.rec.covered != nil, len(s.CoveredMass) > 0},
+		{"predicted_indices", e.rec.predicted != nil, len(s.PredictedOffsets) > 0},
+	} {
+		if column.has != column.want {
+			return fmt.Errorf("%s: %v step %d: %s present: %v, but %v at %s, expected all rows of a stream alike",
+				e.String(p), s.Key, step, column.name, column.has, column.want, e.String(e.places[0]))
+		}
+	}
+	return nil
+}
+
+// flush checks and writes the open stream. Its error names the record's place.
+func (e *emitter) flush() error {
+	if e.stream.Rows == 0 {
+		return nil
+	}
+	if broken := e.check.First(&e.stream); broken != nil {
+		broken.Path = e.String(e.places[broken.Row-e.stream.FirstRow])
+		broken.RowGroup, broken.Row = -1, -1
+		return broken
+	}
+	e.result.count(&e.stream)
+	if err := e.w.Write(&e.stream); err != nil {
+		return fmt.Errorf("%s and after: %w", e.String(e.places[0]), err)
+	}
+	e.stream.Rows = 0
+	return nil
+}

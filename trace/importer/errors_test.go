@@ -1,0 +1,201 @@
+package importer
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+func line(step, seqLen int, pos, rest string) string {
+	return fmt.Sprintf(`{"request_id":"r","layer_id":0,"step_idx":%d,"seq_len_current":%d,"selected_token_pos":[%s]%s}`+"\n", step, seqLen, pos, rest)
+}
+
+const scored = `,"scores_topk":[0.5,0.25]`
+
+func number(v int) *int { return &v }
+
+// What a JSONL may have wrong, with the words that the error must have.
+func TestJSONLErrors(t *testing.T) {
+	rank := Options{Stated: trace.Meta{Order: trace.OrderRank}}
+	for _, c := range []struct {
+		name    string
+		text    string
+		options Options
+		words   []string
+	}{
+		{"order unsaid", line(0, 11, "1,2", ""), Options{}, []string{"line 1", "--order rank"}},
+		{"order against scores", line(0, 11, "1,2", scored), Options{Stated: trace.Meta{Order: trace.OrderIndex}}, []string{"line 1", "has scores", "--order"}},
+		{"scores in some", line(0, 11, "1,2", scored) + line(1, 12, "1,2", ""), Options{}, []string{"line 1", "line 2", "--order rank"}},
+		{"scores in some, order stated", line(0, 11, "1,2", scored) + line(1, 12, "1,2", ""), rank, []string{"line 2", "scores present: false"}},
+		{"beyond the context", line(0, 11, "1,2", scored) + line(1, 12, "1,12", scored), Options{}, []string{"line 2", "step 1", "topk_indices[1] = 12", "< 12"}},
+		{"negative", line(0, 11, "1,-7", scored), Options{}, []string{"line 1", "-7"}},
+		{"twice in a list", line(0, 11, "3,3", scored), Options{}, []string{"line 1", "stands twice"}},
+		{"only padding", line(0, 11, "-1,-1", scored), Options{}, []string{"line 1", "no index"}},
+		{"step twice", line(0, 11, "1,2", scored) + line(1, 12, "1,2", scored) + line(0, 11, "1,2", scored), Options{}, []string{"line 3", "line 1", "step 0"}},
+		{"scores too few", line(0, 11, "1,2,3", scored), Options{}, []string{"line 1", "2 values in scores_topk for 3"}},
+		{"NaN", line(0, 11, "1,2", `,"scores_topk":[NaN,1]`), Options{}, []string{"line 1", "NaN"}},
+		{"null score", line(0, 11, "1,2", `,"scores_topk":[1,null]`), Options{}, []string{"line 1", "scores_topk[1] is null"}},
+		{"infinite", line(0, 11, "1,2", `,"scores_topk":[1,1e99]`), Options{}, []string{"line 1", "scores_topk"}},
+		{"prompt varies", line(0, 11, "1,2", scored) + line(1, 15, "1,2", scored), Options{}, []string{"line 1", "line 2", "--prompt-len"}},
+		{"prompt against flag", line(0, 11, "1,2", scored), Options{PromptLen: 9}, []string{"line 1", "10 tokens", "says 9"}},
+		{"prompt negative", line(20, 11, "1,2", scored), Options{}, []string{"line 1", "implies a prompt of -10"}},
+		{"no layer", `{"request_id":"r","step_idx":0,"seq_len_current":11,"selected_token_pos":[1]}`, rank, []string{"line 1", "layer_id is missing"}},
+		{"wrong request", line(0, 11, "1,2", scored), Options{RequestID: "q"}, []string{"line 1", `"r"`, `"q"`}},
+		{"not JSON", line(0, 11, "1,2", scored) + "xyz\n", Options{}, []string{"line 2", "invalid character"}},
+		{"cut", line(0, 11, "1,2", scored) + `{"request_id":"r","layer_id":0,"st`, Options{}, []string{"line 2", "incomplete"}},
+		{"K too large", line(0, 11, "1,2", scored), Options{Stated: trace.Meta{TopK: 8}}, []string{"K = 8", "line 1"}},
+		{"K without ranks", line(0, 11, "1,2", ""), Options{Stated: trace.Meta{TopK: 1, Order: trace.OrderIndex}}, []string{"K = 1", "order=index"}},
+		{"two heads", line(0, 11, "1,2", `,"head":1,"head_id":2`), rank, []string{"line 1", "head 1 and head_id 2"}},
+		{"negative head", line(0, 11, "1,2", `,"head":-1`), rank, []string{"line 1", "head -1"}},
+		{"no windows left", line(-1, 10, "1,2", ""), Options{Windows: number(0), Stated: trace.Meta{Order: trace.OrderRank}}, []string{"--windows"}},
+		{"blank", "{\"selected_token_pos\":[1]}\n", Options{}, []string{"line 1", "request_id"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := write(t, t.TempDir(), "src", []byte(c.text))
+			words := c.words
+			if strings.HasPrefix(words[0], "line") {
+				words = append([]string{path + ": " + words[0]}, words[1:]...)
+			}
+			mustFail(t, c.options, words, path)
+		})
+	}
+}
+
+// Scores rank a list, equal ones as they stand; without meaning it gets sorted;
+// padding goes; a stated prompt length replaces step numbers that do not follow it.
+func TestJSONLNormalised(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		options    Options
+		want       string
+	}{
+		{"ranked", line(0, 11, "1,2,3,-1", `,"scores_topk":[0.25,0.5,0.25,9]`), Options{}, "[2 1 3] [0.5 0.25 0.25]"},
+		{"sorted", line(0, 11, "3,-1,1", ""), Options{Stated: trace.Meta{Order: trace.OrderIndex}}, "[1 3] []"},
+		{"kept", line(0, 11, "3,1", ""), Options{Stated: trace.Meta{Order: trace.OrderRank}}, "[3 1] []"},
+		{"stats ignored", line(0, 11, "3,1", `,"scores_stats":{"max":1},"head":null`), Options{Stated: trace.Meta{Order: trace.OrderRank}}, "[3 1] []"},
+	} {
+		_, streams := importAll(t, c.options, write(t, t.TempDir(), "src", []byte(c.text)))
+		if got := fmt.Sprint(streams[0].List(0), streams[0].Scores); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+	text := line(5, 11, "1", "") + line(7, 12, "1", "")
+	_, streams := importAll(t, Options{PromptLen: 10, Stated: trace.Meta{Order: trace.OrderRank}}, write(t, t.TempDir(), "src", []byte(text)))
+	if got := fmt.Sprint(streams[0].Steps, streams[0].PromptLen); got != "[0 1] 10" {
+		t.Errorf("steps and prompt %s, want [0 1] 10", got)
+	}
+}
+
+// Flags and sources that contradict each other, and what flags must add.
+func TestContradictions(t *testing.T) {
+	sglang, npz := "testdata/sglang.json.gz", "testdata/niah.npz"
+	stated := func(m trace.Meta) Options { return Options{Stated: m, RequestID: "niah"} }
+	for _, c := range []struct {
+		name    string
+		options Options
+		words   []string
+		path    string
+	}{
+		{"sglang order", Options{Stated: trace.Meta{Order: trace.OrderRank}}, []string{"order index", "--order says rank"}, sglang},
+		{"sglang K", Options{Stated: trace.Meta{TopK: 32}}, []string{"topk 64", "--topk says 32"}, sglang},
+		{"sglang id", Options{RequestID: "x"}, []string{"response 1", `"niah-1k-excerpt"`, `"x"`}, sglang},
+		{"sglang layers", Options{Layers: 6}, []string{"3 layers × index_topk 64", "6 × 32"}, sglang},
+		{"sglang layers do not divide", Options{Layers: 7}, []string{"--layers 7"}, sglang},
+		{"sglang both", Options{Layers: 3, IndexTopK: 65}, []string{"--layers 3", "--index-topk 65"}, sglang},
+		{"sglang prompt", Options{PromptLen: 70}, []string{"72 tokens", "says 70"}, sglang},
+		{"npz without id", Options{Stated: trace.Meta{Order: trace.OrderRank}}, []string{"--request-id"}, npz},
+		{"npz without order", Options{RequestID: "niah"}, []string{"--order rank"}, npz},
+		{"npz K", stated(trace.Meta{Order: trace.OrderRank, TopK: 300}), []string{"K = 300", "256"}, npz},
+		{"npz K without ranks", stated(trace.Meta{Order: trace.OrderIndex, TopK: 100}), []string{"K = 100", "order=index"}, npz},
+		{"too large", Options{RequestID: "niah", Memory: minMemory, Stated: trace.Meta{Order: trace.OrderRank}}, []string{"16384 bytes", "--memory"}, npz},
+		{"sglang too large", Options{Memory: minMemory}, []string{"16384 bytes", "--memory"}, sglang},
+	} {
+		t.Run(c.name, func(t *testing.T) { mustFail(t, c.options, append(c.words, c.path), c.path) })
+	}
+	bad := Options{Stated: trace.Meta{Reducer: "median"}}
+	mustFail(t, bad, []string{"median"}, sglang)
+	mustFail(t, Options{Memory: 1}, []string{"memory"}, sglang)
+}
+
+// Files that are no source at all.
+func TestNoSource(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		content string
+		words   []string
+	}{
+		"empty":      {"", []string{"is empty", "SGLang"}},
+		"text":       {"hello world", []string{`"hello world"`, "SGLang", "Parquet"}},
+		"object":     {`{"a":1,"b":[2]}`, []string{"meta_info", "keys: a, b"}},
+		"list":       {`[{"selected_token_pos":[1]}]`, []string{"one record a line", "jq"}},
+		"numbers":    {`[1,2]`, []string{"JSON list"}},
+		"cut object": {`{"text":"abc`, []string{"incomplete"}},
+		"npy":        {"\x93NUMPY\x01\x00", []string{"numpy.savez"}},
+		"zstd":       {"\x28\xb5\x2f\xfd....", []string{"zstd -d"}},
+		"gzip twice": {string(zipped(t, zipped(t, []byte("x")))), []string{"gzip inside gzip"}},
+		"empty gzip": {string(zipped(t, nil)), []string{"is empty"}},
+		"zip":        {"PK\x05\x06..................", []string{"empty zip"}},
+		"no topk":    {`{"meta_info":{"id":"a","prompt_tokens":1}}`, []string{"response 1", "--enable-return-indexer-topk"}},
+		"no base64":  {`{"meta_info":{"id":"a","indexer_topk":"%%%"}}`, []string{"base64"}},
+		"blank":      {"\n\n \n", []string{"none of"}},
+	} {
+		path := write(t, dir, strings.ReplaceAll(name, " ", "_"), []byte(c.content))
+		mustFail(t, Options{}, append(c.words, path), path)
+	}
+	mustFail(t, Options{}, []string{"is a directory"}, dir)
+	mustFail(t, Options{}, []string{"no such file"}, filepath.Join(dir, "missing"))
+	secret := write(t, dir, "secret", []byte("x"))
+	if err := os.Chmod(secret, 0); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() != 0 { // root may read anything
+		mustFail(t, Options{}, []string{"permission denied"}, secret)
+	}
+}
+
+// SGLang responses: one, a list, nested lists, several one after another.
+func TestSGLangNesting(t *testing.T) {
+	one := string(unzip(t, read(t, "testdata/sglang.json.gz")))
+	two := strings.Replace(one, "niah-1k-excerpt", "other", 1)
+	want := ""
+	for _, text := range []string{"[" + one + "," + two + "]", "[[" + one + "],[[" + two + "]]]", one + "\n" + two} {
+		result, _ := importAll(t, Options{}, write(t, t.TempDir(), "src", []byte(text)))
+		if want == "" {
+			want = result.Digest
+		}
+		if result.Requests != 2 || result.Streams != 6 || result.Digest != want {
+			t.Errorf("%d requests, %d streams, %s", result.Requests, result.Streams, result.Digest)
+		}
+	}
+	path := write(t, t.TempDir(), "src", []byte(one+one))
+	mustFail(t, Options{}, []string{path + ": response 2", "is also at", "response 1"}, path)
+}
+
+// The number of windows is what was asked for.
+func TestWindows(t *testing.T) {
+	for _, want := range []int{0, 1, 5, 32, 72} {
+		result, _ := importAll(t, Options{Windows: number(want)}, "testdata/sglang.json.gz")
+		if result.Windows != want {
+			t.Errorf("%d windows, want %d", result.Windows, want)
+		}
+	}
+	result, _ := importAll(t, Options{Windows: number(2)}, "testdata/news.jsonl.gz")
+	if result.Windows != 2 || result.First != -2 {
+		t.Errorf("%d windows from %d, want 2 from -2", result.Windows, result.First)
+	}
+}
+
+// The output is neither a source nor a directory.
+func TestOutput(t *testing.T) {
+	path := write(t, t.TempDir(), "src", bytes.Repeat([]byte(line(0, 11, "1", "")), 1))
+	for out, word := range map[string]string{path: "also a source", filepath.Dir(path): "is a directory", filepath.Join(path, "x"): "cannot write"} {
+		if err := checkOutput(out, []string{path}); err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("%s: %v, expected %q", out, err, word)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package importer
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// foreignRow is what another tool may write: wide integers, nullable elements, a
+// double for head, a column of its own, no seq_len.
+type foreignRow struct {
+	RequestID string     `parquet:"request_id,snappy"`
+	LayerID   int64      `parquet:"layer_id"`
+	Head      *float64   `parquet:"head,optional"`
+	PromptLen int64      `parquet:"prompt_len"`
+	Step      int64      `parquet:"step"`
+	Indices   []int64    `parquet:"topk_indices,optional,list"`
+	Scores    []*float64 `parquet:"scores,optional,list"`
+	Extra     string     `parquet:"extra"`
+}
+
+func foreignParquet(t testing.TB, streams []*trace.Stream) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := parquet.NewGenericWriter[foreignRow](&out)
+	for _, s := range streams {
+		for i := range s.Rows {
+			row := foreignRow{RequestID: s.Request, LayerID: int64(s.Layer), PromptLen: int64(s.PromptLen), Step: int64(s.Steps[i]), Extra: "x"}
+			for j, x := range s.List(i) {
+				row.Indices = append(row.Indices, int64(x))
+				if v := s.ScoreList(i); len(v) > 0 {
+					f := float64(v[j])
+					row.Scores = append(row.Scores, &f)
+				}
+			}
+			row.Indices = append(row.Indices, -1)
+			if len(row.Scores) > 0 {
+				zero := 0.0
+				row.Scores = append(row.Scores, &zero)
+			}
+			if _, err := w.Write([]foreignRow{row}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}

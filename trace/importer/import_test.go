@@ -1,0 +1,187 @@
+package importer
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// Every line of the JSONL comes back: lists as they stand, since the real scores
+// already fall, scores rounded to 10 bits.
+func TestJSONLContent(t *testing.T) {
+	text := unzip(t, read(t, "testdata/news.jsonl.gz"))
+	result, streams := importAll(t, Options{Stated: trace.Meta{TopK: 256}}, "testdata/news.jsonl.gz")
+	m := result.Meta
+	if m.Order != trace.OrderRank || m.TopK != 256 || m.Candidates != 320 || result.Streams != 2 || result.Rows != 20 || result.Windows != 4 {
+		t.Errorf("got %+v", result)
+	}
+	scan := bufio.NewScanner(bytes.NewReader(text))
+	scan.Buffer(nil, 1<<20)
+	for scan.Scan() {
+		var line struct {
+			Layer  int32     `json:"layer_id"`
+			Step   int32     `json:"step_idx"`
+			Pos    []int32   `json:"selected_token_pos"`
+			Scores []float32 `json:"scores_topk"`
+		}
+		if err := json.Unmarshal(scan.Bytes(), &line); err != nil {
+			t.Fatal(err)
+		}
+		s := streams[line.Layer/15]
+		row := slices.Index(s.Steps, line.Step)
+		if s.Layer != line.Layer || s.PromptLen != 8192 || !slices.Equal(s.List(row), line.Pos) {
+			t.Fatalf("layer %d step %d differs", line.Layer, line.Step)
+		}
+		for i, v := range line.Scores {
+			if got := s.ScoreList(row)[i]; got != trace.RoundMantissa(v, 10) {
+				t.Fatalf("layer %d step %d score %d: %v, wrote %v", line.Layer, line.Step, i, got, v)
+			}
+		}
+	}
+}
+
+// Position p of the array is step p − prompt_tokens; lists are sorted, padding gone.
+func TestSGLangContent(t *testing.T) {
+	var response struct {
+		Meta struct {
+			TopK string `json:"indexer_topk"`
+		} `json:"meta_info"`
+	}
+	if err := json.Unmarshal(unzip(t, read(t, "testdata/sglang.json.gz")), &response); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := base64.StdEncoding.DecodeString(response.Meta.TopK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const prompt, rows, layers, topk = 72, 80, 3, 64
+	result, streams := importAll(t, Options{}, "testdata/sglang.json.gz")
+	if result.Meta.Order != trace.OrderIndex || result.Meta.TopK != topk || len(streams) != layers || result.First != -32 || result.Last != rows-prompt-1 {
+		t.Errorf("got %+v", result)
+	}
+	for layer, s := range streams {
+		for i, step := range s.Steps {
+			var want []int32
+			for k := range topk {
+				at := ((prompt+int(step))*layers+layer)*topk + k
+				if x := int32(binary.LittleEndian.Uint32(raw[4*at:])); x >= 0 {
+					want = append(want, x)
+				}
+			}
+			slices.Sort(want)
+			if !slices.Equal(s.List(i), want) {
+				t.Fatalf("layer %d step %d: %v, want %v", layer, step, s.List(i), want)
+			}
+		}
+	}
+}
+
+// The first lists of the npz begin as its bytes do; step 0 is the query at slot_ctx0.
+func TestNPZContent(t *testing.T) {
+	o := Options{RequestID: "niah", Stated: trace.Meta{Order: trace.OrderRank}}
+	result, streams := importAll(t, o, "testdata/niah.npz")
+	if result.Meta.TopK != 256 || result.Streams != 3 || result.First != 0 || result.Last != 7 {
+		t.Errorf("got %+v", result)
+	}
+	first := streams[0].List(0)[:4] // of the source: 4096, 4094, 4095, 4093
+	if streams[0].PromptLen != 4096 || !slices.Equal(first, []int32{4096, 4094, 4095, 4093}) {
+		t.Errorf("prompt %d, first list %v", streams[0].PromptLen, first)
+	}
+}
+
+// What a source is called and whether it is gzip'ed changes nothing.
+func TestGzipAndNames(t *testing.T) {
+	for _, s := range samples(t) {
+		dir := t.TempDir()
+		plain, _ := importAll(t, s.options, write(t, dir, "x.npz", s.content))
+		packed, _ := importAll(t, s.options, write(t, dir, "x.parquet", zipped(t, s.content)))
+		if plain.Digest != packed.Digest || !strings.Contains(packed.Sources[0], "(gzip)") {
+			t.Errorf("%s: digest %s plain, %s gzip'ed (%v)", s.name, plain.Digest, packed.Digest, packed.Sources)
+		}
+	}
+}
+
+// Arrow and Parquet with the rows of the JSONL are the same trace.
+func TestSameContentSameDigest(t *testing.T) {
+	want := ""
+	for _, s := range samples(t) {
+		if s.name == "sglang" || s.name == "npz" {
+			continue
+		}
+		result, _ := importAll(t, s.options, write(t, t.TempDir(), "x", s.content))
+		if want == "" {
+			want = result.Digest
+		}
+		if result.Digest != want {
+			t.Errorf("%s: digest %s, jsonl has %s", s.name, result.Digest, want)
+		}
+	}
+}
+
+// Lines in any order, and with any memory, give the same trace; temporary files go.
+func TestOrderAndMemory(t *testing.T) {
+	lines := bytes.SplitAfter(unzip(t, read(t, "testdata/news.jsonl.gz")), []byte("\n"))
+	lines = lines[:len(lines)-1]
+	var many [][]byte // 40 requests, so that entries overflow too
+	for i := range 40 {
+		for _, line := range lines {
+			many = append(many, bytes.Replace(line, []byte("9be57ba6"), []byte{byte('a' + i%26), byte('a' + i/26)}, 1))
+		}
+	}
+	want := ""
+	for seed := range uint64(4) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		r.Shuffle(len(many), func(i, j int) { many[i], many[j] = many[j], many[i] })
+		path := write(t, t.TempDir(), "shuffled", bytes.Join(many, nil))
+		o := Options{Tmp: t.TempDir()}
+		if seed%2 == 1 {
+			o.Memory = minMemory
+		}
+		result, _ := importAll(t, o, path)
+		if want == "" {
+			want = result.Digest
+		}
+		if result.Digest != want || result.Requests != 40 {
+			t.Errorf("seed %d: digest %s, want %s; %d requests", seed, result.Digest, want, result.Requests)
+		}
+		if left, _ := os.ReadDir(o.Tmp); len(left) > 0 {
+			t.Errorf("seed %d: temporary files left: %v", seed, left)
+		}
+	}
+}
+
+// Several files make one trace; one file twice is a duplicate.
+func TestSeveralSources(t *testing.T) {
+	dir := t.TempDir()
+	lines := bytes.SplitAfter(unzip(t, read(t, "testdata/news.jsonl.gz")), []byte("\n"))
+	a, b := write(t, dir, "a", bytes.Join(lines[:7], nil)), write(t, dir, "b", bytes.Join(lines[7:], nil))
+	whole, _ := importAll(t, Options{}, "testdata/news.jsonl.gz")
+	parts, _ := importAll(t, Options{}, b, a)
+	if whole.Digest != parts.Digest {
+		t.Errorf("digest %s whole, %s of parts", whole.Digest, parts.Digest)
+	}
+	mustFail(t, Options{}, []string{a + ": line 1", "is also at", "step -4"}, a, b, a)
+}
+
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	dir := t.TempDir()
+	if _, err := Import(ctx, Options{}, filepath.Join(dir, "x.parquet"), "testdata/news.jsonl.gz"); err == nil {
+		t.Error("a cancelled import succeeded")
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

@@ -1,0 +1,167 @@
+package importer
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// maxLine is the longest line that is read, in bytes: some 10 M indices.
+const maxLine = 64 << 20
+
+// jsonLine is one line of JSONL. Other fields, scores_stats among them, are not read.
+type jsonLine struct {
+	Request *jsonID   `json:"request_id"`
+	Layer   *int32    `json:"layer_id"`
+	Head    *int32    `json:"head"`
+	HeadID  *int32    `json:"head_id"`
+	Step    *int32    `json:"step_idx"`
+	SeqLen  *int32    `json:"seq_len_current"`
+	Indices []int32   `json:"selected_token_pos"`
+	Scores  []float32 `json:"scores_topk"`
+}
+
+// jsonID is a request id: a string, or a number taken as its digits.
+type jsonID string
+
+// UnmarshalJSON accepts a string or an integer.
+func (id *jsonID) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err == nil {
+		*id = jsonID(s)
+		return nil
+	}
+	if _, err := strconv.ParseInt(string(b), 10, 64); err != nil {
+		return fmt.Errorf("%.40s is neither a string nor an integer", b)
+	}
+	*id = jsonID(b)
+	return nil
+}
+
+// decodeJSONL reads one record a line.
+func decodeJSONL(s *source, c *collector) error {
+	s.unit = "line"
+	r, err := s.reader()
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewReaderSize(r, 1<<20)
+	var text []byte
+	var line jsonLine
+	for n := int64(1); ; n++ {
+		if text, err = readLine(lines, text[:0]); err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return s.errorAt(n, "%w", err)
+		}
+		if len(bytes.TrimSpace(text)) == 0 {
+			continue
+		}
+		rec, err := line.record(text, c.opts)
+		if err != nil {
+			return s.errorAt(n, "%w", err)
+		}
+		rec.at = n
+		if err := c.add(s, &rec); err != nil {
+			return err
+		}
+	}
+}
+
+// readLine appends the next line to dst. io.EOF comes alone, after the last line.
+func readLine(r *bufio.Reader, dst []byte) ([]byte, error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if dst = append(dst, part...); len(dst) > maxLine {
+			return dst, fmt.Errorf("the line is longer than %d bytes", maxLine)
+		}
+		switch {
+		case err == nil || err == io.EOF && len(dst) > 0:
+			return dst, nil
+		case err != bufio.ErrBufferFull:
+			return dst, err
+		}
+	}
+}
+
+// record parses a line; the record's lists belong to l.
+func (l *jsonLine) record(text []byte, o *Options) (record, error) {
+	*l = jsonLine{Indices: l.Indices[:0], Scores: l.Scores[:0]}
+	if err := json.Unmarshal(text, l); err != nil {
+		return record{}, jsonCause(err)
+	}
+	if err := l.complete(text, o); err != nil {
+		return record{}, err
+	}
+	r := record{request: string(*l.Request), layer: *l.Layer, head: trace.NoHead,
+		step: *l.Step, seqLen: *l.SeqLen, indices: l.Indices, scores: l.Scores}
+	if l.Head != nil {
+		r.head = *l.Head
+	}
+	if r.head < trace.NoHead || l.Head != nil && r.head < 0 {
+		return r, fmt.Errorf("head %d, expected 0 or more, or null", r.head)
+	}
+	return r, nil
+}
+
+// complete checks that the line has every field, and fills what flags say.
+func (l *jsonLine) complete(text []byte, o *Options) error {
+	if l.Request == nil && o.RequestID != "" {
+		id := jsonID(o.RequestID)
+		l.Request = &id
+	}
+	if l.HeadID != nil {
+		if l.Head != nil && *l.Head != *l.HeadID {
+			return fmt.Errorf("head %d and head_id %d, expected one of them", *l.Head, *l.HeadID)
+		}
+		l.Head = l.HeadID
+	}
+	for _, f := range []struct {
+		name    string
+		missing bool
+	}{
+		{"request_id (or --request-id)", l.Request == nil}, {"layer_id", l.Layer == nil}, {"step_idx", l.Step == nil},
+		{"seq_len_current", l.SeqLen == nil}, {"selected_token_pos", len(l.Indices) == 0},
+	} {
+		if f.missing {
+			return fmt.Errorf("%s is missing or empty, expected in every line", f.name)
+		}
+	}
+	switch {
+	case o.RequestID != "" && string(*l.Request) != o.RequestID:
+		return fmt.Errorf("request_id is %q, but --request-id says %q", *l.Request, o.RequestID)
+	case len(l.Scores) != 0 && len(l.Scores) != len(l.Indices):
+		return fmt.Errorf("%d values in scores_topk for %d in selected_token_pos, expected one each", len(l.Scores), len(l.Indices))
+	case bytes.Contains(text, []byte("null")):
+		return noNulls(text)
+	}
+	return nil
+}
+
+// noNulls reports a null inside a list, which encoding/json would skip in silence.
+func noNulls(text []byte) error {
+	var lists struct {
+		Indices []any `json:"selected_token_pos"`
+		Scores  []any `json:"scores_topk"`
+	}
+	if err := json.Unmarshal(text, &lists); err != nil {
+		return jsonCause(err)
+	}
+	for i, v := range lists.Indices {
+		if v == nil {
+			return fmt.Errorf("selected_token_pos[%d] is null, expected a number", i)
+		}
+	}
+	for i, v := range lists.Scores {
+		if v == nil {
+			return fmt.Errorf("scores_topk[%d] is null (a NaN?), expected a finite number", i)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package importer
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// randomTrace writes a trace with every column at path and returns its streams.
+func randomTrace(t *testing.T, seed uint64, path string) []*trace.Stream {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 11))
+	m := trace.Meta{Order: trace.OrderRank, TopK: 3, BlockTokens: 1 + int(seed%2), Sink: number(2), Local: number(3), EntryBytes: 12,
+		Model: "m", ScoreMantissaBits: number(23), Notes: map[string]string{"seed": fmt.Sprint(seed)}}
+	if seed%3 == 2 {
+		m.Order, m.TopK = trace.OrderIndex, 9
+	}
+	w, err := trace.Create(path, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 6 {
+		s := &trace.Stream{}
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: fmt.Sprint("r", i/3), Layer: int32(i % 3), Head: int32(i%2) - 1}, PromptLen: int32(50 + i/3)})
+		for step := int32(-3); step < 8; step++ {
+			s.Append(randomRow(r, &m, step, m.Blocks(int(s.PromptLen)+int(step)+1)))
+		}
+		if err := w.Write(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return readAll(t, path)
+}
+
+func randomRow(r *rand.Rand, m *trace.Meta, step int32, blocks int) trace.Row {
+	covered := r.Float32()
+	row := trace.Row{Step: step, CoveredMass: &covered, Predicted: []int32{}}
+	for _, x := range r.Perm(blocks)[:9] {
+		row.Indices = append(row.Indices, int32(x))
+		row.Scores = append(row.Scores, r.Float32())
+		row.AttentionMass = append(row.AttentionMass, r.Float32())
+	}
+	slices.SortFunc(row.Scores, func(a, b float32) int { return int(1e6 * (b - a)) })
+	if m.Order == trace.OrderIndex {
+		slices.Sort(row.Indices)
+	}
+	for _, x := range r.Perm(blocks)[:r.IntN(4)] {
+		row.Predicted = append(row.Predicted, int32(x))
+	}
+	return row
+}
+
+// A trace through Arrow (file and stream) or Parquet, with its metadata, is itself.
+func TestRoundTrip(t *testing.T) {
+	for seed := range uint64(12) {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "t.parquet")
+		want := randomTrace(t, seed, path)
+		f, err := trace.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := f.Meta().Canonical()
+		if err != nil {
+			t.Fatal(err)
+		}
+		digest := f.StoredDigest()
+		f.Close()
+		for name, source := range map[string]string{
+			"arrow file":   write(t, dir, "file", arrowBytes(t, true, string(text), want)),
+			"arrow stream": write(t, dir, "stream", arrowBytes(t, false, string(text), want)),
+			"parquet":      path,
+			"parquet gzip": write(t, dir, "zipped", zipped(t, read(t, path))),
+		} {
+			result, got := importAll(t, Options{}, source)
+			if result.Digest != digest {
+				t.Errorf("seed %d %s: digest %s, want %s", seed, name, result.Digest, digest)
+			}
+			for i := range want {
+				got[i].StreamInfo = want[i].StreamInfo
+				if !reflect.DeepEqual(got[i], want[i]) {
+					t.Errorf("seed %d %s: stream %v differs", seed, name, want[i].Key)
+				}
+			}
+		}
+		mustFail(t, Options{Stated: trace.Meta{Model: "other"}}, []string{path, "model m", "--model says other"}, path)
+		mustFail(t, Options{Stated: trace.Meta{Notes: map[string]string{"seed": "x"}}}, []string{"note seed", "--note says x"}, path)
+	}
+}
+
+// Sources that state different things are told apart by name.
+func TestTwoSourcesDisagree(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	randomTrace(t, 0, a)
+	randomTrace(t, 1, b)
+	mustFail(t, Options{}, []string{b + ": says block_tokens 2", a + " says 1"}, a, b)
+}

@@ -1,0 +1,68 @@
+package importer
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strings"
+	"testing"
+)
+
+// packInts is what a server puts into base64.
+func packInts(values ...int32) []byte {
+	var b []byte
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint32(b, uint32(v))
+	}
+	return b
+}
+
+// grid makes rows of layers × topk: as many positions as there are, then padding.
+func grid(rows, layers, topk int) []byte {
+	var values []int32
+	for p := range rows {
+		for range layers {
+			for k := range topk {
+				if k <= p {
+					values = append(values, int32(p-k))
+				} else {
+					values = append(values, -1)
+				}
+			}
+		}
+	}
+	return packInts(values...)
+}
+
+func TestFindShape(t *testing.T) {
+	ambiguous := bytes.Repeat(packInts(5), 6*7*5) // 6 and 7 rows fit, nothing in it tells
+	for _, c := range []struct {
+		name                             string
+		b                                []byte
+		prompt, completion, layers, topk int
+		want                             shape
+		fails                            string
+	}{
+		{"derived, one row less", grid(9, 3, 4), 7, 3, 0, 0, shape{9, 3, 4, true}, ""},
+		{"derived, all rows", grid(10, 3, 4), 7, 3, 0, 0, shape{10, 3, 4, true}, ""},
+		{"one layer", grid(9, 1, 4), 7, 3, 0, 0, shape{9, 1, 4, true}, ""},
+		{"layers stated", grid(9, 3, 4), 7, 3, 3, 0, shape{9, 3, 4, false}, ""},
+		{"topk stated", grid(9, 3, 4), 7, 3, 0, 4, shape{9, 3, 4, false}, ""},
+		{"no completion", grid(7, 3, 4), 7, 0, 0, 0, shape{7, 3, 4, true}, ""},
+		{"denied by the data", grid(9, 3, 4), 7, 3, 6, 0, shape{}, "3 layers × index_topk 4"},
+		{"two fit", ambiguous, 5, 2, 0, 5, shape{}, "state both"},
+		{"both decide", ambiguous, 5, 2, 7, 5, shape{6, 7, 5, false}, ""},
+		{"nothing to read", packInts(make([]int32, 9*12)...), 7, 3, 0, 0, shape{9, 12, 1, true}, ""},
+		{"row 0 unlike", packInts(append([]int32{5}, make([]int32, 9*12-1)...)...), 7, 3, 0, 0, shape{}, "state --layers"},
+		{"no rows fit", grid(4, 3, 4), 7, 3, 3, 4, shape{}, "9 or 10 rows"},
+		{"never full", packInts(0, -1, -1, -1, 1, 0, -1, -1), 2, 1, 0, 0, shape{}, "state --layers"},
+		{"a layer empty at first", packInts(0, -1, -1, -1, 1, 0, 0, -1, 2, 1, 2, 0, 3, 2, 3, 2), 3, 2, 0, 0, shape{}, "state --layers"},
+	} {
+		got, err := findShape(c.b, c.prompt, c.completion, c.layers, c.topk)
+		switch {
+		case c.fails == "" && (err != nil || got != c.want):
+			t.Errorf("%s: %+v, %v, want %+v", c.name, got, err, c.want)
+		case c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)):
+			t.Errorf("%s: %+v, %v, want an error with %q", c.name, got, err, c.fails)
+		}
+	}
+}
