@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"time"
@@ -21,12 +22,13 @@ const DefaultCheckpoint = 2 * time.Second
 // and their pooled counts.
 type checkpoint struct {
 	Units   []int         `json:"units"`
+	Cells   []int         `json:"cells"` // that were counted, by position in the plan
 	Tallies []keptTallies `json:"tallies"`
 }
 
 // keptTallies is one non-empty tally.
 type keptTallies struct {
-	Cell   int    `json:"cell"` // by position among the cells of the pass
+	Cell   int    `json:"cell"`
 	Part   int    `json:"part"`
 	Counts Counts `json:"counts"`
 	Min    int64  `json:"min"`
@@ -47,8 +49,8 @@ func (p *plan) openPass(units [][2]int, total [][]tally) (*pass, error) {
 	if p.opt.Store == nil || len(units) < 2 || p.opt.Profile != nil || p.opt.Referee {
 		return ps, nil
 	}
-	keys := []any{units}
-	for _, c := range p.todo {
+	keys := []any{units} // of all cells: a run killed while it kept them goes on in the same pass
+	for c := range p.cells {
 		keys = append(keys, p.key(&p.cells[c]))
 	}
 	ps.dir = filepath.Join(p.opt.Store.dir, "partial", hashOf(keys))
@@ -65,8 +67,8 @@ func (p *plan) openPass(units [][2]int, total [][]tally) (*pass, error) {
 	return ps, nil
 }
 
-// resume pools one kept file, unless it is damaged or overlaps what is pooled already
-// (two runs worked on the same pass at once).
+// resume pools one kept file, unless it is damaged, lacks a cell, or overlaps what is
+// pooled already (two runs worked on the same pass at once).
 func (ps *pass) resume(path string, units int, total [][]tally) {
 	text, err := os.ReadFile(path)
 	var c checkpoint
@@ -78,8 +80,8 @@ func (ps *pass) resume(path string, units int, total [][]tally) {
 			return
 		}
 	}
-	for _, k := range c.Tallies {
-		if k.Cell < 0 || k.Cell >= len(ps.todo) || k.Part < 0 || k.Part >= len(total[ps.todo[k.Cell]]) {
+	for _, cell := range ps.todo {
+		if !slices.Contains(c.Cells, cell) {
 			return
 		}
 	}
@@ -87,7 +89,9 @@ func (ps *pass) resume(path string, units int, total [][]tally) {
 		ps.done[u] = true
 	}
 	for _, k := range c.Tallies {
-		total[ps.todo[k.Cell]][k.Part].merge(&tally{counts: k.Counts, minEntries: k.Min, maxEntries: k.Max})
+		if k.Cell < len(total) && k.Part < len(total[k.Cell]) { // not of a cell that is finished since
+			total[k.Cell][k.Part].merge(&tally{counts: k.Counts, minEntries: k.Min, maxEntries: k.Max})
+		}
 	}
 }
 
@@ -117,9 +121,9 @@ func (k *keeper) keep(tallies [][]tally) error {
 	if k.pass.dir == "" || len(k.units) == 0 {
 		return nil
 	}
-	c := checkpoint{Units: k.units}
-	for i, cell := range k.pass.todo {
-		for j, t := range tallies[cell] {
+	c := checkpoint{Units: k.units, Cells: k.pass.todo}
+	for i := range tallies {
+		for j, t := range tallies[i] {
 			if t.counts.Streams > 0 {
 				c.Tallies = append(c.Tallies, keptTallies{i, j, t.counts, t.minEntries, t.maxEntries})
 			}

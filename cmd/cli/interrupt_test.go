@@ -93,7 +93,7 @@ func TestKilledRunsContinue(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		timer := time.AfterFunc(time.Duration(r.Int64N(int64(longest)/2)), func() { _ = cmd.Process.Kill() })
+		timer := time.AfterFunc(time.Duration(r.Int64N(int64(longest))), func() { _ = cmd.Process.Kill() })
 		err := cmd.Wait()
 		timer.Stop()
 		if err != nil {
