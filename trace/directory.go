@@ -1,5 +1,7 @@
 package trace
 
+import "slices"
+
 // readDirectory builds the stream directory from the key columns, a row group at a
 // time, and checks key order and seq_len.
 func (f *File) readDirectory(report func(*Error) bool) error {
@@ -43,6 +45,7 @@ func (k *keyRows) read(f *File, g int) error {
 	group := f.parquet.RowGroups()[g]
 	n := int(group.NumRows())
 	var err error
+	k.request = slices.Grow(k.request[:0], n)
 	if k.request, err = readStrings(group, f.leaves[colRequestID], n, k.request[:0]); err != nil {
 		return err
 	}
@@ -50,7 +53,7 @@ func (k *keyRows) read(f *File, g int) error {
 		column int
 		dst    *[]int32
 	}{{colLayerID, &k.layer}, {colHead, &k.head}, {colPromptLen, &k.prompt}, {colStep, &k.step}, {colSeqLen, &k.seqLen}} {
-		*c.dst = (*c.dst)[:0]
+		*c.dst = slices.Grow((*c.dst)[:0], n)
 		l := f.leaves[c.column]
 		if l.index < 0 { // head, the only optional key
 			for range n {

@@ -78,7 +78,10 @@ func (s *Stream) PredictedList(i int) []int32 {
 	if len(s.PredictedOffsets) == 0 {
 		return nil
 	}
-	return s.Predicted[s.PredictedOffsets[i]:s.PredictedOffsets[i+1]]
+	if list := s.Predicted[s.PredictedOffsets[i]:s.PredictedOffsets[i+1]]; list != nil {
+		return list
+	}
+	return []int32{} // recorded, and empty
 }
 
 // columns are the optional list columns that s holds.

@@ -33,13 +33,20 @@ type Writer struct {
 	covered bool    // the first stream has covered masses
 }
 
-// Create opens a writer for a trace at path. meta.Version may be 0 (current);
-// meta.Candidates may be 0: Close then stores the longest list, K at least. Scores are rounded to meta.ScoreMantissaBits, DefaultMantissaBits where nil.
+// Create opens a writer for a trace at path. meta.Version may be 0 (current).
+// meta.Candidates may be 0: Close then stores the longest list, K at least; with
+// meta.TopK = 0 as well, whole lists are the demand and K = M is the longest. Scores
+// and attention masses are rounded to meta.ScoreMantissaBits, DefaultMantissaBits
+// where nil.
 func Create(path string, meta Meta) (*Writer, error) {
 	if meta.Version == 0 {
 		meta.Version = Version
 	}
-	if err := meta.Validate(); err != nil {
+	stated := meta
+	if meta.TopK == 0 && meta.Candidates == 0 {
+		stated.TopK = 1
+	}
+	if err := stated.Validate(); err != nil {
 		return nil, fmt.Errorf("create %s: %w", path, err)
 	}
 	file, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
@@ -171,6 +178,9 @@ func (w *Writer) Close() error {
 func (w *Writer) finish() error {
 	if w.meta.Candidates == 0 {
 		w.meta.Candidates = max(w.longest, w.meta.TopK)
+	}
+	if w.meta.TopK == 0 {
+		w.meta.TopK = w.meta.Candidates
 	}
 	if w.scored && w.meta.ScoreMantissaBits == nil {
 		bits := DefaultMantissaBits
