@@ -1,0 +1,353 @@
+package derive
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// source writes two requests of two layers of two heads with random rows, every column.
+func source(t *testing.T, seed uint64, meta trace.Meta) string {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 1))
+	path := filepath.Join(t.TempDir(), "source.parquet")
+	w, err := trace.Create(path, meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s trace.Stream
+	for key := range 8 {
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: []string{"a", "b"}[key/4], Layer: int32(key / 2 % 2), Head: int32(key % 2)}, PromptLen: 40})
+		for step := int32(-4); step < 6; step++ {
+			s.Append(randomRow(r, step, 36/meta.BlockTokens, meta.Candidates, meta.Order))
+		}
+		if err := w.Write(&s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func randomRow(r *rand.Rand, step int32, n, m int, order string) trace.Row {
+	row := trace.Row{Step: step, CoveredMass: new(float32), Predicted: []int32{}}
+	for _, x := range r.Perm(n)[:min(n, 1+r.IntN(m))] {
+		row.Indices = append(row.Indices, int32(x))
+		row.Scores = append(row.Scores, r.Float32())
+		row.AttentionMass = append(row.AttentionMass, r.Float32())
+	}
+	for _, x := range r.Perm(n)[:r.IntN(5)] {
+		row.Predicted = append(row.Predicted, int32(x))
+	}
+	slices.Sort(row.Scores)
+	slices.Reverse(row.Scores)
+	if order == trace.OrderIndex {
+		slices.Sort(row.Indices)
+	}
+	return row
+}
+
+var rankMeta = trace.Meta{Order: trace.OrderRank, TopK: 8, Candidates: 12, BlockTokens: 1, EntryBytes: 64, Notes: map[string]string{"workload": "test"}}
+
+// load reads a whole trace.
+func load(t *testing.T, path string) (trace.Meta, []trace.Stream) {
+	t.Helper()
+	f, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Verify(); err != nil {
+		t.Fatal(err)
+	}
+	streams := make([]trace.Stream, len(f.Streams()))
+	reader := f.NewReader(trace.ReadAll)
+	defer reader.Close()
+	for i := range streams {
+		if err := reader.Read(i, &streams[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return *f.Meta(), streams
+}
+
+func derived(t *testing.T, src string, o Options) (trace.Meta, []trace.Stream, Result) {
+	t.Helper()
+	dst := filepath.Join(t.TempDir(), "out.parquet")
+	r, err := Derive(src, dst, o)
+	if err != nil {
+		t.Fatalf("%v: %v", &o, err)
+	}
+	m, s := load(t, dst)
+	return m, s, r
+}
+
+// rows are the streams' contents by key and step, without places in the file.
+func rows(streams []trace.Stream) map[string]trace.Row {
+	all := map[string]trace.Row{}
+	for i := range streams {
+		for j := range streams[i].Steps {
+			all[fmt.Sprint(streams[i].Key, streams[i].Steps[j])] = rowOf(&streams[i], j, 1<<30)
+		}
+	}
+	return all
+}
+
+// No option copies; the digest differs only by the note.
+func TestCopy(t *testing.T) {
+	src := source(t, 1, rankMeta)
+	before, want := load(t, src)
+	meta, got, _ := derived(t, src, Options{})
+	if !reflect.DeepEqual(rows(got), rows(want)) {
+		t.Error("a copy has other rows")
+	}
+	if note := meta.Notes[NoteDerived]; !strings.HasPrefix(note, "from sha256:") || !strings.HasSuffix(note, " by copying") {
+		t.Errorf("note %q", note)
+	}
+	delete(meta.Notes, NoteDerived)
+	if !reflect.DeepEqual(meta, before) {
+		t.Errorf("metadata %+v, expected %+v", meta, before)
+	}
+}
+
+// A cut list is a prefix, parallel columns too, and covered_mass is gone.
+func TestCut(t *testing.T) {
+	src := source(t, 2, rankMeta)
+	_, want := load(t, src)
+	meta, got, r := derived(t, src, Options{TopK: 3, Candidates: 5})
+	if meta.TopK != 3 || meta.Candidates != 5 || !slices.Equal(r.Dropped, []string{"covered_mass"}) {
+		t.Errorf("K %d, M %d, dropped %v", meta.TopK, meta.Candidates, r.Dropped)
+	}
+	full := rows(want)
+	for key, row := range rows(got) {
+		n := min(5, len(full[key].Indices))
+		if !slices.Equal(row.Indices, full[key].Indices[:n]) || !slices.Equal(row.Scores, full[key].Scores[:n]) || !slices.Equal(row.AttentionMass, full[key].AttentionMass[:n]) {
+			t.Errorf("%s: %v of %v", key, row, full[key])
+		}
+		if row.CoveredMass != nil {
+			t.Errorf("%s keeps covered_mass", key)
+		}
+	}
+	// A smaller K alone changes the metadata only.
+	meta, got, r = derived(t, src, Options{TopK: 3})
+	if meta.TopK != 3 || meta.Candidates != 12 || r.Dropped != nil || !reflect.DeepEqual(rows(got), full) {
+		t.Errorf("K %d, M %d, dropped %v", meta.TopK, meta.Candidates, r.Dropped)
+	}
+}
+
+// Hand-worked: tokens 17 3 16 1 4 in blocks of 8 are blocks 2 0 2 0 0, so 2 (score of
+// 17, masses of 17 and 16) and 0 (score of 3, masses of 3, 1 and 4).
+func TestToBlocks(t *testing.T) {
+	row := trace.Row{Indices: []int32{17, 3, 16, 1, 4}, Scores: []float32{9, 8, 7, 6, 5},
+		AttentionMass: []float32{0.5, 0.125, 0.25, 0.0625, 0}, Predicted: []int32{8, 9, 0}}
+	got := toBlocks(row, 8, false)
+	want := trace.Row{Indices: []int32{2, 0}, Scores: []float32{9, 8}, AttentionMass: []float32{0.75, 0.1875}, Predicted: []int32{1, 0}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, expected %+v", got, want)
+	}
+	// Ascending lists have no best first: block 0 takes its highest score.
+	got = toBlocks(trace.Row{Indices: []int32{1, 3, 9}, Scores: []float32{2, 5, 1}}, 8, true)
+	if want := (trace.Row{Indices: []int32{0, 1}, Scores: []float32{5, 1}}); !reflect.DeepEqual(got, want) {
+		t.Errorf("ascending: got %+v, expected %+v", got, want)
+	}
+}
+
+// Blocks of 4, then of 8 are the blocks of 8; K is the longest list.
+func TestBlocksCompose(t *testing.T) {
+	meta := rankMeta
+	meta.TopK = 12
+	src := source(t, 3, meta)
+	four := filepath.Join(t.TempDir(), "four.parquet")
+	if _, err := Derive(src, four, Options{BlockTokens: 4}); err != nil {
+		t.Fatal(err)
+	}
+	m, twice, _ := derived(t, four, Options{BlockTokens: 8})
+	_, once, _ := derived(t, src, Options{BlockTokens: 8})
+	longest := 0
+	a, b := rows(twice), rows(once)
+	for key := range b {
+		longest = max(longest, len(b[key].Indices))
+		if !slices.Equal(a[key].Indices, b[key].Indices) || !slices.Equal(a[key].Scores, b[key].Scores) || !slices.Equal(a[key].Predicted, b[key].Predicted) {
+			t.Errorf("%s: %v, at once %v", key, a[key], b[key])
+		}
+	}
+	if m.BlockTokens != 8 || m.TopK != longest || m.Candidates != longest {
+		t.Errorf("block_tokens %d, K %d, M %d, longest list %d", m.BlockTokens, m.TopK, m.Candidates, longest)
+	}
+	if note := m.Notes[NoteDerived]; strings.Count(note, "from sha256:") != 2 || !strings.Contains(note, "--block-tokens 4; then from") {
+		t.Errorf("note %q does not tell both steps", note)
+	}
+}
+
+// The union holds what any head demands at that step, and only that.
+func TestUnion(t *testing.T) {
+	src := source(t, 4, rankMeta)
+	_, want := load(t, src)
+	for _, k := range []int{0, 3} {
+		m, got, r := derived(t, src, Options{Union: true, TopK: k})
+		if k == 0 {
+			k = 8
+		}
+		if m.Order != trace.OrderIndex || m.Reducer != trace.ReducerUnion || m.TopK != m.Candidates || m.EntryBytes != 128 || m.ScoreMantissaBits != nil || len(r.Dropped) != 3 {
+			t.Errorf("metadata %+v, dropped %v", m, r.Dropped)
+		}
+		heads := rows(want)
+		if len(got) != 4 || len(rows(got)) != 40 {
+			t.Fatalf("%d streams, %d rows, expected 4 and 40", len(got), len(rows(got)))
+		}
+		for i := range got {
+			for j, step := range got[i].Steps {
+				all := map[int32]bool{}
+				for h := range int32(2) {
+					key := got[i].Key
+					key.Head = h
+					list := heads[fmt.Sprint(key, step)].Indices
+					for _, x := range list[:min(k, len(list))] {
+						all[x] = true
+					}
+				}
+				list := got[i].List(j)
+				if len(list) != len(all) || !slices.IsSorted(list) || slices.ContainsFunc(list, func(x int32) bool { return !all[x] }) {
+					t.Errorf("%v step %d: %v, expected the keys of %v", got[i].Key, step, list, all)
+				}
+			}
+		}
+	}
+}
+
+// Selections keep rows as they are; together they intersect.
+func TestSelect(t *testing.T) {
+	src := source(t, 5, rankMeta)
+	_, want := load(t, src)
+	_, got, r := derived(t, src, Options{Requests: []string{"b"}, Layers: []int32{1, 0}, Heads: []int32{1}, Steps: &Steps{-2, 3}})
+	if r.Streams != 2 || r.Rows != 10 || r.Skipped != 0 {
+		t.Errorf("%+v, expected 2 streams of 5 rows", r)
+	}
+	full := rows(want)
+	for key, row := range rows(got) {
+		if !reflect.DeepEqual(row, full[key]) {
+			t.Errorf("%s: %+v, expected %+v", key, row, full[key])
+		}
+	}
+	for i := range got {
+		if got[i].Request != "b" || got[i].Head != 1 || got[i].FirstStep != -2 || got[i].LastStep != 2 || got[i].Windows != 2 {
+			t.Errorf("%+v", got[i].StreamInfo)
+		}
+	}
+}
+
+// Same input, same bytes.
+func TestDeterministic(t *testing.T) {
+	src := source(t, 6, rankMeta)
+	var files [][]byte
+	for range 2 {
+		dst := filepath.Join(t.TempDir(), "out.parquet")
+		if _, err := Derive(src, dst, Options{TopK: 4, Candidates: 4, BlockTokens: 2, Union: true}); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := os.ReadFile(dst)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, raw)
+	}
+	if !bytes.Equal(files[0], files[1]) {
+		t.Error("two runs wrote different bytes")
+	}
+}
+
+// What cannot be derived says why, and leaves no file.
+func TestErrors(t *testing.T) {
+	rank := source(t, 7, rankMeta)
+	index := source(t, 7, trace.Meta{Order: trace.OrderIndex, TopK: 12, Candidates: 12, BlockTokens: 4})
+	shared := filepath.Join(t.TempDir(), "shared.parquet")
+	if _, err := Derive(rank, shared, Options{Union: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		src  string
+		o    Options
+		text string
+	}{
+		{index, Options{TopK: 4}, "order=index: the source gives no ranks"},
+		{rank, Options{Candidates: 13}, "the source has lists of M = 12"},
+		{rank, Options{Candidates: 5}, "cuts into the demand of K = 8: give a smaller --topk as well"},
+		{rank, Options{TopK: 13}, "--topk 13 exceeds M = 12"},
+		{rank, Options{TopK: -1}, "expected positive numbers"},
+		{rank, Options{BlockTokens: 4}, "cut the candidates off with --topk 8 --candidates 8"},
+		{index, Options{BlockTokens: 6}, "expected a multiple of the source's 4"},
+		{rank, Options{Layers: []int32{7}}, "no layer 7; the trace has 0, 1"},
+		{rank, Options{Requests: []string{"c"}}, "no request c; the trace has a, b"},
+		{rank, Options{Heads: []int32{2}}, "no head 2; the trace has 0, 1"},
+		{rank, Options{Steps: &Steps{10, 20}}, "no stream has a step in 10:20; the trace has steps -4 to 5"},
+		{rank, Options{Union: true, Candidates: 10}, "no ranks and so no candidates"},
+		{shared, Options{Union: true}, "has no heads"},
+		{shared, Options{Heads: []int32{0}}, "the trace has none (shared by the layer)"},
+	} {
+		dst := filepath.Join(t.TempDir(), "out.parquet")
+		_, err := Derive(c.src, dst, c.o)
+		if err == nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%v: error %v, expected %q", &c.o, err, c.text)
+		}
+		if _, err := os.Stat(dst); !os.IsNotExist(err) {
+			t.Errorf("%v left a file", &c.o)
+		}
+	}
+	var unknown *UnknownError
+	if _, err := Derive(rank, shared, Options{Requests: []string{"c"}}); !errors.As(err, &unknown) || unknown.Kind != "request" {
+		t.Errorf("error %v is no UnknownError", err)
+	}
+	if _, err := Derive(rank, rank, Options{}); err == nil || !strings.Contains(err.Error(), "the same file") {
+		t.Errorf("onto itself: %v", err)
+	}
+}
+
+// Heads that record different steps have no union.
+func TestUnionOfDifferentSteps(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "uneven.parquet")
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for head := range int32(2) {
+		var s trace.Stream
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "a", Head: head}, PromptLen: 9})
+		s.Append(trace.Row{Step: 0, Indices: []int32{1}})
+		s.Append(trace.Row{Step: 1 + head, Indices: []int32{1}})
+		if err := w.Write(&s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Derive(path, path+".out", Options{Union: true}); err == nil || !strings.Contains(err.Error(), "record different steps (row 1)") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// ParseSteps reads what String writes.
+func TestParseSteps(t *testing.T) {
+	for _, text := range []string{"-32:64", "0:", ":64"} {
+		s, err := ParseSteps(text)
+		if err != nil || s.String() != text {
+			t.Errorf("%q: %v, error %v", text, s, err)
+		}
+	}
+	for _, text := range []string{"", ":", "5", "5:5", "6:5", "a:b", "1:2:3", "99999999999:"} {
+		if _, err := ParseSteps(text); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
+	}
+}
