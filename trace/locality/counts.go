@@ -1,0 +1,91 @@
+package locality
+
+// Counts are a stream's, or the sums of many streams'.
+type Counts struct {
+	Streams   int64
+	Steps     int64 // counted steps
+	Demand    int64 // Σ|D_t|
+	After     int64 // Σ|D_t| over steps after a stream's first
+	Common    int64 // Σ|D_t ∩ D_t−1|
+	Union     int64 // Σ|D_t ∪ D_t−1|
+	FirstSeen int64 // of After: never demanded before
+	Pinned    int64 // of Demand: in the sink or the local window
+	Distinct  int64 // blocks that a stream ever demands, summed over streams
+	// WorkingSet[i] is the sum, over WorkingSteps[i] steps, of the distinct blocks of the
+	// last Windows[i] steps.
+	WorkingSet, WorkingSteps [len(Windows)]int64
+	// Gaps are the re-entry gaps in steps, all 2 or more.
+	Gaps Histogram
+	// Distances are the reuse distances of re-entries; the Common reuses have distance 0.
+	Distances Histogram
+}
+
+func (c *Counts) reset() {
+	*c = Counts{Gaps: c.Gaps[:0], Distances: c.Distances[:0]}
+}
+
+// Add adds the counts of other streams.
+func (c *Counts) Add(o *Counts) {
+	c.Streams += o.Streams
+	c.Steps += o.Steps
+	c.Demand += o.Demand
+	c.After += o.After
+	c.Common += o.Common
+	c.Union += o.Union
+	c.FirstSeen += o.FirstSeen
+	c.Pinned += o.Pinned
+	c.Distinct += o.Distinct
+	for w := range Windows {
+		c.WorkingSet[w] += o.WorkingSet[w]
+		c.WorkingSteps[w] += o.WorkingSteps[w]
+	}
+	c.Gaps.Merge(o.Gaps)
+	c.Distances.Merge(o.Distances)
+}
+
+// Summary is what counts say, in the form that `kvreplay inspect --format json`
+// prints; README.md explains the fields. A ratio whose denominator is 0 is null.
+type Summary struct {
+	Streams            int64        `json:"streams"`
+	Steps              int64        `json:"steps"`
+	DemandMean         *float64     `json:"demand_mean"`
+	Overlap            *float64     `json:"overlap"`
+	Jaccard            *float64     `json:"jaccard"`
+	FirstSeenShare     *float64     `json:"first_seen_share"`
+	FirstSeenOfEntries *float64     `json:"first_seen_of_entries"`
+	PinnedShare        *float64     `json:"pinned_share"`
+	DistinctMean       *float64     `json:"distinct_mean"`
+	WorkingSet         []WorkingSet `json:"working_set"`
+	Reuse              Quantiles    `json:"reuse_distance"`
+	Reentry            Quantiles    `json:"reentry_distance"`
+	Gap                Quantiles    `json:"reentry_gap"`
+}
+
+// WorkingSet is the mean number of distinct blocks in windows of so many steps.
+type WorkingSet struct {
+	Steps int      `json:"steps"`
+	Mean  *float64 `json:"mean"`
+}
+
+// Summary computes ratios and quantiles.
+func (c *Counts) Summary() Summary {
+	s := Summary{
+		Streams: c.Streams, Steps: c.Steps,
+		DemandMean: ratio(c.Demand, c.Steps), Overlap: ratio(c.Common, c.After), Jaccard: ratio(c.Common, c.Union),
+		FirstSeenShare: ratio(c.FirstSeen, c.After), FirstSeenOfEntries: ratio(c.FirstSeen, c.After-c.Common),
+		PinnedShare: ratio(c.Pinned, c.Demand), DistinctMean: ratio(c.Distinct, c.Streams),
+		Reuse: c.Distances.quantiles(c.Common), Reentry: c.Distances.quantiles(0), Gap: c.Gaps.quantiles(0),
+	}
+	for w, steps := range Windows {
+		s.WorkingSet = append(s.WorkingSet, WorkingSet{steps, ratio(c.WorkingSet[w], c.WorkingSteps[w])})
+	}
+	return s
+}
+
+func ratio(a, b int64) *float64 {
+	if b == 0 {
+		return nil
+	}
+	r := float64(a) / float64(b)
+	return &r
+}
