@@ -1,0 +1,154 @@
+// Package inspect says what is in a trace: its metadata, its extent, and how its
+// demand repeats (package locality).
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/kvreplay/kvreplay/trace"
+	"github.com/kvreplay/kvreplay/trace/locality"
+)
+
+// Options choose what to look at.
+type Options struct {
+	TopK   int  // the demand's K in blocks; 0 is the trace's
+	Layers bool // locality of each layer as well
+}
+
+// Report is what `kvreplay inspect --format json` prints; README.md explains the fields.
+type Report struct {
+	Path      string     `json:"path"`
+	Bytes     int64      `json:"bytes"`
+	Digest    *string    `json:"digest"` // as stated; null where the file states none
+	Metadata  trace.Meta `json:"metadata"`
+	TopK      int        `json:"topk"` // K of the demand below
+	Columns   []string   `json:"columns"`
+	RowGroups int        `json:"row_groups"`
+	Streams   int        `json:"streams"`
+	Rows      int64      `json:"rows"`
+	Indices   int64      `json:"indices"`
+	Requests  []Request  `json:"requests"`
+	Layers    []int32    `json:"layers"`
+	Heads     []int32    `json:"heads"` // empty where layers share a selection
+	Steps     Extent     `json:"steps"` // counted steps of a stream
+	Windows   Extent     `json:"windows"`
+	PromptLen Extent     `json:"prompt_len"`
+	List      Extent     `json:"list_length"`
+	Locality  Locality   `json:"locality"`
+}
+
+// Request is one request's extent.
+type Request struct {
+	ID        string `json:"id"`
+	PromptLen int32  `json:"prompt_len"`
+	Streams   int    `json:"streams"`
+	Steps     int    `json:"steps"`   // most counted steps of a stream
+	Windows   int    `json:"windows"` // most windows of a stream
+}
+
+// Extent is the smallest and the largest of something.
+type Extent struct {
+	Min int64 `json:"min"`
+	Max int64 `json:"max"`
+}
+
+func (e *Extent) add(v int64, first bool) {
+	if first {
+		*e = Extent{v, v}
+	}
+	e.Min, e.Max = min(e.Min, v), max(e.Max, v)
+}
+
+// Locality is of all streams pooled, and of each layer's where asked for.
+type Locality struct {
+	locality.Summary
+	ByLayer []Layer `json:"by_layer"` // null unless asked for
+}
+
+// Layer is the locality of one layer's streams.
+type Layer struct {
+	Layer int32 `json:"layer_id"`
+	locality.Summary
+}
+
+// File describes the trace at path. It reads all lists, and checks them, one stream in
+// memory at a time; ctx stops it between streams.
+func File(ctx context.Context, path string, o Options) (*Report, error) {
+	f, err := trace.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r := &Report{Path: path, Metadata: *f.Meta(), TopK: f.Meta().TopK}
+	if o.TopK != 0 {
+		if err := checkTopK(f.Meta(), o.TopK); err != nil {
+			return nil, fmt.Errorf("inspect %s: %w", path, err)
+		}
+		r.TopK = o.TopK
+	}
+	if err := r.extent(f); err != nil {
+		return nil, err
+	}
+	return r, r.locality(ctx, f, o.Layers)
+}
+
+func checkTopK(m *trace.Meta, k int) error {
+	switch {
+	case k < 1:
+		return fmt.Errorf("--topk %d, expected at least 1", k)
+	case m.Order == trace.OrderIndex && k != m.TopK:
+		return fmt.Errorf("--topk %d: order=index gives no ranks, only K = %d can be looked at", k, m.TopK)
+	case k > m.Candidates:
+		return fmt.Errorf("--topk %d exceeds M = %d, the length of the lists", k, m.Candidates)
+	}
+	return nil
+}
+
+// extent fills in what the directory says.
+func (r *Report) extent(f *trace.File) error {
+	info, err := os.Stat(r.Path)
+	if err != nil {
+		return fmt.Errorf("inspect: %w", err)
+	}
+	r.Bytes, r.RowGroups, r.Streams, r.Indices = info.Size(), f.RowGroups(), len(f.Streams()), f.Indices()
+	if d := f.StoredDigest(); d != "" {
+		r.Digest = &d
+	}
+	r.columns(f)
+	for i := range f.Streams() {
+		r.addStream(&f.Streams()[i], i == 0)
+	}
+	r.Layers, r.Heads = distinct(f, func(s *trace.StreamInfo) int32 { return s.Layer }), distinct(f, func(s *trace.StreamInfo) int32 { return s.Head })
+	return nil
+}
+
+func (r *Report) addStream(s *trace.StreamInfo, first bool) {
+	r.Rows += int64(s.Rows)
+	r.Steps.add(int64(s.Rows-s.Windows), first)
+	r.Windows.add(int64(s.Windows), first)
+	r.PromptLen.add(int64(s.PromptLen), first)
+	if n := len(r.Requests); n == 0 || r.Requests[n-1].ID != s.Request {
+		r.Requests = append(r.Requests, Request{ID: s.Request, PromptLen: s.PromptLen})
+	}
+	q := &r.Requests[len(r.Requests)-1]
+	q.Streams++
+	q.Steps, q.Windows = max(q.Steps, s.Rows-s.Windows), max(q.Windows, s.Windows)
+}
+
+func (r *Report) columns(f *trace.File) {
+	r.Columns = []string{"topk_indices"}
+	if f.HasScores() {
+		r.Columns = append(r.Columns, "scores")
+	}
+	if f.HasCoveredMass() {
+		r.Columns = append(r.Columns, "covered_mass")
+	}
+	if f.HasAttentionMass() {
+		r.Columns = append(r.Columns, "attention_mass")
+	}
+	if f.HasPredicted() {
+		r.Columns = append(r.Columns, "predicted_indices")
+	}
+}

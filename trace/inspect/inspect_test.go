@@ -1,0 +1,111 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// sample has two requests of two layers; the second request's lists repeat exactly.
+func sample(t *testing.T, order string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s.parquet")
+	m := trace.Meta{Order: order, TopK: 2, Candidates: 3, BlockTokens: 1, Model: "tiny", Notes: map[string]string{"why": "a test"}}
+	if order == trace.OrderIndex {
+		m.TopK = 3
+	}
+	w, err := trace.Create(path, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range 4 {
+		var s trace.Stream
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: []string{"a", "b"}[key/2], Layer: int32(key % 2 * 3), Head: trace.NoHead}, PromptLen: int32(10 + key/2)})
+		for step := int32(-1); step < 3; step++ {
+			first := 4 * (1 - int32(key/2)) * (step + 1) / 2 // a: 0 2 4 6, b: 0
+			s.Append(trace.Row{Step: step, Indices: []int32{first, first + 1, first + 2}})
+		}
+		if err := w.Write(&s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// With K = 2, request a demands {2 3} {4 5} {6 7} at steps 0 … 2: no overlap; request b
+// demands {0 1} three times: full overlap. Pooled: 0 + 4 of 4 + 4 a layer, so 1/2.
+func TestReport(t *testing.T) {
+	r, err := File(context.Background(), sample(t, trace.OrderRank), Options{Layers: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Streams != 4 || r.Rows != 16 || r.Indices != 48 || len(r.Requests) != 2 || r.Requests[1].PromptLen != 11 || r.Requests[0].Windows != 1 || r.Requests[0].Steps != 3 {
+		t.Errorf("extent %+v", r)
+	}
+	if ranges(r.Layers) != "0, 3" || len(r.Heads) != 0 || r.List != (Extent{3, 3}) || r.PromptLen != (Extent{10, 11}) || r.Digest == nil {
+		t.Errorf("extent %+v", r)
+	}
+	if got := *r.Locality.Overlap; got != 0.5 {
+		t.Errorf("overlap %v, expected 0.5", got)
+	}
+	if len(r.Locality.ByLayer) != 2 || *r.Locality.ByLayer[1].Overlap != 0.5 || r.Locality.ByLayer[1].Layer != 3 {
+		t.Errorf("by layer %+v", r.Locality.ByLayer)
+	}
+	// With K = 3, a's lists are {2 3 4} {4 5 6} {6 7 8}: 1 of 3 repeats; b all: (2 + 6) of 12.
+	if r, err = File(context.Background(), sample(t, trace.OrderRank), Options{TopK: 3}); err != nil || *r.Locality.Overlap != 8.0/12 {
+		t.Errorf("K = 3: overlap %v, error %v", r.Locality.Overlap, err)
+	}
+	if r.Locality.ByLayer != nil {
+		t.Error("layers without being asked for")
+	}
+}
+
+// Both forms can be printed; the text ends its lines without blanks.
+func TestForms(t *testing.T) {
+	r, err := File(context.Background(), sample(t, trace.OrderIndex), Options{Layers: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := json.Marshal(r); err != nil {
+		t.Error(err)
+	}
+	var b strings.Builder
+	if err := r.Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"index, 3, 3", "shared by the layer", "note why", "a test", "By layer", "10 to 11"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), " \n") {
+		t.Errorf("blanks at a line's end:\n%q", b.String())
+	}
+}
+
+// A K that the lists cannot give is an error.
+func TestTopK(t *testing.T) {
+	for _, c := range []struct {
+		order string
+		k     int
+		text  string
+	}{{trace.OrderRank, 4, "exceeds M = 3"}, {trace.OrderRank, -1, "at least 1"}, {trace.OrderIndex, 2, "order=index gives no ranks"}} {
+		if _, err := File(context.Background(), sample(t, c.order), Options{TopK: c.k}); err == nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("order %s, K = %d: error %v, expected %q", c.order, c.k, err, c.text)
+		}
+	}
+}
+
+// Numbers become ranges.
+func TestRanges(t *testing.T) {
+	if got := ranges([]int32{0, 5, 10, 11, 12, 20, 21}); got != "0, 5, 10-12, 20-21" {
+		t.Errorf("got %q", got)
+	}
+}

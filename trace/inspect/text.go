@@ -1,0 +1,132 @@
+package inspect
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/kvreplay/kvreplay/trace/locality"
+)
+
+// mostRequests is the number of requests that the text lists.
+const mostRequests = 20
+
+// Text writes the report for people.
+func (r *Report) Text(w io.Writer) error {
+	parts := []string{r.Path + "\n" + r.facts(), r.requests(),
+		fmt.Sprintf("Locality of the demand: first K = %d of each list, counted steps\n%s", r.TopK, r.whole())}
+	if r.Locality.ByLayer != nil {
+		parts = append(parts, "By layer\n"+r.byLayer())
+	}
+	lines := strings.Split(strings.Join(parts, "\n\n"), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
+}
+
+func plain(header ...any) table.Writer {
+	t := table.NewWriter()
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options.SeparateRows, style.Options.DrawBorder, style.Options.SeparateColumns = false, false, false
+	t.SetStyle(style)
+	if header != nil {
+		t.AppendHeader(header)
+	}
+	return t
+}
+
+// facts is metadata and extent, a field a row.
+func (r *Report) facts() string {
+	m := &r.Metadata
+	t := plain()
+	row := func(name, value string) {
+		if value != "" {
+			t.AppendRow(table.Row{name, value})
+		}
+	}
+	row("bytes", fmt.Sprintf("%s (%.2f an index)", humanize.Comma(r.Bytes), float64(r.Bytes)/float64(max(1, r.Indices))))
+	digest := "not stated"
+	if r.Digest != nil {
+		digest = *r.Digest
+	}
+	row("digest", digest)
+	row("order, K, M", fmt.Sprintf("%s, %d, %d", m.Order, m.TopK, m.Candidates))
+	row("list length", r.List.String())
+	row("block_tokens", strconv.Itoa(m.BlockTokens))
+	row("sink, local", optional(m.Sink)+", "+optional(m.Local))
+	if m.EntryBytes > 0 {
+		row("entry_bytes", strconv.Itoa(m.EntryBytes))
+	}
+	for _, f := range [][2]string{{"selector", m.Selector}, {"reducer", m.Reducer}, {"score_kind", m.ScoreKind}, {"model", m.Model},
+		{"generator", m.Generator}, {"decoding", m.Decoding}, {"licence", m.Licence}} {
+		row(f[0], f[1])
+	}
+	row("columns", strings.Join(r.Columns, ", "))
+	row("streams, rows", humanize.Comma(int64(r.Streams))+", "+humanize.Comma(r.Rows))
+	row("indices", humanize.Comma(r.Indices))
+	row("layers", ranges(r.Layers))
+	row("heads", headsText(r.Heads))
+	row("steps, windows", r.Steps.String()+", "+r.Windows.String()+" a stream")
+	row("prompt_len", r.PromptLen.String())
+	for _, k := range sortedKeys(m.Notes) {
+		row("note "+k, m.Notes[k])
+	}
+	return t.Render()
+}
+
+func (r *Report) requests() string {
+	t := plain("request", "prompt_len", "streams", "steps", "windows")
+	for i, q := range r.Requests {
+		if i == mostRequests {
+			t.AppendRow(table.Row{fmt.Sprintf("… and %d more", len(r.Requests)-i)})
+			break
+		}
+		t.AppendRow(table.Row{q.ID, q.PromptLen, q.Streams, q.Steps, q.Windows})
+	}
+	return t.Render()
+}
+
+// whole is the pooled locality, a figure a row.
+func (r *Report) whole() string {
+	s := &r.Locality.Summary
+	t := plain()
+	t.AppendRow(table.Row{"blocks demanded a step", number(s.DemandMean, 1)})
+	t.AppendRow(table.Row{"of them pinned (sink, local)", share(s.PinnedShare)})
+	t.AppendRow(table.Row{"overlap with the step before", share(s.Overlap)})
+	t.AppendRow(table.Row{"Jaccard index of consecutive steps", number(s.Jaccard, 3)})
+	t.AppendRow(table.Row{"first seen, of the demand", share(s.FirstSeenShare)})
+	t.AppendRow(table.Row{"first seen, of what enters", share(s.FirstSeenOfEntries)})
+	t.AppendRow(table.Row{"distinct blocks of a stream", number(s.DistinctMean, 1)})
+	for _, w := range s.WorkingSet {
+		t.AppendRow(table.Row{fmt.Sprintf("working set of %d step(s)", w.Steps), number(w.Mean, 1)})
+	}
+	t.AppendRow(table.Row{"reuse distance p50, p90, p99 (blocks)", quantiles(s.Reuse)})
+	t.AppendRow(table.Row{"  of re-entries", quantiles(s.Reentry)})
+	t.AppendRow(table.Row{"re-entry gap p50, p90, p99 (steps)", quantiles(s.Gap)})
+	return t.Render()
+}
+
+func (r *Report) byLayer() string {
+	header := []any{"layer", "demand", "pinned", "overlap", "Jaccard", "first seen", "distinct"}
+	for _, w := range locality.Windows[1:] {
+		header = append(header, fmt.Sprintf("set %d", w))
+	}
+	t := plain(append(header, "reuse p50 p90 p99", "gap p50 p90 p99")...)
+	for i := range r.Locality.ByLayer {
+		l := &r.Locality.ByLayer[i]
+		row := table.Row{l.Layer, number(l.DemandMean, 1), share(l.PinnedShare), share(l.Overlap), number(l.Jaccard, 3), share(l.FirstSeenShare), number(l.DistinctMean, 1)}
+		for _, w := range l.WorkingSet[1:] {
+			row = append(row, number(w.Mean, 1))
+		}
+		t.AppendRow(append(row, quantiles(l.Reuse), quantiles(l.Gap)))
+	}
+	return t.Render()
+}
