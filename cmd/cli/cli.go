@@ -79,6 +79,9 @@ func newRoot() *cobra.Command {
 		newReplayCommand(),
 		newLeaderboardCommand(),
 		newImportCommand(),
+		newDeriveCommand(),
+		newInspectCommand(),
+		newValidateCommand(),
 		newVersionCommand(),
 	)
 	return root

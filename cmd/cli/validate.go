@@ -111,7 +111,7 @@ func runValidate(w io.Writer, paths []string, limit int, format string) error {
 		}
 	}
 	if bad > 0 {
-		return fmt.Errorf("%d of %d traces break rules of the format (trace/FORMAT.md)", bad, len(paths))
+		return fmt.Errorf("%d of %d files are no valid traces (rules: trace/FORMAT.md)", bad, len(paths))
 	}
 	return nil
 }
