@@ -39,6 +39,8 @@ type Table struct {
 	Kind string `json:"kind"`
 	// Capacities are the capacities as asked for, ascending.
 	Capacities []string `json:"capacities"`
+	// Traces are those with cells in which × OPT exists, by name.
+	Traces []string `json:"traces"`
 	// Common are the cells that all ranked policies have: pooled figures are over them.
 	Common []CellRef `json:"common"`
 	// OptZero are cells left out because OPT has no miss there, NoOpt those without a
@@ -52,6 +54,8 @@ type Table struct {
 	Bounds   []Line `json:"bounds"`
 	// Notes say what the table's figures are over.
 	Notes []string `json:"notes"`
+
+	usable []CellRef // cells in which × OPT exists
 }
 
 // Line is a policy's line of a table.
@@ -66,6 +70,8 @@ type Line struct {
 	Pooled *Figures `json:"pooled"`
 	// Capacities are over the common cells of each of Table.Capacities, null likewise.
 	Capacities []*Figures `json:"capacities"`
+	// Traces are over all cells of each of Table.Traces, null where the policy lacks one.
+	Traces []*Figures `json:"traces"`
 	// Notes are numbers of footnotes.
 	Notes []int `json:"notes"`
 

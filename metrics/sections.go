@@ -19,6 +19,9 @@ func (b *Board) sections(perTrace bool) []section {
 	var all []section
 	for i := range b.Tables {
 		all = append(all, b.Tables[i].section(m))
+		if len(b.Tables[i].Traces) > 1 {
+			all = append(all, b.Tables[i].byTrace())
+		}
 	}
 	if perTrace {
 		for _, t := range b.Traces {
@@ -49,6 +52,20 @@ func (t *Table) section(m marks) section {
 	tab.line()
 	t.addLines(tab, m, t.Bounds, "bound", intervals)
 	return section{kindTitle(t.Kind) + ": misses ÷ OPT's at the same capacity", tab, t.Notes}
+}
+
+// byTrace lays × OPT out by trace, over the capacities of each.
+func (t *Table) byTrace() section {
+	tab := newTable(append([]string{"policy"}, t.Traces...)...)
+	tab.rightFrom(1)
+	for _, l := range slices.Concat(t.Ranked, t.Unranked, t.Bounds) {
+		cells := []string{l.Policy}
+		for _, f := range l.Traces {
+			cells = append(cells, capacityText(f))
+		}
+		tab.add(cells...)
+	}
+	return section{kindTitle(t.Kind) + " by trace: × OPT over all capacities", tab, nil}
 }
 
 func kindTitle(kind string) string {

@@ -20,8 +20,8 @@ var (
 	policySettings = []string{"options", "offline", "bypasses", "lossy"}
 )
 
-// cold is the warm-up that leaves caches empty (DESIGN S8).
-const cold = "cold"
+// coldStart is the warm-up that leaves caches empty (DESIGN S8).
+const coldStart = "cold"
 
 // checkSettings refuses rows that differ in a hidden setting. The error lists the
 // settings, their values and how to choose.
@@ -45,10 +45,23 @@ func checkSettings(rows []Row) error {
 	return checkCopies(rows)
 }
 
+// SplitCold parts the rows of cold starts from warmed ones: they are never pooled, and
+// each part makes a board of its own.
+func SplitCold(rows []Row) (warmed, cold []Row) {
+	for _, r := range rows {
+		if r.Warmup == coldStart {
+			cold = append(cold, r)
+		} else {
+			warmed = append(warmed, r)
+		}
+	}
+	return warmed, cold
+}
+
 // checkCold keeps cold traces from being pooled with warmed ones.
 func checkCold(rows []Row) error {
 	f := rowFields[fieldIndex["warmup"]]
-	if values := distinct(f, rows); len(values) > 1 && slices.Contains(values, cold) {
+	if values := distinct(f, rows); len(values) > 1 && slices.Contains(values, coldStart) {
 		return fmt.Errorf("cold rows are never pooled with warmed ones:\n%s", differences([]field{f}, rows))
 	}
 	return nil

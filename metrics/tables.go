@@ -37,6 +37,11 @@ func (g *grid) table(lossy bool) (Table, bool) {
 		ran = bounds
 	}
 	usable := g.usable(&t, ran)
+	t.usable = usable
+	for _, r := range usable {
+		t.Traces = append(t.Traces, r.Trace)
+	}
+	t.Traces = slices.Compact(t.Traces)
 	cellsOf := func(policy string) []CellRef {
 		return slices.DeleteFunc(slices.Clone(usable), func(r CellRef) bool { return g.at(r, policy) == nil })
 	}
@@ -118,12 +123,24 @@ func (g *grid) line(policy string, t *Table) (Line, measured) {
 		at := slices.DeleteFunc(slices.Clone(t.Common), func(r CellRef) bool { return r.Capacity != capacity })
 		line.Capacities = append(line.Capacities, g.measure(policy, at).figures)
 	}
+	for _, trace := range t.Traces {
+		line.Traces = append(line.Traces, g.onTrace(policy, trace, t.usable))
+	}
 	for _, c := range g.list {
 		if c.policy == policy && c.onBoard() {
 			line.texts = unite(line.texts, c.footnotes())
 		}
 	}
 	return line, m
+}
+
+// onTrace are a policy's figures over all usable cells of a trace, nil if it lacks one.
+func (g *grid) onTrace(policy, trace string, usable []CellRef) *Figures {
+	refs := slices.DeleteFunc(slices.Clone(usable), func(r CellRef) bool { return r.Trace != trace })
+	if slices.ContainsFunc(refs, func(r CellRef) bool { return g.at(r, policy) == nil }) {
+		return nil
+	}
+	return g.measure(policy, refs).figures
 }
 
 // cellLines lists every cell of the main board on its own.

@@ -70,16 +70,66 @@ func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
 	if rows, err = where.Filter(rows); err != nil {
 		return fmt.Errorf("--where: %w", err)
 	}
-	board, err := metrics.NewBoard(rows, metrics.Options{Seed: f.seed})
+	boards, err := newBoards(rows, f.seed)
 	if err != nil {
 		return err
 	}
+	if len(boards) > 1 && f.out == "" && (f.format == "csv" || f.format == "json") {
+		return usagef("--format %s is one board, the rows make two: choose with --where warmup=cold or --where warmup!=cold, or write both with --out", f.format)
+	}
 	if f.out != "" {
-		if err := f.write(c.ErrOrStderr(), board); err != nil {
+		if err := f.write(c.ErrOrStderr(), boards); err != nil {
 			return err
 		}
 	}
-	return f.render(c.OutOrStdout(), board, f.format)
+	return f.renderAll(c.OutOrStdout(), boards, f.format)
+}
+
+// startBoard is the board of the warmed rows or of the cold ones, which are never
+// pooled (DESIGN S8).
+type startBoard struct {
+	*metrics.Board
+	title  string // empty where there is but one board
+	suffix string // of its files
+}
+
+func newBoards(rows []metrics.Row, seed uint64) ([]startBoard, error) {
+	warmed, cold := metrics.SplitCold(rows)
+	parts := []struct {
+		rows          []metrics.Row
+		title, suffix string
+	}{{warmed, "Warmed caches", ""}, {cold, "Cold starts (traces without prompt windows)", "-cold"}}
+	var boards []startBoard
+	for _, p := range parts {
+		if len(p.rows) == 0 {
+			continue
+		}
+		b, err := metrics.NewBoard(p.rows, metrics.Options{Seed: seed})
+		if err != nil {
+			return nil, err
+		}
+		boards = append(boards, startBoard{b, p.title, p.suffix})
+	}
+	if len(boards) == 1 {
+		boards[0].title, boards[0].suffix = "", ""
+	}
+	return boards, nil
+}
+
+// renderAll writes the boards one after the other, titled where there are two.
+func (f *boardFlags) renderAll(w io.Writer, boards []startBoard, format string) error {
+	for i, b := range boards {
+		if b.title != "" && format != "csv" && format != "json" {
+			fmt.Fprintf(w, map[bool]string{true: "# %s\n\n", false: "=== %s ===\n\n"}[format == "markdown"], b.title)
+		}
+		if err := f.render(w, b.Board, format); err != nil {
+			return err
+		}
+		if i+1 < len(boards) {
+			fmt.Fprintln(w)
+		}
+	}
+	return nil
 }
 
 // readAllRows reads the rows of all paths, of the results folder without any.
@@ -115,22 +165,29 @@ func (f *boardFlags) render(w io.Writer, b *metrics.Board, format string) error 
 
 // write puts every rendering and the curves into the folder, each file whole or not
 // at all.
-func (f *boardFlags) write(progress io.Writer, b *metrics.Board) error {
+func (f *boardFlags) write(progress io.Writer, boards []startBoard) error {
 	if err := os.MkdirAll(f.out, 0o755); err != nil {
 		return fmt.Errorf("leaderboard: %w", err)
 	}
-	for format, name := range map[string]string{"markdown": "leaderboard.md", "csv": "leaderboard.csv", "json": "leaderboard.json"} {
-		if err := f.writeFile(name, func(w io.Writer) error { return f.render(w, b, format) }); err != nil {
-			return err
+	if err := f.writeFile("leaderboard.md", func(w io.Writer) error { return f.renderAll(w, boards, "markdown") }); err != nil {
+		return err
+	}
+	curves := 0
+	for _, b := range boards {
+		for _, format := range []string{"csv", "json"} {
+			if err := f.writeFile("leaderboard"+b.suffix+"."+format, func(w io.Writer) error { return f.render(w, b.Board, format) }); err != nil {
+				return err
+			}
+		}
+		names := b.CurveNames()
+		for _, trace := range b.CurveTraces() {
+			if err := f.writeFile(names[trace], func(w io.Writer) error { return b.RenderCurves(w, trace) }); err != nil {
+				return err
+			}
+			curves++
 		}
 	}
-	names := b.CurveNames()
-	for _, trace := range b.CurveTraces() {
-		if err := f.writeFile(names[trace], func(w io.Writer) error { return b.RenderCurves(w, trace) }); err != nil {
-			return err
-		}
-	}
-	fmt.Fprintf(progress, "kvreplay: wrote leaderboard.md, .csv, .json and %d curves to %s\n", len(b.CurveTraces()), f.out)
+	fmt.Fprintf(progress, "kvreplay: wrote leaderboard.md, .csv, .json and %d curves to %s\n", curves, f.out)
 	return nil
 }
 
