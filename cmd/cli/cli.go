@@ -33,9 +33,12 @@ func (e errUsage) Unwrap() error { return e.error }
 // usagef returns an error of the command line; the exit code is 2.
 func usagef(format string, args ...any) error { return errUsage{fmt.Errorf(format, args...)} }
 
-// Main runs the command line and returns the exit code. stdout gets data, stderr
-// progress, warnings and errors.
-func Main(args []string, stdout, stderr io.Writer) int {
+// Main runs the command line with the policies of the table and returns the exit code.
+// stdout gets data, stderr progress, warnings and errors. A program of one's own with
+// further policies is one call:
+//
+//	cli.Main(policies.NewTable(append(all.Table(), mine)...), os.Args[1:], os.Stdout, os.Stderr)
+func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	signal.Ignore(syscall.SIGXFSZ) // a file over the size limit is then an error like a full disk
@@ -43,7 +46,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		<-ctx.Done()
 		stop()
 	}()
-	root := newRoot()
+	root := newRoot(table)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -63,7 +66,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
-func newRoot() *cobra.Command {
+func newRoot(table policies.Table) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "kvreplay",
 		Short:         "Replay Top-K traces through KV-cache policies",
@@ -76,7 +79,7 @@ func newRoot() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(unknownFlag)
 	root.AddCommand(
-		newReplayCommand(),
+		newReplayCommand(table),
 		newLeaderboardCommand(),
 		newImportCommand(),
 		newDeriveCommand(),

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"github.com/kvreplay/kvreplay/policies/all"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +14,7 @@ const syntheticRows = "../../metrics/testdata/rows.jsonl"
 // runBoard runs `kvreplay leaderboard` and returns exit code, stdout and stderr.
 func runBoard(args ...string) (int, string, string) {
 	var stdout, stderr bytes.Buffer
-	code := Main(append([]string{"leaderboard"}, args...), &stdout, &stderr)
+	code := Main(all.Table(), append([]string{"leaderboard"}, args...), &stdout, &stderr)
 	return code, stdout.String(), stderr.String()
 }
 

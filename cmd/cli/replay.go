@@ -18,13 +18,13 @@ import (
 
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
 // replayFlags are the flags of `kvreplay replay` as typed.
 type replayFlags struct {
+	table                policies.Table
 	policies, capacities []string
 	warmup, per, format  string
 	topk, candidates     int
@@ -39,8 +39,8 @@ type replayFlags struct {
 	checkpoint           time.Duration
 }
 
-func newReplayCommand() *cobra.Command {
-	var f replayFlags
+func newReplayCommand(table policies.Table) *cobra.Command {
+	f := replayFlags{table: table}
 	c := &cobra.Command{
 		Use:   "replay TRACE...",
 		Short: "Replay traces through policies and print result rows",
@@ -168,7 +168,7 @@ func (f *replayFlags) fileName(file *trace.File, what, suffix string) string {
 // options checks the flags and turns them into replay's options.
 func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 	o = replay.Options{TopK: f.topk, Candidates: f.candidates, Requests: f.requests, Workers: f.parallel, Seed: f.seed, Referee: f.referee, Fresh: f.fresh, Checkpoint: f.checkpoint}
-	if o.Policies, o.SkipUnable, err = parsePolicies(all.Table(), f.policies); err != nil {
+	if o.Policies, o.SkipUnable, err = parsePolicies(f.table, f.policies); err != nil {
 		return o, errUsage{err}
 	}
 	if o.Capacities, err = parseCapacities(f.capacities); err != nil {

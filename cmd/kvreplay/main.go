@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/kvreplay/kvreplay/cmd/cli"
+	"github.com/kvreplay/kvreplay/policies/all"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(cli.Main(all.Table(), os.Args[1:], os.Stdout, os.Stderr)) }
