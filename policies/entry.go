@@ -13,6 +13,7 @@ type Traits struct {
 	Offline  bool   // looks into the future: a bound, never ranked with contenders
 	Bypasses bool   // may keep demanded blocks out of the cache; bounded by opt-bypass, not by opt
 	Windowed bool   // has no capacity: keeps what its rule says (window:N)
+	Random   bool   // draws from Scope.Seed: results depend on the seed of the run
 	Stack    bool   // a larger capacity never misses more (inclusion property)
 	Memory   string // state per entry of the context, as text: "8 B"
 	Cost     string // work per change of the demand, as text: "O(1)"
@@ -24,6 +25,8 @@ type Entry struct {
 	Summary string // one line: the rule
 	Source  string // citation
 	Usage   string // the form of its options, empty without: "window:N, N ≥ 0 steps"
+	Example string // options to show and test it with where it cannot do without: "2"
+	Doc     string // its package comment, for `policies describe`: PackageComment of its source; may be empty
 	Traits  Traits
 	// New parses the text after the colon ("" without one) and returns a factory of
 	// instances and the canonical text of the options, which parses back.
@@ -113,4 +116,21 @@ func NoOptions(make func() Policy) func(string) (func() Policy, string, error) {
 		}
 		return make, "", nil
 	}
+}
+
+// PackageComment returns the package comment at the head of a Go file's text, without
+// its slashes: what a policy shows as its documentation.
+//
+//	//go:embed lru.go
+//	var source string
+func PackageComment(source string) string {
+	var b strings.Builder
+	for line := range strings.Lines(source) {
+		text, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "//")
+		if !ok {
+			break
+		}
+		b.WriteString(strings.TrimPrefix(text, " ") + "\n")
+	}
+	return b.String()
 }
