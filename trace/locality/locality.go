@@ -11,10 +11,10 @@
 //	re-entry gap    t − a for a block demanded at a and next at t > a+1, in steps
 //	reuse distance  distinct other blocks demanded in steps a+1 … t−1: 0 for t = a+1
 //
-// The reuse distance is LRU's stack distance with steps as batches: a block survives
-// in a cache that holds, besides the demand of step a, that many more. Counts are
-// pooled over streams, never averaged ratios (DESIGN S7). Quantiles are of exact
-// histograms.
+// The reuse distance is LRU's stack distance with steps as batches: pins and births
+// aside, a block with distance d hits in a cache of d + |D_a| blocks and misses in one
+// of d. Counts are pooled over streams, never averaged ratios (DESIGN S7). Quantiles
+// are of exact histograms.
 package locality
 
 import (

@@ -1,0 +1,107 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/cmd/cli"
+	"github.com/kvreplay/kvreplay/policies/all"
+)
+
+const newsTrace = "../../datasets/bundled/smollm2_multi_news_8k.parquet"
+
+// kvreplay runs a command line and checks its exit code.
+func kvreplay(t *testing.T, code int, args ...string) (stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	if got := cli.Main(all.Table(), args, &out, &err); got != code {
+		t.Fatalf("kvreplay %v exits with %d, expected %d\n%s%s", args, got, code, out.String(), err.String())
+	}
+	return out.String(), err.String()
+}
+
+// A damaged file fails a run of validate, and the good one is reported all the same.
+func TestValidateCommand(t *testing.T) {
+	raw, err := os.ReadFile(newsTrace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := filepath.Join(t.TempDir(), "bad.parquet")
+	raw[len(raw)/2] ^= 4
+	if err := os.WriteFile(bad, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := kvreplay(t, 0, "validate", newsTrace)
+	if !strings.Contains(out, "good: 6 streams, 768 rows") || !strings.Contains(out, "(as stated)") {
+		t.Errorf("a good file: %s", out)
+	}
+	out, stderr := kvreplay(t, 1, "validate", bad, newsTrace)
+	if !strings.Contains(out, "checksum mismatch") || !strings.Contains(out, "[file]") || !strings.Contains(out, "good: 6 streams") || !strings.Contains(stderr, "1 of 2 files") {
+		t.Errorf("a bad and a good file: %s%s", out, stderr)
+	}
+	out, _ = kvreplay(t, 1, "validate", "--format", "json", "--limit", "1", bad)
+	var v struct {
+		Valid      bool
+		Violations []struct{ Rule, Message string }
+	}
+	if err := json.Unmarshal([]byte(out), &v); err != nil || v.Valid || len(v.Violations) != 1 || v.Violations[0].Rule != "file" {
+		t.Errorf("as JSON: %s, error %v", out, err)
+	}
+	kvreplay(t, 1, "validate", filepath.Join(t.TempDir(), "missing.parquet"))
+	kvreplay(t, 2, "validate")
+	kvreplay(t, 2, "validate", "--format", "xml", newsTrace)
+	kvreplay(t, 2, "validate", "--limit", "-1", newsTrace)
+}
+
+// Every way of naming what does not exist says what does; usage errors exit with 2.
+func TestDeriveCommand(t *testing.T) {
+	dst := filepath.Join(t.TempDir(), "out.parquet")
+	for _, c := range []struct {
+		code int
+		text string
+		args []string
+	}{
+		{0, "2 streams, 128 rows", []string{"--layers", "0,20", "--steps", "-32:32", "--topk", "64", "--candidates", "80"}},
+		{1, "did you mean", []string{"--requests", "multi_news-9be57ba"}},
+		{1, "no layer 3; the trace has 0, 5, 10", []string{"--layers", "3"}},
+		{1, "cut the candidates off with --topk 256 --candidates 256", []string{"--block-tokens", "8"}},
+		{2, "expected FROM:TO", []string{"--steps", "5"}},
+		{2, "expected numbers or union", []string{"--heads", "all"}},
+		{2, "expected a number or a range", []string{"--layers", "a"}},
+	} {
+		_, stderr := kvreplay(t, c.code, append([]string{"derive", newsTrace, "-o", dst}, c.args...)...)
+		if !strings.Contains(stderr, c.text) {
+			t.Errorf("%v: %s, expected %q", c.args, stderr, c.text)
+		}
+	}
+	kvreplay(t, 2, "derive", newsTrace)
+	kvreplay(t, 2, "derive", newsTrace, newsTrace, "-o", dst)
+	kvreplay(t, 0, "validate", dst)
+}
+
+// inspect prints both forms of the same report.
+func TestInspectCommand(t *testing.T) {
+	out, _ := kvreplay(t, 0, "inspect", "--layers", newsTrace)
+	for _, want := range []string{"rank, 256, 320", "overlap with the step before", "By layer"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	out, _ = kvreplay(t, 0, "inspect", "--format", "json", "--topk", "128", newsTrace)
+	var r struct {
+		TopK     int `json:"topk"`
+		Locality struct {
+			DemandMean float64 `json:"demand_mean"`
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &r); err != nil || r.TopK != 128 || r.Locality.DemandMean != 128 {
+		t.Errorf("%s, error %v", out, err)
+	}
+	kvreplay(t, 1, "inspect", "--topk", "321", newsTrace)
+	kvreplay(t, 2, "inspect", "--topk", "0", newsTrace)
+	kvreplay(t, 2, "inspect", "--format", "xml", newsTrace)
+}

@@ -1,0 +1,97 @@
+package trace_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// The writer refuses what the reader would, and leaves no file.
+func TestWriterRefuses(t *testing.T) {
+	stream := func(layer int32, rows ...trace.Row) *trace.Stream {
+		s := &trace.Stream{}
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Layer: layer, Head: trace.NoHead}, PromptLen: 9})
+		for _, row := range rows {
+			s.Append(row)
+		}
+		return s
+	}
+	good := trace.Row{Indices: []int32{4, 2}, Scores: []float32{2, 1}}
+	for name, c := range map[string]struct {
+		second *trace.Stream
+		rule   string
+		text   string
+	}{
+		"no rows":        {stream(2), trace.RuleKey, "stream has 0 rows"},
+		"key order":      {stream(0, good), trace.RuleKey, `comes after request "r" layer 1`},
+		"step order":     {stream(2, trace.Row{Step: 1, Indices: []int32{1}}, trace.Row{Step: 1, Indices: []int32{1}}), trace.RuleKey, "step 1 after step 1"},
+		"no context":     {stream(2, trace.Row{Step: -10, Indices: []int32{0}}), trace.RuleSeqLen, "context of 0 tokens"},
+		"score count":    {stream(2, trace.Row{Indices: []int32{4, 2}, Scores: []float32{2}}), trace.RuleScore, "1 scores for 2 indices"},
+		"mass count":     {stream(2, trace.Row{Indices: []int32{4, 2}, AttentionMass: []float32{1}}), trace.RuleMass, "1 attention masses"},
+		"other columns":  {stream(2, trace.Row{Indices: []int32{4, 2}}), trace.RuleSchema, "not in both"},
+		"index":          {stream(2, trace.Row{Indices: []int32{10, 2}, Scores: []float32{2, 1}}), trace.RuleIndex, "topk_indices[0] = 10"},
+		"negative layer": {stream(-1, good), trace.RuleKey, ""},
+	} {
+		path := filepath.Join(t.TempDir(), "w.parquet")
+		w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 2, BlockTokens: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Write(stream(1, good)); err != nil {
+			t.Fatal(err)
+		}
+		if e := trace.AsError(w.Write(c.second)); e == nil || e.Rule != c.rule || !strings.Contains(e.Error(), c.text) {
+			t.Errorf("%s: error %v, expected rule %q with %q", name, e, c.rule, c.text)
+		}
+		w.Abort()
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s left a file", name)
+		}
+	}
+}
+
+// K and M may be left to the writer: the longest list.
+func TestWriterFillsIn(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, c := range []struct{ k, m, wantK, wantM int }{{0, 0, 7, 7}, {3, 0, 3, 7}, {9, 0, 9, 9}, {3, 12, 3, 12}} {
+		s := randomStream(r, trace.Key{Request: "r"}, 100, 0, 5, 7, 0)
+		f, err := trace.Open(writeTrace(t, trace.Meta{Order: trace.OrderRank, TopK: c.k, Candidates: c.m, BlockTokens: 1}, s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := f.Meta(); m.TopK != c.wantK || m.Candidates != c.wantM {
+			t.Errorf("K %d, M %d became K %d, M %d, expected %d and %d", c.k, c.m, m.TopK, m.Candidates, c.wantK, c.wantM)
+		}
+		f.Close()
+	}
+}
+
+// Readers of one file work side by side, each in its own order.
+func TestConcurrentReaders(t *testing.T) {
+	path := interopSample(t, trace.ReadAll)
+	f, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var wg sync.WaitGroup
+	for worker := range uint64(8) {
+		wg.Go(func() {
+			reader := f.NewReader(trace.ReadAll)
+			defer reader.Close()
+			var s trace.Stream
+			for _, i := range rand.New(rand.NewPCG(worker, 1)).Perm(len(f.Streams())) {
+				if err := reader.Read(i, &s); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
