@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"math"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
@@ -28,7 +29,8 @@ func foreignParquet(t testing.TB, streams []*trace.Stream) []byte {
 	w := parquet.NewGenericWriter[foreignRow](&out)
 	for _, s := range streams {
 		for i := range s.Rows {
-			row := foreignRow{RequestID: s.Request, LayerID: int64(s.Layer), PromptLen: int64(s.PromptLen), Step: int64(s.Steps[i]), Extra: "x"}
+			nan := math.NaN() // what pandas makes of null
+			row := foreignRow{Head: []*float64{nil, &nan}[i%2], RequestID: s.Request, LayerID: int64(s.Layer), PromptLen: int64(s.PromptLen), Step: int64(s.Steps[i]), Extra: "x"}
 			for j, x := range s.List(i) {
 				row.Indices = append(row.Indices, int64(x))
 				if v := s.ScoreList(i); len(v) > 0 {

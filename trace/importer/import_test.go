@@ -185,3 +185,27 @@ func TestCancelled(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 }
+
+// What pyarrow writes (dictionaries, 64-bit integers, a double head of NaN, fixed-size
+// lists, compressed buffers) is the same trace as the lines it was made of.
+func TestPyarrow(t *testing.T) {
+	var lines [][]byte
+	for _, line := range bytes.SplitAfter(unzip(t, read(t, "testdata/news.jsonl.gz")), []byte("\n")) {
+		for _, step := range []string{"-1", "0", "1"} {
+			if bytes.Contains(line, []byte(`"step_idx":`+step+`,`)) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	want, _ := importAll(t, Options{}, write(t, t.TempDir(), "lines", bytes.Join(lines, nil)))
+	for _, name := range []string{"pyarrow.arrow", "pyarrow.stream", "pyarrow.parquet"} {
+		got, _ := importAll(t, Options{}, filepath.Join("testdata", name))
+		if got.Digest != want.Digest {
+			t.Errorf("%s: digest %s, want %s", name, got.Digest, want.Digest)
+		}
+		unchecked := strings.Contains(strings.Join(got.Warnings, "\n"), "carry no checksum")
+		if unchecked != (name == "pyarrow.parquet") {
+			t.Errorf("%s: warnings %q", name, got.Warnings)
+		}
+	}
+}

@@ -50,7 +50,8 @@ func combine(all []stated) (trace.Meta, error) {
 		if err != nil {
 			return trace.Meta{}, err
 		}
-		for key, v := range fields {
+		for _, key := range slices.Sorted(maps.Keys(fields)) {
+			v := fields[key]
 			if old, ok := merged[key]; ok && !reflect.DeepEqual(old, v) {
 				return trace.Meta{}, fmt.Errorf("%s: says %s %v, but %s says %v: sources and flags must agree", s.name, key, v, speaker(from[key], key), old)
 			}

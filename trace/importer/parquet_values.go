@@ -1,0 +1,140 @@
+package importer
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// parquetLeaf is what a leaf column of the file is to us.
+type parquetLeaf struct {
+	column  int // of columnNames, -1: not read
+	list    bool
+	present int // definition level from which the list is there, maybe empty
+	element int // definition level of an element that may be null
+	maxDef  int
+}
+
+// bindLeaf finds out what the leaf column at path holds.
+func bindLeaf(schema *parquet.Schema, path []string) (parquetLeaf, error) {
+	leaf := parquetLeaf{column: -1}
+	for i, name := range columnNames {
+		if name == path[0] {
+			leaf.column = i
+		}
+	}
+	found, _ := schema.Lookup(path...)
+	leaf.maxDef, leaf.list = found.MaxDefinitionLevel, leaf.column >= colIndices && leaf.column <= colPredicted
+	if leaf.column < 0 {
+		return leaf, nil
+	}
+	if want := map[bool]int{true: 1}[leaf.list]; found.MaxRepetitionLevel != want {
+		return leaf, fmt.Errorf("is nested %d deep, expected %d", found.MaxRepetitionLevel, want)
+	}
+	for _, f := range schema.Fields() {
+		if f.Name() == path[0] && f.Optional() {
+			leaf.present = 1
+		}
+	}
+	leaf.element = leaf.present + 1
+	return leaf, checkKind(leaf.column, found.Node.Type().Kind())
+}
+
+// checkKind reports a physical type that cannot hold the column.
+func checkKind(column int, kind parquet.Kind) error {
+	ok := kind == parquet.Int32 || kind == parquet.Int64
+	switch column {
+	case colRequest:
+		ok = kind == parquet.ByteArray
+	case colScores, colAttention, colCovered:
+		ok = kind == parquet.Float || kind == parquet.Double
+	case colHead, colLayer, colPrompt, colStep, colSeqLen:
+		ok = ok || kind == parquet.Double
+	}
+	if !ok {
+		return fmt.Errorf("has the type %v, which does not fit", kind)
+	}
+	return nil
+}
+
+// readRow fills the cells from the values of a row.
+func (t *parquetTable) readRow(row parquet.Row) error {
+	c := &t.cells
+	c.reset()
+	for _, v := range row {
+		leaf := &t.leaves[v.Column()]
+		if leaf.column < 0 {
+			continue
+		}
+		if err := c.setParquet(leaf, v); err != nil {
+			return fmt.Errorf("column %s: %w", columnNames[leaf.column], err)
+		}
+	}
+	return c.finish(t.source.opts)
+}
+
+// setParquet sets a cell, or appends one value to a list.
+func (c *cells) setParquet(leaf *parquetLeaf, v parquet.Value) error {
+	if v.IsNull() {
+		if leaf.list && v.DefinitionLevel() >= leaf.element {
+			return errors.New("a value of the list is null, expected a number")
+		}
+		if leaf.column == colPredicted && v.DefinitionLevel() >= leaf.present {
+			c.predicted = []int32{} // present and empty
+		}
+		return nil
+	}
+	switch leaf.column {
+	case colRequest:
+		c.id, c.hasID = string(v.ByteArray()), true
+		return nil
+	case colScores:
+		c.scores = append(c.scores, float32(parquetFloat(v)))
+		return nil
+	case colAttention:
+		c.attention = append(c.attention, float32(parquetFloat(v)))
+		return nil
+	case colCovered:
+		f := float32(parquetFloat(v))
+		c.covered = &f
+		return nil
+	}
+	return c.setParquetInt(leaf, v)
+}
+
+func (c *cells) setParquetInt(leaf *parquetLeaf, v parquet.Value) (err error) {
+	x := int64(0)
+	switch v.Kind() {
+	case parquet.Int32:
+		x = int64(v.Int32())
+	case parquet.Int64:
+		x = v.Int64()
+	default:
+		if math.IsNaN(v.Double()) { // what pandas makes of null
+			return nil
+		}
+		if x, err = wholeNumber(v.Double()); err != nil {
+			return err
+		}
+	}
+	switch {
+	case leaf.list && (x < math.MinInt32 || x > math.MaxInt32):
+		return fmt.Errorf("a value of the list is %d, expected one that int32 holds", x)
+	case leaf.column == colIndices:
+		c.indices = append(c.indices, int32(x))
+	case leaf.column == colPredicted:
+		c.predicted = append(c.predicted, int32(x))
+	default:
+		c.ints[leaf.column], c.has[leaf.column] = x, true
+	}
+	return nil
+}
+
+func parquetFloat(v parquet.Value) float64 {
+	if v.Kind() == parquet.Float {
+		return float64(v.Float())
+	}
+	return v.Double()
+}
