@@ -1,0 +1,169 @@
+package cli_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/cmd/cli"
+	"github.com/kvreplay/kvreplay/policies/all"
+)
+
+// TestDocs runs every command line of every Markdown file in the repository: the
+// lines that begin with `$ kvreplay` in ```console blocks. They run from the root of
+// the repository; $TMP is a folder that the commands of a file share in one block.
+// A trailing backslash continues a line, `> FILE` at the end redirects stdout, what
+// follows `|` or `#` is not run. A command that fails, fails the test; what it prints
+// is not compared.
+func TestDocs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs every command of the documents")
+	}
+	t.Chdir(filepath.Join("..", ".."))
+	commands := 0
+	for _, path := range markdownFiles(t) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range consoleBlocks(string(text)) {
+			commands += len(block.commands)
+			t.Run(fmt.Sprintf("%s:%d", filepath.ToSlash(path), block.line), func(t *testing.T) { block.run(t) })
+		}
+	}
+	if commands == 0 {
+		t.Error("no document has a command, expected some")
+	}
+}
+
+// markdownFiles are all *.md below the working directory, hidden folders left out.
+func markdownFiles(t *testing.T) (paths []string) {
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && strings.HasPrefix(d.Name(), "."):
+			return fs.SkipDir
+		case !d.IsDir() && strings.HasSuffix(path, ".md"):
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+// block is one ```console block.
+type block struct {
+	line     int // of its first line
+	commands []string
+}
+
+// consoleBlocks finds the blocks of a document with the commands in them.
+func consoleBlocks(text string) (blocks []block) {
+	inside, continued := false, false
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		switch {
+		case !inside && line == "```console":
+			inside = true
+			blocks = append(blocks, block{line: i + 2})
+			continue
+		case line == "```":
+			inside, continued = false, false
+		}
+		if !inside {
+			continue
+		}
+		b := &blocks[len(blocks)-1]
+		switch {
+		case continued:
+			b.commands[len(b.commands)-1] += " " + strings.TrimSuffix(line, "\\")
+		case strings.HasPrefix(line, "$ kvreplay"):
+			b.commands = append(b.commands, strings.TrimSuffix(strings.TrimPrefix(line, "$ "), "\\"))
+		default:
+			continue
+		}
+		continued = strings.HasSuffix(line, "\\")
+	}
+	return blocks
+}
+
+// run executes the commands in order, in this process.
+func (b *block) run(t *testing.T) {
+	tmp := t.TempDir()
+	for _, command := range b.commands {
+		args, err := words(command, tmp)
+		if err != nil {
+			t.Fatalf("%s: %v", command, err)
+		}
+		var stderr bytes.Buffer
+		stdout := io.Discard
+		if n := len(args); n > 2 && args[n-2] == ">" {
+			file, err := os.Create(args[n-1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			stdout, args = file, args[:n-2]
+		}
+		if code := cli.Main(all.Table(), args[1:], stdout, &stderr); code != 0 {
+			t.Fatalf("%s\nexit code %d: %s", command, code, stderr.String())
+		}
+	}
+}
+
+// words splits a command line as a shell does, as far as documents need: quotes, $TMP.
+func words(command, tmp string) (list []string, err error) {
+	var word strings.Builder
+	quote, started := rune(0), false
+	end := func() {
+		if started {
+			list = append(list, strings.NewReplacer("$TMP", tmp, "${TMP}", tmp).Replace(word.String()))
+		}
+		word.Reset()
+		started = false
+	}
+	for _, r := range command {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote, started = r, true
+		case quote == 0 && (r == ' ' || r == '\t'):
+			end()
+		case quote == 0 && (r == '|' || r == '#' && !started):
+			end()
+			return list, nil
+		default:
+			started = true
+			word.WriteRune(r)
+		}
+	}
+	end()
+	if quote != 0 {
+		err = fmt.Errorf("quote %c is not closed", quote)
+	}
+	return list, err
+}
+
+func TestConsoleBlocks(t *testing.T) {
+	text := "```console\n$ kvreplay a \\\n    'b c' $TMP/d # e\noutput\n$ ls\n$ kvreplay f | head\n```\n$ kvreplay g\n```sh\n$ kvreplay h\n```\n"
+	blocks := consoleBlocks(text)
+	if len(blocks) != 1 || len(blocks[0].commands) != 2 || blocks[0].line != 2 {
+		t.Fatalf("found %+v", blocks)
+	}
+	for i, want := range []string{"kvreplay|a|b c|/t/d", "kvreplay|f"} {
+		got, err := words(blocks[0].commands[i], "/t")
+		if err != nil || strings.Join(got, "|") != want {
+			t.Errorf("command %d: %q, %v, want %q", i, got, err, want)
+		}
+	}
+}
