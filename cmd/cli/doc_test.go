@@ -16,7 +16,7 @@ import (
 
 // TestDocs runs every command line of every Markdown file in the repository: the
 // lines that begin with `$ kvreplay` in ```console blocks. They run from the root of
-// the repository; $TMP is a folder that the commands of a file share in one block.
+// the repository; $TMP is an empty folder that the commands of one block share.
 // A trailing backslash continues a line, `> FILE` at the end redirects stdout, what
 // follows `|` or `#` is not run. A command that fails, fails the test; what it prints
 // is not compared.

@@ -148,9 +148,9 @@ func (c *collector) settleTopK(m *trace.Meta) error {
 	case m.TopK == 0:
 		m.TopK = c.longest
 	case m.TopK > c.longest && !small && m.Candidates < m.TopK:
-		return fmt.Errorf("K = %d is stated, but the longest list has %d indices (%s): expected K of at most that", m.TopK, c.longest, c.longestAt)
+		return fmt.Errorf("topk K = %d is stated, but the longest list has %d indices (%s): expected K of at most that", m.TopK, c.longest, c.longestAt)
 	case m.Order == trace.OrderIndex && m.TopK < c.longest:
-		return fmt.Errorf("K = %d is stated, but with order=index the whole list is the demand and the longest has %d indices (%s): leave out --topk", m.TopK, c.longest, c.longestAt)
+		return fmt.Errorf("topk K = %d is stated, but with order=index the whole list is the demand and the longest has %d indices (%s): leave out --topk", m.TopK, c.longest, c.longestAt)
 	}
 	return nil
 }
