@@ -16,5 +16,8 @@
 //	}
 //
 // Whatever breaks a rule ends in an *Error with file, row group, row and stream; a
-// truncated or altered file is never half read.
+// truncated or altered file is never half read. Pages are held against their CRC or
+// the file against its digest. Page headers, page index and footer, which have no
+// checksum, are held against each other when a file is opened, and nothing is
+// allocated by a length that the file cannot hold.
 package trace

@@ -1,11 +1,9 @@
 package trace
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/parquet-go/parquet-go"
 )
@@ -102,50 +100,6 @@ func (f *File) corrupt(err error) error {
 	return fileError(f.path, RuleFile, "truncated or corrupt Parquet file: %w", err)
 }
 
-// openParquet reads the footer.
-func (f *File) openParquet() error {
-	var magic [4]byte
-	if _, err := f.source.ReadAt(magic[:], 0); err != nil && err != io.EOF {
-		return fmt.Errorf("open trace: %w", err)
-	}
-	if string(magic[:]) != "PAR1" {
-		return fileError(f.path, RuleFile, "is not a Parquet file; foreign formats become traces by `kvreplay import`")
-	}
-	if err := f.checkFooter(); err != nil {
-		return f.corrupt(err)
-	}
-	var err error
-	if f.parquet, err = parquet.OpenFile(f.source, f.size,
-		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(1<<18)); err != nil {
-		return f.corrupt(err)
-	}
-	return nil
-}
-
-// checkFooter checks the lengths in the footer before the decoder allocates by them.
-func (f *File) checkFooter() error {
-	const tail = 8 // length and magic
-	if f.size < 4+tail {
-		return fmt.Errorf("%d bytes", f.size)
-	}
-	var end [tail]byte
-	if _, err := f.source.ReadAt(end[:], f.size-tail); err != nil {
-		return err
-	}
-	length := int64(binary.LittleEndian.Uint32(end[:]))
-	if string(end[4:]) != "PAR1" || length > f.size-4-tail {
-		return fmt.Errorf("no footer at the end, expected a length and PAR1")
-	}
-	footer := make([]byte, length)
-	if _, err := f.source.ReadAt(footer, f.size-tail-length); err != nil {
-		return err
-	}
-	if err := checkThrift(footer); err != nil {
-		return fmt.Errorf("footer: %w", err)
-	}
-	return nil
-}
-
 // Close closes the file.
 func (f *File) Close() error { return f.closer.Close() }
 
@@ -191,37 +145,3 @@ func (f *File) HasAttentionMass() bool { return f.has(colAttentionMass) }
 // has reports whether an optional column holds values: its first row does, and the
 // reader checks that the others agree.
 func (f *File) has(column int) bool { return f.present[column] }
-
-// probeOptional looks at the first row of every optional column.
-func (f *File) probeOptional() error {
-	first := slices.IndexFunc(f.parquet.RowGroups(), func(g parquet.RowGroup) bool { return g.NumRows() > 0 })
-	if first < 0 {
-		return nil // no rows: the directory says so
-	}
-	for c := colScores; c < numColumns; c++ {
-		if l := f.leaves[c]; l.index >= 0 {
-			var err error
-			if f.present[c], err = firstPresent(f.parquet.RowGroups()[first], l); err != nil {
-				return fmt.Errorf("column %s: %w", l.name, err)
-			}
-		}
-	}
-	return nil
-}
-
-// firstPresent reports whether the first row of a column is not null.
-func firstPresent(group parquet.RowGroup, l leaf) (present bool, err error) {
-	pages := group.ColumnChunks()[l.index].Pages()
-	defer pages.Close()
-	page, err := pages.ReadPage()
-	if err != nil {
-		return false, err
-	}
-	defer parquet.Release(page)
-	from := l.maxDef
-	if l.list {
-		from = l.listDef
-	}
-	def := page.DefinitionLevels()
-	return from == 0 || len(def) > 0 && def[0] >= from, nil
-}

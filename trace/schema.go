@@ -19,8 +19,6 @@ type fileRow struct {
 	Predicted     []int32   `parquet:"predicted_indices,optional,list" parquet-element:",delta"`
 }
 
-var fileSchema = parquet.SchemaOf(new(fileRow))
-
 // Column numbers, in file order.
 const (
 	colRequestID = iota
