@@ -1,7 +1,5 @@
 package trace
 
-import "github.com/parquet-go/parquet-go"
-
 // fileRow is the Parquet schema of format v1, in column order. An optional column
 // that a trace does not have is all null and takes no space, so every v1 file has
 // the same schema.
