@@ -1,0 +1,11 @@
+package lru_test
+
+import "github.com/kvreplay/kvreplay/policies/policytest"
+
+// reference is LRU as DESIGN writes it: the earliest last use goes first, then the
+// lowest index.
+type reference struct{ policytest.Ledger }
+
+func (r *reference) Victims(n int, outside []int32) []int32 {
+	return policytest.Least(n, outside, r.LastUse)
+}

@@ -1,0 +1,122 @@
+// Package policytest is the conformance kit of policies: what policies/policies.go asks
+// for, checked over random streams with births, pins, blocks, gaps, warm-ups, ties and
+// overflow. A policy's test is one call:
+//
+//	func TestConformance(t *testing.T) {
+//		policytest.Run(t, lru.Entry, "", func() policytest.Reference { return new(reference) })
+//	}
+//
+// The checks, each a subtest:
+//
+//	Entry          the line of the table: names, options that parse back, traits that fit the methods
+//	Legal          every answer is one that the engine accepts; nothing panics
+//	Deterministic  two instances agree; seeds matter only where Traits.Random says so
+//	Borrows        nothing that was lent is changed or kept; answers are appended
+//	Forgets        an instance that has seen other streams does as a new one
+//	Allocates      nothing, once an instance has seen a stream
+//	Reference      every step does what a literal transcription of the definition does
+//	Optimum        never fewer misses than opt, or opt-bypass for a bypasser
+//	Stack          a larger capacity never misses more, where Traits.Stack claims it
+//	Shift          streams with all blocks renumbered by a constant give the same counts
+//	Files          workers, files cut in two, entries of twice the bytes: the same rows
+//
+// A failure names the seed of the smallest stream that shows it; -policytest.seed draws
+// that stream alone. Run must not be called from a parallel test: it counts allocations.
+package policytest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// suite is a policy under test.
+type suite struct {
+	entry     policies.Entry
+	options   string
+	spec      policies.Spec
+	make      func() policies.Policy
+	needs     policies.Needs
+	reference func() Reference // nil: none
+	short     bool
+}
+
+// check is one claim of the contract.
+type check struct {
+	name string
+	run  func(*suite) error
+	gate bool // what follows makes no sense where this fails
+}
+
+var checks = []check{
+	{"Entry", (*suite).entryHolds, true},
+	{"Legal", (*suite).legal, true},
+	{"Deterministic", (*suite).deterministic, true},
+	{"Borrows", (*suite).borrows, true},
+	{"Forgets", (*suite).forgets, true},
+	{"Allocates", (*suite).allocates, false},
+	{"Reference", (*suite).refereed, false},
+	{"Optimum", (*suite).bounded, false},
+	{"Stack", (*suite).stacked, false},
+	{"Shift", (*suite).shifted, false},
+	{"Files", (*suite).filed, false},
+}
+
+// Run checks a policy with the given options. newReference makes transcriptions of its
+// definition; nil leaves that check out.
+func Run(t *testing.T, entry policies.Entry, options string, newReference func() Reference) {
+	t.Helper()
+	s := &suite{entry: entry, options: options, reference: newReference, short: testing.Short()}
+	for _, c := range checks {
+		ok := t.Run(c.name, func(t *testing.T) {
+			if err := c.run(s); err != nil {
+				t.Errorf("%s: %v", s.name(), err)
+			}
+		})
+		if !ok && c.gate {
+			return
+		}
+	}
+}
+
+// Failure is a check that a policy does not pass.
+type Failure struct {
+	Check string // name of Run's subtest
+	Err   error
+}
+
+// Check is Run without a test: it returns what fails, in the order of Run.
+func Check(entry policies.Entry, options string, newReference func() Reference) (failures []Failure) {
+	s := &suite{entry: entry, options: options, reference: newReference}
+	for _, c := range checks {
+		if err := c.run(s); err != nil {
+			failures = append(failures, Failure{c.name, err})
+			if c.gate {
+				break
+			}
+		}
+	}
+	return failures
+}
+
+// parse makes the policy from its entry and options.
+func (s *suite) parse() error {
+	spec, err := policies.NewTable(s.entry).Parse(s.text())
+	if err != nil {
+		return err
+	}
+	s.spec, s.make = spec, spec.Make
+	s.needs = policies.NeedsOf(spec.Make())
+	return nil
+}
+
+// text is the policy as a user types it.
+func (s *suite) text() string {
+	if s.options == "" {
+		return s.entry.Name
+	}
+	return s.entry.Name + ":" + s.options
+}
+
+func (s *suite) name() string { return fmt.Sprintf("policy %s", s.text()) }

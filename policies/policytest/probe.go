@@ -1,0 +1,156 @@
+package policytest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// probe stands between the engine and a policy. It gives the policy copies of every
+// list, looks whether the copies stay as they are, and overwrites them after the call,
+// so that a policy that keeps a slice is found out.
+type probe struct {
+	policy policies.Policy
+	spoil  bool   // overwrite what was lent
+	err    error  // first rule broken that the engine cannot see
+	at     string // the call in progress, for panics
+	scope  policies.Scope
+	script *script // receives every call; nil for none
+	lent   []lent
+	dst    []int32
+}
+
+// lent is a list that the policy was given.
+type lent struct {
+	name       string
+	list, copy []int32
+}
+
+// garbage is what lent lists are overwritten with, and what stands behind their ends.
+const garbage = math.MinInt32
+
+// wrap returns the probe as the engine should see it: with Bypass only where the policy
+// has it.
+func wrap(p *probe) policies.Policy {
+	if b, ok := p.policy.(policies.Bypasser); ok {
+		return &bypassProbe{p, b}
+	}
+	return p
+}
+
+type bypassProbe struct {
+	*probe
+	bypasser policies.Bypasser
+}
+
+// Needs asks for what the policy asks for.
+func (p *probe) Needs() policies.Needs { return policies.NeedsOf(p.policy) }
+
+// Reset starts a stream.
+func (p *probe) Reset(sc *policies.Scope) error {
+	p.at, p.scope = "Reset", *sc
+	if p.script != nil {
+		p.script.scope = *sc
+	}
+	given := *sc
+	return p.policy.Reset(&given)
+}
+
+// Update applies a step.
+func (p *probe) Update(s *policies.Step) {
+	p.at = fmt.Sprintf("Update at T = %d", s.T)
+	given := p.lend(s)
+	if p.script != nil {
+		p.script.update(s)
+	}
+	p.policy.Update(given)
+	for _, l := range p.lent {
+		if !slices.Equal(l.list[:cap(l.list)], l.copy) {
+			p.fail("changes Step.%s, which is the engine's: the lists of a Step are read only, copy what must be changed or appended to", l.name)
+		}
+		if p.spoil {
+			for i := range l.list[:cap(l.list)] {
+				l.list[:cap(l.list)][i] = garbage
+			}
+		}
+	}
+	if p.spoil {
+		for i := range given.Scores {
+			given.Scores[i] = float32(math.NaN())
+		}
+		*given = policies.Step{T: garbage, Demand: garbage}
+	}
+}
+
+// lend returns a copy of s with lists of its own.
+func (p *probe) lend(s *policies.Step) *policies.Step {
+	p.lent = p.lent[:0]
+	given := *s
+	for _, l := range lists(&given) {
+		if *l.list == nil {
+			continue
+		}
+		n := len(*l.list)
+		room := append(slices.Clone(*l.list), garbage, garbage) // behind the end: an append in place is seen
+		*l.list = room[: n : n+2]
+		p.lent = append(p.lent, lent{l.name, room[: n : n+2], slices.Clone(room)})
+	}
+	given.Scores = slices.Clone(s.Scores)
+	return &given
+}
+
+type namedList struct {
+	name string
+	list *[]int32
+}
+
+func lists(s *policies.Step) []namedList {
+	return []namedList{{"Offered", &s.Offered}, {"Hit", &s.Hit}, {"Miss", &s.Miss}, {"Exit", &s.Exit}, {"Pass", &s.Pass},
+		{"Candidates", &s.Candidates}, {"Members", &s.Members}, {"List", &s.List}, {"OfferedNext", &s.OfferedNext},
+		{"ExitNext", &s.ExitNext}, {"LeavingNext", &s.LeavingNext}, {"Leaving", &s.Leaving}}
+}
+
+// Evict asks for victims.
+func (p *probe) Evict(n int, dst []int32) []int32 {
+	p.at = fmt.Sprintf("Evict(%d)", n)
+	if p.script != nil {
+		p.script.evict(n)
+	}
+	return p.answer("Evict", dst, func(dst []int32) []int32 { return p.policy.Evict(n, dst) })
+}
+
+// Bypass asks for what is kept out.
+func (p *bypassProbe) Bypass(n int, dst []int32) []int32 {
+	p.at = fmt.Sprintf("Bypass(%d)", n)
+	if p.script != nil {
+		p.script.bypass(n)
+	}
+	return p.answer("Bypass", dst, func(dst []int32) []int32 { return p.bypasser.Bypass(n, dst) })
+}
+
+// answer checks that a method appends to what it is given, and overwrites the buffer
+// once the answer is copied.
+func (p *probe) answer(method string, dst []int32, call func([]int32) []int32) []int32 {
+	p.dst = append(p.dst[:0], garbage, garbage)
+	got := call(p.dst)
+	if len(got) < 2 || got[0] != garbage || got[1] != garbage {
+		p.fail("%s does not append to dst: what dst held must come back before the blocks named", method)
+		return append(dst, got...)
+	}
+	dst = append(dst, got[2:]...)
+	if p.spoil {
+		for i := range got {
+			got[i] = garbage
+		}
+	}
+	p.dst = got
+	return dst
+}
+
+func (p *probe) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf("%s: "+format, append([]any{p.at}, args...)...)
+	}
+}

@@ -1,0 +1,106 @@
+package policytest
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// Reference is a policy written out by its definition: slow, plain, from the paper and
+// DESIGN S1–S13 instead of from the code that it referees. It sees whole steps where
+// the policy sees changes. Calls come in the order Reset, then for every step Step,
+// KeepOut (KeepsOut only), Victims.
+type Reference interface {
+	// Reset starts a stream. Scope is what the policy is given.
+	Reset(policies.Scope)
+	// Step tells a step, after its births and fetches and before anything leaves.
+	Step(*Step)
+	// Victims returns at least n distinct members of outside, which is ascending: the
+	// residents that the step does not demand. All that it returns are evicted.
+	Victims(n int, outside []int32) []int32
+}
+
+// KeepsOut is the Reference of a policies.Bypasser.
+type KeepsOut interface {
+	// KeepOut returns at least n distinct members of demand (D_t, ascending) that are
+	// not kept after the step; n = max(0, |D_t|-C).
+	KeepOut(n int, demand []int32) []int32
+}
+
+// Step is a whole step. Every list of blocks is ascending unless it says otherwise.
+//
+// What a warm-up places (DESIGN S8) is told before the first step, as Births with
+// T = 0 and nothing else set: last used and inserted at step -1, like the births of
+// step 0. No Victims follow it.
+type Step struct {
+	T      int32   // recorded steps without gaps, negative in warm-up windows
+	Before []int32 // residents before the step's births
+	Births []int32 // left the local window: last used and inserted at T-1
+	Demand []int32 // D_t
+	Hits   []int32 // D_t, resident after the births
+	Misses []int32 // D_t, fetched
+	Pass   []int32 // members of D_t that S5 does not keep, first to go first; none for a bypasser
+
+	TopK   int       // K: the demand is drawn from the first K of List
+	List   []int32   // the step's first M blocks as recorded, pinned ones included; best first where lists have ranks
+	Scores []float32 // parallel to List, nil without
+
+	next func(x int32) int32
+}
+
+// Candidates are the ranks K … M-1, best first, resident or not, pinned or not.
+func (s *Step) Candidates() []int32 { return s.List[min(s.TopK, len(s.List)):] }
+
+// Next is the step of the next demand of x after this one: policies.Never where there
+// is none or where a warm-up window has it (DESIGN S9).
+func (s *Step) Next(x int32) int32 { return s.next(x) }
+
+// Ledger keeps what most definitions ask of a block. A Reference that embeds it has
+// Reset and Step.
+type Ledger struct{ blocks map[int32]*account }
+
+type account struct{ lastUse, inserted, uses int64 }
+
+// Reset forgets all.
+func (l *Ledger) Reset(policies.Scope) { l.blocks = map[int32]*account{} }
+
+// Step enters a step.
+func (l *Ledger) Step(s *Step) {
+	t := int64(s.T)
+	for _, x := range s.Births {
+		l.blocks[x] = &account{lastUse: t - 1, inserted: t - 1}
+	}
+	for _, x := range s.Misses {
+		l.blocks[x] = &account{inserted: t}
+	}
+	for _, x := range s.Demand {
+		l.blocks[x].lastUse = t
+		l.blocks[x].uses++
+	}
+}
+
+// LastUse is the step that last demanded x; of a birth, the step before it.
+func (l *Ledger) LastUse(x int32) int64 { return l.blocks[x].lastUse }
+
+// Inserted is the step that fetched x; of a birth, the step before it.
+func (l *Ledger) Inserted(x int32) int64 { return l.blocks[x].inserted }
+
+// Uses is the number of steps that demanded x since it was inserted: 0 at its birth,
+// 1 at its fetch.
+func (l *Ledger) Uses(x int32) int64 { return l.blocks[x].uses }
+
+// Least returns the n blocks that are least by the first key, then by the second and so
+// on, then by index: what an eviction order is (DESIGN S12).
+func Least(n int, blocks []int32, keys ...func(x int32) int64) []int32 {
+	order := slices.Clone(blocks)
+	slices.SortFunc(order, func(a, b int32) int {
+		for _, key := range keys {
+			if c := cmp.Compare(key(a), key(b)); c != 0 {
+				return c
+			}
+		}
+		return cmp.Compare(a, b)
+	})
+	return order[:min(max(n, 0), len(order))]
+}

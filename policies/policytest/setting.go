@@ -1,0 +1,140 @@
+package policytest
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/referee"
+	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+var onlySeed = flag.Uint64("policytest.seed", 0, "policytest: draw only this stream, the `seed` that a failure names")
+
+// setting is one stream and one way to replay it.
+type setting struct {
+	seed                     uint64 // of the draw; 0: decoded by a fuzz target
+	stream                   *trace.Stream
+	meta                     trace.Meta
+	topK, candidates         int
+	capacity                 int
+	warmup                   replay.Warmup
+	sink, local, blockTokens int
+	runSeed                  uint64 // the run's --seed
+	scopeSeed                uint64 // what the engine makes of it for this stream
+}
+
+// draw draws a setting that the policy can use: odd seeds give streams of a dozen
+// blocks, even ones of a hundred.
+func (s *suite) draw(seed uint64) *setting {
+	r := rand.New(rand.NewPCG(seed, 31))
+	kind := replaytest.Medium
+	if seed%2 == 1 {
+		kind = replaytest.Small
+	}
+	o := s.usable(kind(r))
+	c := s.settle(r, replaytest.Stream(r, o), o.Meta(1+r.IntN(o.M)))
+	c.seed, c.runSeed = seed, seed
+	return c
+}
+
+// usable gives a stream what the policy needs.
+func (s *suite) usable(o replaytest.Options) replaytest.Options {
+	o.Scores = o.Scores || s.needs&policies.NeedScores != 0
+	o.Ascending = o.Ascending && s.needs&policies.NeedCandidates == 0
+	return o
+}
+
+// settle draws how a stream is replayed.
+func (s *suite) settle(r *rand.Rand, stream *trace.Stream, meta trace.Meta) *setting {
+	c := &setting{stream: stream, meta: meta, topK: meta.TopK, candidates: meta.TopK, blockTokens: meta.BlockTokens}
+	if meta.Order == trace.OrderRank {
+		c.candidates += r.IntN(meta.Candidates - meta.TopK + 1)
+	}
+	c.sink, c.local, _ = meta.Pins()
+	c.warmup = s.drawWarmup(r, stream)
+	c.capacity = 1 + r.IntN(3*c.topK)
+	if s.entry.Traits.Windowed {
+		c.capacity = policies.Unbounded
+	}
+	return c
+}
+
+// drawWarmup draws a warm-up that the stream and the policy can use.
+func (s *suite) drawWarmup(r *rand.Rand, stream *trace.Stream) replay.Warmup {
+	kind, n := r.IntN(6), 0
+	if stream.Windows > 0 {
+		n = 1 + r.IntN(stream.Windows)
+	}
+	switch {
+	case kind == 4 && !s.entry.Traits.Windowed:
+		return replay.Warmup{Kind: replay.WarmupStaging}
+	case kind == 5 && !s.entry.Traits.Windowed && n > 0 && len(stream.Scores) > 0:
+		return replay.Warmup{Kind: replay.WarmupImportance, Windows: n}
+	case kind > 0 && n > 0:
+		return replay.Warmup{Kind: replay.WarmupRun, Windows: n}
+	}
+	return replay.Warmup{Kind: replay.WarmupCold}
+}
+
+func (c *setting) replayedWindows() int {
+	if c.warmup.Kind == replay.WarmupRun {
+		return c.warmup.Windows
+	}
+	return 0
+}
+
+func (c *setting) blocks(seqLen int) int { return (seqLen + c.blockTokens - 1) / c.blockTokens }
+
+func (c *setting) streamOptions(look replay.Observer) replay.StreamOptions {
+	return replay.StreamOptions{TopK: c.topK, Candidates: c.candidates, Capacity: c.capacity, Warmup: c.warmup, Seed: c.runSeed, Observer: look}
+}
+
+func (c *setting) refereeConfig() referee.Config {
+	kinds := map[replay.WarmupKind]referee.WarmupKind{replay.WarmupRun: referee.WarmRun, replay.WarmupCold: referee.WarmCold,
+		replay.WarmupImportance: referee.WarmImportance, replay.WarmupStaging: referee.WarmStaging}
+	return referee.Config{Policy: "lru", TopK: c.topK, Candidates: c.candidates, Capacity: c.capacity,
+		Warmup: referee.Warmup{Kind: kinds[c.warmup.Kind], Windows: c.warmup.Windows},
+		Sink:   c.sink, Local: c.local, BlockTokens: c.blockTokens}
+}
+
+// String is the setting as failures show it.
+func (c *setting) String() string {
+	capacity := fmt.Sprint(c.capacity)
+	if c.capacity == policies.Unbounded {
+		capacity = "unbounded"
+	}
+	text := fmt.Sprintf("stream of %d rows: capacity %s, K %d, M %d, order=%s, warm-up %v, prompt %d, sink %d, local %d, block_tokens %d",
+		c.stream.Rows, capacity, c.topK, c.candidates, c.meta.Order, c.warmup, c.stream.PromptLen, c.sink, c.local, c.blockTokens)
+	if c.seed != 0 {
+		text += fmt.Sprintf("; again with -policytest.seed=%d", c.seed)
+	}
+	return text
+}
+
+// seeds calls check with settings from seed 1 on and returns the failure on the
+// smallest stream: the one that is easiest to follow by hand.
+func (s *suite) seeds(n int, check func(c *setting) error) error {
+	if s.short {
+		n /= 2
+	}
+	from, to := uint64(1), uint64(n)
+	if *onlySeed != 0 {
+		from, to = *onlySeed, *onlySeed
+	}
+	var smallest error
+	size := 0
+	for seed := from; seed <= to; seed++ {
+		c := s.draw(seed)
+		if smallest != nil && len(c.stream.Indices) >= size {
+			continue
+		}
+		if err := check(c); err != nil {
+			smallest, size = fmt.Errorf("%w\n%v", err, c), len(c.stream.Indices)
+		}
+	}
+	return smallest
+}

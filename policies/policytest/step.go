@@ -1,0 +1,101 @@
+package policytest
+
+import (
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/replay"
+)
+
+// step is what one step of a cell did. before and demand are known to the model only.
+type step struct {
+	T, step        int32
+	before, demand []int32
+	births         int
+	misses         []int32 // ascending, as all below
+	victims        []int32
+	keptOut        []int32
+	resident       int // after the step
+}
+
+func sorted(blocks []int32) []int32 {
+	s := slices.Clone(blocks)
+	slices.Sort(s)
+	return s
+}
+
+// replayEngine replays the setting with the engine and returns what every step did. A
+// panic of the policy is an error.
+func replayEngine(c *setting, p *probe) (steps []step, counts replay.Counts, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panics in %s: %v\n%s", p.at, r, stackOf(debug.Stack()))
+		}
+	}()
+	policy := wrap(p)
+	look := func(r *replay.StepReport) {
+		steps = append(steps, step{T: r.T, step: r.Step, births: r.Births, misses: slices.Clone(r.Misses),
+			victims: sorted(r.Victims), keptOut: slices.Clone(r.KeptOut), resident: r.Resident})
+	}
+	counts, err = new(replay.Engine).RunStream(c.stream, &c.meta, policy, c.streamOptions(look))
+	return steps, counts, err
+}
+
+// stackOf is the part of a stack between the panic and the kit.
+func stackOf(stack []byte) string {
+	var kept []string
+	lines := strings.Split(string(stack), "\n")
+	for i := 0; i+1 < len(lines); i++ {
+		if strings.HasPrefix(lines[i+1], "\t") && !strings.Contains(lines[i+1], "/policytest/") && !strings.Contains(lines[i+1], "/src/runtime/") {
+			kept = append(kept, lines[i], lines[i+1])
+		}
+		if strings.Contains(lines[i], "policytest.(*probe)") || strings.Contains(lines[i], "policytest.(*bypassProbe)") {
+			break
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+// fresh is a new instance behind a probe.
+func (s *suite) fresh() *probe { return &probe{policy: s.make()} }
+
+// differ returns the first difference of two histories; a and b say whose they are.
+func differ(a, b string, x, y []step) error {
+	for i := range min(len(x), len(y)) {
+		for _, f := range []struct {
+			what string
+			x, y []int32
+		}{
+			{"misses", x[i].misses, y[i].misses}, {"keeps out", x[i].keptOut, y[i].keptOut}, {"evicts", x[i].victims, y[i].victims},
+		} {
+			if !slices.Equal(f.x, f.y) {
+				return fmt.Errorf("T = %d: %s %s %v, %s %v%s", x[i].T, a, f.what, f.x, b, f.y, around(x, y, i))
+			}
+		}
+		if x[i].T != y[i].T || x[i].births != y[i].births || x[i].resident != y[i].resident {
+			return fmt.Errorf("T = %d: %s %d births and %d residents, %s T = %d with %d and %d", x[i].T, a, x[i].births, x[i].resident, b, y[i].T, y[i].births, y[i].resident)
+		}
+	}
+	if len(x) != len(y) {
+		return fmt.Errorf("%s %d steps, %s %d", a, len(x), b, len(y))
+	}
+	return nil
+}
+
+// around shows the steps up to the i-th as the model knows them, where it does.
+func around(x, y []step, i int) string {
+	known := y
+	if known[i].before == nil && known[i].demand == nil {
+		known = x
+	}
+	if known[i].before == nil && known[i].demand == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, s := range known[max(0, i-6) : i+1] {
+		fmt.Fprintf(&b, "\n  T = %3d: residents %v, %d births, demand %v, misses %v, kept out %v, evicted %v", s.T, s.before, s.births, s.demand, s.misses, s.keptOut, s.victims)
+	}
+	return b.String()
+}
