@@ -1,7 +1,5 @@
 package referee
 
-import "slices"
-
 // pinned reports whether a sink or the local window holds a token of block b when
 // the context has seqLen tokens (S2).
 func (c Config) pinned(b int32, seqLen int) bool {
@@ -18,12 +16,22 @@ func (c Config) pinned(b int32, seqLen int) bool {
 func (x *cell) demand(row int) []int32 {
 	list := x.stream.List(row)
 	var demand []int32
+	seen := map[int32]bool{}
 	for _, b := range list[:min(x.TopK, len(list))] {
-		if !x.pinned(b, x.stream.SeqLen(row)) && !slices.Contains(demand, b) {
+		if !x.pinned(b, x.stream.SeqLen(row)) && !seen[b] {
 			demand = append(demand, b)
+			seen[b] = true
 		}
 	}
 	return demand
+}
+
+func setOf(blocks []int32) map[int32]bool {
+	set := map[int32]bool{}
+	for _, b := range blocks {
+		set[b] = true
+	}
+	return set
 }
 
 // births are the blocks whose last token left the local window since the step

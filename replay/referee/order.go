@@ -33,14 +33,17 @@ func (x *cell) outsideWindow(t, n int) []int32 {
 // policy's order, then D_t by S5. A bypasser orders both together.
 func (x *cell) order(row int, demand []int32) []int32 {
 	var free []int32
+	demanded := setOf(demand)
+	key := map[int32]int{}
 	for b := range x.resident {
-		if x.bypasses() || !slices.Contains(demand, b) {
+		if x.bypasses() || !demanded[b] {
 			free = append(free, b)
+			key[b] = x.key(b, row)
 		}
 	}
 	slices.SortFunc(free, func(a, b int32) int {
 		return cmp.Or(
-			cmp.Compare(x.key(a, row), x.key(b, row)),
+			cmp.Compare(key[a], key[b]),
 			cmp.Compare(x.resident[a].lastUse, x.resident[b].lastUse), // S12
 			cmp.Compare(a, b),
 		)
@@ -93,13 +96,14 @@ func (x *cell) rank(b int32, row int) int {
 // nextDemand is the row of the first demand of b after row, never where there is
 // none or where a window has it: what a window fetches is not counted (S9).
 func (x *cell) nextDemand(b int32, row int) int {
-	for next := row + 1; next < len(x.stream.Steps); next++ {
-		if slices.Contains(x.demand(next), b) {
-			if x.time(next) < 0 {
-				return never
-			}
-			return next
+	for _, next := range x.demands[b] {
+		if next <= row {
+			continue
 		}
+		if x.time(next) < 0 {
+			return never
+		}
+		return next
 	}
 	return never
 }

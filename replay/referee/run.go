@@ -40,6 +40,8 @@ type cell struct {
 	stream   *trace.Stream
 	hasRanks bool
 	resident map[int32]*entry
+	windows  int             // rows with step < 0
+	demands  map[int32][]int // the rows that demand a block, ascending
 }
 
 // Run replays the stream and returns a StepCounts for every replayed step, the
@@ -56,7 +58,12 @@ func Run(s *trace.Stream, hasRanks bool, c Config) ([]StepCounts, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &cell{Config: c, stream: s, hasRanks: hasRanks, resident: map[int32]*entry{}}
+	x := &cell{Config: c, stream: s, hasRanks: hasRanks, resident: map[int32]*entry{}, windows: windows(s), demands: map[int32][]int{}}
+	for row := range s.Steps {
+		for _, b := range x.demand(row) {
+			x.demands[b] = append(x.demands[b], row)
+		}
+	}
 	for _, b := range placed {
 		x.resident[b] = &entry{lastUse: -1, inserted: -1, uses: 0}
 	}
@@ -68,7 +75,7 @@ func Run(s *trace.Stream, hasRanks bool, c Config) ([]StepCounts, error) {
 }
 
 // time is T of a row: rows count from the first step ≥ 0.
-func (x *cell) time(row int) int { return row - windows(x.stream) }
+func (x *cell) time(row int) int { return row - x.windows }
 
 // windows is the number of rows with step < 0.
 func windows(s *trace.Stream) int {
@@ -118,9 +125,10 @@ func (x *cell) step(row int, first bool) StepCounts {
 		x.resident[b].uses++
 	}
 
+	demanded := setOf(demand)
 	for _, b := range x.leaving(row, demand) {
 		delete(x.resident, b)
-		if slices.Contains(demand, b) {
+		if demanded[b] {
 			out.KeptOut = append(out.KeptOut, b)
 		} else {
 			out.Victims = append(out.Victims, b)
