@@ -16,18 +16,18 @@ func (s *suite) entryHolds() error {
 	e := &s.entry
 	switch {
 	case !policyName.MatchString(e.Name):
-		return fmt.Errorf("Name %q: expected lower case words with hyphens, as users type it", e.Name)
+		return fmt.Errorf("the entry's Name %q: expected lower case words with hyphens, as users type it", e.Name)
 	case e.Summary == "" || strings.Contains(e.Summary, "\n") || strings.HasSuffix(e.Summary, "."):
-		return fmt.Errorf("Summary %q: expected the rule in one line, without a full stop", e.Summary)
+		return fmt.Errorf("the entry's Summary %q: expected the rule in one line, without a full stop", e.Summary)
 	case e.Source == "":
-		return errors.New("Source is empty: say where the rule comes from (paper, section, equation), or that it is new")
+		return errors.New("the entry's Source is empty: say where the rule comes from (paper, section, equation), or that it is new")
 	case e.Traits.Memory == "" || e.Traits.Cost == "":
-		return errors.New(`Traits.Memory and Traits.Cost are empty: state per block of the context and per change of the demand, as text ("8 B", "O(1)")`)
+		return errors.New(`the entry's Traits.Memory and Traits.Cost are empty: state per block of the context and per change of the demand, as text ("8 B", "O(1)")`)
 	case e.New == nil:
-		return errors.New("New is nil: policies.NoOptions makes one for a policy without options")
+		return errors.New("the entry's New is nil: policies.NoOptions makes one for a policy without options")
 	}
 	if err := s.parse(); err != nil {
-		return fmt.Errorf("New: %w", err)
+		return fmt.Errorf("the entry's New: %w", err)
 	}
 	if err := s.optionsParseBack(); err != nil {
 		return err
@@ -42,10 +42,10 @@ func (s *suite) optionsParseBack() error {
 	}
 	const nonsense = "no such option=\x00"
 	if _, _, err := s.entry.New(nonsense); err == nil {
-		return fmt.Errorf("New accepts the options %q: an unknown option is an error (policies.ParseOptions, policies.NoOptions)", nonsense)
+		return fmt.Errorf("the entry's New accepts the options %q: an unknown option is an error (policies.ParseOptions, policies.NoOptions)", nonsense)
 	}
 	if s.spec.Options != "" && s.entry.Usage == "" {
-		return fmt.Errorf("Usage is empty, but there are options: %q", s.spec.Options)
+		return fmt.Errorf("the entry's Usage is empty, but there are options: %q", s.spec.Options)
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func (s *suite) optionsParseBack() error {
 func (s *suite) traitsFit() error {
 	a, b := s.make(), s.make()
 	if a == nil || b == nil {
-		return errors.New("New's factory returns nil")
+		return errors.New("the factory that New returns makes nil")
 	}
 	_, bypasses := a.(policies.Bypasser)
 	future := s.needs&policies.NeedNext != 0
@@ -63,11 +63,11 @@ func (s *suite) traitsFit() error {
 	case future && !traits.Offline:
 		return errors.New("the policy asks for NeedNext (the future), but Traits.Offline is false: a policy that sees the future is a bound, never ranked, and must say so")
 	case !future && traits.Offline:
-		return errors.New("Traits.Offline is true, but the policy does not ask for NeedNext: it cannot see the future and should be ranked")
+		return errors.New("the entry's Traits.Offline is true, but the policy does not ask for NeedNext: it cannot see the future and should be ranked")
 	case bypasses && !traits.Bypasses:
 		return errors.New("the policy has a method Bypass, but Traits.Bypasses is false: it would be held against opt, which does not bound it")
 	case !bypasses && traits.Bypasses:
-		return errors.New("Traits.Bypasses is true, but the policy has no method Bypass(n int, dst []int32) []int32: opt bounds it, not opt-bypass")
+		return errors.New("the entry's Traits.Bypasses is true, but the policy has no method Bypass(n int, dst []int32) []int32: opt bounds it, not opt-bypass")
 	}
 	return nil
 }

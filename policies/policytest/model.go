@@ -60,7 +60,7 @@ func (m *model) place() error {
 	for _, x := range placed {
 		m.resident[x] = true
 	}
-	m.reference.Step(&Step{Births: placed})
+	m.reference.Step(&Step{Births: placed, TopK: m.topK, next: func(x int32) int32 { return m.next(x, m.first-1) }})
 	return nil
 }
 

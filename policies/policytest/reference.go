@@ -31,7 +31,7 @@ type KeepsOut interface {
 // Step is a whole step. Every list of blocks is ascending unless it says otherwise.
 //
 // What a warm-up places (DESIGN S8) is told before the first step, as Births with
-// T = 0 and nothing else set: last used and inserted at step -1, like the births of
+// T = 0 and no other list: last used and inserted at step -1, like the births of
 // step 0. No Victims follow it.
 type Step struct {
 	T      int32   // recorded steps without gaps, negative in warm-up windows

@@ -71,11 +71,11 @@ func differ(a, b string, x, y []step) error {
 			{"misses", x[i].misses, y[i].misses}, {"keeps out", x[i].keptOut, y[i].keptOut}, {"evicts", x[i].victims, y[i].victims},
 		} {
 			if !slices.Equal(f.x, f.y) {
-				return fmt.Errorf("T = %d: %s %s %v, %s %v%s", x[i].T, a, f.what, f.x, b, f.y, around(x, y, i))
+				return fmt.Errorf("step T = %d: %s %s %v, %s %v%s", x[i].T, a, f.what, f.x, b, f.y, around(x, y, i))
 			}
 		}
 		if x[i].T != y[i].T || x[i].births != y[i].births || x[i].resident != y[i].resident {
-			return fmt.Errorf("T = %d: %s %d births and %d residents, %s T = %d with %d and %d", x[i].T, a, x[i].births, x[i].resident, b, y[i].T, y[i].births, y[i].resident)
+			return fmt.Errorf("step T = %d: %s %d births and %d residents, %s T = %d with %d and %d", x[i].T, a, x[i].births, x[i].resident, b, y[i].T, y[i].births, y[i].resident)
 		}
 	}
 	if len(x) != len(y) {

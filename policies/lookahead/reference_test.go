@@ -1,0 +1,32 @@
+package lookahead_test
+
+import (
+	"math"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies/policytest"
+)
+
+// reference is lookahead: residents outside the step's list go first, least recently
+// used first, then the worst rank.
+type reference struct {
+	policytest.Ledger
+	list []int32
+}
+
+func (r *reference) Step(s *policytest.Step) {
+	r.Ledger.Step(s)
+	r.list = s.List
+}
+
+func (r *reference) Victims(n int, outside []int32) []int32 {
+	return policytest.Least(n, outside, r.liked, r.LastUse)
+}
+
+// liked is higher for a better rank and lowest without one.
+func (r *reference) liked(x int32) int64 {
+	if rank := slices.Index(r.list, x); rank >= 0 {
+		return -int64(rank)
+	}
+	return math.MinInt64
+}

@@ -1,0 +1,41 @@
+package opt_test
+
+import (
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies/opt"
+	"github.com/kvreplay/kvreplay/policies/policytest"
+)
+
+func newReference() policytest.Reference { return new(reference) }
+
+func TestConformance(t *testing.T) { policytest.Run(t, opt.Entry, "", newReference) }
+
+func FuzzConformance(f *testing.F) { policytest.Fuzz(f, opt.Entry, "", newReference) }
+
+// What is demanded farthest in the future goes.
+func TestHistory(t *testing.T) {
+	policytest.History(t, opt.Entry, "", `
+capacity 2
+1 | 1 |
+2 | 2 |
+3 | 3 | 2 # next at T = 4, 1 at T = 3
+1 |   |
+2 | 2 | 3 # never again
+1 |   |
+`)
+}
+
+// A window that demands a block brings it back for free: it counts as never.
+func TestWindows(t *testing.T) {
+	policytest.History(t, opt.Entry, "", `
+capacity 2
+windows 4
+1 | 1 |   # T = -4
+2 | 2 |
+3 | 3 | 1 # a window is next to demand it, 2 is next demanded at T = 0
+1 | 1 | 3 # T = -1; 3 is next demanded at T = 1
+2 |   |
+3 | 3 | 1
+`)
+}
