@@ -29,6 +29,8 @@ type cell struct {
 	counts   Counts
 	report   StepReport
 
+	emptied bool // nothing of D_{t-1} was kept: Members stands for what enters
+
 	hit, miss, exit, pass, passed, victims []int32
 	exitNext                               []int32
 	merged                                 []int32
@@ -55,7 +57,7 @@ func (c *cell) run(d *Delta, st start, look Observer) (Counts, error) {
 		return Counts{}, err
 	}
 	c.state = policies.Fill(c.state, d.Blocks, absent)
-	c.size, c.capacity, c.passed = 0, st.capacity, c.passed[:0]
+	c.size, c.capacity, c.passed, c.emptied = 0, st.capacity, c.passed[:0], false
 	c.counts = Counts{Streams: 1}
 	c.place(d, st.placed)
 	for i := range d.Rows {
@@ -96,12 +98,18 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 	}
 	c.size += len(born)
 	s.T, s.Demand, s.Offered, s.Pass = t, int(d.Size[i]), born, nil
-	c.classify(d.Enter.Row(i))
+	if c.emptied {
+		c.classify(d.Members.Row(i))
+	} else {
+		c.classify(d.Enter.Row(i))
+	}
 	s.Exit = d.Exit.Row(i)
 	if c.needs != 0 {
 		c.columns(d, i)
 	}
-	if len(c.passed) == 0 {
+	if c.emptied {
+		s.Exit, s.ExitNext = nil, nil
+	} else if len(c.passed) == 0 {
 		for _, x := range s.Exit {
 			c.state[x] = outside
 		}
@@ -134,8 +142,12 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 		n.ResidentPeak = max(n.ResidentPeak, int64(c.size))
 	}
 	if look != nil {
+		keptOut := c.passed
+		if c.emptied {
+			keptOut = s.Members
+		}
 		c.report = StepReport{T: t, Step: d.stream.Steps[d.first+i], Demand: s.Demand, Misses: c.miss, Births: len(born),
-			Victims: c.victims, KeptOut: c.passed, Overflow: overflow, Resident: c.size}
+			Victims: c.victims, KeptOut: keptOut, Overflow: overflow, Resident: c.size}
 		look(&c.report)
 	}
 	return nil
@@ -258,13 +270,22 @@ func (c *cell) keepOut(overflow int) error {
 	if len(c.pass) < overflow {
 		return fmt.Errorf("policy keeps %d demanded blocks out, the demand exceeds the capacity by %d", len(c.pass), overflow)
 	}
+	out := keptOut
+	c.emptied = len(c.pass) == c.step.Demand && c.needs&policies.NeedDemand != 0
+	if c.emptied {
+		out = absent
+	}
 	for _, x := range c.pass {
 		if uint32(x) >= uint32(len(c.state)) || c.state[x] != demanded {
 			return fmt.Errorf("policy keeps block %d out, which is not in the demand (or named twice)", x)
 		}
-		c.state[x] = keptOut
+		c.state[x] = out
 	}
 	c.size -= len(c.pass)
+	if c.emptied {
+		c.passed = c.passed[:0]
+		return nil
+	}
 	c.passed = append(c.passed[:0], c.pass...)
 	if !slices.IsSorted(c.passed) {
 		slices.Sort(c.passed)
