@@ -1,0 +1,34 @@
+package cli_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+)
+
+// Memory does not grow with the trace: a trace four times as large is replayed in the
+// same memory. scripts/flatmem.sh does it with 10 GB.
+func TestFlatMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 100 MB")
+	}
+	bin := program(t)
+	peak := func(megabytes int) int64 {
+		path := filepath.Join(t.TempDir(), "synthetic.parquet")
+		if out, err := exec.Command("go", "run", "../../scripts/synth", path, strconv.Itoa(megabytes)).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		cmd := exec.Command(bin, "replay", path, "--policy", "lru", "--policy", "opt", "--capacity", "2x", "--parallel", "2")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss >> 10
+	}
+	small, large := peak(20), peak(80)
+	t.Logf("20 MB: %d MiB resident, 80 MB: %d MiB", small, large)
+	if large > small+40 {
+		t.Errorf("replaying 20 MB takes %d MiB, 80 MB takes %d MiB, expected about the same", small, large)
+	}
+}

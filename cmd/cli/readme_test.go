@@ -1,0 +1,52 @@
+package cli_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the README's leaderboard")
+
+// The leaderboard in the README is what `make leaderboard` prints of warmed caches: its
+// exact policies.
+func TestREADMEBoardIsCurrent(t *testing.T) {
+	out := t.TempDir()
+	traces, err := filepath.Glob("../../datasets/bundled/*.parquet")
+	if err != nil || len(traces) == 0 {
+		t.Fatalf("bundled traces %v, %v", traces, err)
+	}
+	args := append([]string{"replay"}, traces...)
+	if code, _, stderr := run(append(args, "--policy", "all", "--capacity", "1x,1.5x,2x,3x,4x", "--per", "request", "--out", out)...); code != 0 {
+		t.Fatal(stderr)
+	}
+	code, board, stderr := run("leaderboard", out)
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	_, board, _ = strings.Cut(board, "\n\n") // the title
+	board, _, ok := strings.Cut(board, "\nPolicies without capacity")
+	if !ok {
+		t.Fatalf("the board has no windows:\n%s", board)
+	}
+	const path = "../../README.md"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok1 := strings.Cut(string(text), "rewrites it -->\n```\n")
+	_, after, ok2 := strings.Cut(rest, "```\n<!-- end of board")
+	if !ok1 || !ok2 {
+		t.Fatal("the README has lost the marks of its board")
+	}
+	want := before + "rewrites it -->\n```\n" + board + "```\n<!-- end of board" + after
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if want != string(text) {
+		t.Errorf("the README's board is not what the program prints now; go test ./cmd/cli -run README -update rewrites it:\n%s", board)
+	}
+}
