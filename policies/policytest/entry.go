@@ -3,6 +3,7 @@ package policytest
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 
@@ -55,6 +56,9 @@ func (s *suite) traitsFit() error {
 	a, b := s.make(), s.make()
 	if a == nil || b == nil {
 		return errors.New("the factory that New returns makes nil")
+	}
+	if v := reflect.ValueOf(a); v.Kind() == reflect.Pointer && v.Type().Elem().Size() > 0 && v.Pointer() == reflect.ValueOf(b).Pointer() {
+		return errors.New("the factory that New returns makes one instance and gives it out at every call: each worker needs its own")
 	}
 	_, bypasses := a.(policies.Bypasser)
 	future := s.needs&policies.NeedNext != 0

@@ -2,6 +2,7 @@ package policytest
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -20,6 +21,11 @@ type probe struct {
 	script *script // receives every call; nil for none
 	lent   []lent
 	dst    []int32
+
+	told    policies.Step // the last step, for messages
+	outside map[int32]bool
+	gone    []int32 // victims of the last question, in outside until the next step
+	asked   string  // the last question and its answer
 }
 
 // lent is a list that the policy was given.
@@ -54,6 +60,7 @@ func (p *probe) Reset(sc *policies.Scope) error {
 	if p.script != nil {
 		p.script.scope = *sc
 	}
+	p.outside, p.gone, p.asked, p.told = map[int32]bool{}, p.gone[:0], "", policies.Step{}
 	given := *sc
 	return p.policy.Reset(&given)
 }
@@ -61,6 +68,7 @@ func (p *probe) Reset(sc *policies.Scope) error {
 // Update applies a step.
 func (p *probe) Update(s *policies.Step) {
 	p.at = fmt.Sprintf("Update at T = %d", s.T)
+	p.follow(s)
 	given := p.lend(s)
 	if p.script != nil {
 		p.script.update(s)
@@ -82,6 +90,31 @@ func (p *probe) Update(s *policies.Step) {
 		}
 		*given = policies.Step{T: garbage, Demand: garbage}
 	}
+}
+
+// follow keeps E as the contract writes it.
+func (p *probe) follow(s *policies.Step) {
+	p.told, p.asked = *s, ""
+	for _, x := range p.gone {
+		delete(p.outside, x)
+	}
+	p.gone = p.gone[:0]
+	for _, x := range s.Offered {
+		p.outside[x] = true
+	}
+	for _, x := range s.Hit {
+		delete(p.outside, x)
+	}
+	for _, x := range s.Exit {
+		p.outside[x] = true
+	}
+}
+
+// story is what the policy was told last, what E was then, and what it answered.
+func (p *probe) story() string {
+	e := slices.Sorted(maps.Keys(p.outside))
+	return fmt.Sprintf("told: T = %d, |D_t| = %d, Offered %v, Hit %v, Miss %v, Exit %v, Pass %v\nE is %v%s", p.told.T, p.told.Demand,
+		p.told.Offered, p.told.Hit, p.told.Miss, p.told.Exit, p.told.Pass, e, p.asked)
 }
 
 // lend returns a copy of s with lists of its own.
@@ -118,7 +151,10 @@ func (p *probe) Evict(n int, dst []int32) []int32 {
 	if p.script != nil {
 		p.script.evict(n)
 	}
-	return p.answer("Evict", dst, func(dst []int32) []int32 { return p.policy.Evict(n, dst) })
+	at := len(dst)
+	dst = p.answer("Evict", dst, func(dst []int32) []int32 { return p.policy.Evict(n, dst) })
+	p.gone = append(p.gone[:0], dst[at:]...)
+	return dst
 }
 
 // Bypass asks for what is kept out.
@@ -140,6 +176,7 @@ func (p *probe) answer(method string, dst []int32, call func([]int32) []int32) [
 		return append(dst, got...)
 	}
 	dst = append(dst, got[2:]...)
+	p.asked = fmt.Sprintf("; %s answers %v", p.at, got[2:])
 	if p.spoil {
 		for i := range got {
 			got[i] = garbage

@@ -9,10 +9,11 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 )
 
-// step is what one step of a cell did. before and demand are known to the model only.
+// step is what one step of a cell did. before, demand and born are known to the model only.
 type step struct {
 	T, step        int32
 	before, demand []int32
+	born           []int32
 	births         int
 	misses         []int32 // ascending, as all below
 	victims        []int32
@@ -31,31 +32,34 @@ func sorted(blocks []int32) []int32 {
 func replayEngine(c *setting, p *probe) (steps []step, counts replay.Counts, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("panics in %s: %v\n%s", p.at, r, stackOf(debug.Stack()))
+			err = fmt.Errorf("panics in %s: %v\n%s%s", p.at, r, stackOf(debug.Stack()), p.story())
 		}
 	}()
-	policy := wrap(p)
 	look := func(r *replay.StepReport) {
 		steps = append(steps, step{T: r.T, step: r.Step, births: r.Births, misses: slices.Clone(r.Misses),
 			victims: sorted(r.Victims), keptOut: slices.Clone(r.KeptOut), resident: r.Resident})
 	}
-	counts, err = new(replay.Engine).RunStream(c.stream, &c.meta, policy, c.streamOptions(look))
+	counts, err = new(replay.Engine).RunStream(c.stream, &c.meta, wrap(p), c.streamOptions(look))
+	if err != nil {
+		err = fmt.Errorf("%w\n%s", err, p.story())
+	}
 	return steps, counts, err
 }
 
-// stackOf is the part of a stack between the panic and the kit.
+// stackOf is the part of a stack that is the policy's: from the panic to the probe.
 func stackOf(stack []byte) string {
-	var kept []string
+	var kept strings.Builder
 	lines := strings.Split(string(stack), "\n")
-	for i := 0; i+1 < len(lines); i++ {
-		if strings.HasPrefix(lines[i+1], "\t") && !strings.Contains(lines[i+1], "/policytest/") && !strings.Contains(lines[i+1], "/src/runtime/") {
-			kept = append(kept, lines[i], lines[i+1])
-		}
-		if strings.Contains(lines[i], "policytest.(*probe)") || strings.Contains(lines[i], "policytest.(*bypassProbe)") {
-			break
+	for i := 1; i+1 < len(lines); i += 2 { // a line for the function, one for the place
+		switch function := lines[i]; {
+		case strings.Contains(function, "policytest.(*probe)"), strings.Contains(function, "policytest.(*bypassProbe)"):
+			return kept.String()
+		case strings.HasPrefix(function, "panic("), strings.HasPrefix(function, "runtime."), strings.Contains(function, "debug.Stack"), strings.Contains(function, "policytest.replayEngine"):
+		default:
+			fmt.Fprintf(&kept, "%s\n%s\n", function, lines[i+1])
 		}
 	}
-	return strings.Join(kept, "\n")
+	return kept.String()
 }
 
 // fresh is a new instance behind a probe.
@@ -95,7 +99,7 @@ func around(x, y []step, i int) string {
 	}
 	var b strings.Builder
 	for _, s := range known[max(0, i-6) : i+1] {
-		fmt.Fprintf(&b, "\n  T = %3d: residents %v, %d births, demand %v, misses %v, kept out %v, evicted %v", s.T, s.before, s.births, s.demand, s.misses, s.keptOut, s.victims)
+		fmt.Fprintf(&b, "\n  T = %3d: residents %v, births %v, demand %v, misses %v, kept out %v, evicted %v", s.T, s.before, s.born, s.demand, s.misses, s.keptOut, s.victims)
 	}
 	return b.String()
 }

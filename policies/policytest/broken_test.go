@@ -1,0 +1,149 @@
+package policytest_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/fifo"
+	"github.com/kvreplay/kvreplay/policies/lru"
+	"github.com/kvreplay/kvreplay/policies/opt"
+	"github.com/kvreplay/kvreplay/policies/policytest"
+)
+
+// lruReference is what most of the broken policies should have been.
+type lruReference struct{ policytest.Ledger }
+
+func (r *lruReference) Victims(n int, outside []int32) []int32 {
+	return policytest.Least(n, outside, r.LastUse)
+}
+
+func newLRU() policytest.Reference { return new(lruReference) }
+
+// line is a sound line of the table for the policies of this file.
+func line(make func() policies.Policy) policies.Entry {
+	return policies.Entry{Name: "broken", Summary: "breaks a rule", Source: "this test",
+		Traits: policies.Traits{Memory: "4 B", Cost: "O(1)"}, New: policies.NoOptions(make)}
+}
+
+// with returns the entry after a change.
+func with(e policies.Entry, change func(*policies.Entry)) policies.Entry {
+	change(&e)
+	return e
+}
+
+// broken are policies with one fault each; the kit must find it in the check named, with
+// a message that has all the words: what the author needs to see.
+var broken = []struct {
+	fault string
+	entry policies.Entry
+	check string
+	words []string
+}{
+	{"names a demanded block", line(func() policies.Policy { return new(namesDemanded) }), "Legal",
+		[]string{"named block", "in the step's demand", "told", "E is", "-policytest.seed="}},
+	{"names a block twice", line(func() policies.Policy { return new(namesTwice) }), "Legal",
+		[]string{"not resident (or was named twice)"}},
+	{"names a block that does not exist", line(func() policies.Policy { return new(namesNobody) }), "Legal",
+		[]string{"does not exist, blocks are 0 to"}},
+	{"names a block that was never resident", line(func() policies.Policy { return new(namesLowest) }), "Legal",
+		[]string{"is not resident"}},
+	{"names too few", line(func() policies.Policy { return new(namesFew) }), "Legal",
+		[]string{"victims, ", "are needed (capacity"}},
+	{"panics when nothing must go", line(func() policies.Policy { return new(needsWork) }), "Legal",
+		[]string{"panics in Evict(0)", "index out of range", "faulty_test.go"}},
+	{"ignores births", line(func() policies.Policy { return new(ignoresBirths) }), "Legal",
+		[]string{"0 victims, 1 are needed"}},
+	{"keeps a slice", line(func() policies.Policy { return new(keepsSlice) }), "Borrows",
+		[]string{"keeps a slice", "valid until the call returns"}},
+	{"sorts a list of the engine", line(func() policies.Policy { return new(sortsExit) }), "Borrows",
+		[]string{"changes Step.Exit", "read only"}},
+	{"appends to a list of the engine", line(func() policies.Policy { return new(appendsExit) }), "Borrows",
+		[]string{"changes Step.Exit", "read only"}},
+	{"returns a slice of its own", line(func() policies.Policy { return new(ownSlice) }), "Borrows",
+		[]string{"Evict does not append to dst"}},
+	{"does not forget on Reset", line(func() policies.Policy { return new(remembers) }), "Forgets",
+		[]string{"Reset does not forget", "A, B, A"}},
+	{"keeps a longer stream's arrays", line(func() policies.Policy { return new(growsNot) }), "Forgets",
+		[]string{"Reset does not forget", "panics in Update"}},
+	{"draws from global randomness", line(func() policies.Policy { return new(drawsGlobally) }), "Deterministic",
+		[]string{"not a function of its inputs", "global randomness"}},
+	{"lets a map choose", line(func() policies.Policy { return new(mapOrder) }), "Deterministic",
+		[]string{"not a function of its inputs", "order of a map"}},
+	{"draws without saying so", line(func() policies.Policy { return new(drawsSecretly) }), "Deterministic",
+		[]string{"results depend on Scope.Seed", "set Traits.Random"}},
+	{"says that it draws and does not", with(line(newLRUPolicy), func(e *policies.Entry) { e.Traits.Random = true }), "Deterministic",
+		[]string{"Traits.Random is set, but no seed changes anything"}},
+	{"allocates at every step", line(func() policies.Policy { return new(allocates) }), "Allocates",
+		[]string{"allocates", "policies.Fill"}},
+	{"takes the stack property for granted", with(fifo.Entry, func(e *policies.Entry) { e.Traits.Stack = true }), "Stack",
+		[]string{"Traits.Stack is set, but capacity", "drop the trait"}},
+	{"evicts the most recent of a tie", line(func() policies.Policy { return new(tiesLate) }), "Reference",
+		[]string{"the policy evicts", "the reference [", "residents", "demand"}},
+	{"takes a birth for older than it is", line(func() policies.Policy { return new(birthsFirst) }), "Reference",
+		[]string{"the policy evicts", "the reference ["}},
+	{"evicts all at once", line(func() policies.Policy { return new(eager) }), "Reference",
+		[]string{"the policy evicts", "the reference []"}},
+	{"is FIFO where LRU was meant", with(fifo.Entry, func(e *policies.Entry) { e.Name = "broken" }), "Reference",
+		[]string{"the policy evicts"}},
+	{"sees the future and does not say so", with(opt.Entry, func(e *policies.Entry) { e.Traits.Offline = false }), "Entry",
+		[]string{"NeedNext", "Traits.Offline is false"}},
+	{"says that it sees the future and does not", with(lru.Entry, func(e *policies.Entry) { e.Traits.Offline = true }), "Entry",
+		[]string{"does not ask for NeedNext"}},
+	{"bypasses and does not say so", line(func() policies.Policy { return new(bypasses) }), "Entry",
+		[]string{"has a method Bypass", "Traits.Bypasses is false"}},
+	{"says that it bypasses and does not", with(line(newLRUPolicy), func(e *policies.Entry) { e.Traits.Bypasses = true }), "Entry",
+		[]string{"has no method Bypass"}},
+	{"keeps too few out", with(line(func() policies.Policy { return new(bypasses) }), func(e *policies.Entry) { e.Traits.Bypasses = true }), "Legal",
+		[]string{"keeps 0 demanded blocks out", "exceeds the capacity by"}},
+	{"depends on the number of a block", line(func() policies.Policy { return new(oddFirst) }), "Shift",
+		[]string{"index raised by a constant", "ties"}},
+	{"shares its instance", line(sharedPolicy()), "Entry", []string{"one instance", "every call"}},
+	{"accepts any option", with(line(newLRUPolicy), func(e *policies.Entry) {
+		e.New = func(text string) (func() policies.Policy, string, error) { return newLRUPolicy, text, nil }
+	}), "Entry", []string{"accepts the options", "an unknown option is an error"}},
+	{"calls its options what it cannot read", with(line(newLRUPolicy), func(e *policies.Entry) {
+		e.New = func(text string) (func() policies.Policy, string, error) { return newLRUPolicy, "x" + text, nil }
+	}), "Entry", []string{"must parse back"}},
+	{"has a name that no one can type", with(line(newLRUPolicy), func(e *policies.Entry) { e.Name = "My:Policy" }), "Entry",
+		[]string{`Name "My:Policy"`}},
+	{"says nothing of its cost", with(line(newLRUPolicy), func(e *policies.Entry) { e.Traits.Memory = "" }), "Entry",
+		[]string{"Traits.Memory"}},
+}
+
+// Every fault is found, by the check that is for it, before any later one.
+func TestKitBites(t *testing.T) {
+	for _, b := range broken {
+		t.Run(b.fault, func(t *testing.T) {
+			failures := policytest.Check(b.entry, "", newLRU)
+			if len(failures) == 0 {
+				t.Fatal("the kit finds nothing")
+			}
+			at := slices.IndexFunc(failures, func(f policytest.Failure) bool { return f.Check == b.check })
+			if at < 0 {
+				t.Fatalf("found by %s (%v), not by %s", failures[0].Check, failures[0].Err, b.check)
+			}
+			for _, w := range b.words {
+				if !strings.Contains(failures[at].Err.Error(), w) {
+					t.Errorf("the message lacks %q:\n%v", w, failures[at].Err)
+				}
+			}
+			t.Logf("%s: %v", failures[at].Check, failures[at].Err)
+		})
+	}
+}
+
+// What is sound passes.
+func TestKitAccepts(t *testing.T) {
+	if failures := policytest.Check(line(newLRUPolicy), "", newLRU); failures != nil {
+		t.Error(failures)
+	}
+}
+
+func newLRUPolicy() policies.Policy { return new(lru.Policy) }
+
+func sharedPolicy() func() policies.Policy {
+	p := newLRUPolicy()
+	return func() policies.Policy { return p }
+}

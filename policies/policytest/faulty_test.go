@@ -1,0 +1,288 @@
+package policytest_test
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/lru"
+)
+
+// The policies of this file have one fault each; TestKitBites says which.
+
+// namesDemanded never takes hits out.
+type namesDemanded struct{ lru.Policy }
+
+func (p *namesDemanded) Update(s *policies.Step) {
+	unhit := *s
+	unhit.Hit = nil
+	p.Policy.Update(&unhit)
+}
+
+// namesTwice repeats its first victim.
+type namesTwice struct{ lru.Policy }
+
+func (p *namesTwice) Evict(n int, dst []int32) []int32 {
+	at := len(dst)
+	if dst = p.Policy.Evict(n, dst); n > 1 {
+		dst[at+1] = dst[at]
+	}
+	return dst
+}
+
+// namesNobody counts from the wrong end.
+type namesNobody struct {
+	lru.Policy
+	blocks int32
+}
+
+func (p *namesNobody) Reset(sc *policies.Scope) error {
+	p.blocks = int32(sc.Blocks)
+	return p.Policy.Reset(sc)
+}
+
+func (p *namesNobody) Evict(n int, dst []int32) []int32 {
+	for i, x := range p.Policy.Evict(n, nil) {
+		dst = append(dst, p.blocks+x+int32(i))
+	}
+	return dst
+}
+
+// namesLowest evicts 0, 1, 2 …
+type namesLowest struct{ lru.Policy }
+
+func (p *namesLowest) Evict(n int, dst []int32) []int32 {
+	for x := range int32(n) {
+		dst = append(dst, x)
+	}
+	return dst
+}
+
+// namesFew leaves one.
+type namesFew struct{ lru.Policy }
+
+func (p *namesFew) Evict(n int, dst []int32) []int32 { return p.Policy.Evict(n-1, dst) }
+
+// needsWork looks at its first victim before it knows that there is one.
+type needsWork struct{ lru.Policy }
+
+func (p *needsWork) Evict(n int, dst []int32) []int32 {
+	victims := p.Policy.Evict(n, nil)
+	if victims[0] < 0 {
+		panic("negative")
+	}
+	return append(dst, victims...)
+}
+
+// ignoresBirths does not know what left the local window.
+type ignoresBirths struct{ lru.Policy }
+
+func (p *ignoresBirths) Update(s *policies.Step) {
+	unborn := *s
+	unborn.Offered, unborn.Hit = nil, slices.DeleteFunc(slices.Clone(s.Hit), func(x int32) bool { return slices.Contains(s.Offered, x) })
+	p.Policy.Update(&unborn)
+}
+
+// keepsSlice takes in what left the demand only when it is asked for victims.
+type keepsSlice struct {
+	lru.Policy
+	exit []int32
+}
+
+func (p *keepsSlice) Update(s *policies.Step) {
+	p.exit = s.Exit
+	p.Policy.Update(&policies.Step{Offered: s.Offered, Hit: s.Hit})
+}
+
+func (p *keepsSlice) Evict(n int, dst []int32) []int32 {
+	p.Policy.Update(&policies.Step{Exit: p.exit})
+	return p.Policy.Evict(n, dst)
+}
+
+// sortsExit puts the highest index first.
+type sortsExit struct{ lru.Policy }
+
+func (p *sortsExit) Update(s *policies.Step) {
+	slices.Reverse(s.Exit)
+	p.Policy.Update(s)
+}
+
+// appendsExit joins two lists where one of them lies.
+type appendsExit struct{ lru.Policy }
+
+func (p *appendsExit) Update(s *policies.Step) {
+	joined := *s
+	joined.Exit, joined.Offered = append(s.Exit, s.Offered...), nil
+	p.Policy.Update(&joined)
+}
+
+// ownSlice does not append to dst.
+type ownSlice struct {
+	lru.Policy
+	victims []int32
+}
+
+func (p *ownSlice) Evict(n int, _ []int32) []int32 {
+	p.victims = p.Policy.Evict(n, p.victims[:0])
+	return p.victims
+}
+
+// counting is LFU with a map that holds all counts for ever.
+type counting struct {
+	lru.Policy
+	out    map[int32]bool
+	counts map[int32]int
+}
+
+func (p *counting) Reset(sc *policies.Scope) error {
+	p.out = map[int32]bool{}
+	if p.counts == nil {
+		p.counts = map[int32]int{}
+	}
+	return nil
+}
+
+func (p *counting) Update(s *policies.Step) {
+	for _, list := range [][]int32{s.Exit, s.Offered} {
+		for _, x := range list {
+			p.out[x] = true
+		}
+	}
+	for _, x := range s.Hit {
+		delete(p.out, x)
+		p.counts[x]++
+	}
+	for _, x := range s.Miss {
+		p.counts[x]++
+	}
+}
+
+// take evicts n blocks, first by less.
+func (p *counting) take(n int, dst []int32, less func(a, b int32) int) []int32 {
+	var all []int32
+	for x := range p.out {
+		all = append(all, x)
+	}
+	slices.SortFunc(all, less)
+	for _, x := range all[:min(n, len(all))] {
+		delete(p.out, x)
+		dst = append(dst, x)
+	}
+	return dst
+}
+
+// remembers keeps its counts over Reset.
+type remembers struct{ counting }
+
+func (p *remembers) Evict(n int, dst []int32) []int32 {
+	return p.take(n, dst, func(a, b int32) int {
+		if c := p.counts[a] - p.counts[b]; c != 0 {
+			return c
+		}
+		return int(a - b)
+	})
+}
+
+// growsNot takes its memory at the first stream.
+type growsNot struct {
+	lru.Policy
+	taken bool
+}
+
+func (p *growsNot) Reset(sc *policies.Scope) error {
+	if p.taken {
+		p.Evict(1<<20, nil)
+		return nil
+	}
+	p.taken = true
+	return p.Policy.Reset(sc)
+}
+
+// drawsGlobally evicts by lot.
+type drawsGlobally struct{ counting }
+
+func (p *drawsGlobally) Evict(n int, dst []int32) []int32 {
+	lots := map[int32]int{}
+	for x := range p.out {
+		lots[x] = rand.IntN(1 << 30)
+	}
+	return p.take(n, dst, func(a, b int32) int { return lots[a] - lots[b] })
+}
+
+// mapOrder takes what the map gives.
+type mapOrder struct{ counting }
+
+func (p *mapOrder) Evict(n int, dst []int32) []int32 {
+	for x := range p.out {
+		if n == 0 {
+			break
+		}
+		n--
+		delete(p.out, x)
+		dst = append(dst, x)
+	}
+	return dst
+}
+
+// drawsSecretly evicts by lots from the seed.
+type drawsSecretly struct {
+	counting
+	random *rand.Rand
+}
+
+func (p *drawsSecretly) Reset(sc *policies.Scope) error {
+	p.random = rand.New(rand.NewPCG(sc.Seed, 1))
+	return p.counting.Reset(sc)
+}
+
+func (p *drawsSecretly) Evict(n int, dst []int32) []int32 {
+	flip := int32(p.random.IntN(2)*2 - 1)
+	return p.take(n, dst, func(a, b int32) int { return int(flip * (a - b)) })
+}
+
+// allocates makes a buffer a step.
+type allocates struct{ lru.Policy }
+
+func (p *allocates) Evict(n int, dst []int32) []int32 {
+	return append(dst, p.Policy.Evict(n, nil)...)
+}
+
+// tiesLate takes the highest index of those that left the demand together.
+type tiesLate struct{ lru.Policy }
+
+func (p *tiesLate) Update(s *policies.Step) {
+	backwards := *s
+	backwards.Exit = slices.Clone(s.Exit)
+	slices.Reverse(backwards.Exit)
+	p.Policy.Update(&backwards)
+}
+
+// birthsFirst takes in births ahead of what was demanded at the step before.
+type birthsFirst struct{ lru.Policy }
+
+func (p *birthsFirst) Update(s *policies.Step) {
+	p.Policy.Update(&policies.Step{Offered: s.Offered})
+	p.Policy.Update(&policies.Step{Exit: s.Exit, Hit: s.Hit})
+}
+
+// eager keeps nothing outside the demand.
+type eager struct{ lru.Policy }
+
+func (p *eager) Evict(_ int, dst []int32) []int32 { return p.EvictTo(p.Len(), dst) }
+
+// bypasses has the method and keeps all.
+type bypasses struct{ lru.Policy }
+
+func (p *bypasses) Bypass(_ int, dst []int32) []int32 { return dst }
+
+// oddFirst prefers odd numbers.
+type oddFirst struct{ counting }
+
+func (p *oddFirst) Evict(n int, dst []int32) []int32 {
+	return p.take(n, dst, func(a, b int32) int {
+		if c := b&1 - a&1; c != 0 {
+			return int(c)
+		}
+		return int(a - b)
+	})
+}
