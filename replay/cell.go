@@ -25,6 +25,7 @@ type cell struct {
 	state    []uint8
 	size     int // resident blocks
 	capacity int
+	scope    policies.Scope
 	step     policies.Step
 	counts   Counts
 	report   StepReport
@@ -52,8 +53,8 @@ type start struct {
 
 // run replays the stream that d was built from.
 func (c *cell) run(d *Delta, st start, look Observer) (Counts, error) {
-	sc := policies.Scope{Blocks: d.Blocks, Capacity: st.capacity, Steps: d.Rows, Windows: d.Windows, Demand: d.MaxDemand, Seed: st.seed}
-	if err := c.policy.Reset(&sc); err != nil {
+	c.scope = policies.Scope{Blocks: d.Blocks, Capacity: st.capacity, Steps: d.Rows, Windows: d.Windows, Demand: d.MaxDemand, Seed: st.seed}
+	if err := c.policy.Reset(&c.scope); err != nil {
 		return Counts{}, err
 	}
 	c.state = policies.Fill(c.state, d.Blocks, absent)
