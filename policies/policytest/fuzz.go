@@ -48,7 +48,7 @@ func (b *bytesReader) next() int {
 }
 
 // decode reads a setting: nine bytes of settings, then rows of a length with a bit for
-// a gap, and the blocks. It returns nil where no row is left.
+// a gap, and the blocks. It returns nil where no counted row is left.
 func (s *suite) decode(data []byte) *setting {
 	b := (*bytesReader)(&data)
 	k, more, windows := 1+b.next()%12, b.next()%8, b.next()%10
@@ -64,7 +64,7 @@ func (s *suite) decode(data []byte) *setting {
 	for step := -windows; len(*b) > 0 && stream.Rows < 64; step++ {
 		step += appendRow(stream, &meta, step, b)
 	}
-	if stream.Rows == 0 {
+	if stream.Rows == 0 || stream.LastStep < 0 { // a run refuses streams without a counted step
 		return nil
 	}
 	c := &setting{stream: stream, meta: meta, topK: k, candidates: meta.Candidates, capacity: capacity,

@@ -41,8 +41,9 @@ func (s *suite) draw(seed uint64) *setting {
 	return c
 }
 
-// usable gives a stream what the policy needs.
+// usable gives a stream what the policy needs, and a counted step, as every run asks.
 func (s *suite) usable(o replaytest.Options) replaytest.Options {
+	o.Steps = max(o.Steps, 1)
 	o.Scores = o.Scores || s.needs&policies.NeedScores != 0
 	o.Ascending = o.Ascending && s.needs&policies.NeedCandidates == 0
 	return o
