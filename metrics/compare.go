@@ -1,0 +1,131 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// ComparisonVersion is the version of Comparison's JSON form. A field is never renamed
+// or reused; a change of meaning raises the version.
+const ComparisonVersion = 1
+
+// Comparison says which of two policies misses less, where, and whether the requests
+// at hand tell the two apart. It is a pure function of rows.
+type Comparison struct {
+	// Version is ComparisonVersion.
+	Version int `json:"comparison_version"`
+	// A and B are the policies, as rows name them.
+	A string `json:"a"`
+	B string `json:"b"`
+	// Resamples and Seed are those of the bootstrap intervals.
+	Resamples int    `json:"resamples"`
+	Seed      uint64 `json:"seed"`
+	// Groups are the warmed rows and the cold ones, which are never pooled (DESIGN S8).
+	Groups []ComparedGroup `json:"groups"`
+}
+
+// ComparedGroup compares over rows that may be pooled.
+type ComparedGroup struct {
+	// Start is "warmed" or "cold".
+	Start string `json:"start"`
+	// Cells are the places where both policies ran, by trace and capacity.
+	Cells []Contest `json:"cells"`
+	// Pooled is over all Cells; null without any.
+	Pooled *Contest `json:"pooled"`
+	// Unpaired are the places where only one of the two ran.
+	Unpaired []CellRef `json:"unpaired"`
+	// Notes say what the figures are over, and what the rows warn of.
+	Notes []string `json:"notes"`
+}
+
+// Contest is A against B over one cell or, pooled, over several.
+type Contest struct {
+	// CellRef is the place: "peak:window:2" where one of the two has no capacity and
+	// the other was given its peak. Empty where pooled.
+	CellRef
+	// Cells is the number of cells.
+	Cells int `json:"cells"`
+	// MissesA and MissesB are blocks, summed over the cells.
+	MissesA int64 `json:"misses_a"`
+	MissesB int64 `json:"misses_b"`
+	// Ratio is A's misses ÷ B's in each cell, geometric mean over the cells where both
+	// miss; below 1 A is better. Low and High are of paired resamples of the requests.
+	Ratio *Figure `json:"ratio"`
+	// Requests and Streams count who missed less, one vote a request or stream; null
+	// where rows are pooled over them.
+	Requests *Votes `json:"requests"`
+	Streams  *Votes `json:"streams"`
+	// Better is the policy that the requests tell to be better; null where they do not.
+	Better *string `json:"better"`
+}
+
+// Compare sets policies a and b side by side over the cells that both have in rows.
+// Rows that must not be compared (settings that differ, other work, exact beside
+// lossy) are an error that says which; a name without rows is an *UnknownPolicy.
+func Compare(rows []Row, a, b string, o Options) (*Comparison, error) {
+	c := &Comparison{Version: ComparisonVersion, A: a, B: b, Resamples: o.Resamples, Seed: o.Seed}
+	if c.Resamples == 0 {
+		c.Resamples = DefaultResamples
+	}
+	rows, err := c.rowsOfBoth(rows)
+	if err != nil {
+		return nil, fmt.Errorf("compare %s with %s: %w", a, b, err)
+	}
+	warmed, cold := SplitCold(rows)
+	for _, part := range []struct {
+		start string
+		rows  []Row
+	}{{"warmed", warmed}, {"cold", cold}} {
+		if len(part.rows) == 0 {
+			continue
+		}
+		g, err := c.group(part.rows)
+		if err != nil {
+			return nil, fmt.Errorf("compare %s with %s: %w", a, b, err)
+		}
+		g.Start = part.start
+		c.Groups = append(c.Groups, g)
+	}
+	fillLists(reflect.ValueOf(c).Elem())
+	return c, c.check()
+}
+
+// UnknownPolicy is a name that no row has.
+type UnknownPolicy struct {
+	Name  string
+	Known []string // the policies of the rows, sorted
+}
+
+func (e *UnknownPolicy) Error() string { return fmt.Sprintf("no rows of policy %q", e.Name) }
+
+// rowsOfBoth keeps the rows of the two policies, which must be of one kind.
+func (c *Comparison) rowsOfBoth(rows []Row) ([]Row, error) {
+	if c.A == c.B {
+		return nil, errors.New("that is one policy; name two")
+	}
+	f := rowFields[fieldIndex["policy"]]
+	a, b := rowsWith(f, c.A, rows), rowsWith(f, c.B, rows)
+	switch {
+	case len(a) == 0:
+		return nil, &UnknownPolicy{c.A, distinct(f, rows)}
+	case len(b) == 0:
+		return nil, &UnknownPolicy{c.B, distinct(f, rows)}
+	case a[0].Lossy != b[0].Lossy:
+		return nil, fmt.Errorf("%s is %s and %s is %s: exact and lossy policies are never compared by their misses", c.A, kindOf(a[0].Lossy), c.B, kindOf(b[0].Lossy))
+	}
+	return slices.Concat(a, b), nil
+}
+
+// check refuses a comparison over nothing.
+func (c *Comparison) check() error {
+	if slices.ContainsFunc(c.Groups, func(g ComparedGroup) bool { return g.Pooled != nil }) {
+		return nil
+	}
+	var ran []CellRef
+	for _, g := range c.Groups {
+		ran = append(ran, g.Unpaired...)
+	}
+	return fmt.Errorf("compare %s with %s: no trace and capacity at which both ran, only %s: replay both at the same capacities; a policy without capacity is compared with rows at its peak (replay it with lru or opt in one run)", c.A, c.B, refsText(ran))
+}

@@ -1,0 +1,269 @@
+package metrics
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func mustCompare(t *testing.T, rows []Row, a, b string) *Comparison {
+	t.Helper()
+	c, err := Compare(rows, a, b, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// wantVotes checks "wins:losses:ties".
+func wantVotes(t *testing.T, what string, v *Votes, want string) {
+	t.Helper()
+	if got := v.text(); got != want {
+		t.Errorf("%s: votes %s, want %s", what, got, want)
+	}
+}
+
+// TestSignTest: the p of w wins and l losses is twice the sum of (n choose k) ÷ 2^n
+// over k ≤ min(w, l), n = w + l, at most 1.
+func TestSignTest(t *testing.T) {
+	for _, c := range []struct {
+		wins, losses int
+		want         float64
+	}{
+		{5, 0, 2.0 / 32}, {6, 0, 2.0 / 64}, {0, 6, 2.0 / 64}, {7, 1, 2.0 * (1 + 8) / 256}, {9, 1, 2.0 * (1 + 10) / 1024},
+		{8, 2, 2.0 * (1 + 10 + 45) / 1024}, {4, 4, 1}, {3, 2, 1}, {1, 0, 1}, {0, 0, 1},
+	} {
+		if got := signTest(c.wins, c.losses); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%d wins, %d losses: p = %v, want %v", c.wins, c.losses, got, c.want)
+		}
+	}
+}
+
+// TestCompareByHand: p against lru of handRows misses 50/60, 30/40 and 12/15 as much,
+// whose product is 1/2; the rows are pooled over requests.
+func TestCompareByHand(t *testing.T) {
+	g := mustCompare(t, handRows(), "p", "lru").Groups[0]
+	for i, want := range []float64{50.0 / 60, 30.0 / 40, 12.0 / 15} {
+		wantFigure(t, g.Cells[i].Trace+" "+g.Cells[i].Capacity, g.Cells[i].Ratio, want)
+	}
+	d := g.Pooled
+	wantFigure(t, "pooled", d.Ratio, math.Cbrt(0.5))
+	if d.MissesA != 92 || d.MissesB != 115 || d.Cells != 3 {
+		t.Errorf("pooled %d and %d over %d cells, want 92 and 115 over 3", d.MissesA, d.MissesB, d.Cells)
+	}
+	if d.Requests != nil || d.Ratio.Low != nil || d.Better != nil {
+		t.Error("a test without requests")
+	}
+	if !strings.Contains(strings.Join(g.Notes, " "), "a (rows pooled over requests: no significance claimed") {
+		t.Errorf("notes %q", g.Notes)
+	}
+}
+
+// TestSignificance: of n requests A misses less in all. Five give p = 1/16, six 1/32;
+// a request that ties has no say, and one that B wins raises p to 2 × 8/128.
+func TestSignificance(t *testing.T) {
+	a, b := []int64{10, 21, 30, 41, 45, 50, 12}, []int64{20, 40, 60, 80, 90, 99, 11}
+	for _, c := range []struct {
+		n      int
+		last   int64 // of B
+		votes  string
+		p      any
+		better any
+	}{
+		{4, 80, "4:0:0", nil, nil}, {5, 90, "5:0:0", 0.0625, nil}, {6, 99, "6:0:0", 0.03125, "p"},
+		{7, 12, "6:0:1", 0.03125, "p"}, {7, 11, "6:1:0", 0.125, nil}, {7, 13, "7:0:0", 0.015625, "p"},
+	} {
+		theirs := append(slices.Clone(b[:c.n-1]), c.last)
+		d := mustCompare(t, append(byRequest("p", a[:c.n]), byRequest("q", theirs)...), "p", "q").Groups[0].Pooled
+		wantVotes(t, fmt.Sprint(c.n, " requests"), d.Requests, c.votes)
+		if c.p == nil && (d.Requests.P != nil || d.Ratio.Low != nil) || c.p != nil && (d.Requests.P == nil || *d.Requests.P != c.p) {
+			t.Errorf("%s: p %v, want %v", c.votes, d.Requests.P, c.p)
+		}
+		if (d.Better != nil) != (c.better != nil) || d.Better != nil && *d.Better != c.better {
+			t.Errorf("%s: better %v, want %v", c.votes, d.Better, c.better)
+		}
+	}
+}
+
+// TestClaimsNeedTheInterval: A wins eight requests of nine by a little and loses one by
+// far, so that its misses are 110 to 93. The votes alone (p = 0.039) would call it better.
+func TestClaimsNeedTheInterval(t *testing.T) {
+	a, b := []int64{5, 5, 5, 5, 5, 5, 5, 5, 70}, []int64{6, 6, 6, 6, 6, 6, 6, 6, 45}
+	d := mustCompare(t, append(byRequest("p", a), byRequest("q", b)...), "p", "q").Groups[0].Pooled
+	wantVotes(t, "pooled", d.Requests, "8:1:0")
+	if *d.Requests.P >= 0.05 || *d.Ratio.Low >= 1 || *d.Ratio.High <= 1 || d.Better != nil {
+		t.Errorf("p %v, interval %v–%v, better %v", *d.Requests.P, *d.Ratio.Low, *d.Ratio.High, d.Better)
+	}
+}
+
+// TestRequestsVoteOnce: over two capacities a request has one vote, of its summed
+// misses: r0 4+9 to 5+9, r1 8+8 to 8+8, r2 9+1 to 1+2.
+func TestRequestsVoteOnce(t *testing.T) {
+	var rows []Row
+	for policy, misses := range map[string][2][]int64{"p": {{4, 8, 9}, {9, 8, 1}}, "q": {{5, 8, 1}, {9, 8, 2}}} {
+		for i, capacity := range []string{"1x", "2x"} {
+			for _, r := range byRequest(policy, misses[i]) {
+				r.Capacity = &capacity
+				rows = append(rows, r)
+			}
+		}
+	}
+	g := mustCompare(t, rows, "p", "q").Groups[0]
+	wantVotes(t, "1x", g.Cells[0].Requests, "1:1:1")
+	wantVotes(t, "2x", g.Cells[1].Requests, "1:0:2")
+	wantVotes(t, "pooled", g.Pooled.Requests, "1:1:1")
+}
+
+// forStream makes a row that of one stream.
+func forStream(r Row, request string, layer int32) Row {
+	r.RequestID, r.LayerID = &request, &layer
+	return r
+}
+
+// TestStreamsVote: of r0 A has 3+9 misses to 5+5, of r1 2+2 to 4+2.
+func TestStreamsVote(t *testing.T) {
+	var rows []Row
+	for policy, misses := range map[string][]int64{"p": {3, 9, 2, 2}, "q": {5, 5, 4, 2}} {
+		for i, m := range misses {
+			rows = append(rows, forStream(row("a", policy, "1x", m), fmt.Sprint("r", i/2), int32(i%2)))
+		}
+	}
+	d := mustCompare(t, rows, "p", "q").Groups[0].Pooled
+	wantVotes(t, "streams", d.Streams, "2:1:1")
+	wantVotes(t, "requests", d.Requests, "1:1:0")
+	if d.Streams.P != nil {
+		t.Error("a p of streams, which are not independent")
+	}
+}
+
+// TestWindowsAtTheirPeak: a policy without capacity is compared where the other was
+// given its peak, and no one else is compared there.
+func TestWindowsAtTheirPeak(t *testing.T) {
+	rows := []Row{
+		row("a", "window:2", "", 30), row("a", "lru", "peak:window:2", 20), row("a", "lru", "1x", 50), row("a", "lru", "peak:window:3", 15),
+		row("a", "opt", "peak:window:2", 10), row("a", "opt", "1x", 40), row("a", "window:3", "", 25),
+	}
+	g := mustCompare(t, rows, "window:2", "lru").Groups[0]
+	if len(g.Cells) != 1 || g.Cells[0].Capacity != "peak:window:2" || refsText(g.Unpaired) != "a 1x" {
+		t.Fatalf("cells %+v, unpaired %v", g.Cells, g.Unpaired)
+	}
+	wantFigure(t, "at the peak", g.Pooled.Ratio, 1.5)
+	if g = mustCompare(t, rows, "lru", "opt").Groups[0]; len(g.Cells) != 1 || g.Cells[0].Capacity != "1x" {
+		t.Errorf("lru and opt are compared at %+v", g.Cells)
+	}
+	if _, err := Compare(rows, "window:2", "window:3", Options{}); err == nil || !strings.Contains(err.Error(), "no trace and capacity at which both ran") {
+		t.Errorf("two windows: %v", err)
+	}
+}
+
+func TestColdIsComparedApart(t *testing.T) {
+	rows := handRows()
+	for _, r := range handRows() {
+		r.Trace, r.TraceDigest, r.Warmup = r.Trace+"-cold", "", coldStart
+		rows = append(rows, r)
+	}
+	c := mustCompare(t, rows, "p", "lru")
+	if len(c.Groups) != 2 || c.Groups[0].Start != "warmed" || c.Groups[1].Start != "cold" || c.Groups[0].Pooled.Cells != 3 || c.Groups[1].Pooled.Cells != 3 {
+		t.Errorf("groups %+v", c.Groups)
+	}
+}
+
+// TestNoMisses: where one side misses nothing there is no ratio to pool; it still has
+// the vote.
+func TestNoMisses(t *testing.T) {
+	rows := []Row{row("a", "p", "1x", 10), row("a", "q", "1x", 20), row("a", "p", "2x", 5), row("a", "q", "2x", 0), row("a", "p", "4x", 0), row("a", "q", "4x", 7)}
+	g := mustCompare(t, rows, "p", "q").Groups[0]
+	wantFigure(t, "pooled", g.Pooled.Ratio, 0.5)
+	wantFigure(t, "4x", g.Cells[2].Ratio, 0)
+	if g.Cells[1].Ratio != nil || !strings.Contains(strings.Join(g.Notes, " "), "no miss there: 2 cells") {
+		t.Errorf("2x: %+v; notes %q", g.Cells[1].Ratio, g.Notes)
+	}
+}
+
+func TestCompareRefuses(t *testing.T) {
+	lossy := append(handRows(), row("a", "lossy", "1x", 9))
+	settings := handRows()
+	settings[6].Sink = 4
+	work := handRows()
+	work[6].Steps, work[6].DemandMean = 5, 20
+	for _, c := range []struct {
+		rows []Row
+		a, b string
+		want string
+	}{
+		{handRows(), "p", "p", "that is one policy"},
+		{lossy, "p", "lossy", "exact and lossy policies are never compared"},
+		{settings, "p", "lru", "sink=4"},
+		{work, "p", "lru", "not of the same work: steps 10 and 5"},
+		{[]Row{row("a", "p", "1x", 1), row("a", "q", "2x", 1)}, "p", "q", "only a 1x 2x"},
+	} {
+		if _, err := Compare(c.rows, c.a, c.b, Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s with %s: error %v, want %q", c.a, c.b, err, c.want)
+		}
+	}
+	if _, err := Compare(settings, "opt", "lru", Options{}); err != nil {
+		t.Errorf("a setting of a third policy: %v", err)
+	}
+	var unknown *UnknownPolicy
+	if _, err := Compare(handRows(), "lru", "lrv", Options{}); !errors.As(err, &unknown) || unknown.Name != "lrv" || !slices.Equal(unknown.Known, []string{"lru", "opt", "p"}) {
+		t.Errorf("unknown policy: %v", err)
+	}
+}
+
+// TestCompareIsSymmetric: exchanging A and B turns ratios over and swaps votes, and the
+// order of rows changes nothing.
+func TestCompareIsSymmetric(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		n := 5 + rng.IntN(8)
+		a, b := make([]int64, n), make([]int64, n)
+		for i := range a {
+			a[i], b[i] = 1+rng.Int64N(60), 1+rng.Int64N(90)
+		}
+		rows := append(byRequest("p", a), byRequest("q", b)...)
+		d, e := mustCompare(t, rows, "p", "q").Groups[0].Pooled, mustCompare(t, rows, "q", "p").Groups[0].Pooled
+		if math.Abs(d.Ratio.Value*e.Ratio.Value-1) > 1e-8 || d.Requests.Wins != e.Requests.Losses || *d.Requests.P != *e.Requests.P || (d.Better == nil) != (e.Better == nil) {
+			t.Errorf("seed %d: %+v and %+v", seed, d, e)
+		}
+		rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+		if f := mustCompare(t, rows, "p", "q").Groups[0].Pooled; *f.Ratio.Low != *d.Ratio.Low || *f.Requests != *d.Requests && *f.Requests.P != *d.Requests.P {
+			t.Errorf("seed %d: the order of rows matters", seed)
+		}
+	}
+}
+
+func TestCompareRenderings(t *testing.T) {
+	c := mustCompare(t, synthetic(), "s3fifo", "lru")
+	for name, render := range map[string]func(io.Writer) error{"compare.txt": c.RenderTable, "compare.md": c.RenderMarkdown} {
+		var out bytes.Buffer
+		if err := render(&out); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, out.Bytes())
+	}
+	var out bytes.Buffer
+	if err := c.RenderJSON(&out); err != nil {
+		t.Fatal(err)
+	}
+	var back Comparison
+	if err := json.Unmarshal(out.Bytes(), &back); err != nil || !reflect.DeepEqual(&back, c) {
+		t.Errorf("JSON does not read back: %v", err)
+	}
+}
+
+func TestComparisonFieldsAreDocumented(t *testing.T) {
+	text := document(t, "README.md")
+	for _, name := range jsonNames(reflect.TypeFor[Comparison]()) {
+		if !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("README.md does not document `%s`", name)
+		}
+	}
+}
