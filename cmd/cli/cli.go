@@ -81,6 +81,7 @@ func newRoot(table policies.Table) *cobra.Command {
 	root.AddCommand(
 		newReplayCommand(table),
 		newLeaderboardCommand(),
+		newCompareCommand(),
 		newImportCommand(),
 		newDeriveCommand(),
 		newInspectCommand(),

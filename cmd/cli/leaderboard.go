@@ -59,16 +59,9 @@ func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
 	if !slices.Contains(boardFormats, f.format) {
 		return usagef("--format %q: expected table, markdown, csv or json", f.format)
 	}
-	where, err := metrics.ParseWhere(f.where)
-	if err != nil {
-		return errUsage{fmt.Errorf("--where: %w", err)}
-	}
-	rows, err := readAllRows(paths)
+	rows, err := readRowsWhere(paths, f.where)
 	if err != nil {
 		return err
-	}
-	if rows, err = where.Filter(rows); err != nil {
-		return fmt.Errorf("--where: %w", err)
 	}
 	boards, err := newBoards(rows, f.seed)
 	if err != nil {
@@ -130,6 +123,23 @@ func (f *boardFlags) renderAll(w io.Writer, boards []startBoard, format string) 
 		}
 	}
 	return nil
+}
+
+// readRowsWhere reads the rows of all paths, of the results folder without any, and
+// keeps those that the conditions select.
+func readRowsWhere(paths, conditions []string) ([]metrics.Row, error) {
+	where, err := metrics.ParseWhere(conditions)
+	if err != nil {
+		return nil, errUsage{fmt.Errorf("--where: %w", err)}
+	}
+	rows, err := readAllRows(paths)
+	if err != nil {
+		return nil, err
+	}
+	if rows, err = where.Filter(rows); err != nil {
+		return nil, fmt.Errorf("--where: %w", err)
+	}
+	return rows, nil
 }
 
 // readAllRows reads the rows of all paths, of the results folder without any.
