@@ -14,15 +14,21 @@
 package fifo
 
 import (
+	_ "embed" // the package comment is the policy's documentation
+
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/bucket"
 )
+
+//go:embed fifo.go
+var source string
 
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "fifo",
 	Summary: "evicts the block brought in longest ago",
 	Source:  "Belady 1966",
+	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "12 B", Cost: "O(1)"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }

@@ -14,15 +14,21 @@
 package lfu
 
 import (
+	_ "embed" // the package comment is the policy's documentation
+
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/bucket"
 )
+
+//go:embed lfu.go
+var source string
 
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "lfu",
 	Summary: "evicts the block demanded in the fewest steps since it came in",
 	Source:  "textbook; PQCache caches blocks so",
+	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "16 B", Cost: "O(1)"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }

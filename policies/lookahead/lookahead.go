@@ -18,16 +18,21 @@
 package lookahead
 
 import (
+	_ "embed" // the package comment is the policy's documentation
 	"math/bits"
 
 	"github.com/kvreplay/kvreplay/policies"
 )
+
+//go:embed lookahead.go
+var source string
 
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "lookahead",
 	Summary: "evicts what the current ranking likes least, outside the M candidates first",
 	Source:  "KVDrive, lookahead eviction",
+	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "9 B", Cost: "O(1) + O(M-K) a step"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }

@@ -17,13 +17,21 @@
 // long, regular gaps, and to OPT by what recency cannot know.
 package lru
 
-import "github.com/kvreplay/kvreplay/policies"
+import (
+	_ "embed" // the package comment is the policy's documentation
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+//go:embed lru.go
+var source string
 
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "lru",
 	Summary: "evicts the block demanded longest ago",
 	Source:  "ESS, LRU swap engine; Mattson et al. 1970",
+	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Stack: true, Memory: "4 B", Cost: "O(1)"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }

@@ -7,13 +7,21 @@
 // O(|D_t|) a step. Memory: none.
 package none
 
-import "github.com/kvreplay/kvreplay/policies"
+import (
+	_ "embed" // the package comment is the policy's documentation
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+//go:embed none.go
+var source string
 
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "none",
 	Summary: "keeps nothing between steps (window:0)",
 	Source:  "KVDrive, window ×0",
+	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Windowed: true, Bypasses: true, Stack: true, Memory: "0 B", Cost: "O(|D|) a step"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }

@@ -21,15 +21,21 @@
 package opt
 
 import (
+	_ "embed" // the package comment is the policy's documentation
+
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/bucket"
 )
+
+//go:embed opt.go
+var source string
 
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "opt",
 	Summary: "the exact optimum of policies that keep the demand: farthest next demand first",
 	Source:  "Belady 1966, batch-aware",
+	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Offline: true, Stack: true, Memory: "8 B", Cost: "O(1)"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }

@@ -16,15 +16,21 @@
 package optbypass
 
 import (
+	_ "embed" // the package comment is the policy's documentation
+
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/bucket"
 )
+
+//go:embed optbypass.go
+var source string
 
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "opt-bypass",
 	Summary: "the exact optimum of policies that may keep demanded blocks out",
 	Source:  "MIN with bypass (McFarling 1992), batch-aware",
+	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Offline: true, Bypasses: true, Stack: true, Memory: "12 B", Cost: "O(1)"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }

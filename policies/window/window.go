@@ -14,6 +14,7 @@
 package window
 
 import (
+	_ "embed" // the package comment is the policy's documentation
 	"fmt"
 	"strconv"
 
@@ -22,11 +23,16 @@ import (
 	"github.com/kvreplay/kvreplay/policies/none"
 )
 
+//go:embed window.go
+var source string
+
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "window",
 	Summary: "keeps exactly what the last N steps demanded; has no capacity",
 	Source:  "KVDrive, critical KV window",
+	Example: "2",
+	Doc:     policies.PackageComment(source),
 	Usage:   "window:N with N steps, an integer of at least 0, as in window:2",
 	Traits:  policies.Traits{Windowed: true, Stack: true, Memory: "4 B", Cost: "O(1)"},
 	New:     parse,
