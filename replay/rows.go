@@ -41,7 +41,7 @@ func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 		RequestID: at.request, LayerID: at.layer, Head: at.head,
 		Streams: n.Streams, Steps: n.Steps, Demand: n.Demand, Hits: n.Demand - n.Misses, Misses: n.Misses,
 		Evictions: n.Evictions, Births: n.Births, Overflow: n.Overflow, ResidentPeak: n.ResidentPeak,
-		Engine: EngineVersion, Seed: p.opt.Seed, Warnings: append([]string{}, p.warn...),
+		Engine: EngineVersion, Seed: p.opt.Seed, Warnings: append([]string(nil), p.warn...),
 	}
 	if n.Steps > 0 {
 		r.DemandMean = float64(n.Demand) / float64(n.Steps)
