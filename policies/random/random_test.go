@@ -1,0 +1,53 @@
+package random_test
+
+import (
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/policytest"
+	"github.com/kvreplay/kvreplay/policies/random"
+)
+
+func newReference() policytest.Reference { return new(reference) }
+
+func TestConformance(t *testing.T) { policytest.Run(t, random.Entry, "", newReference) }
+
+func FuzzConformance(f *testing.F) { policytest.Fuzz(f, random.Entry, "", newReference) }
+
+// Where one block is outside the demand there is nothing to draw.
+func TestHistory(t *testing.T) {
+	policytest.History(t, random.Entry, "", `
+capacity 1
+1 | 1 |
+2 | 2 | 1
+1 | 1 | 2
+`)
+}
+
+// Every block is drawn equally often: chi-squared of 15 degrees of freedom stays below
+// its 99.9 % quantile.
+func TestUniform(t *testing.T) {
+	const blocks, draws = 16, 16000
+	var p random.Policy
+	all := make([]int32, blocks)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	var count [blocks]float64
+	for seed := range uint64(draws / 4) {
+		if err := p.Reset(&policies.Scope{Blocks: blocks, Seed: seed}); err != nil {
+			t.Fatal(err)
+		}
+		p.Update(&policies.Step{Offered: all})
+		for _, x := range p.Evict(4, nil) {
+			count[x]++
+		}
+	}
+	chi := 0.0
+	for _, n := range count {
+		chi += (n - draws/blocks) * (n - draws/blocks) / (draws / blocks)
+	}
+	if chi > 37.7 {
+		t.Errorf("chi-squared is %.1f: %v", chi, count)
+	}
+}
