@@ -1,0 +1,194 @@
+// Package s3fifo keeps newcomers in a small queue until a second look, and the rest in
+// a main queue with second chances (S3-FIFO).
+//
+// Source: Yang, Zhang, Qiu, Yue and Rashmi, "FIFO queues are all you need for cache
+// eviction", SOSP 2023, section 4.1 and Algorithm 1.
+//
+// Step semantics: an access is one demanded step of a block. A fetch inserts at its
+// step with frequency 0, into the main queue if the ghost queue remembers the block
+// (a ghost hit), else into the small one; a birth inserts into the small queue at the
+// step before its own. Within a step births come before fetches and lower indices
+// before higher ones. Any further demanded step is a hit and raises the frequency, up
+// to 3: of a stay of n steps that a fetch begins, n-1 are. Ghost hits are settled
+// against the ghost queue as the step before left it. A block of D_t is in use: it
+// keeps its place and is passed over, and it counts in the size of its queue.
+//
+// Rule, of capacity C and with s = max(1, ⌊small·C⌋): while the small queue holds s
+// blocks or more its oldest goes, else the main queue's oldest. In the small queue a
+// block of frequency above 1 moves to the main queue's head with frequency 0 instead,
+// and if the main queue then holds more than C-s, its oldest goes for it; what is
+// evicted enters the ghost queue. In the main queue a block of frequency above 0 goes
+// back to the head with one less. Where a queue has only blocks of D_t the other one
+// gives the victim. Queues order their blocks, so no ties are left to break.
+//
+// The ghost queue is the last C-s blocks evicted from the small queue; a ghost hit
+// takes the block out, and nobody takes its place.
+//
+// Options: small=0.1, the small queue's share of the capacity, 0.01 to 0.9 (the
+// paper's 10 %, section 4.1 and its sensitivity study).
+//
+// State: two places.Queue, a frequency and a time a block, and the eviction number of
+// each ghost. Cost: O(1) a change of the demand, and a 64th of the queues a step that
+// evicts. Memory: 17 B a block of the context and 10 B a place. Exact, online, no
+// stack property. Where it departs from the paper: a step is inserted and counted as
+// a whole before anything is evicted; one call evicts one block, where Algorithm 1
+// can evict two (lines 27-32). It loses to LRU where the small queue is shorter than
+// the gaps between stays: then newcomers go before they can come back, and only the
+// ghost queue saves them.
+package s3fifo
+
+import (
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/places"
+)
+
+// Entry is the policy's line in the table.
+var Entry = policies.Entry{
+	Name:    "s3-fifo",
+	Summary: "a small queue for newcomers, a main queue with second chances, a ghost queue",
+	Source:  "Yang et al., SOSP 2023, Algorithm 1",
+	Usage:   "s3-fifo:small=F with F of the capacity for newcomers, 0.01 to 0.9, 0.1 by default",
+	Traits:  policies.Traits{Memory: "17 B", Cost: "O(1)"},
+	New:     parse,
+}
+
+func parse(text string) (func() policies.Policy, string, error) {
+	share := 0.1
+	canonical, err := policies.ParseOptions(text, policies.Float("small", &share, 0.01, 0.9))
+	return func() policies.Policy { return &Policy{Small: share} }, canonical, err
+}
+
+// maxFrequency is the cap of two bits.
+const maxFrequency = 3
+
+// Policy is S3-FIFO over one stream.
+type Policy struct {
+	Small float64 // share of the capacity that the small queue should have
+
+	small, main         places.Queue
+	smallSize, mainSize int // what they should hold
+	smallHand, mainHand int // within a call of Evict: no place before them is open
+	frequency           []uint8
+	since               []int32 // first step that counts as a hit of the current stay
+	ghosts              ghosts
+}
+
+// Reset starts a stream.
+func (p *Policy) Reset(sc *policies.Scope) error {
+	p.small.Reset(sc.Blocks)
+	p.main.Reset(sc.Blocks)
+	p.smallSize = max(1, int(p.Small*float64(sc.Capacity)))
+	p.mainSize = sc.Capacity - p.smallSize
+	p.frequency = policies.Fill(p.frequency, sc.Blocks, 0)
+	p.since = policies.Fill(p.since, sc.Blocks, 0)
+	p.ghosts.reset(sc.Blocks, p.mainSize)
+	return nil
+}
+
+// Update applies a step.
+func (p *Policy) Update(s *policies.Step) {
+	for _, x := range s.Exit {
+		p.frequency[x] = uint8(min(maxFrequency, int32(p.frequency[x])+s.T-p.since[x]))
+		p.queueOf(x).Show(x, false)
+	}
+	p.small.Compact(len(s.Offered)+len(s.Miss), 0)
+	p.main.Compact(len(s.Miss), 0)
+	for _, x := range s.Offered {
+		p.insert(&p.small, x)
+		p.small.Show(x, false)
+	}
+	for _, x := range s.Hit {
+		p.queueOf(x).Hide(x)
+		p.since[x] = s.T
+	}
+	for _, x := range s.Miss {
+		p.since[x] = s.T + 1
+		if p.ghosts.take(x) {
+			p.insert(&p.main, x)
+		} else {
+			p.insert(&p.small, x)
+		}
+	}
+	for _, x := range s.Pass {
+		p.queueOf(x).Remove(x)
+	}
+}
+
+func (p *Policy) insert(q *places.Queue, x int32) {
+	q.Insert(x)
+	p.frequency[x] = 0
+}
+
+func (p *Policy) queueOf(x int32) *places.Queue {
+	if p.small.Has(x) {
+		return &p.small
+	}
+	return &p.main
+}
+
+// Evict appends n blocks.
+func (p *Policy) Evict(n int, dst []int32) []int32 {
+	p.smallHand, p.mainHand = 0, 0
+	for n = min(n, p.small.Shown()+p.main.Shown()); n > 0; n-- {
+		dst = append(dst, p.evict())
+	}
+	return dst
+}
+
+// evict is EVICT of the paper, given that there is a block to evict.
+func (p *Policy) evict() int32 {
+	if p.small.Live() < p.smallSize {
+		if x := p.evictMain(); x >= 0 {
+			return x
+		}
+	}
+	if x := p.evictSmall(); x >= 0 {
+		return x
+	}
+	return p.evictMain()
+}
+
+// evictSmall is EVICTS; -1 if it moved all that it could to the main queue.
+func (p *Policy) evictSmall() int32 {
+	for {
+		x := pop(&p.small, &p.smallHand)
+		if x < 0 {
+			return -1
+		}
+		if p.frequency[x] <= 1 {
+			p.ghosts.add(x)
+			return x
+		}
+		p.insert(&p.main, x)
+		p.main.Show(x, false)
+		if p.main.Live() > p.mainSize {
+			return p.evictMain()
+		}
+	}
+}
+
+// evictMain is EVICTM; -1 if the main queue has only blocks of D_t.
+func (p *Policy) evictMain() int32 {
+	for {
+		x := pop(&p.main, &p.mainHand)
+		if x < 0 || p.frequency[x] == 0 {
+			return x
+		}
+		p.frequency[x]--
+		p.main.Insert(x)
+		p.main.Show(x, false)
+	}
+}
+
+// pop takes the oldest block outside the demand out of a queue; -1 if there is none.
+func pop(q *places.Queue, hand *int) int32 {
+	at := q.Next(*hand)
+	if at < 0 {
+		return -1
+	}
+	*hand = at + 1
+	x := q.Owner(at)
+	q.Hide(x)
+	q.Remove(x)
+	return x
+}
