@@ -1,0 +1,42 @@
+package lfudecay_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies/lfudecay"
+	"github.com/kvreplay/kvreplay/policies/policytest"
+)
+
+func newReference(halfLife int) func() policytest.Reference {
+	return func() policytest.Reference { return &reference{halfLife: halfLife} }
+}
+
+func TestConformance(t *testing.T) { policytest.Run(t, lfudecay.Entry, "", newReference(16)) }
+
+// Half-lives from one step, where sums are histories, to longer than any stream.
+func TestConformanceOfHalfLives(t *testing.T) {
+	for _, h := range []int{1, 2, 5, 1 << 20} {
+		t.Run(strconv.Itoa(h), func(t *testing.T) {
+			policytest.Run(t, lfudecay.Entry, "half_life="+strconv.Itoa(h), newReference(h))
+		})
+	}
+}
+
+func FuzzConformance(f *testing.F) {
+	policytest.Fuzz(f, lfudecay.Entry, "half_life=3", newReference(3))
+}
+
+// Steps 0 and 1 weigh 1, steps 2 and 3 weigh 2, steps 4 and 5 weigh 4.
+func TestHistory(t *testing.T) {
+	policytest.History(t, lfudecay.Entry, "half_life=2", `
+capacity 2
+1 | 1 |
+1 |   |
+1 |   |   # 1 weighs 1+1+2 = 4
+2 | 2 |   # 2 weighs 2
+3 | 3 | 2 # 3 weighs 4
+4 | 4 | 1 # 1 and 3 weigh 4, 1 was used longest ago; 4 weighs 4
+1 | 1 | 3 # as 4, which was used later; 1 begins anew
+`)
+}

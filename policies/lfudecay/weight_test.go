@@ -1,0 +1,97 @@
+package lfudecay
+
+import (
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// exact are the sums of a ledger in integers of any length.
+type exact []*big.Int
+
+// stay adds the steps from..to-1, one by one.
+func (e exact) stay(x int32, from, to int, l *ledger) {
+	for t := from; t < to; t++ {
+		w := big.NewInt(1)
+		e[x].Add(e[x], w.Lsh(w, uint((t-l.start)/l.halfLife)))
+	}
+}
+
+// The ledger's order, leading bits and buckets are those of the exact sums, over
+// streams of hundreds of half-lives, whatever the stays and the pauses.
+func TestOrderIsExact(t *testing.T) {
+	const blocks = 24
+	for seed := uint64(0); seed < 120; seed++ {
+		r := rand.New(rand.NewPCG(seed, 1))
+		halfLife := []int{1, 2, 3, 7, 16, 1000, maxHalfLife}[r.IntN(7)]
+		sc := &policies.Scope{Blocks: blocks, Windows: r.IntN(50)}
+		steps := min(400*halfLife, 3000) - sc.Windows
+		var l ledger
+		l.reset(sc, halfLife)
+		c := coarseFor(l.lengthAt(steps))
+		sums := make(exact, blocks)
+		since := make([]int, blocks)
+		free := make([]int, blocks) // step from which on a block may be demanded again
+		var idle []int32
+		for x := range sums {
+			sums[x] = new(big.Int)
+			since[x] = -1 << 30
+		}
+		for now := -sc.Windows; now <= steps; now++ {
+			m := l.at(now)
+			for x := range int32(blocks) {
+				switch staying := since[x] > -1<<30; {
+				case staying && r.IntN(4) == 0:
+					l.leave(x, m)
+					sums.stay(x, since[x], now, &l)
+					since[x], free[x] = -1<<30, now
+					if r.IntN(3) == 0 {
+						free[x] += r.IntN(200 * halfLife)
+					}
+				case !staying && free[x] <= now && r.IntN(6) == 0:
+					if r.IntN(30) == 0 {
+						l.forget(x, m)
+						sums[x].SetInt64(0)
+					}
+					l.enter(x, m)
+					since[x] = now
+				}
+			}
+			idle = idle[:0]
+			for x := range int32(blocks) {
+				if since[x] == -1<<30 && sums[x].Sign() > 0 {
+					idle = append(idle, x)
+				}
+			}
+			if len(idle) > 0 && now%5 == 0 {
+				checkPair(t, seed, &l, c, sums, idle[r.IntN(len(idle))], idle[r.IntN(len(idle))])
+			}
+		}
+	}
+}
+
+// checkPair holds two idle blocks of the ledger against their sums.
+func checkPair(t *testing.T, seed uint64, l *ledger, c coarse, sums exact, x, y int32) {
+	t.Helper()
+	want := sums[x].Cmp(sums[y])
+	if got := l.compare(x, y); got != want {
+		t.Fatalf("seed %d: %v and %v compare as %d", seed, sums[x], sums[y], got)
+	}
+	length, first, more := l.lead(x)
+	lead := new(big.Int).SetUint64(first)
+	lead.Lsh(lead, uint(max(0, length-33))).Rsh(lead, uint(max(0, 33-length)))
+	rest := new(big.Int).Sub(sums[x], lead)
+	if length != sums[x].BitLen() || rest.Sign() < 0 || rest.BitLen() > max(0, length-33) || more != (rest.Sign() > 0) {
+		t.Fatalf("seed %d: %v has %d bits, led by %b, more %v", seed, sums[x], length, first, more)
+	}
+	bx, kx := c.place(length, first, more)
+	by, ky := c.place(l.lead(y))
+	if bx < 0 || int(bx) >= c.buckets() || want < 0 && (bx > by || bx == by && kx > ky) || want == 0 && (bx != by || kx != ky) {
+		t.Fatalf("seed %d: %v and %v go to buckets %d, %d of %d with keys %x, %x", seed, sums[x], sums[y], bx, by, c.buckets(), kx, ky)
+	}
+	if want != 0 && bx == by && kx == ky && kx&1 == 0 {
+		t.Fatalf("seed %d: %v and %v have the same exact key", seed, sums[x], sums[y])
+	}
+}
