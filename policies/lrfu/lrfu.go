@@ -1,0 +1,112 @@
+// Package lrfu evicts the block with the lowest decayed demand rate: a policy between
+// LRU and LFU, by the rate of decay.
+//
+// Source: Lee, Choi, Kim, Noh, Min, Cho and Kim, "LRFU: a spectrum of policies that
+// subsumes the least recently used and least frequently used policies", IEEE
+// Transactions on Computers 50(12), 2001: the CRF value of section 2, with the weighing
+// function F(x) = γ^x; γ = (1/2)^λ.
+//
+// Step semantics: a step is one reference to each block of D_t, however its tokens were
+// selected, at time t. The rate of a block at step t is Σ γ^(t-s) over the steps s ≤ t
+// that demanded it, warm-up windows included. A birth and what a warm-up placed have no
+// reference: rate 0. An eviction does not forget the rate (history=keep), or does
+// (history=forget): then a fetch begins at 1. A step that demands a block which does not
+// stay, because |D_t| > C, counts.
+//
+// Rule: first victim is the block with the lowest rate; ties go to the least recently
+// used, then to the lowest block index. Rates fall by the same factor at every step, so
+// the order of two idle blocks never changes: S = ln f - (t-1) ln γ, with f the rate at
+// the last demanded step t-1, is settled when a block leaves the demand.
+//
+// State (rates.go): f and the step it is of. A stay of n steps that ends before step t
+// makes it f·γ^g + (1-γⁿ)/(1-γ), with g the steps since: one product and one sum of
+// float64, the same on every machine. S is not computed: f·γ^-(t-1), as a mantissa and
+// an exponent of any size, has the same order, without a logarithm and with one rounding.
+// Where rates differ by less than the last place of a float64 they may tie or swap;
+// blocks with the same history tie exactly. The outside set is a sorted.Queue.
+//
+// Options: gamma=G, the decay a step, 0.1 to 0.99999, 0.95 by default (the best of a
+// study of eight real traces: a half-life of 13.5 steps); history=keep or forget, keep
+// by default. Below γ = .5 it is LRU with the older history as tie-break.
+//
+// Cost: O(1) a change of the demand for γ up to .99; above, buckets hold many blocks
+// and are sorted more often. Memory: 16 B a block of the context and 24 B a resident.
+// Exact, online, no stack property. Where it departs from the paper: there, rates of
+// evicted blocks are forgotten, for lack of memory, and a heap holds the rest; here
+// the context is known and 16 B a token are nothing next to its entry. history=forget
+// is the paper's; it misses one to four percent more on the bundled traces. It loses to
+// LRU right after the topic moves, and where blocks are demanded in scans.
+package lrfu
+
+import (
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/sorted"
+)
+
+// Entry is the policy's line in the table.
+var Entry = policies.Entry{
+	Name:    "lrfu",
+	Summary: "evicts the block with the lowest decayed demand rate",
+	Source:  "Lee et al., IEEE ToC 2001",
+	Usage:   "lrfu:gamma=G,history=H with G from 0.1 to 0.99999, 0.95 by default, and H keep (default) or forget",
+	Traits:  policies.Traits{Memory: "16 B", Cost: "O(1)"},
+	New:     parse,
+}
+
+func parse(text string) (func() policies.Policy, string, error) {
+	gamma, history := 0.95, "keep"
+	canonical, err := policies.ParseOptions(text, policies.Float("gamma", &gamma, MinGamma, MaxGamma), policies.Word("history", &history, "keep", "forget"))
+	return func() policies.Policy { return &Policy{Gamma: gamma, Forget: history == "forget"} }, canonical, err
+}
+
+// The range of γ: below, one step outweighs all before it by so much that it is LRU;
+// above, a stream is too short for decay.
+const (
+	MinGamma = 0.1
+	MaxGamma = 0.99999
+)
+
+// Policy is LRFU over one stream.
+type Policy struct {
+	Gamma  float64 // decay a step
+	Forget bool    // an eviction forgets the block's rate
+
+	queue sorted.Queue
+	rates Rates
+}
+
+// Reset starts a stream.
+func (p *Policy) Reset(sc *policies.Scope) error {
+	p.queue.Reset(p.rates.Reset(sc, p.Gamma, 0))
+	return nil
+}
+
+// Update applies a step.
+func (p *Policy) Update(s *policies.Step) {
+	for _, x := range s.Exit {
+		p.rates.Leave(x, s.T)
+		p.push(x)
+	}
+	for _, x := range s.Offered {
+		p.push(x)
+	}
+	for _, x := range s.Hit {
+		p.queue.Remove(p.rates.Slot(x))
+		p.rates.Enter(x, s.T)
+	}
+	for _, x := range s.Miss {
+		if p.Forget {
+			p.rates.Forget(x)
+		}
+		p.rates.Enter(x, s.T)
+	}
+	p.rates.Pass(s.Pass, s.T)
+}
+
+func (p *Policy) push(x int32) {
+	b, key := p.rates.Place(x, 1)
+	p.rates.SetSlot(x, p.queue.Push(b, key, x))
+}
+
+// Evict appends the n blocks with the lowest rates.
+func (p *Policy) Evict(n int, dst []int32) []int32 { return p.queue.Pop(n, dst) }

@@ -1,0 +1,67 @@
+package lrfu
+
+import (
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// Over long streams a rate stays within a few units of the last place of its
+// definition, Σ γ^(t-s), and places order as rates do.
+func TestRatesOverLongStreams(t *testing.T) {
+	const steps, windows = 4000, 32
+	for _, gamma := range []float64{MinGamma, 0.5, 0.95, 0.97, 0.999, MaxGamma} {
+		r := rand.New(rand.NewPCG(1, 1))
+		var rates Rates
+		buckets := rates.Reset(&policies.Scope{Blocks: 2, Steps: steps, Windows: windows}, gamma, 0)
+		exact := []*big.Float{new(big.Float).SetPrec(400), new(big.Float).SetPrec(400)}
+		in := []bool{false, false}
+		for now := int32(-windows); now < steps-windows; now++ {
+			for x := range int32(2) {
+				switch change := r.IntN(8) == 0; {
+				case in[x] && change:
+					rates.Leave(x, now)
+					in[x] = false
+				case !in[x] && change:
+					rates.Enter(x, now)
+					in[x] = true
+				}
+			}
+			if !in[0] && !in[1] {
+				checkPlaces(t, &rates, buckets, gamma, now, exact)
+			}
+			for x := range exact {
+				exact[x].Mul(exact[x], big.NewFloat(gamma))
+				if in[x] {
+					exact[x].Add(exact[x], big.NewFloat(1))
+				}
+			}
+		}
+	}
+}
+
+// checkPlaces holds two idle blocks against their rates before step now.
+func checkPlaces(t *testing.T, rates *Rates, buckets int, gamma float64, now int32, exact []*big.Float) {
+	t.Helper()
+	x, _ := exact[0].Float64()
+	y, _ := exact[1].Float64()
+	if y == 0 || x == 0 {
+		return
+	}
+	b := &rates.blocks[0]
+	got := b.value * rates.power[now-1-b.last]
+	if x > 1e-290 && (got/x < 1-1e-12 || got/x > 1+1e-12) {
+		t.Fatalf("γ %v, step %d: rate %v, want %v", gamma, now, got, x)
+	}
+	bx, kx := rates.Place(0, 1)
+	by, ky := rates.Place(1, 1)
+	if bx < 1 || int(bx) >= buckets || by < 1 || int(by) >= buckets {
+		t.Fatalf("γ %v, step %d: buckets %d and %d of %d", gamma, now, bx, by, buckets)
+	}
+	less := bx < by || bx == by && kx < ky
+	if x > 1e-290 && y > 1e-290 && (x/y > 1+1e-12 || x/y < 1-1e-12) && less != (x < y) {
+		t.Fatalf("γ %v, step %d: rates %v and %v go to %d:%x and %d:%x", gamma, now, x, y, bx, kx, by, ky)
+	}
+}
