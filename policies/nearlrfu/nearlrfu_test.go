@@ -1,0 +1,45 @@
+package nearlrfu_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies/nearlrfu"
+	"github.com/kvreplay/kvreplay/policies/policytest"
+)
+
+func newReference(gamma, w float64, forget bool) func() policytest.Reference {
+	return func() policytest.Reference { return &reference{gamma: gamma, w: w, forget: forget} }
+}
+
+func TestConformance(t *testing.T) {
+	policytest.Run(t, nearlrfu.Entry, "", newReference(0.97, 2, false))
+}
+
+func TestConformanceOfOptions(t *testing.T) {
+	for _, w := range []float64{0, 0.5, 20} {
+		for _, history := range []string{"keep", "forget"} {
+			text := fmt.Sprintf("gamma=0.9,w=%v,history=%s", w, history)
+			t.Run(text, func(t *testing.T) {
+				policytest.Run(t, nearlrfu.Entry, text, newReference(0.9, w, history == "forget"))
+			})
+		}
+	}
+}
+
+func FuzzConformance(f *testing.F) {
+	policytest.Fuzz(f, nearlrfu.Entry, "", newReference(0.97, 2, false))
+}
+
+func TestHistory(t *testing.T) {
+	policytest.History(t, nearlrfu.Entry, "gamma=0.8,w=2", `
+capacity 2
+topk 1
+1     | 1 |
+2     | 2 |
+3 1   | 3 | 2 # .8; 1, the only candidate, has .64 e^(2·1/2) = 1.74
+4     | 4 | 1 # .51; 3 has .8
+5 3 4 | 5 | 4 # .8 e^(2·1/3) = 1.56; 3 has .64 e^(2·2/3) = 2.43
+6     | 6 | 3 # .51; 5 has .8
+`)
+}
