@@ -2,10 +2,16 @@ package replay
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/kvreplay/kvreplay/policies"
@@ -143,27 +149,103 @@ func BenchmarkLRU(b *testing.B) {
 		perAccess(b, demand)
 	})
 	b.Run("engine=simplelru", func(b *testing.B) {
-		s := synthetic(1)
-		var accesses int64
-		b.ResetTimer()
-		for range b.N {
-			accesses = 0
+		perPeer(b, func() func(int32) {
 			cache, err := simplelru.NewLRU[int32, struct{}](2*benchK, nil)
 			if err != nil {
 				b.Fatal(err)
 			}
-			for i := range s.Steps {
-				list := s.List(i)[:benchK]
-				for _, x := range list {
-					if _, ok := cache.Get(x); !ok {
-						cache.Add(x, struct{}{})
-					}
+			return func(x int32) {
+				if _, ok := cache.Get(x); !ok {
+					cache.Add(x, struct{}{})
 				}
-				accesses += int64(len(list))
 			}
-		}
-		perAccess(b, accesses)
+		})
 	})
+	b.Run("engine=golang-lru-2Q", func(b *testing.B) {
+		perPeer(b, func() func(int32) {
+			cache, err := lru.New2Q[int32, struct{}](2 * benchK)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return func(x int32) {
+				if _, ok := cache.Get(x); !ok {
+					cache.Add(x, struct{}{})
+				}
+			}
+		})
+	})
+	b.Run("engine=Python-OrderedDict", pythonLRU)
+}
+
+// perPeer feeds a cache the accesses of the synthetic stream from memory, one by one.
+func perPeer(b *testing.B, fresh func() (access func(int32))) {
+	s := synthetic(1)
+	var accesses int64
+	b.ResetTimer()
+	for range b.N {
+		access := fresh()
+		accesses = 0
+		for i := range s.Steps {
+			list := s.List(i)[:benchK]
+			for _, x := range list {
+				access(x)
+			}
+			accesses += int64(len(list))
+		}
+	}
+	perAccess(b, accesses)
+}
+
+// pythonLRU times the loop that people write first, over the same accesses.
+func pythonLRU(b *testing.B) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		b.Skip("python3 not found")
+	}
+	s := synthetic(1)
+	var raw []byte
+	for i := range s.Steps {
+		for _, x := range s.List(i)[:benchK] {
+			raw = binary.LittleEndian.AppendUint32(raw, uint32(x))
+		}
+	}
+	path := filepath.Join(b.TempDir(), "accesses.bin")
+	if err := os.WriteFile(path, raw, 0o644); err != nil {
+		b.Fatal(err)
+	}
+	var seconds float64
+	for range b.N {
+		out, err := exec.Command("python3", "../scripts/peers/ordereddict.py", path, strconv.Itoa(2*benchK)).Output()
+		if err != nil {
+			b.Fatal(err)
+		}
+		once, err := strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		seconds += once
+	}
+	b.ReportMetric(float64(len(raw)/4)*float64(b.N)/seconds/1e6, "Maccess/s")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkDecode reads a file and does nothing with it: what a run cannot do without.
+func BenchmarkDecode(b *testing.B) {
+	f := syntheticFile(b, 16)
+	b.ResetTimer()
+	var indices int64
+	for range b.N {
+		r := f.NewReader(trace.ReadScores | trace.TrustLists)
+		var s trace.Stream
+		indices = 0
+		for i := range f.Streams() {
+			if err := r.Read(i, &s); err != nil {
+				b.Fatal(err)
+			}
+			indices += int64(len(s.Steps)) * benchK
+		}
+		r.Close()
+	}
+	perAccess(b, indices)
 }
 
 // BenchmarkWorkers is the same run with one worker and two.

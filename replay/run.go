@@ -42,6 +42,9 @@ func (j *Job) Work() int64 {
 	return rows * int64(len(j.plan.todo))
 }
 
+// Cells is the number of cells that are left to replay.
+func (j *Job) Cells() int { return len(j.plan.todo) }
+
 // Run plans and runs.
 func Run(ctx context.Context, f *trace.File, o Options) (*Result, error) {
 	j, err := Plan(f, o)

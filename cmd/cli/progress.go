@@ -21,10 +21,10 @@ type bar struct {
 // is no terminal.
 func newBar(w io.Writer, what string) *bar { return &bar{w: w, what: what} }
 
-// start shows the bar with total steps.
-func (b *bar) start(total int64) {
+// start shows the bar with total steps of so many cells: how far, how fast, how long still.
+func (b *bar) start(total int64, cells int) {
 	if f, ok := b.w.(*os.File); ok && total > 0 && term.IsTerminal(int(f.Fd())) {
-		b.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(b.w), progressbar.OptionSetDescription(b.what),
+		b.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(b.w), progressbar.OptionSetDescription(fmt.Sprintf("%s %d cells", b.what, cells)),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
 			progressbar.OptionSetItsString("steps"), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
 	}

@@ -41,12 +41,13 @@ func (f *replayFlags) plan(paths []string, o replay.Options) (tasks []*task, err
 	return tasks, nil
 }
 
-// workOf is the work left in all tasks.
-func workOf(tasks []*task) (n int64) {
+// workOf is the work left in all tasks, and its cells.
+func workOf(tasks []*task) (steps int64, cells int) {
 	for _, t := range tasks {
-		n += t.job.Work()
+		steps += t.job.Work()
+		cells += t.job.Cells()
 	}
-	return n
+	return steps, cells
 }
 
 // closeAll closes the traces and removes profiles that were not finished.
