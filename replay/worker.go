@@ -65,11 +65,11 @@ func (w *worker) replay(i int) error {
 		if err := w.runCell(i, c, steps); err != nil {
 			return fmt.Errorf("%s: %v: %s: %w", p.file.Path(), w.stream.Key, p.cells[c].name(), err)
 		}
+		if p.opt.Progress != nil {
+			p.opt.Progress(w.stream.Rows)
+		}
 	}
 	p.opt.Profile.end(i, steps)
-	if p.opt.Progress != nil {
-		p.opt.Progress(w.stream.Rows * len(w.order))
-	}
 	return nil
 }
 
