@@ -81,7 +81,7 @@ func newRoot(table policies.Table) *cobra.Command {
 	root.AddCommand(
 		newReplayCommand(table),
 		newPoliciesCommand(table),
-		newLeaderboardCommand(),
+		newLeaderboardCommand(table),
 		newCompareCommand(),
 		newImportCommand(),
 		newDeriveCommand(),

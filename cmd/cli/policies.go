@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+func newPoliciesCommand(known policies.Table) *cobra.Command {
+	format := "table"
+	c := &cobra.Command{
+		Use:   "policies",
+		Short: "List the policies; describe one; begin a new one",
+		Long: `List the policies that replay knows, with what each needs of a trace and what it
+claims. All of them are exact: what is evicted can be fetched again. Policies that
+need the future are bounds and are never ranked with the others.`,
+		Example: "  kvreplay policies\n  kvreplay policies describe lru\n  kvreplay policies new mine",
+		Args:    unknownCommand,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if format != "table" && format != "json" {
+				return usagef("--format %q, expected table or json", format)
+			}
+			lines, err := describeAll(known)
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				return writeJSON(c.OutOrStdout(), lines)
+			}
+			return writePolicies(c.OutOrStdout(), lines)
+		},
+	}
+	c.Flags().StringVar(&format, "format", format, "`table` or json")
+	c.AddCommand(newDescribeCommand(known), newNewCommand(known))
+	return c
+}
+
+// policyLine is a policy as `policies --format json` prints it.
+type policyLine struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+	Source  string `json:"source"`
+	Usage   string `json:"usage"`
+	// Exact policies can fetch again what they evicted; lossy ones cannot.
+	Exact    bool `json:"exact"`
+	Offline  bool `json:"offline"`
+	Bypasses bool `json:"bypasses"`
+	// Windowed policies have no capacity.
+	Windowed    bool `json:"windowed"`
+	Random      bool `json:"random"`
+	Stack       bool `json:"stack"`
+	NeedsRanks  bool `json:"needs_ranks"`
+	NeedsScores bool `json:"needs_scores"`
+	NeedsFuture bool `json:"needs_future"`
+	// MemoryPerBlock is state per block of the context, CostPerChange work per block
+	// that enters or leaves the demand, both as text.
+	MemoryPerBlock string `json:"memory_per_block"`
+	CostPerChange  string `json:"cost_per_change"`
+	Documentation  string `json:"documentation"`
+}
+
+func describeAll(known policies.Table) (lines []policyLine, err error) {
+	for i := range known {
+		line, err := describe(&known[i], known[i].Example)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
+// describe makes an instance with the options to see what it asks for.
+func describe(e *policies.Entry, options string) (policyLine, error) {
+	make, _, err := e.New(options)
+	if err != nil {
+		return policyLine{}, fmt.Errorf("policy %s with options %q: %w", e.Name, options, err)
+	}
+	needs, t := policies.NeedsOf(make()), e.Traits
+	return policyLine{Name: e.Name, Summary: e.Summary, Source: e.Source, Usage: e.Usage, Exact: true, Offline: t.Offline,
+		Bypasses: t.Bypasses, Windowed: t.Windowed, Random: t.Random, Stack: t.Stack,
+		NeedsRanks: needs&policies.NeedCandidates != 0, NeedsScores: needs&policies.NeedScores != 0, NeedsFuture: needs&policies.NeedNext != 0,
+		MemoryPerBlock: t.Memory, CostPerChange: t.Cost, Documentation: e.Doc}, nil
+}
+
+// needs are what a trace must have, or the future.
+func (p *policyLine) needs() string {
+	return listed("-", word{"ranks", p.NeedsRanks}, word{"scores", p.NeedsScores}, word{"future", p.NeedsFuture})
+}
+
+// traits are what the policy claims of itself.
+func (p *policyLine) traits() string {
+	return listed("", word{"exact", p.Exact}, word{"lossy", !p.Exact}, word{"bound", p.Offline}, word{"stack", p.Stack},
+		word{"bypasses", p.Bypasses}, word{"no capacity", p.Windowed}, word{"draws", p.Random})
+}
+
+type word struct {
+	text  string
+	holds bool
+}
+
+func listed(none string, words ...word) string {
+	var held []string
+	for _, w := range words {
+		if w.holds {
+			held = append(held, w.text)
+		}
+	}
+	if held == nil {
+		return none
+	}
+	return strings.Join(held, ", ")
+}
+
+// writePolicies prints a table.
+func writePolicies(w io.Writer, lines []policyLine) error {
+	t := table.NewWriter()
+	style := table.StyleLight
+	style.Format = table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault}
+	style.Options = table.Options{SeparateHeader: true}
+	t.SetStyle(style)
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: 6, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft}})
+	t.AppendHeader(table.Row{"policy", "traits", "needs", "memory", "cost a change", "evicts"})
+	for _, p := range lines {
+		t.AppendRow(table.Row{p.Name, p.traits(), p.needs(), p.MemoryPerBlock, p.CostPerChange, p.Summary})
+	}
+	for line := range strings.Lines(t.Render() + "\n") {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprint(w, `
+exact: what is evicted can be fetched again; bound: sees the future, never ranked;
+stack: a larger capacity never misses more; bypasses: may keep demanded blocks out;
+draws: depends on --seed; memory: a block of the context. Say more of one:
+kvreplay policies describe NAME
+`)
+	return err
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

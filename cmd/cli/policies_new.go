@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"go/format"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"text/template"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/mod/modfile"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+//go:embed skeleton/*.tmpl
+var skeleton embed.FS
+
+// moduleOf is this program's module.
+const moduleOf = "github.com/kvreplay/kvreplay"
+
+func newNewCommand(known policies.Table) *cobra.Command {
+	var dir string
+	var register bool
+	c := &cobra.Command{
+		Use:   "new NAME",
+		Short: "Write the skeleton of a new policy, with its test",
+		Long: `Write a policy that compiles and passes the conformance kit, to be changed into
+yours: policies/NAME in this repository, or a module of its own with --dir.`,
+		Example: "  kvreplay policies new mine --register\n  kvreplay policies new mine --dir ../mine",
+		Args:    atLeast(1, "name of the policy"),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := newSketch(known, args[0], dir)
+			if err != nil {
+				return err
+			}
+			if register && s.own {
+				return usagef("--register changes policies/all/all.go of the repository; a module of its own (--dir) needs no line there")
+			}
+			if err := s.write(); err != nil {
+				return err
+			}
+			if register {
+				err = registerPolicy(filepath.Join("policies", "all", "all.go"), s.Import, s.Package)
+			}
+			fmt.Fprint(c.OutOrStdout(), s.advice(register))
+			return err
+		},
+	}
+	c.Flags().StringVar(&dir, "dir", "", "write a module of its own into this `folder`")
+	c.Flags().BoolVar(&register, "register", false, "add the policy to policies/all/all.go")
+	return c
+}
+
+// sketch is a policy to be written.
+type sketch struct {
+	Name    string // as users type it
+	Package string
+	Import  string // path of the package
+	dir     string // of the package
+	root    string // of its module, empty in this repository
+	own     bool   // in a module of its own
+}
+
+var sketchName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+
+// newSketch checks the name and finds where the policy goes.
+func newSketch(known policies.Table, name, dir string) (*sketch, error) {
+	if !sketchName.MatchString(name) {
+		return nil, usagef("policy name %q: expected lower case words with hyphens, as in lru or opt-bypass", name)
+	}
+	for _, n := range known.Names() {
+		if n == name {
+			return nil, usagef("policy %q exists; `kvreplay policies describe %s` shows it", name, name)
+		}
+	}
+	s := &sketch{Name: name, Package: strings.ReplaceAll(name, "-", ""), own: dir != ""}
+	if s.own {
+		module, err := moduleAt(dir, "example.com/"+s.Package)
+		s.root, s.dir, s.Import = dir, filepath.Join(dir, s.Package), path.Join(module, s.Package)
+		return s, err
+	}
+	if module, err := moduleAt(".", ""); err != nil || module != moduleOf {
+		return nil, usagef("policies new %s: the working directory is not the root of %s; go there, or write a module of your own with --dir FOLDER", name, moduleOf)
+	}
+	s.dir, s.Import = filepath.Join("policies", s.Package), moduleOf+"/policies/"+s.Package
+	return s, nil
+}
+
+// moduleAt is the module path of a folder's go.mod, or the given one where there is none.
+func moduleAt(dir, otherwise string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return otherwise, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the module: %w", err)
+	}
+	return modfile.ModulePath(text), nil
+}
+
+// write writes the files; one that is there already is an error.
+func (s *sketch) write() error {
+	if err := os.MkdirAll(filepath.Dir(s.dir), 0o777); err != nil {
+		return err
+	}
+	if err := os.Mkdir(s.dir, 0o777); err != nil {
+		return fmt.Errorf("write the policy's package: %w", err)
+	}
+	files := map[string]string{"policy.go.tmpl": s.Package + ".go", "policy_test.go.tmpl": s.Package + "_test.go", "reference_test.go.tmpl": "reference_test.go"}
+	for from, to := range files {
+		if err := s.fill(from, filepath.Join(s.dir, to)); err != nil {
+			return err
+		}
+	}
+	if !s.own {
+		return nil
+	}
+	err := s.fill("main.go.tmpl", filepath.Join(s.root, "main.go"))
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		err = writeNew(filepath.Join(s.root, "go.mod"), []byte("module "+path.Dir(s.Import)+"\n\ngo 1.26.0\n"))
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil // a module that is there keeps what it has
+	}
+	return err
+}
+
+// fill writes a template.
+func (s *sketch) fill(from, to string) error {
+	t, err := template.ParseFS(skeleton, "skeleton/"+from)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := t.Execute(&text, s); err != nil {
+		return err
+	}
+	source, err := format.Source(text.Bytes())
+	if err != nil {
+		return err
+	}
+	return writeNew(to, source)
+}
+
+// writeNew writes a file; one that is there is an error.
+func writeNew(name string, text []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(text); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+// registerPolicy adds a package's import and entry to the table's file.
+func registerPolicy(file, importPath, name string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("register: %w", err)
+	}
+	source := string(text)
+	for _, in := range []struct{ behind, line string }{{"import (\n", fmt.Sprintf("\t%q\n", importPath)}, {"policies.NewTable(\n", "\t\t" + name + ".Entry,\n"}} {
+		before, after, ok := strings.Cut(source, in.behind)
+		if !ok {
+			return fmt.Errorf("register: %s has no line %q; add the policy by hand", file, strings.TrimSpace(in.behind))
+		}
+		source = before + in.behind + in.line + after
+	}
+	sorted, err := format.Source([]byte(source))
+	if err != nil {
+		return fmt.Errorf("register in %s: %w", file, err)
+	}
+	return os.WriteFile(file, sorted, 0o666)
+}
+
+// advice says what is there and what comes next.
+func (s *sketch) advice(registered bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "wrote %s: the policy, its test, its reference\n", s.dir)
+	switch {
+	case s.own:
+		fmt.Fprintf(&b, "wrote %s: kvreplay with this policy (a main.go that was there is kept: add %s.Entry to its table)\n\n", filepath.Join(s.root, "main.go"), s.Package)
+		fmt.Fprintf(&b, "next, in %s:\n  go get %s@latest && go mod tidy\n  go test ./...\n  go run . replay TRACE --policy %s\n", s.root, moduleOf, s.Name)
+		return b.String()
+	case registered:
+		fmt.Fprintf(&b, "added it to policies/all/all.go\n\nnext:\n")
+	default:
+		fmt.Fprintf(&b, "\nnext, in policies/all/all.go (or let --register do it):\n  import %q\n  %s.Entry,   in Table\nthen:\n", s.Import, s.Package)
+	}
+	fmt.Fprintf(&b, "  go test ./policies/%s\n  go run ./cmd/kvreplay replay TRACE --policy %s --policy lru --policy opt\n", s.Package, s.Name)
+	return b.String()
+}
