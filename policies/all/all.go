@@ -4,26 +4,40 @@ package all
 
 import (
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/clock"
 	"github.com/kvreplay/kvreplay/policies/fifo"
 	"github.com/kvreplay/kvreplay/policies/lfu"
+	"github.com/kvreplay/kvreplay/policies/lfudecay"
 	"github.com/kvreplay/kvreplay/policies/lookahead"
+	"github.com/kvreplay/kvreplay/policies/lrfu"
 	"github.com/kvreplay/kvreplay/policies/lru"
+	"github.com/kvreplay/kvreplay/policies/nearlrfu"
 	"github.com/kvreplay/kvreplay/policies/none"
 	"github.com/kvreplay/kvreplay/policies/opt"
 	"github.com/kvreplay/kvreplay/policies/optbypass"
+	"github.com/kvreplay/kvreplay/policies/random"
+	"github.com/kvreplay/kvreplay/policies/s3fifo"
+	"github.com/kvreplay/kvreplay/policies/sieve"
 	"github.com/kvreplay/kvreplay/policies/window"
 )
 
 // Table returns the table.
 func Table() policies.Table {
 	return policies.NewTable(
+		clock.Entry,
 		fifo.Entry,
 		lfu.Entry,
+		lfudecay.Entry,
 		lookahead.Entry,
+		lrfu.Entry,
 		lru.Entry,
+		nearlrfu.Entry,
 		none.Entry,
 		opt.Entry,
 		optbypass.Entry,
+		random.Entry,
+		s3fifo.Entry,
+		sieve.Entry,
 		window.Entry,
 	)
 }

@@ -4,7 +4,7 @@
 // Source: Corbató, "A paging experiment with the Multics system", MIT Project MAC
 // report MAC-M-384, 1968. In the form that today's comparisons use, also called FIFO
 // with reinsertion, a block comes in unreferenced (Yang et al., "FIFO queues are all
-// you need for cache eviction", SOSP 2023, section 2).
+// you need for cache eviction", SOSP 2023).
 //
 // Step semantics: an access is one demanded step of a block. A fetch inserts the
 // block unreferenced at its step, a birth at the step before its own. Any further

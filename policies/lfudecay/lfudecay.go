@@ -2,9 +2,9 @@
 // counts half as much as one that is a half-life younger.
 //
 // Source: dynamic aging of frequency counts, as in Robinson and Devarakonda, "Data
-// cache management using frequency-based replacement", SIGMETRICS 1990 (section 3.2,
-// counts halved periodically), and the ageing of TinyLFU (Einziger et al., ACM ToS
-// 13(4), 2017, section 3.3, "reset"). Here no count is ever rounded.
+// cache management using frequency-based replacement", SIGMETRICS 1990
+// (counts halved when their mean is too high), and the ageing of TinyLFU (Einziger et
+// al., ACM ToS 13(4), 2017, section 3.3, "reset"). Here no count is ever rounded.
 //
 // Step semantics: a step is one demand of each block of D_t, however its tokens were
 // selected. A demanded step t weighs 2^⌊t/H⌋ with H the half-life in steps (t is
