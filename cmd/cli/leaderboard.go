@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/policies"
 )
 
 // resultsFolder is where rows are read from when none are named.
@@ -30,7 +31,7 @@ type boardFlags struct {
 	perTrace    bool
 }
 
-func newLeaderboardCommand() *cobra.Command {
+func newLeaderboardCommand(table policies.Table) *cobra.Command {
 	var f boardFlags
 	c := &cobra.Command{
 		Use:   "leaderboard [ROWS...]",
@@ -52,6 +53,7 @@ are refused, never pooled: choose with --where.`,
 	fl.StringArrayVar(&f.where, "where", nil, "only rows with `KEY=VALUE` (or KEY!=VALUE), any field of a row; repeatable: one key's values are alternatives")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap")
 	fl.BoolVar(&f.perTrace, "per-trace", false, "a table for every trace too")
+	c.AddCommand(newVerifyCommand(table))
 	return c
 }
 

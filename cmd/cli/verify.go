@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/verify"
+)
+
+// verifyFlags are the flags of `kvreplay leaderboard verify` as typed.
+type verifyFlags struct {
+	table          policies.Table
+	traces, where  []string
+	sample, format string
+	seed           uint64
+	parallel       int
+	allowMissing   bool
+}
+
+func newVerifyCommand(table policies.Table) *cobra.Command {
+	f := verifyFlags{table: table}
+	c := &cobra.Command{
+		Use:   "verify [ROWS...] --traces FILE_OR_FOLDER",
+		Short: "Replay a sample of somebody's rows and say whether they hold",
+		Long: `Replay a sample of result rows, each with its own policy, capacity and settings, and
+compare every field. Traces are found by the digest that rows state, whatever their
+files are called. The exit code is 0 where every row of the sample holds, 1 where one
+differs, or cannot be replayed here: another engine version, a policy that this
+program lacks, a trace that is not there (--allow-missing accepts those).`,
+		Example: `  kvreplay leaderboard verify results --traces traces
+  kvreplay leaderboard verify rows.csv --traces a.parquet --traces b.parquet --sample all`,
+		RunE: func(c *cobra.Command, args []string) error { return runVerify(c, args, &f) },
+	}
+	fl := c.Flags()
+	fl.StringArrayVar(&f.traces, "traces", nil, "trace, or folder of traces (*.parquet), `PATH`; repeatable")
+	fl.StringVar(&f.sample, "sample", strconv.Itoa(verify.DefaultSample), "how many rows to replay, `N` or all")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of the sample; choose one that the rows' author could not foresee")
+	fl.StringArrayVar(&f.where, "where", nil, "sample only rows with `KEY=VALUE` (or KEY!=VALUE), as leaderboard has it")
+	fl.StringVar(&f.format, "format", "table", "`table` or json")
+	fl.BoolVar(&f.allowMissing, "allow-missing", false, "rows that cannot be replayed here are no failure")
+	fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "workers")
+	return c
+}
+
+func runVerify(c *cobra.Command, paths []string, f *verifyFlags) error {
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	rows, err := readRowsWhere(paths, f.where)
+	if err != nil {
+		return err
+	}
+	bar := newBar(c.ErrOrStderr(), "verify")
+	defer bar.close()
+	o.Progress = func(done, cells int) {
+		if done == 0 {
+			bar.start(int64(cells), cells)
+		} else {
+			bar.add(1)
+		}
+	}
+	report, err := verify.Rows(c.Context(), rows, o)
+	if err != nil {
+		return fmt.Errorf("leaderboard verify: %w", err)
+	}
+	bar.close()
+	render := report.RenderTable
+	if f.format == "json" {
+		render = report.RenderJSON
+	}
+	if err := render(c.OutOrStdout()); err != nil {
+		return err
+	}
+	return f.outcome(report)
+}
+
+// options checks the flags.
+func (f *verifyFlags) options() (verify.Options, error) {
+	o := verify.Options{Policies: f.table, Traces: f.traces, Seed: f.seed, Workers: f.parallel, Sample: verify.All}
+	if f.sample != "all" {
+		n, err := strconv.Atoi(f.sample)
+		if err != nil || n < 1 {
+			return o, usagef("--sample %q: expected a number of rows, at least 1, or all", f.sample)
+		}
+		o.Sample = n
+	}
+	switch {
+	case len(f.traces) == 0:
+		return o, usagef("--traces missing: name the traces of the rows, files or folders of *.parquet")
+	case f.format != "table" && f.format != "json":
+		return o, usagef("--format %q: expected table or json", f.format)
+	case f.parallel < 1:
+		return o, usagef("--parallel %d: expected at least 1", f.parallel)
+	}
+	return o, nil
+}
+
+// outcome is the error of rows that do not hold.
+func (f *verifyFlags) outcome(r *verify.Report) error {
+	switch {
+	case r.Differing > 0:
+		return fmt.Errorf("leaderboard verify: %d of %d rows do not hold", r.Differing, len(r.Outcomes))
+	case r.Unverifiable > 0 && !f.allowMissing:
+		return fmt.Errorf("leaderboard verify: %d of %d rows cannot be verified here (--allow-missing accepts that)", r.Unverifiable, len(r.Outcomes))
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package verify
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// cell is all that the counts of a row depend on, but for which part of the cell the
+// row is: rows of one cell are replayed together.
+type cell struct {
+	digest, policy, engine string
+	capacity, entryBytes   string // "null" for none
+	warmup                 string
+	layers, requests       string
+	topk, candidates       int
+	sink, local            int
+	seed                   uint64
+	per                    replay.Detail // empty: no detail that replay knows
+}
+
+func cellOf(r *metrics.Row) cell {
+	c := cell{
+		digest: r.TraceDigest, policy: r.Policy, engine: r.Engine, capacity: "null", entryBytes: "null", warmup: r.Warmup,
+		layers: r.Layers, requests: r.Requests, topk: r.TopK, candidates: r.Candidates, sink: r.Sink, local: r.Local, seed: r.Seed,
+	}
+	if r.Capacity != nil {
+		c.capacity = *r.Capacity
+	}
+	if r.EntryBytes != nil {
+		c.entryBytes = strconv.Itoa(*r.EntryBytes)
+	}
+	c.per = detailOf(r)
+	return c
+}
+
+// detailOf is the --per that writes such rows.
+func detailOf(r *metrics.Row) replay.Detail {
+	request, layer, head := r.RequestID != nil, r.LayerID != nil, r.Head != nil
+	switch {
+	case request && layer:
+		return replay.PerStream
+	case request && !head:
+		return replay.PerRequest
+	case layer && !head:
+		return replay.PerLayer
+	case !head:
+		return replay.PerCell
+	}
+	return ""
+}
+
+// specs parses the row's policy and, before it, the one whose peak is its capacity.
+func (c *cell) specs(table policies.Table) (all []policies.Spec, own policies.Spec, err error) {
+	if own, err = table.Parse(c.policy); err != nil {
+		return nil, own, err
+	}
+	if name, ok := strings.CutPrefix(c.capacity, "peak:"); ok {
+		peak, err := table.Parse(name)
+		if err != nil {
+			return nil, own, err
+		}
+		if peak.Name() != own.Name() {
+			all = append(all, peak)
+		}
+	}
+	return append(all, own), own, nil
+}
+
+// options are what replays the cell. An error means that no run can have given it.
+func (c *cell) options(f *trace.File, specs []policies.Spec) (o replay.Options, err error) {
+	o = replay.Options{Policies: specs, TopK: c.topk, Candidates: c.candidates, Sink: &c.sink, Local: &c.local, Per: c.per, Seed: c.seed}
+	if c.per == "" {
+		return o, fmt.Errorf("no --per of replay gives a row of a head alone")
+	}
+	if c.capacity != "null" {
+		capacity, err := replay.ParseCapacity(c.capacity)
+		if err != nil {
+			return o, err
+		}
+		o.Capacities = []replay.Capacity{capacity}
+	}
+	if c.entryBytes != "null" {
+		n, err := strconv.Atoi(c.entryBytes)
+		if err != nil {
+			return o, err
+		}
+		o.EntryBytes = &n
+	}
+	if o.Warmup, err = replay.ParseWarmup(c.warmup); err != nil {
+		return o, err
+	}
+	if o.Layers, err = layersOf(c.layers); err != nil {
+		return o, err
+	}
+	o.Requests, err = requestsOf(c.requests, f)
+	return o, err
+}
+
+// layersOf reads the layers of a row, "0,5"; nil for all.
+func layersOf(text string) (layers []int32, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for one := range strings.SplitSeq(text, ",") {
+		n, err := strconv.ParseInt(one, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("layers %q: expected numbers, as in 0,5", text)
+		}
+		layers = append(layers, int32(n))
+	}
+	return layers, nil
+}
+
+// requestsOf reads the requests of a row, which are joined by commas; nil for all. An
+// id may hold commas itself, so the trace says what is an id.
+func requestsOf(text string, f *trace.File) ([]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	known := map[string]bool{}
+	for _, s := range f.Streams() {
+		known[s.Request] = true
+	}
+	ids := split(text, known)
+	if ids == nil {
+		return nil, fmt.Errorf("requests %q: not ids of the trace", text)
+	}
+	return ids, nil
+}
+
+// split cuts a list of known words at commas; nil where that cannot be done.
+func split(text string, known map[string]bool) []string {
+	if known[text] {
+		return []string{text}
+	}
+	for i, r := range text {
+		if r == ',' && known[text[:i]] {
+			if rest := split(text[i+1:], known); rest != nil {
+				return append([]string{text[:i]}, rest...)
+			}
+		}
+	}
+	return nil
+}

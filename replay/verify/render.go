@@ -1,0 +1,99 @@
+package verify
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// RenderJSON writes the report as indented JSON.
+func (r *Report) RenderJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(r)
+}
+
+// RenderTable writes the report for a terminal: a line a row, then what is wrong with
+// those that do not hold.
+func (r *Report) RenderTable(w io.Writer) error {
+	var out strings.Builder
+	out.WriteString(r.table())
+	for i := range r.Outcomes {
+		out.WriteString(r.Outcomes[i].details())
+	}
+	for _, s := range r.Skipped {
+		fmt.Fprintf(&out, "skipped: %s\n", s)
+	}
+	fmt.Fprintf(&out, "%s\n", r.Summary())
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// Summary is the report in one line.
+func (r *Report) Summary() string {
+	of := fmt.Sprintf("all %d rows", r.Rows)
+	if n := len(r.Outcomes); n < r.Rows {
+		of = fmt.Sprintf("%d of %d rows, drawn with seed %d", n, r.Rows, r.Seed)
+	}
+	return fmt.Sprintf("%s: %d hold, %d differ, %d not verifiable", of, r.Holding, r.Differing, r.Unverifiable)
+}
+
+func (r *Report) table() string {
+	t := table.NewWriter()
+	style := table.StyleLight
+	style.Format = table.FormatOptions{Header: text.FormatDefault, Footer: text.FormatDefault, Row: text.FormatDefault}
+	style.Options = table.Options{SeparateHeader: true}
+	t.SetStyle(style)
+	t.AppendHeader(table.Row{"row", "trace", "policy", "capacity", "part", "verdict"})
+	for i := range r.Outcomes {
+		o := &r.Outcomes[i]
+		t.AppendRow(table.Row{o.Row, o.Trace, o.Policy, orDash(o.Capacity), o.part(), o.Verdict})
+	}
+	var out strings.Builder
+	for line := range strings.SplitSeq(t.Render(), "\n") {
+		out.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return out.String()
+}
+
+// details say what is wrong with a row; nothing where it holds.
+func (o *Outcome) details() string {
+	var out strings.Builder
+	if o.Reason != "" {
+		fmt.Fprintf(&out, "row %d %s: %s\n", o.Row, o.Verdict, o.Reason)
+	}
+	for _, d := range o.Differences {
+		fmt.Fprintf(&out, "row %d differs: %s %s, replayed %s\n", o.Row, d.Field, d.Stated, d.Replayed)
+	}
+	return out.String()
+}
+
+// part names the part of the cell, "all" for the whole.
+func (o *Outcome) part() string {
+	var words []string
+	if o.RequestID != nil {
+		words = append(words, *o.RequestID)
+	}
+	if o.LayerID != nil {
+		words = append(words, fmt.Sprintf("layer %d", *o.LayerID))
+	}
+	if o.Head != nil {
+		words = append(words, fmt.Sprintf("head %d", *o.Head))
+	}
+	if words == nil {
+		return "all"
+	}
+	return strings.Join(words, " ")
+}
+
+func orDash(s *string) string {
+	if s == nil {
+		return "–"
+	}
+	return *s
+}

@@ -1,0 +1,98 @@
+package verify
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// traces finds trace files by their digest.
+type traces struct {
+	open    map[string]*trace.File // those that rows want
+	broken  map[string]error       // of their digests, what reading them in full gave
+	named   map[string]string      // "PATH has digest D", by file name, of all others
+	skipped []string
+}
+
+// openTraces looks through files and folders and keeps those of a wanted digest open.
+// A file of a folder that is no sound trace is skipped; one that was named is an error.
+func openTraces(paths []string, wanted map[string]bool) (*traces, error) {
+	ts := &traces{open: map[string]*trace.File{}, broken: map[string]error{}, named: map[string]string{}}
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			err = fmt.Errorf("find traces: %w", err)
+		case info.IsDir():
+			err = ts.addFolder(path, wanted)
+		default:
+			err = ts.add(path, wanted)
+		}
+		if err != nil {
+			ts.close()
+			return nil, err
+		}
+	}
+	return ts, nil
+}
+
+func (ts *traces) addFolder(dir string, wanted map[string]bool) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("find traces: %w", err)
+	}
+	for _, e := range entries {
+		if e.IsDir() || filepath.Ext(e.Name()) != ".parquet" {
+			continue
+		}
+		if err := ts.add(filepath.Join(dir, e.Name()), wanted); err != nil {
+			ts.skipped = append(ts.skipped, err.Error())
+		}
+	}
+	return nil
+}
+
+func (ts *traces) add(path string, wanted map[string]bool) error {
+	f, err := trace.Open(path)
+	if err != nil {
+		return err
+	}
+	digest, err := f.Digest()
+	if err != nil {
+		f.Close()
+		return err
+	}
+	if !wanted[digest] || ts.open[digest] != nil {
+		ts.named[filepath.Base(path)] = fmt.Sprintf("%s has digest %s", path, digest)
+		return f.Close()
+	}
+	ts.open[digest] = f
+	ts.broken[digest] = f.Verify()
+	return nil
+}
+
+// find returns the trace of a row, or why there is none.
+func (ts *traces) find(r *metrics.Row) (*trace.File, string) {
+	f := ts.open[r.TraceDigest]
+	switch {
+	case f != nil && ts.broken[r.TraceDigest] != nil:
+		return nil, ts.broken[r.TraceDigest].Error()
+	case f != nil:
+		return f, ""
+	case r.TraceDigest == "":
+		return nil, "the row states no trace_digest"
+	case ts.named[r.Trace] != "":
+		return nil, fmt.Sprintf("another trace: %s, the row is of %s", ts.named[r.Trace], r.TraceDigest)
+	}
+	return nil, "no trace has its digest " + strings.TrimSpace(r.TraceDigest)
+}
+
+func (ts *traces) close() {
+	for _, f := range ts.open {
+		f.Close()
+	}
+}
