@@ -1,0 +1,68 @@
+// Package mru evicts what was demanded last: the example of a policy in a module of its
+// own.
+//
+// Source: the textbook's answer to a loop that is longer than the cache, where LRU
+// evicts every block just before it comes back.
+//
+// Rule: first victim is the block whose last demanded step is latest (a birth was last
+// used at the step before it); ties go to the lowest block index.
+//
+// Cost: O(1) a change of the demand. Memory: 8 B a block of the context. Stack
+// property: not claimed. Loses wherever what was demanded lately is demanded again soon,
+// which is nearly everywhere in decoding.
+package mru
+
+import (
+	_ "embed" // the package comment is the policy's documentation
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/bucket"
+)
+
+//go:embed mru.go
+var source string
+
+// Entry is the policy's line in the table.
+var Entry = policies.Entry{
+	Name:    "mru",
+	Summary: "evicts the block demanded last",
+	Source:  "textbook",
+	Doc:     policies.PackageComment(source),
+	Traits:  policies.Traits{Memory: "8 B", Cost: "O(1)"},
+	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
+}
+
+// Policy is MRU over one stream: a bucket a step of last use.
+type Policy struct {
+	queue  bucket.Queue
+	offset int32 // bucket of last use at step 0
+}
+
+// Reset starts a stream.
+func (p *Policy) Reset(sc *policies.Scope) error {
+	p.offset = int32(sc.Windows) + 1
+	p.queue.Reset(sc.Blocks, sc.Steps+2)
+	return nil
+}
+
+// Update applies a step: what exits and what is born was last used at the step before.
+func (p *Policy) Update(s *policies.Step) {
+	used := s.T - 1 + p.offset
+	for _, x := range s.Exit {
+		p.queue.Push(used, x)
+	}
+	for _, x := range s.Offered {
+		p.queue.Push(used, x)
+	}
+	for _, x := range s.Hit {
+		p.queue.Remove(x)
+	}
+}
+
+// Evict appends the n blocks used last.
+func (p *Policy) Evict(n int, dst []int32) []int32 {
+	for ; n > 0 && p.queue.Len() > 0; n-- {
+		dst = append(dst, p.queue.PopHighest())
+	}
+	return dst
+}
