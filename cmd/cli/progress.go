@@ -12,19 +12,18 @@ import (
 
 // bar is a progress bar on a terminal and nothing elsewhere.
 type bar struct {
-	w    io.Writer
-	what string
-	bar  *progressbar.ProgressBar
+	w   io.Writer
+	bar *progressbar.ProgressBar
 }
 
 // newBar prepares a bar on w; it shows nothing before start, and nothing at all if w
 // is no terminal.
-func newBar(w io.Writer, what string) *bar { return &bar{w: w, what: what} }
+func newBar(w io.Writer) *bar { return &bar{w: w} }
 
-// start shows the bar with total steps of so many cells: how far, how fast, how long still.
-func (b *bar) start(total int64, cells int) {
+// start shows the bar with total steps of what: how far, how fast, how long still.
+func (b *bar) start(total int64, what string) {
 	if f, ok := b.w.(*os.File); ok && total > 0 && term.IsTerminal(int(f.Fd())) {
-		b.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(b.w), progressbar.OptionSetDescription(fmt.Sprintf("%s %d cells", b.what, cells)),
+		b.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(b.w), progressbar.OptionSetDescription(what),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
 			progressbar.OptionSetItsString("steps"), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
 	}

@@ -91,7 +91,7 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 			return err
 		}
 	}
-	bar := newBar(c.ErrOrStderr(), "replay")
+	bar := newBar(c.ErrOrStderr())
 	defer bar.close()
 	o.Progress = bar.add
 	tasks, err := f.plan(paths, o)
@@ -99,7 +99,8 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 	if err != nil {
 		return err
 	}
-	bar.start(workOf(tasks))
+	steps, cells := workOf(tasks)
+	bar.start(steps, fmt.Sprintf("replay %d cells", cells))
 	var rows []metrics.Row
 	recalled := 0
 	for _, t := range tasks {

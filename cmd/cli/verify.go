@@ -55,11 +55,11 @@ func runVerify(c *cobra.Command, paths []string, f *verifyFlags) error {
 	if err != nil {
 		return err
 	}
-	bar := newBar(c.ErrOrStderr(), "verify")
+	bar := newBar(c.ErrOrStderr())
 	defer bar.close()
 	o.Progress = func(done, cells int) {
 		if done == 0 {
-			bar.start(int64(cells), cells)
+			bar.start(int64(cells), "verify")
 		} else {
 			bar.add(1)
 		}
