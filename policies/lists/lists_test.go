@@ -1,0 +1,49 @@
+package lists
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// The lists against slices.
+func TestAgainstSlices(t *testing.T) {
+	var l Lists
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		ids, lists := 1+r.IntN(40), int32(1+r.IntN(Max))
+		l.Reset(ids)
+		twin := make([][]int32, lists)
+		for range 4000 {
+			x, to := r.Int32N(int32(ids)), r.Int32N(lists)
+			at := int32(slices.IndexFunc(twin, func(s []int32) bool { return slices.Contains(s, x) }))
+			if l.In(x) != at {
+				t.Fatalf("seed %d: id %d in list %d, twin %d", seed, x, l.In(x), at)
+			}
+			switch r.IntN(4) {
+			case 0:
+				if got := l.Drop(x); got != at {
+					t.Fatalf("seed %d: dropped from %d, twin %d", seed, got, at)
+				}
+				if at != None {
+					twin[at] = slices.DeleteFunc(twin[at], func(y int32) bool { return y == x })
+				}
+			case 1, 2:
+				if at == None {
+					l.PushAll(to, []int32{x})
+					twin[to] = append(twin[to], x)
+				}
+			case 3:
+				n := min(r.IntN(4), len(twin[to])+1)
+				want := twin[to][:min(n, len(twin[to]))]
+				twin[to] = twin[to][len(want):]
+				if got := l.Pop(to, n, []int32{-7}); !slices.Equal(got[1:], want) || got[0] != -7 {
+					t.Fatalf("seed %d: popped %v, twin %v", seed, got, want)
+				}
+			}
+			if l.Len(to) != len(twin[to]) {
+				t.Fatalf("seed %d: length %d, twin %d", seed, l.Len(to), len(twin[to]))
+			}
+		}
+	}
+}
