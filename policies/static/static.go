@@ -1,0 +1,169 @@
+// Package static keeps what the warm-up demanded most, for good.
+//
+// Source: the static caches of recommender and graph systems, filled once by observed
+// frequency (Legrand, Yu, Song et al., "PaGraph", SoCC 2020, section 3.3, caches the
+// vertices that are read most and never replaces them).
+//
+// Step semantics: an access is one demanded step of a block. In the warm-up windows
+// (T < 0) accesses are counted, and after each window exactly the C blocks with the
+// most accesses so far are kept, ties to the lowest block index (a choice of a set, as
+// the importance warm-up makes it, not an order of eviction). Every block of that set
+// was fetched at its last demand and kept since, so that at step 0 the C most demanded
+// of all windows are resident. From step 0 on they are the cache, whatever is demanded:
+// a block of the set always hits; any other is fetched for its step and kept out; a
+// birth belongs to no set and is dropped at the step that hands it over, in the windows
+// too unless it is demanded there. With an importance or staging warm-up, which run no
+// window, what they place is the set. A cold static keeps nothing, like none; blocks
+// that no window demanded are not in the set, which may be smaller than C.
+//
+// Rule: nothing is ever evicted but births. It is a Bypasser: |D_t| may exceed C.
+//
+// State: in the windows a counter a block and the number of blocks of each count; after
+// them none. Cost: O(|D_t| + C) a window; from step 0 on O(misses) a step, and every
+// demanded block outside the set is a miss at every step. Memory: 4 B a block of the
+// context. Exact, online, no options. Stack property: yes, the sets are nested.
+//
+// It is the measure of what replacement is worth at all: it loses to everything as the
+// demand drifts from what the prompt's end asked for.
+package static
+
+import (
+	_ "embed" // the package comment is the policy's documentation
+	"math/bits"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+//go:embed static.go
+var source string
+
+// Entry is the policy's line in the table.
+var Entry = policies.Entry{
+	Name:    "static",
+	Summary: "keeps what the warm-up demanded most, for good",
+	Source:  "static caches by frequency (PaGraph, SoCC 2020)",
+	Doc:     policies.PackageComment(source),
+	Traits:  policies.Traits{Bypasses: true, Stack: true, Memory: "4 B", Cost: "O(misses) a step"},
+	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
+}
+
+// Policy is a static cache over one stream.
+type Policy struct {
+	capacity int
+	count    []int32  // windows that demanded each block
+	having   []int32  // blocks by count
+	set      []uint64 // blocks that are kept, and D_t until it is chosen from
+	demand   []uint64 // D_t of a window
+	bypass   []int32
+	victims  []int32
+}
+
+// Reset starts a stream.
+func (p *Policy) Reset(sc *policies.Scope) error {
+	words := sc.Blocks>>6 + 1
+	p.capacity = sc.Capacity
+	p.count = policies.Fill(p.count, sc.Blocks, 0)
+	p.having = policies.Fill(p.having, sc.Windows+1, 0)
+	p.set, p.demand = policies.Fill(p.set, words, 0), policies.Fill(p.demand, words, 0)
+	p.bypass, p.victims = p.bypass[:0], p.victims[:0]
+	return nil
+}
+
+// Update applies a step.
+func (p *Policy) Update(s *policies.Step) {
+	p.bypass, p.victims = p.bypass[:0], p.victims[:0]
+	if s.T < 0 {
+		p.dropBirths(s, nil)
+		p.window(s)
+		return
+	}
+	p.bypass = append(p.bypass, s.Miss...)
+	p.dropBirths(s, &p.bypass)
+}
+
+// dropBirths makes victims of births; those that are demanded go to demanded.
+func (p *Policy) dropBirths(s *policies.Step, demanded *[]int32) {
+	for _, x := range s.Offered {
+		if _, ok := slices.BinarySearch(s.Hit, x); !ok {
+			p.victims = append(p.victims, x)
+		} else if demanded != nil {
+			*demanded = append(*demanded, x)
+		}
+	}
+}
+
+// window counts a window's demand and keeps the most demanded so far.
+func (p *Policy) window(s *policies.Step) {
+	for _, x := range s.Exit {
+		p.demand[x>>6] &^= 1 << (x & 63)
+	}
+	for _, entering := range [][]int32{s.Hit, s.Miss} {
+		for _, x := range entering {
+			p.demand[x>>6] |= 1 << (x & 63)
+		}
+	}
+	for w, rest := range p.demand {
+		p.set[w] |= rest
+		for ; rest != 0; rest &= rest - 1 {
+			p.tally(w<<6 | bits.TrailingZeros64(rest))
+		}
+	}
+	p.choose()
+}
+
+func (p *Policy) tally(x int) {
+	if n := p.count[x]; n > 0 {
+		p.having[n]--
+	}
+	p.count[x]++
+	p.having[p.count[x]]++
+}
+
+// choose keeps of the set the capacity's worth of blocks with the most demands. Blocks
+// outside the set cannot be among them: see the package's doc.
+func (p *Policy) choose() {
+	least, room := p.least()
+	for w, rest := range p.set {
+		for ; rest != 0; rest &= rest - 1 {
+			bit := rest & -rest
+			x := w<<6 | bits.TrailingZeros64(rest)
+			if n := p.count[x]; n > least {
+				continue
+			} else if n == least && room > 0 {
+				room--
+				continue
+			}
+			p.drop(w, bit, int32(x))
+		}
+	}
+}
+
+// least is the count of the last blocks that fit, and how many of that count do.
+func (p *Policy) least() (count int32, room int) {
+	room = p.capacity
+	for n := len(p.having) - 1; n > 0; n-- {
+		if room <= int(p.having[n]) {
+			return int32(n), room
+		}
+		room -= int(p.having[n])
+	}
+	return 0, room
+}
+
+// drop takes x out of the set: kept out if the window demands it, evicted otherwise.
+func (p *Policy) drop(w int, bit uint64, x int32) {
+	p.set[w] &^= bit
+	if p.demand[w]&bit != 0 {
+		p.demand[w] &^= bit // told as a miss where it is demanded again
+		p.bypass = append(p.bypass, x)
+	} else {
+		p.victims = append(p.victims, x)
+	}
+}
+
+// Bypass returns what the step demands and the set does not hold.
+func (p *Policy) Bypass(_ int, dst []int32) []int32 { return append(dst, p.bypass...) }
+
+// Evict returns the births, and in a window what fell out of the set.
+func (p *Policy) Evict(_ int, dst []int32) []int32 { return append(dst, p.victims...) }
