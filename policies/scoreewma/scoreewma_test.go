@@ -1,0 +1,96 @@
+package scoreewma
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/policytest"
+)
+
+func TestConformance(t *testing.T) {
+	for options, decay := range map[string]float64{"": 0.8, "decay=0": 0, "decay=0.5": 0.5, "decay=1": 1} {
+		t.Run(options, func(t *testing.T) {
+			policytest.Run(t, Entry, options, func() policytest.Reference { return &reference{decay: decay} })
+		})
+	}
+}
+
+func FuzzConformance(f *testing.F) {
+	policytest.Fuzz(f, Entry, "", func() policytest.Reference { return &reference{decay: 0.8} })
+}
+
+// Means by hand, decay 1/2, capacity 2, steps of one block.
+func TestHistory(t *testing.T) {
+	p := &Policy{Decay: 0.5}
+	if err := p.Reset(&policies.Scope{Blocks: 4, Capacity: 2, Steps: 5, Demand: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for i, step := range []struct {
+		step policies.Step
+		want []int32
+	}{
+		// mean of 0: 1/2, of 1: 9/20
+		{policies.Step{Miss: []int32{0}, List: []int32{0, 1}, Scores: []float32{1, 0.9}}, nil},
+		// 0: 1/4, 1: 9/40 + 8/40 = 17/40, 2: 3/20
+		{policies.Step{Exit: []int32{0}, Miss: []int32{1}, List: []int32{1, 2}, Scores: []float32{0.4, 0.3}}, nil},
+		// 0: 1/8, 1: 17/80, 2: 3/40 + 1/2
+		{policies.Step{Exit: []int32{1}, Miss: []int32{2}, List: []int32{2}, Scores: []float32{1}}, []int32{0}},
+		// 0, which was evicted, keeps its past: 1/16 + 1/2; 1: 17/160, 2: 23/80
+		{policies.Step{Exit: []int32{2}, Miss: []int32{0}, List: []int32{0}, Scores: []float32{1}}, []int32{1}},
+		// 0: 9/32, 2: 23/160
+		{policies.Step{Exit: []int32{0}, Miss: []int32{3}, List: []int32{3}, Scores: []float32{1}}, []int32{2}},
+	} {
+		step.step.T, step.step.Demand = int32(i), 1
+		p.Update(&step.step)
+		if got := p.Evict(len(step.want), nil); !slices.Equal(got, step.want) {
+			t.Errorf("step %d evicts %v, worked out: %v", i, got, step.want)
+		}
+	}
+}
+
+// Radix selection against sorting, with few keys and many.
+func TestLowest(t *testing.T) {
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		list := make([]ranked, r.IntN(300))
+		for i := range list {
+			list[i] = ranked{ordered(r.NormFloat64()), int32(i)}
+			if seed%2 == 0 {
+				list[i].key = uint64(r.IntN(9))
+			}
+		}
+		n := r.IntN(len(list) + 1)
+		byKey := slices.Clone(list)
+		slices.SortStableFunc(byKey, func(a, b ranked) int { return cmp.Compare(a.key, b.key) })
+		tied, more, got := lowest(slices.Clone(list), n, nil)
+		if len(got)+more != n || more > len(tied) {
+			t.Fatalf("seed %d: %d of %d found, %d more of %d", seed, len(got), n, more, len(tied))
+		}
+		slices.Sort(got)
+		for _, r := range byKey[:len(got)] {
+			if _, ok := slices.BinarySearch(got, r.block); !ok {
+				t.Fatalf("seed %d: block %d is not among the lowest %d", seed, r.block, n)
+			}
+		}
+		for _, r := range tied {
+			if r.key != byKey[n-1].key {
+				t.Fatalf("seed %d: key %d is not that of the last, %d", seed, r.key, byKey[n-1].key)
+			}
+		}
+	}
+}
+
+func TestOrdered(t *testing.T) {
+	values := []float64{-1e300, -2, -1, -1e-300, 0, 1e-310, 1e-300, 1, 2, 1e300}
+	for i := range values[1:] {
+		if ordered(values[i]) >= ordered(values[i+1]) {
+			t.Errorf("%g is not below %g", values[i], values[i+1])
+		}
+	}
+	if zero := 0.0; ordered(zero) != ordered(-1*zero) {
+		t.Error("the two zeros differ")
+	}
+}
