@@ -4,10 +4,12 @@ package all
 
 import (
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/arc"
 	"github.com/kvreplay/kvreplay/policies/clock"
 	"github.com/kvreplay/kvreplay/policies/fifo"
 	"github.com/kvreplay/kvreplay/policies/lfu"
 	"github.com/kvreplay/kvreplay/policies/lfudecay"
+	"github.com/kvreplay/kvreplay/policies/lirs"
 	"github.com/kvreplay/kvreplay/policies/lookahead"
 	"github.com/kvreplay/kvreplay/policies/lrfu"
 	"github.com/kvreplay/kvreplay/policies/lru"
@@ -17,17 +19,22 @@ import (
 	"github.com/kvreplay/kvreplay/policies/optbypass"
 	"github.com/kvreplay/kvreplay/policies/random"
 	"github.com/kvreplay/kvreplay/policies/s3fifo"
+	"github.com/kvreplay/kvreplay/policies/scoreewma"
 	"github.com/kvreplay/kvreplay/policies/sieve"
+	"github.com/kvreplay/kvreplay/policies/static"
+	"github.com/kvreplay/kvreplay/policies/twoq"
 	"github.com/kvreplay/kvreplay/policies/window"
 )
 
 // Table returns the table.
 func Table() policies.Table {
 	return policies.NewTable(
+		arc.Entry,
 		clock.Entry,
 		fifo.Entry,
 		lfu.Entry,
 		lfudecay.Entry,
+		lirs.Entry,
 		lookahead.Entry,
 		lrfu.Entry,
 		lru.Entry,
@@ -37,7 +44,10 @@ func Table() policies.Table {
 		optbypass.Entry,
 		random.Entry,
 		s3fifo.Entry,
+		scoreewma.Entry,
 		sieve.Entry,
+		static.Entry,
+		twoq.Entry,
 		window.Entry,
 	)
 }
