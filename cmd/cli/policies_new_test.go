@@ -1,0 +1,145 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// bundledTrace is small and real.
+const bundledTrace = "datasets/bundled/smollm2_niah_1k_sglang.parquet"
+
+// A new policy compiles, passes the kit and is replayed once its line is in the table.
+func TestPoliciesNewWorks(t *testing.T) {
+	root, dir := repository(t), t.TempDir()
+	copyFile(t, root, dir, "go.mod")
+	copyFile(t, root, dir, "policies/all/all.go")
+	t.Chdir(dir)
+	code, out, errs := run("policies", "new", "my-demo", "--register")
+	if code != 0 || !strings.Contains(out, "go test ./policies/mydemo") {
+		t.Fatalf("exit code %d: %s%s", code, out, errs)
+	}
+	overlay := overlayOf(t, root, dir, "policies/mydemo/mydemo.go", "policies/mydemo/mydemo_test.go", "policies/mydemo/reference_test.go", "policies/all/all.go")
+	goTool(t, root, "test", "-c", "-vet=off", "-o", filepath.Join(dir, "mydemo.test"), "-overlay", overlay, "./policies/mydemo")
+	if out, err := exec.Command(filepath.Join(dir, "mydemo.test"), "-test.short").CombinedOutput(); err != nil {
+		t.Fatalf("the skeleton's test: %v\n%s", err, out)
+	}
+	rows := goTool(t, root, "run", "-overlay", overlay, "./cmd/kvreplay", "replay", bundledTrace, "--policy", "my-demo", "--policy", "lru", "--capacity", "2x", "--format", "jsonl")
+	sameMisses(t, rows, "my-demo", "lru") // the skeleton is LRU
+}
+
+// The example of a policy in a module of its own is the whole program with it.
+func TestExampleModule(t *testing.T) {
+	root := repository(t)
+	example := filepath.Join(root, "policies", "example")
+	modfile := "-modfile=" + moduleFile(t, root, example)
+	goTool(t, example, "test", "-short", "-mod=mod", modfile, "./...")
+	rows := goTool(t, example, "run", "-mod=mod", modfile, ".", "replay", filepath.Join(root, bundledTrace), "--policy", "mru", "--capacity", "2x", "--format", "jsonl")
+	if !strings.Contains(rows, `"policy":"mru"`) {
+		t.Errorf("no row of mru:\n%s", rows)
+	}
+}
+
+// A module that `policies new --dir` writes compiles, its tests too.
+func TestPoliciesNewModule(t *testing.T) {
+	root, dir := repository(t), filepath.Join(t.TempDir(), "mine")
+	if code, _, errs := run("policies", "new", "mine", "--dir", dir); code != 0 {
+		t.Fatal(errs)
+	}
+	modfile := "-modfile=" + moduleFile(t, root, dir)
+	goTool(t, dir, "vet", "-mod=mod", modfile, "./...")
+	if out := goTool(t, dir, "run", "-mod=mod", modfile, ".", "policies", "describe", "mine"); !strings.Contains(out, "Package mine evicts") {
+		t.Error(out)
+	}
+}
+
+// repository is the root; tests that call the go command are left out with -short.
+func repository(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("compiles a program")
+	}
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// goTool runs the go command without a network and returns its stdout.
+func goTool(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	c := exec.Command("go", args...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "GOWORK=off")
+	var errs strings.Builder
+	c.Stderr = &errs
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s%s", strings.Join(args, " "), err, out, errs.String())
+	}
+	return string(out)
+}
+
+func copyFile(t *testing.T, from, to, name string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(from, name))
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(to, filepath.Dir(name)), 0o777)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(to, name), text, 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// overlayOf puts files of dir in the repository's place for the go command.
+func overlayOf(t *testing.T, root, dir string, names ...string) string {
+	t.Helper()
+	replace := map[string]string{}
+	for _, name := range names {
+		replace[filepath.Join(root, name)] = filepath.Join(dir, name)
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	file := filepath.Join(t.TempDir(), "overlay.json")
+	if err == nil {
+		err = os.WriteFile(file, text, 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// moduleFile is a go.mod for the module in dir that takes kvreplay from root, in a
+// folder of its own: the go command adds to it what kvreplay requires.
+func moduleFile(t *testing.T, root, dir string) string {
+	t.Helper()
+	to := t.TempDir()
+	copyFile(t, dir, to, "go.mod")
+	copyFile(t, root, to, "go.sum")
+	file := filepath.Join(to, "go.mod")
+	goTool(t, dir, "mod", "edit", "-require", "github.com/kvreplay/kvreplay@v0.0.0", "-replace", "github.com/kvreplay/kvreplay="+root, file)
+	return file
+}
+
+// sameMisses compares the misses of two policies' rows.
+func sameMisses(t *testing.T, rows, a, b string) {
+	t.Helper()
+	misses := map[string]float64{}
+	for line := range strings.Lines(rows) {
+		var row map[string]any
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatal(err)
+		}
+		misses[row["policy"].(string)] = row["misses"].(float64)
+	}
+	if misses[a] == 0 || misses[a] != misses[b] {
+		t.Errorf("misses %v, expected those of %s and %s to be equal", misses, a, b)
+	}
+}
