@@ -72,7 +72,8 @@ func (c *cell) specs(table policies.Table) (all []policies.Spec, own policies.Sp
 	return append(all, own), own, nil
 }
 
-// options are what replays the cell. An error means that no run can have given it.
+// options are what replays the cell. An error means that no run can have given it, but
+// for errAmbiguous, with which that is not known.
 func (c *cell) options(f *trace.File, specs []policies.Spec) (o replay.Options, err error) {
 	o = replay.Options{Policies: specs, TopK: c.topk, Candidates: c.candidates, Sink: &c.sink, Local: &c.local, Per: c.per, Seed: c.seed}
 	if c.per == "" {
@@ -115,36 +116,4 @@ func layersOf(text string) (layers []int32, err error) {
 		layers = append(layers, int32(n))
 	}
 	return layers, nil
-}
-
-// requestsOf reads the requests of a row, which are joined by commas; nil for all. An
-// id may hold commas itself, so the trace says what is an id.
-func requestsOf(text string, f *trace.File) ([]string, error) {
-	if text == "" {
-		return nil, nil
-	}
-	known := map[string]bool{}
-	for _, s := range f.Streams() {
-		known[s.Request] = true
-	}
-	ids := split(text, known)
-	if ids == nil {
-		return nil, fmt.Errorf("requests %q: not ids of the trace", text)
-	}
-	return ids, nil
-}
-
-// split cuts a list of known words at commas; nil where that cannot be done.
-func split(text string, known map[string]bool) []string {
-	if known[text] {
-		return []string{text}
-	}
-	for i, r := range text {
-		if r == ',' && known[text[:i]] {
-			if rest := split(text[i+1:], known); rest != nil {
-				return append([]string{text[:i]}, rest...)
-			}
-		}
-	}
-	return nil
 }

@@ -67,6 +67,9 @@ func (g *group) replay(ctx context.Context, r *metrics.Row, ts *traces, o *Optio
 		return finding{nil, Unverifiable, missing}, nil
 	}
 	options, err := g.cell.options(file, specs)
+	if errors.Is(err, errAmbiguous) {
+		return finding{nil, Unverifiable, err.Error()}, nil
+	}
 	if err != nil {
 		return finding{nil, Differs, err.Error()}, nil
 	}

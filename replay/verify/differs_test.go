@@ -1,0 +1,84 @@
+package verify
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/replay"
+)
+
+func ptr[T any](x T) *T { return &x }
+
+// TestAlteredRowsDiffer: one changed row of many is found, and what is changed named.
+func TestAlteredRowsDiffer(t *testing.T) {
+	rows := replayed(t, newsPath, []string{"lru", "window:1"}, []string{"1.5x"}, func(o *replay.Options) {
+		o.Per, o.Warmup = replay.PerRequest, replay.Warmup{Kind: replay.WarmupCold}
+	})
+	for what, c := range map[string]struct {
+		change func(*metrics.Row) // of the row of lru at 1.5x
+		want   string             // in the details
+	}{
+		"count":         {func(r *metrics.Row) { r.Misses--; r.Hits++ }, "differs: misses"},
+		"evictions":     {func(r *metrics.Row) { r.Evictions++ }, "differs: evictions"},
+		"peak":          {func(r *metrics.Row) { r.ResidentPeak++ }, "differs: resident_peak"},
+		"mean":          {func(r *metrics.Row) { r.ResidentMean *= 0.999 }, "differs: resident_mean"},
+		"bytes":         {func(r *metrics.Row) { r.HostToDeviceBytes = ptr(*r.HostToDeviceBytes / 2) }, "differs: host_to_device_bytes"},
+		"no bytes":      {func(r *metrics.Row) { r.EntryBytes, r.HostToDeviceBytes, r.DeviceToHostBytes = nil, nil, nil }, "differs: entry_bytes null, replayed 768"},
+		"capacity":      {func(r *metrics.Row) { r.Capacity = ptr("2x") }, "differs: misses"},
+		"entries":       {func(r *metrics.Row) { r.CapacityEntries = ptr(int64(512)) }, "differs: capacity_entries 512, replayed 384"},
+		"swapped":       {func(r *metrics.Row) { r.Policy = "fifo" }, "differs: misses"},
+		"no capacity":   {func(r *metrics.Row) { r.Capacity = nil }, "no capacity was given"},
+		"a capacity":    {func(r *metrics.Row) { r.Policy, r.Options = "window:1", "1" }, "differs: capacity 1.5x, replayed null"},
+		"form":          {func(r *metrics.Row) { r.Capacity = ptr("lots") }, `capacity "lots"`},
+		"K":             {func(r *metrics.Row) { r.TopK = 128 }, "differs: demand"},
+		"K above M":     {func(r *metrics.Row) { r.TopK = 999 }, "K = 999"},
+		"pins":          {func(r *metrics.Row) { r.Sink = 64 }, "differs: demand"},
+		"warm-up":       {func(r *metrics.Row) { r.Warmup = "lru:32" }, "differs: misses"},
+		"windows":       {func(r *metrics.Row) { r.Warmup = "lru:99" }, "99 windows"},
+		"block":         {func(r *metrics.Row) { r.BlockTokens = 2 }, "differs: block_tokens 2, replayed 1"},
+		"trait":         {func(r *metrics.Row) { r.Bypasses = true }, "differs: bypasses true, replayed false"},
+		"no warning":    {func(r *metrics.Row) { r.Warnings = nil }, "differs: warnings []"},
+		"request":       {func(r *metrics.Row) { r.RequestID = ptr("x") }, "no row of this part"},
+		"layer":         {func(r *metrics.Row) { r.LayerID = ptr(int32(5)) }, "differs: streams 6, replayed 1"},
+		"head":          {func(r *metrics.Row) { r.RequestID, r.Head = nil, ptr(int32(1)) }, "a head alone"},
+		"layers":        {func(r *metrics.Row) { r.Layers = "0" }, "differs: streams 6, replayed 1"},
+		"layer unknown": {func(r *metrics.Row) { r.Layers = "99" }, "layer 99"},
+		"layer words":   {func(r *metrics.Row) { r.Layers = "zero" }, `layers "zero"`},
+		"requests":      {func(r *metrics.Row) { r.Requests = "x,y" }, `requests "x,y": not ids`},
+	} {
+		altered := slices.Clone(rows)
+		c.change(&altered[0])
+		r := verified(t, altered, newsPath)
+		details := r.Outcomes[0].details()
+		if r.Differing != 1 || r.Holding != len(rows)-1 || r.Outcomes[0].Verdict != Differs || !strings.Contains(details, c.want) {
+			t.Errorf("%s: %s; want the first row to differ with %q, got:\n%s", what, r.Summary(), c.want, details)
+		}
+	}
+}
+
+func TestUnverifiable(t *testing.T) {
+	rows := replayed(t, niahPath, []string{"lru"}, []string{"1x"}, nil)
+	other := copyOf(t, coldPath, filepath.Base(niahPath))
+	for what, c := range map[string]struct {
+		change func(*metrics.Row)
+		trace  string
+		want   string
+	}{
+		"engine":  {func(r *metrics.Row) { r.Engine = "0" }, niahPath, "engine version 0, this program has " + replay.EngineVersion},
+		"policy":  {func(r *metrics.Row) { r.Policy = "lrv" }, niahPath, `unknown policy "lrv", did you mean lru`},
+		"peak":    {func(r *metrics.Row) { r.Capacity = ptr("peak:windos:2") }, niahPath, `unknown policy "windos"`},
+		"no peak": {func(r *metrics.Row) { r.Capacity = ptr("peak:fifo") }, niahPath, "peak:fifo"},
+		"missing": {func(*metrics.Row) {}, coldPath, "no trace has its digest sha256:a4af905d"},
+		"another": {func(*metrics.Row) {}, other, "another trace: " + other + " has digest sha256:8369e3dc"},
+		"unnamed": {func(r *metrics.Row) { r.TraceDigest = "" }, niahPath, "states no trace_digest"},
+	} {
+		altered := slices.Clone(rows)
+		c.change(&altered[0])
+		if r := verified(t, altered, c.trace); r.Unverifiable != 1 || !strings.Contains(r.Outcomes[0].Reason, c.want) {
+			t.Errorf("%s: %s, reason %q; want %q", what, r.Summary(), r.Outcomes[0].Reason, c.want)
+		}
+	}
+}

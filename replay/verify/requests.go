@@ -1,0 +1,58 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// errAmbiguous is a list of requests that reads in several ways.
+var errAmbiguous = errors.New("the ids of the trace hold commas, and the list reads in several ways")
+
+// requestsOf reads the requests of a row, which are joined by commas; nil for all. An
+// id may hold commas itself, so the trace says what is an id.
+func requestsOf(text string, f *trace.File) ([]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	known := map[string]bool{}
+	for _, s := range f.Streams() {
+		known[s.Request] = true
+	}
+	ids, err := split(text, known)
+	if err != nil {
+		return nil, fmt.Errorf("requests %q: %w", text, err)
+	}
+	return ids, nil
+}
+
+// split cuts a list at those commas that leave known ids. It counts, from the end, in
+// how many ways the words behind each comma are ids.
+func split(text string, known map[string]bool) (ids []string, err error) {
+	words := strings.Split(text, ",")
+	longest := 1
+	for id := range known {
+		longest = max(longest, 1+strings.Count(id, ","))
+	}
+	ways, next := make([]int, len(words)+1), make([]int, len(words))
+	ways[len(words)] = 1
+	for i := len(words) - 1; i >= 0; i-- {
+		for j := i + 1; j <= min(i+longest, len(words)); j++ {
+			if ways[j] > 0 && known[strings.Join(words[i:j], ",")] {
+				ways[i], next[i] = min(2, ways[i]+ways[j]), j
+			}
+		}
+	}
+	switch ways[0] {
+	case 0:
+		return nil, errors.New("not ids of the trace")
+	case 2:
+		return nil, errAmbiguous
+	}
+	for i := 0; i < len(words); i = next[i] {
+		ids = append(ids, strings.Join(words[i:next[i]], ","))
+	}
+	return ids, nil
+}

@@ -1,0 +1,86 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// TestFoundByDigest: a trace under another name is the same trace.
+func TestFoundByDigest(t *testing.T) {
+	rows := replayed(t, niahPath, []string{"lru"}, []string{"1x"}, nil)
+	wantAllHold(t, "another name", rows, copyOf(t, niahPath, "other.parquet"))
+}
+
+func copyOf(t *testing.T, path, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(copied, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return copied
+}
+
+// TestForgedTrace: a file that states a digest that is not its own does not vouch for rows.
+func TestForgedTrace(t *testing.T) {
+	path := manyRequests(t)
+	rows := replayed(t, path, []string{"lru"}, []string{"1x"}, nil)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	meta, err := f.Meta().Canonical()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealOf := func(digest string) []byte {
+		sum := sha256.Sum256([]byte(string(meta) + "\n" + digest))
+		return []byte(hex.EncodeToString(sum[:8]))
+	}
+	stated := rows[0].TraceDigest
+	forged := "sha256:" + strings.Repeat("0", 64)
+	text = bytes.ReplaceAll(text, sealOf(stated), sealOf(forged))
+	text = bytes.ReplaceAll(text, []byte(stated), []byte(forged))
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	rows[0].TraceDigest = forged
+	if r := verified(t, rows, path); r.Unverifiable != 1 || !strings.Contains(r.Outcomes[0].Reason, "altered after writing") {
+		t.Errorf("%s: %q, skipped %q", r.Summary(), r.Outcomes[0].Reason, r.Skipped)
+	}
+}
+
+// TestTraceFiles: what is no trace is skipped in a folder and an error by name.
+func TestTraceFiles(t *testing.T) {
+	dir := filepath.Dir(copyOf(t, niahPath, "niah.parquet"))
+	bad := filepath.Join(dir, "bad.parquet")
+	if err := os.WriteFile(bad, []byte("no trace"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	rows := replayed(t, niahPath, []string{"lru"}, []string{"1x"}, nil)
+	if r := verified(t, rows, dir); r.Holding != 1 || len(r.Skipped) != 1 || !strings.Contains(r.Skipped[0], "bad.parquet") {
+		t.Errorf("%s, skipped %q", r.Summary(), r.Skipped)
+	}
+	for _, path := range []string{bad, filepath.Join(dir, "nowhere")} {
+		if _, err := Rows(context.Background(), rows, Options{Policies: all.Table(), Traces: []string{path}}); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: error %v", path, err)
+		}
+	}
+}

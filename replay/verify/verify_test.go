@@ -1,0 +1,186 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+const (
+	bundled  = "../../datasets/bundled"
+	newsPath = bundled + "/smollm2_multi_news_8k.parquet"
+	niahPath = bundled + "/smollm2_niah_1k_sglang.parquet"
+	coldPath = bundled + "/smollm2_niah_multikey_3_4k.parquet"
+)
+
+// replayed makes rows as `kvreplay replay` does.
+func replayed(t *testing.T, path string, names, capacities []string, change func(*replay.Options)) []metrics.Row {
+	t.Helper()
+	var o replay.Options
+	for _, name := range names {
+		spec, err := all.Table().Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Policies = append(o.Policies, spec)
+	}
+	for _, text := range capacities {
+		c, err := replay.ParseCapacity(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Capacities = append(o.Capacities, c)
+	}
+	if change != nil {
+		change(&o)
+	}
+	f, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	result, err := replay.Run(context.Background(), f, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.Rows
+}
+
+func verified(t *testing.T, rows []metrics.Row, traces ...string) *Report {
+	t.Helper()
+	r, err := Rows(context.Background(), rows, Options{Policies: all.Table(), Traces: traces, Sample: All, Workers: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := r.Holding + r.Differing + r.Unverifiable; n != len(rows) || len(r.Outcomes) != len(rows) {
+		t.Fatalf("%d rows, %d verdicts", len(rows), n)
+	}
+	return r
+}
+
+// wantAllHold shows the report unless every row holds.
+func wantAllHold(t *testing.T, what string, rows []metrics.Row, traces ...string) {
+	t.Helper()
+	if r := verified(t, rows, traces...); r.Holding != len(rows) || len(rows) == 0 {
+		var text strings.Builder
+		if err := r.RenderTable(&text); err != nil {
+			t.Fatal(err)
+		}
+		t.Errorf("%s: expected all rows to hold:\n%s", what, text.String())
+	}
+}
+
+var someCapacities = []string{"1.5x", "0.1ctx", "100", "2MiB"}
+
+// TestOwnRowsHold: what replay writes is what verify replays, at every level of
+// detail, through JSON lines and CSV.
+func TestOwnRowsHold(t *testing.T) {
+	for _, per := range []replay.Detail{replay.PerCell, replay.PerRequest, replay.PerLayer, replay.PerStream} {
+		rows := replayed(t, niahPath, []string{"lru", "opt", "window:2"}, someCapacities, func(o *replay.Options) { o.Per = per })
+		for form, write := range map[string]func(*bytes.Buffer) error{
+			"JSON lines": func(b *bytes.Buffer) error { return metrics.WriteJSONL(b, rows) },
+			"CSV":        func(b *bytes.Buffer) error { return metrics.WriteCSV(b, rows) },
+		} {
+			var text bytes.Buffer
+			if err := write(&text); err != nil {
+				t.Fatal(err)
+			}
+			read, err := metrics.DecodeRows(&text, form)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantAllHold(t, string(per)+" as "+form, read, niahPath)
+		}
+	}
+}
+
+// TestSettingsHold: rows of settings that the trace does not state are replayed with
+// those settings.
+func TestSettingsHold(t *testing.T) {
+	four, two, size := 4, 2, 1000
+	for what, change := range map[string]func(*replay.Options){
+		"pins":       func(o *replay.Options) { o.Sink, o.Local = &four, &two },
+		"bytes":      func(o *replay.Options) { o.EntryBytes = &size },
+		"lists":      func(o *replay.Options) { o.TopK, o.Candidates = 64, 80 },
+		"layers":     func(o *replay.Options) { o.Layers = []int32{0, 10} },
+		"importance": func(o *replay.Options) { o.Warmup = replay.Warmup{Kind: replay.WarmupImportance, Windows: 3} },
+		"staging":    func(o *replay.Options) { o.Warmup = replay.Warmup{Kind: replay.WarmupStaging} },
+		"cold":       func(o *replay.Options) { o.Warmup = replay.Warmup{Kind: replay.WarmupCold} },
+		"seed":       func(o *replay.Options) { o.Seed = 7 },
+	} {
+		wantAllHold(t, what, replayed(t, newsPath, []string{"lru", "lookahead"}, []string{"1.5x", "64KiB"}, change), newsPath)
+	}
+}
+
+// manyRequests writes a trace whose ids hold commas, with two heads a layer.
+func manyRequests(t *testing.T) string {
+	t.Helper()
+	o := replaytest.Options{Prompt: 60, Steps: 12, Windows: 4, M: 12, Locality: 0.8, Scores: true, Sink: 2, Local: 3}
+	path := filepath.Join(t.TempDir(), "many.parquet")
+	w, err := trace.Create(path, o.Meta(6))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, id := range []string{"a", "a,b", "b", "c", "d,e"} {
+		for head := range int32(2) {
+			s := replaytest.Stream(r, o)
+			s.Request, s.Head = id, head
+			if err := w.Write(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestSelectedRequestsHold(t *testing.T) {
+	path := manyRequests(t)
+	for _, requests := range [][]string{nil, {"a"}, {"a,b"}, {"c", "d,e"}, {"c"}} {
+		for _, per := range []replay.Detail{replay.PerCell, replay.PerStream} {
+			rows := replayed(t, path, []string{"lru", "window:1"}, []string{"1x"}, func(o *replay.Options) { o.Requests, o.Per = requests, per })
+			if slices.Equal(requests, []string{"a,b"}) { // or a and b
+				if r := verified(t, rows, path); r.Unverifiable != len(rows) || !strings.Contains(r.Outcomes[0].Reason, "several ways") {
+					t.Errorf("requests %q: %s", requests, r.Summary())
+				}
+				continue
+			}
+			wantAllHold(t, fmt.Sprintf("requests %q per %s", requests, per), rows, path)
+		}
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	rows := replayed(t, niahPath, []string{"lru"}, []string{"1x"}, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Rows(ctx, rows, Options{Policies: all.Table(), Traces: []string{niahPath}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestCellsAreReplayedOnce: rows of one cell share a replay, whatever their order.
+func TestCellsAreReplayedOnce(t *testing.T) {
+	rows := replayed(t, niahPath, []string{"lru", "fifo"}, []string{"1x"}, func(o *replay.Options) { o.Per = replay.PerStream })
+	rand.New(rand.NewPCG(3, 4)).Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	cells := 0
+	r, err := Rows(context.Background(), rows, Options{Policies: all.Table(), Traces: []string{niahPath}, Sample: All, Progress: func(_, n int) { cells = n }})
+	if err != nil || r.Holding != len(rows) || cells != 2 {
+		t.Errorf("%v, %s, %d cells, expected 2", err, r.Summary(), cells)
+	}
+}
