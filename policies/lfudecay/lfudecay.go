@@ -63,6 +63,7 @@ type Policy struct {
 	queue  sorted.Queue
 	sums   ledger
 	coarse coarse
+	places []sorted.Place // of the blocks that left the demand
 }
 
 // Reset starts a stream.
@@ -79,14 +80,17 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 // Update applies a step.
 func (p *Policy) Update(s *policies.Step) {
 	now := p.sums.at(int(s.T))
+	p.places = p.places[:0]
 	for _, x := range s.Exit {
 		p.sums.leave(x, now)
-		b, key := p.coarse.place(p.sums.lead(x))
-		p.sums.weights[x].slot = p.queue.Push(b, key, x)
+		p.places = append(p.places, p.coarse.place(p.sums.lead(x)))
+	}
+	for i, x := range s.Exit {
+		p.sums.weights[x].slot = p.queue.Push(p.places[i], x)
 	}
 	for _, x := range s.Offered {
 		p.sums.forget(x, now)
-		p.sums.weights[x].slot = p.queue.Push(0, 0, x)
+		p.sums.weights[x].slot = p.queue.Push(sorted.Place{}, x)
 	}
 	for _, x := range s.Hit {
 		p.queue.Remove(p.sums.weights[x].slot)

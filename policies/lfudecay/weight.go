@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/sorted"
 )
 
 // weight is a sum of powers of two: window·2^(32·chunk) plus the digits of its link.
@@ -154,14 +155,14 @@ func coarseFor(length int) coarse {
 
 func (c coarse) buckets() int { return (c.length + 1) << c.bits }
 
-// place is the bucket and the key, for a sorted.Queue, of a weight of length ≥ 1.
-func (c coarse) place(length int, first uint64, more bool) (bucket int32, key uint64) {
-	key = first << 1
+// place is where a weight of length ≥ 1 belongs in a queue.
+func (c coarse) place(length int, first uint64, more bool) sorted.Place {
+	key := first << 1
 	if more {
 		key |= 1
 	}
 	if length <= c.bits {
-		return int32(first >> (33 - length)), key
+		return sorted.Place{Bucket: int32(first >> (33 - length)), Key: key}
 	}
-	return int32((length-c.bits-1)<<c.bits + int(first>>(32-c.bits))), key
+	return sorted.Place{Bucket: int32((length-c.bits-1)<<c.bits + int(first>>(32-c.bits))), Key: key}
 }

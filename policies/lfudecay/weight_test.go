@@ -86,8 +86,8 @@ func checkPair(t *testing.T, seed uint64, l *ledger, c coarse, sums exact, x, y 
 	if length != sums[x].BitLen() || rest.Sign() < 0 || rest.BitLen() > max(0, length-33) || more != (rest.Sign() > 0) {
 		t.Fatalf("seed %d: %v has %d bits, led by %b, more %v", seed, sums[x], length, first, more)
 	}
-	bx, kx := c.place(length, first, more)
-	by, ky := c.place(l.lead(y))
+	px, py := c.place(length, first, more), c.place(l.lead(y))
+	bx, by, kx, ky := px.Bucket, py.Bucket, px.Key, py.Key
 	if bx < 0 || int(bx) >= c.buckets() || want < 0 && (bx > by || bx == by && kx > ky) || want == 0 && (bx != by || kx != ky) {
 		t.Fatalf("seed %d: %v and %v go to buckets %d, %d of %d with keys %x, %x", seed, sums[x], sums[y], bx, by, c.buckets(), kx, ky)
 	}

@@ -83,13 +83,9 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 
 // Update applies a step.
 func (p *Policy) Update(s *policies.Step) {
-	for _, x := range s.Exit {
-		p.rates.Leave(x, s.T)
-		p.push(x)
-	}
-	for _, x := range s.Offered {
-		p.push(x)
-	}
+	p.rates.Leave(s.Exit, s.T)
+	p.rates.Join(&p.queue, s.Exit)
+	p.rates.Join(&p.queue, s.Offered)
 	for _, x := range s.Hit {
 		p.queue.Remove(p.rates.Slot(x))
 		p.rates.Enter(x, s.T)
@@ -100,12 +96,7 @@ func (p *Policy) Update(s *policies.Step) {
 		}
 		p.rates.Enter(x, s.T)
 	}
-	p.rates.Pass(s.Pass, s.T)
-}
-
-func (p *Policy) push(x int32) {
-	b, key := p.rates.Place(x, 1)
-	p.rates.SetSlot(x, p.queue.Push(b, key, x))
+	p.rates.Leave(s.Pass, s.T+1)
 }
 
 // Evict appends the n blocks with the lowest rates.

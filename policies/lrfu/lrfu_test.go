@@ -1,7 +1,6 @@
 package lrfu_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/policies/lrfu"
@@ -15,11 +14,11 @@ func newReference(gamma float64, forget bool) func() policytest.Reference {
 func TestConformance(t *testing.T) { policytest.Run(t, lrfu.Entry, "", newReference(0.95, false)) }
 
 func TestConformanceOfOptions(t *testing.T) {
-	for _, gamma := range []float64{0.8, 0.999} {
-		for _, history := range []string{"keep", "forget"} {
-			text := fmt.Sprintf("gamma=%v,history=%s", gamma, history)
-			t.Run(text, func(t *testing.T) { policytest.Run(t, lrfu.Entry, text, newReference(gamma, history == "forget")) })
-		}
+	for text, newReference := range map[string]func() policytest.Reference{
+		"gamma=0.8":                  newReference(0.8, false),
+		"gamma=0.999,history=forget": newReference(0.999, true),
+	} {
+		t.Run(text, func(t *testing.T) { policytest.Run(t, lrfu.Entry, text, newReference) })
 	}
 }
 

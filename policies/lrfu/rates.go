@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/sorted"
 )
 
 // Rates are the decayed demand rates of a stream's blocks: the rate of a block at step
@@ -15,6 +16,7 @@ type Rates struct {
 	scale  []scale   // γ^-k
 	first  int32     // first step of the stream
 	bits   int       // leading bits of a bucket
+	places []sorted.Place
 }
 
 // rate is a block's state: value is its rate at step last, the last that demanded it
@@ -67,42 +69,48 @@ func (r *Rates) Forget(x int32) { r.blocks[x].value = 0 }
 // Enter begins a stay of x in the demand at step t.
 func (r *Rates) Enter(x, t int32) { r.blocks[x].where = t }
 
-// Leave ends x's stay: step t is the first that does not demand it.
-func (r *Rates) Leave(x, t int32) {
-	b := &r.blocks[x]
-	b.value = float64(b.value*r.power[t-1-b.last]) + r.stay[t-b.where]
-	b.last = t - 1
-}
-
-// Pass ends the stays of blocks that step t demands but does not keep. That step counts;
-// one that demands them again begins a stay anew.
-func (r *Rates) Pass(blocks []int32, t int32) {
+// Leave ends the stays of blocks: step t is the first that does not demand them. What
+// step t demands and does not keep (Step.Pass) leaves at t+1: step t counts, and a step
+// that demands it again begins a stay.
+func (r *Rates) Leave(blocks []int32, t int32) {
 	for _, x := range blocks {
-		r.Leave(x, t+1)
+		b := &r.blocks[x]
+		b.value = float64(b.value*r.power[t-1-b.last]) + r.stay[t-b.where]
+		b.last = t - 1
 	}
 }
 
 // Never reports whether x's rate is 0.
 func (r *Rates) Never(x int32) bool { return r.blocks[x].value == 0 }
 
-// Slot is where x is in the queue, while it is outside the demand: a slot of a
-// sorted.Queue that SetSlot stored.
+// Slot is where x is in the queue, while it is outside the demand.
 func (r *Rates) Slot(x int32) int32 { return r.blocks[x].where }
 
 // SetSlot stores where x, outside the demand, is in the queue.
 func (r *Rates) SetSlot(x, slot int32) { r.blocks[x].where = slot }
 
-// Place is the bucket and the key, for a sorted.Queue, of x's rate as of a common
-// step, raised by a factor ≥ 1: they order as value·γ^-last·factor does, and as
-// ln value - last·ln γ + ln factor. x is outside the demand.
-func (r *Rates) Place(x int32, factor float64) (bucket int32, key uint64) {
+// Join puts blocks, which are outside the demand, into a queue by their rates.
+func (r *Rates) Join(q *sorted.Queue, blocks []int32) {
+	r.places = r.places[:0]
+	for _, x := range blocks {
+		r.places = append(r.places, r.Place(x, 1))
+	}
+	for i, x := range blocks {
+		r.blocks[x].where = q.Push(r.places[i], x)
+	}
+}
+
+// Place is where x's rate, raised by a factor ≥ 1, belongs in a queue: places order as
+// value·γ^-last·factor does, and as ln value - last·ln γ + ln factor. x is outside the
+// demand.
+func (r *Rates) Place(x int32, factor float64) sorted.Place {
 	b := &r.blocks[x]
 	if b.value == 0 {
-		return 0, 0
+		return sorted.Place{}
 	}
 	s := r.scale[b.last-r.first]
 	u := math.Float64bits(b.value * s.mantissa * factor)
 	octave := int(u>>52) - 1023 + int(s.exponent)
 	fraction := u & (1<<52 - 1)
-	return int32(1 + octave<<r.bits + int(fraction>>(52-r.bits))), fraction << 1
+	return sorted.Place{Bucket: int32(1 + octave<<r.bits + int(fraction>>(52-r.bits))), Key: fraction << 1}
 }

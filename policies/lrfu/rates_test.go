@@ -22,7 +22,7 @@ func TestRatesOverLongStreams(t *testing.T) {
 			for x := range int32(2) {
 				switch change := r.IntN(8) == 0; {
 				case in[x] && change:
-					rates.Leave(x, now)
+					rates.Leave([]int32{x}, now)
 					in[x] = false
 				case !in[x] && change:
 					rates.Enter(x, now)
@@ -55,13 +55,12 @@ func checkPlaces(t *testing.T, rates *Rates, buckets int, gamma float64, now int
 	if x > 1e-290 && (got/x < 1-1e-12 || got/x > 1+1e-12) {
 		t.Fatalf("γ %v, step %d: rate %v, want %v", gamma, now, got, x)
 	}
-	bx, kx := rates.Place(0, 1)
-	by, ky := rates.Place(1, 1)
-	if bx < 1 || int(bx) >= buckets || by < 1 || int(by) >= buckets {
-		t.Fatalf("γ %v, step %d: buckets %d and %d of %d", gamma, now, bx, by, buckets)
+	px, py := rates.Place(0, 1), rates.Place(1, 1)
+	if min(px.Bucket, py.Bucket) < 1 || int(max(px.Bucket, py.Bucket)) >= buckets {
+		t.Fatalf("γ %v, step %d: buckets %d and %d of %d", gamma, now, px.Bucket, py.Bucket, buckets)
 	}
-	less := bx < by || bx == by && kx < ky
+	less := px.Bucket < py.Bucket || px.Bucket == py.Bucket && px.Key < py.Key
 	if x > 1e-290 && y > 1e-290 && (x/y > 1+1e-12 || x/y < 1-1e-12) && less != (x < y) {
-		t.Fatalf("γ %v, step %d: rates %v and %v go to %d:%x and %d:%x", gamma, now, x, y, bx, kx, by, ky)
+		t.Fatalf("γ %v, step %d: rates %v and %v go to %v and %v", gamma, now, x, y, px, py)
 	}
 }

@@ -91,13 +91,9 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 
 // Update applies a step.
 func (p *Policy) Update(s *policies.Step) {
-	for _, x := range s.Exit {
-		p.rates.Leave(x, s.T)
-		p.push(x)
-	}
-	for _, x := range s.Offered {
-		p.push(x)
-	}
+	p.rates.Leave(s.Exit, s.T)
+	p.rates.Join(&p.queue, s.Exit)
+	p.rates.Join(&p.queue, s.Offered)
 	for _, x := range s.Hit {
 		p.queue.Remove(p.rates.Slot(x))
 		p.rates.Enter(x, s.T)
@@ -108,7 +104,7 @@ func (p *Policy) Update(s *policies.Step) {
 		}
 		p.rates.Enter(x, s.T)
 	}
-	p.rates.Pass(s.Pass, s.T)
+	p.rates.Leave(s.Pass, s.T+1)
 	p.calls++
 	if p.W == 0 {
 		return
@@ -117,11 +113,6 @@ func (p *Policy) Update(s *policies.Step) {
 	for i, x := range s.Candidates {
 		p.near[x] = candidacy{p.calls, int32(i)}
 	}
-}
-
-func (p *Policy) push(x int32) {
-	b, key := p.rates.Place(x, 1)
-	p.rates.SetSlot(x, p.queue.Push(b, key, x))
 }
 
 // Evict appends the n blocks with the lowest raised rates. A raised rate is never
@@ -146,8 +137,7 @@ func (p *Policy) Evict(n int, dst []int32) []int32 {
 // raise pushes a candidate at its raised rate; popped again, it is a victim.
 func (p *Policy) raise(x int32, c *candidacy) {
 	near := float64(p.listed-int(c.place)) / float64(p.listed+1)
-	b, key := p.rates.Place(x, math.Exp(p.W*near))
-	p.rates.SetSlot(x, p.queue.Push(b, key, x))
+	p.rates.SetSlot(x, p.queue.Push(p.rates.Place(x, math.Exp(p.W*near)), x))
 	c.call = raised
 	p.raised = append(p.raised, x)
 }
@@ -165,7 +155,6 @@ func (p *Policy) restore() {
 	}
 	for i := len(kept) - 1; i >= 0; i-- {
 		x := kept[i]
-		b, key := p.rates.Place(x, 1)
-		p.rates.SetSlot(x, p.queue.PushFront(b, key, x))
+		p.rates.SetSlot(x, p.queue.PushFront(p.rates.Place(x, 1), x))
 	}
 }

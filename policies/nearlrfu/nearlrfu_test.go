@@ -1,7 +1,6 @@
 package nearlrfu_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/policies/nearlrfu"
@@ -17,13 +16,12 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceOfOptions(t *testing.T) {
-	for _, w := range []float64{0, 0.5, 20} {
-		for _, history := range []string{"keep", "forget"} {
-			text := fmt.Sprintf("gamma=0.9,w=%v,history=%s", w, history)
-			t.Run(text, func(t *testing.T) {
-				policytest.Run(t, nearlrfu.Entry, text, newReference(0.9, w, history == "forget"))
-			})
-		}
+	for text, newReference := range map[string]func() policytest.Reference{
+		"gamma=0.9,w=0":                  newReference(0.9, 0, false),
+		"gamma=0.9,w=0.5,history=forget": newReference(0.9, 0.5, true),
+		"gamma=0.9,w=20":                 newReference(0.9, 20, false),
+	} {
+		t.Run(text, func(t *testing.T) { policytest.Run(t, nearlrfu.Entry, text, newReference) })
 	}
 }
 

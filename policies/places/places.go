@@ -88,6 +88,21 @@ func (q *Queue) Remove(x int32) (at int) {
 	return at
 }
 
+// Requeue moves the block of an open place to a new last place, open and unmarked.
+func (q *Queue) Requeue(at int) {
+	x := q.owner[at]
+	q.open[at>>6] &^= 1 << (at & 63)
+	q.owner[at] = empty
+	to := len(q.owner)
+	q.owner = append(q.owner, x)
+	if len(q.owner)>>6 == len(q.open) {
+		q.open, q.marked = append(q.open, 0), append(q.marked, 0)
+	}
+	q.place[x] = int32(to)
+	q.open[to>>6] |= 1 << (to & 63)
+	q.marked[to>>6] &^= 1 << (to & 63)
+}
+
 // Next is the first open place from hand on, -1 if there is none.
 func (q *Queue) Next(hand int) int {
 	from := ^uint64(0) << (hand & 63)

@@ -42,6 +42,9 @@ func TestAgainstSlice(t *testing.T) {
 			case r.IntN(3) == 0:
 				q.Hide(x)
 				twin[i].open = false
+			case r.IntN(3) == 0:
+				q.Requeue(slices.Index(q.owner, x))
+				twin = append(slices.Delete(twin, i, i+1), member{x: x, open: true})
 			default:
 				checkHand(t, seed, &q, twin, i)
 			}

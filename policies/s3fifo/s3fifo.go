@@ -150,11 +150,11 @@ func (p *Policy) evict() int32 {
 
 // evictSmall is EVICTS; -1 if it moved all that it could to the main queue.
 func (p *Policy) evictSmall() int32 {
-	for {
-		x := pop(&p.small, &p.smallHand)
-		if x < 0 {
-			return -1
-		}
+	for at := p.small.Next(p.smallHand); at >= 0; at = p.small.Next(p.smallHand) {
+		p.smallHand = at + 1
+		x := p.small.Owner(at)
+		p.small.Hide(x)
+		p.small.Remove(x)
 		if p.frequency[x] <= 1 {
 			p.ghosts.add(x)
 			return x
@@ -165,30 +165,21 @@ func (p *Policy) evictSmall() int32 {
 			return p.evictMain()
 		}
 	}
+	return -1
 }
 
 // evictMain is EVICTM; -1 if the main queue has only blocks of D_t.
 func (p *Policy) evictMain() int32 {
-	for {
-		x := pop(&p.main, &p.mainHand)
-		if x < 0 || p.frequency[x] == 0 {
+	for at := p.main.Next(p.mainHand); at >= 0; at = p.main.Next(p.mainHand) {
+		p.mainHand = at + 1
+		x := p.main.Owner(at)
+		if p.frequency[x] == 0 {
+			p.main.Hide(x)
+			p.main.Remove(x)
 			return x
 		}
 		p.frequency[x]--
-		p.main.Insert(x)
-		p.main.Show(x, false)
+		p.main.Requeue(at)
 	}
-}
-
-// pop takes the oldest block outside the demand out of a queue; -1 if there is none.
-func pop(q *places.Queue, hand *int) int32 {
-	at := q.Next(*hand)
-	if at < 0 {
-		return -1
-	}
-	*hand = at + 1
-	x := q.Owner(at)
-	q.Hide(x)
-	q.Remove(x)
-	return x
+	return -1
 }

@@ -45,7 +45,7 @@ func TestAgainstSortedSlice(t *testing.T) {
 			case op < 2 && at < 0:
 				v := r.IntN(fine)
 				held[x] = item{x, int32(v * buckets / fine), v}
-				slots[x] = q.Push(held[x].bucket, held[x].key(), x)
+				slots[x] = q.Push(Place{held[x].bucket, held[x].key()}, x)
 				twin = append(twin, held[x])
 				slices.SortStableFunc(twin, func(a, b item) int { return cmp.Compare(a.fine, b.fine) })
 			case op < 2 && r.IntN(2) == 0:
@@ -61,7 +61,7 @@ func TestAgainstSortedSlice(t *testing.T) {
 					t.Fatalf("seed %d: popped %d, twin %d", seed, got, want)
 				}
 				if want >= 0 && r.IntN(2) == 0 { // and back, before everything
-					slots[want] = q.PushFront(held[want].bucket, held[want].key(), want)
+					slots[want] = q.PushFront(Place{held[want].bucket, held[want].key()}, want)
 				} else if want >= 0 {
 					twin = twin[1:]
 				}
