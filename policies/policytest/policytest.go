@@ -18,7 +18,8 @@
 //	Optimum        never fewer misses than opt, or opt-bypass for a bypasser
 //	Stack          a larger capacity never misses more, where Traits.Stack claims it
 //	Shift          streams with all blocks renumbered by a constant give the same counts
-//	Files          workers, files cut in two, entries of twice the bytes: the same rows
+//	Files          workers, files cut in two, entries of twice the bytes, many capacities in one
+//	               run: the same rows
 //
 // A failure names the seed of the smallest stream that shows it; -policytest.seed draws
 // that stream alone. Run must not be called from a parallel test: it counts allocations.
@@ -88,7 +89,7 @@ type Failure struct {
 
 // Check is Run without a test: it returns what fails, in the order of Run.
 func Check(entry policies.Entry, options string, newReference func() Reference) (failures []Failure) {
-	s := &suite{entry: entry, options: options, reference: newReference}
+	s := &suite{entry: entry, options: options, reference: newReference, short: testing.Testing() && testing.Short()}
 	for _, c := range checks {
 		if err := c.run(s); err != nil {
 			failures = append(failures, Failure{c.name, err})

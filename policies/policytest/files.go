@@ -17,52 +17,30 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// shifted renumbers all blocks by a constant, with sinks and prompt longer by as much:
-// the order of blocks stays, so the counts do. Policies that draw are left out.
-func (s *suite) shifted() error {
-	if s.entry.Traits.Random {
-		return nil
-	}
-	return s.seeds(shiftStreams, func(c *setting) error {
-		_, want, err := replayEngine(c, s.fresh())
-		if err != nil {
-			return err
-		}
-		_, got, err := replayEngine(c.shift(1+int(c.seed%7)), s.fresh())
-		if err == nil && got != want {
-			err = fmt.Errorf("counts %+v become %+v", want, got)
-		}
-		if err != nil {
-			return fmt.Errorf("with every block's index raised by a constant: %w: order may depend on indices only through ties, lowest first (DESIGN S12)", err)
-		}
-		return nil
-	})
-}
-
-// shift returns the setting with every block's index raised.
-func (c *setting) shift(blocks int) *setting {
-	tokens := blocks * c.blockTokens
-	raised := *c
-	stream := *c.stream
-	stream.PromptLen += int32(tokens)
-	stream.Indices = slices.Clone(stream.Indices)
-	for i := range stream.Indices {
-		stream.Indices[i] += int32(blocks)
-	}
-	raised.stream, raised.sink = &stream, c.sink+tokens
-	raised.meta.Sink = &raised.sink
-	return &raised
-}
-
 // filed replays a file of three streams, whole and cut in two, with one worker and
-// with four, and with entries of twice the bytes.
+// with four, with entries of twice the bytes, and at many capacities in one run.
 func (s *suite) filed() error {
 	dir, err := os.MkdirTemp("", "policytest")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	o := s.usable(replaytest.Options{Prompt: 60, Steps: 40, Windows: 6, M: 12, Locality: 0.9, Levels: 3, Scores: true, Sink: 1, Local: 2})
+	meta, streams := s.threeStreams()
+	whole, err1 := write(filepath.Join(dir, "whole.parquet"), meta, streams)
+	first, err2 := write(filepath.Join(dir, "first.parquet"), meta, streams[:1])
+	rest, err3 := write(filepath.Join(dir, "rest.parquet"), meta, streams[1:])
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return err
+	}
+	if err := s.sameRows(whole, []string{first, rest}); err != nil {
+		return err
+	}
+	return s.together(whole)
+}
+
+// threeStreams draws a trace of three layers that the policy can use.
+func (s *suite) threeStreams() (trace.Meta, []*trace.Stream) {
+	o := s.usable(replaytest.Options{Prompt: 60, Steps: 40, Windows: fileWindows, M: 12, Locality: 0.9, Levels: 3, Scores: true, Sink: 1, Local: 2})
 	meta := o.Meta(8)
 	meta.EntryBytes = 100
 	var streams []*trace.Stream
@@ -71,27 +49,24 @@ func (s *suite) filed() error {
 		stream.Layer = layer
 		streams = append(streams, stream)
 	}
-	whole, err1 := write(filepath.Join(dir, "whole.parquet"), meta, streams)
-	first, err2 := write(filepath.Join(dir, "first.parquet"), meta, streams[:1])
-	rest, err3 := write(filepath.Join(dir, "rest.parquet"), meta, streams[1:])
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return err
-	}
-	return s.sameRows(whole, []string{first, rest})
+	return meta, streams
 }
 
+// fileWindows are the warm-up windows of the streams in files.
+const fileWindows = 6
+
 func (s *suite) sameRows(whole string, parts []string) error {
-	want, err := s.rows(whole, "12", 1, 0)
+	want, err := s.rows(whole, 1, 0, "12")
 	if err != nil {
 		return err
 	}
-	got, err := s.rows(whole, "12", 4, 0)
+	got, err := s.rows(whole, 4, 0, "12")
 	if err != nil || !reflect.DeepEqual(want, got) {
 		return fmt.Errorf("rows with four workers differ from those with one (%v): instances share state; New's factory must make one of its own for each worker", err)
 	}
 	var pieces []metrics.Row
 	for _, part := range parts {
-		rows, err := s.rows(part, "12", 2, 0)
+		rows, err := s.rows(part, 2, 0, "12")
 		if err != nil {
 			return err
 		}
@@ -100,10 +75,46 @@ func (s *suite) sameRows(whole string, parts []string) error {
 	if err := sameCounts(want, pieces); err != nil {
 		return fmt.Errorf("a file cut in two: %w: streams are independent, state must not pass from one to the next", err)
 	}
-	once, err1 := s.rows(whole, "3600B", 1, 0) // 12 entries of 100 bytes in each of 3 streams
-	twice, err2 := s.rows(whole, "7200B", 1, 200)
+	once, err1 := s.rows(whole, 1, 0, "3600B") // 12 entries of 100 bytes in each of 3 streams
+	twice, err2 := s.rows(whole, 1, 200, "7200B")
 	if err := errors.Join(err1, err2, sameCounts(want, once), sameCounts(once, twice)); err != nil {
 		return fmt.Errorf("12 entries a stream, as 3600 B of 100 B entries, as 7200 B of 200 B entries: %w", err)
+	}
+	return nil
+}
+
+// together compares a run at many capacities with streams replayed one capacity at a
+// time and watched step by step: a Sweeper answers the run in one pass.
+func (s *suite) together(path string) error {
+	rows, err := s.rows(path, 1, 0, "8", "9", "10", "12", "15", "20", "40")
+	if err != nil {
+		return err
+	}
+	f, err := trace.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r := f.NewReader(trace.ReadScores)
+	defer r.Close()
+	for i := range rows {
+		row := &rows[i]
+		c := &setting{meta: *f.Meta(), stream: new(trace.Stream), topK: row.TopK, candidates: row.Candidates, capacity: policies.Unbounded,
+			warmup: replay.Warmup{Kind: replay.WarmupRun, Windows: fileWindows}}
+		if row.CapacityEntries != nil {
+			c.capacity = int(*row.CapacityEntries)
+		}
+		if err := r.Read(int(*row.LayerID), c.stream); err != nil {
+			return err
+		}
+		_, n, err := replayEngine(c, s.fresh())
+		if err != nil {
+			return err
+		}
+		if n.Misses != row.Misses || n.Evictions != row.Evictions || n.ResidentPeak != row.ResidentPeak || n.Demand != row.Demand {
+			return fmt.Errorf("capacity %d in a run with others: layer %d misses %d, evicts %d and keeps %d at most, alone %d, %d and %d: an instance is used at one capacity after the other, and a Sweeper answers for all of them",
+				c.capacity, *row.LayerID, row.Misses, row.Evictions, row.ResidentPeak, n.Misses, n.Evictions, n.ResidentPeak)
+		}
 	}
 	return nil
 }
@@ -125,17 +136,20 @@ func write(path string, meta trace.Meta, streams []*trace.Stream) (string, error
 }
 
 // rows replays a file, a row a stream.
-func (s *suite) rows(path, capacity string, workers, entryBytes int) ([]metrics.Row, error) {
+func (s *suite) rows(path string, workers, entryBytes int, capacities ...string) ([]metrics.Row, error) {
 	f, err := trace.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	c, err := replay.ParseCapacity(capacity)
-	if err != nil {
-		return nil, err
+	o := replay.Options{Policies: []policies.Spec{s.spec}, Workers: workers, Per: replay.PerStream}
+	for _, text := range capacities {
+		c, err := replay.ParseCapacity(text)
+		if err != nil {
+			return nil, err
+		}
+		o.Capacities = append(o.Capacities, c)
 	}
-	o := replay.Options{Policies: []policies.Spec{s.spec}, Capacities: []replay.Capacity{c}, Workers: workers, Per: replay.PerStream}
 	if entryBytes != 0 {
 		o.EntryBytes = &entryBytes
 	}

@@ -1,0 +1,40 @@
+package policytest
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies/lru"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// Any bytes decode to a stream that keeps the format's rules, and most to one.
+func TestFuzzDecodes(t *testing.T) {
+	s := &suite{entry: lru.Entry}
+	if err := s.parse(); err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 34))
+	decoded := map[string]int{}
+	for range 500 {
+		data := make([]byte, 20+r.IntN(200))
+		for i := range data {
+			data[i] = byte(r.Uint32())
+		}
+		c := s.decode(data)
+		if c == nil {
+			continue
+		}
+		if e := trace.NewChecker("decoded", &c.meta).First(c.stream); e != nil {
+			t.Fatalf("%v: %v", data, e)
+		}
+		decoded["all"]++
+		decoded[string(c.warmup.Kind)]++
+		decoded[string(c.meta.Order)]++
+	}
+	for _, kind := range []string{"all", "cold", "staging", "lru", string(trace.OrderIndex), string(trace.OrderRank)} {
+		if decoded[kind] < 40 {
+			t.Errorf("%d of 500 are %s: %v", decoded[kind], kind, decoded)
+		}
+	}
+}
