@@ -1,0 +1,95 @@
+package serial
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// access is one demanded block.
+type access struct {
+	step, block int32
+	newborn     bool // the first access of a block that left the local window in the replay
+}
+
+// flatten appends a stream's accesses: of every row that the replay by steps replays,
+// windows included, the first K blocks of the list in its order, without those that a
+// sink or the local window pins.
+func flatten(dst []access, s *trace.Stream, r *metrics.Row) []access {
+	w, err := replay.ParseWarmup(r.Warmup)
+	if err != nil {
+		panic(err) // a row's warm-up parses back
+	}
+	first := s.Windows - w.Windows
+	seen := map[int32]bool{}
+	for i := first; i < s.Rows; i++ {
+		list := s.List(i)
+		for _, x := range list[:min(r.TopK, len(list))] {
+			begin, end := int(x)*r.BlockTokens, (int(x)+1)*r.BlockTokens
+			if begin < r.Sink || end > s.SeqLen(i)-r.Local {
+				continue
+			}
+			dst = append(dst, access{s.Steps[i], x, end >= s.SeqLen(first)-r.Local && !seen[x]})
+			seen[x] = true
+		}
+	}
+	return dst
+}
+
+// eachStream reads the streams that t has rows of, in the file's order.
+func eachStream(ctx context.Context, f *trace.File, t *tally, do func(*trace.Stream, []metrics.Row) error) error {
+	r := f.NewReader(0)
+	defer r.Close()
+	var s trace.Stream
+	for i, info := range f.Streams() {
+		rows := t.byStream[info.Key]
+		if rows == nil {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.Read(i, &s); err != nil {
+			return err
+		}
+		if err := do(&s, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Flatten writes the accesses as CSV, for simulators that read one: the stream's number
+// in the order of the file, the step (negative in windows, which warm a cache up and
+// are not counted), and the block. Each stream has a cache of its own. Of o, Policies
+// are not looked at.
+func Flatten(ctx context.Context, w io.Writer, f *trace.File, o Options) error {
+	o.Policies = lru()
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	steps, err := replay.Run(ctx, f, replay.Options{Policies: o.Policies, Capacities: o.Capacities[:1], Warmup: o.Warmup,
+		TopK: o.TopK, Layers: o.Layers, Requests: o.Requests, Workers: o.Workers, Per: replay.PerStream})
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w)
+	fmt.Fprintln(out, "stream,step,block")
+	number := 0
+	err = eachStream(ctx, f, newTally(steps.Rows), func(s *trace.Stream, rows []metrics.Row) error {
+		for _, a := range flatten(nil, s, &rows[0]) {
+			fmt.Fprintf(out, "%d,%d,%d\n", number, a.step, a.block)
+		}
+		number++
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return out.Flush()
+}

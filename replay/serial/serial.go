@@ -1,0 +1,131 @@
+// Package serial replays a trace one access at a time, as cache simulators do, beside
+// the step semantics of package replay: for parity with what people know, and to show
+// what the difference is worth. See README.md.
+package serial
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// Options say what is replayed on a trace. Everything but Policies and Capacities may
+// be zero.
+type Options struct {
+	Policies   []policies.Spec // of names that Policies lists
+	Capacities []replay.Capacity
+	Warmup     replay.Warmup // zero: auto; a cold start or windows only
+	TopK       int           // K in blocks; 0: the trace's
+	Layers     []int32       // nil: all
+	Requests   []string      // nil: all
+	Workers    int           // of the replay by steps; 0: one
+}
+
+// Row is what a policy counted at a capacity, pooled over streams.
+type Row struct {
+	Trace    string `json:"trace"`
+	Policy   string `json:"policy"`
+	TopK     int    `json:"topk"`
+	Capacity string `json:"capacity"`
+	Warmup   string `json:"warmup"`
+	Streams  int    `json:"streams"`
+	// Accesses are the demanded blocks of counted steps, pinned ones left out; a replay
+	// by steps counts the same number.
+	Accesses int64 `json:"accesses"`
+	// Misses are those of the cache of golang-lru, one access after the other.
+	Misses int64 `json:"misses"`
+	// BirthMisses are the misses among them on a block that left the local window since
+	// the replay began and is accessed for the first time. Nothing is fetched there: the
+	// block was resident as part of the window. A replay by steps hands it over as such.
+	BirthMisses int64 `json:"birth_misses"`
+	// StepMisses are those of the policy of the same name under step semantics.
+	StepMisses int64 `json:"step_misses"`
+}
+
+// Run replays the trace of f access by access and by steps. Notes are what the user
+// should know.
+func Run(ctx context.Context, f *trace.File, o Options) (rows []Row, notes []string, err error) {
+	if err := o.Validate(); err != nil {
+		return nil, nil, err
+	}
+	steps, err := replay.Run(ctx, f, replay.Options{Policies: o.Policies, Capacities: o.Capacities, Warmup: o.Warmup,
+		TopK: o.TopK, Layers: o.Layers, Requests: o.Requests, Workers: o.Workers, Per: replay.PerStream})
+	if err != nil {
+		return nil, nil, err
+	}
+	t := newTally(steps.Rows)
+	err = eachStream(ctx, f, t, func(s *trace.Stream, rows []metrics.Row) error {
+		accesses := flatten(nil, s, &rows[0])
+		for i := range rows {
+			if err := t.count(&rows[i], accesses); err != nil {
+				return fmt.Errorf("serial replay of %s: %v: %w", f.Path(), s.Key, err)
+			}
+		}
+		return nil
+	})
+	return t.rows, steps.Notes, err
+}
+
+// Validate reports policies and warm-ups that single accesses cannot serve.
+func (o *Options) Validate() error {
+	for _, p := range o.Policies {
+		if _, ok := caches[p.Entry.Name]; !ok {
+			return fmt.Errorf("policy %s has no per-access cache; known: %s", p.Name(), strings.Join(Policies(), ", "))
+		}
+	}
+	if k := o.Warmup.Kind; k == replay.WarmupImportance || k == replay.WarmupStaging {
+		return fmt.Errorf("warm-up %v places blocks, which no access does; serial replay knows lru:W and cold", o.Warmup)
+	}
+	return nil
+}
+
+// tally collects rows: the streams' rows of the replay by steps go in, pooled ones come
+// out.
+type tally struct {
+	byStream map[trace.Key][]metrics.Row
+	rows     []Row
+	at       map[[2]string]int // place of a policy and capacity in rows
+}
+
+func newTally(steps []metrics.Row) *tally {
+	t := &tally{byStream: map[trace.Key][]metrics.Row{}, at: map[[2]string]int{}}
+	for _, r := range steps {
+		key := trace.Key{Request: *r.RequestID, Layer: *r.LayerID, Head: trace.NoHead}
+		if r.Head != nil {
+			key.Head = *r.Head
+		}
+		t.byStream[key] = append(t.byStream[key], r)
+		cell := [2]string{r.Policy, *r.Capacity}
+		if _, ok := t.at[cell]; !ok {
+			t.at[cell] = len(t.rows)
+			t.rows = append(t.rows, Row{Trace: r.Trace, Policy: r.Policy, TopK: r.TopK, Capacity: *r.Capacity, Warmup: r.Warmup})
+		}
+	}
+	return t
+}
+
+// count replays one stream's accesses with one cache.
+func (t *tally) count(step *metrics.Row, accesses []access) error {
+	if step.CapacityEntries == nil {
+		return fmt.Errorf("capacity %s is no number of entries", *step.Capacity)
+	}
+	n, err := play(step.Policy, int(*step.CapacityEntries)/step.BlockTokens, accesses)
+	if err != nil {
+		return fmt.Errorf("%s at capacity %s: %w", step.Policy, *step.Capacity, err)
+	}
+	if n.accesses != step.Demand {
+		panic(fmt.Sprintf("serial: %d accesses, the replay by steps has a demand of %d", n.accesses, step.Demand))
+	}
+	r := &t.rows[t.at[[2]string{step.Policy, *step.Capacity}]]
+	r.Streams++
+	r.Accesses += n.accesses
+	r.Misses += n.misses
+	r.BirthMisses += n.births
+	r.StepMisses += step.Misses
+	return nil
+}

@@ -1,0 +1,209 @@
+package serial
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// plainLRU is a per-access LRU as short as it gets.
+type plainLRU struct {
+	order    []string // least recently used first
+	capacity int
+}
+
+func (c *plainLRU) access(x string) (hit bool) {
+	if i := slices.Index(c.order, x); i >= 0 {
+		c.order, hit = slices.Delete(c.order, i, i+1), true
+	} else if len(c.order) == c.capacity {
+		c.order = c.order[1:]
+	}
+	c.order = append(c.order, x)
+	return hit
+}
+
+// misses reads what Flatten writes, as another simulator would.
+func misses(csv string, capacity int) (counted, missed int64) {
+	caches := map[string]*plainLRU{}
+	for _, line := range strings.Split(strings.TrimSpace(csv), "\n")[1:] {
+		f := strings.Split(line, ",")
+		if caches[f[0]] == nil {
+			caches[f[0]] = &plainLRU{capacity: capacity}
+		}
+		hit := caches[f[0]].access(f[2])
+		if step, _ := strconv.Atoi(f[1]); step < 0 {
+			continue
+		}
+		counted++
+		if !hit {
+			missed++
+		}
+	}
+	return counted, missed
+}
+
+func specs(t *testing.T, names ...string) (list []policies.Spec) {
+	t.Helper()
+	for _, name := range names {
+		spec, err := all.Table().Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, spec)
+	}
+	return list
+}
+
+func capacities(t *testing.T, texts ...string) (list []replay.Capacity) {
+	t.Helper()
+	for _, text := range texts {
+		c, err := replay.ParseCapacity(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+func create(t *testing.T, m trace.Meta, streams ...*trace.Stream) *trace.File {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "t.parquet")
+	w, err := trace.Create(path, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range streams {
+		s.Layer = int32(i)
+		if err := w.Write(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, path)
+}
+
+func open(t *testing.T, path string) *trace.File {
+	t.Helper()
+	f, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// What the caches count is what a plain LRU counts on the flattened trace, with pins,
+// blocks of several tokens, windows, short lists and gaps.
+func TestLRUOnFlattenedTrace(t *testing.T) {
+	counted := int64(0)
+	for seed := range uint64(150) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		d := replaytest.Medium(r)
+		d.Steps++
+		f := create(t, d.Meta(1+r.IntN(d.M)), replaytest.Stream(r, d), replaytest.Stream(r, d))
+		blocks := 1 + r.IntN(20)
+		o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, strconv.Itoa(blocks*f.Meta().BlockTokens))}
+		if r.IntN(3) == 0 {
+			o.Warmup.Kind = replay.WarmupCold
+		}
+		rows, _, err := Run(context.Background(), f, o)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		var csv bytes.Buffer
+		if err := Flatten(context.Background(), &csv, f, o); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		accesses, missed := misses(csv.String(), blocks)
+		if rows[0].Accesses != accesses || rows[0].Misses != missed {
+			t.Fatalf("seed %d: %d misses of %d, a plain LRU on the flattened trace has %d of %d", seed, rows[0].Misses, rows[0].Accesses, missed, accesses)
+		}
+		counted += accesses
+	}
+	if counted < 10000 {
+		t.Errorf("%d accesses: the draw no longer covers what it should", counted)
+	}
+}
+
+// The documents' table is what the command prints.
+func TestDocument(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := open(t, "../../datasets/bundled/smollm2_multi_news_8k.parquet")
+	rows, _, err := Run(context.Background(), f, Options{Policies: specs(t, "lru", "2q", "arc"), Capacities: capacities(t, "1x", "1.5x", "2x", "4x")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table bytes.Buffer
+	if err := WriteTable(&table, rows); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), table.String()) {
+		t.Errorf("README.md does not show what the command prints:\n%s", table.String())
+	}
+}
+
+// What the order of a list does to single accesses, at C = K and 90 % overlap: steps
+// know no order.
+func TestOrder(t *testing.T) {
+	const k = 512
+	kept := replaytest.Overlapping(1, 8<<10, k, k, 256, 0.9) // who stays keeps its place
+	for name, c := range map[string]struct {
+		reorder func([]int32)
+		want    string
+	}{
+		"kept places": {func([]int32) {}, "1.02"},
+		"ascending":   {slices.Sort[[]int32], "4.97"},
+		"shuffled": {func(list []int32) {
+			r := rand.New(rand.NewPCG(uint64(list[0]), 2))
+			r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		}, "1.48"},
+	} {
+		var s trace.Stream
+		s.Reset(kept.StreamInfo)
+		for i := range kept.Rows {
+			list := slices.Clone(kept.List(i))
+			c.reorder(list)
+			s.Append(trace.Row{Step: kept.Steps[i], Indices: list})
+		}
+		f := create(t, trace.Meta{Order: trace.OrderRank, TopK: k, BlockTokens: 1}, &s)
+		rows, _, err := Run(context.Background(), f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "1x")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rows[0].overstatement(); got != c.want {
+			t.Errorf("%s: misses are overstated %s times, the document says %s (%+v)", name, got, c.want, rows[0])
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	f := open(t, "../../datasets/bundled/smollm2_multi_news_8k.parquet")
+	for want, o := range map[string]Options{
+		"policy lfu has no per-access cache; known: 2q, arc, lru": {Policies: specs(t, "lfu"), Capacities: capacities(t, "1x")},
+		"places blocks, which no access does":                     {Policies: specs(t, "lru"), Capacities: capacities(t, "1x"), Warmup: replay.Warmup{Kind: replay.WarmupStaging}},
+		"2Q of 1 blocks":                                          {Policies: specs(t, "2q"), Capacities: capacities(t, "1")},
+		"exceeds candidates":                                      {Policies: specs(t, "lru"), Capacities: capacities(t, "1x"), TopK: 400},
+	} {
+		if _, _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package serial
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// WriteTable writes rows for people: misses access by access, how many of them are
+// births, misses by steps, and how many times as many the former are.
+func WriteTable(w io.Writer, rows []Row) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "policy\tcapacity\tdemand\tserial misses\tof births\tstep misses\tserial ÷ step")
+	for _, r := range rows {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%s\n", r.Policy, r.Capacity, r.Accesses, r.Misses, r.BirthMisses, r.StepMisses, r.overstatement())
+	}
+	return t.Flush()
+}
+
+// overstatement is Misses ÷ StepMisses as text.
+func (r Row) overstatement() string {
+	if r.StepMisses == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", float64(r.Misses)/float64(r.StepMisses))
+}
+
+// WriteJSONL writes a row a line.
+func WriteJSONL(w io.Writer, rows []Row) error {
+	e := json.NewEncoder(w)
+	for _, r := range rows {
+		if err := e.Encode(r); err != nil {
+			return fmt.Errorf("write serial rows: %w", err)
+		}
+	}
+	return nil
+}
