@@ -80,6 +80,7 @@ func newRoot(table policies.Table) *cobra.Command {
 	root.SetFlagErrorFunc(unknownFlag)
 	root.AddCommand(
 		newReplayCommand(table),
+		newSerialCommand(),
 		newPoliciesCommand(table),
 		newLeaderboardCommand(table),
 		newCompareCommand(),

@@ -1,0 +1,52 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/serial"
+)
+
+// Serial counts the demand that replay counts, and flattens what it counts.
+func TestSerialCommand(t *testing.T) {
+	out, _ := kvreplay(t, 0, "serial", newsTrace, "--policy", "lru", "--capacity", "2x", "--layers", "5", "--format", "jsonl")
+	var row serial.Row
+	if err := json.Unmarshal([]byte(out), &row); err != nil {
+		t.Fatal(err)
+	}
+	rows, _ := kvreplay(t, 0, "replay", newsTrace, "--policy", "lru", "--capacity", "2x", "--layers", "5", "--format", "jsonl")
+	var stepped struct{ Demand, Misses int64 }
+	if err := json.Unmarshal([]byte(rows), &stepped); err != nil {
+		t.Fatal(err)
+	}
+	if row.Accesses != stepped.Demand || row.StepMisses != stepped.Misses || row.Misses <= row.BirthMisses {
+		t.Errorf("serial %+v, replay %+v", row, stepped)
+	}
+	csv, _ := kvreplay(t, 0, "serial", newsTrace, "--layers", "5", "--flatten")
+	counted := int64(0)
+	for _, line := range strings.Split(strings.TrimSpace(csv), "\n")[1:] {
+		if !strings.HasPrefix(line, "0,-") {
+			counted++
+		}
+	}
+	if counted != row.Accesses {
+		t.Errorf("%d accesses flattened, %d counted", counted, row.Accesses)
+	}
+}
+
+func TestSerialUsage(t *testing.T) {
+	for want, args := range map[string][]string{
+		"no per-access cache":      {newsTrace, "--policy", "lfu"},
+		"places blocks":            {newsTrace, "--warmup", "staging"},
+		"expected table or jsonl":  {newsTrace, "--format", "csv"},
+		"expected at least 1":      {newsTrace, "--topk", "0"},
+		"prints one trace":         {newsTrace, newsTrace, "--flatten"},
+		"trace missing":            {},
+		"expected a multiple of K": {newsTrace, "--capacity", "much"},
+	} {
+		if _, stderr := kvreplay(t, 2, append([]string{"serial"}, args...)...); !strings.Contains(stderr, want) {
+			t.Errorf("serial %v: %q, want %q", args, stderr, want)
+		}
+	}
+}
