@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,12 +13,13 @@ import (
 
 func ptr[T any](x T) *T { return &x }
 
-// TestAlteredRowsDiffer: one changed row of many is found, and what is changed named.
+// TestAlteredRowsDiffer: every change of a row is found and named; sound rows beside
+// altered ones hold.
 func TestAlteredRowsDiffer(t *testing.T) {
 	rows := replayed(t, newsPath, []string{"lru", "window:1"}, []string{"1.5x"}, func(o *replay.Options) {
 		o.Per, o.Warmup = replay.PerRequest, replay.Warmup{Kind: replay.WarmupCold}
 	})
-	for what, c := range map[string]struct {
+	cases := map[string]struct {
 		change func(*metrics.Row) // of the row of lru at 1.5x
 		want   string             // in the details
 	}{
@@ -48,13 +50,22 @@ func TestAlteredRowsDiffer(t *testing.T) {
 		"layer unknown": {func(r *metrics.Row) { r.Layers = "99" }, "layer 99"},
 		"layer words":   {func(r *metrics.Row) { r.Layers = "zero" }, `layers "zero"`},
 		"requests":      {func(r *metrics.Row) { r.Requests = "x,y" }, `requests "x,y": not ids`},
-	} {
-		altered := slices.Clone(rows)
-		c.change(&altered[0])
-		r := verified(t, altered, newsPath)
-		details := r.Outcomes[0].details()
-		if r.Differing != 1 || r.Holding != len(rows)-1 || r.Outcomes[0].Verdict != Differs || !strings.Contains(details, c.want) {
-			t.Errorf("%s: %s; want the first row to differ with %q, got:\n%s", what, r.Summary(), c.want, details)
+	}
+	names := slices.Sorted(maps.Keys(cases))
+	altered := slices.Clone(rows)
+	for _, name := range names {
+		row := rows[0]
+		cases[name].change(&row)
+		altered = append(altered, row)
+	}
+	r := verified(t, altered, newsPath)
+	if r.Holding != len(rows) || r.Differing != len(names) {
+		t.Errorf("%s; %d rows are altered", r.Summary(), len(names))
+	}
+	for i, name := range names {
+		o := &r.Outcomes[len(rows)+i]
+		if want := cases[name].want; o.Verdict != Differs || !strings.Contains(o.details(), want) {
+			t.Errorf("%s: %s; want it to differ with %q, got:\n%s", name, o.Verdict, want, o.details())
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -87,22 +88,20 @@ var someCapacities = []string{"1.5x", "0.1ctx", "100", "2MiB"}
 // TestOwnRowsHold: what replay writes is what verify replays, at every level of
 // detail, through JSON lines and CSV.
 func TestOwnRowsHold(t *testing.T) {
+	var rows []metrics.Row
 	for _, per := range []replay.Detail{replay.PerCell, replay.PerRequest, replay.PerLayer, replay.PerStream} {
-		rows := replayed(t, niahPath, []string{"lru", "opt", "window:2"}, someCapacities, func(o *replay.Options) { o.Per = per })
-		for form, write := range map[string]func(*bytes.Buffer) error{
-			"JSON lines": func(b *bytes.Buffer) error { return metrics.WriteJSONL(b, rows) },
-			"CSV":        func(b *bytes.Buffer) error { return metrics.WriteCSV(b, rows) },
-		} {
-			var text bytes.Buffer
-			if err := write(&text); err != nil {
-				t.Fatal(err)
-			}
-			read, err := metrics.DecodeRows(&text, form)
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantAllHold(t, string(per)+" as "+form, read, niahPath)
+		rows = append(rows, replayed(t, niahPath, []string{"lru", "opt", "window:2"}, someCapacities, func(o *replay.Options) { o.Per = per })...)
+	}
+	for form, write := range map[string]func(io.Writer, []metrics.Row) error{"JSON lines": metrics.WriteJSONL, "CSV": metrics.WriteCSV} {
+		var text bytes.Buffer
+		if err := write(&text, rows); err != nil {
+			t.Fatal(err)
 		}
+		read, err := metrics.DecodeRows(&text, form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantAllHold(t, form, read, niahPath)
 	}
 }
 
@@ -110,18 +109,22 @@ func TestOwnRowsHold(t *testing.T) {
 // those settings.
 func TestSettingsHold(t *testing.T) {
 	four, two, size := 4, 2, 1000
-	for what, change := range map[string]func(*replay.Options){
-		"pins":       func(o *replay.Options) { o.Sink, o.Local = &four, &two },
-		"bytes":      func(o *replay.Options) { o.EntryBytes = &size },
-		"lists":      func(o *replay.Options) { o.TopK, o.Candidates = 64, 80 },
-		"layers":     func(o *replay.Options) { o.Layers = []int32{0, 10} },
-		"importance": func(o *replay.Options) { o.Warmup = replay.Warmup{Kind: replay.WarmupImportance, Windows: 3} },
-		"staging":    func(o *replay.Options) { o.Warmup = replay.Warmup{Kind: replay.WarmupStaging} },
-		"cold":       func(o *replay.Options) { o.Warmup = replay.Warmup{Kind: replay.WarmupCold} },
-		"seed":       func(o *replay.Options) { o.Seed = 7 },
+	var rows []metrics.Row
+	for _, change := range []func(*replay.Options){
+		func(o *replay.Options) { o.Sink, o.Local = &four, &two },
+		func(o *replay.Options) { o.EntryBytes = &size },
+		func(o *replay.Options) { o.TopK, o.Candidates = 64, 80 },
+		func(o *replay.Options) { o.Warmup = replay.Warmup{Kind: replay.WarmupImportance, Windows: 3} },
+		func(o *replay.Options) { o.Warmup = replay.Warmup{Kind: replay.WarmupStaging} },
+		func(o *replay.Options) { o.Warmup = replay.Warmup{Kind: replay.WarmupCold} },
+		func(o *replay.Options) { o.Seed = 7 },
 	} {
-		wantAllHold(t, what, replayed(t, newsPath, []string{"lru", "lookahead"}, []string{"1.5x", "64KiB"}, change), newsPath)
+		rows = append(rows, replayed(t, newsPath, []string{"lru", "random", "lookahead"}, []string{"1.5x", "64KiB"}, func(o *replay.Options) {
+			o.Layers = []int32{0, 10}
+			change(o)
+		})...)
 	}
+	wantAllHold(t, "settings", rows, newsPath)
 }
 
 // manyRequests writes a trace whose ids hold commas, with two heads a layer.
