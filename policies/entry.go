@@ -48,6 +48,12 @@ func (s Spec) Name() string {
 	return s.Entry.Name + ":" + s.Options
 }
 
+// Bypasses reports whether the policy as configured may keep demanded blocks out.
+func (s Spec) Bypasses() bool {
+	_, ok := s.Make().(Bypasser)
+	return ok
+}
+
 // Table is a list of policies; names are unique.
 type Table []Entry
 

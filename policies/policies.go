@@ -11,6 +11,7 @@
 //
 //	Needer    asks for further columns of Step: candidates, scores, the demand, the future
 //	Bypasser  keeps part of D_t out of the cache: admission, and |D_t| > C (DESIGN S5)
+//	Sweeper   answers all capacities in one pass, where it is a stack algorithm
 //
 // Every answer is checked: victims must be resident, not demanded, distinct, enough.
 // A wrong answer ends the cell with an error, never with a wrong number.
@@ -57,8 +58,8 @@ const Never = math.MaxInt32
 type Step struct {
 	// T numbers the recorded steps without gaps: negative in warm-up windows, 0 for
 	// the first counted step; the decode step where the trace skips none. The call
-	// that hands over an importance or staging warm-up comes before the first step,
-	// with T = -1 and nothing but Offered set.
+	// that hands over an importance or staging warm-up comes before step 0, with T = 0
+	// and nothing but Offered set.
 	T int32
 	// Demand is |D_t|.
 	Demand int

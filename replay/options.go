@@ -295,7 +295,7 @@ func (p *plan) planCells() error {
 		p.needs |= needs
 		if spec.Entry.Traits.Windowed {
 			p.cells = append(p.cells, cellPlan{spec: spec, runner: runners})
-			if !spec.Entry.Traits.Bypasses {
+			if !spec.Bypasses() {
 				windowed = append(windowed, spec.Name())
 			}
 		} else {

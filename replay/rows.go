@@ -34,7 +34,7 @@ func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 	r := metrics.Row{
 		Schema: metrics.RowSchema, Trace: filepath.Base(p.file.Path()), TraceDigest: p.digest,
 		Policy: c.spec.Name(), Options: c.spec.Options,
-		Offline: c.spec.Entry.Traits.Offline, Bypasses: c.spec.Entry.Traits.Bypasses,
+		Offline: c.spec.Entry.Traits.Offline, Bypasses: c.spec.Bypasses(),
 		TopK: p.topk, Candidates: p.m, Warmup: p.warmup.String(),
 		Sink: p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens, EntryBytes: p.bytes,
 		Layers: layersText(p.opt.Layers), Requests: strings.Join(p.opt.Requests, ","),

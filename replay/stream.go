@@ -37,6 +37,9 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 	if o.Capacity < 1 || o.TopK < 1 || o.TopK > o.Candidates || o.Warmup.Windows > s.Windows {
 		return Counts{}, fmt.Errorf("replay stream: capacity %d, K %d, M %d, warm-up %v with %d windows", o.Capacity, o.TopK, o.Candidates, o.Warmup, s.Windows)
 	}
+	if s.Windows == s.Rows {
+		return Counts{}, fmt.Errorf("replay stream: %v has no counted step (step ≥ 0)", s.Key)
+	}
 	if e.cells == nil {
 		e.cells = map[policies.Policy]*cell{}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-var policyName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+var policyName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // entryHolds checks the line of the table against itself and against the methods.
 func (s *suite) entryHolds() error {
