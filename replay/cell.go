@@ -143,9 +143,10 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 		n.ResidentPeak = max(n.ResidentPeak, int64(c.size))
 	}
 	if look != nil {
-		keptOut := c.passed
-		if c.emptied {
-			keptOut = s.Members
+		keptOut := s.Members
+		if !c.emptied {
+			slices.Sort(c.passed)
+			keptOut = c.passed
 		}
 		c.report = StepReport{T: t, Step: d.stream.Steps[d.first+i], Demand: s.Demand, Misses: c.miss, Births: len(born),
 			Victims: c.victims, KeptOut: keptOut, Overflow: overflow, Resident: c.size}
@@ -199,6 +200,7 @@ func (c *cell) returnPassed(s *policies.Step) {
 		}
 	}
 	if len(again) > 0 {
+		slices.Sort(again)
 		c.merged = mergeSorted(c.merged[:0], c.miss, again)
 		c.miss, c.merged = c.merged, c.miss
 	}
@@ -288,9 +290,6 @@ func (c *cell) keepOut(overflow int) error {
 		return nil
 	}
 	c.passed = append(c.passed[:0], c.pass...)
-	if !slices.IsSorted(c.passed) {
-		slices.Sort(c.passed)
-	}
 	return nil
 }
 

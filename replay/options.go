@@ -56,6 +56,8 @@ type Options struct {
 	Checkpoint time.Duration
 	// Progress is told of rows that were replayed, once for every cell, from any goroutine.
 	Progress func(rows int)
+
+	oneByOne bool // no sweeps: what tests compare them with
 }
 
 // plan is a trace's work, settled: every default filled in, every request checked.

@@ -15,16 +15,17 @@ type worker struct {
 	check   *trace.Checker
 	stream  trace.Stream
 	delta   Delta
-	runners []*cell // one a policy, shared by its capacities
+	runners []*cell  // one a policy, shared by its capacities
+	groups  []*group // cells that are replayed together, windowed ones first
 	tallies [][]tally
 	peaks   map[string]int64
-	order   []int // cells, windowed ones first
 }
 
 func newWorker(p *plan) *worker {
 	w := &worker{plan: p, tallies: p.newTallies(), peaks: map[string]int64{}}
 	w.reader = p.file.NewReader(trace.ReadScores | trace.TrustLists)
 	w.check = trace.NewChecker(p.file.Path(), p.meta)
+	var windowed, others []int
 	for _, i := range p.todo {
 		c := p.cells[i]
 		for len(w.runners) <= c.runner {
@@ -34,14 +35,12 @@ func newWorker(p *plan) *worker {
 			w.runners[c.runner] = newCell(c.spec.Make())
 		}
 		if c.capacity == nil {
-			w.order = append(w.order, i)
+			windowed = append(windowed, i)
+		} else {
+			others = append(others, i)
 		}
 	}
-	for _, i := range p.todo {
-		if p.cells[i].capacity != nil {
-			w.order = append(w.order, i)
-		}
-	}
+	w.groups = p.group(append(windowed, others...), w.runners)
 	return w
 }
 
@@ -61,31 +60,33 @@ func (w *worker) replay(i int) error {
 		return err
 	}
 	steps := p.opt.Profile.begin(i)
-	for _, c := range w.order {
-		if err := w.runCell(i, c, steps); err != nil {
+	for _, g := range w.groups {
+		if c, err := w.runGroup(i, g, steps); err != nil {
 			return fmt.Errorf("%s: %v: %s: %w", p.file.Path(), w.stream.Key, p.cells[c].name(), err)
-		}
-		if p.opt.Progress != nil {
-			p.opt.Progress(w.stream.Rows)
 		}
 	}
 	p.opt.Profile.end(i, steps)
 	return nil
 }
 
-func (w *worker) runCell(i, c int, steps *profileSteps) error {
+// start settles how cell c begins on the i-th selected stream.
+func (w *worker) start(i, c int) (start, error) {
 	p, plan := w.plan, &w.plan.cells[c]
 	st := start{capacity: policies.Unbounded, ranks: p.ranks, seed: streamSeed(p.opt.Seed, w.stream.Key)}
-	entries := int64(0)
 	if plan.capacity != nil {
 		blocks, err := plan.capacity.blocks(sizing{topk: p.topk, blockTokens: p.pins.BlockTokens, promptLen: int(w.stream.PromptLen),
 			entryBytes: p.bytes, streams: p.siblings[i], peaks: w.peaks})
 		if err != nil {
-			return err
+			return st, err
 		}
-		st.capacity, entries = blocks, int64(blocks)*int64(p.pins.BlockTokens)
+		st.capacity = blocks
 	}
 	st.placed = p.warmup.placed(&w.stream, p.pins, p.m, st.capacity)
+	return st, nil
+}
+
+func (w *worker) runCell(i, c int, st start, steps *profileSteps) error {
+	p, plan := w.plan, &w.plan.cells[c]
 	look := steps.observer(c)
 	var judge *refereeCheck
 	if p.opt.Referee {
@@ -104,11 +105,23 @@ func (w *worker) runCell(i, c int, steps *profileSteps) error {
 			return err
 		}
 	}
+	w.tally(i, c, st, &counts)
+	return nil
+}
+
+// tally pools what cell c counted on the i-th selected stream, and tells of it.
+func (w *worker) tally(i, c int, st start, counts *Counts) {
+	p, plan := w.plan, &w.plan.cells[c]
+	entries := int64(0)
 	if plan.capacity == nil {
 		w.peaks[plan.spec.Name()] = counts.ResidentPeak
+	} else {
+		entries = int64(st.capacity) * int64(p.pins.BlockTokens)
 	}
-	w.tallies[c][p.partOf[i]].add(&counts, entries)
-	return nil
+	w.tallies[c][p.partOf[i]].add(counts, entries)
+	if p.opt.Progress != nil {
+		p.opt.Progress(w.stream.Rows)
+	}
 }
 
 // streamSeed gives every stream draws of its own, whichever worker replays it.

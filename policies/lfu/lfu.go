@@ -9,7 +9,7 @@
 //
 // The count is settled when a block leaves the demand, from the step at which it
 // entered, so a stay of any length costs two operations. Cost: O(1) a change of the
-// demand. Memory: 16 B a block of the context. No stack property. Loses when the
+// demand. Memory: 8 B a block of the context and 8 B a change. No stack property. Loses when the
 // topic moves: old counts keep dead blocks.
 package lfu
 
@@ -29,29 +29,30 @@ var Entry = policies.Entry{
 	Summary: "evicts the block demanded in the fewest steps since it came in",
 	Source:  "textbook; PQCache caches blocks so",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Memory: "16 B", Cost: "O(1)"},
+	Traits:  policies.Traits{Memory: "8 B", Cost: "O(1)"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }
 
 // Policy is LFU over one stream: a bucket a count.
 type Policy struct {
 	queue bucket.Queue
-	count []int32 // demanded steps since insertion, up to the last stay
-	since []int32 // step at which the current stay in the demand began
+	// count is a block's demanded steps since insertion while it is outside the demand,
+	// and that less the step at which it entered while it is inside: one place in
+	// memory a change.
+	count []int32
 }
 
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
 	p.queue.Reset(sc.Blocks, sc.Steps+1)
 	p.count = policies.Fill(p.count, sc.Blocks, 0)
-	p.since = policies.Fill(p.since, sc.Blocks, 0)
 	return nil
 }
 
 // Update applies a step.
 func (p *Policy) Update(s *policies.Step) {
 	for _, x := range s.Exit {
-		p.count[x] += s.T - p.since[x]
+		p.count[x] += s.T
 		p.queue.Push(p.count[x], x)
 	}
 	for _, x := range s.Offered {
@@ -60,10 +61,10 @@ func (p *Policy) Update(s *policies.Step) {
 	}
 	for _, x := range s.Hit {
 		p.queue.Remove(x)
-		p.since[x] = s.T
+		p.count[x] -= s.T
 	}
 	for _, x := range s.Miss {
-		p.count[x], p.since[x] = 0, s.T
+		p.count[x] = -s.T
 	}
 }
 

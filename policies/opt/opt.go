@@ -17,7 +17,7 @@
 // interval scheduling, where giving up the interval that ends last is optimal.
 //
 // It bounds misses, not time, of every policy that neither bypasses nor prefetches.
-// Cost: O(1) a change of the demand. Memory: 8 B a block of the context and 8 B a step.
+// Cost: O(1) a change of the demand. Memory: 4 B a block of the context and 8 B a change.
 package opt
 
 import (
@@ -36,7 +36,7 @@ var Entry = policies.Entry{
 	Summary: "the exact optimum of policies that keep the demand: farthest next demand first",
 	Source:  "Belady 1966, batch-aware",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Offline: true, Stack: true, Memory: "8 B", Cost: "O(1)"},
+	Traits:  policies.Traits{Offline: true, Stack: true, Memory: "4 B", Cost: "O(1)"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }
 

@@ -12,7 +12,7 @@
 //
 // It bounds every policy that does not prefetch; it never misses more than opt. Cost:
 // O(1) a change of the demand, O(|D_t|) at windows and where the demand of two steps
-// in a row exceeds the capacity. Memory: 12 B a block of the context.
+// in a row exceeds the capacity. Memory: 8 B a block of the context and 8 B a change.
 package optbypass
 
 import (
@@ -31,7 +31,7 @@ var Entry = policies.Entry{
 	Summary: "the exact optimum of policies that may keep demanded blocks out",
 	Source:  "MIN with bypass (McFarling 1992), batch-aware",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Offline: true, Bypasses: true, Stack: true, Memory: "12 B", Cost: "O(1)"},
+	Traits:  policies.Traits{Offline: true, Bypasses: true, Stack: true, Memory: "8 B", Cost: "O(1)"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }
 
