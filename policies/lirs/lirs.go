@@ -36,7 +36,7 @@
 //
 // State: S and Q as lists of what is outside D_t, and the status of each block. Cost:
 // O(1) a change of the demand; pruning takes off what was put on. Memory: 13 B a block
-// of the context, and 4 B to 16 B for each on S or Q. Exact, online, no stack property.
+// of the context, and 4 B to 32 B for each on S or Q. Exact, online, no stack property.
 //
 // Where it departs from the paper: a step is classified as a whole before anything is
 // demoted or evicted, and victims are taken after the accesses and not before. With

@@ -18,7 +18,7 @@ type stack struct {
 
 const (
 	off   = -1
-	slack = 1024 // entries that the array may hold before it is compacted
+	slack = 4096 // entries that the array may hold before it is compacted
 )
 
 func (s *stack) reset(blocks int) {
@@ -29,7 +29,7 @@ func (s *stack) reset(blocks int) {
 
 // push puts blocks on top, the last one highest.
 func (s *stack) push(blocks []int32) {
-	if len(s.entries) > 4*s.size+slack {
+	if len(s.entries) > 8*s.size+slack {
 		s.compact()
 	}
 	n := len(s.entries)

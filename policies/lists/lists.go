@@ -23,10 +23,10 @@ const Max = 1 << listBits
 const (
 	listBits = 2
 	listMask = Max - 1
-	slack    = 1024 // entries that an array may hold before it is compacted
+	slack    = 4096 // entries that an array may hold before it is compacted
 )
 
-// Lists holds ids 0 … n-1. Memory: 4 B an id, and 4 B to 16 B for each that is held.
+// Lists holds ids 0 … n-1. Memory: 4 B an id, and 4 B to 32 B for each that is held.
 type Lists struct {
 	place []int32 // of each id: its entry's number and its list, -1 in none
 	lists [Max]list
@@ -60,7 +60,7 @@ func (l *Lists) In(x int32) int32 {
 // Reserve makes room for n ids that join a list.
 func (l *Lists) Reserve(in int32, n int) {
 	q := &l.lists[in]
-	if len(q.entries) > 4*q.size+slack {
+	if len(q.entries) > 8*q.size+slack {
 		l.compact(in)
 	}
 	q.entries = slices.Grow(q.entries, n)
@@ -92,9 +92,13 @@ func (l *Lists) Push(in int32, x int32) {
 // PushAll makes room for ids that are in no list, and appends them.
 func (l *Lists) PushAll(in int32, ids []int32) {
 	l.Reserve(in, len(ids))
-	for _, x := range ids {
-		l.Push(in, x)
+	q := &l.lists[in]
+	n := len(q.entries)
+	q.entries = append(q.entries, ids...)
+	for i, x := range ids {
+		l.place[x] = int32(n+i)<<listBits | in
 	}
+	q.size += len(ids)
 }
 
 // Drop takes x out of its list if it is in one, and tells which that was.

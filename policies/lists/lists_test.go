@@ -14,7 +14,7 @@ func TestAgainstSlices(t *testing.T) {
 		ids, lists := 1+r.IntN(40), int32(1+r.IntN(Max))
 		l.Reset(ids)
 		twin := make([][]int32, lists)
-		for range 4000 {
+		for range 20000 {
 			x, to := r.Int32N(int32(ids)), r.Int32N(lists)
 			at := int32(slices.IndexFunc(twin, func(s []int32) bool { return slices.Contains(s, x) }))
 			if l.In(x) != at {
