@@ -248,6 +248,25 @@ func BenchmarkDecode(b *testing.B) {
 	perAccess(b, indices)
 }
 
+// BenchmarkCells is a whole run of 56 cells, 14 policies at 4 capacities, beside reading
+// the same file: its time ÷ BenchmarkDecode's is what the cells cost.
+func BenchmarkCells(b *testing.B) {
+	f := syntheticFile(b, 4)
+	o := Options{Capacities: capacities(b, "1.25x", "1.5x", "2x", "4x"), Policies: specs(b, "2q", "arc", "clock", "fifo", "lfu", "lfu-decay",
+		"lirs", "lookahead", "lrfu", "lru", "opt", "random", "s3-fifo", "sieve")}
+	var demand int64
+	b.ResetTimer()
+	for range b.N {
+		r, err := Run(context.Background(), f, o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		demand = r.Rows[0].Demand
+	}
+	perAccess(b, demand)
+	b.ReportMetric(float64(demand)*float64(b.N)*56/b.Elapsed().Seconds()/1e6, "Mcellaccess/s")
+}
+
 // BenchmarkWorkers is the same run with one worker and two.
 func BenchmarkWorkers(b *testing.B) {
 	f := syntheticFile(b, 8)
