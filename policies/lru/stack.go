@@ -1,0 +1,164 @@
+package lru
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// stack answers every capacity C ≥ |D| at once. At each of them the residents after a
+// step are D_t and the newest C - |D_t| of the queue that an unbounded LRU would have:
+// a cache that has ever been full stays full, and one that was never full has all that
+// was ever seen. So a block comes back as a hit at C where its distance is at most C:
+// |D_{t-1}| and its position from the queue's end (Mattson et al. 1970, for batches).
+//
+// Places in the queue are given out in order and a bitset tells which are taken:
+// positions are counts of bits, with no tree to update. Cost: O(1) a change of the
+// demand and a scan of the places taken a step. Memory: 12 B a block of the context.
+type stack struct {
+	place []int32  // of each block in the queue; absent otherwise
+	owner []int32  // the block that was given a place
+	taken []uint64 // places whose owner still waits there
+	above []int32  // places taken behind each word of taken
+	next  int      // place to give out
+	left  []int32  // places of the blocks that left last
+
+	demand int32 // |D_{t-1}|
+	seen   int32 // distinct blocks so far
+}
+
+// absent is the place of a block that is demanded or was never seen.
+const absent = -1
+
+var _ policies.Sweeper = (*Policy)(nil)
+
+// Sweep returns a pass over all capacities.
+func (p *Policy) Sweep(self policies.Policy) policies.Sweep {
+	if self != policies.Policy(p) {
+		return nil
+	}
+	return new(stack)
+}
+
+// Size is the capacity.
+func (q *stack) Size(capacity int) int32 { return int32(capacity) }
+
+// Reset starts a stream. There are twice as many places as blocks, so that moving the
+// queue to the front costs a constant a change.
+func (q *stack) Reset(sc *policies.Scope) error {
+	words := (2*sc.Blocks + 127) / 64
+	q.place = policies.Fill(q.place, sc.Blocks, absent)
+	q.owner = policies.Fill(q.owner, words*64, 0)
+	q.taken = policies.Fill(q.taken, words, 0)
+	q.above = policies.Fill(q.above, words, 0)
+	q.next, q.demand, q.seen = 0, 0, 0
+	return nil
+}
+
+// Distances applies a step.
+func (q *stack) Distances(s *policies.Step, dst []int32) []int32 {
+	at, n := len(dst), len(s.Miss)
+	dst = slices.Grow(dst, n)[:at+n]
+	first := q.leave(s.Miss)
+	q.count(first >> 6)
+	q.measure(dst[at:])
+	q.free()
+	q.join(s.Exit)
+	q.join(s.Offered)
+	q.leave(s.Hit)
+	q.free()
+	q.seen += int32(len(s.Offered))
+	q.demand = int32(s.Demand)
+	return dst
+}
+
+// leave takes blocks out and returns the lowest place that one had. Their places are
+// in q.left, and counted as taken until free.
+func (q *stack) leave(blocks []int32) (first int) {
+	q.left = slices.Grow(q.left[:0], len(blocks))[:len(blocks)]
+	lowest := uint32(q.next)
+	for i, x := range blocks {
+		p := q.place[x]
+		q.left[i], q.place[x] = p, absent
+		lowest = min(lowest, uint32(p)) // absent is larger than any
+	}
+	return int(lowest)
+}
+
+// free frees the places that were left.
+func (q *stack) free() {
+	for _, p := range q.left {
+		if p != absent {
+			q.taken[p>>6] &^= 1 << (p & 63)
+		}
+	}
+}
+
+// count prepares positions from word first on.
+func (q *stack) count(first int) {
+	var n int32
+	for w := (q.next - 1) >> 6; w >= first; w-- {
+		q.above[w] = n
+		n += int32(bits.OnesCount64(q.taken[w]))
+	}
+}
+
+// measure fills in the distances of the places that were left.
+func (q *stack) measure(distances []int32) {
+	for i, p := range q.left {
+		if p == absent {
+			distances[i] = policies.Never
+			q.seen++
+			continue
+		}
+		w := p >> 6
+		distances[i] = q.demand + q.above[w] + int32(bits.OnesCount64(q.taken[w]>>(p&63)))
+	}
+}
+
+// join gives blocks the next places.
+func (q *stack) join(blocks []int32) {
+	if q.next+len(blocks) > len(q.owner) {
+		q.compact()
+	}
+	copy(q.owner[q.next:], blocks)
+	for i, x := range blocks {
+		q.place[x] = int32(q.next + i)
+	}
+	q.take(q.next, q.next+len(blocks))
+	q.next += len(blocks)
+}
+
+// take marks the places [from, to).
+func (q *stack) take(from, to int) {
+	for from < to {
+		w := from >> 6
+		end := min(to, (w+1)<<6)
+		q.taken[w] |= ^uint64(0) >> (64 - (end - from)) << (from & 63)
+		from = end
+	}
+}
+
+// compact moves the queue to the front, its order kept.
+func (q *stack) compact() {
+	n := 0
+	for w, set := range q.taken {
+		for ; set != 0; set &= set - 1 {
+			x := q.owner[w<<6|bits.TrailingZeros64(set)]
+			q.owner[n], q.place[x] = x, int32(n)
+			n++
+		}
+		q.taken[w] = 0
+	}
+	q.take(0, n)
+	q.next = n
+}
+
+// Residents are all blocks seen, or as many as fit.
+func (q *stack) Residents(sizes, dst []int32) []int32 {
+	for _, c := range sizes {
+		dst = append(dst, min(c, q.seen))
+	}
+	return dst
+}
