@@ -10,6 +10,7 @@ import (
 	"io"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -56,8 +57,8 @@ policies or capacities replays only what is new.`,
 		RunE: func(c *cobra.Command, args []string) error { return runReplay(c, args, &f) },
 	}
 	fl := c.Flags()
-	fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policy `NAME[:OPTIONS]`, repeatable; all: every policy that the trace can serve")
-	fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request), peak:window:2")
+	fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policy `NAME[:OPTIONS]`, repeatable; all: every policy that the trace can serve; window:1-16: windows from 1 to 16 steps")
+	fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request), peak:window:2, sweep[:N] (a curve: 64 or N from 1x to 16x)")
 	fl.StringVar(&f.warmup, "warmup", "auto", "lru:W, importance:W (W prompt windows), staging, cold; auto: lru with all windows")
 	fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in blocks (default: the trace's)")
 	fl.IntVar(&f.candidates, "candidates", 0, "M, how much of a list policies may see (default: the trace's)")
@@ -172,7 +173,7 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 	if o.Policies, o.SkipUnable, err = parsePolicies(f.table, f.policies); err != nil {
 		return o, errUsage{err}
 	}
-	if o.Capacities, err = parseCapacities(f.capacities); err != nil {
+	if o.Capacities, err = replay.ParseCapacities(f.capacities); err != nil {
 		return o, errUsage{err}
 	}
 	if o.Warmup, err = replay.ParseWarmup(f.warmup); err != nil {
@@ -219,7 +220,10 @@ func (f *replayFlags) check(c *cobra.Command) error {
 func parsePolicies(table policies.Table, names []string) (specs []policies.Spec, skip bool, err error) {
 	seen := map[string]bool{}
 	for _, name := range names {
-		expanded := []string{name}
+		expanded, err := windowRange(name)
+		if err != nil {
+			return nil, false, err
+		}
 		if name == "all" {
 			expanded, skip = everyPolicy(table), true
 		}
@@ -237,6 +241,28 @@ func parsePolicies(table policies.Table, names []string) (specs []policies.Spec,
 	return specs, skip, nil
 }
 
+// windowRange expands "window:1-16" to its windows; any other name stands for itself.
+func windowRange(name string) ([]string, error) {
+	text, _ := strings.CutPrefix(name, "window:")
+	from, to, isRange := strings.Cut(text, "-")
+	if text == name || !isRange {
+		return []string{name}, nil
+	}
+	first, errFirst := strconv.Atoi(from)
+	last, errLast := strconv.Atoi(to)
+	if errFirst != nil || errLast != nil || first < 0 || last < first || last > mostWindow {
+		return nil, fmt.Errorf("policy %q: expected window:FROM-TO, steps from 0 to %d", name, mostWindow)
+	}
+	var names []string
+	for n := first; n <= last; n++ {
+		names = append(names, fmt.Sprintf("window:%d", n))
+	}
+	return names, nil
+}
+
+// mostWindow is the last window of a range.
+const mostWindow = 1024
+
 func everyPolicy(table policies.Table) []string {
 	var names []string
 	for _, e := range table {
@@ -247,21 +273,6 @@ func everyPolicy(table policies.Table) []string {
 		}
 	}
 	return names
-}
-
-func parseCapacities(texts []string) (capacities []replay.Capacity, err error) {
-	seen := map[string]bool{}
-	for _, text := range texts {
-		c, err := replay.ParseCapacity(strings.TrimSpace(text))
-		if err != nil {
-			return nil, err
-		}
-		if !seen[c.String()] {
-			seen[c.String()] = true
-			capacities = append(capacities, c)
-		}
-	}
-	return capacities, nil
 }
 
 // writeRows prints rows in a format.

@@ -51,7 +51,7 @@ func (f *serialFlags) options(c *cobra.Command) (o serial.Options, err error) {
 	if o.Policies, _, err = parsePolicies(all.Table(), f.policies); err != nil {
 		return o, errUsage{err}
 	}
-	if o.Capacities, err = parseCapacities(f.capacities); err != nil {
+	if o.Capacities, err = replay.ParseCapacities(f.capacities); err != nil {
 		return o, errUsage{err}
 	}
 	if o.Warmup, err = replay.ParseWarmup(f.warmup); err != nil {

@@ -1,0 +1,104 @@
+package replay
+
+import (
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// sweep replays all cells of a stack algorithm on a stream in one pass. The policy
+// tells distances and sizes, the engine counts: whatever a single run counts.
+type sweep struct {
+	pass policies.Sweep
+	step policies.Step
+
+	distances []int32
+	resident  []int32 // at each size, after the step
+	before    []int32 // at each size, when the first counted step began
+	at        []int32 // counted entries by distance; all larger ones in the last
+	sums      []int64 // of resident over the counted steps
+	peaks     []int32
+	counts    []Counts
+}
+
+// run returns the counts at each of sizes, which ascend, on the stream that d was
+// built from. They are valid until the next run.
+func (w *sweep) run(d *Delta, sizes []int32, seed uint64) ([]Counts, error) {
+	if err := w.reset(d, sizes, seed); err != nil {
+		return nil, err
+	}
+	for i := range d.Rows {
+		w.load(d, i)
+		w.distances = w.pass.Distances(&w.step, w.distances[:0])
+		switch {
+		case i >= d.Windows:
+			w.count(sizes)
+		case i == d.Windows-1:
+			w.before = w.pass.Residents(sizes, w.before[:0])
+		}
+	}
+	w.finish(d, sizes)
+	return w.counts, nil
+}
+
+func (w *sweep) reset(d *Delta, sizes []int32, seed uint64) error {
+	w.at = policies.Fill(w.at, max(d.Blocks, d.Rows)+2, 0) // no distance is larger: blocks, or steps
+	w.counts = policies.Fill(w.counts, len(sizes), Counts{Streams: 1})
+	w.sums, w.peaks = policies.Fill(w.sums, len(sizes), 0), policies.Fill(w.peaks, len(sizes), 0)
+	w.before = policies.Fill(w.before, len(sizes), 0)
+	w.resident = policies.Fill(w.resident, len(sizes), 0)
+	most := int(sizes[len(sizes)-1])
+	return w.pass.Reset(&policies.Scope{Blocks: d.Blocks, Capacity: most, Steps: d.Rows, Windows: d.Windows, Demand: d.MaxDemand, Seed: seed})
+}
+
+// load fills the step with row i. Births happen before the step is classified
+// (DESIGN S3): one that is demanded at once is a hit at every size. Births end where
+// the local window begins, and no demand goes beyond: what enters from the first
+// birth on was born.
+func (w *sweep) load(d *Delta, i int) {
+	s := &w.step
+	enter, born := d.Enter.Row(i), d.Born.Row(i)
+	known := len(enter)
+	if len(born) > 0 {
+		known, _ = slices.BinarySearch(enter, born[0])
+	}
+	s.T, s.Demand = int32(i-d.Windows), int(d.Size[i])
+	s.Hit, s.Miss, s.Exit, s.Offered = enter[known:], enter[:known], d.Exit.Row(i), born
+}
+
+// count notes a counted step.
+func (w *sweep) count(sizes []int32) {
+	at := w.at
+	for _, n := range w.distances {
+		at[min(int(n), len(at)-1)]++
+	}
+	w.resident = w.pass.Residents(sizes, w.resident[:0])
+	sums, peaks := w.sums[:len(w.resident)], w.peaks[:len(w.resident)]
+	for j, n := range w.resident {
+		sums[j] += int64(n)
+		peaks[j] = max(peaks[j], n)
+	}
+}
+
+// finish turns distances into misses, largest size first, and what came and stayed
+// into evictions.
+func (w *sweep) finish(d *Delta, sizes []int32) {
+	var stream Counts // the same at every size
+	for i := d.Windows; i < d.Rows; i++ {
+		stream.Steps++
+		stream.Demand += int64(d.Size[i])
+		stream.Births += int64(len(d.Born.Row(i)))
+	}
+	misses, n := int64(0), len(w.at)-1
+	for j := len(sizes) - 1; j >= 0; j-- {
+		for least := min(int(sizes[j]), len(w.at)-2); n > least; n-- {
+			misses += int64(w.at[n])
+		}
+		c := &w.counts[j]
+		c.Steps, c.Demand, c.Births, c.Misses = stream.Steps, stream.Demand, stream.Births, misses
+		c.ResidentSum, c.ResidentPeak = w.sums[j], int64(w.peaks[j])
+		if stream.Steps > 0 {
+			c.Evictions = stream.Births + misses - int64(w.resident[j]-w.before[j])
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/lru"
+	"github.com/kvreplay/kvreplay/policies/window"
+)
+
+// BenchmarkSweep counts all cells of a curve on a delta that is there, in one pass and
+// one by one: 64 capacities of LRU, windows of 1 to 16 steps. Accesses are those of
+// one cell.
+func BenchmarkSweep(b *testing.B) {
+	grid, err := ParseCapacities([]string{"sweep"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, w := range workloads(b) {
+		var d Delta
+		w.build(b, &d, 0)
+		var sizes, windows []int32
+		for _, c := range grid {
+			n, err := c.blocks(sizing{topk: w.plan.topk, blockTokens: 1})
+			if err != nil {
+				b.Fatal(err)
+			}
+			sizes = append(sizes, int32(n))
+		}
+		for n := range int32(16) {
+			windows = append(windows, n+1)
+		}
+		sweepAndSingles(b, w.name, "lru", &d, sizes, func(size int32) (policies.Policy, int) { return new(lru.Policy), int(size) })
+		sweepAndSingles(b, w.name, "window", &d, windows, func(size int32) (policies.Policy, int) {
+			return &window.Policy{Steps: int(size)}, policies.Unbounded
+		})
+	}
+}
+
+func sweepAndSingles(b *testing.B, trace, name string, d *Delta, sizes []int32, policy func(size int32) (policies.Policy, int)) {
+	first, _ := policy(sizes[0])
+	all := sweep{pass: policies.SweepOf(first)}
+	b.Run(fmt.Sprintf("trace=%s/policy=%s/cells=%d/by=sweep", trace, name, len(sizes)), func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			if _, err := all.run(d, sizes, 0); err != nil {
+				b.Fatal(err)
+			}
+		}
+		perAccess(b, d.accesses())
+	})
+	b.Run(fmt.Sprintf("trace=%s/policy=%s/cells=%d/by=one", trace, name, len(sizes)), func(b *testing.B) {
+		cells := make([]*cell, len(sizes))
+		starts := make([]start, len(sizes))
+		for i, size := range sizes {
+			p, capacity := policy(size)
+			cells[i], starts[i] = newCell(p), start{capacity: capacity, ranks: true}
+		}
+		for range b.N {
+			for i, c := range cells {
+				if _, err := c.run(d, starts[i], nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		perAccess(b, d.accesses())
+	})
+}
+
+// BenchmarkCurve is the whole way from a Parquet file to the rows of a curve.
+func BenchmarkCurve(b *testing.B) {
+	f := syntheticFile(b, 8)
+	grid, err := ParseCapacities([]string{"sweep"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, single := range []bool{false, true} {
+		b.Run(fmt.Sprintf("cells=%d/by=%s", len(grid), map[bool]string{false: "sweep", true: "one"}[single]), func(b *testing.B) {
+			o := Options{Policies: specs(b, "lru"), Capacities: grid, oneByOne: single}
+			var demand int64
+			for range b.N {
+				r, err := Run(context.Background(), f, o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				demand = r.Rows[0].Demand
+			}
+			perAccess(b, demand)
+		})
+	}
+}
