@@ -45,7 +45,7 @@ func (b *Board) RenderCurves(w io.Writer, trace string) error {
 	legend := newLegend()
 	styles := b.styles()
 	for _, c := range curves {
-		line, marks, err := plotter.NewLinePoints(c.points)
+		line, marks, err := linePoints(c.points)
 		if err != nil {
 			return fmt.Errorf("curves of trace %s: %s: %w", trace, c.policy, err)
 		}

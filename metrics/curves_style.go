@@ -128,13 +128,15 @@ func extent(curves []curve) (sizes []float64, top float64) {
 }
 
 // sizeTicks labels the capacities that stand far enough from the one labelled before.
+// Of many only those that readers know are labelled.
 func sizeTicks(sizes []float64) []plot.Tick {
 	var ticks []plot.Tick
 	last := math.Inf(-1)
 	room := math.Log(sizes[len(sizes)-1]/sizes[0]) / 14
+	known := knownSizes(sizes)
 	for _, x := range sizes {
 		t := plot.Tick{Value: x}
-		if at := math.Log(x); at-last >= room {
+		if at := math.Log(x); at-last >= room && slices.Contains(known, x) {
 			t.Label, last = strconv.FormatFloat(x, 'g', 3, 64), at
 		}
 		ticks = append(ticks, t)

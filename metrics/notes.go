@@ -131,19 +131,29 @@ func (g *grid) notes(b *Board) []string {
 	return notes
 }
 
-// refsText lists cells by trace: "a 1x 2x, b 1x".
+// mostListed is how many cells of a trace a note names.
+const mostListed = 8
+
+// refsText lists cells by trace: "a 1x 2x, b 1x"; of many only the ends: "a 1x … 15.5x".
 func refsText(refs []CellRef) string {
-	var b strings.Builder
-	for i, r := range refs {
-		switch {
-		case i == 0:
-			b.WriteString(r.Trace)
-		case refs[i-1].Trace != r.Trace:
-			b.WriteString(", " + r.Trace)
+	var traces []string
+	for len(refs) > 0 {
+		n := 1
+		for n < len(refs) && refs[n].Trace == refs[0].Trace {
+			n++
 		}
-		b.WriteString(" " + r.Capacity)
+		of := refs[:n]
+		var names []string
+		for _, r := range of {
+			names = append(names, r.Capacity)
+		}
+		if n > mostListed {
+			names = []string{names[0], "…", names[n-1]}
+		}
+		traces = append(traces, of[0].Trace+" "+strings.Join(names, " "))
+		refs = refs[n:]
 	}
-	return b.String()
+	return strings.Join(traces, ", ")
 }
 
 func orNone(s string) string {

@@ -42,7 +42,8 @@ func (t *Table) section(m marks) section {
 	if intervals {
 		header = append(header, "95 %")
 	}
-	for _, c := range t.Capacities {
+	shown := columns(t.Capacities)
+	for _, c := range pick(t.Capacities, shown) {
 		header = append(header, "at "+c)
 	}
 	tab := newTable(append(header, "× LRU", "gap closed", "hit rate", "H2D/step")...)
@@ -51,7 +52,7 @@ func (t *Table) section(m marks) section {
 	t.addLines(tab, m, t.Unranked, notAvailable, intervals)
 	tab.line()
 	t.addLines(tab, m, t.Bounds, "bound", intervals)
-	return section{kindTitle(t.Kind) + ": misses ÷ OPT's at the same capacity", tab, t.Notes}
+	return section{kindTitle(t.Kind) + ": misses ÷ OPT's at the same capacity", tab, slices.Concat(t.Notes, columnNotes(t.Capacities, shown))}
 }
 
 // byTrace lays × OPT out by trace, over the capacities of each.
@@ -85,7 +86,7 @@ func (t *Table) addLines(tab *textTable, m marks, lines []Line, rank string, int
 		if intervals {
 			cells = append(cells, intervalText(f.XOpt))
 		}
-		for _, c := range l.Capacities {
+		for _, c := range pick(l.Capacities, columns(t.Capacities)) {
 			cells = append(cells, capacityText(c))
 		}
 		tab.add(append(cells, times(f.XLRU), percentFigure(f.GapClosed), percentFigure(f.HitRate), bytesText(f.BytesPerStep))...)
@@ -125,7 +126,7 @@ func (b *Board) order(kind string) []string {
 
 func (t *Table) onlyBounds() bool { return len(t.Ranked)+len(t.Unranked) == 0 }
 
-// traceSections lay out × OPT at every capacity of a trace, exact and lossy apart.
+// traceSections lay out × OPT over the capacities of a trace, exact and lossy apart.
 func (b *Board) traceSections(m marks, trace string) []section {
 	var all []section
 	for _, t := range b.Tables {
@@ -140,10 +141,11 @@ func (b *Board) traceSections(m marks, trace string) []section {
 			}
 		}
 		if capacities = sortCapacities(capacities); capacities != nil {
-			all = append(all, section{title: fmt.Sprintf("%s on %s: × OPT", kindTitle(t.Kind), trace), table: b.traceTable(m, t.Kind, capacities, func(policy, capacity string) (CellLine, bool) {
+			shown := columns(capacities)
+			all = append(all, section{title: fmt.Sprintf("%s on %s: × OPT", kindTitle(t.Kind), trace), table: b.traceTable(m, t.Kind, pick(capacities, shown), func(policy, capacity string) (CellLine, bool) {
 				c, ok := at[cellKey{trace, policy, capacity}]
 				return c, ok
-			})})
+			}), notes: columnNotes(capacities, shown)})
 		}
 	}
 	return all
