@@ -8,7 +8,11 @@
 // removal is one store; entries are written one behind the other, which caches like.
 package bucket
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
 
 // Queue holds ids 0 … n-1, each in at most one of its buckets.
 type Queue struct {
@@ -30,21 +34,10 @@ const none = -1
 
 // Reset empties the queue for ids 0 … ids-1 and the given number of buckets.
 func (q *Queue) Reset(ids, buckets int) {
-	q.place = fill(q.place, ids, none)
-	q.ends = fill(q.ends, buckets, end{none, none})
-	q.used = fill(q.used, buckets>>6+1, 0)
+	q.place = policies.Fill(q.place, ids, none)
+	q.ends = policies.Fill(q.ends, buckets, end{none, none})
+	q.used = policies.Fill(q.used, buckets>>6+1, 0)
 	q.entries, q.low, q.high, q.size = q.entries[:0], 0, 0, 0
-}
-
-func fill[T any](s []T, n int, v T) []T {
-	if cap(s) < n {
-		s = make([]T, n)
-	}
-	s = s[:n]
-	for i := range s {
-		s[i] = v
-	}
-	return s
 }
 
 // Len is the number of ids held.

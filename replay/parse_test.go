@@ -1,0 +1,26 @@
+package replay
+
+import "testing"
+
+// What a capacity or a warm-up is called parses back to the same thing.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"1.5x", "0.2ctx", "6400", "64MiB", "peak:window:2", "0", "-1x", "1e400x", "auto", "lru:32", "importance:4", "staging", "cold", "lru:0", "NaNx"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if c, err := ParseCapacity(text); err == nil {
+			again, err := ParseCapacity(c.String())
+			if err != nil || again != c {
+				t.Errorf("capacity %q reads as %+v, its text as %+v, %v", text, c, again, err)
+			}
+			if n, err := c.blocks(sizing{topk: 256, blockTokens: 8, promptLen: 8192, streams: 3}); err == nil && n < 1 {
+				t.Errorf("capacity %q is %d blocks", text, n)
+			}
+		}
+		if w, err := ParseWarmup(text); err == nil {
+			if again, err := ParseWarmup(w.String()); err != nil || again != w {
+				t.Errorf("warm-up %q reads as %+v, its text as %+v, %v", text, w, again, err)
+			}
+		}
+	})
+}
