@@ -40,10 +40,11 @@ package twoq
 
 import (
 	_ "embed" // the package comment is the policy's documentation
+	"slices"
+
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/bucket"
 	"github.com/kvreplay/kvreplay/policies/lists"
-	"slices"
 )
 
 //go:embed twoq.go
