@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -254,6 +255,7 @@ func (p *plan) settlePins() error {
 	if p.pins.Sink < 0 || p.pins.Local < 1 {
 		return fmt.Errorf("sink %d and local %d, expected at least 0 and 1 (the token being generated)", p.pins.Sink, p.pins.Local)
 	}
+	var unsaid, used, flags []string
 	for _, pin := range []struct {
 		name          string
 		stated, asked *int
@@ -263,8 +265,12 @@ func (p *plan) settlePins() error {
 		case pin.asked != nil && pin.stated != nil && *pin.asked != *pin.stated:
 			p.warn = append(p.warn, fmt.Sprintf("%s %d replayed, the trace states %d", pin.name, *pin.asked, *pin.stated))
 		case pin.asked == nil && pin.stated == nil:
-			p.notes = append(p.notes, fmt.Sprintf("the trace does not state %s; replaying %d (--%s sets it)", pin.name, pin.used, pin.name))
+			unsaid, used, flags = append(unsaid, pin.name), append(used, strconv.Itoa(pin.used)), append(flags, "--"+pin.name)
 		}
+	}
+	if len(unsaid) > 0 {
+		p.notes = append(p.notes, fmt.Sprintf("the trace does not state %s; replaying %s (%s to set)",
+			strings.Join(unsaid, " and "), strings.Join(used, " and "), strings.Join(flags, ", ")))
 	}
 	p.bytes = p.opt.EntryBytes
 	if p.bytes == nil && p.meta.EntryBytes > 0 {
