@@ -49,11 +49,10 @@ func (p *plan) openPass(units [][2]int, total [][]tally) (*pass, error) {
 	if p.opt.Store == nil || len(units) < 2 || p.opt.Profile != nil || p.opt.Referee {
 		return ps, nil
 	}
-	keys := []any{units} // of all cells: a run killed while it kept them goes on in the same pass
-	for c := range p.cells {
-		keys = append(keys, p.key(&p.cells[c]))
+	ps.dir = p.passDir(units)
+	if p.opt.Fresh {
+		p.tidy()
 	}
-	ps.dir = filepath.Join(p.opt.Store.dir, "partial", hashOf(keys))
 	if err := os.MkdirAll(ps.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("keep results: %w", err)
 	}
@@ -65,6 +64,16 @@ func (p *plan) openPass(units [][2]int, total [][]tally) (*pass, error) {
 		ps.resume(f, len(units), total)
 	}
 	return ps, nil
+}
+
+// passDir is where the store keeps the pass: named by all cells of the run, so that a
+// run killed while it kept them goes on in the same pass.
+func (p *plan) passDir(units [][2]int) string {
+	keys := []any{units}
+	for c := range p.cells {
+		keys = append(keys, p.key(&p.cells[c]))
+	}
+	return filepath.Join(p.opt.Store.dir, "partial", hashOf(keys))
 }
 
 // resume pools one kept file, unless it is damaged, lacks a cell, or overlaps what is
@@ -140,10 +149,11 @@ func (k *keeper) keep(tallies [][]tally) error {
 	return writeWhole(k.path, text)
 }
 
-// tidy removes what was kept of a pass whose cells are all kept.
-func (ps *pass) tidy() {
-	if ps.dir != "" {
-		_ = os.RemoveAll(ps.dir) // what stays is stale at worst: a finished pass is never resumed
+// tidy removes what was kept of a pass whose cells are all kept: by this run, or by one
+// that was killed before it could.
+func (p *plan) tidy() {
+	if p.opt.Store != nil {
+		_ = os.RemoveAll(p.passDir(p.units())) // what stays is stale at worst: a finished pass is never resumed
 	}
 }
 

@@ -71,14 +71,13 @@ func (j *Job) Run(ctx context.Context) (*Result, error) {
 		if err := p.execute(ctx, units, ps, total); err != nil {
 			return nil, err
 		}
-		if r.Rows, err = p.rows(total); err == nil {
-			ps.tidy()
-		}
-		return r, err
 	}
 	var err error
-	r.Rows, err = p.rows(total)
-	return r, err
+	if r.Rows, err = p.rows(total); err != nil {
+		return nil, err
+	}
+	p.tidy()
+	return r, nil
 }
 
 // unitIndices is the work a worker takes at a time, in indices: runs of streams
