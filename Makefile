@@ -8,7 +8,7 @@ GO      ?= go
 BIN     := bin/kvreplay
 TRACES  := $(wildcard datasets/bundled/*.parquet)
 RESULTS ?= results
-FUZZTIME ?= 5s
+FUZZTIME ?= 3s
 BENCHTIME ?= 1s
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
