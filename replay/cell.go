@@ -30,7 +30,8 @@ type cell struct {
 	counts   Counts
 	report   StepReport
 
-	emptied bool // nothing of D_{t-1} was kept: Members stands for what enters
+	emptied  bool // nothing of D_{t-1} was kept: Members stands for what enters
+	unmarked bool // and nothing of D_t was resident: its blocks are not marked as demanded
 
 	hit, miss, exit, pass, passed, victims []int32
 	exitNext                               []int32
@@ -58,7 +59,7 @@ func (c *cell) run(d *Delta, st start, look Observer) (Counts, error) {
 		return Counts{}, err
 	}
 	c.state = policies.Fill(c.state, d.Blocks, absent)
-	c.size, c.capacity, c.passed, c.emptied = 0, st.capacity, c.passed[:0], false
+	c.size, c.capacity, c.passed, c.emptied, c.unmarked = 0, st.capacity, c.passed[:0], false, false
 	c.counts = Counts{Streams: 1}
 	c.place(d, st.placed)
 	for i := range d.Rows {
@@ -99,10 +100,12 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 	}
 	c.size += len(born)
 	s.T, s.Demand, s.Offered, s.Pass = t, int(d.Size[i]), born, nil
-	if c.emptied {
-		c.classify(d.Members.Row(i))
-	} else {
+	if !c.emptied {
 		c.classify(d.Enter.Row(i))
+	} else if members := d.Members.Row(i); c.onlyBirths(members, born) {
+		c.hit, c.miss, c.unmarked = c.hit[:0], append(c.miss[:0], members...), true
+	} else {
+		c.classify(members)
 	}
 	s.Exit = d.Exit.Row(i)
 	if c.needs != 0 {
@@ -153,6 +156,12 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 		look(&c.report)
 	}
 	return nil
+}
+
+// onlyBirths reports whether births are all that is resident and none is demanded:
+// every member is then a miss without a look at its state.
+func (c *cell) onlyBirths(members, born []int32) bool {
+	return c.size == len(born) && (len(born) == 0 || len(members) == 0 || members[len(members)-1] < born[0])
 }
 
 // classify splits what enters the demand into hits and misses, against the residents
@@ -272,6 +281,16 @@ func (c *cell) keepOut(overflow int) error {
 	}
 	if len(c.pass) < overflow {
 		return fmt.Errorf("policy keeps %d demanded blocks out, the demand exceeds the capacity by %d", len(c.pass), overflow)
+	}
+	if c.unmarked {
+		c.unmarked = false
+		if slices.Equal(c.pass, c.step.Members) { // again nothing is kept
+			c.size -= len(c.pass)
+			return nil
+		}
+		for _, x := range c.step.Members {
+			c.state[x] = demanded
+		}
 	}
 	out := keptOut
 	c.emptied = len(c.pass) == c.step.Demand && c.needs&policies.NeedDemand != 0
