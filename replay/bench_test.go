@@ -134,8 +134,8 @@ func BenchmarkPolicy(b *testing.B) {
 // BenchmarkLRU compares LRU at 2 × K: the whole way from a Parquet file to counts,
 // rules and checksums verified, against hashicorp's simplelru fed from memory.
 func BenchmarkLRU(b *testing.B) {
+	f := syntheticFile(b, 48)
 	b.Run("engine=kvreplay", func(b *testing.B) {
-		f := syntheticFile(b, 16)
 		o := Options{Policies: specs(b, "lru"), Capacities: capacities(b, "2x")}
 		b.ResetTimer()
 		var demand int64

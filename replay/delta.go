@@ -217,13 +217,13 @@ func (d *Delta) extract(firstFree, firstLocal, n int) bool {
 		before = int(d.Size[rows-1])
 	}
 	enter, exit := d.Enter.free(n+2), d.Exit.free(before+2)
-	a, b, size := 0, 0, 0
+	a, b := 0, 0
 	for w, c := range cur {
 		p := prev[w]
-		size += bits.OnesCount64(c)
 		a += appendBits(enter[a:], int32(w<<6), c&^p)
 		b += appendBits(exit[b:], int32(w<<6), p&^c)
 	}
+	size := before + a - b
 	d.Enter.take(a)
 	d.Exit.take(b)
 	if d.hasMembers {
