@@ -3,7 +3,9 @@ package replay
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -142,11 +144,11 @@ func (k *keeper) keep(tallies [][]tally) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(k.pass.dir, 0o755); err != nil { // another run may have finished the pass and tidied up
-		return fmt.Errorf("keep results: %w", err)
-	}
 	k.last = time.Now()
-	return writeWhole(k.path, text)
+	if err := writeWhole(k.path, text); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil // another run has finished the same pass, kept its cells and tidied up
 }
 
 // tidy removes what was kept of a pass whose cells are all kept: by this run, or by one
