@@ -89,6 +89,25 @@ func (r *Rates) Slot(x int32) int32 { return r.blocks[x].where }
 // SetSlot stores where x, outside the demand, is in the queue.
 func (r *Rates) SetSlot(x, slot int32) { r.blocks[x].where = slot }
 
+// Update applies a step to the rates and to the queue of the outside set; forget drops
+// the rate of what was evicted and is fetched again.
+func (r *Rates) Update(q *sorted.Queue, s *policies.Step, forget bool) {
+	r.Leave(s.Exit, s.T)
+	r.Join(q, s.Exit)
+	r.Join(q, s.Offered)
+	for _, x := range s.Hit {
+		q.Remove(r.Slot(x))
+		r.Enter(x, s.T)
+	}
+	for _, x := range s.Miss {
+		if forget {
+			r.Forget(x)
+		}
+		r.Enter(x, s.T)
+	}
+	r.Leave(s.Pass, s.T+1)
+}
+
 // Join puts blocks, which are outside the demand, into a queue by their rates.
 func (r *Rates) Join(q *sorted.Queue, blocks []int32) {
 	r.places = r.places[:0]

@@ -91,20 +91,7 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 
 // Update applies a step.
 func (p *Policy) Update(s *policies.Step) {
-	p.rates.Leave(s.Exit, s.T)
-	p.rates.Join(&p.queue, s.Exit)
-	p.rates.Join(&p.queue, s.Offered)
-	for _, x := range s.Hit {
-		p.queue.Remove(p.rates.Slot(x))
-		p.rates.Enter(x, s.T)
-	}
-	for _, x := range s.Miss {
-		if p.Forget {
-			p.rates.Forget(x)
-		}
-		p.rates.Enter(x, s.T)
-	}
-	p.rates.Leave(s.Pass, s.T+1)
+	p.rates.Update(&p.queue, s, p.Forget)
 	p.calls++
 	if p.W == 0 {
 		return
