@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
 	"time"
 
 	"github.com/google/uuid"
@@ -71,11 +70,7 @@ func (p *plan) openPass(units [][2]int, total [][]tally) (*pass, error) {
 // passDir is where the store keeps the pass: named by all cells of the run, so that a
 // run killed while it kept them goes on in the same pass.
 func (p *plan) passDir(units [][2]int) string {
-	keys := []any{units}
-	for c := range p.cells {
-		keys = append(keys, p.key(&p.cells[c]))
-	}
-	return filepath.Join(p.opt.Store.dir, "partial", hashOf(keys))
+	return filepath.Join(p.opt.Store.dir, "partial", hashOf([]any{units, p.keys()}))
 }
 
 // resume pools one kept file, unless it is damaged, lacks a cell, or overlaps what is

@@ -126,7 +126,7 @@ func newPlan(f *trace.File, o *Options) (*plan, error) {
 // recall takes what the store has and lists what is left to do: missing cells, and the
 // windowed policies whose peaks missing cells need.
 func (p *plan) recall() error {
-	p.kept = make([][]metrics.Row, len(p.cells))
+	p.kept, p.todo = make([][]metrics.Row, len(p.cells)), nil
 	reuse := p.opt.Store != nil && !p.opt.Fresh && !p.opt.Referee && p.opt.Profile == nil
 	needed := map[string]bool{}
 	for i := range p.cells {

@@ -180,12 +180,6 @@ func (p *Profile) stop() {
 	p.turn.Broadcast()
 }
 
-func (p *Profile) stopIf(yes bool) {
-	if yes {
-		p.stop()
-	}
-}
-
 // Close finishes the file and moves it to its name.
 func (p *Profile) Close() error {
 	err := p.err

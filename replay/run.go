@@ -45,6 +45,15 @@ func (j *Job) Work() int64 {
 // Cells is the number of cells that are left to replay.
 func (j *Job) Cells() int { return len(j.plan.todo) }
 
+// Key names the job by all that its rows depend on: the trace and every cell.
+func (j *Job) Key() string { return hashOf(j.plan.keys())[:8] }
+
+// Record makes the job replay every cell and write its steps to p.
+func (j *Job) Record(p *Profile) error {
+	j.plan.opt.Profile = p
+	return j.plan.recall()
+}
+
 // Run plans and runs.
 func Run(ctx context.Context, f *trace.File, o Options) (*Result, error) {
 	j, err := Plan(f, o)
@@ -140,7 +149,6 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 				}
 				if stream, err := w.unit(units[open[i]]); err != nil {
 					failed.note(stream, err)
-					p.opt.Profile.stop()
 					break
 				}
 				finished.Add(1)
@@ -148,14 +156,14 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 					return err
 				}
 			}
-			p.opt.Profile.stopIf(ctx.Err() != nil)
 			merge.Lock()
 			defer merge.Unlock()
 			addTallies(total, w.tallies)
-			if ctx.Err() != nil || failed.any.Load() {
-				return keep.keep(w.tallies)
+			if ctx.Err() == nil && !failed.any.Load() {
+				return nil
 			}
-			return nil
+			p.opt.Profile.stop()
+			return keep.keep(w.tallies)
 		})
 	}
 	if err := g.Wait(); err != nil {

@@ -59,6 +59,15 @@ func (p *plan) key(c *cellPlan) cellKey {
 	return k
 }
 
+// keys are the keys of all cells of the plan.
+func (p *plan) keys() []cellKey {
+	keys := make([]cellKey, len(p.cells))
+	for c := range p.cells {
+		keys[c] = p.key(&p.cells[c])
+	}
+	return keys
+}
+
 // hashOf names a file by the content that v describes.
 func hashOf(v any) string {
 	text, err := json.Marshal(v)
@@ -97,12 +106,19 @@ func (s *Store) load(k cellKey, parts int) ([]metrics.Row, error) {
 }
 
 // save keeps the rows of a finished cell.
-func (s *Store) save(k cellKey, rows []metrics.Row) error {
+func (s *Store) save(k cellKey, rows []metrics.Row) error { return keepRows(s.cellPath(k), rows) }
+
+// Keep keeps the rows of a run under name in the store's folder.
+func (s *Store) Keep(name string, rows []metrics.Row) error {
+	return keepRows(filepath.Join(s.dir, name), rows)
+}
+
+func keepRows(path string, rows []metrics.Row) error {
 	var text bytes.Buffer
 	if err := metrics.WriteJSONL(&text, rows); err != nil {
 		return err
 	}
-	return writeWhole(s.cellPath(k), text.Bytes())
+	return writeWhole(path, text.Bytes())
 }
 
 // writeWhole writes a file so that it is there whole or not at all.

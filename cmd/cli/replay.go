@@ -1,26 +1,19 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
-	"github.com/kvreplay/kvreplay/trace"
 )
 
 // replayFlags are the flags of `kvreplay replay` as typed.
@@ -105,7 +98,7 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 	var rows []metrics.Row
 	recalled := 0
 	for _, t := range tasks {
-		result, err := f.finish(c.Context(), t)
+		result, err := f.finish(c.Context(), t, o.Store)
 		if err != nil {
 			return err
 		}
@@ -126,7 +119,7 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 }
 
 // finish replays one trace and keeps its files.
-func (f *replayFlags) finish(ctx context.Context, t *task) (*replay.Result, error) {
+func (f *replayFlags) finish(ctx context.Context, t *task, store *replay.Store) (*replay.Result, error) {
 	result, err := t.job.Run(ctx)
 	if err != nil {
 		return nil, err
@@ -136,35 +129,10 @@ func (f *replayFlags) finish(ctx context.Context, t *task) (*replay.Result, erro
 			return nil, err
 		}
 	}
-	if f.out == "" {
+	if store == nil {
 		return result, nil
 	}
-	return result, f.keep(t.file, result.Rows)
-}
-
-// keep writes the rows of a trace to the folder, whole or not at all.
-func (f *replayFlags) keep(file *trace.File, rows []metrics.Row) error {
-	var text bytes.Buffer
-	if err := metrics.WriteJSONL(&text, rows); err != nil {
-		return err
-	}
-	if err := renameio.WriteFile(filepath.Join(f.out, f.fileName(file, "rows", ".jsonl")), text.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("keep rows (is the disk full?): %w", err)
-	}
-	return nil
-}
-
-// fileName names what a run keeps of a trace by the trace and by all that the rows
-// depend on, so that runs into one folder add up and a repeated run replaces itself.
-func (f *replayFlags) fileName(file *trace.File, what, suffix string) string {
-	stem := strings.TrimSuffix(filepath.Base(file.Path()), ".parquet")
-	key, err := json.Marshal([]any{file.StoredDigest(), f.policies, f.capacities, f.warmup, f.topk, f.candidates, f.sink, f.local, f.bytes,
-		f.layers, f.requests, f.per, f.seed, replay.EngineVersion})
-	if err != nil {
-		panic(err) // strings and numbers
-	}
-	sum := sha256.Sum256(key)
-	return fmt.Sprintf("%s.%s-%s%s", stem, what, hex.EncodeToString(sum[:4]), suffix)
+	return result, store.Keep(t.fileName("rows", ".jsonl"), result.Rows)
 }
 
 // options checks the flags and turns them into replay's options.

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
@@ -28,17 +30,31 @@ func (f *replayFlags) plan(paths []string, o replay.Options) (tasks []*task, err
 			return tasks, err
 		}
 		tasks = append(tasks, t)
-		if f.profile {
-			if t.profile, err = replay.CreateProfile(filepath.Join(f.out, f.fileName(t.file, "profile", ".parquet")), f.indices); err != nil {
-				return tasks, err
-			}
-			o.Profile = t.profile
-		}
 		if t.job, err = replay.Plan(t.file, o); err != nil {
+			return tasks, err
+		}
+		if err := f.record(t); err != nil {
 			return tasks, err
 		}
 	}
 	return tasks, nil
+}
+
+// record opens the task's profile where one is asked for.
+func (f *replayFlags) record(t *task) (err error) {
+	if !f.profile {
+		return nil
+	}
+	if t.profile, err = replay.CreateProfile(filepath.Join(f.out, t.fileName("profile", ".parquet")), f.indices); err != nil {
+		return err
+	}
+	return t.job.Record(t.profile)
+}
+
+// fileName names what a run keeps of a trace by all that the rows depend on, so that
+// runs into one folder add up and a repeated run replaces itself.
+func (t *task) fileName(what, suffix string) string {
+	return fmt.Sprintf("%s.%s-%s%s", strings.TrimSuffix(filepath.Base(t.file.Path()), ".parquet"), what, t.job.Key(), suffix)
 }
 
 // workOf is the work left in all tasks, and its cells.
