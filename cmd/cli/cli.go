@@ -88,6 +88,7 @@ func newRoot(table policies.Table) *cobra.Command {
 		newDeriveCommand(),
 		newInspectCommand(),
 		newValidateCommand(),
+		newDatasetsCommand(),
 		newVersionCommand(),
 	)
 	return root

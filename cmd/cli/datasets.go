@@ -1,0 +1,26 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+// newDatasetsCommand groups what makes and describes workloads and traces.
+func newDatasetsCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "datasets",
+		Short: "Make workloads and synthetic traces, list what there is",
+		Args:  unknownCommand,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newDatasetsMakeCommand())
+	return c
+}
+
+// newDatasetsMakeCommand groups the makers, one a benchmark.
+func newDatasetsMakeCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "make",
+		Short: "Make prompts or a synthetic trace",
+		Args:  unknownCommand,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	return c
+}
