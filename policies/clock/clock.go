@@ -31,6 +31,7 @@
 package clock
 
 import (
+	_ "embed" // the package comment is the policy's documentation
 	"math"
 	"slices"
 
@@ -38,11 +39,15 @@ import (
 	"github.com/kvreplay/kvreplay/policies/places"
 )
 
+//go:embed clock.go
+var source string
+
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "clock",
 	Summary: "a hand round the frames evicts what was not demanded again: second chance",
 	Source:  "Corbató 1968",
+	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "8 B", Cost: "O(1)"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }

@@ -34,9 +34,14 @@
 package lfudecay
 
 import (
+	_ "embed" // the package comment is the policy's documentation
+
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/sorted"
 )
+
+//go:embed lfudecay.go
+var source string
 
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
@@ -44,6 +49,7 @@ var Entry = policies.Entry{
 	Summary: "evicts the block demanded least, each demand halved once a half-life",
 	Source:  "Robinson and Devarakonda 1990, aged counts; exact",
 	Usage:   "lfu-decay:half_life=H with H steps, 1 to 1048576, 16 by default",
+	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "24 B", Cost: "O(1)"},
 	New:     parse,
 }

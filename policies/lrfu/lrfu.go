@@ -39,9 +39,14 @@
 package lrfu
 
 import (
+	_ "embed" // the package comment is the policy's documentation
+
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/sorted"
 )
+
+//go:embed lrfu.go
+var source string
 
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
@@ -49,6 +54,7 @@ var Entry = policies.Entry{
 	Summary: "evicts the block with the lowest decayed demand rate",
 	Source:  "Lee et al., IEEE ToC 2001",
 	Usage:   "lrfu:gamma=G,history=H with G from 0.1 to 0.99999, 0.95 by default, and H keep (default) or forget",
+	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "16 B", Cost: "O(1)"},
 	New:     parse,
 }

@@ -30,6 +30,7 @@
 package nearlrfu
 
 import (
+	_ "embed" // the package comment is the policy's documentation
 	"math"
 
 	"github.com/kvreplay/kvreplay/policies"
@@ -37,12 +38,16 @@ import (
 	"github.com/kvreplay/kvreplay/policies/sorted"
 )
 
+//go:embed nearlrfu.go
+var source string
+
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "near-lrfu",
 	Summary: "lrfu that raises the rate of the step's near misses, ranks K to M",
 	Source:  "here; LRFU of Lee et al., IEEE ToC 2001",
 	Usage:   "near-lrfu:gamma=G,w=W,history=H with G from 0.1 to 0.99999, 0.97 by default, W from 0 to 20, 2 by default, and H keep (default) or forget",
+	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "24 B", Cost: "O(1) + O(M-K) a step"},
 	New:     parse,
 }

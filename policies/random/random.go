@@ -23,17 +23,22 @@
 package random
 
 import (
+	_ "embed" // the package comment is the policy's documentation
 	"math/bits"
 	"math/rand/v2"
 
 	"github.com/kvreplay/kvreplay/policies"
 )
 
+//go:embed random.go
+var source string
+
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "random",
 	Summary: "evicts a block drawn uniformly, seeded",
 	Source:  "Belady 1966, RANDOM",
+	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Random: true, Memory: "8 B", Cost: "O(1)"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }

@@ -38,9 +38,14 @@
 package s3fifo
 
 import (
+	_ "embed" // the package comment is the policy's documentation
+
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/places"
 )
+
+//go:embed s3fifo.go
+var source string
 
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
@@ -48,6 +53,7 @@ var Entry = policies.Entry{
 	Summary: "a small queue for newcomers, a main queue with second chances, a ghost queue",
 	Source:  "Yang et al., SOSP 2023, Algorithm 1",
 	Usage:   "s3-fifo:small=F with F of the capacity for newcomers, 0.01 to 0.9, 0.1 by default",
+	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "17 B", Cost: "O(1)"},
 	New:     parse,
 }

@@ -29,15 +29,21 @@
 package sieve
 
 import (
+	_ "embed" // the package comment is the policy's documentation
+
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/places"
 )
+
+//go:embed sieve.go
+var source string
 
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "sieve",
 	Summary: "a hand over the order of insertion evicts what was not demanded again",
 	Source:  "Zhang et al., NSDI 2024, Algorithm 1",
+	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Memory: "8 B", Cost: "O(1)"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }
