@@ -31,7 +31,8 @@ type Delta struct {
 	first       int // row of the stream that is row 0
 	k, m        int
 	cur, prev   []uint64 // demand as bitsets
-	tail        []uint64 // candidates of the row being checked
+	all         []uint64 // the whole list of the row being checked
+	changed     []int32  // words in which they differ
 	hasMembers  bool
 	hasNextUses bool
 }
@@ -108,7 +109,7 @@ func (d *Delta) build(s *trace.Stream, o deltaOptions, check *trace.Checker) err
 	}
 	words := d.Blocks>>6 + 1
 	d.cur, d.prev = policies.Fill(d.cur, words, 0), policies.Fill(d.prev, words, 0)
-	d.tail = policies.Fill(d.tail, words, 0)
+	d.all = policies.Fill(d.all, words, 0)
 	for i := range d.first { // not replayed, but a broken row anywhere is no basis for a score
 		if !d.load(s.List(i), o.pins.blocks(s.SeqLen(i)), o.meta) || population(d.cur) != min(d.k, len(s.List(i))) {
 			return brokenList(s, check)
@@ -169,7 +170,10 @@ func (d *Delta) load(list []int32, blocks int, m *trace.Meta) bool {
 		}
 		cur[w] |= 1 << (uint32(x) & 63)
 	}
-	return noneFrom(cur, blocks) && d.soundTail(list[len(head):], blocks)
+	if len(head) == len(list) {
+		return noneFrom(cur, blocks)
+	}
+	return d.soundTail(list[len(head):], blocks)
 }
 
 // noneFrom reports whether the set has no member from blocks on. The bitsets cover
@@ -186,23 +190,21 @@ func noneFrom(set []uint64, blocks int) bool {
 	return past == 0
 }
 
-// soundTail checks the candidates against the context, the demand and each other.
+// soundTail checks the candidates against the context, the demand in d.cur and each
+// other, and the demand against the context.
 func (d *Delta) soundTail(rest []int32, blocks int) bool {
-	cur := d.cur
-	tail := d.tail[:len(cur)]
+	all := d.all[:len(d.cur)]
+	copy(all, d.cur)
 	var twice uint64
-	done := 0
 	for _, x := range rest {
-		if uint32(x) >= uint32(blocks) {
-			break
-		}
 		w, bit := uint32(x)>>6, uint64(1)<<(uint32(x)&63)
-		twice |= (cur[w] | tail[w]) & bit
-		tail[w] |= bit
-		done++
+		if w >= uint32(len(all)) {
+			return false
+		}
+		twice |= all[w] & bit
+		all[w] |= bit
 	}
-	clear(tail)
-	return twice == 0 && done == len(rest)
+	return twice == 0 && noneFrom(all, blocks)
 }
 
 // extract takes the pinned blocks out of d.cur, appends what entered and left
@@ -218,10 +220,10 @@ func (d *Delta) extract(firstFree, firstLocal, n int) bool {
 	}
 	enter, exit := d.Enter.free(n+2), d.Exit.free(before+2)
 	a, b := 0, 0
-	for w, c := range cur {
-		p := prev[w]
-		a += appendBits(enter[a:], int32(w<<6), c&^p)
-		b += appendBits(exit[b:], int32(w<<6), p&^c)
+	for _, w := range d.differing(cur, prev) {
+		c, p := cur[w], prev[w]
+		a += appendBits(enter[a:], w<<6, c&^p)
+		b += appendBits(exit[b:], w<<6, p&^c)
 	}
 	size := before + a - b
 	d.Enter.take(a)
@@ -237,6 +239,21 @@ func (d *Delta) extract(firstFree, firstLocal, n int) bool {
 	d.MaxDemand = max(d.MaxDemand, size)
 	d.cur, d.prev = d.prev, d.cur
 	return size+pinned == n
+}
+
+// differing returns the words in which two sets of one length differ. Whether the next
+// word does is as good as random, so every word is written down and most are written over.
+func (d *Delta) differing(a, b []uint64) []int32 {
+	b = b[:len(a)]
+	d.changed = slices.Grow(d.changed[:0], len(a)+1)
+	changed := d.changed[:len(a)+1]
+	n := 0
+	for w, x := range a {
+		x ^= b[w]
+		changed[n] = int32(w)
+		n += int((x | -x) >> 63)
+	}
+	return changed[:n]
 }
 
 // appendBits writes base plus the position of each bit of set to dst, which has two
