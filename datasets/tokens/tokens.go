@@ -1,0 +1,60 @@
+// Package tokens counts and cuts text in tokens.
+//
+// Two vocabularies are built in, cl100k_base (the default) and o200k_base of OpenAI's
+// tiktoken, through github.com/tiktoken-go/tokenizer. The tokenizer of a model at hand
+// is read from its tokenizer.json. A vocabulary that is not the model's is an
+// approximation; whoever writes lengths writes Name beside them.
+package tokens
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// Default is the tokenizer where none is named: what RULER's scripts use for OpenAI's
+// models, and the vocabulary that Llama 3's was extended from.
+const Default = "cl100k_base"
+
+// Tokenizer turns text into tokens and back. It may be used by several goroutines.
+type Tokenizer interface {
+	// Name identifies vocabulary and rules: two tokenizers of one name give the same
+	// tokens. It holds no path.
+	Name() string
+
+	// Encode returns the tokens of text as it stands: no token is put before or after
+	// it. Bytes that are not UTF-8 count as U+FFFD.
+	Encode(text string) []int
+
+	// Decode returns the text of tokens. Where they begin or end inside a character,
+	// the text holds the bytes that there are. An id that the vocabulary does not have
+	// is an error.
+	Decode(ids []int) (string, error)
+}
+
+// Open returns the tokenizer of a name: "" for Default, a built-in vocabulary, or the
+// path of a tokenizer.json or of the folder that holds one.
+func Open(name string) (Tokenizer, error) {
+	if name == "" {
+		name = Default
+	}
+	if t := builtin(name); t != nil {
+		return t, nil
+	}
+	if _, err := os.Stat(name); err != nil {
+		return nil, fmt.Errorf("open tokenizer %q: neither built in%s nor a file; built in are %s", name, policies.Nearest(name, builtinNames), builtinNames)
+	}
+	return nil, fmt.Errorf("open tokenizer %q: files are not read yet", name)
+}
+
+// counter is what a tokenizer may have besides: Encode's length without the ids.
+type counter interface{ count(text string) int }
+
+// Count returns the number of tokens of text.
+func Count(t Tokenizer, text string) int {
+	if c, ok := t.(counter); ok {
+		return c.count(text)
+	}
+	return len(t.Encode(text))
+}
