@@ -163,17 +163,26 @@ func (d *Delta) load(list []int32, blocks int, m *trace.Meta) bool {
 	cur := d.cur
 	clear(cur)
 	head := list[:min(d.k, len(list))]
-	for _, x := range head {
-		w := uint32(x) >> 6
-		if w >= uint32(len(cur)) { // negative indices too
-			return false
-		}
-		cur[w] |= 1 << (uint32(x) & 63)
+	if !mark(cur, head) {
+		return false
 	}
 	if len(head) == len(list) {
 		return noneFrom(cur, blocks)
 	}
 	return d.soundTail(list[len(head):], blocks)
+}
+
+// mark adds the list to the set and reports whether it has room for all, which it has
+// not for negative indices.
+func mark(set []uint64, list []int32) bool {
+	for _, x := range list {
+		w := int(uint32(x) >> 6)
+		if w >= len(set) {
+			return false
+		}
+		set[w] |= 1 << (uint32(x) & 63)
+	}
+	return true
 }
 
 // noneFrom reports whether the set has no member from blocks on. The bitsets cover
