@@ -12,6 +12,7 @@ const (
 	referenceStreams = 1200
 	boundStreams     = 600
 	stackStreams     = 300
+	sweepStreams     = 200
 	shiftStreams     = 200
 )
 

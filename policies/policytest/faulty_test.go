@@ -286,3 +286,100 @@ func (p *oddFirst) Evict(n int, dst []int32) []int32 {
 		return int(a - b)
 	})
 }
+
+// faultySweep answers sweeps with a pass of lru's in another's clothes.
+type faultySweep struct {
+	lru.Policy
+	wrap func(policies.Sweep) policies.Sweep
+}
+
+func (p *faultySweep) Sweep(policies.Policy) policies.Sweep { return p.wrap(p.Policy.Sweep(&p.Policy)) }
+
+// sweeps makes a policy of a pass.
+func sweeps(wrap func(policies.Sweep) policies.Sweep) policies.Entry {
+	return line(func() policies.Policy { return &faultySweep{wrap: wrap} })
+}
+
+// tooNear is one less than the distance.
+type tooNear struct{ policies.Sweep }
+
+func (w tooNear) Distances(s *policies.Step, dst []int32) []int32 {
+	at := len(dst)
+	dst = w.Sweep.Distances(s, dst)
+	for i := range dst[at:] {
+		dst[at+i]--
+	}
+	return dst
+}
+
+// demandTwice counts the demand as if it were not among the residents.
+type demandTwice struct {
+	policies.Sweep
+	demand int32
+}
+
+func (w *demandTwice) Distances(s *policies.Step, dst []int32) []int32 {
+	w.demand = int32(s.Demand)
+	return w.Sweep.Distances(s, dst)
+}
+
+func (w *demandTwice) Residents(sizes, dst []int32) []int32 {
+	at := len(dst)
+	dst = w.Sweep.Residents(sizes, dst)
+	for i := range sizes {
+		dst[at+i] = min(sizes[i], dst[at+i]+w.demand)
+	}
+	return dst
+}
+
+// startsOnce begins with the first stream and goes on with it.
+type startsOnce struct {
+	policies.Sweep
+	blocks int
+}
+
+func (w *startsOnce) Reset(sc *policies.Scope) error {
+	if w.blocks >= sc.Blocks {
+		return nil
+	}
+	w.blocks = sc.Blocks
+	return w.Sweep.Reset(sc)
+}
+
+// joinsLate tells the pass below what left the demand when it is asked again.
+type joinsLate struct {
+	policies.Sweep
+	late policies.Step
+}
+
+func (w *joinsLate) Reset(sc *policies.Scope) error {
+	w.late = policies.Step{}
+	return w.Sweep.Reset(sc)
+}
+
+func (w *joinsLate) join() {
+	w.Sweep.Distances(&w.late, nil)
+	w.late = policies.Step{Demand: w.late.Demand}
+}
+
+func (w *joinsLate) Distances(s *policies.Step, dst []int32) []int32 {
+	w.join()
+	w.late = policies.Step{Demand: s.Demand, Exit: s.Exit, Offered: s.Offered, Hit: s.Hit}
+	return w.Sweep.Distances(&policies.Step{Demand: s.Demand, Miss: s.Miss}, dst)
+}
+
+func (w *joinsLate) Residents(sizes, dst []int32) []int32 {
+	w.join()
+	return w.Sweep.Residents(sizes, dst)
+}
+
+// evictsNewest has a rule of its own, and the answers of the policy that it embeds.
+type evictsNewest struct{ counting }
+
+func (p *evictsNewest) Evict(n int, dst []int32) []int32 {
+	return p.take(n, dst, func(a, b int32) int { return int(b - a) })
+}
+
+func (p *evictsNewest) Sweep(policies.Policy) policies.Sweep {
+	return p.Policy.Sweep(&p.Policy)
+}

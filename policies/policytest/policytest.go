@@ -17,6 +17,7 @@
 //	Reference      every step does what a literal transcription of the definition does
 //	Optimum        never fewer misses than opt, or opt-bypass for a bypasser
 //	Stack          a larger capacity never misses more, where Traits.Stack claims it
+//	Sweep          a Sweeper's pass says at every step what runs at single sizes do
 //	Shift          streams with all blocks renumbered by a constant give the same counts
 //	Files          workers, files cut in two, entries of twice the bytes, many capacities in one
 //	               run: the same rows
@@ -60,6 +61,7 @@ var checks = []check{
 	{"Reference", (*suite).refereed, false},
 	{"Optimum", (*suite).bounded, false},
 	{"Stack", (*suite).stacked, false},
+	{"Sweep", (*suite).swept, false},
 	{"Shift", (*suite).shifted, false},
 	{"Files", (*suite).filed, false},
 }

@@ -74,6 +74,11 @@ func (p *probe) Update(s *policies.Step) {
 		p.script.update(s)
 	}
 	p.policy.Update(given)
+	p.takeBack(given)
+}
+
+// takeBack looks whether what was lent is as it was, and spoils it.
+func (p *probe) takeBack(given *policies.Step) {
 	for _, l := range p.lent {
 		if !slices.Equal(l.list[:cap(l.list)], l.copy) {
 			p.fail("changes Step.%s, which is the engine's: the lists of a Step are read only, copy what must be changed or appended to", l.name)
