@@ -22,6 +22,7 @@ import (
 
 // The synthetic stream of the speed targets: K = 2048, M = 2560, 90 % overlap, 32K context.
 const (
+	benchN    = 32 << 10
 	benchK    = 2048
 	benchM    = 2560
 	benchRows = 512
@@ -35,7 +36,7 @@ type workload struct {
 }
 
 func synthetic(seed uint64) *trace.Stream {
-	return replaytest.Overlapping(seed, 32<<10, benchK, benchM, benchRows, 0.9)
+	return replaytest.Overlapping(seed, benchN, benchK, benchM, benchRows, 0.9)
 }
 
 func workloads(b *testing.B) []workload {
@@ -147,22 +148,28 @@ func BenchmarkPolicy(b *testing.B) {
 }
 
 // BenchmarkLRU compares LRU at 2 × K: the whole way from a Parquet file to counts,
-// rules and checksums verified, against hashicorp's simplelru fed from memory.
+// rules and checksums verified, against hashicorp's simplelru fed from memory. A second
+// file has the candidates that other policies need behind each demand: LRU does not,
+// but every index of a file is decoded and checked.
 func BenchmarkLRU(b *testing.B) {
-	f := syntheticFile(b, 48)
-	b.Run("engine=kvreplay", func(b *testing.B) {
-		o := Options{Policies: specs(b, "lru"), Capacities: capacities(b, "2x")}
-		b.ResetTimer()
-		var demand int64
-		for range b.N {
-			r, err := Run(context.Background(), f, o)
-			if err != nil {
-				b.Fatal(err)
+	for _, file := range []struct {
+		engine string
+		m      int
+	}{{"kvreplay", benchK}, {fmt.Sprintf("kvreplay-M%d", benchM), benchM}} {
+		f := syntheticFile(b, 48, file.m)
+		b.Run("engine="+file.engine, func(b *testing.B) {
+			o := Options{Policies: specs(b, "lru"), Capacities: capacities(b, "2x")}
+			var demand int64
+			for range b.N {
+				r, err := Run(context.Background(), f, o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				demand = r.Rows[0].Demand
 			}
-			demand = r.Rows[0].Demand
-		}
-		perAccess(b, demand)
-	})
+			perAccess(b, demand)
+		})
+	}
 	b.Run("engine=simplelru", func(b *testing.B) {
 		perPeer(b, func() func(int32) {
 			cache, err := simplelru.NewLRU[int32, struct{}](2*benchK, nil)
@@ -245,7 +252,7 @@ func pythonLRU(b *testing.B) {
 
 // BenchmarkDecode reads a file and does nothing with it: what a run cannot do without.
 func BenchmarkDecode(b *testing.B) {
-	f := syntheticFile(b, 16)
+	f := syntheticFile(b, 16, benchM)
 	b.ResetTimer()
 	var indices int64
 	for range b.N {
@@ -266,7 +273,7 @@ func BenchmarkDecode(b *testing.B) {
 // BenchmarkCells is a whole run of 56 cells, 14 policies at 4 capacities, beside reading
 // the same file: its time ÷ BenchmarkDecode's is what the cells cost.
 func BenchmarkCells(b *testing.B) {
-	f := syntheticFile(b, 4)
+	f := syntheticFile(b, 4, benchM)
 	o := Options{Capacities: capacities(b, "1.25x", "1.5x", "2x", "4x"), Policies: specs(b, "2q", "arc", "clock", "fifo", "lfu", "lfu-decay",
 		"lirs", "lookahead", "lrfu", "lru", "opt", "random", "s3-fifo", "sieve")}
 	var demand int64
@@ -284,7 +291,7 @@ func BenchmarkCells(b *testing.B) {
 
 // BenchmarkWorkers is the same run with one worker and two.
 func BenchmarkWorkers(b *testing.B) {
-	f := syntheticFile(b, 8)
+	f := syntheticFile(b, 8, benchM)
 	for workers := 1; workers <= 2; workers++ {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
 			o := Options{Policies: specs(b, "lru", "lookahead", "opt"), Capacities: capacities(b, "1.5x", "2x"), Workers: workers}
@@ -301,15 +308,16 @@ func BenchmarkWorkers(b *testing.B) {
 	}
 }
 
-func syntheticFile(b *testing.B, layers int) *trace.File {
+// syntheticFile writes streams of lists of m, one a layer.
+func syntheticFile(b *testing.B, layers, m int) *trace.File {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "synthetic.parquet")
-	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: benchK, BlockTokens: 1, EntryBytes: 656})
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: benchK, Candidates: m, BlockTokens: 1, EntryBytes: 656})
 	if err != nil {
 		b.Fatal(err)
 	}
 	for layer := range layers {
-		s := synthetic(uint64(layer))
+		s := replaytest.Overlapping(uint64(layer), benchN, benchK, m, benchRows, 0.9)
 		s.Layer = int32(layer)
 		if err := w.Write(s); err != nil {
 			b.Fatal(err)

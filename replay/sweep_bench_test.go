@@ -71,7 +71,7 @@ func sweepAndSingles(b *testing.B, trace, name string, d *Delta, sizes []int32, 
 
 // BenchmarkCurve is the whole way from a Parquet file to the rows of a curve.
 func BenchmarkCurve(b *testing.B) {
-	f := syntheticFile(b, 8)
+	f := syntheticFile(b, 8, benchM)
 	grid, err := ParseCapacities([]string{"sweep"})
 	if err != nil {
 		b.Fatal(err)
