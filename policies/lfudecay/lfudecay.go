@@ -18,7 +18,7 @@
 //
 // State and invariant: the sums are exact integers of any length (see weight.go), so
 // neither the order of summation nor the length of a stay or a stream can change a
-// result. The outside set is a sorted.Queue with buckets by the leading bits.
+// result, nor the machine: nothing is a float. The outside set is a sorted.Queue with buckets by the leading bits.
 //
 // Options: half_life=H, 1 to 1048576 steps, 16 by default: the power of two nearest to
 // the half-life of LRFU with γ = .95, 13.5 steps. H = 1 compares demand histories as

@@ -34,8 +34,8 @@
 // block, and at least one is left to LIR blocks; 0.01 by default, the paper's choice
 // (section 4.2: 1 % of the cache).
 //
-// State: S and Q as lists of what is outside D_t, and the status of each block. Cost:
-// O(1) a change of the demand; pruning takes off what was put on. Memory: 13 B a block
+// State: S and Q as lists of what is outside D_t, and the status of each block. The share
+// is one product of float64, taken at the start: the same on every machine. Cost: O(1) a change of the demand; pruning takes off what was put on. Memory: 13 B a block
 // of the context, and 4 B to 32 B for each on S or Q. Exact, online, no stack property.
 //
 // Where it departs from the paper: a step is classified as a whole before anything is

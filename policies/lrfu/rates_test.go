@@ -1,11 +1,13 @@
 package lrfu
 
 import (
+	"math"
 	"math/big"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/sorted"
 )
 
 // Over long streams a rate stays within a few units of the last place of its
@@ -62,5 +64,19 @@ func checkPlaces(t *testing.T, rates *Rates, buckets int, gamma float64, now int
 	less := px.Bucket < py.Bucket || px.Bucket == py.Bucket && px.Key < py.Key
 	if x > 1e-290 && y > 1e-290 && (x/y > 1+1e-12 || x/y < 1-1e-12) && less != (x < y) {
 		t.Fatalf("γ %v, step %d: rates %v and %v go to %v and %v", gamma, now, x, y, px, py)
+	}
+}
+
+// On every machine a rate and its place are these, to the last bit: no product is fused
+// with the sum that it goes into.
+func TestRatesToTheLastBit(t *testing.T) {
+	var rates Rates
+	rates.Reset(&policies.Scope{Blocks: 1, Steps: 400, Windows: 8}, 0.95, 0)
+	for stay := range int32(40) { // of 1, 2, 3 … steps, with 1, 2, 3 … steps between
+		rates.Enter(0, 10*stay-8)
+		rates.Leave([]int32{0}, 10*stay-8+1+stay%9)
+	}
+	if value, place := math.Float64bits(rates.blocks[0].value), rates.Place(0, 1); value != 0x402152db3eb72d5b || place != (sorted.Place{Bucket: 0x2026, Key: 0x4adf095f459c0}) {
+		t.Errorf("value %#x at %#x, want 0x402152db3eb72d5b in bucket 0x2026 by 0x4adf095f459c0", value, place)
 	}
 }

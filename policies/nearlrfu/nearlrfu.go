@@ -20,6 +20,10 @@
 // among the candidates. Raising only helps, so Evict looks only at candidates that come
 // to the front by their rate; they are queued again, raised, and restored at its end.
 //
+// The factors of m candidates are the powers of e^(w/(m+1)), worked out (lift.go) by
+// products, quotients and sums of float64 that are rounded one by one: the same on
+// every machine, as package lrfu's rates are.
+//
 // Options: gamma=G, the decay a step, 0.1 to 0.99999, 0.97 by default; w=W, 0 to 20, 2
 // by default; history=keep or forget, as in lrfu. Defaults are the study's, at M = 3K.
 // w = 0 is lrfu.
@@ -72,7 +76,7 @@ type Policy struct {
 	rates  lrfu.Rates
 	near   []candidacy // of each block
 	calls  int32
-	listed int     // candidates of the step
+	lifts  lifts
 	raised []int32 // popped and pushed again during a call of Evict
 }
 
@@ -101,7 +105,7 @@ func (p *Policy) Update(s *policies.Step) {
 	if p.W == 0 {
 		return
 	}
-	p.listed = len(s.Candidates)
+	p.lifts.set(p.W, len(s.Candidates))
 	for i, x := range s.Candidates {
 		p.near[x] = candidacy{p.calls, int32(i)}
 	}
@@ -128,8 +132,7 @@ func (p *Policy) Evict(n int, dst []int32) []int32 {
 
 // raise pushes a candidate at its raised rate; popped again, it is a victim.
 func (p *Policy) raise(x int32, c *candidacy) {
-	near := float64(p.listed-int(c.place)) / float64(p.listed+1)
-	p.rates.SetSlot(x, p.queue.Push(p.rates.Place(x, math.Exp(p.W*near)), x))
+	p.rates.SetSlot(x, p.queue.Push(p.rates.Place(x, p.lifts.factor[c.place]), x))
 	c.call = raised
 	p.raised = append(p.raised, x)
 }

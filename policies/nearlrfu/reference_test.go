@@ -2,7 +2,6 @@ package nearlrfu_test
 
 import (
 	"cmp"
-	"math"
 	"math/big"
 	"slices"
 
@@ -53,9 +52,20 @@ func (r *reference) Step(s *policytest.Step) {
 	}
 	m := len(s.Candidates()) // M - K
 	for i, x := range s.Candidates() {
-		near := 1 - float64(i+1)/float64(m+1) // the rank less K is i+1
-		r.ranked[x].Mul(r.ranked[x], big.NewFloat(math.Exp(r.w*near)))
+		near := big.NewRat(int64(m-i), int64(m+1)) // 1 - (i+1)/(m+1)
+		r.ranked[x].Mul(r.ranked[x], exp(near.Mul(near, new(big.Rat).SetFloat64(r.w))))
 	}
+}
+
+// exp is e^x by its series, in 120 bits.
+func exp(x *big.Rat) *big.Float {
+	number := func(n int64) *big.Float { return new(big.Float).SetPrec(120).SetInt64(n) }
+	sum, term, factor := number(1), number(1), number(0).SetRat(x)
+	for n := int64(1); term.Sign() > 0 && term.MantExp(nil) > -120; n++ {
+		term.Mul(term, factor).Quo(term, number(n))
+		sum.Add(sum, term)
+	}
+	return sum
 }
 
 func (r *reference) Victims(n int, outside []int32) []int32 {

@@ -28,7 +28,8 @@
 // paper's 10 %, section 4.1 and its sensitivity study).
 //
 // State: two places.Queue, a frequency and a time a block, and the eviction number of
-// each ghost. Cost: O(1) a change of the demand, and a 64th of the queues a step that
+// each ghost; the small queue's size is one product of float64, taken at the start: the
+// same on every machine. Cost: O(1) a change of the demand, and a 64th of the queues a step that
 // evicts. Memory: 17 B a block of the context and 10 B a place. Exact, online, no
 // stack property. Where it departs from the paper: a step is inserted and counted as
 // a whole before anything is evicted; one call evicts one block, where Algorithm 1

@@ -27,7 +27,8 @@
 // slots, ids for 50 %).
 //
 // State: a bucket a step of insertion for A1in, two lists for Am and A1out; members of
-// D_t are in none, and join when they leave it. Cost: O(1) a change of the demand.
+// D_t are in none, and join when they leave it. Shares are one product of float64 each,
+// taken at the start: the same on every machine. Cost: O(1) a change of the demand.
 // Memory: 20 B a block of the context. Exact, online, no stack property.
 //
 // Where it departs from the paper: a step is classified as a whole before anything is
