@@ -1,0 +1,162 @@
+package ruler
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// What stands in for SQuAD and HotpotQA: the documentation of Go's standard library
+// (internal/mkgodoc collects it), with questions made by rule from first sentences.
+//
+// For SQuAD: "Compact replaces consecutive runs of equal elements with a single copy."
+// asks "Which function of Go's package slices replaces consecutive …?". For HotpotQA two
+// documents are needed: "which method of the type that implements buffering for an
+// io.Reader object reads and returns a single byte?"; eight more come from the package.
+
+// goEntry is a line of data/godoc.jsonl.gz.
+type goEntry struct {
+	Package string `json:"package"`
+	Kind    string `json:"kind"`
+	Type    string `json:"type"`
+	Name    string `json:"name"`
+	Text    string `json:"text"`
+}
+
+// firstSentence has the name and what it does, which begins with a verb.
+var firstSentence = regexp.MustCompile(`^(?:Package |An? |The )?(\S+) ([a-z]+s\b[^.]{25,180})\.(?:\s|$)`)
+
+// does returns what the first sentence says that the entry does, "" where it says nothing
+// of the kind or tells its own name.
+func (e *goEntry) does() string {
+	m := firstSentence.FindStringSubmatch(e.Text)
+	if m == nil || m[1] != e.Name[strings.LastIndexByte(e.Name, '/')+1:] {
+		return ""
+	}
+	if strings.Contains(strings.ToLower(m[2]), strings.ToLower(m[1])) || strings.Contains(m[2], "\n") {
+		return ""
+	}
+	return m[2]
+}
+
+// document is the entry as a paragraph with a title.
+func (e *goEntry) document() string {
+	switch e.Kind {
+	case "package":
+		return fmt.Sprintf("package %s\n%s", e.Package, e.Text)
+	case "method":
+		return fmt.Sprintf("package %s: method %s of %s\n%s", e.Package, e.Name, e.Type, e.Text)
+	}
+	return fmt.Sprintf("package %s: %s %s\n%s", e.Package, e.Kind, e.Name, e.Text)
+}
+
+// goSet is the documentation with its documents numbered.
+type goSet struct {
+	entries   []goEntry
+	doc       []int // of each entry
+	docs      documents
+	byPackage map[string][]int // documents
+}
+
+func loadGo() (*goSet, []byte) {
+	text := unpack(godocFile)
+	set := &goSet{byPackage: make(map[string][]int)}
+	for line := range bytes.Lines(text) {
+		var e goEntry
+		if err := json.Unmarshal(line, &e); err != nil {
+			panic("ruler: godoc: " + err.Error())
+		}
+		doc := set.docs.add(e.document())
+		set.entries = append(set.entries, e)
+		set.doc = append(set.doc, doc)
+		set.byPackage[e.Package] = append(set.byPackage[e.Package], doc)
+	}
+	return set, text
+}
+
+// single makes the questions that one document answers.
+func (s *goSet) single() *questions {
+	set := &questions{docs: s.docs.list}
+	for i, e := range s.entries {
+		does := e.does()
+		if does == "" {
+			continue
+		}
+		q := question{answers: []string{e.Name}, gold: []int{s.doc[i]}, near: without(s.byPackage[e.Package], s.doc[i])}
+		switch e.Kind {
+		case "package":
+			q.text = fmt.Sprintf("Which package of Go's standard library %s?", does)
+		case "method":
+			q.text = fmt.Sprintf("Which method of type %s in Go's package %s %s?", e.Type, e.Package, does)
+		default:
+			q.text = fmt.Sprintf("Which %s of Go's package %s %s?", e.Kind, e.Package, does)
+		}
+		set.list = append(set.list, q)
+	}
+	set.list = mixed(set.list)
+	return set
+}
+
+// hotpotDocs is the number of paragraphs that a question of HotpotQA comes with.
+const hotpotDocs = 10
+
+// double makes the questions that two documents answer, a type's and a method's.
+func (s *goSet) double() *questions {
+	set := &questions{docs: s.docs.list}
+	types := make(map[[2]string]int)
+	for i, e := range s.entries {
+		if e.Kind == "type" && e.does() != "" {
+			types[[2]string{e.Package, e.Name}] = i
+		}
+	}
+	for i, e := range s.entries {
+		t, ok := types[[2]string{e.Package, e.Type}]
+		does := e.does()
+		if e.Kind != "method" || !ok || does == "" || strings.Contains(does, e.Type) {
+			continue
+		}
+		gold := []int{s.doc[t], s.doc[i]}
+		rest := without(s.byPackage[e.Package], gold...)
+		gold = append(gold, rest[:min(len(rest), hotpotDocs-len(gold))]...)
+		set.list = append(set.list, question{
+			text:    fmt.Sprintf("In Go's package %s, which method of the type that %s %s?", e.Package, s.entries[t].does(), does),
+			answers: []string{e.Name}, gold: gold,
+		})
+	}
+	set.list = mixed(set.list)
+	return set
+}
+
+// without returns the documents that are not taken.
+func without(docs []int, taken ...int) []int {
+	return slices.DeleteFunc(slices.Clone(docs), func(d int) bool { return slices.Contains(taken, d) })
+}
+
+// mixed drops questions that are there twice and orders the others by a hash, so that
+// the first ones are about many packages.
+func mixed(list []question) []question {
+	seen := make(map[string]int)
+	hash := func(q question) uint64 {
+		h := fnv.New64a()
+		h.Write([]byte(q.text))
+		return h.Sum64()
+	}
+	for _, q := range list {
+		seen[q.text]++
+	}
+	list = slices.DeleteFunc(list, func(q question) bool { return seen[q.text] > 1 })
+	slices.SortFunc(list, func(a, b question) int {
+		if x, y := hash(a), hash(b); x != y {
+			if x < y {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.text, b.text)
+	})
+	return list
+}
