@@ -22,5 +22,7 @@ func newDatasetsMakeCommand() *cobra.Command {
 		Args:  unknownCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	c.AddCommand(newDatasetsMakeLongbenchCommand(), newDatasetsMakeLongbenchV2Command())
+	c.AddCommand(newDatasetsMakeRulerCommand())
 	return c
 }

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/datasets/tokens"
+)
+
+// promptsFlags are the flags that makers of prompts share, as typed.
+type promptsFlags struct {
+	out, tokenizer string
+	seed           uint64
+}
+
+func (f *promptsFlags) define(fl *pflag.FlagSet) {
+	fl.StringVarP(&f.out, "output", "o", "", "the prompts file to write, with its manifest beside it; both appear only when all went well")
+	fl.StringVar(&f.tokenizer, "tokenizer", "", "what counts tokens: a built-in vocabulary, or the path of a model's tokenizer.json (default: "+tokens.Default+")")
+}
+
+// promptsMaker makes prompts, hands each on, and says what they are.
+type promptsMaker func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error)
+
+// write makes the prompts file and its manifest. stdout stays empty, the summary goes
+// to stderr.
+func (f *promptsFlags) write(c *cobra.Command, make promptsMaker) error {
+	if f.out == "" {
+		return usagef("output missing: name it by -o PROMPTS.jsonl")
+	}
+	t, err := tokens.Open(f.tokenizer)
+	if err != nil {
+		return err
+	}
+	w, err := prompts.Create(f.out)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	lengths := promptLengths{}
+	m, err := make(c.Context(), t, func(r *prompts.Row) error {
+		lengths.add(r)
+		return w.Write(r)
+	})
+	if err != nil {
+		return err
+	}
+	m.Command = typed(c)
+	if err := w.Close(m); err != nil {
+		return err
+	}
+	lengths.print(c.ErrOrStderr(), f.out, m)
+	return nil
+}
+
+// typed is the command line without the output, which the manifest names already.
+func typed(c *cobra.Command) []string {
+	words := strings.Fields(c.CommandPath())
+	words = append(words, c.Flags().Args()...)
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name != "output" {
+			words = append(words, "--"+f.Name+"="+strings.Trim(f.Value.String(), "[]"))
+		}
+	})
+	return words
+}
+
+// promptLengths are the shortest and the longest prompt of each task.
+type promptLengths map[string]*[2]int
+
+func (l promptLengths) add(r *prompts.Row) {
+	if l[r.Task] == nil {
+		l[r.Task] = &[2]int{r.Length, r.Length}
+	}
+	l[r.Task][0] = min(l[r.Task][0], r.Length)
+	l[r.Task][1] = max(l[r.Task][1], r.Length)
+}
+
+func (l promptLengths) print(w io.Writer, path string, m *prompts.Manifest) {
+	fmt.Fprintf(w, "%s: %d prompts, counted by %s\n", path, m.Rows, m.Tokenizer)
+	for _, t := range m.Tasks {
+		fmt.Fprintf(w, "  %-36s %4d", t.Name, t.Rows)
+		if span := l[t.Name]; span != nil {
+			fmt.Fprintf(w, " of %s to %s tokens, generation included", humanize.Comma(int64(span[0])), humanize.Comma(int64(span[1])))
+		}
+		fmt.Fprintln(w)
+	}
+}

@@ -1,0 +1,129 @@
+package longbench
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// Set is one of LongBench's sets of questions.
+type Set struct {
+	Name         string
+	MaxNewTokens int    // config/dataset2maxlen.json
+	ChatTemplate bool   // pred.py leaves the template away where "chat models are better off without"
+	E            bool   // LongBench-E has this set too, in <name>_e.jsonl
+	Rows         int    // rows of the original set (task.md), without those of LongBench-E
+	Metric       string // eval.py
+}
+
+// sets are in the order of pred.py.
+var sets = []Set{
+	{"narrativeqa", 128, true, false, 200, "F1"},
+	{"qasper", 128, true, true, 200, "F1"},
+	{"multifieldqa_en", 64, true, true, 150, "F1"},
+	{"multifieldqa_zh", 64, true, false, 200, "F1"},
+	{"hotpotqa", 32, true, true, 200, "F1"},
+	{"2wikimqa", 32, true, true, 200, "F1"},
+	{"musique", 32, true, false, 200, "F1"},
+	{"dureader", 128, true, false, 200, "Rouge-L"},
+	{"gov_report", 512, true, true, 200, "Rouge-L"},
+	{"qmsum", 512, true, false, 200, "Rouge-L"},
+	{"multi_news", 512, true, true, 200, "Rouge-L"},
+	{"vcsum", 512, true, false, 200, "Rouge-L"},
+	{"trec", 64, false, true, 200, "accuracy"},
+	{"triviaqa", 32, false, true, 200, "F1"},
+	{"samsum", 128, false, true, 200, "Rouge-L"},
+	{"lsht", 64, false, false, 200, "accuracy"},
+	{"passage_count", 32, true, true, 200, "accuracy"},
+	{"passage_retrieval_en", 32, true, true, 200, "accuracy"},
+	{"passage_retrieval_zh", 32, true, false, 200, "accuracy"},
+	{"lcc", 64, false, true, 500, "edit similarity"},
+	{"repobench-p", 64, false, true, 500, "edit similarity"},
+}
+
+// Sets returns the 21 sets.
+func Sets() []Set { return slices.Clone(sets) }
+
+// Lookup returns the set of a name and whether there is one.
+func Lookup(name string) (Set, bool) {
+	i := slices.IndexFunc(sets, func(s Set) bool { return s.Name == name })
+	if i < 0 {
+		return Set{}, false
+	}
+	return sets[i], true
+}
+
+// promptsJSON has the values of THUDM/LongBench, config/dataset2prompt.json (MIT).
+//
+//go:embed prompts.json
+var promptsJSON []byte
+
+// templates are the prompts by set.
+var templates = func() (m map[string]string) {
+	if err := json.Unmarshal(promptsJSON, &m); err != nil {
+		panic(err)
+	}
+	return m
+}()
+
+// Fill puts context and input into the set's prompt, as Python's str.format does: what
+// looks like a field in them stays text.
+func (s Set) Fill(context, input string) string {
+	return strings.NewReplacer("{context}", context, "{input}", input).Replace(templates[s.Name])
+}
+
+// task is a set of v1 or, with e, of LongBench-E.
+type task struct {
+	Set
+	e bool
+}
+
+// suffixE ends the names of LongBench-E's files.
+const suffixE = "_e"
+
+func (t task) name() string {
+	if t.e {
+		return t.Name + suffixE
+	}
+	return t.Name
+}
+
+// Names that ask for many tasks: the 21 sets, and those of LongBench-E.
+const (
+	All  = "all"
+	AllE = "all_e"
+)
+
+// allTasks are the 21 sets, or LongBench-E's 13.
+func allTasks(e bool) (list []task) {
+	for _, s := range sets {
+		if s.E || !e {
+			list = append(list, task{s, e})
+		}
+	}
+	return list
+}
+
+// taskNames are all names that a task can have.
+func taskNames() (names []string) {
+	for _, t := range append(allTasks(false), allTasks(true)...) {
+		names = append(names, t.name())
+	}
+	return names
+}
+
+// parseTask returns the task of a name.
+func parseTask(name string) (task, error) {
+	if s, ok := Lookup(name); ok {
+		return task{s, false}, nil
+	}
+	short, e := strings.CutSuffix(name, suffixE)
+	if s, ok := Lookup(short); ok && e && s.E {
+		return task{s, true}, nil
+	}
+	return task{}, fmt.Errorf("unknown set %q%s; `kvreplay datasets make longbench --help` lists them", name, policies.Nearest(name, taskNames()))
+}

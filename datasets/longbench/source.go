@@ -1,0 +1,257 @@
+package longbench
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"iter"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// file is one file of rows, on disk or in a zip.
+type file struct {
+	path   string // for messages: folder/a.jsonl, data.zip/data/a.jsonl
+	name   string // for manifests, without folders
+	open   func() (io.ReadCloser, error)
+	digest string // sha256:… once all of it was read
+}
+
+// onDisk is a file outside of zips.
+func onDisk(path string) *file {
+	return &file{path: path, name: filepath.Base(path), open: func() (io.ReadCloser, error) { return os.Open(path) }}
+}
+
+// values streams the file's rows; afterwards its digest is known.
+func (f *file) values() iter.Seq2[value, error] {
+	return func(yield func(value, error) bool) {
+		r, err := f.open()
+		if err != nil {
+			yield(value{}, err)
+			return
+		}
+		defer r.Close()
+		sum := sha256.New()
+		text, err := unpacked(io.TeeReader(r, sum))
+		if err != nil {
+			yield(value{}, fmt.Errorf("%s: %w", f.path, err))
+			return
+		}
+		for v, err := range values(f.path, text) {
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+		f.digest = digest(sum)
+	}
+}
+
+func digest(sum hash.Hash) string { return "sha256:" + hex.EncodeToString(sum.Sum(nil)) }
+
+// library is what the sources of v1 hold.
+type library struct {
+	files map[string]*file // by task
+	zips  []*zip.ReadCloser
+}
+
+// openLibrary looks into files, folders and zips; the caller closes it.
+func openLibrary(paths []string) (*library, error) {
+	l := &library{files: map[string]*file{}}
+	for _, p := range paths {
+		if err := l.add(p); err != nil {
+			l.close()
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *library) close() {
+	for _, z := range l.zips {
+		z.Close()
+	}
+}
+
+func (l *library) add(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return l.addFolder(path)
+	}
+	if isZip(path) {
+		return l.addZip(path)
+	}
+	return l.addFile(path)
+}
+
+// addFolder takes the files that are named as sets are, in the folder or in its data,
+// and data.zip where there is none.
+func (l *library) addFolder(folder string) error {
+	before := len(l.files)
+	for _, name := range taskNames() {
+		for _, p := range []string{name + ".jsonl", name + ".jsonl.gz", "data/" + name + ".jsonl", "data/" + name + ".jsonl.gz"} {
+			p = filepath.Join(folder, filepath.FromSlash(p))
+			if _, err := os.Stat(p); err != nil {
+				continue
+			}
+			if err := l.put(name, onDisk(p)); err != nil {
+				return err
+			}
+		}
+	}
+	if len(l.files) > before {
+		return nil
+	}
+	if packed := filepath.Join(folder, "data.zip"); isZip(packed) {
+		return l.addZip(packed)
+	}
+	return fmt.Errorf("%s: no set of LongBench in this folder, expected <set>.jsonl, data/<set>.jsonl or data.zip", folder)
+}
+
+// addZip takes the files in a zip that are named as sets are, as in LongBench's data.zip.
+func (l *library) addZip(path_ string) error {
+	z, err := zip.OpenReader(path_)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path_, err)
+	}
+	l.zips = append(l.zips, z)
+	before := len(l.files)
+	for _, entry := range z.File {
+		name, ok := strings.CutSuffix(path.Base(entry.Name), ".jsonl")
+		if !ok || !slices.Contains(taskNames(), name) {
+			continue
+		}
+		f := &file{path: path_ + "/" + entry.Name, name: filepath.Base(path_) + "/" + entry.Name, open: entry.Open}
+		if err := l.put(name, f); err != nil {
+			return err
+		}
+	}
+	if len(l.files) == before {
+		return fmt.Errorf("%s: no set of LongBench in this zip, expected data/<set>.jsonl", path_)
+	}
+	return nil
+}
+
+// addFile takes one file of rows. Where its name is not a set's, its first row says
+// which it is.
+func (l *library) addFile(path string) error {
+	f := onDisk(path)
+	name := strings.TrimSuffix(strings.TrimSuffix(f.name, ".gz"), ".jsonl")
+	if _, err := parseTask(name); err == nil {
+		return l.put(name, f)
+	}
+	for row, err := range rowsV1(f.values()) {
+		if err != nil {
+			return err
+		}
+		if _, err := parseTask(row.Dataset); err != nil {
+			return fmt.Errorf("%s: row 1: dataset: %w", path, err)
+		}
+		return l.put(row.Dataset, f)
+	}
+	return nil
+}
+
+func (l *library) put(name string, f *file) error {
+	if other, twice := l.files[name]; twice {
+		return fmt.Errorf("set %s is in two sources: %s and %s", name, other.path, f.path)
+	}
+	l.files[name] = f
+	return nil
+}
+
+// names are the sets that there are, in order.
+func (l *library) names() (names []string) {
+	for _, name := range taskNames() {
+		if l.files[name] != nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// choose returns the tasks asked for, in order: those named, or all that there are.
+func (l *library) choose(asked []string) (chosen []task, err error) {
+	if len(asked) == 0 {
+		asked = []string{All}
+	}
+	wanted := map[string]bool{}
+	for _, name := range asked {
+		if name == All || name == AllE {
+			err = l.chooseAll(name == AllE, wanted)
+		} else {
+			err = l.chooseOne(name, wanted)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range append(allTasks(false), allTasks(true)...) {
+		if wanted[t.name()] {
+			chosen = append(chosen, t)
+		}
+	}
+	return chosen, nil
+}
+
+func (l *library) chooseAll(e bool, wanted map[string]bool) error {
+	found := false
+	for _, t := range allTasks(e) {
+		if l.files[t.name()] != nil {
+			wanted[t.name()], found = true, true
+		}
+	}
+	if !found {
+		return fmt.Errorf("the sources hold none of these sets, only %s; all is LongBench, all_e LongBench-E", strings.Join(l.names(), ", "))
+	}
+	return nil
+}
+
+func (l *library) chooseOne(name string, wanted map[string]bool) error {
+	t, err := parseTask(name)
+	if err != nil {
+		return err
+	}
+	if l.files[t.name()] == nil {
+		return fmt.Errorf("set %s is not in the sources; they hold %s", name, strings.Join(l.names(), ", "))
+	}
+	wanted[t.name()] = true
+	return nil
+}
+
+// rows streams the rows of a task, which must say that they are of its set.
+func (l *library) rows(t task) iter.Seq2[*Row, error] {
+	f := l.files[t.name()]
+	return func(yield func(*Row, error) bool) {
+		for row, err := range rowsV1(f.values()) {
+			if err == nil && row.Dataset != t.Name && row.Dataset != t.name() {
+				err = fmt.Errorf("%s: row %d: dataset is %q, expected %q", f.path, row.Position+1, row.Dataset, t.Name)
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+var zipMagic = []byte("PK\x03\x04")
+
+func isZip(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	magic := make([]byte, len(zipMagic))
+	_, err = io.ReadFull(f, magic)
+	return err == nil && bytes.Equal(magic, zipMagic)
+}
