@@ -27,9 +27,9 @@ type Row struct {
 	Bypasses bool `json:"bypasses"`
 	// Lossy is true for policies that drop entries for good.
 	Lossy bool `json:"lossy"`
-	// TopK is K, the demand's budget in blocks (replay's --topk).
+	// TopK is K, the demand's budget in the unit of the trace's lists (replay's --topk).
 	TopK int `json:"topk"`
-	// Candidates is M, the list length that policies may see, in blocks.
+	// Candidates is M, the list length that policies may see, in that unit.
 	Candidates int `json:"candidates"`
 	// Capacity is the capacity as asked for ("1.5x", "0.2ctx", "6400", "64MiB",
 	// "peak:window:2"); null for policies without capacity.
@@ -45,6 +45,10 @@ type Row struct {
 	Local       int  `json:"local"`
 	BlockTokens int  `json:"block_tokens"`
 	EntryBytes  *int `json:"entry_bytes"`
+	// StepTokens is the number of consecutive positions that make a step, SharedHeads
+	// that of the heads that share a cache, whose entries a block holds; 1 as recorded.
+	StepTokens  int `json:"step_tokens"`
+	SharedHeads int `json:"shared_heads"`
 	// Layers and Requests are the selections that were replayed, empty for all.
 	Layers   string `json:"layers"`
 	Requests string `json:"requests"`
@@ -74,6 +78,18 @@ type Row struct {
 	PrefetchUseful  int64 `json:"prefetch_useful"`
 	PrefetchLate    int64 `json:"prefetch_late"`
 	PrefetchUseless int64 `json:"prefetch_useless"`
+	// DemandEntries and MissedEntries are the demanded and the missed entries, one token
+	// of one head each, where blocks hold several; null where the trace itself lists blocks.
+	DemandEntries *int64 `json:"demand_entries"`
+	MissedEntries *int64 `json:"missed_entries"`
+	// MovedEntries are fetched: every entry of a missed block, or the demanded ones alone
+	// of a block that an admission policy keeps out.
+	MovedEntries int64 `json:"moved_entries"`
+	// ReadAmplification is MovedEntries ÷ MissedEntries; null where that is not known or zero.
+	ReadAmplification *float64 `json:"read_amplification"`
+	// StagingPeakEntries is the most that a step of a stream demanded and did not keep:
+	// memory beside the cache.
+	StagingPeakEntries int64 `json:"staging_peak_entries"`
 	// HostToDeviceBytes is what misses and prefetches move, DeviceToHostBytes the
 	// write-back of generated entries; null without entry_bytes.
 	HostToDeviceBytes *int64 `json:"host_to_device_bytes"`

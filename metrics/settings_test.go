@@ -12,6 +12,7 @@ func TestHiddenSettings(t *testing.T) {
 		"topk": func(r *Row) { r.TopK = 20 }, "candidates": func(r *Row) { r.Candidates = 99 },
 		"warmup": func(r *Row) { r.Warmup = "lru:3" }, "sink": func(r *Row) { r.Sink = 4 },
 		"local": func(r *Row) { r.Local = 9 }, "block_tokens": func(r *Row) { r.BlockTokens = 2 },
+		"step_tokens": func(r *Row) { r.StepTokens = 2 }, "shared_heads": func(r *Row) { r.SharedHeads = 3 },
 		"layers": func(r *Row) { r.Layers = "0" }, "requests": func(r *Row) { r.Requests = "x" },
 		"engine": func(r *Row) { r.Engine = "2" }, "seed": func(r *Row) { r.Seed = 7 },
 		"trace_digest": func(r *Row) { r.TraceDigest = "sha256:other" }, "options": func(r *Row) { r.Options = "q" },

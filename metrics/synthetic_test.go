@@ -18,7 +18,7 @@ func ptr[T any](x T) *T { return &x }
 func row(trace, policy, capacity string, misses int64) Row {
 	r := Row{
 		Schema: RowSchema, Trace: trace, TraceDigest: "sha256:" + trace, Policy: policy, TopK: 10, Candidates: 10,
-		Warmup: "lru:2", Local: 1, BlockTokens: 1, Streams: 1, Steps: 10, Demand: 100, DemandMean: 10,
+		Warmup: "lru:2", Local: 1, BlockTokens: 1, StepTokens: 1, SharedHeads: 1, Streams: 1, Steps: 10, Demand: 100, DemandMean: 10,
 		Hits: 100 - misses, Misses: misses, Births: 10, Engine: "1",
 		Offline: policy == "opt" || policy == "opt-bypass", Bypasses: policy == "opt-bypass" || policy == "bypasser", Lossy: policy == "lossy",
 	}
@@ -79,9 +79,10 @@ func syntheticRow(trace string, p syntheticPolicy, capacity string, request int,
 	r := Row{
 		Schema: RowSchema, Trace: trace, TraceDigest: "synthetic:" + trace, Policy: p.name, Offline: p.offline, Bypasses: p.bypasses,
 		TopK: syntheticK, Candidates: 2 * syntheticK, Capacity: &capacity, CapacityEntries: &entries, Warmup: "lru:32",
-		Sink: 4, Local: 16, BlockTokens: 1, EntryBytes: ptr(syntheticBytes), RequestID: ptr(fmt.Sprintf("r%d", request)),
+		Sink: 4, Local: 16, BlockTokens: 1, StepTokens: 1, SharedHeads: 1, EntryBytes: ptr(syntheticBytes), RequestID: ptr(fmt.Sprintf("r%d", request)),
 		Streams: 1, Steps: syntheticSteps, Demand: demand, DemandMean: float64(demand) / syntheticSteps, Hits: demand - misses, Misses: misses,
 		Evictions: misses, Births: syntheticSteps, HostToDeviceBytes: ptr(misses * syntheticBytes), DeviceToHostBytes: ptr(int64(syntheticSteps * syntheticBytes)),
+		DemandEntries: &demand, MissedEntries: &misses, MovedEntries: misses, ReadAmplification: ptr(1.0),
 		ResidentMean: float64(entries), ResidentPeak: entries, Engine: "1", Warnings: []string{"synthetic: an example of the format, not a measurement"},
 	}
 	return r

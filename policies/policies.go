@@ -11,6 +11,7 @@
 //
 //	Needer    asks for further columns of Step: candidates, scores, the demand, the future
 //	Bypasser  keeps part of D_t out of the cache: admission, and |D_t| > C (DESIGN S5)
+//	Admitter  a Bypasser that fetches what it keeps out entry by entry
 //	Sweeper   answers all capacities in one pass, where it is a stack algorithm
 //
 // Every answer is checked: victims must be resident, not demanded, distinct, enough.
@@ -86,6 +87,10 @@ type Step struct {
 	Candidates []int32
 	// Members is D_t. Filled for NeedDemand.
 	Members []int32
+	// Picked is parallel to Members: how many entries of the block, one token of one head
+	// each, the step demands. All 1 where blocks hold one. Filled for NeedPicked, which
+	// goes with NeedDemand.
+	Picked []int32
 	// List is the step's list of M blocks, best first, pinned ones included, and Scores
 	// is parallel to it. Filled for NeedScores.
 	List   []int32
@@ -107,6 +112,7 @@ const (
 	NeedDemand
 	NeedNext   // the future: the policy is a bound, not a contender
 	NeedScores // needs a trace with scores
+	NeedPicked // needs a trace whose lists name entries, not blocks of several
 )
 
 // Needer is asked once, before the first Reset.
@@ -117,6 +123,14 @@ type Needer interface{ Needs() Needs }
 // after every Update, before Evict.
 type Bypasser interface {
 	Bypass(n int, dst []int32) []int32
+}
+
+// Admitter is a Bypasser that fetches a missed block as a whole only where it keeps it;
+// of one that it keeps out only the demanded entries move (PQCache, where what a step
+// demands and what it fills the cache with differ).
+type Admitter interface {
+	Bypasser
+	Admits()
 }
 
 // NeedsOf returns what p asks for.

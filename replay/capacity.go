@@ -79,7 +79,7 @@ func (c Capacity) String() string { return c.text }
 
 // sizing is what a capacity is resolved against, for one stream.
 type sizing struct {
-	topk, blockTokens, promptLen int
+	topk, blockTokens, promptLen int // tokens all
 	entryBytes                   *int
 	streams                      int              // of the stream's request, that are replayed
 	peaks                        map[string]int64 // blocks, of the policies that ran on the stream before
@@ -90,7 +90,7 @@ func (c Capacity) blocks(s sizing) (int, error) {
 	var tokens float64
 	switch c.kind {
 	case perTopK:
-		tokens = c.value * float64(s.topk) * float64(s.blockTokens)
+		tokens = c.value * float64(s.topk)
 	case perContext:
 		tokens = math.Floor(c.value * float64(s.promptLen))
 	case entries:

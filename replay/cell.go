@@ -21,12 +21,14 @@ type cell struct {
 	policy   policies.Policy
 	needs    policies.Needs
 	bypasser policies.Bypasser // nil for most
+	admits   bool              // and an Admitter
 
 	state    []uint8
 	size     int // resident blocks
 	capacity int
 	scope    policies.Scope
 	step     policies.Step
+	unit     int64 // entries of a block
 	counts   Counts
 	report   StepReport
 
@@ -41,6 +43,7 @@ type cell struct {
 func newCell(p policies.Policy) *cell {
 	c := &cell{policy: p, needs: policies.NeedsOf(p)}
 	c.bypasser, _ = p.(policies.Bypasser)
+	_, c.admits = p.(policies.Admitter)
 	return c
 }
 
@@ -50,6 +53,7 @@ type start struct {
 	placed   []int32 // resident before step 0: importance or staging warm-up, ascending
 	ranks    bool    // lists are in rank order
 	seed     uint64
+	unit     int64 // entries of a block
 }
 
 // run replays the stream that d was built from.
@@ -60,7 +64,7 @@ func (c *cell) run(d *Delta, st start, look Observer) (Counts, error) {
 	}
 	c.state = policies.Fill(c.state, d.Blocks, absent)
 	c.size, c.capacity, c.passed, c.emptied, c.unmarked = 0, st.capacity, c.passed[:0], false, false
-	c.counts = Counts{Streams: 1}
+	c.counts, c.unit = Counts{Streams: 1}, st.unit
 	c.place(d, st.placed)
 	for i := range d.Rows {
 		if err := c.apply(d, i, st.ranks, look); err != nil {
@@ -131,6 +135,7 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 	if err := c.keepOut(overflow); err != nil {
 		return err
 	}
+	moved := c.moved(d, i)
 	if err := c.evict(); err != nil {
 		return err
 	}
@@ -144,6 +149,11 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 		n.Overflow += int64(overflow)
 		n.ResidentSum += int64(c.size)
 		n.ResidentPeak = max(n.ResidentPeak, int64(c.size))
+		n.Made += d.Made(i)
+		n.Picked += moved.picked
+		n.Missed += moved.missed
+		n.Moved += moved.fetched
+		n.StagingPeak = max(n.StagingPeak, moved.staged)
 	}
 	if look != nil {
 		keptOut := s.Members
@@ -152,7 +162,8 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 			keptOut = c.passed
 		}
 		c.report = StepReport{T: t, Step: d.stream.Steps[d.first+i], Demand: s.Demand, Misses: c.miss, Births: len(born),
-			Victims: c.victims, KeptOut: keptOut, Overflow: overflow, Resident: c.size}
+			Victims: c.victims, KeptOut: keptOut, Overflow: overflow, Resident: c.size,
+			Made: int(d.Made(i)), Moved: moved.fetched, DemandEntries: moved.picked, MissedEntries: moved.missed}
 		look(&c.report)
 	}
 	return nil
@@ -235,6 +246,9 @@ func (c *cell) columns(d *Delta, i int) {
 	}
 	if c.needs&policies.NeedDemand != 0 {
 		s.Members = d.Members.Row(i)
+	}
+	if c.needs&policies.NeedPicked != 0 {
+		s.Picked = d.picked(i)
 	}
 	if c.needs&policies.NeedScores != 0 {
 		s.List, s.Scores = d.scored(i)

@@ -12,6 +12,11 @@ type Counts struct {
 	Overflow     int64
 	ResidentSum  int64 // blocks resident after each step, summed
 	ResidentPeak int64
+	Made         int64 // positions decoded
+	Picked       int64 // entries demanded, Missed of them absent; where blocks hold several (Delta.Picked)
+	Missed       int64
+	Moved        int64 // entries fetched
+	StagingPeak  int64 // most entries of a step that were demanded and not kept
 }
 
 // Add pools o into c.
@@ -25,6 +30,11 @@ func (c *Counts) Add(o *Counts) {
 	c.Overflow += o.Overflow
 	c.ResidentSum += o.ResidentSum
 	c.ResidentPeak = max(c.ResidentPeak, o.ResidentPeak)
+	c.Made += o.Made
+	c.Picked += o.Picked
+	c.Missed += o.Missed
+	c.Moved += o.Moved
+	c.StagingPeak = max(c.StagingPeak, o.StagingPeak)
 }
 
 // StepReport is one step of one cell on one stream, warm-up included. Slices belong
@@ -38,7 +48,13 @@ type StepReport struct {
 	Victims  []int32 // blocks evicted at the end of the step, in the policy's order
 	KeptOut  []int32 // members of D_t not kept: overflow or bypass, ascending
 	Overflow int
-	Resident int // after the step, pinned blocks not counted
+	Resident int   // after the step, pinned blocks not counted
+	Made     int   // positions decoded
+	Moved    int64 // entries fetched
+
+	// DemandEntries and MissedEntries are entries of D_t and of what of it was missed; 0
+	// where blocks hold one.
+	DemandEntries, MissedEntries int64
 }
 
 // Observer sees every step of a cell; nil where nobody looks.

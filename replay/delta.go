@@ -22,17 +22,20 @@ type Delta struct {
 	Exit    lists   // D_{t-1} \ D_t
 	Born    lists   // left the local window
 	Members lists   // D_t, only if asked for
+	Picked  []int32 // parallel to the items of Members: demanded entries in the block; only where blocks hold several
 
 	// Next uses (policies.Step), only if asked for.
 	ExitNext, BornNext []int32
 	FirstUse           []int32 // of each block, from the first row
 
 	stream      *trace.Stream
-	first       int // row of the stream that is row 0
+	joined      *joiner // that made the stream; nil for one as recorded
+	first       int     // row of the stream that is row 0
 	k, m        int
 	cur, prev   []uint64 // demand as bitsets
 	all         []uint64 // the whole list of the row being checked
 	changed     []int32  // words in which they differ
+	ones        []int32
 	hasMembers  bool
 	hasNextUses bool
 }
@@ -66,13 +69,13 @@ func (l *lists) Row(i int) []int32 { return l.items[l.ends[i]:l.ends[i+1]] }
 // Candidates are the ranks K … M-1 of row i, best first.
 func (d *Delta) Candidates(i int) []int32 {
 	list := d.stream.List(d.first + i)
-	return list[min(d.k, len(list)):min(d.m, len(list))]
+	return list[d.prefix(d.first+i, list):d.listed(list)]
 }
 
 // scored is row i's list up to M with its scores, nil where the trace has none.
 func (d *Delta) scored(i int) ([]int32, []float32) {
 	list, scores := d.stream.List(d.first+i), d.stream.ScoreList(d.first+i)
-	n := min(d.m, len(list))
+	n := d.listed(list)
 	if scores == nil {
 		return list[:n], nil
 	}
@@ -82,8 +85,35 @@ func (d *Delta) scored(i int) ([]int32, []float32) {
 // ranked is the list of row i up to K, pinned blocks included.
 func (d *Delta) ranked(i int) []int32 {
 	list := d.stream.List(d.first + i)
-	return list[:min(d.k, len(list))]
+	return list[:d.prefix(d.first+i, list)]
 }
+
+// prefix is how much of the stream's list at row is demanded.
+func (d *Delta) prefix(row int, list []int32) int {
+	if d.joined != nil {
+		return int(d.joined.demand[row])
+	}
+	return min(d.k, len(list))
+}
+
+// listed is how much of a list policies may see.
+func (d *Delta) listed(list []int32) int {
+	if d.joined != nil {
+		return len(list) // cut when it was joined
+	}
+	return min(d.m, len(list))
+}
+
+// Made is the number of positions that row i decodes.
+func (d *Delta) Made(i int) int64 {
+	if d.joined != nil {
+		return int64(d.joined.made[d.first+i])
+	}
+	return 1
+}
+
+// weighed reports whether blocks hold several entries that a list may name apart.
+func (d *Delta) weighed() bool { return d.joined != nil && d.joined.weighed() }
 
 // deltaOptions say what of a stream is replayed.
 type deltaOptions struct {
@@ -93,16 +123,30 @@ type deltaOptions struct {
 	windows int // warm-up rows to replay
 	members bool
 	nexts   bool
+	joined  *joiner // that made the stream; nil for one as recorded
+}
+
+// picked are the demanded entries of each of row i's members: one where blocks hold one.
+func (d *Delta) picked(i int) []int32 {
+	from, to := d.Members.ends[i], d.Members.ends[i+1]
+	if d.weighed() {
+		return d.Picked[from:to]
+	}
+	for int(to-from) > len(d.ones) {
+		d.ones = append(d.ones, 1)
+	}
+	return d.ones[:to-from]
 }
 
 // build derives the delta of s, whose lists the reader has not checked: every rule of
 // a list is checked here, in the pass that is made anyway. It keeps s until the next build.
 func (d *Delta) build(s *trace.Stream, o deltaOptions, check *trace.Checker) error {
-	d.stream, d.k, d.m = s, o.k, o.m
+	d.stream, d.joined, d.k, d.m = s, o.joined, o.k, o.m
 	d.first = s.Windows - o.windows
 	d.Rows, d.Windows, d.MaxDemand = s.Rows-d.first, o.windows, 0
 	d.Blocks = o.pins.blocks(s.MaxSeqLen())
-	d.hasMembers, d.hasNextUses = o.members, o.nexts
+	d.hasMembers, d.hasNextUses = o.members || d.weighed(), o.nexts
+	d.Picked = d.Picked[:0]
 	d.Size = d.Size[:0]
 	for _, l := range []*lists{&d.Enter, &d.Exit, &d.Born, &d.Members} {
 		l.reset()
@@ -111,22 +155,29 @@ func (d *Delta) build(s *trace.Stream, o deltaOptions, check *trace.Checker) err
 	d.cur, d.prev = policies.Fill(d.cur, words, 0), policies.Fill(d.prev, words, 0)
 	d.all = policies.Fill(d.all, words, 0)
 	for i := range d.first { // not replayed, but a broken row anywhere is no basis for a score
-		if !d.load(s.List(i), o.pins.blocks(s.SeqLen(i)), o.meta) || population(d.cur) != min(d.k, len(s.List(i))) {
+		list := s.List(i)
+		if n := d.prefix(i, list); !d.load(list, n, o.pins.blocks(s.SeqLen(i)), o.meta) || population(d.cur) != n {
 			return brokenList(s, check)
 		}
 	}
 	for i := range d.Rows {
 		row := d.first + i
-		seqLen := s.SeqLen(row)
-		if !d.load(s.List(row), o.pins.blocks(seqLen), o.meta) {
+		seqLen, list := s.SeqLen(row), s.List(row)
+		n := d.prefix(row, list)
+		if !d.load(list, n, o.pins.blocks(seqLen), o.meta) {
 			return brokenList(s, check)
 		}
-		if !d.extract(o.pins.firstFree(), o.pins.firstLocal(seqLen), min(d.k, len(s.List(row)))) {
+		if !d.extract(o.pins.firstFree(), o.pins.firstLocal(seqLen), n) {
 			return brokenList(s, check)
+		}
+		if d.weighed() {
+			d.Picked = d.joined.pickedIn(row, d.Members.Row(i), d.Picked)
 		}
 		before := seqLen - 1
 		if i > 0 {
 			before = s.SeqLen(row - 1)
+		} else if d.joined != nil {
+			before = seqLen - int(d.joined.span[row])
 		}
 		d.Born.items = o.pins.appendBirths(d.Born.items, before, seqLen)
 		d.Born.close()
@@ -152,17 +203,17 @@ func brokenList(s *trace.Stream, check *trace.Checker) error {
 	panic("replay: the delta refused a list that breaks no rule")
 }
 
-// load sets d.cur to the row's first K and reports whether the list breaks no rule but
-// distinctness of those K, which extract counts: not empty, no longer than the
-// metadata's M, in range [0, blocks), candidates distinct, ascending where the
-// metadata says so.
-func (d *Delta) load(list []int32, blocks int, m *trace.Meta) bool {
-	if len(list) == 0 || len(list) > m.Candidates || m.Order == trace.OrderIndex && !slices.IsSorted(list) {
+// load sets d.cur to the first n of a row's list, its demand, and reports whether the
+// list breaks no rule but distinctness of those n, which extract counts: not empty, no
+// longer than the metadata's M, in range [0, blocks), candidates distinct, ascending
+// where the metadata says so. A joined list may be longer.
+func (d *Delta) load(list []int32, n, blocks int, m *trace.Meta) bool {
+	if len(list) == 0 || len(list) > m.Candidates && d.joined == nil || m.Order == trace.OrderIndex && !slices.IsSorted(list) {
 		return false
 	}
 	cur := d.cur
 	clear(cur)
-	head := list[:min(d.k, len(list))]
+	head := list[:n]
 	if !mark(cur, head) {
 		return false
 	}

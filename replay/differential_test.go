@@ -16,18 +16,35 @@ import (
 // bench is one engine, reused over all cases: Reset and build must forget.
 type bench struct {
 	delta   Delta
+	joiner  joiner
 	runners map[string]*cell
 }
 
 // testPlan is what newPlan would settle for a stream that is not in a file.
 func testPlan(m *trace.Meta, k, mm int, w Warmup) *plan {
 	pins := pinsOf(m, &Options{})
-	return &plan{meta: m, topk: k, m: mm, pins: pins, warmup: w, ranks: m.Order == trace.OrderRank}
+	return &plan{meta: m, topk: k, m: mm, pins: pins, layout: layout{1, 1, 1}, warmup: w, ranks: m.Order == trace.OrderRank}
 }
 
 // run replays one cell and holds every step against the referee.
 func (b *bench) run(t *testing.T, p *plan, s *trace.Stream, name string, capacity int) Counts {
 	t.Helper()
+	return b.runShared(t, p, []trace.Stream{*s}, name, capacity)
+}
+
+// runShared is run for streams that share a cache, joined as the plan's layout says.
+func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name string, capacity int) Counts {
+	t.Helper()
+	s := &streams[0]
+	var joined *joiner
+	if !p.layout.plain() {
+		joined = &b.joiner
+		joined.layout, joined.k, joined.m, joined.ranks = p.layout, p.topk, p.m, p.ranks
+		if err := joined.join(streams, p.pins.BlockTokens); err != nil {
+			t.Fatal(err)
+		}
+		s = &joined.out
+	}
 	spec, err := all.Table().Parse(name)
 	if err != nil {
 		t.Fatal(err)
@@ -39,17 +56,17 @@ func (b *bench) run(t *testing.T, p *plan, s *trace.Stream, name string, capacit
 		b.runners[name] = newCell(spec.Make())
 	}
 	check := trace.NewChecker("test", p.meta)
-	if err := b.delta.build(s, deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), members: true, nexts: true}, check); err != nil {
+	if err := b.delta.build(s, deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), members: true, nexts: true, joined: joined}, check); err != nil {
 		t.Fatal(err)
 	}
 	if spec.Entry.Traits.Windowed {
 		capacity = policies.Unbounded
 	}
-	judge, err := newRefereeCheck(p, &cellPlan{spec: spec}, s, capacity)
+	judge, err := newRefereeCheck(p, &cellPlan{spec: spec}, streams, capacity)
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := start{capacity: capacity, ranks: p.ranks, placed: p.warmup.placed(s, p.pins, p.m, capacity)}
+	st := start{capacity: capacity, ranks: p.ranks, placed: p.warmup.placed(&b.delta, p.pins, capacity), unit: p.layout.unit(p.pins)}
 	counts, err := b.runners[name].run(&b.delta, st, judge.watch(nil))
 	if err == nil {
 		err = judge.verdict()

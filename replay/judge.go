@@ -13,17 +13,24 @@ type refereeCheck struct {
 	want []referee.StepCounts
 	at   int
 	err  error
+
+	entries bool // are counted apart from blocks
 }
 
-func newRefereeCheck(p *plan, c *cellPlan, s *trace.Stream, capacity int) (*refereeCheck, error) {
+func newRefereeCheck(p *plan, c *cellPlan, streams []trace.Stream, capacity int) (*refereeCheck, error) {
+	heads := make([]*trace.Stream, len(streams))
+	for i := range streams {
+		heads[i] = &streams[i]
+	}
 	kinds := map[WarmupKind]referee.WarmupKind{WarmupRun: referee.WarmRun, WarmupCold: referee.WarmCold,
 		WarmupImportance: referee.WarmImportance, WarmupStaging: referee.WarmStaging}
-	want, err := referee.Run(s, p.ranks, referee.Config{
+	want, err := referee.RunShared(heads, p.ranks, referee.Config{
 		Policy: c.spec.Name(), TopK: p.topk, Candidates: p.m, Capacity: capacity,
 		Warmup: referee.Warmup{Kind: kinds[p.warmup.Kind], Windows: p.warmup.Windows},
 		Sink:   p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens,
+		Entries: p.layout.factor, StepTokens: p.layout.mtp,
 	})
-	return &refereeCheck{want: want}, err
+	return &refereeCheck{want: want, entries: p.layout.weighed()}, err
 }
 
 // watch returns an observer that compares and then tells next.
@@ -54,6 +61,9 @@ func (r *refereeCheck) compare(s *StepReport) error {
 		if f.engine != f.ref {
 			return fmt.Errorf("referee: step %d: %s %d, the referee counts %d", w.Step, f.what, f.engine, f.ref)
 		}
+	}
+	if r.entries && (s.DemandEntries != int64(w.DemandEntries) || s.MissedEntries != int64(w.MissedEntries)) {
+		return fmt.Errorf("referee: step %d: %d entries demanded and %d missed, the referee counts %d and %d", w.Step, s.DemandEntries, s.MissedEntries, w.DemandEntries, w.MissedEntries)
 	}
 	victims := slices.Sorted(slices.Values(s.Victims))
 	for _, f := range []struct {

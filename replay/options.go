@@ -29,11 +29,12 @@ type Options struct {
 	Policies   []policies.Spec
 	Capacities []Capacity // of the policies that have one
 	Warmup     Warmup     // zero: auto
-	TopK       int        // K in blocks; 0: the trace's
-	Candidates int        // M in blocks; 0: the trace's
+	TopK       int        // K in the unit of the trace's lists; 0: the trace's
+	Candidates int        // M in that unit; 0: the trace's
 	Sink       *int       // pinned first tokens; nil: the trace's, 0 where it says nothing
 	Local      *int       // pinned last tokens; nil: the trace's, 1 where it says nothing
-	EntryBytes *int       // bytes of a token's entry; nil: the trace's
+	EntryBytes *int       // bytes of a token's entry in a head; nil: the trace's
+	Shape      Shape      // what makes a row; zero: rows as recorded
 	Layers     []int32    // nil: all
 	Requests   []string   // nil: all
 	Per        Detail     // empty: cell
@@ -68,11 +69,12 @@ type plan struct {
 	digest   string
 	opt      *Options
 	pins     Pins
+	layout   layout
 	topk, m  int
 	bytes    *int // of an entry
 	warmup   Warmup
 	ranks    bool
-	streams  []int // of the directory, that are selected
+	streams  []int // of the directory, that are selected: the first of those that share a cache
 	cells    []cellPlan
 	kept     [][]metrics.Row // rows of cells that the store had, nil for the others
 	todo     []int           // cells to replay
@@ -109,7 +111,7 @@ type part struct {
 // newPlan checks o against the trace.
 func newPlan(f *trace.File, o *Options) (*plan, error) {
 	p := &plan{file: f, meta: f.Meta(), opt: o, ranks: f.Meta().Order == trace.OrderRank}
-	steps := []func() error{p.settleLists, p.selectStreams, p.settleWarmup, p.settlePins, p.planCells}
+	steps := []func() error{p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.planCells}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("replay %s: %w", f.Path(), err)
@@ -339,6 +341,9 @@ func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
 	if needs&policies.NeedScores != 0 && !p.file.HasScores() {
 		return "it needs scores, the trace has none"
 	}
+	if needs&policies.NeedPicked != 0 && p.meta.BlockTokens > 1 {
+		return "it needs the tokens that are demanded, the trace lists blocks"
+	}
 	if spec.Entry.Traits.Windowed && (p.warmup.Kind == WarmupImportance || p.warmup.Kind == WarmupStaging) {
 		return fmt.Sprintf("it has no capacity for the warm-up %v to fill", p.warmup)
 	}
@@ -363,7 +368,7 @@ func (p *plan) planParts() {
 			k, row = partKey{layer: s.Layer}, part{layer: &s.Layer}
 		case PerStream:
 			k, row = partKey{s.Request, s.Layer, s.Head}, part{request: &s.Request, layer: &s.Layer}
-			if s.Head != trace.NoHead {
+			if s.Head != trace.NoHead && p.layout.heads == 1 {
 				row.head = &s.Head
 			}
 		}

@@ -35,5 +35,9 @@ func pinsOf(m *trace.Meta, o *Options) Pins {
 	if o.Local != nil {
 		local = *o.Local
 	}
-	return Pins{Sink: sink, Local: local, BlockTokens: m.BlockTokens}
+	p := Pins{Sink: sink, Local: local, BlockTokens: m.BlockTokens}
+	if o.Shape.BlockTokens > 0 {
+		p.BlockTokens = o.Shape.BlockTokens
+	}
+	return p
 }

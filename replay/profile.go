@@ -28,6 +28,8 @@ type ProfileRow struct {
 	MissRuns  int32   `parquet:"miss_runs,delta,zstd"` // runs of adjacent blocks among them
 	Births    int32   `parquet:"births,delta,zstd"`    // blocks that left the local window
 	Resident  int32   `parquet:"resident,delta,zstd"`  // blocks resident after the step
+	Moved     int64   `parquet:"moved,delta,zstd"`     // entries fetched: one token of one head each
+	Positions int32   `parquet:"positions,delta,zstd"` // positions decoded: entries written back, a head
 	// MissedIndices are the fetched blocks, ascending; null unless asked for.
 	MissedIndices []int32 `parquet:"missed_indices,optional,list" parquet-element:",delta"`
 }
@@ -43,6 +45,8 @@ type ProfileMeta struct {
 	Sink        int    `json:"sink"`
 	Local       int    `json:"local"`
 	BlockTokens int    `json:"block_tokens"`
+	StepTokens  int    `json:"step_tokens"`
+	SharedHeads int    `json:"shared_heads"`
 	EntryBytes  *int   `json:"entry_bytes"`
 	Model       string `json:"model,omitempty"`
 	Engine      string `json:"engine"`
@@ -109,7 +113,7 @@ func (s *profileSteps) observer(c int) Observer {
 	}
 	info, plan := s.plan.selected(s.stream), &s.plan.cells[c]
 	row := ProfileRow{RequestID: info.Request, LayerID: info.Layer, Policy: plan.spec.Name()}
-	if info.Head >= 0 {
+	if info.Head >= 0 && s.plan.layout.heads == 1 {
 		row.Head = &info.Head
 	}
 	if plan.capacity != nil {
@@ -124,6 +128,7 @@ func (s *profileSteps) observer(c int) Observer {
 		row.SeqLen = info.PromptLen + row.Step + 1
 		row.Demand, row.Misses, row.MissRuns = int32(r.Demand), int32(len(r.Misses)), int32(runsOf(r.Misses))
 		row.Births, row.Resident = int32(r.Births), int32(r.Resident)
+		row.Moved, row.Positions = r.Moved, int32(r.Made)
 		if s.profile.indices {
 			row.MissedIndices = append([]int32{}, r.Misses...)
 		}
@@ -196,7 +201,7 @@ func (p *Profile) Close() error {
 func (p *Profile) finish() error {
 	pl := p.plan
 	text, err := json.Marshal(ProfileMeta{Schema: ProfileSchema, Trace: filepath.Base(pl.file.Path()), TraceDigest: pl.digest, TopK: pl.topk, Candidates: pl.m,
-		Warmup: pl.warmup.String(), Sink: pl.pins.Sink, Local: pl.pins.Local, BlockTokens: pl.pins.BlockTokens, EntryBytes: pl.bytes,
+		Warmup: pl.warmup.String(), Sink: pl.pins.Sink, Local: pl.pins.Local, BlockTokens: pl.pins.BlockTokens, StepTokens: pl.layout.mtp, SharedHeads: pl.layout.heads, EntryBytes: pl.bytes,
 		Model: pl.meta.Model, Engine: EngineVersion})
 	if err != nil {
 		return err

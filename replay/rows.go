@@ -37,6 +37,7 @@ func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 		Offline: c.spec.Entry.Traits.Offline, Bypasses: c.spec.Bypasses(),
 		TopK: p.topk, Candidates: p.m, Warmup: p.warmup.String(),
 		Sink: p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens, EntryBytes: p.bytes,
+		StepTokens: p.layout.mtp, SharedHeads: p.layout.heads,
 		Layers: layersText(p.opt.Layers), Requests: strings.Join(p.opt.Requests, ","),
 		RequestID: at.request, LayerID: at.layer, Head: at.head,
 		Streams: n.Streams, Steps: n.Steps, Demand: n.Demand, Hits: n.Demand - n.Misses, Misses: n.Misses,
@@ -56,14 +57,32 @@ func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 		}
 	}
 	if p.bytes != nil {
-		in := n.Misses * int64(p.pins.BlockTokens) * int64(*p.bytes)
-		out := n.Steps * int64(*p.bytes)
+		in := n.Moved * int64(*p.bytes)
+		out := n.Made * int64(p.layout.heads) * int64(*p.bytes)
 		r.HostToDeviceBytes, r.DeviceToHostBytes = &in, &out
 	}
+	p.entries(&r, n)
 	if n.Overflow > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("overflow: the demand exceeded the capacity by %d blocks in all", n.Overflow))
 	}
 	return r
+}
+
+// entries fills what is counted in entries: as blocks where a block is one.
+func (p *plan) entries(r *metrics.Row, n *Counts) {
+	r.MovedEntries, r.StagingPeakEntries = n.Moved, n.StagingPeak
+	picked, missed := n.Demand, n.Misses
+	switch {
+	case p.layout.weighed():
+		picked, missed = n.Picked, n.Missed
+	case p.pins.BlockTokens > 1:
+		return // the trace lists blocks: what of them is demanded is not known
+	}
+	r.DemandEntries, r.MissedEntries = &picked, &missed
+	if missed > 0 {
+		amplification := float64(n.Moved) / float64(missed)
+		r.ReadAmplification = &amplification
+	}
 }
 
 func layersText(layers []int32) string {

@@ -41,6 +41,7 @@ type cellKey struct {
 	Trace, Digest, Policy, Capacity, Warmup string
 	TopK, Candidates, Sink, Local           int
 	EntryBytes                              *int
+	BlockTokens, StepTokens, SharedHeads    int
 	Layers                                  []int32
 	Requests                                []string
 	Per                                     Detail
@@ -51,7 +52,7 @@ type cellKey struct {
 
 func (p *plan) key(c *cellPlan) cellKey {
 	k := cellKey{Trace: filepath.Base(p.file.Path()), Digest: p.digest, Policy: c.spec.Name(), Warmup: p.warmup.String(),
-		TopK: p.topk, Candidates: p.m, Sink: p.pins.Sink, Local: p.pins.Local, EntryBytes: p.bytes,
+		TopK: p.topk, Candidates: p.m, Sink: p.pins.Sink, Local: p.pins.Local, EntryBytes: p.bytes, BlockTokens: p.pins.BlockTokens, StepTokens: p.layout.mtp, SharedHeads: p.layout.heads,
 		Layers: p.opt.Layers, Requests: p.opt.Requests, Per: p.opt.Per, Seed: p.opt.Seed, Engine: EngineVersion, Schema: metrics.RowSchema}
 	if c.capacity != nil {
 		k.Capacity = c.capacity.String()

@@ -14,6 +14,7 @@ type StreamOptions struct {
 	Capacity   int    // blocks; policies.Unbounded for policies without capacity
 	Warmup     Warmup // zero: cold; auto is not settled here
 	Seed       uint64
+	Shape      Shape    // but for ShareHeads: one stream is replayed
 	Observer   Observer // sees every step; may be nil
 }
 
@@ -22,6 +23,7 @@ type StreamOptions struct {
 // a file does the same work for many cells at once.
 type Engine struct {
 	delta Delta
+	join  joiner
 	cells map[policies.Policy]*cell
 }
 
@@ -48,13 +50,28 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 		c = newCell(p)
 		e.cells[p] = c
 	}
-	pins := pinsOf(m, &Options{})
-	err := e.delta.build(s, deltaOptions{k: o.TopK, m: o.Candidates, pins: pins, meta: m, windows: o.Warmup.replayed(),
-		members: c.needs&policies.NeedDemand != 0, nexts: c.needs&policies.NeedNext != 0}, trace.NewChecker("stream", m))
+	pins := pinsOf(m, &Options{Shape: o.Shape})
+	check, ranks := trace.NewChecker("stream", m), m.Order == trace.OrderRank
+	do := deltaOptions{k: o.TopK, m: o.Candidates, pins: pins, meta: m, windows: o.Warmup.replayed(),
+		members: c.needs&policies.NeedDemand != 0, nexts: c.needs&policies.NeedNext != 0}
+	l, err := o.Shape.settle(m)
 	if err != nil {
+		return Counts{}, fmt.Errorf("replay stream: %w", err)
+	}
+	if !l.plain() {
+		if e := check.First(s); e != nil {
+			return Counts{}, e
+		}
+		e.join.layout, e.join.k, e.join.m, e.join.ranks = l, o.TopK, o.Candidates, ranks
+		if err := e.join.join([]trace.Stream{*s}, pins.BlockTokens); err != nil {
+			return Counts{}, err
+		}
+		do.joined, s = &e.join, &e.join.out
+	}
+	if err := e.delta.build(s, do, check); err != nil {
 		return Counts{}, err
 	}
-	st := start{capacity: o.Capacity, ranks: m.Order == trace.OrderRank, seed: streamSeed(o.Seed, s.Key)}
-	st.placed = o.Warmup.placed(s, pins, o.Candidates, o.Capacity)
+	st := start{capacity: o.Capacity, ranks: ranks, seed: streamSeed(o.Seed, s.Key), unit: l.unit(pins)}
+	st.placed = o.Warmup.placed(&e.delta, pins, o.Capacity)
 	return c.run(&e.delta, st, o.Observer)
 }

@@ -23,8 +23,8 @@ type sweep struct {
 
 // run returns the counts at each of sizes, which ascend, on the stream that d was
 // built from. They are valid until the next run.
-func (w *sweep) run(d *Delta, sizes []int32, seed uint64) ([]Counts, error) {
-	if err := w.reset(d, sizes, seed); err != nil {
+func (w *sweep) run(d *Delta, sizes []int32, at start) ([]Counts, error) {
+	if err := w.reset(d, sizes, at.seed); err != nil {
 		return nil, err
 	}
 	for i := range d.Rows {
@@ -37,7 +37,7 @@ func (w *sweep) run(d *Delta, sizes []int32, seed uint64) ([]Counts, error) {
 			w.before = w.pass.Residents(sizes, w.before[:0])
 		}
 	}
-	w.finish(d, sizes)
+	w.finish(d, sizes, at.unit)
 	return w.counts, nil
 }
 
@@ -82,10 +82,11 @@ func (w *sweep) count(sizes []int32) {
 
 // finish turns distances into misses, largest size first, and what came and stayed
 // into evictions.
-func (w *sweep) finish(d *Delta, sizes []int32) {
+func (w *sweep) finish(d *Delta, sizes []int32, unit int64) {
 	var stream Counts // the same at every size
 	for i := d.Windows; i < d.Rows; i++ {
 		stream.Steps++
+		stream.Made += d.Made(i)
 		stream.Demand += int64(d.Size[i])
 		stream.Births += int64(len(d.Born.Row(i)))
 	}
@@ -96,6 +97,7 @@ func (w *sweep) finish(d *Delta, sizes []int32) {
 		}
 		c := &w.counts[j]
 		c.Steps, c.Demand, c.Births, c.Misses = stream.Steps, stream.Demand, stream.Births, misses
+		c.Made, c.Moved = stream.Made, misses*unit
 		c.ResidentSum, c.ResidentPeak = w.sums[j], int64(w.peaks[j])
 		if stream.Steps > 0 {
 			c.Evictions = stream.Births + misses - int64(w.resident[j]-w.before[j])

@@ -45,7 +45,7 @@ func sweepAndSingles(b *testing.B, trace, name string, d *Delta, sizes []int32, 
 	b.Run(fmt.Sprintf("trace=%s/policy=%s/cells=%d/by=sweep", trace, name, len(sizes)), func(b *testing.B) {
 		b.ReportAllocs()
 		for range b.N {
-			if _, err := all.run(d, sizes, 0); err != nil {
+			if _, err := all.run(d, sizes, start{unit: 1}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -56,7 +56,7 @@ func sweepAndSingles(b *testing.B, trace, name string, d *Delta, sizes []int32, 
 		starts := make([]start, len(sizes))
 		for i, size := range sizes {
 			p, capacity := policy(size)
-			cells[i], starts[i] = newCell(p), start{capacity: capacity, ranks: true}
+			cells[i], starts[i] = newCell(p), start{capacity: capacity, ranks: true, unit: 1}
 		}
 		for range b.N {
 			for i, c := range cells {

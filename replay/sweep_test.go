@@ -32,7 +32,7 @@ func newSweeper() *sweeper {
 // check compares every count at all of sizes; it returns how many cells it compared.
 func (w *sweeper) check(t *testing.T, what string, pass *sweep, sizes []int32, single func(size int) (*cell, start)) int {
 	t.Helper()
-	got, err := pass.run(&w.delta, sizes, 0)
+	got, err := pass.run(&w.delta, sizes, start{unit: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,13 +58,13 @@ func (w *sweeper) stream(t *testing.T, r *rand.Rand, p *plan, s *trace.Stream, m
 		t.Fatal(err)
 	}
 	n := w.check(t, "lru", &w.all, sizesBetween(r, max(1, w.delta.MaxDemand), w.delta.Blocks+3, most), func(size int) (*cell, start) {
-		return w.lru, start{capacity: size, ranks: p.ranks}
+		return w.lru, start{capacity: size, ranks: p.ranks, unit: 3}
 	})
 	return n + w.check(t, "window", &w.ages, sizesBetween(r, 1, w.delta.Rows+3, most), func(size int) (*cell, start) {
 		if w.windows[size] == nil {
 			w.windows[size] = newCell(&window.Policy{Steps: size})
 		}
-		return w.windows[size], start{capacity: policies.Unbounded, ranks: p.ranks}
+		return w.windows[size], start{capacity: policies.Unbounded, ranks: p.ranks, unit: 3}
 	})
 }
 

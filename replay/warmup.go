@@ -92,8 +92,8 @@ func (w Warmup) replayed() int {
 }
 
 // placed returns the blocks resident before step 0, ascending: nil for lru and cold.
-func (w Warmup) placed(s *trace.Stream, p Pins, m, capacity int) []int32 {
-	free, local := p.firstFree(), p.firstLocal(int(s.PromptLen))
+func (w Warmup) placed(d *Delta, p Pins, capacity int) []int32 {
+	free, local := p.firstFree(), p.firstLocal(int(d.stream.PromptLen))
 	switch w.Kind {
 	case WarmupStaging:
 		var placed []int32
@@ -102,19 +102,18 @@ func (w Warmup) placed(s *trace.Stream, p Pins, m, capacity int) []int32 {
 		}
 		return placed
 	case WarmupImportance:
-		return mostImportant(s, w.Windows, m, free, local, capacity)
+		return mostImportant(d, w.Windows, free, local, capacity)
 	}
 	return nil
 }
 
 // mostImportant is the top capacity blocks of [free, local) by summed score over the
-// first m ranks of the last windows, ties to the lowest index.
-func mostImportant(s *trace.Stream, windows, m, free, local, capacity int) []int32 {
+// listed ranks of the last windows, ties to the lowest index.
+func mostImportant(d *Delta, windows, free, local, capacity int) []int32 {
 	sum := map[int32]float64{}
-	for i := s.Windows - windows; i < s.Windows; i++ {
-		scores := s.ScoreList(i)
-		list := s.List(i)
-		for j, x := range list[:min(m, len(list))] {
+	for i := -windows; i < 0; i++ { // rows before row 0 of the delta, which replays no window here
+		list, scores := d.scored(i)
+		for j, x := range list {
 			if int(x) >= free && int(x) < local {
 				sum[x] += float64(scores[j])
 			}

@@ -13,7 +13,9 @@ type worker struct {
 	plan    *plan
 	reader  *trace.Reader
 	check   *trace.Checker
-	stream  trace.Stream
+	streams []trace.Stream // those that share a cache
+	joiner  *joiner        // nil where rows are replayed as recorded
+	stream  *trace.Stream  // that is replayed
 	delta   Delta
 	runners []*cell  // one a policy, shared by its capacities
 	groups  []*group // cells that are replayed together, windowed ones first
@@ -23,7 +25,14 @@ type worker struct {
 
 func newWorker(p *plan) *worker {
 	w := &worker{plan: p, tallies: p.newTallies(), peaks: map[string]int64{}}
-	w.reader = p.file.NewReader(trace.ReadScores | trace.TrustLists)
+	w.streams = make([]trace.Stream, p.layout.heads)
+	columns := trace.ReadScores
+	if p.layout.plain() {
+		columns |= trace.TrustLists // the delta checks them
+	} else {
+		w.joiner = &joiner{layout: p.layout, k: p.topk, m: p.m, ranks: p.ranks}
+	}
+	w.reader = p.file.NewReader(columns)
 	w.check = trace.NewChecker(p.file.Path(), p.meta)
 	var windowed, others []int
 	for _, i := range p.todo {
@@ -49,11 +58,11 @@ func (w *worker) close() { w.reader.Close() }
 // replay reads the i-th selected stream, derives its delta and runs every cell.
 func (w *worker) replay(i int) error {
 	p := w.plan
-	if err := w.reader.Read(p.streams[i], &w.stream); err != nil {
+	if err := w.read(i); err != nil {
 		return err
 	}
-	err := w.delta.build(&w.stream, deltaOptions{
-		k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(),
+	err := w.delta.build(w.stream, deltaOptions{
+		k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), joined: w.joiner,
 		members: p.needs&policies.NeedDemand != 0, nexts: p.needs&policies.NeedNext != 0,
 	}, w.check)
 	if err != nil {
@@ -69,19 +78,37 @@ func (w *worker) replay(i int) error {
 	return nil
 }
 
+// read decodes the i-th selected stream and those that share its cache.
+func (w *worker) read(i int) error {
+	for h := range w.streams {
+		if err := w.reader.Read(w.plan.streams[i]+h, &w.streams[h]); err != nil {
+			return err
+		}
+	}
+	w.stream = &w.streams[0]
+	if w.joiner == nil {
+		return nil
+	}
+	if err := w.joiner.join(w.streams, w.plan.pins.BlockTokens); err != nil {
+		return fmt.Errorf("%s: %w", w.plan.file.Path(), err)
+	}
+	w.stream = &w.joiner.out
+	return nil
+}
+
 // start settles how cell c begins on the i-th selected stream.
 func (w *worker) start(i, c int) (start, error) {
 	p, plan := w.plan, &w.plan.cells[c]
-	st := start{capacity: policies.Unbounded, ranks: p.ranks, seed: streamSeed(p.opt.Seed, w.stream.Key)}
+	st := start{capacity: policies.Unbounded, ranks: p.ranks, seed: streamSeed(p.opt.Seed, w.stream.Key), unit: p.layout.unit(p.pins)}
 	if plan.capacity != nil {
-		blocks, err := plan.capacity.blocks(sizing{topk: p.topk, blockTokens: p.pins.BlockTokens, promptLen: int(w.stream.PromptLen),
+		blocks, err := plan.capacity.blocks(sizing{topk: p.topk * p.meta.BlockTokens, blockTokens: p.pins.BlockTokens, promptLen: int(w.stream.PromptLen),
 			entryBytes: p.bytes, streams: p.siblings[i], peaks: w.peaks})
 		if err != nil {
 			return st, err
 		}
 		st.capacity = blocks
 	}
-	st.placed = p.warmup.placed(&w.stream, p.pins, p.m, st.capacity)
+	st.placed = p.warmup.placed(&w.delta, p.pins, st.capacity)
 	return st, nil
 }
 
@@ -91,7 +118,7 @@ func (w *worker) runCell(i, c int, st start, steps *profileSteps) error {
 	var judge *refereeCheck
 	if p.opt.Referee {
 		var err error
-		if judge, err = newRefereeCheck(p, plan, &w.stream, st.capacity); err != nil {
+		if judge, err = newRefereeCheck(p, plan, w.streams, st.capacity); err != nil {
 			return err
 		}
 		look = judge.watch(look)
@@ -120,7 +147,7 @@ func (w *worker) tally(i, c int, st start, counts *Counts) {
 	}
 	w.tallies[c][p.partOf[i]].add(counts, entries)
 	if p.opt.Progress != nil {
-		p.opt.Progress(w.stream.Rows)
+		p.opt.Progress(w.streams[0].Rows)
 	}
 }
 

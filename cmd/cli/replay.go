@@ -23,6 +23,7 @@ type replayFlags struct {
 	warmup, per, format  string
 	topk, candidates     int
 	sink, local, bytes   int
+	shape                replay.Shape
 	layers, requests     []string
 	parallel             int
 	seed                 uint64
@@ -58,6 +59,9 @@ policies or capacities replays only what is new.`,
 	fl.IntVar(&f.sink, "sink", 0, "first tokens that are always resident (default: the trace's, or 0)")
 	fl.IntVar(&f.local, "local", 1, "last tokens that are always resident (default: the trace's, or 1)")
 	fl.IntVar(&f.bytes, "entry-bytes", 0, "bytes of a token's entry in a stream (default: the trace's)")
+	fl.IntVar(&f.shape.BlockTokens, "block-tokens", 0, "tokens of a block, the unit of the cache (default: the trace's)")
+	fl.BoolVar(&f.shape.ShareHeads, "share-heads", false, "the heads of a layer share one cache, of blocks that hold all of them")
+	fl.IntVar(&f.shape.StepTokens, "mtp", 1, "consecutive positions that a step decodes: their demands are joined")
 	fl.StringSliceVar(&f.layers, "layers", nil, "layers to replay, as in 0,5,10-20 (default: all)")
 	fl.StringSliceVar(&f.requests, "requests", nil, "requests to replay (default: all)")
 	fl.StringVar(&f.per, "per", "cell", "rows: one a `cell`, request, layer or stream")
@@ -137,7 +141,7 @@ func (f *replayFlags) finish(ctx context.Context, t *task, store *replay.Store) 
 
 // options checks the flags and turns them into replay's options.
 func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
-	o = replay.Options{TopK: f.topk, Candidates: f.candidates, Requests: f.requests, Workers: f.parallel, Seed: f.seed, Referee: f.referee, Fresh: f.fresh, Checkpoint: f.checkpoint}
+	o = replay.Options{TopK: f.topk, Candidates: f.candidates, Requests: f.requests, Workers: f.parallel, Seed: f.seed, Shape: f.shape, Referee: f.referee, Fresh: f.fresh, Checkpoint: f.checkpoint}
 	if o.Policies, o.SkipUnable, err = parsePolicies(f.table, f.policies); err != nil {
 		return o, errUsage{err}
 	}
@@ -175,6 +179,8 @@ func (f *replayFlags) check(c *cobra.Command) error {
 		return usagef("--parallel %d: expected at least 1", f.parallel)
 	case c.Flags().Changed("topk") && f.topk < 1 || c.Flags().Changed("candidates") && f.candidates < 1:
 		return usagef("--topk and --candidates: expected at least 1")
+	case c.Flags().Changed("block-tokens") && f.shape.BlockTokens < 1 || f.shape.StepTokens < 1:
+		return usagef("--block-tokens and --mtp: expected at least 1")
 	case f.profile && f.out == "":
 		return usagef("--profile writes a file: say where with --out DIR")
 	case f.indices && !f.profile:

@@ -14,16 +14,27 @@ func (c Config) pinned(b int32, seqLen int) bool {
 // demand is D_t of a row: the first K of its list, less pins, distinct, in list
 // order (S4).
 func (x *cell) demand(row int) []int32 {
-	list := x.stream.List(row)
 	var demand []int32
 	seen := map[int32]bool{}
-	for _, b := range list[:min(x.TopK, len(list))] {
-		if !x.pinned(b, x.stream.SeqLen(row)) && !seen[b] {
+	for _, e := range x.rows[row].list {
+		if b := e.block; e.picked && !x.pinned(b, x.rows[row].seqLen) && !seen[b] {
 			demand = append(demand, b)
 			seen[b] = true
 		}
 	}
 	return demand
+}
+
+// entriesOf counts the entries that a row demands of blocks.
+func (x *cell) entriesOf(row int, blocks []int32) int {
+	of := setOf(blocks)
+	names := map[entryName]bool{}
+	for _, e := range x.rows[row].list {
+		if e.picked && of[e.block] {
+			names[e.name] = true
+		}
+	}
+	return len(names)
 }
 
 func setOf(blocks []int32) map[int32]bool {
@@ -35,18 +46,18 @@ func setOf(blocks []int32) map[int32]bool {
 }
 
 // births are the blocks whose last token left the local window since the step
-// before, ascending (S3). At a cell's first step one token left it.
+// before, ascending (S3). At a cell's first step one token a position left it.
 func (x *cell) births(row int, first bool) []int32 {
-	end := x.stream.SeqLen(row) - x.Local // tokens below end are outside the window
-	begin := end - 1
+	end := x.rows[row].seqLen - x.Local // tokens below end are outside the window
+	begin := x.rows[row].first - 1 - x.Local
 	if !first {
-		begin = x.stream.SeqLen(row-1) - x.Local
+		begin = x.rows[row-1].seqLen - x.Local
 	}
 	var born []int32
 	for token := max(begin, 0); token < end; token++ {
 		block := int32(token / x.BlockTokens)
 		last := (token+1)%x.BlockTokens == 0
-		if last && !x.pinned(block, x.stream.SeqLen(row)) {
+		if last && !x.pinned(block, x.rows[row].seqLen) {
 			born = append(born, block)
 		}
 	}

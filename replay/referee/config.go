@@ -29,10 +29,13 @@ type Warmup struct {
 type Config struct {
 	// Policy is lru, fifo, lfu, lookahead, window:N, none, opt or opt-bypass.
 	Policy string
-	// TopK is K: the demand is drawn from the first K of a list, in blocks.
+	// TopK is K: the demand is drawn from the first K of a list.
 	TopK int
-	// Candidates is M: what of a list lookahead and the importance warm-up see, in blocks.
+	// Candidates is M: what of a list lookahead and the importance warm-up see.
 	Candidates int
+	// Entries is how many entries of a list make a block, StepTokens how many positions a
+	// step; 0 and 1: one.
+	Entries, StepTokens int
 	// Capacity is C in blocks; window:N and none ignore it, nothing bounds them.
 	Capacity int
 	// Warmup is what happens before the first counted step.

@@ -86,8 +86,7 @@ func (x *cell) key(b int32, row int) int {
 // rank is the place of b among the row's M candidates, past all ranks where it is
 // none of them.
 func (x *cell) rank(b int32, row int) int {
-	list := x.stream.List(row)
-	if i := slices.Index(list[:min(x.Candidates, len(list))], b); i >= 0 {
+	if i := slices.IndexFunc(x.rows[row].list, func(e listed) bool { return e.block == b }); i >= 0 {
 		return i
 	}
 	return math.MaxInt

@@ -21,6 +21,8 @@ type StepCounts struct {
 	Bypassed  int // blocks of KeptOut where the policy chose them itself: opt-bypass and none
 	Resident  int // blocks resident after the step, pinned ones not counted
 
+	DemandEntries, MissedEntries int // entries of D_t and of what of it was missed
+
 	// The blocks behind the counts, ascending. Victims are those outside D_t that left
 	// the cache at the step's eviction; KeptOut are the members of D_t, hit or missed,
 	// that are not resident after it; Residents are all that are.
@@ -37,7 +39,7 @@ type entry struct {
 // cell is one run: a configuration, a stream, and the cache.
 type cell struct {
 	Config
-	stream   *trace.Stream
+	rows     []row
 	hasRanks bool
 	resident map[int32]*entry
 	windows  int             // rows with step < 0
@@ -47,19 +49,30 @@ type cell struct {
 // Run replays the stream and returns a StepCounts for every replayed step, the
 // warm-up's included. hasRanks says that lists are best first (order=rank).
 func Run(s *trace.Stream, hasRanks bool, c Config) ([]StepCounts, error) {
+	return RunShared([]*trace.Stream{s}, hasRanks, c)
+}
+
+// RunShared is Run for the heads of a layer that share one cache, whose block holds
+// the entries of all.
+func RunShared(heads []*trace.Stream, hasRanks bool, c Config) ([]StepCounts, error) {
+	s := heads[0]
 	if err := c.validate(s, hasRanks); err != nil {
+		return nil, err
+	}
+	if err := sameSteps(heads); err != nil {
 		return nil, err
 	}
 	first, err := c.firstRow(s)
 	if err != nil {
 		return nil, err
 	}
-	placed, err := Placed(s, c)
+	rows := c.rows(heads, hasRanks)
+	placed, err := c.placed(rows, s)
 	if err != nil {
 		return nil, err
 	}
-	x := &cell{Config: c, stream: s, hasRanks: hasRanks, resident: map[int32]*entry{}, windows: windows(s), demands: map[int32][]int{}}
-	for row := range s.Steps {
+	x := &cell{Config: c, rows: rows, hasRanks: hasRanks, resident: map[int32]*entry{}, windows: windows(s), demands: map[int32][]int{}}
+	for row := range rows {
 		for _, b := range x.demand(row) {
 			x.demands[b] = append(x.demands[b], row)
 		}
@@ -68,7 +81,7 @@ func Run(s *trace.Stream, hasRanks bool, c Config) ([]StepCounts, error) {
 		x.resident[b] = &entry{lastUse: -1, inserted: -1, uses: 0}
 	}
 	var steps []StepCounts
-	for row := first; row < len(s.Steps); row++ {
+	for row := first; row < len(rows); row++ {
 		steps = append(steps, x.step(row, row == first))
 	}
 	return steps, nil
@@ -102,7 +115,7 @@ func (c Config) firstRow(s *trace.Stream) (int, error) {
 // step replays one row: births, classification, fetch, eviction (S3, S4).
 func (x *cell) step(row int, first bool) StepCounts {
 	t := x.time(row)
-	out := StepCounts{T: int32(t), Step: x.stream.Steps[row]}
+	out := StepCounts{T: int32(t), Step: x.rows[row].step}
 
 	for _, b := range x.births(row, first) {
 		x.resident[b] = &entry{lastUse: t - 1, inserted: t - 1, uses: 0}
@@ -137,6 +150,7 @@ func (x *cell) step(row int, first bool) StepCounts {
 	for b := range x.resident {
 		out.Residents = append(out.Residents, b)
 	}
+	out.DemandEntries, out.MissedEntries = x.entriesOf(row, demand), x.entriesOf(row, out.Missed)
 	return x.count(out, len(demand))
 }
 

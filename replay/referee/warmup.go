@@ -11,6 +11,10 @@ import (
 // Placed returns the blocks that an importance or staging warm-up places before
 // the first counted step, ascending; nothing for the other kinds (S8).
 func Placed(s *trace.Stream, c Config) ([]int32, error) {
+	return c.placed(c.rows([]*trace.Stream{s}, true), s)
+}
+
+func (c Config) placed(rows []row, s *trace.Stream) ([]int32, error) {
 	var best []int32
 	switch c.Warmup.Kind {
 	case WarmImportance:
@@ -20,7 +24,7 @@ func Placed(s *trace.Stream, c Config) ([]int32, error) {
 		if len(s.Scores) == 0 {
 			return nil, fmt.Errorf("referee: importance needs scores")
 		}
-		best = c.important(s)
+		best = c.important(rows[:windows(s)], int(s.PromptLen))
 	case WarmStaging:
 		best = c.lowest(int(s.PromptLen))
 	}
@@ -30,18 +34,24 @@ func Placed(s *trace.Stream, c Config) ([]int32, error) {
 }
 
 // important returns the blocks that the last windows list, unpinned at step -1,
-// highest summed score first, then lowest index.
-func (c Config) important(s *trace.Stream) []int32 {
+// highest summed score first, then lowest index. At a step a block has the score of
+// the best of its entries.
+func (c Config) important(windows []row, promptLen int) []int32 {
 	sum := map[int32]float64{}
-	for row := windows(s) - c.Warmup.Windows; row < windows(s); row++ {
-		list, scores := s.List(row), s.ScoreList(row)
-		for i := range min(c.Candidates, len(list)) {
-			sum[list[i]] += float64(scores[i])
+	for _, w := range windows[len(windows)-c.Warmup.Windows:] {
+		best := map[int32]float32{}
+		for _, e := range w.list {
+			if score, known := best[e.block]; !known || e.score > score {
+				best[e.block] = e.score
+			}
+		}
+		for b, score := range best {
+			sum[b] += float64(score)
 		}
 	}
 	var best []int32
 	for b := range sum {
-		if !c.pinned(b, int(s.PromptLen)) { // seq_len at step -1 is prompt_len
+		if !c.pinned(b, promptLen) { // seq_len at step -1 is prompt_len
 			best = append(best, b)
 		}
 	}

@@ -1,0 +1,190 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// joiner makes the rows of a layout from recorded streams: lists of blocks whose
+// demand is a prefix of its own in each row.
+//
+// The lists that make a row (of its heads and positions) are merged rank by rank, and
+// a block stands at the best rank of any of its entries: first all that the first K of
+// any list name, then the rest up to M. Its score is the largest of its entries'.
+type joiner struct {
+	layout
+	k, m  int
+	ranks bool
+
+	out    trace.Stream
+	demand []int32 // by row: blocks that the first K of a list name
+	picked []int32 // parallel to out.Indices: distinct entries of theirs in the block
+	made   []int32 // by row: positions that were decoded
+	span   []int32 // by row: positions from its first to its last
+
+	place []int32   // by block: 1 + its place in out.Indices, 0 where the row lacks it
+	seen  [][]int32 // by head and entry: 1 + the row that picked it last
+	rows  []source
+}
+
+// weighed reports whether a block holds several entries that a list names apart.
+func (l layout) weighed() bool { return l.factor > 1 || l.heads > 1 }
+
+// source is a list that a row is made of.
+type source struct {
+	head   int
+	list   []int32
+	scores []float32
+}
+
+// join builds out from the streams that share a cache.
+func (j *joiner) join(heads []trace.Stream, blockTokens int) error {
+	for i := range heads[1:] {
+		s := &heads[i+1]
+		if s.PromptLen != heads[0].PromptLen || !slices.Equal(s.Steps, heads[0].Steps) {
+			return fmt.Errorf("%v and %v share a cache but not their prompt length and steps", heads[0].Key, s.Key)
+		}
+	}
+	first := &heads[0]
+	j.reset(first.StreamInfo, len(heads), first.MaxSeqLen(), blockTokens)
+	for row := 0; row < first.Rows; {
+		end := j.groupEnd(first, row)
+		j.rows = j.rows[:0]
+		for at := row; at < end; at++ {
+			for h := range heads {
+				j.rows = append(j.rows, source{h, heads[h].List(at), heads[h].ScoreList(at)})
+			}
+		}
+		j.row(first.Steps[end-1])
+		j.made, j.span = append(j.made, int32(end-row)), append(j.span, first.Steps[end-1]-first.Steps[row]+1)
+		row = end
+	}
+	return nil
+}
+
+func (j *joiner) reset(info trace.StreamInfo, heads, tokens, blockTokens int) {
+	if heads > 1 {
+		info.Head = trace.NoHead
+	}
+	j.out.Reset(info)
+	j.out.Rows, j.out.Windows = 0, 0
+	j.demand, j.picked, j.made, j.span = j.demand[:0], j.picked[:0], j.made[:0], j.span[:0]
+	blocks := (tokens + blockTokens - 1) / blockTokens
+	j.place = policies.Fill(j.place, blocks, 0)
+	for len(j.seen) < heads {
+		j.seen = append(j.seen, nil)
+	}
+	for h := range heads {
+		j.seen[h] = policies.Fill(j.seen[h], blocks*j.factor, 0)
+	}
+}
+
+// groupEnd is the row behind those that make a step with row.
+func (j *joiner) groupEnd(s *trace.Stream, row int) int {
+	end := row + 1
+	if s.Steps[row] < 0 {
+		return end
+	}
+	for end < s.Rows && int(s.Steps[end])/j.mtp == int(s.Steps[row])/j.mtp {
+		end++
+	}
+	return end
+}
+
+// row appends the row that j.rows make.
+func (j *joiner) row(step int32) {
+	begin := len(j.out.Indices)
+	for r := range j.k {
+		for i := range j.rows {
+			j.add(&j.rows[i], r, true)
+		}
+	}
+	demand := len(j.out.Indices) - begin
+	for r := j.k; r < j.m; r++ {
+		for i := range j.rows {
+			j.add(&j.rows[i], r, false)
+		}
+	}
+	list := j.out.Indices[begin:]
+	for _, b := range list {
+		j.place[b] = 0
+	}
+	if !j.ranks {
+		j.ascend(begin)
+	}
+	j.out.Steps = append(j.out.Steps, step)
+	j.out.Offsets = append(j.out.Offsets, int32(len(j.out.Indices)))
+	j.out.Rows++
+	if step < 0 {
+		j.out.Windows++
+	}
+	if j.out.Rows == 1 {
+		j.out.FirstStep = step
+	}
+	j.out.LastStep = step
+	j.demand = append(j.demand, int32(demand))
+}
+
+// add takes the entry of a rank into the row; picked ones are demanded.
+func (j *joiner) add(s *source, rank int, picked bool) {
+	if rank >= len(s.list) {
+		return
+	}
+	x := s.list[rank]
+	b := x / int32(j.factor)
+	at := j.place[b] - 1
+	if at < 0 {
+		at = int32(len(j.out.Indices))
+		j.place[b] = at + 1
+		j.out.Indices, j.picked = append(j.out.Indices, b), append(j.picked, 0)
+		if s.scores != nil {
+			j.out.Scores = append(j.out.Scores, s.scores[rank])
+		}
+	} else if s.scores != nil {
+		j.out.Scores[at] = max(j.out.Scores[at], s.scores[rank])
+	}
+	if now := int32(len(j.demand)) + 1; picked && j.seen[s.head][x] != now {
+		j.seen[s.head][x] = now
+		j.picked[at]++
+	}
+}
+
+// ascend sorts a row of a trace whose order means nothing.
+func (j *joiner) ascend(begin int) {
+	type item struct {
+		block, picked int32
+		score         float32
+	}
+	items := make([]item, len(j.out.Indices)-begin)
+	for i := range items {
+		items[i] = item{block: j.out.Indices[begin+i], picked: j.picked[begin+i]}
+		if len(j.out.Scores) > 0 {
+			items[i].score = j.out.Scores[begin+i]
+		}
+	}
+	slices.SortFunc(items, func(a, b item) int { return int(a.block - b.block) })
+	for i, it := range items {
+		j.out.Indices[begin+i], j.picked[begin+i] = it.block, it.picked
+		if len(j.out.Scores) > 0 {
+			j.out.Scores[begin+i] = it.score
+		}
+	}
+}
+
+// pickedIn returns how many demanded entries each of the ascending blocks of a row holds.
+func (j *joiner) pickedIn(row int, blocks, dst []int32) []int32 {
+	begin, end := j.out.Offsets[row], j.out.Offsets[row+1]
+	for i, b := range j.out.Indices[begin:end] {
+		j.place[b] = begin + int32(i) + 1
+	}
+	for _, b := range blocks {
+		dst = append(dst, j.picked[j.place[b]-1])
+	}
+	for _, b := range j.out.Indices[begin:end] {
+		j.place[b] = 0
+	}
+	return dst
+}

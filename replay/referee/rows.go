@@ -1,0 +1,92 @@
+package referee
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// row is one step of a cell: one recorded row, or several that are replayed as one.
+type row struct {
+	step   int32
+	first  int // context at its first position, in tokens
+	seqLen int // and at its last
+	list   []listed
+}
+
+// listed is an entry of a list.
+type listed struct {
+	name   entryName
+	block  int32
+	score  float32
+	picked bool // among the first K of its list
+}
+
+// entryName tells entries of a step apart: one token of one head.
+type entryName struct {
+	head  int
+	entry int32
+}
+
+// rows joins what heads recorded: the rows of a step stand side by side, best ranks
+// of all first.
+func (c Config) rows(heads []*trace.Stream, hasRanks bool) []row {
+	var rows []row
+	var parts [][]part // of each row
+	for i, step := range heads[0].Steps {
+		last := len(rows) - 1
+		if step < 0 || last < 0 || rows[last].step < 0 || int(step)/c.positions() != int(rows[last].step)/c.positions() {
+			rows, parts = append(rows, row{first: heads[0].SeqLen(i)}), append(parts, nil)
+			last++
+		}
+		rows[last].step, rows[last].seqLen = step, heads[0].SeqLen(i)
+		for h, s := range heads {
+			parts[last] = append(parts[last], part{h, s.List(i), s.ScoreList(i)})
+		}
+	}
+	for i := range rows {
+		rows[i].list = c.merge(parts[i])
+		if !hasRanks {
+			slices.SortStableFunc(rows[i].list, func(a, b listed) int { return int(a.block - b.block) })
+		}
+	}
+	return rows
+}
+
+// part is one recorded list.
+type part struct {
+	head   int
+	list   []int32
+	scores []float32
+}
+
+// merge takes rank 0 of every list, then rank 1, up to M.
+func (c Config) merge(parts []part) (all []listed) {
+	for rank := range c.Candidates {
+		for _, p := range parts {
+			if rank >= len(p.list) {
+				continue
+			}
+			e := listed{name: entryName{p.head, p.list[rank]}, block: p.list[rank] / int32(c.entries()), picked: rank < c.TopK}
+			if p.scores != nil {
+				e.score = p.scores[rank]
+			}
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+func (c Config) positions() int { return max(1, c.StepTokens) }
+func (c Config) entries() int   { return max(1, c.Entries) }
+
+// sameSteps reports heads that cannot share a cache.
+func sameSteps(heads []*trace.Stream) error {
+	for _, s := range heads {
+		if !slices.Equal(s.Steps, heads[0].Steps) || s.PromptLen != heads[0].PromptLen {
+			return fmt.Errorf("referee: %v and %v differ in steps or prompt length", heads[0].Key, s.Key)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package replay
+
+import (
+	"fmt"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// Shape says how recorded lists become the rows that are replayed. The zero value
+// replays them as they stand.
+type Shape struct {
+	// BlockTokens is the unit of the cache in tokens (DESIGN S2): a multiple of the
+	// trace's; 0: the trace's. The demand is the distinct blocks of the first K entries.
+	BlockTokens int
+	// ShareHeads joins the heads of a layer: one cache of blocks that hold all heads, as
+	// PQCache keeps them. The demand of a step is the union of the heads' demands.
+	ShareHeads bool
+	// StepTokens joins the demand of that many consecutive positions to one step, as
+	// speculative decoding and multi-token prediction do; 0 and 1: one. Prompt windows
+	// stay single.
+	StepTokens int
+}
+
+// layout is a shape settled against a trace.
+type layout struct {
+	factor int // entries of a list in a block
+	heads  int // streams that share a cache
+	mtp    int // positions of a step
+}
+
+// plain reports whether rows are replayed as recorded.
+func (l layout) plain() bool { return l.factor == 1 && l.heads == 1 && l.mtp == 1 }
+
+// unit is the number of entries, of one head and one token each, that a block of a
+// joined stream holds.
+func (l layout) unit(p Pins) int64 { return int64(p.BlockTokens) * int64(l.heads) }
+
+// settle checks the shape against the trace's unit; heads are settled where streams
+// are selected.
+func (s Shape) settle(m *trace.Meta) (layout, error) {
+	l := layout{factor: 1, heads: 1, mtp: max(1, s.StepTokens)}
+	if s.StepTokens < 0 {
+		return l, fmt.Errorf("%d positions a step, expected at least 1", s.StepTokens)
+	}
+	switch {
+	case s.BlockTokens == 0:
+	case s.BlockTokens < 0 || s.BlockTokens%m.BlockTokens != 0:
+		return l, fmt.Errorf("blocks of %d tokens, expected a multiple of the trace's %d", s.BlockTokens, m.BlockTokens)
+	default:
+		l.factor = s.BlockTokens / m.BlockTokens
+	}
+	return l, nil
+}
+
+func (p *plan) settleShape() (err error) {
+	p.layout, err = p.opt.Shape.settle(p.meta)
+	return err
+}
+
+// shareHeads keeps the first stream of each layer, which stands for all of its heads.
+func (p *plan) shareHeads() error {
+	if !p.opt.Shape.ShareHeads {
+		return nil
+	}
+	infos := p.file.Streams()
+	var firsts, siblings []int
+	var heads []int // of each layer
+	for n, i := range p.streams {
+		if n > 0 && sameLayer(infos[p.streams[n-1]].Key, infos[i].Key) {
+			heads[len(heads)-1]++
+			continue
+		}
+		firsts, siblings, heads = append(firsts, i), append(siblings, p.siblings[n]), append(heads, 1)
+	}
+	for n, have := range heads {
+		if have != heads[0] {
+			k := infos[firsts[n]].Key
+			return fmt.Errorf("heads cannot share a cache: request %q layer %d has %d, the first layer %d", k.Request, k.Layer, have, heads[0])
+		}
+	}
+	if heads[0] == 1 {
+		return fmt.Errorf("heads cannot share a cache: %v is the only stream of its layer", infos[firsts[0]].Key)
+	}
+	p.streams, p.siblings, p.layout.heads = firsts, siblings, heads[0]
+	return nil
+}
+
+func sameLayer(a, b trace.Key) bool { return a.Request == b.Request && a.Layer == b.Layer }
