@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/datasets/requests"
 	"github.com/kvreplay/kvreplay/trace/inspect"
 )
 
@@ -14,12 +17,18 @@ func newInspectCommand() *cobra.Command {
 	format := "text"
 	c := &cobra.Command{
 		Use:   "inspect FILE...",
-		Short: "Show what is in a trace and how its demand repeats",
-		Long: `Show what is in a trace: metadata, extent, and the locality of its demand, that is of
-the first K blocks of each list at counted steps: overlap of consecutive steps,
-working sets, reuse distances, re-entry gaps, first-seen and pinned shares.
-trace/locality/README.md defines each figure.`,
-		Example: "  kvreplay inspect t.parquet --layers\n  kvreplay inspect --topk 128 --format json t.parquet",
+		Short: "Show what is in a trace, or in a trace of requests",
+		Long: `Show what is in a file, whose kind is told from its content.
+
+A trace (Parquet): metadata, extent, and the locality of its demand, that is of the
+first K blocks of each list at counted steps: overlap of consecutive steps, working
+sets, reuse distances, re-entry gaps, first-seen and pinned shares.
+trace/locality/README.md defines each figure.
+
+A trace of requests (Azure LLM inference CSV, Mooncake JSON lines; gzip'ed or not):
+arrivals, lengths of prompts and answers, shared prefixes; --topk and --layers mean
+nothing there. datasets/requests/README.md defines each figure.`,
+		Example: "  kvreplay inspect t.parquet --layers\n  kvreplay inspect --topk 128 --format json t.parquet\n  kvreplay inspect conversation_trace.jsonl",
 		Args:    atLeast(1, "trace"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if format != "text" && format != "json" {
@@ -37,9 +46,12 @@ trace/locality/README.md defines each figure.`,
 	return c
 }
 
+// report is what is known of one file; it encodes as JSON.
+type report interface{ Text(io.Writer) error }
+
 func runInspect(c *cobra.Command, paths []string, o inspect.Options, format string) error {
 	for i, path := range paths {
-		r, err := inspect.File(c.Context(), path, o)
+		r, err := inspectFile(c.Context(), path, o)
 		if err != nil {
 			return err
 		}
@@ -56,4 +68,24 @@ func runInspect(c *cobra.Command, paths []string, o inspect.Options, format stri
 		}
 	}
 	return nil
+}
+
+// inspectFile describes a trace or a trace of requests.
+func inspectFile(ctx context.Context, path string, o inspect.Options) (report, error) {
+	found, err := requests.Detect(path)
+	if err != nil {
+		return nil, fmt.Errorf("inspect: %w", err)
+	}
+	switch {
+	case found == requests.Parquet:
+		return inspect.File(ctx, path, o)
+	case found == requests.Unknown:
+		_, err := requests.Open(path)
+		return nil, fmt.Errorf("inspect: %w; or a trace (Parquet), which `kvreplay import` makes of captures", err)
+	case o.TopK != 0:
+		return nil, usagef("--topk is of traces with selections; %s is one of requests (%v)", path, found)
+	case o.Layers:
+		return nil, usagef("--layers is of traces with selections; %s is one of requests (%v)", path, found)
+	}
+	return requests.Summarise(ctx, path)
 }

@@ -1,0 +1,70 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const requestsData = "../../datasets/requests/testdata/"
+
+// Traces of requests are told from traces by content, and printed in both forms.
+func TestInspectRequests(t *testing.T) {
+	disguised := filepath.Join(t.TempDir(), "t.parquet")
+	text, err := os.ReadFile(requestsData + "mooncake_conversation_300.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(disguised, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := kvreplay(t, 0, "inspect", disguised, requestsData+"azure_code_300.csv")
+	for _, want := range []string{"mooncake-jsonl", "azure-csv", "arrivals a second", "1.379", "345,966", "8.1 %"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	out, _ = kvreplay(t, 0, "inspect", "--format", "json", disguised, newsTrace, requestsData+"azure_conv_300.csv.gz")
+	var kinds []string
+	for d := json.NewDecoder(strings.NewReader(out)); d.More(); {
+		var r struct{ Kind, Format string }
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			t.Fatal(err)
+		}
+		json.Unmarshal(raw, &r) // a trace's "requests" is a list
+		kinds = append(kinds, r.Kind+r.Format)
+	}
+	if want := "requestsmooncake-jsonl  requestsazure-csv"; strings.Join(kinds, " ") != want {
+		t.Errorf("kinds %q, want %q", kinds, want)
+	}
+}
+
+// What makes no sense there is an error of the command line; what is neither kind of
+// trace says what was expected.
+func TestInspectRequestsErrors(t *testing.T) {
+	bad := filepath.Join(t.TempDir(), "bad.csv")
+	if err := os.WriteFile(bad, []byte("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,5,-3\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		code int
+		args []string
+		want string
+	}{
+		{2, []string{"--topk", "3", requestsData + "azure_code_300.csv"}, "--topk is of traces with selections"},
+		{2, []string{"--layers", requestsData + "azure_code_300.csv"}, "--layers is of traces with selections"},
+		{2, []string{"--layers", newsTrace, requestsData + "azure_code_300.csv"}, "azure_code_300.csv"},
+		{1, []string{bad}, `bad.csv:2: GeneratedTokens "-3"`},
+		{1, []string{"inspect_test.go"}, "kvreplay import"},
+		{1, []string{"nowhere.csv"}, "no such file"},
+		{1, []string{t.TempDir()}, "is a directory"},
+	} {
+		_, stderr := kvreplay(t, c.code, append([]string{"inspect"}, c.args...)...)
+		if !strings.Contains(stderr, c.want) {
+			t.Errorf("%v: %s, expected %q", c.args, stderr, c.want)
+		}
+	}
+}

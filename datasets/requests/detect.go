@@ -1,0 +1,125 @@
+package requests
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// Detect tells from its content, never from its name, what the file at path is. The
+// error is one of reading; content that is none of the formats is Unknown.
+func Detect(path string) (Format, error) {
+	f, err := openFile(path)
+	if err != nil {
+		return Unknown, err
+	}
+	defer f.Close()
+	text, err := unpacked(f)
+	if err != nil {
+		return Unknown, fmt.Errorf("read requests: %s: %w", path, err)
+	}
+	return sniff(text), nil
+}
+
+// openFile opens what can be read from its beginning more than once.
+func openFile(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read requests: %w", err)
+	case info.IsDir():
+		return nil, fmt.Errorf("read requests: %s is a directory, expected a file; name the files in it", path)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("read requests: %s is not a regular file and cannot be read twice; save it to a file first", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read requests: %w", err)
+	}
+	return f, nil
+}
+
+// sniffed is how much of the content decides on its format: a line of Mooncake's is
+// known by its first keys.
+const sniffed = 1 << 12
+
+// sniff looks at the beginning of unpacked content without consuming it.
+func sniff(r *bufio.Reader) Format {
+	head, _ := r.Peek(sniffed)
+	switch first, _, _ := strings.Cut(string(head), "\n"); {
+	case bytes.HasPrefix(head, []byte("PAR1")):
+		return Parquet
+	case strings.HasPrefix(first, "TIMESTAMP,"):
+		return Azure
+	case strings.HasPrefix(first, "{") && hasKey(head, mooncakeKeys[1:]): // others have a timestamp too
+		return Mooncake
+	}
+	return Unknown
+}
+
+// hasKey tells whether one of the keys is in the first object of the text, as far as
+// it goes.
+func hasKey(text []byte, keys []string) bool {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.Token()
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return false
+		}
+		for _, k := range keys {
+			if key == k {
+				return true
+			}
+		}
+		var value json.RawMessage
+		if dec.Decode(&value) != nil {
+			return false
+		}
+	}
+	return false
+}
+
+// unpacked looks through gzip, told by its magic number.
+func unpacked(r io.Reader) (*bufio.Reader, error) {
+	buffered := bufio.NewReaderSize(r, 1<<16)
+	magic, err := buffered.Peek(2)
+	switch {
+	case err != nil && err != io.EOF:
+		return nil, err
+	case !bytes.Equal(magic, []byte{0x1f, 0x8b}):
+		return buffered, nil
+	}
+	z, err := gzip.NewReader(buffered)
+	if err != nil {
+		return nil, gzipCause(err)
+	}
+	return bufio.NewReaderSize(gzipped{z}, 1<<16), nil
+}
+
+// gzipped is a gzip reader whose errors say what to do.
+type gzipped struct{ r io.Reader }
+
+func (g gzipped) Read(p []byte) (int, error) {
+	n, err := g.r.Read(p)
+	if err != nil && err != io.EOF {
+		err = gzipCause(err)
+	}
+	return n, err
+}
+
+func gzipCause(err error) error {
+	switch {
+	case err == io.EOF, err == io.ErrUnexpectedEOF:
+		return errors.New("the gzip data ends too early: the file is incomplete, copy it again")
+	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader):
+		return fmt.Errorf("the gzip data is damaged, copy the file again: %w", err)
+	}
+	return err
+}
