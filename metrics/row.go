@@ -82,8 +82,8 @@ type Row struct {
 	// of one head each, where blocks hold several; null where the trace itself lists blocks.
 	DemandEntries *int64 `json:"demand_entries"`
 	MissedEntries *int64 `json:"missed_entries"`
-	// MovedEntries are fetched: every entry of a missed block, or the demanded ones alone
-	// of a block that an admission policy keeps out.
+	// MovedEntries are fetched: every entry of a missed block; of an admission policy the
+	// missed entries and every entry of the blocks that it keeps.
 	MovedEntries int64 `json:"moved_entries"`
 	// ReadAmplification is MovedEntries ÷ MissedEntries; null where that is not known or zero.
 	ReadAmplification *float64 `json:"read_amplification"`

@@ -11,7 +11,7 @@
 //
 //	Needer    asks for further columns of Step: candidates, scores, the demand, the future
 //	Bypasser  keeps part of D_t out of the cache: admission, and |D_t| > C (DESIGN S5)
-//	Admitter  a Bypasser that fetches what it keeps out entry by entry
+//	Admitter  a Bypasser that fetches entry by entry, and fills with whole blocks
 //	Sweeper   answers all capacities in one pass, where it is a stack algorithm
 //
 // Every answer is checked: victims must be resident, not demanded, distinct, enough.
@@ -125,9 +125,9 @@ type Bypasser interface {
 	Bypass(n int, dst []int32) []int32
 }
 
-// Admitter is a Bypasser that fetches a missed block as a whole only where it keeps it;
-// of one that it keeps out only the demanded entries move (PQCache, where what a step
-// demands and what it fills the cache with differ).
+// Admitter is a Bypasser that fetches what a step misses entry by entry, and beside that
+// whole the blocks that it keeps (PQCache, where what a step demands and what it fills
+// the cache with differ).
 type Admitter interface {
 	Bypasser
 	Admits()

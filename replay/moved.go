@@ -4,8 +4,8 @@ package replay
 type moved struct {
 	picked  int64 // demanded, where blocks hold several entries
 	missed  int64 // of them absent
-	fetched int64 // moved: whole blocks, but for what an Admitter keeps out
-	staged  int64 // demanded and not kept: staging memory
+	fetched int64 // moved: whole blocks; of an Admitter the demanded entries, and whole blocks where it keeps them
+	staged  int64 // demanded and not kept: staging memory; of an Admitter all that it fetches entry by entry
 }
 
 // moved counts row i after the policy has said what is kept.
@@ -17,6 +17,9 @@ func (c *cell) moved(d *Delta, i int) (m moved) {
 	if !d.weighed() {
 		return m
 	}
+	if c.admits {
+		m.fetched, m.staged = 0, 0
+	}
 	members, picked := d.Members.Row(i), d.picked(i)
 	at := 0
 	for j, x := range members {
@@ -26,10 +29,13 @@ func (c *cell) moved(d *Delta, i int) (m moved) {
 		}
 		at++
 		m.missed += int64(picked[j])
-		if c.admits && c.state[x] != demanded {
-			spared := c.unit - int64(picked[j])
-			m.fetched -= spared
-			m.staged -= spared
+		if !c.admits {
+			continue
+		}
+		m.fetched += int64(picked[j])
+		m.staged += int64(picked[j])
+		if c.state[x] == demanded {
+			m.fetched += c.unit
 		}
 	}
 	return m
