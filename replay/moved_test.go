@@ -1,0 +1,62 @@
+package replay
+
+import (
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// What moves, worked by hand. Blocks of ten entries, two heads share a cache of one
+// block; a block holds twenty entries. block-lfu fetches what is missed and fills with
+// the block that has most; lru fetches whole blocks.
+func TestMoved(t *testing.T) {
+	meta := &trace.Meta{Version: 1, Order: trace.OrderRank, TopK: 3, Candidates: 3, BlockTokens: 1}
+	lists := [2][][]int32{
+		{{10, 11, 20}, {12, 20, 21}},
+		{{10, 30, 31}, {10, 11, 40}},
+	}
+	heads := make([]trace.Stream, 2)
+	for h := range heads {
+		heads[h].Reset(trace.StreamInfo{Key: trace.Key{Head: int32(h)}, PromptLen: 100})
+		for step, list := range lists[h] {
+			heads[h].Append(trace.Row{Step: int32(step), Indices: list})
+		}
+	}
+	p := testPlan(meta, 3, 3, Warmup{Kind: WarmupCold})
+	p.layout, p.pins.BlockTokens = layout{factor: 10, heads: 2, mtp: 1}, 10
+	j := &joiner{layout: p.layout, k: 3, m: 3, ranks: true}
+	if err := j.join(heads, 10); err != nil {
+		t.Fatal(err)
+	}
+	var d Delta
+	if err := d.build(&j.out, deltaOptions{k: 3, m: 3, pins: p.pins, meta: meta, joined: j}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]moved{
+		// step 0 demands block 1 (10, 11 of one head, 10 of the other), 2 (one), 3 (two);
+		// step 1 block 1 (12; 10, 11), 2 (two) and 4 (one).
+		"block-lfu": {{picked: 6, missed: 6, fetched: 6 + 20, staged: 6}, {picked: 6, missed: 3, fetched: 3, staged: 3}},
+		"lru":       {{picked: 6, missed: 6, fetched: 60, staged: 40}, {picked: 6, missed: 3, fetched: 40, staged: 40}},
+	} {
+		spec, err := all.Table().Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		step := 0
+		look := func(r *StepReport) {
+			w := want[step]
+			if r.DemandEntries != w.picked || r.MissedEntries != w.missed || r.Moved != w.fetched {
+				t.Errorf("%s, step %d: %d entries demanded, %d missed, %d moved, worked out %+v", name, step, r.DemandEntries, r.MissedEntries, r.Moved, w)
+			}
+			step++
+		}
+		counts, err := newCell(spec.Make()).run(&d, start{capacity: 1, ranks: true, unit: p.layout.unit(p.pins)}, look)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if step != len(want) || counts.StagingPeak != max(want[0].staged, want[1].staged) {
+			t.Errorf("%s: %d steps, staging %d entries, worked out %+v", name, step, counts.StagingPeak, want)
+		}
+	}
+}
