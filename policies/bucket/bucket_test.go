@@ -6,53 +6,95 @@ import (
 	"testing"
 )
 
-// The queue against slices of ids, one a bucket.
+// twin is the queue as slices of ids, one a bucket.
+type twin struct {
+	buckets [][]int32
+	where   map[int32]int32
+}
+
+func (w *twin) push(b, x int32) {
+	b = min(b, int32(len(w.buckets)-1))
+	w.buckets[b], w.where[x] = append(w.buckets[b], x), b
+}
+
+func (w *twin) remove(x int32) {
+	b := w.where[x]
+	w.buckets[b] = slices.DeleteFunc(w.buckets[b], func(y int32) bool { return y == x })
+	delete(w.where, x)
+}
+
+// pop takes the first id of the lowest bucket in use, or of the highest, n times.
+func (w *twin) pop(n int, highest bool) (ids []int32) {
+	order := slices.Clone(w.buckets)
+	if highest {
+		slices.Reverse(order)
+	}
+	ids = slices.Concat(order...)
+	ids = ids[:min(max(n, 0), len(ids))]
+	for _, x := range ids {
+		w.remove(x)
+	}
+	return ids
+}
+
+// some draws ids that are held, or that are not.
+func (w *twin) some(r *rand.Rand, ids int, held bool) (list []int32) {
+	for _, x := range r.Perm(ids)[:r.IntN(ids+1)] {
+		if _, ok := w.where[int32(x)]; ok == held {
+			list = append(list, int32(x))
+		}
+	}
+	return list
+}
+
 func TestAgainstSlices(t *testing.T) {
 	var q Queue
 	for seed := uint64(0); seed < 300; seed++ {
 		r := rand.New(rand.NewPCG(seed, 1))
 		ids, buckets := 1+r.IntN(80), 1+r.IntN(300)
 		q.Reset(ids, buckets)
-		twin := make([][]int32, buckets)
-		where := map[int32]int{}
-		take := func(b int, x int32) {
-			twin[b] = slices.DeleteFunc(twin[b], func(y int32) bool { return y == x })
-			delete(where, x)
-		}
-		for range 400 {
-			x := int32(r.IntN(ids))
-			b, held := where[x]
-			if q.Has(x) != held || q.Len() != len(where) {
-				t.Fatalf("seed %d: has %v, len %d; twin %v, %d", seed, q.Has(x), q.Len(), held, len(where))
+		w := &twin{make([][]int32, buckets), map[int32]int32{}}
+		for range 200 {
+			switch r.IntN(6) {
+			case 0:
+				b, list := int32(r.IntN(buckets)), w.some(r, ids, false)
+				q.Push(b, list...)
+				for _, x := range list {
+					w.push(b, x)
+				}
+			case 1:
+				of, list := make([]int32, ids), w.some(r, ids, false)
+				for _, x := range list {
+					of[x] = int32(r.IntN(buckets))
+					w.push(of[x], x)
+				}
+				q.PushBy(of, list)
+			case 2:
+				list, to := w.some(r, ids, false), []int32{}
+				for _, x := range list {
+					to = append(to, int32(r.IntN(buckets+3)))
+					w.push(to[len(to)-1], x)
+				}
+				q.PushAll(to, list)
+			case 3:
+				list := w.some(r, ids, true)
+				q.Remove(list...)
+				for _, x := range list {
+					w.remove(x)
+				}
+			default:
+				n, highest := r.IntN(ids+2)-1, r.IntN(2) == 0
+				pop := q.PopLowest
+				if highest {
+					pop = q.PopHighest
+				}
+				if got, want := pop(n, []int32{7})[1:], w.pop(n, highest); !slices.Equal(got, want) {
+					t.Fatalf("seed %d: popped %v, twin %v (%d, highest %v)", seed, got, want, n, highest)
+				}
 			}
-			switch r.IntN(4) {
-			case 0, 1:
-				if !held {
-					b = r.IntN(buckets)
-					q.Push(int32(b), x)
-					twin[b], where[x] = append(twin[b], x), b
-				} else if r.IntN(2) == 0 {
-					q.Remove(x)
-					take(b, x)
-				}
-			case 2, 3:
-				lowest := r.IntN(2) == 0
-				want, from := int32(-1), -1
-				for b := range twin {
-					if len(twin[b]) > 0 && (from < 0 || !lowest) {
-						want, from = twin[b][0], b
-					}
-				}
-				got := q.PopHighest
-				if lowest {
-					got = q.PopLowest
-				}
-				if y := got(); y != want {
-					t.Fatalf("seed %d: popped %d, twin %d (lowest %v)", seed, y, want, lowest)
-				}
-				if from >= 0 {
-					take(from, want)
-				}
+			x := int32(r.IntN(ids))
+			if _, held := w.where[x]; q.Has(x) != held || q.Len() != len(w.where) {
+				t.Fatalf("seed %d: has %v, len %d; twin %v, %d", seed, q.Has(x), q.Len(), held, len(w.where))
 			}
 		}
 	}

@@ -51,25 +51,16 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 // Update applies a step.
 func (p *Policy) Update(s *policies.Step) {
 	now := s.T + p.offset
-	for _, x := range s.Exit {
-		p.queue.Push(p.inserted[x], x)
-	}
+	p.queue.PushBy(p.inserted, s.Exit)
+	p.queue.Push(now-1, s.Offered...)
 	for _, x := range s.Offered {
 		p.inserted[x] = now - 1
-		p.queue.Push(now-1, x)
 	}
-	for _, x := range s.Hit {
-		p.queue.Remove(x)
-	}
+	p.queue.Remove(s.Hit...)
 	for _, x := range s.Miss {
 		p.inserted[x] = now
 	}
 }
 
 // Evict appends the n blocks inserted first.
-func (p *Policy) Evict(n int, dst []int32) []int32 {
-	for ; n > 0 && p.queue.Len() > 0; n-- {
-		dst = append(dst, p.queue.PopLowest())
-	}
-	return dst
-}
+func (p *Policy) Evict(n int, dst []int32) []int32 { return p.queue.PopLowest(n, dst) }

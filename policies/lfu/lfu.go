@@ -53,14 +53,14 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 func (p *Policy) Update(s *policies.Step) {
 	for _, x := range s.Exit {
 		p.count[x] += s.T
-		p.queue.Push(p.count[x], x)
 	}
+	p.queue.PushBy(p.count, s.Exit)
+	p.queue.Push(0, s.Offered...)
 	for _, x := range s.Offered {
 		p.count[x] = 0
-		p.queue.Push(0, x)
 	}
+	p.queue.Remove(s.Hit...)
 	for _, x := range s.Hit {
-		p.queue.Remove(x)
 		p.count[x] -= s.T
 	}
 	for _, x := range s.Miss {
@@ -69,9 +69,4 @@ func (p *Policy) Update(s *policies.Step) {
 }
 
 // Evict appends the n blocks with the smallest counts.
-func (p *Policy) Evict(n int, dst []int32) []int32 {
-	for ; n > 0 && p.queue.Len() > 0; n-- {
-		dst = append(dst, p.queue.PopLowest())
-	}
-	return dst
-}
+func (p *Policy) Evict(n int, dst []int32) []int32 { return p.queue.PopLowest(n, dst) }

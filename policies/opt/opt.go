@@ -41,38 +41,23 @@ var Entry = policies.Entry{
 }
 
 // Policy is MIN over one stream: a bucket a step of next demand, the last for never.
-type Policy struct {
-	queue bucket.Queue
-	never int32
-}
+type Policy struct{ queue bucket.Queue }
 
 // Needs asks for the future.
 func (p *Policy) Needs() policies.Needs { return policies.NeedNext }
 
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
-	p.never = int32(sc.Steps - sc.Windows)
-	p.queue.Reset(sc.Blocks, int(p.never)+1)
+	p.queue.Reset(sc.Blocks, sc.Steps-sc.Windows+1)
 	return nil
 }
 
 // Update applies a step.
 func (p *Policy) Update(s *policies.Step) {
-	for i, x := range s.Exit {
-		p.queue.Push(min(s.ExitNext[i], p.never), x)
-	}
-	for i, x := range s.Offered {
-		p.queue.Push(min(s.OfferedNext[i], p.never), x)
-	}
-	for _, x := range s.Hit {
-		p.queue.Remove(x)
-	}
+	p.queue.PushAll(s.ExitNext, s.Exit)
+	p.queue.PushAll(s.OfferedNext, s.Offered)
+	p.queue.Remove(s.Hit...)
 }
 
 // Evict appends the n blocks demanded last.
-func (p *Policy) Evict(n int, dst []int32) []int32 {
-	for ; n > 0 && p.queue.Len() > 0; n-- {
-		dst = append(dst, p.queue.PopHighest())
-	}
-	return dst
-}
+func (p *Policy) Evict(n int, dst []int32) []int32 { return p.queue.PopHighest(n, dst) }

@@ -17,6 +17,7 @@ package optbypass
 
 import (
 	_ "embed" // the package comment is the policy's documentation
+	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/bucket"
@@ -44,6 +45,7 @@ type Policy struct {
 	outside  int     // members of the queue that are outside the demand
 	leaves   []int32 // step after which a block leaves the demand, where it is queued ahead
 	staying  []int32 // blocks queued in a window although the next window demands them
+	farthest []int32
 	bypass   []int32
 	victims  []int32
 }
@@ -69,14 +71,12 @@ func (p *Policy) Update(s *policies.Step) {
 	}
 	p.staying = p.staying[:0]
 	p.outside += len(s.Exit) // queued a step ago
-	for i, x := range s.Offered {
-		p.queue.Push(min(s.OfferedNext[i], p.never), x)
+	p.queue.PushAll(s.OfferedNext, s.Offered)
+	for _, x := range s.Offered {
 		p.leaves[x] = policies.Never
 	}
 	p.outside += len(s.Offered)
-	for _, x := range s.Hit {
-		p.queue.Remove(x)
-	}
+	p.queue.Remove(s.Hit...)
 	p.outside -= len(s.Hit)
 	if s.T < -1 {
 		p.queueWindow(s)
@@ -88,8 +88,8 @@ func (p *Policy) Update(s *policies.Step) {
 
 // queueLeaving queues what the next step does not demand.
 func (p *Policy) queueLeaving(s *policies.Step) {
-	for i, x := range s.Leaving {
-		p.queue.Push(min(s.LeavingNext[i], p.never), x)
+	p.queue.PushAll(s.LeavingNext, s.Leaving)
+	for _, x := range s.Leaving {
 		p.leaves[x] = s.T
 	}
 }
@@ -113,15 +113,10 @@ func (p *Policy) queueWindow(s *policies.Step) {
 
 // choose pops the farthest until the rest fits; members of the demand are bypassed.
 func (p *Policy) choose(s *policies.Step) {
-	p.bypass, p.victims = p.bypass[:0], p.victims[:0]
 	over := p.outside + s.Demand - p.capacity
-	for ; over > 0 && p.queue.Len() > 0; over-- {
-		if x := p.queue.PopHighest(); p.leaves[x] == s.T {
-			p.bypass = append(p.bypass, x)
-		} else {
-			p.victims = append(p.victims, x)
-		}
-	}
+	p.farthest = p.queue.PopHighest(over, p.farthest[:0])
+	p.split(p.farthest, s.T)
+	over -= len(p.farthest)
 	p.outside -= len(p.victims)
 	i := 0
 	for _, x := range s.Members { // only those are left that the next step demands again
@@ -137,6 +132,22 @@ func (p *Policy) choose(s *policies.Step) {
 		p.bypass = append(p.bypass, x)
 		over--
 	}
+}
+
+// split divides what goes into members of the demand and residents: each is written to
+// both lists before it is known, so no branch is mispredicted.
+func (p *Policy) split(blocks []int32, t int32) {
+	n := len(blocks) + 1
+	p.bypass, p.victims = slices.Grow(p.bypass[:0], n)[:n], slices.Grow(p.victims[:0], n)[:n]
+	bypass, victims := p.bypass, p.victims
+	i := 0
+	for j, x := range blocks {
+		bypass[i], victims[j-i] = x, x
+		if p.leaves[x] == t {
+			i++
+		}
+	}
+	p.bypass, p.victims = bypass[:i], victims[:len(blocks)-i]
 }
 
 // Bypass returns the members of the demand that do not stay.

@@ -120,15 +120,13 @@ func (p *Policy) Update(s *policies.Step) {
 func (p *Policy) leave(s *policies.Step, now int32) {
 	main, short := p.split(s.Exit)
 	p.queues.PushAll(am, main)
-	for _, x := range short {
-		p.a1in.Push(p.inserted[x], x)
-	}
+	p.a1in.PushBy(p.inserted, short)
 	p.held -= len(short)
 	for _, x := range s.Offered {
 		p.queues.Drop(x)
 		p.inserted[x] = now - 1
-		p.a1in.Push(now-1, x)
 	}
+	p.a1in.Push(now-1, s.Offered...)
 }
 
 // split divides blocks into members of Am and of A1in, which is as good as random:
@@ -156,9 +154,7 @@ func (p *Policy) hit(s *policies.Step) {
 	for _, x := range main {
 		p.queues.Drop(x)
 	}
-	for _, x := range short {
-		p.a1in.Remove(x)
-	}
+	p.a1in.Remove(short...)
 	p.held += len(short)
 }
 
@@ -192,9 +188,7 @@ func (p *Policy) Evict(n int, dst []int32) []int32 {
 // reclaim appends n blocks of A1in and makes them ghosts (section 3.2, reclaimfor).
 func (p *Policy) reclaim(n int, dst []int32) []int32 {
 	from := len(dst)
-	for ; n > 0 && p.a1in.Len() > 0; n-- {
-		dst = append(dst, p.a1in.PopLowest())
-	}
+	dst = p.a1in.PopLowest(n, dst)
 	p.queues.PushAll(a1out, dst[from:])
 	p.scratch = p.queues.Pop(a1out, p.queues.Len(a1out)-p.kout, p.scratch[:0])
 	return dst

@@ -48,21 +48,10 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 // Update applies a step: what exits and what is born was last used at the step before.
 func (p *Policy) Update(s *policies.Step) {
 	used := s.T - 1 + p.offset
-	for _, x := range s.Exit {
-		p.queue.Push(used, x)
-	}
-	for _, x := range s.Offered {
-		p.queue.Push(used, x)
-	}
-	for _, x := range s.Hit {
-		p.queue.Remove(x)
-	}
+	p.queue.Push(used, s.Exit...)
+	p.queue.Push(used, s.Offered...)
+	p.queue.Remove(s.Hit...)
 }
 
 // Evict appends the n blocks used last.
-func (p *Policy) Evict(n int, dst []int32) []int32 {
-	for ; n > 0 && p.queue.Len() > 0; n-- {
-		dst = append(dst, p.queue.PopHighest())
-	}
-	return dst
-}
+func (p *Policy) Evict(n int, dst []int32) []int32 { return p.queue.PopHighest(n, dst) }
