@@ -1,0 +1,51 @@
+"""MagicPIG: tokens sampled by locality-sensitive hashing.
+
+Chen et al. 2025, "MagicPIG: LSH Sampling for Efficient LLM Generation", ICLR,
+arXiv:2410.16179, section 4 and Algorithm 1: L hash tables of K random hyperplanes each
+(SimHash, the same for all layers and heads); keys are centred by their mean; a token is
+sampled by a query head if it falls into the query's bucket in at least two tables.
+
+    score(i) = max over the group's query heads of the number of tables that agree
+
+K = 10, L = 150 (section 5). The method samples and has no ranks; here more collisions
+rank higher, and a list has fewer than K entries where fewer are sampled. The best token is
+listed even if it collides less than twice: a step's list is never empty. Generated tokens
+stay on the GPU, as in the authors' code, and are not listed. The paper's dense layers (0
+and every 16th) are not treated apart.
+"""
+
+import torch
+
+from .base import Selector, Step
+
+
+class MagicPIG(Selector):
+    name = "magicpig"
+    defaults = {"K": 10, "L": 150, "seed": 0}
+    score_kind = "collisions"
+    reducer = "max"
+
+    def _codes(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Bucket numbers (…, L) of vectors (…, D)."""
+        k, tables = int(self.params["K"]), int(self.params["L"])
+        generator = torch.Generator().manual_seed(int(self.params["seed"]))
+        planes = torch.randn((vectors.shape[-1], tables * k), generator=generator).to(vectors.device)
+        bits = (vectors @ planes > 0).unflatten(-1, (tables, k))
+        return (bits * 2 ** torch.arange(k, device=vectors.device)).sum(-1).to(torch.int16)
+
+    def prompt(self, step: Step) -> None:
+        end = step.keys.shape[1] - step.local
+        keys = step.keys[:, step.sink : end]
+        self.index[step.layer] = self._codes(keys - keys.mean(1, keepdim=True)), end
+
+    def scores(self, step: Step, per: str):
+        codes, end = self.index[step.layer]
+        queries = self._codes(step.queries)  # (H, G, Q, L)
+        h, g, q, _ = queries.shape
+        counts = torch.zeros((h, q, step.keys.shape[1]), device=codes.device)
+        for i in range(q):
+            agree = (queries[:, :, i, None] == codes[:, None]).sum(-1)  # (H, G, N)
+            counts[:, i, step.sink : end] = agree.amax(1).float()
+        counts = counts.masked_fill(~step.eligible(), -torch.inf)
+        sampled = (counts >= 2) | (counts == counts.amax(-1, keepdim=True))
+        return counts.masked_fill(~sampled, -torch.inf)
