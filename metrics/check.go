@@ -39,6 +39,19 @@ func (r *Row) checkCounts() error {
 	if known != (r.HostToDeviceBytes != nil) || known != (r.DeviceToHostBytes != nil) {
 		return errors.New("host_to_device_bytes and device_to_host_bytes must be there exactly where entry_bytes is")
 	}
+	return r.checkEntries()
+}
+
+func (r *Row) checkEntries() error {
+	d, m := r.DemandEntries, r.MissedEntries
+	switch {
+	case (d != nil) != (m != nil):
+		return errors.New("demand_entries and missed_entries must be there together")
+	case d != nil && (*m > *d || *d < r.Demand || *m < r.Misses):
+		return fmt.Errorf("missed_entries %d of demand_entries %d contradict %d blocks missed of %d", *m, *d, r.Misses, r.Demand)
+	case r.ReadAmplification != nil && (m == nil || *m == 0 || !near(*r.ReadAmplification, float64(r.MovedEntries)/float64(*m))):
+		return fmt.Errorf("read_amplification %v ≠ moved_entries %d ÷ missed_entries", *r.ReadAmplification, r.MovedEntries)
+	}
 	return nil
 }
 
@@ -46,8 +59,8 @@ func (r *Row) checkIdentity() error {
 	switch {
 	case r.Trace == "" || r.Policy == "":
 		return errors.New("trace and policy must be named")
-	case r.TopK < 1 || r.BlockTokens < 1:
-		return fmt.Errorf("topk %d and block_tokens %d must be ≥ 1", r.TopK, r.BlockTokens)
+	case r.TopK < 1 || r.BlockTokens < 1 || r.StepTokens < 1 || r.SharedHeads < 1:
+		return fmt.Errorf("topk %d, block_tokens %d, step_tokens %d and shared_heads %d must be ≥ 1", r.TopK, r.BlockTokens, r.StepTokens, r.SharedHeads)
 	case r.Head != nil && r.LayerID == nil:
 		return fmt.Errorf("head %d without layer_id", *r.Head)
 	case r.Capacity != nil && *r.Capacity == "":

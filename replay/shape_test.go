@@ -1,7 +1,10 @@
 package replay
 
 import (
+	"context"
 	"math/rand/v2"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/policies"
@@ -53,5 +56,61 @@ func TestShapesAgreeWithReferee(t *testing.T) {
 	}
 	if cells < 5000 {
 		t.Errorf("%d cells, expected thousands", cells)
+	}
+}
+
+// A run joins what its options say, whatever its workers; the referee sees every step,
+// and a policy that looks at entries runs.
+func TestRunOfShapes(t *testing.T) {
+	f := manyStreams(t)
+	for _, shape := range []Shape{{BlockTokens: 8}, {ShareHeads: true}, {StepTokens: 3}, {BlockTokens: 4, ShareHeads: true, StepTokens: 2}} {
+		for _, per := range []Detail{PerCell, PerStream} {
+			o := everyCell(t, per, 1)
+			o.Shape = shape
+			want := mustRun(t, f, o)
+			o.Workers = 3
+			if got := mustRun(t, f, o); !reflect.DeepEqual(got, want) {
+				t.Fatalf("%+v: three workers give other rows", shape)
+			}
+			o.Referee = true
+			mustRun(t, f, o)
+			for i := range want {
+				if shape.ShareHeads && (want[i].SharedHeads != 2 || want[i].Head != nil) {
+					t.Fatalf("%+v: a row of %d heads, head %v", shape, want[i].SharedHeads, want[i].Head)
+				}
+				if want[i].Policy != "none" && *want[i].MissedEntries > 0 && *want[i].ReadAmplification < 1 {
+					t.Fatalf("%+v: %s reads less than it misses", shape, want[i].Policy)
+				}
+			}
+		}
+	}
+	o := Options{Policies: specs(t, "block-lfu", "block-lfu:admit=1"), Capacities: capacities(t, "2x"), Shape: Shape{BlockTokens: 16, ShareHeads: true}}
+	mustRun(t, f, o)
+}
+
+// Shapes that a trace cannot be given.
+func TestShapeErrors(t *testing.T) {
+	many := manyStreams(t)
+	for want, o := range map[string]Options{
+		"blocks of -1 tokens":  {Shape: Shape{BlockTokens: -1}},
+		"-2 positions a step":  {Shape: Shape{StepTokens: -2}},
+		"--block-tokens makes": {Policies: specs(t, "block-lfu")},
+	} {
+		if o.Policies == nil {
+			o.Policies = specs(t, "lru")
+		}
+		o.Capacities = capacities(t, "2x")
+		if _, err := Run(context.Background(), many, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("expected an error with %q, got %v", want, err)
+		}
+	}
+	shared, err := trace.Open(realTrace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shared.Close()
+	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Shape: Shape{ShareHeads: true}}
+	if _, err := Run(context.Background(), shared, o); err == nil || !strings.Contains(err.Error(), "only stream of its layer") {
+		t.Errorf("a trace without heads: %v", err)
 	}
 }

@@ -40,7 +40,7 @@ func TestAlteredRowsDiffer(t *testing.T) {
 		"pins":          {func(r *metrics.Row) { r.Sink = 64 }, "differs: demand"},
 		"warm-up":       {func(r *metrics.Row) { r.Warmup = "lru:32" }, "differs: misses"},
 		"windows":       {func(r *metrics.Row) { r.Warmup = "lru:99" }, "99 windows"},
-		"block":         {func(r *metrics.Row) { r.BlockTokens = 2 }, "differs: block_tokens 2, replayed 1"},
+		"block":         {func(r *metrics.Row) { r.BlockTokens = 2 }, "demand_entries"},
 		"trait":         {func(r *metrics.Row) { r.Bypasses = true }, "differs: bypasses true, replayed false"},
 		"no warning":    {func(r *metrics.Row) { r.Warnings = nil }, "differs: warnings []"},
 		"request":       {func(r *metrics.Row) { r.RequestID = ptr("x") }, "no row of this part"},
