@@ -5,6 +5,7 @@ package all
 import (
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/arc"
+	"github.com/kvreplay/kvreplay/policies/blocklfu"
 	"github.com/kvreplay/kvreplay/policies/clock"
 	"github.com/kvreplay/kvreplay/policies/fifo"
 	"github.com/kvreplay/kvreplay/policies/lfu"
@@ -30,6 +31,7 @@ import (
 func Table() policies.Table {
 	return policies.NewTable(
 		arc.Entry,
+		blocklfu.Entry,
 		clock.Entry,
 		fifo.Entry,
 		lfu.Entry,

@@ -52,8 +52,9 @@ func (s *suite) threeStreams() (trace.Meta, []*trace.Stream) {
 	return meta, streams
 }
 
-// fileWindows are the warm-up windows of the streams in files.
-const fileWindows = 6
+// fileWindows are the warm-up windows of the streams in files, fileEntries the entries
+// of a block for policies that look at them.
+const fileWindows, fileEntries = 6, 2
 
 func (s *suite) sameRows(whole string, parts []string) error {
 	want, err := s.rows(whole, 1, 0, "12")
@@ -102,7 +103,10 @@ func (s *suite) together(path string) error {
 		c := &setting{meta: *f.Meta(), stream: new(trace.Stream), topK: row.TopK, candidates: row.Candidates, capacity: policies.Unbounded,
 			warmup: replay.Warmup{Kind: replay.WarmupRun, Windows: fileWindows}}
 		if row.CapacityEntries != nil {
-			c.capacity = int(*row.CapacityEntries)
+			c.capacity = int(*row.CapacityEntries) / row.BlockTokens
+		}
+		if s.picks() {
+			c.inBlocks(fileEntries)
 		}
 		if err := r.Read(int(*row.LayerID), c.stream); err != nil {
 			return err
@@ -143,6 +147,9 @@ func (s *suite) rows(path string, workers, entryBytes int, capacities ...string)
 	}
 	defer f.Close()
 	o := replay.Options{Policies: []policies.Spec{s.spec}, Workers: workers, Per: replay.PerStream}
+	if s.picks() {
+		o.Shape.BlockTokens = fileEntries
+	}
 	for _, text := range capacities {
 		c, err := replay.ParseCapacity(text)
 		if err != nil {

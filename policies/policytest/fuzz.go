@@ -55,6 +55,10 @@ func (s *suite) decode(data []byte) *setting {
 	prompt := windows*2 + 1 + b.next()
 	sink, local := b.next()%8, 1+b.next()%8
 	capacity, tokens, flags := 1+b.next()%40, 1+b.next()%4, b.next()
+	entries := 1
+	if s.picks() {
+		tokens, entries = 1, tokens
+	}
 	meta := trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: k, Candidates: k + more, BlockTokens: tokens, Sink: &sink, Local: &local}
 	if flags&1 != 0 && s.needs&policies.NeedCandidates == 0 {
 		meta.Order, meta.Candidates = trace.OrderIndex, k
@@ -69,6 +73,7 @@ func (s *suite) decode(data []byte) *setting {
 	}
 	c := &setting{stream: stream, meta: meta, topK: k, candidates: meta.Candidates, capacity: capacity,
 		sink: sink, local: local, blockTokens: tokens, warmup: replay.Warmup{Kind: replay.WarmupCold}}
+	c.inBlocks(entries)
 	switch {
 	case s.entry.Traits.Windowed:
 		c.capacity = policies.Unbounded

@@ -23,7 +23,8 @@ import (
 //	3   | 3 | 1  # block 1 was used longest ago
 //
 // Settings are capacity, topk (K; the longest list otherwise: the rest of a list are
-// candidates), windows (the first so many steps are a warm-up) and prompt. Without
+// candidates), windows (the first so many steps are a warm-up), entries (of a list in a
+// block: lists then name entries, the other columns blocks) and prompt. Without
 // prompt blocks have a hundred tokens, so that none is born; with it blocks are tokens,
 // and the token prompt+t-1 is born at step t.
 func History(t *testing.T, entry policies.Entry, options, text string) {
@@ -32,7 +33,7 @@ func History(t *testing.T, entry policies.Entry, options, text string) {
 	if err := s.parse(); err != nil {
 		t.Fatal(err)
 	}
-	h := history{settings: map[string]int{"capacity": 1, "topk": 0, "windows": 0, "prompt": 0}, longest: 1}
+	h := history{settings: map[string]int{"capacity": 1, "topk": 0, "windows": 0, "prompt": 0, "entries": 1}, longest: 1}
 	for n, line := range strings.Split(text, "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		if err := h.read(line); err != nil {
@@ -115,7 +116,7 @@ func readBlocks(text string) (blocks []int32, err error) {
 func (h *history) setting() *setting {
 	sink, local, tokens, prompt := 0, 1, 1, h.settings["prompt"]
 	if prompt == 0 {
-		tokens, prompt = 100, 100*100+20 // a hundred blocks; the next is not full for 80 steps
+		tokens, prompt = 100, 100*100*h.settings["entries"]+20 // a hundred blocks; the next is not full for 80 steps
 	}
 	windows, topK := h.settings["windows"], h.settings["topk"]
 	if topK == 0 {
@@ -123,6 +124,7 @@ func (h *history) setting() *setting {
 	}
 	c := &setting{capacity: h.settings["capacity"], topK: topK, candidates: h.longest, local: local, blockTokens: tokens}
 	c.meta = trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: topK, Candidates: h.longest, BlockTokens: tokens, Sink: &sink, Local: &local}
+	c.inBlocks(h.settings["entries"])
 	c.stream = new(trace.Stream)
 	c.stream.Reset(trace.StreamInfo{Key: trace.Key{Request: "history", Head: trace.NoHead}, PromptLen: int32(prompt)})
 	for i, list := range h.lists {

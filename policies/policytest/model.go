@@ -72,13 +72,23 @@ func (m *model) pinned(b int32, seqLen int) bool {
 // demand is D_t of a row, ascending (S4).
 func (m *model) demand(row int) []int32 {
 	var demand []int32
-	for _, b := range head(m.stream.List(row), m.topK) {
-		if !m.pinned(b, m.stream.SeqLen(row)) {
+	for _, x := range head(m.stream.List(row), m.topK) {
+		if b := m.blockOf(x); !m.pinned(b, m.stream.SeqLen(row)) {
 			demand = append(demand, b)
 		}
 	}
 	slices.Sort(demand)
-	return demand
+	return slices.Compact(demand)
+}
+
+// picked is how many entries of a block the row demands.
+func (m *model) picked(b int32, row int) (n int) {
+	for _, x := range head(m.stream.List(row), m.topK) {
+		if m.blockOf(x) == b {
+			n++
+		}
+	}
+	return n
 }
 
 func head[T any](list []T, n int) []T { return list[:min(n, len(list))] }
@@ -109,6 +119,7 @@ func (m *model) step(row int) (step, error) {
 		s.Scores = head(scores, m.candidates)
 	}
 	s.next = func(x int32) int32 { return m.next(x, row) }
+	s.picked = func(x int32) int { return m.picked(x, row) }
 	for _, x := range s.Births {
 		m.resident[x] = true
 	}
@@ -153,7 +164,7 @@ func (m *model) leave(s *Step, out *step) (err error) {
 func (m *model) surplus(s *Step, n int) (pass []int32) {
 	order := slices.Clone(s.Demand)
 	if m.meta.Order == trace.OrderRank {
-		rank := func(x int32) int { return slices.Index(s.List, x) }
+		rank := func(b int32) int { return slices.IndexFunc(s.List, func(x int32) bool { return m.blockOf(x) == b }) }
 		slices.SortFunc(order, func(a, b int32) int { return rank(b) - rank(a) })
 	}
 	return order[:n]

@@ -46,7 +46,8 @@ type Step struct {
 	List   []int32   // the step's first M blocks as recorded, pinned ones included; best first where lists have ranks
 	Scores []float32 // parallel to List, nil without
 
-	next func(x int32) int32
+	next   func(x int32) int32
+	picked func(x int32) int
 }
 
 // Candidates are the ranks K … M-1, best first, resident or not, pinned or not.
@@ -55,6 +56,9 @@ func (s *Step) Candidates() []int32 { return s.List[min(s.TopK, len(s.List)):] }
 // Next is the step of the next demand of x after this one: policies.Never where there
 // is none or where a warm-up window has it (DESIGN S9).
 func (s *Step) Next(x int32) int32 { return s.next(x) }
+
+// Picked is how many entries of block x of the demand the first K of the list name.
+func (s *Step) Picked(x int32) int { return s.picked(x) }
 
 // Ledger keeps what most definitions ask of a block. A Reference that embeds it has
 // Reset and Step.

@@ -23,6 +23,7 @@ type setting struct {
 	capacity                 int
 	warmup                   replay.Warmup
 	sink, local, blockTokens int
+	entries                  int    // of a list in a block; 0: one
 	runSeed                  uint64 // the run's --seed
 	scopeSeed                uint64 // what the engine makes of it for this stream
 }
@@ -46,6 +47,9 @@ func (s *suite) usable(o replaytest.Options) replaytest.Options {
 	o.Steps = max(o.Steps, 1)
 	o.Scores = o.Scores || s.needs&policies.NeedScores != 0
 	o.Ascending = o.Ascending && s.needs&policies.NeedCandidates == 0
+	if s.picks() {
+		o.BlockTokens = 1 // lists of entries, which replay makes blocks of
+	}
 	return o
 }
 
@@ -56,6 +60,9 @@ func (s *suite) settle(r *rand.Rand, stream *trace.Stream, meta trace.Meta) *set
 		c.candidates += r.IntN(meta.Candidates - meta.TopK + 1)
 	}
 	c.sink, c.local, _ = meta.Pins()
+	if s.picks() {
+		c.inBlocks(1 + r.IntN(4))
+	}
 	c.warmup = s.drawWarmup(r, stream)
 	c.capacity = 1 + r.IntN(3*c.topK)
 	if s.entry.Traits.Windowed {
@@ -81,6 +88,18 @@ func (s *suite) drawWarmup(r *rand.Rand, stream *trace.Stream) replay.Warmup {
 	return replay.Warmup{Kind: replay.WarmupCold}
 }
 
+// picks reports whether the policy looks at how many entries of a block are demanded.
+func (s *suite) picks() bool { return s.needs&policies.NeedPicked != 0 }
+
+// inBlocks makes blocks of so many entries of the lists.
+func (c *setting) inBlocks(entries int) {
+	c.entries = entries
+	c.blockTokens *= entries
+}
+
+// blockOf is the block of an entry of a list.
+func (c *setting) blockOf(x int32) int32 { return x / int32(max(1, c.entries)) }
+
 func (c *setting) replayedWindows() int {
 	if c.warmup.Kind == replay.WarmupRun {
 		return c.warmup.Windows
@@ -91,7 +110,8 @@ func (c *setting) replayedWindows() int {
 func (c *setting) blocks(seqLen int) int { return (seqLen + c.blockTokens - 1) / c.blockTokens }
 
 func (c *setting) streamOptions(look replay.Observer) replay.StreamOptions {
-	return replay.StreamOptions{TopK: c.topK, Candidates: c.candidates, Capacity: c.capacity, Warmup: c.warmup, Seed: c.runSeed, Observer: look}
+	return replay.StreamOptions{TopK: c.topK, Candidates: c.candidates, Capacity: c.capacity, Warmup: c.warmup, Seed: c.runSeed, Observer: look,
+		Shape: replay.Shape{BlockTokens: c.meta.BlockTokens * max(1, c.entries)}}
 }
 
 func (c *setting) refereeConfig() referee.Config {
@@ -99,7 +119,7 @@ func (c *setting) refereeConfig() referee.Config {
 		replay.WarmupImportance: referee.WarmImportance, replay.WarmupStaging: referee.WarmStaging}
 	return referee.Config{Policy: "lru", TopK: c.topK, Candidates: c.candidates, Capacity: c.capacity,
 		Warmup: referee.Warmup{Kind: kinds[c.warmup.Kind], Windows: c.warmup.Windows},
-		Sink:   c.sink, Local: c.local, BlockTokens: c.blockTokens}
+		Sink:   c.sink, Local: c.local, BlockTokens: c.blockTokens, Entries: c.entries}
 }
 
 // String is the setting as failures show it.
@@ -110,6 +130,9 @@ func (c *setting) String() string {
 	}
 	text := fmt.Sprintf("stream of %d rows: capacity %s, K %d, M %d, order=%s, warm-up %v, prompt %d, sink %d, local %d, block_tokens %d",
 		c.stream.Rows, capacity, c.topK, c.candidates, c.meta.Order, c.warmup, c.stream.PromptLen, c.sink, c.local, c.blockTokens)
+	if c.entries > 1 {
+		text += fmt.Sprintf(", blocks of %d entries", c.entries)
+	}
 	if c.seed != 0 {
 		text += fmt.Sprintf("; again with -policytest.seed=%d", c.seed)
 	}

@@ -35,7 +35,7 @@ func (c *setting) shift(blocks int) *setting {
 	stream.PromptLen += int32(tokens)
 	stream.Indices = slices.Clone(stream.Indices)
 	for i := range stream.Indices {
-		stream.Indices[i] += int32(blocks)
+		stream.Indices[i] += int32(blocks * max(1, c.entries))
 	}
 	raised.stream, raised.sink = &stream, c.sink+tokens
 	raised.meta.Sink = &raised.sink
