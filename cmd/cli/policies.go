@@ -58,7 +58,9 @@ type policyLine struct {
 	Stack       bool `json:"stack"`
 	NeedsRanks  bool `json:"needs_ranks"`
 	NeedsScores bool `json:"needs_scores"`
-	NeedsFuture bool `json:"needs_future"`
+	// NeedsEntries is for policies that look at how many entries of a block are demanded.
+	NeedsEntries bool `json:"needs_entries"`
+	NeedsFuture  bool `json:"needs_future"`
 	// MemoryPerBlock is state per block of the context, CostPerChange work per block
 	// that enters or leaves the demand, both as text.
 	MemoryPerBlock string `json:"memory_per_block"`
@@ -86,13 +88,13 @@ func describe(e *policies.Entry, options string) (policyLine, error) {
 	needs, t := policies.NeedsOf(make()), e.Traits
 	return policyLine{Name: e.Name, Summary: e.Summary, Source: e.Source, Usage: e.Usage, Exact: true, Offline: t.Offline,
 		Bypasses: t.Bypasses, Windowed: t.Windowed, Random: t.Random, Stack: t.Stack,
-		NeedsRanks: needs&policies.NeedCandidates != 0, NeedsScores: needs&policies.NeedScores != 0, NeedsFuture: needs&policies.NeedNext != 0,
+		NeedsRanks: needs&policies.NeedCandidates != 0, NeedsScores: needs&policies.NeedScores != 0, NeedsFuture: needs&policies.NeedNext != 0, NeedsEntries: needs&policies.NeedPicked != 0,
 		MemoryPerBlock: t.Memory, CostPerChange: t.Cost, Documentation: e.Doc}, nil
 }
 
 // needs are what a trace must have, or the future.
 func (p *policyLine) needs() string {
-	return listed("-", word{"ranks", p.NeedsRanks}, word{"scores", p.NeedsScores}, word{"future", p.NeedsFuture})
+	return listed("-", word{"ranks", p.NeedsRanks}, word{"scores", p.NeedsScores}, word{"future", p.NeedsFuture}, word{"entries of blocks", p.NeedsEntries})
 }
 
 // traits are what the policy claims of itself.
