@@ -50,7 +50,7 @@ def flags() -> argparse.ArgumentParser:
     said.add_argument("--model-name", help="model, as the trace shall say it")
     said.add_argument("--licence", help="licence of the trace (SPDX)")
     said.add_argument("--kv-bytes", type=positive, default=2, help="bytes of a number of the KV cache that entry_bytes is counted with: 2 = FP16")
-    said.add_argument("--note", action="append", default=[], metavar="KEY=VALUE", help="another note")
+    said.add_argument("--note", action="append", type=note, default=[], metavar="KEY=VALUE", help="another note")
     return p
 
 
@@ -77,6 +77,13 @@ def numbers(text: str) -> tuple[int, ...]:
             raise argparse.ArgumentTypeError(f"{text!r}, expected numbers and ranges like 0,5,10-12")
         found |= set(range(int(low), int(high or low) + 1))
     return tuple(sorted(found))
+
+
+def note(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected KEY=VALUE")
+    return key, value
 
 
 def main(args: list[str] | None = None) -> int:

@@ -228,11 +228,7 @@ class Capture:
                  "threads": str(torch.get_num_threads()), "windows": str(o.windows), "workload": o.workload.name}
         notes |= {f"library.{k}": v for k, v in versions().items()}
         notes |= {f"prompt.{f.id}": f"{f.prompt_tokens} tokens, sha256:{f.prompt_digest}" for f in done.values()}
-        for pair in o.note:
-            key, equals, value = pair.partition("=")
-            if not equals or not key:
-                raise CaptureError(f"--note {pair!r}, expected KEY=VALUE")
-            notes[key] = value
+        notes |= dict(o.note)
         return [table.metadata(selector, self.settings, source, notes | {f"exact.{k}": v for k, v in rates(total(done, s)).items()})
                 for s, selector in enumerate(self.selectors)]
 
