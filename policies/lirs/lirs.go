@@ -152,8 +152,8 @@ func (p *Policy) enter(s *policies.Step) {
 	if !p.full {
 		hit, miss = p.start(s)
 	}
+	p.queue.DropAll(q, hit)
 	for _, x := range hit {
-		p.queue.Drop(x)
 		p.access(x, s.T)
 	}
 	for _, x := range miss {

@@ -51,10 +51,8 @@ func (l *Lists) Len(in int32) int { return l.lists[in].size }
 
 // In is the list that holds x, or None.
 func (l *Lists) In(x int32) int32 {
-	if p := l.place[x]; p >= 0 {
-		return p & listMask
-	}
-	return None
+	p := l.place[x]
+	return p>>31 | p&listMask // no branch: the sign of a place that is none is all ones
 }
 
 // Reserve makes room for n ids that join a list.
@@ -107,6 +105,17 @@ func (l *Lists) Drop(x int32) int32 {
 	l.lists[p&listMask].size -= 1 + int(p>>31)
 	l.place[x] = -1
 	return p>>31 | p&listMask
+}
+
+// DropAll takes ids out of a list and returns how many of them were in it; the others
+// must be in none.
+func (l *Lists) DropAll(in int32, ids []int32) (dropped int) {
+	for _, x := range ids {
+		dropped += 1 + int(l.place[x]>>31)
+		l.place[x] = -1
+	}
+	l.lists[in].size -= dropped
+	return dropped
 }
 
 // Pop removes the n oldest ids of a list, or all if there are fewer, and appends them

@@ -20,7 +20,21 @@ func TestAgainstSlices(t *testing.T) {
 			if l.In(x) != at {
 				t.Fatalf("seed %d: id %d in list %d, twin %d", seed, x, l.In(x), at)
 			}
-			switch r.IntN(4) {
+			switch r.IntN(5) {
+			case 4:
+				var list []int32
+				for x := range int32(ids) {
+					if at := l.In(x); at == to || at == None {
+						list = append(list, x)
+					}
+				}
+				list = list[r.IntN(len(list)+1):]
+				held := func(x int32) bool { return slices.Contains(list, x) }
+				before := len(twin[to])
+				twin[to] = slices.DeleteFunc(twin[to], held)
+				if got := l.DropAll(to, list); got != before-len(twin[to]) {
+					t.Fatalf("seed %d: dropped %d of %v, twin %d", seed, got, list, before-len(twin[to]))
+				}
 			case 0:
 				if got := l.Drop(x); got != at {
 					t.Fatalf("seed %d: dropped from %d, twin %d", seed, got, at)

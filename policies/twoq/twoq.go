@@ -151,27 +151,21 @@ func (p *Policy) split(blocks []int32) (main, short []int32) {
 // hit takes residents into the demand.
 func (p *Policy) hit(s *policies.Step) {
 	main, short := p.split(s.Hit)
-	for _, x := range main {
-		p.queues.Drop(x)
-	}
+	p.queues.DropAll(am, main)
 	p.a1in.Remove(short...)
 	p.held += len(short)
 }
 
 // miss inserts what is fetched.
 func (p *Policy) miss(s *policies.Step, now int32) {
-	p.fetched = len(s.Miss)
 	for _, x := range s.Miss {
-		at, ghost := now, 0
-		if p.queues.Drop(x) == a1out {
+		at := now
+		if p.queues.In(x) == a1out {
 			at = inAm
 		}
-		if at == inAm {
-			ghost = 1
-		}
 		p.inserted[x] = at
-		p.fetched -= ghost
 	}
+	p.fetched = len(s.Miss) - p.queues.DropAll(a1out, s.Miss)
 }
 
 // Evict appends n blocks.
