@@ -7,10 +7,12 @@ func newDatasetsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "datasets",
 		Short: "Make workloads and synthetic traces, list what there is",
+		Long:  "List what there is and what can be made (as list does), say more of it, check it,\nmake it.",
 		Args:  unknownCommand,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE:  func(c *cobra.Command, _ []string) error { return runDatasetsList(c.OutOrStdout(), "table") },
 	}
 	c.AddCommand(newDatasetsMakeCommand())
+	c.AddCommand(newDatasetsListCommand(), newDatasetsDescribeCommand(), newDatasetsVerifyCommand(), newDatasetsExtractCommand())
 	return c
 }
 
@@ -22,7 +24,7 @@ func newDatasetsMakeCommand() *cobra.Command {
 		Args:  unknownCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newDatasetsMakeLongbenchCommand(), newDatasetsMakeLongbenchV2Command())
+	c.AddCommand(newDatasetsMakeLongbenchCommand(), newDatasetsMakeLongbenchV2Command(), newDatasetsMakeOfflineCommand())
 	c.AddCommand(newDatasetsMakeRulerCommand())
 	return c
 }

@@ -1,0 +1,253 @@
+package cli_test
+
+import (
+	"crypto/sha256"
+	"encoding/csv"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/datasets/bundled"
+	"github.com/kvreplay/kvreplay/datasets/catalogue"
+	"github.com/kvreplay/kvreplay/datasets/ruler"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+const catalogueFile = "../../datasets/catalogue/catalogue.yaml"
+
+// Sizes and digests of bundled files are those of the files; -update rewrites them.
+func TestCatalogueBundled(t *testing.T) {
+	for _, e := range catalogue.All() {
+		if e.Bundled {
+			compareFiles(t, &e, filepath.Join("..", "..", bundled.Folder))
+		}
+	}
+}
+
+// Every command that an entry is made by is one that kvreplay has. Those that need no
+// file of the user's are run, and make what the catalogue says; -update rewrites it.
+func TestCatalogueMakes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes every workload of the catalogue")
+	}
+	file, err := filepath.Abs(catalogueFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range catalogue.All() {
+		t.Run(e.Name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			alone := true
+			for _, command := range e.Make {
+				args, err := words(command, "")
+				switch {
+				case err != nil:
+					t.Fatalf("%s: %v", command, err)
+				case args[0] == "curl" && strings.HasPrefix(args[len(args)-1], "https://"):
+					alone = false
+					continue
+				case args[0] != "kvreplay":
+					t.Fatalf("%s: expected a command of kvreplay, or curl", command)
+				}
+				if code, _, stderr := run(append(args[1:], "--help")...); code != 0 {
+					t.Errorf("%s: %s", command, stderr)
+				}
+				if alone = alone && !strings.Contains(command, "SRC/"); alone {
+					if code, _, stderr := run(args[1:]...); code != 0 {
+						t.Errorf("%s: %s", command, stderr)
+					}
+				}
+			}
+			if alone {
+				compareFilesIn(t, &e, ".", file)
+			}
+		})
+	}
+}
+
+func compareFiles(t *testing.T, e *catalogue.Entry, folder string) {
+	t.Helper()
+	compareFilesIn(t, e, folder, catalogueFile)
+}
+
+// compareFilesIn compares the files of an entry, or rewrites what the catalogue says.
+func compareFilesIn(t *testing.T, e *catalogue.Entry, folder, catalogueFile string) {
+	t.Helper()
+	for _, f := range e.Files {
+		path := filepath.Join(folder, f.Name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		sum := sha256.Sum256(text)
+		got := catalogue.File{Name: f.Name, Bytes: int64(len(text)), SHA256: hex.EncodeToString(sum[:])}
+		if f.Digest != "" {
+			v, err := trace.Validate(path, func(e *trace.Error) bool { t.Error(e); return true })
+			if err != nil {
+				t.Error(err)
+			}
+			got.Digest = v.Digest
+		}
+		if got != f && *update {
+			rewriteCatalogue(t, catalogueFile, &got)
+		} else if got != f {
+			t.Errorf("%s is %+v, the catalogue says %+v; if that is meant, go test ./cmd/cli -run Catalogue -update", path, got, f)
+		}
+	}
+}
+
+// rewriteCatalogue puts size and digests of a file into the YAML and leaves the rest.
+func rewriteCatalogue(t *testing.T, path string, f *catalogue.File) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(- name: ` + regexp.QuoteMeta(f.Name) + `\n +bytes: ).*(\n +sha256: ).*((?:\n +digest: )?).*`)
+	if len(lines.FindAll(text, -1)) != 1 {
+		t.Fatalf("%s: no file %s with bytes, sha256 and digest in this order", path, f.Name)
+	}
+	digest := ""
+	if f.Digest != "" {
+		digest = fmt.Sprintf("%q", f.Digest)
+	}
+	text = lines.ReplaceAll(text, fmt.Appendf(nil, "${1}%d${2}%q${3}%s", f.Bytes, f.SHA256, digest))
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The catalogue has every task that there is a generator for, and no other.
+func TestCatalogueIsComplete(t *testing.T) {
+	var tasks []string
+	for _, e := range catalogue.All() {
+		if task, ok := strings.CutPrefix(e.Name, "ruler/"); ok {
+			tasks = append(tasks, task)
+		}
+	}
+	if !slices.Equal(tasks, ruler.Names()) {
+		t.Errorf("the catalogue has RULER's %v, there are %v", tasks, ruler.Names())
+	}
+}
+
+// list prints every entry in each format, and datasets alone lists too.
+func TestDatasetsList(t *testing.T) {
+	entries := catalogue.All()
+	outputs := map[string]string{}
+	for _, format := range catalogue.Formats {
+		outputs[format], _ = made(t, "datasets", "list", "--format", format)
+		for _, e := range entries {
+			if !strings.Contains(outputs[format], e.Name) {
+				t.Errorf("%s: no %s", format, e.Name)
+			}
+		}
+	}
+	if alone, _ := made(t, "datasets"); alone != outputs["table"] {
+		t.Error("`kvreplay datasets` and `kvreplay datasets list` differ")
+	}
+	var decoded []catalogue.Entry
+	if err := json.Unmarshal([]byte(outputs["json"]), &decoded); err != nil || len(decoded) != len(entries) {
+		t.Errorf("%d entries of %d, %v", len(decoded), len(entries), err)
+	}
+	lines, err := csv.NewReader(strings.NewReader(outputs["csv"])).ReadAll()
+	if err != nil || len(lines) < len(entries)+1 || !slices.Contains(lines[0], "origin") {
+		t.Errorf("%d lines, %v", len(lines), err)
+	}
+}
+
+func TestDatasetsDescribe(t *testing.T) {
+	out, _ := made(t, "datasets", "describe", "mooncake-fast25", "smollm2_multi_news_8k")
+	for _, want := range []string{"Apache-2.0", "https://github.com/kvcache-ai/Mooncake", "3,029,533 bytes", "curl -LO https://", "kvreplay import SRC/", "content sha256:166a1ff9"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	out, _ = made(t, "datasets", "describe", "--format", "json", "ruler/vt")
+	var e catalogue.Entry
+	if err := json.Unmarshal([]byte(out), &e); err != nil || e.Name != "ruler/vt" || e.Kind != catalogue.Workload {
+		t.Errorf("%s, %v", out, err)
+	}
+}
+
+// verify finds what is missing, altered or written anew, and says so of each file.
+func TestDatasetsVerify(t *testing.T) {
+	folder := filepath.Join("..", "..", bundled.Folder)
+	out, _ := made(t, "datasets", "verify", "--dir", folder)
+	if n := strings.Count(out, ": good: "); n != strings.Count(out, "\n") || n == 0 {
+		t.Errorf("%s", out)
+	}
+	news, niah := content(t, filepath.Join(folder, "smollm2_multi_news_8k.parquet")), content(t, filepath.Join(folder, bundled.EmbeddedFile))
+	damaged := t.TempDir()
+	for name, text := range map[string]string{"smollm2_multi_news_8k.parquet": news[:3000] + "x" + news[3001:], bundled.EmbeddedFile: niah} {
+		if err := os.WriteFile(filepath.Join(damaged, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, out, stderr := run("datasets", "verify", "--dir", damaged)
+	for _, want := range []string{
+		"smollm2_multi_news_8k.parquet: different: 763653 bytes with SHA-256",
+		bundled.EmbeddedFile + ": good: ",
+		"smollm2_niah_multikey_3_4k.parquet: missing",
+		"git checkout -- ", "kvreplay datasets describe smollm2_multi_news_8k",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if code != 1 || !strings.Contains(stderr, "files are not as the catalogue has them") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	if code, out, _ := run("datasets", "verify", "--format", "json", "--dir", damaged, "smollm2_niah_1k_sglang"); code != 0 || !strings.Contains(out, `"state":"good"`) {
+		t.Errorf("exit code %d, %s", code, out)
+	}
+}
+
+// A user with the binary alone has something to replay.
+func TestDatasetsExtract(t *testing.T) {
+	t.Chdir(t.TempDir())
+	made(t, "datasets", "extract", "smollm2_niah_1k_sglang", "-o", bundled.EmbeddedFile)
+	made(t, "datasets", "verify", "smollm2_niah_1k_sglang", "--dir", ".")
+	out, _ := made(t, "replay", bundled.EmbeddedFile, "--policy", "lru", "--capacity", "2x")
+	if !strings.Contains(out, "lru") {
+		t.Errorf("%s", out)
+	}
+}
+
+// What cannot be done says why, and leaves nothing.
+func TestDatasetsCatalogueRefused(t *testing.T) {
+	folder := t.TempDir()
+	t.Chdir(folder)
+	for want, c := range map[string]struct {
+		code int
+		args []string
+	}{
+		"no folder datasets/bundled here":                   {1, []string{"verify"}},
+		"stat nowhere: no such file":                        {1, []string{"verify", "--dir", "nowhere"}},
+		"did you mean smollm2_niah_1k_sglang":               {2, []string{"verify", "smollm2_niah_1k_sglan"}},
+		"did you mean ruler/vt":                             {2, []string{"describe", "ruler/vx"}},
+		"longbench has no digest":                           {2, []string{"verify", "longbench"}},
+		"expected table, json, csv, markdown":               {2, []string{"list", "--format", "xml"}},
+		"expected text or json":                             {2, []string{"describe", "ruler/vt", "--format", "csv"}},
+		"is not in the binary, only smollm2_niah_1k_sglang": {2, []string{"extract", "smollm2_multi_news_8k", "-o", "t.parquet"}},
+		"output missing":                                    {2, []string{"extract", "smollm2_niah_1k_sglang"}},
+		"did you mean smollm2_multi_news_8k":                {2, []string{"extract", "smollm2_multi_news", "-o", "t.parquet"}},
+		"extract: ":                                         {1, []string{"extract", "smollm2_niah_1k_sglang", "-o", "none/t.parquet"}},
+		"unknown command \"lst\"":                           {2, []string{"lst"}},
+		"1 of 1 files":                                      {1, []string{"verify", "ruler/vt"}},
+	} {
+		code, _, stderr := run(append([]string{"datasets"}, c.args...)...)
+		if code != c.code || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit code %d, %q, expected %d and %q", c.args, code, stderr, c.code, want)
+		}
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+}

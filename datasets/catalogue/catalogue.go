@@ -1,0 +1,185 @@
+// Package catalogue lists what kvreplay has or can make: bundled traces, workloads,
+// synthetic traces, traces of requests; each with licence, origin, size, digests and
+// the commands that make it again. catalogue.yaml is the list; README.md says how to
+// add to it.
+package catalogue
+
+import (
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+//go:embed catalogue.yaml
+var source []byte
+
+// Kind is what an entry is.
+type Kind string
+
+// The kinds, in the order in which entries stand.
+const (
+	Trace     Kind = "trace"     // recorded selections, bundled
+	Workload  Kind = "workload"  // prompts for captures
+	Synthetic Kind = "synthetic" // selections drawn from a law
+	Requests  Kind = "requests"  // arrivals, lengths and prefixes
+)
+
+var kinds = []Kind{Trace, Workload, Synthetic, Requests}
+
+// Entry is one thing that there is or that can be made.
+type Entry struct {
+	Name    string   `yaml:"name" json:"name"`
+	Kind    Kind     `yaml:"kind" json:"kind"`
+	What    string   `yaml:"what" json:"what"`
+	Licence string   `yaml:"licence" json:"licence"` // SPDX expression, with words where one does not do
+	Origin  string   `yaml:"origin" json:"origin"`   // URL: the model, benchmark, paper or data set
+	Bundled bool     `yaml:"bundled" json:"bundled"` // its files are in datasets/bundled
+	Files   []File   `yaml:"files" json:"files"`     // empty where they depend on what is asked for
+	Sources []Source `yaml:"sources" json:"sources"` // files that the commands read
+	Make    []string `yaml:"make" json:"make"`       // commands, from an empty folder with the sources in SRC
+	Note    string   `yaml:"note" json:"note"`
+}
+
+// File is a file with fixed content.
+type File struct {
+	Name   string `yaml:"name" json:"name"`
+	Bytes  int64  `yaml:"bytes" json:"bytes"`
+	SHA256 string `yaml:"sha256" json:"sha256"` // 64 hexadecimal digits
+	Digest string `yaml:"digest" json:"digest"` // of a trace's content (trace/FORMAT.md), sha256:…; else empty
+}
+
+// Source is a file that an entry is made of and that is not bundled.
+type Source struct {
+	Name   string `yaml:"name" json:"name"`
+	SHA256 string `yaml:"sha256" json:"sha256"` // empty where any version will do
+	Origin string `yaml:"origin" json:"origin"` // where to get it; empty where it is not published
+}
+
+var all = sync.OnceValue(func() []Entry {
+	entries, err := Parse(source)
+	if err != nil {
+		panic(err) // the file is compiled in, and tested
+	}
+	return entries
+})
+
+// All returns the entries in their order. Callers do not change them.
+func All() []Entry { return all() }
+
+// Find returns the entry of that name, or an error that offers the nearest.
+func Find(name string) (*Entry, error) {
+	entries := All()
+	names := make([]string, len(entries))
+	for i := range entries {
+		if entries[i].Name == name {
+			return &entries[i], nil
+		}
+		names[i] = entries[i].Name
+	}
+	return nil, fmt.Errorf("nothing in the catalogue is named %q%s; `kvreplay datasets` lists it", name, policies.Nearest(name, names))
+}
+
+// Parse reads a catalogue: a YAML list of entries. Unknown keys, missing ones and
+// repeated names are errors.
+func Parse(text []byte) ([]Entry, error) {
+	var entries []Entry
+	if err := yaml.Load(text, &entries, yaml.WithKnownFields()); err != nil {
+		return nil, fmt.Errorf("read catalogue: %w", err)
+	}
+	names, files, last := map[string]bool{}, map[string]string{}, 0
+	for i := range entries {
+		e := &entries[i]
+		if err := e.validate(); err != nil {
+			return nil, fmt.Errorf("read catalogue: entry %d, %q: %w", i+1, e.Name, err)
+		}
+		kind := slices.Index(kinds, e.Kind)
+		if names[e.Name] || kind < last {
+			return nil, fmt.Errorf("read catalogue: entry %d, %q: expected another name, and kinds in the order %v", i+1, e.Name, kinds)
+		}
+		names[e.Name], last = true, kind
+		for _, f := range e.Files {
+			if other, ok := files[f.Name]; ok {
+				return nil, fmt.Errorf("read catalogue: %q and %q both have the file %s", other, e.Name, f.Name)
+			}
+			files[f.Name] = e.Name
+		}
+		e.fill()
+	}
+	return entries, nil
+}
+
+// fill makes empty lists of absent ones, as JSON should have them.
+func (e *Entry) fill() {
+	if e.Files == nil {
+		e.Files = []File{}
+	}
+	if e.Sources == nil {
+		e.Sources = []Source{}
+	}
+}
+
+var (
+	nameForm   = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*(/[a-z0-9._-]+)?$`)
+	fileForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+)
+
+func (e *Entry) validate() error {
+	switch {
+	case !nameForm.MatchString(e.Name):
+		return errors.New("expected a name of a-z, 0-9, . _ - with at most one slash")
+	case !slices.Contains(kinds, e.Kind):
+		return fmt.Errorf("kind %q, expected one of %v", e.Kind, kinds)
+	case e.What == "" || e.Licence == "" || len(e.Make) == 0:
+		return errors.New("what, licence and make: expected all of them")
+	case strings.Contains(e.What, "\n"):
+		return errors.New("what: expected one line")
+	case e.Bundled != (e.Kind == Trace):
+		return errors.New("bundled: expected of traces, and of them alone")
+	case e.Bundled && len(e.Files) == 0:
+		return errors.New("files: expected at least one of what is bundled")
+	}
+	if u, err := url.Parse(e.Origin); err != nil || u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("origin %q, expected an https URL", e.Origin)
+	}
+	for _, f := range e.Files {
+		if err := f.validate(e.Kind == Trace); err != nil {
+			return fmt.Errorf("file %q: %w", f.Name, err)
+		}
+	}
+	for _, s := range e.Sources {
+		if s.Name == "" || s.SHA256 != "" && !isSHA256(s.SHA256) {
+			return fmt.Errorf("source %q: expected a name, and a SHA-256 or none", s.Name)
+		}
+	}
+	return nil
+}
+
+func (f *File) validate(isTrace bool) error {
+	switch {
+	case !fileForm.MatchString(f.Name):
+		return errors.New("expected a file's name without a folder")
+	case f.Bytes <= 0:
+		return fmt.Errorf("bytes: %d, expected the size", f.Bytes)
+	case !isSHA256(f.SHA256):
+		return fmt.Errorf("sha256: %q, expected 64 hexadecimal digits", f.SHA256)
+	case f.Digest != "" && !digestForm.MatchString(f.Digest), isTrace && f.Digest == "":
+		return fmt.Errorf("digest: %q, expected sha256: and 64 hexadecimal digits, as `kvreplay validate` prints it", f.Digest)
+	}
+	return nil
+}
+
+func isSHA256(text string) bool {
+	raw, err := hex.DecodeString(text)
+	return err == nil && len(raw) == 32 && strings.ToLower(text) == text
+}

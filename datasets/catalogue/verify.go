@@ -1,0 +1,132 @@
+package catalogue
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// State is what Verify found of a file.
+type State string
+
+// The states; all but Good are faults.
+const (
+	Good       State = "good"
+	Missing    State = "missing"
+	Unreadable State = "unreadable"
+	Reencoded  State = "re-encoded" // a trace with other bytes and the same content
+	Different  State = "different"
+)
+
+// Check is the outcome for one file.
+type Check struct {
+	Name   string `json:"name"` // of the entry
+	File   string `json:"file"`
+	Path   string `json:"path"` // where it was looked for
+	State  State  `json:"state"`
+	Bytes  int64  `json:"bytes"`  // found
+	SHA256 string `json:"sha256"` // found
+	Digest string `json:"digest"` // found; empty where there is none
+	// Problem says what was found, what was expected and what to do; empty when good.
+	Problem string `json:"problem"`
+}
+
+// Verify compares the entry's files in a folder with the catalogue. The error is that
+// of ctx; whatever is wrong with files is in the checks.
+func (e *Entry) Verify(ctx context.Context, folder string) ([]Check, error) {
+	var checks []Check
+	for i := range e.Files {
+		if err := ctx.Err(); err != nil {
+			return checks, fmt.Errorf("verify %s: %w", e.Files[i].Name, err)
+		}
+		c := Check{Name: e.Name, File: e.Files[i].Name, Path: filepath.Join(folder, e.Files[i].Name)}
+		c.compare(&e.Files[i])
+		if c.State != Good {
+			c.Problem += "; " + e.remedy(&c)
+		}
+		checks = append(checks, c)
+	}
+	return checks, nil
+}
+
+// compare reads the file and sets the state.
+func (c *Check) compare(want *File) {
+	err := c.read()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		c.State, c.Problem = Missing, "missing"
+	case err != nil:
+		c.State, c.Problem = Unreadable, fmt.Sprintf("cannot be read: %v", err)
+	default:
+		var violation *trace.Error
+		if want.Digest != "" {
+			violation = c.digest()
+		}
+		c.judge(want, violation)
+	}
+}
+
+// read hashes the bytes.
+func (c *Check) read() error {
+	f, err := os.Open(c.Path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if c.Bytes, err = io.Copy(h, f); err != nil {
+		return err
+	}
+	c.SHA256 = hex.EncodeToString(h.Sum(nil))
+	return nil
+}
+
+// digest computes the digest of a trace's content; the first violation prevents it.
+func (c *Check) digest() (violation *trace.Error) {
+	v, err := trace.Validate(c.Path, func(e *trace.Error) bool { violation = e; return false })
+	if err != nil && violation == nil {
+		violation = &trace.Error{Path: c.Path, RowGroup: -1, Row: -1, Err: err}
+	}
+	c.Digest = v.Digest
+	return violation
+}
+
+func (c *Check) judge(want *File, violation *trace.Error) {
+	same := c.SHA256 == want.SHA256 && c.Bytes == want.Bytes
+	switch {
+	case same && c.Digest == want.Digest:
+		c.State = Good
+	case same:
+		c.State, c.Problem = Different, fmt.Sprintf("the bytes are those of the catalogue, the content is %q, expected %s: the catalogue is wrong", c.Digest, want.Digest)
+	case want.Digest != "" && c.Digest == want.Digest:
+		c.State, c.Problem = Reencoded, fmt.Sprintf("%s; the content is the same and replays to the same counts", c.bytes(want))
+	default:
+		c.State, c.Problem = Different, c.bytes(want)
+		if violation != nil {
+			c.Problem += fmt.Sprintf("; no valid trace: %v", violation.Err)
+		} else if want.Digest != "" {
+			c.Problem += fmt.Sprintf("; content %s, expected %s", c.Digest, want.Digest)
+		}
+	}
+}
+
+func (c *Check) bytes(want *File) string {
+	return fmt.Sprintf("%d bytes with SHA-256 %s, expected %d with %s", c.Bytes, c.SHA256, want.Bytes, want.SHA256)
+}
+
+// remedy says what to do.
+func (e *Entry) remedy(c *Check) string {
+	again := fmt.Sprintf("`kvreplay datasets describe %s` says how to make it again", e.Name)
+	if e.Bundled {
+		return fmt.Sprintf("in a checkout `git checkout -- %s` restores it; %s", c.Path, again)
+	}
+	return again
+}
