@@ -39,6 +39,9 @@ func (r *Row) checkCounts() error {
 	if known != (r.HostToDeviceBytes != nil) || known != (r.DeviceToHostBytes != nil) {
 		return errors.New("host_to_device_bytes and device_to_host_bytes must be there exactly where entry_bytes is")
 	}
+	if r.Prefetched != r.PrefetchUseful+r.PrefetchUseless {
+		return fmt.Errorf("prefetched %d ≠ useful %d + useless %d", r.Prefetched, r.PrefetchUseful, r.PrefetchUseless)
+	}
 	return r.checkEntries()
 }
 

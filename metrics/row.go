@@ -49,6 +49,8 @@ type Row struct {
 	// that of the heads that share a cache, whose entries a block holds; 1 as recorded.
 	StepTokens  int `json:"step_tokens"`
 	SharedHeads int `json:"shared_heads"`
+	// Prefetch is the prefetcher and its staging buffer, "predicted:0.5x"; empty for none.
+	Prefetch string `json:"prefetch"`
 	// Layers and Requests are the selections that were replayed, empty for all.
 	Layers   string `json:"layers"`
 	Requests string `json:"requests"`
@@ -73,7 +75,9 @@ type Row struct {
 	Births int64 `json:"births"`
 	// Overflow is the sum over steps of max(0, |D_t| - C), in blocks.
 	Overflow int64 `json:"overflow"`
-	// Prefetched blocks were moved ahead of their demand; useful, late and useless ones.
+	// Prefetched blocks were moved ahead of their demand. Useful ones were demanded from
+	// the buffer: hits. Late ones were named and missed all the same, because the buffer
+	// was full. Useless ones were never demanded.
 	Prefetched      int64 `json:"prefetched"`
 	PrefetchUseful  int64 `json:"prefetch_useful"`
 	PrefetchLate    int64 `json:"prefetch_late"`
@@ -85,7 +89,8 @@ type Row struct {
 	// MovedEntries are fetched: every entry of a missed block; of an admission policy the
 	// missed entries and every entry of the blocks that it keeps.
 	MovedEntries int64 `json:"moved_entries"`
-	// ReadAmplification is MovedEntries ÷ MissedEntries; null where that is not known or zero.
+	// ReadAmplification is MovedEntries ÷ MissedEntries; null where that is not known or
+	// zero, or where some were moved ahead.
 	ReadAmplification *float64 `json:"read_amplification"`
 	// StagingPeakEntries is the most that a step of a stream demanded and did not keep:
 	// memory beside the cache.

@@ -29,6 +29,7 @@ type cell struct {
 	scope    policies.Scope
 	step     policies.Step
 	unit     int64 // entries of a block
+	staging  staging
 	counts   Counts
 	report   StepReport
 
@@ -36,6 +37,7 @@ type cell struct {
 	unmarked bool // and nothing of D_t was resident: its blocks are not marked as demanded
 
 	hit, miss, exit, pass, passed, victims []int32
+	fetched                                []int32 // misses that were not staged
 	exitNext                               []int32
 	merged                                 []int32
 }
@@ -54,6 +56,8 @@ type start struct {
 	ranks    bool    // lists are in rank order
 	seed     uint64
 	unit     int64 // entries of a block
+	prefetch PrefetchSource
+	staging  int // blocks of the buffer
 }
 
 // run replays the stream that d was built from.
@@ -65,12 +69,14 @@ func (c *cell) run(d *Delta, st start, look Observer) (Counts, error) {
 	c.state = policies.Fill(c.state, d.Blocks, absent)
 	c.size, c.capacity, c.passed, c.emptied, c.unmarked = 0, st.capacity, c.passed[:0], false, false
 	c.counts, c.unit = Counts{Streams: 1}, st.unit
+	c.staging.reset(&st, d.Blocks)
 	c.place(d, st.placed)
 	for i := range d.Rows {
 		if err := c.apply(d, i, st.ranks, look); err != nil {
 			return Counts{}, fmt.Errorf("step %d: %w", d.stream.Steps[d.first+i], err)
 		}
 	}
+	c.counts.PrefetchUseless += int64(len(c.staging.blocks))
 	return c.counts, nil
 }
 
@@ -103,6 +109,10 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 		c.state[x] = outside
 	}
 	c.size += len(born)
+	prefetches := c.staging.source != PrefetchNothing && t >= 0
+	if prefetches {
+		c.staging.fill(c, d, i)
+	}
 	s.T, s.Demand, s.Offered, s.Pass = t, int(d.Size[i]), born, nil
 	if !c.emptied {
 		c.classify(d.Enter.Row(i))
@@ -126,6 +136,10 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 	}
 	s.Hit, s.Miss = c.hit, c.miss
 	c.size += len(c.miss)
+	c.fetched = c.miss
+	if prefetches {
+		c.fetched = c.staging.take(c.miss)
+	}
 	overflow := max(0, s.Demand-c.capacity)
 	if overflow > 0 && c.bypasser == nil {
 		c.surplus(d.ranked(i), overflow, ranks)
@@ -143,7 +157,7 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 		n := &c.counts
 		n.Steps++
 		n.Demand += int64(s.Demand)
-		n.Misses += int64(len(c.miss))
+		n.Misses += int64(len(c.fetched))
 		n.Evictions += int64(len(c.victims))
 		n.Births += int64(len(born))
 		n.Overflow += int64(overflow)
@@ -152,8 +166,11 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 		n.Made += d.Made(i)
 		n.Picked += moved.picked
 		n.Missed += moved.missed
-		n.Moved += moved.fetched
+		n.Moved += moved.fetched + moved.ahead
 		n.StagingPeak = max(n.StagingPeak, moved.staged)
+		if prefetches {
+			n.addPrefetched(&c.staging.counts)
+		}
 	}
 	if look != nil {
 		keptOut := s.Members
@@ -161,9 +178,9 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 			slices.Sort(c.passed)
 			keptOut = c.passed
 		}
-		c.report = StepReport{T: t, Step: d.stream.Steps[d.first+i], Demand: s.Demand, Misses: c.miss, Births: len(born),
+		c.report = StepReport{T: t, Step: d.stream.Steps[d.first+i], Demand: s.Demand, Misses: c.fetched, Births: len(born),
 			Victims: c.victims, KeptOut: keptOut, Overflow: overflow, Resident: c.size,
-			Made: int(d.Made(i)), Moved: moved.fetched, DemandEntries: moved.picked, MissedEntries: moved.missed}
+			Prefetched: c.staging.counts, Made: int(d.Made(i)), Moved: moved.fetched + moved.ahead, DemandEntries: moved.picked, MissedEntries: moved.missed}
 		look(&c.report)
 	}
 	return nil

@@ -17,6 +17,15 @@ type Counts struct {
 	Missed       int64
 	Moved        int64 // entries fetched
 	StagingPeak  int64 // most entries of a step that were demanded and not kept
+
+	Prefetched, PrefetchUseful, PrefetchLate, PrefetchUseless int64 // blocks (Prefetch)
+}
+
+func (c *Counts) addPrefetched(p *prefetched) {
+	c.Prefetched += p.moved
+	c.PrefetchUseful += p.useful
+	c.PrefetchLate += p.late
+	c.PrefetchUseless += p.useless
 }
 
 // Add pools o into c.
@@ -35,6 +44,7 @@ func (c *Counts) Add(o *Counts) {
 	c.Missed += o.Missed
 	c.Moved += o.Moved
 	c.StagingPeak = max(c.StagingPeak, o.StagingPeak)
+	c.addPrefetched(&prefetched{o.Prefetched, o.PrefetchUseful, o.PrefetchLate, o.PrefetchUseless})
 }
 
 // StepReport is one step of one cell on one stream, warm-up included. Slices belong
@@ -43,14 +53,16 @@ type StepReport struct {
 	T        int32 // as policies.Step.T
 	Step     int32 // the trace's step
 	Demand   int
-	Misses   []int32 // ascending
+	Misses   []int32 // ascending; what was prefetched is none
 	Births   int
 	Victims  []int32 // blocks evicted at the end of the step, in the policy's order
 	KeptOut  []int32 // members of D_t not kept: overflow or bypass, ascending
 	Overflow int
 	Resident int   // after the step, pinned blocks not counted
 	Made     int   // positions decoded
-	Moved    int64 // entries fetched
+	Moved    int64 // entries fetched, ahead or on demand
+
+	Prefetched prefetched
 
 	// DemandEntries and MissedEntries are entries of D_t and of what of it was missed; 0
 	// where blocks hold one.

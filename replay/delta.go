@@ -29,6 +29,7 @@ type Delta struct {
 	FirstUse           []int32 // of each block, from the first row
 
 	stream      *trace.Stream
+	pins        Pins
 	joined      *joiner // that made the stream; nil for one as recorded
 	first       int     // row of the stream that is row 0
 	k, m        int
@@ -141,7 +142,7 @@ func (d *Delta) picked(i int) []int32 {
 // build derives the delta of s, whose lists the reader has not checked: every rule of
 // a list is checked here, in the pass that is made anyway. It keeps s until the next build.
 func (d *Delta) build(s *trace.Stream, o deltaOptions, check *trace.Checker) error {
-	d.stream, d.joined, d.k, d.m = s, o.joined, o.k, o.m
+	d.stream, d.joined, d.pins, d.k, d.m = s, o.joined, o.pins, o.k, o.m
 	d.first = s.Windows - o.windows
 	d.Rows, d.Windows, d.MaxDemand = s.Rows-d.first, o.windows, 0
 	d.Blocks = o.pins.blocks(s.MaxSeqLen())

@@ -18,6 +18,9 @@ type bench struct {
 	delta   Delta
 	joiner  joiner
 	runners map[string]*cell
+
+	prefetch PrefetchSource
+	staging  int
 }
 
 // testPlan is what newPlan would settle for a stream that is not in a file.
@@ -62,11 +65,11 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 	if spec.Entry.Traits.Windowed {
 		capacity = policies.Unbounded
 	}
-	judge, err := newRefereeCheck(p, &cellPlan{spec: spec}, streams, capacity)
+	st := start{capacity: capacity, ranks: p.ranks, placed: p.warmup.placed(&b.delta, p.pins, capacity), unit: p.layout.unit(p.pins), prefetch: b.prefetch, staging: b.staging}
+	judge, err := newRefereeCheck(p, &cellPlan{spec: spec}, streams, st)
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := start{capacity: capacity, ranks: p.ranks, placed: p.warmup.placed(&b.delta, p.pins, capacity), unit: p.layout.unit(p.pins)}
 	counts, err := b.runners[name].run(&b.delta, st, judge.watch(nil))
 	if err == nil {
 		err = judge.verdict()

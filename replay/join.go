@@ -38,6 +38,7 @@ type source struct {
 	head   int
 	list   []int32
 	scores []float32
+	ahead  []int32 // predicted
 }
 
 // join builds out from the streams that share a cache.
@@ -55,7 +56,7 @@ func (j *joiner) join(heads []trace.Stream, blockTokens int) error {
 		j.rows = j.rows[:0]
 		for at := row; at < end; at++ {
 			for h := range heads {
-				j.rows = append(j.rows, source{h, heads[h].List(at), heads[h].ScoreList(at)})
+				j.rows = append(j.rows, source{h, heads[h].List(at), heads[h].ScoreList(at), heads[h].PredictedList(at)})
 			}
 		}
 		j.row(first.Steps[end-1])
@@ -115,6 +116,7 @@ func (j *joiner) row(step int32) {
 	if !j.ranks {
 		j.ascend(begin)
 	}
+	j.predicted()
 	j.out.Steps = append(j.out.Steps, step)
 	j.out.Offsets = append(j.out.Offsets, int32(len(j.out.Indices)))
 	j.out.Rows++
@@ -126,6 +128,35 @@ func (j *joiner) row(step int32) {
 	}
 	j.out.LastStep = step
 	j.demand = append(j.demand, int32(demand))
+}
+
+// predicted merges what was predicted for the row, rank by rank.
+func (j *joiner) predicted() {
+	if j.rows[0].ahead == nil {
+		return
+	}
+	begin, longest := len(j.out.Predicted), 0
+	for i := range j.rows {
+		longest = max(longest, len(j.rows[i].ahead))
+	}
+	for r := range longest {
+		for i := range j.rows {
+			if r >= len(j.rows[i].ahead) {
+				continue
+			}
+			if b := j.rows[i].ahead[r] / int32(j.factor); j.place[b] == 0 {
+				j.place[b] = 1
+				j.out.Predicted = append(j.out.Predicted, b)
+			}
+		}
+	}
+	for _, b := range j.out.Predicted[begin:] {
+		j.place[b] = 0
+	}
+	if len(j.out.PredictedOffsets) == 0 {
+		j.out.PredictedOffsets = append(j.out.PredictedOffsets, 0)
+	}
+	j.out.PredictedOffsets = append(j.out.PredictedOffsets, int32(len(j.out.Predicted)))
 }
 
 // add takes the entry of a rank into the row; picked ones are demanded.

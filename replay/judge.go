@@ -17,7 +17,7 @@ type refereeCheck struct {
 	entries bool // are counted apart from blocks
 }
 
-func newRefereeCheck(p *plan, c *cellPlan, streams []trace.Stream, capacity int) (*refereeCheck, error) {
+func newRefereeCheck(p *plan, c *cellPlan, streams []trace.Stream, st start) (*refereeCheck, error) {
 	heads := make([]*trace.Stream, len(streams))
 	for i := range streams {
 		heads[i] = &streams[i]
@@ -25,10 +25,11 @@ func newRefereeCheck(p *plan, c *cellPlan, streams []trace.Stream, capacity int)
 	kinds := map[WarmupKind]referee.WarmupKind{WarmupRun: referee.WarmRun, WarmupCold: referee.WarmCold,
 		WarmupImportance: referee.WarmImportance, WarmupStaging: referee.WarmStaging}
 	want, err := referee.RunShared(heads, p.ranks, referee.Config{
-		Policy: c.spec.Name(), TopK: p.topk, Candidates: p.m, Capacity: capacity,
+		Policy: c.spec.Name(), TopK: p.topk, Candidates: p.m, Capacity: st.capacity,
 		Warmup: referee.Warmup{Kind: kinds[p.warmup.Kind], Windows: p.warmup.Windows},
 		Sink:   p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens,
 		Entries: p.layout.factor, StepTokens: p.layout.mtp,
+		Prefetch: referee.Prefetch{Predicted: st.prefetch == PrefetchPredicted, Size: st.staging},
 	})
 	return &refereeCheck{want: want, entries: p.layout.weighed()}, err
 }
@@ -64,6 +65,9 @@ func (r *refereeCheck) compare(s *StepReport) error {
 	}
 	if r.entries && (s.DemandEntries != int64(w.DemandEntries) || s.MissedEntries != int64(w.MissedEntries)) {
 		return fmt.Errorf("referee: step %d: %d entries demanded and %d missed, the referee counts %d and %d", w.Step, s.DemandEntries, s.MissedEntries, w.DemandEntries, w.MissedEntries)
+	}
+	if e, f := s.Prefetched, w.Prefetched; e != (prefetched{int64(f.Moved), int64(f.Useful), int64(f.Late), int64(f.Useless)}) {
+		return fmt.Errorf("referee: step %d: prefetched %+v, the referee counts %+v", w.Step, e, f)
 	}
 	victims := slices.Sorted(slices.Values(s.Victims))
 	for _, f := range []struct {

@@ -5,6 +5,7 @@ type moved struct {
 	picked  int64 // demanded, where blocks hold several entries
 	missed  int64 // of them absent
 	fetched int64 // moved: whole blocks; of an Admitter the demanded entries, and whole blocks where it keeps them
+	ahead   int64 // moved by the prefetcher
 	staged  int64 // demanded and not kept: staging memory; of an Admitter all that it fetches entry by entry
 }
 
@@ -13,7 +14,10 @@ func (c *cell) moved(d *Delta, i int) (m moved) {
 	if c.bypasser != nil || c.step.Demand > c.capacity {
 		m.staged = int64(len(c.pass)) * c.unit
 	}
-	m.fetched = int64(len(c.miss)) * c.unit
+	if c.staging.source != PrefetchNothing {
+		m.ahead = c.staging.counts.moved * c.unit
+	}
+	m.fetched = int64(len(c.fetched)) * c.unit
 	if !d.weighed() {
 		return m
 	}
@@ -24,7 +28,7 @@ func (c *cell) moved(d *Delta, i int) (m moved) {
 	at := 0
 	for j, x := range members {
 		m.picked += int64(picked[j])
-		if at == len(c.miss) || c.miss[at] != x {
+		if at == len(c.fetched) || c.fetched[at] != x {
 			continue
 		}
 		at++

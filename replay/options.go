@@ -35,6 +35,7 @@ type Options struct {
 	Local      *int       // pinned last tokens; nil: the trace's, 1 where it says nothing
 	EntryBytes *int       // bytes of a token's entry in a head; nil: the trace's
 	Shape      Shape      // what makes a row; zero: rows as recorded
+	Prefetch   Prefetch   // zero: none
 	Layers     []int32    // nil: all
 	Requests   []string   // nil: all
 	Per        Detail     // empty: cell
@@ -111,7 +112,7 @@ type part struct {
 // newPlan checks o against the trace.
 func newPlan(f *trace.File, o *Options) (*plan, error) {
 	p := &plan{file: f, meta: f.Meta(), opt: o, ranks: f.Meta().Order == trace.OrderRank}
-	steps := []func() error{p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.planCells}
+	steps := []func() error{p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settlePrefetch, p.planCells}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("replay %s: %w", f.Path(), err)

@@ -4,7 +4,7 @@ import "testing"
 
 // What a capacity or a warm-up is called parses back to the same thing.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"1.5x", "0.2ctx", "6400", "64MiB", "peak:window:2", "0", "-1x", "1e400x", "auto", "lru:32", "importance:4", "staging", "cold", "lru:0", "NaNx"} {
+	for _, text := range []string{"1.5x", "0.2ctx", "6400", "64MiB", "peak:window:2", "0", "-1x", "1e400x", "auto", "lru:32", "importance:4", "staging", "cold", "lru:0", "NaNx", "predicted:0.5x", "candidates:64"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -15,6 +15,11 @@ func FuzzParse(f *testing.F) {
 			}
 			if n, err := c.blocks(sizing{topk: 256, blockTokens: 8, promptLen: 8192, streams: 3}); err == nil && n < 1 {
 				t.Errorf("capacity %q is %d blocks", text, n)
+			}
+		}
+		if p, err := ParsePrefetch(text); err == nil {
+			if again, err := ParsePrefetch(p.String()); err != nil || again != p {
+				t.Errorf("prefetch %q reads as %+v, its text as %+v, %v", text, p, again, err)
 			}
 		}
 		if w, err := ParseWarmup(text); err == nil {

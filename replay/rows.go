@@ -38,6 +38,7 @@ func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 		TopK: p.topk, Candidates: p.m, Warmup: p.warmup.String(),
 		Sink: p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens, EntryBytes: p.bytes,
 		StepTokens: p.layout.mtp, SharedHeads: p.layout.heads,
+		Prefetch: p.opt.Prefetch.String(), Prefetched: n.Prefetched, PrefetchUseful: n.PrefetchUseful, PrefetchLate: n.PrefetchLate, PrefetchUseless: n.PrefetchUseless,
 		Layers: layersText(p.opt.Layers), Requests: strings.Join(p.opt.Requests, ","),
 		RequestID: at.request, LayerID: at.layer, Head: at.head,
 		Streams: n.Streams, Steps: n.Steps, Demand: n.Demand, Hits: n.Demand - n.Misses, Misses: n.Misses,
@@ -79,7 +80,7 @@ func (p *plan) entries(r *metrics.Row, n *Counts) {
 		return // the trace lists blocks: what of them is demanded is not known
 	}
 	r.DemandEntries, r.MissedEntries = &picked, &missed
-	if missed > 0 {
+	if missed > 0 && n.Prefetched == 0 {
 		amplification := float64(n.Moved) / float64(missed)
 		r.ReadAmplification = &amplification
 	}

@@ -16,7 +16,7 @@ import (
 // drawShape draws streams that share a cache and how their rows are joined.
 func drawShape(r *rand.Rand) ([]trace.Stream, *plan) {
 	o := replaytest.Medium(r)
-	o.BlockTokens = 1 + r.IntN(2)
+	o.BlockTokens, o.Predicted = 1+r.IntN(2), []float64{0, 0.8}[r.IntN(2)]
 	l := layout{factor: 1 + r.IntN(5), heads: 1 + r.IntN(3), mtp: 1 + r.IntN(4)}
 	if l.heads > 1 {
 		o.Gap = 0 // the heads of a layer are recorded at the same steps
@@ -92,9 +92,11 @@ func TestRunOfShapes(t *testing.T) {
 func TestShapeErrors(t *testing.T) {
 	many := manyStreams(t)
 	for want, o := range map[string]Options{
-		"blocks of -1 tokens":  {Shape: Shape{BlockTokens: -1}},
-		"-2 positions a step":  {Shape: Shape{StepTokens: -2}},
-		"--block-tokens makes": {Policies: specs(t, "block-lfu")},
+		"blocks of -1 tokens":     {Shape: Shape{BlockTokens: -1}},
+		"-2 positions a step":     {Shape: Shape{StepTokens: -2}},
+		"--block-tokens makes":    {Policies: specs(t, "block-lfu")},
+		"needs predicted_indices": {Prefetch: Prefetch{Source: PrefetchPredicted, Staging: capacities(t, "8")[0]}},
+		"candidates beyond K":     {Candidates: 24, Prefetch: Prefetch{Source: PrefetchCandidates, Staging: capacities(t, "8")[0]}},
 	} {
 		if o.Policies == nil {
 			o.Policies = specs(t, "lru")

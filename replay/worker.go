@@ -32,6 +32,9 @@ func newWorker(p *plan) *worker {
 	} else {
 		w.joiner = &joiner{layout: p.layout, k: p.topk, m: p.m, ranks: p.ranks}
 	}
+	if p.opt.Prefetch.Source == PrefetchPredicted {
+		columns |= trace.ReadPredicted
+	}
 	w.reader = p.file.NewReader(columns)
 	w.check = trace.NewChecker(p.file.Path(), p.meta)
 	var windowed, others []int
@@ -101,15 +104,28 @@ func (w *worker) start(i, c int) (start, error) {
 	p, plan := w.plan, &w.plan.cells[c]
 	st := start{capacity: policies.Unbounded, ranks: p.ranks, seed: streamSeed(p.opt.Seed, w.stream.Key), unit: p.layout.unit(p.pins)}
 	if plan.capacity != nil {
-		blocks, err := plan.capacity.blocks(sizing{topk: p.topk * p.meta.BlockTokens, blockTokens: p.pins.BlockTokens, promptLen: int(w.stream.PromptLen),
-			entryBytes: p.bytes, streams: p.siblings[i], peaks: w.peaks})
+		blocks, err := plan.capacity.blocks(w.sizing(i))
 		if err != nil {
 			return st, err
 		}
 		st.capacity = blocks
 	}
+	if f := p.opt.Prefetch; f.Source != PrefetchNothing {
+		blocks, err := f.Staging.blocks(w.sizing(i))
+		if err != nil {
+			return st, err
+		}
+		st.prefetch, st.staging = f.Source, blocks
+	}
 	st.placed = p.warmup.placed(&w.delta, p.pins, st.capacity)
 	return st, nil
+}
+
+// sizing is what capacities of the i-th selected stream are resolved against.
+func (w *worker) sizing(i int) sizing {
+	p := w.plan
+	return sizing{topk: p.topk * p.meta.BlockTokens, blockTokens: p.pins.BlockTokens, promptLen: int(w.stream.PromptLen),
+		entryBytes: p.bytes, streams: p.siblings[i], peaks: w.peaks}
 }
 
 func (w *worker) runCell(i, c int, st start, steps *profileSteps) error {
@@ -118,7 +134,7 @@ func (w *worker) runCell(i, c int, st start, steps *profileSteps) error {
 	var judge *refereeCheck
 	if p.opt.Referee {
 		var err error
-		if judge, err = newRefereeCheck(p, plan, w.streams, st.capacity); err != nil {
+		if judge, err = newRefereeCheck(p, plan, w.streams, st); err != nil {
 			return err
 		}
 		look = judge.watch(look)

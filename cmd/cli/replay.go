@@ -21,6 +21,7 @@ type replayFlags struct {
 	table                policies.Table
 	policies, capacities []string
 	warmup, per, format  string
+	prefetch             string
 	topk, candidates     int
 	sink, local, bytes   int
 	shape                replay.Shape
@@ -62,6 +63,7 @@ policies or capacities replays only what is new.`,
 	fl.IntVar(&f.shape.BlockTokens, "block-tokens", 0, "tokens of a block, the unit of the cache (default: the trace's)")
 	fl.BoolVar(&f.shape.ShareHeads, "share-heads", false, "the heads of a layer share one cache, of blocks that hold all of them")
 	fl.IntVar(&f.shape.StepTokens, "mtp", 1, "consecutive positions that a step decodes: their demands are joined")
+	fl.StringVar(&f.prefetch, "prefetch", "", "fetch ahead into a staging buffer: predicted:SIZE (predicted_indices), candidates:SIZE (ranks K … M-1 of the step before); SIZE as a capacity")
 	fl.StringSliceVar(&f.layers, "layers", nil, "layers to replay, as in 0,5,10-20 (default: all)")
 	fl.StringSliceVar(&f.requests, "requests", nil, "requests to replay (default: all)")
 	fl.StringVar(&f.per, "per", "cell", "rows: one a `cell`, request, layer or stream")
@@ -149,6 +151,9 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 		return o, errUsage{err}
 	}
 	if o.Warmup, err = replay.ParseWarmup(f.warmup); err != nil {
+		return o, errUsage{err}
+	}
+	if o.Prefetch, err = replay.ParsePrefetch(f.prefetch); err != nil {
 		return o, errUsage{err}
 	}
 	if o.Layers, err = parseLayers(f.layers); err != nil {

@@ -38,6 +38,8 @@ type Config struct {
 	Entries, StepTokens int
 	// Capacity is C in blocks; window:N and none ignore it, nothing bounds them.
 	Capacity int
+	// Prefetch is what is fetched ahead.
+	Prefetch Prefetch
 	// Warmup is what happens before the first counted step.
 	Warmup Warmup
 	// Sink and Local are the pins in tokens, BlockTokens the tokens of a block.

@@ -13,6 +13,8 @@ type row struct {
 	first  int // context at its first position, in tokens
 	seqLen int // and at its last
 	list   []listed
+
+	predicted []int32 // blocks, best first; may repeat
 }
 
 // listed is an entry of a list.
@@ -42,11 +44,11 @@ func (c Config) rows(heads []*trace.Stream, hasRanks bool) []row {
 		}
 		rows[last].step, rows[last].seqLen = step, heads[0].SeqLen(i)
 		for h, s := range heads {
-			parts[last] = append(parts[last], part{h, s.List(i), s.ScoreList(i)})
+			parts[last] = append(parts[last], part{h, s.List(i), s.ScoreList(i), s.PredictedList(i)})
 		}
 	}
 	for i := range rows {
-		rows[i].list = c.merge(parts[i])
+		rows[i].list, rows[i].predicted = c.merge(parts[i]), c.mergePredicted(parts[i])
 		if !hasRanks {
 			slices.SortStableFunc(rows[i].list, func(a, b listed) int { return int(a.block - b.block) })
 		}
@@ -59,6 +61,7 @@ type part struct {
 	head   int
 	list   []int32
 	scores []float32
+	ahead  []int32 // predicted
 }
 
 // merge takes rank 0 of every list, then rank 1, up to M.
@@ -76,6 +79,19 @@ func (c Config) merge(parts []part) (all []listed) {
 		}
 	}
 	return all
+}
+
+// mergePredicted takes rank 0 of every prediction, then rank 1 and so on.
+func (c Config) mergePredicted(parts []part) (blocks []int32) {
+	for rank, more := 0, true; more; rank++ {
+		more = false
+		for _, p := range parts {
+			if rank < len(p.ahead) {
+				blocks, more = append(blocks, p.ahead[rank]/int32(c.entries())), true
+			}
+		}
+	}
+	return blocks
 }
 
 func (c Config) positions() int { return max(1, c.StepTokens) }

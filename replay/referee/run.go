@@ -23,6 +23,8 @@ type StepCounts struct {
 
 	DemandEntries, MissedEntries int // entries of D_t and of what of it was missed
 
+	Prefetched Prefetched
+
 	// The blocks behind the counts, ascending. Victims are those outside D_t that left
 	// the cache at the step's eviction; KeptOut are the members of D_t, hit or missed,
 	// that are not resident after it; Residents are all that are.
@@ -42,6 +44,8 @@ type cell struct {
 	rows     []row
 	hasRanks bool
 	resident map[int32]*entry
+	buffer   []int32         // prefetched
+	first    int             // row that is replayed first
 	windows  int             // rows with step < 0
 	demands  map[int32][]int // the rows that demand a block, ascending
 }
@@ -71,7 +75,7 @@ func RunShared(heads []*trace.Stream, hasRanks bool, c Config) ([]StepCounts, er
 	if err != nil {
 		return nil, err
 	}
-	x := &cell{Config: c, rows: rows, hasRanks: hasRanks, resident: map[int32]*entry{}, windows: windows(s), demands: map[int32][]int{}}
+	x := &cell{Config: c, rows: rows, hasRanks: hasRanks, resident: map[int32]*entry{}, first: first, windows: windows(s), demands: map[int32][]int{}}
 	for row := range rows {
 		for _, b := range x.demand(row) {
 			x.demands[b] = append(x.demands[b], row)
@@ -122,6 +126,11 @@ func (x *cell) step(row int, first bool) StepCounts {
 		out.Born = append(out.Born, b)
 	}
 
+	var crowded []int32
+	prefetches := x.Prefetch.Size > 0 && t >= 0
+	if prefetches {
+		crowded = x.stage(row, &out.Prefetched)
+	}
 	demand := x.demand(row)
 	for _, b := range demand { // the whole step against the residents at its start
 		if x.resident[b] != nil {
@@ -138,6 +147,15 @@ func (x *cell) step(row int, first bool) StepCounts {
 		x.resident[b].uses++
 	}
 
+	if prefetches {
+		fetched := x.serve(out.Missed, crowded, &out.Prefetched)
+		for _, b := range out.Missed {
+			if !slices.Contains(fetched, b) {
+				out.Hit = append(out.Hit, b)
+			}
+		}
+		out.Missed = fetched
+	}
 	demanded := setOf(demand)
 	for _, b := range x.leaving(row, demand) {
 		delete(x.resident, b)

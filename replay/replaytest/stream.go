@@ -26,6 +26,7 @@ type Options struct {
 	BlockTokens int     // tokens of a block; 0: 1
 	Sink, Local int     // pins in tokens; Local 0: 1
 	Pinned      float64 // chance that a row's list is drawn from the pinned blocks too
+	Predicted   float64 // chance that a predicted block is listed; 0: nothing is predicted
 }
 
 // defaults returns o with its zero fields filled in.
@@ -140,12 +141,33 @@ func (o Options) row(r *rand.Rand, latent []float64, step, seqLen int) trace.Row
 		slices.Sort(list)
 	}
 	row := trace.Row{Step: int32(step), Indices: list}
+	if o.Predicted > 0 {
+		row.Predicted = o.predict(r, list, len(latent))
+	}
 	for _, b := range list {
 		if o.Scores {
 			row.Scores = append(row.Scores, score[b])
 		}
 	}
 	return row
+}
+
+// predict draws a prediction of a list: some of its blocks, and others, in any order
+// (ascending where the list is).
+func (o Options) predict(r *rand.Rand, list []int32, blocks int) []int32 {
+	predicted := []int32{}
+	for _, b := range list {
+		if r.Float64() >= o.Predicted {
+			b = int32(r.IntN(blocks))
+		}
+		if !slices.Contains(predicted, b) {
+			predicted = append(predicted, b)
+		}
+	}
+	if o.Ascending {
+		slices.Sort(predicted)
+	}
+	return predicted
 }
 
 func (o Options) round(v float64) float32 {

@@ -21,6 +21,7 @@ type cell struct {
 	topk, candidates       int
 	sink, local            int
 	shape                  replay.Shape
+	prefetch               string
 	seed                   uint64
 	per                    replay.Detail // empty: no detail that replay knows
 }
@@ -37,6 +38,7 @@ func cellOf(r *metrics.Row) cell {
 		c.entryBytes = strconv.Itoa(*r.EntryBytes)
 	}
 	c.per = detailOf(r)
+	c.prefetch = r.Prefetch
 	c.shape = replay.Shape{BlockTokens: r.BlockTokens, StepTokens: r.StepTokens, ShareHeads: r.SharedHeads > 1}
 	return c
 }
@@ -96,6 +98,9 @@ func (c *cell) options(f *trace.File, specs []policies.Spec) (o replay.Options, 
 		o.EntryBytes = &n
 	}
 	if o.Warmup, err = replay.ParseWarmup(c.warmup); err != nil {
+		return o, err
+	}
+	if o.Prefetch, err = replay.ParsePrefetch(c.prefetch); err != nil {
 		return o, err
 	}
 	if o.Layers, err = layersOf(c.layers); err != nil {

@@ -1,0 +1,82 @@
+package replay
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// Prefetch says what is fetched ahead of a step, into a staging buffer beside the
+// cache. Its text form parses back. The zero value prefetches nothing.
+//
+// Before a counted step is classified, the blocks that the source names are fetched,
+// best rank first, as far as they are neither pinned nor resident and the buffer has
+// room. What of them the step demands joins the cache like a fetched block, but is no
+// miss. What no step ever demanded is useless once it leaves the buffer.
+type Prefetch struct {
+	Source  PrefetchSource
+	Staging Capacity // of the buffer, of a stream
+}
+
+// PrefetchSource names the blocks to prefetch.
+type PrefetchSource string
+
+// Sources of predictions.
+const (
+	PrefetchNothing PrefetchSource = ""
+	// PrefetchPredicted takes the step's own selection as it was predicted one layer ahead
+	// (predicted_indices; InfiniGen, Lee et al., OSDI 2024). The buffer is emptied after
+	// the step.
+	PrefetchPredicted PrefetchSource = "predicted"
+	// PrefetchCandidates takes the ranks K … M-1 of the step before. What stays a candidate
+	// stays in the buffer and is not fetched again.
+	PrefetchCandidates PrefetchSource = "candidates"
+)
+
+// ParsePrefetch reads "predicted:0.5x", "candidates:64" or "": a source and the
+// staging's size in the forms of a capacity.
+func ParsePrefetch(text string) (Prefetch, error) {
+	if text == "" {
+		return Prefetch{}, nil
+	}
+	source, size, _ := strings.Cut(text, ":")
+	p := Prefetch{Source: PrefetchSource(source)}
+	if p.Source != PrefetchPredicted && p.Source != PrefetchCandidates {
+		return p, fmt.Errorf("prefetch %q: expected predicted:SIZE or candidates:SIZE, the size of the staging buffer as a capacity: 0.5x, 64, 1MiB%s",
+			text, policies.Nearest(source, []string{string(PrefetchPredicted), string(PrefetchCandidates)}))
+	}
+	var err error
+	if p.Staging, err = ParseCapacity(size); err != nil {
+		return p, fmt.Errorf("prefetch %q: %w", text, err)
+	}
+	if p.Staging.kind == peakOf {
+		return p, fmt.Errorf("prefetch %q: a staging buffer has no policy's peak", text)
+	}
+	return p, nil
+}
+
+// String is the text form.
+func (p Prefetch) String() string {
+	if p.Source == PrefetchNothing {
+		return ""
+	}
+	return string(p.Source) + ":" + p.Staging.String()
+}
+
+// settlePrefetch checks the prefetcher against the trace.
+func (p *plan) settlePrefetch() error {
+	f := p.opt.Prefetch
+	switch {
+	case f.Source == PrefetchNothing:
+		return nil
+	case f.Source == PrefetchPredicted && !p.file.HasPredicted():
+		return fmt.Errorf("prefetch %v needs predicted_indices, the trace has none", f)
+	case f.Source == PrefetchCandidates && !p.ranks:
+		return fmt.Errorf("prefetch %v needs ranks, the trace has order=index", f)
+	case f.Source == PrefetchCandidates && p.m == p.topk:
+		return fmt.Errorf("prefetch %v needs candidates beyond K = %d, M is %d (--topk takes a smaller K)", f, p.topk, p.m)
+	}
+	p.warn = append(p.warn, fmt.Sprintf("prefetch %v: OPT bounds no misses here; judge misses and moved entries together", f))
+	return nil
+}

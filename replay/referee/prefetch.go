@@ -1,0 +1,88 @@
+package referee
+
+import "slices"
+
+// Prefetch is what is fetched ahead of counted steps, into a buffer beside the cache.
+type Prefetch struct {
+	// Predicted names the blocks that were predicted for the step itself; otherwise the
+	// ranks K … M-1 of the step before are named.
+	Predicted bool
+	// Size is the buffer's, in blocks; 0: nothing is prefetched.
+	Size int
+}
+
+// Prefetched is what a step's prefetches came to, in blocks.
+type Prefetched struct{ Moved, Useful, Late, Useless int }
+
+// stage fetches what is named for the row and is neither pinned, resident nor in the
+// buffer, best rank first, as far as there is room; it returns what there was no room for.
+func (x *cell) stage(row int, out *Prefetched) (crowded []int32) {
+	var next []int32
+	for _, b := range x.named(row) {
+		if x.pinned(b, x.rows[row].seqLen) || x.resident[b] != nil {
+			continue
+		}
+		if len(next) == x.Prefetch.Size {
+			crowded = append(crowded, b)
+			continue
+		}
+		next = append(next, b)
+		if !slices.Contains(x.buffer, b) {
+			out.Moved++
+		}
+	}
+	for _, b := range x.buffer {
+		if !slices.Contains(next, b) {
+			out.Useless++
+		}
+	}
+	x.buffer = next
+	return crowded
+}
+
+// named are distinct blocks, best first.
+func (x *cell) named(row int) []int32 {
+	var blocks []int32
+	if x.Prefetch.Predicted {
+		blocks = x.rows[row].predicted
+	} else if row > x.first {
+		demanded := map[int32]bool{}
+		for _, e := range x.rows[row-1].list {
+			if e.picked {
+				demanded[e.block] = true
+			}
+		}
+		for _, e := range x.rows[row-1].list {
+			if !demanded[e.block] {
+				blocks = append(blocks, e.block)
+			}
+		}
+	}
+	var distinct []int32
+	for _, b := range blocks {
+		if !slices.Contains(distinct, b) {
+			distinct = append(distinct, b)
+		}
+	}
+	return distinct
+}
+
+// serve takes what is staged out of a step's misses.
+func (x *cell) serve(missed, crowded []int32, out *Prefetched) (fetched []int32) {
+	for _, b := range missed {
+		if at := slices.Index(x.buffer, b); at >= 0 {
+			x.buffer = slices.Delete(x.buffer, at, at+1)
+			out.Useful++
+			continue
+		}
+		if slices.Contains(crowded, b) {
+			out.Late++
+		}
+		fetched = append(fetched, b)
+	}
+	if x.Prefetch.Predicted {
+		out.Useless += len(x.buffer)
+		x.buffer = nil
+	}
+	return fetched
+}
