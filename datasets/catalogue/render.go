@@ -108,7 +108,7 @@ func writeTable(w io.Writer, entries []Entry) error {
 	t.SetStyle(style)
 	t.SetColumnConfigs([]table.ColumnConfig{
 		{Name: "bytes", Align: text.AlignRight, AlignHeader: text.AlignRight},
-		{Name: "licence", WidthMax: 16, WidthMaxEnforcer: text.WrapSoft},
+		{Name: "licence", WidthMax: 18, WidthMaxEnforcer: text.WrapSoft},
 		{Name: "what", WidthMax: 56, WidthMaxEnforcer: text.WrapSoft},
 	})
 	t.AppendHeader(table.Row{"name", "kind", "licence", "bytes", "digest", "what"})
