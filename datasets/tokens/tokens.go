@@ -45,7 +45,7 @@ func Open(name string) (Tokenizer, error) {
 	if _, err := os.Stat(name); err != nil {
 		return nil, fmt.Errorf("open tokenizer %q: neither built in%s nor a file; built in are %s", name, policies.Nearest(name, builtinNames), builtinNames)
 	}
-	return nil, fmt.Errorf("open tokenizer %q: files are not read yet", name)
+	return openFile(name)
 }
 
 // counter is what a tokenizer may have besides: Encode's length without the ids.

@@ -29,7 +29,7 @@ func TestBuiltin(t *testing.T) {
 		if tokens.Count(tok, c.text) != len(c.ids) {
 			t.Errorf("%s: counted %d, want %d", tok.Name(), tokens.Count(tok, c.text), len(c.ids))
 		}
-		for _, text := range []string{"", c.text, "a\u00e9\u4e2d\U0001F600 \n\n\tb  ", "<|endoftext|>", strings.Repeat("x", 300)} {
+		for _, text := range []string{"", c.text, "a\u00e9\u4e2d\U0001F600 \n\n\tb  ", "<|endoftext|>", strings.Repeat("x", 300), "\x7f a\x7f\x7f"} {
 			if got, err := tok.Decode(tok.Encode(text)); err != nil || got != text {
 				t.Errorf("%s: %q became %q, %v", tok.Name(), text, got, err)
 			}

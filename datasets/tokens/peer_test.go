@@ -1,0 +1,217 @@
+package tokens
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// TestPeers compares every token with those of the tokenizers library of Hugging Face,
+// for one tokenizer.json of each form that is read, and of OpenAI's tiktoken with the
+// vocabularies that are built in. Without Python the test is skipped, unless
+// KVREPLAY_REQUIRE_PYTHON=1.
+func TestPeers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a virtual environment and trains tokenizers")
+	}
+	interpreter, err := peerPython()
+	if err != nil {
+		if os.Getenv("KVREPLAY_REQUIRE_PYTHON") == "1" {
+			t.Fatalf("KVREPLAY_REQUIRE_PYTHON=1, but: %v", err)
+		}
+		t.Skipf("no comparison without Python and its packages (KVREPLAY_REQUIRE_PYTHON=1 makes this an error): %v", err)
+	}
+	dir := t.TempDir()
+	mine := make(map[string]Tokenizer)
+	for _, name := range builtinNames {
+		mine[name] = builtin(name)
+		exportRanks(t, dir, name)
+	}
+	texts := peerTexts(t)
+	for name, rows := range peer(t, interpreter, dir, texts) {
+		tok := mine[name]
+		if tok == nil {
+			if tok, err = Open(filepath.Join(dir, name+".json")); err != nil {
+				t.Error(err)
+				continue
+			}
+		}
+		wrong := 0
+		for i, row := range rows {
+			got := tok.Encode(texts[i])
+			if !slices.Equal(got, row.ids) || Count(tok, texts[i]) != len(row.ids) {
+				if wrong++; wrong <= 3 {
+					t.Errorf("%s: %.120q became %v, the peer has %v", name, texts[i], got, row.ids)
+				}
+				continue
+			}
+			text, err := tok.Decode(row.ids)
+			if err != nil || strings.ToValidUTF8(text, "\uFFFD") != row.text && utf8.ValidString(text) {
+				if wrong++; wrong <= 3 {
+					t.Errorf("%s: %v decoded to %q, %v, the peer has %q", name, row.ids, text, err, row.text)
+				}
+			}
+		}
+		if wrong > 0 {
+			t.Errorf("%s: %d of %d texts differ", name, wrong, len(rows))
+		}
+	}
+}
+
+// peerTexts are real, awkward and random texts.
+func peerTexts(t *testing.T) []string {
+	texts := []string{
+		"", " ", "   ", "\n", "a", " a", "a ", "  a  b  ", "\t\n x\r\n\r\n  y\n", "don't I'LL WE'VE it'S",
+		"1 12 123 1234 12345678", "x=1;y=22", "ÀÉîõü ñ ç", "e\u0301 vs \u00e9", "\u212b \ufb01", "中文字符和日本語のテキスト、한국어", "🙂👩‍👩‍👧 emoji",
+		"<|end|>", "a<|endoftext|>b", "a <|pad|> b", "needles and needle", "<unk> <0x41>", "a\u00a0b\u2003c\u3000d", "\u200b\ufeff",
+		"▁ under ▁▁score", "f(x)  =  y**2  // end\n\n\n\treturn", strings.Repeat("ab", 300), strings.Repeat(" ", 70) + "x", "\x00\x01\x7f\u0080\u0085",
+		"0f8b1c2d-33aa-4e5f-9abc-def012345678", "hello!!!???...", "(a) [b] {c} \"d\" 'e'", "ǅ ǆ Ǆ ª º ⅷ ½ ٣",
+	}
+	for _, path := range []string{"tokens.go", "hf_encode.go", "../../README.md", "../../LICENSE"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+		for block := range strings.SplitSeq(string(text), "\n\n") {
+			texts = append(texts, block)
+		}
+	}
+	for first := rune(0); first < 0x3000; first += 0x100 { // every character by itself and between letters
+		var text strings.Builder
+		for c := first; c < first+0x100; c++ {
+			if c >= 0x1c89 && c <= 0x1c8a || c >= 0x2427 && c <= 0x2429 || c >= 0x2ffc {
+				continue // letters and symbols of Unicode 15.1 and 16, which not all peers have yet
+			}
+			fmt.Fprintf(&text, "%c a%cb %c%c1\n", c, c, c, c)
+		}
+		texts = append(texts, text.String())
+	}
+	const seed = 7
+	r := rand.New(rand.NewPCG(seed, 0))
+	alphabet := []rune("aeiou tnsr  \n\t.,'\"-_=0123456789AEZ\u00e9\u0301\u00df\u4e2d\u6587\u3042\uac00\U0001F642▁<|>\u00a0")
+	for range 400 {
+		text := make([]rune, r.IntN(40))
+		for i := range text {
+			text[i] = alphabet[r.IntN(len(alphabet))]
+		}
+		texts = append(texts, string(text))
+	}
+	return texts
+}
+
+// peerRow is what a peer made of a text.
+type peerRow struct {
+	ids  []int
+	text string
+}
+
+func (r *peerRow) UnmarshalJSON(text []byte) error {
+	return json.Unmarshal(text, &[]any{&r.ids, &r.text})
+}
+
+// peer runs the script.
+func peer(t *testing.T, interpreter, dir string, texts []string) (rows map[string][]peerRow) {
+	t.Helper()
+	given, err := json.Marshal(map[string]any{"texts": texts, "corpus": texts[:100]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, interpreter, "testdata/peer.py", dir)
+	cmd.Stdin = bytes.NewReader(given)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.Bytes())
+	}
+	if err := json.Unmarshal(out, &rows); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) < 15 {
+		t.Fatalf("%d tokenizers, expected 15 or more", len(rows))
+	}
+	return rows
+}
+
+// exportRanks writes a vocabulary as tiktoken reads it, with the expression of
+// tiktoken_ext/openai_public.py.
+func exportRanks(t *testing.T, dir, name string) {
+	t.Helper()
+	var ranks strings.Builder
+	vocabulary := builtin(name)
+	for id := range 200_000 {
+		if text, err := vocabulary.Decode([]int{id}); err == nil {
+			fmt.Fprintf(&ranks, "%s %d\n", base64.StdEncoding.EncodeToString([]byte(text)), id)
+		}
+	}
+	expression := map[string]string{
+		"cl100k_base": `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`,
+		"o200k_base": `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
+			`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
+			`\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+	}[name]
+	for ext, text := range map[string]string{".ranks": ranks.String(), ".split": expression} {
+		if err := os.WriteFile(filepath.Join(dir, name+ext), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// peerPython returns the interpreter of a virtual environment with the pinned packages,
+// which is kept in the user's cache under the hash of their list and made under another
+// name first.
+func peerPython() (string, error) {
+	requirements, err := os.ReadFile("testdata/requirements.txt")
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(requirements)
+	final := filepath.Join(cache, "kvreplay", "tokens-"+hex.EncodeToString(sum[:6]))
+	interpreter := filepath.Join(final, "bin", "python")
+	works := func() bool { return exec.Command(interpreter, "-c", "import tiktoken, tokenizers").Run() == nil }
+	if works() {
+		return interpreter, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(final), 0o755); err != nil {
+		return "", err
+	}
+	building, err := os.MkdirTemp(filepath.Dir(final), "building-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(building)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	for _, args := range [][]string{
+		{"python3", "-m", "venv", building},
+		{filepath.Join(building, "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", "testdata/requirements.txt"},
+	} {
+		if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%s: %w\n%s", args[0], err, out)
+		}
+	}
+	if err := os.Rename(building, final); err != nil && !works() {
+		return "", fmt.Errorf("install the peers: %w", err)
+	}
+	return interpreter, nil
+}
