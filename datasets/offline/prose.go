@@ -1,0 +1,196 @@
+package offline
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// openQuestions asks how a part of a text begins. A unit is a line.
+func openQuestions(s *sources, _ int) (generator, error) {
+	texts, err := s.openTexts()
+	if err != nil {
+		return nil, err
+	}
+	return func(i int, r *rand.Rand) (*problem, error) {
+		t := texts[i%len(texts)]
+		usable := slices.DeleteFunc(slices.Clone(t.sections), func(x section) bool { return !x.askable() })
+		if len(usable) == 0 {
+			return nil, fmt.Errorf("%s: no heading with a sentence of 5 to 40 words under it; headings are lines in capitals, or such as Chapter 1", t.name)
+		}
+		x, share := pick(r, usable), r.Float64()
+		return &problem{
+			least: x.to - x.from, most: len(t.lines),
+			origin: fmt.Sprintf("%s, %s, line %d", t.name, x.heading, x.from+1),
+			build: func(n int) (string, []string) {
+				from := t.window(x, n, share)
+				question := "What is the first sentence under the heading “" + x.heading + "”" + t.which(x, from, n) + "?"
+				return published("multifieldqa_en", t.excerpt(from, n), question), []string{x.first}
+			},
+		}, nil
+	}, nil
+}
+
+// askable says whether the section begins with a sentence of 5 to 40 words.
+func (x section) askable() bool {
+	n := wordCount(x.first)
+	r, _ := utf8.DecodeRuneInString(x.first)
+	return n >= 5 && n <= 40 && (unicode.IsLetter(r) || unicode.IsDigit(r))
+}
+
+// window is the first of n lines that hold a section's beginning, at a share of the way
+// that they can be moved.
+func (t *text) window(x section, n int, share float64) int {
+	lo := max(0, x.to-n)
+	hi := min(x.from, len(t.lines)-n)
+	return lo + int(share*float64(hi-lo+1))
+}
+
+// which tells a section from others of the same heading in the excerpt.
+func (t *text) which(x section, from, n int) string {
+	place, count := 0, 0
+	for _, y := range t.sections {
+		if y.heading == x.heading && y.from >= from && y.from < from+n {
+			count++
+			if y.from <= x.from {
+				place++
+			}
+		}
+	}
+	if count == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" where it occurs for time %d of %d", place, count)
+}
+
+// excerpt is n lines.
+func (t *text) excerpt(from, n int) string {
+	return strings.TrimRight(strings.Join(t.lines[from:from+n], ""), "\n")
+}
+
+// maxSentences is how many sentences a summary's reference has at most.
+const maxSentences = 12
+
+// openSummaryText asks for a summary. A unit is a line.
+func openSummaryText(s *sources, budget int) (generator, error) {
+	texts, err := s.openTexts()
+	if err != nil {
+		return nil, err
+	}
+	return func(i int, r *rand.Rand) (*problem, error) {
+		t := texts[i%len(texts)]
+		from := pick(r, t.beginnings(budget*proseBytesPerToken))
+		return &problem{
+			least: 1, most: len(t.lines) - from,
+			origin: fmt.Sprintf("%s, from line %d on", t.name, from+1),
+			build: func(n int) (string, []string) {
+				return published("gov_report", t.excerpt(from, n), "",
+					"a report by a government agency", "an excerpt of a book",
+					"the report", "the excerpt", "Report:", "Excerpt:"), []string{t.extract(from, n)}
+			},
+		}, nil
+	}, nil
+}
+
+// beginnings are the first lines of parts of the text that have so many bytes from
+// there on, of paragraphs where there are no headings; the first paragraph's always is.
+func (t *text) beginnings(enough int) []int {
+	var at []int
+	for _, x := range t.sections {
+		at = append(at, x.from)
+	}
+	if len(at) == 0 {
+		for _, p := range t.paragraphs {
+			at = append(at, p.at)
+		}
+	}
+	rest := make([]int, len(t.lines)+1) // bytes from a line on
+	for i := len(t.lines) - 1; i >= 0; i-- {
+		rest[i] = rest[i+1] + len(t.lines[i])
+	}
+	at = slices.DeleteFunc(at, func(line int) bool { return rest[line] < enough })
+	if len(at) == 0 {
+		return []int{t.paragraphs[0].at}
+	}
+	return at
+}
+
+// extract is the first sentences of the parts in n lines, of paragraphs where there are
+// no parts, evenly thinned to maxSentences.
+func (t *text) extract(from, n int) string {
+	var sentences []string
+	for _, x := range t.sections {
+		if x.from >= from && x.to <= from+n && wordCount(x.first) >= 5 {
+			sentences = append(sentences, x.first)
+		}
+	}
+	for _, p := range t.paragraphs {
+		if len(t.sections) == 0 && p.at >= from && p.at < from+n {
+			first, _ := splitSentence(plain(p.text))
+			sentences = append(sentences, first)
+		}
+	}
+	if len(sentences) == 0 {
+		first, _ := splitSentence(plain(t.excerpt(from, n)))
+		return first
+	}
+	kept := min(len(sentences), maxSentences)
+	out := make([]string, kept)
+	for i := range out {
+		out[i] = sentences[i*len(sentences)/kept]
+	}
+	return strings.Join(out, " ")
+}
+
+// openCount asks for the number of different paragraphs. A unit is a paragraph, shown
+// for the first time or again.
+func openCount(s *sources, budget int) (generator, error) {
+	texts, err := s.openTexts()
+	if err != nil {
+		return nil, err
+	}
+	return func(i int, r *rand.Rand) (*problem, error) {
+		t := texts[i%len(texts)]
+		pool := shuffled(r, t.distinct(maxBytes(budget)))
+		if len(pool) < 2 {
+			return nil, fmt.Errorf("%s: fewer than two different paragraphs of 30 words or more and %d bytes or less", t.name, maxBytes(budget))
+		}
+		share, seed := 0.3+0.7*r.Float64(), r.Uint64()
+		return &problem{
+			least: 2, most: int(float64(len(pool)) / share),
+			origin: t.name,
+			build: func(n int) (string, []string) {
+				different := max(1, min(len(pool), int(share*float64(n))))
+				shown := repeated(random(seed, "", n), pool[:different], n)
+				return published("passage_count", numbered("Paragraph", " ", shown), "",
+					"sourced from Wikipedia", "sourced from a book"), []string{fmt.Sprint(different)}
+			},
+		}, nil
+	}, nil
+}
+
+// distinct are the text's paragraphs of 30 words or more and so many bytes at most, each
+// in one line and once.
+func (t *text) distinct(most int) (list []string) {
+	seen := map[string]bool{}
+	for _, p := range t.paragraphs {
+		line := squeeze(p.text)
+		if wordCount(line) >= 30 && len(line) <= most && !seen[line] {
+			seen[line] = true
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+// repeated shows each paragraph once and random ones again until there are n, shuffled.
+func repeated(r *rand.Rand, different []string, n int) []string {
+	shown := different[:len(different):len(different)]
+	for len(shown) < n {
+		shown = append(shown, pick(r, different))
+	}
+	return shuffled(r, shown)
+}

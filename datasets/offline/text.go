@@ -1,0 +1,171 @@
+package offline
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/kvreplay/kvreplay/datasets/prompts"
+)
+
+// text is a book: lines, which make paragraphs, some of which are or begin with headings.
+type text struct {
+	name, licence, origin, digest string
+
+	lines      []string // with their newlines
+	paragraphs []paragraph
+	sections   []section
+}
+
+// paragraph is what stands between empty lines.
+type paragraph struct {
+	text string // as it stands
+	at   int    // its first line
+}
+
+// section is what stands under one heading.
+type section struct {
+	heading string
+	first   string // sentence under the heading, "" if there is none
+	from    int    // line of the heading
+	to      int    // line after the sentence
+}
+
+// source is the text in the manifest.
+func (t *text) source() prompts.Source {
+	return prompts.Source{Role: "text", Name: t.name, Digest: t.digest, Licence: t.licence, Origin: t.origin}
+}
+
+// opticks is where Go has had Newton's book.
+var opticks = []string{"src/testdata/Isaac.Newton-Opticks.txt", "src/compress/testdata/Isaac.Newton-Opticks.txt"}
+
+// readOpticks reads Newton's book from a Go distribution.
+func readOpticks(fsys fs.FS) (*text, error) {
+	for _, path := range opticks {
+		content, err := fs.ReadFile(fsys, path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		t, err := parseText(content)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		t.name = "Isaac Newton, Opticks, 4th edition, 1730"
+		t.licence = "public domain"
+		t.origin = "Go distribution, " + path + ", of Project Gutenberg"
+		return t, nil
+	}
+	return nil, fmt.Errorf("the Go distribution has no %s; name a text by --text FILE", opticks[0])
+}
+
+// marks are the lines between which Project Gutenberg's own words are not.
+var (
+	markStart = regexp.MustCompile(`(?m)^\*\*\* ?START OF .*$`)
+	markEnd   = regexp.MustCompile(`(?m)^\*\*\* ?END OF .*$`)
+)
+
+// parseText finds paragraphs and headings.
+func parseText(content []byte) (*text, error) {
+	if !utf8.Valid(content) {
+		return nil, errors.New("not UTF-8")
+	}
+	t := &text{digest: prompts.Digest(content)}
+	body := bytes.TrimPrefix(content, []byte("\ufeff"))
+	if at := markStart.FindIndex(body); at != nil {
+		body = body[at[1]:]
+	}
+	if at := markEnd.FindIndex(body); at != nil {
+		body = body[:at[0]]
+	}
+	t.lines = lines(string(body))
+	for _, p := range t.split() {
+		t.add(p)
+	}
+	if len(t.paragraphs) == 0 {
+		return nil, errors.New("no text")
+	}
+	return t, nil
+}
+
+// split finds the paragraphs.
+func (t *text) split() (list []paragraph) {
+	from := 0
+	end := func(to int) {
+		if p := strings.TrimRight(strings.Join(t.lines[from:to], ""), "\n"); p != "" {
+			list = append(list, paragraph{p, from})
+		}
+		from = to + 1
+	}
+	for i, line := range t.lines {
+		line = strings.TrimRight(line, " \t\r\n")
+		if t.lines[i] = line + "\n"; line == "" {
+			end(i)
+		}
+	}
+	end(len(t.lines))
+	return list
+}
+
+// add appends a paragraph; the first sentence after a heading is its section's.
+func (t *text) add(p paragraph) {
+	t.paragraphs = append(t.paragraphs, p)
+	heading, rest := splitHeading(p.text)
+	if heading != "" {
+		t.sections = append(t.sections, section{heading: heading, from: p.at})
+	}
+	if n := len(t.sections); n > 0 && rest != "" && t.sections[n-1].first == "" {
+		x := &t.sections[n-1]
+		whole, rest := plain(p.text), plain(rest)
+		x.first, _ = splitSentence(rest)
+		x.to = p.at + linesOf(whole, wordCount(whole)-wordCount(rest)+wordCount(x.first))
+	}
+}
+
+// linesOf is the number of lines that hold so many words of a text.
+func linesOf(text string, words int) (n int) {
+	for line := range strings.Lines(text) {
+		if words <= 0 {
+			break
+		}
+		words -= wordCount(line)
+		n++
+	}
+	return n
+}
+
+var (
+	// runIn begins a paragraph: "_Obs._ 7. By looking".
+	runIn = regexp.MustCompile(`^_([A-Z][a-z]+\.?)_ ([0-9]+|[IVXLC]+)\.?(\s+|$)`)
+	// named begins a heading in small letters: "Chapter 12".
+	named = regexp.MustCompile(`(?i)^(chapter|book|part|section|act|scene|canto|volume|letter|preface|introduction|prologue|epilogue|appendix|advertisement)\b`)
+	// capital is a word of a heading in capitals.
+	capital = regexp.MustCompile(`\p{Lu}{2,}`)
+	lower   = regexp.MustCompile(`\p{Ll}`)
+)
+
+// splitHeading returns the heading that a paragraph is or begins with, and the rest.
+func splitHeading(p string) (heading, rest string) {
+	if m := runIn.FindStringSubmatch(p); m != nil {
+		return m[1] + " " + m[2], p[len(m[0]):]
+	}
+	short := strings.Count(p, "\n") < 3 && len(p) <= 100
+	line := strings.TrimRight(squeeze(plain(p)), ".")
+	first, _ := utf8.DecodeRuneInString(line)
+	switch {
+	case !short || line == "" || !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZ", first):
+	case capital.MatchString(line) && !lower.MatchString(line),
+		named.MatchString(line) && !strings.ContainsAny(line, "?!;:") && wordCount(line) <= 8:
+		return line, ""
+	}
+	return "", p
+}
+
+// plain takes away the underscores that mark italics.
+func plain(text string) string { return strings.ReplaceAll(text, "_", "") }
