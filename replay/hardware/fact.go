@@ -1,0 +1,134 @@
+package hardware
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// Status says how a number is known.
+type Status string
+
+// The four ways to know a number.
+const (
+	Measured  Status = "measured"  // by the named source
+	Datasheet Status = "datasheet" // the vendor's figure, or a published configuration
+	Derived   Status = "derived"   // arithmetic on sourced numbers, which its note states
+	Assumed   Status = "assumed"   // no source has it; the note says why this value
+)
+
+var statuses = []string{string(Measured), string(Datasheet), string(Derived), string(Assumed)}
+
+// Fact is a number with its status and source.
+type Fact[D dimension] struct {
+	Value   D
+	Written string // as the file has it: "3350 GB/s"
+	Status  Status
+	Source  string // the citation
+	Note    string
+}
+
+// Known says whether the file has the number; an optional one may be missing.
+func (f *Fact[D]) Known() bool { return f != nil && f.Written != "" }
+
+// Or is the value, or another where the file has none.
+func (f *Fact[D]) Or(other D) D {
+	if f.Known() {
+		return f.Value
+	}
+	return other
+}
+
+// Line is a fact as text, for listings.
+type Line struct {
+	Field  string  `json:"field"`
+	Text   string  `json:"text"`
+	Value  float64 `json:"value"` // SI: bytes, seconds, bytes/s, FLOP/s
+	Status Status  `json:"status"`
+	Source string  `json:"source"`
+	Note   string  `json:"note,omitempty"`
+}
+
+func (f *Fact[D]) line(field string) Line {
+	return Line{field, f.Written, float64(f.Value), f.Status, f.Source, f.Note}
+}
+
+// factKeys are the keys of a number in a file.
+type factKeys struct {
+	Value  string `yaml:"value"`
+	Status string `yaml:"status" need:"no"`
+	Source string `yaml:"source" need:"no"`
+	Note   string `yaml:"note" need:"no"`
+}
+
+// bind reads {value: 3350 GB/s, status: datasheet, source: sheet}, or the short form
+// 61 for numbers without a unit in files with defaults.
+func (f *Fact[D]) bind(b *binder, n *yaml.Node, opts fieldOptions) {
+	var keys factKeys
+	if n.Kind == yaml.ScalarNode {
+		if len(D(0).units().list) > 0 {
+			b.fail(n, "%s: expected {value: …, status: …, source: …}", opts.path)
+			return
+		}
+		keys.Value = n.Value
+	} else if !b.mapping(n, &keys, opts.path) {
+		return
+	}
+	b.inherit(&keys.Status, &keys.Source)
+	value, err := parse[D](keys.Value)
+	switch {
+	case err != nil:
+	case value == 0 && !opts.zero:
+		err = fmt.Errorf("%q, expected more than 0", keys.Value)
+	case keys.Status == "":
+		err = fmt.Errorf("no status, expected one of %s", strings.Join(statuses, ", "))
+	case !slices.Contains(statuses, keys.Status):
+		err = fmt.Errorf("status %q, expected one of %s%s", keys.Status, strings.Join(statuses, ", "), policies.Nearest(keys.Status, statuses))
+	case keys.Source == "":
+		err = errors.New("no source: name one of the file's sources")
+	case keys.Note == "" && (keys.Status == string(Derived) || keys.Status == string(Assumed)):
+		err = fmt.Errorf("a %s number needs a note: from what, or why this value", keys.Status)
+	}
+	if err != nil {
+		b.fail(n, "%s: %v", opts.path, err)
+		return
+	}
+	*f = Fact[D]{Value: value, Written: strings.TrimSpace(keys.Value), Status: Status(keys.Status), Source: b.citation(n, keys.Source, opts.path), Note: keys.Note}
+}
+
+// Measure is a quantity of a measured point, whose status and source its series states.
+type Measure[D dimension] struct {
+	Value   D
+	Written string
+}
+
+// Known says whether the point has the quantity.
+func (m *Measure[D]) Known() bool { return m.Written != "" }
+
+// bind reads the short form "4 KiB".
+func (m *Measure[D]) bind(b *binder, n *yaml.Node, opts fieldOptions) {
+	value, err := parse[D](n.Value)
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		err = errors.New("expected a quantity")
+	case err == nil && value == 0 && !opts.zero:
+		err = fmt.Errorf("%q, expected more than 0", n.Value)
+	}
+	if err != nil {
+		b.fail(n, "%s: %v", opts.path, err)
+		return
+	}
+	*m = Measure[D]{value, n.Value}
+}
+
+// Citation is a source named by its key among the file's.
+type Citation string
+
+func (c *Citation) bind(b *binder, n *yaml.Node, opts fieldOptions) {
+	*c = Citation(b.citation(n, n.Value, opts.path))
+}

@@ -1,0 +1,68 @@
+package hardware
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// Kind says what a file describes.
+type Kind string
+
+// The kinds, as files name them.
+const (
+	KindGPU     Kind = "gpu"
+	KindLink    Kind = "link"
+	KindDrive   Kind = "drive"
+	KindHost    Kind = "host"
+	KindModel   Kind = "model"
+	KindMachine Kind = "machine"
+)
+
+// Kinds lists them in the order of listings.
+var Kinds = []Kind{KindMachine, KindGPU, KindLink, KindDrive, KindHost, KindModel}
+
+// Header begins every file.
+type Header struct {
+	Kind     string            `yaml:"kind"`
+	Name     string            `yaml:"name"`
+	Aliases  []string          `yaml:"aliases" need:"no"`
+	Title    string            `yaml:"title"`
+	Note     string            `yaml:"note" need:"no"`
+	Sources  map[string]string `yaml:"sources" need:"no"` // citations by the key that numbers name
+	Defaults *Defaults         `yaml:"defaults" need:"no"`
+
+	file string
+}
+
+// Defaults are the status and source of numbers that state none.
+type Defaults struct {
+	Status string `yaml:"status"`
+	Source string `yaml:"source"`
+}
+
+// Item is one described thing.
+type Item interface {
+	header() *Header
+	// check looks for what no single field shows.
+	check() error
+}
+
+func (h *Header) header() *Header { return h }
+
+var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
+
+// checkNames refuses names that a command line could not carry.
+func (h *Header) checkNames() error {
+	for _, name := range append([]string{h.Name}, h.Aliases...) {
+		if !nameForm.MatchString(name) {
+			return fmt.Errorf("name %q, expected small letters, digits, '.', '-' and '_'", name)
+		}
+	}
+	return nil
+}
+
+// File is where the item was read: a path, or bundled:NAME.
+func File(it Item) string { return it.header().file }
+
+// Head is what all items have.
+func Head(it Item) *Header { return it.header() }

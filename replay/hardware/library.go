@@ -1,0 +1,294 @@
+package hardware
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+//go:embed data
+var bundled embed.FS
+
+// DirVariable is the environment variable that names the user's folder where no flag does.
+const DirVariable = "KVREPLAY_HARDWARE_DIR"
+
+// fileLimit is the size of the largest file that is read.
+const fileLimit = 1 << 20
+
+// Library is everything that is described, the user's files over the bundled ones.
+type Library struct {
+	items map[Kind]map[string]Item
+	order map[Kind][]string // names, sorted
+}
+
+// Load reads the bundled files and then those of dir, if it is not empty: every *.yaml
+// and *.yml in it. A file of dir replaces a bundled one of the same kind and name.
+func Load(dir string) (*Library, error) {
+	lib := &Library{items: map[Kind]map[string]Item{}, order: map[Kind][]string{}}
+	for _, k := range Kinds {
+		lib.items[k] = map[string]Item{}
+	}
+	err := fs.WalkDir(bundled, "data", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := bundled.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return lib.add("bundled:"+strings.TrimPrefix(name, "data/"), text, nil)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if dir != "" {
+		if err := lib.addFolder(dir); err != nil {
+			return nil, err
+		}
+	}
+	for kind, items := range lib.items {
+		for name := range items {
+			lib.order[kind] = append(lib.order[kind], name)
+		}
+		slices.Sort(lib.order[kind])
+	}
+	return lib, lib.resolveAll()
+}
+
+func (lib *Library) addFolder(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("hardware folder: %w", err)
+	}
+	own := map[string]string{}
+	for _, e := range entries {
+		if ext := path.Ext(e.Name()); e.IsDir() || ext != ".yaml" && ext != ".yml" {
+			continue
+		}
+		name := filepath.Join(dir, e.Name())
+		text, err := readFile(name)
+		if err != nil {
+			return err
+		}
+		if err := lib.add(name, text, own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readFile(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a folder, expected a YAML file", name)
+	case info.Size() > fileLimit:
+		return nil, fmt.Errorf("%s has %d bytes, expected at most %d", name, info.Size(), fileLimit)
+	}
+	return os.ReadFile(name)
+}
+
+// add reads one file; own are the names that files of the same folder have taken, nil
+// for bundled files, which take theirs for all.
+func (lib *Library) add(file string, text []byte, own map[string]string) error {
+	it, err := Parse(file, text)
+	if err != nil {
+		return err
+	}
+	h := it.header()
+	for _, name := range append([]string{h.Name}, h.Aliases...) {
+		key := h.Kind + " " + name
+		if other, ok := own[key]; ok {
+			return fmt.Errorf("%s: %s is described by %s already", file, key, other)
+		}
+		if own != nil {
+			own[key] = file
+		} else if _, ok := lib.items[Kind(h.Kind)][name]; ok {
+			return fmt.Errorf("%s: %s is described twice", file, key)
+		}
+		lib.items[Kind(h.Kind)][name] = it
+	}
+	return nil
+}
+
+// newItem makes an empty item of a kind.
+func newItem(kind Kind) Item {
+	switch kind {
+	case KindGPU:
+		return new(GPU)
+	case KindLink:
+		return new(Link)
+	case KindDrive:
+		return new(Drive)
+	case KindHost:
+		return new(Host)
+	case KindModel:
+		return new(Model)
+	case KindMachine:
+		return new(machineFile)
+	}
+	return nil
+}
+
+// Parse reads one file's text. Errors name file and line; all that are found are joined.
+func Parse(file string, text []byte) (Item, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("%s:1: expected a mapping that begins with kind: gpu, link, drive, host, model or machine", file)
+	}
+	root := doc.Content[0]
+	b := &binder{file: file}
+	kind, node := b.prepare(root)
+	it := newItem(Kind(kind))
+	if it == nil {
+		return nil, fmt.Errorf("%s:%d: kind %q, expected one of %s%s", file, node.Line, kind, kindNames(), policies.Nearest(kind, strings.Split(kindNames(), ", ")))
+	}
+	b.mapping(root, it, "")
+	if err := b.err(); err != nil {
+		return nil, err
+	}
+	it.header().file = file
+	if err := errors.Join(it.header().checkNames(), it.check()); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return it, nil
+}
+
+// prepare finds the kind, the sources and the defaults, which numbers refer to.
+func (b *binder) prepare(root *yaml.Node) (kind string, node *yaml.Node) {
+	node = root
+	quiet := &binder{file: b.file} // errors come again when all is read
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		value := root.Content[i+1]
+		switch root.Content[i].Value {
+		case "kind":
+			kind, node = value.Value, value
+		case "sources":
+			quiet.value(value, reflect.ValueOf(&b.sources).Elem(), fieldOptions{path: "sources"})
+		case "defaults":
+			quiet.value(value, reflect.ValueOf(&b.defaults).Elem(), fieldOptions{path: "defaults"})
+		}
+	}
+	return kind, node
+}
+
+func kindNames() string {
+	var names []string
+	for _, k := range Kinds {
+		names = append(names, string(k))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Names lists what there is of a kind, aliases included, sorted.
+func (lib *Library) Names(kind Kind) []string { return slices.Clone(lib.order[kind]) }
+
+// Items lists what there is of a kind, each once, sorted by name.
+func (lib *Library) Items(kind Kind) (items []Item) {
+	for _, name := range lib.order[kind] {
+		if it := lib.items[kind][name]; it.header().Name == name {
+			items = append(items, it)
+		}
+	}
+	return items
+}
+
+// Item finds what a kind calls name.
+func (lib *Library) Item(kind Kind, name string) (Item, error) {
+	if it, ok := lib.items[kind][name]; ok {
+		return it, nil
+	}
+	known := lib.order[kind]
+	return nil, fmt.Errorf("unknown %s %q%s; known: %s", kind, name, policies.Nearest(name, known), strings.Join(known, ", "))
+}
+
+// Any finds name among all kinds, machines first.
+func (lib *Library) Any(name string) ([]Item, error) {
+	var found []Item
+	var known []string
+	for _, k := range Kinds {
+		if it, ok := lib.items[k][name]; ok {
+			found = append(found, it)
+		}
+		known = append(known, lib.order[k]...)
+	}
+	if found == nil {
+		return nil, fmt.Errorf("unknown name %q%s; `kvreplay hardware list` lists them", name, policies.Nearest(name, known))
+	}
+	return found, nil
+}
+
+func get[T Item](lib *Library, kind Kind, name string) (T, error) {
+	it, err := lib.Item(kind, name)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return it.(T), nil
+}
+
+// GPU finds a GPU by name.
+func (lib *Library) GPU(name string) (*GPU, error) { return get[*GPU](lib, KindGPU, name) }
+
+// Link finds a link by name.
+func (lib *Library) Link(name string) (*Link, error) { return get[*Link](lib, KindLink, name) }
+
+// Drive finds a drive by name.
+func (lib *Library) Drive(name string) (*Drive, error) { return get[*Drive](lib, KindDrive, name) }
+
+// Host finds a host by name.
+func (lib *Library) Host(name string) (*Host, error) { return get[*Host](lib, KindHost, name) }
+
+// Model finds a model's shape by name.
+func (lib *Library) Model(name string) (*Model, error) { return get[*Model](lib, KindModel, name) }
+
+// Machine finds a machine by name, with its parts.
+func (lib *Library) Machine(name string) (*Machine, error) {
+	m, err := get[*machineFile](lib, KindMachine, name)
+	if err != nil {
+		return nil, err
+	}
+	return lib.Resolve(m)
+}
+
+// Resolve looks up the parts of a machine that Parse has read.
+func (lib *Library) Resolve(it Item) (*Machine, error) {
+	m, ok := it.(*machineFile)
+	if !ok {
+		return nil, fmt.Errorf("%s is no machine", it.header().Name)
+	}
+	gpu, err1 := lib.GPU(m.GPU)
+	link, err2 := lib.Link(m.Link)
+	host, err3 := lib.Host(m.Host)
+	drive, err4 := lib.Drive(m.Drive)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.file, err)
+	}
+	return &Machine{Name: m.Name, Title: m.Title, GPU: gpu, GPUs: int(m.GPUs.Value), Link: link, Host: host, Drive: drive, Drives: int(m.Drives.Value), GPUDirect: m.GPUDirect}, nil
+}
+
+// resolveAll finds machines that name what there is not.
+func (lib *Library) resolveAll() error {
+	for _, it := range lib.Items(KindMachine) {
+		if _, err := lib.Resolve(it); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package hardware
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func load(t testing.TB, dir string) *Library {
+	t.Helper()
+	lib, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lib
+}
+
+// Every bundled item has numbers, each with a source that names something public, and
+// stands in a file of its name.
+func TestBundled(t *testing.T) {
+	lib := load(t, "")
+	public := regexp.MustCompile(`https?://|arXiv|KVPR|KVDrive|PCI Express|bundled link|common server`)
+	numbers := 0
+	for _, kind := range Kinds {
+		items := lib.Items(kind)
+		if len(items) == 0 {
+			t.Errorf("no %s", kind)
+		}
+		for _, it := range items {
+			h := Head(it)
+			if want := "/" + h.Name + ".yaml"; !strings.HasSuffix(File(it), want) {
+				t.Errorf("%s stands in %s, expected a file …%s", h.Name, File(it), want)
+			}
+			used := map[string]bool{}
+			for _, l := range Lines(it) {
+				numbers++
+				used[l.Source] = true
+				if !public.MatchString(l.Source) {
+					t.Errorf("%s %s: source %q names nothing public", h.Name, l.Field, l.Source)
+				}
+			}
+			if len(used) == 0 {
+				t.Errorf("%s has no numbers", h.Name)
+			}
+		}
+	}
+	t.Logf("%d numbers", numbers)
+}
+
+// Machines that the command line documents are there, by their aliases too.
+func TestMachines(t *testing.T) {
+	lib := load(t, "")
+	for _, name := range []string{"a100", "a100-40", "a100-80", "h100", "h100-sxm", "h200", "h20", "l20", "l40s", "a10", "rtx4090", "rtx5090", "rtx5000", "b200", "gh200", "gb300", "mi300x"} {
+		m, err := lib.Machine(name)
+		if err != nil {
+			t.Error(err)
+		} else if m.GPU == nil || m.Link == nil || m.Host == nil || m.Drive == nil || m.GPUs < 1 || m.Drives < 1 {
+			t.Errorf("%s lacks a part: %+v", name, m)
+		}
+	}
+	m, err := lib.Machine("h100")
+	if err != nil || m.GPU.MemoryBandwidth.Value != 3350e9 || m.GPU.SMs.Value != 132 || m.Link.PCIe.Generation.Value != 5 {
+		t.Errorf("h100 is %+v, %v", m, err)
+	}
+}
+
+// A KV entry is K and V of all heads in 16 bits, or the latent vector; the FP8 entry of
+// DeepSeek-V3.2 is 512 FP8, four FP32 scales and 64 BF16 for RoPE: 656 B. Its indexer key
+// takes 132 of 788 B, the 16.8 % of ESS.
+func TestEntries(t *testing.T) {
+	lib := load(t, "")
+	perToken := map[string]Bytes{"llama-3-8b": 4096, "llama-2-13b": 20480, "llama-2-70b": 4096, "qwen3-8b": 4096, "phi-4-mini": 4096, "opt-6.7b": 16384, "opt-13b": 20480, "opt-30b": 28672, "smollm2-135m": 768, "deepseek-v2-lite": 1152, "deepseek-v3.2-exp": 656}
+	for name, want := range perToken {
+		m, err := lib.Model(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Entry.Value != want {
+			t.Errorf("%s: entry %v, expected %v", name, m.Entry.Value, want)
+		}
+		shape := 2 * 2 * Bytes(m.KVHeads.Value*m.HeadDim.Value)
+		if m.Latent != nil {
+			shape = 2 * Bytes(m.Latent.KVRank.Value+m.Latent.Rope.Value)
+		}
+		if m.Indexer == nil && m.Entry.Value != shape {
+			t.Errorf("%s: entry %v, its shape makes %v", name, m.Entry.Value, shape)
+		}
+	}
+	m, _ := lib.Model("deepseek-v3.2")
+	if m.Entry.Value != 512+4*4+64*2 || m.EntryPerHead() != 656 {
+		t.Errorf("deepseek-v3.2: entry %v, per head %v", m.Entry.Value, m.EntryPerHead())
+	}
+	if share := m.Indexer.Entry.Value / (m.Indexer.Entry.Value + m.Entry.Value); math.Abs(float64(share)-.168) > 5e-4 {
+		t.Errorf("indexer share %v", share)
+	}
+	if m, _ := lib.Model("llama-3-8b"); m.EntryPerHead() != 512 {
+		t.Errorf("llama-3-8b: %v B a head, expected 512", m.EntryPerHead())
+	}
+}
+
+// The weights that a shape implies are as many as its publisher counts: exactly for dense
+// models; for DeepSeek-V3.2, published in whole billions, the indexer's 0.8 B included.
+func TestParameters(t *testing.T) {
+	for _, it := range load(t, "").Items(KindModel) {
+		m := it.(*Model)
+		tolerance := 0.0
+		if m.MoE != nil {
+			tolerance = 2e-3
+		}
+		if count, want := m.CountParameters(), float64(m.Parameters.Value); math.Abs(count/want-1) > tolerance {
+			t.Errorf("%s: the shape has %.0f parameters, published are %.0f", m.Name, count, want)
+		}
+	}
+}
+
+// One token uses 37 B of DeepSeek-V3's parameters, its report says; the indexer adds to that.
+func TestActive(t *testing.T) {
+	m, err := load(t, "").Model("deepseek-v3.2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	active := m.EmbeddingParameters() / 2 // the output matrix; one row of the embedding
+	for i := range int(m.Layers.Value) {
+		_, ffn := m.FFNParameters(i)
+		active += m.AttentionParameters() + ffn
+	}
+	if b := active / 1e9; b < 36.5 || b > 38 {
+		t.Errorf("%.1f B active, expected about 37", b)
+	}
+	if w := m.WeightBytes(); w < 671e9 || w > 673e9 {
+		t.Errorf("weights take %v, expected 671 GB and the indexer in FP8", w)
+	}
+}
+
+const tiny = `kind: gpu
+name: %NAME%
+title: a test
+sources:
+  here: "https://example.org"
+memory: {value: 24 GB, status: datasheet, source: here}
+memory_bandwidth: {value: 1000 GB/s, status: datasheet, source: here}
+bf16: {value: 100 TFLOP/s, status: datasheet, source: here}
+sms: {value: 80, status: datasheet, source: here}
+`
+
+func gpuFile(name string) string { return strings.ReplaceAll(tiny, "%NAME%", name) }
+
+// A user's folder adds and replaces; what is not YAML is left alone.
+func TestFolder(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("mine.yaml", gpuFile("mine"))
+	write("h100.yml", gpuFile("h100"))
+	write("notes.txt", "nothing")
+	lib := load(t, dir)
+	if g, err := lib.GPU("mine"); err != nil || g.Memory.Value != 24e9 {
+		t.Errorf("mine: %v", err)
+	}
+	m, err := lib.Machine("h100")
+	if err != nil || m.GPU.SMs.Value != 80 {
+		t.Errorf("the machine has another GPU than the folder's: %v", err)
+	}
+	if n, all := len(lib.Items(KindGPU)), len(load(t, "").Items(KindGPU)); n != all+1 {
+		t.Errorf("%d GPUs, expected %d and mine", n, all)
+	}
+	write("again.yaml", gpuFile("mine"))
+	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "gpu mine is described by") {
+		t.Errorf("two files of one name: %v", err)
+	}
+	if _, err := Load(filepath.Join(dir, "nowhere")); err == nil || !strings.Contains(err.Error(), "hardware folder") {
+		t.Errorf("no folder: %v", err)
+	}
+	other := t.TempDir()
+	machine := "kind: machine\nname: m\ntitle: a test\nsources: {s: \"https://example.org\"}\ngpu: h10\nlink: pcie5-x16\nhost: grace\ndrive: micron-9550\ngpus: {value: 1, status: datasheet, source: s}\ndrives: {value: 1, status: datasheet, source: s}\n"
+	if err := os.WriteFile(filepath.Join(other, "m.yaml"), []byte(machine), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(other); err == nil || !strings.Contains(err.Error(), `unknown gpu "h10", did you mean a10 or h100`) {
+		t.Errorf("a machine without its GPU: %v", err)
+	}
+}
+
+func TestUnknown(t *testing.T) {
+	lib := load(t, "")
+	if _, err := lib.GPU("h10"); err == nil || !strings.Contains(err.Error(), "did you mean") || !strings.Contains(err.Error(), "mi300x") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := lib.Any("lama-3-8b"); err == nil || !strings.Contains(err.Error(), "did you mean llama-3-8b") {
+		t.Errorf("error %v", err)
+	}
+	if found, err := lib.Any("h100"); err != nil || len(found) != 2 {
+		t.Errorf("h100 is %d things, expected machine and GPU; %v", len(found), err)
+	}
+}

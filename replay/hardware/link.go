@@ -1,0 +1,201 @@
+package hardware
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// Link joins host memory and GPU. Package transfer says how its constants make times.
+type Link struct {
+	Header
+	Bandwidth    Fact[BytesPerSecond] `yaml:"bandwidth"`      // nominal, each way
+	PCIe         *PCIe                `yaml:"pcie" need:"no"` // absent: not PCI Express
+	HostToDevice Paths                `yaml:"host_to_device"`
+	DeviceToHost Paths                `yaml:"device_to_host"`
+	Duplex       *Duplex              `yaml:"duplex" need:"no"` // absent: the directions do not disturb each other
+	Series       []Series             `yaml:"measurements" need:"no"`
+}
+
+// PCIe is what packets look like on the wire.
+type PCIe struct {
+	Generation     Fact[Number] `yaml:"generation"`
+	Lanes          Fact[Number] `yaml:"lanes"`
+	MaxPayload     Fact[Bytes]  `yaml:"max_payload"`      // MPS, payload of one packet
+	MaxReadRequest Fact[Bytes]  `yaml:"max_read_request"` // MRRS, what one request of a copy engine asks for
+}
+
+// Paths are the ways to move blocks in one direction; at least one is there.
+type Paths struct {
+	Call   *Curve `yaml:"call" need:"no"`   // copy engine, a driver call a block
+	Batch  *Curve `yaml:"batch" need:"no"`  // copy engine, a driver call a batch
+	Kernel *Curve `yaml:"kernel" need:"no"` // threads read or write host memory
+}
+
+// Curve is the time of one path as a function of blocks and their size.
+type Curve struct {
+	Launch Fact[Seconds] `yaml:"launch" zero:"ok"` // once a launch: a kernel, a driver call
+	// Submit is CPU time a descriptor; Ahead is how many are submitted before the engine
+	// begins with the first.
+	Submit  Fact[Seconds] `yaml:"submit" need:"no" zero:"ok"`
+	Ahead   Fact[Number]  `yaml:"ahead" need:"no" zero:"ok"`
+	Regimes []Regime      `yaml:"regimes"` // by block size, ascending
+	// SMs are taken from compute while a kernel runs. With InFlight, the bytes that one
+	// of them keeps outstanding, and RoundTrip they bound the rate.
+	SMs       Fact[Number]  `yaml:"sms" need:"no"`
+	InFlight  Fact[Bytes]   `yaml:"in_flight" need:"no"`
+	RoundTrip Fact[Seconds] `yaml:"round_trip" need:"no"`
+}
+
+// Regime are the constants of blocks from a size on.
+type Regime struct {
+	From       Fact[Bytes]          `yaml:"from" zero:"ok"`
+	Descriptor Fact[Seconds]        `yaml:"descriptor" zero:"ok"` // the engine's time a descriptor
+	Rate       Fact[BytesPerSecond] `yaml:"rate"`                 // payload, in full packets
+	// Inline: the submitting thread moves the bytes as well, no engine runs beside it.
+	Inline bool `yaml:"inline" need:"no"`
+}
+
+// Duplex are the payload rates of both directions together, when both are busy.
+type Duplex struct {
+	CopyEngine Fact[BytesPerSecond] `yaml:"copy_engine"`
+	Kernel     Fact[BytesPerSecond] `yaml:"kernel"`
+}
+
+// Series are points measured under the same conditions.
+type Series struct {
+	Name      string   `yaml:"name"`
+	Path      string   `yaml:"path"`      // call, batch, kernel
+	Direction string   `yaml:"direction"` // h2d, d2h, both (rates are sums)
+	Source    Citation `yaml:"source"`
+	Note      string   `yaml:"note" need:"no"`
+	// Fits says that the path's constants are fitted to these points.
+	Fits bool `yaml:"fits" need:"no"`
+	// Another kernel than the path's: its SMs, what each keeps in flight, the round trip.
+	SMs       Fact[Number]  `yaml:"sms" need:"no"`
+	InFlight  Fact[Bytes]   `yaml:"in_flight" need:"no"`
+	RoundTrip Fact[Seconds] `yaml:"round_trip" need:"no"`
+	Points    []Point       `yaml:"points"`
+}
+
+// Point is one measurement: Blocks blocks moved in Launches launches.
+type Point struct {
+	Block    Measure[Bytes]          `yaml:"block" need:"no"` // unknown: the source does not say
+	Blocks   Measure[Number]         `yaml:"blocks"`
+	Launches Measure[Number]         `yaml:"launches" need:"no"` // 1
+	Rate     Measure[BytesPerSecond] `yaml:"rate" need:"no"`
+	Time     Measure[Seconds]        `yaml:"time" need:"no"`
+	AtMost   bool                    `yaml:"at_most" need:"no"` // the source gives a bound of the rate
+	Why      string                  `yaml:"why" need:"no"`     // why the model misses it
+}
+
+// Seconds is the measured time.
+func (p *Point) Seconds() float64 {
+	if p.Time.Known() {
+		return float64(p.Time.Value)
+	}
+	return float64(p.Blocks.Value) * float64(p.Block.Value) / float64(p.Rate.Value)
+}
+
+// Names of paths and directions in files.
+var (
+	PathNames      = []string{"call", "batch", "kernel"}
+	directionNames = []string{"h2d", "d2h", "both"}
+)
+
+// Named is a path by its name, or nil.
+func (p *Paths) Named(name string) *Curve {
+	switch name {
+	case "call":
+		return p.Call
+	case "batch":
+		return p.Batch
+	case "kernel":
+		return p.Kernel
+	}
+	return nil
+}
+
+func (l *Link) check() error {
+	for _, dir := range []struct {
+		name  string
+		paths *Paths
+	}{{"host_to_device", &l.HostToDevice}, {"device_to_host", &l.DeviceToHost}} {
+		if dir.paths.Call == nil && dir.paths.Batch == nil && dir.paths.Kernel == nil {
+			return fmt.Errorf("%s has no path, expected one of %s", dir.name, strings.Join(PathNames, ", "))
+		}
+		for _, name := range PathNames {
+			if c := dir.paths.Named(name); c != nil {
+				if err := c.check(l); err != nil {
+					return fmt.Errorf("%s.%s: %w", dir.name, name, err)
+				}
+			}
+		}
+	}
+	if d := l.Duplex; d != nil && max(d.CopyEngine.Value, d.Kernel.Value) > 2*l.Bandwidth.Value {
+		return errors.New("duplex exceeds twice the link's bandwidth")
+	}
+	if p := l.PCIe; p != nil && (p.Generation.Value < 1 || p.Generation.Value > 6 || p.Generation.Value != Number(int(p.Generation.Value))) {
+		return fmt.Errorf("pcie.generation %s, expected 1 to 6", p.Generation.Written)
+	}
+	for i := range l.Series {
+		if err := l.Series[i].check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Curve) check(l *Link) error {
+	for i := range c.Regimes {
+		r := &c.Regimes[i]
+		switch {
+		case i == 0 && r.From.Value != 0:
+			return fmt.Errorf("regimes[0].from is %s, expected 0 B", r.From.Written)
+		case i > 0 && r.From.Value <= c.Regimes[i-1].From.Value:
+			return fmt.Errorf("regimes[%d].from is %s, expected more than %s", i, r.From.Written, c.Regimes[i-1].From.Written)
+		case r.Rate.Value > l.Bandwidth.Value:
+			return fmt.Errorf("regimes[%d].rate %s exceeds the link's %s", i, r.Rate.Written, l.Bandwidth.Written)
+		}
+	}
+	if err := checkWindow(c.SMs, c.InFlight, c.RoundTrip); err != nil {
+		return err
+	}
+	if c.Ahead.Known() && !c.Submit.Known() {
+		return errors.New("ahead without submit")
+	}
+	return nil
+}
+
+// checkWindow refuses half of what bounds a kernel's rate.
+func checkWindow(sms Fact[Number], inFlight Fact[Bytes], roundTrip Fact[Seconds]) error {
+	if (inFlight.Known() || roundTrip.Known()) && !(sms.Known() && inFlight.Known() && roundTrip.Known()) {
+		return errors.New("in_flight and round_trip come together, with sms")
+	}
+	return nil
+}
+
+func (s *Series) check() error {
+	if err := checkWindow(s.SMs, s.InFlight, s.RoundTrip); err != nil {
+		return fmt.Errorf("measurements %s: %w", s.Name, err)
+	}
+	if !slices.Contains(PathNames, s.Path) {
+		return fmt.Errorf("measurements %s: path %q, expected %s%s", s.Name, s.Path, strings.Join(PathNames, ", "), policies.Nearest(s.Path, PathNames))
+	}
+	if !slices.Contains(directionNames, s.Direction) {
+		return fmt.Errorf("measurements %s: direction %q, expected %s", s.Name, s.Direction, strings.Join(directionNames, ", "))
+	}
+	for i := range s.Points {
+		p := &s.Points[i]
+		if p.Rate.Known() == p.Time.Known() {
+			return fmt.Errorf("measurements %s: points[%d] needs either rate or time", s.Name, i)
+		}
+		if p.Launches.Known() && p.Launches.Value > p.Blocks.Value {
+			return fmt.Errorf("measurements %s: points[%d] has more launches than blocks", s.Name, i)
+		}
+	}
+	return nil
+}

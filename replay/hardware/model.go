@@ -1,0 +1,170 @@
+package hardware
+
+import "fmt"
+
+// Model is the shape of a decoder: what fixes bytes and arithmetic of a token.
+type Model struct {
+	Header
+	Layers     Fact[Number] `yaml:"layers"`
+	Hidden     Fact[Number] `yaml:"hidden_size"`
+	QueryHeads Fact[Number] `yaml:"query_heads"`
+	KVHeads    Fact[Number] `yaml:"kv_heads"`
+	HeadDim    Fact[Number] `yaml:"head_dim"`
+	// FFN is the width of a dense feed-forward layer, FFNMatrices how many hidden × FFN
+	// matrices it has: 3 with a gate, 2 without.
+	FFN         Fact[Number] `yaml:"ffn_size"`
+	FFNMatrices Fact[Number] `yaml:"ffn_matrices"`
+	Vocabulary  Fact[Number] `yaml:"vocabulary"`
+	// Positions are learned position embeddings, 0 with rotary ones.
+	Positions Fact[Number] `yaml:"learned_positions" need:"no" zero:"ok"`
+	Context   Fact[Number] `yaml:"context"` // tokens
+	Tied      bool         `yaml:"tied_embeddings"`
+	// Biases and norms: additive vectors on projections (OPT), Q and K norms (Qwen3).
+	Bias    bool     `yaml:"biases" need:"no"`
+	QKNorm  bool     `yaml:"qk_norm" need:"no"`
+	Latent  *Latent  `yaml:"latent" need:"no"`  // multi-head latent attention
+	MoE     *MoE     `yaml:"moe" need:"no"`     // mixture of experts
+	Indexer *Indexer `yaml:"indexer" need:"no"` // DeepSeek sparse attention
+	// Entry is the cached KV of one token in one layer, all KV heads, as served; it does
+	// not include the indexer's keys.
+	Entry Fact[Bytes] `yaml:"entry"`
+	// BytesPerParameter of the weights as served.
+	BytesPerParameter Fact[Bytes] `yaml:"bytes_per_parameter"`
+	// Parameters as published, all experts included.
+	Parameters Fact[Number] `yaml:"parameters"`
+}
+
+// Latent is multi-head latent attention: keys and values of all heads from one vector.
+type Latent struct {
+	KVRank    Fact[Number] `yaml:"kv_rank"`
+	QueryRank Fact[Number] `yaml:"query_rank" zero:"ok"` // 0: queries are not factored
+	Rope      Fact[Number] `yaml:"rope_dim"`
+	NoPE      Fact[Number] `yaml:"nope_dim"`
+	Value     Fact[Number] `yaml:"value_dim"`
+}
+
+// MoE replaces the feed-forward layers after the first DenseLayers.
+type MoE struct {
+	Experts     Fact[Number] `yaml:"experts"`
+	Active      Fact[Number] `yaml:"active"` // routed experts a token, shared ones apart
+	Shared      Fact[Number] `yaml:"shared" zero:"ok"`
+	FFN         Fact[Number] `yaml:"ffn_size"` // of one expert
+	DenseLayers Fact[Number] `yaml:"dense_layers" zero:"ok"`
+}
+
+// Indexer selects the Top-K tokens that attention reads.
+type Indexer struct {
+	Heads   Fact[Number] `yaml:"heads"`
+	HeadDim Fact[Number] `yaml:"head_dim"`
+	TopK    Fact[Number] `yaml:"topk"`
+	Entry   Fact[Bytes]  `yaml:"entry"` // its key of one token in one layer
+}
+
+func (m *Model) check() error {
+	if q, kv := m.QueryHeads.Value, m.KVHeads.Value; kv > q || q/kv != Number(int(q/kv)) {
+		return fmt.Errorf("query_heads %s is no multiple of kv_heads %s", m.QueryHeads.Written, m.KVHeads.Written)
+	}
+	for _, n := range []Fact[Number]{m.Layers, m.Hidden, m.QueryHeads, m.KVHeads, m.HeadDim, m.FFN, m.Vocabulary} {
+		if n.Value != Number(int64(n.Value)) {
+			return fmt.Errorf("%s is no whole number", n.Written)
+		}
+	}
+	if n := m.FFNMatrices.Value; n != 2 && n != 3 {
+		return fmt.Errorf("ffn_matrices %s, expected 2 or 3", m.FFNMatrices.Written)
+	}
+	if m.MoE != nil && m.MoE.DenseLayers.Value > m.Layers.Value {
+		return fmt.Errorf("moe.dense_layers %s exceeds layers %s", m.MoE.DenseLayers.Written, m.Layers.Written)
+	}
+	return nil
+}
+
+// EntryPerHead is the cached KV of one token in one layer and KV head; with latent
+// attention all heads share one entry.
+func (m *Model) EntryPerHead() Bytes {
+	if m.Latent != nil {
+		return m.Entry.Value
+	}
+	return m.Entry.Value / Bytes(m.KVHeads.Value)
+}
+
+// AttentionParameters are the weights of one layer's attention: projections, latent
+// factors, indexer.
+func (m *Model) AttentionParameters() float64 {
+	h, q, kv, d := float64(m.Hidden.Value), float64(m.QueryHeads.Value), float64(m.KVHeads.Value), float64(m.HeadDim.Value)
+	if m.Latent == nil {
+		n := h*d*(q+2*kv) + q*d*h
+		if m.Bias {
+			n += d*(q+2*kv) + h
+		}
+		if m.QKNorm {
+			n += 2 * d
+		}
+		return n
+	}
+	l := m.Latent
+	rank, rope, nope, value := float64(l.KVRank.Value), float64(l.Rope.Value), float64(l.NoPE.Value), float64(l.Value.Value)
+	n := h*(rank+rope) + rank + rank*q*(nope+value) + q*value*h // down, its norm, up, out
+	if r := float64(l.QueryRank.Value); r > 0 {
+		n += h*r + r + r*q*(nope+rope)
+	} else {
+		n += h * q * (nope + rope)
+	}
+	return n + m.indexerParameters()
+}
+
+// indexerParameters: queries from the factored query, one key with a LayerNorm, a weight
+// a head (DeepSeek-V3.2-Exp, inference code).
+func (m *Model) indexerParameters() float64 {
+	if m.Indexer == nil {
+		return 0
+	}
+	heads, dim := float64(m.Indexer.Heads.Value), float64(m.Indexer.HeadDim.Value)
+	return float64(m.Latent.QueryRank.Value)*heads*dim + float64(m.Hidden.Value)*(dim+heads) + 2*dim
+}
+
+// FFNParameters are the feed-forward weights of layer i: all that are stored, and those
+// that one token uses.
+func (m *Model) FFNParameters(i int) (stored, active float64) {
+	h, matrices := float64(m.Hidden.Value), float64(m.FFNMatrices.Value)
+	if m.MoE == nil || i < int(m.MoE.DenseLayers.Value) {
+		n := matrices * h * float64(m.FFN.Value)
+		if m.Bias {
+			n += h + float64(m.FFN.Value)
+		}
+		return n, n
+	}
+	e := m.MoE
+	expert, router := matrices*h*float64(e.FFN.Value), h*float64(e.Experts.Value)
+	if m.Indexer != nil { // the router of DeepSeek-V3 has a bias an expert
+		router += float64(e.Experts.Value)
+	}
+	shared := float64(e.Shared.Value)
+	return expert*(float64(e.Experts.Value)+shared) + router, expert*(float64(e.Active.Value)+shared) + router
+}
+
+// EmbeddingParameters are embeddings, learned positions and the output matrix.
+func (m *Model) EmbeddingParameters() float64 {
+	matrices := 2.0
+	if m.Tied {
+		matrices = 1
+	}
+	return float64(m.Hidden.Value) * (matrices*float64(m.Vocabulary.Value) + float64(m.Positions.Value))
+}
+
+// CountParameters counts the weights that the shape implies, norms included.
+func (m *Model) CountParameters() float64 {
+	layers, h := int(m.Layers.Value), float64(m.Hidden.Value)
+	norm := h
+	if m.Bias { // LayerNorm has a bias as well
+		norm = 2 * h
+	}
+	total := m.EmbeddingParameters() + norm
+	for i := range layers {
+		stored, _ := m.FFNParameters(i)
+		total += m.AttentionParameters() + stored + 2*norm
+	}
+	return total
+}
+
+// WeightBytes is the memory that the weights take as served.
+func (m *Model) WeightBytes() Bytes { return Bytes(m.CountParameters()) * m.BytesPerParameter.Value }

@@ -1,0 +1,130 @@
+package hardware
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What is wrong with a file is said with file, line and what was expected.
+func TestBadFiles(t *testing.T) {
+	good := gpuFile("g")
+	change := func(old, new string) string {
+		if !strings.Contains(good, old) {
+			t.Fatalf("no %q", old)
+		}
+		return strings.Replace(good, old, new, 1)
+	}
+	link := func(old, new string) string {
+		text, err := os.ReadFile(filepath.Join("data", "links", "gb300-c2c.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), old) {
+			t.Fatalf("no %q", old)
+		}
+		return strings.Replace(string(text), old, new, 1)
+	}
+	cases := map[string]struct {
+		text string
+		want []string
+	}{
+		"empty":            {"", []string{"f.yaml:1", "expected a mapping"}},
+		"no mapping":       {"- a\n- b\n", []string{"f.yaml:1", "expected a mapping"}},
+		"broken":           {"kind: [gpu\n", []string{"f.yaml"}},
+		"kind":             {change("kind: gpu", "kind: gpus"), []string{"f.yaml:1", `kind "gpus"`, "did you mean gpu?"}},
+		"unknown key":      {change("sms:", "sm:"), []string{"f.yaml:9", `unknown key "sm"`, "did you mean sms?"}},
+		"missing key":      {change("sms: {value: 80, status: datasheet, source: here}\n", ""), []string{"sms is missing"}},
+		"twice":            {good + "sms: {value: 80, status: datasheet, source: here}\n", []string{"sms stands twice"}},
+		"no unit":          {change("24 GB,", "24,"), []string{"f.yaml:6", "memory", `"24" has no unit`, "GiB"}},
+		"wrong unit":       {change("24 GB,", "24 GB/s,"), []string{"f.yaml:6", `unit "GB/s" is none of a size`}},
+		"unit too many":    {change("80,", "80 GB,"), []string{"f.yaml:9", "without one"}},
+		"negative":         {change("1000 GB/s", "-1000 GB/s"), []string{"f.yaml:7", "memory_bandwidth", "negative"}},
+		"zero":             {change("1000 GB/s", "0 GB/s"), []string{"f.yaml:7", "more than 0"}},
+		"not a number":     {change("1000 GB/s", "fast"), []string{"f.yaml:7", `"fast" is not a number`}},
+		"NaN":              {change("1000 GB/s", "nan GB/s"), []string{"f.yaml:7", "not a number"}},
+		"no status":        {change("1000 GB/s, status: datasheet", "1000 GB/s"), []string{"f.yaml:7", "no status"}},
+		"unknown status":   {change("status: datasheet", "status: measurd"), []string{"f.yaml:6", `status "measurd"`, "did you mean measured?"}},
+		"no source":        {change("datasheet, source: here}", "datasheet}"), []string{"f.yaml:6", "no source"}},
+		"unknown source":   {change("source: here", "source: her"), []string{"f.yaml:6", `source "her" is not among`, "did you mean here?"}},
+		"assumed, no note": {change("status: datasheet", "status: assumed"), []string{"f.yaml:6", "assumed number needs a note"}},
+		"unknown in fact":  {change("source: here", "sources: here"), []string{"f.yaml:6", `memory: unknown key "sources"`}},
+		"short fact":       {change("{value: 24 GB, status: datasheet, source: here}", "24 GB"), []string{"f.yaml:6", "expected {value"}},
+		"name":             {change("name: g", "name: G 1"), []string{`name "G 1"`}},
+		"empty title":      {change("title: a test", "title: \"\""), []string{"f.yaml:3", "title: empty"}},
+		"achieved":         {good + "achieved_bf16: {value: 101 TFLOP/s, status: datasheet, source: here}\n", []string{"achieved_bf16 101 TFLOP/s exceeds bf16"}},
+		"all at once":      {strings.Replace(change("24 GB,", "24,"), "1000 GB/s", "-1 GB/s", 1), []string{"f.yaml:6", "f.yaml:7"}},
+
+		"rate over link":  {link("rate: {value: 210 GB/s", "rate: {value: 510 GB/s"), []string{"host_to_device.call", "510 GB/s exceeds the link's 450 GB/s"}},
+		"first regime":    {link("from: {value: 0 B", "from: {value: 8 B"), []string{"regimes[0].from is 8 B, expected 0 B"}},
+		"path of series":  {link("path: call", "path: cal"), []string{`path "cal"`, "did you mean call?"}},
+		"direction":       {link("direction: h2d", "direction: up"), []string{`direction "up"`}},
+		"rate and time":   {link("launches: 8, time: 155 us", "launches: 8, time: 155 us, rate: 1 GB/s"), []string{"tma-h2d", "points[0] needs either rate or time"}},
+		"half a window":   {link("    in_flight: {value: 64 KiB, status: measured, source: sglang-40278}\n", ""), []string{"register-h2d", "come together"}},
+		"a source's typo": {link("source: sglang-40278\n", "source: sglang-4027\n"), []string{"measurements[0].source", "did you mean sglang-40278?"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			it, err := Parse("f.yaml", []byte(c.text))
+			if err == nil {
+				t.Fatalf("read %+v", it)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error lacks %q:\n%v", want, err)
+				}
+			}
+		})
+	}
+	if _, err := Parse("f.yaml", []byte(good)); err != nil {
+		t.Errorf("the sound file: %v", err)
+	}
+}
+
+// Quantities are read to the unit and written back so that a person can compare.
+func TestUnits(t *testing.T) {
+	for text, want := range map[string]float64{"656 B": 656, "28 KiB": 28672, "1.5 GB": 1.5e9, "2 MB": 2e6, "1 GiB": 1 << 30} {
+		if got, err := ParseBytes(text); err != nil || float64(got) != want {
+			t.Errorf("%s is %v, %v, expected %v", text, float64(got), err, want)
+		}
+	}
+	for text, want := range map[string]string{"37 GB/s": "37 GB/s", "6.46 GiB/s": "6.936 GB/s", "900 MB/s": "900 MB/s", "7.2 TB/s": "7.2 TB/s"} {
+		if got, err := ParseRate(text); err != nil || got.String() != want {
+			t.Errorf("%s is %v, %v, expected %v", text, got, err, want)
+		}
+	}
+	if got, err := parse[Seconds]("2.3 µs"); err != nil || math.Abs(float64(got)-2.3e-6) > 1e-18 || got.String() != "2.3 us" {
+		t.Errorf("2.3 µs is %v, %v", got, err)
+	}
+	if got := Number(61).String() + " " + PerSecond(2.5e6).String() + " " + FLOPPerSecond(989e12).String() + " " + Bytes(80e9).String(); got != "61 2.5 MIOPS 989 TFLOP/s 80 GB" {
+		t.Errorf("written as %s", got)
+	}
+}
+
+// Whatever the file, Parse returns an error or an item whose numbers are finite, not
+// negative and have a source.
+func FuzzParse(f *testing.F) {
+	for _, name := range []string{"gpus/h100", "links/pcie5-x16", "links/gb300-c2c", "drives/phison-e27t", "hosts/epyc-9004-cxl", "models/deepseek-v3.2", "machines/l40s"} {
+		text, err := bundled.ReadFile("data/" + name + ".yaml")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text))
+	}
+	f.Add(gpuFile("g"))
+	f.Add("kind: gpu\nsources: &a {x: *a}\n")
+	f.Add("kind: model\nmoe: {experts: 1}\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		it, err := Parse("f.yaml", []byte(text))
+		if err != nil {
+			return
+		}
+		for _, l := range Lines(it) {
+			if l.Source == "" || !(l.Value >= 0) || math.IsInf(l.Value, 0) {
+				t.Errorf("%s is %v from %q", l.Field, l.Value, l.Source)
+			}
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package hardware
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Bytes is a size in bytes.
+type Bytes float64
+
+// BytesPerSecond is a rate.
+type BytesPerSecond float64
+
+// Seconds is a duration.
+type Seconds float64
+
+// FLOPPerSecond is a rate of arithmetic, a multiply-add being two FLOP.
+type FLOPPerSecond float64
+
+// PerSecond is a frequency: operations a second.
+type PerSecond float64
+
+// Number has no unit: a count or an exponent.
+type Number float64
+
+// dimension is a quantity with its units.
+type dimension interface {
+	~float64
+	units() units
+}
+
+// units are what a dimension is written in, ascending, and what it is called.
+type units struct {
+	what string
+	list []unit
+}
+
+type unit struct {
+	name string
+	si   float64
+}
+
+var (
+	sizeUnits  = units{"size", []unit{{"B", 1}, {"kB", 1e3}, {"KiB", 1 << 10}, {"MB", 1e6}, {"MiB", 1 << 20}, {"GB", 1e9}, {"GiB", 1 << 30}, {"TB", 1e12}, {"TiB", 1 << 40}}}
+	rateUnits  = units{"rate", []unit{{"B/s", 1}, {"kB/s", 1e3}, {"KiB/s", 1 << 10}, {"MB/s", 1e6}, {"MiB/s", 1 << 20}, {"GB/s", 1e9}, {"GiB/s", 1 << 30}, {"TB/s", 1e12}}}
+	timeUnits  = units{"time", []unit{{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}}
+	flopUnits  = units{"arithmetic rate", []unit{{"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}}
+	rhythmUnit = units{"frequency", []unit{{"IOPS", 1}, {"kIOPS", 1e3}, {"MIOPS", 1e6}}}
+	noUnits    = units{what: "number without a unit"}
+)
+
+func (Bytes) units() units          { return sizeUnits }
+func (BytesPerSecond) units() units { return rateUnits }
+func (Seconds) units() units        { return timeUnits }
+func (FLOPPerSecond) units() units  { return flopUnits }
+func (PerSecond) units() units      { return rhythmUnit }
+func (Number) units() units         { return noUnits }
+
+func (u units) names() string {
+	var names []string
+	for _, u := range u.list {
+		names = append(names, u.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// parse reads "3350 GB/s". µs and μs are us.
+func (u units) parse(text string) (float64, error) {
+	number, name, _ := strings.Cut(strings.TrimSpace(text), " ")
+	value, err := strconv.ParseFloat(strings.ReplaceAll(number, "_", ""), 64)
+	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
+		return 0, fmt.Errorf("%q is not a number with a unit, as in %q", text, u.example())
+	}
+	name = strings.NewReplacer("µ", "u", "μ", "u").Replace(strings.TrimSpace(name))
+	switch {
+	case value < 0:
+		return 0, fmt.Errorf("%q is negative", text)
+	case len(u.list) == 0 && name == "":
+		return value, nil
+	case len(u.list) == 0:
+		return 0, fmt.Errorf("%q has a unit, expected a number without one", text)
+	case name == "":
+		return 0, fmt.Errorf("%q has no unit, expected a %s in one of %s", text, u.what, u.names())
+	}
+	for _, unit := range u.list {
+		if unit.name == name {
+			return value * unit.si, nil
+		}
+	}
+	return 0, fmt.Errorf("%q: unit %q is none of a %s, expected one of %s", text, name, u.what, u.names())
+}
+
+func (u units) example() string {
+	if len(u.list) == 0 {
+		return "61"
+	}
+	return "1.5 " + u.list[len(u.list)/2].name
+}
+
+// format writes a value in the largest decimal unit that leaves at least 1.
+func (u units) format(value float64) string {
+	if len(u.list) == 0 {
+		return strconv.FormatFloat(value, 'g', 12, 64)
+	}
+	best := u.list[0]
+	for _, unit := range u.list {
+		if !strings.Contains(unit.name, "i") && value >= unit.si {
+			best = unit
+		}
+	}
+	return strconv.FormatFloat(value/best.si, 'g', 4, 64) + " " + best.name
+}
+
+func (v Bytes) String() string          { return v.units().format(float64(v)) }
+func (v BytesPerSecond) String() string { return v.units().format(float64(v)) }
+func (v Seconds) String() string        { return v.units().format(float64(v)) }
+func (v FLOPPerSecond) String() string  { return v.units().format(float64(v)) }
+func (v PerSecond) String() string      { return v.units().format(float64(v)) }
+func (v Number) String() string         { return v.units().format(float64(v)) }
+
+// ParseBytes reads a size as data files write it: "656 B", "28 KiB".
+func ParseBytes(text string) (Bytes, error) { return parse[Bytes](text) }
+
+// ParseRate reads a rate as data files write it: "37 GB/s".
+func ParseRate(text string) (BytesPerSecond, error) { return parse[BytesPerSecond](text) }
+
+func parse[D dimension](text string) (D, error) {
+	var zero D
+	value, err := zero.units().parse(text)
+	return D(value), err
+}
