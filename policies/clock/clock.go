@@ -21,10 +21,11 @@
 // it. Frames order all blocks, so no ties are left to break.
 //
 // State: the frames, with a bit each for "outside the demand" and "referenced": the
-// hand passes 64 frames at a time. Invariant: outside a step no more frames are in
+// hand passes 64 frames at a time; and a bit a block for "fetched at the last step", as
+// only such a block can leave the demand unreferenced. Invariant: outside a step no more frames are in
 // use than the capacity has, and no more exist than that and one step's births. Cost:
 // O(1) a change of the demand, and a 64th of the capacity a round of the hand. Memory:
-// 8 B a block of the context and 5 B a frame. Exact, online, no stack property. Where
+// 5 B a block of the context and 5 B a frame. Exact, online, no stack property. Where
 // it departs from the sources: a step is marked as a whole before the hand moves. It
 // loses to LRU where blocks are demanded for a while and never again, since a mark
 // keeps each for a further round, and to FIFO nowhere that matters.
@@ -32,7 +33,6 @@ package clock
 
 import (
 	_ "embed" // the package comment is the policy's documentation
-	"math"
 	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
@@ -48,46 +48,32 @@ var Entry = policies.Entry{
 	Summary: "a hand round the frames evicts what was not demanded again: second chance",
 	Source:  "Corbató 1968",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Memory: "8 B", Cost: "O(1)"},
+	Traits:  policies.Traits{Memory: "5 B", Cost: "O(1)"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }
 
-// notKept is the step of insertion of a block that an overflow dropped.
-const notKept = math.MinInt32
-
 // Policy is CLOCK over one stream.
 type Policy struct {
-	ring     places.Queue
-	inserted []int32 // step of each block's insertion
-	free     []int32 // frames, the one freed longest ago first
-	waiting  []int32 // fetched at this step, not yet in a frame
-	hand     int     // frame
+	ring    places.Queue
+	free    []int32 // frames, the one freed longest ago first
+	waiting []int32 // fetched at this step, not yet in a frame
+	hand    int     // frame
 }
 
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
 	p.ring.Reset(sc.Blocks)
-	p.inserted = policies.Fill(p.inserted, sc.Blocks, 0)
 	p.free, p.waiting, p.hand = p.free[:0], p.waiting[:0], 0
 	return nil
 }
 
 // Update applies a step.
 func (p *Policy) Update(s *policies.Step) {
-	for _, x := range s.Exit {
-		p.ring.Show(x, p.inserted[x] < s.T-1)
-	}
+	p.ring.Leave(s.Exit)
 	p.seat(s.Offered)
-	for _, x := range s.Offered {
-		p.inserted[x] = s.T - 1
-		p.ring.Show(x, false)
-	}
-	for _, x := range s.Hit {
-		p.ring.Hide(x)
-	}
-	for _, x := range s.Miss {
-		p.inserted[x] = s.T
-	}
+	p.ring.Open(s.Offered)
+	p.ring.Enter(s.Hit)
+	p.ring.Fetch(s.Miss)
 	p.waiting = append(p.waiting[:0], s.Miss...)
 	p.drop(s.Pass)
 }
@@ -95,13 +81,9 @@ func (p *Policy) Update(s *policies.Step) {
 // seat gives each block a frame.
 func (p *Policy) seat(blocks []int32) {
 	reused := min(len(p.free), len(blocks))
-	for i, x := range blocks[:reused] {
-		p.ring.Put(x, int(p.free[i]))
-	}
+	p.ring.Put(blocks[:reused], p.free)
 	p.free = p.free[:copy(p.free, p.free[reused:])]
-	for _, x := range blocks[reused:] {
-		p.ring.Insert(x)
-	}
+	p.ring.Insert(blocks[reused:])
 }
 
 // drop forgets the blocks of the demand that are not kept.
@@ -111,27 +93,18 @@ func (p *Policy) drop(pass []int32) {
 	}
 	for _, x := range pass {
 		if p.ring.Has(x) {
-			p.free = append(p.free, int32(p.ring.Remove(x)))
+			p.free = append(p.free, p.ring.Remove(x))
 		}
-		p.inserted[x] = notKept
+		p.ring.Unfetch(x)
 	}
-	p.waiting = slices.DeleteFunc(p.waiting, func(x int32) bool { return p.inserted[x] == notKept })
+	p.waiting = slices.DeleteFunc(p.waiting, func(x int32) bool { return !p.ring.Fetched(x) })
 }
 
 // Evict appends the n blocks that the hand finds; then the step's fetches take frames.
 func (p *Policy) Evict(n int, dst []int32) []int32 {
-	for n = min(n, p.ring.Shown()); n > 0; n-- {
-		at := p.ring.Sweep(p.hand)
-		for at < 0 {
-			at = p.ring.Sweep(0)
-		}
-		x := p.ring.Owner(at)
-		dst = append(dst, x)
-		p.ring.Hide(x)
-		p.ring.Remove(x)
-		p.free = append(p.free, int32(at))
-		p.hand = at + 1
-	}
+	freed := len(p.free)
+	p.free, p.hand = p.ring.Sweep(p.hand, n, p.free)
+	dst = p.ring.Vacate(p.free[freed:], dst)
 	p.seat(p.waiting)
 	p.waiting = p.waiting[:0]
 	return dst

@@ -1,10 +1,12 @@
 // Package places is the queue of policies that keep blocks in order of insertion and
 // look for victims with a hand: an array of places with a bit each for "outside the
-// demand" and "marked", so that a hand passes 64 places at a time.
+// demand" and "demanded again", so that a hand passes 64 places at a time. Blocks come
+// and go by the list, as a step tells them.
 package places
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
 )
@@ -13,122 +15,180 @@ import (
 const empty = -1
 
 // Queue is the resident blocks, each at a place, oldest insertion first. A place is
-// open while its block is outside the demand; only open places can be found.
+// open while its block is outside the demand; only open places can be found. It is
+// marked if its block was demanded again since it came in or since a hand passed it.
 type Queue struct {
-	owner        []int32  // block at each place
-	place        []int32  // of each block
-	open, marked []uint64 // a bit a place; len = len(owner)/64 + 1
-	live         int      // places that are not empty
-	shown        int      // places that are open
+	owner   []int32 // block at each place
+	place   []int32 // of each block
+	words   []word  // of 64 places each; len = len(owner)/64 + 1
+	live    int     // places that are not empty
+	shown   int     // places that are open
+	fetched []int32 // by the last step
+	fresh   []uint64
 }
+
+// word is a bit for each of 64 places.
+type word struct{ open, marked uint64 }
 
 // Reset empties the queue for blocks 0 … blocks-1.
 func (q *Queue) Reset(blocks int) {
 	q.place = policies.Fill(q.place, blocks, empty)
-	q.owner = q.owner[:0]
-	q.open, q.marked = append(q.open[:0], 0), append(q.marked[:0], 0)
+	q.fresh = policies.Fill(q.fresh, blocks>>6+1, 0)
+	q.owner, q.fetched = q.owner[:0], q.fetched[:0]
+	q.words = append(q.words[:0], word{})
 	q.live, q.shown = 0, 0
 }
 
 // Len is the number of places, empty ones included.
 func (q *Queue) Len() int { return len(q.owner) }
 
-// Live is the number of blocks held.
-func (q *Queue) Live() int { return q.live }
-
-// Shown is the number of open places.
-func (q *Queue) Shown() int { return q.shown }
-
 // Has reports whether x is held.
 func (q *Queue) Has(x int32) bool { return q.place[x] != empty }
 
-// Owner is the block at a place that is not empty.
-func (q *Queue) Owner(at int) int32 { return q.owner[at] }
-
-// Insert gives x, which must not be held, a new last place, closed and unmarked.
-func (q *Queue) Insert(x int32) {
-	q.owner = append(q.owner, empty)
-	if len(q.owner)>>6 == len(q.open) {
-		q.open, q.marked = append(q.open, 0), append(q.marked, 0)
+// Insert gives blocks, none of which may be held, new last places, closed and unmarked.
+func (q *Queue) Insert(blocks []int32) {
+	n := len(q.owner)
+	q.owner = append(q.owner, blocks...)
+	for len(q.words) <= len(q.owner)>>6 {
+		q.words = append(q.words, word{})
 	}
-	q.Put(x, len(q.owner)-1)
-}
-
-// Put gives x, which must not be held, an empty place, closed and unmarked.
-func (q *Queue) Put(x int32, at int) {
-	q.owner[at], q.place[x] = x, int32(at)
-	q.marked[at>>6] &^= 1 << (at & 63)
-	q.live++
-}
-
-// Show opens the place of x, which is held, and marks it if told to.
-func (q *Queue) Show(x int32, mark bool) {
-	at := uint32(q.place[x])
-	bit := uint64(0)
-	if mark {
-		bit = 1
+	for i, x := range blocks {
+		at := n + i
+		q.place[x] = int32(at)
+		q.words[at>>6].marked &^= 1 << (at & 63)
 	}
-	q.open[at>>6] |= 1 << (at & 63)
-	q.marked[at>>6] |= bit << (at & 63)
-	q.shown++
+	q.live += len(blocks)
 }
 
-// Hide closes the place of x, which is open. Its mark stays.
-func (q *Queue) Hide(x int32) {
-	at := uint32(q.place[x])
-	q.open[at>>6] &^= 1 << (at & 63)
-	q.shown--
+// Put gives blocks, none of which may be held, the empty places that are parallel to
+// them, closed and unmarked.
+func (q *Queue) Put(blocks, places []int32) {
+	places = places[:len(blocks)]
+	for i, x := range blocks {
+		at := places[i]
+		q.owner[at], q.place[x] = x, at
+		q.words[at>>6].marked &^= 1 << (at & 63)
+	}
+	q.live += len(blocks)
+}
+
+// Fetch notes what a step fetches.
+func (q *Queue) Fetch(blocks []int32) {
+	for _, x := range q.fetched {
+		q.fresh[x>>6] = 0
+	}
+	q.fetched = append(q.fetched[:0], blocks...)
+	for _, x := range blocks {
+		q.fresh[x>>6] |= 1 << (x & 63)
+	}
+}
+
+// Fetched reports whether the last step fetched x.
+func (q *Queue) Fetched(x int32) bool { return q.fresh[x>>6]>>(x&63)&1 != 0 }
+
+// Unfetch takes back that the last step fetched x.
+func (q *Queue) Unfetch(x int32) { q.fresh[x>>6] &^= 1 << (x & 63) }
+
+// Leave opens the places of blocks that leave the demand. It marks all that were
+// demanded by more than the step that fetched them: those that the last step did not
+// fetch.
+func (q *Queue) Leave(blocks []int32) {
+	for _, x := range blocks {
+		again := ^q.fresh[x>>6] >> (x & 63) & 1
+		at := q.place[x]
+		w := &q.words[at>>6]
+		w.open |= 1 << (at & 63)
+		w.marked |= again << (at & 63)
+	}
+	q.shown += len(blocks)
+}
+
+// Open opens the places of blocks that were never demanded.
+func (q *Queue) Open(blocks []int32) {
+	for _, x := range blocks {
+		at := q.place[x]
+		q.words[at>>6].open |= 1 << (at & 63)
+	}
+	q.shown += len(blocks)
+}
+
+// Enter closes the places of blocks that enter the demand, which are open. Marks stay.
+func (q *Queue) Enter(blocks []int32) {
+	for _, x := range blocks {
+		at := q.place[x]
+		q.words[at>>6].open &^= 1 << (at & 63)
+	}
+	q.shown -= len(blocks)
 }
 
 // Remove empties the place of x, which is closed, and returns it.
-func (q *Queue) Remove(x int32) (at int) {
-	at = int(q.place[x])
+func (q *Queue) Remove(x int32) (at int32) {
+	at = q.place[x]
 	q.owner[at], q.place[x] = empty, empty
 	q.live--
 	return at
 }
 
-// Requeue moves the block of an open place to a new last place, open and unmarked.
-func (q *Queue) Requeue(at int) {
-	x := q.owner[at]
-	q.open[at>>6] &^= 1 << (at & 63)
-	q.owner[at] = empty
-	to := len(q.owner)
-	q.owner = append(q.owner, x)
-	if len(q.owner)>>6 == len(q.open) {
-		q.open, q.marked = append(q.open, 0), append(q.marked, 0)
+// Sweep moves a hand from a place on, round and round, until it has found n open places
+// without a mark, or all open ones. It clears the marks of the open places that it
+// passes, and closes those found and appends them to dst. It returns where it stops:
+// behind the last one found.
+func (q *Queue) Sweep(hand, n int, dst []int32) (places []int32, stop int) {
+	n = max(0, min(n, q.shown))
+	q.shown -= n
+	had := len(dst)
+	dst = slices.Grow(dst, n+2)[:had+n+2]
+	from := ^uint64(0) << (hand & 63)
+	for w := hand >> 6; n > 0; w, from = w+1, ^uint64(0) {
+		if w == len(q.words) {
+			w, from = 0, ^uint64(0)
+		}
+		passed := q.words[w].open & from
+		found := passed &^ q.words[w].marked
+		if k := bits.OnesCount64(found); k < n {
+			n -= k
+		} else {
+			last := nth(found, n)
+			hand, n = w<<6|last+1, 0
+			passed &= 1<<last<<1 - 1
+			found &= passed
+		}
+		q.words[w].marked &^= passed
+		q.words[w].open &^= found
+		had += putBits(dst[had:], int32(w<<6), found)
 	}
-	q.place[x] = int32(to)
-	q.open[to>>6] |= 1 << (to & 63)
-	q.marked[to>>6] &^= 1 << (to & 63)
+	return dst[:had], hand
 }
 
-// Next is the first open place from hand on, -1 if there is none.
-func (q *Queue) Next(hand int) int {
-	from := ^uint64(0) << (hand & 63)
-	for w := hand >> 6; w < len(q.open); w++ {
-		if found := q.open[w] & from; found != 0 {
-			return w<<6 | bits.TrailingZeros64(found)
-		}
-		from = ^uint64(0)
+// nth is the position of the n-th bit of a set, counted from 1.
+func nth(set uint64, n int) int {
+	for ; n > 1; n-- {
+		set &= set - 1
 	}
-	return -1
+	return bits.TrailingZeros64(set)
 }
 
-// Sweep is the first open place from hand on that is unmarked, -1 if there is none.
-// It clears the marks of the open places that it passes.
-func (q *Queue) Sweep(hand int) int {
-	from := ^uint64(0) << (hand & 63)
-	for w := hand >> 6; w < len(q.open); w++ {
-		if found := q.open[w] &^ q.marked[w] & from; found != 0 {
-			at := bits.TrailingZeros64(found)
-			q.marked[w] &^= q.open[w] & from & (1<<at - 1)
-			return w<<6 | at
-		}
-		q.marked[w] &^= q.open[w] & from
-		from = ^uint64(0)
+// putBits writes base plus the position of each bit of a set to dst, which has two places
+// to spare, and returns their number. Two are written before they are known to be there:
+// a word with at most two costs no mispredicted branch.
+func putBits(dst []int32, base int32, set uint64) int {
+	n := bits.OnesCount64(set)
+	for i := 0; i < max(n, 2); i++ {
+		dst[i] = base | int32(bits.TrailingZeros64(set))
+		set &= set - 1
 	}
-	return -1
+	return n
+}
+
+// Vacate empties places, which are closed, and appends their blocks to dst.
+func (q *Queue) Vacate(places, dst []int32) []int32 {
+	for _, at := range places {
+		x := q.owner[at]
+		q.owner[at], q.place[x] = empty, empty
+		dst = append(dst, x)
+	}
+	q.live -= len(places)
+	return dst
 }
 
 // Trim takes empty places off the end.
@@ -141,15 +201,14 @@ func (q *Queue) Trim() {
 }
 
 func (q *Queue) cut(n int) {
-	q.owner = q.owner[:n]
-	q.open, q.marked = q.open[:n>>6+1], q.marked[:n>>6+1]
+	q.owner, q.words = q.owner[:n], q.words[:n>>6+1]
 }
 
-// Compact closes the gaps if more than half of the places would be empty after n
+// Compact closes the gaps if more than three in four places would be empty after n
 // further insertions. It returns where the place that was at hand, or the next one
 // that is not empty, is then.
 func (q *Queue) Compact(n, hand int) int {
-	if len(q.owner)+n <= 2*(q.live+n)+64 {
+	if len(q.owner)+n <= 4*(q.live+n)+64 {
 		return hand
 	}
 	moved, to := 0, 0
@@ -159,18 +218,18 @@ func (q *Queue) Compact(n, hand int) int {
 		}
 		if x != empty {
 			q.owner[to], q.place[x] = x, int32(to)
-			move(q.open, at, to)
-			move(q.marked, at, to)
+			q.move(at, to)
 			to++
 		}
 	}
 	q.cut(to)
-	q.open[to>>6] &= 1<<(to&63) - 1 // marks past the end are cleared by Put
+	q.words[to>>6].open &= 1<<(to&63) - 1 // marks past the end are cleared by Insert
 	return moved
 }
 
-// move copies a bit down.
-func move(set []uint64, from, to int) {
-	bit := set[from>>6] >> (from & 63) & 1
-	set[to>>6] = set[to>>6]&^(1<<(to&63)) | bit<<(to&63)
+// move copies the bits of a place down.
+func (q *Queue) move(from, to int) {
+	a, b := &q.words[from>>6], &q.words[to>>6]
+	b.open = b.open&^(1<<(to&63)) | a.open>>(from&63)&1<<(to&63)
+	b.marked = b.marked&^(1<<(to&63)) | a.marked>>(from&63)&1<<(to&63)
 }

@@ -27,11 +27,12 @@
 // Options: small=0.1, the small queue's share of the capacity, 0.01 to 0.9 (the
 // paper's 10 %, section 4.1 and its sensitivity study).
 //
-// State: two places.Queue, a frequency and a time a block, and the eviction number of
-// each ghost; the small queue's size is one product of float64, taken at the start: the
-// same on every machine. Cost: O(1) a change of the demand, and a 64th of the queues a step that
-// evicts. Memory: 17 B a block of the context and 10 B a place. Exact, online, no
-// stack property. Where it departs from the paper: a step is inserted and counted as
+// State (queues.go): the queues as entries in order of joining, with a bit an entry for
+// "outside the demand"; of each block its entry, or the number of its eviction if it is
+// a ghost, and its frequency. The small queue's size is one product of float64, taken at
+// the start: the same on every machine. Cost: O(1) a change of the demand, and a 64th of
+// the queues a step that evicts. Memory: 8 B a block of the context, and 4 B to 32 B for
+// each resident. Exact, online, no stack property. Where it departs from the paper: a step is inserted and counted as
 // a whole before anything is evicted; one call evicts one block, where Algorithm 1
 // can evict two (lines 27-32). It loses to LRU where the small queue is shorter than
 // the gaps between stays: then newcomers go before they can come back, and only the
@@ -42,7 +43,6 @@ import (
 	_ "embed" // the package comment is the policy's documentation
 
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/policies/places"
 )
 
 //go:embed s3fifo.go
@@ -55,7 +55,7 @@ var Entry = policies.Entry{
 	Source:  "Yang et al., SOSP 2023, Algorithm 1",
 	Usage:   "s3-fifo:small=F with F of the capacity for newcomers, 0.01 to 0.9, 0.1 by default",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Memory: "17 B", Cost: "O(1)"},
+	Traits:  policies.Traits{Memory: "8 B", Cost: "O(1)"},
 	New:     parse,
 }
 
@@ -72,121 +72,40 @@ const maxFrequency = 3
 type Policy struct {
 	Small float64 // share of the capacity that the small queue should have
 
-	small, main         places.Queue
+	queues
 	smallSize, mainSize int // what they should hold
-	smallHand, mainHand int // within a call of Evict: no place before them is open
-	frequency           []uint8
-	since               []int32 // first step that counts as a hit of the current stay
-	ghosts              ghosts
 }
 
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
-	p.small.Reset(sc.Blocks)
-	p.main.Reset(sc.Blocks)
 	p.smallSize = max(1, int(p.Small*float64(sc.Capacity)))
 	p.mainSize = sc.Capacity - p.smallSize
-	p.frequency = policies.Fill(p.frequency, sc.Blocks, 0)
-	p.since = policies.Fill(p.since, sc.Blocks, 0)
-	p.ghosts.reset(sc.Blocks, p.mainSize)
+	p.reset(sc.Blocks, p.mainSize)
 	return nil
 }
 
 // Update applies a step.
 func (p *Policy) Update(s *policies.Step) {
-	for _, x := range s.Exit {
-		p.frequency[x] = uint8(min(maxFrequency, int32(p.frequency[x])+s.T-p.since[x]))
-		p.queueOf(x).Show(x, false)
-	}
-	p.small.Compact(len(s.Offered)+len(s.Miss), 0)
-	p.main.Compact(len(s.Miss), 0)
-	for _, x := range s.Offered {
-		p.insert(&p.small, x)
-		p.small.Show(x, false)
-	}
-	for _, x := range s.Hit {
-		p.queueOf(x).Hide(x)
-		p.since[x] = s.T
-	}
-	for _, x := range s.Miss {
-		p.since[x] = s.T + 1
-		if p.ghosts.take(x) {
-			p.insert(&p.main, x)
-		} else {
-			p.insert(&p.small, x)
-		}
-	}
-	for _, x := range s.Pass {
-		p.queueOf(x).Remove(x)
-	}
-}
-
-func (p *Policy) insert(q *places.Queue, x int32) {
-	q.Insert(x)
-	p.frequency[x] = 0
-}
-
-func (p *Policy) queueOf(x int32) *places.Queue {
-	if p.small.Has(x) {
-		return &p.small
-	}
-	return &p.main
+	p.leave(s.Exit, s.T)
+	p.compact()
+	p.bear(s.Offered)
+	p.enter(s.Hit, s.T)
+	p.fetch(s.Miss, -s.T-1)
+	p.drop(s.Pass)
 }
 
 // Evict appends n blocks.
 func (p *Policy) Evict(n int, dst []int32) []int32 {
-	p.smallHand, p.mainHand = 0, 0
-	for n = min(n, p.small.Shown()+p.main.Shown()); n > 0; n-- {
-		dst = append(dst, p.evict())
+	newcomers, rest := &p.of[small], &p.of[main]
+	newcomers.low, rest.low = 0, 0
+	for n = min(n, newcomers.shown+rest.shown); n > 0; {
+		had := len(dst)
+		if newcomers.shown == 0 || newcomers.live < p.smallSize && rest.shown > 0 {
+			dst = p.evictMain(min(n, rest.shown), dst) // changes nothing that is asked here
+		} else {
+			dst = p.evictSmall(n, p.smallSize, p.mainSize, dst)
+		}
+		n -= len(dst) - had
 	}
 	return dst
-}
-
-// evict is EVICT of the paper, given that there is a block to evict.
-func (p *Policy) evict() int32 {
-	if p.small.Live() < p.smallSize {
-		if x := p.evictMain(); x >= 0 {
-			return x
-		}
-	}
-	if x := p.evictSmall(); x >= 0 {
-		return x
-	}
-	return p.evictMain()
-}
-
-// evictSmall is EVICTS; -1 if it moved all that it could to the main queue.
-func (p *Policy) evictSmall() int32 {
-	for at := p.small.Next(p.smallHand); at >= 0; at = p.small.Next(p.smallHand) {
-		p.smallHand = at + 1
-		x := p.small.Owner(at)
-		p.small.Hide(x)
-		p.small.Remove(x)
-		if p.frequency[x] <= 1 {
-			p.ghosts.add(x)
-			return x
-		}
-		p.insert(&p.main, x)
-		p.main.Show(x, false)
-		if p.main.Live() > p.mainSize {
-			return p.evictMain()
-		}
-	}
-	return -1
-}
-
-// evictMain is EVICTM; -1 if the main queue has only blocks of D_t.
-func (p *Policy) evictMain() int32 {
-	for at := p.main.Next(p.mainHand); at >= 0; at = p.main.Next(p.mainHand) {
-		p.mainHand = at + 1
-		x := p.main.Owner(at)
-		if p.frequency[x] == 0 {
-			p.main.Hide(x)
-			p.main.Remove(x)
-			return x
-		}
-		p.frequency[x]--
-		p.main.Requeue(at)
-	}
-	return -1
 }

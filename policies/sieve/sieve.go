@@ -19,10 +19,11 @@
 // no ties are left to break.
 //
 // State: the queue as places in order of insertion, with a bit a place for "outside
-// the demand" and one for "visited": the hand passes 64 places at a time. Places of
-// evicted blocks stay empty until half of them are; then the gaps are closed.
-// Cost: O(1) a change of the demand, and a 64th of the queue a round of the hand.
-// Memory: 8 B a block of the context and 5 B a place. Exact, online, no stack property.
+// the demand" and one for "visited": the hand passes 64 places at a time; and a bit a
+// block for "fetched at the last step", as only such a block can leave the demand
+// unvisited. Places of evicted blocks stay empty until three in four are; then the gaps
+// are closed. Cost: O(1) a change of the demand, and a 64th of the queue a round of the hand.
+// Memory: 5 B a block of the context and 5 B a place. Exact, online, no stack property.
 // Where it departs from the paper: the demand of a step is inserted and marked as a
 // whole before the hand moves, and is passed over. It loses to LRU where blocks are
 // demanded for a while and never again: each costs the hand a full round.
@@ -44,43 +45,33 @@ var Entry = policies.Entry{
 	Summary: "a hand over the order of insertion evicts what was not demanded again",
 	Source:  "Zhang et al., NSDI 2024, Algorithm 1",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Memory: "8 B", Cost: "O(1)"},
+	Traits:  policies.Traits{Memory: "5 B", Cost: "O(1)"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }
 
 // Policy is SIEVE over one stream.
 type Policy struct {
-	queue    places.Queue
-	inserted []int32 // step of each block's insertion
-	hand     int     // place
+	queue places.Queue
+	hand  int     // place
+	found []int32 // places of victims
 }
 
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
 	p.queue.Reset(sc.Blocks)
-	p.inserted = policies.Fill(p.inserted, sc.Blocks, 0)
 	p.hand = 0
 	return nil
 }
 
 // Update applies a step.
 func (p *Policy) Update(s *policies.Step) {
-	for _, x := range s.Exit {
-		p.queue.Show(x, p.inserted[x] < s.T-1)
-	}
+	p.queue.Leave(s.Exit)
 	p.hand = p.queue.Compact(len(s.Offered)+len(s.Miss), p.hand)
-	for _, x := range s.Offered {
-		p.queue.Insert(x)
-		p.inserted[x] = s.T - 1
-		p.queue.Show(x, false)
-	}
-	for _, x := range s.Hit {
-		p.queue.Hide(x)
-	}
-	for _, x := range s.Miss {
-		p.queue.Insert(x)
-		p.inserted[x] = s.T
-	}
+	p.queue.Insert(s.Offered)
+	p.queue.Open(s.Offered)
+	p.queue.Enter(s.Hit)
+	p.queue.Insert(s.Miss)
+	p.queue.Fetch(s.Miss)
 	for _, x := range s.Pass {
 		p.queue.Remove(x)
 	}
@@ -97,17 +88,8 @@ func (p *Policy) settle() {
 
 // Evict appends the n blocks that the hand finds.
 func (p *Policy) Evict(n int, dst []int32) []int32 {
-	for n = min(n, p.queue.Shown()); n > 0; n-- {
-		at := p.queue.Sweep(p.hand)
-		for at < 0 {
-			at = p.queue.Sweep(0)
-		}
-		x := p.queue.Owner(at)
-		dst = append(dst, x)
-		p.queue.Hide(x)
-		p.queue.Remove(x)
-		p.hand = at + 1
-		p.settle()
-	}
+	p.found, p.hand = p.queue.Sweep(p.hand, n, p.found[:0])
+	dst = p.queue.Vacate(p.found, dst)
+	p.settle()
 	return dst
 }
