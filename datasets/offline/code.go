@@ -29,14 +29,14 @@ func openLccPython(s *sources, budget int) (generator, error) {
 // lineAfter asks for the line after a run of lines. A unit is a line: of the file, and
 // where that has too few, of the other files in its folder before it.
 func lineAfter(t *tree, budget int) generator {
-	enough := budget * codeBytesPerToken
+	enough := budget * bytesPerToken
 	folders := map[string][]file{}
 	for _, f := range t.files {
 		folders[path.Dir(f.path)] = append(folders[path.Dir(f.path)], f)
 	}
-	candidates := long(t.files, enough, func(f file) int { return len(f.text) })
+	candidates := long(t.files, enough, 8, func(f file) int { return len(f.text) })
 	if len(candidates[len(candidates)-1].text) < enough { // too few files are long enough
-		candidates = long(t.files, enough, func(f file) int { return size(folders[path.Dir(f.path)]) })
+		candidates = long(t.files, enough, 8, func(f file) int { return size(folders[path.Dir(f.path)]) })
 	}
 	return func(_ int, r *rand.Rand) (*problem, error) {
 		for range 1000 {
@@ -96,7 +96,7 @@ func (t *tree) targets(all []string, enough int) (at []int) {
 	before := 0
 	enough = min(enough, length(all)/2)
 	for i, line := range all {
-		if i > 0 && before >= enough && t.isCode(line) {
+		if i > 0 && before >= enough && t.says(line) {
 			at = append(at, i)
 		}
 		before += len(line)
@@ -104,8 +104,8 @@ func (t *tree) targets(all []string, enough int) (at []int) {
 	return at
 }
 
-// isCode says whether a line holds more than a comment or brackets.
-func (t *tree) isCode(line string) bool {
+// says is whether a line holds more than a comment or brackets.
+func (t *tree) says(line string) bool {
 	line = strings.TrimSpace(line)
 	letters := 0
 	for _, r := range line {

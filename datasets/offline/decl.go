@@ -104,7 +104,7 @@ func receiver(list *ast.FieldList) string {
 
 // between is the source from one place to another.
 func (f *goFile) between(from, to token.Pos) string {
-	return f.text[f.set.Position(from).Offset:f.set.Position(to).Offset]
+	return f.text[f.offset(from):f.offset(to)]
 }
 
 // firstLines cuts a text after n lines and says so.

@@ -20,7 +20,7 @@ func openSummaryGo(s *sources, budget int) (generator, error) {
 	if len(documented) == 0 {
 		return nil, errors.New("no package has documentation of 30 words")
 	}
-	documented = long(documented, budget*codeBytesPerToken, (*goPackage).bytes)
+	documented = long(documented, budget*bytesPerToken, 8, (*goPackage).bytes)
 	return func(_ int, r *rand.Rand) (*problem, error) {
 		p := pick(r, documented)
 		source, doc := lines(p.undocumented()), p.docParagraphs(3)
@@ -72,8 +72,8 @@ func openMultiSummary(s *sources, budget int) (generator, error) {
 	if len(apis) < fewSummarised {
 		return nil, fmt.Errorf("%d packages with documentation, expected %d", len(apis), fewSummarised)
 	}
-	enough := budget * proseBytesPerToken
-	apis = long(apis, enough/manySummarised, func(a api) int { return a.size })
+	enough := budget * bytesPerToken
+	apis = long(apis, enough/manySummarised, 2*manySummarised, func(a api) int { return a.size })
 	return func(_ int, r *rand.Rand) (*problem, error) {
 		chosen := together(shuffled(r, apis), enough)
 		p := &problem{least: 1}

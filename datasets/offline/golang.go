@@ -131,4 +131,8 @@ func (p *goPackage) bytes() (n int) {
 
 // clause is the file from its package clause on; what stands before may be the
 // package's documentation.
-func (f *goFile) clause() string { return f.text[f.set.Position(f.syntax.Package).Offset:] }
+func (f *goFile) clause() string { return f.text[f.offset(f.syntax.Package):] }
+
+// offset is the byte of a place in the file, line its line, both from 0.
+func (f *goFile) offset(at token.Pos) int { return f.set.PositionFor(at, false).Offset }
+func (f *goFile) line(at token.Pos) int   { return f.set.PositionFor(at, false).Line - 1 }

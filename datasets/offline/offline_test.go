@@ -50,7 +50,7 @@ func collect(o Options) (rows []*prompts.Row, r *Result, err error) {
 func TestRealSources(t *testing.T) {
 	root := goroot(t)
 	tok := tokenizer(t)
-	const length, samples = 2048, 3
+	const length, samples = 2048, 2
 	rows, result, err := collect(Options{Samples: samples, Seed: 1, Length: length, Tokenizer: tok})
 	if err != nil {
 		t.Fatal(err)

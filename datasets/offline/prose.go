@@ -82,7 +82,7 @@ func openSummaryText(s *sources, budget int) (generator, error) {
 	}
 	return func(i int, r *rand.Rand) (*problem, error) {
 		t := texts[i%len(texts)]
-		from := pick(r, t.beginnings(budget*proseBytesPerToken))
+		from := pick(r, t.beginnings(budget*bytesPerToken))
 		return &problem{
 			least: 1, most: len(t.lines) - from,
 			origin: fmt.Sprintf("%s, from line %d on", t.name, from+1),
@@ -158,18 +158,33 @@ func openCount(s *sources, budget int) (generator, error) {
 		if len(pool) < 2 {
 			return nil, fmt.Errorf("%s: fewer than two different paragraphs of 30 words or more and %d bytes or less", t.name, maxBytes(budget))
 		}
-		share, seed := 0.3+0.7*r.Float64(), r.Uint64()
+		shown := repeats(r, pool)
+		seed := r.Uint64()
 		return &problem{
-			least: 2, most: int(float64(len(pool)) / share),
+			least: 2, most: len(shown),
 			origin: t.name,
 			build: func(n int) (string, []string) {
-				different := max(1, min(len(pool), int(share*float64(n))))
-				shown := repeated(random(seed, "", n), pool[:different], n)
-				return published("passage_count", numbered("Paragraph", " ", shown), "",
-					"sourced from Wikipedia", "sourced from a book"), []string{fmt.Sprint(different)}
+				different := slices.Compact(slices.Sorted(slices.Values(shown[:n])))
+				return published("passage_count", numbered("Paragraph", " ", shuffled(random(seed, "", n), shown[:n])), "",
+					"sourced from Wikipedia", "sourced from a book"), []string{fmt.Sprint(len(different))}
 			},
 		}, nil
 	}, nil
+}
+
+// repeats is all different paragraphs in order, with repeats of earlier ones between:
+// a random share of 0.3 to 1 is different.
+func repeats(r *rand.Rand, different []string) (shown []string) {
+	share := 0.3 + 0.7*r.Float64()
+	for used := 0; used < len(different); {
+		if used == 0 || float64(used) < share*float64(len(shown)+1) {
+			shown = append(shown, different[used])
+			used++
+		} else {
+			shown = append(shown, pick(r, different[:used]))
+		}
+	}
+	return shown
 }
 
 // distinct are the text's paragraphs of 30 words or more and so many bytes at most, each
@@ -184,13 +199,4 @@ func (t *text) distinct(most int) (list []string) {
 		}
 	}
 	return list
-}
-
-// repeated shows each paragraph once and random ones again until there are n, shuffled.
-func repeated(r *rand.Rand, different []string, n int) []string {
-	shown := different[:len(different):len(different)]
-	for len(shown) < n {
-		shown = append(shown, pick(r, different))
-	}
-	return shuffled(r, shown)
 }

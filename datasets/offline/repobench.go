@@ -73,9 +73,9 @@ func (t *goTree) firstUses(f *goFile, most int) (list []use) {
 			return true
 		}
 		seen[x.Name] = true
-		line := f.set.Position(s.Pos()).Line - 1
+		line := f.line(s.Pos())
 		of := t.lookup(f.imports[x.Name], s.Sel.Name)
-		if of != nil && len(of.source) <= most && strings.HasPrefix(all[line], "\t") && t.isCode(all[line]) {
+		if of != nil && len(of.source) <= most && strings.HasPrefix(all[line], "\t") && t.says(all[line]) {
 			list = append(list, use{f, line, of})
 		}
 		return true
@@ -144,10 +144,10 @@ func (d *decl) shown() string { return "// Path: " + d.file.path + "\n" + d.sour
 // before is the file up to a line: its head with the imports, and the last lines.
 func (f *goFile) before(line int) string {
 	all := lines(f.text)
-	head := f.set.Position(f.syntax.Package).Line - 1
+	head := f.line(f.syntax.Package)
 	body := head + 1
 	if n := len(f.syntax.Imports); n > 0 {
-		body = f.set.Position(f.syntax.Imports[n-1].End()).Line
+		body = f.line(f.syntax.Imports[n-1].End()) + 1
 		if body < len(all) && strings.HasPrefix(all[body], ")") {
 			body++
 		}

@@ -66,9 +66,12 @@ func (p Places) pythonLibrary() (string, error) {
 	return folder, nil
 }
 
-// said is the first line that a program prints, "" if it cannot be run.
+// said is the first line that a program prints, "" if it cannot be run. The go command
+// is kept from fetching another version for the folder that it runs in.
 func said(program string, args ...string) string {
-	out, err := exec.Command(program, args...).Output()
+	c := exec.Command(program, args...)
+	c.Env = append(os.Environ(), "GOTOOLCHAIN=local")
+	out, err := c.Output()
 	if err != nil {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -38,8 +39,24 @@ func (t *tree) source() prompts.Source {
 // how programs mark other languages' files mostly.
 var generated = regexp.MustCompile(`(?m)^(//|#) (Code|This file was|This file is) (automatically )?generated\b.*$`)
 
-// read fills in the files that keep wants. Files that are generated or not in UTF-8
-// are left out.
+// maxLine is the length in bytes beyond which a line is data, not code.
+const maxLine = 1000
+
+// isCode says whether a person may have written the file: it is UTF-8, not generated,
+// and has no line beyond maxLine.
+func isCode(content []byte) bool {
+	if !utf8.Valid(content) || generated.Match(content[:min(len(content), 2048)]) {
+		return false
+	}
+	for line := range bytes.Lines(content) {
+		if len(line) > maxLine {
+			return false
+		}
+	}
+	return true
+}
+
+// read fills in the files that keep wants and that are code.
 func (t *tree) read(fsys fs.FS, root string, skip []string, keep func(path string) bool) error {
 	err := fs.WalkDir(fsys, root, func(p string, d fs.DirEntry, err error) error {
 		switch {
@@ -57,8 +74,7 @@ func (t *tree) read(fsys fs.FS, root string, skip []string, keep func(path strin
 		if err != nil {
 			return err
 		}
-		head := content[:min(len(content), 2048)]
-		if utf8.Valid(content) && !generated.Match(head) {
+		if isCode(content) {
 			t.files = append(t.files, file{p, string(content)})
 		}
 		return nil
@@ -93,12 +109,9 @@ func readPython(fsys fs.FS, name string) (*tree, error) {
 	return t, err
 }
 
-// fewest is how many things a task should have to choose from.
-const fewest = 8
-
-// long returns what has at least so many bytes, or, where that is too little to choose
-// from, the longest.
-func long[T any](list []T, bytes int, size func(T) int) []T {
+// long returns what has at least so many bytes or, where that is fewer things than
+// should be there to choose from, the longest.
+func long[T any](list []T, bytes, fewest int, size func(T) int) []T {
 	enough := slices.DeleteFunc(slices.Clone(list), func(x T) bool { return size(x) < bytes })
 	if len(enough) >= fewest {
 		return enough
@@ -108,12 +121,9 @@ func long[T any](list []T, bytes int, size func(T) int) []T {
 	return sorted[:min(fewest, len(sorted))]
 }
 
-// codeBytesPerToken and proseBytesPerToken are what code and prose have in vocabularies of today, or a little more:
-// what has that many bytes fills the prompt.
-const (
-	codeBytesPerToken  = 4
-	proseBytesPerToken = 5
-)
+// bytesPerToken is more than what code and prose have in vocabularies of today, 3 to
+// 4.8: what has that many bytes fills the prompt.
+const bytesPerToken = 5
 
 // lines splits text into lines with their newlines.
 func lines(text string) []string { return slices.Collect(strings.Lines(text)) }
