@@ -76,7 +76,8 @@ def configuration(source: Source):
         raise CaptureError(f"model {source.name}: transformers {transformers.__version__} does not know this architecture: {str(e).splitlines()[0]}") from e
     if config.is_encoder_decoder:
         raise CaptureError(f"model {source.name}: an encoder and decoder ({config.model_type}), expected a decoder-only model")
-    config = config.get_text_config()
+    if config.get_text_config() is not config:
+        raise CaptureError(f"model {source.name}: more than a language model ({config.model_type}), expected a decoder of text alone")
     config._attn_implementation = attention.NAME
     return config
 
@@ -115,11 +116,11 @@ def parameters(config) -> int:
     return sum(p.numel() for p in model.parameters())
 
 
-def load(source: Source, dtype: torch.dtype, device: torch.device):
+def load(source: Source, config, dtype: torch.dtype, device: torch.device):
     """The model in evaluation mode, with our attention."""
     transformers.utils.logging.disable_progress_bar()
     model = transformers.AutoModelForCausalLM.from_pretrained(
-        source.folder, dtype=dtype, attn_implementation=attention.NAME, device_map={"": str(device)}, **source.arguments)
+        source.folder, config=config, dtype=dtype, attn_implementation=attention.NAME, device_map={"": str(device)}, **source.arguments)
     return model.eval()
 
 
@@ -138,7 +139,7 @@ class _Seen:
 def attention_modules(model) -> dict[int, torch.nn.Module]:
     """The attention module of each layer, found by running four tokens. Fails where a layer
     does not ask for attention in the way that is expected."""
-    seen, layers = _Seen(), model.config.get_text_config().num_hidden_layers
+    seen, layers = _Seen(), model.config.num_hidden_layers
     attention.observe(seen)
     try:
         with torch.inference_mode():

@@ -134,7 +134,7 @@ class Capture:
             "layers": list(self.layers), "selectors": self.labels, "model": str(self.source.folder), "model_file": self.source.gguf,
             "decoding": str(self.decoding), "eos": self.decoding.stop, "steps": self.steps, "workload": file_digest(self.options.workload),
             "prompts": [workload.digest(ids) for ids in self.ids], "dtype": str(self.dtype), "device": self.device.type,
-            "threads": torch.get_num_threads(), "attention_mass": self.options.attention_mass, "version": __version__, "libraries": versions()}
+            "threads": torch.get_num_threads(), "attention_mass": self.options.attention_mass, "scores": self.options.scores, "version": __version__, "libraries": versions()}
 
     def work(self) -> int:
         done = self.store.done()
@@ -153,7 +153,7 @@ class Capture:
         return status
 
     def _capture(self, todo: list[int]) -> None:
-        model = models.load(self.source, self.dtype, self.device)
+        model = models.load(self.source, self.config, self.dtype, self.device)
         modules = models.attention_modules(model)
         observer = Observer(self.settings, self.selectors)
         if observer.ahead:
@@ -200,8 +200,8 @@ class Capture:
 
     def _schemas(self, metadata: list[dict] | None = None):
         for s, selector in enumerate(self.selectors):
-            mass = self.options.attention_mass == "always" or self.options.attention_mass == "auto" and not selector.probability
-            yield table.schema(mass, self.settings.predict, self.settings.prompt_mass, metadata[s] if metadata else None)
+            mass = self.options.attention_mass == "always" or self.options.attention_mass == "auto" and self.options.scores and not selector.probability
+            yield table.schema(self.options.scores, mass, self.settings.predict, self.settings.prompt_mass, metadata[s] if metadata else None)
 
     def _finish(self, complete: bool) -> None:
         """Writes the output files of what is finished and says what they are worth."""

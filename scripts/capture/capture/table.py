@@ -15,16 +15,16 @@ from .observer import Lists, Settings
 from .selectors import Selector
 
 
-def schema(attention: bool, predict: bool, prompt_mass: bool, metadata: dict | None = None) -> pa.Schema:
+def schema(scores: bool, attention: bool, predict: bool, prompt_mass: bool, metadata: dict | None = None) -> pa.Schema:
     """The columns, with the metadata under the key kvreplay."""
     ints, floats = (pa.list_(pa.field("element", t, nullable=False)) for t in (pa.int32(), pa.float32()))
     fields = [
         pa.field("request_id", pa.string(), nullable=False), pa.field("layer_id", pa.int32(), nullable=False),
         pa.field("head", pa.int32()), pa.field("prompt_len", pa.int32(), nullable=False),
         pa.field("step", pa.int32(), nullable=False), pa.field("seq_len", pa.int32(), nullable=False),
-        pa.field("topk_indices", ints, nullable=False), pa.field("scores", floats, nullable=False),
-        pa.field("covered_mass", pa.float32(), nullable=False),
+        pa.field("topk_indices", ints, nullable=False), pa.field("covered_mass", pa.float32(), nullable=False),
     ]
+    fields += [pa.field("scores", floats, nullable=False)] if scores else []
     fields += [pa.field("attention_mass", floats, nullable=False)] if attention else []
     fields += [pa.field("predicted_indices", ints, nullable=False)] if predict else []
     fields += [pa.field("prompt_mass", floats)] if prompt_mass else []

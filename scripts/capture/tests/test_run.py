@@ -142,11 +142,11 @@ def test_eos_ends_a_request(capture, tmp_path, monkeypatch):
 
 
 def test_per_layer_and_layers(capture, tmp_path):
-    assert capture("--per", "layer", "--layers", "0,2", "--steps", "2", "--limit", "1", "--no-prompt-mass")[0] == 0
+    assert capture("--per", "layer", "--layers", "0,2", "--steps", "2", "--limit", "1", "--no-prompt-mass", "--no-scores")[0] == 0
     table, meta = load(tmp_path / "x.arrow")
     assert meta["reducer"] == "mean" and meta["entry_bytes"] == 2 * 8 * 2 * 2
     assert table["head"].null_count == table.num_rows == 2 * 6 and set(table["layer_id"].to_pylist()) == {0, 2}
-    assert "prompt_mass" not in table.column_names
+    assert not {"prompt_mass", "scores", "attention_mass"} & set(table.column_names) and meta["order"] == "rank"
 
 
 @pytest.mark.parametrize("flags, message", [
@@ -189,3 +189,12 @@ def test_names(capture, tmp_path):
 def test_flags(capture, flags):
     with pytest.raises(SystemExit):
         capture(*flags)
+
+
+def test_tokenizer_json(llama, tmp_path, capsys):
+    from capture.tokenizer import main as write
+
+    assert write(["--model", str(llama), "--out", str(tmp_path / "t.json")]) == 0
+    assert json.loads((tmp_path / "t.json").read_text())["model"]["type"] == "WordLevel"
+    assert write(["--model", str(tmp_path), "--out", str(tmp_path / "u.json")]) == 1
+    assert "no tokenizer" in capsys.readouterr().err

@@ -263,3 +263,8 @@ def test_bad_selectors(text, message):
 def test_labels():
     assert [selectors.label(selectors.parse(t)) for t in ("quest", "quest:page=8", "quest:page=16", "shadowkv:outliers=0,chunk=4")] == \
         ["quest", "quest-page8", "quest", "shadowkv-chunk4-outliers0"]
+
+
+def test_kvdrive_of_single_tokens_is_retroinfer():
+    s = step()
+    assert torch.equal(ready("kvdrive:chunk=1").scores(s, "head"), ready("retroinfer").scores(s, "head"))
