@@ -26,6 +26,8 @@ type Board struct {
 	Cells []CellLine `json:"cells"`
 	// Windows are the policies without capacity, by trace.
 	Windows []WindowLine `json:"windows"`
+	// Tiers are the caches below the GPU's, by trace and the cache above.
+	Tiers []TierLine `json:"tiers"`
 	// Footnotes are the warnings of the rows and what must be known of a policy; lines
 	// refer to them by number, from 1.
 	Footnotes []string `json:"footnotes"`
@@ -114,6 +116,7 @@ func NewBoard(rows []Row, o Options) (*Board, error) {
 	if err := checkSettings(rows); err != nil {
 		return nil, err
 	}
+	rows, tiers := splitTiers(rows)
 	cells, err := newCells(rows)
 	if err != nil {
 		return nil, err
@@ -128,7 +131,7 @@ func NewBoard(rows []Row, o Options) (*Board, error) {
 			b.Tables = append(b.Tables, t)
 		}
 	}
-	b.Cells, b.Windows = g.cellLines(), g.windows()
+	b.Cells, b.Windows, b.Tiers = g.cellLines(), g.windows(), tiers
 	b.Notes = g.notes(b)
 	b.number()
 	fillLists(reflect.ValueOf(b).Elem())

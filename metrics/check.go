@@ -64,6 +64,8 @@ func (r *Row) checkIdentity() error {
 		return errors.New("trace and policy must be named")
 	case r.TopK < 1 || r.BlockTokens < 1 || r.StepTokens < 1 || r.SharedHeads < 1:
 		return fmt.Errorf("topk %d, block_tokens %d, step_tokens %d and shared_heads %d must be ≥ 1", r.TopK, r.BlockTokens, r.StepTokens, r.SharedHeads)
+	case r.Tier < 0 || r.Tier > len(strings.Fields(r.Tiers)) || r.Tier > 0 && (r.Above == "" || r.Capacity == nil):
+		return fmt.Errorf("tier %d of tiers %q, above it %q", r.Tier, r.Tiers, r.Above)
 	case r.Head != nil && r.LayerID == nil:
 		return fmt.Errorf("head %d without layer_id", *r.Head)
 	case r.Capacity != nil && *r.Capacity == "":

@@ -19,8 +19,8 @@ var boardColumns = []string{
 }
 
 // RenderCSV writes the board as CSV, one line per figure: scope "pooled" (all common
-// cells), "capacity" (those of one capacity), "cell" (one trace and capacity) and
-// "window" (a policy without capacity). What does not apply or cannot be computed is
+// cells), "capacity" (those of one capacity), "cell" (one trace and capacity)
+// "window" (a policy without capacity) and "tier" (a cache below the GPU's). What does not apply or cannot be computed is
 // empty. Notes are the footnotes' texts, separated by "; ".
 func (b *Board) RenderCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
@@ -39,6 +39,13 @@ func (b *Board) RenderCSV(w io.Writer) error {
 			"scope": "window", "policy": l.Policy, "trace": l.Trace, "resident_mean": floatText(&l.ResidentMean),
 			"resident_peak": fmt.Sprint(l.ResidentPeak), "notes": b.noteText(l.Notes),
 		}))
+	}
+	for _, l := range b.Tiers {
+		f := Figures{Demand: l.Demand, Misses: l.Misses, Steps: l.steps, BytesPerStep: l.ReadPerStep}
+		if l.HitRate != nil {
+			f.HitRate = &Figure{Value: *l.HitRate}
+		}
+		lines = append(lines, b.csvLine(&f, map[string]string{"scope": "tier", "policy": l.Above + " > " + l.name, "trace": l.Trace, "capacity": l.Capacity}))
 	}
 	return c.WriteAll(lines)
 }

@@ -49,6 +49,13 @@ type Row struct {
 	// that of the heads that share a cache, whose entries a block holds; 1 as recorded.
 	StepTokens  int `json:"step_tokens"`
 	SharedHeads int `json:"shared_heads"`
+	// Tiers are the caches below the GPU's, "dram=lru@8x" and so on, "inclusive" at the end
+	// where they keep what passes through; empty for none. Tier is 0 for the GPU's cache
+	// and n for the n-th below, whose demand is what the one above misses; Above are the
+	// caches above it, "lru@2x".
+	Tiers string `json:"tiers"`
+	Tier  int    `json:"tier"`
+	Above string `json:"above"`
 	// Prefetch is the prefetcher and its staging buffer, "predicted:0.5x"; empty for none.
 	Prefetch string `json:"prefetch"`
 	// Layers and Requests are the selections that were replayed, empty for all.

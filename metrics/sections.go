@@ -31,6 +31,9 @@ func (b *Board) sections(perTrace bool) []section {
 	if len(b.Windows) > 0 {
 		all = append(all, b.windowSection(m))
 	}
+	if len(b.Tiers) > 0 {
+		all = append(all, b.tierSection())
+	}
 	return append(all, b.settingsSection())
 }
 
@@ -241,6 +244,18 @@ func selection(t TraceInfo) string {
 	}
 	if t.Requests != "" {
 		words = append(words, "requests "+t.Requests)
+	}
+	if t.SharedHeads > 1 {
+		words = append(words, fmt.Sprintf("%d heads share a cache", t.SharedHeads))
+	}
+	if t.StepTokens > 1 {
+		words = append(words, fmt.Sprintf("%d positions a step", t.StepTokens))
+	}
+	if t.Prefetch != "" {
+		words = append(words, "prefetch "+t.Prefetch)
+	}
+	if t.Tiers != "" {
+		words = append(words, "tiers "+t.Tiers)
 	}
 	if words == nil {
 		return "all"

@@ -18,6 +18,10 @@ type TraceInfo struct {
 	Local       int    `json:"local"`
 	BlockTokens int    `json:"block_tokens"`
 	EntryBytes  *int   `json:"entry_bytes"`
+	StepTokens  int    `json:"step_tokens"`
+	SharedHeads int    `json:"shared_heads"`
+	Prefetch    string `json:"prefetch"`
+	Tiers       string `json:"tiers"`
 	Layers      string `json:"layers"`
 	Requests    string `json:"requests"`
 	Engine      string `json:"engine"`
@@ -45,7 +49,8 @@ func traceInfo(c *cell) TraceInfo {
 		Trace: c.trace, Digest: r.TraceDigest,
 		Streams: c.total.streams, Steps: c.total.steps, Demand: c.total.demand,
 		TopK: r.TopK, Candidates: r.Candidates, Warmup: r.Warmup, Sink: r.Sink, Local: r.Local,
-		BlockTokens: r.BlockTokens, EntryBytes: r.EntryBytes, Layers: r.Layers, Requests: r.Requests,
+		BlockTokens: r.BlockTokens, EntryBytes: r.EntryBytes, StepTokens: r.StepTokens, SharedHeads: r.SharedHeads,
+		Prefetch: r.Prefetch, Tiers: r.Tiers, Layers: r.Layers, Requests: r.Requests,
 		Engine: r.Engine, Seed: r.Seed,
 	}
 }

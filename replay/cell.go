@@ -23,6 +23,8 @@ type cell struct {
 	bypasser policies.Bypasser // nil for most
 	admits   bool              // and an Admitter
 
+	below *tier // nil for most
+
 	state    []uint8
 	size     int // resident blocks
 	capacity int
@@ -33,13 +35,14 @@ type cell struct {
 	counts   Counts
 	report   StepReport
 
+	leftOut  int  // blocks of pass that are not kept after the step
 	emptied  bool // nothing of D_{t-1} was kept: Members stands for what enters
 	unmarked bool // and nothing of D_t was resident: its blocks are not marked as demanded
 
 	hit, miss, exit, pass, passed, victims []int32
 	fetched                                []int32 // misses that were not staged
 	exitNext                               []int32
-	merged                                 []int32
+	merged, sorted                         []int32
 }
 
 func newCell(p policies.Policy) *cell {
@@ -60,24 +63,41 @@ type start struct {
 	staging  int // blocks of the buffer
 }
 
-// run replays the stream that d was built from.
-func (c *cell) run(d *Delta, st start, look Observer) (Counts, error) {
+// run replays the stream that d was built from, and the tiers below along with it.
+func (c *cell) run(d *Delta, st start, look Observer, below ...tierStart) (Counts, error) {
+	if err := c.reset(d, st); err != nil {
+		return Counts{}, err
+	}
+	if c.below != nil {
+		if err := c.below.reset(d, below); err != nil {
+			return Counts{}, err
+		}
+	}
+	for i := range d.Rows {
+		err := c.apply(d, i, st.ranks, look)
+		if err == nil && c.below != nil {
+			err = c.below.step(c, d.Born.Row(i), i, st.ranks)
+		}
+		if err != nil {
+			return Counts{}, fmt.Errorf("step %d: %w", d.stream.Steps[d.first+i], err)
+		}
+	}
+	c.counts.PrefetchUseless += int64(len(c.staging.blocks))
+	return c.counts, nil
+}
+
+// reset starts a stream.
+func (c *cell) reset(d *Delta, st start) error {
 	c.scope = policies.Scope{Blocks: d.Blocks, Capacity: st.capacity, Steps: d.Rows, Windows: d.Windows, Demand: d.MaxDemand, Seed: st.seed}
 	if err := c.policy.Reset(&c.scope); err != nil {
-		return Counts{}, err
+		return err
 	}
 	c.state = policies.Fill(c.state, d.Blocks, absent)
 	c.size, c.capacity, c.passed, c.emptied, c.unmarked = 0, st.capacity, c.passed[:0], false, false
 	c.counts, c.unit = Counts{Streams: 1}, st.unit
 	c.staging.reset(&st, d.Blocks)
 	c.place(d, st.placed)
-	for i := range d.Rows {
-		if err := c.apply(d, i, st.ranks, look); err != nil {
-			return Counts{}, fmt.Errorf("step %d: %w", d.stream.Steps[d.first+i], err)
-		}
-	}
-	c.counts.PrefetchUseless += int64(len(c.staging.blocks))
-	return c.counts, nil
+	return nil
 }
 
 // place makes a warm-up's blocks resident, last used and inserted at step -1.
@@ -148,6 +168,10 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 	c.policy.Update(s)
 	if err := c.keepOut(overflow); err != nil {
 		return err
+	}
+	c.leftOut = 0
+	if c.bypasser != nil || overflow > 0 {
+		c.leftOut = len(c.pass)
 	}
 	moved := c.moved(d, i)
 	if err := c.evict(); err != nil {
@@ -358,6 +382,14 @@ func (c *cell) evict() error {
 	}
 	c.size -= len(c.victims)
 	return nil
+}
+
+// notKept are the members of D_t that left with the step, ascending.
+func (c *cell) notKept() []int32 {
+	kept := c.pass[:c.leftOut]
+	c.sorted = append(c.sorted[:0], kept...)
+	slices.Sort(c.sorted)
+	return c.sorted
 }
 
 func (c *cell) illegalVictim(x int32) error {

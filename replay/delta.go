@@ -30,6 +30,7 @@ type Delta struct {
 
 	stream      *trace.Stream
 	pins        Pins
+	lower       bool    // of a tier whose demand another cell makes
 	joined      *joiner // that made the stream; nil for one as recorded
 	first       int     // row of the stream that is row 0
 	k, m        int
@@ -67,9 +68,13 @@ func (l *lists) take(n int) {
 // Row returns row i's list.
 func (l *lists) Row(i int) []int32 { return l.items[l.ends[i]:l.ends[i+1]] }
 
-// Candidates are the ranks K … M-1 of row i, best first.
+// Candidates are the ranks K … M-1 of row i, best first. What a lower tier is not asked
+// for may have any rank.
 func (d *Delta) Candidates(i int) []int32 {
 	list := d.stream.List(d.first + i)
+	if d.lower {
+		return list[:d.listed(list)]
+	}
 	return list[d.prefix(d.first+i, list):d.listed(list)]
 }
 
@@ -114,7 +119,7 @@ func (d *Delta) Made(i int) int64 {
 }
 
 // weighed reports whether blocks hold several entries that a list may name apart.
-func (d *Delta) weighed() bool { return d.joined != nil && d.joined.weighed() }
+func (d *Delta) weighed() bool { return d.joined != nil && !d.lower && d.joined.weighed() }
 
 // deltaOptions say what of a stream is replayed.
 type deltaOptions struct {

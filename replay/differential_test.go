@@ -66,13 +66,13 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 		capacity = policies.Unbounded
 	}
 	st := start{capacity: capacity, ranks: p.ranks, placed: p.warmup.placed(&b.delta, p.pins, capacity), unit: p.layout.unit(p.pins), prefetch: b.prefetch, staging: b.staging}
-	judge, err := newRefereeCheck(p, &cellPlan{spec: spec}, streams, st)
+	judges, err := newRefereeChecks(p, &cellPlan{spec: spec}, streams, st, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts, err := b.runners[name].run(&b.delta, st, judge.watch(nil))
+	counts, err := b.runners[name].run(&b.delta, st, judges[0].watch(nil))
 	if err == nil {
-		err = judge.verdict()
+		err = judges[0].verdict()
 	}
 	if err != nil {
 		t.Fatalf("%s capacity %d warm-up %v K %d M %d pins %+v: %v", name, capacity, p.warmup, p.topk, p.m, p.pins, err)

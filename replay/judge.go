@@ -17,21 +17,34 @@ type refereeCheck struct {
 	entries bool // are counted apart from blocks
 }
 
-func newRefereeCheck(p *plan, c *cellPlan, streams []trace.Stream, st start) (*refereeCheck, error) {
+// newRefereeChecks replays a cell and its tiers; the checks are theirs, the cell's first.
+func newRefereeChecks(p *plan, c *cellPlan, streams []trace.Stream, st start, below []tierStart) ([]*refereeCheck, error) {
 	heads := make([]*trace.Stream, len(streams))
 	for i := range streams {
 		heads[i] = &streams[i]
 	}
 	kinds := map[WarmupKind]referee.WarmupKind{WarmupRun: referee.WarmRun, WarmupCold: referee.WarmCold,
 		WarmupImportance: referee.WarmImportance, WarmupStaging: referee.WarmStaging}
-	want, err := referee.RunShared(heads, p.ranks, referee.Config{
+	config := referee.Config{
 		Policy: c.spec.Name(), TopK: p.topk, Candidates: p.m, Capacity: st.capacity,
 		Warmup: referee.Warmup{Kind: kinds[p.warmup.Kind], Windows: p.warmup.Windows},
 		Sink:   p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens,
 		Entries: p.layout.factor, StepTokens: p.layout.mtp,
 		Prefetch: referee.Prefetch{Predicted: st.prefetch == PrefetchPredicted, Size: st.staging},
-	})
-	return &refereeCheck{want: want, entries: p.layout.weighed()}, err
+	}
+	var tiers []referee.Tier
+	for n, t := range below {
+		tiers = append(tiers, referee.Tier{Policy: p.opt.Tiers[n].Policy.Name(), Capacity: t.capacity, Inclusive: p.opt.Inclusive, Placed: t.placed})
+	}
+	all, err := referee.RunTiers(heads, p.ranks, config, tiers)
+	if err != nil {
+		return nil, err
+	}
+	checks := make([]*refereeCheck, len(all))
+	for n := range all {
+		checks[n] = &refereeCheck{want: all[n], entries: n == 0 && p.layout.weighed()}
+	}
+	return checks, nil
 }
 
 // watch returns an observer that compares and then tells next.

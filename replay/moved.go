@@ -11,9 +11,7 @@ type moved struct {
 
 // moved counts row i after the policy has said what is kept.
 func (c *cell) moved(d *Delta, i int) (m moved) {
-	if c.bypasser != nil || c.step.Demand > c.capacity {
-		m.staged = int64(len(c.pass)) * c.unit
-	}
+	m.staged = int64(c.leftOut) * c.unit
 	if c.staging.source != PrefetchNothing {
 		m.ahead = c.staging.counts.moved * c.unit
 	}

@@ -36,6 +36,8 @@ type Options struct {
 	EntryBytes *int       // bytes of a token's entry in a head; nil: the trace's
 	Shape      Shape      // what makes a row; zero: rows as recorded
 	Prefetch   Prefetch   // zero: none
+	Tiers      []Tier     // below the GPU's cache, fastest first
+	Inclusive  bool       // tiers keep what passes through them; otherwise what the one above gives up
 	Layers     []int32    // nil: all
 	Requests   []string   // nil: all
 	Per        Detail     // empty: cell
@@ -92,14 +94,22 @@ type cellPlan struct {
 	spec     policies.Spec
 	runner   int       // which instance of the worker runs it
 	capacity *Capacity // nil for windowed policies
+	tier     int       // 0: the GPU's cache; n: the n-th of Options.Tiers
+	top      int       // cell of the GPU's cache that it is a tier of
+	tierName string
+	above    string // the caches above, "lru@2x"
 }
 
 // name is the cell as messages show it.
 func (c cellPlan) name() string {
-	if c.capacity == nil {
-		return c.spec.Name()
+	name := c.spec.Name()
+	if c.capacity != nil {
+		name += " at capacity " + c.capacity.String()
 	}
-	return c.spec.Name() + " at capacity " + c.capacity.String()
+	if c.tier > 0 {
+		name = "tier " + c.tierName + " below " + c.above + ": " + name
+	}
+	return name
 }
 
 // part is a row of each cell.
@@ -112,7 +122,7 @@ type part struct {
 // newPlan checks o against the trace.
 func newPlan(f *trace.File, o *Options) (*plan, error) {
 	p := &plan{file: f, meta: f.Meta(), opt: o, ranks: f.Meta().Order == trace.OrderRank}
-	steps := []func() error{p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settlePrefetch, p.planCells}
+	steps := []func() error{p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settlePrefetch, p.settleTiers, p.planCells}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("replay %s: %w", f.Path(), err)
@@ -144,8 +154,14 @@ func (p *plan) recall() error {
 			needed[c.peak] = true
 		}
 	}
+	missing := map[int]bool{} // a cell is replayed with all its tiers
 	for i := range p.cells {
 		if p.kept[i] == nil || needed[p.cells[i].spec.Name()] && p.cells[i].capacity == nil {
+			missing[p.cells[i].top] = true
+		}
+	}
+	for i := range p.cells {
+		if missing[p.cells[i].top] {
 			p.todo = append(p.todo, i)
 		}
 	}
@@ -328,6 +344,7 @@ func (p *plan) planCells() error {
 			}
 		}
 	}
+	p.addTiers()
 	if len(p.cells) == 0 {
 		return fmt.Errorf("no policy of the run can replay this trace, or no capacity was given")
 	}

@@ -11,6 +11,7 @@ import (
 // Prefetches of both sources are staged, used and lost as the referee counts them, with
 // every policy and shape; windows prefetch nothing.
 func TestPrefetchAgreesWithReferee(t *testing.T) {
+	var b bench
 	var total Counts
 	for seed := uint64(0); seed < 800; seed++ {
 		r := rand.New(rand.NewPCG(seed, 81))
@@ -18,7 +19,7 @@ func TestPrefetchAgreesWithReferee(t *testing.T) {
 		if streams[0].Rows == streams[0].Windows {
 			continue
 		}
-		b := bench{prefetch: PrefetchPredicted, staging: 1 + r.IntN(p.topk+2)}
+		b.prefetch, b.staging = PrefetchPredicted, 1+r.IntN(p.topk+2)
 		if len(streams[0].PredictedOffsets) == 0 || r.IntN(2) == 0 {
 			b.prefetch = PrefetchCandidates
 		}

@@ -21,6 +21,8 @@ type ProfileRow struct {
 	Head      *int32  `parquet:"head,optional,dict"`
 	Policy    string  `parquet:"policy,dict"`
 	Capacity  *string `parquet:"capacity,optional,dict"` // null for policies without capacity
+	Tier      int32   `parquet:"tier,dict"`              // 0: the GPU's cache; n: the n-th tier below it
+	Above     string  `parquet:"above,dict"`             // the caches above a lower tier
 	Step      int32   `parquet:"step,delta"`
 	SeqLen    int32   `parquet:"seq_len,delta"`
 	Demand    int32   `parquet:"demand,delta,zstd"`    // blocks demanded after pins
@@ -45,6 +47,7 @@ type ProfileMeta struct {
 	Sink        int    `json:"sink"`
 	Local       int    `json:"local"`
 	BlockTokens int    `json:"block_tokens"`
+	Tiers       string `json:"tiers,omitempty"`
 	StepTokens  int    `json:"step_tokens"`
 	SharedHeads int    `json:"shared_heads"`
 	EntryBytes  *int   `json:"entry_bytes"`
@@ -112,7 +115,7 @@ func (s *profileSteps) observer(c int) Observer {
 		return nil
 	}
 	info, plan := s.plan.selected(s.stream), &s.plan.cells[c]
-	row := ProfileRow{RequestID: info.Request, LayerID: info.Layer, Policy: plan.spec.Name()}
+	row := ProfileRow{RequestID: info.Request, LayerID: info.Layer, Policy: plan.spec.Name(), Tier: int32(plan.tier), Above: plan.above}
 	if info.Head >= 0 && s.plan.layout.heads == 1 {
 		row.Head = &info.Head
 	}
@@ -201,7 +204,7 @@ func (p *Profile) Close() error {
 func (p *Profile) finish() error {
 	pl := p.plan
 	text, err := json.Marshal(ProfileMeta{Schema: ProfileSchema, Trace: filepath.Base(pl.file.Path()), TraceDigest: pl.digest, TopK: pl.topk, Candidates: pl.m,
-		Warmup: pl.warmup.String(), Sink: pl.pins.Sink, Local: pl.pins.Local, BlockTokens: pl.pins.BlockTokens, StepTokens: pl.layout.mtp, SharedHeads: pl.layout.heads, EntryBytes: pl.bytes,
+		Warmup: pl.warmup.String(), Sink: pl.pins.Sink, Local: pl.pins.Local, BlockTokens: pl.pins.BlockTokens, Tiers: tiersText(pl.opt.Tiers, pl.opt.Inclusive), StepTokens: pl.layout.mtp, SharedHeads: pl.layout.heads, EntryBytes: pl.bytes,
 		Model: pl.meta.Model, Engine: EngineVersion})
 	if err != nil {
 		return err

@@ -38,6 +38,7 @@ func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 		TopK: p.topk, Candidates: p.m, Warmup: p.warmup.String(),
 		Sink: p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens, EntryBytes: p.bytes,
 		StepTokens: p.layout.mtp, SharedHeads: p.layout.heads,
+		Tiers: tiersText(p.opt.Tiers, p.opt.Inclusive), Tier: c.tier, Above: c.above,
 		Prefetch: p.opt.Prefetch.String(), Prefetched: n.Prefetched, PrefetchUseful: n.PrefetchUseful, PrefetchLate: n.PrefetchLate, PrefetchUseless: n.PrefetchUseless,
 		Layers: layersText(p.opt.Layers), Requests: strings.Join(p.opt.Requests, ","),
 		RequestID: at.request, LayerID: at.layer, Head: at.head,
@@ -60,9 +61,12 @@ func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 	if p.bytes != nil {
 		in := n.Moved * int64(*p.bytes)
 		out := n.Made * int64(p.layout.heads) * int64(*p.bytes)
+		if c.tier > 0 {
+			out = n.Births * p.layout.unit(p.pins) * int64(*p.bytes)
+		}
 		r.HostToDeviceBytes, r.DeviceToHostBytes = &in, &out
 	}
-	p.entries(&r, n)
+	p.entries(c, &r, n)
 	if n.Overflow > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("overflow: the demand exceeded the capacity by %d blocks in all", n.Overflow))
 	}
@@ -70,10 +74,12 @@ func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 }
 
 // entries fills what is counted in entries: as blocks where a block is one.
-func (p *plan) entries(r *metrics.Row, n *Counts) {
+func (p *plan) entries(c *cellPlan, r *metrics.Row, n *Counts) {
 	r.MovedEntries, r.StagingPeakEntries = n.Moved, n.StagingPeak
 	picked, missed := n.Demand, n.Misses
 	switch {
+	case p.layout.weighed() && c.tier > 0:
+		return // a lower tier is asked for blocks
 	case p.layout.weighed():
 		picked, missed = n.Picked, n.Missed
 	case p.pins.BlockTokens > 1:

@@ -34,7 +34,7 @@ const (
 
 // reset empties the buffer for a stream.
 func (g *staging) reset(st *start, blocks int) {
-	g.source, g.size, g.blocks = st.prefetch, st.staging, g.blocks[:0]
+	g.source, g.size, g.blocks, g.counts = st.prefetch, st.staging, g.blocks[:0], prefetched{}
 	if g.source != PrefetchNothing {
 		g.is = policies.Fill(g.is, blocks, unstaged)
 	}

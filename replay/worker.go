@@ -38,13 +38,18 @@ func newWorker(p *plan) *worker {
 	w.reader = p.file.NewReader(columns)
 	w.check = trace.NewChecker(p.file.Path(), p.meta)
 	var windowed, others []int
+	below := newTiers(p.opt.Tiers, p.opt.Inclusive)
 	for _, i := range p.todo {
 		c := p.cells[i]
+		if c.tier > 0 {
+			continue
+		}
 		for len(w.runners) <= c.runner {
 			w.runners = append(w.runners, nil)
 		}
 		if w.runners[c.runner] == nil {
 			w.runners[c.runner] = newCell(c.spec.Make())
+			w.runners[c.runner].below = below
 		}
 		if c.capacity == nil {
 			windowed = append(windowed, i)
@@ -131,26 +136,60 @@ func (w *worker) sizing(i int) sizing {
 func (w *worker) runCell(i, c int, st start, steps *profileSteps) error {
 	p, plan := w.plan, &w.plan.cells[c]
 	look := steps.observer(c)
-	var judge *refereeCheck
-	if p.opt.Referee {
-		var err error
-		if judge, err = newRefereeCheck(p, plan, w.streams, st); err != nil {
-			return err
-		}
-		look = judge.watch(look)
-	}
-	counts, err := w.runners[plan.runner].run(&w.delta, st, look)
+	tiers := p.tiersOf(c)
+	below, err := w.tierStarts(i, st, tiers, steps)
 	if err != nil {
 		return err
 	}
-	if judge != nil {
+	var judges []*refereeCheck
+	if p.opt.Referee {
+		if judges, err = newRefereeChecks(p, plan, w.streams, st, below); err != nil {
+			return err
+		}
+		look = judges[0].watch(look)
+		for n := range below {
+			below[n].look = judges[n+1].watch(below[n].look)
+		}
+	}
+	runner := w.runners[plan.runner]
+	counts, err := runner.run(&w.delta, st, look, below...)
+	if err != nil {
+		return err
+	}
+	for _, judge := range judges {
 		if err := judge.verdict(); err != nil {
 			return err
 		}
 	}
 	w.tally(i, c, st, &counts)
+	t := runner.below
+	for n, cell := range tiers {
+		w.tally(i, cell, below[n].start, &t.cell.counts)
+		t = t.below
+	}
 	return nil
 }
+
+// tierStarts settles how the tiers of a cell begin: a warm-up that places blocks goes on
+// where the tier above was full.
+func (w *worker) tierStarts(i int, top start, tiers []int, steps *profileSteps) (below []tierStart, err error) {
+	capacity := top.capacity
+	for _, c := range tiers {
+		t := tierStart{look: steps.observer(c)}
+		if t.start, err = w.start(i, c); err != nil {
+			return nil, err
+		}
+		if !w.plan.opt.Inclusive {
+			capacity += t.capacity
+			t.placed = lacking(w.plan.warmup.placed(&w.delta, w.plan.pins, capacity), w.plan.warmup.placed(&w.delta, w.plan.pins, capacity-t.capacity))
+		}
+		below = append(below, t)
+	}
+	return below, nil
+}
+
+// lacking are the members of a that b lacks; both ascend.
+func lacking(a, b []int32) []int32 { return appendLacking(nil, a, b) }
 
 // tally pools what cell c counted on the i-th selected stream, and tells of it.
 func (w *worker) tally(i, c int, st start, counts *Counts) {

@@ -22,6 +22,8 @@ type replayFlags struct {
 	policies, capacities []string
 	warmup, per, format  string
 	prefetch             string
+	tiers                []string
+	inclusive            bool
 	topk, candidates     int
 	sink, local, bytes   int
 	shape                replay.Shape
@@ -64,6 +66,8 @@ policies or capacities replays only what is new.`,
 	fl.BoolVar(&f.shape.ShareHeads, "share-heads", false, "the heads of a layer share one cache, of blocks that hold all of them")
 	fl.IntVar(&f.shape.StepTokens, "mtp", 1, "consecutive positions that a step decodes: their demands are joined")
 	fl.StringVar(&f.prefetch, "prefetch", "", "fetch ahead into a staging buffer: predicted:SIZE (predicted_indices), candidates:SIZE (ranks K … M-1 of the step before); SIZE as a capacity")
+	fl.StringArrayVar(&f.tiers, "tier", nil, "a cache below the GPU's, repeatable from fast to slow: `NAME=POLICY@CAPACITY`, as in dram=lru@8x; below the last everything is found")
+	fl.BoolVar(&f.inclusive, "inclusive", false, "with --tier: tiers keep a copy of what passes through; otherwise they keep what the one above gives up")
 	fl.StringSliceVar(&f.layers, "layers", nil, "layers to replay, as in 0,5,10-20 (default: all)")
 	fl.StringSliceVar(&f.requests, "requests", nil, "requests to replay (default: all)")
 	fl.StringVar(&f.per, "per", "cell", "rows: one a `cell`, request, layer or stream")
@@ -156,6 +160,14 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 	if o.Prefetch, err = replay.ParsePrefetch(f.prefetch); err != nil {
 		return o, errUsage{err}
 	}
+	for _, text := range f.tiers {
+		t, err := replay.ParseTier(f.table, text)
+		if err != nil {
+			return o, errUsage{err}
+		}
+		o.Tiers = append(o.Tiers, t)
+	}
+	o.Inclusive = f.inclusive
 	if o.Layers, err = parseLayers(f.layers); err != nil {
 		return o, errUsage{err}
 	}
@@ -186,6 +198,8 @@ func (f *replayFlags) check(c *cobra.Command) error {
 		return usagef("--topk and --candidates: expected at least 1")
 	case c.Flags().Changed("block-tokens") && f.shape.BlockTokens < 1 || f.shape.StepTokens < 1:
 		return usagef("--block-tokens and --mtp: expected at least 1")
+	case f.inclusive && len(f.tiers) == 0:
+		return usagef("--inclusive goes with --tier")
 	case f.profile && f.out == "":
 		return usagef("--profile writes a file: say where with --out DIR")
 	case f.indices && !f.profile:

@@ -25,6 +25,9 @@ type StepCounts struct {
 
 	Prefetched Prefetched
 
+	// Order is Victims in the order of eviction.
+	Order []int32
+
 	// The blocks behind the counts, ascending. Victims are those outside D_t that left
 	// the cache at the step's eviction; KeptOut are the members of D_t, hit or missed,
 	// that are not resident after it; Residents are all that are.
@@ -165,6 +168,7 @@ func (x *cell) step(row int, first bool) StepCounts {
 			out.Victims = append(out.Victims, b)
 		}
 	}
+	out.Order = slices.Clone(out.Victims)
 	for b := range x.resident {
 		out.Residents = append(out.Residents, b)
 	}

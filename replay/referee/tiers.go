@@ -1,0 +1,165 @@
+package referee
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// Tier is a cache below another.
+type Tier struct {
+	// Policy is lru, fifo, lfu or lookahead, Capacity C in blocks.
+	Policy   string
+	Capacity int
+	// Inclusive tiers keep a copy of what passes through; others keep what the tier
+	// above gives up.
+	Inclusive bool
+	// Placed are resident before the first step.
+	Placed []int32
+}
+
+// RunTiers is RunShared with tiers below the cache; it returns the steps of each tier,
+// those of the cache first.
+func RunTiers(heads []*trace.Stream, hasRanks bool, c Config, tiers []Tier) ([][]StepCounts, error) {
+	top, err := RunShared(heads, hasRanks, c)
+	if err != nil {
+		return nil, err
+	}
+	all := [][]StepCounts{top}
+	rows := c.rows(heads, hasRanks)
+	for _, t := range tiers {
+		low := c
+		low.Policy, low.Capacity = t.Policy, t.Capacity
+		if _, windowed := low.window(); windowed || !low.known() || low.bypasses() || t.Policy == "opt" {
+			return nil, fmt.Errorf("referee: no tier below another runs policy %q", t.Policy)
+		}
+		x := &lowerTier{cell: cell{Config: low, rows: rows, hasRanks: hasRanks, resident: map[int32]*entry{}, windows: windows(heads[0])}, exclusive: !t.Inclusive, arrived: map[int32]int{}}
+		for _, b := range t.Placed {
+			x.arrive(b, -1)
+		}
+		all = append(all, x.run(all[len(all)-1], len(rows)-len(top), t.Inclusive, top))
+	}
+	return all, nil
+}
+
+// lowerTier is a cache whose demand is what the one above misses.
+type lowerTier struct {
+	cell
+	exclusive bool
+	arrived   map[int32]int // order of arrival: the last tie-break of what came from above
+	arrival   int
+}
+
+func (x *lowerTier) arrive(b int32, t int) {
+	x.arrival++
+	x.resident[b], x.arrived[b] = &entry{lastUse: t, inserted: t}, x.arrival
+}
+
+func (x *lowerTier) run(above []StepCounts, firstRow int, inclusive bool, top []StepCounts) []StepCounts {
+	var steps []StepCounts
+	for i, a := range above {
+		row := firstRow + i
+		t := x.time(row)
+		out := StepCounts{T: a.T, Step: a.Step}
+		if inclusive {
+			x.copies(row, t, a.Missed, top[i].Born, &out)
+		} else {
+			x.exchange(row, t, a, &out)
+		}
+		for b := range x.resident {
+			out.Residents = append(out.Residents, b)
+		}
+		out = x.count(out, len(a.Missed))
+		if !inclusive {
+			out.Overflow = 0 // nothing that is asked for stays
+		}
+		steps = append(steps, out)
+	}
+	return steps
+}
+
+// exchange is a step of an exclusive tier: what is found moves up, what was given up
+// above comes in, then the tier is cut to its capacity.
+func (x *lowerTier) exchange(row, t int, above StepCounts, out *StepCounts) {
+	for _, b := range above.Missed {
+		if x.resident[b] != nil {
+			delete(x.resident, b)
+			out.Hit = append(out.Hit, b)
+		} else {
+			out.Missed = append(out.Missed, b)
+		}
+	}
+	for _, b := range append(slices.Clone(above.Order), above.KeptOut...) {
+		x.arrive(b, t)
+		out.Born = append(out.Born, b)
+	}
+	surplus := max(0, len(x.resident)-x.Capacity)
+	for _, b := range x.byOrder(row, nil)[:surplus] {
+		delete(x.resident, b)
+		out.Victims = append(out.Victims, b)
+	}
+	out.Order = slices.Clone(out.Victims)
+}
+
+// copies is a step of an inclusive tier: an ordinary cache of the demand from above.
+func (x *lowerTier) copies(row, t int, demand, born []int32, out *StepCounts) {
+	for _, b := range born {
+		x.arrive(b, t-1)
+		out.Born = append(out.Born, b)
+	}
+	for _, b := range demand {
+		if x.resident[b] != nil {
+			out.Hit = append(out.Hit, b)
+		} else {
+			out.Missed = append(out.Missed, b)
+		}
+	}
+	for _, b := range out.Missed {
+		x.arrive(b, t)
+	}
+	for _, b := range demand {
+		x.resident[b].lastUse = t
+		x.resident[b].uses++
+	}
+	surplus := max(0, len(x.resident)-x.Capacity)
+	for _, b := range x.byOrder(row, demand)[:surplus] {
+		delete(x.resident, b)
+		if slices.Contains(demand, b) {
+			out.KeptOut = append(out.KeptOut, b)
+		} else {
+			out.Victims = append(out.Victims, b)
+			out.Order = append(out.Order, b)
+		}
+	}
+}
+
+// byOrder is the order of eviction; what came from above at one step goes in the order
+// in which it came.
+func (x *lowerTier) byOrder(row int, demand []int32) []int32 {
+	var free []int32
+	for b := range x.resident {
+		if !slices.Contains(demand, b) {
+			free = append(free, b)
+		}
+	}
+	slices.SortFunc(free, func(a, b int32) int {
+		if k := x.key(a, row) - x.key(b, row); k != 0 {
+			return k
+		}
+		if k := x.resident[a].lastUse - x.resident[b].lastUse; k != 0 {
+			return k
+		}
+		if x.exclusive {
+			return x.arrived[a] - x.arrived[b]
+		}
+		return int(a - b)
+	})
+	ranked := []int32{} // the members of demand, in list order
+	for _, b := range x.demand(row) {
+		if slices.Contains(demand, b) {
+			ranked = append(ranked, b)
+		}
+	}
+	return append(free, x.surplus(ranked)...)
+}

@@ -1,0 +1,108 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/policies/all"
+)
+
+func tiers(t testing.TB, texts ...string) (list []Tier) {
+	t.Helper()
+	for _, text := range texts {
+		tier, err := ParseTier(all.Table(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := ParseTier(all.Table(), tier.String()); err != nil || again.String() != tier.String() {
+			t.Fatalf("tier %q reads as %v, that as %v, %v", text, tier, again, err)
+		}
+		list = append(list, tier)
+	}
+	return list
+}
+
+// Every policy above every kind of tier, exclusive and inclusive, three deep, with
+// every warm-up: as the referee counts them, at any parallelism.
+func TestTiersAgreeWithReferee(t *testing.T) {
+	f := manyStreams(t)
+	for _, warmup := range []Warmup{{Kind: WarmupRun, Windows: 8}, {Kind: WarmupImportance, Windows: 4}} {
+		for n, below := range [][]string{{"dram=lru@2x"}, {"dram=fifo@40"}, {"dram=lfu@3x", "cxl=lru@1x"}, {"dram=lookahead@2x", "ssd=fifo@2x"}, {"dram=lru@10"}} {
+			for _, inclusive := range []bool{false, true} {
+				o := Options{Policies: specs(t, "lru", "lookahead", "opt-bypass"), Capacities: capacities(t, "16"), Warmup: warmup,
+					Tiers: tiers(t, below...), Inclusive: inclusive, Layers: []int32{0, 3}, Requests: []string{"a", "c"}, Per: PerStream, Referee: true}
+				if n == 0 {
+					o.Shape = Shape{BlockTokens: 4, ShareHeads: true}
+				}
+				want := mustRun(t, f, o)
+				if rows := 3 * (1 + len(below)) * 8 / map[bool]int{false: 1, true: 2}[n == 0]; len(want) != rows {
+					t.Fatalf("%d rows, expected %d", len(want), rows)
+				}
+				o.Referee, o.Workers = false, 3
+				if got := mustRun(t, f, o); !reflect.DeepEqual(got, want) {
+					t.Fatalf("tiers %v: three workers give other rows", below)
+				}
+				checkChain(t, want)
+			}
+		}
+	}
+}
+
+// checkChain holds every tier's demand against the misses of the one above.
+func checkChain(t *testing.T, rows []metrics.Row) {
+	t.Helper()
+	key := func(r *metrics.Row, above string) string {
+		return fmt.Sprint(*r.RequestID, *r.LayerID, r.Head == nil || *r.Head == 0, above)
+	}
+	missed := map[string]int64{}
+	for i := range rows {
+		r := &rows[i]
+		own := r.Policy + "@" + *r.Capacity
+		if r.Tier > 0 {
+			own = r.Above + " > " + strings.Fields(r.Tiers)[r.Tier-1]
+			if r.Demand != missed[key(r, r.Above)] {
+				t.Fatalf("%s is asked for %d blocks, %s missed %d", own, r.Demand, r.Above, missed[key(r, r.Above)])
+			}
+		}
+		missed[key(r, own)] = r.Misses
+	}
+}
+
+// Two exclusive LRU tiers hold what one of both sizes together holds.
+func TestTwoExclusiveLRUTiersAreOne(t *testing.T) {
+	f := manyStreams(t)
+	for _, c := range [][3]string{{"30", "10", "40"}, {"24", "60", "84"}, {"50", "1", "51"}} {
+		split := mustRun(t, f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, c[0]), Tiers: tiers(t, "dram=lru@"+c[1]), Per: PerStream})
+		one := mustRun(t, f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, c[2]), Per: PerStream})
+		for i := range one {
+			if top, low := split[i], split[len(one)+i]; low.Tier != 1 || low.Misses != one[i].Misses || top.Misses-low.Hits != one[i].Misses {
+				t.Fatalf("%s and %s: the lower tier misses %d, one of %s misses %d", c[0], c[1], low.Misses, c[2], one[i].Misses)
+			}
+		}
+	}
+}
+
+// What no tier can be.
+func TestTierErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"lru@8x": "expected NAME=POLICY@CAPACITY", "dram=lru": "expected NAME=POLICY@CAPACITY", "dram=lruu@8x": "did you mean", "dram=lru@0": "keeps nothing",
+		"dram=opt@8x": "sees the future", "dram=window:2@8x": "no capacity", "dram=static@8x": "decides what to keep", "dram=lru@peak:window:2": "capacity of its own",
+	} {
+		if _, err := ParseTier(all.Table(), text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("tier %q: %v, expected %q", text, err, want)
+		}
+	}
+	f := manyStreams(t)
+	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Tiers: append(tiers(t, "dram=lru@8x"), tiers(t, "dram=fifo@9x")...)}
+	if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "two tiers are named dram") {
+		t.Error(err)
+	}
+	o.Tiers, o.Prefetch = o.Tiers[:1], Prefetch{Source: PrefetchCandidates, Staging: capacities(t, "4")[0]}
+	if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "in one run") {
+		t.Error(err)
+	}
+}
