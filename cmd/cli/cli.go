@@ -84,6 +84,7 @@ func newRoot(table policies.Table) *cobra.Command {
 		newPoliciesCommand(table),
 		newLeaderboardCommand(table),
 		newCompareCommand(),
+		newAllocateCommand(),
 		newImportCommand(),
 		newDeriveCommand(),
 		newInspectCommand(),

@@ -1,0 +1,166 @@
+// Package allocate divides the cache memory of a request among the layers and heads of
+// a model: KVDrive's 2D layer–head window scaling (section 5.2), and the laws that it
+// is held against.
+//
+// A profile gives each layer and head a curve: what a size costs (memory) and what it
+// saves (transfers). Choosing one size for each, so that the savings are largest and
+// the costs fit the memory, is the multiple-choice knapsack problem:
+//
+//	max Σ Benefit_{l,h}(w_{l,h})   subject to   Σ Cost_{l,h}(w_{l,h}) ≤ M
+//
+// A method is one file; Methods lists them. What comes out is a Plan, a file that
+// replay reads. Sizes are capacities in entries, or windows in steps (KVDrive's ×N).
+//
+// Everything is integer arithmetic: the same rows give the same plan on every machine.
+package allocate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// Family is what the sizes of a plan are.
+type Family string
+
+// The families.
+const (
+	// Capacities are entries (tokens) that a stream may keep; the policy that keeps
+	// them is replay's choice.
+	Capacities Family = "capacity"
+	// Windows are the numbers of steps whose demand a stream keeps (policy window:N).
+	Windows Family = "window"
+)
+
+// text names a size.
+func (f Family) text(size int) string {
+	if f == Windows {
+		return fmt.Sprintf("%s%d", windowPrefix, size)
+	}
+	return fmt.Sprintf("%d entries", size)
+}
+
+// Key is a layer and head of a model, request by request a stream.
+type Key struct {
+	Layer int32
+	Head  int32 // trace.NoHead where the layer shares its selection
+}
+
+// String is "layer 3", or "layer 3 head 1".
+func (k Key) String() string {
+	if k.Head == trace.NoHead {
+		return fmt.Sprintf("layer %d", k.Layer)
+	}
+	return fmt.Sprintf("layer %d head %d", k.Layer, k.Head)
+}
+
+func compareKeys(a, b Key) int {
+	return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Head, b.Head))
+}
+
+// Problem is what there is to choose from: a curve for each layer and head. The first
+// point of each curve is its floor, the least that a method may choose; all curves
+// begin at the same size.
+type Problem struct {
+	Family Family
+	Unit   int     // entries of a block: capacities are multiples of it
+	Curves []Curve // sorted by layer, then head
+}
+
+// Least is the memory of the floors, in entries of a request.
+func (p *Problem) Least() (entries int64) {
+	for i := range p.Curves {
+		entries += p.Curves[i].Points[0].Cost
+	}
+	return entries
+}
+
+// check says whether the methods can work on p.
+func (p *Problem) check() error {
+	if p.Family != Capacities && p.Family != Windows {
+		return fmt.Errorf("family %q, expected %s or %s", p.Family, Capacities, Windows)
+	}
+	if n := len(p.Curves); n == 0 || n > mostCurves || p.Unit < 1 {
+		return fmt.Errorf("%d curves, %d entries a block, expected 1 to %d, and at least 1", n, p.Unit, mostCurves)
+	}
+	if !slices.IsSortedFunc(p.Curves, func(a, b Curve) int { return compareKeys(a.Key, b.Key) }) {
+		return fmt.Errorf("the curves are not sorted by layer and head")
+	}
+	for i := range p.Curves {
+		if i > 0 && p.Curves[i-1].Key == p.Curves[i].Key {
+			return fmt.Errorf("%v stands twice", p.Curves[i].Key)
+		}
+		if err := p.Curves[i].check(p.Family); err != nil {
+			return fmt.Errorf("%v: %w", p.Curves[i].Key, err)
+		}
+		if a, b := p.Curves[0].Points[0].Size, p.Curves[i].Points[0].Size; a != b {
+			return fmt.Errorf("the floor of %v is %d, of %v %d", p.Curves[0].Key, a, p.Curves[i].Key, b)
+		}
+	}
+	return nil
+}
+
+// From returns the problem with sizes from floor on: those below are dropped, and a
+// capacity that was not profiled is read off the curve (Curve.At).
+func (p *Problem) From(floor int) (*Problem, error) {
+	from := &Problem{Family: p.Family, Unit: p.Unit}
+	for i := range p.Curves {
+		c := &p.Curves[i]
+		first, err := c.At(p.Family, floor)
+		if err != nil {
+			return nil, fmt.Errorf("floor: %v: %w", c.Key, err)
+		}
+		points := []Point{first}
+		for _, pt := range c.Points {
+			if pt.Size > floor {
+				points = append(points, pt)
+			}
+		}
+		from.Curves = append(from.Curves, Curve{c.Key, points})
+	}
+	return from, nil
+}
+
+// Totals are what sizes come to, summed over layers and heads.
+type Totals struct {
+	Memory int64 // entries of a request
+	Misses int64 // blocks, of all pooled requests
+	Moved  int64 // of all pooled requests, see Point
+}
+
+// Totals are what the sizes, one for each curve, come to on the requests that p was
+// pooled from.
+func (p *Problem) Totals(sizes []int) (t Totals, err error) {
+	for i := range p.Curves {
+		pt, err := p.Curves[i].At(p.Family, sizes[i])
+		if err != nil {
+			return Totals{}, fmt.Errorf("%v: %w", p.Curves[i].Key, err)
+		}
+		t.add(pt)
+	}
+	return t, nil
+}
+
+func (t *Totals) add(p Point) {
+	t.Memory += p.Cost
+	t.Misses += p.Misses
+	t.Moved += p.Moved
+}
+
+// layers returns the runs of curves that belong to one layer, as [from, to).
+func (p *Problem) layers() (runs [][2]int) {
+	for i := range p.Curves {
+		if i == 0 || p.Curves[i].Layer != p.Curves[i-1].Layer {
+			runs = append(runs, [2]int{i, i})
+		}
+		runs[len(runs)-1][1]++
+	}
+	return runs
+}
+
+// part is the problem of the curves [from, to).
+func (p *Problem) part(run [2]int) *Problem {
+	return &Problem{p.Family, p.Unit, p.Curves[run[0]:run[1]]}
+}

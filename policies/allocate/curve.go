@@ -1,0 +1,146 @@
+package allocate
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// Point is one size of a layer and head, with its counts pooled over requests.
+type Point struct {
+	Size int // entries of a capacity, steps of a window
+	// Cost is the memory of the size in entries of one request, Cost_{l,h}(w): the
+	// capacity itself; of a window the entries that were resident.
+	Cost int64
+	// Misses are blocks.
+	Misses int64
+	// Moved is what crosses to the GPU: bytes, or entries where their bytes are not
+	// known. Benefit_{l,h}(w) is Moved of the smallest size less Moved of this one.
+	Moved int64
+}
+
+// Curve is what the sizes of one layer and head cost and save, sizes ascending.
+type Curve struct {
+	Key
+	Points []Point
+}
+
+// Bounds that keep sums far from overflow: 2^48 B are 256 TiB.
+const (
+	mostCurves  = 1 << 14
+	mostPoints  = 1 << 16
+	mostEntries = 1 << 30
+	mostMoved   = 1 << 48
+)
+
+func (c *Curve) check(f Family) error {
+	if n := len(c.Points); n == 0 || n > mostPoints {
+		return fmt.Errorf("%d sizes, expected 1 to %d", n, mostPoints)
+	}
+	for i, p := range c.Points {
+		switch {
+		case min(int64(p.Size), p.Cost, p.Misses, p.Moved) < 0 || max(int64(p.Size), p.Cost) > mostEntries || max(p.Misses, p.Moved) > mostMoved:
+			return fmt.Errorf("size %d costs %d entries, misses %d and moves %d; expected 0 to %d entries, and to %d", p.Size, p.Cost, p.Misses, p.Moved, mostEntries, int64(mostMoved))
+		case f == Capacities && p.Cost != int64(p.Size):
+			return fmt.Errorf("capacity %d costs %d entries", p.Size, p.Cost)
+		case i > 0 && (p.Size <= c.Points[i-1].Size || p.Cost < c.Points[i-1].Cost):
+			return fmt.Errorf("sizes and costs do not ascend at size %d", p.Size)
+		}
+	}
+	return nil
+}
+
+// At is the point of a size. A capacity between two that were profiled lies on the
+// line between them, rounded down; one beyond the largest counts like that. Windows,
+// and capacities below the smallest, must have been profiled.
+func (c *Curve) At(f Family, size int) (Point, error) {
+	n := len(c.Points)
+	i := 0
+	for i < n && c.Points[i].Size < size {
+		i++
+	}
+	switch {
+	case i < n && c.Points[i].Size == size:
+		return c.Points[i], nil
+	case f == Windows:
+		return Point{}, fmt.Errorf("window %d was not profiled, windows from %d to %d were", size, c.Points[0].Size, c.Points[n-1].Size)
+	case i == 0:
+		return Point{}, fmt.Errorf("capacity %d was not profiled, capacities from %d to %d entries were", size, c.Points[0].Size, c.Points[n-1].Size)
+	case i == n:
+		last := c.Points[n-1]
+		return Point{size, int64(size), last.Misses, last.Moved}, nil
+	}
+	a, b := c.Points[i-1], c.Points[i]
+	part, whole := int64(size-a.Size), int64(b.Size-a.Size)
+	return Point{size, int64(size), between(a.Misses, b.Misses, part, whole), between(a.Moved, b.Moved, part, whole)}, nil
+}
+
+// between is a + (b-a)·part÷whole, rounded down; 0 ≤ part ≤ whole.
+func between(a, b, part, whole int64) int64 {
+	if b >= a {
+		return a + mulDiv(b-a, part, whole)
+	}
+	return b + mulDiv(a-b, whole-part, whole)
+}
+
+// mulDiv is a·b÷c without overflow on the way, rounded down; a, b ≥ 0, b ≤ c, c > 0.
+func mulDiv(a, b, c int64) int64 {
+	if b == c {
+		return a
+	}
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	q, _ := bits.Div64(hi, lo, uint64(c))
+	return int64(q)
+}
+
+// frontier are the points that are worth choosing, costs ascending: each moves less
+// than all cheaper ones. The first is the curve's cheapest.
+func (c *Curve) frontier() []Point {
+	var f []Point
+	for _, p := range c.Points {
+		switch n := len(f); {
+		case n == 0:
+			f = append(f, p)
+		case p.Moved >= f[n-1].Moved:
+		case p.Cost == f[n-1].Cost:
+			f[n-1] = p
+		default:
+			f = append(f, p)
+		}
+	}
+	return f
+}
+
+// fit is the largest size that costs no more than share; at least the floor. A
+// capacity need not have been profiled, but is no larger than the largest that was.
+func (c *Curve) fit(p *Problem, share int64) int {
+	size := c.Points[0].Size
+	for _, pt := range c.Points {
+		if pt.Cost <= share {
+			size = pt.Size
+		}
+	}
+	if last := c.Points[len(c.Points)-1].Size; p.Family == Capacities && share < int64(last) {
+		size = max(size, int(share)/p.Unit*p.Unit)
+	}
+	return size
+}
+
+// merge is the one curve of several that must all have the same size: its points are
+// the sizes that they have in common, costs and counts summed.
+func merge(curves []Curve) Curve {
+	merged := Curve{Key: curves[0].Key, Points: append([]Point(nil), curves[0].Points...)}
+	for _, c := range curves[1:] {
+		kept, j := merged.Points[:0], 0
+		for _, p := range merged.Points {
+			for j < len(c.Points) && c.Points[j].Size < p.Size {
+				j++
+			}
+			if j < len(c.Points) && c.Points[j].Size == p.Size {
+				q := c.Points[j]
+				kept = append(kept, Point{p.Size, p.Cost + q.Cost, p.Misses + q.Misses, p.Moved + q.Moved})
+			}
+		}
+		merged.Points = kept
+	}
+	return merged
+}

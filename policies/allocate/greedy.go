@@ -1,0 +1,129 @@
+package allocate
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// greedy2D starts from the smallest sizes and enlarges where a byte of memory saves
+// most, until the memory is spent (KVDrive, section 5.2).
+//
+// The paper enlarges "the window with the highest benefit-to-cost ratio" and does not
+// say by how much. One size at a time gets stuck where a curve is not concave: before
+// a step that saves much comes one that saves little. So a curve is climbed along its
+// upper concave envelope, from each size to the one with the best ratio of all larger
+// ones; on concave curves that is one size at a time. Once a step does not fit, steps
+// are of any curve to any size that fits, still the best ratio first, until none does.
+//
+// Up to the first step that does not fit this is the optimum of the linear relaxation
+// (Sinha and Zoltners 1979), so that the best choice saves less than that one step
+// more than this method: Result.AtLeast states it. Cost: sorting all sizes.
+var greedy2D = Method{
+	Name:    "2d-greedy",
+	Summary: "the largest saving per entry of memory first, from the smallest sizes up",
+	Source:  "KVDrive, section 5.2: greedy by benefit-to-cost ratio",
+	New:     plain(solveGreedy),
+}
+
+// step enlarges a curve from one point of its envelope to the next.
+type step struct {
+	curve, to  int // to: the point of the frontier
+	cost, gain int64
+}
+
+// byRatio sorts the largest gain ÷ cost first, exactly.
+func byRatio(a, b step) int {
+	ah, al := bits.Mul64(uint64(a.gain), uint64(b.cost))
+	bh, bl := bits.Mul64(uint64(b.gain), uint64(a.cost))
+	return -cmp.Or(cmp.Compare(ah, bh), cmp.Compare(al, bl))
+}
+
+func solveGreedy(p *Problem, memory int64) *Result {
+	g := newClimb(p, memory)
+	steps := g.steps()
+	slices.SortStableFunc(steps, byRatio)
+	i := 0
+	for i < len(steps) && steps[i].cost <= g.left {
+		g.take(steps[i])
+		i++
+	}
+	atLeast := g.moved
+	if i < len(steps) {
+		atLeast -= mulDiv(steps[i].gain, g.left, steps[i].cost)
+	}
+	g.fill()
+	return &Result{Sizes: g.sizes(), AtLeast: atLeast}
+}
+
+// climb is a choice that only grows.
+type climb struct {
+	frontiers [][]Point
+	at        []int // point of each frontier
+	left      int64 // memory
+	moved     int64
+}
+
+// newClimb begins at the cheapest points.
+func newClimb(p *Problem, memory int64) *climb {
+	g := &climb{at: make([]int, len(p.Curves)), left: memory}
+	for i := range p.Curves {
+		f := p.Curves[i].frontier()
+		g.frontiers = append(g.frontiers, f)
+		g.left -= f[0].Cost
+		g.moved += f[0].Moved
+	}
+	return g
+}
+
+func (g *climb) take(s step) {
+	g.at[s.curve] = s.to
+	g.left -= s.cost
+	g.moved -= s.gain
+}
+
+// steps are the steps of all envelopes; along a curve their ratios fall.
+func (g *climb) steps() (steps []step) {
+	for c, f := range g.frontiers {
+		first := len(steps)
+		for to := 1; to < len(f); to++ {
+			s := step{c, to, f[to].Cost - f[to-1].Cost, f[to-1].Moved - f[to].Moved}
+			for len(steps) > first && byRatio(steps[len(steps)-1], s) > 0 { // the step before is less steep: go over it
+				before := steps[len(steps)-1]
+				s.cost, s.gain = s.cost+before.cost, s.gain+before.gain
+				steps = steps[:len(steps)-1]
+			}
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+// fill takes the best ratio of all steps that fit, again and again; of equals the
+// cheaper one, then that of the lower layer and head.
+func (g *climb) fill() {
+	for {
+		best := step{cost: 1}
+		for c, f := range g.frontiers {
+			now := f[g.at[c]]
+			for to := g.at[c] + 1; to < len(f) && f[to].Cost-now.Cost <= g.left; to++ {
+				s := step{c, to, f[to].Cost - now.Cost, now.Moved - f[to].Moved}
+				if order := byRatio(s, best); order < 0 || order == 0 && s.cost < best.cost {
+					best = s
+				}
+			}
+		}
+		if best.gain == 0 {
+			return
+		}
+		g.take(best)
+	}
+}
+
+func (g *climb) sizes() []int {
+	sizes := make([]int, len(g.at))
+	for c, at := range g.at {
+		sizes[c] = g.frontiers[c][at].Size
+	}
+	return sizes
+}

@@ -1,0 +1,93 @@
+package allocate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics"
+)
+
+// K = 4, two streams of a request, 10 B an entry: as much as replay gives both.
+func TestMemory(t *testing.T) {
+	rows := twoRequests()
+	for i := range rows { // 0.5ctx was replayed: 9 entries of request a, 14 of b
+		r := rowOf(*rows[i].RequestID, *rows[i].LayerID, -1, map[string]int64{"a": 9, "b": 14}[*rows[i].RequestID], 20)
+		text := "0.5ctx"
+		r.Capacity = &text
+		rows = append(rows, r)
+	}
+	p := pool(t, rows, "")
+	for text, want := range map[string]int64{"1x": 8, "1.5x": 12, "1.3x": 10, "0.01x": 2, "7": 14, "200B": 20, "1KB": 100, "1KiB": 102, "0.5ctx": 23} {
+		if got, err := p.Memory(text); err != nil || got != want {
+			t.Errorf("%s: %d, %v, want %d", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{"": "expected a multiple of K", "x": "expected", "-1x": "expected", "0": "expected", "NaNx": "expected", "0B": "expected",
+		"window:": "expected", "window:1": "say --policy window", "0.2ctx": "replay with --capacity sweep,0.2ctx", "peak:window:2": "expected"} {
+		if got, err := p.Memory(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %d, %v, want %q", text, got, err, want)
+		}
+	}
+	p.EntryBytes = nil
+	if _, err := p.Memory("1KiB"); err == nil || !strings.Contains(err.Error(), "--entry-bytes") {
+		t.Errorf("bytes without bytes: %v", err)
+	}
+}
+
+func TestFloor(t *testing.T) {
+	p := pool(t, twoRequests(), "")
+	for text, want := range map[string]int{"": 4, "1x": 4, "1.5x": 6, "7": 7} {
+		if got, err := p.Floor(text); err != nil || got != want {
+			t.Errorf("%q: %d, %v, want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"window:1", "1KiB", "0.2ctx", "much"} {
+		if got, err := p.Floor(text); err == nil {
+			t.Errorf("%q: %d, want an error", text, got)
+		}
+	}
+	rows := twoRequests()
+	rows[1].Overflow = 3 // request a, layer 0, at 6 entries
+	if got, err := pool(t, rows, "").Floor(""); err != nil || got != 8 {
+		t.Errorf("with overflow at 6: %d, %v, want 8", got, err)
+	}
+	windows := pool(t, []metrics.Row{windowRow("a", 0, 1, 9, 5, 1), windowRow("a", 0, 2, 5, 10, 2)}, "")
+	for text, want := range map[string]int{"": 1, "window:2": 2} {
+		if got, err := windows.Floor(text); err != nil || got != want {
+			t.Errorf("%q: %d, %v, want %d", text, got, err, want)
+		}
+	}
+	if _, err := windows.Floor("1x"); err == nil {
+		t.Error("floor of windows in entries, no error")
+	}
+	if got, err := windows.Memory("window:2"); err != nil || got != 2 {
+		t.Errorf("window:2: %d, %v, want 2", got, err)
+	}
+}
+
+// Rows of blocks of 8 tokens made of a trace of tokens: 1x is K tokens. Made of a trace
+// of blocks of 8 it is K blocks. Rows with one capacity in K may leave it open.
+func TestEntriesOfK(t *testing.T) {
+	rows := func(sizes map[string]int64) (rows []metrics.Row) {
+		for text, entries := range sizes {
+			for layer := range int32(2) {
+				r := rowOf("a", layer, -1, entries, 100-entries/8)
+				r.Capacity, r.TopK, r.BlockTokens = &text, 256, 8
+				rows = append(rows, r)
+			}
+		}
+		return rows
+	}
+	for want, sizes := range map[int]map[string]int64{256: {"1x": 256, "1.0625x": 272}, 2048: {"1x": 2048, "2x": 4096}, 0: {"300": 296, "600": 600}} {
+		if p := pool(t, rows(sizes), ""); p.kEntries != want {
+			t.Errorf("%v: 1x is %d entries, want %d", sizes, p.kEntries, want)
+		}
+	}
+	p := pool(t, rows(map[string]int64{"300": 296, "600": 600}), "")
+	if _, err := p.Memory("2x"); err == nil || !strings.Contains(err.Error(), "depends on what these rows do not say") {
+		t.Errorf("2x of unknown K: %v", err)
+	}
+	if floor, err := p.Floor(""); err != nil || floor != 296 {
+		t.Errorf("floor %d, %v, want the smallest size", floor, err)
+	}
+}

@@ -1,0 +1,103 @@
+package allocate
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// Method is a way to divide memory.
+type Method struct {
+	Name    string
+	Summary string // the rule in one line
+	Source  string
+	Usage   string // of its options, empty for none
+	New     func(options string) (solve solver, canonical string, err error)
+}
+
+// solver chooses a size for each curve. It is called with memory ≥ p.Least() and must
+// not exceed it.
+type solver func(p *Problem, memory int64) *Result
+
+// Result is what a method chose.
+type Result struct {
+	Sizes []int // one for each curve
+	// AtLeast bounds every method: no choice among the profiled sizes that fits the
+	// memory moves less (see Point.Moved). 0 where the method does not know.
+	AtLeast int64
+	// Granularity is the unit in which 2d-exact counted memory, in entries; 0 elsewhere.
+	Granularity int64
+}
+
+// Methods are all methods, the plain division first.
+func Methods() []Method {
+	return []Method{uniform, perLayer, perHead, greedy2D, exact2D, pyramidKV, adaKV}
+}
+
+// MethodNames are the names of all methods, in the order of Methods.
+func MethodNames() (names []string) {
+	for _, m := range Methods() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// Spec is a method with its options.
+type Spec struct {
+	Method  Method
+	Options string // canonical text, empty for none
+	solve   solver
+}
+
+// Name is the method with its options, as ParseMethod takes it.
+func (s Spec) Name() string {
+	if s.Options == "" {
+		return s.Method.Name
+	}
+	return s.Method.Name + ":" + s.Options
+}
+
+// ParseMethod reads NAME or NAME:OPTIONS, as in "2d-greedy" and "adakv:alpha=0.5".
+func ParseMethod(text string) (Spec, error) {
+	name, options, _ := strings.Cut(text, ":")
+	for _, m := range Methods() {
+		if m.Name != name {
+			continue
+		}
+		solve, canonical, err := m.New(options)
+		if err != nil {
+			return Spec{}, fmt.Errorf("method %s: %w", text, err)
+		}
+		return Spec{m, canonical, solve}, nil
+	}
+	return Spec{}, fmt.Errorf("unknown method %q%s; known: %s", name, policies.Nearest(name, MethodNames()), strings.Join(MethodNames(), ", "))
+}
+
+// Allocate divides memory, in entries of a request, over the curves of p. Memory below
+// the floors is an error.
+func (s Spec) Allocate(p *Problem, memory int64) (*Result, error) {
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("curves: %w", err)
+	}
+	if least := p.Least(); memory < least {
+		return nil, fmt.Errorf("%d entries of memory are below the floor: %d streams of at least %s take %d; give more memory, or lower the floor",
+			memory, len(p.Curves), p.Family.text(p.Curves[0].Points[0].Size), least)
+	}
+	r := s.solve(p, memory)
+	t, err := p.Totals(r.Sizes)
+	if err != nil || t.Memory > memory {
+		panic(fmt.Sprintf("allocate: %s chose sizes of %d entries for %d: %v", s.Name(), t.Memory, memory, err))
+	}
+	return r, nil
+}
+
+// plain is New of a method without options.
+func plain(solve solver) func(string) (solver, string, error) {
+	return func(options string) (solver, string, error) {
+		if options != "" {
+			return nil, "", fmt.Errorf("unexpected options %q", options)
+		}
+		return solve, "", nil
+	}
+}

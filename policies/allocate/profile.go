@@ -1,0 +1,236 @@
+package allocate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics"
+)
+
+// Profile are curves pooled over requests: counts are summed, so that long requests
+// weigh more; memory is that of one request.
+type Profile struct {
+	Problem
+	Setting
+	Policy     string
+	EntryBytes *int   // nil where the rows do not state it: Point.Moved is then in entries
+	Cost       CostOf // of windows; empty for capacities
+	Requests   []Request
+	Steps      int64 // decode steps, summed over requests
+	Warnings   []string
+
+	kEntries   int              // entries of 1x; 0 where the rows do not say
+	fits       int              // the least size that no step overflowed at, nor at a larger one
+	capacities map[string]int64 // entries of a request by the capacity's text, averaged over the requests
+}
+
+// Setting is what sizes are relative to: a plan for one says nothing of another.
+type Setting struct {
+	TopK        int // K in the unit of the trace's lists
+	BlockTokens int // entries of a block
+	StepTokens  int // positions of a step
+	SharedHeads int // heads that share a cache
+}
+
+// text lists the setting.
+func (s Setting) text() string {
+	return fmt.Sprintf("topk %d, block_tokens %d, step_tokens %d, shared_heads %d", s.TopK, s.BlockTokens, s.StepTokens, s.SharedHeads)
+}
+
+// Pool makes the curves of some requests. Every request must have every layer and head;
+// a curve has the sizes that all requests have for it, two at least.
+func (c *Rows) Pool(requests []Request, cost CostOf) (*Profile, error) {
+	switch {
+	case len(requests) == 0:
+		return nil, errors.New("no request is left to profile on")
+	case cost != MeanResidents && cost != PeakResidents:
+		return nil, fmt.Errorf("cost %q: expected %s or %s", cost, MeanResidents, PeakResidents)
+	}
+	p := &Profile{Problem: Problem{Family: c.Family, Unit: c.sample.BlockTokens}, Policy: c.Policy,
+		Setting:    Setting{c.sample.TopK, c.sample.BlockTokens, c.sample.StepTokens, c.sample.SharedHeads},
+		EntryBytes: c.sample.EntryBytes, Requests: requests}
+	if c.Family == Windows {
+		p.Cost = cost
+	}
+	keys, err := c.keys(requests)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		curve := Curve{Key: key}
+		for _, size := range c.sizes(requests, key) {
+			curve.Points = append(curve.Points, c.point(requests, key, size, cost))
+		}
+		if n := len(curve.Points); n < 2 {
+			return nil, fmt.Errorf("%v has %d sizes that all requests share, a curve takes at least 2; replay with --capacity sweep, or --policy window:0-16", key, n)
+		}
+		p.Curves = append(p.Curves, curve)
+	}
+	c.rest(p)
+	return p, nil
+}
+
+// keys are the layers and heads, which all requests must have.
+func (c *Rows) keys(requests []Request) (keys []Key, err error) {
+	for key := range c.parts[requests[0]] {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, compareKeys)
+	for _, r := range requests[1:] {
+		for _, key := range keys {
+			if c.parts[r][key] == nil {
+				return nil, fmt.Errorf("request %s of %s has no rows of %v, which request %s of %s has; replay both with the same --layers", r.ID, r.Trace, key, requests[0].ID, requests[0].Trace)
+			}
+		}
+		for key := range c.parts[r] {
+			if _, ok := slices.BinarySearchFunc(keys, key, compareKeys); !ok {
+				return nil, fmt.Errorf("request %s of %s has rows of %v, which request %s of %s has not; replay both with the same --layers", r.ID, r.Trace, key, requests[0].ID, requests[0].Trace)
+			}
+		}
+	}
+	return keys, nil
+}
+
+// sizes are those that all requests have for a layer and head.
+func (c *Rows) sizes(requests []Request, key Key) (sizes []int) {
+	for size := range c.parts[requests[0]][key] {
+		common := true
+		for _, r := range requests[1:] {
+			_, ok := c.parts[r][key][size]
+			common = common && ok
+		}
+		if common {
+			sizes = append(sizes, size)
+		}
+	}
+	slices.Sort(sizes)
+	return sizes
+}
+
+// point pools the rows of a size.
+func (c *Rows) point(requests []Request, key Key, size int, cost CostOf) Point {
+	pt := Point{Size: size, Cost: int64(size)}
+	var resident, steps, peak int64
+	for _, request := range requests {
+		r := c.parts[request][key][size]
+		pt.Misses += r.Misses
+		pt.Moved += moved(&r)
+		resident, steps, peak = resident+residentSum(&r), steps+r.Steps, max(peak, r.ResidentPeak)
+	}
+	switch unit := int64(c.sample.BlockTokens); {
+	case c.Family == Capacities:
+	case cost == PeakResidents:
+		pt.Cost = peak * unit
+	case steps > 0:
+		pt.Cost = (resident*unit + steps - 1) / steps
+	default:
+		pt.Cost = 0
+	}
+	return pt
+}
+
+// moved is what crossed to the GPU, in bytes where known.
+func moved(r *metrics.Row) int64 {
+	if r.HostToDeviceBytes != nil {
+		return *r.HostToDeviceBytes
+	}
+	return r.MovedEntries
+}
+
+// rest fills in what is not a curve.
+func (c *Rows) rest(p *Profile) {
+	c.capacityTexts(p)
+	p.kEntries = c.entriesOfK()
+	for _, r := range p.Requests {
+		for i := range p.Curves {
+			p.fits = max(p.fits, c.fitsFrom(r, &p.Curves[i]))
+		}
+		row := c.parts[r][p.Curves[0].Key][p.Curves[0].Points[0].Size]
+		p.Steps += row.Steps
+		for _, w := range row.Warnings {
+			if !strings.HasPrefix(w, "overflow:") { // of the smallest size alone
+				p.Warnings = append(p.Warnings, w)
+			}
+		}
+	}
+	slices.Sort(p.Warnings)
+	p.Warnings = slices.Compact(p.Warnings)
+}
+
+// fitsFrom is the least size of a curve at which, and above which, no step of the
+// request overflowed; the largest size where all did.
+func (c *Rows) fitsFrom(r Request, curve *Curve) int {
+	fits := curve.Points[0].Size
+	for i, pt := range curve.Points {
+		if c.parts[r][curve.Key][pt.Size].Overflow > 0 {
+			fits = curve.Points[min(i+1, len(curve.Points)-1)].Size
+		}
+	}
+	return fits
+}
+
+// capacityTexts are the capacities that all requests have for all curves.
+func (c *Rows) capacityTexts(p *Profile) {
+	p.capacities = map[string]int64{}
+	for text, of := range c.capacities {
+		sum, have := int64(0), true
+		for _, r := range p.Requests {
+			for _, curve := range p.Curves {
+				entries, ok := of[r][curve.Key]
+				sum, have = sum+entries, have && ok
+			}
+		}
+		if have {
+			p.capacities[text] = sum / int64(len(p.Requests))
+		}
+	}
+}
+
+// entriesOfK is what 1x stands for. K is in the unit of the trace's lists, which rows
+// do not state; blocks may be larger. So it is the one unit that all capacities in K
+// of the rows have in common; 0 where there is none, or more.
+func (c *Rows) entriesOfK() int {
+	found, block := 0, c.sample.BlockTokens
+	for unit := 1; unit <= block; unit++ {
+		if block%unit == 0 && c.consistent(c.sample.TopK*unit) {
+			if found > 0 {
+				return 0
+			}
+			found = c.sample.TopK * unit
+		}
+	}
+	return found
+}
+
+// consistent says whether all rows of a capacity in K have the entries that it comes to
+// where 1x is k entries.
+func (c *Rows) consistent(k int) bool {
+	for text, of := range c.capacities {
+		s, err := parseSize(text)
+		if err != nil || s.kind != timesK {
+			continue
+		}
+		want := int64(wholeBlocks(s.value*float64(k), c.sample.BlockTokens))
+		for _, keys := range of {
+			for _, have := range keys {
+				if have != want {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// From is Problem.From for a profile.
+func (p *Profile) From(floor int) (*Profile, error) {
+	from := *p
+	problem, err := p.Problem.From(floor)
+	if err != nil {
+		return nil, err
+	}
+	from.Problem = *problem
+	return &from, nil
+}

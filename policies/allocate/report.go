@@ -1,0 +1,238 @@
+package allocate
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Report is a plan with what it comes to, beside uniform sizes in the same memory.
+type Report struct {
+	Plan *Plan `json:"-"`
+
+	Method        string        `json:"method"`
+	Family        Family        `json:"family"`
+	Policy        string        `json:"policy"`
+	Memory        string        `json:"memory"`
+	MemoryEntries int64         `json:"memory_entries"`
+	Floor         int           `json:"floor"`
+	Digest        string        `json:"plan_digest"`
+	AtLeast       *int64        `json:"at_least"`    // see Result: bytes, or entries where their bytes are not known
+	Granularity   *int64        `json:"granularity"` // entries, of 2d-exact
+	Profile       *Side         `json:"profile"`     // null where a plan was given
+	Judge         *Side         `json:"judge"`       // null where nothing was judged
+	Layers        []LayerReport `json:"layers"`
+	Sizes         []SizeReport  `json:"sizes"`
+	Warnings      []string      `json:"warnings"`
+
+	kEntries int    // of 1x, 0 where it is not known
+	sizes    [2]int // smallest and largest profiled
+}
+
+// Side is what a plan and uniform sizes come to on some requests.
+type Side struct {
+	Requests []Request `json:"requests"`
+	Steps    int64     `json:"steps"` // decode steps
+	Uniform  Outcome   `json:"uniform"`
+	Plan     Outcome   `json:"plan"`
+	// Ratio is the plan's transfers ÷ those of uniform sizes in the same memory; null
+	// where those are 0, or not known. Windows come in steps, and cost on other requests
+	// what they do there: theirs are read off the line between the uniform windows that
+	// cost just less and just more than the plan.
+	Ratio *float64 `json:"ratio"`
+}
+
+// Outcome are the counts of all requests of a side; memory is of one request.
+type Outcome struct {
+	MemoryEntries     int64  `json:"memory_entries"`
+	Misses            int64  `json:"misses"`
+	HostToDeviceBytes *int64 `json:"host_to_device_bytes"`
+
+	moved int64 // see Point
+}
+
+// LayerReport is one layer of a plan.
+type LayerReport struct {
+	Layer         int32    `json:"layer_id"`
+	Heads         int      `json:"heads"` // 1 where the layer shares its selection
+	Smallest      int      `json:"smallest"`
+	Largest       int      `json:"largest"` // sizes of its heads
+	MemoryEntries int64    `json:"memory_entries"`
+	Share         float64  `json:"share"` // of the plan's memory
+	Misses        int64    `json:"misses"`
+	UniformMisses int64    `json:"uniform_misses"`
+	Ratio         *float64 `json:"ratio"`       // transfers ÷ uniform's
+	JudgeRatio    *float64 `json:"judge_ratio"` // likewise, on the judged requests
+}
+
+// SizeReport is one stream of a plan.
+type SizeReport struct {
+	Layer int32  `json:"layer_id"`
+	Head  *int32 `json:"head"`
+	Size  int    `json:"size"`
+}
+
+// makeReport runs a method.
+func makeReport(profile, judge *Profile, spec Spec, text string, memory int64) (*Report, error) {
+	result, err := spec.Allocate(&profile.Problem, memory)
+	if err != nil {
+		return nil, err
+	}
+	even, err := evenly(profile, memory)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := newPlan(profile, spec, result.Sizes, text, memory)
+	if err != nil {
+		return nil, err
+	}
+	r := newReport(plan, profile)
+	if r.Profile, err = newSide(profile, even, result.Sizes); err != nil {
+		return nil, err
+	}
+	r.note(result)
+	return r, r.finish(profile, judge, even, result.Sizes)
+}
+
+// evenly are uniform sizes in the memory.
+func evenly(p *Profile, memory int64) ([]int, error) {
+	spec, err := ParseMethod(uniform.Name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := spec.Allocate(&p.Problem, memory)
+	if err != nil {
+		return nil, err
+	}
+	return r.Sizes, nil
+}
+
+// finish adds layers, and the judged side where there is one.
+func (r *Report) finish(profile, judge *Profile, even, sizes []int) (err error) {
+	if judge != nil {
+		if r.Judge, err = newSide(judge, even, sizes); err != nil {
+			return fmt.Errorf("judge: %w; replay the judged requests at the same sizes", err)
+		}
+		r.Warnings = append(r.Warnings, judge.Warnings...)
+		slices.Sort(r.Warnings)
+		r.Warnings = slices.Compact(r.Warnings)
+	}
+	return r.layers(profile, judge, even, sizes)
+}
+
+func newReport(plan *Plan, p *Profile) *Report {
+	r := &Report{Plan: plan, Method: plan.Method, Family: plan.Family, Policy: plan.Policy, Memory: plan.Memory, MemoryEntries: plan.MemoryEntries,
+		Floor: plan.Floor, Digest: plan.Digest(), Warnings: append([]string{}, p.Warnings...), kEntries: p.kEntries}
+	first, last := p.Curves[0].Points[0].Size, 0
+	for i := range p.Curves {
+		points := p.Curves[i].Points
+		first, last = min(first, points[0].Size), max(last, points[len(points)-1].Size)
+	}
+	r.sizes = [2]int{first, last}
+	for _, s := range plan.Streams {
+		line := SizeReport{Layer: s.Layer, Size: s.Size}
+		if s.Head >= 0 {
+			line.Head = &s.Head
+		}
+		r.Sizes = append(r.Sizes, line)
+	}
+	return r
+}
+
+// note keeps what the method knows of the best choice.
+func (r *Report) note(result *Result) {
+	if result.AtLeast > 0 {
+		r.AtLeast = &result.AtLeast
+	}
+	if result.Granularity > 0 {
+		r.Granularity = &result.Granularity
+	}
+}
+
+func newSide(p *Profile, even, sizes []int) (*Side, error) {
+	u, err := p.Totals(even)
+	if err != nil {
+		return nil, err
+	}
+	t, err := p.Totals(sizes)
+	if err != nil {
+		return nil, err
+	}
+	side := &Side{Requests: p.Requests, Steps: p.Steps, Uniform: p.outcome(u), Plan: p.outcome(t)}
+	if p.Family == Windows {
+		u.Moved = p.uniformIn(t.Memory)
+	}
+	side.Ratio = ratio(t.Moved, u.Moved)
+	return side, nil
+}
+
+// uniformIn is what uniform windows move in the memory; 0 where the smallest needs more.
+func (p *Profile) uniformIn(memory int64) int64 {
+	points := merge(p.Curves).Points
+	for i, b := range points {
+		switch {
+		case b.Cost < memory:
+		case b.Cost == memory:
+			return b.Moved
+		case i == 0:
+			return 0
+		default:
+			a := points[i-1]
+			return between(a.Moved, b.Moved, memory-a.Cost, b.Cost-a.Cost)
+		}
+	}
+	return points[len(points)-1].Moved
+}
+
+func (p *Profile) outcome(t Totals) Outcome {
+	o := Outcome{MemoryEntries: t.Memory, Misses: t.Misses, moved: t.Moved}
+	if p.EntryBytes != nil {
+		o.HostToDeviceBytes = &t.Moved
+	}
+	return o
+}
+
+func ratio(a, b int64) *float64 {
+	if b == 0 {
+		return nil
+	}
+	q := float64(a) / float64(b)
+	return &q
+}
+
+// layers fills in the lines of the layers.
+func (r *Report) layers(profile, judge *Profile, even, sizes []int) error {
+	total, err := profile.Totals(sizes)
+	if err != nil {
+		return err
+	}
+	for _, run := range profile.layers() {
+		a, b := run[0], run[1]
+		plan, uniform, err := profile.compare(run, even, sizes)
+		if err != nil {
+			return err
+		}
+		line := LayerReport{Layer: profile.Curves[a].Layer, Heads: b - a, Smallest: slices.Min(sizes[a:b]), Largest: slices.Max(sizes[a:b]),
+			MemoryEntries: plan.Memory, Misses: plan.Misses, UniformMisses: uniform.Misses, Ratio: ratio(plan.Moved, uniform.Moved)}
+		if total.Memory > 0 {
+			line.Share = float64(plan.Memory) / float64(total.Memory)
+		}
+		if judge != nil {
+			if plan, uniform, err = judge.compare(run, even, sizes); err != nil {
+				return err
+			}
+			line.JudgeRatio = ratio(plan.Moved, uniform.Moved)
+		}
+		r.Layers = append(r.Layers, line)
+	}
+	return nil
+}
+
+// compare are the totals of a run of curves.
+func (p *Profile) compare(run [2]int, even, sizes []int) (plan, uniform Totals, err error) {
+	part := p.part(run)
+	if plan, err = part.Totals(sizes[run[0]:run[1]]); err != nil {
+		return plan, uniform, err
+	}
+	uniform, err = part.Totals(even[run[0]:run[1]])
+	return plan, uniform, err
+}

@@ -1,0 +1,237 @@
+package allocate
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics"
+)
+
+// study are three requests of two layers at 4, 6 and 8 entries: on a and b layer 0
+// needs memory, on c layer 1.
+func study() (rows []metrics.Row) {
+	for request, misses := range map[string][2][3]int64{"a": {{90, 40, 20}, {50, 45, 43}}, "b": {{80, 50, 30}, {50, 44, 41}}, "c": {{50, 45, 44}, {90, 30, 10}}} {
+		for layer, of := range misses {
+			for i, m := range of {
+				rows = append(rows, rowOf(request, int32(layer), -1, int64(4+2*i), m))
+			}
+		}
+	}
+	return rows
+}
+
+func options(t *testing.T, method string) Options {
+	t.Helper()
+	spec, err := ParseMethod(method)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Options{Methods: []Spec{spec}, Memory: "1.5x"}
+}
+
+// In 12 entries uniform gives 6 and 6: on a and b together 40 + 50 + 45 + 44 = 179
+// misses. 2d-greedy gives 8 and 4: 20 + 30 + 50 + 50 = 150. On c the same sizes miss
+// 44 + 90 = 134, uniform's 45 + 30 = 75.
+func TestRun(t *testing.T) {
+	o := options(t, "2d-greedy")
+	o.Judge = []string{"c"}
+	reports, err := Run(study(), o)
+	if err != nil || len(reports) != 1 {
+		t.Fatal(reports, err)
+	}
+	r := reports[0]
+	check := func(what string, s *Side, requests int, uniform, plan int64, ratio float64) {
+		t.Helper()
+		if len(s.Requests) != requests || s.Uniform.Misses != uniform || s.Plan.Misses != plan || *s.Plan.HostToDeviceBytes != 10*plan ||
+			s.Plan.MemoryEntries != 12 || s.Uniform.MemoryEntries != 12 || *s.Ratio != ratio {
+			t.Errorf("%s: %+v, want %d requests, %d and %d misses", what, s, requests, uniform, plan)
+		}
+	}
+	check("profile", r.Profile, 2, 179, 150, 150.0/179)
+	check("judge", r.Judge, 1, 75, 134, 134.0/75)
+	if p := r.Plan; p.Streams[0].Size != 8 || p.Streams[1].Size != 4 || p.UsedEntries != 12 || p.Memory != "1.5x" || len(p.Profile) != 1 || strings.Join(p.Profile[0].Requests, " ") != "a b" {
+		t.Errorf("plan %+v", p)
+	}
+	if l := r.Layers; len(l) != 2 || l[0].Misses != 50 || l[0].UniformMisses != 90 || l[1].Misses != 100 || l[1].UniformMisses != 89 || *l[0].JudgeRatio != 44.0/45 || *l[1].JudgeRatio != 3 || l[0].Share != 8.0/12 {
+		t.Errorf("layers %+v", l)
+	}
+}
+
+// Which requests are profiled on does not depend on how that is said.
+func TestSplit(t *testing.T) {
+	want := ""
+	for _, o := range []Options{{Judge: []string{"c"}}, {Requests: []string{"a", "b"}, Judge: []string{"c"}}, {Requests: []string{"b", "a"}, Judge: []string{"c", "c"}}, {Judge: []string{"c"}, Exclude: []string{"c"}}} {
+		o.Methods, o.Memory = options(t, "2d-exact").Methods, "1.5x"
+		reports, err := Run(study(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text bytes.Buffer
+		if err := json.NewEncoder(&text).Encode(reports); err != nil {
+			t.Fatal(err)
+		}
+		if want == "" {
+			want = text.String()
+		}
+		if text.String() != want {
+			t.Errorf("%+v: %s, want %s", o, text.String(), want)
+		}
+	}
+}
+
+// A plan from a file is judged like one that was just made.
+func TestJudgePlan(t *testing.T) {
+	made, err := Run(study(), func() Options { o := options(t, "2d-greedy"); o.Judge = []string{"c"}; return o }())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := Decode(made[0].Plan.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	judged, err := Run(study(), Options{Plan: plan, Requests: []string{"c"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := made[0].Judge, judged[0].Judge
+	if judged[0].Profile != nil || a.Uniform.Misses != b.Uniform.Misses || a.Plan.Misses != b.Plan.Misses || *a.Ratio != *b.Ratio || judged[0].Digest != made[0].Digest {
+		t.Errorf("%+v, want %+v", b, a)
+	}
+}
+
+// A judged window may cost more there than on the profile; uniform windows are then
+// taken in the same memory, between two of them.
+func TestWindowsAreComparedInEqualMemory(t *testing.T) {
+	var rows []metrics.Row
+	add := func(request string, layer int32, misses, sums [3]int64) {
+		for n := range misses {
+			rows = append(rows, windowRow(request, layer, n, misses[n], 5*sums[n], 9*sums[n]))
+		}
+	}
+	add("a", 0, [3]int64{90, 20, 10}, [3]int64{0, 4, 8})
+	add("a", 1, [3]int64{90, 80, 75}, [3]int64{0, 4, 8})
+	add("b", 0, [3]int64{90, 30, 20}, [3]int64{0, 6, 10})
+	add("b", 1, [3]int64{90, 70, 60}, [3]int64{0, 2, 6})
+	o := options(t, "2d-greedy")
+	o.Memory, o.Judge = "window:1", []string{"b"}
+	reports, err := Run(rows, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// On a 8 entries: uniform ×1 misses 100; layer 0 alone to ×1, then for the 4 left
+	// the same ratio or better: layer 0 to ×2 saves 10, layer 1 to ×1 saves 10, the lower
+	// layer first: 10 + 90.
+	r := reports[0]
+	if r.Plan.Streams[0].Size != 2 || r.Plan.Streams[1].Size != 0 || r.Profile.Plan.Misses != 100 || *r.Profile.Ratio != 1 {
+		t.Fatalf("plan %+v, profile %+v", r.Plan.Streams, r.Profile)
+	}
+	// On b it costs 10 entries, and misses 20 + 90 = 110. Uniform ×1 costs 8 and misses
+	// 100, ×2 costs 16 and misses 80: at 10 it would miss 95.
+	if j := r.Judge; j.Plan.MemoryEntries != 10 || j.Plan.Misses != 110 || j.Uniform.MemoryEntries != 8 || j.Uniform.Misses != 100 || *j.Ratio != 110.0/95 {
+		t.Errorf("judged %+v, uniform %+v, ratio %v", j.Plan, j.Uniform, *j.Ratio)
+	}
+	if r.Plan.Cost != MeanResidents {
+		t.Errorf("cost %q", r.Plan.Cost)
+	}
+	o.Cost = PeakResidents // nine times as much
+	if reports, err = Run(rows, o); err != nil || reports[0].MemoryEntries != 72 || reports[0].Plan.Cost != PeakResidents {
+		t.Errorf("peak: %+v, %v", reports, err)
+	}
+}
+
+func TestRunErrors(t *testing.T) {
+	greedy := options(t, "2d-greedy")
+	plan := somePlan(Capacities)
+	for name, c := range map[string]struct {
+		change func(*Options)
+		want   string
+	}{
+		"judged and profiled": {func(o *Options) { o.Requests, o.Judge = []string{"a", "c"}, []string{"c"} }, "request c is to be profiled on and to be judged on"},
+		"nothing left":        {func(o *Options) { o.Exclude = []string{"?"} }, "no request is left to profile on"},
+		"no such request":     {func(o *Options) { o.Exclude = []string{"d"} }, `exclude: request "d" is not in the rows`},
+		"no such judge":       {func(o *Options) { o.Judge = []string{"d"} }, `judge: request "d" is not in the rows`},
+		"little memory":       {func(o *Options) { o.Memory = "0.5x" }, "allocate: 4 entries of memory are below the floor: 2 streams of at least 4 entries take 8"},
+		"no such memory":      {func(o *Options) { o.Memory = "lots" }, `size "lots"`},
+		"floor not profiled":  {func(o *Options) { o.Floor = "0.5x" }, "floor: layer 0: capacity 2 was not profiled, capacities from 4 to 8"},
+		"nothing above it":    {func(o *Options) { o.Floor = "9" }, "layer 0 has no size above the floor of 9"},
+		"another plan":        {func(o *Options) { *o = Options{Plan: plan} }, "the plan is for topk 4, block_tokens 2"},
+		"plan and memory":     {func(o *Options) { o.Plan = plan }, "in its own memory"},
+		"a plan of windows":   {func(o *Options) { *o = Options{Plan: somePlan(Windows)} }, "the plan is of family window, the rows of lru are of capacity"},
+		"other layers": {func(o *Options) {
+			*o = Options{Plan: &Plan{Family: Capacities, Setting: Setting{4, 1, 1, 1}, Streams: []Share{{Key{7, shared}, 4}}}}
+		}, "the plan is for other layers: it has no layer 0, but layers 7"},
+		"more layers": {func(o *Options) {
+			*o = Options{Plan: &Plan{Family: Capacities, Setting: Setting{4, 1, 1, 1}, Streams: []Share{{Key{0, shared}, 4}, {Key{1, shared}, 4}, {Key{2, shared}, 4}}}}
+		}, "the plan has 3 layers and heads, the rows 2 of them"},
+	} {
+		o := greedy
+		c.change(&o)
+		if r, err := Run(study(), o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %+v, %v, want %q", name, r, err, c.want)
+		}
+	}
+	less := study()
+	for i := range less {
+		if *less[i].RequestID == "c" && *less[i].LayerID == 1 {
+			*less[i].LayerID = 2
+		}
+	}
+	greedy.Judge = []string{"c"}
+	if _, err := Run(less, greedy); err == nil || !strings.Contains(err.Error(), "they are not the same; replay both with the same --layers") {
+		t.Errorf("other layers judged: %v", err)
+	}
+}
+
+// The text shows the figures of TestRun.
+func TestText(t *testing.T) {
+	o := options(t, "2d-greedy")
+	o.Judge = []string{"c"}
+	reports, err := Run(study(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	if err := WriteText(&got, reports); err != nil {
+		t.Fatal(err)
+	}
+	want := `lru: 2 streams in 2 layers, capacities from 4 to 8 entries
+memory 1.5x: 12 entries a request; a stream at least 4 entries
+profiled on 2 requests of t.parquet, 10 steps: a, b
+judged on 1 request of t.parquet, 5 steps: c
+
+ method     memory  misses  H2D/step  ÷ uniform  judged memory  judged misses  judged H2D/step  judged ÷ uniform
+─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ uniform        12     179  179.00 B                        12             75         150.00 B
+ 2d-greedy      12     150  150.00 B     0.8380             12            134         268.00 B            1.7867
+2d-greedy: no choice of profiled sizes moves less
+
+ layer  heads  entries   × K  of memory  misses  uniform  ÷ uniform  judged ÷ uniform
+──────────────────────────────────────────────────────────────────────────────────────
+ 0          1        8  2.00     66.7 %      50       90     0.5556            0.9778
+ 1          1        4  1.00     33.3 %     100       89     1.1236            3.0000
+`
+	if got.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
+	}
+}
+
+// Several methods share one table, uniform once.
+func TestTextOfMethods(t *testing.T) {
+	o := options(t, "uniform")
+	for _, name := range []string{"2d-exact", "pyramidkv"} {
+		o.Methods = append(o.Methods, options(t, name).Methods...)
+	}
+	reports, err := Run(study(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	if err := WriteText(&got, reports); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(got.String(), "\n uniform ") != 1 || !strings.Contains(got.String(), "2d-exact: no choice of profiled sizes moves less (memory counted in 2 entries)") || strings.Contains(got.String(), "layer  heads") {
+		t.Errorf("%s", got.String())
+	}
+}

@@ -1,0 +1,174 @@
+package allocate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// CostOf is what a window costs: KVDrive's "additional GPU memory consumed by that
+// window size". A capacity costs itself.
+type CostOf string
+
+// The costs of a window.
+const (
+	// MeanResidents are the entries resident after a step, averaged over steps: what a
+	// window occupies, KVDrive's memory footprint. A pool shared by all layers and heads
+	// must hold their sum.
+	MeanResidents CostOf = "mean"
+	// PeakResidents are the most entries resident after any step: what must be reserved
+	// where every layer and head has memory of its own.
+	PeakResidents CostOf = "peak"
+)
+
+// Rows are the rows of one policy by request, layer and head, and comparable.
+type Rows struct {
+	Family Family
+	Policy string // "window" for windows
+	sample metrics.Row
+	parts  map[Request]map[Key]map[int]metrics.Row // by size
+	// capacities are the entries of a stream by the capacity's text.
+	capacities map[string]map[Request]map[Key]int64
+}
+
+// windowPolicy is the policy whose rows make the curves of windows.
+const (
+	windowPolicy = "window"
+	windowPrefix = windowPolicy + ":"
+)
+
+// groupOf is the policy as Collect takes it: all windows are one.
+func groupOf(r *metrics.Row) string {
+	if r.Capacity == nil && strings.HasPrefix(r.Policy, windowPrefix) {
+		return windowPolicy
+	}
+	return r.Policy
+}
+
+// Collect takes the rows of one policy ("window" for all windows, empty for the only
+// one there is) that are of one stream: those of `replay --per stream`. Coarser rows are
+// left out; none left, rows that differ in what changes counts, and rows that
+// contradict each other are errors.
+func Collect(rows []metrics.Row, policy string) (*Rows, error) {
+	of, err := streamRows(rows, policy)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSettings(of); err != nil {
+		return nil, err
+	}
+	c := &Rows{Family: Capacities, Policy: groupOf(&of[0]), sample: of[0],
+		parts: map[Request]map[Key]map[int]metrics.Row{}, capacities: map[string]map[Request]map[Key]int64{}}
+	if c.Policy == windowPolicy {
+		c.Family = Windows
+	}
+	for i := range of {
+		if err := c.add(&of[i]); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// streamRows selects the rows of one policy that say their layer and head.
+func streamRows(rows []metrics.Row, policy string) ([]metrics.Row, error) {
+	var of []metrics.Row
+	var groups []string
+	pooled := 0
+	for i := range rows {
+		r := &rows[i]
+		if policy != "" && groupOf(r) != policy {
+			groups = append(groups, groupOf(r))
+			continue
+		}
+		if r.RequestID == nil || r.LayerID == nil || r.Streams != 1 {
+			pooled++
+			continue
+		}
+		of, groups = append(of, *r), append(groups, groupOf(r))
+	}
+	slices.Sort(groups)
+	groups = slices.Compact(groups)
+	switch {
+	case len(of) == 0 && pooled > 0:
+		return nil, fmt.Errorf("the rows are pooled over streams and do not say what a layer and head needs; replay with --per stream")
+	case len(of) == 0 && policy != "":
+		return nil, fmt.Errorf("no rows of policy %q%s; the rows are of: %s", policy, policies.Nearest(policy, groups), strings.Join(groups, ", "))
+	case len(of) == 0:
+		return nil, errors.New("no rows")
+	case policy == "" && len(groups) > 1:
+		return nil, fmt.Errorf("rows of several policies, whose curves are not one: choose one with --policy, of %s", strings.Join(groups, ", "))
+	}
+	return of, nil
+}
+
+// add files a row. The same cell may be there several times, as runs that share a
+// folder leave it, if it counts the same.
+func (c *Rows) add(r *metrics.Row) error {
+	at := Request{r.Trace, r.TraceDigest, *r.RequestID}
+	key := Key{*r.LayerID, trace.NoHead}
+	if r.Head != nil {
+		key.Head = *r.Head
+	}
+	size, isSize, err := c.size(r)
+	if err != nil {
+		return err
+	}
+	if r.Capacity != nil && r.CapacityEntries != nil {
+		of := inner(inner(c.capacities, *r.Capacity), at)
+		of[key] = *r.CapacityEntries
+	}
+	if !isSize {
+		return nil
+	}
+	of := inner(inner(c.parts, at), key)
+	if old, ok := of[size]; ok && !agree(&old, r) {
+		return fmt.Errorf("two rows of request %s, %v, %s at size %d disagree: %d and %d misses of %d and %d demanded", at.ID, key, r.Policy, size, old.Misses, r.Misses, old.Demand, r.Demand)
+	}
+	of[size] = *r
+	return nil
+}
+
+// inner is the map at a key, made if need be.
+func inner[K, L comparable, V any](m map[K]map[L]V, key K) map[L]V {
+	if m[key] == nil {
+		m[key] = map[L]V{}
+	}
+	return m[key]
+}
+
+// size is the row's size; false for rows that are no point of a curve, whose capacity
+// is another policy's peak or a plan's.
+func (c *Rows) size(r *metrics.Row) (size int, ok bool, err error) {
+	if c.Family == Windows {
+		size, err = strconv.Atoi(strings.TrimPrefix(r.Policy, windowPrefix))
+		if err != nil {
+			return 0, false, fmt.Errorf("policy %q: expected window:N", r.Policy)
+		}
+		return size, true, nil
+	}
+	if r.Capacity == nil {
+		return 0, false, fmt.Errorf("policy %s has no capacity to divide; of such policies only windows can be: --policy window", r.Policy)
+	}
+	if _, err := parseSize(*r.Capacity); err != nil || r.CapacityEntries == nil {
+		return 0, false, nil
+	}
+	return int(*r.CapacityEntries), true, nil
+}
+
+// agree says whether two rows count the same.
+func agree(a, b *metrics.Row) bool {
+	return a.Steps == b.Steps && a.Demand == b.Demand && a.Misses == b.Misses && a.Prefetched == b.Prefetched &&
+		a.ResidentMean == b.ResidentMean && a.ResidentPeak == b.ResidentPeak
+}
+
+// residentSum is the row's resident blocks summed over steps: ResidentMean is their
+// quotient, so that the product is whole again.
+func residentSum(r *metrics.Row) int64 { return int64(math.Round(r.ResidentMean * float64(r.Steps))) }

@@ -1,0 +1,251 @@
+package allocate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics"
+)
+
+// rowOf is a row of a stream: K = 4, capacity in entries, misses.
+func rowOf(request string, layer, head int32, capacity, misses int64) metrics.Row {
+	text, bytes, moved := fmt.Sprintf("%gx", float64(capacity)/4), 10, misses*10
+	r := metrics.Row{Schema: metrics.RowSchema, Trace: "t.parquet", TraceDigest: "sha256:t", Policy: "lru", TopK: 4, Candidates: 4, Capacity: &text, CapacityEntries: &capacity,
+		Warmup: "lru:2", Local: 1, BlockTokens: 1, EntryBytes: &bytes, StepTokens: 1, SharedHeads: 1, RequestID: &request, LayerID: &layer,
+		Streams: 1, Steps: 5, Demand: 100, Hits: 100 - misses, Misses: misses, MovedEntries: misses, HostToDeviceBytes: &moved, Engine: "1"}
+	if head >= 0 {
+		r.Head = &head
+	}
+	return r
+}
+
+// windowRow is a row of window:n, whose residents sum to sum over 5 steps.
+func windowRow(request string, layer int32, n int, misses, sum, peak int64) metrics.Row {
+	r := rowOf(request, layer, -1, 4, misses)
+	r.Policy, r.Options, r.Capacity, r.CapacityEntries = fmt.Sprintf("window:%d", n), fmt.Sprint(n), nil, nil
+	r.ResidentMean, r.ResidentPeak = float64(sum)/5, peak
+	return r
+}
+
+// twoRequests are two requests of two layers at 4, 6 and 8 entries.
+func twoRequests() (rows []metrics.Row) {
+	for i, request := range []string{"a", "b"} {
+		for layer := range int32(2) {
+			for j, capacity := range []int64{4, 6, 8} {
+				rows = append(rows, rowOf(request, layer, -1, capacity, int64(90-20*j*(i+1)-int(layer))))
+			}
+		}
+	}
+	return rows
+}
+
+// pool collects and pools everything.
+func pool(t *testing.T, rows []metrics.Row, policy string) *Profile {
+	t.Helper()
+	c, err := Collect(rows, policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := c.Pool(c.Requests(), MeanResidents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Counts are summed over requests, memory is that of one: layer 0 misses 90 + 90 at 4
+// entries, 70 + 50 at 6, 50 + 10 at 8.
+func TestPool(t *testing.T) {
+	p := pool(t, twoRequests(), "")
+	want := []Curve{
+		{Key{0, shared}, []Point{{4, 4, 180, 1800}, {6, 6, 120, 1200}, {8, 8, 60, 600}}},
+		{Key{1, shared}, []Point{{4, 4, 178, 1780}, {6, 6, 118, 1180}, {8, 8, 58, 580}}},
+	}
+	if fmt.Sprint(p.Curves) != fmt.Sprint(want) || p.Family != Capacities || p.Steps != 10 || len(p.Requests) != 2 {
+		t.Errorf("%+v, want %v", p, want)
+	}
+	if p.kEntries != 4 {
+		t.Errorf("1x is %d entries, want 4", p.kEntries)
+	}
+}
+
+// In the order of rows lies nothing, nor in rows that stand twice.
+func TestOrderOfRowsDoesNotMatter(t *testing.T) {
+	rows := twoRequests()
+	want := fmt.Sprint(pool(t, rows, "lru").Curves)
+	r := rand.New(rand.NewPCG(3, 3))
+	for range 20 {
+		rows = append(rows, rows[r.IntN(len(rows))])
+		r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+		if got := fmt.Sprint(pool(t, rows, "lru").Curves); got != want {
+			t.Fatalf("%s, want %s", got, want)
+		}
+	}
+}
+
+// A window costs its residents, averaged over the steps of all requests and rounded up
+// to an entry: 31 in 10 steps are 4; its peak is the largest of any. Residents are
+// blocks, here of 2 entries.
+func TestWindowCosts(t *testing.T) {
+	rows := []metrics.Row{windowRow("a", 0, 0, 90, 0, 0), windowRow("a", 0, 1, 50, 20, 7), windowRow("b", 0, 0, 90, 0, 0), windowRow("b", 0, 1, 50, 11, 9)}
+	c, err := Collect(append(rows, rowOf("a", 0, -1, 4, 9)), "window")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cost, want := range map[CostOf]int64{MeanResidents: 4, PeakResidents: 9} {
+		p, err := c.Pool(c.Requests(), cost)
+		if err != nil || p.Family != Windows || p.Curves[0].Points[1].Cost != want {
+			t.Errorf("%s: %+v, %v, want %d", cost, p, err, want)
+		}
+	}
+	for i := range rows {
+		rows[i].BlockTokens = 2
+	}
+	if p := pool(t, rows, ""); p.Curves[0].Points[1].Cost != 7 {
+		t.Errorf("blocks of two: %+v, want 7: 62 in 10 steps", p.Curves)
+	}
+}
+
+// Sizes are those that every request has; rows that are no size of a curve are left out.
+func TestSizesInCommon(t *testing.T) {
+	rows := twoRequests()
+	peak, plan := "peak:window:2", "plan:x"
+	extra := rowOf("a", 0, -1, 5, 60)
+	extra.Capacity = &peak
+	other := rowOf("a", 0, -1, 3, 60)
+	other.Capacity = &plan
+	only := rowOf("b", 1, -1, 16, 3)
+	p := pool(t, append(rows, extra, other, only), "")
+	for _, c := range p.Curves {
+		if len(c.Points) != 3 {
+			t.Errorf("%+v, want sizes 4, 6, 8", c)
+		}
+	}
+	if m, err := p.Memory("8ctx"); err == nil {
+		t.Errorf("8ctx is %d, want an error", m)
+	}
+}
+
+func TestCollectErrors(t *testing.T) {
+	change := func(f func([]metrics.Row) []metrics.Row) []metrics.Row { return f(twoRequests()) }
+	at := func(i int, f func(*metrics.Row)) []metrics.Row {
+		return change(func(rows []metrics.Row) []metrics.Row { f(&rows[i]); return rows })
+	}
+	each := func(f func(*metrics.Row)) []metrics.Row {
+		return change(func(rows []metrics.Row) []metrics.Row {
+			for i := range rows {
+				f(&rows[i])
+			}
+			return rows
+		})
+	}
+	for name, c := range map[string]struct {
+		rows   []metrics.Row
+		policy string
+		want   string
+	}{
+		"none":             {nil, "", "no rows"},
+		"pooled by layer":  {each(func(r *metrics.Row) { r.RequestID = nil }), "", "replay with --per stream"},
+		"pooled by cell":   {each(func(r *metrics.Row) { r.RequestID, r.LayerID = nil, nil }), "lru", "replay with --per stream"},
+		"heads pooled":     {each(func(r *metrics.Row) { r.Streams = 3 }), "", "replay with --per stream"},
+		"two policies":     {at(0, func(r *metrics.Row) { r.Policy = "fifo" }), "", "choose one with --policy, of fifo, lru"},
+		"window and lru":   {append(twoRequests(), windowRow("a", 0, 1, 5, 5, 5)), "", "choose one with --policy, of lru, window"},
+		"unknown policy":   {twoRequests(), "lr", `no rows of policy "lr", did you mean lru?; the rows are of: lru`},
+		"another K":        {at(3, func(r *metrics.Row) { r.TopK = 5 }), "", "topk=4 (t.parquet), topk=5 (t.parquet); choose with --where topk=4"},
+		"another warm-up":  {at(3, func(r *metrics.Row) { r.Warmup = "cold" }), "", "--where warmup=lru:2"},
+		"another engine":   {at(3, func(r *metrics.Row) { r.Engine = "0" }), "", "engine=1"},
+		"another seed":     {at(3, func(r *metrics.Row) { r.Seed = 7 }), "", "seed=7"},
+		"entry bytes":      {at(3, func(r *metrics.Row) { r.EntryBytes = nil }), "", "entry_bytes=null"},
+		"two digests":      {at(3, func(r *metrics.Row) { r.TraceDigest = "sha256:u" }), "", "two traces are named t.parquet"},
+		"two names":        {at(3, func(r *metrics.Row) { r.Trace = "u.parquet" }), "", "would count twice"},
+		"contradiction":    {append(twoRequests(), rowOf("a", 0, -1, 4, 89)), "", "request a, layer 0, lru at size 4 disagree: 90 and 89 misses"},
+		"without capacity": {each(func(r *metrics.Row) { r.Policy, r.Capacity, r.CapacityEntries = "none", nil, nil }), "", "policy none has no capacity to divide"},
+	} {
+		if _, err := Collect(c.rows, c.policy); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestPoolErrors(t *testing.T) {
+	without := func(gone func(*metrics.Row) bool) []metrics.Row {
+		return slices.DeleteFunc(twoRequests(), func(r metrics.Row) bool { return gone(&r) })
+	}
+	for name, c := range map[string]struct {
+		rows []metrics.Row
+		want string
+	}{
+		"a request lacks a layer": {without(func(r *metrics.Row) bool { return *r.RequestID == "b" && *r.LayerID == 1 }), "request b of t.parquet has no rows of layer 1, which request a"},
+		"one has another":         {without(func(r *metrics.Row) bool { return *r.RequestID == "a" && *r.LayerID == 1 }), "request b of t.parquet has rows of layer 1, which request a"},
+		"one size":                {without(func(r *metrics.Row) bool { return *r.CapacityEntries > 4 }), "layer 0 has 1 sizes that all requests share, a curve takes at least 2; replay with --capacity sweep"},
+		"no size in common":       {without(func(r *metrics.Row) bool { return (*r.RequestID == "b") == (*r.CapacityEntries > 4) }), "layer 0 has 0 sizes"},
+	} {
+		collected, err := Collect(c.rows, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := collected.Pool(collected.Requests(), MeanResidents); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	collected, err := Collect(twoRequests(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := collected.Pool(nil, MeanResidents); err == nil {
+		t.Error("no requests, no error")
+	}
+	if _, err := collected.Pool(collected.Requests(), "median"); err == nil {
+		t.Error("cost median, no error")
+	}
+}
+
+func TestSelect(t *testing.T) {
+	rows := twoRequests()
+	for _, r := range twoRequests() {
+		r.Trace, r.TraceDigest = "u.parquet", "sha256:u"
+		rows = append(rows, r)
+	}
+	c, err := Collect(rows, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pattern, want := range map[string]string{
+		"a": "t/a u/a", "t.parquet": "t/a t/b", "u.parquet/b": "u/b", "*": "t/a t/b u/a u/b", "u*": "u/a u/b", "?": "t/a t/b u/a u/b",
+	} {
+		requests, err := c.Select([]string{pattern})
+		var got []string
+		for _, r := range requests {
+			got = append(got, strings.TrimSuffix(r.Trace, ".parquet")+"/"+r.ID)
+		}
+		if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, %v, want %s", pattern, got, err, want)
+		}
+	}
+	for _, pattern := range []string{"c", "[", ""} {
+		if got, err := c.Select([]string{"a", pattern}); err == nil || !strings.Contains(err.Error(), "is not in the rows") {
+			t.Errorf("%q: %v, %v, want an error", pattern, got, err)
+		}
+	}
+}
+
+// Settings are every field that changes counts; a new one in rows is one of them.
+func TestSettings(t *testing.T) {
+	var names []string
+	for _, f := range settings {
+		names = append(names, nameOf(f))
+	}
+	for _, name := range []string{"topk", "candidates", "warmup", "sink", "local", "block_tokens", "entry_bytes", "step_tokens", "shared_heads", "engine", "seed"} {
+		if !slices.Contains(names, name) {
+			t.Errorf("%s is not among %v", name, names)
+		}
+	}
+	for _, name := range []string{"trace", "capacity", "misses", "request_id", "warnings"} {
+		if slices.Contains(names, name) {
+			t.Errorf("%s is among %v", name, names)
+		}
+	}
+}

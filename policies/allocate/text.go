@@ -1,0 +1,206 @@
+package allocate
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// WriteText writes reports of the same rows and memory for people: one line a
+// method, and of a single one its layers.
+func WriteText(w io.Writer, reports []*Report) error {
+	r := reports[0]
+	var b strings.Builder
+	r.head(&b)
+	methodTable(&b, reports)
+	for _, one := range reports {
+		one.bound(&b)
+	}
+	if len(reports) == 1 {
+		b.WriteByte('\n')
+		r.layerTable(&b)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// head says what was divided, and on which requests.
+func (r *Report) head(b *strings.Builder) {
+	sizes := fmt.Sprintf("capacities from %s to %s entries", comma(r.sizes[0]), comma(r.sizes[1]))
+	if r.Family == Windows {
+		sizes = fmt.Sprintf("windows from %d to %d steps", r.sizes[0], r.sizes[1])
+	}
+	fmt.Fprintf(b, "%s: %d streams in %d layers, %s\n", r.Policy, len(r.Sizes), len(r.Layers), sizes)
+	fmt.Fprintf(b, "memory %s: %s entries a request; a stream at least %s\n", r.Memory, comma64(r.MemoryEntries), r.Family.text(r.Floor))
+	r.Profile.line(b, "profiled on")
+	r.Judge.line(b, "judged on")
+	b.WriteByte('\n')
+}
+
+func (s *Side) line(b *strings.Builder, what string) {
+	if s == nil {
+		return
+	}
+	var traces []string
+	for i, r := range s.Requests {
+		if i == 0 || s.Requests[i-1].Trace != r.Trace {
+			traces = append(traces, r.Trace)
+		}
+	}
+	plural := "s"
+	if len(s.Requests) == 1 {
+		plural = ""
+	}
+	fmt.Fprintf(b, "%s %d request%s of %s, %s steps: %s\n", what, len(s.Requests), plural, some(traces), comma64(s.Steps), some(idsOf(s.Requests)))
+}
+
+// methodTable compares the methods with uniform.
+func methodTable(b *strings.Builder, reports []*Report) {
+	r := reports[0]
+	header := []string{"method"}
+	first := []string{"uniform"}
+	for _, s := range r.sides() {
+		header = append(header, s.name+"memory", s.name+"misses", s.name+"H2D/step", s.name+"÷ uniform")
+		first = append(first, s.side.cells(s.side.Uniform, nil)...)
+	}
+	t := newTextTable(header)
+	t.add(first)
+	for _, r := range reports {
+		if r.Method == uniform.Name && r.Profile != nil {
+			continue // just made: the first line
+		}
+		cells := []string{r.Method}
+		for _, s := range r.sides() {
+			cells = append(cells, s.side.cells(s.side.Plan, s.side.Ratio)...)
+		}
+		t.add(cells)
+	}
+	t.render(b)
+}
+
+// namedSide is a side with what its columns begin with.
+type namedSide struct {
+	name string
+	side *Side
+}
+
+func (r *Report) sides() (sides []namedSide) {
+	if r.Profile != nil {
+		sides = append(sides, namedSide{"", r.Profile})
+	}
+	if r.Judge != nil {
+		sides = append(sides, namedSide{"judged ", r.Judge})
+	}
+	return sides
+}
+
+func (s *Side) cells(o Outcome, ratio *float64) []string {
+	return []string{comma64(o.MemoryEntries), comma64(o.Misses), bytesText(o.HostToDeviceBytes, s.Steps), ratioText(ratio)}
+}
+
+// bound says how far the plan can be from the best.
+func (r *Report) bound(b *strings.Builder) {
+	if r.Profile == nil || r.AtLeast == nil {
+		return
+	}
+	switch above := 100 * (float64(r.Profile.Plan.moved)/float64(*r.AtLeast) - 1); {
+	case r.Granularity != nil && above <= 0:
+		fmt.Fprintf(b, "%s: no choice of profiled sizes moves less (memory counted in %s entries)\n", r.Method, comma64(*r.Granularity))
+	case above <= 0:
+		fmt.Fprintf(b, "%s: no choice of profiled sizes moves less\n", r.Method)
+	default:
+		fmt.Fprintf(b, "%s: at most %.2f %% above the best choice of profiled sizes\n", r.Method, above)
+	}
+}
+
+// layerTable shows the plan.
+func (r *Report) layerTable(b *strings.Builder) {
+	size := "entries"
+	if r.Family == Windows {
+		size = "steps"
+	}
+	header := []string{"layer", "heads", size, "× K", "of memory", "misses", "uniform", "÷ uniform"}
+	if r.Profile != nil && r.Judge != nil {
+		header = append(header, "judged ÷ uniform")
+	}
+	t := newTextTable(header)
+	for _, l := range r.Layers {
+		sizes := comma(l.Largest)
+		if l.Smallest != l.Largest {
+			sizes = comma(l.Smallest) + "–" + sizes
+		}
+		timesK := ""
+		if r.kEntries > 0 {
+			timesK = fmt.Sprintf("%.2f", float64(l.MemoryEntries)/float64(l.Heads*r.kEntries))
+		}
+		cells := []string{fmt.Sprint(l.Layer), fmt.Sprint(l.Heads), sizes, timesK, fmt.Sprintf("%.1f %%", 100*l.Share),
+			comma64(l.Misses), comma64(l.UniformMisses), ratioText(l.Ratio)}
+		if r.Profile != nil && r.Judge != nil {
+			cells = append(cells, ratioText(l.JudgeRatio))
+		}
+		t.add(cells)
+	}
+	t.render(b)
+}
+
+func comma(n int) string     { return humanize.Comma(int64(n)) }
+func comma64(n int64) string { return humanize.Comma(n) }
+
+func ratioText(q *float64) string {
+	if q == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.4f", *q)
+}
+
+// bytesText is bytes a step in binary units.
+func bytesText(bytes *int64, steps int64) string {
+	if bytes == nil || steps == 0 {
+		return "n/a"
+	}
+	v, unit := float64(*bytes)/float64(steps), 0
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	for v >= 1024 && unit < len(units)-1 {
+		v, unit = v/1024, unit+1
+	}
+	return fmt.Sprintf("%.2f %s", v, units[unit])
+}
+
+// textTable is a table whose first column is text and the others are figures.
+type textTable struct{ writer table.Writer }
+
+func newTextTable(header []string) textTable {
+	t := textTable{table.NewWriter()}
+	style := table.StyleLight
+	style.Format = table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault}
+	style.Options = table.Options{SeparateHeader: true}
+	t.writer.SetStyle(style)
+	t.writer.AppendHeader(tableRow(header))
+	var right []table.ColumnConfig
+	for i := 1; i < len(header); i++ {
+		right = append(right, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.writer.SetColumnConfigs(right)
+	return t
+}
+
+func tableRow(cells []string) table.Row {
+	row := make(table.Row, len(cells))
+	for i, c := range cells {
+		row[i] = c
+	}
+	return row
+}
+
+func (t textTable) add(cells []string) { t.writer.AppendRow(tableRow(cells)) }
+
+// render writes the table without spaces at line ends.
+func (t textTable) render(b *strings.Builder) {
+	for line := range strings.Lines(t.writer.Render() + "\n") {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+}
