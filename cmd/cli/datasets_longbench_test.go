@@ -87,7 +87,7 @@ func TestMakeLongbenchRefused(t *testing.T) {
 		"expected one source":          {"longbench-v2", longbenchV2, longbenchV2, "-o", "OUT"},
 		"did you mean easy":            {"longbench-v2", longbenchV2, "-o", "OUT", "--difficulty", "esy"},
 		"no question of the source is": {"longbench-v2", longbenchV2, "-o", "OUT", "--context", "long"},
-		"neither built in":             {"longbench", longbenchRows, "-o", "OUT", "--tokenizer", "none_base"},
+		"not built in":                 {"longbench", longbenchRows, "-o", "OUT", "--tokenizer", "none_base"},
 		"no such file or directory":    {"longbench", "no.jsonl", "-o", "OUT"},
 		"read LongBench v2: stat no.":  {"longbench-v2", "no.json", "-o", "OUT"},
 	} {

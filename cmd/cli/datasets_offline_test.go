@@ -28,7 +28,7 @@ func TestMakeOffline(t *testing.T) {
 	if err != nil || m.Verify(path) != nil {
 		t.Fatal(err, m)
 	}
-	if got := strings.Join(m.Command, " "); got != "kvreplay datasets make offline --length=700 --samples=2 --task=passage_count_text,summary_text --text="+queries {
+	if got := strings.Join(m.Command, " "); got != "kvreplay datasets make offline --length=700 --samples=2 --task=passage_count_text --task=summary_text --text="+queries {
 		t.Errorf("command of the manifest: %s", got)
 	}
 	again := filepath.Join(folder, "again.jsonl")

@@ -64,8 +64,14 @@ func typed(c *cobra.Command) []string {
 	words := strings.Fields(c.CommandPath())
 	words = append(words, c.Flags().Args()...)
 	c.Flags().Visit(func(f *pflag.Flag) {
-		if f.Name != "output" {
-			words = append(words, "--"+f.Name+"="+strings.Trim(f.Value.String(), "[]"))
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			if f.Name != "output" {
+				words = append(words, "--"+f.Name+"="+v)
+			}
 		}
 	})
 	return words

@@ -12,7 +12,7 @@
 package longbench
 
 import (
-	"context"
+	"errors"
 	"fmt"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
@@ -50,7 +50,7 @@ func (o *Options) Validate() error {
 	case o.Length < 0:
 		return fmt.Errorf("length %d, expected 0 (uncut) or more tokens", o.Length)
 	case o.Tokenizer == nil:
-		return fmt.Errorf("no tokenizer")
+		return errors.New("no tokenizer")
 	}
 	return nil
 }
@@ -62,10 +62,7 @@ const Version = "1"
 type Sink = func(*prompts.Row) error
 
 // emit turns one filled prompt into a row and hands it on.
-func (o *Options) emit(ctx context.Context, row *prompts.Row, cut cut, write Sink) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+func (o *Options) emit(row *prompts.Row, cut cut, write Sink) error {
 	text, err := cut(o.Tokenizer, row.Input, o.Length)
 	if err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 //
 // Tasks are sets by name, those of LongBench-E with _e at the end; "all" are those of
 // the 21 that the sources hold, "all_e" those of LongBench-E's 13. All rows of a chosen
-// set are checked, whether they become prompts or not. The manifest lacks generator,
-// version and command. Errors name the file, and the line and row where it is one's.
+// set are checked, whether they become prompts or not. The manifest lacks the command.
+// Errors name the file, and line and row where it is one's.
 func Make(ctx context.Context, o Options, sources []string, write Sink) (*prompts.Manifest, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -49,12 +49,12 @@ func (o *Options) makeTask(ctx context.Context, l *library, t task, write Sink) 
 	if err := checkLength(o.Tokenizer, t.name(), t.Fill("", ""), o.Length); err != nil {
 		return 0, err
 	}
-	chosen := sample(l.rows(t), o.Samples, o.Seed, func(*Row) string { return t.name() }, func(r *Row) string { return r.ID })
+	chosen := sample(until(ctx, l.rows(t)), o.Samples, o.Seed, func(*Row) string { return t.name() }, func(r *Row) string { return r.ID })
 	for row, err := range chosen {
 		if err != nil {
 			return n, err
 		}
-		if err := o.emit(ctx, t.prompt(row), cutHalves, write); err != nil {
+		if err := o.emit(t.prompt(row), cutHalves, write); err != nil {
 			return n, err
 		}
 		n++

@@ -166,7 +166,7 @@ func TestBadInput(t *testing.T) {
 	}{
 		"missing":          {source: filepath.Join(t.TempDir(), "no.jsonl"), want: "no such file"},
 		"empty":            {source: write(t, "lcc.jsonl", ""), want: "no rows"},
-		"empty array": {source: write(t, "lcc.jsonl", " [ ]\n"), want: "no rows"},
+		"empty array":      {source: write(t, "lcc.jsonl", " [ ]\n"), want: "no rows"},
 		"blank":            {source: write(t, "lcc.jsonl", "\n \n"), want: "no rows"},
 		"not JSON":         {source: write(t, "lcc.jsonl", "hello"), want: `lcc.jsonl:1: begins with 'h'`},
 		"not JSON, line 3": {source: write(t, "lcc.jsonl", "\n \nhello"), want: `lcc.jsonl:3: begins with 'h'`},
@@ -178,8 +178,9 @@ func TestBadInput(t *testing.T) {
 		"empty answers":    {source: write(t, "lcc.jsonl", strings.Replace(good, `["a"]`, `[]`, 1)), want: "answers is empty"},
 		"array":            {source: write(t, "lcc.jsonl", good+"[1]\n"), want: "lcc.jsonl:2: row 2: expected a JSON object"},
 		"no UTF-8":         {source: write(t, "lcc.jsonl", strings.Replace(good, `"c"`, "\"\xff\"", 1)), want: "not UTF-8"},
-		"other set":        {source: write(t, "lcc.jsonl", good+row("2", "trec", "c")), want: `row 2: dataset is "trec", expected "lcc"`},
+		"other set":        {source: write(t, "lcc.jsonl", good+row("2", "trec", "c")), want: `lcc.jsonl:2: row 2: dataset is "trec", expected "lcc"`},
 		"unknown dataset":  {source: write(t, "some.jsonl", row("1", "hotpotca", "c")), want: `did you mean hotpotqa`},
+		"id twice":         {source: write(t, "lcc.jsonl", good+row("2", "lcc", "c")+good), want: `lcc.jsonl:3: row 3: _id "1" is that of row 1`},
 		"v2":               {source: write(t, "data.json", string(v2)), want: "make longbench-v2"},
 		"unknown task":     {source: excerpt, tasks: []string{"multinews"}, want: `unknown set "multinews", did you mean`},
 		"no E":             {source: excerpt, tasks: []string{"musique_e"}, want: `unknown set "musique_e"`},
@@ -201,7 +202,7 @@ func TestBadInput(t *testing.T) {
 		t.Errorf("a set twice: %v", err)
 	}
 	var bad *RowError
-	_, _, err = collect(Options{Tokenizer: runes{}}, write(t, "lcc.jsonl", good+good+without("_id")))
+	_, _, err = collect(Options{Tokenizer: runes{}}, write(t, "lcc.jsonl", good+row("2", "lcc", "c")+without("_id")))
 	if !errors.As(err, &bad) || bad.Line != 3 || bad.Row != 3 {
 		t.Errorf("%v, want a RowError of line 3", err)
 	}

@@ -2,6 +2,7 @@ package longbench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -26,7 +27,7 @@ func MakeV2(ctx context.Context, o Options, source string, write Sink) (*prompts
 	if err != nil {
 		return nil, fmt.Errorf("choose questions: %w", err)
 	}
-	if err := checkLength(o.Tokenizer, BenchmarkV2, promptV2, o.Length); err != nil {
+	if err := checkLength(o.Tokenizer, BenchmarkV2, new(Question).Fill(), o.Length); err != nil {
 		return nil, err
 	}
 	f, err := fileV2(source)
@@ -34,18 +35,18 @@ func MakeV2(ctx context.Context, o Options, source string, write Sink) (*prompts
 		return nil, fmt.Errorf("read LongBench v2: %w", err)
 	}
 	rows := map[string]int{}
-	chosen := sample(o.wanted(questions(f.values()), tasks), o.Samples, o.Seed, (*Question).task, func(q *Question) string { return q.ID })
+	chosen := sample(o.wanted(until(ctx, questions(f.values())), tasks), o.Samples, o.Seed, (*Question).task, func(q *Question) string { return q.ID })
 	for q, err := range chosen {
 		if err == nil {
 			rows[q.task()]++
-			err = o.emit(ctx, q.prompt(), cutMiddle, write)
+			err = o.emit(q.prompt(), cutMiddle, write)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("make prompts of LongBench v2: %w", err)
 		}
 	}
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("make prompts of LongBench v2: no question of the source is of these domains, this difficulty and context")
+		return nil, errors.New("make prompts of LongBench v2: no question of the source is of these domains, this difficulty and context")
 	}
 	m := o.manifest(BenchmarkV2)
 	for _, t := range tasks {

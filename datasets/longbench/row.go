@@ -20,6 +20,8 @@ type Row struct {
 	AllClasses []string // labels of a classification, else nil
 	ID         string
 	Position   int // in its file, from 0
+
+	place place
 }
 
 // RowError is a malformed row.
@@ -40,6 +42,7 @@ func (e *RowError) Unwrap() error { return e.Err }
 // rowsV1 parses the rows of one file of v1.
 func rowsV1(values iter.Seq2[value, error]) iter.Seq2[*Row, error] {
 	return func(yield func(*Row, error) bool) {
+		seen := idSet{}
 		for v, err := range values {
 			var row *Row
 			if err == nil {
@@ -47,13 +50,25 @@ func rowsV1(values iter.Seq2[value, error]) iter.Seq2[*Row, error] {
 				err = v.wrap(err)
 			}
 			if err == nil {
-				row.Position = v.row - 1
+				row.Position, row.place = v.row-1, v.place
+				err = v.wrap(seen.add(row.ID, v.row))
 			}
 			if !yield(row, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// idSet has the ids of a file's rows so far, with the rows.
+type idSet map[string]int
+
+func (s idSet) add(id string, row int) error {
+	if first, twice := s[id]; twice {
+		return fmt.Errorf("_id %q is that of row %d", id, first)
+	}
+	s[id] = row
+	return nil
 }
 
 func parseRow(text []byte) (*Row, error) {

@@ -2,6 +2,7 @@ package longbench
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"iter"
@@ -51,6 +52,18 @@ func keep[R any](lots []lot[R], l lot[R], n int) []lot[R] {
 	}
 	lots = slices.Insert(lots, place, l)
 	return lots[:min(n, len(lots))]
+}
+
+// until ends the rows with the context's error once there is one.
+func until[R any](ctx context.Context, rows iter.Seq2[R, error]) iter.Seq2[R, error] {
+	return func(yield func(R, error) bool) {
+		for row, err := range rows {
+			err = cmp.Or(err, ctx.Err())
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // lot is a row with what decides whether it is chosen, smallest first.

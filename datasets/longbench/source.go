@@ -34,7 +34,7 @@ func (f *file) values() iter.Seq2[value, error] {
 	return func(yield func(value, error) bool) {
 		r, err := f.open()
 		if err != nil {
-			yield(value{}, err)
+			yield(value{}, fmt.Errorf("%s: %w", f.path, err))
 			return
 		}
 		defer r.Close()
@@ -154,7 +154,7 @@ func (l *library) addFile(path string) error {
 			return err
 		}
 		if _, err := parseTask(row.Dataset); err != nil {
-			return fmt.Errorf("%s: row 1: dataset: %w", path, err)
+			return row.place.wrap(fmt.Errorf("dataset: %w", err))
 		}
 		return l.put(row.Dataset, f)
 	}
@@ -234,7 +234,7 @@ func (l *library) rows(t task) iter.Seq2[*Row, error] {
 	return func(yield func(*Row, error) bool) {
 		for row, err := range rowsV1(f.values()) {
 			if err == nil && row.Dataset != t.Name && row.Dataset != t.name() {
-				err = fmt.Errorf("%s: row %d: dataset is %q, expected %q", f.path, row.Position+1, row.Dataset, t.Name)
+				err = row.place.wrap(fmt.Errorf("dataset is %q, expected %q", row.Dataset, t.Name))
 			}
 			if !yield(row, err) || err != nil {
 				return

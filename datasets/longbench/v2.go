@@ -128,6 +128,7 @@ func (q *Question) validate() error {
 // questions parses the rows of one file of v2.
 func questions(values iter.Seq2[value, error]) iter.Seq2[*Question, error] {
 	return func(yield func(*Question, error) bool) {
+		seen := idSet{}
 		for v, err := range values {
 			var q *Question
 			if err == nil {
@@ -136,6 +137,7 @@ func questions(values iter.Seq2[value, error]) iter.Seq2[*Question, error] {
 			}
 			if err == nil {
 				q.Position = v.row - 1
+				err = v.wrap(seen.add(q.ID, v.row))
 			}
 			if !yield(q, err) || err != nil {
 				return

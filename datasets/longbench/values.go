@@ -17,17 +17,22 @@ const maxRow = 64 << 20
 
 // value is one row's JSON.
 type value struct {
-	text      []byte
+	place
+	text []byte
+}
+
+// place is where a row is.
+type place struct {
 	file      string
 	line, row int // from 1
 }
 
 // wrap says where a row's error is; nil stays nil.
-func (v value) wrap(err error) error {
+func (p place) wrap(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &RowError{v.file, v.line, v.row, err}
+	return &RowError{p.file, p.line, p.row, err}
 }
 
 // values streams the JSON objects of a file: one after another, as JSON lines, or the
@@ -39,7 +44,7 @@ func values(file string, r io.Reader) iter.Seq2[value, error] {
 		err := s.open()
 		row := 1
 		for ; err == nil && s.more(); row++ {
-			v := value{file: file, row: row}
+			v := value{place: place{file: file, row: row}}
 			if v.text, v.line, err = s.next(); err != nil {
 				yield(v, v.wrap(err))
 				return

@@ -21,8 +21,13 @@ func openTrec(s *sources, _ int) (generator, error) {
 	}
 	var all []labelled
 	byLabel := map[string][]labelled{}
-	for _, p := range t.publicPackages() {
-		list := p.labelled()
+	packages := t.publicPackages()
+	sentences := map[string]int{}
+	for _, p := range packages {
+		p.count(sentences)
+	}
+	for _, p := range packages {
+		list := p.labelled(sentences)
 		if len(list) < 3 {
 			continue
 		}
@@ -56,17 +61,23 @@ func openTrec(s *sources, _ int) (generator, error) {
 	}, nil
 }
 
-// labelled are the first sentences of a package's documentation that do not name it.
-func (p *goPackage) labelled() (list []labelled) {
-	name := strings.ToLower(path.Base(p.path))
-	seen := map[string]bool{}
+// count adds up how often each first sentence is there.
+func (p *goPackage) count(sentences map[string]int) {
 	for _, d := range p.decls {
 		sentence, _ := splitSentence(d.doc)
-		if !d.exported() || wordCount(sentence) < 6 || wordCount(sentence) > 60 || strings.Contains(strings.ToLower(sentence), name) || seen[sentence] {
-			continue
+		sentences[sentence]++
+	}
+}
+
+// labelled are the first sentences of a package's documentation that do not name it and
+// that are there once in all packages.
+func (p *goPackage) labelled(sentences map[string]int) (list []labelled) {
+	name := strings.ToLower(path.Base(p.path))
+	for _, d := range p.decls {
+		sentence, _ := splitSentence(d.doc)
+		if n := wordCount(sentence); d.exported() && n >= 6 && n <= 60 && sentences[sentence] == 1 && !strings.Contains(strings.ToLower(sentence), name) {
+			list = append(list, labelled{d.qualified(), sentence, p.path})
 		}
-		seen[sentence] = true
-		list = append(list, labelled{d.qualified(), sentence, p.path})
 	}
 	return list
 }

@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -123,7 +122,7 @@ func (o *Options) makeTask(ctx context.Context, t Task, s *sources, r *Result, w
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		p, err := generate(i, o.random(t, i))
+		p, err := generate(i, random(o.Seed, t.Name, i))
 		if err != nil {
 			return err
 		}
@@ -162,6 +161,3 @@ func (o *Options) row(t Task, set longbench.Set, i int, p *problem, f fitted) *p
 		Substitute:   fmt.Sprintf("for LongBench %s; made from %s; reference: %s", t.StandsFor, p.origin, t.Reference),
 	}
 }
-
-// random is the source of one prompt's choices.
-func (o *Options) random(t Task, i int) *rand.Rand { return random(o.Seed, t.Name, i) }

@@ -43,15 +43,15 @@ func openRetrieval(s *sources, budget int) (generator, error) {
 }
 
 // abstracts are those of public packages and their declarations: a sentence of six
-// words, then forty words or more and so many bytes at most. A text that is there twice
-// is used once.
+// words, then forty words or more and so many bytes at most. Sentence and rest are there
+// once each, so that only one paragraph is right.
 func (t *goTree) abstracts(most int) (list []abstract) {
 	seen := map[string]bool{}
 	add := func(of, doc string) {
 		summary, rest := splitSentence(doc)
 		rest = strings.Join(paragraphs(rest), "\n")
-		if wordCount(summary) >= 6 && wordCount(rest) >= 40 && len(rest) <= most && !seen[rest] {
-			seen[rest] = true
+		if wordCount(summary) >= 6 && wordCount(rest) >= 40 && len(rest) <= most && !seen[rest] && !seen[summary] {
+			seen[rest], seen[summary] = true, true
 			list = append(list, abstract{of, summary, rest})
 		}
 	}
@@ -124,7 +124,7 @@ func (t *goTree) hops(d *decl, most int) (list []hop) {
 		if !ok || len(field.Names) == 0 {
 			continue
 		}
-		to := t.lookup(d.file.imports[s.X.(*ast.Ident).Name], s.Sel.Name)
+		to := t.lookup(d.file.imports[s.X.(*ast.Ident).Name], s.Sel.Name) // what is left of a type's dot is a name
 		if to == nil || to.params != nil || to.doc == "" || !to.pkg.public() || len(to.passage()) > most {
 			continue
 		}
