@@ -22,7 +22,9 @@ type DriveSeries struct {
 	Name   string   `yaml:"name"`
 	Source Citation `yaml:"source"`
 	Note   string   `yaml:"note" need:"no"`
-	// Fits says that the drive's constants are fitted to these points.
+	// Fits says that the drive's constants are fitted to these points, Sets that one of
+	// them is taken from a point.
+	Sets   bool         `yaml:"sets" need:"no"`
 	Fits   bool         `yaml:"fits" need:"no"`
 	Points []DrivePoint `yaml:"points"`
 }

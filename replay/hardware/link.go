@@ -72,8 +72,10 @@ type Series struct {
 	Direction string   `yaml:"direction"` // h2d, d2h, both (rates are sums)
 	Source    Citation `yaml:"source"`
 	Note      string   `yaml:"note" need:"no"`
-	// Fits says that the path's constants are fitted to these points.
+	// Fits says that the path's constants are fitted to these points, Sets that one of them
+	// is taken from a point.
 	Fits bool `yaml:"fits" need:"no"`
+	Sets bool `yaml:"sets" need:"no"`
 	// Another kernel than the path's: its SMs, what each keeps in flight, the round trip.
 	SMs       Fact[Number]  `yaml:"sms" need:"no"`
 	InFlight  Fact[Bytes]   `yaml:"in_flight" need:"no"`

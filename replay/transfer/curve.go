@@ -1,0 +1,96 @@
+package transfer
+
+import (
+	"math"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// Curve is the time of a path as a function of pieces and their size. N pieces of b bytes
+// on average, constants by the regime of b:
+//
+//	engine = N·descriptor + N·forward(b) / wire rate
+//	T      = launches·launch + submit·min(N, ahead) + max(submit·(N − min(N, ahead)), engine)
+//
+// ahead is how many descriptors the driver submits before the engine begins: 0 for calls
+// one by one, whose submission hides behind the engine or the other way round; all of a
+// batch, up to the driver's queue, for batches. A kernel submits nothing; its rate is at
+// most SMs × bytes in flight ÷ round trip. In an inline regime the submitting thread moves
+// the bytes, until its queue is full and each further descriptor waits as well:
+//
+//	T = launches·launch + max(submit·N, engine) + submit·(N − min(N, ahead))
+type Curve struct {
+	Launch  float64 // s a launch
+	Submit  float64 // s a descriptor
+	Ahead   float64
+	Regimes []Regime // by From, ascending, the first at 0
+	SMs     float64
+	Packets Packets
+}
+
+// Regime are the constants of pieces of at least From bytes.
+type Regime struct {
+	From       float64 // bytes
+	Descriptor float64 // s
+	Rate       float64 // bytes/s of payload in full packets
+	Inline     bool    // the submitting thread moves the bytes
+}
+
+// NewCurve takes the constants of a data file.
+func NewCurve(c *hardware.Curve, p Packets) *Curve {
+	curve := &Curve{Launch: float64(c.Launch.Value), Submit: float64(c.Submit.Value), Ahead: float64(c.Ahead.Value), SMs: float64(c.SMs.Value), Packets: p}
+	limit := math.Inf(1)
+	if c.InFlight.Known() {
+		limit = float64(c.SMs.Value) * float64(c.InFlight.Value) / float64(c.RoundTrip.Value)
+	}
+	for _, r := range c.Regimes {
+		curve.Regimes = append(curve.Regimes, Regime{float64(r.From.Value), float64(r.Descriptor.Value), min(limit, float64(r.Rate.Value)), r.Inline})
+	}
+	return curve
+}
+
+// regime is the last that begins at or below b.
+func (c *Curve) regime(b float64) *Regime {
+	i := len(c.Regimes) - 1
+	for i > 0 && c.Regimes[i].From > b {
+		i--
+	}
+	return &c.Regimes[i]
+}
+
+// Time is Cost(r).Seconds.
+func (c *Curve) Time(r Request) float64 {
+	if r.Descriptors == 0 {
+		return 0
+	}
+	n := float64(r.Descriptors)
+	b := float64(r.Bytes) / n
+	g := c.regime(b)
+	engine := n * (g.Descriptor + c.Packets.Forward(b)*c.Packets.efficiency()/g.Rate)
+	return float64(r.Launches)*c.Launch + engine + c.waits(n, engine, g.Inline)
+}
+
+// waits is what submission adds to the engine's time.
+func (c *Curve) waits(n, engine float64, inline bool) float64 {
+	first := math.Min(n, c.Ahead)
+	if inline {
+		return math.Max(0, c.Submit*n-engine) + c.Submit*(n-first)
+	}
+	return c.Submit*first + math.Max(0, c.Submit*(n-first)-engine)
+}
+
+// Cost prices a request.
+func (c *Curve) Cost(r Request) Cost {
+	if r.Descriptors == 0 {
+		return Cost{}
+	}
+	n := float64(r.Descriptors)
+	b := float64(r.Bytes) / n
+	g := c.regime(b)
+	cost := Cost{Bytes: r.Bytes, Descriptors: r.Descriptors, Launches: r.Launches, SMs: c.SMs,
+		WireForward: n * c.Packets.Forward(b), WireBack: n * c.Packets.Back(b)}
+	by := Causes{Launch: float64(r.Launches) * c.Launch, Descriptor: n * g.Descriptor, Link: cost.WireForward * c.Packets.efficiency() / g.Rate}
+	by.Submit = c.waits(n, by.Descriptor+by.Link, g.Inline)
+	cost.By, cost.Seconds = by, by.Launch+by.Submit+by.Descriptor+by.Link
+	return cost
+}

@@ -1,0 +1,89 @@
+package fit
+
+import (
+	"bytes"
+	"flag"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+var update = flag.Bool("update", false, "rewrite the table in POINTS.md")
+
+func comparisons(t *testing.T) []Comparison {
+	t.Helper()
+	lib, err := hardware.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := Compare(lib)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// Of the points that constants are fitted to, all are within 15 % when left out, but for
+// those whose file says why; and what says why is missed.
+func TestWithinTolerance(t *testing.T) {
+	fitted := 0
+	for _, r := range comparisons(t) {
+		if r.Missed() != (r.Why != "") {
+			t.Errorf("%s %s, %s: error %s, left out %s, why %q", r.Item, r.Series, r.Point, percent(r.Error), percent(r.LeftOut), r.Why)
+		}
+		if r.LeftOut != nil {
+			fitted++
+		}
+		if r.AtMost && r.Error != nil {
+			t.Errorf("%s %s: the bound %v does not hold", r.Item, r.Series, r.Measured)
+		}
+	}
+	if fitted < 40 {
+		t.Errorf("%d points are left out of a fit", fitted)
+	}
+}
+
+// A kernel that no constant is fitted to is predicted from what it keeps in flight.
+func TestPredictedKernel(t *testing.T) {
+	found := 0
+	for _, r := range comparisons(t) {
+		if r.Series == "register-h2d" {
+			found++
+			if r.LeftOut != nil || math.Abs(*r.Error) > .05 {
+				t.Errorf("%s is off by %s", r.Point, percent(r.Error))
+			}
+		}
+	}
+	if found != 3 {
+		t.Errorf("%d points, expected 3", found)
+	}
+}
+
+// POINTS.md has the table that the program prints.
+func TestPointsAreCurrent(t *testing.T) {
+	const path = "../POINTS.md"
+	var b bytes.Buffer
+	if err := WriteComparisonsMarkdown(&b, comparisons(t)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok1 := strings.Cut(string(text), "rewrites it -->\n")
+	_, after, ok2 := strings.Cut(rest, "<!-- end of points")
+	if !ok1 || !ok2 {
+		t.Fatal("POINTS.md has lost the marks of its table")
+	}
+	want := before + "rewrites it -->\n" + b.String() + "<!-- end of points" + after
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if want != string(text) {
+		t.Errorf("POINTS.md is not what the models say now; go test ./replay/transfer/fit -run Points -update rewrites it")
+	}
+}

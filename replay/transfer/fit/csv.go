@@ -1,0 +1,155 @@
+package fit
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/transfer"
+)
+
+// Columns of a points file. The first two must be there, and one of the four that say
+// how fast it was.
+var columns = []string{"block_bytes", "blocks", "launches", "seconds", "microseconds", "bytes_per_second", "gigabytes_per_second", "series"}
+
+// timeColumns make a time of a row's bytes.
+var timeColumns = map[string]func(value, bytes float64) float64{
+	"seconds":              func(v, _ float64) float64 { return v },
+	"microseconds":         func(v, _ float64) float64 { return v * 1e-6 },
+	"bytes_per_second":     func(v, bytes float64) float64 { return bytes / v },
+	"gigabytes_per_second": func(v, bytes float64) float64 { return bytes / (v * 1e9) },
+}
+
+// Group are the points of one series, in the order of the file.
+type Group struct {
+	Series string // "" where the file has no such column
+	Points []Point
+}
+
+// ReadCSV reads measured points: a header line, then a line a point. Sizes are bytes,
+// rates payload. Lines that begin with # are left out. Errors name file and line.
+func ReadCSV(r io.Reader, name string) ([]Group, error) {
+	reader := csv.NewReader(r)
+	reader.Comment, reader.ReuseRecord, reader.TrimLeadingSpace = '#', true, true
+	header, err := reader.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s is empty, expected a header with block_bytes, blocks and seconds or bytes_per_second", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	t, err := newReading(header)
+	if err != nil {
+		return nil, fmt.Errorf("%s:1: %w", name, err)
+	}
+	for {
+		record, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		line, _ := reader.FieldPos(0)
+		if err := t.add(record, line); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, line, err)
+		}
+	}
+	if len(t.groups) == 0 {
+		return nil, fmt.Errorf("%s has a header and no points", name)
+	}
+	return t.groups, nil
+}
+
+// reading reads records by the columns of a header.
+type reading struct {
+	at     map[string]int
+	timing string // the column that says how fast
+	groups []Group
+}
+
+func newReading(header []string) (*reading, error) {
+	t := &reading{at: map[string]int{}}
+	for i, name := range header {
+		name = strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))
+		if !slices.Contains(columns, name) {
+			return nil, fmt.Errorf("unknown column %q%s; known: %s", name, policies.Nearest(name, columns), strings.Join(columns, ", "))
+		}
+		if _, ok := t.at[name]; ok {
+			return nil, fmt.Errorf("column %s stands twice", name)
+		}
+		t.at[name] = i
+		if timeColumns[name] != nil {
+			if t.timing != "" {
+				return nil, fmt.Errorf("columns %s and %s both say how fast, expected one", t.timing, name)
+			}
+			t.timing = name
+		}
+	}
+	for _, name := range columns[:2] {
+		if _, ok := t.at[name]; !ok {
+			return nil, fmt.Errorf("column %s is missing", name)
+		}
+	}
+	if t.timing == "" {
+		return nil, errors.New("no column says how fast, expected one of " + strings.Join(columns[3:7], ", "))
+	}
+	return t, nil
+}
+
+func (t *reading) add(record []string, line int) error {
+	block, err1 := t.whole(record, "block_bytes", 0)
+	blocks, err2 := t.whole(record, "blocks", 0)
+	launches, err3 := t.whole(record, "launches", 1)
+	value, err4 := t.number(record, t.timing)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	if block > math.MaxInt64/blocks {
+		return fmt.Errorf("%d blocks of %d bytes, expected less than 8 EiB", blocks, block)
+	}
+	seconds := timeColumns[t.timing](value, float64(block*blocks))
+	if seconds <= 0 || math.IsInf(seconds, 0) {
+		return fmt.Errorf("%s %g makes a time of %g s", t.timing, value, seconds)
+	}
+	p := Point{transfer.Request{Descriptors: blocks, Bytes: block * blocks, Launches: launches}, seconds, line}
+	series := ""
+	if i, ok := t.at["series"]; ok {
+		series = record[i]
+	}
+	for i := range t.groups {
+		if t.groups[i].Series == series {
+			t.groups[i].Points = append(t.groups[i].Points, p)
+			return nil
+		}
+	}
+	t.groups = append(t.groups, Group{series, []Point{p}})
+	return nil
+}
+
+// whole reads a positive whole number; missing stands for a column that may be missing.
+func (t *reading) whole(record []string, name string, missing int64) (int64, error) {
+	i, ok := t.at[name]
+	if !ok && missing > 0 {
+		return missing, nil
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(record[i]), 10, 64)
+	if err != nil || n < 1 {
+		return 1, fmt.Errorf("%s %q, expected a whole number of at least 1", name, record[i])
+	}
+	return n, nil
+}
+
+func (t *reading) number(record []string, name string) (float64, error) {
+	v, err := strconv.ParseFloat(strings.TrimSpace(record[t.at[name]]), 64)
+	if err != nil || !(v > 0) || math.IsInf(v, 0) {
+		return 1, fmt.Errorf("%s %q, expected a number above 0", name, record[t.at[name]])
+	}
+	return v, nil
+}

@@ -1,0 +1,327 @@
+package fit
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/kvreplay/kvreplay/replay/transfer"
+)
+
+// Point is one measurement of a path.
+type Point struct {
+	Request transfer.Request
+	Seconds float64
+	Line    int // of the file it comes from, 0 if none
+}
+
+// block is the mean size of the point's pieces.
+func (p *Point) block() float64 { return float64(p.Request.Bytes) / float64(p.Request.Descriptors) }
+
+// Form says what curve is fitted.
+type Form struct {
+	From    []float64        // bytes at which regimes begin, ascending, the first 0; nil is one regime
+	Inline  []bool           // regimes in which the submitting thread moves the bytes; nil is none
+	Batch   bool             // submission goes ahead of the engine: Submit and Ahead are fitted too
+	Packets transfer.Packets // of the link; the zero value has no headers
+	SMs     float64          // noted in the curve
+	// MaxRate bounds rates, bytes/s: the link's. 0 is no bound.
+	MaxRate float64
+}
+
+// Result is a fitted curve.
+type Result struct {
+	Curve *transfer.Curve
+	// Zero names constants that the points cannot tell from others and that stay 0.
+	Zero []string
+	// Errors are predicted ÷ measured − 1; LeftOut the same with constants that are fitted
+	// to the other points, NaN where those are too few to fit a regime.
+	Errors, LeftOut []float64
+}
+
+// Curve fits a curve by the least sum of soft errors and leaves out each
+// point in turn. Each regime needs a point.
+func Curve(points []Point, form Form) (*Result, error) {
+	if form.From == nil {
+		form.From = []float64{0}
+	}
+	f, err := newFitting(points, form)
+	if err != nil {
+		return nil, err
+	}
+	constants := f.solve(f.start(), wide)
+	r := &Result{Curve: f.make(constants), Zero: f.zero()}
+	for i := range points {
+		r.Errors = append(r.Errors, relative(r.Curve.Time(points[i].Request), points[i].Seconds))
+		r.LeftOut = append(r.LeftOut, f.leftOut(i, constants))
+	}
+	return r, nil
+}
+
+// leftOut predicts a point from the others, searching from the constants of all.
+func (f *fitting) leftOut(i int, constants []float64) float64 {
+	others, err := newFitting(slices.Delete(slices.Clone(f.points), i, i+1), f.form)
+	if err != nil {
+		return math.NaN()
+	}
+	start, scales := others.start(), wide
+	if slices.EqualFunc(others.free, f.free, func(a, b constant) bool { return a.name == b.name }) {
+		start, scales = constants, near
+	}
+	c := others.make(others.solve(start, scales))
+	return relative(c.Time(f.points[i].Request), f.points[i].Seconds)
+}
+
+// fitting is a curve with some free constants.
+type fitting struct {
+	points []Point
+	form   Form
+	free   []constant
+	left   []constant // that the points cannot tell
+	rateOf []int      // the regime whose rate a regime has
+}
+
+// constant is one number of a curve: how it is called, what multiplies it, where it is.
+type constant struct {
+	name   string
+	column func(p *Point) float64 // its factor in the sum that makes a time
+	set    func(c *transfer.Curve, v float64)
+}
+
+func newFitting(points []Point, form Form) (*fitting, error) {
+	f := &fitting{points: points, form: form}
+	count := make([]int, len(form.From))
+	for i := range points {
+		count[regimeOf(form.From, points[i].block())]++
+	}
+	for r, n := range count {
+		if n == 0 {
+			return nil, fmt.Errorf("no point for blocks from %g bytes on", form.From[r])
+		}
+	}
+	f.choose()
+	return f, nil
+}
+
+func regimeOf(from []float64, block float64) int {
+	r := len(from) - 1
+	for r > 0 && from[r] > block {
+		r--
+	}
+	return r
+}
+
+// choose frees what the points can tell: the rates, then what each descriptor costs,
+// then the launch; a constant that they cannot tell from earlier ones stays 0. A
+// regime with blocks of one size takes the rate of one with several, if there is such.
+func (f *fitting) choose() {
+	f.shareRates()
+	for r := range f.form.From {
+		if f.rateOf[r] == r {
+			f.free = append(f.free, f.rate(r))
+		}
+	}
+	var more []constant
+	for r := range f.form.From {
+		if !f.inline(r) { // else submission is what a descriptor costs
+			more = append(more, f.descriptor(r))
+		}
+	}
+	switch {
+	case f.form.Batch: // submission ahead of the engine is its launch
+	case f.counts():
+		more = append(more, launch())
+	default:
+		f.left = append(f.left, launch())
+	}
+	for _, c := range more {
+		if f.independent(append(slices.Clone(f.free), c)) {
+			f.free = append(f.free, c)
+		} else {
+			f.left = append(f.left, c)
+		}
+	}
+}
+
+func (f *fitting) inline(r int) bool { return r < len(f.form.Inline) && f.form.Inline[r] }
+
+// shareRates finds the regime whose rate each regime has.
+func (f *fitting) shareRates() {
+	f.rateOf = make([]int, len(f.form.From))
+	source := -1
+	for r := range f.form.From {
+		f.rateOf[r] = r
+		if f.sizes(r) > 1 {
+			source = r // the last, of large blocks
+		}
+	}
+	for r := range f.form.From {
+		if source >= 0 && f.sizes(r) == 1 && !f.inline(r) {
+			f.rateOf[r] = source
+		}
+	}
+}
+
+// sizes counts the block sizes among a regime's points.
+func (f *fitting) sizes(r int) int {
+	seen := map[float64]bool{}
+	for i := range f.points {
+		if b := f.points[i].block(); regimeOf(f.form.From, b) == r {
+			seen[b] = true
+		}
+	}
+	return len(seen)
+}
+
+func (f *fitting) rate(r int) constant {
+	perPacket := transfer.Curve{Packets: f.form.Packets, Regimes: []transfer.Regime{{Rate: 1}}}
+	return constant{fmt.Sprintf("regimes[%d].rate", r),
+		func(p *Point) float64 {
+			if f.rateOf[regimeOf(f.form.From, p.block())] != r {
+				return 0
+			}
+			return perPacket.Time(transfer.Request{Descriptors: p.Request.Descriptors, Bytes: p.Request.Bytes})
+		},
+		func(c *transfer.Curve, v float64) {
+			for i, of := range f.rateOf {
+				if of == r {
+					c.Regimes[i].Rate = f.bound(1 / v)
+				}
+			}
+		}}
+}
+
+func (f *fitting) bound(rate float64) float64 {
+	if f.form.MaxRate > 0 {
+		return min(rate, f.form.MaxRate)
+	}
+	return rate
+}
+
+func (f *fitting) descriptor(r int) constant {
+	return constant{fmt.Sprintf("regimes[%d].descriptor", r),
+		func(p *Point) float64 {
+			if regimeOf(f.form.From, p.block()) != r {
+				return 0
+			}
+			return float64(p.Request.Descriptors)
+		},
+		func(c *transfer.Curve, v float64) { c.Regimes[r].Descriptor = v }}
+}
+
+// counts says whether some points differ in blocks a launch and not in the size of
+// blocks: without such a pair a launch is what other constants leave.
+func (f *fitting) counts() bool {
+	seen := map[float64]float64{}
+	for i := range f.points {
+		p := &f.points[i]
+		n := float64(p.Request.Descriptors) / float64(p.Request.Launches)
+		if other, ok := seen[p.block()]; ok && other != n {
+			return true
+		}
+		seen[p.block()] = n
+	}
+	return false
+}
+
+func launch() constant {
+	return constant{"launch",
+		func(p *Point) float64 { return float64(p.Request.Launches) },
+		func(c *transfer.Curve, v float64) { c.Launch = v }}
+}
+
+// matrix has a row a point, a column a constant, both relative to the measured times.
+func (f *fitting) matrix(constants []constant) *mat.Dense {
+	m := mat.NewDense(len(f.points), len(constants), nil)
+	for i := range f.points {
+		for j, c := range constants {
+			m.Set(i, j, c.column(&f.points[i])/f.points[i].Seconds)
+		}
+	}
+	for j := range constants { // to unit length, so that ranks do not depend on units
+		column := m.ColView(j)
+		if norm := mat.Norm(column, 2); norm > 0 {
+			for i := range f.points {
+				m.Set(i, j, column.AtVec(i)/norm)
+			}
+		}
+	}
+	return m
+}
+
+// independent says whether the points can tell the constants apart.
+func (f *fitting) independent(constants []constant) bool {
+	needed := len(constants)
+	if f.form.Batch {
+		needed += 2
+	}
+	if len(f.points) < needed {
+		return false
+	}
+	var svd mat.SVD
+	if !svd.Factorize(f.matrix(constants), mat.SVDNone) {
+		return false
+	}
+	values := svd.Values(nil)
+	return values[len(values)-1] > 1e-3*values[0]
+}
+
+func (f *fitting) zero() (names []string) {
+	for _, c := range f.left {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// start shares each time among the free constants: it is where the search begins.
+func (f *fitting) start() []float64 {
+	start := make([]float64, len(f.free), len(f.free)+2)
+	for j, c := range f.free {
+		var sum, n float64
+		for i := range f.points {
+			if factor := c.column(&f.points[i]); factor > 0 {
+				sum += math.Log(f.points[i].Seconds / factor)
+				n++
+			}
+		}
+		start[j] = math.Exp(sum/n) / 3
+	}
+	if f.form.Batch {
+		start = append(start, 0.5e-6, 1e4) // µs a descriptor and thousands ahead: the order of drivers
+	}
+	return start
+}
+
+// curve sets the constants of a curve.
+func (f *fitting) curve(constants []float64, c *transfer.Curve) {
+	for j := range f.free {
+		f.free[j].set(c, constants[j])
+	}
+	if f.form.Batch {
+		c.Submit, c.Ahead = constants[len(f.free)], constants[len(f.free)+1]
+	}
+}
+
+// make is a new curve of some constants.
+func (f *fitting) make(constants []float64) *transfer.Curve {
+	c := &transfer.Curve{Packets: f.form.Packets, SMs: f.form.SMs}
+	for r, from := range f.form.From {
+		c.Regimes = append(c.Regimes, transfer.Regime{From: from, Inline: f.inline(r)})
+	}
+	f.curve(constants, c)
+	return c
+}
+
+// solve finds the constants with the least loss.
+func (f *fitting) solve(start []float64, scales func(n int) [][]float64) []float64 {
+	c := f.make(start)
+	return minimize(start, scales(len(start)), func(constants []float64) (sum float64) {
+		f.curve(constants, c)
+		for i := range f.points {
+			sum += loss(c.Time(f.points[i].Request), f.points[i].Seconds)
+		}
+		return sum
+	})
+}

@@ -1,0 +1,209 @@
+package fit
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/transfer"
+)
+
+// points are what a curve takes for blocks of some sizes, in some numbers.
+func points(c *transfer.Curve, sizes, counts []int64) (list []Point) {
+	for _, b := range sizes {
+		for _, n := range counts {
+			r := transfer.Request{Descriptors: n, Bytes: n * b, Launches: 1}
+			list = append(list, Point{Request: r, Seconds: c.Time(r)})
+		}
+	}
+	return list
+}
+
+// close says whether two constants agree to a part in a thousand.
+func close(got, want float64) bool { return math.Abs(got-want) <= 1e-3*want }
+
+// Constants come back from the times that they make, and each point left out is still
+// predicted: 9 µs, 0.4 µs and 25 GB/s.
+func TestRecovers(t *testing.T) {
+	want := &transfer.Curve{Launch: 9e-6, Packets: transfer.DeviceReads(256, 512), Regimes: []transfer.Regime{{Descriptor: .4e-6, Rate: 25e9}}}
+	r, err := Curve(points(want, []int64{656, 4096, 65536}, []int64{16, 256, 4096}), Form{Packets: want.Packets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := r.Curve.Regimes[0]
+	if !close(r.Curve.Launch, 9e-6) || !close(g.Descriptor, .4e-6) || !close(g.Rate, 25e9) || r.Zero != nil {
+		t.Errorf("fitted %+v, zero %v", r.Curve, r.Zero)
+	}
+	if Worst(r.Errors) > 1e-3 || Worst(r.LeftOut) > 2e-3 {
+		t.Errorf("errors %v, left out %v", r.Errors, r.LeftOut)
+	}
+}
+
+// So do those of a batch, with submission ahead of the engine and an inline regime.
+func TestRecoversBatch(t *testing.T) {
+	want := &transfer.Curve{Submit: .5e-6, Ahead: 8000, Regimes: []transfer.Regime{{Rate: 7e9, Inline: true}, {From: 32768, Descriptor: .1e-6, Rate: 55e9}}}
+	list := points(want, []int64{4096, 16384, 32768, 131072}, []int64{2000, 8000, 30000, 100000})
+	r, err := Curve(list, Form{From: []float64{0, 32768}, Inline: []bool{true}, Batch: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.Curve
+	if math.Abs(c.Submit/.5e-6-1) > .02 || math.Abs(c.Ahead/8000-1) > .02 || !close(c.Regimes[0].Rate, 7e9) || math.Abs(c.Regimes[1].Rate/55e9-1) > .01 {
+		t.Errorf("fitted %+v", c)
+	}
+	if Worst(r.Errors) > .01 {
+		t.Errorf("errors %v", r.Errors)
+	}
+}
+
+// One bad point does not bend the curve for the others.
+func TestOutlier(t *testing.T) {
+	want := &transfer.Curve{Launch: 5e-6, Regimes: []transfer.Regime{{Descriptor: .2e-6, Rate: 20e9}}}
+	list := points(want, []int64{512, 4096, 32768}, []int64{16, 256, 4096})
+	list[4].Seconds *= 3
+	r, err := Curve(list, Form{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range r.Errors {
+		if i != 4 && math.Abs(e) > .03 {
+			t.Errorf("point %d is off by %v", i, e)
+		}
+	}
+	if math.Abs(r.LeftOut[4]+2./3) > .03 {
+		t.Errorf("the bad point is off by %v, expected -2/3", r.LeftOut[4])
+	}
+}
+
+// What points cannot tell stays 0 and is named: one number of blocks tells no launch; one
+// size of block no descriptor; one point only a rate.
+func TestIdentifiability(t *testing.T) {
+	c := &transfer.Curve{Launch: 9e-6, Regimes: []transfer.Regime{{Descriptor: .4e-6, Rate: 25e9}}}
+	for name, k := range map[string]struct {
+		sizes, counts []int64
+		zero          []string
+	}{
+		"one count":  {[]int64{512, 4096, 32768}, []int64{100}, []string{"launch"}},
+		"one size":   {[]int64{4096}, []int64{10, 100, 1000}, []string{"regimes[0].descriptor"}},
+		"one point":  {[]int64{4096}, []int64{100}, []string{"launch", "regimes[0].descriptor"}},
+		"everything": {[]int64{512, 4096}, []int64{10, 1000}, nil},
+	} {
+		r, err := Curve(points(c, k.sizes, k.counts), Form{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(r.Zero, k.zero) {
+			t.Errorf("%s: zero %v, expected %v", name, r.Zero, k.zero)
+		}
+		if name == "one point" && !math.IsNaN(r.LeftOut[0]) {
+			t.Errorf("a lone point left out is %v", r.LeftOut[0])
+		}
+	}
+	if _, err := Curve(points(c, []int64{512}, []int64{1}), Form{From: []float64{0, 4096}}); err == nil || !strings.Contains(err.Error(), "4096") {
+		t.Errorf("a regime without points: %v", err)
+	}
+}
+
+// A fit never exceeds the bound of its rates.
+func TestMaxRate(t *testing.T) {
+	c := &transfer.Curve{Regimes: []transfer.Regime{{Descriptor: 1e-6, Rate: 80e9}}}
+	r, err := Curve(points(c, []int64{4096, 1 << 20}, []int64{100}), Form{MaxRate: 50e9})
+	if err != nil || r.Curve.Regimes[0].Rate > 50e9 {
+		t.Errorf("%+v, %v", r.Curve, err)
+	}
+}
+
+// The same points give the same bits, in any order of the machine.
+func TestDeterministic(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	c := &transfer.Curve{Launch: 9e-6, Regimes: []transfer.Regime{{Descriptor: .4e-6, Rate: 25e9}}}
+	list := points(c, []int64{656, 4096, 65536}, []int64{16, 256, 4096})
+	for i := range list {
+		list[i].Seconds *= 1 + .1*r.Float64()
+	}
+	a, err := Curve(list, Form{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := Curve(list, Form{})
+	if a.Curve.Launch != b.Curve.Launch || a.Curve.Regimes[0] != b.Curve.Regimes[0] || !slices.Equal(a.LeftOut, b.LeftOut) {
+		t.Errorf("%+v and %+v", a.Curve, b.Curve)
+	}
+}
+
+// A drive's constants come back.
+func TestRecoversDrive(t *testing.T) {
+	want := &transfer.SSD{Latency: 80e-6, RequestRate: 2e9, IOPS: 8e5, Bandwidth: 7e9, Knee: 1.6}
+	var list []DrivePoint
+	for _, b := range []float64{4096, 65536, 262144} {
+		for _, q := range []float64{1, 4, 16, 64, 256} {
+			list = append(list, DrivePoint{q, b, want.Rate(q, b)})
+		}
+	}
+	r, err := Drive(list, 7e9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if Worst(r.Errors) > .01 || Worst(r.LeftOut) > .02 || math.Abs(r.SSD.Knee/1.6-1) > .05 || math.Abs(r.SSD.Latency/80e-6-1) > .02 {
+		t.Errorf("fitted %+v, errors %v, left out %v", r.SSD, r.Errors, r.LeftOut)
+	}
+	if _, err := Drive(list[:4], 7e9); err == nil {
+		t.Error("four points make four constants")
+	}
+}
+
+// The constants of the bundled files that say they are fitted are what the fit finds, to a
+// hundredth of every time.
+func TestBundledFitsAreCurrent(t *testing.T) {
+	lib, err := hardware.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fits := 0
+	for _, it := range lib.Items(hardware.KindLink) {
+		l := it.(*hardware.Link)
+		link := transfer.NewLink(l)
+		for _, f := range FittedPaths(l) {
+			fits++
+			r, err := Curve(f.Points, f.Form)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stated, err := link.Path(directionOf(f.Direction), mechanismOf(f.Path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range f.Points {
+				if e := relative(stated.Time(p.Request), r.Curve.Time(p.Request)); math.Abs(e) > .01 {
+					t.Errorf("%s %s %s, %+v: the file's constants are off the fit by %.1f %%; it finds %+v", l.Name, f.Path, f.Direction, p.Request, 100*e, r.Curve)
+				}
+			}
+		}
+	}
+	for _, it := range lib.Items(hardware.KindDrive) {
+		d := it.(*hardware.Drive)
+		stated := transfer.NewSSD(d, 1, 1)
+		for i := range d.Series {
+			if !d.Series[i].Fits {
+				continue
+			}
+			fits++
+			list := DrivePoints(&d.Series[i])
+			r, err := Drive(list, float64(d.ReadBandwidth.Value))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range list {
+				if e := relative(stated.Rate(p.Depth, p.Block), r.SSD.Rate(p.Depth, p.Block)); math.Abs(e) > .01 {
+					t.Errorf("%s: off the fit by %.1f %%; it finds %+v", d.Name, 100*e, r.SSD)
+				}
+			}
+		}
+	}
+	if fits < 5 {
+		t.Errorf("%d fits", fits)
+	}
+}

@@ -1,0 +1,230 @@
+package fit
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/transfer"
+)
+
+// newTextTable begins a table in the house's look, figures to the right.
+func newTextTable(header table.Row, right ...int) table.Writer {
+	t := table.NewWriter()
+	style := table.StyleLight
+	style.Format = table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault}
+	style.Options = table.Options{SeparateHeader: true}
+	t.SetStyle(style)
+	var columns []table.ColumnConfig
+	for _, number := range right {
+		columns = append(columns, table.ColumnConfig{Number: number, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(columns)
+	t.AppendHeader(header)
+	return t
+}
+
+// write prints text without blanks at line ends.
+func write(w io.Writer, text string) error {
+	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// percent writes an error, n/a where there is none.
+func percent(e *float64) string {
+	if e == nil {
+		return "n/a"
+	}
+	return fmt.Sprintf("%+.1f %%", 100**e)
+}
+
+// rate writes bytes a second with three digits.
+func rate(v float64) string {
+	return strings.Replace(fmt.Sprintf("%.3g GB/s", v/1e9), "e+0", "e", 1)
+}
+
+func (c *Comparison) row() table.Row {
+	measured, model := rate(c.Measured), "n/a"
+	if c.AtMost {
+		measured = "at most " + measured
+	}
+	if c.Model != nil {
+		model = rate(*c.Model)
+	}
+	verdict := ""
+	if c.Sets {
+		verdict = "sets constants"
+	}
+	if c.Missed() {
+		verdict = "missed"
+	}
+	return table.Row{c.Item, c.Series, c.Path, c.Point, measured, model, percent(c.Error), percent(c.LeftOut), verdict}
+}
+
+func comparisonTable(rows []Comparison) table.Writer {
+	t := newTextTable(table.Row{"link or drive", "series", "path", "blocks", "measured", "model", "error", "left out", ""}, 5, 6, 7, 8)
+	for i := range rows {
+		t.AppendRow(rows[i].row())
+	}
+	return t
+}
+
+// WriteComparisons prints a table for people, and why the model misses what it misses.
+func WriteComparisons(w io.Writer, rows []Comparison) error {
+	text := comparisonTable(rows).Render() + "\n\n" + summary(rows) + "\n"
+	for _, line := range reasons(rows) {
+		text += "  " + line + "\n"
+	}
+	return write(w, text)
+}
+
+// WriteComparisonsMarkdown prints the table as Markdown with its sources.
+func WriteComparisonsMarkdown(w io.Writer, rows []Comparison) error {
+	text := comparisonTable(rows).RenderMarkdown() + "\n\n" + summary(rows) + "\n\n"
+	for _, line := range reasons(rows) {
+		text += "- " + line + "\n"
+	}
+	text += "\nSources:\n\n"
+	for _, line := range sources(rows) {
+		text += "- " + line + "\n"
+	}
+	return write(w, text)
+}
+
+// sources lists each source with the series that it gives.
+func sources(rows []Comparison) (lines []string) {
+	series := map[string][]string{}
+	var order []string
+	for i := range rows {
+		r := &rows[i]
+		if series[r.Source] == nil {
+			order = append(order, r.Source)
+		}
+		if name := r.Item + " " + r.Series; !slices.Contains(series[r.Source], name) {
+			series[r.Source] = append(series[r.Source], name)
+		}
+	}
+	for _, source := range order {
+		lines = append(lines, strings.Join(series[source], ", ")+": "+source)
+	}
+	return lines
+}
+
+// summary counts what was compared.
+func summary(rows []Comparison) string {
+	var all, within [4]int // unknown size, left out, predicted, sets constants
+	for i := range rows {
+		r := &rows[i]
+		kind := 0
+		switch {
+		case r.LeftOut != nil:
+			kind = 1
+		case r.Sets:
+			kind = 3
+		case r.Model != nil:
+			kind = 2
+		}
+		all[kind]++
+		within[kind] += count(!r.Missed())
+	}
+	return fmt.Sprintf("%d points. Within %.0f %%: %d of %d left out of a fit, %d of %d predicted without a fit, %d of %d that set a constant. %d of blocks whose size the source does not say.",
+		len(rows), 100*Tolerance, within[1], all[1], within[2], all[2], within[3], all[3], all[0])
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// reasons say of each missed point why.
+func reasons(rows []Comparison) (lines []string) {
+	for i := range rows {
+		if r := &rows[i]; r.Missed() {
+			lines = append(lines, fmt.Sprintf("%s %s, %s: %s.", r.Item, r.Series, r.Point, cmp.Or(r.Why, "not explained")))
+		}
+	}
+	return lines
+}
+
+// WriteResult prints a fitted curve, what each point's error is, and what it cannot tell.
+func WriteResult(w io.Writer, title string, r *Result, points []Point) error {
+	if title != "" {
+		title += "\n"
+	}
+	text := title + constantsTable(r).Render() + "\n\n" + pointsTable(r, points).Render() + "\n\n" +
+		fmt.Sprintf("worst error %.1f %%, left out %.1f %%\n", 100*Worst(r.Errors), 100*Worst(r.LeftOut))
+	if r.Zero != nil {
+		text += "not told by these points, and 0 or another regime's: " + strings.Join(r.Zero, ", ") + "\n"
+	}
+	return write(w, text)
+}
+
+func constantsTable(r *Result) table.Writer {
+	t := newTextTable(table.Row{"constant", "value"}, 2)
+	c := r.Curve
+	t.AppendRow(table.Row{"launch", microseconds(c.Launch)})
+	if c.Submit > 0 {
+		t.AppendRow(table.Row{"submit", microseconds(c.Submit)})
+		t.AppendRow(table.Row{"ahead", fmt.Sprintf("%.0f descriptors", c.Ahead)})
+	}
+	for _, g := range c.Regimes {
+		from := ""
+		if g.From > 0 {
+			from = fmt.Sprintf(" from %g B", g.From)
+		}
+		t.AppendRow(table.Row{"descriptor" + from, microseconds(g.Descriptor)})
+		t.AppendRow(table.Row{"rate" + from, hardware.BytesPerSecond(g.Rate).String()})
+	}
+	return t
+}
+
+func microseconds(s float64) string { return fmt.Sprintf("%.4g us", s*1e6) }
+
+func pointsTable(r *Result, points []Point) table.Writer {
+	t := newTextTable(table.Row{"line", "block", "blocks", "measured", "fitted", "error", "left out"}, 1, 2, 3, 4, 5, 6, 7)
+	for i := range points {
+		p := &points[i]
+		left := "n/a"
+		if e := r.LeftOut[i]; e == e {
+			left = percent(&e)
+		}
+		bytes := float64(p.Request.Bytes)
+		t.AppendRow(table.Row{p.Line, fmt.Sprintf("%g B", p.block()), p.Request.Descriptors, rate(bytes / p.Seconds), rate(bytes / r.Curve.Time(p.Request)), percent(&r.Errors[i]), left})
+	}
+	return t
+}
+
+// WriteYAML prints a curve as a path of a link's data file, with a source's key for all of
+// its numbers.
+func WriteYAML(w io.Writer, c *transfer.Curve, source string) error {
+	fact := func(value string) string {
+		return fmt.Sprintf("{value: %s, status: derived, source: %s, note: \"fitted\"}", value, source)
+	}
+	lines := []string{"launch: " + fact(microseconds(c.Launch))}
+	if c.Submit > 0 {
+		lines = append(lines, "submit: "+fact(microseconds(c.Submit)), "ahead: "+fact(fmt.Sprintf("%.0f", c.Ahead)))
+	}
+	if c.SMs > 0 {
+		lines = append(lines, "sms: "+fact(fmt.Sprintf("%g", c.SMs)))
+	}
+	lines = append(lines, "regimes:")
+	for _, g := range c.Regimes {
+		lines = append(lines, "  - from: "+fact(fmt.Sprintf("%.0f B", g.From)), "    descriptor: "+fact(microseconds(g.Descriptor)), "    rate: "+fact(fmt.Sprintf("%.4g GB/s", g.Rate/1e9)))
+		if g.Inline {
+			lines = append(lines, "    inline: true")
+		}
+	}
+	return write(w, strings.Join(lines, "\n"))
+}

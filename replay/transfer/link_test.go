@@ -1,0 +1,123 @@
+package transfer
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+func machine(t testing.TB, name string) *hardware.Machine {
+	t.Helper()
+	lib, err := hardware.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := lib.Machine(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// The fastest path of an H100 changes with size and count: the kernel for many small
+// entries, below 28 KiB; batches for large blocks and for a few small ones, which are
+// submitted sooner than a kernel starts.
+func TestFastest(t *testing.T) {
+	l := NewLink(machine(t, "h100").Link)
+	for _, c := range []struct {
+		r    Request
+		want Mechanism
+	}{{Request{1, 1 << 30, 1}, Batch}, {Request{4096, 4096 * 16384, 1}, Kernel}, {Request{2048, 2048 * 656, 1}, Kernel}, {Request{1 << 20, 1 << 36, 1}, Batch}, {Request{4, 4 * 656, 1}, Batch}} {
+		best, err := l.Path(HostToDevice, c.want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := l.Fastest(HostToDevice).Time(c.r), best.Time(c.r); got != want {
+			t.Errorf("%+v takes %v, by %v %v", c.r, got, c.want, want)
+		}
+		for m := range Kernel + 1 {
+			p, err := l.Path(HostToDevice, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Time(c.r) < best.Time(c.r) {
+				t.Errorf("%+v: %v beats %v", c.r, m, c.want)
+			}
+		}
+	}
+	if _, err := NewLink(machine(t, "gh200").Link).Path(DeviceToHost, Batch); err == nil || !strings.Contains(err.Error(), "it has: call, kernel") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Only a kernel takes SMs.
+func TestSMs(t *testing.T) {
+	l := NewLink(machine(t, "h100").Link)
+	r := Request{2048, 2048 * 656, 1}
+	for m, want := range map[Mechanism]float64{Call: 0, Batch: 0, Kernel: 12} {
+		p, err := l.Path(HostToDevice, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Cost(r).SMs; got != want {
+			t.Errorf("%v takes %v SMs, expected %v", m, got, want)
+		}
+	}
+}
+
+// Both directions of 50 GB/s each on a link that carries 80 GB/s both ways: 1 GB each way
+// takes 2/80 s; 2 GB and 1 GB take 25 ms together, in which 1 GB each way has moved, and 20
+// ms alone. One direction alone takes its own time.
+func TestBoth(t *testing.T) {
+	l := &Link{duplex: [3]float64{80e9, math.Inf(1), 80e9}}
+	p := plain(0, 0, 50e9)
+	one, two := p.Cost(Request{1, 1e9, 1}), p.Cost(Request{1, 2e9, 1})
+	near(t, "equal", l.Both(Call, one, one), 25e-3)
+	near(t, "unequal", l.Both(Call, two, one), 45e-3)
+	near(t, "the other way", l.Both(Call, one, two), 45e-3)
+	near(t, "alone", l.Both(Call, two, Cost{}), 40e-3)
+	near(t, "undisturbed", l.Both(Batch, two, one), 40e-3)
+}
+
+// A share of the host's memory bounds a path; what is slower anyway stays.
+func TestCapped(t *testing.T) {
+	p := Capped(plain(1e-6, 0, 50e9), 10e9)
+	c := p.Cost(Request{1, 1e6, 1})
+	near(t, "capped", c.Seconds, 101e-6)
+	near(t, "its causes", c.By.Launch+c.By.Link, 101e-6)
+	near(t, "time", p.Time(Request{1, 1e6, 1}), 101e-6)
+	near(t, "not capped", Capped(plain(0, 1, 50e9), 10e9).Time(Request{1, 1e6, 1}), 1+20e-6)
+}
+
+// No bundled constant exceeds what packets leave of the link's wire rate.
+func TestPlausibleRates(t *testing.T) {
+	lib, err := hardware.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range lib.Items(hardware.KindLink) {
+		l := it.(*hardware.Link)
+		if l.PCIe == nil {
+			continue
+		}
+		wire := WireRate(int(l.PCIe.Generation.Value), int(l.PCIe.Lanes.Value))
+		if math.Abs(float64(l.Bandwidth.Value)/wire-1) > 1e-4 {
+			t.Errorf("%s: bandwidth %v, its generation and lanes make %v", l.Name, l.Bandwidth.Written, wire)
+		}
+		link := NewLink(l)
+		for d := range DeviceToHost + 1 {
+			for m := range Kernel + 1 {
+				c, err := link.Path(d, m)
+				if err != nil {
+					continue
+				}
+				last := c.Regimes[len(c.Regimes)-1]
+				if limit := c.Packets.Ceiling(wire); last.Rate > 1.03*limit { // a fit may pass it by its own error
+					t.Errorf("%s %v %v: %v bytes/s, headers leave %v", l.Name, d, m, last.Rate, limit)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package transfer
+
+// Request is what one launch (or, with Launches 0, part of one) moves one way.
+type Request struct {
+	Descriptors int64 // contiguous pieces
+	Bytes       int64 // of all of them
+	Launches    int64 // kernels, or driver calls of a batch
+}
+
+// Add joins two requests: their pieces move one after the other.
+func (r Request) Add(o Request) Request {
+	return Request{r.Descriptors + o.Descriptors, r.Bytes + o.Bytes, r.Launches + o.Launches}
+}
+
+// Layout is what a block is and how blocks lie in memory.
+type Layout struct {
+	EntryBytes  int64 // of one token of one stream: a layer's, or one KV head's where heads select apart
+	BlockTokens int64 // 0 is 1
+	// Fragments is in how many places a block lies: 1 where it is one piece (a latent
+	// entry, K and V side by side), 2 where K and V are apart. 0 is 1.
+	Fragments int64
+	// Merge moves a run of adjacent blocks as one piece a fragment. It needs the run to be
+	// adjacent where it goes as well, a staging buffer for example.
+	Merge bool
+}
+
+// BlockBytes is the size of a block.
+func (l Layout) BlockBytes() int64 { return l.EntryBytes * max(1, l.BlockTokens) }
+
+// Request is one launch that moves blocks which lie in runs; both as a profile's misses
+// and miss_runs count them, summed over the requests of a batch where those are fetched
+// together. No blocks make an empty Request.
+func (l Layout) Request(blocks, runs int64) Request {
+	if blocks == 0 {
+		return Request{}
+	}
+	pieces := blocks
+	if l.Merge {
+		pieces = runs
+	}
+	return Request{pieces * max(1, l.Fragments), blocks * l.BlockBytes(), 1}
+}
+
+// WriteBack is one launch that stores what was generated since the last: tokens of each
+// of streams streams (a request of the batch, times heads where those lie apart). Tokens
+// of a stream are adjacent.
+func (l Layout) WriteBack(streams, tokens int64) Request {
+	if streams*tokens == 0 {
+		return Request{}
+	}
+	pieces := streams * tokens
+	if l.Merge {
+		pieces = streams
+	}
+	return Request{pieces * max(1, l.Fragments), streams * tokens * l.EntryBytes, 1}
+}
+
+// Runs counts the runs of adjacent blocks in an ascending list.
+func Runs(blocks []int32) int64 {
+	var runs int64
+	for i, x := range blocks {
+		if i == 0 || blocks[i-1] != x-1 {
+			runs++
+		}
+	}
+	return runs
+}
+
+// RunLengths counts the runs of an ascending list by length: counts[n] are those of n
+// blocks. It reuses counts.
+func RunLengths(blocks []int32, counts []int64) []int64 {
+	clear(counts)
+	length := 0
+	for i, x := range blocks {
+		if i > 0 && blocks[i-1] != x-1 {
+			counts = count(counts, length)
+			length = 0
+		}
+		length++
+	}
+	if length > 0 {
+		counts = count(counts, length)
+	}
+	return counts
+}
+
+func count(counts []int64, length int) []int64 {
+	for len(counts) <= length {
+		counts = append(counts, 0)
+	}
+	counts[length]++
+	return counts
+}
+
+// Requests is Request with one entry for each run length, so that pieces of different
+// size are priced apart; only the first carries the launch. counts is RunLengths'.
+func (l Layout) Requests(counts []int64, dst []Request) []Request {
+	launches := int64(1)
+	for length, runs := range counts {
+		if runs == 0 {
+			continue
+		}
+		r := l.Request(int64(length)*runs, runs)
+		r.Launches, launches = launches, 0
+		dst = append(dst, r)
+	}
+	return dst
+}

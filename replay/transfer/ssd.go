@@ -1,0 +1,72 @@
+package transfer
+
+import (
+	"math"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// SSD is one drive or a stripe of equal ones. Reads of b bytes with q in flight run at X:
+//
+//	lone   = b / (Latency + b/RequestRate)
+//	limit  = min(IOPS·b, Bandwidth)
+//	1/X^k  = 1/(q·lone)^k + (1 − q^−k)/limit^k
+//
+// a soft minimum of what Little's law gives to q requests and of what the drive can do. A lone read takes its latency exactly; many approach the
+// drive's limits, the larger the knee k, the sharper the bend. With Knee 0 requests go in
+// rounds of Depth: T = ceil(n/Depth)·Latency + bytes/Bandwidth.
+type SSD struct {
+	Latency     float64 // s, of a lone read, before its bytes
+	RequestRate float64 // bytes/s of one request
+	IOPS        float64 // a drive
+	Bandwidth   float64 // bytes/s a drive, reads
+	WriteRate   float64 // bytes/s a drive
+	Knee        float64
+	Depth       int64 // requests in flight, over all drives; 0 is 1
+	Drives      int64 // 0 is 1
+}
+
+// NewSSD takes the constants of a data file.
+func NewSSD(d *hardware.Drive, drives int, depth int64) *SSD {
+	return &SSD{Latency: float64(d.ReadLatency.Value), RequestRate: float64(d.RequestRate.Or(d.ReadBandwidth.Value)), IOPS: float64(d.ReadIOPS.Value),
+		Bandwidth: float64(d.ReadBandwidth.Value), WriteRate: float64(d.WriteBandwidth.Value), Knee: float64(d.Knee.Value), Depth: depth, Drives: int64(drives)}
+}
+
+// Rate is the throughput, bytes a second, of reads of block bytes with depth ≥ 1 in flight.
+func (s *SSD) Rate(depth, block float64) float64 {
+	drives := float64(max(1, s.Drives))
+	lone := block / (s.Latency + block/s.RequestRate)
+	queued := depth * lone
+	limit := drives * math.Min(s.IOPS*block, s.Bandwidth)
+	sum := 1 + (1-math.Pow(depth, -s.Knee))*math.Pow(queued/limit, s.Knee)
+	return queued / math.Pow(sum, 1/s.Knee)
+}
+
+// Read prices random reads: Descriptors extents with Bytes in all.
+func (s *SSD) Read(r Request) Cost {
+	if r.Descriptors == 0 {
+		return Cost{}
+	}
+	n, bytes := float64(r.Descriptors), float64(r.Bytes)
+	depth := math.Min(n, float64(max(1, s.Depth)))
+	var by Causes
+	if s.Knee == 0 {
+		by.Link = bytes / (s.Bandwidth * float64(max(1, s.Drives)))
+		by.Descriptor = math.Ceil(n/depth) * s.Latency
+	} else {
+		by.Link = bytes / (s.Bandwidth * float64(max(1, s.Drives)))
+		by.Descriptor = math.Max(0, bytes/s.Rate(depth, bytes/n)-by.Link)
+	}
+	return Cost{Bytes: r.Bytes, Descriptors: r.Descriptors, Launches: r.Launches, WireForward: bytes, Seconds: by.Descriptor + by.Link, By: by}
+}
+
+// Write is the time of a large sequential write, as of a prompt's KV.
+func (s *SSD) Write(bytes int64) float64 {
+	return float64(bytes) / (s.WriteRate * float64(max(1, s.Drives)))
+}
+
+// Time is Cost(r).Seconds; with Cost it makes the drive a Path.
+func (s *SSD) Time(r Request) float64 { return s.Read(r).Seconds }
+
+// Cost is Read.
+func (s *SSD) Cost(r Request) Cost { return s.Read(r) }

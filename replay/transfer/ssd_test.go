@@ -1,0 +1,54 @@
+package transfer
+
+import (
+	"math"
+	"testing"
+)
+
+// In rounds, by hand: 10 reads of 100 kB at depth 4, 80 µs, 5 GB/s: 3 rounds and 200 µs.
+func TestRounds(t *testing.T) {
+	s := &SSD{Latency: 80e-6, Bandwidth: 5e9, Depth: 4}
+	near(t, "10 reads", s.Time(Request{10, 1e6, 1}), 440e-6)
+	near(t, "two drives", (&SSD{Latency: 80e-6, Bandwidth: 5e9, Depth: 4, Drives: 2}).Time(Request{10, 1e6, 1}), 340e-6)
+	if s.Cost(Request{}) != (Cost{}) {
+		t.Error("no reads cost something")
+	}
+}
+
+// A lone read takes its latency and its bytes exactly; with depth the rate grows, by no
+// more than depth, towards the lesser of the drive's limits; knee 1 by hand: 4 reads of 1
+// MB, 1 ms each alone (1 GB/s), limit 2 GB/s: 1/X = 1/4 + 3/4 · 1/2, X = 1.6 GB/s.
+func TestKnee(t *testing.T) {
+	s := &SSD{Latency: .5e-3, RequestRate: 2e9, IOPS: 1e6, Bandwidth: 2e9, Knee: 1}
+	near(t, "alone", s.Rate(1, 1e6), 1e9)
+	near(t, "four", s.Rate(4, 1e6), 1.6e9)
+	for _, knee := range []float64{.5, 1, 1.5, 4, 16} {
+		s.Knee = knee
+		for _, block := range []float64{512, 4096, 1 << 20} {
+			before := 0.
+			for depth := 1.; depth <= 1<<14; depth *= 2 {
+				x := s.Rate(depth, block)
+				lone := block / (s.Latency + block/s.RequestRate)
+				limit := math.Min(s.IOPS*block, s.Bandwidth)
+				if x < before*(1-1e-12) || x > depth*lone*(1+1e-12) {
+					t.Fatalf("knee %v, %v B, depth %v: %v bytes/s after %v", knee, block, depth, x, before)
+				}
+				if depth == 1<<14 && knee > 1 && math.Abs(x/limit-1) > .1 {
+					t.Fatalf("knee %v, %v B: %v bytes/s at the end, limit %v", knee, block, x, limit)
+				}
+				before = x
+			}
+		}
+	}
+}
+
+// Of n reads no more than n are in flight: one read of a deep queue takes its latency.
+func TestShallow(t *testing.T) {
+	s := &SSD{Latency: 80e-6, RequestRate: 5e9, IOPS: 1e6, Bandwidth: 5e9, Knee: 1.5, Depth: 64}
+	near(t, "one read", s.Time(Request{1, 1e5, 1}), 100e-6)
+	r := Request{64, 64e5, 1}
+	near(t, "64 reads", s.Time(r), 64e5/s.Rate(64, 1e5))
+	near(t, "causes", s.Cost(r).By.Link+s.Cost(r).By.Descriptor, s.Time(r))
+	near(t, "a stripe", (&SSD{Latency: 80e-6, RequestRate: 5e9, IOPS: 1e6, Bandwidth: 5e9, Knee: 1.5, Depth: 64, Drives: 4}).Rate(1, 1e5), 1e9)
+	near(t, "written", (&SSD{WriteRate: 4e9, Drives: 2}).Write(8e9), 1)
+}

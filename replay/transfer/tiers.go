@@ -1,0 +1,138 @@
+package transfer
+
+import "math"
+
+// Level is how far a system goes to hide an SSD behind DRAM and compute (KVDrive, section
+// 7.3, Figure 21a).
+type Level int
+
+// The levels, each with what the one before has.
+const (
+	LayerWise    Level = iota // (a) a whole layer through a memory map, as FlexGen
+	Sparse                    // (b) the demanded blocks, in extents, with queue depth
+	Hierarchical              // (c) read ahead into pinned buffers during selection and projection
+	Balanced                  // (d) what stalls most often stays in pinned memory
+)
+
+func (l Level) String() string {
+	return [...]string{"layer-wise", "sparse", "hierarchical", "balanced"}[l]
+}
+
+// Tiers fetches one layer's demand from DRAM and SSD into the GPU.
+type Tiers struct {
+	Link   Path // host to device
+	SSD    Path // reads, usually an *SSD
+	Layout Layout
+	// Direct lets the drive write into the GPU (GPUDirect Storage): no second hop, but the
+	// link is shared with what comes from DRAM. DirectRate bounds it, 0 does not.
+	Direct     bool
+	DirectRate float64 // bytes/s
+}
+
+// Demand is what one layer and step needs from below the GPU, in blocks.
+type Demand struct {
+	DRAM    int64   // demanded and in DRAM
+	SSD     int64   // demanded and on the SSD alone
+	Extents int64   // reads that bring the SSD's blocks; 0: a read a block
+	Read    int64   // blocks that these reads hold, whole extents; 0: SSD
+	Pinned  int64   // of SSD, those that level Balanced keeps in pinned memory
+	Layer   int64   // blocks of the whole layer, for level LayerWise
+	Ahead   float64 // s of selection and projection that read-ahead hides behind
+}
+
+// Fetch is the time of a demand that is not hidden behind Ahead seconds of selection and
+// projection, and the traffic.
+//
+//	(a)  ssd(layer) + link(layer)
+//	(b)  link(d) + ssd(s) + link(s)
+//	(c)  max(link(d), ssd(s) − ahead) + link(s)
+//	(d)  max(link(d + pinned), ssd(s − pinned) − ahead) + link(s − pinned)
+//
+// for d blocks in DRAM and s on the SSD. With Direct, blocks from the SSD do not pass the
+// link again, but share it:
+//
+//	(a)  ssd(layer)    (b)  link(d) + ssd(s)
+//	(c)  max(link(d) + max(0, link(s) − ahead), ssd(s) − ahead); (d) likewise
+//
+// Differences that would be negative are 0.
+func (t *Tiers) Fetch(level Level, d Demand) TierCost {
+	switch level {
+	case LayerWise:
+		return t.layerWise(d)
+	case Sparse:
+		return t.sparse(d)
+	case Hierarchical:
+		return t.staged(d, d.DRAM, d.SSD)
+	}
+	pinned := min(d.Pinned, d.SSD)
+	return t.staged(d, d.DRAM+pinned, d.SSD-pinned)
+}
+
+// TierCost is the outcome of Fetch.
+type TierCost struct {
+	Seconds   float64 // exposed
+	LinkBytes int64
+	SSDBytes  int64
+	Reads     int64 // requests to the SSD
+	LinkBusy  float64
+	SSDBusy   float64
+}
+
+func (t *Tiers) layerWise(d Demand) TierCost {
+	whole := Request{min(1, d.Layer), d.Layer * t.Layout.BlockBytes(), 1} // one segment, one copy
+	c := TierCost{SSDBytes: whole.Bytes, Reads: whole.Descriptors, SSDBusy: t.ssd(whole)}
+	c.Seconds = c.SSDBusy
+	if !t.Direct {
+		c.LinkBytes, c.LinkBusy = whole.Bytes, t.Link.Time(whole)
+		c.Seconds += c.LinkBusy
+	}
+	return c
+}
+
+func (t *Tiers) sparse(d Demand) TierCost {
+	c, dram, ssd, hop := t.parts(d, d.DRAM, d.SSD)
+	c.Seconds = dram + ssd
+	if !t.Direct {
+		c.Seconds += hop
+	}
+	return c
+}
+
+func (t *Tiers) staged(d Demand, fromDRAM, fromSSD int64) TierCost {
+	c, dram, ssd, hop := t.parts(d, fromDRAM, fromSSD)
+	late := math.Max(0, ssd-d.Ahead)
+	if t.Direct {
+		c.Seconds = math.Max(dram+math.Max(0, hop-d.Ahead), late)
+	} else {
+		c.Seconds = math.Max(dram, late) + hop
+	}
+	return c
+}
+
+// parts are the times of blocks from DRAM over the link, from the SSD, and of those again
+// over the link.
+func (t *Tiers) parts(d Demand, fromDRAM, fromSSD int64) (c TierCost, dram, ssd, hop float64) {
+	first, second, read := t.Layout.Request(fromDRAM, fromDRAM), t.Layout.Request(fromSSD, fromSSD), t.reads(d, fromSSD)
+	dram, ssd, hop = t.Link.Time(first), t.ssd(read), t.Link.Time(second)
+	return TierCost{LinkBytes: first.Bytes + second.Bytes, SSDBytes: read.Bytes, Reads: read.Descriptors, LinkBusy: dram + hop, SSDBusy: ssd}, dram, ssd, hop
+}
+
+// reads scales the demand's reads to those of its SSD blocks that are read.
+func (t *Tiers) reads(d Demand, blocks int64) Request {
+	if blocks <= 0 {
+		return Request{}
+	}
+	reads, held := d.Extents, max(d.Read, d.SSD)
+	if reads == 0 {
+		reads = d.SSD
+	}
+	share := func(n int64) int64 { return (n*blocks + d.SSD - 1) / d.SSD }
+	return Request{share(reads), share(held) * t.Layout.BlockBytes(), 1}
+}
+
+func (t *Tiers) ssd(r Request) float64 {
+	if t.Direct && t.DirectRate > 0 {
+		return Capped(t.SSD, t.DirectRate).Time(r)
+	}
+	return t.SSD.Time(r)
+}

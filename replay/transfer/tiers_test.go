@@ -1,0 +1,70 @@
+package transfer
+
+import "testing"
+
+// hand is the example that the levels are worked out on: blocks of 100 kB, 4 µs each over
+// the link, 20 µs from a drive of 80 µs in rounds, 1000 blocks in the layer.
+func hand(direct bool) (*Tiers, Demand) {
+	return &Tiers{
+		Link:   plain(0, 0, 25e9),
+		SSD:    &SSD{Latency: 80e-6, Bandwidth: 5e9, Depth: 2},
+		Layout: Layout{EntryBytes: 100_000},
+		Direct: direct,
+	}, Demand{DRAM: 8, SSD: 2, Pinned: 1, Layer: 1000, Ahead: 60e-6}
+}
+
+// KVDrive's four levels, 8 blocks in DRAM and 2 on the SSD, 60 µs of read-ahead:
+// (a) 80 + 20000 + 4000; (b) 32 + (80 + 40) + 8; (c) max(32, 120 − 60) + 8;
+// (d) one of the two pinned: max(36, 100 − 60) + 4. Each is faster than the one before,
+// as Figure 21a has it.
+func TestLevels(t *testing.T) {
+	tiers, demand := hand(false)
+	for level, us := range map[Level]float64{LayerWise: 24080, Sparse: 160, Hierarchical: 68, Balanced: 44} {
+		near(t, level.String(), tiers.Fetch(level, demand).Seconds, us*1e-6)
+	}
+	c := tiers.Fetch(Sparse, demand)
+	if c.LinkBytes != 1_000_000 || c.SSDBytes != 200_000 || c.Reads != 2 {
+		t.Errorf("sparse moves %+v", c)
+	}
+	near(t, "link busy", c.LinkBusy, 40e-6)
+	near(t, "SSD busy", c.SSDBusy, 120e-6)
+}
+
+// Straight into the GPU: (a) 20080; (b) 32 + 120; (c) max(32 + max(0, 8 − 60), 60); (d)
+// max(36, 40). At 4 GB/s, 2 blocks take 50 µs rather than 40 of the drive's bytes, less
+// than the 120 it needs anyway.
+func TestDirect(t *testing.T) {
+	tiers, demand := hand(true)
+	for level, us := range map[Level]float64{LayerWise: 20080, Sparse: 152, Hierarchical: 60, Balanced: 40} {
+		near(t, level.String(), tiers.Fetch(level, demand).Seconds, us*1e-6)
+	}
+	tiers.DirectRate = 1e9 // 200 µs
+	near(t, "bounded", tiers.Fetch(Sparse, demand).Seconds, 232e-6)
+}
+
+// Extents: 2 blocks in one read that holds 4 are one latency and 400 kB.
+func TestExtentReads(t *testing.T) {
+	tiers, demand := hand(false)
+	demand.Extents, demand.Read = 1, 4
+	c := tiers.Fetch(Sparse, demand)
+	near(t, "sparse", c.Seconds, (32+80+80+8)*1e-6)
+	if c.Reads != 1 || c.SSDBytes != 400_000 {
+		t.Errorf("reads %+v", c)
+	}
+	// With one of the two pinned the read is still there, for half of what it held.
+	if c := tiers.Fetch(Balanced, demand); c.Reads != 1 || c.SSDBytes != 200_000 {
+		t.Errorf("balanced %+v", c)
+	}
+}
+
+// Nothing demanded takes no time; more pinned than demanded is all of it.
+func TestEmptyDemand(t *testing.T) {
+	tiers, demand := hand(false)
+	for level := LayerWise; level <= Balanced; level++ {
+		if c := tiers.Fetch(level, Demand{Ahead: 1e-3}); c != (TierCost{}) {
+			t.Errorf("%v: %+v", level, c)
+		}
+	}
+	demand.Pinned = 5
+	near(t, "all pinned", tiers.Fetch(Balanced, demand).Seconds, 40e-6)
+}
