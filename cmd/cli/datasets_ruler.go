@@ -32,8 +32,12 @@ built in stand in, and rows and manifest say so.`,
 		Example: `  kvreplay datasets make ruler --task all --length 4096 --samples 5 -o prompts.jsonl
   kvreplay datasets make ruler --task niah_multikey_3,vt --length 8192,32768 -o long.jsonl --tokenizer Llama-3/tokenizer.json
   kvreplay datasets make ruler --task qa_1 --length 16384 -o qa.jsonl --squad dev-v2.0.json`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("argument %q, expected none: tasks are named by --task", args[0])
+			}
+			return f.run(c)
+		},
 	}
 	f.promptsFlags.define(c.Flags())
 	fl, o := c.Flags(), &f.options

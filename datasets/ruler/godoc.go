@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // What stands in for SQuAD and HotpotQA: the documentation of Go's standard library
@@ -28,19 +29,24 @@ type goEntry struct {
 }
 
 // firstSentence has the name and what it does, which begins with a verb.
-var firstSentence = regexp.MustCompile(`^(?:Package |An? |The )?(\S+) ([a-z]+s\b[^.]{25,180})\.(?:\s|$)`)
+var firstSentence = regexp.MustCompile(`^(?:Package |An? |The )?(\S+) ([a-z]+s\b.{15,200}?)\.(?:\s|$)`)
 
 // does returns what the first sentence says that the entry does, "" where it says nothing
-// of the kind or tells its own name.
+// of the kind.
 func (e *goEntry) does() string {
 	m := firstSentence.FindStringSubmatch(e.Text)
-	if m == nil || m[1] != e.Name[strings.LastIndexByte(e.Name, '/')+1:] {
-		return ""
-	}
-	if strings.Contains(strings.ToLower(m[2]), strings.ToLower(m[1])) || strings.Contains(m[2], "\n") {
+	if m == nil || m[1] != e.lastName() {
 		return ""
 	}
 	return m[2]
+}
+
+// lastName is the name without the path of a package.
+func (e *goEntry) lastName() string { return e.Name[strings.LastIndexByte(e.Name, '/')+1:] }
+
+// tells says whether what an entry does has its name in it, in whatever letters.
+func (e *goEntry) tells() bool {
+	return strings.Contains(strings.ToLower(e.does()), strings.ToLower(e.lastName()))
 }
 
 // document is the entry as a paragraph with a title.
@@ -62,7 +68,8 @@ type goSet struct {
 	byPackage map[string][]int // documents
 }
 
-func loadGo() (*goSet, []byte) {
+// loadGo reads the documentation, once, for both sets of questions; the text comes with it.
+var loadGo = sync.OnceValues(func() (*goSet, []byte) {
 	text := unpack(godocFile)
 	set := &goSet{byPackage: make(map[string][]int)}
 	for line := range bytes.Lines(text) {
@@ -76,14 +83,14 @@ func loadGo() (*goSet, []byte) {
 		set.byPackage[e.Package] = append(set.byPackage[e.Package], doc)
 	}
 	return set, text
-}
+})
 
 // single makes the questions that one document answers.
 func (s *goSet) single() *questions {
 	set := &questions{docs: s.docs.list}
 	for i, e := range s.entries {
 		does := e.does()
-		if does == "" {
+		if does == "" || e.tells() {
 			continue
 		}
 		q := question{answers: []string{e.Name}, gold: []int{s.doc[i]}, near: without(s.byPackage[e.Package], s.doc[i])}
@@ -109,14 +116,14 @@ func (s *goSet) double() *questions {
 	set := &questions{docs: s.docs.list}
 	types := make(map[[2]string]int)
 	for i, e := range s.entries {
-		if e.Kind == "type" && e.does() != "" {
+		if e.Kind == "type" && e.does() != "" && !strings.Contains(e.does(), e.Name) {
 			types[[2]string{e.Package, e.Name}] = i
 		}
 	}
 	for i, e := range s.entries {
 		t, ok := types[[2]string{e.Package, e.Type}]
 		does := e.does()
-		if e.Kind != "method" || !ok || does == "" || strings.Contains(does, e.Type) {
+		if e.Kind != "method" || !ok || does == "" || e.tells() {
 			continue
 		}
 		gold := []int{s.doc[t], s.doc[i]}

@@ -1,6 +1,7 @@
 package ruler
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -69,7 +70,7 @@ func (m *maker) loadWords() error {
 func (m *maker) loadEssays() error {
 	if m.options.Essays == "" {
 		text := unpack(opticksFile)
-		m.essay = newEssay(string(text))
+		m.essay = newEssay(string(text[bytes.Index(text, []byte("OPTICKS:")):])) // after who transcribed it
 		m.standIn(roleEssays, "Isaac Newton, Opticks (1730)", text, "public domain", "the Go distribution, src/testdata/Isaac.Newton-Opticks.txt")
 		return nil
 	}

@@ -42,7 +42,7 @@ var tasks = []task{
 	{name: "qa_2", newTokens: qaTokens, unit: "documents", texts: []string{roleHotpotQA}, sample: newQuestion(roleHotpotQA)},
 }
 
-// Names are the tasks in the order of the paper's appendix B.
+// Names are the tasks in the order of scripts/synthetic.yaml.
 func Names() []string {
 	names := make([]string, len(tasks))
 	for i, t := range tasks {

@@ -14,8 +14,8 @@ const (
 	vtHops          = 4
 	vtLetters       = 5   // of a variable's name
 	vtExampleLetter = 3   // of one in the example
-	vtExampleTokens = 500 // the example without its answer is the largest of at most so many tokens
 	vtLeastNoise    = 5   // lines of noise at least: one position for each assignment
+	vtExampleTokens = 500 // the example without its answer is the largest of at most so many tokens, or the least
 )
 
 // chain is a prompt of variable tracking without an example.
@@ -66,11 +66,12 @@ func newChain(m *maker, _, _ int, d draws) (sample, error) {
 	c := makeChain(d, d.stream("chain", 0), seen, vtLetters)
 	solved := d
 	solved.name += "/example"
-	f, err := fit(makeChain(solved, solved.stream("chain", 0), seen, vtExampleLetter), vtExampleTokens, 0, m.count)
-	if err != nil {
-		return nil, fmt.Errorf("ruler: vt: the solved example has %d tokens at most: %w", vtExampleTokens, err)
+	e := makeChain(solved, solved.stream("chain", 0), seen, vtExampleLetter)
+	example := e.prompt(vtLeastNoise)
+	if f, err := fit(e, vtExampleTokens, 0, m.count); err == nil {
+		example = f.draft
 	}
-	return &tracked{c, f.input + f.prefix + " " + strings.Join(f.outputs, " ") + "\n\n"}, nil
+	return &tracked{c, example.input + example.prefix + " " + strings.Join(example.outputs, " ") + "\n\n"}, nil
 }
 
 func (t *tracked) prompt(n int) draft {

@@ -9,6 +9,7 @@ package tokens
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/policies"
 )
@@ -43,7 +44,7 @@ func Open(name string) (Tokenizer, error) {
 		return t, nil
 	}
 	if _, err := os.Stat(name); err != nil {
-		return nil, fmt.Errorf("open tokenizer %q: neither built in%s nor a file; built in are %s", name, policies.Nearest(name, builtinNames), builtinNames)
+		return nil, fmt.Errorf("open tokenizer %q: no such file, and not built in%s; built in are %s", name, policies.Nearest(name, builtinNames), strings.Join(builtinNames, ", "))
 	}
 	return openFile(name)
 }

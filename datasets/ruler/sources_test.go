@@ -1,0 +1,213 @@
+package ruler
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/datasets/prompts"
+)
+
+// TestOriginals: files of the user take the place of what is built in, and the manifest
+// names them by name and digest.
+func TestOriginals(t *testing.T) {
+	essay := filepath.Join(t.TempDir(), "PaulGrahamEssays.json")
+	content := []byte(`{"text": "One word. ` + strings.Repeat("Another sentence of mine is here. ", 50) + `"}`)
+	if err := os.WriteFile(essay, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o := options(1500, 1, "niah_single_2", "qa_1", "qa_2")
+	o.Essays, o.Squad, o.HotpotQA = essay, "testdata/squad.json", "testdata/hotpotqa.json"
+	rows, m := mustMake(t, o)
+	if !strings.Contains(rows[0].Input, "One word. Another sentence of mine is here.") || rows[0].Substitute != "" {
+		t.Errorf("essay: %.300q, substitute %q", rows[0].Input, rows[0].Substitute)
+	}
+	if q := rows[1]; !strings.Contains(q.Input, "Question: Where does the Danube rise?") || !slices.Equal(q.Outputs, []string{"the Black Forest", "Black Forest"}) || q.Substitute != "" {
+		t.Errorf("SQuAD: %+v", q)
+	}
+	if q := rows[2]; !strings.Contains(q.Input, "\nRhine\nThe Rhine is a river. It flows into the North Sea.\n") || !slices.Equal(q.Outputs, []string{"the North Sea"}) {
+		t.Errorf("HotpotQA: %+v", q)
+	}
+	var roles []string
+	for _, s := range m.Sources {
+		roles = append(roles, s.Role+" "+s.Name)
+		if s.Substitute != "" || s.Digest == "" || s.Licence == "" {
+			t.Errorf("source %+v", s)
+		}
+	}
+	if want := []string{"words wonderwords 3.0.1: nouns, adjectives, verbs", "essays PaulGrahamEssays.json", "squad squad.json", "hotpotqa hotpotqa.json"}; !slices.Equal(roles, want) {
+		t.Errorf("sources %q, want %q", roles, want)
+	}
+	if m.Sources[1].Digest != prompts.Digest(content) {
+		t.Errorf("digest %s", m.Sources[1].Digest)
+	}
+}
+
+// TestSquadOrder: the documents of a question's article come before others.
+func TestSquadOrder(t *testing.T) {
+	content, err := os.ReadFile("testdata/squad.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := parseSquad(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(set.list) != 3 || len(set.docs) != 3 {
+		t.Fatalf("%d questions, %d documents", len(set.list), len(set.docs))
+	}
+	for i, want := range [][]int{{0, 1, 2}, {1, 0, 2}} {
+		if got := set.list[i].order(draws{}, len(set.docs)); !slices.Equal(got, want) {
+			t.Errorf("question %d: order %v, want %v", i, got, want)
+		}
+	}
+}
+
+// TestEssayFolder: files are joined in the order of their names; others are left out.
+func TestEssayFolder(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"b.txt": "second", "a.md": "first", "c.bin": "\xff"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, _, err := readEssays(dir)
+	if err != nil || strings.Join(strings.Fields(text), " ") != "first second" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestSubstitutes: the texts that are built in are what data/README.md says.
+func TestSubstitutes(t *testing.T) {
+	w, _ := loadWords()
+	if len(w.nouns) != 6782 || len(w.adjectives) != 912 || len(w.all) != 8168 || !slices.IsSorted(w.all) {
+		t.Errorf("%d nouns, %d adjectives, %d words", len(w.nouns), len(w.adjectives), len(w.all))
+	}
+	set, _ := loadGo()
+	for name, q := range map[string]*questions{"single": set.single(), "double": set.double()} {
+		if len(q.list) < 500 { // RULER's number of samples
+			t.Errorf("%s: %d questions", name, len(q.list))
+		}
+		seen := make(map[string]bool)
+		for _, one := range q.list {
+			if seen[one.text] || strings.Contains(one.text, "\n") || !strings.HasSuffix(one.text, "?") {
+				t.Errorf("%s: question %q", name, one.text)
+			}
+			seen[one.text] = true
+			if name == "double" && len(one.gold) > hotpotDocs {
+				t.Errorf("%d documents for %q", len(one.gold), one.text)
+			}
+			found := false
+			for _, doc := range one.gold[:min(len(one.gold), 2)] {
+				found = found || strings.Contains(q.docs[doc], one.answers[0])
+			}
+			if !found {
+				t.Errorf("%s: answer %q is in no document of %q", name, one.answers[0], one.text)
+			}
+		}
+	}
+}
+
+// TestErrors: what cannot be made is said, with the file and what to do.
+func TestErrors(t *testing.T) {
+	write := func(name, content string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for name, c := range map[string]struct {
+		change func(*Options)
+		want   string
+	}{
+		"unknown task":     {func(o *Options) { o.Tasks = []string{"niah_singel_1"} }, `unknown task "niah_singel_1", did you mean niah_single_1`},
+		"no task":          {func(o *Options) { o.Tasks = nil }, "0 tasks"},
+		"all and one":      {func(o *Options) { o.Tasks = []string{"all", "vt"} }, "expected all by itself"},
+		"task twice":       {func(o *Options) { o.Tasks = []string{"vt", "vt"} }, "vt is given twice"},
+		"length twice":     {func(o *Options) { o.Lengths = []int{512, 512} }, "length 512 is given twice"},
+		"no length":        {func(o *Options) { o.Lengths = []int{0} }, "length 0, expected 1"},
+		"no samples":       {func(o *Options) { o.Samples = 0 }, "0 samples"},
+		"no tokenizer":     {func(o *Options) { o.Tokenizer = nil }, "no tokenizer"},
+		"template tokens":  {func(o *Options) { o.TemplateTokens = -1 }, "-1 tokens for the chat template"},
+		"too short":        {func(o *Options) { o.Lengths = []int{4096, 150} }, "niah_single_1: length 150 is too short: sample 0 takes 2"},
+		"too short of all": {func(o *Options) { o.Tasks = []string{"vt", "cwe"}; o.Lengths = []int{700} }, "vt: length 700 is too short"},
+		"too long":         {func(o *Options) { o.Tasks = []string{"cwe"}; o.Lengths = []int{400_000} }, "all 8168 words that there are make "},
+		"questions":        {func(o *Options) { o.Tasks, o.Squad, o.Samples = []string{"qa_1"}, "testdata/squad.json", 4 }, "squad.json has 3 questions, sample 3 asked for"},
+		"no essays":        {func(o *Options) { o.Tasks, o.Essays = []string{"niah_single_2"}, "none.txt" }, "read essays: stat none.txt"},
+		"empty essays":     {func(o *Options) { o.Tasks, o.Essays = []string{"niah_single_2"}, write("e.txt", " \n") }, "e.txt: no words in it"},
+		"binary essays":    {func(o *Options) { o.Tasks, o.Essays = []string{"niah_single_2"}, write("e.txt", "\xff") }, "e.txt: not UTF-8"},
+		"other essays":     {func(o *Options) { o.Tasks, o.Essays = []string{"niah_single_2"}, write("e.json", "{}") }, `e.json: no key "text"`},
+		"empty folder":     {func(o *Options) { o.Tasks, o.Essays = []string{"niah_single_2"}, t.TempDir() }, "no .txt or .md file"},
+		"no SQuAD":         {func(o *Options) { o.Tasks, o.Squad = []string{"qa_1"}, "none.json" }, "dev-v2.0.json"},
+		"cut SQuAD":        {func(o *Options) { o.Tasks, o.Squad = []string{"qa_1"}, write("s.json", `{"data": [`) }, "s.json: expected the JSON of SQuAD"},
+		"other SQuAD":      {func(o *Options) { o.Tasks, o.Squad = []string{"qa_1"}, write("s.json", `{}`) }, `s.json: no key "data"`},
+		"empty SQuAD":      {func(o *Options) { o.Tasks, o.Squad = []string{"qa_1"}, write("s.json", `{"data": []}`) }, "no question with an answer"},
+		"bad SQuAD": {func(o *Options) {
+			o.Tasks, o.Squad = []string{"qa_1"}, write("s.json", `{"data": [{"paragraphs": [{"context": "c", "qas": [{"question": "q"}]}]}]}`)
+		}, "data[0].paragraphs[0].qas[0]: context, question or answers missing"},
+		"no HotpotQA":    {func(o *Options) { o.Tasks, o.HotpotQA = []string{"qa_2"}, "none.json" }, "hotpot_dev_distractor_v1.json"},
+		"other HotpotQA": {func(o *Options) { o.Tasks, o.HotpotQA = []string{"qa_2"}, write("h.json", `{}`) }, "h.json: expected the JSON of HotpotQA"},
+		"bad HotpotQA":   {func(o *Options) { o.Tasks, o.HotpotQA = []string{"qa_2"}, write("h.json", `[{"question": "q"}]`) }, "[0]: question, answer or context missing"},
+		"bad context":    {func(o *Options) { o.Tasks, o.HotpotQA = []string{"qa_2"}, write("h.json", `[{"context": [["a"]]}]`) }, "has 1 parts"},
+	} {
+		o := options(1024, 2, "niah_single_1")
+		c.change(&o)
+		_, err := Make(context.Background(), o, func(*prompts.Row) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestStops: an error of the writer and a cancelled context end the work.
+func TestStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	n := 0
+	_, err := Make(ctx, options(1024, 1000, "niah_single_1"), func(*prompts.Row) error {
+		if n++; n == 3 {
+			cancel()
+		}
+		return nil
+	})
+	if err != context.Canceled || n > 100 {
+		t.Errorf("%v after %d rows", err, n)
+	}
+	_, err = Make(context.Background(), options(1024, 1000, "niah_single_1"), func(*prompts.Row) error { return os.ErrClosed })
+	if err != os.ErrClosed {
+		t.Errorf("%v, want that of the writer", err)
+	}
+}
+
+// FuzzSources: files of the user are refused or give questions with documents.
+func FuzzSources(f *testing.F) {
+	f.Add([]byte(`{"data": [{"paragraphs": [{"context": "c", "qas": [{"question": "q", "answers": [{"text": "a"}]}]}]}]}`))
+	f.Add([]byte(`[{"question": "q", "answer": "a", "context": [["t", ["s", "u"]], ["v", []]]}]`))
+	f.Add([]byte(`{"text": "A b. C d."}`))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		for _, parse := range []func([]byte) (*questions, error){parseSquad, parseHotpotQA} {
+			set, err := parse(content)
+			if err != nil {
+				continue
+			}
+			for i := range set.list {
+				q := &inquiry{&set.list[i], draws{}, set.docs, set.list[i].order(draws{}, len(set.docs))}
+				if d := q.prompt(len(q.gold) + 1); d.input == "" || len(q.order) != len(set.docs) {
+					t.Errorf("question %d: %d of %d documents", i, len(q.order), len(set.docs))
+				}
+			}
+		}
+		text, err := essayText(content)
+		if err != nil || len(strings.Fields(text)) == 0 {
+			return
+		}
+		e := newEssay(text)
+		n := len(e.words) + 3
+		if got := strings.Fields(strings.Join(e.sentences(n), " ")); len(got) != n {
+			t.Errorf("%d words in the sentences of %d", len(got), n)
+		}
+	})
+}
