@@ -55,7 +55,7 @@ var Entry = policies.Entry{
 	Source:  "Yang et al., SOSP 2023, Algorithm 1",
 	Usage:   "s3-fifo:small=F with F of the capacity for newcomers, 0.01 to 0.9, 0.1 by default",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Memory: "8 B", Cost: "O(1)"},
+	Traits:  policies.Traits{Sized: true, Memory: "8 B", Cost: "O(1)"},
 	New:     parse,
 }
 
