@@ -21,10 +21,15 @@ func TestEverySample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct {
+	type setting struct {
 		length, samples int
 		tokenizer       tokens.Tokenizer
-	}{{2048, 4, counter()}, {4096, 2, counter()}, {6000, 1, small}} {
+	}
+	settings := []setting{{2048, 4, counter()}, {4096, 2, counter()}, {6000, 1, small}}
+	if testing.Short() {
+		settings = []setting{{2048, 1, counter()}}
+	}
+	for _, c := range settings {
 		o := options(c.length, c.samples, "all")
 		o.Tokenizer = c.tokenizer
 		rows, m := mustMake(t, o)
@@ -236,6 +241,9 @@ func TestDeterministic(t *testing.T) {
 		return b.String()
 	}
 	o := options(2048, 3, "all")
+	if testing.Short() {
+		o.Tasks = []string{"niah_multivalue", "vt", "cwe"}
+	}
 	o.Workers = 1
 	one := text(o)
 	o.Workers = 5

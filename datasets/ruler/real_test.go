@@ -112,6 +112,9 @@ func TestNeedlePositions(t *testing.T) {
 			t.Errorf("row %d: needle in line %d of %d", i, line, n)
 		}
 	}
+	if testing.Short() {
+		t.Skip("makes 600 samples")
+	}
 	rows, _ := mustMake(t, options(1024, 600, "niah_multikey_3"))
 	var tenths [10]int
 	for _, r := range rows {
