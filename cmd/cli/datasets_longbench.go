@@ -111,12 +111,11 @@ func wrapped(names []string) string {
 	var b strings.Builder
 	width := 12
 	for i, name := range names {
-		if i > 0 {
-			b.WriteString(", ")
-		}
 		if width += len(name) + 2; width > 84 {
-			b.WriteString("\n  ")
+			b.WriteString(",\n  ")
 			width = len(name) + 4
+		} else if i > 0 {
+			b.WriteString(", ")
 		}
 		b.WriteString(name)
 	}

@@ -25,7 +25,7 @@ func (f *offlineFlags) define(c *cobra.Command) {
 	fl.IntVar(&o.Samples, "samples", 5, "prompts of each task")
 	fl.IntVar(&o.Length, "length", 8192, "tokens of a prompt at most, chat template not counted, those to generate included")
 	fl.Uint64Var(&o.Seed, "seed", 42, "what the prompts are drawn with")
-	fl.StringVar(&o.Places.GoRoot, "goroot", "", "Go distribution with its sources (default: $GOROOT, or what `go env GOROOT` says)")
+	fl.StringVar(&o.Places.GoRoot, "goroot", "", "Go distribution with its sources (default: $GOROOT, or what 'go env GOROOT' says)")
 	fl.StringVar(&o.Places.Python, "python", "", "folder of Python's standard library (default: that of python3)")
 	fl.StringArrayVar(&o.Places.Texts, "text", nil, "plain text for the tasks that end in _text; repeatable (default: Newton's Opticks of the Go distribution)")
 }

@@ -251,8 +251,31 @@ func f()
 	if !slices.Equal(got, want) {
 		t.Errorf("declarations\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if got := tree.packages[0].files[0].before(18); !strings.HasPrefix(got, "// Path: src/a/a.go\npackage a\n\nimport (\n\t\"io\"\n)\n\n// T is") || !strings.HasSuffix(got, "error {\n\treturn nil\n") {
-		t.Errorf("before line 20: %q", got)
+	if got := tree.packages[0].files[0].before(18, 1000); !strings.HasPrefix(got, "// Path: src/a/a.go\npackage a\n\nimport (\n\t\"io\"\n)\n\n// T is") || !strings.HasSuffix(got, "error {\n\treturn nil\n") {
+		t.Errorf("before line 19: %q", got)
+	}
+	if got := tree.packages[0].files[0].before(18, 20); got != "// Path: src/a/a.go\npackage a\n\nimport (\n\t\"io\"\n)\n\n\treturn nil\n" {
+		t.Errorf("20 bytes before line 19: %q", got)
+	}
+}
+
+// A variable by a package's name hides the package; of two uses the first counts.
+func TestFirstUses(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	tree, err := readGo(fstest.MapFS{"VERSION": file("go1.99"),
+		"src/url/url.go":   file("package url\n\nfunc Parse() {}\n"),
+		"src/path/path.go": file("package path\n\nfunc Base() {}\n\nfunc Dir() {}\n"),
+		"src/a/a.go": file("package a\n\nimport (\n\t\"path\"\n\t\"url\"\n)\n\nfunc f(url T) {\n\turl.Parse()\n" +
+			"\tpath.Dir()\n\tpath.Base()\n}\n")})
+	if err == nil {
+		err = tree.parse()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses := tree.firstUses(tree.byPath["a"].files[0], 100)
+	if len(uses) != 1 || uses[0].line != 9 || uses[0].of.qualified() != "path.Dir" {
+		t.Errorf("%+v", uses)
 	}
 }
 

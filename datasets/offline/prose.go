@@ -38,7 +38,7 @@ func openQuestions(s *sources, _ int) (generator, error) {
 func (x section) askable() bool {
 	n := wordCount(x.first)
 	r, _ := utf8.DecodeRuneInString(x.first)
-	return n >= 5 && n <= 40 && (unicode.IsLetter(r) || unicode.IsDigit(r))
+	return n >= 5 && n <= 40 && complete(x.first) && (unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
 // window is the first of n lines that hold a section's beginning, at a share of the way
@@ -123,7 +123,7 @@ func (t *text) beginnings(enough int) []int {
 func (t *text) extract(from, n int) string {
 	var sentences []string
 	for _, x := range t.sections {
-		if x.from >= from && x.to <= from+n && wordCount(x.first) >= 5 {
+		if x.from >= from && x.to <= from+n && wordCount(x.first) >= 5 && complete(x.first) {
 			sentences = append(sentences, x.first)
 		}
 	}

@@ -17,7 +17,7 @@ type use struct {
 	of   *decl
 }
 
-// linesBefore is how many lines of the file come before the one asked for.
+// linesBefore is how many lines of the file come before the one asked for, at most.
 const linesBefore = 40
 
 // maxBytes is the size of the longest declaration or passage that a prompt shows: half a
@@ -35,7 +35,11 @@ func openRepobench(s *sources, budget int) (generator, error) {
 	var rest []*decl
 	for _, p := range t.packages {
 		for _, f := range p.files {
-			uses = append(uses, t.firstUses(f, maxBytes(budget))...)
+			for _, u := range t.firstUses(f, maxBytes(budget)) {
+				if len(f.before(u.line, budget)) <= 2*budget { // half of the prompt
+					uses = append(uses, u)
+				}
+			}
 		}
 		for _, d := range p.decls {
 			if len(d.source) <= maxBytes(budget) {
@@ -46,7 +50,7 @@ func openRepobench(s *sources, budget int) (generator, error) {
 	if len(uses) == 0 {
 		return nil, errors.New("no file uses another package's declaration")
 	}
-	return func(_ int, r *rand.Rand) (*problem, error) { return t.nextLine(r, pick(r, uses), rest), nil }, nil
+	return func(_ int, r *rand.Rand) (*problem, error) { return t.nextLine(r, pick(r, uses), rest, budget), nil }, nil
 }
 
 // parsedGo is the Go distribution with its declarations.
@@ -62,7 +66,7 @@ func (s *sources) parsedGo() (*goTree, error) {
 // group, of a declaration of so many bytes at most.
 func (t *goTree) firstUses(f *goFile, most int) (list []use) {
 	all := lines(f.text)
-	seen := map[string]bool{}
+	seen := f.declared() // what the file declares by a package's name hides the package
 	ast.Inspect(f.syntax, func(n ast.Node) bool {
 		s, ok := n.(*ast.SelectorExpr)
 		if !ok {
@@ -83,6 +87,37 @@ func (t *goTree) firstUses(f *goFile, most int) (list []use) {
 	return list
 }
 
+// declared are the names of the file's variables, parameters and fields.
+func (f *goFile) declared() map[string]bool {
+	names := map[string]bool{}
+	add := func(x ast.Expr) {
+		if id, ok := x.(*ast.Ident); ok {
+			names[id.Name] = true
+		}
+	}
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for _, x := range n.Lhs {
+				add(x)
+			}
+		case *ast.RangeStmt:
+			add(n.Key)
+			add(n.Value)
+		case *ast.Field:
+			for _, x := range n.Names {
+				add(x)
+			}
+		case *ast.ValueSpec:
+			for _, x := range n.Names {
+				add(x)
+			}
+		}
+		return true
+	})
+	return names
+}
+
 // lookup finds a function or type, nil if there is none.
 func (t *goTree) lookup(path, name string) *decl {
 	p := t.byPath[path]
@@ -99,12 +134,12 @@ func (t *goTree) lookup(path, name string) *decl {
 // nextLine is the problem of one use: declarations of the packages that the file
 // imports, in random order, then of any others, the one that is used among them; then
 // the file's imports and the lines before.
-func (t *goTree) nextLine(r *rand.Rand, u use, all []*decl) *problem {
+func (t *goTree) nextLine(r *rand.Rand, u use, all []*decl, budget int) *problem {
 	near, far := t.others(u, all)
 	near, far = shuffled(r, near), shuffled(r, far)
 	others := slices.Concat(near, far)
 	share := r.Float64()
-	before := u.file.before(u.line)
+	before := u.file.before(u.line, budget)
 	return &problem{
 		least: 0, most: len(others),
 		origin: fmt.Sprintf("%s, %s:%d, which uses %s", t.name, u.file.path, u.line+1, u.of.qualified()),
@@ -141,8 +176,9 @@ func (t *goTree) others(u use, all []*decl) (near, far []*decl) {
 // shown is a declaration as a snippet of its file.
 func (d *decl) shown() string { return "// Path: " + d.file.path + "\n" + d.source + "\n\n" }
 
-// before is the file up to a line: its head with the imports, and the last lines.
-func (f *goFile) before(line int) string {
+// before is the file up to a line: its head with the imports, and the last lines, which
+// have so many bytes at most.
+func (f *goFile) before(line, most int) string {
 	all := lines(f.text)
 	head := f.line(f.syntax.Package)
 	body := head + 1
@@ -153,6 +189,9 @@ func (f *goFile) before(line int) string {
 		}
 	}
 	from := max(body, line-linesBefore)
+	for from < line && length(all[from:line]) > most {
+		from++
+	}
 	text := strings.Join(all[head:min(body, line)], "")
 	if from > body {
 		text += "\n"

@@ -52,6 +52,12 @@ func endsSentence(before, after string) bool {
 	return utf8.RuneCountInString(word) != 1 && !slices.Contains(abbreviations, word)
 }
 
+// complete says whether a sentence has its end.
+func complete(sentence string) bool {
+	sentence = strings.TrimRight(sentence, closing)
+	return sentence != "" && strings.ContainsAny(sentence[len(sentence)-1:], ".?!")
+}
+
 // squeeze makes white space single blanks.
 func squeeze(text string) string { return strings.Join(strings.Fields(text), " ") }
 
