@@ -14,6 +14,7 @@ type Traits struct {
 	Bypasses bool   // may keep demanded blocks out of the cache; bounded by opt-bypass, not by opt
 	Windowed bool   // has no capacity: keeps what its rule says (window:N)
 	Random   bool   // draws from Scope.Seed: results depend on the seed of the run
+	Sized    bool   // looks at Scope.Capacity: all others leave the capacity to the engine
 	Stack    bool   // a larger capacity never misses more (inclusion property)
 	Memory   string // state per entry of the context, as text: "8 B"
 	Cost     string // work per change of the demand, as text: "O(1)"

@@ -11,6 +11,7 @@
 //
 //	Needer    asks for further columns of Step: candidates, scores, the demand, the future
 //	Bypasser  keeps part of D_t out of the cache: admission, and |D_t| > C (DESIGN S5)
+//	Resizer   follows a capacity that grows, where it looks at Scope.Capacity at all
 //	Admitter  a Bypasser that fetches entry by entry, and fills with whole blocks
 //	Sweeper   answers all capacities in one pass, where it is a stack algorithm
 //
@@ -124,6 +125,11 @@ type Needer interface{ Needs() Needs }
 type Bypasser interface {
 	Bypass(n int, dst []int32) []int32
 }
+
+// Resizer is told, before Update, that the capacity has grown to so many blocks. A
+// policy that looks at Scope.Capacity (Traits.Sized) and is none cannot run at a
+// capacity that grows.
+type Resizer interface{ Resize(capacity int) }
 
 // Admitter is a Bypasser that fetches what a step misses entry by entry, and beside that
 // whole the blocks that it keeps (PQCache, where what a step demands and what it fills

@@ -16,6 +16,8 @@ type Capacity struct {
 	kind  capacityKind
 	value float64 // factor of K, factor of the context, entries, or bytes
 	peak  string  // policy whose peak residents are the capacity
+
+	growth []growth // what it grows to
 }
 
 type capacityKind uint8
@@ -30,8 +32,11 @@ const (
 
 // ParseCapacity reads "1.5x" (of K), "0.2ctx" (of the prompt), "6400" (entries),
 // "64MiB" (of a request, shared by its streams) or "peak:POLICY" (as much as that
-// policy keeps at its peak, stream by stream).
+// policy keeps at its peak, stream by stream). "1x+2x@64" grows at decode step 64.
 func ParseCapacity(text string) (Capacity, error) {
+	if strings.Contains(text, "+") {
+		return parseGrowing(text)
+	}
 	c := Capacity{text: text}
 	number := text
 	switch {
@@ -64,7 +69,7 @@ func ParseCapacity(text string) (Capacity, error) {
 }
 
 func badCapacity(text string) error {
-	return fmt.Errorf("capacity %q: expected a multiple of K (1.5x), a share of the context (0.2ctx), entries (6400), bytes a request (64MiB) or peak:POLICY", text)
+	return fmt.Errorf("capacity %q: expected a multiple of K (1.5x), a share of the context (0.2ctx), entries (6400), bytes a request (64MiB), peak:POLICY, or one that grows (1x+2x@64)", text)
 }
 
 func (c Capacity) positive() error {

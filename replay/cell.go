@@ -22,6 +22,7 @@ type cell struct {
 	needs    policies.Needs
 	bypasser policies.Bypasser // nil for most
 	admits   bool              // and an Admitter
+	resizer  policies.Resizer  // nil where the capacity is of no interest
 
 	below *tier // nil for most
 
@@ -35,6 +36,7 @@ type cell struct {
 	counts   Counts
 	report   StepReport
 
+	later    []grown
 	leftOut  int  // blocks of pass that are not kept after the step
 	emptied  bool // nothing of D_{t-1} was kept: Members stands for what enters
 	unmarked bool // and nothing of D_t was resident: its blocks are not marked as demanded
@@ -49,12 +51,14 @@ func newCell(p policies.Policy) *cell {
 	c := &cell{policy: p, needs: policies.NeedsOf(p)}
 	c.bypasser, _ = p.(policies.Bypasser)
 	_, c.admits = p.(policies.Admitter)
+	c.resizer, _ = p.(policies.Resizer)
 	return c
 }
 
 // start is how a cell begins on a stream.
 type start struct {
 	capacity int     // blocks
+	later    []grown // and what it grows to
 	placed   []int32 // resident before step 0: importance or staging warm-up, ascending
 	ranks    bool    // lists are in rank order
 	seed     uint64
@@ -93,6 +97,7 @@ func (c *cell) reset(d *Delta, st start) error {
 		return err
 	}
 	c.state = policies.Fill(c.state, d.Blocks, absent)
+	c.later = st.later
 	c.size, c.capacity, c.passed, c.emptied, c.unmarked = 0, st.capacity, c.passed[:0], false, false
 	c.counts, c.unit = Counts{Streams: 1}, st.unit
 	c.staging.reset(&st, d.Blocks)
@@ -124,6 +129,9 @@ func (c *cell) place(d *Delta, placed []int32) {
 func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 	s := &c.step
 	t := int32(i - d.Windows)
+	if len(c.later) > 0 {
+		c.grow(d.stream.Steps[d.first+i])
+	}
 	born := d.Born.Row(i)
 	for _, x := range born {
 		c.state[x] = outside

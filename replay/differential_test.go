@@ -21,6 +21,7 @@ type bench struct {
 
 	prefetch PrefetchSource
 	staging  int
+	later    []grown
 }
 
 // testPlan is what newPlan would settle for a stream that is not in a file.
@@ -62,10 +63,11 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 	if err := b.delta.build(s, deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), members: true, nexts: true, joined: joined}, check); err != nil {
 		t.Fatal(err)
 	}
+	later := b.later
 	if spec.Entry.Traits.Windowed {
-		capacity = policies.Unbounded
+		capacity, later = policies.Unbounded, nil
 	}
-	st := start{capacity: capacity, ranks: p.ranks, placed: p.warmup.placed(&b.delta, p.pins, capacity), unit: p.layout.unit(p.pins), prefetch: b.prefetch, staging: b.staging}
+	st := start{capacity: capacity, ranks: p.ranks, placed: p.warmup.placed(&b.delta, p.pins, capacity), unit: p.layout.unit(p.pins), prefetch: b.prefetch, staging: b.staging, later: later}
 	judges, err := newRefereeChecks(p, &cellPlan{spec: spec}, streams, st, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func newRefereeChecks(p *plan, c *cellPlan, streams []trace.Stream, st start, be
 	kinds := map[WarmupKind]referee.WarmupKind{WarmupRun: referee.WarmRun, WarmupCold: referee.WarmCold,
 		WarmupImportance: referee.WarmImportance, WarmupStaging: referee.WarmStaging}
 	config := referee.Config{
-		Policy: c.spec.Name(), TopK: p.topk, Candidates: p.m, Capacity: st.capacity,
+		Policy: c.spec.Name(), TopK: p.topk, Candidates: p.m, Capacity: st.capacity, Growth: growthOf(st.later),
 		Warmup: referee.Warmup{Kind: kinds[p.warmup.Kind], Windows: p.warmup.Windows},
 		Sink:   p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens,
 		Entries: p.layout.factor, StepTokens: p.layout.mtp,
@@ -34,7 +34,7 @@ func newRefereeChecks(p *plan, c *cellPlan, streams []trace.Stream, st start, be
 	}
 	var tiers []referee.Tier
 	for n, t := range below {
-		tiers = append(tiers, referee.Tier{Policy: p.opt.Tiers[n].Policy.Name(), Capacity: t.capacity, Inclusive: p.opt.Inclusive, Placed: t.placed})
+		tiers = append(tiers, referee.Tier{Policy: p.opt.Tiers[n].Policy.Name(), Capacity: t.capacity, Growth: growthOf(t.later), Inclusive: p.opt.Inclusive, Placed: t.placed})
 	}
 	all, err := referee.RunTiers(heads, p.ranks, config, tiers)
 	if err != nil {
@@ -45,6 +45,13 @@ func newRefereeChecks(p *plan, c *cellPlan, streams []trace.Stream, st start, be
 		checks[n] = &refereeCheck{want: all[n], entries: n == 0 && p.layout.weighed()}
 	}
 	return checks, nil
+}
+
+func growthOf(later []grown) (growth []referee.Growth) {
+	for _, g := range later {
+		growth = append(growth, referee.Growth{From: g.from, Capacity: g.blocks})
+	}
+	return growth
 }
 
 // watch returns an observer that compares and then tells next.

@@ -327,6 +327,13 @@ func (p *plan) planCells() error {
 			}
 		} else {
 			for i := range p.opt.Capacities {
+				if why := fixedOnly(spec, &p.opt.Capacities[i]); why != "" {
+					if !p.opt.SkipUnable {
+						return fmt.Errorf("policy %s cannot run here: %s", spec.Name(), why)
+					}
+					p.notes = append(p.notes, fmt.Sprintf("%s left out at %v: %s", spec.Name(), p.opt.Capacities[i], why))
+					continue
+				}
 				p.cells = append(p.cells, cellPlan{spec: spec, runner: runners, capacity: &p.opt.Capacities[i]})
 			}
 			if spec.Name() == "lru" || spec.Name() == "opt" {
@@ -349,6 +356,14 @@ func (p *plan) planCells() error {
 		return fmt.Errorf("no policy of the run can replay this trace, or no capacity was given")
 	}
 	return nil
+}
+
+// fixedOnly says why a policy cannot run at a capacity that grows; empty if it can.
+func fixedOnly(spec policies.Spec, c *Capacity) string {
+	if _, resizes := spec.Make().(policies.Resizer); len(c.growth) > 0 && spec.Entry.Traits.Sized && !resizes {
+		return fmt.Sprintf("it is built for one capacity, %v grows", c)
+	}
+	return ""
 }
 
 // unable says why a policy cannot run on the trace; empty if it can.

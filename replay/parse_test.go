@@ -1,16 +1,19 @@
 package replay
 
-import "testing"
+import (
+	"reflect"
+	"testing"
+)
 
 // What a capacity or a warm-up is called parses back to the same thing.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"1.5x", "0.2ctx", "6400", "64MiB", "peak:window:2", "0", "-1x", "1e400x", "auto", "lru:32", "importance:4", "staging", "cold", "lru:0", "NaNx", "predicted:0.5x", "candidates:64"} {
+	for _, text := range []string{"1.5x", "0.2ctx", "6400", "64MiB", "peak:window:2", "0", "-1x", "1e400x", "auto", "lru:32", "importance:4", "staging", "cold", "lru:0", "NaNx", "predicted:0.5x", "candidates:64", "1x+2x@64+4x@128", "8+9@3", "2x+1x@4"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if c, err := ParseCapacity(text); err == nil {
 			again, err := ParseCapacity(c.String())
-			if err != nil || again != c {
+			if err != nil || !reflect.DeepEqual(again, c) {
 				t.Errorf("capacity %q reads as %+v, its text as %+v, %v", text, c, again, err)
 			}
 			if n, err := c.blocks(sizing{topk: 256, blockTokens: 8, promptLen: 8192, streams: 3}); err == nil && n < 1 {
@@ -18,7 +21,7 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		if p, err := ParsePrefetch(text); err == nil {
-			if again, err := ParsePrefetch(p.String()); err != nil || again != p {
+			if again, err := ParsePrefetch(p.String()); err != nil || !reflect.DeepEqual(again, p) {
 				t.Errorf("prefetch %q reads as %+v, its text as %+v, %v", text, p, again, err)
 			}
 		}

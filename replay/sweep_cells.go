@@ -63,7 +63,7 @@ func (w *worker) runGroup(i int, g *group, steps *profileSteps) (int, error) {
 		if err != nil {
 			return c, err
 		}
-		if g.sweep != nil && !w.delta.weighed() && len(st.placed) == 0 && st.capacity >= w.delta.MaxDemand {
+		if g.sweep != nil && len(st.later) == 0 && !w.delta.weighed() && len(st.placed) == 0 && st.capacity >= w.delta.MaxDemand {
 			g.swept = append(g.swept, sweptCell{c, g.sizer[j].Size(st.capacity), st})
 		} else if err := w.runCell(i, c, st, steps); err != nil {
 			return c, err

@@ -161,6 +161,9 @@ func (t *tier) step(above *cell, born []int32, i int, ranks bool) error {
 // what the tier above gave up comes in, in that order.
 func (c *cell) exchange(d *Delta, i int, demoted []int32, look Observer) error {
 	s, t, demand := &c.step, int32(i-d.Windows), d.Enter.Row(i)
+	if len(c.later) > 0 {
+		c.grow(d.stream.Steps[d.first+i])
+	}
 	c.classify(demand)
 	c.fetched, c.leftOut = c.miss, 0
 	*s = policies.Step{T: t, Demand: len(demand), Hit: c.hit, Miss: c.miss, Pass: demand}
@@ -227,6 +230,9 @@ func (p *plan) settleTiers() error {
 			return fmt.Errorf("two tiers are named %s", t.Name)
 		}
 		names[t.Name] = true
+		if why := fixedOnly(t.Policy, &t.Capacity); why != "" {
+			return fmt.Errorf("tier %v: %s", t, why)
+		}
 		if why := p.unable(t.Policy, policies.NeedsOf(t.Policy.Make())); why != "" {
 			return fmt.Errorf("tier %v cannot run here: %s", t, why)
 		}

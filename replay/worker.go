@@ -114,6 +114,9 @@ func (w *worker) start(i, c int) (start, error) {
 			return st, err
 		}
 		st.capacity = blocks
+		if st.later, err = plan.capacity.parts(w.sizing(i)); err != nil {
+			return st, err
+		}
 	}
 	if f := p.opt.Prefetch; f.Source != PrefetchNothing {
 		blocks, err := f.Staging.blocks(w.sizing(i))
@@ -124,6 +127,14 @@ func (w *worker) start(i, c int) (start, error) {
 	}
 	st.placed = p.warmup.placed(&w.delta, p.pins, st.capacity)
 	return st, nil
+}
+
+// most is the capacity that the cell ends with.
+func (st *start) most() int {
+	if n := len(st.later); n > 0 {
+		return st.later[n-1].blocks
+	}
+	return st.capacity
 }
 
 // sizing is what capacities of the i-th selected stream are resolved against.
@@ -198,7 +209,7 @@ func (w *worker) tally(i, c int, st start, counts *Counts) {
 	if plan.capacity == nil {
 		w.peaks[plan.spec.Name()] = counts.ResidentPeak
 	} else {
-		entries = int64(st.capacity) * int64(p.pins.BlockTokens)
+		entries = int64(st.most()) * int64(p.pins.BlockTokens)
 	}
 	w.tallies[c][p.partOf[i]].add(counts, entries)
 	if p.opt.Progress != nil {

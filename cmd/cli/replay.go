@@ -55,7 +55,7 @@ policies or capacities replays only what is new.`,
 	}
 	fl := c.Flags()
 	fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policy `NAME[:OPTIONS]`, repeatable; all: every policy that the trace can serve; window:1-16: windows from 1 to 16 steps")
-	fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request), peak:window:2, sweep[:N] (a curve: 64 or N from 1x to 16x)")
+	fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request), 1x+2x@64 (grows at step 64), peak:window:2, sweep[:N] (a curve: 64 or N from 1x to 16x)")
 	fl.StringVar(&f.warmup, "warmup", "auto", "lru:W, importance:W (W prompt windows), staging, cold; auto: lru with all windows")
 	fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in blocks (default: the trace's)")
 	fl.IntVar(&f.candidates, "candidates", 0, "M, how much of a list policies may see (default: the trace's)")

@@ -60,7 +60,7 @@ var Entry = policies.Entry{
 	Summary: "two LRU queues, demanded once and again; ghost hits move the split",
 	Source:  "Megiddo and Modha, FAST 2003, Fig. 4",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Memory: "8 B", Cost: "O(1)"},
+	Traits:  policies.Traits{Sized: true, Memory: "8 B", Cost: "O(1)"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }
 

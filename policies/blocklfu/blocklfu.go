@@ -51,7 +51,7 @@ var Entry = policies.Entry{
 	Usage:   "block-lfu:admit=N with N ≥ 0 blocks a step; 0, the default: as many as the capacity",
 	Example: "admit=4",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Bypasses: true, Memory: "12 B", Cost: "O(|D| log |D|) a step"},
+	Traits:  policies.Traits{Bypasses: true, Sized: true, Memory: "12 B", Cost: "O(|D| log |D|) a step"},
 	New:     parse,
 }
 
@@ -90,6 +90,9 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 	p.bypass = p.bypass[:0]
 	return nil
 }
+
+// Resize follows a capacity that grows.
+func (p *Policy) Resize(capacity int) { p.capacity = capacity }
 
 // Update applies a step and decides what of it is kept.
 func (p *Policy) Update(s *policies.Step) {

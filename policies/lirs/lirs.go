@@ -65,7 +65,7 @@ var Entry = policies.Entry{
 	Source:  "Jiang and Zhang, SIGMETRICS 2002, section 3",
 	Usage:   "lirs:hir=H with the share of the capacity of HIR blocks, 0 to 1; 0.01 by default",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Memory: "13 B", Cost: "O(1)"},
+	Traits:  policies.Traits{Sized: true, Memory: "13 B", Cost: "O(1)"},
 	New:     parse,
 }
 

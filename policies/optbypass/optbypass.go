@@ -32,7 +32,7 @@ var Entry = policies.Entry{
 	Summary: "the exact optimum of policies that may keep demanded blocks out",
 	Source:  "MIN with bypass (McFarling 1992), batch-aware",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Offline: true, Bypasses: true, Stack: true, Memory: "8 B", Cost: "O(1)"},
+	Traits:  policies.Traits{Offline: true, Bypasses: true, Sized: true, Stack: true, Memory: "8 B", Cost: "O(1)"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }
 
@@ -61,6 +61,9 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 	p.capacity, p.outside, p.staying = sc.Capacity, 0, p.staying[:0]
 	return nil
 }
+
+// Resize follows a capacity that grows.
+func (p *Policy) Resize(capacity int) { p.capacity = capacity }
 
 // Update applies a step and decides who goes.
 func (p *Policy) Update(s *policies.Step) {

@@ -51,6 +51,8 @@ var broken = []struct {
 		[]string{"is not resident"}},
 	{"names too few", line(func() policies.Policy { return new(namesFew) }), "Legal",
 		[]string{"victims, ", "are needed (capacity"}},
+	{"looks at the capacity and does not say so", line(func() policies.Policy { return new(halvesItself) }), "Sized",
+		[]string{"counts", "become", "claims Traits.Sized"}},
 	{"panics when nothing must go", line(func() policies.Policy { return new(needsWork) }), "Legal",
 		[]string{"panics in Evict(0)", "index out of range", "faulty_test.go"}},
 	{"ignores births", line(func() policies.Policy { return new(ignoresBirths) }), "Legal",

@@ -14,6 +14,7 @@ const (
 	stackStreams     = 300
 	sweepStreams     = 200
 	shiftStreams     = 200
+	sizedStreams     = 100
 )
 
 // legal replays with a new instance a stream: the engine checks every answer.

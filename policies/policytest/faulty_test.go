@@ -63,6 +63,29 @@ type namesFew struct{ lru.Policy }
 
 func (p *namesFew) Evict(n int, dst []int32) []int32 { return p.Policy.Evict(n-1, dst) }
 
+// halvesItself drops eagerly what exceeds the capacity that it was told less one, and
+// does not say that it looks at it.
+type halvesItself struct {
+	lru.Policy
+	capacity, size int
+}
+
+func (p *halvesItself) Reset(sc *policies.Scope) error {
+	p.capacity, p.size = sc.Capacity, 0
+	return p.Policy.Reset(sc)
+}
+
+func (p *halvesItself) Update(s *policies.Step) {
+	p.size += len(s.Exit) + len(s.Offered) - len(s.Hit)
+	p.Policy.Update(s)
+}
+
+func (p *halvesItself) Evict(n int, dst []int32) []int32 {
+	n = max(n, p.size-p.capacity/2)
+	p.size -= n
+	return p.Policy.Evict(n, dst)
+}
+
 // needsWork looks at its first victim before it knows that there is one.
 type needsWork struct{ lru.Policy }
 

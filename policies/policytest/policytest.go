@@ -61,6 +61,7 @@ var checks = []check{
 	{"Reference", (*suite).refereed, false},
 	{"Optimum", (*suite).bounded, false},
 	{"Stack", (*suite).stacked, false},
+	{"Sized", (*suite).sized, false},
 	{"Sweep", (*suite).swept, false},
 	{"Shift", (*suite).shifted, false},
 	{"Files", (*suite).filed, false},

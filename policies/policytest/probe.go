@@ -13,14 +13,15 @@ import (
 // list, looks whether the copies stay as they are, and overwrites them after the call,
 // so that a policy that keeps a slice is found out.
 type probe struct {
-	policy policies.Policy
-	spoil  bool   // overwrite what was lent
-	err    error  // first rule broken that the engine cannot see
-	at     string // the call in progress, for panics
-	scope  policies.Scope
-	script *script // receives every call; nil for none
-	lent   []lent
-	dst    []int32
+	policy  policies.Policy
+	spoil   bool   // overwrite what was lent
+	inflate int    // Scope.Capacity is told so many times too large; 0: as it is
+	err     error  // first rule broken that the engine cannot see
+	at      string // the call in progress, for panics
+	scope   policies.Scope
+	script  *script // receives every call; nil for none
+	lent    []lent
+	dst     []int32
 
 	told    policies.Step // the last step, for messages
 	outside map[int32]bool
@@ -62,6 +63,7 @@ func (p *probe) Reset(sc *policies.Scope) error {
 	}
 	p.outside, p.gone, p.asked, p.told = map[int32]bool{}, p.gone[:0], "", policies.Step{}
 	given := *sc
+	given.Capacity *= max(1, p.inflate)
 	return p.policy.Reset(&given)
 }
 

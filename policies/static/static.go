@@ -44,7 +44,7 @@ var Entry = policies.Entry{
 	Summary: "keeps what the warm-up demanded most, for good",
 	Source:  "static caches by frequency (PaGraph, SoCC 2020)",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Bypasses: true, Stack: true, Memory: "4 B", Cost: "O(misses) a step"},
+	Traits:  policies.Traits{Bypasses: true, Sized: true, Stack: true, Memory: "4 B", Cost: "O(misses) a step"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }
 

@@ -38,6 +38,8 @@ type Config struct {
 	Entries, StepTokens int
 	// Capacity is C in blocks; window:N and none ignore it, nothing bounds them.
 	Capacity int
+	// Growth is what the capacity grows to, at decode steps that rise.
+	Growth []Growth
 	// Prefetch is what is fetched ahead.
 	Prefetch Prefetch
 	// Warmup is what happens before the first counted step.
@@ -96,6 +98,23 @@ func (c Config) known() bool {
 		return true
 	}
 	return false
+}
+
+// Growth is a capacity from a decode step on.
+type Growth struct {
+	From     int32
+	Capacity int
+}
+
+// At is C at a decode step.
+func (c Config) At(step int32) int {
+	capacity := c.Capacity
+	for _, g := range c.Growth {
+		if step >= g.From {
+			capacity = g.Capacity
+		}
+	}
+	return capacity
 }
 
 // capacity is C, or unbounded for a policy without capacity.

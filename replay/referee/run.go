@@ -123,6 +123,7 @@ func (c Config) firstRow(s *trace.Stream) (int, error) {
 func (x *cell) step(row int, first bool) StepCounts {
 	t := x.time(row)
 	out := StepCounts{T: int32(t), Step: x.rows[row].step}
+	x.Capacity = x.At(out.Step)
 
 	for _, b := range x.births(row, first) {
 		x.resident[b] = &entry{lastUse: t - 1, inserted: t - 1, uses: 0}

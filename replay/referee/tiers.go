@@ -12,6 +12,7 @@ type Tier struct {
 	// Policy is lru, fifo, lfu or lookahead, Capacity C in blocks.
 	Policy   string
 	Capacity int
+	Growth   []Growth
 	// Inclusive tiers keep a copy of what passes through; others keep what the tier
 	// above gives up.
 	Inclusive bool
@@ -30,7 +31,7 @@ func RunTiers(heads []*trace.Stream, hasRanks bool, c Config, tiers []Tier) ([][
 	rows := c.rows(heads, hasRanks)
 	for _, t := range tiers {
 		low := c
-		low.Policy, low.Capacity = t.Policy, t.Capacity
+		low.Policy, low.Capacity, low.Growth = t.Policy, t.Capacity, t.Growth
 		if _, windowed := low.window(); windowed || !low.known() || low.bypasses() || t.Policy == "opt" {
 			return nil, fmt.Errorf("referee: no tier below another runs policy %q", t.Policy)
 		}
@@ -62,6 +63,7 @@ func (x *lowerTier) run(above []StepCounts, firstRow int, inclusive bool, top []
 		row := firstRow + i
 		t := x.time(row)
 		out := StepCounts{T: a.T, Step: a.Step}
+		x.Capacity = x.At(a.Step)
 		if inclusive {
 			x.copies(row, t, a.Missed, top[i].Born, &out)
 		} else {

@@ -47,26 +47,33 @@ func (s *SSD) Read(r Request) Cost {
 	if r.Descriptors == 0 {
 		return Cost{}
 	}
-	n, bytes := float64(r.Descriptors), float64(r.Bytes)
-	depth := math.Min(n, float64(max(1, s.Depth)))
-	var by Causes
-	if s.Knee == 0 {
-		by.Link = bytes / (s.Bandwidth * float64(max(1, s.Drives)))
-		by.Descriptor = math.Ceil(n/depth) * s.Latency
-	} else {
-		by.Link = bytes / (s.Bandwidth * float64(max(1, s.Drives)))
-		by.Descriptor = math.Max(0, bytes/s.Rate(depth, bytes/n)-by.Link)
-	}
-	return Cost{Bytes: r.Bytes, Descriptors: r.Descriptors, Launches: r.Launches, WireForward: bytes, Seconds: by.Descriptor + by.Link, By: by}
+	by := Causes{Link: s.streams(r)}
+	by.Descriptor = math.Max(0, s.Time(r)-by.Link)
+	return Cost{Bytes: r.Bytes, Descriptors: r.Descriptors, Launches: r.Launches, WireForward: float64(r.Bytes), Seconds: by.Descriptor + by.Link, By: by}
 }
+
+// streams is the time of a request's bytes alone.
+func (s *SSD) streams(r Request) float64 {
+	return float64(r.Bytes) / (s.Bandwidth * float64(max(1, s.Drives)))
+}
+
+// Time is Read(r).Seconds; with Cost it makes the drive a Path.
+func (s *SSD) Time(r Request) float64 {
+	if r.Descriptors == 0 {
+		return 0
+	}
+	n := float64(r.Descriptors)
+	depth := math.Min(n, float64(max(1, s.Depth)))
+	if s.Knee == 0 {
+		return math.Ceil(n/depth)*s.Latency + s.streams(r)
+	}
+	return math.Max(s.streams(r), float64(r.Bytes)/s.Rate(depth, float64(r.Bytes)/n))
+}
+
+// Cost is Read.
+func (s *SSD) Cost(r Request) Cost { return s.Read(r) }
 
 // Write is the time of a large sequential write, as of a prompt's KV.
 func (s *SSD) Write(bytes int64) float64 {
 	return float64(bytes) / (s.WriteRate * float64(max(1, s.Drives)))
 }
-
-// Time is Cost(r).Seconds; with Cost it makes the drive a Path.
-func (s *SSD) Time(r Request) float64 { return s.Read(r).Seconds }
-
-// Cost is Read.
-func (s *SSD) Cost(r Request) Cost { return s.Read(r) }

@@ -27,6 +27,8 @@ type step struct {
 	born    set
 	demand  []int32 // list order
 	counted bool
+
+	capacity int
 }
 
 // MinMisses returns the fewest misses in counted steps over all ways to evict, on
@@ -47,7 +49,7 @@ func MinMisses(s *trace.Stream, hasRanks bool, c referee.Config, bypass bool) (i
 	}
 	best := map[set]int{setOf(placed): 0} // residents → fewest misses so far
 	for _, st := range steps {
-		best = advance(best, st, hasRanks, c.Capacity, bypass)
+		best = advance(best, st, hasRanks, st.capacity, bypass)
 	}
 	return least(best), nil
 }
@@ -110,7 +112,7 @@ func plan(s *trace.Stream, c referee.Config) ([]step, error) {
 			before = free(c, s.SeqLen(row-1))
 		}
 		now := free(c, s.SeqLen(row))
-		st := step{born: now &^ before, counted: s.Steps[row] >= 0}
+		st := step{born: now &^ before, counted: s.Steps[row] >= 0, capacity: c.At(s.Steps[row])}
 		list := s.List(row)
 		for _, b := range list[:min(c.TopK, len(list))] {
 			if now&setOf([]int32{b}) != 0 {
