@@ -58,7 +58,7 @@ var Entry = policies.Entry{
 	Source:  "Johnson and Shasha, VLDB 1994, section 3.2",
 	Usage:   "2q:kin=I,kout=O with shares of the capacity, I 0 to 1 and O 0 to 8; 0.25 and 0.5 by default",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Memory: "20 B", Cost: "O(1)"},
+	Traits:  policies.Traits{Sized: true, Memory: "20 B", Cost: "O(1)"},
 	New:     parse,
 }
 
