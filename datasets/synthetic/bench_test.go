@@ -1,0 +1,25 @@
+package synthetic
+
+import (
+	"testing"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// BenchmarkStream draws streams of 512 rows of 2,560 indices on one core.
+func BenchmarkStream(b *testing.B) {
+	for name, context := range map[string]int{"32K": 32 << 10, "128K": 128 << 10} {
+		b.Run(name, func(b *testing.B) {
+			d := Default()
+			d.Context, d.Steps, d.Layers, d.Overlap = context, 480, 1, 0.9
+			g := NewSource(&d)
+			var s trace.Stream
+			n := 0
+			for b.Loop() {
+				g.Stream(0, &s)
+				n += len(s.Indices)
+			}
+			b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Mindices/s")
+		})
+	}
+}

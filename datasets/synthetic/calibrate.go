@@ -1,0 +1,179 @@
+package synthetic
+
+import (
+	"math"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// estimate is what a measure says of each dial.
+type estimate struct {
+	Locality
+	runMedian float64
+	late      float64 // share of first-seen blocks that counted steps see first
+}
+
+// estimate estimates dials one by one. What too few values rest on is left at the
+// value in from.
+func (m *measure) estimate(from *Locality) estimate {
+	e := estimate{Locality: *from, late: ratio(m.late, m.early+m.late)}
+	k := float64(m.topK)
+	e.Overlap = min(ratio(m.common, m.after), 1-1/k)
+	e.Burst = 0
+	for _, v := range m.bursts {
+		e.Burst += v / float64(len(m.bursts))
+	}
+	if median, shape, ok := fitLogLogistic(m.runs.curve()); ok {
+		e.runMedian, e.RunShape = median, shape
+	}
+	gaps := m.gaps.curve()
+	if median, shape, ok := fitLogLogistic(gaps); ok {
+		e.GapMedian, e.GapShape = median, shape
+	}
+	if heat, ok := heatOf(gaps, m.freshGaps.curve()); ok {
+		e.Heat = heat
+	}
+	e.Company = max(0, m.company/float64(m.streams))
+	e.Near = ratio(m.fromCandidates, m.entered)
+	e.Neighbours = ratio(m.behind, m.fresh)
+	return e
+}
+
+// heatOf compares the gaps that follow a long one, of blocks seen for the first time,
+// with all: if a block keeps its quantile with probability √heat, a share of heat
+// stays away as long again, and the others as all do.
+func heatOf(all, fresh []float64) (float64, bool) {
+	sum, n := 0.0, 0.0
+	for _, x := range []int{4, 8, 16} {
+		if x <= min(len(all), len(fresh)) && all[x-1] < 1 {
+			sum += (fresh[x-1] - all[x-1]) / (1 - all[x-1])
+			n++
+		}
+	}
+	return max(0, min(1, sum/max(1, n))), n > 0
+}
+
+// recentOf is the median of first runs of generated tokens, as far as the demand has
+// room: a quarter of it, and what leaves other blocks runs of more than a step.
+func (m *measure) recentOf(overlap float64) float64 {
+	curve := m.recent.curve()
+	lo, hi := shortest, 1e4
+	for range 50 {
+		mid, misfit := math.Sqrt(lo*hi), 0.0
+		for i, s := range curve {
+			misfit += 1/(1+math.Pow(float64(i+1)/mid, recentShape)) - s
+		}
+		if misfit < 0 {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	k := float64(m.topK)
+	room := min(k/4, k-shortRun*((1-overlap)*k-1))
+	var l law
+	for l.set(lo, recentShape, longestRun); lo > shortest && l.meanSteps() > room; l.set(lo, recentShape, longestRun) {
+		lo /= 1.1
+	}
+	if lo <= 2*shortest {
+		return 0
+	}
+	return lo
+}
+
+// shortRun is the mean run that recent tokens leave room for.
+const shortRun = 1.3
+
+// hotOf is the share of the demand that is left when runs of that median and recent
+// tokens are taken out of it.
+func hotOf(l *Locality, k, runMedian float64) float64 {
+	var runs, recent law
+	runs.set(max(runMedian, shortest), l.RunShape, longestRun)
+	recent.set(max(l.Recent, shortest), recentShape, longestRun)
+	return max(0, 1-(recent.meanSteps()+(churnOf(l, k)-1)*runs.meanSteps())/k)
+}
+
+const (
+	rounds     = 6       // of corrections
+	gain       = 0.7     // of a correction, of what it should be
+	twinTarget = 1 << 21 // indices of the twins of a layer in a round
+
+	mostCompany = 0.1 // fitted: more makes short traces a matter of luck
+)
+
+// calibrate returns the dials of a layer.
+func calibrate(d *Dials, m *measure) Locality {
+	standard := Default()
+	target := m.estimate(&standard.Locality)
+	target.Recent = m.recentOf(target.Overlap)
+	target.Hot = hotOf(&target.Locality, float64(d.TopK), target.runMedian)
+	l := target.Locality
+	l.Onset, l.Company = 0, 0
+	twin := *d
+	twin.Layers, twin.LayerIDs, twin.ByLayer, twin.Heads, twin.Scores = 1, nil, nil, 0, 0
+	twin.Requests = max(1, min(4, twinTarget/((d.Windows+d.Steps)*d.Candidates)))
+	for round := range rounds {
+		l.limit(d.TopK)
+		twin.Locality = l
+		got := measureTwin(&twin).estimate(&target.Locality)
+		l.correct(&target, &got, d)
+		if round == 0 { // the rest is due to bursts
+			l.Company = max(0, min(mostCompany, target.Company-got.Company))
+		}
+	}
+	l.limit(d.TopK)
+	return l
+}
+
+func measureTwin(twin *Dials) *measure {
+	m := &measure{topK: twin.TopK}
+	source := NewSource(twin)
+	var s trace.Stream
+	for i := range source.Streams() {
+		source.Stream(i, &s)
+		m.stream(&s)
+	}
+	return m
+}
+
+// correct moves each dial by what its estimate lacks to the target.
+func (l *Locality) correct(target, got *estimate, d *Dials) {
+	factor := func(dial *float64, want, is float64) {
+		if want > 0 && is > 0 {
+			*dial *= math.Exp(gain * max(-1, min(1, math.Log(want/is))))
+		}
+	}
+	churn := 1 - l.Overlap
+	factor(&churn, 1-target.Overlap, 1-got.Overlap)
+	l.Overlap = 1 - churn
+	factor(&l.Burst, target.Burst, got.Burst)
+	factor(&l.RunShape, target.RunShape, got.RunShape)
+	factor(&l.GapMedian, target.GapMedian, got.GapMedian)
+	factor(&l.GapShape, target.GapShape, got.GapShape)
+	factor(&l.Near, target.Near, got.Near)
+	factor(&l.Neighbours, target.Neighbours, got.Neighbours)
+	l.Heat += gain * (target.Heat - got.Heat)
+	if d.Windows > 0 {
+		l.Onset += 2 * gain * (target.late - got.late)
+	}
+}
+
+// slack is the share of the demand that keeps rounded dials free of contradiction.
+const slack = 1e-3
+
+// limit keeps dials in their ranges and free of contradiction.
+func (l *Locality) limit(k int) {
+	l.Overlap = min(l.Overlap, 1-1/float64(k))
+	for i := range LocalityDials {
+		d := &LocalityDials[i]
+		v := d.At(l)
+		*v = max(d.Least, min(d.Most, *v))
+	}
+	var recent law
+	recent.set(max(l.Recent, shortest), recentShape, longestRun)
+	most := 1 - slack - (churnOf(l, float64(k))-1+recent.meanSteps())/float64(k)
+	if l.Hot = min(l.Hot, most); l.Hot < 0 {
+		l.Hot = 0
+		l.Overlap += -most
+	}
+}

@@ -1,0 +1,88 @@
+package synthetic
+
+import "math"
+
+// reach is how many steps from its leaving or entering a block may be a candidate.
+const reach = 32
+
+// candidates appends n blocks that step t does not demand, best first: blocks that
+// left or will enter n steps away with a chance of Near/n, then any.
+func (k *ranker) candidates(t, n int, list []int32) []int32 {
+	if n <= 0 {
+		return list
+	}
+	p := k.p
+	k.near = k.near[:0]
+	k.draw(t, n)
+	limit := int32(p.tokens + t)
+	for len(k.near) < n {
+		x := int32(p.pcg.Uint64() >> 32 * uint64(limit) >> 32)
+		for k.isListed(x) {
+			if x++; x == limit {
+				x = 0
+			}
+		}
+		k.add(x, 2*reach, uint8(p.pcg.Uint64()))
+	}
+	for _, c := range k.near {
+		k.unlist(c.block)
+	}
+	return k.merge(list)
+}
+
+func (k *ranker) add(x int32, steps int, bits uint8) {
+	k.list(x)
+	k.near = append(k.near, candidate{x, bucketOf(uint16(steps), forever, bits)})
+}
+
+// draw walks back through those that left and forward through those that will enter.
+// At c blocks a step, the j-th of them is n = 1 + j/c steps away and is drawn with
+// density Near/n; the i-th draw therefore lies at j = c·(exp(i/(Near·c)) − 1).
+func (k *ranker) draw(t, n int) {
+	p := k.p
+	churn := max(1, (1-p.dials.Overlap)*float64(p.topK))
+	if p.dials.Near <= 0 {
+		return
+	}
+	step := math.Exp(1 / (p.dials.Near * churn))
+	past := p.left[:p.gone[t+1]]
+	next := p.runs[p.first[t+1]:]
+	newest := int32(p.tokens + t)
+	for grown := churn; len(k.near) < n; grown *= step {
+		bits := p.pcg.Uint64()
+		at := grown*(1+(step-1)*float64(bits>>40)/(1<<24)) - churn
+		if at >= reach*churn {
+			return
+		}
+		j := int(at)
+		if j < len(past) {
+			if d := past[len(past)-1-j]; !k.isListed(d.block) {
+				k.add(d.block, t-int(d.step)+1, uint8(bits))
+			}
+		}
+		if j < len(next) && len(k.near) < n {
+			if r := next[j]; r.block < newest && !k.isListed(r.block) {
+				k.add(r.block, int(r.enter)-t, uint8(bits>>8))
+			}
+		}
+		if j >= len(past) && j >= len(next) {
+			return
+		}
+	}
+}
+
+// merge appends the candidates, nearest to the threshold first.
+func (k *ranker) merge(list []int32) []int32 {
+	var count [256]int32
+	for _, c := range k.near {
+		count[c.key]++
+	}
+	starts(&count)
+	from := len(list)
+	list = append(list, make([]int32, len(k.near))...)
+	for _, c := range k.near {
+		list[from+int(count[c.key])] = c.block
+		count[c.key]++
+	}
+	return list
+}

@@ -1,0 +1,197 @@
+package synthetic
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// Dials say what trace to draw: its extent and how its demand repeats.
+type Dials struct {
+	// About says what this is: what was fitted to what, what is assumed. It goes into
+	// the metadata of the trace.
+	About string `yaml:"about,omitempty"`
+	// Seed is the only source of chance.
+	Seed uint64 `yaml:"seed"`
+
+	Requests int     `yaml:"requests"`
+	Layers   int     `yaml:"layers"`
+	LayerIDs []int32 `yaml:"layer_ids,omitempty,flow"` // ascending; none: 0 … layers−1
+	Heads    int     `yaml:"heads"`                    // 0: a layer's heads share one selection
+	Context  int     `yaml:"context"`                  // tokens of a prompt
+	Steps    int     `yaml:"steps"`                    // decode steps of a stream
+	Windows  int     `yaml:"windows"`                  // prompt windows before them
+	TopK     int     `yaml:"topk"`                     // K, the demand
+	// Candidates is M, the length of a list.
+	Candidates int `yaml:"candidates"`
+	// Order is trace.OrderRank, or trace.OrderIndex for lists without ranks.
+	Order string `yaml:"order"`
+	// Scores is the exponent α > 0 of scores: that of rank i is (i+1)^−α over the sum of
+	// the list's. 0 is a trace without scores.
+	Scores     float64 `yaml:"scores"`
+	EntryBytes int     `yaml:"entry_bytes,omitempty"` // of a token in a stream; 0: not stated
+
+	// LayerSpread and HeadSpread are standard deviations of the logarithm of churn,
+	// 1 − overlap, between layers and between heads.
+	LayerSpread float64 `yaml:"layer_spread"`
+	HeadSpread  float64 `yaml:"head_spread"`
+
+	Locality `yaml:",inline"`
+	// ByLayer are dials that differ between layers: a value for each layer.
+	ByLayer map[string]Values `yaml:"by_layer,omitempty"`
+}
+
+// Values are a dial's values, one a layer.
+type Values []float64
+
+// Default returns dials of the kind that small models show: every field is set, so
+// that a dial file needs to name only what it changes.
+func Default() Dials {
+	return Dials{Seed: 1, Requests: 1, Layers: 4, Context: 32 << 10, Steps: 256, Windows: 32,
+		TopK: 2048, Candidates: 2560, Order: trace.OrderRank,
+		Locality: Locality{Overlap: 0.8, Burst: 0.3, RunShape: 1.2, GapMedian: 4.5, GapShape: 0.7,
+			Heat: 0.4, Company: 0.05, Recent: 64, Neighbours: 0.3, Near: 0.25}}
+}
+
+// Limits of what is drawn.
+const (
+	mostTokens  = 1 << 24
+	mostSteps   = forever - leadIn - ahead // with windows
+	mostIndices = 1 << 30                  // of a stream
+	mostStreams = 1 << 24
+)
+
+// Validate reports the first thing that cannot be drawn.
+func (d *Dials) Validate() error {
+	for _, check := range []func() error{d.validateExtent, d.validateLists, d.validateLayers} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Dials) validateExtent() error {
+	switch {
+	case d.Requests < 1 || d.Layers < 1 || d.Steps < 1:
+		return fmt.Errorf("requests %d, layers %d, steps %d, expected at least 1 each", d.Requests, d.Layers, d.Steps)
+	case d.Heads < 0 || d.Windows < 0:
+		return fmt.Errorf("heads %d, windows %d, expected none below 0", d.Heads, d.Windows)
+	case max(d.Requests, d.Layers, d.Heads) > mostStreams || d.streams() > mostStreams:
+		return fmt.Errorf("requests %d × layers %d × heads %d, expected at most %d streams", d.Requests, d.Layers, d.Heads, mostStreams)
+	case d.Context < 1 || d.Context > mostTokens:
+		return fmt.Errorf("context %d, expected 1 to %d tokens", d.Context, mostTokens)
+	case d.Steps > mostSteps || d.Windows > mostSteps || d.Steps+d.Windows > mostSteps:
+		return fmt.Errorf("steps %d and windows %d, expected at most %d together", d.Steps, d.Windows, mostSteps)
+	case d.EntryBytes < 0:
+		return fmt.Errorf("entry_bytes %d is negative", d.EntryBytes)
+	}
+	return nil
+}
+
+func (d *Dials) streams() int { return d.Requests * d.Layers * max(1, d.Heads) }
+
+func (d *Dials) validateLists() error {
+	switch {
+	case d.TopK < 1:
+		return fmt.Errorf("topk K = %d, expected at least 1", d.TopK)
+	case d.Candidates < d.TopK:
+		return fmt.Errorf("candidates M = %d is less than topk K = %d: a list is the demand and more", d.Candidates, d.TopK)
+	case d.Order != trace.OrderRank && d.Order != trace.OrderIndex:
+		return fmt.Errorf("order %q, expected %s or %s", d.Order, trace.OrderRank, trace.OrderIndex)
+	case d.Order == trace.OrderIndex && d.Candidates != d.TopK:
+		return fmt.Errorf("candidates M = %d with order %s, expected M = K = %d: without ranks the list is the demand", d.Candidates, d.Order, d.TopK)
+	case d.Candidates > d.Context-d.Windows:
+		return fmt.Errorf("candidates M = %d, but the first list has a context of %d tokens (context %d less windows %d)", d.Candidates, d.Context-d.Windows, d.Context, d.Windows)
+	case d.Candidates > mostIndices/(d.Steps+d.Windows):
+		return fmt.Errorf("%d lists of M = %d, expected at most %d indices a stream", d.Steps+d.Windows, d.Candidates, mostIndices)
+	case !(d.Scores >= 0 && d.Scores <= 10):
+		return fmt.Errorf("scores %v, expected an exponent from 0 (none) to 10", d.Scores)
+	case d.Scores > 0 && d.Order == trace.OrderIndex:
+		return fmt.Errorf("scores %v with order %s: scores fall with the rank, and there is none", d.Scores, d.Order)
+	}
+	return nil
+}
+
+func (d *Dials) validateLayers() error {
+	if d.LayerIDs != nil {
+		if len(d.LayerIDs) != d.Layers {
+			return fmt.Errorf("layer_ids names %d layers, layers says %d", len(d.LayerIDs), d.Layers)
+		}
+		for i, id := range d.LayerIDs {
+			if id < 0 || i > 0 && id <= d.LayerIDs[i-1] {
+				return fmt.Errorf("layer_ids %v, expected them ascending from 0", d.LayerIDs)
+			}
+		}
+	}
+	if !(d.LayerSpread >= 0 && d.LayerSpread <= 2) || !(d.HeadSpread >= 0 && d.HeadSpread <= 2) {
+		return fmt.Errorf("layer_spread %v, head_spread %v, expected 0 to 2", d.LayerSpread, d.HeadSpread)
+	}
+	for name, values := range d.ByLayer {
+		if _, err := FindDial(name); err != nil {
+			return fmt.Errorf("by_layer: %w", err)
+		}
+		if len(values) != d.Layers {
+			return fmt.Errorf("by_layer: %s has %d values, expected one for each of %d layers", name, len(values), d.Layers)
+		}
+	}
+	for i := range d.Layers {
+		l := d.layer(i)
+		if err := l.validate(d.TopK); err != nil {
+			if d.ByLayer != nil {
+				return fmt.Errorf("layer %d: %w", d.layerID(i), err)
+			}
+			return err
+		}
+		if d.ByLayer == nil {
+			break
+		}
+	}
+	return nil
+}
+
+// layer returns the dials of the i-th layer, before any spread.
+func (d *Dials) layer(i int) Locality {
+	l := d.Locality
+	for j := range LocalityDials {
+		if values, ok := d.ByLayer[LocalityDials[j].Name]; ok {
+			*LocalityDials[j].At(&l) = values[i]
+		}
+	}
+	return l
+}
+
+func (d *Dials) layerID(i int) int32 {
+	if d.LayerIDs != nil {
+		return d.LayerIDs[i]
+	}
+	return int32(i)
+}
+
+// Set sets a dial for all layers.
+func (d *Dials) Set(name string, value float64) error {
+	dial, err := FindDial(name)
+	if err != nil {
+		return err
+	}
+	*dial.At(&d.Locality) = value
+	delete(d.ByLayer, name)
+	return nil
+}
+
+// SetLayers keeps the first n layers, or adds layers like the last.
+func (d *Dials) SetLayers(n int) {
+	for name, values := range d.ByLayer {
+		for len(values) > 0 && len(values) < n {
+			values = append(values, values[len(values)-1])
+		}
+		d.ByLayer[name] = slices.Clip(values[:min(max(n, 0), len(values))])
+	}
+	d.Layers = n
+	if len(d.LayerIDs) > max(n, 0) {
+		d.LayerIDs = d.LayerIDs[:max(n, 0)]
+	} else if len(d.LayerIDs) < n {
+		d.LayerIDs = nil
+	}
+}

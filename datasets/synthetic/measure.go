@@ -1,0 +1,191 @@
+package synthetic
+
+import (
+	"math"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// measure gathers what dials are estimated from, of streams that share them.
+type measure struct {
+	topK int
+
+	runs, gaps survival
+	recent     survival // first runs of generated tokens
+	freshGaps  survival // first gaps of blocks first seen once the stream is under way
+
+	after, common  int64 // demand at counted steps after the first, and what repeats
+	entered        int64 // blocks at steps after the first row, that the row before lacks
+	fromCandidates int64 // of entered, candidates of the row before
+	fresh, behind  int64 // first-seen blocks, and those whose left neighbour was demanded
+	early, late    int64 // first-seen blocks of windows and of counted steps
+	bursts         []float64
+	company        float64   // sum over streams
+	churns         []float64 // of streams
+	streams        int
+
+	rows  int     // of the stream in hand
+	state []state // by block
+	gone  classes // gaps by the row that they begin at
+	now   []float64
+}
+
+// state is what a measure knows of a block in a stream.
+type state struct {
+	last      int32 // row of its last demand, -1 before the first
+	start     int32 // row of its run's first demand, -1 for a run that began before the stream
+	candidate int32 // last row that had it among the candidates, -1 for none
+	born      bool  // its run is the first of a generated token
+	fresh     bool  // its last run was its first, begun once the stream was under way
+}
+
+const (
+	underWay   = 16 // rows after which a block's first demand follows a long gap
+	longestGap = 32 // rows: gaps compared with each other are cut there
+)
+
+// stream adds a stream. Rows count as steps.
+func (m *measure) stream(s *trace.Stream) {
+	m.streams++
+	m.rows = s.Rows
+	m.state = resized(m.state, s.MaxSeqLen())
+	for x := range m.state {
+		m.state[x] = state{last: -1, start: -1, candidate: -1}
+	}
+	m.gone, m.now = classes{}, m.now[:0]
+	after, common := m.after, m.common
+	var before []int32
+	for t := range s.Rows {
+		list := s.List(t)
+		k := min(m.topK, len(list))
+		m.row(s, t, list[:k], before)
+		for _, x := range list[k:] {
+			m.state[x].candidate = int32(t)
+		}
+		before = list[:k]
+	}
+	m.end()
+	m.bursts = append(m.bursts, variation(m.now))
+	m.churns = append(m.churns, 1-ratio(m.common-common, m.after-after))
+	m.company += m.gone.correlation()
+}
+
+// row adds the demand of row t, before that of the row before.
+func (m *measure) row(s *trace.Stream, t int, demand, before []int32) {
+	repeated := 0
+	for _, x := range demand {
+		if b := &m.state[x]; b.last >= 0 && int(b.last) == t-1 {
+			repeated++
+			b.last = int32(t)
+		}
+	}
+	for _, x := range demand {
+		if b := &m.state[x]; b.last < int32(t) {
+			if t > 0 {
+				m.enter(s, t, x, b)
+			}
+			b.last = int32(t)
+		}
+	}
+	for _, x := range before {
+		if b := &m.state[x]; b.last < int32(t) {
+			m.exit(t, b)
+		}
+	}
+	if t == 0 {
+		return
+	}
+	m.now = append(m.now, float64(len(demand)-repeated))
+	if t > s.Windows {
+		m.after += int64(len(demand))
+		m.common += int64(repeated)
+	}
+}
+
+func (m *measure) enter(s *trace.Stream, t int, x int32, b *state) {
+	m.entered++
+	if int(b.candidate) == t-1 {
+		m.fromCandidates++
+	}
+	newest := int(x) == s.SeqLen(t)-1
+	switch {
+	case b.last >= 0:
+		m.gap(int(b.last)+1, t, b, false)
+	case !newest:
+		m.fresh++
+		if x > 0 && m.state[x-1].last >= int32(t-1) {
+			m.behind++
+		}
+		if t < s.Windows {
+			m.early++
+		} else {
+			m.late++
+		}
+	}
+	b.fresh = b.last < 0 && !newest && t > underWay
+	b.start, b.born = int32(t), newest
+}
+
+// exit ends a run at row t.
+func (m *measure) exit(t int, b *state) {
+	switch {
+	case b.start < 0:
+	case b.born:
+		m.recent.add(t-int(b.start), false)
+	default:
+		m.runs.add(t-int(b.start), false)
+	}
+}
+
+// gap adds the gap of a block from row from to row to.
+func (m *measure) gap(from, to int, b *state, cut bool) {
+	m.gaps.add(to-from, cut)
+	if b.fresh {
+		m.freshGaps.add(to-from, cut)
+	}
+	if from+longestGap <= m.rows {
+		m.gone.add(from, math.Log(float64(min(to-from, longestGap))))
+	}
+}
+
+// end cuts what is under way after the last row.
+func (m *measure) end() {
+	rows := m.rows
+	for x := range m.state {
+		switch b := &m.state[x]; {
+		case b.last < 0:
+		case int(b.last) < rows-1:
+			m.gap(int(b.last)+1, rows, b, true)
+		case b.start < 0:
+		case b.born:
+			m.recent.add(rows-int(b.start), true)
+		default:
+			m.runs.add(rows-int(b.start), true)
+		}
+	}
+}
+
+// variation is the coefficient of variation; 0 of fewer than two values.
+func variation(values []float64) float64 {
+	if len(values) < 2 {
+		return 0
+	}
+	mean, square := 0.0, 0.0
+	for _, v := range values {
+		mean += v / float64(len(values))
+	}
+	for _, v := range values {
+		square += (v - mean) * (v - mean) / float64(len(values)-1)
+	}
+	if mean == 0 {
+		return 0
+	}
+	return math.Sqrt(square) / mean
+}
+
+func ratio(a, b int64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}

@@ -1,0 +1,84 @@
+package synthetic
+
+// ticks is the number of buckets of a queue to a step.
+const ticks = 16
+
+// block is what a process knows of one. A block is in one queue at most: of the
+// demanded, by the end of its run, or of those to come back.
+type block struct {
+	next, prev int32 // in its bucket; prev < 0 is ^bucket: first in it, or unqueued
+	run        int32 // while it is demanded, else free or taken
+	slot       int32 // place among the demanded
+	heat       uint16
+	seen       bool // demanded before
+}
+
+const (
+	free     = -1       // run of a block that may enter
+	taken    = -2       // run of a block that leaves or enters at the step in hand
+	unqueued = -1 << 31 // prev of a block in no queue
+)
+
+// queue holds blocks by due time in buckets of 1/ticks step.
+type queue struct {
+	blocks []block
+	head   []int32 // by bucket, -1 for none
+	at     int     // buckets before it are empty
+	size   int
+}
+
+func (q *queue) reset(blocks []block, steps int) {
+	q.blocks = blocks
+	q.head = resized(q.head, steps*ticks)
+	for i := range q.head {
+		q.head[i] = -1
+	}
+	q.at, q.size = 0, 0
+}
+
+// put adds a block that is in no queue, due in a bucket from q.at to the last.
+func (q *queue) put(x int32, bucket int) {
+	first := q.head[bucket]
+	b := &q.blocks[x]
+	b.next, b.prev = first, int32(^bucket)
+	if first >= 0 {
+		q.blocks[first].prev = x
+	}
+	q.head[bucket] = x
+	q.size++
+}
+
+// pop removes a block that is due in the first bucket that has one, before bucket
+// limit, or returns -1.
+func (q *queue) pop(limit int) int32 {
+	for limit = min(limit, len(q.head)); q.at < limit; q.at++ {
+		if x := q.head[q.at]; x >= 0 {
+			q.remove(x)
+			return x
+		}
+	}
+	return -1
+}
+
+// remove takes a block out of the queue.
+func (q *queue) remove(x int32) {
+	b := &q.blocks[x]
+	if b.prev < 0 {
+		q.head[^b.prev] = b.next
+	} else {
+		q.blocks[b.prev].next = b.next
+	}
+	if b.next >= 0 {
+		q.blocks[b.next].prev = b.prev
+	}
+	b.prev = unqueued
+	q.size--
+}
+
+// resized returns a slice of n elements that reuses memory; its content is undefined.
+func resized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}

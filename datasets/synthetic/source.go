@@ -1,0 +1,130 @@
+package synthetic
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// Source draws the streams of a trace in any order and reuses its memory; one per
+// goroutine.
+type Source struct {
+	dials   *Dials
+	process process
+	ranker  ranker
+	scores  []float32 // by rank
+	list    []int32
+}
+
+const (
+	leadIn = 32 // steps of a process before its first recorded one
+	ahead  = 32 // and after its last
+)
+
+// NewSource returns a source of the streams that d describes; d has been validated.
+func NewSource(d *Dials) *Source {
+	g := &Source{dials: d}
+	if d.Scores > 0 {
+		g.scores = scoresOf(d.Candidates, d.Scores)
+	}
+	return g
+}
+
+// scoresOf are the scores by rank: a power law that sums to 1.
+func scoresOf(n int, power float64) []float32 {
+	values, sum := make([]float64, n), 0.0
+	for i := range values {
+		values[i] = math.Pow(float64(i+1), -power)
+		sum += values[i]
+	}
+	scores := make([]float32, n)
+	for i, v := range values {
+		scores[i] = float32(v / sum)
+	}
+	return scores
+}
+
+// Streams is the number of streams.
+func (g *Source) Streams() int { return g.dials.streams() }
+
+// Stream draws the i-th stream in the order of keys into s.
+func (g *Source) Stream(i int, s *trace.Stream) {
+	d := g.dials
+	heads := max(1, d.Heads)
+	request, layer, head := i/heads/d.Layers, i/heads%d.Layers, i%heads
+	key := trace.Key{Request: requestID(request, d.Requests), Layer: d.layerID(layer), Head: trace.NoHead}
+	if d.Heads > 0 {
+		key.Head = int32(head)
+	}
+	l := d.spread(layer, head)
+	r := source(d.Seed, ofStream, uint64(request), uint64(layer), uint64(head))
+	lead := min(leadIn, d.Context-d.Windows-d.Candidates)
+	rows := d.Windows + d.Steps
+	p := &g.process
+	p.draw(extent{topK: d.TopK, tokens: d.Context - d.Windows - lead + 1, steps: lead + rows + ahead, onset: lead + d.Windows}, &l, r)
+	g.ranker.begin(p, lead)
+	s.Reset(trace.StreamInfo{Key: key, PromptLen: int32(d.Context)})
+	s.Indices = slices.Grow(s.Indices, rows*d.Candidates)
+	for t := lead; t < lead+rows; t++ {
+		if t > lead {
+			g.ranker.move(t)
+		}
+		g.row(t, int32(t-lead-d.Windows), s)
+	}
+}
+
+// row appends the row of step t of the process, which the ranker is at.
+func (g *Source) row(t int, step int32, s *trace.Stream) {
+	g.list = g.ranker.demand(t, g.list)
+	g.list = g.ranker.candidates(t, g.dials.Candidates-len(g.list), g.list)
+	if g.dials.Order == trace.OrderIndex {
+		slices.Sort(g.list)
+	}
+	s.Append(trace.Row{Step: step, Indices: g.list, Scores: g.scores})
+}
+
+// requestID names the i-th of n requests so that names sort as numbers do.
+func requestID(i, n int) string {
+	return fmt.Sprintf("synthetic-%0*d", len(fmt.Sprint(n-1)), i)
+}
+
+// What random sources are for: streams, and the spread over layers and heads.
+const (
+	ofStream = iota
+	ofLayer
+	ofHead
+)
+
+// source returns the generator of a purpose, independent of all others.
+func source(seed uint64, purpose, a, b, c uint64) *rand.PCG {
+	state := seed
+	for _, v := range []uint64{purpose, a, b, c} {
+		state = rand.NewPCG(state, v).Uint64()
+	}
+	return rand.NewPCG(state, seed)
+}
+
+// spread returns the dials of a stream: its layer's, churn spread over layers and heads
+// by a factor of at most 4 each way and as far as the other dials allow.
+func (d *Dials) spread(layer, head int) Locality {
+	l := d.layer(layer)
+	factor := 0.0
+	if d.LayerSpread > 0 {
+		factor += d.LayerSpread * rand.New(source(d.Seed, ofLayer, uint64(layer), 0, 0)).NormFloat64()
+	}
+	if d.HeadSpread > 0 {
+		factor += d.HeadSpread * rand.New(source(d.Seed, ofHead, uint64(layer), uint64(head), 0)).NormFloat64()
+	}
+	if factor != 0 {
+		k := float64(d.TopK)
+		var recent law
+		recent.set(max(l.Recent, shortest), recentShape, longestRun)
+		most := restDemand(&l, k, &recent) + 1
+		churn := churnOf(&l, k) * math.Exp(max(-math.Ln2*2, min(factor, math.Ln2*2)))
+		l.Overlap = 1 - max(1, min(churn, most))/k
+	}
+	return l
+}

@@ -1,0 +1,78 @@
+// Package twin says how near a synthetic trace comes to the one it was fitted to, where
+// it matters: in the misses of policies.
+package twin
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// Policies are compared where the trace can serve them.
+var Policies = []string{"lru", "lookahead", "opt"}
+
+// Capacities at which they are compared, in K.
+var Capacities = []string{"1.25x", "1.5x", "2x", "3x", "4x"}
+
+// Row is a policy at a capacity on both traces, streams pooled.
+type Row struct {
+	Policy   string
+	Capacity string
+	Original int64 // misses
+	Twin     int64 // misses for as much demand
+}
+
+// Error is the twin's misses over the original's, less 1; NaN where the original has none.
+func (r Row) Error() float64 {
+	if r.Original == 0 {
+		return math.NaN()
+	}
+	return float64(r.Twin)/float64(r.Original) - 1
+}
+
+// Compare replays both traces with the policies that they can serve.
+func Compare(ctx context.Context, table policies.Table, original, twin *trace.File, workers int) ([]Row, error) {
+	a, err := run(ctx, table, original, workers)
+	if err != nil {
+		return nil, err
+	}
+	b, err := run(ctx, table, twin, workers)
+	if err != nil {
+		return nil, err
+	}
+	var rows []Row
+	for _, x := range a {
+		for _, y := range b {
+			if x.Policy == y.Policy && *x.Capacity == *y.Capacity && y.Demand > 0 {
+				scaled := float64(y.Misses) * float64(x.Demand) / float64(y.Demand)
+				rows = append(rows, Row{x.Policy, *x.Capacity, x.Misses, int64(math.Round(scaled))})
+			}
+		}
+	}
+	return rows, nil
+}
+
+func run(ctx context.Context, table policies.Table, f *trace.File, workers int) ([]metrics.Row, error) {
+	o := replay.Options{SkipUnable: true, Workers: workers}
+	for _, name := range Policies {
+		spec, err := table.Parse(name)
+		if err != nil {
+			return nil, fmt.Errorf("compare: %w", err)
+		}
+		o.Policies = append(o.Policies, spec)
+	}
+	var err error
+	if o.Capacities, err = replay.ParseCapacities(Capacities); err != nil {
+		return nil, err
+	}
+	result, err := replay.Run(ctx, f, o)
+	if err != nil {
+		return nil, err
+	}
+	return result.Rows, nil
+}
