@@ -8,6 +8,7 @@ GO      ?= go
 BIN     := bin/kvreplay
 TRACES  := $(wildcard datasets/bundled/*.parquet)
 RESULTS ?= results
+CORPUS  ?= results/corpus
 FUZZTIME ?= 3s
 BENCHTIME ?= 1s
 
@@ -17,7 +18,7 @@ BUILT   := $(shell git log -1 --format=%cI 2>/dev/null || echo unknown)
 CLI     := github.com/kvreplay/kvreplay/cmd/cli
 LDFLAGS := -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) -X $(CLI).built=$(BUILT)
 
-.PHONY: help build leaderboard test check fmt vet staticcheck tidy race bench bench-once fuzz clean
+.PHONY: help build leaderboard corpus test check fmt vet staticcheck tidy race bench bench-once fuzz clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +29,10 @@ build: ## build bin/kvreplay
 leaderboard: build ## replay the bundled real traces through every policy, print the board, write $(RESULTS)/
 	@$(BIN) replay $(TRACES) --policy all --capacity 1x,1.5x,2x,3x,4x --per request --out $(RESULTS)
 	@$(BIN) leaderboard $(RESULTS) --out $(RESULTS)
+
+corpus: build ## traces of a real model into $(CORPUS)/: all of scripts/corpus/plan.toml, or TASKS= PARTS= LENGTH= SAMPLES= STEPS=; CHECK= compares
+	@python3 scripts/corpus/corpus.py --out $(CORPUS) $(if $(TASKS),--tasks $(TASKS)) $(if $(PARTS),--parts $(PARTS)) $(if $(LENGTH),--length $(LENGTH)) \
+	  $(if $(SAMPLES),--samples $(SAMPLES)) $(if $(STEPS),--steps $(STEPS)) $(if $(THREADS),--threads $(THREADS)) $(if $(CHECK),--check $(CHECK))
 
 test: ## the whole test suite
 	@command -v python3 >/dev/null || echo "make test: python3 not found: the tests against pyarrow, pandas and DuckDB are skipped"

@@ -9,6 +9,7 @@ Needs Python 3.11 or newer and nothing else.
 """
 
 import argparse
+import contextlib
 import hashlib
 import os
 import shutil
@@ -51,8 +52,7 @@ def ready(where: Path) -> bool:
 
 
 def install(where: Path) -> None:
-    """Makes the environment in place; a half-made one is replaced."""
-    where.parent.mkdir(parents=True, exist_ok=True)
+    """Makes the environment under another name first; a half-made one is replaced."""
     building = tempfile.mkdtemp(prefix="building-", dir=where.parent)
     try:
         subprocess.run([sys.executable, "-m", "venv", building], check=True)
@@ -65,15 +65,24 @@ def install(where: Path) -> None:
         subprocess.run([python, *PIP, "install", "-r", str(REQUIREMENTS)], check=True)
         subprocess.run([python, *PIP, "install", "--no-deps", "-r", str(MODEL)], check=True)
         (Path(building) / "ready").touch()
-        if where.exists() and not ready(where):
-            shutil.rmtree(where)
-        try:
-            os.rename(building, where)
-        except OSError:
-            if not ready(where):  # unless somebody else was faster
-                raise
+        shutil.rmtree(where, ignore_errors=True)
+        os.rename(building, where)
     finally:
         shutil.rmtree(building, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def one_at_a_time():
+    """Tests of several packages ask at once: the others wait rather than download too."""
+    cache().mkdir(parents=True, exist_ok=True)
+    with (cache() / "capture.lock").open("w") as lock:
+        try:
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except ImportError:
+            pass  # not on this system
+        yield
 
 
 def find(make: bool) -> Path:
@@ -84,8 +93,10 @@ def find(make: bool) -> Path:
     if not ready(where):
         if not make:
             raise SystemExit(f"environment: {where} is not there; make it with: python3 {Path(__file__).name} --install (0.4 to 3 GB are downloaded)")
-        print(f"environment: making {where}", file=sys.stderr)
-        install(where)
+        with one_at_a_time():
+            if not ready(where):
+                print(f"environment: making {where}", file=sys.stderr)
+                install(where)
     return interpreter(where)
 
 

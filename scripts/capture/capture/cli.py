@@ -9,7 +9,7 @@ from .errors import CaptureError
 
 EPILOG = """selectors: exact, quest[:page=16], shadowkv[:chunk=8,outliers=48], retroinfer, kvdrive[:chunk=4],
 pqcache[:parts=2,bits=6], magicpig[:K=10,L=150], infinigen[:columns=0.3]. One forward pass with full
-attention serves all of them. Sizes are in tokens; a selector of blocks divides them by its block."""
+attention serves all of them. Sizes are in tokens; a selector of blocks divides them by its block, rounding up."""
 
 
 def flags() -> argparse.ArgumentParser:
@@ -92,10 +92,13 @@ def main(args: list[str] | None = None) -> int:
     options = flags().parse_args(args)
     if options.quiet:
         os.environ["TQDM_DISABLE"] = "1"  # transformers' bars too
-    from .run import run  # torch takes seconds to import; --help does not need it
-
     try:
+        from .run import run  # torch takes seconds to import; --help does not need it
+
         return run(options)
     except CaptureError as e:
         print(f"capture: {e}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("capture: stopped before a request was finished", file=sys.stderr)
+        return 130

@@ -1,5 +1,6 @@
 """Finds, checks and loads models."""
 
+import functools
 import hashlib
 import importlib.util
 from dataclasses import dataclass
@@ -70,6 +71,8 @@ def resolve(model: str) -> Source:
 
 def configuration(source: Source):
     """The model's configuration, if it is a decoder with plain full attention."""
+    if source.gguf:
+        _read_gguf_once()
     try:
         config = transformers.AutoConfig.from_pretrained(source.folder, **source.arguments)
     except (ValueError, OSError, KeyError) as e:
@@ -80,6 +83,15 @@ def configuration(source: Source):
         raise CaptureError(f"model {source.name}: more than a language model ({config.model_type}), expected a decoder of text alone")
     config._attn_implementation = attention.NAME
     return config
+
+
+@functools.cache
+def _read_gguf_once() -> None:
+    """transformers parses a GGUF file anew for configuration, tokenizer and weights, which
+    takes seconds each time: one reader serves all."""
+    import gguf
+
+    gguf.GGUFReader = functools.cache(gguf.GGUFReader)
 
 
 def tokenizer(source: Source):

@@ -123,9 +123,9 @@ class Observer:
         h, n, d = key.shape
         keys = key.float()
         positions = torch.arange(n - query.shape[1], n, device=key.device)[which]
-        def step(q, next=None):
+        def step(q, guess=None):
             return Step(layer=layer, queries=q.unflatten(0, (h, -1))[:, :, which].float(), keys=keys, lengths=positions + 1,
-                        scale=scaling, sink=self.settings.sink, local=self.settings.local, ahead=next)
+                        scale=scaling, sink=self.settings.sink, local=self.settings.local, ahead=guess)
         return step(query, None if ahead is None else step(ahead))
 
     def _prompt(self, layer, query, key, scaling, ahead) -> None:

@@ -137,20 +137,24 @@ class Capture:
             "threads": torch.get_num_threads(), "attention_mass": self.options.attention_mass, "scores": self.options.scores, "version": __version__, "libraries": versions()}
 
     def work(self) -> int:
-        done = self.store.done()
-        todo = [i for i in range(len(self.prompts)) if i not in done]
-        status = 0
-        if todo:
-            try:
+        """Captures what is not done yet and writes the outputs; the exit status."""
+        todo = [i for i in range(len(self.prompts)) if i not in self.store.done()]
+        try:
+            if todo:
                 self._capture(todo)
-            except KeyboardInterrupt:
-                status = 130
-            except (torch.OutOfMemoryError, MemoryError) as e:
-                raise CaptureError(f"out of memory on {self.device}; finished requests are kept, --resume goes on: {str(e).splitlines()[0]}") from e
-            finally:
-                attention.observe(None)
-        self._finish(complete=status == 0)
-        return status
+            self._finish(complete=True)
+            return 0
+        except KeyboardInterrupt:
+            self._finish(complete=False)
+            return 130
+        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as e:
+            if type(e) is RuntimeError and "can't allocate memory" not in str(e):  # how torch says it on the CPU
+                raise
+            raise CaptureError(f"out of memory on {self.device}: {str(e).splitlines()[0]}; finished requests are kept, --resume goes on") from e
+        finally:
+            attention.observe(None)
+            if not self.store.done():
+                self.store.clear()
 
     def _capture(self, todo: list[int]) -> None:
         model = models.load(self.source, self.config, self.dtype, self.device)
@@ -206,13 +210,15 @@ class Capture:
     def _finish(self, complete: bool) -> None:
         """Writes the output files of what is finished and says what they are worth."""
         done = self.store.done()
+        if not done:
+            print("capture: stopped before a request was finished", file=sys.stderr)
+            return
         written = self.store.merge(list(self._schemas(self._metadata(done))), {i: p.row for i, p in enumerate(self.prompts)})
         if complete:
             self.store.clear()
         else:
             print(f"capture: stopped with {len(done)} of {len(self.prompts)} requests; --resume goes on", file=sys.stderr)
-        if done:
-            self._report(done)
+        self._report(done)
         for path in written:
             print(f"wrote {path}", file=sys.stderr)
 

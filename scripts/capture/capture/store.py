@@ -74,8 +74,6 @@ class Store:
         """Writes the output files of what is finished, and the workload of it with the
         continuations; rows are the workload's lines by number."""
         done = self.done()
-        if not done:
-            return []
         for selector, path in enumerate(self.outputs):
             _write_arrow(path, schemas[selector], self._batches(sorted(done), selector))
         lines = [rows[n] | {"id": f.id, "continuation": f.continuation, "continuation_ids": f.continuation_ids} for n, f in sorted(done.items())]
@@ -90,8 +88,8 @@ class Store:
                     yield file.get_batch(i)
 
     def clear(self) -> None:
-        """Forgets the parts once the outputs are whole."""
-        shutil.rmtree(self.folder)
+        """Forgets the parts: the outputs are whole, or there are none."""
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _write_arrow(path: Path, schema: pa.Schema, batches) -> None:

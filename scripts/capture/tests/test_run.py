@@ -174,7 +174,15 @@ def test_out_of_memory_later(capture, tmp_path, monkeypatch):
         raise MemoryError("4 GiB")
     monkeypatch.setattr(running.Capture, "_request", fail)
     status, _, err = capture()
-    assert status == 1 and "out of memory on cpu" in err and not (tmp_path / "x.arrow").exists()
+    assert status == 1 and "out of memory on cpu: 4 GiB" in err and not list(tmp_path.glob("x*"))
+
+
+def test_stopped_before_anything_is_done(capture, tmp_path, monkeypatch):
+    def stop(*args):
+        raise KeyboardInterrupt
+    monkeypatch.setattr(running.Capture, "_request", stop)
+    status, _, err = capture()
+    assert status == 130 and "before a request was finished" in err and not list(tmp_path.glob("x*"))
 
 
 def test_names(capture, tmp_path):

@@ -1,0 +1,244 @@
+"""Makes the trace corpus from nothing: environment, prompts, captures, traces, replay.
+
+`make corpus` runs this. Each step leaves a file and is skipped when the file is there and
+was made in the same way, so that the work can be stopped and gone on with at any time.
+Only the standard library is needed; the capture's environment is made on the way.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+CAPTURE = HERE.parent / "capture"
+sys.path.insert(0, str(CAPTURE))
+import environment  # noqa: E402
+
+
+@dataclass
+class Unit:
+    """One task of one part of the plan: one workload, one capture, one trace a selector."""
+
+    part: str
+    task: str
+    maker: str  # of kvreplay datasets make
+    length: int
+    samples: int
+    steps: int
+    budget: float  # K as a share of the length
+    capture: list[str]
+    score_bits: int
+
+    @property
+    def topk(self) -> int:
+        return max(1, round(self.budget * self.length))
+
+    @property
+    def name(self) -> str:
+        return f"{self.part}/{self.task}"
+
+
+def plan_units(plan: dict, options: argparse.Namespace) -> list[Unit]:
+    """What is to be made: all of the plan, or the tasks and parts that were asked for."""
+    units, known = [], set()
+    for part in plan["part"]:
+        for maker in ("ruler", "offline"):
+            for task in part.get(maker, []):
+                known.add(task)
+                if options.parts and part["name"] not in options.parts or options.tasks and task not in options.tasks:
+                    continue
+                units.append(Unit(part["name"], task, maker, options.length or part["length"], options.samples or part["samples"],
+                                  options.steps or plan["steps"], part["budget"], part["capture"], part.get("score_bits", 10)))
+    parts = {part["name"] for part in plan["part"]}
+    for asked, there, what in ((options.tasks, known, "task"), (options.parts, parts, "part")):
+        if unknown := sorted(set(asked or []) - there):
+            raise SystemExit(f"corpus: unknown {what} {', '.join(unknown)}; known: {', '.join(sorted(there))}")
+    if not units:
+        raise SystemExit("corpus: no part has such a task")
+    for unit in units:
+        if unit.length + unit.steps + plan["template_tokens"] > plan["context"]:
+            raise SystemExit(f"corpus: {unit.name}: {unit.length} tokens and {unit.steps} steps exceed the model's {plan['context']}")
+    return units
+
+
+class Corpus:
+    """The folder that is made."""
+
+    def __init__(self, plan: dict, options: argparse.Namespace, python: Path):
+        self.plan, self.options, self.python = plan, options, python
+        self.out, self.work = options.out, options.out / "work"
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.given = continuations(options.check) if options.check else {}
+
+    def run(self, *command, quiet: bool = False) -> None:
+        """Runs a command in the repository's root; ends the program with its status if it fails."""
+        print("+", " ".join(str(c) for c in command), file=sys.stderr)
+        env = os.environ | {"PYTHONPATH": str(CAPTURE), "HF_HUB_OFFLINE": "1"}
+        done = subprocess.run([str(c) for c in command], env=env, stdout=subprocess.DEVNULL if quiet else None)
+        if done.returncode:
+            raise SystemExit(done.returncode if done.returncode > 0 else 128 - done.returncode)
+
+    def kvreplay(self, *arguments, quiet: bool = False) -> None:
+        self.run(self.options.kvreplay, *arguments, quiet=quiet)
+
+    def tokenizer(self) -> Path:
+        path = self.work / "tokenizer.json"
+        if not path.exists():
+            self.run(self.python, "-m", "capture.tokenizer", "--model", self.plan["model"], "--out", path)
+        return path
+
+    def prompts(self, unit: Unit) -> Path:
+        """The workload of a unit, with continuations where they are to be followed."""
+        path = self.work / unit.part / f"{unit.task}.jsonl"
+        command = ["datasets", "make", unit.maker, "--task", unit.task, "--length", unit.length, "--samples", unit.samples,
+                   "--seed", self.plan["seed"], "--tokenizer", self.tokenizer(), "-o", path]
+        if unit.maker == "ruler":
+            command += ["--template-tokens", self.plan["template_tokens"]]
+        if stale(path, command):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            self.kvreplay(*command, quiet=True)
+            mark(path, command)
+        if self.options.check:
+            return self.forced(unit, path)
+        return path
+
+    def forced(self, unit: Unit, workload: Path) -> Path:
+        """The workload with what followed its prompts in the corpus that is checked."""
+        lines = []
+        for row in map(json.loads, workload.read_text().splitlines()):
+            ids = self.given.get((unit.name, row["id"]))
+            if ids is None:
+                raise SystemExit(f"corpus: {self.options.check} has no continuation of {unit.name}, {row['id']}: expected the same plan, lengths and samples")
+            lines.append(json.dumps(row | {"continuation_ids": ids}) + "\n")
+        path = workload.with_suffix(".forced.jsonl")
+        write(path, "".join(lines))
+        return path
+
+    def capture(self, unit: Unit) -> list[Path]:
+        """The Arrow files of a unit, one a selector."""
+        out = self.work / unit.part / f"{unit.task}.arrow"
+        workload = self.prompts(unit)
+        decoding = ["--decode", "forced"] if self.options.check else [*self.plan["decoding"], "--seed", self.plan["seed"]]
+        command = ["--model", self.plan["model"], "--workload", workload, "--out", out, "--topk", unit.topk, "--windows", self.plan["windows"],
+                   "--steps", unit.steps, "--model-name", self.plan["model_name"], "--licence", self.plan["licence"],
+                   "--note", f"part={unit.part}", "--note", f"task={unit.task}", *decoding, *unit.capture]
+        if self.options.threads:
+            command += ["--threads", self.options.threads]
+        if stale(out, command, digest(workload)):
+            for old in [*out.parent.glob(f"{unit.task}.arrow"), *out.parent.glob(f"{unit.task}.*.arrow")]:
+                old.unlink()
+            done = out.with_suffix(".parts")
+            bar = [] if sys.stderr.isatty() else ["--quiet"]
+            self.run(self.python, "-m", "capture", *command, *bar, "--resume" if done.exists() else "--overwrite")
+            mark(out, command, digest(workload))
+        return [out] if out.exists() else sorted(out.parent.glob(f"{unit.task}.*.arrow"))
+
+    def trace(self, unit: Unit, arrow: Path) -> Path:
+        """The trace of an Arrow file, validated."""
+        path = self.out / unit.part / (arrow.stem + ".parquet")
+        command = ["import", arrow, "-o", path, "--score-bits", unit.score_bits]
+        if "--no-scores" in unit.capture:
+            command = command[:-2]
+        if stale(path, command, digest(arrow)):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            self.kvreplay(*command)
+            self.kvreplay("validate", path)
+            mark(path, command, digest(arrow))
+        return path
+
+    def make(self, units: list[Unit]) -> list[Path]:
+        """All traces; the continuations beside them, with which a check forces decoding."""
+        traces, lines = [], []
+        for unit in units:
+            traces += [self.trace(unit, arrow) for arrow in self.capture(unit)]
+            generated = self.work / unit.part / f"{unit.task}.generated.jsonl"
+            for row in map(json.loads, generated.read_text().splitlines()):
+                lines.append({"unit": unit.name, "id": row["id"], "continuation_ids": row["continuation_ids"], "continuation": row["continuation"]})
+        if not self.options.check:
+            write(self.out / "continuations.jsonl", "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+        return traces
+
+    def replay(self, traces: list[Path]) -> None:
+        """Replays what was made and prints the board."""
+        results = self.out / "results"
+        self.kvreplay("replay", *traces, *self.plan["replay"], "--out", results)
+        self.kvreplay("leaderboard", results)
+
+
+def continuations(folder: Path) -> dict:
+    """What followed each prompt of the corpus in folder."""
+    try:
+        rows = [json.loads(line) for line in (folder / "continuations.jsonl").read_text().splitlines()]
+    except OSError as e:
+        raise SystemExit(f"corpus: --check: {e}") from e
+    return {(row["unit"], row["id"]): row["continuation_ids"] for row in rows}
+
+
+def stale(path: Path, command: list, source: str = "") -> bool:
+    """Whether path must be made: it is not there, or was made by another command or of another source."""
+    made = path.with_name(path.name + ".made")
+    return not made.exists() or made.read_text() != recipe(command, source) or not (path.exists() or list(path.parent.glob(f"{path.stem}.*{path.suffix}")))
+
+
+def mark(path: Path, command: list, source: str = "") -> None:
+    write(path.with_name(path.name + ".made"), recipe(command, source))
+
+
+def recipe(command: list, source: str) -> str:
+    return json.dumps([[str(c) for c in command], source]) + "\n"
+
+
+def write(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text)
+    os.replace(temporary, path)
+
+
+def digest(path: Path) -> str:
+    """Of a file, or of a capture's several ones."""
+    total = hashlib.sha256()
+    for file in [path] if path.exists() else sorted(path.parent.glob(f"{path.stem}.*{path.suffix}")):
+        total.update(file.read_bytes())
+    return total.hexdigest()
+
+
+def main() -> None:
+    flags = argparse.ArgumentParser(description="make the trace corpus, or some of it")
+    flags.add_argument("--plan", type=Path, default=HERE / "plan.toml")
+    flags.add_argument("--out", type=Path, required=True, help="folder of the traces; work files lie in its folder work")
+    flags.add_argument("--kvreplay", type=Path, default=HERE.parent.parent / "bin" / "kvreplay")
+    flags.add_argument("--tasks", type=lambda text: text.split(","), help="tasks of the plan, comma-separated; all by default")
+    flags.add_argument("--parts", type=lambda text: text.split(","), help="parts of the plan, comma-separated; all by default")
+    flags.add_argument("--length", type=int, help="tokens of a prompt and RULER's generation, instead of the plan's")
+    flags.add_argument("--samples", type=int, help="prompts of each task, instead of the plan's")
+    flags.add_argument("--steps", type=int, help="decoding steps, instead of the plan's")
+    flags.add_argument("--threads", type=int, help="CPU threads of a capture")
+    flags.add_argument("--check", type=Path, help="folder of a corpus: follow its continuations and compare selections")
+    options = flags.parse_args()
+    with options.plan.open("rb") as f:
+        plan = tomllib.load(f)
+    units = plan_units(plan, options)
+    if not shutil.which(options.kvreplay):
+        raise SystemExit(f"corpus: {options.kvreplay} is not there, expected make build first")
+    python = environment.find(make=True)
+    corpus = Corpus(plan, options, python)
+    traces = corpus.make(units)
+    size = sum(t.stat().st_size for t in traces)
+    print(f"corpus: {len(traces)} traces, {size:,} bytes", file=sys.stderr)
+    if options.check:
+        corpus.run(python, HERE / "compare.py", options.check, options.out, *(t.relative_to(options.out) for t in traces))
+    else:
+        corpus.replay(traces)
+
+
+if __name__ == "__main__":
+    main()
