@@ -61,7 +61,7 @@ Methods:
 func methodList() string {
 	var b strings.Builder
 	for _, m := range allocate.Methods() {
-		fmt.Fprintf(&b, "  %-10s %s\n", m.Name, m.Summary)
+		fmt.Fprintf(&b, "  %-20s %s\n", m.Usage, m.Summary)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

@@ -20,9 +20,9 @@ import (
 // safeguard.
 var adaKV = Method{
 	Name:    "adakv",
-	Summary: "within each layer by the mass of the heads' top entries, with a uniform share α",
+	Summary: "layers alike, heads by the mass of their top entries, with a uniform share alpha",
 	Source:  "AdaKV: Feng et al. 2024, arXiv:2407.11550, Algorithm 1 and its safeguard",
-	Usage:   "adakv[:alpha=0.2], alpha from 0 (no safeguard) to 1 (heads alike)",
+	Usage:   "adakv[:alpha=0.2]",
 	New: func(options string) (solver, string, error) {
 		alpha := 0.2
 		canonical, err := policies.ParseOptions(options, policies.Float("alpha", &alpha, 0, 1))

@@ -14,6 +14,7 @@ var exact2D = Method{
 	Name:    "2d-exact",
 	Summary: "the best choice of all, by dynamic programming",
 	Source:  "KVDrive, section 5.2: the multiple-choice knapsack problem",
+	Usage:   "2d-exact",
 	New:     plain(solveExact),
 }
 

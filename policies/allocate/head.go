@@ -6,6 +6,7 @@ var perHead = Method{
 	Name:    "head",
 	Summary: "2d-greedy within each layer, layers alike",
 	Source:  "KVDrive, section 5.2, without its layer dimension",
+	Usage:   "head",
 	New:     plain(solveHead),
 }
 

@@ -5,6 +5,7 @@ var perLayer = Method{
 	Name:    "layer",
 	Summary: "2d-greedy with the heads of a layer alike",
 	Source:  "KVDrive, section 5.2, without its head dimension",
+	Usage:   "layer",
 	New:     plain(solveLayer),
 }
 

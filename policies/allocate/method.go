@@ -12,7 +12,7 @@ type Method struct {
 	Name    string
 	Summary string // the rule in one line
 	Source  string
-	Usage   string // of its options, empty for none
+	Usage   string // as ParseMethod takes it, with its options
 	New     func(options string) (solve solver, canonical string, err error)
 }
 

@@ -14,9 +14,9 @@ import (
 // only its division is taken. It looks at no curve.
 var pyramidKV = Method{
 	Name:    "pyramidkv",
-	Summary: "memory falls linearly with depth, heads alike",
+	Summary: "memory falls linearly with depth, the more the larger beta; heads alike",
 	Source:  "PyramidKV: Cai et al. 2024, arXiv:2406.02069, section 4.2, cache budget allocation",
-	Usage:   "pyramidkv[:beta=20], beta from 1 to 1000: steepness",
+	Usage:   "pyramidkv[:beta=20]",
 	New: func(options string) (solver, string, error) {
 		beta := 20
 		canonical, err := policies.ParseOptions(options, policies.Int("beta", &beta, 1, 1000))

@@ -6,6 +6,7 @@ var uniform = Method{
 	Name:    "uniform",
 	Summary: "every layer and head the same",
 	Source:  "KVDrive, section 5.1: the largest window that fits",
+	Usage:   "uniform",
 	New:     plain(solveUniform),
 }
 

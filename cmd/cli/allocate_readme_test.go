@@ -1,0 +1,94 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/policies/allocate"
+)
+
+// gainMemories are the columns of the README's gains.
+var gainMemories = []string{"1.25x", "1.5x", "2x", "3x", "4x"}
+
+// gainCase is a line of the README's gains.
+type gainCase struct {
+	profiled, judged string // as the table shows them
+	rows, judge      string
+}
+
+// The gains in the allocators' README are what the program prints of the bundled traces.
+func TestAllocateREADMEIsCurrent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("replays all bundled traces")
+	}
+	greedy, err := allocate.ParseMethod("2d-greedy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "| profiled on | judged on | %s |\n|---|---|%s\n", strings.Join(gainMemories, " | "), strings.Repeat("---|", len(gainMemories)))
+	for _, c := range append(halves(t), tasks(t)...) {
+		fmt.Fprintf(&b, "| %s | %s |", c.profiled, c.judged)
+		rows, err := metrics.ReadRows(c.rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, memory := range gainMemories {
+			r, err := allocate.Run(rows, allocate.Options{Methods: []allocate.Spec{greedy}, Memory: memory, Judge: []string{c.judge}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, " %.3f / %.3f |", *r[0].Profile.Ratio, *r[0].Judge.Ratio)
+		}
+		b.WriteByte('\n')
+	}
+	const path = "../../policies/allocate/README.md"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok1 := strings.Cut(string(text), "rewrites it -->\n")
+	_, after, ok2 := strings.Cut(rest, "<!-- end of gains")
+	if !ok1 || !ok2 {
+		t.Fatal("the README has lost the marks of its gains")
+	}
+	want := before + "rewrites it -->\n" + b.String() + "<!-- end of gains" + after
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if want != string(text) {
+		t.Errorf("the gains are not what the program prints now; go test ./cmd/cli -run AllocateREADME -update rewrites them:\n%s", b.String())
+	}
+}
+
+// halves judges the second half of each bundled trace on its first.
+func halves(t *testing.T) (cases []gainCase) {
+	for _, c := range []struct {
+		name  string
+		steps int
+	}{{"smollm2_multi_news_8k", 48}, {"smollm2_niah_1k_sglang", 32}, {"smollm2_niah_multikey_3_4k", 64}} {
+		path, dir := "../../datasets/bundled/"+c.name+".parquet", t.TempDir()
+		first, second := filepath.Join(dir, "first.parquet"), filepath.Join(dir, "second.parquet")
+		must(t, "derive", path, "-o", first, "--steps", fmt.Sprintf(":%d", c.steps))
+		must(t, "derive", path, "-o", second, "--steps", fmt.Sprintf("%d:", c.steps))
+		rows := profileOf(t, first, second, "--warmup", "cold", "--policy", "lru", "--capacity", "sweep")
+		cases = append(cases, gainCase{c.name + ", first half", "second half", rows, "second.parquet"})
+	}
+	return cases
+}
+
+// tasks judges one task on the profile of another, on the layers that both have.
+func tasks(t *testing.T) []gainCase {
+	needle := filepath.Join(t.TempDir(), "needle.parquet")
+	must(t, "derive", "../../datasets/bundled/smollm2_niah_multikey_3_4k.parquet", "-o", needle, "--layers", "0,5,10,15,20,25")
+	rows := profileOf(t, newsTrace, needle, "--candidates", "256", "--warmup", "cold", "--policy", "lru", "--capacity", "sweep")
+	return []gainCase{
+		{"smollm2_niah_multikey_3_4k", "smollm2_multi_news_8k", rows, "smollm2*"},
+		{"smollm2_multi_news_8k", "smollm2_niah_multikey_3_4k", rows, "needle*"},
+	}
+}
