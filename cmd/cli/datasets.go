@@ -12,6 +12,7 @@ func newDatasetsCommand() *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return runDatasetsList(c.OutOrStdout(), "table") },
 	}
 	c.AddCommand(newDatasetsMakeCommand())
+	c.AddCommand(newDatasetsFitCommand())
 	c.AddCommand(newDatasetsListCommand(), newDatasetsDescribeCommand(), newDatasetsVerifyCommand(), newDatasetsExtractCommand())
 	return c
 }
@@ -26,5 +27,6 @@ func newDatasetsMakeCommand() *cobra.Command {
 	}
 	c.AddCommand(newDatasetsMakeLongbenchCommand(), newDatasetsMakeLongbenchV2Command(), newDatasetsMakeOfflineCommand())
 	c.AddCommand(newDatasetsMakeRulerCommand())
+	c.AddCommand(newDatasetsMakeSyntheticCommand())
 	return c
 }

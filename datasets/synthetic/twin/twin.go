@@ -9,12 +9,15 @@ import (
 
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/lookahead"
+	"github.com/kvreplay/kvreplay/policies/lru"
+	"github.com/kvreplay/kvreplay/policies/opt"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Policies are compared where the trace can serve them.
-var Policies = []string{"lru", "lookahead", "opt"}
+// Table are the policies that are compared, where the trace can serve them.
+var Table = policies.NewTable(lru.Entry, lookahead.Entry, opt.Entry)
 
 // Capacities at which they are compared, in K.
 var Capacities = []string{"1.25x", "1.5x", "2x", "3x", "4x"}
@@ -36,12 +39,12 @@ func (r Row) Error() float64 {
 }
 
 // Compare replays both traces with the policies that they can serve.
-func Compare(ctx context.Context, table policies.Table, original, twin *trace.File, workers int) ([]Row, error) {
-	a, err := run(ctx, table, original, workers)
+func Compare(ctx context.Context, original, twin *trace.File, workers int) ([]Row, error) {
+	a, err := run(ctx, original, workers)
 	if err != nil {
 		return nil, err
 	}
-	b, err := run(ctx, table, twin, workers)
+	b, err := run(ctx, twin, workers)
 	if err != nil {
 		return nil, err
 	}
@@ -57,10 +60,10 @@ func Compare(ctx context.Context, table policies.Table, original, twin *trace.Fi
 	return rows, nil
 }
 
-func run(ctx context.Context, table policies.Table, f *trace.File, workers int) ([]metrics.Row, error) {
+func run(ctx context.Context, f *trace.File, workers int) ([]metrics.Row, error) {
 	o := replay.Options{SkipUnable: true, Workers: workers}
-	for _, name := range Policies {
-		spec, err := table.Parse(name)
+	for _, e := range Table {
+		spec, err := Table.Parse(e.Name)
 		if err != nil {
 			return nil, fmt.Errorf("compare: %w", err)
 		}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/datasets/synthetic"
-	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -37,7 +36,7 @@ func TestBundled(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				rows, err := Compare(ctx, all.Table(), f, g, 0)
+				rows, err := Compare(ctx, f, g, 0)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kvreplay/kvreplay/datasets/synthetic"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// syntheticFlags are the flags of `make synthetic` as typed.
+type syntheticFlags struct {
+	out, preset, dials string
+	parallel           int
+	given              synthetic.Dials    // fields of flags for the extent
+	locality           map[string]*string // flag to the text of a dial
+}
+
+func newDatasetsMakeSyntheticCommand() *cobra.Command {
+	f := syntheticFlags{locality: map[string]*string{}}
+	c := &cobra.Command{
+		Use:   "synthetic -o TRACE",
+		Short: "Make a synthetic Top-K trace with dialled locality",
+		Long: `Make a synthetic Top-K trace. Dials come from --preset, then --dials, then flags,
+the later ones winning; without any, from defaults. A flag sets its dial for all layers.
+
+Presets: ` + strings.Join(synthetic.Presets(), ", ") + `
+
+The same dials and seed give the same bytes, at any --parallel. Synthetic traces stand
+in for scale; datasets/synthetic/README.md says what they capture and what not.`,
+		Example: `  kvreplay datasets make synthetic --preset deepseek-v3.2-32k -o x.parquet
+  kvreplay datasets make synthetic --preset deepseek-v3.2-128k --layers 4 --steps 64 --requests 2 --seed 7 -o small.parquet
+  kvreplay datasets fit real.parquet -o dials.yaml
+  kvreplay datasets make synthetic --dials dials.yaml --requests 100 -o scaled.parquet`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return runMakeSynthetic(c, &f) },
+	}
+	f.define(c.Flags())
+	return c
+}
+
+func (f *syntheticFlags) define(fl *pflag.FlagSet) {
+	fl.StringVarP(&f.out, "output", "o", "", "the trace to write; appears only when all went well")
+	fl.StringVar(&f.preset, "preset", "", "begin with a preset: "+strings.Join(synthetic.Presets(), ", "))
+	fl.StringVar(&f.dials, "dials", "", "YAML or JSON `file` of dials, as fit writes it")
+	fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "streams drawn at once; the bytes do not depend on it")
+	g := &f.given
+	fl.Uint64Var(&g.Seed, "seed", 0, "the only source of chance")
+	fl.IntVar(&g.Requests, "requests", 0, "requests")
+	fl.IntVar(&g.Layers, "layers", 0, "layers: the first so many of a preset")
+	fl.IntVar(&g.Heads, "heads", 0, "KV heads with a selection of their own; 0: a layer shares one")
+	fl.IntVar(&g.Context, "context", 0, "tokens of a prompt")
+	fl.IntVar(&g.Steps, "steps", 0, "decode steps")
+	fl.IntVar(&g.Windows, "windows", 0, "prompt windows before them")
+	fl.IntVar(&g.TopK, "topk", 0, "K, the demand")
+	fl.IntVar(&g.Candidates, "candidates", 0, "M, the length of a list (default with --topk: 1.25 × K)")
+	fl.StringVar(&g.Order, "order", "", "rank, or index for lists without ranks, M = K")
+	fl.Float64Var(&g.Scores, "scores", 0, "exponent of scores as a power law of the rank; 0: none")
+	fl.IntVar(&g.EntryBytes, "entry-bytes", 0, "bytes of a token's entry in a stream")
+	fl.Float64Var(&g.LayerSpread, "layer-spread", 0, "standard deviation of log churn, 1 − overlap, between layers")
+	fl.Float64Var(&g.HeadSpread, "head-spread", 0, "the same between heads")
+	for i := range synthetic.LocalityDials {
+		d := &synthetic.LocalityDials[i]
+		name := strings.ReplaceAll(d.Name, "_", "-")
+		fl.Float64(name, 0, d.Usage)
+	}
+}
+
+// settle works out the dials: preset, then file, then flags.
+func (f *syntheticFlags) settle(fl *pflag.FlagSet) (*synthetic.Dials, error) {
+	d := synthetic.Default()
+	if f.preset != "" {
+		preset, err := synthetic.Preset(f.preset)
+		if err != nil {
+			return nil, usagef("%w", err)
+		}
+		d = *preset
+	}
+	if f.dials != "" {
+		if err := d.Read(f.dials); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.override(fl, &d); err != nil {
+		return nil, err
+	}
+	if err := d.Validate(); err != nil {
+		return nil, usagef("%w", err)
+	}
+	return &d, nil
+}
+
+// override sets what flags give.
+func (f *syntheticFlags) override(fl *pflag.FlagSet, d *synthetic.Dials) error {
+	g := &f.given
+	if fl.Changed("topk") {
+		d.Candidates = g.TopK + g.TopK/4
+	}
+	for _, o := range []struct {
+		name string
+		set  func()
+	}{
+		{"seed", func() { d.Seed = g.Seed }}, {"requests", func() { d.Requests = g.Requests }},
+		{"layers", func() { d.SetLayers(g.Layers) }}, {"heads", func() { d.Heads = g.Heads }},
+		{"context", func() { d.Context = g.Context }}, {"steps", func() { d.Steps = g.Steps }},
+		{"windows", func() { d.Windows = g.Windows }}, {"topk", func() { d.TopK = g.TopK }},
+		{"order", func() { d.Order = g.Order }}, {"scores", func() { d.Scores = g.Scores }},
+		{"entry-bytes", func() { d.EntryBytes = g.EntryBytes }},
+		{"layer-spread", func() { d.LayerSpread = g.LayerSpread }}, {"head-spread", func() { d.HeadSpread = g.HeadSpread }},
+	} {
+		if fl.Changed(o.name) {
+			o.set()
+		}
+	}
+	switch {
+	case fl.Changed("candidates"):
+		d.Candidates = g.Candidates
+	case fl.Changed("order") && d.Order == trace.OrderIndex:
+		d.Candidates = d.TopK
+	}
+	for i := range synthetic.LocalityDials {
+		dial := &synthetic.LocalityDials[i]
+		name := strings.ReplaceAll(dial.Name, "_", "-")
+		if !fl.Changed(name) {
+			continue
+		}
+		v, err := fl.GetFloat64(name)
+		if err != nil {
+			return usagef("%w", err)
+		}
+		if err := d.Set(dial.Name, v); err != nil {
+			return usagef("%w", err)
+		}
+	}
+	return nil
+}
+
+// runMakeSynthetic writes the trace; stdout stays empty, the summary goes to stderr.
+func runMakeSynthetic(c *cobra.Command, f *syntheticFlags) error {
+	switch {
+	case f.out == "":
+		return usagef("output missing: name it by -o TRACE")
+	case f.parallel < 1:
+		return usagef("--parallel %d: expected at least 1", f.parallel)
+	}
+	d, err := f.settle(c.Flags())
+	if err != nil {
+		return err
+	}
+	bar := newBar(c.ErrOrStderr())
+	defer bar.close()
+	streams := synthetic.NewSource(d).Streams()
+	bar.start(int64(streams), "streams")
+	if err := synthetic.Write(c.Context(), f.out, d, synthetic.Options{Workers: f.parallel, Progress: bar.add}); err != nil {
+		return err
+	}
+	bar.close()
+	rows := int64(streams) * int64(d.Windows+d.Steps)
+	fmt.Fprintf(c.ErrOrStderr(), "%s: %s streams, %s rows, %s indices\n", f.out,
+		humanize.Comma(int64(streams)), humanize.Comma(rows), humanize.Comma(rows*int64(d.Candidates)))
+	return nil
+}

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/renameio/v2"
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"github.com/kvreplay/kvreplay/datasets/synthetic"
+	"github.com/kvreplay/kvreplay/datasets/synthetic/twin"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// fitFlags are the flags of `datasets fit` as typed.
+type fitFlags struct {
+	out      string
+	check    bool
+	seed     uint64
+	parallel int
+}
+
+func newDatasetsFitCommand() *cobra.Command {
+	var f fitFlags
+	c := &cobra.Command{
+		Use:   "fit TRACE",
+		Short: "Estimate the dials of a trace, and check a synthetic twin",
+		Long: `Estimate the dials that describe a trace, layer by layer, and print them; -o keeps
+them as a file for ` + "`kvreplay datasets make synthetic --dials`" + `.
+
+--check makes the synthetic twin, replays both traces and prints the misses of LRU,
+lookahead and the optimum with the twin's error.`,
+		Example: "  kvreplay datasets fit t.parquet -o dials.yaml --check\n  kvreplay datasets make synthetic --dials dials.yaml --requests 100 -o scaled.parquet",
+		Args:    exactlyOne("trace"),
+		RunE:    func(c *cobra.Command, args []string) error { return runFit(c, args[0], &f) },
+	}
+	fl := c.Flags()
+	fl.StringVarP(&f.out, "output", "o", "", "the dial file to write (YAML)")
+	fl.BoolVar(&f.check, "check", false, "make the twin and compare misses")
+	fl.Uint64Var(&f.seed, "seed", 1, "seed of the twin, kept in the dial file")
+	fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "layers fitted at once; the dials do not depend on it")
+	return c
+}
+
+func runFit(c *cobra.Command, path string, f *fitFlags) error {
+	if f.parallel < 1 {
+		return usagef("--parallel %d: expected at least 1", f.parallel)
+	}
+	original, err := trace.Open(path)
+	if err != nil {
+		return err
+	}
+	defer original.Close()
+	d, err := synthetic.Fit(c.Context(), original, synthetic.FitOptions{Workers: f.parallel})
+	if err != nil {
+		return err
+	}
+	d.Seed = f.seed
+	if f.out != "" {
+		text, err := d.Encode()
+		if err != nil {
+			return fmt.Errorf("write %s: %w", f.out, err)
+		}
+		if err := renameio.WriteFile(f.out, text, 0o644); err != nil {
+			return fmt.Errorf("write dials: %w", err)
+		}
+	}
+	if err := printDials(c.OutOrStdout(), d); err != nil || !f.check {
+		return err
+	}
+	rows, err := checkTwin(c.Context(), original, d, f)
+	if err != nil {
+		return err
+	}
+	return printTwin(c.OutOrStdout(), rows)
+}
+
+// checkTwin makes the twin in a folder of its own and compares.
+func checkTwin(ctx context.Context, original *trace.File, d *synthetic.Dials, f *fitFlags) ([]twin.Row, error) {
+	dir, err := os.MkdirTemp("", "kvreplay-twin-")
+	if err != nil {
+		return nil, fmt.Errorf("check: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "twin.parquet")
+	if err := synthetic.Write(ctx, path, d, synthetic.Options{Workers: f.parallel}); err != nil {
+		return nil, err
+	}
+	t, err := trace.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	return twin.Compare(ctx, original, t, f.parallel)
+}
+
+func fitTable(header ...any) table.Writer {
+	t := table.NewWriter()
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options.DrawBorder, style.Options.SeparateColumns = false, false
+	t.SetStyle(style)
+	t.AppendHeader(header)
+	return t
+}
+
+// printDials prints the mean of each dial and its range over the layers.
+func printDials(w io.Writer, d *synthetic.Dials) error {
+	t := fitTable("dial", "mean", "least", "most", "")
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+	for i := range synthetic.LocalityDials {
+		dial := &synthetic.LocalityDials[i]
+		mean := *dial.At(&d.Locality)
+		least, most := mean, mean
+		if values := d.ByLayer[dial.Name]; len(values) > 0 {
+			least, most = slices.Min(values), slices.Max(values)
+		}
+		t.AppendRow(table.Row{dial.Name, number(mean), number(least), number(most), dial.Usage})
+	}
+	return printLines(w, fmt.Sprintf("%s\n%d layers, K = %d, M = %d, context %d, %d steps after %d windows; over the layers:\n%s",
+		d.About, d.Layers, d.TopK, d.Candidates, d.Context, d.Steps, d.Windows, t.Render()))
+}
+
+// printTwin prints the misses on both traces.
+func printTwin(w io.Writer, rows []twin.Row) error {
+	t := fitTable("policy", "capacity", "misses", "twin", "error")
+	for _, r := range rows {
+		t.AppendRow(table.Row{r.Policy, r.Capacity, r.Original, r.Twin, fmt.Sprintf("%+.1f %%", 100*r.Error())})
+	}
+	return printLines(w, "\nMisses of the trace and of its synthetic twin\n"+t.Render())
+}
+
+// printLines prints text without blanks at the ends of its lines.
+func printLines(w io.Writer, s string) error {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
+}
