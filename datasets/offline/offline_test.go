@@ -50,7 +50,10 @@ func collect(o Options) (rows []*prompts.Row, r *Result, err error) {
 func TestRealSources(t *testing.T) {
 	root := goroot(t)
 	tok := tokenizer(t)
-	const length, samples = 2048, 2
+	length, samples := 2048, 2
+	if testing.Short() {
+		length, samples = 1024, 1
+	}
 	rows, result, err := collect(Options{Samples: samples, Seed: 1, Length: length, Tokenizer: tok})
 	if err != nil {
 		t.Fatal(err)
@@ -324,6 +327,9 @@ func TestErrors(t *testing.T) {
 
 // Without Python, all is the rest, and says so; asked for by name it is an error.
 func TestNoPython(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes every task")
+	}
 	root := goroot(t)
 	t.Setenv("PATH", t.TempDir())
 	o := Options{Samples: 1, Length: 700, Tokenizer: tokenizer(t), Places: Places{GoRoot: root}}
