@@ -28,6 +28,10 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%q: %d, %v, want %q", text, got, err, want)
 		}
 	}
+	p.SharedHeads = 4 // an entry of a cache that four heads share takes 40 B
+	if got, err := p.Memory("1KB"); err != nil || got != 25 {
+		t.Errorf("1KB with shared heads: %d, %v, want 25", got, err)
+	}
 	p.EntryBytes = nil
 	if _, err := p.Memory("1KiB"); err == nil || !strings.Contains(err.Error(), "--entry-bytes") {
 		t.Errorf("bytes without bytes: %v", err)

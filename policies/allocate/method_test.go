@@ -63,6 +63,16 @@ func TestNothingForNothing(t *testing.T) {
 	}
 }
 
+// Of equals the lower layer is enlarged.
+func TestTies(t *testing.T) {
+	p := capacities(curveOf(0, shared, 10, 100, 20, 50), curveOf(1, shared, 10, 100, 20, 50), curveOf(2, shared, 10, 100, 20, 50))
+	for _, method := range []string{"2d-greedy", "2d-exact", "layer"} {
+		if got := sizesBy(t, method, p, 50); !equalInts(got, []int{20, 20, 10}) {
+			t.Errorf("%s: %v, want [20 20 10]", method, got)
+		}
+	}
+}
+
 // One layer of two heads saves by head 0 only, the other by head 1 only.
 //
 //	uniform  80 ÷ 4 = 20 each
