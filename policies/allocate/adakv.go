@@ -12,8 +12,9 @@ import (
 // layer may keep, and a head gets as many as are its own, B*. A safeguard then takes
 // (1−α)·B* + α·B, with B the heads' mean. Layers are alike.
 //
-// α is 0.2, as in the authors' code (floor_alpha). The mass stands in attention
-// weights, which rows do not carry. Here the mass of a head's entries is the transfers
+// The mixture is that of the authors' code (floor_alpha), α = 0.2 that of NVIDIA's
+// kvpress (alpha_safeguard). The mass stands in attention weights, which rows do not
+// carry. Here the mass of a head's entries is the transfers
 // that keeping them saves on the profile: its c most valuable entries hold what a
 // capacity of c saves over its floor, and the heaviest entries of all heads are found
 // by climbing the concave envelopes, which is `head`. So adakv is `head` with the
@@ -21,7 +22,7 @@ import (
 var adaKV = Method{
 	Name:    "adakv",
 	Summary: "layers alike, heads by the mass of their top entries, with a uniform share alpha",
-	Source:  "AdaKV: Feng et al. 2024, arXiv:2407.11550, Algorithm 1 and its safeguard",
+	Source:  "AdaKV: Feng et al. 2024, arXiv:2407.11550, budget allocation and safeguard",
 	Usage:   "adakv[:alpha=0.2]",
 	New: func(options string) (solver, string, error) {
 		alpha := 0.2

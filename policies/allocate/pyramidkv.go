@@ -15,7 +15,7 @@ import (
 var pyramidKV = Method{
 	Name:    "pyramidkv",
 	Summary: "memory falls linearly with depth, the more the larger beta; heads alike",
-	Source:  "PyramidKV: Cai et al. 2024, arXiv:2406.02069, section 4.2, cache budget allocation",
+	Source:  "PyramidKV: Cai et al. 2024, arXiv:2406.02069, cache budget allocation",
 	Usage:   "pyramidkv[:beta=20]",
 	New: func(options string) (solver, string, error) {
 		beta := 20
