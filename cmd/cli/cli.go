@@ -90,6 +90,7 @@ func newRoot(table policies.Table) *cobra.Command {
 		newInspectCommand(),
 		newValidateCommand(),
 		newDatasetsCommand(),
+		newHardwareCommand(),
 		newVersionCommand(),
 	)
 	return root

@@ -170,6 +170,15 @@ func Parse(file string, text []byte) (Item, error) {
 	return it, nil
 }
 
+// ReadFile reads one file, as Load does those of a folder.
+func ReadFile(path string) (Item, error) {
+	text, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, text)
+}
+
 // prepare finds the kind, the sources and the defaults, which numbers refer to.
 func (b *binder) prepare(root *yaml.Node) (kind string, node *yaml.Node) {
 	node = root

@@ -200,3 +200,20 @@ func TestUnknown(t *testing.T) {
 		t.Errorf("h100 is %d things, expected machine and GPU; %v", len(found), err)
 	}
 }
+
+// The file that README.md shows is sound.
+func TestDocumentedFile(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok1 := strings.Cut(string(text), "```yaml\n")
+	file, _, ok2 := strings.Cut(rest, "```")
+	if !ok1 || !ok2 {
+		t.Fatal("README.md shows no file")
+	}
+	it, err := Parse("README.md", []byte(file))
+	if err != nil || it.(*GPU).Memory.Value != 48e9 {
+		t.Errorf("%+v, %v", it, err)
+	}
+}

@@ -18,19 +18,6 @@ const (
 	ByToken                  // block after block with all layers and heads
 )
 
-// ParseSegments reads stream, layer or token.
-func ParseSegments(text string) (Segments, error) {
-	switch text {
-	case "stream":
-		return ByStream, nil
-	case "layer":
-		return ByLayer, nil
-	case "token":
-		return ByToken, nil
-	}
-	return 0, fmt.Errorf("segments %q, expected stream, layer or token", text)
-}
-
 // Placement is where on a drive each block of each stream lies, in units of blocks.
 type Placement struct {
 	Segments      Segments

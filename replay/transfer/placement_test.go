@@ -129,12 +129,4 @@ func TestPartitions(t *testing.T) {
 			t.Errorf("segments %v: %d reads, expected %d", s, got, want)
 		}
 	}
-	for text, want := range map[string]Segments{"stream": ByStream, "layer": ByLayer, "token": ByToken} {
-		if got, err := ParseSegments(text); err != nil || got != want {
-			t.Errorf("%s is %v, %v", text, got, err)
-		}
-	}
-	if _, err := ParseSegments("head"); err == nil {
-		t.Error("head is no order")
-	}
 }

@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/transfer"
+	"github.com/kvreplay/kvreplay/replay/transfer/fit"
+)
+
+// curveFlags are the flags of `kvreplay hardware fit` as typed.
+type curveFlags struct {
+	from   []string
+	inline bool
+	batch  bool
+	link   string
+	path   string
+	source string
+}
+
+func newHardwareFitCommand(h *hardwareFlags) *cobra.Command {
+	var f curveFlags
+	c := &cobra.Command{
+		Use:   "fit POINTS.csv",
+		Short: "Fit a link's transfer curve to measured points, with residuals and leave-one-out error",
+		Long: `Fit the curve of one path to measured points:
+
+  seconds = launches·launch + blocks·descriptor + bytes / rate
+
+with --batch also what a driver submits ahead of its engine. Constants are searched by
+Nelder-Mead on the log errors, soft beyond 10 %; what the points cannot tell stays 0 and
+is named. Left out is each point's error with constants fitted to the others.
+
+The CSV has a header: block_bytes, blocks, one of seconds, microseconds,
+bytes_per_second or gigabytes_per_second, and if need be launches and series; each
+series is fitted apart. --format yaml prints the curve for a link's data file.`,
+		Example: "  kvreplay hardware fit points.csv\n  kvreplay hardware fit points.csv --from 28KiB --link pcie5-x16 --path kernel",
+		Args:    atLeast(1, "file of points"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("one file of points, got %d", len(args))
+			}
+			form, err := f.form(h)
+			if err != nil {
+				return err
+			}
+			return h.fit(c.OutOrStdout(), args[0], form, f.source)
+		},
+	}
+	fl := c.Flags()
+	fl.StringSliceVar(&f.from, "from", nil, "`sizes` at which other constants begin, 28KiB for example")
+	fl.BoolVar(&f.batch, "batch", false, "the points are batches: fit what is submitted ahead of the engine")
+	fl.BoolVar(&f.inline, "inline", false, "the submitting thread moves blocks below the first --from itself")
+	fl.StringVar(&f.link, "link", "", "count the packet headers of this `link`, and keep to its bandwidth")
+	fl.StringVar(&f.path, "path", "call", "path of the points on that link: `call`, batch or kernel")
+	fl.StringVar(&f.source, "source", "mine", "`key` of the source that --format yaml names")
+	h.formats(c, "table", "json", "yaml")
+	return c
+}
+
+// form is the curve's form as the flags say.
+func (f *curveFlags) form(h *hardwareFlags) (fit.Form, error) {
+	form := fit.Form{From: []float64{0}, Batch: f.batch}
+	for _, text := range f.from {
+		size, err := hardware.ParseBytes(spaced(text))
+		if err != nil || float64(size) <= form.From[len(form.From)-1] {
+			return form, usagef("--from %q, expected sizes as in 28KiB, ascending", text)
+		}
+		form.From = append(form.From, float64(size))
+	}
+	if f.inline {
+		if !f.batch {
+			return form, usagef("--inline is of batches: give --batch too")
+		}
+		form.Inline = []bool{true}
+	}
+	m := slices.Index(hardware.PathNames, f.path)
+	if m < 0 {
+		return form, usagef("--path %q, expected call, batch or kernel", f.path)
+	}
+	if f.link == "" {
+		return form, nil
+	}
+	lib, err := h.load()
+	if err != nil {
+		return form, err
+	}
+	l, err := lib.Link(f.link)
+	if err != nil {
+		return form, err
+	}
+	form.Packets = transfer.PacketsOf(l, transfer.HostToDevice, transfer.Mechanism(m))
+	form.MaxRate = form.Packets.Ceiling(float64(l.Bandwidth.Value))
+	return form, nil
+}
+
+// spaced puts the blank between number and unit that data files have.
+func spaced(text string) string {
+	for i, r := range text {
+		if (r < '0' || r > '9') && r != '.' {
+			return text[:i] + " " + text[i:]
+		}
+	}
+	return text + " B"
+}
+
+// fittedSeries is a fitted curve as `hardware fit --format json` prints it.
+type fittedSeries struct {
+	Series    string         `json:"series"`
+	Launch    float64        `json:"launch_seconds"`
+	Submit    float64        `json:"submit_seconds"`
+	Ahead     float64        `json:"ahead_descriptors"`
+	Regimes   []fittedRegime `json:"regimes"`
+	Untold    []string       `json:"untold"` // constants that the points cannot tell
+	Points    []fittedPoint  `json:"points"`
+	Worst     float64        `json:"worst_error"`
+	WorstLeft float64        `json:"worst_leave_one_out_error"`
+}
+
+type fittedRegime struct {
+	From       float64 `json:"from_bytes"`
+	Descriptor float64 `json:"descriptor_seconds"`
+	Rate       float64 `json:"bytes_per_second"`
+	Inline     bool    `json:"inline"`
+}
+
+type fittedPoint struct {
+	Line     int      `json:"line"`
+	Measured float64  `json:"measured_seconds"`
+	Fitted   float64  `json:"fitted_seconds"`
+	Error    float64  `json:"error"`
+	LeftOut  *float64 `json:"leave_one_out_error"`
+}
+
+func (h *hardwareFlags) fit(w io.Writer, path string, form fit.Form, source string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	groups, err := fit.ReadCSV(file, path)
+	if err != nil {
+		return err
+	}
+	var all []fittedSeries
+	for i, g := range groups {
+		r, err := fit.Curve(g.Points, form)
+		if err != nil {
+			return fmt.Errorf("%s: series %q: %w", path, g.Series, err)
+		}
+		switch h.format {
+		case "json":
+			all = append(all, fittedOf(g, r))
+			continue
+		case "yaml":
+			if len(groups) > 1 {
+				fmt.Fprintf(w, "# %s\n", g.Series)
+			}
+			err = fit.WriteYAML(w, r.Curve, source)
+		default:
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			err = fit.WriteResult(w, g.Series, r, g.Points)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if h.format == "json" {
+		return writeJSON(w, all)
+	}
+	return nil
+}
+
+func fittedOf(g fit.Group, r *fit.Result) fittedSeries {
+	s := fittedSeries{Series: g.Series, Launch: r.Curve.Launch, Submit: r.Curve.Submit, Ahead: r.Curve.Ahead, Untold: append([]string{}, r.Zero...),
+		Worst: fit.Worst(r.Errors), WorstLeft: fit.Worst(r.LeftOut)}
+	for _, g := range r.Curve.Regimes {
+		s.Regimes = append(s.Regimes, fittedRegime{g.From, g.Descriptor, g.Rate, g.Inline})
+	}
+	for i, p := range g.Points {
+		point := fittedPoint{Line: p.Line, Measured: p.Seconds, Fitted: r.Curve.Time(p.Request), Error: r.Errors[i]}
+		if e := r.LeftOut[i]; !math.IsNaN(e) {
+			point.LeftOut = &e
+		}
+		s.Points = append(s.Points, point)
+	}
+	return s
+}
+
+func newHardwarePointsCommand(f *hardwareFlags) *cobra.Command {
+	var only []string
+	c := &cobra.Command{
+		Use:   "points",
+		Short: "Hold the models against every measurement in the data files",
+		Long: `Print what the models say of every measured point in the data files of links and
+drives, the error, the error of points left out of the fit of their constants, and why
+the model misses what it misses by more than 15 %. replay/transfer/POINTS.md is this table
+of the bundled files.`,
+		Example: "  kvreplay hardware points\n  kvreplay hardware points --only pcie5-x16 --format json",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			lib, err := f.load()
+			if err != nil {
+				return err
+			}
+			rows, err := fit.Compare(lib)
+			if err != nil {
+				return err
+			}
+			for _, name := range only {
+				if _, err := lib.Any(name); err != nil {
+					return err
+				}
+			}
+			if only != nil {
+				rows = slices.DeleteFunc(rows, func(r fit.Comparison) bool { return !slices.Contains(only, r.Item) })
+			}
+			switch f.format {
+			case "json":
+				return writeJSON(c.OutOrStdout(), append([]fit.Comparison{}, rows...))
+			case "markdown":
+				return fit.WriteComparisonsMarkdown(c.OutOrStdout(), rows)
+			}
+			return fit.WriteComparisons(c.OutOrStdout(), rows)
+		},
+	}
+	c.Flags().StringSliceVar(&only, "only", nil, "only these links and drives, by `name`")
+	f.formats(c, "table", "json", "markdown")
+	return c
+}

@@ -1,0 +1,290 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/transfer"
+	"github.com/kvreplay/kvreplay/replay/transfer/extents"
+)
+
+// priceFlags are the flags of `kvreplay hardware price` as typed.
+type priceFlags struct {
+	machine      string
+	layout       transfer.Layout
+	blocks, runs int64
+	depth        int64
+	threads      int
+	demand       transfer.Demand
+	ahead        float64
+	direct       bool
+}
+
+func newHardwarePriceCommand(h *hardwareFlags) *cobra.Command {
+	var f priceFlags
+	c := &cobra.Command{
+		Use:   "price",
+		Short: "Price one fetch and write-back on a machine: every path, SSD and its levels",
+		Long: `Price the move of blocks between host and GPU by every path of a machine's link, one way
+and both ways at once, from its drives, and within its memory: seconds by cause, wire
+bytes, SMs taken. With --from-ssd some of the
+blocks are on the drives alone, and the four levels of hiding them are priced as well:
+layer-wise, sparse, hierarchical (read ahead behind --ahead-us), balanced (--pinned
+blocks stay in pinned memory).`,
+		Example: `  kvreplay hardware price --hardware h100 --entry-bytes 656 --blocks 2048
+  kvreplay hardware price --hardware l20 --entry-bytes 512 --block-tokens 8 --blocks 300 --runs 120 --merge
+  kvreplay hardware price --hardware l20 --entry-bytes 512 --block-tokens 16 --blocks 300 --from-ssd 40 --layer-blocks 8192 --ahead-us 200`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			lib, err := h.load()
+			if err != nil {
+				return err
+			}
+			m, err := lib.Machine(f.machine)
+			if err != nil {
+				return err
+			}
+			if f.direct && !m.GPUDirect.Known() {
+				return fmt.Errorf("machine %s has no gpudirect rate; its file may state one", m.Name)
+			}
+			return h.price(c.OutOrStdout(), f.priced(m))
+		},
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.machine, "hardware", "h100", "`machine`; kvreplay hardware list has them")
+	fl.Int64Var(&f.layout.EntryBytes, "entry-bytes", 0, "`bytes` of one token in a layer (or KV head)")
+	fl.Int64Var(&f.layout.BlockTokens, "block-tokens", 1, "tokens of a block")
+	fl.Int64Var(&f.layout.Fragments, "fragments", 1, "pieces of a block: 2 where K and V lie apart")
+	fl.BoolVar(&f.layout.Merge, "merge", false, "move a run of adjacent blocks as one piece")
+	fl.Int64Var(&f.blocks, "blocks", 0, "blocks to move")
+	fl.Int64Var(&f.runs, "runs", 0, "runs of adjacent blocks among them (default: each block apart)")
+	fl.Int64Var(&f.depth, "depth", 32, "requests in flight on the drives")
+	fl.IntVar(&f.threads, "threads", 8, "threads that copy within the host")
+	fl.Int64Var(&f.demand.SSD, "from-ssd", 0, "of the blocks, those on the drives alone")
+	fl.Int64Var(&f.demand.Extents, "extents", 0, "reads that bring those (default: one a block)")
+	fl.Int64Var(&f.demand.Pinned, "pinned", 0, "of those, the ones that stay in pinned memory")
+	fl.Int64Var(&f.demand.Layer, "layer-blocks", 0, "blocks of the whole layer, for the layer-wise level (default: --blocks)")
+	fl.Float64Var(&f.ahead, "ahead-us", 0, "microseconds of selection and projection that read-ahead hides behind")
+	fl.BoolVar(&f.direct, "gpudirect", false, "drives write into the GPU")
+	h.formats(c, "table", "json")
+	return c
+}
+
+func (f *priceFlags) check() error {
+	switch {
+	case f.layout.EntryBytes < 1:
+		return usagef("--entry-bytes %d, expected at least 1: the bytes of one token in a layer, 656 for DeepSeek-V3.2", f.layout.EntryBytes)
+	case f.blocks < 1:
+		return usagef("--blocks %d, expected at least 1", f.blocks)
+	case f.layout.BlockTokens < 1 || f.layout.Fragments < 1 || f.depth < 1 || f.threads < 1:
+		return usagef("--block-tokens, --fragments, --depth and --threads are at least 1")
+	case f.runs < 0 || f.runs > f.blocks:
+		return usagef("--runs %d, expected 1 to %d, the blocks", f.runs, f.blocks)
+	case f.demand.SSD < 0 || f.demand.SSD > f.blocks:
+		return usagef("--from-ssd %d, expected 0 to %d, the blocks", f.demand.SSD, f.blocks)
+	case f.demand.Pinned < 0 || f.demand.Pinned > f.demand.SSD:
+		return usagef("--pinned %d, expected 0 to %d, those on the SSD", f.demand.Pinned, f.demand.SSD)
+	case f.demand.Extents < 0 || f.demand.Extents > f.demand.SSD:
+		return usagef("--extents %d, expected 0 to %d, the blocks on the SSD", f.demand.Extents, f.demand.SSD)
+	case f.demand.Layer != 0 && f.demand.Layer < f.blocks:
+		return usagef("--layer-blocks %d, fewer than the %d blocks to move", f.demand.Layer, f.blocks)
+	case !(f.ahead >= 0 && f.ahead < 1e12):
+		return usagef("--ahead-us %g, expected at least 0", f.ahead)
+	case f.layout.EntryBytes > 1<<30 || f.layout.BlockTokens > 1<<20 || f.blocks > 1<<30 || f.demand.Layer > 1<<30 || f.layout.Fragments > 1<<10 ||
+		float64(f.layout.BlockBytes())*float64(max(f.blocks, f.demand.Layer)) > 1<<60:
+		return usagef("that is more than an exbibyte in all: check --entry-bytes, --block-tokens and --blocks")
+	}
+	if f.runs == 0 {
+		f.runs = f.blocks
+	}
+	if f.demand.Layer == 0 {
+		f.demand.Layer = f.blocks
+	}
+	f.demand.DRAM, f.demand.Ahead = f.blocks-f.demand.SSD, f.ahead*1e-6
+	return nil
+}
+
+// pricedPath is one path as `hardware price --format json` prints it.
+type pricedPath struct {
+	Direction   string  `json:"direction"`
+	Path        string  `json:"path"`
+	Descriptors int64   `json:"descriptors"`
+	Bytes       int64   `json:"bytes"`
+	WireForward float64 `json:"wire_forward_bytes"`
+	WireBack    float64 `json:"wire_back_bytes"`
+	Launch      float64 `json:"launch_seconds"`
+	Submit      float64 `json:"submit_seconds"`
+	Descriptor  float64 `json:"descriptor_seconds"`
+	Link        float64 `json:"link_seconds"`
+	Seconds     float64 `json:"seconds"`
+	SMs         float64 `json:"sms"`
+}
+
+// pricedLevel is one level of hiding the SSD.
+type pricedLevel struct {
+	Level   string  `json:"level"`
+	Seconds float64 `json:"exposed_seconds"`
+	Link    int64   `json:"link_bytes"`
+	SSD     int64   `json:"ssd_bytes"`
+	Reads   int64   `json:"ssd_reads"`
+}
+
+type priced struct {
+	Machine string        `json:"machine"`
+	Paths   []pricedPath  `json:"paths"`
+	Levels  []pricedLevel `json:"levels,omitempty"`
+}
+
+func (f *priceFlags) priced(m *hardware.Machine) priced {
+	p := priced{Machine: m.Name}
+	link := transfer.NewLink(m.Link)
+	request := f.layout.Request(f.blocks, f.runs)
+	for d := range transfer.DeviceToHost + 1 {
+		for mechanism := range transfer.Kernel + 1 {
+			if c, err := link.Path(d, mechanism); err == nil {
+				p.Paths = append(p.Paths, pricedOf(d.String(), mechanism.String(), c.Cost(request)))
+			}
+		}
+	}
+	p.Paths = append(p.Paths, bothWays(link, request)...)
+	ssd := transfer.NewSSD(m.Drive, m.Drives, f.depth)
+	reads := request
+	reads.Descriptors = f.runs
+	p.Paths = append(p.Paths, pricedOf("ssd to host", fmt.Sprintf("%d × %s", m.Drives, m.Drive.Name), ssd.Read(reads)))
+	p.Paths = append(p.Paths, pricedOf("dram to dram", fmt.Sprintf("%d threads", f.threads), transfer.DRAM(m.Host, f.threads).Cost(request)))
+	if cxl, ok := transfer.CXL(m.Host, f.threads); ok {
+		p.Paths = append(p.Paths, pricedOf("cxl to dram", fmt.Sprintf("%d threads", f.threads), cxl.Cost(request)))
+	}
+	if f.demand.SSD == 0 {
+		return p
+	}
+	tiers := transfer.Tiers{Link: link.Fastest(transfer.HostToDevice), SSD: ssd, Layout: f.layout, Direct: f.direct, DirectRate: float64(m.GPUDirect.Value)}
+	for level := transfer.LayerWise; level <= transfer.Balanced; level++ {
+		c := tiers.Fetch(level, f.demand)
+		p.Levels = append(p.Levels, pricedLevel{level.String(), c.Seconds, c.LinkBytes, c.SSDBytes, c.Reads})
+	}
+	return p
+}
+
+// bothWays are the request each way at once, on the paths that both directions have.
+func bothWays(link *transfer.Link, r transfer.Request) (rows []pricedPath) {
+	for m := range transfer.Kernel + 1 {
+		fetch, err1 := link.Path(transfer.HostToDevice, m)
+		store, err2 := link.Path(transfer.DeviceToHost, m)
+		if err1 == nil && err2 == nil {
+			in, out := fetch.Cost(r), store.Cost(r)
+			rows = append(rows, pricedPath{Direction: "both at once", Path: m.String(), Descriptors: 2 * r.Descriptors, Bytes: 2 * r.Bytes,
+				WireForward: in.WireForward + out.WireForward, WireBack: in.WireBack + out.WireBack, Seconds: link.Both(m, in, out), SMs: in.SMs + out.SMs})
+		}
+	}
+	return rows
+}
+
+func pricedOf(direction, path string, c transfer.Cost) pricedPath {
+	return pricedPath{direction, path, c.Descriptors, c.Bytes, c.WireForward, c.WireBack, c.By.Launch, c.By.Submit, c.By.Descriptor, c.By.Link, c.Seconds, c.SMs}
+}
+
+func (h *hardwareFlags) price(w io.Writer, p priced) error {
+	if h.format == "json" {
+		return writeJSON(w, p)
+	}
+	us := func(s float64) string { return fmt.Sprintf("%.4g", s*1e6) }
+	cause := func(r *pricedPath, s float64) string {
+		if r.Launch+r.Submit+r.Descriptor+r.Link == 0 {
+			return "" // both ways at once have no causes of their own
+		}
+		return us(s)
+	}
+	t := plainTable(table.Row{p.Machine, "path", "pieces", "bytes", "on the wire", "back", "launch us", "submit us", "pieces us", "bytes us", "all us", "GB/s", "SMs"}, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
+	for i := range p.Paths {
+		r := &p.Paths[i]
+		t.AppendRow(table.Row{r.Direction, r.Path, r.Descriptors, r.Bytes, fmt.Sprintf("%.0f", r.WireForward), fmt.Sprintf("%.0f", r.WireBack),
+			cause(r, r.Launch), cause(r, r.Submit), cause(r, r.Descriptor), cause(r, r.Link), us(r.Seconds), fmt.Sprintf("%.3g", float64(r.Bytes)/r.Seconds/1e9), r.SMs})
+	}
+	if err := printTable(w, t); err != nil || p.Levels == nil {
+		return err
+	}
+	t = plainTable(table.Row{"level", "exposed us", "link bytes", "SSD bytes", "SSD reads"}, 2, 3, 4, 5)
+	for _, l := range p.Levels {
+		t.AppendRow(table.Row{l.Level, us(l.Seconds), l.Link, l.SSD, l.Reads})
+	}
+	fmt.Fprintln(w)
+	return printTable(w, t)
+}
+
+func newHardwareExtentsCommand(h *hardwareFlags) *cobra.Command {
+	var o extents.Options
+	var machine string
+	var entry, depth int64
+	c := &cobra.Command{
+		Use:   "extents TRACE",
+		Short: "Count the SSD reads of a trace's demand in different orders on the drive",
+		Long: `Count what an SSD reads for the demand of each step if nothing is kept: blocks in token
+order, by layer, by stream (layer and head), and by stream packed: blocks that the prompt's
+windows, and --history decode steps, demand together lie together. Adjacent extents are
+one read. Times are of a machine's drives, a step of a stream on average.`,
+		Example: "  kvreplay hardware extents t.parquet --extent 1,8 --hardware l20",
+		Args:    atLeast(1, "trace"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if depth < 1 || entry < 0 || entry > 1<<40 {
+				return usagef("--depth %d and --entry-bytes %d, expected at least 1", depth, entry)
+			}
+			lib, err := h.load()
+			if err != nil {
+				return err
+			}
+			m, err := lib.Machine(machine)
+			if err != nil {
+				return err
+			}
+			for i, path := range args {
+				rows, err := extents.File(c.Context(), path, o)
+				if err != nil {
+					return err
+				}
+				if h.format == "json" {
+					err = writeJSON(c.OutOrStdout(), rows)
+				} else {
+					if i > 0 {
+						fmt.Fprintln(c.OutOrStdout())
+					}
+					err = printExtents(c.OutOrStdout(), rows, transfer.NewSSD(m.Drive, m.Drives, depth), entry)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	fl := c.Flags()
+	fl.IntVar(&o.TopK, "topk", 0, "K of the demand, in blocks (default: the trace's)")
+	fl.Int64SliceVar(&o.Extents, "extent", []int64{1, 4, 16}, "blocks of an extent, comma-separated")
+	fl.IntVar(&o.History, "history", 0, "decode steps that the packing learns from besides the prompt's windows; they are not counted")
+	fl.StringVar(&machine, "hardware", "l20", "`machine` whose drives are timed")
+	fl.Int64Var(&entry, "entry-bytes", 4096, "`bytes` of a block on the drive, for the times")
+	fl.Int64Var(&depth, "depth", 32, "requests in flight on the drives")
+	h.formats(c, "table", "json")
+	return c
+}
+
+func printExtents(w io.Writer, rows []extents.Row, ssd *transfer.SSD, entry int64) error {
+	t := plainTable(table.Row{"order", "extent", "demand a step", "reads a step", "blocks read", "× demand", "us a step"}, 2, 3, 4, 5, 6, 7)
+	for _, r := range rows {
+		if r.Steps == 0 {
+			continue
+		}
+		steps := float64(r.Steps)
+		request := transfer.Request{Descriptors: (r.Reads + r.Steps/2) / r.Steps, Bytes: r.Blocks * entry / r.Steps, Launches: 1}
+		t.AppendRow(table.Row{r.Order, r.Extent, fmt.Sprintf("%.1f", float64(r.Demand)/steps), fmt.Sprintf("%.1f", float64(r.Reads)/steps),
+			fmt.Sprintf("%.1f", float64(r.Blocks)/steps), fmt.Sprintf("%.2f", float64(r.Blocks)/float64(max(1, r.Demand))), fmt.Sprintf("%.4g", ssd.Time(request)*1e6)})
+	}
+	return printTable(w, t)
+}

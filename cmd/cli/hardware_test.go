@@ -1,0 +1,211 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+const points = "../../replay/transfer/fit/testdata/gb300.csv"
+
+// decoded runs a command that prints JSON.
+func decoded[T any](t *testing.T, args ...string) (v T) {
+	t.Helper()
+	code, stdout, stderr := run(args...)
+	if code != 0 {
+		t.Fatalf("%v: exit %d: %s", args, code, stderr)
+	}
+	if err := json.Unmarshal([]byte(stdout), &v); err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return v
+}
+
+// What is listed can be shown, each number with status and source.
+func TestHardwareListAndShow(t *testing.T) {
+	type item struct{ Kind, Name string }
+	type shown struct {
+		Kind, Name string
+		Lines      []hardware.Line
+	}
+	items := decoded[[]item](t, "hardware", "list", "--format", "json")
+	kinds := map[string]int{}
+	for _, it := range items {
+		kinds[it.Kind]++
+		all := decoded[[]shown](t, "hardware", "show", it.Name, "--kind", it.Kind, "--format", "json")
+		if all[0].Kind != it.Kind || all[0].Name != it.Name || len(all[0].Lines) == 0 {
+			t.Errorf("%s %s is shown as %s %s with %d numbers", it.Kind, it.Name, all[0].Kind, all[0].Name, len(all[0].Lines))
+		}
+		for _, s := range all {
+			for _, l := range s.Lines {
+				if l.Status == "" || l.Source == "" || l.Text == "" {
+					t.Errorf("%s: %+v", s.Name, l)
+				}
+			}
+		}
+	}
+	for kind, least := range map[string]int{"machine": 15, "gpu": 15, "link": 7, "drive": 12, "host": 8, "model": 14} {
+		if kinds[kind] < least {
+			t.Errorf("%d of kind %s, expected %d or more", kinds[kind], kind, least)
+		}
+	}
+	if all := decoded[[]shown](t, "hardware", "show", "h100", "--format", "json"); len(all) != 5 {
+		t.Errorf("the machine is shown with %d parts, expected 4", len(all)-1)
+	}
+	code, text, _ := run("hardware", "show", "b200", "--kind", "gpu")
+	for _, want := range []string{"7672 GB/s", "derived", "7680 bits", "[1] ", "pytorch/ao"} {
+		if code != 0 || !strings.Contains(text, want) {
+			t.Errorf("exit %d, no %q in\n%s", code, want, text)
+		}
+	}
+}
+
+const mine = `kind: gpu
+name: mine
+title: a test
+sources: {here: "https://example.org"}
+memory: {value: 24 GB, status: datasheet, source: here}
+memory_bandwidth: {value: 1000 GB/s, status: datasheet, source: here}
+bf16: {value: 100 TFLOP/s, status: datasheet, source: here}
+sms: {value: 80, status: datasheet, source: here}
+`
+
+// A folder's files are found by flag and by environment, checked, and refused with their
+// lines.
+func TestHardwareFolder(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "mine.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(mine)
+	if code, out, stderr := run("hardware", "check", file); code != 0 || out != file+": gpu mine, 4 numbers, sound\n" {
+		t.Errorf("exit %d, %q, %s", code, out, stderr)
+	}
+	if code, out, _ := run("hardware", "show", "mine", "--hardware-dir", dir); code != 0 || !strings.Contains(out, "1000 GB/s") {
+		t.Errorf("exit %d, %q", code, out)
+	}
+	if code, _, stderr := run("hardware", "show", "mine"); code != 1 || !strings.Contains(stderr, `unknown name "mine"`) {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	t.Setenv(hardware.DirVariable, dir)
+	if code, _, stderr := run("hardware", "show", "mine"); code != 0 {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	write(strings.Replace(strings.Replace(mine, "24 GB,", "24,", 1), "1000 GB/s", "-1 GB/s", 1))
+	code, out, stderr := run("hardware", "list")
+	if code != 1 || out != "" || !strings.Contains(stderr, "mine.yaml:5: memory") || !strings.Contains(stderr, "mine.yaml:6: memory_bandwidth") {
+		t.Errorf("exit %d, %q, %s", code, out, stderr)
+	}
+}
+
+// A fit prints constants, residuals and what each point is off when left out; the YAML is
+// a link's path.
+func TestHardwareFit(t *testing.T) {
+	type series struct {
+		Series  string
+		Launch  float64 `json:"launch_seconds"`
+		Regimes []struct {
+			Rate float64 `json:"bytes_per_second"`
+		}
+		WorstLeft float64 `json:"worst_leave_one_out_error"`
+	}
+	all := decoded[[]series](t, "hardware", "fit", points, "--format", "json")
+	if len(all) != 2 || all[0].Series != "tma" || all[0].WorstLeft > .05 || all[0].Regimes[0].Rate < 200e9 || all[0].Regimes[0].Rate > 210e9 || all[0].Launch < 8e-6 || all[0].Launch > 10e-6 {
+		t.Errorf("fitted %+v", all)
+	}
+	code, out, _ := run("hardware", "fit", points)
+	for _, want := range []string{"tma", "register", "launch", "left out", "not told by these points"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("exit %d, no %q in\n%s", code, want, out)
+		}
+	}
+	if code, out, _ := run("hardware", "fit", points, "--format", "yaml", "--source", "sglang"); code != 0 || !strings.Contains(out, "source: sglang") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+}
+
+// All paths of a machine and its drives are priced; a fetch from DRAM and SSD at all levels,
+// each no slower than the one before.
+func TestHardwarePrice(t *testing.T) {
+	type price struct {
+		Paths []struct {
+			Direction, Path string
+			Seconds         float64
+		}
+		Levels []struct {
+			Level   string
+			Seconds float64 `json:"exposed_seconds"`
+		}
+	}
+	p := decoded[price](t, "hardware", "price", "--hardware", "h100", "--entry-bytes", "656", "--blocks", "2048", "--format", "json")
+	if len(p.Paths) != 11 || p.Levels != nil { // 3 paths × 2 ways and both, SSD, DRAM
+		t.Errorf("priced %+v", p)
+	}
+	p = decoded[price](t, "hardware", "price", "--hardware", "l20", "--entry-bytes", "512", "--block-tokens", "16", "--blocks", "300", "--from-ssd", "40", "--pinned", "10", "--layer-blocks", "8192", "--ahead-us", "200", "--format", "json")
+	if len(p.Levels) != 4 {
+		t.Fatalf("priced %+v", p)
+	}
+	for i := 1; i < 4; i++ {
+		if p.Levels[i].Seconds > p.Levels[i-1].Seconds {
+			t.Errorf("%+v is slower than the level before", p.Levels[i])
+		}
+	}
+}
+
+// Bad input is refused with a clear error, the right exit code and nothing on stdout.
+func TestHardwareBadInput(t *testing.T) {
+	price := func(args ...string) []string {
+		return append([]string{"price", "--entry-bytes", "656", "--blocks", "10"}, args...)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"unknown command": {[]string{"lst"}, 2, "did you mean list?"},
+		"unknown kind":    {[]string{"list", "--kind", "gpus"}, 2, "did you mean gpu?"},
+		"unknown format":  {[]string{"list", "--format", "xml"}, 2, `--format "xml"`},
+		"no name":         {[]string{"show"}, 2, "name missing"},
+		"unknown name":    {[]string{"show", "h10"}, 1, "did you mean"},
+		"name of a kind":  {[]string{"show", "h100", "--kind", "drive"}, 1, `unknown drive "h100"`},
+		"no folder":       {[]string{"list", "--hardware-dir", "nowhere"}, 1, "nowhere"},
+		"check nothing":   {[]string{"check"}, 2, "file missing"},
+		"check no file":   {[]string{"check", "nowhere.yaml"}, 1, "nowhere.yaml"},
+		"check a folder":  {[]string{"check", t.TempDir()}, 1, "is a folder"},
+		"fit no file":     {[]string{"fit", "nowhere.csv"}, 1, "nowhere.csv"},
+		"fit a trace":     {[]string{"fit", "../../datasets/bundled/smollm2_multi_news_8k.parquet"}, 1, "smollm2_multi_news_8k.parquet"},
+		"fit sizes":       {[]string{"fit", points, "--from", "28KB/s"}, 2, `--from "28KB/s"`},
+		"fit descending":  {[]string{"fit", points, "--from", "4KiB,1KiB"}, 2, "ascending"},
+		"fit inline":      {[]string{"fit", points, "--inline"}, 2, "--batch"},
+		"fit no points":   {[]string{"fit", points, "--from", "1MiB"}, 1, "no point for blocks from 1048576 bytes on"},
+		"fit link":        {[]string{"fit", points, "--link", "pcie9"}, 1, `unknown link "pcie9"`},
+		"points":          {[]string{"points", "--only", "pcie9"}, 1, `unknown name "pcie9"`},
+		"price entry":     {[]string{"price", "--blocks", "1"}, 2, "--entry-bytes 0"},
+		"price machine":   {price("--hardware", "h1000"), 1, "did you mean h100"},
+		"price runs":      {price("--runs", "11"), 2, "--runs 11, expected 1 to 10"},
+		"price ssd":       {price("--from-ssd", "11"), 2, "--from-ssd 11"},
+		"price pinned":    {price("--pinned", "1"), 2, "--pinned 1"},
+		"price ahead":     {price("--ahead-us", "-1"), 2, "--ahead-us -1"},
+		"price direct":    {price("--hardware", "h100", "--from-ssd", "1", "--gpudirect"), 1, "machine h100 has no gpudirect rate"},
+		"price layer":     {price("--layer-blocks", "3"), 2, "--layer-blocks 3"},
+		"price all":       {[]string{"price", "--entry-bytes", "1000000000", "--blocks", "1000000000", "--block-tokens", "1000"}, 2, "exbibyte"},
+		"extents nothing": {[]string{"extents"}, 2, "trace missing"},
+		"extents size":    {[]string{"extents", "../../datasets/bundled/smollm2_multi_news_8k.parquet", "--extent", "0"}, 1, "extent of 0 blocks"},
+		"extents depth":   {[]string{"extents", "x.parquet", "--depth", "0"}, 2, "--depth 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := run(append([]string{"hardware"}, c.args...)...)
+			if code != c.code || stdout != "" || !strings.Contains(stderr, c.want) {
+				t.Errorf("exit %d, expected %d; stdout %q; stderr lacks %q:\n%s", code, c.code, stdout, c.want, stderr)
+			}
+		})
+	}
+}

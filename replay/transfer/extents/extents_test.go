@@ -1,0 +1,109 @@
+package extents
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// write makes a trace of two layers of one stream each, whose windows and steps demand the
+// same lists in turn.
+func write(t *testing.T, windows int, lists [][]int32, steps int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "t.parquet")
+	sink, local := 0, 1
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: len(lists[0]), Candidates: len(lists[0]), BlockTokens: 1, Sink: &sink, Local: &local})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for layer := range int32(2) {
+		var s trace.Stream
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Layer: layer, Head: trace.NoHead}, PromptLen: 40})
+		for step := int32(-windows); step < int32(steps); step++ {
+			s.Append(trace.Row{Step: step, Indices: lists[(int(step)+windows)%len(lists)]})
+		}
+		if err := w.Write(&s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// By hand: lists 3 9 17 and 4 5 30 in turn, two windows of each, four steps a layer. By
+// stream 3 9 17 are three reads and 4 5 30 two; by token or layer with two layers or one
+// head, layers: by token neighbours are two apart, so 4 5 30 are three reads. Packed, each
+// list is one read. In extents of 4: 3 9 17 lie in extents 0, 2, 4 and 4 5 30 in 1, 7.
+func TestSurvey(t *testing.T) {
+	path := write(t, 4, [][]int32{{3, 9, 17}, {4, 5, 30}}, 4)
+	rows, err := File(context.Background(), path, Options{Extents: []int64{1, 4}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][2]int64{ // reads, blocks over 2 layers × 4 steps
+		"token 1": {4*3 + 4*3, 24}, "layer 1": {4*3 + 4*2, 24}, "stream 1": {4*3 + 4*2, 24}, "stream, packed 1": {8, 24},
+		// Packed: 3 9 17 at 0 1 2, one extent; 4 5 30 at 3 4 5, extents 0 and 1, one read.
+		"stream 4": {4*3 + 4*2, 4*12 + 4*8}, "layer 4": {4*3 + 4*2, 4*12 + 4*8}, "stream, packed 4": {8, 4*4 + 4*8},
+	}
+	for _, r := range rows {
+		key := r.Order + " " + string(rune('0'+r.Extent))
+		if w, ok := want[key]; ok && (r.Reads != w[0] || r.Blocks != w[1]) {
+			t.Errorf("%s: %d reads of %d blocks, expected %v", key, r.Reads, r.Blocks, w)
+		}
+		if r.Steps != 8 || r.Demand != 24 || r.Learned != 8 {
+			t.Errorf("%s: %+v", key, r)
+		}
+	}
+	if len(rows) != 8 {
+		t.Errorf("%d rows", len(rows))
+	}
+}
+
+func TestErrors(t *testing.T) {
+	cold := write(t, 0, [][]int32{{3, 9, 17}}, 4)
+	for name, c := range map[string]struct {
+		path string
+		o    Options
+		want string
+	}{
+		"no windows": {cold, Options{}, "no prompt windows"},
+		"K":          {cold, Options{TopK: 9, History: 1}, "topk 9, the lists have M = 3"},
+		"extent":     {cold, Options{History: 1, Extents: []int64{0}}, "extent of 0 blocks"},
+		"history":    {cold, Options{History: -1}, "history -1"},
+		"no file":    {"nowhere.parquet", Options{}, "nowhere.parquet"},
+	} {
+		if _, err := File(context.Background(), c.path, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, expected %q", name, err, c.want)
+		}
+	}
+	if rows, err := File(context.Background(), cold, Options{History: 1}); err != nil || rows[0].Steps != 6 {
+		t.Errorf("with a history of one step: %+v, %v", rows, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := File(ctx, cold, Options{History: 1}); err == nil {
+		t.Error("a cancelled survey ends without an error")
+	}
+}
+
+// On a bundled trace of real selections, partitions need fewer reads than token order, and
+// what the windows teach the packing still holds in the decode steps.
+func TestRealTrace(t *testing.T) {
+	rows, err := File(context.Background(), "../../../datasets/bundled/smollm2_multi_news_8k.parquet", Options{Extents: []int64{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := map[string]float64{}
+	for _, r := range rows {
+		reads[r.Order] = float64(r.Reads) / float64(r.Demand)
+	}
+	if !(reads["stream, packed"] < reads["stream"] && reads["stream"] < reads["token"]) {
+		t.Errorf("reads a block: %v", reads)
+	}
+	t.Logf("reads a demanded block: %v", reads)
+}
