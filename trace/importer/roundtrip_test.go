@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -92,8 +93,52 @@ func TestRoundTrip(t *testing.T) {
 			}
 		}
 		mustFail(t, Options{Stated: trace.Meta{Model: "other"}}, []string{path, "model m", "--model says other"}, path)
-		mustFail(t, Options{Stated: trace.Meta{Notes: map[string]string{"seed": "x"}}}, []string{"note seed", "--note says x"}, path)
+		if meta := imported(t, Options{Stated: trace.Meta{Notes: map[string]string{"seed": "x"}}}, path); meta.Notes["seed"] != "x" {
+			t.Errorf("seed %d: a flag's note is %q, expected it to stand for the source's", seed, meta.Notes["seed"])
+		}
 	}
+}
+
+// What several sources note is kept side by side, each once.
+func TestNotesOfSources(t *testing.T) {
+	dir := t.TempDir()
+	var paths []string
+	for i, task := range []string{"vt", "cwe", "vt"} {
+		m := trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: 2, Candidates: 2, BlockTokens: 1, Notes: map[string]string{"task": task, "weights": "w"}}
+		path := filepath.Join(dir, fmt.Sprint(i)+".parquet")
+		w, err := trace.Create(path, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := new(trace.Stream)
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: fmt.Sprint(i), Head: trace.NoHead}, PromptLen: 9})
+		s.Append(trace.Row{Indices: []int32{3, 1}})
+		if err := w.Write(s); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	if meta := imported(t, Options{}, paths...); meta.Notes["task"] != "vt; cwe" || meta.Notes["weights"] != "w" {
+		t.Errorf("notes %v", meta.Notes)
+	}
+}
+
+// imported is the metadata of what the sources make.
+func imported(t *testing.T, o Options, paths ...string) *trace.Meta {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "out.parquet")
+	if _, err := Import(context.Background(), o, out, paths...); err != nil {
+		t.Fatal(err)
+	}
+	f, err := trace.Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	return f.Meta()
 }
 
 // Sources that state different things are told apart by name.

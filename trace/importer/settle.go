@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -40,7 +41,9 @@ func (c *collector) settle() (trace.Meta, error) {
 	return meta, meta.Validate()
 }
 
-// combine merges statements field by field; two that differ are an error.
+// combine merges statements field by field; two that differ are an error, but for
+// notes: what sources note differently is kept side by side, and a flag's note stands
+// for theirs.
 func combine(all []stated) (trace.Meta, error) {
 	merged, from := map[string]any{}, map[string]string{}
 	candidates := 0
@@ -52,10 +55,16 @@ func combine(all []stated) (trace.Meta, error) {
 		}
 		for _, key := range slices.Sorted(maps.Keys(fields)) {
 			v := fields[key]
-			if old, ok := merged[key]; ok && !reflect.DeepEqual(old, v) {
+			old, ok := merged[key]
+			if ok && strings.HasPrefix(key, notePrefix) {
+				v = joinNotes(old, v, from[key] == "", s.name == "")
+			} else if ok && !reflect.DeepEqual(old, v) {
 				return trace.Meta{}, fmt.Errorf("%s: says %s %v, but %s says %v: sources and flags must agree", s.name, key, v, speaker(from[key], key), old)
 			}
-			merged[key], from[key] = v, s.name
+			merged[key] = v
+			if !ok || s.name == "" {
+				from[key] = s.name
+			}
 		}
 	}
 	text, err := json.Marshal(unflatten(merged))
@@ -67,6 +76,23 @@ func combine(all []stated) (trace.Meta, error) {
 	meta.Version, meta.Candidates = trace.Version, candidates
 	meta.BlockTokens = max(meta.BlockTokens, 1)
 	return meta, err
+}
+
+// noteSeparator stands between what several sources note.
+const noteSeparator = "; "
+
+// joinNotes adds a source's note to those before it, each once.
+func joinNotes(old, v any, oldFlag, newFlag bool) any {
+	if oldFlag || newFlag {
+		if oldFlag {
+			return old
+		}
+		return v
+	}
+	if known := strings.Split(old.(string), noteSeparator); slices.Contains(known, v.(string)) {
+		return old
+	}
+	return old.(string) + noteSeparator + v.(string)
 }
 
 // speaker names who stated key: a source, or the flag.
