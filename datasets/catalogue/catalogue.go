@@ -76,15 +76,24 @@ var all = sync.OnceValue(func() []Entry {
 // All returns the entries in their order. Callers do not change them.
 func All() []Entry { return all() }
 
-// Find returns the entry of that name, or an error that offers the nearest.
+// Find returns the entry of that name, of which a part before a slash may be left out
+// where one entry alone ends so; or an error that offers the nearest.
 func Find(name string) (*Entry, error) {
 	entries := All()
 	names := make([]string, len(entries))
+	var short []*Entry
 	for i := range entries {
-		if entries[i].Name == name {
-			return &entries[i], nil
+		e := &entries[i]
+		if e.Name == name {
+			return e, nil
 		}
-		names[i] = entries[i].Name
+		if strings.HasSuffix(e.Name, "/"+name) {
+			short = append(short, e)
+		}
+		names[i] = e.Name
+	}
+	if len(short) == 1 {
+		return short[0], nil
 	}
 	return nil, fmt.Errorf("nothing in the catalogue is named %q%s; `kvreplay datasets` lists it", name, policies.Nearest(name, names))
 }

@@ -205,6 +205,19 @@ func reencoded(t *testing.T, path string) []byte {
 	return out.Bytes()
 }
 
+func TestFind(t *testing.T) {
+	for name, want := range map[string]string{"ruler/vt": "ruler/vt", "vt": "ruler/vt", "deepseek-v3.2-32k": "synthetic/deepseek-v3.2-32k", "longbench": "longbench"} {
+		if e, err := catalogue.Find(name); err != nil || e.Name != want {
+			t.Errorf("%s: %v, %v, want %s", name, e, err, want)
+		}
+	}
+	for _, name := range []string{"", "ruler", "v", "ruler/"} {
+		if e, err := catalogue.Find(name); err == nil {
+			t.Errorf("%q is found as %s", name, e.Name)
+		}
+	}
+}
+
 func TestRenderUnknownFormat(t *testing.T) {
 	if err := catalogue.Render(&bytes.Buffer{}, catalogue.All(), "xml"); err == nil || !strings.Contains(err.Error(), "markdown") {
 		t.Errorf("error %v", err)
