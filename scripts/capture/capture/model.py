@@ -87,11 +87,12 @@ def configuration(source: Source):
 
 @functools.cache
 def _read_gguf_once() -> None:
-    """transformers parses a GGUF file anew for configuration, tokenizer and weights, which
-    takes seconds each time: one reader serves all."""
+    """transformers parses a GGUF file anew for configuration, tokenizer and weights, and makes
+    the table of tensor names anew for each module, which takes seconds: once is enough."""
     import gguf
 
-    gguf.GGUFReader = functools.cache(gguf.GGUFReader)
+    for name in ("GGUFReader", "get_tensor_name_map"):
+        setattr(gguf, name, functools.cache(getattr(gguf, name)))
 
 
 def tokenizer(source: Source):
