@@ -193,6 +193,8 @@ class Capture:
 
     def _keep(self, i: int, generated: list[int], observer: Observer) -> None:
         lists, mass, recalls = observer.take()
+        if not lists:
+            raise CaptureError(f"request {self.prompts[i].id}: nothing to record, the model ended at once and there are no --windows: expected --eos never")
         if not generated:
             print(f"capture: request {self.prompts[i].id}: the model ended at once, windows only; --eos never goes on", file=sys.stderr)
         tables = []

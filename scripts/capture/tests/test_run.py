@@ -138,6 +138,8 @@ def test_eos_ends_a_request(capture, tmp_path, monkeypatch):
     status, _, err = capture()
     assert status == 0 and "named: the model ended at once" in err
     rows = load(tmp_path / "x.arrow")[0].to_pylist()
+    status, _, err = capture("--windows", "0", out="y.arrow")
+    assert status == 1 and "request named: nothing to record" in err
     assert {(r["request_id"], r["step"]) for r in rows if r["step"] >= 0} == {(i, s) for i in ("work-0", "vt-2") for s in (0, 1)}
 
 
