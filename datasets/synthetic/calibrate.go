@@ -53,32 +53,29 @@ func heatOf(all, fresh []float64) (float64, bool) {
 	return max(0, min(1, sum/max(1, n))), n > 0
 }
 
-// recentOf is the median of first runs of generated tokens, as far as the demand has
-// room: a quarter of it, and what leaves other blocks runs of more than a step.
+// recentOf is the share of the demand that generated tokens hold in their first run,
+// as far as there is room: a quarter, and what leaves other blocks runs of more than a
+// step.
 func (m *measure) recentOf(overlap float64) float64 {
-	curve := m.recent.curve()
-	lo, hi := shortest, 1e4
-	for range 50 {
-		mid, misfit := math.Sqrt(lo*hi), 0.0
-		for i, s := range curve {
-			misfit += 1/(1+math.Pow(float64(i+1)/mid, recentShape)) - s
+	k := float64(m.topK)
+	room := max(0, min(0.25, 1-shortRun*((1-overlap)-1/k)))
+	var l law
+	misfit := func(median float64) (sum float64) {
+		for i, s := range m.recent.curve() {
+			sum += 1/(1+math.Pow(float64(i+1)/median, recentShape)) - s
 		}
-		if misfit < 0 {
+		return sum
+	}
+	lo, hi := 1e-3, 1e4
+	for range 40 {
+		if mid := math.Sqrt(lo * hi); misfit(mid) < 0 {
 			lo = mid
 		} else {
 			hi = mid
 		}
 	}
-	k := float64(m.topK)
-	room := min(k/4, k-shortRun*((1-overlap)*k-1))
-	var l law
-	for l.set(lo, recentShape, longestRun); lo > shortest && l.meanSteps() > room; l.set(lo, recentShape, longestRun) {
-		lo /= 1.1
-	}
-	if lo <= 2*shortest {
-		return 0
-	}
-	return lo
+	l.set(lo, recentShape, longestRun)
+	return min(room, l.meanSteps()/k)
 }
 
 // shortRun is the mean run that recent tokens leave room for.
@@ -87,10 +84,9 @@ const shortRun = 1.3
 // hotOf is the share of the demand that is left when runs of that median and recent
 // tokens are taken out of it.
 func hotOf(l *Locality, k, runMedian float64) float64 {
-	var runs, recent law
-	runs.set(max(runMedian, shortest), l.RunShape, longestRun)
-	recent.set(max(l.Recent, shortest), recentShape, longestRun)
-	return max(0, 1-(recent.meanSteps()+(churnOf(l, k)-1)*runs.meanSteps())/k)
+	var runs law
+	runs.set(max(runMedian, 1e-3), l.RunShape, longestRun)
+	return max(0, 1-(recentRun(l, k)+(churnOf(l, k)-1)*runs.meanSteps())/k)
 }
 
 const (
@@ -169,9 +165,7 @@ func (l *Locality) limit(k int) {
 		v := d.At(l)
 		*v = max(d.Least, min(d.Most, *v))
 	}
-	var recent law
-	recent.set(max(l.Recent, shortest), recentShape, longestRun)
-	most := 1 - slack - (churnOf(l, float64(k))-1+recent.meanSteps())/float64(k)
+	most := 1 - slack - (churnOf(l, float64(k))-1+recentRun(l, float64(k)))/float64(k)
 	if l.Hot = min(l.Hot, most); l.Hot < 0 {
 		l.Hot = 0
 		l.Overlap += -most

@@ -5,6 +5,9 @@ import "math"
 // reach is how many steps from its leaving or entering a block may be a candidate.
 const reach = 32
 
+// offset makes the mean of 1/(offset + x) over the x from n−1 to n equal to 1/n, to 2 %.
+const offset = 1 / (math.E - 1)
+
 // candidates appends n blocks that step t does not demand, best first: blocks that
 // left or will enter n steps away with a chance of Near/n, then any.
 func (k *ranker) candidates(t, n int, list []int32) []int32 {
@@ -36,8 +39,8 @@ func (k *ranker) add(x int32, steps int, bits uint8) {
 }
 
 // draw walks back through those that left and forward through those that will enter.
-// At c blocks a step, the j-th of them is n = 1 + j/c steps away and is drawn with
-// density Near/n; the i-th draw therefore lies at j = c·(exp(i/(Near·c)) − 1).
+// At c blocks a step, the j-th of them is drawn with density Near/(o + j/c), which makes
+// Near/n of those n steps away; so the i-th draw lies at j = o·c·(exp(i/(Near·c)) − 1).
 func (k *ranker) draw(t, n int) {
 	p := k.p
 	churn := max(1, (1-p.dials.Overlap)*float64(p.topK))
@@ -48,9 +51,9 @@ func (k *ranker) draw(t, n int) {
 	past := p.left[:p.gone[t+1]]
 	next := p.runs[p.first[t+1]:]
 	newest := int32(p.tokens + t)
-	for grown := churn; len(k.near) < n; grown *= step {
+	for grown := offset * churn; len(k.near) < n; grown *= step {
 		bits := p.pcg.Uint64()
-		at := grown*(1+(step-1)*float64(bits>>40)/(1<<24)) - churn
+		at := grown*(1+(step-1)*float64(bits>>40)/(1<<24)) - offset*churn
 		if at >= reach*churn {
 			return
 		}

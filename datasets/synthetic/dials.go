@@ -11,35 +11,35 @@ import (
 type Dials struct {
 	// About says what this is: what was fitted to what, what is assumed. It goes into
 	// the metadata of the trace.
-	About string `yaml:"about,omitempty"`
+	About string `yaml:"about,omitempty" json:"about,omitempty"`
 	// Seed is the only source of chance.
-	Seed uint64 `yaml:"seed"`
+	Seed uint64 `yaml:"seed" json:"seed"`
 
-	Requests int     `yaml:"requests"`
-	Layers   int     `yaml:"layers"`
-	LayerIDs []int32 `yaml:"layer_ids,omitempty,flow"` // ascending; none: 0 … layers−1
-	Heads    int     `yaml:"heads"`                    // 0: a layer's heads share one selection
-	Context  int     `yaml:"context"`                  // tokens of a prompt
-	Steps    int     `yaml:"steps"`                    // decode steps of a stream
-	Windows  int     `yaml:"windows"`                  // prompt windows before them
-	TopK     int     `yaml:"topk"`                     // K, the demand
+	Requests int     `yaml:"requests" json:"requests"`
+	Layers   int     `yaml:"layers" json:"layers"`
+	LayerIDs []int32 `yaml:"layer_ids,omitempty,flow" json:"layer_ids,omitempty"` // ascending; none: 0 … layers−1
+	Heads    int     `yaml:"heads" json:"heads"`                                  // 0: a layer's heads share one selection
+	Context  int     `yaml:"context" json:"context"`                              // tokens of a prompt
+	Steps    int     `yaml:"steps" json:"steps"`                                  // decode steps of a stream
+	Windows  int     `yaml:"windows" json:"windows"`                              // prompt windows before them
+	TopK     int     `yaml:"topk" json:"topk"`                                    // K, the demand
 	// Candidates is M, the length of a list.
-	Candidates int `yaml:"candidates"`
+	Candidates int `yaml:"candidates" json:"candidates"`
 	// Order is trace.OrderRank, or trace.OrderIndex for lists without ranks.
-	Order string `yaml:"order"`
+	Order string `yaml:"order" json:"order"`
 	// Scores is the exponent α > 0 of scores: that of rank i is (i+1)^−α over the sum of
 	// the list's. 0 is a trace without scores.
-	Scores     float64 `yaml:"scores"`
-	EntryBytes int     `yaml:"entry_bytes,omitempty"` // of a token in a stream; 0: not stated
+	Scores     float64 `yaml:"scores" json:"scores"`
+	EntryBytes int     `yaml:"entry_bytes,omitempty" json:"entry_bytes,omitempty"` // of a token in a stream; 0: not stated
 
 	// LayerSpread and HeadSpread are standard deviations of the logarithm of churn,
 	// 1 − overlap, between layers and between heads.
-	LayerSpread float64 `yaml:"layer_spread"`
-	HeadSpread  float64 `yaml:"head_spread"`
+	LayerSpread float64 `yaml:"layer_spread" json:"layer_spread"`
+	HeadSpread  float64 `yaml:"head_spread" json:"head_spread"`
 
 	Locality `yaml:",inline"`
 	// ByLayer are dials that differ between layers: a value for each layer.
-	ByLayer map[string]Values `yaml:"by_layer,omitempty"`
+	ByLayer map[string]Values `yaml:"by_layer,omitempty" json:"by_layer,omitempty"`
 }
 
 // Values are a dial's values, one a layer.
@@ -51,7 +51,7 @@ func Default() Dials {
 	return Dials{Seed: 1, Requests: 1, Layers: 4, Context: 32 << 10, Steps: 256, Windows: 32,
 		TopK: 2048, Candidates: 2560, Order: trace.OrderRank,
 		Locality: Locality{Overlap: 0.8, Burst: 0.3, RunShape: 1.2, GapMedian: 4.5, GapShape: 0.7,
-			Heat: 0.4, Company: 0.05, Recent: 64, Neighbours: 0.3, Near: 0.25}}
+			Heat: 0.4, Company: 0.05, Recent: 0.1, Neighbours: 0.3, Near: 0.25}}
 }
 
 // Limits of what is drawn.
@@ -182,13 +182,16 @@ func (d *Dials) Set(name string, value float64) error {
 
 // SetLayers keeps the first n layers, or adds layers like the last.
 func (d *Dials) SetLayers(n int) {
+	d.Layers = n
+	if n > mostStreams {
+		return // Validate refuses it
+	}
 	for name, values := range d.ByLayer {
 		for len(values) > 0 && len(values) < n {
 			values = append(values, values[len(values)-1])
 		}
 		d.ByLayer[name] = slices.Clip(values[:min(max(n, 0), len(values))])
 	}
-	d.Layers = n
 	if len(d.LayerIDs) > max(n, 0) {
 		d.LayerIDs = d.LayerIDs[:max(n, 0)]
 	} else if len(d.LayerIDs) < n {

@@ -32,7 +32,7 @@ func (p *process) fresh(newest int32) int32 {
 		}
 	}
 	x = p.nextFree(x, newest)
-	if p.blocks[x].prev != unqueued {
+	if p.blocks[x].bucket != unqueued {
 		p.back.remove(x)
 	}
 	return x

@@ -12,40 +12,40 @@ import (
 type Locality struct {
 	// Overlap is the mean share of the demand that the next step demands again:
 	// (1 − overlap)·K blocks leave at a step and as many enter.
-	Overlap float64 `yaml:"overlap"`
+	Overlap float64 `yaml:"overlap" json:"overlap"`
 	// Burst is the coefficient of variation of the number that leave, step by step.
-	Burst float64 `yaml:"burst"`
+	Burst float64 `yaml:"burst" json:"burst"`
 	// RunShape is the shape β of the log-logistic law of runs, the numbers of
 	// consecutive steps that demand a block: 1/(1 + (r/m)^β) of the blocks that entered
 	// stay longer than r. The median m follows from the overlap.
-	RunShape float64 `yaml:"run_shape"`
+	RunShape float64 `yaml:"run_shape" json:"run_shape"`
 	// GapMedian and GapShape are median and shape of the log-logistic law of gaps, the
 	// numbers of consecutive steps that do not demand a block between two that do.
-	GapMedian float64 `yaml:"gap_median"`
-	GapShape  float64 `yaml:"gap_shape"`
+	GapMedian float64 `yaml:"gap_median" json:"gap_median"`
+	GapShape  float64 `yaml:"gap_shape" json:"gap_shape"`
 	// Drift is the share of the blocks leaving that never come back.
-	Drift float64 `yaml:"drift"`
+	Drift float64 `yaml:"drift" json:"drift"`
 	// Onset is the share of the blocks out of the demand that the first decode step
 	// keeps from coming back: what is generated differs from the end of the prompt.
-	Onset float64 `yaml:"onset"`
+	Onset float64 `yaml:"onset" json:"onset"`
 	// Heat is the correlation of a block's gaps: with 0 all blocks are alike, with 1 a
 	// block that came back soon always does, and stays long.
-	Heat float64 `yaml:"heat"`
+	Heat float64 `yaml:"heat" json:"heat"`
 	// Company is the correlation of gaps that begin at the same step: blocks that leave
 	// together come back together.
-	Company float64 `yaml:"company"`
+	Company float64 `yaml:"company" json:"company"`
 	// Hot is the share of the demand that never leaves, the first tokens first.
-	Hot float64 `yaml:"hot"`
-	// Recent is the median first run of a generated token. It sets the share of the
-	// demand that lies in the local window.
-	Recent float64 `yaml:"recent"`
-	// Neighbours is the share of the never-seen blocks that enter behind a demanded one:
-	// x where x−1 is demanded. The others come from anywhere.
-	Neighbours float64 `yaml:"neighbours"`
+	Hot float64 `yaml:"hot" json:"hot"`
+	// Recent is the share of the demand that generated tokens hold in their first run,
+	// the one that begins when they are generated: what the local window makes of it.
+	Recent float64 `yaml:"recent" json:"recent"`
+	// Neighbours is the share of the never-seen blocks that enter behind a demanded one,
+	// x where x−1 is demanded, while there are such. The others come from anywhere.
+	Neighbours float64 `yaml:"neighbours" json:"neighbours"`
 	// Near is the chance that a block which has just left, or enters at the next step,
 	// is among the candidates, the ranks K … M−1; n steps away it is Near/n. What
 	// candidates then lack is drawn from anywhere.
-	Near float64 `yaml:"near"`
+	Near float64 `yaml:"near" json:"near"`
 }
 
 // Dial describes a field of Locality.
@@ -68,7 +68,7 @@ var LocalityDials = []Dial{
 	{"heat", "correlation of a block's gaps: how unlike each other blocks are", 0, 1, func(l *Locality) *float64 { return &l.Heat }},
 	{"company", "correlation of gaps that begin at the same step", 0, 1, func(l *Locality) *float64 { return &l.Company }},
 	{"hot", "share of the demand that never leaves", 0, 1, func(l *Locality) *float64 { return &l.Hot }},
-	{"recent", "median first run of a generated token, in steps", 0, 1e4, func(l *Locality) *float64 { return &l.Recent }},
+	{"recent", "share of the demand that generated tokens hold from their first step on", 0, 1, func(l *Locality) *float64 { return &l.Recent }},
 	{"neighbours", "share of the never-seen blocks that enter behind a demanded one", 0, 1, func(l *Locality) *float64 { return &l.Neighbours }},
 	{"near", "chance that a block which has just left or is about to enter is a candidate", 0, 1, func(l *Locality) *float64 { return &l.Near }},
 }
@@ -96,9 +96,7 @@ func (l *Locality) validate(k int) error {
 	if most := 1 - 1/float64(k); l.Overlap > most {
 		return fmt.Errorf("overlap %v, expected at most 1 − 1/K = %.4f: every step demands the token it generates", l.Overlap, most)
 	}
-	var recent law
-	recent.set(max(l.Recent, shortest), recentShape, longestRun)
-	if rest, churn := restDemand(l, float64(k), &recent), churnOf(l, float64(k)); rest < churn-1 {
+	if rest, churn := restDemand(l, float64(k)), churnOf(l, float64(k)); rest < churn-1 {
 		return fmt.Errorf("overlap %v lets %.0f of K = %d blocks leave at a step, but hot %v and recent %v leave %.0f that could; lower hot or recent, or raise the overlap",
 			l.Overlap, churn, k, l.Hot, l.Recent, math.Max(0, rest))
 	}
@@ -108,7 +106,8 @@ func (l *Locality) validate(k int) error {
 // churnOf is the mean number of blocks that leave a demand of k at a step.
 func churnOf(l *Locality, k float64) float64 { return (1 - l.Overlap) * k }
 
+// recentRun is the mean first run of generated tokens, of which one enters at a step.
+func recentRun(l *Locality, k float64) float64 { return math.Max(1, l.Recent*k) }
+
 // restDemand is the part of a demand of k that is neither hot nor recent.
-func restDemand(l *Locality, k float64, recent *law) float64 {
-	return k*(1-l.Hot) - recent.meanSteps()
-}
+func restDemand(l *Locality, k float64) float64 { return k*(1-l.Hot) - recentRun(l, k) }

@@ -17,17 +17,18 @@ type measure struct {
 	after, common  int64 // demand at counted steps after the first, and what repeats
 	entered        int64 // blocks at steps after the first row, that the row before lacks
 	fromCandidates int64 // of entered, candidates of the row before
-	fresh, behind  int64 // first-seen blocks, and those whose left neighbour was demanded
+	fresh, behind  int64 // first-seen blocks, and those whose left neighbour is demanded too
 	early, late    int64 // first-seen blocks of windows and of counted steps
 	bursts         []float64
 	company        float64   // sum over streams
 	churns         []float64 // of streams
 	streams        int
 
-	rows  int     // of the stream in hand
-	state []state // by block
-	gone  classes // gaps by the row that they begin at
-	now   []float64
+	rows     int     // of the stream in hand
+	state    []state // by block
+	gone     classes // gaps by the row that they begin at
+	entering []arrival
+	now      []float64
 }
 
 // state is what a measure knows of a block in a stream.
@@ -72,20 +73,16 @@ func (m *measure) stream(s *trace.Stream) {
 
 // row adds the demand of row t, before that of the row before.
 func (m *measure) row(s *trace.Stream, t int, demand, before []int32) {
-	repeated := 0
+	m.entering = m.entering[:0]
 	for _, x := range demand {
-		if b := &m.state[x]; b.last >= 0 && int(b.last) == t-1 {
-			repeated++
-			b.last = int32(t)
+		b := &m.state[x]
+		if t > 0 && int(b.last) < t-1 {
+			m.entering = append(m.entering, arrival{x, b.last})
 		}
+		b.last = int32(t)
 	}
-	for _, x := range demand {
-		if b := &m.state[x]; b.last < int32(t) {
-			if t > 0 {
-				m.enter(s, t, x, b)
-			}
-			b.last = int32(t)
-		}
+	for _, a := range m.entering {
+		m.enter(s, t, a)
 	}
 	for _, x := range before {
 		if b := &m.state[x]; b.last < int32(t) {
@@ -95,25 +92,29 @@ func (m *measure) row(s *trace.Stream, t int, demand, before []int32) {
 	if t == 0 {
 		return
 	}
-	m.now = append(m.now, float64(len(demand)-repeated))
+	m.now = append(m.now, float64(len(m.entering)))
 	if t > s.Windows {
 		m.after += int64(len(demand))
-		m.common += int64(repeated)
+		m.common += int64(len(demand) - len(m.entering))
 	}
 }
 
-func (m *measure) enter(s *trace.Stream, t int, x int32, b *state) {
+// arrival is a block that enters, with the row of its last demand.
+type arrival struct{ block, last int32 }
+
+func (m *measure) enter(s *trace.Stream, t int, a arrival) {
+	b := &m.state[a.block]
 	m.entered++
 	if int(b.candidate) == t-1 {
 		m.fromCandidates++
 	}
-	newest := int(x) == s.SeqLen(t)-1
+	newest := int(a.block) == s.SeqLen(t)-1
 	switch {
-	case b.last >= 0:
-		m.gap(int(b.last)+1, t, b, false)
+	case a.last >= 0:
+		m.gap(int(a.last)+1, t, b, false)
 	case !newest:
 		m.fresh++
-		if x > 0 && m.state[x-1].last >= int32(t-1) {
+		if a.block > 0 && m.state[a.block-1].last == int32(t) {
 			m.behind++
 		}
 		if t < s.Windows {
@@ -122,7 +123,7 @@ func (m *measure) enter(s *trace.Stream, t int, x int32, b *state) {
 			m.late++
 		}
 	}
-	b.fresh = b.last < 0 && !newest && t > underWay
+	b.fresh = a.last < 0 && !newest && t > underWay
 	b.start, b.born = int32(t), newest
 }
 

@@ -60,7 +60,6 @@ type laws struct {
 
 const (
 	longestRun  = 1024 // steps: where the laws of runs are cut
-	shortest    = 1e-3 // steps: a median of 0
 	recentShape = 1.5  // of the runs of generated tokens
 	sinks       = 4    // of the hot blocks, the first ones; KVDrive keeps as many
 	chances     = 1 << 20
@@ -114,8 +113,8 @@ func (p *process) setDials(d *Locality) {
 // a step times the mean run is the demand that is neither hot nor recent.
 func (l *laws) set(d *Locality, k float64) {
 	l.gaps.set(d.GapMedian, d.GapShape, math.Inf(1))
-	l.recent.set(max(d.Recent, shortest), recentShape, longestRun)
-	mean := restDemand(d, k, &l.recent) / max(1, churnOf(d, k)-1)
+	l.recent.setMean(recentRun(d, k), recentShape, math.Max(longestRun, 8*recentRun(d, k)))
+	mean := restDemand(d, k) / max(1, churnOf(d, k)-1)
 	l.runs.setMean(max(1, mean), d.RunShape, longestRun)
 	l.runLengths.of(&l.runs)
 }
@@ -123,7 +122,7 @@ func (l *laws) set(d *Locality, k float64) {
 func (p *process) reset() {
 	p.blocks = resized(p.blocks, p.tokens+p.steps)
 	for x := range p.blocks {
-		p.blocks[x] = block{prev: unqueued, run: free}
+		p.blocks[x] = block{bucket: unqueued, run: free}
 	}
 	p.due.reset(p.blocks, 2*p.steps)
 	p.back.reset(p.blocks, p.steps+p.steps/4)
@@ -242,7 +241,7 @@ func (p *process) forget() {
 		return
 	}
 	for x := range p.blocks {
-		if b := &p.blocks[x]; b.run == free && b.prev != unqueued && p.rand.Float64() < p.dials.Onset {
+		if b := &p.blocks[x]; b.run == free && b.bucket != unqueued && p.rand.Float64() < p.dials.Onset {
 			p.back.remove(int32(x))
 		}
 	}

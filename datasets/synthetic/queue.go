@@ -6,17 +6,18 @@ const ticks = 16
 // block is what a process knows of one. A block is in one queue at most: of the
 // demanded, by the end of its run, or of those to come back.
 type block struct {
-	next, prev int32 // in its bucket; prev < 0 is ^bucket: first in it, or unqueued
-	run        int32 // while it is demanded, else free or taken
-	slot       int32 // place among the demanded
-	heat       uint16
-	seen       bool // demanded before
+	next   int32 // in its bucket, -1 for the last
+	bucket int32 // of its queue, or unqueued
+	run    int32 // while it is demanded, else free or taken
+	slot   int32 // place among the demanded
+	heat   uint16
+	seen   bool // demanded before
 }
 
 const (
-	free     = -1       // run of a block that may enter
-	taken    = -2       // run of a block that leaves or enters at the step in hand
-	unqueued = -1 << 31 // prev of a block in no queue
+	free     = -1 // run of a block that may enter
+	taken    = -2 // run of a block that leaves or enters at the step in hand
+	unqueued = -1 // bucket of a block in no queue
 )
 
 // queue holds blocks by due time in buckets of 1/ticks step.
@@ -38,12 +39,8 @@ func (q *queue) reset(blocks []block, steps int) {
 
 // put adds a block that is in no queue, due in a bucket from q.at to the last.
 func (q *queue) put(x int32, bucket int) {
-	first := q.head[bucket]
 	b := &q.blocks[x]
-	b.next, b.prev = first, int32(^bucket)
-	if first >= 0 {
-		q.blocks[first].prev = x
-	}
+	b.next, b.bucket = q.head[bucket], int32(bucket)
 	q.head[bucket] = x
 	q.size++
 }
@@ -53,25 +50,24 @@ func (q *queue) put(x int32, bucket int) {
 func (q *queue) pop(limit int) int32 {
 	for limit = min(limit, len(q.head)); q.at < limit; q.at++ {
 		if x := q.head[q.at]; x >= 0 {
-			q.remove(x)
+			b := &q.blocks[x]
+			q.head[q.at], b.bucket = b.next, unqueued
+			q.size--
 			return x
 		}
 	}
 	return -1
 }
 
-// remove takes a block out of the queue.
+// remove takes a block out of the queue. It looks for it in its bucket: few are removed
+// otherwise than by pop.
 func (q *queue) remove(x int32) {
 	b := &q.blocks[x]
-	if b.prev < 0 {
-		q.head[^b.prev] = b.next
-	} else {
-		q.blocks[b.prev].next = b.next
+	at := &q.head[b.bucket]
+	for *at != x {
+		at = &q.blocks[*at].next
 	}
-	if b.next >= 0 {
-		q.blocks[b.next].prev = b.prev
-	}
-	b.prev = unqueued
+	*at, b.bucket = b.next, unqueued
 	q.size--
 }
 

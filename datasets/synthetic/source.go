@@ -120,9 +120,7 @@ func (d *Dials) spread(layer, head int) Locality {
 	}
 	if factor != 0 {
 		k := float64(d.TopK)
-		var recent law
-		recent.set(max(l.Recent, shortest), recentShape, longestRun)
-		most := restDemand(&l, k, &recent) + 1
+		most := restDemand(&l, k) + 1
 		churn := churnOf(&l, k) * math.Exp(max(-math.Ln2*2, min(factor, math.Ln2*2)))
 		l.Overlap = 1 - max(1, min(churn, most))/k
 	}

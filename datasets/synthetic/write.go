@@ -13,7 +13,9 @@ import (
 
 // Meta is the metadata of the trace that d describes.
 func (d *Dials) Meta() (trace.Meta, error) {
-	text, err := json.Marshal(d)
+	dials := *d
+	dials.About = ""
+	text, err := json.Marshal(dials)
 	if err != nil {
 		return trace.Meta{}, err
 	}

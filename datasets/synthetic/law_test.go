@@ -1,0 +1,61 @@
+package synthetic
+
+import (
+	"math"
+	"testing"
+)
+
+// Quantiles are those of the log-logistic law, and below inverts at.
+func TestLaw(t *testing.T) {
+	var l law
+	for _, c := range [][2]float64{{4.5, 0.7}, {0.7, 1.2}, {64, 1.5}} {
+		l.set(c[0], c[1], math.Inf(1))
+		if m := (l.at(quantiles/2-1) + l.at(quantiles/2)) / 2; math.Abs(m/c[0]-1) > 1e-3 {
+			t.Errorf("median %v of a law with median %v", m, c[0])
+		}
+		for x := 0.1; x < 1000; x *= 2 {
+			want := 1 / (1 + math.Pow(x/c[0], c[1]))
+			if got := 1 - float64(l.below(x))/quantiles; math.Abs(got-want) > 1.0/quantiles {
+				t.Errorf("median %v, shape %v: P(X > %v) = %v, expected %v", c[0], c[1], x, got, want)
+			}
+		}
+	}
+}
+
+// setMean finds the law whose whole steps have that mean.
+func TestLawMean(t *testing.T) {
+	var l law
+	for _, mean := range []float64{1, 1.3, 3.4, 20, 100} {
+		l.setMean(mean, 1.2, longestRun)
+		if got := l.meanSteps(); math.Abs(got/mean-1) > 0.01 {
+			t.Errorf("mean %v, expected %v", got, mean)
+		}
+	}
+	l.set(0.5, 1, 0.5)
+	if got := l.meanSteps(); got != 1 {
+		t.Errorf("times below a step take %v steps, expected 1", got)
+	}
+}
+
+// Intervals are met in proportion to their length: of a law cut so that half its
+// times are short and half ten times as long, 10 of 11 moments fall into long ones.
+func TestLengths(t *testing.T) {
+	l := law{median: 1, most: 10}
+	for i := range l.unit {
+		l.unit[i] = 1
+		if i >= quantiles/2 {
+			l.unit[i] = 10
+		}
+	}
+	var w lengths
+	w.of(&l)
+	long := 0
+	for _, i := range w {
+		if i >= quantiles/2 {
+			long++
+		}
+	}
+	if got := float64(long) / quantiles; math.Abs(got-10.0/11) > 1e-3 {
+		t.Errorf("%v of the moments fall into long intervals, expected 10/11", got)
+	}
+}

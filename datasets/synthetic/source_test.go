@@ -1,0 +1,107 @@
+package synthetic
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// small is a trace that is quickly drawn.
+func small() Dials {
+	d := Default()
+	d.Requests, d.Layers, d.Heads, d.Context, d.Steps, d.Windows, d.TopK, d.Candidates = 2, 3, 2, 2000, 20, 6, 128, 160
+	d.LayerSpread, d.HeadSpread, d.Scores = 0.3, 0.3, 1.2
+	return d
+}
+
+// Streams keep the rules of the format, and come in key order.
+func TestStreams(t *testing.T) {
+	ranked, unranked, tight, one := small(), small(), small(), small()
+	unranked.Order, unranked.Candidates, unranked.Scores, unranked.Heads = trace.OrderIndex, unranked.TopK, 0, 0
+	tight.Context = tight.Candidates + tight.Windows // the first list names every token
+	one.Layers, one.LayerIDs, one.Recent, one.TopK, one.Candidates, one.Overlap = 3, []int32{2, 3, 9}, 0, 1, 1, 0
+	for name, d := range map[string]Dials{"ranked": ranked, "unranked": unranked, "tight": tight, "K = 1": one} {
+		if err := d.Validate(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		m, err := d.Meta()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Version = trace.Version
+		source, check := NewSource(&d), trace.NewChecker(name, &m)
+		var s trace.Stream
+		var last *trace.Key
+		for i := range source.Streams() {
+			source.Stream(i, &s)
+			if e := check.First(&s); e != nil {
+				t.Fatalf("%s: %v", name, e)
+			}
+			if s.Rows != d.Windows+d.Steps || s.Windows != d.Windows || len(s.Indices) != s.Rows*d.Candidates {
+				t.Fatalf("%s: %d rows, %d windows, %d indices", name, s.Rows, s.Windows, len(s.Indices))
+			}
+			if key := s.Key; last != nil && last.Compare(key) >= 0 {
+				t.Fatalf("%s: %v after %v", name, key, *last)
+			} else {
+				last = &key
+			}
+		}
+	}
+}
+
+// A stream depends on seed, dials and key alone: not on what was drawn before, nor on how
+// many others there are.
+func TestStreamsAreIndependent(t *testing.T) {
+	d := small()
+	all := NewSource(&d)
+	var a, b trace.Stream
+	for i := all.Streams() - 1; i >= 0; i-- {
+		all.Stream(i, &a)
+		NewSource(&d).Stream(i, &b)
+		if !reflect.DeepEqual(a.Indices, b.Indices) {
+			t.Fatalf("stream %d differs when others were drawn before it", i)
+		}
+	}
+	more := d
+	more.Requests = 9
+	NewSource(&more).Stream(0, &b)
+	if all.Stream(0, &a); !reflect.DeepEqual(a.Indices, b.Indices) {
+		t.Error("the first stream changes with the number of requests")
+	}
+	d.Seed++
+	if all.Stream(0, &b); reflect.DeepEqual(a.Indices, b.Indices) {
+		t.Error("two seeds draw the same stream")
+	}
+}
+
+// Layers and heads are spread as asked: not at all, or each otherwise.
+func TestSpread(t *testing.T) {
+	d := small()
+	overlaps := func() map[float64]bool {
+		set := map[float64]bool{}
+		for layer := range 3 {
+			for head := range 2 {
+				l := d.spread(layer, head)
+				if err := l.validate(d.TopK); err != nil {
+					t.Errorf("layer %d, head %d: %v", layer, head, err)
+				}
+				set[l.Overlap] = true
+			}
+		}
+		return set
+	}
+	if n := len(overlaps()); n != 6 {
+		t.Errorf("%d overlaps in 3 layers of 2 heads, expected 6", n)
+	}
+	d.HeadSpread = 0
+	if n := len(overlaps()); n != 3 {
+		t.Errorf("%d overlaps without spread of heads, expected 3", n)
+	}
+	d.LayerSpread = 0
+	if set := overlaps(); len(set) != 1 || !set[d.Overlap] {
+		t.Errorf("overlaps %v without spread, expected %v", set, d.Overlap)
+	}
+	d.LayerSpread, d.HeadSpread, d.Overlap, d.Hot = 2, 2, 0.55, 0.4
+	overlaps() // stay free of contradiction
+}
