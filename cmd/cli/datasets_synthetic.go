@@ -37,7 +37,12 @@ in for scale; datasets/synthetic/README.md says what they capture and what not.`
   kvreplay datasets make synthetic --preset deepseek-v3.2-128k --layers 4 --steps 64 --requests 2 --seed 7 -o small.parquet
   kvreplay datasets fit real.parquet -o dials.yaml
   kvreplay datasets make synthetic --dials dials.yaml --requests 100 -o scaled.parquet`,
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unexpected argument %q; the trace is named by -o", args[0])
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, _ []string) error { return runMakeSynthetic(c, &f) },
 	}
 	f.define(c.Flags())

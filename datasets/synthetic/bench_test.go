@@ -1,6 +1,9 @@
 package synthetic
 
 import (
+	"context"
+	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/trace"
@@ -22,4 +25,20 @@ func BenchmarkStream(b *testing.B) {
 			b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Mindices/s")
 		})
 	}
+}
+
+// BenchmarkWrite draws and writes traces of 16 such streams on one core.
+func BenchmarkWrite(b *testing.B) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	d := Default()
+	d.Steps, d.Layers, d.Overlap = 480, 16, 0.9
+	path := filepath.Join(b.TempDir(), "w.parquet")
+	n := 0
+	for b.Loop() {
+		if err := Write(context.Background(), path, &d, Options{Workers: 1}); err != nil {
+			b.Fatal(err)
+		}
+		n += d.streams() * (d.Windows + d.Steps) * d.Candidates
+	}
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Mindices/s")
 }

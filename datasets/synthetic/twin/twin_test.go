@@ -2,8 +2,11 @@ package twin
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/datasets/synthetic"
@@ -24,8 +27,12 @@ func open(t *testing.T, path string) *trace.File {
 const most = 0.1
 
 // Synthetic twins of the bundled real traces have the misses of the originals within the
-// stated error, whatever the seed.
+// stated error, whatever the seed, and README.md's table is what comes out.
 func TestBundled(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, policies := range map[string]int{"smollm2_multi_news_8k": 3, "smollm2_niah_multikey_3_4k": 3, "smollm2_niah_1k_sglang": 2} {
 		t.Run(name, func(t *testing.T) {
 			original := open(t, filepath.Join("..", "..", "bundled", name+".parquet"))
@@ -33,28 +40,49 @@ func TestBundled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for seed := range uint64(2) {
-				d.Seed = seed + 1
-				path := filepath.Join(t.TempDir(), "twin.parquet")
-				if err := synthetic.Write(context.Background(), path, d, synthetic.Options{}); err != nil {
+			var rows [2][]Row
+			for seed := range rows {
+				if rows[seed], err = twinOf(t, original, d, uint64(seed+1)); err != nil {
 					t.Fatal(err)
 				}
-				rows, err := Compare(context.Background(), original, open(t, path), 2)
-				if err != nil {
-					t.Fatal(err)
+				if len(rows[seed]) != policies*len(Capacities) {
+					t.Fatalf("%d rows, expected %d policies at %d capacities", len(rows[seed]), policies, len(Capacities))
 				}
-				if len(rows) != policies*len(Capacities) {
-					t.Errorf("%d rows, expected %d policies at %d capacities", len(rows), policies, len(Capacities))
-				}
-				for _, r := range rows {
-					t.Logf("seed %d  %-10s %6s %8d %8d %+6.1f %%", d.Seed, r.Policy, r.Capacity, r.Original, r.Twin, 100*r.Error())
+			}
+			line := ""
+			for i, a := range rows[0] {
+				b := rows[1][i]
+				for _, r := range []Row{a, b} {
 					if e := r.Error(); !(math.Abs(e) <= most) {
-						t.Errorf("seed %d: %s at %s: %d misses, the twin's %d are off by %+.1f %%", d.Seed, r.Policy, r.Capacity, r.Original, r.Twin, 100*e)
+						t.Errorf("%s at %s: %d misses, the twin's %d are off by %+.1f %%", r.Policy, r.Capacity, r.Original, r.Twin, 100*e)
 					}
+				}
+				if line += fmt.Sprintf(" | %s, %s %%", percent(a.Error()), percent(b.Error())); (i+1)%len(Capacities) == 0 {
+					t.Logf("%-9s%s |", a.Policy, line)
+					if !strings.Contains(string(readme), line+" |\n") {
+						t.Errorf("README.md has other figures for %s", a.Policy)
+					}
+					line = ""
 				}
 			}
 		})
 	}
+}
+
+// twinOf compares a trace with a twin of the dials drawn from seed.
+func twinOf(t *testing.T, original *trace.File, d *synthetic.Dials, seed uint64) ([]Row, error) {
+	twin := *d
+	twin.Seed = seed
+	path := filepath.Join(t.TempDir(), "twin.parquet")
+	if err := synthetic.Write(context.Background(), path, &twin, synthetic.Options{}); err != nil {
+		return nil, err
+	}
+	return Compare(context.Background(), original, open(t, path), 2)
+}
+
+// percent is a share as README.md writes it.
+func percent(v float64) string {
+	return strings.ReplaceAll(strings.ReplaceAll(fmt.Sprintf("%+.1f", 100*v), "-", "−"), "+0.0", "0.0")
 }
 
 // A trace compared with itself has no error, with half of itself none but chance; where

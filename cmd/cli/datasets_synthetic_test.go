@@ -1,0 +1,120 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// tiny are flags for a trace that is quickly made.
+var tiny = []string{"--context", "1000", "--topk", "64", "--layers", "2", "--steps", "16", "--windows", "4"}
+
+func makeSynthetic(out string, more ...string) (code int, stdout, stderr string) {
+	return run(append(append([]string{"datasets", "make", "synthetic", "-o", out}, tiny...), more...)...)
+}
+
+// Presets, dial files and flags win over each other in that order, and the bytes do not
+// depend on --parallel.
+func TestMakeSynthetic(t *testing.T) {
+	dir := t.TempDir()
+	dials := filepath.Join(dir, "dials.yaml")
+	if err := os.WriteFile(dials, []byte("layers: 3\nheads: 2\noverlap: 0.5\ncontext: 900\ntopk: 32\ncandidates: 40\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for i, parallel := range []string{"1", "3"} {
+		path := filepath.Join(dir, parallel+".parquet")
+		code, stdout, stderr := makeSynthetic(path, "--preset", "deepseek-v3.2-32k", "--dials", dials, "--parallel", parallel, "--heat", "0")
+		if code != 0 || stdout != "" || !strings.Contains(stderr, "4 streams, 80 rows, 6,400 indices") {
+			t.Fatalf("exit %d: %s%s", code, stdout, stderr)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if texts = append(texts, string(text)); texts[i] != texts[0] {
+			t.Error("the bytes depend on --parallel")
+		}
+	}
+	code, stdout, stderr := run("inspect", "--format", "json", filepath.Join(dir, "1.parquet"))
+	for _, want := range []string{`"entry_bytes":656`, `\"overlap\":0.5`, `\"heat\":0,`, `"heads":[0,1]`, `"prompt_len":1000`, `"candidates":80`} {
+		if code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("no %s in the metadata: %s%s", want, stdout, stderr)
+		}
+	}
+}
+
+// Bad dials are refused before anything is written.
+func TestBadSynthetic(t *testing.T) {
+	dir := t.TempDir()
+	bad := filepath.Join(dir, "bad.yaml")
+	if err := os.WriteFile(bad, []byte("overlapp: 0.5\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "t.parquet")
+	for text, c := range map[string]struct {
+		code int
+		args []string
+	}{
+		"overlap 1, expected at most":    {2, []string{"--overlap", "1"}},
+		"overlap NaN":                    {2, []string{"--overlap", "NaN"}},
+		"near -1, expected 0 to 1":       {2, []string{"--near=-1"}},
+		"candidates M = 2500, but":       {2, []string{"--topk", "2000"}},
+		"candidates M = 10 is less than": {2, []string{"--candidates", "10"}},
+		"or deepseek-v3.2-32k?":          {2, []string{"--preset", "deepseek-32k"}},
+		"did you mean overlap?":          {1, []string{"--dials", bad}},
+		"no such file":                   {1, []string{"--dials", filepath.Join(dir, "none.yaml")}},
+		"--parallel 0":                   {2, []string{"--parallel", "0"}},
+		"unknown flag --gap-medium, did": {2, []string{"--gap-medium", "3"}},
+		"unexpected argument \"more\"":   {2, []string{"more"}},
+		"layers 0":                       {2, []string{"--layers", "0"}},
+		"streams":                        {2, []string{"--layers", "999999999999"}},
+		"expected M = K = 64":            {2, []string{"--order", "index", "--candidates", "80"}},
+	} {
+		code, _, stderr := makeSynthetic(out, c.args...)
+		if code != c.code || !strings.Contains(stderr, text) {
+			t.Errorf("%v: exit %d, %s expected %d, %q", c.args, code, stderr, c.code, text)
+		}
+	}
+	if code, _, stderr := run("datasets", "make", "synthetic"); code != 2 || !strings.Contains(stderr, "-o TRACE") {
+		t.Errorf("no output: exit %d, %s", code, stderr)
+	}
+	if code, _, stderr := makeSynthetic(filepath.Join(dir, "no", "t.parquet")); code != 1 {
+		t.Errorf("no folder: exit %d, %s", code, stderr)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+// fit prints dials, keeps them as a file that make takes, and says how near the twin is.
+func TestFitDials(t *testing.T) {
+	dir := t.TempDir()
+	path, dials := filepath.Join(dir, "t.parquet"), filepath.Join(dir, "dials.yaml")
+	if code, _, stderr := makeSynthetic(path, "--steps", "40"); code != 0 {
+		t.Fatal(stderr)
+	}
+	code, stdout, stderr := run("datasets", "fit", path, "-o", dials, "--check", "--seed", "5")
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	for _, want := range []string{"gap_median", "2 layers, K = 64, M = 80", "lookahead", "opt", "1.25x", "4x", "%"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
+	}
+	text, err := os.ReadFile(dials)
+	if err != nil || !strings.Contains(string(text), "seed: 5\n") {
+		t.Errorf("dial file: %v\n%s", err, text)
+	}
+	if code, _, stderr := run("datasets", "make", "synthetic", "--dials", dials, "-o", filepath.Join(dir, "twin.parquet")); code != 0 {
+		t.Error(stderr)
+	}
+	for want, args := range map[string][]string{"expected one trace": {}, "no such file": {filepath.Join(dir, "none.parquet")}, "--parallel 0": {path, "--parallel", "0"}} {
+		if code, _, stderr := run(append([]string{"datasets", "fit"}, args...)...); code == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit %d, %s expected %q", args, code, stderr, want)
+		}
+	}
+}
