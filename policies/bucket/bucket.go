@@ -108,12 +108,7 @@ func (q *Queue) Remove(ids ...int32) {
 // PopLowest removes n ids, or all if there are fewer, and appends them to dst: always
 // the first id of the lowest bucket in use.
 func (q *Queue) PopLowest(n int, dst []int32) []int32 {
-	return q.pop(n, dst, func() int {
-		for q.used[q.low] == 0 {
-			q.low++
-		}
-		return q.low<<6 | bits.TrailingZeros64(q.used[q.low])
-	})
+	return q.pop(n, dst, func() int { return int(q.Lowest()) })
 }
 
 // PopHighest is PopLowest from the other end: always the first id of the highest bucket
@@ -125,6 +120,60 @@ func (q *Queue) PopHighest(n int, dst []int32) []int32 {
 		}
 		return q.high<<6 | (63 - bits.LeadingZeros64(q.used[q.high]))
 	})
+}
+
+// Order is an order of ids within buckets.
+type Order interface {
+	// Mixed reports whether ids of bucket b may differ in the order.
+	Mixed(b int32) bool
+	// Sort puts ids of one bucket in order; equal ones stay as they are.
+	Sort(ids []int32)
+}
+
+// PopLowestBy is PopLowest where ids have an order within their buckets too: it appends
+// the n lowest. Only a bucket that gives up a part of its ids is sorted.
+func (q *Queue) PopLowestBy(order Order, n int, dst []int32) []int32 {
+	n = min(n, q.size)
+	if n <= 0 {
+		return dst
+	}
+	from := len(dst)
+	dst = slices.Grow(dst, q.size+1)
+	out := dst[from : from+q.size+1] // one spare place lets take write before it knows
+	for k := 0; ; {
+		b, most := q.Lowest(), n
+		if order.Mixed(b) {
+			most = q.size
+		}
+		end := k + q.take(int(b), out[k:most+1])
+		if end >= n {
+			q.size -= end
+			if end > n {
+				order.Sort(out[k:end])
+				q.Push(b, out[n:end]...)
+			}
+			return dst[:from+n]
+		}
+		k = end
+	}
+}
+
+// Lowest is the lowest bucket in use. The queue must not be empty, but the bucket may
+// be, of late.
+func (q *Queue) Lowest() int32 {
+	for q.used[q.low] == 0 {
+		q.low++
+	}
+	return int32(q.low<<6 | bits.TrailingZeros64(q.used[q.low]))
+}
+
+// PopBucket removes the ids of bucket b and appends them to dst.
+func (q *Queue) PopBucket(b int32, dst []int32) []int32 {
+	from := len(dst)
+	dst = slices.Grow(dst, q.size+1)
+	n := q.take(int(b), dst[from:from+q.size+1])
+	q.size -= n
+	return dst[:from+n]
 }
 
 // pop removes n ids, or all, from the buckets that next names.

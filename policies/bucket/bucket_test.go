@@ -55,7 +55,7 @@ func TestAgainstSlices(t *testing.T) {
 		q.Reset(ids, buckets)
 		w := &twin{make([][]int32, buckets), map[int32]int32{}}
 		for range 200 {
-			switch r.IntN(6) {
+			switch r.IntN(7) {
 			case 0:
 				b, list := int32(r.IntN(buckets)), w.some(r, ids, false)
 				q.Push(b, list...)
@@ -76,6 +76,8 @@ func TestAgainstSlices(t *testing.T) {
 					w.push(to[len(to)-1], x)
 				}
 				q.PushAll(to, list)
+			case 4:
+				w.checkOrder(t, seed, &q, r, ids)
 			case 3:
 				list := w.some(r, ids, true)
 				q.Remove(list...)
@@ -96,6 +98,46 @@ func TestAgainstSlices(t *testing.T) {
 			if _, held := w.where[x]; q.Has(x) != held || q.Len() != len(w.where) {
 				t.Fatalf("seed %d: has %v, len %d; twin %v, %d", seed, q.Has(x), q.Len(), held, len(w.where))
 			}
+		}
+	}
+}
+
+// byKey orders ids of odd buckets by a key.
+type byKey []int
+
+func (k byKey) Mixed(b int32) bool { return b%2 != 0 }
+
+func (k byKey) Sort(ids []int32) {
+	slices.SortStableFunc(ids, func(x, y int32) int { return k[x] - k[y] })
+}
+
+// checkOrder pops the lowest by a key within buckets, and a whole bucket.
+func (w *twin) checkOrder(t *testing.T, seed uint64, q *Queue, r *rand.Rand, ids int) {
+	key := make(byKey, ids)
+	for x := range key {
+		key[x] = r.IntN(4)
+	}
+	n := r.IntN(ids+2) - 1
+	left := n
+	for b := range w.buckets {
+		if left > 0 && left < len(w.buckets[b]) && key.Mixed(int32(b)) {
+			key.Sort(w.buckets[b])
+		}
+		left -= len(w.buckets[b])
+	}
+	want := w.pop(n, false)
+	got := q.PopLowestBy(key, n, []int32{7})[1:]
+	if !slices.Equal(got, want) {
+		t.Fatalf("seed %d: popped %v by %v, twin %v", seed, got, key, want)
+	}
+	for q.Len() > 0 && r.IntN(4) == 0 {
+		b := q.Lowest()
+		had := slices.Sorted(slices.Values(w.buckets[b]))
+		for _, x := range had {
+			w.remove(x)
+		}
+		if got := q.PopBucket(b, nil); !slices.Equal(slices.Sorted(slices.Values(got)), had) {
+			t.Fatalf("seed %d: bucket %d has %v, twin %v", seed, b, got, had)
 		}
 	}
 }

@@ -18,7 +18,8 @@
 //
 // State and invariant: the sums are exact integers of any length (see weight.go), so
 // neither the order of summation nor the length of a stay or a stream can change a
-// result, nor the machine: nothing is a float. The outside set is a sorted.Queue with buckets by the leading bits.
+// result, nor the machine: nothing is a float. The outside set is a bucket.Queue by length and leading bits; a bucket that gives up
+// a part of its blocks is sorted.
 //
 // Options: half_life=H, 1 to 1048576 steps, 16 by default: the power of two nearest to
 // the half-life of LRFU with γ = .95, 13.5 steps. H = 1 compares demand histories as
@@ -26,8 +27,8 @@
 // the stream is LFU, but that warm-up windows weigh half. On the bundled traces 4 and 8
 // miss one to two percent less.
 //
-// Cost: O(1) a change of the demand. Memory: 24 B a block of the context, 24 B a
-// resident, and 12 B for each block and each 32 half-lives in which it was demanded.
+// Cost: O(1) a change of the demand. Memory: 20 B a block of the context, 8 B a change,
+// and 12 B for each block and each 32 half-lives in which it was demanded.
 // Exact, online, no stack property. Where it departs: the sources halve and round
 // counts now and then, and results depend on when. It loses to LRU right after the
 // topic moves, for about H steps, and to LRFU, which remembers what was evicted.
@@ -37,7 +38,7 @@ import (
 	_ "embed" // the package comment is the policy's documentation
 
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/policies/sorted"
+	"github.com/kvreplay/kvreplay/policies/bucket"
 )
 
 //go:embed lfudecay.go
@@ -50,7 +51,7 @@ var Entry = policies.Entry{
 	Source:  "Robinson and Devarakonda 1990, aged counts; exact",
 	Usage:   "lfu-decay:half_life=H with H steps, 1 to 1048576, 16 by default",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Memory: "24 B", Cost: "O(1)"},
+	Traits:  policies.Traits{Memory: "20 B", Cost: "O(1)"},
 	New:     parse,
 }
 
@@ -67,40 +68,39 @@ func parse(text string) (func() policies.Policy, string, error) {
 type Policy struct {
 	HalfLife int // steps, 1 to 1048576
 
-	queue  sorted.Queue
-	sums   ledger
-	coarse coarse
-	places []sorted.Place // of the blocks that left the demand
+	queue   bucket.Queue
+	sums    ledger
+	coarse  coarse
+	mixed   []bool  // buckets that had weights with more bits than the bucket tells
+	buckets []int32 // of the blocks that left the demand
 }
 
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
 	p.sums.reset(sc, p.HalfLife)
 	p.coarse = coarseFor(p.sums.lengthAt(sc.Steps - sc.Windows))
-	p.queue.Reset(p.coarse.buckets())
-	if p.queue.Order == nil {
-		p.queue.Order = p.sums.compare
-	}
+	p.queue.Reset(sc.Blocks, p.coarse.buckets())
+	p.mixed = policies.Fill(p.mixed, p.coarse.buckets(), false)
 	return nil
 }
 
 // Update applies a step.
 func (p *Policy) Update(s *policies.Step) {
 	now := p.sums.at(int(s.T))
-	p.places = p.places[:0]
+	p.buckets = p.buckets[:0]
 	for _, x := range s.Exit {
 		p.sums.leave(x, now)
-		p.places = append(p.places, p.coarse.place(p.sums.lead(x)))
+		b, more := p.coarse.bucket(p.sums.lead(x))
+		p.mixed[b] = p.mixed[b] || more
+		p.buckets = append(p.buckets, b)
 	}
-	for i, x := range s.Exit {
-		p.sums.weights[x].slot = p.queue.Push(p.places[i], x)
-	}
+	p.queue.PushAll(p.buckets, s.Exit)
+	p.queue.Push(0, s.Offered...)
 	for _, x := range s.Offered {
 		p.sums.forget(x, now)
-		p.sums.weights[x].slot = p.queue.Push(sorted.Place{}, x)
 	}
+	p.queue.Remove(s.Hit...)
 	for _, x := range s.Hit {
-		p.queue.Remove(p.sums.weights[x].slot)
 		p.sums.enter(x, now)
 	}
 	for _, x := range s.Miss {
@@ -110,4 +110,12 @@ func (p *Policy) Update(s *policies.Step) {
 }
 
 // Evict appends the n blocks with the smallest sums.
-func (p *Policy) Evict(n int, dst []int32) []int32 { return p.queue.Pop(n, dst) }
+func (p *Policy) Evict(n int, dst []int32) []int32 {
+	return p.queue.PopLowestBy(p, n, dst)
+}
+
+// Mixed reports whether blocks of a bucket may differ in their sums.
+func (p *Policy) Mixed(b int32) bool { return p.mixed[b] }
+
+// Sort puts blocks of a bucket in the order of their sums.
+func (p *Policy) Sort(blocks []int32) { p.sums.sort(blocks) }

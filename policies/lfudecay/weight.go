@@ -3,9 +3,9 @@ package lfudecay
 import (
 	"cmp"
 	"math/bits"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/policies/sorted"
 )
 
 // weight is a sum of powers of two: window·2^(32·chunk) plus the digits of its link.
@@ -20,7 +20,6 @@ type weight struct {
 	window uint64
 	chunk  int32
 	link   int32 // digits below the window, -1 for none
-	slot   int32 // of its block in the queue, while outside the demand
 }
 
 // digit is 32 bits of a weight at bit 32·chunk, not all of them zero.
@@ -41,6 +40,7 @@ type moment struct {
 type ledger struct {
 	weights  []weight
 	digits   []digit
+	keyed    []keyed // of blocks that are sorted
 	halfLife int
 	start    int // first step of the half-life that holds the stream's first step, ≤ 0
 }
@@ -94,9 +94,9 @@ func (l *ledger) roll(w *weight) {
 	w.chunk++
 }
 
-// lead is the number of bits of x's weight, the first 33 of them, and whether any
-// below is set.
-func (l *ledger) lead(x int32) (length int, first uint64, more bool) {
+// lead is the number of bits of x's weight, the first 33 of them, and 1 if any below is
+// set, else 0.
+func (l *ledger) lead(x int32) (length int, first, more uint64) {
 	w := l.weights[x]
 	v, chunk, link := w.window, w.chunk, w.link
 	for v>>32 == 0 && chunk > 0 {
@@ -107,8 +107,11 @@ func (l *ledger) lead(x int32) (length int, first uint64, more bool) {
 		}
 	}
 	n := bits.Len64(v)
-	v <<= 64 - n
-	return int(chunk)<<5 + n, v >> 31, v<<33 != 0 || link >= 0
+	v <<= (64 - n) & 63
+	if v<<33 != 0 || link >= 0 {
+		more = 1
+	}
+	return int(chunk)<<5 + n, v >> 31, more
 }
 
 // compare orders two weights, exactly.
@@ -119,6 +122,31 @@ func (l *ledger) compare(x, y int32) int {
 		if c := cmp.Or(cmp.Compare(da.chunk, db.chunk), cmp.Compare(da.value, db.value)); c != 0 || da.value == 0 {
 			return c
 		}
+	}
+}
+
+// keyed is a block to be sorted among those of a bucket: by the leading bits of its
+// weight and, where they do not tell all, by the weight.
+type keyed struct {
+	key   uint64 // odd if the weight has more bits
+	block int32
+}
+
+// sort orders blocks of one bucket by their weights; equal ones stay as they are.
+func (l *ledger) sort(blocks []int32) {
+	l.keyed = l.keyed[:0]
+	for _, x := range blocks {
+		_, first, more := l.lead(x)
+		l.keyed = append(l.keyed, keyed{first<<1 | more, x})
+	}
+	slices.SortStableFunc(l.keyed, func(a, b keyed) int {
+		if a.key == b.key && a.key&1 != 0 {
+			return l.compare(a.block, b.block)
+		}
+		return cmp.Compare(a.key, b.key)
+	})
+	for i := range l.keyed {
+		blocks[i] = l.keyed[i].block
 	}
 }
 
@@ -140,13 +168,16 @@ func (l *ledger) pop(w *weight) (d digit) {
 	return d
 }
 
+// maxBits makes buckets of a few blocks each: as many as are sorted at little cost.
+const maxBits = 7
+
 // coarse maps weights to buckets: one for each length and leading bits below the
 // first, one for each weight where weights are small.
 type coarse struct{ length, bits int }
 
 // coarseFor chooses the leading bits for weights of up to length bits.
 func coarseFor(length int) coarse {
-	c := coarse{length, 8}
+	c := coarse{length, maxBits}
 	for c.bits > 2 && c.buckets() > 1<<14 {
 		c.bits--
 	}
@@ -155,14 +186,12 @@ func coarseFor(length int) coarse {
 
 func (c coarse) buckets() int { return (c.length + 1) << c.bits }
 
-// place is where a weight of length ≥ 1 belongs in a queue.
-func (c coarse) place(length int, first uint64, more bool) sorted.Place {
-	key := first << 1
-	if more {
-		key |= 1
-	}
+// bucket is that of a weight of length ≥ 1, by its lead; mixed if the weight has more
+// bits than the bucket tells.
+func (c coarse) bucket(length int, first, more uint64) (b int32, mixed bool) {
 	if length <= c.bits {
-		return sorted.Place{Bucket: int32(first >> (33 - length)), Key: key}
+		return int32(first >> (33 - length)), false
 	}
-	return sorted.Place{Bucket: int32((length-c.bits-1)<<c.bits + int(first>>(32-c.bits))), Key: key}
+	shift := (32 - c.bits) & 63
+	return int32((length-c.bits-1)<<c.bits + int(first>>shift)), first&(1<<shift-1)|more != 0
 }

@@ -1,36 +1,50 @@
 package lrfu
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/policies/sorted"
+	"github.com/kvreplay/kvreplay/policies/bucket"
 )
 
 // Rates are the decayed demand rates of a stream's blocks: the rate of a block at step
 // t is Σ γ^(t-s) over the steps s ≤ t that demanded it. Package nearlrfu uses them too.
 type Rates struct {
-	blocks []rate
-	power  []float64 // γ^k
-	stay   []float64 // Σ γ^i for i < n: what a stay of n steps adds
-	scale  []scale   // γ^-k
-	first  int32     // first step of the stream
-	bits   int       // leading bits of a bucket
-	places []sorted.Place
+	blocks  []rate
+	power   []float64 // γ^k
+	stay    []float64 // Σ γ^i for i < n: what a stay of n steps adds
+	scale   []scale   // γ^-k
+	first   int32     // first step of the stream
+	bits    int       // leading bits of a bucket
+	buckets []int32   // of the blocks that leave the demand
+	keyed   []keyed   // blocks that are sorted
 }
 
 // rate is a block's state: value is its rate at step last, the last that demanded it
-// before the current stay.
+// before the current stay, which began at step entered.
 type rate struct {
-	value float64
-	last  int32
-	where int32 // in the demand: step at which the stay began; in the outside set: slot
+	value         float64
+	last, entered int32
 }
 
 // scale is a number mantissa·2^exponent with 1 ≤ mantissa < 2.
 type scale struct {
 	mantissa float64
 	exponent int32
+}
+
+// Place is where a block outside the demand belongs: a bucket, and a key within it.
+type Place struct {
+	Bucket int32
+	Key    uint64
+}
+
+// keyed is a block to be sorted.
+type keyed struct {
+	key, last uint64 // last: step of the last use, then index; 0 where the rate is 0
+	block     int32
 }
 
 // Reset forgets all rates. Places will be asked for rates that are raised by up to
@@ -50,11 +64,14 @@ func (r *Rates) Reset(sc *policies.Scope, gamma float64, headroom int) (buckets 
 		r.scale[i] = r.scale[i-1].over(gamma)
 	}
 	octaves := int(r.scale[n-1].exponent) + math.Ilogb(1/(1-gamma)) + headroom + 3
-	for r.bits = 8; r.bits > 2 && octaves<<r.bits > 1<<14; {
+	for r.bits = maxBits; r.bits > 2 && octaves<<r.bits > 1<<14; {
 		r.bits--
 	}
 	return 1 + octaves<<r.bits
 }
+
+// maxBits makes buckets of a few blocks each: as many as are sorted at little cost.
+const maxBits = 7
 
 func (s scale) over(gamma float64) scale {
 	for s.mantissa /= gamma; s.mantissa >= 2; s.exponent++ {
@@ -63,73 +80,98 @@ func (s scale) over(gamma float64) scale {
 	return s
 }
 
-// Forget makes x's rate 0.
-func (r *Rates) Forget(x int32) { r.blocks[x].value = 0 }
-
-// Enter begins a stay of x in the demand at step t.
-func (r *Rates) Enter(x, t int32) { r.blocks[x].where = t }
-
-// Leave ends the stays of blocks: step t is the first that does not demand them. What
-// step t demands and does not keep (Step.Pass) leaves at t+1: step t counts, and a step
-// that demands it again begins a stay.
-func (r *Rates) Leave(blocks []int32, t int32) {
-	for _, x := range blocks {
-		b := &r.blocks[x]
-		b.value = float64(b.value*r.power[t-1-b.last]) + r.stay[t-b.where]
-		b.last = t - 1
-	}
-}
-
 // Never reports whether x's rate is 0.
 func (r *Rates) Never(x int32) bool { return r.blocks[x].value == 0 }
 
-// Slot is where x is in the queue, while it is outside the demand.
-func (r *Rates) Slot(x int32) int32 { return r.blocks[x].where }
+// enter begins stays of blocks in the demand at step t.
+func (r *Rates) enter(blocks []int32, t int32) {
+	for _, x := range blocks {
+		r.blocks[x].entered = t
+	}
+}
 
-// SetSlot stores where x, outside the demand, is in the queue.
-func (r *Rates) SetSlot(x, slot int32) { r.blocks[x].where = slot }
+// leave ends the stays of blocks, and returns their buckets: step t is the first that
+// does not demand them. What step t demands and does not keep (Step.Pass) leaves at t+1:
+// step t counts, and a step that demands it again begins a stay.
+func (r *Rates) leave(blocks []int32, t int32) (buckets []int32) {
+	r.buckets = slices.Grow(r.buckets[:0], len(blocks))[:len(blocks)]
+	buckets = r.buckets
+	if len(blocks) == 0 {
+		return buckets // at the first step there is none before
+	}
+	power, stay, s := r.power, r.stay, r.scale[t-1-r.first]
+	zero, shift := r.zero(s), (52-r.bits)&63
+	for i, x := range blocks {
+		b := r.blocks[x]
+		b.value = float64(b.value*power[t-1-b.last]) + stay[t-b.entered]
+		b.last = t - 1
+		r.blocks[x] = b
+		buckets[i] = zero + int32(math.Float64bits(b.value*s.mantissa)>>shift)
+	}
+	return buckets
+}
+
+// zero is what is added to the leading bits of a number, sign, exponent and fraction, to
+// make them its bucket where it is to be scaled by s's exponent.
+func (r *Rates) zero(s scale) int32 { return 1 - (1023-s.exponent)<<r.bits }
 
 // Update applies a step to the rates and to the queue of the outside set; forget drops
 // the rate of what was evicted and is fetched again.
-func (r *Rates) Update(q *sorted.Queue, s *policies.Step, forget bool) {
-	r.Leave(s.Exit, s.T)
-	r.Join(q, s.Exit)
+func (r *Rates) Update(q *bucket.Queue, s *policies.Step, forget bool) {
+	q.PushAll(r.leave(s.Exit, s.T), s.Exit)
 	r.Join(q, s.Offered)
-	for _, x := range s.Hit {
-		q.Remove(r.Slot(x))
-		r.Enter(x, s.T)
-	}
-	for _, x := range s.Miss {
-		if forget {
-			r.Forget(x)
+	q.Remove(s.Hit...)
+	r.enter(s.Hit, s.T)
+	if forget {
+		for _, x := range s.Miss {
+			r.blocks[x].value = 0
 		}
-		r.Enter(x, s.T)
 	}
-	r.Leave(s.Pass, s.T+1)
+	r.enter(s.Miss, s.T)
+	r.leave(s.Pass, s.T+1)
 }
 
 // Join puts blocks, which are outside the demand, into a queue by their rates.
-func (r *Rates) Join(q *sorted.Queue, blocks []int32) {
-	r.places = r.places[:0]
+func (r *Rates) Join(q *bucket.Queue, blocks []int32) {
+	r.buckets = r.buckets[:0]
 	for _, x := range blocks {
-		r.places = append(r.places, r.Place(x, 1))
+		r.buckets = append(r.buckets, r.Place(x, 1).Bucket)
 	}
-	for i, x := range blocks {
-		r.blocks[x].where = q.Push(r.places[i], x)
-	}
+	q.PushAll(r.buckets, blocks)
 }
 
-// Place is where x's rate, raised by a factor ≥ 1, belongs in a queue: places order as
+// Place is where x's rate, raised by a factor ≥ 1, belongs: places order as
 // value·γ^-last·factor does, and as ln value - last·ln γ + ln factor. x is outside the
 // demand.
-func (r *Rates) Place(x int32, factor float64) sorted.Place {
+func (r *Rates) Place(x int32, factor float64) Place {
 	b := &r.blocks[x]
 	if b.value == 0 {
-		return sorted.Place{}
+		return Place{}
 	}
 	s := r.scale[b.last-r.first]
 	u := math.Float64bits(b.value * s.mantissa * factor)
-	octave := int(u>>52) - 1023 + int(s.exponent)
-	fraction := u & (1<<52 - 1)
-	return sorted.Place{Bucket: int32(1 + octave<<r.bits + int(fraction>>(52-r.bits))), Key: fraction << 1}
+	return Place{Bucket: r.zero(s) + int32(u>>(52-r.bits)), Key: u & (1<<52 - 1)}
+}
+
+// Sort puts blocks whose places are in one bucket in order: lowest key first, then least
+// recently used, then lowest index. Those of rate 0 stay as they are. A block's rate is
+// raised by the factor that is parallel to it.
+func (r *Rates) Sort(blocks []int32, factors []float64) {
+	r.keyed = r.keyed[:0]
+	for i, x := range blocks {
+		k := keyed{key: r.Place(x, factors[i]).Key, block: x}
+		if !r.Never(x) {
+			k.last = uint64(r.blocks[x].last-r.first)<<32 | uint64(x)
+		}
+		r.keyed = append(r.keyed, k)
+	}
+	slices.SortStableFunc(r.keyed, func(a, b keyed) int {
+		if a.key == b.key {
+			return cmp.Compare(a.last, b.last)
+		}
+		return cmp.Compare(a.key, b.key)
+	})
+	for i := range r.keyed {
+		blocks[i] = r.keyed[i].block
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/policies/sorted"
 )
 
 // Over long streams a rate stays within a few units of the last place of its
@@ -24,10 +23,10 @@ func TestRatesOverLongStreams(t *testing.T) {
 			for x := range int32(2) {
 				switch change := r.IntN(8) == 0; {
 				case in[x] && change:
-					rates.Leave([]int32{x}, now)
+					rates.leave([]int32{x}, now)
 					in[x] = false
 				case !in[x] && change:
-					rates.Enter(x, now)
+					rates.enter([]int32{x}, now)
 					in[x] = true
 				}
 			}
@@ -73,10 +72,10 @@ func TestRatesToTheLastBit(t *testing.T) {
 	var rates Rates
 	rates.Reset(&policies.Scope{Blocks: 1, Steps: 400, Windows: 8}, 0.95, 0)
 	for stay := range int32(40) { // of 1, 2, 3 … steps, with 1, 2, 3 … steps between
-		rates.Enter(0, 10*stay-8)
-		rates.Leave([]int32{0}, 10*stay-8+1+stay%9)
+		rates.enter([]int32{0}, 10*stay-8)
+		rates.leave([]int32{0}, 10*stay-8+1+stay%9)
 	}
-	if value, place := math.Float64bits(rates.blocks[0].value), rates.Place(0, 1); value != 0x402152db3eb72d5b || place != (sorted.Place{Bucket: 0x2026, Key: 0x4adf095f459c0}) {
-		t.Errorf("value %#x at %#x, want 0x402152db3eb72d5b in bucket 0x2026 by 0x4adf095f459c0", value, place)
+	if value, place := math.Float64bits(rates.blocks[0].value), rates.Place(0, 1); value != 0x402152db3eb72d5b || place != (Place{Bucket: 0x1013, Key: 0x256f84afa2ce0}) {
+		t.Errorf("value %#x at %#x, want 0x402152db3eb72d5b in bucket 0x1013 by 0x256f84afa2ce0", value, place)
 	}
 }

@@ -13,12 +13,12 @@
 // of the rate and near = 1 - i/(m+1) for the i-th of the step's m candidates, counted
 // from 1 at rank K, and 0 for all other blocks. So w is the factor e^w by which the
 // best candidate's rate is raised. Ties go to the least recently used, then to the
-// lowest block index; two raised rates tie only by rounding, and then the one with the
-// lower rate goes. A rate of 0 stays 0: births are not raised.
+// lowest block index. A rate of 0 stays 0: births are not raised.
 //
 // State and invariant: package lrfu's, the queue ordered by rate, and each block's place
 // among the candidates. Raising only helps, so Evict looks only at candidates that come
-// to the front by their rate; they are queued again, raised, and restored at its end.
+// to the front by their rate; they wait in a second queue, raised, and are queued by
+// their rate again at its end.
 //
 // The factors of m candidates are the powers of e^(w/(m+1)), worked out (lift.go) by
 // products, quotients and sums of float64 that are rounded one by one: the same on
@@ -28,8 +28,8 @@
 // by default; history=keep or forget, as in lrfu. Defaults are the study's, at M = 3K.
 // w = 0 is lrfu.
 //
-// Cost: O(1) a change of the demand, and a store a candidate and step. Memory: 24 B a
-// block of the context and 24 B a resident. Exact, online, no stack property. Needs
+// Cost: O(1) a change of the demand, and a store a candidate and step. Memory: 28 B a
+// block of the context and 8 B a change. Exact, online, no stack property. Needs
 // ranks; with M = K it is lrfu. It loses to lrfu where the ranking near K is noise.
 package nearlrfu
 
@@ -38,8 +38,8 @@ import (
 	"math"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/bucket"
 	"github.com/kvreplay/kvreplay/policies/lrfu"
-	"github.com/kvreplay/kvreplay/policies/sorted"
 )
 
 //go:embed nearlrfu.go
@@ -52,7 +52,7 @@ var Entry = policies.Entry{
 	Source:  "here; LRFU of Lee et al., IEEE ToC 2001",
 	Usage:   "near-lrfu:gamma=G,w=W,history=H with G from 0.1 to 0.99999, 0.97 by default, W from 0 to 20, 2 by default, and H keep (default) or forget",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Memory: "24 B", Cost: "O(1) + O(M-K) a step"},
+	Traits:  policies.Traits{Memory: "28 B", Cost: "O(1) + O(M-K) a step"},
 	New:     parse,
 }
 
@@ -72,84 +72,114 @@ type Policy struct {
 	W      float64 // weight of a near miss, in units of ln rate
 	Forget bool    // an eviction forgets the block's rate
 
-	queue  sorted.Queue
-	rates  lrfu.Rates
-	near   []candidacy // of each block
-	calls  int32
-	lifts  lifts
-	raised []int32 // popped and pushed again during a call of Evict
+	rates   lrfu.Rates
+	queue   bucket.Queue // the outside set, by rate
+	raised  bucket.Queue // during a call of Evict: candidates that it looked at, by raised rate
+	near    []int32      // base plus its place among the candidates, of each of the step's
+	base    int32        // larger than any entry of near before the step
+	lifts   lifts
+	to      []int32 // buckets of candidates
+	moved   []int32 // candidates
+	factors []float64
 }
-
-// candidacy is a block's place among the candidates of a call of Update, counted from
-// 1; raised while Evict has the block queued at its raised rate.
-type candidacy struct{ call, place int32 }
-
-const raised = -1
 
 // Needs asks for the ranks K … M-1.
 func (p *Policy) Needs() policies.Needs { return policies.NeedCandidates }
 
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
-	headroom := int(math.Ceil(p.W * math.Log2E))
-	p.queue.Reset(p.rates.Reset(sc, p.Gamma, headroom))
-	p.near = policies.Fill(p.near, sc.Blocks, candidacy{})
-	p.calls = 0
+	buckets := p.rates.Reset(sc, p.Gamma, int(math.Ceil(p.W*math.Log2E)))
+	p.queue.Reset(sc.Blocks, buckets)
+	p.raised.Reset(sc.Blocks, buckets)
+	p.near = policies.Fill(p.near, sc.Blocks, 0)
+	p.base = 1
+	p.lifts.set(p.W, 0)
 	return nil
 }
 
 // Update applies a step.
 func (p *Policy) Update(s *policies.Step) {
 	p.rates.Update(&p.queue, s, p.Forget)
-	p.calls++
 	if p.W == 0 {
 		return
 	}
+	if p.base += int32(len(p.lifts.factor)); p.base > math.MaxInt32/2 {
+		clear(p.near)
+		p.base = 1
+	}
 	p.lifts.set(p.W, len(s.Candidates))
 	for i, x := range s.Candidates {
-		p.near[x] = candidacy{p.calls, int32(i)}
+		p.near[x] = p.base + int32(i)
 	}
 }
 
-// Evict appends the n blocks with the lowest raised rates. A raised rate is never
-// below the rate, so only candidates that come to the front by their rate are looked
-// at: they are pushed again at their raised rate, until the victims are found.
-func (p *Policy) Evict(n int, dst []int32) []int32 {
-	p.raised = p.raised[:0]
-	for n = min(n, p.queue.Len()); n > 0; {
-		x := p.queue.PopLowest()
-		if c := &p.near[x]; c.call == p.calls && !p.rates.Never(x) {
-			p.raise(x, c)
-			continue
-		}
-		p.near[x].call = 0
-		dst = append(dst, x)
-		n--
+// factor is what x's rate is raised by.
+func (p *Policy) factor(x int32) float64 {
+	if i := p.near[x] - p.base; i >= 0 {
+		return p.lifts.factor[i]
 	}
-	p.restore()
+	return 1
+}
+
+// Evict appends the n blocks with the lowest raised rates, bucket by bucket. A raised
+// rate is never below the rate, so only candidates that come to the front by their
+// rate are looked at.
+func (p *Policy) Evict(n int, dst []int32) []int32 {
+	for n = min(n, p.queue.Len()); n > 0; { // what is raised was queued
+		from := len(dst)
+		dst = p.popBucket(p.lowest(), dst)
+		if blocks := dst[from:]; len(blocks) > n {
+			p.sort(blocks)
+			p.rates.Join(&p.queue, blocks[n:])
+			dst = dst[:from+n]
+		}
+		n -= len(dst) - from
+	}
+	p.moved = p.raised.PopLowest(p.raised.Len(), p.moved[:0])
+	p.rates.Join(&p.queue, p.moved)
 	return dst
 }
 
-// raise pushes a candidate at its raised rate; popped again, it is a victim.
-func (p *Policy) raise(x int32, c *candidacy) {
-	p.rates.SetSlot(x, p.queue.Push(p.rates.Place(x, p.lifts.factor[c.place]), x))
-	c.call = raised
-	p.raised = append(p.raised, x)
+// lowest is the lowest bucket in use of both queues, of which one is not empty.
+func (p *Policy) lowest() int32 {
+	switch {
+	case p.raised.Len() == 0:
+		return p.queue.Lowest()
+	case p.queue.Len() == 0:
+		return p.raised.Lowest()
+	}
+	return min(p.queue.Lowest(), p.raised.Lowest())
 }
 
-// restore gives raised blocks that stay their rate again. They were popped in order
-// and nothing below them is left, so each goes to the front, the last popped first.
-func (p *Policy) restore() {
-	kept := p.raised[:0]
-	for _, x := range p.raised {
-		if p.near[x].call == raised {
-			p.queue.Remove(p.rates.Slot(x))
-			p.near[x].call = p.calls
+// popBucket appends the blocks whose raised rates belong in bucket b, the lowest.
+func (p *Policy) popBucket(b int32, dst []int32) []int32 {
+	from := len(dst)
+	dst = p.queue.PopBucket(b, dst)
+	if b == 0 {
+		return dst // of rate 0, which cannot be raised
+	}
+	p.moved, p.to = p.moved[:0], p.to[:0]
+	kept := dst[:from]
+	for _, x := range dst[from:] {
+		if p.near[x] < p.base {
 			kept = append(kept, x)
+			continue
 		}
+		p.moved = append(p.moved, x)
+		p.to = append(p.to, p.rates.Place(x, p.factor(x)).Bucket)
 	}
-	for i := len(kept) - 1; i >= 0; i-- {
-		x := kept[i]
-		p.rates.SetSlot(x, p.queue.PushFront(p.rates.Place(x, 1), x))
+	p.raised.PushAll(p.to, p.moved)
+	if p.raised.Len() == 0 || p.raised.Lowest() > b {
+		return kept
 	}
+	return p.raised.PopBucket(b, kept)
+}
+
+// sort puts blocks of one bucket in the order of their raised rates.
+func (p *Policy) sort(blocks []int32) {
+	p.factors = p.factors[:0]
+	for _, x := range blocks {
+		p.factors = append(p.factors, p.factor(x))
+	}
+	p.rates.Sort(blocks, p.factors)
 }
