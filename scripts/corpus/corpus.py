@@ -156,16 +156,20 @@ class Corpus:
         return path
 
     def make(self, units: list[Unit]) -> list[Path]:
-        """All traces; the continuations beside them, with which a check forces decoding."""
-        traces, lines = [], []
-        for unit in units:
-            traces += [self.trace(unit, arrow) for arrow in self.capture(unit)]
-            generated = self.work / unit.part / f"{unit.task}.generated.jsonl"
-            for row in map(json.loads, generated.read_text().splitlines()):
-                lines.append({"unit": unit.name, "id": row["id"], "continuation_ids": row["continuation_ids"], "continuation": row["continuation"]})
+        """All traces of the units."""
+        traces = [self.trace(unit, arrow) for unit in units for arrow in self.capture(unit)]
         if not self.options.check:
-            write(self.out / "continuations.jsonl", "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+            self.keep_continuations()
         return traces
+
+    def keep_continuations(self) -> None:
+        """What followed each prompt, of all units in the folder, for checks to force decoding along."""
+        lines = []
+        for generated in sorted(self.work.glob("*/*.generated.jsonl")):
+            unit = f"{generated.parent.name}/{generated.name.removesuffix('.generated.jsonl')}"
+            for row in map(json.loads, generated.read_text().splitlines()):
+                lines.append({"unit": unit} | {key: row[key] for key in ("id", "continuation_ids", "continuation")})
+        write(self.out / "continuations.jsonl", "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
 
     def replay(self, traces: list[Path]) -> None:
         """Replays what was made and prints the board."""
