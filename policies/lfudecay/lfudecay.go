@@ -71,8 +71,8 @@ type Policy struct {
 	queue   bucket.Queue
 	sums    ledger
 	coarse  coarse
-	mixed   []bool  // buckets that had weights with more bits than the bucket tells
-	buckets []int32 // of the blocks that left the demand
+	mixed   []uint64 // not 0: buckets that had weights with more bits than the bucket tells
+	buckets []int32  // of the blocks that left the demand
 }
 
 // Reset starts a stream.
@@ -80,7 +80,7 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 	p.sums.reset(sc, p.HalfLife)
 	p.coarse = coarseFor(p.sums.lengthAt(sc.Steps - sc.Windows))
 	p.queue.Reset(sc.Blocks, p.coarse.buckets())
-	p.mixed = policies.Fill(p.mixed, p.coarse.buckets(), false)
+	p.mixed = policies.Fill(p.mixed, p.coarse.buckets(), 0)
 	return nil
 }
 
@@ -91,7 +91,7 @@ func (p *Policy) Update(s *policies.Step) {
 	for _, x := range s.Exit {
 		p.sums.leave(x, now)
 		b, more := p.coarse.bucket(p.sums.lead(x))
-		p.mixed[b] = p.mixed[b] || more
+		p.mixed[b] |= more
 		p.buckets = append(p.buckets, b)
 	}
 	p.queue.PushAll(p.buckets, s.Exit)
@@ -104,8 +104,7 @@ func (p *Policy) Update(s *policies.Step) {
 		p.sums.enter(x, now)
 	}
 	for _, x := range s.Miss {
-		p.sums.forget(x, now)
-		p.sums.enter(x, now)
+		p.sums.begin(x, now)
 	}
 }
 
@@ -115,7 +114,7 @@ func (p *Policy) Evict(n int, dst []int32) []int32 {
 }
 
 // Mixed reports whether blocks of a bucket may differ in their sums.
-func (p *Policy) Mixed(b int32) bool { return p.mixed[b] }
+func (p *Policy) Mixed(b int32) bool { return p.mixed[b] != 0 }
 
 // Sort puts blocks of a bucket in the order of their sums.
 func (p *Policy) Sort(blocks []int32) { p.sums.sort(blocks) }

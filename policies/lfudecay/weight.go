@@ -63,6 +63,11 @@ func (l *ledger) lengthAt(t int) int { return (t-l.start)/l.halfLife + 1 + bits.
 
 func (l *ledger) forget(x int32, now moment) { l.weights[x] = weight{chunk: now.chunk, link: -1} }
 
+// begin forgets x and begins a stay.
+func (l *ledger) begin(x int32, now moment) {
+	l.weights[x] = weight{window: -now.mass, chunk: now.chunk, link: -1}
+}
+
 // enter begins a stay.
 func (l *ledger) enter(x int32, now moment) {
 	w := &l.weights[x]
@@ -186,12 +191,12 @@ func coarseFor(length int) coarse {
 
 func (c coarse) buckets() int { return (c.length + 1) << c.bits }
 
-// bucket is that of a weight of length ≥ 1, by its lead; mixed if the weight has more
-// bits than the bucket tells.
-func (c coarse) bucket(length int, first, more uint64) (b int32, mixed bool) {
+// bucket is that of a weight of length ≥ 1, by its lead; mixed is not 0 if the weight has
+// more bits than the bucket tells.
+func (c coarse) bucket(length int, first, more uint64) (b int32, mixed uint64) {
 	if length <= c.bits {
-		return int32(first >> (33 - length)), false
+		return int32(first >> (33 - length)), 0
 	}
 	shift := (32 - c.bits) & 63
-	return int32((length-c.bits-1)<<c.bits + int(first>>shift)), first&(1<<shift-1)|more != 0
+	return int32((length-c.bits-1)<<c.bits + int(first>>shift)), first&(1<<shift-1) | more
 }
