@@ -13,7 +13,7 @@ func newDatasetsCommand() *cobra.Command {
 	}
 	c.AddCommand(newDatasetsMakeCommand())
 	c.AddCommand(newDatasetsFitCommand())
-	c.AddCommand(newDatasetsListCommand(), newDatasetsDescribeCommand(), newDatasetsVerifyCommand(), newDatasetsExtractCommand())
+	c.AddCommand(newDatasetsListCommand(), newDatasetsDescribeCommand(), newDatasetsVerifyCommand(), newDatasetsExtractCommand(), newDatasetsCardCommand())
 	return c
 }
 

@@ -1,0 +1,120 @@
+package card
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const none = "–" // no value: nothing to divide by, or not in the trace
+
+// percent is a share to a tenth of a percent.
+func percent(s share) string {
+	if !s.ok {
+		return none
+	}
+	return strconv.FormatFloat(100*s.v, 'f', 1, 64) + " %"
+}
+
+// spanOf is "5.0 %" or "5.0 % to 9.0 %".
+func spanOf(values []share) string {
+	var least, most share
+	for _, v := range values {
+		if v.ok && (!least.ok || v.v < least.v) {
+			least = v
+		}
+		if v.ok && (!most.ok || v.v > most.v) {
+			most = v
+		}
+	}
+	if percent(least) == percent(most) {
+		return percent(least)
+	}
+	return percent(least) + " to " + percent(most)
+}
+
+func decimals(s share, n int) string {
+	if !s.ok {
+		return none
+	}
+	return strconv.FormatFloat(s.v, 'f', n, 64)
+}
+
+func whole(v *float64) string {
+	if v == nil {
+		return none
+	}
+	return strconv.FormatFloat(*v, 'f', 0, 64)
+}
+
+// span is "5" or "5 to 9".
+func span(values []int) string {
+	least, most := slices.Min(values), slices.Max(values)
+	if least == most {
+		return strconv.Itoa(least)
+	}
+	return fmt.Sprintf("%d to %d", least, most)
+}
+
+// ranges writes numbers as "0, 5, 10-20".
+func ranges(values []int32) string {
+	values = slices.Compact(slices.Sorted(slices.Values(values)))
+	var parts []string
+	for i := 0; i < len(values); {
+		j := i
+		for j+1 < len(values) && values[j+1] == values[j]+1 {
+			j++
+		}
+		part := strconv.Itoa(int(values[i]))
+		if j > i {
+			part += "-" + strconv.Itoa(int(values[j]))
+		}
+		parts = append(parts, part)
+		i = j + 1
+	}
+	return strings.Join(parts, ", ")
+}
+
+// and joins words as "a, b and c".
+func and(words []string) string {
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
+	}
+	return strings.Join(words, "")
+}
+
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// markdown is a table; columns from the given one on are numbers, right aligned. Without
+// rows it is empty.
+func markdown(numbers int, header []string, rows [][]string) string {
+	if len(rows) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
+	line(header)
+	var rule []string
+	for i := range header {
+		if i >= numbers {
+			rule = append(rule, "---:")
+		} else {
+			rule = append(rule, "---")
+		}
+	}
+	line(rule)
+	for _, r := range rows {
+		cells := make([]string, len(r))
+		for i, c := range r {
+			cells[i] = strings.NewReplacer("|", `\|`, "\n", " ").Replace(c)
+		}
+		line(cells)
+	}
+	return b.String()
+}
