@@ -1,0 +1,308 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
+)
+
+// timeFlags are the flags of `kvreplay time` as typed.
+type timeFlags struct {
+	hardware            hardwareFlags
+	machines, schedules []string
+	model, layerMap     string
+	policy, capacity    string
+	selection           string
+	table               string
+	extrapolate         bool
+	topk                int
+	timeline, format    string
+	options             pipeline.Options
+	profile             *pipeline.Profile
+	library             *hardware.Library
+	parsedSchedules     []pipeline.Schedule
+	machineNames        []string
+	shape               *hardware.Model
+}
+
+func newTimeCommand() *cobra.Command {
+	var f timeFlags
+	c := &cobra.Command{
+		Use:   "time PROFILE",
+		Short: "Price the misses of a profile in time on a machine",
+		Long: `Say how long decode steps take on a machine: the misses of a profile, which
+` + "`kvreplay replay --profile`" + ` writes, are priced on the machine's link and drives, and
+a schedule places them beside the model's operators on a timeline of GPU, link, CPU and
+SSD. PROFILE is such a file or a folder that has one. Nothing is replayed again. What was scaled or assumed is said in the notes;
+replay/pipeline/README.md has the models.
+
+Schedules:
+` + pipeline.ScheduleList(),
+		Example: `  kvreplay replay t.parquet --policy lru --capacity 2x --out results --profile
+  kvreplay time results --hardware h100 --model deepseek-v3.2 --batch 64 --schedule dba --layer-map stretch
+  kvreplay time results --hardware all --batch 8 --schedule da,sfc --layer-map nearest --format csv`,
+		Args: oneProfile,
+		RunE: func(c *cobra.Command, args []string) error { return runTime(c, args[0], &f) },
+	}
+	f.add(c)
+	fl, o := c.Flags(), &f.options
+	fl.StringSliceVar(&f.machines, "hardware", []string{"h100"}, "machines that `kvreplay hardware list` names, or all")
+	fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise"}, "schedules `NAME[:OPTION=VALUE]`, one an option where it has several, or all")
+	fl.IntVar(&o.Batch, "batch", 1, "requests that decode together on a GPU, drawn from the profile")
+	fl.StringVar(&f.policy, "policy", "", "whose misses (default: the only policy there is)")
+	fl.StringVar(&f.capacity, "capacity", "", "at which capacity (default: the only one there is)")
+	fl.StringVar(&f.timeline, "timeline", "", "write the median step to this `file` as trace events, for ui.perfetto.dev")
+	fl.StringVar(&f.format, "format", "table", "`table`, json or csv")
+	return c
+}
+
+// add adds the flags that time and plan share.
+func (f *timeFlags) add(c *cobra.Command) {
+	fl, o := c.Flags(), &f.options
+	fl.StringVar(&f.hardware.dir, "hardware-dir", "", "`folder` of YAML files that add to the bundled ones or replace them (default $"+hardware.DirVariable+")")
+	fl.StringVar(&f.model, "model", "", "the model's shape, as `kvreplay hardware list` names it (default: the profile's)")
+	fl.StringVar(&f.layerMap, "layer-map", "", "which profiled layer stands for which of the model's: nearest, stretch, or `MODEL=PROFILED,...` as in 0-19=5,20-60=25")
+	fl.IntVar(&f.topk, "topk", 0, "scale the counts from the profile's K to this one")
+	fl.StringVar(&f.selection, "selection", "auto", "how Top-K is found: indexer, minmax[:tokens=16], mean[:tokens=8], centroids[:tokens=16], keys; auto: the model's indexer, or minmax")
+	fl.Uint64Var(&o.Seed, "seed", 0, "seed of the draw of requests")
+	fl.IntVar(&o.Steps, "steps", 0, "steps to price (default: as many as the longest request has)")
+	fl.Int64Var(&o.Context, "context", 0, "context of every request in tokens, for computation and memory (default: the profile's)")
+	fl.Float64Var(&o.Accept, "accept", 0, "tokens that a step yields, where it decodes several positions")
+	fl.IntVar(&o.Experts, "expert-gpus", 0, "GPUs that share the routed experts (default: the fewest that leave half of each GPU free)")
+	fl.IntVar(&o.Threads, "threads", 16, "threads of the host that look up")
+	fl.Float64Var(&o.Reserve, "reserve", 0.1, "share of GPU memory for activations and workspace")
+	fl.StringVar(&o.Path, "path", "fastest", "path of fetches: fastest, call, batch, kernel")
+	fl.BoolVar(&o.Merge, "merge", false, "adjacent missed blocks move as one piece")
+	fl.Int64Var(&o.Fragments, "fragments", 1, "places that a block lies in; 2 where K and V are apart")
+	fl.Int64Var(&o.Depth, "ssd-depth", 64, "reads in flight to the SSD")
+	fl.StringVar(&f.table, "table", "", "CSV `file` of measured operator times, instead of the roofline")
+	fl.BoolVar(&f.extrapolate, "extrapolate", false, "with --table: go on beyond its points")
+}
+
+func oneProfile(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usagef("%s: expected one profile, %d are named; usage: %s", c.CommandPath(), len(args), c.UseLine())
+	}
+	return nil
+}
+
+// profileIn is the path itself, or the one profile of a folder.
+func profileIn(path string) (string, error) {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return path, nil // a missing file is reported where it is opened
+	}
+	found, err := filepath.Glob(filepath.Join(path, "*.profile-*.parquet"))
+	if err != nil {
+		return "", err
+	}
+	if len(found) != 1 {
+		return "", fmt.Errorf("folder %s has %d profiles, expected one; name it: %s", path, len(found), strings.Join(found, ", "))
+	}
+	return found[0], nil
+}
+
+func runTime(c *cobra.Command, path string, f *timeFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	path, err := profileIn(path)
+	if err != nil {
+		return err
+	}
+	if err := f.open(path); err != nil {
+		return err
+	}
+	results, priced, err := f.price()
+	if err != nil {
+		return err
+	}
+	if f.timeline != "" {
+		if err := f.writeTimeline(priced); err != nil {
+			return err
+		}
+	}
+	if err := f.render(c.OutOrStdout(), results); err != nil {
+		return err
+	}
+	for _, r := range results {
+		if r.Fits() {
+			return nil
+		}
+	}
+	return fmt.Errorf("nothing fits: %s, batch %d: %s", results[0].Machine, results[0].Batch, results[0].Memory.Verdict)
+}
+
+// check reads what needs no profile.
+func (f *timeFlags) check() (err error) {
+	if f.format != "table" && f.format != "json" && f.format != "csv" {
+		return usagef("--format %q: expected table, json or csv", f.format)
+	}
+	if f.extrapolate && f.table == "" {
+		return usagef("--extrapolate goes with --table")
+	}
+	if f.options.Batch < 1 || f.options.Threads < 1 || f.options.Fragments < 1 || f.options.Depth < 1 {
+		return usagef("--batch, --threads, --fragments and --ssd-depth: expected at least 1")
+	}
+	names := f.schedules
+	if len(names) == 1 && names[0] == "all" {
+		names = pipeline.ScheduleNames()
+	}
+	for _, name := range joinOptions(names) {
+		s, err := pipeline.ParseSchedule(name)
+		if err != nil {
+			return errUsage{err}
+		}
+		f.parsedSchedules = append(f.parsedSchedules, s)
+	}
+	if f.library, err = f.hardware.load(); err != nil {
+		return err
+	}
+	return f.findMachines()
+}
+
+func (f *timeFlags) findMachines() error {
+	f.machineNames = f.machines
+	if len(f.machines) == 1 && f.machines[0] == "all" {
+		f.machineNames = nil
+		for _, it := range f.library.Items(hardware.KindMachine) {
+			f.machineNames = append(f.machineNames, hardware.Head(it).Name)
+		}
+	}
+	for _, name := range f.machineNames {
+		if _, err := f.library.Machine(name); err != nil {
+			return errUsage{err}
+		}
+	}
+	if f.timeline != "" && len(f.machineNames)*len(f.parsedSchedules) != 1 {
+		return usagef("--timeline shows one machine and schedule, %d are asked for", len(f.machineNames)*len(f.parsedSchedules))
+	}
+	return nil
+}
+
+// joinOptions puts options back to their schedule, where commas parted them: an item with
+// a "=" and no ":" goes on with the item before.
+func joinOptions(items []string) (joined []string) {
+	for _, item := range items {
+		if n := len(joined); n > 0 && strings.Contains(item, "=") && !strings.Contains(item, ":") {
+			joined[n-1] += "," + item
+		} else {
+			joined = append(joined, item)
+		}
+	}
+	return joined
+}
+
+// open reads the profile's cell and maps it to the model.
+func (f *timeFlags) open(path string) error {
+	cells, err := pipeline.Cells(path)
+	if err != nil {
+		return err
+	}
+	cell, err := pipeline.Choose(cells, f.policy, f.capacity)
+	if err != nil {
+		return errUsage{err}
+	}
+	if f.profile, err = pipeline.ReadProfile(path, cell); err != nil {
+		return err
+	}
+	return f.scale()
+}
+
+// scale maps the profile to the model.
+func (f *timeFlags) scale() (err error) {
+	name := f.model
+	if name == "" {
+		name = shapeName(f.profile.Meta.Model)
+		if name == "" {
+			return usagef("the profile states no model: name its shape with --model; known: %s", strings.Join(f.library.Names(hardware.KindModel), ", "))
+		}
+	}
+	if f.shape, err = f.library.Model(name); err != nil {
+		return errUsage{err}
+	}
+	o := &f.options
+	o.Model = f.shape
+	if o.Selection, err = pipeline.ParseSelection(f.selection, f.shape); err != nil {
+		return errUsage{err}
+	}
+	if o.Scaling, err = pipeline.NewScaling(f.profile, f.shape, f.layerMap, f.topk); err != nil {
+		return errUsage{err}
+	}
+	if f.selection == "auto" {
+		o.Scaling.Notes = append(o.Scaling.Notes, "selection: "+o.Selection.String())
+	}
+	if f.table != "" {
+		o.Table = f.readTable
+	}
+	return nil
+}
+
+// shapeName is what the library calls a model of a hub: SmolLM2-135M-Instruct is
+// smollm2-135m.
+func shapeName(model string) string {
+	name := strings.ToLower(model[strings.LastIndex(model, "/")+1:])
+	return strings.TrimSuffix(name, "-instruct")
+}
+
+func (f *timeFlags) readTable(rest pipeline.Computer) (pipeline.Computer, error) {
+	file, err := os.Open(f.table)
+	if err != nil {
+		return nil, fmt.Errorf("table: %w", err)
+	}
+	defer file.Close()
+	return pipeline.ReadTimetable(file, f.table, rest, f.extrapolate)
+}
+
+// price prices every machine with every schedule; last are the options of the last one.
+func (f *timeFlags) price() (results []*pipeline.Result, last pipeline.Options, err error) {
+	for _, name := range f.machineNames {
+		machine, err := f.library.Machine(name)
+		if err != nil {
+			return nil, last, err
+		}
+		for _, s := range f.parsedSchedules {
+			last = f.options
+			last.Machine, last.Schedule = machine, s
+			r, err := pipeline.Price(f.profile, last)
+			if err != nil {
+				return nil, last, fmt.Errorf("price %s, %s: %w", name, s.Name(), err)
+			}
+			results = append(results, r)
+		}
+	}
+	return results, last, nil
+}
+
+func (f *timeFlags) writeTimeline(o pipeline.Options) error {
+	file, err := renameio.NewPendingFile(f.timeline, renameio.WithPermissions(0o644))
+	if err != nil {
+		return fmt.Errorf("timeline: %w", err)
+	}
+	err = pipeline.WriteTimeline(file, f.profile, o)
+	if err == nil {
+		err = file.CloseAtomicallyReplace()
+	}
+	if err != nil {
+		err = errors.Join(fmt.Errorf("timeline %s: %w", f.timeline, err), file.Cleanup())
+	}
+	return err
+}
+
+func (f *timeFlags) render(w io.Writer, results []*pipeline.Result) error {
+	switch f.format {
+	case "json":
+		return pipeline.WriteJSON(w, results)
+	case "csv":
+		return pipeline.WriteCSV(w, results)
+	}
+	return pipeline.WriteTable(w, results)
+}

@@ -1,0 +1,53 @@
+package pipeline
+
+// Layer is what one layer of one step takes, for a batch or a part of it: seconds.
+type Layer struct {
+	Project float64 // projections that selection needs
+	Select  float64
+	Pre     float64 // projections that selection does not need
+	Attend  float64 // attention over the demand
+	Post    float64 // output projection, feed-forward
+
+	LookupGPU, LookupCPU, Update float64
+
+	Fetch  Transfer // misses that host memory has
+	Read   float64  // SSD to host memory, of the other misses
+	Hop    Transfer // those to the GPU
+	Store  float64  // write-back
+	Gather float64  // share of the SMs that a running fetch takes, 0 with copy engines
+	Missed float64  // share of the attended entries that is fetched, 0 to 1
+
+	Dense Dense
+}
+
+// Dense is what a layer takes where its whole KV stays on the host and moves every step
+// (FlexGen, KVPR): seconds.
+type Dense struct {
+	Weights     float64  // of the layer over the link
+	Attend      float64  // attention over the context
+	KV          Transfer // all of it over the link
+	Positions   int      // of each request, cached
+	Prompt      int      // of them, those that activations are kept of
+	Activations float64  // a position of all requests, over the link
+	Recompute   float64  // a position of all requests, K and V from its activations
+}
+
+// Transfer is a time that divides: a fixed part, once a launch, and the rest, in
+// proportion to what is moved.
+type Transfer struct{ Seconds, Fixed float64 }
+
+// Part is the time of a share of it.
+func (t Transfer) Part(share float64) float64 {
+	if share <= 0 || t.Seconds == 0 {
+		return 0
+	}
+	return t.Fixed + share*(t.Seconds-t.Fixed)
+}
+
+// Step is one decode step: its layers for the whole batch, and, for schedules that divide
+// the batch, for each part.
+type Step struct {
+	Whole  []Layer
+	Parts  [][]Layer // by part, then layer
+	Output float64   // final projection to the vocabulary, s
+}

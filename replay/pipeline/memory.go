@@ -1,0 +1,114 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// Memory is what lies where, bytes. GPU figures are one GPU's; the host is shared by
+// GPUs that each have a batch of their own.
+type Memory struct {
+	Weights float64 `json:"weights_bytes"`
+	Index   float64 `json:"index_bytes"`   // of the selection, all tokens
+	Cache   float64 `json:"cache_bytes"`   // residents and pinned tokens at their most, or all KV
+	Staging float64 `json:"staging_bytes"` // two of the largest fetches
+	Reserve float64 `json:"reserve_bytes"` // activations, workspace
+	GPU     float64 `json:"gpu_bytes"`     // sum of the above
+	GPUHas  float64 `json:"gpu_has_bytes"`
+	Host    float64 `json:"host_bytes"`
+	HostHas float64 `json:"host_has_bytes"`
+	SSD     float64 `json:"ssd_bytes"`
+	// Verdict is empty where everything fits.
+	Verdict string `json:"verdict,omitempty"`
+}
+
+// memory adds up what a batch needs under a schedule; staging are the bytes of its
+// largest fetch.
+func (r *runner) memory(staging float64) (mem Memory) {
+	p, o := &r.pricer, &r.options
+	m, machine := o.Model, o.Machine
+	layers := float64(m.Layers.Value)
+	tokens := r.tokens()
+	kv := tokens * float64(m.Entry.Value) * layers
+	mem.Weights = GPUWeights(m, p.Experts)
+	mem.Index = tokens * o.Selection.IndexBytes(m) * layers
+	mem.Staging = 2 * staging
+	mem.GPUHas, mem.HostHas = float64(machine.GPU.Memory.Value), float64(machine.Host.Memory.Value)
+	mem.Reserve = o.Reserve * mem.GPUHas
+	gpus := float64(machine.GPUs)
+	switch p.Moves {
+	case MovesNothing:
+		mem.Cache, mem.Staging = kv, 0
+	case MovesLayers:
+		mem.Cache, mem.Index = 2*kv/layers/float64(r.schedule.Parts()), 0
+		mem.Host, mem.Staging = kv*gpus, 0
+		mem.Host += p.recomputed * float64(len(r.batch.Drawn)) * float64(m.Hidden.Value) * activationBytes * layers * gpus
+		if p.Weights {
+			mem.Host += mem.Weights * gpus
+			mem.Weights = 2*mem.Weights/layers + m.EmbeddingParameters()*float64(m.BytesPerParameter.Value)
+		}
+	default:
+		var below float64
+		mem.Cache, below = r.resident()
+		mem.Host = kv * gpus
+		if r.profile.Tiered {
+			mem.Host, mem.SSD = below*gpus, kv*gpus
+		}
+	}
+	mem.GPU = mem.Weights + mem.Index + mem.Cache + mem.Staging + mem.Reserve
+	mem.Verdict = mem.verdict(machine)
+	return mem
+}
+
+func (m *Memory) verdict(machine *hardware.Machine) string {
+	var over []string
+	if m.GPU > m.GPUHas {
+		over = append(over, fmt.Sprintf("GPU needs %s of %s", hardware.Bytes(m.GPU), hardware.Bytes(m.GPUHas)))
+	}
+	if m.Host > m.HostHas {
+		over = append(over, fmt.Sprintf("host needs %s of %s for %d GPUs", hardware.Bytes(m.Host), hardware.Bytes(m.HostHas), machine.GPUs))
+	}
+	return strings.Join(over, "; ")
+}
+
+// tokens are those of all requests at their longest.
+func (r *runner) tokens() (sum float64) {
+	for _, i := range r.batch.Drawn {
+		sum += r.longest(i)
+	}
+	return sum
+}
+
+// longest is a request's greatest context, or the one that was asked for.
+func (r *runner) longest(request int) float64 {
+	if r.options.Context > 0 {
+		return float64(r.options.Context)
+	}
+	var most int64
+	steps := r.profile.Requests[request].Steps[0]
+	for i := range steps {
+		most = max(most, steps[i].SeqLen)
+	}
+	return float64(most)
+}
+
+// resident are the bytes of the GPU's caches, each stream at its most, pinned tokens
+// included, and of the tier below.
+func (r *runner) resident() (cache, below float64) {
+	meta, s := &r.profile.Meta, r.options.Scaling
+	entries := float64(max(1, meta.BlockTokens)*max(1, meta.SharedHeads)) * s.Factor
+	pinned := float64(meta.Sink+meta.Local) * s.Heads
+	for _, i := range r.batch.Drawn {
+		for _, j := range s.LayerOf {
+			var most, least int64
+			for _, c := range r.profile.Requests[i].Steps[j] {
+				most, least = max(most, c.Resident), max(least, c.Below)
+			}
+			cache += (float64(most)*entries + pinned) * s.EntryBytes
+			below += float64(least) * entries * s.EntryBytes
+		}
+	}
+	return cache, below
+}

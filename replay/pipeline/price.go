@@ -1,0 +1,362 @@
+package pipeline
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/transfer"
+)
+
+// Options are what to price a profile with.
+type Options struct {
+	Machine   *hardware.Machine
+	Model     *hardware.Model
+	Scaling   *Scaling
+	Selection Selection
+	Schedule  Schedule
+	Batch     int
+	Seed      uint64
+	Steps     int     // 0: as many as the longest request has
+	Context   int64   // tokens of every request; 0: the profile's
+	Accept    float64 // tokens that a step yields; 0: 1, for profiles of one position a step
+	Experts   int     // GPUs that share routed experts; 0: as few as leave half of each GPU free
+	Threads   int     // of the host, that look up
+	Reserve   float64 // share of GPU memory kept for activations and workspace
+	Path      string  // call, batch, kernel; "" or fastest: the fastest for each fetch
+	Merge     bool    // adjacent missed blocks move as one piece
+	Fragments int64   // places that a block lies in; 0: 1
+	Depth     int64   // reads in flight to the SSD
+	// Table, if not nil, replaces the roofline where it has times.
+	Table func(rest Computer) (Computer, error)
+}
+
+// Result is what a batch takes.
+type Result struct {
+	Machine  string `json:"machine"`
+	Model    string `json:"model"`
+	Schedule string `json:"schedule"`
+	Cell
+	Batch   int     `json:"batch"`
+	Steps   int     `json:"steps"`
+	Experts int     `json:"expert_gpus"`
+	Accept  float64 `json:"tokens_per_step"`
+
+	Mean   float64  `json:"step_mean_s"`
+	P50    float64  `json:"step_p50_s"`
+	P95    float64  `json:"step_p95_s"`
+	P99    float64  `json:"step_p99_s"`
+	TPOT   float64  `json:"tpot_s"`               // mean step ÷ tokens a step
+	OTPS   float64  `json:"tokens_per_s_request"` // its inverse
+	Tokens float64  `json:"tokens_per_s_gpu"`     // of the batch
+	Causes Causing  `json:"exposed_s"`            // mean step by cause
+	H2D    float64  `json:"h2d_bytes_per_step"`   // of the batch, all layers
+	D2H    float64  `json:"d2h_bytes_per_step"`
+	SSD    float64  `json:"ssd_bytes_per_step"`
+	Pieces float64  `json:"descriptors_per_step"`
+	Reads  float64  `json:"ssd_reads_per_step"`
+	Memory Memory   `json:"memory"`
+	Notes  []string `json:"notes"`
+	median int      // the step whose time is P50
+}
+
+// Causing is an Exposure with names.
+type Causing struct {
+	Compute   float64 `json:"compute"`
+	Selection float64 `json:"selection"`
+	Lookup    float64 `json:"lookup"`
+	Fetch     float64 `json:"fetch"`
+	WriteBack float64 `json:"write_back"`
+	SSD       float64 `json:"ssd"`
+	Weights   float64 `json:"weights"`
+}
+
+// Fits says whether everything has a place in memory. The times are of no use where it
+// does not.
+func (r *Result) Fits() bool { return r.Memory.Verdict == "" }
+
+// runner prices one batch under one schedule.
+type runner struct {
+	options  Options
+	profile  *Profile
+	batch    *Batch
+	schedule Schedule
+	pricer   Pricer
+	notes    []string
+
+	timeline *Timeline
+	step     Step
+	traffic  Traffic
+	staging  float64 // bytes of the largest fetch of a layer
+}
+
+// Price runs a schedule over a profile's steps.
+func Price(p *Profile, o Options) (*Result, error) {
+	r, err := newRunner(p, o)
+	if err != nil {
+		return nil, err
+	}
+	return r.run()
+}
+
+// WriteTimeline writes the step whose time is the result's P50 in the Trace Event Format.
+func WriteTimeline(w io.Writer, p *Profile, o Options) error {
+	r, err := newRunner(p, o)
+	if err != nil {
+		return err
+	}
+	result, err := r.run()
+	if err != nil {
+		return err
+	}
+	if err := r.place(result.median); err != nil {
+		return err
+	}
+	title := fmt.Sprintf("%s, %s, batch %d, %s, step %d", result.Machine, result.Model, result.Batch, result.Schedule, result.median)
+	return r.timeline.WriteChrome(w, title)
+}
+
+func newRunner(p *Profile, o Options) (*runner, error) {
+	if err := o.check(p); err != nil {
+		return nil, err
+	}
+	r := &runner{options: o, profile: p, schedule: o.Schedule, timeline: NewTimeline()}
+	var err error
+	if r.batch, err = NewBatch(p, o.Batch, o.Seed, o.Steps); err != nil {
+		return nil, err
+	}
+	if err := r.prepare(); err != nil {
+		return nil, err
+	}
+	if sfc, ok := r.schedule.(*SFC); ok && sfc.N == 0 {
+		return r, r.calibrate()
+	}
+	return r, nil
+}
+
+func (o *Options) check(p *Profile) error {
+	positions := max(1, p.Meta.StepTokens)
+	switch parts := o.Schedule.Parts(); {
+	case o.Batch < 1:
+		return fmt.Errorf("batch %d, expected at least 1", o.Batch)
+	case parts > o.Batch:
+		return fmt.Errorf("schedule %s divides a batch of %d requests into %d parts", o.Schedule.Name(), o.Batch, parts)
+	case o.Accept == 0 && positions > 1:
+		return fmt.Errorf("the profile decodes %d positions a step: say how many tokens a step yields (accept, 1 to %d)", positions, positions)
+	case o.Accept != 0 && (o.Accept < 1 || o.Accept > float64(positions)):
+		return fmt.Errorf("accept %g, expected 1 to the %d positions that a step of the profile decodes", o.Accept, positions)
+	case o.Context < 0 || o.Steps < 0 || o.Experts < 0:
+		return fmt.Errorf("context %d, steps %d, expert GPUs %d: expected at least 0", o.Context, o.Steps, o.Experts)
+	case !(o.Reserve >= 0 && o.Reserve < 1):
+		return fmt.Errorf("reserve %g, expected a share of GPU memory, 0 to below 1", o.Reserve)
+	case p.Tiered && o.Machine.Drive == nil:
+		return fmt.Errorf("the profile reads from an SSD, %s has none", o.Machine.Name)
+	}
+	return nil
+}
+
+// prepare builds the pricer.
+func (r *runner) prepare() error {
+	o := &r.options
+	if o.Accept == 0 {
+		o.Accept = 1
+	}
+	r.notes = append(r.notes, o.Scaling.Notes...)
+	p := &r.pricer
+	*p = Pricer{Machine: o.Machine, Model: o.Model, Scaling: o.Scaling, Experts: o.Experts, Context: o.Context,
+		Layout: transfer.Layout{Merge: o.Merge, Fragments: o.Fragments}, SSD: transfer.NewSSD(o.Machine.Drive, o.Machine.Drives, max(1, o.Depth))}
+	p.Moves, p.Weights = MovesOf(o.Schedule)
+	_, p.Splits = o.Schedule.(*KVPR)
+	if o.Model.MoE == nil {
+		p.Experts = 1
+	} else if p.Experts == 0 {
+		p.Experts = expertGPUs(o.Machine, o.Model)
+		r.notes = append(r.notes, fmt.Sprintf("routed experts are divided among %d GPUs, the fewest that leave half of each free; traffic between GPUs is not counted", p.Experts))
+	}
+	if o.Context > 0 {
+		r.notes = append(r.notes, fmt.Sprintf("every request has a context of %d tokens; the misses are those of the profile", o.Context))
+	}
+	if p.Moves == MovesLayers {
+		r.notes = append(r.notes, "the profile's misses are not used: the schedule moves whole layers")
+	}
+	roofline := NewRoofline(o.Machine, o.Model, o.Selection, p.Experts, o.Threads)
+	p.Compute = roofline
+	var err error
+	if o.Table != nil {
+		if p.Compute, err = o.Table(roofline); err != nil {
+			return err
+		}
+	}
+	return r.paths()
+}
+
+// paths chooses the link's paths; host memory is shared by the GPUs of the machine.
+func (r *runner) paths() error {
+	machine, p := r.options.Machine, &r.pricer
+	link := transfer.NewLink(machine.Link)
+	share := float64(machine.Host.StreamBandwidth.Value) / float64(machine.GPUs)
+	p.Store = transfer.Capped(link.Fastest(transfer.DeviceToHost), share)
+	path := r.options.Path
+	if path == "" || path == "fastest" {
+		p.Fetch = transfer.Capped(link.Fastest(transfer.HostToDevice), share)
+		return nil
+	}
+	i := slices.Index(hardware.PathNames, path)
+	if i < 0 {
+		return fmt.Errorf("path %q, expected fastest, %s", path, strings.Join(hardware.PathNames, ", "))
+	}
+	c, err := link.Path(transfer.HostToDevice, transfer.Mechanism(i))
+	if err != nil {
+		return err
+	}
+	p.Fetch = transfer.Capped(c, share)
+	return nil
+}
+
+// expertGPUs is the least power of two with which the weights take at most half of a GPU,
+// at most one GPU an expert.
+func expertGPUs(machine *hardware.Machine, m *hardware.Model) int {
+	n := 1
+	for n < int(m.MoE.Experts.Value) && GPUWeights(m, n) > float64(machine.GPU.Memory.Value)/2 {
+		n *= 2
+	}
+	return n
+}
+
+// calibrationSteps are the steps that micro-batches are calibrated on, evenly spread.
+const calibrationSteps = 8
+
+// calibrate chooses SFC's number of micro-batches: the divisor of the batch with the
+// least time over some steps (KVDrive, section 5.3).
+func (r *runner) calibrate() error {
+	best, least := 1, math.Inf(1)
+	for _, n := range divisors(r.options.Batch) {
+		r.schedule = &SFC{N: n}
+		sum := 0.
+		steps := min(calibrationSteps, r.batch.Steps)
+		for i := range steps {
+			if err := r.place(i * r.batch.Steps / steps); err != nil {
+				return err
+			}
+			sum += r.timeline.End()
+		}
+		if sum < least {
+			best, least = n, sum
+		}
+	}
+	r.schedule = &SFC{N: best}
+	r.notes = append(r.notes, fmt.Sprintf("calibrated: %d micro-batches", best))
+	return nil
+}
+
+// place puts one step on the timeline, and its traffic into r.traffic.
+func (r *runner) place(step int) error {
+	r.traffic = Traffic{}
+	parts := r.schedule.Parts()
+	r.step = Step{Whole: r.step.Whole[:0], Parts: r.step.Parts[:0]}
+	whole, positions, err := r.layers(r.step.Whole, step, r.batch.Drawn, &r.traffic)
+	if err != nil {
+		return err
+	}
+	r.step.Whole = whole
+	if parts > 1 {
+		r.traffic = Traffic{}
+	}
+	for i := 0; parts > 1 && i < parts; i++ {
+		part, _, err := r.layers(nil, step, r.batch.part(i, parts), &r.traffic)
+		if err != nil {
+			return err
+		}
+		r.step.Parts = append(r.step.Parts, part)
+	}
+	if r.pricer.Weights {
+		for layer := range int(r.options.Model.Layers.Value) {
+			r.traffic.H2D += LayerWeights(r.options.Model, layer, r.pricer.Experts)
+		}
+	}
+	if r.step.Output, err = r.pricer.Compute.Output(positions); err != nil {
+		return err
+	}
+	r.timeline.Reset()
+	r.schedule.Place(r.timeline, &r.step)
+	return nil
+}
+
+// layers prices the layers of one step for some requests.
+func (r *runner) layers(dst []Layer, step int, requests []int, traffic *Traffic) (layers []Layer, positions float64, err error) {
+	for layer, profiled := range r.options.Scaling.LayerOf {
+		t := r.batch.sum(requests, profiled, step, r.options.Scaling, r.options.Context)
+		l, moved, err := r.pricer.Layer(layer, &t)
+		if err != nil {
+			return nil, 0, fmt.Errorf("step %d: %w", step, err)
+		}
+		dst = append(dst, l)
+		traffic.add(moved)
+		r.staging = max(r.staging, moved.H2D)
+		positions = float64(t.Positions)
+	}
+	return dst, positions, nil
+}
+
+// run prices all steps.
+func (r *runner) run() (*Result, error) {
+	o := &r.options
+	result := &Result{Machine: o.Machine.Name, Model: o.Model.Name, Cell: r.profile.Cell, Batch: o.Batch, Steps: r.batch.Steps, Experts: r.pricer.Experts, Accept: o.Accept}
+	var times []float64
+	var exposed Exposure
+	for step := range r.batch.Steps {
+		if err := r.place(step); err != nil {
+			return nil, err
+		}
+		times = append(times, r.timeline.End())
+		x := r.timeline.Exposure()
+		for c := range x {
+			exposed[c] += x[c]
+		}
+		result.H2D += r.traffic.H2D
+		result.D2H += r.traffic.D2H
+		result.SSD += r.traffic.SSD
+		result.Pieces += r.traffic.Descriptors
+		result.Reads += r.traffic.SSDRequests
+	}
+	n := float64(len(times))
+	for _, v := range []*float64{&result.H2D, &result.D2H, &result.SSD, &result.Pieces, &result.Reads} {
+		*v /= n
+	}
+	for c := range exposed {
+		exposed[c] /= n
+	}
+	result.Causes = Causing{exposed[Compute], exposed[Selecting], exposed[Lookup], exposed[Fetch], exposed[WriteBack], exposed[Drive], exposed[Weights]}
+	result.Mean = exposed.Sum()
+	result.distribution(times)
+	result.TPOT = result.Mean / o.Accept
+	result.OTPS = 1 / result.TPOT
+	result.Tokens = float64(o.Batch) * result.OTPS
+	result.Memory = r.memory(r.staging)
+	result.Schedule = r.schedule.Name()
+	result.Notes = append(append([]string{}, r.notes...), r.pricer.Compute.Notes()...)
+	return result, nil
+}
+
+// distribution sets the percentiles, each the time of a step that was (nearest rank).
+func (r *Result) distribution(times []float64) {
+	order := make([]int, len(times))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case times[a] < times[b]:
+			return -1
+		case times[a] > times[b]:
+			return 1
+		}
+		return 0
+	})
+	rank := func(share float64) int { return order[max(0, int(math.Ceil(share*float64(len(order))))-1)] }
+	r.median = rank(0.5)
+	r.P50, r.P95, r.P99 = times[r.median], times[rank(0.95)], times[rank(0.99)]
+}

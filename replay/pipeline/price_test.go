@@ -1,0 +1,338 @@
+package pipeline
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// realProfile replays a bundled trace and returns the profile's path.
+func realProfile(t testing.TB, tiers ...string) string {
+	t.Helper()
+	f, err := trace.Open(filepath.Join("..", "..", "datasets", "bundled", "smollm2_multi_news_8k.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	o := replay.Options{Workers: 1, Checkpoint: replay.DefaultCheckpoint}
+	for _, name := range []string{"lru", "lookahead"} {
+		spec, err := all.Table().Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Policies = append(o.Policies, spec)
+	}
+	if o.Capacities, err = replay.ParseCapacities([]string{"2x"}); err != nil {
+		t.Fatal(err)
+	}
+	if o.Warmup, err = replay.ParseWarmup("auto"); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range tiers {
+		tier, err := replay.ParseTier(all.Table(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Tiers = append(o.Tiers, tier)
+	}
+	job, err := replay.Plan(f, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "p.parquet")
+	p, err := replay.CreateProfile(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := job.Record(p); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := job.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// read reads the profile's LRU cell.
+func read(t testing.TB, path string) *Profile {
+	t.Helper()
+	p, err := ReadProfile(path, Cell{"lru", "2x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// options price SmolLM2 on an H100, each profiled layer standing for the nearest.
+func options(t testing.TB, p *Profile, text string) Options {
+	t.Helper()
+	machine, m := parts(t, "h100", "smollm2-135m")
+	scaling, err := NewScaling(p, m, "nearest", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	selection, err := ParseSelection("auto", m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Options{Machine: machine, Model: m, Scaling: scaling, Selection: selection, Schedule: schedule(t, text), Batch: 1, Threads: 16, Reserve: 0.1}
+}
+
+func priced(t testing.TB, p *Profile, o Options) *Result {
+	t.Helper()
+	r, err := Price(p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// rowsOf reads a profile's rows by itself.
+func rowsOf(t *testing.T, path string) []replay.ProfileRow {
+	rows, err := parquet.ReadFile[replay.ProfileRow](path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// The bytes of a step are the rows' entries, each layer's as often as the layer map says:
+// layers 0, 5, …, 25 stand for 30 as the nearest; of two as near, the first.
+func TestBytesAreTheProfiles(t *testing.T) {
+	path := realProfile(t)
+	times := map[int32]float64{0: 3, 5: 5, 10: 5, 15: 5, 20: 5, 25: 7}
+	var entries, steps float64
+	for _, r := range rowsOf(t, path) {
+		if r.Policy == "lru" {
+			entries += times[r.LayerID] * float64(r.Moved)
+			if r.LayerID == 0 {
+				steps++
+			}
+		}
+	}
+	p := read(t, path)
+	r := priced(t, p, options(t, p, "sequential"))
+	near(t, "bytes a step", r.H2D, entries*768/steps)
+	near(t, "bytes back", r.D2H, 30*768)
+	near(t, "time by cause", r.Causes.Compute+r.Causes.Selection+r.Causes.Lookup+r.Causes.transfers(), r.Mean)
+	near(t, "OTPS", r.OTPS, 1/r.Mean)
+	if r.Steps != int(steps) || r.P50 > r.P95 || r.P95 > r.P99 {
+		t.Errorf("%d steps, p50 %g, p95 %g, p99 %g; expected %g ascending", r.Steps, r.P50, r.P95, r.P99, steps)
+	}
+	if r.Mean < r.H2D/64e9 {
+		t.Errorf("a step takes %g s, less than its %g B over the link", r.Mean, r.H2D)
+	}
+}
+
+// One request drawn eight times misses eight times as much.
+func TestBatchAddsUp(t *testing.T) {
+	p := read(t, realProfile(t))
+	one := options(t, p, "da")
+	eight := one
+	eight.Batch = 8
+	a, b := priced(t, p, one), priced(t, p, eight)
+	near(t, "bytes", b.H2D, 8*a.H2D)
+	near(t, "cache", b.Memory.Cache, 8*a.Memory.Cache)
+	near(t, "tokens/s", b.Tokens, 8*b.OTPS)
+	if b.Mean <= a.Mean || b.Tokens <= a.Tokens {
+		t.Errorf("a batch of 8 takes %g s at %g tokens/s, one request %g s at %g", b.Mean, b.Tokens, a.Mean, a.Tokens)
+	}
+	if again := priced(t, p, eight); !reflect.DeepEqual(again, b) {
+		t.Error("the same input gives another result")
+	}
+}
+
+// What hides more takes no longer, and nothing beats having all on the GPU.
+func TestSchedulesOnRealMisses(t *testing.T) {
+	p := read(t, realProfile(t))
+	mean := map[string]float64{}
+	for _, name := range ScheduleNames() {
+		o := options(t, p, name)
+		o.Batch = 16
+		r := priced(t, p, o)
+		mean[name] = r.Mean
+		near(t, name+" by cause", r.Causes.Compute+r.Causes.Selection+r.Causes.Lookup+r.Causes.transfers(), r.Mean)
+	}
+	order := []string{"gpu", "da", "sequential", "flexgen"}
+	for i := 1; i < len(order); i++ {
+		if mean[order[i-1]] > mean[order[i]] {
+			t.Errorf("%s takes %g, longer than %s, %g", order[i-1], mean[order[i-1]], order[i], mean[order[i]])
+		}
+	}
+	if mean["layerwise"] > min(mean["da"], mean["dba"])+1e-12 {
+		t.Errorf("layer by layer %g, da %g, dba %g", mean["layerwise"], mean["da"], mean["dba"])
+	}
+	if mean["kvpr"] < mean["gpu"] {
+		t.Errorf("kvpr takes %g, less than without transfers, %g", mean["kvpr"], mean["gpu"])
+	}
+}
+
+// Misses of the tier below come from the SSD, and pass the link as well.
+func TestTierIsTheSSD(t *testing.T) {
+	p := read(t, realProfile(t, "dram=lru@8x"))
+	q := read(t, realProfile(t))
+	tiered, plain := priced(t, p, options(t, p, "sequential")), priced(t, q, options(t, q, "sequential"))
+	near(t, "bytes to the GPU", tiered.H2D, plain.H2D)
+	if tiered.SSD <= 0 || tiered.SSD >= tiered.H2D || tiered.Causes.SSD <= 0 || tiered.Mean <= plain.Mean {
+		t.Errorf("of %g B, %g from the SSD in %g s; a step takes %g, without SSD %g", tiered.H2D, tiered.SSD, tiered.Causes.SSD, tiered.Mean, plain.Mean)
+	}
+	if tiered.Memory.Host >= plain.Memory.Host || tiered.Memory.SSD != plain.Memory.Host {
+		t.Errorf("host %g, SSD %g; without SSD the host has %g", tiered.Memory.Host, tiered.Memory.SSD, plain.Memory.Host)
+	}
+}
+
+// ESS's memory: 54.3 requests of 32K tokens fill 85.5 GB with latent and indexer entries.
+func TestESSMemory(t *testing.T) {
+	p := read(t, realProfile(t))
+	o := options(t, p, "gpu")
+	var err error
+	o.Machine, o.Model = parts(t, "h200", "deepseek-v3.2")
+	if o.Scaling, err = NewScaling(p, o.Model, "stretch", 0); err != nil {
+		t.Fatal(err)
+	}
+	o.Selection, _ = ParseSelection("auto", o.Model)
+	o.Context, o.Experts, o.Steps = 32768, 32, 1
+	o.Batch = 54
+	r := priced(t, p, o)
+	if got, want := r.Memory.Cache+r.Memory.Index, 54.*32768*788*61; got != want {
+		t.Errorf("cache and index have %g B, expected %g", got, want)
+	}
+	if !r.Fits() {
+		t.Errorf("54 requests do not fit: %s", r.Memory.Verdict)
+	}
+	o.Batch = 96
+	if r := priced(t, p, o); r.Fits() {
+		t.Errorf("96 requests fit into %g B of %g", r.Memory.GPU, r.Memory.GPUHas)
+	}
+}
+
+func TestTimelineFile(t *testing.T) {
+	p := read(t, realProfile(t))
+	var text bytes.Buffer
+	o := options(t, p, "dba")
+	if err := WriteTimeline(&text, p, o); err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		TraceEvents []struct {
+			Name, Ph string
+			Ts, Dur  float64
+		}
+	}
+	if err := json.Unmarshal(text.Bytes(), &file); err != nil {
+		t.Fatal(err)
+	}
+	end, fetches := 0., 0
+	for _, e := range file.TraceEvents {
+		end = max(end, e.Ts+e.Dur)
+		if e.Name == "fetch" {
+			fetches++
+		}
+	}
+	if r := priced(t, p, o); math.Abs(end-r.P50*1e6) > 1e-6*end || fetches == 0 {
+		t.Errorf("the timeline ends at %g us with %d fetches, the median step takes %g s", end, fetches, r.P50)
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	p := read(t, realProfile(t))
+	for want, change := range map[string]func(*Options){
+		"batch 0":             func(o *Options) { o.Batch = 0 },
+		"into 2 parts":        func(o *Options) { o.Schedule = TBO{} },
+		"accept 2":            func(o *Options) { o.Accept = 2 },
+		`path "dma"`:          func(o *Options) { o.Path = "dma" },
+		"reserve 1":           func(o *Options) { o.Reserve = 1 },
+		"expected at least 0": func(o *Options) { o.Steps = -1 },
+	} {
+		o := options(t, p, "da")
+		change(&o)
+		if _, err := Price(p, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+	}
+}
+
+func TestScaling(t *testing.T) {
+	p := read(t, realProfile(t))
+	_, m := parts(t, "h100", "smollm2-135m")
+	for text, want := range map[string]string{"": "layer map", "near": "expected nearest", "0-29=7": "layer 7 is not profiled", "0-28=5": "layer 29 of 30", "0-30=5": "0 to 29"} {
+		if _, err := NewScaling(p, m, text, 0); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, expected %q", text, err, want)
+		}
+	}
+	s, err := NewScaling(p, m, "0-9=5,10-29=25", 512)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.LayerOf[9] != 1 || s.LayerOf[10] != 5 || s.Factor != 2 || !strings.Contains(strings.Join(s.Notes, "\n"), "from K = 256 to 512") {
+		t.Errorf("scaling %+v", s)
+	}
+}
+
+func TestChoose(t *testing.T) {
+	cells, err := Cells(realProfile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := Choose(cells, "lru", ""); err != nil || c != (Cell{"lru", "2x"}) {
+		t.Errorf("lru is %v: %v", c, err)
+	}
+	for _, c := range []struct{ policy, capacity, want string }{{"", "", "2 cells, choose one"}, {"lur", "", "it has: lru @ 2x, lookahead @ 2x"}, {"lru", "3x", "0 cells"}} {
+		if _, err := Choose(cells, c.policy, c.capacity); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s @ %s: %v, expected %q", c.policy, c.capacity, err, c.want)
+		}
+	}
+}
+
+// Profiles with holes, negative counts or nothing of the sort are refused.
+func TestBadProfiles(t *testing.T) {
+	rows := rowsOf(t, realProfile(t))
+	write := func(rows []replay.ProfileRow, meta string) string {
+		path := filepath.Join(t.TempDir(), "bad.parquet")
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		w := parquet.NewGenericWriter[replay.ProfileRow](f)
+		w.SetKeyValueMetadata("kvreplay.profile", meta)
+		if _, err := w.Write(rows); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	negative := append([]replay.ProfileRow{}, rows...)
+	negative[3].Misses = -1
+	excess := append([]replay.ProfileRow{}, rows...)
+	excess[3].Misses = excess[3].Demand + 1
+	for path, want := range map[string]string{
+		write(rows[1:], `{"schema":1}`):  "96 in layer 5",
+		write(negative, `{"schema":1}`):  "row 3: a negative count",
+		write(excess, `{"schema":1}`):    "misses in",
+		write(rows, `{"schema":9}`):      "schema 9",
+		write(rows, `{`):                 "metadata kvreplay.profile",
+		filepath.Join(t.TempDir(), "no"): "no such file",
+		"price_test.go":                  "profile price_test.go",
+	} {
+		if _, err := ReadProfile(path, Cell{"lru", "2x"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,323 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay"
+)
+
+// Counts are what one layer of one request moved in one step, over all its heads.
+type Counts struct {
+	Demand    int64 // blocks
+	Misses    int64 // blocks
+	Runs      int64 // runs of adjacent ones
+	Moved     int64 // entries
+	Resident  int64 // blocks after the step
+	SSDMisses int64 // blocks of the misses that the tier below did not have
+	SSDMoved  int64 // entries
+	SSDRuns   int64
+	Below     int64 // blocks resident in the tier below
+	Positions int64 // decoded, of one head
+	SeqLen    int64 // tokens
+	Prompt    int64 // of them, those of the prompt
+}
+
+// Cell names a policy at a capacity, empty where the policy has none.
+type Cell struct {
+	Policy   string `json:"policy"`
+	Capacity string `json:"capacity"`
+}
+
+func (c Cell) String() string {
+	if c.Capacity == "" {
+		return c.Policy
+	}
+	return c.Policy + " @ " + c.Capacity
+}
+
+// Profile is one cell of a profile file.
+type Profile struct {
+	Meta     replay.ProfileMeta
+	Cell     Cell
+	Requests []Request
+	Layers   []int32 // ascending
+	Heads    int     // that have rows of their own; 1 where a layer shares its selection
+	Tiered   bool    // the misses of a tier below the GPU's cache are known
+}
+
+// Request are the steps of one request.
+type Request struct {
+	ID    string
+	Steps [][]Counts // by profiled layer, then decode step
+}
+
+// profileFile is an open profile.
+type profileFile struct {
+	path string
+	meta replay.ProfileMeta
+	file *os.File
+	rows *parquet.GenericReader[replay.ProfileRow]
+}
+
+func openProfile(path string) (p *profileFile, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			file.Close()
+			err = fmt.Errorf("profile %s: %w", path, err)
+		}
+	}()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	pf, err := parquet.OpenFile(file, info.Size())
+	if err != nil {
+		return nil, err
+	}
+	text, ok := pf.Lookup("kvreplay.profile")
+	if !ok {
+		return nil, errors.New("no key kvreplay.profile in its metadata; expected a file of kvreplay replay --profile")
+	}
+	p = &profileFile{path: path, file: file}
+	if err := json.Unmarshal([]byte(text), &p.meta); err != nil {
+		return nil, fmt.Errorf("metadata kvreplay.profile: %w", err)
+	}
+	if p.meta.Schema != replay.ProfileSchema {
+		return nil, fmt.Errorf("schema %d, expected %d; replay the trace again", p.meta.Schema, replay.ProfileSchema)
+	}
+	if err := checkColumns(pf); err != nil {
+		return nil, err
+	}
+	p.rows = parquet.NewGenericReader[replay.ProfileRow](file, parquet.SchemaOf(replay.ProfileRow{}))
+	return p, nil
+}
+
+// checkColumns refuses files that lack a column.
+func checkColumns(f *parquet.File) error {
+	for _, want := range parquet.SchemaOf(replay.ProfileRow{}).Columns() {
+		if _, ok := f.Schema().Lookup(want...); !ok {
+			return fmt.Errorf("no column %s", strings.Join(want, "."))
+		}
+	}
+	return nil
+}
+
+func (p *profileFile) close() { p.file.Close() }
+
+// each calls use for every row; the row is reused.
+func (p *profileFile) each(use func(*replay.ProfileRow) error) error {
+	rows, at := make([]replay.ProfileRow, 1024), 0
+	for {
+		n, err := p.rows.Read(rows)
+		for i := range rows[:n] {
+			if e := use(&rows[i]); e != nil {
+				return fmt.Errorf("profile %s: row %d: %w", p.path, at+i, e)
+			}
+		}
+		at += n
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("profile %s: row %d: %w", p.path, at, err)
+		case n == 0:
+			return fmt.Errorf("profile %s: row %d: nothing more to read, expected the file's end", p.path, at)
+		}
+	}
+}
+
+func cellOf(r *replay.ProfileRow) Cell {
+	c := Cell{Policy: r.Policy}
+	if r.Capacity != nil {
+		c.Capacity = *r.Capacity
+	}
+	return c
+}
+
+// Cells lists the cells of a profile, in the order of the file.
+func Cells(path string) (cells []Cell, err error) {
+	p, err := openProfile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	seen := map[Cell]bool{}
+	err = p.each(func(r *replay.ProfileRow) error {
+		if c := cellOf(r); r.Tier == 0 && !seen[c] {
+			seen[c] = true
+			cells = append(cells, c)
+		}
+		return nil
+	})
+	return cells, err
+}
+
+// Choose finds the one cell that policy and capacity name; either may be empty where the
+// other leaves no choice.
+func Choose(cells []Cell, policy, capacity string) (Cell, error) {
+	var fit []Cell
+	var names []string
+	for _, c := range cells {
+		names = append(names, c.String())
+		if (policy == "" || c.Policy == policy) && (capacity == "" || c.Capacity == capacity) {
+			fit = append(fit, c)
+		}
+	}
+	if len(fit) == 1 {
+		return fit[0], nil
+	}
+	want := strings.TrimSuffix(policy+" @ "+capacity, " @ ")
+	if policy == "" && capacity == "" {
+		return Cell{}, fmt.Errorf("the profile has %d cells, choose one with policy and capacity: %s", len(cells), strings.Join(names, ", "))
+	}
+	return Cell{}, fmt.Errorf("%d cells of the profile are %s, expected one%s; it has: %s", len(fit), want, policies.Nearest(want, names), strings.Join(names, ", "))
+}
+
+// ReadProfile reads one cell of a profile.
+func ReadProfile(path string, cell Cell) (*Profile, error) {
+	p, err := openProfile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	g := &gatherer{profile: &Profile{Meta: p.meta, Cell: cell}, streams: map[streamKey][]Counts{}, heads: map[int32]bool{}}
+	err = p.each(func(r *replay.ProfileRow) error {
+		if r.Tier == 0 && cellOf(r) != cell || r.Tier > 0 && !above(r.Above, cell) {
+			return nil
+		}
+		return g.add(r)
+	})
+	if err == nil {
+		err = g.finish()
+		if err != nil {
+			err = fmt.Errorf("profile %s: %w", path, err)
+		}
+	}
+	return g.profile, err
+}
+
+// above says whether the caches above a tier are the cell, as replay writes them.
+func above(text string, c Cell) bool {
+	return text == c.Policy || text == c.Policy+"@"+c.Capacity
+}
+
+type streamKey struct {
+	request string
+	layer   int32
+	tier    int32
+	head    int32 // -1 where the layer shares its selection
+}
+
+// gatherer collects rows.
+type gatherer struct {
+	profile *Profile
+	streams map[streamKey][]Counts
+	order   []string // requests
+	heads   map[int32]bool
+}
+
+func (g *gatherer) add(r *replay.ProfileRow) error {
+	switch {
+	case r.Tier > 1:
+		return fmt.Errorf("a second tier below the GPU's cache; one, of host memory, can be priced")
+	case min(r.Demand, r.Misses, r.MissRuns, r.Resident, r.Positions, r.SeqLen) < 0 || r.Moved < 0:
+		return errors.New("a negative count")
+	case r.MissRuns > r.Misses || r.Tier == 0 && r.Misses > r.Demand:
+		return fmt.Errorf("%d misses in %d runs of a demand of %d", r.Misses, r.MissRuns, r.Demand)
+	}
+	key := streamKey{r.RequestID, r.LayerID, r.Tier, -1}
+	if r.Head != nil {
+		key.head = *r.Head
+	}
+	g.heads[key.head] = true
+	steps := g.streams[key]
+	if steps == nil && !slices.Contains(g.order, r.RequestID) {
+		g.order = append(g.order, r.RequestID)
+	}
+	c := Counts{Demand: int64(r.Demand), Misses: int64(r.Misses), Runs: int64(r.MissRuns), Moved: r.Moved, Resident: int64(r.Resident),
+		Positions: int64(r.Positions), SeqLen: int64(r.SeqLen), Prompt: int64(r.SeqLen - r.Step - 1)}
+	g.streams[key] = append(steps, c)
+	if !slices.Contains(g.profile.Layers, r.LayerID) {
+		g.profile.Layers = append(g.profile.Layers, r.LayerID)
+	}
+	g.profile.Tiered = g.profile.Tiered || r.Tier == 1
+	return nil
+}
+
+// finish adds up the heads of each layer and looks for holes.
+func (g *gatherer) finish() error {
+	p := g.profile
+	slices.Sort(p.Layers)
+	p.Heads = len(g.heads)
+	var heads []int32
+	for h := range g.heads {
+		heads = append(heads, h)
+	}
+	slices.Sort(heads)
+	for _, id := range g.order {
+		q := Request{ID: id}
+		for _, layer := range p.Layers {
+			steps, err := g.layer(id, layer, heads)
+			if err != nil {
+				return err
+			}
+			if len(q.Steps) > 0 && len(steps) != len(q.Steps[0]) {
+				return fmt.Errorf("request %s has %d steps in layer %d and %d in layer %d", id, len(q.Steps[0]), p.Layers[0], len(steps), layer)
+			}
+			q.Steps = append(q.Steps, steps)
+		}
+		p.Requests = append(p.Requests, q)
+	}
+	if len(p.Requests) == 0 {
+		return fmt.Errorf("no rows of %s", p.Cell)
+	}
+	return nil
+}
+
+func (g *gatherer) layer(id string, layer int32, heads []int32) (sum []Counts, err error) {
+	for _, h := range heads {
+		own := g.streams[streamKey{id, layer, 0, h}]
+		if len(own) == 0 || sum != nil && len(own) != len(sum) {
+			return nil, fmt.Errorf("request %s, layer %d, head %d has %d steps, expected as many as the others", id, layer, h, len(own))
+		}
+		if sum == nil {
+			sum = make([]Counts, len(own))
+		}
+		below := g.streams[streamKey{id, layer, 1, h}]
+		if g.profile.Tiered && len(below) != len(own) {
+			return nil, fmt.Errorf("request %s, layer %d, head %d has %d steps in the tier below, expected %d", id, layer, h, len(below), len(own))
+		}
+		for i := range own {
+			sum[i].add(&own[i])
+			if g.profile.Tiered {
+				b := &below[i]
+				sum[i].SSDMisses, sum[i].SSDMoved, sum[i].SSDRuns = sum[i].SSDMisses+b.Misses, sum[i].SSDMoved+b.Moved, sum[i].SSDRuns+b.Runs
+				sum[i].Below += b.Resident
+			}
+		}
+	}
+	return sum, nil
+}
+
+// add adds another head; positions and context are those of all heads.
+func (c *Counts) add(o *Counts) {
+	c.Demand += o.Demand
+	c.Misses += o.Misses
+	c.Runs += o.Runs
+	c.Moved += o.Moved
+	c.Resident += o.Resident
+	c.Positions, c.SeqLen, c.Prompt = max(c.Positions, o.Positions), max(c.SeqLen, o.SeqLen), max(c.Prompt, o.Prompt)
+}

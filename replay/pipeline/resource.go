@@ -1,0 +1,105 @@
+package pipeline
+
+// Resource does one operation at a time.
+type Resource uint8
+
+// The resources of one GPU and its share of the host.
+const (
+	SMs Resource = iota // the GPU's multiprocessors
+	H2D                 // the link towards the GPU
+	D2H                 // the link from it
+	CPU
+	SSD
+	resources
+)
+
+var resourceNames = [resources]string{"SMs", "H2D", "D2H", "CPU", "SSD"}
+
+func (r Resource) String() string { return resourceNames[r] }
+
+// Cause is what time is spent on.
+type Cause uint8
+
+// The causes, in the order of reports.
+const (
+	Compute   Cause = iota // projections, attention, feed-forward, recomputation
+	Selecting              // indexer, scores, Top-K
+	Lookup                 // which of the demand is resident, and keeping track of it
+	Fetch                  // host memory to GPU
+	WriteBack              // GPU to host memory
+	Drive                  // SSD to host memory
+	Weights                // weights over the link
+	Causes
+)
+
+// CauseNames are the causes as reports call them.
+var CauseNames = [Causes]string{"compute", "selection", "lookup", "fetch", "write-back", "ssd", "weights"}
+
+func (c Cause) String() string { return CauseNames[c] }
+
+// Kind is what an operation does; it fixes resource and cause.
+type Kind uint8
+
+// The kinds.
+const (
+	Project         Kind = iota // projections that selection needs
+	Select                      // indexer or scores, Top-K
+	LookupGPU                   // lookup by a kernel
+	LookupCPU                   // lookup by the host
+	Update                      // the host's bookkeeping of what came and went
+	Pre                         // projections that selection does not need
+	Attend                      // attention
+	AttendResident              // attention on what is resident
+	AttendFetched               // attention on what was fetched, merged
+	Post                        // output projection, feed-forward
+	Output                      // vocabulary
+	Recompute                   // K and V from activations
+	Split                       // overhead of dividing a kernel
+	Gather                      // multiprocessor time that a fetch kernel takes
+	FetchBlocks                 // missed blocks from host memory
+	FetchAhead                  // blocks that a prediction asks for
+	FetchRead                   // blocks that came from the SSD
+	FetchLayer                  // a whole layer's KV, or the rest that is not recomputed
+	LoadActivations             // inputs of a layer to recompute from
+	LoadWeights
+	ReadSSD
+	Store // write-back of generated entries
+	kinds
+)
+
+var kindTable = [kinds]struct {
+	name     string
+	resource Resource
+	cause    Cause
+}{
+	Project:         {"project", SMs, Compute},
+	Select:          {"select", SMs, Selecting},
+	LookupGPU:       {"lookup", SMs, Lookup},
+	LookupCPU:       {"lookup", CPU, Lookup},
+	Update:          {"update", CPU, Lookup},
+	Pre:             {"pre-attention", SMs, Compute},
+	Attend:          {"attention", SMs, Compute},
+	AttendResident:  {"attention (resident)", SMs, Compute},
+	AttendFetched:   {"attention (fetched)", SMs, Compute},
+	Post:            {"output projection, FFN", SMs, Compute},
+	Output:          {"vocabulary", SMs, Compute},
+	Recompute:       {"recompute", SMs, Compute},
+	Split:           {"split", SMs, Selecting},
+	Gather:          {"gather kernel", SMs, Fetch},
+	FetchBlocks:     {"fetch", H2D, Fetch},
+	FetchAhead:      {"fetch ahead", H2D, Fetch},
+	FetchRead:       {"fetch (from SSD)", H2D, Fetch},
+	FetchLayer:      {"fetch layer", H2D, Fetch},
+	LoadActivations: {"load activations", H2D, Fetch},
+	LoadWeights:     {"load weights", H2D, Weights},
+	ReadSSD:         {"read", SSD, Drive},
+	Store:           {"write back", D2H, WriteBack},
+}
+
+func (k Kind) String() string { return kindTable[k].name }
+
+// Resource is what an operation of this kind occupies.
+func (k Kind) Resource() Resource { return kindTable[k].resource }
+
+// Cause is what its time counts as.
+func (k Kind) Cause() Cause { return kindTable[k].cause }

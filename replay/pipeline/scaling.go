@@ -1,0 +1,163 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// Scaling says how a profile's counts stand for a model's.
+type Scaling struct {
+	LayerOf    []int   // for each layer of the model, the index of a profiled one
+	Factor     float64 // a profiled layer's counts times this are the model layer's
+	Heads      float64 // streams of a model layer: entries of one token
+	EntryBytes float64 // of an entry
+	Notes      []string
+}
+
+// NewScaling maps a profile to a model. Where the profile has all of the model's layers
+// and heads, nothing is scaled and layerMap may be empty. Otherwise layerMap says which
+// profiled layer stands for which of the model's:
+//
+//	nearest           the one with the nearest number
+//	stretch           the one at the same relative depth
+//	0-19=3,20-60=25   as listed: model layers = profiled layer
+//
+// and heads are scaled by their number. topk, if not 0, scales all counts to that budget.
+func NewScaling(p *Profile, m *hardware.Model, layerMap string, topk int) (*Scaling, error) {
+	s := &Scaling{Factor: 1, Heads: 1, EntryBytes: float64(m.Entry.Value)}
+	needs := s.heads(p, m)
+	layers := int(m.Layers.Value)
+	if !allLayers(p.Layers, layers) {
+		needs = append(needs, fmt.Sprintf("it has %d layers (%s) of %s's %d", len(p.Layers), listed(p.Layers), m.Name, layers))
+	}
+	if b := p.Meta.EntryBytes; b != nil && float64(*b) != s.EntryBytes {
+		needs = append(needs, fmt.Sprintf("its entries have %d B, %s's %g B", *b, m.Name, s.EntryBytes))
+	}
+	if layerMap == "" {
+		if len(needs) > 0 {
+			return nil, fmt.Errorf("the profile is not all of %s: %s; say which profiled layer stands for which with a layer map: nearest, stretch, or a list as in 0-%d=%d", m.Name, strings.Join(needs, "; "), layers-1, p.Layers[0])
+		}
+		layerMap = "nearest"
+	}
+	var err error
+	if s.LayerOf, err = mapLayers(p.Layers, layers, layerMap); err != nil {
+		return nil, fmt.Errorf("layer map %s: %w", layerMap, err)
+	}
+	for _, what := range needs {
+		s.Notes = append(s.Notes, "scaled: "+what)
+	}
+	if len(needs) > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("scaled: layer map %s; counts × %.4g; entries of %g B", layerMap, s.Factor, s.EntryBytes))
+	}
+	s.budget(p, m, topk)
+	return s, nil
+}
+
+// heads sets entry size and factor by who selects: a layer, or each head.
+func (s *Scaling) heads(p *Profile, m *hardware.Model) (needs []string) {
+	profiled := p.Heads * max(1, p.Meta.SharedHeads)
+	if profiled == 1 {
+		return nil
+	}
+	s.Heads, s.EntryBytes = keyHeads(m), float64(m.EntryPerHead())
+	if s.Heads != float64(profiled) {
+		s.Factor *= s.Heads / float64(profiled)
+		needs = append(needs, fmt.Sprintf("it has %d heads a layer, %s %g", profiled, m.Name, s.Heads))
+	}
+	return needs
+}
+
+// budget scales to another K.
+func (s *Scaling) budget(p *Profile, m *hardware.Model, topk int) {
+	k := p.Meta.TopK * max(1, p.Meta.BlockTokens)
+	switch {
+	case topk > 0 && topk != k:
+		s.Factor *= float64(topk) / float64(k)
+		s.Notes = append(s.Notes, fmt.Sprintf("scaled: demand, misses and residents × %.4g, from K = %d to %d tokens", float64(topk)/float64(k), k, topk))
+	case topk == 0 && m.Indexer != nil && float64(k) != float64(m.Indexer.TopK.Value):
+		s.Notes = append(s.Notes, fmt.Sprintf("not scaled: the profile's K is %d tokens, %s selects %g", k, m.Name, m.Indexer.TopK.Value))
+	}
+}
+
+func allLayers(profiled []int32, layers int) bool {
+	for i, l := range profiled {
+		if l != int32(i) {
+			return false
+		}
+	}
+	return len(profiled) == layers
+}
+
+func listed(layers []int32) string {
+	var texts []string
+	for i, l := range layers {
+		if i == 8 && len(layers) > 9 {
+			return strings.Join(texts, ", ") + ", …"
+		}
+		texts = append(texts, strconv.Itoa(int(l)))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// mapLayers reads a layer map.
+func mapLayers(profiled []int32, layers int, text string) ([]int, error) {
+	of := make([]int, layers)
+	switch text {
+	case "nearest":
+		for i := range of {
+			for j, l := range profiled {
+				if math.Abs(float64(l)-float64(i)) < math.Abs(float64(profiled[of[i]])-float64(i)) {
+					of[i] = j
+				}
+			}
+		}
+		return of, nil
+	case "stretch":
+		for i := range of {
+			of[i] = i * len(profiled) / layers
+		}
+		return of, nil
+	}
+	for i := range of {
+		of[i] = -1
+	}
+	for item := range strings.SplitSeq(text, ",") {
+		if err := mapItem(profiled, of, item); err != nil {
+			return nil, err
+		}
+	}
+	for i, j := range of {
+		if j < 0 {
+			return nil, fmt.Errorf("layer %d of %d has no profiled layer", i, layers)
+		}
+	}
+	return of, nil
+}
+
+// mapItem reads "0-19=3" or "7=3".
+func mapItem(profiled []int32, of []int, item string) error {
+	span, layer, ok := strings.Cut(item, "=")
+	from, to, isRange := strings.Cut(span, "-")
+	if !isRange {
+		to = from
+	}
+	a, err1 := strconv.Atoi(from)
+	b, err2 := strconv.Atoi(to)
+	l, err3 := strconv.Atoi(layer)
+	if !ok || err1 != nil || err2 != nil || err3 != nil || a < 0 || a > b || b >= len(of) {
+		return fmt.Errorf("%q: expected nearest, stretch, or MODEL LAYERS=PROFILED LAYER with layers 0 to %d, as in 0-19=3", item, len(of)-1)
+	}
+	for j, p := range profiled {
+		if int(p) == l {
+			for i := a; i <= b; i++ {
+				of[i] = j
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("%q: layer %d is not profiled; there are %s", item, l, listed(profiled))
+}

@@ -1,0 +1,142 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// Schedule places the operations of a step on a timeline.
+type Schedule interface {
+	// Name is its text form, with all options; ParseSchedule reads it.
+	Name() string
+	// Parts is how many parts the batch is divided into, 1 where it stays whole.
+	Parts() int
+	// Place adds a step to an empty timeline.
+	Place(t *Timeline, s *Step)
+}
+
+// Closed is a schedule with a closed form of its step time.
+type Closed interface {
+	Schedule
+	// Closed is the step's time in seconds where nothing but the stages of the formula
+	// takes time: write-back hides, copy engines fetch (no SMs are taken).
+	Closed(s *Step) float64
+}
+
+// Moves says which data a schedule moves, and what must fit into the GPU.
+type Moves int
+
+// What moves.
+const (
+	MovesMisses  Moves = iota // of a cache; the rest of the KV is below it
+	MovesNothing              // all KV is on the GPU
+	MovesLayers               // each layer's KV, every step; the GPU holds two of them
+)
+
+// mover is a schedule that does not move a cache's misses.
+type mover interface {
+	moves() (m Moves, weights bool)
+}
+
+// MovesOf says what a schedule moves, and whether weights go over the link too.
+func MovesOf(s Schedule) (m Moves, weights bool) {
+	if m, ok := s.(mover); ok {
+		return m.moves()
+	}
+	return MovesMisses, false
+}
+
+// entry is a schedule of the table.
+type entry struct {
+	name, usage, summary string
+	parse                func(options string) (Schedule, error)
+}
+
+var table = []entry{
+	{"sequential", "sequential[:lookup=gpu|cpu]", "select, look up, fetch, compute, one after the other", parseSequential},
+	{"prefetch", "prefetch[:accuracy=1]", "a layer ahead, with the input of the layer before (InfiniGen)", parsePrefetch},
+	{"da", "da", "attention on residents overlaps the fetch (ESS)", parseDA},
+	{"dba", "dba[:phi=0.5,delta_us=0]", "da, and the last phi of the selection overlaps too (ESS)", parseDBA},
+	{"layerwise", "layerwise[:phi=0.5,delta_us=0]", "da or dba, whichever exposes less, layer by layer (ESS)", parseLayerwise},
+	{"sfc", "sfc[:parts=auto]", "micro-batches: GPU selects, CPU looks up, link fetches side by side (KVDrive)", parseSFC},
+	{"tbo", "tbo", "two halves of the batch, half a layer apart (two-batch overlap)", parseTBO},
+	{"kvpr", "kvpr[:order=row|column,batches=1,weights=gpu|host]", "all KV moves, a part of it is recomputed meanwhile (KVPR)", parseKVPR},
+	{"flexgen", "flexgen[:weights=gpu|host]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen},
+	{"gpu", "gpu", "all KV stays on the GPU", parseOnGPU},
+}
+
+// ScheduleList describes the schedules, a line each.
+func ScheduleList() string {
+	var b strings.Builder
+	for _, e := range table {
+		fmt.Fprintf(&b, "  %-52s %s\n", e.usage, e.summary)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// ScheduleNames lists them without options.
+func ScheduleNames() (names []string) {
+	for _, e := range table {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// ParseSchedule reads "NAME[:OPTION=VALUE,...]".
+func ParseSchedule(text string) (Schedule, error) {
+	name, options, _ := strings.Cut(text, ":")
+	for _, e := range table {
+		if e.name != name {
+			continue
+		}
+		s, err := e.parse(options)
+		if err != nil {
+			return nil, fmt.Errorf("schedule %s: %w; usage: %s", text, err, e.usage)
+		}
+		return s, nil
+	}
+	known := ScheduleNames()
+	return nil, fmt.Errorf("unknown schedule %q%s; known: %s", name, policies.Nearest(name, known), strings.Join(known, ", "))
+}
+
+// named joins a schedule's name and the canonical text of its options.
+func named(name, options string) string {
+	if options == "" {
+		return name
+	}
+	return name + ":" + options
+}
+
+// parts are those of the step, or the whole batch as one.
+func (s *Step) parts() [][]Layer {
+	if len(s.Parts) == 0 {
+		return [][]Layer{s.Whole}
+	}
+	return s.Parts
+}
+
+// later is the operation that ends last.
+func (t *Timeline) later(a, b Op) Op {
+	if a == None || b != None && t.Events[b].End > t.Events[a].End {
+		return b
+	}
+	return a
+}
+
+// fetch moves a share of a layer's misses: those in host memory while the SSD reads the
+// others, which follow (KVDrive's hierarchical staging without read-ahead).
+func (t *Timeline) fetch(k Kind, l *Layer, layer, part int, share float64, after Op) Op {
+	seconds := l.Fetch.Part(share)
+	read := t.Add(ReadSSD, layer, part, l.Read*share, after)
+	blocks := t.Add(k, layer, part, seconds, after)
+	hop := l.Hop.Part(share)
+	t.Add(Gather, layer, part, l.Gather*(seconds+hop), after)
+	return t.later(blocks, t.Add(FetchRead, layer, part, hop, read, blocks))
+}
+
+// fetching is the time of fetch on idle resources.
+func (l *Layer) fetching(share float64) float64 {
+	return max(l.Fetch.Part(share), l.Read*share) + l.Hop.Part(share)
+}

@@ -1,0 +1,121 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// Selection is how a model without an indexer of its own finds its Top-K: vectors that
+// stand for groups of tokens are kept on the GPU, one set for every KV head, and each
+// query head scores them.
+type Selection struct {
+	Method string
+	Tokens int // that a group has
+}
+
+// selections are the methods, with the vectors that each keeps of a group.
+var selections = []struct {
+	name    string
+	vectors float64
+	tokens  int // default
+}{
+	{"indexer", 0, 1},    // the model's own (DSA)
+	{"minmax", 2, 16},    // channel-wise minimum and maximum of keys (Quest, page 16)
+	{"mean", 1, 8},       // mean key of a chunk (ShadowKV, chunk 8)
+	{"centroids", 1, 16}, // of clusters of that many tokens on average (KVDrive, RetroInfer)
+	{"keys", 1, 1},       // all keys: exact
+}
+
+// ParseSelection reads "minmax", "mean:tokens=8"; "auto" is the model's indexer, or
+// minmax where it has none.
+func ParseSelection(text string, m *hardware.Model) (s Selection, err error) {
+	if text == "auto" {
+		if text = "minmax"; m.Indexer != nil {
+			text = "indexer"
+		}
+	}
+	name, options, _ := strings.Cut(text, ":")
+	var known []string
+	for _, k := range selections {
+		known = append(known, k.name)
+		if k.name != name {
+			continue
+		}
+		s = Selection{name, k.tokens}
+		if name == "indexer" && m.Indexer == nil {
+			return s, fmt.Errorf("selection indexer: model %s has none; choose one of minmax, mean, centroids, keys", m.Name)
+		}
+		if name == "indexer" || name == "keys" {
+			_, err = policies.ParseOptions(options)
+		} else {
+			_, err = policies.ParseOptions(options, policies.Int("tokens", &s.Tokens, 1, 1<<20))
+		}
+		if err != nil {
+			err = fmt.Errorf("selection %s: %w", text, err)
+		}
+		return s, err
+	}
+	return s, fmt.Errorf("unknown selection %q%s; known: auto, %s", name, policies.Nearest(name, known), strings.Join(known, ", "))
+}
+
+func (s Selection) String() string {
+	if s.Method == "indexer" || s.Method == "keys" {
+		return s.Method
+	}
+	return fmt.Sprintf("%s:tokens=%d", s.Method, s.Tokens)
+}
+
+// vectors are those kept of one token, in parts of one.
+func (s Selection) vectors() float64 {
+	for _, k := range selections {
+		if k.name == s.Method {
+			return k.vectors / float64(s.Tokens)
+		}
+	}
+	return 0
+}
+
+// IndexBytes is what a token has in a layer's index on the GPU, all heads: the indexer's
+// key, or its part of the vectors at 2 B a number.
+func (s Selection) IndexBytes(m *hardware.Model) float64 {
+	if s.Method == "indexer" {
+		return float64(m.Indexer.Entry.Value)
+	}
+	return s.vectors() * keyHeads(m) * keyDim(m) * 2
+}
+
+// scoreFLOP is the arithmetic of scoring one token of context for one query.
+func (s Selection) scoreFLOP(m *hardware.Model) float64 {
+	if s.Method == "indexer" {
+		return 2 * float64(m.Indexer.Heads.Value) * float64(m.Indexer.HeadDim.Value)
+	}
+	return 2 * s.vectors() * float64(m.QueryHeads.Value) * keyDim(m)
+}
+
+// scores is how many scores a token of context has for one query: one for each head that
+// selects.
+func (s Selection) scores(m *hardware.Model) float64 {
+	if s.Method == "indexer" {
+		return 1
+	}
+	return keyHeads(m) / float64(s.Tokens)
+}
+
+// keyHeads is 1 where all heads share a latent vector.
+func keyHeads(m *hardware.Model) float64 {
+	if m.Latent != nil {
+		return 1
+	}
+	return float64(m.KVHeads.Value)
+}
+
+// keyDim is the width of a key.
+func keyDim(m *hardware.Model) float64 {
+	if m.Latent != nil {
+		return float64(m.Latent.KVRank.Value + m.Latent.Rope.Value)
+	}
+	return float64(m.HeadDim.Value)
+}
