@@ -33,20 +33,20 @@ func (v *view) Plot(name, about string) string {
 func (c *corpus) Extent() string {
 	requests, tasks := map[string]bool{}, map[string]bool{}
 	var streams, rows int
-	var bytes, indices int64
+	var bytes, demand int64
 	for _, s := range c.sources {
 		bytes += s.bytes
 		for i := range s.streams {
 			x := &s.streams[i]
 			requests[s.part+"\x00"+x.info.Request], tasks[x.task] = true, true
 			rows += x.info.Rows
-			indices += x.facts.locality.Demand
+			demand += x.facts.locality.Demand
 		}
 		streams += len(s.streams)
 	}
 	return fmt.Sprintf("%s of %s with %s on %s: %s, %s rows, %s demanded blocks, %s bytes.", plural(len(c.sources), "trace"),
 		and(c.models()), plural(len(requests), "request"), plural(len(tasks), "task"), plural(streams, "stream"),
-		humanize.Comma(int64(rows)), humanize.Comma(indices), humanize.Comma(bytes))
+		humanize.Comma(int64(rows)), humanize.Comma(demand), humanize.Comma(bytes))
 }
 
 func (c *corpus) models() []string {
@@ -74,16 +74,16 @@ func (c *corpus) Metadata() string {
 		of   func(*trace.Meta) string
 	}{
 		{"model", func(m *trace.Meta) string { return m.Model }},
-		{"weights", func(m *trace.Meta) string { return m.Notes["weights"] }},
+		{"weights", func(m *trace.Meta) string { return noteOf(m, "weights") }},
 		{"decoding", func(m *trace.Meta) string { return m.Decoding }},
-		{"attention", func(m *trace.Meta) string { return m.Notes["attention"] }},
+		{"attention", func(m *trace.Meta) string { return noteOf(m, "attention") }},
 		{"pins: sink + local tokens", pinsOf},
 		{"entry bytes", func(m *trace.Meta) string { return number(m.EntryBytes) }},
 		{"reducer over heads", func(m *trace.Meta) string { return m.Reducer }},
 		{"order of lists", func(m *trace.Meta) string { return m.Order }},
 		{"generator", func(m *trace.Meta) string { return m.Generator }},
 		{"device, dtype, threads", func(m *trace.Meta) string {
-			return strings.Trim(strings.Join([]string{m.Notes["device"], m.Notes["dtype"], m.Notes["threads"]}, ", "), ", ")
+			return strings.Trim(strings.Join([]string{noteOf(m, "device"), noteOf(m, "dtype"), noteOf(m, "threads")}, ", "), ", ")
 		}},
 		{"libraries", librariesOf},
 		{"licence of the traces", func(m *trace.Meta) string { return m.Licence }},
@@ -114,7 +114,7 @@ func librariesOf(m *trace.Meta) string {
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(m.Notes)) {
 		if name, ok := strings.CutPrefix(key, "library."); ok {
-			list = append(list, name+" "+m.Notes[key])
+			list = append(list, name+" "+noteOf(m, key))
 		}
 	}
 	return strings.Join(list, ", ")
@@ -278,6 +278,9 @@ var (
 // 3.8 thousand million.
 const smallModel = 3.8e9
 
+// shortContext is the shortest that ESS and KVDrive measure, in tokens.
+const shortContext = 32 << 10
+
 // Limits are what a reader must know before drawing conclusions, as far as traces tell.
 func (c *corpus) Limits() []string {
 	var list []string
@@ -299,14 +302,15 @@ func (c *corpus) Limits() []string {
 	if in := c.where(func(s *source) bool { return strings.HasPrefix(s.meta.Decoding, "sampled") }); in != "" {
 		add("Sampled text (%s): what is decoded is what the model says with one seed, right or wrong, and past its end of sequence where that is never chosen.", in)
 	}
-	var prompts []int
+	var prompts, demands []int
 	for _, s := range c.sources {
+		demands = append(demands, s.meta.TopK*s.meta.BlockTokens)
 		for i := range s.streams {
 			prompts = append(prompts, int(s.streams[i].info.PromptLen))
 		}
 	}
-	if most := slices.Max(prompts); most < 32<<10 {
-		add("Short contexts: prompts of %s tokens, where the papers measure 32K to 128K and more. Budgets are the papers' share of the context, so K is small.", span(prompts))
+	if slices.Max(prompts) < shortContext {
+		add("Short contexts: prompts of %s tokens and K of %s, where the papers measure 32K to 128K and more with K of %d.", span(prompts), span(demands), essTopK)
 	}
 	if least, task := c.fewestRequests(); least < 5 {
 		add("Few requests: %s of %s. Figures of a task are of its requests, not of the task.", plural(least, "request"), task)

@@ -1,6 +1,7 @@
 package card
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,7 +71,7 @@ type group[K any] struct {
 	facts facts
 }
 
-// groups pools streams by a key, in the order of less.
+// groups pools streams by a key, in the order of compare.
 func groups[K comparable](streams []*stream, of func(*stream) K, compare func(a, b K) int) []group[K] {
 	var pools []group[K]
 	at := map[K]int{}
@@ -104,11 +105,11 @@ func (x *set) files() []group[string] {
 }
 
 func (x *set) layers() []group[int32] {
-	return groups(x.streams, func(s *stream) int32 { return s.info.Layer }, compareInt)
+	return groups(x.streams, func(s *stream) int32 { return s.info.Layer }, cmp.Compare[int32])
 }
 
 func (x *set) heads() []group[int32] {
-	return groups(x.streams, func(s *stream) int32 { return s.info.Head }, compareInt)
+	return groups(x.streams, func(s *stream) int32 { return s.info.Head }, cmp.Compare[int32])
 }
 
 // place is a layer and head.
@@ -117,13 +118,11 @@ type place struct{ layer, head int32 }
 func (x *set) places() []group[place] {
 	return groups(x.streams, func(s *stream) place { return place{s.info.Layer, s.info.Head} }, func(a, b place) int {
 		if a.layer != b.layer {
-			return compareInt(a.layer, b.layer)
+			return cmp.Compare(a.layer, b.layer)
 		}
-		return compareInt(a.head, b.head)
+		return cmp.Compare(a.head, b.head)
 	})
 }
-
-func compareInt(a, b int32) int { return int(a) - int(b) }
 
 // perHead reports whether heads have selections of their own.
 func (x *set) perHead() bool {

@@ -10,7 +10,7 @@ type cellName struct{ policy, capacity string }
 // cells are replayed on every trace that can serve them: LRU over the capacities at which
 // a window of few steps is kept, at ESS's Sparse Memory Ratio 0.2 (Fig. 5), and KVDrive's
 // policies at its window of 2 (Table 3) with the optimum.
-var cells = []cellName{
+var cells = [...]cellName{
 	{"lru", "1.25x"}, {"lru", "1.5x"}, {"lru", "2x"}, {"lru", "3x"}, {"lru", "4x"}, {"lru", "0.2ctx"},
 	{"lookahead", "2x"}, {"opt", "2x"},
 }
@@ -35,7 +35,7 @@ type facts struct {
 	massRows   int64
 	// predictedHits of predictedOf demanded blocks were predicted a layer ahead.
 	predictedHits, predictedOf int64
-	cells                      [8]replayed
+	cells                      [len(cells)]replayed
 }
 
 // replayed is what a cell counts.

@@ -23,21 +23,22 @@ var driveHits = []struct {
 }
 
 // driveHitRange are the least and most of LRU's in driveHits, in how many cells lookahead
-// is better, of how many, and the least and most that it gains in points.
-func driveHitRange() (least, most float64, better, of int, loss, gain float64) {
+// is better, of how many, and the least, most and mean that it gains in points.
+func driveHitRange() (least, most float64, better, of int, loss, gain, mean float64) {
 	least = 100
 	for _, row := range driveHits {
 		for i := range row.lru {
 			least, most = min(least, row.lru[i]), max(most, row.lru[i])
 			d := row.la[i] - row.lru[i]
 			loss, gain = min(loss, d), max(gain, d)
+			mean += d
 			of++
 			if d > 0 {
 				better++
 			}
 		}
 	}
-	return least, most, better, of, loss, gain
+	return least, most, better, of, loss, gain, mean / float64(of)
 }
 
 // driveAnswers are KVDrive's Table 2, RULER's average with Llama-3-8B, best first. The

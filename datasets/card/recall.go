@@ -1,6 +1,7 @@
 package card
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -37,18 +38,8 @@ func (c *corpus) compareSelectors(ctx context.Context) error {
 			}
 		}
 	}
-	slices.SortStableFunc(c.recalls, func(a, b recall) int { return compareShares(b.share(), a.share()) })
+	slices.SortStableFunc(c.recalls, func(a, b recall) int { return cmp.Compare(b.share().v, a.share().v) })
 	return nil
-}
-
-func compareShares(a, b share) int {
-	switch {
-	case a.v < b.v:
-		return -1
-	case a.v > b.v:
-		return 1
-	}
-	return 0
 }
 
 // compareWith compares the streams that both traces have.
@@ -101,7 +92,7 @@ func (c *corpus) compareWith(ctx context.Context, s, e *source) error {
 
 // appendNote appends a number that the capture noted.
 func appendNote(list []float64, s *source, note string) []float64 {
-	for _, text := range strings.Split(s.meta.Notes[note], "; ") {
+	for _, text := range strings.Split(s.meta.Notes[note], noteSeparator) {
 		if v, err := strconv.ParseFloat(text, 64); err == nil {
 			list = append(list, v)
 		}

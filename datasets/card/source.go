@@ -32,6 +32,20 @@ type stream struct {
 	facts  facts
 }
 
+// noteSeparator joins the values of a note that several sources state.
+const noteSeparator = "; "
+
+// noteOf is a note with each of its values once.
+func noteOf(m *trace.Meta, key string) string {
+	var values []string
+	for _, v := range strings.Split(m.Notes[key], noteSeparator) {
+		if !slices.Contains(values, v) {
+			values = append(values, v)
+		}
+	}
+	return strings.Join(values, noteSeparator)
+}
+
 // exact is the selector that the others imitate.
 const exact = "exact"
 
@@ -99,7 +113,7 @@ func selectorName(m *trace.Meta) string {
 // request's id begins with, after "ruler-" where it has that; the one that is listed
 // alone; or the file's stem.
 func taskOf(note, request, stem string) string {
-	tasks := strings.Split(note, "; ")
+	tasks := strings.Split(note, noteSeparator)
 	best := ""
 	for _, t := range tasks {
 		if strings.HasPrefix(strings.TrimPrefix(request, "ruler-"), t+"-") && len(t) > len(best) {

@@ -1,6 +1,7 @@
 package card
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -28,7 +29,7 @@ func (c *corpus) Tasks() string {
 	})
 }
 
-// Hits are LRU's hit rates over capacities, and the policies at 2 × K.
+// Hits are the hit rates of every cell, in the order of cells.
 func (c *corpus) Hits() string {
 	header := []string{"task"}
 	for _, m := range multiples {
@@ -40,16 +41,13 @@ func (c *corpus) Hits() string {
 		for _, g := range withAll(x) {
 			row := []string{g.key}
 			for cell := range cells {
-				row = append(row, percent(g.facts.hits(cellOrder[cell])))
+				row = append(row, percent(g.facts.hits(cell)))
 			}
 			rows = append(rows, row)
 		}
 		return markdown(1, header, rows)
 	})
 }
-
-// cellOrder are the cells as the table shows them.
-var cellOrder = [...]int{0, 1, 2, 3, 4, lruESS, look2, opt2}
 
 // bySet is a table of every set, titled by name, K and M.
 func (c *corpus) bySet(table func(*set) string) string {
@@ -198,7 +196,7 @@ func compareTaskLayers(a, b taskLayer) int {
 	if c := strings.Compare(a.task, b.task); c != 0 {
 		return c
 	}
-	return compareInt(a.layer, b.layer)
+	return cmp.Compare(a.layer, b.layer)
 }
 
 // HitsBesidePaper are KVDrive's Table 3 with the same selectors of this corpus beside it.
