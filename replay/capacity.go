@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
+
+	"github.com/kvreplay/kvreplay/policies/allocate"
 )
 
 // Capacity is what a stream may keep between steps, pinned tokens not counted, in one
@@ -18,6 +20,7 @@ type Capacity struct {
 	peak  string  // policy whose peak residents are the capacity
 
 	growth []growth // what it grows to
+	plan   *allocate.Plan
 }
 
 type capacityKind uint8
@@ -28,6 +31,7 @@ const (
 	entries
 	requestBytes
 	peakOf
+	planned
 )
 
 // ParseCapacity reads "1.5x" (of K), "0.2ctx" (of the prompt), "6400" (entries),
@@ -86,6 +90,7 @@ func (c Capacity) String() string { return c.text }
 type sizing struct {
 	topk, blockTokens, promptLen int // tokens all
 	entryBytes                   *int
+	at                           allocate.Key
 	streams                      int              // of the stream's request, that are replayed
 	peaks                        map[string]int64 // blocks, of the policies that ran on the stream before
 }
@@ -111,6 +116,12 @@ func (c Capacity) blocks(s sizing) (int, error) {
 			return 0, fmt.Errorf("capacity %s: policy %s is not part of this run", c.text, c.peak)
 		}
 		return max(1, int(peak)), nil
+	case planned:
+		entries, ok := c.plan.Capacity(s.at.Layer, s.at.Head)
+		if !ok {
+			return 0, fmt.Errorf("capacity %s: the plan says nothing of layer %d, head %d", c.text, s.at.Layer, s.at.Head)
+		}
+		tokens = float64(entries)
 	}
 	const most = 1 << 30
 	return max(1, int(min(tokens, most))/s.blockTokens), nil

@@ -18,7 +18,7 @@ type refereeCheck struct {
 }
 
 // newRefereeChecks replays a cell and its tiers; the checks are theirs, the cell's first.
-func newRefereeChecks(p *plan, c *cellPlan, streams []trace.Stream, st start, below []tierStart) ([]*refereeCheck, error) {
+func newRefereeChecks(p *plan, policy string, streams []trace.Stream, st start, below []tierStart) ([]*refereeCheck, error) {
 	heads := make([]*trace.Stream, len(streams))
 	for i := range streams {
 		heads[i] = &streams[i]
@@ -26,7 +26,7 @@ func newRefereeChecks(p *plan, c *cellPlan, streams []trace.Stream, st start, be
 	kinds := map[WarmupKind]referee.WarmupKind{WarmupRun: referee.WarmRun, WarmupCold: referee.WarmCold,
 		WarmupImportance: referee.WarmImportance, WarmupStaging: referee.WarmStaging}
 	config := referee.Config{
-		Policy: c.spec.Name(), TopK: p.topk, Candidates: p.m, Capacity: st.capacity, Growth: growthOf(st.later),
+		Policy: policy, TopK: p.topk, Candidates: p.m, Capacity: st.capacity, Growth: growthOf(st.later),
 		Warmup: referee.Warmup{Kind: kinds[p.warmup.Kind], Windows: p.warmup.Windows},
 		Sink:   p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens,
 		Entries: p.layout.factor, StepTokens: p.layout.mtp,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -27,21 +28,22 @@ const (
 // is usable.
 type Options struct {
 	Policies   []policies.Spec
-	Capacities []Capacity // of the policies that have one
-	Warmup     Warmup     // zero: auto
-	TopK       int        // K in the unit of the trace's lists; 0: the trace's
-	Candidates int        // M in that unit; 0: the trace's
-	Sink       *int       // pinned first tokens; nil: the trace's, 0 where it says nothing
-	Local      *int       // pinned last tokens; nil: the trace's, 1 where it says nothing
-	EntryBytes *int       // bytes of a token's entry in a head; nil: the trace's
-	Shape      Shape      // what makes a row; zero: rows as recorded
-	Prefetch   Prefetch   // zero: none
-	Tiers      []Tier     // below the GPU's cache, fastest first
-	Inclusive  bool       // tiers keep what passes through them; otherwise what the one above gives up
-	Layers     []int32    // nil: all
-	Requests   []string   // nil: all
-	Per        Detail     // empty: cell
-	Workers    int        // 0: one
+	Capacities []Capacity     // of the policies that have one
+	Warmup     Warmup         // zero: auto
+	TopK       int            // K in the unit of the trace's lists; 0: the trace's
+	Candidates int            // M in that unit; 0: the trace's
+	Sink       *int           // pinned first tokens; nil: the trace's, 0 where it says nothing
+	Local      *int           // pinned last tokens; nil: the trace's, 1 where it says nothing
+	EntryBytes *int           // bytes of a token's entry in a head; nil: the trace's
+	Shape      Shape          // what makes a row; zero: rows as recorded
+	Prefetch   Prefetch       // zero: none
+	Tiers      []Tier         // below the GPU's cache, fastest first
+	Inclusive  bool           // tiers keep what passes through them; otherwise what the one above gives up
+	Layers     []int32        // nil: all
+	Allocation *allocate.Plan // in the place of capacities, or of the N of window:N; nil: none
+	Requests   []string       // nil: all
+	Per        Detail         // empty: cell
+	Workers    int            // 0: one
 	Seed       uint64
 
 	// SkipUnable leaves out policies that the trace cannot serve, with a note; otherwise
@@ -122,7 +124,7 @@ type part struct {
 // newPlan checks o against the trace.
 func newPlan(f *trace.File, o *Options) (*plan, error) {
 	p := &plan{file: f, meta: f.Meta(), opt: o, ranks: f.Meta().Order == trace.OrderRank}
-	steps := []func() error{p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settlePrefetch, p.settleTiers, p.planCells}
+	steps := []func() error{p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settlePrefetch, p.settleTiers, p.settleAllocation, p.applyAllocation, p.planCells}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("replay %s: %w", f.Path(), err)
@@ -321,8 +323,8 @@ func (p *plan) planCells() error {
 		}
 		p.needs |= needs
 		if spec.Entry.Traits.Windowed {
-			p.cells = append(p.cells, cellPlan{spec: spec, runner: runners})
-			if !spec.Bypasses() {
+			p.cells = append(p.cells, cellPlan{spec: p.plannedSpec(spec), runner: runners})
+			if !spec.Bypasses() && p.opt.Allocation == nil {
 				windowed = append(windowed, spec.Name())
 			}
 		} else {

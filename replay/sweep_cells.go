@@ -31,7 +31,7 @@ type sweptCell struct {
 // group gathers the cells of order that passes can answer. Nothing is gathered where
 // every step of every cell is watched.
 func (p *plan) group(order []int, runners []*cell) []*group {
-	single := p.opt.Referee || p.opt.Profile != nil || p.opt.oneByOne || p.opt.Prefetch.Source != PrefetchNothing || len(p.opt.Tiers) > 0
+	single := p.opt.Referee || p.opt.Profile != nil || p.opt.oneByOne || p.opt.Prefetch.Source != PrefetchNothing || len(p.opt.Tiers) > 0 || p.opt.Allocation != nil
 	var all []*group
 	known := map[string]*group{}
 	for _, i := range order {

@@ -21,6 +21,7 @@ type worker struct {
 	groups  []*group // cells that are replayed together, windowed ones first
 	tallies [][]tally
 	peaks   map[string]int64
+	windows map[int]*cell // that a plan allocates
 }
 
 func newWorker(p *plan) *worker {
@@ -141,12 +142,16 @@ func (st *start) most() int {
 func (w *worker) sizing(i int) sizing {
 	p := w.plan
 	return sizing{topk: p.topk * p.meta.BlockTokens, blockTokens: p.pins.BlockTokens, promptLen: int(w.stream.PromptLen),
-		entryBytes: p.bytes, streams: p.siblings[i], peaks: w.peaks}
+		entryBytes: p.bytes, streams: p.siblings[i], peaks: w.peaks, at: p.allocated(i)}
 }
 
 func (w *worker) runCell(i, c int, st start, steps *profileSteps) error {
 	p, plan := w.plan, &w.plan.cells[c]
 	look := steps.observer(c)
+	runner, policy, err := w.windowed(i, plan)
+	if err != nil {
+		return err
+	}
 	tiers := p.tiersOf(c)
 	below, err := w.tierStarts(i, st, tiers, steps)
 	if err != nil {
@@ -154,7 +159,7 @@ func (w *worker) runCell(i, c int, st start, steps *profileSteps) error {
 	}
 	var judges []*refereeCheck
 	if p.opt.Referee {
-		if judges, err = newRefereeChecks(p, plan, w.streams, st, below); err != nil {
+		if judges, err = newRefereeChecks(p, policy, w.streams, st, below); err != nil {
 			return err
 		}
 		look = judges[0].watch(look)
@@ -162,7 +167,6 @@ func (w *worker) runCell(i, c int, st start, steps *profileSteps) error {
 			below[n].look = judges[n+1].watch(below[n].look)
 		}
 	}
-	runner := w.runners[plan.runner]
 	counts, err := runner.run(&w.delta, st, look, below...)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/replay"
 )
 
@@ -24,6 +25,7 @@ type replayFlags struct {
 	prefetch             string
 	tiers                []string
 	inclusive            bool
+	allocation           string
 	topk, candidates     int
 	sink, local, bytes   int
 	shape                replay.Shape
@@ -68,6 +70,7 @@ policies or capacities replays only what is new.`,
 	fl.StringVar(&f.prefetch, "prefetch", "", "fetch ahead into a staging buffer: predicted:SIZE (predicted_indices), candidates:SIZE (ranks K … M-1 of the step before); SIZE as a capacity")
 	fl.StringArrayVar(&f.tiers, "tier", nil, "a cache below the GPU's, repeatable from fast to slow: `NAME=POLICY@CAPACITY`, as in dram=lru@8x; below the last everything is found")
 	fl.BoolVar(&f.inclusive, "inclusive", false, "with --tier: tiers keep a copy of what passes through; otherwise they keep what the one above gives up")
+	fl.StringVar(&f.allocation, "allocation", "", "`PLAN` of kvreplay allocate: what each layer and head may keep, instead of --capacity")
 	fl.StringSliceVar(&f.layers, "layers", nil, "layers to replay, as in 0,5,10-20 (default: all)")
 	fl.StringSliceVar(&f.requests, "requests", nil, "requests to replay (default: all)")
 	fl.StringVar(&f.per, "per", "cell", "rows: one a `cell`, request, layer or stream")
@@ -168,6 +171,15 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 		o.Tiers = append(o.Tiers, t)
 	}
 	o.Inclusive = f.inclusive
+	if f.allocation != "" {
+		if c.Flags().Changed("capacity") {
+			return o, usagef("--allocation says what is kept, --capacity too: give one of them")
+		}
+		o.Capacities = nil
+		if o.Allocation, err = allocate.Read(f.allocation); err != nil {
+			return o, err
+		}
+	}
 	if o.Layers, err = parseLayers(f.layers); err != nil {
 		return o, errUsage{err}
 	}

@@ -188,25 +188,44 @@ func Choose(cells []Cell, policy, capacity string) (Cell, error) {
 
 // ReadProfile reads one cell of a profile.
 func ReadProfile(path string, cell Cell) (*Profile, error) {
+	profiles, err := ReadProfiles(path, []Cell{cell})
+	if err != nil {
+		return nil, err
+	}
+	return profiles[0], nil
+}
+
+// ReadProfiles reads cells of a profile in one pass.
+func ReadProfiles(path string, cells []Cell) (profiles []*Profile, err error) {
 	p, err := openProfile(path)
 	if err != nil {
 		return nil, err
 	}
 	defer p.close()
-	g := &gatherer{profile: &Profile{Meta: p.meta, Cell: cell}, streams: map[streamKey][]Counts{}, heads: map[int32]bool{}}
-	err = p.each(func(r *replay.ProfileRow) error {
-		if r.Tier == 0 && cellOf(r) != cell || r.Tier > 0 && !above(r.Above, cell) {
-			return nil
-		}
-		return g.add(r)
-	})
-	if err == nil {
-		err = g.finish()
-		if err != nil {
-			err = fmt.Errorf("profile %s: %w", path, err)
-		}
+	gatherers := make([]*gatherer, len(cells))
+	for i, c := range cells {
+		gatherers[i] = &gatherer{profile: &Profile{Meta: p.meta, Cell: c}, streams: map[streamKey][]Counts{}, heads: map[int32]bool{}}
 	}
-	return g.profile, err
+	err = p.each(func(r *replay.ProfileRow) error {
+		for i, c := range cells {
+			if r.Tier == 0 && cellOf(r) == c || r.Tier > 0 && above(r.Above, c) {
+				if err := gatherers[i].add(r); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range gatherers {
+		if err := g.finish(); err != nil {
+			return nil, fmt.Errorf("profile %s: %w", path, err)
+		}
+		profiles = append(profiles, g.profile)
+	}
+	return profiles, nil
 }
 
 // above says whether the caches above a tier are the cell, as replay writes them.

@@ -21,7 +21,7 @@ type cell struct {
 	topk, candidates       int
 	sink, local            int
 	shape                  replay.Shape
-	prefetch               string
+	prefetch, allocation   string
 	seed                   uint64
 	per                    replay.Detail // empty: no detail that replay knows
 }
@@ -38,7 +38,7 @@ func cellOf(r *metrics.Row) cell {
 		c.entryBytes = strconv.Itoa(*r.EntryBytes)
 	}
 	c.per = detailOf(r)
-	c.prefetch = r.Prefetch
+	c.prefetch, c.allocation = r.Prefetch, r.Allocation
 	c.shape = replay.Shape{BlockTokens: r.BlockTokens, StepTokens: r.StepTokens, ShareHeads: r.SharedHeads > 1}
 	return c
 }
@@ -79,6 +79,9 @@ func (c *cell) specs(table policies.Table) (all []policies.Spec, own policies.Sp
 // options are what replays the cell. An error means that no run can have given it, but
 // for errAmbiguous, with which that is not known.
 func (c *cell) options(f *trace.File, specs []policies.Spec) (o replay.Options, err error) {
+	if c.allocation != "" {
+		return o, fmt.Errorf("%w: it needs the plan %s", errAmbiguous, c.allocation)
+	}
 	o = replay.Options{Policies: specs, TopK: c.topk, Candidates: c.candidates, Sink: &c.sink, Local: &c.local, Per: c.per, Seed: c.seed, Shape: c.shape}
 	if c.per == "" {
 		return o, fmt.Errorf("no --per of replay gives a row of a head alone")
