@@ -15,8 +15,8 @@ const (
 	undecided verdict = "Not measured here"
 )
 
-// Comparison is a paper's figure with what was measured.
-type Comparison struct {
+// comparison is a paper's figure with what was measured.
+type comparison struct {
 	Source, Paper, Here string
 	Verdict             verdict
 	Why                 string // the measured reason, with the criterion
@@ -24,8 +24,8 @@ type Comparison struct {
 
 // Papers are the comparisons, computed. A criterion that the paper does not give is
 // stated with the verdict.
-func (c *corpus) Papers() []Comparison {
-	return []Comparison{c.similarity(), c.missProfile(), c.windows(), c.nextStep(), c.hitLevel(), c.lookaheadGain(), c.selectorOrder()}
+func (c *corpus) Papers() []comparison {
+	return []comparison{c.similarity(), c.missProfile(), c.windows(), c.nextStep(), c.hitLevel(), c.lookaheadGain(), c.selectorOrder()}
 }
 
 // Different are the sources of the comparisons that differ.
@@ -50,9 +50,9 @@ func decide(same bool) verdict {
 }
 
 // similarity is ESS's Fig. 2, whose text gives no number.
-func (c *corpus) similarity() Comparison {
+func (c *corpus) similarity() comparison {
 	const least, apart = 0.5, 0.1
-	p := Comparison{Source: "ESS, Fig. 2 (intra-layer similarity)",
+	p := comparison{Source: "ESS, Fig. 2 (intra-layer similarity)",
 		Paper: "“consistent and high similarity in intra-layer access patterns” of consecutive steps, DeepSeek-V3.2-Exp on LongBench v2; a plot without numbers in the text"}
 	var here []string
 	layers, low, wide := 0, 0, 0
@@ -93,9 +93,9 @@ func extremes[K any](gs []group[K], of func(*facts) share) (least, most share) {
 }
 
 // missProfile is ESS's Fig. 5: how far layers lie apart.
-func (c *corpus) missProfile() Comparison {
+func (c *corpus) missProfile() comparison {
 	paper := essMost / essFewest
-	p := Comparison{Source: "ESS, Fig. 5 (misses by layer)",
+	p := comparison{Source: "ESS, Fig. 5 (misses by layer)",
 		Paper: fmt.Sprintf("LRU at Sparse Memory Ratio 0.2, Top-%d: %.2f to %d misses a batch over the layers, a factor of %.0f", essTopK, essFewest, essMost, paper)}
 	x := c.deepest()
 	layers := x.layers()
@@ -116,10 +116,10 @@ func (c *corpus) missProfile() Comparison {
 }
 
 // windows is KVDrive's Fig. 3, decided by the parts of about its budget.
-func (c *corpus) windows() Comparison {
+func (c *corpus) windows() comparison {
 	const budget, near = 0.0625, 0.2 // the paper's, and what is taken for it: a fifth more or less
 	paper := float64(driveWindow3) / driveWindow0
-	p := Comparison{Source: "KVDrive, Fig. 3 (critical KV windows)",
+	p := comparison{Source: "KVDrive, Fig. 3 (critical KV windows)",
 		Paper: fmt.Sprintf("from window ×0 to ×3 at 6.25 %% budget: over %d MB to below %.1f MB moved a step, so that less than %.1f %% of the demand is missed", driveWindow0, driveWindow3, 100*paper)}
 	var here, compared []string
 	same := true
@@ -158,8 +158,8 @@ func (x *set) budget() float64 {
 func less(s share) share { return share{1 - s.v, s.ok} }
 
 // nextStep is KVDrive's Fig. 7.
-func (c *corpus) nextStep() Comparison {
-	p := Comparison{Source: "KVDrive, Fig. 7 (Top-M against the next Top-K)",
+func (c *corpus) nextStep() comparison {
+	p := comparison{Source: "KVDrive, Fig. 7 (Top-M against the next Top-K)",
 		Paper: "the overlap of a step's Top-M with the next step's Top-K “rises rapidly at first and then saturates” as M grows: high ranks stay, low ones add little; a plot without numbers in the text"}
 	var here []string
 	falls := 0
@@ -192,9 +192,9 @@ func (c *corpus) nextStep() Comparison {
 }
 
 // hitLevel is how high Table 3's hit rates are.
-func (c *corpus) hitLevel() Comparison {
+func (c *corpus) hitLevel() comparison {
 	least, most, _, _, _, _, _ := driveHitRange()
-	p := Comparison{Source: "KVDrive, Table 3 (hit rates of LRU at window 2)",
+	p := comparison{Source: "KVDrive, Table 3 (hit rates of LRU at window 2)",
 		Paper: fmt.Sprintf("%.1f to %.1f %% over four selectors and three models, K = 2048, 120K context", least, most)}
 	var here []string
 	groups, below, above := 0, 0, 0
@@ -219,9 +219,9 @@ func (c *corpus) hitLevel() Comparison {
 }
 
 // lookaheadGain is what Table 3's lookahead gains over LRU.
-func (c *corpus) lookaheadGain() Comparison {
+func (c *corpus) lookaheadGain() comparison {
 	_, _, better, of, loss, gain, paper := driveHitRange()
-	p := Comparison{Source: "KVDrive, Table 3 (lookahead over LRU)",
+	p := comparison{Source: "KVDrive, Table 3 (lookahead over LRU)",
 		Paper: fmt.Sprintf("better in %d of %d cells, by %+.1f to %+.1f points, %+.1f in the mean", better, of, loss, gain, paper)}
 	groups, up, least, most, total := 0, 0, 0.0, 0.0, 0.0
 	note := func(f *facts) {
@@ -261,12 +261,12 @@ func (c *corpus) lookaheadGain() Comparison {
 
 // selectorOrder holds the order of selectors, by attention mass, against that of the
 // answers they give in KVDrive's Table 2.
-func (c *corpus) selectorOrder() Comparison {
+func (c *corpus) selectorOrder() comparison {
 	var order []string
 	for _, a := range driveAnswers {
 		order = append(order, fmt.Sprintf("%s %.2f", a.selector, a.ruler))
 	}
-	p := Comparison{Source: "KVDrive, Table 2 (order of selectors)", Paper: "RULER's average with Llama-3-8B: " + strings.Join(order, ", ")}
+	p := comparison{Source: "KVDrive, Table 2 (order of selectors)", Paper: "RULER's average with Llama-3-8B: " + strings.Join(order, ", ")}
 	best := c.bestMass()
 	same, pairs := 0, 0
 	for i, a := range driveAnswers {
