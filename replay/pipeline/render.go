@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -147,10 +148,7 @@ func WritePlan(w io.Writer, plan []Candidate, top int) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "\tpolicy\tcapacity\tschedule\tbatch\tcache ratio\tthat fills\tTPOT\ttokens/s\tGPU memory\tbound by")
 	for i, c := range plan[:min(top, len(plan))] {
-		policy, capacity := c.Policy, c.Capacity
-		if c.Fill == 0 && c.Ratio == 0 {
-			policy, capacity = "-", "-" // whole layers move
-		}
+		policy, capacity := cmp.Or(c.Policy, "-"), cmp.Or(c.Capacity, "-")
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\t%.3f\t%.3f\t%s\t%.4g\t%s\t%s\n", i+1, policy, capacity, c.Schedule, c.Batch, c.Ratio, c.Fill, seconds(c.TPOT), c.Tokens, size(c.Memory.GPU), c.Binding)
 	}
 	if err := t.Flush(); err != nil {

@@ -1,0 +1,38 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"testing"
+)
+
+// BenchmarkMechanisms is one LRU cell from a file with each mechanism beside it: what it
+// costs in speed. Demand is that of the plain run.
+func BenchmarkMechanisms(b *testing.B) {
+	f := syntheticFile(b, 4, benchM)
+	for _, m := range []struct {
+		name   string
+		change func(*Options)
+	}{
+		{"plain", func(*Options) {}},
+		{"blocks", func(o *Options) { o.Shape.BlockTokens = 8 }},
+		{"multi-token", func(o *Options) { o.Shape.StepTokens = 2 }},
+		{"prefetch", func(o *Options) {
+			o.Prefetch = Prefetch{Source: PrefetchCandidates, Staging: capacities(b, "0.1x")[0]}
+		}},
+		{"tiers", func(o *Options) { o.Tiers = tiers(b, "dram=lru@4x") }},
+		{"inclusive-tiers", func(o *Options) { o.Tiers, o.Inclusive = tiers(b, "dram=lru@4x"), true }},
+		{"growing", func(o *Options) { o.Capacities = capacities(b, fmt.Sprintf("1.5x+2x@%d", benchRows/2)) }},
+	} {
+		b.Run("mechanism="+m.name, func(b *testing.B) {
+			o := Options{Policies: specs(b, "lru"), Capacities: capacities(b, "2x")}
+			m.change(&o)
+			for range b.N {
+				if _, err := Run(context.Background(), f, o); err != nil {
+					b.Fatal(err)
+				}
+			}
+			perAccess(b, 4*benchRows*benchK)
+		})
+	}
+}

@@ -1,0 +1,103 @@
+package replay
+
+import (
+	"testing"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// worked is a short history that a person worked out. Blocks have a hundred tokens, so
+// that none is born, unless tokens are asked for: then prompt+t-1 is born at step t.
+type worked struct {
+	topk   int
+	lists  [][]int32
+	layout layout
+	tokens bool
+}
+
+// run replays the history cold with LRU.
+func (h worked) run(t *testing.T, st start, inclusive bool, below ...string) (*cell, Counts) {
+	t.Helper()
+	longest := 0
+	for _, list := range h.lists {
+		longest = max(longest, len(list))
+	}
+	meta := &trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: h.topk, Candidates: longest, BlockTokens: 100}
+	prompt := int32(100*100 + 20)
+	if h.tokens {
+		meta.BlockTokens, prompt = 1, 100
+	}
+	s := trace.Stream{}
+	s.Reset(trace.StreamInfo{PromptLen: prompt})
+	for step, list := range h.lists {
+		s.Append(trace.Row{Step: int32(step), Indices: list})
+	}
+	p := testPlan(meta, h.topk, longest, Warmup{Kind: WarmupCold})
+	stream, o := &s, deltaOptions{k: h.topk, m: longest, pins: p.pins, meta: meta}
+	if h.layout.mtp > 1 {
+		j := &joiner{layout: h.layout, k: h.topk, m: longest, ranks: true}
+		if err := j.join([]trace.Stream{s}, 1); err != nil {
+			t.Fatal(err)
+		}
+		stream, o.joined = &j.out, j
+	}
+	var d Delta
+	if err := d.build(stream, o, trace.NewChecker("worked", meta)); err != nil {
+		t.Fatal(err)
+	}
+	c := newCell(specs(t, "lru")[0].Make())
+	list := tiers(t, below...)
+	c.below = newTiers(list, inclusive)
+	st.ranks, st.unit = true, 1
+	var starts []tierStart
+	for _, tier := range list {
+		starts = append(starts, tierStart{start: start{capacity: int(tier.Capacity.value), ranks: true, unit: 1}})
+	}
+	counts, err := c.run(&d, st, nil, starts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, counts
+}
+
+// Positions 0 and 1 demand 1, 2, 3; positions 2 and 3 demand 1, 4, 5, 6. Two tokens are
+// born a step: 99, 100 and 101, 102. At a capacity of four the first step evicts 99; the
+// second finds 1 and evicts 100, 2, 3, 101, 102.
+func TestWorkedMultiToken(t *testing.T) {
+	h := worked{topk: 2, lists: [][]int32{{1, 2}, {2, 3}, {1, 4}, {5, 6}}, layout: layout{1, 1, 2}, tokens: true}
+	_, n := h.run(t, start{capacity: 4}, false)
+	if n.Steps != 2 || n.Demand != 7 || n.Misses != 6 || n.Births != 4 || n.Evictions != 6 || n.Made != 4 {
+		t.Errorf("%+v, worked out: 2 steps, demand 7, 6 misses, 4 births, 6 evictions, 4 positions", n)
+	}
+}
+
+// K = 1, a buffer of one. Step 1 finds 2 staged. For step 2 block 1 is staged, 4 finds no
+// room: it is missed, late; 1 is never demanded again, useless.
+func TestWorkedPrefetch(t *testing.T) {
+	h := worked{topk: 1, lists: [][]int32{{1, 2, 3}, {2, 1, 4}, {4, 5, 6}}}
+	_, n := h.run(t, start{capacity: 1, prefetch: PrefetchCandidates, staging: 1}, false)
+	if n.Misses != 2 || n.Prefetched != 2 || n.PrefetchUseful != 1 || n.PrefetchLate != 1 || n.PrefetchUseless != 1 || n.Moved != 4 {
+		t.Errorf("%+v, worked out: 2 misses; 2 prefetched, 1 useful, 1 late, 1 useless; 4 moved", n)
+	}
+}
+
+// The demand is 1, 2, 1, 3, 2, each cache holds one block. Exclusive: below are nothing,
+// then 1 (found at step 2), 2, 1 (when 3 comes, 1 follows 2, which goes), so 2 is missed
+// again. Inclusive: below is what is above, and nothing is ever found.
+func TestWorkedTiers(t *testing.T) {
+	h := worked{topk: 1, lists: [][]int32{{1}, {2}, {1}, {3}, {2}}}
+	for inclusive, want := range map[bool]int64{false: 4, true: 5} {
+		c, n := h.run(t, start{capacity: 1}, inclusive, "dram=lru@1")
+		if low := c.below.cell.counts; n.Misses != 5 || low.Demand != 5 || low.Misses != want {
+			t.Errorf("inclusive %v: %d misses above; %d of %d below, worked out: 5; %d of 5", inclusive, n.Misses, low.Misses, low.Demand, want)
+		}
+	}
+}
+
+// 1 and 2 alternate: one block is missed every time, two blocks hold both from step 2 on.
+func TestWorkedGrowth(t *testing.T) {
+	h := worked{topk: 1, lists: [][]int32{{1}, {2}, {1}, {2}, {1}}}
+	if _, n := h.run(t, start{capacity: 1, later: []grown{{2, 2}}}, false); n.Misses != 3 || n.Evictions != 1 {
+		t.Errorf("%d misses and %d evictions, worked out: 3 and 1", n.Misses, n.Evictions)
+	}
+}
