@@ -57,7 +57,7 @@ race:
 	$(GO) test -race -short ./...
 
 bench: ## speed, with the peers beside it
-	@$(GO) test -run '^$$' -bench 'LRU|Decode|Workers|Policy|Delta|Cells' -benchtime $(BENCHTIME) -count 6 ./replay | $(GO) tool benchstat -filter '.unit:Maccess/s' -col /engine -row .name,/trace,/policy,/workers -
+	@$(GO) test -run '^$$' -bench 'LRU|Decode|Workers|Policy|Delta|Cells|Mechanisms' -benchtime $(BENCHTIME) -count 6 ./replay | $(GO) tool benchstat -filter '.unit:Maccess/s' -col /engine -row .name,/trace,/policy,/workers,/mechanism -
 
 bench-once:
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
