@@ -104,7 +104,7 @@ func TestNotesOfSources(t *testing.T) {
 	dir := t.TempDir()
 	var paths []string
 	for i, task := range []string{"vt", "cwe", "vt"} {
-		m := trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: 2, Candidates: 2, BlockTokens: 1, Notes: map[string]string{"task": task, "weights": "w"}}
+		m := trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: 2, Candidates: 2, BlockTokens: 1, Notes: map[string]string{"task": task, "weights": "w; of a kind"}}
 		path := filepath.Join(dir, fmt.Sprint(i)+".parquet")
 		w, err := trace.Create(path, m)
 		if err != nil {
@@ -121,7 +121,7 @@ func TestNotesOfSources(t *testing.T) {
 		}
 		paths = append(paths, path)
 	}
-	if meta := imported(t, Options{}, paths...); meta.Notes["task"] != "vt; cwe" || meta.Notes["weights"] != "w" {
+	if meta := imported(t, Options{}, paths...); meta.Notes["task"] != "vt; cwe" || meta.Notes["weights"] != "w; of a kind" {
 		t.Errorf("notes %v", meta.Notes)
 	}
 }

@@ -45,7 +45,7 @@ func (c *collector) settle() (trace.Meta, error) {
 // notes: what sources note differently is kept side by side, and a flag's note stands
 // for theirs.
 func combine(all []stated) (trace.Meta, error) {
-	merged, from := map[string]any{}, map[string]string{}
+	merged, from, notes := map[string]any{}, map[string]string{}, notes{}
 	candidates := 0
 	for _, s := range all {
 		candidates = max(candidates, s.meta.Candidates)
@@ -55,17 +55,18 @@ func combine(all []stated) (trace.Meta, error) {
 		}
 		for _, key := range slices.Sorted(maps.Keys(fields)) {
 			v := fields[key]
-			old, ok := merged[key]
-			if ok && strings.HasPrefix(key, notePrefix) {
-				v = joinNotes(old, v, from[key] == "", s.name == "")
-			} else if ok && !reflect.DeepEqual(old, v) {
+			if strings.HasPrefix(key, notePrefix) {
+				notes.add(key, v.(string), s.name == "")
+				continue
+			}
+			if old, ok := merged[key]; ok && !reflect.DeepEqual(old, v) {
 				return trace.Meta{}, fmt.Errorf("%s: says %s %v, but %s says %v: sources and flags must agree", s.name, key, v, speaker(from[key], key), old)
 			}
-			merged[key] = v
-			if !ok || s.name == "" {
-				from[key] = s.name
-			}
+			merged[key], from[key] = v, s.name
 		}
+	}
+	for key, n := range notes {
+		merged[key] = strings.Join(n.values, "; ")
 	}
 	text, err := json.Marshal(unflatten(merged))
 	if err != nil {
@@ -78,21 +79,23 @@ func combine(all []stated) (trace.Meta, error) {
 	return meta, err
 }
 
-// noteSeparator stands between what several sources note.
-const noteSeparator = "; "
+// notes are what sources and flags note, by field.
+type notes map[string]*noted
 
-// joinNotes adds a source's note to those before it, each once.
-func joinNotes(old, v any, oldFlag, newFlag bool) any {
-	if oldFlag || newFlag {
-		if oldFlag {
-			return old
-		}
-		return v
+type noted struct {
+	values []string
+	flag   bool // said by a flag
+}
+
+// add keeps a value beside those of other sources, each once; a flag's stands alone.
+func (n notes) add(key, value string, flag bool) {
+	old := n[key]
+	switch {
+	case old == nil || flag:
+		n[key] = &noted{[]string{value}, flag}
+	case !old.flag && !slices.Contains(old.values, value):
+		old.values = append(old.values, value)
 	}
-	if known := strings.Split(old.(string), noteSeparator); slices.Contains(known, v.(string)) {
-		return old
-	}
-	return old.(string) + noteSeparator + v.(string)
 }
 
 // speaker names who stated key: a source, or the flag.
