@@ -12,14 +12,14 @@ import (
 )
 
 // The tests of the Python package pass. They need its environment: it is made where
-// KVREPLAY_REQUIRE_PYTHON=1 (about 3 GB of downloads), and otherwise used if it is there.
+// KVREPLAY_REQUIRE_CAPTURE=1 (about 3 GB of downloads), and otherwise used if it is there.
 func TestPython(t *testing.T) {
 	if testing.Short() {
 		t.Skip("imports torch")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 9*time.Minute)
 	defer cancel()
-	required := os.Getenv("KVREPLAY_REQUIRE_PYTHON") == "1"
+	required := os.Getenv("KVREPLAY_REQUIRE_CAPTURE") == "1"
 	args := []string{"environment.py"}
 	if required {
 		args = append(args, "--install")
@@ -30,9 +30,9 @@ func TestPython(t *testing.T) {
 	path, err := find.Output()
 	switch {
 	case err != nil && required:
-		t.Fatalf("KVREPLAY_REQUIRE_PYTHON=1, but: %v\n%s", err, stderr.Bytes())
+		t.Fatalf("KVREPLAY_REQUIRE_CAPTURE=1, but: %v\n%s", err, stderr.Bytes())
 	case err != nil:
-		t.Skipf("no test of the capture without its environment (KVREPLAY_REQUIRE_PYTHON=1 makes it): %v\n%s", err, stderr.Bytes())
+		t.Skipf("no test of the capture without its environment (KVREPLAY_REQUIRE_CAPTURE=1 makes it): %v\n%s", err, stderr.Bytes())
 	}
 	tests := exec.CommandContext(ctx, strings.TrimSpace(string(path)), "-m", "pytest")
 	tests.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")

@@ -106,14 +106,14 @@ func recalls(t *testing.T, printed string) map[string]float64 {
 }
 
 // requireEnvironment skips the test where the capture's environment is not there and is
-// not demanded by KVREPLAY_REQUIRE_PYTHON=1.
+// not demanded by KVREPLAY_REQUIRE_CAPTURE=1.
 func requireEnvironment(t *testing.T) {
 	t.Helper()
-	if os.Getenv("KVREPLAY_REQUIRE_PYTHON") == "1" {
+	if os.Getenv("KVREPLAY_REQUIRE_CAPTURE") == "1" {
 		return // corpus.py makes it
 	}
 	if out, err := exec.Command("python3", "../capture/environment.py").CombinedOutput(); err != nil {
-		t.Skipf("no corpus without the capture's environment (KVREPLAY_REQUIRE_PYTHON=1 makes it): %v\n%s", err, out)
+		t.Skipf("no corpus without the capture's environment (KVREPLAY_REQUIRE_CAPTURE=1 makes it): %v\n%s", err, out)
 	}
 }
 
