@@ -242,39 +242,46 @@ func (c *cell) classify(enter []int32) {
 }
 
 // returnPassed handles blocks that were kept out a step ago: those that left the
-// demand are gone, those still in it are missed again.
+// demand are gone, those still in it are missed again. Which they are is as good as
+// random: every block is written, and counted where it belongs.
 func (c *cell) returnPassed(s *policies.Step) {
-	next := s.ExitNext
-	c.exit, c.exitNext = c.exit[:0], c.exitNext[:0]
-	for j, x := range s.Exit {
-		if c.state[x] == keptOut {
-			c.state[x] = absent
-			continue
+	state, left := c.state, s.Exit
+	c.exit = slices.Grow(c.exit[:0], len(left)+1)[:len(left)+1]
+	exit, n := c.exit, 0
+	if next := s.ExitNext; next != nil {
+		c.exitNext = slices.Grow(c.exitNext[:0], len(left)+1)[:len(left)+1]
+		nexts, m := c.exitNext, 0
+		for j, x := range left { // before states change
+			nexts[m] = next[j]
+			m += 1 - int(isKeptOut(state[x]))
 		}
-		c.state[x] = outside
-		c.exit = append(c.exit, x)
-		if next != nil {
-			c.exitNext = append(c.exitNext, next[j])
-		}
+		s.ExitNext = nexts[:m]
 	}
-	s.Exit = c.exit
-	if next != nil {
-		s.ExitNext = c.exitNext
+	for _, x := range left {
+		out := isKeptOut(state[x])
+		exit[n] = x
+		n += 1 - int(out)
+		state[x] = outside - out // or absent
 	}
-	again := c.passed[:0]
+	s.Exit = exit[:n]
+	again := c.passed
+	n = 0
 	for _, x := range c.passed {
-		if c.state[x] == keptOut {
-			c.state[x] = demanded
-			again = append(again, x)
-		}
+		out := isKeptOut(state[x])
+		again[n] = x
+		n += int(out)
+		state[x] -= (keptOut - demanded) * out // those that left are absent by now
 	}
-	if len(again) > 0 {
+	if again = again[:n]; n > 0 {
 		slices.Sort(again)
 		c.merged = mergeSorted(c.merged[:0], c.miss, again)
 		c.miss, c.merged = c.merged, c.miss
 	}
 	c.passed = c.passed[:0]
 }
+
+// isKeptOut is 1 for keptOut and 0 for every other state.
+func isKeptOut(state uint8) uint8 { return state & (state >> 1) & 1 }
 
 func mergeSorted(dst, a, b []int32) []int32 {
 	for len(a) > 0 && len(b) > 0 {
