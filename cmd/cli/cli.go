@@ -88,6 +88,7 @@ func newRoot(table policies.Table) *cobra.Command {
 		newImportCommand(),
 		newDeriveCommand(),
 		newTimeCommand(),
+		newPlanCommand(table),
 		newInspectCommand(),
 		newValidateCommand(),
 		newDatasetsCommand(),

@@ -237,9 +237,6 @@ func (f *timeFlags) scale() (err error) {
 	if o.Scaling, err = pipeline.NewScaling(f.profile, f.shape, f.layerMap, f.topk); err != nil {
 		return errUsage{err}
 	}
-	if f.selection == "auto" {
-		o.Scaling.Notes = append(o.Scaling.Notes, "selection: "+o.Selection.String())
-	}
 	if f.table != "" {
 		o.Table = f.readTable
 	}

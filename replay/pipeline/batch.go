@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 )
 
 // Batch is what decodes together: requests of a profile, aligned by decode index. A
@@ -37,9 +38,23 @@ func NewBatch(p *Profile, size int, seed uint64, steps int) (*Batch, error) {
 	return b, nil
 }
 
+// share is a request with how often it is drawn.
+type share struct {
+	request int
+	times   int64
+}
+
 // part are the requests of the p-th of n parts.
-func (b *Batch) part(p, n int) []int {
-	return b.Drawn[p*len(b.Drawn)/n : (p+1)*len(b.Drawn)/n]
+func (b *Batch) part(p, n int) (shares []share) {
+	drawn := slices.Sorted(slices.Values(b.Drawn[p*len(b.Drawn)/n : (p+1)*len(b.Drawn)/n]))
+	for i, r := range drawn {
+		if i > 0 && drawn[i-1] == r {
+			shares[len(shares)-1].times++
+		} else {
+			shares = append(shares, share{r, 1})
+		}
+	}
+	return shares
 }
 
 // sums are counts over requests, before scaling.
@@ -53,31 +68,32 @@ type sums struct {
 
 // sum adds up one profiled layer of one step over some requests. context, if not 0,
 // stands for the requests' own.
-func (b *Batch) sum(requests []int, layer, step int, s *Scaling, context int64) (t sums) {
+func (b *Batch) sum(requests []share, layer, step int, s *Scaling, context int64) (t sums) {
 	meta := &b.Profile.Meta
 	block := float64(max(1, meta.BlockTokens) * max(1, meta.SharedHeads))
 	pinned := float64(meta.Sink + meta.Local)
-	for _, i := range requests {
-		steps := b.Profile.Requests[i].Steps[layer]
-		c := steps[step%len(steps)]
+	for _, r := range requests {
+		steps, n := b.Profile.Requests[r.request].Steps[layer], r.times
+		c := &steps[step%len(steps)]
+		length, prompt := c.SeqLen, c.Prompt
 		if context > 0 {
-			c.SeqLen, c.Prompt = context, context
+			length, prompt = context, context
 		}
-		t.Demand += c.Demand
-		t.Misses += c.Misses
-		t.Runs += c.Runs
-		t.Moved += c.Moved
-		t.SSDMisses += c.SSDMisses
-		t.SSDMoved += c.SSDMoved
-		t.SSDRuns += c.SSDRuns
-		t.Positions += c.Positions
-		t.SeqLen += c.SeqLen
-		t.Prompt += c.Prompt
-		tokens := min(float64(c.SeqLen), float64(c.Demand)*block*s.Factor/s.Heads+pinned)
-		t.scored += float64(c.SeqLen * c.Positions)
-		t.attended += tokens * float64(c.Positions)
-		t.entries += tokens * s.Heads
+		t.Demand += n * c.Demand
+		t.Misses += n * c.Misses
+		t.Runs += n * c.Runs
+		t.Moved += n * c.Moved
+		t.SSDMisses += n * c.SSDMisses
+		t.SSDMoved += n * c.SSDMoved
+		t.SSDRuns += n * c.SSDRuns
+		t.Positions += n * c.Positions
+		t.SeqLen += n * length
+		t.Prompt += n * prompt
+		tokens := min(float64(length), float64(c.Demand)*block*s.Factor/s.Heads+pinned)
+		t.scored += float64(n * length * c.Positions)
+		t.attended += tokens * float64(n*c.Positions)
+		t.entries += tokens * float64(n) * s.Heads
+		t.requests += float64(n)
 	}
-	t.requests = float64(len(requests))
 	return t
 }

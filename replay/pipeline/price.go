@@ -102,6 +102,19 @@ func Price(p *Profile, o Options) (*Result, error) {
 	return r.run()
 }
 
+// Need is the memory of a batch without its staging, the least that it takes. Nothing is
+// priced.
+func Need(p *Profile, o Options) (Memory, error) {
+	if sfc, ok := o.Schedule.(*SFC); ok && sfc.N == 0 {
+		o.Schedule = &SFC{N: 1} // its memory does not depend on micro-batches
+	}
+	r, err := newRunner(p, o)
+	if err != nil {
+		return Memory{}, err
+	}
+	return r.memory(0), nil
+}
+
 // WriteTimeline writes the step whose time is the result's P50 in the Trace Event Format.
 func WriteTimeline(w io.Writer, p *Profile, o Options) error {
 	r, err := newRunner(p, o)
@@ -164,7 +177,7 @@ func (r *runner) prepare() error {
 	if o.Accept == 0 {
 		o.Accept = 1
 	}
-	r.notes = append(r.notes, o.Scaling.Notes...)
+	r.notes = append(append(r.notes, o.Scaling.Notes...), "selection: "+o.Selection.String())
 	p := &r.pricer
 	*p = Pricer{Machine: o.Machine, Model: o.Model, Scaling: o.Scaling, Experts: o.Experts, Context: o.Context,
 		Layout: transfer.Layout{Merge: o.Merge, Fragments: o.Fragments}, SSD: transfer.NewSSD(o.Machine.Drive, o.Machine.Drives, max(1, o.Depth))}
@@ -257,7 +270,7 @@ func (r *runner) place(step int) error {
 	r.traffic = Traffic{}
 	parts := r.schedule.Parts()
 	r.step = Step{Whole: r.step.Whole[:0], Parts: r.step.Parts[:0]}
-	whole, positions, err := r.layers(r.step.Whole, step, r.batch.Drawn, &r.traffic)
+	whole, positions, err := r.layers(r.step.Whole, step, r.batch.part(0, 1), &r.traffic)
 	if err != nil {
 		return err
 	}
@@ -286,9 +299,12 @@ func (r *runner) place(step int) error {
 }
 
 // layers prices the layers of one step for some requests.
-func (r *runner) layers(dst []Layer, step int, requests []int, traffic *Traffic) (layers []Layer, positions float64, err error) {
+func (r *runner) layers(dst []Layer, step int, requests []share, traffic *Traffic) (layers []Layer, positions float64, err error) {
+	var t sums
 	for layer, profiled := range r.options.Scaling.LayerOf {
-		t := r.batch.sum(requests, profiled, step, r.options.Scaling, r.options.Context)
+		if layer == 0 || profiled != r.options.Scaling.LayerOf[layer-1] {
+			t = r.batch.sum(requests, profiled, step, r.options.Scaling, r.options.Context)
+		}
 		l, moved, err := r.pricer.Layer(layer, &t)
 		if err != nil {
 			return nil, 0, fmt.Errorf("step %d: %w", step, err)

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
+)
+
+// planFlags are the flags of `kvreplay plan` as typed.
+type planFlags struct {
+	timeFlags
+	machine  string
+	memory   string
+	slo      time.Duration
+	maxBatch int
+	top      int
+	names    []string // policies
+	table    policies.Table
+}
+
+func newPlanCommand(table policies.Table) *cobra.Command {
+	f := planFlags{table: table}
+	c := &cobra.Command{
+		Use:   "plan PROFILE",
+		Short: "Find the batch, cache size, policy and schedule with most tokens a second",
+		Long: `Find what serves most tokens a second on a machine: each policy and capacity of a
+profile, which is its miss-ratio curve, is priced with each schedule at growing batches,
+as long as they fit into memory and meet the SLO. The best comes first, the runner-up
+second, each with the constraint that keeps it from a larger batch. Policies that look
+into the future are left out unless --policy names them.`,
+		Example: `  kvreplay replay t.parquet --policy lru --policy lookahead --capacity 1x,2x,4x,8x --out curve --profile
+  kvreplay plan curve --hardware h200 --model deepseek-v3.2 --layer-map stretch --topk 2048 --context 32768 --slo 100ms`,
+		Args: oneProfile,
+		RunE: func(c *cobra.Command, args []string) error { return runPlan(c, args[0], &f) },
+	}
+	f.add(c)
+	fl := c.Flags()
+	fl.StringVar(&f.machine, "hardware", "h100", "the machine, as `kvreplay hardware list` names it")
+	fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise", "tbo", "sfc", "kvpr", "flexgen", "gpu"}, "schedules to choose from, or all; `kvreplay time --help` lists them")
+	fl.StringSliceVar(&f.names, "policy", nil, "policies to choose from (default: those of the profile that do not see the future)")
+	fl.StringVar(&f.memory, "memory", "", "memory of the GPU, as in '48 GB' (default: the machine's)")
+	fl.DurationVar(&f.slo, "slo", 0, "the longest time per output token, as in 50ms (default: none)")
+	fl.IntVar(&f.maxBatch, "max-batch", 512, "largest batch")
+	fl.IntVar(&f.top, "top", 10, "candidates to print")
+	fl.StringVar(&f.format, "format", "table", "`table` or json")
+	return c
+}
+
+func runPlan(c *cobra.Command, path string, f *planFlags) error {
+	switch {
+	case f.format == "csv":
+		return usagef("--format csv: expected table or json")
+	case f.slo < 0 || f.maxBatch < 1 || f.top < 1:
+		return usagef("--slo, --max-batch and --top: expected more than 0")
+	}
+	f.machines, f.options.Batch = []string{f.machine}, 1
+	if err := f.check(); err != nil {
+		return err
+	}
+	path, err := profileIn(path)
+	if err != nil {
+		return err
+	}
+	profiles, err := f.profiles(path)
+	if err != nil {
+		return err
+	}
+	f.profile = profiles[0]
+	if err := f.scale(); err != nil {
+		return err
+	}
+	if f.options.Machine, err = f.chosenMachine(); err != nil {
+		return err
+	}
+	plan, err := pipeline.Plan(profiles, pipeline.PlanOptions{Options: f.options, Schedules: f.parsedSchedules, LayerMap: f.layerMap, TopK: f.topk, MaxBatch: f.maxBatch, SLO: f.slo.Seconds()})
+	if err != nil {
+		return err
+	}
+	if f.format == "json" {
+		return writeJSON(c.OutOrStdout(), plan[:min(f.top, len(plan))])
+	}
+	return pipeline.WritePlan(c.OutOrStdout(), plan, f.top)
+}
+
+// profiles reads the cells to choose from.
+func (f *planFlags) profiles(path string) ([]*pipeline.Profile, error) {
+	all, err := pipeline.Cells(path)
+	if err != nil {
+		return nil, err
+	}
+	var cells []pipeline.Cell
+	known, wanted := map[string]bool{}, map[string]bool{}
+	var names []string
+	for _, name := range f.names {
+		wanted[name] = true
+	}
+	for _, cell := range all {
+		if !known[cell.Policy] {
+			names = append(names, cell.Policy)
+		}
+		known[cell.Policy] = true
+		if wanted[cell.Policy] || len(wanted) == 0 && !f.offline(cell.Policy) {
+			cells = append(cells, cell)
+		}
+	}
+	for _, name := range f.names {
+		if !known[name] {
+			return nil, usagef("--policy %q%s: the profile has %v", name, policies.Nearest(name, names), names)
+		}
+	}
+	if len(cells) == 0 {
+		return nil, fmt.Errorf("profile %s has only policies that see the future (%v): name one with --policy", path, names)
+	}
+	return pipeline.ReadProfiles(path, cells)
+}
+
+// offline says whether a policy sees the future.
+func (f *planFlags) offline(name string) bool {
+	spec, err := f.table.Parse(name)
+	return err == nil && spec.Entry.Traits.Offline
+}
+
+// chosenMachine is the machine with the memory that --memory states.
+func (f *planFlags) chosenMachine() (*hardware.Machine, error) {
+	m, err := f.library.Machine(f.machine)
+	if err != nil || f.memory == "" {
+		return m, err
+	}
+	size, err := hardware.ParseBytes(f.memory)
+	if err != nil || size == 0 {
+		return nil, usagef("--memory %q: expected a size with a unit, as in '48 GB'", f.memory)
+	}
+	own, gpu := *m, *m.GPU
+	gpu.Memory.Value = size
+	own.GPU = &gpu
+	return &own, nil
+}

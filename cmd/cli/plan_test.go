@@ -1,0 +1,45 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestPlan(t *testing.T) {
+	out := profiled(t)
+	base := []string{"plan", out, "--layer-map", "nearest", "--max-batch", "8", "--steps", "3"}
+	args := func(more ...string) []string { return append(base[:len(base):len(base)], more...) }
+	code, stdout, stderr := run(args("--format", "json", "--schedule", "da,gpu")...)
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	var plan []struct {
+		Policy, Schedule, Binding string
+		Batch                     int
+		Tokens                    float64 `json:"tokens_per_s_gpu"`
+	}
+	if err := json.Unmarshal([]byte(stdout), &plan); err != nil {
+		t.Fatal(err)
+	}
+	if len(plan) != 3 || plan[0].Tokens < plan[1].Tokens || plan[0].Batch != 8 || plan[0].Binding != "largest batch asked for" {
+		t.Errorf("plan %+v, expected lru and lookahead with da, and gpu", plan)
+	}
+	if code, stdout, stderr = run(args("--policy", "lru", "--top", "1")...); code != 0 || !strings.Contains(stdout, "bound by") {
+		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
+	}
+	for want, more := range map[string][]string{
+		"did you mean lru":      {"--policy", "lr"},
+		"expected a size":       {"--memory", "48"},
+		"more than 0":           {"--top", "0"},
+		"table or json":         {"--format", "csv"},
+		"the SLO is 1 us":       {"--slo", "1us"},
+		"GPU needs":             {"--memory", "1 MB"},
+		"unknown schedule":      {"--schedule", "dab"},
+		`unknown machine "h10"`: {"--hardware", "h10"},
+	} {
+		if code, _, stderr := run(args(more...)...); code == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit code %d, %q, expected %q", more, code, stderr, want)
+		}
+	}
+}

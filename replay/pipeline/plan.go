@@ -1,0 +1,217 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// CacheRatio is ESS's memory planner (section 4.1): the share of its context that each of
+// batch requests may keep on the GPU, where full requests fit with all of theirs,
+//
+//	r(B) = (B₀/B − x) / (1 − x)
+//
+// and index is x, the share of a token's bytes that always stays there: the indexer's. It
+// is at most 1, and below 0 where not even the index fits.
+func CacheRatio(full, batch, index float64) float64 {
+	return min(1, (full/batch-index)/(1-index))
+}
+
+// PlanOptions are what a plan may choose from. Of Options, Schedule, Batch and Scaling are
+// chosen or made by Plan.
+type PlanOptions struct {
+	Options
+	Schedules []Schedule
+	LayerMap  string
+	TopK      int
+	MaxBatch  int
+	SLO       float64 // s, of TPOT; 0: none
+}
+
+// Binding is what keeps a candidate from a larger batch.
+type Binding string
+
+// The constraints.
+const (
+	BindsGPU        Binding = "GPU memory"
+	BindsHost       Binding = "host memory"
+	BindsSLO        Binding = "SLO"
+	BindsBatch      Binding = "largest batch asked for"
+	BindsThroughput Binding = "nothing: throughput falls beyond"
+)
+
+// Candidate is the best batch of one cell and schedule.
+type Candidate struct {
+	*Result
+	// Ratio is the share of the context that the cache keeps, Fill the one that would fill
+	// the GPU's memory at this batch (CacheRatio). Both are 0 where whole layers move.
+	Ratio   float64 `json:"cache_ratio"`
+	Fill    float64 `json:"cache_ratio_that_fills"`
+	Binding Binding `json:"binding"`
+}
+
+// Plan finds for each profile (a policy at a capacity) and schedule the batch with the most
+// tokens/s that fits into memory and meets the SLO, best first; of equals the smaller
+// memory. It is an error if there is none, which says why.
+func Plan(profiles []*Profile, o PlanOptions) ([]Candidate, error) {
+	if o.MaxBatch < 1 || o.SLO < 0 {
+		return nil, fmt.Errorf("largest batch %d, SLO %g s: expected at least 1 and 0", o.MaxBatch, o.SLO)
+	}
+	type pair struct {
+		profile  *Profile
+		schedule Schedule
+		found    *Candidate
+		refused  refusal
+	}
+	var pairs []pair
+	for _, s := range o.Schedules {
+		for i, p := range profiles {
+			if m, _ := MovesOf(s); i > 0 && m != MovesMisses {
+				break // the misses do not matter
+			}
+			pairs = append(pairs, pair{profile: p, schedule: s})
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range pairs {
+		group.Go(func() (err error) {
+			p := &pairs[i]
+			p.found, p.refused, err = o.best(p.profile, p.schedule)
+			if err != nil {
+				err = fmt.Errorf("%s, %s: %w", p.profile.Cell, p.schedule.Name(), err)
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var found []Candidate
+	var nearest *pair
+	for i := range pairs {
+		p := &pairs[i]
+		if p.found != nil {
+			found = append(found, *p.found)
+		} else if nearest == nil || p.refused.tpot < nearest.refused.tpot {
+			nearest = p
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("nothing fits and meets the SLO, not even the smallest batch; nearest: %s, %s: %s", nearest.profile.Cell, nearest.schedule.Name(), nearest.refused.why)
+	}
+	slices.SortStableFunc(found, func(a, b Candidate) int {
+		return cmp.Or(-cmp.Compare(a.Tokens, b.Tokens), cmp.Compare(a.Memory.GPU, b.Memory.GPU))
+	})
+	return found, nil
+}
+
+// refusal says why a batch cannot be taken; the zero value that it can.
+type refusal struct {
+	why     string
+	tpot    float64 // s; infinite where memory refuses
+	binding Binding
+}
+
+// best searches the batches of one cell and schedule: doubling while they are feasible,
+// then halving the gap to the first that is not. Without a candidate the refusal is that
+// of the smallest batch.
+func (o *PlanOptions) best(p *Profile, s Schedule) (best *Candidate, smallest refusal, err error) {
+	options := o.Options
+	options.Schedule = s
+	if options.Scaling, err = NewScaling(p, o.Model, o.LayerMap, o.TopK); err != nil {
+		return nil, refusal{}, err
+	}
+	try := func(batch int) (refusal, error) {
+		options.Batch = batch
+		r, why, err := o.try(p, options)
+		if err == nil && why.why == "" && (best == nil || r.Tokens > best.Tokens) {
+			best = &Candidate{Result: r}
+		}
+		return why, err
+	}
+	good, bad := 0, 0 // largest feasible batch, smallest that is not; 0: none yet
+	limit := refusal{binding: BindsBatch}
+	for batch := s.Parts(); bad == 0 && batch <= o.MaxBatch; batch = min(2*batch, max(o.MaxBatch, batch+1)) {
+		why, err := try(batch)
+		switch {
+		case err != nil:
+			return nil, why, err
+		case why.why == "":
+			good = batch
+		default:
+			bad, limit = batch, why
+		}
+	}
+	for good > 0 && bad-good > 1 {
+		middle := (good + bad) / 2
+		why, err := try(middle)
+		switch {
+		case err != nil:
+			return nil, why, err
+		case why.why == "":
+			good = middle
+		default:
+			bad, limit = middle, why
+		}
+	}
+	switch {
+	case best == nil && bad == 0:
+		return nil, refusal{fmt.Sprintf("it divides the batch into %d parts, the largest batch is %d", s.Parts(), o.MaxBatch), math.Inf(1), ""}, nil
+	case best == nil:
+		return nil, limit, nil
+	}
+	best.Binding = limit.binding
+	if best.Batch < good {
+		best.Binding = BindsThroughput
+	}
+	o.ratios(best, &options)
+	if m, _ := MovesOf(s); m != MovesMisses {
+		best.Cell = Cell{}
+	}
+	return best, refusal{}, nil
+}
+
+// try prices one batch, unless it is known to be too large.
+func (o *PlanOptions) try(p *Profile, options Options) (*Result, refusal, error) {
+	need, err := Need(p, options)
+	if err != nil || need.Verdict != "" {
+		return nil, need.refusal(), err
+	}
+	r, err := Price(p, options)
+	switch {
+	case err != nil:
+		return nil, refusal{}, err
+	case !r.Fits():
+		return r, r.Memory.refusal(), nil
+	case o.SLO > 0 && r.TPOT > o.SLO:
+		return r, refusal{fmt.Sprintf("a token takes %s at batch %d, the SLO is %s", hardware.Seconds(r.TPOT), r.Batch, hardware.Seconds(o.SLO)), r.TPOT, BindsSLO}, nil
+	}
+	return r, refusal{}, nil
+}
+
+func (m *Memory) refusal() refusal {
+	if m.GPU > m.GPUHas {
+		return refusal{m.Verdict, math.Inf(1), BindsGPU}
+	}
+	return refusal{m.Verdict, math.Inf(1), BindsHost}
+}
+
+// ratios compares the cache with the context, and with the memory that is left.
+func (o *PlanOptions) ratios(c *Candidate, options *Options) {
+	if m, _ := MovesOf(options.Schedule); m == MovesLayers {
+		return
+	}
+	entry := float64(o.Model.Entry.Value)
+	index := o.Selection.IndexBytes(o.Model)
+	all := c.Memory.Index * (entry + index) / index // all tokens with KV and index
+	c.Ratio = c.Memory.Cache / (all * entry / (entry + index))
+	left := c.Memory.GPUHas - c.Memory.Weights - c.Memory.Reserve - c.Memory.Staging
+	c.Fill = CacheRatio(left/all*float64(c.Batch), float64(c.Batch), index/(entry+index))
+}

@@ -1,0 +1,94 @@
+package pipeline
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// ESS's Table 2: the ratios printed with its batches. 54.3 requests of 32K fit whole, a
+// quarter of them at 128K; the indexer's share is 132 of 788 B.
+func TestCacheRatio(t *testing.T) {
+	for _, c := range []struct{ full, batch, printed float64 }{
+		{54.3, 52, 1}, {54.3, 64, 0.82}, {54.3, 96, 0.48}, {54.3, 128, 0.31}, {54.3, 160, 0.21}, {54.3 / 4, 13, 1}, {54.3 / 4, 40, 0.2}, {54.3 / 4, 54, 0.1},
+	} {
+		if r := CacheRatio(c.full, c.batch, 132./788); math.Abs(r-c.printed) > 0.01 {
+			t.Errorf("batch %g: ratio %.3f, the paper prints %g", c.batch, r, c.printed)
+		}
+	}
+}
+
+func planOptions(t *testing.T, p *Profile, schedules ...string) PlanOptions {
+	o := PlanOptions{Options: options(t, p, "da"), LayerMap: "nearest", MaxBatch: 64}
+	o.Steps = 3
+	for _, s := range schedules {
+		o.Schedules = append(o.Schedules, schedule(t, s))
+	}
+	return o
+}
+
+// The best batch of a plan is the best of all batches, priced one by one.
+func TestPlanIsTheBest(t *testing.T) {
+	p := read(t, realProfile(t))
+	o := planOptions(t, p, "da", "gpu")
+	machine, gpu := *o.Machine, *o.Machine.GPU
+	gpu.Memory.Value = 2e9
+	machine.GPU, o.Machine = &gpu, &machine
+	o.SLO = 2e-3
+	plan, err := Plan([]*Profile{p}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	best, name := 0., ""
+	for _, s := range o.Schedules {
+		for batch := 1; batch <= o.MaxBatch; batch++ {
+			q := o.Options
+			q.Schedule, q.Batch = s, batch
+			if r := priced(t, p, q); r.Fits() && r.TPOT <= o.SLO && r.Tokens > best {
+				best, name = r.Tokens, s.Name()
+			}
+		}
+	}
+	if plan[0].Tokens != best || plan[0].Schedule != name {
+		t.Errorf("the plan is %s with %g tokens/s, of all batches the best is %s with %g", plan[0].Schedule, plan[0].Tokens, name, best)
+	}
+	if len(plan) != 2 || plan[1].Tokens > plan[0].Tokens {
+		t.Errorf("a plan of %d candidates, the runner-up has %g tokens/s", len(plan), plan[1].Tokens)
+	}
+	for _, c := range plan {
+		if c.Schedule == "gpu" && (c.Binding != BindsGPU || c.Ratio != 1 || c.Cell != Cell{}) {
+			t.Errorf("all on the GPU is bound by %s at ratio %g with the cell %v", c.Binding, c.Ratio, c.Cell)
+		}
+		if c.Fill < c.Ratio-1e-9 {
+			t.Errorf("%s keeps %g of the context, but %g would fill memory", c.Schedule, c.Ratio, c.Fill)
+		}
+	}
+	if again, err := Plan([]*Profile{p}, o); err != nil || !reflect.DeepEqual(again, plan) {
+		t.Errorf("the same input gives another plan: %v", err)
+	}
+}
+
+func TestPlanRefuses(t *testing.T) {
+	p := read(t, realProfile(t))
+	o := planOptions(t, p, "da", "tbo")
+	o.SLO = 1e-9
+	if _, err := Plan([]*Profile{p}, o); err == nil || !strings.Contains(err.Error(), "the SLO is 1 ns") {
+		t.Errorf("%v, expected the SLO", err)
+	}
+	o = planOptions(t, p, "tbo")
+	o.MaxBatch = 1
+	if _, err := Plan([]*Profile{p}, o); err == nil || !strings.Contains(err.Error(), "into 2 parts") {
+		t.Errorf("%v, expected that two parts need two requests", err)
+	}
+	o = planOptions(t, p, "da")
+	o.LayerMap = ""
+	if _, err := Plan([]*Profile{p}, o); err == nil || !strings.Contains(err.Error(), "layer map") {
+		t.Errorf("%v, expected that a layer map is missing", err)
+	}
+	o = planOptions(t, p, "da")
+	plan, err := Plan([]*Profile{p}, o)
+	if err != nil || plan[0].Binding != BindsBatch || plan[0].Batch != 64 {
+		t.Errorf("%+v: %v, expected the largest batch", plan, err)
+	}
+}
