@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -66,7 +67,7 @@ func runPlan(c *cobra.Command, path string, f *planFlags) error {
 	if err != nil {
 		return err
 	}
-	profiles, err := f.profiles(path)
+	profiles, err := f.profiles(c.Context(), path)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func runPlan(c *cobra.Command, path string, f *planFlags) error {
 	if f.options.Machine, err = f.chosenMachine(); err != nil {
 		return err
 	}
-	plan, err := pipeline.Plan(profiles, pipeline.PlanOptions{Options: f.options, Schedules: f.parsedSchedules, LayerMap: f.layerMap, TopK: f.topk, MaxBatch: f.maxBatch, SLO: f.slo.Seconds()})
+	plan, err := pipeline.Plan(c.Context(), profiles, pipeline.PlanOptions{Options: f.options, Schedules: f.parsedSchedules, LayerMap: f.layerMap, TopK: f.topk, MaxBatch: f.maxBatch, SLO: f.slo.Seconds()})
 	if err != nil {
 		return err
 	}
@@ -88,8 +89,8 @@ func runPlan(c *cobra.Command, path string, f *planFlags) error {
 }
 
 // profiles reads the cells to choose from.
-func (f *planFlags) profiles(path string) ([]*pipeline.Profile, error) {
-	all, err := pipeline.Cells(path)
+func (f *planFlags) profiles(ctx context.Context, path string) ([]*pipeline.Profile, error) {
+	all, err := pipeline.Cells(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func (f *planFlags) profiles(path string) ([]*pipeline.Profile, error) {
 	if len(cells) == 0 {
 		return nil, fmt.Errorf("profile %s has only policies that see the future (%v): name one with --policy", path, names)
 	}
-	return pipeline.ReadProfiles(path, cells)
+	return pipeline.ReadProfiles(ctx, path, cells)
 }
 
 // offline says whether a policy sees the future.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -118,15 +119,15 @@ func runTime(c *cobra.Command, path string, f *timeFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := f.open(path); err != nil {
+	if err := f.open(c.Context(), path); err != nil {
 		return err
 	}
-	results, priced, err := f.price()
+	results, priced, err := f.price(c.Context())
 	if err != nil {
 		return err
 	}
 	if f.timeline != "" {
-		if err := f.writeTimeline(priced); err != nil {
+		if err := f.writeTimeline(c.Context(), priced); err != nil {
 			return err
 		}
 	}
@@ -202,8 +203,8 @@ func joinOptions(items []string) (joined []string) {
 }
 
 // open reads the profile's cell and maps it to the model.
-func (f *timeFlags) open(path string) error {
-	cells, err := pipeline.Cells(path)
+func (f *timeFlags) open(ctx context.Context, path string) error {
+	cells, err := pipeline.Cells(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -211,7 +212,7 @@ func (f *timeFlags) open(path string) error {
 	if err != nil {
 		return errUsage{err}
 	}
-	if f.profile, err = pipeline.ReadProfile(path, cell); err != nil {
+	if f.profile, err = pipeline.ReadProfile(ctx, path, cell); err != nil {
 		return err
 	}
 	return f.scale()
@@ -260,7 +261,7 @@ func (f *timeFlags) readTable(rest pipeline.Computer) (pipeline.Computer, error)
 }
 
 // price prices every machine with every schedule; last are the options of the last one.
-func (f *timeFlags) price() (results []*pipeline.Result, last pipeline.Options, err error) {
+func (f *timeFlags) price(ctx context.Context) (results []*pipeline.Result, last pipeline.Options, err error) {
 	for _, name := range f.machineNames {
 		machine, err := f.library.Machine(name)
 		if err != nil {
@@ -269,7 +270,7 @@ func (f *timeFlags) price() (results []*pipeline.Result, last pipeline.Options, 
 		for _, s := range f.parsedSchedules {
 			last = f.options
 			last.Machine, last.Schedule = machine, s
-			r, err := pipeline.Price(f.profile, last)
+			r, err := pipeline.Price(ctx, f.profile, last)
 			if err != nil {
 				return nil, last, fmt.Errorf("price %s, %s: %w", name, s.Name(), err)
 			}
@@ -279,12 +280,12 @@ func (f *timeFlags) price() (results []*pipeline.Result, last pipeline.Options, 
 	return results, last, nil
 }
 
-func (f *timeFlags) writeTimeline(o pipeline.Options) error {
+func (f *timeFlags) writeTimeline(ctx context.Context, o pipeline.Options) error {
 	file, err := renameio.NewPendingFile(f.timeline, renameio.WithPermissions(0o644))
 	if err != nil {
 		return fmt.Errorf("timeline: %w", err)
 	}
-	err = pipeline.WriteTimeline(file, f.profile, o)
+	err = pipeline.WriteTimeline(ctx, file, f.profile, o)
 	if err == nil {
 		err = file.CloseAtomicallyReplace()
 	}

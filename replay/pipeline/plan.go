@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"runtime"
@@ -59,7 +60,7 @@ type Candidate struct {
 // Plan finds for each profile (a policy at a capacity) and schedule the batch with the most
 // tokens/s that fits into memory and meets the SLO, best first; of equals the smaller
 // memory. It is an error if there is none, which says why.
-func Plan(profiles []*Profile, o PlanOptions) ([]Candidate, error) {
+func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) ([]Candidate, error) {
 	if o.MaxBatch < 1 || o.SLO < 0 {
 		return nil, fmt.Errorf("largest batch %d, SLO %g s: expected at least 1 and 0", o.MaxBatch, o.SLO)
 	}
@@ -83,7 +84,7 @@ func Plan(profiles []*Profile, o PlanOptions) ([]Candidate, error) {
 	for i := range pairs {
 		group.Go(func() (err error) {
 			p := &pairs[i]
-			p.found, p.refused, err = o.best(p.profile, p.schedule)
+			p.found, p.refused, err = o.best(ctx, p.profile, p.schedule)
 			if err != nil {
 				err = fmt.Errorf("%s, %s: %w", p.profile.Cell, p.schedule.Name(), err)
 			}
@@ -122,7 +123,7 @@ type refusal struct {
 // best searches the batches of one cell and schedule: doubling while they are feasible,
 // then halving the gap to the first that is not. Without a candidate the refusal is that
 // of the smallest batch.
-func (o *PlanOptions) best(p *Profile, s Schedule) (best *Candidate, smallest refusal, err error) {
+func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (best *Candidate, smallest refusal, err error) {
 	options := o.Options
 	options.Schedule = s
 	if options.Scaling, err = NewScaling(p, o.Model, o.LayerMap, o.TopK); err != nil {
@@ -130,7 +131,7 @@ func (o *PlanOptions) best(p *Profile, s Schedule) (best *Candidate, smallest re
 	}
 	try := func(batch int) (refusal, error) {
 		options.Batch = batch
-		r, why, err := o.try(p, options)
+		r, why, err := o.try(ctx, p, options)
 		if err == nil && why.why == "" && (best == nil || r.Tokens > best.Tokens) {
 			best = &Candidate{Result: r}
 		}
@@ -179,12 +180,12 @@ func (o *PlanOptions) best(p *Profile, s Schedule) (best *Candidate, smallest re
 }
 
 // try prices one batch, unless it is known to be too large.
-func (o *PlanOptions) try(p *Profile, options Options) (*Result, refusal, error) {
-	need, err := Need(p, options)
+func (o *PlanOptions) try(ctx context.Context, p *Profile, options Options) (*Result, refusal, error) {
+	need, err := Need(ctx, p, options)
 	if err != nil || need.Verdict != "" {
 		return nil, need.refusal(), err
 	}
-	r, err := Price(p, options)
+	r, err := Price(ctx, p, options)
 	switch {
 	case err != nil:
 		return nil, refusal{}, err

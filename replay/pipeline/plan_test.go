@@ -36,7 +36,7 @@ func TestPlanIsTheBest(t *testing.T) {
 	gpu.Memory.Value = 2e9
 	machine.GPU, o.Machine = &gpu, &machine
 	o.SLO = 2e-3
-	plan, err := Plan([]*Profile{p}, o)
+	plan, err := Plan(t.Context(), []*Profile{p}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestPlanIsTheBest(t *testing.T) {
 			t.Errorf("%s keeps %g of the context, but %g would fill memory", c.Schedule, c.Ratio, c.Fill)
 		}
 	}
-	if again, err := Plan([]*Profile{p}, o); err != nil || !reflect.DeepEqual(again, plan) {
+	if again, err := Plan(t.Context(), []*Profile{p}, o); err != nil || !reflect.DeepEqual(again, plan) {
 		t.Errorf("the same input gives another plan: %v", err)
 	}
 }
@@ -73,21 +73,21 @@ func TestPlanRefuses(t *testing.T) {
 	p := read(t, realProfile(t))
 	o := planOptions(t, p, "da", "tbo")
 	o.SLO = 1e-9
-	if _, err := Plan([]*Profile{p}, o); err == nil || !strings.Contains(err.Error(), "the SLO is 1 ns") {
+	if _, err := Plan(t.Context(), []*Profile{p}, o); err == nil || !strings.Contains(err.Error(), "the SLO is 1 ns") {
 		t.Errorf("%v, expected the SLO", err)
 	}
 	o = planOptions(t, p, "tbo")
 	o.MaxBatch = 1
-	if _, err := Plan([]*Profile{p}, o); err == nil || !strings.Contains(err.Error(), "into 2 parts") {
+	if _, err := Plan(t.Context(), []*Profile{p}, o); err == nil || !strings.Contains(err.Error(), "into 2 parts") {
 		t.Errorf("%v, expected that two parts need two requests", err)
 	}
 	o = planOptions(t, p, "da")
 	o.LayerMap = ""
-	if _, err := Plan([]*Profile{p}, o); err == nil || !strings.Contains(err.Error(), "layer map") {
+	if _, err := Plan(t.Context(), []*Profile{p}, o); err == nil || !strings.Contains(err.Error(), "layer map") {
 		t.Errorf("%v, expected that a layer map is missing", err)
 	}
 	o = planOptions(t, p, "da")
-	plan, err := Plan([]*Profile{p}, o)
+	plan, err := Plan(t.Context(), []*Profile{p}, o)
 	if err != nil || plan[0].Binding != BindsBatch || plan[0].Batch != 64 {
 		t.Errorf("%+v: %v, expected the largest batch", plan, err)
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -80,6 +81,7 @@ func (r *Result) Fits() bool { return r.Memory.Verdict == "" }
 
 // runner prices one batch under one schedule.
 type runner struct {
+	ctx      context.Context
 	options  Options
 	profile  *Profile
 	batch    *Batch
@@ -94,8 +96,8 @@ type runner struct {
 }
 
 // Price runs a schedule over a profile's steps.
-func Price(p *Profile, o Options) (*Result, error) {
-	r, err := newRunner(p, o)
+func Price(ctx context.Context, p *Profile, o Options) (*Result, error) {
+	r, err := newRunner(ctx, p, o)
 	if err != nil {
 		return nil, err
 	}
@@ -104,11 +106,11 @@ func Price(p *Profile, o Options) (*Result, error) {
 
 // Need is the memory of a batch without its staging, the least that it takes. Nothing is
 // priced.
-func Need(p *Profile, o Options) (Memory, error) {
+func Need(ctx context.Context, p *Profile, o Options) (Memory, error) {
 	if sfc, ok := o.Schedule.(*SFC); ok && sfc.N == 0 {
 		o.Schedule = &SFC{N: 1} // its memory does not depend on micro-batches
 	}
-	r, err := newRunner(p, o)
+	r, err := newRunner(ctx, p, o)
 	if err != nil {
 		return Memory{}, err
 	}
@@ -116,8 +118,8 @@ func Need(p *Profile, o Options) (Memory, error) {
 }
 
 // WriteTimeline writes the step whose time is the result's P50 in the Trace Event Format.
-func WriteTimeline(w io.Writer, p *Profile, o Options) error {
-	r, err := newRunner(p, o)
+func WriteTimeline(ctx context.Context, w io.Writer, p *Profile, o Options) error {
+	r, err := newRunner(ctx, p, o)
 	if err != nil {
 		return err
 	}
@@ -132,11 +134,11 @@ func WriteTimeline(w io.Writer, p *Profile, o Options) error {
 	return r.timeline.WriteChrome(w, title)
 }
 
-func newRunner(p *Profile, o Options) (*runner, error) {
+func newRunner(ctx context.Context, p *Profile, o Options) (*runner, error) {
 	if err := o.check(p); err != nil {
 		return nil, err
 	}
-	r := &runner{options: o, profile: p, schedule: o.Schedule, timeline: NewTimeline()}
+	r := &runner{ctx: ctx, options: o, profile: p, schedule: o.Schedule, timeline: NewTimeline()}
 	var err error
 	if r.batch, err = NewBatch(p, o.Batch, o.Seed, o.Steps); err != nil {
 		return nil, err
@@ -267,6 +269,9 @@ func (r *runner) calibrate() error {
 
 // place puts one step on the timeline, and its traffic into r.traffic.
 func (r *runner) place(step int) error {
+	if err := r.ctx.Err(); err != nil {
+		return err
+	}
 	r.traffic = Traffic{}
 	parts := r.schedule.Parts()
 	r.step = Step{Whole: r.step.Whole[:0], Parts: r.step.Parts[:0]}

@@ -2,7 +2,9 @@ package pipeline
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -70,7 +72,7 @@ func realProfile(t testing.TB, tiers ...string) string {
 // read reads the profile's LRU cell.
 func read(t testing.TB, path string) *Profile {
 	t.Helper()
-	p, err := ReadProfile(path, Cell{"lru", "2x"})
+	p, err := ReadProfile(t.Context(), path, Cell{"lru", "2x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +96,7 @@ func options(t testing.TB, p *Profile, text string) Options {
 
 func priced(t testing.TB, p *Profile, o Options) *Result {
 	t.Helper()
-	r, err := Price(p, o)
+	r, err := Price(t.Context(), p, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +226,7 @@ func TestTimelineFile(t *testing.T) {
 	p := read(t, realProfile(t))
 	var text bytes.Buffer
 	o := options(t, p, "dba")
-	if err := WriteTimeline(&text, p, o); err != nil {
+	if err := WriteTimeline(t.Context(), &text, p, o); err != nil {
 		t.Fatal(err)
 	}
 	var file struct {
@@ -260,7 +262,7 @@ func TestBadOptions(t *testing.T) {
 	} {
 		o := options(t, p, "da")
 		change(&o)
-		if _, err := Price(p, o); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
 		}
 	}
@@ -284,7 +286,7 @@ func TestScaling(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	cells, err := Cells(realProfile(t))
+	cells, err := Cells(t.Context(), realProfile(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,16 +325,67 @@ func TestBadProfiles(t *testing.T) {
 	excess := append([]replay.ProfileRow{}, rows...)
 	excess[3].Misses = excess[3].Demand + 1
 	for path, want := range map[string]string{
-		write(rows[1:], `{"schema":1}`):  "96 in layer 5",
-		write(negative, `{"schema":1}`):  "row 3: a negative count",
-		write(excess, `{"schema":1}`):    "misses in",
-		write(rows, `{"schema":9}`):      "schema 9",
-		write(rows, `{`):                 "metadata kvreplay.profile",
-		filepath.Join(t.TempDir(), "no"): "no such file",
-		"price_test.go":                  "profile price_test.go",
+		write(rows[1:], `{"schema":1,"topk":256}`): "96 in layer 5",
+		write(negative, `{"schema":1,"topk":256}`): "row 3: a negative count",
+		write(excess, `{"schema":1,"topk":256}`):   "misses in",
+		write(rows, `{"schema":1}`):                "expected K of at least 1",
+		write(rows, `{"schema":9}`):                "schema 9",
+		write(rows, `{`):                           "metadata kvreplay.profile",
+		filepath.Join(t.TempDir(), "no"):           "no such file",
+		"price_test.go":                            "profile price_test.go",
 	} {
-		if _, err := ReadProfile(path, Cell{"lru", "2x"}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ReadProfile(t.Context(), path, Cell{"lru", "2x"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
 		}
 	}
+}
+
+func TestInterrupted(t *testing.T) {
+	path := realProfile(t)
+	p := read(t, path)
+	o := options(t, p, "da")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Price(ctx, p, o); !errors.Is(err, context.Canceled) {
+		t.Errorf("price: %v", err)
+	}
+	if _, err := ReadProfile(ctx, path, p.Cell); !errors.Is(err, context.Canceled) {
+		t.Errorf("read: %v", err)
+	}
+	if _, err := Plan(ctx, []*Profile{p}, planOptions(t, p, "da")); !errors.Is(err, context.Canceled) {
+		t.Errorf("plan: %v", err)
+	}
+}
+
+// A broken file is an error, or a profile that can be priced.
+func FuzzReadProfile(f *testing.F) {
+	text, err := os.ReadFile(realProfile(f))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add(text[:len(text)/2])
+	for _, at := range []int{4, 100, len(text) / 3, len(text) - 200, len(text) - 20} {
+		broken := bytes.Clone(text)
+		broken[at] ^= 0xff
+		f.Add(broken)
+	}
+	o := options(f, read(f, realProfile(f)), "da")
+	f.Fuzz(func(t *testing.T, text []byte) {
+		path := filepath.Join(t.TempDir(), "f.parquet")
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		p, err := ReadProfile(t.Context(), path, Cell{"lru", "2x"})
+		if err != nil {
+			return
+		}
+		o := o
+		if o.Scaling, err = NewScaling(p, o.Model, "nearest", 0); err != nil {
+			return
+		}
+		if r, err := Price(t.Context(), p, o); err == nil && !(r.Mean >= 0) {
+			t.Errorf("a step takes %g", r.Mean)
+		}
+	})
 }

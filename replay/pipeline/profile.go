@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,7 +69,15 @@ type profileFile struct {
 	rows *parquet.GenericReader[replay.ProfileRow]
 }
 
+// recovered turns a panic of the Parquet reader on a broken file into an error.
+func recovered(path string, err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("profile %s: broken Parquet file: %v", path, p)
+	}
+}
+
 func openProfile(path string) (p *profileFile, err error) {
+	defer recovered(path, &err)
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("profile: %w", err)
@@ -98,6 +107,9 @@ func openProfile(path string) (p *profileFile, err error) {
 	if p.meta.Schema != replay.ProfileSchema {
 		return nil, fmt.Errorf("schema %d, expected %d; replay the trace again", p.meta.Schema, replay.ProfileSchema)
 	}
+	if m := &p.meta; m.TopK < 1 || min(m.Sink, m.Local, m.BlockTokens, m.SharedHeads, m.StepTokens) < 0 {
+		return nil, fmt.Errorf("metadata kvreplay.profile: K %d, sink %d, local %d, blocks of %d tokens and %d heads, steps of %d: expected K of at least 1, nothing negative", m.TopK, m.Sink, m.Local, m.BlockTokens, m.SharedHeads, m.StepTokens)
+	}
 	if err := checkColumns(pf); err != nil {
 		return nil, err
 	}
@@ -118,9 +130,13 @@ func checkColumns(f *parquet.File) error {
 func (p *profileFile) close() { p.file.Close() }
 
 // each calls use for every row; the row is reused.
-func (p *profileFile) each(use func(*replay.ProfileRow) error) error {
+func (p *profileFile) each(ctx context.Context, use func(*replay.ProfileRow) error) (err error) {
+	defer recovered(p.path, &err)
 	rows, at := make([]replay.ProfileRow, 1024), 0
 	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		n, err := p.rows.Read(rows)
 		for i := range rows[:n] {
 			if e := use(&rows[i]); e != nil {
@@ -148,14 +164,14 @@ func cellOf(r *replay.ProfileRow) Cell {
 }
 
 // Cells lists the cells of a profile, in the order of the file.
-func Cells(path string) (cells []Cell, err error) {
+func Cells(ctx context.Context, path string) (cells []Cell, err error) {
 	p, err := openProfile(path)
 	if err != nil {
 		return nil, err
 	}
 	defer p.close()
 	seen := map[Cell]bool{}
-	err = p.each(func(r *replay.ProfileRow) error {
+	err = p.each(ctx, func(r *replay.ProfileRow) error {
 		if c := cellOf(r); r.Tier == 0 && !seen[c] {
 			seen[c] = true
 			cells = append(cells, c)
@@ -187,8 +203,8 @@ func Choose(cells []Cell, policy, capacity string) (Cell, error) {
 }
 
 // ReadProfile reads one cell of a profile.
-func ReadProfile(path string, cell Cell) (*Profile, error) {
-	profiles, err := ReadProfiles(path, []Cell{cell})
+func ReadProfile(ctx context.Context, path string, cell Cell) (*Profile, error) {
+	profiles, err := ReadProfiles(ctx, path, []Cell{cell})
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +212,7 @@ func ReadProfile(path string, cell Cell) (*Profile, error) {
 }
 
 // ReadProfiles reads cells of a profile in one pass.
-func ReadProfiles(path string, cells []Cell) (profiles []*Profile, err error) {
+func ReadProfiles(ctx context.Context, path string, cells []Cell) (profiles []*Profile, err error) {
 	p, err := openProfile(path)
 	if err != nil {
 		return nil, err
@@ -206,7 +222,7 @@ func ReadProfiles(path string, cells []Cell) (profiles []*Profile, err error) {
 	for i, c := range cells {
 		gatherers[i] = &gatherer{profile: &Profile{Meta: p.meta, Cell: c}, streams: map[streamKey][]Counts{}, heads: map[int32]bool{}}
 	}
-	err = p.each(func(r *replay.ProfileRow) error {
+	err = p.each(ctx, func(r *replay.ProfileRow) error {
 		for i, c := range cells {
 			if r.Tier == 0 && cellOf(r) == c || r.Tier > 0 && above(r.Above, c) {
 				if err := gatherers[i].add(r); err != nil {
