@@ -43,12 +43,21 @@ func TestTime(t *testing.T) {
 	if len(rows) < 21 || len(rows)%2 != 1 || rows[1][2] != "kvpr:order=column,batches=2,weights=gpu" || rows[2][2] != "da" {
 		t.Errorf("%d rows, the first two with schedules %s and %s", len(rows), rows[1][2], rows[2][2])
 	}
+	table := filepath.Join(t.TempDir(), "times.csv")
+	text := "operator,query_tokens,context_tokens,time_us\nattend,1,8000,1000\nattend,4,8000,4000\n"
+	if err := os.WriteFile(table, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr = run("time", out, "--policy", "lru", "--layer-map", "nearest", "--batch", "2", "--schedule", "gpu", "--table", table)
+	if code != 0 || !strings.Contains(stdout, "p50 60.") || !strings.Contains(stdout, "times.csv has no times of project") {
+		t.Errorf("30 layers of 2 ms with a table take:\n%s%s", stdout, stderr)
+	}
 	step := filepath.Join(t.TempDir(), "step.json")
 	if code, _, stderr = run("time", out, "--policy", "lookahead", "--layer-map", "nearest", "--timeline", step, "--format", "json"); code != 0 {
 		t.Fatal(stderr)
 	}
-	text, err := os.ReadFile(step)
-	if err != nil || !json.Valid(text) {
+	events, err := os.ReadFile(step)
+	if err != nil || !json.Valid(events) {
 		t.Errorf("the timeline is no JSON: %v", err)
 	}
 }

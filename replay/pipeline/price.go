@@ -191,6 +191,9 @@ func (r *runner) prepare() error {
 		p.Experts = expertGPUs(o.Machine, o.Model)
 		r.notes = append(r.notes, fmt.Sprintf("routed experts are divided among %d GPUs, the fewest that leave half of each free; traffic between GPUs is not counted", p.Experts))
 	}
+	if limit := int64(o.Model.Context.Value); o.Context > limit {
+		r.notes = append(r.notes, fmt.Sprintf("a context of %d tokens exceeds the %d of %s", o.Context, limit, o.Model.Name))
+	}
 	if o.Context > 0 {
 		r.notes = append(r.notes, fmt.Sprintf("every request has a context of %d tokens; the misses are those of the profile", o.Context))
 	}
@@ -289,6 +292,9 @@ func (r *runner) place(step int) error {
 			return err
 		}
 		r.step.Parts = append(r.step.Parts, part)
+	}
+	if f, ok := r.schedule.(*Prefetch); ok {
+		r.traffic.repeat(1 - f.Accuracy) // what the prediction named wrongly
 	}
 	if r.pricer.Weights {
 		for layer := range int(r.options.Model.Layers.Value) {

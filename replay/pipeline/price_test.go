@@ -183,6 +183,16 @@ func TestSchedulesOnRealMisses(t *testing.T) {
 	}
 }
 
+// What a prediction names wrongly moves as well.
+func TestWrongPrefetchMoves(t *testing.T) {
+	p := read(t, realProfile(t))
+	right, wrong := priced(t, p, options(t, p, "prefetch")), priced(t, p, options(t, p, "prefetch:accuracy=0.75"))
+	near(t, "bytes", wrong.H2D, 1.25*right.H2D)
+	if wrong.Mean <= right.Mean {
+		t.Errorf("with wrong predictions a step takes %g s, with right ones %g", wrong.Mean, right.Mean)
+	}
+}
+
 // Misses of the tier below come from the SSD, and pass the link as well.
 func TestTierIsTheSSD(t *testing.T) {
 	p := read(t, realProfile(t, "dram=lru@8x"))

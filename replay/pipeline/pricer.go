@@ -41,6 +41,14 @@ func (t *Traffic) add(o Traffic) {
 	t.SSDRequests += o.SSDRequests
 }
 
+// repeat adds a share of what is fetched once more.
+func (t *Traffic) repeat(share float64) {
+	t.H2D += share * t.H2D
+	t.SSD += share * t.SSD
+	t.Descriptors += share * t.Descriptors
+	t.SSDRequests += share * t.SSDRequests
+}
+
 // Layer prices one layer of the model for some requests of the batch.
 func (p *Pricer) Layer(layer int, t *sums) (l Layer, moved Traffic, err error) {
 	s := p.Scaling

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func near(t *testing.T, what string, got, want float64) {
+func near(t testing.TB, what string, got, want float64) {
 	t.Helper()
 	if math.Abs(got-want) > 1e-9*max(1, math.Abs(want)) {
 		t.Errorf("%s is %.12g, expected %.12g", what, got, want)
@@ -38,6 +38,14 @@ func place(t testing.TB, s Schedule, step *Step) *Timeline {
 			t.Errorf("%s: %s is %g", s.Name(), Cause(c), v)
 		}
 	}
+	var worked Exposure // all of the SMs' work counts, nothing twice
+	for _, e := range tl.Events {
+		if e.Kind.Resource() == SMs {
+			worked[e.Kind.Cause()] += e.End - e.Start
+		}
+	}
+	near(t, s.Name()+": computation", x[Compute], worked[Compute])
+	near(t, s.Name()+": selection", x[Selecting], worked[Selecting])
 	var free [resources]float64
 	for _, e := range tl.Events {
 		if e.End == e.Start {
@@ -115,6 +123,13 @@ func TestESSByHand(t *testing.T) {
 		near(t, "dba", place(t, dba, layers(l, 1)).End(), compute+dba.Exposed(&l))
 		step := layers(l, 1)
 		near(t, "layerwise", place(t, &Layerwise{*dba}, step).End(), min(DA{}.Closed(step), dba.Closed(step)))
+	}
+	// As far as the fetch is hidden: (W_pre + W_attn) / (τ + W_attn/K), and with φ·W_idx more.
+	for want, exposed := range map[float64]func(*Layer) float64{366.8: ExposedDA, 666.5: schedule(t, "dba").(*DBA).Exposed} {
+		hidden, shown := essLayer(want-0.1), essLayer(want+0.1)
+		if exposed(&hidden) > 0 || exposed(&shown) <= 0 {
+			t.Errorf("at %g misses %g s are exposed, at %g %g", want-0.1, exposed(&hidden), want+0.1, exposed(&shown))
+		}
 	}
 	switchAt := (0.1e-3 + 0.2e-3 + 1.024e-3) / (160*656/37e9 + 1.024e-3/2048)
 	below, above := essLayer(switchAt-1), essLayer(switchAt+1)
