@@ -113,7 +113,7 @@ func TestTimetable(t *testing.T) {
 		t.Errorf("notes %q, expected the operators that are the roofline's", notes)
 	}
 	beyond := &Load{Requests: 17, Queries: 17, Context: 17 * 1000}
-	if _, err := table.Layer(0, beyond); err == nil || !strings.Contains(err.Error(), "lie outside the table's 1 to 9") {
+	if _, err := table.Layer(0, beyond); err == nil || !strings.Contains(err.Error(), "lie outside the table, 1 to 9") {
 		t.Errorf("beyond the table: %v", err)
 	}
 	free, err := ReadTimetable(strings.NewReader(tableText), "t.csv", rest, true)

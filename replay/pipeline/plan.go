@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -44,6 +45,7 @@ const (
 	BindsHost       Binding = "host memory"
 	BindsSLO        Binding = "SLO"
 	BindsBatch      Binding = "largest batch asked for"
+	BindsTable      Binding = "edge of the table"
 	BindsThroughput Binding = "nothing: throughput falls beyond"
 )
 
@@ -64,21 +66,7 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) ([]Candidate,
 	if o.MaxBatch < 1 || o.SLO < 0 {
 		return nil, fmt.Errorf("largest batch %d, SLO %g s: expected at least 1 and 0", o.MaxBatch, o.SLO)
 	}
-	type pair struct {
-		profile  *Profile
-		schedule Schedule
-		found    *Candidate
-		refused  refusal
-	}
-	var pairs []pair
-	for _, s := range o.Schedules {
-		for i, p := range profiles {
-			if m, _ := MovesOf(s); i > 0 && m != MovesMisses {
-				break // the misses do not matter
-			}
-			pairs = append(pairs, pair{profile: p, schedule: s})
-		}
-	}
+	pairs := o.pairs(profiles)
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range pairs {
@@ -111,6 +99,27 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) ([]Candidate,
 		return cmp.Or(-cmp.Compare(a.Tokens, b.Tokens), cmp.Compare(a.Memory.GPU, b.Memory.GPU))
 	})
 	return found, nil
+}
+
+// pair is a cell and a schedule with what its search found.
+type pair struct {
+	profile  *Profile
+	schedule Schedule
+	found    *Candidate
+	refused  refusal
+}
+
+// pairs are all combinations; where no misses move, one cell stands for all.
+func (o *PlanOptions) pairs(profiles []*Profile) (pairs []pair) {
+	for _, s := range o.Schedules {
+		for i, p := range profiles {
+			if m, _ := MovesOf(s); i > 0 && m != MovesMisses {
+				break
+			}
+			pairs = append(pairs, pair{profile: p, schedule: s})
+		}
+	}
+	return pairs
 }
 
 // refusal says why a batch cannot be taken; the zero value that it can.
@@ -187,6 +196,8 @@ func (o *PlanOptions) try(ctx context.Context, p *Profile, options Options) (*Re
 	}
 	r, err := Price(ctx, p, options)
 	switch {
+	case errors.Is(err, ErrBeyond):
+		return nil, refusal{err.Error(), math.Inf(1), BindsTable}, nil
 	case err != nil:
 		return nil, refusal{}, err
 	case !r.Fits():

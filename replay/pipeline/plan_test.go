@@ -91,4 +91,10 @@ func TestPlanRefuses(t *testing.T) {
 	if err != nil || plan[0].Binding != BindsBatch || plan[0].Batch != 64 {
 		t.Errorf("%+v: %v, expected the largest batch", plan, err)
 	}
+	o.Table = func(rest Computer) (Computer, error) {
+		return ReadTimetable(strings.NewReader(strings.Join(tableHeader, ",")+"\npost,1,0,5\npost,9,0,6\n"), "t.csv", rest, false)
+	}
+	if plan, err = Plan(t.Context(), []*Profile{p}, o); err != nil || plan[0].Binding != BindsTable || plan[0].Batch != 9 {
+		t.Errorf("%+v: %v, expected the 9 query tokens that the table has", plan, err)
+	}
 }

@@ -25,6 +25,9 @@ type Timetable struct {
 	beyond      bool // extrapolation was noted
 }
 
+// ErrBeyond says that a table has no points around what was asked for.
+var ErrBeyond = errors.New("outside the table")
+
 // grid is a function of query tokens and context, at the crossings of both.
 type grid struct {
 	queries, context []float64   // ascending
@@ -175,7 +178,7 @@ func (t *Timetable) look(name string, queries, context float64, v *float64) erro
 	}
 	seconds, inside := g.at(queries, context)
 	if !inside && !t.extrapolate {
-		return fmt.Errorf("%s: %g query tokens at context %.0f lie outside the table's %g to %g at %g to %g; measure there, or extrapolate", name, queries, context,
+		return fmt.Errorf("%s: %g query tokens at context %.0f lie %w, %g to %g at %g to %g; measure there, or extrapolate", name, queries, context, ErrBeyond,
 			g.queries[0], g.queries[len(g.queries)-1], g.context[0], g.context[len(g.context)-1])
 	}
 	if !inside && !t.beyond {
