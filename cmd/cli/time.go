@@ -43,8 +43,8 @@ func newTimeCommand() *cobra.Command {
 		Long: `Say how long decode steps take on a machine: the misses of a profile, which
 ` + "`kvreplay replay --profile`" + ` writes, are priced on the machine's link and drives, and
 a schedule places them beside the model's operators on a timeline of GPU, link, CPU and
-SSD. PROFILE is such a file or a folder that has one. Nothing is replayed again. What was scaled or assumed is said in the notes;
-replay/pipeline/README.md has the models.
+SSD. PROFILE is such a file or a folder that has one. Nothing is replayed again. What
+was scaled or assumed is said in the notes; replay/pipeline/README.md has the models.
 
 Schedules:
 ` + pipeline.ScheduleList(),
@@ -56,7 +56,7 @@ Schedules:
 	}
 	f.add(c)
 	fl, o := c.Flags(), &f.options
-	fl.StringSliceVar(&f.machines, "hardware", []string{"h100"}, "machines that `kvreplay hardware list` names, or all")
+	fl.StringSliceVar(&f.machines, "hardware", []string{"h100"}, "`machines` that 'kvreplay hardware list' names, or all")
 	fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise"}, "schedules `NAME[:OPTION=VALUE]`, one an option where it has several, or all")
 	fl.IntVar(&o.Batch, "batch", 1, "requests that decode together on a GPU, drawn from the profile")
 	fl.StringVar(&f.policy, "policy", "", "whose misses (default: the only policy there is)")
@@ -70,7 +70,7 @@ Schedules:
 func (f *timeFlags) add(c *cobra.Command) {
 	fl, o := c.Flags(), &f.options
 	fl.StringVar(&f.hardware.dir, "hardware-dir", "", "`folder` of YAML files that add to the bundled ones or replace them (default $"+hardware.DirVariable+")")
-	fl.StringVar(&f.model, "model", "", "the model's shape, as `kvreplay hardware list` names it (default: the profile's)")
+	fl.StringVar(&f.model, "model", "", "the model's `shape`, as 'kvreplay hardware list' names it (default: the profile's)")
 	fl.StringVar(&f.layerMap, "layer-map", "", "which profiled layer stands for which of the model's: nearest, stretch, or `MODEL=PROFILED,...` as in 0-19=5,20-60=25")
 	fl.IntVar(&f.topk, "topk", 0, "scale the counts from the profile's K to this one")
 	fl.StringVar(&f.selection, "selection", "auto", "how Top-K is found: indexer, minmax[:tokens=16], mean[:tokens=8], centroids[:tokens=16], keys; auto: the model's indexer, or minmax")
