@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -37,8 +34,9 @@ func newDatasetsFitCommand() *cobra.Command {
 		Long: `Estimate the dials that describe a trace, layer by layer, and print them; -o keeps
 them as a file for ` + "`kvreplay datasets make synthetic --dials`" + `.
 
---check makes the synthetic twin, replays both traces and prints the misses of LRU,
-lookahead and the optimum with the twin's error.`,
+--check makes a synthetic twin, of four times the requests, replays both traces and
+prints the misses of LRU, lookahead and the optimum, the twin's for as much demand,
+with the twin's error.`,
 		Example: "  kvreplay datasets fit t.parquet -o dials.yaml --check\n  kvreplay datasets make synthetic --dials dials.yaml --requests 100 -o scaled.parquet",
 		Args:    exactlyOne("trace"),
 		RunE:    func(c *cobra.Command, args []string) error { return runFit(c, args[0], &f) },
@@ -77,30 +75,11 @@ func runFit(c *cobra.Command, path string, f *fitFlags) error {
 	if err := printDials(c.OutOrStdout(), d); err != nil || !f.check {
 		return err
 	}
-	rows, err := checkTwin(c.Context(), original, d, f)
+	rows, err := twin.Check(c.Context(), original, d, f.parallel)
 	if err != nil {
 		return err
 	}
 	return printTwin(c.OutOrStdout(), rows)
-}
-
-// checkTwin makes the twin in a folder of its own and compares.
-func checkTwin(ctx context.Context, original *trace.File, d *synthetic.Dials, f *fitFlags) ([]twin.Row, error) {
-	dir, err := os.MkdirTemp("", "kvreplay-twin-")
-	if err != nil {
-		return nil, fmt.Errorf("check: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "twin.parquet")
-	if err := synthetic.Write(ctx, path, d, synthetic.Options{Workers: f.parallel}); err != nil {
-		return nil, err
-	}
-	t, err := trace.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer t.Close()
-	return twin.Compare(ctx, original, t, f.parallel)
 }
 
 func fitTable(header ...any) table.Writer {

@@ -10,13 +10,13 @@ import (
 type estimate struct {
 	Locality
 	runMedian float64
-	late      float64 // share of first-seen blocks that counted steps see first
+	firstSeen float64 // share of the blocks entering that are seen first
 }
 
 // estimate estimates dials one by one. What too few values rest on is left at the
 // value in from.
 func (m *measure) estimate(from *Locality) estimate {
-	e := estimate{Locality: *from, late: ratio(m.late, m.early+m.late)}
+	e := estimate{Locality: *from, firstSeen: ratio(m.fresh, m.entered)}
 	k := float64(m.topK)
 	e.Overlap = min(ratio(m.common, m.after), 1-1/k)
 	e.Burst = 0
@@ -90,11 +90,10 @@ func hotOf(l *Locality, k, runMedian float64) float64 {
 }
 
 const (
-	rounds     = 6       // of corrections
-	gain       = 0.7     // of a correction, of what it should be
+	rounds     = 8       // of corrections
 	twinTarget = 1 << 21 // indices of the twins of a layer in a round
 
-	mostCompany = 0.1 // fitted: more makes short traces a matter of luck
+	mostCompany = 0.02 // fitted: more makes short traces a matter of luck
 )
 
 // calibrate returns the dials of a layer.
@@ -104,15 +103,15 @@ func calibrate(d *Dials, m *measure) Locality {
 	target.Recent = m.recentOf(target.Overlap)
 	target.Hot = hotOf(&target.Locality, float64(d.TopK), target.runMedian)
 	l := target.Locality
-	l.Onset, l.Company = 0, 0
+	l.Company = 0
 	twin := *d
 	twin.Layers, twin.LayerIDs, twin.ByLayer, twin.Heads, twin.Scores = 1, nil, nil, 0, 0
-	twin.Requests = max(1, min(4, twinTarget/((d.Windows+d.Steps)*d.Candidates)))
+	twin.Requests = max(1, min(6, twinTarget/((d.Windows+d.Steps)*d.Candidates)))
 	for round := range rounds {
 		l.limit(d.TopK)
-		twin.Locality = l
+		twin.Locality, twin.Seed = l, uint64(round)
 		got := measureTwin(&twin).estimate(&target.Locality)
-		l.correct(&target, &got, d)
+		l.correct(&target, &got, min(0.7, 2/float64(round+1)))
 		if round == 0 { // the rest is due to bursts
 			l.Company = max(0, min(mostCompany, target.Company-got.Company))
 		}
@@ -132,8 +131,8 @@ func measureTwin(twin *Dials) *measure {
 	return m
 }
 
-// correct moves each dial by what its estimate lacks to the target.
-func (l *Locality) correct(target, got *estimate, d *Dials) {
+// correct moves each dial by a part, gain, of what its estimate lacks to the target.
+func (l *Locality) correct(target, got *estimate, gain float64) {
 	factor := func(dial *float64, want, is float64) {
 		if want > 0 && is > 0 {
 			*dial *= math.Exp(gain * max(-1, min(1, math.Log(want/is))))
@@ -145,13 +144,10 @@ func (l *Locality) correct(target, got *estimate, d *Dials) {
 	factor(&l.Burst, target.Burst, got.Burst)
 	factor(&l.RunShape, target.RunShape, got.RunShape)
 	factor(&l.GapMedian, target.GapMedian, got.GapMedian)
-	factor(&l.GapShape, target.GapShape, got.GapShape)
+	factor(&l.GapShape, math.Sqrt(got.firstSeen), math.Sqrt(target.firstSeen)) // heavier tails leave more to be seen
 	factor(&l.Near, target.Near, got.Near)
 	factor(&l.Neighbours, target.Neighbours, got.Neighbours)
 	l.Heat += gain * (target.Heat - got.Heat)
-	if d.Windows > 0 {
-		l.Onset += 2 * gain * (target.late - got.late)
-	}
 }
 
 // slack is the share of the demand that keeps rounded dials free of contradiction.

@@ -141,13 +141,7 @@ func TestEncode(t *testing.T) {
 
 // No text breaks the decoder, and what it takes can be drawn from.
 func FuzzDecode(f *testing.F) {
-	for _, name := range Presets() {
-		text, err := presetFiles.ReadFile("presets/" + name + ".yaml")
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(text)
-	}
+	f.Add([]byte("layers: 3\nheads: 8\nlayer_spread: 0.25\norder: rank\nrecent: 0.075\n"))
 	f.Add([]byte(`{"layers": 2, "by_layer": {"overlap": [0.5, 0.25]}, "layer_ids": [3, 5], "hot": 1e-3}`))
 	f.Add([]byte("overlap: .inf\n"))
 	f.Add([]byte("&a [*a]"))

@@ -38,13 +38,12 @@ func (p *process) fresh(newest int32) int32 {
 	return x
 }
 
-// behind looks for a block never seen that follows demanded ones; -1 if tries fail.
+// behind looks for a block never seen that follows demanded ones, the last of which or
+// one before it entered at this step; -1 if tries fail.
 func (p *process) behind(newest int32) int32 {
-	if len(p.demanded) == 0 {
-		return -1
-	}
+	entered := p.runs[p.first[len(p.first)-1]:]
 	for range tries {
-		x := p.demanded[p.pcg.Uint64()>>32*uint64(len(p.demanded))>>32] + 1
+		x := entered[p.pcg.Uint64()>>32*uint64(len(entered))>>32].block + 1
 		for x < newest && p.blocks[x].run >= 0 {
 			x++
 		}

@@ -25,9 +25,6 @@ type Locality struct {
 	GapShape  float64 `yaml:"gap_shape" json:"gap_shape"`
 	// Drift is the share of the blocks leaving that never come back.
 	Drift float64 `yaml:"drift" json:"drift"`
-	// Onset is the share of the blocks out of the demand that the first decode step
-	// keeps from coming back: what is generated differs from the end of the prompt.
-	Onset float64 `yaml:"onset" json:"onset"`
 	// Heat is the correlation of a block's gaps: with 0 all blocks are alike, with 1 a
 	// block that came back soon always does, and stays long.
 	Heat float64 `yaml:"heat" json:"heat"`
@@ -64,7 +61,6 @@ var LocalityDials = []Dial{
 	{"gap_median", "median gap until a block is demanded again, in steps", 0.01, 1e6, func(l *Locality) *float64 { return &l.GapMedian }},
 	{"gap_shape", "shape of the law of gaps; small is heavy-tailed", 0.1, 10, func(l *Locality) *float64 { return &l.GapShape }},
 	{"drift", "share of the blocks leaving that never come back", 0, 1, func(l *Locality) *float64 { return &l.Drift }},
-	{"onset", "share of the blocks waiting that the first decode step keeps from coming back", 0, 1, func(l *Locality) *float64 { return &l.Onset }},
 	{"heat", "correlation of a block's gaps: how unlike each other blocks are", 0, 1, func(l *Locality) *float64 { return &l.Heat }},
 	{"company", "correlation of gaps that begin at the same step", 0, 1, func(l *Locality) *float64 { return &l.Company }},
 	{"hot", "share of the demand that never leaves", 0, 1, func(l *Locality) *float64 { return &l.Hot }},

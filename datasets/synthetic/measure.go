@@ -18,7 +18,6 @@ type measure struct {
 	entered        int64 // blocks at steps after the first row, that the row before lacks
 	fromCandidates int64 // of entered, candidates of the row before
 	fresh, behind  int64 // first-seen blocks, and those whose left neighbour is demanded too
-	early, late    int64 // first-seen blocks of windows and of counted steps
 	bursts         []float64
 	company        float64   // sum over streams
 	churns         []float64 // of streams
@@ -116,11 +115,6 @@ func (m *measure) enter(s *trace.Stream, t int, a arrival) {
 		m.fresh++
 		if a.block > 0 && m.state[a.block-1].last == int32(t) {
 			m.behind++
-		}
-		if t < s.Windows {
-			m.early++
-		} else {
-			m.late++
 		}
 	}
 	b.fresh = a.last < 0 && !newest && t > underWay

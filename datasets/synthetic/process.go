@@ -26,25 +26,23 @@ type extent struct {
 	topK   int
 	tokens int // context at step 0 of the process, the token being generated included
 	steps  int
-	onset  int // the first decode step
 }
 
 // process draws which blocks are demanded at which step. It reuses its memory from
 // stream to stream. All draws come from one generator in one order.
 type process struct {
 	extent
-	dials    Locality
-	pcg      *rand.PCG
-	rand     *rand.Rand
-	laws     laws
-	own      uint32 // chance of a block's own quantile, in 1/chances
-	company  uint32 // chance of the step's quantile of gaps
-	blocks   []block
-	demanded []int32
-	due      queue   // demanded blocks by the end of their run
-	back     queue   // blocks to come back
-	coming   []int32 // due to come back, not yet in
-	common   uint16  // quantile of gaps that blocks leaving at this step share
+	dials   Locality
+	pcg     *rand.PCG
+	rand    *rand.Rand
+	laws    laws
+	own     uint32 // chance of a block's own quantile, in 1/chances
+	company uint32 // chance of the step's quantile of gaps
+	blocks  []block
+	due     queue   // demanded blocks by the end of their run
+	back    queue   // blocks to come back
+	coming  []int32 // due to come back, not yet in
+	common  uint16  // quantile of gaps that blocks leaving at this step share
 
 	runs  []run       // in the order of their first step
 	first []int32     // by step, of runs; one more for the end
@@ -74,20 +72,14 @@ func (p *process) draw(e extent, dials *Locality, r *rand.PCG) {
 	p.mark()
 	tempo := newTempo(dials.Burst)
 	churn := churnOf(dials, float64(p.topK))
-	clock, onset, debt := 0.0, 0.0, 0.0
+	clock, debt := 0.0, 0.0
 	for t := 1; t < p.steps; t++ {
 		unseen := p.unseen(clock)
-		if t == p.onset {
-			p.forget()
-			onset = clock
-		}
-		if t >= p.onset {
-			unseen += dials.Onset * (p.unseen(clock-onset) - unseen)
-		}
 		pace := tempo.next(p.rand)
 		clock += pace
-		n := p.step(t, clock, churn*pace-debt/debtSteps, max(0, churn*pace*unseen-1))
-		debt += float64(n) - churn*pace
+		plan := churn * pace
+		n := p.step(t, clock, plan-debt/debtSteps, max(0, plan*unseen-1)) // less the newest token
+		debt += float64(n) - plan
 		p.mark()
 	}
 }
@@ -125,8 +117,8 @@ func (p *process) reset() {
 		p.blocks[x] = block{bucket: unqueued, run: free}
 	}
 	p.due.reset(p.blocks, 2*p.steps)
-	p.back.reset(p.blocks, p.steps+p.steps/4)
-	p.demanded, p.coming = p.demanded[:0], p.coming[:0]
+	p.back.reset(p.blocks, 2*p.steps)
+	p.coming = p.coming[:0]
 	p.runs, p.first = p.runs[:0], append(p.first[:0], 0)
 	p.left, p.gone = p.left[:0], append(p.gone[:0], 0)
 }
@@ -152,7 +144,7 @@ func (p *process) step(t int, clock, plan, unseen float64) int {
 		returning = max(0, returning-int(-fresh/2))
 	}
 	returning = min(returning, p.due.size-1)
-	n := min(1+returning+max(0, min(int(fresh), int(newest)-len(p.demanded)-len(p.coming))), p.due.size)
+	n := min(1+returning+max(0, min(int(fresh), int(newest)-p.topK-len(p.coming))), p.due.size)
 	p.exit(t, n)
 	p.enterNewest(t, newest)
 	for _, x := range p.coming[:returning] {
@@ -177,9 +169,6 @@ func (p *process) exit(t, n int) {
 		p.runs[b.run].exit = uint16(t)
 		p.left = append(p.left, departure{x, int32(t)})
 		b.run = taken
-		last := p.demanded[len(p.demanded)-1]
-		p.demanded[b.slot], p.blocks[last].slot = last, b.slot
-		p.demanded = p.demanded[:len(p.demanded)-1]
 	}
 }
 
@@ -192,8 +181,11 @@ func (p *process) leave(x int32, clock float64, tick int) {
 	}
 	q := p.quantile(uint32(bits), p.blocks[x].heat, p.company, p.common)
 	due := (clock + p.laws.gaps.at(q)) * ticks
-	if due < float64(len(p.back.head)) {
-		p.back.put(x, max(int(due), tick+1))
+	if due >= float64(len(p.back.head)) {
+		return
+	}
+	if bucket := max(int(due), tick+1); bucket < len(p.back.head) {
+		p.back.put(x, bucket)
 	}
 }
 
@@ -223,8 +215,7 @@ func (p *process) begun(t int, x int32, length float64) {
 // demand begins a run without end.
 func (p *process) demand(t int, x int32) {
 	b := &p.blocks[x]
-	b.run, b.seen, b.slot = int32(len(p.runs)), true, int32(len(p.demanded))
-	p.demanded = append(p.demanded, x)
+	b.run, b.seen = int32(len(p.runs)), true
 	p.runs = append(p.runs, run{block: x, enter: uint16(t), exit: forever})
 }
 
@@ -233,18 +224,6 @@ func (p *process) enterNewest(t int, x int32) {
 	p.blocks[x].heat = uint16(bits % quantiles)
 	p.begun(t, x, p.laws.recent.at(uint16(bits>>32%quantiles)))
 	p.runs[len(p.runs)-1].enter = 0 // ranked as if it had long been demanded
-}
-
-// forget makes each block that is to come back forget it with the chance Onset.
-func (p *process) forget() {
-	if p.dials.Onset == 0 {
-		return
-	}
-	for x := range p.blocks {
-		if b := &p.blocks[x]; b.run == free && b.bucket != unqueued && p.rand.Float64() < p.dials.Onset {
-			p.back.remove(int32(x))
-		}
-	}
 }
 
 // tempo draws how much time a step takes: log-normal with mean 1.

@@ -9,7 +9,7 @@ import (
 // drawn is a process with the given dials, K = 256 of 8,192 tokens.
 func drawn(l Locality, steps int, seed uint64) *process {
 	p := new(process)
-	p.draw(extent{topK: 256, tokens: 8192, steps: steps, onset: steps / 4}, &l, rand.NewPCG(seed, 0))
+	p.draw(extent{topK: 256, tokens: 8192, steps: steps}, &l, rand.NewPCG(seed, 0))
 	return p
 }
 
@@ -33,7 +33,6 @@ func extremes() map[string]Locality {
 		"all hot":     with(func(l *Locality) { l.Hot, l.Recent, l.Overlap = 1-1.0/256, 0, 1-1.0/256 }),
 		"recent":      with(func(l *Locality) { l.Recent = 0.7 }),
 		"drift":       with(func(l *Locality) { l.Drift = 1 }),
-		"onset":       with(func(l *Locality) { l.Onset = 1 }),
 		"neighbours":  with(func(l *Locality) { l.Neighbours = 1 }),
 		"far":         with(func(l *Locality) { l.GapMedian, l.GapShape = 1e6, 0.1 }),
 		"soon":        with(func(l *Locality) { l.GapMedian, l.GapShape = 0.01, 10 }),
@@ -51,7 +50,7 @@ func TestProcess(t *testing.T) {
 		}
 		for _, tokens := range []int{8192, 300} { // there are many blocks to choose from, or hardly any
 			p := new(process)
-			p.draw(extent{topK: 256, tokens: tokens, steps: 80, onset: 20}, &l, rand.NewPCG(1, 2))
+			p.draw(extent{topK: 256, tokens: tokens, steps: 80}, &l, rand.NewPCG(1, 2))
 			demanded := map[int32]bool{}
 			for s := range p.steps {
 				for _, d := range p.left[p.gone[s]:p.gone[s+1]] {
@@ -75,6 +74,24 @@ func TestProcess(t *testing.T) {
 					t.Fatalf("%s: step %d: %d blocks demanded, the newest %v", name, s, len(demanded), demanded[int32(p.tokens+s-1)])
 				}
 			}
+		}
+	}
+}
+
+// The clock of very uneven steps runs past the end of its queue: no block comes back then,
+// and nothing breaks.
+func TestClockRunsOut(t *testing.T) {
+	l := Default().Locality
+	l.Burst = 2
+	for seed := range uint64(40) {
+		demanded := 0
+		for _, r := range drawn(l, 12, seed).runs {
+			if r.exit == forever {
+				demanded++
+			}
+		}
+		if demanded != 256 {
+			t.Fatalf("seed %d: %d blocks demanded", seed, demanded)
 		}
 	}
 }

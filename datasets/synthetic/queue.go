@@ -9,7 +9,6 @@ type block struct {
 	next   int32 // in its bucket, -1 for the last
 	bucket int32 // of its queue, or unqueued
 	run    int32 // while it is demanded, else free or taken
-	slot   int32 // place among the demanded
 	heat   uint16
 	seen   bool // demanded before
 }

@@ -15,9 +15,9 @@ const (
 
 // The tables behind bucketOf.
 var (
-	timeBin  [1 << 16]uint8             // of a time in steps
-	distance [timeBins * timeBins]uint8 // bucket of h by the bins of a and r
-	noise    [256]uint8                 // bucket of E by quantile
+	timeBin  [1 << 16]uint8  // of a time in steps
+	distance [256 << 6]uint8 // bucket of h by the bins of a and r; any bytes are in range
+	noise    [256]uint8      // bucket of E by quantile
 )
 
 func init() {
@@ -34,7 +34,7 @@ func init() {
 	}
 	for a, x := range middle {
 		for r, y := range middle {
-			distance[a*timeBins+r] = uint8(perOctave * (1 + math.Log2(x*y/(x+y)))) // h from ½ to 512
+			distance[a<<6|r] = uint8(perOctave * (1 + math.Log2(x*y/(x+y)))) // h from ½ to 512
 		}
 	}
 	for i := range noise {
@@ -52,7 +52,6 @@ func bucketOf(a, r uint16, bits uint8) uint8 {
 type ranker struct {
 	p        *process
 	demanded []run
-	slot     []int32 // of a demanded block in demanded
 	keys     []uint8
 	listed   []uint64 // bitset of blocks: demanded, or among the candidates
 	near     []candidate
@@ -63,35 +62,19 @@ type candidate struct {
 	key   uint8
 }
 
-// begin starts at the demand of step t.
+// begin starts before the demand of step t.
 func (k *ranker) begin(p *process, t int) {
 	k.p, k.demanded = p, k.demanded[:0]
-	k.slot = resized(k.slot, len(p.blocks))
 	k.listed = resized(k.listed, len(p.blocks)>>6+1)
 	clear(k.listed)
-	for _, r := range p.runs[:p.first[t+1]] {
+	for _, r := range p.runs[:p.first[t]] {
 		if int(r.exit) > t {
 			k.enter(r)
 		}
 	}
 }
 
-// move goes on to the demand of step t from that of the step before.
-func (k *ranker) move(t int) {
-	p := k.p
-	for _, d := range p.left[p.gone[t]:p.gone[t+1]] {
-		last := k.demanded[len(k.demanded)-1]
-		k.demanded[k.slot[d.block]], k.slot[last.block] = last, k.slot[d.block]
-		k.demanded = k.demanded[:len(k.demanded)-1]
-		k.unlist(d.block)
-	}
-	for _, r := range p.runs[p.first[t]:p.first[t+1]] {
-		k.enter(r)
-	}
-}
-
 func (k *ranker) enter(r run) {
-	k.slot[r.block] = int32(len(k.demanded))
 	k.demanded = append(k.demanded, r)
 	k.list(r.block)
 }
@@ -100,29 +83,48 @@ func (k *ranker) list(x int32)          { k.listed[x>>6] |= 1 << (x & 63) }
 func (k *ranker) unlist(x int32)        { k.listed[x>>6] &^= 1 << (x & 63) }
 func (k *ranker) isListed(x int32) bool { return k.listed[x>>6]&(1<<(x&63)) != 0 }
 
-// demand writes the demand of step t, which the ranker is at, to list, best first.
+// demand goes on to step t from the step before and writes its demand to list, best
+// first.
 func (k *ranker) demand(t int, list []int32) []int32 {
-	n := len(k.demanded)
-	list, k.keys = resized(list, n), resized(k.keys, n)
-	var count [256]int32
-	now, keys := uint16(t), k.keys[:n]
-	var bits uint64
-	for i, r := range k.demanded {
-		if i&7 == 0 {
-			bits = k.p.pcg.Uint64()
-		}
-		key := 255 - bucketOf(now-r.enter+1, r.exit-now, uint8(bits))
-		bits >>= 8
-		keys[i] = key
-		count[key]++
+	p := k.p
+	for _, d := range p.left[p.gone[t]:p.gone[t+1]] {
+		k.unlist(d.block)
 	}
-	starts(&count)
+	for _, r := range p.runs[p.first[t]:p.first[t+1]] {
+		k.enter(r)
+	}
+	starts := k.measure(uint16(t))
+	list = resized(list, len(k.demanded))
 	for i, r := range k.demanded {
-		at := &count[keys[i]]
+		at := &starts[k.keys[i]]
 		list[*at] = r.block
 		*at++
 	}
 	return list
+}
+
+// measure forgets what left, draws the distance of every other block from the threshold,
+// and returns where the blocks of each distance begin, the farthest first.
+func (k *ranker) measure(now uint16) *[256]int32 {
+	var count [256]int32
+	k.keys = resized(k.keys, len(k.demanded))
+	demanded, keys := k.demanded, k.keys[:len(k.demanded)]
+	n := 0
+	var bits uint64
+	for i, r := range demanded {
+		if i&7 == 0 {
+			bits = k.p.pcg.Uint64()
+		}
+		if r.exit > now {
+			key := 255 - bucketOf(now-r.enter+1, r.exit-now, uint8(bits>>(i&7*8)))
+			demanded[n], keys[n] = r, key
+			count[key]++
+			n++
+		}
+	}
+	k.demanded = demanded[:n]
+	starts(&count)
+	return &count
 }
 
 // starts turns counts into the places where each begins.

@@ -20,8 +20,8 @@ type Source struct {
 }
 
 const (
-	leadIn = 32 // steps of a process before its first recorded one
-	ahead  = 32 // and after its last
+	leadIn = 16 // steps of a process before its first recorded one
+	ahead  = 16 // and after its last
 )
 
 // NewSource returns a source of the streams that d describes; d has been validated.
@@ -64,19 +64,16 @@ func (g *Source) Stream(i int, s *trace.Stream) {
 	lead := min(leadIn, d.Context-d.Windows-d.Candidates)
 	rows := d.Windows + d.Steps
 	p := &g.process
-	p.draw(extent{topK: d.TopK, tokens: d.Context - d.Windows - lead + 1, steps: lead + rows + ahead, onset: lead + d.Windows}, &l, r)
+	p.draw(extent{topK: d.TopK, tokens: d.Context - d.Windows - lead + 1, steps: lead + rows + ahead}, &l, r)
 	g.ranker.begin(p, lead)
 	s.Reset(trace.StreamInfo{Key: key, PromptLen: int32(d.Context)})
 	s.Indices = slices.Grow(s.Indices, rows*d.Candidates)
 	for t := lead; t < lead+rows; t++ {
-		if t > lead {
-			g.ranker.move(t)
-		}
 		g.row(t, int32(t-lead-d.Windows), s)
 	}
 }
 
-// row appends the row of step t of the process, which the ranker is at.
+// row appends the row of step t of the process, the next one.
 func (g *Source) row(t int, step int32, s *trace.Stream) {
 	g.list = g.ranker.demand(t, g.list)
 	g.list = g.ranker.candidates(t, g.dials.Candidates-len(g.list), g.list)

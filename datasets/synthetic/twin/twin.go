@@ -6,7 +6,10 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 
+	"github.com/kvreplay/kvreplay/datasets/synthetic"
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/lookahead"
@@ -36,6 +39,32 @@ func (r Row) Error() float64 {
 		return math.NaN()
 	}
 	return float64(r.Twin)/float64(r.Original) - 1
+}
+
+// requests is how many times more requests a twin has than its original, so that little
+// of the error is chance.
+const requests = 4
+
+// Check draws a twin of the dials that were fitted to original, in a folder of its own,
+// and compares the two.
+func Check(ctx context.Context, original *trace.File, d *synthetic.Dials, workers int) ([]Row, error) {
+	dir, err := os.MkdirTemp("", "kvreplay-twin-")
+	if err != nil {
+		return nil, fmt.Errorf("check twin: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	more := *d
+	more.Requests *= requests
+	path := filepath.Join(dir, "twin.parquet")
+	if err := synthetic.Write(ctx, path, &more, synthetic.Options{Workers: workers}); err != nil {
+		return nil, err
+	}
+	f, err := trace.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return Compare(ctx, original, f, workers)
 }
 
 // Compare replays both traces with the policies that they can serve.
