@@ -57,7 +57,7 @@ Schedules:
 	f.add(c)
 	fl, o := c.Flags(), &f.options
 	fl.StringSliceVar(&f.machines, "hardware", []string{"h100"}, "`machines` that 'kvreplay hardware list' names, or all")
-	fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise"}, "schedules `NAME[:OPTION=VALUE]`, one an option where it has several, or all")
+	fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise"}, "schedules, each `NAME[:OPTION=VALUE,...]`, or all")
 	fl.IntVar(&o.Batch, "batch", 1, "requests that decode together on a GPU, drawn from the profile")
 	fl.StringVar(&f.policy, "policy", "", "whose misses (default: the only policy there is)")
 	fl.StringVar(&f.capacity, "capacity", "", "at which capacity (default: the only one there is)")

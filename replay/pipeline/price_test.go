@@ -310,26 +310,30 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// writeRows writes a profile by hand.
+func writeRows(t *testing.T, rows []replay.ProfileRow, meta string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rows.parquet")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := parquet.NewGenericWriter[replay.ProfileRow](f)
+	w.SetKeyValueMetadata("kvreplay.profile", meta)
+	if _, err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // Profiles with holes, negative counts or nothing of the sort are refused.
 func TestBadProfiles(t *testing.T) {
 	rows := rowsOf(t, realProfile(t))
-	write := func(rows []replay.ProfileRow, meta string) string {
-		path := filepath.Join(t.TempDir(), "bad.parquet")
-		f, err := os.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		w := parquet.NewGenericWriter[replay.ProfileRow](f)
-		w.SetKeyValueMetadata("kvreplay.profile", meta)
-		if _, err := w.Write(rows); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
+	write := func(rows []replay.ProfileRow, meta string) string { return writeRows(t, rows, meta) }
 	negative := append([]replay.ProfileRow{}, rows...)
 	negative[3].Misses = -1
 	excess := append([]replay.ProfileRow{}, rows...)
@@ -398,4 +402,36 @@ func FuzzReadProfile(f *testing.F) {
 			t.Errorf("a step takes %g", r.Mean)
 		}
 	})
+}
+
+// Heads with rows of their own are added up; a model with more heads moves as many more.
+func TestHeads(t *testing.T) {
+	var rows []replay.ProfileRow
+	capacity, moved := "2x", 0.
+	for head := range int32(2) {
+		for step := range int32(3) {
+			r := replay.ProfileRow{RequestID: "a", Head: &head, Policy: "lru", Capacity: &capacity, Step: step, SeqLen: 1001 + step,
+				Demand: 100, Misses: 10*head + step + 1, MissRuns: 1, Resident: 200, Moved: int64(10*head + step + 1), Positions: 1}
+			moved += float64(r.Moved) / 3
+			rows = append(rows, r)
+		}
+	}
+	p := read(t, writeRows(t, rows, `{"schema":1,"topk":100,"local":4}`))
+	o := options(t, read(t, realProfile(t)), "da")
+	var err error
+	_, o.Model = parts(t, "h100", "llama-3-8b")
+	if _, err = NewScaling(p, o.Model, "", 0); err == nil || !strings.Contains(err.Error(), "2 heads a layer, llama-3-8b 8") {
+		t.Errorf("%v, expected that the heads differ", err)
+	}
+	if o.Scaling, err = NewScaling(p, o.Model, "0-31=0", 0); err != nil {
+		t.Fatal(err)
+	}
+	r := priced(t, p, o)
+	const heads, layers, entry = 8, 32, 512
+	near(t, "bytes", r.H2D, moved*heads/2*entry*layers)
+	near(t, "written back", r.D2H, heads*entry*layers)
+	near(t, "cache", r.Memory.Cache, heads*(200+4)*entry*layers)
+	if p.Heads != 2 || r.Steps != 3 {
+		t.Errorf("%d heads, %d steps", p.Heads, r.Steps)
+	}
 }
