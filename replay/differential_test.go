@@ -82,6 +82,14 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 	return counts
 }
 
+// draws is how many streams a test draws: fewer where tests are short (with -race).
+func draws(n uint64) uint64 {
+	if testing.Short() {
+		return n / 10
+	}
+	return n
+}
+
 var names = []string{"lru", "fifo", "lfu", "lookahead", "window:1", "window:3", "none", "opt", "opt-bypass"}
 
 // draw draws a stream, K, M and a warm-up.
@@ -113,7 +121,7 @@ func draw(r *rand.Rand, o replaytest.Options) (*trace.Stream, *plan) {
 func TestEngineAgreesWithReferee(t *testing.T) {
 	var b bench
 	cells, overflow := 0, 0
-	for seed := uint64(0); seed < 1200; seed++ {
+	for seed := uint64(0); seed < draws(1200); seed++ {
 		r := rand.New(rand.NewPCG(seed, 11))
 		o := replaytest.Medium(r)
 		s, p := draw(r, o)
@@ -134,7 +142,7 @@ func TestEngineAgreesWithReferee(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	if cells < 10000 || overflow < 1000 {
+	if cells < int(draws(10000)) || overflow < int(draws(1000)) {
 		t.Errorf("%d cells, %d with overflow: the draw no longer covers what it should", cells, overflow)
 	}
 }
@@ -143,7 +151,7 @@ func TestEngineAgreesWithReferee(t *testing.T) {
 // victims, with windows, births and overflow; nobody misses less.
 func TestOptimumIsExhaustive(t *testing.T) {
 	var b bench
-	for seed := uint64(0); seed < 2500; seed++ {
+	for seed := uint64(0); seed < draws(2500); seed++ {
 		r := rand.New(rand.NewPCG(seed, 12))
 		s, p := draw(r, replaytest.Small(r))
 		p.warmup = Warmup{Kind: WarmupCold}

@@ -28,7 +28,7 @@ func growing(r *rand.Rand, first, steps int) (capacity int, later []grown, confi
 // A capacity that grows is that of the referee, step by step, for every policy and shape.
 func TestGrowthAgreesWithReferee(t *testing.T) {
 	var b bench
-	for seed := uint64(0); seed < 500; seed++ {
+	for seed := uint64(0); seed < draws(500); seed++ {
 		r := rand.New(rand.NewPCG(seed, 91))
 		streams, p := drawShape(r)
 		if streams[0].Rows == streams[0].Windows {
@@ -53,7 +53,7 @@ func TestGrowthAgreesWithReferee(t *testing.T) {
 func TestOptimumGrows(t *testing.T) {
 	var b bench
 	better := 0
-	for seed := uint64(0); seed < 1500; seed++ {
+	for seed := uint64(0); seed < draws(1500); seed++ {
 		r := rand.New(rand.NewPCG(seed, 92))
 		s, p := draw(r, replaytest.Small(r))
 		p.warmup = Warmup{Kind: WarmupCold}
@@ -77,7 +77,7 @@ func TestOptimumGrows(t *testing.T) {
 			}
 		}
 	}
-	if better < 100 {
+	if better < int(draws(100)) {
 		t.Errorf("growth saves a miss in %d cases only: the test is weak", better)
 	}
 }

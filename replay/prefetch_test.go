@@ -13,7 +13,7 @@ import (
 func TestPrefetchAgreesWithReferee(t *testing.T) {
 	var b bench
 	var total Counts
-	for seed := uint64(0); seed < 800; seed++ {
+	for seed := uint64(0); seed < draws(800); seed++ {
 		r := rand.New(rand.NewPCG(seed, 81))
 		streams, p := drawShape(r)
 		if streams[0].Rows == streams[0].Windows {
@@ -38,7 +38,7 @@ func TestPrefetchAgreesWithReferee(t *testing.T) {
 			total.Add(&counts)
 		}
 	}
-	if total.PrefetchUseful < 1000 || total.PrefetchLate < 1000 || total.PrefetchUseless < 1000 {
+	if least := int64(draws(1000)); total.PrefetchUseful < least || total.PrefetchLate < least || total.PrefetchUseless < least {
 		t.Errorf("%+v: expected thousands of useful, late and useless prefetches", total)
 	}
 }

@@ -36,7 +36,7 @@ func drawShape(r *rand.Rand) ([]trace.Stream, *plan) {
 func TestShapesAgreeWithReferee(t *testing.T) {
 	var b bench
 	cells := 0
-	for seed := uint64(0); seed < 1200; seed++ {
+	for seed := uint64(0); seed < draws(1200); seed++ {
 		r := rand.New(rand.NewPCG(seed, 71))
 		streams, p := drawShape(r)
 		if streams[0].Rows == streams[0].Windows {
@@ -54,7 +54,7 @@ func TestShapesAgreeWithReferee(t *testing.T) {
 			cells++
 		}
 	}
-	if cells < 5000 {
+	if cells < int(draws(5000)) {
 		t.Errorf("%d cells, expected thousands", cells)
 	}
 }
