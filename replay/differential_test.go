@@ -203,7 +203,7 @@ func TestNobodyBeatsTheOptimum(t *testing.T) {
 // A larger capacity never misses more where the policy claims the stack property.
 func TestStackProperty(t *testing.T) {
 	var b bench
-	for seed := uint64(0); seed < 200; seed++ {
+	for seed := uint64(0); seed < draws(200); seed++ {
 		r := rand.New(rand.NewPCG(seed, 14))
 		s, p := draw(r, replaytest.Medium(r))
 		for _, name := range []string{"lru", "opt", "opt-bypass"} {

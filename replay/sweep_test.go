@@ -83,7 +83,7 @@ func sizesBetween(r *rand.Rand, first, last, most int) (sizes []int32) {
 func TestSweepAgreesWithSingleRuns(t *testing.T) {
 	w := newSweeper()
 	cells, born := 0, int64(0)
-	for seed := uint64(0); seed < 4000; seed++ {
+	for seed := uint64(0); seed < draws(4000); seed++ {
 		r := rand.New(rand.NewPCG(seed, 41))
 		s, p := draw(r, replaytest.Medium(r))
 		cells += w.stream(t, r, p, s, 1000)
@@ -98,7 +98,7 @@ func TestSweepAgreesWithSingleRuns(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	if cells < 50000 || born < 100 {
+	if cells < int(draws(50000)) || born < int64(draws(100)) {
 		t.Errorf("%d cells, %d blocks demanded at birth: the draw no longer covers what it should", cells, born)
 	}
 }
@@ -135,7 +135,11 @@ func TestRowsOfSweeps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range bundled(t) {
+	paths := bundled(t)
+	if testing.Short() {
+		paths = paths[:1]
+	}
+	for _, path := range paths {
 		f, err := trace.Open(path)
 		if err != nil {
 			t.Fatal(err)
