@@ -11,6 +11,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/metrics/texttable"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -77,22 +78,6 @@ func kindFlag(kind string) ([]hardware.Kind, error) {
 	return nil, usagef("--kind %q, expected one of %s%s", kind, strings.Join(names, ", "), policies.Nearest(kind, names))
 }
 
-// plainTable is a table in the house's look.
-func plainTable(header table.Row, right ...int) table.Writer {
-	t := table.NewWriter()
-	style := table.StyleLight
-	style.Format = table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault}
-	style.Options = table.Options{SeparateHeader: true}
-	t.SetStyle(style)
-	var columns []table.ColumnConfig
-	for _, number := range right {
-		columns = append(columns, table.ColumnConfig{Number: number, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	t.SetColumnConfigs(columns)
-	t.AppendHeader(header)
-	return t
-}
-
 // printTable writes a table without blanks at line ends.
 func printTable(w io.Writer, t table.Writer) error {
 	for line := range strings.Lines(t.Render() + "\n") {
@@ -148,7 +133,7 @@ func (f *hardwareFlags) list(w io.Writer, lib *hardware.Library, kinds []hardwar
 	if f.format == "json" {
 		return writeJSON(w, items)
 	}
-	t := plainTable(table.Row{"kind", "name", "what", "file"})
+	t := texttable.New(table.Row{"kind", "name", "what", "file"})
 	for _, it := range items {
 		t.AppendRow(table.Row{it.Kind, strings.Join(append([]string{it.Name}, it.Aliases...), ", "), it.Title, it.File})
 	}
@@ -242,7 +227,7 @@ func (s *shownItem) print(w io.Writer) error {
 	if s.Note != "" {
 		fmt.Fprintln(w, s.Note)
 	}
-	t := plainTable(table.Row{"number", "value", "status", "source", "note"}, 2)
+	t := texttable.New(table.Row{"number", "value", "status", "source", "note"}, 2)
 	t.SetColumnConfigs([]table.ColumnConfig{{Number: 2, Align: text.AlignRight, AlignHeader: text.AlignRight}, {Number: 5, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft}})
 	var sources []string
 	for _, l := range s.Lines {

@@ -7,6 +7,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/metrics/texttable"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 	"github.com/kvreplay/kvreplay/replay/transfer/extents"
@@ -202,7 +203,7 @@ func (h *hardwareFlags) price(w io.Writer, p priced) error {
 		}
 		return us(s)
 	}
-	t := plainTable(table.Row{p.Machine, "path", "pieces", "bytes", "on the wire", "back", "launch us", "submit us", "pieces us", "bytes us", "all us", "GB/s", "SMs"}, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
+	t := texttable.New(table.Row{p.Machine, "path", "pieces", "bytes", "on the wire", "back", "launch us", "submit us", "pieces us", "bytes us", "all us", "GB/s", "SMs"}, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
 	for i := range p.Paths {
 		r := &p.Paths[i]
 		t.AppendRow(table.Row{r.Direction, r.Path, r.Descriptors, r.Bytes, fmt.Sprintf("%.0f", r.WireForward), fmt.Sprintf("%.0f", r.WireBack),
@@ -211,7 +212,7 @@ func (h *hardwareFlags) price(w io.Writer, p priced) error {
 	if err := printTable(w, t); err != nil || p.Levels == nil {
 		return err
 	}
-	t = plainTable(table.Row{"level", "exposed us", "link bytes", "SSD bytes", "SSD reads"}, 2, 3, 4, 5)
+	t = texttable.New(table.Row{"level", "exposed us", "link bytes", "SSD bytes", "SSD reads"}, 2, 3, 4, 5)
 	for _, l := range p.Levels {
 		t.AppendRow(table.Row{l.Level, us(l.Seconds), l.Link, l.SSD, l.Reads})
 	}
@@ -276,7 +277,7 @@ one read. Times are of a machine's drives, a step of a stream on average.`,
 }
 
 func printExtents(w io.Writer, rows []extents.Row, ssd *transfer.SSD, entry int64) error {
-	t := plainTable(table.Row{"order", "extent", "demand a step", "reads a step", "blocks read", "× demand", "us a step"}, 2, 3, 4, 5, 6, 7)
+	t := texttable.New(table.Row{"order", "extent", "demand a step", "reads a step", "blocks read", "× demand", "us a step"}, 2, 3, 4, 5, 6, 7)
 	for _, r := range rows {
 		if r.Steps == 0 {
 			continue

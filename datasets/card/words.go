@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/trace/inspect"
 )
 
 const none = "–" // no value: nothing to divide by, or not in the trace
@@ -57,23 +59,9 @@ func span(values []int) string {
 	return fmt.Sprintf("%d to %d", least, most)
 }
 
-// ranges writes numbers as "0, 5, 10-20".
+// ranges writes numbers, in any order, as "0, 5, 10-20".
 func ranges(values []int32) string {
-	values = slices.Compact(slices.Sorted(slices.Values(values)))
-	var parts []string
-	for i := 0; i < len(values); {
-		j := i
-		for j+1 < len(values) && values[j+1] == values[j]+1 {
-			j++
-		}
-		part := strconv.Itoa(int(values[i]))
-		if j > i {
-			part += "-" + strconv.Itoa(int(values[j]))
-		}
-		parts = append(parts, part)
-		i = j + 1
-	}
-	return strings.Join(parts, ", ")
+	return inspect.Ranges(slices.Compact(slices.Sorted(slices.Values(values))))
 }
 
 // and joins words as "a, b and c".

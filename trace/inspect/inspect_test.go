@@ -49,7 +49,7 @@ func TestReport(t *testing.T) {
 	if r.Streams != 4 || r.Rows != 16 || r.Indices != 48 || len(r.Requests) != 2 || r.Requests[1].PromptLen != 11 || r.Requests[0].Windows != 1 || r.Requests[0].Steps != 3 {
 		t.Errorf("extent %+v", r)
 	}
-	if ranges(r.Layers) != "0, 3" || len(r.Heads) != 0 || r.List != (Extent{3, 3}) || r.PromptLen != (Extent{10, 11}) || r.Digest == nil {
+	if Ranges(r.Layers) != "0, 3" || len(r.Heads) != 0 || r.List != (Extent{3, 3}) || r.PromptLen != (Extent{10, 11}) || r.Digest == nil {
 		t.Errorf("extent %+v", r)
 	}
 	if got := *r.Locality.Overlap; got != 0.5 {
@@ -105,7 +105,7 @@ func TestTopK(t *testing.T) {
 
 // Numbers become ranges.
 func TestRanges(t *testing.T) {
-	if got := ranges([]int32{0, 5, 10, 11, 12, 20, 21}); got != "0, 5, 10-12, 20-21" {
+	if got := Ranges([]int32{0, 5, 10, 11, 12, 20, 21}); got != "0, 5, 10-12, 20-21" {
 		t.Errorf("got %q", got)
 	}
 }

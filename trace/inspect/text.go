@@ -72,7 +72,7 @@ func (r *Report) facts() string {
 	row("columns", strings.Join(r.Columns, ", "))
 	row("streams, rows", humanize.Comma(int64(r.Streams))+", "+humanize.Comma(r.Rows))
 	row("indices", humanize.Comma(r.Indices))
-	row("layers", ranges(r.Layers))
+	row("layers", Ranges(r.Layers))
 	row("heads", headsText(r.Heads))
 	row("steps, windows", r.Steps.String()+", "+r.Windows.String()+" a stream")
 	row("prompt_len", r.PromptLen.String())

@@ -49,11 +49,11 @@ func headsText(heads []int32) string {
 	if len(heads) == 0 {
 		return "shared by the layer"
 	}
-	return ranges(heads)
+	return Ranges(heads)
 }
 
-// ranges writes ascending numbers as "0, 5, 10-20".
-func ranges(values []int32) string {
+// Ranges writes ascending numbers as "0, 5, 10-20".
+func Ranges(values []int32) string {
 	var parts []string
 	for i := 0; i < len(values); {
 		j := i

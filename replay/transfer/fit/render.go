@@ -8,27 +8,11 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/kvreplay/kvreplay/metrics/texttable"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
-
-// newTextTable begins a table in the house's look, figures to the right.
-func newTextTable(header table.Row, right ...int) table.Writer {
-	t := table.NewWriter()
-	style := table.StyleLight
-	style.Format = table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault}
-	style.Options = table.Options{SeparateHeader: true}
-	t.SetStyle(style)
-	var columns []table.ColumnConfig
-	for _, number := range right {
-		columns = append(columns, table.ColumnConfig{Number: number, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	t.SetColumnConfigs(columns)
-	t.AppendHeader(header)
-	return t
-}
 
 // write prints text without blanks at line ends.
 func write(w io.Writer, text string) error {
@@ -72,7 +56,7 @@ func (c *Comparison) row() table.Row {
 }
 
 func comparisonTable(rows []Comparison) table.Writer {
-	t := newTextTable(table.Row{"link or drive", "series", "path", "blocks", "measured", "model", "error", "left out", ""}, 5, 6, 7, 8)
+	t := texttable.New(table.Row{"link or drive", "series", "path", "blocks", "measured", "model", "error", "left out", ""}, 5, 6, 7, 8)
 	for i := range rows {
 		t.AppendRow(rows[i].row())
 	}
@@ -172,7 +156,7 @@ func WriteResult(w io.Writer, title string, r *Result, points []Point) error {
 }
 
 func constantsTable(r *Result) table.Writer {
-	t := newTextTable(table.Row{"constant", "value"}, 2)
+	t := texttable.New(table.Row{"constant", "value"}, 2)
 	c := r.Curve
 	t.AppendRow(table.Row{"launch", microseconds(c.Launch)})
 	if c.Submit > 0 {
@@ -193,7 +177,7 @@ func constantsTable(r *Result) table.Writer {
 func microseconds(s float64) string { return fmt.Sprintf("%.4g us", s*1e6) }
 
 func pointsTable(r *Result, points []Point) table.Writer {
-	t := newTextTable(table.Row{"line", "block", "blocks", "measured", "fitted", "error", "left out"}, 1, 2, 3, 4, 5, 6, 7)
+	t := texttable.New(table.Row{"line", "block", "blocks", "measured", "fitted", "error", "left out"}, 1, 2, 3, 4, 5, 6, 7)
 	for i := range points {
 		p := &points[i]
 		left := "n/a"
