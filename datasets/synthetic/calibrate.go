@@ -10,13 +10,14 @@ import (
 type estimate struct {
 	Locality
 	runMedian float64
-	firstSeen float64 // share of the blocks entering that are seen first
+	soon      float64 // mean log odds of staying away longer than 1, 2, 4 and 8 steps
+	strange   float64 // share of the blocks entering at counted steps that were not demanded for long, or never
 }
 
 // estimate estimates dials one by one. What too few values rest on is left at the
 // value in from.
 func (m *measure) estimate(from *Locality) estimate {
-	e := estimate{Locality: *from, firstSeen: ratio(m.fresh, m.entered)}
+	e := estimate{Locality: *from, strange: ratio(m.strange, m.counted)}
 	k := float64(m.topK)
 	e.Overlap = min(ratio(m.common, m.after), 1-1/k)
 	e.Burst = 0
@@ -30,6 +31,7 @@ func (m *measure) estimate(from *Locality) estimate {
 	if median, shape, ok := fitLogLogistic(gaps); ok {
 		e.GapMedian, e.GapShape = median, shape
 	}
+	e.soon = soonOf(gaps)
 	if heat, ok := heatOf(gaps, m.freshGaps.curve()); ok {
 		e.Heat = heat
 	}
@@ -38,6 +40,21 @@ func (m *measure) estimate(from *Locality) estimate {
 	e.Neighbours = ratio(m.behind, m.fresh)
 	return e
 }
+
+// soonOf is the mean log odds of a curve at 1, 2, 4 and 8.
+func soonOf(curve []float64) float64 {
+	sum, n := 0.0, 0.0
+	for x := 1; x <= min(8, len(curve)); x *= 2 {
+		s := max(0.01, min(0.99, curve[x-1]))
+		sum += math.Log(s / (1 - s))
+		n++
+	}
+	return sum / max(1, n)
+}
+
+// soonCentre is the mean log of 1, 2, 4 and 8: a law of median m and shape β has mean
+// log odds β·(ln m − soonCentre) there.
+const soonCentre = 1.5 * math.Ln2
 
 // heatOf compares the gaps that follow a long one, of blocks seen for the first time,
 // with all: if a block keeps its quantile with probability √heat, a share of heat
@@ -111,7 +128,7 @@ func calibrate(d *Dials, m *measure) Locality {
 		l.limit(d.TopK)
 		twin.Locality, twin.Seed = l, uint64(round)
 		got := measureTwin(&twin).estimate(&target.Locality)
-		l.correct(&target, &got, min(0.7, 2/float64(round+1)))
+		l.correct(&target, &got, min(0.7, 2/float64(round+1)), d.Windows+d.Steps)
 		if round == 0 { // the rest is due to bursts
 			l.Company = max(0, min(mostCompany, target.Company-got.Company))
 		}
@@ -132,7 +149,7 @@ func measureTwin(twin *Dials) *measure {
 }
 
 // correct moves each dial by a part, gain, of what its estimate lacks to the target.
-func (l *Locality) correct(target, got *estimate, gain float64) {
+func (l *Locality) correct(target, got *estimate, gain float64, rows int) {
 	factor := func(dial *float64, want, is float64) {
 		if want > 0 && is > 0 {
 			*dial *= math.Exp(gain * max(-1, min(1, math.Log(want/is))))
@@ -143,11 +160,25 @@ func (l *Locality) correct(target, got *estimate, gain float64) {
 	l.Overlap = 1 - churn
 	factor(&l.Burst, target.Burst, got.Burst)
 	factor(&l.RunShape, target.RunShape, got.RunShape)
-	factor(&l.GapMedian, target.GapMedian, got.GapMedian)
-	factor(&l.GapShape, math.Sqrt(got.firstSeen), math.Sqrt(target.firstSeen)) // heavier tails leave more to be seen
+	// The law of gaps is given by its odds at short times and at a long one.
+	soon := l.GapShape*(math.Log(l.GapMedian)-soonCentre) + gain*(target.soon-got.soon)
+	slope := strangeSlope(l.GapShape, soon)
+	factor(&l.GapShape, math.Pow(got.strange, 1/slope), math.Pow(target.strange, 1/slope))
+	l.GapMedian = medianOf(l.GapShape, soon)
 	factor(&l.Near, target.Near, got.Near)
 	factor(&l.Neighbours, target.Neighbours, got.Neighbours)
 	l.Heat += gain * (target.Heat - got.Heat)
+}
+
+// medianOf is the median of a law of gaps with that shape and those odds at short times.
+func medianOf(shape, soon float64) float64 { return math.Exp(soonCentre + soon/shape) }
+
+// strangeSlope is by how many per cent the gaps longer than longTime become fewer when
+// their shape grows by one per cent and the odds at short times stay.
+func strangeSlope(shape, soon float64) float64 {
+	longer := func(shape float64) float64 { return 1 / (1 + math.Pow(longTime/medianOf(shape, soon), shape)) }
+	const step = 0.01
+	return max(0.25, math.Log(longer(shape)/longer(shape*(1+step)))/math.Log1p(step))
 }
 
 // slack is the share of the demand that keeps rounded dials free of contradiction.

@@ -2,41 +2,40 @@ package synthetic
 
 import "math"
 
+// far is the distance in steps of candidates that come from anywhere.
+const far = 64
+
 // reach is how many steps from its leaving or entering a block may be a candidate.
-const reach = 32
+const reach = 16
 
 // offset makes the mean of 1/(offset + x) over the x from n−1 to n equal to 1/n, to 2 %.
 const offset = 1 / (math.E - 1)
 
-// candidates appends n blocks that step t does not demand, best first: of those that
-// left x steps before or will enter x steps after, a share of Near/x; then any.
-func (k *ranker) candidates(t, n int, list []int32) []int32 {
-	if n <= 0 {
-		return list
-	}
-	p := k.p
-	k.near = k.near[:0]
+// candidates fills list with blocks that step t does not demand, best first: of those
+// that left x steps before or will enter x steps after, a share of Near/x; then any.
+func (k *ranker) candidates(t int, list []int32) {
+	p, n := k.p, len(list)
+	k.near, k.keys = k.near[:0], k.keys[:0]
+	k.listed = append(k.listed[:0], k.lasting...)
 	k.draw(t, n)
 	limit := int32(p.tokens + t)
 	for len(k.near) < n {
-		bits := p.pcg.Uint64()
+		bits := p.random.Uint64()
 		x := int32(bits >> 32 * uint64(limit) >> 32)
 		for k.isListed(x) {
 			if x++; x == limit {
 				x = 0
 			}
 		}
-		k.add(x, 2*reach, uint8(bits))
+		k.add(x, far, uint8(bits))
 	}
-	for _, c := range k.near {
-		k.unlist(c.block)
-	}
-	return k.merge(list)
+	k.merge(list)
 }
 
 func (k *ranker) add(x int32, steps int, bits uint8) {
 	k.list(x)
-	k.near = append(k.near, candidate{x, bucketOf(uint16(steps), forever, bits)})
+	k.near = append(k.near, x)
+	k.keys = append(k.keys, bucketOf(uint16(steps), forever, bits))
 }
 
 // draw walks back through those that left and forward through those that will enter.
@@ -52,9 +51,10 @@ func (k *ranker) draw(t, n int) {
 	past := p.left[:p.gone[t+1]]
 	next := p.runs[p.first[t+1]:]
 	limit := int32(p.tokens + t) // no token of the future
-	for grown := offset * churn; len(k.near) < n; grown *= step {
-		bits := p.pcg.Uint64()
-		at := grown*(1+(step-1)*float64(bits>>40)/(1<<24)) - offset*churn
+	spread, none := (step-1)/(1<<24), offset*churn
+	for grown := none; len(k.near) < n; grown *= step {
+		bits := p.random.Uint64()
+		at := grown*(1+spread*float64(bits>>40)) - none
 		if at >= reach*churn {
 			return
 		}
@@ -75,18 +75,13 @@ func (k *ranker) draw(t, n int) {
 	}
 }
 
-// merge appends the candidates, nearest to the threshold first.
-func (k *ranker) merge(list []int32) []int32 {
-	var count [256]int32
-	for _, c := range k.near {
-		count[c.key]++
+// merge fills list with the candidates, nearest to the threshold first.
+func (k *ranker) merge(list []int32) {
+	k.places.of(k.keys)
+	places, keys := &k.places, k.keys[:len(k.near)]
+	for i, x := range k.near {
+		at := &places[i&1][keys[i]]
+		list[*at] = x
+		*at++
 	}
-	starts(&count)
-	from := len(list)
-	list = append(list, make([]int32, len(k.near))...)
-	for _, c := range k.near {
-		list[from+int(count[c.key])] = c.block
-		count[c.key]++
-	}
-	return list
 }

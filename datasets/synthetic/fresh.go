@@ -7,7 +7,7 @@ func (p *process) enterFresh(t int, clock float64, newest int32) {
 	if b := &p.blocks[x]; !b.seen {
 		past := min(p.laws.gaps.below(clock), quantiles-1)
 		own := uint16(past + p.rand.IntN(quantiles-past))
-		b.heat = p.quantile(uint32(p.pcg.Uint64()), own, 0, 0)
+		b.heat = p.quantile(uint32(p.random.Uint64()), own, 0, 0)
 	}
 	p.enter(t, x)
 }
@@ -19,14 +19,14 @@ const tries = 8
 // fresh picks a block below newest that is not demanded, and takes it out of its queue:
 // one behind a demanded block with the chance Neighbours, if there is one, else any.
 func (p *process) fresh(newest int32) int32 {
-	if bits := p.pcg.Uint64(); float64(bits>>40)/(1<<24) < p.dials.Neighbours {
+	if bits := p.random.Uint64(); float64(bits>>40)/(1<<24) < p.dials.Neighbours {
 		if x := p.behind(newest); x >= 0 {
 			return x
 		}
 	}
 	x := int32(-1)
 	for range tries {
-		x = int32(p.pcg.Uint64() >> 32 * uint64(newest) >> 32)
+		x = p.random.below(newest)
 		if b := &p.blocks[x]; b.run == free && !b.seen {
 			return x
 		}
@@ -43,7 +43,7 @@ func (p *process) fresh(newest int32) int32 {
 func (p *process) behind(newest int32) int32 {
 	entered := p.runs[p.first[len(p.first)-1]:]
 	for range tries {
-		x := entered[p.pcg.Uint64()>>32*uint64(len(entered))>>32].block + 1
+		x := entered[p.random.below(int32(len(entered)))].block + 1
 		for x < newest && p.blocks[x].run >= 0 {
 			x++
 		}
@@ -79,10 +79,10 @@ func (p *process) begin() {
 	}
 	p.beginRecent(newest)
 	for len(p.runs) < p.topK {
-		i := p.laws.runLengths[p.pcg.Uint64()%quantiles]
+		i := p.laws.runLengths[p.random.Uint64()%quantiles]
 		x := p.fresh(newest)
-		p.blocks[x].heat = p.quantile(uint32(p.pcg.Uint64()), quantiles-1-i, 0, 0)
-		p.begun(0, x, p.laws.runs.at(i)*p.rand.Float64())
+		p.blocks[x].heat = p.quantile(uint32(p.random.Uint64()), quantiles-1-i, 0, 0)
+		p.begun(0, x, int32(p.laws.runs.at(i)*p.rand.Float64()*ticks))
 	}
 }
 
@@ -99,7 +99,7 @@ func (p *process) beginRecent(newest int32) {
 		if i < past || b.run != free {
 			continue
 		}
-		b.heat = uint16(p.pcg.Uint64() % quantiles)
-		p.begun(0, newest-age, p.laws.recent.at(uint16(i))-float64(age))
+		b.heat = uint16(p.random.Uint64() % quantiles)
+		p.begun(0, newest-age, max(0, p.laws.recent.ticks[i]-age*ticks))
 	}
 }

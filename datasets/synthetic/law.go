@@ -11,6 +11,7 @@ const quantiles = 1 << 12
 type law struct {
 	shape, median, most float64
 	unit                [quantiles]float32 // quantiles for a median of 1, ascending
+	ticks               [quantiles]int32   // quantiles in ticks, once settled
 }
 
 // set makes l the law of that shape β and median m.
@@ -27,6 +28,13 @@ func (l *law) set(median, shape, most float64) {
 // at is the quantile (i + ½)/quantiles.
 func (l *law) at(i uint16) float64 {
 	return min(l.most, l.median*float64(l.unit[i]))
+}
+
+// settle fills in the quantiles in ticks; those of the far future are as good as any.
+func (l *law) settle() {
+	for i := range l.ticks {
+		l.ticks[i] = int32(min(math.MaxInt32/2, math.Round(l.at(uint16(i))*ticks)))
+	}
 }
 
 // below is the number of quantiles under x: quantiles × P(X < x).

@@ -16,8 +16,10 @@ type measure struct {
 
 	after, common  int64 // demand at counted steps after the first, and what repeats
 	entered        int64 // blocks at steps after the first row, that the row before lacks
+	counted        int64 // of entered, in counted steps
 	fromCandidates int64 // of entered, candidates of the row before
 	fresh, behind  int64 // first-seen blocks, and those whose left neighbour is demanded too
+	strange        int64 // of entered, in counted steps, not demanded for longTime rows or never
 	bursts         []float64
 	company        float64   // sum over streams
 	churns         []float64 // of streams
@@ -41,6 +43,7 @@ type state struct {
 
 const (
 	underWay   = 16 // rows after which a block's first demand follows a long gap
+	longTime   = 24 // rows after which a block is a stranger
 	longestGap = 32 // rows: gaps compared with each other are cut there
 )
 
@@ -103,11 +106,17 @@ type arrival struct{ block, last int32 }
 
 func (m *measure) enter(s *trace.Stream, t int, a arrival) {
 	b := &m.state[a.block]
+	newest := int(a.block) == s.SeqLen(t)-1
 	m.entered++
 	if int(b.candidate) == t-1 {
 		m.fromCandidates++
 	}
-	newest := int(a.block) == s.SeqLen(t)-1
+	if t >= s.Windows {
+		m.counted++
+		if !newest && (a.last < 0 || t-int(a.last) > longTime) {
+			m.strange++
+		}
+	}
 	switch {
 	case a.last >= 0:
 		m.gap(int(a.last)+1, t, b, false)

@@ -33,11 +33,12 @@ type extent struct {
 type process struct {
 	extent
 	dials   Locality
-	pcg     *rand.PCG
-	rand    *rand.Rand
+	random  *random
+	rand    *rand.Rand // the same source
 	laws    laws
 	own     uint32 // chance of a block's own quantile, in 1/chances
 	company uint32 // chance of the step's quantile of gaps
+	never   uint32 // chance of no return
 	blocks  []block
 	due     queue   // demanded blocks by the end of their run
 	back    queue   // blocks to come back
@@ -64,8 +65,8 @@ const (
 )
 
 // draw fills in p.runs and p.left for one stream.
-func (p *process) draw(e extent, dials *Locality, r *rand.PCG) {
-	p.extent, p.pcg, p.rand = e, r, rand.New(r)
+func (p *process) draw(e extent, dials *Locality, r *random) {
+	p.extent, p.random, p.rand = e, r, rand.New(r)
 	p.setDials(dials)
 	p.reset()
 	p.begin()
@@ -95,6 +96,7 @@ func (p *process) mark() {
 func (p *process) setDials(d *Locality) {
 	p.own = uint32(math.Sqrt(d.Heat) * chances)
 	p.company = uint32(min(math.Sqrt(d.Company), 1-math.Sqrt(d.Heat)) * chances)
+	p.never = uint32(d.Drift * chances)
 	if p.dials != *d {
 		p.dials = *d
 		p.laws.set(d, float64(p.topK))
@@ -109,6 +111,9 @@ func (l *laws) set(d *Locality, k float64) {
 	mean := restDemand(d, k) / max(1, churnOf(d, k)-1)
 	l.runs.setMean(max(1, mean), d.RunShape, longestRun)
 	l.runLengths.of(&l.runs)
+	l.gaps.settle()
+	l.recent.settle()
+	l.runs.settle()
 }
 
 func (p *process) reset() {
@@ -154,9 +159,9 @@ func (p *process) step(t int, clock, plan, unseen float64) int {
 	for range n - 1 - returning {
 		p.enterFresh(t, clock, newest)
 	}
-	p.common = uint16(p.pcg.Uint64() % quantiles)
+	p.common = uint16(p.random.Uint64() % quantiles)
 	for _, d := range p.left[len(p.left)-n:] {
-		p.leave(d.block, clock, tick)
+		p.leave(d.block, tick)
 	}
 	return n
 }
@@ -173,18 +178,14 @@ func (p *process) exit(t, n int) {
 }
 
 // leave sets when a block that left comes back, if ever.
-func (p *process) leave(x int32, clock float64, tick int) {
+func (p *process) leave(x int32, tick int) {
 	p.blocks[x].run = free
-	bits := p.pcg.Uint64()
-	if float64(bits>>40)/(1<<24) < p.dials.Drift {
+	bits := p.random.Uint64()
+	if uint32(bits>>44) < p.never {
 		return
 	}
 	q := p.quantile(uint32(bits), p.blocks[x].heat, p.company, p.common)
-	due := (clock + p.laws.gaps.at(q)) * ticks
-	if due >= float64(len(p.back.head)) {
-		return
-	}
-	if bucket := max(int(due), tick+1); bucket < len(p.back.head) {
+	if bucket := tick + max(1, int(p.laws.gaps.ticks[q])); bucket < len(p.back.head) {
 		p.back.put(x, bucket)
 	}
 }
@@ -202,14 +203,14 @@ func (p *process) quantile(bits uint32, own uint16, chance uint32, other uint16)
 
 // enter begins a run of block x at step t.
 func (p *process) enter(t int, x int32) {
-	q := p.quantile(uint32(p.pcg.Uint64()), quantiles-1-p.blocks[x].heat, 0, 0)
-	p.begun(t, x, p.laws.runs.at(q))
+	q := p.quantile(uint32(p.random.Uint64()), quantiles-1-p.blocks[x].heat, 0, 0)
+	p.begun(t, x, p.laws.runs.ticks[q])
 }
 
-// begun begins a run of the given length in steps.
-func (p *process) begun(t int, x int32, length float64) {
+// begun begins a run that is so many ticks long.
+func (p *process) begun(t int, x int32, length int32) {
 	p.demand(t, x)
-	p.due.put(x, min(p.due.at+int(length*ticks), len(p.due.head)-1))
+	p.due.put(x, min(p.due.at+int(length), len(p.due.head)-1))
 }
 
 // demand begins a run without end.
@@ -220,9 +221,9 @@ func (p *process) demand(t int, x int32) {
 }
 
 func (p *process) enterNewest(t int, x int32) {
-	bits := p.pcg.Uint64()
+	bits := p.random.Uint64()
 	p.blocks[x].heat = uint16(bits % quantiles)
-	p.begun(t, x, p.laws.recent.at(uint16(bits>>32%quantiles)))
+	p.begun(t, x, p.laws.recent.ticks[bits>>32%quantiles])
 	p.runs[len(p.runs)-1].enter = 0 // ranked as if it had long been demanded
 }
 

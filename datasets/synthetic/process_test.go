@@ -2,14 +2,13 @@ package synthetic
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 )
 
 // drawn is a process with the given dials, K = 256 of 8,192 tokens.
 func drawn(l Locality, steps int, seed uint64) *process {
 	p := new(process)
-	p.draw(extent{topK: 256, tokens: 8192, steps: steps}, &l, rand.NewPCG(seed, 0))
+	p.draw(extent{topK: 256, tokens: 8192, steps: steps}, &l, source(uint64(seed), 0, 0, 0, 0))
 	return p
 }
 
@@ -50,7 +49,7 @@ func TestProcess(t *testing.T) {
 		}
 		for _, tokens := range []int{8192, 300} { // there are many blocks to choose from, or hardly any
 			p := new(process)
-			p.draw(extent{topK: 256, tokens: tokens, steps: 80}, &l, rand.NewPCG(1, 2))
+			p.draw(extent{topK: 256, tokens: tokens, steps: 80}, &l, source(uint64(1), 0, 0, 0, 2))
 			demanded := map[int32]bool{}
 			for s := range p.steps {
 				for _, d := range p.left[p.gone[s]:p.gone[s+1]] {

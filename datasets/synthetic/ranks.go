@@ -49,24 +49,31 @@ func bucketOf(a, r uint16, bits uint8) uint8 {
 }
 
 // ranker turns a process into rows: the demand in rank order, then the candidates.
+//
+// Blocks far from either crossing lead the demand, in an order that they keep for some
+// steps; only the others, which may leave, are measured anew at each step.
 type ranker struct {
-	p        *process
-	demanded []run
-	keys     []uint8
-	listed   []uint64 // bitset of blocks: demanded, or among the candidates
-	near     []candidate
+	p       *process
+	settled []run
+	leaders []int32 // the blocks of settled
+	moving  []run   // the rest of the demand
+	keys    []uint8 // by place in moving, or in near
+	places  places
+	listed  []uint64 // bitset of blocks: demanded, or among the candidates of the step in hand
+	lasting []uint64 // bitset of the demanded
+	near    []int32  // candidates
 }
 
-type candidate struct {
-	block int32
-	key   uint8
-}
+const (
+	settling = 8            // steps from one choice of who leads to the next
+	farAway  = 2 * settling // steps after entering and before leaving of those that lead
+)
 
 // begin starts before the demand of step t.
 func (k *ranker) begin(p *process, t int) {
-	k.p, k.demanded = p, k.demanded[:0]
-	k.listed = resized(k.listed, len(p.blocks)>>6+1)
-	clear(k.listed)
+	k.p, k.settled, k.leaders, k.moving = p, k.settled[:0], k.leaders[:0], k.moving[:0]
+	k.lasting = resized(k.lasting, len(p.blocks)>>6+1)
+	clear(k.lasting)
 	for _, r := range p.runs[:p.first[t]] {
 		if int(r.exit) > t {
 			k.enter(r)
@@ -75,63 +82,104 @@ func (k *ranker) begin(p *process, t int) {
 }
 
 func (k *ranker) enter(r run) {
-	k.demanded = append(k.demanded, r)
-	k.list(r.block)
+	k.moving = append(k.moving, r)
+	k.lasting[r.block>>6] |= 1 << (r.block & 63)
 }
 
 func (k *ranker) list(x int32)          { k.listed[x>>6] |= 1 << (x & 63) }
-func (k *ranker) unlist(x int32)        { k.listed[x>>6] &^= 1 << (x & 63) }
 func (k *ranker) isListed(x int32) bool { return k.listed[x>>6]&(1<<(x&63)) != 0 }
 
-// demand goes on to step t from the step before and writes its demand to list, best
+// demand goes on to step t from the step before and fills list with its demand, best
 // first.
-func (k *ranker) demand(t int, list []int32) []int32 {
+func (k *ranker) demand(t int, list []int32) {
 	p := k.p
 	for _, d := range p.left[p.gone[t]:p.gone[t+1]] {
-		k.unlist(d.block)
+		k.lasting[d.block>>6] &^= 1 << (d.block & 63)
 	}
+	k.forget(uint16(t))
 	for _, r := range p.runs[p.first[t]:p.first[t+1]] {
 		k.enter(r)
 	}
-	starts := k.measure(uint16(t))
-	list = resized(list, len(k.demanded))
-	for i, r := range k.demanded {
-		at := &starts[k.keys[i]]
+	if t%settling == 0 {
+		k.settle(uint16(t))
+	}
+	k.measure(uint16(t))
+	k.places.of(k.keys)
+	list = list[copy(list, k.leaders):]
+	places, keys := &k.places, k.keys[:len(k.moving)]
+	for i, r := range k.moving {
+		at := &places[i&1][keys[i]]
 		list[*at] = r.block
 		*at++
 	}
-	return list
 }
 
-// measure forgets what left, draws the distance of every other block from the threshold,
-// and returns where the blocks of each distance begin, the farthest first.
-func (k *ranker) measure(now uint16) *[256]int32 {
-	var count [256]int32
-	k.keys = resized(k.keys, len(k.demanded))
-	demanded, keys := k.demanded, k.keys[:len(k.demanded)]
+// forget drops what left, without a branch: none could foretell it.
+func (k *ranker) forget(now uint16) {
+	moving, n := k.moving, 0
+	for _, r := range moving {
+		moving[n] = r
+		n -= int((int32(now) - int32(r.exit)) >> 31)
+	}
+	k.moving = moving[:n]
+}
+
+// settle chooses who leads until the next choice.
+func (k *ranker) settle(now uint16) {
+	leads := func(r run) bool { return now-r.enter >= farAway && r.exit-now > settling+farAway }
 	n := 0
-	var bits uint64
-	for i, r := range demanded {
-		if i&7 == 0 {
-			bits = k.p.pcg.Uint64()
+	for _, r := range k.settled {
+		if leads(r) {
+			k.settled[n] = r
+			n++
+		} else {
+			k.moving = append(k.moving, r)
 		}
-		if r.exit > now {
-			key := 255 - bucketOf(now-r.enter+1, r.exit-now, uint8(bits>>(i&7*8)))
-			demanded[n], keys[n] = r, key
-			count[key]++
+	}
+	k.settled = k.settled[:n]
+	n = 0
+	for _, r := range k.moving {
+		if leads(r) {
+			k.settled = append(k.settled, r)
+		} else {
+			k.moving[n] = r
 			n++
 		}
 	}
-	k.demanded = demanded[:n]
-	starts(&count)
-	return &count
+	k.moving = k.moving[:n]
+	k.leaders = k.leaders[:0]
+	for _, r := range k.settled {
+		k.leaders = append(k.leaders, r.block)
+	}
 }
 
-// starts turns counts into the places where each begins.
-func starts(count *[256]int32) {
+// measure draws the distance of every moving block from the threshold; the farthest has
+// the smallest key.
+func (k *ranker) measure(now uint16) {
+	k.keys = resized(k.keys, len(k.moving))
+	keys, random := k.keys[:len(k.moving)], k.p.random
+	var bits uint64
+	for i, r := range k.moving {
+		if i&7 == 0 {
+			bits = random.Uint64()
+		}
+		keys[i] = 255 - bucketOf(now-r.enter+1, r.exit-now, uint8(bits>>(i&7*8)))
+	}
+}
+
+// places are where the elements of each key begin in an order by key: those with even
+// and those with odd numbers, counted apart as that is faster.
+type places [2][256]int32
+
+func (p *places) of(keys []uint8) {
+	*p = places{}
+	for i, key := range keys {
+		p[i&1][key]++
+	}
 	sum := int32(0)
-	for i, n := range count {
-		count[i] = sum
-		sum += n
+	for key := range p[0] {
+		even, odd := p[0][key], p[1][key]
+		p[0][key], p[1][key] = sum, sum+even
+		sum += even + odd
 	}
 }

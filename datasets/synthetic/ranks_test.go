@@ -13,8 +13,10 @@ func rows(l Locality, steps, m int) (*process, [][]int32) {
 	k.begin(p, 32)
 	var lists [][]int32
 	for t := 32; t < 32+steps; t++ {
-		list := k.demand(t, nil)
-		lists = append(lists, k.candidates(t, m-len(list), list))
+		list := make([]int32, m)
+		k.demand(t, list[:256])
+		k.candidates(t, list[256:])
+		lists = append(lists, list)
 	}
 	return p, lists
 }

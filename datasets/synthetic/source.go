@@ -16,12 +16,11 @@ type Source struct {
 	process process
 	ranker  ranker
 	scores  []float32 // by rank
-	list    []int32
 }
 
 const (
-	leadIn = 16 // steps of a process before its first recorded one
-	ahead  = 16 // and after its last
+	leadIn = 8 // steps of a process before its first recorded one
+	ahead  = 8 // and after its last
 )
 
 // NewSource returns a source of the streams that d describes; d has been validated.
@@ -73,35 +72,24 @@ func (g *Source) Stream(i int, s *trace.Stream) {
 	}
 }
 
-// row appends the row of step t of the process, the next one.
+// row appends the row of step t of the process, the next one. It writes the list where
+// it stays.
 func (g *Source) row(t int, step int32, s *trace.Stream) {
-	g.list = g.ranker.demand(t, g.list)
-	g.list = g.ranker.candidates(t, g.dials.Candidates-len(g.list), g.list)
+	m, from := g.dials.Candidates, len(s.Indices)
+	list := s.Indices[from : from+m]
+	g.ranker.demand(t, list[:g.dials.TopK])
+	g.ranker.candidates(t, list[g.dials.TopK:])
 	if g.dials.Order == trace.OrderIndex {
-		slices.Sort(g.list)
+		slices.Sort(list)
 	}
-	s.Append(trace.Row{Step: step, Indices: g.list, Scores: g.scores})
+	s.Append(trace.Row{Step: step, Scores: g.scores})
+	s.Indices = s.Indices[:from+m]
+	s.Offsets[s.Rows] = int32(from + m)
 }
 
 // requestID names the i-th of n requests so that names sort as numbers do.
 func requestID(i, n int) string {
 	return fmt.Sprintf("synthetic-%0*d", len(fmt.Sprint(n-1)), i)
-}
-
-// What random sources are for: streams, and the spread over layers and heads.
-const (
-	ofStream = iota
-	ofLayer
-	ofHead
-)
-
-// source returns the generator of a purpose, independent of all others.
-func source(seed uint64, purpose, a, b, c uint64) *rand.PCG {
-	state := seed
-	for _, v := range []uint64{purpose, a, b, c} {
-		state = rand.NewPCG(state, v).Uint64()
-	}
-	return rand.NewPCG(state, seed)
 }
 
 // spread returns the dials of a stream: its layer's, churn spread over layers and heads

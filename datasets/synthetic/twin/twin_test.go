@@ -24,13 +24,8 @@ func open(t *testing.T, path string) *trace.File {
 	return f
 }
 
-// most is the error that README.md states: a tenth, and for one trace more.
-func most(trace string, r Row) float64 {
-	if trace == "smollm2_multi_news_8k" && r.Policy == "opt" && (r.Capacity == "3x" || r.Capacity == "4x") {
-		return 0.16
-	}
-	return 0.1
-}
+// most is the error that README.md states.
+const most = 0.1
 
 // Synthetic twins of the bundled real traces, of several requests, have the misses of the
 // originals within the stated error, and README.md's table is what comes out.
@@ -58,7 +53,7 @@ func TestBundled(t *testing.T) {
 			}
 			line := ""
 			for i, r := range rows {
-				if e := r.Error(); !(math.Abs(e) <= most(name, r)) {
+				if e := r.Error(); !(math.Abs(e) <= most) {
 					t.Errorf("%s at %s: %d misses, the twin's %d are off by %+.1f %%", r.Policy, r.Capacity, r.Original, r.Twin, 100*e)
 				}
 				if line += " | " + percent(r.Error()); (i+1)%len(Capacities) == 0 {
