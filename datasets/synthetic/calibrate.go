@@ -128,7 +128,7 @@ func calibrate(d *Dials, m *measure) Locality {
 		l.limit(d.TopK)
 		twin.Locality, twin.Seed = l, uint64(round)
 		got := measureTwin(&twin).estimate(&target.Locality)
-		l.correct(&target, &got, min(0.7, 2/float64(round+1)), d.Windows+d.Steps)
+		l.correct(&target, &got, min(0.7, 2/float64(round+1)))
 		if round == 0 { // the rest is due to bursts
 			l.Company = max(0, min(mostCompany, target.Company-got.Company))
 		}
@@ -149,7 +149,7 @@ func measureTwin(twin *Dials) *measure {
 }
 
 // correct moves each dial by a part, gain, of what its estimate lacks to the target.
-func (l *Locality) correct(target, got *estimate, gain float64, rows int) {
+func (l *Locality) correct(target, got *estimate, gain float64) {
 	factor := func(dial *float64, want, is float64) {
 		if want > 0 && is > 0 {
 			*dial *= math.Exp(gain * max(-1, min(1, math.Log(want/is))))

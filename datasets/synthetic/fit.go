@@ -128,6 +128,7 @@ func measureLayers(ctx context.Context, f *trace.File, d *Dials) ([]*measure, fl
 	defer reader.Close()
 	var s trace.Stream
 	var power powerFit
+	var scratch []state
 	for i := range f.Streams() {
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err
@@ -139,7 +140,10 @@ func measureLayers(ctx context.Context, f *trace.File, d *Dials) ([]*measure, fl
 		if d.LayerIDs != nil {
 			at, _ = slices.BinarySearch(d.LayerIDs, s.Layer)
 		}
-		measures[at].stream(&s)
+		m := measures[at]
+		m.state, scratch = scratch, nil // one for all layers: contexts are long
+		m.stream(&s)
+		m.state, scratch = nil, m.state
 		power.stream(&s)
 	}
 	return measures, power.exponent(), nil

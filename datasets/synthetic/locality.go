@@ -49,11 +49,11 @@ type Locality struct {
 type Dial struct {
 	Name        string // as dial files and flags have it
 	Usage       string
-	Least, Most float64 // Most is excluded for overlap
+	Least, Most float64
 	At          func(*Locality) *float64
 }
 
-// Dials are the dials of a stream, in the order of Locality.
+// LocalityDials are the dials of a stream, in the order of Locality.
 var LocalityDials = []Dial{
 	{"overlap", "mean share of the demand that the next step demands again", 0, 1, func(l *Locality) *float64 { return &l.Overlap }},
 	{"burst", "coefficient of variation of the number of blocks that leave at a step", 0, 2, func(l *Locality) *float64 { return &l.Burst }},
