@@ -9,7 +9,7 @@ BIN     := bin/kvreplay
 TRACES  := $(wildcard datasets/bundled/*.parquet)
 RESULTS ?= results
 CORPUS  ?= results/corpus
-FUZZTIME ?= 3s
+FUZZTIME ?= 1s
 BENCHTIME ?= 1s
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
