@@ -1,0 +1,365 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// plan is a trace's work, settled: every default filled in, every request checked.
+type plan struct {
+	file     *trace.File
+	meta     *trace.Meta
+	digest   string
+	opt      *Options
+	pins     Pins
+	layout   layout
+	topk, m  int
+	bytes    *int // of an entry
+	warmup   Warmup
+	ranks    bool
+	streams  []int // of the directory, that are selected: the first of those that share a cache
+	cells    []cellPlan
+	kept     [][]metrics.Row // rows of cells that the store had, nil for the others
+	todo     []int           // cells to replay
+	parts    []part          // of every cell
+	partOf   []int           // by position in streams
+	siblings []int           // streams of the same request, by position in streams
+	needs    policies.Needs
+	notes    []string
+	warn     []string // on every row
+}
+
+// cellPlan is a policy at a capacity.
+type cellPlan struct {
+	spec     policies.Spec
+	runner   int       // which instance of the worker runs it
+	capacity *Capacity // nil for windowed policies
+	tier     int       // 0: the GPU's cache; n: the n-th of Options.Tiers
+	top      int       // cell of the GPU's cache that it is a tier of
+	tierName string
+	above    string // the caches above, "lru@2x"
+}
+
+// name is the cell as messages show it.
+func (c cellPlan) name() string {
+	name := c.spec.Name()
+	if c.capacity != nil {
+		name += " at capacity " + c.capacity.String()
+	}
+	if c.tier > 0 {
+		name = "tier " + c.tierName + " below " + c.above + ": " + name
+	}
+	return name
+}
+
+// part is a row of each cell.
+type part struct {
+	request *string
+	layer   *int32
+	head    *int32
+}
+
+// newPlan checks o against the trace.
+func newPlan(f *trace.File, o *Options) (*plan, error) {
+	p := &plan{file: f, meta: f.Meta(), opt: o, ranks: f.Meta().Order == trace.OrderRank}
+	steps := []func() error{p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settlePrefetch, p.settleTiers, p.settleAllocation, p.applyAllocation, p.planCells}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, fmt.Errorf("replay %s: %w", f.Path(), err)
+		}
+	}
+	p.planParts()
+	var err error
+	if p.digest, err = f.Digest(); err != nil {
+		return nil, err
+	}
+	return p, p.recall()
+}
+
+// recall takes what the store has and lists what is left to do: missing cells, and the
+// windowed policies whose peaks missing cells need.
+func (p *plan) recall() error {
+	p.kept, p.todo = make([][]metrics.Row, len(p.cells)), nil
+	reuse := p.opt.Store != nil && !p.opt.Fresh && !p.opt.Referee && p.opt.Profile == nil
+	needed := map[string]bool{}
+	for i := range p.cells {
+		if reuse {
+			rows, err := p.opt.Store.load(p.key(&p.cells[i]), len(p.parts))
+			if err != nil {
+				return err
+			}
+			p.kept[i] = rows
+		}
+		if c := p.cells[i].capacity; p.kept[i] == nil && c != nil && c.kind == peakOf {
+			needed[c.peak] = true
+		}
+	}
+	missing := map[int]bool{} // a cell is replayed with all its tiers
+	for i := range p.cells {
+		if p.kept[i] == nil || needed[p.cells[i].spec.Name()] && p.cells[i].capacity == nil {
+			missing[p.cells[i].top] = true
+		}
+	}
+	for i := range p.cells {
+		if missing[p.cells[i].top] {
+			p.todo = append(p.todo, i)
+		}
+	}
+	return nil
+}
+
+// settleLists settles K and M.
+func (p *plan) settleLists() error {
+	p.topk, p.m = p.opt.TopK, p.opt.Candidates
+	if p.topk == 0 {
+		p.topk = p.meta.TopK
+	}
+	if p.m == 0 {
+		p.m = p.meta.Candidates
+	}
+	switch {
+	case p.topk < 0 || p.m < 0:
+		return fmt.Errorf("top-k %d and candidates %d, expected at least 1", p.topk, p.m)
+	case p.m > p.meta.Candidates:
+		return fmt.Errorf("candidates M = %d, the trace lists at most %d", p.m, p.meta.Candidates)
+	case p.topk > p.m:
+		return fmt.Errorf("top-k K = %d exceeds candidates M = %d; the demand is a prefix of the list", p.topk, p.m)
+	case !p.ranks && p.topk != p.meta.TopK:
+		return fmt.Errorf("top-k %d, but the lists have no ranks (order=index): only the recorded K = %d can be replayed", p.topk, p.meta.TopK)
+	}
+	return nil
+}
+
+// selectStreams applies the layer and request selections.
+func (p *plan) selectStreams() error {
+	layers, requests := map[int32]bool{}, map[string]bool{}
+	for _, s := range p.file.Streams() {
+		layers[s.Layer], requests[s.Request] = true, true
+	}
+	for _, l := range p.opt.Layers {
+		if !layers[l] {
+			return fmt.Errorf("layer %d is not in the trace, which has %s", l, listOf(layers))
+		}
+	}
+	for _, r := range p.opt.Requests {
+		if !requests[r] {
+			return fmt.Errorf("request %q is not in the trace%s", r, policies.Nearest(r, keysOf(requests)))
+		}
+	}
+	perRequest := map[string]int{}
+	for i, s := range p.file.Streams() {
+		if (p.opt.Layers == nil || slices.Contains(p.opt.Layers, s.Layer)) && (p.opt.Requests == nil || slices.Contains(p.opt.Requests, s.Request)) {
+			if s.LastStep < 0 {
+				return fmt.Errorf("%v has no counted step (step ≥ 0)", s.Key)
+			}
+			p.streams = append(p.streams, i)
+			perRequest[s.Request]++
+		}
+	}
+	if len(p.streams) == 0 {
+		return fmt.Errorf("the selection of layers and requests leaves no stream")
+	}
+	for _, i := range p.streams {
+		p.siblings = append(p.siblings, perRequest[p.file.Streams()[i].Request])
+	}
+	return nil
+}
+
+func keysOf[K comparable](set map[K]bool) []K {
+	var keys []K
+	for k := range set {
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+func listOf(set map[int32]bool) string {
+	keys := keysOf(set)
+	slices.Sort(keys)
+	if len(keys) > 12 {
+		return fmt.Sprintf("%d layers from %d to %d", len(keys), keys[0], keys[len(keys)-1])
+	}
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(keys), " ", ", "), "[]")
+}
+
+func (p *plan) selected(i int) *trace.StreamInfo { return &p.file.Streams()[p.streams[i]] }
+
+func (p *plan) settleWarmup() (err error) {
+	w := p.opt.Warmup
+	if w.Kind == "" {
+		w.Kind = WarmupAuto
+	}
+	infos := make([]trace.StreamInfo, len(p.streams))
+	for i := range p.streams {
+		infos[i] = *p.selected(i)
+	}
+	if p.warmup, err = w.resolve(infos); err != nil {
+		return err
+	}
+	if p.warmup.Kind == WarmupImportance && !p.file.HasScores() {
+		return fmt.Errorf("warm-up %v needs scores, the trace has none", p.warmup)
+	}
+	if p.warmup.Kind == WarmupCold {
+		w := "cold start: no warm-up before step 0"
+		if infos[0].Windows == 0 {
+			w = "cold start: the trace has no prompt windows to warm up on"
+		}
+		p.warn = append(p.warn, w)
+	}
+	return nil
+}
+
+func (p *plan) settlePins() error {
+	p.pins = pinsOf(p.meta, p.opt)
+	if p.pins.Sink < 0 || p.pins.Local < 1 {
+		return fmt.Errorf("sink %d and local %d, expected at least 0 and 1 (the token being generated)", p.pins.Sink, p.pins.Local)
+	}
+	var unsaid, used, flags []string
+	for _, pin := range []struct {
+		name          string
+		stated, asked *int
+		used          int
+	}{{"sink", p.meta.Sink, p.opt.Sink, p.pins.Sink}, {"local", p.meta.Local, p.opt.Local, p.pins.Local}} {
+		switch {
+		case pin.asked != nil && pin.stated != nil && *pin.asked != *pin.stated:
+			p.warn = append(p.warn, fmt.Sprintf("%s %d replayed, the trace states %d", pin.name, *pin.asked, *pin.stated))
+		case pin.asked == nil && pin.stated == nil:
+			unsaid, used, flags = append(unsaid, pin.name), append(used, strconv.Itoa(pin.used)), append(flags, "--"+pin.name)
+		}
+	}
+	if len(unsaid) > 0 {
+		p.notes = append(p.notes, fmt.Sprintf("the trace does not state %s; replaying %s (%s to set)",
+			strings.Join(unsaid, " and "), strings.Join(used, " and "), strings.Join(flags, ", ")))
+	}
+	p.bytes = p.opt.EntryBytes
+	if p.bytes == nil && p.meta.EntryBytes > 0 {
+		p.bytes = &p.meta.EntryBytes
+	}
+	if p.bytes != nil && *p.bytes < 1 {
+		return fmt.Errorf("entry bytes %d, expected at least 1", *p.bytes)
+	}
+	if p.bytes == nil {
+		p.notes = append(p.notes, "the trace does not state entry_bytes; rows carry no bytes (--entry-bytes sets it)")
+	}
+	return nil
+}
+
+// planCells lists policy × capacity; a policy without capacity is one cell. Each
+// windowed policy adds LRU and OPT given its peak, where those are in the run.
+func (p *plan) planCells() error {
+	runners := 0
+	var windowed []string
+	var companions []cellPlan
+	for _, spec := range p.opt.Policies {
+		needs := policies.NeedsOf(spec.Make())
+		if why := p.unable(spec, needs); why != "" {
+			if p.opt.SkipUnable {
+				p.notes = append(p.notes, fmt.Sprintf("%s left out: %s", spec.Name(), why))
+				continue
+			}
+			return fmt.Errorf("policy %s cannot run here: %s", spec.Name(), why)
+		}
+		p.needs |= needs
+		if spec.Entry.Traits.Windowed {
+			p.cells = append(p.cells, cellPlan{spec: p.plannedSpec(spec), runner: runners})
+			if !spec.Bypasses() && p.opt.Allocation == nil {
+				windowed = append(windowed, spec.Name())
+			}
+		} else {
+			for i := range p.opt.Capacities {
+				if why := fixedOnly(spec, &p.opt.Capacities[i]); why != "" {
+					if !p.opt.SkipUnable {
+						return fmt.Errorf("policy %s cannot run here: %s", spec.Name(), why)
+					}
+					p.notes = append(p.notes, fmt.Sprintf("%s left out at %v: %s", spec.Name(), p.opt.Capacities[i], why))
+					continue
+				}
+				p.cells = append(p.cells, cellPlan{spec: spec, runner: runners, capacity: &p.opt.Capacities[i]})
+			}
+			if spec.Name() == "lru" || spec.Name() == "opt" {
+				companions = append(companions, cellPlan{spec: spec, runner: runners})
+			}
+		}
+		runners++
+	}
+	for _, name := range windowed {
+		for _, c := range companions {
+			capacity := Capacity{text: "peak:" + name, kind: peakOf, peak: name}
+			if !slices.ContainsFunc(p.opt.Capacities, func(o Capacity) bool { return o.text == capacity.text }) {
+				c.capacity = &capacity
+				p.cells = append(p.cells, c)
+			}
+		}
+	}
+	p.addTiers()
+	if len(p.cells) == 0 {
+		return fmt.Errorf("no policy of the run can replay this trace, or no capacity was given")
+	}
+	return nil
+}
+
+// fixedOnly says why a policy cannot run at a capacity that grows; empty if it can.
+func fixedOnly(spec policies.Spec, c *Capacity) string {
+	if _, resizes := spec.Make().(policies.Resizer); len(c.growth) > 0 && spec.Entry.Traits.Sized && !resizes {
+		return fmt.Sprintf("it is built for one capacity, %v grows", c)
+	}
+	return ""
+}
+
+// unable says why a policy cannot run on the trace; empty if it can.
+func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
+	if needs&policies.NeedCandidates != 0 && !p.ranks {
+		return "it needs ranks, the trace has order=index"
+	}
+	if needs&policies.NeedScores != 0 && !p.file.HasScores() {
+		return "it needs scores, the trace has none"
+	}
+	if needs&policies.NeedPicked != 0 && !p.layout.weighed() {
+		if p.meta.BlockTokens > 1 {
+			return "it looks at how many entries of a block are demanded, the trace lists blocks"
+		}
+		return "it looks at how many entries of a block are demanded, and blocks hold one (--block-tokens makes larger ones)"
+	}
+	if spec.Entry.Traits.Windowed && (p.warmup.Kind == WarmupImportance || p.warmup.Kind == WarmupStaging) {
+		return fmt.Sprintf("it has no capacity for the warm-up %v to fill", p.warmup)
+	}
+	return ""
+}
+
+// planParts lists the rows of a cell in stream order.
+func (p *plan) planParts() {
+	type partKey struct {
+		request     string
+		layer, head int32
+	}
+	known := map[partKey]int{}
+	for i := range p.streams {
+		s := p.selected(i)
+		var k partKey
+		var row part
+		switch p.opt.Per {
+		case PerRequest:
+			k, row = partKey{request: s.Request}, part{request: &s.Request}
+		case PerLayer:
+			k, row = partKey{layer: s.Layer}, part{layer: &s.Layer}
+		case PerStream:
+			k, row = partKey{s.Request, s.Layer, s.Head}, part{request: &s.Request, layer: &s.Layer}
+			if s.Head != trace.NoHead && p.layout.heads == 1 {
+				row.head = &s.Head
+			}
+		}
+		at, ok := known[k]
+		if !ok {
+			at = len(p.parts)
+			known[k] = at
+			p.parts = append(p.parts, row)
+		}
+		p.partOf = append(p.partOf, at)
+	}
+}
