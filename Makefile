@@ -9,7 +9,7 @@ BIN     := bin/kvreplay
 TRACES  := $(wildcard datasets/bundled/*.parquet)
 RESULTS ?= results
 CORPUS  ?= results/corpus
-FUZZTIME ?= 1s
+FUZZTIME ?= 500x
 BENCHTIME ?= 1s
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -62,10 +62,10 @@ bench: ## speed, with the peers beside it
 bench-once:
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
 
-fuzz: ## every fuzz target for FUZZTIME
+fuzz: ## every fuzz target for FUZZTIME, runs or seconds (short times end in Go's own "context deadline exceeded")
 	@for pkg in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "fuzz $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	    echo "fuzz $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg; \
 	  done; \
 	done
 
