@@ -263,6 +263,9 @@ func (p *plan) addTiers() {
 
 // tiersOf are the cells of a top cell's tiers, from the first.
 func (p *plan) tiersOf(top int) []int {
+	if len(p.opt.Tiers) == 0 {
+		return nil
+	}
 	var cells []int
 	for i := range p.cells {
 		if p.cells[i].tier > 0 && p.cells[i].top == top {
