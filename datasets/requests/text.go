@@ -10,6 +10,8 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/kvreplay/kvreplay/trace/inspect"
 )
 
 // Text writes the summary for people.
@@ -29,7 +31,7 @@ func (s *Summary) Text(w io.Writer) error {
 // facts are what came when.
 func (s *Summary) facts() string {
 	a := &s.Arrivals
-	t := plain()
+	t := inspect.PlainTable()
 	t.AppendRow(table.Row{"format", s.Format})
 	t.AppendRow(table.Row{"bytes", humanize.Comma(s.Bytes)})
 	t.AppendRow(table.Row{"requests", humanize.Comma(s.Requests)})
@@ -43,7 +45,7 @@ func (s *Summary) facts() string {
 
 // spreads are the distributions, one a row.
 func (s *Summary) spreads() string {
-	t := plain("", "min", "mean", "p50", "p90", "p99", "max", "total")
+	t := inspect.PlainTable("", "min", "mean", "p50", "p90", "p99", "max", "total")
 	var columns []table.ColumnConfig
 	for c := range 7 {
 		columns = append(columns, table.ColumnConfig{Number: c + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
@@ -68,7 +70,7 @@ func (s *Summary) spreads() string {
 }
 
 func (p *Prefixes) text(requests int64) string {
-	t := plain()
+	t := inspect.PlainTable()
 	t.AppendRow(table.Row{"blocks", humanize.Comma(p.Blocks)})
 	t.AppendRow(table.Row{"distinct blocks", humanize.Comma(p.Distinct)})
 	t.AppendRow(table.Row{"seen before, of all blocks", percent(p.SeenShare)})
@@ -84,18 +86,6 @@ func (p *Prefixes) text(requests int64) string {
 		t.AppendRow(table.Row{"blocks seen before behind another block (contradictory)", humanize.Comma(p.Displaced)})
 	}
 	return t.Render()
-}
-
-func plain(header ...any) table.Writer {
-	t := table.NewWriter()
-	style := table.StyleLight
-	style.Format.Header = text.FormatDefault
-	style.Options.SeparateRows, style.Options.DrawBorder, style.Options.SeparateColumns = false, false, false
-	t.SetStyle(style)
-	if header != nil {
-		t.AppendHeader(header)
-	}
-	return t
 }
 
 const none = "–" // no value: nothing to divide by

@@ -31,7 +31,8 @@ func (r *Report) Text(w io.Writer) error {
 	return err
 }
 
-func plain(header ...any) table.Writer {
+// PlainTable begins a table without lines: how traces and requests are shown.
+func PlainTable(header ...any) table.Writer {
 	t := table.NewWriter()
 	style := table.StyleLight
 	style.Format.Header = text.FormatDefault
@@ -46,7 +47,7 @@ func plain(header ...any) table.Writer {
 // facts is metadata and extent, a field a row.
 func (r *Report) facts() string {
 	m := &r.Metadata
-	t := plain()
+	t := PlainTable()
 	row := func(name, value string) {
 		if value != "" {
 			t.AppendRow(table.Row{name, value})
@@ -83,7 +84,7 @@ func (r *Report) facts() string {
 }
 
 func (r *Report) requests() string {
-	t := plain("request", "prompt_len", "streams", "steps", "windows")
+	t := PlainTable("request", "prompt_len", "streams", "steps", "windows")
 	for i, q := range r.Requests {
 		if i == mostRequests {
 			t.AppendRow(table.Row{fmt.Sprintf("… and %d more", len(r.Requests)-i)})
@@ -97,7 +98,7 @@ func (r *Report) requests() string {
 // whole is the pooled locality, a figure a row.
 func (r *Report) whole() string {
 	s := &r.Locality.Summary
-	t := plain()
+	t := PlainTable()
 	t.AppendRow(table.Row{"blocks demanded a step", number(s.DemandMean, 1)})
 	t.AppendRow(table.Row{"of them pinned (sink, local)", share(s.PinnedShare)})
 	t.AppendRow(table.Row{"overlap with the step before", share(s.Overlap)})
@@ -119,7 +120,7 @@ func (r *Report) byLayer() string {
 	for _, w := range locality.Windows[1:] {
 		header = append(header, fmt.Sprintf("set %d", w))
 	}
-	t := plain(append(header, "reuse p50 p90 p99", "gap p50 p90 p99")...)
+	t := PlainTable(append(header, "reuse p50 p90 p99", "gap p50 p90 p99")...)
 	for i := range r.Locality.ByLayer {
 		l := &r.Locality.ByLayer[i]
 		row := table.Row{l.Layer, number(l.DemandMean, 1), share(l.PinnedShare), share(l.Overlap), number(l.Jaccard, 3), share(l.FirstSeenShare), number(l.DistinctMean, 1)}
