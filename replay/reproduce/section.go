@@ -1,0 +1,42 @@
+package reproduce
+
+import "context"
+
+// Constant is a number that a section needs and its paper does not print.
+type Constant struct {
+	Name  string
+	Value float64
+	Unit  string
+	From  string // the cells that it was fitted to, or its source
+}
+
+// Section is one table or figure of a paper.
+type Section struct {
+	Name           string // unique within the paper, for anchors: "table-2"
+	Title          string // "Table 2: decoding throughput, OPT-6.7B to OPT-30B"
+	Method         string // one or two sentences: through which code our figures come
+	Constants      []Constant
+	Lines          []Line
+	Contradictions []string // where the paper disagrees with itself, with the figures
+	Figures        []Figure
+}
+
+// Figure is a plot of a section, made of our figures.
+type Figure struct {
+	Name string // of the file, without ending: "ess-fig-5"
+	Alt  string // what it shows, in words
+	SVG  []byte
+}
+
+// Inputs are what sections read besides the paper's figures.
+type Inputs struct {
+	Traces []string // paths of real traces; sections that need some say which by their metadata
+	Short  bool     // smaller synthetic traces, for tests
+}
+
+// Paper is one published system.
+type Paper struct {
+	Name     string // "kvpr", as the command line has it
+	Citation string // authors, title, where, identifier
+	Sections func(context.Context, Inputs) ([]Section, error)
+}
