@@ -17,6 +17,8 @@ type Row struct {
 	Trace string `json:"trace"`
 	// TraceDigest is the digest of the trace's content and metadata.
 	TraceDigest string `json:"trace_digest"`
+	// Model is the model whose decoding the trace recorded, empty where it does not say.
+	Model string `json:"model"`
 	// Policy is the policy with its options, as `--policy` takes it.
 	Policy string `json:"policy"`
 	// Options is the canonical text of the options, empty without.

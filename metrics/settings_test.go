@@ -16,7 +16,7 @@ func TestHiddenSettings(t *testing.T) {
 		"prefetch": func(r *Row) { r.Prefetch = "candidates:8" }, "tiers": func(r *Row) { r.Tiers = "dram=lru@8x" },
 		"layers": func(r *Row) { r.Layers = "0" }, "requests": func(r *Row) { r.Requests = "x" },
 		"engine": func(r *Row) { r.Engine = "2" }, "seed": func(r *Row) { r.Seed = 7 },
-		"trace_digest": func(r *Row) { r.TraceDigest = "sha256:other" }, "options": func(r *Row) { r.Options = "q" },
+		"trace_digest": func(r *Row) { r.TraceDigest = "sha256:other" }, "model": func(r *Row) { r.Model = "other" }, "options": func(r *Row) { r.Options = "q" },
 		"lossy": func(r *Row) { r.Lossy = true }, "offline": func(r *Row) { r.Offline = true },
 		"bypasses": func(r *Row) { r.Bypasses = true },
 		"entry_bytes": func(r *Row) {

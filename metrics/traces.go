@@ -4,6 +4,7 @@ package metrics
 type TraceInfo struct {
 	Trace  string `json:"trace"`
 	Digest string `json:"trace_digest"`
+	Model  string `json:"model"`
 	// RequestCount is the number of requests; null where rows are pooled over them.
 	RequestCount *int `json:"request_count"`
 	// Streams, Steps (stream-steps) and Demand (blocks) are the work of every cell.
@@ -46,7 +47,7 @@ func (g *grid) traces() []TraceInfo {
 func traceInfo(c *cell) TraceInfo {
 	r := c.sample
 	return TraceInfo{
-		Trace: c.trace, Digest: r.TraceDigest,
+		Trace: c.trace, Digest: r.TraceDigest, Model: r.Model,
 		Streams: c.total.streams, Steps: c.total.steps, Demand: c.total.demand,
 		TopK: r.TopK, Candidates: r.Candidates, Warmup: r.Warmup, Sink: r.Sink, Local: r.Local,
 		BlockTokens: r.BlockTokens, EntryBytes: r.EntryBytes, StepTokens: r.StepTokens, SharedHeads: r.SharedHeads,

@@ -32,7 +32,7 @@ func (p *plan) rows(total [][]tally) ([]metrics.Row, error) {
 func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 	n := &t.counts
 	r := metrics.Row{
-		Schema: metrics.RowSchema, Trace: filepath.Base(p.file.Path()), TraceDigest: p.digest,
+		Schema: metrics.RowSchema, Trace: filepath.Base(p.file.Path()), TraceDigest: p.digest, Model: p.meta.Model,
 		Policy: c.spec.Name(), Options: c.spec.Options,
 		Offline: c.spec.Entry.Traits.Offline, Bypasses: c.spec.Bypasses(),
 		TopK: p.topk, Candidates: p.m, Warmup: p.warmup.String(),
