@@ -19,7 +19,7 @@ func (m *Meta) Blocks(seqLen int) int { return (seqLen + m.BlockTokens - 1) / m.
 // Stream reports every broken rule of the columns that s holds, in row order, until
 // report returns false; it returns whether report never did.
 func (c *Checker) Stream(s *Stream, report func(*Error) bool) bool {
-	return c.lists(s, report) && c.scores(s, report) && c.masses(s, report) && c.predicted(s, report)
+	return c.lists(s, report) && c.scores(s, report) && c.masses(s, report) && c.predicted(s, report) && c.promptMass(s, report)
 }
 
 func (c *Checker) lists(s *Stream, report func(*Error) bool) bool {
@@ -141,6 +141,22 @@ func (c *Checker) predicted(s *Stream, report func(*Error) bool) bool {
 	for i := range s.Steps {
 		if e := c.list(s, i, s.PredictedList(i), "predicted_indices", RulePredict, RulePredict); e != nil && !report(e) {
 			return false
+		}
+	}
+	return true
+}
+
+func (c *Checker) promptMass(s *Stream, report func(*Error) bool) bool {
+	if len(s.PromptMass) == 0 {
+		return true
+	}
+	if want := c.meta.Blocks(int(s.PromptLen)); len(s.PromptMass) != want && !report(streamError(c.path, &s.StreamInfo, 0, s.FirstStep, RulePromptMass,
+		"prompt_mass has %d values, expected %d, one a block of the prompt", len(s.PromptMass), want)) {
+		return false
+	}
+	for j, v := range s.PromptMass {
+		if !(v >= 0 && v <= math.MaxFloat32) {
+			return report(streamError(c.path, &s.StreamInfo, 0, s.FirstStep, RulePromptMass, "prompt_mass[%d] = %v, expected a finite number, 0 or more", j, v))
 		}
 	}
 	return true

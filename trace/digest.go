@@ -30,7 +30,7 @@ func (d *Digester) Add(s *Stream) {
 	for i := range s.Steps {
 		list := s.List(i)
 		var flags int32
-		for bit, on := range []bool{len(s.Scores) > 0, len(s.CoveredMass) > 0, len(s.AttentionMass) > 0, len(s.PredictedOffsets) > 0} {
+		for bit, on := range []bool{len(s.Scores) > 0, len(s.CoveredMass) > 0, len(s.AttentionMass) > 0, len(s.PredictedOffsets) > 0, i == 0 && len(s.PromptMass) > 0} {
 			if on {
 				flags |= 1 << bit
 			}
@@ -47,6 +47,10 @@ func (d *Digester) Add(s *Stream) {
 		if p := s.PredictedList(i); len(s.PredictedOffsets) > 0 {
 			d.ints(h, []int32{int32(len(p))})
 			d.ints(h, p)
+		}
+		if i == 0 && len(s.PromptMass) > 0 {
+			d.ints(h, []int32{int32(len(s.PromptMass))})
+			d.floats(h, s.PromptMass)
 		}
 	}
 	h.Write(d.buf)

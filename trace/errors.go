@@ -9,20 +9,21 @@ import (
 // Rules that a trace can break; Error.Rule holds one of them. `kvreplay validate`
 // prints them and FORMAT.md numbers them.
 const (
-	RuleFile     = "file"      // not a readable Parquet file: truncated, corrupt, no permission
-	RuleSchema   = "schema"    // a column is missing or has another type
-	RuleMetadata = "metadata"  // version, seal or a field of the metadata
-	RuleKey      = "key"       // keys not strictly increasing, a stream split or repeated
-	RuleSeqLen   = "seq_len"   // seq_len ≠ prompt_len + step + 1, or < 1
-	RuleList     = "list"      // an empty list, or one longer than the metadata's M
-	RuleIndex    = "index"     // an index < 0 or past the context
-	RuleDistinct = "distinct"  // an index twice in a list
-	RuleOrder    = "order"     // order=index and not ascending
-	RuleScore    = "score"     // NaN, infinite, rising under order=rank, or not parallel
-	RuleMass     = "mass"      // attention mass outside [0, 1], or not parallel
-	RulePredict  = "predicted" // a predicted list breaks the index rules
-	RuleDigest   = "digest"    // content or metadata do not match the stored digest
-	RuleChecksum = "checksum"  // pages without a CRC and no digest to hold against
+	RuleFile       = "file"        // not a readable Parquet file: truncated, corrupt, no permission
+	RuleSchema     = "schema"      // a column is missing or has another type
+	RuleMetadata   = "metadata"    // version, seal or a field of the metadata
+	RuleKey        = "key"         // keys not strictly increasing, a stream split or repeated
+	RuleSeqLen     = "seq_len"     // seq_len ≠ prompt_len + step + 1, or < 1
+	RuleList       = "list"        // an empty list, or one longer than the metadata's M
+	RuleIndex      = "index"       // an index < 0 or past the context
+	RuleDistinct   = "distinct"    // an index twice in a list
+	RuleOrder      = "order"       // order=index and not ascending
+	RuleScore      = "score"       // NaN, infinite, rising under order=rank, or not parallel
+	RuleMass       = "mass"        // attention mass outside [0, 1], or not parallel
+	RulePredict    = "predicted"   // a predicted list breaks the index rules
+	RulePromptMass = "prompt_mass" // masses of prompt blocks below 0, one too few or many, or not in a first row
+	RuleDigest     = "digest"      // content or metadata do not match the stored digest
+	RuleChecksum   = "checksum"    // pages without a CRC and no digest to hold against
 )
 
 // Error is a broken rule with its place. Fields that do not apply are -1 or nil.

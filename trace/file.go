@@ -142,6 +142,10 @@ func (f *File) HasPredicted() bool { return f.has(colPredicted) }
 // HasAttentionMass reports whether the file has attention masses.
 func (f *File) HasAttentionMass() bool { return f.has(colAttentionMass) }
 
+// HasPromptMass reports whether the file says what attention mass the windows gave each
+// block of the prompt.
+func (f *File) HasPromptMass() bool { return f.has(colPromptMass) }
+
 // has reports whether an optional column holds values: its first row does, and the
 // reader checks that the others agree.
 func (f *File) has(column int) bool { return f.present[column] }

@@ -40,6 +40,7 @@ type pyRow struct {
 	Covered   *float32  `json:"covered_mass"`
 	Attention []float32 `json:"attention_mass"`
 	Predicted []int32   `json:"predicted_indices"`
+	Prompt    []float32 `json:"prompt_mass"`
 }
 
 // pyRows are the rows of a trace as Python should see them.
@@ -66,6 +67,9 @@ func pyRows(t *testing.T, path string) (all []pyRow) {
 			if len(s.CoveredMass) > 0 {
 				row.Covered = &s.CoveredMass[j]
 				row.Attention = s.AttentionMass[s.Offsets[j]:s.Offsets[j+1]]
+			}
+			if j == 0 && len(s.PromptMass) > 0 {
+				row.Prompt = s.PromptMass
 			}
 			all = append(all, row)
 		}
@@ -122,7 +126,7 @@ func checkSchemas(t *testing.T, arrow [][3]any, duck [][2]any) {
 	ints, floats := "list<element: int32 not null>", "list<element: float not null>"
 	want := [][3]any{{"request_id", "string", false}, {"layer_id", "int32", false}, {"head", "int32", true}, {"prompt_len", "int32", false},
 		{"step", "int32", false}, {"seq_len", "int32", false}, {"topk_indices", ints, false}, {"scores", floats, true}, {"covered_mass", "float", true},
-		{"attention_mass", floats, true}, {"predicted_indices", ints, true}}
+		{"attention_mass", floats, true}, {"predicted_indices", ints, true}, {"prompt_mass", floats, true}}
 	if !reflect.DeepEqual(arrow, want) {
 		t.Errorf("pyarrow's schema\n%v, expected\n%v", arrow, want)
 	}

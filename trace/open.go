@@ -13,10 +13,11 @@ var columnKinds = [numColumns]parquet.Kind{
 	colRequestID: parquet.ByteArray, colLayerID: parquet.Int32, colHead: parquet.Int32, colPromptLen: parquet.Int32,
 	colStep: parquet.Int32, colSeqLen: parquet.Int32, colIndices: parquet.Int32, colScores: parquet.Float,
 	colCoveredMass: parquet.Float, colAttentionMass: parquet.Float, colPredicted: parquet.Int32,
+	colPromptMass: parquet.Float,
 }
 
 func isList(column int) bool {
-	return column == colIndices || column == colScores || column == colAttentionMass || column == colPredicted
+	return column == colIndices || column == colScores || column == colAttentionMass || column == colPredicted || column == colPromptMass
 }
 
 func isOptional(column int) bool {

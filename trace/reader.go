@@ -13,11 +13,12 @@ const (
 	ReadScores Columns = 1 << iota
 	ReadMasses
 	ReadPredicted
+	ReadPromptMass
 	// TrustLists leaves the index rules to the caller (replay checks them in the pass
 	// that it makes anyway). All other rules are still checked.
 	TrustLists
 
-	ReadAll = ReadScores | ReadMasses | ReadPredicted
+	ReadAll = ReadScores | ReadMasses | ReadPredicted | ReadPromptMass
 )
 
 // Reader reads streams of a File. It keeps its buffers and its place: consecutive
@@ -34,6 +35,7 @@ type Reader struct {
 	covered   cursor[float32]
 	attention cursor[float32]
 	predicted cursor[int32]
+	prompt    cursor[float32]
 	ends      []int32 // of the lists of a parallel column
 }
 
@@ -45,6 +47,7 @@ func (f *File) NewReader(columns Columns) *Reader {
 	r.covered.leaf = f.leaves[colCoveredMass]
 	r.attention.leaf = f.leaves[colAttentionMass]
 	r.predicted.leaf = f.leaves[colPredicted]
+	r.prompt.leaf = f.leaves[colPromptMass]
 	return r
 }
 
@@ -55,6 +58,7 @@ func (r *Reader) Close() {
 	r.covered.close()
 	r.attention.close()
 	r.predicted.close()
+	r.prompt.close()
 	r.group = -1
 }
 
@@ -76,7 +80,7 @@ func (r *Reader) firstBroken(s *Stream) *Error {
 	if r.columns&TrustLists == 0 && !r.check.lists(s, stop) {
 		return first
 	}
-	_ = r.check.scores(s, stop) && r.check.masses(s, stop) && r.check.predicted(s, stop)
+	_ = r.check.scores(s, stop) && r.check.masses(s, stop) && r.check.predicted(s, stop) && r.check.promptMass(s, stop)
 	return first
 }
 
@@ -145,7 +149,12 @@ func (r *Reader) position(info *StreamInfo) error {
 		}
 	}
 	if r.wants(ReadPredicted, &r.predicted.leaf) {
-		return place(r.predicted.open, r.predicted.seek)
+		if err := place(r.predicted.open, r.predicted.seek); err != nil {
+			return err
+		}
+	}
+	if r.wants(ReadPromptMass, &r.prompt.leaf) {
+		return place(r.prompt.open, r.prompt.seek)
 	}
 	return nil
 }
@@ -193,6 +202,27 @@ func (r *Reader) fill(s *Stream) error {
 		if nulls == s.Rows {
 			s.PredictedOffsets = s.PredictedOffsets[:0]
 		}
+	}
+	if r.wants(ReadPromptMass, &r.prompt.leaf) {
+		return r.promptMass(s)
+	}
+	return nil
+}
+
+// promptMass reads the column that has a list in a stream's first row and null in the others.
+func (r *Reader) promptMass(s *Stream) error {
+	var nulls int
+	var err error
+	if s.PromptMass, r.ends, nulls, err = r.prompt.lists(s.Rows, s.PromptMass, r.ends[:0]); err != nil {
+		return err
+	}
+	want, there := s.Rows, "is null in the file's first row"
+	if r.file.present[colPromptMass] {
+		want, there = s.Rows-1, "has a list in the file's first row"
+	}
+	if nulls != want || int(r.ends[0]) != len(s.PromptMass) {
+		return streamError(r.file.path, &s.StreamInfo, 0, s.FirstStep, RulePromptMass,
+			"prompt_mass has %d lists in the stream's %d rows, but %s, expected one in the first row of every stream or none in the file", s.Rows-nulls, s.Rows, there)
 	}
 	return nil
 }

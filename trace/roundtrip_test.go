@@ -44,6 +44,11 @@ func randomStream(r *rand.Rand, key trace.Key, prompt, first, rows, m int, colum
 		s.Append(row)
 		step += 1 + int32(r.IntN(8)/7)
 	}
+	if columns&trace.ReadPromptMass != 0 {
+		for range prompt {
+			s.PromptMass = append(s.PromptMass, 3*r.Float32())
+		}
+	}
 	return s
 }
 
@@ -73,7 +78,7 @@ func clone(s *trace.Stream) *trace.Stream {
 	c := *s
 	c.Steps, c.Offsets, c.Indices = slices.Clone(s.Steps), slices.Clone(s.Offsets), slices.Clone(s.Indices)
 	c.Scores, c.CoveredMass, c.AttentionMass = slices.Clone(s.Scores), slices.Clone(s.CoveredMass), slices.Clone(s.AttentionMass)
-	c.Predicted, c.PredictedOffsets = slices.Clone(s.Predicted), slices.Clone(s.PredictedOffsets)
+	c.Predicted, c.PredictedOffsets, c.PromptMass = slices.Clone(s.Predicted), slices.Clone(s.PredictedOffsets), slices.Clone(s.PromptMass)
 	return &c
 }
 
@@ -81,7 +86,10 @@ func clone(s *trace.Stream) *trace.Stream {
 func TestRoundTrip(t *testing.T) {
 	for seed := uint64(0); seed < 40; seed++ {
 		r := rand.New(rand.NewPCG(seed, 1))
-		columns := trace.Columns(seed) & trace.ReadAll
+		columns := trace.Columns(seed) & (trace.ReadScores | trace.ReadMasses | trace.ReadPredicted)
+		if seed%3 == 0 {
+			columns |= trace.ReadPromptMass
+		}
 		var streams []*trace.Stream
 		for layer := range int32(3) {
 			for head := int32(-1); head < 2; head++ {
@@ -93,7 +101,7 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		if f.HasScores() != (columns&trace.ReadScores != 0) || f.HasPredicted() != (columns&trace.ReadPredicted != 0) {
+		if f.HasScores() != (columns&trace.ReadScores != 0) || f.HasPredicted() != (columns&trace.ReadPredicted != 0) || f.HasPromptMass() != (columns&trace.ReadPromptMass != 0) {
 			t.Fatalf("seed %d: scores %v predicted %v, columns %b", seed, f.HasScores(), f.HasPredicted(), columns)
 		}
 		reader := f.NewReader(trace.ReadAll)

@@ -15,6 +15,7 @@ type fileRow struct {
 	CoveredMass   *float32  `parquet:"covered_mass,optional"`
 	AttentionMass []float32 `parquet:"attention_mass,optional,list" parquet-element:",split,zstd"`
 	Predicted     []int32   `parquet:"predicted_indices,optional,list" parquet-element:",delta"`
+	PromptMass    []float32 `parquet:"prompt_mass,optional,list" parquet-element:",split,zstd"`
 }
 
 // Column numbers, in file order.
@@ -30,12 +31,13 @@ const (
 	colCoveredMass
 	colAttentionMass
 	colPredicted
+	colPromptMass
 	numColumns
 )
 
 var columnNames = [numColumns]string{
 	"request_id", "layer_id", "head", "prompt_len", "step", "seq_len",
-	"topk_indices", "scores", "covered_mass", "attention_mass", "predicted_indices",
+	"topk_indices", "scores", "covered_mass", "attention_mass", "predicted_indices", "prompt_mass",
 }
 
 // Keys of the file's key-value metadata.

@@ -60,6 +60,9 @@ type Stream struct {
 	// PredictedOffsets and Predicted are the lists predicted one layer ahead, or empty.
 	PredictedOffsets []int32
 	Predicted        []int32
+	// PromptMass has the attention mass that all windows together gave each block of the
+	// prompt, or is empty. It is stored in the stream's first row.
+	PromptMass []float32
 }
 
 // List returns row i's blocks.
@@ -95,6 +98,9 @@ func (s *Stream) columns() (c Columns) {
 	if len(s.PredictedOffsets) > 0 {
 		c |= ReadPredicted
 	}
+	if len(s.PromptMass) > 0 {
+		c |= ReadPromptMass
+	}
 	return c
 }
 
@@ -110,6 +116,7 @@ func (s *Stream) Reset(info StreamInfo) {
 	s.Steps, s.Offsets, s.Indices = s.Steps[:0], append(s.Offsets[:0], 0), s.Indices[:0]
 	s.Scores, s.CoveredMass, s.AttentionMass = s.Scores[:0], s.CoveredMass[:0], s.AttentionMass[:0]
 	s.PredictedOffsets, s.Predicted = s.PredictedOffsets[:0], s.Predicted[:0]
+	s.PromptMass = s.PromptMass[:0]
 }
 
 // Row is one step, for producers that build a stream row by row.
@@ -119,7 +126,8 @@ type Row struct {
 	Scores        []float32
 	CoveredMass   *float32
 	AttentionMass []float32
-	Predicted     []int32 // nil: none recorded
+	Predicted     []int32   // nil: none recorded
+	PromptMass    []float32 // of a stream's first row
 }
 
 // Append adds a row at the end; the slices are copied.
@@ -149,4 +157,5 @@ func (s *Stream) Append(r Row) {
 		s.Predicted = append(s.Predicted, r.Predicted...)
 		s.PredictedOffsets = append(s.PredictedOffsets, int32(len(s.Predicted)))
 	}
+	s.PromptMass = append(s.PromptMass, r.PromptMass...)
 }

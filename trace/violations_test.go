@@ -26,6 +26,7 @@ type rawRow struct {
 	CoveredMass   *float32  `parquet:"covered_mass,optional"`
 	AttentionMass []float32 `parquet:"attention_mass,optional,list"`
 	Predicted     []int32   `parquet:"predicted_indices,optional,list"`
+	PromptMass    []float32 `parquet:"prompt_mass,optional,list"`
 }
 
 const rawMeta = `{"block_tokens":1,"candidates":3,"order":"rank","topk":2,"version":1}`
@@ -40,6 +41,7 @@ func goodRows() []rawRow {
 				TopKIndices: []int32{4, 1, 9}, Scores: []float32{3, 2, 2}, CoveredMass: &mass,
 				AttentionMass: []float32{0.25, 0, 1}, Predicted: []int32{5, 0}})
 		}
+		rows[3*layer].PromptMass = []float32{1, 0, 0.5, 2, 0, 0, 0, 0, 0.25, 3}
 	}
 	return rows
 }
@@ -143,6 +145,13 @@ func TestViolations(t *testing.T) {
 		{name: "predicted past the context", rule: trace.RulePredict, text: "predicted_indices[0] = 11", spoil: func(r []rawRow) { r[0].Predicted[0] = 11 }},
 		{name: "predicted twice", rule: trace.RulePredict, text: "predicted_indices[1] = 5 stands twice", spoil: func(r []rawRow) { r[0].Predicted[1] = 5 }},
 		{name: "predicted null in a row", rule: trace.RulePredict, text: "null in 1", spoil: func(r []rawRow) { r[1].Predicted = nil }},
+		{name: "prompt mass below 0", rule: trace.RulePromptMass, text: "prompt_mass[3] = -1, expected a finite number, 0 or more", spoil: func(r []rawRow) { r[0].PromptMass[3] = -1 }},
+		{name: "NaN prompt mass", rule: trace.RulePromptMass, text: "prompt_mass[0] = NaN", spoil: func(r []rawRow) { r[3].PromptMass[0] = float32(math.NaN()) }},
+		{name: "short prompt mass", rule: trace.RulePromptMass, text: "prompt_mass has 9 values, expected 10", spoil: func(r []rawRow) { r[0].PromptMass = r[0].PromptMass[:9] }},
+		{name: "prompt mass in a second row", rule: trace.RulePromptMass, text: "2 lists in the stream's 3 rows, but has a list in the file's first row", spoil: func(r []rawRow) { r[1].PromptMass = r[0].PromptMass }},
+		{name: "prompt mass in another row", rule: trace.RulePromptMass, text: "expected one in the first row of every stream", spoil: func(r []rawRow) { r[3].PromptMass, r[4].PromptMass = nil, r[3].PromptMass }},
+		{name: "prompt mass in one stream", rule: trace.RulePromptMass, text: "0 lists in the stream's 3 rows", spoil: func(r []rawRow) { r[3].PromptMass = nil }},
+		{name: "prompt mass not in the first stream", rule: trace.RulePromptMass, text: "1 lists in the stream's 3 rows, but is null in the file's first row", spoil: func(r []rawRow) { r[0].PromptMass = nil }},
 		{name: "list longer than M", rule: trace.RuleList, text: "4 values, the metadata allows M = 3", spoil: func(r []rawRow) {
 			r[0].TopKIndices, r[0].Scores, r[0].AttentionMass = []int32{1, 2, 3, 4}, []float32{1, 1, 1, 1}, []float32{0, 0, 0, 0}
 		}},
@@ -196,6 +205,7 @@ func TestViolations(t *testing.T) {
 	})
 	t.Run("stream split across row groups", func(t *testing.T) {
 		rows := goodRows()
+		rows[0].PromptMass, rows[3].PromptMass = nil, nil
 		expectRule(t, writeRaw(t, meta(rawMeta), rows[:2], rows[2:]), trace.RuleKey, "row group 1 row 0: request \"a\" layer 0 step 2: continues")
 	})
 	t.Run("no rows", func(t *testing.T) {

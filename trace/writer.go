@@ -35,8 +35,8 @@ type Writer struct {
 
 // Create opens a writer for a trace at path. meta.Version may be 0 (current).
 // meta.Candidates may be 0: Close then stores the longest list, K at least; with
-// meta.TopK = 0 as well, whole lists are the demand and K = M is the longest. Scores
-// and attention masses are rounded to meta.ScoreMantissaBits, DefaultMantissaBits
+// meta.TopK = 0 as well, whole lists are the demand and K = M is the longest. Scores,
+// attention masses and prompt masses are rounded to meta.ScoreMantissaBits, DefaultMantissaBits
 // where nil.
 func Create(path string, meta Meta) (*Writer, error) {
 	if meta.Version == 0 {
@@ -65,8 +65,8 @@ func Create(path string, meta Meta) (*Writer, error) {
 	return w, nil
 }
 
-// Write appends a whole stream after checking every rule. It rounds s.Scores and
-// s.AttentionMass in place.
+// Write appends a whole stream after checking every rule. It rounds s.Scores,
+// s.AttentionMass and s.PromptMass in place.
 func (w *Writer) Write(s *Stream) error {
 	if err := w.admit(s); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (w *Writer) Write(s *Stream) error {
 	if e := w.check.First(s); e != nil {
 		return e
 	}
-	w.scored = w.scored || len(s.Scores) > 0
+	w.scored = w.scored || len(s.Scores)+len(s.AttentionMass)+len(s.PromptMass) > 0
 	w.digest.Add(s)
 	w.fileRows(s)
 	if _, err := w.parquet.Write(w.rows); err != nil {

@@ -41,14 +41,14 @@ func (w *Writer) admit(s *Stream) error {
 	if w.last == nil {
 		w.columns, w.covered = columns, covered
 	} else if columns != w.columns || covered != w.covered {
-		return bad(RuleSchema, "scores, masses or predicted lists are there in this stream or in the first, but not in both; a file has them in all rows or in none")
+		return bad(RuleSchema, "scores, masses, predicted lists or prompt masses are there in this stream or in the first, but not in both; a file has them in all rows or in none")
 	}
 	key := s.Key
 	w.last = &key
 	return nil
 }
 
-// round rounds scores and attention masses in place.
+// round rounds scores, attention masses and prompt masses in place.
 func (w *Writer) round(s *Stream) {
 	bits := DefaultMantissaBits
 	if w.meta.ScoreMantissaBits != nil {
@@ -59,6 +59,9 @@ func (w *Writer) round(s *Stream) {
 	}
 	for i, v := range s.AttentionMass {
 		s.AttentionMass[i] = RoundMantissa(v, bits)
+	}
+	for i, v := range s.PromptMass {
+		s.PromptMass[i] = RoundMantissa(v, bits)
 	}
 }
 
@@ -79,6 +82,9 @@ func (w *Writer) fileRows(s *Stream) {
 			row.AttentionMass = s.AttentionMass[s.Offsets[i]:s.Offsets[i+1]]
 		}
 		row.Predicted = s.PredictedList(i)
+		if i == 0 && len(s.PromptMass) > 0 {
+			row.PromptMass = s.PromptMass
+		}
 		w.longest = max(w.longest, len(row.TopKIndices))
 		w.rows = append(w.rows, row)
 	}

@@ -87,7 +87,7 @@ func (s *source) listColumns(f *trace.File) {
 	for _, c := range []struct {
 		has  bool
 		name string
-	}{{true, "indices"}, {f.HasScores(), "scores"}, {f.HasCoveredMass(), "covered mass"}, {f.HasAttentionMass(), "attention mass"}, {f.HasPredicted(), "predictions"}} {
+	}{{true, "indices"}, {f.HasScores(), "scores"}, {f.HasCoveredMass(), "covered mass"}, {f.HasAttentionMass(), "attention mass"}, {f.HasPromptMass(), "prompt mass"}, {f.HasPredicted(), "predictions"}} {
 		if c.has {
 			s.columns = append(s.columns, c.name)
 		}

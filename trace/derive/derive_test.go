@@ -30,6 +30,9 @@ func source(t *testing.T, seed uint64, meta trace.Meta) string {
 		for step := int32(-4); step < 6; step++ {
 			s.Append(randomRow(r, step, 36/meta.BlockTokens, meta.Candidates, meta.Order))
 		}
+		for range meta.Blocks(int(s.PromptLen)) {
+			s.PromptMass = append(s.PromptMass, float32(r.IntN(8)))
+		}
 		if err := w.Write(&s); err != nil {
 			t.Fatal(err)
 		}
@@ -163,6 +166,28 @@ func TestToBlocks(t *testing.T) {
 	}
 }
 
+// Blocks' prompt masses are the sums of their tokens', the last block's perhaps of fewer.
+func TestPromptMassOfBlocks(t *testing.T) {
+	meta := rankMeta
+	meta.TopK = 12
+	src := source(t, 5, meta)
+	_, want := load(t, src)
+	_, got, _ := derived(t, src, Options{BlockTokens: 16, Steps: &Steps{From: 0, To: 3}})
+	for i, s := range got {
+		for b, sum := range s.PromptMass {
+			for _, v := range want[i].PromptMass[16*b : min(16*(b+1), len(want[i].PromptMass))] {
+				sum -= v
+			}
+			if sum != 0 {
+				t.Errorf("%v block %d: %v of %v", s.Key, b, s.PromptMass, want[i].PromptMass)
+			}
+		}
+		if len(s.PromptMass) != (int(s.PromptLen)+15)/16 {
+			t.Errorf("%v: %d values for a prompt of %d tokens", s.Key, len(s.PromptMass), s.PromptLen)
+		}
+	}
+}
+
 // Blocks of 4, then of 8 are the blocks of 8; K is the longest list.
 func TestBlocksCompose(t *testing.T) {
 	meta := rankMeta
@@ -199,7 +224,7 @@ func TestUnion(t *testing.T) {
 		if k == 0 {
 			k = 8
 		}
-		if m.Order != trace.OrderIndex || m.Reducer != trace.ReducerUnion || m.TopK != m.Candidates || m.EntryBytes != 128 || m.ScoreMantissaBits != nil || len(r.Dropped) != 3 {
+		if m.Order != trace.OrderIndex || m.Reducer != trace.ReducerUnion || m.TopK != m.Candidates || m.EntryBytes != 128 || m.ScoreMantissaBits != nil || len(r.Dropped) != 4 {
 			t.Errorf("metadata %+v, dropped %v", m, r.Dropped)
 		}
 		heads := rows(want)

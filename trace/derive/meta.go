@@ -142,4 +142,7 @@ func (p *plan) drops(f *trace.File) {
 	if p.o.Union && f.HasAttentionMass() {
 		p.result.Dropped = append(p.result.Dropped, "attention_mass")
 	}
+	if p.o.Union && f.HasPromptMass() {
+		p.result.Dropped = append(p.result.Dropped, "prompt_mass")
+	}
 }

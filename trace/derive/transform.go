@@ -24,6 +24,23 @@ func (p *plan) transform(in, out *trace.Stream) {
 		}
 		out.Append(row)
 	}
+	out.PromptMass = append(out.PromptMass[:0], in.PromptMass...)
+	if ratio > 1 {
+		out.PromptMass = sums(out.PromptMass, int(ratio))
+	}
+}
+
+// sums adds up every n values, in place.
+func sums(values []float32, n int) []float32 {
+	out := values[:0]
+	for part := range slices.Chunk(values, n) {
+		var sum float32
+		for _, v := range part {
+			sum += v
+		}
+		out = append(out, sum)
+	}
+	return out
 }
 
 // rowOf is row i of s with lists of at most m entries; it shares memory with s.

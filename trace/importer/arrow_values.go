@@ -41,6 +41,8 @@ func (c *cells) setArrow(column int, values arrow.Array, i int) (err error) {
 		c.scores, err = arrowFloats(c.scores, values, i)
 	case colAttention:
 		c.attention, err = arrowFloats(c.attention, values, i)
+	case colPromptMass:
+		c.promptMass, err = arrowFloats(c.promptMass, values, i)
 	case colCovered:
 		var v float64
 		v, err = arrowFloat(values, i)

@@ -17,6 +17,15 @@ type emitter struct {
 	places []place // of the stream's rows
 	rec    record
 	buf    []byte
+	mass   promptMass
+}
+
+// promptMass is the list that one row of a stream carries for all of it, perhaps a window
+// that --windows leaves out.
+type promptMass struct {
+	key    trace.Key
+	values []float32
+	at     place
 }
 
 // place is where a row came from.
@@ -88,6 +97,11 @@ func (e *emitter) row(x entry) error {
 	}
 	p := place{source: e.rec.decode(b)}
 	p.at = e.rec.at
+	if len(e.rec.promptMass) > 0 {
+		if err := e.keepMass(x.key, p); err != nil {
+			return err
+		}
+	}
 	prompt := e.c.requests[x.key.Request].resolved
 	step := x.seqLen - prompt - 1
 	if w := e.c.opts.Windows; w != nil && int(step) < -*w {
@@ -103,6 +117,14 @@ func (e *emitter) row(x entry) error {
 	e.stream.Append(trace.Row{Step: step, Indices: e.rec.indices, Scores: e.rec.scores,
 		CoveredMass: e.rec.covered, AttentionMass: e.rec.attention, Predicted: e.rec.predicted})
 	e.places = append(e.places, p)
+	return nil
+}
+
+func (e *emitter) keepMass(key trace.Key, at place) error {
+	if len(e.mass.values) > 0 && e.mass.key == key {
+		return fmt.Errorf("%s: %v has prompt_mass here and at %s, expected it in one row of a stream, its first", e.String(at), key, e.String(e.mass.at))
+	}
+	e.mass = promptMass{key, append(e.mass.values[:0], e.rec.promptMass...), at}
 	return nil
 }
 
@@ -134,6 +156,9 @@ func (e *emitter) follows(p place, step int32) error {
 func (e *emitter) flush() error {
 	if e.stream.Rows == 0 {
 		return nil
+	}
+	if len(e.mass.values) > 0 && e.mass.key == e.stream.Key {
+		e.stream.PromptMass = append(e.stream.PromptMass[:0], e.mass.values...)
 	}
 	if broken := e.check.First(&e.stream); broken != nil {
 		broken.Path = e.String(e.places[broken.Row-e.stream.FirstRow])

@@ -141,7 +141,8 @@ func arrowBytes(t testing.TB, file bool, meta string, streams []*trace.Stream) [
 		{Name: "layer_id", Type: i32}, {Name: "head", Type: i32, Nullable: true}, {Name: "prompt_len", Type: arrow.PrimitiveTypes.Int64},
 		{Name: "step", Type: i32}, {Name: "seq_len", Type: i32}, {Name: "topk_indices", Type: arrow.ListOf(i32)},
 		{Name: "scores", Type: arrow.ListOf(f32), Nullable: true}, {Name: "covered_mass", Type: f32, Nullable: true},
-		{Name: "attention_mass", Type: arrow.ListOf(f32), Nullable: true}, {Name: "predicted_indices", Type: arrow.ListOf(i32), Nullable: true}}
+		{Name: "attention_mass", Type: arrow.ListOf(f32), Nullable: true}, {Name: "predicted_indices", Type: arrow.ListOf(i32), Nullable: true},
+		{Name: "prompt_mass", Type: arrow.ListOf(f32), Nullable: true}}
 	var md *arrow.Metadata
 	if meta != "" {
 		m := arrow.NewMetadata([]string{metaKey}, []string{meta})
@@ -241,4 +242,9 @@ func appendArrow(b *array.RecordBuilder, s *trace.Stream, i int) {
 	}
 	floats(9, masses)
 	ints(10, s.PredictedList(i), len(s.PredictedOffsets) > 0)
+	var prompt []float32
+	if i == 0 {
+		prompt = s.PromptMass
+	}
+	floats(11, prompt)
 }

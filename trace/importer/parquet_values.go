@@ -26,7 +26,7 @@ func bindLeaf(schema *parquet.Schema, path []string) (parquetLeaf, error) {
 		}
 	}
 	found, _ := schema.Lookup(path...)
-	leaf.maxDef, leaf.list = found.MaxDefinitionLevel, leaf.column >= colIndices && leaf.column <= colPredicted
+	leaf.maxDef, leaf.list = found.MaxDefinitionLevel, leaf.column >= colIndices && leaf.column <= colPromptMass
 	if leaf.column < 0 {
 		return leaf, nil
 	}
@@ -48,7 +48,7 @@ func checkKind(column int, kind parquet.Kind) error {
 	switch column {
 	case colRequest:
 		ok = kind == parquet.ByteArray
-	case colScores, colAttention, colCovered:
+	case colScores, colAttention, colPromptMass, colCovered:
 		ok = kind == parquet.Float || kind == parquet.Double
 	case colHead, colLayer, colPrompt, colStep, colSeqLen:
 		ok = ok || kind == parquet.Double
@@ -95,6 +95,9 @@ func (c *cells) setParquet(leaf *parquetLeaf, v parquet.Value) error {
 		return nil
 	case colAttention:
 		c.attention = append(c.attention, float32(parquetFloat(v)))
+		return nil
+	case colPromptMass:
+		c.promptMass = append(c.promptMass, float32(parquetFloat(v)))
 		return nil
 	case colCovered:
 		f := float32(parquetFloat(v))

@@ -17,7 +17,8 @@ type record struct {
 	scores      []float32 // nil: none; else parallel to indices
 	attention   []float32 // nil: none; else parallel to indices
 	covered     *float32
-	predicted   []int32 // nil: none recorded
+	predicted   []int32   // nil: none recorded
+	promptMass  []float32 // empty but in one row of a stream
 }
 
 // dropPadding removes the −1 entries, and what is parallel to them.
@@ -60,6 +61,7 @@ const (
 	hasAttention
 	hasCovered
 	hasPredicted
+	hasPromptMass
 )
 
 // encode appends the stored form: flags, source, at, lengths, lists. Key and
@@ -78,6 +80,9 @@ func (r *record) encode(dst []byte, source int32) []byte {
 	if r.predicted != nil {
 		flags |= hasPredicted
 	}
+	if len(r.promptMass) > 0 {
+		flags |= hasPromptMass
+	}
 	le := binary.LittleEndian
 	dst = append(dst, flags)
 	dst = le.AppendUint32(dst, uint32(source))
@@ -88,7 +93,11 @@ func (r *record) encode(dst []byte, source int32) []byte {
 	dst = appendInts(dst, r.indices)
 	dst = appendFloats(dst, r.scores)
 	dst = appendFloats(dst, r.attention)
-	return appendInts(dst, r.predicted)
+	dst = appendInts(dst, r.predicted)
+	if len(r.promptMass) > 0 {
+		dst = appendFloats(le.AppendUint32(dst, uint32(len(r.promptMass))), r.promptMass)
+	}
+	return dst
 }
 
 // decode reads the stored form into r, reusing its slices, and returns the source.
@@ -113,7 +122,11 @@ func (r *record) decode(b []byte) (source int32) {
 	}
 	r.predicted = nil
 	if flags&hasPredicted != 0 {
-		r.predicted, _ = takeInts([]int32{}, b, predicted)
+		r.predicted, b = takeInts([]int32{}, b, predicted)
+	}
+	r.promptMass = r.promptMass[:0]
+	if flags&hasPromptMass != 0 {
+		r.promptMass, _ = takeFloats(r.promptMass, b[4:], int(le.Uint32(b)))
 	}
 	return source
 }

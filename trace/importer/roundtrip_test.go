@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -30,6 +31,9 @@ func randomTrace(t *testing.T, seed uint64, path string) []*trace.Stream {
 		s.Reset(trace.StreamInfo{Key: trace.Key{Request: fmt.Sprint("r", i/3), Layer: int32(i % 3), Head: int32(i%2) - 1}, PromptLen: int32(50 + i/3)})
 		for step := int32(-3); step < 8; step++ {
 			s.Append(randomRow(r, &m, step, m.Blocks(int(s.PromptLen)+int(step)+1)))
+		}
+		for range m.Blocks(int(s.PromptLen)) {
+			s.PromptMass = append(s.PromptMass, r.Float32())
 		}
 		if err := w.Write(s); err != nil {
 			t.Fatal(err)
@@ -97,6 +101,30 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("seed %d: a flag's note is %q, expected it to stand for the source's", seed, meta.Notes["seed"])
 		}
 	}
+}
+
+// The mass of a prompt is kept where the row that carries it, a window, is left out.
+func TestPromptMassOutlivesItsRow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.parquet")
+	want := randomTrace(t, 1, path)
+	_, got := importAll(t, Options{Windows: number(0)}, path)
+	for i, s := range got {
+		if s.FirstStep != 0 || !slices.Equal(s.PromptMass, want[i].PromptMass) {
+			t.Errorf("%v from step %d: %d prompt masses, expected the source's %d", s.Key, s.FirstStep, len(s.PromptMass), len(want[i].PromptMass))
+		}
+	}
+	twice := filepath.Join(t.TempDir(), "twice.arrow")
+	rows := make([]*trace.Stream, 2) // one stream in two halves, each with a first row
+	for i := range rows {
+		rows[i] = &trace.Stream{}
+		rows[i].Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: 4})
+		rows[i].Append(trace.Row{Step: int32(i), Indices: []int32{1}})
+		rows[i].PromptMass = []float32{0, 1, 0, 0}
+	}
+	if err := os.WriteFile(twice, arrowBytes(t, true, `{"version":1,"order":"rank","topk":1,"block_tokens":1}`, rows), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	mustFail(t, Options{}, []string{`request "r" layer 0 has prompt_mass here and at`, "in one row of a stream"}, twice)
 }
 
 // What several sources note is kept side by side, each once.

@@ -23,12 +23,13 @@ const (
 	colScores
 	colAttention
 	colPredicted
+	colPromptMass
 	colCovered
 	numColumns
 )
 
 var columnNames = [numColumns]string{"request_id", "layer_id", "head", "prompt_len", "step", "seq_len",
-	"topk_indices", "scores", "attention_mass", "predicted_indices", "covered_mass"}
+	"topk_indices", "scores", "attention_mass", "predicted_indices", "prompt_mass", "covered_mass"}
 
 // metaKey is the key of the trace's metadata in a table's own.
 const metaKey = "kvreplay"
@@ -66,7 +67,7 @@ type cells struct {
 // reset empties the cells and keeps their memory.
 func (c *cells) reset() {
 	r := c.record
-	*c = cells{record: record{indices: r.indices[:0], scores: r.scores[:0], attention: r.attention[:0]}}
+	*c = cells{record: record{indices: r.indices[:0], scores: r.scores[:0], attention: r.attention[:0], promptMass: r.promptMass[:0]}}
 }
 
 // finish fills the record from the cells, and from flags where a column is absent.

@@ -151,4 +151,7 @@ func (r *Report) columns(f *trace.File) {
 	if f.HasPredicted() {
 		r.Columns = append(r.Columns, "predicted_indices")
 	}
+	if f.HasPromptMass() {
+		r.Columns = append(r.Columns, "prompt_mass")
+	}
 }

@@ -1,8 +1,6 @@
 """Arrow tables of lists, and the metadata that the file carries.
 
-The columns are those of trace/FORMAT.md. prompt_mass is one more, which `kvreplay import`
-does not read yet: the attention mass that all windows together gave each prompt token, in
-the first row of each stream.
+The columns are those of trace/FORMAT.md.
 """
 
 import json
