@@ -89,6 +89,7 @@ func newRoot(table policies.Table) *cobra.Command {
 		newDeriveCommand(),
 		newTimeCommand(),
 		newPlanCommand(table),
+		newReproduceCommand(),
 		newInspectCommand(),
 		newValidateCommand(),
 		newDatasetsCommand(),

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/reproduce"
+	"github.com/kvreplay/kvreplay/replay/reproduce/papers"
+)
+
+// reproduceFlags are the flags of `kvreplay reproduce` as typed.
+type reproduceFlags struct {
+	traces   []string
+	sections []string
+	out      string
+	format   string
+}
+
+// traceFolders are where the traces lie in a checkout.
+var traceFolders = []string{"datasets/bundled", "datasets/corpus"}
+
+func newReproduceCommand() *cobra.Command {
+	f := &reproduceFlags{}
+	names := append(papers.Names(), "all")
+	c := &cobra.Command{
+		Use:   "reproduce [" + strings.Join(names, "|") + "]...",
+		Short: "Hold kvreplay against what the papers printed",
+		Long: `Compute what the papers' tables, figures and statements say, through the replay,
+transfer and pipeline code that the other commands run, and print it beside what was
+printed: value, ours, error, gate, status. The exit code is 1 where a line is past its
+gate and no reason is known.
+
+` + paperList() + `
+Real traces are read from --traces; sections that need some say so where there are none.
+replay/REPRODUCTION.md is the report of all; replay/reproduce/README.md explains it.`,
+		Example: `  kvreplay reproduce all
+  kvreplay reproduce kvdrive --section fig-20
+  kvreplay reproduce all --out report --format json`,
+		ValidArgs: names,
+		Args:      knownPapers(names),
+		RunE:      func(c *cobra.Command, args []string) error { return runReproduce(c, args, f) },
+	}
+	fl := c.Flags()
+	fl.StringSliceVar(&f.traces, "traces", nil, "traces and folders of traces (default "+strings.Join(traceFolders, " and ")+", where they are)")
+	fl.StringSliceVar(&f.sections, "section", nil, "only these `sections`, each NAME or PAPER/NAME")
+	fl.StringVar(&f.out, "out", "", "write "+reproduce.FileName+" and its figures into this `folder` too")
+	fl.StringVar(&f.format, "format", "table", "`table`, markdown, csv or json")
+	return c
+}
+
+// paperList names what can be reproduced, a line each.
+func paperList() string {
+	var b strings.Builder
+	for _, p := range papers.All() {
+		fmt.Fprintf(&b, "  %-8s %s\n", p.Name, p.Citation)
+	}
+	return b.String()
+}
+
+func knownPapers(names []string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		for _, arg := range args {
+			if !slices.Contains(names, arg) {
+				return usagef("unknown paper %q%s; known: %s", arg, policies.Nearest(arg, names), strings.Join(names, ", "))
+			}
+		}
+		return nil
+	}
+}
+
+// chosenPapers are those named, all without names, in the order of reports.
+func chosenPapers(args []string) []reproduce.Paper {
+	all := papers.All()
+	if len(args) == 0 || slices.Contains(args, "all") {
+		return all
+	}
+	return slices.DeleteFunc(all, func(p reproduce.Paper) bool { return !slices.Contains(args, p.Name) })
+}
+
+func runReproduce(c *cobra.Command, args []string, f *reproduceFlags) error {
+	formats := []string{"table", "markdown", "csv", "json"}
+	if !slices.Contains(formats, f.format) {
+		return usagef("--format %q, expected %s%s", f.format, strings.Join(formats, ", "), policies.Nearest(f.format, formats))
+	}
+	traces, err := f.tracePaths()
+	if err != nil {
+		return err
+	}
+	report, err := reproduce.Make(c.Context(), chosenPapers(args), reproduce.Inputs{Traces: traces})
+	if err != nil {
+		return err
+	}
+	if len(f.sections) > 0 {
+		known := report.Names()
+		if unknown := report.Keep(f.sections); unknown != "" {
+			return usagef("unknown section %q%s; known: %s", unknown, policies.Nearest(unknown, known), strings.Join(known, ", "))
+		}
+	}
+	if f.out != "" {
+		if err := report.Write(f.out); err != nil {
+			return err
+		}
+	}
+	if err := f.render(c, report); err != nil {
+		return err
+	}
+	if past := report.Past(); len(past) > 0 {
+		return fmt.Errorf("%d lines are past their gates: %s", len(past), strings.Join(past, "; "))
+	}
+	return nil
+}
+
+// tracePaths are the traces that are named, or those of a checkout.
+func (f *reproduceFlags) tracePaths() ([]string, error) {
+	if f.traces != nil {
+		return tracesIn(f.traces)
+	}
+	var paths []string
+	for _, folder := range traceFolders {
+		found, err := parquetIn(folder)
+		if err != nil && !os.IsNotExist(err) {
+			return nil, fmt.Errorf("traces: %w", err)
+		}
+		paths = append(paths, found...)
+	}
+	return paths, nil
+}
+
+func (f *reproduceFlags) render(c *cobra.Command, r *reproduce.Report) error {
+	w := c.OutOrStdout()
+	switch f.format {
+	case "markdown":
+		return r.RenderMarkdown(w, f.out != "")
+	case "csv":
+		return r.RenderCSV(w)
+	case "json":
+		return r.RenderJSON(w)
+	}
+	return r.RenderTable(w)
+}

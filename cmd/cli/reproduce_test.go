@@ -1,0 +1,71 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// replay/REPRODUCTION.md and its figures are what `kvreplay reproduce all --out replay`
+// writes; -update rewrites them.
+func TestReproductionIsCurrent(t *testing.T) {
+	t.Chdir(filepath.Join("..", ".."))
+	out := t.TempDir()
+	if *update {
+		out = "replay"
+		clearFigures(t, filepath.Join(out, "reproduction"))
+	}
+	if code, _, stderr := run("reproduce", "all", "--out", out); code != 0 {
+		t.Fatal(stderr)
+	}
+	files, err := filepath.Glob(filepath.Join(out, "reproduction", "*.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	committed, err := filepath.Glob("replay/reproduction/*.svg")
+	if err != nil || len(committed) != len(files) {
+		t.Errorf("%d figures are committed, %d are made (%v)", len(committed), len(files), err)
+	}
+	for _, path := range append(files, filepath.Join(out, "REPRODUCTION.md")) {
+		name, err := filepath.Rel(out, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if have, err := os.ReadFile(filepath.Join("replay", name)); err != nil || string(have) != string(made) {
+			t.Errorf("replay/%s is not what the program writes now (%v); go test ./cmd/cli -run Reproduction -update rewrites it", name, err)
+		}
+	}
+}
+
+func clearFigures(t *testing.T, folder string) {
+	t.Helper()
+	old, err := filepath.Glob(filepath.Join(folder, "*.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range old {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestReproduceRefuses(t *testing.T) {
+	for want, args := range map[string][]string{
+		"known: ":                  {"reproduce", "kvdrve"},
+		"did you mean links":       {"reproduce", "link"},
+		"unknown section":          {"reproduce", "links", "--section", "table-1"},
+		"no such file":             {"reproduce", "links", "--traces", "missing.parquet"},
+		"expected table, markdown": {"reproduce", "links", "--format", "xml"},
+	} {
+		code, _, stderr := run(args...)
+		if code == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit code %d, %q, expected %q", args, code, stderr, want)
+		}
+	}
+}

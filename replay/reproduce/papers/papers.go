@@ -1,0 +1,22 @@
+// Package papers lists everything that can be reproduced.
+package papers
+
+import (
+	"github.com/kvreplay/kvreplay/replay/reproduce"
+	"github.com/kvreplay/kvreplay/replay/reproduce/links"
+)
+
+// All are the papers, and the measured links, in the order of reports.
+func All() []reproduce.Paper {
+	return []reproduce.Paper{
+		links.Paper(),
+	}
+}
+
+// Names are their names.
+func Names() (names []string) {
+	for _, p := range All() {
+		names = append(names, p.Name)
+	}
+	return names
+}

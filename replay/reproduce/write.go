@@ -1,0 +1,48 @@
+package reproduce
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+)
+
+// FileName is the report in a folder that Write writes.
+const FileName = "REPRODUCTION.md"
+
+// Write writes the report into a folder, REPRODUCTION.md, and the figures into
+// reproduction/ beside it; each file whole or not at all.
+func (r *Report) Write(folder string) error {
+	figures := filepath.Join(folder, FiguresFolder)
+	if err := os.MkdirAll(figures, 0o755); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	for name, svg := range r.figures() {
+		if err := renameio.WriteFile(filepath.Join(figures, name+".svg"), svg, 0o644); err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
+	}
+	var text bytes.Buffer
+	if err := r.RenderMarkdown(&text, true); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	if err := renameio.WriteFile(filepath.Join(folder, FileName), text.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// figures are all of the report, by name.
+func (r *Report) figures() map[string][]byte {
+	all := map[string][]byte{}
+	for _, p := range r.Papers {
+		for _, s := range p.Sections {
+			for _, f := range s.Figures {
+				all[f.Name] = f.SVG
+			}
+		}
+	}
+	return all
+}
