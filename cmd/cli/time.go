@@ -77,6 +77,7 @@ func (f *timeFlags) add(c *cobra.Command) {
 	fl.Uint64Var(&o.Seed, "seed", 0, "seed of the draw of requests")
 	fl.IntVar(&o.Steps, "steps", 0, "steps to price (default: as many as the longest request has)")
 	fl.Int64Var(&o.Context, "context", 0, "context of every request in tokens, for computation and memory (default: the profile's)")
+	fl.IntVar(&o.Positions, "positions", 0, "positions that a step decodes of every request, for computation and write-back (default: the profile's)")
 	fl.Float64Var(&o.Accept, "accept", 0, "tokens that a step yields, where it decodes several positions")
 	fl.IntVar(&o.Experts, "expert-gpus", 0, "GPUs that share the routed experts (default: the fewest that leave half of each GPU free)")
 	fl.IntVar(&o.Threads, "threads", 16, "threads of the host that look up")

@@ -66,9 +66,9 @@ type sums struct {
 	entries  float64 // entries that attention reads
 }
 
-// sum adds up one profiled layer of one step over some requests. context, if not 0,
-// stands for the requests' own.
-func (b *Batch) sum(requests []share, layer, step int, s *Scaling, context int64) (t sums) {
+// sum adds up one profiled layer of one step over some requests. context and positions,
+// if not 0, stand for the requests' own.
+func (b *Batch) sum(requests []share, layer, step int, s *Scaling, context, positions int64) (t sums) {
 	meta := &b.Profile.Meta
 	block := float64(max(1, meta.BlockTokens) * max(1, meta.SharedHeads))
 	pinned := float64(meta.Sink + meta.Local)
@@ -79,6 +79,10 @@ func (b *Batch) sum(requests []share, layer, step int, s *Scaling, context int64
 		if context > 0 {
 			length, prompt = context, context
 		}
+		queries := c.Positions
+		if positions > 0 {
+			queries = positions
+		}
 		t.Demand += n * c.Demand
 		t.Misses += n * c.Misses
 		t.Runs += n * c.Runs
@@ -86,12 +90,12 @@ func (b *Batch) sum(requests []share, layer, step int, s *Scaling, context int64
 		t.SSDMisses += n * c.SSDMisses
 		t.SSDMoved += n * c.SSDMoved
 		t.SSDRuns += n * c.SSDRuns
-		t.Positions += n * c.Positions
+		t.Positions += n * queries
 		t.SeqLen += n * length
 		t.Prompt += n * prompt
 		tokens := min(float64(length), float64(c.Demand)*block*s.Factor/s.Heads+pinned)
-		t.scored += float64(n * length * c.Positions)
-		t.attended += tokens * float64(n*c.Positions)
+		t.scored += float64(n * length * queries)
+		t.attended += tokens * float64(n*queries)
 		t.entries += tokens * float64(n) * s.Heads
 		t.requests += float64(n)
 	}

@@ -23,7 +23,8 @@ type Options struct {
 	Seed      uint64
 	Steps     int     // 0: as many as the longest request has
 	Context   int64   // tokens of every request; 0: the profile's
-	Accept    float64 // tokens that a step yields; 0: 1, for profiles of one position a step
+	Positions int     // that a step decodes of every request; 0: the profile's
+	Accept    float64 // tokens that a step yields; 0: 1, for steps of one position
 	Experts   int     // GPUs that share routed experts; 0: as few as leave half of each GPU free
 	Threads   int     // of the host, that look up
 	Reserve   float64 // share of GPU memory kept for activations and workspace
@@ -153,18 +154,21 @@ func newRunner(ctx context.Context, p *Profile, o Options) (*runner, error) {
 }
 
 func (o *Options) check(p *Profile) error {
-	positions := max(1, p.Meta.StepTokens)
+	positions := o.Positions
+	if positions == 0 {
+		positions = max(1, p.Meta.StepTokens)
+	}
 	switch parts := o.Schedule.Parts(); {
 	case o.Batch < 1:
 		return fmt.Errorf("batch %d, expected at least 1", o.Batch)
 	case parts > o.Batch:
 		return fmt.Errorf("schedule %s divides a batch of %d requests into %d parts", o.Schedule.Name(), o.Batch, parts)
 	case o.Accept == 0 && positions > 1:
-		return fmt.Errorf("the profile decodes %d positions a step: say how many tokens a step yields (accept, 1 to %d)", positions, positions)
+		return fmt.Errorf("a step decodes %d positions: say how many tokens it yields (accept, 1 to %d)", positions, positions)
 	case o.Accept != 0 && (o.Accept < 1 || o.Accept > float64(positions)):
-		return fmt.Errorf("accept %g, expected 1 to the %d positions that a step of the profile decodes", o.Accept, positions)
-	case o.Context < 0 || o.Steps < 0 || o.Experts < 0:
-		return fmt.Errorf("context %d, steps %d, expert GPUs %d: expected at least 0", o.Context, o.Steps, o.Experts)
+		return fmt.Errorf("accept %g, expected 1 to the %d positions that a step decodes", o.Accept, positions)
+	case o.Context < 0 || o.Positions < 0 || o.Steps < 0 || o.Experts < 0:
+		return fmt.Errorf("context %d, positions %d, steps %d, expert GPUs %d: expected at least 0", o.Context, o.Positions, o.Steps, o.Experts)
 	case !(o.Reserve >= 0 && o.Reserve < 1):
 		return fmt.Errorf("reserve %g, expected a share of GPU memory, 0 to below 1", o.Reserve)
 	case p.Tiered && o.Machine.Drive == nil:
@@ -196,6 +200,9 @@ func (r *runner) prepare() error {
 	}
 	if o.Context > 0 {
 		r.notes = append(r.notes, fmt.Sprintf("every request has a context of %d tokens; the misses are those of the profile", o.Context))
+	}
+	if o.Positions > 0 {
+		r.notes = append(r.notes, fmt.Sprintf("a step decodes %d positions of every request; the misses are those of the profile", o.Positions))
 	}
 	if p.Moves == MovesLayers {
 		r.notes = append(r.notes, "the profile's misses are not used: the schedule moves whole layers")
@@ -314,7 +321,7 @@ func (r *runner) layers(dst []Layer, step int, requests []share, traffic *Traffi
 	var t sums
 	for layer, profiled := range r.options.Scaling.LayerOf {
 		if layer == 0 || profiled != r.options.Scaling.LayerOf[layer-1] {
-			t = r.batch.sum(requests, profiled, step, r.options.Scaling, r.options.Context)
+			t = r.batch.sum(requests, profiled, step, r.options.Scaling, r.options.Context, int64(r.options.Positions))
 		}
 		l, moved, err := r.pricer.Layer(layer, &t)
 		if err != nil {
