@@ -69,33 +69,56 @@ func (p *Pricer) Layer(layer int, t *sums) (l Layer, moved Traffic, err error) {
 		p.moveLayer(layer, t, &o, &l, &moved)
 		return l, moved, nil
 	}
-	dram := p.request(t.Misses-t.SSDMisses, max(0, t.Runs-t.SSDRuns), t.Moved-t.SSDMoved)
-	drive := p.request(t.SSDMisses, t.SSDRuns, t.SSDMoved)
-	first := p.Fetch.Cost(dram)
-	hop := p.Fetch.Cost(drive)
-	l.Fetch = Transfer{first.Seconds, first.By.Launch}
-	l.Hop = Transfer{hop.Seconds, hop.By.Launch}
-	l.Read = p.SSD.Time(drive)
-	l.Gather = max(first.SMs, hop.SMs) / float64(p.Machine.GPU.SMs.Value)
+	dram := p.moved(t.Misses-t.SSDMisses, max(0, t.Runs-t.SSDRuns), t.Moved-t.SSDMoved)
+	drive := p.moved(t.SSDMisses, t.SSDRuns, t.SSDMoved)
+	var first, hop float64 // SMs taken
+	l.Fetch, first = dram.over(p.Fetch)
+	l.Hop, hop = drive.over(p.Fetch)
+	read, _ := drive.over(p.SSD)
+	l.Read = read.Seconds
+	l.Gather = max(first, hop) / float64(p.Machine.GPU.SMs.Value)
 	if load.Entries > 0 {
 		l.Missed = min(1, float64(t.Moved)*s.Factor/load.Entries)
 	}
-	moved.H2D, moved.SSD = float64(dram.Bytes+drive.Bytes), float64(drive.Bytes)
-	moved.Descriptors, moved.SSDRequests = float64(dram.Descriptors+drive.Descriptors), float64(drive.Descriptors)
+	moved.H2D, moved.SSD = dram.bytes+drive.bytes, drive.bytes
+	moved.Descriptors, moved.SSDRequests = dram.pieces+drive.pieces, drive.pieces
 	return l, moved, nil
 }
 
-// request moves missed blocks of some entries.
-func (p *Pricer) request(blocks, runs, entries int64) transfer.Request {
+// moves are missed blocks of some entries as pieces, whose number scaling may leave
+// between two whole ones.
+type moves struct{ pieces, bytes float64 }
+
+func (p *Pricer) moved(blocks, runs, entries int64) moves {
 	pieces := blocks
 	if p.Layout.Merge {
-		pieces = runs
+		pieces = min(blocks, max(1, runs))
 	}
-	if blocks == 0 {
+	return moves{float64(pieces*max(1, p.Layout.Fragments)) * p.Scaling.Factor, float64(entries) * p.Scaling.Factor * p.Scaling.EntryBytes}
+}
+
+// over is the time of one launch on a path, and the SMs that it takes: linear between the
+// whole numbers of pieces of equal size.
+func (m moves) over(path transfer.Path) (t Transfer, sms float64) {
+	if m.pieces == 0 {
+		return t, 0
+	}
+	few := math.Floor(m.pieces)
+	if share := m.pieces - few; share > 1e-9 && share < 1-1e-9 {
+		a, b := path.Cost(m.whole(few)), path.Cost(m.whole(few+1))
+		between := func(a, b float64) float64 { return a + share*(b-a) }
+		return Transfer{between(a.Seconds, b.Seconds), between(a.By.Launch, b.By.Launch)}, max(a.SMs, b.SMs)
+	}
+	c := path.Cost(m.whole(math.Round(m.pieces)))
+	return Transfer{c.Seconds, c.By.Launch}, c.SMs
+}
+
+// whole is a request of n of the pieces.
+func (m moves) whole(n float64) transfer.Request {
+	if n == 0 {
 		return transfer.Request{}
 	}
-	n := max(1, int64(math.Round(float64(pieces)*p.Scaling.Factor)))
-	return transfer.Request{Descriptors: n * max(1, p.Layout.Fragments), Bytes: int64(math.Round(float64(entries) * p.Scaling.Factor * p.Scaling.EntryBytes)), Launches: 1}
+	return transfer.Request{Descriptors: int64(n), Bytes: int64(math.Round(n * (m.bytes / m.pieces))), Launches: 1}
 }
 
 // writeBack stores the entries that a step generated.

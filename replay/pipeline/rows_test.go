@@ -1,0 +1,121 @@
+package pipeline
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// summed adds up a profile's rows of LRU, as a result row has them.
+func summed(t *testing.T, path string) *metrics.Row {
+	t.Helper()
+	entry := 768
+	r := &metrics.Row{Policy: "lru", Model: "SmolLM2-135M", TopK: 256, Local: 1, BlockTokens: 1, StepTokens: 1, SharedHeads: 1, EntryBytes: &entry}
+	for _, p := range rowsOf(t, path) {
+		if p.Policy == "lru" {
+			r.Steps++
+			r.Demand, r.Misses, r.MovedEntries = r.Demand+int64(p.Demand), r.Misses+int64(p.Misses), r.MovedEntries+p.Moved
+			r.ResidentPeak = max(r.ResidentPeak, int64(p.Resident))
+		}
+	}
+	return r
+}
+
+func rowPricer(t *testing.T, o Options) *RowPricer {
+	t.Helper()
+	_, m := parts(t, "h100", "smollm2-135m")
+	return &RowPricer{Options: o, Selection: "auto", Find: func(name string) *hardware.Model {
+		if name == "SmolLM2-135M" {
+			return m
+		}
+		return nil
+	}}
+}
+
+// A row's mean step has the bytes of its profile's, where every profiled layer stands for
+// as many, and nearly its time: to 1e-4 where fetches take one path and nothing overlaps,
+// so that times are linear in misses, less the launches of layers that miss nothing.
+func TestRowsAreTheMeanStep(t *testing.T) {
+	path := realProfile(t)
+	p, row := read(t, path), summed(t, path)
+	empty, layers := 0., 0.
+	for _, steps := range p.Requests[0].Steps {
+		for _, c := range steps {
+			layers++
+			if c.Misses == 0 {
+				empty++
+			}
+		}
+	}
+	for _, c := range []struct {
+		name, path string
+		within     float64
+	}{{"sequential", "kernel", 1e-4}, {"sequential", "fastest", 0.03}, {"da", "fastest", 0.03}} {
+		o := options(t, p, c.name)
+		o.Batch, o.Context, o.Path = 8, 8192, c.path
+		var err error
+		if o.Scaling, err = NewScaling(p, o.Model, "stretch", 0); err != nil {
+			t.Fatal(err)
+		}
+		want := priced(t, p, o)
+		got, err := rowPricer(t, o).Price(t.Context(), row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(got.H2D/want.H2D-1) > 1e-3 || got.D2H != want.D2H {
+			t.Errorf("%s: a step moves %g B and %g back, that of the profile %g and %g", c.name, got.H2D, got.D2H, want.H2D, want.D2H)
+		}
+		if c.path == "kernel" {
+			want.TPOT += 30 * empty / layers * float64(o.Machine.Link.HostToDevice.Kernel.Launch.Value)
+		}
+		if math.Abs(got.TPOT/want.TPOT-1) > c.within {
+			t.Errorf("%s: TPOT %g s, that of the profile %g", c.name, got.TPOT, want.TPOT)
+		}
+	}
+}
+
+// Heads that select apart miss each as the mean stream; a layer that shares its selection
+// moves as many entries, each of all heads.
+func TestRowsOfHeads(t *testing.T) {
+	o := options(t, read(t, realProfile(t)), "sequential")
+	p := rowPricer(t, o)
+	shared, apart := 768, 256
+	row := &metrics.Row{Model: "SmolLM2-135M", TopK: 100, Local: 1, BlockTokens: 1, StepTokens: 1, SharedHeads: 1, Steps: 10, Demand: 1000, Misses: 40, MovedEntries: 40, EntryBytes: &shared}
+	for _, bytes := range []*int{&shared, &apart, nil} {
+		row.EntryBytes = bytes
+		r, err := p.Price(t.Context(), row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pieces := 3. // of each missed token
+		if bytes == &shared {
+			pieces = 1
+		}
+		near(t, "bytes", r.H2D, 30*4*768)
+		near(t, "pieces", r.Pieces, 30*4*pieces)
+	}
+}
+
+func TestRowsRefused(t *testing.T) {
+	o := options(t, read(t, realProfile(t)), "da")
+	good := metrics.Row{Model: "SmolLM2-135M", Steps: 1, BlockTokens: 1, StepTokens: 1}
+	for want, change := range map[string]func(*metrics.Row, *RowPricer){
+		"names no model":           func(r *metrics.Row, _ *RowPricer) { r.Model = "" },
+		"the shape of GPT":         func(r *metrics.Row, _ *RowPricer) { r.Model = "GPT" },
+		"no steps":                 func(r *metrics.Row, _ *RowPricer) { r.Steps = 0 },
+		"tiers below it":           func(r *metrics.Row, _ *RowPricer) { r.Tiers = "dram=lru@8x" },
+		"decodes 2 positions":      func(r *metrics.Row, _ *RowPricer) { r.StepTokens = 2 },
+		"does not move misses":     func(_ *metrics.Row, p *RowPricer) { p.Schedule = OnGPU{} },
+		`unknown selection "best"`: func(_ *metrics.Row, p *RowPricer) { p.Selection = "best" },
+		"expected at least 1":      func(_ *metrics.Row, p *RowPricer) { p.Batch = 0 },
+	} {
+		r, p := good, rowPricer(t, o)
+		change(&r, p)
+		if _, err := p.Price(t.Context(), &r); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+	}
+}
