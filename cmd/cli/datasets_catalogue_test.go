@@ -26,8 +26,8 @@ const catalogueFile = "../../datasets/catalogue/catalogue.yaml"
 // Sizes and digests of bundled files are those of the files; -update rewrites them.
 func TestCatalogueBundled(t *testing.T) {
 	for _, e := range catalogue.All() {
-		if e.Bundled {
-			compareFiles(t, &e, filepath.Join("..", "..", bundled.Folder))
+		if e.Bundled != "" {
+			compareFiles(t, &e, filepath.Join("..", "..", e.Bundled))
 		}
 	}
 }
@@ -201,7 +201,7 @@ func TestDatasetsDescribe(t *testing.T) {
 // verify finds what is missing, altered or written anew, and says so of each file.
 func TestDatasetsVerify(t *testing.T) {
 	folder := filepath.Join("..", "..", bundled.Folder)
-	out, _ := made(t, "datasets", "verify", "--dir", folder)
+	out, _ := made(t, "datasets", "verify", "--dir", folder, "smollm2_multi_news_8k", "smollm2_niah_1k_sglang", "smollm2_niah_multikey_3_4k")
 	if n := strings.Count(out, ": good: "); n != strings.Count(out, "\n") || n == 0 {
 		t.Errorf("%s", out)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/kvreplay/kvreplay/datasets/bundled"
 	"github.com/kvreplay/kvreplay/datasets/catalogue"
 )
 
@@ -38,7 +37,7 @@ missing; each is named, with what to do.`,
 			return runDatasetsVerify(c.Context(), c.OutOrStdout(), entries, folder, format)
 		},
 	}
-	c.Flags().StringVar(&folder, "dir", "", "`folder` of the files (default: datasets/bundled for what is bundled, else the current one)")
+	c.Flags().StringVar(&folder, "dir", "", "`folder` of the files (default: that of a checkout for what is bundled, else the current one)")
 	c.Flags().StringVar(&format, "format", format, "`text` or json (one object a file)")
 	return c
 }
@@ -48,7 +47,7 @@ func verifiable(names []string) ([]*catalogue.Entry, error) {
 	if len(names) == 0 {
 		var entries []*catalogue.Entry
 		for i, e := range catalogue.All() {
-			if e.Bundled {
+			if e.Bundled != "" {
 				entries = append(entries, &catalogue.All()[i])
 			}
 		}
@@ -97,10 +96,10 @@ func runDatasetsVerify(ctx context.Context, w io.Writer, entries []*catalogue.En
 func filesFolder(e *catalogue.Entry, named string) (string, error) {
 	folder := named
 	switch {
-	case named == "" && !e.Bundled:
+	case named == "" && e.Bundled == "":
 		return ".", nil
 	case named == "":
-		folder = filepath.FromSlash(bundled.Folder)
+		folder = filepath.FromSlash(e.Bundled)
 	}
 	info, err := os.Stat(folder)
 	switch {

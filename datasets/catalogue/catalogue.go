@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ type Entry struct {
 	What    string   `yaml:"what" json:"what"`
 	Licence string   `yaml:"licence" json:"licence"` // SPDX expression, with words where one does not do
 	Origin  string   `yaml:"origin" json:"origin"`   // URL: the model, benchmark, paper or data set
-	Bundled bool     `yaml:"bundled" json:"bundled"` // its files are in datasets/bundled
+	Bundled string   `yaml:"bundled" json:"bundled"` // folder of its files, from the root of a checkout; empty: not bundled
 	Files   []File   `yaml:"files" json:"files"`     // empty where they depend on what is asked for
 	Sources []Source `yaml:"sources" json:"sources"` // files that the commands read
 	Make    []string `yaml:"make" json:"make"`       // commands, from an empty folder with the sources in SRC
@@ -153,9 +154,9 @@ func (e *Entry) validate() error {
 		return errors.New("what, licence and make: expected all of them")
 	case strings.Contains(e.What, "\n"):
 		return errors.New("what: expected one line")
-	case e.Bundled != (e.Kind == Trace):
-		return errors.New("bundled: expected of traces, and of them alone")
-	case e.Bundled && len(e.Files) == 0:
+	case (e.Bundled != "") != (e.Kind == Trace) || e.Bundled != "" && path.Dir(e.Bundled) != "datasets":
+		return errors.New("bundled: expected datasets/FOLDER of traces, and of them alone")
+	case e.Bundled != "" && len(e.Files) == 0:
 		return errors.New("files: expected at least one of what is bundled")
 	}
 	if u, err := url.Parse(e.Origin); err != nil || u.Scheme != "https" || u.Host == "" {

@@ -17,17 +17,19 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/catalogue"
 )
 
-const folder = "../bundled"
+const root = "../.."
+
+var folder = filepath.Join(root, bundled.Folder)
 
 // The catalogue has all the bundled files, and every file that it says is bundled is
 // there with the bytes and the content that it states.
 func TestBundled(t *testing.T) {
 	known := map[string]bool{}
 	for _, e := range catalogue.All() {
-		if !e.Bundled {
+		if e.Bundled == "" {
 			continue
 		}
-		checks, err := e.Verify(context.Background(), folder)
+		checks, err := e.Verify(context.Background(), filepath.Join(root, e.Bundled))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +40,7 @@ func TestBundled(t *testing.T) {
 			}
 		}
 	}
-	paths, err := filepath.Glob(filepath.Join(folder, "*.parquet"))
+	paths, err := filepath.Glob(filepath.Join(root, "datasets", "*", "*.parquet"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no bundled traces: %v", err)
 	}
@@ -66,7 +68,7 @@ const entry = `- name: a
   what: a trace
   licence: MIT
   origin: https://example.org/a
-  bundled: true
+  bundled: datasets/bundled
   files:
     - name: a.parquet
       bytes: 3
@@ -85,7 +87,7 @@ func TestParse(t *testing.T) {
 	if entries, err := catalogue.Parse([]byte(entry + second)); err != nil || len(entries) != 2 {
 		t.Fatalf("%+v, %v", entries, err)
 	}
-	requests := strings.NewReplacer("name: a\n", "name: r\n", "a.parquet\n      bytes", "r.csv\n      bytes", "kind: trace", "kind: requests", "  bundled: true\n", "").Replace(entry)
+	requests := strings.NewReplacer("name: a\n", "name: r\n", "a.parquet\n      bytes", "r.csv\n      bytes", "kind: trace", "kind: requests", "  bundled: datasets/bundled\n", "").Replace(entry)
 	for _, c := range []struct{ text, want string }{
 		{"a: 3\n", "read catalogue"},
 		{strings.Replace(entry, "licence:", "license:", 1), "license"},
@@ -98,7 +100,8 @@ func TestParse(t *testing.T) {
 		{entry[:strings.Index(entry, "  make:")], "what, licence and make"},
 		{strings.Replace(entry, "what: a trace", "what: |-\n    a\n    b", 1), "one line"},
 		{strings.Replace(entry, "https:", "http:", 1), "https URL"},
-		{strings.Replace(entry, "  bundled: true\n", "", 1), "bundled"},
+		{strings.Replace(entry, "  bundled: datasets/bundled\n", "", 1), "bundled"},
+		{strings.Replace(entry, "bundled: datasets/bundled", "bundled: elsewhere/bundled", 1), "datasets/FOLDER"},
 		{strings.Replace(entry, "bytes: 3", "bytes: -3", 1), "bytes: -3"},
 		{strings.Replace(entry, "bytes: 3", "bytes: three", 1), "three"},
 		{strings.Replace(entry, "sha256: 0", "sha256: z", 1), "64 hexadecimal digits"},

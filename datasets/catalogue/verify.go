@@ -125,7 +125,7 @@ func (c *Check) bytes(want *File) string {
 // remedy says what to do.
 func (e *Entry) remedy(c *Check) string {
 	again := fmt.Sprintf("`kvreplay datasets describe %s` says how to make it again", e.Name)
-	if e.Bundled {
+	if e.Bundled != "" {
 		return fmt.Sprintf("in a checkout `git checkout -- %s` restores it; %s", c.Path, again)
 	}
 	return again
