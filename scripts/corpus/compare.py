@@ -1,7 +1,7 @@
-"""Compares the selections of two corpora: compare.py ONE OTHER TRACE...
+"""Compares the selections of a corpus and of traces made again: compare.py FOLDER TRACE...
 
-Of each trace the share of the first one's entries that stand in the same row of the other,
-in any order. Fails below 99 %: on another machine or with other library versions sums
+Of the requests of each trace the share of the folder's entries that stand in the same row
+of the trace, in any order. Fails below 99 %: on another machine or with other library versions sums
 are added in another order, and entries with almost the same score change places.
 """
 
@@ -21,17 +21,31 @@ def rows(path: Path) -> dict:
     return dict(zip(zip(*(table[k].to_pylist() for k in KEY)), lists))
 
 
+def before(folder: Path, trace: Path, requests: set[str]) -> dict:
+    """The folder's lists of the requests of a trace: of its part and selector, whatever tasks share a file there."""
+    part, _, rest = trace.stem.partition("_")
+    _, dot, selector = rest.partition(".")
+    found = {}
+    for path in sorted(folder.glob(f"{part}_*.parquet")):
+        if path.stem.partition(".")[1:] == (dot, selector):
+            found |= {key: a for key, a in rows(path).items() if key[0] in requests}
+    if not found:
+        raise SystemExit(f"compare: {folder} has no list of {trace.name}, expected the same plan, lengths and samples")
+    return found
+
+
 def share(one: dict, other: dict) -> float:
     """Entries of one that the other has too; rows that the other lacks count as different."""
     same = sum(len(set(a) & set(other.get(key, ()))) for key, a in one.items())
     return same / sum(map(len, one.values()))
 
 
-def main(one: Path, other: Path, traces: list[str]) -> int:
+def main(folder: Path, traces: list[Path]) -> int:
     worst = 1.0
     for trace in traces:
-        equal = share(rows(one / trace), rows(other / trace))
-        print(f"{trace:44} {equal:8.4%}")
+        now = rows(trace)
+        equal = share(before(folder, trace, {key[0] for key in now}), now)
+        print(f"{trace.stem:44} {equal:8.4%}")
         worst = min(worst, equal)
     if worst < LEAST:
         print(f"compare: {worst:.2%} of the entries are equal in the worst trace, expected {LEAST:.0%}", file=sys.stderr)
@@ -40,4 +54,4 @@ def main(one: Path, other: Path, traces: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]))
+    sys.exit(main(Path(sys.argv[1]), [Path(a) for a in sys.argv[2:]]))

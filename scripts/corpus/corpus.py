@@ -35,6 +35,7 @@ class Unit:
     budget: float  # K as a share of the length
     capture: list[str]
     score_bits: int
+    file: str  # of the tasks that share a trace; the task where it has one alone
 
     @property
     def topk(self) -> int:
@@ -49,13 +50,18 @@ def plan_units(plan: dict, options: argparse.Namespace) -> list[Unit]:
     """What is to be made: all of the plan, or the tasks and parts that were asked for."""
     units, known = [], set()
     for part in plan["part"]:
+        files = {task: name for name, tasks in part.get("files", {}).items() for task in tasks}
         for maker in ("ruler", "offline"):
             for task in part.get(maker, []):
                 known.add(task)
                 if options.parts and part["name"] not in options.parts or options.tasks and task not in options.tasks:
                     continue
                 units.append(Unit(part["name"], task, maker, options.length or part["length"], options.samples or part["samples"],
-                                  options.steps or plan["steps"], part["budget"], part["capture"], part.get("score_bits", 10)))
+                                  options.steps or plan["steps"], part["budget"], part["capture"], part.get("score_bits", 10), files.get(task, task)))
+        shared = {name for name, tasks in part.get("files", {}).items() if {u.task for u in units if u.part == part["name"]} >= set(tasks)}
+        for unit in units:  # some tasks of a trace alone are traces of their own
+            if unit.part == part["name"] and unit.file not in shared:
+                unit.file = unit.task
     parts = {part["name"] for part in plan["part"]}
     for asked, there, what in ((options.tasks, known, "task"), (options.parts, parts, "part")):
         if unknown := sorted(set(asked or []) - there):
@@ -141,23 +147,26 @@ class Corpus:
             mark(out, command, digest(workload))
         return [out] if out.exists() else sorted(out.parent.glob(f"{unit.task}.*.arrow"))
 
-    def trace(self, unit: Unit, arrow: Path) -> Path:
-        """The trace of an Arrow file, validated."""
-        path = self.out / unit.part / (arrow.stem + ".parquet")
-        command = ["import", arrow, "-o", path, "--score-bits", unit.score_bits]
-        if "--no-scores" in unit.capture:
-            command = command[:-2]
-        if stale(path, command, digest(arrow)):
-            path.parent.mkdir(parents=True, exist_ok=True)
+    def trace(self, name: str, bits: int, arrows: list[Path]) -> Path:
+        """The trace of Arrow files, validated."""
+        path, made = self.out / f"{name}.parquet", self.work / f"{name}.parquet.made"
+        command = ["import", *arrows, "-o", path, "--score-bits", bits]
+        recipe_now = recipe(command, "".join(map(digest, arrows)))
+        if not path.exists() or not made.exists() or made.read_text() != recipe_now:
             path.unlink(missing_ok=True)
             self.kvreplay(*command)
             self.kvreplay("validate", path)
-            mark(path, command, digest(arrow))
+            write(made, recipe_now)
         return path
 
     def make(self, units: list[Unit]) -> list[Path]:
-        """All traces of the units."""
-        traces = [self.trace(unit, arrow) for unit in units for arrow in self.capture(unit)]
+        """All traces of the units: one a task, selector and part, or one of several tasks."""
+        groups: dict[str, tuple[int, list[Path]]] = {}
+        for unit in units:
+            for arrow in self.capture(unit):
+                name = f"{unit.part}_{unit.file}{arrow.stem.removeprefix(unit.task)}"
+                groups.setdefault(name, (unit.score_bits, []))[1].append(arrow)
+        traces = [self.trace(name, bits, arrows) for name, (bits, arrows) in groups.items()]
         if not self.options.check:
             self.keep_continuations()
         return traces
@@ -239,7 +248,7 @@ def main() -> None:
     size = sum(t.stat().st_size for t in traces)
     print(f"corpus: {len(traces)} traces, {size:,} bytes", file=sys.stderr)
     if options.check:
-        corpus.run(python, HERE / "compare.py", options.check, options.out, *(t.relative_to(options.out) for t in traces))
+        corpus.run(python, HERE / "compare.py", options.check, *traces)
     else:
         corpus.replay(traces)
 

@@ -35,7 +35,7 @@ func TestCorpus(t *testing.T) {
 		t.Errorf("no board:\n%s", printed)
 	}
 	checkRecall(t, recalls(t, printed))
-	checkTraces(t, filepath.Join(out, "selectors"))
+	checkTraces(t, filepath.Join(out, "selectors_*.parquet"))
 	again := run(t, "python3", append(args, "--out", out)...)
 	if strings.Contains(again, "-m capture") {
 		t.Errorf("made again what was there:\n%s", again)
@@ -50,9 +50,9 @@ func TestCorpus(t *testing.T) {
 }
 
 // checkTraces reads what was made.
-func checkTraces(t *testing.T, dir string) {
+func checkTraces(t *testing.T, pattern string) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*.parquet"))
+	paths, err := filepath.Glob(pattern)
 	if err != nil || len(paths) != 9 {
 		t.Fatalf("%d traces, expected 9 (%v)", len(paths), err)
 	}
