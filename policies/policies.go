@@ -14,6 +14,8 @@
 //	Resizer   follows a capacity that grows, where it looks at Scope.Capacity at all
 //	Admitter  a Bypasser that fetches entry by entry, and fills with whole blocks
 //	Sweeper   answers all capacities in one pass, where it is a stack algorithm
+//	Lossy     drops for good, and looks after the demand too (another contract: lossy.go)
+//	Divider   a Lossy that divides a budget among the streams of a request
 //
 // Every answer is checked: victims must be resident, not demanded, distinct, enough.
 // A wrong answer ends the cell with an error, never with a wrong number.
@@ -38,7 +40,8 @@ type Policy interface {
 	Evict(n int, dst []int32) []int32
 }
 
-// Scope is what one policy instance looks after: one stream.
+// Scope is what one policy instance looks after: one stream, or a pool of streams that
+// share a cache.
 type Scope struct {
 	Blocks   int    // block ids are 0 … Blocks-1
 	Capacity int    // blocks that may stay between steps, pinned ones not counted; Unbounded for policies without capacity
@@ -46,7 +49,14 @@ type Scope struct {
 	Windows  int    // how many of them are warm-up: T runs from -Windows to Steps-Windows-1
 	Demand   int    // largest |D_t|
 	Seed     uint64 // the only source of randomness
+	// PerStep is how many updates make a decode step: in a pool one for each of its
+	// streams, in a fixed order. T numbers updates: options that count steps are multiplied
+	// by Scope.Updates. 0 stands for 1.
+	PerStep int
 }
+
+// Updates is the number of updates that make a decode step, at least 1.
+func (s *Scope) Updates() int { return max(1, s.PerStep) }
 
 // Unbounded is the capacity of a policy that is not given one (Traits.Windowed).
 const Unbounded = math.MaxInt32
@@ -61,7 +71,8 @@ type Step struct {
 	// T numbers the recorded steps without gaps: negative in warm-up windows, 0 for
 	// the first counted step; the decode step where the trace skips none. The call
 	// that hands over an importance or staging warm-up comes before step 0, with T = 0
-	// and nothing but Offered set.
+	// and nothing but Offered set. In a pool every stream's row of a step has a T of its
+	// own (Scope.PerStep).
 	T int32
 	// Demand is |D_t|.
 	Demand int
@@ -84,7 +95,8 @@ type Step struct {
 	Pass []int32
 
 	// Candidates are the ranks K … M-1 of this step's list, best first, resident or
-	// not, pinned or not. Filled for NeedCandidates.
+	// not, pinned or not; in a pool, behind them rank by rank, all ranks of the latest
+	// lists of its other streams. Filled for NeedCandidates.
 	Candidates []int32
 	// Members is D_t. Filled for NeedDemand.
 	Members []int32
@@ -105,7 +117,7 @@ type Step struct {
 }
 
 // Needs is a set of optional columns of Step.
-type Needs uint8
+type Needs uint16
 
 // Columns that a policy can ask for.
 const (
@@ -114,6 +126,11 @@ const (
 	NeedNext   // the future: the policy is a bound, not a contender
 	NeedScores // needs a trace with scores
 	NeedPicked // needs a trace whose lists name entries, not blocks of several
+
+	// Of lossy policies only.
+	NeedAttention  // needs the attention that listed blocks were given: attention_mass, or softmax scores
+	NeedPromptMass // needs a trace with prompt_mass
+	NeedWindows    // needs prompt windows, replayed, or what they sum to: prompt_mass
 )
 
 // Needer is asked once, before the first Reset.

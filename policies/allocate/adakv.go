@@ -30,16 +30,21 @@ var adaKV = Method{
 		if err != nil {
 			return nil, "", fmt.Errorf("%w; usage: adakv[:alpha=0.2]", err)
 		}
-		parts := int64(math.Round(alpha * alphaParts))
-		return func(p *Problem, memory int64) *Result { return solveAda(p, memory, parts) }, canonical, nil
+		return func(p *Problem, memory int64) *Result { return solveAda(p, memory, alpha) }, canonical, nil
 	},
 }
 
 // alphaParts is the precision of α.
 const alphaParts = 1_000_000
 
-// solveAda has the safeguard in parts of alphaParts.
-func solveAda(p *Problem, memory, alpha int64) *Result {
+// Safeguard is what a head gets of a layer's memory: (1−α)·own + α·mean, rounded down,
+// with own what the largest scores of all heads give it and mean the heads' mean.
+func Safeguard(own, mean int64, alpha float64) int64 {
+	parts := int64(math.Round(alpha * alphaParts))
+	return ((alphaParts-parts)*own + parts*mean) / alphaParts
+}
+
+func solveAda(p *Problem, memory int64, alpha float64) *Result {
 	rest := memory - p.Least()
 	runs := p.layers()
 	var sizes []int
@@ -52,7 +57,7 @@ func solveAda(p *Problem, memory, alpha int64) *Result {
 			c := &layer.Curves[i]
 			own, _ := c.At(p.Family, mass[i]) // it is one of the curve's points
 			floor := c.Points[0].Cost
-			return floor + ((alphaParts-alpha)*(own.Cost-floor)+alpha*mean)/alphaParts
+			return floor + Safeguard(own.Cost-floor, mean, alpha)
 		}).Sizes...)
 	}
 	return &Result{Sizes: sizes}

@@ -27,14 +27,22 @@ var pyramidKV = Method{
 	},
 }
 
-// solvePyramid weighs layer i of m by (2β−1)(m−1) − 2(β−1)·i, which is the law times
-// β(m−1)/B.
+// PyramidWeights weighs layer i of m by (2β−1)(m−1) − 2(β−1)·i, which is PyramidKV's law
+// times β(m−1)/B: the last of m layers gets B÷β, the first 2·B − B÷β, B the mean.
+func PyramidWeights(layers int, beta int64) []int64 {
+	weights := make([]int64, layers)
+	for i := range weights {
+		weights[i] = max(1, (2*beta-1)*int64(layers-1)-2*(beta-1)*int64(i))
+	}
+	return weights
+}
+
+// solvePyramid gives the heads of a layer its weight each.
 func solvePyramid(p *Problem, memory, beta int64) *Result {
 	runs := p.layers()
 	weights, total := make([]int64, 0, len(p.Curves)), int64(0)
-	for i, run := range runs {
-		w := max(1, (2*beta-1)*int64(len(runs)-1)-2*(beta-1)*int64(i))
-		for range run[1] - run[0] {
+	for i, w := range PyramidWeights(len(runs), beta) {
+		for range runs[i][1] - runs[i][0] {
 			weights = append(weights, w)
 			total += w
 		}

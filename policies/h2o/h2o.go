@@ -1,0 +1,154 @@
+// Package h2o keeps the heavy hitters, the blocks with the largest attention of all
+// queries so far, and the most recent blocks.
+//
+// Source: H2O (Zhang et al. 2023, "H2O: Heavy-Hitter Oracle for Efficient Generative
+// Inference of Large Language Models", arXiv:2306.14048, Algorithm 1).
+//
+// Rule: every block has the score F(i) = Σ over queries of the attention that it was given.
+// Of a budget of C blocks the ⌊recent·C⌋ with the highest index are recent and stay; of
+// the others the lowest score goes first, ties to the lowest index. Greedy: what goes does
+// not come back, whatever it would have scored later.
+//
+// Options: recent=0.5, half of the budget as in the paper's experiments (section 5, equal
+// parts of heavy hitters and recent tokens); scores=attention, or ranks: a stand-in for
+// traces without attention, in which the r-th block of a step's list that is still there,
+// r = 1 for the best, is given 1 ÷ r.
+//
+// State: the score of each block and the list of those that are held. Cost: O(M + C) a step.
+// Memory: 12 B a block of the context. Lossy, online, needs the attention that listed blocks
+// were given (or ranks), and of the prompt prompt_mass or prompt windows. Departs from the
+// paper: of the prompt only the last queries count, those that the trace was recorded with
+// (all of them where there is prompt_mass, and what they listed where there is not), and of
+// a step only the M blocks that its list has. The attention is the full model's, where H2O's
+// own is over what it has kept.
+//
+// It loses where attention moves: a block that was asked for by no query so far is gone
+// when it is.
+package h2o
+
+import (
+	"cmp"
+	_ "embed" // the package comment is the policy's documentation
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+//go:embed h2o.go
+var source string
+
+// Entry is the policy's line in the table.
+var Entry = policies.Entry{
+	Name:    "h2o",
+	Summary: "drops the block with the least attention so far, the recent ones apart",
+	Source:  "H2O (Zhang et al. 2023, arXiv:2306.14048)",
+	Usage:   "h2o[:recent=0.5,scores=attention], recent a share of the budget, scores attention or ranks",
+	Doc:     policies.PackageComment(source),
+	Traits:  policies.Traits{Lossy: true, Sized: true, Memory: "12 B", Cost: "O(M + C) a step"},
+	New:     parse,
+}
+
+func parse(options string) (func() policies.Policy, string, error) {
+	p := Policy{Recent: 0.5, Scores: byAttention}
+	canonical, err := policies.ParseOptions(options, policies.Float("recent", &p.Recent, 0, 1), policies.Word("scores", &p.Scores, byAttention, byRanks))
+	return func() policies.Policy { own := p; return &own }, canonical, err
+}
+
+const (
+	byAttention = "attention"
+	byRanks     = "ranks"
+)
+
+// Policy is H2O over one stream.
+type Policy struct {
+	Recent float64 // share of the budget
+	Scores string  // attention or ranks
+
+	recent int // blocks
+	score  []float64
+	held   []int32 // ascending
+	sorted []int32
+}
+
+var _ policies.Lossy = (*Policy)(nil)
+
+// Needs asks for the attention of listed blocks or for ranks, and for the prompt's.
+func (p *Policy) Needs() policies.Needs {
+	if p.Scores == byRanks {
+		return policies.NeedCandidates | policies.NeedWindows
+	}
+	return policies.NeedAttention | policies.NeedWindows
+}
+
+// Reset starts a stream.
+func (p *Policy) Reset(sc *policies.Scope) error {
+	p.recent = int(p.Recent * float64(sc.Capacity))
+	p.score = policies.Fill(p.score, sc.Blocks, 0)
+	p.held = p.held[:0]
+	return nil
+}
+
+// Prompt takes what the last queries gave the prompt in the place of what windows listed,
+// where it is known.
+func (p *Policy) Prompt(pr *policies.Prompt) {
+	for i, m := range pr.Mass {
+		p.score[i] = float64(m)
+	}
+	for i := pr.First; i < pr.End; i++ {
+		p.held = append(p.held, int32(i))
+	}
+}
+
+// Update applies a step.
+func (p *Policy) Update(s *policies.Step) {
+	for i, x := range s.List {
+		if p.Scores == byRanks {
+			p.score[x] += 1 / float64(i+1)
+		} else {
+			p.score[x] += float64(s.Scores[i])
+		}
+	}
+	p.held = append(p.held, s.Offered...)
+}
+
+// Evict appends the blocks with the lowest scores, recent ones last: those only where the
+// budget is smaller than they are.
+func (p *Policy) Evict(n int, dst []int32) []int32 {
+	at := len(dst)
+	old := p.held[:max(0, len(p.held)-p.recent)]
+	switch {
+	case n == 0:
+	case n == 1 && len(old) > 0:
+		dst = append(dst, slices.MinFunc(old, p.before))
+	default:
+		p.sorted = append(p.sorted[:0], old...)
+		slices.SortFunc(p.sorted, p.before)
+		dst = append(dst, p.sorted[:min(n, len(old))]...)
+		dst = append(dst, p.held[len(old):][:n-min(n, len(old))]...)
+	}
+	p.forget(dst[at:])
+	return dst
+}
+
+// before orders victims.
+func (p *Policy) before(a, b int32) int {
+	return cmp.Or(cmp.Compare(p.score[a], p.score[b]), cmp.Compare(a, b))
+}
+
+// forget takes the victims out of what is held.
+func (p *Policy) forget(victims []int32) {
+	if len(victims) == 0 {
+		return
+	}
+	p.sorted = append(p.sorted[:0], victims...)
+	slices.Sort(p.sorted)
+	kept, gone := p.held[:0], p.sorted
+	for _, x := range p.held {
+		if len(gone) > 0 && gone[0] == x {
+			gone = gone[1:]
+			continue
+		}
+		kept = append(kept, x)
+	}
+	p.held = kept
+}

@@ -1,0 +1,156 @@
+// Package snapkv keeps of the prompt what its last queries attended to, once and for all.
+//
+// Source: SnapKV (Li et al. 2024, "SnapKV: LLM Knows What You are Looking for Before
+// Generation", arXiv:2404.14469, section 4 and Listing 1).
+//
+// Rule: the last window blocks of the prompt, the observation window, stay. A block i in
+// front of them has the score
+//
+//	s(i) = pool of m(j) over i-k/2 ≤ j ≤ i+k/2,   m(j) = Σ attention of the last queries to j
+//
+// where m is the trace's prompt_mass and pool the maximum, or the sum ÷ k, over blocks in
+// front of the window; blocks that do not exist count as nothing. The highest scores fill
+// the budget. Victims: the lowest score first, ties to the lowest index; when none of these
+// is left, the oldest of the rest.
+//
+// Options: window=32, kernel=7, pooling=max: those of the authors' LongBench experiments
+// (configuration ablation_c1024_w32_k7_maxpool; the classes of their code default to the
+// average over 5). kernel is odd. In blocks of the trace, which are tokens where a block is
+// one.
+//
+// State: the blocks in front of the window by score. Cost: O(P log P) once, P blocks of
+// the prompt, then O(1) a step. Memory: 8 B a block of the prompt. Lossy, online, needs
+// prompt_mass. Departs from the paper: there generated tokens make the cache grow beyond
+// its budget; here they take the place of the lowest scores, so that the budget holds at
+// every step and methods compare at equal memory. The queries that are summed are those
+// that the trace was recorded with, not as many as window says. Of grouped queries the
+// mass is their mean, one score a KV head.
+//
+// It loses where what generation needs is not what the end of the prompt looks at.
+package snapkv
+
+import (
+	"cmp"
+	_ "embed" // the package comment is the policy's documentation
+	"fmt"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+//go:embed snapkv.go
+var source string
+
+// Entry is the policy's line in the table.
+var Entry = policies.Entry{
+	Name:    "snapkv",
+	Summary: "drops the prompt blocks that its last queries attended to least",
+	Source:  "SnapKV (Li et al. 2024, arXiv:2404.14469)",
+	Usage:   Usage("snapkv", 32),
+	Doc:     policies.PackageComment(source),
+	Traits:  policies.Traits{Lossy: true, Sized: true, Memory: "8 B", Cost: "O(1) a step"},
+	New: func(options string) (func() policies.Policy, string, error) {
+		p := New(32)
+		canonical, err := policies.ParseOptions(options, p.Options()...)
+		if err == nil {
+			err = p.Check()
+		}
+		return func() policies.Policy { own := p; return &own }, canonical, err
+	},
+}
+
+// Usage is the form of the options of a method whose observation window is so many blocks.
+func Usage(name string, window int) string {
+	return fmt.Sprintf("%s[:window=%d,kernel=7,pooling=max], blocks; kernel odd; pooling max or avg", name, window)
+}
+
+// Policy is SnapKV over one stream.
+type Policy struct {
+	Window  int    // last blocks of the prompt that stay
+	Kernel  int    // blocks that are pooled, odd
+	Pooling string // max or avg
+
+	order  []int32 // blocks in front of the window, lowest score first
+	next   int
+	oldest int32 // of the rest
+	scores []float32
+}
+
+var _ policies.Lossy = (*Policy)(nil)
+
+// New returns the policy with its defaults and the given observation window.
+func New(window int) Policy { return Policy{Window: window, Kernel: 7, Pooling: "max"} }
+
+// Options are the options that set the policy.
+func (p *Policy) Options() []policies.Option {
+	return []policies.Option{policies.Int("window", &p.Window, 0, 1<<20), policies.Int("kernel", &p.Kernel, 1, 1<<16-1),
+		policies.Word("pooling", &p.Pooling, "max", "avg")}
+}
+
+// Check refuses options that do not go together.
+func (p *Policy) Check() error {
+	if p.Kernel%2 == 0 {
+		return fmt.Errorf("kernel=%d, expected an odd number of blocks: as many on either side", p.Kernel)
+	}
+	return nil
+}
+
+// Needs asks for prompt_mass.
+func (p *Policy) Needs() policies.Needs { return policies.NeedPromptMass }
+
+// Reset starts a stream.
+func (p *Policy) Reset(*policies.Scope) error { return nil }
+
+// Front is the first block of the observation window, among those that are not pinned.
+func (p *Policy) Front(pr *policies.Prompt) int {
+	return max(pr.First, min(pr.End, pr.Blocks-p.Window))
+}
+
+// Scores appends the pooled masses of the blocks from First to the observation window.
+func (p *Policy) Scores(pr *policies.Prompt, dst []float32) []float32 {
+	end, half := max(0, min(len(pr.Mass), pr.Blocks-p.Window)), p.Kernel/2
+	for i := pr.First; i < p.Front(pr); i++ {
+		from, to := max(0, i-half), min(end, i+half+1)
+		if p.Pooling == "max" {
+			dst = append(dst, slices.Max(pr.Mass[from:to]))
+			continue
+		}
+		sum := 0.0
+		for _, m := range pr.Mass[from:to] {
+			sum += float64(m)
+		}
+		dst = append(dst, float32(sum/float64(p.Kernel)))
+	}
+	return dst
+}
+
+// Prompt ranks the prompt.
+func (p *Policy) Prompt(pr *policies.Prompt) {
+	front := p.Front(pr)
+	p.scores = p.Scores(pr, p.scores[:0])
+	p.order = p.order[:0]
+	for i := pr.First; i < front; i++ {
+		p.order = append(p.order, int32(i))
+	}
+	slices.SortFunc(p.order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(p.scores[int(a)-pr.First], p.scores[int(b)-pr.First]), cmp.Compare(a, b))
+	})
+	p.next, p.oldest = 0, int32(front)
+}
+
+// Update applies a step: what is born follows the blocks that are there.
+func (p *Policy) Update(*policies.Step) {}
+
+// Evict appends the lowest scores, then the oldest of the rest.
+func (p *Policy) Evict(n int, dst []int32) []int32 {
+	for range n {
+		if p.next < len(p.order) {
+			dst = append(dst, p.order[p.next])
+			p.next++
+		} else {
+			dst = append(dst, p.oldest)
+			p.oldest++
+		}
+	}
+	return dst
+}

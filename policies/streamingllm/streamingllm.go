@@ -1,0 +1,83 @@
+// Package streamingllm keeps the first blocks of the context and the most recent ones,
+// whatever is attended to.
+//
+// Source: StreamingLLM (Xiao et al. 2024, "Efficient Streaming Language Models with
+// Attention Sinks", arXiv:2309.17453, section 3.2: attention sinks and a rolling cache).
+//
+// Rule: the first sink blocks of the context stay; of all others the lowest index goes
+// first. Pinned blocks are kept anyway and outside the budget: those of the sinks are
+// counted among the sink blocks, and the recent blocks are those behind the local window.
+// Where the budget is no larger than the sinks, one block of it stays recent.
+//
+// Options: sink=4, the paper's four initial tokens (section 3.1, Table 2); in blocks of the
+// trace, which are tokens where a block is one.
+//
+// State: the oldest block that is no sink. Cost: O(1) a step. Memory: none. Lossy, online, needs
+// nothing of a trace. Departs from the paper in nothing but positions: it re-indexes them
+// within the cache, a replay has none.
+//
+// It is what every other lossy method must beat: it loses wherever what is attended to lies
+// in the middle.
+package streamingllm
+
+import (
+	_ "embed" // the package comment is the policy's documentation
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+//go:embed streamingllm.go
+var source string
+
+// Entry is the policy's line in the table.
+var Entry = policies.Entry{
+	Name:    "streamingllm",
+	Summary: "drops all but the first blocks and the most recent",
+	Source:  "StreamingLLM (Xiao et al. 2024, arXiv:2309.17453)",
+	Usage:   "streamingllm[:sink=4], blocks",
+	Doc:     policies.PackageComment(source),
+	Traits:  policies.Traits{Lossy: true, Sized: true, Memory: "0 B", Cost: "O(1) a step"},
+	New:     parse,
+}
+
+func parse(options string) (func() policies.Policy, string, error) {
+	p := Policy{Sink: 4}
+	canonical, err := policies.ParseOptions(options, policies.Int("sink", &p.Sink, 0, 1<<20))
+	if err != nil {
+		return nil, "", err
+	}
+	return func() policies.Policy { own := p; return &own }, canonical, nil
+}
+
+// Policy is StreamingLLM over one stream.
+type Policy struct {
+	Sink     int // first blocks of the context that stay
+	capacity int
+	oldest   int32 // block that is no sink
+}
+
+var _ policies.Lossy = (*Policy)(nil)
+
+// Reset starts a stream.
+func (p *Policy) Reset(sc *policies.Scope) error {
+	p.capacity = sc.Capacity
+	return nil
+}
+
+// Prompt hands over the prompt.
+func (p *Policy) Prompt(pr *policies.Prompt) {
+	sinks := max(0, min(p.Sink-pr.First, p.capacity-1))
+	p.oldest = int32(pr.First + sinks)
+}
+
+// Update applies a step: what is born follows the blocks that are there.
+func (p *Policy) Update(*policies.Step) {}
+
+// Evict appends the oldest blocks that are no sinks.
+func (p *Policy) Evict(n int, dst []int32) []int32 {
+	for range n {
+		dst = append(dst, p.oldest)
+		p.oldest++
+	}
+	return dst
+}
