@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 
+	"github.com/kvreplay/kvreplay/metrics/chart"
 	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/locality"
 )
@@ -16,7 +17,7 @@ import (
 func (c *corpus) plots() (map[string][]byte, error) {
 	plots := map[string][]byte{}
 	deepest := c.deepest()
-	for name, ch := range map[string]*chart{
+	for name, ch := range map[string]*chart.Chart{
 		"overlap-layers.svg": deepest.overlapLayers(),
 		"lru-layers.svg":     deepest.lruLayers(),
 		"lru-capacity.svg":   c.lruCapacity(),
@@ -26,10 +27,10 @@ func (c *corpus) plots() (map[string][]byte, error) {
 		"overlap-tasks.svg":  c.overlapTasks(),
 		"selectors.svg":      c.selectorBars(),
 	} {
-		if ch.empty() {
+		if ch.Empty() {
 			continue
 		}
-		svg, err := ch.draw()
+		svg, err := ch.Draw()
 		if err != nil {
 			return nil, fmt.Errorf("card: %s: %w", name, err)
 		}
@@ -38,20 +39,12 @@ func (c *corpus) plots() (map[string][]byte, error) {
 	return plots, nil
 }
 
-func labelled(values ...float64) plot.ConstantTicks {
-	var ticks plot.ConstantTicks
-	for _, v := range values {
-		ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprintf("%g", v)})
-	}
-	return ticks
-}
-
 // byLayer is a line of a figure over layers.
-func byLayer(name string, layers []group[int32], of func(*facts) share) line {
-	l := line{name: name}
+func byLayer(name string, layers []group[int32], of func(*facts) share) chart.Line {
+	l := chart.Line{Name: name}
 	for i := range layers {
 		if v := of(&layers[i].facts); v.ok {
-			l.points = append(l.points, plotter.XY{X: float64(layers[i].key), Y: v.v})
+			l.Points = append(l.Points, plotter.XY{X: float64(layers[i].key), Y: v.v})
 		}
 	}
 	return l
@@ -66,7 +59,7 @@ func (x *set) layerTicks() plot.ConstantTicks {
 			at = append(at, float64(layers[i].key))
 		}
 	}
-	return labelled(at...)
+	return chart.Ticks(at...)
 }
 
 // only are the streams of which is true, as a set.
@@ -81,43 +74,43 @@ func (x *set) only(is func(*stream) bool) *set {
 	return &y
 }
 
-func (x *set) overlapLayers() *chart {
-	ch := &chart{title: "Overlap of consecutive demands by layer, part " + x.name, x: "layer", y: "overlap with the step before", ticks: x.layerTicks()}
+func (x *set) overlapLayers() *chart.Chart {
+	ch := &chart.Chart{Title: "Overlap of consecutive demands by layer, part " + x.name, X: "layer", Y: "overlap with the step before", Ticks: x.layerTicks()}
 	for _, t := range x.tasks() {
-		ch.lines = append(ch.lines, byLayer(t.key, x.only(func(s *stream) bool { return s.task == t.key }).layers(), (*facts).overlap))
+		ch.Lines = append(ch.Lines, byLayer(t.key, x.only(func(s *stream) bool { return s.task == t.key }).layers(), (*facts).overlap))
 	}
 	return ch
 }
 
-func (x *set) lruLayers() *chart {
-	ch := &chart{title: "Hit rate of LRU at 2 × K by layer and head, part " + x.name, x: "layer", y: "hits ÷ demand", ticks: x.layerTicks()}
+func (x *set) lruLayers() *chart.Chart {
+	ch := &chart.Chart{Title: "Hit rate of LRU at 2 × K by layer and head, part " + x.name, X: "layer", Y: "hits ÷ demand", Ticks: x.layerTicks()}
 	for _, h := range x.heads() {
 		name := fmt.Sprintf("head %d", h.key)
 		if h.key == trace.NoHead {
 			name = "heads share"
 		}
-		ch.lines = append(ch.lines, byLayer(name, x.only(func(s *stream) bool { return s.info.Head == h.key }).layers(), hitsOf(lru2)))
+		ch.Lines = append(ch.Lines, byLayer(name, x.only(func(s *stream) bool { return s.info.Head == h.key }).layers(), hitsOf(lru2)))
 	}
 	return ch
 }
 
 // eachFile adds a line of every trace of the sets.
-func (c *corpus) eachFile(ch *chart, points func(x *set, f *facts) plotter.XYs) *chart {
+func (c *corpus) eachFile(ch *chart.Chart, points func(x *set, f *facts) plotter.XYs) *chart.Chart {
 	for _, x := range c.sets {
 		files := x.files()
 		for i := range files {
 			if p := points(x, &files[i].facts); len(p) > 0 {
-				ch.lines = append(ch.lines, line{files[i].key, p})
+				ch.Lines = append(ch.Lines, chart.Line{Name: files[i].key, Points: p})
 			}
 		}
 	}
 	return ch
 }
 
-func (c *corpus) lruCapacity() *chart {
-	ch := &chart{title: "Hit rate of LRU over capacity", x: "capacity of a stream ÷ K (log scale)", y: "hits ÷ demand", log: true}
+func (c *corpus) lruCapacity() *chart.Chart {
+	ch := &chart.Chart{Title: "Hit rate of LRU over capacity", X: "capacity of a stream ÷ K (log scale)", Y: "hits ÷ demand", Log: true}
 	for _, m := range multiples {
-		ch.ticks = append(ch.ticks, labelled(m.of)...)
+		ch.Ticks = append(ch.Ticks, chart.Ticks(m.of)...)
 	}
 	return c.eachFile(ch, func(_ *set, f *facts) (points plotter.XYs) {
 		for _, m := range multiples {
@@ -129,8 +122,8 @@ func (c *corpus) lruCapacity() *chart {
 	})
 }
 
-func (c *corpus) nextTopK() *chart {
-	ch := &chart{title: "A step's Top-M against the next step's Top-K", x: "M ÷ K", y: "share of the next Top-K", ticks: labelled(0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4)}
+func (c *corpus) nextTopK() *chart.Chart {
+	ch := &chart.Chart{Title: "A step's Top-M against the next step's Top-K", X: "M ÷ K", Y: "share of the next Top-K", Ticks: chart.Ticks(0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4)}
 	return c.eachFile(ch, func(x *set, f *facts) (points plotter.XYs) {
 		if f.next == nil {
 			return nil
@@ -146,10 +139,10 @@ func (c *corpus) nextTopK() *chart {
 	})
 }
 
-func (c *corpus) workingSets() *chart {
-	ch := &chart{title: "Working set over steps", x: "consecutive steps (log scale)", y: "distinct blocks ÷ demand of a step", log: true, open: true}
+func (c *corpus) workingSets() *chart.Chart {
+	ch := &chart.Chart{Title: "Working set over steps", X: "consecutive steps (log scale)", Y: "distinct blocks ÷ demand of a step", Log: true, Open: true}
 	for _, w := range locality.Windows {
-		ch.ticks = append(ch.ticks, labelled(float64(w))...)
+		ch.Ticks = append(ch.Ticks, chart.Ticks(float64(w))...)
 	}
 	return c.eachFile(ch, func(_ *set, f *facts) (points plotter.XYs) {
 		for w, steps := range locality.Windows {
@@ -161,46 +154,46 @@ func (c *corpus) workingSets() *chart {
 	})
 }
 
-func (c *corpus) reentryGaps() *chart {
-	ch := &chart{title: "Demand that one of the last n steps demanded", x: "n (log scale)", y: "share of the demand", log: true, ticks: labelled(1, 2, 3, 4, 8, 16, 32, 64)}
+func (c *corpus) reentryGaps() *chart.Chart {
+	ch := &chart.Chart{Title: "Demand that one of the last n steps demanded", X: "n (log scale)", Y: "share of the demand", Log: true, Ticks: chart.Ticks(1, 2, 3, 4, 8, 16, 32, 64)}
 	for _, x := range c.sets {
 		f := x.all()
-		l := line{name: x.name}
+		l := chart.Line{Name: x.name}
 		for _, n := range []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64} {
 			if v := f.keptFor(n); v.ok {
-				l.points = append(l.points, plotter.XY{X: float64(n), Y: v.v})
+				l.Points = append(l.Points, plotter.XY{X: float64(n), Y: v.v})
 			}
 		}
-		ch.lines = append(ch.lines, l)
+		ch.Lines = append(ch.Lines, l)
 	}
 	return ch
 }
 
-func (c *corpus) overlapTasks() *chart {
-	ch := &chart{title: "Overlap of consecutive demands by task", y: "overlap with the step before", series: []string{"overlap"}}
+func (c *corpus) overlapTasks() *chart.Chart {
+	ch := &chart.Chart{Title: "Overlap of consecutive demands by task", Y: "overlap with the step before", Series: []string{"overlap"}}
 	for _, x := range c.sets {
 		for _, t := range x.tasks() {
 			name := t.key
 			if name != x.name {
 				name = x.name + ": " + name
 			}
-			ch.bars = append(ch.bars, bar{name, []float64{t.facts.overlap().v}})
+			ch.Bars = append(ch.Bars, chart.Bar{Name: name, Values: []float64{t.facts.overlap().v}})
 		}
 	}
-	slices.Reverse(ch.bars)
+	slices.Reverse(ch.Bars)
 	return ch
 }
 
-func (c *corpus) selectorBars() *chart {
-	ch := &chart{title: "Selectors against the exact Top-K", y: "share of the exact Top-K, and of its attention mass", series: []string{"recall", "mass (as captured)"}}
+func (c *corpus) selectorBars() *chart.Chart {
+	ch := &chart.Chart{Title: "Selectors against the exact Top-K", Y: "share of the exact Top-K, and of its attention mass", Series: []string{"recall", "mass (as captured)"}}
 	for i := range c.recalls {
 		r := &c.recalls[i]
 		name := r.name + fmt.Sprintf(", block %d", r.block)
 		if len(c.parts()) > 1 && c.recalls[0].part != r.part {
 			name = r.part + ": " + name
 		}
-		ch.bars = append(ch.bars, bar{name, []float64{r.share().v, meanOf(r.mass).v}})
+		ch.Bars = append(ch.Bars, chart.Bar{Name: name, Values: []float64{r.share().v, meanOf(r.mass).v}})
 	}
-	slices.Reverse(ch.bars)
+	slices.Reverse(ch.Bars)
 	return ch
 }

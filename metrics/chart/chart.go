@@ -1,4 +1,6 @@
-package card
+// Package chart draws lines and bars as SVG: the plots of cards and reports. Equal charts
+// give equal bytes.
+package chart
 
 import (
 	"bytes"
@@ -38,39 +40,50 @@ var (
 	faint  = color.RGBA{0xdd, 0xdd, 0xdd, 0xff}
 )
 
-// chart is lines over x, or rows of bars.
-type chart struct {
-	title, x, y string
-	lines       []line
-	log         bool // x is logarithmic
-	open        bool // y ends above the data, not at 1
-	ticks       plot.ConstantTicks
-	bars        []bar
-	series      []string // names of a bar's values
+// Chart is lines over x, or rows of bars.
+type Chart struct {
+	Title, X, Y string
+	Lines       []Line
+	Log         bool // x is logarithmic
+	Open        bool // y ends above the data, not at 1
+	Ticks       plot.ConstantTicks
+	Bars        []Bar
+	Series      []string // names of a bar's values
 }
 
-type line struct {
-	name   string
-	points plotter.XYs
+// Ticks are marks of an axis at some values.
+func Ticks(values ...float64) plot.ConstantTicks {
+	var ticks plot.ConstantTicks
+	for _, v := range values {
+		ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprintf("%g", v)})
+	}
+	return ticks
 }
 
-// bar is a row of values, one a series.
-type bar struct {
-	name   string
-	values []float64
+// Line is a curve; charts show the first 24.
+type Line struct {
+	Name   string
+	Points plotter.XYs
 }
 
-func (c *chart) empty() bool {
-	for _, l := range c.lines {
-		if len(l.points) > 0 {
+// Bar is a row of values, one a series.
+type Bar struct {
+	Name   string
+	Values []float64
+}
+
+// Empty reports whether there is nothing to draw.
+func (c *Chart) Empty() bool {
+	for _, l := range c.Lines {
+		if len(l.Points) > 0 {
 			return false
 		}
 	}
-	return len(c.bars) == 0
+	return len(c.Bars) == 0
 }
 
-// draw is the chart as SVG; equal charts give equal bytes.
-func (c *chart) draw() ([]byte, error) {
+// Draw is the chart as SVG.
+func (c *Chart) Draw() ([]byte, error) {
 	p := plot.New()
 	c.style(p)
 	legend := plot.NewLegend()
@@ -79,8 +92,8 @@ func (c *chart) draw() ([]byte, error) {
 	legend.ThumbnailWidth, legend.Padding, legend.YPosition = 9*vg.Millimeter, 1.2*vg.Millimeter, draw.PosCenter
 	height := vg.Length(chartHeight)
 	var err error
-	if len(c.bars) > 0 {
-		height = barHeight*vg.Length(len(c.bars)*len(c.series)) + 3*vg.Centimeter
+	if len(c.Bars) > 0 {
+		height = barHeight*vg.Length(len(c.Bars)*len(c.Series)) + 3*vg.Centimeter
 		err = c.addBars(p, &legend)
 	} else {
 		err = c.addLines(p, &legend)
@@ -95,8 +108,8 @@ func sans(size float64) font.Font {
 	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Points(size)}
 }
 
-func (c *chart) style(p *plot.Plot) {
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.title, c.x, c.y
+func (c *Chart) style(p *plot.Plot) {
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.Title, c.X, c.Y
 	p.Title.TextStyle.Font, p.Title.TextStyle.Color, p.Title.Padding = sans(13), ink, margin
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		axis.Label.TextStyle.Font, axis.Label.TextStyle.Color, axis.Label.Padding = sans(11), ink, margin/2
@@ -109,30 +122,30 @@ func (c *chart) style(p *plot.Plot) {
 }
 
 // shares are ticks from 0 to 1.
-var shares = labelled(0, 0.2, 0.4, 0.6, 0.8, 1)
+var shares = Ticks(0, 0.2, 0.4, 0.6, 0.8, 1)
 
-func (c *chart) addLines(p *plot.Plot, legend *plot.Legend) error {
-	for i, l := range c.lines[:min(len(c.lines), mostLines)] {
-		drawn, err := plotter.NewLine(l.points)
+func (c *Chart) addLines(p *plot.Plot, legend *plot.Legend) error {
+	for i, l := range c.Lines[:min(len(c.Lines), mostLines)] {
+		drawn, err := plotter.NewLine(l.Points)
 		if err != nil {
-			return fmt.Errorf("%s: %w", l.name, err)
+			return fmt.Errorf("%s: %w", l.Name, err)
 		}
 		drawn.LineStyle = draw.LineStyle{Color: palette[i%len(palette)], Width: vg.Points(1.6), Dashes: dashes[i/len(palette)%len(dashes)]}
 		p.Add(drawn)
-		legend.Add(l.name, drawn)
+		legend.Add(l.Name, drawn)
 	}
-	if n := len(c.lines) - mostLines; n > 0 {
+	if n := len(c.Lines) - mostLines; n > 0 {
 		legend.Add(fmt.Sprintf("… and %d more, not drawn", n))
 	}
 	p.Y.Min = 0
-	if !c.open {
+	if !c.Open {
 		p.Y.Max, p.Y.Tick.Marker = 1, shares
 	}
-	if c.log && p.X.Min > 0 && p.X.Max > p.X.Min {
+	if c.Log && p.X.Min > 0 && p.X.Max > p.X.Min {
 		p.X.Scale = plot.LogScale{}
 	}
-	if c.ticks != nil {
-		p.X.Tick.Marker = c.ticks
+	if c.Ticks != nil {
+		p.X.Tick.Marker = c.Ticks
 	}
 	if p.X.Max == p.X.Min { // one layer
 		p.X.Min, p.X.Max = math.Floor(p.X.Min)-1, math.Ceil(p.X.Max)+1
@@ -140,40 +153,40 @@ func (c *chart) addLines(p *plot.Plot, legend *plot.Legend) error {
 	return nil
 }
 
-func (c *chart) addBars(p *plot.Plot, legend *plot.Legend) error {
+func (c *Chart) addBars(p *plot.Plot, legend *plot.Legend) error {
 	width := 0.8 * barHeight
-	for i, name := range c.series {
+	for i, name := range c.Series {
 		var values plotter.Values
-		for _, b := range c.bars {
-			values = append(values, b.values[i])
+		for _, b := range c.Bars {
+			values = append(values, b.Values[i])
 		}
 		drawn, err := plotter.NewBarChart(values, width)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		drawn.Horizontal, drawn.Color, drawn.LineStyle.Width = true, palette[i%len(palette)], 0
-		drawn.Offset = width * (vg.Length(len(c.series)-1)/2 - vg.Length(i))
+		drawn.Offset = width * (vg.Length(len(c.Series)-1)/2 - vg.Length(i))
 		p.Add(drawn)
-		if len(c.series) > 1 {
+		if len(c.Series) > 1 {
 			legend.Add(name, drawn)
 		}
 	}
 	var names []string
 	var longest vg.Length
-	for _, b := range c.bars {
-		names = append(names, b.name)
-		longest = max(longest, p.Y.Tick.Label.Font.Size*vg.Length(len(b.name))/2)
+	for _, b := range c.Bars {
+		names = append(names, b.Name)
+		longest = max(longest, p.Y.Tick.Label.Font.Size*vg.Length(len(b.Name))/2)
 	}
 	p.NominalY(names...)
 	p.Y.Padding = 0.2 * longest // room for fonts wider than the one that is measured
-	p.Y.Label.Text, p.X.Label.Text = "", c.y
-	p.Y.Min, p.Y.Max = -0.6, float64(len(c.bars))-0.4
+	p.Y.Label.Text, p.X.Label.Text = "", c.Y
+	p.Y.Min, p.Y.Max = -0.6, float64(len(c.Bars))-0.4
 	p.X.Min, p.X.Max, p.X.Tick.Marker = 0, 1, shares
 	return nil
 }
 
 // write draws the plot and, right of it, the legend.
-func (c *chart) write(p *plot.Plot, legend *plot.Legend, height vg.Length) ([]byte, error) {
+func (c *Chart) write(p *plot.Plot, legend *plot.Legend, height vg.Length) ([]byte, error) {
 	size := legend.Rectangle(draw.New(vgsvg.New(chartWidth, height))).Size()
 	width := chartWidth + 1.15*size.X + 4*margin // some fonts are wider than the one that is measured
 	height = max(height, size.Y+8*margin)
@@ -198,10 +211,10 @@ func (c *chart) write(p *plot.Plot, legend *plot.Legend, height vg.Length) ([]by
 
 // portable names fallbacks of the same metrics for readers without the Liberation fonts,
 // and gives the picture a title for those who cannot see it.
-func (c *chart) portable(svg string) string {
+func (c *Chart) portable(svg string) string {
 	svg = strings.ReplaceAll(svg, "font-family:Liberation Sans;", "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")
 	head, body, _ := strings.Cut(svg, ">\n<g")
 	_, head, _ = strings.Cut(head, "<svg")
-	title := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(c.title)
+	title := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(c.Title)
 	return fmt.Sprintf("<svg%s>\n<title>%s</title>\n<g%s", head, title, body)
 }
