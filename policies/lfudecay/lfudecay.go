@@ -77,7 +77,7 @@ type Policy struct {
 
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
-	p.sums.reset(sc, p.HalfLife)
+	p.sums.reset(sc, p.HalfLife*sc.Updates())
 	p.coarse = coarseFor(p.sums.lengthAt(sc.Steps - sc.Windows))
 	p.queue.Reset(sc.Blocks, p.coarse.buckets())
 	p.mixed = policies.Fill(p.mixed, p.coarse.buckets(), 0)

@@ -17,6 +17,7 @@ type Rates struct {
 	stay    []float64 // Σ γ^i for i < n: what a stay of n steps adds
 	scale   []scale   // γ^-k
 	first   int32     // first step of the stream
+	updates int32     // of a step
 	bits    int       // leading bits of a bucket
 	buckets []int32   // of the blocks that leave the demand
 	keyed   []keyed   // blocks that are sorted
@@ -53,7 +54,8 @@ type keyed struct {
 // Every product that is added to is rounded first, by a conversion, so that no machine
 // fuses the two: the same bits everywhere.
 func (r *Rates) Reset(sc *policies.Scope, gamma float64, headroom int) (buckets int) {
-	r.first = int32(-sc.Windows)
+	r.updates = int32(sc.Updates())
+	r.first = int32(-sc.Windows) / r.updates
 	r.blocks = policies.Fill(r.blocks, sc.Blocks, rate{last: r.first - 1})
 	n := sc.Steps + 1
 	r.power, r.stay = policies.Fill(r.power, n, 1), policies.Fill(r.stay, n, 0)
@@ -78,6 +80,14 @@ func (s scale) over(gamma float64) scale {
 		s.mantissa /= 2
 	}
 	return s
+}
+
+// step is the step that an update belongs to.
+func (r *Rates) step(t int32) int32 {
+	if r.updates == 1 {
+		return t
+	}
+	return (t-r.first*r.updates)/r.updates + r.first
 }
 
 // Never reports whether x's rate is 0.
@@ -118,17 +128,18 @@ func (r *Rates) zero(s scale) int32 { return 1 - (1023-s.exponent)<<r.bits }
 // Update applies a step to the rates and to the queue of the outside set; forget drops
 // the rate of what was evicted and is fetched again.
 func (r *Rates) Update(q *bucket.Queue, s *policies.Step, forget bool) {
-	q.PushAll(r.leave(s.Exit, s.T), s.Exit)
+	now := r.step(s.T)
+	q.PushAll(r.leave(s.Exit, r.step(s.T-1)+1), s.Exit)
 	r.Join(q, s.Offered)
 	q.Remove(s.Hit...)
-	r.enter(s.Hit, s.T)
+	r.enter(s.Hit, now)
 	if forget {
 		for _, x := range s.Miss {
 			r.blocks[x].value = 0
 		}
 	}
-	r.enter(s.Miss, s.T)
-	r.leave(s.Pass, s.T+1)
+	r.enter(s.Miss, now)
+	r.leave(s.Pass, now+1)
 }
 
 // Join puts blocks, which are outside the demand, into a queue by their rates.

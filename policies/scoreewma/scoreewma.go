@@ -69,6 +69,7 @@ type Policy struct {
 	outside []uint64  // E, a bit a block
 	factor  []float64 // Decay multiplied n times
 	offset  int32     // makes steps positive
+	updates int32     // of a step
 	now     int32
 	members []ranked // of E, where victims are chosen
 }
@@ -86,6 +87,7 @@ func (p *Policy) Needs() policies.Needs { return policies.NeedScores }
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
 	p.offset = int32(sc.Windows) + 2 // a birth at the first step was last used at the step before
+	p.updates = int32(sc.Updates())
 	p.blocks = policies.Fill(p.blocks, sc.Blocks, block{})
 	p.outside = policies.Fill(p.outside, sc.Blocks>>6+1, 0)
 	if len(p.factor) == 0 {
@@ -121,7 +123,12 @@ func (p *Policy) join(blocks []int32) {
 }
 
 // mean is the mean of b as of now.
-func (p *Policy) mean(b *block) float64 { return float64(p.factor[p.now-b.at] * b.mean) }
+func (p *Policy) mean(b *block) float64 {
+	if p.updates > 1 {
+		return float64(p.factor[(p.now-2)/p.updates-(b.at-2)/p.updates] * b.mean)
+	}
+	return float64(p.factor[p.now-b.at] * b.mean)
+}
 
 // Evict appends n blocks.
 func (p *Policy) Evict(n int, dst []int32) []int32 {

@@ -53,14 +53,14 @@ func parse(options string) (func() policies.Policy, string, error) {
 type Policy struct {
 	Steps int
 	queue lru.Queue
-	marks []int // queue length after each of the last Steps steps, a ring
+	marks []int // queue length after each update of the last Steps steps, a ring
 	calls int
 }
 
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
 	p.queue.Reset(sc.Blocks)
-	p.marks = policies.Fill(p.marks, p.Steps, 0)
+	p.marks = policies.Fill(p.marks, p.Steps*sc.Updates(), 0)
 	p.calls = 0
 	return nil
 }
@@ -68,15 +68,15 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 // Update applies a step. What joined at step t was last used at t-1.
 func (p *Policy) Update(s *policies.Step) {
 	p.queue.Update(s)
-	p.marks[p.calls%p.Steps] = p.queue.Len()
+	p.marks[p.calls%len(p.marks)] = p.queue.Len()
 	p.calls++
 }
 
 // Evict appends what was last used before step t-N+1: all that joined at step
 // t-N+1 or earlier.
 func (p *Policy) Evict(_ int, dst []int32) []int32 {
-	if p.calls < p.Steps {
+	if p.calls < len(p.marks) {
 		return dst
 	}
-	return p.queue.EvictTo(p.marks[p.calls%p.Steps], dst)
+	return p.queue.EvictTo(p.marks[p.calls%len(p.marks)], dst)
 }
