@@ -63,6 +63,11 @@ type Row struct {
 	Above string `json:"above"`
 	// Prefetch is the prefetcher and its staging buffer, "predicted:0.5x"; empty for none.
 	Prefetch string `json:"prefetch"`
+	// Outliers are the blocks of a stream that stay for good beside the capacity,
+	// "windows:48"; empty for none. Clusters says what groups tokens to units of unequal
+	// sizes, "lists" or the digest of a file; empty where units are blocks.
+	Outliers string `json:"outliers"`
+	Clusters string `json:"clusters"`
 	// Layers and Requests are the selections that were replayed, empty for all.
 	Layers   string `json:"layers"`
 	Requests string `json:"requests"`
@@ -107,6 +112,9 @@ type Row struct {
 	// StagingPeakEntries is the most that a step of a stream demanded and did not keep:
 	// memory beside the cache.
 	StagingPeakEntries int64 `json:"staging_peak_entries"`
+	// PinnedPeakEntries is the most that a stream has pinned at a step, whole blocks: sinks,
+	// local window, outliers. It is beside the capacity.
+	PinnedPeakEntries int64 `json:"pinned_peak_entries"`
 	// HostToDeviceBytes is what misses and prefetches move, DeviceToHostBytes the
 	// write-back of generated entries; null without entry_bytes.
 	HostToDeviceBytes *int64 `json:"host_to_device_bytes"`

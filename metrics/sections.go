@@ -18,7 +18,11 @@ func (b *Board) sections(perTrace bool) []section {
 	m := b.marks()
 	var all []section
 	for i := range b.Tables {
-		all = append(all, b.Tables[i].section(m))
+		if b.RankedBy == ByTime {
+			all = append(all, b.Tables[i].timeSection(m, b.Time))
+			continue
+		}
+		all = append(all, b.Tables[i].section(m, b.Time))
 		if len(b.Tables[i].Traces) > 1 {
 			all = append(all, b.Tables[i].byTrace())
 		}
@@ -38,7 +42,7 @@ func (b *Board) sections(perTrace bool) []section {
 }
 
 // section lays a ranking out.
-func (t *Table) section(m marks) section {
+func (t *Table) section(m marks, model *TimeModel) section {
 	lines := slices.Concat(t.Ranked, t.Unranked, t.Bounds)
 	intervals := slices.ContainsFunc(lines, func(l Line) bool { return l.Pooled != nil && l.Pooled.XOpt != nil && l.Pooled.XOpt.Low != nil })
 	header := []string{"#", "policy", "× OPT"}
@@ -49,13 +53,19 @@ func (t *Table) section(m marks) section {
 	for _, c := range pick(t.Capacities, shown) {
 		header = append(header, "at "+c)
 	}
-	tab := newTable(append(header, "× LRU", "gap closed", "hit rate", "H2D/step")...)
+	header = append(header, "× LRU", "gap closed", "hit rate", "H2D/step")
+	if !t.timed() {
+		model = nil
+	} else {
+		header = append(header, "TPOT")
+	}
+	tab := newTable(header...)
 	tab.rightFrom(2)
 	t.addLines(tab, m, t.Ranked, "", intervals)
 	t.addLines(tab, m, t.Unranked, notAvailable, intervals)
 	tab.line()
 	t.addLines(tab, m, t.Bounds, "bound", intervals)
-	return section{kindTitle(t.Kind) + ": misses ÷ OPT's at the same capacity", tab, slices.Concat(t.Notes, columnNotes(t.Capacities, shown))}
+	return section{kindTitle(t.Kind) + ": misses ÷ OPT's at the same capacity", tab, slices.Concat(t.Notes, columnNotes(t.Capacities, shown), model.notes())}
 }
 
 // byTrace lays × OPT out by trace, over the capacities of each.
@@ -92,7 +102,11 @@ func (t *Table) addLines(tab *textTable, m marks, lines []Line, rank string, int
 		for _, c := range pick(l.Capacities, columns(t.Capacities)) {
 			cells = append(cells, capacityText(c))
 		}
-		tab.add(append(cells, times(f.XLRU), percentFigure(f.GapClosed), percentFigure(f.HitRate), bytesText(f.BytesPerStep))...)
+		cells = append(cells, times(f.XLRU), percentFigure(f.GapClosed), percentFigure(f.HitRate), bytesText(f.BytesPerStep))
+		if t.timed() {
+			cells = append(cells, timeText(f.TPOT))
+		}
+		tab.add(cells...)
 	}
 }
 
@@ -253,6 +267,12 @@ func selection(t TraceInfo) string {
 	}
 	if t.Prefetch != "" {
 		words = append(words, "prefetch "+t.Prefetch)
+	}
+	if t.Outliers != "" {
+		words = append(words, "outliers "+t.Outliers)
+	}
+	if t.Clusters != "" {
+		words = append(words, "clusters "+t.Clusters)
 	}
 	if t.Tiers != "" {
 		words = append(words, "tiers "+t.Tiers)

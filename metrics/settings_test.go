@@ -14,6 +14,7 @@ func TestHiddenSettings(t *testing.T) {
 		"local": func(r *Row) { r.Local = 9 }, "block_tokens": func(r *Row) { r.BlockTokens = 2 },
 		"step_tokens": func(r *Row) { r.StepTokens = 2 }, "shared_heads": func(r *Row) { r.SharedHeads = 3 },
 		"prefetch": func(r *Row) { r.Prefetch = "candidates:8" }, "tiers": func(r *Row) { r.Tiers = "dram=lru@8x" },
+		"outliers": func(r *Row) { r.Outliers = "windows:48" }, "clusters": func(r *Row) { r.Clusters = "lists" },
 		"layers": func(r *Row) { r.Layers = "0" }, "requests": func(r *Row) { r.Requests = "x" },
 		"engine": func(r *Row) { r.Engine = "2" }, "seed": func(r *Row) { r.Seed = 7 },
 		"trace_digest": func(r *Row) { r.TraceDigest = "sha256:other" }, "model": func(r *Row) { r.Model = "other" }, "options": func(r *Row) { r.Options = "q" },

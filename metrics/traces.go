@@ -22,6 +22,8 @@ type TraceInfo struct {
 	StepTokens  int    `json:"step_tokens"`
 	SharedHeads int    `json:"shared_heads"`
 	Prefetch    string `json:"prefetch"`
+	Outliers    string `json:"outliers"`
+	Clusters    string `json:"clusters"`
 	Tiers       string `json:"tiers"`
 	Layers      string `json:"layers"`
 	Requests    string `json:"requests"`
@@ -51,7 +53,7 @@ func traceInfo(c *cell) TraceInfo {
 		Streams: c.total.streams, Steps: c.total.steps, Demand: c.total.demand,
 		TopK: r.TopK, Candidates: r.Candidates, Warmup: r.Warmup, Sink: r.Sink, Local: r.Local,
 		BlockTokens: r.BlockTokens, EntryBytes: r.EntryBytes, StepTokens: r.StepTokens, SharedHeads: r.SharedHeads,
-		Prefetch: r.Prefetch, Tiers: r.Tiers, Layers: r.Layers, Requests: r.Requests,
+		Prefetch: r.Prefetch, Outliers: r.Outliers, Clusters: r.Clusters, Tiers: r.Tiers, Layers: r.Layers, Requests: r.Requests,
 		Engine: r.Engine, Seed: r.Seed,
 	}
 }

@@ -311,6 +311,12 @@ func BenchmarkWorkers(b *testing.B) {
 // syntheticFile writes streams of lists of m, one a layer.
 func syntheticFile(b *testing.B, layers, m int) *trace.File {
 	b.Helper()
+	return windowedFile(b, layers, m, 0)
+}
+
+// windowedFile is syntheticFile with its first rows as prompt windows.
+func windowedFile(b *testing.B, layers, m, windows int) *trace.File {
+	b.Helper()
 	path := filepath.Join(b.TempDir(), "synthetic.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: benchK, Candidates: m, BlockTokens: 1, EntryBytes: 656})
 	if err != nil {
@@ -319,6 +325,10 @@ func syntheticFile(b *testing.B, layers, m int) *trace.File {
 	for layer := range layers {
 		s := replaytest.Overlapping(uint64(layer), benchN, benchK, m, benchRows, 0.9)
 		s.Layer = int32(layer)
+		s.PromptLen += int32(windows)
+		for i := range s.Steps {
+			s.Steps[i] -= int32(windows)
+		}
 		if err := w.Write(s); err != nil {
 			b.Fatal(err)
 		}

@@ -99,7 +99,7 @@ func (c *cell) reset(d *Delta, st start) error {
 	c.state = policies.Fill(c.state, d.Blocks, absent)
 	c.later = st.later
 	c.size, c.capacity, c.passed, c.emptied, c.unmarked = 0, st.capacity, c.passed[:0], false, false
-	c.counts, c.unit = Counts{Streams: 1}, st.unit
+	c.counts, c.unit = Counts{Streams: 1, PinnedPeak: int64(d.PinnedPeak) * st.unit}, st.unit
 	c.staging.reset(&st, d.Blocks)
 	c.place(d, st.placed)
 	return nil
@@ -211,7 +211,7 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 			keptOut = c.passed
 		}
 		c.report = StepReport{T: t, Step: d.stream.Steps[d.first+i], Demand: s.Demand, Misses: c.fetched, Births: len(born),
-			Victims: c.victims, KeptOut: keptOut, Overflow: overflow, Resident: c.size,
+			Victims: c.victims, KeptOut: keptOut, Overflow: overflow, Resident: c.size, Pinned: d.pinnedBlocks(i),
 			Prefetched: c.staging.counts, Made: int(d.Made(i)), Moved: moved.fetched + moved.ahead, DemandEntries: moved.picked, MissedEntries: moved.missed}
 		look(&c.report)
 	}

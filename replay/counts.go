@@ -17,8 +17,13 @@ type Counts struct {
 	Missed       int64
 	Moved        int64 // entries fetched
 	StagingPeak  int64 // most entries of a step that were demanded and not kept
+	PinnedPeak   int64 // most entries of a stream that are pinned: sinks, local window, outliers
 
 	Prefetched, PrefetchUseful, PrefetchLate, PrefetchUseless int64 // blocks (Prefetch)
+
+	// Of lossy policies: demanded blocks that were dropped, and attention mass in parts of
+	// 2⁻³², summed over steps: of listed blocks that were still there, and of all listed.
+	Lost, KeptMass, CoveredMass int64
 }
 
 func (c *Counts) addPrefetched(p *prefetched) {
@@ -44,6 +49,10 @@ func (c *Counts) Add(o *Counts) {
 	c.Missed += o.Missed
 	c.Moved += o.Moved
 	c.StagingPeak = max(c.StagingPeak, o.StagingPeak)
+	c.PinnedPeak = max(c.PinnedPeak, o.PinnedPeak)
+	c.Lost += o.Lost
+	c.KeptMass += o.KeptMass
+	c.CoveredMass += o.CoveredMass
 	c.addPrefetched(&prefetched{o.Prefetched, o.PrefetchUseful, o.PrefetchLate, o.PrefetchUseless})
 }
 
@@ -59,6 +68,7 @@ type StepReport struct {
 	KeptOut  []int32 // members of D_t not kept: overflow or bypass, ascending
 	Overflow int
 	Resident int   // after the step, pinned blocks not counted
+	Pinned   int   // pinned blocks
 	Made     int   // positions decoded
 	Moved    int64 // entries fetched, ahead or on demand
 
@@ -67,6 +77,11 @@ type StepReport struct {
 	// DemandEntries and MissedEntries are entries of D_t and of what of it was missed; 0
 	// where blocks hold one.
 	DemandEntries, MissedEntries int64
+
+	// Of lossy policies: the demanded blocks that were dropped, ascending, and the step's
+	// masses as in Counts.
+	Lost                  []int32
+	KeptMass, CoveredMass int64
 }
 
 // Observer sees every step of a cell; nil where nobody looks.

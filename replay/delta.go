@@ -16,6 +16,8 @@ type Delta struct {
 	Rows      int // steps, windows included
 	Windows   int
 	MaxDemand int
+	// PinnedPeak is the most blocks that are pinned at a counted step: sinks, local window, outliers.
+	PinnedPeak int
 
 	Size    []int32 // |D_t|
 	Enter   lists   // D_t \ D_{t-1}; all of D_t in the first row
@@ -37,6 +39,8 @@ type Delta struct {
 	cur, prev   []uint64 // demand as bitsets
 	all         []uint64 // the whole list of the row being checked
 	changed     []int32  // words in which they differ
+	kept        []uint64 // outliers that are pinned for good; empty for none
+	unlisted    int      // and those that no list names
 	ones        []int32
 	hasMembers  bool
 	hasNextUses bool
@@ -130,6 +134,8 @@ type deltaOptions struct {
 	members bool
 	nexts   bool
 	joined  *joiner // that made the stream; nil for one as recorded
+
+	outliers Outliers
 }
 
 // picked are the demanded entries of each of row i's members: one where blocks hold one.
@@ -149,7 +155,7 @@ func (d *Delta) picked(i int) []int32 {
 func (d *Delta) build(s *trace.Stream, o deltaOptions, check *trace.Checker) error {
 	d.stream, d.joined, d.pins, d.k, d.m = s, o.joined, o.pins, o.k, o.m
 	d.first = s.Windows - o.windows
-	d.Rows, d.Windows, d.MaxDemand = s.Rows-d.first, o.windows, 0
+	d.Rows, d.Windows, d.MaxDemand, d.PinnedPeak = s.Rows-d.first, o.windows, 0, 0
 	d.Blocks = o.pins.blocks(s.MaxSeqLen())
 	d.hasMembers, d.hasNextUses = o.members || d.weighed(), o.nexts
 	d.Picked = d.Picked[:0]
@@ -160,6 +166,7 @@ func (d *Delta) build(s *trace.Stream, o deltaOptions, check *trace.Checker) err
 	words := d.Blocks>>6 + 1
 	d.cur, d.prev = policies.Fill(d.cur, words, 0), policies.Fill(d.prev, words, 0)
 	d.all = policies.Fill(d.all, words, 0)
+	d.keepOutliers(o.outliers, o.pins.firstFree(), o.pins.firstLocal(int(s.PromptLen)))
 	for i := range d.first { // not replayed, but a broken row anywhere is no basis for a score
 		list := s.List(i)
 		if n := d.prefix(i, list); !d.load(list, n, o.pins.blocks(s.SeqLen(i)), o.meta) || population(d.cur) != n {
@@ -186,7 +193,14 @@ func (d *Delta) build(s *trace.Stream, o deltaOptions, check *trace.Checker) err
 			before = seqLen - int(d.joined.span[row])
 		}
 		d.Born.items = o.pins.appendBirths(d.Born.items, before, seqLen)
+		if len(d.kept) > 0 {
+			born := d.Born.items[d.Born.ends[i]:]
+			d.Born.items = d.Born.items[:int(d.Born.ends[i])+len(slices.DeleteFunc(born, d.isKept))]
+		}
 		d.Born.close()
+		if i >= d.Windows {
+			d.PinnedPeak = max(d.PinnedPeak, d.pinnedBlocks(i))
+		}
 	}
 	if o.nexts {
 		d.nextUses()
@@ -280,6 +294,9 @@ func (d *Delta) extract(firstFree, firstLocal, n int) bool {
 	cur := d.cur
 	prev := d.prev[:len(cur)]
 	pinned := unpin(cur, firstFree, firstLocal)
+	if len(d.kept) > 0 {
+		pinned += d.unpinKept(cur)
+	}
 	before := 0
 	if rows := len(d.Size); rows > 0 {
 		before = int(d.Size[rows-1])

@@ -27,7 +27,7 @@ type bench struct {
 // testPlan is what newPlan would settle for a stream that is not in a file.
 func testPlan(m *trace.Meta, k, mm int, w Warmup) *plan {
 	pins := pinsOf(m, &Options{})
-	return &plan{meta: m, topk: k, m: mm, pins: pins, layout: layout{1, 1, 1}, warmup: w, ranks: m.Order == trace.OrderRank}
+	return &plan{meta: m, opt: &Options{}, topk: k, m: mm, pins: pins, layout: layout{1, 1, 1}, warmup: w, ranks: m.Order == trace.OrderRank}
 }
 
 // run replays one cell and holds every step against the referee.
@@ -60,7 +60,7 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 		b.runners[name] = newCell(spec.Make())
 	}
 	check := trace.NewChecker("test", p.meta)
-	if err := b.delta.build(s, deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), members: true, nexts: true, joined: joined}, check); err != nil {
+	if err := b.delta.build(s, deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), members: true, nexts: true, joined: joined, outliers: p.opt.Outliers}, check); err != nil {
 		t.Fatal(err)
 	}
 	later := b.later

@@ -32,6 +32,12 @@ func newRefereeChecks(p *plan, policy string, streams []trace.Stream, st start, 
 		Entries: p.layout.factor, StepTokens: p.layout.mtp,
 		Prefetch: referee.Prefetch{Predicted: st.prefetch == PrefetchPredicted, Size: st.staging},
 	}
+	switch o := p.opt.Outliers; o.Source {
+	case OutliersWindows:
+		config.Outliers = o.Count
+	case OutliersUnlisted:
+		config.Unlisted = o.Count
+	}
 	var tiers []referee.Tier
 	for n, t := range below {
 		tiers = append(tiers, referee.Tier{Policy: p.opt.Tiers[n].Policy.Name(), Capacity: t.capacity, Growth: growthOf(t.later), Inclusive: p.opt.Inclusive, Placed: t.placed})
@@ -77,7 +83,7 @@ func (r *refereeCheck) compare(s *StepReport) error {
 		engine, ref int
 	}{
 		{"step", int(s.T), int(w.T)}, {"demand", s.Demand, w.Demand}, {"births", s.Births, w.Births}, {"misses", len(s.Misses), w.Misses},
-		{"overflow", s.Overflow, w.Overflow}, {"evictions", len(s.Victims), w.Evictions}, {"residents", s.Resident, w.Resident},
+		{"overflow", s.Overflow, w.Overflow}, {"evictions", len(s.Victims), w.Evictions}, {"residents", s.Resident, w.Resident}, {"pinned blocks", s.Pinned, w.Pinned},
 	} {
 		if f.engine != f.ref {
 			return fmt.Errorf("referee: step %d: %s %d, the referee counts %d", w.Step, f.what, f.engine, f.ref)

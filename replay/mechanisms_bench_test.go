@@ -9,7 +9,7 @@ import (
 // BenchmarkMechanisms is one LRU cell from a file with each mechanism beside it: what it
 // costs in speed. Demand is that of the plain run.
 func BenchmarkMechanisms(b *testing.B) {
-	f := syntheticFile(b, 4, benchM)
+	f, windowed := syntheticFile(b, 4, benchM), windowedFile(b, 4, benchM, 32)
 	for _, m := range []struct {
 		name   string
 		change func(*Options)
@@ -20,13 +20,16 @@ func BenchmarkMechanisms(b *testing.B) {
 		{"prefetch", func(o *Options) {
 			o.Prefetch = Prefetch{Source: PrefetchCandidates, Staging: capacities(b, "0.1x")[0]}
 		}},
+		{"outliers", func(o *Options) { o.Outliers = Outliers{OutliersWindows, 48} }},
 		{"tiers", func(o *Options) { o.Tiers = tiers(b, "dram=lru@4x") }},
 		{"inclusive-tiers", func(o *Options) { o.Tiers, o.Inclusive = tiers(b, "dram=lru@4x"), true }},
 		{"growing", func(o *Options) { o.Capacities = capacities(b, fmt.Sprintf("1.5x+2x@%d", benchRows/2)) }},
 	} {
 		b.Run("mechanism="+m.name, func(b *testing.B) {
-			o := Options{Policies: specs(b, "lru"), Capacities: capacities(b, "2x")}
-			m.change(&o)
+			o, f := Options{Policies: specs(b, "lru"), Capacities: capacities(b, "2x")}, f
+			if m.change(&o); o.Outliers.Source != OutliersNone {
+				f = windowed
+			}
 			for range b.N {
 				if _, err := Run(context.Background(), f, o); err != nil {
 					b.Fatal(err)

@@ -39,7 +39,7 @@ func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 		Sink: p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens, EntryBytes: p.bytes,
 		StepTokens: p.layout.mtp, SharedHeads: p.layout.heads,
 		Allocation: p.allocationDigest(), Tiers: tiersText(p.opt.Tiers, p.opt.Inclusive), Tier: c.tier, Above: c.above,
-		Prefetch: p.opt.Prefetch.String(), Prefetched: n.Prefetched, PrefetchUseful: n.PrefetchUseful, PrefetchLate: n.PrefetchLate, PrefetchUseless: n.PrefetchUseless,
+		Outliers: p.opt.Outliers.String(), Prefetch: p.opt.Prefetch.String(), Prefetched: n.Prefetched, PrefetchUseful: n.PrefetchUseful, PrefetchLate: n.PrefetchLate, PrefetchUseless: n.PrefetchUseless,
 		Layers: layersText(p.opt.Layers), Requests: strings.Join(p.opt.Requests, ","),
 		RequestID: at.request, LayerID: at.layer, Head: at.head,
 		Streams: n.Streams, Steps: n.Steps, Demand: n.Demand, Hits: n.Demand - n.Misses, Misses: n.Misses,
@@ -75,7 +75,7 @@ func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 
 // entries fills what is counted in entries: as blocks where a block is one.
 func (p *plan) entries(c *cellPlan, r *metrics.Row, n *Counts) {
-	r.MovedEntries, r.StagingPeakEntries = n.Moved, n.StagingPeak
+	r.MovedEntries, r.StagingPeakEntries, r.PinnedPeakEntries = n.Moved, n.StagingPeak, n.PinnedPeak
 	picked, missed := n.Demand, n.Misses
 	switch {
 	case p.layout.weighed() && c.tier > 0:

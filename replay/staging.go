@@ -50,7 +50,7 @@ func (g *staging) fill(c *cell, d *Delta, i int) {
 	free, local := d.unpinned(i)
 	for _, x := range d.named(g.source, i) {
 		switch {
-		case int(x) < free || int(x) >= local || c.state[x] == outside || c.state[x] == demanded:
+		case int(x) < free || int(x) >= local || d.isKept(x) || c.state[x] == outside || c.state[x] == demanded:
 		case len(g.next) < g.size:
 			if g.is[x] != held {
 				g.counts.moved++

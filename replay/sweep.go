@@ -97,7 +97,7 @@ func (w *sweep) finish(d *Delta, sizes []int32, unit int64) {
 		}
 		c := &w.counts[j]
 		c.Steps, c.Demand, c.Births, c.Misses = stream.Steps, stream.Demand, stream.Births, misses
-		c.Made, c.Moved = stream.Made, misses*unit
+		c.Made, c.Moved, c.PinnedPeak = stream.Made, misses*unit, int64(d.PinnedPeak)*unit
 		c.ResidentSum, c.ResidentPeak = w.sums[j], int64(w.peaks[j])
 		if stream.Steps > 0 {
 			c.Evictions = stream.Births + misses - int64(w.resident[j]-w.before[j])

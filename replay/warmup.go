@@ -98,7 +98,9 @@ func (w Warmup) placed(d *Delta, p Pins, capacity int) []int32 {
 	case WarmupStaging:
 		var placed []int32
 		for b := free; b < local && len(placed) < capacity; b++ {
-			placed = append(placed, int32(b))
+			if !d.isKept(int32(b)) {
+				placed = append(placed, int32(b))
+			}
 		}
 		return placed
 	case WarmupImportance:
@@ -114,7 +116,7 @@ func mostImportant(d *Delta, windows, free, local, capacity int) []int32 {
 	for i := -windows; i < 0; i++ { // rows before row 0 of the delta, which replays no window here
 		list, scores := d.scored(i)
 		for j, x := range list {
-			if int(x) >= free && int(x) < local {
+			if int(x) >= free && int(x) < local && !d.isKept(x) {
 				sum[x] += float64(scores[j])
 			}
 		}

@@ -13,6 +13,9 @@ type worked struct {
 	lists  [][]int32
 	layout layout
 	tokens bool
+	// windows are the lists that come before step 0; outliers are chosen from them.
+	windows  int
+	outliers Outliers
 }
 
 // run replays the history cold with LRU.
@@ -30,10 +33,10 @@ func (h worked) run(t *testing.T, st start, inclusive bool, below ...string) (*c
 	s := trace.Stream{}
 	s.Reset(trace.StreamInfo{PromptLen: prompt})
 	for step, list := range h.lists {
-		s.Append(trace.Row{Step: int32(step), Indices: list})
+		s.Append(trace.Row{Step: int32(step - h.windows), Indices: list})
 	}
 	p := testPlan(meta, h.topk, longest, Warmup{Kind: WarmupCold})
-	stream, o := &s, deltaOptions{k: h.topk, m: longest, pins: p.pins, meta: meta}
+	stream, o := &s, deltaOptions{k: h.topk, m: longest, pins: p.pins, meta: meta, outliers: h.outliers}
 	if h.layout.mtp > 1 {
 		j := &joiner{layout: h.layout, k: h.topk, m: longest, ranks: true}
 		if err := j.join([]trace.Stream{s}, 1); err != nil {
@@ -99,5 +102,21 @@ func TestWorkedGrowth(t *testing.T) {
 	h := worked{topk: 1, lists: [][]int32{{1}, {2}, {1}, {2}, {1}}}
 	if _, n := h.run(t, start{capacity: 1, later: []grown{{2, 2}}}, false); n.Misses != 3 || n.Evictions != 1 {
 		t.Errorf("%d misses and %d evictions, worked out: 3 and 1", n.Misses, n.Evictions)
+	}
+}
+
+// Three windows demand 1 and 2, 1 and 3, 2 and 4: 1 and 2 are demanded twice and stay for
+// good. What is left of steps 0 … 2 is 3, then 4, then 3 and 4: three misses in a cache of
+// one block, and an overflow of one at the end. Pinned are two outliers and
+// the last of 101 blocks, which holds the token that is generated.
+func TestWorkedOutliers(t *testing.T) {
+	h := worked{topk: 2, lists: [][]int32{{1, 2}, {1, 3}, {2, 4}, {1, 3}, {2, 4}, {3, 4}}, windows: 3, outliers: Outliers{OutliersWindows, 2}}
+	_, n := h.run(t, start{capacity: 1}, false)
+	if n.Steps != 3 || n.Demand != 4 || n.Misses != 3 || n.Overflow != 1 || n.PinnedPeak != 3 {
+		t.Errorf("%+v, worked out: 3 steps, demand 4, 3 misses, overflow 1, 3 pinned", n)
+	}
+	h.outliers = Outliers{OutliersUnlisted, 7}
+	if _, n := h.run(t, start{capacity: 2}, false); n.Demand != 6 || n.PinnedPeak != 8 {
+		t.Errorf("%+v, worked out: demand 6, 8 pinned", n)
 	}
 }

@@ -71,7 +71,7 @@ func (w *worker) replay(i int) error {
 		return err
 	}
 	err := w.delta.build(w.stream, deltaOptions{
-		k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), joined: w.joiner,
+		k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), joined: w.joiner, outliers: p.opt.Outliers,
 		members: p.needs&policies.NeedDemand != 0, nexts: p.needs&policies.NeedNext != 0,
 	}, w.check)
 	if err != nil {

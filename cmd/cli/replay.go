@@ -22,7 +22,7 @@ type replayFlags struct {
 	table                policies.Table
 	policies, capacities []string
 	warmup, per, format  string
-	prefetch             string
+	prefetch, outliers   string
 	tiers                []string
 	inclusive            bool
 	allocation           string
@@ -67,6 +67,7 @@ policies or capacities replays only what is new.`,
 	fl.IntVar(&f.shape.BlockTokens, "block-tokens", 0, "tokens of a block, the unit of the cache (default: the trace's)")
 	fl.BoolVar(&f.shape.ShareHeads, "share-heads", false, "the heads of a layer share one cache, of blocks that hold all of them")
 	fl.IntVar(&f.shape.StepTokens, "mtp", 1, "consecutive positions that a step decodes: their demands are joined")
+	fl.StringVar(&f.outliers, "outliers", "", "blocks of a stream that stay on the GPU for good, beside the capacity: windows:N (the N that most prompt windows demand), unlisted:N (kept by the trace's selector, in no list)")
 	fl.StringVar(&f.prefetch, "prefetch", "", "fetch ahead into a staging buffer: predicted:SIZE (predicted_indices), candidates:SIZE (ranks K … M-1 of the step before); SIZE as a capacity")
 	fl.StringArrayVar(&f.tiers, "tier", nil, "a cache below the GPU's, repeatable from fast to slow: `NAME=POLICY@CAPACITY`, as in dram=lru@8x; below the last everything is found")
 	fl.BoolVar(&f.inclusive, "inclusive", false, "with --tier: tiers keep a copy of what passes through; otherwise they keep what the one above gives up")
@@ -161,6 +162,9 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 		return o, errUsage{err}
 	}
 	if o.Prefetch, err = replay.ParsePrefetch(f.prefetch); err != nil {
+		return o, errUsage{err}
+	}
+	if o.Outliers, err = replay.ParseOutliers(f.outliers); err != nil {
 		return o, errUsage{err}
 	}
 	for _, text := range f.tiers {

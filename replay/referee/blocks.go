@@ -1,8 +1,11 @@
 package referee
 
 // pinned reports whether a sink or the local window holds a token of block b when
-// the context has seqLen tokens (S2).
+// the context has seqLen tokens (S2), or the block stays for good.
 func (c Config) pinned(b int32, seqLen int) bool {
+	if c.kept[b] {
+		return true
+	}
 	for token := int(b) * c.BlockTokens; token < (int(b)+1)*c.BlockTokens; token++ {
 		if token < c.Sink || token >= seqLen-c.Local {
 			return true

@@ -42,10 +42,15 @@ type Config struct {
 	Growth []Growth
 	// Prefetch is what is fetched ahead.
 	Prefetch Prefetch
+	// Outliers is how many blocks stay for good: those that the most windows demand.
+	// Unlisted is how many others do that no list names: they are counted as pinned.
+	Outliers, Unlisted int
 	// Warmup is what happens before the first counted step.
 	Warmup Warmup
 	// Sink and Local are the pins in tokens, BlockTokens the tokens of a block.
 	Sink, Local, BlockTokens int
+
+	kept map[int32]bool // the outliers
 }
 
 // unbounded is the capacity of a policy that has none.

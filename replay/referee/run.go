@@ -21,6 +21,8 @@ type StepCounts struct {
 	Bypassed  int // blocks of KeptOut where the policy chose them itself: opt-bypass and none
 	Resident  int // blocks resident after the step, pinned ones not counted
 
+	Pinned int // blocks of sinks, local window and outliers
+
 	DemandEntries, MissedEntries int // entries of D_t and of what of it was missed
 
 	Prefetched Prefetched
@@ -74,11 +76,12 @@ func RunShared(heads []*trace.Stream, hasRanks bool, c Config) ([]StepCounts, er
 		return nil, err
 	}
 	rows := c.rows(heads, hasRanks)
-	placed, err := c.placed(rows, s)
+	x := &cell{Config: c, rows: rows, hasRanks: hasRanks, resident: map[int32]*entry{}, first: first, windows: windows(s), demands: map[int32][]int{}}
+	x.kept = x.outliers(c.Outliers, int(s.PromptLen))
+	placed, err := x.placed(rows, s)
 	if err != nil {
 		return nil, err
 	}
-	x := &cell{Config: c, rows: rows, hasRanks: hasRanks, resident: map[int32]*entry{}, first: first, windows: windows(s), demands: map[int32][]int{}}
 	for row := range rows {
 		for _, b := range x.demand(row) {
 			x.demands[b] = append(x.demands[b], row)
@@ -173,6 +176,7 @@ func (x *cell) step(row int, first bool) StepCounts {
 	for b := range x.resident {
 		out.Residents = append(out.Residents, b)
 	}
+	out.Pinned = x.pinnedBlocks(row)
 	out.DemandEntries, out.MissedEntries = x.entriesOf(row, demand), x.entriesOf(row, out.Missed)
 	return x.count(out, len(demand))
 }

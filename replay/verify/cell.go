@@ -22,6 +22,7 @@ type cell struct {
 	sink, local            int
 	shape                  replay.Shape
 	prefetch, allocation   string
+	outliers               string
 	seed                   uint64
 	per                    replay.Detail // empty: no detail that replay knows
 }
@@ -38,7 +39,7 @@ func cellOf(r *metrics.Row) cell {
 		c.entryBytes = strconv.Itoa(*r.EntryBytes)
 	}
 	c.per = detailOf(r)
-	c.prefetch, c.allocation = r.Prefetch, r.Allocation
+	c.prefetch, c.allocation, c.outliers = r.Prefetch, r.Allocation, r.Outliers
 	c.shape = replay.Shape{BlockTokens: r.BlockTokens, StepTokens: r.StepTokens, ShareHeads: r.SharedHeads > 1}
 	return c
 }
@@ -104,6 +105,9 @@ func (c *cell) options(f *trace.File, specs []policies.Spec) (o replay.Options, 
 		return o, err
 	}
 	if o.Prefetch, err = replay.ParsePrefetch(c.prefetch); err != nil {
+		return o, err
+	}
+	if o.Outliers, err = replay.ParseOutliers(c.outliers); err != nil {
 		return o, err
 	}
 	if o.Layers, err = layersOf(c.layers); err != nil {

@@ -1,0 +1,141 @@
+package replay
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// Outliers are blocks of a stream that stay on the GPU for good, beside the capacity, as
+// ShadowKV keeps its outlier chunks (Sun et al., ICML 2025, arXiv:2410.21465, section 4:
+// the chunks whose keys are least like their mean; 48 of 8 tokens). They are pinned as
+// sinks are: never demanded, born or evicted; what they take is part of PinnedPeak. Its
+// text form parses back. The zero value keeps none.
+//
+// A trace has no keys, so it cannot say which chunks ShadowKV would keep. See
+// OutlierSource for what is done instead.
+type Outliers struct {
+	Source OutlierSource
+	Count  int // blocks of a stream
+}
+
+// OutlierSource says which blocks are outliers.
+type OutlierSource string
+
+// Sources of outliers.
+const (
+	OutliersNone OutlierSource = ""
+	// OutliersWindows is a stand-in: of the blocks that are not pinned at the end of the
+	// prompt, those that the most prompt windows demand, ties to the lowest index. Blocks
+	// that no window demands are none, so there may be fewer than asked for. All recorded
+	// windows count, whatever the warm-up.
+	OutliersWindows OutlierSource = "windows"
+	// OutliersUnlisted are those that the trace's selector kept on the GPU by itself: no
+	// list names them (a capture of ShadowKV). Only their memory is counted.
+	OutliersUnlisted OutlierSource = "unlisted"
+)
+
+// ParseOutliers reads "windows:48", "unlisted:48" or "".
+func ParseOutliers(text string) (Outliers, error) {
+	if text == "" {
+		return Outliers{}, nil
+	}
+	source, count, _ := strings.Cut(text, ":")
+	o := Outliers{Source: OutlierSource(source)}
+	n, err := strconv.Atoi(count)
+	if o.Source != OutliersWindows && o.Source != OutliersUnlisted || err != nil || n < 1 || n > 1<<30 {
+		return o, fmt.Errorf("outliers %q: expected windows:N or unlisted:N, N ≥ 1 blocks of a stream, as in windows:48%s",
+			text, policies.Nearest(source, []string{string(OutliersWindows), string(OutliersUnlisted)}))
+	}
+	o.Count = n
+	return o, nil
+}
+
+// String is the text form.
+func (o Outliers) String() string {
+	if o.Source == OutliersNone {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", o.Source, o.Count)
+}
+
+// settleOutliers checks the outliers against the trace.
+func (p *plan) settleOutliers() error {
+	if p.opt.Outliers.Source != OutliersWindows {
+		return nil
+	}
+	if name, _, _ := strings.Cut(p.meta.Selector, ":"); name == "shadowkv" {
+		return fmt.Errorf("outliers %v: the trace was selected by ShadowKV, whose lists leave its own outliers out (unlisted:N counts their memory)", p.opt.Outliers)
+	}
+	for i := range p.streams {
+		if s := p.selected(i); s.Windows == 0 {
+			return fmt.Errorf("outliers %v need prompt windows (steps below 0), %v has none", p.opt.Outliers, s.Key)
+		}
+	}
+	return nil
+}
+
+// keepOutliers chooses the blocks that are pinned for good; lists that break a rule are
+// refused later.
+func (d *Delta) keepOutliers(o Outliers, free, local int) {
+	d.kept, d.unlisted = d.kept[:0], 0
+	if o.Source == OutliersUnlisted {
+		d.unlisted = o.Count
+	}
+	if o.Source != OutliersWindows {
+		return
+	}
+	demanded := make([]int32, d.Blocks) // windows that demand each block
+	for row := range d.stream.Windows {
+		list, local := d.stream.List(row), min(local, d.pins.firstLocal(d.stream.SeqLen(row)), d.Blocks)
+		for _, x := range list[:d.prefix(row, list)] {
+			if int(x) >= free && int(x) < local {
+				demanded[x]++
+			}
+		}
+	}
+	var blocks []int32
+	for x, n := range demanded {
+		if n > 0 {
+			blocks = append(blocks, int32(x))
+		}
+	}
+	slices.SortStableFunc(blocks, func(a, b int32) int { return int(demanded[b] - demanded[a]) })
+	d.kept = policies.Fill(d.kept, d.Blocks>>6+1, 0)
+	mark(d.kept, blocks[:min(o.Count, len(blocks))])
+}
+
+// isKept reports whether x is an outlier.
+func (d *Delta) isKept(x int32) bool {
+	return len(d.kept) > 0 && d.kept[x>>6]>>(x&63)&1 == 1
+}
+
+// unpinKept clears the outliers of a set and returns how many it cleared.
+func (d *Delta) unpinKept(set []uint64) (cleared int) {
+	for w, kept := range d.kept {
+		cleared += bits.OnesCount64(set[w] & kept)
+		set[w] &^= kept
+	}
+	return cleared
+}
+
+// pinnedBlocks is how many blocks are pinned at row i: those of sinks, local window and
+// outliers, the last one perhaps not yet full. A tier below has none.
+func (d *Delta) pinnedBlocks(i int) int {
+	if d.lower {
+		return 0
+	}
+	seqLen := d.stream.SeqLen(d.first + i)
+	all, local := d.pins.blocks(seqLen), d.pins.firstLocal(seqLen)
+	pinned := all - max(0, local-min(d.pins.firstFree(), all)) + d.unlisted // all but those between sinks and local window
+	for w, kept := range d.kept {
+		for ; kept != 0 && w<<6|bits.TrailingZeros64(kept) < local; kept &= kept - 1 { // in a prompt window it may be local still
+			pinned++
+		}
+	}
+	return pinned
+}
