@@ -1,7 +1,9 @@
 package metrics
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 )
@@ -17,6 +19,10 @@ type Board struct {
 	// Resamples and Seed are those of the bootstrap intervals.
 	Resamples int    `json:"resamples"`
 	Seed      uint64 `json:"seed"`
+	// RankedBy is ByMisses or ByTime.
+	RankedBy string `json:"ranked_by"`
+	// Time is what modelled times assume, null where there are none.
+	Time *TimeModel `json:"time"`
 	// Traces are the tasks, by name, with the settings that their rows share.
 	Traces []TraceInfo `json:"traces"`
 	// Tables are the rankings: exact policies, then lossy ones (DESIGN S10); those
@@ -57,7 +63,8 @@ type Table struct {
 	// Notes say what the table's figures are over.
 	Notes []string `json:"notes"`
 
-	usable []CellRef // cells in which × OPT exists
+	usable  []CellRef // cells in which × OPT exists
+	untimed []string  // with a cell in common, yet without a time to rank by
 }
 
 // Line is a policy's line of a table.
@@ -101,6 +108,10 @@ type Options struct {
 	Seed uint64
 	// Resamples of the requests; 0 means DefaultResamples.
 	Resamples int
+	// Timer models times; nil: the board has none.
+	Timer Timer
+	// By is what tables rank by: ByMisses, also where it is empty, or ByTime.
+	By string
 }
 
 // NewBoard computes the leaderboard of the rows, in whatever order they come. Rows
@@ -125,14 +136,19 @@ func NewBoard(rows []Row, o Options) (*Board, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Board{Version: BoardVersion, Resamples: o.Resamples, Seed: o.Seed, Traces: g.traces()}
+	if o.Timer != nil {
+		g.clock = &clock{o.Timer, map[*cell]float64{}, map[string][]string{}}
+	}
+	g.by = cmp.Or(o.By, ByMisses)
+	b := &Board{Version: BoardVersion, Resamples: o.Resamples, Seed: o.Seed, RankedBy: g.by, Traces: g.traces()}
 	for _, lossy := range []bool{false, true} {
 		if t, ok := g.table(lossy); ok {
 			b.Tables = append(b.Tables, t)
 		}
 	}
 	b.Cells, b.Windows, b.Tiers = g.cellLines(), g.windows(), tiers
-	b.Notes = g.notes(b)
+	b.Time = g.clock.model()
+	b.Notes = append(g.notes(b), g.clock.notes()...)
 	b.number()
 	fillLists(reflect.ValueOf(b).Elem())
 	return b, b.check()
@@ -144,6 +160,9 @@ func (b *Board) check() error {
 	contenders := slices.ContainsFunc(b.Cells, func(c CellLine) bool { return !c.Bound })
 	if contenders && !opt {
 		return errors.New("leaderboard: no rows of policy opt: ranks are misses ÷ OPT's at the same capacity; replay the same traces and capacities with --policy opt too")
+	}
+	if b.RankedBy == ByTime && b.Time == nil {
+		return fmt.Errorf("leaderboard: nothing to rank by time: %s", b.Notes[len(b.Notes)-1])
 	}
 	return nil
 }

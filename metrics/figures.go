@@ -31,6 +31,9 @@ type Figures struct {
 	HitRate *Figure `json:"hit_rate"`
 	// BytesPerStep is host-to-device bytes ÷ stream-steps, both summed over the cells.
 	BytesPerStep *float64 `json:"bytes_per_step"`
+	// TPOT is the modelled time per output token in seconds, geometric mean over the cells;
+	// null without a Timer, or where one of the cells has no time.
+	TPOT *float64 `json:"tpot_s"`
 	// Misses, OptMisses, LRUMisses, Demand (blocks) and Steps (stream-steps) are the sums.
 	Misses    int64  `json:"misses"`
 	OptMisses *int64 `json:"opt_misses"`

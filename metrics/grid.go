@@ -35,6 +35,8 @@ type grid struct {
 	draws   map[string]*draws // by trace; none where intervals cannot be made
 	sampled map[*cell][]float64
 	demand  map[string][]float64 // resampled demand by trace
+	clock   *clock               // nil: no times
+	by      string
 }
 
 // newGrid checks that all policies of a trace did the same work, and draws resamples

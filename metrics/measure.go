@@ -49,6 +49,7 @@ func (g *grid) addSums(f *Figures, policy string, refs []CellRef) {
 	f.Misses, f.Demand, f.Steps = total.misses, total.demand, total.steps
 	f.OptMisses = g.missesOf(optPolicy, refs)
 	f.LRUMisses = g.missesOf(lruPolicy, refs)
+	f.TPOT = g.tpot(policy, refs)
 	if total.bytes != nil {
 		f.BytesPerStep = number(ratio(*total.bytes, total.steps))
 	}

@@ -71,7 +71,11 @@ func (g *grid) tableNotes(t *Table) []string {
 		notes = append(notes, fmt.Sprintf("not pooled, as not all ranked policies have them: %s; drop a policy with --where policy!=NAME to pool more", refsText(all)))
 	}
 	for _, line := range t.Unranked {
-		notes = append(notes, fmt.Sprintf("%s is not ranked: it has no cell in common with the ranked policies (it ran at %s)", line.Policy, orNone(refsText(g.refs([]string{line.Policy})))))
+		if slices.Contains(t.untimed, line.Policy) {
+			notes = append(notes, fmt.Sprintf("%s is not ranked: one of the cells has no modelled time", line.Policy))
+			continue
+		}
+		notes = append(notes, fmt.Sprintf("%s is not ranked: it lacks %d of the pooled cells (it ran at %s); --where trace=NAME ranks it where it ran", line.Policy, t.lacks(g.refs([]string{line.Policy})), orNone(refsText(g.refs([]string{line.Policy})))))
 	}
 	if n := len(t.OptZero); n > 0 {
 		notes = append(notes, fmt.Sprintf("left out, as OPT has no miss there: %s: %s", count(n, "cell"), refsText(t.OptZero)))
@@ -83,6 +87,17 @@ func (g *grid) tableNotes(t *Table) []string {
 		notes = append(notes, "lossy policies drop entries for good, yet replay takes later selections as recorded: an approximation, never ranked with exact policies")
 	}
 	return append(notes, g.markNotes(t)...)
+}
+
+// lacks counts the common cells that are not in refs.
+func (t *Table) lacks(refs []CellRef) int {
+	n := 0
+	for _, r := range t.Common {
+		if !slices.Contains(refs, r) {
+			n++
+		}
+	}
+	return n
 }
 
 // left lists the usable cells that are not common.
@@ -103,7 +118,7 @@ func (g *grid) markNotes(t *Table) []string {
 		notes = append(notes, "≈: the 95 % interval of the paired difference to the line above includes 0")
 	}
 	if slices.ContainsFunc(t.Ranked, func(l Line) bool { return strings.HasSuffix(l.Rank, "=") }) {
-		notes = append(notes, "=: equal × OPT")
+		notes = append(notes, map[string]string{ByMisses: "=: equal × OPT", ByTime: "=: equal TPOT"}[g.by])
 	}
 	return notes
 }

@@ -14,7 +14,7 @@ var boardColumns = []string{
 	"scope", "kind", "bound", "rank", "near", "policy", "trace", "capacity", "cells",
 	"x_opt", "x_opt_low", "x_opt_high", "x_lru", "x_lru_low", "x_lru_high",
 	"gap_closed", "gap_closed_low", "gap_closed_high", "hit_rate", "hit_rate_low", "hit_rate_high",
-	"bytes_per_step", "misses", "opt_misses", "lru_misses", "demand", "steps",
+	"bytes_per_step", "tpot_s", "misses", "opt_misses", "lru_misses", "demand", "steps",
 	"capacity_over_k", "resident_mean", "resident_peak", "notes",
 }
 
@@ -75,7 +75,7 @@ func (b *Board) csvLine(f *Figures, cells map[string]string) []string {
 		cells["cells"], cells["misses"] = fmt.Sprint(f.Cells), fmt.Sprint(f.Misses)
 		cells["demand"], cells["steps"] = fmt.Sprint(f.Demand), fmt.Sprint(f.Steps)
 		cells["opt_misses"], cells["lru_misses"] = intPointerText(f.OptMisses), intPointerText(f.LRUMisses)
-		cells["bytes_per_step"] = floatText(f.BytesPerStep)
+		cells["bytes_per_step"], cells["tpot_s"] = floatText(f.BytesPerStep), floatText(f.TPOT)
 		addFigure(cells, "x_opt", f.XOpt)
 		addFigure(cells, "x_lru", f.XLRU)
 		addFigure(cells, "gap_closed", f.GapClosed)

@@ -53,7 +53,11 @@ func (g *grid) table(lossy bool) (Table, bool) {
 	var lines []contender
 	for _, p := range ranked {
 		line, m := g.line(p, &t)
-		lines = append(lines, contender{line, m.series})
+		lines = append(lines, contender{line, m.series, line.Pooled.XOpt.Value})
+	}
+	if g.by == ByTime {
+		lines, t.untimed = untimed(lines)
+		unranked = unite(unranked, t.untimed)
 	}
 	t.Ranked = rank(lines)
 	t.Unranked, t.Bounds = g.lines(unranked, &t), g.lines(bounds, &t)

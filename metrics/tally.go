@@ -4,8 +4,8 @@ import "fmt"
 
 // tally is counts that can be pooled: sums over streams.
 type tally struct {
-	streams, steps, demand, hits, misses, prefetched int64
-	bytes                                            *int64 // host to device; nil without entry_bytes
+	streams, steps, demand, hits, misses, prefetched, moved int64
+	bytes                                                   *int64 // host to device; nil without entry_bytes
 
 	residentSum  float64 // resident_mean × steps
 	residentPeak int64
@@ -16,7 +16,7 @@ type tally struct {
 func tallyOf(r *Row) tally {
 	t := tally{
 		streams: r.Streams, steps: r.Steps, demand: r.Demand, hits: r.Hits, misses: r.Misses,
-		prefetched: r.Prefetched, bytes: r.HostToDeviceBytes,
+		prefetched: r.Prefetched, moved: r.MovedEntries, bytes: r.HostToDeviceBytes,
 		residentSum: r.ResidentMean * float64(r.Steps), residentPeak: r.ResidentPeak,
 	}
 	if r.CapacityEntries != nil {
@@ -43,6 +43,7 @@ func sum(tallies []tally) tally {
 		total.hits += t.hits
 		total.misses += t.misses
 		total.prefetched += t.prefetched
+		total.moved += t.moved
 		total.bytes = addKnown(total.bytes, t.bytes)
 		total.residentSum += t.residentSum
 		total.residentPeak = max(total.residentPeak, t.residentPeak)

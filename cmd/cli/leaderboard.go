@@ -29,6 +29,7 @@ type boardFlags struct {
 	where       []string
 	seed        uint64
 	perTrace    bool
+	time        boardTimeFlags
 }
 
 func newLeaderboardCommand(table policies.Table) *cobra.Command {
@@ -40,10 +41,16 @@ func newLeaderboardCommand(table policies.Table) *cobra.Command {
 JSON lines or CSV, or folders of *.jsonl; without any, the folder results. Rows are
 replay's (--out, or its stdout with --format jsonl); with replay --per request or finer
 the figures have 95 % intervals. Rows that differ in a setting that changes counts
-are refused, never pooled: choose with --where.`,
+are refused, never pooled: choose with --where.
+
+Beside bytes a step stands the modelled time per output token (TPOT) on a machine,
+computed from the rows alone; --by time ranks by it. What it assumes is said under the
+table. h100 is the default because its link is the one with most measured constants,
+and sequential because a mean of misses then makes a mean of times.`,
 		Example: `  kvreplay leaderboard
   kvreplay leaderboard results --where topk=256 --where policy!=fifo --per-trace
   kvreplay leaderboard rows.jsonl --format markdown
+  kvreplay leaderboard results --by time --hardware rtx4090 --batch 16
   kvreplay leaderboard results --out board`,
 		RunE: func(c *cobra.Command, args []string) error { return runLeaderboard(c, args, &f) },
 	}
@@ -53,6 +60,7 @@ are refused, never pooled: choose with --where.`,
 	fl.StringArrayVar(&f.where, "where", nil, "only rows with `KEY=VALUE` (or KEY!=VALUE), any field of a row; repeatable: one key's values are alternatives")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap")
 	fl.BoolVar(&f.perTrace, "per-trace", false, "a table for every trace too")
+	f.time.add(c)
 	c.AddCommand(newVerifyCommand(table))
 	return c
 }
@@ -61,11 +69,15 @@ func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
 	if !slices.Contains(boardFormats, f.format) {
 		return usagef("--format %q: expected table, markdown, csv or json", f.format)
 	}
+	timer, err := f.time.timer(c.Context())
+	if err != nil {
+		return err
+	}
 	rows, err := readRowsWhere(paths, f.where)
 	if err != nil {
 		return err
 	}
-	boards, err := newBoards(rows, f.seed)
+	boards, err := newBoards(rows, metrics.Options{Seed: f.seed, Timer: timer, By: f.time.by})
 	if err != nil {
 		return err
 	}
@@ -88,7 +100,7 @@ type startBoard struct {
 	suffix string // of its files
 }
 
-func newBoards(rows []metrics.Row, seed uint64) ([]startBoard, error) {
+func newBoards(rows []metrics.Row, o metrics.Options) ([]startBoard, error) {
 	warmed, cold := metrics.SplitCold(rows)
 	parts := []struct {
 		rows          []metrics.Row
@@ -99,7 +111,7 @@ func newBoards(rows []metrics.Row, seed uint64) ([]startBoard, error) {
 		if len(p.rows) == 0 {
 			continue
 		}
-		b, err := metrics.NewBoard(p.rows, metrics.Options{Seed: seed})
+		b, err := metrics.NewBoard(p.rows, o)
 		if err != nil {
 			return nil, err
 		}

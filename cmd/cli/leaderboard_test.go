@@ -2,11 +2,14 @@ package cli
 
 import (
 	"bytes"
-	"github.com/kvreplay/kvreplay/policies/all"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/policies/all"
 )
 
 const syntheticRows = "../../metrics/testdata/rows.jsonl"
@@ -45,6 +48,35 @@ func TestLeaderboardOut(t *testing.T) {
 	}
 }
 
+// By time, with a model of its own: the bytes are the rows', times follow misses, and what
+// is assumed stands under the table. The JSON has the same times.
+func TestLeaderboardByTime(t *testing.T) {
+	args := []string{syntheticRows, "--by", "time", "--model", "llama-3.1-8b", "--hardware", "rtx4090", "--batch", "2", "--context", "4096"}
+	code, out, errs := runBoard(args...)
+	if code != exitOK {
+		t.Fatal(errs)
+	}
+	for _, want := range []string{"modelled time per output token", "llama-3.1-8b on rtx4090, batch 2, sequential", "mean recorded stream", "context of 4096 tokens", "\n 1      admit"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the board lacks %q:\n%s", want, out)
+		}
+	}
+	if _, again, _ := runBoard(args...); again != out {
+		t.Error("the same rows give another board")
+	}
+	_, text, _ := runBoard(append(args, "--format", "json")...)
+	var b metrics.Board
+	if err := json.Unmarshal([]byte(text), &b); err != nil {
+		t.Fatal(err)
+	}
+	ranked := b.Tables[0].Ranked
+	for i := 1; i < len(ranked); i++ {
+		if *ranked[i].Pooled.TPOT <= *ranked[i-1].Pooled.TPOT || ranked[i].Pooled.Misses <= ranked[i-1].Pooled.Misses {
+			t.Errorf("%s takes %g s with %d misses after %g s with %d", ranked[i].Policy, *ranked[i].Pooled.TPOT, ranked[i].Pooled.Misses, *ranked[i-1].Pooled.TPOT, ranked[i-1].Pooled.Misses)
+		}
+	}
+}
+
 func TestLeaderboardErrors(t *testing.T) {
 	rows, err := filepath.Abs(syntheticRows)
 	if err != nil {
@@ -58,6 +90,14 @@ func TestLeaderboardErrors(t *testing.T) {
 	}{
 		{"", exitFailed, "no folder results here, and no rows named: make it with `kvreplay replay TRACE... --out results` or `make leaderboard`"},
 		{rows + " --format xml", exitUsage, `--format "xml": expected table, markdown, csv or json`},
+		{rows + " --by hits", exitUsage, `--by "hits": expected misses or time`},
+		{rows + " --by time", exitFailed, "nothing to rank by time: no modelled TPOT: synthetic-code.parquet, synthetic-qa.parquet: the trace names no model: name a shape with --model"},
+		{rows + " --hardware h101", exitUsage, "known: a10"},
+		{rows + " --model gpt", exitUsage, "known: deepseek"},
+		{rows + " --schedule gpu", exitUsage, "--schedule gpu does not move misses"},
+		{rows + " --schedule tbo --batch 1", exitUsage, "divides the batch into 2 parts"},
+		{rows + " --batch 0", exitUsage, "--batch 0"},
+		{rows + " --model llama-2-70b --hardware rtx4090 --by time", exitFailed, "does not fit"},
 		{rows + " --where polcy=lru", exitUsage, `unknown field "polcy"`},
 		{rows + " --where policy=none", exitFailed, "the rows have policy: admit, fifo, lru"},
 		{rows + " --where policy=lru", exitFailed, "no rows of policy opt"},

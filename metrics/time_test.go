@@ -1,0 +1,90 @@
+package metrics
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+)
+
+// handTimer takes a second a cell, and another for every hit, so that times order the
+// policies the other way round than misses.
+type handTimer struct{ without string }
+
+func (h handTimer) TPOT(r *Row) (float64, error) {
+	if r.Policy == h.without || h.without == "all" {
+		return 0, errors.New("no time")
+	}
+	return 1 + float64(r.Hits), nil
+}
+
+func (handTimer) Model() TimeModel {
+	return TimeModel{Hardware: "abacus", Model: "tiny", Schedule: "sequential", Batch: 4, Assumptions: []string{"hits take a second"}}
+}
+
+func timedBoard(t *testing.T, h handTimer, by string) *Board {
+	t.Helper()
+	b, err := NewBoard(handRows(), Options{Timer: h, By: by})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Hits of lru are 40, 60, 85, of p 50, 70, 88 in the cells a 1x, a 2x, b 1x: times 41, 61
+// and 86 s, and 51, 71 and 89 s, pooled by the geometric mean.
+func TestTimesByHand(t *testing.T) {
+	b := timedBoard(t, handTimer{}, "")
+	p := b.Tables[0].Ranked[0]
+	if want := math.Cbrt(51 * 71 * 89); p.Policy != "p" || math.Abs(*p.Pooled.TPOT/want-1) > 1e-5 {
+		t.Errorf("%s takes %v, expected %v", p.Policy, *p.Pooled.TPOT, want)
+	}
+	if at := p.Capacities[1].TPOT; *at != 71 {
+		t.Errorf("at 2x p takes %v, expected 71", *at)
+	}
+	if b.RankedBy != ByMisses || b.Time.Hardware != "abacus" {
+		t.Errorf("ranked by %s, times %+v", b.RankedBy, b.Time)
+	}
+	ranked := timedBoard(t, handTimer{}, ByTime).Tables[0].Ranked
+	if ranked[0].Policy != "lru" || ranked[1].Policy != "p" || ranked[1].Rank != "2" {
+		t.Errorf("by time %+v", ranked)
+	}
+}
+
+// Views by misses and by time show the times, in milliseconds, with what they assume.
+func TestTimesAreShown(t *testing.T) {
+	for by, want := range map[string][]string{
+		ByMisses: {"H2D/step          TPOT", "68", "TPOT is modelled, not measured: tiny on abacus, batch 4, sequential", "TPOT assumes: hits take a second"},
+		// lru: 59.9 s, at batch 4 a fifteenth of a token a second; OPT takes 61, 81 and 91 s: 76.6.
+		ByTime: {"modelled time per output token", "÷ OPT's", " 1      lru     59915.", "0.782", "0.1  ", "TPOT assumes: hits take a second"},
+	} {
+		var out bytes.Buffer
+		if err := timedBoard(t, handTimer{}, by).RenderTable(&out, false); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range want {
+			if !strings.Contains(out.String(), text) {
+				t.Errorf("by %s the board lacks %q:\n%s", by, text, out.String())
+			}
+		}
+	}
+}
+
+// What has no time is shown without, not ranked by time, and said why.
+func TestTimesThatAreMissing(t *testing.T) {
+	b := timedBoard(t, handTimer{without: "p"}, "")
+	if b.Tables[0].Ranked[0].Pooled.TPOT != nil || !strings.Contains(strings.Join(b.Notes, "\n"), "no modelled TPOT: a, b: no time") {
+		t.Errorf("p has a time, or the notes do not say why not: %q", b.Notes)
+	}
+	table := timedBoard(t, handTimer{without: "p"}, ByTime).Tables[0]
+	if len(table.Ranked) != 1 || table.Unranked[0].Policy != "p" || !strings.Contains(strings.Join(table.Notes, "\n"), "p is not ranked: one of the cells has no modelled time") {
+		t.Errorf("%+v is ranked, notes %q", table.Ranked, table.Notes)
+	}
+	if b := timedBoard(t, handTimer{without: "all"}, ""); b.Time != nil || b.Tables[0].timed() {
+		t.Errorf("times %+v, expected none", b.Time)
+	}
+	if _, err := NewBoard(handRows(), Options{Timer: handTimer{without: "all"}, By: ByTime}); err == nil || !strings.Contains(err.Error(), "nothing to rank by time: no modelled TPOT: a, b: no time") {
+		t.Errorf("error %v", err)
+	}
+}
