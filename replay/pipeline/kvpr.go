@@ -10,32 +10,70 @@ import (
 // GPU from their activations, which are half as large as K and V of as many heads, while
 // the others move (KVPR, section 3). SplitPoint says how many, anew for every step.
 //
-// Row by row a layer begins when the one before has ended (latency):
+// Row by row a layer begins when the one before has ended (latency); where all is FP16 and
+// the weights are on the GPU or move first,
 //
-//	layer = t(l*) + compute
+//	layer = w + l·x + max(l·g + projections, (S − l)·y) + attention + FFN
 //
 // Column by column several batches pass a layer before the next, and share its weights;
 // the next batch's transfers run during the computation of the one before, into one of
-// two buffers (throughput). The link never waits where it is what binds:
+// two buffers (throughput). Where the link is what binds, it never waits:
 //
-//	layer = w + batches·t(l*)
+//	layer = w + batches·(l·x + (S − l)·y)
+//
+// which is w + batches·t(l) where the split is at the bend of Eq. 10 (SplitPoint).
 type KVPR struct {
-	Column  bool
-	Batches int  // that pass a layer in turn, column by column
-	Weights bool // on the host
-	text    string
+	Column    bool
+	Batches   int         // that pass a layer in turn, column by column
+	Weights   bool        // on the host
+	Load      WeightOrder // when they move
+	Recompute bool        // otherwise all KV moves: what offloading without KVPR does
+	KV, X     Quantization
+	text      string
 }
 
+// WeightOrder is when a layer's weights move, if they do.
+type WeightOrder int
+
+const (
+	// WeightsFirst: all of them before the layer's activations and KV, so that recomputing
+	// waits for its activations alone. With several batches a layer, FlexGen spreads a
+	// layer's weights over the batches of the layer before, which comes to the same.
+	WeightsFirst WeightOrder = iota
+	// WeightsCoarse: after the first batch's activations and KV, those of attention, then
+	// the FFN's; recomputing waits for all of attention's (KVPR, Fig. 5a).
+	WeightsCoarse
+	// WeightsFine: the same with W_K and W_V before W_Q and W_O; recomputing waits for W_K
+	// and W_V (KVPR, section 3.3 and Fig. 5b, "hiding").
+	WeightsFine
+)
+
+var loadNames = []string{"first", "coarse", "fine"}
+
 func parseKVPR(options string) (Schedule, error) {
-	order, where := "row", "gpu"
+	order, where, load, recompute := "row", "gpu", loadNames[WeightsFirst], "on"
 	k := &KVPR{Batches: 1}
-	text, err := policies.ParseOptions(options, policies.Word("order", &order, "row", "column"),
-		policies.Int("batches", &k.Batches, 1, 1<<20), policies.Word("weights", &where, "gpu", "host"))
-	k.Column, k.Weights, k.text = order == "column", where == "host", text
-	if err == nil && !k.Column && k.Batches > 1 {
-		err = errors.New("batches above 1 go with order=column")
+	var q quantizations
+	list := append([]policies.Option{policies.Word("order", &order, "row", "column"), policies.Int("batches", &k.Batches, 1, 1<<20),
+		policies.Word("weights", &where, "gpu", "host"), policies.Word("load", &load, loadNames...), policies.Word("recompute", &recompute, "on", "off")}, q.options()...)
+	text, err := policies.ParseOptions(options, list...)
+	if err != nil {
+		return nil, err
 	}
-	return k, err
+	k.Column, k.Weights, k.Recompute, k.text = order == "column", where == "host", recompute == "on", text
+	k.KV, k.X = q.of(q.kv), q.of(q.x)
+	for i, name := range loadNames {
+		if name == load {
+			k.Load = WeightOrder(i)
+		}
+	}
+	switch {
+	case !k.Column && k.Batches > 1:
+		return nil, errors.New("batches above 1 go with order=column")
+	case !k.Weights && k.Load != WeightsFirst:
+		return nil, errors.New("load=" + load + " goes with weights=host")
+	}
+	return k, nil
 }
 
 // Name is its text form.
@@ -45,6 +83,16 @@ func (k *KVPR) Name() string { return named("kvpr", k.text) }
 func (k *KVPR) Parts() int { return max(1, k.Batches) }
 
 func (k *KVPR) moves() (Moves, bool) { return MovesLayers, k.Weights }
+
+func (k *KVPR) dense() *KVPR { return k }
+
+// split is how many of a layer's positions are recomputed.
+func (k *KVPR) split(d *Dense) int {
+	if !k.Recompute {
+		return 0
+	}
+	return d.SplitPoint()
+}
 
 // Place adds a step.
 func (k *KVPR) Place(t *Timeline, s *Step) {
@@ -56,51 +104,109 @@ func (k *KVPR) Place(t *Timeline, s *Step) {
 	turn, end := 0, None
 	free := [2]Op{None, None} // when each buffer is free again
 	for i := range s.Whole {
-		weights := None
-		if k.Weights {
-			weights = t.Add(LoadWeights, i, 0, s.Whole[i].Dense.Weights, k.begin(free[turn%2], end))
-		}
+		var w weightOps
 		for p := range parts {
-			l := &parts[p][i]
-			n := l.Dense.SplitPoint()
-			begin := k.begin(free[turn%2], end)
-			x := t.Add(LoadActivations, i, p, float64(n)*l.Dense.Activations, begin)
-			kv := t.Add(FetchLayer, i, p, l.Dense.rest(n), x, begin)
-			made := t.Add(Recompute, i, p, float64(n)*l.Dense.Recompute, x, weights)
-			op := t.Add(Project, i, p, l.Project+l.Pre, last[p], made, weights)
-			t.Add(Store, i, p, l.Store, op)
-			op = t.Add(Attend, i, p, l.Dense.Attend, op, kv)
-			end = t.Add(Post, i, p, l.Post, op)
-			last[p], free[turn%2] = end, end
+			begin := end // row by row, a layer waits for all that came before,
+			if k.Column {
+				begin = free[turn%2] // otherwise for its buffer
+			}
+			last[p] = k.placePart(t, &parts[p][i], i, p, begin, last[p], &w)
+			end, free[turn%2] = last[p], last[p]
 			turn++
 		}
 	}
 	t.Add(Output, len(s.Whole), 0, s.Output, end)
 }
 
-// begin is what a transfer waits for: its buffer, or, row by row, all that came before.
-func (k *KVPR) begin(free, end Op) Op {
-	if k.Column {
-		return free
+// weightOps are the loads of a layer's weights: what recomputing, projections and the FFN
+// wait for.
+type weightOps struct{ kv, attention, ffn Op }
+
+// placePart adds a layer for one batch, the first with the layer's weights, and returns
+// its last operation.
+func (k *KVPR) placePart(t *Timeline, l *Layer, layer, part int, begin, before Op, w *weightOps) Op {
+	d, n := &l.Dense, k.split(&l.Dense)
+	late := part == 0 && k.Load != WeightsFirst
+	if part == 0 {
+		*w = weightOps{None, None, None}
+		if k.Weights && !late {
+			all := t.Add(LoadWeights, layer, 0, d.Weights, begin)
+			*w = weightOps{all, all, all}
+		}
 	}
-	return end
+	x := t.Add(LoadActivations, layer, part, float64(n)*d.Activations, begin)
+	kv := t.Add(FetchLayer, layer, part, d.rest(n), x, begin)
+	dequantize := float64(d.Positions-n) * d.Dequantize
+	if late {
+		*w = k.loadLate(t, d, layer, kv)
+		kv = t.Add(Dequantize, layer, part, dequantize, kv)
+	}
+	made := t.Add(Recompute, layer, part, float64(n)*d.Recompute, x, w.kv)
+	op := t.Add(Project, layer, part, l.Project+l.Pre, before, made, w.attention)
+	op = t.Add(Quantize, layer, part, d.Quantize, op)
+	t.Add(Store, layer, part, l.Store, op)
+	if !late {
+		kv = t.Add(Dequantize, layer, part, dequantize, op, kv)
+	}
+	op = t.Add(Attend, layer, part, d.Attend, op, kv)
+	return t.Add(Post, layer, part, l.Post, op, w.ffn)
 }
 
-// Closed is the sum of the layers' forms above; column by column without computation,
-// which then hides.
+// loadLate adds the loads of weights that come after a layer's KV.
+func (k *KVPR) loadLate(t *Timeline, d *Dense, layer int, kv Op) (w weightOps) {
+	if k.Load == WeightsFine {
+		w.kv = t.Add(LoadWeights, layer, 0, d.Weights*d.KeyValueShare, kv)
+		w.attention = t.Add(LoadWeights, layer, 0, d.Weights*(d.AttentionShare-d.KeyValueShare), w.kv)
+	} else {
+		w.attention = t.Add(LoadWeights, layer, 0, d.Weights*d.AttentionShare, kv)
+		w.kv = w.attention
+	}
+	w.ffn = t.Add(LoadWeights, layer, 0, d.Weights*(1-d.AttentionShare), w.attention)
+	return w
+}
+
+// Closed is row by row the sum of the layers' forms, each alone; column by column the
+// link's time, with what the last layer of the last batch takes after its transfers. The
+// latter holds where the link never waits for computation.
 func (k *KVPR) Closed(s *Step) float64 {
 	sum, parts := s.Output, s.parts()
 	for i := range s.Whole {
-		if k.Weights {
-			sum += s.Whole[i].Dense.Weights
-		}
 		for p := range parts {
 			l := &parts[p][i]
-			sum += l.Dense.RecomputeTime(l.Dense.SplitPoint())
-			if !k.Column {
-				sum += l.Project + l.Pre + l.Dense.Attend + l.Post
+			if !k.Column || i == len(s.Whole)-1 && p == len(parts)-1 {
+				sum += k.alone(l, p == 0)
+			} else {
+				sum += k.link(l, p == 0)
 			}
 		}
 	}
 	return sum
+}
+
+// link is the time of a part's transfers, the first one's with the layer's weights.
+func (k *KVPR) link(l *Layer, first bool) float64 {
+	n := k.split(&l.Dense)
+	sum := float64(n)*l.Dense.Activations + l.Dense.rest(n)
+	if first && k.Weights {
+		sum += l.Dense.Weights
+	}
+	return sum
+}
+
+// alone is the time of a part on idle resources.
+func (k *KVPR) alone(l *Layer, first bool) float64 {
+	d, n := &l.Dense, k.split(&l.Dense)
+	x, rest, made := float64(n)*d.Activations, d.rest(n), float64(n)*d.Recompute
+	dequantize, project := float64(d.Positions-n)*d.Dequantize, l.Project+l.Pre+d.Quantize
+	loaded := k.link(l, first)
+	if !first || k.Load == WeightsFirst {
+		return loaded - rest + max(made+project, rest) + dequantize + d.Attend + l.Post
+	}
+	attention := x + rest + d.Weights*d.AttentionShare // when it has its weights
+	recompute := attention
+	if k.Load == WeightsFine {
+		recompute = x + rest + d.Weights*d.KeyValueShare
+	}
+	made += max(x+rest+dequantize, recompute)
+	return max(max(made, attention)+project+d.Attend, loaded) + l.Post
 }

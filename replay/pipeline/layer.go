@@ -23,13 +23,18 @@ type Layer struct {
 // Dense is what a layer takes where its whole KV stays on the host and moves every step
 // (FlexGen, KVPR): seconds.
 type Dense struct {
-	Weights     float64  // of the layer over the link
+	Weights float64 // of the layer over the link
+	// Shares of them: W_K and W_V, and all of attention, those included.
+	KeyValueShare, AttentionShare float64
+
 	Attend      float64  // attention over the context
 	KV          Transfer // all of it over the link
 	Positions   int      // of each request, cached
 	Prompt      int      // of them, those that activations are kept of
 	Activations float64  // a position of all requests, over the link
 	Recompute   float64  // a position of all requests, K and V from its activations
+	Dequantize  float64  // a position of all requests, where KV is quantised
+	Quantize    float64  // the KV that a step generates
 }
 
 // Transfer is a time that divides: a fixed part, once a launch, and the rest, in

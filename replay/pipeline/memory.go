@@ -42,9 +42,13 @@ func (r *runner) memory(staging float64) (mem Memory) {
 	case MovesNothing:
 		mem.Cache, mem.Staging = kv, 0
 	case MovesLayers:
-		mem.Cache, mem.Index = 2*kv/layers/float64(r.schedule.Parts()), 0
-		mem.Host, mem.Staging = kv*gpus, 0
-		mem.Host += p.recomputed * float64(len(r.batch.Drawn)) * float64(m.Hidden.Value) * activationBytes * layers * gpus
+		one, k := kv/layers/float64(r.schedule.Parts()), p.Dense
+		mem.Cache, mem.Index, mem.Staging = 2*one*k.KV.Ratio(), 0, 0
+		if k.KV.Group > 0 {
+			mem.Cache += one // where it is FP16 again
+		}
+		mem.Host = kv * k.KV.Ratio() * gpus
+		mem.Host += p.recomputed * float64(len(r.batch.Drawn)) * float64(m.Hidden.Value) * k.X.PerNumber() * layers * gpus
 		if p.Weights {
 			mem.Host += mem.Weights * gpus
 			mem.Weights = 2*mem.Weights/layers + m.EmbeddingParameters()*float64(m.BytesPerParameter.Value)

@@ -171,10 +171,23 @@ func (o *Options) check(p *Profile) error {
 		return fmt.Errorf("context %d, positions %d, steps %d, expert GPUs %d: expected at least 0", o.Context, o.Positions, o.Steps, o.Experts)
 	case !(o.Reserve >= 0 && o.Reserve < 1):
 		return fmt.Errorf("reserve %g, expected a share of GPU memory, 0 to below 1", o.Reserve)
+	case !o.quantizable():
+		return fmt.Errorf("schedule %s quantises numbers of FP16, %s caches %s a token and layer, which is not K and V of %g × %g FP16 numbers", o.Schedule.Name(), o.Model.Name, o.Model.Entry.Value, o.Model.KVHeads.Value, o.Model.HeadDim.Value)
 	case p.Tiered && o.Machine.Drive == nil:
 		return fmt.Errorf("the profile reads from an SSD, %s has none", o.Machine.Name)
 	}
 	return nil
+}
+
+// quantizable says whether the schedule leaves the cache as it is, or the cache is K and V
+// in FP16.
+func (o *Options) quantizable() bool {
+	d, ok := o.Schedule.(denser)
+	if !ok || d.dense().KV.Group == 0 {
+		return true
+	}
+	m := o.Model
+	return m.Latent == nil && float64(m.Entry.Value) == 2*halfBytes*float64(m.KVHeads.Value*m.HeadDim.Value)
 }
 
 // prepare builds the pricer.
@@ -188,7 +201,9 @@ func (r *runner) prepare() error {
 	*p = Pricer{Machine: o.Machine, Model: o.Model, Scaling: o.Scaling, Experts: o.Experts, Context: o.Context,
 		Layout: transfer.Layout{Merge: o.Merge, Fragments: o.Fragments}, SSD: transfer.NewSSD(o.Machine.Drive, o.Machine.Drives, max(1, o.Depth))}
 	p.Moves, p.Weights = MovesOf(o.Schedule)
-	_, p.Splits = o.Schedule.(*KVPR)
+	if d, ok := o.Schedule.(denser); ok {
+		p.Dense = d.dense()
+	}
 	if o.Model.MoE == nil {
 		p.Experts = 1
 	} else if p.Experts == 0 {
@@ -208,7 +223,7 @@ func (r *runner) prepare() error {
 		r.notes = append(r.notes, "the profile's misses are not used: the schedule moves whole layers")
 	}
 	roofline := NewRoofline(o.Machine, o.Model, o.Selection, p.Experts, o.Threads)
-	p.Compute = roofline
+	p.Compute, p.Memory = roofline, roofline.memory
 	var err error
 	if o.Table != nil {
 		if p.Compute, err = o.Table(roofline); err != nil {

@@ -22,7 +22,9 @@ type Pricer struct {
 	Experts int             // GPUs that share routed experts
 	Moves   Moves
 	Weights bool // go over the link, for the whole batch
-	Splits  bool // with MovesLayers: positions are recomputed
+	// Dense says, with MovesLayers, what is recomputed and quantised; nil otherwise.
+	Dense  *KVPR
+	Memory float64 // bytes/s, of the GPU
 
 	recomputed float64 // the largest split point so far, positions
 }
@@ -123,30 +125,45 @@ func (m moves) whole(n float64) transfer.Request {
 
 // writeBack stores the entries that a step generated.
 func (p *Pricer) writeBack(t *sums) transfer.Request {
-	layout := transfer.Layout{EntryBytes: int64(p.Scaling.EntryBytes), Fragments: p.Layout.Fragments}
+	entry := p.Scaling.EntryBytes
+	if p.Dense != nil {
+		entry *= p.Dense.KV.Ratio()
+	}
+	layout := transfer.Layout{EntryBytes: int64(entry), Fragments: p.Layout.Fragments}
 	return layout.WriteBack(int64(p.Scaling.Heads), t.Positions)
 }
 
 // moveLayer prices a layer whose whole KV moves.
 func (p *Pricer) moveLayer(layer int, t *sums, o *Operators, l *Layer, moved *Traffic) {
-	kv := transfer.Request{Descriptors: int64(t.requests) * max(1, p.Layout.Fragments), Bytes: int64(float64(t.SeqLen) * float64(p.Model.Entry.Value)), Launches: 1}
+	k, m := p.Dense, p.Model
+	entry := float64(m.Entry.Value)
+	kv := transfer.Request{Descriptors: int64(t.requests) * max(1, p.Layout.Fragments), Bytes: int64(float64(t.SeqLen) * entry * k.KV.Ratio()), Launches: 1}
 	cost := p.Fetch.Cost(kv)
 	l.Dense = Dense{Attend: o.AttendAll, KV: Transfer{cost.Seconds, cost.By.Launch}, Recompute: o.Recompute,
 		Positions: int(math.Round(float64(t.SeqLen) / t.requests)), Prompt: int(math.Round(float64(t.Prompt) / t.requests))}
+	d := &l.Dense
 	rate := float64(kv.Bytes) / (cost.Seconds - cost.By.Launch)
-	l.Dense.Activations = t.requests * float64(p.Model.Hidden.Value) * activationBytes / rate
-	weights := transfer.Request{Descriptors: 1, Bytes: int64(LayerWeights(p.Model, layer, p.Experts)), Launches: 1}
-	l.Dense.Weights = p.Fetch.Time(weights)
-	share := 0.
-	if p.Splits && l.Dense.Positions > 0 {
-		n := float64(l.Dense.SplitPoint())
+	activations := t.requests * float64(m.Hidden.Value) * k.X.PerNumber() // bytes a position
+	d.Activations = activations / rate
+	d.Recompute += t.requests * float64(m.Hidden.Value) * k.X.Dequantized() / p.Memory
+	numbers := entry / halfBytes
+	d.Dequantize = t.requests * numbers * k.KV.Dequantized() / p.Memory
+	d.Quantize = float64(t.Positions) * numbers * k.KV.Quantized() / p.Memory
+	p.loadWeights(layer, d)
+	n := 0.
+	if d.Positions > 0 {
+		n = float64(k.split(d))
 		p.recomputed = max(p.recomputed, n)
-		share = n / float64(l.Dense.Positions)
-		moved.H2D += n * t.requests * float64(p.Model.Hidden.Value) * activationBytes
+		moved.H2D = float64(kv.Bytes) * (1 - n/float64(d.Positions))
 	}
-	moved.H2D += float64(kv.Bytes) * (1 - share)
+	moved.H2D += n * activations
 	moved.Descriptors = float64(kv.Descriptors)
 }
 
-// activationBytes is the size of a number of the activations that KVPR keeps: FP16.
-const activationBytes = 2
+// loadWeights prices a layer's weights over the link.
+func (p *Pricer) loadWeights(layer int, d *Dense) {
+	all, perParameter := LayerWeights(p.Model, layer, p.Experts), float64(p.Model.BytesPerParameter.Value)
+	d.Weights = p.Fetch.Time(transfer.Request{Descriptors: 1, Bytes: int64(all), Launches: 1})
+	d.KeyValueShare = recomputed(p.Model) * perParameter / all
+	d.AttentionShare = p.Model.AttentionParameters() * perParameter / all
+}

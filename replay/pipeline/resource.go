@@ -54,6 +54,8 @@ const (
 	Post                        // output projection, feed-forward
 	Output                      // vocabulary
 	Recompute                   // K and V from activations
+	Quantize                    // KV, from FP16
+	Dequantize                  // KV, to FP16
 	Split                       // overhead of dividing a kernel
 	Gather                      // multiprocessor time that a fetch kernel takes
 	FetchBlocks                 // missed blocks from host memory
@@ -84,6 +86,8 @@ var kindTable = [kinds]struct {
 	Post:            {"output projection, FFN", SMs, Compute},
 	Output:          {"vocabulary", SMs, Compute},
 	Recompute:       {"recompute", SMs, Compute},
+	Quantize:        {"quantize", SMs, Compute},
+	Dequantize:      {"dequantize", SMs, Compute},
 	Split:           {"split", SMs, Selecting},
 	Gather:          {"gather kernel", SMs, Fetch},
 	FetchBlocks:     {"fetch", H2D, Fetch},

@@ -40,6 +40,11 @@ type mover interface {
 	moves() (m Moves, weights bool)
 }
 
+// denser is a schedule that moves whole layers of KV.
+type denser interface {
+	dense() *KVPR
+}
+
 // MovesOf says what a schedule moves, and whether weights go over the link too.
 func MovesOf(s Schedule) (m Moves, weights bool) {
 	if m, ok := s.(mover); ok {
@@ -62,8 +67,8 @@ var table = []entry{
 	{"layerwise", "layerwise[:phi=0.5,delta_us=0]", "da or dba, whichever exposes less, layer by layer (ESS)", parseLayerwise},
 	{"sfc", "sfc[:parts=auto]", "micro-batches: GPU selects, CPU looks up, link fetches side by side (KVDrive)", parseSFC},
 	{"tbo", "tbo", "two halves of the batch, half a layer apart (two-batch overlap)", parseTBO},
-	{"kvpr", "kvpr[:order=row|column,batches=1,weights=gpu|host]", "all KV moves, a part of it is recomputed meanwhile (KVPR)", parseKVPR},
-	{"flexgen", "flexgen[:weights=gpu|host]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen},
+	{"kvpr", "kvpr[:order=row|column,batches=1,weights=gpu|host,load=first|coarse|fine,recompute=on|off,kv=fp16|int4,x=fp16|int4,group=64]", "all KV moves, a part of it is recomputed from activations x meanwhile (KVPR)", parseKVPR},
+	{"flexgen", "flexgen[:batches=1,weights=gpu|host,kv=fp16|int4,group=64]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen},
 	{"gpu", "gpu", "all KV stays on the GPU", parseOnGPU},
 }
 
@@ -71,7 +76,11 @@ var table = []entry{
 func ScheduleList() string {
 	var b strings.Builder
 	for _, e := range table {
-		fmt.Fprintf(&b, "  %-52s %s\n", e.usage, e.summary)
+		if len(e.usage) > 52 {
+			fmt.Fprintf(&b, "  %s\n  %52s %s\n", e.usage, "", e.summary)
+		} else {
+			fmt.Fprintf(&b, "  %-52s %s\n", e.usage, e.summary)
+		}
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

@@ -1,0 +1,186 @@
+package pipeline
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// One layer with x=10, y=20, g=30 and 100 positions, of which 40 are recomputed, and 900
+// of weights: 150 W_K and W_V, 300 attention. Worked by hand:
+//
+//	first   900 + 400 + max(40·30, 60·20)
+//	coarse  recompute from 400 + 1200 + 300 on, for 1200
+//	fine    recompute from 400 + 1200 + 150 on, for 1200
+//
+// With ten times the weights all of it hides behind those of the FFN.
+func TestWeightOrderByHand(t *testing.T) {
+	l := kvprLayer(10, 20, 30, 100, 100)
+	l.Dense.KeyValueShare, l.Dense.AttentionShare = 1./6, 1./3
+	for _, c := range []struct {
+		load    string
+		weights float64
+		want    float64
+	}{{"first", 900, 2500}, {"coarse", 900, 3100}, {"fine", 900, 2950}, {"first", 9000, 10600}, {"coarse", 9000, 10600}, {"fine", 9000, 10600}} {
+		l.Dense.Weights = c.weights
+		row := schedule(t, "kvpr:weights=host,load="+c.load).(*KVPR)
+		near(t, c.load, place(t, row, layers(l, 3)).End(), 3*c.want)
+		near(t, c.load+", closed", row.Closed(layers(l, 3)), 3*c.want)
+	}
+	// As quantised KV comes, 60 of 7 each, it is made FP16 while weights load.
+	l.Dense.Dequantize, l.Dense.Weights = 7, 900
+	near(t, "first, dequantised", place(t, schedule(t, "kvpr:weights=host"), layers(l, 1)).End(), 2500+420)
+	near(t, "fine, dequantised", place(t, schedule(t, "kvpr:weights=host,load=fine"), layers(l, 1)).End(), 400+1200+420+1200)
+}
+
+// heavy is a random step whose link is what binds: of each part of n batches.
+func heavy(r *rand.Rand, layers, n int, compute float64) *Step {
+	s := &Step{Output: r.Float64()}
+	draw := func() Layer {
+		positions, y := 100+r.IntN(10), 1+0.1*r.Float64()
+		small := func() float64 { return compute * y * float64(positions) * r.Float64() }
+		l := Layer{Project: small(), Pre: small(), Post: small(), Store: 1e-3}
+		l.Dense = Dense{Attend: small(), KV: Transfer{Seconds: y * float64(positions)}, Positions: positions, Prompt: r.IntN(150),
+			Activations: y / 2, Recompute: 3 * y * r.Float64(), Dequantize: compute * y * r.Float64(), Quantize: small(),
+			Weights: 10 * y * float64(positions), KeyValueShare: 1. / 6, AttentionShare: 1. / 3}
+		return l
+	}
+	for range layers {
+		s.Whole = append(s.Whole, draw())
+	}
+	for range n {
+		part := make([]Layer, layers)
+		for i := range part {
+			part[i] = draw()
+			part[i].Dense.Weights = s.Whole[i].Dense.Weights
+		}
+		s.Parts = append(s.Parts, part)
+	}
+	return s
+}
+
+// Row by row, timeline and closed form are one whatever binds; column by column where the
+// link does.
+func TestKVPRClosed(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	for range 200 {
+		s := heavy(r, 1+r.IntN(6), 0, 0.5)
+		for _, text := range []string{"kvpr", "kvpr:recompute=off", "kvpr:weights=host", "kvpr:weights=host,load=coarse", "kvpr:weights=host,load=fine"} {
+			c := schedule(t, text).(Closed)
+			near(t, text, place(t, c, s).End(), c.Closed(s))
+		}
+		s = heavy(r, 1+r.IntN(6), 1+r.IntN(5), 0.02)
+		for _, text := range []string{"kvpr:order=column", "kvpr:order=column,weights=host", "kvpr:order=column,weights=host,load=coarse",
+			"kvpr:order=column,weights=host,load=fine", "flexgen", "flexgen:weights=host", "kvpr:order=column,recompute=off"} {
+			c := schedule(t, text).(Closed)
+			tl := place(t, c, s)
+			near(t, text+": the link never waits", tl.Busy(H2D), linkEnd(tl))
+			near(t, text, tl.End(), c.Closed(s))
+		}
+	}
+}
+
+// linkEnd is when the last transfer to the GPU ends.
+func linkEnd(t *Timeline) (end float64) {
+	for _, e := range t.Events {
+		if e.Kind.Resource() == H2D {
+			end = max(end, e.End)
+		}
+	}
+	return end
+}
+
+// FlexGen is KVPR column by column with nothing recomputed.
+func TestFlexGenIsKVPRWithoutRecomputing(t *testing.T) {
+	s := heavy(rand.New(rand.NewPCG(5, 5)), 6, 3, 0.5)
+	a, b := place(t, schedule(t, "flexgen:batches=3,weights=host"), s), place(t, schedule(t, "kvpr:order=column,batches=3,weights=host,recompute=off"), s)
+	near(t, "flexgen", a.End(), b.End())
+	if kvpr := place(t, schedule(t, "kvpr:order=column,batches=3,weights=host"), s); kvpr.Busy(H2D) >= a.Busy(H2D) {
+		t.Errorf("recomputing leaves the link busy for %g, without it %g", kvpr.Busy(H2D), a.Busy(H2D))
+	}
+}
+
+// By hand: 64 numbers are 32 B and two of FP16; made FP16 again they are read and written
+// as 2 × (32+32 + 32+64) to unpack and twice 128+128+2 for division and addition.
+func TestQuantization(t *testing.T) {
+	q := Quantization{64}
+	near(t, "bytes", 64*q.PerNumber(), 36)
+	near(t, "of FP16", q.Ratio(), 0.28125)
+	near(t, "dequantised", 64*q.Dequantized(), 2*(32+32+32+64)+2*(128+128+2))
+	near(t, "quantised", q.Quantized(), 2+2+4*4+3+2.5)
+	var none Quantization
+	near(t, "FP16", none.PerNumber(), 2)
+	near(t, "FP16, its cost", none.Dequantized()+none.Quantized(), 0)
+}
+
+// decoding prices OPT-13B on an A100 with PCIe 4.0.
+func decoding(t testing.TB, text string, batch, prompt, generate int) *Result {
+	t.Helper()
+	machine, m := parts(t, "a100-40", "opt-13b")
+	p, scaling, err := Decoding(prompt, generate, false, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	selection, err := ParseSelection("auto", m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return priced(t, p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: selection, Schedule: schedule(t, text), Batch: batch, Threads: 1})
+}
+
+// The bytes of a step by hand, and what 4-bit KV does to them. Where activations stay
+// FP16 they are larger than K and V of 4 bits, and nothing is worth recomputing.
+func TestPricedDecoding(t *testing.T) {
+	const layers, hidden = 40, 5120
+	base := decoding(t, "flexgen:batches=2", 16, 512, 4)
+	position := 16. * 2 * hidden * 2 * layers
+	near(t, "bytes", base.H2D, position*514)
+	near(t, "host", base.Memory.Host, position*515)
+	near(t, "buffers", base.Memory.Cache, 2*position*515/layers/2)
+	packed := decoding(t, "flexgen:batches=2,kv=int4", 16, 512, 4)
+	near(t, "packed bytes", packed.H2D, 0.28125*base.H2D)
+	near(t, "packed host", packed.Memory.Host, 0.28125*base.Memory.Host)
+	near(t, "packed back", packed.D2H, 0.28125*base.D2H)
+	if packed.Tokens < 3*base.Tokens {
+		t.Errorf("4-bit KV gives %g tokens/s, FP16 %g", packed.Tokens, base.Tokens)
+	}
+	kvpr := func(options string) *Result {
+		return decoding(t, "kvpr:order=column,batches=2"+options, 16, 512, 4)
+	}
+	near(t, "activations of FP16", kvpr(",kv=int4").H2D, packed.H2D)
+	both := kvpr(",kv=int4,x=int4")
+	if both.H2D >= packed.H2D {
+		t.Errorf("with activations of 4 bits %g B move, without recomputing %g", both.H2D, packed.H2D)
+	}
+	if plain := kvpr(""); plain.H2D >= base.H2D || both.Tokens <= plain.Tokens {
+		t.Errorf("kvpr moves %g B, flexgen %g; %g tokens/s, with 4 bits %g", plain.H2D, base.H2D, plain.Tokens, both.Tokens)
+	}
+	if weights := decoding(t, "flexgen:batches=2,weights=host", 16, 512, 4); math.Abs(weights.H2D-base.H2D-24*hidden*hidden*layers) > 1e-3*weights.H2D {
+		t.Errorf("with weights %g B move, without %g", weights.H2D, base.H2D)
+	}
+}
+
+func TestDecodingRefuses(t *testing.T) {
+	machine, m := parts(t, "a100-40", "opt-13b")
+	if _, _, err := Decoding(128, 1, false, m); err == nil || !strings.Contains(err.Error(), "first token is prefill's") {
+		t.Errorf("one token: %v", err)
+	}
+	_, latent := parts(t, "a100-40", "deepseek-v2-lite")
+	p, scaling, err := Decoding(128, 32, true, latent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := p.Requests[0].Steps[0]; len(n) != 31 || n[0].SeqLen != 160 || n[30].Prompt != 128 {
+		t.Errorf("%d steps, the first of %d positions", len(n), n[0].SeqLen)
+	}
+	o := Options{Machine: machine, Model: latent, Scaling: scaling, Schedule: schedule(t, "flexgen:kv=int4"), Batch: 1}
+	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "quantises numbers of FP16") {
+		t.Errorf("quantised latents: %v", err)
+	}
+	for text, want := range map[string]string{"kvpr:load=fine": "goes with weights=host", "kvpr:kv=int8": "none of fp16, int4", "flexgen:x=int4": "unknown option"} {
+		if _, err := ParseSchedule(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, expected %q", text, err, want)
+		}
+	}
+}
