@@ -61,7 +61,8 @@ type Row struct {
 	Tiers string `json:"tiers"`
 	Tier  int    `json:"tier"`
 	Above string `json:"above"`
-	// Prefetch is the prefetcher and its staging buffer, "predicted:0.5x"; empty for none.
+	// Prefetch is the prefetcher and its staging buffer, "predicted:0.5x", or with ",swap"
+	// the most that a step swaps into the cache; empty for none.
 	Prefetch string `json:"prefetch"`
 	// Outliers are the blocks of a stream that stay for good beside the capacity,
 	// "windows:48"; empty for none. Clusters says what groups tokens to units of unequal

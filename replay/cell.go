@@ -44,7 +44,7 @@ type cell struct {
 	hit, miss, exit, pass, passed, victims []int32
 	fetched                                []int32 // misses that were not staged
 	exitNext                               []int32
-	merged, sorted                         []int32
+	merged, sorted, offered                []int32
 }
 
 func newCell(p policies.Policy) *cell {
@@ -64,7 +64,8 @@ type start struct {
 	seed     uint64
 	unit     int64 // entries of a block
 	prefetch PrefetchSource
-	staging  int // blocks of the buffer
+	staging  int  // blocks of the buffer
+	swaps    bool // into the cache: no buffer
 }
 
 // run replays the stream that d was built from, and the tiers below along with it.
@@ -86,7 +87,7 @@ func (c *cell) run(d *Delta, st start, look Observer, below ...tierStart) (Count
 			return Counts{}, fmt.Errorf("step %d: %w", d.stream.Steps[d.first+i], err)
 		}
 	}
-	c.counts.PrefetchUseless += int64(len(c.staging.blocks))
+	c.counts.PrefetchUseless = c.counts.Prefetched - c.counts.PrefetchUseful
 	return c.counts, nil
 }
 
@@ -133,15 +134,22 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 		c.grow(d.stream.Steps[d.first+i])
 	}
 	born := d.Born.Row(i)
+	s.T, s.Demand, s.Offered, s.Pass = t, int(d.Size[i]), born, nil
+	c.victims = c.victims[:0]
+	prefetches := c.staging.source != PrefetchNothing && t >= 0
+	if prefetches && c.staging.swaps {
+		if err := c.swapIn(d, i); err != nil {
+			return err
+		}
+		s.Offered = c.offer(born)
+	}
 	for _, x := range born {
 		c.state[x] = outside
 	}
 	c.size += len(born)
-	prefetches := c.staging.source != PrefetchNothing && t >= 0
-	if prefetches {
+	if prefetches && !c.staging.swaps {
 		c.staging.fill(c, d, i)
 	}
-	s.T, s.Demand, s.Offered, s.Pass = t, int(d.Size[i]), born, nil
 	if !c.emptied {
 		c.classify(d.Enter.Row(i))
 	} else if members := d.Members.Row(i); c.onlyBirths(members, born) {
@@ -165,7 +173,11 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 	s.Hit, s.Miss = c.hit, c.miss
 	c.size += len(c.miss)
 	c.fetched = c.miss
-	if prefetches {
+	switch {
+	case !prefetches:
+	case c.staging.swaps:
+		c.useSwapped()
+	default:
 		c.fetched = c.staging.take(c.miss)
 	}
 	overflow := max(0, s.Demand-c.capacity)
@@ -384,18 +396,24 @@ func (c *cell) keepOut(overflow int) error {
 
 // evict asks for as many victims as the capacity needs and checks each.
 func (c *cell) evict() error {
-	need := max(0, c.size-c.capacity)
-	c.victims = c.policy.Evict(need, c.victims[:0])
-	if len(c.victims) < need {
-		return fmt.Errorf("policy named %d victims, %d are needed (capacity %d blocks, %d resident)", len(c.victims), need, c.capacity, c.size)
+	need, before := max(0, c.size-c.capacity), len(c.victims)
+	c.victims = c.policy.Evict(need, c.victims)
+	victims := c.victims[before:]
+	if len(victims) < need {
+		return fmt.Errorf("policy named %d victims, %d are needed (capacity %d blocks, %d resident)", len(victims), need, c.capacity, c.size)
 	}
-	for _, x := range c.victims {
+	for _, x := range victims {
 		if uint32(x) >= uint32(len(c.state)) || c.state[x] != outside {
 			return c.illegalVictim(x)
 		}
 		c.state[x] = absent
 	}
-	c.size -= len(c.victims)
+	if c.staging.swaps {
+		for _, x := range victims {
+			c.lose(x)
+		}
+	}
+	c.size -= len(victims)
 	return nil
 }
 

@@ -30,7 +30,7 @@ func newRefereeChecks(p *plan, policy string, streams []trace.Stream, st start, 
 		Warmup: referee.Warmup{Kind: kinds[p.warmup.Kind], Windows: p.warmup.Windows},
 		Sink:   p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens,
 		Entries: p.layout.factor, StepTokens: p.layout.mtp,
-		Prefetch: referee.Prefetch{Predicted: st.prefetch == PrefetchPredicted, Size: st.staging},
+		Prefetch: referee.Prefetch{Predicted: st.prefetch == PrefetchPredicted, Size: st.staging, Swap: st.swaps},
 	}
 	switch o := p.opt.Outliers; o.Source {
 	case OutliersWindows:

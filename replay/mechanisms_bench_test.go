@@ -20,6 +20,9 @@ func BenchmarkMechanisms(b *testing.B) {
 		{"prefetch", func(o *Options) {
 			o.Prefetch = Prefetch{Source: PrefetchCandidates, Staging: capacities(b, "0.1x")[0]}
 		}},
+		{"swap", func(o *Options) {
+			o.Prefetch = Prefetch{Source: PrefetchCandidates, Staging: capacities(b, "0.1x")[0], Swap: true}
+		}},
 		{"outliers", func(o *Options) { o.Outliers = Outliers{OutliersWindows, 48} }},
 		{"tiers", func(o *Options) { o.Tiers = tiers(b, "dram=lru@4x") }},
 		{"inclusive-tiers", func(o *Options) { o.Tiers, o.Inclusive = tiers(b, "dram=lru@4x"), true }},

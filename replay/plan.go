@@ -335,6 +335,9 @@ func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
 // planParts lists the rows of a cell in stream order.
 func (p *plan) planParts() {
 	type partKey struct {
+	if why := p.unableToSwap(spec); why != "" {
+		return why
+	}
 		request     string
 		layer, head int32
 	}

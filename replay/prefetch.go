@@ -14,9 +14,12 @@ import (
 // best rank first, as far as they are neither pinned nor resident and the buffer has
 // room. What of them the step demands joins the cache like a fetched block, but is no
 // miss. What no step ever demanded is useless once it leaves the buffer.
+//
+// With Swap there is no buffer: see cell.swapIn.
 type Prefetch struct {
 	Source  PrefetchSource
-	Staging Capacity // of the buffer, of a stream
+	Staging Capacity // of the buffer, of a stream; with Swap the most that a step fetches ahead
+	Swap    bool     // into the cache, in the place of what ranks worse; of candidates only
 }
 
 // PrefetchSource names the blocks to prefetch.
@@ -34,17 +37,21 @@ const (
 	PrefetchCandidates PrefetchSource = "candidates"
 )
 
-// ParsePrefetch reads "predicted:0.5x", "candidates:64" or "": a source and the
-// staging's size in the forms of a capacity.
+// ParsePrefetch reads "predicted:0.5x", "candidates:64", "candidates:64,swap" or "": a
+// source and the staging's size in the forms of a capacity.
 func ParsePrefetch(text string) (Prefetch, error) {
 	if text == "" {
 		return Prefetch{}, nil
 	}
 	source, size, _ := strings.Cut(text, ":")
-	p := Prefetch{Source: PrefetchSource(source)}
+	size, option, swaps := strings.Cut(size, ",")
+	p := Prefetch{Source: PrefetchSource(source), Swap: swaps}
 	if p.Source != PrefetchPredicted && p.Source != PrefetchCandidates {
-		return p, fmt.Errorf("prefetch %q: expected predicted:SIZE or candidates:SIZE, the size of the staging buffer as a capacity: 0.5x, 64, 1MiB%s",
+		return p, fmt.Errorf("prefetch %q: expected predicted:SIZE, candidates:SIZE or candidates:SIZE,swap, the size of the staging buffer as a capacity: 0.5x, 64, 1MiB%s",
 			text, policies.Nearest(source, []string{string(PrefetchPredicted), string(PrefetchCandidates)}))
+	}
+	if swaps && (option != "swap" || p.Source != PrefetchCandidates) {
+		return p, fmt.Errorf("prefetch %q: expected candidates:SIZE,swap, as in candidates:64,swap; predictions have no rank to compare with that of a cached block", text)
 	}
 	var err error
 	if p.Staging, err = ParseCapacity(size); err != nil {
@@ -61,7 +68,11 @@ func (p Prefetch) String() string {
 	if p.Source == PrefetchNothing {
 		return ""
 	}
-	return string(p.Source) + ":" + p.Staging.String()
+	text := string(p.Source) + ":" + p.Staging.String()
+	if p.Swap {
+		text += ",swap"
+	}
+	return text
 }
 
 // settlePrefetch checks the prefetcher against the trace.

@@ -11,6 +11,8 @@ type staging struct {
 	crowd  []int32 // named at the step, but there was no room
 	is     []stagedState
 	late   []int32 // misses of the step that were not staged
+	swaps  bool    // into the cache, there is no buffer: see swap.go
+	rank   []int32 // of the candidates of the step before, by block: 1 for the best, 0 for none
 
 	counts prefetched // of the step at hand
 }
@@ -29,14 +31,18 @@ const (
 	unstaged stagedState = iota
 	held                 // in the buffer, not named again so far
 	staged               // in the buffer for the step at hand
-	crowded              // named, but the buffer is full
+	crowded              // named, but the buffer is full, or what is cached ranks better
+	ousted               // swapped out for the step at hand
 )
 
 // reset empties the buffer for a stream.
 func (g *staging) reset(st *start, blocks int) {
-	g.source, g.size, g.blocks, g.counts = st.prefetch, st.staging, g.blocks[:0], prefetched{}
+	g.source, g.size, g.blocks, g.counts, g.swaps = st.prefetch, st.staging, g.blocks[:0], prefetched{}, st.swaps
 	if g.source != PrefetchNothing {
 		g.is = policies.Fill(g.is, blocks, unstaged)
+	}
+	if g.swaps {
+		g.rank = policies.Fill(g.rank, blocks, 0)
 	}
 }
 

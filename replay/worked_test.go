@@ -84,6 +84,17 @@ func TestWorkedPrefetch(t *testing.T) {
 	}
 }
 
+// K = 1, room for two, one swap a step. Step 0 fetches 1; 2 takes the free room and is found
+// at step 1. Then LRU would evict 1, which step 1 ranks second, before 4: 4 is late at step
+// 2, which evicts 1. Of 5 and 6, 5 takes the place of 2, unlisted; nobody demands it.
+func TestWorkedSwap(t *testing.T) {
+	h := worked{topk: 1, lists: [][]int32{{1, 2, 3}, {2, 1, 4}, {4, 5, 6}, {4, 7, 8}}}
+	_, n := h.run(t, start{capacity: 2, prefetch: PrefetchCandidates, staging: 1, swaps: true}, false)
+	if n.Misses != 2 || n.Prefetched != 2 || n.PrefetchUseful != 1 || n.PrefetchLate != 1 || n.PrefetchUseless != 1 || n.Evictions != 2 || n.Moved != 4 {
+		t.Errorf("%+v, worked out: 2 misses; 2 swapped in, 1 useful, 1 late, 1 useless; 2 evictions; 4 moved", n)
+	}
+}
+
 // The demand is 1, 2, 1, 3, 2, each cache holds one block. Exclusive: below are nothing,
 // then 1 (found at step 2), 2, 1 (when 3 comes, 1 follows 2, which goes), so 2 is missed
 // again. Inclusive: below is what is above, and nothing is ever found.

@@ -111,6 +111,25 @@ func (q *Queue) PopLowest(n int, dst []int32) []int32 {
 	return q.pop(n, dst, func() int { return int(q.Lowest()) })
 }
 
+// PeekLowest is what PopLowest would remove first, which stays; false where the queue is
+// empty.
+func (q *Queue) PeekLowest() (int32, bool) {
+	for q.size > 0 {
+		b := q.Lowest()
+		at := q.entries[b].next
+		for at != none && q.place[q.entries[at].id] != at {
+			at = q.entries[at].next
+		}
+		q.entries[b].next = at
+		if at != none {
+			return q.entries[at].id, true
+		}
+		q.last[b] = b
+		q.used[b>>6] &^= 1 << (b & 63)
+	}
+	return none, false
+}
+
 // PopHighest is PopLowest from the other end: always the first id of the highest bucket
 // in use.
 func (q *Queue) PopHighest(n int, dst []int32) []int32 {

@@ -64,3 +64,6 @@ func (p *Policy) Update(s *policies.Step) {
 
 // Evict appends the n blocks inserted first.
 func (p *Policy) Evict(n int, dst []int32) []int32 { return p.queue.PopLowest(n, dst) }
+
+// Peek is the block inserted first, which stays.
+func (p *Policy) Peek() (int32, bool) { return p.queue.PeekLowest() }

@@ -70,3 +70,6 @@ func (p *Policy) Update(s *policies.Step) {
 
 // Evict appends the n blocks with the smallest counts.
 func (p *Policy) Evict(n int, dst []int32) []int32 { return p.queue.PopLowest(n, dst) }
+
+// Peek is the block with the smallest count, which stays.
+func (p *Policy) Peek() (int32, bool) { return p.queue.PeekLowest() }

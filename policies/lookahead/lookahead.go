@@ -114,3 +114,20 @@ func (p *Policy) Evict(n int, dst []int32) []int32 {
 	}
 	return dst
 }
+
+// Peek is the block that Evict would name first, which stays.
+func (p *Policy) Peek() (int32, bool) {
+	for w := p.head; w < len(p.open); w++ {
+		for rest := p.open[w]; rest != 0; rest &= rest - 1 {
+			if x := p.order[w<<6|bits.TrailingZeros64(rest)]; p.ranked[x] != p.calls {
+				return x, true
+			}
+		}
+	}
+	for i := len(p.worst) - 1; i >= 0; i-- {
+		if x := p.worst[i]; p.place[x] >= 0 {
+			return x, true
+		}
+	}
+	return -1, false
+}

@@ -61,6 +61,16 @@ func (q *Queue) Evict(n int, dst []int32) []int32 {
 	return dst[:at+k]
 }
 
+// Peek is the least recently used block, which stays.
+func (q *Queue) Peek() (int32, bool) {
+	for ; q.head < len(q.order); q.head++ {
+		if x := q.order[q.head]; q.place[x] == int32(q.head) {
+			return x, true
+		}
+	}
+	return -1, false
+}
+
 // EvictTo appends every block whose place is before mark.
 func (q *Queue) EvictTo(mark int, dst []int32) []int32 {
 	for ; q.head < mark; q.head++ {

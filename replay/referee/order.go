@@ -45,6 +45,7 @@ func (x *cell) order(row int, demand []int32) []int32 {
 		return cmp.Or(
 			cmp.Compare(key[a], key[b]),
 			cmp.Compare(x.resident[a].lastUse, x.resident[b].lastUse), // S12
+			cmp.Compare(x.offeredLast(a), x.offeredLast(b)),
 			cmp.Compare(a, b),
 		)
 	})
@@ -52,6 +53,15 @@ func (x *cell) order(row int, demand []int32) []int32 {
 		return free
 	}
 	return append(free, x.surplus(demand)...)
+}
+
+// offeredLast is 1 for blocks that came without being demanded: of the same last use, what
+// left the demand then goes first.
+func (x *cell) offeredLast(b int32) int {
+	if x.resident[b].offered {
+		return 1
+	}
+	return 0
 }
 
 // surplus orders D_t as an overflow drops it: worst rank first, without ranks

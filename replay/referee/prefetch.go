@@ -9,6 +9,9 @@ type Prefetch struct {
 	Predicted bool
 	// Size is the buffer's, in blocks; 0: nothing is prefetched.
 	Size int
+	// Swap fetches into the cache, up to Size blocks a step: into free room, or in the
+	// place of the block that the policy would evict next if that one ranks worse.
+	Swap bool
 }
 
 // Prefetched is what a step's prefetches came to, in blocks.
@@ -85,4 +88,44 @@ func (x *cell) serve(missed, crowded []int32, out *Prefetched) (fetched []int32)
 		x.buffer = nil
 	}
 	return fetched
+}
+
+// swap fetches what is named for the row and is neither pinned nor resident, best rank
+// first, and returns what it did not fetch.
+func (x *cell) swap(row int, out *StepCounts) (late []int32) {
+	if row == x.first {
+		return nil
+	}
+	before, t := row-1, x.time(row)
+	stay := x.demand(before) // with what is fetched: nothing that the step may evict
+	for _, b := range x.named(row) {
+		if x.pinned(b, x.rows[before].seqLen) || x.resident[b] != nil || slices.Contains(out.Victims, b) {
+			continue
+		}
+		if len(late) > 0 || out.Prefetched.Moved == x.Prefetch.Size {
+			late = append(late, b)
+			continue
+		}
+		if len(x.resident) >= x.Capacity {
+			victim := x.order(before, stay)[0]
+			if slices.Contains(stay, victim) || x.rank(victim, before) < x.rank(b, before) {
+				late = append(late, b)
+				continue
+			}
+			x.evict(victim, out)
+		}
+		x.resident[b] = &entry{lastUse: t - 1, inserted: t - 1, offered: true, swapped: true}
+		stay = append(stay, b)
+		out.Prefetched.Moved++
+	}
+	return late
+}
+
+// evict takes a victim out of the cache.
+func (x *cell) evict(b int32, out *StepCounts) {
+	if x.resident[b].swapped {
+		out.Prefetched.Useless++
+	}
+	delete(x.resident, b)
+	out.Victims = append(out.Victims, b)
 }

@@ -41,6 +41,9 @@ type entry struct {
 	lastUse  int // T of its last demand; of birth or placement where there was none
 	inserted int // T of its fetch, birth or placement
 	uses     int // steps that demanded it since then, the one that fetched it included
+
+	offered bool // not demanded since it came: of equal last use, after what was (S3)
+	swapped bool // fetched ahead, and not demanded since
 }
 
 // cell is one run: a configuration, a stream, and the cache.
@@ -128,14 +131,16 @@ func (x *cell) step(row int, first bool) StepCounts {
 	out := StepCounts{T: int32(t), Step: x.rows[row].step}
 	x.Capacity = x.At(out.Step)
 
-	for _, b := range x.births(row, first) {
-		x.resident[b] = &entry{lastUse: t - 1, inserted: t - 1, uses: 0}
-		out.Born = append(out.Born, b)
-	}
-
 	var crowded []int32
 	prefetches := x.Prefetch.Size > 0 && t >= 0
-	if prefetches {
+	if prefetches && x.Prefetch.Swap {
+		crowded = x.swap(row, &out)
+	}
+	for _, b := range x.births(row, first) {
+		x.resident[b] = &entry{lastUse: t - 1, inserted: t - 1, uses: 0, offered: true}
+		out.Born = append(out.Born, b)
+	}
+	if prefetches && !x.Prefetch.Swap {
 		crowded = x.stage(row, &out.Prefetched)
 	}
 	demand := x.demand(row)
@@ -150,8 +155,12 @@ func (x *cell) step(row int, first bool) StepCounts {
 		x.resident[b] = &entry{inserted: t}
 	}
 	for _, b := range demand {
-		x.resident[b].lastUse = t
-		x.resident[b].uses++
+		e := x.resident[b]
+		if e.swapped {
+			out.Prefetched.Useful++
+		}
+		e.lastUse, e.offered, e.swapped = t, false, false
+		e.uses++
 	}
 
 	if prefetches {
@@ -165,11 +174,11 @@ func (x *cell) step(row int, first bool) StepCounts {
 	}
 	demanded := setOf(demand)
 	for _, b := range x.leaving(row, demand) {
-		delete(x.resident, b)
 		if demanded[b] {
+			delete(x.resident, b)
 			out.KeptOut = append(out.KeptOut, b)
 		} else {
-			out.Victims = append(out.Victims, b)
+			x.evict(b, &out)
 		}
 	}
 	out.Order = slices.Clone(out.Victims)
