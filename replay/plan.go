@@ -326,6 +326,9 @@ func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
 		}
 		return "it looks at how many entries of a block are demanded, and blocks hold one (--block-tokens makes larger ones)"
 	}
+	if why := p.unableToSwap(spec); why != "" {
+		return why
+	}
 	if spec.Entry.Traits.Windowed && (p.warmup.Kind == WarmupImportance || p.warmup.Kind == WarmupStaging) {
 		return fmt.Sprintf("it has no capacity for the warm-up %v to fill", p.warmup)
 	}
@@ -335,9 +338,6 @@ func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
 // planParts lists the rows of a cell in stream order.
 func (p *plan) planParts() {
 	type partKey struct {
-	if why := p.unableToSwap(spec); why != "" {
-		return why
-	}
 		request     string
 		layer, head int32
 	}

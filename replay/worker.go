@@ -91,12 +91,6 @@ func (w *worker) replay(i int) error {
 func (w *worker) read(i int) error {
 	for h := range w.streams {
 		if err := w.reader.Read(w.plan.streams[i]+h, &w.streams[h]); err != nil {
-// deltaOptions say what of a stream the plan replays.
-func (p *plan) deltaOptions(joined *joiner) deltaOptions {
-	return deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), joined: joined,
-		members: p.needs&policies.NeedDemand != 0, nexts: p.needs&policies.NeedNext != 0}
-}
-
 			return err
 		}
 	}
