@@ -64,6 +64,7 @@ type sums struct {
 	scored   float64 // cached tokens × query tokens
 	attended float64 // tokens attended × query tokens
 	entries  float64 // entries that attention reads
+	squares  float64 // of the requests' tokens
 }
 
 // sum adds up one profiled layer of one step over some requests. context and positions,
@@ -98,6 +99,7 @@ func (b *Batch) sum(requests []share, layer, step int, s *Scaling, context, posi
 		t.attended += tokens * float64(n*queries)
 		t.entries += tokens * float64(n) * s.Heads
 		t.requests += float64(n)
+		t.squares += float64(n) * float64(length) * float64(length)
 	}
 	return t
 }

@@ -11,6 +11,8 @@ type Load struct {
 	Attended float64 // tokens attended × query tokens that attend to them
 	Entries  float64 // entries read by attention, of all heads: the demand and what is pinned
 	Missed   float64 // blocks
+	Again    float64 // tokens that the layer is run again over
+	Pairs    float64 // of them, those before each, itself included
 }
 
 // Operators are the seconds that a layer's operators take.
@@ -19,6 +21,7 @@ type Operators struct {
 	LookupGPU, LookupCPU, Update       float64
 	AttendAll                          float64 // attention over the whole context
 	Recompute                          float64 // K and V of one position of all requests
+	Again                              float64 // the layer over Load.Again tokens
 }
 
 // Computer gives the times of operators.

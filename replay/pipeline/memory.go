@@ -53,6 +53,10 @@ func (r *runner) memory(staging float64) (mem Memory) {
 			mem.Host += mem.Weights * gpus
 			mem.Weights = 2*mem.Weights/layers + m.EmbeddingParameters()*float64(m.BytesPerParameter.Value)
 		}
+	case MovesUncached:
+		mem.Index, mem.Staging = 0, 0
+		mem.Cache = kv * p.Partial.cached(layers)
+		mem.Host = kv * p.Partial.hosted() * gpus
 	default:
 		var below float64
 		mem.Cache, below = r.resident()

@@ -217,7 +217,7 @@ func (m *Memory) refusal() refusal {
 
 // ratios compares the cache with the context, and with the memory that is left.
 func (o *PlanOptions) ratios(c *Candidate, options *Options) {
-	if m, _ := MovesOf(options.Schedule); m == MovesLayers {
+	if m, _ := MovesOf(options.Schedule); m == MovesLayers || m == MovesUncached {
 		return
 	}
 	entry := float64(o.Model.Entry.Value)

@@ -94,6 +94,9 @@ func (r *Roofline) Layer(layer int, l *Load) (o Operators, err error) {
 	threads := float64(r.Threads)
 	o.LookupCPU, o.Update = l.Demand*r.latency/threads, l.Missed*updateTouches*r.latency/threads
 	o.Recompute = r.at(2*recomputed(m)*l.Requests, r.low, 0)
+	if l.Again > 0 {
+		o.Again = r.weights(first+second+out, l.Again) + r.attention(l.Pairs, l.Again*float64(m.Entry.Value)) + r.feedForward(layer, l.Again)
+	}
 	return o, nil
 }
 
