@@ -18,10 +18,15 @@ type Layer struct {
 	Missed float64  // share of the attended entries that is fetched, 0 to 1
 
 	Dense Dense
+	Loads Loads
 }
 
+// Loads are the rates of a layer's transfers while they move, over what the link carries
+// both ways: 0 where the directions do not disturb each other.
+type Loads struct{ Fetch, Hop, Store, Layer float64 }
+
 // Dense is what a layer takes where its whole KV stays on the host and moves every step
-// (FlexGen, KVPR), or that of some tokens does (eLLM): seconds.
+// (FlexGen, KVPR): seconds.
 type Dense struct {
 	Weights float64 // of the layer over the link
 	// Shares of them: W_K and W_V, and all of attention, those included.
@@ -33,8 +38,6 @@ type Dense struct {
 	Prompt      int      // of them, those that activations are kept of
 	Activations float64  // a position of all requests, over the link
 	Recompute   float64  // a position of all requests, K and V from its activations
-	Uncached    Transfer // the uncached tokens of all requests over the link
-	Again       float64  // the whole layer over them, from its input
 	Dequantize  float64  // a position of all requests, where KV is quantised
 	Quantize    float64  // the KV that a step generates
 }

@@ -25,8 +25,6 @@ type Pricer struct {
 	// Dense says, with MovesLayers, what is recomputed and quantised; nil otherwise.
 	Dense  *KVPR
 	Memory float64 // bytes/s, of the GPU
-	// Partial says, with MovesUncached, what stays uncached; nil otherwise.
-	Partial *ELLM
 
 	recomputed float64 // the largest split point so far, positions
 }
@@ -58,11 +56,6 @@ func (p *Pricer) Layer(layer int, t *sums) (l Layer, moved Traffic, err error) {
 	s := p.Scaling
 	load := Load{Requests: t.requests, Queries: float64(t.Positions), Context: float64(t.SeqLen), Scored: t.scored,
 		Demand: float64(t.Demand) * s.Factor, Attended: t.attended, Entries: t.entries, Missed: float64(t.Misses) * s.Factor}
-	if p.Partial != nil {
-		share := p.Partial.Uncached
-		load.Again = share * float64(t.SeqLen)
-		load.Pairs = (share*share*t.squares + load.Again) / 2
-	}
 	o, err := p.Compute.Layer(layer, &load)
 	if err != nil {
 		return l, moved, fmt.Errorf("layer %d: %w", layer, err)
@@ -71,12 +64,8 @@ func (p *Pricer) Layer(layer int, t *sums) (l Layer, moved Traffic, err error) {
 	if p.Moves == MovesNothing {
 		return l, moved, nil
 	}
-	if p.Moves == MovesUncached {
-		p.moveUncached(layer, t, &o, &l, &moved)
-		return l, moved, nil
-	}
-	store := p.writeBack(t)
-	l.Store = p.Store.Time(store)
+	store := p.Store.Cost(p.writeBack(t))
+	l.Store, l.Loads.Store = store.Seconds, store.Load
 	moved.D2H = float64(store.Bytes)
 	if p.Moves == MovesLayers {
 		p.moveLayer(layer, t, &o, &l, &moved)
@@ -84,12 +73,11 @@ func (p *Pricer) Layer(layer int, t *sums) (l Layer, moved Traffic, err error) {
 	}
 	dram := p.moved(t.Misses-t.SSDMisses, max(0, t.Runs-t.SSDRuns), t.Moved-t.SSDMoved)
 	drive := p.moved(t.SSDMisses, t.SSDRuns, t.SSDMoved)
-	var first, hop float64 // SMs taken
-	l.Fetch, first = dram.over(p.Fetch)
-	l.Hop, hop = drive.over(p.Fetch)
-	read, _ := drive.over(p.SSD)
-	l.Read = read.Seconds
-	l.Gather = max(first, hop) / float64(p.Machine.GPU.SMs.Value)
+	fetch, hop := dram.over(p.Fetch), drive.over(p.Fetch)
+	l.Fetch, l.Loads.Fetch = Transfer{fetch.Seconds, fetch.By.Launch}, fetch.Load
+	l.Hop, l.Loads.Hop = Transfer{hop.Seconds, hop.By.Launch}, hop.Load
+	l.Read = drive.over(p.SSD).Seconds
+	l.Gather = max(fetch.SMs, hop.SMs) / float64(p.Machine.GPU.SMs.Value)
 	if load.Entries > 0 {
 		l.Missed = min(1, float64(t.Moved)*s.Factor/load.Entries)
 	}
@@ -110,20 +98,23 @@ func (p *Pricer) moved(blocks, runs, entries int64) moves {
 	return moves{float64(pieces*max(1, p.Layout.Fragments)) * p.Scaling.Factor, float64(entries) * p.Scaling.Factor * p.Scaling.EntryBytes}
 }
 
-// over is the time of one launch on a path, and the SMs that it takes: linear between the
-// whole numbers of pieces of equal size.
-func (m moves) over(path transfer.Path) (t Transfer, sms float64) {
+// over is the cost of one launch on a path: linear between the whole numbers of pieces of
+// equal size.
+func (m moves) over(path transfer.Path) transfer.Cost {
 	if m.pieces == 0 {
-		return t, 0
+		return transfer.Cost{}
 	}
 	few := math.Floor(m.pieces)
-	if share := m.pieces - few; share > 1e-9 && share < 1-1e-9 {
-		a, b := path.Cost(m.whole(few)), path.Cost(m.whole(few+1))
-		between := func(a, b float64) float64 { return a + share*(b-a) }
-		return Transfer{between(a.Seconds, b.Seconds), between(a.By.Launch, b.By.Launch)}, max(a.SMs, b.SMs)
+	share := m.pieces - few
+	if share < 1e-9 || share > 1-1e-9 {
+		return path.Cost(m.whole(math.Round(m.pieces)))
 	}
-	c := path.Cost(m.whole(math.Round(m.pieces)))
-	return Transfer{c.Seconds, c.By.Launch}, c.SMs
+	c, more := path.Cost(m.whole(few)), path.Cost(m.whole(few+1))
+	c.Seconds += share * (more.Seconds - c.Seconds)
+	c.By.Launch += share * (more.By.Launch - c.By.Launch)
+	c.Load += share * (more.Load - c.Load)
+	c.SMs = max(c.SMs, more.SMs)
+	return c
 }
 
 // whole is a request of n of the pieces.
@@ -150,6 +141,7 @@ func (p *Pricer) moveLayer(layer int, t *sums, o *Operators, l *Layer, moved *Tr
 	entry := float64(m.Entry.Value)
 	kv := transfer.Request{Descriptors: int64(t.requests) * max(1, p.Layout.Fragments), Bytes: int64(float64(t.SeqLen) * entry * k.KV.Ratio()), Launches: 1}
 	cost := p.Fetch.Cost(kv)
+	l.Loads.Layer = cost.Load
 	l.Dense = Dense{Attend: o.AttendAll, KV: Transfer{cost.Seconds, cost.By.Launch}, Recompute: o.Recompute,
 		Positions: int(math.Round(float64(t.SeqLen) / t.requests)), Prompt: int(math.Round(float64(t.Prompt) / t.requests))}
 	d := &l.Dense
@@ -169,22 +161,6 @@ func (p *Pricer) moveLayer(layer int, t *sums, o *Operators, l *Layer, moved *Tr
 	}
 	moved.H2D += n * activations
 	moved.Descriptors = float64(kv.Descriptors)
-}
-
-// moveUncached prices a layer whose first tokens are not cached: over the link, and run
-// again. What the schedule does of both is the traffic.
-func (p *Pricer) moveUncached(layer int, t *sums, o *Operators, l *Layer, moved *Traffic) {
-	l.Dense = Dense{Attend: o.AttendAll, Again: o.Again}
-	bytes := int64(p.Partial.Uncached * float64(t.SeqLen) * float64(p.Model.Entry.Value))
-	if bytes == 0 {
-		return
-	}
-	kv := transfer.Request{Descriptors: int64(t.requests) * max(1, p.Layout.Fragments), Bytes: bytes, Launches: 1}
-	cost := p.Fetch.Cost(kv)
-	l.Dense.Uncached = Transfer{cost.Seconds, cost.By.Launch}
-	if p.Partial.swapped(layer) {
-		moved.H2D, moved.Descriptors = float64(kv.Bytes), float64(kv.Descriptors)
-	}
 }
 
 // loadWeights prices a layer's weights over the link.

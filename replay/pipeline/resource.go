@@ -66,6 +66,7 @@ const (
 	LoadWeights
 	ReadSSD
 	Store // write-back of generated entries
+	Join  // of no duration: others have ended
 	kinds
 )
 
@@ -98,6 +99,7 @@ var kindTable = [kinds]struct {
 	LoadWeights:     {"load weights", H2D, Weights},
 	ReadSSD:         {"read", SSD, Drive},
 	Store:           {"write back", D2H, WriteBack},
+	Join:            {"join", SMs, Compute},
 }
 
 func (k Kind) String() string { return kindTable[k].name }

@@ -30,10 +30,9 @@ type Moves int
 
 // What moves.
 const (
-	MovesMisses   Moves = iota // of a cache; the rest of the KV is below it
-	MovesNothing               // all KV is on the GPU
-	MovesLayers                // each layer's KV, every step; the GPU holds two of them
-	MovesUncached              // a share of each layer's KV, every step, of some layers
+	MovesMisses  Moves = iota // of a cache; the rest of the KV is below it
+	MovesNothing              // all KV is on the GPU
+	MovesLayers               // each layer's KV, every step; the GPU holds two of them
 )
 
 // mover is a schedule that does not move a cache's misses.
@@ -70,7 +69,6 @@ var table = []entry{
 	{"tbo", "tbo", "two halves of the batch, half a layer apart (two-batch overlap)", parseTBO},
 	{"kvpr", "kvpr[:order=row|column,batches=1,weights=gpu|host,load=first|coarse|fine,recompute=on|off,kv=fp16|int4,x=fp16|int4,group=64]", "all KV moves, a part of it is recomputed from activations x meanwhile (KVPR)", parseKVPR},
 	{"flexgen", "flexgen[:batches=1,weights=gpu|host,kv=fp16|int4,group=64]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen},
-	{"ellm", "ellm[:uncached=auto,swap=auto,recompute=auto,fused=no]", "first tokens stay uncached: layers run again while others are swapped in (eLLM)", parseELLM},
 	{"gpu", "gpu", "all KV stays on the GPU", parseOnGPU},
 }
 
@@ -128,13 +126,8 @@ func (s *Step) parts() [][]Layer {
 	return s.Parts
 }
 
-// later is the operation that ends last.
-func (t *Timeline) later(a, b Op) Op {
-	if a == None || b != None && t.Events[b].End > t.Events[a].End {
-		return b
-	}
-	return a
-}
+// later ends with the last of two operations.
+func (t *Timeline) later(a, b Op) Op { return t.Add(Join, 0, 0, 0, a, b) }
 
 // fetch moves a share of a layer's misses: those in host memory while the SSD reads the
 // others, which follow (KVDrive's hierarchical staging without read-ahead).
@@ -144,7 +137,7 @@ func (t *Timeline) fetch(k Kind, l *Layer, layer, part int, share float64, after
 	blocks := t.Add(k, layer, part, seconds, after)
 	hop := l.Hop.Part(share)
 	t.Add(Gather, layer, part, l.Gather*(seconds+hop), after)
-	return t.later(blocks, t.Add(FetchRead, layer, part, hop, read, blocks))
+	return t.Add(FetchRead, layer, part, hop, read, blocks)
 }
 
 // fetching is the time of fetch on idle resources.

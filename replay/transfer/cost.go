@@ -14,6 +14,10 @@ type Cost struct {
 	By          Causes
 	// SMs are taken from compute for Seconds; 0 on copy engines.
 	SMs float64
+	// Load is the rate of the whole over what the link carries both ways; 0 where the
+	// directions do not disturb each other. Opposite transfers whose loads sum to more than
+	// 1 slow each other by the sum.
+	Load float64
 }
 
 // Causes are seconds by cause. Each is what that cause adds; submission that hides
@@ -30,7 +34,15 @@ func (c Cost) Add(o Cost) Cost {
 	return Cost{c.Bytes + o.Bytes, c.Descriptors + o.Descriptors, c.Launches + o.Launches,
 		c.WireForward + o.WireForward, c.WireBack + o.WireBack, c.Seconds + o.Seconds,
 		Causes{c.By.Launch + o.By.Launch, c.By.Submit + o.By.Submit, c.By.Descriptor + o.By.Descriptor, c.By.Link + o.By.Link},
-		max(c.SMs, o.SMs)}
+		max(c.SMs, o.SMs), c.loadWith(o)}
+}
+
+// loadWith is the mean load of two requests, by time.
+func (c Cost) loadWith(o Cost) float64 {
+	if c.Seconds+o.Seconds == 0 {
+		return 0
+	}
+	return (c.Load*c.Seconds + o.Load*o.Seconds) / (c.Seconds + o.Seconds)
 }
 
 // Path moves data one way.

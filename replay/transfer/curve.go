@@ -26,6 +26,9 @@ type Curve struct {
 	Regimes []Regime // by From, ascending, the first at 0
 	SMs     float64
 	Packets Packets
+	// BothWays is what the link carries in both directions together, bytes/s; 0: the
+	// directions do not disturb each other.
+	BothWays float64
 }
 
 // Regime are the constants of pieces of at least From bytes.
@@ -92,5 +95,8 @@ func (c *Curve) Cost(r Request) Cost {
 	by := Causes{Launch: float64(r.Launches) * c.Launch, Descriptor: n * g.Descriptor, Link: cost.WireForward * c.Packets.efficiency() / g.Rate}
 	by.Submit = c.waits(n, by.Descriptor+by.Link, g.Inline)
 	cost.By, cost.Seconds = by, by.Launch+by.Submit+by.Descriptor+by.Link
+	if c.BothWays > 0 {
+		cost.Load = float64(r.Bytes) / cost.Seconds / c.BothWays
+	}
 	return cost
 }

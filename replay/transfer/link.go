@@ -41,17 +41,21 @@ type Link struct {
 // NewLink takes the constants of a data file.
 func NewLink(l *hardware.Link) *Link {
 	link := &Link{name: l.Name}
-	for d, paths := range []*hardware.Paths{&l.HostToDevice, &l.DeviceToHost} {
-		for m, name := range hardware.PathNames {
-			if c := paths.Named(name); c != nil {
-				link.paths[d][m] = NewCurve(c, PacketsOf(l, Direction(d), Mechanism(m)))
-			}
-		}
-	}
 	both := math.Inf(1)
 	link.duplex = [3]float64{both, both, both}
 	if d := l.Duplex; d != nil {
 		link.duplex = [3]float64{float64(d.CopyEngine.Value), float64(d.CopyEngine.Value), float64(d.Kernel.Value)}
+	}
+	for d, paths := range []*hardware.Paths{&l.HostToDevice, &l.DeviceToHost} {
+		for m, name := range hardware.PathNames {
+			if c := paths.Named(name); c != nil {
+				curve := NewCurve(c, PacketsOf(l, Direction(d), Mechanism(m)))
+				if l.Duplex != nil {
+					curve.BothWays = link.duplex[m]
+				}
+				link.paths[d][m] = curve
+			}
+		}
 	}
 	return link
 }
@@ -141,6 +145,7 @@ func (c capped) Cost(r Request) Cost {
 	cost := c.Path.Cost(r)
 	if least := cost.By.Launch + float64(cost.Bytes)/c.rate; cost.Seconds < least {
 		cost.By.Link += least - cost.Seconds
+		cost.Load *= cost.Seconds / least
 		cost.Seconds = least
 	}
 	return cost

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -79,6 +80,34 @@ func TestBoth(t *testing.T) {
 	near(t, "the other way", l.Both(Call, one, two), 45e-3)
 	near(t, "alone", l.Both(Call, two, Cost{}), 40e-3)
 	near(t, "undisturbed", l.Both(Batch, two, one), 40e-3)
+}
+
+// The loads of opposite transfers make the same time as Both: long + short·max(0, sum − 1).
+func TestLoads(t *testing.T) {
+	l := NewLink(machine(t, "h100").Link)
+	for m := range Kernel + 1 {
+		in, err1 := l.Path(HostToDevice, m)
+		out, err2 := l.Path(DeviceToHost, m)
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		a, b := in.Cost(Request{1000, 2e9, 1}), out.Cost(Request{500, 1e9, 1})
+		near(t, m.String(), max(a.Seconds, b.Seconds)+min(a.Seconds, b.Seconds)*max(0, a.Load+b.Load-1), l.Both(m, a, b))
+		if a.Load <= 0.5 || a.Load+b.Load <= 1 {
+			t.Errorf("%v: loads %g and %g, expected that large copies disturb each other", m, a.Load, b.Load)
+		}
+		twice := a.Add(a)
+		near(t, "load of two", twice.Load, a.Load)
+		capped := Capped(in, 1e9).Cost(Request{1000, 2e9, 1})
+		near(t, "capped load", capped.Load, 2e9/capped.Seconds/in.BothWays)
+	}
+	free, err := NewLink(machine(t, "gh200").Link).Path(HostToDevice, Kernel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := free.Cost(Request{1, 1e9, 1}); c.Load != 0 {
+		t.Errorf("NVLink-C2C is loaded by %g", c.Load)
+	}
 }
 
 // A share of the host's memory bounds a path; what is slower anyway stays.
