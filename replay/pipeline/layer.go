@@ -26,7 +26,7 @@ type Layer struct {
 type Loads struct{ Fetch, Hop, Store, Layer float64 }
 
 // Dense is what a layer takes where its whole KV stays on the host and moves every step
-// (FlexGen, KVPR): seconds.
+// (FlexGen, KVPR), or that of some tokens does (eLLM): seconds.
 type Dense struct {
 	Weights float64 // of the layer over the link
 	// Shares of them: W_K and W_V, and all of attention, those included.
@@ -38,6 +38,8 @@ type Dense struct {
 	Prompt      int      // of them, those that activations are kept of
 	Activations float64  // a position of all requests, over the link
 	Recompute   float64  // a position of all requests, K and V from its activations
+	Uncached    Transfer // the uncached tokens of all requests over the link
+	Again       float64  // the whole layer over them, from its input
 	Dequantize  float64  // a position of all requests, where KV is quantised
 	Quantize    float64  // the KV that a step generates
 }

@@ -147,8 +147,13 @@ func newRunner(ctx context.Context, p *Profile, o Options) (*runner, error) {
 	if err := r.prepare(); err != nil {
 		return nil, err
 	}
-	if sfc, ok := r.schedule.(*SFC); ok && sfc.N == 0 {
-		return r, r.calibrate()
+	switch s := r.schedule.(type) {
+	case *SFC:
+		if s.N == 0 {
+			return r, r.calibrate()
+		}
+	case *ELLM:
+		return r, r.settle(s)
 	}
 	return r, nil
 }
@@ -218,6 +223,9 @@ func (r *runner) prepare() error {
 	}
 	if o.Positions > 0 {
 		r.notes = append(r.notes, fmt.Sprintf("a step decodes %d positions of every request; the misses are those of the profile", o.Positions))
+	}
+	if p.Moves == MovesUncached {
+		r.notes = append(r.notes, "the profile's misses are not used: the schedule moves uncached tokens")
 	}
 	if p.Moves == MovesLayers {
 		r.notes = append(r.notes, "the profile's misses are not used: the schedule moves whole layers")

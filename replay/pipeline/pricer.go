@@ -25,6 +25,8 @@ type Pricer struct {
 	// Dense says, with MovesLayers, what is recomputed and quantised; nil otherwise.
 	Dense  *KVPR
 	Memory float64 // bytes/s, of the GPU
+	// Partial says, with MovesUncached, what stays uncached; nil otherwise.
+	Partial *ELLM
 
 	recomputed float64 // the largest split point so far, positions
 }
@@ -56,12 +58,21 @@ func (p *Pricer) Layer(layer int, t *sums) (l Layer, moved Traffic, err error) {
 	s := p.Scaling
 	load := Load{Requests: t.requests, Queries: float64(t.Positions), Context: float64(t.SeqLen), Scored: t.scored,
 		Demand: float64(t.Demand) * s.Factor, Attended: t.attended, Entries: t.entries, Missed: float64(t.Misses) * s.Factor}
+	if p.Partial != nil {
+		share := p.Partial.Uncached
+		load.Again = share * float64(t.SeqLen)
+		load.Pairs = (share*share*t.squares + load.Again) / 2
+	}
 	o, err := p.Compute.Layer(layer, &load)
 	if err != nil {
 		return l, moved, fmt.Errorf("layer %d: %w", layer, err)
 	}
 	l = Layer{Project: o.Project, Select: o.Select, Pre: o.Pre, Attend: o.Attend, Post: o.Post, LookupGPU: o.LookupGPU, LookupCPU: o.LookupCPU, Update: o.Update}
 	if p.Moves == MovesNothing {
+		return l, moved, nil
+	}
+	if p.Moves == MovesUncached {
+		p.moveUncached(layer, t, &o, &l, &moved)
 		return l, moved, nil
 	}
 	store := p.Store.Cost(p.writeBack(t))
@@ -161,6 +172,22 @@ func (p *Pricer) moveLayer(layer int, t *sums, o *Operators, l *Layer, moved *Tr
 	}
 	moved.H2D += n * activations
 	moved.Descriptors = float64(kv.Descriptors)
+}
+
+// moveUncached prices a layer whose first tokens are not cached: over the link, and run
+// again. What the schedule does of both is the traffic.
+func (p *Pricer) moveUncached(layer int, t *sums, o *Operators, l *Layer, moved *Traffic) {
+	l.Dense = Dense{Attend: o.AttendAll, Again: o.Again}
+	bytes := int64(p.Partial.Uncached * float64(t.SeqLen) * float64(p.Model.Entry.Value))
+	if bytes == 0 {
+		return
+	}
+	kv := transfer.Request{Descriptors: int64(t.requests) * max(1, p.Layout.Fragments), Bytes: bytes, Launches: 1}
+	cost := p.Fetch.Cost(kv)
+	l.Dense.Uncached = Transfer{cost.Seconds, cost.By.Launch}
+	if p.Partial.swapped(layer) {
+		moved.H2D, moved.Descriptors = float64(kv.Bytes), float64(kv.Descriptors)
+	}
 }
 
 // loadWeights prices a layer's weights over the link.

@@ -30,9 +30,10 @@ type Moves int
 
 // What moves.
 const (
-	MovesMisses  Moves = iota // of a cache; the rest of the KV is below it
-	MovesNothing              // all KV is on the GPU
-	MovesLayers               // each layer's KV, every step; the GPU holds two of them
+	MovesMisses   Moves = iota // of a cache; the rest of the KV is below it
+	MovesNothing               // all KV is on the GPU
+	MovesLayers                // each layer's KV, every step; the GPU holds two of them
+	MovesUncached              // a share of each layer's KV, every step, of some layers
 )
 
 // mover is a schedule that does not move a cache's misses.
@@ -69,6 +70,7 @@ var table = []entry{
 	{"tbo", "tbo", "two halves of the batch, half a layer apart (two-batch overlap)", parseTBO},
 	{"kvpr", "kvpr[:order=row|column,batches=1,weights=gpu|host,load=first|coarse|fine,recompute=on|off,kv=fp16|int4,x=fp16|int4,group=64]", "all KV moves, a part of it is recomputed from activations x meanwhile (KVPR)", parseKVPR},
 	{"flexgen", "flexgen[:batches=1,weights=gpu|host,kv=fp16|int4,group=64]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen},
+	{"ellm", "ellm[:uncached=auto,swap=auto,recompute=auto,fused=no]", "first tokens stay uncached: layers run again while others are swapped in (eLLM)", parseELLM},
 	{"gpu", "gpu", "all KV stays on the GPU", parseOnGPU},
 }
 
