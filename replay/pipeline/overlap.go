@@ -103,25 +103,33 @@ func (w *Layerwise) Closed(s *Step) float64 {
 // ExposedDA is the time of a layer's fetch that DA does not hide:
 //
 //	max(0, F − W_pre − W_attn·(1 − missed))
+//
+// and no less than what a gather kernel takes of the SMs.
 func ExposedDA(l *Layer) float64 {
-	return max(0, l.fetching(1)-l.Pre-l.Attend*(1-l.Missed))
+	return max(l.gathering(1), l.fetching(1)-l.Pre-l.Attend*(1-l.Missed))
 }
 
 // Exposed is the time of a layer's fetch that DBA does not hide, and its overhead:
 //
 //	delta + max(0, F − W_pre − W_attn·(1 − missed) − phi·W_select)
 //
-// W_select with the lookup, which ESS does not state apart.
+// W_select with the lookup, which ESS does not state apart; a gather kernel as in ExposedDA.
 func (d *DBA) Exposed(l *Layer) float64 {
-	return d.Delta + max(0, l.fetching(1)-l.Pre-l.Attend*(1-l.Missed)-d.Phi*(l.Select+l.LookupGPU))
+	return d.Delta + max(l.gathering(1), l.fetching(1)-l.Pre-l.Attend*(1-l.Missed)-d.Phi*(l.Select+l.LookupGPU))
 }
 
 // exposedApart is Exposed with each part's fetch after its own selection; the first also
 // delays the second.
 func (d *DBA) exposedApart(l *Layer) float64 {
 	second := d.Phi * (l.Select + l.LookupGPU)
-	end := max(l.fetching(1-d.Phi), second) + l.fetching(d.Phi)
-	return d.Delta + max(0, end-second-l.Pre-l.Attend*(1-l.Missed))
+	first := l.gathering(1 - d.Phi)
+	end := max(l.fetching(1-d.Phi), first+second) + l.fetching(d.Phi)
+	return d.Delta + max(first+l.gathering(d.Phi), end-second-l.Pre-l.Attend*(1-l.Missed))
+}
+
+// gathering is the time that the fetch of a share takes of the SMs.
+func (l *Layer) gathering(share float64) float64 {
+	return l.Gather * (l.Fetch.Part(share) + l.Hop.Part(share))
 }
 
 // computing is what a layer takes when its fetch is hidden.
