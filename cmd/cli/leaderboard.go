@@ -78,6 +78,9 @@ func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
 		return err
 	}
 	boards, err := newBoards(rows, metrics.Options{Seed: f.seed, Timer: timer, By: f.time.by})
+	if stopped := c.Context().Err(); stopped != nil {
+		return stopped // cells without times are no board
+	}
 	if err != nil {
 		return err
 	}
