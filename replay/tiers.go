@@ -181,6 +181,7 @@ func (c *cell) exchange(d *Delta, i int, demoted []int32, look Observer) error {
 	c.size += len(demoted)
 	s.T, s.Demand, s.Hit, s.Miss, s.Pass, s.Offered = t+1, 0, nil, nil, nil, demoted
 	c.policy.Update(s)
+	c.victims = c.victims[:0]
 	if err := c.evict(); err != nil {
 		return err
 	}
