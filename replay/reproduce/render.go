@@ -60,15 +60,27 @@ func (s *Section) text(b *strings.Builder) {
 		fmt.Fprintf(b, "  constant: %s\n", s.Constants[i].text())
 	}
 	fmt.Fprintf(b, "%s\n", s.lines().Render())
-	for i := range s.Lines {
-		if l := &s.Lines[i]; l.Note != "" {
-			fmt.Fprintf(b, "  %s: %s\n", l.Item, l.Note)
-		}
-	}
+	s.notes(b)
 	for _, c := range s.Contradictions {
 		fmt.Fprintf(b, "  contradiction: %s\n", c)
 	}
 	fmt.Fprintf(b, "  %s\n\n", s.Summary())
+}
+
+// notes writes each note once, after the lines that it is about.
+func (s *Section) notes(b *strings.Builder) {
+	items := map[string][]string{}
+	var order []string
+	for i := range s.Lines {
+		l := &s.Lines[i]
+		if l.Note != "" && items[l.Note] == nil {
+			order = append(order, l.Note)
+		}
+		items[l.Note] = append(items[l.Note], l.Item)
+	}
+	for _, note := range order {
+		fmt.Fprintf(b, "  %s: %s\n", strings.Join(items[note], "; "), note)
+	}
 }
 
 // writeTrimmed writes text without blanks at line ends.

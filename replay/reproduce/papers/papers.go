@@ -3,12 +3,14 @@ package papers
 
 import (
 	"github.com/kvreplay/kvreplay/replay/reproduce"
+	"github.com/kvreplay/kvreplay/replay/reproduce/ellm"
 	"github.com/kvreplay/kvreplay/replay/reproduce/links"
 )
 
 // All are the papers, and the measured links, in the order of reports.
 func All() []reproduce.Paper {
 	return []reproduce.Paper{
+		ellm.Paper(),
 		links.Paper(),
 	}
 }

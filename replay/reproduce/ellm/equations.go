@@ -1,0 +1,107 @@
+package ellm
+
+import (
+	"math"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// shape is what the equations know of a model: L, h and V.
+type shape struct{ layers, hidden, vocabulary float64 }
+
+func shapeOf(m *hardware.Model) shape {
+	return shape{float64(m.Layers.Value), float64(m.Hidden.Value), float64(m.Vocabulary.Value)}
+}
+
+// batch is all that the equations sum over requests: their number, tokens, tokens².
+type batch struct{ requests, tokens, squares float64 }
+
+// and is the batch with one more request.
+func (b batch) and(tokens float64) batch {
+	return batch{b.requests + 1, b.tokens + tokens, b.squares + tokens*tokens}
+}
+
+// equal is a batch of n requests of s tokens.
+func equal(n int, s float64) batch { return batch{float64(n), float64(n) * s, float64(n) * s * s} }
+
+// recomputation is Eq. 2, FLOP: requests of a batch, of which the first share r
+// is uncached, in all layers. Corrected: attention is causal, half of the pairs, and no
+// logits are made of recomputed tokens.
+func (m shape) recomputation(b batch, r float64, corrected bool) (flop float64) {
+	L, h, V := m.layers, m.hidden, m.vocabulary
+	if corrected {
+		return 24*h*h*L*b.tokens*r + 2*h*L*b.squares*r*r
+	}
+	return 24*h*h*L*b.tokens*r + 4*h*L*b.squares*r*r + 2*h*V*b.tokens*r
+}
+
+// decoding is Eq. 3, FLOP of one new token of each request. Corrected: the vocabulary is
+// multiplied with once, not once for each cached token.
+func (m shape) decoding(b batch, corrected bool) (flop float64) {
+	L, h, V := m.layers, m.hidden, m.vocabulary
+	logits := b.tokens
+	if corrected {
+		logits = b.requests
+	}
+	return 24*h*h*L*b.requests + 4*h*L*(b.tokens+b.requests) + 2*h*V*logits
+}
+
+// gpu is the accelerator and what the equations' constraints say of it.
+type gpu struct {
+	flops     float64 // FLOP/s
+	bandwidth float64 // bytes/s; 0: the equations' GPU, which reads for nothing
+	memory    float64 // bytes for weights, KV and M_o
+	weights   float64 // bytes, M_W
+}
+
+// latency is Eq. 4, s. Corrected: at least what it takes to read the weights and the
+// cached KV, the term that section 6.6 leaves out.
+func (m shape) latency(g gpu, b batch, r float64, corrected bool) float64 {
+	t := (m.recomputation(b, r, corrected) + m.decoding(b, corrected)) / g.flops
+	if corrected && g.bandwidth > 0 {
+		t = math.Max(t, (g.weights+m.cached(b, r))/g.bandwidth)
+	}
+	return t
+}
+
+// cached is the KV that stays on the GPU, bytes: 4·L·h a token (Eq. 1).
+func (m shape) cached(b batch, r float64) (bytes float64) {
+	return 4 * m.layers * m.hidden * b.tokens * (1 - r)
+}
+
+// layersAgain is Eq. 7, s: l2 layers over the uncached tokens. The equation takes a share
+// l2/L of one layer's arithmetic and the whole vocabulary; corrected, it takes l2 layers.
+func (m shape) layersAgain(g gpu, b batch, r, l2 float64, corrected bool) float64 {
+	if corrected {
+		return m.recomputation(b, r, true) * l2 / m.layers / g.flops
+	}
+	h := m.hidden
+	return ((24*h*h*b.tokens*r+4*h*b.squares*r*r)*l2/m.layers + 2*b.tokens*r*h*m.vocabulary) / g.flops
+}
+
+// swap is Eq. 6 without its constant term, s: l1 layers of the uncached tokens over the
+// link, bytes/s.
+func (m shape) swap(b batch, r, l1, link float64) float64 {
+	return m.cached(b, 1-r) / m.layers * l1 / link
+}
+
+// threads divides the threads of a block between recomputation (K1) and decoding (K2) by
+// Eqs. 8 and 9: K1's, a multiple of 32 between 32 and total − 32. Corrected: without the
+// vocabulary, which belongs to no layer.
+func (m shape) threads(b batch, r, l1, l2 float64, total int, corrected bool) (k1 int, ratio float64) {
+	h, V := m.hidden, m.vocabulary
+	if corrected {
+		V = 0
+	}
+	v1 := 24*h*h*l2*b.tokens*r + 4*h*l2*b.squares*r*r + 2*h*V*b.tokens*r
+	v2 := 24*h*h*(l1+l2)*b.requests + 4*h*(l1+l2)*(b.tokens+b.requests) + 2*h*V*b.tokens
+	const warp = 32
+	share := v1 / (v1 + v2)
+	k1 = warp * int(math.Round(float64(total)*share/warp))
+	return min(max(k1, warp), total-warp), v1 / v2
+}
+
+// overhead is M_o in bytes: 8·h·b·s·r·(l1 + l2) of section 4.3.2.
+func (m shape) overhead(b batch, r, l1, l2 float64) float64 {
+	return 2 * m.cached(b, 1-r) / m.layers * (l1 + l2)
+}

@@ -1,0 +1,86 @@
+package ellm
+
+import (
+	"fmt"
+
+	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/reproduce"
+)
+
+// Batch and link of the worked figures of the layer-level equations.
+const (
+	eight = 8
+	link  = 25e9 // bytes/s, an A100 on PCIe 4.0 x16
+)
+
+// choice holds Eqs. 6 to 9: swap and recomputation of layers, the six configurations, M_o,
+// the threads of the fused kernel.
+func (s *study) choice() (section reproduce.Section, err error) {
+	m, b := s.shape, equal(eight, length)
+	g := gpu{flops: a100}
+	section = reproduce.Section{Name: "layers", Title: "Equations 6 to 9: swapped and recomputed layers",
+		Method:    fmt.Sprintf("Llama2-13B, %d requests of %d tokens, %s uncached, A100. Printed is the equation by hand; ours the code, idle times and M_o those of the ellm schedule of kvreplay time (pipeline.Layer.Idle, pipeline.Memory).", eight, length, percent(uncached)),
+		Constants: []reproduce.Constant{{Name: "link", Value: link / 1e9, Unit: "GB/s", From: "measured peak of an A100 on PCIe 4.0 x16; the paper's α is not printed"}}}
+	line := func(item string, printed, ours float64) {
+		section.Lines = append(section.Lines, exact(item, "ms", printed*1e3, ours*1e3))
+	}
+	const again, swap = 8 * 203_773_755_801.6 / a100, 52_789_248 / link
+	line("Eq. 6, a layer swapped", swap, m.swap(b, uncached, 1, link))
+	line("Eq. 7, literal, l2 = 1", 8*(5_120_919_982.08+105_578_496_000)/a100, m.layersAgain(g, b, uncached, 1, false))
+	line("Eq. 7, literal, l2 = 2", 8*(10_241_839_964.16+105_578_496_000)/a100, m.layersAgain(g, b, uncached, 2, false))
+	line("Eq. 7, corrected, l2 = 1", again, m.layersAgain(g, b, uncached, 1, true))
+	layer := pipeline.Layer{Dense: pipeline.Dense{Again: m.layersAgain(g, b, uncached, 1, true), Uncached: pipeline.Transfer{Seconds: m.swap(b, uncached, 1, link)}}}
+	for l2 := 1; l2 <= 2; l2++ {
+		for l1 := 1; l1 <= 3; l1++ {
+			idle := float64(l1)*swap - float64(l2)*again
+			line(fmt.Sprintf("idle, l1 = %d swapped, l2 = %d recomputed", l1, l2), max(idle, -idle), layer.Idle(l1, l2))
+		}
+	}
+	if err := s.overheads(&section, b); err != nil {
+		return section, err
+	}
+	s.fused(&section)
+	section.Contradictions = []string{
+		"Eq. 7 takes the share l2/L of what one layer costs and adds the vocabulary whole, Eq. 8 multiplies by l2: recomputing a second layer would add 5 % by one and 100 % by the other.",
+		"Eqs. 8 and 9 count the vocabulary in kernels of a layer: it makes K1 and K2 nearly equal, where a layer's own arithmetic differs by two orders of magnitude.",
+		"A layer that is recomputed needs the hidden states that the layer before computes. Where that one was swapped in, nothing has computed them: alternating swapped and recomputed layers needs hidden states kept as well (as HCache does), which M_o leaves out.",
+	}
+	return section, nil
+}
+
+// overheads adds M_o and the choice of kvreplay time.
+func (s *study) overheads(section *reproduce.Section, b batch) error {
+	r, err := s.decode(eight, fmt.Sprintf("ellm:uncached=%g,swap=3,recompute=2", uncached)).Price(s.ctx)
+	if err != nil {
+		return err
+	}
+	const most = 40 * 5120 * eight * length * uncached
+	section.Lines = append(section.Lines,
+		exact("M_o = 8hbsr(l1 + l2) at most, 40hbsr", "B", most, s.shape.overhead(b, uncached, 3, 2)),
+		exact("M_o of the ellm schedule", "B", most, r.Memory.Cache-s.shape.cached(b, uncached)))
+	if r, err = s.decode(eight, fmt.Sprintf("ellm:uncached=%g", uncached)).Price(s.ctx); err != nil {
+		return err
+	}
+	chosen, err := pipeline.ParseSchedule(r.Schedule)
+	if err != nil {
+		return err
+	}
+	e := chosen.(*pipeline.ELLM)
+	l := statement("layers swapped for one recomputed, as kvreplay time chooses", "", float64(e.Swap)/float64(e.Recompute), e.Swap > e.Recompute)
+	l.Note = "by the measured rate of matrix products instead of the datasheet's"
+	section.Lines = append(section.Lines, l)
+	return nil
+}
+
+// fused adds the threads of the fused kernel.
+func (s *study) fused(section *reproduce.Section) {
+	one := equal(1, length)
+	k1, literal := s.shape.threads(one, uncached, 3, 1, 1024, false)
+	own, corrected := s.shape.threads(one, uncached, 3, 1, 1024, true)
+	const recomputed = 202_710_712_320 + 2_126_086_963.2
+	section.Lines = append(section.Lines,
+		exact("V_K1 ÷ V_K2, literal, l1 = 3, l2 = 1", "", (recomputed+105_578_496_000)/(4*629_145_600+4*18_350_080+293_273_600_000), literal),
+		exact("V_K1 ÷ V_K2 without the vocabulary", "", recomputed/(4*629_145_600+4*18_350_080), corrected),
+		exact("threads of K1 of 1024, literal", "", 512, float64(k1)),
+		exact("threads of K1 of 1024 without the vocabulary", "", 992, float64(own)))
+}
