@@ -34,6 +34,7 @@ type Delta struct {
 	pins        Pins
 	lower       bool    // of a tier whose demand another cell makes
 	joined      *joiner // that made the stream; nil for one as recorded
+	pool        *pool   // whose rows these are; nil for one stream's
 	first       int     // row of the stream that is row 0
 	k, m        int
 	cur, prev   []uint64 // demand as bitsets
@@ -75,6 +76,9 @@ func (l *lists) Row(i int) []int32 { return l.items[l.ends[i]:l.ends[i+1]] }
 // Candidates are the ranks K … M-1 of row i, best first. What a lower tier is not asked
 // for may have any rank.
 func (d *Delta) Candidates(i int) []int32 {
+	if d.pool != nil {
+		return d.pool.candidates(i, d.lower)
+	}
 	list := d.stream.List(d.first + i)
 	if d.lower {
 		return list[:d.listed(list)]
@@ -84,6 +88,11 @@ func (d *Delta) Candidates(i int) []int32 {
 
 // scored is row i's list up to M with its scores, nil where the trace has none.
 func (d *Delta) scored(i int) ([]int32, []float32) {
+	if d.pool != nil {
+		m, row := d.pool.at(i)
+		list, scores := m.scored(row)
+		return d.pool.raised(i, list), scores
+	}
 	list, scores := d.stream.List(d.first+i), d.stream.ScoreList(d.first+i)
 	n := d.listed(list)
 	if scores == nil {
@@ -94,6 +103,10 @@ func (d *Delta) scored(i int) ([]int32, []float32) {
 
 // ranked is the list of row i up to K, pinned blocks included.
 func (d *Delta) ranked(i int) []int32 {
+	if d.pool != nil {
+		m, row := d.pool.at(i)
+		return d.pool.raised(i, m.ranked(row))
+	}
 	list := d.stream.List(d.first + i)
 	return list[:d.prefix(d.first+i, list)]
 }
@@ -116,10 +129,22 @@ func (d *Delta) listed(list []int32) int {
 
 // Made is the number of positions that row i decodes.
 func (d *Delta) Made(i int) int64 {
+	if d.pool != nil {
+		m, row := d.pool.at(i)
+		return m.Made(row)
+	}
 	if d.joined != nil {
 		return int64(d.joined.made[d.first+i])
 	}
 	return 1
+}
+
+// step is the trace's step of row i.
+func (d *Delta) step(i int) int32 {
+	if d.pool != nil {
+		d, i = d.pool.at(i)
+	}
+	return d.stream.Steps[d.first+i]
 }
 
 // weighed reports whether blocks hold several entries that a list may name apart.
