@@ -34,6 +34,7 @@ type cell struct {
 	unit     int64 // entries of a block
 	staging  staging
 	counts   Counts
+	shares   shares // of streams that share the cache
 	report   StepReport
 
 	later    []grown
@@ -84,7 +85,7 @@ func (c *cell) run(d *Delta, st start, look Observer, below ...tierStart) (Count
 			err = c.below.step(c, d.Born.Row(i), i, st.ranks)
 		}
 		if err != nil {
-			return Counts{}, fmt.Errorf("step %d: %w", d.stream.Steps[d.first+i], err)
+			return Counts{}, fmt.Errorf("step %d: %w", d.step(i), err)
 		}
 	}
 	c.counts.PrefetchUseless = c.counts.Prefetched - c.counts.PrefetchUseful
@@ -94,6 +95,9 @@ func (c *cell) run(d *Delta, st start, look Observer, below ...tierStart) (Count
 // reset starts a stream.
 func (c *cell) reset(d *Delta, st start) error {
 	c.scope = policies.Scope{Blocks: d.Blocks, Capacity: st.capacity, Steps: d.Rows, Windows: d.Windows, Demand: d.MaxDemand, Seed: st.seed}
+	if d.pool != nil {
+		c.scope.PerStep = len(d.pool.members)
+	}
 	if err := c.policy.Reset(&c.scope); err != nil {
 		return err
 	}
@@ -102,6 +106,7 @@ func (c *cell) reset(d *Delta, st start) error {
 	c.size, c.capacity, c.passed, c.emptied, c.unmarked = 0, st.capacity, c.passed[:0], false, false
 	c.counts, c.unit = Counts{Streams: 1, PinnedPeak: int64(d.PinnedPeak) * st.unit}, st.unit
 	c.staging.reset(&st, d.Blocks)
+	c.shares.reset(d, st.unit, st.placed)
 	c.place(d, st.placed)
 	return nil
 }
@@ -131,7 +136,7 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 	s := &c.step
 	t := int32(i - d.Windows)
 	if len(c.later) > 0 {
-		c.grow(d.stream.Steps[d.first+i])
+		c.grow(d.step(i))
 	}
 	born := d.Born.Row(i)
 	s.T, s.Demand, s.Offered, s.Pass = t, int(d.Size[i]), born, nil
@@ -197,16 +202,21 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 	if err := c.evict(); err != nil {
 		return err
 	}
+	n, resident, evicted := &c.counts, c.size, len(c.victims)
+	if c.shares.pool != nil {
+		c.shares.settle(i, len(born)+len(c.miss)-c.leftOut, nil, c.victims, c.size, t >= 0)
+		own := c.shares.stream(i)
+		n, resident, evicted = &c.shares.counts[own], c.shares.size[own], 0
+	}
 	if t >= 0 {
-		n := &c.counts
 		n.Steps++
 		n.Demand += int64(s.Demand)
 		n.Misses += int64(len(c.fetched))
-		n.Evictions += int64(len(c.victims))
+		n.Evictions += int64(evicted)
 		n.Births += int64(len(born))
 		n.Overflow += int64(overflow)
-		n.ResidentSum += int64(c.size)
-		n.ResidentPeak = max(n.ResidentPeak, int64(c.size))
+		n.ResidentSum += int64(resident)
+		n.ResidentPeak = max(n.ResidentPeak, int64(resident))
 		n.Made += d.Made(i)
 		n.Picked += moved.picked
 		n.Missed += moved.missed
@@ -222,8 +232,8 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 			slices.Sort(c.passed)
 			keptOut = c.passed
 		}
-		c.report = StepReport{T: t, Step: d.stream.Steps[d.first+i], Demand: s.Demand, Misses: c.fetched, Births: len(born),
-			Victims: c.victims, KeptOut: keptOut, Overflow: overflow, Resident: c.size, Pinned: d.pinnedBlocks(i),
+		c.report = StepReport{T: t, Step: d.step(i), Stream: c.shares.stream(i), First: c.shares.first(i), Demand: s.Demand, Misses: c.fetched, Births: len(born),
+			Victims: c.victims, KeptOut: keptOut, Overflow: overflow, Resident: resident, Pinned: d.pinnedBlocks(i),
 			Prefetched: c.staging.counts, Made: int(d.Made(i)), Moved: moved.fetched + moved.ahead, DemandEntries: moved.picked, MissedEntries: moved.missed}
 		look(&c.report)
 	}

@@ -61,13 +61,15 @@ func (c *Counts) Add(o *Counts) {
 type StepReport struct {
 	T        int32 // as policies.Step.T
 	Step     int32 // the trace's step
+	Stream   int   // of those that share the cache, whose row it is; 0 for one alone
+	First    int32 // its first block: block b of the stream is First + b
 	Demand   int
 	Misses   []int32 // ascending; what was prefetched is none
 	Births   int
 	Victims  []int32 // blocks evicted at the end of the step, in the policy's order
 	KeptOut  []int32 // members of D_t not kept: overflow or bypass, ascending
 	Overflow int
-	Resident int   // after the step, pinned blocks not counted
+	Resident int   // blocks of the stream after the step, pinned ones not counted
 	Pinned   int   // pinned blocks
 	Made     int   // positions decoded
 	Moved    int64 // entries fetched, ahead or on demand

@@ -68,8 +68,8 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 	if spec.Entry.Traits.Windowed {
 		capacity, later = policies.Unbounded, nil
 	}
-	st := start{capacity: capacity, ranks: p.ranks, placed: p.warmup.placed(&b.delta, p.pins, capacity), unit: p.layout.unit(p.pins), prefetch: b.prefetch, staging: b.staging, swaps: b.swaps, later: later}
-	judges, err := newRefereeChecks(p, spec.Name(), streams, st, nil)
+	st := start{capacity: capacity, ranks: p.ranks, placed: p.warmup.placed(&b.delta, p.pins, capacity, nil), unit: p.layout.unit(p.pins), prefetch: b.prefetch, staging: b.staging, swaps: b.swaps, later: later}
+	judges, err := newRefereeChecks(p, spec.Name(), [][]*trace.Stream{pointers(streams)}, nil, st, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

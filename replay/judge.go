@@ -18,16 +18,14 @@ type refereeCheck struct {
 }
 
 // newRefereeChecks replays a cell and its tiers; the checks are theirs, the cell's first.
-func newRefereeChecks(p *plan, policy string, streams []trace.Stream, st start, below []tierStart) ([]*refereeCheck, error) {
-	heads := make([]*trace.Stream, len(streams))
-	for i := range streams {
-		heads[i] = &streams[i]
-	}
+// streams share the cache, each with the heads that share its blocks; request are all of
+// a request whose importance is one.
+func newRefereeChecks(p *plan, policy string, streams, request [][]*trace.Stream, st start, below []tierStart) ([]*refereeCheck, error) {
 	kinds := map[WarmupKind]referee.WarmupKind{WarmupRun: referee.WarmRun, WarmupCold: referee.WarmCold,
 		WarmupImportance: referee.WarmImportance, WarmupStaging: referee.WarmStaging}
 	config := referee.Config{
 		Policy: policy, TopK: p.topk, Candidates: p.m, Capacity: st.capacity, Growth: growthOf(st.later),
-		Warmup: referee.Warmup{Kind: kinds[p.warmup.Kind], Windows: p.warmup.Windows},
+		Warmup: referee.Warmup{Kind: kinds[p.warmup.Kind], Windows: p.warmup.Windows, Over: request},
 		Sink:   p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens,
 		Entries: p.layout.factor, StepTokens: p.layout.mtp,
 		Prefetch: referee.Prefetch{Predicted: st.prefetch == PrefetchPredicted, Size: st.staging, Swap: st.swaps},
@@ -42,7 +40,7 @@ func newRefereeChecks(p *plan, policy string, streams []trace.Stream, st start, 
 	for n, t := range below {
 		tiers = append(tiers, referee.Tier{Policy: p.opt.Tiers[n].Policy.Name(), Capacity: t.capacity, Growth: growthOf(t.later), Inclusive: p.opt.Inclusive, Placed: t.placed})
 	}
-	all, err := referee.RunTiers(heads, p.ranks, config, tiers)
+	all, err := referee.RunPool(streams, p.ranks, config, tiers)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +80,7 @@ func (r *refereeCheck) compare(s *StepReport) error {
 		what        string
 		engine, ref int
 	}{
-		{"step", int(s.T), int(w.T)}, {"demand", s.Demand, w.Demand}, {"births", s.Births, w.Births}, {"misses", len(s.Misses), w.Misses},
+		{"step", int(s.T), int(w.T)}, {"stream", s.Stream, w.Stream}, {"demand", s.Demand, w.Demand}, {"births", s.Births, w.Births}, {"misses", len(s.Misses), w.Misses},
 		{"overflow", s.Overflow, w.Overflow}, {"evictions", len(s.Victims), w.Evictions}, {"residents", s.Resident, w.Resident}, {"pinned blocks", s.Pinned, w.Pinned},
 	} {
 		if f.engine != f.ref {

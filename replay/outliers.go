@@ -129,6 +129,9 @@ func (d *Delta) pinnedBlocks(i int) int {
 	if d.lower {
 		return 0
 	}
+	if d.pool != nil {
+		d, i = d.pool.at(i)
+	}
 	seqLen := d.stream.SeqLen(d.first + i)
 	all, local := d.pins.blocks(seqLen), d.pins.firstLocal(seqLen)
 	pinned := all - max(0, local-min(d.pins.firstFree(), all)) + d.unlisted // all but those between sinks and local window

@@ -30,6 +30,7 @@ type plan struct {
 	parts    []part          // of every cell
 	partOf   []int           // by position in streams
 	siblings []int           // streams of the same request, by position in streams
+	caches   []cache         // runs of streams that share one
 	needs    policies.Needs
 	notes    []string
 	warn     []string // on every row
@@ -68,7 +69,7 @@ type part struct {
 // newPlan checks o against the trace.
 func newPlan(f *trace.File, o *Options) (*plan, error) {
 	p := &plan{file: f, meta: f.Meta(), opt: o, ranks: f.Meta().Order == trace.OrderRank}
-	steps := []func() error{p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settleOutliers, p.settlePrefetch, p.settleTiers, p.settleAllocation, p.applyAllocation, p.planCells}
+	steps := []func() error{p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settleOutliers, p.settlePrefetch, p.settlePool, p.settleTiers, p.settleAllocation, p.applyAllocation, p.planCells}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("replay %s: %w", f.Path(), err)

@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/trace"
@@ -211,4 +212,75 @@ func (p *pool) raised(i int, list []int32) []int32 {
 		p.listed = append(p.listed, base+b)
 	}
 	return p.listed
+}
+
+// readPool reads the streams of the cache and derives the pool's delta.
+func (w *worker) readPool() error {
+	p, pool := w.plan, &w.pool
+	pool.grow(w.cache.streams())
+	for n, m := range pool.members {
+		if m.recorded == nil {
+			m.recorded = make([]trace.Stream, p.layout.heads)
+			if !p.layout.plain() {
+				m.joiner = &joiner{layout: p.layout, k: p.topk, m: p.m, ranks: p.ranks}
+			}
+		}
+		stream, err := w.read(w.cache.from+n, m.recorded, m.joiner)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			w.stream = stream
+		}
+		if err := w.buildMember(m, stream); err != nil {
+			return err
+		}
+	}
+	if i := pool.unequal(); i > 0 {
+		return fmt.Errorf("%s: pool %s: %v and %v share a cache but not their steps", p.file.Path(), p.opt.Pool, w.stream.Key, pool.members[i].delta.stream.Key)
+	}
+	w.delta.buildPool(pool, p.deltaOptions(nil))
+	return nil
+}
+
+// buildMember derives the demand of a stream. What changes from row to row is not kept:
+// the pool has changes of its own.
+func (w *worker) buildMember(m *member, stream *trace.Stream) error {
+	o := w.plan.deltaOptions(m.joiner)
+	o.members, o.nexts = true, false
+	m.delta.Enter, m.delta.Exit = w.pool.changes, w.pool.leaving
+	err := m.delta.build(stream, o, w.check)
+	w.pool.changes, w.pool.leaving = m.delta.Enter, m.delta.Exit
+	m.delta.Enter, m.delta.Exit = lists{}, lists{}
+	return err
+}
+
+// unequal is the first member whose rows are not at the steps of the first one's; 0 for none.
+func (p *pool) unequal() int {
+	first := p.members[0].delta.stream
+	for i, m := range p.members {
+		if !slices.Equal(m.delta.stream.Steps, first.Steps) {
+			return i
+		}
+	}
+	return 0
+}
+
+// recorded are the streams that are replayed as the trace has them: for each stream of
+// the cache the heads that share its blocks.
+func (w *worker) recorded() (streams [][]*trace.Stream) {
+	if w.plan.opt.Pool == PoolNone {
+		return [][]*trace.Stream{pointers(w.streams)}
+	}
+	for _, m := range w.pool.members {
+		streams = append(streams, pointers(m.recorded))
+	}
+	return streams
+}
+
+func pointers(streams []trace.Stream) (all []*trace.Stream) {
+	for i := range streams {
+		all = append(all, &streams[i])
+	}
+	return all
 }

@@ -101,19 +101,34 @@ func (p *Profile) bind(pl *plan) {
 	}
 }
 
-// begin returns the recorder of the i-th selected stream.
-func (p *Profile) begin(i int) *profileSteps {
+// recording is what is recorded of the streams of a cache, stream by stream.
+type recording []*profileSteps
+
+// begin returns the recorder of a cache; nil where nothing is recorded.
+func (p *Profile) begin(c cache) (r recording) {
 	if p == nil {
 		return nil
 	}
-	return &profileSteps{profile: p, plan: p.plan, stream: i, byCell: make([][]ProfileRow, len(p.plan.cells))}
+	for i := c.from; i < c.to; i++ {
+		r = append(r, &profileSteps{profile: p, plan: p.plan, stream: i, byCell: make([][]ProfileRow, len(p.plan.cells))})
+	}
+	return r
 }
 
-// observer records the counted steps of cell c; nil where nothing is recorded.
-func (s *profileSteps) observer(c int) Observer {
-	if s == nil {
+// observer records the counted steps of cell c, each with its stream.
+func (r recording) observer(c int) Observer {
+	if len(r) == 0 {
 		return nil
 	}
+	var own []Observer
+	for _, s := range r {
+		own = append(own, s.observer(c))
+	}
+	return func(report *StepReport) { own[report.Stream](report) }
+}
+
+// observer records the counted steps of cell c.
+func (s *profileSteps) observer(c int) Observer {
 	info, plan := s.plan.selected(s.stream), &s.plan.cells[c]
 	row := ProfileRow{RequestID: info.Request, LayerID: info.Layer, Policy: plan.spec.Name(), Tier: int32(plan.tier), Above: plan.above}
 	if info.Head >= 0 && s.plan.layout.heads == 1 {
@@ -133,7 +148,10 @@ func (s *profileSteps) observer(c int) Observer {
 		row.Births, row.Resident = int32(r.Births), int32(r.Resident)
 		row.Moved, row.Positions = r.Moved, int32(r.Made)
 		if s.profile.indices {
-			row.MissedIndices = append([]int32{}, r.Misses...)
+			row.MissedIndices = make([]int32, len(r.Misses))
+			for i, b := range r.Misses {
+				row.MissedIndices[i] = b - r.First
+			}
 		}
 		s.byCell[c] = append(s.byCell[c], row)
 	}
@@ -150,17 +168,19 @@ func runsOf(blocks []int32) int {
 	return runs
 }
 
-// end hands a finished stream over; streams are written in their order.
-func (p *Profile) end(i int, s *profileSteps) {
+// end hands finished streams over; streams are written in their order.
+func (p *Profile) end(c cache, r recording) {
 	if p == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i > p.next+profileAhead && !p.stopped {
+	for c.from > p.next+profileAhead && !p.stopped {
 		p.turn.Wait()
 	}
-	p.waiting[i] = s
+	for n, s := range r {
+		p.waiting[c.from+n] = s
+	}
 	for s := p.waiting[p.next]; s != nil; s = p.waiting[p.next] {
 		delete(p.waiting, p.next)
 		p.next++

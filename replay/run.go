@@ -93,19 +93,19 @@ func (j *Job) Run(ctx context.Context) (*Result, error) {
 // within a row group, so that reading stays sequential.
 const unitIndices = 1 << 20
 
-// units cuts the selected streams into runs [from, to).
+// units cuts the caches into runs [from, to).
 func (p *plan) units() [][2]int {
 	var units [][2]int
 	from, size := 0, 0
-	for i := range p.streams {
-		s := p.selected(i)
-		if i > from && (size >= unitIndices || s.RowGroup != p.selected(i-1).RowGroup) {
-			units = append(units, [2]int{from, i})
-			from, size = i, 0
+	for n, c := range p.caches {
+		s := p.selected(c.from)
+		if n > from && (size >= unitIndices || s.RowGroup != p.selected(c.from-1).RowGroup) {
+			units = append(units, [2]int{from, n})
+			from, size = n, 0
 		}
-		size += s.Rows * p.meta.Candidates
+		size += c.streams() * s.Rows * p.meta.Candidates
 	}
-	return append(units, [2]int{from, len(p.streams)})
+	return append(units, [2]int{from, len(p.caches)})
 }
 
 // failure keeps the error of the first stream, whatever order workers fail in.
@@ -178,11 +178,11 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 	return nil
 }
 
-// unit replays the streams of a unit; with an error, the stream that it is about.
+// unit replays the caches of a unit; with an error, the first stream that it is about.
 func (w *worker) unit(u [2]int) (stream int, err error) {
-	for i := u[0]; i < u[1]; i++ {
-		if err := w.replay(i); err != nil {
-			return i, err
+	for _, c := range w.plan.caches[u[0]:u[1]] {
+		if err := w.replay(c); err != nil {
+			return c.from, err
 		}
 	}
 	return 0, nil

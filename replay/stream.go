@@ -36,6 +36,9 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 	if o.Candidates == 0 {
 		o.Candidates = m.Candidates
 	}
+	if o.Warmup.Scope != ScopeStream {
+		return Counts{}, fmt.Errorf("replay stream: warm-up %v is over a whole request", o.Warmup)
+	}
 	if o.Capacity < 1 || o.TopK < 1 || o.TopK > o.Candidates || o.Warmup.Windows > s.Windows {
 		return Counts{}, fmt.Errorf("replay stream: capacity %d, K %d, M %d, warm-up %v with %d windows", o.Capacity, o.TopK, o.Candidates, o.Warmup, s.Windows)
 	}
@@ -72,6 +75,6 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 		return Counts{}, err
 	}
 	st := start{capacity: o.Capacity, ranks: ranks, seed: streamSeed(o.Seed, s.Key), unit: l.unit(pins)}
-	st.placed = o.Warmup.placed(&e.delta, pins, o.Capacity)
+	st.placed = o.Warmup.placed(&e.delta, pins, o.Capacity, nil)
 	return c.run(&e.delta, st, o.Observer)
 }

@@ -31,7 +31,7 @@ type sweptCell struct {
 // group gathers the cells of order that passes can answer. Nothing is gathered where
 // every step of every cell is watched.
 func (p *plan) group(order []int, runners []*cell) []*group {
-	single := p.opt.Referee || p.opt.Profile != nil || p.opt.oneByOne || p.opt.Prefetch.Source != PrefetchNothing || len(p.opt.Tiers) > 0 || p.opt.Allocation != nil
+	single := p.opt.Referee || p.opt.Profile != nil || p.opt.oneByOne || p.opt.Prefetch.Source != PrefetchNothing || len(p.opt.Tiers) > 0 || p.opt.Allocation != nil || p.opt.Pool != PoolNone
 	var all []*group
 	known := map[string]*group{}
 	for _, i := range order {
@@ -56,7 +56,7 @@ func (p *plan) group(order []int, runners []*cell) []*group {
 
 // runGroup replays a group on the i-th selected stream; with an error, the cell that
 // it is about. Cells that a pass cannot answer run on their own (policies.Sweeper).
-func (w *worker) runGroup(i int, g *group, steps *profileSteps) (int, error) {
+func (w *worker) runGroup(i int, g *group, steps recording) (int, error) {
 	g.swept = g.swept[:0]
 	for j, c := range g.cells {
 		st, err := w.start(i, c)

@@ -116,7 +116,7 @@ func (t *tier) reset(d *Delta, starts []tierStart) error {
 // follow makes d the delta of a lower tier of the stream of top; its rows come one by one.
 func (d *Delta) follow(top *Delta) {
 	d.Blocks, d.Rows, d.Windows, d.MaxDemand = top.Blocks, top.Rows, top.Windows, top.MaxDemand
-	d.stream, d.joined, d.pins, d.first, d.k, d.m, d.lower = top.stream, top.joined, top.pins, top.first, top.k, top.m, true
+	d.stream, d.joined, d.pool, d.pins, d.first, d.k, d.m, d.lower = top.stream, top.joined, top.pool, top.pins, top.first, top.k, top.m, true
 	d.Size = d.Size[:0]
 	for _, l := range []*lists{&d.Enter, &d.Exit, &d.Born, &d.Members} {
 		l.reset()
@@ -162,10 +162,10 @@ func (t *tier) step(above *cell, born []int32, i int, ranks bool) error {
 func (c *cell) exchange(d *Delta, i int, demoted []int32, look Observer) error {
 	s, t, demand := &c.step, int32(i-d.Windows), d.Enter.Row(i)
 	if len(c.later) > 0 {
-		c.grow(d.stream.Steps[d.first+i])
+		c.grow(d.step(i))
 	}
 	c.classify(demand)
-	c.fetched, c.leftOut = c.miss, 0
+	c.fetched, c.leftOut, c.victims = c.miss, 0, c.victims[:0]
 	*s = policies.Step{T: t, Demand: len(demand), Hit: c.hit, Miss: c.miss, Pass: demand}
 	if c.needs != 0 {
 		c.columns(d, i)
@@ -185,20 +185,25 @@ func (c *cell) exchange(d *Delta, i int, demoted []int32, look Observer) error {
 	if err := c.evict(); err != nil {
 		return err
 	}
+	n, resident, evicted, given := &c.counts, c.size, len(c.victims), len(demoted)
+	if c.shares.pool != nil {
+		c.shares.settle(i, -len(c.hit), demoted, c.victims, c.size, t >= 0)
+		own := c.shares.stream(i)
+		n, resident, evicted, given = &c.shares.counts[own], c.shares.size[own], 0, 0
+	}
 	if t >= 0 {
-		n := &c.counts
 		n.Steps++
 		n.Demand += int64(len(demand))
 		n.Misses += int64(len(c.miss))
 		n.Moved += int64(len(c.miss)) * c.unit
-		n.Evictions += int64(len(c.victims))
-		n.Births += int64(len(demoted))
-		n.ResidentSum += int64(c.size)
-		n.ResidentPeak = max(n.ResidentPeak, int64(c.size))
+		n.Evictions += int64(evicted)
+		n.Births += int64(given)
+		n.ResidentSum += int64(resident)
+		n.ResidentPeak = max(n.ResidentPeak, int64(resident))
 	}
 	if look != nil {
-		c.report = StepReport{T: t, Step: d.stream.Steps[d.first+i], Demand: len(demand), Misses: c.miss, Births: len(demoted),
-			Victims: c.victims, Resident: c.size, Moved: int64(len(c.miss)) * c.unit}
+		c.report = StepReport{T: t, Step: d.step(i), Stream: c.shares.stream(i), First: c.shares.first(i), Demand: len(demand), Misses: c.miss, Births: len(demoted),
+			Victims: c.victims, Resident: resident, Moved: int64(len(c.miss)) * c.unit}
 		look(&c.report)
 	}
 	return nil

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,7 +13,21 @@ import (
 type Warmup struct {
 	Kind    WarmupKind
 	Windows int // prompt windows used; 0 where the kind uses none
+	Scope   WarmupScope
 }
+
+// WarmupScope is what an importance is of.
+type WarmupScope string
+
+// The scopes of an importance.
+const (
+	// ScopeStream sums the scores that a block is given in its own stream.
+	ScopeStream WarmupScope = ""
+	// ScopeRequest sums the scores that a position is given in all streams of its request
+	// that are replayed (KVDrive, section 7.1: aggregated across heads and layers). Scores
+	// are taken as recorded: attention weights add up, other scores must be comparable.
+	ScopeRequest WarmupScope = "request"
+)
 
 // WarmupKind is a way to fill the cache.
 type WarmupKind string
@@ -29,15 +42,18 @@ const (
 	// WarmupCold begins empty.
 	WarmupCold WarmupKind = "cold"
 	// WarmupImportance places the blocks with the largest summed score of the last
-	// windows (KVDrive), per stream.
+	// windows (KVDrive), stream by stream or, in a pool, over all its streams; Scope says
+	// whose scores are summed.
 	WarmupImportance WarmupKind = "importance"
 	// WarmupStaging places the lowest blocks behind the sinks.
 	WarmupStaging WarmupKind = "staging"
 )
 
-// ParseWarmup reads "auto", "lru:32", "cold", "importance:32" or "staging".
+// ParseWarmup reads "auto", "lru:32", "cold", "importance:32", "importance:32,scope=request"
+// or "staging".
 func ParseWarmup(text string) (Warmup, error) {
 	kind, count, has := strings.Cut(text, ":")
+	count, scope, scoped := strings.Cut(count, ",scope=")
 	w := Warmup{Kind: WarmupKind(kind)}
 	switch w.Kind {
 	case WarmupAuto, WarmupCold, WarmupStaging:
@@ -46,12 +62,16 @@ func ParseWarmup(text string) (Warmup, error) {
 		}
 	case WarmupRun, WarmupImportance:
 		n, err := strconv.Atoi(count)
-		if err == nil && n >= 1 {
+		if scope == "request" {
+			w.Scope = ScopeRequest
+		}
+		sound := !scoped || w.Kind == WarmupImportance && (scope == "request" || scope == "stream")
+		if err == nil && n >= 1 && sound {
 			w.Windows = n
 			return w, nil
 		}
 	}
-	return w, fmt.Errorf("warm-up %q: expected auto, lru:W, importance:W (W ≥ 1 prompt windows), staging or cold", text)
+	return w, fmt.Errorf("warm-up %q: expected auto, lru:W, importance:W[,scope=request] (W ≥ 1 prompt windows), staging or cold", text)
 }
 
 // String is the text form.
@@ -59,7 +79,11 @@ func (w Warmup) String() string {
 	if w.Windows == 0 {
 		return string(w.Kind)
 	}
-	return fmt.Sprintf("%s:%d", w.Kind, w.Windows)
+	text := fmt.Sprintf("%s:%d", w.Kind, w.Windows)
+	if w.Scope != ScopeStream {
+		text += ",scope=" + string(w.Scope)
+	}
+	return text
 }
 
 // resolve settles auto against the streams of a trace and reports a warm-up that asks
@@ -89,52 +113,4 @@ func (w Warmup) replayed() int {
 		return w.Windows
 	}
 	return 0
-}
-
-// placed returns the blocks resident before step 0, ascending: nil for lru and cold.
-func (w Warmup) placed(d *Delta, p Pins, capacity int) []int32 {
-	free, local := p.firstFree(), p.firstLocal(int(d.stream.PromptLen))
-	switch w.Kind {
-	case WarmupStaging:
-		var placed []int32
-		for b := free; b < local && len(placed) < capacity; b++ {
-			if !d.isKept(int32(b)) {
-				placed = append(placed, int32(b))
-			}
-		}
-		return placed
-	case WarmupImportance:
-		return mostImportant(d, w.Windows, free, local, capacity)
-	}
-	return nil
-}
-
-// mostImportant is the top capacity blocks of [free, local) by summed score over the
-// listed ranks of the last windows, ties to the lowest index.
-func mostImportant(d *Delta, windows, free, local, capacity int) []int32 {
-	sum := map[int32]float64{}
-	for i := -windows; i < 0; i++ { // rows before row 0 of the delta, which replays no window here
-		list, scores := d.scored(i)
-		for j, x := range list {
-			if int(x) >= free && int(x) < local && !d.isKept(x) {
-				sum[x] += float64(scores[j])
-			}
-		}
-	}
-	blocks := make([]int32, 0, len(sum))
-	for x := range sum {
-		blocks = append(blocks, x)
-	}
-	slices.SortFunc(blocks, func(a, b int32) int {
-		if sum[a] != sum[b] {
-			if sum[a] > sum[b] {
-				return -1
-			}
-			return 1
-		}
-		return int(a - b)
-	})
-	blocks = blocks[:min(capacity, len(blocks))]
-	slices.Sort(blocks)
-	return blocks
 }

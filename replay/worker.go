@@ -13,10 +13,13 @@ type worker struct {
 	plan    *plan
 	reader  *trace.Reader
 	check   *trace.Checker
-	streams []trace.Stream // those that share a cache
+	streams []trace.Stream // the heads that share blocks
 	joiner  *joiner        // nil where rows are replayed as recorded
 	stream  *trace.Stream  // that is replayed
 	delta   Delta
+	cache   cache // streams that it is of
+	pool    pool  // where these are several
+	ahead   foresight
 	runners []*cell  // one a policy, shared by its capacities
 	groups  []*group // cells that are replayed together, windowed ones first
 	tallies [][]tally
@@ -64,58 +67,68 @@ func newWorker(p *plan) *worker {
 
 func (w *worker) close() { w.reader.Close() }
 
-// replay reads the i-th selected stream, derives its delta and runs every cell.
-func (w *worker) replay(i int) error {
+// replay reads the streams of a cache, derives its delta and runs every cell.
+func (w *worker) replay(c cache) (err error) {
 	p := w.plan
-	if err := w.read(i); err != nil {
-		return err
+	w.cache = c
+	if p.opt.Pool != PoolNone {
+		err = w.readPool()
+	} else if w.stream, err = w.read(c.from, w.streams, w.joiner); err == nil {
+		err = w.delta.build(w.stream, p.deltaOptions(w.joiner), w.check)
 	}
-	err := w.delta.build(w.stream, deltaOptions{
-		k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), joined: w.joiner, outliers: p.opt.Outliers,
-		members: p.needs&policies.NeedDemand != 0, nexts: p.needs&policies.NeedNext != 0,
-	}, w.check)
 	if err != nil {
 		return err
 	}
-	steps := p.opt.Profile.begin(i)
+	if err := w.foresee(); err != nil {
+		return err
+	}
+	steps := p.opt.Profile.begin(c)
 	for _, g := range w.groups {
-		if c, err := w.runGroup(i, g, steps); err != nil {
-			return fmt.Errorf("%s: %v: %s: %w", p.file.Path(), w.stream.Key, p.cells[c].name(), err)
+		if cell, err := w.runGroup(c.from, g, steps); err != nil {
+			return fmt.Errorf("%s: %s: %s: %w", p.file.Path(), w.name(), p.cells[cell].name(), err)
 		}
 	}
-	p.opt.Profile.end(i, steps)
+	p.opt.Profile.end(c, steps)
 	return nil
 }
 
-// read decodes the i-th selected stream and those that share its cache.
-func (w *worker) read(i int) error {
-	for h := range w.streams {
-		if err := w.reader.Read(w.plan.streams[i]+h, &w.streams[h]); err != nil {
-			return err
-		}
+// name is what is replayed, as messages show it.
+func (w *worker) name() string {
+	if w.plan.opt.Pool == PoolNone {
+		return w.stream.Key.String()
 	}
-	w.stream = &w.streams[0]
-	if w.joiner == nil {
-		return nil
-	}
-	if err := w.joiner.join(w.streams, w.plan.pins.BlockTokens); err != nil {
-		return fmt.Errorf("%s: %w", w.plan.file.Path(), err)
-	}
-	w.stream = &w.joiner.out
-	return nil
+	return fmt.Sprintf("pool of %v and %d more streams", w.stream.Key, w.cache.streams()-1)
 }
 
-// start settles how cell c begins on the i-th selected stream.
+// deltaOptions say what of a stream the plan replays.
+func (p *plan) deltaOptions(joined *joiner) deltaOptions {
+	return deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), joined: joined, outliers: p.opt.Outliers,
+		members: p.needs&policies.NeedDemand != 0, nexts: p.needs&policies.NeedNext != 0}
+}
+
+// read decodes the i-th selected stream into recorded, with the heads that share its
+// blocks, and joins what is to be joined.
+func (w *worker) read(i int, recorded []trace.Stream, j *joiner) (*trace.Stream, error) {
+	for h := range recorded {
+		if err := w.reader.Read(w.plan.streams[i]+h, &recorded[h]); err != nil {
+			return nil, err
+		}
+	}
+	if j == nil {
+		return &recorded[0], nil
+	}
+	if err := j.join(recorded, w.plan.pins.BlockTokens); err != nil {
+		return nil, fmt.Errorf("%s: %w", w.plan.file.Path(), err)
+	}
+	return &j.out, nil
+}
+
+// start settles how cell c begins on the cache whose first stream is the i-th selected.
 func (w *worker) start(i, c int) (start, error) {
 	p, plan := w.plan, &w.plan.cells[c]
 	st := start{capacity: policies.Unbounded, ranks: p.ranks, seed: streamSeed(p.opt.Seed, w.stream.Key), unit: p.layout.unit(p.pins)}
 	if plan.capacity != nil {
-		blocks, err := plan.capacity.blocks(w.sizing(i))
-		if err != nil {
-			return st, err
-		}
-		st.capacity = blocks
-		if st.later, err = plan.capacity.parts(w.sizing(i)); err != nil {
+		if err := w.room(&st, plan.capacity); err != nil {
 			return st, err
 		}
 	}
@@ -126,8 +139,34 @@ func (w *worker) start(i, c int) (start, error) {
 		}
 		st.prefetch, st.staging, st.swaps = f.Source, blocks, f.Swap
 	}
-	st.placed = p.warmup.placed(&w.delta, p.pins, st.capacity)
+	st.placed = w.placed(st.capacity)
 	return st, nil
+}
+
+// room settles what the cache may keep: in a pool as much as its streams together.
+func (w *worker) room(st *start, capacity *Capacity) error {
+	st.capacity = 0
+	for i := w.cache.from; i < w.cache.to; i++ {
+		blocks, err := capacity.blocks(w.sizing(i))
+		if err != nil {
+			return err
+		}
+		later, err := capacity.parts(w.sizing(i))
+		if err != nil {
+			return err
+		}
+		if st.capacity += blocks; st.later == nil {
+			st.later = later
+		} else {
+			for n := range later {
+				st.later[n].blocks += later[n].blocks
+			}
+		}
+		if capacity.kind == peakOf {
+			break // it is that of the pool
+		}
+	}
+	return nil
 }
 
 // most is the capacity that the cell ends with.
@@ -145,7 +184,7 @@ func (w *worker) sizing(i int) sizing {
 		entryBytes: p.bytes, streams: p.siblings[i], peaks: w.peaks, at: p.allocated(i)}
 }
 
-func (w *worker) runCell(i, c int, st start, steps *profileSteps) error {
+func (w *worker) runCell(i, c int, st start, steps recording) error {
 	p, plan := w.plan, &w.plan.cells[c]
 	look := steps.observer(c)
 	runner, policy, err := w.windowed(i, plan)
@@ -159,7 +198,7 @@ func (w *worker) runCell(i, c int, st start, steps *profileSteps) error {
 	}
 	var judges []*refereeCheck
 	if p.opt.Referee {
-		if judges, err = newRefereeChecks(p, policy, w.streams, st, below); err != nil {
+		if judges, err = newRefereeChecks(p, policy, w.recorded(), w.ahead.streams, st, below); err != nil {
 			return err
 		}
 		look = judges[0].watch(look)
@@ -176,10 +215,10 @@ func (w *worker) runCell(i, c int, st start, steps *profileSteps) error {
 			return err
 		}
 	}
-	w.tally(i, c, st, &counts)
+	w.tallyCache(c, st, &counts, &runner.shares)
 	t := runner.below
 	for n, cell := range tiers {
-		w.tally(i, cell, below[n].start, &t.cell.counts)
+		w.tallyCache(cell, below[n].start, &t.cell.counts, &t.cell.shares)
 		t = t.below
 	}
 	return nil
@@ -187,7 +226,7 @@ func (w *worker) runCell(i, c int, st start, steps *profileSteps) error {
 
 // tierStarts settles how the tiers of a cell begin: a warm-up that places blocks goes on
 // where the tier above was full.
-func (w *worker) tierStarts(i int, top start, tiers []int, steps *profileSteps) (below []tierStart, err error) {
+func (w *worker) tierStarts(i int, top start, tiers []int, steps recording) (below []tierStart, err error) {
 	capacity := top.capacity
 	for _, c := range tiers {
 		t := tierStart{look: steps.observer(c)}
@@ -196,7 +235,7 @@ func (w *worker) tierStarts(i int, top start, tiers []int, steps *profileSteps) 
 		}
 		if !w.plan.opt.Inclusive {
 			capacity += t.capacity
-			t.placed = lacking(w.plan.warmup.placed(&w.delta, w.plan.pins, capacity), w.plan.warmup.placed(&w.delta, w.plan.pins, capacity-t.capacity))
+			t.placed = lacking(w.placed(capacity), w.placed(capacity-t.capacity))
 		}
 		below = append(below, t)
 	}
@@ -213,11 +252,25 @@ func (w *worker) tally(i, c int, st start, counts *Counts) {
 	if plan.capacity == nil {
 		w.peaks[plan.spec.Name()] = counts.ResidentPeak
 	} else {
-		entries = int64(st.most()) * int64(p.pins.BlockTokens)
+		entries = int64(st.most()/w.cache.streams()) * int64(p.pins.BlockTokens)
 	}
 	w.tallies[c][p.partOf[i]].add(counts, entries)
 	if p.opt.Progress != nil {
-		p.opt.Progress(w.streams[0].Rows)
+		p.opt.Progress(p.selected(i).Rows)
+	}
+}
+
+// tallyCache pools what cell c counted on the streams that are replayed.
+func (w *worker) tallyCache(c int, st start, counts *Counts, s *shares) {
+	if s.pool == nil {
+		w.tally(w.cache.from, c, st, counts)
+		return
+	}
+	for n := range s.counts {
+		w.tally(w.cache.from+n, c, st, &s.counts[n])
+	}
+	if plan := &w.plan.cells[c]; plan.capacity == nil {
+		w.peaks[plan.spec.Name()] = s.peak
 	}
 }
 

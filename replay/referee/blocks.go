@@ -6,6 +6,7 @@ func (c Config) pinned(b int32, seqLen int) bool {
 	if c.kept[b] {
 		return true
 	}
+	b %= c.stride
 	for token := int(b) * c.BlockTokens; token < (int(b)+1)*c.BlockTokens; token++ {
 		if token < c.Sink || token >= seqLen-c.Local {
 			return true
@@ -54,11 +55,11 @@ func (x *cell) births(row int, first bool) []int32 {
 	end := x.rows[row].seqLen - x.Local // tokens below end are outside the window
 	begin := x.rows[row].first - 1 - x.Local
 	if !first {
-		begin = x.rows[row-1].seqLen - x.Local
+		begin = x.rows[row-x.width].seqLen - x.Local
 	}
 	var born []int32
 	for token := max(begin, 0); token < end; token++ {
-		block := int32(token / x.BlockTokens)
+		block := int32(row%x.width)*x.stride + int32(token/x.BlockTokens)
 		last := (token+1)%x.BlockTokens == 0
 		if last && !x.pinned(block, x.rows[row].seqLen) {
 			born = append(born, block)

@@ -23,6 +23,9 @@ const (
 type Warmup struct {
 	Kind    WarmupKind
 	Windows int
+	// Over are the streams, each with the heads that share its blocks, over which the
+	// importance of a position is summed; nil: every stream has its own.
+	Over [][]*trace.Stream
 }
 
 // Config is one cell on one stream.
@@ -50,7 +53,8 @@ type Config struct {
 	// Sink and Local are the pins in tokens, BlockTokens the tokens of a block.
 	Sink, Local, BlockTokens int
 
-	kept map[int32]bool // the outliers
+	kept   map[int32]bool // the outliers
+	stride int32          // blocks of a stream: those of the n-th of a pool begin at n × stride
 }
 
 // unbounded is the capacity of a policy that has none.

@@ -12,7 +12,7 @@ const never = math.MaxInt
 // leaving returns the blocks that leave at the end of the row's step.
 func (x *cell) leaving(row int, demand []int32) []int32 {
 	if n, windowed := x.window(); windowed {
-		return x.outsideWindow(x.time(row), n)
+		return x.outsideWindow(x.time(row), n*x.width)
 	}
 	surplus := max(0, len(x.resident)-x.Capacity)
 	return x.order(row, demand)[:surplus]
@@ -86,20 +86,36 @@ func (x *cell) key(b int32, row int) int {
 	case "lfu":
 		return x.resident[b].uses
 	case "lookahead":
-		return -x.rank(b, row)
+		return -x.rank(b, x.latest(b, row))*x.width - (row - x.latest(b, row))
 	case "opt", "opt-bypass":
 		return -x.nextDemand(b, row)
 	}
 	panic("referee: no order for " + x.Policy)
 }
 
+// latest is the last row of the stream that has b, up to the given one: the row itself,
+// or in a pool one of another stream before. Of one rank, the block whose list is older
+// goes first.
+func (x *cell) latest(b int32, row int) int {
+	for at := row; at > row-x.width; at-- {
+		if at >= x.first && at%x.width == int(b/x.stride) {
+			return at
+		}
+	}
+	return row // its stream has not begun
+}
+
 // rank is the place of b among the row's M candidates, past all ranks where it is
 // none of them.
 func (x *cell) rank(b int32, row int) int {
-	if i := slices.IndexFunc(x.rows[row].list, func(e listed) bool { return e.block == b }); i >= 0 {
-		return i
+	before := map[int32]bool{}
+	for _, e := range x.rows[row].list {
+		if e.block == b {
+			return len(before)
+		}
+		before[e.block] = true
 	}
-	return math.MaxInt
+	return math.MaxInt32
 }
 
 // nextDemand is the row of the first demand of b after row, never where there is

@@ -5,11 +5,22 @@ import (
 	"slices"
 )
 
-// outliers are the n blocks that the most windows demand, of those that no sink pins and
-// that have left the local window when the prompt ends; ties go to the lowest index.
+// outliers are the n blocks of each stream that the most windows demand, of those that no
+// sink pins and that have left the local window when the prompt ends; ties go to the
+// lowest index.
 func (x *cell) outliers(n, promptLen int) map[int32]bool {
+	all := map[int32]bool{}
+	for stream := range x.width {
+		for _, b := range x.outliersOf(stream, n, promptLen) {
+			all[b] = true
+		}
+	}
+	return all
+}
+
+func (x *cell) outliersOf(stream, n, promptLen int) []int32 {
 	demanding := map[int32]int{}
-	for row := range x.windows {
+	for row := stream; row < x.windows; row += x.width {
 		for _, b := range x.demand(row) {
 			if !x.pinned(b, promptLen) {
 				demanding[b]++
@@ -23,13 +34,13 @@ func (x *cell) outliers(n, promptLen int) map[int32]bool {
 	slices.SortFunc(blocks, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(demanding[b], demanding[a]), cmp.Compare(a, b))
 	})
-	return setOf(blocks[:min(n, len(blocks))])
+	return blocks[:min(n, len(blocks))]
 }
 
 // pinnedBlocks counts the blocks that are pinned at a row.
 func (x *cell) pinnedBlocks(row int) (n int) {
 	for b := int32(0); int(b)*x.BlockTokens < x.rows[row].seqLen; b++ {
-		if x.pinned(b, x.rows[row].seqLen) {
+		if x.pinned(int32(row%x.width)*x.stride+b, x.rows[row].seqLen) {
 			n++
 		}
 	}

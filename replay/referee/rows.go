@@ -56,6 +56,27 @@ func (c Config) rows(heads []*trace.Stream, hasRanks bool) []row {
 	return rows
 }
 
+// interleave are the rows of a pool in decode order: of each step those of all streams.
+// The blocks of the n-th stream are raised by n × stride.
+func (x *cell) interleave(streams [][]*trace.Stream) (all []row) {
+	var own [][]row
+	for n, heads := range streams {
+		rows := x.Config.rows(heads, x.hasRanks)
+		for i := range rows {
+			for j := range rows[i].list {
+				rows[i].list[j].block += int32(n) * x.stride
+			}
+		}
+		own = append(own, rows)
+	}
+	for i := range own[0] {
+		for n := range own {
+			all = append(all, own[n][i])
+		}
+	}
+	return all
+}
+
 // part is one recorded list.
 type part struct {
 	head   int

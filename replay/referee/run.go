@@ -12,6 +12,8 @@ type StepCounts struct {
 	T    int32 // recorded steps numbered without gaps: windows negative, first counted one 0
 	Step int32 // the trace's step
 
+	Stream int // of a pool, whose row it is
+
 	Demand    int // |D_t|
 	Hits      int // |D_t ∩ R|
 	Misses    int // |D_t \ R|
@@ -19,7 +21,7 @@ type StepCounts struct {
 	Evictions int // blocks of Victims
 	Overflow  int // max(0, |D_t| - C); 0 for policies without capacity
 	Bypassed  int // blocks of KeptOut where the policy chose them itself: opt-bypass and none
-	Resident  int // blocks resident after the step, pinned ones not counted
+	Resident  int // blocks of the stream resident after the step, pinned ones not counted
 
 	Pinned int // blocks of sinks, local window and outliers
 
@@ -54,7 +56,8 @@ type cell struct {
 	resident map[int32]*entry
 	buffer   []int32         // prefetched
 	first    int             // row that is replayed first
-	windows  int             // rows with step < 0
+	width    int             // streams that share the cache
+	windows  int             // rows with step < 0, of all streams
 	demands  map[int32][]int // the rows that demand a block, ascending
 }
 
@@ -67,25 +70,42 @@ func Run(s *trace.Stream, hasRanks bool, c Config) ([]StepCounts, error) {
 // RunShared is Run for the heads of a layer that share one cache, whose block holds
 // the entries of all.
 func RunShared(heads []*trace.Stream, hasRanks bool, c Config) ([]StepCounts, error) {
-	s := heads[0]
-	if err := c.validate(s, hasRanks); err != nil {
+	x, placed, err := newCell([][]*trace.Stream{heads}, hasRanks, c)
+	if err != nil {
 		return nil, err
 	}
-	if err := sameSteps(heads); err != nil {
-		return nil, err
+	return x.run(placed), nil
+}
+
+// newCell is a cell of the streams that share a cache, and what its warm-up places.
+func newCell(streams [][]*trace.Stream, hasRanks bool, c Config) (*cell, []int32, error) {
+	s := streams[0][0]
+	var all []*trace.Stream
+	for _, heads := range streams {
+		if err := c.validate(heads[0], hasRanks); err != nil {
+			return nil, nil, err
+		}
+		all = append(all, heads...)
+	}
+	if err := sameSteps(all); err != nil {
+		return nil, nil, err
 	}
 	first, err := c.firstRow(s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	rows := c.rows(heads, hasRanks)
-	x := &cell{Config: c, rows: rows, hasRanks: hasRanks, resident: map[int32]*entry{}, first: first, windows: windows(s), demands: map[int32][]int{}}
+	x := &cell{Config: c, hasRanks: hasRanks, resident: map[int32]*entry{}, width: len(streams), demands: map[int32][]int{}}
+	x.stride = int32((s.MaxSeqLen() + c.BlockTokens - 1) / c.BlockTokens)
+	x.rows = x.interleave(streams)
+	x.first, x.windows = first*x.width, windows(s)*x.width
 	x.kept = x.outliers(c.Outliers, int(s.PromptLen))
-	placed, err := x.placed(rows, s)
-	if err != nil {
-		return nil, err
-	}
-	for row := range rows {
+	placed, err := x.placed(s)
+	return x, placed, err
+}
+
+// run replays all rows, what was placed resident at first.
+func (x *cell) run(placed []int32) []StepCounts {
+	for row := range x.rows {
 		for _, b := range x.demand(row) {
 			x.demands[b] = append(x.demands[b], row)
 		}
@@ -94,10 +114,10 @@ func RunShared(heads []*trace.Stream, hasRanks bool, c Config) ([]StepCounts, er
 		x.resident[b] = &entry{lastUse: -1, inserted: -1, uses: 0}
 	}
 	var steps []StepCounts
-	for row := first; row < len(rows); row++ {
-		steps = append(steps, x.step(row, row == first))
+	for row := x.first; row < len(x.rows); row++ {
+		steps = append(steps, x.step(row, row < x.first+x.width))
 	}
-	return steps, nil
+	return steps
 }
 
 // time is T of a row: rows count from the first step ≥ 0.
@@ -128,7 +148,7 @@ func (c Config) firstRow(s *trace.Stream) (int, error) {
 // step replays one row: births, classification, fetch, eviction (S3, S4).
 func (x *cell) step(row int, first bool) StepCounts {
 	t := x.time(row)
-	out := StepCounts{T: int32(t), Step: x.rows[row].step}
+	out := StepCounts{T: int32(t), Step: x.rows[row].step, Stream: row % x.width}
 	x.Capacity = x.At(out.Step)
 
 	var crowded []int32
@@ -182,12 +202,20 @@ func (x *cell) step(row int, first bool) StepCounts {
 		}
 	}
 	out.Order = slices.Clone(out.Victims)
-	for b := range x.resident {
-		out.Residents = append(out.Residents, b)
-	}
+	out.Residents = x.residents(row)
 	out.Pinned = x.pinnedBlocks(row)
 	out.DemandEntries, out.MissedEntries = x.entriesOf(row, demand), x.entriesOf(row, out.Missed)
 	return x.count(out, len(demand))
+}
+
+// residents are the resident blocks of a row's stream.
+func (x *cell) residents(row int) (blocks []int32) {
+	for b := range x.resident {
+		if int(b/x.stride) == row%x.width {
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks
 }
 
 // count sorts a step's blocks and fills in their numbers.

@@ -23,23 +23,29 @@ type Tier struct {
 // RunTiers is RunShared with tiers below the cache; it returns the steps of each tier,
 // those of the cache first.
 func RunTiers(heads []*trace.Stream, hasRanks bool, c Config, tiers []Tier) ([][]StepCounts, error) {
-	top, err := RunShared(heads, hasRanks, c)
+	return RunPool([][]*trace.Stream{heads}, hasRanks, c, tiers)
+}
+
+// RunPool is RunTiers for several streams that share the cache and every tier: their rows
+// are replayed one after the other, step by step, at each step in the order given.
+func RunPool(streams [][]*trace.Stream, hasRanks bool, c Config, tiers []Tier) ([][]StepCounts, error) {
+	x, placed, err := newCell(streams, hasRanks, c)
 	if err != nil {
 		return nil, err
 	}
+	top := x.run(placed)
 	all := [][]StepCounts{top}
-	rows := c.rows(heads, hasRanks)
 	for _, t := range tiers {
-		low := c
+		low := x.Config
 		low.Policy, low.Capacity, low.Growth = t.Policy, t.Capacity, t.Growth
 		if _, windowed := low.window(); windowed || !low.known() || low.bypasses() || t.Policy == "opt" {
 			return nil, fmt.Errorf("referee: no tier below another runs policy %q", t.Policy)
 		}
-		x := &lowerTier{cell: cell{Config: low, rows: rows, hasRanks: hasRanks, resident: map[int32]*entry{}, windows: windows(heads[0])}, exclusive: !t.Inclusive, arrived: map[int32]int{}}
+		l := &lowerTier{cell: cell{Config: low, rows: x.rows, hasRanks: hasRanks, resident: map[int32]*entry{}, first: x.first, width: x.width, windows: x.windows}, exclusive: !t.Inclusive, arrived: map[int32]int{}}
 		for _, b := range t.Placed {
-			x.arrive(b, -1)
+			l.arrive(b, -1)
 		}
-		all = append(all, x.run(all[len(all)-1], len(rows)-len(top), t.Inclusive, top))
+		all = append(all, l.run(all[len(all)-1], len(x.rows)-len(top), t.Inclusive, top))
 	}
 	return all, nil
 }
@@ -62,16 +68,14 @@ func (x *lowerTier) run(above []StepCounts, firstRow int, inclusive bool, top []
 	for i, a := range above {
 		row := firstRow + i
 		t := x.time(row)
-		out := StepCounts{T: a.T, Step: a.Step}
+		out := StepCounts{T: a.T, Step: a.Step, Stream: a.Stream}
 		x.Capacity = x.At(a.Step)
 		if inclusive {
 			x.copies(row, t, a.Missed, top[i].Born, &out)
 		} else {
 			x.exchange(row, t, a, &out)
 		}
-		for b := range x.resident {
-			out.Residents = append(out.Residents, b)
-		}
+		out.Residents = x.residents(row)
 		out = x.count(out, len(a.Missed))
 		if !inclusive {
 			out.Overflow = 0 // nothing that is asked for stays

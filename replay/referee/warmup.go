@@ -11,34 +11,66 @@ import (
 // Placed returns the blocks that an importance or staging warm-up places before
 // the first counted step, ascending; nothing for the other kinds (S8).
 func Placed(s *trace.Stream, c Config) ([]int32, error) {
-	return c.placed(c.rows([]*trace.Stream{s}, true), s)
+	if c.Policy == "" {
+		c.Policy = "lru" // any with a capacity
+	}
+	_, placed, err := newCell([][]*trace.Stream{{s}}, true, c)
+	return placed, err
 }
 
-func (c Config) placed(rows []row, s *trace.Stream) ([]int32, error) {
+// placed are the blocks that the warm-up places of the streams, the first of which is s.
+func (x *cell) placed(s *trace.Stream) ([]int32, error) {
 	var best []int32
-	switch c.Warmup.Kind {
+	switch x.Warmup.Kind {
 	case WarmImportance:
-		if c.Warmup.Windows < 1 || c.Warmup.Windows > windows(s) {
-			return nil, fmt.Errorf("referee: importance over %d windows, the stream has %d", c.Warmup.Windows, windows(s))
+		if x.Warmup.Windows < 1 || x.Warmup.Windows > windows(s) {
+			return nil, fmt.Errorf("referee: importance over %d windows, the stream has %d", x.Warmup.Windows, windows(s))
 		}
 		if len(s.Scores) == 0 {
 			return nil, fmt.Errorf("referee: importance needs scores")
 		}
-		best = c.important(rows[:windows(s)], int(s.PromptLen))
+		best = x.important(int(s.PromptLen))
 	case WarmStaging:
-		best = c.lowest(int(s.PromptLen))
+		best = x.lowest(int(s.PromptLen))
 	}
-	best = best[:min(c.capacity(), len(best))]
+	best = best[:min(x.capacity(), len(best))]
 	slices.Sort(best)
 	return best, nil
 }
 
 // important returns the blocks that the last windows list, unpinned at step -1,
-// highest summed score first, then lowest index. At a step a block has the score of
-// the best of its entries.
-func (c Config) important(windows []row, promptLen int) []int32 {
+// highest summed score first, then lowest position, then first stream.
+func (x *cell) important(promptLen int) []int32 {
 	sum := map[int32]float64{}
-	for _, w := range windows[len(windows)-c.Warmup.Windows:] {
+	if x.Warmup.Over == nil {
+		x.addScores(sum, x.rows[x.windows-x.Warmup.Windows*x.width:x.windows])
+	} else {
+		position := map[int32]float64{}
+		for _, heads := range x.Warmup.Over {
+			x.addScores(position, x.Config.rows(heads, x.hasRanks)[windows(heads[0])-x.Warmup.Windows:windows(heads[0])])
+		}
+		for b, score := range position {
+			for stream := range x.width {
+				sum[int32(stream)*x.stride+b] = score
+			}
+		}
+	}
+	var best []int32
+	for b := range sum {
+		if !x.pinned(b, promptLen) { // seq_len at step -1 is prompt_len
+			best = append(best, b)
+		}
+	}
+	slices.SortFunc(best, func(a, b int32) int {
+		return cmp.Or(-cmp.Compare(sum[a], sum[b]), cmp.Compare(a%x.stride, b%x.stride), cmp.Compare(a, b))
+	})
+	return best
+}
+
+// addScores sums the scores of windows. At a step a block has the score of the best of
+// its entries.
+func (x *cell) addScores(sum map[int32]float64, windows []row) {
+	for _, w := range windows {
 		best := map[int32]float32{}
 		for _, e := range w.list {
 			if score, known := best[e.block]; !known || e.score > score {
@@ -49,24 +81,17 @@ func (c Config) important(windows []row, promptLen int) []int32 {
 			sum[b] += float64(score)
 		}
 	}
-	var best []int32
-	for b := range sum {
-		if !c.pinned(b, promptLen) { // seq_len at step -1 is prompt_len
-			best = append(best, b)
-		}
-	}
-	slices.SortFunc(best, func(a, b int32) int {
-		return cmp.Or(-cmp.Compare(sum[a], sum[b]), cmp.Compare(a, b))
-	})
-	return best
 }
 
-// lowest returns the blocks that are not pinned at step -1, ascending.
-func (c Config) lowest(promptLen int) []int32 {
+// lowest returns the blocks that are not pinned at step -1, lowest position first, then
+// first stream.
+func (x *cell) lowest(promptLen int) []int32 {
 	var low []int32
-	for b := int32(0); int(b)*c.BlockTokens < promptLen; b++ {
-		if !c.pinned(b, promptLen) {
-			low = append(low, b)
+	for b := int32(0); int(b)*x.BlockTokens < promptLen; b++ {
+		for stream := range x.width {
+			if id := int32(stream)*x.stride + b; !x.pinned(id, promptLen) {
+				low = append(low, id)
+			}
 		}
 	}
 	return low
