@@ -86,7 +86,11 @@ func (x *cell) key(b int32, row int) int {
 	case "lfu":
 		return x.resident[b].uses
 	case "lookahead":
-		return -x.rank(b, x.latest(b, row))*x.width - (row - x.latest(b, row))
+		at := x.latest(b, row)
+		if rank := x.rank(b, at); rank < math.MaxInt32 {
+			return -rank*x.width - (row - at)
+		}
+		return -math.MaxInt
 	case "opt", "opt-bypass":
 		return -x.nextDemand(b, row)
 	}
@@ -115,7 +119,7 @@ func (x *cell) rank(b int32, row int) int {
 		}
 		before[e.block] = true
 	}
-	return math.MaxInt32
+	return math.MaxInt32 // none of them
 }
 
 // nextDemand is the row of the first demand of b after row, never where there is
