@@ -1,0 +1,104 @@
+// Package ess reproduces ESS, which offloads the latent cache of DeepSeek-V3.2-Exp: its
+// memory planner, Table 2, the overlap of Fig. 7, and the locality of Figs. 2, 4, 5, 8 and
+// 9 on synthetic and on real traces. README.md says what was found.
+package ess
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/kvreplay/kvreplay/metrics/chart"
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/reproduce"
+)
+
+// Paper is ESS.
+func Paper() reproduce.Paper {
+	return reproduce.Paper{
+		Name:     "ess",
+		Citation: "ESS: An Offload-Centric Latent-Cache Management Architecture for DeepSeek-V3.2-Exp, arXiv 2512.10576.",
+		Sections: func(ctx context.Context, in reproduce.Inputs) ([]reproduce.Section, error) {
+			lib, err := hardware.Load("")
+			if err != nil {
+				return nil, err
+			}
+			return Of(ctx, in, lib)
+		},
+	}
+}
+
+// machineName is an H200, the only bundled kind of GPU on which the paper's figures can
+// have been: README.md has the argument.
+const (
+	machineName = "dgx-h200"
+	modelName   = "deepseek-v3.2"
+)
+
+// study is what the sections share.
+type study struct {
+	ctx       context.Context
+	in        reproduce.Inputs
+	dir       string // of files in between
+	machine   *hardware.Machine
+	model     *hardware.Model
+	selection pipeline.Selection
+	lru       policies.Spec
+	drawn     map[int]string // synthetic traces by context
+}
+
+// Of are the paper's sections with the machines and models of a library.
+func Of(ctx context.Context, in reproduce.Inputs, lib *hardware.Library) (sections []reproduce.Section, err error) {
+	dir, err := os.MkdirTemp("", "kvreplay-ess-")
+	if err != nil {
+		return nil, fmt.Errorf("reproduce ess: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	s, err := newStudy(ctx, in, lib, dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range []func() ([]reproduce.Section, error){s.arithmetic, s.memory, s.blocks, s.timed, s.locality} {
+		more, err := part()
+		if err != nil {
+			return nil, fmt.Errorf("reproduce ess: %w", err)
+		}
+		sections = append(sections, more...)
+	}
+	return sections, nil
+}
+
+func newStudy(ctx context.Context, in reproduce.Inputs, lib *hardware.Library, dir string) (s *study, err error) {
+	s = &study{ctx: ctx, in: in, dir: dir, drawn: map[int]string{}}
+	if s.machine, err = lib.Machine(machineName); err != nil {
+		return nil, err
+	}
+	if s.model, err = lib.Model(modelName); err != nil {
+		return nil, err
+	}
+	if s.selection, err = pipeline.ParseSelection("auto", s.model); err != nil {
+		return nil, err
+	}
+	if s.lru, err = all.Table().Parse("lru"); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// statement is an ordinal line with a figure of ours.
+func statement(item, unit string, ours float64, holds bool) reproduce.Line {
+	return reproduce.Line{Item: item, Unit: unit, Printed: none, Ours: ours, Status: reproduce.Ordinal, Holds: holds}
+}
+
+// add draws a figure of a section.
+func add(section *reproduce.Section, name, alt string, c *chart.Chart) error {
+	svg, err := c.Draw()
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	section.Figures = append(section.Figures, reproduce.Figure{Name: name, Alt: alt, SVG: svg})
+	return nil
+}

@@ -1,0 +1,256 @@
+package ess
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/plot/plotter"
+
+	"github.com/kvreplay/kvreplay/metrics/chart"
+	"github.com/kvreplay/kvreplay/replay/reproduce"
+)
+
+// observed are the traces that the figures are drawn of.
+type observed struct {
+	short  *traced   // synthetic, 32K
+	by     []*traced // synthetic, by context
+	traces []*traced // real
+}
+
+// locality are the figures about misses.
+func (s *study) locality() ([]reproduce.Section, error) {
+	var o observed
+	for _, context := range []int{short, 64 << 10, long} {
+		path, err := s.synthetic(context)
+		if err != nil {
+			return nil, err
+		}
+		t, err := s.trace(path, fmt.Sprintf("synthetic %dK", context>>10))
+		if err != nil {
+			return nil, err
+		}
+		o.by = append(o.by, t)
+	}
+	o.short = o.by[0]
+	var err error
+	if o.traces, err = s.real(); err != nil {
+		return nil, err
+	}
+	var sections []reproduce.Section
+	for _, of := range []func() (*reproduce.Section, error){o.similarity, o.warmup, o.byLayer, o.layersByContext, o.contexts} {
+		section, err := of()
+		if err != nil {
+			return nil, err
+		}
+		sections = append(sections, *section)
+	}
+	return sections, nil
+}
+
+// small is why statements about DeepSeek need not hold of the corpus.
+const small = "a model of 135 M parameters without an indexer, contexts of 1 to 8 K"
+
+// each holds a statement against every real trace that it can be judged on: ours is the
+// median. Where it does not hold on all of them, it is a known miss.
+func (o *observed) each(item, unit string, of func(t *traced) (value float64, holds, ok bool)) (l reproduce.Line) {
+	var values []float64
+	var against []string
+	for _, t := range o.traces {
+		v, holds, ok := of(t)
+		if !ok {
+			continue
+		}
+		values = append(values, v)
+		if !holds {
+			against = append(against, fmt.Sprintf("%s (%.3g)", t.name, v))
+		}
+	}
+	if len(values) == 0 {
+		return reproduce.Line{Item: "real traces: " + item, Printed: none, Ours: none, Status: reproduce.Missing, Note: "no real trace that it can be judged on was given"}
+	}
+	slices.Sort(values)
+	l = statement(fmt.Sprintf("%s: %s", count(len(values), "real trace", "real traces, the median"), item), unit, values[len(values)/2], len(against) == 0)
+	if !l.Holds {
+		l.Known, l.Note = true, fmt.Sprintf("not on %s; %s", strings.Join(against, ", "), small)
+	}
+	return l
+}
+
+// count names how many there are.
+func count(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, several)
+}
+
+// points are values over 0, 1, …
+func points(values []float64) (xys plotter.XYs) {
+	for i, v := range values {
+		xys = append(xys, plotter.XY{X: float64(i), Y: v})
+	}
+	return xys
+}
+
+// similarity is Fig. 2.
+func (o *observed) similarity() (*reproduce.Section, error) {
+	section := &reproduce.Section{Name: "fig-2", Title: "Fig. 2: similarity of the demand and what the GPU keeps",
+		Method: "kvreplay replay --policy lru --capacity 0.2ctx: the share of a step's demand that is resident before its fetch, layers and requests pooled (Eq. 1, whose formula the text lacks, as section 2.2 describes it). The paper's figure is of LongBench v2 on DeepSeek-V3.2-Exp and prints no values."}
+	const high, steady = 0.8, 0.1
+	judge := func(t *traced) (mean, spread float64) {
+		late := t.at[middle].steps[min(16, len(t.at[middle].steps)/2):]
+		mean = 1 - stat.Mean(late, nil)
+		for _, v := range late {
+			spread = max(spread, math.Abs(1-v-mean))
+		}
+		return mean, spread
+	}
+	mean, spread := judge(o.short)
+	section.Lines = []reproduce.Line{
+		statement("synthetic 32K: high, at least 80 % from step 16 on", "%", 100*mean, mean >= high),
+		statement("synthetic 32K: stable, within 10 points of its mean at every later step", "points", 100*spread, spread <= steady),
+		o.each("high, at least 80 % from step 16 on", "%", func(t *traced) (float64, bool, bool) { m, _ := judge(t); return 100 * m, m >= high, true }),
+		o.each("stable, within 10 points of its mean at every later step", "points", func(t *traced) (float64, bool, bool) { _, d := judge(t); return 100 * d, d <= steady, true }),
+	}
+	c := &chart.Chart{Title: "Demand that LRU keeps at a ratio of 0.2 (ESS, Fig. 2)", X: "decode step", Y: "resident ÷ demand"}
+	for _, t := range append([]*traced{o.short}, o.traces...) {
+		c.Lines = append(c.Lines, chart.Line{Name: t.name, Points: resident(t.at[middle].steps)})
+	}
+	return section, add(section, "ess-fig-2", "Share of the demand that is resident, by decode step, a line each for the synthetic and the real traces.", c)
+}
+
+func resident(missed []float64) plotter.XYs {
+	xys := points(missed)
+	for i := range xys {
+		xys[i].Y = 1 - xys[i].Y
+	}
+	return xys
+}
+
+// warmup is Fig. 4.
+func (o *observed) warmup() (*reproduce.Section, error) {
+	section := &reproduce.Section{Name: "fig-4", Title: "Fig. 4: misses at the beginning of decoding, with and without LRU-Warmup",
+		Method: "kvreplay replay --policy lru --capacity 0.2ctx, --warmup cold and --warmup lru:32."}
+	first := func(t *traced) (float64, bool, bool) { // times what it is late
+		cold := t.cold.steps
+		v := cold[0] / stat.Mean(cold[len(cold)/2:], nil)
+		return v, v >= 3, true
+	}
+	fades := func(t *traced) (float64, bool, bool) {
+		cold := t.cold.steps
+		v := stat.Mean(cold[min(16, len(cold)/2):], nil) / cold[0]
+		return 100 * v, v <= 1./3, true
+	}
+	warm := func(t *traced) (float64, bool, bool) { // over the first 8 steps
+		n := min(8, len(t.cold.steps))
+		v := 1 - stat.Mean(t.at[middle].steps[:n], nil)/stat.Mean(t.cold.steps[:n], nil)
+		return 100 * v, v >= 0.5, t.windows > 0
+	}
+	for _, x := range []struct {
+		item, unit string
+		of         func(t *traced) (float64, bool, bool)
+	}{
+		{"cold, the first step misses at least 3 times as much as the later half", "times", first},
+		{"cold, steps from the 16th on miss at most a third of the first", "%", fades},
+		{"warmed up, the first 8 steps miss less than half of what they do cold; less by", "%", warm},
+	} {
+		v, holds, _ := x.of(o.short)
+		section.Lines = append(section.Lines, statement("synthetic 32K: "+x.item, x.unit, v, holds), o.each(x.item, x.unit, x.of))
+	}
+	c := &chart.Chart{Title: "Misses at the beginning, cold and warmed up (ESS, Fig. 4)", X: "decode step", Y: "misses ÷ demand, ratio 0.2"}
+	for _, t := range append([]*traced{o.short}, o.traces...) {
+		if t.windows > 0 {
+			c.Lines = append(c.Lines, chart.Line{Name: t.name + ", cold", Points: head(t.cold.steps)}, chart.Line{Name: t.name + ", warm", Points: head(t.at[middle].steps)})
+		}
+	}
+	return section, add(section, "ess-fig-4", "Misses by decode step, cold and warmed up, for the synthetic and the real traces.", c)
+}
+
+// head are the first 64 steps.
+func head(values []float64) plotter.XYs { return points(values[:min(64, len(values))]) }
+
+// byLayer is Fig. 5.
+func (o *observed) byLayer() (*reproduce.Section, error) {
+	section := &reproduce.Section{Name: "fig-5", Title: "Fig. 5: misses by layer and Sparse Memory Ratio",
+		Method: "kvreplay replay --policy lru --capacity 0.1ctx,…,0.5ctx --per layer, warmed up: entries a step, request and layer. The dials of the synthetic trace were fitted to the printed range at 0.2; which layer misses how much is assumed (datasets/synthetic)."}
+	k := float64(o.short.topk)
+	m := o.short.at[middle].layers
+	section.Lines = append(section.Lines,
+		reproduce.Line{Item: "synthetic 32K, ratio 0.2, least of a layer", Printed: 16.66, Ours: k * slices.Min(m), Status: reproduce.Fitted, Gate: reproduce.Gate{Relative: 0.15}},
+		reproduce.Line{Item: "synthetic 32K, ratio 0.2, most of a layer", Printed: 605, Ours: k * slices.Max(m), Status: reproduce.Fitted, Gate: reproduce.Gate{Relative: 0.15}})
+	varies := func(t *traced) (float64, bool, bool) {
+		m := t.at[middle].layers
+		v := slices.Max(m) / slices.Min(m)
+		return v, v >= 2, len(m) >= 6
+	}
+	narrows := func(t *traced) (float64, bool, bool) {
+		wide, narrow := t.at[middle].layers, t.at[0.4].layers
+		v := (slices.Max(narrow) - slices.Min(narrow)) / (slices.Max(wide) - slices.Min(wide))
+		return v, v < 1, len(wide) >= 6
+	}
+	falls := func(t *traced) (float64, bool, bool) {
+		before, holds := math.Inf(1), true
+		for _, r := range ratios {
+			if at := t.at[r]; at != nil {
+				holds, before = holds && at.mean <= before, at.mean
+			}
+		}
+		return 100 * t.at[0.5].mean / t.at[middle].mean, holds, true
+	}
+	for _, x := range []struct {
+		item, unit string
+		of         func(t *traced) (float64, bool, bool)
+	}{
+		{"layers differ, the most is at least twice the least; times", "", varies},
+		{"layers differ less with more memory, range at 0.4 over that at 0.2", "", narrows},
+		{"the mean falls from each ratio to the next; that at 0.5 over that at 0.2", "%", falls},
+	} {
+		v, holds, _ := x.of(o.short)
+		section.Lines = append(section.Lines, statement("synthetic 32K: "+x.item, x.unit, v, holds), o.each(x.item, x.unit, x.of))
+	}
+	section.Contradictions = []string{"Misses are called an average per batch. 605 of the 2048 entries that a step demands are meant of one request: 605 × 656 B of a whole batch would take 11 us at 37 GB/s, and no overlap would be needed."}
+	c := &chart.Chart{Title: "Misses by layer and ratio, synthetic 32K (ESS, Fig. 5)", X: "layer", Y: "misses a step and request", Open: true, Ticks: chart.Ticks(0, 10, 20, 30, 40, 50, 60)}
+	for _, r := range ratios {
+		l := chart.Line{Name: fmt.Sprintf("ratio %g", r), Points: o.short.overLayers(o.short.at[r])}
+		for i := range l.Points {
+			l.Points[i].Y *= k
+		}
+		c.Lines = append(c.Lines, l)
+	}
+	if err := add(section, "ess-fig-5", "Misses by layer at five ratios, on the synthetic trace.", c); err != nil {
+		return nil, err
+	}
+	deepest := o.deepest()
+	if deepest == nil {
+		return section, nil
+	}
+	c = &chart.Chart{Title: "Misses by layer and ratio, " + deepest.name + " (ESS, Fig. 5)", X: "layer", Y: "misses ÷ demand", Open: true}
+	for _, r := range ratios {
+		if at := deepest.at[r]; at != nil {
+			c.Lines = append(c.Lines, chart.Line{Name: fmt.Sprintf("ratio %g", r), Points: deepest.overLayers(at)})
+		}
+	}
+	return section, add(section, "ess-fig-5-real", "Misses by layer at five ratios, on a real trace.", c)
+}
+
+// deepest is the real trace with most layers, of these the one with the longest context;
+// the first of equals.
+func (o *observed) deepest() (best *traced) {
+	for _, t := range o.traces {
+		if best == nil || cmp.Or(cmp.Compare(len(t.layers), len(best.layers)), cmp.Compare(t.context, best.context)) > 0 {
+			best = t
+		}
+	}
+	return best
+}
+
+func (t *traced) overLayers(m *misses) (xys plotter.XYs) {
+	for i, v := range m.layers {
+		xys = append(xys, plotter.XY{X: float64(t.layers[i]), Y: v})
+	}
+	return xys
+}
