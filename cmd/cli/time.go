@@ -73,7 +73,7 @@ func (f *timeFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.model, "model", "", "the model's `shape`, as 'kvreplay hardware list' names it (default: the profile's)")
 	fl.StringVar(&f.layerMap, "layer-map", "", "which profiled layer stands for which of the model's: nearest, stretch, or `MODEL=PROFILED,...` as in 0-19=5,20-60=25")
 	fl.IntVar(&f.topk, "topk", 0, "scale the counts from the profile's K to this one")
-	fl.StringVar(&f.selection, "selection", "auto", "how Top-K is found: indexer, minmax[:tokens=16], mean[:tokens=8], centroids[:tokens=16], keys; auto: the model's indexer, or minmax")
+	fl.StringVar(&f.selection, "selection", "auto", "how Top-K is found: indexer, minmax[:tokens=16], mean[:tokens=8,rank=0], centroids[:tokens=16], keys; auto: the model's indexer, or minmax")
 	fl.Uint64Var(&o.Seed, "seed", 0, "seed of the draw of requests")
 	fl.IntVar(&o.Steps, "steps", 0, "steps to price (default: as many as the longest request has)")
 	fl.Int64Var(&o.Context, "context", 0, "context of every request in tokens, for computation and memory (default: the profile's)")

@@ -33,7 +33,7 @@ func (r *runner) memory(staging float64) (mem Memory) {
 	tokens := r.tokens()
 	kv := tokens * float64(m.Entry.Value) * layers
 	mem.Weights = GPUWeights(m, p.Experts)
-	mem.Index = tokens * o.Selection.IndexBytes(m) * layers
+	mem.Index = tokens * o.Selection.HeldBytes(m) * layers
 	mem.Staging = 2 * staging
 	mem.GPUHas, mem.HostHas = float64(machine.GPU.Memory.Value), float64(machine.Host.Memory.Value)
 	mem.Reserve = o.Reserve * mem.GPUHas

@@ -221,7 +221,7 @@ func (o *PlanOptions) ratios(c *Candidate, options *Options) {
 		return
 	}
 	entry := float64(o.Model.Entry.Value)
-	index := o.Selection.IndexBytes(o.Model)
+	index := o.Selection.HeldBytes(o.Model)
 	all := c.Memory.Index * (entry + index) / index // all tokens with KV and index
 	c.Ratio = c.Memory.Cache / (all * entry / (entry + index))
 	left := c.Memory.GPUHas - c.Memory.Weights - c.Memory.Reserve - c.Memory.Staging

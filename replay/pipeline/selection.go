@@ -14,6 +14,10 @@ import (
 type Selection struct {
 	Method string
 	Tokens int // that a group has
+	// Rank, with mean, is how many numbers of each token's keys, all heads, the GPU keeps to
+	// rebuild K from (ShadowKV, 160): memory alone; neither rebuilding nor that only V is
+	// fetched is timed.
+	Rank int
 }
 
 // selections are the methods, with the vectors that each keeps of a group.
@@ -44,13 +48,16 @@ func ParseSelection(text string, m *hardware.Model) (s Selection, err error) {
 		if k.name != name {
 			continue
 		}
-		s = Selection{name, k.tokens}
+		s = Selection{Method: name, Tokens: k.tokens}
 		if name == "indexer" && m.Indexer == nil {
 			return s, fmt.Errorf("selection indexer: model %s has none; choose one of minmax, mean, centroids, keys", m.Name)
 		}
-		if name == "indexer" || name == "keys" {
+		switch name {
+		case "indexer", "keys":
 			_, err = policies.ParseOptions(options)
-		} else {
+		case "mean":
+			_, err = policies.ParseOptions(options, policies.Int("tokens", &s.Tokens, 1, 1<<20), policies.Int("rank", &s.Rank, 0, 1<<20))
+		default:
 			_, err = policies.ParseOptions(options, policies.Int("tokens", &s.Tokens, 1, 1<<20))
 		}
 		if err != nil {
@@ -65,7 +72,11 @@ func (s Selection) String() string {
 	if s.Method == "indexer" || s.Method == "keys" {
 		return s.Method
 	}
-	return fmt.Sprintf("%s:tokens=%d", s.Method, s.Tokens)
+	text := fmt.Sprintf("%s:tokens=%d", s.Method, s.Tokens)
+	if s.Rank > 0 {
+		text += fmt.Sprintf(",rank=%d", s.Rank)
+	}
+	return text
 }
 
 // vectors are those kept of one token, in parts of one.
@@ -85,6 +96,12 @@ func (s Selection) IndexBytes(m *hardware.Model) float64 {
 		return float64(m.Indexer.Entry.Value)
 	}
 	return s.vectors() * keyHeads(m) * keyDim(m) * 2
+}
+
+// HeldBytes is what a token has in a layer on the GPU beside the cache: the index, and
+// keys of a lower rank.
+func (s Selection) HeldBytes(m *hardware.Model) float64 {
+	return s.IndexBytes(m) + 2*float64(s.Rank)
 }
 
 // scoreFLOP is the arithmetic of scoring one token of context for one query.
