@@ -35,7 +35,7 @@ func parts(t testing.TB, machine, model string) (*hardware.Machine, *hardware.Mo
 // 0.537 GFLOP at 32K. The roofline's times are these over the rate where memory is no bound.
 func TestDeepSeekFLOP(t *testing.T) {
 	machine, m := parts(t, "h200", "deepseek-v3.2")
-	r := NewRoofline(machine, m, Selection{"indexer", 1}, 32, 1)
+	r := NewRoofline(machine, m, Selection{Method: "indexer", Tokens: 1}, 32, 1)
 	r.matrix, r.low, r.memory = 1, 1, math.Inf(1)
 	o, err := r.Layer(10, &Load{Requests: 1, Queries: 1, Context: 32768, Scored: 32768, Demand: 2048, Attended: 2048, Entries: 2048})
 	if err != nil {
@@ -62,7 +62,7 @@ func TestDeepSeekFLOP(t *testing.T) {
 func TestKVPRTable1(t *testing.T) {
 	for name, want := range map[string]float64{"opt-6.7b": 0.3509e-3, "opt-13b": 0.4388e-3, "opt-30b": 0.6143e-3} {
 		machine, m := parts(t, "a100-40", name)
-		r := NewRoofline(machine, m, Selection{"keys", 1}, 1, 1)
+		r := NewRoofline(machine, m, Selection{Method: "keys", Tokens: 1}, 1, 1)
 		o, err := r.Layer(0, &Load{Requests: 32, Queries: 32, Context: 32 * 1024, Scored: 32 * 1024})
 		if err != nil {
 			t.Fatal(err)
@@ -94,7 +94,7 @@ output,3,1000,9
 
 func TestTimetable(t *testing.T) {
 	machine, m := parts(t, "h100", "smollm2-135m")
-	rest := NewRoofline(machine, m, Selection{"keys", 1}, 1, 1)
+	rest := NewRoofline(machine, m, Selection{Method: "keys", Tokens: 1}, 1, 1)
 	table, err := ReadTimetable(strings.NewReader(tableText), "t.csv", rest, false)
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func FuzzReadTimetable(f *testing.F) {
 	f.Add(tableText)
 	f.Add("operator,query_tokens,context_tokens,time_us\npost,1,0,1e300\npost,2,0,1\n")
 	machine, m := parts(f, "h100", "smollm2-135m")
-	rest := NewRoofline(machine, m, Selection{"keys", 1}, 1, 1)
+	rest := NewRoofline(machine, m, Selection{Method: "keys", Tokens: 1}, 1, 1)
 	f.Fuzz(func(t *testing.T, text string) {
 		table, err := ReadTimetable(strings.NewReader(text), "f.csv", rest, true)
 		if err != nil {
