@@ -27,8 +27,9 @@ type cell struct {
 	below *tier // nil for most
 
 	state    []uint8
-	size     int // resident blocks
-	capacity int
+	weight   []int32 // entries that each unit takes; nil where each is a block, which counts one
+	size     int     // resident blocks, or their weight
+	capacity int     // likewise
 	scope    policies.Scope
 	step     policies.Step
 	unit     int64 // entries of a block
@@ -38,6 +39,7 @@ type cell struct {
 	report   StepReport
 
 	later    []grown
+	held     int  // weight of what is kept of D_t, where units are weighed
 	leftOut  int  // blocks of pass that are not kept after the step
 	emptied  bool // nothing of D_{t-1} was kept: Members stands for what enters
 	unmarked bool // and nothing of D_t was resident: its blocks are not marked as demanded
@@ -102,7 +104,7 @@ func (c *cell) reset(d *Delta, st start) error {
 		return err
 	}
 	c.state = policies.Fill(c.state, d.Blocks, absent)
-	c.later = st.later
+	c.weight, c.later = d.Weight, st.later
 	c.size, c.capacity, c.passed, c.emptied, c.unmarked = 0, st.capacity, c.passed[:0], false, false
 	c.counts, c.unit = Counts{Streams: 1, PinnedPeak: int64(d.PinnedPeak) * st.unit}, st.unit
 	c.staging.reset(&st, d.Blocks)
@@ -151,7 +153,7 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 	for _, x := range born {
 		c.state[x] = outside
 	}
-	c.size += len(born)
+	c.size += c.weigh(born)
 	if prefetches && !c.staging.swaps {
 		c.staging.fill(c, d, i)
 	}
@@ -176,7 +178,7 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 		c.returnPassed(s)
 	}
 	s.Hit, s.Miss = c.hit, c.miss
-	c.size += len(c.miss)
+	c.size += c.weigh(c.miss)
 	c.fetched = c.miss
 	switch {
 	case !prefetches:
@@ -186,7 +188,11 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 		c.fetched = c.staging.take(c.miss)
 	}
 	overflow := max(0, s.Demand-c.capacity)
-	if overflow > 0 && c.bypasser == nil {
+	if c.weight != nil {
+		if overflow = c.surplusWeighed(d, i, ranks); overflow > 0 {
+			s.Pass = c.pass
+		}
+	} else if overflow > 0 && c.bypasser == nil {
 		c.surplus(d.ranked(i), overflow, ranks)
 		s.Pass = c.pass
 	}
@@ -377,7 +383,7 @@ func (c *cell) keepOut(overflow int) error {
 	if c.unmarked {
 		c.unmarked = false
 		if slices.Equal(c.pass, c.step.Members) { // again nothing is kept
-			c.size -= len(c.pass)
+			c.size -= c.weigh(c.pass)
 			return nil
 		}
 		for _, x := range c.step.Members {
@@ -395,7 +401,7 @@ func (c *cell) keepOut(overflow int) error {
 		}
 		c.state[x] = out
 	}
-	c.size -= len(c.pass)
+	c.size -= c.weigh(c.pass)
 	if c.emptied {
 		c.passed = c.passed[:0]
 		return nil
@@ -406,6 +412,9 @@ func (c *cell) keepOut(overflow int) error {
 
 // evict asks for as many victims as the capacity needs and checks each.
 func (c *cell) evict() error {
+	if c.weight != nil {
+		return c.evictWeighed()
+	}
 	need, before := max(0, c.size-c.capacity), len(c.victims)
 	c.victims = c.policy.Evict(need, c.victims)
 	victims := c.victims[before:]

@@ -26,6 +26,8 @@ type Delta struct {
 	Members lists   // D_t, only if asked for
 	Picked  []int32 // parallel to the items of Members: demanded entries in the block; only where blocks hold several
 
+	Weight []int32 // entries that each unit takes; nil where blocks have one size
+
 	// Next uses (policies.Step), only if asked for.
 	ExitNext, BornNext []int32
 	FirstUse           []int32 // of each block, from the first row
@@ -40,6 +42,7 @@ type Delta struct {
 	cur, prev   []uint64 // demand as bitsets
 	all         []uint64 // the whole list of the row being checked
 	changed     []int32  // words in which they differ
+	clusters    *clustering
 	kept        []uint64 // outliers that are pinned for good; empty for none
 	unlisted    int      // and those that no list names
 	ones        []int32
@@ -161,6 +164,7 @@ type deltaOptions struct {
 	joined  *joiner // that made the stream; nil for one as recorded
 
 	outliers Outliers
+	clusters *clustering // units of unequal sizes; nil for blocks
 }
 
 // picked are the demanded entries of each of row i's members: one where blocks hold one.
@@ -181,7 +185,10 @@ func (d *Delta) build(s *trace.Stream, o deltaOptions, check *trace.Checker) err
 	d.stream, d.joined, d.pins, d.k, d.m = s, o.joined, o.pins, o.k, o.m
 	d.first = s.Windows - o.windows
 	d.Rows, d.Windows, d.MaxDemand, d.PinnedPeak = s.Rows-d.first, o.windows, 0, 0
-	d.Blocks = o.pins.blocks(s.MaxSeqLen())
+	d.Blocks, d.Weight, d.clusters = o.pins.blocks(s.MaxSeqLen()), nil, o.clusters
+	if o.clusters != nil {
+		d.Blocks, d.Weight = len(o.clusters.tokens), o.clusters.weight
+	}
 	d.hasMembers, d.hasNextUses = o.members || d.weighed(), o.nexts
 	d.Picked = d.Picked[:0]
 	d.Size = d.Size[:0]
@@ -194,7 +201,7 @@ func (d *Delta) build(s *trace.Stream, o deltaOptions, check *trace.Checker) err
 	d.keepOutliers(o.outliers, o.pins.firstFree(), o.pins.firstLocal(int(s.PromptLen)))
 	for i := range d.first { // not replayed, but a broken row anywhere is no basis for a score
 		list := s.List(i)
-		if n := d.prefix(i, list); !d.load(list, n, o.pins.blocks(s.SeqLen(i)), o.meta) || population(d.cur) != n {
+		if n := d.prefix(i, list); !d.load(list, n, d.blocks(s.SeqLen(i)), o.meta) || population(d.cur) != n {
 			return brokenList(s, check)
 		}
 	}
@@ -202,10 +209,14 @@ func (d *Delta) build(s *trace.Stream, o deltaOptions, check *trace.Checker) err
 		row := d.first + i
 		seqLen, list := s.SeqLen(row), s.List(row)
 		n := d.prefix(row, list)
-		if !d.load(list, n, o.pins.blocks(seqLen), o.meta) {
+		if !d.load(list, n, d.blocks(seqLen), o.meta) {
 			return brokenList(s, check)
 		}
-		if !d.extract(o.pins.firstFree(), o.pins.firstLocal(seqLen), n) {
+		free, local := o.pins.firstFree(), o.pins.firstLocal(seqLen)
+		if d.clusters != nil {
+			free, local = 0, d.Blocks // what is pinned of a cluster was left out when it was joined
+		}
+		if !d.extract(free, local, n) {
 			return brokenList(s, check)
 		}
 		if d.weighed() {
@@ -217,7 +228,11 @@ func (d *Delta) build(s *trace.Stream, o deltaOptions, check *trace.Checker) err
 		} else if d.joined != nil {
 			before = seqLen - int(d.joined.span[row])
 		}
-		d.Born.items = o.pins.appendBirths(d.Born.items, before, seqLen)
+		if d.clusters != nil {
+			d.Born.items = d.clusters.births(d.Born.items, o.pins, before, seqLen)
+		} else {
+			d.Born.items = o.pins.appendBirths(d.Born.items, before, seqLen)
+		}
 		if len(d.kept) > 0 {
 			born := d.Born.items[d.Born.ends[i]:]
 			d.Born.items = d.Born.items[:int(d.Born.ends[i])+len(slices.DeleteFunc(born, d.isKept))]
@@ -231,6 +246,15 @@ func (d *Delta) build(s *trace.Stream, o deltaOptions, check *trace.Checker) err
 		d.nextUses()
 	}
 	return nil
+}
+
+// blocks is the number of block ids in a context of seqLen tokens; of clusters all, as
+// they are joined from lists that were checked.
+func (d *Delta) blocks(seqLen int) int {
+	if d.clusters != nil {
+		return d.Blocks
+	}
+	return d.pins.blocks(seqLen)
 }
 
 func population(set []uint64) (n int) {
@@ -253,7 +277,7 @@ func brokenList(s *trace.Stream, check *trace.Checker) error {
 // longer than the metadata's M, in range [0, blocks), candidates distinct, ascending
 // where the metadata says so. A joined list may be longer.
 func (d *Delta) load(list []int32, n, blocks int, m *trace.Meta) bool {
-	if len(list) == 0 || len(list) > m.Candidates && d.joined == nil || m.Order == trace.OrderIndex && !slices.IsSorted(list) {
+	if len(list) == 0 && d.clusters == nil || len(list) > m.Candidates && d.joined == nil || m.Order == trace.OrderIndex && !slices.IsSorted(list) {
 		return false
 	}
 	cur := d.cur

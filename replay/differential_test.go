@@ -22,13 +22,14 @@ type bench struct {
 	prefetch PrefetchSource
 	staging  int
 	swaps    bool
+	alone    bool // without the referee
 	later    []grown
 }
 
 // testPlan is what newPlan would settle for a stream that is not in a file.
 func testPlan(m *trace.Meta, k, mm int, w Warmup) *plan {
 	pins := pinsOf(m, &Options{})
-	return &plan{meta: m, opt: &Options{}, topk: k, m: mm, pins: pins, layout: layout{1, 1, 1}, warmup: w, ranks: m.Order == trace.OrderRank}
+	return &plan{meta: m, opt: &Options{}, topk: k, m: mm, pins: pins, layout: layout{factor: 1, heads: 1, mtp: 1}, warmup: w, ranks: m.Order == trace.OrderRank}
 }
 
 // run replays one cell and holds every step against the referee.
@@ -44,7 +45,11 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 	var joined *joiner
 	if !p.layout.plain() {
 		joined = &b.joiner
-		joined.layout, joined.k, joined.m, joined.ranks = p.layout, p.topk, p.m, p.ranks
+		joined.layout, joined.k, joined.m, joined.ranks, joined.pins = p.layout, p.topk, p.m, p.ranks, p.pins
+		joined.clusters = nil
+		if p.opt.Clusters != nil {
+			joined.clusters = p.opt.Clusters.units(s, s.MaxSeqLen(), p.meta.Candidates)
+		}
 		if err := joined.join(streams, p.pins.BlockTokens); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +66,7 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 		b.runners[name] = newCell(spec.Make())
 	}
 	check := trace.NewChecker("test", p.meta)
-	if err := b.delta.build(s, deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), members: true, nexts: true, joined: joined, outliers: p.opt.Outliers}, check); err != nil {
+	if err := b.delta.build(s, deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), members: true, nexts: true, joined: joined, outliers: p.opt.Outliers, clusters: joined.units()}, check); err != nil {
 		t.Fatal(err)
 	}
 	later := b.later
@@ -69,6 +74,13 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 		capacity, later = policies.Unbounded, nil
 	}
 	st := start{capacity: capacity, ranks: p.ranks, placed: p.warmup.placed(&b.delta, p.pins, capacity, nil), unit: p.layout.unit(p.pins), prefetch: b.prefetch, staging: b.staging, swaps: b.swaps, later: later}
+	if b.alone {
+		counts, err := b.runners[name].run(&b.delta, st, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return counts
+	}
 	judges, err := newRefereeChecks(p, spec.Name(), [][]*trace.Stream{pointers(streams)}, nil, st, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
@@ -18,6 +19,9 @@ type joiner struct {
 	layout
 	k, m  int
 	ranks bool
+	pins  Pins
+
+	clusters *clustering // of the stream; nil where blocks are of one size
 
 	out    trace.Stream
 	demand []int32 // by row: blocks that the first K of a list name
@@ -28,10 +32,20 @@ type joiner struct {
 	place []int32   // by block: 1 + its place in out.Indices, 0 where the row lacks it
 	seen  [][]int32 // by head and entry: 1 + the row that picked it last
 	rows  []source
+
+	free, local int32 // entries that take part in the row
 }
 
 // weighed reports whether a block holds several entries that a list names apart.
-func (l layout) weighed() bool { return l.factor > 1 || l.heads > 1 }
+func (l layout) weighed() bool { return l.factor > 1 || l.heads > 1 || l.clustered }
+
+// units are the clusters of the stream that is joined; nil for blocks, or where nothing is joined.
+func (j *joiner) units() *clustering {
+	if j == nil {
+		return nil
+	}
+	return j.clusters
+}
 
 // source is a list that a row is made of.
 type source struct {
@@ -73,13 +87,16 @@ func (j *joiner) reset(info trace.StreamInfo, heads, tokens, blockTokens int) {
 	j.out.Reset(info)
 	j.out.Rows, j.out.Windows = 0, 0
 	j.demand, j.picked, j.made, j.span = j.demand[:0], j.picked[:0], j.made[:0], j.span[:0]
-	blocks := (tokens + blockTokens - 1) / blockTokens
+	blocks, entries := (tokens+blockTokens-1)/blockTokens, 0
+	if entries = blocks * j.factor; j.clusters != nil {
+		blocks = len(j.clusters.tokens)
+	}
 	j.place = policies.Fill(j.place, blocks, 0)
 	for len(j.seen) < heads {
 		j.seen = append(j.seen, nil)
 	}
 	for h := range heads {
-		j.seen[h] = policies.Fill(j.seen[h], blocks*j.factor, 0)
+		j.seen[h] = policies.Fill(j.seen[h], entries, 0)
 	}
 }
 
@@ -98,6 +115,10 @@ func (j *joiner) groupEnd(s *trace.Stream, row int) int {
 // row appends the row that j.rows make.
 func (j *joiner) row(step int32) {
 	begin := len(j.out.Indices)
+	j.free, j.local = 0, math.MaxInt32
+	if j.clusters != nil { // of a cluster some tokens may be pinned: they are in no unit
+		j.free, j.local = int32(j.pins.firstFree()), int32(j.pins.firstLocal(int(j.out.PromptLen+step+1)))
+	}
 	for r := range j.k {
 		for i := range j.rows {
 			j.add(&j.rows[i], r, true)
@@ -144,7 +165,7 @@ func (j *joiner) predicted() {
 			if r >= len(j.rows[i].ahead) {
 				continue
 			}
-			if b := j.rows[i].ahead[r] / int32(j.factor); j.place[b] == 0 {
+			if b := j.block(j.rows[i].ahead[r]); j.place[b] == 0 {
 				j.place[b] = 1
 				j.out.Predicted = append(j.out.Predicted, b)
 			}
@@ -159,13 +180,24 @@ func (j *joiner) predicted() {
 	j.out.PredictedOffsets = append(j.out.PredictedOffsets, int32(len(j.out.Predicted)))
 }
 
+// block is the unit of an entry.
+func (j *joiner) block(x int32) int32 {
+	if j.clusters != nil {
+		return j.clusters.of[x]
+	}
+	return x / int32(j.factor)
+}
+
 // add takes the entry of a rank into the row; picked ones are demanded.
 func (j *joiner) add(s *source, rank int, picked bool) {
 	if rank >= len(s.list) {
 		return
 	}
 	x := s.list[rank]
-	b := x / int32(j.factor)
+	if x < j.free || x >= j.local {
+		return
+	}
+	b := j.block(x)
 	at := j.place[b] - 1
 	if at < 0 {
 		at = int32(len(j.out.Indices))

@@ -30,6 +30,12 @@ func newRefereeChecks(p *plan, policy string, streams, request [][]*trace.Stream
 		Entries: p.layout.factor, StepTokens: p.layout.mtp,
 		Prefetch: referee.Prefetch{Predicted: st.prefetch == PrefetchPredicted, Size: st.staging, Swap: st.swaps},
 	}
+	if c := p.opt.Clusters; c != nil {
+		config.Page = c.page
+		if config.Clusters = c.file[streams[0][0].Key]; c.file == nil {
+			config.Clusters = chains(streams[0][0], streams[0][0].MaxSeqLen(), p.meta.Candidates)
+		}
+	}
 	switch o := p.opt.Outliers; o.Source {
 	case OutliersWindows:
 		config.Outliers = o.Count

@@ -10,6 +10,7 @@ import (
 // costs in speed. Demand is that of the plain run.
 func BenchmarkMechanisms(b *testing.B) {
 	f, windowed := syntheticFile(b, 4, benchM), windowedFile(b, 4, benchM, 32)
+	clusters := mustClusters(b, clusterFile(b, f))
 	for _, m := range []struct {
 		name   string
 		change func(*Options)
@@ -23,6 +24,7 @@ func BenchmarkMechanisms(b *testing.B) {
 		{"swap", func(o *Options) {
 			o.Prefetch = Prefetch{Source: PrefetchCandidates, Staging: capacities(b, "0.1x")[0], Swap: true}
 		}},
+		{"clusters", func(o *Options) { o.Clusters = clusters }},
 		{"outliers", func(o *Options) { o.Outliers = Outliers{OutliersWindows, 48} }},
 		{"tiers", func(o *Options) { o.Tiers = tiers(b, "dram=lru@4x") }},
 		{"inclusive-tiers", func(o *Options) { o.Tiers, o.Inclusive = tiers(b, "dram=lru@4x"), true }},

@@ -11,11 +11,11 @@ type moved struct {
 
 // moved counts row i after the policy has said what is kept.
 func (c *cell) moved(d *Delta, i int) (m moved) {
-	m.staged = int64(c.leftOut) * c.unit
+	m.staged = int64(c.weigh(c.pass[:c.leftOut])) * c.unit
 	if c.staging.source != PrefetchNothing {
 		m.ahead = c.staging.counts.moved * c.unit
 	}
-	m.fetched = int64(len(c.fetched)) * c.unit
+	m.fetched = int64(c.weigh(c.fetched)) * c.unit
 	if !d.weighed() {
 		return m
 	}

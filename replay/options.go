@@ -30,6 +30,7 @@ type Options struct {
 	Local      *int           // pinned last tokens; nil: the trace's, 1 where it says nothing
 	EntryBytes *int           // bytes of a token's entry in a head; nil: the trace's
 	Shape      Shape          // what makes a row; zero: rows as recorded
+	Clusters   *Clusters      // units of unequal sizes; nil: blocks
 	Pool       Pool           // streams that share a cache; empty: none do
 	Outliers   Outliers       // blocks that stay on the GPU for good; zero: none
 	Prefetch   Prefetch       // zero: none

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -69,7 +70,7 @@ type part struct {
 // newPlan checks o against the trace.
 func newPlan(f *trace.File, o *Options) (*plan, error) {
 	p := &plan{file: f, meta: f.Meta(), opt: o, ranks: f.Meta().Order == trace.OrderRank}
-	steps := []func() error{p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settleOutliers, p.settlePrefetch, p.settlePool, p.settleTiers, p.settleAllocation, p.applyAllocation, p.planCells}
+	steps := []func() error{p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settleOutliers, p.settleClusters, p.settlePrefetch, p.settlePool, p.settleTiers, p.settleAllocation, p.applyAllocation, p.planCells}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("replay %s: %w", f.Path(), err)
@@ -327,7 +328,7 @@ func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
 		}
 		return "it looks at how many entries of a block are demanded, and blocks hold one (--block-tokens makes larger ones)"
 	}
-	if why := p.unableToSwap(spec); why != "" {
+	if why := cmp.Or(p.unableToSwap(spec), p.unableClustered(spec)); why != "" {
 		return why
 	}
 	if spec.Entry.Traits.Windowed && (p.warmup.Kind == WarmupImportance || p.warmup.Kind == WarmupStaging) {

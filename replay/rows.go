@@ -39,7 +39,7 @@ func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 		Sink: p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens, EntryBytes: p.bytes,
 		StepTokens: p.layout.mtp, SharedHeads: p.layout.heads,
 		Allocation: p.allocationDigest(), Tiers: tiersText(p.opt.Tiers, p.opt.Inclusive), Tier: c.tier, Above: c.above,
-		Outliers: p.opt.Outliers.String(), Prefetch: p.opt.Prefetch.String(), Prefetched: n.Prefetched, PrefetchUseful: n.PrefetchUseful, PrefetchLate: n.PrefetchLate, PrefetchUseless: n.PrefetchUseless,
+		Outliers: p.opt.Outliers.String(), Clusters: p.opt.Clusters.String(), Prefetch: p.opt.Prefetch.String(), Prefetched: n.Prefetched, PrefetchUseful: n.PrefetchUseful, PrefetchLate: n.PrefetchLate, PrefetchUseless: n.PrefetchUseless,
 		Layers: layersText(p.opt.Layers), Requests: strings.Join(p.opt.Requests, ","),
 		RequestID: at.request, LayerID: at.layer, Head: at.head,
 		Streams: n.Streams, Steps: n.Steps, Demand: n.Demand, Hits: n.Demand - n.Misses, Misses: n.Misses,
@@ -67,6 +67,7 @@ func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 		r.HostToDeviceBytes, r.DeviceToHostBytes = &in, &out
 	}
 	p.entries(c, &r, n)
+	p.losses(c, &r, n)
 	if n.Overflow > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("overflow: the demand exceeded the capacity by %d blocks in all", n.Overflow))
 	}

@@ -26,10 +26,12 @@ type layout struct {
 	factor int // entries of a list in a block
 	heads  int // streams that share a cache
 	mtp    int // positions of a step
+
+	clustered bool // units are clusters of tokens
 }
 
 // plain reports whether rows are replayed as recorded.
-func (l layout) plain() bool { return l.factor == 1 && l.heads == 1 && l.mtp == 1 }
+func (l layout) plain() bool { return l.factor == 1 && l.heads == 1 && l.mtp == 1 && !l.clustered }
 
 // unit is the number of entries, of one head and one token each, that a block of a
 // joined stream holds.

@@ -46,7 +46,7 @@ type cellKey struct {
 	Requests                                []string
 	Per                                     Detail
 	Prefetch, Tiers, Above, Allocation      string
-	Outliers                                string
+	Outliers, Clusters                      string
 	Tier                                    int
 	Pool                                    Pool `json:",omitempty"`
 	Seed                                    uint64
@@ -57,7 +57,7 @@ type cellKey struct {
 func (p *plan) key(c *cellPlan) cellKey {
 	k := cellKey{Trace: filepath.Base(p.file.Path()), Digest: p.digest, Policy: c.spec.Name(), Warmup: p.warmup.String(),
 		TopK: p.topk, Candidates: p.m, Sink: p.pins.Sink, Local: p.pins.Local, EntryBytes: p.bytes, BlockTokens: p.pins.BlockTokens, StepTokens: p.layout.mtp, SharedHeads: p.layout.heads,
-		Layers: p.opt.Layers, Requests: p.opt.Requests, Per: p.opt.Per, Outliers: p.opt.Outliers.String(), Prefetch: p.opt.Prefetch.String(), Allocation: p.allocationDigest(), Tiers: tiersText(p.opt.Tiers, p.opt.Inclusive), Above: c.above, Tier: c.tier, Pool: p.opt.Pool, Seed: p.opt.Seed, Engine: EngineVersion, Schema: metrics.RowSchema}
+		Layers: p.opt.Layers, Requests: p.opt.Requests, Per: p.opt.Per, Outliers: p.opt.Outliers.String(), Clusters: p.opt.Clusters.String(), Prefetch: p.opt.Prefetch.String(), Allocation: p.allocationDigest(), Tiers: tiersText(p.opt.Tiers, p.opt.Inclusive), Above: c.above, Tier: c.tier, Pool: p.opt.Pool, Seed: p.opt.Seed, Engine: EngineVersion, Schema: metrics.RowSchema}
 	if c.capacity != nil {
 		k.Capacity = c.capacity.String()
 	}

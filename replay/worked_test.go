@@ -16,6 +16,7 @@ type worked struct {
 	// windows are the lists that come before step 0; outliers are chosen from them.
 	windows  int
 	outliers Outliers
+	clusters []int32 // of each token, of a prompt of 100
 }
 
 // run replays the history cold with LRU.
@@ -27,7 +28,7 @@ func (h worked) run(t *testing.T, st start, inclusive bool, below ...string) (*c
 	}
 	meta := &trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: h.topk, Candidates: longest, BlockTokens: 100}
 	prompt := int32(100*100 + 20)
-	if h.tokens {
+	if h.tokens || h.clusters != nil {
 		meta.BlockTokens, prompt = 1, 100
 	}
 	s := trace.Stream{}
@@ -37,8 +38,13 @@ func (h worked) run(t *testing.T, st start, inclusive bool, below ...string) (*c
 	}
 	p := testPlan(meta, h.topk, longest, Warmup{Kind: WarmupCold})
 	stream, o := &s, deltaOptions{k: h.topk, m: longest, pins: p.pins, meta: meta, outliers: h.outliers}
-	if h.layout.mtp > 1 {
-		j := &joiner{layout: h.layout, k: h.topk, m: longest, ranks: true}
+	if h.layout.mtp > 1 || h.clusters != nil {
+		j := &joiner{layout: h.layout, k: h.topk, m: longest, ranks: true, pins: p.pins}
+		if h.clusters != nil {
+			c := Clusters{page: 1, file: map[trace.Key][]int32{s.Key: h.clusters}}
+			o.clusters = c.units(&s, s.MaxSeqLen(), longest)
+			j.clusters = o.clusters
+		}
 		if err := j.join([]trace.Stream{s}, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +73,7 @@ func (h worked) run(t *testing.T, st start, inclusive bool, below ...string) (*c
 // born a step: 99, 100 and 101, 102. At a capacity of four the first step evicts 99; the
 // second finds 1 and evicts 100, 2, 3, 101, 102.
 func TestWorkedMultiToken(t *testing.T) {
-	h := worked{topk: 2, lists: [][]int32{{1, 2}, {2, 3}, {1, 4}, {5, 6}}, layout: layout{1, 1, 2}, tokens: true}
+	h := worked{topk: 2, lists: [][]int32{{1, 2}, {2, 3}, {1, 4}, {5, 6}}, layout: layout{factor: 1, heads: 1, mtp: 2}, tokens: true}
 	_, n := h.run(t, start{capacity: 4}, false)
 	if n.Steps != 2 || n.Demand != 7 || n.Misses != 6 || n.Births != 4 || n.Evictions != 6 || n.Made != 4 {
 		t.Errorf("%+v, worked out: 2 steps, demand 7, 6 misses, 4 births, 6 evictions, 4 positions", n)
@@ -129,5 +135,24 @@ func TestWorkedOutliers(t *testing.T) {
 	h.outliers = Outliers{OutliersUnlisted, 7}
 	if _, n := h.run(t, start{capacity: 2}, false); n.Demand != 6 || n.PinnedPeak != 8 {
 		t.Errorf("%+v, worked out: demand 6, 8 pinned", n)
+	}
+}
+
+// Clusters of three, two and one tokens, and one of all others, at a capacity of four
+// entries. Step 0 demands the first two, five entries: the second, worst rank, is not kept.
+// Step 1 finds the first and fetches the third: four. Step 2 fetches the second for two of
+// its tokens; the first goes, three entries at once, as step 1 used both that are left.
+// Step 3 finds all. Step 4 finds the second and fetches the first: again five, the second is
+// not kept, and the third goes, though there would be room for it.
+func TestWorkedClusters(t *testing.T) {
+	h := worked{topk: 2, lists: [][]int32{{0, 3}, {0, 5}, {3, 4}, {5, 4}, {1, 4}}, clusters: []int32{7, 7, 7, 4, 4, 0}, layout: layout{factor: 1, heads: 1, mtp: 1, clustered: true}}
+	for len(h.clusters) < 110 {
+		h.clusters = append(h.clusters, 9)
+	}
+	_, n := h.run(t, start{capacity: 4}, false)
+	want := Counts{Streams: 1, Steps: 5, Demand: 9, Misses: 5, Evictions: 2, Overflow: 2, ResidentSum: 3 + 4 + 3 + 3 + 3, ResidentPeak: 4,
+		Made: 5, Picked: 10, Missed: 6, Moved: 5 + 1 + 2 + 3, StagingPeak: 2, PinnedPeak: 1}
+	if n != want {
+		t.Errorf("%+v, worked out: %+v", n, want)
 	}
 }

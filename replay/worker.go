@@ -34,7 +34,7 @@ func newWorker(p *plan) *worker {
 	if p.layout.plain() {
 		columns |= trace.TrustLists // the delta checks them
 	} else {
-		w.joiner = &joiner{layout: p.layout, k: p.topk, m: p.m, ranks: p.ranks}
+		w.joiner = &joiner{layout: p.layout, k: p.topk, m: p.m, ranks: p.ranks, pins: p.pins}
 	}
 	if p.opt.Prefetch.Source == PrefetchPredicted {
 		columns |= trace.ReadPredicted
@@ -102,7 +102,7 @@ func (w *worker) name() string {
 
 // deltaOptions say what of a stream the plan replays.
 func (p *plan) deltaOptions(joined *joiner) deltaOptions {
-	return deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), joined: joined, outliers: p.opt.Outliers,
+	return deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), joined: joined, outliers: p.opt.Outliers, clusters: joined.units(),
 		members: p.needs&policies.NeedDemand != 0, nexts: p.needs&policies.NeedNext != 0}
 }
 
@@ -116,6 +116,9 @@ func (w *worker) read(i int, recorded []trace.Stream, j *joiner) (*trace.Stream,
 	}
 	if j == nil {
 		return &recorded[0], nil
+	}
+	if c := w.plan.opt.Clusters; c != nil {
+		j.clusters = c.units(&recorded[0], recorded[0].MaxSeqLen(), w.plan.meta.Candidates)
 	}
 	if err := j.join(recorded, w.plan.pins.BlockTokens); err != nil {
 		return nil, fmt.Errorf("%s: %w", w.plan.file.Path(), err)

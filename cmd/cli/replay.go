@@ -23,6 +23,7 @@ type replayFlags struct {
 	policies, capacities []string
 	warmup, per, format  string
 	prefetch, outliers   string
+	clusters             string
 	tiers                []string
 	inclusive            bool
 	allocation           string
@@ -67,6 +68,7 @@ policies or capacities replays only what is new.`,
 	fl.IntVar(&f.shape.BlockTokens, "block-tokens", 0, "tokens of a block, the unit of the cache (default: the trace's)")
 	fl.BoolVar(&f.shape.ShareHeads, "share-heads", false, "the heads of a layer share one cache, of blocks that hold all of them")
 	fl.IntVar(&f.shape.StepTokens, "mtp", 1, "consecutive positions that a step decodes: their demands are joined")
+	fl.StringVar(&f.clusters, "clusters", "", "units of unequal sizes: lists (read off the lists of a selector that ranks clusters), or a `FILE` of clusters; either with ,page=N: each takes whole pages of N tokens")
 	fl.StringVar(&f.outliers, "outliers", "", "blocks of a stream that stay on the GPU for good, beside the capacity: windows:N (the N that most prompt windows demand), unlisted:N (kept by the trace's selector, in no list)")
 	fl.StringVar(&f.prefetch, "prefetch", "", "fetch ahead into a staging buffer: predicted:SIZE (predicted_indices), candidates:SIZE (ranks K … M-1 of the step before); SIZE as a capacity; candidates:SIZE,swap: into the cache, at most SIZE a step, for what ranks worse")
 	fl.StringArrayVar(&f.tiers, "tier", nil, "a cache below the GPU's, repeatable from fast to slow: `NAME=POLICY@CAPACITY`, as in dram=lru@8x; below the last everything is found")
@@ -164,6 +166,9 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 	if o.Prefetch, err = replay.ParsePrefetch(f.prefetch); err != nil {
 		return o, errUsage{err}
 	}
+	if o.Clusters, err = replay.ParseClusters(f.clusters); err != nil {
+		return o, errUsage{err}
+	}
 	if o.Outliers, err = replay.ParseOutliers(f.outliers); err != nil {
 		return o, errUsage{err}
 	}
@@ -218,13 +223,15 @@ func (f *replayFlags) check(c *cobra.Command) error {
 		return usagef("--inclusive goes with --tier")
 	case f.profile && f.out == "":
 		return usagef("--profile writes a file: say where with --out DIR")
+	case f.profile && f.clusters != "":
+		return usagef("--profile is of blocks of one size, --clusters have several: give one of them")
 	case f.indices && !f.profile:
 		return usagef("--profile-indices goes with --profile")
 	}
 	return nil
 }
 
-// parsePolicies reads --policy values; "all" stands for the whole table with its
+// parsePolicies reads --policy values; "all" stands for the exact policies of the table with its
 // windowed policies at the sizes that KVDrive sweeps (Figs. 3, 16).
 func parsePolicies(table policies.Table, names []string) (specs []policies.Spec, skip bool, err error) {
 	seen := map[string]bool{}

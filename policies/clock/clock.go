@@ -69,6 +69,7 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 
 // Update applies a step.
 func (p *Policy) Update(s *policies.Step) {
+	p.seat(p.waiting)
 	p.ring.Leave(s.Exit)
 	p.seat(s.Offered)
 	p.ring.Open(s.Offered)
@@ -100,12 +101,10 @@ func (p *Policy) drop(pass []int32) {
 	p.waiting = slices.DeleteFunc(p.waiting, func(x int32) bool { return !p.ring.Fetched(x) })
 }
 
-// Evict appends the n blocks that the hand finds; then the step's fetches take frames.
+// Evict appends the n blocks that the hand finds; the step's fetches take their frames
+// before the next step.
 func (p *Policy) Evict(n int, dst []int32) []int32 {
 	freed := len(p.free)
 	p.free, p.hand = p.ring.Sweep(p.hand, n, p.free)
-	dst = p.ring.Vacate(p.free[freed:], dst)
-	p.seat(p.waiting)
-	p.waiting = p.waiting[:0]
-	return dst
+	return p.ring.Vacate(p.free[freed:], dst)
 }

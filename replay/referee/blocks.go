@@ -6,6 +6,9 @@ func (c Config) pinned(b int32, seqLen int) bool {
 	if c.kept[b] {
 		return true
 	}
+	if c.all != nil {
+		return false // tokens are, and left out of the lists
+	}
 	b %= c.stride
 	for token := int(b) * c.BlockTokens; token < (int(b)+1)*c.BlockTokens; token++ {
 		if token < c.Sink || token >= seqLen-c.Local {
@@ -59,6 +62,12 @@ func (x *cell) births(row int, first bool) []int32 {
 	}
 	var born []int32
 	for token := max(begin, 0); token < end; token++ {
+		if x.all != nil {
+			if unit := x.unitOf(int32(token)); len(x.all[unit].tokens) == 1 && token >= x.Sink {
+				born = append(born, unit)
+			}
+			continue
+		}
 		block := int32(row%x.width)*x.stride + int32(token/x.BlockTokens)
 		last := (token+1)%x.BlockTokens == 0
 		if last && !x.pinned(block, x.rows[row].seqLen) {

@@ -39,6 +39,11 @@ type Config struct {
 	// Entries is how many entries of a list make a block, StepTokens how many positions a
 	// step; 0 and 1: one.
 	Entries, StepTokens int
+	// Clusters is the cluster of each token, negative for none: units of unequal sizes, and
+	// the capacity is in entries. A cluster takes whole pages of Page entries; 0: of one.
+	// nil: blocks.
+	Clusters []int32
+	Page     int
 	// Capacity is C in blocks; window:N and none ignore it, nothing bounds them.
 	Capacity int
 	// Growth is what the capacity grows to, at decode steps that rise.
@@ -54,6 +59,7 @@ type Config struct {
 	Sink, Local, BlockTokens int
 
 	kept   map[int32]bool // the outliers
+	all    []unit         // by number; nil for blocks
 	stride int32          // blocks of a stream: those of the n-th of a pool begin at n × stride
 }
 

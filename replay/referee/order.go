@@ -14,8 +14,13 @@ func (x *cell) leaving(row int, demand []int32) []int32 {
 	if n, windowed := x.window(); windowed {
 		return x.outsideWindow(x.time(row), n*x.width)
 	}
-	surplus := max(0, len(x.resident)-x.Capacity)
-	return x.order(row, demand)[:surplus]
+	excess, surplus := x.residentWeight()-x.Capacity, 0
+	order := x.order(row, demand)
+	for excess > 0 {
+		excess -= x.weigh(order[surplus])
+		surplus++
+	}
+	return order[:surplus]
 }
 
 // outsideWindow returns the residents last used before the n steps that end with t.

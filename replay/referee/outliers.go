@@ -39,6 +39,14 @@ func (x *cell) outliersOf(stream, n, promptLen int) []int32 {
 
 // pinnedBlocks counts the blocks that are pinned at a row.
 func (x *cell) pinnedBlocks(row int) (n int) {
+	if x.all != nil {
+		for token := range int32(x.rows[row].seqLen) {
+			if x.tokenPinned(token, x.rows[row].seqLen) {
+				n++
+			}
+		}
+		return n
+	}
 	for b := int32(0); int(b)*x.BlockTokens < x.rows[row].seqLen; b++ {
 		if x.pinned(int32(row%x.width)*x.stride+b, x.rows[row].seqLen) {
 			n++

@@ -48,7 +48,7 @@ func (c Config) rows(heads []*trace.Stream, hasRanks bool) []row {
 		}
 	}
 	for i := range rows {
-		rows[i].list, rows[i].predicted = c.merge(parts[i]), c.mergePredicted(parts[i])
+		rows[i].list, rows[i].predicted = c.merge(parts[i], rows[i].seqLen), c.mergePredicted(parts[i])
 		if !hasRanks {
 			slices.SortStableFunc(rows[i].list, func(a, b listed) int { return int(a.block - b.block) })
 		}
@@ -86,13 +86,13 @@ type part struct {
 }
 
 // merge takes rank 0 of every list, then rank 1, up to M.
-func (c Config) merge(parts []part) (all []listed) {
+func (c Config) merge(parts []part, seqLen int) (all []listed) {
 	for rank := range c.Candidates {
 		for _, p := range parts {
-			if rank >= len(p.list) {
+			if rank >= len(p.list) || c.all != nil && c.tokenPinned(p.list[rank], seqLen) {
 				continue
 			}
-			e := listed{name: entryName{p.head, p.list[rank]}, block: p.list[rank] / int32(c.entries()), picked: rank < c.TopK}
+			e := listed{name: entryName{p.head, p.list[rank]}, block: c.unitOf(p.list[rank]), picked: rank < c.TopK}
 			if p.scores != nil {
 				e.score = p.scores[rank]
 			}
@@ -108,7 +108,7 @@ func (c Config) mergePredicted(parts []part) (blocks []int32) {
 		more = false
 		for _, p := range parts {
 			if rank < len(p.ahead) {
-				blocks, more = append(blocks, p.ahead[rank]/int32(c.entries())), true
+				blocks, more = append(blocks, c.unitOf(p.ahead[rank])), true
 			}
 		}
 	}

@@ -94,8 +94,14 @@ func newCell(streams [][]*trace.Stream, hasRanks bool, c Config) (*cell, []int32
 	if err != nil {
 		return nil, nil, err
 	}
+	if c.Clusters != nil {
+		c.all = c.units(s.MaxSeqLen())
+	}
 	x := &cell{Config: c, hasRanks: hasRanks, resident: map[int32]*entry{}, width: len(streams), demands: map[int32][]int{}}
 	x.stride = int32((s.MaxSeqLen() + c.BlockTokens - 1) / c.BlockTokens)
+	if c.all != nil {
+		x.stride = int32(len(c.all))
+	}
 	x.rows = x.interleave(streams)
 	x.first, x.windows = first*x.width, windows(s)*x.width
 	x.kept = x.outliers(c.Outliers, int(s.PromptLen))
@@ -226,6 +232,9 @@ func (x *cell) count(out StepCounts, demand int) StepCounts {
 	out.Demand, out.Hits, out.Misses = demand, len(out.Hit), len(out.Missed)
 	out.Births, out.Evictions, out.Resident = len(out.Born), len(out.Victims), len(out.Residents)
 	out.Overflow = max(0, demand-x.capacity())
+	if x.all != nil {
+		out.Overflow, out.Resident = len(out.KeptOut), x.residentWeight()
+	}
 	if x.bypasses() {
 		out.Bypassed = len(out.KeptOut)
 	}

@@ -22,7 +22,7 @@ type cell struct {
 	sink, local            int
 	shape                  replay.Shape
 	prefetch, allocation   string
-	outliers               string
+	outliers, clusters     string
 	seed                   uint64
 	per                    replay.Detail // empty: no detail that replay knows
 }
@@ -39,7 +39,7 @@ func cellOf(r *metrics.Row) cell {
 		c.entryBytes = strconv.Itoa(*r.EntryBytes)
 	}
 	c.per = detailOf(r)
-	c.prefetch, c.allocation, c.outliers = r.Prefetch, r.Allocation, r.Outliers
+	c.prefetch, c.allocation, c.outliers, c.clusters = r.Prefetch, r.Allocation, r.Outliers, r.Clusters
 	c.shape = replay.Shape{BlockTokens: r.BlockTokens, StepTokens: r.StepTokens, ShareHeads: r.SharedHeads > 1}
 	return c
 }
@@ -105,6 +105,12 @@ func (c *cell) options(f *trace.File, specs []policies.Spec) (o replay.Options, 
 		return o, err
 	}
 	if o.Prefetch, err = replay.ParsePrefetch(c.prefetch); err != nil {
+		return o, err
+	}
+	if c.clusters != "" && !strings.HasPrefix(c.clusters, "lists") { // a row must not say which file to read
+		return o, fmt.Errorf("%w: it needs the file of clusters %s", errAmbiguous, c.clusters)
+	}
+	if o.Clusters, err = replay.ParseClusters(c.clusters); err != nil {
 		return o, err
 	}
 	if o.Outliers, err = replay.ParseOutliers(c.outliers); err != nil {

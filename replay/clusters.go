@@ -1,0 +1,252 @@
+package replay
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// Clusters says which tokens of a stream are fetched, kept and evicted together, where
+// units have unequal sizes: RetroInfer's clusters of similar keys (Chen et al. 2025,
+// arXiv:2505.02922; its block cache is LRU over clusters and evicts until there is room).
+// Tokens that are in no cluster are units of one.
+//
+// A cluster is demanded where a step demands any of its tokens, is fetched whole, and takes
+// the room of all of them, rounded up to whole pages. A token that leaves the local window
+// is born if it is a unit of its own; larger clusters come by being fetched.
+type Clusters struct {
+	source string
+	page   int
+	file   map[trace.Key][]int32 // cluster of each token, negative for none; nil for clustersOfLists
+}
+
+// clustersOfLists takes the clusters from the lists themselves: see chains.
+const clustersOfLists = "lists"
+
+// ParseClusters reads "lists", the path of a file of clusters, or either with the tokens of
+// a page, "lists,page=8". The file is Parquet with a row a stream: request_id (text),
+// layer_id (INT32), head (INT32, null where the layer shares its selection) and
+// token_clusters (LIST of INT32), the cluster of each token from the first on, -1 for none;
+// tokens beyond the list are in none. nil for the empty text.
+func ParseClusters(text string) (*Clusters, error) {
+	if text == "" {
+		return nil, nil
+	}
+	c := &Clusters{source: text, page: 1}
+	if source, page, paged := strings.Cut(text, ",page="); paged {
+		n, err := strconv.Atoi(page)
+		if err != nil || n < 1 || n > 1<<20 {
+			return nil, fmt.Errorf("clusters %q: expected a page of 1 to %d tokens, as in lists,page=8", text, 1<<20)
+		}
+		c.source, c.page = source, n
+	}
+	if c.source == clustersOfLists {
+		return c, nil
+	}
+	return c, c.read(c.source)
+}
+
+// clusterRow is a row of a file of clusters.
+type clusterRow struct {
+	Request  string  `parquet:"request_id"`
+	Layer    int32   `parquet:"layer_id"`
+	Head     *int32  `parquet:"head,optional"`
+	Clusters []int32 `parquet:"token_clusters,list"`
+}
+
+// read takes the clusters of a file, which its digest names from then on.
+func (c *Clusters) read(path string) error {
+	bytes, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("clusters: %w (expected lists, or a file of clusters)", err)
+	}
+	file, err := parquet.OpenFile(strings.NewReader(string(bytes)), int64(len(bytes)))
+	if err != nil {
+		return fmt.Errorf("clusters %s: not a Parquet file: %w", path, err)
+	}
+	for _, name := range []string{"request_id", "layer_id", "token_clusters"} {
+		if !slices.ContainsFunc(file.Schema().Fields(), func(f parquet.Field) bool { return f.Name() == name }) {
+			return fmt.Errorf("clusters %s: no column %s; expected request_id, layer_id, head, token_clusters", path, name)
+		}
+	}
+	rows, err := parquet.Read[clusterRow](strings.NewReader(string(bytes)), int64(len(bytes)))
+	if err != nil {
+		return fmt.Errorf("clusters %s: %w", path, err)
+	}
+	c.file = map[trace.Key][]int32{}
+	for i, r := range rows {
+		k := trace.Key{Request: r.Request, Layer: r.Layer, Head: trace.NoHead}
+		if r.Head != nil {
+			k.Head = *r.Head
+		}
+		if _, twice := c.file[k]; twice {
+			return fmt.Errorf("clusters %s: row %d: %v a second time", path, i, k)
+		}
+		if at := slices.IndexFunc(r.Clusters, func(n int32) bool { return n < -1 }); at >= 0 {
+			return fmt.Errorf("clusters %s: row %d: token %d is in cluster %d, expected one from 0 on, or -1", path, i, at, r.Clusters[at])
+		}
+		c.file[k] = r.Clusters
+	}
+	sum := sha256.Sum256(bytes)
+	c.source = "sha256:" + hex.EncodeToString(sum[:8])
+	return nil
+}
+
+// String is how rows name the clusters: "lists", or the digest of their file. Only the
+// former parses back.
+func (c *Clusters) String() string {
+	switch {
+	case c == nil:
+		return ""
+	case c.page > 1:
+		return fmt.Sprintf("%s,page=%d", c.source, c.page)
+	}
+	return c.source
+}
+
+// settleClusters checks the clusters against the trace and what goes with them.
+func (p *plan) settleClusters() error {
+	c := p.opt.Clusters
+	if c == nil {
+		return nil
+	}
+	p.layout.clustered = true
+	name, _, _ := strings.Cut(p.meta.Selector, ":")
+	switch {
+	case p.meta.BlockTokens > 1 || p.opt.Shape.BlockTokens > 1:
+		return fmt.Errorf("clusters are of tokens: neither the trace nor --block-tokens may make blocks of several")
+	case p.opt.Shape.ShareHeads:
+		return fmt.Errorf("clusters are those of a head: heads that share a cache (--share-heads) have none in common")
+	case p.opt.Prefetch.Source != PrefetchNothing || len(p.opt.Tiers) > 0 || p.opt.Outliers.Source != OutliersNone || p.opt.Allocation != nil:
+		return fmt.Errorf("clusters have unequal sizes: they go with neither --prefetch, --tier, --outliers nor --allocation, which count blocks of one")
+	case p.warmup.Kind == WarmupImportance || p.warmup.Kind == WarmupStaging:
+		return fmt.Errorf("clusters have unequal sizes: warm-up %v places blocks of one; lru:W and cold do not", p.warmup)
+	case c.file == nil && (!p.ranks || name != "retroinfer" && name != "kvdrive"):
+		return fmt.Errorf("clusters from lists need a selector that ranks clusters (retroinfer, kvdrive), the trace's is %q: give a file of clusters", p.meta.Selector)
+	}
+	for i := range p.streams {
+		if k := p.selected(i).Key; c.file != nil && c.file[k] == nil {
+			return fmt.Errorf("clusters %s: nothing of %v", c.source, k)
+		}
+	}
+	p.warn = append(p.warn, "clusters of unequal sizes: residents are counted in entries; no optimum is known")
+	return nil
+}
+
+// unableClustered says why a policy cannot run on clusters; empty if it can.
+func (p *plan) unableClustered(spec policies.Spec) string {
+	traits := spec.Entry.Traits
+	switch {
+	case !p.layout.clustered:
+	case traits.Sized:
+		return "it is built for a capacity in blocks of one size, clusters have several"
+	case traits.Offline:
+		return "it is the optimum for blocks of one size; which clusters of unequal sizes to keep is another problem"
+	case spec.Bypasses():
+		return "it keeps blocks of one size out of the cache, clusters have several"
+	}
+	return ""
+}
+
+// clustering is the units of a stream, numbered by their first token.
+type clustering struct {
+	of     []int32 // unit of each token
+	weight []int32 // entries that each unit takes
+	tokens []int32 // of each unit
+}
+
+// units numbers the units of a stream with that many tokens.
+func (c *Clusters) units(s *trace.Stream, tokens, candidates int) *clustering {
+	given := c.file[s.Key]
+	if c.file == nil {
+		given = chains(s, tokens, candidates)
+	}
+	u := &clustering{of: make([]int32, tokens)}
+	number := map[int32]int32{}
+	var grouped []bool
+	for t := range u.of {
+		group := int32(-1)
+		if t < len(given) {
+			group = given[t]
+		}
+		unit, known := number[group]
+		if group < 0 || !known {
+			unit = int32(len(u.tokens))
+			u.tokens, grouped = append(u.tokens, 0), append(grouped, group >= 0)
+			number[group] = unit
+		}
+		u.of[t] = unit
+		u.tokens[unit]++
+	}
+	for unit, n := range u.tokens {
+		if grouped[unit] {
+			n = (n + int32(c.page) - 1) / int32(c.page) * int32(c.page)
+		}
+		u.weight = append(u.weight, n)
+	}
+	return u
+}
+
+// Marks of a token that is followed, or led, by different ones.
+const (
+	unknown  int32 = -1
+	differs  int32 = -2
+	boundary int32 = -3 // the end of a list that was not cut
+)
+
+// chains reads the clusters off the lists of the counted steps. A selector that ranks
+// clusters lists the tokens of each side by side, ascending: b belongs to the cluster of a
+// where it follows a, a < b, in every list that has either, but for a at the end of a list
+// of M, which is cut. Clusters that were listed only side by side, ascending, are told
+// apart by nothing, and what of a cluster was never listed is not known to be of it.
+func chains(s *trace.Stream, tokens, candidates int) []int32 {
+	next, before := make([]int32, tokens), make([]int32, tokens)
+	for t := range next {
+		next[t], before[t] = unknown, unknown
+	}
+	note := func(at *int32, x int32) {
+		if *at == unknown {
+			*at = x
+		} else if *at != x {
+			*at = differs
+		}
+	}
+	for row := s.Windows; row < s.Rows; row++ {
+		list := s.List(row)
+		note(&before[list[0]], boundary)
+		for i, b := range list[1:] {
+			note(&next[list[i]], b)
+			note(&before[b], list[i])
+		}
+		if len(list) < candidates {
+			note(&next[list[len(list)-1]], boundary)
+		}
+	}
+	of := make([]int32, tokens)
+	for t := range of {
+		of[t] = int32(t)
+		if a := before[t]; a >= 0 && a < int32(t) && next[a] == int32(t) {
+			of[t] = of[a]
+		}
+	}
+	return of
+}
+
+// births appends the units of one token that left the local window when the context grew.
+func (u *clustering) births(dst []int32, p Pins, before, seqLen int) []int32 {
+	for t := max(p.firstLocal(before), p.firstFree()); t < p.firstLocal(seqLen); t++ {
+		if unit := u.of[t]; u.tokens[unit] == 1 {
+			dst = append(dst, unit)
+		}
+	}
+	return dst
+}

@@ -1,0 +1,255 @@
+package replay
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// drawClusters puts tokens in clusters of random sizes, and some in none.
+func drawClusters(r *rand.Rand, s *trace.Stream) *Clusters {
+	c := &Clusters{source: "drawn", page: 1 + r.IntN(4), file: map[trace.Key][]int32{}}
+	of := make([]int32, r.IntN(s.MaxSeqLen()+5))
+	for t := range of {
+		of[t] = int32(r.IntN(1+len(of)/3)) - 1
+	}
+	c.file[s.Key] = of
+	return c
+}
+
+// drawClustered draws a stream whose units are clusters, joined over positions or not.
+func drawClustered(r *rand.Rand, pinned float64) (*trace.Stream, *plan) {
+	o := replaytest.Medium(r)
+	o.BlockTokens, o.Pinned = 1, pinned
+	s, p := draw(r, o)
+	if p.warmup.Kind != WarmupRun {
+		p.warmup = Warmup{Kind: WarmupCold}
+	}
+	p.opt.Clusters = drawClusters(r, s)
+	p.layout.clustered, p.layout.mtp = true, 1+r.IntN(3)
+	return s, p
+}
+
+// Clusters are fetched, weighed and evicted as the referee does it, with every policy that can.
+func TestClustersAgreeWithReferee(t *testing.T) {
+	var b bench
+	var total Counts
+	for seed := uint64(0); seed < draws(1500); seed++ {
+		r := rand.New(rand.NewPCG(seed, 94))
+		s, p := drawClustered(r, []float64{0, 0.3, 1}[r.IntN(3)])
+		if s.Rows == s.Windows {
+			continue
+		}
+		for _, name := range names {
+			spec, _ := all.Table().Parse(name)
+			if p.unable(spec, policies.NeedsOf(spec.Make())) != "" {
+				continue
+			}
+			counts := b.run(t, p, s, name, 1+r.IntN(6*p.topk))
+			total.Add(&counts)
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d: clusters %v", seed, p.opt.Clusters)
+		}
+	}
+	if total.Overflow < int64(draws(1000)) || total.Evictions < int64(draws(10000)) || total.Moved < 2*total.Missed {
+		t.Errorf("%+v: the draw no longer covers what it should", total)
+	}
+}
+
+// Clusters of one token each are what entries are, for every policy that they allow, one
+// victim at a time.
+func TestClustersOfOne(t *testing.T) {
+	b := bench{alone: true}
+	ran := 0
+	for _, e := range all.Table() {
+		spec, err := all.Table().Parse(strings.TrimSuffix(e.Name+":"+e.Example, ":"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &plan{layout: layout{clustered: true}, opt: &Options{}}
+		if spec.Entry.Traits.Lossy || spec.Entry.Traits.Windowed || p.unableClustered(spec) != "" {
+			continue
+		}
+		ran++
+		for seed := uint64(0); seed < draws(100); seed++ {
+			r := rand.New(rand.NewPCG(seed, 95))
+			s, p := drawClustered(r, 0) // lists of clusters leave pinned tokens out, others do not
+			if s.Rows == s.Windows || policies.NeedsOf(spec.Make())&policies.NeedScores != 0 && len(s.Scores) == 0 || policies.NeedsOf(spec.Make())&policies.NeedCandidates != 0 && !p.ranks {
+				continue
+			}
+			capacity := 1 + r.IntN(3*p.topk)
+			p.layout.mtp, p.opt.Clusters.page = 1, 1
+			p.opt.Clusters.file[s.Key] = nil
+			got := b.run(t, p, s, spec.Name(), capacity)
+			p.layout.clustered, p.opt.Clusters = false, nil
+			want := b.run(t, p, s, spec.Name(), capacity)
+			want.Picked, want.Missed = want.Demand, want.Misses
+			if got != want {
+				t.Fatalf("%s, seed %d: clusters of one token count %+v, entries %+v", spec.Name(), seed, got, want)
+			}
+		}
+	}
+	if ran < 8 {
+		t.Errorf("%d policies run on clusters", ran)
+	}
+}
+
+// Clusters are read off lists that hold them side by side, whatever their order.
+func TestChains(t *testing.T) {
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 96))
+		var clusters [][]int32
+		of := make([]int32, 60)
+		for t := range of {
+			of[t] = int32(r.IntN(12))
+		}
+		for c := range int32(12) {
+			var tokens []int32
+			for t, x := range of {
+				if x == c {
+					tokens = append(tokens, int32(t))
+				}
+			}
+			clusters = append(clusters, tokens)
+		}
+		s := new(trace.Stream)
+		s.Reset(trace.StreamInfo{PromptLen: 60})
+		for step := range int32(60) {
+			var list []int32
+			for _, c := range r.Perm(12) {
+				list = append(list, clusters[c]...)
+			}
+			s.Append(trace.Row{Step: step, Indices: list[:min(len(list), 30)]})
+		}
+		got := chains(s, s.MaxSeqLen(), 30)
+		for a := range of {
+			for b := range a {
+				if (of[a] == of[b]) != (got[a] == got[b]) {
+					t.Fatalf("seed %d: tokens %d and %d: one cluster %v, read as one %v", seed, b, a, of[a] == of[b], got[a] == got[b])
+				}
+			}
+		}
+	}
+}
+
+// clusterFile writes a file of clusters of about three tokens for every stream of a trace.
+func clusterFile(t testing.TB, f *trace.File) string {
+	t.Helper()
+	var rows []clusterRow
+	r := rand.New(rand.NewPCG(7, 97))
+	for _, s := range f.Streams() {
+		row := clusterRow{Request: s.Request, Layer: s.Layer}
+		if s.Head != trace.NoHead {
+			row.Head = &s.Head
+		}
+		for range s.PromptLen {
+			row.Clusters = append(row.Clusters, int32(r.IntN(int(s.PromptLen)/3)))
+		}
+		rows = append(rows, row)
+	}
+	path := filepath.Join(t.TempDir(), "clusters.parquet")
+	if err := parquet.WriteFile(path, rows); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func mustClusters(t testing.TB, text string) *Clusters {
+	t.Helper()
+	c, err := ParseClusters(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A run on a file of clusters is the same at any number of workers, agrees with the
+// referee, and names the file by its digest.
+func TestRunOfClusters(t *testing.T) {
+	f := manyStreams(t)
+	o := Options{Policies: specs(t, "lru", "lookahead", "lfu", "window:2"), Capacities: capacities(t, "2x", "0.3ctx"), Per: PerStream, Workers: 1}
+	o.Clusters = mustClusters(t, clusterFile(t, f)+",page=4")
+	want := mustRun(t, f, o)
+	o.Workers = 3
+	if got := mustRun(t, f, o); !reflect.DeepEqual(got, want) {
+		t.Fatal("three workers give other rows")
+	}
+	o.Referee = true
+	mustRun(t, f, o)
+	for i := range want {
+		r := &want[i]
+		if !strings.HasPrefix(r.Clusters, "sha256:") || !strings.HasSuffix(r.Clusters, ",page=4") || r.MovedEntries < *r.MissedEntries || r.Misses > 0 && r.MovedEntries < 4*r.Misses/2 {
+			t.Fatalf("clusters %q: %d misses, %d entries of them, %d moved", r.Clusters, r.Misses, *r.MissedEntries, r.MovedEntries)
+		}
+		if r.Capacity != nil && r.ResidentPeak > *r.CapacityEntries {
+			t.Fatalf("%d entries resident at a capacity of %d", r.ResidentPeak, *r.CapacityEntries)
+		}
+	}
+}
+
+// What clusters do not go with is refused, and so are files that hold none.
+func TestClusterErrors(t *testing.T) {
+	f := manyStreams(t)
+	c := mustClusters(t, clusterFile(t, f))
+	lists := mustClusters(t, "lists")
+	few := &Clusters{source: "few", page: 1, file: map[trace.Key][]int32{{Request: "a", Layer: 9}: {0}}}
+	for want, o := range map[string]Options{
+		"--block-tokens":                  {Clusters: c, Shape: Shape{BlockTokens: 4}},
+		"--share-heads":                   {Clusters: c, Shape: Shape{ShareHeads: true}},
+		"neither --prefetch":              {Clusters: c, Outliers: Outliers{OutliersWindows, 3}},
+		"warm-up staging":                 {Clusters: c, Warmup: Warmup{Kind: WarmupStaging}},
+		"selector that ranks clusters":    {Clusters: lists},
+		"nothing of request":              {Clusters: few},
+		"optimum for blocks":              {Clusters: c, Policies: specs(t, "opt")},
+		"capacity in blocks of one size":  {Clusters: c, Policies: specs(t, "arc")},
+		"keeps blocks of one size out of": {Clusters: c, Policies: specs(t, "none")},
+	} {
+		o.Capacities = capacities(t, "2x")
+		if o.Policies == nil {
+			o.Policies = specs(t, "lru")
+		}
+		if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("expected an error with %q, got %v", want, err)
+		}
+	}
+	bad := filepath.Join(t.TempDir(), "bad.parquet")
+	if err := os.WriteFile(bad, []byte("no parquet"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string, rows any) string {
+		path := filepath.Join(t.TempDir(), name)
+		switch rows := rows.(type) {
+		case []clusterRow:
+			if err := parquet.WriteFile(path, rows); err != nil {
+				t.Fatal(err)
+			}
+		case []struct{ Request string }:
+			if err := parquet.WriteFile(path, rows); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return path
+	}
+	for text, want := range map[string]string{
+		"lists,page=0": "page of 1", "nothing.parquet": "no such file", bad: "not a Parquet file",
+		write("columns", []struct{ Request string }{{"a"}}):                              "no column request_id",
+		write("twice", []clusterRow{{Request: "a"}, {Request: "a"}}):                     "a second time",
+		write("negative", []clusterRow{{Request: "a", Clusters: []int32{0, -1, 3, -2}}}): "token 3 is in cluster -2",
+	} {
+		if _, err := ParseClusters(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("clusters %q: expected an error with %q, got %v", text, want, err)
+		}
+	}
+}
