@@ -67,7 +67,6 @@ func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 		r.HostToDeviceBytes, r.DeviceToHostBytes = &in, &out
 	}
 	p.entries(c, &r, n)
-	p.losses(c, &r, n)
 	if n.Overflow > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("overflow: the demand exceeded the capacity by %d blocks in all", n.Overflow))
 	}

@@ -51,6 +51,9 @@ func (j *Job) Key() string { return hashOf(j.plan.keys())[:8] }
 
 // Record makes the job replay every cell and write its steps to p.
 func (j *Job) Record(p *Profile) error {
+	if j.plan.layout.clustered {
+		return fmt.Errorf("profile: its reader prices blocks of one size, clusters have several")
+	}
 	j.plan.opt.Profile = p
 	return j.plan.recall()
 }
