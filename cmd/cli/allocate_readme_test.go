@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +18,8 @@ var gainMemories = []string{"1.25x", "1.5x", "2x", "3x", "4x"}
 // gainCase is a line of the README's gains.
 type gainCase struct {
 	profiled, judged string // as the table shows them
-	rows, judge      string
+	rows             string
+	judge            []string
 }
 
 // The gains in the allocators' README are what the program prints of the bundled traces.
@@ -31,14 +33,14 @@ func TestAllocateREADMEIsCurrent(t *testing.T) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "| profiled on | judged on | %s |\n|---|---|%s\n", strings.Join(gainMemories, " | "), strings.Repeat("---|", len(gainMemories)))
-	for _, c := range append(halves(t), tasks(t)...) {
+	for _, c := range slices.Concat(deep(t), halves(t), tasks(t)) {
 		fmt.Fprintf(&b, "| %s | %s |", c.profiled, c.judged)
 		rows, err := metrics.ReadRows(c.rows)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, memory := range gainMemories {
-			r, err := allocate.Run(rows, allocate.Options{Methods: []allocate.Spec{greedy}, Memory: memory, Judge: []string{c.judge}})
+			r, err := allocate.Run(rows, allocate.Options{Methods: []allocate.Spec{greedy}, Memory: memory, Judge: c.judge})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,6 +68,23 @@ func TestAllocateREADMEIsCurrent(t *testing.T) {
 	}
 }
 
+// deep judges requests of the corpus' deep part on others: of the same task, of all tasks,
+// and of another task.
+func deep(t *testing.T) (cases []gainCase) {
+	paths, err := filepath.Glob("../../datasets/corpus/deep_*.parquet")
+	if err != nil || len(paths) != 3 {
+		t.Fatalf("deep traces %v, %v", paths, err)
+	}
+	rows := profileOf(t, append(slices.Clone(paths), "--policy", "lru", "--capacity", "sweep:16")...)
+	later := []string{"*-3", "*-4"}
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".parquet")
+		cases = append(cases, gainCase{name + ", requests 0–2", "requests 3–4", profileOf(t, path, "--policy", "lru", "--capacity", "sweep:16"), later})
+	}
+	return append(cases, gainCase{"all three, requests 0–2", "requests 3–4", rows, later},
+		gainCase{"deep_niah_multikey_2 and deep_vt", "deep_summary_go", rows, []string{"*summary_go*"}})
+}
+
 // halves judges the second half of each bundled trace on its first.
 func halves(t *testing.T) (cases []gainCase) {
 	for _, c := range []struct {
@@ -77,7 +96,7 @@ func halves(t *testing.T) (cases []gainCase) {
 		must(t, "derive", path, "-o", first, "--steps", fmt.Sprintf(":%d", c.steps))
 		must(t, "derive", path, "-o", second, "--steps", fmt.Sprintf("%d:", c.steps))
 		rows := profileOf(t, first, second, "--warmup", "cold", "--policy", "lru", "--capacity", "sweep")
-		cases = append(cases, gainCase{c.name + ", first half", "second half", rows, "second.parquet"})
+		cases = append(cases, gainCase{c.name + ", first half", "second half", rows, []string{"second.parquet"}})
 	}
 	return cases
 }
@@ -88,7 +107,7 @@ func tasks(t *testing.T) []gainCase {
 	must(t, "derive", "../../datasets/bundled/smollm2_niah_multikey_3_4k.parquet", "-o", needle, "--layers", "0,5,10,15,20,25")
 	rows := profileOf(t, newsTrace, needle, "--candidates", "256", "--warmup", "cold", "--policy", "lru", "--capacity", "sweep")
 	return []gainCase{
-		{"smollm2_niah_multikey_3_4k", "smollm2_multi_news_8k", rows, "smollm2*"},
-		{"smollm2_multi_news_8k", "smollm2_niah_multikey_3_4k", rows, "needle*"},
+		{"smollm2_niah_multikey_3_4k", "smollm2_multi_news_8k", rows, []string{"smollm2*"}},
+		{"smollm2_multi_news_8k", "smollm2_niah_multikey_3_4k", rows, []string{"needle*"}},
 	}
 }
