@@ -136,8 +136,7 @@ class Corpus:
         command = ["--model", self.plan["model"], "--workload", workload, "--out", out, "--topk", unit.topk, "--windows", self.plan["windows"],
                    "--steps", unit.steps, "--model-name", self.plan["model_name"], "--licence", self.plan["licence"],
                    "--note", f"part={unit.part}", "--note", f"task={unit.task}", *decoding, *unit.capture]
-        if self.options.threads:
-            command += ["--threads", self.options.threads]
+        command += ["--threads", self.options.threads or self.plan["threads"]]
         if stale(out, command, digest(workload)):
             for old in [*out.parent.glob(f"{unit.task}.arrow"), *out.parent.glob(f"{unit.task}.*.arrow")]:
                 old.unlink()
@@ -234,7 +233,7 @@ def main() -> None:
     flags.add_argument("--length", type=int, help="tokens of a prompt and RULER's generation, instead of the plan's")
     flags.add_argument("--samples", type=int, help="prompts of each task, instead of the plan's")
     flags.add_argument("--steps", type=int, help="decoding steps, instead of the plan's")
-    flags.add_argument("--threads", type=int, help="CPU threads of a capture")
+    flags.add_argument("--threads", type=int, help="CPU threads of a capture, instead of the plan's")
     flags.add_argument("--check", type=Path, help="folder of a corpus: follow its continuations and compare selections")
     options = flags.parse_args()
     with options.plan.open("rb") as f:
