@@ -4,6 +4,7 @@ package papers
 import (
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/reproduce/ellm"
+	"github.com/kvreplay/kvreplay/replay/reproduce/kvpr"
 	"github.com/kvreplay/kvreplay/replay/reproduce/links"
 )
 
@@ -11,6 +12,7 @@ import (
 func All() []reproduce.Paper {
 	return []reproduce.Paper{
 		ellm.Paper(),
+		kvpr.Paper(),
 		links.Paper(),
 	}
 }
