@@ -13,6 +13,7 @@
 //	Bypasser  keeps part of D_t out of the cache: admission, and |D_t| > C (DESIGN S5)
 //	Resizer   follows a capacity that grows, where it looks at Scope.Capacity at all
 //	Admitter  a Bypasser that fetches entry by entry, and fills with whole blocks
+//	Peeker    names its next victim ahead, for prefetchers that swap into the cache
 //	Sweeper   answers all capacities in one pass, where it is a stack algorithm
 //	Lossy     drops for good, and looks after the demand too (another contract: lossy.go)
 //	Divider   a Lossy that divides a budget among the streams of a request
@@ -36,7 +37,8 @@ type Policy interface {
 	Update(*Step)
 	// Evict appends at least n distinct members of E to dst and forgets them. It is
 	// called after every Update, with n = 0 when nothing must go: a policy that drops
-	// eagerly does so then.
+	// eagerly does so then. Where units have unequal sizes it is called again, with
+	// n = 1, until there is room.
 	Evict(n int, dst []int32) []int32
 }
 

@@ -126,8 +126,8 @@ func (p *plan) settleClusters() error {
 		return fmt.Errorf("clusters are of tokens: neither the trace nor --block-tokens may make blocks of several")
 	case p.opt.Shape.ShareHeads:
 		return fmt.Errorf("clusters are those of a head: heads that share a cache (--share-heads) have none in common")
-	case p.opt.Prefetch.Source != PrefetchNothing || len(p.opt.Tiers) > 0 || p.opt.Outliers.Source != OutliersNone || p.opt.Allocation != nil:
-		return fmt.Errorf("clusters have unequal sizes: they go with neither --prefetch, --tier, --outliers nor --allocation, which count blocks of one")
+	case p.opt.Prefetch.Source != PrefetchNothing || len(p.opt.Tiers) > 0 || p.opt.Pool != PoolNone || p.opt.Outliers.Source != OutliersNone || p.opt.Allocation != nil:
+		return fmt.Errorf("clusters have unequal sizes: they go with neither --prefetch, --tier, --pool, --outliers nor --allocation, which count blocks of one")
 	case p.warmup.Kind == WarmupImportance || p.warmup.Kind == WarmupStaging:
 		return fmt.Errorf("clusters have unequal sizes: warm-up %v places blocks of one; lru:W and cold do not", p.warmup)
 	case c.file == nil && (!p.ranks || name != "retroinfer" && name != "kvdrive"):
