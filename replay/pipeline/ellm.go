@@ -112,7 +112,7 @@ func (r *runner) settle(s *ELLM) error {
 		e.Uncached = r.leastUncached(&e)
 	}
 	if chosen && e.Uncached > 0 {
-		whole, _, err := r.layers(nil, 0, r.batch.part(0, 1), &Traffic{})
+		whole, err := r.wholeLayers(0)
 		if err != nil {
 			return err
 		}

@@ -94,12 +94,28 @@ func (r *runner) longest(request int) float64 {
 	if r.options.Context > 0 {
 		return float64(r.options.Context)
 	}
-	var most int64
-	steps := r.profile.Requests[request].Steps[0]
-	for i := range steps {
-		most = max(most, steps[i].SeqLen)
-	}
-	return float64(most)
+	return float64(r.profile.mosts()[request][0].length)
+}
+
+// most are the greatest counts of a request's layer.
+type most struct{ resident, below, length int64 }
+
+// mosts are by request and layer.
+func (p *Profile) mosts() [][]most {
+	p.once.Do(func() {
+		p.most = make([][]most, len(p.Requests))
+		for i := range p.Requests {
+			for _, steps := range p.Requests[i].Steps {
+				var m most
+				for j := range steps {
+					c := &steps[j]
+					m = most{max(m.resident, c.Resident), max(m.below, c.Below), max(m.length, c.SeqLen)}
+				}
+				p.most[i] = append(p.most[i], m)
+			}
+		}
+	})
+	return p.most
 }
 
 // resident are the bytes of the GPU's caches, each stream at its most, pinned tokens
@@ -108,14 +124,12 @@ func (r *runner) resident() (cache, below float64) {
 	meta, s := &r.profile.Meta, r.options.Scaling
 	entries := float64(max(1, meta.BlockTokens)*max(1, meta.SharedHeads)) * s.Factor
 	pinned := float64(meta.Sink+meta.Local) * s.Heads
+	mosts := r.profile.mosts()
 	for _, i := range r.batch.Drawn {
 		for _, j := range s.LayerOf {
-			var most, least int64
-			for _, c := range r.profile.Requests[i].Steps[j] {
-				most, least = max(most, c.Resident), max(least, c.Below)
-			}
-			cache += (float64(most)*entries + pinned) * s.EntryBytes
-			below += float64(least) * entries * s.EntryBytes
+			m := &mosts[i][j]
+			cache += (float64(m.resident)*entries + pinned) * s.EntryBytes
+			below += float64(m.below) * entries * s.EntryBytes
 		}
 	}
 	return cache, below

@@ -140,6 +140,9 @@ func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (best *C
 	}
 	try := func(batch int) (refusal, error) {
 		options.Batch = batch
+		if options.enough = 0; best != nil { // what is too slow need not be known then
+			options.enough = o.SLO
+		}
 		r, why, err := o.try(ctx, p, options)
 		if err == nil && why.why == "" && (best == nil || r.Tokens > best.Tokens) {
 			best = &Candidate{Result: r}

@@ -34,6 +34,10 @@ type Options struct {
 	Depth     int64   // reads in flight to the SSD
 	// Table, if not nil, replaces the roofline where it has times.
 	Table func(rest Computer) (Computer, error)
+
+	// enough is a TPOT: where the mean is known to be longer, Price may return one that is
+	// infinite, with the memory but without times. 0: never.
+	enough float64
 }
 
 // Result is what a batch takes.
@@ -94,6 +98,11 @@ type runner struct {
 	step     Step
 	traffic  Traffic
 	staging  float64 // bytes of the largest fetch of a layer
+
+	whole prices
+	parts []prices // none where the batch stays whole
+	known []pricedLayer
+	turn  int
 }
 
 // Price runs a schedule over a profile's steps.
@@ -282,14 +291,9 @@ const calibrationSteps = 8
 func (r *runner) calibrate() error {
 	best, least := 1, math.Inf(1)
 	for _, n := range divisors(r.options.Batch) {
-		r.schedule = &SFC{N: n}
-		sum := 0.
-		steps := min(calibrationSteps, r.batch.Steps)
-		for i := range steps {
-			if err := r.place(i * r.batch.Steps / steps); err != nil {
-				return err
-			}
-			sum += r.timeline.End()
+		sum, err := r.trial(&SFC{N: n}, least)
+		if err != nil {
+			return err
 		}
 		if sum < least {
 			best, least = n, sum
@@ -300,29 +304,37 @@ func (r *runner) calibrate() error {
 	return nil
 }
 
+// trial is the time of a number of micro-batches over the calibration's steps, infinite
+// as soon as it is known to be least or more. With a table, whose edges are errors, all
+// steps are priced.
+func (r *runner) trial(s *SFC, least float64) (sum float64, err error) {
+	r.schedule = s
+	steps := min(calibrationSteps, r.batch.Steps)
+	for i := range steps {
+		if err := r.priceStep(i * r.batch.Steps / steps); err != nil {
+			return 0, err
+		}
+		if r.options.Table == nil && sum+s.atLeast(&r.step)*(1-1e-9) >= least {
+			return math.Inf(1), nil
+		}
+		if err := r.lay(); err != nil {
+			return 0, err
+		}
+		sum += r.timeline.End()
+	}
+	return sum, nil
+}
+
 // place puts one step on the timeline, and its traffic into r.traffic.
 func (r *runner) place(step int) error {
-	if err := r.ctx.Err(); err != nil {
+	if err := r.priceStep(step); err != nil {
 		return err
 	}
-	r.traffic = Traffic{}
-	parts := r.schedule.Parts()
-	r.step = Step{Whole: r.step.Whole[:0], Parts: r.step.Parts[:0]}
-	whole, positions, err := r.layers(r.step.Whole, step, r.batch.part(0, 1), &r.traffic)
-	if err != nil {
-		return err
-	}
-	r.step.Whole = whole
-	if parts > 1 {
-		r.traffic = Traffic{}
-	}
-	for i := 0; parts > 1 && i < parts; i++ {
-		part, _, err := r.layers(nil, step, r.batch.part(i, parts), &r.traffic)
-		if err != nil {
-			return err
-		}
-		r.step.Parts = append(r.step.Parts, part)
-	}
+	return r.lay()
+}
+
+// lay puts the step that is priced on the timeline.
+func (r *runner) lay() (err error) {
 	if f, ok := r.schedule.(*Prefetch); ok {
 		r.traffic.repeat(1 - f.Accuracy) // what the prediction named wrongly
 	}
@@ -331,7 +343,7 @@ func (r *runner) place(step int) error {
 			r.traffic.H2D += LayerWeights(r.options.Model, layer, r.pricer.Experts)
 		}
 	}
-	if r.step.Output, err = r.pricer.Compute.Output(positions); err != nil {
+	if r.step.Output, err = r.pricer.Compute.Output(r.whole.positions); err != nil {
 		return err
 	}
 	r.timeline.Reset()
@@ -340,35 +352,21 @@ func (r *runner) place(step int) error {
 	return nil
 }
 
-// layers prices the layers of one step for some requests.
-func (r *runner) layers(dst []Layer, step int, requests []share, traffic *Traffic) (layers []Layer, positions float64, err error) {
-	var t sums
-	for layer, profiled := range r.options.Scaling.LayerOf {
-		if layer == 0 || profiled != r.options.Scaling.LayerOf[layer-1] {
-			t = r.batch.sum(requests, profiled, step, r.options.Scaling, r.options.Context, int64(r.options.Positions))
-		}
-		l, moved, err := r.pricer.Layer(layer, &t)
-		if err != nil {
-			return nil, 0, fmt.Errorf("step %d: %w", step, err)
-		}
-		dst = append(dst, l)
-		traffic.add(moved)
-		r.staging = max(r.staging, moved.H2D)
-		positions = float64(t.Positions)
-	}
-	return dst, positions, nil
-}
-
 // run prices all steps.
 func (r *runner) run() (*Result, error) {
 	o := &r.options
 	result := &Result{Machine: o.Machine.Name, Model: o.Model.Name, Cell: r.profile.Cell, Batch: o.Batch, Steps: r.batch.Steps, Experts: r.pricer.Experts, Accept: o.Accept}
 	var times []float64
 	var exposed Exposure
+	spent := 0.
 	for step := range r.batch.Steps {
+		if o.enough > 0 && o.Table == nil && spent > o.enough*o.Accept*float64(r.batch.Steps)*(1+1e-6) {
+			return r.tooSlow(result, step)
+		}
 		if err := r.place(step); err != nil {
 			return nil, err
 		}
+		spent += r.timeline.End()
 		times = append(times, r.timeline.End())
 		x := r.timeline.Exposure()
 		for c := range x {
@@ -396,6 +394,18 @@ func (r *runner) run() (*Result, error) {
 	result.Memory = r.memory(r.staging)
 	result.Schedule = r.schedule.Name()
 	result.Notes = append(append([]string{}, r.notes...), r.pricer.Compute.Notes()...)
+	return result, nil
+}
+
+// tooSlow gives a result its memory, without times: from a step on, layers are priced for
+// what they move alone.
+func (r *runner) tooSlow(result *Result, from int) (*Result, error) {
+	for step := from; step < r.batch.Steps; step++ {
+		if err := r.priceStep(step); err != nil {
+			return nil, err
+		}
+	}
+	result.Memory, result.TPOT = r.memory(r.staging), math.Inf(1)
 	return result, nil
 }
 
