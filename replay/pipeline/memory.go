@@ -94,28 +94,26 @@ func (r *runner) longest(request int) float64 {
 	if r.options.Context > 0 {
 		return float64(r.options.Context)
 	}
-	return float64(r.profile.mosts()[request][0].length)
+	return float64(r.options.mosts[request][0].length)
 }
 
 // most are the greatest counts of a request's layer.
 type most struct{ resident, below, length int64 }
 
 // mosts are by request and layer.
-func (p *Profile) mosts() [][]most {
-	p.once.Do(func() {
-		p.most = make([][]most, len(p.Requests))
-		for i := range p.Requests {
-			for _, steps := range p.Requests[i].Steps {
-				var m most
-				for j := range steps {
-					c := &steps[j]
-					m = most{max(m.resident, c.Resident), max(m.below, c.Below), max(m.length, c.SeqLen)}
-				}
-				p.most[i] = append(p.most[i], m)
+func mosts(p *Profile) [][]most {
+	all := make([][]most, len(p.Requests))
+	for i := range p.Requests {
+		for _, steps := range p.Requests[i].Steps {
+			var m most
+			for j := range steps {
+				c := &steps[j]
+				m = most{max(m.resident, c.Resident), max(m.below, c.Below), max(m.length, c.SeqLen)}
 			}
+			all[i] = append(all[i], m)
 		}
-	})
-	return p.most
+	}
+	return all
 }
 
 // resident are the bytes of the GPU's caches, each stream at its most, pinned tokens
@@ -124,10 +122,9 @@ func (r *runner) resident() (cache, below float64) {
 	meta, s := &r.profile.Meta, r.options.Scaling
 	entries := float64(max(1, meta.BlockTokens)*max(1, meta.SharedHeads)) * s.Factor
 	pinned := float64(meta.Sink+meta.Local) * s.Heads
-	mosts := r.profile.mosts()
 	for _, i := range r.batch.Drawn {
 		for _, j := range s.LayerOf {
-			m := &mosts[i][j]
+			m := &r.options.mosts[i][j]
 			cache += (float64(m.resident)*entries + pinned) * s.EntryBytes
 			below += float64(m.below) * entries * s.EntryBytes
 		}

@@ -38,6 +38,7 @@ type Options struct {
 	// enough is a TPOT: where the mean is known to be longer, Price may return one that is
 	// infinite, with the memory but without times. 0: never.
 	enough float64
+	mosts  [][]most // of the profile; nil: not yet known
 }
 
 // Result is what a batch takes.
@@ -147,6 +148,9 @@ func WriteTimeline(ctx context.Context, w io.Writer, p *Profile, o Options) erro
 func newRunner(ctx context.Context, p *Profile, o Options) (*runner, error) {
 	if err := o.check(p); err != nil {
 		return nil, err
+	}
+	if o.mosts == nil {
+		o.mosts = mosts(p)
 	}
 	r := &runner{ctx: ctx, options: o, profile: p, schedule: o.Schedule, timeline: NewTimeline()}
 	var err error

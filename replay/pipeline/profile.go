@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -54,9 +53,6 @@ type Profile struct {
 	Layers   []int32 // ascending
 	Heads    int     // that have rows of their own; 1 where a layer shares its selection
 	Tiered   bool    // the misses of a tier below the GPU's cache are known
-
-	once sync.Once
-	most [][]most
 }
 
 // Request are the steps of one request.
