@@ -47,6 +47,9 @@ type ProfileMeta struct {
 	Sink        int    `json:"sink"`
 	Local       int    `json:"local"`
 	BlockTokens int    `json:"block_tokens"`
+	// ListTokens are the tokens of an index of the trace's lists, the unit of TopK and
+	// Candidates; 0 in files that are older than it: BlockTokens.
+	ListTokens  int    `json:"list_tokens,omitempty"`
 	Tiers       string `json:"tiers,omitempty"`
 	StepTokens  int    `json:"step_tokens"`
 	SharedHeads int    `json:"shared_heads"`
@@ -224,7 +227,7 @@ func (p *Profile) Close() error {
 func (p *Profile) finish() error {
 	pl := p.plan
 	text, err := json.Marshal(ProfileMeta{Schema: ProfileSchema, Trace: filepath.Base(pl.file.Path()), TraceDigest: pl.digest, TopK: pl.topk, Candidates: pl.m,
-		Warmup: pl.warmup.String(), Sink: pl.pins.Sink, Local: pl.pins.Local, BlockTokens: pl.pins.BlockTokens, Tiers: tiersText(pl.opt.Tiers, pl.opt.Inclusive), StepTokens: pl.layout.mtp, SharedHeads: pl.layout.heads, EntryBytes: pl.bytes,
+		Warmup: pl.warmup.String(), Sink: pl.pins.Sink, Local: pl.pins.Local, BlockTokens: pl.pins.BlockTokens, ListTokens: pl.meta.BlockTokens, Tiers: tiersText(pl.opt.Tiers, pl.opt.Inclusive), StepTokens: pl.layout.mtp, SharedHeads: pl.layout.heads, EntryBytes: pl.bytes,
 		Model: pl.meta.Model, Engine: EngineVersion})
 	if err != nil {
 		return err

@@ -286,6 +286,12 @@ func TestScaling(t *testing.T) {
 			t.Errorf("%q: %v, expected %q", text, err, want)
 		}
 	}
+	// K counts what the trace lists, whatever the blocks of the replay.
+	chunks := *p
+	chunks.Meta.BlockTokens, chunks.Meta.ListTokens = 4, 1
+	if s, err := NewScaling(&chunks, m, "nearest", 512); err != nil || s.Factor != 2 {
+		t.Errorf("K = 256 in blocks of 4 is scaled to 512 by %v, %v, expected 2", s, err)
+	}
 	s, err := NewScaling(p, m, "0-9=5,10-29=25", 512)
 	if err != nil {
 		t.Fatal(err)

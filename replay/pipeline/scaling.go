@@ -73,7 +73,11 @@ func (s *Scaling) heads(p *Profile, m *hardware.Model) (needs []string) {
 
 // budget scales to another K.
 func (s *Scaling) budget(p *Profile, m *hardware.Model, topk int) {
-	k := p.Meta.TopK * max(1, p.Meta.BlockTokens)
+	unit := p.Meta.ListTokens
+	if unit == 0 {
+		unit = p.Meta.BlockTokens
+	}
+	k := p.Meta.TopK * max(1, unit)
 	switch {
 	case topk > 0 && topk != k:
 		s.Factor *= float64(topk) / float64(k)
