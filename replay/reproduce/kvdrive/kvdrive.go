@@ -1,0 +1,95 @@
+// Package kvdrive reproduces KVDrive, which caches what attention selects in HBM, DRAM and
+// SSD: bytes and memory, its schedules and tiers, and the locality of its figures on real
+// traces.
+package kvdrive
+
+import (
+	"context"
+	"math"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/reproduce"
+)
+
+// Paper is KVDrive.
+func Paper() reproduce.Paper {
+	return reproduce.Paper{
+		Name:     "kvdrive",
+		Citation: "Lin et al., KVDrive: A Holistic Multi-Tier KV Cache Management System for Long-Context LLM Inference, May 2026.",
+		Sections: func(ctx context.Context, in reproduce.Inputs) ([]reproduce.Section, error) {
+			lib, err := hardware.Load("")
+			if err != nil {
+				return nil, err
+			}
+			return Of(ctx, in, lib)
+		},
+	}
+}
+
+// none stands for a figure that there is not.
+var none = math.NaN()
+
+// study is what the sections share.
+type study struct {
+	ctx    context.Context
+	lib    *hardware.Library
+	l20    *hardware.Machine
+	llama  *hardware.Model
+	traces []*source
+	dir    string // of profiles
+}
+
+// Of are the paper's sections with the machines and models of a library.
+func Of(ctx context.Context, in reproduce.Inputs, lib *hardware.Library) (sections []reproduce.Section, err error) {
+	s := &study{ctx: ctx, lib: lib}
+	if s.l20, err = lib.Machine("l20"); err != nil {
+		return nil, err
+	}
+	if s.llama, err = lib.Model("llama-3-8b-1048k"); err != nil {
+		return nil, err
+	}
+	if err := s.open(in); err != nil {
+		return nil, err
+	}
+	defer s.close()
+	for _, part := range []func() (reproduce.Section, error){s.bytes, s.memory, s.throughput, s.schedules, s.tiers,
+		s.windows, s.reuse, s.lookahead, s.scaling, s.roofline, s.windowSize, s.chunks, s.rest} {
+		section, err := part()
+		if err != nil {
+			return nil, err
+		}
+		sections = append(sections, section)
+	}
+	return sections, nil
+}
+
+// exact is a line whose figure follows from the paper's own.
+func exact(item, unit string, printed, ours float64) reproduce.Line {
+	return reproduce.Line{Item: item, Unit: unit, Printed: printed, Ours: ours, Status: reproduce.Exact, Gate: reproduce.Gate{Relative: 1e-9}}
+}
+
+// rounded is exact up to how the paper rounds.
+func rounded(item, unit string, printed, ours, gate float64) reproduce.Line {
+	l := exact(item, unit, printed, ours)
+	l.Gate.Relative = gate
+	return l
+}
+
+// statement is an ordinal line with a figure of ours.
+func statement(item, unit string, ours float64, holds bool) reproduce.Line {
+	return reproduce.Line{Item: item, Unit: unit, Printed: none, Ours: ours, Status: reproduce.Ordinal, Holds: holds}
+}
+
+// unless is a statement that need not hold on small models, with the reason for where it
+// does not.
+func unless(l reproduce.Line, why string) reproduce.Line {
+	if !l.Holds {
+		l.Known, l.Note = true, why
+	}
+	return l
+}
+
+// missing is a line that cannot be reproduced.
+func missing(item, unit string, printed float64, why string) reproduce.Line {
+	return reproduce.Line{Item: item, Unit: unit, Printed: printed, Ours: none, Status: reproduce.Missing, Note: why}
+}
