@@ -33,12 +33,13 @@ type timeFlags struct {
 	parsedSchedules     []pipeline.Schedule
 	machineNames        []string
 	shape               *hardware.Model
+	decoding            decodingFlags
 }
 
 func newTimeCommand() *cobra.Command {
 	var f timeFlags
 	c := &cobra.Command{
-		Use:   "time PROFILE",
+		Use:   "time PROFILE | --prompt N --generate N",
 		Short: "Price the misses of a profile in time on a machine",
 		Long: `Say how long decode steps take on a machine: the misses of a profile, which
 ` + "`kvreplay replay --profile`" + ` writes, are priced on the machine's link and drives, and
@@ -46,15 +47,20 @@ a schedule places them beside the model's operators on a timeline of GPU, link, 
 SSD. PROFILE is such a file or a folder that has one. Nothing is replayed again. What
 was scaled or assumed is said in the notes; replay/pipeline/README.md has the models.
 
+Schedules that move whole layers whatever a cache would miss need no profile: --prompt
+and --generate describe a batch of equal requests instead.
+
 Schedules:
 ` + pipeline.ScheduleList(),
 		Example: `  kvreplay replay t.parquet --policy lru --capacity 2x --out results --profile
   kvreplay time results --hardware h100 --model deepseek-v3.2 --batch 64 --schedule dba --layer-map stretch
-  kvreplay time results --hardware all --batch 8 --schedule da,sfc --layer-map nearest --format csv`,
-		Args: oneProfile,
-		RunE: func(c *cobra.Command, args []string) error { return runTime(c, args[0], &f) },
+  kvreplay time results --hardware all --batch 8 --schedule da,sfc --layer-map nearest --format csv
+  kvreplay time --prompt 256 --generate 64 --model opt-6.7b --hardware a100-40 --batch 32 --schedule flexgen,kvpr`,
+		Args: f.profileOrDecoding,
+		RunE: func(c *cobra.Command, args []string) error { return runTime(c, args, &f) },
 	}
 	f.add(c)
+	f.decoding.add(c)
 	fl, o := c.Flags(), &f.options
 	fl.StringSliceVar(&f.machines, "hardware", []string{"h100"}, "`machines` that 'kvreplay hardware list' names, or all")
 	fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise"}, "schedules, each `NAME[:OPTION=VALUE,...]`, or all")
@@ -112,15 +118,11 @@ func profileIn(path string) (string, error) {
 	return found[0], nil
 }
 
-func runTime(c *cobra.Command, path string, f *timeFlags) error {
+func runTime(c *cobra.Command, args []string, f *timeFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	path, err := profileIn(path)
-	if err != nil {
-		return err
-	}
-	if err := f.open(c.Context(), path); err != nil {
+	if err := f.load(c.Context(), args); err != nil {
 		return err
 	}
 	results, priced, err := f.price(c.Context())
@@ -203,6 +205,18 @@ func joinOptions(items []string) (joined []string) {
 	return joined
 }
 
+// load reads the profile, or makes that of the described requests.
+func (f *timeFlags) load(ctx context.Context, args []string) error {
+	if f.decoding.asked() {
+		return f.decode()
+	}
+	path, err := profileIn(args[0])
+	if err != nil {
+		return err
+	}
+	return f.open(ctx, path)
+}
+
 // open reads the profile's cell and maps it to the model.
 func (f *timeFlags) open(ctx context.Context, path string) error {
 	cells, err := pipeline.Cells(ctx, path)
@@ -228,15 +242,23 @@ func (f *timeFlags) scale() (err error) {
 			return usagef("the profile states no model: name its shape with --model; known: %s", strings.Join(f.library.Names(hardware.KindModel), ", "))
 		}
 	}
+	if err := f.findModel(name); err != nil {
+		return err
+	}
+	if f.options.Scaling, err = pipeline.NewScaling(f.profile, f.shape, f.layerMap, f.topk); err != nil {
+		return errUsage{err}
+	}
+	return nil
+}
+
+// findModel sets the model and what depends on it alone.
+func (f *timeFlags) findModel(name string) (err error) {
 	if f.shape, err = f.library.Model(name); err != nil {
 		return errUsage{err}
 	}
 	o := &f.options
 	o.Model = f.shape
 	if o.Selection, err = pipeline.ParseSelection(f.selection, f.shape); err != nil {
-		return errUsage{err}
-	}
-	if o.Scaling, err = pipeline.NewScaling(f.profile, f.shape, f.layerMap, f.topk); err != nil {
 		return errUsage{err}
 	}
 	if f.table != "" {

@@ -62,6 +62,50 @@ func TestTime(t *testing.T) {
 	}
 }
 
+// Without a profile: Table 2 of KVPR at batch 32, at the bundled machine's rates. Bytes by
+// hand: the weights of a layer, 12·h² and 9·h of biases, and K and V of 257 to 319 positions.
+func TestTimeDecoding(t *testing.T) {
+	code, stdout, stderr := run("time", "--prompt", "256", "--generate", "64", "--model", "opt-6.7b", "--hardware", "a100-40", "--batch", "32",
+		"--schedule", "flexgen:weights=host,kvpr:order=column,weights=host,load=fine,kvpr:order=column,weights=host,load=fine,kv=int4,x=int4", "--format", "json")
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	var results []struct {
+		Steps  int     `json:"steps"`
+		H2D    float64 `json:"h2d_bytes_per_step"`
+		Tokens float64 `json:"tokens_per_s_gpu"`
+	}
+	if err := json.Unmarshal([]byte(stdout), &results); err != nil || len(results) != 3 {
+		t.Fatalf("%d results: %v", len(results), err)
+	}
+	const h, layers = 4096, 32
+	flexgen := results[0]
+	if want := float64(layers * (2*(12*h*h+9*h) + 32*288*4*h)); flexgen.Steps != 63 || flexgen.H2D != want {
+		t.Errorf("%d steps of %g B, expected 63 of %g", flexgen.Steps, flexgen.H2D, want)
+	}
+	if kvpr, packed := results[1], results[2]; kvpr.Tokens <= flexgen.Tokens || packed.Tokens <= kvpr.Tokens || packed.H2D >= kvpr.H2D {
+		t.Errorf("tokens/s %g with FlexGen, %g with KVPR, %g with 4 bits", flexgen.Tokens, kvpr.Tokens, packed.Tokens)
+	}
+	base := []string{"time", "--prompt", "256", "--generate", "64", "--model", "opt-6.7b", "--schedule", "kvpr"}
+	with := func(more ...string) []string { return append(base[:len(base):len(base)], more...) }
+	for want, args := range map[string][]string{
+		"results is named as well":         with("results"),
+		"expected at least 1 and 2 tokens": with("--generate", "1"),
+		"goes with a profile":              with("--layer-map", "nearest"),
+		"there are kvpr, flexgen":          with("--schedule", "da"),
+		"need a --model":                   {"time", "--prompt", "256", "--generate", "64", "--schedule", "kvpr"},
+		"known: deepseek":                  with("--model", "opt"),
+		"load=fine goes with weights=host": with("--schedule", "kvpr:load=fine"),
+		"caches 656 B a token and layer":   with("--model", "deepseek-v3.2", "--schedule", "flexgen:kv=int4"),
+		"kv=int8 is none of fp16, int4":    with("--schedule", "flexgen:kv=int8"),
+	} {
+		code, _, stderr := run(args...)
+		if code == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit code %d, %q, expected %q", args, code, stderr, want)
+		}
+	}
+}
+
 func TestTimeRefuses(t *testing.T) {
 	out := profiled(t)
 	holes := filepath.Join(t.TempDir(), "holes.csv")
