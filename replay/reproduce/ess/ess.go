@@ -47,7 +47,7 @@ type study struct {
 	model     *hardware.Model
 	selection pipeline.Selection
 	lru       policies.Spec
-	drawn     map[int]string // synthetic traces by context
+	sources   map[string]*source // by path
 }
 
 // Of are the paper's sections with the machines and models of a library.
@@ -61,6 +61,7 @@ func Of(ctx context.Context, in reproduce.Inputs, lib *hardware.Library) (sectio
 	if err != nil {
 		return nil, err
 	}
+	defer s.close()
 	for _, part := range []func() ([]reproduce.Section, error){s.arithmetic, s.memory, s.blocks, s.timed, s.locality} {
 		more, err := part()
 		if err != nil {
@@ -72,7 +73,7 @@ func Of(ctx context.Context, in reproduce.Inputs, lib *hardware.Library) (sectio
 }
 
 func newStudy(ctx context.Context, in reproduce.Inputs, lib *hardware.Library, dir string) (s *study, err error) {
-	s = &study{ctx: ctx, in: in, dir: dir, drawn: map[int]string{}}
+	s = &study{ctx: ctx, in: in, dir: dir, sources: map[string]*source{}}
 	if s.machine, err = lib.Machine(machineName); err != nil {
 		return nil, err
 	}

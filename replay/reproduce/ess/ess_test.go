@@ -51,12 +51,45 @@ func TestESS(t *testing.T) {
 		}
 	}
 	for name, least := range map[string]int{"table-2-identities": 23, "headlines": 3, "memory": 9, "small-blocks": 4, "table-2": 18, "table-2-unseen": 8,
-		"fig-2": 4, "fig-4": 6, "fig-5": 8, "fig-7": 6, "fig-8": 3, "fig-9": 7} {
+		"fig-2": 4, "fig-4": 6, "fig-5": 6, "fig-7": 6, "fig-8": 3, "fig-9": 7} {
 		if lines[name] < least {
 			t.Errorf("%s has %d lines, expected at least %d", name, lines[name], least)
 		}
 	}
 	if figures < 8 {
 		t.Errorf("%d figures, expected at least 8", figures)
+	}
+}
+
+// Wrong constants of the link, the model and the paper are noticed.
+func TestGatesBite(t *testing.T) {
+	s, err := newStudy(t.Context(), reproduce.Inputs{Short: true}, library(t), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	for name, c := range map[string]struct {
+		value *float64
+		part  func() ([]reproduce.Section, error)
+	}{
+		"descriptors of per-block copies": {(*float64)(&s.machine.Link.HostToDevice.Call.Regimes[0].Descriptor.Value), s.blocks},
+		"rate of the gather":              {(*float64)(&s.machine.Link.HostToDevice.Kernel.Regimes[0].Rate.Value), s.blocks},
+		"bytes of the index":              {(*float64)(&s.model.Indexer.Entry.Value), s.memory},
+		"memory of the GPU":               {(*float64)(&s.machine.GPU.Memory.Value), s.memory},
+		"a throughput":                    {&table2[3].throughput, s.arithmetic},
+		"a best throughput":               {&table2[4].throughput, s.arithmetic},
+	} {
+		right := *c.value
+		for _, factor := range []float64{1, 1.2} {
+			*c.value = right * factor
+			sections, err := c.part()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lines := past(sections); len(lines) > 0 != (factor > 1) {
+				t.Errorf("%s times %g: past their gates are %q", name, factor, lines)
+			}
+		}
+		*c.value = right
 	}
 }

@@ -15,18 +15,20 @@ type fitted struct {
 }
 
 // fit searches the constants of a model whose relative errors, cell by cell, have the
-// least sum of squares: steps of Gauss and Newton, slopes by differences. As many cells as
-// constants are met exactly.
-func fit(errorsAt func(x []float64) ([]float64, error), start []float64) (*fitted, error) {
-	const enough, most = 1e-6, 20
-	f := &fitted{at: append([]float64{}, start...)}
+// least sum of squares: steps of Gauss and Newton with the slopes at the start, as the
+// time of a step is nearly a straight line in each. As many cells as constants are met
+// exactly.
+func fit(errorsAt func(x []float64) ([]float64, error), start []float64) (f *fitted, err error) {
+	const enough, most = 1e-6, 50
+	f = &fitted{at: append([]float64{}, start...)}
 	for range most {
-		var err error
 		if f.errors, err = errorsAt(f.at); err != nil {
 			return nil, err
 		}
-		if f.slopes, err = slopes(errorsAt, f.at, f.errors); err != nil {
-			return nil, err
+		if f.slopes == nil {
+			if f.slopes, err = slopes(errorsAt, f.at, f.errors); err != nil {
+				return nil, err
+			}
 		}
 		move, err := f.towards(func(int) float64 { return 1 })
 		if err != nil {

@@ -11,11 +11,7 @@ const expertGPUs = 32
 
 // options are those of every price, as kvreplay time has them by default.
 func (s *study) options(context int) pipeline.Options {
-	steps := 0 // all
-	if s.in.Short && context == short {
-		steps = 64
-	}
-	return pipeline.Options{Steps: steps, Machine: s.machine, Model: s.model, Selection: s.selection, Batch: 1, Context: int64(context), Experts: expertGPUs, Threads: 16, Reserve: 0.1, Depth: 64}
+	return pipeline.Options{Machine: s.machine, Model: s.model, Selection: s.selection, Batch: 1, Context: int64(context), Experts: expertGPUs, Threads: 16, Reserve: 0.1, Depth: 64}
 }
 
 // setting is what a step is priced for.
@@ -37,7 +33,7 @@ func (s *study) price(x *setting) (*pipeline.Result, error) {
 	}
 	o := s.options(x.context)
 	o.Schedule, o.Batch, o.Positions, o.Accept = schedule, x.batch, x.mtp, x.accept
-	if o.Scaling, err = pipeline.NewScaling(x.profile, s.model, "nearest", 0); err != nil {
+	if o.Scaling, err = pipeline.NewScaling(x.profile, s.model, "", 0); err != nil {
 		return nil, err
 	}
 	o.Table = func(rest pipeline.Computer) (pipeline.Computer, error) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	"github.com/kvreplay/kvreplay/datasets/synthetic"
 	"github.com/kvreplay/kvreplay/policies"
@@ -14,9 +13,10 @@ import (
 )
 
 // synthetic is the trace of the DeepSeek presets at a context, drawn once.
-func (s *study) synthetic(context int) (path string, err error) {
-	if path = s.drawn[context]; path != "" {
-		return path, nil
+func (s *study) synthetic(context int) (*source, error) {
+	path := filepath.Join(s.dir, fmt.Sprintf("synthetic-%d.parquet", context))
+	if o := s.sources[path]; o != nil {
+		return o, nil
 	}
 	name := "deepseek-v3.2-32k"
 	if context > short {
@@ -24,65 +24,96 @@ func (s *study) synthetic(context int) (path string, err error) {
 	}
 	d, err := synthetic.Preset(name)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	d.Context, d.Candidates = context, d.TopK // LRU sees no candidates
 	if s.in.Short {
-		thin(d)
+		d.Steps = 48
 	}
-	path = filepath.Join(s.dir, fmt.Sprintf("synthetic-%d.parquet", context))
 	if err := synthetic.Write(s.ctx, path, d, synthetic.Options{}); err != nil {
-		return "", err
+		return nil, err
 	}
-	s.drawn[context] = path
-	return path, nil
+	return s.open(path, fmt.Sprintf("synthetic %dK", context>>10))
 }
 
-// thin leaves every fifth layer, whose streams stay what they are.
-func thin(d *synthetic.Dials) {
-	by := map[string]synthetic.Values{}
-	d.LayerIDs = nil
-	for i := 0; i < d.Layers; i += 5 {
-		d.LayerIDs = append(d.LayerIDs, int32(i))
-		for name, values := range d.ByLayer {
-			by[name] = append(by[name], values[i])
-		}
-	}
-	d.Layers, d.ByLayer = len(d.LayerIDs), by
+// source is an open trace, and what it was replayed to.
+type source struct {
+	name     string
+	file     *trace.File
+	profiles map[string]*pipeline.Profile // by warm-up and capacity
 }
 
-// replay replays a trace with LRU at some capacities; the profiles are in their order.
-func (s *study) replay(path, warmup string, capacities ...string) (profiles []*pipeline.Profile, err error) {
+// open opens a trace once.
+func (s *study) open(path, name string) (*source, error) {
+	if o := s.sources[path]; o != nil {
+		return o, nil
+	}
 	f, err := trace.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	o := &source{name, f, map[string]*pipeline.Profile{}}
+	s.sources[path] = o
+	return o, nil
+}
+
+// close closes what was opened.
+func (s *study) close() {
+	for _, o := range s.sources {
+		o.file.Close()
+	}
+}
+
+// replay replays a trace with LRU at some capacities, each once; the profiles are in their
+// order.
+func (s *study) replay(o *source, warmup string, capacities ...string) (profiles []*pipeline.Profile, err error) {
+	var open []string
+	for _, c := range capacities {
+		if o.profiles[warmup+" "+c] == nil {
+			open = append(open, c)
+		}
+	}
+	if len(open) > 0 {
+		if err := s.run(o, warmup, open); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range capacities {
+		profiles = append(profiles, o.profiles[warmup+" "+c])
+	}
+	return profiles, nil
+}
+
+func (s *study) run(of *source, warmup string, capacities []string) (err error) {
 	o := replay.Options{Policies: []policies.Spec{s.lru}, Workers: runtime.GOMAXPROCS(0)}
 	if o.Warmup, err = replay.ParseWarmup(warmup); err != nil {
-		return nil, err
+		return err
 	}
 	if o.Capacities, err = replay.ParseCapacities(capacities); err != nil {
-		return nil, err
+		return err
 	}
-	out := filepath.Join(s.dir, fmt.Sprintf("%s.%s.profile.parquet", filepath.Base(path), strings.ReplaceAll(warmup, ":", "-")))
+	out := filepath.Join(s.dir, "replayed.parquet")
 	p, err := replay.CreateProfile(out, false)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer p.Abort()
 	o.Profile = p
-	if _, err := replay.Run(s.ctx, f, o); err != nil {
-		return nil, err
+	if _, err := replay.Run(s.ctx, of.file, o); err != nil {
+		return err
 	}
 	if err := p.Close(); err != nil {
-		return nil, err
+		return err
 	}
 	var cells []pipeline.Cell
 	for _, c := range capacities {
 		cells = append(cells, pipeline.Cell{Policy: s.lru.Name(), Capacity: c})
 	}
-	return pipeline.ReadProfiles(s.ctx, out, cells)
+	profiles, err := pipeline.ReadProfiles(s.ctx, out, cells)
+	for i, p := range profiles {
+		of.profiles[warmup+" "+capacities[i]] = p
+	}
+	return err
 }
 
 // even is a profile of one step whose layers all miss so many blocks, 0 to K.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/replay/pipeline"
-	"github.com/kvreplay/kvreplay/trace"
 )
 
 // ratios are the Sparse Memory Ratios that are replayed.
@@ -75,43 +75,43 @@ func (m *misses) addStep(demand []float64, t int, c *pipeline.Counts) {
 }
 
 // trace replays a trace.
-func (s *study) trace(path, name string) (*traced, error) {
-	f, err := trace.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	t := &traced{name: name, topk: f.Meta().TopK, at: map[float64]*misses{}}
+func (s *study) trace(o *source) (*traced, error) {
+	t := &traced{name: o.name, topk: o.file.Meta().TopK, at: map[float64]*misses{}}
 	sum := 0
-	for i, info := range f.Streams() {
+	for i, info := range o.file.Streams() {
 		sum += int(info.PromptLen)
 		if t.windows = min(t.windows, info.Windows); i == 0 {
 			t.windows = info.Windows
 		}
 	}
-	t.context = sum / len(f.Streams())
-	if err := f.Close(); err != nil {
-		return nil, err
+	t.context = sum / len(o.file.Streams())
+	return t, s.fill(t, o)
+}
+
+// capacitiesOf are shares of the context.
+func capacitiesOf(ratios []float64) (texts []string) {
+	for _, r := range ratios {
+		texts = append(texts, strconv.FormatFloat(r, 'g', -1, 64)+"ctx")
 	}
-	return t, s.fill(t, path)
+	return texts
 }
 
 // fill replays it.
-func (s *study) fill(t *traced, path string) error {
+func (s *study) fill(t *traced, o *source) error {
 	warmup := "cold"
 	if t.windows > 0 {
 		warmup = fmt.Sprintf("lru:%d", min(32, t.windows))
 	}
-	var texts []string
 	var kept []float64
 	for _, r := range ratios {
 		if r*float64(t.context) >= float64(t.topk) {
-			texts, kept = append(texts, fmt.Sprintf("%gctx", r)), append(kept, r)
+			kept = append(kept, r)
 		}
 	}
 	if !slices.Contains(kept, middle) {
 		return nil
 	}
-	profiles, err := s.replay(path, warmup, texts...)
+	profiles, err := s.replay(o, warmup, capacitiesOf(kept)...)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (s *study) fill(t *traced, path string) error {
 		t.cold = t.at[middle]
 		return nil
 	}
-	profiles, err = s.replay(path, "cold", fmt.Sprintf("%gctx", middle))
+	profiles, err = s.replay(o, "cold", capacitiesOf([]float64{middle})...)
 	if err != nil {
 		return err
 	}
@@ -134,19 +134,14 @@ func (s *study) fill(t *traced, path string) error {
 // demand, in the order of their names.
 func (s *study) real() (list []*traced, err error) {
 	for _, path := range slices.Sorted(slices.Values(s.in.Traces)) {
-		f, err := trace.Open(path)
+		o, err := s.open(path, strings.TrimSuffix(filepath.Base(path), ".parquet"))
 		if err != nil {
 			return nil, err
 		}
-		m := f.Meta()
-		use := m.Model != "synthetic" && (m.Selector == "" || m.Selector == "exact")
-		if err := f.Close(); err != nil {
-			return nil, err
-		}
-		if !use {
+		if m := o.file.Meta(); m.Model == "synthetic" || m.Selector != "" && m.Selector != "exact" {
 			continue
 		}
-		t, err := s.trace(path, strings.TrimSuffix(filepath.Base(path), ".parquet"))
+		t, err := s.trace(o)
 		if err != nil {
 			return nil, err
 		}
