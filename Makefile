@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 GO      ?= go
 BIN     := bin/kvreplay
-TRACES  := $(wildcard datasets/bundled/*.parquet)
+TRACES  := $(wildcard datasets/corpus/deep_*.parquet datasets/corpus/wide_*.parquet)
 RESULTS ?= results
 CORPUS  ?= results/corpus
 FUZZTIME ?= 500x
@@ -26,8 +26,8 @@ help: ## list the targets
 build: ## build bin/kvreplay
 	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/kvreplay
 
-leaderboard: build ## replay the bundled real traces through every policy, print the board, write $(RESULTS)/
-	@$(BIN) replay $(TRACES) --policy all --capacity 1x,1.5x,2x,3x,4x --per request --out $(RESULTS)
+leaderboard: build ## replay the corpus of real traces through every policy, print the board, write $(RESULTS)/
+	@$(BIN) replay $(TRACES) --policy all --capacity 1.25x,1.5x,2x,3x,4x --per request --out $(RESULTS)
 	@$(BIN) leaderboard $(RESULTS) --out $(RESULTS)
 
 corpus: build ## traces of a real model into $(CORPUS)/: all of scripts/corpus/plan.toml, or TASKS= PARTS= LENGTH= SAMPLES= STEPS=; CHECK= compares
