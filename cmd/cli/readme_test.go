@@ -14,12 +14,12 @@ var update = flag.Bool("update", false, "rewrite the README's leaderboard")
 // exact policies.
 func TestREADMEBoardIsCurrent(t *testing.T) {
 	out := t.TempDir()
-	traces, err := filepath.Glob("../../datasets/bundled/*.parquet")
-	if err != nil || len(traces) == 0 {
-		t.Fatalf("bundled traces %v, %v", traces, err)
+	traces, err := filepath.Glob("../../datasets/corpus/[dw]*_*.parquet") // deep and wide
+	if err != nil || len(traces) != 7 {
+		t.Fatalf("traces %v, %v", traces, err)
 	}
 	args := append([]string{"replay"}, traces...)
-	if code, _, stderr := run(append(args, "--policy", "all", "--capacity", "1x,1.5x,2x,3x,4x", "--per", "request", "--out", out)...); code != 0 {
+	if code, _, stderr := run(append(args, "--policy", "all", "--capacity", "1.25x,1.5x,2x,3x,4x", "--per", "request", "--out", out)...); code != 0 {
 		t.Fatal(stderr)
 	}
 	code, board, stderr := run("leaderboard", out)
