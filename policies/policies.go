@@ -11,7 +11,7 @@
 //
 //	Needer    asks for further columns of Step: candidates, scores, the demand, the future
 //	Bypasser  keeps part of D_t out of the cache: admission, and |D_t| > C (DESIGN S5)
-//	Resizer   follows a capacity that grows, where it looks at Scope.Capacity at all
+//	Resizer   follows a capacity that changes, where it looks at Scope.Capacity at all
 //	Admitter  a Bypasser that fetches entry by entry, and fills with whole blocks
 //	Peeker    names its next victim ahead, for prefetchers that swap into the cache
 //	Sweeper   answers all capacities in one pass, where it is a stack algorithm
@@ -145,9 +145,9 @@ type Bypasser interface {
 	Bypass(n int, dst []int32) []int32
 }
 
-// Resizer is told, before Update, that the capacity has grown to so many blocks. A
-// policy that looks at Scope.Capacity (Traits.Sized) and is none cannot run at a
-// capacity that grows.
+// Resizer is told, before Update, that the capacity has changed to so many blocks: it
+// grows, or shrinks and grows again where memory is divided anew (replay's --reallocate).
+// A policy that looks at Scope.Capacity (Traits.Sized) and is none cannot run there.
 type Resizer interface{ Resize(capacity int) }
 
 // Admitter is a Bypasser that fetches what a step misses entry by entry, and beside that

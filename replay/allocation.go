@@ -55,7 +55,11 @@ func (p *plan) applyAllocation() error {
 	case len(p.opt.Capacities) > 0:
 		return fmt.Errorf("the plan allocates capacities, and others were given beside it")
 	default:
-		p.opt.Capacities = []Capacity{PlannedCapacity(a)}
+		c := PlannedCapacity(a)
+		if r := p.opt.Reallocation; r.Every > 0 {
+			c.text += "/" + r.String()
+		}
+		p.opt.Capacities = []Capacity{c}
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func (c Capacity) parts(s sizing) (later []grown, err error) {
 	return later, nil
 }
 
-// grow gives the cell what it may keep at a decode step.
+// grow gives the cell what it may keep at a decode step; it may be less than before.
 func (c *cell) grow(step int32) {
 	for len(c.later) > 0 && step >= c.later[0].from {
 		c.capacity = c.later[0].blocks

@@ -3,8 +3,6 @@ package replay
 import (
 	"cmp"
 	"slices"
-
-	"github.com/kvreplay/kvreplay/trace"
 )
 
 // placed returns the blocks resident before step 0, ascending: nil for lru and cold. In
@@ -99,43 +97,4 @@ func (d *Delta) addImportance(sums map[int32]float64, windows int) {
 // placed are the blocks of a cache of so many that are resident before step 0.
 func (w *worker) placed(capacity int) []int32 {
 	return w.plan.warmup.placed(&w.delta, w.plan.pins, capacity, w.ahead.importance)
-}
-
-// foresight is what is known of a whole request before its caches are replayed.
-type foresight struct {
-	request    string
-	importance map[int32]float64 // of each position, over layers and heads; nil where it is not asked for
-	streams    [][]*trace.Stream // of the request, for the referee
-}
-
-// foresee looks at all selected streams of the request that the cache is of, unless it
-// has just done so, where something is to be known of them together.
-func (w *worker) foresee() error {
-	p := w.plan
-	request := p.selected(w.cache.from).Request
-	if p.warmup.Scope != ScopeRequest || w.ahead.importance != nil && w.ahead.request == request {
-		return nil
-	}
-	w.ahead = foresight{request: request, importance: map[int32]float64{}}
-	var j *joiner
-	if w.joiner != nil {
-		j = &joiner{layout: p.layout, k: p.topk, m: p.m, ranks: p.ranks}
-	}
-	recorded := make([]trace.Stream, p.layout.heads)
-	for i := range p.streams {
-		if p.selected(i).Request != request {
-			continue
-		}
-		s, err := w.read(i, recorded, j)
-		if err != nil {
-			return err
-		}
-		d := Delta{stream: s, joined: j, first: s.Windows, k: p.topk, m: p.m}
-		d.addImportance(w.ahead.importance, p.warmup.Windows)
-		if p.opt.Referee {
-			w.ahead.streams = append(w.ahead.streams, pointers(recorded))
-			recorded = make([]trace.Stream, p.layout.heads)
-		}
-	}
-	return nil
 }

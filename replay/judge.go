@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/kvreplay/kvreplay/replay/referee"
@@ -117,4 +118,31 @@ func (r *refereeCheck) verdict() error {
 		return fmt.Errorf("referee: the engine replayed %d steps, the referee %d", r.at, len(r.want))
 	}
 	return r.err
+}
+
+// judgeObserved holds what was observed of the request's streams against the referee's.
+func (w *worker) judgeObserved(sizes []int) error {
+	p, a := w.plan, &w.ahead
+	blocks := make([]int, len(sizes))
+	for i, size := range sizes {
+		blocks[i] = size / p.pins.BlockTokens
+	}
+	for n, heads := range a.streams {
+		c := referee.Config{Policy: "lru", TopK: p.topk, Candidates: p.m, Capacity: 1, Warmup: referee.Warmup{Kind: referee.WarmCold},
+			Sink: p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens, Entries: p.layout.factor, StepTokens: p.layout.mtp}
+		if p.warmup.Kind == WarmupRun {
+			c.Warmup = referee.Warmup{Kind: referee.WarmRun, Windows: p.warmup.Windows}
+		}
+		if p.opt.Outliers.Source == OutliersWindows {
+			c.Outliers = p.opt.Outliers.Count
+		}
+		want, err := referee.Observed(heads, p.ranks, c, p.opt.Reallocation.Every, blocks)
+		if err != nil {
+			return err
+		}
+		if got := a.observed[n].misses; !reflect.DeepEqual(got, want) {
+			return fmt.Errorf("referee: %v: an LRU cache of %v blocks misses %v by intervals of %d steps, the referee counts %v", a.observed[n].key, blocks, got, p.opt.Reallocation.Every, want)
+		}
+	}
+	return nil
 }

@@ -39,9 +39,11 @@ type Options struct {
 	Layers     []int32        // nil: all
 	Allocation *allocate.Plan // in the place of capacities, or of the N of window:N; nil: none
 	Requests   []string       // nil: all
-	Per        Detail         // empty: cell
-	Workers    int            // 0: one
-	Seed       uint64
+	// Reallocation divides the memory of Allocation anew every so many steps; zero: never.
+	Reallocation Reallocation
+	Per          Detail // empty: cell
+	Workers      int    // 0: one
+	Seed         uint64
 
 	// SkipUnable leaves out policies that the trace cannot serve, with a note; otherwise
 	// they are an error.

@@ -70,7 +70,7 @@ type part struct {
 // newPlan checks o against the trace.
 func newPlan(f *trace.File, o *Options) (*plan, error) {
 	p := &plan{file: f, meta: f.Meta(), opt: o, ranks: f.Meta().Order == trace.OrderRank}
-	steps := []func() error{p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settleOutliers, p.settleClusters, p.settlePrefetch, p.settlePool, p.settleTiers, p.settleAllocation, p.applyAllocation, p.planCells}
+	steps := []func() error{p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settleOutliers, p.settleClusters, p.settlePrefetch, p.settlePool, p.settleTiers, p.settleAllocation, p.settleReallocation, p.applyAllocation, p.planCells}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("replay %s: %w", f.Path(), err)
@@ -275,7 +275,7 @@ func (p *plan) planCells() error {
 			}
 		} else {
 			for i := range p.opt.Capacities {
-				if why := fixedOnly(spec, &p.opt.Capacities[i]); why != "" {
+				if why := p.fixedOnly(spec, &p.opt.Capacities[i]); why != "" {
 					if !p.opt.SkipUnable {
 						return fmt.Errorf("policy %s cannot run here: %s", spec.Name(), why)
 					}
@@ -306,10 +306,11 @@ func (p *plan) planCells() error {
 	return nil
 }
 
-// fixedOnly says why a policy cannot run at a capacity that grows; empty if it can.
-func fixedOnly(spec policies.Spec, c *Capacity) string {
-	if _, resizes := spec.Make().(policies.Resizer); len(c.growth) > 0 && spec.Entry.Traits.Sized && !resizes {
-		return fmt.Sprintf("it is built for one capacity, %v grows", c)
+// fixedOnly says why a policy cannot run at a capacity that changes; empty if it can.
+func (p *plan) fixedOnly(spec policies.Spec, c *Capacity) string {
+	changes := c.kind == planned && p.opt.Reallocation.Every > 0
+	if _, resizes := spec.Make().(policies.Resizer); (len(c.growth) > 0 || changes) && spec.Entry.Traits.Sized && !resizes {
+		return fmt.Sprintf("it is built for one capacity, %v %s", c, map[bool]string{false: "grows", true: "changes"}[changes])
 	}
 	return ""
 }

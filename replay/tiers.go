@@ -236,7 +236,7 @@ func (p *plan) settleTiers() error {
 			return fmt.Errorf("two tiers are named %s", t.Name)
 		}
 		names[t.Name] = true
-		if why := fixedOnly(t.Policy, &t.Capacity); why != "" {
+		if why := p.fixedOnly(t.Policy, &t.Capacity); why != "" {
 			return fmt.Errorf("tier %v: %s", t, why)
 		}
 		if why := p.unable(t.Policy, policies.NeedsOf(t.Policy.Make())); why != "" {

@@ -158,6 +158,9 @@ func (w *worker) room(st *start, capacity *Capacity) error {
 		if err != nil {
 			return err
 		}
+		if capacity.kind == planned && w.ahead.budgets != nil {
+			later = w.ahead.budgets[i]
+		}
 		if st.capacity += blocks; st.later == nil {
 			st.later = later
 		} else {

@@ -62,7 +62,7 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 	return nil
 }
 
-// Resize follows a capacity that grows.
+// Resize follows a capacity that changes.
 func (p *Policy) Resize(capacity int) { p.capacity = capacity }
 
 // Update applies a step and decides who goes.

@@ -1,0 +1,190 @@
+package replay
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/allocate"
+	"github.com/kvreplay/kvreplay/policies/lru"
+)
+
+// Reallocation divides the memory that a plan gives a request anew while it is decoded:
+// every so many decode steps, by what was observed in these steps. Its text form parses
+// back. The zero value keeps the plan.
+//
+// Observed are LRU stack distances (Mattson et al. 1970), which a system learns from the
+// ids of what it evicted (ghost entries): for each stream the misses that an LRU cache of
+// any size would have had. They do not depend on the policy that is replayed, so all
+// policies of a run, OPT too, have the same budgets at the same steps. What a budget that
+// shrinks gives up leaves at the end of its first step, and comes back as a miss where a
+// budget grows again.
+type Reallocation struct {
+	Every  int // decode steps; 0: the plan stays
+	Method allocate.Spec
+}
+
+// ParseReallocation reads "64" or "64:METHOD", a method of package allocate; 2d-greedy
+// without. Empty is none.
+func ParseReallocation(text string) (r Reallocation, err error) {
+	if text == "" {
+		return r, nil
+	}
+	steps, method, named := strings.Cut(text, ":")
+	if !named {
+		method = "2d-greedy"
+	}
+	if r.Every, err = strconv.Atoi(steps); err != nil || r.Every < 1 || r.Every > 1<<30 {
+		return Reallocation{}, fmt.Errorf("reallocation %q: expected every N decode steps, N ≥ 1, and perhaps a method: 64 or 64:2d-exact", text)
+	}
+	if r.Method, err = allocate.ParseMethod(method); err != nil {
+		return Reallocation{}, fmt.Errorf("reallocation %q: %w", text, err)
+	}
+	return r, nil
+}
+
+// String is the text form.
+func (r Reallocation) String() string {
+	if r.Every == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d:%s", r.Every, r.Method.Name())
+}
+
+// settleReallocation checks what budgets that change need.
+func (p *plan) settleReallocation() error {
+	r := p.opt.Reallocation
+	switch {
+	case r.Every == 0:
+		return nil
+	case p.opt.Allocation == nil:
+		return fmt.Errorf("reallocation every %d steps: there is no plan to begin with (--allocation)", r.Every)
+	case p.opt.Allocation.Family != allocate.Capacities:
+		return fmt.Errorf("reallocation every %d steps: the plan allocates windows, which take what they take; it goes with plans of capacities", r.Every)
+	}
+	return nil
+}
+
+// observed is what is seen of a stream before its budgets are settled: for every interval
+// of decode steps, by the size of an LRU cache, what it would have missed.
+type observed struct {
+	key    allocate.Key
+	misses map[int][]int64 // by interval, then size; intervals without a row are missing
+	last   int32           // decode step
+}
+
+// sizes are the capacities in entries that budgets are chosen among: the plan's floor, and
+// above it the multiples of K that `sweep` stands for, as far as memory reaches.
+func (p *plan) budgets(memory int64) (sizes []int) {
+	unit := p.pins.BlockTokens
+	sizes = append(sizes, p.opt.Allocation.Floor/unit*unit)
+	k := float64(p.topk * p.meta.BlockTokens)
+	for _, text := range sweepGrid(SweepPoints) {
+		multiple, err := strconv.ParseFloat(strings.TrimSuffix(text, "x"), 64)
+		if err != nil {
+			panic(err) // the grid's own
+		}
+		if size := int(multiple*k) / unit * unit; size > sizes[len(sizes)-1] && int64(size) <= memory {
+			sizes = append(sizes, size)
+		}
+	}
+	return sizes
+}
+
+// watcher runs the LRU stack over streams.
+type watcher struct {
+	sweep     sweep
+	distances []int32
+}
+
+func newWatcher() *watcher {
+	return &watcher{sweep: sweep{pass: policies.SweepOf(new(lru.Policy))}}
+}
+
+// observe counts a stream's misses by interval and size, in blocks, ascending.
+func (w *watcher) observe(d *Delta, every int, sizes []int32) (map[int][]int64, error) {
+	s := &w.sweep
+	if err := s.reset(d, sizes, 0); err != nil {
+		return nil, err
+	}
+	misses := map[int][]int64{}
+	for i := range d.Rows {
+		s.load(d, i)
+		w.distances = s.pass.Distances(&s.step, w.distances[:0])
+		if i < d.Windows {
+			continue
+		}
+		interval := int(d.step(i)) / every
+		if misses[interval] == nil {
+			misses[interval] = make([]int64, len(sizes))
+		}
+		at := misses[interval]
+		for _, distance := range w.distances {
+			for j := 0; j < len(sizes) && distance > sizes[j]; j++ {
+				at[j]++
+			}
+		}
+	}
+	return misses, nil
+}
+
+// reallocate settles the budgets of all streams of a request from the first change on: of
+// each stream, in blocks. initial are the plan's, in entries. What no observed miss asks
+// for is shared equally, so that the memory of the request stays what it is.
+func (r Reallocation) reallocate(streams []observed, initial, sizes []int, unit int) ([][]grown, error) {
+	memory, last := int64(0), int32(0)
+	for i, s := range streams {
+		memory += int64(initial[i])
+		last = max(last, s.last)
+	}
+	later := make([][]grown, len(streams))
+	for interval := 0; (interval+1)*r.Every <= int(last); interval++ {
+		curves, seen := curvesOf(streams, interval, sizes)
+		if !seen {
+			continue
+		}
+		result, err := r.Method.Allocate(&allocate.Problem{Family: allocate.Capacities, Unit: unit, Curves: curves}, memory)
+		if err != nil {
+			return nil, fmt.Errorf("reallocation at step %d: %w", (interval+1)*r.Every, err)
+		}
+		for i, entries := range spread(result.Sizes, memory, unit) {
+			later[i] = append(later[i], grown{int32((interval + 1) * r.Every), entries / unit})
+		}
+	}
+	return later, nil
+}
+
+// curvesOf are the curves of an interval; not seen where it has no row.
+func curvesOf(streams []observed, interval int, sizes []int) (curves []allocate.Curve, seen bool) {
+	for _, s := range streams {
+		misses := s.misses[interval]
+		seen = seen || misses != nil
+		c := allocate.Curve{Key: s.key}
+		for j, size := range sizes {
+			p := allocate.Point{Size: size, Cost: int64(size)}
+			if misses != nil {
+				p.Misses, p.Moved = misses[j], misses[j]
+			}
+			c.Points = append(c.Points, p)
+		}
+		curves = append(curves, c)
+	}
+	return curves, seen
+}
+
+// spread shares what the sizes leave of the memory, equally in blocks, what is left of
+// that with the first streams.
+func spread(sizes []int, memory int64, unit int) []int {
+	for _, size := range sizes {
+		memory -= int64(size)
+	}
+	blocks := int(memory) / unit
+	for i := range sizes {
+		sizes[i] += (blocks / len(sizes)) * unit
+		if i < blocks%len(sizes) {
+			sizes[i] += unit
+		}
+	}
+	return sizes
+}
