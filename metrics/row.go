@@ -51,9 +51,15 @@ type Row struct {
 	// that of the heads that share a cache, whose entries a block holds; 1 as recorded.
 	StepTokens  int `json:"step_tokens"`
 	SharedHeads int `json:"shared_heads"`
+	// Pool says which streams share one cache of the sum of their capacities: "request",
+	// "layer"; empty where each has its own.
+	Pool string `json:"pool"`
 	// Allocation is the digest of the plan that gave each layer and head its capacity or
 	// window; empty for none.
 	Allocation string `json:"allocation"`
+	// Reallocation says every how many decode steps the plan's memory is divided anew, and
+	// by which method, "64:2d-greedy"; empty where it is not.
+	Reallocation string `json:"reallocation"`
 	// Tiers are the caches below the GPU's, "dram=lru@8x" and so on, "inclusive" at the end
 	// where they keep what passes through; empty for none. Tier is 0 for the GPU's cache
 	// and n for the n-th below, whose demand is what the one above misses; Above are the

@@ -262,6 +262,9 @@ func selection(t TraceInfo) string {
 	if t.SharedHeads > 1 {
 		words = append(words, fmt.Sprintf("%d heads share a cache", t.SharedHeads))
 	}
+	if t.Pool != "" {
+		words = append(words, "one cache a "+t.Pool)
+	}
 	if t.StepTokens > 1 {
 		words = append(words, fmt.Sprintf("%d positions a step", t.StepTokens))
 	}

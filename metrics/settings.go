@@ -14,7 +14,7 @@ var (
 	// traceSettings must be equal over all rows of a trace: they change its counts.
 	traceSettings = []string{
 		"trace_digest", "model", "topk", "candidates", "warmup", "sink", "local", "block_tokens",
-		"entry_bytes", "step_tokens", "shared_heads", "prefetch", "outliers", "clusters", "tiers", "layers", "requests",
+		"entry_bytes", "step_tokens", "shared_heads", "pool", "prefetch", "outliers", "clusters", "tiers", "layers", "requests",
 	}
 	// policySettings must be equal over all rows of a policy.
 	policySettings = []string{"options", "offline", "bypasses", "lossy"}

@@ -13,6 +13,7 @@ func TestHiddenSettings(t *testing.T) {
 		"warmup": func(r *Row) { r.Warmup = "lru:3" }, "sink": func(r *Row) { r.Sink = 4 },
 		"local": func(r *Row) { r.Local = 9 }, "block_tokens": func(r *Row) { r.BlockTokens = 2 },
 		"step_tokens": func(r *Row) { r.StepTokens = 2 }, "shared_heads": func(r *Row) { r.SharedHeads = 3 },
+		"pool":     func(r *Row) { r.Pool = "request" },
 		"prefetch": func(r *Row) { r.Prefetch = "candidates:8" }, "tiers": func(r *Row) { r.Tiers = "dram=lru@8x" },
 		"outliers": func(r *Row) { r.Outliers = "windows:48" }, "clusters": func(r *Row) { r.Clusters = "lists" },
 		"layers": func(r *Row) { r.Layers = "0" }, "requests": func(r *Row) { r.Requests = "x" },

@@ -21,6 +21,7 @@ type TraceInfo struct {
 	EntryBytes  *int   `json:"entry_bytes"`
 	StepTokens  int    `json:"step_tokens"`
 	SharedHeads int    `json:"shared_heads"`
+	Pool        string `json:"pool"`
 	Prefetch    string `json:"prefetch"`
 	Outliers    string `json:"outliers"`
 	Clusters    string `json:"clusters"`
@@ -52,7 +53,7 @@ func traceInfo(c *cell) TraceInfo {
 		Trace: c.trace, Digest: r.TraceDigest, Model: r.Model,
 		Streams: c.total.streams, Steps: c.total.steps, Demand: c.total.demand,
 		TopK: r.TopK, Candidates: r.Candidates, Warmup: r.Warmup, Sink: r.Sink, Local: r.Local,
-		BlockTokens: r.BlockTokens, EntryBytes: r.EntryBytes, StepTokens: r.StepTokens, SharedHeads: r.SharedHeads,
+		BlockTokens: r.BlockTokens, EntryBytes: r.EntryBytes, StepTokens: r.StepTokens, SharedHeads: r.SharedHeads, Pool: r.Pool,
 		Prefetch: r.Prefetch, Outliers: r.Outliers, Clusters: r.Clusters, Tiers: r.Tiers, Layers: r.Layers, Requests: r.Requests,
 		Engine: r.Engine, Seed: r.Seed,
 	}

@@ -62,6 +62,7 @@ func newCell(p policies.Policy) *cell {
 type start struct {
 	capacity int     // blocks
 	later    []grown // and what it grows to
+	divided  bool    // changes because memory is divided anew
 	placed   []int32 // resident before step 0: importance or staging warm-up, ascending
 	ranks    bool    // lists are in rank order
 	seed     uint64

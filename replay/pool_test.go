@@ -79,7 +79,7 @@ func (b *bench) runPool(t *testing.T, w *worker, name string, capacity int) []Co
 		capacity, later = policies.Unbounded, nil
 	}
 	st := start{capacity: capacity, later: later, ranks: p.ranks, unit: p.layout.unit(p.pins), placed: w.placed(capacity)}
-	judges, err := newRefereeChecks(p, name, w.recorded(), w.ahead.streams, st, nil)
+	judges, err := newRefereeChecks(p, name, w.recorded(), w.ahead.over(), st, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,6 +53,7 @@ type ProfileMeta struct {
 	Tiers       string `json:"tiers,omitempty"`
 	StepTokens  int    `json:"step_tokens"`
 	SharedHeads int    `json:"shared_heads"`
+	Pool        Pool   `json:"pool,omitempty"`
 	EntryBytes  *int   `json:"entry_bytes"`
 	Model       string `json:"model,omitempty"`
 	Engine      string `json:"engine"`
@@ -227,7 +228,7 @@ func (p *Profile) Close() error {
 func (p *Profile) finish() error {
 	pl := p.plan
 	text, err := json.Marshal(ProfileMeta{Schema: ProfileSchema, Trace: filepath.Base(pl.file.Path()), TraceDigest: pl.digest, TopK: pl.topk, Candidates: pl.m,
-		Warmup: pl.warmup.String(), Sink: pl.pins.Sink, Local: pl.pins.Local, BlockTokens: pl.pins.BlockTokens, ListTokens: pl.meta.BlockTokens, Tiers: tiersText(pl.opt.Tiers, pl.opt.Inclusive), StepTokens: pl.layout.mtp, SharedHeads: pl.layout.heads, EntryBytes: pl.bytes,
+		Warmup: pl.warmup.String(), Sink: pl.pins.Sink, Local: pl.pins.Local, BlockTokens: pl.pins.BlockTokens, ListTokens: pl.meta.BlockTokens, Tiers: tiersText(pl.opt.Tiers, pl.opt.Inclusive), StepTokens: pl.layout.mtp, SharedHeads: pl.layout.heads, Pool: pl.opt.Pool, EntryBytes: pl.bytes,
 		Model: pl.meta.Model, Engine: EngineVersion})
 	if err != nil {
 		return err

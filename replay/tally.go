@@ -6,11 +6,12 @@ type tally struct {
 	minEntries, maxEntries int64
 }
 
-func (t *tally) add(c *Counts, entries int64) {
+// add pools counts of a capacity that was least at its smallest and most at its largest.
+func (t *tally) add(c *Counts, least, most int64) {
 	if t.counts.Streams == 0 {
-		t.minEntries, t.maxEntries = entries, entries
+		t.minEntries, t.maxEntries = least, most
 	}
-	t.minEntries, t.maxEntries = min(t.minEntries, entries), max(t.maxEntries, entries)
+	t.minEntries, t.maxEntries = min(t.minEntries, least), max(t.maxEntries, most)
 	t.counts.Add(c)
 }
 
@@ -18,8 +19,7 @@ func (t *tally) merge(o *tally) {
 	if o.counts.Streams == 0 {
 		return
 	}
-	t.add(&o.counts, o.minEntries)
-	t.maxEntries = max(t.maxEntries, o.maxEntries)
+	t.add(&o.counts, o.minEntries, o.maxEntries)
 }
 
 // newTallies returns a tally for every part of every cell that is to be replayed.

@@ -159,7 +159,7 @@ func (w *worker) room(st *start, capacity *Capacity) error {
 			return err
 		}
 		if capacity.kind == planned && w.ahead.budgets != nil {
-			later = w.ahead.budgets[i]
+			later, st.divided = w.ahead.budgets[i], true
 		}
 		if st.capacity += blocks; st.later == nil {
 			st.later = later
@@ -175,12 +175,17 @@ func (w *worker) room(st *start, capacity *Capacity) error {
 	return nil
 }
 
-// most is the capacity that the cell ends with.
-func (st *start) most() int {
-	if n := len(st.later); n > 0 {
-		return st.later[n-1].blocks
+// stated is the capacity as rows state it, of each of the streams that share it, from the
+// least to the most: one that only grows is stated as it ends.
+func (st *start) stated(streams int) (least, most int64) {
+	if n := len(st.later); n > 0 && !st.divided {
+		return int64(st.later[n-1].blocks / streams), int64(st.later[n-1].blocks / streams)
 	}
-	return st.capacity
+	least, most = int64(st.capacity/streams), int64(st.capacity/streams)
+	for _, g := range st.later {
+		least, most = min(least, int64(g.blocks)), max(most, int64(g.blocks))
+	}
+	return least, most
 }
 
 // sizing is what capacities of the i-th selected stream are resolved against.
@@ -204,7 +209,7 @@ func (w *worker) runCell(i, c int, st start, steps recording) error {
 	}
 	var judges []*refereeCheck
 	if p.opt.Referee {
-		if judges, err = newRefereeChecks(p, policy, w.recorded(), w.ahead.streams, st, below); err != nil {
+		if judges, err = newRefereeChecks(p, policy, w.recorded(), w.ahead.over(), st, below); err != nil {
 			return err
 		}
 		look = judges[0].watch(look)
@@ -254,13 +259,13 @@ func lacking(a, b []int32) []int32 { return appendLacking(nil, a, b) }
 // tally pools what cell c counted on the i-th selected stream, and tells of it.
 func (w *worker) tally(i, c int, st start, counts *Counts) {
 	p, plan := w.plan, &w.plan.cells[c]
-	entries := int64(0)
+	least, most := int64(0), int64(0)
 	if plan.capacity == nil {
 		w.peaks[plan.spec.Name()] = counts.ResidentPeak
 	} else {
-		entries = int64(st.most()/w.cache.streams()) * int64(p.pins.BlockTokens)
+		least, most = st.stated(w.cache.streams())
 	}
-	w.tallies[c][p.partOf[i]].add(counts, entries)
+	w.tallies[c][p.partOf[i]].add(counts, least*int64(p.pins.BlockTokens), most*int64(p.pins.BlockTokens))
 	if p.opt.Progress != nil {
 		p.opt.Progress(p.selected(i).Rows)
 	}

@@ -27,6 +27,7 @@ type replayFlags struct {
 	tiers                []string
 	inclusive            bool
 	allocation           string
+	pool, reallocate     string
 	topk, candidates     int
 	sink, local, bytes   int
 	shape                replay.Shape
@@ -59,7 +60,7 @@ policies or capacities replays only what is new.`,
 	fl := c.Flags()
 	fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policy `NAME[:OPTIONS]`, repeatable; all: every policy that the trace can serve; window:1-16: windows from 1 to 16 steps")
 	fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request), 1x+2x@64 (grows at step 64), peak:window:2, sweep[:N] (a curve: 64 or N from 1x to 16x)")
-	fl.StringVar(&f.warmup, "warmup", "auto", "lru:W, importance:W (W prompt windows), staging, cold; auto: lru with all windows")
+	fl.StringVar(&f.warmup, "warmup", "auto", "lru:W, importance:W[,scope=request] (W prompt windows), staging, cold; auto: lru with all windows")
 	fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in blocks (default: the trace's)")
 	fl.IntVar(&f.candidates, "candidates", 0, "M, how much of a list policies may see (default: the trace's)")
 	fl.IntVar(&f.sink, "sink", 0, "first tokens that are always resident (default: the trace's, or 0)")
@@ -74,6 +75,8 @@ policies or capacities replays only what is new.`,
 	fl.StringArrayVar(&f.tiers, "tier", nil, "a cache below the GPU's, repeatable from fast to slow: `NAME=POLICY@CAPACITY`, as in dram=lru@8x; below the last everything is found")
 	fl.BoolVar(&f.inclusive, "inclusive", false, "with --tier: tiers keep a copy of what passes through; otherwise they keep what the one above gives up")
 	fl.StringVar(&f.allocation, "allocation", "", "`PLAN` of kvreplay allocate: what each layer and head may keep, instead of --capacity")
+	fl.StringVar(&f.reallocate, "reallocate", "", "with --allocation: every `STEPS[:METHOD]` decode steps divide the plan's memory anew by what was observed in them (2d-greedy)")
+	fl.StringVar(&f.pool, "pool", "", "streams that share one cache of the sum of their capacities: those of a `request` (all layers and heads) or of a layer (its heads)")
 	fl.StringSliceVar(&f.layers, "layers", nil, "layers to replay, as in 0,5,10-20 (default: all)")
 	fl.StringSliceVar(&f.requests, "requests", nil, "requests to replay (default: all)")
 	fl.StringVar(&f.per, "per", "cell", "rows: one a `cell`, request, layer or stream")
@@ -163,6 +166,12 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 	if o.Warmup, err = replay.ParseWarmup(f.warmup); err != nil {
 		return o, errUsage{err}
 	}
+	if o.Pool, err = replay.ParsePool(f.pool); err != nil {
+		return o, errUsage{err}
+	}
+	if o.Reallocation, err = replay.ParseReallocation(f.reallocate); err != nil {
+		return o, errUsage{err}
+	}
 	if o.Prefetch, err = replay.ParsePrefetch(f.prefetch); err != nil {
 		return o, errUsage{err}
 	}
@@ -219,6 +228,8 @@ func (f *replayFlags) check(c *cobra.Command) error {
 		return usagef("--topk and --candidates: expected at least 1")
 	case c.Flags().Changed("block-tokens") && f.shape.BlockTokens < 1 || f.shape.StepTokens < 1:
 		return usagef("--block-tokens and --mtp: expected at least 1")
+	case f.reallocate != "" && f.allocation == "":
+		return usagef("--reallocate divides the memory of a plan anew: give one with --allocation")
 	case f.inclusive && len(f.tiers) == 0:
 		return usagef("--inclusive goes with --tier")
 	case f.profile && f.out == "":

@@ -22,6 +22,7 @@ type cell struct {
 	sink, local            int
 	shape                  replay.Shape
 	prefetch, allocation   string
+	pool                   string
 	outliers, clusters     string
 	seed                   uint64
 	per                    replay.Detail // empty: no detail that replay knows
@@ -40,6 +41,7 @@ func cellOf(r *metrics.Row) cell {
 	}
 	c.per = detailOf(r)
 	c.prefetch, c.allocation, c.outliers, c.clusters = r.Prefetch, r.Allocation, r.Outliers, r.Clusters
+	c.pool = r.Pool
 	c.shape = replay.Shape{BlockTokens: r.BlockTokens, StepTokens: r.StepTokens, ShareHeads: r.SharedHeads > 1}
 	return c
 }
@@ -102,6 +104,9 @@ func (c *cell) options(f *trace.File, specs []policies.Spec) (o replay.Options, 
 		o.EntryBytes = &n
 	}
 	if o.Warmup, err = replay.ParseWarmup(c.warmup); err != nil {
+		return o, err
+	}
+	if o.Pool, err = replay.ParsePool(c.pool); err != nil {
 		return o, err
 	}
 	if o.Prefetch, err = replay.ParsePrefetch(c.prefetch); err != nil {
