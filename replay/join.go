@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -29,9 +30,18 @@ type joiner struct {
 	made   []int32 // by row: positions that were decoded
 	span   []int32 // by row: positions from its first to its last
 
-	place []int32   // by block: 1 + its place in out.Indices, 0 where the row lacks it
+	place []int32   // by block: 1 + its place in out.Indices; that of an earlier row where the row at hand lacks it
+	count []int32   // by block, scratch
+	ahead []int32   // by block: 1 + the row that predicted it last
 	seen  [][]int32 // by head and entry: 1 + the row that picked it last
 	rows  []source
+
+	trusts bool // nobody has checked the lists, whose M is m
+	divide divider
+	masks  []uint64 // of a single list: entries of each block that are there
+	firsts []int32  // and the rank of the first
+	counts []int32  // and their number, candidates too
+	slow   bool     // joins single lists like all others, for comparison
 
 	free, local int32 // entries that take part in the row
 }
@@ -45,6 +55,25 @@ func (j *joiner) units() *clustering {
 		return nil
 	}
 	return j.clusters
+}
+
+// errBroken is of a list that breaks a rule, which a trace.Checker names.
+var errBroken = errors.New("a list breaks a rule of the trace format")
+
+// joinAlone is join where every row is one list.
+func (j *joiner) joinAlone(s *trace.Stream, entryTokens int) error {
+	for row, step := range s.Steps {
+		list := s.List(row)
+		tooLong := j.trusts && len(list) > j.m
+		list = list[:min(j.m, len(list))]
+		if tooLong || !j.single(list, s.ScoreList(row), (s.SeqLen(row)+entryTokens-1)/entryTokens) {
+			return errBroken
+		}
+		j.rows = append(j.rows[:0], source{ahead: s.PredictedList(row)})
+		j.close(step)
+		j.made, j.span = append(j.made, 1), append(j.span, 1)
+	}
+	return nil
 }
 
 // source is a list that a row is made of.
@@ -65,6 +94,12 @@ func (j *joiner) join(heads []trace.Stream, blockTokens int) error {
 	}
 	first := &heads[0]
 	j.reset(first.StreamInfo, len(heads), first.MaxSeqLen(), blockTokens)
+	if j.quick(first) {
+		return j.joinAlone(first, blockTokens/j.factor)
+	}
+	for h := range heads {
+		j.seen[h] = policies.Fill(j.seen[h], first.MaxSeqLen(), 0)
+	}
 	for row := 0; row < first.Rows; {
 		end := j.groupEnd(first, row)
 		j.rows = j.rows[:0]
@@ -87,16 +122,14 @@ func (j *joiner) reset(info trace.StreamInfo, heads, tokens, blockTokens int) {
 	j.out.Reset(info)
 	j.out.Rows, j.out.Windows = 0, 0
 	j.demand, j.picked, j.made, j.span = j.demand[:0], j.picked[:0], j.made[:0], j.span[:0]
-	blocks, entries := (tokens+blockTokens-1)/blockTokens, 0
-	if entries = blocks * j.factor; j.clusters != nil {
+	blocks := (tokens + blockTokens - 1) / blockTokens
+	if j.clusters != nil {
 		blocks = len(j.clusters.tokens)
 	}
-	j.place = policies.Fill(j.place, blocks, 0)
+	j.place, j.count = policies.Fill(j.place, blocks, 0), policies.Fill(j.count, blocks, 0)
+	j.ahead, j.divide = policies.Fill(j.ahead, blocks, 0), divideBy(j.factor)
 	for len(j.seen) < heads {
 		j.seen = append(j.seen, nil)
-	}
-	for h := range heads {
-		j.seen[h] = policies.Fill(j.seen[h], entries, 0)
 	}
 }
 
@@ -121,22 +154,24 @@ func (j *joiner) row(step int32) {
 	}
 	for r := range j.k {
 		for i := range j.rows {
-			j.add(&j.rows[i], r, true)
+			j.add(&j.rows[i], begin, r, true)
 		}
 	}
 	demand := len(j.out.Indices) - begin
 	for r := j.k; r < j.m; r++ {
 		for i := range j.rows {
-			j.add(&j.rows[i], r, false)
+			j.add(&j.rows[i], begin, r, false)
 		}
-	}
-	list := j.out.Indices[begin:]
-	for _, b := range list {
-		j.place[b] = 0
 	}
 	if !j.ranks {
 		j.ascend(begin)
 	}
+	j.demand = append(j.demand, int32(demand))
+	j.close(step)
+}
+
+// close ends a row.
+func (j *joiner) close(step int32) {
 	j.predicted()
 	j.out.Steps = append(j.out.Steps, step)
 	j.out.Offsets = append(j.out.Offsets, int32(len(j.out.Indices)))
@@ -148,7 +183,6 @@ func (j *joiner) row(step int32) {
 		j.out.FirstStep = step
 	}
 	j.out.LastStep = step
-	j.demand = append(j.demand, int32(demand))
 }
 
 // predicted merges what was predicted for the row, rank by rank.
@@ -156,7 +190,7 @@ func (j *joiner) predicted() {
 	if j.rows[0].ahead == nil {
 		return
 	}
-	begin, longest := len(j.out.Predicted), 0
+	longest, now := 0, int32(j.out.Rows)+1
 	for i := range j.rows {
 		longest = max(longest, len(j.rows[i].ahead))
 	}
@@ -165,14 +199,11 @@ func (j *joiner) predicted() {
 			if r >= len(j.rows[i].ahead) {
 				continue
 			}
-			if b := j.block(j.rows[i].ahead[r]); j.place[b] == 0 {
-				j.place[b] = 1
+			if b := j.block(j.rows[i].ahead[r]); j.ahead[b] != now {
+				j.ahead[b] = now
 				j.out.Predicted = append(j.out.Predicted, b)
 			}
 		}
-	}
-	for _, b := range j.out.Predicted[begin:] {
-		j.place[b] = 0
 	}
 	if len(j.out.PredictedOffsets) == 0 {
 		j.out.PredictedOffsets = append(j.out.PredictedOffsets, 0)
@@ -189,7 +220,7 @@ func (j *joiner) block(x int32) int32 {
 }
 
 // add takes the entry of a rank into the row; picked ones are demanded.
-func (j *joiner) add(s *source, rank int, picked bool) {
+func (j *joiner) add(s *source, begin, rank int, picked bool) {
 	if rank >= len(s.list) {
 		return
 	}
@@ -199,7 +230,7 @@ func (j *joiner) add(s *source, rank int, picked bool) {
 	}
 	b := j.block(x)
 	at := j.place[b] - 1
-	if at < 0 {
+	if at < int32(begin) {
 		at = int32(len(j.out.Indices))
 		j.place[b] = at + 1
 		j.out.Indices, j.picked = append(j.out.Indices, b), append(j.picked, 0)
@@ -237,17 +268,19 @@ func (j *joiner) ascend(begin int) {
 	}
 }
 
-// pickedIn returns how many demanded entries each of the ascending blocks of a row holds.
+// pickedIn returns how many demanded entries each of a row's demanded blocks holds; these
+// are given ascending.
 func (j *joiner) pickedIn(row int, blocks, dst []int32) []int32 {
-	begin, end := j.out.Offsets[row], j.out.Offsets[row+1]
+	begin, count := j.out.Offsets[row], j.count
+	end := begin + j.demand[row]
+	picked := j.picked[begin:end]
 	for i, b := range j.out.Indices[begin:end] {
-		j.place[b] = begin + int32(i) + 1
+		count[b] = picked[i]
 	}
-	for _, b := range blocks {
-		dst = append(dst, j.picked[j.place[b]-1])
-	}
-	for _, b := range j.out.Indices[begin:end] {
-		j.place[b] = 0
+	n := len(dst)
+	dst = slices.Grow(dst, len(blocks))[:n+len(blocks)]
+	for i, b := range blocks {
+		dst[n+i] = count[b]
 	}
 	return dst
 }

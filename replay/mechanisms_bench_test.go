@@ -16,7 +16,9 @@ func BenchmarkMechanisms(b *testing.B) {
 		change func(*Options)
 	}{
 		{"plain", func(*Options) {}},
-		{"blocks", func(o *Options) { o.Shape.BlockTokens = 8 }},
+		{"blocks", func(o *Options) { // their demand fits: overflow is another matter
+			o.Shape.BlockTokens, o.Capacities = 8, capacities(b, "8x")
+		}},
 		{"multi-token", func(o *Options) { o.Shape.StepTokens = 2 }},
 		{"prefetch", func(o *Options) {
 			o.Prefetch = Prefetch{Source: PrefetchCandidates, Staging: capacities(b, "0.1x")[0]}

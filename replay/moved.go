@@ -23,19 +23,21 @@ func (c *cell) moved(d *Delta, i int) (m moved) {
 		m.fetched, m.staged = 0, 0
 	}
 	members, picked := d.Members.Row(i), d.picked(i)
+	for _, n := range picked {
+		m.picked += int64(n)
+	}
 	at := 0
-	for j, x := range members {
-		m.picked += int64(picked[j])
-		if at == len(c.fetched) || c.fetched[at] != x {
-			continue
+	for _, x := range c.fetched {
+		for members[at] != x { // both ascend, and what is fetched is demanded
+			at++
 		}
-		at++
-		m.missed += int64(picked[j])
+		n := int64(picked[at])
+		m.missed += n
 		if !c.admits {
 			continue
 		}
-		m.fetched += int64(picked[j])
-		m.staged += int64(picked[j])
+		m.fetched += n
+		m.staged += n
 		if c.state[x] == demanded {
 			m.fetched += c.unit
 		}

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 
@@ -31,10 +32,12 @@ func newWorker(p *plan) *worker {
 	w := &worker{plan: p, tallies: p.newTallies(), peaks: map[string]int64{}}
 	w.streams = make([]trace.Stream, p.layout.heads)
 	columns := trace.ReadScores
-	if p.layout.plain() {
-		columns |= trace.TrustLists // the delta checks them
-	} else {
-		w.joiner = &joiner{layout: p.layout, k: p.topk, m: p.m, ranks: p.ranks, pins: p.pins}
+	trusts := p.layout.alone() && p.m == p.meta.Candidates && (p.ranks || !p.file.HasScores())
+	if p.layout.plain() || trusts {
+		columns |= trace.TrustLists // the delta checks them, or joiner.single
+	}
+	if !p.layout.plain() {
+		w.joiner = &joiner{layout: p.layout, k: p.topk, m: p.m, ranks: p.ranks, pins: p.pins, trusts: trusts}
 	}
 	if p.opt.Prefetch.Source == PrefetchPredicted {
 		columns |= trace.ReadPredicted
@@ -120,7 +123,9 @@ func (w *worker) read(i int, recorded []trace.Stream, j *joiner) (*trace.Stream,
 	if c := w.plan.opt.Clusters; c != nil {
 		j.clusters = c.units(&recorded[0], recorded[0].MaxSeqLen(), w.plan.meta.Candidates)
 	}
-	if err := j.join(recorded, w.plan.pins.BlockTokens); err != nil {
+	if err := j.join(recorded, w.plan.pins.BlockTokens); errors.Is(err, errBroken) {
+		return nil, brokenList(&recorded[0], w.check)
+	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", w.plan.file.Path(), err)
 	}
 	return &j.out, nil
