@@ -15,6 +15,7 @@ import (
 
 // reproduceFlags are the flags of `kvreplay reproduce` as typed.
 type reproduceFlags struct {
+	hardware string // folder
 	traces   []string
 	sections []string
 	out      string
@@ -47,6 +48,7 @@ replay/REPRODUCTION.md is the report of all; replay/reproduce/README.md explains
 	}
 	fl := c.Flags()
 	fl.StringSliceVar(&f.traces, "traces", nil, "traces and folders of traces (default "+strings.Join(traceFolders, " and ")+", where they are)")
+	fl.StringVar(&f.hardware, "hardware-dir", "", "`folder` of YAML files that replace bundled machines and models, to see what depends on them")
 	fl.StringSliceVar(&f.sections, "section", nil, "only these `sections`, each NAME or PAPER/NAME")
 	fl.StringVar(&f.out, "out", "", "write "+reproduce.FileName+" and its figures into this `folder` too")
 	fl.StringVar(&f.format, "format", "table", "`table`, markdown, csv or json")
@@ -91,7 +93,7 @@ func runReproduce(c *cobra.Command, args []string, f *reproduceFlags) error {
 	if err != nil {
 		return err
 	}
-	report, err := reproduce.Make(c.Context(), chosenPapers(args), reproduce.Inputs{Traces: traces})
+	report, err := reproduce.Make(c.Context(), chosenPapers(args), reproduce.Inputs{Traces: traces, Hardware: f.hardware})
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,31 @@ func TestReproductionIsCurrent(t *testing.T) {
 	}
 }
 
+// An entry of another size breaks the figures that rest on it: the exit code is 1, and
+// stderr says which.
+func TestReproduceNoticesAConstant(t *testing.T) {
+	data, err := os.ReadFile("../../replay/hardware/data/models/llama-3-8b-1048k.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(data), "entry: {value: 4096 B", "entry: {value: 5120 B", 1)
+	if changed == string(data) {
+		t.Fatal("the model's file has no entry of 4096 B")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "llama.yaml"), []byte(changed), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"reproduce", "kvdrive", "--section", "bytes", "--traces", "../../datasets/bundled/smollm2_niah_1k_sglang.parquet", "--format", "csv"}
+	if code, _, stderr := run(args...); code != 0 {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	code, stdout, stderr := run(append(args, "--hardware-dir", dir)...)
+	if code != 1 || !strings.Contains(stderr, "past their gates: kvdrive/bytes") || !strings.Contains(stdout, "past its gate") {
+		t.Errorf("with an entry of another size: exit code %d, %s", code, stderr)
+	}
+}
+
 func clearFigures(t *testing.T, folder string) {
 	t.Helper()
 	old, err := filepath.Glob(filepath.Join(folder, "*.svg"))

@@ -32,6 +32,8 @@ type Figure struct {
 type Inputs struct {
 	Traces []string // paths of real traces; sections that need some say which by their metadata
 	Short  bool     // smaller synthetic traces, for tests
+	// Hardware is a folder of machines and models that replace the bundled ones; empty: none.
+	Hardware string
 }
 
 // Paper is one published system.

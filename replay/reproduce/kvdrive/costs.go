@@ -109,14 +109,19 @@ func (s *study) roofline() (section reproduce.Section, err error) {
 	return section, nil
 }
 
-// price prices a profile of some trace on Llama-3-8B and the L20, at the small budget.
-func (s *study) price(p *pipeline.Profile, batch int, context int64, schedule string, path string) (*pipeline.Result, error) {
+// price prices a profile of some trace as KVDrive's index has it.
+func (s *study) price(p *pipeline.Profile, batch int, context int64, schedule, path string) (*pipeline.Result, error) {
+	return s.priceAs(p, batch, context, schedule, "centroids:tokens=16", path)
+}
+
+// priceAs prices a profile of some trace on Llama-3-8B and the L20, at the small budget.
+func (s *study) priceAs(p *pipeline.Profile, batch int, context int64, schedule, selection, path string) (*pipeline.Result, error) {
 	o := pipeline.Options{Machine: s.l20, Model: s.llama, Batch: batch, Context: context, Threads: 16, Depth: 64, Path: path, Steps: 16}
 	var err error
 	if o.Schedule, err = pipeline.ParseSchedule(schedule); err != nil {
 		return nil, err
 	}
-	if o.Selection, err = pipeline.ParseSelection("centroids:tokens=16", s.llama); err != nil {
+	if o.Selection, err = pipeline.ParseSelection(selection, s.llama); err != nil {
 		return nil, err
 	}
 	if o.Scaling, err = pipeline.NewScaling(p, s.llama, "stretch", int(context/64)); err != nil {

@@ -17,7 +17,7 @@ func Paper() reproduce.Paper {
 		Name:     "kvdrive",
 		Citation: "Lin et al., KVDrive: A Holistic Multi-Tier KV Cache Management System for Long-Context LLM Inference, May 2026.",
 		Sections: func(ctx context.Context, in reproduce.Inputs) ([]reproduce.Section, error) {
-			lib, err := hardware.Load("")
+			lib, err := hardware.Load(in.Hardware)
 			if err != nil {
 				return nil, err
 			}
@@ -53,7 +53,7 @@ func Of(ctx context.Context, in reproduce.Inputs, lib *hardware.Library) (sectio
 	}
 	defer s.close()
 	for _, part := range []func() (reproduce.Section, error){s.bytes, s.memory, s.throughput, s.schedules, s.tiers,
-		s.windows, s.reuse, s.lookahead, s.scaling, s.roofline, s.windowSize, s.chunks, s.rest} {
+		s.breakdown, s.windows, s.reuse, s.lookahead, s.scaling, s.roofline, s.windowSize, s.chunks, s.rest} {
 		section, err := part()
 		if err != nil {
 			return nil, err

@@ -17,8 +17,8 @@ func Paper() reproduce.Paper {
 	return reproduce.Paper{
 		Name:     "links",
 		Citation: "Measured points of host links and drives, each with its public source in replay/transfer/POINTS.md.",
-		Sections: func(context.Context, reproduce.Inputs) ([]reproduce.Section, error) {
-			lib, err := hardware.Load("")
+		Sections: func(_ context.Context, in reproduce.Inputs) ([]reproduce.Section, error) {
+			lib, err := hardware.Load(in.Hardware)
 			if err != nil {
 				return nil, err
 			}
