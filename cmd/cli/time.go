@@ -92,6 +92,8 @@ func (f *timeFlags) add(c *cobra.Command) {
 	fl.BoolVar(&o.Merge, "merge", false, "adjacent missed blocks move as one piece")
 	fl.Int64Var(&o.Fragments, "fragments", 1, "places that a block lies in; 2 where K and V are apart")
 	fl.Int64Var(&o.Depth, "ssd-depth", 64, "reads in flight to the SSD")
+	fl.Float64Var(&o.Ahead.Accuracy, "read-ahead", 0, "share of the SSD's reads that are named when a layer begins, and hide behind its selection; the rest is read again (default: reads wait for the selection)")
+	fl.BoolVar(&o.Ahead.Direct, "gpudirect", false, "the SSD writes into the GPU (GPUDirect Storage)")
 	fl.StringVar(&f.table, "table", "", "CSV `file` of measured operator times, instead of the roofline")
 	fl.BoolVar(&f.extrapolate, "extrapolate", false, "with --table: go on beyond its points")
 }
@@ -268,8 +270,9 @@ func (f *timeFlags) findModel(name string) (err error) {
 }
 
 // shapeName is what the library calls a model of a hub: SmolLM2-135M-Instruct is
-// smollm2-135m.
+// smollm2-135m, however its weights were stored, which a recording says in brackets.
 func shapeName(model string) string {
+	model, _, _ = strings.Cut(model, " (")
 	name := strings.ToLower(model[strings.LastIndex(model, "/")+1:])
 	return strings.TrimSuffix(name, "-instruct")
 }

@@ -106,6 +106,36 @@ func TestTimeDecoding(t *testing.T) {
 	}
 }
 
+// With a tier the SSD is read; ahead and direct it takes less of the step.
+func TestTimeOfAnSSD(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "results")
+	code, _, stderr := run("replay", "../../datasets/bundled/smollm2_multi_news_8k.parquet", "--policy", "lru", "--capacity", "2x", "--tier", "dram=lru@4x", "--out", out, "--profile")
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	var means []float64
+	for _, extra := range [][]string{nil, {"--gpudirect"}, {"--read-ahead", "1"}, {"--read-ahead", "1", "--gpudirect"}} {
+		args := append([]string{"time", out, "--hardware", "l40s", "--layer-map", "nearest", "--schedule", "sequential", "--format", "json"}, extra...)
+		code, stdout, stderr := run(args...)
+		if code != 0 {
+			t.Fatal(stderr)
+		}
+		var results []struct {
+			Mean float64 `json:"step_mean_s"`
+		}
+		if err := json.Unmarshal([]byte(stdout), &results); err != nil {
+			t.Fatal(err)
+		}
+		means = append(means, results[0].Mean)
+	}
+	if one := min(means[1], means[2]); max(means[1], means[2]) >= means[0] || means[3] >= one {
+		t.Errorf("a step takes %g s, direct %g, ahead %g, both %g", means[0], means[1], means[2], means[3])
+	}
+	if code, _, stderr := run("time", out, "--hardware", "h100", "--layer-map", "nearest", "--gpudirect"); code != 1 || !strings.Contains(stderr, "h100 has no gpudirect rate") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
 func TestTimeRefuses(t *testing.T) {
 	out := profiled(t)
 	holes := filepath.Join(t.TempDir(), "holes.csv")

@@ -11,7 +11,7 @@ type Layer struct {
 	LookupGPU, LookupCPU, Update float64
 
 	Fetch  Transfer // misses that host memory has
-	Read   float64  // SSD to host memory, of the other misses
+	Read   float64  // from the SSD, of the other misses
 	Hop    Transfer // those to the GPU
 	Store  float64  // write-back
 	Gather float64  // share of the SMs that a running fetch takes, 0 with copy engines
@@ -19,6 +19,7 @@ type Layer struct {
 
 	Dense Dense
 	Loads Loads
+	Ahead ReadAhead
 }
 
 // Loads are the rates of a layer's transfers while they move, over what the link carries

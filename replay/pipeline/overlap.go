@@ -127,11 +127,6 @@ func (d *DBA) exposedApart(l *Layer) float64 {
 	return d.Delta + max(first+l.gathering(d.Phi), end-second-l.Pre-l.Attend*(1-l.Missed))
 }
 
-// gathering is the time that the fetch of a share takes of the SMs.
-func (l *Layer) gathering(share float64) float64 {
-	return l.Gather * (l.Fetch.Part(share) + l.Hop.Part(share))
-}
-
 // computing is what a layer takes when its fetch is hidden.
 func (l *Layer) computing() float64 {
 	return l.Project + l.Select + l.LookupGPU + l.Pre + l.Attend + l.Post

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -32,6 +33,7 @@ type Options struct {
 	Merge     bool    // adjacent missed blocks move as one piece
 	Fragments int64   // places that a block lies in; 0: 1
 	Depth     int64   // reads in flight to the SSD
+	Ahead     ReadAhead
 	// Table, if not nil, replaces the roofline where it has times.
 	Table func(rest Computer) (Computer, error)
 
@@ -191,6 +193,12 @@ func (o *Options) check(p *Profile) error {
 		return fmt.Errorf("reserve %g, expected a share of GPU memory, 0 to below 1", o.Reserve)
 	case !o.quantizable():
 		return fmt.Errorf("schedule %s quantises numbers of FP16, %s caches %s a token and layer, which is not K and V of %g × %g FP16 numbers", o.Schedule.Name(), o.Model.Name, o.Model.Entry.Value, o.Model.KVHeads.Value, o.Model.HeadDim.Value)
+	case !(o.Ahead.Accuracy >= 0 && o.Ahead.Accuracy <= 1):
+		return fmt.Errorf("read-ahead %g, expected a share of the reads, 0 to 1", o.Ahead.Accuracy)
+	case o.Ahead != ReadAhead{} && !p.Tiered:
+		return errors.New("read-ahead and direct reads are an SSD's, and the profile reads from none: replay with a tier of host memory (--tier) that misses can pass")
+	case o.Ahead.Direct && !o.Machine.GPUDirect.Known():
+		return fmt.Errorf("machine %s has no gpudirect rate; its file may state one", o.Machine.Name)
 	case p.Tiered && o.Machine.Drive == nil:
 		return fmt.Errorf("the profile reads from an SSD, %s has none", o.Machine.Name)
 	}
@@ -218,6 +226,13 @@ func (r *runner) prepare() error {
 	p := &r.pricer
 	*p = Pricer{Machine: o.Machine, Model: o.Model, Scaling: o.Scaling, Experts: o.Experts, Context: o.Context,
 		Layout: transfer.Layout{Merge: o.Merge, Fragments: o.Fragments}, SSD: transfer.NewSSD(o.Machine.Drive, o.Machine.Drives, max(1, o.Depth))}
+	p.Ahead = o.Ahead
+	if o.Ahead.Direct {
+		p.SSD = transfer.Capped(p.SSD, float64(o.Machine.GPUDirect.Value))
+	}
+	if a := o.Ahead.Accuracy; a > 0 {
+		r.notes = append(r.notes, fmt.Sprintf("read-ahead: %g of the SSD's reads are taken to be named when a layer begins", a))
+	}
 	p.Moves, p.Weights = MovesOf(o.Schedule)
 	if d, ok := o.Schedule.(denser); ok {
 		p.Dense = d.dense()

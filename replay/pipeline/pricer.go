@@ -21,6 +21,7 @@ type Pricer struct {
 	Context int64           // tokens; 0: the profile's
 	Experts int             // GPUs that share routed experts
 	Moves   Moves
+	Ahead   ReadAhead
 	Weights bool // go over the link, for the whole batch
 	// Dense says, with MovesLayers, what is recomputed and quantised; nil otherwise.
 	Dense  *KVPR
@@ -88,12 +89,18 @@ func (p *Pricer) Layer(layer int, t *sums) (l Layer, moved Traffic, err error) {
 	l.Fetch, l.Loads.Fetch = Transfer{fetch.Seconds, fetch.By.Launch}, fetch.Load
 	l.Hop, l.Loads.Hop = Transfer{hop.Seconds, hop.By.Launch}, hop.Load
 	l.Read = drive.over(p.SSD).Seconds
+	l.Ahead = p.Ahead
 	l.Gather = max(fetch.SMs, hop.SMs) / float64(p.Machine.GPU.SMs.Value)
 	if load.Entries > 0 {
 		l.Missed = min(1, float64(t.Moved)*s.Factor/load.Entries)
 	}
-	moved.H2D, moved.SSD = dram.bytes+drive.bytes, drive.bytes
-	moved.Descriptors, moved.SSDRequests = dram.pieces+drive.pieces, drive.pieces
+	reads := 1 + p.Ahead.again()
+	passes := 1.
+	if p.Ahead.Direct {
+		passes = reads
+	}
+	moved.H2D, moved.SSD = dram.bytes+passes*drive.bytes, reads*drive.bytes
+	moved.Descriptors, moved.SSDRequests = dram.pieces+passes*drive.pieces, reads*drive.pieces
 	return l, moved, nil
 }
 

@@ -130,19 +130,3 @@ func (s *Step) parts() [][]Layer {
 
 // later ends with the last of two operations.
 func (t *Timeline) later(a, b Op) Op { return t.Add(Join, 0, 0, 0, a, b) }
-
-// fetch moves a share of a layer's misses: those in host memory while the SSD reads the
-// others, which follow (KVDrive's hierarchical staging without read-ahead).
-func (t *Timeline) fetch(k Kind, l *Layer, layer, part int, share float64, after Op) Op {
-	seconds := l.Fetch.Part(share)
-	read := t.Add(ReadSSD, layer, part, l.Read*share, after)
-	blocks := t.Add(k, layer, part, seconds, after)
-	hop := l.Hop.Part(share)
-	t.Add(Gather, layer, part, l.Gather*(seconds+hop), after)
-	return t.Add(FetchRead, layer, part, hop, read, blocks)
-}
-
-// fetching is the time of fetch on idle resources.
-func (l *Layer) fetching(share float64) float64 {
-	return max(l.Fetch.Part(share), l.Read*share) + l.Hop.Part(share)
-}

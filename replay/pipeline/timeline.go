@@ -29,11 +29,13 @@ type Timeline struct {
 	end    float64
 	final  Op
 	sim    simulation
+
+	entered []entrance // by part
 }
 
 // Reset empties a timeline for the next step; it keeps its memory.
 func (t *Timeline) Reset() {
-	*t = Timeline{Events: t.Events[:0], after: t.after[:0], final: None, sim: t.sim}
+	*t = Timeline{Events: t.Events[:0], after: t.after[:0], final: None, sim: t.sim, entered: t.entered[:0]}
 	for r := range t.last {
 		t.last[r] = None
 	}
@@ -52,6 +54,9 @@ func (t *Timeline) End() float64 { return t.end }
 // Add places an operation of some seconds after others. One of no duration takes no turn
 // of its resource, it only passes its dependencies on: where it has but one, that is it.
 func (t *Timeline) Add(k Kind, layer, part int, seconds float64, after ...Op) Op {
+	if k == Project {
+		t.enter(layer, part, after)
+	}
 	if seconds == 0 {
 		if op, single := only(after); single {
 			return op

@@ -1,0 +1,116 @@
+package pipeline
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/transfer"
+)
+
+// staged is a layer that fetches as transfer's example of KVDrive's levels: 8 blocks of
+// 4 us in host memory, 2 on the SSD that take 120 us there, 60 us of selection before.
+func staged(a ReadAhead) Layer {
+	return Layer{Project: 20, Select: 40, Fetch: Transfer{Seconds: 32}, Read: 120, Hop: Transfer{Seconds: 8}, Attend: 5, Ahead: a}
+}
+
+// By hand: max(32, 120) + 8; ahead max(32, 120 − 60) + 8; direct max(32 + 8, 120); both
+// max(32 + max(0, 8 − 60), 120 − 60). With a tenth wrong, 12 us of the SSD more, and, direct,
+// 0.8 of the link. The second layer's reads begin after the first layer, not before.
+func TestReadAheadByHand(t *testing.T) {
+	for _, c := range []struct {
+		ahead ReadAhead
+		want  float64
+	}{
+		{ReadAhead{}, 128}, {ReadAhead{Accuracy: 1}, 68}, {ReadAhead{Direct: true}, 120}, {ReadAhead{Accuracy: 1, Direct: true}, 60},
+		{ReadAhead{Accuracy: 0.9}, 80}, {ReadAhead{Accuracy: 0.9, Direct: true}, 72},
+	} {
+		l := staged(c.ahead)
+		near(t, "fetch", l.fetching(1), c.want)
+		for _, name := range []string{"sequential", "sfc:parts=1"} {
+			if name == "sfc:parts=1" && c.ahead.Accuracy > 0 {
+				l.Project = 60 // what hides is projections and selection together
+				l.Select = 0
+			}
+			tl := place(t, schedule(t, name), layers(l, 3))
+			near(t, name, tl.End(), 3*(60+c.want+5))
+		}
+	}
+}
+
+// The same as transfer.Tiers has it, level by level, on a real machine.
+func TestReadAheadIsTiers(t *testing.T) {
+	m, _ := parts(t, "l40s", "llama-3-8b")
+	link := transfer.NewLink(m.Link).Fastest(transfer.HostToDevice)
+	layout := transfer.Layout{EntryBytes: 4096, BlockTokens: 16}
+	ssd := transfer.NewSSD(m.Drive, m.Drives, 32)
+	demand := transfer.Demand{DRAM: 260, SSD: 40, Ahead: 200e-6}
+	rate := float64(m.GPUDirect.Value)
+	for _, direct := range []bool{false, true} {
+		tiers := transfer.Tiers{Link: link, SSD: ssd, Layout: layout, Direct: direct, DirectRate: rate}
+		var drive transfer.Path = ssd
+		if direct {
+			drive = transfer.Capped(ssd, rate)
+		}
+		l := Layer{Select: demand.Ahead, Fetch: Transfer{Seconds: link.Time(layout.Request(260, 260))}, Read: drive.Time(layout.Request(40, 40)),
+			Hop: Transfer{Seconds: link.Time(layout.Request(40, 40))}, Ahead: ReadAhead{1, direct}}
+		near(t, "hierarchical", (place(t, schedule(t, "sequential"), layers(l, 1)).End()-demand.Ahead)*1e6, tiers.Fetch(transfer.Hierarchical, demand).Seconds*1e6)
+	}
+}
+
+// Where nothing else takes time, closed forms hold with read-ahead too.
+func TestReadAheadClosed(t *testing.T) {
+	r := rand.New(rand.NewPCG(31, 32))
+	for range 200 {
+		s := random(r, 1+r.IntN(6))
+		for i := range s.Whole {
+			l := &s.Whole[i]
+			l.Read, l.Hop = 3*r.Float64(), Transfer{Seconds: r.Float64()}
+			l.Ahead = ReadAhead{float64(r.IntN(3)) / 2, r.IntN(2) == 0}
+			l.Missed = 0 // da: nothing computes while the fetch is waited for
+		}
+		c := schedule(t, "sequential").(Closed)
+		near(t, "sequential", place(t, c, s).End(), c.Closed(s))
+		c = schedule(t, "da").(Closed)
+		near(t, "da", place(t, c, s).End(), c.Closed(s))
+		for _, name := range ScheduleNames() {
+			plain := &Step{Whole: append([]Layer{}, s.Whole...), Output: s.Output}
+			for i := range plain.Whole {
+				plain.Whole[i].Ahead.Accuracy = 0
+				s.Whole[i].Ahead.Accuracy = 1
+			}
+			s.Parts = [][]Layer{s.Whole, s.Whole}
+			plain.Parts = [][]Layer{plain.Whole, plain.Whole}
+			if ahead, waiting := place(t, schedule(t, name), s).End(), place(t, schedule(t, name), plain).End(); ahead > waiting+1e-9 {
+				t.Errorf("%s takes %g with reads ahead, %g without", name, ahead, waiting)
+			}
+		}
+	}
+}
+
+// On real misses: reads ahead and direct ones shorten the step, wrong ones read more.
+func TestReadAheadOnRealMisses(t *testing.T) {
+	p := read(t, realProfile(t, "dram=lru@4x"))
+	o := options(t, p, "sequential")
+	o.Machine, _ = parts(t, "l40s", "smollm2-135m")
+	price := func(a ReadAhead) *Result { o.Ahead = a; return priced(t, p, o) }
+	waiting, ahead, wrong, direct := price(ReadAhead{}), price(ReadAhead{Accuracy: 1}), price(ReadAhead{Accuracy: 0.5}), price(ReadAhead{Direct: true})
+	if !(ahead.Mean < wrong.Mean && direct.Mean < waiting.Mean && ahead.Mean < waiting.Mean) {
+		t.Errorf("a step takes %g, ahead %g, half wrong %g, direct %g", waiting.Mean, ahead.Mean, wrong.Mean, direct.Mean)
+	}
+	near(t, "read again", wrong.SSD, 1.5*waiting.SSD)
+	near(t, "to the GPU", wrong.H2D, waiting.H2D)
+	near(t, "all named", ahead.SSD, waiting.SSD)
+	for want, change := range map[string]func(*Options, **Profile){
+		"read-ahead 2":               func(o *Options, _ **Profile) { o.Ahead.Accuracy = 2 },
+		"h100 has no gpudirect rate": func(o *Options, _ **Profile) { o.Machine, _ = parts(t, "h100", "smollm2-135m"); o.Ahead.Direct = true },
+		"reads from none":            func(o *Options, p **Profile) { *p = read(t, realProfile(t)); o.Ahead.Accuracy = 1 },
+	} {
+		o, p := o, p
+		o.Ahead = ReadAhead{}
+		change(&o, &p)
+		if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+	}
+}
