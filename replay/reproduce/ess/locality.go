@@ -114,18 +114,50 @@ func (o *observed) similarity() (*reproduce.Section, error) {
 		o.each("stable, a standard deviation over these steps of at most 5 points", "points", func(t *traced) (float64, bool, bool) { _, d := judge(t); return 100 * d, d <= steady, true }),
 	}
 	c := &chart.Chart{Title: "Demand that LRU keeps at a ratio of 0.2 (ESS, Fig. 2)", X: "decode step", Y: "resident ÷ demand"}
-	for _, t := range append([]*traced{o.short}, o.traces...) {
-		c.Lines = append(c.Lines, chart.Line{Name: t.name, Points: resident(t.at[middle].steps)})
+	for _, g := range o.groups() {
+		l := chart.Line{Name: g.name, Points: g.mean(func(t *traced) *misses { return t.at[middle] })}
+		for i := range l.Points {
+			l.Points[i].Y = 1 - l.Points[i].Y
+		}
+		c.Lines = append(c.Lines, l)
 	}
-	return section, add(section, "ess-fig-2", "Share of the demand that is resident, by decode step, a line each for the synthetic and the real traces.", c)
+	return section, add(section, "ess-fig-2", "Share of the demand that is resident, by decode step, for the synthetic trace and the means of real ones.", c)
 }
 
-func resident(missed []float64) plotter.XYs {
-	xys := points(missed)
-	for i := range xys {
-		xys[i].Y = 1 - xys[i].Y
+// group are traces whose figures are averaged: their names begin alike.
+type group struct {
+	name   string
+	traces []*traced
+}
+
+// groups are the synthetic trace of 32K and the real ones, by the first word of their
+// names.
+func (o *observed) groups() []group {
+	list := []group{{o.short.name, []*traced{o.short}}}
+	for _, t := range o.traces {
+		word, _, _ := strings.Cut(t.name, "_")
+		if last := &list[len(list)-1]; len(list) > 1 && last.name == word {
+			last.traces = append(last.traces, t)
+		} else {
+			list = append(list, group{word, []*traced{t}})
+		}
 	}
-	return xys
+	return list
+}
+
+// mean is that of the traces' misses by step, as far as all of them go.
+func (g *group) mean(of func(t *traced) *misses) plotter.XYs {
+	steps := len(of(g.traces[0]).steps)
+	for _, t := range g.traces {
+		steps = min(steps, len(of(t).steps))
+	}
+	values := make([]float64, steps)
+	for _, t := range g.traces {
+		for i := range values {
+			values[i] += of(t).steps[i] / float64(len(g.traces))
+		}
+	}
+	return points(values)
 }
 
 // warmup is Fig. 4.
@@ -159,16 +191,17 @@ func (o *observed) warmup() (*reproduce.Section, error) {
 		section.Lines = append(section.Lines, statement("synthetic 32K: "+x.item, x.unit, v, holds), o.each(x.item, x.unit, x.of))
 	}
 	c := &chart.Chart{Title: "Misses at the beginning, cold and warmed up (ESS, Fig. 4)", X: "decode step", Y: "misses ÷ demand, ratio 0.2"}
-	for _, t := range append([]*traced{o.short}, o.traces...) {
-		if t.windows > 0 {
-			c.Lines = append(c.Lines, chart.Line{Name: t.name + ", cold", Points: head(t.cold.steps)}, chart.Line{Name: t.name + ", warm", Points: head(t.at[middle].steps)})
+	for _, g := range o.groups() {
+		g.traces = slices.DeleteFunc(slices.Clone(g.traces), func(t *traced) bool { return t.windows == 0 })
+		if len(g.traces) == 0 {
+			continue
 		}
+		const first = 32 // steps
+		cold, warm := g.mean(func(t *traced) *misses { return t.cold }), g.mean(func(t *traced) *misses { return t.at[middle] })
+		c.Lines = append(c.Lines, chart.Line{Name: g.name + ", cold", Points: cold[:min(first, len(cold))]}, chart.Line{Name: g.name + ", warm", Points: warm[:min(first, len(warm))]})
 	}
-	return section, add(section, "ess-fig-4", "Misses by decode step, cold and warmed up, for the synthetic and the real traces.", c)
+	return section, add(section, "ess-fig-4", "Misses by decode step, cold and warmed up, for the synthetic trace and the means of real ones.", c)
 }
-
-// head are the first 64 steps.
-func head(values []float64) plotter.XYs { return points(values[:min(64, len(values))]) }
 
 // byLayer is Fig. 5.
 func (o *observed) byLayer() (*reproduce.Section, error) {

@@ -131,9 +131,9 @@ func (s *study) fill(t *traced, o *source) error {
 }
 
 // real replays the real traces of the exact selection at which the middle ratio holds a
-// demand, in the order of their names.
+// demand, in the order of their file names.
 func (s *study) real() (list []*traced, err error) {
-	for _, path := range slices.Sorted(slices.Values(s.in.Traces)) {
+	for _, path := range slices.SortedFunc(slices.Values(s.in.Traces), func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) }) {
 		o, err := s.open(path, strings.TrimSuffix(filepath.Base(path), ".parquet"))
 		if err != nil {
 			return nil, err
