@@ -7,8 +7,14 @@ func Fill[T any](s []T, n int, v T) []T {
 		s = make([]T, n)
 	}
 	s = s[:n]
-	for i := range s {
+	for i := range min(n, stretch) {
 		s[i] = v
+	}
+	for i := stretch; i < n; i += stretch { // by the machine's widest moves
+		copy(s[i:], s[:stretch])
 	}
 	return s
 }
+
+// stretch is how many values Fill writes one by one.
+const stretch = 256

@@ -26,7 +26,7 @@
 // It is a Bypasser and an Admitter: what it fetches and what it fills differ. With
 // blocks of one entry every count is one and admission is by index: it is meant for
 // `--block-tokens 128 --share-heads`. Cost: O(|D_t| log |D_t|) a step. Memory: 12 B a
-// block of the context and 8 B a change. Exact, online, no stack property. It loses
+// block of the context and 4 B a change. Exact, online, no stack property. It loses
 // where a few entries of many blocks are demanded: it then moves whole blocks for them.
 package blocklfu
 

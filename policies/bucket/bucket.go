@@ -4,10 +4,11 @@
 // the next bucket in use, which looks at 64 buckets at a time. There are no heaps: a heap
 // costs ten times as much an event.
 //
-// An id that is removed leaves its entry behind, recognised by its place, so that a
-// removal is one store; entries are written one behind the other, which caches like.
-// Ids go in and out by the list, as a step tells them, and in no loop is there a branch
-// that depends on the id.
+// A bucket's ids stand in chunks of a cache line, each of which names the next. An id
+// that is removed leaves its place behind, stale from then on, recognised by the id's own
+// place: so a removal is one store. Chunks that were read are used again. Ids go in and
+// out by the list, as a step tells them, and in no loop is there a branch that depends on
+// the id.
 package bucket
 
 import (
@@ -19,31 +20,35 @@ import (
 
 // Queue holds ids 0 … n-1, each in at most one of its buckets.
 type Queue struct {
-	place   []int32  // entry of each id, none where it is not held
-	entries []entry  // one a bucket that stands before its first, then ids
-	last    []int32  // last entry of each bucket
-	used    []uint64 // buckets with entries, stale ones too, a bit each
-	low     int      // no bucket in a word below is in use
-	high    int      // no bucket in a word above is in use
-	size    int
-	by      []int32 // scratch of PushBy
+	place []int32  // of each id in ids, none where it is not held
+	ids   []int32  // chunks, the first one empty
+	ends  []ends   // of each bucket
+	used  []uint64 // buckets with ids, stale ones too, a bit each
+	free  int32    // a chunk to use again, which names the next; 0 without one
+	low   int      // no bucket in a word below is in use
+	high  int      // no bucket in a word above is in use
+	size  int
+	by    []int32 // scratch of PushBy
 }
 
-// entry is an id in its bucket; stale once place disagrees.
-type entry struct{ id, next int32 }
+// ends are the places of a bucket's first id and behind its last one. A place at the end
+// of a chunk holds the next chunk's first place; a bucket out of use has that of the
+// first chunk.
+type ends struct{ first, behind int32 }
 
-const none = -1
+const (
+	none  = -1
+	chunk = 32        // places
+	link  = chunk - 1 // the last place of a chunk
+)
 
 // Reset empties the queue for ids 0 … ids-1 and the given number of buckets.
 func (q *Queue) Reset(ids, buckets int) {
 	q.place = policies.Fill(q.place, ids, none)
-	q.entries = policies.Fill(q.entries, buckets, entry{none, none})
-	q.last = policies.Fill(q.last, buckets, 0)
-	for b := range q.last {
-		q.last[b] = int32(b)
-	}
+	q.ids = policies.Fill(q.ids, chunk, 0)
+	q.ends = policies.Fill(q.ends, buckets, ends{link, link})
 	q.used = policies.Fill(q.used, buckets>>6+1, 0)
-	q.low, q.high, q.size = 0, 0, 0
+	q.free, q.low, q.high, q.size = 0, 0, 0, 0
 }
 
 // Len is the number of ids held.
@@ -73,28 +78,37 @@ func (q *Queue) PushBy(of, ids []int32) {
 // PushAll appends each id, not held, to the bucket that is parallel to it. A number past
 // the last bucket means the last.
 func (q *Queue) PushAll(buckets, ids []int32) {
-	n := len(q.entries)
-	q.entries = slices.Grow(q.entries, len(ids))[:n+len(ids)]
-	entries, last, place, added := q.entries, q.last, q.place, q.entries[n:]
 	buckets = buckets[:len(ids)]
+	ends, place, last := q.ends, q.place, int32(len(q.ends)-1)
 	for i, x := range ids {
-		b, at := min(buckets[i], int32(len(last)-1)), int32(n+i)
-		before := last[b]
-		if before == b {
-			q.use(b)
+		b := min(buckets[i], last)
+		at := ends[b].behind
+		if at&link == link {
+			at = q.extend(b, at)
 		}
-		entries[before].next = at
-		added[i] = entry{x, none}
-		last[b], place[x] = at, at
+		q.ids[at], place[x] = x, at
+		ends[b].behind = at + 1
 	}
 	q.size += len(ids)
 }
 
-// use notes that bucket b has an entry.
-func (q *Queue) use(b int32) {
-	w := int(b >> 6)
-	q.used[w] |= 1 << (b & 63)
-	q.low, q.high = min(q.low, w), max(q.high, w)
+// extend puts a chunk behind the place at which bucket b ends, and returns its first.
+func (q *Queue) extend(b, at int32) int32 {
+	next := q.free
+	if next == 0 {
+		next = int32(len(q.ids))
+		q.ids = slices.Grow(q.ids, chunk)[:next+chunk]
+	} else {
+		q.free = q.ids[next+link]
+	}
+	q.ids[at] = next
+	if at == link {
+		q.ends[b].first = next
+		w := int(b >> 6)
+		q.used[w] |= 1 << (b & 63)
+		q.low, q.high = min(q.low, w), max(q.high, w)
+	}
+	return next
 }
 
 // Remove takes ids, which must be held, out of their buckets.
@@ -116,16 +130,14 @@ func (q *Queue) PopLowest(n int, dst []int32) []int32 {
 func (q *Queue) PeekLowest() (int32, bool) {
 	for q.size > 0 {
 		b := q.Lowest()
-		at := q.entries[b].next
-		for at != none && q.place[q.entries[at].id] != at {
-			at = q.entries[at].next
+		for at := q.ends[b].first; at != link; q.ends[b].first = at {
+			if x := q.ids[at]; q.place[x] == at {
+				return x, true
+			}
+			if at++; at&link == link || at == q.ends[b].behind {
+				at = q.next(b, at)
+			}
 		}
-		q.entries[b].next = at
-		if at != none {
-			return q.entries[at].id, true
-		}
-		q.last[b] = b
-		q.used[b>>6] &^= 1 << (b & 63)
 	}
 	return none, false
 }
@@ -212,24 +224,42 @@ func (q *Queue) pop(n int, dst []int32, next func() int) []int32 {
 }
 
 // take moves the first ids of bucket b to out, all but one place of it at most, and
-// returns their number. A bucket with no more entries is out of use.
+// returns their number. A bucket with no more ids is out of use.
 func (q *Queue) take(b int, out []int32) (n int) {
-	at := q.entries[b].next
-	for at != none && n < len(out)-1 {
-		e := q.entries[at]
-		out[n] = e.id
-		if q.place[e.id] == at {
-			n++
+	e, ids, place := &q.ends[b], q.ids, q.place
+	at, most := e.first, len(out)-1
+	for at != link {
+		stop := at | link
+		if stop == e.behind|link {
+			stop = e.behind
 		}
-		at = e.next
-	}
-	q.entries[b].next = at
-	if at == none {
-		q.last[b] = int32(b)
-		q.used[b>>6] &^= 1 << (b & 63)
+		for at < stop && n < most {
+			x := ids[at]
+			out[n] = x
+			if place[x] == at {
+				n++
+			}
+			at++
+		}
+		if e.first = at; at < stop {
+			break
+		}
+		at = q.next(int32(b), at)
 	}
 	for _, x := range out[:n] {
-		q.place[x] = none
+		place[x] = none
 	}
 	return n
+}
+
+// next frees the chunk of bucket b that was read up to a place, and returns the first
+// place of the chunk behind it; without one the bucket is out of use.
+func (q *Queue) next(b, at int32) int32 {
+	e, behind := &q.ends[b], q.ids[at|link]
+	q.ids[at|link], q.free = q.free, at&^link
+	if e.behind|link == at|link {
+		q.used[b>>6] &^= 1 << (b & 63)
+		*e, behind = ends{link, link}, link
+	}
+	return behind
 }

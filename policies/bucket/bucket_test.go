@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -94,6 +95,11 @@ func TestAgainstSlices(t *testing.T) {
 					t.Fatalf("seed %d: popped %v, twin %v (%d, highest %v)", seed, got, want, n, highest)
 				}
 			}
+			if all := slices.Concat(w.buckets...); r.IntN(2) == 0 {
+				if x, ok := q.PeekLowest(); ok != (len(all) > 0) || ok && x != all[0] {
+					t.Fatalf("seed %d: %d first, of %v", seed, x, all)
+				}
+			}
 			x := int32(r.IntN(ids))
 			if _, held := w.where[x]; q.Has(x) != held || q.Len() != len(w.where) {
 				t.Fatalf("seed %d: has %v, len %d; twin %v, %d", seed, q.Has(x), q.Len(), held, len(w.where))
@@ -138,6 +144,27 @@ func (w *twin) checkOrder(t *testing.T, seed uint64, q *Queue, r *rand.Rand, ids
 		}
 		if got := q.PopBucket(b, nil); !slices.Equal(slices.Sorted(slices.Values(got)), had) {
 			t.Fatalf("seed %d: bucket %d has %v, twin %v", seed, b, got, had)
+		}
+	}
+}
+
+// Sort orders few ids and many as a plain sort does.
+func TestSort(t *testing.T) {
+	for seed := uint64(0); seed < 300; seed++ {
+		r := rand.New(rand.NewPCG(seed, 2))
+		ids := make([]Keyed, r.IntN(3*few))
+		for i, tie := range r.Perm(len(ids)) {
+			ids[i] = Keyed{Key: r.Uint64N(8) << (r.IntN(2) * 60), Tie: uint64(tie) << 40, ID: int32(i)}
+		}
+		want := slices.Clone(ids)
+		slices.SortFunc(want, func(a, b Keyed) int {
+			if a.Key == b.Key {
+				return cmp.Compare(a.Tie, b.Tie)
+			}
+			return cmp.Compare(a.Key, b.Key)
+		})
+		if Sort(ids); !slices.Equal(ids, want) {
+			t.Fatalf("seed %d: sorted %v, want %v", seed, ids, want)
 		}
 	}
 }

@@ -2,10 +2,12 @@ package lfudecay
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/bucket"
 )
 
 // weight is a sum of powers of two: window·2^(32·chunk) plus the digits of its link.
@@ -40,7 +42,8 @@ type moment struct {
 type ledger struct {
 	weights  []weight
 	digits   []digit
-	keyed    []keyed // of blocks that are sorted
+	keyed    []bucket.Keyed // of blocks that are sorted
+	coarse   coarse
 	halfLife int
 	start    int // first step of the half-life that holds the stream's first step, ≤ 0
 }
@@ -50,6 +53,7 @@ func (l *ledger) reset(sc *policies.Scope, halfLife int) {
 	l.digits = l.digits[:0]
 	l.halfLife = halfLife
 	l.start = -(sc.Windows + halfLife - 1) / halfLife * halfLife
+	l.coarse = coarseFor(l.lengthAt(sc.Steps - sc.Windows))
 }
 
 // at is the moment at which step t begins.
@@ -77,16 +81,47 @@ func (l *ledger) enter(x int32, now moment) {
 	w.window -= now.mass
 }
 
-// leave ends a stay. At the border of two chunks the mass is H·2^32 in units of the
-// one and H in units of the other.
-func (l *ledger) leave(x int32, now moment) {
-	w := &l.weights[x]
+// leave ends the stays of blocks and fills in the buckets of their weights; mixed of a
+// bucket is not 0 where a weight has more bits than the bucket tells.
+func (l *ledger) leave(blocks []int32, now moment, buckets []int32, mixed []uint64) {
+	if now.chunk == 0 {
+		l.settle(blocks, now, buckets, mixed)
+		return
+	}
+	for _, x := range blocks {
+		l.rollTo(&l.weights[x], now)
+	}
+	l.settle(blocks, now, buckets, mixed)
+	for i, x := range blocks { // windows that are too short to tell the bucket
+		if w := l.weights[x]; w.window>>l.coarse.bits == 0 {
+			buckets[i], _ = l.coarse.bucket(l.pull(&w), w.chunk)
+			mixed[buckets[i]] = 1
+		}
+	}
+}
+
+// settle adds now's mass to weights that are rolled to now. It is a function of its own so
+// that all it needs is in registers.
+func (l *ledger) settle(blocks []int32, now moment, buckets []int32, mixed []uint64) {
+	weights, c := l.weights, l.coarse
+	buckets = buckets[:len(blocks)]
+	for i, x := range blocks {
+		w := &weights[x]
+		w.window += now.mass
+		b, rest := c.bucket(w.window, now.chunk)
+		mixed[b] |= rest | uint64(w.link+1)
+		buckets[i] = b
+	}
+}
+
+// rollTo moves the window of a weight in its stay up to now. At the border of two chunks
+// the mass is H·2^32 in units of the one and H in units of the other.
+func (l *ledger) rollTo(w *weight, now moment) {
 	for w.chunk < now.chunk {
 		w.window += uint64(l.halfLife) << 32
 		l.roll(w)
 		w.window -= uint64(l.halfLife)
 	}
-	w.window += now.mass
 }
 
 // roll moves the window up by a chunk.
@@ -99,24 +134,24 @@ func (l *ledger) roll(w *weight) {
 	w.chunk++
 }
 
-// lead is the number of bits of x's weight, the first 33 of them, and 1 if any below is
-// set, else 0.
-func (l *ledger) lead(x int32) (length int, first, more uint64) {
+// pull moves the window down by a chunk, where it has 32 bits at most, and returns it.
+func (l *ledger) pull(w *weight) uint64 {
+	w.window, w.chunk = w.window<<32, w.chunk-1
+	if w.link >= 0 && l.digits[w.link].chunk == w.chunk {
+		w.window |= uint64(l.digits[w.link].value)
+		w.link = l.digits[w.link].link
+	}
+	return w.window
+}
+
+// top is the window over the leading bits of x's weight, 33 of them or more where it has
+// as many, and whether there are digits below.
+func (l *ledger) top(x int32) (window uint64, below bool) {
 	w := l.weights[x]
-	v, chunk, link := w.window, w.chunk, w.link
-	for v>>32 == 0 && chunk > 0 {
-		v, chunk = v<<32, chunk-1
-		if link >= 0 && l.digits[link].chunk == chunk {
-			v |= uint64(l.digits[link].value)
-			link = l.digits[link].link
-		}
+	for w.window>>32 == 0 && w.chunk > 0 {
+		l.pull(&w)
 	}
-	n := bits.Len64(v)
-	v <<= (64 - n) & 63
-	if v<<33 != 0 || link >= 0 {
-		more = 1
-	}
-	return int(chunk)<<5 + n, v >> 31, more
+	return w.window, w.link >= 0
 }
 
 // compare orders two weights, exactly.
@@ -130,28 +165,25 @@ func (l *ledger) compare(x, y int32) int {
 	}
 }
 
-// keyed is a block to be sorted among those of a bucket: by the leading bits of its
-// weight and, where they do not tell all, by the weight.
-type keyed struct {
-	key   uint64 // odd if the weight has more bits
-	block int32
-}
-
-// sort orders blocks of one bucket by their weights; equal ones stay as they are.
+// sort orders blocks of one bucket by the tops of their weights and, where these do not
+// tell all, by the weights; equal ones stay as they are.
 func (l *ledger) sort(blocks []int32) {
 	l.keyed = l.keyed[:0]
-	for _, x := range blocks {
-		_, first, more := l.lead(x)
-		l.keyed = append(l.keyed, keyed{first<<1 | more, x})
+	more := false
+	for i, x := range blocks {
+		key, below := l.top(x)
+		l.keyed = append(l.keyed, bucket.Keyed{Key: key, Tie: uint64(i), ID: x})
+		more = more || below
 	}
-	slices.SortStableFunc(l.keyed, func(a, b keyed) int {
-		if a.key == b.key && a.key&1 != 0 {
-			return l.compare(a.block, b.block)
-		}
-		return cmp.Compare(a.key, b.key)
-	})
+	bucket.Sort(l.keyed)
 	for i := range l.keyed {
-		blocks[i] = l.keyed[i].block
+		blocks[i] = l.keyed[i].ID
+	}
+	for from, i := 0, 1; more && i <= len(blocks); i++ {
+		if i == len(blocks) || l.keyed[i].Key != l.keyed[from].Key {
+			slices.SortStableFunc(blocks[from:i], l.compare)
+			from = i
+		}
 	}
 }
 
@@ -174,10 +206,10 @@ func (l *ledger) pop(w *weight) (d digit) {
 }
 
 // maxBits makes buckets of a few blocks each: as many as are sorted at little cost.
-const maxBits = 7
+const maxBits = 8
 
 // coarse maps weights to buckets: one for each length and leading bits below the
-// first, one for each weight where weights are small.
+// first, one for each weight where weights are small, none lower than 1.
 type coarse struct{ length, bits int }
 
 // coarseFor chooses the leading bits for weights of up to length bits.
@@ -189,14 +221,21 @@ func coarseFor(length int) coarse {
 	return c
 }
 
-func (c coarse) buckets() int { return (c.length + 1) << c.bits }
+func (c coarse) buckets() int { return 1 + c.length<<c.bits }
 
-// bucket is that of a weight of length ≥ 1, by its lead; mixed is not 0 if the weight has
-// more bits than the bucket tells.
-func (c coarse) bucket(length int, first, more uint64) (b int32, mixed uint64) {
-	if length <= c.bits {
-		return int32(first >> (33 - length)), 0
+// bucket is that of the weight v·2^(32·chunk), where v has more than c.bits bits unless
+// chunk is 0; rest is not 0 if it has more than the bucket tells. A float64's exponent and
+// leading bits are in place.
+func (c coarse) bucket(v uint64, chunk int32) (b int32, rest uint64) {
+	if v>>53 != 0 {
+		v = sticky(v)
 	}
-	shift := (32 - c.bits) & 63
-	return int32((length-c.bits-1)<<c.bits + int(first>>shift)), first&(1<<shift-1) | more
+	u, shift := math.Float64bits(float64(int64(max(v, 1))))-1023<<52, (52-c.bits)&63
+	return 1 + (chunk<<5)<<(c.bits&31) + int32(u>>shift), u & (1<<shift - 1)
+}
+
+// sticky is the leading bits of v and a last one for the rest: as many as a float64 holds.
+func sticky(v uint64) uint64 {
+	last := uint64(1) << (bits.Len64(v) - 53)
+	return v&^(last-1) | last
 }

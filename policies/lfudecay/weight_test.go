@@ -2,6 +2,7 @@ package lfudecay
 
 import (
 	"math/big"
+	"math/bits"
 	"math/rand/v2"
 	"testing"
 
@@ -26,12 +27,13 @@ func TestOrderIsExact(t *testing.T) {
 	for seed := uint64(0); seed < 120; seed++ {
 		r := rand.New(rand.NewPCG(seed, 1))
 		halfLife := []int{1, 2, 3, 7, 16, 1000, maxHalfLife}[r.IntN(7)]
-		sc := &policies.Scope{Blocks: blocks, Windows: r.IntN(50)}
-		steps := min(400*halfLife, 3000) - sc.Windows
+		windows := r.IntN(50)
+		sc := &policies.Scope{Blocks: blocks, Windows: windows, Steps: min(400*halfLife, 3000)}
+		steps := sc.Steps - windows
 		var l ledger
 		l.reset(sc, halfLife)
-		c := coarseFor(l.lengthAt(steps))
 		sums := make(exact, blocks)
+		buckets, mixed := make([]int32, blocks), make([]uint64, l.coarse.buckets())
 		since := make([]int, blocks)
 		free := make([]int, blocks) // step from which on a block may be demanded again
 		var idle []int32
@@ -44,7 +46,7 @@ func TestOrderIsExact(t *testing.T) {
 			for x := range int32(blocks) {
 				switch staying := since[x] > -1<<30; {
 				case staying && r.IntN(4) == 0:
-					l.leave(x, m)
+					l.leave([]int32{x}, m, buckets[x:x+1], mixed)
 					sums.stay(x, since[x], now, &l)
 					since[x], free[x] = -1<<30, now
 					if r.IntN(3) == 0 {
@@ -67,32 +69,31 @@ func TestOrderIsExact(t *testing.T) {
 				}
 			}
 			if len(idle) > 0 && now%5 == 0 {
-				checkPair(t, seed, &l, c, sums, idle[r.IntN(len(idle))], idle[r.IntN(len(idle))])
+				checkPair(t, seed, &l, buckets, mixed, sums, idle[r.IntN(len(idle))], idle[r.IntN(len(idle))])
 			}
 		}
 	}
 }
 
 // checkPair holds two idle blocks of the ledger against their sums.
-func checkPair(t *testing.T, seed uint64, l *ledger, c coarse, sums exact, x, y int32) {
+func checkPair(t *testing.T, seed uint64, l *ledger, buckets []int32, mixed []uint64, sums exact, x, y int32) {
 	t.Helper()
 	want := sums[x].Cmp(sums[y])
 	if got := l.compare(x, y); got != want {
 		t.Fatalf("seed %d: %v and %v compare as %d", seed, sums[x], sums[y], got)
 	}
-	length, first, more := l.lead(x)
-	lead := new(big.Int).SetUint64(first)
-	lead.Lsh(lead, uint(max(0, length-33))).Rsh(lead, uint(max(0, 33-length)))
-	rest := new(big.Int).Sub(sums[x], lead)
-	if length != sums[x].BitLen() || rest.Sign() < 0 || rest.BitLen() > max(0, length-33) || int(more) != rest.Sign() {
-		t.Fatalf("seed %d: %v has %d bits, led by %b, more %v", seed, sums[x], length, first, more)
+	top, below := l.top(x)
+	length := bits.Len64(top)
+	rest := uint(sums[x].BitLen() - length)
+	lead := new(big.Int).Rsh(sums[x], rest)
+	if length < min(33, sums[x].BitLen()) || !lead.IsUint64() || lead.Uint64() != top || below != (sums[x].Cmp(lead.Lsh(lead, rest)) != 0) {
+		t.Fatalf("seed %d: %v is led by %b, more %v", seed, sums[x], top, below)
 	}
-	bx, mixed := c.bucket(length, first, more)
-	by, mixedToo := c.bucket(l.lead(y))
-	if want != 0 && bx == by && mixed|mixedToo == 0 {
+	bx, by := buckets[x], buckets[y]
+	if want != 0 && bx == by && mixed[bx] == 0 {
 		t.Fatalf("seed %d: %v and %v go to bucket %d, which is not mixed", seed, sums[x], sums[y], bx)
 	}
-	if bx < 0 || int(bx) >= c.buckets() || want < 0 && bx > by || want == 0 && bx != by {
-		t.Fatalf("seed %d: %v and %v go to buckets %d, %d of %d", seed, sums[x], sums[y], bx, by, c.buckets())
+	if bx < 1 || int(bx) >= len(mixed) || want < 0 && bx > by || want == 0 && bx != by {
+		t.Fatalf("seed %d: %v and %v go to buckets %d, %d of %d", seed, sums[x], sums[y], bx, by, len(mixed))
 	}
 }

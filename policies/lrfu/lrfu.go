@@ -30,7 +30,7 @@
 // study of eight real traces: a half-life of 13.5 steps); history=keep or forget, keep
 // by default. Below γ = .5 it is LRU with the older history as tie-break.
 //
-// Cost: O(1) a change of the demand. Memory: 20 B a block of the context and 8 B a
+// Cost: O(1) a change of the demand. Memory: 20 B a block of the context and 4 B a
 // change. Exact, online, no stack property. Where it departs from the paper: there, rates of
 // evicted blocks are forgotten, for lack of memory, and a heap holds the rest; here
 // the context is known and 16 B a token are nothing next to its entry. history=forget

@@ -1,7 +1,6 @@
 package lrfu
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -13,14 +12,14 @@ import (
 // t is Σ γ^(t-s) over the steps s ≤ t that demanded it. Package nearlrfu uses them too.
 type Rates struct {
 	blocks  []rate
-	power   []float64 // γ^k
-	stay    []float64 // Σ γ^i for i < n: what a stay of n steps adds
-	scale   []scale   // γ^-k
-	first   int32     // first step of the stream
-	updates int32     // of a step
-	bits    int       // leading bits of a bucket
-	buckets []int32   // of the blocks that leave the demand
-	keyed   []keyed   // blocks that are sorted
+	power   []float64      // γ^k
+	stay    []float64      // Σ γ^i for i < n: what a stay of n steps adds
+	scale   []scale        // γ^-k
+	first   int32          // first step of the stream
+	updates int32          // of a step
+	bits    int            // leading bits of a bucket
+	buckets []int32        // of the blocks that leave the demand
+	keyed   []bucket.Keyed // blocks that are sorted
 }
 
 // rate is a block's state: value is its rate at step last, the last that demanded it
@@ -40,12 +39,6 @@ type scale struct {
 type Place struct {
 	Bucket int32
 	Key    uint64
-}
-
-// keyed is a block to be sorted.
-type keyed struct {
-	key, last uint64 // last: step of the last use, then index; 0 where the rate is 0
-	block     int32
 }
 
 // Reset forgets all rates. Places will be asked for rates that are raised by up to
@@ -170,19 +163,14 @@ func (r *Rates) Place(x int32, factor float64) Place {
 func (r *Rates) Sort(blocks []int32, factors []float64) {
 	r.keyed = r.keyed[:0]
 	for i, x := range blocks {
-		k := keyed{key: r.Place(x, factors[i]).Key, block: x}
+		k := bucket.Keyed{Key: r.Place(x, factors[i]).Key, Tie: uint64(i), ID: x}
 		if !r.Never(x) {
-			k.last = uint64(r.blocks[x].last-r.first)<<32 | uint64(x)
+			k.Tie = uint64(r.blocks[x].last-r.first)<<32 | uint64(x)
 		}
 		r.keyed = append(r.keyed, k)
 	}
-	slices.SortStableFunc(r.keyed, func(a, b keyed) int {
-		if a.key == b.key {
-			return cmp.Compare(a.last, b.last)
-		}
-		return cmp.Compare(a.key, b.key)
-	})
+	bucket.Sort(r.keyed)
 	for i := range r.keyed {
-		blocks[i] = r.keyed[i].block
+		blocks[i] = r.keyed[i].ID
 	}
 }

@@ -29,7 +29,7 @@
 // w = 0 is lrfu.
 //
 // Cost: O(1) a change of the demand, and a store a candidate and step. Memory: 28 B a
-// block of the context and 8 B a change. Exact, online, no stack property. Needs
+// block of the context and 4 B a change. Exact, online, no stack property. Needs
 // ranks; with M = K it is lrfu. It loses to lrfu where the ranking near K is noise.
 package nearlrfu
 

@@ -17,7 +17,7 @@
 // interval scheduling, where giving up the interval that ends last is optimal.
 //
 // It bounds misses, not time, of every policy that neither bypasses nor prefetches.
-// Cost: O(1) a change of the demand. Memory: 4 B a block of the context and 8 B a change.
+// Cost: O(1) a change of the demand. Memory: 4 B a block of the context and 4 B a change.
 package opt
 
 import (

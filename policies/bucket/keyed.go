@@ -1,0 +1,36 @@
+package bucket
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// Keyed is an id to be sorted by two numbers, which no other id has both of.
+type Keyed struct {
+	Key, Tie uint64
+	ID       int32
+}
+
+// few is up to how many ids comparing each with each is faster than sorting: it costs
+// no mispredicted branch.
+const few = 32
+
+// Sort orders ids by Key, then by Tie.
+func Sort(ids []Keyed) {
+	if len(ids) > few {
+		slices.SortFunc(ids, func(a, b Keyed) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Tie, b.Tie)) })
+		return
+	}
+	var sorted [few]Keyed
+	for i := range ids {
+		x, rank := &ids[i], uint64(0)
+		for j := range ids {
+			_, less := bits.Sub64(ids[j].Tie, x.Tie, 0)
+			_, less = bits.Sub64(ids[j].Key, x.Key, less)
+			rank += less
+		}
+		sorted[rank%few] = *x
+	}
+	copy(ids, sorted[:])
+}
