@@ -25,11 +25,12 @@ type Board struct {
 	Time *TimeModel `json:"time"`
 	// Traces are the tasks, by name, with the settings that their rows share.
 	Traces []TraceInfo `json:"traces"`
-	// Tables are the rankings: exact policies, then lossy ones (DESIGN S10); those
-	// without rows are left out.
+	// Tables are the rankings of exact policies; none without rows of any.
 	Tables []Table `json:"tables"`
 	// Cells are all figures by trace and capacity, in that order, contenders and bounds.
 	Cells []CellLine `json:"cells"`
+	// Lossy is the ranking of the lossy policies (DESIGN S10), null without rows of any.
+	Lossy *LossyTable `json:"lossy"`
 	// Windows are the policies without capacity, by trace.
 	Windows []WindowLine `json:"windows"`
 	// Tiers are the caches below the GPU's, by trace and the cache above.
@@ -43,7 +44,7 @@ type Board struct {
 
 // Table ranks the policies of one kind.
 type Table struct {
-	// Kind is "exact" or "lossy".
+	// Kind is "exact".
 	Kind string `json:"kind"`
 	// Capacities are the capacities as asked for, ascending.
 	Capacities []string `json:"capacities"`
@@ -91,7 +92,7 @@ type Line struct {
 type CellLine struct {
 	CellRef
 	Policy string `json:"policy"`
-	// Kind is "exact" or "lossy"; Bound is true for offline policies.
+	// Kind is "exact"; Bound is true for offline policies.
 	Kind  string `json:"kind"`
 	Bound bool   `json:"bound"`
 	// CapacityOverK is the capacity of a stream ÷ K; null where streams differ unknown.
@@ -141,12 +142,10 @@ func NewBoard(rows []Row, o Options) (*Board, error) {
 	}
 	g.by = cmp.Or(o.By, ByMisses)
 	b := &Board{Version: BoardVersion, Resamples: o.Resamples, Seed: o.Seed, RankedBy: g.by, Traces: g.traces()}
-	for _, lossy := range []bool{false, true} {
-		if t, ok := g.table(lossy); ok {
-			b.Tables = append(b.Tables, t)
-		}
+	if t, ok := g.table(); ok {
+		b.Tables = append(b.Tables, t)
 	}
-	b.Cells, b.Windows, b.Tiers = g.cellLines(), g.windows(), tiers
+	b.Cells, b.Windows, b.Tiers, b.Lossy = g.cellLines(), g.windows(), tiers, g.lossyTable()
 	b.Time = g.clock.model()
 	b.Notes = append(g.notes(b), g.clock.notes()...)
 	b.number()

@@ -140,7 +140,7 @@ func TestLonelyPolicyDoesNotEmptyTheBoard(t *testing.T) {
 	if len(table.Unranked) != 1 || table.Unranked[0].Policy != "q" || table.Unranked[0].Pooled != nil {
 		t.Errorf("unranked %+v", table.Unranked)
 	}
-	wantNote(t, table.Notes, "q is not ranked: it has no cell in common with the ranked policies (it ran at c 1x)")
+	wantNote(t, table.Notes, "q is not ranked: it lacks 3 of the pooled cells (it ran at c 1x)")
 }
 
 func TestTies(t *testing.T) {
@@ -167,8 +167,8 @@ func TestTies(t *testing.T) {
 func TestKindsAreRankedApart(t *testing.T) {
 	rows := append(handRows(), row("a", "lossy", "1x", 2), row("a", "bypasser", "1x", 30), row("a", "opt-bypass", "1x", 25))
 	b := mustBoard(t, rows)
-	if len(b.Tables) != 2 || b.Tables[1].Kind != "lossy" || len(b.Tables[1].Ranked) != 1 {
-		t.Fatalf("tables %+v", b.Tables)
+	if len(b.Tables) != 1 || b.Lossy == nil || len(b.Lossy.Ranked) != 1 {
+		t.Fatalf("tables %+v, lossy %+v", b.Tables, b.Lossy)
 	}
 	exact := b.Tables[0]
 	if exact.Ranked[0].Policy != "bypasser" || len(exact.Bounds) != 2 {
@@ -227,4 +227,20 @@ func renderAll(t *testing.T, b *Board) string {
 		}
 	}
 	return out.String()
+}
+
+func TestFewPoliciesDoNotTakeCellsFromMany(t *testing.T) {
+	// Of four policies, one lacks trace b's cell: ranked by three on three cells.
+	rows := append(handRows(), row("a", "q", "1x", 80), row("a", "q", "2x", 20))
+	for _, r := range handRows() {
+		if r.Policy == "p" {
+			r.Policy = "twin"
+			rows = append(rows, r)
+		}
+	}
+	table := mustBoard(t, rows).Tables[0]
+	if len(table.Common) != 3 || len(table.Ranked) != 3 || len(table.Unranked) != 1 || table.Unranked[0].Policy != "q" {
+		t.Errorf("%d cells, %d ranked, unranked %+v", len(table.Common), len(table.Ranked), table.Unranked)
+	}
+	wantNote(t, table.Notes, "q is not ranked: it lacks 1 of the pooled cells (it ran at a 1x 2x)")
 }

@@ -26,8 +26,18 @@ func (r *Row) Check() error {
 }
 
 func (r *Row) checkCounts() error {
-	if r.Hits > r.Demand || r.Demand-r.Hits != r.Misses {
-		return fmt.Errorf("hits %d + misses %d ≠ demand %d", r.Hits, r.Misses, r.Demand)
+	switch {
+	case r.Hits > r.Demand || r.Misses > r.Demand-r.Hits || r.Demand-r.Hits-r.Misses != r.Lost:
+		return fmt.Errorf("hits %d + misses %d + lost %d ≠ demand %d", r.Hits, r.Misses, r.Lost, r.Demand)
+	case r.Lossy && r.Misses > 0 || !r.Lossy && r.Lost > 0:
+		return fmt.Errorf("lossy is %v with %d misses and %d lost: a lossy policy fetches nothing, others lose nothing", r.Lossy, r.Misses, r.Lost)
+	case (r.Recall != nil) != r.Lossy:
+		return errors.New("recall must be there exactly where lossy is true")
+	case r.Lossy && !near(*r.Recall, RecallOf(r.Demand, r.Lost)):
+		return fmt.Errorf("recall %v ≠ 1 - lost %d ÷ demand %d", *r.Recall, r.Lost, r.Demand)
+	}
+	if err := r.checkShares(); err != nil {
+		return err
 	}
 	if want := perStep(float64(r.Demand), r.Steps); !near(r.DemandMean, want) {
 		return fmt.Errorf("demand_mean %v ≠ demand %d ÷ steps %d", r.DemandMean, r.Demand, r.Steps)
@@ -43,6 +53,29 @@ func (r *Row) checkCounts() error {
 		return fmt.Errorf("prefetched %d ≠ useful %d + useless %d", r.Prefetched, r.PrefetchUseful, r.PrefetchUseless)
 	}
 	return r.checkEntries()
+}
+
+// RecallOf is the share of the demand that was not lost; 1 without demand.
+func RecallOf(demand, lost int64) float64 {
+	if demand == 0 {
+		return 1
+	}
+	return 1 - float64(lost)/float64(demand)
+}
+
+func (r *Row) checkShares() error {
+	k, c, s := r.KeptMass, r.CoveredMass, r.SelectorRecall
+	switch {
+	case k != nil && c == nil || c != nil && !r.Lossy:
+		return errors.New("kept_mass goes with covered_mass, and both with lossy policies only")
+	case k != nil && *k > *c && !near(*k, *c):
+		return fmt.Errorf("kept_mass %v of covered_mass %v: expected a part of it", *k, *c)
+	case c != nil && *c > 1 && !near(*c, 1):
+		return fmt.Errorf("covered_mass %v: expected a share of 1", *c)
+	case s != nil && (*s > 1 || r.Selector == ""):
+		return fmt.Errorf("selector_recall %v of selector %q: expected a share, of a selector that is named", *s, r.Selector)
+	}
+	return nil
 }
 
 func (r *Row) checkEntries() error {

@@ -112,6 +112,8 @@ func (c *Comparison) rowsOfBoth(rows []Row) ([]Row, error) {
 		return nil, &UnknownPolicy{c.A, distinct(f, rows)}
 	case len(b) == 0:
 		return nil, &UnknownPolicy{c.B, distinct(f, rows)}
+	case a[0].Lossy && b[0].Lossy:
+		return nil, fmt.Errorf("%s and %s are lossy, which miss nothing and lose: kvreplay leaderboard compares their recall", c.A, c.B)
 	case a[0].Lossy != b[0].Lossy:
 		return nil, fmt.Errorf("%s is %s and %s is %s: exact and lossy policies are never compared by their misses", c.A, kindOf(a[0].Lossy), c.B, kindOf(b[0].Lossy))
 	}

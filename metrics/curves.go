@@ -51,7 +51,7 @@ func (b *Board) RenderCurves(w io.Writer, trace string) error {
 		}
 		line.LineStyle, marks.GlyphStyle = styles[c.policy].line, styles[c.policy].mark
 		p.Add(line, marks)
-		legend.Add(b.legendName(c.policy), line, marks)
+		legend.Add(c.policy, line, marks)
 	}
 	return writeSVG(w, p, legend, trace)
 }
@@ -131,12 +131,4 @@ func compareFloat(a, b float64) int {
 		return 1
 	}
 	return 0
-}
-
-// legendName marks lossy policies: their curve is another trade.
-func (b *Board) legendName(policy string) string {
-	if slices.ContainsFunc(b.Cells, func(c CellLine) bool { return c.Policy == policy && c.Kind == lossyKind }) {
-		return policy + " (lossy)"
-	}
-	return policy
 }

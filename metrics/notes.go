@@ -58,7 +58,7 @@ func (b *Board) lineTexts() []noted {
 	for i := range b.Windows {
 		all = append(all, noted{&b.Windows[i].texts, &b.Windows[i].Notes})
 	}
-	return all
+	return append(all, b.Lossy.lineTexts()...)
 }
 
 // tableNotes say what pooled figures are over, and what is left out of them.
@@ -82,9 +82,6 @@ func (g *grid) tableNotes(t *Table) []string {
 	}
 	if n := len(t.NoOpt); n > 0 {
 		notes = append(notes, fmt.Sprintf("left out, for want of a row of opt: %s: %s", count(n, "cell"), refsText(t.NoOpt)))
-	}
-	if t.Kind == lossyKind {
-		notes = append(notes, "lossy policies drop entries for good, yet replay takes later selections as recorded: an approximation, never ranked with exact policies")
 	}
 	return append(notes, g.markNotes(t)...)
 }

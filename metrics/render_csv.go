@@ -15,13 +15,16 @@ var boardColumns = []string{
 	"x_opt", "x_opt_low", "x_opt_high", "x_lru", "x_lru_low", "x_lru_high",
 	"gap_closed", "gap_closed_low", "gap_closed_high", "hit_rate", "hit_rate_low", "hit_rate_high",
 	"bytes_per_step", "tpot_s", "misses", "opt_misses", "lru_misses", "demand", "steps",
-	"capacity_over_k", "resident_mean", "resident_peak", "notes",
+	"capacity_over_k", "resident_mean", "resident_peak",
+	"recall", "recall_low", "recall_high", "lost", "mass_kept", "mass_least", "mass_most", "covered_mass",
+	"selector_recall", "notes",
 }
 
 // RenderCSV writes the board as CSV, one line per figure: scope "pooled" (all common
-// cells), "capacity" (those of one capacity), "cell" (one trace and capacity)
-// "window" (a policy without capacity) and "tier" (a cache below the GPU's). What does not apply or cannot be computed is
-// empty. Notes are the footnotes' texts, separated by "; ".
+// cells), "capacity" (those of one capacity), "cell" (one trace and capacity), "window" (a
+// policy without capacity) and "tier" (a cache below the GPU's). Lines of kind "lossy" have
+// the first three. What does not apply or cannot be computed is empty. selector_recall is
+// the least of the line's traces of approximate selectors. Notes are the footnotes' texts, separated by "; ".
 func (b *Board) RenderCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	lines := [][]string{boardColumns}
@@ -31,13 +34,13 @@ func (b *Board) RenderCSV(w io.Writer) error {
 	for _, l := range b.Cells {
 		lines = append(lines, b.csvLine(l.Figures, map[string]string{
 			"scope": "cell", "kind": l.Kind, "bound": fmt.Sprint(l.Bound), "policy": l.Policy, "trace": l.Trace,
-			"capacity": l.Capacity, "capacity_over_k": floatText(l.CapacityOverK), "notes": b.noteText(l.Notes),
+			"capacity": l.Capacity, "capacity_over_k": floatText(l.CapacityOverK), "selector_recall": b.recallOn(l.Trace), "notes": b.noteText(l.Notes),
 		}))
 	}
 	for _, l := range b.Windows {
 		lines = append(lines, b.csvLine(l.Figures, map[string]string{
 			"scope": "window", "policy": l.Policy, "trace": l.Trace, "resident_mean": floatText(&l.ResidentMean),
-			"resident_peak": fmt.Sprint(l.ResidentPeak), "notes": b.noteText(l.Notes),
+			"resident_peak": fmt.Sprint(l.ResidentPeak), "selector_recall": b.recallOn(l.Trace), "notes": b.noteText(l.Notes),
 		}))
 	}
 	for _, l := range b.Tiers {
@@ -45,9 +48,14 @@ func (b *Board) RenderCSV(w io.Writer) error {
 		if l.HitRate != nil {
 			f.HitRate = &Figure{Value: *l.HitRate}
 		}
-		lines = append(lines, b.csvLine(&f, map[string]string{"scope": "tier", "policy": l.Above + " > " + l.name, "trace": l.Trace, "capacity": l.Capacity}))
+		lines = append(lines, b.csvLine(&f, map[string]string{"scope": "tier", "policy": l.Above + " > " + l.name, "trace": l.Trace, "capacity": l.Capacity, "selector_recall": b.recallOn(l.Trace)}))
 	}
-	return c.WriteAll(lines)
+	return c.WriteAll(append(lines, b.csvLossy()...))
+}
+
+// recallOn is the selector's recall on a trace.
+func (b *Board) recallOn(trace string) string {
+	return floatText(b.leastRecall([]CellRef{{Trace: trace}}))
 }
 
 // csvLines are a table's lines, each pooled and by capacity.
@@ -58,7 +66,7 @@ func (b *Board) csvLines(t *Table) [][]string {
 		line := func(f *Figures, scope, capacity, rank, near string) {
 			lines = append(lines, b.csvLine(f, map[string]string{
 				"scope": scope, "kind": t.Kind, "bound": bound, "rank": rank, "near": near, "policy": l.Policy,
-				"capacity": capacity, "notes": b.noteText(l.Notes),
+				"capacity": capacity, "selector_recall": floatText(b.leastRecall(t.Common)), "notes": b.noteText(l.Notes),
 			}))
 		}
 		line(l.Pooled, "pooled", "", l.Rank, fmt.Sprint(l.Near))

@@ -17,6 +17,10 @@ func (b *Board) RenderJSON(w io.Writer) error {
 // fillLists makes nil lists empty ones, in depth: JSON's lists are never null.
 func fillLists(v reflect.Value) {
 	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			fillLists(v.Elem())
+		}
 	case reflect.Slice:
 		if v.IsNil() && v.CanSet() {
 			v.Set(reflect.MakeSlice(v.Type(), 0, 0))

@@ -29,6 +29,11 @@ type Row struct {
 	Bypasses bool `json:"bypasses"`
 	// Lossy is true for policies that drop entries for good.
 	Lossy bool `json:"lossy"`
+	// Selector is what chose the trace's lists; empty where the trace does not say. Of one
+	// that approximates, SelectorRecall is the share of the exact Top-K among its first K, as
+	// measured when the trace was recorded; null of an exact one, and where it was not measured.
+	Selector       string   `json:"selector"`
+	SelectorRecall *float64 `json:"selector_recall"`
 	// TopK is K, the demand's budget in the unit of the trace's lists (replay's --topk).
 	TopK int `json:"topk"`
 	// Candidates is M, the list length that policies may see, in that unit.
@@ -90,9 +95,21 @@ type Row struct {
 	// Demand is the number of demanded blocks after pins; DemandMean is Demand ÷ Steps.
 	Demand     int64   `json:"demand"`
 	DemandMean float64 `json:"demand_mean"`
-	// Hits + Misses = Demand, in blocks.
+	// Hits + Misses + Lost = Demand, in blocks. Misses are fetched; Lost were dropped by a
+	// lossy policy, which fetches nothing.
 	Hits   int64 `json:"hits"`
 	Misses int64 `json:"misses"`
+	Lost   int64 `json:"lost"`
+	// Recall is the share of the demand that a lossy policy had not lost, 1 where nothing was
+	// demanded; null for exact policies, which lose nothing.
+	Recall *float64 `json:"recall"`
+	// KeptMass is the attention mass of the listed blocks that a lossy policy still had,
+	// CoveredMass that of all M that are listed, pinned ones included where they are: means
+	// over stream-steps, of 1. What is beyond the list is unknown: of all attention a policy
+	// had between KeptMass and KeptMass + 1 - CoveredMass. Null for exact policies, and where
+	// the trace does not say: masses of blocks, or for CoveredMass its sum alone.
+	KeptMass    *float64 `json:"kept_mass"`
+	CoveredMass *float64 `json:"covered_mass"`
 	// Evictions are blocks that left the cache, those kept out (overflow, bypass) not counted.
 	Evictions int64 `json:"evictions"`
 	// Births are blocks that left the local window.

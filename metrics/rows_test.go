@@ -66,7 +66,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"missing field", line(t, `"misses":40,`, ``), "field misses is missing"},
 		{"twice", line(t, `"misses":40`, `"misses":40,"misses":40`), "field misses stands twice"},
 		{"null", line(t, `"misses":40`, `"misses":null`), "field misses: null"},
-		{"sum", line(t, `"misses":40`, `"misses":41`), "hits 60 + misses 41 ≠ demand 100"},
+		{"sum", line(t, `"misses":40`, `"misses":41`), "hits 60 + misses 41 + lost 0 ≠ demand 100"},
 		{"negative", line(t, `"evictions":0`, `"evictions":-1`), "field evictions: -1 is negative"},
 		{"mean", line(t, `"demand_mean":10`, `"demand_mean":11`), "demand_mean 11 ≠ demand 100 ÷ steps 10"},
 		{"NaN", line(t, `"demand_mean":10`, `"demand_mean":NaN`), "field demand_mean: JSON"},

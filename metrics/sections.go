@@ -19,13 +19,16 @@ func (b *Board) sections(perTrace bool) []section {
 	var all []section
 	for i := range b.Tables {
 		if b.RankedBy == ByTime {
-			all = append(all, b.Tables[i].timeSection(m, b.Time))
+			all = append(all, b.marked(b.Tables[i].timeSection(m, b.Time), b.Tables[i].Common))
 			continue
 		}
-		all = append(all, b.Tables[i].section(m, b.Time))
+		all = append(all, b.marked(b.Tables[i].section(m, b.Time), b.Tables[i].Common))
 		if len(b.Tables[i].Traces) > 1 {
-			all = append(all, b.Tables[i].byTrace())
+			all = append(all, b.Tables[i].byTrace(b.traceName))
 		}
+	}
+	if b.Lossy != nil {
+		all = append(all, b.marked(b.Lossy.section(m), b.Lossy.Common))
 	}
 	if perTrace {
 		for _, t := range b.Traces {
@@ -65,12 +68,16 @@ func (t *Table) section(m marks, model *TimeModel) section {
 	t.addLines(tab, m, t.Unranked, notAvailable, intervals)
 	tab.line()
 	t.addLines(tab, m, t.Bounds, "bound", intervals)
-	return section{kindTitle(t.Kind) + ": misses ÷ OPT's at the same capacity", tab, slices.Concat(t.Notes, columnNotes(t.Capacities, shown), model.notes())}
+	return section{"Exact policies: misses ÷ OPT's at the same capacity", tab, slices.Concat(t.Notes, columnNotes(t.Capacities, shown), model.notes())}
 }
 
 // byTrace lays × OPT out by trace, over the capacities of each.
-func (t *Table) byTrace() section {
-	tab := newTable(append([]string{"policy"}, t.Traces...)...)
+func (t *Table) byTrace(name func(trace string) string) section {
+	header := []string{"policy"}
+	for _, trace := range t.Traces {
+		header = append(header, name(trace))
+	}
+	tab := newTable(header...)
 	tab.rightFrom(1)
 	for _, l := range slices.Concat(t.Ranked, t.Unranked, t.Bounds) {
 		cells := []string{l.Policy}
@@ -79,14 +86,7 @@ func (t *Table) byTrace() section {
 		}
 		tab.add(cells...)
 	}
-	return section{kindTitle(t.Kind) + " by trace: × OPT over all capacities", tab, nil}
-}
-
-func kindTitle(kind string) string {
-	if kind == lossyKind {
-		return "Lossy policies"
-	}
-	return "Exact policies"
+	return section{"Exact policies by trace: × OPT over all capacities", tab, nil}
 }
 
 func (t *Table) addLines(tab *textTable, m marks, lines []Line, rank string, intervals bool) {
@@ -143,7 +143,8 @@ func (b *Board) order(kind string) []string {
 
 func (t *Table) onlyBounds() bool { return len(t.Ranked)+len(t.Unranked) == 0 }
 
-// traceSections lay out × OPT over the capacities of a trace, exact and lossy apart.
+// traceSections lay out × OPT, and the recall of lossy policies, over the capacities of a
+// trace.
 func (b *Board) traceSections(m marks, trace string) []section {
 	var all []section
 	for _, t := range b.Tables {
@@ -159,11 +160,14 @@ func (b *Board) traceSections(m marks, trace string) []section {
 		}
 		if capacities = sortCapacities(capacities); capacities != nil {
 			shown := columns(capacities)
-			all = append(all, section{title: fmt.Sprintf("%s on %s: × OPT", kindTitle(t.Kind), trace), table: b.traceTable(m, t.Kind, pick(capacities, shown), func(policy, capacity string) (CellLine, bool) {
+			all = append(all, section{title: fmt.Sprintf("Exact policies on %s: × OPT", b.traceName(trace)), table: b.traceTable(m, t.Kind, pick(capacities, shown), func(policy, capacity string) (CellLine, bool) {
 				c, ok := at[cellKey{trace, policy, capacity}]
 				return c, ok
 			}), notes: columnNotes(capacities, shown)})
 		}
+	}
+	if s, ok := b.lossyOn(m, trace); ok {
+		all = append(all, s)
 	}
 	return all
 }
@@ -203,7 +207,7 @@ func (b *Board) windowSection(m marks) section {
 	tab.rightFrom(2)
 	for _, w := range b.Windows {
 		f := w.Figures
-		tab.add(w.Trace, w.Policy+m.text(w.Notes), fmt.Sprintf("%.1f", w.ResidentMean), fmt.Sprint(w.ResidentPeak), fmt.Sprint(f.Misses),
+		tab.add(b.traceName(w.Trace), w.Policy+m.text(w.Notes), fmt.Sprintf("%.1f", w.ResidentMean), fmt.Sprint(w.ResidentPeak), fmt.Sprint(f.Misses),
 			countText(f.LRUMisses), countText(f.OptMisses), timesWithInterval(f.XLRU), timesWithInterval(f.XOpt), percentFigure(f.HitRate), bytesText(f.BytesPerStep))
 	}
 	notes := []string{"sizes are blocks of a stream after a step; these rows are no part of the rankings"}
@@ -225,7 +229,7 @@ func (b *Board) settingsSection() section {
 	tab := newTable("trace", "digest", "requests", "streams", "steps", "demand/step", "K", "M", "warm-up", "sink", "local", "block", "entry bytes", "selection")
 	tab.rightFrom(2)
 	for _, t := range b.Traces {
-		tab.add(t.Trace, short(t.Digest), intText(t.RequestCount, "pooled"), fmt.Sprint(t.Streams), fmt.Sprint(t.Steps), fmt.Sprintf("%.1f", perStep(float64(t.Demand), t.Steps)),
+		tab.add(b.traceName(t.Trace), short(t.Digest), intText(t.RequestCount, "pooled"), fmt.Sprint(t.Streams), fmt.Sprint(t.Steps), fmt.Sprintf("%.1f", perStep(float64(t.Demand), t.Steps)),
 			fmt.Sprint(t.TopK), fmt.Sprint(t.Candidates), t.Warmup, fmt.Sprint(t.Sink), fmt.Sprint(t.Local), fmt.Sprint(t.BlockTokens), intText(t.EntryBytes, notAvailable), selection(t))
 	}
 	notes := slices.Clone(b.Notes)

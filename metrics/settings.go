@@ -13,7 +13,7 @@ var (
 	runSettings = []string{"engine", "seed"}
 	// traceSettings must be equal over all rows of a trace: they change its counts.
 	traceSettings = []string{
-		"trace_digest", "model", "topk", "candidates", "warmup", "sink", "local", "block_tokens",
+		"trace_digest", "model", "selector", "selector_recall", "topk", "candidates", "warmup", "sink", "local", "block_tokens",
 		"entry_bytes", "step_tokens", "shared_heads", "pool", "prefetch", "outliers", "clusters", "tiers", "layers", "requests",
 	}
 	// policySettings must be equal over all rows of a policy.

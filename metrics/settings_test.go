@@ -18,6 +18,7 @@ func TestHiddenSettings(t *testing.T) {
 		"outliers": func(r *Row) { r.Outliers = "windows:48" }, "clusters": func(r *Row) { r.Clusters = "lists" },
 		"layers": func(r *Row) { r.Layers = "0" }, "requests": func(r *Row) { r.Requests = "x" },
 		"engine": func(r *Row) { r.Engine = "2" }, "seed": func(r *Row) { r.Seed = 7 },
+		"selector": func(r *Row) { r.Selector = "quest" }, "selector_recall": func(r *Row) { r.Selector, r.SelectorRecall = "", ptr(0.5) },
 		"trace_digest": func(r *Row) { r.TraceDigest = "sha256:other" }, "model": func(r *Row) { r.Model = "other" }, "options": func(r *Row) { r.Options = "q" },
 		"lossy": func(r *Row) { r.Lossy = true }, "offline": func(r *Row) { r.Offline = true },
 		"bypasses": func(r *Row) { r.Bypasses = true },

@@ -22,6 +22,9 @@ func row(trace, policy, capacity string, misses int64) Row {
 		Hits: 100 - misses, Misses: misses, Births: 10, Engine: "1",
 		Offline: policy == "opt" || policy == "opt-bypass", Bypasses: policy == "opt-bypass" || policy == "bypasser", Lossy: policy == "lossy",
 	}
+	if r.Lossy {
+		r.Misses, r.Lost, r.Recall = 0, misses, ptr(1-float64(misses)/100)
+	}
 	if capacity != "" {
 		r.Capacity = &capacity
 	}

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Kinds of policies that are ranked apart (DESIGN S10).
+// Kinds of policies that are ranked apart (DESIGN S10): tables are of exact ones, for lossy
+// ones there is LossyTable.
 const (
 	exactKind = "exact"
 	lossyKind = "lossy"
@@ -18,20 +19,21 @@ func kindOf(lossy bool) string {
 	return exactKind
 }
 
-// onBoard is true for cells of the main board: a capacity that every policy can be given.
+// onBoard is true for cells of the main board: of an exact policy, at a capacity that every
+// one can be given.
 func (c *cell) onBoard() bool {
-	return c.capacity != "" && !strings.HasPrefix(c.capacity, peakPrefix)
+	return c.capacity != "" && !strings.HasPrefix(c.capacity, peakPrefix) && !c.sample.Lossy
 }
 
 func (c *cell) ref() CellRef { return CellRef{c.trace, c.capacity} }
 
-// table ranks the policies of one kind; false where there are none.
-func (g *grid) table(lossy bool) (Table, bool) {
-	contenders, bounds := g.policies(lossy)
-	if len(contenders)+len(bounds) == 0 || lossy && len(contenders) == 0 {
+// table ranks the exact policies; false where there are none.
+func (g *grid) table() (Table, bool) {
+	contenders, bounds := g.policies()
+	if len(contenders)+len(bounds) == 0 {
 		return Table{}, false
 	}
-	t := Table{Kind: kindOf(lossy)}
+	t := Table{Kind: exactKind}
 	ran := contenders
 	if len(ran) == 0 {
 		ran = bounds
@@ -65,15 +67,14 @@ func (g *grid) table(lossy bool) (Table, bool) {
 	return t, true
 }
 
-// policies lists the contenders and the bounds of a table, by name. OPT bounds, and
-// measures, lossy policies too.
-func (g *grid) policies(lossy bool) (contenders, bounds []string) {
+// policies lists the contenders and the bounds of the table, by name.
+func (g *grid) policies() (contenders, bounds []string) {
 	for _, c := range g.list {
 		switch {
 		case !c.onBoard():
-		case c.sample.Offline && (c.sample.Lossy == lossy || c.policy == optPolicy):
+		case c.sample.Offline:
 			bounds = append(bounds, c.policy)
-		case !c.sample.Offline && c.sample.Lossy == lossy:
+		default:
 			contenders = append(contenders, c.policy)
 		}
 	}
@@ -153,7 +154,7 @@ func (g *grid) cellLines() []CellLine {
 	for _, c := range g.list {
 		if c.onBoard() {
 			lines = append(lines, CellLine{
-				CellRef: c.ref(), Policy: c.policy, Kind: kindOf(c.sample.Lossy), Bound: c.sample.Offline,
+				CellRef: c.ref(), Policy: c.policy, Kind: exactKind, Bound: c.sample.Offline,
 				CapacityOverK: c.overK(), Figures: g.measure(c.policy, []CellRef{c.ref()}).figures, texts: c.footnotes(),
 			})
 		}

@@ -11,6 +11,11 @@ type tally struct {
 	residentPeak int64
 	entriesSum   float64 // capacity_entries × streams
 	entriesKnown bool
+
+	lost                int64
+	keptSum, coveredSum float64 // masses × steps
+	massKnown           bool    // kept; coveredKnown of what is covered
+	coveredKnown        bool
 }
 
 func tallyOf(r *Row) tally {
@@ -21,6 +26,13 @@ func tallyOf(r *Row) tally {
 	}
 	if r.CapacityEntries != nil {
 		t.entriesSum, t.entriesKnown = float64(*r.CapacityEntries)*float64(r.Streams), true
+	}
+	t.lost = r.Lost
+	if r.KeptMass != nil {
+		t.keptSum, t.massKnown = *r.KeptMass*float64(r.Steps), true
+	}
+	if r.CoveredMass != nil {
+		t.coveredSum, t.coveredKnown = *r.CoveredMass*float64(r.Steps), true
 	}
 	return t
 }
@@ -49,6 +61,11 @@ func sum(tallies []tally) tally {
 		total.residentPeak = max(total.residentPeak, t.residentPeak)
 		total.entriesSum += t.entriesSum
 		total.entriesKnown = total.entriesKnown && t.entriesKnown
+		total.lost += t.lost
+		total.keptSum += t.keptSum
+		total.coveredSum += t.coveredSum
+		total.massKnown = total.massKnown && t.massKnown
+		total.coveredKnown = total.coveredKnown && t.coveredKnown
 	}
 	return total
 }
@@ -71,7 +88,7 @@ func (t tally) differs(u tally) string {
 		name string
 		a, b int64
 	}{
-		{"misses", t.misses, u.misses}, {"prefetched", t.prefetched, u.prefetched},
+		{"misses", t.misses, u.misses}, {"lost", t.lost, u.lost}, {"prefetched", t.prefetched, u.prefetched},
 		{"host_to_device_bytes", orZero(t.bytes), orZero(u.bytes)},
 	} {
 		if c.a != c.b {

@@ -82,7 +82,7 @@ func (b *Board) tierSection() section {
 		if l.HitRate != nil {
 			rate = percentFigure(&Figure{Value: *l.HitRate})
 		}
-		tab.add(l.Trace, l.Above, l.name, countText(&l.Demand), countText(&l.Misses), rate, bytesText(l.ReadPerStep), bytesText(l.WrittenPerStep))
+		tab.add(b.traceName(l.Trace), l.Above, l.name, countText(&l.Demand), countText(&l.Misses), rate, bytesText(l.ReadPerStep), bytesText(l.WrittenPerStep))
 	}
 	return section{"Tiers below the GPU's cache", tab, []string{"a tier's demand is what the one above misses; read from below, written from above; these rows are no part of the rankings"}}
 }

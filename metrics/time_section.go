@@ -24,7 +24,7 @@ func (t *Table) timeSection(m marks, model *TimeModel) section {
 	t.addTimes(tab, m, model, t.Unranked, notAvailable)
 	tab.line()
 	t.addTimes(tab, m, model, t.Bounds, "bound")
-	return section{kindTitle(t.Kind) + ": modelled time per output token", tab, slices.Concat(t.Notes, columnNotes(t.Capacities, shown), model.notes())}
+	return section{"Exact policies: modelled time per output token", tab, slices.Concat(t.Notes, columnNotes(t.Capacities, shown), model.notes())}
 }
 
 func (t *Table) addTimes(tab *textTable, m marks, model *TimeModel, lines []Line, rank string) {

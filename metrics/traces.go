@@ -5,6 +5,9 @@ type TraceInfo struct {
 	Trace  string `json:"trace"`
 	Digest string `json:"trace_digest"`
 	Model  string `json:"model"`
+	// Selector chose the lists; SelectorRecall is its recall of the exact Top-K (Row).
+	Selector       string   `json:"selector"`
+	SelectorRecall *float64 `json:"selector_recall"`
 	// RequestCount is the number of requests; null where rows are pooled over them.
 	RequestCount *int `json:"request_count"`
 	// Streams, Steps (stream-steps) and Demand (blocks) are the work of every cell.
@@ -50,7 +53,7 @@ func (g *grid) traces() []TraceInfo {
 func traceInfo(c *cell) TraceInfo {
 	r := c.sample
 	return TraceInfo{
-		Trace: c.trace, Digest: r.TraceDigest, Model: r.Model,
+		Trace: c.trace, Digest: r.TraceDigest, Model: r.Model, Selector: r.Selector, SelectorRecall: r.SelectorRecall,
 		Streams: c.total.streams, Steps: c.total.steps, Demand: c.total.demand,
 		TopK: r.TopK, Candidates: r.Candidates, Warmup: r.Warmup, Sink: r.Sink, Local: r.Local,
 		BlockTokens: r.BlockTokens, EntryBytes: r.EntryBytes, StepTokens: r.StepTokens, SharedHeads: r.SharedHeads, Pool: r.Pool,

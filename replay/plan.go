@@ -14,27 +14,28 @@ import (
 
 // plan is a trace's work, settled: every default filled in, every request checked.
 type plan struct {
-	file     *trace.File
-	meta     *trace.Meta
-	digest   string
-	opt      *Options
-	pins     Pins
-	layout   layout
-	topk, m  int
-	bytes    *int // of an entry
-	warmup   Warmup
-	ranks    bool
-	streams  []int // of the directory, that are selected: the first of those that share a cache
-	cells    []cellPlan
-	kept     [][]metrics.Row // rows of cells that the store had, nil for the others
-	todo     []int           // cells to replay
-	parts    []part          // of every cell
-	partOf   []int           // by position in streams
-	siblings []int           // streams of the same request, by position in streams
-	caches   []cache         // runs of streams that share one
-	needs    policies.Needs
-	notes    []string
-	warn     []string // on every row
+	file      *trace.File
+	meta      *trace.Meta
+	digest    string
+	opt       *Options
+	pins      Pins
+	layout    layout
+	topk, m   int
+	bytes     *int // of an entry
+	warmup    Warmup
+	ranks     bool
+	streams   []int // of the directory, that are selected: the first of those that share a cache
+	cells     []cellPlan
+	kept      [][]metrics.Row // rows of cells that the store had, nil for the others
+	todo      []int           // cells to replay
+	parts     []part          // of every cell
+	partOf    []int           // by position in streams
+	siblings  []int           // streams of the same request, by position in streams
+	caches    []cache         // runs of streams that share one
+	needs     policies.Needs
+	divisions divisions // of lossy policies
+	notes     []string
+	warn      []string // on every row
 }
 
 // cellPlan is a policy at a capacity.
@@ -268,6 +269,9 @@ func (p *plan) planCells() error {
 			return fmt.Errorf("policy %s cannot run here: %s", spec.Name(), why)
 		}
 		p.needs |= needs
+		if spec.Entry.Traits.Lossy {
+			p.needs |= policies.NeedDemand // what is lost of it
+		}
 		if spec.Entry.Traits.Windowed {
 			p.cells = append(p.cells, cellPlan{spec: p.plannedSpec(spec), runner: runners})
 			if !spec.Bypasses() && p.opt.Allocation == nil {
@@ -317,6 +321,11 @@ func (p *plan) fixedOnly(spec policies.Spec, c *Capacity) string {
 
 // unable says why a policy cannot run on the trace; empty if it can.
 func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
+	if spec.Entry.Traits.Lossy {
+		if why := p.lossyUnable(spec, needs); why != "" {
+			return why
+		}
+	}
 	if needs&policies.NeedCandidates != 0 && !p.ranks {
 		return "it needs ranks, the trace has order=index"
 	}

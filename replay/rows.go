@@ -67,10 +67,44 @@ func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 		r.HostToDeviceBytes, r.DeviceToHostBytes = &in, &out
 	}
 	p.entries(c, &r, n)
+	p.losses(c, &r, n)
 	if n.Overflow > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("overflow: the demand exceeded the capacity by %d blocks in all", n.Overflow))
 	}
 	return r
+}
+
+// noteRecall is the metadata note in which the capture keeps a selector's recall of the
+// exact Top-K.
+const noteRecall = "exact.recall"
+
+// losses fills what a lossy policy lost, and how good the trace's selector is.
+func (p *plan) losses(c *cellPlan, r *metrics.Row, n *Counts) {
+	r.Selector = p.meta.Selector
+	if recall, err := strconv.ParseFloat(p.meta.Notes[noteRecall], 64); err == nil && recall >= 0 && recall <= 1 && r.Selector != "" && r.Selector != "exact" {
+		r.SelectorRecall = &recall
+		if p.topk != p.meta.TopK {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("selector_recall was measured at K = %d, not at %d", p.meta.TopK, p.topk))
+		}
+	}
+	if !c.spec.Entry.Traits.Lossy {
+		return
+	}
+	recall := metrics.RecallOf(n.Demand, n.Lost)
+	r.Lossy, r.Lost, r.Recall = true, n.Lost, &recall
+	r.Hits = n.Demand - n.Lost
+	if r.DeviceToHostBytes != nil {
+		*r.DeviceToHostBytes = 0 // nothing is kept anywhere else
+	}
+	a, steps := p.attention(), massUnit*float64(n.Steps)
+	if (a.masses || a.covered) && n.Steps > 0 {
+		covered := float64(n.CoveredMass) / steps
+		r.CoveredMass = &covered
+	}
+	if a.masses && n.Steps > 0 {
+		kept := float64(n.KeptMass) / steps
+		r.KeptMass = &kept
+	}
 }
 
 // entries fills what is counted in entries: as blocks where a block is one.

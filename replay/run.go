@@ -49,10 +49,16 @@ func (j *Job) Cells() int { return len(j.plan.todo) }
 // Key names the job by all that its rows depend on: the trace and every cell.
 func (j *Job) Key() string { return hashOf(j.plan.keys())[:8] }
 
-// Record makes the job replay every cell and write its steps to p.
+// Record makes the job replay every cell and write its steps to p. Lossy policies, which
+// fetch nothing, cannot be recorded.
 func (j *Job) Record(p *Profile) error {
 	if j.plan.layout.clustered {
 		return fmt.Errorf("profile: its reader prices blocks of one size, clusters have several")
+	}
+	for _, c := range j.plan.cells {
+		if c.spec.Entry.Traits.Lossy {
+			return fmt.Errorf("profile: policy %s is lossy: it fetches nothing, and a profile is of what is fetched", c.spec.Name())
+		}
 	}
 	j.plan.opt.Profile = p
 	return j.plan.recall()

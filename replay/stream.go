@@ -25,6 +25,7 @@ type Engine struct {
 	delta Delta
 	join  joiner
 	cells map[policies.Policy]*cell
+	lossy map[policies.Policy]*lossyCell
 }
 
 // RunStream replays s with p. The instance p is reset and may be used again. Every
@@ -47,6 +48,9 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 	}
 	if e.cells == nil {
 		e.cells = map[policies.Policy]*cell{}
+	}
+	if _, lossy := p.(policies.Lossy); lossy {
+		return e.runLossy(s, m, p, o)
 	}
 	c := e.cells[p]
 	if c == nil {
@@ -77,4 +81,29 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 	st := start{capacity: o.Capacity, ranks: ranks, seed: streamSeed(o.Seed, s.Key), unit: l.unit(pins)}
 	st.placed = o.Warmup.placed(&e.delta, pins, o.Capacity, nil)
 	return c.run(&e.delta, st, o.Observer)
+}
+
+// runLossy is RunStream of a lossy policy, whose budget is Capacity, a Divider's too.
+func (e *Engine) runLossy(s *trace.Stream, m *trace.Meta, p policies.Policy, o StreamOptions) (Counts, error) {
+	if l, err := o.Shape.settle(m); err != nil || !l.plain() {
+		return Counts{}, fmt.Errorf("replay stream: a lossy policy runs on streams as recorded (%v)", err)
+	}
+	if e.lossy == nil {
+		e.lossy = map[policies.Policy]*lossyCell{}
+	}
+	c := e.lossy[p]
+	if c == nil {
+		var err error
+		if c, err = newLossyCell(p); err != nil {
+			return Counts{}, err
+		}
+		e.lossy[p] = c
+	}
+	pins := pinsOf(m, &Options{Shape: o.Shape})
+	do := deltaOptions{k: o.TopK, m: o.Candidates, pins: pins, meta: m, windows: o.Warmup.replayed(), members: true}
+	if err := e.delta.build(s, do, trace.NewChecker("stream", m)); err != nil {
+		return Counts{}, err
+	}
+	at := lossyStart{budget: o.Capacity, seed: streamSeed(o.Seed, s.Key), attention: attentionOf(m, len(s.AttentionMass) > 0, len(s.Scores) > 0, len(s.CoveredMass) > 0 && o.Candidates == m.Candidates)}
+	return c.run(&e.delta, at, o.Observer)
 }

@@ -42,6 +42,8 @@ func (t Tier) check() error {
 	switch {
 	case traits.Offline || needs&policies.NeedNext != 0:
 		return fmt.Errorf("tier %v: %s sees the future, which for a lower tier depends on the one above", t, t.Policy.Name())
+	case traits.Lossy:
+		return fmt.Errorf("tier %v: %s is lossy, a tier gives back what it is asked for", t, t.Policy.Name())
 	case traits.Windowed:
 		return fmt.Errorf("tier %v: %s has no capacity", t, t.Policy.Name())
 	case t.Policy.Bypasses():

@@ -25,11 +25,12 @@ type worker struct {
 	groups  []*group // cells that are replayed together, windowed ones first
 	tallies [][]tally
 	peaks   map[string]int64
-	windows map[int]*cell // that a plan allocates
+	windows map[int]*cell      // that a plan allocates
+	lossy   map[int]*lossyCell // by runner
 }
 
 func newWorker(p *plan) *worker {
-	w := &worker{plan: p, tallies: p.newTallies(), peaks: map[string]int64{}}
+	w := &worker{plan: p, tallies: p.newTallies(), peaks: map[string]int64{}, lossy: map[int]*lossyCell{}}
 	w.streams = make([]trace.Stream, p.layout.heads)
 	columns := trace.ReadScores
 	trusts := p.layout.alone() && p.m == p.meta.Candidates && (p.ranks || !p.file.HasScores())
@@ -41,6 +42,9 @@ func newWorker(p *plan) *worker {
 	}
 	if p.opt.Prefetch.Source == PrefetchPredicted {
 		columns |= trace.ReadPredicted
+	}
+	if p.hasLossy() {
+		columns |= trace.ReadMasses | trace.ReadPromptMass
 	}
 	w.reader = p.file.NewReader(columns)
 	w.check = trace.NewChecker(p.file.Path(), p.meta)
@@ -202,6 +206,9 @@ func (w *worker) sizing(i int) sizing {
 
 func (w *worker) runCell(i, c int, st start, steps recording) error {
 	p, plan := w.plan, &w.plan.cells[c]
+	if plan.spec.Entry.Traits.Lossy {
+		return w.runLossy(i, c, st)
+	}
 	look := steps.observer(c)
 	runner, policy, err := w.windowed(i, plan)
 	if err != nil {

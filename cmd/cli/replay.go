@@ -58,7 +58,7 @@ policies or capacities replays only what is new.`,
 		RunE: func(c *cobra.Command, args []string) error { return runReplay(c, args, &f) },
 	}
 	fl := c.Flags()
-	fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policy `NAME[:OPTIONS]`, repeatable; all: every policy that the trace can serve; window:1-16: windows from 1 to 16 steps")
+	fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policy `NAME[:OPTIONS]`, repeatable; all: every exact policy that the trace can serve; lossy: every lossy one; window:1-16: windows from 1 to 16 steps")
 	fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request), 1x+2x@64 (grows at step 64), peak:window:2, sweep[:N] (a curve: 64 or N from 1x to 16x)")
 	fl.StringVar(&f.warmup, "warmup", "auto", "lru:W, importance:W[,scope=request] (W prompt windows), staging, cold; auto: lru with all windows")
 	fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in blocks (default: the trace's)")
@@ -251,8 +251,8 @@ func parsePolicies(table policies.Table, names []string) (specs []policies.Spec,
 		if err != nil {
 			return nil, false, err
 		}
-		if name == "all" {
-			expanded, skip = everyPolicy(table), true
+		if name == "all" || name == "lossy" {
+			expanded, skip = everyPolicy(table, name == "lossy"), true
 		}
 		for _, one := range expanded {
 			spec, err := table.Parse(one)
@@ -290,9 +290,12 @@ func windowRange(name string) ([]string, error) {
 // mostWindow is the last window of a range.
 const mostWindow = 1024
 
-func everyPolicy(table policies.Table) []string {
+func everyPolicy(table policies.Table, lossy bool) []string {
 	var names []string
 	for _, e := range table {
+		if e.Traits.Lossy != lossy {
+			continue
+		}
 		if e.Name == "window" {
 			names = append(names, "window:1", "window:2", "window:3", "window:4")
 		} else {

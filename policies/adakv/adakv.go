@@ -64,9 +64,9 @@ var _ policies.Divider = (*Policy)(nil)
 // Survey tells how many blocks of the observation window are not pinned, then the scores
 // of those in front of it, largest first.
 func (p *Policy) Survey(pr *policies.Prompt, dst []float32) []float32 {
-	dst = append(dst, float32(max(0, pr.End-p.Front(pr))))
+	dst = append(dst, float32(p.Observed(pr)))
 	at := len(dst)
-	dst = p.Scores(pr, dst)
+	dst = p.Scores(pr, pr.End, dst)
 	slices.SortFunc(dst[at:], func(a, b float32) int { return cmp.Compare(b, a) })
 	return dst
 }

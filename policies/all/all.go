@@ -4,10 +4,13 @@ package all
 
 import (
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/adakv"
 	"github.com/kvreplay/kvreplay/policies/arc"
 	"github.com/kvreplay/kvreplay/policies/blocklfu"
 	"github.com/kvreplay/kvreplay/policies/clock"
+	"github.com/kvreplay/kvreplay/policies/duoattention"
 	"github.com/kvreplay/kvreplay/policies/fifo"
+	"github.com/kvreplay/kvreplay/policies/h2o"
 	"github.com/kvreplay/kvreplay/policies/lfu"
 	"github.com/kvreplay/kvreplay/policies/lfudecay"
 	"github.com/kvreplay/kvreplay/policies/lirs"
@@ -18,11 +21,14 @@ import (
 	"github.com/kvreplay/kvreplay/policies/none"
 	"github.com/kvreplay/kvreplay/policies/opt"
 	"github.com/kvreplay/kvreplay/policies/optbypass"
+	"github.com/kvreplay/kvreplay/policies/pyramidkv"
 	"github.com/kvreplay/kvreplay/policies/random"
 	"github.com/kvreplay/kvreplay/policies/s3fifo"
 	"github.com/kvreplay/kvreplay/policies/scoreewma"
 	"github.com/kvreplay/kvreplay/policies/sieve"
+	"github.com/kvreplay/kvreplay/policies/snapkv"
 	"github.com/kvreplay/kvreplay/policies/static"
+	"github.com/kvreplay/kvreplay/policies/streamingllm"
 	"github.com/kvreplay/kvreplay/policies/twoq"
 	"github.com/kvreplay/kvreplay/policies/window"
 )
@@ -30,10 +36,13 @@ import (
 // Table returns the table.
 func Table() policies.Table {
 	return policies.NewTable(
+		adakv.Entry,
 		arc.Entry,
 		blocklfu.Entry,
 		clock.Entry,
+		duoattention.Entry,
 		fifo.Entry,
+		h2o.Entry,
 		lfu.Entry,
 		lfudecay.Entry,
 		lirs.Entry,
@@ -44,11 +53,14 @@ func Table() policies.Table {
 		none.Entry,
 		opt.Entry,
 		optbypass.Entry,
+		pyramidkv.Entry,
 		random.Entry,
 		s3fifo.Entry,
 		scoreewma.Entry,
 		sieve.Entry,
+		snapkv.Entry,
 		static.Entry,
+		streamingllm.Entry,
 		twoq.Entry,
 		window.Entry,
 	)

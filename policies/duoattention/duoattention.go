@@ -26,7 +26,7 @@
 // Departs from the paper: there a gate for each head is trained on passkey retrieval, once a
 // model, and its memory is what the classes need; here classes are measured on the prompt of
 // each request, and the budget decides how many heads can be whole. Below sink + recent
-// blocks a head streaming windows shrink with the budget, too.
+// blocks a head, streaming windows shrink with the budget, too.
 //
 // It loses at small budgets, which are worth few whole heads, and where what decides lies
 // evenly over heads.
@@ -100,7 +100,7 @@ func (p *Policy) demandedFar(windows []policies.Window) float32 {
 
 func (p *Policy) massFar(pr *policies.Prompt) float32 {
 	var far, all float64
-	for x := pr.First; x < pr.End; x++ {
+	for x := pr.First; x < min(pr.End, len(pr.Mass)); x++ {
 		all += float64(pr.Mass[x])
 		if p.far(int32(x), int32(pr.End)) {
 			far += float64(pr.Mass[x])

@@ -59,7 +59,7 @@ var _ policies.Divider = (*Policy)(nil)
 
 // Survey tells how many blocks of the observation window are not pinned.
 func (p *Policy) Survey(pr *policies.Prompt, dst []float32) []float32 {
-	return append(dst, float32(max(0, pr.End-p.Front(pr))))
+	return append(dst, float32(p.Observed(pr)))
 }
 
 // Divide gives every stream its observation window and the rest by depth.

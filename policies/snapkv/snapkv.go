@@ -11,7 +11,8 @@
 // where m is the trace's prompt_mass and pool the maximum, or the sum ÷ k, over blocks in
 // front of the window; blocks that do not exist count as nothing. The highest scores fill
 // the budget. Victims: the lowest score first, ties to the lowest index; when none of these
-// is left, the oldest of the rest.
+// is left, the oldest of the rest. What the local window of the run pins of the prompt comes
+// to be held when it leaves it, with its score where it is in front of the observation window.
 //
 // Options: window=32, kernel=7, pooling=max: those of the authors' LongBench experiments
 // (configuration ablation_c1024_w32_k7_maxpool; the classes of their code default to the
@@ -19,7 +20,7 @@
 // one.
 //
 // State: the blocks in front of the window by score. Cost: O(P log P) once, P blocks of
-// the prompt, then O(1) a step. Memory: 8 B a block of the prompt. Lossy, online, needs
+// the prompt, then O(1) a step, or O(C) where a block of the prompt leaves the local window. Memory: 8 B a block of the prompt. Lossy, online, needs
 // prompt_mass. Departs from the paper: there generated tokens make the cache grow beyond
 // its budget; here they take the place of the lowest scores, so that the budget holds at
 // every step and methods compare at equal memory. The queries that are summed are those
@@ -70,10 +71,11 @@ type Policy struct {
 	Kernel  int    // blocks that are pooled, odd
 	Pooling string // max or avg
 
-	order  []int32 // blocks in front of the window, lowest score first
-	next   int
-	oldest int32 // of the rest
-	scores []float32
+	first, front int32     // blocks of the prompt that have a score: [first, front)
+	scores       []float32 // theirs
+	order        []int32   // those that are held, lowest score first, from next on
+	next         int
+	oldest       int32 // of the rest
 }
 
 var _ policies.Lossy = (*Policy)(nil)
@@ -101,22 +103,24 @@ func (p *Policy) Needs() policies.Needs { return policies.NeedPromptMass }
 // Reset starts a stream.
 func (p *Policy) Reset(*policies.Scope) error { return nil }
 
-// Front is the first block of the observation window, among those that are not pinned.
-func (p *Policy) Front(pr *policies.Prompt) int {
-	return max(pr.First, min(pr.End, pr.Blocks-p.Window))
+// Observed is how many blocks of the observation window are held when the prompt ends; the
+// others are in the local window.
+func (p *Policy) Observed(pr *policies.Prompt) int {
+	return max(0, pr.End-max(pr.First, pr.Blocks-p.Window))
 }
 
-// Scores appends the pooled masses of the blocks from First to the observation window.
-func (p *Policy) Scores(pr *policies.Prompt, dst []float32) []float32 {
-	end, half := max(0, min(len(pr.Mass), pr.Blocks-p.Window)), p.Kernel/2
-	for i := pr.First; i < p.Front(pr); i++ {
-		from, to := max(0, i-half), min(end, i+half+1)
+// Scores appends the pooled masses of the blocks [First, end), of those in front of the
+// observation window.
+func (p *Policy) Scores(pr *policies.Prompt, end int, dst []float32) []float32 {
+	front, half := min(len(pr.Mass), pr.Blocks-p.Window), p.Kernel/2
+	for i := pr.First; i < min(end, front); i++ {
+		pooled := pr.Mass[max(0, i-half):min(front, i+half+1)]
 		if p.Pooling == "max" {
-			dst = append(dst, slices.Max(pr.Mass[from:to]))
+			dst = append(dst, slices.Max(pooled))
 			continue
 		}
 		sum := 0.0
-		for _, m := range pr.Mass[from:to] {
+		for _, m := range pooled {
 			sum += float64(m)
 		}
 		dst = append(dst, float32(sum/float64(p.Kernel)))
@@ -126,20 +130,31 @@ func (p *Policy) Scores(pr *policies.Prompt, dst []float32) []float32 {
 
 // Prompt ranks the prompt.
 func (p *Policy) Prompt(pr *policies.Prompt) {
-	front := p.Front(pr)
-	p.scores = p.Scores(pr, p.scores[:0])
-	p.order = p.order[:0]
-	for i := pr.First; i < front; i++ {
-		p.order = append(p.order, int32(i))
+	p.first = int32(pr.First)
+	p.scores = p.Scores(pr, pr.Blocks, p.scores[:0])
+	p.front = p.first + int32(len(p.scores))
+	p.order, p.next, p.oldest = p.order[:0], 0, p.front
+	for x := p.first; x < min(p.front, int32(pr.End)); x++ {
+		p.order = append(p.order, x)
 	}
-	slices.SortFunc(p.order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(p.scores[int(a)-pr.First], p.scores[int(b)-pr.First]), cmp.Compare(a, b))
-	})
-	p.next, p.oldest = 0, int32(front)
+	slices.SortFunc(p.order, p.before)
 }
 
-// Update applies a step: what is born follows the blocks that are there.
-func (p *Policy) Update(*policies.Step) {}
+// before orders victims that have a score.
+func (p *Policy) before(a, b int32) int {
+	return cmp.Or(cmp.Compare(p.scores[a-p.first], p.scores[b-p.first]), cmp.Compare(a, b))
+}
+
+// Update applies a step: blocks of the prompt that leave the local window are ranked as
+// the others were.
+func (p *Policy) Update(s *policies.Step) {
+	for _, x := range s.Offered {
+		if x < p.front {
+			at, _ := slices.BinarySearchFunc(p.order[p.next:], x, p.before)
+			p.order = slices.Insert(p.order, p.next+at, x)
+		}
+	}
+}
 
 // Evict appends the lowest scores, then the oldest of the rest.
 func (p *Policy) Evict(n int, dst []int32) []int32 {

@@ -1,0 +1,223 @@
+package metrics
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// LossyTable ranks the lossy policies by what they had of the demand, at equal budgets.
+// They are never ranked with exact ones, which have all of it (DESIGN S10).
+type LossyTable struct {
+	// Capacities are the budgets as asked for, ascending.
+	Capacities []string `json:"capacities"`
+	// Common are the cells that all ranked policies have: pooled figures are over them.
+	Common []CellRef `json:"common"`
+	// Ranked are the policies, best first; Unranked those that lack a common cell.
+	Ranked   []LossyLine `json:"ranked"`
+	Unranked []LossyLine `json:"unranked"`
+	// Cells are all figures by trace and capacity, in that order.
+	Cells []LossyCell `json:"cells"`
+	// Notes say what the figures are over.
+	Notes []string `json:"notes"`
+}
+
+// LossyLine is a lossy policy's line.
+type LossyLine struct {
+	// Rank is "1", or "2=" in a tie; empty for unranked policies.
+	Rank string `json:"rank"`
+	// Near is true where the interval of the paired difference to the line above includes 0.
+	Near   bool   `json:"near"`
+	Policy string `json:"policy"`
+	// Pooled is over LossyTable.Common, Capacities over those of each capacity; null where
+	// the policy lacks one of the cells.
+	Pooled     *LossyFigures   `json:"pooled"`
+	Capacities []*LossyFigures `json:"capacities"`
+	// Notes are numbers of footnotes.
+	Notes []int `json:"notes"`
+
+	texts  []string
+	series []float64
+}
+
+// LossyCell is a lossy policy at one trace and capacity.
+type LossyCell struct {
+	CellRef
+	Policy  string        `json:"policy"`
+	Figures *LossyFigures `json:"figures"`
+	Notes   []int         `json:"notes"`
+
+	texts []string
+}
+
+// LossyFigures are what a lossy policy had over some cells, sums over which are pooled.
+type LossyFigures struct {
+	// Cells is the number of (trace, capacity) cells.
+	Cells int `json:"cells"`
+	// Recall is 1 − lost ÷ demand.
+	Recall *Figure `json:"recall"`
+	// MassKept is the share of the recorded attention mass that the policy had: of what the
+	// traces' lists cover. Of all attention it had MassLeast at least and MassMost at most,
+	// as CoveredMass of it is recorded. Null where a trace says nothing of masses.
+	MassKept    *float64 `json:"mass_kept"`
+	MassLeast   *float64 `json:"mass_least"`
+	MassMost    *float64 `json:"mass_most"`
+	CoveredMass *float64 `json:"covered_mass"`
+	// ResidentMean is blocks of a stream after a step: what the budget was used for.
+	ResidentMean float64 `json:"resident_mean"`
+	// Lost and Demand are blocks, Steps stream-steps.
+	Lost   int64 `json:"lost"`
+	Demand int64 `json:"demand"`
+	Steps  int64 `json:"steps"`
+}
+
+// lossyTable ranks the lossy policies; nil without rows of any.
+func (g *grid) lossyTable() *LossyTable {
+	var all []string
+	t := new(LossyTable)
+	for _, c := range g.list {
+		if c.sample.Lossy {
+			all = append(all, c.policy)
+			t.Capacities = append(t.Capacities, c.capacity)
+			f, _ := g.lossyFigures(c.policy, []CellRef{c.ref()})
+			t.Cells = append(t.Cells, LossyCell{CellRef: c.ref(), Policy: c.policy, Figures: f, texts: c.footnotes()})
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	t.Capacities = sortCapacities(t.Capacities)
+	slices.SortStableFunc(t.Cells, func(a, b LossyCell) int { return compareRefs(a.CellRef, b.CellRef) })
+	var ranked, unranked []string
+	t.Common, ranked, unranked = commonCells(unite(all, nil), g.cellsOf)
+	for _, p := range ranked {
+		t.Ranked = append(t.Ranked, g.lossyLine(p, t))
+	}
+	rankLossy(t.Ranked)
+	for _, p := range unranked {
+		t.Unranked = append(t.Unranked, g.lossyLine(p, t))
+	}
+	t.Notes = g.lossyNotes(t)
+	return t
+}
+
+// cellsOf lists the places where a policy ran.
+func (g *grid) cellsOf(policy string) (refs []CellRef) {
+	for _, c := range g.list {
+		if c.policy == policy {
+			refs = append(refs, c.ref())
+		}
+	}
+	return refs
+}
+
+func (g *grid) lossyLine(policy string, t *LossyTable) LossyLine {
+	line := LossyLine{Policy: policy}
+	line.Pooled, line.series = g.lossyFigures(policy, t.Common)
+	for _, capacity := range t.Capacities {
+		at := slices.DeleteFunc(slices.Clone(t.Common), func(r CellRef) bool { return r.Capacity != capacity })
+		f, _ := g.lossyFigures(policy, at)
+		line.Capacities = append(line.Capacities, f)
+	}
+	for _, c := range g.list {
+		if c.policy == policy {
+			line.texts = unite(line.texts, c.footnotes())
+		}
+	}
+	return line
+}
+
+// lossyFigures pools a policy's cells, nil where one is missing, with the resamples of
+// what it lost: those of the share 1 − recall.
+func (g *grid) lossyFigures(policy string, refs []CellRef) (*LossyFigures, []float64) {
+	tallies := g.tallies(policy, refs)
+	if len(tallies) == 0 {
+		return nil, nil
+	}
+	total := sum(tallies)
+	f := &LossyFigures{Cells: len(refs), Lost: total.lost, Demand: total.demand, Steps: total.steps,
+		Recall: &Figure{Value: *number(RecallOf(total.demand, total.lost))}}
+	if steps := float64(total.steps); steps > 0 {
+		f.ResidentMean = *number(total.residentSum / steps)
+		kept, covered := total.keptSum/steps, total.coveredSum/steps
+		if total.coveredKnown {
+			f.CoveredMass = number(covered)
+		}
+		if total.massKnown {
+			f.MassKept, f.MassLeast, f.MassMost = number(kept/covered), number(kept), number(kept+1-covered)
+		}
+	}
+	series := g.lostShares(policy, refs)
+	if series != nil {
+		if low, high := interval(series); low != nil && high != nil {
+			f.Recall.Low, f.Recall.High = number(1-*high), number(1-*low)
+		}
+	}
+	return f, series
+}
+
+// lostShares are the resamples of lost ÷ demand; nil where a trace has requests too few.
+func (g *grid) lostShares(policy string, refs []CellRef) []float64 {
+	var lost, demand []float64
+	for _, r := range refs {
+		c, d := g.at(r, policy), g.draws[r.Trace]
+		if d == nil || c.requests == nil {
+			return nil
+		}
+		values := make([]int64, len(c.requests))
+		for i, t := range c.requests {
+			values[i] = t.lost
+		}
+		lost, demand = addSeries(lost, d.sums(values)), addSeries(demand, g.demand[r.Trace])
+	}
+	for b := range lost {
+		lost[b] /= math.Max(1, demand[b])
+	}
+	return lost
+}
+
+func addSeries(a, b []float64) []float64 {
+	if a == nil {
+		return slices.Clone(b)
+	}
+	for i := range a {
+		a[i] += b[i]
+	}
+	return a
+}
+
+// rankLossy sorts by recall, best first, and numbers the lines as rank does.
+func rankLossy(lines []LossyLine) {
+	recall := func(l *LossyLine) float64 { return l.Pooled.Recall.Value }
+	slices.SortFunc(lines, func(a, b LossyLine) int {
+		return cmp.Or(cmp.Compare(recall(&b), recall(&a)), strings.Compare(a.Policy, b.Policy))
+	})
+	for i := range lines {
+		first := slices.IndexFunc(lines, func(o LossyLine) bool { return recall(&o) == recall(&lines[i]) })
+		lines[i].Rank = fmt.Sprint(first + 1)
+		if first < i || i+1 < len(lines) && recall(&lines[i+1]) == recall(&lines[i]) {
+			lines[i].Rank += "="
+		}
+		lines[i].Near = i > 0 && first == i && indistinct(lines[i].series, lines[i-1].series)
+	}
+}
+
+// lossyNotes say what the figures are over.
+func (g *grid) lossyNotes(t *LossyTable) []string {
+	notes := []string{"a lossy policy fetches nothing: what it dropped and is demanded is lost. Replay takes later selections as the full model made them: an approximation, never ranked with exact policies, whose recall is 1"}
+	if n := len(t.Common); n > 0 {
+		notes = append(notes, fmt.Sprintf("pooled over %s that all ranked policies have: %s", count(n, "cell"), refsText(t.Common)))
+	}
+	for _, line := range t.Unranked {
+		notes = append(notes, fmt.Sprintf("%s is not ranked: it lacks some of them (it ran at %s)", line.Policy, refsText(g.cellsOf(line.Policy))))
+	}
+	if slices.ContainsFunc(t.Cells, func(c LossyCell) bool { return c.Figures.MassKept != nil }) {
+		notes = append(notes, "mass kept: share of the recorded attention that the policy still had. The lists cover the share in the column beside; of all attention it had between the bounds")
+	}
+	if slices.ContainsFunc(t.Ranked, func(l LossyLine) bool { return l.Near }) {
+		notes = append(notes, "≈: the 95 % interval of the paired difference to the line above includes 0")
+	}
+	return notes
+}

@@ -1,0 +1,170 @@
+package metrics
+
+import (
+	"fmt"
+	"slices"
+)
+
+// section lays the lossy ranking out.
+func (t *LossyTable) section(m marks) section {
+	lines := slices.Concat(t.Ranked, t.Unranked)
+	intervals := slices.ContainsFunc(lines, func(l LossyLine) bool { return l.Pooled != nil && l.Pooled.Recall.Low != nil })
+	header := []string{"#", "policy", "recall"}
+	if intervals {
+		header = append(header, "95 %")
+	}
+	shown := columns(t.Capacities)
+	for _, c := range pick(t.Capacities, shown) {
+		header = append(header, "at "+c)
+	}
+	tab := newTable(append(header, "lost/step", "mass kept", "recorded", "of all mass", "held")...)
+	tab.rightFrom(2)
+	for _, l := range lines {
+		f := l.Pooled
+		if f == nil {
+			f = new(LossyFigures)
+		}
+		rank := l.Rank
+		if rank == "" {
+			rank = notAvailable
+		} else if l.Near {
+			rank += " ≈"
+		}
+		cells := []string{rank, l.Policy + m.text(l.Notes), percentFigure(f.Recall)}
+		if intervals {
+			cells = append(cells, percentInterval(f.Recall))
+		}
+		for _, c := range pick(l.Capacities, shown) {
+			cells = append(cells, c.recallText())
+		}
+		tab.add(append(cells, f.massTexts()...)...)
+	}
+	return section{"Lossy methods: recall of the demand at equal budget", tab, slices.Concat(t.Notes, columnNotes(t.Capacities, shown))}
+}
+
+func (f *LossyFigures) recallText() string {
+	if f == nil {
+		return notAvailable
+	}
+	return percentFigure(f.Recall)
+}
+
+// massTexts are what was lost a step, the masses, and what was held.
+func (f *LossyFigures) massTexts() []string {
+	if f.Steps == 0 {
+		return []string{notAvailable, notAvailable, notAvailable, notAvailable, notAvailable}
+	}
+	bounds := notAvailable
+	if f.MassLeast != nil {
+		bounds = fmt.Sprintf("%.1f–%.1f %%", 100**f.MassLeast, 100**f.MassMost)
+	}
+	return []string{fmt.Sprintf("%.2f", float64(f.Lost)/float64(f.Steps)), shareText(f.MassKept), shareText(f.CoveredMass), bounds, fmt.Sprintf("%.1f", f.ResidentMean)}
+}
+
+func shareText(x *float64) string {
+	if x == nil {
+		return notAvailable
+	}
+	return percent(*x)
+}
+
+func percentInterval(f *Figure) string {
+	if f == nil || f.Low == nil {
+		return notAvailable
+	}
+	return fmt.Sprintf("[%.1f, %.1f]", 100**f.Low, 100**f.High)
+}
+
+// lossyOn lays out recall and mass over the capacities of a trace; false without rows.
+func (b *Board) lossyOn(m marks, trace string) (section, bool) {
+	if b.Lossy == nil {
+		return section{}, false
+	}
+	var capacities, policies []string
+	at := map[cellKey]LossyCell{}
+	for _, c := range b.Lossy.Cells {
+		if c.Trace == trace {
+			capacities, policies = append(capacities, c.Capacity), append(policies, c.Policy)
+			at[cellKey{trace, c.Policy, c.Capacity}] = c
+		}
+	}
+	if capacities == nil {
+		return section{}, false
+	}
+	capacities, policies = sortCapacities(capacities), unite(policies, nil)
+	shown := columns(capacities)
+	header := []string{"policy"}
+	for _, c := range pick(capacities, shown) {
+		header = append(header, "at "+c, "mass kept")
+	}
+	tab := newTable(header...)
+	tab.rightFrom(1)
+	for _, p := range policies {
+		cells := []string{p}
+		for _, capacity := range pick(capacities, shown) {
+			c, ok := at[cellKey{trace, p, capacity}]
+			if !ok {
+				cells = append(cells, notAvailable, notAvailable)
+				continue
+			}
+			cells = append(cells, percentFigure(c.Figures.Recall)+m.text(c.Notes), shareText(c.Figures.MassKept))
+		}
+		tab.add(cells...)
+	}
+	return section{"Lossy methods on " + b.traceName(trace) + ": recall", tab, columnNotes(capacities, shown)}, true
+}
+
+// lineTexts lists the footnotes of every line and cell.
+func (t *LossyTable) lineTexts() (all []noted) {
+	if t == nil {
+		return nil
+	}
+	for _, lines := range [][]LossyLine{t.Ranked, t.Unranked} {
+		for i := range lines {
+			all = append(all, noted{&lines[i].texts, &lines[i].Notes})
+		}
+	}
+	for i := range t.Cells {
+		all = append(all, noted{&t.Cells[i].texts, &t.Cells[i].Notes})
+	}
+	return all
+}
+
+// csvLossy are the lines of the lossy policies, pooled, by capacity and by cell.
+func (b *Board) csvLossy() (lines [][]string) {
+	t := b.Lossy
+	if t == nil {
+		return nil
+	}
+	add := func(f *LossyFigures, cells map[string]string) {
+		cells["kind"], cells["bound"] = lossyKind, "false"
+		lines = append(lines, f.csvLine(cells))
+	}
+	pooled := floatText(b.leastRecall(t.Common))
+	for _, l := range slices.Concat(t.Ranked, t.Unranked) {
+		notes := b.noteText(l.Notes)
+		add(l.Pooled, map[string]string{"scope": "pooled", "rank": l.Rank, "near": fmt.Sprint(l.Near), "policy": l.Policy, "selector_recall": pooled, "notes": notes})
+		for i, f := range l.Capacities {
+			add(f, map[string]string{"scope": "capacity", "policy": l.Policy, "capacity": t.Capacities[i], "selector_recall": pooled, "notes": notes})
+		}
+	}
+	for _, c := range t.Cells {
+		add(c.Figures, map[string]string{"scope": "cell", "policy": c.Policy, "trace": c.Trace, "capacity": c.Capacity, "selector_recall": b.recallOn(c.Trace), "notes": b.noteText(c.Notes)})
+	}
+	return lines
+}
+
+// csvLine adds figures to the cells of a line.
+func (f *LossyFigures) csvLine(cells map[string]string) []string {
+	if f != nil {
+		addFigure(cells, "recall", f.Recall)
+		cells["cells"], cells["lost"], cells["demand"], cells["steps"] = fmt.Sprint(f.Cells), fmt.Sprint(f.Lost), fmt.Sprint(f.Demand), fmt.Sprint(f.Steps)
+		cells["mass_kept"], cells["mass_least"], cells["mass_most"] = floatText(f.MassKept), floatText(f.MassLeast), floatText(f.MassMost)
+		cells["covered_mass"], cells["resident_mean"] = floatText(f.CoveredMass), floatText(&f.ResidentMean)
+	}
+	line := make([]string, len(boardColumns))
+	for i, name := range boardColumns {
+		line[i] = cells[name]
+	}
+	return line
+}

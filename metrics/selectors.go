@@ -1,0 +1,85 @@
+package metrics
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// exactSelectors choose the demand of their model itself: there is nothing that they would
+// approximate. A trace that does not name its selector says nothing of one.
+var exactSelectors = []string{"", "exact", "dsa"}
+
+// approximates reports whether the trace's selector stands for another, exact one. Then no
+// figure of the trace is shown without its recall.
+func (t *TraceInfo) approximates() bool {
+	return t.SelectorRecall != nil || !slices.Contains(exactSelectors, t.Selector)
+}
+
+// recallText is "quest, recall 28.1 %".
+func (t *TraceInfo) recallText() string {
+	if t.SelectorRecall == nil {
+		return t.Selector + ", recall not measured"
+	}
+	return fmt.Sprintf("%s, recall %s", t.Selector, percent(*t.SelectorRecall))
+}
+
+// traceName is a trace's name, with its selector's recall where that approximates.
+func (b *Board) traceName(name string) string {
+	for i := range b.Traces {
+		if t := &b.Traces[i]; t.Trace == name && t.approximates() {
+			return fmt.Sprintf("%s (%s)", name, t.recallText())
+		}
+	}
+	return name
+}
+
+// marked says in a section's title and notes which recall the selectors of its cells have,
+// where they approximate.
+func (b *Board) marked(s section, refs []CellRef) section {
+	var of []string
+	low, high, unknown := 1.0, 0.0, false
+	for i := range b.Traces {
+		t := &b.Traces[i]
+		if !t.approximates() || !slices.ContainsFunc(refs, func(r CellRef) bool { return r.Trace == t.Trace }) {
+			continue
+		}
+		of = append(of, b.traceName(t.Trace))
+		if t.SelectorRecall == nil {
+			unknown = true
+			continue
+		}
+		low, high = min(low, *t.SelectorRecall), max(high, *t.SelectorRecall)
+	}
+	switch {
+	case of == nil:
+		return s
+	case unknown:
+		s.title += ", selector recall not measured"
+	case low == high:
+		s.title += ", selector recall " + percent(low)
+	default:
+		s.title += fmt.Sprintf(", selector recall %s to %s", percent(low), percent(high))
+	}
+	s.notes = append(slices.Clone(s.notes), "approximate selectors: the demand of these traces has that share of the exact Top-K, whatever serves it: "+strings.Join(of, ", "))
+	return s
+}
+
+// leastRecall is the least recall of the approximate selectors of some traces, nil where
+// there is none, or one that was not measured.
+func (b *Board) leastRecall(refs []CellRef) *float64 {
+	var least *float64
+	for i := range b.Traces {
+		t := &b.Traces[i]
+		if !t.approximates() || !slices.ContainsFunc(refs, func(r CellRef) bool { return r.Trace == t.Trace }) {
+			continue
+		}
+		if t.SelectorRecall == nil {
+			return nil
+		}
+		if least == nil || *t.SelectorRecall < *least {
+			least = t.SelectorRecall
+		}
+	}
+	return least
+}
