@@ -145,6 +145,9 @@ func TestPricedDecoding(t *testing.T) {
 	if packed.Tokens < 3*base.Tokens {
 		t.Errorf("4-bit KV gives %g tokens/s, FP16 %g", packed.Tokens, base.Tokens)
 	}
+	if r := decoding(t, "kvpr", 16, 512, 4); r.Recomputed == 0 || math.Abs(r.H2D-position*(514-r.Recomputed/2)) > 1e-9*r.H2D || base.Recomputed != 0 {
+		t.Errorf("%g positions are recomputed and %g B move, flexgen recomputes %g", r.Recomputed, r.H2D, base.Recomputed)
+	}
 	kvpr := func(options string) *Result {
 		return decoding(t, "kvpr:order=column,batches=2"+options, 16, 512, 4)
 	}

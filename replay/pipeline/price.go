@@ -70,6 +70,9 @@ type Result struct {
 	Memory Memory   `json:"memory"`
 	Notes  []string `json:"notes"`
 	median int      // the step whose time is P50
+
+	// Recomputed is how many positions of a request are recomputed, mean of layers and steps.
+	Recomputed float64 `json:"recomputed_positions,omitempty"`
 }
 
 // Causing is an Exposure with names.
@@ -396,9 +399,10 @@ func (r *runner) run() (*Result, error) {
 		result.SSD += r.traffic.SSD
 		result.Pieces += r.traffic.Descriptors
 		result.Reads += r.traffic.SSDRequests
+		result.Recomputed += r.recomputed()
 	}
 	n := float64(len(times))
-	for _, v := range []*float64{&result.H2D, &result.D2H, &result.SSD, &result.Pieces, &result.Reads} {
+	for _, v := range []*float64{&result.H2D, &result.D2H, &result.SSD, &result.Pieces, &result.Reads, &result.Recomputed} {
 		*v /= n
 	}
 	for c := range exposed {

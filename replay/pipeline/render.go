@@ -50,6 +50,9 @@ func writeOne(w io.Writer, r *Result) error {
 		}
 	}
 	line("moved a step", "%s to the GPU in %.0f pieces, %s back", size(r.H2D), r.Pieces, size(r.D2H))
+	if r.Recomputed > 0 {
+		line("recomputed", "%.1f positions of each request", r.Recomputed)
+	}
 	if r.SSD > 0 {
 		line("", "%s from the SSD in %.0f reads", size(r.SSD), r.Reads)
 	}

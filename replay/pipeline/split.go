@@ -41,3 +41,19 @@ func (d *Dense) SplitPoint() int {
 	}
 	return best
 }
+
+// recomputed is the mean split of a placed step's layers.
+func (r *runner) recomputed() float64 {
+	d, ok := r.schedule.(denser)
+	if !ok {
+		return 0
+	}
+	sum, layers := 0, 0
+	for _, part := range r.step.parts() {
+		for i := range part {
+			sum += d.dense().split(&part[i].Dense)
+		}
+		layers += len(part)
+	}
+	return float64(sum) / float64(layers)
+}

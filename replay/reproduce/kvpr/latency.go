@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
-	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
@@ -203,16 +202,16 @@ func ours(lines []reproduce.Line, item string) float64 {
 	return math.NaN()
 }
 
-// mostSaved is the share that recomputing can save of a row where it takes no time.
+// mostSaved is the share that KVPR saves of a row where recomputing takes no time and
+// nothing but the link does.
 func (b *bench) mostSaved(l *latency, r rates) (float64, error) {
-	m, err := b.lib.Model("opt-6.7b")
+	r = rates{link: r.link, flops: math.Inf(1)}
+	all, err := b.seconds(l.setting("opt-6.7b", accelerate), r)
 	if err != nil {
 		return 0, err
 	}
-	position := requests * float64(m.Entry.Value) / r.link
-	d := pipeline.Dense{Positions: l.prompt + l.generate, Prompt: l.prompt, Activations: position / 2}
-	d.KV.Seconds = position * float64(d.Positions)
-	return 1 - d.RecomputeTime(d.SplitPoint())/d.RecomputeTime(0), nil
+	least, err := b.seconds(l.setting("opt-6.7b", rowByRow), r)
+	return 1 - least/all, err
 }
 
 // saving is the share of the baseline's time that KVPR saved.
