@@ -22,7 +22,7 @@ func Paper() reproduce.Paper {
 		Name:     "ess",
 		Citation: "ESS: An Offload-Centric Latent-Cache Management Architecture for DeepSeek-V3.2-Exp, arXiv 2512.10576.",
 		Sections: func(ctx context.Context, in reproduce.Inputs) ([]reproduce.Section, error) {
-			lib, err := hardware.Load("")
+			lib, err := hardware.Load(in.Hardware)
 			if err != nil {
 				return nil, err
 			}

@@ -50,8 +50,8 @@ func TestESS(t *testing.T) {
 			t.Logf("%s | %s | %.6g, ours %.6g %s, %+.2f %%, %s, %v %s", s.Name, l.Item, l.Printed, l.Ours, l.Unit, 100*l.Error(), l.Status, l.Passes(), l.Note)
 		}
 	}
-	for name, least := range map[string]int{"table-2-identities": 23, "headlines": 3, "memory": 9, "small-blocks": 4, "table-2": 18, "table-2-unseen": 8,
-		"fig-2": 4, "fig-4": 6, "fig-5": 6, "fig-7": 6, "fig-8": 3, "fig-9": 7} {
+	for name, least := range map[string]int{"table-2-identities": 23, "headlines": 3, "memory": 9, "small-blocks": 4, "table-2": 18, "table-2-unseen": 10,
+		"fig-2": 4, "fig-4": 6, "fig-5": 6, "fig-7": 6, "fig-8": 2, "fig-9": 6} {
 		if lines[name] < least {
 			t.Errorf("%s has %d lines, expected at least %d", name, lines[name], least)
 		}

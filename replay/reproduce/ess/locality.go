@@ -17,7 +17,7 @@ import (
 // observed are the traces that the figures are drawn of.
 type observed struct {
 	short  *traced   // synthetic, 32K
-	by     []*traced // synthetic, by context
+	long   *traced   // synthetic, 128K
 	traces []*traced // real
 	cut    bool      // synthetic traces are shorter
 }
@@ -25,7 +25,7 @@ type observed struct {
 // locality are the figures about misses.
 func (s *study) locality() ([]reproduce.Section, error) {
 	o := observed{cut: s.in.Short}
-	for _, context := range []int{short, 64 << 10, long} {
+	for context, into := range map[int]**traced{short: &o.short, long: &o.long} {
 		source, err := s.synthetic(context)
 		if err != nil {
 			return nil, err
@@ -34,9 +34,8 @@ func (s *study) locality() ([]reproduce.Section, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.by = append(o.by, t)
+		*into = t
 	}
-	o.short = o.by[0]
 	var err error
 	if o.traces, err = s.real(); err != nil {
 		return nil, err

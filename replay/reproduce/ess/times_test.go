@@ -44,7 +44,7 @@ func TestTimetables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := at[r.context].pricedWith(r, string(text))
+		p, err := at[r.context].pricedWith(r, string(text), schedule)
 		if err != nil {
 			t.Fatal(err)
 		}
