@@ -338,7 +338,7 @@ func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
 		}
 		return "it looks at how many entries of a block are demanded, and blocks hold one (--block-tokens makes larger ones)"
 	}
-	if why := cmp.Or(p.unableToSwap(spec), p.unableClustered(spec)); why != "" {
+	if why := cmp.Or(p.unableToShare(spec), p.unableToSwap(spec), p.unableClustered(spec)); why != "" {
 		return why
 	}
 	if spec.Entry.Traits.Windowed && (p.warmup.Kind == WarmupImportance || p.warmup.Kind == WarmupStaging) {

@@ -51,6 +51,8 @@ func (p *plan) settlePool() error {
 	switch {
 	case p.opt.Prefetch.Source != PrefetchNothing:
 		return fmt.Errorf("pool %s and prefetch %v in one run: a staging buffer is that of one stream", p.opt.Pool, p.opt.Prefetch)
+	case p.opt.Clusters != nil:
+		return fmt.Errorf("pool %s and clusters in one run: streams that share a cache have blocks of one size", p.opt.Pool)
 	case p.opt.Allocation != nil:
 		return fmt.Errorf("pool %s and a plan in one run: a pool is not divided among layers and heads", p.opt.Pool)
 	}
@@ -60,6 +62,20 @@ func (p *plan) settlePool() error {
 		}
 	}
 	return nil
+}
+
+// unableToShare says why a policy cannot look after a pool, or budgets that change; empty
+// if it can.
+func (p *plan) unableToShare(spec policies.Spec) string {
+	switch {
+	case !spec.Entry.Traits.Lossy:
+		return ""
+	case p.opt.Pool != PoolNone:
+		return fmt.Sprintf("it drops entries of one stream by a rule of that stream, pool %s has several", p.opt.Pool)
+	case p.opt.Reallocation.Every > 0:
+		return "it has one budget, what it dropped does not come back where that grows"
+	}
+	return ""
 }
 
 // poolable checks what the streams of a pool must have in common, and that their blocks

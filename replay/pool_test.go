@@ -1,9 +1,17 @@
 package replay
 
 import (
+	"context"
+	"fmt"
 	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
@@ -136,6 +144,195 @@ func TestPooledWindowsAreTheStreamsWindows(t *testing.T) {
 	for i, row := range mustRun(t, f, o) {
 		if row.Misses != alone[i].Misses || row.Demand != alone[i].Demand || row.Births != alone[i].Births {
 			t.Errorf("%s on %v: %d misses of %d in the pool, %d of %d alone", row.Policy, *row.LayerID, row.Misses, row.Demand, alone[i].Misses, alone[i].Demand)
+		}
+	}
+}
+
+// Pools of requests and of layers are as the referee counts them, with tiers, shapes,
+// growth and every warm-up, and do not depend on workers; their profile has every stream.
+func TestRunOfPools(t *testing.T) {
+	f := manyStreams(t)
+	for n, pool := range []Pool{PoolRequest, PoolLayer} {
+		for _, w := range []string{"lru:8", "importance:4", "importance:3,scope=request", "staging"} {
+			warmup, err := ParseWarmup(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := Options{Policies: specs(t, "lru", "lookahead", "opt-bypass"), Capacities: capacities(t, "1x", "1x+2x@9"), Warmup: warmup, Pool: pool,
+				Layers: []int32{0, 3}, Requests: []string{"a", "c"}, Per: PerStream, Referee: true}
+			switch {
+			case w == "lru:8" && n == 0:
+				o.Tiers = tiers(t, "dram=lru@1x", "cxl=fifo@1x")
+			case w == "lru:8":
+				o.Tiers, o.Inclusive = tiers(t, "dram=lookahead@2x"), true
+			case w == "importance:4" && n == 0:
+				o.Shape = Shape{BlockTokens: 4, ShareHeads: true, StepTokens: 2}
+			case w == "importance:4":
+				o.Tiers = tiers(t, "dram=lfu@1x")
+			}
+			want := mustRun(t, f, o)
+			o.Referee, o.Workers = false, 3
+			if got := mustRun(t, f, o); !reflect.DeepEqual(got, want) {
+				t.Fatalf("pool %s, warm-up %s: three workers give other rows", pool, w)
+			}
+			checkPooled(t, pool, want)
+		}
+	}
+}
+
+// checkPooled holds what rows state of a pool.
+func checkPooled(t *testing.T, pool Pool, rows []metrics.Row) {
+	t.Helper()
+	for _, r := range rows {
+		if r.Pool != string(pool) || r.Tier == 0 && *r.Capacity == "1x" && *r.CapacityEntries != 24 || r.Tier > 0 && *r.CapacityEntries > 48 {
+			t.Fatalf("%s: pool %q, %s is %d entries", r.Policy, r.Pool, *r.Capacity, *r.CapacityEntries)
+		}
+		if r.Tier == 0 && (r.Demand == 0 || r.Steps != 40/int64(r.StepTokens)) {
+			t.Fatalf("%s: %d steps, demand %d", r.Policy, r.Steps, r.Demand)
+		}
+	}
+}
+
+// OPT of a pool misses no more than OPT of caches of the same sum, and a pool that holds
+// everything misses what these miss.
+func TestPoolsBeatTheirParts(t *testing.T) {
+	f := manyStreams(t)
+	for _, capacity := range []string{"1x", "2x", "100x"} {
+		o := Options{Policies: specs(t, "opt", "lru"), Capacities: capacities(t, capacity), Per: PerRequest}
+		alone := mustRun(t, f, o)
+		o.Pool = PoolRequest
+		for i, row := range mustRun(t, f, o) {
+			if row.Policy == "opt" && row.Misses > alone[i].Misses || capacity == "100x" && row.Misses != alone[i].Misses || row.Demand != alone[i].Demand {
+				t.Errorf("%s at %s: %d misses of %d, alone %d of %d", row.Policy, capacity, row.Misses, row.Demand, alone[i].Misses, alone[i].Demand)
+			}
+		}
+	}
+}
+
+// A run over pools that was stopped goes on where it was, and a profile has a row for
+// every stream and step.
+func TestPoolsAreKeptAndProfiled(t *testing.T) {
+	f := manyStreams(t)
+	store, err := OpenStore(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Pool: PoolRequest, Per: PerStream, Store: store}
+	want := mustRun(t, f, o)
+	again, err := Run(context.Background(), f, o)
+	if err != nil || again.Recalled != 1 || !reflect.DeepEqual(again.Rows, want) {
+		t.Errorf("%d cells recalled, %v", again.Recalled, err)
+	}
+	o.Pool = PoolNone
+	if other, err := Run(context.Background(), f, o); err != nil || other.Recalled != 0 {
+		t.Errorf("a pool's cell is taken for that of streams: %v", err)
+	}
+	o.Pool, o.Store = PoolRequest, nil
+	path := filepath.Join(t.TempDir(), "profile.parquet")
+	if o.Profile, err = CreateProfile(path, true); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, f, o)
+	if err := o.Profile.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := parquet.ReadFile[ProfileRow](path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byStream := map[string]int64{}
+	for _, r := range rows {
+		byStream[fmt.Sprint(r.RequestID, r.LayerID, *r.Head)] += int64(r.Misses)
+		for _, b := range r.MissedIndices {
+			if b < 0 || b > r.SeqLen {
+				t.Fatalf("%s layer %d misses block %d of %d", r.RequestID, r.LayerID, b, r.SeqLen)
+			}
+		}
+	}
+	for _, r := range want {
+		if got := byStream[fmt.Sprint(*r.RequestID, *r.LayerID, *r.Head)]; got != r.Misses {
+			t.Errorf("%s layer %d head %d: %d misses in the profile, %d in the row", *r.RequestID, *r.LayerID, *r.Head, got, r.Misses)
+		}
+	}
+}
+
+// Policies whose options count steps keep to decode steps in a pool: a half-life of H
+// there is one of H × streams over the pool's rows, laid out as one stream.
+func TestStepsOfAPoolAreDecodeSteps(t *testing.T) {
+	const streams, rows, blocks = 3, 60, 40
+	meta := &trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: 6, Candidates: 6, BlockTokens: 1000} // nothing is born
+	r := rand.New(rand.NewPCG(5, 141))
+	var members []*member
+	flat := trace.Stream{}
+	flat.Reset(trace.StreamInfo{PromptLen: streams*blocks*1000 + 20})
+	for range streams {
+		s := trace.Stream{}
+		s.Reset(trace.StreamInfo{PromptLen: blocks*1000 - rows})
+		members = append(members, &member{recorded: []trace.Stream{s}})
+	}
+	for step := range int32(rows) {
+		for n, m := range members {
+			var list, raised []int32
+			for _, b := range r.Perm(12 + int(step)/4)[:6] {
+				list, raised = append(list, int32(b)), append(raised, int32(n*blocks+b))
+			}
+			m.recorded[0].Append(trace.Row{Step: step, Indices: list})
+			flat.Append(trace.Row{Step: step*streams + int32(n), Indices: raised})
+		}
+	}
+	p := testPlan(meta, 6, 6, Warmup{Kind: WarmupCold})
+	w := pooled(t, p, members, 0)
+	for _, c := range [][2]string{{"lfu-decay:half_life=4", "lfu-decay:half_life=12"}, {"window:2", "window:6"}, {"lru", "lru"}, {"arc", "arc"}, {"s3-fifo", "s3-fifo"}} {
+		capacity := 30
+		if c[0] == "window:2" {
+			capacity = policies.Unbounded
+		}
+		cell := newCell(specs(t, c[0])[0].Make())
+		if _, err := cell.run(&w.delta, start{capacity: capacity, ranks: true, unit: 1}, nil); err != nil {
+			t.Fatal(err)
+		}
+		got := Counts{}
+		for i := range cell.shares.counts {
+			got.Add(&cell.shares.counts[i])
+		}
+		var e Engine
+		want, err := e.RunStream(&flat, meta, specs(t, c[1])[0].Make(), StreamOptions{Capacity: capacity})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Misses != want.Misses || got.Evictions != want.Evictions || got.Demand != want.Demand {
+			t.Errorf("%s misses %d and evicts %d in a pool; %s misses %d and evicts %d on its rows", c[0], got.Misses, got.Evictions, c[1], want.Misses, want.Evictions)
+		}
+	}
+}
+
+// What no pool can be.
+func TestPoolErrors(t *testing.T) {
+	if _, err := ParsePool("requets"); err == nil || !strings.Contains(err.Error(), "did you mean request") {
+		t.Error(err)
+	}
+	many := manyStreams(t)
+	shared, err := trace.Open(realTrace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shared.Close()
+	for want, c := range map[string]struct {
+		f *trace.File
+		o Options
+	}{
+		"only stream of its request": {shared, Options{Pool: PoolRequest, Layers: []int32{0}}},
+		"only stream of its layer":   {shared, Options{Pool: PoolLayer}},
+		"buffer is that of one":      {many, Options{Pool: PoolRequest, Prefetch: Prefetch{Source: PrefetchCandidates, Staging: capacities(t, "4")[0]}}},
+	} {
+		c.o.Policies, c.o.Capacities = specs(t, "lru"), capacities(t, "2x")
+		if _, err := Run(context.Background(), c.f, c.o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+	}
+	for _, text := range []string{"lru:4,scope=request", "importance:4,scope=layer", "importance:0,scope=request", "staging,scope=request"} {
+		if _, err := ParseWarmup(text); err == nil {
+			t.Errorf("warm-up %q is read", text)
 		}
 	}
 }

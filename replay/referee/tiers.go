@@ -1,6 +1,7 @@
 package referee
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -112,6 +113,7 @@ func (x *lowerTier) exchange(row, t int, above StepCounts, out *StepCounts) {
 func (x *lowerTier) copies(row, t int, demand, born []int32, out *StepCounts) {
 	for _, b := range born {
 		x.arrive(b, t-1)
+		x.resident[b].offered = true
 		out.Born = append(out.Born, b)
 	}
 	for _, b := range demand {
@@ -125,7 +127,7 @@ func (x *lowerTier) copies(row, t int, demand, born []int32, out *StepCounts) {
 		x.arrive(b, t)
 	}
 	for _, b := range demand {
-		x.resident[b].lastUse = t
+		x.resident[b].lastUse, x.resident[b].offered = t, false
 		x.resident[b].uses++
 	}
 	surplus := max(0, len(x.resident)-x.Capacity)
@@ -159,7 +161,7 @@ func (x *lowerTier) byOrder(row int, demand []int32) []int32 {
 		if x.exclusive {
 			return x.arrived[a] - x.arrived[b]
 		}
-		return int(a - b)
+		return cmp.Or(x.offeredLast(a)-x.offeredLast(b), int(a-b))
 	})
 	ranked := []int32{} // the members of demand, in list order
 	for _, b := range x.demand(row) {
