@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/policies/allocate"
+	"github.com/kvreplay/kvreplay/trace"
 )
 
 // BenchmarkMechanisms is one LRU cell from a file with each mechanism beside it: what it
@@ -30,6 +33,16 @@ func BenchmarkMechanisms(b *testing.B) {
 		{"outliers", func(o *Options) { o.Outliers = Outliers{OutliersWindows, 48} }},
 		{"tiers", func(o *Options) { o.Tiers = tiers(b, "dram=lru@4x") }},
 		{"inclusive-tiers", func(o *Options) { o.Tiers, o.Inclusive = tiers(b, "dram=lru@4x"), true }},
+		{"pool", func(o *Options) { o.Pool = PoolRequest }},
+		{"pool-lookahead", func(o *Options) { o.Pool, o.Policies = PoolRequest, specs(b, "lookahead") }},
+		{"lookahead", func(o *Options) { o.Policies = specs(b, "lookahead") }},
+		{"reallocating", func(o *Options) {
+			p := &allocate.Plan{Method: "uniform", Family: allocate.Capacities, Memory: "2x", Floor: benchK, Setting: allocate.Setting{TopK: benchK, BlockTokens: 1, StepTokens: 1, SharedHeads: 1}}
+			for layer := range int32(4) {
+				p.Streams = append(p.Streams, allocate.Share{Key: allocate.Key{Layer: layer, Head: trace.NoHead}, Size: 2 * benchK})
+			}
+			o.Capacities, o.Allocation, o.Reallocation = nil, p, reallocation(b, fmt.Sprint(benchRows/8))
+		}},
 		{"growing", func(o *Options) { o.Capacities = capacities(b, fmt.Sprintf("1.5x+2x@%d", benchRows/2)) }},
 	} {
 		b.Run("mechanism="+m.name, func(b *testing.B) {

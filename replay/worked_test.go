@@ -1,8 +1,11 @@
 package replay
 
 import (
+	"reflect"
+	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -154,5 +157,96 @@ func TestWorkedClusters(t *testing.T) {
 		Made: 5, Picked: 10, Missed: 6, Moved: 5 + 1 + 2 + 3, StagingPeak: 2, PinnedPeak: 1}
 	if n != want {
 		t.Errorf("%+v, worked out: %+v", n, want)
+	}
+}
+
+// pool is a pool of histories of the same length, a layer each, cold.
+func (h worked) pool(t *testing.T, others ...worked) *worker {
+	t.Helper()
+	meta := &trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: h.topk, Candidates: h.topk, BlockTokens: 100}
+	var members []*member
+	for layer, one := range append([]worked{h}, others...) {
+		s := trace.Stream{}
+		s.Reset(trace.StreamInfo{Key: trace.Key{Layer: int32(layer), Head: trace.NoHead}, PromptLen: 100*100 + 20})
+		for step, list := range one.lists {
+			s.Append(trace.Row{Step: int32(step), Indices: list})
+		}
+		members = append(members, &member{recorded: []trace.Stream{s}})
+	}
+	return pooled(t, testPlan(meta, h.topk, h.topk, Warmup{Kind: WarmupCold}), members, 0)
+}
+
+// Layer 0 demands 1, 1, 1; layer 1 demands 1, 2, 1. Rows alternate. With two blocks for both,
+// layer 1's block 2 takes the place of its block 1, last used before layer 0's; block 1 then
+// takes its place again. With three, layer 0 leaves the third to layer 1.
+func TestWorkedPool(t *testing.T) {
+	w := worked{topk: 1, lists: [][]int32{{1}, {1}, {1}}}.pool(t, worked{lists: [][]int32{{1}, {2}, {1}}})
+	for capacity, want := range map[int][4]int64{2: {1, 3, 0, 2}, 3: {1, 2, 0, 0}} {
+		c := newCell(specs(t, "lru")[0].Make())
+		if _, err := c.run(&w.delta, start{capacity: capacity, ranks: true, unit: 1}, nil); err != nil {
+			t.Fatal(err)
+		}
+		a, b := c.shares.counts[0], c.shares.counts[1]
+		if got := [4]int64{a.Misses, b.Misses, a.Evictions, b.Evictions}; got != want || a.Demand != 3 || b.Steps != 3 || c.shares.peak != int64(capacity) {
+			t.Errorf("capacity %d: misses and evictions by layer %v of demand %d, %d blocks at most; worked out: %v of 3, %d", capacity, got, a.Demand, c.shares.peak, want, capacity)
+		}
+	}
+}
+
+// Layer 0 gives block 1 a score of 3 and block 2 of 1; layer 1 gives block 2 of 5, block 3
+// of 2. Over the request 2 has 6, 1 has 3, 3 has 2.
+func TestWorkedImportance(t *testing.T) {
+	stream := func(list []int32, scores []float32) *Delta {
+		s := trace.Stream{}
+		s.Reset(trace.StreamInfo{PromptLen: 20})
+		s.Append(trace.Row{Step: -1, Indices: list, Scores: scores})
+		return &Delta{stream: &s, first: 1, k: 2, m: 2}
+	}
+	a, b := stream([]int32{1, 2}, []float32{3, 1}), stream([]int32{2, 3}, []float32{5, 2})
+	request := map[int32]float64{}
+	a.addImportance(request, 1)
+	b.addImportance(request, 1)
+	pool := []shown{{a, 0}, {b, 100}}
+	for _, c := range []struct {
+		what     string
+		streams  []shown
+		capacity int
+		request  map[int32]float64
+		want     []int32
+	}{
+		{"layer 0, one block", pool[:1], 1, nil, []int32{1}},
+		{"layer 0, one block, over the request", pool[:1], 1, request, []int32{2}},
+		{"layer 0, two blocks, over the request", pool[:1], 2, request, []int32{1, 2}},
+		{"a pool, three blocks", pool, 3, nil, []int32{1, 102, 103}},
+		{"a pool, three blocks, over the request", pool, 3, request, []int32{1, 2, 102}},
+	} {
+		if got := mostImportant(c.streams, 1, 0, 20, c.capacity, c.request); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v are placed, worked out: %v", c.what, got, c.want)
+		}
+	}
+}
+
+// 1 and 2 alternate: two blocks hold both; cut to one at step 2, block 2 goes and is missed,
+// then block 1; with two again both stay.
+func TestWorkedShrinking(t *testing.T) {
+	h := worked{topk: 1, lists: [][]int32{{1}, {2}, {1}, {2}, {1}, {2}}}
+	if _, n := h.run(t, start{capacity: 2, later: []grown{{2, 1}, {4, 2}}}, false); n.Misses != 4 || n.Evictions != 2 {
+		t.Errorf("%d misses and %d evictions, worked out: 4 and 2", n.Misses, n.Evictions)
+	}
+}
+
+// Two layers with two blocks each, at least one. In steps 0 and 1 layer 0 would have missed
+// 4, 2, 0 with one, two, three blocks, layer 1 always 3: three go to layer 0, one to layer 1.
+// In steps 2 and 3 layer 0 misses nothing with one, layer 1 nothing with two: three blocks
+// are asked for, the fourth goes to the first.
+func TestWorkedReallocation(t *testing.T) {
+	key := func(layer int32) allocate.Key { return allocate.Key{Layer: layer, Head: trace.NoHead} }
+	streams := []observed{
+		{key: key(0), misses: map[int][]int64{0: {4, 2, 0}, 1: {0, 0, 0}}, last: 5},
+		{key: key(1), misses: map[int][]int64{0: {3, 3, 3}, 1: {2, 0, 0}}, last: 5},
+	}
+	got, err := reallocation(t, "2").reallocate(streams, []int{2, 2}, []int{1, 2, 3}, 1)
+	if want := [][]grown{{{2, 3}, {4, 2}}, {{2, 1}, {4, 2}}}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("budgets %v, %v, worked out: %v", got, err, want)
 	}
 }
