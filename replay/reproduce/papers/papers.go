@@ -4,6 +4,7 @@ package papers
 import (
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/reproduce/ellm"
+	"github.com/kvreplay/kvreplay/replay/reproduce/ess"
 	"github.com/kvreplay/kvreplay/replay/reproduce/kvdrive"
 	"github.com/kvreplay/kvreplay/replay/reproduce/kvpr"
 	"github.com/kvreplay/kvreplay/replay/reproduce/links"
@@ -12,6 +13,7 @@ import (
 // All are the papers, and the measured links, in the order of reports.
 func All() []reproduce.Paper {
 	return []reproduce.Paper{
+		ess.Paper(),
 		kvpr.Paper(),
 		kvdrive.Paper(),
 		ellm.Paper(),
