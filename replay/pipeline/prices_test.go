@@ -29,6 +29,19 @@ func randomProfile(r *rand.Rand, requests, layers int) *Profile {
 	return p
 }
 
+// onSSD puts a third of the misses on the SSD.
+func (p *Profile) onSSD() {
+	p.Tiered = true
+	for _, q := range p.Requests {
+		for _, steps := range q.Steps {
+			for i := range steps {
+				c := &steps[i]
+				c.SSDMisses, c.SSDMoved, c.SSDRuns, c.Below = c.Misses/3, c.Moved/3, c.Runs/3, c.Resident
+			}
+		}
+	}
+}
+
 // slowStep prices a step layer by layer and part by part.
 func slowStep(t *testing.T, r *runner, step int) (s *Step, traffic Traffic, staging float64) {
 	t.Helper()
@@ -132,8 +145,11 @@ func TestPricesAreTheSlowOnes(t *testing.T) {
 // The number of micro-batches is that of all divisors tried to the end.
 func TestCalibrationIsTheSlowOne(t *testing.T) {
 	r, sample := rand.New(rand.NewPCG(23, 24)), read(t, realProfile(t))
-	for _, batch := range []int{1, 6, 12, 16} {
+	for _, batch := range []int{1, 6, 12, 16, 48} {
 		p := randomProfile(r, 1+r.IntN(4), 3)
+		if batch%4 == 0 {
+			p.onSSD()
+		}
 		o := options(t, sample, "sfc")
 		var err error
 		if o.Scaling, err = NewScaling(p, o.Model, "nearest", 0); err != nil {
