@@ -50,7 +50,7 @@ func (w *worker) foresee() error {
 	watch := newWatcher()
 	var j *joiner
 	if !p.layout.plain() {
-		j = &joiner{layout: p.layout, k: p.topk, m: p.m, ranks: p.ranks}
+		j = p.newJoiner()
 	}
 	recorded := make([]trace.Stream, p.layout.heads)
 	for _, i := range a.members {

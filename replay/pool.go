@@ -238,7 +238,7 @@ func (w *worker) readPool() error {
 		if m.recorded == nil {
 			m.recorded = make([]trace.Stream, p.layout.heads)
 			if !p.layout.plain() {
-				m.joiner = &joiner{layout: p.layout, k: p.topk, m: p.m, ranks: p.ranks}
+				m.joiner = p.newJoiner()
 			}
 		}
 		stream, err := w.read(w.cache.from+n, m.recorded, m.joiner)

@@ -33,12 +33,11 @@ func newWorker(p *plan) *worker {
 	w := &worker{plan: p, tallies: p.newTallies(), peaks: map[string]int64{}, lossy: map[int]*lossyCell{}}
 	w.streams = make([]trace.Stream, p.layout.heads)
 	columns := trace.ReadScores
-	trusts := p.layout.alone() && p.m == p.meta.Candidates && (p.ranks || !p.file.HasScores())
-	if p.layout.plain() || trusts {
+	if p.layout.plain() || p.trustsJoiners() {
 		columns |= trace.TrustLists // the delta checks them, or joiner.single
 	}
 	if !p.layout.plain() {
-		w.joiner = &joiner{layout: p.layout, k: p.topk, m: p.m, ranks: p.ranks, pins: p.pins, trusts: trusts}
+		w.joiner = p.newJoiner()
 	}
 	if p.opt.Prefetch.Source == PrefetchPredicted {
 		columns |= trace.ReadPredicted
@@ -70,6 +69,16 @@ func newWorker(p *plan) *worker {
 	}
 	w.groups = p.group(append(windowed, others...), w.runners)
 	return w
+}
+
+// trustsJoiners reports whether joiners check all of a list.
+func (p *plan) trustsJoiners() bool {
+	return p.layout.alone() && p.m == p.meta.Candidates && (p.ranks || !p.file.HasScores())
+}
+
+// newJoiner makes the rows of the plan's layout.
+func (p *plan) newJoiner() *joiner {
+	return &joiner{layout: p.layout, k: p.topk, m: p.m, ranks: p.ranks, pins: p.pins, trusts: p.trustsJoiners()}
 }
 
 func (w *worker) close() { w.reader.Close() }
