@@ -1,6 +1,9 @@
 package trace
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // Checker applies the rules of FORMAT.md to streams. It keeps its scratch memory;
 // one per goroutine.
@@ -60,26 +63,52 @@ func (c *Checker) list(s *Stream, i int, list []int32, column, ruleRange, ruleDi
 	if words := limit>>6 + 1; len(c.seen) < words {
 		c.seen = make([]uint64, words)
 	}
-	var found *Error
-	done := 0
+	if allWithin(list, limit) && c.distinct(list, limit) {
+		return nil
+	}
+	defer clear(c.seen)
 	for j, x := range list {
 		if x < 0 || int(x) >= limit {
-			found = streamError(c.path, &s.StreamInfo, i, s.Steps[i], ruleRange,
+			return streamError(c.path, &s.StreamInfo, i, s.Steps[i], ruleRange,
 				"%s[%d] = %d, expected 0 ≤ index < %d (context of %d tokens in blocks of %d)", column, j, x, limit, s.SeqLen(i), c.meta.BlockTokens)
-			break
 		}
 		if c.seen[x>>6]&(1<<(x&63)) != 0 {
-			found = streamError(c.path, &s.StreamInfo, i, s.Steps[i], ruleDistinct,
+			return streamError(c.path, &s.StreamInfo, i, s.Steps[i], ruleDistinct,
 				"%s[%d] = %d stands twice in the list", column, j, x)
-			break
 		}
 		c.seen[x>>6] |= 1 << (x & 63)
-		done++
 	}
-	for _, x := range list[:done] {
-		c.seen[x>>6] = 0
+	return nil
+}
+
+// allWithin reports whether every index is from 0 to limit-1, with one branch for all.
+func allWithin(list []int32, limit int) bool {
+	outside := int64(0)
+	for _, x := range list {
+		outside |= int64(x) | (int64(limit) - 1 - int64(x))
 	}
-	return found
+	return outside >= 0
+}
+
+// distinct reports whether no index, each below limit, stands twice: then as many bits
+// are set as there are indices. It leaves c.seen as it was, all 0.
+func (c *Checker) distinct(list []int32, limit int) bool {
+	seen, n := c.seen, 0
+	for _, x := range list {
+		seen[x>>6] |= 1 << (x & 63)
+	}
+	if words := limit>>6 + 1; words < len(list) {
+		for _, w := range seen[:words] {
+			n += bits.OnesCount64(w)
+		}
+		clear(seen[:words])
+		return n == len(list)
+	}
+	for _, x := range list {
+		n += bits.OnesCount64(seen[x>>6])
+		seen[x>>6] = 0
+	}
+	return n == len(list)
 }
 
 func (c *Checker) scores(s *Stream, report func(*Error) bool) bool {

@@ -58,25 +58,41 @@ func (d *Digester) Add(s *Stream) {
 	d.streams = h.Sum(d.streams)
 }
 
+// ints hashes values as they stand in memory of a little-endian machine.
 func (d *Digester) ints(h hash.Hash, values []int32) {
-	for _, v := range values {
-		d.buf = binary.LittleEndian.AppendUint32(d.buf, uint32(v))
-		d.spill(h)
+	for len(values) > 0 {
+		n := min(len(values), d.room(h))
+		for i, b := 0, d.grow(n); i < n; i, b = i+1, b[4:] {
+			binary.LittleEndian.PutUint32(b, uint32(values[i]))
+		}
+		values = values[n:]
 	}
 }
 
 func (d *Digester) floats(h hash.Hash, values []float32) {
-	for _, v := range values {
-		d.buf = binary.LittleEndian.AppendUint32(d.buf, math.Float32bits(v))
-		d.spill(h)
+	for len(values) > 0 {
+		n := min(len(values), d.room(h))
+		for i, b := 0, d.grow(n); i < n; i, b = i+1, b[4:] {
+			binary.LittleEndian.PutUint32(b, math.Float32bits(values[i]))
+		}
+		values = values[n:]
 	}
 }
 
-func (d *Digester) spill(h hash.Hash) {
-	if len(d.buf) >= 1<<14-4 {
+// room is how many values the buffer takes: it is hashed and emptied where it is full.
+func (d *Digester) room(h hash.Hash) int {
+	if cap(d.buf)-len(d.buf) < 4 {
 		h.Write(d.buf)
 		d.buf = d.buf[:0]
 	}
+	return (cap(d.buf) - len(d.buf)) / 4
+}
+
+// grow makes the buffer longer by n values and returns where they go.
+func (d *Digester) grow(n int) []byte {
+	end := len(d.buf)
+	d.buf = d.buf[:end+4*n]
+	return d.buf[end:]
 }
 
 // Sum returns "sha256:" and the hexadecimal digest of metadata m and the streams added.

@@ -1,0 +1,127 @@
+package trace_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// randomList draws up to 300 indices for a context of limit blocks; one list in two breaks
+// a rule, once or twice.
+func randomList(r *rand.Rand, limit int) []int32 {
+	var list []int32
+	for _, x := range r.Perm(limit)[:1+r.IntN(min(limit, 300))] {
+		list = append(list, int32(x))
+	}
+	for range r.IntN(3) {
+		at := r.IntN(len(list))
+		switch r.IntN(4) {
+		case 0:
+			list[at] = list[r.IntN(len(list))]
+		case 1:
+			list[at] = int32(limit + r.IntN(70))
+		case 2:
+			list[at] = -1 - int32(r.IntN(1<<30))
+		}
+	}
+	return list
+}
+
+// firstFault is the rules of a list, index by index: the message's beginning, or nothing.
+func firstFault(list []int32, limit int) string {
+	seen := map[int32]bool{}
+	for j, x := range list {
+		if x < 0 || int(x) >= limit {
+			return fmt.Sprintf("topk_indices[%d] = %d, expected 0 ≤ index < %d", j, x, limit)
+		}
+		if seen[x] {
+			return fmt.Sprintf("topk_indices[%d] = %d stands twice", j, x)
+		}
+		seen[x] = true
+	}
+	return ""
+}
+
+// The checks that look at whole lists find what looking at each index finds.
+func TestListRules(t *testing.T) {
+	check := trace.NewChecker("x", &trace.Meta{Order: trace.OrderRank, TopK: 1, Candidates: 1 << 20, BlockTokens: 1})
+	for seed := uint64(0); seed < 4000; seed++ {
+		r := rand.New(rand.NewPCG(seed, 3))
+		limit := 1 + r.IntN([]int{40, 500, 50_000}[r.IntN(3)])
+		list := randomList(r, limit)
+		var s trace.Stream
+		s.Reset(trace.StreamInfo{PromptLen: int32(limit) - 1})
+		s.Append(trace.Row{Indices: list})
+		got, want := "", firstFault(list, limit)
+		if e := check.First(&s); e != nil {
+			got = e.Err.Error()
+		}
+		if len(got) < len(want) || got[:len(want)] != want || want == "" && got != "" {
+			t.Fatalf("seed %d: %q, want %q", seed, got, want)
+		}
+	}
+}
+
+// The digest is that of the values written one by one (FORMAT.md, "Digest"), wherever lists
+// end in the buffer that is hashed.
+func TestDigestValueByValue(t *testing.T) {
+	meta := &trace.Meta{Version: 1, Order: trace.OrderRank, TopK: 1, Candidates: 1 << 20, BlockTokens: 1}
+	for seed := uint64(0); seed < 20; seed++ {
+		r := rand.New(rand.NewPCG(seed, 4))
+		var s trace.Stream
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "request"[:r.IntN(8)], Layer: 3, Head: trace.NoHead}, PromptLen: 1 << 20})
+		for step := range int32(1 + r.IntN(5)) {
+			n := r.IntN(9000)
+			row := trace.Row{Step: step, Indices: make([]int32, n), Scores: make([]float32, n)}
+			for i := range n {
+				row.Indices[i], row.Scores[i] = r.Int32(), r.Float32()
+			}
+			s.Append(row)
+		}
+		d := trace.NewDigester()
+		d.Add(&s)
+		got, err := d.Sum(meta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := slowDigest(t, meta, &s); got != want {
+			t.Fatalf("seed %d: digest %s, want %s", seed, got, want)
+		}
+	}
+}
+
+// slowDigest is the digest of a stream with scores.
+func slowDigest(t *testing.T, m *trace.Meta, s *trace.Stream) string {
+	t.Helper()
+	var b bytes.Buffer
+	put := func(v any) {
+		if err := binary.Write(&b, binary.LittleEndian, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(uint32(len(s.Request)))
+	b.WriteString(s.Request)
+	put([]int32{s.Layer, s.Head, s.PromptLen, int32(s.Rows)})
+	for i, step := range s.Steps {
+		flags := int32(0)
+		if len(s.Scores) > 0 {
+			flags = 1
+		}
+		put([]int32{step, flags, int32(len(s.List(i)))})
+		put(s.List(i))
+		put(s.ScoreList(i))
+	}
+	stream := sha256.Sum256(b.Bytes())
+	text, err := m.Canonical()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte("kvreplay trace 1\n" + string(text) + "\n" + string(stream[:])))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
