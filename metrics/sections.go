@@ -203,12 +203,21 @@ func cellTexts(m marks, c CellLine, ok bool) []string {
 }
 
 func (b *Board) windowSection(m marks) section {
-	tab := newTable("trace", "policy", "mean size", "peak size", "misses", "LRU at peak", "OPT at peak", "× LRU", "× OPT", "hit rate", "H2D/step")
+	header := []string{"trace", "policy", "mean size", "peak size", "misses", "LRU at peak", "OPT at peak", "× LRU", "× OPT", "hit rate", "H2D/step"}
+	timed := slices.ContainsFunc(b.Windows, func(w WindowLine) bool { return w.Figures.TPOT != nil })
+	if timed {
+		header = append(header, "TPOT")
+	}
+	tab := newTable(header...)
 	tab.rightFrom(2)
 	for _, w := range b.Windows {
 		f := w.Figures
-		tab.add(b.traceName(w.Trace), w.Policy+m.text(w.Notes), fmt.Sprintf("%.1f", w.ResidentMean), fmt.Sprint(w.ResidentPeak), fmt.Sprint(f.Misses),
-			countText(f.LRUMisses), countText(f.OptMisses), timesWithInterval(f.XLRU), timesWithInterval(f.XOpt), percentFigure(f.HitRate), bytesText(f.BytesPerStep))
+		cells := []string{b.traceName(w.Trace), w.Policy+m.text(w.Notes), fmt.Sprintf("%.1f", w.ResidentMean), fmt.Sprint(w.ResidentPeak), fmt.Sprint(f.Misses),
+			countText(f.LRUMisses), countText(f.OptMisses), timesWithInterval(f.XLRU), timesWithInterval(f.XOpt), percentFigure(f.HitRate), bytesText(f.BytesPerStep)}
+		if timed {
+			cells = append(cells, timeText(f.TPOT))
+		}
+		tab.add(cells...)
 	}
 	notes := []string{"sizes are blocks of a stream after a step; these rows are no part of the rankings"}
 	if slices.ContainsFunc(b.Windows, func(w WindowLine) bool { return w.Figures.LRUMisses == nil || w.Figures.OptMisses == nil }) {

@@ -71,6 +71,22 @@ func TestTimesAreShown(t *testing.T) {
 	}
 }
 
+// Policies without capacity have times too.
+func TestTimesOfWindows(t *testing.T) {
+	b, err := NewBoard(renderRows(), Options{Timer: handTimer{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := b.RenderTable(&out, false); err != nil {
+		t.Fatal(err)
+	}
+	// window:2 misses 30 of 100: 71 s.
+	if _, windows, _ := strings.Cut(out.String(), "Policies without capacity"); *b.Windows[0].Figures.TPOT != 71 || !strings.Contains(windows, "71000.000 ms") {
+		t.Errorf("the windows' times are missing:\n%s", out.String())
+	}
+}
+
 // What has no time is shown without, not ranked by time, and said why.
 func TestTimesThatAreMissing(t *testing.T) {
 	b := timedBoard(t, handTimer{without: "p"}, "")
