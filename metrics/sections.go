@@ -212,7 +212,7 @@ func (b *Board) windowSection(m marks) section {
 	tab.rightFrom(2)
 	for _, w := range b.Windows {
 		f := w.Figures
-		cells := []string{b.traceName(w.Trace), w.Policy+m.text(w.Notes), fmt.Sprintf("%.1f", w.ResidentMean), fmt.Sprint(w.ResidentPeak), fmt.Sprint(f.Misses),
+		cells := []string{b.traceName(w.Trace), w.Policy + m.text(w.Notes), fmt.Sprintf("%.1f", w.ResidentMean), fmt.Sprint(w.ResidentPeak), fmt.Sprint(f.Misses),
 			countText(f.LRUMisses), countText(f.OptMisses), timesWithInterval(f.XLRU), timesWithInterval(f.XOpt), percentFigure(f.HitRate), bytesText(f.BytesPerStep)}
 		if timed {
 			cells = append(cells, timeText(f.TPOT))
