@@ -77,10 +77,10 @@ func meanStep(r *metrics.Row, m *hardware.Model) (*Profile, *Scaling) {
 	}
 	shared := float64(max(1, r.SharedHeads))
 	s := &Scaling{LayerOf: make([]int, int(m.Layers.Value)), Factor: heads / shared / float64(r.Steps), Heads: heads, EntryBytes: entry}
-	blocks := r.Misses + r.Prefetched
+	blocks, sink := r.Misses+r.Prefetched, max(r.Sink, int(r.PinnedPeakEntries)-r.Local) // outliers stay as sinks do
 	step := Counts{Demand: r.Demand, Misses: blocks, Runs: blocks, Moved: r.MovedEntries, Resident: r.ResidentPeak * r.Steps, Positions: 1}
 	return &Profile{
-		Meta:     replay.ProfileMeta{TopK: r.TopK, Sink: r.Sink, Local: r.Local, BlockTokens: r.BlockTokens, SharedHeads: r.SharedHeads, StepTokens: 1},
+		Meta:     replay.ProfileMeta{TopK: r.TopK, Sink: sink, Local: r.Local, BlockTokens: r.BlockTokens, SharedHeads: r.SharedHeads, StepTokens: 1},
 		Cell:     Cell{Policy: r.Policy},
 		Requests: []Request{{ID: "mean", Steps: [][]Counts{{step}}}},
 		Layers:   []int32{0}, Heads: int(max(1, heads/shared)),

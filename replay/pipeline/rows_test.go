@@ -96,6 +96,13 @@ func TestRowsOfHeads(t *testing.T) {
 		}
 		near(t, "bytes", r.H2D, 30*4*768)
 		near(t, "pieces", r.Pieces, 30*4*pieces)
+		row.PinnedPeakEntries = 101
+		pinned, err := p.Price(t.Context(), row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "cache", pinned.Memory.Cache-r.Memory.Cache, 30*100*768)
+		row.PinnedPeakEntries = 0
 	}
 }
 
