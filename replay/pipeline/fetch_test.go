@@ -114,3 +114,45 @@ func TestReadAheadOnRealMisses(t *testing.T) {
 		}
 	}
 }
+
+// Over NVLink-C2C less of the fetch is exposed than over PCIe 5.0, of the same bytes; a
+// kernel that gathers takes time of the SMs, a copy engine none; and what a step generated
+// goes back, on the link's other direction.
+func TestPathsOnRealMisses(t *testing.T) {
+	p := read(t, realProfile(t))
+	o := options(t, p, "sequential")
+	o.Batch = 32
+	exposed := map[string]float64{}
+	for _, name := range []string{"h100", "gh200", "gb300"} {
+		o.Machine, _ = parts(t, name, "smollm2-135m")
+		r := priced(t, p, o)
+		exposed[name] = r.Causes.Fetch
+		near(t, name+" writes back", r.D2H, 32*30*768)
+	}
+	if max(exposed["gh200"], exposed["gb300"]) >= exposed["h100"] {
+		t.Errorf("exposed fetches: %v", exposed)
+	}
+	for path, takes := range map[string]bool{"kernel": true, "call": false} {
+		o.Machine, _ = parts(t, "h100", "smollm2-135m")
+		o.Path = path
+		r, err := newRunner(t.Context(), p, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.place(3); err != nil {
+			t.Fatal(err)
+		}
+		var gather, store float64
+		for _, e := range r.timeline.Events {
+			switch e.Kind {
+			case Gather:
+				gather += e.End - e.Start
+			case Store:
+				store += e.End - e.Start
+			}
+		}
+		if gather > 0 != takes || store <= 0 {
+			t.Errorf("%s: the SMs gather for %g s, write-back takes %g", path, gather, store)
+		}
+	}
+}
