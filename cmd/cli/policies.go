@@ -19,8 +19,9 @@ func newPoliciesCommand(known policies.Table) *cobra.Command {
 		Use:   "policies",
 		Short: "List the policies; describe one; begin a new one",
 		Long: `List the policies that replay knows, with what each needs of a trace and what it
-claims. All of them are exact: what is evicted can be fetched again. Policies that
-need the future are bounds and are never ranked with the others.`,
+claims. Exact policies come first: what they evict can be fetched again. Lossy methods
+follow: what they drop is lost, and they are ranked apart. Policies that need the
+future are bounds and are never ranked with the others.`,
 		Example: "  kvreplay policies\n  kvreplay policies describe lru\n  kvreplay policies new mine",
 		Args:    unknownCommand,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -61,6 +62,13 @@ type policyLine struct {
 	// NeedsEntries is for policies that look at how many entries of a block are demanded.
 	NeedsEntries bool `json:"needs_entries"`
 	NeedsFuture  bool `json:"needs_future"`
+	// Of lossy methods: the attention that listed blocks were given, prompt_mass, and prompt
+	// windows or prompt_mass.
+	NeedsAttention  bool `json:"needs_attention"`
+	NeedsPromptMass bool `json:"needs_prompt_mass"`
+	NeedsWindows    bool `json:"needs_windows"`
+	// DividesRequest is for lossy methods that divide the memory of a request themselves.
+	DividesRequest bool `json:"divides_request"`
 	// MemoryPerBlock is state per block of the context, CostPerChange work per block
 	// that enters or leaves the demand, both as text.
 	MemoryPerBlock string `json:"memory_per_block"`
@@ -86,21 +94,24 @@ func describe(e *policies.Entry, options string) (policyLine, error) {
 		return policyLine{}, fmt.Errorf("policy %s with options %q: %w", e.Name, options, err)
 	}
 	needs, t := policies.NeedsOf(make()), e.Traits
-	return policyLine{Name: e.Name, Summary: e.Summary, Source: e.Source, Usage: e.Usage, Exact: true, Offline: t.Offline,
+	_, divides := make().(policies.Divider)
+	return policyLine{Name: e.Name, Summary: e.Summary, Source: e.Source, Usage: e.Usage, Exact: !t.Lossy, Offline: t.Offline,
 		Bypasses: t.Bypasses, Windowed: t.Windowed, Random: t.Random, Stack: t.Stack,
 		NeedsRanks: needs&policies.NeedCandidates != 0, NeedsScores: needs&policies.NeedScores != 0, NeedsFuture: needs&policies.NeedNext != 0, NeedsEntries: needs&policies.NeedPicked != 0,
+		NeedsAttention: needs&policies.NeedAttention != 0, NeedsPromptMass: needs&policies.NeedPromptMass != 0, NeedsWindows: needs&policies.NeedWindows != 0, DividesRequest: divides,
 		MemoryPerBlock: t.Memory, CostPerChange: t.Cost, Documentation: e.Doc}, nil
 }
 
 // needs are what a trace must have, or the future.
 func (p *policyLine) needs() string {
-	return listed("-", word{"ranks", p.NeedsRanks}, word{"scores", p.NeedsScores}, word{"future", p.NeedsFuture}, word{"entries of blocks", p.NeedsEntries})
+	return listed("-", word{"ranks", p.NeedsRanks}, word{"scores", p.NeedsScores}, word{"future", p.NeedsFuture}, word{"entries of blocks", p.NeedsEntries},
+		word{"attention", p.NeedsAttention}, word{"prompt_mass", p.NeedsPromptMass}, word{"prompt windows", p.NeedsWindows})
 }
 
 // traits are what the policy claims of itself.
 func (p *policyLine) traits() string {
 	return listed("", word{"exact", p.Exact}, word{"lossy", !p.Exact}, word{"bound", p.Offline}, word{"stack", p.Stack},
-		word{"bypasses", p.Bypasses}, word{"no capacity", p.Windowed}, word{"draws", p.Random})
+		word{"bypasses", p.Bypasses}, word{"no capacity", p.Windowed}, word{"draws", p.Random}, word{"divides a request", p.DividesRequest})
 }
 
 type word struct {
@@ -130,8 +141,13 @@ func writePolicies(w io.Writer, lines []policyLine) error {
 	t.SetStyle(style)
 	t.SetColumnConfigs([]table.ColumnConfig{{Number: 6, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft}})
 	t.AppendHeader(table.Row{"policy", "traits", "needs", "memory", "cost a change", "evicts"})
-	for _, p := range lines {
-		t.AppendRow(table.Row{p.Name, p.traits(), p.needs(), p.MemoryPerBlock, p.CostPerChange, p.Summary})
+	for _, exact := range []bool{true, false} {
+		for _, p := range lines {
+			if p.Exact == exact {
+				t.AppendRow(table.Row{p.Name, p.traits(), p.needs(), p.MemoryPerBlock, p.CostPerChange, p.Summary})
+			}
+		}
+		t.AppendSeparator()
 	}
 	for line := range strings.Lines(t.Render() + "\n") {
 		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
@@ -139,7 +155,9 @@ func writePolicies(w io.Writer, lines []policyLine) error {
 		}
 	}
 	_, err := fmt.Fprint(w, `
-exact: what is evicted can be fetched again; bound: sees the future, never ranked;
+exact: what is evicted can be fetched again; lossy: what is dropped is lost, ranked
+apart by recall; divides a request: gives its streams budgets of their own, equal in
+sum; bound: sees the future, never ranked;
 stack: a larger capacity never misses more; bypasses: may keep demanded blocks out;
 draws: depends on --seed; memory: a block of the context. Say more of one:
 kvreplay policies describe NAME

@@ -51,6 +51,11 @@ func (f *serialFlags) options(c *cobra.Command) (o serial.Options, err error) {
 	if o.Policies, _, err = parsePolicies(all.Table(), f.policies); err != nil {
 		return o, errUsage{err}
 	}
+	for _, p := range o.Policies {
+		if p.Entry.Traits.Lossy {
+			return o, usagef("policy %s is lossy: serial replays caches, which fetch again what they evict", p.Name())
+		}
+	}
 	if o.Capacities, err = replay.ParseCapacities(f.capacities); err != nil {
 		return o, errUsage{err}
 	}

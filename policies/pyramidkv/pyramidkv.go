@@ -11,7 +11,7 @@
 // Options: window=8, kernel=7, pooling=max, those of the authors' LongBench experiments;
 // beta=20 as in their code, the larger, the steeper; 1 is SnapKV.
 //
-// State and cost: those of snapkv. Memory: 8 B a block of the prompt. Lossy, online, needs
+// State: that of snapkv. Cost: O(1) a step. Memory: 8 B a block of the prompt. Lossy, online, needs
 // prompt_mass, and the budgets of a request's streams sum to what its capacity gives them.
 // Departs from the paper as snapkv does. Layers are those that the trace has and the run
 // replays: the first of them counts as the model's first.
