@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -65,40 +66,56 @@ type clusterRow struct {
 
 // read takes the clusters of a file, which its digest names from then on.
 func (c *Clusters) read(path string) error {
-	bytes, err := os.ReadFile(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("clusters: %w (expected lists, or a file of clusters)", err)
 	}
-	file, err := parquet.OpenFile(strings.NewReader(string(bytes)), int64(len(bytes)))
+	if c.file, err = decodeClusters(text); err != nil {
+		return fmt.Errorf("clusters %s: %w", path, err)
+	}
+	sum := sha256.Sum256(text)
+	c.source = "sha256:" + hex.EncodeToString(sum[:8])
+	return nil
+}
+
+// decodeClusters reads the clusters of each stream.
+func decodeClusters(text []byte) (streams map[trace.Key][]int32, err error) {
+	defer func() { // the library panics on some damage
+		if r := recover(); r != nil {
+			streams, err = nil, fmt.Errorf("damaged: %v", r)
+		}
+	}()
+	file, err := parquet.OpenFile(bytes.NewReader(text), int64(len(text)))
 	if err != nil {
-		return fmt.Errorf("clusters %s: not a Parquet file: %w", path, err)
+		return nil, fmt.Errorf("not a Parquet file: %w", err)
 	}
 	for _, name := range []string{"request_id", "layer_id", "token_clusters"} {
 		if !slices.ContainsFunc(file.Schema().Fields(), func(f parquet.Field) bool { return f.Name() == name }) {
-			return fmt.Errorf("clusters %s: no column %s; expected request_id, layer_id, head, token_clusters", path, name)
+			return nil, fmt.Errorf("no column %s; expected request_id, layer_id, head, token_clusters", name)
 		}
 	}
-	rows, err := parquet.Read[clusterRow](strings.NewReader(string(bytes)), int64(len(bytes)))
-	if err != nil {
-		return fmt.Errorf("clusters %s: %w", path, err)
+	if n := file.NumRows(); n > int64(len(text)) {
+		return nil, fmt.Errorf("damaged: %d rows in %d bytes", n, len(text))
 	}
-	c.file = map[trace.Key][]int32{}
+	rows, err := parquet.Read[clusterRow](bytes.NewReader(text), int64(len(text)))
+	if err != nil {
+		return nil, err
+	}
+	streams = map[trace.Key][]int32{}
 	for i, r := range rows {
 		k := trace.Key{Request: r.Request, Layer: r.Layer, Head: trace.NoHead}
 		if r.Head != nil {
 			k.Head = *r.Head
 		}
-		if _, twice := c.file[k]; twice {
-			return fmt.Errorf("clusters %s: row %d: %v a second time", path, i, k)
+		if _, twice := streams[k]; twice {
+			return nil, fmt.Errorf("row %d: %v a second time", i, k)
 		}
 		if at := slices.IndexFunc(r.Clusters, func(n int32) bool { return n < -1 }); at >= 0 {
-			return fmt.Errorf("clusters %s: row %d: token %d is in cluster %d, expected one from 0 on, or -1", path, i, at, r.Clusters[at])
+			return nil, fmt.Errorf("row %d: token %d is in cluster %d, expected one from 0 on, or -1", i, at, r.Clusters[at])
 		}
-		c.file[k] = r.Clusters
+		streams[k] = r.Clusters
 	}
-	sum := sha256.Sum256(bytes)
-	c.source = "sha256:" + hex.EncodeToString(sum[:8])
-	return nil
+	return streams, nil
 }
 
 // String is how rows name the clusters: "lists", or the digest of their file. Only the

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"context"
 	"math/rand/v2"
 	"os"
@@ -252,4 +253,25 @@ func TestClusterErrors(t *testing.T) {
 			t.Errorf("clusters %q: expected an error with %q, got %v", text, want, err)
 		}
 	}
+}
+
+// Files of clusters, whatever became of them, are read or refused.
+func FuzzClusters(f *testing.F) {
+	head := int32(2)
+	var text bytes.Buffer
+	if err := parquet.Write(&text, []clusterRow{{Request: "a", Clusters: []int32{0, 0, -1, 3}}, {Request: "b", Layer: 1, Head: &head}}); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text.Bytes())
+	f.Add([]byte("PAR1PAR1"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		streams, err := decodeClusters(text)
+		for k, of := range streams {
+			for _, c := range of {
+				if err != nil || c < -1 {
+					t.Fatalf("%v: cluster %d, %v", k, c, err)
+				}
+			}
+		}
+	})
 }

@@ -33,7 +33,7 @@ type joiner struct {
 	place []int32   // by block: 1 + its place in out.Indices; that of an earlier row where the row at hand lacks it
 	count []int32   // by block, scratch
 	ahead []int32   // by block: 1 + the row that predicted it last
-	seen  [][]int32 // by head and entry: 1 + the row that picked it last
+	seen  [][]int32 // by head and entry: 1 + the row that picked it last; where a row joins positions
 	rows  []source
 
 	trusts bool // nobody has checked the lists, whose M is m
@@ -97,8 +97,10 @@ func (j *joiner) join(heads []trace.Stream, blockTokens int) error {
 	if j.quick(first) {
 		return j.joinAlone(first, blockTokens/j.factor)
 	}
-	for h := range heads {
-		j.seen[h] = policies.Fill(j.seen[h], first.MaxSeqLen(), 0)
+	if j.mtp > 1 {
+		for h := range heads {
+			j.seen[h] = policies.Fill(j.seen[h], first.MaxSeqLen(), 0)
+		}
 	}
 	for row := 0; row < first.Rows; {
 		end := j.groupEnd(first, row)
@@ -240,10 +242,17 @@ func (j *joiner) add(s *source, begin, rank int, picked bool) {
 	} else if s.scores != nil {
 		j.out.Scores[at] = max(j.out.Scores[at], s.scores[rank])
 	}
-	if now := int32(len(j.demand)) + 1; picked && j.seen[s.head][x] != now {
-		j.seen[s.head][x] = now
-		j.picked[at]++
+	if !picked {
+		return
 	}
+	if j.mtp > 1 { // two positions may name one entry
+		now := int32(len(j.demand)) + 1
+		if j.seen[s.head][x] == now {
+			return
+		}
+		j.seen[s.head][x] = now
+	}
+	j.picked[at]++
 }
 
 // ascend sorts a row of a trace whose order means nothing.
