@@ -4,20 +4,29 @@ import (
 	"slices"
 )
 
+// mostLeftOut is the share of the policies that may be left out of a ranking for the sake
+// of more cells: a policy that needs scores does not take the traces without scores from all.
+const mostLeftOut = 0.25
+
 // commonCells chooses the cells that pooled figures are over: those that all ranked
-// policies have. Policies without any cell in common with the others are left out of
-// the ranking, fewest cells first, rather than emptying it. Cells and policies come
-// back sorted.
+// policies have. Policies are left out of the ranking, fewest cells first, while that
+// makes policies × cells larger, a quarter of them at most; any number rather than
+// having no cell. Cells and policies come back sorted.
 func commonCells(policies []string, cellsOf func(string) []CellRef) (common []CellRef, ranked, unranked []string) {
-	ranked = slices.Clone(policies)
-	slices.Sort(ranked)
-	for len(ranked) > 0 {
-		if common = intersection(ranked, cellsOf); len(common) > 0 {
-			break
+	left := slices.Sorted(slices.Values(policies))
+	for len(left) > 0 {
+		cells := intersection(left, cellsOf)
+		few := float64(len(policies)-len(left)) <= mostLeftOut*float64(len(policies))
+		if len(cells)*len(left) > len(common)*len(ranked) && (few || common == nil) {
+			common, ranked = cells, slices.Clone(left)
 		}
-		i := loneliest(ranked, cellsOf)
-		unranked = append(unranked, ranked[i])
-		ranked = slices.Delete(ranked, i, i+1)
+		i := loneliest(left, cellsOf)
+		left = slices.Delete(left, i, i+1)
+	}
+	for _, p := range policies {
+		if !slices.Contains(ranked, p) {
+			unranked = append(unranked, p)
+		}
 	}
 	slices.Sort(unranked)
 	return common, ranked, unranked
