@@ -10,6 +10,9 @@ import (
 // replay/REPRODUCTION.md and its figures are what `kvreplay reproduce all --out replay`
 // writes; -update rewrites them.
 func TestReproductionIsCurrent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reproduces all papers")
+	}
 	t.Chdir(filepath.Join("..", ".."))
 	out := t.TempDir()
 	if *update {

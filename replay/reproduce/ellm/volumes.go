@@ -27,6 +27,8 @@ func (s *study) equations() (section reproduce.Section, err error) {
 		exact("Eq. 2, corrected", "FLOP", 12_582_912_000_000+102_400_000_000, m.recomputation(one, 0.5, true)),
 		exact("Eq. 3, corrected", "FLOP", 25_165_824_000+820_019_200+327_680_000, m.decoding(one, true)),
 	}
+	ten := equal(10, 1000)
+	section.Lines = append(section.Lines, exact("Eq. 5, literal, ten such requests on an A100: time of a token", "ms", 13_305_217_843_200/a100*1e3, 1e3*m.latency(gpu{flops: a100}, ten, 0.5, false)/ten.requests))
 	again, decode, err := s.counted()
 	if err != nil {
 		return section, err

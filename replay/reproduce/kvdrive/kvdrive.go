@@ -53,7 +53,7 @@ func Of(ctx context.Context, in reproduce.Inputs, lib *hardware.Library) (sectio
 	}
 	defer s.close()
 	for _, part := range []func() (reproduce.Section, error){s.bytes, s.memory, s.throughput, s.schedules, s.tiers,
-		s.breakdown, s.windows, s.reuse, s.lookahead, s.scaling, s.roofline, s.windowSize, s.chunks, s.rest} {
+		s.breakdown, s.windows, s.reuse, s.lookahead, s.scaling, s.roofline, s.windowSize, s.chunks, s.warmUp, s.rest} {
 		section, err := part()
 		if err != nil {
 			return nil, err

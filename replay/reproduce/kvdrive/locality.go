@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 
 	"github.com/kvreplay/kvreplay/metrics/chart"
+	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -80,19 +81,27 @@ func (s *study) reuse() (section reproduce.Section, err error) {
 	}
 	section.Method += " " + namesOf(files) + "."
 	var kept, all [5]int64
+	chance := 0.
 	for _, f := range files {
 		if err := stays(f, &kept, &all); err != nil {
 			return section, err
 		}
+		chance = max(chance, f.budget)
 	}
-	names := [5]string{"ranks 1 to K/4", "K/4 to K/2", "K/2 to 3K/4", "3K/4 to K", "K to M"}
-	before := 1.
-	for i, name := range names {
-		share := float64(kept[i]) / float64(all[i])
-		section.Lines = append(section.Lines, statement("in the next Top-K, of "+name+", less than before", "%", 100*share, share < before))
-		before = share
+	share := func(i int) float64 { return 100 * float64(kept[i]) / float64(all[i]) }
+	names := [5]string{"1 to K/4", "K/4 to K/2", "K/2 to 3K/4", "3K/4 to K", "K to M"}
+	line := chart.Line{Name: "in the next Top-K"}
+	for i := range names {
+		line.Points = append(line.Points, plotter.XY{X: (float64(i) + 0.5) / 4, Y: share(i) / 100})
+		if i > 0 {
+			section.Lines = append(section.Lines, statement(fmt.Sprintf("ranks %s are in the next Top-K less often than %s; the former", names[i], names[i-1]), "%", share(i), share(i) < share(i-1)))
+		}
 	}
-	return section, nil
+	section.Lines = append(section.Lines,
+		statement("most of ranks 1 to K/4 are", "%", share(0), share(0) > 50),
+		statement("ranks K to M more than twice as often as any token would be by chance (K of the context)", "%", share(4), share(4) > 200*chance))
+	err = draw(&section, "kvdrive-fig-7", "Share of entries that are in the Top-K of the next step, by their rank, on our traces", &chart.Chart{Title: "What stays critical, by rank", X: "rank ÷ K", Y: "share in the next Top-K", Lines: []chart.Line{line}})
+	return section, err
 }
 
 // stays counts, by part of the ranking, the entries of each step and those of them that
@@ -198,4 +207,39 @@ func (s *study) order(section *reproduce.Section, hits map[string]float64) error
 		}
 	}
 	return nil
+}
+
+// warmUp holds section 7.1.
+func (s *study) warmUp() (section reproduce.Section, err error) {
+	section = reproduce.Section{Name: "warm-up", Title: "Section 7.1: importance-guided warm-up",
+		Method: "kvreplay replay --policy lru --capacity 2x with --warmup importance:32, the scores of the last 32 prompt queries, against --warmup cold and lru:32: misses of all decode steps, on traces that have scores of prompt windows."}
+	files := s.which(func(f *source) bool { return f.selector == "exact" && f.HasScores() && f.Streams()[0].Windows >= 32 })
+	if len(files) == 0 {
+		section.Lines = append(section.Lines, noTrace("exact selection with scores of 32 prompt windows"))
+		return section, nil
+	}
+	for _, f := range files {
+		misses := map[string]float64{}
+		for _, text := range []string{"importance:32", "cold", "lru:32"} {
+			o, err := options([]string{"lru"}, []string{"2x"})
+			if err != nil {
+				return section, err
+			}
+			if o.Warmup, err = replay.ParseWarmup(text); err != nil {
+				return section, err
+			}
+			rows, err := s.rows(f, o)
+			if err != nil {
+				return section, err
+			}
+			for i := range rows {
+				misses[text] += float64(rows[i].Misses)
+			}
+		}
+		cold, lru := misses["importance:32"]/misses["cold"], misses["importance:32"]/misses["lru:32"]
+		l := statement(f.name+": misses fewer than a cold start; of its misses", "%", 100*cold, cold < 1)
+		l.Note = fmt.Sprintf("%.1f %% of the misses of ESS's LRU-Warmup, which KVDrive does not compare with", 100*lru)
+		section.Lines = append(section.Lines, l)
+	}
+	return section, nil
 }

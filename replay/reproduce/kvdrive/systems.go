@@ -78,8 +78,9 @@ func (s *study) breakdown() (section reproduce.Section, err error) {
 				return section, err
 			}
 			share := 100 * (r.Causes.Selection + r.Causes.Fetch) / r.Mean
-			l := statement(fmt.Sprintf("%s, %d × %dK: the share grows with batch and context", sparse[i].name, c.batch, c.context/1024), "%", share, share > before)
-			section.Lines = append(section.Lines, l)
+			if before > 0 {
+				section.Lines = append(section.Lines, statement(fmt.Sprintf("%s: the share grows with batch and context; at %d × %dK", sparse[i].name, c.batch, c.context/1024), "%", share, share > before))
+			}
 			before, sum = share, sum+share
 		}
 		l := statement(sparse[i].name+": nearly 50 % (mean of the three)", "%", sum/3, sum/3 > 40 && sum/3 < 60)
