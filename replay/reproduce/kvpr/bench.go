@@ -31,13 +31,14 @@ type setting struct {
 	// static: all positions that were allocated move, from the first step on, and what a
 	// layer takes besides moving and recomputing is the overhead alone.
 	static bool
+	gpus   int // that share the host, each with such a batch; 0: as many as the machine has
 }
 
 // steps are those of decoding: prefill makes the first token.
 func (s *setting) steps() float64 { return float64(s.generate - 1) }
 
 // machine is a bundled one with a link and a GPU of some rates.
-func (b *bench) machine(name string, r rates) (*hardware.Machine, error) {
+func (b *bench) machine(name string, gpus int, r rates) (*hardware.Machine, error) {
 	bundled, err := b.lib.Machine(name)
 	if err != nil {
 		return nil, err
@@ -46,6 +47,9 @@ func (b *bench) machine(name string, r rates) (*hardware.Machine, error) {
 	m.Link = plainLink(r.link)
 	gpu.AchievedBF16 = hardware.Fact[hardware.FLOPPerSecond]{Value: hardware.FLOPPerSecond(r.flops), Written: "fitted"}
 	m.GPU = &gpu
+	if gpus > 0 {
+		m.GPUs = gpus
+	}
 	return &m, nil
 }
 
@@ -58,7 +62,7 @@ func plainLink(rate float64) *hardware.Link {
 // price is what `kvreplay time` prints of a setting: of all steps, or, where they are
 // equal, of one.
 func (b *bench) price(s setting, r rates) (*pipeline.Result, error) {
-	machine, err := b.machine(s.machine, r)
+	machine, err := b.machine(s.machine, s.gpus, r)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package kvpr
 import (
 	"fmt"
 
-	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
@@ -46,6 +45,3 @@ func onePiece(rate float64, bytes int64) float64 {
 	path := transfer.NewCurve(plainLink(rate).HostToDevice.Call, transfer.Packets{})
 	return path.Time(transfer.Request{Descriptors: 1, Bytes: bytes, Launches: 1})
 }
-
-// gibi is for caches that the paper prints as GB.
-func gibi(b hardware.Bytes) float64 { return float64(b) / (1 << 30) }
