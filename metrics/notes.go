@@ -146,26 +146,47 @@ func (g *grid) notes(b *Board) []string {
 // mostListed is how many cells of a trace a note names.
 const mostListed = 8
 
-// refsText lists cells by trace: "a 1x 2x, b 1x"; of many only the ends: "a 1x … 15.5x".
+// refsText lists cells by trace: "a 1x 2x, b 1x"; of many only the ends: "a 1x … 15.5x";
+// of traces with the same ones: "each of a, b at 1x 2x".
 func refsText(refs []CellRef) string {
-	var traces []string
+	type run struct {
+		traces     []string
+		capacities string
+	}
+	var runs []run
 	for len(refs) > 0 {
 		n := 1
 		for n < len(refs) && refs[n].Trace == refs[0].Trace {
 			n++
 		}
-		of := refs[:n]
-		var names []string
-		for _, r := range of {
-			names = append(names, r.Capacity)
+		capacities := capacitiesText(refs[:n])
+		if last := len(runs) - 1; last >= 0 && runs[last].capacities == capacities {
+			runs[last].traces = append(runs[last].traces, refs[0].Trace)
+		} else {
+			runs = append(runs, run{[]string{refs[0].Trace}, capacities})
 		}
-		if n > mostListed {
-			names = []string{names[0], "…", names[n-1]}
-		}
-		traces = append(traces, of[0].Trace+" "+strings.Join(names, " "))
 		refs = refs[n:]
 	}
-	return strings.Join(traces, ", ")
+	var texts []string
+	for _, r := range runs {
+		if len(r.traces) == 1 {
+			texts = append(texts, r.traces[0]+" "+r.capacities)
+		} else {
+			texts = append(texts, fmt.Sprintf("each of %s at %s", strings.Join(r.traces, ", "), r.capacities))
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+func capacitiesText(refs []CellRef) string {
+	if len(refs) > mostListed {
+		return refs[0].Capacity + " … " + refs[len(refs)-1].Capacity
+	}
+	var names []string
+	for _, r := range refs {
+		names = append(names, r.Capacity)
+	}
+	return strings.Join(names, " ")
 }
 
 func orNone(s string) string {

@@ -75,7 +75,7 @@ func (t *Table) section(m marks, model *TimeModel) section {
 func (t *Table) byTrace(name func(trace string) string) section {
 	header := []string{"policy"}
 	for _, trace := range t.Traces {
-		header = append(header, name(trace))
+		header = append(header, strings.Replace(name(trace), ".parquet", "", 1))
 	}
 	tab := newTable(header...)
 	tab.rightFrom(1)
