@@ -134,7 +134,7 @@ type refusal struct {
 // of the smallest batch.
 func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (best *Candidate, smallest refusal, err error) {
 	options := o.Options
-	options.Schedule, options.mosts = s, mosts(p)
+	options.Schedule, options.mosts, options.timeline = s, mosts(p), NewTimeline()
 	if options.Scaling, err = NewScaling(p, o.Model, o.LayerMap, o.TopK); err != nil {
 		return nil, refusal{}, err
 	}

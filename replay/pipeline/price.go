@@ -41,6 +41,8 @@ type Options struct {
 	// infinite, with the memory but without times. 0: never.
 	enough float64
 	mosts  [][]most // of the profile; nil: not yet known
+	// timeline is empty and is used again; nil: one of its own.
+	timeline *Timeline
 }
 
 // Result is what a batch takes.
@@ -157,7 +159,10 @@ func newRunner(ctx context.Context, p *Profile, o Options) (*runner, error) {
 	if o.mosts == nil {
 		o.mosts = mosts(p)
 	}
-	r := &runner{ctx: ctx, options: o, profile: p, schedule: o.Schedule, timeline: NewTimeline()}
+	r := &runner{ctx: ctx, options: o, profile: p, schedule: o.Schedule, timeline: o.timeline}
+	if r.timeline == nil {
+		r.timeline = NewTimeline()
+	}
 	var err error
 	if r.batch, err = NewBatch(p, o.Batch, o.Seed, o.Steps); err != nil {
 		return nil, err
