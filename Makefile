@@ -27,7 +27,7 @@ build: ## build bin/kvreplay
 	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/kvreplay
 
 leaderboard: build ## replay the corpus of real traces through every policy, print the board, write $(RESULTS)/
-	@$(BIN) replay $(TRACES) --policy all --capacity 1.25x,1.5x,2x,3x,4x --per request --out $(RESULTS)
+	@$(BIN) replay $(TRACES) --policy all --policy lossy --capacity 1.25x,1.5x,2x,3x,4x --per request --out $(RESULTS)
 	@$(BIN) leaderboard $(RESULTS) --out $(RESULTS)
 
 corpus: build ## traces of a real model into $(CORPUS)/: all of scripts/corpus/plan.toml, or TASKS= PARTS= LENGTH= SAMPLES= STEPS=; CHECK= compares
