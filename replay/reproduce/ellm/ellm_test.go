@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
@@ -95,6 +96,23 @@ func TestRecomputingPays(t *testing.T) {
 	found, err := llama.relaxed(g, 1000, 1, 100, operating{batch: 5, share: 0.5}, true)
 	if err != nil || math.Abs(found.rate/best.rate-1) > 0.1 {
 		t.Errorf("gonum finds %+v (%v), the search %+v", found, err, best)
+	}
+}
+
+// The paper solves in less than 21 ms (section 6.7).
+func TestSolvedInTime(t *testing.T) {
+	g := gpu{flops: a100, bandwidth: 2e12, memory: 72e9, weights: 26e9}
+	queue, fastest := slices.Repeat([]float64{length}, waiting), time.Hour
+	for range 20 {
+		begin := time.Now()
+		llama.optimum(g, queue, slo, true)
+		if _, err := llama.relaxed(g, length, slo, waiting, operating{batch: 30, share: 0.4}, true); err != nil {
+			t.Fatal(err)
+		}
+		fastest = min(fastest, time.Since(begin))
+	}
+	if fastest > 21*time.Millisecond {
+		t.Errorf("search and gonum take %v", fastest)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
@@ -47,29 +46,22 @@ func (s *study) request() (section reproduce.Section, err error) {
 	return section, nil
 }
 
-// solved adds what the general optimiser finds, and how long both take.
+// solved adds what the general optimiser finds.
 func (s *study) solved(section *reproduce.Section, g gpu, literal, corrected operating) error {
-	queue := slices.Repeat([]float64{length}, waiting)
 	start := operating{batch: 30, share: 0.4}
-	fastest := time.Hour
-	var found, real operating
-	for range 5 {
-		begin := time.Now()
-		var err error
-		if found, err = s.shape.relaxed(g, length, slo, waiting, start, false); err != nil {
-			return fmt.Errorf("eq. 1, literal: %w", err)
-		}
-		if real, err = s.shape.relaxed(g, length, slo, waiting, start, true); err != nil {
-			return fmt.Errorf("eq. 1, corrected: %w", err)
-		}
-		s.shape.optimum(g, queue, slo, true)
-		fastest = min(fastest, time.Since(begin))
+	found, err := s.shape.relaxed(g, length, slo, waiting, start, false)
+	if err != nil {
+		return fmt.Errorf("eq. 1, literal: %w", err)
+	}
+	real, err := s.shape.relaxed(g, length, slo, waiting, start, true)
+	if err != nil {
+		return fmt.Errorf("eq. 1, corrected: %w", err)
 	}
 	section.Lines = append(section.Lines,
 		reproduce.Line{Item: "best share, literal, by search and by gonum from r = 0.4", Printed: 0, Ours: math.Max(literal.share, found.share), Status: reproduce.Exact, Gate: reproduce.Gate{Absolute: 0.002}},
 		reproduce.Line{Item: "best share, corrected: gonum's, of the search's", Printed: corrected.share, Ours: real.share, Status: reproduce.Exact, Gate: reproduce.Gate{Absolute: 0.002}},
 		reproduce.Line{Item: "tokens/s at the best, corrected: gonum, of the search's", Unit: "tokens/s", Printed: corrected.rate, Ours: real.rate, Status: reproduce.Exact, Gate: reproduce.Gate{Relative: 0.03}, Note: "gonum's batch is a real number"},
-		statement("solved in less than 21 ms (section 6.7), both together", "", none, fastest < 21*time.Millisecond))
+		missing("time to solve, at most (section 6.7)", "ms", 21, "a time of the machine that reproduces: a test holds search and gonum together to less, go test -bench Optimum prints it"))
 	return nil
 }
 
