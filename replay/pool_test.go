@@ -159,7 +159,10 @@ func TestRunOfPools(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := Options{Policies: specs(t, "lru", "lookahead", "opt-bypass"), Capacities: capacities(t, "1x", "1x+2x@9"), Warmup: warmup, Pool: pool,
-				Layers: []int32{0, 3}, Requests: []string{"a", "c"}, Per: PerStream, Referee: true}
+				Layers: []int32{0, 3}, Requests: []string{"a", "c"}[n:], Per: PerStream, Referee: true}
+			if testing.Short() {
+				o.Policies = o.Policies[1:2]
+			}
 			switch {
 			case w == "lru:8" && n == 0:
 				o.Tiers = tiers(t, "dram=lru@1x", "cxl=fifo@1x")

@@ -1,7 +1,9 @@
 package referee
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -22,8 +24,12 @@ func Observed(heads []*trace.Stream, hasRanks bool, c Config, every int, sizes [
 	for row := x.first; row < len(x.rows); row++ {
 		t, interval := x.time(row), int(x.rows[row].step)/every
 		born, demand := setOf(x.births(row, row == x.first)), x.demand(row)
+		depths := depths(lastUse, before)
 		for _, b := range demand {
-			needed := depth(lastUse, before, b)
+			needed, known := depths[b]
+			if !known {
+				needed = math.MaxInt
+			}
 			if born[b] || t < 0 {
 				continue
 			}
@@ -50,21 +56,24 @@ func Observed(heads []*trace.Stream, hasRanks bool, c Config, every int, sizes [
 	return misses, nil
 }
 
-// depth is the least size of an LRU cache that holds b.
-func depth(lastUse map[int32]int, before []int32, b int32) int {
-	used, known := lastUse[b]
+// depths are the least sizes of LRU caches that hold each block: none for what D_{t-1}
+// demanded, and the others by recency, of one step the highest block last to go.
+func depths(lastUse map[int32]int, before []int32) map[int32]int {
+	depth := map[int32]int{}
+	var others []int32
 	recent := setOf(before)
-	switch {
-	case recent[b]:
-		return 0
-	case !known:
-		return math.MaxInt
-	}
-	n := len(before) + 1
-	for other, at := range lastUse {
-		if !recent[other] && (at > used || at == used && other > b) {
-			n++
+	for b := range lastUse {
+		if recent[b] {
+			depth[b] = 0
+		} else {
+			others = append(others, b)
 		}
 	}
-	return n
+	slices.SortFunc(others, func(a, b int32) int {
+		return -cmp.Or(cmp.Compare(lastUse[a], lastUse[b]), cmp.Compare(a, b))
+	})
+	for i, b := range others {
+		depth[b] = len(before) + 1 + i
+	}
+	return depth
 }
