@@ -55,7 +55,7 @@ func (s *study) locality() ([]reproduce.Section, error) {
 const small = "a model of 135 M parameters without an indexer, contexts of 1 to 8 K"
 
 // each holds a statement against every real trace that it can be judged on: ours is the
-// median. Where it does not hold on all of them, it is a known miss.
+// median. Where it does not hold on each of them, it is a known miss.
 func (o *observed) each(item, unit string, of func(t *traced) (value float64, holds, ok bool)) (l reproduce.Line) {
 	var values []float64
 	var against []string
@@ -73,7 +73,7 @@ func (o *observed) each(item, unit string, of func(t *traced) (value float64, ho
 		return reproduce.Line{Item: "real traces: " + item, Printed: none, Ours: none, Status: reproduce.Missing, Note: "no real trace that it can be judged on was given"}
 	}
 	slices.Sort(values)
-	l = statement(fmt.Sprintf("%s: %s", count(len(values), "real trace", "real traces, the median"), item), unit, values[len(values)/2], len(against) == 0)
+	l = statement(fmt.Sprintf("%s: %s", count(len(values), "real trace", "real traces, on each of them (ours the median)"), item), unit, values[len(values)/2], len(against) == 0)
 	if !l.Holds {
 		l.Known, l.Note = true, fmt.Sprintf("not on %s; %s", strings.Join(against, ", "), small)
 	}
