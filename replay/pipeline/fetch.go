@@ -49,6 +49,11 @@ func (t *Timeline) begun(layer, part int, otherwise Op) Op {
 // others, which follow (KVDrive's hierarchical staging), or, direct, share the link.
 func (t *Timeline) fetch(k Kind, l *Layer, layer, part int, share float64, after Op) Op {
 	seconds, read, hop := l.Fetch.Part(share), l.Read*share, l.Hop.Part(share)
+	if read == 0 && hop == 0 {
+		blocks := t.Add(k, layer, part, seconds, after)
+		t.Add(Gather, layer, part, l.Gather*seconds, after)
+		return blocks
+	}
 	again, begin := l.Ahead.again(), after
 	if l.Ahead.Accuracy > 0 {
 		begin = t.begun(layer, part, after)

@@ -40,16 +40,18 @@ func (c *SFC) Parts() int { return max(1, c.N) }
 // Place adds a step.
 func (c *SFC) Place(t *Timeline, s *Step) {
 	last, parts := None, s.parts()
+	fetches := make([]Op, 0, len(parts))
 	for i := range s.Whole {
 		l := &s.Whole[i]
 		last = t.Add(Project, i, 0, l.Project, last)
-		fetched := None
+		fetches = fetches[:0]
 		for p := range parts {
 			m := &parts[p][i]
 			last = t.Add(Select, i, p, m.Select, last)
 			found := t.Add(LookupCPU, i, p, m.LookupCPU, last)
-			fetched = t.later(fetched, t.fetch(FetchBlocks, m, i, p, 1, found))
+			fetches = append(fetches, t.fetch(FetchBlocks, m, i, p, 1, found))
 		}
+		fetched := t.Add(Join, i, 0, 0, fetches...)
 		t.Add(Update, i, 0, l.Update, fetched)
 		last = t.Add(Pre, i, 0, l.Pre, last, fetched)
 		t.Add(Store, i, 0, l.Store, last)
