@@ -25,7 +25,7 @@ type boardTimeFlags struct {
 
 func (f *boardTimeFlags) add(c *cobra.Command) {
 	fl := c.Flags()
-	fl.StringVar(&f.by, "by", metrics.ByMisses, "rank by `misses` (÷ OPT's) or by modelled time")
+	fl.StringVar(&f.by, "by", metrics.ByMisses, "`what` to rank by: misses (÷ OPT's) or time (modelled)")
 	fl.StringVar(&f.machine, "hardware", "h100", "`machine` that times are modelled on, as 'kvreplay hardware list' names it")
 	fl.StringVar(&f.hardware.dir, "hardware-dir", "", "`folder` of YAML files that add to the bundled ones or replace them (default $"+hardware.DirVariable+")")
 	fl.StringVar(&f.model, "model", "", "`shape` of the model that times are of, as 'kvreplay hardware list' names it (default: each trace's own)")
