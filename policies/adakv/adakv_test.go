@@ -1,0 +1,48 @@
+package adakv
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/policytest"
+)
+
+func TestConformance(t *testing.T) {
+	for _, options := range []string{"", "window=1,alpha=0", "window=3,alpha=1,pooling=avg"} {
+		policytest.RunLossy(t, Entry, options)
+	}
+}
+
+func divide(t *testing.T, options string, streams []policies.Surveyed) []int {
+	t.Helper()
+	make, _, err := Entry.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return make().(policies.Divider).Divide(streams)
+}
+
+// Two heads of 6 blocks, window 2: N = 8 scores. Of 9 8 7 6 5 4 | 9 3 2 1 the largest eight are
+// the first head's six and the second's 9 and 3: with alpha ½ and 4 a head on average,
+// 2 + (6+4)/2 = 7 and 2 + (2+4)/2 = 5. The next layer is divided on its own.
+func TestLaw(t *testing.T) {
+	wide, narrow := []float32{2, 9, 8, 7, 6, 5, 4}, []float32{2, 9, 3, 2, 1}
+	streams := []policies.Surveyed{
+		{Layer: 0, Head: 0, Capacity: 6, Most: 100, Values: wide}, {Layer: 0, Head: 1, Capacity: 6, Most: 100, Values: narrow},
+		{Layer: 1, Head: 0, Capacity: 6, Most: 100, Values: narrow}, {Layer: 1, Head: 1, Capacity: 6, Most: 100, Values: narrow},
+	}
+	if got := divide(t, "alpha=0.5", streams); !slices.Equal(got, []int{7, 5, 6, 6}) {
+		t.Error(got)
+	}
+	if got := divide(t, "alpha=0", streams[:2]); !slices.Equal(got, []int{8, 4}) {
+		t.Error(got)
+	}
+	if got := divide(t, "alpha=1", streams[:2]); !slices.Equal(got, []int{6, 6}) {
+		t.Error(got)
+	}
+	streams[0].Most = 6 // full: the rest is the other's
+	if got := divide(t, "alpha=0", streams[:2]); !slices.Equal(got, []int{6, 6}) {
+		t.Error(got)
+	}
+}

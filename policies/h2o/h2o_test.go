@@ -1,0 +1,40 @@
+package h2o
+
+import (
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies/policytest"
+)
+
+func TestConformance(t *testing.T) {
+	for _, options := range []string{"", "recent=0", "recent=1", "scores=ranks"} {
+		policytest.RunLossy(t, Entry, options)
+	}
+}
+
+// A budget of four: two heavy hitters, two recent blocks.
+func TestHistory(t *testing.T) {
+	policytest.LossyHistory(t, Entry, "", `
+capacity 4
+prompt 6
+mass 3 1 2 5 0 0
+prompt     |   | 1  # 0 to 4 are held, 3 and 4 are recent; of 0, 1, 2 the least has 1
+2:.5 4:.25 |   | 2  # 5 is born; 4 and 5 are recent; of 0 (3), 2 (2.5), 3 (5) the least is 2
+2:.9 4:.05 | 2 | 4  # 6 is born; 5 and 6 are recent; 0 has 3, 3 has 5, 4 has .3; nobody sees 2
+0:.1 2:.9  | 2 | 5  # 7 is born; 6 and 7 are recent; 5 was given nothing
+`)
+}
+
+// Without prompt_mass windows tell what the prompt was given; of ranks the r-th is given 1 ÷ r.
+func TestRanksAndWindows(t *testing.T) {
+	policytest.LossyHistory(t, Entry, "scores=ranks,recent=0", `
+capacity 2
+prompt 5
+windows 2
+3 1    |            # 3 has 1, 1 has .5
+1 3    |            # 3 has 1.5, 1 has 1.5
+prompt |     | 0 2
+1 3    |     | 4    # 4 is born: nothing so far
+0 2 3  | 0 2 | 5    # 3 is the best of what is there: 1 more
+`)
+}

@@ -1,0 +1,56 @@
+package snapkv
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies/policytest"
+)
+
+func TestConformance(t *testing.T) {
+	for _, options := range []string{"", "window=2,kernel=1", "window=0,kernel=3,pooling=avg"} {
+		policytest.RunLossy(t, Entry, options)
+	}
+}
+
+// The last two of eight tokens are the observation window; 7 is pinned until step 0. In
+// front of it the pooled maxima of three neighbours are
+//
+//	token  0 1 2 3 4 5
+//	mass   4 0 1 0 2 0
+//	pooled 4 4 1 2 2 2
+func TestHistory(t *testing.T) {
+	policytest.LossyHistory(t, Entry, "window=2,kernel=3", `
+capacity 4
+prompt 8
+mass 4 0 1 0 2 0 9 9
+prompt |     | 2 3 4  # 0 to 6 are held; 6 stays, of the others the two highest: 0 and 1; 5 before 4 and 3, as ties go by index
+3 5    | 3   | 5      # 7 leaves the local window and stays: of 0, 1, 5 the least is 5
+5 7    | 5   | 0      # 8 is born
+1 8    |     | 1      # 9 is born: no scores are left
+6 8    |     | 6      # 10 is born: the oldest of 6, 7, 8, 9, 10
+`)
+}
+
+// Averages of three, nothing beyond the ends; no window.
+//
+//	token  0   1  2   3   4
+//	mass   6   0  0   3   3
+//	pooled 2   2  1   2   2
+func TestAverages(t *testing.T) {
+	policytest.LossyHistory(t, Entry, "window=0,kernel=3,pooling=avg", `
+capacity 3
+prompt 5
+mass 6 0 0 3 3
+prompt |   | 2    # 4 is pinned
+2 4    | 2 | 0    # 4 is ranked like the others: 0, 1, 3 and 4 tie
+`)
+}
+
+func TestOptions(t *testing.T) {
+	for options, want := range map[string]string{"kernel=4": "an odd number", "pooling=sum": "none of max, avg", "beta=2": "unknown option"} {
+		if _, _, err := Entry.New(options); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", options, err, want)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// lossyNames are the lossy policies with options that small streams feel.
+var lossyNames = []string{"streamingllm:sink=2", "h2o", "h2o:recent=0.3,scores=ranks", "snapkv:window=2,kernel=3", "snapkv:window=0,kernel=5,pooling=avg",
+	"pyramidkv:window=1,kernel=3,beta=4", "adakv:window=2,kernel=1,alpha=0.3", "duoattention:full=0.6,stream=0.3,sink=2,recent=3"}
+
+// lossyFile writes a request or two of a few layers and heads, with masses.
+func lossyFile(t *testing.T, r *rand.Rand, small bool) *trace.File {
+	t.Helper()
+	kind := replaytest.Medium
+	if small {
+		kind = replaytest.Small
+	}
+	o := kind(r)
+	o.Steps, o.Ascending = max(2, o.Steps), false
+	path := filepath.Join(t.TempDir(), "lossy.parquet")
+	meta := o.Meta(1 + r.IntN(o.M))
+	meta.Selector, meta.Notes = "quest", map[string]string{"exact.recall": "0.25"}
+	w, err := trace.Create(path, meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heads := 1 + r.IntN(3)
+	for request := range 1 + r.IntN(2) {
+		for layer := range 1 + r.IntN(3) {
+			for head := range heads {
+				s := replaytest.Stream(r, o)
+				replaytest.Masses(r, s, o.BlockTokens)
+				s.Key = trace.Key{Request: fmt.Sprint("r", request), Layer: int32(3 * layer), Head: int32(head)}
+				if err := w.Write(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// Every step of every lossy policy is that of the referee, on random requests with blocks,
+// gaps, pins, windows and ties; and what rows say adds up.
+func TestLossyAgreesWithReferee(t *testing.T) {
+	for seed := uint64(0); seed < draws(40); seed++ {
+		r := rand.New(rand.NewPCG(seed, 53))
+		f := lossyFile(t, r, seed%2 == 0)
+		o := Options{Policies: specs(t, lossyNames...), Capacities: capacities(t, "1x", "2x", "0.5ctx"), Per: PerStream, SkipUnable: true, Referee: true}
+		if r.IntN(3) == 0 {
+			o.Warmup = Warmup{Kind: WarmupCold}
+		}
+		result, err := Run(context.Background(), f, o)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if len(result.Rows) != 3*len(lossyNames)*len(f.Streams()) {
+			t.Fatalf("seed %d: %d rows; %q", seed, len(result.Rows), result.Notes)
+		}
+		checkLossyRows(t, seed, result.Rows)
+	}
+}
+
+// checkLossyRows holds the budgets of a request to their sum, and shares to their bounds.
+func checkLossyRows(t *testing.T, seed uint64, rows []metrics.Row) {
+	t.Helper()
+	given := map[string]int64{} // blocks of a request at a capacity, by policy
+	for i := range rows {
+		r := &rows[i]
+		if err := r.Check(); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if !r.Lossy || r.Misses != 0 || r.MovedEntries != 0 || r.SelectorRecall == nil || *r.SelectorRecall != 0.25 {
+			t.Fatalf("seed %d: %+v", seed, r)
+		}
+		if r.KeptMass == nil || *r.KeptMass > *r.CoveredMass+1e-9 {
+			t.Fatalf("seed %d: mass %v of %v", seed, r.KeptMass, r.CoveredMass)
+		}
+		if r.ResidentPeak*int64(r.BlockTokens) > *r.CapacityEntries {
+			t.Fatalf("seed %d: %s holds %d blocks of a budget of %d", seed, r.Policy, r.ResidentPeak, *r.CapacityEntries)
+		}
+		given[*r.RequestID+" "+*r.Capacity+" "+r.Policy] += *r.CapacityEntries
+	}
+	for key, sum := range given {
+		request, rest, _ := strings.Cut(key, " ")
+		capacity, _, _ := strings.Cut(rest, " ")
+		if equal := given[request+" "+capacity+" "+rows[0].Policy]; sum > equal {
+			t.Fatalf("seed %d: %s has budgets of %d in all, equal ones are %d", seed, key, sum, equal)
+		}
+	}
+}
+
+// A lossy policy with room for everything loses nothing and keeps all that is recorded.
+func TestLossyWithRoomForAll(t *testing.T) {
+	f := lossyFile(t, rand.New(rand.NewPCG(5, 6)), false)
+	for _, r := range mustRun(t, f, Options{Policies: specs(t, lossyNames...), Capacities: capacities(t, "100000")}) {
+		if r.Lost != 0 || *r.Recall != 1 || math.Abs(*r.KeptMass-*r.CoveredMass) > 1e-12 || r.Evictions != 0 {
+			t.Errorf("%s: lost %d, recall %v, mass %v of %v, %d dropped", r.Policy, r.Lost, *r.Recall, *r.KeptMass, *r.CoveredMass, r.Evictions)
+		}
+	}
+}
+
+// Rows do not depend on workers, nor on what else is in the run.
+func TestLossyAtAnyParallelism(t *testing.T) {
+	f := lossyFile(t, rand.New(rand.NewPCG(8, 6)), false)
+	o := Options{Policies: specs(t, lossyNames...), Capacities: capacities(t, "1x", "3x"), Per: PerStream, Workers: 1}
+	want := mustRun(t, f, o)
+	o.Workers = 4
+	if got := mustRun(t, f, o); !reflect.DeepEqual(got, want) {
+		t.Error("four workers give other rows")
+	}
+	o.Policies = specs(t, "lru", "adakv:window=2,kernel=1,alpha=0.3", "opt")
+	for _, r := range mustRun(t, f, o) {
+		if r.Lossy && !containsRow(want, r) {
+			t.Errorf("%s at %s: other rows beside exact policies", r.Policy, *r.Capacity)
+		}
+	}
+}
+
+func containsRow(rows []metrics.Row, r metrics.Row) bool {
+	for i := range rows {
+		if reflect.DeepEqual(rows[i], r) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestLossyRefuses(t *testing.T) {
+	plain := manyStreams(t) // scores of no kind, no masses
+	masses := lossyFile(t, rand.New(rand.NewPCG(2, 6)), false)
+	for _, c := range []struct {
+		file   *trace.File
+		policy string
+		change func(*Options)
+		want   string
+	}{
+		{plain, "h2o", nil, "h2o:scores=ranks"},
+		{plain, "snapkv", nil, "it needs prompt_mass"},
+		{plain, "duoattention", func(o *Options) { o.Warmup = Warmup{Kind: WarmupCold} }, "it needs prompt windows or prompt_mass"},
+		{masses, "snapkv", func(o *Options) { o.Shape.StepTokens = 2 }, "without --block-tokens"},
+		{masses, "snapkv", func(o *Options) { o.Warmup = Warmup{Kind: WarmupStaging} }, "it compresses the prompt itself"},
+		{masses, "adakv", func(o *Options) { o.Capacities = capacities(t, "peak:window:2") }, "it divides the memory of a request itself"},
+		{masses, "snapkv", func(o *Options) { o.Capacities = capacities(t, "1x+2x@4") }, "built for one capacity"},
+	} {
+		o := Options{Policies: specs(t, c.policy), Capacities: capacities(t, "1x")}
+		if c.change != nil {
+			c.change(&o)
+		}
+		if _, err := Plan(c.file, o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.policy, err, c.want)
+		}
+	}
+	job, err := Plan(masses, Options{Policies: specs(t, "snapkv"), Capacities: capacities(t, "1x")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := job.Record(new(Profile)); err == nil || !strings.Contains(err.Error(), "snapkv") {
+		t.Errorf("a profile of a lossy policy: %v", err)
+	}
+}
