@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/parquet-go/parquet-go"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/trace"
@@ -34,10 +33,10 @@ type Clusters struct {
 const clustersOfLists = "lists"
 
 // ParseClusters reads "lists", the path of a file of clusters, or either with the tokens of
-// a page, "lists,page=8". The file is Parquet with a row a stream: request_id (text),
-// layer_id (INT32), head (INT32, null where the layer shares its selection) and
-// token_clusters (LIST of INT32), the cluster of each token from the first on, -1 for none;
-// tokens beyond the list are in none. nil for the empty text.
+// a page, "lists,page=8". The file has a JSON object a stream, each on a line of its own:
+// request_id, layer_id, head (null or left out where the layer shares its selection) and
+// token_clusters, the cluster of each token from the first on, -1 for none; tokens beyond
+// the list are in none. nil for the empty text.
 func ParseClusters(text string) (*Clusters, error) {
 	if text == "" {
 		return nil, nil
@@ -56,12 +55,12 @@ func ParseClusters(text string) (*Clusters, error) {
 	return c, c.read(c.source)
 }
 
-// clusterRow is a row of a file of clusters.
+// clusterRow is a line of a file of clusters.
 type clusterRow struct {
-	Request  string  `parquet:"request_id"`
-	Layer    int32   `parquet:"layer_id"`
-	Head     *int32  `parquet:"head,optional"`
-	Clusters []int32 `parquet:"token_clusters,list"`
+	Request  *string `json:"request_id"`
+	Layer    *int32  `json:"layer_id"`
+	Head     *int32  `json:"head"`
+	Clusters []int32 `json:"token_clusters"`
 }
 
 // read takes the clusters of a file, which its digest names from then on.
@@ -79,41 +78,34 @@ func (c *Clusters) read(path string) error {
 }
 
 // decodeClusters reads the clusters of each stream.
-func decodeClusters(text []byte) (streams map[trace.Key][]int32, err error) {
-	defer func() { // the library panics on some damage
-		if r := recover(); r != nil {
-			streams, err = nil, fmt.Errorf("damaged: %v", r)
+func decodeClusters(text []byte) (map[trace.Key][]int32, error) {
+	streams := map[trace.Key][]int32{}
+	for n := 1; len(text) > 0; n++ {
+		line, rest, _ := bytes.Cut(text, []byte("\n"))
+		text = rest
+		var row clusterRow
+		decoder := json.NewDecoder(bytes.NewReader(line))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&row); err != nil {
+			return nil, fmt.Errorf("line %d: expected an object with request_id, layer_id, head, token_clusters: %w", n, err)
 		}
-	}()
-	file, err := parquet.OpenFile(bytes.NewReader(text), int64(len(text)))
-	if err != nil {
-		return nil, fmt.Errorf("not a Parquet file: %w", err)
-	}
-	for _, name := range []string{"request_id", "layer_id", "token_clusters"} {
-		if !slices.ContainsFunc(file.Schema().Fields(), func(f parquet.Field) bool { return f.Name() == name }) {
-			return nil, fmt.Errorf("no column %s; expected request_id, layer_id, head, token_clusters", name)
+		if behind := bytes.TrimSpace(line[decoder.InputOffset():]); len(behind) > 0 {
+			return nil, fmt.Errorf("line %d: %d bytes behind its object", n, len(behind))
 		}
-	}
-	if n := file.NumRows(); n > int64(len(text)) {
-		return nil, fmt.Errorf("damaged: %d rows in %d bytes", n, len(text))
-	}
-	rows, err := parquet.Read[clusterRow](bytes.NewReader(text), int64(len(text)))
-	if err != nil {
-		return nil, err
-	}
-	streams = map[trace.Key][]int32{}
-	for i, r := range rows {
-		k := trace.Key{Request: r.Request, Layer: r.Layer, Head: trace.NoHead}
-		if r.Head != nil {
-			k.Head = *r.Head
+		if row.Request == nil || row.Layer == nil || row.Clusters == nil {
+			return nil, fmt.Errorf("line %d: request_id, layer_id and token_clusters must be there", n)
+		}
+		k := trace.Key{Request: *row.Request, Layer: *row.Layer, Head: trace.NoHead}
+		if row.Head != nil {
+			k.Head = *row.Head
 		}
 		if _, twice := streams[k]; twice {
-			return nil, fmt.Errorf("row %d: %v a second time", i, k)
+			return nil, fmt.Errorf("line %d: %v a second time", n, k)
 		}
-		if at := slices.IndexFunc(r.Clusters, func(n int32) bool { return n < -1 }); at >= 0 {
-			return nil, fmt.Errorf("row %d: token %d is in cluster %d, expected one from 0 on, or -1", i, at, r.Clusters[at])
+		if at := slices.IndexFunc(row.Clusters, func(n int32) bool { return n < -1 }); at >= 0 {
+			return nil, fmt.Errorf("line %d: token %d is in cluster %d, expected one from 0 on, or -1", n, at, row.Clusters[at])
 		}
-		streams[k] = r.Clusters
+		streams[k] = row.Clusters
 	}
 	return streams, nil
 }
@@ -137,7 +129,6 @@ func (p *plan) settleClusters() error {
 		return nil
 	}
 	p.layout.clustered = true
-	name, _, _ := strings.Cut(p.meta.Selector, ":")
 	switch {
 	case p.meta.BlockTokens > 1 || p.opt.Shape.BlockTokens > 1:
 		return fmt.Errorf("clusters are of tokens: neither the trace nor --block-tokens may make blocks of several")
@@ -147,8 +138,8 @@ func (p *plan) settleClusters() error {
 		return fmt.Errorf("clusters have unequal sizes: they go with neither --prefetch, --tier, --pool, --outliers nor --allocation, which count blocks of one")
 	case p.warmup.Kind == WarmupImportance || p.warmup.Kind == WarmupStaging:
 		return fmt.Errorf("clusters have unequal sizes: warm-up %v places blocks of one; lru:W and cold do not", p.warmup)
-	case c.file == nil && (!p.ranks || name != "retroinfer" && name != "kvdrive"):
-		return fmt.Errorf("clusters from lists need a selector that ranks clusters (retroinfer, kvdrive), the trace's is %q: give a file of clusters", p.meta.Selector)
+	case c.file == nil && listsClusters(p.meta) != nil:
+		return listsClusters(p.meta)
 	}
 	for i := range p.streams {
 		if k := p.selected(i).Key; c.file != nil && c.file[k] == nil {
@@ -185,7 +176,7 @@ type clustering struct {
 func (c *Clusters) units(s *trace.Stream, tokens, candidates int) *clustering {
 	given := c.file[s.Key]
 	if c.file == nil {
-		given = chains(s, tokens, candidates)
+		given = numbered(chains(s, tokens, candidates))
 	}
 	u := &clustering{of: make([]int32, tokens)}
 	number := map[int32]int32{}

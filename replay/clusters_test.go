@@ -1,16 +1,16 @@
 package replay
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/parquet-go/parquet-go"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
@@ -151,7 +151,7 @@ func clusterFile(t testing.TB, f *trace.File) string {
 	var rows []clusterRow
 	r := rand.New(rand.NewPCG(7, 97))
 	for _, s := range f.Streams() {
-		row := clusterRow{Request: s.Request, Layer: s.Layer}
+		row := clusterRow{Request: &s.Request, Layer: &s.Layer}
 		if s.Head != trace.NoHead {
 			row.Head = &s.Head
 		}
@@ -160,8 +160,16 @@ func clusterFile(t testing.TB, f *trace.File) string {
 		}
 		rows = append(rows, row)
 	}
-	path := filepath.Join(t.TempDir(), "clusters.parquet")
-	if err := parquet.WriteFile(path, rows); err != nil {
+	var text []byte
+	for _, row := range rows {
+		line, err := json.Marshal(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(append(text, line...), '\n')
+	}
+	path := filepath.Join(t.TempDir(), "clusters.jsonl")
+	if err := os.WriteFile(path, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -225,30 +233,25 @@ func TestClusterErrors(t *testing.T) {
 			t.Errorf("expected an error with %q, got %v", want, err)
 		}
 	}
-	bad := filepath.Join(t.TempDir(), "bad.parquet")
-	if err := os.WriteFile(bad, []byte("no parquet"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	write := func(name string, rows any) string {
-		path := filepath.Join(t.TempDir(), name)
-		switch rows := rows.(type) {
-		case []clusterRow:
-			if err := parquet.WriteFile(path, rows); err != nil {
-				t.Fatal(err)
-			}
-		case []struct{ Request string }:
-			if err := parquet.WriteFile(path, rows); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return path
-	}
+	path := filepath.Join(t.TempDir(), "bad.jsonl")
 	for text, want := range map[string]string{
-		"lists,page=0": "page of 1", "nothing.parquet": "no such file", bad: "not a Parquet file",
-		write("columns", []struct{ Request string }{{"a"}}):                              "no column request_id",
-		write("twice", []clusterRow{{Request: "a"}, {Request: "a"}}):                     "a second time",
-		write("negative", []clusterRow{{Request: "a", Clusters: []int32{0, -1, 3, -2}}}): "token 3 is in cluster -2",
+		"PAR1": "line 1: expected an object",
+		`{"request_id":"a","layer_id":0,"token_clusters":[0,-2]}`:                                      "token 1 is in cluster -2",
+		`{"request_id":"a","token_clusters":[0]}`:                                                      "must be there",
+		`{"request_id":"a","layer_id":0}`:                                                              "must be there",
+		`{"request_id":"a","layer_id":0,"clusters":[0]}`:                                               "unknown field",
+		`{"request_id":"a","layer_id":0,"token_clusters":[0]} x`:                                       "1 bytes behind",
+		"{\"request_id\":\"a\",\"layer_id\":0,\"token_clusters\":[]}\n\n":                              "line 2: expected",
+		strings.Repeat("{\"request_id\":\"a\",\"layer_id\":0,\"head\":1,\"token_clusters\":[3]}\n", 2): "line 2: request \"a\" layer 0 head 1 a second time",
 	} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ParseClusters(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "bad.jsonl") {
+			t.Errorf("%s: expected an error with %q, got %v", text, want, err)
+		}
+	}
+	for text, want := range map[string]string{"lists,page=0": "page of 1", "nothing.jsonl": "no such file"} {
 		if _, err := ParseClusters(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("clusters %q: expected an error with %q, got %v", text, want, err)
 		}
@@ -257,13 +260,8 @@ func TestClusterErrors(t *testing.T) {
 
 // Files of clusters, whatever became of them, are read or refused.
 func FuzzClusters(f *testing.F) {
-	head := int32(2)
-	var text bytes.Buffer
-	if err := parquet.Write(&text, []clusterRow{{Request: "a", Clusters: []int32{0, 0, -1, 3}}, {Request: "b", Layer: 1, Head: &head}}); err != nil {
-		f.Fatal(err)
-	}
-	f.Add(text.Bytes())
-	f.Add([]byte("PAR1PAR1"))
+	f.Add([]byte("{\"request_id\":\"a\",\"layer_id\":0,\"token_clusters\":[0,0,-1,3]}\n{\"request_id\":\"b\",\"layer_id\":1,\"head\":2,\"token_clusters\":[]}\n"))
+	f.Add([]byte("{}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		streams, err := decodeClusters(text)
 		for k, of := range streams {
@@ -274,4 +272,48 @@ func FuzzClusters(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The clusters that a capture of RetroInfer lists, written to a file, are those that are
+// read off its lists: the rows are the same but for the name.
+func TestWriteClusters(t *testing.T) {
+	f, err := trace.Open("../datasets/corpus/selectors_qa_text.retroinfer.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	path := filepath.Join(t.TempDir(), "clusters.jsonl")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(WriteClusters(file, f), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Policies: specs(t, "lru", "window:1"), Capacities: capacities(t, "4x"), Per: PerStream}
+	o.Clusters = mustClusters(t, "lists,page=8")
+	lists := mustRun(t, f, o)
+	o.Clusters = mustClusters(t, path+",page=8")
+	given := mustRun(t, f, o)
+	tokens, clusters := 0, map[[2]any]bool{}
+	for k, of := range o.Clusters.file {
+		for _, c := range of {
+			if c >= 0 {
+				tokens++
+				clusters[[2]any{k, c}] = true
+			}
+		}
+	}
+	if n := float64(tokens) / float64(len(clusters)); n < 4 || n > 64 {
+		t.Errorf("%d clusters of %.1f tokens, RetroInfer makes one a 16 tokens", len(clusters), n)
+	}
+	for i := range given {
+		given[i].Clusters = "lists,page=8"
+	}
+	if !reflect.DeepEqual(given, lists) {
+		t.Errorf("rows of a file of clusters: %+v, of the lists: %+v", given, lists)
+	}
+	if many := manyStreams(t); WriteClusters(io.Discard, many) == nil {
+		t.Error("clusters of a trace that ranks tokens")
+	}
 }

@@ -34,7 +34,7 @@ func newRefereeChecks(p *plan, policy string, streams, request [][]*trace.Stream
 	if c := p.opt.Clusters; c != nil {
 		config.Page = c.page
 		if config.Clusters = c.file[streams[0][0].Key]; c.file == nil {
-			config.Clusters = chains(streams[0][0], streams[0][0].MaxSeqLen(), p.meta.Candidates)
+			config.Clusters = numbered(chains(streams[0][0], streams[0][0].MaxSeqLen(), p.meta.Candidates))
 		}
 	}
 	switch o := p.opt.Outliers; o.Source {

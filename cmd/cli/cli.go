@@ -87,6 +87,7 @@ func newRoot(table policies.Table) *cobra.Command {
 		newAllocateCommand(),
 		newImportCommand(),
 		newDeriveCommand(),
+		newClustersCommand(),
 		newTimeCommand(),
 		newPlanCommand(table),
 		newReproduceCommand(),

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+func newClustersCommand() *cobra.Command {
+	var out string
+	c := &cobra.Command{
+		Use:   "clusters TRACE -o FILE",
+		Short: "Write the clusters that a trace's selector ranked, for replay --clusters",
+		Long: `Write the clusters of tokens that the lists of a trace show, a JSON object a stream:
+of a selector that ranks clusters, which lists a cluster's tokens side by side. Any
+trace of the same requests can be replayed with them.`,
+		Example: `  kvreplay clusters t.retroinfer.parquet -o clusters.jsonl
+  kvreplay replay t.exact.parquet --clusters clusters.jsonl --policy lru`,
+		Args: exactlyOne("trace"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if out == "" {
+				return usagef("output missing: name it by -o FILE")
+			}
+			return writeClusters(args[0], out)
+		},
+	}
+	c.Flags().StringVarP(&out, "output", "o", "", "the file to write; appears only when all went well")
+	return c
+}
+
+func writeClusters(path, out string) error {
+	f, err := trace.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	file, err := renameio.NewPendingFile(out, renameio.WithPermissions(0o644))
+	if err != nil {
+		return err
+	}
+	defer file.Cleanup()
+	if err := replay.WriteClusters(file, f); err != nil {
+		return err
+	}
+	return file.CloseAtomicallyReplace()
+}
