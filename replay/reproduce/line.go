@@ -9,6 +9,8 @@ type Status string
 const (
 	// Exact: follows from the paper's own numbers; equal up to the rounding of what was printed.
 	Exact Status = "exact"
+	// Worked: the paper's formula on figures of our choice, by hand; equal up to rounding.
+	Worked Status = "by hand"
 	// Predicted: computed without any constant fitted to this table.
 	Predicted Status = "predicted"
 	// Transferred: computed with constants that were fitted to other cells.

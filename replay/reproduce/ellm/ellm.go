@@ -80,6 +80,13 @@ func exact(item, unit string, printed, ours float64) reproduce.Line {
 	return reproduce.Line{Item: item, Unit: unit, Printed: printed, Ours: ours, Status: reproduce.Exact, Gate: reproduce.Gate{Relative: 1e-9}}
 }
 
+// byHand is a line whose first figure was worked by hand from the paper's equation.
+func byHand(item, unit string, hand, ours float64) reproduce.Line {
+	l := exact(item, unit, hand, ours)
+	l.Status = reproduce.Worked
+	return l
+}
+
 // statement is an ordinal line with a figure of ours.
 func statement(item, unit string, ours float64, holds bool) reproduce.Line {
 	return reproduce.Line{Item: item, Unit: unit, Printed: none, Ours: ours, Status: reproduce.Ordinal, Holds: holds}

@@ -15,7 +15,7 @@ func (s *study) layout() (section reproduce.Section, err error) {
 		Lines: []reproduce.Line{
 			exact("Fig. 7, example A: 1 + 1 + 2 layers of 4 tokens, two requests", "blocks", 2, float64(four.of(2, 4, 1+1+2))),
 			exact("Fig. 7, example B: 2 + 2 + 4 layers", "blocks", 4, float64(four.of(2, 4, 2+2+4))),
-			exact("wasted by one layer of 4 tokens, F = 4 (by hand)", "", 0.75, four.wasted(4, 1)),
+			byHand("wasted by one layer of 4 tokens, F = 4", "", 0.75, four.wasted(4, 1)),
 		}}
 	for _, c := range []struct {
 		f                int

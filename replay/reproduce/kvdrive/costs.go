@@ -50,15 +50,18 @@ func (s *study) divide(section *reproduce.Section, f *source) error {
 	requests := requestsOf(f)
 	for _, window := range []int{1, 2, 3} {
 		reports, err := allocate.Run(rows, allocate.Options{Policy: "window", Methods: []allocate.Spec{greedy}, Memory: fmt.Sprintf("window:%d", window), Judge: requests[len(requests)-2:]})
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
+		item := fmt.Sprintf("%s, memory of ×%d", f.name, window)
+		if err != nil { // of this trace: too few windows differ
+			section.Lines = append(section.Lines, missing(item, "×", none, err.Error()))
+			continue
 		}
 		r := reports[0]
-		if r.Judge == nil || r.Judge.Ratio == nil || r.Profile == nil || r.Profile.Ratio == nil {
-			return fmt.Errorf("%s, window %d: no ratio", f.name, window)
+		if r.Judge.Ratio == nil || r.Profile.Ratio == nil {
+			section.Lines = append(section.Lines, missing(item, "×", none, "uniform windows of this memory move nothing, or their transfers are not known"))
+			continue
 		}
-		l := statement(fmt.Sprintf("%s, memory of ×%d: moves less than uniform windows, on the profile", f.name, window), "×", *r.Profile.Ratio, *r.Profile.Ratio < 1)
-		judged := statement(fmt.Sprintf("%s, memory of ×%d: … on the two requests that were kept apart", f.name, window), "×", *r.Judge.Ratio, *r.Judge.Ratio < 1)
+		l := statement(item+": moves less than uniform windows, on the profile", "×", *r.Profile.Ratio, *r.Profile.Ratio < 1)
+		judged := statement(item+": and on the two requests that were kept apart", "×", *r.Judge.Ratio, *r.Judge.Ratio < 1)
 		const noisy = "a profile of few requests does not carry over at this memory"
 		section.Lines = append(section.Lines, l, unless(judged, noisy))
 	}

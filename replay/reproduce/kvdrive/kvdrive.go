@@ -68,6 +68,13 @@ func exact(item, unit string, printed, ours float64) reproduce.Line {
 	return reproduce.Line{Item: item, Unit: unit, Printed: printed, Ours: ours, Status: reproduce.Exact, Gate: reproduce.Gate{Relative: 1e-9}}
 }
 
+// byHand is a line whose first figure was worked by hand from the text.
+func byHand(item, unit string, hand, ours float64) reproduce.Line {
+	l := exact(item, unit, hand, ours)
+	l.Status = reproduce.Worked
+	return l
+}
+
 // rounded is exact up to how the paper rounds.
 func rounded(item, unit string, printed, ours, gate float64) reproduce.Line {
 	l := exact(item, unit, printed, ours)

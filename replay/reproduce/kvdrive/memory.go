@@ -56,7 +56,7 @@ func (s *study) bytes() (section reproduce.Section, err error) {
 		return section, err
 	}
 	section.Lines = append(section.Lines,
-		exact("Fig. 3, ×0 at 6.25 % of 64K, by hand 4096 · 131072 B", "MB", 4096*131_072/1e6, moved.H2D/1e6),
+		byHand("Fig. 3, ×0 at 6.25 % of 64K: 4096 · 131072 B", "MB", 4096*131_072/1e6, moved.H2D/1e6),
 		statement("it is more than 500 MB a step", "MB", moved.H2D/1e6, moved.H2D > 500e6))
 	return section, s.indices(&section)
 }

@@ -51,6 +51,10 @@ func (s *study) open(in reproduce.Inputs) (err error) {
 			s.close()
 			return err
 		}
+		if len(file.Streams()) == 0 {
+			file.Close()
+			continue
+		}
 		m, info := file.Meta(), file.Streams()[0]
 		f := &source{File: file, name: strings.TrimSuffix(filepath.Base(path), ".parquet"), selector: m.Selector, perHead: info.Key.Head != trace.NoHead}
 		if f.selector == "" {
