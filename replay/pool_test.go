@@ -339,3 +339,30 @@ func TestPoolErrors(t *testing.T) {
 		}
 	}
 }
+
+// Every policy that a trace with scores can serve runs on a pool; the engine checks each
+// victim, and nobody who keeps the demand beats OPT.
+func TestEveryPolicyOnAPool(t *testing.T) {
+	f := manyStreams(t)
+	o := Options{Capacities: capacities(t, "1.5x"), Pool: PoolRequest, SkipUnable: true, Requests: []string{"b"}, Layers: []int32{1, 2}}
+	for _, e := range all.Table() {
+		o.Policies = append(o.Policies, specs(t, strings.TrimSuffix(e.Name+":"+e.Example, ":"))...)
+	}
+	rows, least := mustRun(t, f, o), int64(0)
+	for _, r := range rows {
+		if r.Policy == "opt" && *r.Capacity == "1.5x" {
+			least = r.Misses
+		}
+	}
+	for _, r := range rows {
+		if r.Lossy {
+			t.Errorf("%s is lossy, a pool has none", r.Policy)
+		}
+		if !r.Bypasses && r.Capacity != nil && *r.Capacity == "1.5x" && r.Misses < least {
+			t.Errorf("%s misses %d, opt %d", r.Policy, r.Misses, least)
+		}
+	}
+	if len(rows) < 15 {
+		t.Errorf("%d rows, expected most policies", len(rows))
+	}
+}

@@ -96,6 +96,11 @@ func streamRows(rows []metrics.Row, policy string) ([]metrics.Row, error) {
 	}
 	slices.Sort(groups)
 	groups = slices.Compact(groups)
+	for i := range of {
+		if r := &of[i]; r.Pool != "" || r.Reallocation != "" {
+			return nil, fmt.Errorf("rows of caches that streams share (pool %q) or that change (reallocation %q) do not say what a layer and head needs; replay without --pool and --reallocate, or choose with --where pool=", r.Pool, r.Reallocation)
+		}
+	}
 	switch {
 	case len(of) == 0 && pooled > 0:
 		return nil, fmt.Errorf("the rows are pooled over streams and do not say what a layer and head needs; replay with --per stream")

@@ -170,6 +170,22 @@ func TestCollectErrors(t *testing.T) {
 	}
 }
 
+// Rows of caches that streams share, or that change, are no curves.
+func TestCollectRefusesSharedCaches(t *testing.T) {
+	for want, change := range map[string]func(*metrics.Row){
+		`pool "request"`:    func(r *metrics.Row) { r.Pool = "request" },
+		`reallocation "64:`: func(r *metrics.Row) { r.Reallocation = "64:2d-greedy" },
+	} {
+		rows := twoRequests()
+		for i := range rows {
+			change(&rows[i])
+		}
+		if _, err := Collect(rows, ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %s", err, want)
+		}
+	}
+}
+
 func TestPoolErrors(t *testing.T) {
 	without := func(gone func(*metrics.Row) bool) []metrics.Row {
 		return slices.DeleteFunc(twoRequests(), func(r metrics.Row) bool { return gone(&r) })

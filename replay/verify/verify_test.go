@@ -119,6 +119,7 @@ func TestSettingsHold(t *testing.T) {
 		func(o *replay.Options) { o.Warmup = replay.Warmup{Kind: replay.WarmupCold} },
 		func(o *replay.Options) { o.Seed = 7 },
 		func(o *replay.Options) { o.Shape = replay.Shape{BlockTokens: 8, StepTokens: 2} },
+		func(o *replay.Options) { o.Pool = replay.PoolRequest },
 	} {
 		rows = append(rows, replayed(t, newsPath, []string{"lru", "random", "lookahead"}, []string{"1.5x", "64KiB"}, func(o *replay.Options) {
 			o.Layers = []int32{0, 10}
