@@ -77,22 +77,23 @@ func typed(c *cobra.Command) []string {
 	return words
 }
 
-// promptLengths are the shortest and the longest prompt of each task.
-type promptLengths map[string]*[2]int
+// promptLengths are the shortest and the longest prompt of each task at each length.
+type promptLengths map[prompts.Task]*[2]int
 
 func (l promptLengths) add(r *prompts.Row) {
-	if l[r.Task] == nil {
-		l[r.Task] = &[2]int{r.Length, r.Length}
+	task := prompts.Task{Name: r.Task, MaxLength: r.MaxLength}
+	if l[task] == nil {
+		l[task] = &[2]int{r.Length, r.Length}
 	}
-	l[r.Task][0] = min(l[r.Task][0], r.Length)
-	l[r.Task][1] = max(l[r.Task][1], r.Length)
+	l[task][0] = min(l[task][0], r.Length)
+	l[task][1] = max(l[task][1], r.Length)
 }
 
 func (l promptLengths) print(w io.Writer, path string, m *prompts.Manifest) {
 	fmt.Fprintf(w, "%s: %d prompts, counted by %s\n", path, m.Rows, m.Tokenizer)
 	for _, t := range m.Tasks {
 		fmt.Fprintf(w, "  %-36s %4d", t.Name, t.Rows)
-		if span := l[t.Name]; span != nil {
+		if span := l[prompts.Task{Name: t.Name, MaxLength: t.MaxLength}]; span != nil {
 			fmt.Fprintf(w, " of %s to %s tokens, generation included", humanize.Comma(int64(span[0])), humanize.Comma(int64(span[1])))
 		}
 		fmt.Fprintln(w)

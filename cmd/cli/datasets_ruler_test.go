@@ -1,10 +1,13 @@
 package cli_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dustin/go-humanize"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 )
@@ -24,6 +27,13 @@ func TestMakeRuler(t *testing.T) {
 	var ids []string
 	for _, r := range rows {
 		ids = append(ids, r.ID)
+	}
+	for i := 0; i < len(rows); i += 2 { // two samples of each task at each length
+		a, b := rows[i], rows[i+1]
+		span := fmt.Sprintf("%-36s %4d of %s to %s tokens", a.Task, 2, humanize.Comma(int64(min(a.Length, b.Length))), humanize.Comma(int64(max(a.Length, b.Length))))
+		if !strings.Contains(stderr, span) {
+			t.Errorf("no %q in %s", span, stderr)
+		}
 	}
 	if got := strings.Join(ids, " "); got != "ruler-niah_single_2-1024-0 ruler-niah_single_2-1024-1 ruler-niah_single_2-2048-0 ruler-niah_single_2-2048-1 "+
 		"ruler-vt-1024-0 ruler-vt-1024-1 ruler-vt-2048-0 ruler-vt-2048-1" {
