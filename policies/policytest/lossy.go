@@ -302,7 +302,7 @@ func (s *suite) dividesOn(r *rand.Rand) error {
 			p.Layer, p.Head = layer, head
 			values := one.Survey(&p, nil)
 			if again := other.Survey(&p, nil); !slices.Equal(values, again) {
-				return fmt.Errorf("Survey gives %v, of another instance %v", values, again)
+				return fmt.Errorf("policy's Survey gives %v, of another instance %v", values, again)
 			}
 			streams = append(streams, policies.Surveyed{Layer: layer, Head: head, Capacity: capacity, Most: p.Most, Values: values})
 			total += capacity
@@ -315,13 +315,13 @@ func (s *suite) dividesOn(r *rand.Rand) error {
 	}
 	switch {
 	case len(budgets) != len(streams):
-		return fmt.Errorf("Divide answers with %d budgets for %d streams", len(budgets), len(streams))
+		return fmt.Errorf("policy's Divide answers with %d budgets for %d streams", len(budgets), len(streams))
 	case slices.Min(budgets) < 1:
-		return fmt.Errorf("Divide gives %v, expected at least one block each", budgets)
+		return fmt.Errorf("policy's Divide gives %v, expected at least one block each", budgets)
 	case sum > total:
-		return fmt.Errorf("Divide gives %d blocks in all, the capacities are %d", sum, total)
+		return fmt.Errorf("policy's Divide gives %d blocks in all, the capacities are %d", sum, total)
 	case !slices.Equal(budgets, other.Divide(slices.Clone(streams))):
-		return errors.New("Divide of another instance gives other budgets")
+		return errors.New("policy's Divide of another instance gives other budgets")
 	}
 	return nil
 }
