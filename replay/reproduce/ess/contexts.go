@@ -141,7 +141,7 @@ func (o *observed) longer() reproduce.Line {
 	c := rankCorrelation(contexts, shares)
 	l := statement(fmt.Sprintf("%d real traces: %s", len(contexts), item), "", c, c < 0)
 	if !l.Holds {
-		l.Known, l.Note = true, "tasks differ more than contexts do; "+small
+		l.Known, l.Note = true, "tasks differ more than contexts do; "+o.others()
 	}
 	return l
 }

@@ -19,9 +19,9 @@ type fitted struct {
 // time of a step is nearly a straight line in each. As many cells as constants are met
 // exactly.
 func fit(errorsAt func(x []float64) ([]float64, error), start []float64) (f *fitted, err error) {
-	const enough, most = 1e-6, 50
+	const enough, rounds = 1e-6, 50
 	f = &fitted{at: append([]float64{}, start...)}
-	for range most {
+	for range rounds {
 		if f.errors, err = errorsAt(f.at); err != nil {
 			return nil, err
 		}
@@ -34,16 +34,15 @@ func fit(errorsAt func(x []float64) ([]float64, error), start []float64) (f *fit
 		if err != nil {
 			return nil, err
 		}
-		largest := 0.
 		for j := range f.at {
 			f.at[j] += move[j]
-			largest = max(largest, math.Abs(move[j]/f.at[j]))
+			move[j] /= f.at[j]
 		}
-		if largest < enough {
+		if largest(move) < enough {
 			return f, nil
 		}
 	}
-	return nil, fmt.Errorf("constants %g are still moving after %d steps", f.at, most)
+	return nil, fmt.Errorf("constants %g are still moving after %d steps", f.at, rounds)
 }
 
 // slopes are differences over a thousandth of each constant.

@@ -51,8 +51,19 @@ func (s *study) locality() ([]reproduce.Section, error) {
 	return sections, nil
 }
 
-// small is why statements about DeepSeek need not hold of the corpus.
-const small = "a model of 135 M parameters without an indexer, contexts of 1 to 8 K"
+// others says what the real traces are of: statements about DeepSeek need not hold of them.
+func (o *observed) others() string {
+	var models []string
+	least, most := o.traces[0].context, 0
+	for _, t := range o.traces {
+		least, most = min(least, t.context), max(most, t.context)
+		if !slices.Contains(models, t.model) {
+			models = append(models, t.model)
+		}
+	}
+	slices.Sort(models)
+	return fmt.Sprintf("these are of %s with %d to %d tokens", strings.Join(models, ", "), least, most)
+}
 
 // each holds a statement against every real trace that it can be judged on: ours is the
 // median. Where it does not hold on each of them, it is a known miss.
@@ -75,7 +86,7 @@ func (o *observed) each(item, unit string, of func(t *traced) (value float64, ho
 	slices.Sort(values)
 	l = statement(fmt.Sprintf("%s: %s", count(len(values), "real trace", "real traces, on each of them (ours the median)"), item), unit, values[len(values)/2], len(against) == 0)
 	if !l.Holds {
-		l.Known, l.Note = true, fmt.Sprintf("not on %s; %s", strings.Join(against, ", "), small)
+		l.Known, l.Note = true, fmt.Sprintf("not on %s; %s", strings.Join(against, ", "), o.others())
 	}
 	return l
 }

@@ -1,6 +1,7 @@
 package ess
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,7 @@ const middle = 0.2
 // them at the middle one. Ratios at which a cache does not hold one demand are left out.
 type traced struct {
 	name    string
+	model   string
 	context int // tokens of a prompt, the mean
 	topk    int
 	windows int
@@ -76,7 +78,7 @@ func (m *misses) addStep(demand []float64, t int, c *pipeline.Counts) {
 
 // trace replays a trace.
 func (s *study) trace(o *source) (*traced, error) {
-	t := &traced{name: o.name, topk: o.file.Meta().TopK, at: map[float64]*misses{}}
+	t := &traced{name: o.name, model: cmp.Or(o.file.Meta().Model, "a model that is not stated"), topk: o.file.Meta().TopK, at: map[float64]*misses{}}
 	sum := 0
 	for i, info := range o.file.Streams() {
 		sum += int(info.PromptLen)
