@@ -1,0 +1,30 @@
+package papers_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/reproduce/papers"
+)
+
+// Names are unique, and the README has a line for each paper.
+func TestNames(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{"all": true} // the command's own word
+	for i, name := range papers.Names() {
+		if seen[name] {
+			t.Errorf("the name %s is taken", name)
+		}
+		seen[name] = true
+		if !strings.Contains(string(text), "| `"+name+"` |") {
+			t.Errorf("replay/reproduce/README.md has no line for %s", name)
+		}
+		if p := papers.All()[i]; p.Citation == "" || p.Sections == nil {
+			t.Errorf("paper %s has no citation or no sections", name)
+		}
+	}
+}
