@@ -107,7 +107,7 @@ func (t *rowTimer) TPOT(r *metrics.Row) (float64, error) {
 	case err != nil:
 		return 0, err
 	case !result.Fits():
-		return 0, fmt.Errorf("%s at batch %d does not fit at %s: %s", result.Model, result.Batch, capacityOf(r), result.Memory.Verdict)
+		return 0, fmt.Errorf("%s at batch %d does not fit into %s at some capacities", result.Model, result.Batch, result.Machine)
 	}
 	t.shapes = withAll(t.shapes, result.Model)
 	t.assumed = withAll(t.assumed, result.Notes...)
@@ -122,13 +122,6 @@ func withAll(list []string, items ...string) []string {
 		}
 	}
 	return list
-}
-
-func capacityOf(r *metrics.Row) string {
-	if r.Capacity == nil {
-		return r.Policy
-	}
-	return *r.Capacity
 }
 
 // Model says what the times assume.
