@@ -29,7 +29,7 @@ func BenchmarkMechanisms(b *testing.B) {
 		{"swap", func(o *Options) {
 			o.Prefetch = Prefetch{Source: PrefetchCandidates, Staging: capacities(b, "0.1x")[0], Swap: true}
 		}},
-		{"clusters", func(o *Options) { o.Clusters = clusters }},
+		{"clusters", func(o *Options) { o.Clusters, o.Capacities = clusters, capacities(b, "8x") }},
 		{"outliers", func(o *Options) { o.Outliers = Outliers{OutliersWindows, 48} }},
 		{"tiers", func(o *Options) { o.Tiers = tiers(b, "dram=lru@4x") }},
 		{"inclusive-tiers", func(o *Options) { o.Tiers, o.Inclusive = tiers(b, "dram=lru@4x"), true }},

@@ -17,7 +17,7 @@ import (
 func TestOutliersAgreeWithReferee(t *testing.T) {
 	var b bench
 	var free, kept int64 // demand without outliers, and with
-	for seed := uint64(0); seed < draws(800); seed++ {
+	for seed := uint64(0); seed < draws(400); seed++ {
 		r := rand.New(rand.NewPCG(seed, 91))
 		streams, p := drawShape(r)
 		if streams[0].Rows == streams[0].Windows {
