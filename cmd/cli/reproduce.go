@@ -93,7 +93,11 @@ func runReproduce(c *cobra.Command, args []string, f *reproduceFlags) error {
 	if err != nil {
 		return err
 	}
-	report, err := reproduce.Make(c.Context(), chosenPapers(args), reproduce.Inputs{Traces: traces, Hardware: f.hardware})
+	chosen := chosenPapers(args)
+	bar := newBar(c.ErrOrStderr())
+	bar.start(int64(len(chosen)), "papers")
+	defer bar.close()
+	report, err := reproduce.Make(c.Context(), chosen, reproduce.Inputs{Traces: traces, Hardware: f.hardware, Progress: func() { bar.add(1) }})
 	if err != nil {
 		return err
 	}
@@ -103,6 +107,7 @@ func runReproduce(c *cobra.Command, args []string, f *reproduceFlags) error {
 			return usagef("unknown section %q%s; known: %s", unknown, policies.Nearest(unknown, known), strings.Join(known, ", "))
 		}
 	}
+	bar.close()
 	if f.out != "" {
 		if err := report.Write(f.out); err != nil {
 			return err

@@ -109,6 +109,12 @@ func TestELLMPriced(t *testing.T) {
 	if !least.Fits() || s.Uncached <= 0 || s.Swap < 1 || s.Recompute < 1 {
 		t.Fatalf("%s: %s", s.Name(), least.Memory.Verdict)
 	}
+	found, err := Plan(t.Context(), []*Profile{p}, PlanOptions{Options: o, Schedules: []Schedule{schedule(t, "ellm")}, LayerMap: "nearest", MaxBatch: 120, SLO: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen := schedule(t, found[0].Schedule).(*ELLM)
+	near(t, "cached share of the plan", found[0].Ratio, 1-chosen.Uncached)
 	less := *s
 	less.Uncached -= 2 / uncachedSteps
 	o.Schedule = &less

@@ -220,7 +220,13 @@ func (m *Memory) refusal() refusal {
 
 // ratios compares the cache with the context, and with the memory that is left.
 func (o *PlanOptions) ratios(c *Candidate, options *Options) {
-	if m, _ := MovesOf(options.Schedule); m == MovesLayers || m == MovesUncached {
+	switch m, _ := MovesOf(options.Schedule); m {
+	case MovesLayers:
+		return
+	case MovesUncached:
+		if s, err := ParseSchedule(c.Schedule); err == nil { // as it was settled
+			c.Ratio = 1 - s.(*ELLM).Uncached
+		}
 		return
 	}
 	entry := float64(o.Model.Entry.Value)

@@ -34,6 +34,8 @@ type Inputs struct {
 	Short  bool     // smaller synthetic traces, for tests
 	// Hardware is a folder of machines and models that replace the bundled ones; empty: none.
 	Hardware string
+	// Progress, if not nil, is called when a paper is done; from several goroutines.
+	Progress func()
 }
 
 // Paper is one published system.
