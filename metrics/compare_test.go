@@ -201,6 +201,7 @@ func TestCompareRefuses(t *testing.T) {
 	}{
 		{handRows(), "p", "p", "that is one policy"},
 		{lossy, "p", "lossy", "exact and lossy policies are never compared"},
+		{[]Row{row("a", "lossy", "1x", 9), lossyRow("a", "snapkv", "1x", 30, 0.5)}, "snapkv", "lossy", "snapkv and lossy are lossy"},
 		{settings, "p", "lru", "sink=4"},
 		{work, "p", "lru", "not of the same work: steps 10 and 5"},
 		{[]Row{row("a", "p", "1x", 1), row("a", "q", "2x", 1)}, "p", "q", "only a 1x 2x"},

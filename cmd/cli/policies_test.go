@@ -40,6 +40,7 @@ func TestPoliciesDescribe(t *testing.T) {
 		{"lru", "Rule: first victim is the block whose last demanded step is earliest", 0},
 		{"window", "options  2", 0},
 		{"opt", "needs    future", 0},
+		{"adakv:alpha=0.5", "traits   lossy, divides a request\nneeds    prompt_mass", 0},
 		{"none --format json", `"no capacity"`, 0},
 		{"lr", "did you mean ", 2},
 		{"lru:2", "lru takes no options", 2},

@@ -38,6 +38,7 @@ func TestSerialCommand(t *testing.T) {
 func TestSerialUsage(t *testing.T) {
 	for want, args := range map[string][]string{
 		"no per-access cache":      {newsTrace, "--policy", "lfu"},
+		"pooling=max is lossy":     {newsTrace, "--policy", "snapkv"},
 		"places blocks":            {newsTrace, "--warmup", "staging"},
 		"expected table or jsonl":  {newsTrace, "--format", "csv"},
 		"expected at least 1":      {newsTrace, "--topk", "0"},

@@ -97,6 +97,9 @@ func streamRows(rows []metrics.Row, policy string) ([]metrics.Row, error) {
 	slices.Sort(groups)
 	groups = slices.Compact(groups)
 	for i := range of {
+		if of[i].Lossy {
+			return nil, fmt.Errorf("%s is lossy: it fetches nothing, so that its rows do not say what memory saves; profile an exact policy", of[i].Policy)
+		}
 		if r := &of[i]; r.Pool != "" || r.Reallocation != "" {
 			return nil, fmt.Errorf("rows of caches that streams share (pool %q) or that change (reallocation %q) do not say what a layer and head needs; replay without --pool and --reallocate, or choose with --where pool=", r.Pool, r.Reallocation)
 		}

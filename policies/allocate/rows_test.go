@@ -175,6 +175,7 @@ func TestCollectRefusesSharedCaches(t *testing.T) {
 	for want, change := range map[string]func(*metrics.Row){
 		`pool "request"`:    func(r *metrics.Row) { r.Pool = "request" },
 		`reallocation "64:`: func(r *metrics.Row) { r.Reallocation = "64:2d-greedy" },
+		"is lossy":          func(r *metrics.Row) { r.Lossy = true },
 	} {
 		rows := twoRequests()
 		for i := range rows {

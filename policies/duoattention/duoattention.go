@@ -16,8 +16,8 @@
 // all heads. What that leaves is divided among the streaming heads.
 //
 // Options: full=0.5, the share that the paper gives models with grouped queries (0.25 for
-// those without); stream=0.5; sink=64 and recent=256, the sizes that the paper deploys
-// (section 3.1), in blocks of the trace, which are tokens where a block is one.
+// those without); stream=0.5; sink=64 and recent=256, those of the authors' LongBench
+// runs (scripts/longbench.sh), in blocks of the trace, which are tokens where a block is one.
 //
 // State: the oldest block that is no sink. Cost: O(1) a step. Memory: none. Lossy, online,
 // needs prompt windows (or prompt_mass, of whose mass the same share is then measured). The

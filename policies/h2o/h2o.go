@@ -9,8 +9,8 @@
 // the others the lowest score goes first, ties to the lowest index. Greedy: what goes does
 // not come back, whatever it would have scored later.
 //
-// Options: recent=0.5, half of the budget as in the paper's experiments (section 5, equal
-// parts of heavy hitters and recent tokens); scores=attention, or ranks: a stand-in for
+// Options: recent=0.5, half of the budget, as the authors' experiments have it (heavy_ratio
+// = recent_ratio); scores=attention, or ranks: a stand-in for
 // traces without attention, in which the r-th block of a step's list that is still there,
 // r = 1 for the best, is given 1 ÷ r.
 //
