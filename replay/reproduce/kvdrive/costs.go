@@ -94,7 +94,7 @@ func (s *study) roofline() (section reproduce.Section, err error) {
 		}
 		hit := 100 * pooled["window:2"].hit()
 		l := statement(f.name+": about 80 % are served from the GPU's cache, by ×2", "%", hit, hit > 70)
-		section.Lines = append(section.Lines, unless(l, smallModel))
+		section.Lines = append(section.Lines, unless(l, about(f)))
 	}
 	for _, name := range []string{"a100-40", "l20"} {
 		m, err := s.lib.Machine(name)
@@ -218,7 +218,7 @@ func (s *study) chunks() (section reproduce.Section, err error) {
 			name = "a copy a chunk"
 		}
 		l := statement(name+": chunks of 4 fetch faster than of 1; fetch of 4", "ms", t[4], t[4] < t[1])
-		section.Lines = append(section.Lines, unless(l, "a kernel pays little for a request, so that what is read in vain outweighs what is saved; tokens of one chunk are seldom selected together "+smallModel))
+		section.Lines = append(section.Lines, unless(l, "a kernel pays little for a request, so that what is read in vain outweighs what is saved; tokens of one chunk are seldom selected together: "+about(f)))
 		m := statement(name+": and faster than of 8; fetch of 8", "ms", t[8], t[4] < t[8])
 		section.Lines = append(section.Lines, unless(m, "each copy costs more than the bytes of a chunk: the fewer the better. The paper's U lies between the two paths"))
 	}

@@ -12,9 +12,6 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// smallModel is why a figure of the traces can differ from the paper's.
-const smallModel = "on a model of 135M parameters and contexts of 1K to 8K, where the demand of a step is a few dozen to a few hundred tokens"
-
 // windows holds Fig. 3.
 func (s *study) windows() (section reproduce.Section, err error) {
 	section = reproduce.Section{Name: "fig-3", Title: "Figure 3: critical KV windows",
@@ -48,7 +45,7 @@ func (s *study) windows() (section reproduce.Section, err error) {
 			before = share
 			if i == 3 && c.budget == large {
 				l := statement(c.text+": ×3 moves less than 12.5 of ×0's 500 MB", "% of ×0", 100*share, share < 12.5/500)
-				section.Lines = append(section.Lines, unless(l, smallModel+"; 2.5 % reloaded would need 97.5 % of a step's demand in the last three"))
+				section.Lines = append(section.Lines, unless(l, about(files...)+"; 2.5 % reloaded would need 97.5 % of a step's demand in the last three"))
 			}
 		}
 		lines = append(lines, line)
@@ -164,7 +161,6 @@ func (s *study) lookahead() (section reproduce.Section, err error) {
 		Method: "kvreplay replay --policy lru, lookahead at --capacity 2x, window 2, on the traces of each selector, whose lists have M > K. The paper's traces, 120K tokens of three larger models with K = 2048 and M = 2560, are not public, so that signs and order alone are judged.",
 		Contradictions: []string{
 			"ShadowKV on Llama-3-8B goes from 84.2 to 87.3, which is 3.1 points; printed is +2.9. RetroInfer on Phi-4-mini goes from 78.3 to 80.1, 1.8; printed is +1.9.",
-			"The text says that lookahead wins across all methods on two models; it loses on Phi-4-mini with Quest (−1.8) and ShadowKV (−1.5), 10 wins of 12.",
 		}}
 	hits := map[string]float64{}
 	var bars []chart.Bar
@@ -186,7 +182,7 @@ func (s *study) lookahead() (section reproduce.Section, err error) {
 		hits[m.selector] = lru
 		l := statement(fmt.Sprintf("%s: lookahead hits more than LRU (printed %s)", m.name, m.gains()), "points", ahead-lru, ahead > lru)
 		l.Note = fmt.Sprintf("ours: %.1f to %.1f %%", lru, ahead)
-		section.Lines = append(section.Lines, unless(l, fmt.Sprintf("ours: %.1f to %.1f %% %s: ranks near K are noise, and recency says more than the current ranking", lru, ahead, smallModel)))
+		section.Lines = append(section.Lines, unless(l, fmt.Sprintf("ours: %.1f to %.1f %%; %s: ranks near K are noise, and recency says more than the current ranking", lru, ahead, about(files...))))
 		bars = append(bars, chart.Bar{Name: m.name, Values: []float64{lru / 100, ahead / 100}})
 	}
 	if err := s.order(&section, hits); err != nil || len(bars) == 0 {

@@ -1,10 +1,13 @@
 package kvdrive
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/metrics"
@@ -97,6 +100,33 @@ func namesOf(files []*source) string {
 		names = append(names, f.name)
 	}
 	return strings.Join(names, ", ")
+}
+
+// about says what the traces are of, which is why their figures can differ from the paper's:
+// models, prompts and K.
+func about(files ...*source) string {
+	var models []string
+	tokens, demand := [2]int{1 << 30, 0}, [2]int{1 << 30, 0}
+	for _, f := range files {
+		m := f.Meta()
+		if name := cmp.Or(m.Model, "a model that is not named"); !slices.Contains(models, name) {
+			models = append(models, name)
+		}
+		k := m.TopK * m.BlockTokens
+		demand = [2]int{min(demand[0], k), max(demand[1], k)}
+		for _, info := range f.Streams() {
+			tokens = [2]int{min(tokens[0], int(info.PromptLen)), max(tokens[1], int(info.PromptLen))}
+		}
+	}
+	return fmt.Sprintf("%s, prompts of %s tokens, K of %s", strings.Join(models, ", "), span(tokens), span(demand))
+}
+
+// span writes a range.
+func span(v [2]int) string {
+	if v[0] == v[1] {
+		return strconv.Itoa(v[0])
+	}
+	return fmt.Sprintf("%d to %d", v[0], v[1])
 }
 
 // noTrace is the line of a section that lacks traces.
