@@ -39,7 +39,7 @@ func (d *Delta) members() (all []shown) {
 
 // lowest are the capacity lowest blocks of [free, local).
 func lowest(streams []shown, free, local, capacity int) (placed []int32) {
-	for b := free; b < local; b++ {
+	for b := free; b < local && len(placed) < capacity; b++ {
 		for _, s := range streams {
 			if len(placed) < capacity && !s.isKept(int32(b)) {
 				placed = append(placed, s.base+int32(b))

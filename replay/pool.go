@@ -51,8 +51,6 @@ func (p *plan) settlePool() error {
 	switch {
 	case p.opt.Prefetch.Source != PrefetchNothing:
 		return fmt.Errorf("pool %s and prefetch %v in one run: a staging buffer is that of one stream", p.opt.Pool, p.opt.Prefetch)
-	case p.opt.Clusters != nil:
-		return fmt.Errorf("pool %s and clusters in one run: streams that share a cache have blocks of one size", p.opt.Pool)
 	case p.opt.Allocation != nil:
 		return fmt.Errorf("pool %s and a plan in one run: a pool is not divided among layers and heads", p.opt.Pool)
 	}

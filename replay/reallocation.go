@@ -74,11 +74,11 @@ type observed struct {
 	last   int32           // decode step
 }
 
-// sizes are the capacities in entries that budgets are chosen among: the plan's floor, and
+// budgets are the capacities in entries that are chosen among: the plan's floor, and
 // above it the multiples of K that `sweep` stands for, as far as memory reaches.
 func (p *plan) budgets(memory int64) (sizes []int) {
 	unit := p.pins.BlockTokens
-	sizes = append(sizes, p.opt.Allocation.Floor/unit*unit)
+	sizes = append(sizes, max(unit, p.opt.Allocation.Floor/unit*unit))
 	k := float64(p.topk * p.meta.BlockTokens)
 	for _, text := range sweepGrid(SweepPoints) {
 		multiple, err := strconv.ParseFloat(strings.TrimSuffix(text, "x"), 64)
