@@ -124,6 +124,22 @@ func TestCopy(t *testing.T) {
 	}
 }
 
+// What was measured of a selector's first K is no fact of another demand.
+func TestMeasuredNotes(t *testing.T) {
+	meta := rankMeta
+	meta.Notes = map[string]string{"exact.recall": "0.5", "workload": "w"}
+	src := source(t, 3, meta)
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{{Options{}, "0.5"}, {Options{TopK: meta.TopK}, "0.5"}, {Options{TopK: meta.TopK - 1}, ""}} {
+		got, _, _ := derived(t, src, c.o)
+		if got.Notes["exact.recall"] != c.want || got.Notes["workload"] != "w" {
+			t.Errorf("%v: exact.recall %q, want %q; notes %v", c.o, got.Notes["exact.recall"], c.want, got.Notes)
+		}
+	}
+}
+
 // A cut list is a prefix, parallel columns too, and covered_mass is gone.
 func TestCut(t *testing.T) {
 	src := source(t, 2, rankMeta)

@@ -11,6 +11,10 @@ import (
 // NoteDerived is the key of the metadata note that says what was derived from what.
 const NoteDerived = "derived"
 
+// measuredNotes say what the capture measured of a selector's first K: they hold for no
+// other demand.
+var measuredNotes = []string{"exact.recall", "exact.resident", "exact.mass"}
+
 // derivedMeta checks the options against the source and fills p.meta and p.cut.
 func (p *plan) derivedMeta(f *trace.File) error {
 	p.meta = *p.source
@@ -31,6 +35,11 @@ func (p *plan) derivedMeta(f *trace.File) error {
 	p.meta.Notes = maps.Clone(p.meta.Notes)
 	if p.meta.Notes == nil {
 		p.meta.Notes = map[string]string{}
+	}
+	if p.meta.TopK != p.source.TopK || p.meta.BlockTokens != p.source.BlockTokens || p.o.Union {
+		for _, key := range measuredNotes {
+			delete(p.meta.Notes, key)
+		}
 	}
 	before := p.meta.Notes[NoteDerived]
 	if before != "" {
