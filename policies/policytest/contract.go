@@ -15,6 +15,7 @@ const (
 	sweepStreams     = 200
 	shiftStreams     = 200
 	sizedStreams     = 100
+	peekStreams      = 100
 )
 
 // legal replays with a new instance a stream: the engine checks every answer.

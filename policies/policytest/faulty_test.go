@@ -406,3 +406,14 @@ func (p *evictsNewest) Evict(n int, dst []int32) []int32 {
 func (p *evictsNewest) Sweep(policies.Policy) policies.Sweep {
 	return p.Policy.Sweep(&p.Policy)
 }
+
+// peeksAway evicts what it is asked to name.
+type peeksAway struct{ lru.Policy }
+
+func (p *peeksAway) Peek() (int32, bool) {
+	victims := p.Policy.Evict(1, nil)
+	if len(victims) == 0 {
+		return -1, false
+	}
+	return victims[0], true
+}

@@ -18,6 +18,7 @@
 //	Optimum        never fewer misses than opt, or opt-bypass for a bypasser
 //	Stack          a larger capacity never misses more, where Traits.Stack claims it
 //	Sweep          a Sweeper's pass says at every step what runs at single sizes do
+//	Peek           a Peeker names what it then evicts first, and forgets nothing by it
 //	Shift          streams with all blocks renumbered by a constant give the same counts
 //	Files          workers, files cut in two, entries of twice the bytes, many capacities in one
 //	               run: the same rows
@@ -63,6 +64,7 @@ var checks = []check{
 	{"Stack", (*suite).stacked, false},
 	{"Sized", (*suite).sized, false},
 	{"Sweep", (*suite).swept, false},
+	{"Peek", (*suite).peeked, false},
 	{"Shift", (*suite).shifted, false},
 	{"Files", (*suite).filed, false},
 }

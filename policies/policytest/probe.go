@@ -15,6 +15,7 @@ import (
 type probe struct {
 	policy  policies.Policy
 	spoil   bool   // overwrite what was lent
+	peek    bool   // ask a Peeker before every eviction
 	inflate int    // Scope.Capacity is told so many times too large; 0: as it is
 	err     error  // first rule broken that the engine cannot see
 	at      string // the call in progress, for panics
@@ -158,9 +159,17 @@ func (p *probe) Evict(n int, dst []int32) []int32 {
 	if p.script != nil {
 		p.script.evict(n)
 	}
+	var first int32
+	var named bool
+	if p.peek {
+		first, named = p.asPeeked()
+	}
 	at := len(dst)
 	dst = p.answer("Evict", dst, func(dst []int32) []int32 { return p.policy.Evict(n, dst) })
 	p.gone = append(p.gone[:0], dst[at:]...)
+	if p.peek {
+		p.compare(first, named, p.gone)
+	}
 	return dst
 }
 
