@@ -79,21 +79,21 @@ func (q *Queue) PushBy(of, ids []int32) {
 // the last bucket means the last.
 func (q *Queue) PushAll(buckets, ids []int32) {
 	buckets = buckets[:len(ids)]
-	ends, place, last := q.ends, q.place, int32(len(q.ends)-1)
+	ends := q.ends
 	for i, x := range ids {
-		b := min(buckets[i], last)
+		b := min(int(buckets[i]), len(ends)-1)
 		at := ends[b].behind
 		if at&link == link {
 			at = q.extend(b, at)
 		}
-		q.ids[at], place[x] = x, at
 		ends[b].behind = at + 1
+		q.ids[at], q.place[x] = x, at
 	}
 	q.size += len(ids)
 }
 
 // extend puts a chunk behind the place at which bucket b ends, and returns its first.
-func (q *Queue) extend(b, at int32) int32 {
+func (q *Queue) extend(b int, at int32) int32 {
 	next := q.free
 	if next == 0 {
 		next = int32(len(q.ids))
@@ -104,7 +104,7 @@ func (q *Queue) extend(b, at int32) int32 {
 	q.ids[at] = next
 	if at == link {
 		q.ends[b].first = next
-		w := int(b >> 6)
+		w := b >> 6
 		q.used[w] |= 1 << (b & 63)
 		q.low, q.high = min(q.low, w), max(q.high, w)
 	}

@@ -42,6 +42,7 @@ type moment struct {
 type ledger struct {
 	weights  []weight
 	digits   []digit
+	windows  []uint64       // of the blocks that leave
 	keyed    []bucket.Keyed // of blocks that are sorted
 	coarse   coarse
 	halfLife int
@@ -84,7 +85,7 @@ func (l *ledger) enter(x int32, now moment) {
 // leave ends the stays of blocks and fills in the buckets of their weights; mixed of a
 // bucket is not 0 where a weight has more bits than the bucket tells.
 func (l *ledger) leave(blocks []int32, now moment, buckets []int32, mixed []uint64) {
-	if now.chunk == 0 {
+	if now.chunk == 0 && l.halfLife <= maxHalfLife {
 		l.settle(blocks, now, buckets, mixed)
 		return
 	}
@@ -92,24 +93,33 @@ func (l *ledger) leave(blocks []int32, now moment, buckets []int32, mixed []uint
 		l.rollTo(&l.weights[x], now)
 	}
 	l.settle(blocks, now, buckets, mixed)
-	for i, x := range blocks { // windows that are too short to tell the bucket
-		if w := l.weights[x]; w.window>>l.coarse.bits == 0 {
-			buckets[i], _ = l.coarse.bucket(l.pull(&w), w.chunk)
+	for i, x := range blocks { // windows that are too short to tell the bucket, or too long
+		switch w := l.weights[x]; {
+		case w.window>>l.coarse.bits == 0 && w.chunk > 0:
+			v := l.pull(&w)
+			buckets[i], _ = l.coarse.scale(w.chunk).bucket(v)
+			mixed[buckets[i]] = 1
+		case w.window>>53 != 0:
+			buckets[i], _ = l.coarse.scale(w.chunk).bucket(sticky(w.window))
 			mixed[buckets[i]] = 1
 		}
 	}
 }
 
-// settle adds now's mass to weights that are rolled to now. It is a function of its own so
-// that all it needs is in registers.
+// settle adds now's mass to weights that are rolled to now. Two short loops, for which
+// there are registers enough, are faster than one.
 func (l *ledger) settle(blocks []int32, now moment, buckets []int32, mixed []uint64) {
-	weights, c := l.weights, l.coarse
+	l.windows = slices.Grow(l.windows[:0], len(blocks))[:len(blocks)]
+	windows, weights, scale := l.windows, l.weights, l.coarse.scale(now.chunk)
 	buckets = buckets[:len(blocks)]
 	for i, x := range blocks {
 		w := &weights[x]
 		w.window += now.mass
-		b, rest := c.bucket(w.window, now.chunk)
-		mixed[b] |= rest | uint64(w.link+1)
+		windows[i], buckets[i] = w.window, w.link
+	}
+	for i, v := range windows {
+		b, rest := scale.bucket(v)
+		mixed[b] |= rest | uint64(buckets[i]+1)
 		buckets[i] = b
 	}
 }
@@ -223,15 +233,23 @@ func coarseFor(length int) coarse {
 
 func (c coarse) buckets() int { return 1 + c.length<<c.bits }
 
-// bucket is that of the weight v·2^(32·chunk), where v has more than c.bits bits unless
-// chunk is 0; rest is not 0 if it has more than the bucket tells. A float64's exponent and
-// leading bits are in place.
-func (c coarse) bucket(v uint64, chunk int32) (b int32, rest uint64) {
-	if v>>53 != 0 {
-		v = sticky(v)
-	}
-	u, shift := math.Float64bits(float64(int64(max(v, 1))))-1023<<52, (52-c.bits)&63
-	return 1 + (chunk<<5)<<(c.bits&31) + int32(u>>shift), u & (1<<shift - 1)
+// scale tells the buckets of weights in units of 2^(32·chunk).
+type scale struct {
+	zero  int32  // makes the exponent and leading bits of a float64 the bucket
+	shift int    // bits of a float64 that the bucket does not tell
+	rest  uint64 // mask of those
+}
+
+func (c coarse) scale(chunk int32) scale {
+	shift := 52 - c.bits
+	return scale{1 + (32*chunk-1023)<<c.bits, shift, 1<<shift - 1}
+}
+
+// bucket is that of weight v, which has 53 bits at most, and more than coarse.bits unless
+// the chunk is 0; rest is not 0 if it has more than the bucket tells.
+func (s scale) bucket(v uint64) (b int32, rest uint64) {
+	u := math.Float64bits(float64(max(int64(v), 1)))
+	return s.zero + int32(u>>(s.shift&63)), u & s.rest
 }
 
 // sticky is the leading bits of v and a last one for the rest: as many as a float64 holds.
