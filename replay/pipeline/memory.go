@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -100,11 +101,13 @@ func (r *runner) longest(request int) float64 {
 // most are the greatest counts of a request's layer.
 type most struct{ resident, below, length int64 }
 
-// mosts are by request and layer.
+// mosts are by request and layer. Where layers share a cache, it is fullest at one step:
+// resident and below are then what each layer has at that step.
 func mosts(p *Profile) [][]most {
 	all := make([][]most, len(p.Requests))
 	for i := range p.Requests {
-		for _, steps := range p.Requests[i].Steps {
+		layers := p.Requests[i].Steps
+		for _, steps := range layers {
 			var m most
 			for j := range steps {
 				c := &steps[j]
@@ -112,8 +115,29 @@ func mosts(p *Profile) [][]most {
 			}
 			all[i] = append(all[i], m)
 		}
+		if p.Meta.Pool == replay.PoolRequest {
+			above, below := fullest(layers, func(c *Counts) int64 { return c.Resident }), fullest(layers, func(c *Counts) int64 { return c.Below })
+			for l := range layers {
+				all[i][l].resident, all[i][l].below = layers[l][above].Resident, layers[l][below].Below
+			}
+		}
 	}
 	return all
+}
+
+// fullest is the step at which the layers together have the most.
+func fullest(layers [][]Counts, of func(*Counts) int64) (step int) {
+	most := int64(-1)
+	for j := range layers[0] {
+		sum := int64(0)
+		for l := range layers {
+			sum += of(&layers[l][j])
+		}
+		if sum > most {
+			step, most = j, sum
+		}
+	}
+	return step
 }
 
 // resident are the bytes of the GPU's caches, each stream at its most, pinned tokens
