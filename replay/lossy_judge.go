@@ -12,13 +12,14 @@ import (
 // lossyCheck compares a lossy cell with the referee's replay of it, step by step.
 type lossyCheck struct {
 	want []referee.LossyCounts
+	cell *lossyCell
 	at   int
 	err  error
 }
 
 // newLossyCheck replays cell c on the i-th selected stream with the referee, which reads the
 // whole request.
-func newLossyCheck(p *plan, i, c int, st lossyStart) (*lossyCheck, error) {
+func newLossyCheck(p *plan, i, c int, cell *lossyCell, st lossyStart) (*lossyCheck, error) {
 	from, to := p.requestOf(i)
 	reader := p.file.NewReader(trace.ReadScores | trace.ReadMasses | trace.ReadPromptMass)
 	defer reader.Close()
@@ -36,8 +37,8 @@ func newLossyCheck(p *plan, i, c int, st lossyStart) (*lossyCheck, error) {
 		}
 		streams, config.Capacities = append(streams, s), append(config.Capacities, blocks)
 	}
-	want, _, err := referee.RunLossy(streams, i-from, config)
-	return &lossyCheck{want: want}, err
+	want, err := referee.RunLossy(streams, i-from, config)
+	return &lossyCheck{want: want, cell: cell}, err
 }
 
 // compare is an observer.
@@ -57,6 +58,8 @@ func (l *lossyCheck) compare(s *StepReport) {
 		l.err = fmt.Errorf("referee: step %d (T = %d), the referee is at %d (T = %d)", s.Step, s.T, w.Step, w.T)
 	case s.Births != len(w.Born) || s.Resident != len(w.Held):
 		l.err = fmt.Errorf("referee: step %d: %d births and %d held, the referee counts %d and %d", w.Step, s.Births, s.Resident, len(w.Born), len(w.Held))
+	case !slices.Equal(l.cell.holds(), w.Held):
+		l.err = fmt.Errorf("referee: step %d: held %v, the referee has %v", w.Step, l.cell.holds(), w.Held)
 	case !slices.Equal(s.Lost, w.Lost):
 		l.err = fmt.Errorf("referee: step %d: lost %v, the referee has %v", w.Step, s.Lost, w.Lost)
 	case !slices.Equal(victims, w.Dropped):
@@ -64,6 +67,16 @@ func (l *lossyCheck) compare(s *StepReport) {
 	case !nearMass(s.KeptMass, w.Kept) || !nearMass(s.CoveredMass, w.Covered):
 		l.err = fmt.Errorf("referee: step %d: mass %v of %v kept, the referee has %v of %v", w.Step, float64(s.KeptMass)/massUnit, float64(s.CoveredMass)/massUnit, w.Kept, w.Covered)
 	}
+}
+
+// holds are the blocks that are held, ascending.
+func (c *lossyCell) holds() (blocks []int32) {
+	for x, held := range c.held {
+		if held {
+			blocks = append(blocks, int32(x))
+		}
+	}
+	return blocks
 }
 
 // nearMass compares a mass in parts of massUnit with a sum of floats.

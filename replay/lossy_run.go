@@ -32,7 +32,7 @@ func (w *worker) runLossy(i, c int, st start) error {
 	var judge *lossyCheck
 	if p.opt.Referee {
 		var err error
-		if judge, err = newLossyCheck(p, i, c, at); err != nil {
+		if judge, err = newLossyCheck(p, i, c, runner, at); err != nil {
 			return err
 		}
 		look = judge.compare

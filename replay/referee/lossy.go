@@ -55,11 +55,10 @@ type lossyCell struct {
 }
 
 // RunLossy replays the stream streams[at], whose request has these streams, by layer and
-// head, and returns a LossyCounts for each of its counted steps. Held before step 0 is what
-// Prompt returns as well.
-func RunLossy(streams []*trace.Stream, at int, c LossyConfig) (steps []LossyCounts, prompt []int32, err error) {
+// head, and returns a LossyCounts for each of its counted steps.
+func RunLossy(streams []*trace.Stream, at int, c LossyConfig) (steps []LossyCounts, err error) {
 	if err := c.parse(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	budget := c.Capacities[at]
 	switch c.method {
@@ -71,16 +70,16 @@ func RunLossy(streams []*trace.Stream, at int, c LossyConfig) (steps []LossyCoun
 	case "duoattention":
 		budget = c.duo(streams)[at]
 	default:
-		return nil, nil, fmt.Errorf("referee: unknown lossy policy %q", c.Policy)
+		return nil, fmt.Errorf("referee: unknown lossy policy %q", c.Policy)
 	}
 	x := &lossyCell{LossyConfig: &c, stream: streams[at], budget: budget, held: map[int32]bool{}, given: map[int32]float64{}}
-	prompt = x.compress()
+	x.compress()
 	for row := range x.stream.Steps {
 		if x.stream.Steps[row] >= 0 {
 			steps = append(steps, x.step(row))
 		}
 	}
-	return steps, prompt, nil
+	return steps, nil
 }
 
 // parse reads the policy's name and options.
@@ -134,7 +133,7 @@ func (c *LossyConfig) firstOpen() int { return (c.Sink + c.BlockTokens - 1) / c.
 
 // compress holds the whole prompt, lets the windows be seen, and drops what exceeds the
 // budget.
-func (x *lossyCell) compress() []int32 {
+func (x *lossyCell) compress() {
 	s := x.stream
 	for row := windows(s) - x.Windows; row < windows(s); row++ {
 		x.attend(row, true)
@@ -148,7 +147,6 @@ func (x *lossyCell) compress() []int32 {
 		x.held[b] = true
 	}
 	x.drop()
-	return sortedKeys(x.held)
 }
 
 func sortedKeys(set map[int32]bool) (keys []int32) {
@@ -312,9 +310,9 @@ func (c *LossyConfig) total() (sum int) {
 	return sum
 }
 
-// pyramid is PyramidKV's division: the observation window for each, then one block at a time
-// is not how it is defined, so the law is applied to what is left as often as rounding and
-// full streams leave something, and the last blocks go to the first that have room.
+// pyramid is PyramidKV's division: the observation window for each; then what is left by
+// the law, again and again while rounding and full streams leave something; the last blocks
+// go to the first that have room.
 func (c *LossyConfig) pyramid(streams []*trace.Stream) []int {
 	beta, n := c.option("beta"), len(streams)
 	depth := map[int32]int{}

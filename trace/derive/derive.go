@@ -11,8 +11,8 @@
 //  4. the union of the heads of a layer.
 //
 // What an operation makes meaningless is dropped, never guessed: covered_mass when
-// lists get shorter, scores and masses in a union, what the
-// capture measured of the selector (exact.recall) when the demand changes.
+// lists get shorter, scores and masses in a union, what the capture measured of the
+// selector (exact.recall) when the demand changes.
 package derive
 
 import (
