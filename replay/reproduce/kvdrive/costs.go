@@ -6,6 +6,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/transfer"
@@ -114,12 +115,12 @@ func (s *study) roofline() (section reproduce.Section, err error) {
 
 // price prices a profile of some trace as KVDrive's index has it.
 func (s *study) price(p *pipeline.Profile, batch int, context int64, schedule, path string) (*pipeline.Result, error) {
-	return s.priceAs(p, batch, context, schedule, "centroids:tokens=16", path)
+	return s.priceAs(p, s.l20, batch, context, schedule, "centroids:tokens=16", path)
 }
 
-// priceAs prices a profile of some trace on Llama-3-8B and the L20, at the small budget.
-func (s *study) priceAs(p *pipeline.Profile, batch int, context int64, schedule, selection, path string) (*pipeline.Result, error) {
-	o := pipeline.Options{Machine: s.l20, Model: s.llama, Batch: batch, Context: context, Threads: 16, Depth: 64, Path: path, Steps: 16}
+// priceAs prices a profile of some trace on Llama-3-8B at the small budget.
+func (s *study) priceAs(p *pipeline.Profile, machine *hardware.Machine, batch int, context int64, schedule, selection, path string) (*pipeline.Result, error) {
+	o := pipeline.Options{Machine: machine, Model: s.llama, Batch: batch, Context: context, Threads: 16, Depth: 64, Path: path, Steps: 16}
 	var err error
 	if o.Schedule, err = pipeline.ParseSchedule(schedule); err != nil {
 		return nil, err
