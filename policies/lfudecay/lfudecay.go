@@ -77,7 +77,7 @@ type Policy struct {
 
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
-	p.sums.reset(sc, p.HalfLife*sc.Updates())
+	p.sums.reset(sc, min(p.HalfLife*sc.Updates(), 1<<30)) // longer than any pool, and sums still fit
 	buckets := p.sums.coarse.buckets()
 	p.queue.Reset(sc.Blocks, buckets)
 	p.mixed = policies.Fill(p.mixed, buckets, 0)
