@@ -97,3 +97,22 @@ func checkPair(t *testing.T, seed uint64, l *ledger, buckets []int32, mixed []ui
 		t.Fatalf("seed %d: %v and %v go to buckets %d, %d of %d", seed, sums[x], sums[y], bx, by, len(mixed))
 	}
 }
+
+// A weight of more than 53 bits goes where its leading bits go, however a float64 would
+// round it.
+func TestSticky(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	s := coarse{64, maxBits}.scale(0)
+	for range 10000 {
+		v := (r.Uint64() | 1<<63) >> (1 + r.IntN(10))
+		if r.IntN(2) == 0 {
+			v |= 1<<(50+r.IntN(3)) - 1 // long runs of ones are what rounds up
+		}
+		b, rest := s.bucket(sticky(v))
+		length := bits.Len64(v)
+		want := 1 + (length-1)<<maxBits + int(v>>(length-1-maxBits))&(1<<maxBits-1)
+		if int(b) != want || rest == 0 {
+			t.Fatalf("%b goes to bucket %d, rest %b, want %d", v, b, rest, want)
+		}
+	}
+}

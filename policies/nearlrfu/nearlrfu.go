@@ -121,23 +121,69 @@ func (p *Policy) factor(x int32) float64 {
 	return 1
 }
 
-// Evict appends the n blocks with the lowest raised rates, bucket by bucket. A raised
-// rate is never below the rate, so only candidates that come to the front by their
-// rate are looked at.
+// Evict appends the n blocks with the lowest raised rates. A raised rate is never below
+// the rate, so only candidates that come to the front by their rate are looked at: first
+// those of all buckets from which n blocks would come by rate, then bucket by bucket.
 func (p *Policy) Evict(n int, dst []int32) []int32 {
-	for n = min(n, p.queue.Len()); n > 0; { // what is raised was queued
-		from := len(dst)
-		dst = p.popBucket(p.lowest(), dst)
-		if blocks := dst[from:]; len(blocks) > n {
-			p.sort(blocks)
-			p.rates.Join(&p.queue, blocks[n:])
-			dst = dst[:from+n]
-		}
-		n -= len(dst) - from
+	if n = min(n, p.queue.Len()); n <= 0 {
+		return dst
 	}
-	p.moved = p.raised.PopLowest(p.raised.Len(), p.moved[:0])
-	p.rates.Join(&p.queue, p.moved)
+	end := len(dst) + n
+	dst, begin := p.popFront(n, dst)
+	for len(dst) < end { // what is raised was queued
+		begin = len(dst)
+		dst = p.popBucket(p.lowest(), dst)
+	}
+	if len(dst) > end {
+		p.sort(dst[begin:])
+		p.rates.Join(&p.queue, dst[end:])
+		dst = dst[:end]
+	}
+	if p.raised.Len() > 0 {
+		p.moved = p.raised.PopLowest(p.raised.Len(), p.moved[:0])
+		p.rates.Join(&p.queue, p.moved)
+	}
 	return dst
+}
+
+// popFront takes the lowest buckets by rate that hold n blocks, and appends the blocks
+// whose raised rates belong there too. It returns where those of the last bucket begin:
+// the others are fewer than n.
+func (p *Policy) popFront(n int, dst []int32) (out []int32, begin int) {
+	from := len(dst)
+	dst, b, begin := p.queue.PopBuckets(n, dst)
+	if b == 0 {
+		return dst, begin // of rate 0, which cannot be raised
+	}
+	last := dst[begin:]
+	dst = p.raise(from, dst[:begin])
+	begin = len(dst)
+	dst = p.raise(begin, append(dst, last...))
+	for p.raised.Len() > 0 && p.raised.Lowest() <= b {
+		r, at := p.raised.Lowest(), len(dst)
+		dst = p.raised.PopBucket(r, dst)
+		for ; r < b && at < len(dst); at++ {
+			dst[begin], dst[at] = dst[at], dst[begin]
+			begin++
+		}
+	}
+	return dst, begin
+}
+
+// raise moves the candidates from dst[from:] to p.raised.
+func (p *Policy) raise(from int, dst []int32) []int32 {
+	p.moved, p.to = p.moved[:0], p.to[:0]
+	kept := dst[:from]
+	for _, x := range dst[from:] {
+		if p.near[x] < p.base {
+			kept = append(kept, x)
+			continue
+		}
+		p.moved = append(p.moved, x)
+		p.to = append(p.to, p.rates.Place(x, p.factor(x)).Bucket)
+	}
+	p.raised.PushAll(p.to, p.moved)
+	return kept
 }
 
 // lowest is the lowest bucket in use of both queues, of which one is not empty.
@@ -153,26 +199,11 @@ func (p *Policy) lowest() int32 {
 
 // popBucket appends the blocks whose raised rates belong in bucket b, the lowest.
 func (p *Policy) popBucket(b int32, dst []int32) []int32 {
-	from := len(dst)
-	dst = p.queue.PopBucket(b, dst)
-	if b == 0 {
-		return dst // of rate 0, which cannot be raised
-	}
-	p.moved, p.to = p.moved[:0], p.to[:0]
-	kept := dst[:from]
-	for _, x := range dst[from:] {
-		if p.near[x] < p.base {
-			kept = append(kept, x)
-			continue
-		}
-		p.moved = append(p.moved, x)
-		p.to = append(p.to, p.rates.Place(x, p.factor(x)).Bucket)
-	}
-	p.raised.PushAll(p.to, p.moved)
+	dst = p.raise(len(dst), p.queue.PopBucket(b, dst))
 	if p.raised.Len() == 0 || p.raised.Lowest() > b {
-		return kept
+		return dst
 	}
-	return p.raised.PopBucket(b, kept)
+	return p.raised.PopBucket(b, dst)
 }
 
 // sort puts blocks of one bucket in the order of their raised rates.
