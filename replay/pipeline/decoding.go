@@ -17,6 +17,9 @@ func Decoding(prompt, generate int, allocated bool, m *hardware.Model) (*Profile
 	if prompt < 1 || generate < 2 {
 		return nil, nil, fmt.Errorf("a prompt of %d tokens and %d generated, expected at least 1 and 2: the first token is prefill's", prompt, generate)
 	}
+	if prompt > mostContext || generate > mostSteps {
+		return nil, nil, fmt.Errorf("a prompt of %d tokens and %d generated, expected at most %d and %d", prompt, generate, mostContext, mostSteps)
+	}
 	steps := make([]Counts, generate-1)
 	for i := range steps {
 		length := int64(prompt + i + 1)

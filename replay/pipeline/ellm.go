@@ -91,7 +91,7 @@ func (e *ELLM) moves() (Moves, bool) { return MovesUncached, false }
 // tokens of two groups, one that decodes and one that comes (M_o = 8·h·b·s·r·(l1 + l2) of
 // section 4.3.2).
 func (e *ELLM) cached(layers float64) float64 {
-	return 1 - e.Uncached + 2*e.Uncached*min(1, float64(e.Swap+e.Recompute)/layers)
+	return 1 - e.Uncached + e.Uncached*min(1, 2*float64(e.Swap+e.Recompute)/layers)
 }
 
 // hosted is the share of all KV that host memory holds: uncached tokens of swapped layers.

@@ -98,6 +98,8 @@ func TestELLMPriced(t *testing.T) {
 	// Layers 1, 2, 4, 5, …, 37, 38 move: 26 of 40.
 	near(t, "bytes over the link", half.H2D, 8*500*20480*26)
 	near(t, "GPU's cache", half.Memory.Cache, 8*tokens*kv*(0.5+2*0.5*3/40))
+	// Two groups never hold more than there is: all layers, where a group has half of them.
+	near(t, "two groups of few layers", (&ELLM{Uncached: 0.5, Swap: 3, Recompute: 2}).cached(6), 1)
 	near(t, "host's part", half.Memory.Host, 8*tokens*kv*0.5*2/3*float64(o.Machine.GPUs))
 	o.Schedule = schedule(t, "ellm:uncached=0")
 	near(t, "nothing uncached moves", priced(t, p, o).H2D, 0)

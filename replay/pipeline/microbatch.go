@@ -77,13 +77,3 @@ func (c *SFC) Closed(s *Step) float64 {
 	}
 	return sum
 }
-
-// divisors are the micro-batch counts that calibration tries.
-func divisors(batch int) (ns []int) {
-	for n := 1; n <= batch; n++ {
-		if batch%n == 0 {
-			ns = append(ns, n)
-		}
-	}
-	return ns
-}

@@ -63,8 +63,11 @@ type Candidate struct {
 // tokens/s that fits into memory and meets the SLO, best first; of equals the smaller
 // memory. It is an error if there is none, which says why.
 func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) ([]Candidate, error) {
-	if o.MaxBatch < 1 || o.SLO < 0 {
-		return nil, fmt.Errorf("largest batch %d, SLO %g s: expected at least 1 and 0", o.MaxBatch, o.SLO)
+	if o.MaxBatch < 1 || o.MaxBatch > mostRequests || !(o.SLO >= 0) {
+		return nil, fmt.Errorf("largest batch %d, SLO %g s: expected 1 to %d, and at least 0", o.MaxBatch, o.SLO, mostRequests)
+	}
+	if len(o.Schedules) == 0 || len(profiles) == 0 {
+		return nil, errors.New("nothing to choose from: expected a schedule and a profile at least")
 	}
 	pairs := o.pairs(profiles)
 	var group errgroup.Group

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -12,85 +11,6 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
-
-// Options are what to price a profile with.
-type Options struct {
-	Machine   *hardware.Machine
-	Model     *hardware.Model
-	Scaling   *Scaling
-	Selection Selection
-	Schedule  Schedule
-	Batch     int
-	Seed      uint64
-	Steps     int     // 0: as many as the longest request has
-	Context   int64   // tokens of every request; 0: the profile's
-	Positions int     // that a step decodes of every request; 0: the profile's
-	Accept    float64 // tokens that a step yields; 0: 1, for steps of one position
-	Experts   int     // GPUs that share routed experts; 0: as few as leave half of each GPU free
-	Threads   int     // of the host, that look up
-	Reserve   float64 // share of GPU memory kept for activations and workspace
-	Path      string  // call, batch, kernel; "" or fastest: the fastest for each fetch
-	Merge     bool    // adjacent missed blocks move as one piece
-	Fragments int64   // places that a block lies in; 0: 1
-	Depth     int64   // reads in flight to the SSD
-	Ahead     ReadAhead
-	// Table, if not nil, replaces the roofline where it has times.
-	Table func(rest Computer) (Computer, error)
-
-	// enough is a TPOT: where the mean is known to be longer, Price may return one that is
-	// infinite, with the memory but without times. 0: never.
-	enough float64
-	mosts  [][]most // of the profile; nil: not yet known
-	// timeline is empty and is used again; nil: one of its own.
-	timeline *Timeline
-}
-
-// Result is what a batch takes.
-type Result struct {
-	Machine  string `json:"machine"`
-	Model    string `json:"model"`
-	Schedule string `json:"schedule"`
-	Cell
-	Batch   int     `json:"batch"`
-	Steps   int     `json:"steps"`
-	Experts int     `json:"expert_gpus"`
-	Accept  float64 `json:"tokens_per_step"`
-
-	Mean   float64  `json:"step_mean_s"`
-	P50    float64  `json:"step_p50_s"`
-	P95    float64  `json:"step_p95_s"`
-	P99    float64  `json:"step_p99_s"`
-	TPOT   float64  `json:"tpot_s"`               // mean step ÷ tokens a step
-	OTPS   float64  `json:"tokens_per_s_request"` // its inverse
-	Tokens float64  `json:"tokens_per_s_gpu"`     // of the batch
-	Causes Causing  `json:"exposed_s"`            // mean step by cause
-	H2D    float64  `json:"h2d_bytes_per_step"`   // of the batch, all layers
-	D2H    float64  `json:"d2h_bytes_per_step"`
-	SSD    float64  `json:"ssd_bytes_per_step"`
-	Pieces float64  `json:"descriptors_per_step"`
-	Reads  float64  `json:"ssd_reads_per_step"`
-	Memory Memory   `json:"memory"`
-	Notes  []string `json:"notes"`
-	median int      // the step whose time is P50
-
-	// Recomputed is how many positions of a request are recomputed, mean of layers and steps.
-	Recomputed float64 `json:"recomputed_positions,omitempty"`
-}
-
-// Causing is an Exposure with names.
-type Causing struct {
-	Compute   float64 `json:"compute"`
-	Selection float64 `json:"selection"`
-	Lookup    float64 `json:"lookup"`
-	Fetch     float64 `json:"fetch"`
-	WriteBack float64 `json:"write_back"`
-	SSD       float64 `json:"ssd"`
-	Weights   float64 `json:"weights"`
-}
-
-// Fits says whether everything has a place in memory. The times are of no use where it
-// does not.
-func (r *Result) Fits() bool { return r.Memory.Verdict == "" }
 
 // runner prices one batch under one schedule.
 type runner struct {
@@ -181,49 +101,6 @@ func newRunner(ctx context.Context, p *Profile, o Options) (*runner, error) {
 	return r, nil
 }
 
-func (o *Options) check(p *Profile) error {
-	positions := o.Positions
-	if positions == 0 {
-		positions = max(1, p.Meta.StepTokens)
-	}
-	switch parts := o.Schedule.Parts(); {
-	case o.Batch < 1:
-		return fmt.Errorf("batch %d, expected at least 1", o.Batch)
-	case parts > o.Batch:
-		return fmt.Errorf("schedule %s divides a batch of %d requests into %d parts", o.Schedule.Name(), o.Batch, parts)
-	case o.Accept == 0 && positions > 1:
-		return fmt.Errorf("a step decodes %d positions: say how many tokens it yields (accept, 1 to %d)", positions, positions)
-	case o.Accept != 0 && (o.Accept < 1 || o.Accept > float64(positions)):
-		return fmt.Errorf("accept %g, expected 1 to the %d positions that a step decodes", o.Accept, positions)
-	case o.Context < 0 || o.Positions < 0 || o.Steps < 0 || o.Experts < 0:
-		return fmt.Errorf("context %d, positions %d, steps %d, expert GPUs %d: expected at least 0", o.Context, o.Positions, o.Steps, o.Experts)
-	case !(o.Reserve >= 0 && o.Reserve < 1):
-		return fmt.Errorf("reserve %g, expected a share of GPU memory, 0 to below 1", o.Reserve)
-	case !o.quantizable():
-		return fmt.Errorf("schedule %s quantises numbers of FP16, %s caches %s a token and layer, which is not K and V of %g × %g FP16 numbers", o.Schedule.Name(), o.Model.Name, o.Model.Entry.Value, o.Model.KVHeads.Value, o.Model.HeadDim.Value)
-	case !(o.Ahead.Accuracy >= 0 && o.Ahead.Accuracy <= 1):
-		return fmt.Errorf("read-ahead %g, expected a share of the reads, 0 to 1", o.Ahead.Accuracy)
-	case o.Ahead != ReadAhead{} && !p.Tiered:
-		return errors.New("read-ahead and direct reads are an SSD's, and the profile reads from none: replay with a tier of host memory (--tier) that misses can pass")
-	case o.Ahead.Direct && !o.Machine.GPUDirect.Known():
-		return fmt.Errorf("machine %s has no gpudirect rate; its file may state one", o.Machine.Name)
-	case p.Tiered && o.Machine.Drive == nil:
-		return fmt.Errorf("the profile reads from an SSD, %s has none", o.Machine.Name)
-	}
-	return nil
-}
-
-// quantizable says whether the schedule leaves the cache as it is, or the cache is K and V
-// in FP16.
-func (o *Options) quantizable() bool {
-	d, ok := o.Schedule.(denser)
-	if !ok || d.dense().KV.Group == 0 {
-		return true
-	}
-	m := o.Model
-	return m.Latent == nil && float64(m.Entry.Value) == 2*halfBytes*float64(m.KVHeads.Value*m.HeadDim.Value)
-}
-
 // prepare builds the pricer.
 func (r *runner) prepare() error {
 	o := &r.options
@@ -310,48 +187,6 @@ func expertGPUs(machine *hardware.Machine, m *hardware.Model) int {
 	return n
 }
 
-// calibrationSteps are the steps that micro-batches are calibrated on, evenly spread.
-const calibrationSteps = 8
-
-// calibrate chooses SFC's number of micro-batches: the divisor of the batch with the
-// least time over some steps (KVDrive, section 5.3).
-func (r *runner) calibrate() error {
-	best, least := 1, math.Inf(1)
-	for _, n := range divisors(r.options.Batch) {
-		sum, err := r.trial(&SFC{N: n}, least)
-		if err != nil {
-			return err
-		}
-		if sum < least {
-			best, least = n, sum
-		}
-	}
-	r.schedule = &SFC{N: best}
-	r.notes = append(r.notes, fmt.Sprintf("calibrated: %d micro-batches", best))
-	return nil
-}
-
-// trial is the time of a number of micro-batches over the calibration's steps, infinite
-// as soon as it is known to be least or more. With a table, whose edges are errors, all
-// steps are priced.
-func (r *runner) trial(s *SFC, least float64) (sum float64, err error) {
-	r.schedule = s
-	steps := min(calibrationSteps, r.batch.Steps)
-	for i := range steps {
-		if err := r.priceStep(i * r.batch.Steps / steps); err != nil {
-			return 0, err
-		}
-		if r.options.Table == nil && sum+s.atLeast(&r.step)*(1-1e-9) >= least {
-			return math.Inf(1), nil
-		}
-		if err := r.lay(); err != nil {
-			return 0, err
-		}
-		sum += r.timeline.End()
-	}
-	return sum, nil
-}
-
 // place puts one step on the timeline, and its traffic into r.traffic.
 func (r *runner) place(step int) error {
 	if err := r.priceStep(step); err != nil {
@@ -435,24 +270,4 @@ func (r *runner) tooSlow(result *Result, from int) (*Result, error) {
 	}
 	result.Memory, result.TPOT = r.memory(r.staging), math.Inf(1)
 	return result, nil
-}
-
-// distribution sets the percentiles, each the time of a step that was (nearest rank).
-func (r *Result) distribution(times []float64) {
-	order := make([]int, len(times))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case times[a] < times[b]:
-			return -1
-		case times[a] > times[b]:
-			return 1
-		}
-		return 0
-	})
-	rank := func(share float64) int { return order[max(0, int(math.Ceil(share*float64(len(order))))-1)] }
-	r.median = rank(0.5)
-	r.P50, r.P95, r.P99 = times[r.median], times[rank(0.95)], times[rank(0.99)]
 }

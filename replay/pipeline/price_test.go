@@ -263,12 +263,22 @@ func TestTimelineFile(t *testing.T) {
 func TestBadOptions(t *testing.T) {
 	p := read(t, realProfile(t))
 	for want, change := range map[string]func(*Options){
-		"batch 0":             func(o *Options) { o.Batch = 0 },
-		"into 2 parts":        func(o *Options) { o.Schedule = TBO{} },
-		"accept 2":            func(o *Options) { o.Accept = 2 },
-		`path "dma"`:          func(o *Options) { o.Path = "dma" },
-		"reserve 1":           func(o *Options) { o.Reserve = 1 },
-		"expected at least 0": func(o *Options) { o.Steps = -1 },
+		"batch 0":            func(o *Options) { o.Batch = 0 },
+		"into 2 parts":       func(o *Options) { o.Schedule = TBO{} },
+		"accept 2":           func(o *Options) { o.Accept = 2 },
+		"accept NaN":         func(o *Options) { o.Accept = math.NaN() },
+		"read-ahead NaN":     func(o *Options) { o.Ahead.Accuracy = math.NaN() },
+		"reserve NaN":        func(o *Options) { o.Reserve = math.NaN() },
+		`path "dma"`:         func(o *Options) { o.Path = "dma" },
+		"reserve 1":          func(o *Options) { o.Reserve = 1 },
+		"steps -1":           func(o *Options) { o.Steps = -1 },
+		"context -1":         func(o *Options) { o.Context = -1 },
+		"positions -1":       func(o *Options) { o.Positions = -1 },
+		"expert GPUs -1":     func(o *Options) { o.Experts = -1 },
+		"batch 1048577":      func(o *Options) { o.Batch = mostRequests + 1 },
+		"context 1073741825": func(o *Options) { o.Context = mostContext + 1 },
+		"positions 1025":     func(o *Options) { o.Positions, o.Accept = mostPositions+1, 1 },
+		"fragments 1025":     func(o *Options) { o.Fragments = mostFragments + 1 },
 	} {
 		o := options(t, p, "da")
 		change(&o)
@@ -281,6 +291,11 @@ func TestBadOptions(t *testing.T) {
 func TestScaling(t *testing.T) {
 	p := read(t, realProfile(t))
 	_, m := parts(t, "h100", "smollm2-135m")
+	for _, topk := range []int{-5, int(m.Context.Value) + 1} {
+		if _, err := NewScaling(p, m, "nearest", topk); err == nil || !strings.Contains(err.Error(), "expected 1 to the context") {
+			t.Errorf("K %d: %v", topk, err)
+		}
+	}
 	for text, want := range map[string]string{"": "layer map", "near": "expected nearest", "0-29=7": "layer 7 is not profiled", "0-28=5": "layer 29 of 30", "0-30=5": "0 to 29"} {
 		if _, err := NewScaling(p, m, text, 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, expected %q", text, err, want)

@@ -119,24 +119,3 @@ func (t *Traffic) addAll(moved []Traffic) {
 		t.add(m)
 	}
 }
-
-// atLeast is a lower bound of the step's time with micro-batches: what the busiest
-// resource does.
-func (c *SFC) atLeast(s *Step) float64 {
-	var sms, link, host, drive float64
-	for i := range s.Whole {
-		l := &s.Whole[i]
-		sms += l.Project + l.Pre + l.Attend + l.Post
-		host += l.Update
-	}
-	for _, part := range s.parts() {
-		for i := range part {
-			l := &part[i]
-			sms += l.Select
-			link += l.Fetch.Seconds + l.Hop.Seconds
-			host += l.LookupCPU
-			drive += l.Read
-		}
-	}
-	return max(sms, link, host, drive)
-}

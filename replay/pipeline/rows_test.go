@@ -118,7 +118,7 @@ func TestRowsRefused(t *testing.T) {
 		"decodes 2 positions":      func(r *metrics.Row, _ *RowPricer) { r.StepTokens = 2 },
 		"does not move misses":     func(_ *metrics.Row, p *RowPricer) { p.Schedule = OnGPU{} },
 		`unknown selection "best"`: func(_ *metrics.Row, p *RowPricer) { p.Selection = "best" },
-		"expected at least 1":      func(_ *metrics.Row, p *RowPricer) { p.Batch = 0 },
+		"batch 0, expected 1":      func(_ *metrics.Row, p *RowPricer) { p.Batch = 0 },
 	} {
 		r, p := good, rowPricer(t, o)
 		change(&r, p)

@@ -1,0 +1,112 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// Options are what to price a profile with.
+type Options struct {
+	Machine   *hardware.Machine
+	Model     *hardware.Model
+	Scaling   *Scaling
+	Selection Selection
+	Schedule  Schedule
+	Batch     int
+	Seed      uint64
+	Steps     int     // 0: as many as the longest request has
+	Context   int64   // tokens of every request; 0: the profile's
+	Positions int     // that a step decodes of every request; 0: the profile's
+	Accept    float64 // tokens that a step yields; 0: 1, for steps of one position
+	Experts   int     // GPUs that share routed experts; 0: as few as leave half of each GPU free
+	Threads   int     // of the host, that look up
+	Reserve   float64 // share of GPU memory kept for activations and workspace
+	Path      string  // call, batch, kernel; "" or fastest: the fastest for each fetch
+	Merge     bool    // adjacent missed blocks move as one piece
+	Fragments int64   // places that a block lies in; 0: 1
+	Depth     int64   // reads in flight to the SSD
+	Ahead     ReadAhead
+	// Table, if not nil, replaces the roofline where it has times.
+	Table func(rest Computer) (Computer, error)
+
+	// enough is a TPOT: where the mean is known to be longer, Price may return one that is
+	// infinite, with the memory but without times. 0: never.
+	enough float64
+	mosts  [][]most // of the profile; nil: not yet known
+	// timeline is empty and is used again; nil: one of its own.
+	timeline *Timeline
+}
+
+// The most that can be asked for: beyond any machine, and products of them have 63 bits.
+const (
+	mostRequests  = 1 << 20 // of a batch
+	mostContext   = 1 << 30 // tokens of a request
+	mostPositions = 1 << 10 // of a step
+	mostSteps     = 1 << 20
+	mostFragments = 1 << 10 // of a block
+)
+
+// bounds checks the numbers that have bounds of their own.
+func (o *Options) bounds() error {
+	for _, b := range []struct {
+		name             string
+		value, low, most int64
+	}{
+		{"batch", int64(o.Batch), 1, mostRequests},
+		{"context", o.Context, 0, mostContext},
+		{"positions", int64(o.Positions), 0, mostPositions},
+		{"steps", int64(o.Steps), 0, mostSteps},
+		{"fragments", o.Fragments, 0, mostFragments},
+		{"expert GPUs", int64(o.Experts), 0, math.MaxInt32},
+	} {
+		if b.value < b.low || b.value > b.most {
+			return fmt.Errorf("%s %d, expected %d to %d", b.name, b.value, b.low, b.most)
+		}
+	}
+	return nil
+}
+
+func (o *Options) check(p *Profile) error {
+	if err := o.bounds(); err != nil {
+		return err
+	}
+	positions := o.Positions
+	if positions == 0 {
+		positions = max(1, p.Meta.StepTokens)
+	}
+	switch parts := o.Schedule.Parts(); {
+	case parts > o.Batch:
+		return fmt.Errorf("schedule %s divides a batch of %d requests into %d parts", o.Schedule.Name(), o.Batch, parts)
+	case o.Accept == 0 && positions > 1:
+		return fmt.Errorf("a step decodes %d positions: say how many tokens it yields (accept, 1 to %d)", positions, positions)
+	case o.Accept != 0 && !(o.Accept >= 1 && o.Accept <= float64(positions)): // NaN neither
+		return fmt.Errorf("accept %g, expected 1 to the %d positions that a step decodes", o.Accept, positions)
+	case !(o.Reserve >= 0 && o.Reserve < 1):
+		return fmt.Errorf("reserve %g, expected a share of GPU memory, 0 to below 1", o.Reserve)
+	case !o.quantizable():
+		return fmt.Errorf("schedule %s quantises numbers of FP16, %s caches %s a token and layer, which is not K and V of %g × %g FP16 numbers", o.Schedule.Name(), o.Model.Name, o.Model.Entry.Value, o.Model.KVHeads.Value, o.Model.HeadDim.Value)
+	case !(o.Ahead.Accuracy >= 0 && o.Ahead.Accuracy <= 1):
+		return fmt.Errorf("read-ahead %g, expected a share of the reads, 0 to 1", o.Ahead.Accuracy)
+	case o.Ahead != ReadAhead{} && !p.Tiered:
+		return errors.New("read-ahead and direct reads are an SSD's, and the profile reads from none: replay with a tier of host memory (--tier) that misses can pass")
+	case o.Ahead.Direct && !o.Machine.GPUDirect.Known():
+		return fmt.Errorf("machine %s has no gpudirect rate; its file may state one", o.Machine.Name)
+	case p.Tiered && o.Machine.Drive == nil:
+		return fmt.Errorf("the profile reads from an SSD, %s has none", o.Machine.Name)
+	}
+	return nil
+}
+
+// quantizable says whether the schedule leaves the cache as it is, or the cache is K and V
+// in FP16.
+func (o *Options) quantizable() bool {
+	d, ok := o.Schedule.(denser)
+	if !ok || d.dense().KV.Group == 0 {
+		return true
+	}
+	m := o.Model
+	return m.Latent == nil && float64(m.Entry.Value) == 2*halfBytes*float64(m.KVHeads.Value*m.HeadDim.Value)
+}

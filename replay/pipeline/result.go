@@ -1,0 +1,73 @@
+package pipeline
+
+import (
+	"math"
+	"slices"
+)
+
+// Result is what a batch takes.
+type Result struct {
+	Machine  string `json:"machine"`
+	Model    string `json:"model"`
+	Schedule string `json:"schedule"`
+	Cell
+	Batch   int     `json:"batch"`
+	Steps   int     `json:"steps"`
+	Experts int     `json:"expert_gpus"`
+	Accept  float64 `json:"tokens_per_step"`
+
+	Mean   float64  `json:"step_mean_s"`
+	P50    float64  `json:"step_p50_s"`
+	P95    float64  `json:"step_p95_s"`
+	P99    float64  `json:"step_p99_s"`
+	TPOT   float64  `json:"tpot_s"`               // mean step ÷ tokens a step
+	OTPS   float64  `json:"tokens_per_s_request"` // its inverse
+	Tokens float64  `json:"tokens_per_s_gpu"`     // of the batch
+	Causes Causing  `json:"exposed_s"`            // mean step by cause
+	H2D    float64  `json:"h2d_bytes_per_step"`   // of the batch, all layers
+	D2H    float64  `json:"d2h_bytes_per_step"`
+	SSD    float64  `json:"ssd_bytes_per_step"`
+	Pieces float64  `json:"descriptors_per_step"`
+	Reads  float64  `json:"ssd_reads_per_step"`
+	Memory Memory   `json:"memory"`
+	Notes  []string `json:"notes"`
+	median int      // the step whose time is P50
+
+	// Recomputed is how many positions of a request are recomputed, mean of layers and steps.
+	Recomputed float64 `json:"recomputed_positions,omitempty"`
+}
+
+// Causing is an Exposure with names.
+type Causing struct {
+	Compute   float64 `json:"compute"`
+	Selection float64 `json:"selection"`
+	Lookup    float64 `json:"lookup"`
+	Fetch     float64 `json:"fetch"`
+	WriteBack float64 `json:"write_back"`
+	SSD       float64 `json:"ssd"`
+	Weights   float64 `json:"weights"`
+}
+
+// Fits says whether everything has a place in memory. The times are of no use where it
+// does not.
+func (r *Result) Fits() bool { return r.Memory.Verdict == "" }
+
+// distribution sets the percentiles, each the time of a step that was (nearest rank).
+func (r *Result) distribution(times []float64) {
+	order := make([]int, len(times))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case times[a] < times[b]:
+			return -1
+		case times[a] > times[b]:
+			return 1
+		}
+		return 0
+	})
+	rank := func(share float64) int { return order[max(0, int(math.Ceil(share*float64(len(order))))-1)] }
+	r.median = rank(0.5)
+	r.P50, r.P95, r.P99 = times[r.median], times[rank(0.95)], times[rank(0.99)]
+}
