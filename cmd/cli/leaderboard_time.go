@@ -107,7 +107,7 @@ func (t *rowTimer) TPOT(r *metrics.Row) (float64, error) {
 	case err != nil:
 		return 0, err
 	case !result.Fits():
-		return 0, fmt.Errorf("%s at batch %d does not fit into %s at some capacities", result.Model, result.Batch, result.Machine)
+		return 0, fmt.Errorf("%s at batch %d does not fit into %s at some capacities; take a smaller --batch or --context, or another --hardware", result.Model, result.Batch, result.Machine)
 	}
 	t.shapes = withAll(t.shapes, result.Model)
 	t.assumed = withAll(t.assumed, result.Notes...)

@@ -129,8 +129,11 @@ func (f *planFlags) offline(name string) bool {
 // chosenMachine is the machine with the memory that --memory states.
 func (f *planFlags) chosenMachine() (*hardware.Machine, error) {
 	m, err := f.library.Machine(f.machine)
-	if err != nil || f.memory == "" {
-		return m, err
+	switch {
+	case err != nil:
+		return nil, errUsage{err}
+	case f.memory == "":
+		return m, nil
 	}
 	size, err := hardware.ParseBytes(f.memory)
 	if err != nil || size == 0 {

@@ -114,8 +114,11 @@ func profileIn(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(found) != 1 {
-		return "", fmt.Errorf("folder %s has %d profiles, expected one; name it: %s", path, len(found), strings.Join(found, ", "))
+	if len(found) == 0 {
+		return "", fmt.Errorf("folder %s has no profile (*.profile-*.parquet): make one with kvreplay replay TRACE --policy NAME --out %s --profile", path, path)
+	}
+	if len(found) > 1 {
+		return "", fmt.Errorf("folder %s has %d profiles, expected one; name one of them: %s", path, len(found), strings.Join(found, ", "))
 	}
 	return found[0], nil
 }
@@ -168,6 +171,9 @@ func (f *timeFlags) check() (err error) {
 			return errUsage{err}
 		}
 		f.parsedSchedules = append(f.parsedSchedules, s)
+	}
+	if len(f.parsedSchedules) == 0 || len(f.machines) == 0 {
+		return usagef("--schedule and --hardware: expected a name each")
 	}
 	if f.library, err = f.hardware.load(); err != nil {
 		return err

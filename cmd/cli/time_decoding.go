@@ -19,7 +19,7 @@ type decodingFlags struct {
 
 func (d *decodingFlags) add(c *cobra.Command) {
 	fl := c.Flags()
-	fl.IntVar(&d.prompt, "prompt", 0, "without a profile: tokens of every request's prompt, for schedules that do not move misses")
+	fl.IntVar(&d.prompt, "prompt", 0, "without a profile: tokens of every request's prompt, for kvpr, flexgen and ellm")
 	fl.IntVar(&d.generate, "generate", 0, "without a profile: tokens that every request generates, the first of them by prefill")
 	fl.BoolVar(&d.static, "static", false, "without a profile: the cache has prompt and generated positions from the first step on")
 }
@@ -52,7 +52,7 @@ func (f *timeFlags) decode() (err error) {
 		return usagef("--prompt and --generate need a --model; known: %s", strings.Join(f.library.Names(hardware.KindModel), ", "))
 	}
 	for _, s := range f.parsedSchedules {
-		if m, _ := pipeline.MovesOf(s); m != pipeline.MovesLayers && m != pipeline.MovesUncached {
+		if !movesWhole(s) {
 			return usagef("schedule %s needs a profile: without one there are %s", s.Name(), strings.Join(wholeSchedules(), ", "))
 		}
 	}
@@ -63,14 +63,15 @@ func (f *timeFlags) decode() (err error) {
 	return err
 }
 
-// wholeSchedules are those that move no misses.
+// wholeSchedules are those that move KV whatever a cache would miss.
 func wholeSchedules() []string {
 	return slices.DeleteFunc(pipeline.ScheduleNames(), func(name string) bool {
 		s, err := pipeline.ParseSchedule(name)
-		if err != nil {
-			return true
-		}
-		m, _ := pipeline.MovesOf(s)
-		return m != pipeline.MovesLayers && m != pipeline.MovesUncached
+		return err != nil || !movesWhole(s)
 	})
+}
+
+func movesWhole(s pipeline.Schedule) bool {
+	m, _ := pipeline.MovesOf(s)
+	return m == pipeline.MovesLayers || m == pipeline.MovesUncached
 }
