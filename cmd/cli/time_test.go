@@ -159,7 +159,7 @@ func TestTimeRefuses(t *testing.T) {
 		"no such file":            {"time", "missing.parquet"},
 		"make one with kvreplay":  {"time", t.TempDir()},
 		"accept NaN":              append(base[:len(base):len(base)], "--accept", "nan"),
-		"K of -5":                 append(base[:len(base):len(base)], "--topk", "-5"),
+		"top-k -5":                append(base[:len(base):len(base)], "--topk", "-5"),
 		"expected a name each":    append(base[:len(base):len(base)], "--schedule", ""),
 		"--hardware: expected a":  append(base[:len(base):len(base)], "--hardware", ""),
 		"batch 100000000000":      append(base[:len(base):len(base)], "--batch", "100000000000"),
