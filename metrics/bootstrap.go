@@ -73,7 +73,9 @@ func indistinct(a, b []float64) bool {
 	}
 	logs := make([]float64, len(a))
 	for i := range a {
-		logs[i] = math.Log(a[i]) - math.Log(b[i])
+		if a[i] != b[i] { // equal ones, 0 among them, do not differ
+			logs[i] = math.Log(a[i]) - math.Log(b[i])
+		}
 	}
 	low, high := interval(logs)
 	return low != nil && high != nil && *low <= 0 && *high >= 0

@@ -195,12 +195,7 @@ func rankLossy(lines []LossyLine) {
 		return cmp.Or(cmp.Compare(recall(&b), recall(&a)), strings.Compare(a.Policy, b.Policy))
 	})
 	for i := range lines {
-		first := slices.IndexFunc(lines, func(o LossyLine) bool { return recall(&o) == recall(&lines[i]) })
-		lines[i].Rank = fmt.Sprint(first + 1)
-		if first < i || i+1 < len(lines) && recall(&lines[i+1]) == recall(&lines[i]) {
-			lines[i].Rank += "="
-		}
-		lines[i].Near = i > 0 && first == i && indistinct(lines[i].series, lines[i-1].series)
+		lines[i].Rank, lines[i].Near = place(i, len(lines), func(j int) (float64, []float64) { return recall(&lines[j]), lines[j].series })
 	}
 }
 

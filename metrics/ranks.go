@@ -14,22 +14,39 @@ type contender struct {
 	key    float64
 }
 
-// rank sorts contenders by key, least first, and numbers them 1, 2=, 2=, 4: a tie is an
-// equal key, × OPT to nine digits, times to six, and listed by name. A line is Near when its interval against the line
-// above includes no difference (indistinct).
+// rank sorts contenders by key, least first, and places them: × OPT ties at nine digits,
+// times at six.
 func rank(cs []contender) []Line {
 	slices.SortFunc(cs, func(a, b contender) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), strings.Compare(a.line.Policy, b.line.Policy))
 	})
 	lines := make([]Line, len(cs))
-	for i, c := range cs {
-		first := slices.IndexFunc(cs, func(o contender) bool { return o.key == c.key })
-		c.line.Rank = fmt.Sprint(first + 1)
-		if first < i || i+1 < len(cs) && cs[i+1].key == c.key {
-			c.line.Rank += "="
-		}
-		c.line.Near = i > 0 && first == i && indistinct(c.series, cs[i-1].series)
-		lines[i] = c.line
+	for i := range cs {
+		lines[i] = cs[i].line
+		lines[i].Rank, lines[i].Near = place(i, len(cs), func(j int) (float64, []float64) { return cs[j].key, cs[j].series })
 	}
 	return lines
+}
+
+// place numbers the i-th of n sorted lines 1, 2=, 2=, 4: a tie is an equal key. It is near
+// where its interval against the line above includes no difference (indistinct).
+func place(i, n int, at func(int) (key float64, series []float64)) (rank string, near bool) {
+	key, series := at(i)
+	equal := func(j int) bool {
+		other, _ := at(j)
+		return other == key
+	}
+	first := i
+	for first > 0 && equal(first-1) {
+		first--
+	}
+	rank = fmt.Sprint(first + 1)
+	if first < i || i+1 < n && equal(i+1) {
+		rank += "="
+	}
+	if i > 0 && first == i {
+		_, above := at(i - 1)
+		near = indistinct(series, above)
+	}
+	return rank, near
 }

@@ -24,7 +24,8 @@ var boardColumns = []string{
 // cells), "capacity" (those of one capacity), "cell" (one trace and capacity), "window" (a
 // policy without capacity) and "tier" (a cache below the GPU's). Lines of kind "lossy" have
 // the first three. What does not apply or cannot be computed is empty. selector_recall is
-// the least of the line's traces of approximate selectors. Notes are the footnotes' texts, separated by "; ".
+// the least of the line's traces of approximate selectors. Notes are the footnotes' texts,
+// separated by "; ".
 func (b *Board) RenderCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	lines := [][]string{boardColumns}

@@ -101,7 +101,7 @@ func (c *Chart) Draw() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.write(p, &legend, height)
+	return SVG(p, &legend, height, c.Title)
 }
 
 func sans(size float64) font.Font {
@@ -185,8 +185,9 @@ func (c *Chart) addBars(p *plot.Plot, legend *plot.Legend) error {
 	return nil
 }
 
-// write draws the plot and, right of it, the legend.
-func (c *Chart) write(p *plot.Plot, legend *plot.Legend, height vg.Length) ([]byte, error) {
+// SVG draws a plot, as wide as all charts, and right of it the legend; height is the least.
+// Readers who cannot see the picture have its title.
+func SVG(p *plot.Plot, legend *plot.Legend, height vg.Length, title string) ([]byte, error) {
 	size := legend.Rectangle(draw.New(vgsvg.New(chartWidth, height))).Size()
 	width := chartWidth + 1.15*size.X + 4*margin // some fonts are wider than the one that is measured
 	height = max(height, size.Y+8*margin)
@@ -206,15 +207,15 @@ func (c *Chart) write(p *plot.Plot, legend *plot.Legend, height vg.Length) ([]by
 	if _, err := svg.WriteTo(&out); err != nil {
 		return nil, err
 	}
-	return []byte(c.portable(out.String())), nil
+	return []byte(portable(out.String(), title)), nil
 }
 
 // portable names fallbacks of the same metrics for readers without the Liberation fonts,
 // and gives the picture a title for those who cannot see it.
-func (c *Chart) portable(svg string) string {
+func portable(svg, title string) string {
 	svg = strings.ReplaceAll(svg, "font-family:Liberation Sans;", "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")
 	head, body, _ := strings.Cut(svg, ">\n<g")
 	_, head, _ = strings.Cut(head, "<svg")
-	title := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(c.Title)
+	title = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(title)
 	return fmt.Sprintf("<svg%s>\n<title>%s</title>\n<g%s", head, title, body)
 }
