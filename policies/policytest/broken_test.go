@@ -132,7 +132,7 @@ var broken = []struct {
 func TestKitBites(t *testing.T) {
 	for _, b := range broken {
 		t.Run(b.fault, func(t *testing.T) {
-			failures := policytest.Check(b.entry, "", newLRU)
+			failures := policytest.CheckBy(b.check, b.entry, newLRU)
 			if len(failures) == 0 {
 				t.Fatal("the kit finds nothing")
 			}

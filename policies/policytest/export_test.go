@@ -1,0 +1,14 @@
+package policytest
+
+import "github.com/kvreplay/kvreplay/policies"
+
+// CheckBy is Check by the named check and by those that keep others from being run.
+func CheckBy(name string, entry policies.Entry, newReference func() Reference) []Failure {
+	var some []check
+	for _, c := range checks {
+		if c.gate || c.name == name {
+			some = append(some, c)
+		}
+	}
+	return checkBy(some, entry, "", newReference)
+}
