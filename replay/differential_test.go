@@ -38,6 +38,22 @@ func (b *bench) run(t *testing.T, p *plan, s *trace.Stream, name string, capacit
 	return b.runShared(t, p, []trace.Stream{*s}, name, capacity)
 }
 
+// runner is the cell of a policy, always the same.
+func (b *bench) runner(t *testing.T, name string) (policies.Spec, *cell) {
+	t.Helper()
+	spec, err := all.Table().Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.runners == nil {
+		b.runners = map[string]*cell{}
+	}
+	if b.runners[name] == nil {
+		b.runners[name] = newCell(spec.Make())
+	}
+	return spec, b.runners[name]
+}
+
 // runShared is run for streams that share a cache, joined as the plan's layout says.
 func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name string, capacity int) Counts {
 	t.Helper()
@@ -55,16 +71,7 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 		}
 		s = &joined.out
 	}
-	spec, err := all.Table().Parse(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b.runners == nil {
-		b.runners = map[string]*cell{}
-	}
-	if b.runners[name] == nil {
-		b.runners[name] = newCell(spec.Make())
-	}
+	spec, runner := b.runner(t, name)
 	check := trace.NewChecker("test", p.meta)
 	if err := b.delta.build(s, deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), members: true, nexts: true, joined: joined, outliers: p.opt.Outliers, clusters: joined.units()}, check); err != nil {
 		t.Fatal(err)
@@ -75,7 +82,7 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 	}
 	st := start{capacity: capacity, ranks: p.ranks, placed: p.warmup.placed(&b.delta, p.pins, capacity, nil), unit: p.layout.unit(p.pins), prefetch: b.prefetch, staging: b.staging, swaps: b.swaps, later: later}
 	if b.alone {
-		counts, err := b.runners[name].run(&b.delta, st, nil)
+		counts, err := runner.run(&b.delta, st, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +92,7 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts, err := b.runners[name].run(&b.delta, st, judges[0].watch(nil))
+	counts, err := runner.run(&b.delta, st, judges[0].watch(nil))
 	if err == nil {
 		err = judges[0].verdict()
 	}
@@ -134,7 +141,7 @@ func draw(r *rand.Rand, o replaytest.Options) (*trace.Stream, *plan) {
 func TestEngineAgreesWithReferee(t *testing.T) {
 	var b bench
 	cells, overflow := 0, 0
-	for seed := uint64(0); seed < draws(1200); seed++ {
+	for seed := uint64(0); seed < draws(450); seed++ {
 		r := rand.New(rand.NewPCG(seed, 11))
 		o := replaytest.Medium(r)
 		s, p := draw(r, o)
@@ -155,7 +162,7 @@ func TestEngineAgreesWithReferee(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	if cells < int(draws(10000)) || overflow < int(draws(1000)) {
+	if cells < int(draws(4000)) || overflow < int(draws(400)) {
 		t.Errorf("%d cells, %d with overflow: the draw no longer covers what it should", cells, overflow)
 	}
 }
@@ -194,7 +201,7 @@ func TestOptimumIsExhaustive(t *testing.T) {
 // Nobody who keeps the demand misses less than OPT, and OPT never less than opt-bypass.
 func TestNobodyBeatsTheOptimum(t *testing.T) {
 	var b bench
-	for seed := uint64(0); seed < 300; seed++ {
+	for seed := uint64(0); seed < draws(150); seed++ {
 		r := rand.New(rand.NewPCG(seed, 13))
 		s, p := draw(r, replaytest.Medium(r))
 		capacity := 1 + r.IntN(3*p.topk)
@@ -216,7 +223,7 @@ func TestNobodyBeatsTheOptimum(t *testing.T) {
 // A larger capacity never misses more where the policy claims the stack property.
 func TestStackProperty(t *testing.T) {
 	var b bench
-	for seed := uint64(0); seed < draws(200); seed++ {
+	for seed := uint64(0); seed < draws(70); seed++ {
 		r := rand.New(rand.NewPCG(seed, 14))
 		s, p := draw(r, replaytest.Medium(r))
 		for _, name := range []string{"lru", "opt", "opt-bypass"} {

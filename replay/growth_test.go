@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/referee"
 	"github.com/kvreplay/kvreplay/replay/referee/brute"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/trace"
 )
 
 // growing draws a capacity and what it grows to.
@@ -28,25 +27,11 @@ func growing(r *rand.Rand, first, steps int) (capacity int, later []grown, confi
 // A capacity that grows is that of the referee, step by step, for every policy and shape.
 func TestGrowthAgreesWithReferee(t *testing.T) {
 	var b bench
-	for seed := uint64(0); seed < draws(500); seed++ {
-		r := rand.New(rand.NewPCG(seed, 91))
-		streams, p := drawShape(r)
-		if streams[0].Rows == streams[0].Windows {
-			continue
-		}
-		for _, name := range names {
-			spec, _ := all.Table().Parse(name)
-			if p.unable(spec, policies.NeedsOf(spec.Make())) != "" {
-				continue
-			}
-			var capacity int
-			capacity, b.later, _ = growing(r, 1+r.IntN(2*p.topk), streams[0].Rows)
-			b.runShared(t, p, streams, name, capacity)
-			if t.Failed() {
-				t.Fatalf("seed %d: layout %+v, growth %+v", seed, p.layout, b.later)
-			}
-		}
-	}
+	onShapes(t, draws(250), 91, func(r *rand.Rand, p *plan, streams []trace.Stream, name string) {
+		var capacity int
+		capacity, b.later, _ = growing(r, 1+r.IntN(2*p.topk), streams[0].Rows)
+		b.runShared(t, p, streams, name, capacity)
+	})
 }
 
 // MIN is the optimum at a capacity that grows, too: exhaustive search finds no less.

@@ -72,16 +72,7 @@ func pooled(t *testing.T, p *plan, members []*member, needs policies.Needs) *wor
 func (b *bench) runPool(t *testing.T, w *worker, name string, capacity int) []Counts {
 	t.Helper()
 	p := w.plan
-	spec, err := all.Table().Parse(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b.runners == nil {
-		b.runners = map[string]*cell{}
-	}
-	if b.runners[name] == nil {
-		b.runners[name] = newCell(spec.Make())
-	}
+	spec, c := b.runner(t, name)
 	later := b.later
 	if spec.Entry.Traits.Windowed {
 		capacity, later = policies.Unbounded, nil
@@ -91,7 +82,6 @@ func (b *bench) runPool(t *testing.T, w *worker, name string, capacity int) []Co
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := b.runners[name]
 	_, err = c.run(&w.delta, st, judges[0].watch(nil))
 	if err == nil {
 		err = judges[0].verdict()
@@ -107,7 +97,7 @@ func (b *bench) runPool(t *testing.T, w *worker, name string, capacity int) []Co
 func TestPoolsAgreeWithReferee(t *testing.T) {
 	var b bench
 	cells := 0
-	for seed := uint64(0); seed < draws(300); seed++ {
+	for seed := uint64(0); seed < draws(150); seed++ {
 		r := rand.New(rand.NewPCG(seed, 121))
 		members, p := drawPool(r, replaytest.Medium(r))
 		w := pooled(t, p, members, ^policies.Needs(0))
@@ -130,7 +120,7 @@ func TestPoolsAgreeWithReferee(t *testing.T) {
 			}
 		}
 	}
-	if cells < int(draws(1700)) {
+	if cells < int(draws(800)) {
 		t.Errorf("%d cells, expected thousands", cells)
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/replay/referee"
 	"github.com/kvreplay/kvreplay/replay/referee/brute"
@@ -145,25 +143,11 @@ func changing(r *rand.Rand, most, steps int) (capacity int, later []grown, confi
 // and shape, and MIN is the optimum there, too: exhaustive search finds no less.
 func TestChangingCapacities(t *testing.T) {
 	var b bench
-	for seed := uint64(0); seed < draws(400); seed++ {
-		r := rand.New(rand.NewPCG(seed, 132))
-		streams, p := drawShape(r)
-		if streams[0].Rows == streams[0].Windows {
-			continue
-		}
-		for _, name := range names {
-			spec, _ := all.Table().Parse(name)
-			if p.unable(spec, policies.NeedsOf(spec.Make())) != "" {
-				continue
-			}
-			var capacity int
-			capacity, b.later, _ = changing(r, 3*p.topk, streams[0].Rows)
-			b.runShared(t, p, streams, name, capacity)
-			if t.Failed() {
-				t.Fatalf("seed %d: layout %+v, capacities %+v", seed, p.layout, b.later)
-			}
-		}
-	}
+	onShapes(t, draws(200), 132, func(r *rand.Rand, p *plan, streams []trace.Stream, name string) {
+		var capacity int
+		capacity, b.later, _ = changing(r, 3*p.topk, streams[0].Rows)
+		b.runShared(t, p, streams, name, capacity)
+	})
 	for seed := uint64(0); seed < draws(800); seed++ {
 		r := rand.New(rand.NewPCG(seed, 133))
 		s, p := draw(r, replaytest.Small(r))

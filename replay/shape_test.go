@@ -31,30 +31,42 @@ func drawShape(r *rand.Rand) ([]trace.Stream, *plan) {
 	return streams, p
 }
 
+// onShapes draws streams in shapes of their own from so many seeds, and calls run with
+// every policy that can serve them. What fails is reported with its seed.
+func onShapes(t *testing.T, seeds, salt uint64, run func(r *rand.Rand, p *plan, streams []trace.Stream, name string)) {
+	t.Helper()
+	var seed uint64
+	var p *plan
+	defer func() {
+		if t.Failed() {
+			t.Logf("seed %d: layout %+v", seed, p.layout)
+		}
+	}()
+	for seed = range seeds {
+		r := rand.New(rand.NewPCG(seed, salt))
+		var streams []trace.Stream
+		if streams, p = drawShape(r); streams[0].Rows == streams[0].Windows {
+			continue
+		}
+		for _, name := range names {
+			spec, _ := all.Table().Parse(name)
+			if p.unable(spec, policies.NeedsOf(spec.Make())) == "" {
+				run(r, p, streams, name)
+			}
+		}
+	}
+}
+
 // Lists of entries, joined to blocks, over heads and over positions, are replayed as
 // the referee replays them, which joins them in its own way.
 func TestShapesAgreeWithReferee(t *testing.T) {
 	var b bench
 	cells := 0
-	for seed := uint64(0); seed < draws(1200); seed++ {
-		r := rand.New(rand.NewPCG(seed, 71))
-		streams, p := drawShape(r)
-		if streams[0].Rows == streams[0].Windows {
-			continue
-		}
-		for _, name := range names {
-			spec, _ := all.Table().Parse(name)
-			if p.unable(spec, policies.NeedsOf(spec.Make())) != "" {
-				continue
-			}
-			b.runShared(t, p, streams, name, 1+r.IntN(2*p.topk))
-			if t.Failed() {
-				t.Fatalf("seed %d: %d heads, layout %+v", seed, len(streams), p.layout)
-			}
-			cells++
-		}
-	}
-	if cells < int(draws(5000)) {
+	onShapes(t, draws(500), 71, func(r *rand.Rand, p *plan, streams []trace.Stream, name string) {
+		b.runShared(t, p, streams, name, 1+r.IntN(2*p.topk))
+		cells++
+	})
+	if cells < int(draws(2000)) {
 		t.Errorf("%d cells, expected thousands", cells)
 	}
 }
@@ -63,27 +75,22 @@ func TestShapesAgreeWithReferee(t *testing.T) {
 // and a policy that looks at entries runs.
 func TestRunOfShapes(t *testing.T) {
 	f := manyStreams(t)
-	for _, shape := range []Shape{{BlockTokens: 8}, {ShareHeads: true}, {StepTokens: 3}, {BlockTokens: 4, ShareHeads: true, StepTokens: 2}} {
-		for _, per := range []Detail{PerStream, PerCell} {
-			if testing.Short() && per == PerCell {
-				break
+	for n, shape := range []Shape{{BlockTokens: 8}, {ShareHeads: true}, {StepTokens: 3}, {BlockTokens: 4, ShareHeads: true, StepTokens: 2}} {
+		o := everyCell(t, []Detail{PerCell, PerStream}[n%2], 1)
+		o.Shape = shape
+		want := mustRun(t, f, o)
+		o.Workers = 3
+		if got := mustRun(t, f, o); !reflect.DeepEqual(got, want) {
+			t.Fatalf("%+v: three workers give other rows", shape)
+		}
+		o.Referee = true
+		mustRun(t, f, o)
+		for i := range want {
+			if shape.ShareHeads && (want[i].SharedHeads != 2 || want[i].Head != nil) {
+				t.Fatalf("%+v: a row of %d heads, head %v", shape, want[i].SharedHeads, want[i].Head)
 			}
-			o := everyCell(t, per, 1)
-			o.Shape = shape
-			want := mustRun(t, f, o)
-			o.Workers = 3
-			if got := mustRun(t, f, o); !reflect.DeepEqual(got, want) {
-				t.Fatalf("%+v: three workers give other rows", shape)
-			}
-			o.Referee = true
-			mustRun(t, f, o)
-			for i := range want {
-				if shape.ShareHeads && (want[i].SharedHeads != 2 || want[i].Head != nil) {
-					t.Fatalf("%+v: a row of %d heads, head %v", shape, want[i].SharedHeads, want[i].Head)
-				}
-				if want[i].Policy != "none" && *want[i].MissedEntries > 0 && *want[i].ReadAmplification < 1 {
-					t.Fatalf("%+v: %s reads less than it misses", shape, want[i].Policy)
-				}
+			if want[i].Policy != "none" && *want[i].MissedEntries > 0 && *want[i].ReadAmplification < 1 {
+				t.Fatalf("%+v: %s reads less than it misses", shape, want[i].Policy)
 			}
 		}
 	}
