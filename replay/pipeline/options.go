@@ -47,10 +47,12 @@ const (
 	mostPositions = 1 << 10 // of a step
 	mostSteps     = 1 << 20
 	mostFragments = 1 << 10 // of a block
+	mostThreads   = 1 << 12 // of a host
+	mostDepth     = 1 << 20 // reads in flight
 )
 
-// bounds checks the numbers that have bounds of their own.
-func (o *Options) bounds() error {
+// Bounds checks the numbers that have bounds of their own, whatever is priced.
+func (o *Options) Bounds() error {
 	for _, b := range []struct {
 		name             string
 		value, low, most int64
@@ -60,6 +62,8 @@ func (o *Options) bounds() error {
 		{"positions", int64(o.Positions), 0, mostPositions},
 		{"steps", int64(o.Steps), 0, mostSteps},
 		{"fragments", o.Fragments, 0, mostFragments},
+		{"threads", int64(o.Threads), 0, mostThreads},
+		{"reads in flight", o.Depth, 0, mostDepth},
 		{"expert GPUs", int64(o.Experts), 0, math.MaxInt32},
 	} {
 		if b.value < b.low || b.value > b.most {
@@ -70,7 +74,7 @@ func (o *Options) bounds() error {
 }
 
 func (o *Options) check(p *Profile) error {
-	if err := o.bounds(); err != nil {
+	if err := o.Bounds(); err != nil {
 		return err
 	}
 	positions := o.Positions
@@ -86,6 +90,10 @@ func (o *Options) check(p *Profile) error {
 		return fmt.Errorf("accept %g, expected 1 to the %d positions that a step decodes", o.Accept, positions)
 	case !(o.Reserve >= 0 && o.Reserve < 1):
 		return fmt.Errorf("reserve %g, expected a share of GPU memory, 0 to below 1", o.Reserve)
+	case o.Experts > 1 && o.Model.MoE == nil:
+		return fmt.Errorf("%d GPUs share routed experts, %s has none", o.Experts, o.Model.Name)
+	case o.Experts > 1 && o.Experts > int(o.Model.MoE.Experts.Value):
+		return fmt.Errorf("%d GPUs share the routed experts of %s, which has %g: expected at most one GPU an expert", o.Experts, o.Model.Name, o.Model.MoE.Experts.Value)
 	case !o.quantizable():
 		return fmt.Errorf("schedule %s quantises numbers of FP16, %s caches %s a token and layer, which is not K and V of %g × %g FP16 numbers", o.Schedule.Name(), o.Model.Name, o.Model.Entry.Value, o.Model.KVHeads.Value, o.Model.HeadDim.Value)
 	case !(o.Ahead.Accuracy >= 0 && o.Ahead.Accuracy <= 1):
