@@ -37,11 +37,12 @@ func (f *boardTimeFlags) add(c *cobra.Command) {
 
 // timer is what models times as the flags say.
 func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
-	switch {
-	case f.by != metrics.ByMisses && f.by != metrics.ByTime:
+	if f.by != metrics.ByMisses && f.by != metrics.ByTime {
 		return nil, usagef("--by %q: expected misses or time", f.by)
-	case f.batch < 1 || f.context < 0:
-		return nil, usagef("--batch %d, --context %d: expected at least 1 and 0", f.batch, f.context)
+	}
+	o := pipeline.Options{Batch: f.batch, Context: f.context, Threads: 16, Reserve: 0.1, Depth: 64}
+	if err := o.Bounds(); err != nil {
+		return nil, errUsage{err}
 	}
 	schedule, err := pipeline.ParseSchedule(f.schedule)
 	if err != nil {
@@ -71,9 +72,8 @@ func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
 			return nil, errUsage{err}
 		}
 	}
-	t.pricer = pipeline.RowPricer{Selection: f.selection, Find: t.find(lib), Options: pipeline.Options{
-		Machine: machine, Schedule: schedule, Batch: f.batch, Context: f.context, Threads: 16, Reserve: 0.1, Depth: 64,
-	}}
+	o.Machine, o.Schedule = machine, schedule
+	t.pricer = pipeline.RowPricer{Selection: f.selection, Find: t.find(lib), Options: o}
 	return t, nil
 }
 

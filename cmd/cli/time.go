@@ -158,8 +158,11 @@ func (f *timeFlags) check() (err error) {
 	if f.extrapolate && f.table == "" {
 		return usagef("--extrapolate goes with --table")
 	}
-	if f.options.Batch < 1 || f.options.Threads < 1 || f.options.Fragments < 1 || f.options.Depth < 1 {
-		return usagef("--batch, --threads, --fragments and --ssd-depth: expected at least 1")
+	if f.options.Threads < 1 || f.options.Fragments < 1 || f.options.Depth < 1 {
+		return usagef("--threads, --fragments and --ssd-depth: expected at least 1")
+	}
+	if err := f.options.Bounds(); err != nil {
+		return errUsage{err}
 	}
 	names := f.schedules
 	if len(names) == 1 && names[0] == "all" {
