@@ -49,7 +49,7 @@ replay/REPRODUCTION.md is the report of all; replay/reproduce/README.md explains
 	fl := c.Flags()
 	fl.StringSliceVar(&f.traces, "traces", nil, "traces and folders of traces (default "+strings.Join(traceFolders, " and ")+", where they are)")
 	fl.StringVar(&f.hardware, "hardware-dir", "", "`folder` of YAML files that replace bundled machines and models, to see what depends on them")
-	fl.StringSliceVar(&f.sections, "section", nil, "only these `sections`, each NAME or PAPER/NAME")
+	fl.StringSliceVar(&f.sections, "section", nil, "only these `sections`, each NAME or PAPER/NAME; with papers, the others are not computed")
 	fl.StringVar(&f.out, "out", "", "write "+reproduce.FileName+" and its figures into this `folder` too")
 	fl.StringVar(&f.format, "format", "table", "`table`, markdown, csv or json")
 	return c
@@ -75,13 +75,27 @@ func knownPapers(names []string) cobra.PositionalArgs {
 	}
 }
 
-// chosenPapers are those named, all without names, in the order of reports.
-func chosenPapers(args []string) []reproduce.Paper {
-	all := papers.All()
-	if len(args) == 0 || slices.Contains(args, "all") {
-		return all
+// chosenPapers are those named, all without names, in the order of reports; of them, where
+// each of the sections names its paper, those papers.
+func chosenPapers(args, sections []string) []reproduce.Paper {
+	chosen := papers.All()
+	if len(args) > 0 && !slices.Contains(args, "all") {
+		chosen = slices.DeleteFunc(chosen, func(p reproduce.Paper) bool { return !slices.Contains(args, p.Name) })
 	}
-	return slices.DeleteFunc(all, func(p reproduce.Paper) bool { return !slices.Contains(args, p.Name) })
+	var named []reproduce.Paper
+	for _, section := range sections {
+		i := slices.IndexFunc(chosen, func(p reproduce.Paper) bool { return strings.HasPrefix(section, p.Name+"/") })
+		if i < 0 { // of any paper, or unknown
+			return chosen
+		}
+		named = append(named, chosen[i])
+	}
+	if len(named) == 0 {
+		return chosen
+	}
+	return slices.DeleteFunc(chosen, func(p reproduce.Paper) bool {
+		return !slices.ContainsFunc(named, func(n reproduce.Paper) bool { return n.Name == p.Name })
+	})
 }
 
 func runReproduce(c *cobra.Command, args []string, f *reproduceFlags) error {
@@ -93,7 +107,7 @@ func runReproduce(c *cobra.Command, args []string, f *reproduceFlags) error {
 	if err != nil {
 		return err
 	}
-	chosen := chosenPapers(args)
+	chosen := chosenPapers(args, f.sections)
 	bar := newBar(c.ErrOrStderr())
 	bar.start(int64(len(chosen)), "papers")
 	defer bar.close()

@@ -88,6 +88,7 @@ func TestReproduceRefuses(t *testing.T) {
 		"known: ":                  {"reproduce", "kvdrve"},
 		"did you mean links":       {"reproduce", "link"},
 		"unknown section":          {"reproduce", "links", "--section", "table-1"},
+		"known: links/left-out":    {"reproduce", "all", "--section", "links/table-1"}, // no other paper is computed
 		"no such file":             {"reproduce", "links", "--traces", "missing.parquet"},
 		"expected table, markdown": {"reproduce", "links", "--format", "xml"},
 	} {

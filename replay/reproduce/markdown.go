@@ -13,17 +13,23 @@ import (
 // FiguresFolder is where the Markdown expects the figures, beside it.
 const FiguresFolder = "reproduction"
 
-const markdownHead = `# What the papers printed, and what kvreplay computes
+const (
+	markdownHead = `# What the papers printed, and what kvreplay computes
 
 Everything below is printed by ` + "`kvreplay reproduce all`" + `; [reproduce](reproduce/README.md) says how the figures are made and what a status is worth.
 
 `
+	markdownLegend = `A figure is *judged* against a gate, a statement by whether it holds. *Known misses* do not meet theirs, for the reason in the note; they are part of what is judged and of the *worst error*. What is *past* its gate has no such reason: the command fails. *Fitted* cells gave a constant and prove nothing; what is *not reproducible* does not follow from what the paper prints.
+
+`
+)
 
 // RenderMarkdown writes the report as Markdown (GitHub's tables). figures says whether the
 // figures lie beside it.
 func (r *Report) RenderMarkdown(w io.Writer, figures bool) error {
 	var b strings.Builder
 	b.WriteString(markdownHead)
+	fmt.Fprintf(&b, "In all: %s.\n\n%s", r.total(), markdownLegend)
 	all := texttable.New(summaryHeader, 3, 4, 5, 6, 7, 8, 9)
 	for _, p := range r.Papers {
 		for i := range p.Sections {

@@ -174,6 +174,23 @@ func (s *Section) Summary() Summary {
 	return sum
 }
 
+// total adds up the sections.
+func (r *Report) total() Summary {
+	all := Summary{Worst: math.NaN()} // errors of different papers have no common worst
+	for _, p := range r.Papers {
+		for i := range p.Sections {
+			s := p.Sections[i].Summary()
+			all.Judged += s.Judged
+			all.Within += s.Within
+			all.Known += s.Known
+			all.Past += s.Past
+			all.Fitted += s.Fitted
+			all.Absent += s.Absent
+		}
+	}
+	return all
+}
+
 // String is the line below a section.
 func (s Summary) String() string {
 	parts := []string{fmt.Sprintf("%d judged, %d within their gates", s.Judged, s.Within)}

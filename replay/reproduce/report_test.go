@@ -70,7 +70,7 @@ func TestRender(t *testing.T) {
 	}
 	for what, want := range map[string][]string{
 		text.String(): {"+4.0 %", "± 5 %", "known miss", "row 3: a disturbed run", "contradiction: 4 is not 5", "v = 25000000000 B/s (row 1)", "not judged"},
-		md.String():   {"| row 2 | 100 ms | 104 ms | +4.0 % |", `A \*paper\*`, "![a line](reproduction/sample-1.svg)", `<a id="sample-table-1"></a>`, `a\|b](#sample-table-1)`},
+		md.String():   {"| row 2 | 100 ms | 104 ms | +4.0 % |", `A \*paper\*`, "![a line](reproduction/sample-1.svg)", `<a id="sample-table-1"></a>`, `a\|b](#sample-table-1)`, "In all: "},
 	} {
 		for _, w := range want {
 			if !strings.Contains(what, w) {

@@ -67,19 +67,29 @@ func percent(v float64, signed bool) string {
 // printed and ours are the figures with their unit.
 func (l *Line) printed() string { return figure(l.Printed, l.Unit, -1) }
 
+// Figures of ours have 5 digits, so that neither the order of operations nor a processor's
+// fused multiplications show; nor do differences of a billionth.
+const (
+	shown   = 5
+	nothing = 1e-9
+)
+
 func (l *Line) ours() string {
-	if l.Ours == l.Printed {
+	if l.meets() {
 		return l.printed()
 	}
-	return figure(l.Ours, l.Unit, 6)
+	return figure(l.Ours, l.Unit, shown)
 }
+
+// meets says whether ours is the printed figure but for rounding in the computer.
+func (l *Line) meets() bool { return math.Abs(l.Ours-l.Printed) <= nothing*math.Abs(l.Printed) }
 
 // err is the error in the terms of the gate.
 func (l *Line) err() string {
 	switch d := l.Ours - l.Printed; {
-	case math.IsNaN(d):
+	case math.IsNaN(d) || l.Status == Ordinal:
 		return none
-	case d == 0:
+	case l.meets():
 		return "0"
 	case l.Gate.Absolute > 0 && l.Gate.Relative == 0 || l.Printed == 0:
 		return fmt.Sprintf("%+.2g", d)

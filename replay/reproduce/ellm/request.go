@@ -95,9 +95,8 @@ func (s *study) robust(queue []float64, factor, printed float64) reproduce.Line 
 	t := s.shape.latency(s.gpuOf(a100), equal(wrong.batch, length), wrong.share, true)
 	lost := 100 * (1 - float64(wrong.batch)/t/right.rate)
 	l := statement(fmt.Sprintf("throughput lost where FLOP/s are taken %+.0f %% off (printed: %g %%)", 100*(factor-1), printed), "%", lost, lost <= printed)
-	l.Known, l.Note = !l.Holds, "the optimum recomputes what hides behind reading, and not a token more: with FLOP/s taken too high it recomputes more than hides"
-	if l.Holds {
-		l.Note = ""
+	if !l.Holds && factor > 1 {
+		l.Known, l.Note = true, "the optimum recomputes what hides behind reading, and not a token more: with FLOP/s taken too high it recomputes more than hides"
 	}
 	return l
 }

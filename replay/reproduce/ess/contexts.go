@@ -13,7 +13,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
-// rankCorrelation is Spearman's.
+// rankCorrelation is Spearman's; equal values share the mean of their ranks.
 func rankCorrelation(a, b []float64) float64 {
 	ranks := func(values []float64) []float64 {
 		order, rank := make([]int, len(values)), make([]float64, len(values))
@@ -21,8 +21,13 @@ func rankCorrelation(a, b []float64) float64 {
 			order[i] = i
 		}
 		sort.SliceStable(order, func(i, j int) bool { return values[order[i]] < values[order[j]] })
-		for r, i := range order {
-			rank[i] = float64(r)
+		for first, last := 0, 0; first < len(order); first = last {
+			for last < len(order) && values[order[last]] == values[order[first]] {
+				last++
+			}
+			for _, i := range order[first:last] {
+				rank[i] = float64(first+last-1) / 2
+			}
 		}
 		return rank
 	}

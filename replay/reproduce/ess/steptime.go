@@ -3,8 +3,10 @@ package ess
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot/plotter"
 
@@ -85,15 +87,20 @@ func stepOf(x []float64) step {
 
 // errors are those of the step's time of some rows, relative, as a function of constants.
 func (m *model) errors(rows []*row) func(x []float64) ([]float64, error) {
-	return func(x []float64) (e []float64, err error) {
-		for _, r := range rows {
-			p, err := m.priced(r, stepOf(x))
-			if err != nil {
-				return nil, err
-			}
-			e = append(e, p.Mean/r.seconds()-1)
+	return func(x []float64) ([]float64, error) {
+		e := make([]float64, len(rows))
+		var group errgroup.Group
+		group.SetLimit(runtime.GOMAXPROCS(0))
+		for i, r := range rows {
+			group.Go(func() error {
+				p, err := m.priced(r, stepOf(x))
+				if err == nil {
+					e[i] = p.Mean/r.seconds() - 1
+				}
+				return err
+			})
 		}
-		return e, nil
+		return e, group.Wait()
 	}
 }
 

@@ -58,14 +58,18 @@ func (s *study) timetable(mtp int, of map[int]step) (string, error) {
 	var b strings.Builder
 	b.WriteString("operator,query_tokens,context_tokens,time_us\n")
 	layers := float64(s.model.Layers.Value)
+	at := map[int]shares{}
+	for context := range of {
+		x, err := s.shares(context)
+		if err != nil {
+			return "", err
+		}
+		at[context] = x
+	}
 	for _, operator := range []string{"project", "select", "pre", "attend", "post", "lookup_gpu", "output"} {
 		for _, queries := range []float64{0, most} {
 			for _, context := range slices.Sorted(maps.Keys(of)) {
-				x, err := s.shares(context)
-				if err != nil {
-					return "", err
-				}
-				t := of[context]
+				x, t := at[context], of[context]
 				share := map[string]float64{"project": x.project, "select": x.choose, "pre": x.pre, "attend": x.attend, "post": x.post}[operator]
 				micros := 1e6 / layers * share * t.slope * queries
 				switch operator {

@@ -2,6 +2,7 @@ package kvdrive
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/policies/allocate"
@@ -134,30 +135,27 @@ func (s *study) priceAs(p *pipeline.Profile, machine *hardware.Machine, batch in
 	return pipeline.Price(s.ctx, p, o)
 }
 
-// typical is a trace to price at the small budget: by head where there is one.
-func (s *study) typical() *source {
+// typical is the trace whose misses a section prices, at the small budget: by head where
+// there is one. The section says which; nil where there is none, as a line says then.
+func (s *study) typical(section *reproduce.Section) *source {
 	files := s.exactNear(small)
-	for _, f := range files {
-		if f.perHead {
-			return f
-		}
+	if len(files) == 0 {
+		section.Lines = append(section.Lines, noTrace("exact selection at 1.56 % of the context"))
+		return nil
 	}
-	if len(files) > 0 {
-		return files[0]
-	}
-	return nil
+	f := files[max(0, slices.IndexFunc(files, func(f *source) bool { return f.perHead }))]
+	section.Method += " Misses of " + f.name + "."
+	return f
 }
 
 // windowSize holds Fig. 16.
 func (s *study) windowSize() (section reproduce.Section, err error) {
 	section = reproduce.Section{Name: "fig-16", Title: "Figure 16: size of the window",
 		Method: "Profiles of window:2, 3, 4 priced by kvreplay time on Llama-3-8B and the L20, schedule sfc, K = 1.56 % of the context."}
-	f := s.typical()
+	f := s.typical(&section)
 	if f == nil {
-		section.Lines = append(section.Lines, noTrace("exact selection at 1.56 % of the context"))
 		return section, nil
 	}
-	section.Method += " Misses of " + f.name + "."
 	best := map[[2]int64]int{}
 	step := map[[3]int64]float64{}
 	for n := 2; n <= 4; n++ {
@@ -193,12 +191,10 @@ func (s *study) windowSize() (section reproduce.Section, err error) {
 func (s *study) chunks() (section reproduce.Section, err error) {
 	section = reproduce.Section{Name: "fig-17", Title: "Figure 17: chunks",
 		Method: "The trace's demand in chunks of 1, 4 and 8 tokens (kvreplay replay --block-tokens), window:2, priced on Llama-3-8B and the L20 at 120K, batch 1, schedule sequential: the time of the fetch in a step. One copy a chunk (--path call), and the fastest path."}
-	f := s.typical()
+	f := s.typical(&section)
 	if f == nil {
-		section.Lines = append(section.Lines, noTrace("exact selection at 1.56 % of the context"))
 		return section, nil
 	}
-	section.Method += " Misses of " + f.name + "."
 	fetch := map[string]map[int]float64{"call": {}, "": {}}
 	for _, size := range []int{1, 4, 8} {
 		p, err := s.profile(f, "window:2", "", func(o *replay.Options) error { o.Shape.BlockTokens = size; return nil })
@@ -230,13 +226,10 @@ func (s *study) chunks() (section reproduce.Section, err error) {
 func (s *study) rest() (section reproduce.Section, err error) {
 	section = reproduce.Section{Name: "fig-21", Title: "Figures 18, 21 to 24: SSD, centroids, prefill",
 		Method: "Tiers: kvreplay replay with lru at 2x on the GPU and dram=lru@16x below, chunks of 4 tokens (Fig. 17's choice), priced on the L20, batch 8 at 120K, against the same misses with all of the KV in DRAM; schedule sfc."}
-	if f := s.typical(); f != nil {
-		section.Method += " Misses of " + f.name + "."
+	if f := s.typical(&section); f != nil {
 		if err := s.ssd(&section, f); err != nil {
 			return section, err
 		}
-	} else {
-		section.Lines = append(section.Lines, noTrace("exact selection at 1.56 % of the context"))
 	}
 	var cards []float64
 	for _, name := range []string{"rtx4090", "h20"} {

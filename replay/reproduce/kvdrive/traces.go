@@ -25,6 +25,7 @@ type source struct {
 	selector string  // exact where the trace does not say
 	budget   float64 // K, share of the prompt
 	perHead  bool
+	profiles map[string]*pipeline.Profile // of replays without changes, by policy and capacity
 }
 
 // The budgets of the paper's figures, as shares of the context: 1.56 % and 6.25 %.
@@ -59,7 +60,7 @@ func (s *study) open(in reproduce.Inputs) (err error) {
 			continue
 		}
 		m, info := file.Meta(), file.Streams()[0]
-		f := &source{File: file, name: strings.TrimSuffix(filepath.Base(path), ".parquet"), selector: m.Selector, perHead: info.Key.Head != trace.NoHead}
+		f := &source{File: file, name: strings.TrimSuffix(filepath.Base(path), ".parquet"), selector: m.Selector, perHead: info.Key.Head != trace.NoHead, profiles: map[string]*pipeline.Profile{}}
 		if f.selector == "" {
 			f.selector = "exact"
 		}
@@ -195,8 +196,20 @@ func (s *study) counts(files []*source, names, capacities []string) (map[string]
 	return pooled, nil
 }
 
-// profile replays a trace with one policy and reads the profile back.
-func (s *study) profile(f *source, policy, capacity string, change func(*replay.Options) error) (*pipeline.Profile, error) {
+// profile replays a trace with one policy, once, and reads the profile back. What change
+// makes of the options is replayed each time.
+func (s *study) profile(f *source, policy, capacity string, change func(*replay.Options) error) (p *pipeline.Profile, err error) {
+	if change != nil {
+		return s.replayed(f, policy, capacity, change)
+	}
+	key := policy + " " + capacity
+	if f.profiles[key] == nil {
+		f.profiles[key], err = s.replayed(f, policy, capacity, func(*replay.Options) error { return nil })
+	}
+	return f.profiles[key], err
+}
+
+func (s *study) replayed(f *source, policy, capacity string, change func(*replay.Options) error) (*pipeline.Profile, error) {
 	var capacities []string
 	if capacity != "" {
 		capacities = []string{capacity}
@@ -205,10 +218,8 @@ func (s *study) profile(f *source, policy, capacity string, change func(*replay.
 	if err != nil {
 		return nil, err
 	}
-	if change != nil {
-		if err := change(&o); err != nil {
-			return nil, err
-		}
+	if err := change(&o); err != nil {
+		return nil, err
 	}
 	path := filepath.Join(s.dir, "profile.parquet")
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
