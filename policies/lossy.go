@@ -95,14 +95,15 @@ func Shares(total, least int, weights []int64, most []int) []int {
 			}
 		}
 		if rest -= given; given == 0 {
-			return spread(shares, rest, most)
+			return Spread(shares, rest, most)
 		}
 	}
 	return shares
 }
 
-// spread gives one each to the first that have room, as often as rest allows.
-func spread(shares []int, rest int, most []int) []int {
+// Spread adds rest to shares, one each in turn from the first on, to those below their
+// most; what none has room for is left. It changes shares and returns them.
+func Spread(shares []int, rest int, most []int) []int {
 	for rest > 0 {
 		before := rest
 		for i := range shares {

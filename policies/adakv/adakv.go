@@ -25,7 +25,6 @@ import (
 	"cmp"
 	_ "embed" // the package comment is the policy's documentation
 	"slices"
-	"strings"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/allocate"
@@ -40,17 +39,12 @@ var Entry = policies.Entry{
 	Name:    "adakv",
 	Summary: "SnapKV with a layer's budget divided by the scores of its heads",
 	Source:  "Ada-KV (Feng et al. 2024, arXiv:2407.11550)",
-	Usage:   strings.Replace(snapkv.Usage("adakv", 32), "]", ",alpha=0.2]", 1),
+	Usage:   snapkv.Usage("adakv", 32, ",alpha=0.2"),
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Lossy: true, Sized: true, Memory: "8 B", Cost: "O(1) a step"},
-	New: func(options string) (func() policies.Policy, string, error) {
-		p := Policy{Policy: snapkv.New(32), Alpha: 0.2}
-		canonical, err := policies.ParseOptions(options, append(p.Options(), policies.Float("alpha", &p.Alpha, 0, 1))...)
-		if err == nil {
-			err = p.Check()
-		}
-		return func() policies.Policy { own := p; return &own }, canonical, err
-	},
+	New: snapkv.Parser(Policy{Policy: snapkv.New(32), Alpha: 0.2}, func(p *Policy) (*snapkv.Policy, []policies.Option) {
+		return &p.Policy, []policies.Option{policies.Float("alpha", &p.Alpha, 0, 1)}
+	}),
 }
 
 // Policy is AdaKV over one stream.
@@ -102,19 +96,7 @@ func (p *Policy) layer(heads []policies.Surveyed) []int {
 		budgets[i] = max(1, min(most[i], window+int(allocate.Safeguard(int64(own), int64(rest/len(heads)), p.Alpha))))
 		given += budgets[i]
 	}
-	for left := total - given; left > 0; { // of rounding, and of heads that are full
-		before := left
-		for i := range budgets {
-			if left > 0 && budgets[i] < most[i] {
-				budgets[i]++
-				left--
-			}
-		}
-		if left == before {
-			break
-		}
-	}
-	return budgets
+	return policies.Spread(budgets, total-given, most) // what rounding leaves, and heads that are full
 }
 
 // marked counts how many of the n largest scores of all heads each head has.

@@ -21,7 +21,6 @@ package pyramidkv
 
 import (
 	_ "embed" // the package comment is the policy's documentation
-	"strings"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/allocate"
@@ -36,17 +35,12 @@ var Entry = policies.Entry{
 	Name:    "pyramidkv",
 	Summary: "SnapKV with budgets that fall linearly with depth",
 	Source:  "PyramidKV (Cai et al. 2024, arXiv:2406.02069)",
-	Usage:   strings.Replace(snapkv.Usage("pyramidkv", 8), "]", ",beta=20]", 1),
+	Usage:   snapkv.Usage("pyramidkv", 8, ",beta=20"),
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Lossy: true, Sized: true, Memory: "8 B", Cost: "O(1) a step"},
-	New: func(options string) (func() policies.Policy, string, error) {
-		p := Policy{Policy: snapkv.New(8), Beta: 20}
-		canonical, err := policies.ParseOptions(options, append(p.Options(), policies.Int("beta", &p.Beta, 1, 1000))...)
-		if err == nil {
-			err = p.Check()
-		}
-		return func() policies.Policy { own := p; return &own }, canonical, err
-	},
+	New: snapkv.Parser(Policy{Policy: snapkv.New(8), Beta: 20}, func(p *Policy) (*snapkv.Policy, []policies.Option) {
+		return &p.Policy, []policies.Option{policies.Int("beta", &p.Beta, 1, 1000)}
+	}),
 }
 
 // Policy is PyramidKV over one stream.

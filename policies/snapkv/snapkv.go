@@ -47,22 +47,33 @@ var Entry = policies.Entry{
 	Name:    "snapkv",
 	Summary: "drops the prompt blocks that its last queries attended to least",
 	Source:  "SnapKV (Li et al. 2024, arXiv:2404.14469)",
-	Usage:   Usage("snapkv", 32),
+	Usage:   Usage("snapkv", 32, ""),
 	Doc:     policies.PackageComment(source),
 	Traits:  policies.Traits{Lossy: true, Sized: true, Memory: "8 B", Cost: "O(1) a step"},
-	New: func(options string) (func() policies.Policy, string, error) {
-		p := New(32)
-		canonical, err := policies.ParseOptions(options, p.Options()...)
-		if err == nil {
-			err = p.Check()
-		}
-		return func() policies.Policy { own := p; return &own }, canonical, err
-	},
+	New:     Parser(New(32), func(p *Policy) (*Policy, []policies.Option) { return p, nil }),
 }
 
-// Usage is the form of the options of a method whose observation window is so many blocks.
-func Usage(name string, window int) string {
-	return fmt.Sprintf("%s[:window=%d,kernel=7,pooling=max], blocks; kernel odd; pooling max or avg", name, window)
+// Usage is the form of the options of a method that embeds SnapKV, with an observation
+// window of so many blocks; more is the form of options of its own, each behind a comma.
+func Usage(name string, window int, more string) string {
+	return fmt.Sprintf("%s[:window=%d,kernel=7,pooling=max%s], blocks; kernel odd; pooling max or avg", name, window, more)
+}
+
+// Parser reads the options of a method that embeds SnapKV, for policies.Entry.New: own
+// returns the SnapKV in it and the options that it has besides.
+func Parser[P any, M interface {
+	*P
+	policies.Policy
+}](defaults P, own func(*P) (*Policy, []policies.Option)) func(options string) (func() policies.Policy, string, error) {
+	return func(options string) (func() policies.Policy, string, error) {
+		method := defaults
+		p, more := own(&method)
+		canonical, err := policies.ParseOptions(options, append(p.options(), more...)...)
+		if err == nil {
+			err = p.check()
+		}
+		return func() policies.Policy { instance := method; return M(&instance) }, canonical, err
+	}
 }
 
 // Policy is SnapKV over one stream.
@@ -83,14 +94,14 @@ var _ policies.Lossy = (*Policy)(nil)
 // New returns the policy with its defaults and the given observation window.
 func New(window int) Policy { return Policy{Window: window, Kernel: 7, Pooling: "max"} }
 
-// Options are the options that set the policy.
-func (p *Policy) Options() []policies.Option {
+// options are those that set the policy.
+func (p *Policy) options() []policies.Option {
 	return []policies.Option{policies.Int("window", &p.Window, 0, 1<<20), policies.Int("kernel", &p.Kernel, 1, 1<<16-1),
 		policies.Word("pooling", &p.Pooling, "max", "avg")}
 }
 
-// Check refuses options that do not go together.
-func (p *Policy) Check() error {
+// check refuses a kernel that has no middle.
+func (p *Policy) check() error {
 	if p.Kernel%2 == 0 {
 		return fmt.Errorf("kernel=%d, expected an odd number of blocks: as many on either side", p.Kernel)
 	}
