@@ -57,10 +57,21 @@ func ParseClusters(text string) (*Clusters, error) {
 
 // clusterRow is a line of a file of clusters.
 type clusterRow struct {
-	Request  *string `json:"request_id"`
-	Layer    *int32  `json:"layer_id"`
-	Head     *int32  `json:"head"`
-	Clusters []int32 `json:"token_clusters"`
+	Request  *string       `json:"request_id"`
+	Layer    *int32        `json:"layer_id"`
+	Head     *int32        `json:"head"`
+	Clusters tokenClusters `json:"token_clusters"`
+}
+
+// tokenClusters are numbers alone: null would be read as cluster 0.
+type tokenClusters []int32
+
+// UnmarshalJSON reads an array of numbers.
+func (c *tokenClusters) UnmarshalJSON(text []byte) error {
+	if bytes.Contains(text, []byte("null")) {
+		return fmt.Errorf("token_clusters: null, expected numbers, -1 for a token in no cluster")
+	}
+	return json.Unmarshal(text, (*[]int32)(c))
 }
 
 // read takes the clusters of a file, which its digest names from then on.

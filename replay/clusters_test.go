@@ -196,7 +196,9 @@ func TestRunOfClusters(t *testing.T) {
 		t.Fatal("three workers give other rows")
 	}
 	o.Referee = true
-	mustRun(t, f, o)
+	if got := mustRun(t, f, o); !reflect.DeepEqual(got, want) {
+		t.Fatal("the referee's run gives other rows")
+	}
 	for i := range want {
 		r := &want[i]
 		if !strings.HasPrefix(r.Clusters, "sha256:") || !strings.HasSuffix(r.Clusters, ",page=4") || r.MovedEntries < *r.MissedEntries || r.Misses > 0 && r.MovedEntries < 4*r.Misses/2 {
@@ -219,6 +221,7 @@ func TestClusterErrors(t *testing.T) {
 		"--share-heads":                   {Clusters: c, Shape: Shape{ShareHeads: true}},
 		"neither --prefetch":              {Clusters: c, Outliers: Outliers{OutliersWindows, 3}},
 		"warm-up staging":                 {Clusters: c, Warmup: Warmup{Kind: WarmupStaging}},
+		"blocks of one size, clusters":    {Clusters: c, Profile: new(Profile)},
 		"selector that ranks clusters":    {Clusters: lists},
 		"nothing of request":              {Clusters: few},
 		"optimum for blocks":              {Clusters: c, Policies: specs(t, "opt")},
@@ -237,6 +240,7 @@ func TestClusterErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"PAR1": "line 1: expected an object",
 		`{"request_id":"a","layer_id":0,"token_clusters":[0,-2]}`:                                      "token 1 is in cluster -2",
+		`{"request_id":"a","layer_id":0,"token_clusters":[0,null]}`:                                    "null, expected numbers",
 		`{"request_id":"a","token_clusters":[0]}`:                                                      "must be there",
 		`{"request_id":"a","layer_id":0}`:                                                              "must be there",
 		`{"request_id":"a","layer_id":0,"clusters":[0]}`:                                               "unknown field",
@@ -287,7 +291,7 @@ func TestWriteClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(WriteClusters(file, f), file.Close()); err != nil {
+	if err := errors.Join(WriteClusters(context.Background(), file, f), file.Close()); err != nil {
 		t.Fatal(err)
 	}
 	o := Options{Policies: specs(t, "lru", "window:1"), Capacities: capacities(t, "4x"), Per: PerStream}
@@ -313,7 +317,7 @@ func TestWriteClusters(t *testing.T) {
 	if !reflect.DeepEqual(given, lists) {
 		t.Errorf("rows of a file of clusters: %+v, of the lists: %+v", given, lists)
 	}
-	if many := manyStreams(t); WriteClusters(io.Discard, many) == nil {
+	if many := manyStreams(t); WriteClusters(context.Background(), io.Discard, many) == nil {
 		t.Error("clusters of a trace that ranks tokens")
 	}
 }

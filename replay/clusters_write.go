@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,8 +12,9 @@ import (
 
 // WriteClusters writes the clusters of every stream of a trace as a file of clusters,
 // streams in the trace's order, clusters numbered by their first token. They are read off
-// the lists, as `--clusters lists` does; tokens that are alone are in none.
-func WriteClusters(w io.Writer, f *trace.File) error {
+// the lists, as `--clusters lists` does; tokens that are alone are in none. A cancelled
+// context ends it between two streams, with the context's error.
+func WriteClusters(ctx context.Context, w io.Writer, f *trace.File) error {
 	if err := listsClusters(f.Meta()); err != nil {
 		return fmt.Errorf("%s: %w", f.Path(), err)
 	}
@@ -22,6 +24,9 @@ func WriteClusters(w io.Writer, f *trace.File) error {
 	lines := json.NewEncoder(out)
 	var s trace.Stream
 	for i := range f.Streams() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err := r.Read(i, &s); err != nil {
 			return err
 		}

@@ -71,7 +71,7 @@ type part struct {
 // newPlan checks o against the trace.
 func newPlan(f *trace.File, o *Options) (*plan, error) {
 	p := &plan{file: f, meta: f.Meta(), opt: o, ranks: f.Meta().Order == trace.OrderRank}
-	steps := []func() error{p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settleOutliers, p.settleClusters, p.settlePrefetch, p.settlePool, p.settleTiers, p.settleAllocation, p.settleReallocation, p.applyAllocation, p.planCells}
+	steps := []func() error{p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settleOutliers, p.settleClusters, p.settlePrefetch, p.settlePool, p.settleTiers, p.settleAllocation, p.settleReallocation, p.applyAllocation, p.planCells, p.settleProfile}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("replay %s: %w", f.Path(), err)
@@ -313,7 +313,8 @@ func (p *plan) planCells() error {
 // fixedOnly says why a policy cannot run at a capacity that changes; empty if it can.
 func (p *plan) fixedOnly(spec policies.Spec, c *Capacity) string {
 	changes := c.kind == planned && p.opt.Reallocation.Every > 0
-	if _, resizes := spec.Make().(policies.Resizer); (len(c.growth) > 0 || changes) && spec.Entry.Traits.Sized && !resizes {
+	one := spec.Entry.Traits.Sized || spec.Entry.Traits.Lossy
+	if _, resizes := spec.Make().(policies.Resizer); (len(c.growth) > 0 || changes) && one && !resizes {
 		return fmt.Sprintf("it is built for one capacity, %v %s", c, map[bool]string{false: "grows", true: "changes"}[changes])
 	}
 	return ""
@@ -338,7 +339,7 @@ func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
 		}
 		return "it looks at how many entries of a block are demanded, and blocks hold one (--block-tokens makes larger ones)"
 	}
-	if why := cmp.Or(p.unableToShare(spec), p.unableToSwap(spec), p.unableClustered(spec)); why != "" {
+	if why := cmp.Or(p.unableToSwap(spec), p.unableClustered(spec)); why != "" {
 		return why
 	}
 	if spec.Entry.Traits.Windowed && (p.warmup.Kind == WarmupImportance || p.warmup.Kind == WarmupStaging) {

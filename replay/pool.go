@@ -62,20 +62,6 @@ func (p *plan) settlePool() error {
 	return nil
 }
 
-// unableToShare says why a policy cannot look after a pool, or budgets that change; empty
-// if it can.
-func (p *plan) unableToShare(spec policies.Spec) string {
-	switch {
-	case !spec.Entry.Traits.Lossy:
-		return ""
-	case p.opt.Pool != PoolNone:
-		return fmt.Sprintf("it drops entries of one stream by a rule of that stream, pool %s has several", p.opt.Pool)
-	case p.opt.Reallocation.Every > 0:
-		return "it has one budget, what it dropped does not come back where that grows"
-	}
-	return ""
-}
-
 // poolable checks what the streams of a pool must have in common, and that their blocks
 // can be numbered.
 func (p *plan) poolable(c cache) error {

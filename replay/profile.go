@@ -105,6 +105,22 @@ func (p *Profile) bind(pl *plan) {
 	}
 }
 
+// settleProfile checks that a profile can be made of every cell.
+func (p *plan) settleProfile() error {
+	switch {
+	case p.opt.Profile == nil:
+		return nil
+	case p.layout.clustered:
+		return fmt.Errorf("profile: its reader prices blocks of one size, clusters have several")
+	}
+	for _, c := range p.cells {
+		if c.spec.Entry.Traits.Lossy {
+			return fmt.Errorf("profile: policy %s is lossy: it fetches nothing, and a profile is of what is fetched", c.spec.Name())
+		}
+	}
+	return nil
+}
+
 // recording is what is recorded of the streams of a cache, stream by stream.
 type recording []*profileSteps
 

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -52,15 +51,10 @@ func (j *Job) Key() string { return hashOf(j.plan.keys())[:8] }
 // Record makes the job replay every cell and write its steps to p. Lossy policies, which
 // fetch nothing, cannot be recorded.
 func (j *Job) Record(p *Profile) error {
-	if j.plan.layout.clustered {
-		return fmt.Errorf("profile: its reader prices blocks of one size, clusters have several")
-	}
-	for _, c := range j.plan.cells {
-		if c.spec.Entry.Traits.Lossy {
-			return fmt.Errorf("profile: policy %s is lossy: it fetches nothing, and a profile is of what is fetched", c.spec.Name())
-		}
-	}
 	j.plan.opt.Profile = p
+	if err := j.plan.settleProfile(); err != nil {
+		return err
+	}
 	return j.plan.recall()
 }
 

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"context"
+	"os"
+
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
@@ -15,22 +18,28 @@ func newClustersCommand() *cobra.Command {
 		Short: "Write the clusters that a trace's selector ranked, for replay --clusters",
 		Long: `Write the clusters of tokens that the lists of a trace show, a JSON object a stream:
 of a selector that ranks clusters, which lists a cluster's tokens side by side. Any
-trace of the same requests can be replayed with them.`,
+trace of the same requests can be replayed with them. The trace's selector must be one
+that ranks clusters: retroinfer or kvdrive.`,
 		Example: `  kvreplay clusters t.retroinfer.parquet -o clusters.jsonl
   kvreplay replay t.exact.parquet --clusters clusters.jsonl --policy lru`,
 		Args: exactlyOne("trace"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			if out == "" {
 				return usagef("output missing: name it by -o FILE")
 			}
-			return writeClusters(args[0], out)
+			return writeClusters(c.Context(), args[0], out)
 		},
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "the file to write; appears only when all went well")
 	return c
 }
 
-func writeClusters(path, out string) error {
+func writeClusters(ctx context.Context, path, out string) error {
+	if a, err := os.Stat(out); err == nil {
+		if b, err := os.Stat(path); err == nil && os.SameFile(a, b) {
+			return usagef("clusters %s: trace and output are the same file, name another one by -o", path)
+		}
+	}
 	f, err := trace.Open(path)
 	if err != nil {
 		return err
@@ -41,7 +50,7 @@ func writeClusters(path, out string) error {
 		return err
 	}
 	defer file.Cleanup()
-	if err := replay.WriteClusters(file, f); err != nil {
+	if err := replay.WriteClusters(ctx, file, f); err != nil {
 		return err
 	}
 	return file.CloseAtomicallyReplace()
