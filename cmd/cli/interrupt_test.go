@@ -119,6 +119,86 @@ func TestKilledRunsContinue(t *testing.T) {
 	t.Logf("%d kills, %d of them with progress kept, %d runs completed between them", kills, resumed, completed)
 }
 
+// Pools are the units of a run with --pool: killed between two of them it goes on with the
+// next, and ends with the bytes of a run that nobody disturbed.
+func TestKilledPoolsContinue(t *testing.T) {
+	bin, tracePath := program(t), pooledTrace(t)
+	args := func(out string, parallel int) []string {
+		return []string{"replay", tracePath, "--pool", "request", "--policy", "lru", "--policy", "lookahead", "--policy", "opt", "--capacity", "1.5x,2x",
+			"--per", "stream", "--out", out, "--checkpoint", "1ms", "--parallel", fmt.Sprint(parallel)}
+	}
+	calm, out := filepath.Join(t.TempDir(), "calm"), filepath.Join(t.TempDir(), "killed")
+	if text, err := exec.Command(bin, args(calm, 2)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	// As soon as a run has kept something it is killed. The next has that to go on with.
+	killed := 0
+	for range 20 { // until one is done
+		before := keptParts(out)
+		cmd := exec.Command(bin, args(out, 1)...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		if killedInTheMiddle(cmd, ended, func() bool { return keptParts(out) > before }) {
+			killed++
+			continue
+		}
+		break
+	}
+	if killed == 0 {
+		t.Fatal("no run was killed between two pools")
+	}
+	if text, err := exec.Command(bin, args(out, 2)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	checkFinished(t, out, rowsOf(t, calm))
+	t.Logf("%d kills, each after a pool was kept", killed)
+}
+
+// pooledTrace writes twelve requests of four layers.
+func pooledTrace(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pools.parquet")
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 128, BlockTokens: 1, EntryBytes: 656})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 48 {
+		s := replaytest.Overlapping(uint64(n), 2048, 128, 160, 150, 0.8)
+		s.Key = trace.Key{Request: fmt.Sprintf("r%02d", n/4), Layer: int32(n % 4), Head: trace.NoHead}
+		if err := w.Write(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// keptParts is how many files of unfinished passes a folder has.
+func keptParts(out string) int {
+	kept, _ := filepath.Glob(filepath.Join(out, "partial", "*", "*.json"))
+	return len(kept)
+}
+
+// killedInTheMiddle kills a program as soon as due says so; false where it ends before.
+func killedInTheMiddle(cmd *exec.Cmd, ended <-chan error, due func() bool) bool {
+	for {
+		select {
+		case <-ended:
+			return false
+		case <-time.After(time.Millisecond):
+			if due() {
+				_ = cmd.Process.Kill()
+				return <-ended != nil
+			}
+		}
+	}
+}
+
 func checkFinished(t *testing.T, out string, want []byte) {
 	t.Helper()
 	if got := rowsOf(t, out); !bytes.Equal(got, want) {
