@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 )
 
 // chromeEvent is an entry of the Trace Event Format, which Perfetto and chrome://tracing
-// read; times are microseconds.
+// read; times are microseconds, to the picosecond: processors differ in digits beyond.
 type chromeEvent struct {
 	Name  string         `json:"name"`
 	Cat   string         `json:"cat,omitempty"`
@@ -18,6 +19,8 @@ type chromeEvent struct {
 	TID   int            `json:"tid"`
 	Args  map[string]any `json:"args,omitempty"`
 }
+
+func microseconds(s float64) float64 { return math.Round(s*1e12) / 1e6 }
 
 // WriteChrome writes the events as JSON in the Trace Event Format, a row a resource.
 func (t *Timeline) WriteChrome(w io.Writer, title string) error {
@@ -31,7 +34,7 @@ func (t *Timeline) WriteChrome(w io.Writer, title string) error {
 		if e.End == e.Start {
 			continue
 		}
-		events = append(events, chromeEvent{Name: e.Kind.String(), Cat: e.Kind.Cause().String(), Phase: "X", Start: e.Start * 1e6, Dur: (e.End - e.Start) * 1e6,
+		events = append(events, chromeEvent{Name: e.Kind.String(), Cat: e.Kind.Cause().String(), Phase: "X", Start: microseconds(e.Start), Dur: microseconds(e.End - e.Start),
 			PID: 1, TID: int(e.Kind.Resource()) + 1, Args: map[string]any{"layer": e.Layer, "part": e.Part}})
 	}
 	err := json.NewEncoder(w).Encode(map[string]any{"traceEvents": events, "displayTimeUnit": "ms"})

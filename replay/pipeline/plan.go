@@ -235,7 +235,7 @@ func (o *PlanOptions) ratios(c *Candidate, options *Options) {
 	entry := float64(o.Model.Entry.Value)
 	index := o.Selection.HeldBytes(o.Model)
 	all := c.Memory.Index * (entry + index) / index // all tokens with KV and index
-	c.Ratio = c.Memory.Cache / (all * entry / (entry + index))
+	c.Ratio = rounded(c.Memory.Cache / (all * entry / (entry + index)))
 	left := c.Memory.GPUHas - c.Memory.Weights - c.Memory.Reserve - c.Memory.Staging
-	c.Fill = CacheRatio(left/all*float64(c.Batch), float64(c.Batch), index/(entry+index))
+	c.Fill = rounded(CacheRatio(left/all*float64(c.Batch), float64(c.Batch), index/(entry+index)))
 }

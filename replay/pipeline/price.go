@@ -256,6 +256,7 @@ func (r *runner) run() (*Result, error) {
 	result.Tokens = float64(o.Batch) * result.OTPS
 	result.Memory = r.memory(r.staging)
 	result.Schedule = r.schedule.Name()
+	result.round()
 	result.Notes = append(append([]string{}, r.notes...), r.pricer.Compute.Notes()...)
 	return result, nil
 }

@@ -260,6 +260,27 @@ func TestTimelineFile(t *testing.T) {
 	}
 }
 
+// All figures that are written are rounded, whatever is added to the struct: processors
+// that fuse multiplication and addition differ in the last digits.
+func TestFiguresAreRounded(t *testing.T) {
+	p := read(t, realProfile(t))
+	figures := reflect.ValueOf(*priced(t, p, options(t, p, "layerwise")))
+	var check func(name string, v reflect.Value)
+	check = func(name string, v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Struct:
+			for i := range v.NumField() {
+				check(name+"."+v.Type().Field(i).Name, v.Field(i))
+			}
+		case reflect.Float64:
+			if x := v.Float(); x != rounded(x) {
+				t.Errorf("%s is %v, expected %v", name, x, rounded(x))
+			}
+		}
+	}
+	check("result", figures)
+}
+
 func TestBadOptions(t *testing.T) {
 	p := read(t, realProfile(t))
 	for want, change := range map[string]func(*Options){

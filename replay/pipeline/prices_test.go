@@ -133,7 +133,7 @@ func TestPricesAreTheSlowOnes(t *testing.T) {
 						t.Fatal(err)
 					}
 					mean, h2d, staging := slowPrice(t, p, o)
-					if got.Mean != mean || got.H2D != h2d || got.Memory.Staging != 0 && got.Memory.Staging != 2*staging {
+					if got.Mean != rounded(mean) || got.H2D != rounded(h2d) || got.Memory.Staging != 0 && got.Memory.Staging != rounded(2*staging) {
 						t.Errorf("%s, %d requests, %s, batch %d: %g s, %g B, staging %g; slowly %g, %g, %g", model, requests, name, batch, got.Mean, got.H2D, got.Memory.Staging, mean, h2d, 2*staging)
 					}
 				}

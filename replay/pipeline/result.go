@@ -3,6 +3,7 @@ package pipeline
 import (
 	"math"
 	"slices"
+	"strconv"
 )
 
 // Result is what a batch takes.
@@ -70,4 +71,28 @@ func (r *Result) distribution(times []float64) {
 	rank := func(share float64) int { return order[max(0, int(math.Ceil(share*float64(len(order))))-1)] }
 	r.median = rank(0.5)
 	r.P50, r.P95, r.P99 = times[r.median], times[rank(0.95)], times[rank(0.99)]
+}
+
+// resultDigits of a figure are kept: processors that fuse multiplication and addition
+// differ in those beyond, and equal input gives equal output on all.
+const resultDigits = 12
+
+// round rounds all figures.
+func (r *Result) round() {
+	c, m := &r.Causes, &r.Memory
+	for _, v := range []*float64{
+		&r.Mean, &r.P50, &r.P95, &r.P99, &r.TPOT, &r.OTPS, &r.Tokens, &r.H2D, &r.D2H, &r.SSD, &r.Pieces, &r.Reads, &r.Recomputed,
+		&c.Compute, &c.Selection, &c.Lookup, &c.Fetch, &c.WriteBack, &c.SSD, &c.Weights,
+		&m.Weights, &m.Index, &m.Cache, &m.Staging, &m.Reserve, &m.GPU, &m.GPUHas, &m.Host, &m.HostHas, &m.SSD,
+	} {
+		*v = rounded(*v)
+	}
+}
+
+func rounded(v float64) float64 {
+	v, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', resultDigits, 64), 64)
+	if err != nil {
+		panic(err) // what FormatFloat writes, ParseFloat reads
+	}
+	return v
 }
