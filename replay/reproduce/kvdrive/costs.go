@@ -231,17 +231,11 @@ func (s *study) rest() (section reproduce.Section, err error) {
 			return section, err
 		}
 	}
-	var cards []float64
-	for _, name := range []string{"rtx4090", "h20"} {
-		m, err := s.lib.Machine(name)
-		if err != nil {
-			return section, err
-		}
-		cards = append(cards, float64(m.GPU.Memory.Value))
+	if err := s.cards(&section); err != nil {
+		return section, err
 	}
 	section.Lines = append(section.Lines,
 		reproduce.Line{Item: "tokens a centroid that are best, 120K over 8192 and 60K over 4096", Printed: k120 / 8192, Ours: k60 / 4096, Status: reproduce.Exact, Gate: reproduce.Gate{Relative: 1e-9}},
-		rounded("Fig. 23, memory of an RTX 4090 over an H20, \"approximately 4×\"", "×", 0.25, cards[0]/cards[1], 1e-9),
 		missing("Fig. 23, throughput of the RTX 4090 over the H20", "×", 3, "bars of a plot; the H20's batch is not printed"),
 		missing("Fig. 22, prefill latency", "", none, "curves of a plot; prefill is not modelled"))
 	return section, nil
