@@ -71,3 +71,32 @@ func (l Line) Passes() bool {
 	}
 	return true
 }
+
+// None stands for a figure that there is not.
+var None = math.NaN()
+
+// equal is how closely figures agree that differ by the computer's rounding alone.
+const equal = 1e-9
+
+// Same is a line whose figure follows from the paper's own numbers, to 1e-9.
+func Same(item, unit string, printed, ours float64) Line {
+	return Line{Item: item, Unit: unit, Printed: printed, Ours: ours, Status: Exact, Gate: Gate{Relative: equal}}
+}
+
+// ByHand is a line whose first figure was worked by hand from the paper's text, to 1e-9.
+func ByHand(item, unit string, hand, ours float64) Line {
+	l := Same(item, unit, hand, ours)
+	l.Status = Worked
+	return l
+}
+
+// Statement is an ordinal line with a figure of ours that it is judged by.
+func Statement(item, unit string, ours float64, holds bool) Line {
+	return Line{Item: item, Unit: unit, Printed: None, Ours: ours, Status: Ordinal, Holds: holds}
+}
+
+// Absent is a line that cannot be reproduced, and why; printed is None where there is no
+// figure.
+func Absent(item, unit string, printed float64, why string) Line {
+	return Line{Item: item, Unit: unit, Printed: printed, Ours: None, Status: Missing, Note: why}
+}

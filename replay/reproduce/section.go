@@ -1,6 +1,11 @@
 package reproduce
 
-import "context"
+import (
+	"context"
+	"fmt"
+
+	"github.com/kvreplay/kvreplay/metrics/chart"
+)
 
 // Constant is a number that a section needs and its paper does not print.
 type Constant struct {
@@ -26,6 +31,16 @@ type Figure struct {
 	Name string // of the file, without ending: "ess-fig-5"
 	Alt  string // what it shows, in words
 	SVG  []byte
+}
+
+// Draw adds a figure; name is that of its file, alt what it shows, in words.
+func (s *Section) Draw(name, alt string, c *chart.Chart) error {
+	svg, err := c.Draw()
+	if err != nil {
+		return fmt.Errorf("figure %s: %w", name, err)
+	}
+	s.Figures = append(s.Figures, Figure{Name: name, Alt: alt, SVG: svg})
+	return nil
 }
 
 // Inputs are what sections read besides the paper's figures.

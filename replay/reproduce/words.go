@@ -67,12 +67,9 @@ func percent(v float64, signed bool) string {
 // printed and ours are the figures with their unit.
 func (l *Line) printed() string { return figure(l.Printed, l.Unit, -1) }
 
-// Figures of ours have 5 digits, so that neither the order of operations nor a processor's
-// fused multiplications show; nor do differences of a billionth.
-const (
-	shown   = 5
-	nothing = 1e-9
-)
+// shown are the digits of our figures: so few that neither the order of operations nor a
+// processor's fused multiplications show.
+const shown = 5
 
 func (l *Line) ours() string {
 	if l.meets() {
@@ -82,7 +79,7 @@ func (l *Line) ours() string {
 }
 
 // meets says whether ours is the printed figure but for rounding in the computer.
-func (l *Line) meets() bool { return math.Abs(l.Ours-l.Printed) <= nothing*math.Abs(l.Printed) }
+func (l *Line) meets() bool { return math.Abs(l.Ours-l.Printed) <= equal*math.Abs(l.Printed) }
 
 // err is the error in the terms of the gate.
 func (l *Line) err() string {

@@ -6,7 +6,6 @@ package ellm
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
@@ -27,9 +26,6 @@ func Paper() reproduce.Paper {
 		},
 	}
 }
-
-// none stands for a figure that there is not.
-var none = math.NaN()
 
 // What the paper states of its experiments: Llama2-13B on one A100 with 80 GB, ShareGPT's
 // mean prompt and answer, of which a request has half on average while it decodes.
@@ -73,28 +69,6 @@ func Of(ctx context.Context, lib *hardware.Library) (sections []reproduce.Sectio
 func (s *study) decode(batch int, schedule string) *setting.Setting {
 	return &setting.Setting{Machine: s.machine, Model: s.model, Batch: batch, Schedule: schedule, Reserve: 0.1,
 		Request: setting.Request{Context: length, Demand: length * int64(s.model.KVHeads.Value)}}
-}
-
-// exact is a line whose figure follows from the paper's own.
-func exact(item, unit string, printed, ours float64) reproduce.Line {
-	return reproduce.Line{Item: item, Unit: unit, Printed: printed, Ours: ours, Status: reproduce.Exact, Gate: reproduce.Gate{Relative: 1e-9}}
-}
-
-// byHand is a line whose first figure was worked by hand from the paper's equation.
-func byHand(item, unit string, hand, ours float64) reproduce.Line {
-	l := exact(item, unit, hand, ours)
-	l.Status = reproduce.Worked
-	return l
-}
-
-// statement is an ordinal line with a figure of ours.
-func statement(item, unit string, ours float64, holds bool) reproduce.Line {
-	return reproduce.Line{Item: item, Unit: unit, Printed: none, Ours: ours, Status: reproduce.Ordinal, Holds: holds}
-}
-
-// missing is a line that cannot be reproduced.
-func missing(item, unit string, printed float64, why string) reproduce.Line {
-	return reproduce.Line{Item: item, Unit: unit, Printed: printed, Ours: none, Status: reproduce.Missing, Note: why}
 }
 
 // percent writes a share of 1.

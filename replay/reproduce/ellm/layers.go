@@ -22,7 +22,7 @@ func (s *study) choice() (section reproduce.Section, err error) {
 		Method:    fmt.Sprintf("Llama2-13B, %d requests of %d tokens, %s uncached, A100. Printed is the equation by hand; ours the code, idle times and M_o those of the ellm schedule of kvreplay time (pipeline.Layer.Idle, pipeline.Memory).", eight, length, percent(uncached)),
 		Constants: []reproduce.Constant{{Name: "link", Value: link / 1e9, Unit: "GB/s", From: "measured peak of an A100 on PCIe 4.0 x16; the paper's α is not printed"}}}
 	line := func(item string, printed, ours float64) {
-		section.Lines = append(section.Lines, byHand(item, "ms", printed*1e3, ours*1e3))
+		section.Lines = append(section.Lines, reproduce.ByHand(item, "ms", printed*1e3, ours*1e3))
 	}
 	const again, swap = 8 * 203_773_755_801.6 / a100, 52_789_248 / link
 	line("Eq. 6, a layer swapped", swap, m.swap(b, uncached, 1, link))
@@ -56,8 +56,8 @@ func (s *study) overheads(section *reproduce.Section, b batch) error {
 	}
 	const most = 40 * 5120 * eight * length * uncached
 	section.Lines = append(section.Lines,
-		byHand("M_o = 8hbsr(l1 + l2) at most, 40hbsr", "B", most, s.shape.overhead(b, uncached, 3, 2)),
-		byHand("M_o of the ellm schedule", "B", most, r.Memory.Cache-s.shape.cached(b, uncached)))
+		reproduce.ByHand("M_o = 8hbsr(l1 + l2) at most, 40hbsr", "B", most, s.shape.overhead(b, uncached, 3, 2)),
+		reproduce.ByHand("M_o of the ellm schedule", "B", most, r.Memory.Cache-s.shape.cached(b, uncached)))
 	if r, err = s.decode(eight, fmt.Sprintf("ellm:uncached=%g", uncached)).Price(s.ctx); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (s *study) overheads(section *reproduce.Section, b batch) error {
 		return err
 	}
 	e := chosen.(*pipeline.ELLM)
-	l := statement("layers swapped for one recomputed, as kvreplay time chooses", "", float64(e.Swap)/float64(e.Recompute), e.Swap > e.Recompute)
+	l := reproduce.Statement("layers swapped for one recomputed, as kvreplay time chooses", "", float64(e.Swap)/float64(e.Recompute), e.Swap > e.Recompute)
 	l.Note = "by the measured rate of matrix products instead of the datasheet's"
 	section.Lines = append(section.Lines, l)
 	return nil
@@ -79,8 +79,8 @@ func (s *study) fused(section *reproduce.Section) {
 	own, corrected := s.shape.threads(one, uncached, 3, 1, 1024, true)
 	const recomputed = 202_710_712_320 + 2_126_086_963.2
 	section.Lines = append(section.Lines,
-		byHand("V_K1 ÷ V_K2, literal, l1 = 3, l2 = 1", "", (recomputed+105_578_496_000)/(4*629_145_600+4*18_350_080+293_273_600_000), literal),
-		byHand("V_K1 ÷ V_K2 without the vocabulary", "", recomputed/(4*629_145_600+4*18_350_080), corrected),
-		byHand("threads of K1 of 1024, literal", "", 512, float64(k1)),
-		byHand("threads of K1 of 1024 without the vocabulary", "", 992, float64(own)))
+		reproduce.ByHand("V_K1 ÷ V_K2, literal, l1 = 3, l2 = 1", "", (recomputed+105_578_496_000)/(4*629_145_600+4*18_350_080+293_273_600_000), literal),
+		reproduce.ByHand("V_K1 ÷ V_K2 without the vocabulary", "", recomputed/(4*629_145_600+4*18_350_080), corrected),
+		reproduce.ByHand("threads of K1 of 1024, literal", "", 512, float64(k1)),
+		reproduce.ByHand("threads of K1 of 1024 without the vocabulary", "", 992, float64(own)))
 }

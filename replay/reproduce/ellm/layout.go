@@ -14,9 +14,9 @@ func (s *study) layout() (section reproduce.Section, err error) {
 		Method:    "Blocks = requests · ⌈tokens ÷ t⌉ · ⌈layers ÷ F⌉. A lookup finds one block, so that its share of the time goes with 1/F; Table 2's first column is what the others are told by.",
 		Constants: []reproduce.Constant{{Name: "map overhead at F = 2", Value: first, Unit: "%", From: "Table 2"}},
 		Lines: []reproduce.Line{
-			exact("Fig. 7, example A: 1 + 1 + 2 layers of 4 tokens, two requests", "blocks", 2, float64(four.of(2, 4, 1+1+2))),
-			exact("Fig. 7, example B: 2 + 2 + 4 layers", "blocks", 4, float64(four.of(2, 4, 2+2+4))),
-			byHand("wasted by one layer of 4 tokens, F = 4", "", 0.75, four.wasted(4, 1)),
+			reproduce.Same("Fig. 7, example A: 1 + 1 + 2 layers of 4 tokens, two requests", "blocks", 2, float64(four.of(2, 4, 1+1+2))),
+			reproduce.Same("Fig. 7, example B: 2 + 2 + 4 layers", "blocks", 4, float64(four.of(2, 4, 2+2+4))),
+			reproduce.ByHand("wasted by one layer of 4 tokens, F = 4", "", 0.75, four.wasted(4, 1)),
 		}}
 	for _, c := range []struct {
 		f                int
@@ -26,7 +26,7 @@ func (s *study) layout() (section reproduce.Section, err error) {
 		if c.f == 2 {
 			l.Status = reproduce.Fitted
 		}
-		section.Lines = append(section.Lines, l, missing(fmt.Sprintf("Table 2, fragmentation, F = %d", c.f), "%", c.fragments, "depends on how many layers and tokens of each request are uncached at a time; not printed"))
+		section.Lines = append(section.Lines, l, reproduce.Absent(fmt.Sprintf("Table 2, fragmentation, F = %d", c.f), "%", c.fragments, "depends on how many layers and tokens of each request are uncached at a time; not printed"))
 	}
 	section.Contradictions = []string{
 		"Fragmentation at F = 4 is 1.28 % in Table 2 and 1.38 % in the text.",

@@ -26,8 +26,8 @@ func (s *study) request() (section reproduce.Section, err error) {
 	literal, _ := s.shape.optimum(g, queue, slo, false)
 	corrected, _ := s.shape.optimum(g, queue, slo, true)
 	section.Lines = []reproduce.Line{
-		byHand("T of one request, nothing uncached, literal", "ms", 319_173_427_200/a100*1e3, 1e3*s.shape.latency(g, first, 0, false)),
-		byHand("largest batch within 50 ms, nothing uncached, literal", "", math.Floor(slo*a100/319_173_427_200), float64(literal.batch)),
+		reproduce.ByHand("T of one request, nothing uncached, literal", "ms", 319_173_427_200/a100*1e3, 1e3*s.shape.latency(g, first, 0, false)),
+		reproduce.ByHand("largest batch within 50 ms, nothing uncached, literal", "", math.Floor(slo*a100/319_173_427_200), float64(literal.batch)),
 	}
 	if err := s.solved(&section, g, literal, corrected); err != nil {
 		return section, err
@@ -58,10 +58,10 @@ func (s *study) solved(section *reproduce.Section, g gpu, literal, corrected ope
 		return fmt.Errorf("eq. 1, corrected: %w", err)
 	}
 	section.Lines = append(section.Lines,
-		statement("literal, nothing is left uncached, by search and by gonum from r = 0.4; the larger share", "%", rounded(100*math.Max(literal.share, found.share)), math.Max(literal.share, found.share) < 1e-3),
-		statement("corrected, gonum finds the search's share; gonum's", "%", rounded(100*real.share), math.Abs(real.share-corrected.share) < 1e-3),
-		statement("corrected, gonum finds the search's tokens/s to 1 %; gonum's", "tokens/s", rounded(real.rate), math.Abs(real.rate/corrected.rate-1) < 0.01),
-		missing("time to solve, at most (section 6.7)", "ms", 21, "a time of the machine that reproduces: a test holds search and gonum together to less, go test -bench Optimum prints it"))
+		reproduce.Statement("literal, nothing is left uncached, by search and by gonum from r = 0.4; the larger share", "%", rounded(100*math.Max(literal.share, found.share)), math.Max(literal.share, found.share) < 1e-3),
+		reproduce.Statement("corrected, gonum finds the search's share; gonum's", "%", rounded(100*real.share), math.Abs(real.share-corrected.share) < 1e-3),
+		reproduce.Statement("corrected, gonum finds the search's tokens/s to 1 %; gonum's", "tokens/s", rounded(real.rate), math.Abs(real.rate/corrected.rate-1) < 0.01),
+		reproduce.Absent("time to solve, at most (section 6.7)", "ms", 21, "a time of the machine that reproduces: a test holds search and gonum together to less, go test -bench Optimum prints it"))
 	return nil
 }
 
@@ -80,9 +80,9 @@ func (s *study) planned(section *reproduce.Section, corrected operating) error {
 	}
 	share := chosen.(*pipeline.ELLM).Uncached
 	near := math.Abs(float64(found.Batch-corrected.batch)) < 0.05*float64(corrected.batch)
-	l := statement("kvreplay plan --schedule ellm finds a batch within 5 % of the corrected search's", "", float64(found.Batch), near)
+	l := reproduce.Statement("kvreplay plan --schedule ellm finds a batch within 5 % of the corrected search's", "", float64(found.Batch), near)
 	l.Note = fmt.Sprintf("the search's is %d", corrected.batch)
-	pays := statement("some tokens stay uncached at the best batch (section 6.2: 36 %)", "", share, share > 0)
+	pays := reproduce.Statement("some tokens stay uncached at the best batch (section 6.2: 36 %)", "", share, share > 0)
 	pays.Known, pays.Note = true, "recomputing them costs more time than the larger batch saves, by the roofline as by the equations"
 	section.Lines = append(section.Lines, l, pays)
 	return nil
@@ -94,7 +94,7 @@ func (s *study) robust(queue []float64, factor, printed float64) reproduce.Line 
 	right, _ := s.shape.optimum(s.gpuOf(a100), queue, slo, true)
 	t := s.shape.latency(s.gpuOf(a100), equal(wrong.batch, length), wrong.share, true)
 	lost := 100 * (1 - float64(wrong.batch)/t/right.rate)
-	l := statement(fmt.Sprintf("throughput lost where FLOP/s are taken %+.0f %% off (printed: %g %%)", 100*(factor-1), printed), "%", lost, lost <= printed)
+	l := reproduce.Statement(fmt.Sprintf("throughput lost where FLOP/s are taken %+.0f %% off (printed: %g %%)", 100*(factor-1), printed), "%", lost, lost <= printed)
 	if !l.Holds && factor > 1 {
 		l.Known, l.Note = true, "the optimum recomputes what hides behind reading, and not a token more: with FLOP/s taken too high it recomputes more than hides"
 	}

@@ -26,16 +26,16 @@ func (s *study) schedule() (section reproduce.Section, err error) {
 		mean, cache = append(mean, 1e3*r.Mean), append(cache, r.Memory.Cache)
 	}
 	cached, again, overlapped, fusedStep, few := mean[0], mean[1], mean[2], mean[3], mean[4]
-	saved := statement("36 % uncached saves 36 % of the KV's GPU memory (section 6.2: over 36 %)", "% less", 100*(1-cache[2]/cache[0]), 1-cache[2]/cache[0] >= uncached)
+	saved := reproduce.Statement("36 % uncached saves 36 % of the KV's GPU memory (section 6.2: over 36 %)", "% less", 100*(1-cache[2]/cache[0]), 1-cache[2]/cache[0] >= uncached)
 	saved.Known, saved.Note = true, "the paper's saving is one less the cached share; two groups' buffers (M_o) take back a part of it"
-	flat := statement("a share at which the time per token hardly rises (Fig. 4); ours at 5 %, of that without", "", few/cached, few < 1.1*cached)
+	flat := reproduce.Statement("a share at which the time per token hardly rises (Fig. 4); ours at 5 %, of that without", "", few/cached, few < 1.1*cached)
 	flat.Known, flat.Note = true, "at this batch the arithmetic of the step grows at once; the GPU's idle units are few against a prefill of 5 % of all tokens"
 	section.Lines = []reproduce.Line{
 		saved,
-		statement("swapping beside recomputation shortens the step (Fig. 13, without overlap 1.6 instead of 2 to 3 times); step with, of without", "", overlapped/again, overlapped < again),
-		statement("fused kernels shorten the step (Fig. 5b: up to 25 %); at most, by ours", "%", 100*(1-fusedStep/overlapped), fusedStep < overlapped),
+		reproduce.Statement("swapping beside recomputation shortens the step (Fig. 13, without overlap 1.6 instead of 2 to 3 times); step with, of without", "", overlapped/again, overlapped < again),
+		reproduce.Statement("fused kernels shorten the step (Fig. 5b: up to 25 %); at most, by ours", "%", 100*(1-fusedStep/overlapped), fusedStep < overlapped),
 		flat,
-		statement("the more is uncached, the longer the step; step at 36 %, of that without", "", overlapped/cached, overlapped > few && few > cached),
+		reproduce.Statement("the more is uncached, the longer the step; step at 36 %, of that without", "", overlapped/cached, overlapped > few && few > cached),
 	}
 	return section, nil
 }

@@ -19,11 +19,11 @@ func (s *study) serving() (section reproduce.Section, err error) {
 		{"throughput over vLLM-Swap, L-Eval", 3.03}, {"TTFT of Llama2-13B under vLLM-Recompute, ShareGPT", 2.63},
 		{"throughput without overlap, Llama2-13B", 1.67}, {"throughput without fusion, over vLLM-Recompute", 1.85},
 	} {
-		section.Lines = append(section.Lines, missing(c.item, "×", c.printed, load))
+		section.Lines = append(section.Lines, reproduce.Absent(c.item, "×", c.printed, load))
 	}
 	section.Lines = append(section.Lines,
-		missing("SLO attainment, Llama2-13B, ShareGPT", "%", 97.3, load), missing("mean time per token, Llama2-13B", "ms", 48.39, load),
-		missing("MAPE of the latency model on a V100", "", 0.13, "the measured latencies are not printed"))
+		reproduce.Absent("SLO attainment, Llama2-13B, ShareGPT", "%", 97.3, load), reproduce.Absent("mean time per token, Llama2-13B", "ms", 48.39, load),
+		reproduce.Absent("MAPE of the latency model on a V100", "", 0.13, "the measured latencies are not printed"))
 	ratio := func(running, tpot, of, ofTPOT float64) float64 { return running / tpot / (of / ofTPOT) }
 	section.Contradictions = []string{
 		fmt.Sprintf("Llama2-70B: running requests ÷ time per token give eLLM %.2f times vLLM-Recompute, %.2f times vLLM-Swap and %.2f times HCache; printed are 2.0, 2.0 and 1.6.", ratio(254.64, 501.74, 223.16, 680.82), ratio(254.64, 501.74, 220.94, 667.01), ratio(254.64, 501.74, 240.71, 522.2)),

@@ -20,22 +20,22 @@ func (s *study) equations() (section reproduce.Section, err error) {
 	section = reproduce.Section{Name: "equations", Title: "Equations 2 to 5: arithmetic of a step",
 		Method: "Llama2-13B, one request of 1000 tokens, half of them uncached. Printed is the equation in whole numbers by hand; ours the code. Corrected leaves out logits of cached and recomputed tokens and counts causal pairs once; the last two lines are the arithmetic that kvreplay time counts (pipeline.Roofline), on a layer with an FFN of two matrices of 4h as the equations have it."}
 	section.Lines = []reproduce.Line{
-		byHand("Eq. 2, literal", "FLOP", 12_582_912_000_000+204_800_000_000+163_840_000_000, m.recomputation(one, 0.5, false)),
-		byHand("Eq. 3, literal", "FLOP", 25_165_824_000+820_019_200+327_680_000_000, m.decoding(one, false)),
-		byHand("Eq. 4, literal, A100", "ms", 13_305_217_843_200/a100*1e3, 1e3*m.latency(gpu{flops: a100}, one, 0.5, false)),
-		byHand("Eq. 4, literal, V100", "ms", 13_305_217_843_200/v100*1e3, 1e3*m.latency(gpu{flops: v100}, one, 0.5, false)),
-		byHand("Eq. 2, corrected", "FLOP", 12_582_912_000_000+102_400_000_000, m.recomputation(one, 0.5, true)),
-		byHand("Eq. 3, corrected", "FLOP", 25_165_824_000+820_019_200+327_680_000, m.decoding(one, true)),
+		reproduce.ByHand("Eq. 2, literal", "FLOP", 12_582_912_000_000+204_800_000_000+163_840_000_000, m.recomputation(one, 0.5, false)),
+		reproduce.ByHand("Eq. 3, literal", "FLOP", 25_165_824_000+820_019_200+327_680_000_000, m.decoding(one, false)),
+		reproduce.ByHand("Eq. 4, literal, A100", "ms", 13_305_217_843_200/a100*1e3, 1e3*m.latency(gpu{flops: a100}, one, 0.5, false)),
+		reproduce.ByHand("Eq. 4, literal, V100", "ms", 13_305_217_843_200/v100*1e3, 1e3*m.latency(gpu{flops: v100}, one, 0.5, false)),
+		reproduce.ByHand("Eq. 2, corrected", "FLOP", 12_582_912_000_000+102_400_000_000, m.recomputation(one, 0.5, true)),
+		reproduce.ByHand("Eq. 3, corrected", "FLOP", 25_165_824_000+820_019_200+327_680_000, m.decoding(one, true)),
 	}
 	ten := equal(10, 1000)
-	section.Lines = append(section.Lines, byHand("Eq. 5, literal, ten such requests on an A100: time of a token", "ms", 13_305_217_843_200/a100*1e3, 1e3*m.latency(gpu{flops: a100}, ten, 0.5, false)/ten.requests))
+	section.Lines = append(section.Lines, reproduce.ByHand("Eq. 5, literal, ten such requests on an A100: time of a token", "ms", 13_305_217_843_200/a100*1e3, 1e3*m.latency(gpu{flops: a100}, ten, 0.5, false)/ten.requests))
 	again, decode, err := s.counted()
 	if err != nil {
 		return section, err
 	}
 	section.Lines = append(section.Lines,
-		byHand("Eq. 2, corrected, by kvreplay time", "FLOP", m.recomputation(one, 0.5, true), again),
-		byHand("Eq. 3, corrected, by kvreplay time", "FLOP", m.decoding(one, true), decode))
+		reproduce.ByHand("Eq. 2, corrected, by kvreplay time", "FLOP", m.recomputation(one, 0.5, true), again),
+		reproduce.ByHand("Eq. 3, corrected, by kvreplay time", "FLOP", m.decoding(one, true), decode))
 	mean := equal(1, length)
 	literal, corrected := m.decoding(mean, false)/a100*1e3, m.decoding(mean, true)/a100*1e3
 	gated := 4*s.shape.hidden*s.shape.hidden + float64(s.model.FFNMatrices.Value*s.model.FFN.Value)*s.shape.hidden

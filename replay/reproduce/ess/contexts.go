@@ -50,12 +50,12 @@ func (o *observed) layersByContext() (*reproduce.Section, error) {
 	section := &reproduce.Section{Name: "fig-8", Title: "Fig. 8: misses by layer at several contexts",
 		Method: "As Fig. 5, at 0.2. The synthetic traces have the same dials at every context, so that they say nothing of the paper's claim but what contexts alone do; the real ones do."}
 	c := sameOrder(o.short, o.long)
-	section.Lines = append(section.Lines, statement("synthetic 128K: layers in the order of 32K, rank correlation at least 0.9", "", c, c >= 0.9), o.pairs())
+	section.Lines = append(section.Lines, reproduce.Statement("synthetic 128K: layers in the order of 32K, rank correlation at least 0.9", "", c, c >= 0.9), o.pairs())
 	ch := &chart.Chart{Title: "Misses by layer at a ratio of 0.2, by context (ESS, Fig. 8)", X: "layer", Y: "misses ÷ demand", Open: true, Ticks: chart.Ticks(0, 10, 20, 30, 40, 50, 60)}
 	for _, t := range append([]*traced{o.short, o.long}, o.deep()...) {
 		ch.Lines = append(ch.Lines, chart.Line{Name: fmt.Sprintf("%s, %d tokens", t.name, t.context), Points: t.overLayers(t.at[middle])})
 	}
-	return section, add(section, "ess-fig-8", "Misses by layer at a ratio of 0.2, a line each for the synthetic contexts and the real traces of all layers.", ch)
+	return section, section.Draw("ess-fig-8", "Misses by layer at a ratio of 0.2, a line each for the synthetic contexts and the real traces of all layers.", ch)
 }
 
 // deep are the real traces of at least 12 layers.
@@ -84,10 +84,10 @@ func (o *observed) pairs() reproduce.Line {
 		}
 	}
 	if len(values) == 0 {
-		return reproduce.Line{Item: "real traces: " + item, Printed: none, Ours: none, Status: reproduce.Missing, Note: "no two real traces of all layers were given"}
+		return reproduce.Line{Item: "real traces: " + item, Printed: reproduce.None, Ours: reproduce.None, Status: reproduce.Missing, Note: "no two real traces of all layers were given"}
 	}
 	slices.Sort(values)
-	l := statement(fmt.Sprintf("%s: %s", count(len(values), "pair of real traces", "pairs of real traces, in each of them (ours the median)"), item), "", values[len(values)/2], len(against) == 0)
+	l := reproduce.Statement(fmt.Sprintf("%s: %s", count(len(values), "pair of real traces", "pairs of real traces, in each of them (ours the median)"), item), "", values[len(values)/2], len(against) == 0)
 	if !l.Holds {
 		l.Known, l.Note = true, "not "+strings.Join(against, ", ")+"; they differ in K and task as well"
 	}
@@ -102,7 +102,7 @@ func (o *observed) contexts() (*reproduce.Section, error) {
 	for _, r := range ratios {
 		fewer = fewer && o.long.at[r].mean < o.short.at[r].mean
 	}
-	section.Lines = append(section.Lines, statement("synthetic: fewer at 128K than at 32K, at every ratio; at 0.1, 128K over 32K", "%", 100*o.long.at[0.1].mean/o.short.at[0.1].mean, fewer))
+	section.Lines = append(section.Lines, reproduce.Statement("synthetic: fewer at 128K than at 32K, at every ratio; at 0.1, 128K over 32K", "%", 100*o.long.at[0.1].mean/o.short.at[0.1].mean, fewer))
 	flat := func(t *traced) (float64, bool, bool) {
 		if t.at[0.1] == nil {
 			return 0, false, false
@@ -112,7 +112,7 @@ func (o *observed) contexts() (*reproduce.Section, error) {
 	}
 	for _, t := range []*traced{o.short, o.long} {
 		v, holds, _ := flat(t)
-		section.Lines = append(section.Lines, statement(t.name+": stable above 0.2, at most half of what 0.1 misses more than 0.5 is left at 0.2", "%", v, holds))
+		section.Lines = append(section.Lines, reproduce.Statement(t.name+": stable above 0.2, at most half of what 0.1 misses more than 0.5 is left at 0.2", "%", v, holds))
 	}
 	section.Lines = append(section.Lines,
 		o.each("stable above 0.2, at most half of what 0.1 misses more than 0.5 is left at 0.2", "%", flat),
@@ -129,7 +129,7 @@ func (o *observed) contexts() (*reproduce.Section, error) {
 		c.Lines = append(c.Lines, l)
 	}
 	section.Contradictions = []string{"Ratios above 0.2 are called stable for all contexts, and a pool of 6.4K enough: at 128K that is a ratio of 0.05."}
-	return section, add(section, "ess-fig-9", "Mean misses by ratio, a line each for the synthetic contexts and the real traces.", c)
+	return section, section.Draw("ess-fig-9", "Mean misses by ratio, a line each for the synthetic contexts and the real traces.", c)
 }
 
 // longer asks whether a longer context, in units of K, misses a smaller share at 0.2: over
@@ -141,10 +141,10 @@ func (o *observed) longer() reproduce.Line {
 		contexts, shares = append(contexts, float64(t.context)/float64(t.topk)), append(shares, t.at[middle].mean)
 	}
 	if len(contexts) < 3 {
-		return reproduce.Line{Item: "real traces: " + item, Printed: none, Ours: none, Status: reproduce.Missing, Note: "fewer than three real traces were given"}
+		return reproduce.Line{Item: "real traces: " + item, Printed: reproduce.None, Ours: reproduce.None, Status: reproduce.Missing, Note: "fewer than three real traces were given"}
 	}
 	c := rankCorrelation(contexts, shares)
-	l := statement(fmt.Sprintf("%d real traces: %s", len(contexts), item), "", c, c < 0)
+	l := reproduce.Statement(fmt.Sprintf("%d real traces: %s", len(contexts), item), "", c, c < 0)
 	if !l.Holds {
 		l.Known, l.Note = true, "tasks differ more than contexts do; "+o.others()
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/kvreplay/kvreplay/metrics/chart"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/hardware"
@@ -87,19 +86,4 @@ func newStudy(ctx context.Context, in reproduce.Inputs, lib *hardware.Library, d
 		return nil, err
 	}
 	return s, nil
-}
-
-// statement is an ordinal line with a figure of ours.
-func statement(item, unit string, ours float64, holds bool) reproduce.Line {
-	return reproduce.Line{Item: item, Unit: unit, Printed: none, Ours: ours, Status: reproduce.Ordinal, Holds: holds}
-}
-
-// add draws a figure of a section.
-func add(section *reproduce.Section, name, alt string, c *chart.Chart) error {
-	svg, err := c.Draw()
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	section.Figures = append(section.Figures, reproduce.Figure{Name: name, Alt: alt, SVG: svg})
-	return nil
 }

@@ -81,10 +81,10 @@ func (o *observed) each(item, unit string, of func(t *traced) (value float64, ho
 		}
 	}
 	if len(values) == 0 {
-		return reproduce.Line{Item: "real traces: " + item, Printed: none, Ours: none, Status: reproduce.Missing, Note: "no real trace that it can be judged on was given"}
+		return reproduce.Line{Item: "real traces: " + item, Printed: reproduce.None, Ours: reproduce.None, Status: reproduce.Missing, Note: "no real trace that it can be judged on was given"}
 	}
 	slices.Sort(values)
-	l = statement(fmt.Sprintf("%s: %s", count(len(values), "real trace", "real traces, on each of them (ours the median)"), item), unit, values[len(values)/2], len(against) == 0)
+	l = reproduce.Statement(fmt.Sprintf("%s: %s", count(len(values), "real trace", "real traces, on each of them (ours the median)"), item), unit, values[len(values)/2], len(against) == 0)
 	if !l.Holds {
 		l.Known, l.Note = true, fmt.Sprintf("not on %s; %s", strings.Join(against, ", "), o.others())
 	}
@@ -118,8 +118,8 @@ func (o *observed) similarity() (*reproduce.Section, error) {
 	}
 	mean, spread := judge(o.short)
 	section.Lines = []reproduce.Line{
-		statement("synthetic 32K: high, at least 80 % from step 16 on", "%", 100*mean, mean >= high),
-		statement("synthetic 32K: stable, a standard deviation over these steps of at most 5 points", "points", 100*spread, spread <= steady),
+		reproduce.Statement("synthetic 32K: high, at least 80 % from step 16 on", "%", 100*mean, mean >= high),
+		reproduce.Statement("synthetic 32K: stable, a standard deviation over these steps of at most 5 points", "points", 100*spread, spread <= steady),
 		o.each("high, at least 80 % from step 16 on", "%", func(t *traced) (float64, bool, bool) { m, _ := judge(t); return 100 * m, m >= high, true }),
 		o.each("stable, a standard deviation over these steps of at most 5 points", "points", func(t *traced) (float64, bool, bool) { _, d := judge(t); return 100 * d, d <= steady, true }),
 	}
@@ -131,7 +131,7 @@ func (o *observed) similarity() (*reproduce.Section, error) {
 		}
 		c.Lines = append(c.Lines, l)
 	}
-	return section, add(section, "ess-fig-2", "Share of the demand that is resident, by decode step, for the synthetic trace and the means of real ones.", c)
+	return section, section.Draw("ess-fig-2", "Share of the demand that is resident, by decode step, for the synthetic trace and the means of real ones.", c)
 }
 
 // group are traces whose figures are averaged: their names begin alike.
@@ -198,7 +198,7 @@ func (o *observed) warmup() (*reproduce.Section, error) {
 		{"warmed up, the first 8 steps miss less than half of what they do cold; less by", "%", warm},
 	} {
 		v, holds, _ := x.of(o.short)
-		section.Lines = append(section.Lines, statement("synthetic 32K: "+x.item, x.unit, v, holds), o.each(x.item, x.unit, x.of))
+		section.Lines = append(section.Lines, reproduce.Statement("synthetic 32K: "+x.item, x.unit, v, holds), o.each(x.item, x.unit, x.of))
 	}
 	c := &chart.Chart{Title: "Misses at the beginning, cold and warmed up (ESS, Fig. 4)", X: "decode step", Y: "misses ÷ demand, ratio 0.2"}
 	for _, g := range o.groups() {
@@ -210,7 +210,7 @@ func (o *observed) warmup() (*reproduce.Section, error) {
 		cold, warm := g.mean(func(t *traced) *misses { return t.cold }), g.mean(func(t *traced) *misses { return t.at[middle] })
 		c.Lines = append(c.Lines, chart.Line{Name: g.name + ", cold", Points: cold[:min(first, len(cold))]}, chart.Line{Name: g.name + ", warm", Points: warm[:min(first, len(warm))]})
 	}
-	return section, add(section, "ess-fig-4", "Misses by decode step, cold and warmed up, for the synthetic trace and the means of real ones.", c)
+	return section, section.Draw("ess-fig-4", "Misses by decode step, cold and warmed up, for the synthetic trace and the means of real ones.", c)
 }
 
 // byLayer is Fig. 5.
@@ -252,7 +252,7 @@ func (o *observed) byLayer() (*reproduce.Section, error) {
 		{"the mean falls from each ratio to the next; that at 0.5 over that at 0.2", "%", falls},
 	} {
 		v, holds, _ := x.of(o.short)
-		section.Lines = append(section.Lines, statement("synthetic 32K: "+x.item, x.unit, v, holds), o.each(x.item, x.unit, x.of))
+		section.Lines = append(section.Lines, reproduce.Statement("synthetic 32K: "+x.item, x.unit, v, holds), o.each(x.item, x.unit, x.of))
 	}
 	section.Contradictions = []string{"Misses are called an average per batch. 605 of the 2048 entries that a step demands are meant of one request: 605 × 656 B of a whole batch would take 11 us at 37 GB/s, and no overlap would be needed."}
 	c := &chart.Chart{Title: "Misses by layer and ratio, synthetic 32K (ESS, Fig. 5)", X: "layer", Y: "misses a step and request", Open: true, Ticks: chart.Ticks(0, 10, 20, 30, 40, 50, 60)}
@@ -263,7 +263,7 @@ func (o *observed) byLayer() (*reproduce.Section, error) {
 		}
 		c.Lines = append(c.Lines, l)
 	}
-	if err := add(section, "ess-fig-5", "Misses by layer at five ratios, on the synthetic trace.", c); err != nil {
+	if err := section.Draw("ess-fig-5", "Misses by layer at five ratios, on the synthetic trace.", c); err != nil {
 		return nil, err
 	}
 	deepest := o.deepest()
@@ -276,7 +276,7 @@ func (o *observed) byLayer() (*reproduce.Section, error) {
 			c.Lines = append(c.Lines, chart.Line{Name: fmt.Sprintf("ratio %g", r), Points: deepest.overLayers(at)})
 		}
 	}
-	return section, add(section, "ess-fig-5-real", "Misses by layer at five ratios, on a real trace.", c)
+	return section, section.Draw("ess-fig-5-real", "Misses by layer at five ratios, on a real trace.", c)
 }
 
 // deepest is the real trace with most layers, of these the one with the longest context;

@@ -92,7 +92,7 @@ func (s *study) overlap(computing step) (*reproduce.Section, error) {
 		return nil, err
 	}
 	section.Lines = append(section.Lines, *sw)
-	return section, add(section, "ess-fig-7", "What fetching adds to a step over misses, without overlap, with DA, with DBA and with the better of both layer by layer.", c)
+	return section, section.Draw("ess-fig-7", "What fetching adds to a step over misses, without overlap, with DA, with DBA and with the better of both layer by layer.", c)
 }
 
 // ordered are the statements of section 3.3 about the costs by mode and misses.
@@ -108,11 +108,11 @@ func ordered(misses []int, costs map[string]map[int]float64) []reproduce.Line {
 	}
 	none, da, dba, layer := costs["none"], costs["DA"], costs["DBA"], costs["layer-wise"]
 	return []reproduce.Line{
-		statement("without overlap a step is longest, at all misses; ours at 512", "%", 100*none[512], all(func(m int) bool { return m == 0 || none[m] > max(da[m], dba[m]) })),
-		statement("DA is best at few misses, up to 128; ours at 128", "%", 100*da[128], all(func(m int) bool { return m > 128 || da[m] <= dba[m]+slack })),
-		statement("DBA is best at 512 misses; ours, less that of DA", "%", 100*(dba[512]-da[512]), dba[512] < da[512]),
-		statement("DBA is still effective at 512 misses: it hides most of what none exposes; hidden", "%", 100*(1-dba[512]/none[512]), dba[512] < none[512]/2),
-		statement("the layer-wise choice is never worse than DA or DBA by 0.1 % of a step; its worst", "%", 100*max(0, -lead(misses, costs)), all(func(m int) bool { return layer[m] <= min(da[m], dba[m])+slack })),
+		reproduce.Statement("without overlap a step is longest, at all misses; ours at 512", "%", 100*none[512], all(func(m int) bool { return m == 0 || none[m] > max(da[m], dba[m]) })),
+		reproduce.Statement("DA is best at few misses, up to 128; ours at 128", "%", 100*da[128], all(func(m int) bool { return m > 128 || da[m] <= dba[m]+slack })),
+		reproduce.Statement("DBA is best at 512 misses; ours, less that of DA", "%", 100*(dba[512]-da[512]), dba[512] < da[512]),
+		reproduce.Statement("DBA is still effective at 512 misses: it hides most of what none exposes; hidden", "%", 100*(1-dba[512]/none[512]), dba[512] < none[512]/2),
+		reproduce.Statement("the layer-wise choice is never worse than DA or DBA by 0.1 % of a step; its worst", "%", 100*max(0, -lead(misses, costs)), all(func(m int) bool { return layer[m] <= min(da[m], dba[m])+slack })),
 	}
 }
 
@@ -153,7 +153,7 @@ func (s *study) switchPoint(e *exposures) (*reproduce.Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := statement(fmt.Sprintf("misses from which DBA is better: within 2 %% of the closed form, %.1f", formula), "", float64(most), math.Abs(float64(most)/formula-1) <= 0.02)
+	l := reproduce.Statement(fmt.Sprintf("misses from which DBA is better: within 2 %% of the closed form, %.1f", formula), "", float64(most), math.Abs(float64(most)/formula-1) <= 0.02)
 	return &l, nil
 }
 

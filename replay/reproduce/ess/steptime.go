@@ -219,7 +219,7 @@ func (s *study) table(at map[int]*model, fits map[int]*fitted) (*reproduce.Secti
 		}
 		section.Lines = append(section.Lines, l)
 	}
-	falls := statement("32K, MTP 4: batch 160 yields fewer tokens/s than 128", "%", 100*(ours[find(short, 4, 2.8, 160)]/ours[find(short, 4, 2.8, 128)]-1), ours[find(short, 4, 2.8, 160)] < ours[find(short, 4, 2.8, 128)])
+	falls := reproduce.Statement("32K, MTP 4: batch 160 yields fewer tokens/s than 128", "%", 100*(ours[find(short, 4, 2.8, 160)]/ours[find(short, 4, 2.8, 128)]-1), ours[find(short, 4, 2.8, 160)] < ours[find(short, 4, 2.8, 128)])
 	falls.Printed = gain(find(short, 4, 2.8, 128), find(short, 4, 2.8, 160))
 	falls.Known, falls.Note = true, "its step is 3 % longer than ours: misses grow, but the overlap hides most of them at MTP 4"
 	section.Lines = append(section.Lines, falls)
@@ -253,8 +253,8 @@ func (m *model) spread(named *fitted, floorLimit, leftLimit float64) ([]reproduc
 	}
 	what := fmt.Sprintf("%dK: the largest error of a step's time, constants fitted to", m.context>>10)
 	return []reproduce.Line{
-		statement(fmt.Sprintf("%s all %d so that it is least, is below %g %%", what, len(m.rows), 100*floorLimit), "%", 100*floor, floor < floorLimit),
-		statement(fmt.Sprintf("%s the %d others, is below %g %%", what, len(m.rows)-1, 100*leftLimit), "%", 100*largest(out), largest(out) < leftLimit),
+		reproduce.Statement(fmt.Sprintf("%s all %d so that it is least, is below %g %%", what, len(m.rows), 100*floorLimit), "%", 100*floor, floor < floorLimit),
+		reproduce.Statement(fmt.Sprintf("%s the %d others, is below %g %%", what, len(m.rows)-1, 100*leftLimit), "%", 100*largest(out), largest(out) < leftLimit),
 	}, nil
 }
 
@@ -283,8 +283,8 @@ func (s *study) blind(m *model) (*reproduce.Section, error) {
 		}
 	}
 	section.Lines = append(section.Lines,
-		statement(fmt.Sprintf("mean error of the eight, below that of fetches without overlap, %.2f %%", 100*mean[unhidden]), "%", 100*mean[schedule], mean[schedule] < mean[unhidden]),
-		statement(fmt.Sprintf("mean error of the eight, below that of fetches that take no time, %.2f %%", 100*mean[allOnTheGPU]), "%", 100*mean[schedule], mean[schedule] < mean[allOnTheGPU]))
+		reproduce.Statement(fmt.Sprintf("mean error of the eight, below that of fetches without overlap, %.2f %%", 100*mean[unhidden]), "%", 100*mean[schedule], mean[schedule] < mean[unhidden]),
+		reproduce.Statement(fmt.Sprintf("mean error of the eight, below that of fetches that take no time, %.2f %%", 100*mean[allOnTheGPU]), "%", 100*mean[schedule], mean[schedule] < mean[allOnTheGPU]))
 	return section, nil
 }
 
@@ -325,5 +325,5 @@ func throughputs(section *reproduce.Section, ours map[*row]float64) error {
 		}
 		c.Lines = append(c.Lines, printed, computed)
 	}
-	return add(section, "ess-table-2", "Tokens/s over batch, printed and computed, for each setting of Table 2.", c)
+	return section.Draw("ess-table-2", "Tokens/s over batch, printed and computed, for each setting of Table 2.", c)
 }

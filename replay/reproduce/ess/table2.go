@@ -2,13 +2,9 @@ package ess
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
-
-// none stands for a figure that is not there.
-var none = math.NaN()
 
 // row is a row of Table 2.
 type row struct {

@@ -54,16 +54,16 @@ func (s *study) divide(section *reproduce.Section, f *source) error {
 		reports, err := allocate.Run(rows, allocate.Options{Policy: "window", Methods: []allocate.Spec{greedy}, Memory: fmt.Sprintf("window:%d", window), Judge: requests[len(requests)-2:]})
 		item := fmt.Sprintf("%s, memory of ×%d", f.name, window)
 		if err != nil { // of this trace: too few windows differ
-			section.Lines = append(section.Lines, missing(item, "×", none, err.Error()))
+			section.Lines = append(section.Lines, reproduce.Absent(item, "×", reproduce.None, err.Error()))
 			continue
 		}
 		r := reports[0]
 		if r.Judge.Ratio == nil || r.Profile.Ratio == nil {
-			section.Lines = append(section.Lines, missing(item, "×", none, "uniform windows of this memory move nothing, or their transfers are not known"))
+			section.Lines = append(section.Lines, reproduce.Absent(item, "×", reproduce.None, "uniform windows of this memory move nothing, or their transfers are not known"))
 			continue
 		}
-		l := statement(item+": moves less than uniform windows, on the profile", "×", *r.Profile.Ratio, *r.Profile.Ratio < 1)
-		judged := statement(item+": and on the two requests that were kept apart", "×", *r.Judge.Ratio, *r.Judge.Ratio < 1)
+		l := reproduce.Statement(item+": moves less than uniform windows, on the profile", "×", *r.Profile.Ratio, *r.Profile.Ratio < 1)
+		judged := reproduce.Statement(item+": and on the two requests that were kept apart", "×", *r.Judge.Ratio, *r.Judge.Ratio < 1)
 		const noisy = "a profile of few requests does not carry over at this memory"
 		section.Lines = append(section.Lines, l, unless(judged, noisy))
 	}
@@ -95,7 +95,7 @@ func (s *study) roofline() (section reproduce.Section, err error) {
 			return section, err
 		}
 		hit := 100 * pooled["window:2"].hit()
-		l := statement(f.name+": about 80 % are served from the GPU's cache, by ×2", "%", hit, hit > 70)
+		l := reproduce.Statement(f.name+": about 80 % are served from the GPU's cache, by ×2", "%", hit, hit > 70)
 		section.Lines = append(section.Lines, unless(l, about(f)))
 	}
 	for _, name := range []string{"a100-40", "l20"} {
@@ -108,7 +108,7 @@ func (s *study) roofline() (section reproduce.Section, err error) {
 		dram := transfer.DRAM(m.Host, 1<<10).Time(one)
 		link := transfer.NewLink(m.Link).Fastest(transfer.HostToDevice).Time(one)
 		threshold := 100 * (1 - dram/link)
-		l := statement(fmt.Sprintf("%s: 80 %% suffice; the least that does", name), "%", threshold, threshold < 80)
+		l := reproduce.Statement(fmt.Sprintf("%s: 80 %% suffice; the least that does", name), "%", threshold, threshold < 80)
 		section.Lines = append(section.Lines, unless(l, "against all channels of the host the link is too slow; with a CPU that reads less than 5 times the link's rate they suffice"))
 	}
 	return section, nil
@@ -179,10 +179,10 @@ func (s *study) windowSize() (section reproduce.Section, err error) {
 	}
 	for _, context := range []int64{k60, k120} {
 		one, four := best[[2]int64{context, 1}], best[[2]int64{context, 4}]
-		l := statement(fmt.Sprintf("%dK: a small window is best at batch 1", context/1024), "steps", float64(one), one == 2)
+		l := reproduce.Statement(fmt.Sprintf("%dK: a small window is best at batch 1", context/1024), "steps", float64(one), one == 2)
 		section.Lines = append(section.Lines, unless(l, "lookup costs a table access for each demanded entry here; in the paper its time grows with the cache"),
-			statement(fmt.Sprintf("%dK: at batch 4 the best window is no smaller than at batch 1", context/1024), "steps", float64(four), four >= one),
-			statement(fmt.Sprintf("%dK, batch 4: windows of 4 are faster than of 2; step with, of without", context/1024), "×", step[[3]int64{context, 4, 4}]/step[[3]int64{context, 4, 2}], step[[3]int64{context, 4, 4}] < step[[3]int64{context, 4, 2}]))
+			reproduce.Statement(fmt.Sprintf("%dK: at batch 4 the best window is no smaller than at batch 1", context/1024), "steps", float64(four), four >= one),
+			reproduce.Statement(fmt.Sprintf("%dK, batch 4: windows of 4 are faster than of 2; step with, of without", context/1024), "×", step[[3]int64{context, 4, 4}]/step[[3]int64{context, 4, 2}], step[[3]int64{context, 4, 4}] < step[[3]int64{context, 4, 2}]))
 	}
 	return section, nil
 }
@@ -214,9 +214,9 @@ func (s *study) chunks() (section reproduce.Section, err error) {
 		if path != "" {
 			name = "a copy a chunk"
 		}
-		l := statement(name+": chunks of 4 fetch faster than of 1; fetch of 4", "ms", t[4], t[4] < t[1])
+		l := reproduce.Statement(name+": chunks of 4 fetch faster than of 1; fetch of 4", "ms", t[4], t[4] < t[1])
 		section.Lines = append(section.Lines, unless(l, "a kernel pays little for a request, so that what is read in vain outweighs what is saved; tokens of one chunk are seldom selected together: "+about(f)))
-		m := statement(name+": and faster than of 8; fetch of 8", "ms", t[8], t[4] < t[8])
+		m := reproduce.Statement(name+": and faster than of 8; fetch of 8", "ms", t[8], t[4] < t[8])
 		section.Lines = append(section.Lines, unless(m, "each copy costs more than the bytes of a chunk: the fewer the better. The paper's U lies between the two paths"))
 	}
 	return section, nil
@@ -236,8 +236,8 @@ func (s *study) rest() (section reproduce.Section, err error) {
 	}
 	section.Lines = append(section.Lines,
 		reproduce.Line{Item: "tokens a centroid that are best, 120K over 8192 and 60K over 4096", Printed: k120 / 8192, Ours: k60 / 4096, Status: reproduce.Exact, Gate: reproduce.Gate{Relative: 1e-9}},
-		missing("Fig. 23, throughput of the RTX 4090 over the H20", "×", 3, "bars of a plot; the H20's batch is not printed"),
-		missing("Fig. 22, prefill latency", "", none, "curves of a plot; prefill is not modelled"))
+		reproduce.Absent("Fig. 23, throughput of the RTX 4090 over the H20", "×", 3, "bars of a plot; the H20's batch is not printed"),
+		reproduce.Absent("Fig. 22, prefill latency", "", reproduce.None, "curves of a plot; prefill is not modelled"))
 	return section, nil
 }
 
@@ -267,18 +267,18 @@ func (s *study) ssd(section *reproduce.Section, f *source) error {
 		return err
 	}
 	ratio := with.Tokens / without.Tokens
-	l := statement("throughput with SSD is 60 % of DRAM alone; of DRAM alone", "%", 100*ratio, ratio > 0.5 && ratio < 0.8)
+	l := reproduce.Statement("throughput with SSD is 60 % of DRAM alone; of DRAM alone", "%", 100*ratio, ratio > 0.5 && ratio < 0.8)
 	section.Lines = append(section.Lines, unless(l, "one drive, without read-ahead and extents of several chunks; the paper says neither how many drives nor how much DRAM it had"),
-		statement("DRAM alone is faster", "×", 1/ratio, ratio < 1))
+		reproduce.Statement("DRAM alone is faster", "×", 1/ratio, ratio < 1))
 	layers, err := s.prices(tiered)
 	if err != nil {
 		return err
 	}
-	before := none
+	before := 0.
 	for i, took := range layers {
 		level := transfer.Level(i)
 		if i > 0 {
-			section.Lines = append(section.Lines, statement(fmt.Sprintf("Fig. 21a, a layer's fetch: %s is faster than %s", level, level-1), "us", took*1e6, took < before))
+			section.Lines = append(section.Lines, reproduce.Statement(fmt.Sprintf("Fig. 21a, a layer's fetch: %s is faster than %s", level, level-1), "us", took*1e6, took < before))
 		}
 		before = took
 	}

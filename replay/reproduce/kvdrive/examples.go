@@ -28,7 +28,7 @@ func (s *study) schedules() (section reproduce.Section, err error) {
 		}
 		t := pipeline.NewTimeline()
 		placed.Place(t, step)
-		section.Lines = append(section.Lines, byHand(item, "ms", printed, t.End()))
+		section.Lines = append(section.Lines, reproduce.ByHand(item, "ms", printed, t.End()))
 		return t.End()
 	}
 	whole := pipeline.Layer{Select: selects + extra, LookupCPU: looks + extra, Fetch: pipeline.Transfer{Seconds: fetches + extra}, Attend: computes, Update: updates}
@@ -58,7 +58,7 @@ func (s *study) schedules() (section reproduce.Section, err error) {
 		uneven.Parts = append(uneven.Parts, []pipeline.Layer{{Select: 1, LookupCPU: 0.5, Fetch: pipeline.Transfer{Seconds: f}}})
 	}
 	line("SFC, fetches of 2, 3, 1, 2 ms", 9.5, "sfc:parts=4", uneven)
-	section.Lines = append(section.Lines, statement("neither the fewest nor the most micro-batches are best", "", float64(best), best == 4))
+	section.Lines = append(section.Lines, reproduce.Statement("neither the fewest nor the most micro-batches are best", "", float64(best), best == 4))
 	return section, err
 }
 
@@ -86,19 +86,19 @@ func (s *study) tiers() (section reproduce.Section, err error) {
 	for i, printed := range []float64{24_080, 160, 68, 44} {
 		level := transfer.Level(i)
 		took := levels.Fetch(level, demand).Seconds
-		section.Lines = append(section.Lines, byHand(fmt.Sprintf("Fig. 12 (%c), %s", 'a'+i, level), "us", printed, took*1e6))
+		section.Lines = append(section.Lines, reproduce.ByHand(fmt.Sprintf("Fig. 12 (%c), %s", 'a'+i, level), "us", printed, took*1e6))
 		falls, before = falls && took < before, took
 	}
-	section.Lines = append(section.Lines, statement("Fig. 21a: each strategy is faster than the one before", "", none, falls))
+	section.Lines = append(section.Lines, reproduce.Statement("Fig. 21a: each strategy is faster than the one before", "", reproduce.None, falls))
 	const bytes = 5 << 30
 	dram := transfer.Memory{Rate: 125e9, ThreadRate: 125e9, Threads: 1}
 	fetched := link(25e9, 0).Time(transfer.Request{Descriptors: 1, Bytes: bytes / 5})
 	read := dram.Time(transfer.Request{Descriptors: 1, Bytes: bytes})
-	section.Lines = append(section.Lines, byHand("Fig. 11: fetch of 20 % over CPU's reading of all, where DRAM has 5 times the link's rate", "", 1, fetched/read))
+	section.Lines = append(section.Lines, reproduce.ByHand("Fig. 11: fetch of 20 % over CPU's reading of all, where DRAM has 5 times the link's rate", "", 1, fetched/read))
 	path := link(25e9, 0.05e-6)
 	for _, c := range []struct{ chunk, requests, printed float64 }{{1, 960, 67.6608}, {4, 300, 39.576}, {8, 240, 51.3216}} {
 		took := path.Time(transfer.Request{Descriptors: int64(c.requests), Bytes: int64(c.requests * c.chunk * 512)})
-		section.Lines = append(section.Lines, byHand(fmt.Sprintf("Fig. 17: chunks of %g, %g requests", c.chunk, c.requests), "us", c.printed, took*1e6))
+		section.Lines = append(section.Lines, reproduce.ByHand(fmt.Sprintf("Fig. 17: chunks of %g, %g requests", c.chunk, c.requests), "us", c.printed, took*1e6))
 	}
 	return section, nil
 }

@@ -5,7 +5,6 @@ package kvdrive
 
 import (
 	"context"
-	"math"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
@@ -25,9 +24,6 @@ func Paper() reproduce.Paper {
 		},
 	}
 }
-
-// none stands for a figure that there is not.
-var none = math.NaN()
 
 // study is what the sections share.
 type study struct {
@@ -63,28 +59,11 @@ func Of(ctx context.Context, in reproduce.Inputs, lib *hardware.Library) (sectio
 	return sections, nil
 }
 
-// exact is a line whose figure follows from the paper's own.
-func exact(item, unit string, printed, ours float64) reproduce.Line {
-	return reproduce.Line{Item: item, Unit: unit, Printed: printed, Ours: ours, Status: reproduce.Exact, Gate: reproduce.Gate{Relative: 1e-9}}
-}
-
-// byHand is a line whose first figure was worked by hand from the text.
-func byHand(item, unit string, hand, ours float64) reproduce.Line {
-	l := exact(item, unit, hand, ours)
-	l.Status = reproduce.Worked
-	return l
-}
-
 // rounded is exact up to how the paper rounds.
 func rounded(item, unit string, printed, ours, gate float64) reproduce.Line {
-	l := exact(item, unit, printed, ours)
+	l := reproduce.Same(item, unit, printed, ours)
 	l.Gate.Relative = gate
 	return l
-}
-
-// statement is an ordinal line with a figure of ours.
-func statement(item, unit string, ours float64, holds bool) reproduce.Line {
-	return reproduce.Line{Item: item, Unit: unit, Printed: none, Ours: ours, Status: reproduce.Ordinal, Holds: holds}
 }
 
 // unless is a statement that need not hold on small models, with the reason for where it
@@ -94,9 +73,4 @@ func unless(l reproduce.Line, why string) reproduce.Line {
 		l.Known, l.Note = true, why
 	}
 	return l
-}
-
-// missing is a line that cannot be reproduced.
-func missing(item, unit string, printed float64, why string) reproduce.Line {
-	return reproduce.Line{Item: item, Unit: unit, Printed: printed, Ours: none, Status: reproduce.Missing, Note: why}
 }

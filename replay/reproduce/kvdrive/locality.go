@@ -41,10 +41,10 @@ func (s *study) windows() (section reproduce.Section, err error) {
 				section.Lines = append(section.Lines, rounded(c.text+": share of the demand that ×0 moves", "%", 100, 100*share, 0.02))
 				continue
 			}
-			section.Lines = append(section.Lines, statement(fmt.Sprintf("%s: ×%d moves less than ×%d; of ×0", c.text, i, i-1), "%", 100*share, share < before))
+			section.Lines = append(section.Lines, reproduce.Statement(fmt.Sprintf("%s: ×%d moves less than ×%d; of ×0", c.text, i, i-1), "%", 100*share, share < before))
 			before = share
 			if i == 3 && c.budget == large {
-				l := statement(c.text+": ×3 moves less than 12.5 of ×0's 500 MB", "% of ×0", 100*share, share < 12.5/500)
+				l := reproduce.Statement(c.text+": ×3 moves less than 12.5 of ×0's 500 MB", "% of ×0", 100*share, share < 12.5/500)
 				section.Lines = append(section.Lines, unless(l, about(files...)+"; 2.5 % reloaded would need 97.5 % of a step's demand in the last three"))
 			}
 		}
@@ -53,18 +53,8 @@ func (s *study) windows() (section reproduce.Section, err error) {
 	if len(lines) == 0 {
 		return section, nil
 	}
-	err = draw(&section, "kvdrive-fig-3", "Share of the demand that windows ×0 to ×4 move, at two budgets, on our traces", &chart.Chart{Title: "Entries moved by window", X: "window, steps", Y: "share of the demand", Lines: lines, Ticks: chart.Ticks(0, 1, 2, 3, 4)})
+	err = section.Draw("kvdrive-fig-3", "Share of the demand that windows ×0 to ×4 move, at two budgets, on our traces", &chart.Chart{Title: "Entries moved by window", X: "window, steps", Y: "share of the demand", Lines: lines, Ticks: chart.Ticks(0, 1, 2, 3, 4)})
 	return section, err
-}
-
-// draw adds a figure.
-func draw(section *reproduce.Section, name, alt string, c *chart.Chart) error {
-	svg, err := c.Draw()
-	if err != nil {
-		return fmt.Errorf("figure %s: %w", name, err)
-	}
-	section.Figures = append(section.Figures, reproduce.Figure{Name: name, Alt: alt, SVG: svg})
-	return nil
 }
 
 // reuse holds Fig. 7.
@@ -91,13 +81,13 @@ func (s *study) reuse() (section reproduce.Section, err error) {
 	for i := range names {
 		line.Points = append(line.Points, plotter.XY{X: (float64(i) + 0.5) / 4, Y: share(i) / 100})
 		if i > 0 {
-			section.Lines = append(section.Lines, statement(fmt.Sprintf("ranks %s are in the next Top-K less often than %s; the former", names[i], names[i-1]), "%", share(i), share(i) < share(i-1)))
+			section.Lines = append(section.Lines, reproduce.Statement(fmt.Sprintf("ranks %s are in the next Top-K less often than %s; the former", names[i], names[i-1]), "%", share(i), share(i) < share(i-1)))
 		}
 	}
 	section.Lines = append(section.Lines,
-		statement("most of ranks 1 to K/4 are", "%", share(0), share(0) > 50),
-		statement("ranks K to M more than twice as often as any token would be by chance (K of the context)", "%", share(4), share(4) > 200*chance))
-	err = draw(&section, "kvdrive-fig-7", "Share of entries that are in the Top-K of the next step, by their rank, on our traces", &chart.Chart{Title: "What stays critical, by rank", X: "rank ÷ K", Y: "share in the next Top-K", Lines: []chart.Line{line}})
+		reproduce.Statement("most of ranks 1 to K/4 are", "%", share(0), share(0) > 50),
+		reproduce.Statement("ranks K to M more than twice as often as any token would be by chance (K of the context)", "%", share(4), share(4) > 200*chance))
+	err = section.Draw("kvdrive-fig-7", "Share of entries that are in the Top-K of the next step, by their rank, on our traces", &chart.Chart{Title: "What stays critical, by rank", X: "rank ÷ K", Y: "share in the next Top-K", Lines: []chart.Line{line}})
 	return section, err
 }
 
@@ -171,7 +161,7 @@ func (s *study) lookahead() (section reproduce.Section, err error) {
 			return name == m.selector && f.selector != "quest:page=8" && f.ranked()
 		})
 		if len(files) == 0 {
-			section.Lines = append(section.Lines, missing(m.name+": lookahead hits more than LRU", "points", none, "needs traces of this selector with M > K; name some with --traces"))
+			section.Lines = append(section.Lines, reproduce.Absent(m.name+": lookahead hits more than LRU", "points", reproduce.None, "needs traces of this selector with M > K; name some with --traces"))
 			continue
 		}
 		pooled, err := s.counts(files, []string{"lru", "lookahead"}, []string{"2x"})
@@ -180,7 +170,7 @@ func (s *study) lookahead() (section reproduce.Section, err error) {
 		}
 		lru, ahead := 100*pooled["lru"].hit(), 100*pooled["lookahead"].hit()
 		hits[m.selector] = lru
-		l := statement(fmt.Sprintf("%s: lookahead hits more than LRU (printed %s)", m.name, m.gains()), "points", ahead-lru, ahead > lru)
+		l := reproduce.Statement(fmt.Sprintf("%s: lookahead hits more than LRU (printed %s)", m.name, m.gains()), "points", ahead-lru, ahead > lru)
 		l.Note = fmt.Sprintf("ours: %.1f to %.1f %%", lru, ahead)
 		section.Lines = append(section.Lines, unless(l, fmt.Sprintf("ours: %.1f to %.1f %%; %s: ranks near K are noise, and recency says more than the current ranking", lru, ahead, about(files...))))
 		bars = append(bars, chart.Bar{Name: m.name, Values: []float64{lru / 100, ahead / 100}})
@@ -188,7 +178,7 @@ func (s *study) lookahead() (section reproduce.Section, err error) {
 	if err := s.order(&section, hits); err != nil || len(bars) == 0 {
 		return section, err
 	}
-	err = draw(&section, "kvdrive-table-3", "Hit rates of LRU and of lookahead eviction by selector, on our traces", &chart.Chart{Title: "Hit rate, cache of 2x", Y: "share of the demand", Bars: bars, Series: []string{"LRU", "lookahead"}})
+	err = section.Draw("kvdrive-table-3", "Hit rates of LRU and of lookahead eviction by selector, on our traces", &chart.Chart{Title: "Hit rate, cache of 2x", Y: "share of the demand", Bars: bars, Series: []string{"LRU", "lookahead"}})
 	return section, err
 }
 
@@ -198,7 +188,7 @@ func (s *study) order(section *reproduce.Section, hits map[string]float64) error
 	for _, pair := range [][2]int{{0, 1}, {1, 2}} {
 		a, b := methods[pair[0]], methods[pair[1]]
 		if hits[a.selector] > 0 && hits[b.selector] > 0 {
-			l := statement(fmt.Sprintf("%s's hit rate is above %s's, LRU", a.name, b.name), "points", hits[a.selector]-hits[b.selector], hits[a.selector] > hits[b.selector])
+			l := reproduce.Statement(fmt.Sprintf("%s's hit rate is above %s's, LRU", a.name, b.name), "points", hits[a.selector]-hits[b.selector], hits[a.selector] > hits[b.selector])
 			section.Lines = append(section.Lines, unless(l, coarse))
 		}
 	}
@@ -233,7 +223,7 @@ func (s *study) warmUp() (section reproduce.Section, err error) {
 			}
 		}
 		cold, lru := misses["importance:32"]/misses["cold"], misses["importance:32"]/misses["lru:32"]
-		l := statement(f.name+": misses fewer than a cold start; of its misses", "%", 100*cold, cold < 1)
+		l := reproduce.Statement(f.name+": misses fewer than a cold start; of its misses", "%", 100*cold, cold < 1)
 		l.Note = fmt.Sprintf("%.1f %% of the misses of ESS's LRU-Warmup, which KVDrive does not compare with", 100*lru)
 		section.Lines = append(section.Lines, l)
 	}

@@ -49,7 +49,7 @@ func (s *study) bytes() (section reproduce.Section, err error) {
 	}
 	section.Lines = append(section.Lines,
 		rounded("KV of 8 requests of 100K, Llama-3-8B (\"nearly 100 GB\")", "GB", 100, kv.Memory.Cache/1e9, 0.05),
-		statement("KV of 128K \"exceeds 16 GB\"", "GB", one.Memory.Cache/1e9, one.Memory.Cache > 16e9))
+		reproduce.Statement("KV of 128K \"exceeds 16 GB\"", "GB", one.Memory.Cache/1e9, one.Memory.Cache > 16e9))
 	section.Contradictions = []string{
 		fmt.Sprintf("%.1f GB are 8 requests of 100K in units of 10⁹ B, %.1f GiB: the paper's GB are neither everywhere; 128K need %.1f GiB, not more than 16 GiB.", kv.Memory.Cache/1e9, kv.Memory.Cache/(1<<30), one.Memory.Cache/(1<<30)),
 	}
@@ -59,8 +59,8 @@ func (s *study) bytes() (section reproduce.Section, err error) {
 		return section, err
 	}
 	section.Lines = append(section.Lines,
-		byHand("Fig. 3, ×0 at 6.25 % of 64K: 4096 · 131072 B", "MB", 4096*131_072/1e6, moved.H2D/1e6),
-		statement("it is more than 500 MB a step", "MB", moved.H2D/1e6, moved.H2D > 500e6))
+		reproduce.ByHand("Fig. 3, ×0 at 6.25 % of 64K: 4096 · 131072 B", "MB", 4096*131_072/1e6, moved.H2D/1e6),
+		reproduce.Statement("it is more than 500 MB a step", "MB", moved.H2D/1e6, moved.H2D > 500e6))
 	return section, s.indices(&section)
 }
 
@@ -75,10 +75,10 @@ func (s *study) indices(section *reproduce.Section) error {
 		size[text] = r.Memory.Index
 	}
 	own := size["centroids:tokens=16"]
-	page16 := unless(statement("Quest's index with pages of 16, its own default, is over 4 times KVDrive's", "×", size["minmax:tokens=16"]/own, size["minmax:tokens=16"] >= 4*own), "the sentence holds with chunks of 8 alone")
+	page16 := unless(reproduce.Statement("Quest's index with pages of 16, its own default, is over 4 times KVDrive's", "×", size["minmax:tokens=16"]/own, size["minmax:tokens=16"] >= 4*own), "the sentence holds with chunks of 8 alone")
 	section.Lines = append(section.Lines,
-		exact("Quest's index over KVDrive's, chunks of 8", "×", 4, size["minmax:tokens=8"]/own),
-		exact("Quest's index over ShadowKV's, chunks of 8", "×", 2, size["minmax:tokens=8"]/size["mean:tokens=8"]), page16)
+		reproduce.Same("Quest's index over KVDrive's, chunks of 8", "×", 4, size["minmax:tokens=8"]/own),
+		reproduce.Same("Quest's index over ShadowKV's, chunks of 8", "×", 2, size["minmax:tokens=8"]/size["mean:tokens=8"]), page16)
 	return nil
 }
 
@@ -132,7 +132,7 @@ func (s *study) memory() (section reproduce.Section, err error) {
 				return section, err
 			}
 			if i > 0 {
-				section.Lines = append(section.Lines, statement(fmt.Sprintf("%s: %s takes less than %s; the latter", name, systems[i-1].name, systems[i].name), "GB", sum/1e9, before < sum))
+				section.Lines = append(section.Lines, reproduce.Statement(fmt.Sprintf("%s: %s takes less than %s; the latter", name, systems[i-1].name, systems[i].name), "GB", sum/1e9, before < sum))
 			}
 			before = sum
 		}
@@ -180,7 +180,7 @@ func (s *study) cards(section *reproduce.Section) error {
 		if err != nil {
 			return err
 		}
-		section.Lines = append(section.Lines, statement(c.item, "GB", c.takes/1e9, c.takes < float64(m.GPU.Memory.Value)))
+		section.Lines = append(section.Lines, reproduce.Statement(c.item, "GB", c.takes/1e9, c.takes < float64(m.GPU.Memory.Value)))
 	}
 	return nil
 }
@@ -193,8 +193,8 @@ func (s *study) outOfMemory(section *reproduce.Section) error {
 			return err
 		}
 		section.Lines = append(section.Lines,
-			statement(fmt.Sprintf("Original runs out of memory, %d × %dK", c.batch, c.context/1024), "GB", original/1e9, original > has),
-			statement(fmt.Sprintf("KVDrive ×2 fits, %d × %dK", c.batch, c.context/1024), "GB", own/1e9, own < has))
+			reproduce.Statement(fmt.Sprintf("Original runs out of memory, %d × %dK", c.batch, c.context/1024), "GB", original/1e9, original > has),
+			reproduce.Statement(fmt.Sprintf("KVDrive ×2 fits, %d × %dK", c.batch, c.context/1024), "GB", own/1e9, own < has))
 	}
 	m, err := s.lib.Model("qwen3-14b")
 	if err != nil {
@@ -210,9 +210,9 @@ func (s *study) outOfMemory(section *reproduce.Section) error {
 		if expected {
 			says = "fits into 48 GB"
 		}
-		section.Lines = append(section.Lines, statement(fmt.Sprintf("qwen3-14b, 8 × 120K: %s %s", systems[i].name, says), "GB", sum/1e9, fits == expected))
+		section.Lines = append(section.Lines, reproduce.Statement(fmt.Sprintf("qwen3-14b, 8 × 120K: %s %s", systems[i].name, says), "GB", sum/1e9, fits == expected))
 	}
-	section.Lines = append(section.Lines, missing("MagicPIG runs out of host memory", "", none, "the number and width of its hash tables is not printed"))
+	section.Lines = append(section.Lines, reproduce.Absent("MagicPIG runs out of host memory", "", reproduce.None, "the number and width of its hash tables is not printed"))
 	return nil
 }
 
@@ -225,7 +225,7 @@ func (s *study) throughput() (section reproduce.Section, err error) {
 		if err != nil {
 			return section, err
 		}
-		l := statement(fmt.Sprintf("FlexGen falls below 1 token/s, %d × %dK", c.batch, c.context/1024), "tokens/s", r.Tokens, r.Tokens < 1)
+		l := reproduce.Statement(fmt.Sprintf("FlexGen falls below 1 token/s, %d × %dK", c.batch, c.context/1024), "tokens/s", r.Tokens, r.Tokens < 1)
 		if c.context < k240 { // the bound of the link; shorter contexts move less than it carries in a second
 			l = unless(l, "at the rate of pinned memory it does not; copies from pageable memory, or of smaller pieces, would be as slow")
 		}
@@ -235,6 +235,6 @@ func (s *study) throughput() (section reproduce.Section, err error) {
 		return section, err
 	}
 	const plots = "bars of a plot; times of selection, lookup and computation are not printed"
-	section.Lines = append(section.Lines, missing("throughput over the best of the others on H20 and RTX 4090, at least", "×", 1.23, plots), missing("and at most", "×", 1.53, plots), missing("overall, at most", "×", 1.74, plots))
+	section.Lines = append(section.Lines, reproduce.Absent("throughput over the best of the others on H20 and RTX 4090, at least", "×", 1.23, plots), reproduce.Absent("and at most", "×", 1.53, plots), reproduce.Absent("overall, at most", "×", 1.74, plots))
 	return section, nil
 }

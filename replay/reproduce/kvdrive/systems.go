@@ -47,10 +47,10 @@ func (s *study) compared(section *reproduce.Section) error {
 		if err != nil {
 			return err
 		}
-		section.Lines = append(section.Lines, statement(fmt.Sprintf("4 × 120K: %s is faster than %s", sparse[i].name, before), "tokens/s", r.Tokens, r.Tokens > rate))
+		section.Lines = append(section.Lines, reproduce.Statement(fmt.Sprintf("4 × 120K: %s is faster than %s", sparse[i].name, before), "tokens/s", r.Tokens, r.Tokens > rate))
 		if sparse[i].name == "KVDrive" {
 			gain := 100 * (r.Tokens/rate - 1)
-			section.Lines = append(section.Lines, statement("KVDrive's gain over ShadowKV is at most the paper's 70 %", "% more", gain, gain > 0 && gain <= 70))
+			section.Lines = append(section.Lines, reproduce.Statement("KVDrive's gain over ShadowKV is at most the paper's 70 %", "% more", gain, gain > 0 && gain <= 70))
 		}
 		before, rate = sparse[i].name, r.Tokens
 	}
@@ -78,7 +78,7 @@ func (s *study) elsewhere(section *reproduce.Section, f *source) error {
 		}
 		last := len(rates) - 1
 		gain := rates[last] / slices.Max(rates[:last])
-		l := statement(fmt.Sprintf("%s, 2 × 60K: KVDrive is the fastest; over the best of the others (Fig. 14's 1.23 to 1.53 × is not judged)", name), "×", gain, gain > 1)
+		l := reproduce.Statement(fmt.Sprintf("%s, 2 × 60K: KVDrive is the fastest; over the best of the others (Fig. 14's 1.23 to 1.53 × is not judged)", name), "×", gain, gain > 1)
 		if name == "h20" {
 			l = unless(l, "sfc looks up on the host, at a memory latency an entry and thread as assumed (replay/pipeline): on a GPU this fast that takes longer than the fetch that it hides")
 		}
@@ -107,11 +107,11 @@ func (s *study) breakdown() (section reproduce.Section, err error) {
 			}
 			share := 100 * (r.Causes.Selection + r.Causes.Fetch) / r.Mean
 			if before > 0 {
-				section.Lines = append(section.Lines, statement(fmt.Sprintf("%s: the share grows with batch and context; at %d × %dK", sparse[i].name, c.batch, c.context/1024), "%", share, share > before))
+				section.Lines = append(section.Lines, reproduce.Statement(fmt.Sprintf("%s: the share grows with batch and context; at %d × %dK", sparse[i].name, c.batch, c.context/1024), "%", share, share > before))
 			}
 			before, sum = share, sum+share
 		}
-		l := statement(sparse[i].name+": nearly 50 % (mean of the three)", "%", sum/3, sum/3 > 40 && sum/3 < 60)
+		l := reproduce.Statement(sparse[i].name+": nearly 50 % (mean of the three)", "%", sum/3, sum/3 > 40 && sum/3 < 60)
 		section.Lines = append(section.Lines, unless(l, "the paper's selection and fetch have their kernels' and the host's overheads in them, which are not printed"))
 	}
 	return section, nil
