@@ -170,6 +170,10 @@ func TestLossyRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.policy, err, c.want)
 		}
 	}
+	none := Options{Policies: specs(t, "snapkv", "h2o"), Capacities: capacities(t, "1x"), Pool: PoolRequest, SkipUnable: true}
+	if _, err := Plan(plain, none); err == nil || !strings.Contains(err.Error(), "without --pool") {
+		t.Errorf("no policy that can: %v", err)
+	}
 	job, err := Plan(masses, Options{Policies: specs(t, "snapkv"), Capacities: capacities(t, "1x")})
 	if err != nil {
 		t.Fatal(err)

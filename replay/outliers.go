@@ -46,10 +46,13 @@ func ParseOutliers(text string) (Outliers, error) {
 	}
 	source, count, _ := strings.Cut(text, ":")
 	o := Outliers{Source: OutlierSource(source)}
-	n, err := strconv.Atoi(count)
-	if o.Source != OutliersWindows && o.Source != OutliersUnlisted || err != nil || n < 1 || n > 1<<30 {
-		return o, fmt.Errorf("outliers %q: expected windows:N or unlisted:N, N ≥ 1 blocks of a stream, as in windows:48%s",
+	if o.Source != OutliersWindows && o.Source != OutliersUnlisted {
+		return o, fmt.Errorf("outliers %q: expected windows:N or unlisted:N, as in windows:48%s",
 			text, policies.Nearest(source, []string{string(OutliersWindows), string(OutliersUnlisted)}))
+	}
+	n, err := strconv.Atoi(count)
+	if err != nil || n < 1 || n > 1<<30 {
+		return o, fmt.Errorf("outliers %q: expected the number of blocks of a stream that stay, 1 to %d, as in %s:48", text, 1<<30, source)
 	}
 	o.Count = n
 	return o, nil
@@ -65,10 +68,14 @@ func (o Outliers) String() string {
 
 // settleOutliers checks the outliers against the trace.
 func (p *plan) settleOutliers() error {
+	selector, _, _ := strings.Cut(p.meta.Selector, ":")
+	if p.opt.Outliers.Source == OutliersUnlisted && selector != "shadowkv" {
+		p.warn = append(p.warn, fmt.Sprintf("outliers %v: only shadowkv is known to keep blocks that no list names, the trace's selector is %q", p.opt.Outliers, p.meta.Selector))
+	}
 	if p.opt.Outliers.Source != OutliersWindows {
 		return nil
 	}
-	if name, _, _ := strings.Cut(p.meta.Selector, ":"); name == "shadowkv" {
+	if selector == "shadowkv" {
 		return fmt.Errorf("outliers %v: the trace was selected by ShadowKV, whose lists leave its own outliers out (unlisted:N counts their memory)", p.opt.Outliers)
 	}
 	for i := range p.streams {

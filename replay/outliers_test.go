@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,8 +72,8 @@ func TestRunOfOutliers(t *testing.T) {
 }
 
 func TestOutlierErrors(t *testing.T) {
-	for _, text := range []string{"48", "windows", "windows:0", "windows:x", "window:48", "unlisted:-1"} {
-		if o, err := ParseOutliers(text); err == nil || !strings.Contains(err.Error(), "windows:48") {
+	for text, want := range map[string]string{"48": "windows:48", "windows": "as in windows:48", "windows:0": "1 to", "windows:x": "1 to", "window:48": "did you mean windows", "unlisted:-1": "as in unlisted:48"} {
+		if o, err := ParseOutliers(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("outliers %q read as %v, %v", text, o, err)
 		}
 	}
@@ -93,5 +94,11 @@ func TestOutlierErrors(t *testing.T) {
 	p := plan{opt: &o, meta: &trace.Meta{Selector: "shadowkv"}}
 	if err := p.settleOutliers(); err == nil || !strings.Contains(err.Error(), "unlisted:N") {
 		t.Errorf("a trace of ShadowKV: %v", err)
+	}
+	o = Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Outliers: Outliers{OutliersUnlisted, 4}}
+	for _, r := range mustRun(t, f, o) {
+		if !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, "only shadowkv is known") }) {
+			t.Errorf("unlisted outliers of a trace of no such selector: %q", r.Warnings)
+		}
 	}
 }

@@ -256,7 +256,7 @@ func (p *plan) settlePins() error {
 // planCells lists policy × capacity; a policy without capacity is one cell. Each
 // windowed policy adds LRU and OPT given its peak, where those are in the run.
 func (p *plan) planCells() error {
-	runners := 0
+	runners, said := 0, len(p.notes)
 	var windowed []string
 	var companions []cellPlan
 	for _, spec := range p.opt.Policies {
@@ -305,7 +305,10 @@ func (p *plan) planCells() error {
 	}
 	p.addTiers()
 	if len(p.cells) == 0 {
-		return fmt.Errorf("no policy of the run can replay this trace, or no capacity was given")
+		if len(p.notes) > said {
+			return fmt.Errorf("no policy of the run can replay this trace: %s", strings.Join(p.notes[said:], "; "))
+		}
+		return fmt.Errorf("nothing to replay: a policy and, where it needs one, a capacity must be given")
 	}
 	return nil
 }
