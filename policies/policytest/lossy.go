@@ -109,29 +109,17 @@ func (s *suite) lossyDraw(seed uint64) *lossySetting {
 	return c
 }
 
-// lossySeeds returns the failure on the smallest stream.
+// String is what a failure says of the setting.
+func (c *lossySetting) String() string {
+	return fmt.Sprintf("stream of %d rows, budget %d, K %d, prompt %d, block_tokens %d; again with -policytest.seed=%d",
+		c.stream.Rows, c.o.Capacity, c.meta.TopK, c.stream.PromptLen, c.meta.BlockTokens, c.seed)
+}
+
+func (c *lossySetting) size() int { return len(c.stream.Indices) }
+
+// lossySeeds is seeds for lossy policies.
 func (s *suite) lossySeeds(check func(c *lossySetting) error) error {
-	n := lossyStreams
-	if s.short {
-		n /= 2
-	}
-	from, to := uint64(1), uint64(n)
-	if *onlySeed != 0 {
-		from, to = *onlySeed, *onlySeed
-	}
-	var smallest error
-	size := 0
-	for seed := from; seed <= to; seed++ {
-		c := s.lossyDraw(seed)
-		if smallest != nil && len(c.stream.Indices) >= size {
-			continue
-		}
-		if err := check(c); err != nil {
-			smallest, size = fmt.Errorf("%w\nstream of %d rows, budget %d, K %d, prompt %d, block_tokens %d; again with -policytest.seed=%d", err,
-				c.stream.Rows, c.o.Capacity, c.meta.TopK, c.stream.PromptLen, c.meta.BlockTokens, seed), len(c.stream.Indices)
-		}
-	}
-	return smallest
+	return seedsOf(s, lossyStreams, s.lossyDraw, check)
 }
 
 // dropped is what a step of a lossy policy did: what was lost, then what it dropped.

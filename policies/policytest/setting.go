@@ -142,6 +142,19 @@ func (c *setting) String() string {
 // seeds calls check with settings from seed 1 on and returns the failure on the
 // smallest stream: the one that is easiest to follow by hand.
 func (s *suite) seeds(n int, check func(c *setting) error) error {
+	return seedsOf(s, n, s.draw, check)
+}
+
+// drawn is a setting of either kind of policy.
+type drawn interface {
+	fmt.Stringer
+	size() int // indices of its stream
+}
+
+func (c *setting) size() int { return len(c.stream.Indices) }
+
+// seedsOf is seeds for any kind of setting.
+func seedsOf[C drawn](s *suite, n int, draw func(seed uint64) C, check func(C) error) error {
 	if s.short {
 		n /= 2
 	}
@@ -152,12 +165,12 @@ func (s *suite) seeds(n int, check func(c *setting) error) error {
 	var smallest error
 	size := 0
 	for seed := from; seed <= to; seed++ {
-		c := s.draw(seed)
-		if smallest != nil && len(c.stream.Indices) >= size {
+		c := draw(seed)
+		if smallest != nil && c.size() >= size {
 			continue
 		}
 		if err := check(c); err != nil {
-			smallest, size = fmt.Errorf("%w\n%v", err, c), len(c.stream.Indices)
+			smallest, size = fmt.Errorf("%w\n%v", err, c), c.size()
 		}
 	}
 	return smallest
