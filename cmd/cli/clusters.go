@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
 
 	"github.com/google/renameio/v2"
@@ -47,7 +48,7 @@ func writeClusters(ctx context.Context, path, out string) error {
 	defer f.Close()
 	file, err := renameio.NewPendingFile(out, renameio.WithPermissions(0o644))
 	if err != nil {
-		return err
+		return fmt.Errorf("clusters: write %s: %w", out, err)
 	}
 	defer file.Cleanup()
 	if err := replay.WriteClusters(ctx, file, f); err != nil {

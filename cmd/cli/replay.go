@@ -242,8 +242,9 @@ func (f *replayFlags) check(c *cobra.Command) error {
 	return nil
 }
 
-// parsePolicies reads --policy values; "all" stands for the exact policies of the table with its
-// windowed policies at the sizes that KVDrive sweeps (Figs. 3, 16).
+// parsePolicies reads --policy values; "all" stands for the exact policies of the table,
+// with its windowed policies at the sizes that KVDrive sweeps (Figs. 3, 16), and "lossy" for
+// the lossy ones.
 func parsePolicies(table policies.Table, names []string) (specs []policies.Spec, skip bool, err error) {
 	seen := map[string]bool{}
 	for _, name := range names {
