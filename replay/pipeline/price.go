@@ -107,7 +107,15 @@ func (r *runner) prepare() error {
 	if o.Accept == 0 {
 		o.Accept = 1
 	}
-	r.notes = append(append(r.notes, o.Scaling.Notes...), "selection: "+o.Selection.String())
+	r.notes = append(r.notes, o.Scaling.Notes...)
+	switch m, _ := MovesOf(o.Schedule); m {
+	case MovesLayers:
+		r.notes = append(r.notes, "no misses are priced: the schedule moves whole layers")
+	case MovesUncached:
+		r.notes = append(r.notes, "no misses are priced: the schedule moves uncached tokens")
+	default:
+		r.notes = append(r.notes, "selection: "+o.Selection.String())
+	}
 	p := &r.pricer
 	*p = Pricer{Machine: o.Machine, Model: o.Model, Scaling: o.Scaling, Experts: o.Experts, Context: o.Context,
 		Layout: transfer.Layout{Merge: o.Merge, Fragments: o.Fragments}, SSD: transfer.NewSSD(o.Machine.Drive, o.Machine.Drives, max(1, o.Depth))}
@@ -136,12 +144,6 @@ func (r *runner) prepare() error {
 	}
 	if o.Positions > 0 {
 		r.notes = append(r.notes, fmt.Sprintf("a step decodes %d positions of every request; the misses are those of the profile", o.Positions))
-	}
-	if p.Moves == MovesUncached {
-		r.notes = append(r.notes, "the profile's misses are not used: the schedule moves uncached tokens")
-	}
-	if p.Moves == MovesLayers {
-		r.notes = append(r.notes, "the profile's misses are not used: the schedule moves whole layers")
 	}
 	roofline := NewRoofline(o.Machine, o.Model, o.Selection, p.Experts, o.Threads)
 	p.Compute, p.Memory = roofline, roofline.memory
