@@ -81,6 +81,17 @@ func TestPlanRefuses(t *testing.T) {
 	if _, err := Plan(t.Context(), []*Profile{p}, o); err == nil || !strings.Contains(err.Error(), "into 2 parts") {
 		t.Errorf("%v, expected that two parts need two requests", err)
 	}
+	for want, change := range map[string]func(*PlanOptions){
+		"SLO NaN":               func(o *PlanOptions) { o.SLO = math.NaN() },
+		"largest batch 1048577": func(o *PlanOptions) { o.MaxBatch = mostRequests + 1 },
+		"nothing to choose":     func(o *PlanOptions) { o.Schedules = nil },
+	} {
+		o = planOptions(t, p, "da")
+		change(&o)
+		if _, err := Plan(t.Context(), []*Profile{p}, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+	}
 	o = planOptions(t, p, "da")
 	o.LayerMap = ""
 	if _, err := Plan(t.Context(), []*Profile{p}, o); err == nil || !strings.Contains(err.Error(), "layer map") {
