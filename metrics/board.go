@@ -29,7 +29,7 @@ type Board struct {
 	Tables []Table `json:"tables"`
 	// Cells are all figures by trace and capacity, in that order, contenders and bounds.
 	Cells []CellLine `json:"cells"`
-	// Lossy is the ranking of the lossy policies (DESIGN S10), null without rows of any.
+	// Lossy is the ranking of the lossy policies (SEMANTICS S10), null without rows of any.
 	Lossy *LossyTable `json:"lossy"`
 	// Windows are the policies without capacity, by trace.
 	Windows []WindowLine `json:"windows"`

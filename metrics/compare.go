@@ -22,7 +22,7 @@ type Comparison struct {
 	// Resamples and Seed are those of the bootstrap intervals.
 	Resamples int    `json:"resamples"`
 	Seed      uint64 `json:"seed"`
-	// Groups are the warmed rows and the cold ones, which are never pooled (DESIGN S8).
+	// Groups are the warmed rows and the cold ones, which are never pooled (SEMANTICS S8).
 	Groups []ComparedGroup `json:"groups"`
 }
 

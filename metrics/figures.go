@@ -21,13 +21,13 @@ type Figure struct {
 type Figures struct {
 	// Cells is the number of (trace, capacity) cells that the figures are over.
 	Cells int `json:"cells"`
-	// XOpt is misses ÷ OPT's in each cell, geometric mean over cells (DESIGN S9).
+	// XOpt is misses ÷ OPT's in each cell, geometric mean over cells (SEMANTICS S9).
 	XOpt *Figure `json:"x_opt"`
 	// XLRU is misses ÷ LRU's in each cell, geometric mean over cells.
 	XLRU *Figure `json:"x_lru"`
-	// GapClosed is (LRU − P) ÷ (LRU − OPT) of misses summed over the cells (DESIGN S9).
+	// GapClosed is (LRU − P) ÷ (LRU − OPT) of misses summed over the cells (SEMANTICS S9).
 	GapClosed *Figure `json:"gap_closed"`
-	// HitRate is hits ÷ demand, both summed over the cells (DESIGN S7).
+	// HitRate is hits ÷ demand, both summed over the cells (SEMANTICS S7).
 	HitRate *Figure `json:"hit_rate"`
 	// BytesPerStep is host-to-device bytes ÷ stream-steps, both summed over the cells.
 	BytesPerStep *float64 `json:"bytes_per_step"`

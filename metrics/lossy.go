@@ -9,7 +9,7 @@ import (
 )
 
 // LossyTable ranks the lossy policies by what they had of the demand, at equal budgets.
-// They are never ranked with exact ones, which have all of it (DESIGN S10).
+// They are never ranked with exact ones, which have all of it (SEMANTICS S10).
 type LossyTable struct {
 	// Capacities are the budgets as asked for, ascending.
 	Capacities []string `json:"capacities"`

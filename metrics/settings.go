@@ -20,7 +20,7 @@ var (
 	policySettings = []string{"options", "offline", "bypasses", "lossy"}
 )
 
-// coldStart is the warm-up that leaves caches empty (DESIGN S8).
+// coldStart is the warm-up that leaves caches empty (SEMANTICS S8).
 const coldStart = "cold"
 
 // checkSettings refuses rows that differ in a hidden setting. The error lists the

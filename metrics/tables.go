@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kinds of policies that are ranked apart (DESIGN S10): tables are of exact ones, for lossy
+// Kinds of policies that are ranked apart (SEMANTICS S10): tables are of exact ones, for lossy
 // ones there is LossyTable.
 const (
 	exactKind = "exact"

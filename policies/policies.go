@@ -10,7 +10,7 @@
 // once by type assertion:
 //
 //	Needer    asks for further columns of Step: candidates, scores, the demand, the future
-//	Bypasser  keeps part of D_t out of the cache: admission, and |D_t| > C (DESIGN S5)
+//	Bypasser  keeps part of D_t out of the cache: admission, and |D_t| > C (SEMANTICS S5)
 //	Resizer   follows a capacity that changes, where it looks at Scope.Capacity at all
 //	Admitter  a Bypasser that fetches entry by entry, and fills with whole blocks
 //	Peeker    names its next victim ahead, for prefetchers that swap into the cache
@@ -81,7 +81,7 @@ type Step struct {
 	// Offered became resident without being demanded: left the local window, or was
 	// placed by the warm-up. It was last used, and inserted, at step T-1, after every
 	// block of Exit: exits first, then births
-	// (DESIGN S3, S12). A member that D_t demands at once is also in Hit.
+	// (SEMANTICS S3, S12). A member that D_t demands at once is also in Hit.
 	Offered []int32
 	// Hit entered the demand and was resident.
 	Hit []int32

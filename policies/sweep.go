@@ -7,7 +7,7 @@ package policies
 //
 // A pass counts what single runs count, to the last miss. It starts empty and no size
 // is below Scope.Demand where the size is a capacity: cells that begin with blocks
-// placed by the warm-up (DESIGN S8) or overflow (S5) run one by one, and so do all
+// placed by the warm-up (SEMANTICS S8) or overflow (S5) run one by one, and so do all
 // that somebody watches step by step.
 type Sweeper interface {
 	// Sweep returns a pass, nil where self is not the receiver: a policy that embeds

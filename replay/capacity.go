@@ -12,7 +12,7 @@ import (
 )
 
 // Capacity is what a stream may keep between steps, pinned tokens not counted, in one
-// of the forms of DESIGN S4. Its text form parses back.
+// of the forms of SEMANTICS S4. Its text form parses back.
 type Capacity struct {
 	text  string
 	kind  capacityKind

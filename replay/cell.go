@@ -134,7 +134,7 @@ func (c *cell) place(d *Delta, placed []int32) {
 	c.policy.Update(&c.step)
 }
 
-// apply replays row i: births, classification, fetch, eviction (DESIGN S3, S4).
+// apply replays row i: births, classification, fetch, eviction (SEMANTICS S3, S4).
 func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 	s := &c.step
 	t := int32(i - d.Windows)
@@ -352,7 +352,7 @@ func (c *cell) columns(d *Delta, i int) {
 }
 
 // surplus chooses which members of D_t are not kept: worst rank first, without ranks
-// lowest index first (DESIGN S5).
+// lowest index first (SEMANTICS S5).
 func (c *cell) surplus(list []int32, n int, ranks bool) {
 	c.pass = c.pass[:0]
 	take := func(x int32) {

@@ -3,7 +3,7 @@ package replay
 import "github.com/kvreplay/kvreplay/trace"
 
 // Pins are the tokens that are always resident: the first Sink and the last Local
-// (DESIGN S2). BlockTokens is the unit of the stream.
+// (SEMANTICS S2). BlockTokens is the unit of the stream.
 type Pins struct {
 	Sink, Local, BlockTokens int
 }

@@ -9,7 +9,7 @@ import (
 // Shape says how recorded lists become the rows that are replayed. The zero value
 // replays them as they stand.
 type Shape struct {
-	// BlockTokens is the unit of the cache in tokens (DESIGN S2): a multiple of the
+	// BlockTokens is the unit of the cache in tokens (SEMANTICS S2): a multiple of the
 	// trace's; 0: the trace's. The demand is the distinct blocks of the first K entries.
 	BlockTokens int
 	// ShareHeads joins the heads of a layer: one cache of blocks that hold all heads, as

@@ -52,7 +52,7 @@ func (w *sweep) reset(d *Delta, sizes []int32, seed uint64) error {
 }
 
 // load fills the step with row i. Births happen before the step is classified
-// (DESIGN S3): one that is demanded at once is a hit at every size. Births end where
+// (SEMANTICS S3): one that is demanded at once is a hit at every size. Births end where
 // the local window begins, and no demand goes beyond: what enters from the first
 // birth on was born.
 func (w *sweep) load(d *Delta, i int) {

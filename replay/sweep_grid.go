@@ -19,7 +19,7 @@ const sweepOctaves = 4
 // sweepGrid are n multiples of K from 1x up to, but not with, 16x: evenly many to each
 // doubling and evenly spaced within it. Being multiples of K, and the same for every
 // stream and trace, they pool; where 4 divides n they have 1x, 2x, 4x and 8x among
-// them, where 8 does 1.5x and 3x too. Below 1x every policy overflows (DESIGN S5).
+// them, where 8 does 1.5x and 3x too. Below 1x every policy overflows (SEMANTICS S5).
 func sweepGrid(n int) []string {
 	texts := make([]string, n)
 	for i := range texts {

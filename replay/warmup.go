@@ -8,7 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Warmup is how a cell's cache is filled before step 0 (DESIGN S8). Its text form
+// Warmup is how a cell's cache is filled before step 0 (SEMANTICS S8). Its text form
 // parses back.
 type Warmup struct {
 	Kind    WarmupKind

@@ -17,7 +17,7 @@ func (c *cell) weigh(blocks []int32) int {
 
 // surplusWeighed chooses which units of D_t are not kept because together they exceed the
 // capacity: worst rank first, without ranks lowest index first, until the rest fits
-// (DESIGN S5). It returns their number.
+// (SEMANTICS S5). It returns their number.
 func (c *cell) surplusWeighed(d *Delta, i int, ranks bool) int {
 	c.pass = c.pass[:0]
 	c.held = c.weigh(d.Members.Row(i))

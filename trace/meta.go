@@ -170,7 +170,7 @@ func ParseMeta(text []byte) (Meta, error) {
 }
 
 // Pins returns the pinned sink and local sizes in tokens, with the defaults of
-// DESIGN S2 (0 and 1) where the trace says nothing, and whether it said both.
+// SEMANTICS S2 (0 and 1) where the trace says nothing, and whether it said both.
 func (m *Meta) Pins() (sink, local int, stated bool) {
 	local = 1
 	if m.Sink != nil {

@@ -104,7 +104,7 @@ func (s *Stream) columns() (c Columns) {
 	return c
 }
 
-// SeqLen is the context of row i in tokens: prompt_len + step + 1 (DESIGN S1).
+// SeqLen is the context of row i in tokens: prompt_len + step + 1 (SEMANTICS S1).
 func (s *Stream) SeqLen(i int) int { return int(s.PromptLen) + int(s.Steps[i]) + 1 }
 
 // MaxSeqLen is the context of the last row, in tokens.

@@ -97,7 +97,7 @@ func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
 }
 
 // startBoard is the board of the warmed rows or of the cold ones, which are never
-// pooled (DESIGN S8).
+// pooled (SEMANTICS S8).
 type startBoard struct {
 	*metrics.Board
 	title  string // empty where there is but one board

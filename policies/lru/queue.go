@@ -20,7 +20,7 @@ func (q *Queue) Reset(blocks int) {
 }
 
 // Update applies a step: what left the demand and what was born joins, in that order
-// (DESIGN S3); what is demanded leaves.
+// (SEMANTICS S3); what is demanded leaves.
 func (q *Queue) Update(s *policies.Step) {
 	q.join(s.Exit)
 	q.join(s.Offered)

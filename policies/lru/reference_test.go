@@ -2,7 +2,7 @@ package lru_test
 
 import "github.com/kvreplay/kvreplay/policies/policytest"
 
-// reference is LRU as DESIGN writes it: the earliest last use goes first, then the
+// reference is LRU: the earliest last use goes first, then the
 // lowest index.
 type reference struct{ policytest.Ledger }
 

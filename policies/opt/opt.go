@@ -2,7 +2,7 @@
 // batch-aware MIN. It looks into the future and is a bound, not a contender.
 //
 // Source: Belady, "A study of replacement algorithms for a virtual-storage computer",
-// IBM Systems Journal 5(2), 1966; a whole step is classified at once (DESIGN S4), so
+// IBM Systems Journal 5(2), 1966; a whole step is classified at once (SEMANTICS S4), so
 // only blocks outside the step's demand are candidates.
 //
 // Rule: first victim is the block whose next demand is farthest. A next demand in a

@@ -8,7 +8,7 @@ import (
 )
 
 // Reference is a policy written out by its definition: slow, plain, from the paper and
-// DESIGN S1–S13 instead of from the code that it referees. It sees whole steps where
+// SEMANTICS S1–S13 instead of from the code that it referees. It sees whole steps where
 // the policy sees changes. Calls come in the order Reset, then for every step Step,
 // KeepOut (KeepsOut only), Victims.
 type Reference interface {
@@ -30,7 +30,7 @@ type KeepsOut interface {
 
 // Step is a whole step. Every list of blocks is ascending unless it says otherwise.
 //
-// What a warm-up places (DESIGN S8) is told before the first step, as Births with
+// What a warm-up places (SEMANTICS S8) is told before the first step, as Births with
 // T = 0 and no other list: last used and inserted at step -1, like the births of
 // step 0. No Victims follow it.
 type Step struct {
@@ -54,7 +54,7 @@ type Step struct {
 func (s *Step) Candidates() []int32 { return s.List[min(s.TopK, len(s.List)):] }
 
 // Next is the step of the next demand of x after this one: policies.Never where there
-// is none or where a warm-up window has it (DESIGN S9).
+// is none or where a warm-up window has it (SEMANTICS S9).
 func (s *Step) Next(x int32) int32 { return s.next(x) }
 
 // Picked is how many entries of block x of the demand the first K of the list name.
@@ -95,7 +95,7 @@ func (l *Ledger) Inserted(x int32) int64 { return l.blocks[x].inserted }
 func (l *Ledger) Uses(x int32) int64 { return l.blocks[x].uses }
 
 // Least returns the n blocks that are least by the first key, then by the second and so
-// on, then by index: what an eviction order is (DESIGN S12).
+// on, then by index: what an eviction order is (SEMANTICS S12).
 func Least(n int, blocks []int32, keys ...func(x int32) int64) []int32 {
 	order := slices.Clone(blocks)
 	slices.SortFunc(order, func(a, b int32) int {

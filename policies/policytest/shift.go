@@ -22,7 +22,7 @@ func (s *suite) shifted() error {
 			err = fmt.Errorf("counts %+v become %+v", want, got)
 		}
 		if err != nil {
-			return fmt.Errorf("with every block's index raised by a constant: %w: order may depend on indices only through ties, lowest first (DESIGN S12)", err)
+			return fmt.Errorf("with every block's index raised by a constant: %w: order may depend on indices only through ties, lowest first (SEMANTICS S12)", err)
 		}
 		return nil
 	})

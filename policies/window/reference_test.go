@@ -6,8 +6,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
-// reference is the window: what was last used before step T-N+1 goes (DESIGN, eviction
-// orders).
+// reference is the window: what was last used before step T-N+1 goes.
 type reference struct {
 	policytest.Ledger
 	steps, now int64

@@ -13,7 +13,7 @@
 //
 // The reuse distance is LRU's stack distance with steps as batches: pins and births
 // aside, a block with distance d hits in a cache of d + |D_a| blocks and misses in one
-// of d. Counts are pooled over streams, never averaged ratios (DESIGN S7). Quantiles
+// of d. Counts are pooled over streams, never averaged ratios (SEMANTICS S7). Quantiles
 // are of exact histograms.
 package locality
 
@@ -131,7 +131,7 @@ func (a *Analyzer) recall(t, from int) {
 }
 
 // pinned counts the demand in the pinned regions: a block is pinned while any of its
-// tokens is (DESIGN S2).
+// tokens is (SEMANTICS S2).
 func (a *Analyzer) pinned(seqLen int, demand []int32) {
 	sink, local, _ := a.meta.Pins()
 	b := a.meta.BlockTokens
