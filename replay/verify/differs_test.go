@@ -32,7 +32,7 @@ func TestAlteredRowsDiffer(t *testing.T) {
 		"capacity":      {func(r *metrics.Row) { r.Capacity = ptr("2x") }, "differs: misses"},
 		"entries":       {func(r *metrics.Row) { r.CapacityEntries = ptr(int64(512)) }, "differs: capacity_entries 512, replayed 384"},
 		"swapped":       {func(r *metrics.Row) { r.Policy = "fifo" }, "differs: misses"},
-		"no capacity":   {func(r *metrics.Row) { r.Capacity = nil }, "no capacity was given"},
+		"no capacity":   {func(r *metrics.Row) { r.Capacity = nil }, "a capacity must be given"},
 		"a capacity":    {func(r *metrics.Row) { r.Policy, r.Options = "window:1", "1" }, "differs: capacity 1.5x, replayed null"},
 		"form":          {func(r *metrics.Row) { r.Capacity = ptr("lots") }, `capacity "lots"`},
 		"K":             {func(r *metrics.Row) { r.TopK = 128 }, "differs: demand"},
