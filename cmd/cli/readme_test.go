@@ -13,6 +13,9 @@ var update = flag.Bool("update", false, "rewrite the README's leaderboard")
 // The leaderboard in the README is what `make leaderboard` prints of exact policies and
 // of lossy methods.
 func TestREADMEBoardIsCurrent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("replays the corpus through every policy")
+	}
 	out := t.TempDir()
 	traces, err := filepath.Glob("../../datasets/corpus/[dw]*_*.parquet") // deep and wide
 	if err != nil || len(traces) != 7 {
