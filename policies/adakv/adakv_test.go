@@ -14,15 +14,6 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func divide(t *testing.T, options string, streams []policies.Surveyed) []int {
-	t.Helper()
-	make, _, err := Entry.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return make().(policies.Divider).Divide(streams)
-}
-
 // Two heads of 6 blocks, window 2: N = 8 scores. Of 9 8 7 6 5 4 | 9 3 2 1 the largest eight are
 // the first head's six and the second's 9 and 3: with alpha ½ and 4 a head on average,
 // 2 + (6+4)/2 = 7 and 2 + (2+4)/2 = 5. The next layer is divided on its own.
@@ -32,17 +23,17 @@ func TestLaw(t *testing.T) {
 		{Layer: 0, Head: 0, Capacity: 6, Most: 100, Values: wide}, {Layer: 0, Head: 1, Capacity: 6, Most: 100, Values: narrow},
 		{Layer: 1, Head: 0, Capacity: 6, Most: 100, Values: narrow}, {Layer: 1, Head: 1, Capacity: 6, Most: 100, Values: narrow},
 	}
-	if got := divide(t, "alpha=0.5", streams); !slices.Equal(got, []int{7, 5, 6, 6}) {
+	if got := policytest.Divide(t, Entry, "alpha=0.5", streams); !slices.Equal(got, []int{7, 5, 6, 6}) {
 		t.Error(got)
 	}
-	if got := divide(t, "alpha=0", streams[:2]); !slices.Equal(got, []int{8, 4}) {
+	if got := policytest.Divide(t, Entry, "alpha=0", streams[:2]); !slices.Equal(got, []int{8, 4}) {
 		t.Error(got)
 	}
-	if got := divide(t, "alpha=1", streams[:2]); !slices.Equal(got, []int{6, 6}) {
+	if got := policytest.Divide(t, Entry, "alpha=1", streams[:2]); !slices.Equal(got, []int{6, 6}) {
 		t.Error(got)
 	}
 	streams[0].Most = 6 // full: the rest is the other's
-	if got := divide(t, "alpha=0", streams[:2]); !slices.Equal(got, []int{6, 6}) {
+	if got := policytest.Divide(t, Entry, "alpha=0", streams[:2]); !slices.Equal(got, []int{6, 6}) {
 		t.Error(got)
 	}
 }

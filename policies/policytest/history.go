@@ -33,13 +33,8 @@ func History(t *testing.T, entry policies.Entry, options, text string) {
 	if err := s.parse(); err != nil {
 		t.Fatal(err)
 	}
-	h := history{settings: map[string]int{"capacity": 1, "topk": 0, "windows": 0, "prompt": 0, "entries": 1}, longest: 1}
-	for n, line := range strings.Split(text, "\n") {
-		line, _, _ = strings.Cut(line, "#")
-		if err := h.read(line); err != nil {
-			t.Fatalf("history, line %d: %v", n+1, err)
-		}
-	}
+	h := history{settings: settings{"capacity": 1, "topk": 0, "windows": 0, "prompt": 0, "entries": 1}, longest: 1}
+	readLines(t, text, h.read)
 	c, want := h.setting(), h.want
 	if entry.Traits.Windowed {
 		c.capacity = policies.Unbounded
@@ -62,7 +57,7 @@ func History(t *testing.T, entry policies.Entry, options, text string) {
 
 // history is a history as it is read.
 type history struct {
-	settings map[string]int
+	settings settings
 	lists    [][]int32
 	longest  int
 	want     []step
@@ -76,7 +71,7 @@ func (h *history) read(line string) error {
 	case len(words) == 0:
 		return nil
 	case len(columns) == 1:
-		return h.set(words)
+		return h.settings.set(words)
 	case len(columns) > 4:
 		return fmt.Errorf("%d columns", len(columns))
 	}
@@ -93,12 +88,35 @@ func (h *history) read(line string) error {
 	return nil
 }
 
-func (h *history) set(words []string) (err error) {
-	if _, ok := h.settings[words[0]]; !ok || len(words) != 2 {
+// readLines hands the lines of a history to read, without their comments.
+func readLines(t *testing.T, text string, read func(line string) error) {
+	t.Helper()
+	for n, line := range strings.Split(text, "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		if err := read(line); err != nil {
+			t.Fatalf("history, line %d: %v", n+1, err)
+		}
+	}
+}
+
+// settings are the numbers that a history may set, with their defaults.
+type settings map[string]int
+
+// set reads a setting's line.
+func (s settings) set(words []string) (err error) {
+	if _, ok := s[words[0]]; !ok || len(words) != 2 {
 		return fmt.Errorf("%q is no setting", strings.Join(words, " "))
 	}
-	h.settings[words[0]], err = strconv.Atoi(words[1])
+	s[words[0]], err = strconv.Atoi(words[1])
 	return err
+}
+
+// warmup is a run over the windows, where there are some.
+func (s settings) warmup() replay.Warmup {
+	if n := s["windows"]; n > 0 {
+		return replay.Warmup{Kind: replay.WarmupRun, Windows: n}
+	}
+	return replay.Warmup{Kind: replay.WarmupCold}
 }
 
 func readBlocks(text string) (blocks []int32, err error) {
@@ -130,9 +148,6 @@ func (h *history) setting() *setting {
 	for i, list := range h.lists {
 		c.stream.Append(trace.Row{Step: int32(i - windows), Indices: list})
 	}
-	c.warmup = replay.Warmup{Kind: replay.WarmupCold}
-	if windows > 0 {
-		c.warmup = replay.Warmup{Kind: replay.WarmupRun, Windows: windows}
-	}
+	c.warmup = h.settings.warmup()
 	return c
 }

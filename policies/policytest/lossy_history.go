@@ -29,13 +29,8 @@ func LossyHistory(t *testing.T, entry policies.Entry, options, text string) {
 	if err := s.parse(); err != nil {
 		t.Fatal(err)
 	}
-	h := lossyHistory{settings: map[string]int{"capacity": 1, "prompt": 1, "windows": 0, "local": 1}}
-	for n, line := range strings.Split(text, "\n") {
-		line, _, _ = strings.Cut(line, "#")
-		if err := h.read(line); err != nil {
-			t.Fatalf("history, line %d: %v", n+1, err)
-		}
-	}
+	h := lossyHistory{settings: settings{"capacity": 1, "prompt": 1, "windows": 0, "local": 1}}
+	readLines(t, text, h.read)
 	got, err := replayLossy(h.setting(), s.lossyFresh())
 	if err != nil {
 		t.Fatalf("%s: %v", s.name(), err)
@@ -50,15 +45,26 @@ func LossyHistory(t *testing.T, entry policies.Entry, options, text string) {
 	}
 }
 
+// Divide is how a method with these options divides a request's memory among streams that a
+// person made up.
+func Divide(t *testing.T, entry policies.Entry, options string, streams []policies.Surveyed) []int {
+	t.Helper()
+	fresh, _, err := entry.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fresh().(policies.Divider).Divide(streams)
+}
+
 type lossyHistory struct {
-	settings map[string]int
+	settings settings
 	mass     []float32
 	rows     []trace.Row
 	want     []dropped
 	longest  int
 }
 
-func (h *lossyHistory) read(line string) (err error) {
+func (h *lossyHistory) read(line string) error {
 	columns, words := strings.Split(line, "|"), strings.Fields(line)
 	switch {
 	case len(words) == 0:
@@ -72,12 +78,8 @@ func (h *lossyHistory) read(line string) (err error) {
 			h.mass = append(h.mass, float32(v))
 		}
 		return nil
-	case len(columns) == 1 && len(words) == 2:
-		if _, ok := h.settings[words[0]]; !ok {
-			return fmt.Errorf("%q is no setting", words[0])
-		}
-		h.settings[words[0]], err = strconv.Atoi(words[1])
-		return err
+	case len(columns) == 1:
+		return h.settings.set(words)
 	case len(columns) == 3 && words[0] == "prompt":
 		dropped, err := readBlocks(columns[2])
 		h.want = append(h.want, lostAndDropped(nil, dropped))
@@ -134,9 +136,6 @@ func (h *lossyHistory) setting() *lossySetting {
 		c.stream.Append(row)
 	}
 	c.stream.PromptMass = h.mass
-	c.o = replay.StreamOptions{Capacity: h.settings["capacity"], Warmup: replay.Warmup{Kind: replay.WarmupCold}}
-	if n := h.settings["windows"]; n > 0 {
-		c.o.Warmup = replay.Warmup{Kind: replay.WarmupRun, Windows: n}
-	}
+	c.o = replay.StreamOptions{Capacity: h.settings["capacity"], Warmup: h.settings.warmup()}
 	return c
 }

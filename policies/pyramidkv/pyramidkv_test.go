@@ -24,31 +24,22 @@ func request(layers, heads, capacity, window, most int) (streams []policies.Surv
 	return streams
 }
 
-func divide(t *testing.T, options string, streams []policies.Surveyed) []int {
-	t.Helper()
-	make, _, err := Entry.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return make().(policies.Divider).Divide(streams)
-}
-
 // Three layers of 40 blocks, window 10: B = 30, so 2·30 − 30÷5 = 54, 30 and 30÷5 = 6 on top
 // of the window. Two heads of a layer are alike.
 func TestLaw(t *testing.T) {
-	if got := divide(t, "beta=5", request(3, 2, 40, 10, 1000)); !slices.Equal(got, []int{64, 64, 40, 40, 16, 16}) {
+	if got := policytest.Divide(t, Entry, "beta=5", request(3, 2, 40, 10, 1000)); !slices.Equal(got, []int{64, 64, 40, 40, 16, 16}) {
 		t.Error(got)
 	}
-	if got := divide(t, "beta=1", request(3, 1, 40, 10, 1000)); !slices.Equal(got, []int{40, 40, 40}) {
+	if got := policytest.Divide(t, Entry, "beta=1", request(3, 1, 40, 10, 1000)); !slices.Equal(got, []int{40, 40, 40}) {
 		t.Errorf("beta 1 is uniform: %v", got)
 	}
 	// The first layer has room for 50 only: its other 14 go to the others as 30 : 6, that is
 	// 11 and 2, and the one that is left to the first with room.
-	if got := divide(t, "beta=5", request(3, 1, 40, 10, 50)); !slices.Equal(got, []int{50, 50, 20}) {
+	if got := policytest.Divide(t, Entry, "beta=5", request(3, 1, 40, 10, 50)); !slices.Equal(got, []int{50, 50, 20}) {
 		t.Error(got)
 	}
 	// A budget below the window is the window's.
-	if got := divide(t, "beta=20", request(2, 1, 4, 8, 100)); !slices.Equal(got, []int{4, 4}) {
+	if got := policytest.Divide(t, Entry, "beta=20", request(2, 1, 4, 8, 100)); !slices.Equal(got, []int{4, 4}) {
 		t.Error(got)
 	}
 }
