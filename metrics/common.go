@@ -15,9 +15,10 @@ const mostLeftOut = 0.25
 func commonCells(policies []string, cellsOf func(string) []CellRef) (common []CellRef, ranked, unranked []string) {
 	left := slices.Sorted(slices.Values(policies))
 	for len(left) > 0 {
-		cells := intersection(left, cellsOf)
-		few := float64(len(policies)-len(left)) <= mostLeftOut*float64(len(policies))
-		if len(cells)*len(left) > len(common)*len(ranked) && (few || common == nil) {
+		if many := float64(len(policies)-len(left)) > mostLeftOut*float64(len(policies)); many && common != nil {
+			break
+		}
+		if cells := intersection(left, cellsOf); len(cells)*len(left) > len(common)*len(ranked) {
 			common, ranked = cells, slices.Clone(left)
 		}
 		i := loneliest(left, cellsOf)

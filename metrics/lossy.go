@@ -202,8 +202,8 @@ func rankLossy(lines []LossyLine) {
 // lossyNotes say what the figures are over.
 func (g *grid) lossyNotes(t *LossyTable) []string {
 	notes := []string{"a lossy policy fetches nothing: what it dropped and is demanded is lost. Replay takes later selections as the full model made them: an approximation, never ranked with exact policies, whose recall is 1"}
-	if n := len(t.Common); n > 0 {
-		notes = append(notes, fmt.Sprintf("pooled over %s that all ranked policies have: %s", count(n, "cell"), refsText(t.Common)))
+	if len(t.Common) > 0 {
+		notes = append(notes, pooledNote(t.Common))
 	}
 	for _, line := range t.Unranked {
 		notes = append(notes, fmt.Sprintf("%s is not ranked: it lacks some of them (it ran at %s)", line.Policy, refsText(g.cellsOf(line.Policy))))
@@ -212,7 +212,7 @@ func (g *grid) lossyNotes(t *LossyTable) []string {
 		notes = append(notes, "mass kept: share of the recorded attention that the policy still had. The lists cover the share in the column beside; of all attention it had between the bounds")
 	}
 	if slices.ContainsFunc(t.Ranked, func(l LossyLine) bool { return l.Near }) {
-		notes = append(notes, "≈: the 95 % interval of the paired difference to the line above includes 0")
+		notes = append(notes, nearNote)
 	}
 	return notes
 }

@@ -64,8 +64,8 @@ func (b *Board) lineTexts() []noted {
 // tableNotes say what pooled figures are over, and what is left out of them.
 func (g *grid) tableNotes(t *Table) []string {
 	var notes []string
-	if n := len(t.Common); n > 0 {
-		notes = append(notes, fmt.Sprintf("pooled over %s that all ranked policies have: %s", count(n, "cell"), refsText(t.Common)))
+	if len(t.Common) > 0 {
+		notes = append(notes, pooledNote(t.Common))
 	}
 	if all := g.left(t); len(all) > 0 {
 		notes = append(notes, fmt.Sprintf("not pooled, as not all ranked policies have them: %s; drop a policy with --where policy!=NAME to pool more", refsText(all)))
@@ -84,6 +84,14 @@ func (g *grid) tableNotes(t *Table) []string {
 		notes = append(notes, fmt.Sprintf("left out, for want of a row of opt: %s: %s", count(n, "cell"), refsText(t.NoOpt)))
 	}
 	return append(notes, g.markNotes(t)...)
+}
+
+// nearNote explains the mark of a line that may as well be above the one before.
+const nearNote = "≈: the 95 % interval of the paired difference to the line above includes 0"
+
+// pooledNote says what pooled figures are over.
+func pooledNote(common []CellRef) string {
+	return fmt.Sprintf("pooled over %s that all ranked policies have: %s", count(len(common), "cell"), refsText(common))
 }
 
 // lacks counts the common cells that are not in refs.
@@ -112,7 +120,7 @@ func (g *grid) left(t *Table) []CellRef {
 func (g *grid) markNotes(t *Table) []string {
 	var notes []string
 	if slices.ContainsFunc(t.Ranked, func(l Line) bool { return l.Near }) {
-		notes = append(notes, "≈: the 95 % interval of the paired difference to the line above includes 0")
+		notes = append(notes, nearNote)
 	}
 	if slices.ContainsFunc(t.Ranked, func(l Line) bool { return strings.HasSuffix(l.Rank, "=") }) {
 		notes = append(notes, map[string]string{ByMisses: "=: equal × OPT", ByTime: "=: equal TPOT"}[g.by])
