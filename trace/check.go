@@ -63,9 +63,10 @@ func (c *Checker) list(s *Stream, i int, list []int32, column, ruleRange, ruleDi
 	if words := limit>>6 + 1; len(c.seen) < words {
 		c.seen = make([]uint64, words)
 	}
-	if allWithin(list, limit) && c.distinct(list, limit) {
+	if c.sound(list, limit) {
 		return nil
 	}
+	clear(c.seen)
 	defer clear(c.seen)
 	for j, x := range list {
 		if x < 0 || int(x) >= limit {
@@ -81,27 +82,29 @@ func (c *Checker) list(s *Stream, i int, list []int32, column, ruleRange, ruleDi
 	return nil
 }
 
-// allWithin reports whether every index is from 0 to limit-1, with one branch for all.
-func allWithin(list []int32, limit int) bool {
-	outside := int64(0)
-	for _, x := range list {
-		outside |= int64(x) | (int64(limit) - 1 - int64(x))
+// sound reports whether every index is from 0 to limit-1 and none stands twice: then as
+// many bits are set below limit as there are indices. Where it does, c.seen is all 0 again.
+func (c *Checker) sound(list []int32, limit int) bool {
+	if limit < 1 {
+		return len(list) == 0
 	}
-	return outside >= 0
-}
-
-// distinct reports whether no index, each below limit, stands twice: then as many bits
-// are set as there are indices. It leaves c.seen as it was, all 0.
-func (c *Checker) distinct(list []int32, limit int) bool {
-	seen, n := c.seen, 0
+	seen := c.seen[:(limit+63)>>6]
 	for _, x := range list {
-		seen[x>>6] |= 1 << (x & 63)
+		w := uint(uint32(x) >> 6) // of a negative index too large
+		if w >= uint(len(seen)) {
+			return false
+		}
+		seen[w] |= 1 << (x & 63)
 	}
-	if words := limit>>6 + 1; words < len(list) {
-		for _, w := range seen[:words] {
+	n, last := 0, len(seen)-1
+	if seen[last]&^(1<<(limit-64*last)-1) != 0 {
+		return false
+	}
+	if len(seen) < len(list) {
+		for _, w := range seen {
 			n += bits.OnesCount64(w)
 		}
-		clear(seen[:words])
+		clear(seen)
 		return n == len(list)
 	}
 	for _, x := range list {
