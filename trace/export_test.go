@@ -4,6 +4,8 @@ import (
 	"io"
 	"os"
 	"sync/atomic"
+
+	"github.com/parquet-go/parquet-go"
 )
 
 // countingReader counts the bytes that are read.
@@ -39,6 +41,24 @@ func SetPageBytes(n int) (restore func()) {
 	old := pageBytes
 	pageBytes = n
 	return func() { pageBytes = old }
+}
+
+// SetRowGroupIndices changes the size of the row groups that a Writer makes; the result
+// restores it.
+func SetRowGroupIndices(n int) (restore func()) {
+	old := rowGroupIndices
+	rowGroupIndices = n
+	return func() { rowGroupIndices = old }
+}
+
+// CreateSlow is Create of a Writer that gives the library rows only, with no columns of
+// its own.
+func CreateSlow(path string, meta Meta) (*Writer, error) {
+	w, err := Create(path, meta)
+	if err == nil {
+		w.parquet = parquet.NewGenericWriter[fileRow](w.file, writerOptions()...)
+	}
+	return w, err
 }
 
 // PageData lists the ranges of the file that pages' data take, the bytes that CRCs cover.

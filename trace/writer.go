@@ -9,11 +9,16 @@ import (
 
 // rowGroupIndices is the number of indices after which a row group ends, at the
 // next stream's end: large groups keep the footer small, several groups let
-// workers share a file.
-const rowGroupIndices = 4 << 20
+// workers share a file. Tests make it smaller.
+var rowGroupIndices = 4 << 20
 
 // pageBytes is the size of a data page before compression; tests make it smaller.
 var pageBytes = 512 << 10
+
+// writerOptions are the options of the library that shape the file.
+func writerOptions() []parquet.WriterOption {
+	return []parquet.WriterOption{parquet.PageBufferSize(pageBytes), parquet.DataPageStatistics(false), parquet.CreatedBy("kvreplay", "v1", "")}
+}
 
 // Writer writes a trace. Streams come in key order; the file appears under its name
 // only when Close succeeds, and is never half written.
@@ -22,6 +27,7 @@ type Writer struct {
 	meta    Meta
 	file    *renameio.PendingFile
 	parquet *parquet.GenericWriter[fileRow]
+	lists   *listColumns
 	digest  *Digester
 	check   *Checker
 	rows    []fileRow
@@ -53,10 +59,8 @@ func Create(path string, meta Meta) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create trace: %w", err)
 	}
-	w := &Writer{path: path, meta: meta, file: file, digest: NewDigester()}
-	w.parquet = parquet.NewGenericWriter[fileRow](file,
-		parquet.PageBufferSize(pageBytes), parquet.DataPageStatistics(false),
-		parquet.CreatedBy("kvreplay", "v1", ""))
+	w := &Writer{path: path, meta: meta, file: file, digest: NewDigester(), lists: newListColumns()}
+	w.parquet = parquet.NewGenericWriter[fileRow](file, append(writerOptions(), w.lists.schema())...)
 	limits := meta
 	if limits.Candidates == 0 {
 		limits.Candidates = 1 << 30
@@ -78,9 +82,11 @@ func (w *Writer) Write(s *Stream) error {
 	w.scored = w.scored || len(s.Scores)+len(s.AttentionMass)+len(s.PromptMass) > 0
 	w.digest.Add(s)
 	w.fileRows(s)
+	w.lists.begin(s)
 	if _, err := w.parquet.Write(w.rows); err != nil {
 		return fmt.Errorf("write %s: %v: %w", w.path, s.Key, err)
 	}
+	w.lists.end()
 	if w.inGroup += len(s.Indices); w.inGroup >= rowGroupIndices {
 		w.inGroup = 0
 		if err := w.parquet.Flush(); err != nil {

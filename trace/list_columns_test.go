@@ -1,0 +1,89 @@
+package trace_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// A file has the bytes that the library makes of rows alone, for every set of columns and
+// wherever streams, pages and row groups end.
+func TestFileOfRows(t *testing.T) {
+	for seed := uint64(0); seed < 64; seed++ {
+		r := rand.New(rand.NewPCG(seed, 5))
+		columns := trace.Columns(seed) & (trace.ReadScores | trace.ReadMasses | trace.ReadPredicted)
+		if seed%3 == 0 {
+			columns |= trace.ReadPromptMass
+		}
+		pageBytes, groupIndices := 1<<(8+r.IntN(12)), 1<<(8+r.IntN(14))
+		defer trace.SetPageBytes(pageBytes)()
+		defer trace.SetRowGroupIndices(groupIndices)()
+		var streams []*trace.Stream
+		for layer := range int32(1 + r.IntN(5)) {
+			for head := int32(-1); head < int32(r.IntN(3)); head++ {
+				key := trace.Key{Request: fmt.Sprint("request ", seed), Layer: layer, Head: head}
+				s := randomStream(r, key, 20+r.IntN(900), -5, 1+r.IntN(150), 1+r.IntN(200), columns)
+				if seed%4 == 3 {
+					surround(s)
+				}
+				streams = append(streams, s)
+			}
+		}
+		got, want := fileOf(t, trace.Create, streams), fileOf(t, trace.CreateSlow, streams)
+		if !bytes.Equal(got, want) {
+			t.Fatalf("seed %d, columns %b, pages of %d bytes, row groups of %d indices: another file, of %d bytes and not %d",
+				seed, columns, pageBytes, groupIndices, len(got), len(want))
+		}
+	}
+}
+
+func fileOf(t *testing.T, create func(string, trace.Meta) (*trace.Writer, error), streams []*trace.Stream) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "t.parquet")
+	w, err := create(path, testMeta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var memory trace.Stream // of one stream after another
+	for _, s := range streams {
+		overwrite(&memory, s)
+		if err := w.Write(&memory); err != nil {
+			t.Fatal(err)
+		}
+	}
+	overwrite(&memory, streams[0])
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// overwrite makes dst equal to src, in the memory that it has.
+func overwrite(dst, src *trace.Stream) {
+	dst.StreamInfo = src.StreamInfo
+	dst.Steps, dst.Offsets, dst.Indices = append(dst.Steps[:0], src.Steps...), append(dst.Offsets[:0], src.Offsets...), append(dst.Indices[:0], src.Indices...)
+	dst.Scores, dst.CoveredMass, dst.AttentionMass = append(dst.Scores[:0], src.Scores...), append(dst.CoveredMass[:0], src.CoveredMass...), append(dst.AttentionMass[:0], src.AttentionMass...)
+	dst.Predicted, dst.PredictedOffsets, dst.PromptMass = append(dst.Predicted[:0], src.Predicted...), append(dst.PredictedOffsets[:0], src.PredictedOffsets...), append(dst.PromptMass[:0], src.PromptMass...)
+}
+
+// surround puts an index before the first list and one after the last.
+func surround(s *trace.Stream) {
+	s.Indices = append(append([]int32{-1}, s.Indices...), -1)
+	for _, column := range []*[]float32{&s.Scores, &s.AttentionMass} {
+		if len(*column) > 0 {
+			*column = append(append([]float32{-1}, *column...), -1)
+		}
+	}
+	for i := range s.Offsets {
+		s.Offsets[i]++
+	}
+}
