@@ -22,3 +22,21 @@ func RoundMantissa(v float32, bits int) float32 {
 	}
 	return r
 }
+
+// roundMantissas rounds each of values, with RoundMantissa where rounding may overflow or
+// there is no finite number.
+func roundMantissas(values []float32, bits int) {
+	if bits >= 23 {
+		return
+	}
+	drop := uint(23-bits) & 31
+	low := uint32(1)<<drop - 1
+	for i, v := range values {
+		b := math.Float32bits(v)
+		if b&0x7f000000 == 0x7f000000 {
+			values[i] = RoundMantissa(v, bits)
+			continue
+		}
+		values[i] = math.Float32frombits((b + low>>1 + b>>drop&1) &^ low)
+	}
+}

@@ -81,12 +81,9 @@ func (w *Writer) Write(s *Stream) error {
 	}
 	w.scored = w.scored || len(s.Scores)+len(s.AttentionMass)+len(s.PromptMass) > 0
 	w.digest.Add(s)
-	w.fileRows(s)
-	w.lists.begin(s)
-	if _, err := w.parquet.Write(w.rows); err != nil {
+	if err := w.write(s); err != nil {
 		return fmt.Errorf("write %s: %v: %w", w.path, s.Key, err)
 	}
-	w.lists.end()
 	if w.inGroup += len(s.Indices); w.inGroup >= rowGroupIndices {
 		w.inGroup = 0
 		if err := w.parquet.Flush(); err != nil {

@@ -54,27 +54,38 @@ func (w *Writer) round(s *Stream) {
 	if w.meta.ScoreMantissaBits != nil {
 		bits = *w.meta.ScoreMantissaBits
 	}
-	for i, v := range s.Scores {
-		s.Scores[i] = RoundMantissa(v, bits)
-	}
-	for i, v := range s.AttentionMass {
-		s.AttentionMass[i] = RoundMantissa(v, bits)
-	}
-	for i, v := range s.PromptMass {
-		s.PromptMass[i] = RoundMantissa(v, bits)
-	}
+	roundMantissas(s.Scores, bits)
+	roundMantissas(s.AttentionMass, bits)
+	roundMantissas(s.PromptMass, bits)
 }
 
-// fileRows fills w.rows with the rows of s; they share its memory.
-func (w *Writer) fileRows(s *Stream) {
+// rowsPerWrite is the number of rows that the library gets together. It writes at most
+// 64 before it looks whether a page is full.
+const rowsPerWrite = 64
+
+// write writes the rows of s, a few at a time.
+func (w *Writer) write(s *Stream) error {
+	w.lists.begin(s)
+	defer w.lists.end()
+	for from := 0; from < s.Rows; from += rowsPerWrite {
+		w.fileRows(s, from, min(from+rowsPerWrite, s.Rows))
+		if _, err := w.parquet.Write(w.rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fileRows fills w.rows with the rows of s from one to another; they share its memory.
+func (w *Writer) fileRows(s *Stream, from, to int) {
 	var head *int32
 	if s.Head != NoHead {
 		head = &s.Head
 	}
 	w.rows = w.rows[:0]
-	for i, step := range s.Steps {
+	for i := from; i < to; i++ {
 		row := fileRow{RequestID: s.Request, LayerID: s.Layer, Head: head, PromptLen: s.PromptLen,
-			Step: step, SeqLen: int32(s.SeqLen(i)), TopKIndices: s.List(i), Scores: s.ScoreList(i)}
+			Step: s.Steps[i], SeqLen: int32(s.SeqLen(i)), TopKIndices: s.List(i), Scores: s.ScoreList(i)}
 		if len(s.CoveredMass) > 0 {
 			row.CoveredMass = &s.CoveredMass[i]
 		}
