@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/trace"
@@ -33,8 +34,8 @@ func randomList(r *rand.Rand, limit int) []int32 {
 	return list
 }
 
-// firstFault is the rules of a list, index by index: the message's beginning, or nothing.
-func firstFault(list []int32, limit int) string {
+// firstFault is the rules of a list, index by index, and then its order: the message's beginning, or nothing.
+func firstFault(list []int32, limit int, order string) string {
 	seen := map[int32]bool{}
 	for j, x := range list {
 		if x < 0 || int(x) >= limit {
@@ -45,21 +46,33 @@ func firstFault(list []int32, limit int) string {
 		}
 		seen[x] = true
 	}
+	for j := 1; j < len(list) && order == trace.OrderIndex; j++ {
+		if list[j] < list[j-1] {
+			return fmt.Sprintf("topk_indices[%d] = %d after %d", j, list[j], list[j-1])
+		}
+	}
 	return ""
 }
 
 // The checks that look at whole lists find what looking at each index finds.
 func TestListRules(t *testing.T) {
-	check := trace.NewChecker("x", &trace.Meta{Order: trace.OrderRank, TopK: 1, Candidates: 1 << 20, BlockTokens: 1})
+	orders := []string{trace.OrderRank, trace.OrderIndex}
+	var checks [2]*trace.Checker
+	for i, order := range orders {
+		checks[i] = trace.NewChecker("x", &trace.Meta{Order: order, TopK: 1, Candidates: 1 << 20, BlockTokens: 1})
+	}
 	for seed := uint64(0); seed < 4000; seed++ {
 		r := rand.New(rand.NewPCG(seed, 3))
 		limit := 1 + r.IntN([]int{40, 500, 50_000}[r.IntN(3)])
 		list := randomList(r, limit)
+		if seed%4 == 3 {
+			slices.Sort(list)
+		}
 		var s trace.Stream
 		s.Reset(trace.StreamInfo{PromptLen: int32(limit) - 1})
 		s.Append(trace.Row{Indices: list})
-		got, want := "", firstFault(list, limit)
-		if e := check.First(&s); e != nil {
+		got, want := "", firstFault(list, limit, orders[seed%2])
+		if e := checks[seed%2].First(&s); e != nil {
 			got = e.Err.Error()
 		}
 		if len(got) < len(want) || got[:len(want)] != want || want == "" && got != "" {
