@@ -19,7 +19,12 @@ const few = 32
 // Sort orders ids by Key, then by Tie.
 func Sort(ids []Keyed) {
 	if len(ids) > few {
-		slices.SortFunc(ids, func(a, b Keyed) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Tie, b.Tie)) })
+		slices.SortFunc(ids, func(a, b Keyed) int {
+			if a.Key != b.Key {
+				return cmp.Compare(a.Key, b.Key)
+			}
+			return cmp.Compare(a.Tie, b.Tie)
+		})
 		return
 	}
 	var sorted [few]Keyed

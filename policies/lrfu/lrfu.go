@@ -24,7 +24,9 @@
 // an exponent of any size, has the same order, without a logarithm and with one rounding.
 // Where rates differ by less than the last place of a float64 they may tie or swap;
 // blocks with the same history tie exactly. The outside set is a bucket.Queue by octave
-// and leading bits; a bucket that gives up a part of its blocks is sorted.
+// and leading bits; a bucket that gives up a part of its blocks is sorted. Blocks that leave
+// the demand with rates below the whole queue are the next victims, and mostly go without
+// being queued (bucket.Front).
 //
 // Options: gamma=G, the decay a step, 0.1 to 0.99999, 0.95 by default (the best of a
 // study of eight real traces: a half-life of 13.5 steps); history=keep or forget, keep
@@ -95,7 +97,9 @@ func (p *Policy) Update(s *policies.Step) {
 
 // Evict appends the n blocks with the lowest rates.
 func (p *Policy) Evict(n int, dst []int32) []int32 {
-	return p.queue.PopLowestBy(p, n, dst)
+	end := len(dst) + n
+	dst = p.rates.PopFront(&p.queue, n, dst)
+	return p.queue.PopLowestBy(p, end-len(dst), dst)
 }
 
 // Mixed reports whether blocks of a bucket may differ in their rates.

@@ -19,7 +19,10 @@ type Rates struct {
 	updates int32          // of a step
 	bits    int            // leading bits of a bucket
 	buckets []int32        // of the blocks that leave the demand
+	values  []float64      // their rates
 	keyed   []bucket.Keyed // blocks that are sorted
+	front   bucket.Front   // of those blocks, the ones below the queue
+	offered int            // blocks of the step that came to the queue after
 }
 
 // rate is a block's state: value is its rate at step last, the last that demanded it
@@ -50,6 +53,7 @@ func (r *Rates) Reset(sc *policies.Scope, gamma float64, headroom int) (buckets 
 	r.updates = int32(sc.Updates())
 	r.first = int32(-sc.Windows) / r.updates
 	r.blocks = policies.Fill(r.blocks, sc.Blocks, rate{last: r.first - 1})
+	r.front.Reset()
 	n := sc.Steps + 1
 	r.power, r.stay = policies.Fill(r.power, n, 1), policies.Fill(r.stay, n, 0)
 	r.scale = policies.Fill(r.scale, n, scale{1, 0})
@@ -102,27 +106,40 @@ func (r *Rates) leave(blocks []int32, t int32) (buckets []int32) {
 	if len(blocks) == 0 {
 		return buckets // at the first step there is none before
 	}
-	power, stay, s := r.power, r.stay, r.scale[t-1-r.first]
+	s := r.scale[t-1-r.first]
 	zero, shift := r.zero(s), (52-r.bits)&63
-	for i, x := range blocks {
-		b := r.blocks[x]
-		b.value = float64(b.value*power[t-1-b.last]) + stay[t-b.entered]
-		b.last = t - 1
-		r.blocks[x] = b
-		buckets[i] = zero + int32(math.Float64bits(b.value*s.mantissa)>>shift)
+	for i, v := range r.settle(blocks, t) {
+		buckets[i] = zero + int32(math.Float64bits(v*s.mantissa)>>shift)
 	}
 	return buckets
+}
+
+// settle adds to the rates of blocks what they gained in stays that ended before step t,
+// and returns them. Two short loops, for which there are registers enough, are faster than
+// one.
+func (r *Rates) settle(blocks []int32, t int32) (values []float64) {
+	r.values = slices.Grow(r.values[:0], len(blocks))[:len(blocks)]
+	values, all, power, stay, last := r.values, r.blocks, r.power, r.stay, t-1
+	for i, x := range blocks {
+		b := &all[x]
+		b.value = float64(b.value*power[uint32(last-b.last)]) + stay[uint32(t-b.entered)]
+		b.last = last
+		values[i] = b.value
+	}
+	return values
 }
 
 // zero is what is added to the leading bits of a number, sign, exponent and fraction, to
 // make them its bucket where it is to be scaled by s's exponent.
 func (r *Rates) zero(s scale) int32 { return 1 - (1023-s.exponent)<<r.bits }
 
-// Update applies a step to the rates and to the queue of the outside set; forget drops
-// the rate of what was evicted and is fetched again.
+// Update applies a step to the rates and to the queue of the outside set, but for blocks
+// that PopFront is to be asked for first; forget drops the rate of what was evicted and is
+// fetched again.
 func (r *Rates) Update(q *bucket.Queue, s *policies.Step, forget bool) {
 	now := r.step(s.T)
-	q.PushAll(r.leave(s.Exit, r.step(s.T-1)+1), s.Exit)
+	r.front.Push(q, r.leave(s.Exit, r.step(s.T-1)+1), s.Exit)
+	r.offered = len(s.Offered)
 	r.Join(q, s.Offered)
 	q.Remove(s.Hit...)
 	r.enter(s.Hit, now)
@@ -133,6 +150,13 @@ func (r *Rates) Update(q *bucket.Queue, s *policies.Step, forget bool) {
 	}
 	r.enter(s.Miss, now)
 	r.leave(s.Pass, now+1)
+}
+
+// PopFront appends the blocks of the latest step that Update did not queue, for having the
+// lowest rates outside the demand, if they are among the n lowest, and queues them if not.
+// Where any are appended, fewer than n are, and the queue is not empty.
+func (r *Rates) PopFront(q *bucket.Queue, n int, dst []int32) []int32 {
+	return r.front.Pop(q, n-r.offered, dst)
 }
 
 // Join puts blocks, which are outside the demand, into a queue by their rates.

@@ -36,6 +36,7 @@ package nearlrfu
 import (
 	_ "embed" // the package comment is the policy's documentation
 	"math"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/bucket"
@@ -108,8 +109,10 @@ func (p *Policy) Update(s *policies.Step) {
 		p.base = 1
 	}
 	p.lifts.set(p.W, len(s.Candidates))
-	for i, x := range s.Candidates {
-		p.near[x] = p.base + int32(i)
+	near, at := p.near, p.base
+	for _, x := range s.Candidates {
+		near[x] = at
+		at++
 	}
 }
 
@@ -125,11 +128,13 @@ func (p *Policy) factor(x int32) float64 {
 // the rate, so only candidates that come to the front by their rate are looked at: first
 // those of all buckets from which n blocks would come by rate, then bucket by bucket.
 func (p *Policy) Evict(n int, dst []int32) []int32 {
-	if n = min(n, p.queue.Len()); n <= 0 {
+	from := len(dst)
+	dst = p.rates.PopFront(&p.queue, n, dst)
+	end := min(from+n, len(dst)+p.queue.Len())
+	if end <= from {
 		return dst
 	}
-	end := len(dst) + n
-	dst, begin := p.popFront(n, dst)
+	dst, begin := p.popFront(from, end, dst)
 	for len(dst) < end { // what is raised was queued
 		begin = len(dst)
 		dst = p.popBucket(p.lowest(), dst)
@@ -146,12 +151,11 @@ func (p *Policy) Evict(n int, dst []int32) []int32 {
 	return dst
 }
 
-// popFront takes the lowest buckets by rate that hold n blocks, and appends the blocks
-// whose raised rates belong there too. It returns where those of the last bucket begin:
-// the others are fewer than n.
-func (p *Policy) popFront(n int, dst []int32) (out []int32, begin int) {
-	from := len(dst)
-	dst, b, begin := p.queue.PopBuckets(n, dst)
+// popFront appends to dst, which has blocks of lower rates from place from on, those of the
+// lowest buckets by rate that make it end long, and keeps the blocks whose raised rates
+// belong there too. It returns where those of the last bucket begin: before end.
+func (p *Policy) popFront(from, end int, dst []int32) (out []int32, begin int) {
+	dst, b, begin := p.queue.PopBuckets(end-len(dst), dst)
 	if b == 0 {
 		return dst, begin // of rate 0, which cannot be raised
 	}
@@ -172,18 +176,32 @@ func (p *Policy) popFront(n int, dst []int32) (out []int32, begin int) {
 
 // raise moves the candidates from dst[from:] to p.raised.
 func (p *Policy) raise(from int, dst []int32) []int32 {
-	p.moved, p.to = p.moved[:0], p.to[:0]
-	kept := dst[:from]
-	for _, x := range dst[from:] {
-		if p.near[x] < p.base {
-			kept = append(kept, x)
-			continue
+	n := len(dst) - from
+	p.moved = slices.Grow(p.moved[:0], n)[:n]
+	kept, moved := sift(dst[from:], p.near, p.base, p.moved)
+	if moved > 0 {
+		p.moved, p.to = p.moved[:moved], p.to[:0]
+		for _, x := range p.moved {
+			p.to = append(p.to, p.rates.Place(x, p.factor(x)).Bucket)
 		}
-		p.moved = append(p.moved, x)
-		p.to = append(p.to, p.rates.Place(x, p.factor(x)).Bucket)
+		p.raised.PushAll(p.to, p.moved)
 	}
-	p.raised.PushAll(p.to, p.moved)
-	return kept
+	return dst[:from+kept]
+}
+
+// sift moves the blocks with near below base to the front, copies the others to out, and
+// returns how many they are of each.
+//
+//go:noinline
+func sift(blocks, near []int32, base int32, out []int32) (kept, moved int) {
+	out = out[:len(blocks)]
+	for _, x := range blocks {
+		blocks[kept], out[moved] = x, x
+		stays := int(uint32(near[x]-base) >> 31)
+		kept += stays
+		moved += 1 - stays
+	}
+	return kept, moved
 }
 
 // lowest is the lowest bucket in use of both queues, of which one is not empty.

@@ -1,0 +1,64 @@
+package bucket
+
+import "slices"
+
+// Front holds back the ids of a list that belong below all that is queued: they are the
+// next to be popped, and need not be queued where as many and more are popped at once.
+type Front struct {
+	ids, buckets []int32 // held back
+	rest         []int32 // scratch: not held back
+}
+
+// Reset forgets the ids held back.
+func (f *Front) Reset() { f.ids = f.ids[:0] }
+
+// Push is q.PushAll, but ids of buckets below q's lowest are held back until Pop. It
+// changes buckets.
+func (f *Front) Push(q *Queue, buckets, ids []int32) {
+	f.queue(q)
+	if q.size == 0 {
+		q.PushAll(buckets, ids)
+		return
+	}
+	n := len(ids)
+	f.ids, f.buckets, f.rest = slices.Grow(f.ids, n)[:n], slices.Grow(f.buckets[:0], n)[:n], slices.Grow(f.rest[:0], n)[:n]
+	low := split(q.Lowest(), buckets[:n], ids, f.ids, f.buckets, f.rest)
+	f.ids, f.buckets = f.ids[:low], f.buckets[:low]
+	q.PushAll(buckets[:n-low], f.rest[:n-low])
+}
+
+// split copies the ids of buckets below floor, which it counts, to lowIDs, their buckets to
+// lowBuckets, the other ids to rest, and moves the other buckets to the front.
+//
+//go:noinline
+func split(floor int32, buckets, ids, lowIDs, lowBuckets, rest []int32) (low int) {
+	ids, lowIDs, lowBuckets, rest = ids[:len(buckets)], lowIDs[:len(buckets)], lowBuckets[:len(buckets)], rest[:len(buckets)]
+	others := 0
+	for i, b := range buckets {
+		x := ids[i]
+		lowIDs[low], lowBuckets[low] = x, b
+		rest[others], buckets[others] = x, b
+		below := int(uint32(b-floor) >> 31)
+		low += below
+		others += 1 - below
+	}
+	return low
+}
+
+// Pop appends the ids held back to dst if they are fewer than n and q is not empty; if not
+// it pushes them. What was pushed since belongs above them, or n does not count it.
+func (f *Front) Pop(q *Queue, n int, dst []int32) []int32 {
+	if len(f.ids) >= n || q.size == 0 {
+		f.queue(q)
+		return dst
+	}
+	dst = append(dst, f.ids...)
+	f.ids = f.ids[:0]
+	return dst
+}
+
+// queue pushes the ids held back.
+func (f *Front) queue(q *Queue) {
+	q.PushAll(f.buckets[:len(f.ids)], f.ids)
+	f.ids = f.ids[:0]
+}
