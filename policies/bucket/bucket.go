@@ -198,29 +198,22 @@ func (q *Queue) Lowest() int32 {
 	return int32(q.low<<6 | bits.TrailingZeros64(q.used[q.low]))
 }
 
-// PopBuckets removes whole buckets, the lowest in use first, until they are n ids or more,
-// or all, and appends these to dst. With them come the last bucket, and where its ids
-// begin. The queue must not be empty.
-func (q *Queue) PopBuckets(n int, dst []int32) (out []int32, last int32, begin int) {
+// PopBuckets removes whole buckets, the lowest in use first and none above top, until they
+// are n ids or more, or all, and appends these to dst. With them come the last bucket, and
+// where its ids begin. The queue must not be empty, nor its lowest bucket be above top.
+func (q *Queue) PopBuckets(n int, top int32, dst []int32) (out []int32, last int32, begin int) {
 	end := len(dst)
 	dst = slices.Grow(dst, q.size+1)
 	out, n = dst[:end+q.size+1], end+min(n, q.size)
 	q.size += end
-	for end < n {
-		last, begin = q.Lowest(), end
-		end += q.take(int(last), out[end:])
+	for b := q.Lowest(); b <= top; b = q.Lowest() {
+		last, begin = b, end
+		if end += q.take(int(b), out[end:]); end >= n {
+			break
+		}
 	}
 	q.size -= end
 	return out[:end], last, begin
-}
-
-// PopBucket removes the ids of bucket b and appends them to dst.
-func (q *Queue) PopBucket(b int32, dst []int32) []int32 {
-	from := len(dst)
-	dst = slices.Grow(dst, q.size+1)
-	n := q.take(int(b), dst[from:from+q.size+1])
-	q.size -= n
-	return dst[:from+n]
 }
 
 // pop removes n ids, or all, from the buckets that next names.

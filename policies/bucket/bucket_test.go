@@ -142,7 +142,7 @@ func (w *twin) checkOrder(t *testing.T, seed uint64, q *Queue, r *rand.Rand, ids
 		for _, x := range had {
 			w.remove(x)
 		}
-		if got := q.PopBucket(b, nil); !slices.Equal(slices.Sorted(slices.Values(got)), had) {
+		if got, last, begin := q.PopBuckets(1, b, nil); last != b || begin != 0 || !slices.Equal(slices.Sorted(slices.Values(got)), had) {
 			t.Fatalf("seed %d: bucket %d has %v, twin %v", seed, b, got, had)
 		}
 	}

@@ -17,7 +17,7 @@
 //
 // State and invariant: package lrfu's, the queue ordered by rate, and each block's place
 // among the candidates. Raising only helps, so Evict looks only at candidates that come
-// to the front by their rate; they wait in a second queue, raised, and are queued by
+// to the front by their rate; they are set aside, raised (raised.go), and are queued by
 // their rate again at its end.
 //
 // The factors of m candidates are the powers of e^(w/(m+1)), worked out (lift.go) by
@@ -28,7 +28,7 @@
 // by default; history=keep or forget, as in lrfu. Defaults are the study's, at M = 3K.
 // w = 0 is lrfu.
 //
-// Cost: O(1) a change of the demand, and a store a candidate and step. Memory: 28 B a
+// Cost: O(1) a change of the demand, and a store a candidate and step. Memory: 24 B a
 // block of the context and 4 B a change. Exact, online, no stack property. Needs
 // ranks; with M = K it is lrfu. It loses to lrfu where the ranking near K is noise.
 package nearlrfu
@@ -36,7 +36,6 @@ package nearlrfu
 import (
 	_ "embed" // the package comment is the policy's documentation
 	"math"
-	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/bucket"
@@ -53,7 +52,7 @@ var Entry = policies.Entry{
 	Source:  "here; LRFU of Lee et al., IEEE ToC 2001",
 	Usage:   "near-lrfu:gamma=G,w=W,history=H with G from 0.1 to 0.99999, 0.97 by default, W from 0 to 20, 2 by default, and H keep (default) or forget",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Memory: "28 B", Cost: "O(1) + O(M-K) a step"},
+	Traits:  policies.Traits{Memory: "24 B", Cost: "O(1) + O(M-K) a step"},
 	New:     parse,
 }
 
@@ -75,12 +74,10 @@ type Policy struct {
 
 	rates   lrfu.Rates
 	queue   bucket.Queue // the outside set, by rate
-	raised  bucket.Queue // during a call of Evict: candidates that it looked at, by raised rate
+	raised  raised       // during a call of Evict: candidates that it looked at
 	near    []int32      // base plus its place among the candidates, of each of the step's
 	base    int32        // larger than any entry of near before the step
 	lifts   lifts
-	to      []int32 // buckets of candidates
-	moved   []int32 // candidates
 	factors []float64
 }
 
@@ -91,7 +88,6 @@ func (p *Policy) Needs() policies.Needs { return policies.NeedCandidates }
 func (p *Policy) Reset(sc *policies.Scope) error {
 	buckets := p.rates.Reset(sc, p.Gamma, int(math.Ceil(p.W*math.Log2E)))
 	p.queue.Reset(sc.Blocks, buckets)
-	p.raised.Reset(sc.Blocks, buckets)
 	p.near = policies.Fill(p.near, sc.Blocks, 0)
 	p.base = 1
 	p.lifts.set(p.W, 0)
@@ -125,103 +121,48 @@ func (p *Policy) factor(x int32) float64 {
 }
 
 // Evict appends the n blocks with the lowest raised rates. A raised rate is never below
-// the rate, so only candidates that come to the front by their rate are looked at: first
-// those of all buckets from which n blocks would come by rate, then bucket by bucket.
+// the rate, so only candidates that come to the front by their rate are looked at.
 func (p *Policy) Evict(n int, dst []int32) []int32 {
 	from := len(dst)
 	dst = p.rates.PopFront(&p.queue, n, dst)
 	end := min(from+n, len(dst)+p.queue.Len())
-	if end <= from {
-		return dst
+	p.raised.clear()
+	for begin := from; from < end; from = len(dst) {
+		if dst, begin = p.pop(from, end, dst); len(dst) > end {
+			p.sort(dst[begin:])
+			p.rates.Join(&p.queue, dst[end:])
+			dst = dst[:end]
+		}
 	}
-	dst, begin := p.popFront(from, end, dst)
-	for len(dst) < end { // what is raised was queued
-		begin = len(dst)
-		dst = p.popBucket(p.lowest(), dst)
-	}
-	if len(dst) > end {
-		p.sort(dst[begin:])
-		p.rates.Join(&p.queue, dst[end:])
-		dst = dst[:end]
-	}
-	if p.raised.Len() > 0 {
-		p.moved = p.raised.PopLowest(p.raised.Len(), p.moved[:0])
-		p.rates.Join(&p.queue, p.moved)
-	}
+	p.rates.Join(&p.queue, p.raised.blocks)
 	return dst
 }
 
-// popFront appends to dst, which has blocks of lower rates from place from on, those of the
-// lowest buckets by rate that make it end long, and keeps the blocks whose raised rates
-// belong there too. It returns where those of the last bucket begin: before end.
-func (p *Policy) popFront(from, end int, dst []int32) (out []int32, begin int) {
-	dst, b, begin := p.queue.PopBuckets(end-len(dst), dst)
-	if b == 0 {
-		return dst, begin // of rate 0, which cannot be raised
-	}
-	last := dst[begin:]
-	dst = p.raise(from, dst[:begin])
+// pop appends to dst, which has blocks of lower rates from place from on, those of the
+// lowest buckets by rate that make it end long, but no buckets above one where a raised
+// block waits. Candidates among all of these are raised; those that belong in these buckets
+// all the same come back. It returns where the blocks of the last bucket begin: before end.
+func (p *Policy) pop(from, end int, dst []int32) (out []int32, begin int) {
+	last := p.raised.low
 	begin = len(dst)
-	dst = p.raise(begin, append(dst, last...))
-	for p.raised.Len() > 0 && p.raised.Lowest() <= b {
-		r, at := p.raised.Lowest(), len(dst)
-		dst = p.raised.PopBucket(r, dst)
-		for ; r < b && at < len(dst); at++ {
-			dst[begin], dst[at] = dst[at], dst[begin]
-			begin++
+	if p.queue.Len() > 0 && p.queue.Lowest() <= last {
+		dst, last, begin = p.queue.PopBuckets(end-len(dst), last, dst)
+		if last > 0 { // rates of 0 cannot be raised
+			latest := dst[begin:]
+			dst = dst[:from+p.raised.sift(dst[from:begin], p.near, p.base)]
+			begin = len(dst)
+			dst = append(dst, latest[:p.raised.sift(latest, p.near, p.base)]...)
+			p.raise()
 		}
 	}
-	return dst, begin
+	return p.raised.take(last, begin, dst)
 }
 
-// raise moves the candidates from dst[from:] to p.raised.
-func (p *Policy) raise(from int, dst []int32) []int32 {
-	n := len(dst) - from
-	p.moved = slices.Grow(p.moved[:0], n)[:n]
-	kept, moved := sift(dst[from:], p.near, p.base, p.moved)
-	if moved > 0 {
-		p.moved, p.to = p.moved[:moved], p.to[:0]
-		for _, x := range p.moved {
-			p.to = append(p.to, p.rates.Place(x, p.factor(x)).Bucket)
-		}
-		p.raised.PushAll(p.to, p.moved)
+// raise works out the buckets of blocks that were set aside.
+func (p *Policy) raise() {
+	for _, x := range p.raised.blocks[len(p.raised.buckets):] {
+		p.raised.in(p.rates.Place(x, p.factor(x)).Bucket)
 	}
-	return dst[:from+kept]
-}
-
-// sift moves the blocks with near below base to the front, copies the others to out, and
-// returns how many they are of each.
-//
-//go:noinline
-func sift(blocks, near []int32, base int32, out []int32) (kept, moved int) {
-	out = out[:len(blocks)]
-	for _, x := range blocks {
-		blocks[kept], out[moved] = x, x
-		stays := int(uint32(near[x]-base) >> 31)
-		kept += stays
-		moved += 1 - stays
-	}
-	return kept, moved
-}
-
-// lowest is the lowest bucket in use of both queues, of which one is not empty.
-func (p *Policy) lowest() int32 {
-	switch {
-	case p.raised.Len() == 0:
-		return p.queue.Lowest()
-	case p.queue.Len() == 0:
-		return p.raised.Lowest()
-	}
-	return min(p.queue.Lowest(), p.raised.Lowest())
-}
-
-// popBucket appends the blocks whose raised rates belong in bucket b, the lowest.
-func (p *Policy) popBucket(b int32, dst []int32) []int32 {
-	dst = p.raise(len(dst), p.queue.PopBucket(b, dst))
-	if p.raised.Len() == 0 || p.raised.Lowest() > b {
-		return dst
-	}
-	return p.raised.PopBucket(b, dst)
 }
 
 // sort puts blocks of one bucket in the order of their raised rates.
