@@ -4,11 +4,10 @@
 // the next bucket in use, which looks at 64 buckets at a time. There are no heaps: a heap
 // costs ten times as much an event.
 //
-// A bucket's ids stand in chunks of a cache line, each of which names the next. An id
-// that is removed leaves its place behind, stale from then on, recognised by the id's own
-// place: so a removal is one store. Chunks that were read are used again. Ids go in and
-// out by the list, as a step tells them, and in no loop is there a branch that depends on
-// the id.
+// A bucket's ids stand in chunks, each of which names the next. An id that is removed
+// leaves its place behind, empty: so a removal is one store. Chunks that were read are used
+// again. Ids go in and out by the list, as a step tells them, and in no loop is there a
+// branch that depends on the id.
 package bucket
 
 import (
@@ -20,10 +19,10 @@ import (
 
 // Queue holds ids 0 … n-1, each in at most one of its buckets.
 type Queue struct {
-	place []int32  // of each id in ids, none where it is not held
-	ids   []int32  // chunks, the first one empty
+	place []int32  // of each id in ids, where it is or was
+	ids   []int32  // chunks, the first one empty; none in a place that was given up
 	ends  []ends   // of each bucket
-	used  []uint64 // buckets with ids, stale ones too, a bit each
+	used  []uint64 // buckets with ids, or with empty places only, a bit each
 	free  int32    // a chunk to use again, which names the next; 0 without one
 	low   int      // no bucket in a word below is in use
 	high  int      // no bucket in a word above is in use
@@ -44,8 +43,8 @@ const (
 
 // Reset empties the queue for ids 0 … ids-1 and the given number of buckets.
 func (q *Queue) Reset(ids, buckets int) {
-	q.place = policies.Fill(q.place, ids, none)
-	q.ids = policies.Fill(q.ids, chunk, 0)
+	q.place = policies.Fill(q.place, ids, 0)
+	q.ids = policies.Fill(q.ids, chunk, none)
 	q.ends = policies.Fill(q.ends, buckets, ends{link, link})
 	q.used = policies.Fill(q.used, buckets>>6+1, 0)
 	q.free, q.low, q.high, q.size = 0, 0, 0, 0
@@ -55,7 +54,7 @@ func (q *Queue) Reset(ids, buckets int) {
 func (q *Queue) Len() int { return q.size }
 
 // Has reports whether id x is held.
-func (q *Queue) Has(x int32) bool { return q.place[x] != none }
+func (q *Queue) Has(x int32) bool { return q.ids[q.place[x]] == x }
 
 // Push appends ids, none of which may be held, to bucket b.
 func (q *Queue) Push(b int32, ids ...int32) {
@@ -114,7 +113,7 @@ func (q *Queue) extend(b int, at int32) int32 {
 // Remove takes ids, which must be held, out of their buckets.
 func (q *Queue) Remove(ids ...int32) {
 	for _, x := range ids {
-		q.place[x] = none
+		q.ids[q.place[x]] = none
 	}
 	q.size -= len(ids)
 }
@@ -131,7 +130,7 @@ func (q *Queue) PeekLowest() (int32, bool) {
 	for q.size > 0 {
 		b := q.Lowest()
 		for at := q.ends[b].first; at != link; q.ends[b].first = at {
-			if x := q.ids[at]; q.place[x] == at {
+			if x := q.ids[at]; x != none {
 				return x, true
 			}
 			if at++; at&link == link || at == q.ends[b].behind {
@@ -235,28 +234,32 @@ func (q *Queue) pop(n int, dst []int32, next func() int) []int32 {
 // take moves the first ids of bucket b to out, all but one place of it at most, and
 // returns their number. A bucket with no more ids is out of use.
 func (q *Queue) take(b int, out []int32) (n int) {
-	e, ids, place := &q.ends[b], q.ids, q.place
+	e := &q.ends[b]
 	at, most := e.first, len(out)-1
 	for at != link {
 		stop := at | link
 		if stop == e.behind|link {
 			stop = e.behind
 		}
-		for at < stop && n < most {
-			x := ids[at]
-			out[n] = x
-			if place[x] == at {
-				n++
-			}
-			at++
-		}
-		if e.first = at; at < stop {
+		end := min(stop, at+int32(most-n)) // empty places behind n ids can wait
+		n += squeeze(q.ids[at:end], out[n:])
+		if at, e.first = end, end; at == stop {
+			at = q.next(int32(b), at)
+		} else if n == most {
 			break
 		}
-		at = q.next(int32(b), at)
 	}
-	for _, x := range out[:n] {
-		place[x] = none
+	return n
+}
+
+// squeeze moves ids but for empty places to out, and returns their number. A function of
+// its own has registers enough.
+//
+//go:noinline
+func squeeze(ids, out []int32) (n int) {
+	for i, x := range ids {
+		out[n], ids[i] = x, none
+		n += 1 + int(x>>31)
 	}
 	return n
 }
