@@ -28,18 +28,25 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// BenchmarkWrite draws and writes traces of 16 such streams on one core.
+// BenchmarkWrite draws and writes traces of 16 such streams on one core, with ranks and, of
+// the demand alone, without.
 func BenchmarkWrite(b *testing.B) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	d := Default()
 	d.Steps, d.Layers, d.Overlap = 480, 16, 0.9
-	path := filepath.Join(b.TempDir(), "w.parquet")
-	n := 0
-	for b.Loop() {
-		if err := Write(context.Background(), path, &d, Options{Workers: 1}); err != nil {
-			b.Fatal(err)
-		}
-		n += d.streams() * (d.Windows + d.Steps) * d.Candidates
+	ranked, unranked := d, d
+	unranked.Order, unranked.Candidates = trace.OrderIndex, d.TopK
+	for _, d := range []Dials{ranked, unranked} {
+		b.Run("order="+d.Order, func(b *testing.B) {
+			path := filepath.Join(b.TempDir(), "w.parquet")
+			n := 0
+			for b.Loop() {
+				if err := Write(context.Background(), path, &d, Options{Workers: 1}); err != nil {
+					b.Fatal(err)
+				}
+				n += d.streams() * (d.Windows + d.Steps) * d.Candidates
+			}
+			b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Mindices/s")
+		})
 	}
-	b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Mindices/s")
 }

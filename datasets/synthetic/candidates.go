@@ -1,87 +1,79 @@
 package synthetic
 
-import "math"
+import "slices"
 
-// far is the distance in steps of candidates that come from anywhere.
-const far = 64
+// outside draws candidates: blocks that a step does not demand.
+type outside struct {
+	plan    plan
+	listed  []uint64 // bitset of blocks: demanded, or candidates of the step in hand
+	missing []int32  // ranks for which any block will do
+}
 
-// reach is how many steps from its leaving or entering a block may be a candidate.
-const reach = 16
-
-// offset makes the mean of 1/(offset + x) over the x from n−1 to n equal to 1/n, to 2 %.
-const offset = 1 / (math.E - 1)
-
-// candidates fills list with blocks that step t does not demand, best first: of those
+// candidates fills list with blocks that the step does not demand, best first: of those
 // that left x steps before or will enter x steps after, a share of Near/x; then any.
-func (k *ranker) candidates(t int, list []int32) {
-	p, n := k.p, len(list)
-	k.near, k.keys = k.near[:0], k.keys[:0]
-	k.listed = append(k.listed[:0], k.lasting...)
-	k.draw(t, n)
-	limit := int32(p.tokens + t)
-	for len(k.near) < n {
-		bits := p.random.Uint64()
-		x := int32(bits >> 32 * uint64(limit) >> 32)
-		for k.isListed(x) {
-			if x++; x == limit {
-				x = 0
-			}
-		}
-		k.add(x, far, uint8(bits))
-	}
-	k.merge(list)
-}
-
-func (k *ranker) add(x int32, steps int, bits uint8) {
-	k.list(x)
-	k.near = append(k.near, x)
-	k.keys = append(k.keys, bucketOf(uint16(steps), forever, bits))
-}
-
-// draw walks back through those that left and forward through those that will enter.
-// At c blocks a step, the j-th of them is drawn with density Near/(o + j/c), which makes
-// Near/x of those x steps away; so the i-th draw lies at j = o·c·(exp(i/(Near·c)) − 1).
-func (k *ranker) draw(t, n int) {
-	p := k.p
-	churn := max(1, churnOf(&p.dials, float64(p.topK)))
-	if p.dials.Near <= 0 {
-		return
-	}
-	step := math.Exp(1 / (p.dials.Near * churn))
-	past := p.left[:p.gone[t+1]]
-	next := p.runs[p.first[t+1]:]
+func (k *ranker) candidates(list []int32) {
+	o, p, t := &k.outside, k.p, k.now
+	o.plan.set(p.dials.Near, max(1, churnOf(&p.dials, float64(p.topK))), len(list))
+	o.listed = append(o.listed[:0], k.lasting...)
+	ranks, spans := o.plan.ranks[p.random.below(int32(len(o.plan.ranks)))], len(o.plan.spans)
 	limit := int32(p.tokens + t) // no token of the future
-	spread, none := (step-1)/(1<<24), offset*churn
-	for grown := none; len(k.near) < n; grown *= step {
-		bits := p.random.Uint64()
-		at := grown*(1+spread*float64(bits>>40)) - none
-		if at >= reach*churn {
-			return
-		}
-		j := int(at)
-		if j < len(past) {
-			if d := past[len(past)-1-j]; !k.isListed(d.block) {
-				k.add(d.block, t-int(d.step)+1, uint8(bits))
-			}
-		}
-		if j < len(next) && len(k.near) < n {
-			if r := next[j]; r.block < limit && !k.isListed(r.block) {
-				k.add(r.block, int(r.enter)-t, uint8(bits>>8))
-			}
-		}
-		if j >= len(past) && j >= len(next) {
-			return
-		}
-	}
+	o.missing = append(o.missing[:0], ranks[2*spans:]...)
+	o.drawNear(list, p.left[:p.gone[t+1]], p.runs[p.first[t+1]:], limit, ranks[:2*spans], p.random)
+	o.drawAny(list, limit, p.random)
 }
 
-// merge fills list with the candidates, nearest to the threshold first.
-func (k *ranker) merge(list []int32) {
-	k.places.of(k.keys)
-	places, keys := &k.places, k.keys[:len(k.near)]
-	for i, x := range k.near {
-		at := &places[i&1][keys[i]]
-		list[*at] = x
-		*at++
+// add lists block x and returns 1 if it was not listed yet, else 0.
+func (o *outside) add(x int32) int {
+	w := &o.listed[x>>6]
+	fresh := ^*w >> (x & 63) & 1
+	*w |= 1 << (x & 63)
+	return int(fresh)
+}
+
+// drawNear draws from the blocks that left, the last one last, and from the runs that begin
+// next.
+func (o *outside) drawNear(list, left []int32, next []run, limit int32, ranks []int32, r *random) {
+	random, m, spans := *r, len(o.missing), o.plan.spans
+	missing := slices.Grow(o.missing, len(ranks))[:m+len(ranks)]
+	ofLeft, ofNext := ranks[:len(spans)], ranks[len(spans):][:len(spans)]
+	for i, s := range spans {
+		bits := random.Uint64()
+		missing[m] = ofLeft[i]
+		if j := s.draw(uint32(bits)); j < len(left) {
+			x := left[len(left)-1-j]
+			list[ofLeft[i]] = x
+			m += 1 - o.add(x)
+		} else {
+			m++
+		}
+		missing[m] = ofNext[i]
+		if j := s.draw(uint32(bits >> 32)); j < len(next) {
+			x := next[j].block()
+			list[ofNext[i]] = x
+			m += 1 - o.add(x)&int(uint32(x-limit)>>31)
+		} else {
+			m++
+		}
 	}
+	*r, o.missing = random, missing[:m]
+}
+
+// drawAny fills what is missing with blocks below limit.
+func (o *outside) drawAny(list []int32, limit int32, r *random) {
+	random, missing, i := *r, o.missing, 0
+	for tries := 16 * len(missing); i < len(missing) && tries > 0; tries-- {
+		x := random.below(limit)
+		list[missing[i]] = x
+		i += o.add(x)
+	}
+	for x := random.below(limit); i < len(missing); x = (x + 1) % limit { // nearly all are listed
+		list[missing[i]] = x
+		i += o.add(x)
+	}
+	*r = random
+}
+
+// draw returns a block of the span, drawn by bits.
+func (s span) draw(bits uint32) int {
+	return int(s.begin+uint32(uint64(s.width)*uint64(bits)>>32)) / spanUnit
 }

@@ -1,19 +1,21 @@
 package synthetic
 
-// enterFresh begins the first run of a block. It was last demanded before the process
-// began, if ever, so its gap exceeds the clock, and that tells of its heat.
-func (p *process) enterFresh(t int, clock float64, newest int32) {
-	x := p.fresh(newest)
-	if b := &p.blocks[x]; !b.seen {
-		past := min(p.laws.gaps.below(clock), quantiles-1)
-		own := uint16(past + p.rand.IntN(quantiles-past))
-		b.heat = p.quantile(uint32(p.random.Uint64()), own, 0, 0)
+// enterFresh begins the first run of n blocks. They were last demanded before the process
+// began, if ever, so their gaps exceed the clock, and that tells of their heat.
+func (p *process) enterFresh(t int, clock float64, newest int32, n int) {
+	past := int32(min(p.laws.gaps.below(clock), quantiles-1))
+	for range n {
+		x := p.fresh(newest)
+		if b := &p.blocks[x]; !b.seen {
+			own := past + p.random.below(quantiles-past)
+			b.heat = uint16(quantile(uint32(p.random.Uint64()), p.heat, own, 0, 0))
+		}
+		p.enter(t, x)
 	}
-	p.enter(t, x)
 }
 
 // tries is how often a block that was never seen is looked for before one that was is
-// taken: contexts are finite.
+// taken: contexts are finite. Of as many of those, the one comes that is due first.
 const tries = 8
 
 // fresh picks a block below newest that is not demanded, and takes it out of its queue:
@@ -27,15 +29,26 @@ func (p *process) fresh(newest int32) int32 {
 	x := int32(-1)
 	for range tries {
 		x = p.random.below(newest)
-		if b := &p.blocks[x]; b.run == free && !b.seen {
+		if b := &p.blocks[x]; b.state == free && !b.seen {
 			return x
 		}
 	}
-	x = p.nextFree(x, newest)
-	if p.blocks[x].bucket != unqueued {
-		p.back.remove(x)
+	return p.early(x, newest)
+}
+
+// early picks a block that is away, one that would come back soon, and takes it out of its
+// queue.
+func (p *process) early(x, newest int32) int32 {
+	x = p.nextAway(x, newest)
+	if b := &p.blocks[x]; p.isWaiting(b.state) {
+		p.back.remove(x, int(waiting-b.state))
 	}
 	return x
+}
+
+// isWaiting reports whether a block in that state is in the queue of those to come back.
+func (p *process) isWaiting(state int32) bool {
+	return state <= waiting && int(waiting-state) < len(p.back.end)
 }
 
 // behind looks for a block never seen that follows demanded ones, the last of which or
@@ -43,20 +56,21 @@ func (p *process) fresh(newest int32) int32 {
 func (p *process) behind(newest int32) int32 {
 	entered := p.runs[p.first[len(p.first)-1]:]
 	for range tries {
-		x := entered[p.random.below(int32(len(entered)))].block + 1
-		for x < newest && p.blocks[x].run >= 0 {
+		x := entered[p.random.below(int32(len(entered)))].block() + 1
+		for x < newest && p.blocks[x].state == demanded {
 			x++
 		}
-		if x < newest && p.blocks[x].run == free && !p.blocks[x].seen {
+		if x < newest && p.blocks[x].state == free && !p.blocks[x].seen {
 			return x
 		}
 	}
 	return -1
 }
 
-// nextFree is the first block from x on, around the end, that may enter.
-func (p *process) nextFree(x, newest int32) int32 {
-	for p.blocks[x].run != free {
+// nextAway is the first block from x on, around the end, that is not demanded and not
+// about to come back at this step.
+func (p *process) nextAway(x, newest int32) int32 {
+	for s := p.blocks[x].state; s == demanded || s <= waiting && int(waiting-s) < p.back.at; s = p.blocks[x].state {
 		if x++; x == newest {
 			x = 0
 		}
@@ -72,7 +86,7 @@ func (p *process) begin() {
 	hot := int(p.dials.Hot*float64(p.topK) + 0.5)
 	for i := 0; i < hot && len(p.runs) < p.topK; i++ {
 		x := int32(i)
-		if i >= sinks || p.blocks[x].run != free {
+		if i >= sinks || p.blocks[x].state != free {
 			x = p.fresh(newest)
 		}
 		p.demand(0, x)
@@ -81,7 +95,7 @@ func (p *process) begin() {
 	for len(p.runs) < p.topK {
 		i := p.laws.runLengths[p.random.Uint64()%quantiles]
 		x := p.fresh(newest)
-		p.blocks[x].heat = p.quantile(uint32(p.random.Uint64()), quantiles-1-i, 0, 0)
+		p.blocks[x].heat = uint16(quantile(uint32(p.random.Uint64()), p.heat, quantiles-1-int32(i), 0, 0))
 		p.begun(0, x, int32(p.laws.runs.at(i)*p.rand.Float64()*ticks))
 	}
 }
@@ -96,7 +110,7 @@ func (p *process) beginRecent(newest int32) {
 		}
 		i := p.rand.IntN(quantiles)
 		b := &p.blocks[newest-age]
-		if i < past || b.run != free {
+		if i < past || b.state != free {
 			continue
 		}
 		b.heat = uint16(p.random.Uint64() % quantiles)

@@ -30,10 +30,11 @@ func (l *law) at(i uint16) float64 {
 	return min(l.most, l.median*float64(l.unit[i]))
 }
 
-// settle fills in the quantiles in ticks; those of the far future are as good as any.
-func (l *law) settle() {
+// settle fills in the quantiles in ticks, least at least; those of the far future are as
+// good as any.
+func (l *law) settle(least float64) {
 	for i := range l.ticks {
-		l.ticks[i] = int32(min(math.MaxInt32/2, math.Round(l.at(uint16(i))*ticks)))
+		l.ticks[i] = int32(min(math.MaxInt32/2, max(least, math.Round(l.at(uint16(i))*ticks))))
 	}
 }
 

@@ -32,7 +32,7 @@ func TestLawMean(t *testing.T) {
 		}
 	}
 	l.set(3, 1, math.Inf(1))
-	if l.settle(); l.ticks[0] < 0 || l.ticks[quantiles/2-1] != 3*ticks || l.ticks[quantiles-1] <= 1e3*ticks {
+	if l.settle(0); l.ticks[0] < 0 || l.ticks[quantiles/2-1] != 3*ticks || l.ticks[quantiles-1] <= 1e3*ticks {
 		t.Errorf("ticks %d, %d, %d", l.ticks[0], l.ticks[quantiles/2-1], l.ticks[quantiles-1])
 	}
 	l.set(0.5, 1, 0.5)

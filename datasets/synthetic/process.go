@@ -3,21 +3,22 @@ package synthetic
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
-// run is a maximal span of steps that demand a block.
-type run struct {
-	block       int32
-	enter, exit uint16 // steps of the process: the first that demands it, the first that no longer does
+// block is what a process knows of one.
+type block struct {
+	state int32 // one of those below
+	heat  uint16
+	seen  bool // demanded before
 }
 
-// forever is the exit of a run that outlasts the process; steps are below it.
-const forever = math.MaxUint16
-
-// departure is a block that left the demand.
-type departure struct {
-	block, step int32 // the first step that no longer demands it
-}
+// States of a block.
+const (
+	demanded = 0
+	free     = -1 // it has never been demanded, or is in no queue
+	waiting  = -2 // less the bucket of the queue in which it waits to come back; behind the last it never does
+)
 
 // extent is the shape of a stream's process in steps of its own: it begins before the
 // first recorded row, to be in its stride there, and ends after the last one, so that
@@ -36,19 +37,22 @@ type process struct {
 	random  *random
 	rand    *rand.Rand // the same source
 	laws    laws
-	own     uint32 // chance of a block's own quantile, in 1/chances
-	company uint32 // chance of the step's quantile of gaps
+	heat    int32  // chance of a block's own quantile, in 1/chances
+	company int32  // chance of the step's quantile of gaps
 	never   uint32 // chance of no return
 	blocks  []block
-	due     queue   // demanded blocks by the end of their run
-	back    queue   // blocks to come back
-	coming  []int32 // due to come back, not yet in
-	common  uint16  // quantile of gaps that blocks leaving at this step share
+	due     queue   // runs by their end
+	back    queue   // blocks by their return
+	coming  []int32 // blocks due to come back, not yet in
+	leaving []int32 // runs that end at the step in hand
+	numbers []int32 // of runs that begin
+	mixed   []int32 // quantiles, then buckets, of blocks that enter or leave
+	ending  int     // runs in due
 
-	runs  []run       // in the order of their first step
-	first []int32     // by step, of runs; one more for the end
-	left  []departure // in the order of their step
-	gone  []int32     // by step, of left; one more for the end
+	runs  []run   // in the order of their first step
+	first []int32 // by step, of runs; one more for the end
+	left  []int32 // blocks in the order of the first step that no longer demands them
+	gone  []int32 // by step, of left; one more for the end
 }
 
 // laws are the distributions of a stream's times.
@@ -94,8 +98,8 @@ func (p *process) mark() {
 }
 
 func (p *process) setDials(d *Locality) {
-	p.own = uint32(math.Sqrt(d.Heat) * chances)
-	p.company = uint32(min(math.Sqrt(d.Company), 1-math.Sqrt(d.Heat)) * chances)
+	p.heat = int32(math.Sqrt(d.Heat) * chances)
+	p.company = int32(min(math.Sqrt(d.Company), 1-math.Sqrt(d.Heat)) * chances)
 	p.never = uint32(d.Drift * chances)
 	if p.dials != *d {
 		p.dials = *d
@@ -111,21 +115,22 @@ func (l *laws) set(d *Locality, k float64) {
 	mean := restDemand(d, k) / max(1, churnOf(d, k)-1)
 	l.runs.setMean(max(1, mean), d.RunShape, longestRun)
 	l.runLengths.of(&l.runs)
-	l.gaps.settle()
-	l.recent.settle()
-	l.runs.settle()
+	l.gaps.settle(1)
+	l.recent.settle(0)
+	l.runs.settle(0)
 }
 
 func (p *process) reset() {
 	p.blocks = resized(p.blocks, p.tokens+p.steps)
 	for x := range p.blocks {
-		p.blocks[x] = block{bucket: unqueued, run: free}
+		p.blocks[x] = block{state: free}
 	}
-	p.due.reset(p.blocks, 2*p.steps)
-	p.back.reset(p.blocks, 2*p.steps)
-	p.coming = p.coming[:0]
-	p.runs, p.first = p.runs[:0], append(p.first[:0], 0)
-	p.left, p.gone = p.left[:0], append(p.gone[:0], 0)
+	p.due.reset(2 * p.steps)
+	p.back.reset(2 * p.steps)
+	p.coming, p.ending = p.coming[:0], 0
+	leaving := int(churnOf(&p.dials, float64(p.topK))*float64(p.steps)) * 9 / 8 // about
+	p.runs, p.first = slices.Grow(p.runs[:0], p.topK+leaving), append(p.first[:0], 0)
+	p.left, p.gone = slices.Grow(p.left[:0], leaving), append(p.gone[:0], 0)
 }
 
 // unseen is the share of gaps longer than time.
@@ -140,91 +145,141 @@ func (p *process) unseen(time float64) float64 {
 // too many, half of the surplus waits.
 func (p *process) step(t int, clock, plan, unseen float64) int {
 	newest, tick := int32(p.tokens+t-1), int(clock*ticks)
-	for x := p.back.pop(tick + 1); x >= 0; x = p.back.pop(tick + 1) {
-		p.coming = append(p.coming, x)
-		p.blocks[x].run = taken
-	}
+	p.coming = p.back.takeBefore(tick+1, p.coming)
 	returning, fresh := len(p.coming), (unseen+plan-float64(1+len(p.coming)))/2+p.rand.Float64()
 	if fresh < 0 {
 		returning = max(0, returning-int(-fresh/2))
 	}
-	returning = min(returning, p.due.size-1)
-	n := min(1+returning+max(0, min(int(fresh), int(newest)-p.topK-len(p.coming))), p.due.size)
-	p.exit(t, n)
+	returning = min(returning, p.ending-1)
+	n := min(1+returning+max(0, min(int(fresh), int(newest)-p.topK-len(p.coming))), p.ending)
+	p.leaving = p.due.takeFirst(n, p.leaving[:0])
 	p.enterNewest(t, newest)
-	for _, x := range p.coming[:returning] {
-		p.enter(t, x)
-	}
+	p.enterAll(t, p.coming[:returning])
 	p.coming = p.coming[:copy(p.coming, p.coming[returning:])]
-	for range n - 1 - returning {
-		p.enterFresh(t, clock, newest)
+	if n := n - 1 - returning; n > 0 {
+		p.enterFresh(t, clock, newest, n)
 	}
-	p.common = uint16(p.random.Uint64() % quantiles)
-	for _, d := range p.left[len(p.left)-n:] {
-		p.leave(d.block, tick)
-	}
+	p.leave(t, tick)
+	p.ending -= n
 	return n
 }
 
-// exit ends the n runs that are due first.
-func (p *process) exit(t, n int) {
-	for range n {
-		x := p.due.pop(len(p.due.head))
-		b := &p.blocks[x]
-		p.runs[b.run].exit = uint16(t)
-		p.left = append(p.left, departure{x, int32(t)})
-		b.run = taken
+// leave ends the runs that are due to and sets when their blocks come back, if ever.
+func (p *process) leave(t, tick int) {
+	n, from := len(p.leaving), len(p.left)
+	p.left = slices.Grow(p.left, n)[:from+n]
+	left, runs := p.left[from:], p.runs
+	for i, j := range p.leaving {
+		r := runs[j]
+		runs[j] = r.until(t)
+		left[i] = r.block()
+	}
+	due := p.own(left)
+	p.mix(due, p.company, int32(p.random.Uint64()%quantiles))
+	gaps, last := &p.laws.gaps.ticks, int32(len(p.back.end))
+	for i, q := range due {
+		due[i] = min(int32(tick)+gaps[q&(quantiles-1)], last)
+	}
+	if p.never > 0 {
+		p.forget(due, last)
+	}
+	p.back.putAll(left, due)
+	blocks := p.blocks
+	for i, x := range left {
+		blocks[x].state = waiting - due[i]
 	}
 }
 
-// leave sets when a block that left comes back, if ever.
-func (p *process) leave(x int32, tick int) {
-	p.blocks[x].run = free
-	bits := p.random.Uint64()
-	if uint32(bits>>44) < p.never {
-		return
-	}
-	q := p.quantile(uint32(bits), p.blocks[x].heat, p.company, p.common)
-	if bucket := tick + max(1, int(p.laws.gaps.ticks[q])); bucket < len(p.back.head) {
-		p.back.put(x, bucket)
+// forget delays some returns for ever.
+func (p *process) forget(due []int32, last int32) {
+	for i := range due {
+		if uint32(p.random.Uint64()>>44) < p.never {
+			due[i] = last
+		}
 	}
 }
 
-// quantile is own or, with the chance given, other, else any; bits decide.
-func (p *process) quantile(bits uint32, own uint16, chance uint32, other uint16) uint16 {
-	switch v := bits % chances; {
-	case v < p.own:
-		return own
-	case v >= chances-chance:
-		return other
+// own returns the blocks' own quantiles, in memory that is used again.
+func (p *process) own(blocks []int32) []int32 {
+	p.mixed = resized(p.mixed, len(blocks))
+	mixed, of := p.mixed, p.blocks
+	for i, x := range blocks {
+		mixed[i] = int32(of[x].heat)
 	}
-	return uint16(bits / chances)
+	return mixed
+}
+
+// mix keeps each of the quantiles with the chance p.heat, makes it another one with the
+// chance given, and any otherwise.
+func (p *process) mix(mixed []int32, chance, other int32) {
+	random, heat, bits := *p.random, p.heat, uint64(0)
+	for i, own := range mixed {
+		if bits >>= 32; i&1 == 0 {
+			bits = random.Uint64()
+		}
+		mixed[i] = quantile(uint32(bits), heat, own, chance, other)
+	}
+	*p.random = random
+}
+
+// quantile is own with the chance heat, other with the chance given, else any; bits decide,
+// without a branch, as none could foretell them.
+func quantile(bits uint32, heat, own, chance, other int32) int32 {
+	v := int32(bits % chances)
+	q := pick(chances-chance-1-v, other, int32(bits/chances))
+	return pick(v-heat, own, q)
+}
+
+// pick is a where sign is negative, else b.
+func pick(sign, a, b int32) int32 { return b ^ (a^b)&(sign>>31) }
+
+// enterAll begins a run of each of the blocks at step t.
+func (p *process) enterAll(t int, entering []int32) {
+	n, from := len(entering), len(p.runs)
+	due := p.own(entering)
+	for i := range due {
+		due[i] = quantiles - 1 - due[i] // hot blocks stay long
+	}
+	p.mix(due, 0, 0)
+	lengths, at, last := &p.laws.runs.ticks, int32(p.due.at), int32(len(p.due.end)-1)
+	for i, q := range due {
+		due[i] = min(at+lengths[q&(quantiles-1)], last)
+	}
+	p.runs, p.numbers = slices.Grow(p.runs, n)[:from+n], resized(p.numbers, n)
+	runs, numbers, blocks := p.runs[from:], p.numbers, p.blocks
+	for i, x := range entering {
+		runs[i], numbers[i] = endless(x, t), int32(from+i)
+		blocks[x].state = demanded
+	}
+	p.due.putAll(numbers, due)
+	p.ending += n
 }
 
 // enter begins a run of block x at step t.
 func (p *process) enter(t int, x int32) {
-	q := p.quantile(uint32(p.random.Uint64()), quantiles-1-p.blocks[x].heat, 0, 0)
+	q := quantile(uint32(p.random.Uint64()), p.heat, quantiles-1-int32(p.blocks[x].heat), 0, 0)
 	p.begun(t, x, p.laws.runs.ticks[q])
 }
 
 // begun begins a run that is so many ticks long.
 func (p *process) begun(t int, x int32, length int32) {
 	p.demand(t, x)
-	p.due.put(x, min(p.due.at+int(length), len(p.due.head)-1))
+	p.due.put(int32(len(p.runs)-1), min(p.due.at+int(length), len(p.due.end)-1))
+	p.ending++
 }
 
 // demand begins a run without end.
 func (p *process) demand(t int, x int32) {
 	b := &p.blocks[x]
-	b.run, b.seen = int32(len(p.runs)), true
-	p.runs = append(p.runs, run{block: x, enter: uint16(t), exit: forever})
+	b.state, b.seen = demanded, true
+	p.runs = append(p.runs, endless(x, t))
 }
 
 func (p *process) enterNewest(t int, x int32) {
 	bits := p.random.Uint64()
 	p.blocks[x].heat = uint16(bits % quantiles)
 	p.begun(t, x, p.laws.recent.ticks[bits>>32%quantiles])
-	p.runs[len(p.runs)-1].enter = 0 // ranked as if it had long been demanded
+	p.runs[len(p.runs)-1] = p.runs[len(p.runs)-1].from(0) // ranked as if it had long been demanded
 }
 
 // tempo draws how much time a step takes: log-normal with mean 1.

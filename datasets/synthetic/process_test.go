@@ -52,20 +52,20 @@ func TestProcess(t *testing.T) {
 			p.draw(extent{topK: 256, tokens: tokens, steps: 80}, &l, source(uint64(1), 0, 0, 0, 2))
 			demanded := map[int32]bool{}
 			for s := range p.steps {
-				for _, d := range p.left[p.gone[s]:p.gone[s+1]] {
-					if !demanded[d.block] || int(d.step) != s {
-						t.Fatalf("%s: step %d: %+v leaves, demanded: %v", name, s, d, demanded[d.block])
+				for _, x := range p.left[p.gone[s]:p.gone[s+1]] {
+					if !demanded[x] {
+						t.Fatalf("%s: step %d: block %d leaves, not demanded", name, s, x)
 					}
-					delete(demanded, d.block)
+					delete(demanded, x)
 				}
 				for _, r := range p.runs[p.first[s]:p.first[s+1]] {
-					if demanded[r.block] || int(r.block) >= p.tokens+s || int(r.exit) <= s {
-						t.Fatalf("%s: step %d: %+v begins, demanded: %v", name, s, r, demanded[r.block])
+					if demanded[r.block()] || int(r.block()) >= p.tokens+s || int(r.exit()) <= s {
+						t.Fatalf("%s: step %d: %+v begins, demanded: %v", name, s, r, demanded[r.block()])
 					}
-					demanded[r.block] = true
+					demanded[r.block()] = true
 				}
 				for _, r := range p.runs[:p.first[s+1]] {
-					if int(r.exit) > s && !demanded[r.block] {
+					if int(r.exit()) > s && !demanded[r.block()] {
 						t.Fatalf("%s: step %d: %+v has gone", name, s, r)
 					}
 				}
@@ -85,7 +85,7 @@ func TestClockRunsOut(t *testing.T) {
 	for seed := range uint64(40) {
 		demanded := 0
 		for _, r := range drawn(l, 12, seed).runs {
-			if r.exit == forever {
+			if r.exit() == forever {
 				demanded++
 			}
 		}
@@ -121,13 +121,13 @@ func TestGaps(t *testing.T) {
 		last := map[int32]int{}
 		for s := range p.steps {
 			for _, r := range p.runs[p.first[s]:p.first[s+1]] {
-				if from, ok := last[r.block]; ok {
+				if from, ok := last[r.block()]; ok {
 					gaps.add(s-from, false)
-					delete(last, r.block)
+					delete(last, r.block())
 				}
 			}
-			for _, d := range p.left[p.gone[s]:p.gone[s+1]] {
-				last[d.block] = s
+			for _, x := range p.left[p.gone[s]:p.gone[s+1]] {
+				last[x] = s
 			}
 		}
 		for _, from := range last {

@@ -5,59 +5,75 @@ import (
 	"testing"
 )
 
-// The queue hands out blocks in the order of their buckets, each once, and forgets those
-// that were removed; within a bucket the last comes first.
+// The queue gives out elements in the order of their buckets, each once, however many are in
+// one, and forgets those that were removed and those due behind the last.
 func TestQueue(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		blocks := make([]block, 40)
-		for i := range blocks {
-			blocks[i].bucket = unqueued
-		}
 		var q queue
-		q.reset(blocks, 4)
-		var want []int32 // blocks in the order of pop
+		q.reset(2)
 		due := map[int32]int{}
-		for range 500 {
-			x := int32(r.IntN(len(blocks)))
-			switch {
-			case due[x] > 0:
-				q.remove(x)
-				delete(due, x)
-				want = without(want, x)
-			case r.IntN(3) > 0:
-				bucket := q.at + r.IntN(len(q.head)-q.at)
+		for x := range int32(2000) {
+			switch left := len(q.end) - q.at; r.IntN(8) {
+			case 0:
+				checkTaken(t, seed, due, q.takeBefore(q.at+r.IntN(3), nil), q.at, false)
+			case 1:
+				if n := len(due); n > 0 {
+					n = 1 + r.IntN(n)
+					list := q.takeFirst(n, []int32{-1})
+					if list[0] != -1 || len(list) != 1+n {
+						t.Fatalf("seed %d: %v taken, expected %d behind -1", seed, list, n)
+					}
+					checkTaken(t, seed, due, list[1:], q.at, true)
+				}
+			case 2:
+				for y, bucket := range due {
+					q.remove(y, bucket)
+					delete(due, y)
+					break
+				}
+			case 3, 4:
+				bucket := q.at + r.IntN(left)
 				q.put(x, bucket)
-				due[x] = bucket + 1
-				i := 0
-				for i < len(want) && due[want[i]] < due[x] {
-					i++
-				}
-				want = append(want[:i:i], append([]int32{x}, want[i:]...)...)
+				due[x] = bucket
 			default:
-				limit := q.at + r.IntN(4)
-				got, expected := q.pop(limit), int32(-1)
-				if len(want) > 0 && due[want[0]] <= limit {
-					expected, want = want[0], want[1:]
-					delete(due, expected)
+				n := r.IntN(40)
+				elements, buckets := make([]int32, n), make([]int32, n)
+				for i := range n {
+					elements[i], buckets[i] = 2000+x*40+int32(i), int32(q.at+r.IntN(left+1))
+					if int(buckets[i]) < len(q.end) {
+						due[elements[i]] = int(buckets[i])
+					}
 				}
-				if got != expected {
-					t.Fatalf("seed %d: popped %d before bucket %d, expected %d", seed, got, limit, expected)
-				}
+				q.putAll(elements, buckets)
 			}
-			if q.size != len(want) {
-				t.Fatalf("seed %d: size %d, expected %d", seed, q.size, len(want))
+			if q.at == len(q.end) {
+				q.at = 0 // as good as any
 			}
+		}
+		checkTaken(t, seed, due, q.takeBefore(len(q.end), nil), len(q.end), false)
+		if len(due) > 0 {
+			t.Fatalf("seed %d: %d elements are lost", seed, len(due))
 		}
 	}
 }
 
-func without(list []int32, x int32) []int32 {
-	var rest []int32
-	for _, y := range list {
-		if y != x {
-			rest = append(rest, y)
+// checkTaken checks what was taken when the bucket at hand had come to at: nothing due later,
+// in order, and all that was due before. inAt: some due at it may have been taken too.
+func checkTaken(t *testing.T, seed uint64, due map[int32]int, taken []int32, at int, inAt bool) {
+	t.Helper()
+	last := 0
+	for _, x := range taken {
+		bucket, ok := due[x]
+		if !ok || bucket < last || bucket > at || bucket == at && !inAt {
+			t.Fatalf("seed %d: took %d, due in bucket %d (%v), after one of bucket %d, at %d", seed, x, bucket, ok, last, at)
+		}
+		delete(due, x)
+		last = bucket
+	}
+	for x, bucket := range due {
+		if bucket < at {
+			t.Fatalf("seed %d: %d of bucket %d was not taken, at %d", seed, x, bucket, at)
 		}
 	}
-	return rest
 }

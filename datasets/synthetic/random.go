@@ -17,11 +17,12 @@ func (r *random) Uint64() uint64 {
 // below returns a number from 0 to n−1.
 func (r *random) below(n int32) int32 { return int32(r.Uint64() >> 32 * uint64(n) >> 32) }
 
-// What random sources are for: streams, and the spread over layers and heads.
+// What random sources are for: streams, the spread over layers and heads, orders of candidates.
 const (
 	ofStream = iota
 	ofLayer
 	ofHead
+	ofPlan
 )
 
 // source returns the generator of a purpose, independent of all others.

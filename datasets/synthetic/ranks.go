@@ -43,143 +43,148 @@ func init() {
 	}
 }
 
-// bucketOf is the bucket of E·h, nearest to the threshold first; bits choose E.
-func bucketOf(a, r uint16, bits uint8) uint8 {
-	return distance[int(timeBin[a])<<6|int(timeBin[r])] + noise[bits]
-}
+// bucketOf is the bucket of h, nearest to the threshold first, a steps after one crossing
+// and r before the other.
+func bucketOf(a, r uint16) uint8 { return distance[int(timeBin[a])<<6|int(timeBin[r])] }
 
 // ranker turns a process into rows: the demand in rank order, then the candidates.
 //
-// Blocks far from either crossing lead the demand, in an order that they keep for some
-// steps; only the others, which may leave, are measured anew at each step.
+// The demand is kept in the order of h, which is made anew every few steps; until then
+// blocks keep their places, and those that enter come last. Blocks far from either crossing
+// lead. A row is that order with noise: one of several shuffles that were drawn for the
+// distances at the beginning.
 type ranker struct {
-	p       *process
-	settled []run
-	leaders []int32 // the blocks of settled
-	moving  []run   // the rest of the demand
-	keys    []uint8 // by place in moving, or in near
-	places  places
-	listed  []uint64 // bitset of blocks: demanded, or among the candidates of the step in hand
-	lasting []uint64 // bitset of the demanded
-	near    []int32  // candidates
+	p        *process
+	now      int // step
+	settled  []run
+	leaders  []int32  // the blocks of settled
+	moving   []run    // the rest of the demand, the farthest from the threshold first
+	before   []run    // moving as it was before it was put in order
+	lasting  []uint64 // bitset of the demanded
+	order    order
+	h        []uint8   // buckets of what moved at the beginning, in its order
+	shuffles [][]int32 // places of as many, by shuffle and by place in order
+	outside  outside
 }
 
 const (
-	settling = 8            // steps from one choice of who leads to the next
-	farAway  = 2 * settling // steps after entering and before leaving of those that lead
+	sorting = 8       // steps from one order to the next
+	farAway = sorting // steps after entering and before leaving of those that lead
+	noises  = 16      // shuffles to choose from
 )
 
-// begin starts before the demand of step t.
+// begin starts at step t.
 func (k *ranker) begin(p *process, t int) {
-	k.p, k.settled, k.leaders, k.moving = p, k.settled[:0], k.leaders[:0], k.moving[:0]
+	k.p, k.now, k.settled, k.moving = p, t, k.settled[:0], k.moving[:0]
 	k.lasting = resized(k.lasting, len(p.blocks)>>6+1)
 	clear(k.lasting)
-	for _, r := range p.runs[:p.first[t]] {
-		if int(r.exit) > t {
-			k.enter(r)
+	for _, r := range p.runs[:p.first[t+1]] {
+		if int(r.exit()) > t {
+			k.moving = append(k.moving, r)
 		}
 	}
+	k.last(k.moving)
+	k.sort()
+	k.h = k.h[:0]
+	for _, r := range k.moving {
+		k.h = append(k.h, r.bucket(t))
+	}
+	k.shuffles = k.order.shuffles(noises, k.h, p.random, k.shuffles)
 }
 
-func (k *ranker) enter(r run) {
-	k.moving = append(k.moving, r)
-	k.lasting[r.block>>6] |= 1 << (r.block & 63)
-}
-
-func (k *ranker) list(x int32)          { k.listed[x>>6] |= 1 << (x & 63) }
-func (k *ranker) isListed(x int32) bool { return k.listed[x>>6]&(1<<(x&63)) != 0 }
-
-// demand goes on to step t from the step before and fills list with its demand, best
-// first.
-func (k *ranker) demand(t int, list []int32) {
-	p := k.p
-	for _, d := range p.left[p.gone[t]:p.gone[t+1]] {
-		k.lasting[d.block>>6] &^= 1 << (d.block & 63)
+// demand fills list with the demand of the step, best first: as many in order as led at the
+// beginning, then the others, shuffled.
+func (k *ranker) demand(list []int32) {
+	places := k.shuffles[k.p.random.below(int32(len(k.shuffles)))]
+	list, rest := list[:len(list)-len(places)], list[len(list)-len(places):]
+	n := copy(list, k.leaders)
+	first, late := k.moving[:len(list)-n], k.leaders[n:] // fewer lead than then, or more
+	for i, r := range first {
+		list[n+i] = r.block()
 	}
-	k.forget(uint16(t))
-	for _, r := range p.runs[p.first[t]:p.first[t+1]] {
-		k.enter(r)
+	for i, x := range late {
+		rest[places[i]] = x
 	}
-	if t%settling == 0 {
-		k.settle(uint16(t))
-	}
-	k.measure(uint16(t))
-	k.places.of(k.keys)
-	list = list[copy(list, k.leaders):]
-	places, keys := &k.places, k.keys[:len(k.moving)]
-	for i, r := range k.moving {
-		at := &places[i&1][keys[i]]
-		list[*at] = r.block
-		*at++
+	places = places[len(late):]
+	for i, r := range k.moving[len(first):] {
+		rest[places[i]] = r.block()
 	}
 }
 
-// forget drops what left, without a branch: none could foretell it.
-func (k *ranker) forget(now uint16) {
-	moving, n := k.moving, 0
+// advance goes on to the next step.
+func (k *ranker) advance() {
+	entering := k.follow()
+	k.forget()
+	k.moving = append(k.moving, entering...)
+	if k.now%sorting == 0 {
+		k.sort()
+	}
+}
+
+// follow goes on to the next step as far as demand by index needs it, and returns the runs
+// that begin there.
+func (k *ranker) follow() []run {
+	k.now++
+	p, lasting := k.p, k.lasting
+	for _, x := range p.left[p.gone[k.now]:p.gone[k.now+1]] {
+		lasting[x>>6] &^= 1 << (x & 63)
+	}
+	entering := p.runs[p.first[k.now]:p.first[k.now+1]]
+	k.last(entering)
+	return entering
+}
+
+func (k *ranker) last(runs []run) {
+	lasting := k.lasting
+	for _, r := range runs {
+		x := r.block()
+		lasting[x>>6] |= 1 << (x & 63)
+	}
+}
+
+// forget drops the runs that have ended before the step, without a branch: none could
+// foretell them. Those that lead have not.
+func (k *ranker) forget() {
+	moving, now, n := k.moving, k.now, 0
 	for _, r := range moving {
 		moving[n] = r
-		n -= int((int32(now) - int32(r.exit)) >> 31)
+		n += r.lasts(now)
 	}
 	k.moving = moving[:n]
 }
 
-// settle chooses who leads until the next choice.
+// more is 1 if a exceeds b, else 0.
+func more(a, b uint16) int { return int((uint32(b) - uint32(a)) >> 31) }
+
+// sort puts the demand in order.
+func (k *ranker) sort() {
+	k.settle(uint16(k.now))
+	before, moving := k.moving, resized(k.before, len(k.moving))
+	k.order.keys = resized(k.order.keys, len(before))
+	for i, r := range before {
+		k.order.keys[i] = farthest - r.bucket(k.now)
+	}
+	k.order.count()
+	for i, r := range before {
+		moving[k.order.place(i)] = r
+	}
+	k.before, k.moving = before, moving
+}
+
+// settle chooses who leads: those that led, and then others.
 func (k *ranker) settle(now uint16) {
-	leads := func(r run) bool { return now-r.enter >= farAway && r.exit-now > settling+farAway }
-	n := 0
-	for _, r := range k.settled {
-		if leads(r) {
-			k.settled[n] = r
-			n++
-		} else {
-			k.moving = append(k.moving, r)
-		}
+	k.settled = append(k.settled, k.moving...)
+	k.moving = append(k.moving[:0], k.settled...)
+	settled, moving := k.settled, k.moving
+	n, m := 0, 0
+	for _, r := range settled {
+		leads := more(now-r.enter(), farAway-1) & more(r.exit()-now, sorting+farAway)
+		settled[n], moving[m] = r, r
+		n, m = n+leads, m+1-leads
 	}
-	k.settled = k.settled[:n]
-	n = 0
-	for _, r := range k.moving {
-		if leads(r) {
-			k.settled = append(k.settled, r)
-		} else {
-			k.moving[n] = r
-			n++
-		}
-	}
-	k.moving = k.moving[:n]
+	k.settled, k.moving = settled[:n], moving[:m]
 	k.leaders = k.leaders[:0]
 	for _, r := range k.settled {
-		k.leaders = append(k.leaders, r.block)
-	}
-}
-
-// measure draws the distance of every moving block from the threshold; the farthest has
-// the smallest key.
-func (k *ranker) measure(now uint16) {
-	k.keys = resized(k.keys, len(k.moving))
-	keys, random := k.keys[:len(k.moving)], k.p.random
-	var bits uint64
-	for i, r := range k.moving {
-		if i&7 == 0 {
-			bits = random.Uint64()
-		}
-		keys[i] = 255 - bucketOf(now-r.enter+1, r.exit-now, uint8(bits>>(i&7*8)))
-	}
-}
-
-// places are where the elements of each key begin in an order by key: those with even
-// and those with odd numbers, counted apart as that is faster.
-type places [2][256]int32
-
-func (p *places) of(keys []uint8) {
-	*p = places{}
-	for i, key := range keys {
-		p[i&1][key]++
-	}
-	sum := int32(0)
-	for key := range p[0] {
-		even, odd := p[0][key], p[1][key]
-		p[0][key], p[1][key] = sum, sum+even
-		sum += even + odd
+		k.leaders = append(k.leaders, r.block())
 	}
 }

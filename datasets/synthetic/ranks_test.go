@@ -3,6 +3,7 @@ package synthetic
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -14,8 +15,11 @@ func rows(l Locality, steps, m int) (*process, [][]int32) {
 	var lists [][]int32
 	for t := 32; t < 32+steps; t++ {
 		list := make([]int32, m)
-		k.demand(t, list[:256])
-		k.candidates(t, list[256:])
+		if t > 32 {
+			k.advance()
+		}
+		k.demand(list[:256])
+		k.candidates(list[256:])
 		lists = append(lists, list)
 	}
 	return p, lists
@@ -27,17 +31,17 @@ func TestLists(t *testing.T) {
 		p, lists := rows(l, 40, 320)
 		demanded := map[int32]bool{}
 		for _, r := range p.runs[:p.first[32]] {
-			if r.exit > 31 {
-				demanded[r.block] = true
+			if r.exit() > 31 {
+				demanded[r.block()] = true
 			}
 		}
 		for i, list := range lists {
 			s := 32 + i
-			for _, d := range p.left[p.gone[s]:p.gone[s+1]] {
-				delete(demanded, d.block)
+			for _, x := range p.left[p.gone[s]:p.gone[s+1]] {
+				delete(demanded, x)
 			}
 			for _, r := range p.runs[p.first[s]:p.first[s+1]] {
-				demanded[r.block] = true
+				demanded[r.block()] = true
 			}
 			seen := map[int32]bool{}
 			for rank, x := range list {
@@ -111,6 +115,7 @@ func TestRanks(t *testing.T) {
 			}
 		}
 	}
+	t.Logf("leaving %.3f staying %.3f", leaving/leavers, staying/stayers)
 	if got := leaving / leavers; math.Abs(got-0.69) > 0.05 {
 		t.Errorf("blocks that leave next have mean rank %.3f K, expected about 0.69", got)
 	}
@@ -128,18 +133,41 @@ func has(list []int32, x int32) bool {
 	return false
 }
 
-// Distances from the threshold order as E·h does, whatever the times.
+// Distances from the threshold order as h does, whatever the times, and leave room for noise.
 func TestBuckets(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	h := func(a, r uint16) float64 { return 1 / (1/float64(a) + 1/float64(r)) }
 	for range 10000 {
 		a, b, c, d := uint16(1+r.IntN(500)), uint16(1+r.IntN(500)), uint16(1+r.IntN(500)), uint16(1+r.IntN(500))
-		e := uint8(r.IntN(256))
-		if h(a, b) > 1.4*h(c, d) && bucketOf(a, b, e) < bucketOf(c, d, e) {
-			t.Fatalf("after %d and before %d steps: bucket %d, nearer than %d, %d: %d", a, b, bucketOf(a, b, e), c, d, bucketOf(c, d, e))
+		if h(a, b) > 1.4*h(c, d) && bucketOf(a, b) < bucketOf(c, d) {
+			t.Fatalf("after %d and before %d steps: bucket %d, nearer than %d, %d: %d", a, b, bucketOf(a, b), c, d, bucketOf(c, d))
 		}
 	}
-	if far := int(bucketOf(forever, forever, 255)); far > 255-8 {
+	if far := int(bucketOf(forever, forever)) + int(noise[255]); far > 255-8 {
 		t.Errorf("the farthest bucket is %d, expected room below 256", far)
+	}
+}
+
+// In the order of indices, the demand is the one by rank, sorted.
+func TestAscending(t *testing.T) {
+	for _, topK := range []int{1, 3, 256} {
+		for name, l := range extremes() {
+			if l.validate(topK) != nil {
+				continue
+			}
+			p := new(process)
+			p.draw(extent{topK: topK, tokens: 600, steps: 60}, &l, source(4, 0, 0, 0, 0))
+			var k ranker
+			k.begin(p, 8)
+			for range 40 {
+				k.advance()
+				want, got := make([]int32, topK), make([]int32, topK)
+				k.demand(want)
+				k.ascending(got)
+				if slices.Sort(want); !slices.Equal(got, want) {
+					t.Fatalf("%s: step %d: demand by index %v, expected %v", name, k.now, got, want)
+				}
+			}
+		}
 	}
 }

@@ -68,19 +68,22 @@ func (g *Source) Stream(i int, s *trace.Stream) {
 	s.Reset(trace.StreamInfo{Key: key, PromptLen: int32(d.Context)})
 	s.Indices = slices.Grow(s.Indices, rows*d.Candidates)
 	for t := lead; t < lead+rows; t++ {
-		g.row(t, int32(t-lead-d.Windows), s)
+		g.row(int32(t-lead-d.Windows), s)
 	}
 }
 
-// row appends the row of step t of the process, the next one. It writes the list where
-// it stays.
-func (g *Source) row(t int, step int32, s *trace.Stream) {
+// row appends the row of the step that the ranker is at, and goes on to the next. It writes
+// the list where it stays.
+func (g *Source) row(step int32, s *trace.Stream) {
 	m, from := g.dials.Candidates, len(s.Indices)
 	list := s.Indices[from : from+m]
-	g.ranker.demand(t, list[:g.dials.TopK])
-	g.ranker.candidates(t, list[g.dials.TopK:])
 	if g.dials.Order == trace.OrderIndex {
-		slices.Sort(list)
+		g.ranker.ascending(list)
+		g.ranker.follow()
+	} else {
+		g.ranker.demand(list[:g.dials.TopK])
+		g.ranker.candidates(list[g.dials.TopK:])
+		g.ranker.advance()
 	}
 	s.Append(trace.Row{Step: step, Scores: g.scores})
 	s.Indices = s.Indices[:from+m]

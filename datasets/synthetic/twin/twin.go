@@ -43,7 +43,7 @@ func (r Row) Error() float64 {
 
 // requests is how many times more requests a twin has than its original, so that little
 // of the error is chance.
-const requests = 4
+const requests = 8
 
 // Check draws a twin of the dials that were fitted to original, in a folder of its own,
 // and compares the two.
