@@ -25,10 +25,21 @@ func NewDigester() *Digester { return &Digester{row: sha256.New(), buf: make([]b
 
 // Add digests the next stream; streams come in key order. s must hold all columns.
 func (d *Digester) Add(s *Stream) {
+	d.begin(&s.StreamInfo)
+	d.rows(s)
+	d.end()
+}
+
+// begin begins the next stream, of s.Rows rows.
+func (d *Digester) begin(s *StreamInfo) {
 	d.row.Reset()
 	d.buf = binary.LittleEndian.AppendUint32(d.buf[:0], uint32(len(s.Request)))
 	d.buf = append(d.buf, s.Request...)
 	d.numbers(s.Layer, s.Head, s.PromptLen, int32(s.Rows))
+}
+
+// rows digests the next rows of the stream.
+func (d *Digester) rows(s *Stream) {
 	for i := range s.Steps {
 		list := s.List(i)
 		var flags int32
@@ -55,6 +66,10 @@ func (d *Digester) Add(s *Stream) {
 			words(d, s.PromptMass)
 		}
 	}
+}
+
+// end ends the stream.
+func (d *Digester) end() {
 	d.row.Write(d.buf)
 	d.buf = d.buf[:0]
 	d.streams = d.row.Sum(d.streams)

@@ -2,6 +2,8 @@ package trace
 
 import (
 	"fmt"
+	"iter"
+	"math"
 
 	"github.com/google/renameio/v2"
 	"github.com/parquet-go/parquet-go"
@@ -32,8 +34,9 @@ type Writer struct {
 	check   *Checker
 	rows    []fileRow
 	last    *Key
-	inGroup int // indices in the open row group
-	longest int // longest list so far
+	failed  error // why the last stream was not finished
+	inGroup int   // indices in the open row group
+	longest int   // longest list so far
 	scored  bool
 	columns Columns // optional columns of the first stream
 	covered bool    // the first stream has covered masses
@@ -72,24 +75,70 @@ func Create(path string, meta Meta) (*Writer, error) {
 // Write appends a whole stream after checking every rule. It rounds s.Scores,
 // s.AttentionMass and s.PromptMass in place.
 func (w *Writer) Write(s *Stream) error {
-	if err := w.admit(s); err != nil {
+	return w.WriteParts(s.StreamInfo, func(yield func(*Stream, error) bool) { yield(s, nil) })
+}
+
+// WriteParts appends a stream of info.Rows rows that come in parts, so that it need not be
+// in memory as a whole: each part has the next rows, one at least. A part's memory may be
+// used again when the next one is asked for. After an error behind the first part
+// the Writer can only be aborted. Where pages end in the file depends on the parts, unless
+// all but the last have a multiple of RowsPerWrite; the trace and its digest do not.
+func (w *Writer) WriteParts(info StreamInfo, parts iter.Seq2[*Stream, error]) (err error) {
+	if w.failed != nil {
+		return w.failed
+	}
+	if err := w.admit(&info); err != nil {
 		return err
 	}
-	w.round(s)
-	if e := w.check.First(s); e != nil {
-		return e
+	w.digest.begin(&info)
+	rows, step := 0, int32(math.MinInt32)
+	defer func() {
+		if err != nil && rows > 0 {
+			w.failed = err // rows of half a stream are in the file
+		}
+	}()
+	for s, err := range parts {
+		if err != nil {
+			return err
+		}
+		if s.Key != info.Key || s.PromptLen != info.PromptLen || rows > 0 && len(s.PromptMass) > 0 {
+			return w.bad(&info.Key, RuleKey, "a part after %d rows is of %v with prompt_len %d and %d prompt masses, expected those of the stream, and masses in the first part only",
+				rows, s.Key, s.PromptLen, len(s.PromptMass))
+		}
+		if err := w.admitPart(s, rows == 0, step); err != nil {
+			return err
+		}
+		if err := w.part(s); err != nil {
+			return err
+		}
+		rows, step = rows+s.Rows, s.Steps[s.Rows-1]
 	}
-	w.scored = w.scored || len(s.Scores)+len(s.AttentionMass)+len(s.PromptMass) > 0
-	w.digest.Add(s)
-	if err := w.write(s); err != nil {
-		return fmt.Errorf("write %s: %v: %w", w.path, s.Key, err)
+	if rows != info.Rows || rows == 0 {
+		return w.bad(&info.Key, RuleKey, "stream has %d rows, expected %d, and at least 1", rows, info.Rows)
 	}
-	if w.inGroup += len(s.Indices); w.inGroup >= rowGroupIndices {
+	w.digest.end()
+	if w.inGroup >= rowGroupIndices {
 		w.inGroup = 0
 		if err := w.parquet.Flush(); err != nil {
 			return fmt.Errorf("write %s: %w", w.path, err)
 		}
 	}
+	return nil
+}
+
+// part checks and writes rows of the open stream.
+func (w *Writer) part(s *Stream) error {
+	w.round(s)
+	if e := w.check.First(s); e != nil {
+		return e
+	}
+	w.scored = w.scored || len(s.Scores)+len(s.AttentionMass)+len(s.PromptMass) > 0
+	w.digest.rows(s)
+	if err := w.write(s); err != nil {
+		w.failed = fmt.Errorf("write %s: %v: %w", w.path, s.Key, err)
+		return w.failed
+	}
+	w.inGroup += len(s.Indices)
 	return nil
 }
 
@@ -99,7 +148,11 @@ func (w *Writer) Close() error {
 		w.Abort()
 		return fileError(w.path, RuleFile, "no stream was written, a trace has at least one")
 	}
-	if err := w.finish(); err != nil {
+	err := w.failed
+	if err == nil {
+		err = w.finish()
+	}
+	if err != nil {
 		w.Abort()
 		return fmt.Errorf("write %s: %w", w.path, err)
 	}

@@ -2,25 +2,35 @@ package trace
 
 import "fmt"
 
-// admit checks what a single stream cannot know of itself: key order, shape of its columns.
-func (w *Writer) admit(s *Stream) error {
-	bad := func(rule, format string, args ...any) error {
-		key := s.Key
-		return &Error{Path: w.path, RowGroup: -1, Row: -1, Stream: &key, Rule: rule, Err: fmt.Errorf(format, args...)}
+// bad is a rule that a stream breaks.
+func (w *Writer) bad(key *Key, rule, format string, args ...any) error {
+	of := *key
+	return &Error{Path: w.path, RowGroup: -1, Row: -1, Stream: &of, Rule: rule, Err: fmt.Errorf(format, args...)}
+}
+
+// admit checks a stream's key and its place in the file.
+func (w *Writer) admit(info *StreamInfo) error {
+	if w.last != nil && w.last.Compare(info.Key) >= 0 {
+		return w.bad(&info.Key, RuleKey, "comes after %v, expected ascending keys, each once", *w.last)
 	}
+	if info.Layer < 0 || info.Head < NoHead || info.PromptLen < 0 {
+		return w.bad(&info.Key, RuleKey, "layer %d, head %d, prompt_len %d, expected none below 0", info.Layer, info.Head, info.PromptLen)
+	}
+	return nil
+}
+
+// admitPart checks what the rules of rows do not: the order of steps, the first of which is
+// above the one given, and the shape of columns.
+func (w *Writer) admitPart(s *Stream, first bool, step int32) error {
+	bad := func(rule, format string, args ...any) error { return w.bad(&s.Key, rule, format, args...) }
 	if s.Rows == 0 || len(s.Steps) != s.Rows || len(s.Offsets) != s.Rows+1 {
 		return bad(RuleKey, "stream has %d rows, %d steps, %d offsets, expected n, n, n+1 with n ≥ 1", s.Rows, len(s.Steps), len(s.Offsets))
 	}
-	if w.last != nil && w.last.Compare(s.Key) >= 0 {
-		return bad(RuleKey, "comes after %v, expected ascending keys, each once", *w.last)
-	}
-	if s.Layer < 0 || s.Head < NoHead || s.PromptLen < 0 {
-		return bad(RuleKey, "layer %d, head %d, prompt_len %d, expected none below 0", s.Layer, s.Head, s.PromptLen)
-	}
-	for i, step := range s.Steps {
-		if i > 0 && step <= s.Steps[i-1] {
-			return bad(RuleKey, "step %d after step %d, expected ascending steps, each once", step, s.Steps[i-1])
+	for _, next := range s.Steps {
+		if next <= step {
+			return bad(RuleKey, "step %d after step %d, expected ascending steps, each once", next, step)
 		}
+		step = next
 	}
 	if s.SeqLen(0) < 1 {
 		return bad(RuleSeqLen, "step %d with prompt_len %d has a context of %d tokens, expected at least 1", s.Steps[0], s.PromptLen, s.SeqLen(0))
@@ -38,6 +48,9 @@ func (w *Writer) admit(s *Stream) error {
 		return bad(RulePredict, "%d predicted lists for %d rows, expected one each", n-1, s.Rows)
 	}
 	columns, covered := s.columns(), len(s.CoveredMass) > 0
+	if !first {
+		columns |= w.columns & ReadPromptMass // which stands in the first row
+	}
 	if w.last == nil {
 		w.columns, w.covered = columns, covered
 	} else if columns != w.columns || covered != w.covered {
@@ -59,16 +72,16 @@ func (w *Writer) round(s *Stream) {
 	roundMantissas(s.PromptMass, bits)
 }
 
-// rowsPerWrite is the number of rows that the library gets together. It writes at most
+// RowsPerWrite is the number of rows that the library gets together. It writes at most
 // 64 before it looks whether a page is full.
-const rowsPerWrite = 64
+const RowsPerWrite = 64
 
 // write writes the rows of s, a few at a time.
 func (w *Writer) write(s *Stream) error {
 	w.lists.begin(s)
 	defer w.lists.end()
-	for from := 0; from < s.Rows; from += rowsPerWrite {
-		w.fileRows(s, from, min(from+rowsPerWrite, s.Rows))
+	for from := 0; from < s.Rows; from += RowsPerWrite {
+		w.fileRows(s, from, min(from+RowsPerWrite, s.Rows))
 		if _, err := w.parquet.Write(w.rows); err != nil {
 			return err
 		}
