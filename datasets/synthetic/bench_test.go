@@ -28,25 +28,27 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// BenchmarkWrite draws and writes traces of 16 such streams on one core, with ranks and, of
-// the demand alone, without.
+// BenchmarkWrite draws and writes traces of 16 such streams, with ranks and, of the demand
+// alone, without: on one core, and on as many as there are.
 func BenchmarkWrite(b *testing.B) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	d := Default()
 	d.Steps, d.Layers, d.Overlap = 480, 16, 0.9
 	ranked, unranked := d, d
 	unranked.Order, unranked.Candidates = trace.OrderIndex, d.TopK
 	for _, d := range []Dials{ranked, unranked} {
-		b.Run("order="+d.Order, func(b *testing.B) {
-			path := filepath.Join(b.TempDir(), "w.parquet")
-			n := 0
-			for b.Loop() {
-				if err := Write(context.Background(), path, &d, Options{Workers: 1}); err != nil {
-					b.Fatal(err)
+		for _, cores := range []int{1, runtime.NumCPU()} {
+			b.Run(fmt.Sprintf("order=%s/cores=%d", d.Order, cores), func(b *testing.B) {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+				path := filepath.Join(b.TempDir(), "w.parquet")
+				n := 0
+				for b.Loop() {
+					if err := Write(context.Background(), path, &d, Options{Workers: cores}); err != nil {
+						b.Fatal(err)
+					}
+					n += d.streams() * (d.Windows + d.Steps) * d.Candidates
 				}
-				n += d.streams() * (d.Windows + d.Steps) * d.Candidates
-			}
-			b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Mindices/s")
-		})
+				b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Mindices/s")
+			})
+		}
 	}
 }

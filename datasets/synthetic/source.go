@@ -15,6 +15,7 @@ type Source struct {
 	dials   *Dials
 	process process
 	ranker  ranker
+	step    int32     // of the next row
 	scores  []float32 // by rank
 }
 
@@ -51,30 +52,41 @@ func (g *Source) Streams() int { return g.dials.streams() }
 
 // Stream draws the i-th stream in the order of keys into s.
 func (g *Source) Stream(i int, s *trace.Stream) {
-	d := g.dials
-	heads := max(1, d.Heads)
-	request, layer, head := i/heads/d.Layers, i/heads%d.Layers, i%heads
-	key := trace.Key{Request: requestID(request, d.Requests), Layer: d.layerID(layer), Head: trace.NoHead}
-	if d.Heads > 0 {
-		key.Head = int32(head)
-	}
-	l := d.spread(layer, head)
-	r := source(d.Seed, ofStream, uint64(request), uint64(layer), uint64(head))
-	lead := min(leadIn, d.Context-d.Windows-d.Candidates)
-	rows := d.Windows + d.Steps
-	p := &g.process
-	p.draw(extent{topK: d.TopK, tokens: d.Context - d.Windows - lead + 1, steps: lead + rows + ahead}, &l, r)
-	g.ranker.begin(p, lead)
-	s.Reset(trace.StreamInfo{Key: key, PromptLen: int32(d.Context)})
-	s.Indices = slices.Grow(s.Indices, rows*d.Candidates)
-	for t := lead; t < lead+rows; t++ {
-		g.row(int32(t-lead-d.Windows), s)
+	info := g.begin(i)
+	s.Reset(info)
+	s.Indices = slices.Grow(s.Indices, info.Rows*g.dials.Candidates)
+	for range info.Rows {
+		g.row(s)
 	}
 }
 
-// row appends the row of the step that the ranker is at, and goes on to the next. It writes
-// the list where it stays.
-func (g *Source) row(step int32, s *trace.Stream) {
+// begin begins to draw the i-th stream.
+func (g *Source) begin(i int) trace.StreamInfo {
+	d := g.dials
+	info, request, layer, head := d.info(i)
+	l := d.spread(layer, head)
+	r := source(d.Seed, ofStream, uint64(request), uint64(layer), uint64(head))
+	lead := min(leadIn, d.Context-d.Windows-d.Candidates)
+	g.process.draw(extent{topK: d.TopK, tokens: d.Context - d.Windows - lead + 1, steps: lead + info.Rows + ahead}, &l, r)
+	g.ranker.begin(&g.process, lead)
+	g.step = int32(-d.Windows)
+	return info
+}
+
+// info describes the i-th stream and says which it is.
+func (d *Dials) info(i int) (info trace.StreamInfo, request, layer, head int) {
+	heads := max(1, d.Heads)
+	request, layer, head = i/heads/d.Layers, i/heads%d.Layers, i%heads
+	info.Key = trace.Key{Request: requestID(request, d.Requests), Layer: d.layerID(layer), Head: trace.NoHead}
+	if d.Heads > 0 {
+		info.Head = int32(head)
+	}
+	info.PromptLen, info.Rows = int32(d.Context), d.Windows+d.Steps
+	return info, request, layer, head
+}
+
+// row appends the next row. It writes the list where it stays: s has room for it.
+func (g *Source) row(s *trace.Stream) {
 	m, from := g.dials.Candidates, len(s.Indices)
 	list := s.Indices[from : from+m]
 	if g.dials.Order == trace.OrderIndex {
@@ -85,7 +97,8 @@ func (g *Source) row(step int32, s *trace.Stream) {
 		g.ranker.candidates(list[g.dials.TopK:])
 		g.ranker.advance()
 	}
-	s.Append(trace.Row{Step: step, Scores: g.scores})
+	s.Append(trace.Row{Step: g.step, Scores: g.scores})
+	g.step++
 	s.Indices = s.Indices[:from+m]
 	s.Offsets[s.Rows] = int32(from + m)
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -39,7 +41,7 @@ type Options struct {
 	Progress func(streams int)
 }
 
-// Write writes the trace that d describes to path, a stream a worker in memory. After an
+// Write writes the trace that d describes to path, a few rows a worker in memory. After an
 // error, or when ctx is cancelled, nothing is left behind.
 func Write(ctx context.Context, path string, d *Dials, o Options) (err error) {
 	if err := d.Validate(); err != nil {
@@ -54,36 +56,42 @@ func Write(ctx context.Context, path string, d *Dials, o Options) (err error) {
 		return err
 	}
 	defer w.Abort()
-	if err := drawAll(ctx, d, o, w.Write); err != nil {
+	if err := drawAll(ctx, d, o, w.WriteParts); err != nil {
 		return fmt.Errorf("make synthetic trace: %w", err)
 	}
 	return w.Close()
 }
 
+// partRows is how many rows are drawn, and then written, together. It is a multiple of
+// trace.RowsPerWrite: the file has the bytes of one whose streams were written as a whole.
+const partRows = trace.RowsPerWrite
+
+// parts are what a worker draws, in the order of its streams.
+type parts struct {
+	drawn, used chan *trace.Stream // used are to be filled again
+}
+
 // drawAll draws the streams on several workers and hands them to write in key order.
-func drawAll(ctx context.Context, d *Dials, o Options, write func(*trace.Stream) error) error {
+func drawAll(ctx context.Context, d *Dials, o Options, write func(trace.StreamInfo, iter.Seq2[*trace.Stream, error]) error) error {
 	workers := o.Workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
 	workers = min(workers, d.streams())
 	g, ctx := errgroup.WithContext(ctx)
-	drawn, used := make([]chan *trace.Stream, workers), make([]chan *trace.Stream, workers)
-	for i := range workers {
-		drawn[i], used[i] = make(chan *trace.Stream), make(chan *trace.Stream, 1)
-		used[i] <- new(trace.Stream)
-		g.Go(func() error { return draw(ctx, d, i, workers, used[i], drawn[i]) })
+	drawn := make([]parts, workers)
+	for i := range drawn {
+		drawn[i] = parts{drawn: make(chan *trace.Stream, 2), used: make(chan *trace.Stream, 2)}
+		for range cap(drawn[i].used) {
+			drawn[i].used <- new(trace.Stream)
+		}
+		g.Go(func() error { return drawn[i].draw(ctx, d, i, workers) })
 	}
 	g.Go(func() error {
 		for i := range d.streams() {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case s := <-drawn[i%workers]:
-				if err := write(s); err != nil {
-					return err
-				}
-				used[i%workers] <- s
+			info, _, _, _ := d.info(i)
+			if err := write(info, drawn[i%workers].of(ctx, info)); err != nil {
+				return err
 			}
 			if o.Progress != nil {
 				o.Progress(1)
@@ -95,21 +103,43 @@ func drawAll(ctx context.Context, d *Dials, o Options, write func(*trace.Stream)
 }
 
 // draw draws every n-th stream from the first on.
-func draw(ctx context.Context, d *Dials, first, n int, used <-chan *trace.Stream, drawn chan<- *trace.Stream) error {
+func (p parts) draw(ctx context.Context, d *Dials, first, n int) error {
 	source := NewSource(d)
 	for i := first; i < source.Streams(); i += n {
-		var s *trace.Stream
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case s = <-used:
-		}
-		source.Stream(i, s)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case drawn <- s:
+		info := source.begin(i)
+		for left := info.Rows; left > 0; left -= partRows {
+			var s *trace.Stream
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case s = <-p.used:
+			}
+			s.Reset(info)
+			s.Indices = slices.Grow(s.Indices, partRows*d.Candidates)
+			for range min(partRows, left) {
+				source.row(s)
+			}
+			p.drawn <- s // there is room: no more are in use
 		}
 	}
 	return nil
+}
+
+// of gives the parts of the next stream.
+func (p parts) of(ctx context.Context, info trace.StreamInfo) iter.Seq2[*trace.Stream, error] {
+	return func(yield func(*trace.Stream, error) bool) {
+		for left := info.Rows; left > 0; {
+			select {
+			case <-ctx.Done():
+				yield(nil, ctx.Err())
+				return
+			case s := <-p.drawn:
+				left -= s.Rows
+				if !yield(s, nil) {
+					return
+				}
+				p.used <- s
+			}
+		}
+	}
 }

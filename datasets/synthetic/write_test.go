@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,7 +66,7 @@ func TestWriteLeavesNothing(t *testing.T) {
 	}
 	full := errors.New("the disk is full")
 	d = small()
-	if err := drawAll(context.Background(), &d, Options{Workers: 3}, func(*trace.Stream) error { return full }); !errors.Is(err, full) {
+	if err := drawAll(context.Background(), &d, Options{Workers: 3}, func(trace.StreamInfo, iter.Seq2[*trace.Stream, error]) error { return full }); !errors.Is(err, full) {
 		t.Errorf("a full disk: %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
