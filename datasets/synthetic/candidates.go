@@ -1,6 +1,9 @@
 package synthetic
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // outside draws candidates: blocks that a step does not demand.
 type outside struct {
@@ -33,13 +36,13 @@ func (o *outside) add(x int32) int {
 // drawNear draws from the blocks that left, the last one last, and from the runs that begin
 // next.
 func (o *outside) drawNear(list, left []int32, next []run, limit int32, ranks []int32, r *random) {
-	random, m, spans := *r, len(o.missing), o.plan.spans
+	random, m, spans, unit := *r, len(o.missing), o.plan.spans, bits.TrailingZeros32(o.plan.unit)
 	missing := slices.Grow(o.missing, len(ranks))[:m+len(ranks)]
 	ofLeft, ofNext := ranks[:len(spans)], ranks[len(spans):][:len(spans)]
 	for i, s := range spans {
-		bits := random.Uint64()
+		draw := random.Uint64()
 		missing[m] = ofLeft[i]
-		if j := s.draw(uint32(bits)); j < len(left) {
+		if j := s.place(uint32(draw)) >> unit; j < len(left) {
 			x := left[len(left)-1-j]
 			list[ofLeft[i]] = x
 			m += 1 - o.add(x)
@@ -47,7 +50,7 @@ func (o *outside) drawNear(list, left []int32, next []run, limit int32, ranks []
 			m++
 		}
 		missing[m] = ofNext[i]
-		if j := s.draw(uint32(bits >> 32)); j < len(next) {
+		if j := s.place(uint32(draw>>32)) >> unit; j < len(next) {
 			x := next[j].block()
 			list[ofNext[i]] = x
 			m += 1 - o.add(x)&int(uint32(x-limit)>>31)
@@ -73,7 +76,5 @@ func (o *outside) drawAny(list []int32, limit int32, r *random) {
 	*r = random
 }
 
-// draw returns a block of the span, drawn by bits.
-func (s span) draw(bits uint32) int {
-	return int(s.begin+uint32(uint64(s.width)*uint64(bits)>>32)) / spanUnit
-}
+// place is a place in the span, chosen by a draw.
+func (s span) place(draw uint32) int { return int(s.begin) + int(uint64(s.width)*uint64(draw)>>32) }

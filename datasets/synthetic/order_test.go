@@ -1,6 +1,7 @@
 package synthetic
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -64,5 +65,34 @@ func TestShuffles(t *testing.T) {
 	}
 	if n := len(o.shuffles(noises, make([]uint8, mostPlaces/2), source(1, 0, 0, 0, 0), nil)); n != 2 {
 		t.Errorf("%d shuffles of half of mostPlaces, expected 2", n)
+	}
+}
+
+// Spans follow one on another from the newest departure on, as far as candidates come from,
+// whatever the churn.
+func TestPlan(t *testing.T) {
+	for _, churn := range []float64{1, 3.5, 205, 1 << 15, 1 << 24} {
+		for _, near := range []float64{0, 1e-6, 0.25, 1} {
+			var p plan
+			p.set(near, churn, 4096)
+			if near == 0 && len(p.spans) > 0 || near > 0 && len(p.spans) == 0 {
+				t.Fatalf("near %v of %v a step: %d spans", near, churn, len(p.spans))
+			}
+			end := 0.0
+			for i, s := range p.spans {
+				if begin := float64(s.begin); math.Abs(begin-end) > 4+begin/1e6 {
+					t.Fatalf("near %v of %v a step: span %d begins at %v, the one before ends at %v", near, churn, i, begin, end)
+				}
+				end = float64(s.begin) + float64(s.width)
+			}
+			if far := reach * churn * float64(p.unit); near > 0 && end < 0.99*far && 2*len(p.spans) < 4095 {
+				t.Errorf("near %v of %v a step: spans end at %v, expected %v", near, churn, end, far)
+			}
+			for _, ranks := range p.ranks {
+				if len(ranks) != 4096 {
+					t.Fatalf("near %v of %v a step: %d ranks of 4096", near, churn, len(ranks))
+				}
+			}
+		}
 	}
 }

@@ -15,16 +15,20 @@ type plan struct {
 	near, churn float64 // that it is for
 	n           int
 	spans       []span
+	unit        uint32  // of spans, in parts of a block: a power of two
 	h           []uint8 // buckets of the candidates' distances
 	order       order
 	ranks       [][]int32 // by order: of each candidate in that sequence
 }
 
 // span is part of those that left, the last first, or of those that will enter: from begin
-// on and width wide, in units of 2^−8 blocks.
+// on and width wide, in units of the plan.
 type span struct{ begin, width uint32 }
 
-const spanUnit = 1 << 8
+const (
+	leastUnit = 1 << 8  // parts of a block, where
+	mostSpan  = 1 << 31 // units are not exceeded
+)
 
 // far is the distance in steps of candidates that come from anywhere.
 const far = 64
@@ -37,11 +41,14 @@ func (p *plan) set(near, churn float64, n int) {
 		return
 	}
 	p.near, p.churn, p.n, p.spans, p.h = near, churn, n, p.spans[:0], p.h[:0]
+	for p.unit = leastUnit; float64(p.unit)*reach*churn > mostSpan; p.unit /= 2 {
+	}
 	if near > 0 {
-		step, none := math.Exp(1/(near*churn)), offset*churn
-		for grown := none; grown-none < reach*churn && 2*len(p.h) < n-1; grown *= step {
-			p.spans = append(p.spans, span{uint32(spanUnit * (grown - none)), uint32(spanUnit * grown * (step - 1))})
-			p.h = append(p.h, bucketOf(uint16(1+(grown*(1+step)/2-none)/churn), forever))
+		step, none := math.Exp(1/(near*churn)), offset*churn // step may be infinite
+		for from := none; from-none < reach*churn && 2*len(p.h) < n-1; from *= step {
+			width := min(mostSpan/float64(p.unit), from*(step-1))
+			p.spans = append(p.spans, span{uint32(float64(p.unit) * (from - none)), uint32(float64(p.unit) * width)})
+			p.h = append(p.h, bucketOf(uint16(1+min(reach, (from+width/2-none)/churn)), forever))
 		}
 	}
 	p.h = append(p.h, p.h...)
