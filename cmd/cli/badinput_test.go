@@ -151,6 +151,7 @@ func TestBadInput(t *testing.T) {
 		"bytes without size":    {[]string{good, "--capacity", "1MiB"}, 1, []string{"--entry-bytes"}},
 		"too many windows":      {[]string{good, "--warmup", "lru:9"}, 1, []string{"9 windows", "8 recorded"}},
 		"warm-up nonsense":      {[]string{good, "--warmup", "hot"}, 2, []string{`warm-up "hot"`, "staging"}},
+		"unknown group":         {[]string{good, "--policy", "lossi"}, 2, []string{"unknown policy", "of the groups, did you mean lossy?"}},
 		"unknown policy":        {[]string{good, "--policy", "lookahed"}, 2, []string{"unknown policy", "did you mean lookahead?", "known: "}},
 		"policy options":        {[]string{good, "--policy", "window:many"}, 2, []string{"window:N"}},
 		"unknown flag":          {[]string{good, "--capasity", "2x"}, 2, []string{"--capasity", "did you mean capacity?"}},

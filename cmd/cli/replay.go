@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -242,6 +243,9 @@ func (f *replayFlags) check(c *cobra.Command) error {
 	return nil
 }
 
+// groups of policies that --policy takes.
+var groups = []string{"all", "lossy"}
+
 // parsePolicies reads --policy values; "all" stands for the exact policies of the table,
 // with its windowed policies at the sizes that KVDrive sweeps (Figs. 3, 16), and "lossy" for
 // the lossy ones.
@@ -252,12 +256,15 @@ func parsePolicies(table policies.Table, names []string) (specs []policies.Spec,
 		if err != nil {
 			return nil, false, err
 		}
-		if name == "all" || name == "lossy" {
+		if slices.Contains(groups, name) {
 			expanded, skip = everyPolicy(table, name == "lossy"), true
 		}
 		for _, one := range expanded {
 			spec, err := table.Parse(one)
 			if err != nil {
+				if near := policies.Nearest(one, groups); near != "" {
+					err = fmt.Errorf("%w; of the groups%s", err, near)
+				}
 				return nil, false, err
 			}
 			if !seen[spec.Name()] {
