@@ -25,9 +25,9 @@ func (k *ranker) candidates(list []int32) {
 	o.drawAny(list, limit, p.random)
 }
 
-// add lists block x and returns 1 if it was not listed yet, else 0.
-func (o *outside) add(x int32) int {
-	w := &o.listed[x>>6]
+// add puts block x into a set and returns 1 if it was not there yet, else 0.
+func add(listed []uint64, x int32) int {
+	w := &listed[x>>6]
 	fresh := ^*w >> (x & 63) & 1
 	*w |= 1 << (x & 63)
 	return int(fresh)
@@ -38,14 +38,14 @@ func (o *outside) add(x int32) int {
 func (o *outside) drawNear(list, left []int32, next []run, limit int32, ranks []int32, r *random) {
 	random, m, spans, unit := *r, len(o.missing), o.plan.spans, bits.TrailingZeros32(o.plan.unit)
 	missing := slices.Grow(o.missing, len(ranks))[:m+len(ranks)]
-	ofLeft, ofNext := ranks[:len(spans)], ranks[len(spans):][:len(spans)]
+	listed, ofLeft, ofNext := o.listed, ranks[:len(spans)], ranks[len(spans):][:len(spans)]
 	for i, s := range spans {
 		draw := random.Uint64()
 		missing[m] = ofLeft[i]
 		if j := s.place(uint32(draw)) >> unit; j < len(left) {
 			x := left[len(left)-1-j]
 			list[ofLeft[i]] = x
-			m += 1 - o.add(x)
+			m += 1 - add(listed, x)
 		} else {
 			m++
 		}
@@ -53,7 +53,7 @@ func (o *outside) drawNear(list, left []int32, next []run, limit int32, ranks []
 		if j := s.place(uint32(draw>>32)) >> unit; j < len(next) {
 			x := next[j].block()
 			list[ofNext[i]] = x
-			m += 1 - o.add(x)&int(uint32(x-limit)>>31)
+			m += 1 - add(listed, x)&int(uint32(x-limit)>>31)
 		} else {
 			m++
 		}
@@ -63,15 +63,15 @@ func (o *outside) drawNear(list, left []int32, next []run, limit int32, ranks []
 
 // drawAny fills what is missing with blocks below limit.
 func (o *outside) drawAny(list []int32, limit int32, r *random) {
-	random, missing, i := *r, o.missing, 0
+	random, listed, missing, i := *r, o.listed, o.missing, 0
 	for tries := 16 * len(missing); i < len(missing) && tries > 0; tries-- {
 		x := random.below(limit)
 		list[missing[i]] = x
-		i += o.add(x)
+		i += add(listed, x)
 	}
 	for x := random.below(limit); i < len(missing); x = (x + 1) % limit { // nearly all are listed
 		list[missing[i]] = x
-		i += o.add(x)
+		i += add(listed, x)
 	}
 	*r = random
 }
