@@ -57,6 +57,9 @@ func Write(ctx context.Context, path string, d *Dials, o Options) (err error) {
 	}
 	defer w.Abort()
 	if err := drawAll(ctx, d, o, w.WriteParts); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("make synthetic trace: stopped, nothing was written to %s: %w", path, ctx.Err())
+		}
 		return fmt.Errorf("make synthetic trace: %w", err)
 	}
 	return w.Close()

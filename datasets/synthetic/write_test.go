@@ -57,7 +57,7 @@ func TestWriteLeavesNothing(t *testing.T) {
 	d := small()
 	ctx, cancel := context.WithCancel(context.Background())
 	err := Write(ctx, filepath.Join(dir, "a.parquet"), &d, Options{Workers: 2, Progress: func(int) { cancel() }})
-	if !errors.Is(err, context.Canceled) {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "stopped, nothing was written to") {
 		t.Errorf("a stopped run: %v", err)
 	}
 	d.Overlap = 2
