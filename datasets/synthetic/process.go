@@ -264,7 +264,7 @@ func (p *process) enter(t int, x int32) {
 // begun begins a run that is so many ticks long.
 func (p *process) begun(t int, x int32, length int32) {
 	p.demand(t, x)
-	p.due.put(int32(len(p.runs)-1), min(p.due.at+int(length), len(p.due.end)-1))
+	p.due.put(int32(len(p.runs)-1), int32(min(p.due.at+int(length), len(p.due.end)-1)))
 	p.ending++
 }
 

@@ -21,15 +21,8 @@ func (q *queue) reset(steps int) {
 	q.pool, q.spare, q.at = append(q.pool[:0], make([]int32, chunk)...), q.spare[:0], 0
 }
 
-// put adds x to a bucket from q.at to the last.
-func (q *queue) put(x int32, bucket int) {
-	at := q.end[bucket]
-	if at%chunk == 0 {
-		at = q.extend(at)
-	}
-	q.pool[at] = x
-	q.end[bucket] = at + 1
-}
+// put is putAll of one element.
+func (q *queue) put(x, bucket int32) { q.putAll([]int32{x}, []int32{bucket}) }
 
 // putAll adds elements, each to the bucket given, from q.at on. There is no bucket behind
 // the last: what is due there never is.

@@ -34,7 +34,7 @@ func TestQueue(t *testing.T) {
 				}
 			case 3, 4:
 				bucket := q.at + r.IntN(left)
-				q.put(x, bucket)
+				q.put(x, int32(bucket))
 				due[x] = bucket
 			default:
 				n := r.IntN(40)

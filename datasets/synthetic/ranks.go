@@ -73,7 +73,7 @@ const (
 	noises  = 16      // shuffles to choose from
 )
 
-// begin starts at step t.
+// begin starts at step t. It is all that demand by index needs; ranks need rank too.
 func (k *ranker) begin(p *process, t int) {
 	k.p, k.now, k.settled, k.moving = p, t, k.settled[:0], k.moving[:0]
 	k.lasting = resized(k.lasting, len(p.blocks)>>6+1)
@@ -84,12 +84,16 @@ func (k *ranker) begin(p *process, t int) {
 		}
 	}
 	k.last(k.moving)
+}
+
+// rank puts the demand of the first step in order, and draws the shuffles.
+func (k *ranker) rank() {
 	k.sort()
 	k.h = k.h[:0]
 	for _, r := range k.moving {
-		k.h = append(k.h, r.bucket(t))
+		k.h = append(k.h, r.bucket(k.now))
 	}
-	k.shuffles = k.order.shuffles(noises, k.h, p.random, k.shuffles)
+	k.shuffles = k.order.shuffles(noises, k.h, k.p.random, k.shuffles)
 }
 
 // demand fills list with the demand of the step, best first: as many in order as led at the
@@ -145,10 +149,10 @@ func (k *ranker) last(runs []run) {
 // forget drops the runs that have ended before the step, without a branch: none could
 // foretell them. Those that lead have not.
 func (k *ranker) forget() {
-	moving, now, n := k.moving, k.now, 0
+	moving, now, n := k.moving, uint16(k.now), 0
 	for _, r := range moving {
 		moving[n] = r
-		n += r.lasts(now)
+		n += more(r.exit(), now)
 	}
 	k.moving = moving[:n]
 }
@@ -173,9 +177,8 @@ func (k *ranker) sort() {
 
 // settle chooses who leads: those that led, and then others.
 func (k *ranker) settle(now uint16) {
-	k.settled = append(k.settled, k.moving...)
-	k.moving = append(k.moving[:0], k.settled...)
-	settled, moving := k.settled, k.moving
+	settled := append(k.settled, k.moving...)
+	moving := resized(k.moving, len(settled))
 	n, m := 0, 0
 	for _, r := range settled {
 		leads := more(now-r.enter(), farAway-1) & more(r.exit()-now, sorting+farAway)

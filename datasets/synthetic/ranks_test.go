@@ -12,6 +12,7 @@ func rows(l Locality, steps, m int) (*process, [][]int32) {
 	p := drawn(l, steps+64, 3)
 	var k ranker
 	k.begin(p, 32)
+	k.rank()
 	var lists [][]int32
 	for t := 32; t < 32+steps; t++ {
 		list := make([]int32, m)
@@ -159,6 +160,7 @@ func TestAscending(t *testing.T) {
 			p.draw(extent{topK: topK, tokens: 600, steps: 60}, &l, source(4, 0, 0, 0, 0))
 			var k ranker
 			k.begin(p, 8)
+			k.rank()
 			for range 40 {
 				k.advance()
 				want, got := make([]int32, topK), make([]int32, topK)

@@ -19,9 +19,6 @@ func (r run) block() int32  { return int32(uint32(r)) }
 func (r run) enter() uint16 { return uint16(r >> 32) }
 func (r run) exit() uint16  { return uint16(r >> 48) }
 
-// lasts is 1 if the run demands its block at step now, which is not before its first, else 0.
-func (r run) lasts(now int) int { return int(uint32(int32(now)-int32(r.exit())) >> 31) }
-
 // bucket is the bucket of its block's distance from the threshold at step now.
 func (r run) bucket(now int) uint8 {
 	return bucketOf(uint16(now+1)-r.enter(), r.exit()-uint16(now))

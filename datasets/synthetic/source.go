@@ -53,36 +53,49 @@ func (g *Source) Streams() int { return g.dials.streams() }
 // Stream draws the i-th stream in the order of keys into s.
 func (g *Source) Stream(i int, s *trace.Stream) {
 	info := g.begin(i)
-	s.Reset(info)
-	s.Indices = slices.Grow(s.Indices, info.Rows*g.dials.Candidates)
-	for range info.Rows {
-		g.row(s)
-	}
+	g.rows(info, info.Rows, s)
 }
 
 // begin begins to draw the i-th stream.
 func (g *Source) begin(i int) trace.StreamInfo {
 	d := g.dials
-	info, request, layer, head := d.info(i)
+	info := d.info(i)
+	request, layer, head := d.place(i)
 	l := d.spread(layer, head)
 	r := source(d.Seed, ofStream, uint64(request), uint64(layer), uint64(head))
 	lead := min(leadIn, d.Context-d.Windows-d.Candidates)
 	g.process.draw(extent{topK: d.TopK, tokens: d.Context - d.Windows - lead + 1, steps: lead + info.Rows + ahead}, &l, r)
 	g.ranker.begin(&g.process, lead)
+	if d.Order == trace.OrderRank {
+		g.ranker.rank()
+	}
 	g.step = int32(-d.Windows)
 	return info
 }
 
-// info describes the i-th stream and says which it is.
-func (d *Dials) info(i int) (info trace.StreamInfo, request, layer, head int) {
+// place says which request, layer and head the i-th stream is of, by number.
+func (d *Dials) place(i int) (request, layer, head int) {
 	heads := max(1, d.Heads)
-	request, layer, head = i/heads/d.Layers, i/heads%d.Layers, i%heads
-	info.Key = trace.Key{Request: requestID(request, d.Requests), Layer: d.layerID(layer), Head: trace.NoHead}
+	return i / heads / d.Layers, i / heads % d.Layers, i % heads
+}
+
+// info describes the i-th stream.
+func (d *Dials) info(i int) trace.StreamInfo {
+	request, layer, head := d.place(i)
+	key := trace.Key{Request: requestID(request, d.Requests), Layer: d.layerID(layer), Head: trace.NoHead}
 	if d.Heads > 0 {
-		info.Head = int32(head)
+		key.Head = int32(head)
 	}
-	info.PromptLen, info.Rows = int32(d.Context), d.Windows+d.Steps
-	return info, request, layer, head
+	return trace.StreamInfo{Key: key, PromptLen: int32(d.Context), Rows: d.Windows + d.Steps}
+}
+
+// rows fills s with the next n rows of the stream.
+func (g *Source) rows(info trace.StreamInfo, n int, s *trace.Stream) {
+	s.Reset(info)
+	s.Indices = slices.Grow(s.Indices, n*g.dials.Candidates)
+	for range n {
+		g.row(s)
+	}
 }
 
 // row appends the next row. It writes the list where it stays: s has room for it.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"runtime"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -92,7 +91,7 @@ func drawAll(ctx context.Context, d *Dials, o Options, write func(trace.StreamIn
 	}
 	g.Go(func() error {
 		for i := range d.streams() {
-			info, _, _, _ := d.info(i)
+			info := d.info(i)
 			if err := write(info, drawn[i%workers].of(ctx, info)); err != nil {
 				return err
 			}
@@ -117,11 +116,7 @@ func (p parts) draw(ctx context.Context, d *Dials, first, n int) error {
 				return ctx.Err()
 			case s = <-p.used:
 			}
-			s.Reset(info)
-			s.Indices = slices.Grow(s.Indices, partRows*d.Candidates)
-			for range min(partRows, left) {
-				source.row(s)
-			}
+			source.rows(info, min(partRows, left), s)
 			p.drawn <- s // there is room: no more are in use
 		}
 	}
