@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/trace"
@@ -16,10 +15,7 @@ import (
 func TestFileOfRows(t *testing.T) {
 	for seed := uint64(0); seed < 64; seed++ {
 		r := rand.New(rand.NewPCG(seed, 5))
-		columns := trace.Columns(seed) & (trace.ReadScores | trace.ReadMasses | trace.ReadPredicted)
-		if seed%3 == 0 {
-			columns |= trace.ReadPromptMass
-		}
+		columns := columnsOf(seed)
 		pageBytes, groupIndices := 1<<(8+r.IntN(12)), 1<<(8+r.IntN(14))
 		defer trace.SetPageBytes(pageBytes)()
 		defer trace.SetRowGroupIndices(groupIndices)()
@@ -44,22 +40,17 @@ func TestFileOfRows(t *testing.T) {
 
 func fileOf(t *testing.T, create func(string, trace.Meta) (*trace.Writer, error), streams []*trace.Stream) []byte {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "t.parquet")
-	w, err := create(path, testMeta)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var memory trace.Stream // of one stream after another
-	for _, s := range streams {
-		overwrite(&memory, s)
-		if err := w.Write(&memory); err != nil {
-			t.Fatal(err)
+	path := writeFile(t, func(path string) (*trace.Writer, error) { return create(path, testMeta) }, func(w *trace.Writer) error {
+		var memory trace.Stream // of one stream after another
+		for _, s := range streams {
+			overwrite(&memory, s)
+			if err := w.Write(&memory); err != nil {
+				return err
+			}
 		}
-	}
-	overwrite(&memory, streams[0])
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+		overwrite(&memory, streams[0])
+		return nil
+	})
 	file, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

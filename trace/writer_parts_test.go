@@ -47,14 +47,10 @@ func TestWriteParts(t *testing.T) {
 	defer trace.SetRowGroupIndices(1 << 14)()
 	for seed := uint64(0); seed < 32; seed++ {
 		r := rand.New(rand.NewPCG(seed, 8))
-		columns := trace.Columns(seed) & (trace.ReadScores | trace.ReadMasses | trace.ReadPredicted)
-		if seed%3 == 0 {
-			columns |= trace.ReadPromptMass
-		}
 		var streams []*trace.Stream
 		for layer := range int32(3) {
 			key := trace.Key{Request: "r", Layer: layer, Head: trace.NoHead}
-			streams = append(streams, randomStream(r, key, 20+r.IntN(300), -5, 1+r.IntN(200), 1+r.IntN(100), columns))
+			streams = append(streams, randomStream(r, key, 20+r.IntN(300), -5, 1+r.IntN(200), 1+r.IntN(100), columnsOf(seed)))
 		}
 		whole := writeTrace(t, testMeta, streams...)
 		checkDigest(t, writeParts(t, streams, func() int { return 1 + r.IntN(40) }), whole)
@@ -71,20 +67,14 @@ func TestWriteParts(t *testing.T) {
 // writeParts writes a file of streams in parts.
 func writeParts(t *testing.T, streams []*trace.Stream, size func() int) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "t.parquet")
-	w, err := trace.Create(path, testMeta)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range streams {
-		if err := w.WriteParts(s.StreamInfo, inParts(s, size)); err != nil {
-			t.Fatal(err)
+	return writeFile(t, func(path string) (*trace.Writer, error) { return trace.Create(path, testMeta) }, func(w *trace.Writer) error {
+		for _, s := range streams {
+			if err := w.WriteParts(s.StreamInfo, inParts(s, size)); err != nil {
+				return err
+			}
 		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return path
+		return nil
+	})
 }
 
 // checkDigest checks that two files hold the same trace, and the first what its digest says.
