@@ -261,11 +261,15 @@ All that is wrong with a file is said at once, with its lines.`,
 			if err != nil {
 				return err
 			}
-			for _, path := range args {
-				it, err := hardware.ReadFile(path)
-				if err != nil {
+			items := make([]hardware.Item, len(args))
+			for i, path := range args { // a machine may be made of parts in other files
+				if items[i], err = hardware.ReadFile(path); err != nil {
 					return err
 				}
+				lib.Add(items[i])
+			}
+			for i, path := range args {
+				it := items[i]
 				if hardware.Kind(hardware.Head(it).Kind) == hardware.KindMachine {
 					if _, err := lib.Resolve(it); err != nil {
 						return err

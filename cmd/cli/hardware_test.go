@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -207,5 +208,35 @@ func TestHardwareBadInput(t *testing.T) {
 				t.Errorf("exit %d, expected %d; stdout %q; stderr lacks %q:\n%s", code, c.code, stdout, c.want, stderr)
 			}
 		})
+	}
+}
+
+// The GPU and the machine that the README describes are checked together, in any order of
+// files, and are a machine of their folder.
+func TestHardwareREADMEMachine(t *testing.T) {
+	text, err := os.ReadFile("../../replay/hardware/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(text), "```yaml\n")[1:]
+	if len(blocks) != 2 {
+		t.Fatalf("the README describes %d things, expected a GPU and a machine", len(blocks))
+	}
+	dir := t.TempDir()
+	var files []string
+	for i, block := range blocks {
+		text, _, _ := strings.Cut(block, "```")
+		files = append(files, filepath.Join(dir, fmt.Sprintf("%d.yaml", i)))
+		if err := os.WriteFile(files[i], []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{files, {files[1], files[0]}} {
+		if code, out, stderr := run(append([]string{"hardware", "check"}, args...)...); code != 0 || strings.Count(out, "sound") != 2 {
+			t.Errorf("%v: exit %d, %q, %s", args, code, out, stderr)
+		}
+	}
+	if code, out, stderr := run("hardware", "show", "my-machine", "--hardware-dir", dir); code != 0 || !strings.Contains(out, "my-gpu") {
+		t.Errorf("exit %d, %q, %s", code, out, stderr)
 	}
 }

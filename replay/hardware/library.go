@@ -170,6 +170,14 @@ func Parse(file string, text []byte) (Item, error) {
 	return it, nil
 }
 
+// Add puts an item over what lib has of its kind and name, for Resolve to find.
+func (lib *Library) Add(it Item) {
+	h := it.header()
+	for _, name := range append([]string{h.Name}, h.Aliases...) {
+		lib.items[Kind(h.Kind)][name] = it
+	}
+}
+
 // ReadFile reads one file, as Load does those of a folder.
 func ReadFile(path string) (Item, error) {
 	text, err := readFile(path)
