@@ -67,8 +67,12 @@ func writePolicy(w io.Writer, spec *policies.Spec, p *policyLine) error {
 	if usage == "" {
 		usage = p.Name + ", without options"
 	}
+	cost := p.CostPerChange
+	if !strings.Contains(cost, " a ") {
+		cost += " a change of the demand"
+	}
 	for _, fact := range [][2]string{{"usage", usage}, {"options", spec.Options}, {"source", p.Source}, {"traits", p.traits()},
-		{"needs", p.needs()}, {"memory", p.MemoryPerBlock + " a block of the context"}, {"cost", p.CostPerChange + " a change of the demand"}} {
+		{"needs", p.needs()}, {"memory", p.MemoryPerBlock + " a block of the context"}, {"cost", cost}} {
 		if fact[1] != "" {
 			fmt.Fprintf(&b, "%-8s %s\n", fact[0], fact[1])
 		}

@@ -33,7 +33,7 @@ var Entry = policies.Entry{
 	Summary: "evicts what the current ranking likes least, outside the M candidates first",
 	Source:  "KVDrive, lookahead eviction",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Memory: "9 B", Cost: "O(1) + O(M-K) a step"},
+	Traits:  policies.Traits{Memory: "9 B", Cost: "O(1) a change, O(M-K) a step"},
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }
 

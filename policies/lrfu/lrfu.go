@@ -28,14 +28,13 @@
 // the demand with rates below the whole queue are the next victims, and mostly go without
 // being queued (bucket.Front).
 //
-// Options: gamma=G, the decay a step, 0.1 to 0.99999, 0.95 by default (the best of a
-// study of eight real traces: a half-life of 13.5 steps); history=keep or forget, keep
-// by default. Below γ = .5 it is LRU with the older history as tie-break.
+// Options: gamma=G, the decay a step, 0.1 to 0.99999, 0.95 by default: a
+// half-life of 13.5 steps, chosen by hand; history=keep or forget, keep by default. Below γ = .5 it is LRU with the older history as tie-break.
 //
 // Cost: O(1) a change of the demand. Memory: 20 B a block of the context and 4 B a
 // change. Exact, online, no stack property. Where it departs from the paper: there, rates of
 // evicted blocks are forgotten, for lack of memory, and a heap holds the rest; here
-// the context is known and 16 B a token are nothing next to its entry. history=forget
+// the context is known and 20 B a token are nothing next to its entry. history=forget
 // is the paper's; it misses one to four percent more on the bundled traces. It loses to
 // LRU right after the topic moves, and where blocks are demanded in scans.
 package lrfu

@@ -1,9 +1,9 @@
 // Package nearlrfu is LRFU that also looks at what the current step almost selected: a
 // candidate of rank K to M has its demand rate raised for the step.
 //
-// Source: a study of this project on eight real traces, where it is the best of the
-// policies that one would ship; the rate is LRFU's (Lee et al., IEEE Transactions on
-// Computers 50(12), 2001), the use of the ranks KVDrive's (lookahead eviction).
+// Source: new here; the rate is LRFU's (Lee et al., IEEE Transactions on Computers
+// 50(12), 2001), the use of the ranks KVDrive's (lookahead eviction). How it does is on the
+// README's board.
 //
 // Step semantics: the rate is that of package lrfu. The ranks of the step itself count,
 // as they are known when it evicts; they do not enter the rate. M is the run's: near
@@ -25,7 +25,7 @@
 // every machine, as package lrfu's rates are.
 //
 // Options: gamma=G, the decay a step, 0.1 to 0.99999, 0.97 by default; w=W, 0 to 20, 2
-// by default; history=keep or forget, as in lrfu. Defaults are the study's, at M = 3K.
+// by default; history=keep or forget, as in lrfu. Defaults were chosen by hand.
 // w = 0 is lrfu.
 //
 // Cost: O(1) a change of the demand, and a store a candidate and step. Memory: 24 B a
@@ -52,7 +52,7 @@ var Entry = policies.Entry{
 	Source:  "here; LRFU of Lee et al., IEEE ToC 2001",
 	Usage:   "near-lrfu:gamma=G,w=W,history=H with G from 0.1 to 0.99999, 0.97 by default, W from 0 to 20, 2 by default, and H keep (default) or forget",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Memory: "24 B", Cost: "O(1) + O(M-K) a step"},
+	Traits:  policies.Traits{Memory: "24 B", Cost: "O(1) a change, O(M-K) a step"},
 	New:     parse,
 }
 

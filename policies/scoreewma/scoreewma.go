@@ -21,9 +21,8 @@
 // set, a few passes and no sorting.
 //
 // Options: decay, 0 to 1; 0 is the last score alone, which is lookahead where scores
-// order as ranks do; at 1 means stay 0, which is LRU. 0.8 by default, chosen among a few
-// on four traces of an earlier study; on the bundled trace with scores 0.5 to 0.8 lie
-// within two per cent of each other.
+// order as ranks do; at 1 means stay 0, which is LRU. 0.8 by default, chosen by hand; on the
+// bundled trace with scores 0.5 to 0.8 lie within two per cent of each other.
 //
 // Cost: O(M) a step and O(C) where something must go: scores change every step, so
 // this is no policy that only changes cost. Memory: 16 B a block of the context.
