@@ -26,11 +26,11 @@ help: ## list the targets
 build: ## build bin/kvreplay
 	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/kvreplay
 
-leaderboard: build ## replay the corpus of real traces through every policy, print the board, write $(RESULTS)/
+leaderboard: build ## replay the corpus of real traces through every policy, print the board, write results/ (RESULTS=)
 	@$(BIN) replay $(TRACES) --policy all --policy lossy --capacity 1.25x,1.5x,2x,3x,4x --per request --out $(RESULTS)
 	@$(BIN) leaderboard $(RESULTS) --out $(RESULTS)
 
-corpus: build ## traces of a real model into $(CORPUS)/: all of scripts/corpus/plan.toml, or TASKS= PARTS= LENGTH= SAMPLES= STEPS=; CHECK= compares
+corpus: build ## traces of a real model into results/corpus/ (CORPUS=): all of scripts/corpus/plan.toml, or TASKS= PARTS= LENGTH= SAMPLES= STEPS=; CHECK= compares
 	@python3 scripts/corpus/corpus.py --out $(CORPUS) $(if $(TASKS),--tasks $(TASKS)) $(if $(PARTS),--parts $(PARTS)) $(if $(LENGTH),--length $(LENGTH)) \
 	  $(if $(SAMPLES),--samples $(SAMPLES)) $(if $(STEPS),--steps $(STEPS)) $(if $(THREADS),--threads $(THREADS)) $(if $(CHECK),--check $(CHECK))
 
@@ -52,11 +52,12 @@ staticcheck:
 
 tidy:
 	$(GO) mod tidy -diff
+	cd policies/example && $(GO) mod tidy -diff
 
 race:
 	$(GO) test -race -short ./...
 
-bench: ## speed, with the peers beside it
+bench: ## speed, with the peers beside it (BENCHTIME=1s)
 	@$(GO) test -run '^$$' -bench 'LRU|Decode|Workers|Policy|Delta|Cells|Mechanisms' -benchtime $(BENCHTIME) -count 6 ./replay | $(GO) tool benchstat -filter '.unit:Maccess/s' -col /engine -row .name,/trace,/policy,/workers,/mechanism -
 
 bench-once:
@@ -69,5 +70,5 @@ fuzz: ## every fuzz target for FUZZTIME, runs or seconds (short times end in Go'
 	  done; \
 	done
 
-clean: ## remove what the targets wrote
+clean: ## remove bin/ and results/, with all rows and the corpus in it
 	rm -rf bin $(RESULTS)

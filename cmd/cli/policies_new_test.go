@@ -35,9 +35,8 @@ func TestPoliciesNewWorks(t *testing.T) {
 func TestExampleModule(t *testing.T) {
 	root := repository(t)
 	example := filepath.Join(root, "policies", "example")
-	modfile := "-modfile=" + moduleFile(t, root, example)
-	goTool(t, example, "test", "-short", "-mod=mod", modfile, "./...")
-	rows := goTool(t, example, "run", "-mod=mod", modfile, ".", "replay", filepath.Join(root, bundledTrace), "--policy", "mru", "--capacity", "2x", "--format", "jsonl")
+	goTool(t, example, "test", "-short", "./...")
+	rows := goTool(t, example, "run", ".", "replay", filepath.Join(root, bundledTrace), "--policy", "mru", "--capacity", "2x", "--format", "jsonl")
 	if !strings.Contains(rows, `"policy":"mru"`) {
 		t.Errorf("no row of mru:\n%s", rows)
 	}
