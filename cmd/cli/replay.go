@@ -65,7 +65,7 @@ policies or capacities replays only what is new.`,
 	fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in blocks (default: the trace's)")
 	fl.IntVar(&f.candidates, "candidates", 0, "M, how much of a list policies may see (default: the trace's)")
 	fl.IntVar(&f.sink, "sink", 0, "first tokens that are always resident (default: the trace's, or 0)")
-	fl.IntVar(&f.local, "local", 1, "last tokens that are always resident (default: the trace's, or 1)")
+	fl.IntVar(&f.local, "local", 1, "last tokens that are always resident, in the place of what the trace states")
 	fl.IntVar(&f.bytes, "entry-bytes", 0, "bytes of a token's entry in a stream (default: the trace's)")
 	fl.IntVar(&f.shape.BlockTokens, "block-tokens", 0, "tokens of a block, the unit of the cache (default: the trace's)")
 	fl.BoolVar(&f.shape.ShareHeads, "share-heads", false, "the heads of a layer share one cache, of blocks that hold all of them")
