@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,17 +12,25 @@ import (
 // size of a policy without capacity: "peak:window:2".
 const peakPrefix = "peak:"
 
-// capacityUnits are the forms of a capacity, in the order in which boards show them:
-// multiples of K, shares of the context, entries, bytes.
+// Forms of a capacity, in the order in which boards show them.
+const (
+	timesK = iota
+	ofContext
+	inEntries
+	inBytes
+	otherForm
+)
+
+// capacityUnits are how the forms are written.
 var capacityUnits = []struct {
 	suffix string
 	kind   int
 	scale  float64
 }{
-	{"ctx", 1, 1}, {"x", 0, 1},
-	{"TiB", 3, 1 << 40}, {"GiB", 3, 1 << 30}, {"MiB", 3, 1 << 20}, {"KiB", 3, 1 << 10},
-	{"TB", 3, 1e12}, {"GB", 3, 1e9}, {"MB", 3, 1e6}, {"KB", 3, 1e3}, {"kB", 3, 1e3}, {"B", 3, 1},
-	{"", 2, 1},
+	{"ctx", ofContext, 1}, {"x", timesK, 1},
+	{"TiB", inBytes, 1 << 40}, {"GiB", inBytes, 1 << 30}, {"MiB", inBytes, 1 << 20}, {"KiB", inBytes, 1 << 10},
+	{"TB", inBytes, 1e12}, {"GB", inBytes, 1e9}, {"MB", inBytes, 1e6}, {"KB", inBytes, 1e3}, {"kB", inBytes, 1e3}, {"B", inBytes, 1},
+	{"", inEntries, 1},
 }
 
 // capacitySize reads a capacity's kind and size for ordering; texts of no known form
@@ -34,7 +43,7 @@ func capacitySize(text string) (kind int, size float64) {
 			}
 		}
 	}
-	return 4, 0
+	return otherForm, 0
 }
 
 func compareCapacity(a, b string) int {
@@ -56,8 +65,33 @@ func (c *cell) overK() *float64 {
 		perStream := c.total.entriesSum / float64(c.total.streams)
 		return number(perStream / float64(c.sample.TopK*c.sample.BlockTokens))
 	}
-	if kind, x := capacitySize(c.capacity); kind == 0 {
+	if kind, x := capacitySize(c.capacity); kind == timesK {
 		return number(x)
 	}
 	return nil
+}
+
+// sizedTwice names the capacities of a trace that are one size under several names: "4x"
+// and "1024" where K is 256. They are cells of their own, and both count.
+func (g *grid) sizedTwice() []string {
+	type size struct {
+		trace   string
+		entries float64
+	}
+	names := map[size][]string{}
+	for _, c := range g.list {
+		if kind, _ := capacitySize(c.capacity); kind != otherForm && c.total.entriesKnown && c.total.streams > 0 {
+			s := size{c.trace, c.total.entriesSum / float64(c.total.streams)}
+			names[s] = sortCapacities(append(names[s], c.capacity))
+		}
+	}
+	var notes []string
+	for s, capacities := range names {
+		if len(capacities) > 1 {
+			notes = append(notes, fmt.Sprintf("%s: %s are one capacity, of %g entries a stream, and it counts %d times; drop one with --where capacity!=%s",
+				s.trace, strings.Join(capacities, " and "), s.entries, len(capacities), capacities[len(capacities)-1]))
+		}
+	}
+	slices.Sort(notes)
+	return notes
 }

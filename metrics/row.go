@@ -39,7 +39,7 @@ type Row struct {
 	// Candidates is M, the list length that policies may see, in that unit.
 	Candidates int `json:"candidates"`
 	// Capacity is the capacity as asked for ("1.5x", "0.2ctx", "6400", "64MiB",
-	// "peak:window:2"); null for policies without capacity.
+	// "peak:window:2"), spelled as CapacityText does; null for policies without capacity.
 	Capacity *string `json:"capacity"`
 	// CapacityEntries is the capacity of a stream in entries (tokens); null for policies
 	// without capacity and where the pooled streams differ.

@@ -123,6 +123,7 @@ func decodeCells(fields []field, cells []string) (Row, error) {
 			return row, err
 		}
 	}
+	row.spellCapacity()
 	return row, row.Check()
 }
 

@@ -117,5 +117,6 @@ func finishRow(row Row, seen []bool) (Row, error) {
 			return row, fmt.Errorf("field %s is missing", f.name)
 		}
 	}
+	row.spellCapacity()
 	return row, row.Check()
 }

@@ -48,6 +48,7 @@ func parseCondition(text string) (condition, error) {
 	if err := f.parse(&probe, value); err != nil {
 		return condition{}, err
 	}
+	probe.spellCapacity()
 	return condition{f, f.text(&probe), negate}, nil
 }
 
