@@ -8,6 +8,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 )
 
@@ -36,12 +37,13 @@ const (
 
 // ParseCapacity reads "1.5x" (of K), "0.2ctx" (of the prompt), "6400" (entries),
 // "64MiB" (of a request, shared by its streams) or "peak:POLICY" (as much as that
-// policy keeps at its peak, stream by stream). "1x+2x@64" grows at decode step 64.
+// policy keeps at its peak, stream by stream). "1x+2x@64" grows at decode step 64. Two
+// spellings of a size are one capacity, whose text is metrics.CapacityText's.
 func ParseCapacity(text string) (Capacity, error) {
 	if strings.Contains(text, "+") {
 		return parseGrowing(text)
 	}
-	c := Capacity{text: text}
+	c := Capacity{text: metrics.CapacityText(text)}
 	number := text
 	switch {
 	case strings.HasPrefix(text, "peak:"):
@@ -83,7 +85,7 @@ func (c Capacity) positive() error {
 	return nil
 }
 
-// String is the text that was parsed.
+// String is the text form, with sizes in their one spelling.
 func (c Capacity) String() string { return c.text }
 
 // sizing is what a capacity is resolved against, for one stream.

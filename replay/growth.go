@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics"
 )
 
 // growth is a later part of a capacity that grows: from a decode step on, so much
@@ -23,7 +25,7 @@ func parseGrowing(text string) (Capacity, error) {
 		return first, err
 	}
 	c := first
-	c.text = text
+	c.text = metrics.CapacityText(text)
 	last := 0
 	for _, part := range parts[1:] {
 		size, step, timed := strings.Cut(part, "@")

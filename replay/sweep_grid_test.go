@@ -25,6 +25,9 @@ func TestParseCapacities(t *testing.T) {
 		"sweep:10":         "1x 1.4x 1.8x 2.4x 3.2x 4x 5.6x 7.2x 9.6x 12.8x",
 		"2x, sweep:4 ,16x": "2x 1x 4x 8x 16x",
 		"peak:window:2":    "peak:window:2",
+
+		"1.25x,4x,4.0x,4.00x,1024":          "1.25x 4x 1024",
+		"1MiB,1024KiB,1x+2x@64,1.0x+2x@064": "1MiB 1x+2x@64",
 	} {
 		got, err := ParseCapacities(strings.Split(text, ","))
 		if err != nil || strings.Join(textsOf(got), " ") != want {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
 )
@@ -186,9 +187,10 @@ func Cells(ctx context.Context, path string) (cells []Cell, err error) {
 func Choose(cells []Cell, policy, capacity string) (Cell, error) {
 	var fit []Cell
 	var names []string
+	capacity = metrics.CapacityText(capacity)
 	for _, c := range cells {
 		names = append(names, c.String())
-		if (policy == "" || c.Policy == policy) && (capacity == "" || c.Capacity == capacity) {
+		if (policy == "" || c.Policy == policy) && (capacity == "" || metrics.CapacityText(c.Capacity) == capacity) {
 			fit = append(fit, c)
 		}
 	}
