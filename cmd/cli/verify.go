@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/replay/verify"
 )
 
@@ -15,6 +16,7 @@ import (
 type verifyFlags struct {
 	table          policies.Table
 	traces, where  []string
+	plans          []string
 	sample, format string
 	seed           uint64
 	parallel       int
@@ -30,13 +32,14 @@ func newVerifyCommand(table policies.Table) *cobra.Command {
 compare every field. Traces are found by the digest that rows state, whatever their
 files are called. The exit code is 0 where every row of the sample holds, 1 where one
 differs, or cannot be replayed here: another engine version, a policy that this
-program lacks, a trace that is not there (--allow-missing accepts those).`,
+program lacks, a trace or a plan that is not there (--allow-missing accepts those).`,
 		Example: `  kvreplay leaderboard verify results --traces traces
   kvreplay leaderboard verify rows.csv --traces a.parquet --traces b.parquet --sample all`,
 		RunE: func(c *cobra.Command, args []string) error { return runVerify(c, args, &f) },
 	}
 	fl := c.Flags()
 	fl.StringArrayVar(&f.traces, "traces", nil, "trace, or folder of traces (*.parquet), `PATH`; repeatable")
+	fl.StringArrayVar(&f.plans, "allocation", nil, "`PLAN` of kvreplay allocate, of rows that were replayed under one; repeatable, found by digest")
 	fl.StringVar(&f.sample, "sample", strconv.Itoa(verify.DefaultSample), "how many rows to replay, `N` or all")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of the sample; choose one that the rows' author could not foresee")
 	fl.StringArrayVar(&f.where, "where", nil, "sample only rows with `KEY=VALUE` (or KEY!=VALUE), as leaderboard has it")
@@ -96,6 +99,13 @@ func (f *verifyFlags) options() (verify.Options, error) {
 		return o, usagef("--format %q: expected table or json", f.format)
 	case f.parallel < 1:
 		return o, usagef("--parallel %d: expected at least 1", f.parallel)
+	}
+	for _, path := range f.plans {
+		plan, err := allocate.Read(path)
+		if err != nil {
+			return o, err
+		}
+		o.Plans = append(o.Plans, plan)
 	}
 	return o, nil
 }

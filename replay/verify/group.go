@@ -32,7 +32,8 @@ func groupByCell(rows []metrics.Row, picked []int) []*group {
 	return groups
 }
 
-// finding is what replaying a cell came to: rows of one policy, or a verdict on all.
+// finding is what replaying a cell came to: rows of its policy and of the tiers of the
+// run, or a verdict on all.
 type finding struct {
 	replayed []metrics.Row
 	verdict  Verdict
@@ -62,12 +63,12 @@ func (g *group) replay(ctx context.Context, r *metrics.Row, ts *traces, o *Optio
 	if err != nil {
 		return finding{nil, Unverifiable, err.Error()}, nil
 	}
-	file, missing := ts.find(r)
+	file, why := ts.find(r)
 	if file == nil {
-		return finding{nil, Unverifiable, missing}, nil
+		return finding{nil, Unverifiable, why}, nil
 	}
-	options, err := g.cell.options(file, specs)
-	if errors.Is(err, errAmbiguous) {
+	options, err := g.cell.options(file, specs, o)
+	if errors.As(err, new(missing)) {
 		return finding{nil, Unverifiable, err.Error()}, nil
 	}
 	if err != nil {
@@ -86,7 +87,7 @@ func (g *group) replay(ctx context.Context, r *metrics.Row, ts *traces, o *Optio
 		return finding{nil, Unverifiable, err.Error()}, nil
 	}
 	for _, row := range result.Rows {
-		if row.Policy == own.Name() {
+		if row.Tier > 0 || row.Policy == own {
 			f.replayed = append(f.replayed, row)
 		}
 	}
@@ -113,16 +114,20 @@ func (o *Outcome) judge(r *metrics.Row, f finding) {
 	}
 }
 
-// twinOf finds the row of the same part; nil where there is none.
+// twinOf finds the row of the same cache and part; nil where there is none.
 func twinOf(r *metrics.Row, replayed []metrics.Row) *metrics.Row {
 	for i := range replayed {
 		t := &replayed[i]
-		if same(r.RequestID, t.RequestID) && same(r.LayerID, t.LayerID) && same(r.Head, t.Head) {
+		if sameCache(r, t) && same(r.RequestID, t.RequestID) && same(r.LayerID, t.LayerID) && same(r.Head, t.Head) {
 			return t
 		}
 	}
 	return nil
 }
+
+// sameCache says whether two rows of a cell are of the same cache: the GPU's, or the same
+// tier below.
+func sameCache(a, b *metrics.Row) bool { return a.Tier == b.Tier && a.Above == b.Above }
 
 func same[T comparable](a, b *T) bool {
 	return (a == nil) == (b == nil) && (a == nil || *a == *b)

@@ -1,10 +1,14 @@
 package verify
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/replay"
 )
 
@@ -40,6 +44,107 @@ func TestVerifyMechanisms(t *testing.T) {
 		c.change(&rows[0])
 		if r := verified(t, rows, c.path); r.Outcomes[0].Verdict != c.verdict {
 			t.Errorf("%s: %s, expected %s: %s", name, r.Outcomes[0].Verdict, c.verdict, strings.TrimSpace(r.Outcomes[0].details()))
+		}
+	}
+}
+
+// Rows under tiers hold, those of the tiers too, at every level of detail; altered ones
+// are found.
+func TestVerifyTiers(t *testing.T) {
+	for _, c := range []struct {
+		per       replay.Detail
+		inclusive bool
+	}{{replay.PerCell, false}, {replay.PerRequest, true}, {replay.PerStream, false}} {
+		rows := replayed(t, newsPath, []string{"lru", "window:2", "opt"}, []string{"1x", "1x+2x@20"}, func(o *replay.Options) {
+			for _, text := range []string{"dram=lfu@2x", "cxl=fifo@1MiB"} {
+				tier, err := replay.ParseTier(all.Table(), text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.Tiers = append(o.Tiers, tier)
+			}
+			o.Inclusive, o.Per, o.Layers = c.inclusive, c.per, []int32{0, 25}
+		})
+		wantAllHold(t, "tiers per "+string(c.per), rows, newsPath)
+	}
+	rows := replayed(t, newsPath, []string{"lru"}, []string{"1x"}, func(o *replay.Options) {
+		tier, err := replay.ParseTier(all.Table(), "dram=lru@2x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Tiers = []replay.Tier{tier}
+	})
+	for name, c := range map[string]struct {
+		change  func(*metrics.Row) // of the tier's row
+		verdict Verdict
+		want    string
+	}{
+		"misses":   {func(r *metrics.Row) { r.Misses--; r.Hits++ }, Differs, "differs: misses"},
+		"policy":   {func(r *metrics.Row) { r.Policy = "fifo" }, Differs, "differs: policy fifo, replayed lru"},
+		"tier":     {func(r *metrics.Row) { r.Tiers = "dram=lru@4x" }, Differs, "differs: misses"},
+		"kind":     {func(r *metrics.Row) { r.Tiers += " inclusive" }, Differs, "differs: misses"},
+		"above":    {func(r *metrics.Row) { r.Above = "lru@2x" }, Differs, "differs: demand"},
+		"nowhere":  {func(r *metrics.Row) { r.Tiers += " cxl=lru@2x"; r.Tier = 2 }, Differs, "no row of this part"},
+		"form":     {func(r *metrics.Row) { r.Tiers = "dram=lru@much" }, Differs, `capacity "much"`},
+		"stranger": {func(r *metrics.Row) { r.Tiers = "dram=lrv@2x" }, Unverifiable, `unknown policy "lrv"`},
+	} {
+		altered := slices.Clone(rows)
+		c.change(&altered[1])
+		o := verified(t, altered, newsPath).Outcomes[1]
+		if o.Verdict != c.verdict || !strings.Contains(o.details(), c.want) {
+			t.Errorf("%s: %s, expected %s with %q:\n%s", name, o.Verdict, c.verdict, c.want, o.details())
+		}
+	}
+}
+
+// Rows under a plan hold where the plan is there, found by its digest, and say what is
+// missing where it is not.
+func TestVerifyPlans(t *testing.T) {
+	profile := replayed(t, newsPath, []string{"lru"}, []string{"sweep"}, func(o *replay.Options) { o.Per = replay.PerStream })
+	windows := replayed(t, newsPath, []string{"window:1", "window:2", "window:3"}, nil, func(o *replay.Options) { o.Per = replay.PerStream })
+	planned := func(rows []metrics.Row, method string) *allocate.Plan {
+		m, err := allocate.ParseMethod(method)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reports, err := allocate.Run(rows, allocate.Options{Methods: []allocate.Spec{m}, Memory: "2x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reports[0].Plan
+	}
+	plan, other := planned(profile, "2d-greedy"), planned(profile, "uniform")
+	again, err := replay.ParseReallocation("32")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		plan    *allocate.Plan
+		policy  []string
+		options func(*replay.Options)
+	}{
+		"capacities": {plan, []string{"lru", "opt"}, func(o *replay.Options) { o.Per = replay.PerLayer }},
+		"divided":    {plan, []string{"lru", "opt"}, func(o *replay.Options) { o.Reallocation = again }},
+		"windows":    {planned(windows, "2d-greedy"), []string{"window:1"}, func(o *replay.Options) { o.Per = replay.PerRequest }},
+	} {
+		rows := replayed(t, newsPath, c.policy, nil, func(o *replay.Options) { o.Allocation = c.plan; c.options(o) })
+		for what, want := range map[string]struct {
+			plans   []*allocate.Plan
+			verdict Verdict
+			reason  string
+		}{
+			"there":   {[]*allocate.Plan{other, c.plan}, Holds, ""},
+			"missing": {[]*allocate.Plan{other}, Unverifiable, "it needs the plan " + c.plan.Digest()},
+		} {
+			r, err := Rows(context.Background(), rows, Options{Policies: all.Table(), Traces: []string{newsPath}, Plans: want.plans, Sample: All})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range r.Outcomes {
+				if o.Verdict != want.verdict || !strings.Contains(o.Reason, want.reason) {
+					t.Errorf("%s, %s: row %d %s, expected %s: %s", name, what, o.Row, o.Verdict, want.verdict, o.details())
+				}
+			}
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // errAmbiguous is a list of requests that reads in several ways.
-var errAmbiguous = errors.New("the ids of the trace hold commas, and the list reads in several ways")
+const errAmbiguous = missing("the ids of the trace hold commas, and the list reads in several ways")
 
 // requestsOf reads the requests of a row, which are joined by commas; nil for all. An
 // id may hold commas itself, so the trace says what is an id.

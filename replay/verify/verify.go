@@ -11,6 +11,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/allocate"
 )
 
 const (
@@ -24,10 +25,11 @@ const (
 // is usable.
 type Options struct {
 	Policies policies.Table
-	Traces   []string // files, and folders whose *.parquet are taken
-	Sample   int      // rows; 0: DefaultSample, All: every row
-	Seed     uint64   // of the sample
-	Workers  int      // 0: one
+	Traces   []string         // files, and folders whose *.parquet are taken
+	Plans    []*allocate.Plan // of rows under one (replay --allocation), found by their digest
+	Sample   int              // rows; 0: DefaultSample, All: every row
+	Seed     uint64           // of the sample
+	Workers  int              // 0: one
 	// Progress is told before every cell how many of how many are done.
 	Progress func(done, cells int)
 }

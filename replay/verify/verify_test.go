@@ -37,12 +37,9 @@ func replayed(t *testing.T, path string, names, capacities []string, change func
 		}
 		o.Policies = append(o.Policies, spec)
 	}
-	for _, text := range capacities {
-		c, err := replay.ParseCapacity(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Capacities = append(o.Capacities, c)
+	var err error
+	if o.Capacities, err = replay.ParseCapacities(capacities); err != nil {
+		t.Fatal(err)
 	}
 	if change != nil {
 		change(&o)
