@@ -57,7 +57,7 @@ func parseCondition(text string) (condition, error) {
 func (w Where) Filter(rows []Row) ([]Row, error) {
 	var kept []Row
 	for i := range rows {
-		if w.selects(&rows[i]) {
+		if w.Selects(&rows[i]) {
 			kept = append(kept, rows[i])
 		}
 	}
@@ -67,7 +67,8 @@ func (w Where) Filter(rows []Row) ([]Row, error) {
 	return kept, nil
 }
 
-func (w Where) selects(r *Row) bool {
+// Selects says whether a row is one that the conditions select.
+func (w Where) Selects(r *Row) bool {
 	for i, c := range w.conditions {
 		if c.negate {
 			if c.field.text(r) == c.value {

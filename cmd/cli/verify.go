@@ -2,11 +2,13 @@ package cli
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/replay/verify"
@@ -29,10 +31,12 @@ func newVerifyCommand(table policies.Table) *cobra.Command {
 		Use:   "verify [ROWS...] --traces FILE_OR_FOLDER",
 		Short: "Replay a sample of somebody's rows and say whether they hold",
 		Long: `Replay a sample of result rows, each with its own policy, capacity and settings, and
-compare every field. Traces are found by the digest that rows state, whatever their
-files are called. The exit code is 0 where every row of the sample holds, 1 where one
-differs, or cannot be replayed here: another engine version, a policy that this
-program lacks, a trace or a plan that is not there (--allow-missing accepts those).`,
+compare every field of all rows of the same cell. Traces are found by the digest that
+rows state, whatever their files are called. The sample has a row of every policy, and
+one of every cell of those that the rows rank first. The exit code is 0 where every row
+holds, 1 where one differs, where a cell lacks requests, layers or heads, or where a
+row cannot be replayed here: another engine version, a policy that this program lacks,
+a trace or a plan that is not there (--allow-missing accepts those).`,
 		Example: `  kvreplay leaderboard verify results --traces traces
   kvreplay leaderboard verify rows.csv --traces a.parquet --traces b.parquet --sample all`,
 		RunE: func(c *cobra.Command, args []string) error { return runVerify(c, args, &f) },
@@ -40,8 +44,8 @@ program lacks, a trace or a plan that is not there (--allow-missing accepts thos
 	fl := c.Flags()
 	fl.StringArrayVar(&f.traces, "traces", nil, "trace, or folder of traces (*.parquet), `PATH`; repeatable")
 	fl.StringArrayVar(&f.plans, "allocation", nil, "`PLAN` of kvreplay allocate, of rows that were replayed under one; repeatable, found by digest")
-	fl.StringVar(&f.sample, "sample", strconv.Itoa(verify.DefaultSample), "how many rows to replay, `N` or all")
-	fl.Uint64Var(&f.seed, "seed", 0, "seed of the sample; choose one that the rows' author could not foresee")
+	fl.StringVar(&f.sample, "sample", strconv.Itoa(verify.DefaultSample), "how many rows to draw, `N` or all; at least one of every policy, and always those that are ranked first")
+	fl.Uint64Var(&f.seed, "seed", 0, "`SEED` of the sample, to repeat one (default: a random one, which is printed)")
 	fl.StringArrayVar(&f.where, "where", nil, "sample only rows with `KEY=VALUE` (or KEY!=VALUE), as leaderboard has it")
 	fl.StringVar(&f.format, "format", "table", "`table` or json")
 	fl.BoolVar(&f.allowMissing, "allow-missing", false, "rows that cannot be replayed here are no failure")
@@ -54,9 +58,15 @@ func runVerify(c *cobra.Command, paths []string, f *verifyFlags) error {
 	if err != nil {
 		return err
 	}
-	rows, err := readRowsWhere(paths, f.where)
+	rows, err := readAllRows(paths)
 	if err != nil {
 		return err
+	}
+	if _, err := o.Where.Filter(rows); err != nil {
+		return fmt.Errorf("--where: %w", err)
+	}
+	if !c.Flags().Changed("seed") {
+		o.Seed = uint64(rand.Uint32()) // short enough to be typed again
 	}
 	bar := newBar(c.ErrOrStderr())
 	defer bar.close()
@@ -100,6 +110,10 @@ func (f *verifyFlags) options() (verify.Options, error) {
 	case f.parallel < 1:
 		return o, usagef("--parallel %d: expected at least 1", f.parallel)
 	}
+	var err error
+	if o.Where, err = metrics.ParseWhere(f.where); err != nil {
+		return o, errUsage{fmt.Errorf("--where: %w", err)}
+	}
 	for _, path := range f.plans {
 		plan, err := allocate.Read(path)
 		if err != nil {
@@ -114,9 +128,11 @@ func (f *verifyFlags) options() (verify.Options, error) {
 func (f *verifyFlags) outcome(r *verify.Report) error {
 	switch {
 	case r.Differing > 0:
-		return fmt.Errorf("leaderboard verify: %d of %d rows do not hold", r.Differing, len(r.Outcomes))
+		return fmt.Errorf("leaderboard verify: %d of %d rows do not hold", r.Differing, r.Sample+r.Others)
+	case len(r.Gaps) > 0:
+		return fmt.Errorf("leaderboard verify: incomplete cells: %d: requests, layers or heads are left out of their rows, and a board would be of the rest (a choice is made with replay --requests and --layers, which rows state)", len(r.Gaps))
 	case r.Unverifiable > 0 && !f.allowMissing:
-		return fmt.Errorf("leaderboard verify: %d of %d rows cannot be verified here (--allow-missing accepts that)", r.Unverifiable, len(r.Outcomes))
+		return fmt.Errorf("leaderboard verify: %d of %d rows cannot be verified here (--allow-missing accepts that)", r.Unverifiable, r.Sample+r.Others)
 	}
 	return nil
 }

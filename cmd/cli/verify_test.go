@@ -2,8 +2,10 @@ package cli_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -74,6 +76,80 @@ func TestVerifyFindsAlteredRows(t *testing.T) {
 		code, out, errs := run(append([]string{"leaderboard", "verify"}, c.args...)...)
 		if code != c.code || !strings.Contains(out, c.stdout) || !strings.Contains(errs, c.stderr) || (c.stderr == "") != (errs == "") {
 			t.Errorf("%v: exit %d, want %d and %q, %q; stderr %q, stdout\n%s", c.args[1:], code, c.code, c.stdout, c.stderr, errs, out)
+		}
+	}
+}
+
+// Without a seed each run draws anew and says with which, so that it can be repeated.
+func TestVerifySeed(t *testing.T) {
+	path := ownRows(t, "jsonl")
+	verify := func(more ...string) (out, seed string) {
+		t.Helper()
+		code, out, errs := run(append([]string{"leaderboard", "verify", path, "--traces", niah, "--sample", "2"}, more...)...)
+		drawn := regexp.MustCompile(`2 of 4 rows, drawn with seed (\d+), and 0 others of their cells: 2 hold`).FindStringSubmatch(out)
+		if code != 0 || drawn == nil {
+			t.Fatalf("exit %d, stderr %q, stdout\n%s", code, errs, out)
+		}
+		return out, drawn[1]
+	}
+	first, seed := verify()
+	if _, other := verify(); other == seed {
+		t.Errorf("two runs drew with seed %s", seed)
+	}
+	if again, _ := verify("--seed", seed); again != first {
+		t.Errorf("seed %s gave\n%s, again\n%s", seed, first, again)
+	}
+}
+
+// Requests that rows leave out are named, and the exit code says so; a filter is none.
+func TestVerifyFindsMissingRows(t *testing.T) {
+	code, rows, errs := run("replay", niah, "--policy", "lru", "--capacity", "2x", "--per", "layer", "--format", "jsonl")
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	lines := strings.SplitAfter(rows, "\n")
+	path := writeRows(t, "rows.jsonl", strings.Join(lines[1:], ""))
+	code, out, errs := run("leaderboard", "verify", path, "--traces", niah)
+	want := fmt.Sprintf("incomplete: %s: rows lack 1 of %d parts: layer 0; of lru at 2x", filepath.Base(niah), len(lines)-1)
+	if code != 1 || !strings.Contains(out, want) || !strings.Contains(errs, "incomplete cells: 1") {
+		t.Errorf("exit %d, stderr %q, want %q, stdout\n%s", code, errs, want, out)
+	}
+	whole := writeRows(t, "whole.jsonl", rows)
+	if code, out, errs := run("leaderboard", "verify", whole, "--traces", niah, "--where", "layer_id!=0"); code != 0 || strings.Contains(out, "incomplete") {
+		t.Errorf("exit %d, stderr %q, stdout\n%s", code, errs, out)
+	}
+}
+
+// Rows under a plan are verified with it, and say what they need without.
+func TestVerifyPlan(t *testing.T) {
+	plan := filepath.Join(t.TempDir(), "plan.yaml")
+	profile := filepath.Join(t.TempDir(), "profile")
+	for _, args := range [][]string{
+		{"replay", niah, "--policy", "lru", "--capacity", "sweep:16", "--per", "stream", "--out", profile},
+		{"allocate", profile, "--memory", "2x", "--method", "2d-greedy", "-o", plan},
+	} {
+		if code, _, errs := run(args...); code != 0 {
+			t.Fatal(errs)
+		}
+	}
+	code, rows, errs := run("replay", niah, "--policy", "lru", "--allocation", plan, "--format", "jsonl")
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	path := writeRows(t, "rows.jsonl", rows)
+	for _, c := range []struct {
+		args   []string
+		code   int
+		stdout string
+	}{
+		{[]string{"--allocation", plan}, 0, "1 hold, 0 differ"},
+		{nil, 1, "row 1 unverifiable: it needs the plan sha256:"},
+		{[]string{"--allow-missing"}, 0, "give it with --allocation PLAN"},
+		{[]string{"--allocation", "nowhere.yaml"}, 1, ""},
+	} {
+		code, out, errs := run(append([]string{"leaderboard", "verify", path, "--traces", niah}, c.args...)...)
+		if code != c.code || !strings.Contains(out, c.stdout) {
+			t.Errorf("%v: exit %d, want %d and %q; stderr %q, stdout\n%s", c.args, code, c.code, c.stdout, errs, out)
 		}
 	}
 }

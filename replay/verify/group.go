@@ -9,17 +9,21 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 )
 
-// group is the sampled rows of one cell.
+// group is the rows of one cell, by their positions.
 type group struct {
-	cell cell
-	rows []int // positions
+	cell   cell
+	drawn  []int // those of the sample
+	others []int // those that may be judged, too
+	all    []int
 }
 
-// groupByCell groups rows in the order of their first.
-func groupByCell(rows []metrics.Row, picked []int) []*group {
+// groupByCell groups the rows of the cells that drawn ones are of, in the order of the
+// first drawn.
+func groupByCell(rows []metrics.Row, drawn []int, o *Options) []*group {
 	var groups []*group
 	of := map[cell]*group{}
-	for _, i := range picked {
+	isDrawn := make(map[int]bool, len(drawn))
+	for _, i := range drawn {
 		c := cellOf(&rows[i])
 		g := of[c]
 		if g == nil {
@@ -27,7 +31,18 @@ func groupByCell(rows []metrics.Row, picked []int) []*group {
 			of[c] = g
 			groups = append(groups, g)
 		}
-		g.rows = append(g.rows, i)
+		g.drawn = append(g.drawn, i)
+		isDrawn[i] = true
+	}
+	for i := range rows {
+		g := of[cellOf(&rows[i])]
+		if g == nil {
+			continue
+		}
+		g.all = append(g.all, i)
+		if !isDrawn[i] && o.Where.Selects(&rows[i]) {
+			g.others = append(g.others, i)
+		}
 	}
 	return groups
 }
@@ -36,74 +51,85 @@ func groupByCell(rows []metrics.Row, picked []int) []*group {
 // run, or a verdict on all.
 type finding struct {
 	replayed []metrics.Row
+	twins    map[twinKey]*metrics.Row // of replayed
 	verdict  Verdict
 	reason   string
 }
 
-// verify replays the cell and judges its rows.
-func (g *group) verify(ctx context.Context, rows []metrics.Row, ts *traces, o *Options) ([]Outcome, error) {
-	f, err := g.replay(ctx, &rows[g.rows[0]], ts, o)
+// verify replays the cell, judges its rows and looks for those that are not there.
+func (g *group) verify(ctx context.Context, rows []metrics.Row, ts *traces, o *Options, report *Report) error {
+	f, err := g.replay(ctx, &rows[g.drawn[0]], ts, o)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	outcomes := make([]Outcome, len(g.rows))
-	for i, at := range g.rows {
-		outcomes[i] = outcomeOf(rows, at)
-		outcomes[i].judge(&rows[at], f)
+	for _, at := range g.drawn {
+		report.add(judged(rows, at, f), true)
 	}
-	return outcomes, nil
+	if f.verdict != "" {
+		return nil // of the cell: nothing was replayed
+	}
+	for _, at := range g.others {
+		report.add(judged(rows, at, f), false)
+	}
+	report.Gaps = append(report.Gaps, g.gaps(rows, f)...)
+	return nil
 }
 
 // replay runs the cell. The error is a cancelled context.
 func (g *group) replay(ctx context.Context, r *metrics.Row, ts *traces, o *Options) (f finding, err error) {
 	if r.Engine != replay.EngineVersion {
-		return finding{nil, Unverifiable, fmt.Sprintf("the row is of engine version %s, this program has %s", r.Engine, replay.EngineVersion)}, nil
+		return finding{verdict: Unverifiable, reason: fmt.Sprintf("the row is of engine version %s, this program has %s", r.Engine, replay.EngineVersion)}, nil
 	}
 	specs, own, err := g.cell.specs(o.Policies)
 	if err != nil {
-		return finding{nil, Unverifiable, err.Error()}, nil
+		return finding{verdict: Unverifiable, reason: err.Error()}, nil
 	}
 	file, why := ts.find(r)
 	if file == nil {
-		return finding{nil, Unverifiable, why}, nil
+		return finding{verdict: Unverifiable, reason: why}, nil
 	}
 	options, err := g.cell.options(file, specs, o)
 	if errors.As(err, new(missing)) {
-		return finding{nil, Unverifiable, err.Error()}, nil
+		return finding{verdict: Unverifiable, reason: err.Error()}, nil
 	}
 	if err != nil {
-		return finding{nil, Differs, err.Error()}, nil
+		return finding{verdict: Differs, reason: err.Error()}, nil
 	}
 	options.Workers = o.Workers
 	job, err := replay.Plan(file, options)
 	if err != nil {
-		return finding{nil, Differs, err.Error()}, nil
+		return finding{verdict: Differs, reason: err.Error()}, nil
 	}
 	result, err := job.Run(ctx)
 	switch {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return f, err
 	case err != nil:
-		return finding{nil, Unverifiable, err.Error()}, nil
+		return finding{verdict: Unverifiable, reason: err.Error()}, nil
 	}
 	for _, row := range result.Rows {
 		if row.Tier > 0 || row.Policy == own {
 			f.replayed = append(f.replayed, row)
 		}
 	}
+	f.twins = make(map[twinKey]*metrics.Row, len(f.replayed))
+	for i := range f.replayed {
+		f.twins[twinKeyOf(&f.replayed[i])] = &f.replayed[i]
+	}
 	return f, nil
 }
 
-// judge compares a row with its twin of the replay.
-func (o *Outcome) judge(r *metrics.Row, f finding) {
+// judged compares a row with its twin of the replay.
+func judged(rows []metrics.Row, at int, f finding) Outcome {
+	r, o := &rows[at], outcomeOf(rows, at)
 	if f.verdict != "" {
 		o.Verdict, o.Reason = f.verdict, f.reason
-		return
+		return o
 	}
-	twin := twinOf(r, f.replayed)
+	twin := f.twins[twinKeyOf(r)]
 	if twin == nil {
 		o.Verdict, o.Reason = Differs, "replay gives no row of this part of the cell"
-		return
+		return o
 	}
 	o.Verdict = Holds
 	for _, d := range r.Differences(twin) {
@@ -112,23 +138,5 @@ func (o *Outcome) judge(r *metrics.Row, f finding) {
 			o.Differences = append(o.Differences, Difference{d.Field, d.This, d.Other})
 		}
 	}
-}
-
-// twinOf finds the row of the same cache and part; nil where there is none.
-func twinOf(r *metrics.Row, replayed []metrics.Row) *metrics.Row {
-	for i := range replayed {
-		t := &replayed[i]
-		if sameCache(r, t) && same(r.RequestID, t.RequestID) && same(r.LayerID, t.LayerID) && same(r.Head, t.Head) {
-			return t
-		}
-	}
-	return nil
-}
-
-// sameCache says whether two rows of a cell are of the same cache: the GPU's, or the same
-// tier below.
-func sameCache(a, b *metrics.Row) bool { return a.Tier == b.Tier && a.Above == b.Above }
-
-func same[T comparable](a, b *T) bool {
-	return (a == nil) == (b == nil) && (a == nil || *a == *b)
+	return o
 }

@@ -19,12 +19,18 @@ func (r *Report) RenderJSON(w io.Writer) error {
 }
 
 // RenderTable writes the report for a terminal: a line a row, then what is wrong with
-// those that do not hold.
+// those that do not hold, and what is not there.
 func (r *Report) RenderTable(w io.Writer) error {
 	var out strings.Builder
 	out.WriteString(r.table())
 	for i := range r.Outcomes {
 		out.WriteString(r.Outcomes[i].details())
+	}
+	if len(r.Leaders) > 0 {
+		fmt.Fprintf(&out, "always in the sample: every cell of %s, ranked first by these rows, and the lowest × OPT\n", strings.Join(r.Leaders, ", "))
+	}
+	for _, line := range r.gapLines() {
+		fmt.Fprintf(&out, "incomplete: %s\n", line)
 	}
 	for _, s := range r.Skipped {
 		fmt.Fprintf(&out, "skipped: %s\n", s)
@@ -37,10 +43,14 @@ func (r *Report) RenderTable(w io.Writer) error {
 // Summary is the report in one line.
 func (r *Report) Summary() string {
 	of := fmt.Sprintf("all %d rows", r.Rows)
-	if n := len(r.Outcomes); n < r.Rows {
-		of = fmt.Sprintf("%d of %d rows, drawn with seed %d", n, r.Rows, r.Seed)
+	if r.Sample < r.Rows {
+		of = fmt.Sprintf("%d of %d rows, drawn with seed %d, and %d others of their cells", r.Sample, r.Rows, r.Seed, r.Others)
 	}
-	return fmt.Sprintf("%s: %d hold, %d differ, %d not verifiable", of, r.Holding, r.Differing, r.Unverifiable)
+	text := fmt.Sprintf("%s: %d hold, %d differ, %d not verifiable", of, r.Holding, r.Differing, r.Unverifiable)
+	if n := len(r.Gaps); n > 0 {
+		text += fmt.Sprintf("; incomplete cells: %d", n)
+	}
+	return text
 }
 
 func (r *Report) table() string {
@@ -52,7 +62,7 @@ func (r *Report) table() string {
 	t.AppendHeader(table.Row{"row", "trace", "policy", "capacity", "part", "verdict"})
 	for i := range r.Outcomes {
 		o := &r.Outcomes[i]
-		t.AppendRow(table.Row{o.Row, o.Trace, o.Policy, orDash(o.Capacity), o.part(), o.Verdict})
+		t.AppendRow(table.Row{o.Row, o.Trace, o.Policy, orDash(o.Capacity), o.Part, o.Verdict})
 	}
 	var out strings.Builder
 	for line := range strings.SplitSeq(t.Render(), "\n") {
@@ -71,24 +81,6 @@ func (o *Outcome) details() string {
 		fmt.Fprintf(&out, "row %d differs: %s %s, replayed %s\n", o.Row, d.Field, d.Stated, d.Replayed)
 	}
 	return out.String()
-}
-
-// part names the part of the cell, "all" for the whole.
-func (o *Outcome) part() string {
-	var words []string
-	if o.RequestID != nil {
-		words = append(words, *o.RequestID)
-	}
-	if o.LayerID != nil {
-		words = append(words, fmt.Sprintf("layer %d", *o.LayerID))
-	}
-	if o.Head != nil {
-		words = append(words, fmt.Sprintf("head %d", *o.Head))
-	}
-	if words == nil {
-		return "all"
-	}
-	return strings.Join(words, " ")
 }
 
 func orDash(s *string) string {

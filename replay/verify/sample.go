@@ -3,21 +3,52 @@ package verify
 import (
 	"math/rand/v2"
 	"slices"
+
+	"github.com/kvreplay/kvreplay/metrics"
 )
 
 // sampleStream keeps the draws of a sample apart from those of others with its seed.
 const sampleStream = 0x7665726966790000
 
-// sample draws k of n rows without replacement, each as likely as any other, and
-// returns their positions in order.
-func sample(n, k int, seed uint64) []int {
+// sample draws k of some rows and returns their positions in order. Policies are strata:
+// each in turn gives one of its rows until there are k, and every policy gives one at
+// least. Within a policy each row is as likely as any other.
+func sample(rows []metrics.Row, among []int, k int, seed uint64) []int {
+	if k == All || k >= len(among) {
+		return among
+	}
 	if k == 0 {
 		k = DefaultSample
 	}
-	picked := rand.New(rand.NewPCG(seed, sampleStream)).Perm(n)
-	if k > 0 && k < n {
-		picked = picked[:k]
+	r := rand.New(rand.NewPCG(seed, sampleStream))
+	var drawn []int
+	strata := shuffled(rows, among, r)
+	for turn := 0; len(drawn) < min(k, len(among)); turn++ {
+		for _, rows := range strata {
+			if turn < len(rows) && (turn == 0 || len(drawn) < k) {
+				drawn = append(drawn, rows[turn])
+			}
+		}
 	}
-	slices.Sort(picked)
-	return picked
+	slices.Sort(drawn)
+	return drawn
+}
+
+// shuffled are the rows of each policy in random order, policies in random order.
+func shuffled(rows []metrics.Row, among []int, r *rand.Rand) (strata [][]int) {
+	of := map[string]int{}
+	for _, at := range among {
+		n, known := of[rows[at].Policy]
+		if !known {
+			n = len(strata)
+			of[rows[at].Policy] = n
+			strata = append(strata, nil)
+		}
+		strata[n] = append(strata[n], at)
+	}
+	for _, rows := range strata {
+		r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	}
+	r.Shuffle(len(strata), func(i, j int) { strata[i], strata[j] = strata[j], strata[i] })
+	return strata
 }

@@ -2,7 +2,8 @@
 //
 // A row states its trace by digest and every setting that its counts depend on, so it
 // can be replayed by anyone who has the trace: Rows draws a seeded sample, replays
-// exactly the cell that each row is of, and compares every field.
+// exactly the cell that each row is of, compares every field of all rows of the cell, and
+// says which parts of it the rows lack.
 package verify
 
 import (
@@ -15,9 +16,9 @@ import (
 )
 
 const (
-	// DefaultSample is the number of rows that are replayed.
+	// DefaultSample is the number of rows that are drawn.
 	DefaultSample = 20
-	// All is the sample of every row.
+	// All takes every row.
 	All = -1
 )
 
@@ -27,6 +28,7 @@ type Options struct {
 	Policies policies.Table
 	Traces   []string         // files, and folders whose *.parquet are taken
 	Plans    []*allocate.Plan // of rows under one (replay --allocation), found by their digest
+	Where    metrics.Where    // rows that are drawn from and judged; zero: all
 	Sample   int              // rows; 0: DefaultSample, All: every row
 	Seed     uint64           // of the sample
 	Workers  int              // 0: one
@@ -55,14 +57,12 @@ type Difference struct {
 type Outcome struct {
 	// Row counts the rows as they were read, from 1.
 	Row int `json:"row"`
-	// Trace, Policy, Capacity (null without), RequestID, LayerID and Head name it.
-	Trace     string  `json:"trace"`
-	Policy    string  `json:"policy"`
-	Capacity  *string `json:"capacity"`
-	RequestID *string `json:"request_id"`
-	LayerID   *int32  `json:"layer_id"`
-	Head      *int32  `json:"head"`
-	Verdict   Verdict `json:"verdict"`
+	// Trace, Policy, Capacity (null without) and the part name it.
+	Trace    string  `json:"trace"`
+	Policy   string  `json:"policy"`
+	Capacity *string `json:"capacity"`
+	Part
+	Verdict Verdict `json:"verdict"`
 	// Differences are of a row that differs, Reason says why a row cannot be what it
 	// states or cannot be replayed.
 	Differences []Difference `json:"differences"`
@@ -71,14 +71,25 @@ type Outcome struct {
 
 // Report is the outcome for all rows of the sample, in the order of the rows.
 type Report struct {
-	// Rows is the number of rows that the sample is from; Seed is the sample's.
-	Rows int    `json:"rows"`
-	Seed uint64 `json:"seed"`
-	// Holding + Differing + Unverifiable is the size of the sample.
-	Holding      int       `json:"holding"`
-	Differing    int       `json:"differing"`
-	Unverifiable int       `json:"unverifiable"`
-	Outcomes     []Outcome `json:"outcomes"`
+	// Rows is the number of rows that the sample is from; Seed is the sample's, Sample its
+	// size.
+	Rows   int    `json:"rows"`
+	Seed   uint64 `json:"seed"`
+	Sample int    `json:"sample"`
+	// Leaders are the policies that these rows rank first: a row of each of their cells is in
+	// every sample, beside those drawn. None where all rows are taken.
+	Leaders []string `json:"leaders"`
+	// Others are the other rows of the cells that were replayed: they cost no more, and are
+	// compared too.
+	Others int `json:"others"`
+	// Holding + Differing + Unverifiable is Sample + Others.
+	Holding      int `json:"holding"`
+	Differing    int `json:"differing"`
+	Unverifiable int `json:"unverifiable"`
+	// Outcomes are those of the sample, and of the others that do not hold.
+	Outcomes []Outcome `json:"outcomes"`
+	// Gaps are the cells of the sample that rows have in part only.
+	Gaps []Gap `json:"gaps"`
 	// Skipped are files of trace folders that are no sound trace, with the reason.
 	Skipped []string `json:"skipped"`
 }
@@ -86,10 +97,23 @@ type Report struct {
 // Rows replays a sample of rows. The error is of the work (a trace named that cannot
 // be read, a cancelled context), never of a row.
 func Rows(ctx context.Context, rows []metrics.Row, o Options) (*Report, error) {
-	picked := sample(len(rows), o.Sample, o.Seed)
-	report := &Report{Rows: len(rows), Seed: o.Seed, Outcomes: []Outcome{}, Skipped: []string{}}
+	var among []int
+	for i := range rows {
+		if o.Where.Selects(&rows[i]) {
+			among = append(among, i)
+		}
+	}
+	drawn := sample(rows, among, o.Sample, o.Seed)
+	first := []string{}
+	if len(drawn) < len(among) {
+		first = append(first, leaders(pick(rows, among))...)
+		drawn = append(drawn, claims(rows, among, first)...)
+		slices.Sort(drawn)
+		drawn = slices.Compact(drawn)
+	}
+	report := &Report{Rows: len(among), Seed: o.Seed, Sample: len(drawn), Leaders: first, Outcomes: []Outcome{}, Gaps: []Gap{}, Skipped: []string{}}
 	wanted := map[string]bool{}
-	for _, i := range picked {
+	for _, i := range drawn {
 		wanted[rows[i].TraceDigest] = true
 	}
 	ts, err := openTraces(o.Traces, wanted)
@@ -98,38 +122,46 @@ func Rows(ctx context.Context, rows []metrics.Row, o Options) (*Report, error) {
 	}
 	defer ts.close()
 	report.Skipped = append(report.Skipped, ts.skipped...)
-	groups := groupByCell(rows, picked)
+	groups := groupByCell(rows, drawn, &o)
 	for done, g := range groups {
 		if o.Progress != nil {
 			o.Progress(done, len(groups))
 		}
-		outcomes, err := g.verify(ctx, rows, ts, &o)
-		if err != nil {
+		if err := g.verify(ctx, rows, ts, &o, report); err != nil {
 			return nil, err
 		}
-		report.Outcomes = append(report.Outcomes, outcomes...)
 	}
-	report.finish()
+	slices.SortFunc(report.Outcomes, func(a, b Outcome) int { return a.Row - b.Row })
 	return report, nil
 }
 
-// finish sorts and counts.
-func (r *Report) finish() {
-	slices.SortFunc(r.Outcomes, func(a, b Outcome) int { return a.Row - b.Row })
-	for _, o := range r.Outcomes {
-		switch o.Verdict {
-		case Holds:
-			r.Holding++
-		case Differs:
-			r.Differing++
-		default:
-			r.Unverifiable++
-		}
+// add counts an outcome, and keeps it if it is of the sample or does not hold.
+func (r *Report) add(o Outcome, drawn bool) {
+	switch o.Verdict {
+	case Holds:
+		r.Holding++
+	case Differs:
+		r.Differing++
+	default:
+		r.Unverifiable++
 	}
+	if !drawn {
+		r.Others++
+	}
+	if drawn || o.Verdict != Holds {
+		r.Outcomes = append(r.Outcomes, o)
+	}
+}
+
+func pick(rows []metrics.Row, at []int) []metrics.Row {
+	picked := make([]metrics.Row, len(at))
+	for i, n := range at {
+		picked[i] = rows[n]
+	}
+	return picked
 }
 
 func outcomeOf(rows []metrics.Row, i int) Outcome {
 	r := &rows[i]
-	return Outcome{Row: i + 1, Trace: r.Trace, Policy: r.Policy, Capacity: r.Capacity, RequestID: r.RequestID,
-		LayerID: r.LayerID, Head: r.Head, Differences: []Difference{}}
+	return Outcome{Row: i + 1, Trace: r.Trace, Policy: r.Policy, Capacity: r.Capacity, Part: partOf(r), Differences: []Difference{}}
 }

@@ -1,0 +1,83 @@
+package verify
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay"
+)
+
+// Rows of which some parts are left out hold, but the cell is named as incomplete.
+func TestPartsLeftOut(t *testing.T) {
+	path := manyRequests(t)
+	for name, c := range map[string]struct {
+		per    replay.Detail
+		tiered bool
+		drop   func(*metrics.Row) bool
+		lacks  string // of the first cell
+		cells  int
+	}{
+		"none":          {replay.PerStream, true, func(*metrics.Row) bool { return false }, "", 0},
+		"a policy":      {replay.PerRequest, false, func(r *metrics.Row) bool { return r.Policy == "fifo" }, "", 0},
+		"a request":     {replay.PerRequest, false, func(r *metrics.Row) bool { return *r.RequestID == "a,b" }, "rows lack 1 of 5 parts: a,b", 2},
+		"of one policy": {replay.PerRequest, false, func(r *metrics.Row) bool { return r.Policy == "lru" && *r.RequestID > "b" }, "rows lack 2 of 5 parts: c, d,e", 1},
+		"a head":        {replay.PerStream, false, func(r *metrics.Row) bool { return *r.RequestID == "c" && *r.Head == 1 }, "rows lack 1 of 10 parts: c layer 0 head 1", 2},
+		"of a tier":     {replay.PerRequest, true, func(r *metrics.Row) bool { return r.Tier == 1 && *r.RequestID == "c" }, "rows lack 1 of 5 parts: c", 2},
+		"a tier":        {replay.PerRequest, true, func(r *metrics.Row) bool { return r.Tier == 1 }, "", 0},
+	} {
+		rows := replayed(t, path, []string{"lru", "fifo"}, []string{"1x"}, func(o *replay.Options) {
+			o.Per = c.per
+			if tier, err := replay.ParseTier(all.Table(), "dram=lru@2x"); err != nil {
+				t.Fatal(err)
+			} else if c.tiered {
+				o.Tiers = []replay.Tier{tier}
+			}
+		})
+		rows = slices.DeleteFunc(rows, func(r metrics.Row) bool { return c.drop(&r) })
+		r := verified(t, rows, path)
+		if r.Holding != len(rows) || len(r.Gaps) != c.cells {
+			t.Errorf("%s: %s, expected %d cells incomplete", name, r.Summary(), c.cells)
+			continue
+		}
+		if lines := strings.Join(r.gapLines(), "\n"); !strings.Contains(lines, c.lacks) {
+			t.Errorf("%s: %s, expected %q", name, lines, c.lacks)
+		}
+	}
+}
+
+// A filter says what is judged, not what is there: rows that it leaves out are no gap.
+func TestFilterIsNoGap(t *testing.T) {
+	path := manyRequests(t)
+	rows := replayed(t, path, []string{"lru", "fifo"}, []string{"1x"}, func(o *replay.Options) { o.Per = replay.PerRequest })
+	rows[1].Misses--
+	rows[1].Hits++
+	where, err := metrics.ParseWhere([]string{"request_id=c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Rows(context.Background(), rows, Options{Policies: all.Table(), Traces: []string{path}, Where: where, Sample: 1})
+	if err != nil || r.Rows != 2 || r.Holding != 2 || len(r.Gaps) != 0 || r.Outcomes[0].Row != 4 {
+		t.Errorf("%v, %s, first row %d", err, r.Summary(), r.Outcomes[0].Row)
+	}
+}
+
+// The other rows of a cell that is replayed are compared, too.
+func TestOthersOfTheCellAreCompared(t *testing.T) {
+	path := manyRequests(t)
+	rows := replayed(t, path, []string{"lru"}, []string{"1x"}, func(o *replay.Options) { o.Per = replay.PerStream })
+	rows[7].Misses--
+	rows[7].Hits++
+	for seed := range uint64(20) {
+		r, err := Rows(context.Background(), rows, Options{Policies: all.Table(), Traces: []string{path}, Sample: 1, Seed: seed})
+		if err != nil || r.Sample+r.Others != len(rows) || r.Holding != len(rows)-1 || r.Differing != 1 {
+			t.Fatalf("seed %d: %v, %s", seed, err, r.Summary())
+		}
+		if !slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return o.Row == 8 && o.Verdict == Differs }) {
+			t.Fatalf("seed %d: row 8 is not among the outcomes: %s", seed, r.Summary())
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package verify
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics"
+)
+
+// leaders are the policies that the board of the rows ranks first, by name. Where the
+// rows make no board, those of each trace for itself, if it makes one.
+func leaders(rows []metrics.Row) []string {
+	warmed, cold := metrics.SplitCold(rows)
+	var names []string
+	for _, part := range [][]metrics.Row{warmed, cold} {
+		first, err := rankedFirst(part)
+		if err != nil {
+			for _, trace := range byTrace(part) {
+				more, _ := rankedFirst(trace)
+				first = append(first, more...)
+			}
+		}
+		names = append(names, first...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func rankedFirst(rows []metrics.Row) (names []string, err error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	b, err := metrics.NewBoard(rows, metrics.Options{Resamples: 1})
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range b.Tables {
+		for _, l := range t.Ranked {
+			if isFirst(l.Rank) {
+				names = append(names, l.Policy)
+			}
+		}
+	}
+	if b.Lossy != nil {
+		for _, l := range b.Lossy.Ranked {
+			if isFirst(l.Rank) {
+				names = append(names, l.Policy)
+			}
+		}
+	}
+	return names, nil
+}
+
+// isFirst reads a rank, "1" or in a tie "1=".
+func isFirst(rank string) bool { return strings.TrimSuffix(rank, "=") == "1" }
+
+func byTrace(rows []metrics.Row) [][]metrics.Row {
+	of := map[string]int{}
+	var traces [][]metrics.Row
+	for i := range rows {
+		n, known := of[rows[i].Trace]
+		if !known {
+			n = len(traces)
+			of[rows[i].Trace] = n
+			traces = append(traces, nil)
+		}
+		traces[n] = append(traces[n], rows[i])
+	}
+	return traces
+}
+
+// claims are the rows that are always in a sample, whatever is drawn: one of every cell
+// of the leaders, the others of which are compared with it, and the one with the lowest
+// × OPT.
+func claims(rows []metrics.Row, among []int, leaders []string) (always []int) {
+	seen := map[cell]bool{}
+	for _, at := range among {
+		if r := &rows[at]; slices.Contains(leaders, r.Policy) && r.Tier == 0 && !seen[cellOf(r)] {
+			seen[cellOf(r)] = true
+			always = append(always, at)
+		}
+	}
+	if at, there := lowest(rows, among); there {
+		always = append(always, at)
+	}
+	return always
+}
+
+// place is what a row shares with that of another policy that did the same work.
+type place struct {
+	cell cell // without its policy
+	part twinKey
+}
+
+func placeOf(r *metrics.Row) place {
+	p := place{cellOf(r), twinKeyOf(r)}
+	p.cell.policy = ""
+	return p
+}
+
+// lowest finds the contender's row with the fewest misses for each of OPT's.
+func lowest(rows []metrics.Row, among []int) (at int, there bool) {
+	optimum := map[place]int64{}
+	for i := range rows {
+		if r := &rows[i]; r.Policy == "opt" && r.Tier == 0 {
+			optimum[placeOf(r)] = r.Misses
+		}
+	}
+	least := math.Inf(1)
+	for _, i := range among {
+		r := &rows[i]
+		opt, known := optimum[placeOf(r)]
+		if r.Offline || r.Lossy || r.Tier > 0 || !known {
+			continue
+		}
+		if x := float64(r.Misses) / float64(opt); x < least { // 0 ÷ 0 is none
+			at, there, least = i, true, x
+		}
+	}
+	return at, there
+}

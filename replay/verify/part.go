@@ -1,0 +1,61 @@
+package verify
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics"
+)
+
+// Part says which part of a cell a row is; null where it is pooled.
+type Part struct {
+	RequestID *string `json:"request_id"`
+	LayerID   *int32  `json:"layer_id"`
+	Head      *int32  `json:"head"`
+}
+
+func partOf(r *metrics.Row) Part { return Part{r.RequestID, r.LayerID, r.Head} }
+
+// twinKey is what a row and its twin of the replay share: the cache, which is the GPU's or
+// a tier below, and the part.
+type twinKey struct {
+	tier                       int
+	above, request             string
+	layer, head                int32
+	inRequest, layered, headed bool
+}
+
+func twinKeyOf(r *metrics.Row) twinKey {
+	k := twinKey{tier: r.Tier, above: r.Above}
+	if r.RequestID != nil {
+		k.request, k.inRequest = *r.RequestID, true
+	}
+	if r.LayerID != nil {
+		k.layer, k.layered = *r.LayerID, true
+	}
+	if r.Head != nil {
+		k.head, k.headed = *r.Head, true
+	}
+	return k
+}
+
+// sameCache says whether two rows of a cell are of the same cache.
+func sameCache(a, b *metrics.Row) bool { return a.Tier == b.Tier && a.Above == b.Above }
+
+// String names the part, "all" for the whole cell.
+func (p Part) String() string {
+	var words []string
+	if p.RequestID != nil {
+		words = append(words, *p.RequestID)
+	}
+	if p.LayerID != nil {
+		words = append(words, fmt.Sprintf("layer %d", *p.LayerID))
+	}
+	if p.Head != nil {
+		words = append(words, fmt.Sprintf("head %d", *p.Head))
+	}
+	if words == nil {
+		return "all"
+	}
+	return strings.Join(words, " ")
+}
