@@ -53,8 +53,18 @@ func newGrid(cells []*cell, seed uint64, resamples int) (*grid, error) {
 			first[c.trace] = c
 		}
 	}
+	given := map[CellRef]*cell{} // the first exact policy of a place
 	for _, c := range cells {
 		if err := sameWork(first[c.trace], c); err != nil {
+			return nil, err
+		}
+		if c.capacity == "" || c.sample.Lossy {
+			continue
+		}
+		if given[c.ref()] == nil {
+			given[c.ref()] = c
+		}
+		if err := sameMemory(given[c.ref()], c); err != nil {
 			return nil, err
 		}
 	}
@@ -83,6 +93,15 @@ func sameWork(a, b *cell) error {
 	}
 	if what != "" {
 		return fmt.Errorf("%s and %s are not of the same work: %s", a.name(), b.name(), what)
+	}
+	return nil
+}
+
+// sameMemory compares the entries that two cells of one place were given, where both
+// know: their rows may be of different detail, which are not compared one by one.
+func sameMemory(a, b *cell) error {
+	if a.total.entriesKnown && b.total.entriesKnown && a.total.entriesSum != b.total.entriesSum {
+		return fmt.Errorf("%s and %s were not given the same memory: capacity_entries sum to %.0f and %.0f over the streams", a.name(), b.name(), a.total.entriesSum, b.total.entriesSum)
 	}
 	return nil
 }

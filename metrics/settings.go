@@ -18,6 +18,12 @@ var (
 	}
 	// policySettings must be equal over all rows of a policy.
 	policySettings = []string{"options", "offline", "bypasses", "lossy"}
+	// placeSettings must be equal over all rows of a trace at a capacity: plans of one
+	// method and memory have one name, whatever they give to whom.
+	placeSettings = []string{"allocation", "reallocation"}
+	// partSettings must be equal over the rows that exact policies have of one part of
+	// such a place; lossy methods divide a budget as they see fit.
+	partSettings = []string{"capacity_entries"}
 )
 
 // coldStart is the warm-up that leaves caches empty (SEMANTICS S8).
@@ -39,10 +45,47 @@ func checkSettings(rows []Row) error {
 			return err
 		}
 	}
+	if err := checkPlaces(rows); err != nil {
+		return err
+	}
 	if err := checkCold(rows); err != nil {
 		return err
 	}
 	return checkCopies(rows)
+}
+
+// checkPlaces refuses rows of one trace and capacity that were not given the same memory.
+func checkPlaces(rows []Row) error {
+	for _, g := range groupBy(rows, placeKey) {
+		what := "the rows of " + placeName(&g.rows[0])
+		if err := checkEqual(what, placeSettings, g.rows); err != nil {
+			return err
+		}
+		_, exact := split(g.rows, func(r *Row) bool { return r.Lossy })
+		for _, p := range groupBy(exact, func(r *Row) string { return partOf(r).String() }) {
+			if err := checkEqual(fmt.Sprintf("%s (%s)", what, p.key), partSettings, p.rows); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// placeKey is the same for rows that were asked to run in the same memory. A policy
+// without capacity stands alone, and so does a tier below one cache.
+func placeKey(r *Row) string {
+	own := ""
+	if r.Capacity == nil {
+		own = r.Policy
+	}
+	return strings.Join([]string{r.Trace, orDash(r.Capacity), own, r.Above, fmt.Sprint(r.Tier)}, "\x00")
+}
+
+func placeName(r *Row) string {
+	if r.Capacity == nil {
+		return cellName(r)
+	}
+	return fmt.Sprintf("trace %s at %s", r.Trace, *r.Capacity)
 }
 
 // SplitCold parts the rows of cold starts from warmed ones: they are never pooled, and

@@ -20,7 +20,9 @@ func TestHiddenSettings(t *testing.T) {
 		"engine": func(r *Row) { r.Engine = "2" }, "seed": func(r *Row) { r.Seed = 7 },
 		"selector": func(r *Row) { r.Selector = "quest" }, "selector_recall": func(r *Row) { r.Selector, r.SelectorRecall = "", ptr(0.5) },
 		"trace_digest": func(r *Row) { r.TraceDigest = "sha256:other" }, "model": func(r *Row) { r.Model = "other" }, "options": func(r *Row) { r.Options = "q" },
-		"lossy": func(r *Row) { r.Lossy = true }, "offline": func(r *Row) { r.Offline = true },
+		"allocation": func(r *Row) { r.Allocation = "sha256:plan" }, "reallocation": func(r *Row) { r.Reallocation = "64:2d-greedy" },
+		"capacity_entries": func(r *Row) { r.CapacityEntries = ptr(int64(20)) },
+		"lossy":            func(r *Row) { r.Lossy = true }, "offline": func(r *Row) { r.Offline = true },
 		"bypasses": func(r *Row) { r.Bypasses = true },
 		"entry_bytes": func(r *Row) {
 			r.EntryBytes, r.HostToDeviceBytes, r.DeviceToHostBytes = ptr(2), ptr(int64(0)), ptr(int64(0))
@@ -112,6 +114,34 @@ func TestWhereErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := w.Filter(handRows()); err == nil || !strings.Contains(err.Error(), "the rows have policy: lru, opt, p") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestPlansBySide: other capacities, windows and tiers below another cache may have plans of
+// their own, and lossy methods divide a budget as they see fit.
+func TestPlansBySide(t *testing.T) {
+	rows := handRows()
+	for i, p := range []string{"opt", "lru"} {
+		rows = append(rows, row("a", p, "plan:2d-greedy@2x", int64(20+i)))
+		rows[len(rows)-1].Allocation = "sha256:plan"
+	}
+	windows := []Row{row("a", "window:2", "", 30), row("a", "window:plan", "", 30)}
+	windows[1].Allocation = "sha256:windows"
+	divided := []Row{row("a", "lossy", "1x", 9)}
+	divided[0].CapacityEntries = ptr(int64(7))
+	mustBoard(t, append(append(rows, windows...), divided...))
+}
+
+// TestMemoryIsComparedAcrossDetail: one policy's rows are by request, the other's pooled.
+func TestMemoryIsComparedAcrossDetail(t *testing.T) {
+	opt := row("a", "opt", "1x", 10)
+	opt.Streams, opt.Demand, opt.Hits, opt.Steps, opt.CapacityEntries = 2, 200, 190, 20, ptr(int64(10))
+	rows := append(byRequest("p", []int64{8, 9}), opt)
+	for i := range 2 {
+		rows[i].CapacityEntries = ptr(int64(10 + i))
+	}
+	if _, err := NewBoard(rows, Options{}); err == nil || !strings.Contains(err.Error(), "were not given the same memory: capacity_entries sum to 20 and 21") {
 		t.Errorf("error %v", err)
 	}
 }
