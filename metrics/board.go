@@ -137,6 +137,9 @@ func NewBoard(rows []Row, o Options) (*Board, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkOptimum(rows, cells); err != nil {
+		return nil, err
+	}
 	if o.Timer != nil {
 		g.clock = &clock{o.Timer, map[*cell]float64{}, map[string][]string{}}
 	}

@@ -67,12 +67,12 @@ func TestBoardByHand(t *testing.T) {
 }
 
 func TestGeometricMeanIsOverCells(t *testing.T) {
-	// 4× in one cell and 1/4× in another are even, whatever the cells' sizes.
+	// 4× in one cell and 1× in another are 2×, whatever the cells' sizes.
 	rows := []Row{
-		row("a", "opt", "1x", 1), row("b", "opt", "1x", 80), row("a", "p", "1x", 4), row("b", "p", "1x", 20),
+		row("a", "opt", "1x", 1), row("b", "opt", "1x", 80), row("a", "p", "1x", 4), row("b", "p", "1x", 80),
 	}
 	b := mustBoard(t, rows)
-	wantFigure(t, "× OPT", b.Tables[0].Ranked[0].Pooled.XOpt, 1)
+	wantFigure(t, "× OPT", b.Tables[0].Ranked[0].Pooled.XOpt, 2)
 	if f := b.Tables[0].Ranked[0].Pooled; f.XLRU != nil || f.GapClosed != nil {
 		t.Error("figures against LRU without rows of LRU")
 	}
@@ -151,9 +151,9 @@ func TestTies(t *testing.T) {
 			rows = append(rows, r)
 		}
 	}
-	// 30/40 × 50/20 × 12/10 = 2.25 as p's, of other misses: a tie. And p's sum of misses
+	// 60/40 × 30/20 × 10/10 = 2.25 as p's, of other misses: a tie. And p's sum of misses
 	// in other cells, 46/40 × 30/20 × 16/10 = 2.76: none.
-	rows = append(rows, row("a", "q", "1x", 30), row("a", "q", "2x", 50), row("b", "q", "1x", 12))
+	rows = append(rows, row("a", "q", "1x", 60), row("a", "q", "2x", 30), row("b", "q", "1x", 10))
 	rows = append(rows, row("a", "s", "1x", 46), row("a", "s", "2x", 30), row("b", "s", "1x", 16))
 	var got []string
 	for _, l := range mustBoard(t, rows).Tables[0].Ranked {

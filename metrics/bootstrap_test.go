@@ -72,7 +72,7 @@ func TestCoverage(t *testing.T) {
 		for range requests {
 			size := 20 * math.Exp(0.4*rng.NormFloat64())
 			opt = append(opt, int64(math.Round(min(size, 60))))
-			p = append(p, int64(math.Round(min(min(size, 60)*(truth+0.2*rng.NormFloat64()), 100))))
+			p = append(p, int64(math.Round(min(min(size, 60)*(truth+0.1*rng.NormFloat64()), 100))))
 		}
 		b, err := NewBoard(append(byRequest("p", p), byRequest("opt", opt)...), Options{Resamples: 400})
 		if err != nil {

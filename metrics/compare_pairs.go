@@ -21,6 +21,9 @@ func (c *Comparison) group(rows []Row) (g ComparedGroup, err error) {
 	if err != nil {
 		return g, err
 	}
+	if err := checkOptimum(rows, cells); err != nil {
+		return g, err
+	}
 	pairs, unpaired := c.pairs(cells)
 	streams := streamMisses(rows)
 	for _, p := range pairs {
