@@ -5,8 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-
-	"gonum.org/v1/gonum/stat"
 )
 
 const (
@@ -14,6 +12,10 @@ const (
 	MinRequests = 5
 	// DefaultResamples is how often requests are resampled.
 	DefaultResamples = 2000
+	// mostUndefined is the share of the resamples that may leave a figure undefined: as much
+	// as an interval leaves out at an end. With more there is no interval, as those that are
+	// left would be of another question.
+	mostUndefined = 0.025
 )
 
 // draws are the resamples of one trace: how often each request was drawn. All policies
@@ -51,18 +53,25 @@ func (d *draws) sums(values []int64) []float64 {
 	return sums
 }
 
-// interval is the 95 % percentile interval of a statistic's resamples; those in which
-// it is undefined are left out. Without any it is nil.
+// interval is the 95 % percentile interval of a statistic's resamples (bounds). It is nil
+// where more of them than mostUndefined are undefined; an infinite end is nil, too.
 func interval(series []float64) (low, high *float64) {
+	l, h := bounds(series)
+	return number(l), number(h)
+}
+
+// bounds are the ends of the 95 % percentile interval: as many resamples lie below the lower
+// as above the upper. They are resamples themselves, nothing is interpolated, so that those
+// of the inverse are the inverse ones, and infinite ones are values like others. Undefined
+// ones are left out; where they are more than mostUndefined, both ends are NaN.
+func bounds(series []float64) (low, high float64) {
 	defined := slices.DeleteFunc(slices.Clone(series), math.IsNaN)
-	if len(defined) == 0 {
-		return nil, nil
+	if lost := len(series) - len(defined); len(defined) == 0 || float64(lost) > mostUndefined*float64(len(series)) {
+		return math.NaN(), math.NaN()
 	}
 	slices.Sort(defined)
-	quantile := func(p float64) *float64 {
-		return number(stat.Quantile(p, stat.LinInterp, defined, nil))
-	}
-	return quantile(0.025), quantile(0.975)
+	out := int(0.025 * float64(len(defined)))
+	return defined[out], defined[len(defined)-1-out]
 }
 
 // indistinct says whether the paired log ratio of two figures' resamples has 0 in its
@@ -77,6 +86,6 @@ func indistinct(a, b []float64) bool {
 			logs[i] = math.Log(a[i]) - math.Log(b[i])
 		}
 	}
-	low, high := interval(logs)
-	return low != nil && high != nil && *low <= 0 && *high >= 0
+	low, high := bounds(logs)
+	return low <= 0 && high >= 0
 }

@@ -103,8 +103,7 @@ func ratioOf(g *grid, pairs []pair) *Figure {
 	for i, p := range pairs {
 		points[i] = pointOf(misses(p.a), misses(p.b))
 	}
-	f, _ := estimate(timesOpt, points, resampledPairs(g, pairs))
-	return f
+	return estimate(timesOpt, points, resampledPairs(g, pairs))
 }
 
 // pointOf makes B the yardstick, where boards have OPT.

@@ -112,11 +112,16 @@ func (c *Comparison) legend(g *ComparedGroup) []string {
 		"A ÷ B: misses, below 1 A is better; pooled: geometric mean over cells",
 		"A:B:=: requests (streams) in which A missed less, B did, neither",
 	}
-	if slices.ContainsFunc(append(slices.Clone(g.Cells), *g.Pooled), func(d Contest) bool { return d.testable() }) {
+	contests := append(slices.Clone(g.Cells), *g.Pooled)
+	if slices.ContainsFunc(contests, func(d Contest) bool { return d.testable() }) {
 		notes = append(notes,
 			fmt.Sprintf("95 %%: paired bootstrap over requests, %d resamples, seed %d; p: exact two-sided sign test over requests", c.Resamples, c.Seed),
 			fmt.Sprintf("better: the interval excludes 1 and p < %g (needs 6 requests or more); ≈: not told apart; –: not claimed", significant),
 			"cells share their requests: take the pooled line for the answer; single cells are not corrected for their number")
 	}
-	return notes
+	var ratios []*Figure
+	for _, d := range contests {
+		ratios = append(ratios, d.Ratio)
+	}
+	return append(notes, intervalNotes(ratios)...)
 }

@@ -241,6 +241,43 @@ func TestCompareIsSymmetric(t *testing.T) {
 	}
 }
 
+// TestCompareIsSymmetricWithoutMisses: also where resamples of one side have no miss, which
+// makes the ratio 0 or infinite, the two orders say the same.
+func TestCompareIsSymmetricWithoutMisses(t *testing.T) {
+	check := func(a, b []int64) *Comparison {
+		t.Helper()
+		rows := append(byRequest("p", a), byRequest("q", b)...)
+		c := mustCompare(t, rows, "p", "q")
+		d, e := c.Groups[0].Pooled, mustCompare(t, rows, "q", "p").Groups[0].Pooled
+		if (d.Better == nil) != (e.Better == nil) || d.Better != nil && *d.Better != *e.Better {
+			t.Errorf("%v and %v: better %v and, the other way, %v", a, b, d.Better, e.Better)
+		}
+		inverse := func(low, high *float64) bool {
+			return low == nil && high == nil || low != nil && *low == 0 && high == nil || low != nil && high != nil && math.Abs(*low**high-1) < 1e-8
+		}
+		if d.Ratio != nil && e.Ratio != nil && !(inverse(d.Ratio.Low, e.Ratio.High) && inverse(e.Ratio.Low, d.Ratio.High)) {
+			t.Errorf("%v and %v: %s and, the other way, %s", a, b, intervalText(d.Ratio), intervalText(e.Ratio))
+		}
+		return c
+	}
+	c := check([]int64{17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, []int64{5, 6, 4, 6, 5, 7, 3, 3, 3, 3, 3, 7})
+	if better := c.Groups[0].Pooled.Better; better == nil || *better != "p" {
+		t.Errorf("better %v, want p", better)
+	}
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 8))
+		n := 5 + rng.IntN(8)
+		a, b := make([]int64, n), make([]int64, n)
+		for i := range a {
+			if a[i] = 0; rng.IntN(3) == 0 {
+				a[i] = rng.Int64N(30)
+			}
+			b[i] = rng.Int64N(9) * rng.Int64N(2)
+		}
+		check(a, b)
+	}
+}
+
 func TestCompareRenderings(t *testing.T) {
 	c := mustCompare(t, synthetic(), "s3fifo", "lru")
 	for name, render := range map[string]func(io.Writer) error{"compare.txt": c.RenderTable, "compare.md": c.RenderMarkdown} {

@@ -102,7 +102,7 @@ func signTest(wins, losses int) float64 {
 
 // testable is true where there are requests enough for an interval and a p.
 func (d *Contest) testable() bool {
-	return d.Requests != nil && d.Requests.P != nil && d.Ratio != nil && d.Ratio.Low != nil && d.Ratio.High != nil
+	return d.Requests != nil && d.Requests.P != nil && d.Ratio != nil && d.Ratio.Low != nil
 }
 
 // verdict is -1 where A is better, 1 where B is, 0 where the requests do not tell: it
@@ -111,7 +111,7 @@ func (d *Contest) verdict() int {
 	switch {
 	case !d.testable() || *d.Requests.P >= significant:
 		return 0
-	case *d.Ratio.High < 1 && d.Requests.Wins > d.Requests.Losses:
+	case !d.Ratio.unbounded() && *d.Ratio.High < 1 && d.Requests.Wins > d.Requests.Losses:
 		return -1
 	case *d.Ratio.Low > 1 && d.Requests.Losses > d.Requests.Wins:
 		return 1

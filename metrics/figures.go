@@ -11,10 +11,20 @@ import (
 type Figure struct {
 	Value float64 `json:"value"`
 	// Low and High bound the 95 % bootstrap interval over requests; null where a trace
-	// has fewer than five, or rows are pooled over requests.
+	// has fewer than five, or rows are pooled over requests, and where more than
+	// mostUndefined of the resamples have no such figure. High alone is null where the
+	// interval has no upper end: resamples in which the yardstick misses nothing.
 	Low  *float64 `json:"low"`
 	High *float64 `json:"high"`
+
+	undefined bool // why there is no interval: resamples have no such figure
 }
+
+// unbounded is true for an interval without an upper end.
+func (f *Figure) unbounded() bool { return f != nil && f.Low != nil && f.High == nil }
+
+// lost is true where resamples have no such figure, so that there is no interval.
+func (f *Figure) lost() bool { return f != nil && f.undefined }
 
 // Figures compare one policy over some cells. A figure that cannot be computed is
 // null.
@@ -46,8 +56,8 @@ type Figures struct {
 // of a resample. NaN where there is no such row.
 type point struct{ misses, opt, lru, demand float64 }
 
-// timesOpt is the geometric mean over cells of misses ÷ OPT's; cells where OPT has no
-// miss are left out.
+// timesOpt is the geometric mean over cells of misses ÷ OPT's: infinite where OPT alone has
+// no miss, not defined where neither has one in some cell.
 func timesOpt(points []point) float64 {
 	return meanRatio(points, func(p point) float64 { return p.opt })
 }
@@ -57,15 +67,16 @@ func timesLRU(points []point) float64 {
 	return meanRatio(points, func(p point) float64 { return p.lru })
 }
 
+// meanMisses is the geometric mean over cells of misses: what one policy's is to another's,
+// × OPT is too, also where OPT has no miss.
+func meanMisses(points []point) float64 {
+	return meanRatio(points, func(point) float64 { return 1 })
+}
+
 func meanRatio(points []point, yardstick func(point) float64) float64 {
-	ratios := make([]float64, 0, 64)
-	for _, p := range points {
-		if y := yardstick(p); y != 0 {
-			ratios = append(ratios, p.misses/y)
-		}
-	}
-	if len(ratios) == 0 {
-		return math.NaN()
+	ratios := make([]float64, len(points))
+	for i, p := range points {
+		ratios[i] = p.misses / yardstick(p)
 	}
 	return stat.GeometricMean(ratios, nil)
 }

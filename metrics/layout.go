@@ -79,6 +79,9 @@ func intervalText(f *Figure) string {
 	if f == nil || f.Low == nil {
 		return notAvailable
 	}
+	if f.unbounded() {
+		return fmt.Sprintf("[%.3f, ∞)", *f.Low)
+	}
 	if *f.Low == *f.High {
 		return "" // the yardstick against itself
 	}

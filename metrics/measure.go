@@ -1,6 +1,6 @@
 package metrics
 
-// measured is a policy's figures over some cells, with the resamples of × OPT for
+// measured is a policy's figures over some cells, with the resamples of its misses for
 // comparing it to its neighbour.
 type measured struct {
 	figures *Figures
@@ -16,32 +16,39 @@ func (g *grid) measure(policy string, refs []CellRef) measured {
 	}
 	resamples := g.resampledPoints(policy, refs)
 	f := &Figures{Cells: len(refs)}
-	var series []float64
-	f.XOpt, series = estimate(timesOpt, points, resamples)
-	f.XLRU, _ = estimate(timesLRU, points, resamples)
-	f.GapClosed, _ = estimate(gapClosed, points, resamples)
-	f.HitRate, _ = estimate(hitRate, points, resamples)
+	f.XOpt = estimate(timesOpt, points, resamples)
+	f.XLRU = estimate(timesLRU, points, resamples)
+	f.GapClosed = estimate(gapClosed, points, resamples)
+	f.HitRate = estimate(hitRate, points, resamples)
 	g.addSums(f, policy, refs)
-	return measured{f, series}
+	return measured{f, seriesOf(meanMisses, resamples)}
 }
 
-// estimate computes a statistic and, from the resamples, its interval. NaN in the
-// points, a yardstick without rows, makes it nil.
-func estimate(statistic func([]point) float64, points []point, resamples [][]point) (*Figure, []float64) {
+// estimate computes a statistic and, from the resamples, its interval. It is nil where it
+// is not a number: a yardstick has no rows, or no miss.
+func estimate(statistic func([]point) float64, points []point, resamples [][]point) *Figure {
 	value := number(statistic(points))
 	if value == nil {
-		return nil, nil
+		return nil
 	}
 	f := &Figure{Value: *value}
+	if resamples != nil {
+		f.Low, f.High = interval(seriesOf(statistic, resamples))
+		f.undefined = f.Low == nil
+	}
+	return f
+}
+
+// seriesOf computes a statistic of every resample; nil without any.
+func seriesOf(statistic func([]point) float64, resamples [][]point) []float64 {
 	if resamples == nil {
-		return f, nil
+		return nil
 	}
 	series := make([]float64, len(resamples))
 	for b, r := range resamples {
 		series[b] = statistic(r)
 	}
-	f.Low, f.High = interval(series)
-	return f, series
+	return series
 }
 
 func (g *grid) addSums(f *Figures, policy string, refs []CellRef) {

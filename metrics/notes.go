@@ -148,7 +148,7 @@ func (g *grid) notes(b *Board) []string {
 	if without != nil {
 		notes = append(notes, fmt.Sprintf("no intervals where a trace has fewer than %d requests in its rows: %s", MinRequests, strings.Join(without, ", ")))
 	}
-	return append(notes, g.sizedTwice()...)
+	return slices.Concat(notes, intervalNotes(b.ratios()), g.sizedTwice())
 }
 
 // mostListed is how many cells of a trace a note names.
