@@ -63,13 +63,15 @@ type Contest struct {
 
 // Compare sets policies a and b side by side over the cells that both have in rows.
 // Rows that must not be compared (settings that differ, other work, exact beside
-// lossy) are an error that says which; a name without rows is an *UnknownPolicy.
+// lossy) are an error that says which; a name without rows is an *UnknownPolicy. Rows of
+// tiers below the GPU's cache are left out: their demand is what that one misses.
 func Compare(rows []Row, a, b string, o Options) (*Comparison, error) {
 	c := &Comparison{Version: ComparisonVersion, A: a, B: b, Resamples: o.Resamples, Seed: o.Seed}
 	if c.Resamples == 0 {
 		c.Resamples = DefaultResamples
 	}
-	rows, err := c.rowsOfBoth(rows)
+	top, tiers := splitTiers(rows)
+	rows, err := c.rowsOfBoth(top)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", a, b, err)
 	}
@@ -86,6 +88,9 @@ func Compare(rows []Row, a, b string, o Options) (*Comparison, error) {
 			return nil, fmt.Errorf("compare %s with %s: %w", a, b, err)
 		}
 		g.Start = part.start
+		if len(tiers) > 0 {
+			g.Notes = append(g.Notes, "the GPU's caches are compared; rows of the tiers below are left out, whose demand is what the cache above misses")
+		}
 		c.Groups = append(c.Groups, g)
 	}
 	fillLists(reflect.ValueOf(c).Elem())

@@ -188,6 +188,23 @@ func TestNoMisses(t *testing.T) {
 	}
 }
 
+// TestTiersAreNotCompared: below each of the two stands an lru of 4x, which is neither of them.
+func TestTiersAreNotCompared(t *testing.T) {
+	rows := append(handRows(), row("a", "lru", "4x", 7), row("a", "lru", "4x", 9))
+	for i := range rows {
+		rows[i].Tiers = "dram=lru@4x"
+	}
+	for i, above := range []string{"lru@1x", "p@1x"} {
+		r := &rows[len(handRows())+i]
+		r.Tier, r.Above = 1, above
+	}
+	g := mustCompare(t, rows, "p", "lru").Groups[0]
+	if g.Pooled.MissesA != 92 || g.Pooled.MissesB != 115 || len(g.Unpaired) > 0 {
+		t.Errorf("%d and %d misses, unpaired %v; want 92 and 115 and none", g.Pooled.MissesA, g.Pooled.MissesB, g.Unpaired)
+	}
+	wantNote(t, g.Notes, "rows of the tiers below are left out")
+}
+
 func TestCompareRefuses(t *testing.T) {
 	lossy := append(handRows(), row("a", "lossy", "1x", 9))
 	settings := handRows()
