@@ -56,8 +56,8 @@ type Table struct {
 	// row of OPT.
 	OptZero []CellRef `json:"opt_zero"`
 	NoOpt   []CellRef `json:"no_opt"`
-	// Ranked are the contenders, best first; Unranked those without a cell in common
-	// with them; Bounds the offline policies.
+	// Ranked are the contenders, best first; Unranked those that lack a common cell; Bounds
+	// the offline policies.
 	Ranked   []Line `json:"ranked"`
 	Unranked []Line `json:"unranked"`
 	Bounds   []Line `json:"bounds"`

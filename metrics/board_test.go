@@ -117,19 +117,66 @@ func wantNote(t *testing.T, notes []string, want string) {
 }
 
 func TestPooledFiguresAreOverCommonCells(t *testing.T) {
-	// q lacks trace b: all policies are pooled over trace a alone.
+	// Of two contenders q lacks trace b: the two are pooled over trace a alone.
 	rows := append(handRows(), row("a", "q", "1x", 80), row("a", "q", "2x", 20))
-	table := mustBoard(t, rows).Tables[0]
+	rows = slices.DeleteFunc(rows, func(r Row) bool { return r.Policy == "lru" })
+	b := mustBoard(t, rows)
+	table := b.Tables[0]
 	lines := map[string]Line{}
 	for _, l := range table.Ranked {
 		lines[l.Policy] = l
 	}
-	wantFigure(t, "q", lines["q"].Pooled.XOpt, math.Sqrt(2))               // 80/40 × 20/20
-	wantFigure(t, "p", lines["p"].Pooled.XOpt, math.Sqrt(1.875))           // 1.25 × 1.5
-	wantFigure(t, "p at 1x", lines["p"].Capacities[0].XOpt, 1.25)          // trace b is not common
-	wantFigure(t, "lru's hit rate", lines["lru"].Pooled.HitRate, 100./200) // 60 + 40 misses
+	wantFigure(t, "q", lines["q"].Pooled.XOpt, math.Sqrt(2))              // 80/40 × 20/20
+	wantFigure(t, "p", lines["p"].Pooled.XOpt, math.Sqrt(1.875))          // 1.25 × 1.5
+	wantFigure(t, "p at 1x", lines["p"].Capacities[0].XOpt, 1.25)         // trace b is not common
+	wantFigure(t, "p's hit rate", lines["p"].Pooled.HitRate, 1-(80.)/200) // 50 + 30 misses
 	wantNote(t, table.Notes, "pooled over 2 cells that all ranked policies have: a 1x 2x")
-	wantNote(t, table.Notes, "not pooled, as not all ranked policies have them: b 1x;")
+	wantNote(t, table.Notes, "not pooled, as q did not run there: b 1x; --where policy!=q pools more")
+	if notes := lines["q"].Notes; len(notes) != 1 || b.Footnotes[notes[0]-1] != takesNote || len(lines["p"].Notes) > 0 {
+		t.Errorf("notes of q %v, of p %v, footnotes %q", notes, lines["p"].Notes, b.Footnotes)
+	}
+}
+
+// TestNobodyTakesCellsFromOthers: who leaves out its worst cell is not ranked, and changes
+// nobody's figures.
+func TestNobodyTakesCellsFromOthers(t *testing.T) {
+	rows := append(handRows(), row("a", "q", "1x", 40), row("a", "q", "2x", 20))
+	table := mustBoard(t, rows).Tables[0]
+	if len(table.Ranked) != 2 || table.Ranked[0].Policy != "p" || len(table.Unranked) != 1 || table.Unranked[0].Policy != "q" {
+		t.Fatalf("ranked %+v, unranked %+v", table.Ranked, table.Unranked)
+	}
+	wantFigure(t, "p", table.Ranked[0].Pooled.XOpt, math.Cbrt(2.25))
+	wantFigure(t, "q on a", table.Unranked[0].Traces[0].XOpt, 1)
+	wantNote(t, table.Notes, "q is not ranked: it lacks 1 of the pooled cells: b 1x; --where trace=a ranks it there")
+}
+
+// TestOwnCellsAreNotPooled: cells of one's own take nothing from the others, and are named.
+func TestOwnCellsAreNotPooled(t *testing.T) {
+	rows := append(handRows(), row("a", "p", "8x", 9), row("a", "opt", "8x", 3))
+	rows = append(rows, row("a", "q", "1x", 70), row("a", "q", "2x", 70), row("b", "q", "1x", 70))
+	table := mustBoard(t, rows).Tables[0]
+	wantFigure(t, "p", table.Ranked[0].Pooled.XOpt, math.Cbrt(2.25))
+	wantNote(t, table.Notes, "not pooled, as only p ran there: a 8x")
+}
+
+// TestHowToRank: the filter that a note names ranks the policy; there is no such trace where
+// it lacks a capacity of each.
+func TestHowToRank(t *testing.T) {
+	rows := append(slices.DeleteFunc(handRows(), func(r Row) bool { return r.Trace == "b" }), row("a", "q", "2x", 25))
+	wantNote(t, mustBoard(t, rows).Tables[0].Notes, "q is not ranked: it lacks 1 of the pooled cells: a 1x; --where capacity=2x ranks it there")
+	w, err := ParseWhere([]string{"capacity=2x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows, err = w.Filter(rows); err != nil {
+		t.Fatal(err)
+	}
+	if table := mustBoard(t, rows).Tables[0]; table.Ranked[0].Policy != "q" {
+		t.Errorf("ranked %+v", table.Ranked)
+	}
+	// Where OPT misses nothing there is nothing to lack.
+	rows = []Row{row("a", "opt", "1x", 0), row("a", "lru", "1x", 5)}
+	wantNote(t, mustBoard(t, rows).Tables[0].Notes, "lru is not ranked: in no cell where it ran is there a × OPT (it ran at a 1x)")
 }
 
 func TestLonelyPolicyDoesNotEmptyTheBoard(t *testing.T) {
@@ -165,7 +212,7 @@ func TestTies(t *testing.T) {
 }
 
 func TestKindsAreRankedApart(t *testing.T) {
-	rows := append(handRows(), row("a", "lossy", "1x", 2), row("a", "bypasser", "1x", 30), row("a", "opt-bypass", "1x", 25))
+	rows := append(handRows(), row("a", "lossy", "1x", 2), row("a", "bypasser", "1x", 30), row("a", "opt-bypass", "1x", 25), row("a", "bypasser", "2x", 25), row("b", "bypasser", "1x", 11))
 	b := mustBoard(t, rows)
 	if len(b.Tables) != 1 || b.Lossy == nil || len(b.Lossy.Ranked) != 1 {
 		t.Fatalf("tables %+v, lossy %+v", b.Tables, b.Lossy)
@@ -242,5 +289,5 @@ func TestFewPoliciesDoNotTakeCellsFromMany(t *testing.T) {
 	if len(table.Common) != 3 || len(table.Ranked) != 3 || len(table.Unranked) != 1 || table.Unranked[0].Policy != "q" {
 		t.Errorf("%d cells, %d ranked, unranked %+v", len(table.Common), len(table.Ranked), table.Unranked)
 	}
-	wantNote(t, table.Notes, "q is not ranked: it lacks 1 of the pooled cells (it ran at a 1x 2x)")
+	wantNote(t, table.Notes, "q is not ranked: it lacks 1 of the pooled cells: b 1x; --where trace=a ranks it there")
 }

@@ -5,24 +5,24 @@ import (
 )
 
 // mostLeftOut is the share of the policies that may be left out of a ranking for the sake
-// of more cells: a policy that needs scores does not take the traces without scores from all.
+// of more cells, where most of them do not agree on any.
 const mostLeftOut = 0.25
 
-// commonCells chooses the cells that pooled figures are over: those that all ranked
-// policies have. Policies are left out of the ranking, fewest cells first, while that
-// makes policies × cells larger, a quarter of them at most; any number rather than
-// having no cell. Cells and policies come back sorted.
+// commonCells chooses the cells that pooled figures are over, which all ranked policies
+// have: those that more than half of the policies have. Who lacks one of them is not ranked,
+// so that nobody takes cells from the others by not running there. Where that would leave
+// out half of the policies or more, largestTable chooses. Cells and policies come back
+// sorted.
 func commonCells(policies []string, cellsOf func(string) []CellRef) (common []CellRef, ranked, unranked []string) {
-	left := slices.Sorted(slices.Values(policies))
-	for len(left) > 0 {
-		if many := float64(len(policies)-len(left)) > mostLeftOut*float64(len(policies)); many && common != nil {
-			break
+	ran := slices.DeleteFunc(slices.Sorted(slices.Values(policies)), func(p string) bool { return len(cellsOf(p)) == 0 })
+	common = haveMoreThan(len(ran)/2, ran, cellsOf)
+	for _, p := range ran {
+		if len(lacking(common, cellsOf(p))) == 0 {
+			ranked = append(ranked, p)
 		}
-		if cells := intersection(left, cellsOf); len(cells)*len(left) > len(common)*len(ranked) {
-			common, ranked = cells, slices.Clone(left)
-		}
-		i := loneliest(left, cellsOf)
-		left = slices.Delete(left, i, i+1)
+	}
+	if common == nil || len(ranked) <= len(ran)/2 {
+		common, ranked = largestTable(ran, cellsOf)
 	}
 	for _, p := range policies {
 		if !slices.Contains(ranked, p) {
@@ -33,22 +33,49 @@ func commonCells(policies []string, cellsOf func(string) []CellRef) (common []Ce
 	return common, ranked, unranked
 }
 
+// largestTable ranks over the cells that all ranked policies have. Policies are left out,
+// fewest cells first, while that makes policies × cells larger, a quarter of them at most;
+// any number rather than having no cell.
+func largestTable(policies []string, cellsOf func(string) []CellRef) (common []CellRef, ranked []string) {
+	left := slices.Clone(policies)
+	for len(left) > 0 {
+		if many := float64(len(policies)-len(left)) > mostLeftOut*float64(len(policies)); many && common != nil {
+			break
+		}
+		if cells := intersection(left, cellsOf); len(cells)*len(left) > len(common)*len(ranked) {
+			common, ranked = cells, slices.Clone(left)
+		}
+		i := loneliest(left, cellsOf)
+		left = slices.Delete(left, i, i+1)
+	}
+	return common, ranked
+}
+
+// lacking are the cells that are not among those had.
+func lacking(cells, had []CellRef) []CellRef {
+	return slices.DeleteFunc(slices.Clone(cells), func(r CellRef) bool { return slices.Contains(had, r) })
+}
+
 // intersection returns the cells that all policies have, sorted.
 func intersection(policies []string, cellsOf func(string) []CellRef) []CellRef {
+	return haveMoreThan(len(policies)-1, policies, cellsOf)
+}
+
+// haveMoreThan returns the cells that more than n policies have, sorted.
+func haveMoreThan(n int, policies []string, cellsOf func(string) []CellRef) (cells []CellRef) {
 	have := map[CellRef]int{}
 	for _, p := range policies {
 		for _, r := range cellsOf(p) {
 			have[r]++
 		}
 	}
-	var common []CellRef
-	for r, n := range have {
-		if n == len(policies) {
-			common = append(common, r)
+	for r, m := range have {
+		if m > n {
+			cells = append(cells, r)
 		}
 	}
-	slices.SortFunc(common, compareRefs)
-	return common
+	slices.SortFunc(cells, compareRefs)
+	return cells
 }
 
 // loneliest picks the policy with the fewest cells; of equals the one whose leaving

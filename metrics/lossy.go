@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -92,14 +91,19 @@ func (g *grid) lossyTable() *LossyTable {
 	slices.SortStableFunc(t.Cells, func(a, b LossyCell) int { return compareRefs(a.CellRef, b.CellRef) })
 	var ranked, unranked []string
 	t.Common, ranked, unranked = commonCells(unite(all, nil), g.cellsOf)
+	who := &coverage{unite(all, nil), g.cellsOf, t.Common, ranked}
 	for _, p := range ranked {
-		t.Ranked = append(t.Ranked, g.lossyLine(p, t))
+		line := g.lossyLine(p, t)
+		if who.takes(p) {
+			line.texts = unite(line.texts, []string{takesNote})
+		}
+		t.Ranked = append(t.Ranked, line)
 	}
 	rankLossy(t.Ranked)
 	for _, p := range unranked {
 		t.Unranked = append(t.Unranked, g.lossyLine(p, t))
 	}
-	t.Notes = g.lossyNotes(t)
+	t.Notes = lossyNotes(t, who)
 	return t
 }
 
@@ -200,13 +204,14 @@ func rankLossy(lines []LossyLine) {
 }
 
 // lossyNotes say what the figures are over.
-func (g *grid) lossyNotes(t *LossyTable) []string {
+func lossyNotes(t *LossyTable, c *coverage) []string {
 	notes := []string{"a lossy policy fetches nothing: what it dropped and is demanded is lost. Replay takes later selections as the full model made them: an approximation, never ranked with exact policies, whose recall is 1"}
 	if len(t.Common) > 0 {
-		notes = append(notes, pooledNote(t.Common))
+		notes = append(notes, c.pooledNote())
 	}
+	notes = append(notes, c.leftNotes()...)
 	for _, line := range t.Unranked {
-		notes = append(notes, fmt.Sprintf("%s is not ranked: it lacks some of them (it ran at %s)", line.Policy, refsText(g.cellsOf(line.Policy))))
+		notes = append(notes, c.unrankedNote(line.Policy))
 	}
 	if slices.ContainsFunc(t.Cells, func(c LossyCell) bool { return c.Figures.MassKept != nil }) {
 		notes = append(notes, "mass kept: share of the recorded attention that the policy still had. The lists cover the share in the column beside; of all attention it had between the bounds")

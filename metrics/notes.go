@@ -61,21 +61,25 @@ func (b *Board) lineTexts() []noted {
 	return append(all, b.Lossy.lineTexts()...)
 }
 
+// takesNote marks the line of a policy that coverage.takes; the notes name the cells.
+const takesNote = "did not run where other ranked policies did: what it lacks is pooled for nobody, the notes name it"
+
 // tableNotes say what pooled figures are over, and what is left out of them.
-func (g *grid) tableNotes(t *Table) []string {
+func (g *grid) tableNotes(t *Table, c *coverage) []string {
 	var notes []string
 	if len(t.Common) > 0 {
-		notes = append(notes, pooledNote(t.Common))
+		notes = append(notes, c.pooledNote())
 	}
-	if all := g.left(t); len(all) > 0 {
-		notes = append(notes, fmt.Sprintf("not pooled, as not all ranked policies have them: %s; drop a policy with --where policy!=NAME to pool more", refsText(all)))
-	}
+	notes = append(notes, c.leftNotes()...)
 	for _, line := range t.Unranked {
-		if slices.Contains(t.untimed, line.Policy) {
+		switch {
+		case slices.Contains(t.untimed, line.Policy):
 			notes = append(notes, fmt.Sprintf("%s is not ranked: one of the cells has no modelled time", line.Policy))
-			continue
+		case len(c.cellsOf(line.Policy)) == 0:
+			notes = append(notes, fmt.Sprintf("%s is not ranked: in no cell where it ran is there a × OPT (it ran at %s)", line.Policy, refsText(g.refs([]string{line.Policy}))))
+		default:
+			notes = append(notes, c.unrankedNote(line.Policy))
 		}
-		notes = append(notes, fmt.Sprintf("%s is not ranked: it lacks %d of the pooled cells (it ran at %s); --where trace=NAME ranks it where it ran", line.Policy, t.lacks(g.refs([]string{line.Policy})), orNone(refsText(g.refs([]string{line.Policy})))))
 	}
 	if n := len(t.OptZero); n > 0 {
 		notes = append(notes, fmt.Sprintf("left out, as OPT has no miss there: %s: %s", count(n, "cell"), refsText(t.OptZero)))
@@ -88,33 +92,6 @@ func (g *grid) tableNotes(t *Table) []string {
 
 // nearNote explains the mark of a line that may as well be above the one before.
 const nearNote = "≈: the 95 % interval of the paired difference to the line above includes 0"
-
-// pooledNote says what pooled figures are over.
-func pooledNote(common []CellRef) string {
-	return fmt.Sprintf("pooled over %s that all ranked policies have: %s", count(len(common), "cell"), refsText(common))
-}
-
-// lacks counts the common cells that are not in refs.
-func (t *Table) lacks(refs []CellRef) int {
-	n := 0
-	for _, r := range t.Common {
-		if !slices.Contains(refs, r) {
-			n++
-		}
-	}
-	return n
-}
-
-// left lists the usable cells that are not common.
-func (g *grid) left(t *Table) []CellRef {
-	var policies []string
-	for _, l := range t.Ranked {
-		policies = append(policies, l.Policy)
-	}
-	return slices.DeleteFunc(g.refs(policies), func(r CellRef) bool {
-		return slices.Contains(t.Common, r) || slices.Contains(t.OptZero, r) || slices.Contains(t.NoOpt, r)
-	})
-}
 
 // markNotes explain the marks that the table shows.
 func (g *grid) markNotes(t *Table) []string {

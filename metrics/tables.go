@@ -52,9 +52,13 @@ func (g *grid) table() (Table, bool) {
 	if len(contenders) == 0 {
 		t.Common = usable
 	}
+	who := &coverage{contenders, cellsOf, t.Common, ranked}
 	var lines []contender
 	for _, p := range ranked {
 		line, m := g.line(p, &t)
+		if who.takes(p) {
+			line.texts = unite(line.texts, []string{takesNote})
+		}
 		lines = append(lines, contender{line, m.series, line.Pooled.XOpt.Value})
 	}
 	if g.by == ByTime {
@@ -63,7 +67,7 @@ func (g *grid) table() (Table, bool) {
 	}
 	t.Ranked = rank(lines)
 	t.Unranked, t.Bounds = g.lines(unranked, &t), g.lines(bounds, &t)
-	t.Notes = g.tableNotes(&t)
+	t.Notes = g.tableNotes(&t, who)
 	return t, true
 }
 
