@@ -53,9 +53,13 @@ type Table struct {
 	// Common are the cells that all ranked policies have: pooled figures are over them.
 	Common []CellRef `json:"common"`
 	// OptZero are cells left out because OPT has no miss there, NoOpt those without a
-	// row of OPT.
-	OptZero []CellRef `json:"opt_zero"`
-	NoOpt   []CellRef `json:"no_opt"`
+	// row of OPT, NoMiss those where a contender has no miss although OPT has: one such
+	// cell would make a geometric mean 0. Prefetched are those of rows that prefetch, left
+	// out where others do not: OPT does not bound them.
+	OptZero    []CellRef `json:"opt_zero"`
+	NoOpt      []CellRef `json:"no_opt"`
+	NoMiss     []CellRef `json:"no_miss"`
+	Prefetched []CellRef `json:"prefetched_cells"`
 	// Ranked are the contenders, best first; Unranked those that lack a common cell; Bounds
 	// the offline policies.
 	Ranked   []Line `json:"ranked"`
@@ -66,6 +70,7 @@ type Table struct {
 
 	usable  []CellRef // cells in which × OPT exists
 	untimed []string  // with a cell in common, yet without a time to rank by
+	ahead   bool      // all usable cells are of rows that prefetch: × OPT ranks nobody
 }
 
 // Line is a policy's line of a table.

@@ -98,6 +98,38 @@ func TestCellsWithoutMissOfOPTAreLeftOut(t *testing.T) {
 	wantNote(t, table.Notes, "left out, as OPT has no miss there: 1 cell: b 2x")
 }
 
+// TestCellsWithoutMissAreLeftOut: a bypasser that nothing bounds, as there is no opt-bypass,
+// misses nothing at b 1x: a mean over it would be 0.
+func TestCellsWithoutMissAreLeftOut(t *testing.T) {
+	rows := append(handRows(), row("a", "bypasser", "1x", 80), row("a", "bypasser", "2x", 60), row("b", "bypasser", "1x", 0))
+	table := mustBoard(t, rows).Tables[0]
+	wantFigure(t, "p", table.Ranked[0].Pooled.XOpt, math.Sqrt(1.25*1.5))
+	if last := table.Ranked[2]; last.Policy != "bypasser" || len(table.NoMiss) != 1 {
+		t.Errorf("last %s, left out %v", last.Policy, table.NoMiss)
+	}
+	wantNote(t, table.Notes, "left out, as OPT has misses there and bypasser has none: 1 cell: b 1x")
+}
+
+// TestPrefetchingIsNotRanked: OPT bounds no caches that prefetch. Beside others their cells are
+// left out, alone they are shown without ranks.
+func TestPrefetchingIsNotRanked(t *testing.T) {
+	rows := handRows()
+	for i := range rows {
+		if rows[i].Trace == "b" {
+			rows[i].Prefetch = "candidates:8"
+		}
+	}
+	table := mustBoard(t, rows).Tables[0]
+	wantFigure(t, "p", table.Ranked[0].Pooled.XOpt, math.Sqrt(1.25*1.5))
+	wantNote(t, table.Notes, "left out, as its rows prefetch, which OPT does not bound: 1 cell: b 1x")
+	table = mustBoard(t, slices.DeleteFunc(rows, func(r Row) bool { return r.Prefetch == "" })).Tables[0]
+	if len(table.Ranked) != 0 || len(table.Unranked) != 2 || len(table.Bounds) != 1 {
+		t.Fatalf("ranked %+v", table.Ranked)
+	}
+	wantFigure(t, "p alone", table.Unranked[1].Pooled.XOpt, 1.2)
+	wantNote(t, table.Notes, "not ranked, as these rows prefetch")
+}
+
 func TestCellsWithoutOPTAreLeftOut(t *testing.T) {
 	rows := append(handRows(), row("b", "lru", "2x", 9), row("b", "p", "2x", 3))
 	table := mustBoard(t, rows).Tables[0]

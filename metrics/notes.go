@@ -67,7 +67,11 @@ const takesNote = "did not run where other ranked policies did: what it lacks is
 // tableNotes say what pooled figures are over, and what is left out of them.
 func (g *grid) tableNotes(t *Table, c *coverage) []string {
 	var notes []string
-	if len(t.Common) > 0 {
+	switch {
+	case t.ahead:
+		notes = append(notes, "not ranked, as these rows prefetch: opt bounds neither their misses nor their bytes, judge both together; kvreplay compare sets two policies side by side, --by time ranks by a model",
+			fmt.Sprintf("pooled over %s: %s", count(len(t.Common), "cell"), refsText(t.Common)))
+	case len(t.Common) > 0:
 		notes = append(notes, c.pooledNote())
 	}
 	notes = append(notes, c.leftNotes()...)
@@ -77,12 +81,18 @@ func (g *grid) tableNotes(t *Table, c *coverage) []string {
 			notes = append(notes, fmt.Sprintf("%s is not ranked: one of the cells has no modelled time", line.Policy))
 		case len(c.cellsOf(line.Policy)) == 0:
 			notes = append(notes, fmt.Sprintf("%s is not ranked: in no cell where it ran is there a × OPT (it ran at %s)", line.Policy, refsText(g.refs([]string{line.Policy}))))
-		default:
+		case line.Pooled == nil:
 			notes = append(notes, c.unrankedNote(line.Policy))
 		}
 	}
 	if n := len(t.OptZero); n > 0 {
 		notes = append(notes, fmt.Sprintf("left out, as OPT has no miss there: %s: %s", count(n, "cell"), refsText(t.OptZero)))
+	}
+	if n := len(t.NoMiss); n > 0 {
+		notes = append(notes, fmt.Sprintf("left out, as OPT has misses there and %s has none: %s: %s", strings.Join(g.missless(c.policies, t.NoMiss), ", "), count(n, "cell"), refsText(t.NoMiss)))
+	}
+	if n := len(t.Prefetched); n > 0 {
+		notes = append(notes, fmt.Sprintf("left out, as its rows prefetch, which OPT does not bound: %s: %s; --where trace=NAME shows them", count(n, "cell"), refsText(t.Prefetched)))
 	}
 	if n := len(t.NoOpt); n > 0 {
 		notes = append(notes, fmt.Sprintf("left out, for want of a row of opt: %s: %s", count(n, "cell"), refsText(t.NoOpt)))

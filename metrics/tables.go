@@ -53,6 +53,9 @@ func (g *grid) table() (Table, bool) {
 		t.Common = usable
 	}
 	who := &coverage{contenders, cellsOf, t.Common, ranked}
+	if t.ahead {
+		ranked, unranked = nil, contenders
+	}
 	var lines []contender
 	for _, p := range ranked {
 		line, m := g.line(p, &t)
@@ -85,7 +88,8 @@ func (g *grid) policies() (contenders, bounds []string) {
 	return unite(contenders, nil), unite(bounds, nil)
 }
 
-// usable lists the cells in which × OPT exists, and files the others in the table.
+// usable lists the cells in which × OPT exists and can be a mean's part, and files the
+// others in the table.
 func (g *grid) usable(t *Table, policies []string) []CellRef {
 	var usable []CellRef
 	for _, r := range g.refs(policies) {
@@ -95,12 +99,40 @@ func (g *grid) usable(t *Table, policies []string) []CellRef {
 			t.NoOpt = append(t.NoOpt, r)
 		case opt.total.misses == 0:
 			t.OptZero = append(t.OptZero, r)
+		case g.missless(policies, []CellRef{r}) != nil:
+			t.NoMiss = append(t.NoMiss, r)
 		default:
 			usable = append(usable, r)
 		}
 	}
 	t.Capacities = sortCapacities(t.Capacities)
-	return usable
+	return g.onDemand(t, usable)
+}
+
+// missless lists the policies without a miss in some of the cells.
+func (g *grid) missless(policies []string, refs []CellRef) (without []string) {
+	for _, p := range policies {
+		if slices.ContainsFunc(refs, func(r CellRef) bool { c := g.at(r, p); return c != nil && c.total.misses == 0 }) {
+			without = append(without, p)
+		}
+	}
+	return without
+}
+
+// onDemand keeps the cells of rows that do not prefetch: the others OPT does not bound, so
+// that a rank by × OPT says nothing. Where there are no others they stay, unranked.
+func (g *grid) onDemand(t *Table, usable []CellRef) []CellRef {
+	if g.by == ByTime {
+		return usable
+	}
+	prefetches := func(r CellRef) bool { return g.at(r, optPolicy).sample.Prefetch != "" }
+	left := slices.DeleteFunc(slices.Clone(usable), prefetches)
+	if len(left) == 0 {
+		t.ahead = len(usable) > 0
+		return usable
+	}
+	t.Prefetched = slices.DeleteFunc(slices.Clone(usable), func(r CellRef) bool { return !prefetches(r) })
+	return left
 }
 
 // refs lists the places at which any of the policies ran, sorted.
