@@ -134,5 +134,8 @@ func (c *Comparison) check() error {
 	for _, g := range c.Groups {
 		ran = append(ran, g.Unpaired...)
 	}
+	if len(c.Groups) > 1 {
+		return fmt.Errorf("compare %s with %s: no trace and capacity at which both ran with warmed caches or both from cold starts (warmup=cold), which are never compared: replay both with the same --warmup", c.A, c.B)
+	}
 	return fmt.Errorf("compare %s with %s: no trace and capacity at which both ran, only %s: replay both at the same capacities; a policy without capacity is compared with rows at its peak (replay it with lru or opt in one run)", c.A, c.B, refsText(ran))
 }

@@ -164,6 +164,14 @@ func TestWindowsAtTheirPeak(t *testing.T) {
 	}
 }
 
+func TestColdIsNotComparedWithWarmed(t *testing.T) {
+	rows := []Row{row("a", "p", "1x", 10), row("a", "q", "1x", 20)}
+	rows[1].Warmup = coldStart
+	if _, err := Compare(rows, "p", "q", Options{}); err == nil || !strings.Contains(err.Error(), "both from cold starts (warmup=cold), which are never compared") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestColdIsComparedApart(t *testing.T) {
 	rows := handRows()
 	for _, r := range handRows() {

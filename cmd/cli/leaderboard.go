@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
@@ -109,13 +110,16 @@ func newBoards(rows []metrics.Row, o metrics.Options) ([]startBoard, error) {
 	parts := []struct {
 		rows          []metrics.Row
 		title, suffix string
-	}{{warmed, "Warmed caches", ""}, {cold, "Cold starts (traces without prompt windows)", "-cold"}}
+	}{{warmed, "Warmed caches", ""}, {cold, "Cold starts", "-cold"}}
 	var boards []startBoard
 	for _, p := range parts {
 		if len(p.rows) == 0 {
 			continue
 		}
 		b, err := metrics.NewBoard(p.rows, o)
+		if err != nil && len(p.rows) < len(rows) {
+			err = fmt.Errorf("cold starts are never pooled with warmed caches and make a board of their own, and the rows have both, warmup=cold in %d of %d; %s: %w; choose with --where warmup=cold or --where warmup!=cold", len(cold), len(rows), strings.ToLower(p.title), err)
+		}
 		if err != nil {
 			return nil, err
 		}
