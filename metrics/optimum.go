@@ -2,6 +2,8 @@ package metrics
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -23,28 +25,24 @@ type counted struct {
 // always. Lossy policies and those without capacity have no such bound, nor have caches that
 // prefetch or hold clusters of unequal sizes.
 func checkOptimum(rows []Row, cells []*cell) error {
-	missed := map[counted]int64{}
-	for i := range rows {
-		r := &rows[i]
-		missed[counted{cellKey{r.Trace, r.Policy, orDash(r.Capacity)}, partOf(r)}] = r.Misses
+	least := map[counted]int64{}
+	for at, n := range missCounts(rows, cells) {
+		if at.policy == optPolicy || at.policy == bypassPolicy {
+			least[at] = n
+		}
 	}
 	sample := map[cellKey]*Row{}
 	for _, c := range cells {
-		key := cellKey{c.trace, c.policy, orDash(c.sample.Capacity)}
-		sample[key] = c.sample
-		missed[counted{key, part{}}] = c.total.misses
-		for i, id := range c.ids {
-			missed[counted{key, part{request: id}}] = c.requests[i].misses
-		}
+		sample[c.key()] = c.sample
 	}
 	var below []string
 	culprits := map[string]bool{}
-	for at, n := range missed {
+	for at, n := range missCounts(rows, cells) {
 		for _, optimum := range sample[at.cellKey].bounds(at.part) {
 			bound := at
 			bound.policy = optimum
-			if least, ok := missed[bound]; ok && n < least {
-				below = append(below, fmt.Sprintf("  trace %s, %s at %s (%s): %d misses, %s %d", at.trace, at.policy, at.capacity, at.part, n, optimum, least))
+			if m, ok := least[bound]; ok && n < m {
+				below = append(below, fmt.Sprintf("  trace %s, %s at %s (%s): %d misses, %s %d", at.trace, at.policy, at.capacity, at.part, n, optimum, m))
 				culprits[at.policy] = true
 				break
 			}
@@ -54,18 +52,43 @@ func checkOptimum(rows []Row, cells []*cell) error {
 		return nil
 	}
 	slices.Sort(below)
+	below = slices.Compact(below) // a row that is all of its cell or request
 	more := ""
 	if n := len(below) - mostNamed; n > 0 {
 		below, more = below[:mostNamed], fmt.Sprintf("  and %d more\n", n)
 	}
 	var without []string
-	for p := range culprits {
+	for _, p := range slices.Sorted(maps.Keys(culprits)) {
 		without = append(without, "--where policy!="+p)
 	}
-	slices.Sort(without)
 	return fmt.Errorf("rows below the optimum, which no policy can be that fetches on demand:\n%s\n%sthese rows are false, or those of the optimum are: kvreplay leaderboard verify replays them; leave them out with %s",
 		strings.Join(below, "\n"), more, strings.Join(without, " "))
 }
+
+// missCounts are the misses of every part that has a row, of cells and of their requests.
+func missCounts(rows []Row, cells []*cell) iter.Seq2[counted, int64] {
+	return func(yield func(counted, int64) bool) {
+		for i := range rows {
+			r := &rows[i]
+			if !yield(counted{cellKey{r.Trace, r.Policy, orDash(r.Capacity)}, partOf(r)}, r.Misses) {
+				return
+			}
+		}
+		for _, c := range cells {
+			if !yield(counted{c.key(), part{}}, c.total.misses) {
+				return
+			}
+			for i, id := range c.ids {
+				if !yield(counted{c.key(), part{request: id}}, c.requests[i].misses) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// key names the cell; the capacity is a dash for policies without.
+func (c *cell) key() cellKey { return cellKey{c.trace, c.policy, orDash(c.sample.Capacity)} }
 
 // bounds are the policies that miss no more than the row's in a part, whatever it does. In
 // a pool they bound what its streams miss together, not each.

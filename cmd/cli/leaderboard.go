@@ -42,8 +42,9 @@ func newLeaderboardCommand(table policies.Table) *cobra.Command {
 JSON lines or CSV, or folders of *.jsonl; without any, the folder results. Rows are
 replay's (--out, or its stdout with --format jsonl); with replay --per request or finer
 the figures have 95 % intervals. Rows that differ in a setting that changes counts
-are refused, never pooled: choose with --where. Lossy policies are ranked apart, by
-their recall of the demand at equal budgets.
+are refused, never pooled: choose with --where. So are rows that miss less than the
+optimum which bounds them. Lossy policies are ranked apart, by their recall of the
+demand at equal budgets.
 
 Beside bytes a step stands the modelled time per output token (TPOT) on a machine,
 computed from the rows alone; --by time ranks by it. What it assumes is said under the
