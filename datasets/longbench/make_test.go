@@ -176,6 +176,8 @@ func TestBadInput(t *testing.T) {
 		"no answers":       {source: write(t, "lcc.jsonl", without("answers")), want: `no "answers"`},
 		"answers":          {source: write(t, "lcc.jsonl", strings.Replace(good, `["a"]`, `"a"`, 1)), want: `"answers": json`},
 		"empty answers":    {source: write(t, "lcc.jsonl", strings.Replace(good, `["a"]`, `[]`, 1)), want: "answers is empty"},
+		"blank answers":    {source: write(t, "lcc.jsonl", strings.Replace(good, `["a"]`, `["", " "]`, 1)), want: "answers is empty"},
+		"blank context":    {source: write(t, "lcc.jsonl", row("1", "lcc", " \n")), want: "lcc.jsonl:1: row 1: context is empty"},
 		"array":            {source: write(t, "lcc.jsonl", good+"[1]\n"), want: "lcc.jsonl:2: row 2: expected a JSON object"},
 		"no UTF-8":         {source: write(t, "lcc.jsonl", strings.Replace(good, `"c"`, "\"\xff\"", 1)), want: "not UTF-8"},
 		"other set":        {source: write(t, "lcc.jsonl", good+row("2", "trec", "c")), want: `lcc.jsonl:2: row 2: dataset is "trec", expected "lcc"`},

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -87,15 +89,20 @@ func parseRow(text []byte) (*Row, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case row.Context == "":
+	case blank(row.Context):
 		return nil, errors.New("context is empty")
+	case row.Length < 0:
+		return nil, fmt.Errorf("length %d, expected 0 or more", row.Length)
 	case row.ID == "":
 		return nil, errors.New("_id is empty")
-	case len(row.Answers) == 0:
+	case !slices.ContainsFunc(row.Answers, func(answer string) bool { return !blank(answer) }):
 		return nil, errors.New("answers is empty, expected at least one")
 	}
 	return row, nil
 }
+
+// blank says whether a text has nothing to read.
+func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
 // fields are the keys of a row.
 type fields map[string]json.RawMessage

@@ -111,7 +111,7 @@ func (q *Question) validate() error {
 	switch {
 	case q.ID == "":
 		return errors.New("_id is empty")
-	case q.Context == "" || q.Question == "":
+	case blank(q.Context) || blank(q.Question):
 		return errors.New("context or question is empty")
 	case !slices.Contains([]string{"A", "B", "C", "D"}, q.Answer):
 		return fmt.Errorf("answer %q, expected A, B, C or D", q.Answer)

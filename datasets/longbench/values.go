@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+
+	"github.com/kvreplay/kvreplay/datasets/bom"
 )
 
 // maxRow is the size in bytes beyond which a row is refused. The longest contexts, of
@@ -147,13 +149,17 @@ var (
 	errNoRows = errors.New("no rows")
 )
 
-// unpacked looks through gzip, told by its magic number.
+// unpacked looks through gzip, told by its magic number, and drops a byte order mark.
 func unpacked(r io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReaderSize(r, 1<<16)
 	if magic, _ := buffered.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return buffered, nil
+		return bom.Reader(buffered), nil
 	}
-	return gzip.NewReader(buffered)
+	z, err := gzip.NewReader(buffered)
+	if err != nil {
+		return nil, err
+	}
+	return bom.Reader(z), nil
 }
 
 // lineReader knows the line of an offset that was read lately, and how much may be

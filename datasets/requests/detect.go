@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/datasets/bom"
 )
 
 // Detect tells from its content, never from its name, what the file at path is. The
@@ -86,7 +88,7 @@ func hasKey(text []byte, keys []string) bool {
 	return false
 }
 
-// unpacked looks through gzip, told by its magic number.
+// unpacked looks through gzip, told by its magic number, and drops a byte order mark.
 func unpacked(r io.Reader) (*bufio.Reader, error) {
 	buffered := bufio.NewReaderSize(r, 1<<16)
 	magic, err := buffered.Peek(2)
@@ -94,13 +96,13 @@ func unpacked(r io.Reader) (*bufio.Reader, error) {
 	case err != nil && err != io.EOF:
 		return nil, err
 	case !bytes.Equal(magic, []byte{0x1f, 0x8b}):
-		return buffered, nil
+		return bufio.NewReaderSize(bom.Reader(buffered), 1<<16), nil
 	}
 	z, err := gzip.NewReader(buffered)
 	if err != nil {
 		return nil, gzipCause(err)
 	}
-	return bufio.NewReaderSize(gzipped{z}, 1<<16), nil
+	return bufio.NewReaderSize(bom.Reader(gzipped{z}), 1<<16), nil
 }
 
 // gzipped is a gzip reader whose errors say what to do.

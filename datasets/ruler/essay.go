@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/kvreplay/kvreplay/datasets/bom"
 )
 
 // essay is running text that needles are hidden in.
@@ -118,6 +120,10 @@ func textFiles(dir string) (files []string, err error) {
 
 // essayText is the text of one file; an object is told by its brace.
 func essayText(content []byte) (string, error) {
+	content, err := bom.Bytes(content)
+	if err != nil {
+		return "", err
+	}
 	if !utf8.Valid(content) {
 		return "", fmt.Errorf("not UTF-8 text")
 	}

@@ -2,6 +2,7 @@ package ruler
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,10 +31,13 @@ func (p *hotpotParagraph) UnmarshalJSON(text []byte) error {
 	if len(parts) != 2 {
 		return fmt.Errorf("a paragraph of the context has %d parts, expected title and sentences", len(parts))
 	}
-	if err := json.Unmarshal(parts[0], &p.title); err != nil {
+	if err := errors.Join(json.Unmarshal(parts[0], &p.title), json.Unmarshal(parts[1], &p.sentences)); err != nil {
 		return err
 	}
-	return json.Unmarshal(parts[1], &p.sentences)
+	if blank(p.title) || p.sentences == nil {
+		return errors.New("a paragraph of the context has no title or no sentences")
+	}
+	return nil
 }
 
 // parseHotpotQA takes all questions in the order of the file; each needs all of its
@@ -53,7 +57,7 @@ func parseHotpotQA(content []byte) (*questions, error) {
 				q.gold = append(q.gold, doc)
 			}
 		}
-		if row.Question == "" || row.Answer == "" || len(q.gold) == 0 {
+		if blank(row.Question) || blank(row.Answer) || len(q.gold) == 0 {
 			return nil, fmt.Errorf("[%d]: question, answer or context missing", i)
 		}
 		set.list = append(set.list, q)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/kvreplay/kvreplay/datasets/bom"
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 )
 
@@ -102,7 +103,11 @@ func (m *maker) loadQuestions(role, path string, parse func([]byte) (*questions,
 	if err != nil {
 		return fmt.Errorf("read %s: %w; the original is %s (%s)", role, err, originals[role].title, originals[role].origin)
 	}
-	set, err := parse(content)
+	text, err := bom.Bytes(content)
+	if err != nil {
+		return fmt.Errorf("read %s: %s: %w", role, path, err)
+	}
+	set, err := parse(text)
 	if err != nil {
 		return fmt.Errorf("read %s: %s: %w", role, path, err)
 	}

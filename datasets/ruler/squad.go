@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // squadFile is what a file of SQuAD has (Rajpurkar et al. 2018, dev-v2.0.json; 1.1 has
@@ -49,8 +50,8 @@ func parseSquad(content []byte) (*questions, error) {
 				for _, a := range qa.Answers {
 					q.answers = append(q.answers, a.Text)
 				}
-				if p.Context == "" || q.text == "" || len(q.answers) == 0 {
-					return nil, fmt.Errorf("data[%d].paragraphs[%d].qas[%d]: context, question or answers missing", i, j, k)
+				if err := q.checkIn(p.Context); err != nil {
+					return nil, fmt.Errorf("data[%d].paragraphs[%d].qas[%d]: %w", i, j, k, err)
 				}
 				for _, other := range near {
 					if other != near[j] && !slices.Contains(q.near, other) {
@@ -64,6 +65,22 @@ func parseSquad(content []byte) (*questions, error) {
 	set.docs = docs.list
 	return set, set.check()
 }
+
+// checkIn refuses a question that cannot be judged by its context: an answer is a part of it.
+func (q *question) checkIn(context string) error {
+	if blank(context) || blank(q.text) || len(q.answers) == 0 {
+		return errors.New("context, question or answers missing")
+	}
+	for _, answer := range q.answers {
+		if blank(answer) || !strings.Contains(context, answer) {
+			return fmt.Errorf("the answer %q is not in the context", answer)
+		}
+	}
+	return nil
+}
+
+// blank says whether a text has nothing to read.
+func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
 // check refuses a set without a question.
 func (s *questions) check() error {
