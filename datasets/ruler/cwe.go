@@ -43,11 +43,16 @@ func newCommon(m *maker, length, _ int, d draws) (sample, error) {
 	return c, nil
 }
 
-// shuffled returns the words in another order.
+// shuffled returns the words in another order, each once.
 func (c *common) shuffled(kind string) []string {
 	list := slices.Clone(c.words)
 	shuffle(c.draws.stream(kind, 0), list)
-	return list
+	seen := make(map[string]bool, len(list))
+	return slices.DeleteFunc(list, func(word string) bool {
+		again := seen[word]
+		seen[word] = true
+		return again
+	})
 }
 
 // sizes: with fewer words than the example has, hardly any would not be common.

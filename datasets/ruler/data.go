@@ -39,20 +39,28 @@ func unpack(file []byte) []byte {
 
 // wordLists are the words of the wonderwords package, as RULER uses them.
 type wordLists struct {
-	nouns, adjectives []string
-	all               []string // with verbs, each once, sorted
+	nouns, adjectives []string // as the files have them
+	all               []string // with verbs, sorted, without spaces; two are there twice
 }
 
 func loadWords() (*wordLists, []byte) {
 	nouns, adjectives, verbs := unpack(nounsFile), unpack(adjectivesFile), unpack(verbsFile)
 	w := &wordLists{nouns: lines(nouns), adjectives: lines(adjectives)}
-	w.all = slices.Concat(w.nouns, w.adjectives, lines(verbs))
+	w.all = slices.Concat(lines(nouns), lines(adjectives), lines(verbs))
 	slices.Sort(w.all)
-	w.all = slices.Compact(w.all)
+	w.all = trimmed(slices.Compact(w.all))
 	return w, slices.Concat(nouns, adjectives, verbs)
 }
 
 func lines(text []byte) []string { return strings.Split(strings.TrimSpace(string(text)), "\n") }
+
+// trimmed drops the space behind words, as wonderwords does: three adjectives have one.
+func trimmed(words []string) []string {
+	for i, word := range words {
+		words[i] = strings.TrimRight(word, " ")
+	}
+	return words
+}
 
 // pair returns an adjective and a noun joined by a hyphen.
 func (w *wordLists) pair(r *rand.Rand) string {

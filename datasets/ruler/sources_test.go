@@ -86,6 +86,15 @@ func TestSubstitutes(t *testing.T) {
 	if len(w.nouns) != 6782 || len(w.adjectives) != 912 || len(w.all) != 8168 || !slices.IsSorted(w.all) {
 		t.Errorf("%d nouns, %d adjectives, %d words", len(w.nouns), len(w.adjectives), len(w.all))
 	}
+	for _, word := range w.all {
+		if word == "" || strings.TrimSpace(word) != word {
+			t.Errorf("word %q", word)
+		}
+	}
+	once := (&common{words: w.all}).shuffled("words")
+	if slices.Sort(once); len(once) != 8166 || len(slices.Compact(once)) != 8166 {
+		t.Errorf("%d words to draw from, expected 8166, each once", len(once))
+	}
 	set, _ := loadGo()
 	for name, q := range map[string]*questions{"single": set.single(), "double": set.double()} {
 		if len(q.list) < 500 { // RULER's number of samples
@@ -135,7 +144,7 @@ func TestErrors(t *testing.T) {
 		"template tokens":  {func(o *Options) { o.TemplateTokens = -1 }, "-1 tokens for the chat template"},
 		"too short":        {func(o *Options) { o.Lengths = []int{4096, 150} }, "niah_single_1: length 150 is too short: sample 0 takes 2"},
 		"too short of all": {func(o *Options) { o.Tasks = []string{"vt", "cwe"}; o.Lengths = []int{700} }, "vt: length 700 is too short"},
-		"too long":         {func(o *Options) { o.Tasks = []string{"cwe"}; o.Lengths = []int{400_000} }, "all 8168 words that there are make "},
+		"too long":         {func(o *Options) { o.Tasks = []string{"cwe"}; o.Lengths = []int{400_000} }, "all 8166 words that there are make "},
 		"questions":        {func(o *Options) { o.Tasks, o.Squad, o.Samples = []string{"qa_1"}, "testdata/squad.json", 4 }, "squad.json has 3 questions, sample 3 asked for"},
 		"no essays":        {func(o *Options) { o.Tasks, o.Essays = []string{"niah_single_2"}, "none.txt" }, "read essays: stat none.txt"},
 		"empty essays":     {func(o *Options) { o.Tasks, o.Essays = []string{"niah_single_2"}, write("e.txt", " \n") }, "e.txt: no words in it"},
@@ -149,10 +158,19 @@ func TestErrors(t *testing.T) {
 		"bad SQuAD": {func(o *Options) {
 			o.Tasks, o.Squad = []string{"qa_1"}, write("s.json", `{"data": [{"paragraphs": [{"context": "c", "qas": [{"question": "q"}]}]}]}`)
 		}, "data[0].paragraphs[0].qas[0]: context, question or answers missing"},
+		"blank answer in SQuAD": {func(o *Options) {
+			o.Tasks, o.Squad = []string{"qa_1"}, write("s.json", `{"data": [{"paragraphs": [{"context": "c", "qas": [{"question": "q", "answers": [{"text": ""}]}]}]}]}`)
+		}, `the answer "" is not in the context`},
+		"other answer in SQuAD": {func(o *Options) {
+			o.Tasks, o.Squad = []string{"qa_1"}, write("s.json", `{"data": [{"paragraphs": [{"context": "c", "qas": [{"question": "q", "answers": [{"text": "Zed"}]}]}]}]}`)
+		}, `the answer "Zed" is not in the context`},
 		"no HotpotQA":    {func(o *Options) { o.Tasks, o.HotpotQA = []string{"qa_2"}, "none.json" }, "hotpot_dev_distractor_v1.json"},
 		"other HotpotQA": {func(o *Options) { o.Tasks, o.HotpotQA = []string{"qa_2"}, write("h.json", `{}`) }, "h.json: expected the JSON of HotpotQA"},
 		"bad HotpotQA":   {func(o *Options) { o.Tasks, o.HotpotQA = []string{"qa_2"}, write("h.json", `[{"question": "q"}]`) }, "[0]: question, answer or context missing"},
-		"bad context":    {func(o *Options) { o.Tasks, o.HotpotQA = []string{"qa_2"}, write("h.json", `[{"context": [["a"]]}]`) }, "has 1 parts"},
+		"null in HotpotQA": {func(o *Options) {
+			o.Tasks, o.HotpotQA = []string{"qa_2"}, write("h.json", `[{"question": "q", "answer": "a", "context": [["t", null]]}]`)
+		}, "has no title or no sentences"},
+		"bad context": {func(o *Options) { o.Tasks, o.HotpotQA = []string{"qa_2"}, write("h.json", `[{"context": [["a"]]}]`) }, "has 1 parts"},
 	} {
 		o := options(1024, 2, "niah_single_1")
 		c.change(&o)
@@ -184,7 +202,7 @@ func TestStops(t *testing.T) {
 
 // FuzzSources: files of the user are refused or give questions with documents.
 func FuzzSources(f *testing.F) {
-	f.Add([]byte(`{"data": [{"paragraphs": [{"context": "c", "qas": [{"question": "q", "answers": [{"text": "a"}]}]}]}]}`))
+	f.Add([]byte(`{"data": [{"paragraphs": [{"context": "a c", "qas": [{"question": "q", "answers": [{"text": "a"}]}]}]}]}`))
 	f.Add([]byte(`[{"question": "q", "answer": "a", "context": [["t", ["s", "u"]], ["v", []]]}]`))
 	f.Add([]byte(`{"text": "A b. C d."}`))
 	f.Fuzz(func(t *testing.T, content []byte) {
