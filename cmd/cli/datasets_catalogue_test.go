@@ -231,6 +231,24 @@ func TestDatasetsVerify(t *testing.T) {
 	}
 }
 
+// A folder of bundled traces, or a checkout, is checked for what it should have.
+func TestDatasetsVerifyFolders(t *testing.T) {
+	root := t.TempDir()
+	folder := filepath.Join(root, filepath.FromSlash(bundled.Folder))
+	if err := os.CopyFS(folder, os.DirFS(filepath.Join("..", "..", bundled.Folder))); err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := made(t, "datasets", "verify", "--dir", folder); strings.Count(out, ": good: ") != 3 || strings.Count(out, "\n") != 3 {
+		t.Errorf("%s", out)
+	}
+	if out, _ := made(t, "datasets", "verify", "--dir", root, "smollm2_niah_1k_sglang"); !strings.Contains(out, ": good: ") {
+		t.Errorf("%s", out)
+	}
+	if code, _, stderr := run("datasets", "verify", "--dir", t.TempDir()); code != 1 || !strings.Contains(stderr, "has none of the bundled traces") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+}
+
 // A user with the binary alone has something to replay.
 func TestDatasetsExtract(t *testing.T) {
 	t.Chdir(t.TempDir())

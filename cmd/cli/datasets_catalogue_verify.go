@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -20,10 +21,13 @@ func newDatasetsVerifyCommand() *cobra.Command {
 		Use:   "verify [NAME...]",
 		Short: "Check files against the digests of the catalogue",
 		Long: `Check files against the catalogue: size and SHA-256 of each and, of traces, the digest
-of the content. Without names, all bundled traces; with names, the files of those
-entries, as one downloaded or made them. The exit code is 1 where a file differs or is
-missing; each is named, with what to do.`,
+of the content. Without names, all bundled traces, of a checkout or of those of its
+folders that --dir has files of; with names, the files of those entries, as one
+downloaded or made them. The exit code is 1 where a file differs or is missing; each is
+named, with what to do. A trace with other bytes and the same content is re-encoded,
+which is said and is no error: it replays to the same counts.`,
 		Example: `  kvreplay datasets verify
+  kvreplay datasets verify --dir kvreplay
   kvreplay datasets verify --dir kvreplay/datasets/bundled
   kvreplay datasets verify azure-llm-2023 --dir downloads`,
 		RunE: func(c *cobra.Command, names []string) error {
@@ -34,10 +38,15 @@ missing; each is named, with what to do.`,
 			if err != nil {
 				return err
 			}
+			if len(names) == 0 && folder != "" {
+				if entries, err = entriesIn(folder, entries); err != nil {
+					return err
+				}
+			}
 			return runDatasetsVerify(c.Context(), c.OutOrStdout(), entries, folder, format)
 		},
 	}
-	c.Flags().StringVar(&folder, "dir", "", "`folder` of the files (default: that of a checkout for what is bundled, else the current one)")
+	c.Flags().StringVar(&folder, "dir", "", "`folder` of the files, or of a checkout (default: the checkout here for what is bundled, else the current one)")
 	c.Flags().StringVar(&format, "format", format, "`text` or json (one object a file)")
 	return c
 }
@@ -65,6 +74,28 @@ func verifiable(names []string) ([]*catalogue.Entry, error) {
 	return entries, nil
 }
 
+// entriesIn are the bundled entries that a folder should have: all where it is a checkout,
+// else those that are bundled together with one of which it has a file.
+func entriesIn(folder string, entries []*catalogue.Entry) ([]*catalogue.Entry, error) {
+	there := map[string]bool{}
+	for _, e := range entries {
+		where, err := filesFolder(e, folder)
+		if err != nil {
+			return nil, err
+		}
+		for i := range e.Files {
+			if _, err := os.Stat(filepath.Join(where, e.Files[i].Name)); err == nil {
+				there[e.Bundled] = true
+			}
+		}
+	}
+	entries = slices.DeleteFunc(entries, func(e *catalogue.Entry) bool { return !there[e.Bundled] })
+	if len(entries) == 0 {
+		return nil, fmt.Errorf("verify: %s has none of the bundled traces, and is no checkout of kvreplay", folder)
+	}
+	return entries, nil
+}
+
 func runDatasetsVerify(ctx context.Context, w io.Writer, entries []*catalogue.Entry, folder, format string) error {
 	files, bad := 0, 0
 	for _, e := range entries {
@@ -78,7 +109,7 @@ func runDatasetsVerify(ctx context.Context, w io.Writer, entries []*catalogue.En
 		}
 		for i := range checks {
 			files++
-			if checks[i].State != catalogue.Good {
+			if s := checks[i].State; s != catalogue.Good && s != catalogue.Reencoded {
 				bad++
 			}
 			if err := printCheck(w, &checks[i], format); err != nil {
@@ -100,6 +131,11 @@ func filesFolder(e *catalogue.Entry, named string) (string, error) {
 		return ".", nil
 	case named == "":
 		folder = filepath.FromSlash(e.Bundled)
+	case e.Bundled != "":
+		checkout := filepath.Join(named, filepath.FromSlash(e.Bundled))
+		if info, err := os.Stat(checkout); err == nil && info.IsDir() {
+			return checkout, nil
+		}
 	}
 	info, err := os.Stat(folder)
 	switch {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 
 	"github.com/kvreplay/kvreplay/trace"
@@ -17,7 +18,7 @@ import (
 // State is what Verify found of a file.
 type State string
 
-// The states; all but Good are faults.
+// The states; all but Good and Reencoded are faults.
 const (
 	Good       State = "good"
 	Missing    State = "missing"
@@ -126,7 +127,7 @@ func (c *Check) bytes(want *File) string {
 func (e *Entry) remedy(c *Check) string {
 	again := fmt.Sprintf("`kvreplay datasets describe %s` says how to make it again", e.Name)
 	if e.Bundled != "" {
-		return fmt.Sprintf("in a checkout `git checkout -- %s` restores it; %s", c.Path, again)
+		return fmt.Sprintf("in a checkout `git checkout -- %s` restores it; %s", path.Join(e.Bundled, filepath.Base(c.Path)), again)
 	}
 	return again
 }
