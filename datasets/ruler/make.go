@@ -1,6 +1,7 @@
 package ruler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,18 +35,28 @@ func (m *maker) budget(t task, length int) int {
 	return length - t.newTokens - m.options.TemplateTokens
 }
 
-// check says whether the first sample's smallest prompt fits.
-func (m *maker) check(t task, length int) error {
-	s, err := t.sample(m, length, 0, m.draws(t, 0))
-	if err != nil {
-		return err
+// ample is how many times the first sample's smallest prompt a budget holds that is not
+// short for any sample.
+const ample = 8
+
+// check says whether every sample's smallest prompt fits.
+func (m *maker) check(ctx context.Context, t task, length int) error {
+	worst, longest := 0, &tightError{budget: m.budget(t, length)}
+	for index := 0; index < m.options.Samples && (index == 0 || longest.cost*ample > longest.budget); index++ {
+		s, err := t.sample(m, length, index, m.draws(t, index))
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return err
+		}
+		least, _ := s.sizes()
+		d := s.prompt(least)
+		if cost := m.count(d.input + d.prefix); cost > longest.cost {
+			worst, longest.units, longest.cost = index, least, cost
+		}
 	}
-	least, _ := s.sizes()
-	d := s.prompt(least)
-	if cost := m.count(d.input + d.prefix); cost > m.budget(t, length) {
-		return m.tight(t, length, 0, &tightError{least, cost, m.budget(t, length)})
+	if longest.cost <= longest.budget {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%w; that is the least for all %d samples of %s", m.tight(t, length, worst, longest), m.options.Samples, t.name)
 }
 
 // tight words a length that a task cannot have.

@@ -100,7 +100,7 @@ func Make(ctx context.Context, o Options, write func(*prompts.Row) error) (*prom
 	}
 	for _, t := range tasks { // a length that is too short is said before the work, not after
 		for _, length := range o.Lengths {
-			if err := m.check(t, length); err != nil {
+			if err := m.check(ctx, t, length); err != nil {
 				return nil, err
 			}
 		}
