@@ -26,7 +26,7 @@ import (
 const Benchmark = "substitute"
 
 // Version changes when the same input gives other prompts than before.
-const Version = "1"
+const Version = "2"
 
 // All asks for every task.
 const All = "all"
@@ -106,6 +106,9 @@ func choose(names []string) ([]Task, error) {
 	return slices.DeleteFunc(Tasks(), func(t Task) bool { return !slices.Contains(names, t.Name) }), nil
 }
 
+// redraws is how often a prompt is drawn that is there already.
+const redraws = 32
+
 // makeTask writes the prompts of one task.
 func (o *Options) makeTask(ctx context.Context, t Task, s *sources, r *Result, write func(*prompts.Row) error) error {
 	set, ok := longbench.Lookup(t.StandsFor)
@@ -117,19 +120,25 @@ func (o *Options) makeTask(ctx context.Context, t Task, s *sources, r *Result, w
 	if err != nil {
 		return err
 	}
-	short := 0
+	short, repeated, seen := 0, 0, map[string]bool{}
 	for i := range o.Samples {
-		if err := ctx.Err(); err != nil {
-			return err
+		var p *problem
+		var f fitted
+		for again := 0; again == 0 || seen[f.prompt] && again < redraws; again++ {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if p, err = generate(i, redrawn(o.Seed, t.Name, i, again)); err != nil {
+				return err
+			}
+			if f, err = fit(o.Tokenizer, p, budget); err != nil {
+				return fmt.Errorf("prompt %d: %w", i, err)
+			}
 		}
-		p, err := generate(i, random(o.Seed, t.Name, i))
-		if err != nil {
-			return err
+		if seen[f.prompt] {
+			repeated++
 		}
-		f, err := fit(o.Tokenizer, p, budget)
-		if err != nil {
-			return fmt.Errorf("prompt %d: %w", i, err)
-		}
+		seen[f.prompt] = true
 		if f.tokens < budget/2 {
 			short++
 		}
@@ -139,6 +148,9 @@ func (o *Options) makeTask(ctx context.Context, t Task, s *sources, r *Result, w
 	}
 	if short > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("%s: %d of %d prompts do not fill half of the length; the sources have nothing longer", t.Name, short, o.Samples))
+	}
+	if repeated > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%s: %d of %d prompts repeat others; the sources hardly have more", t.Name, repeated, o.Samples))
 	}
 	r.Manifest.Tasks = append(r.Manifest.Tasks, prompts.Task{Name: t.Name, MaxLength: o.Length, Rows: o.Samples})
 	return nil

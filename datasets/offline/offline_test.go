@@ -397,3 +397,26 @@ func TestTexts(t *testing.T) {
 		t.Errorf("notes %q", result.Notes)
 	}
 }
+
+// Prompts of a task differ as long as the sources have others; how many repeat is said.
+func TestPromptsDiffer(t *testing.T) {
+	rows, result, err := collect(Options{Tasks: []string{"summary_go"}, Samples: 40, Length: 2048, Tokenizer: tokenizer(t)})
+	if err != nil || len(result.Notes) > 0 {
+		t.Fatal(err, result.Notes)
+	}
+	seen := map[string]bool{}
+	for _, r := range rows {
+		if seen[r.Input] {
+			t.Errorf("prompt %s is there already", r.ID)
+		}
+		seen[r.Input] = true
+	}
+	book := filepath.Join(t.TempDir(), "book.txt")
+	if err := os.WriteFile(book, []byte("CHAPTER I\n\nThis is how the book begins, and well.\n\nIt ends here.\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, result, err = collect(Options{Tasks: []string{"qa_text"}, Samples: 3, Length: 300, Tokenizer: tokenizer(t), Places: Places{Texts: []string{book}}})
+	if err != nil || len(result.Notes) == 0 || !strings.Contains(strings.Join(result.Notes, "; "), "qa_text: 2 of 3 prompts repeat others") {
+		t.Errorf("%v, notes %q", err, result.Notes)
+	}
+}
