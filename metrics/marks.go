@@ -11,10 +11,18 @@ import (
 type marks struct{ everywhere []int }
 
 func (b *Board) marks() marks {
-	times := make([]int, len(b.Footnotes)+1)
-	lines := b.lineTexts()
-	for _, l := range lines {
-		for _, n := range *l.notes {
+	var notes [][]int
+	for _, l := range b.lineTexts() {
+		notes = append(notes, *l.notes)
+	}
+	return marksOf(notes, len(b.Footnotes))
+}
+
+// marksOf are the marks of lines, by the numbers of their footnotes, 1 to n.
+func marksOf(lines [][]int, n int) marks {
+	times := make([]int, n+1)
+	for _, notes := range lines {
+		for _, n := range notes {
 			times[n]++
 		}
 	}

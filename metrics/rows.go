@@ -80,35 +80,11 @@ func DecodeRows(r io.Reader, name string) ([]Row, error) {
 	return decodeCSV(b, name)
 }
 
-// WriteTable writes the rows for people: one line per row with its counts, hit rate
-// and bytes. It cannot be read back; JSON lines and CSV can.
-func WriteTable(w io.Writer, rows []Row) error {
-	t := newTable("trace", "policy", "capacity", "part", "demand", "hits", "misses", "hit rate", "bytes/step")
-	t.rightFrom(4)
-	for i := range rows {
-		r := &rows[i]
-		if err := r.Check(); err != nil {
-			return fmt.Errorf("write rows: row %d: %w", i+1, err)
-		}
-		t.add(r.Trace, r.Policy, orDash(r.Capacity), partOf(r).String(), fmt.Sprint(r.Demand), fmt.Sprint(r.Hits),
-			fmt.Sprint(r.Misses), percent(ratio(r.Hits, r.Demand)), bytesText(rowBytesPerStep(r)))
-	}
-	_, err := io.WriteString(w, t.text())
-	return err
-}
-
 func orDash(s *string) string {
 	if s == nil {
 		return "–"
 	}
 	return *s
-}
-
-func rowBytesPerStep(r *Row) *float64 {
-	if r.HostToDeviceBytes == nil {
-		return nil
-	}
-	return number(ratio(*r.HostToDeviceBytes, r.Steps))
 }
 
 // unite returns the distinct strings of both, sorted, nil where there are none.
