@@ -54,6 +54,9 @@ func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
 	if schedule.Parts() > f.batch {
 		return nil, usagef("--schedule %s divides the batch into %d parts, --batch is %d", schedule.Name(), schedule.Parts(), f.batch)
 	}
+	if err := pipeline.CheckSelection(f.selection); err != nil {
+		return nil, errUsage{err}
+	}
 	lib, err := f.hardware.load()
 	if err != nil {
 		return nil, err

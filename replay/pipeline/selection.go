@@ -68,6 +68,12 @@ func ParseSelection(text string, m *hardware.Model) (s Selection, err error) {
 	return s, fmt.Errorf("unknown selection %q%s; known: auto, %s", name, policies.Nearest(name, known), strings.Join(known, ", "))
 }
 
+// CheckSelection returns the error of a text that ParseSelection takes for no model.
+func CheckSelection(text string) error {
+	_, err := ParseSelection(text, &hardware.Model{Indexer: new(hardware.Indexer)})
+	return err
+}
+
 func (s Selection) String() string {
 	if s.Method == "indexer" || s.Method == "keys" {
 		return s.Method
