@@ -1,7 +1,9 @@
 package policies
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -103,17 +105,33 @@ func (t Table) Parse(text string) (Spec, error) {
 
 // Nearest returns ", did you mean a or b?" for the known names nearest to name, or
 // nothing where none is near.
-func Nearest(name string, known []string) string {
-	var near []string
-	for _, k := range known {
-		if d := levenshtein.ComputeDistance(strings.ToLower(name), k); d <= max(1, len(k)/3) || len(name) > 1 && strings.HasPrefix(k, name) {
-			near = append(near, k)
-		}
-	}
-	if len(near) == 0 {
+func Nearest(name string, known []string) string { return DidYouMean(Near(name, known)) }
+
+// DidYouMean is ", did you mean a or b?", or nothing for no names.
+func DidYouMean(names []string) string {
+	if len(names) == 0 {
 		return ""
 	}
-	return ", did you mean " + strings.Join(near, " or ") + "?"
+	return ", did you mean " + strings.Join(names, " or ") + "?"
+}
+
+// Near lists the known names near to name, nearest first: those that one edit in three
+// letters leads to, and those that begin with it. One that differs in case alone stands
+// for itself.
+func Near(name string, known []string) (near []string) {
+	name = strings.ToLower(name)
+	distance := map[string]int{}
+	for _, k := range known {
+		d := levenshtein.ComputeDistance(name, strings.ToLower(k))
+		if d == 0 {
+			return []string{k}
+		}
+		if d <= max(1, len(k)/3) || len(name) > 1 && strings.HasPrefix(k, name) {
+			near, distance[k] = append(near, k), d
+		}
+	}
+	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(distance[a], distance[b]) })
+	return near
 }
 
 // NoOptions is New for a policy without options.

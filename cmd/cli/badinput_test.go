@@ -154,7 +154,7 @@ func TestBadInput(t *testing.T) {
 		"unknown group":         {[]string{good, "--policy", "lossi"}, 2, []string{"unknown policy", "of the groups, did you mean lossy?"}},
 		"unknown policy":        {[]string{good, "--policy", "lookahed"}, 2, []string{"unknown policy", "did you mean lookahead?", "known: "}},
 		"policy options":        {[]string{good, "--policy", "window:many"}, 2, []string{"window:N"}},
-		"unknown flag":          {[]string{good, "--capasity", "2x"}, 2, []string{"--capasity", "did you mean capacity?"}},
+		"unknown flag":          {[]string{good, "--capasity", "2x"}, 2, []string{"--capasity", "did you mean --capacity?"}},
 		"unknown layer":         {[]string{good, "--layers", "7"}, 1, []string{"layer 7", "0, 1"}},
 		"unknown request":       {[]string{good, "--requests", "q"}, 1, []string{`request "q"`}},
 		"unknown detail":        {[]string{good, "--per", "head"}, 2, []string{"cell, request, layer or stream"}},

@@ -8,11 +8,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/kvreplay/kvreplay/policies"
 )
@@ -77,6 +75,7 @@ func newRoot(table policies.Table) *cobra.Command {
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetHelpCommand(newHelpCommand())
 	root.SetFlagErrorFunc(unknownFlag)
 	root.AddCommand(
 		newReplayCommand(table),
@@ -98,35 +97,4 @@ func newRoot(table policies.Table) *cobra.Command {
 		newVersionCommand(),
 	)
 	return root
-}
-
-func unknownCommand(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	var names []string
-	for _, sub := range c.Commands() {
-		names = append(names, sub.Name())
-	}
-	return usagef("unknown command %q%s; `kvreplay --help` lists them", args[0], policies.Nearest(args[0], names))
-}
-
-// unknownFlag offers the nearest flags to a mistyped one.
-func unknownFlag(c *cobra.Command, err error) error {
-	if name, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok {
-		var known []string
-		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-		return usagef("unknown flag --%s%s; `%s --help` lists them", name, policies.Nearest(name, known), c.CommandPath())
-	}
-	return usagef("%w; see `%s --help`", err, c.CommandPath())
-}
-
-// atLeast is an argument check with a message that says what is missing.
-func atLeast(n int, what string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) < n {
-			return usagef("%s: %s missing; usage: %s", c.CommandPath(), what, c.UseLine())
-		}
-		return nil
-	}
 }

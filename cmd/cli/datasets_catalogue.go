@@ -20,7 +20,7 @@ func newDatasetsListCommand() *cobra.Command {
 Of each: what, licence, origin, size, digests, the commands that make it again. The
 table leaves out what would not fit; describe and the other formats have all of it.`,
 		Example: "  kvreplay datasets list\n  kvreplay datasets list --format csv > catalogue.csv",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return runDatasetsList(c.OutOrStdout(), format) },
 	}
 	c.Flags().StringVar(&format, "format", format, "`table`, json, csv or markdown")

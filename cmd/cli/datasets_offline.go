@@ -45,7 +45,7 @@ Tasks, the set of LongBench that each stands in for, and what is asked:
 		Example: `  kvreplay datasets make offline --task all --length 8192 --samples 5 -o prompts.jsonl
   kvreplay datasets make offline --task qa_text,passage_count_text --text novel.txt -o novel.jsonl
   kvreplay datasets make offline --task repobench_go --length 131072 --tokenizer model/tokenizer.json -o long.jsonl`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	f.define(c)

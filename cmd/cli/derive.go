@@ -45,16 +45,6 @@ the same bytes; a note in the metadata says what was derived from which digest.`
 	return c
 }
 
-// exactlyOne is the argument check of commands with one input.
-func exactlyOne(what string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usagef("%s: expected one %s, got %d; usage: %s", c.CommandPath(), what, len(args), c.UseLine())
-		}
-		return nil
-	}
-}
-
 // complete turns what was typed into options.
 func (f *deriveFlags) complete(c *cobra.Command) (err error) {
 	if f.out == "" {

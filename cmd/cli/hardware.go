@@ -104,7 +104,7 @@ func newHardwareListCommand(f *hardwareFlags) *cobra.Command {
 		Use:     "list",
 		Short:   "List machines, GPUs, links, drives, hosts and model shapes",
 		Example: "  kvreplay hardware list\n  kvreplay hardware list --kind gpu --format json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			kinds, err := kindFlag(kind)
 			if err != nil {
@@ -156,7 +156,7 @@ func newHardwareShowCommand(f *hardwareFlags) *cobra.Command {
 		Long: `Show every number of what NAME names, with its status and source. A name that a
 machine and a GPU share shows the machine with its parts; --kind chooses.`,
 		Example: "  kvreplay hardware show h100\n  kvreplay hardware show deepseek-v3.2 --format json",
-		Args:    atLeast(1, "name"),
+		Args:    exactlyOne("name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			kinds, err := kindFlag(kind)
 			if err != nil {

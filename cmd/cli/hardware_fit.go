@@ -205,7 +205,7 @@ drives, the error, the error of points left out of the fit of their constants, a
 the model misses what it misses by more than 15 %. replay/transfer/POINTS.md is this table
 of the bundled files.`,
 		Example: "  kvreplay hardware points\n  kvreplay hardware points --only pcie5-x16 --format json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			lib, err := f.load()
 			if err != nil {

@@ -39,7 +39,7 @@ blocks stay in pinned memory).`,
 		Example: `  kvreplay hardware price --hardware h100 --entry-bytes 656 --blocks 2048
   kvreplay hardware price --hardware l20 --entry-bytes 512 --block-tokens 8 --blocks 300 --runs 120 --merge
   kvreplay hardware price --hardware l20 --entry-bytes 512 --block-tokens 16 --blocks 300 --from-ssd 40 --layer-blocks 8192 --ahead-us 200`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err

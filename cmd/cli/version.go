@@ -20,7 +20,7 @@ func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print version, commit and build information",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			v, rev, at := version, commit, built
 			if info, ok := debug.ReadBuildInfo(); ok {

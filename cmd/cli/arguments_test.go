@@ -1,0 +1,42 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// What a command does not take is an error of the command line that names the command.
+func TestUnexpectedArguments(t *testing.T) {
+	for line, want := range map[string]string{
+		"version x":               "kvreplay version: unexpected argument \"x\"; usage: kvreplay version",
+		"datasets list x":         "kvreplay datasets list: unexpected argument",
+		"datasets make offline x": "kvreplay datasets make offline: unexpected argument",
+		"hardware list x":         "kvreplay hardware list: unexpected argument",
+		"hardware points x":       "kvreplay hardware points: unexpected argument",
+		"hardware price x":        "kvreplay hardware price: unexpected argument",
+		"replya":                  "unknown command \"replya\", did you mean replay?; `kvreplay --help` lists them",
+		"help replya":             "unknown command \"replya\", did you mean replay?; `kvreplay --help` lists them",
+		"help hardware nope":      "`kvreplay hardware --help` lists them",
+		"hardware nope":           "unknown command \"nope\"; `kvreplay hardware --help` lists them",
+		"datasets x":              "`kvreplay datasets --help` lists them",
+		"datasets make x":         "`kvreplay datasets make --help` lists them",
+		"policies x":              "`kvreplay policies --help` lists them",
+		"replay --polcy lru":      "unknown flag --polcy, did you mean --policy?; `kvreplay replay --help` lists them",
+	} {
+		code, stdout, stderr := run(strings.Fields(line)...)
+		if code != 2 || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, stdout %q, stderr %q; want exit 2 and %q", line, code, stdout, stderr, want)
+		}
+	}
+}
+
+func TestHelpOfACommand(t *testing.T) {
+	_, want, _ := run("hardware", "price", "--help")
+	code, stdout, stderr := run("help", "hardware", "price")
+	if code != 0 || stdout != want || stderr != "" || !strings.Contains(stdout, "--entry-bytes") {
+		t.Errorf("exit %d, stderr %q, stdout:\n%s\nwant\n%s", code, stderr, stdout, want)
+	}
+	if code, stdout, _ := run("help"); code != 0 || !strings.Contains(stdout, "Available Commands") {
+		t.Errorf("exit %d, stdout %q", code, stdout)
+	}
+}
