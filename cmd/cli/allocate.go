@@ -104,6 +104,9 @@ func (f *allocateFlags) complete(c *cobra.Command) error {
 	if f.cost != string(allocate.MeanResidents) && f.cost != string(allocate.PeakResidents) {
 		return usagef("--cost %q: expected mean or peak", f.cost)
 	}
+	if err := f.options.Validate(); err != nil {
+		return errUsage{fmt.Errorf("allocate: %w", err)}
+	}
 	f.options.Cost = allocate.CostOf(f.cost)
 	if f.plan != "" {
 		for _, name := range []string{"memory", "method", "floor", "cost", "judge", "output"} {

@@ -59,6 +59,9 @@ func (f *offlineFlags) run(c *cobra.Command) error {
 	var notes []string
 	err := f.write(c, func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
 		f.options.Tokenizer = t
+		if err := f.options.Validate(); err != nil {
+			return nil, errUsage{err}
+		}
 		r, err := offline.Make(ctx, f.options, write)
 		if err != nil {
 			return nil, err

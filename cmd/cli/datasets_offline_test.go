@@ -49,7 +49,7 @@ func TestMakeOfflineRefused(t *testing.T) {
 		"length too short":       {"-o", "OUT", "--task", "summary_text", "--length", "513", "--text", queries},
 		"has no sources":         {"-o", "OUT", "--goroot", "."},
 		"read text: open no.txt": {"-o", "OUT", "--task", "qa_text", "--text", "no.txt"},
-		"unknown command":        {"-o", "OUT", "novel.txt"},
+		"unexpected argument":    {"-o", "OUT", "novel.txt"},
 	} {
 		folder := t.TempDir()
 		for i := range args {

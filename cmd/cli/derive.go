@@ -50,6 +50,9 @@ func (f *deriveFlags) complete(c *cobra.Command) (err error) {
 	if f.out == "" {
 		return usagef("output missing: name it by -o TRACE")
 	}
+	if err := atLeastOne(c, "topk", "candidates", "block-tokens"); err != nil {
+		return err
+	}
 	if f.options.Layers, err = parseLayers(f.layers); err != nil {
 		return usagef("%w", err)
 	}

@@ -41,6 +41,9 @@ blocks stay in pinned memory).`,
   kvreplay hardware price --hardware l20 --entry-bytes 512 --block-tokens 16 --blocks 300 --from-ssd 40 --layer-blocks 8192 --ahead-us 200`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := atLeastOne(c, "runs", "extents", "layer-blocks"); err != nil {
+				return err
+			}
 			if err := f.check(); err != nil {
 				return err
 			}
@@ -234,8 +237,14 @@ one read. Times are of a machine's drives, a step of a stream on average.`,
 		Example: "  kvreplay hardware extents t.parquet --extent 1,8 --hardware l20",
 		Args:    atLeast(1, "trace"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if depth < 1 || entry < 0 || entry > 1<<40 {
-				return usagef("--depth %d and --entry-bytes %d, expected at least 1", depth, entry)
+			if err := atLeastOne(c, "topk", "depth", "entry-bytes"); err != nil {
+				return err
+			}
+			if entry > 1<<40 {
+				return usagef("--entry-bytes %d: expected at most %d", entry, int64(1<<40))
+			}
+			if err := o.Validate(); err != nil {
+				return errUsage{err}
 			}
 			lib, err := h.load()
 			if err != nil {

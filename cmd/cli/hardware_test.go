@@ -200,7 +200,7 @@ func TestHardwareBadInput(t *testing.T) {
 		"price layer":     {price("--layer-blocks", "3"), 2, "--layer-blocks 3"},
 		"price all":       {[]string{"price", "--entry-bytes", "1000000000", "--blocks", "1000000000", "--block-tokens", "1000"}, 2, "exbibyte"},
 		"extents nothing": {[]string{"extents"}, 2, "trace missing"},
-		"extents size":    {[]string{"extents", "../../datasets/bundled/smollm2_multi_news_8k.parquet", "--extent", "0"}, 1, "extent of 0 blocks"},
+		"extents size":    {[]string{"extents", "../../datasets/bundled/smollm2_multi_news_8k.parquet", "--extent", "0"}, 2, "extent of 0 blocks"},
 		"extents depth":   {[]string{"extents", "x.parquet", "--depth", "0"}, 2, "--depth 0"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -72,6 +72,9 @@ func (f *importFlags) complete(c *cobra.Command) error {
 	if f.out == "" {
 		return usagef("output missing: name it by -o TRACE")
 	}
+	if err := atLeastOne(c, "topk", "entry-bytes", "block-tokens", "prompt-len", "layers", "index-topk"); err != nil {
+		return err
+	}
 	bytes, err := humanize.ParseBytes(f.memory)
 	if err != nil || bytes > 1<<50 {
 		return usagef("--memory %q, expected a size such as 4GiB", f.memory)

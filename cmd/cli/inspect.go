@@ -34,8 +34,8 @@ nothing there. datasets/requests/README.md defines each figure.`,
 			if format != "text" && format != "json" {
 				return usagef("--format %q, expected text or json", format)
 			}
-			if c.Flags().Changed("topk") && o.TopK < 1 {
-				return usagef("--topk %d, expected at least 1", o.TopK)
+			if err := atLeastOne(c, "topk"); err != nil {
+				return err
 			}
 			return runInspect(c, args, o, format)
 		},

@@ -72,6 +72,9 @@ func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
 	if !slices.Contains(boardFormats, f.format) {
 		return usagef("--format %q: expected table, markdown, csv or json", f.format)
 	}
+	if err := atLeastOne(c, "context"); err != nil {
+		return err
+	}
 	timer, err := f.time.timer(c.Context())
 	if err != nil {
 		return err

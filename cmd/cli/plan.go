@@ -56,8 +56,11 @@ func runPlan(c *cobra.Command, path string, f *planFlags) error {
 	switch {
 	case f.format == "csv":
 		return usagef("--format csv: expected table or json")
-	case f.slo < 0 || f.maxBatch < 1 || f.top < 1:
+	case c.Flags().Changed("slo") && f.slo <= 0 || f.maxBatch < 1 || f.top < 1:
 		return usagef("--slo, --max-batch and --top: expected more than 0")
+	}
+	if err := f.numbers(c); err != nil {
+		return err
 	}
 	f.machines, f.options.Batch = []string{f.machine}, 1
 	if err := f.check(); err != nil {

@@ -218,17 +218,16 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 }
 
 func (f *replayFlags) check(c *cobra.Command) error {
+	if err := atLeastOne(c, "topk", "candidates", "block-tokens", "mtp", "local", "entry-bytes", "parallel"); err != nil {
+		return err
+	}
 	switch {
 	case f.format != "" && f.format != "table" && f.format != "jsonl" && f.format != "csv":
 		return usagef("--format %q: expected table, jsonl or csv", f.format)
 	case f.checkpoint <= 0:
 		return usagef("--checkpoint %v: expected a time above 0", f.checkpoint)
-	case f.parallel < 1:
-		return usagef("--parallel %d: expected at least 1", f.parallel)
-	case c.Flags().Changed("topk") && f.topk < 1 || c.Flags().Changed("candidates") && f.candidates < 1:
-		return usagef("--topk and --candidates: expected at least 1")
-	case c.Flags().Changed("block-tokens") && f.shape.BlockTokens < 1 || f.shape.StepTokens < 1:
-		return usagef("--block-tokens and --mtp: expected at least 1")
+	case f.sink < 0:
+		return usagef("--sink %d: expected at least 0", f.sink)
 	case f.reallocate != "" && f.allocation == "":
 		return usagef("--reallocate divides the memory of a plan anew: give one with --allocation")
 	case f.inclusive && len(f.tiers) == 0:

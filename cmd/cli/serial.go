@@ -65,11 +65,12 @@ func (f *serialFlags) options(c *cobra.Command) (o serial.Options, err error) {
 	if o.Layers, err = parseLayers(f.layers); err != nil {
 		return o, errUsage{err}
 	}
+	if err := atLeastOne(c, "topk"); err != nil {
+		return o, err
+	}
 	switch {
 	case f.format != "table" && f.format != "jsonl":
 		return o, usagef("--format %q: expected table or jsonl", f.format)
-	case c.Flags().Changed("topk") && f.topk < 1:
-		return o, usagef("--topk %d: expected at least 1", f.topk)
 	case len(o.Capacities) == 0:
 		return o, usagef("--capacity: expected at least one")
 	}

@@ -124,6 +124,9 @@ func profileIn(path string) (string, error) {
 }
 
 func runTime(c *cobra.Command, args []string, f *timeFlags) error {
+	if err := f.numbers(c); err != nil {
+		return err
+	}
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -148,6 +151,11 @@ func runTime(c *cobra.Command, args []string, f *timeFlags) error {
 		}
 	}
 	return fmt.Errorf("nothing fits: %s, batch %d: %s", results[0].Machine, results[0].Batch, results[0].Memory.Verdict)
+}
+
+// numbers checks the flags whose 0 is not what they are left out for.
+func (f *timeFlags) numbers(c *cobra.Command) error {
+	return atLeastOne(c, "topk", "steps", "context", "positions", "accept", "expert-gpus")
 }
 
 // check reads what needs no profile.

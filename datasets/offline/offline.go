@@ -53,7 +53,8 @@ func (o *Options) Validate() error {
 	case o.Tokenizer == nil:
 		return errors.New("no tokenizer")
 	}
-	return nil
+	_, err := choose(o.Tasks)
+	return err
 }
 
 // Result is what was made.

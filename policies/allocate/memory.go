@@ -113,7 +113,7 @@ func (p *Profile) Floor(text string) (int, error) {
 	}
 	s, err := parseSize(text)
 	if err == nil {
-		err = errors.New("expected 1x or entries for capacities, window:N for windows")
+		err = errFloor
 		switch {
 		case p.Family == Windows && s.kind == windowSteps:
 			return int(s.value), nil
@@ -125,6 +125,8 @@ func (p *Profile) Floor(text string) (int, error) {
 	}
 	return 0, fmt.Errorf("floor %q: %w", text, err)
 }
+
+var errFloor = errors.New("expected 1x or entries for capacities, window:N for windows")
 
 func (p *Profile) defaultFloor() int {
 	smallest := p.fits

@@ -22,6 +22,22 @@ type Options struct {
 	Requests, Exclude, Judge []string
 }
 
+// Validate checks the sizes that have forms of their own, whatever the rows.
+func (o *Options) Validate() error {
+	if _, err := parseSize(o.Memory); o.Memory != "" && err != nil {
+		return fmt.Errorf("memory: %w", err)
+	}
+	if s, err := parseSize(o.Floor); o.Floor != "" {
+		switch {
+		case err != nil:
+			return fmt.Errorf("floor: %w", err)
+		case s.kind == requestBytes || s.kind == ofContext:
+			return fmt.Errorf("floor %q: %w", o.Floor, errFloor)
+		}
+	}
+	return nil
+}
+
 // Run makes, or judges, plans from rows: a report for each method.
 func Run(rows []metrics.Row, o Options) ([]*Report, error) {
 	reports, err := run(rows, o)

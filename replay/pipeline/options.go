@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -70,8 +72,19 @@ func (o *Options) Bounds() error {
 			return fmt.Errorf("%s %d, expected %d to %d", b.name, b.value, b.low, b.most)
 		}
 	}
+	switch {
+	case !(o.Reserve >= 0 && o.Reserve < 1): // NaN neither
+		return fmt.Errorf("reserve %g, expected a share of GPU memory, 0 to below 1", o.Reserve)
+	case !(o.Ahead.Accuracy >= 0 && o.Ahead.Accuracy <= 1):
+		return fmt.Errorf("read-ahead %g, expected a share of the reads, 0 to 1", o.Ahead.Accuracy)
+	case o.Path != "" && o.Path != fastest && !slices.Contains(hardware.PathNames, o.Path):
+		return fmt.Errorf("path %q, expected %s, %s", o.Path, fastest, strings.Join(hardware.PathNames, ", "))
+	}
 	return nil
 }
+
+// fastest is the path of a fetch that takes least time.
+const fastest = "fastest"
 
 func (o *Options) check(p *Profile) error {
 	if err := o.Bounds(); err != nil {
@@ -88,16 +101,12 @@ func (o *Options) check(p *Profile) error {
 		return fmt.Errorf("a step decodes %d positions: say how many tokens it yields (accept, 1 to %d)", positions, positions)
 	case o.Accept != 0 && !(o.Accept >= 1 && o.Accept <= float64(positions)): // NaN neither
 		return fmt.Errorf("accept %g, expected 1 to the %d positions that a step decodes", o.Accept, positions)
-	case !(o.Reserve >= 0 && o.Reserve < 1):
-		return fmt.Errorf("reserve %g, expected a share of GPU memory, 0 to below 1", o.Reserve)
 	case o.Experts > 1 && o.Model.MoE == nil:
 		return fmt.Errorf("%d GPUs share routed experts, %s has none", o.Experts, o.Model.Name)
 	case o.Experts > 1 && o.Experts > int(o.Model.MoE.Experts.Value):
 		return fmt.Errorf("%d GPUs share the routed experts of %s, which has %g: expected at most one GPU an expert", o.Experts, o.Model.Name, o.Model.MoE.Experts.Value)
 	case !o.quantizable():
 		return fmt.Errorf("schedule %s quantises numbers of FP16, %s caches %s a token and layer, which is not K and V of %g × %g FP16 numbers", o.Schedule.Name(), o.Model.Name, o.Model.Entry.Value, o.Model.KVHeads.Value, o.Model.HeadDim.Value)
-	case !(o.Ahead.Accuracy >= 0 && o.Ahead.Accuracy <= 1):
-		return fmt.Errorf("read-ahead %g, expected a share of the reads, 0 to 1", o.Ahead.Accuracy)
 	case o.Ahead != ReadAhead{} && !p.Tiered:
 		return errors.New("read-ahead and direct reads are an SSD's, and the profile reads from none: replay with a tier of host memory (--tier) that misses can pass")
 	case o.Ahead.Direct && !o.Machine.GPUDirect.Known():

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
@@ -163,15 +162,11 @@ func (r *runner) paths() error {
 	share := float64(machine.Host.StreamBandwidth.Value) / float64(machine.GPUs)
 	p.Store = transfer.Capped(link.Fastest(transfer.DeviceToHost), share)
 	path := r.options.Path
-	if path == "" || path == "fastest" {
+	if path == "" || path == fastest {
 		p.Fetch = transfer.Capped(link.Fastest(transfer.HostToDevice), share)
 		return nil
 	}
-	i := slices.Index(hardware.PathNames, path)
-	if i < 0 {
-		return fmt.Errorf("path %q, expected fastest, %s", path, strings.Join(hardware.PathNames, ", "))
-	}
-	c, err := link.Path(transfer.HostToDevice, transfer.Mechanism(i))
+	c, err := link.Path(transfer.HostToDevice, transfer.Mechanism(slices.Index(hardware.PathNames, path)))
 	if err != nil {
 		return err
 	}

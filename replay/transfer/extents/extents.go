@@ -20,6 +20,19 @@ type Options struct {
 	History int
 }
 
+// Validate checks the numbers that have bounds of their own, whatever the trace.
+func (o *Options) Validate() error {
+	if o.History < 0 {
+		return fmt.Errorf("history %d, expected at least 0", o.History)
+	}
+	for _, extent := range o.Extents {
+		if extent < 1 {
+			return fmt.Errorf("an extent of %d blocks, expected at least 1", extent)
+		}
+	}
+	return nil
+}
+
 // Row is one order on the drive with one extent, over all streams and counted steps.
 type Row struct {
 	Order   string `json:"order"`
@@ -87,8 +100,9 @@ func newSurvey(f *trace.File, o Options) (*survey, error) {
 		return nil, fmt.Errorf("topk %d, the lists have M = %d", s.topK, s.meta.Candidates)
 	case s.meta.Order == trace.OrderIndex && s.topK != s.meta.TopK:
 		return nil, fmt.Errorf("topk %d: order=index gives no ranks, only K = %d can be taken", s.topK, s.meta.TopK)
-	case s.history < 0:
-		return nil, fmt.Errorf("history %d, expected at least 0", s.history)
+	}
+	if err := o.Validate(); err != nil {
+		return nil, err
 	}
 	if s.extents == nil {
 		s.extents = []int64{1, 4, 16}
@@ -105,9 +119,6 @@ func newSurvey(f *trace.File, o Options) (*survey, error) {
 	s.layers, s.heads = slices.Compact(s.layers), slices.Compact(s.heads)
 	for _, order := range orders {
 		for _, extent := range s.extents {
-			if extent < 1 {
-				return nil, fmt.Errorf("an extent of %d blocks, expected at least 1", extent)
-			}
 			s.rows = append(s.rows, Row{Order: order.name, Extent: extent})
 		}
 	}
