@@ -48,6 +48,9 @@ func ParseCapacity(text string) (Capacity, error) {
 	switch {
 	case strings.HasPrefix(text, "peak:"):
 		c.kind, c.peak = peakOf, strings.TrimPrefix(text, "peak:")
+		if c.peak == "" {
+			return c, badCapacity(text)
+		}
 		return c, nil
 	case strings.HasSuffix(text, "ctx"):
 		c.kind, number = perContext, strings.TrimSuffix(text, "ctx")
@@ -84,6 +87,9 @@ func (c Capacity) positive() error {
 	}
 	return nil
 }
+
+// Peak is the policy whose peak residents are the capacity, empty of any other form.
+func (c Capacity) Peak() string { return c.peak }
 
 // String is the text form, with sizes in their one spelling.
 func (c Capacity) String() string { return c.text }

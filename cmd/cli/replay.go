@@ -164,6 +164,9 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 	if o.Capacities, err = replay.ParseCapacities(f.capacities); err != nil {
 		return o, errUsage{err}
 	}
+	if err = checkPeaks(f.table, o.Policies, o.Capacities); err != nil {
+		return o, errUsage{err}
+	}
 	if o.Warmup, err = replay.ParseWarmup(f.warmup); err != nil {
 		return o, errUsage{err}
 	}

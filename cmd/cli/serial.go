@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -71,6 +72,8 @@ func (f *serialFlags) options(c *cobra.Command) (o serial.Options, err error) {
 	switch {
 	case f.format != "table" && f.format != "jsonl":
 		return o, usagef("--format %q: expected table or jsonl", f.format)
+	case slices.ContainsFunc(o.Capacities, func(c replay.Capacity) bool { return c.Peak() != "" }):
+		return o, usagef("--capacity peak:POLICY is of policies that serial does not replay")
 	case len(o.Capacities) == 0:
 		return o, usagef("--capacity: expected at least one")
 	}
