@@ -63,6 +63,30 @@ func unknownFlag(c *cobra.Command, err error) error {
 	return usagef("%w; see `%s --help`", err, c.CommandPath())
 }
 
+// emptyList refuses a list that is given but has nothing in it, as an unset variable
+// leaves it: what is left out means all, or a default.
+func emptyList(c *cobra.Command, _ []string) (err error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if list, ok := f.Value.(pflag.SliceValue); ok && len(list.GetSlice()) == 0 && err == nil {
+			err = usagef("--%s is empty: name at least one, or leave the flag out", f.Name)
+		}
+	})
+	return err
+}
+
+// goWith refuses flags that are given without the one that they go with.
+func goWith(c *cobra.Command, with string, names ...string) error {
+	if c.Flags().Changed(with) {
+		return nil
+	}
+	for _, name := range names {
+		if c.Flags().Changed(name) {
+			return usagef("--%s goes with --%s", name, with)
+		}
+	}
+	return nil
+}
+
 // newHelpCommand is cobra's `help`, which takes an unknown command for none.
 func newHelpCommand() *cobra.Command {
 	return &cobra.Command{

@@ -164,6 +164,11 @@ func TestBadInput(t *testing.T) {
 		"unknown layer":         {[]string{good, "--layers", "7"}, 1, []string{"layer 7", "0, 1"}},
 		"unknown request":       {[]string{good, "--requests", "q"}, 1, []string{`request "q"`}},
 		"unknown detail":        {[]string{good, "--per", "head"}, 2, []string{"cell, request, layer or stream"}},
+		"no layers":             {[]string{good, "--layers", ""}, 2, []string{"--layers is empty"}},
+		"no requests":           {[]string{good, "--requests="}, 2, []string{"--requests is empty"}},
+		"no capacities":         {[]string{good, "--capacity", ""}, 2, []string{"--capacity is empty"}},
+		"fresh without --out":   {[]string{good, "--fresh"}, 2, []string{"--fresh goes with --out"}},
+		"keeps without --out":   {[]string{good, "--checkpoint", "1s"}, 2, []string{"--checkpoint goes with --out"}},
 		"profile without --out": {[]string{good, "--profile"}, 2, []string{"--out DIR"}},
 	}
 	for name, c := range cases {

@@ -77,6 +77,7 @@ func newRoot(table policies.Table) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelpCommand())
 	root.SetFlagErrorFunc(unknownFlag)
+	root.PersistentPreRunE = emptyList
 	root.AddCommand(
 		newReplayCommand(table),
 		newSerialCommand(),

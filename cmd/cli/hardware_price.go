@@ -47,6 +47,9 @@ blocks stay in pinned memory).`,
 			if err := f.check(); err != nil {
 				return err
 			}
+			if err := goWith(c, "from-ssd", "layer-blocks", "ahead-us", "pinned", "extents"); err != nil {
+				return err
+			}
 			lib, err := h.load()
 			if err != nil {
 				return err

@@ -197,6 +197,7 @@ func TestHardwareBadInput(t *testing.T) {
 		"price pinned":    {price("--pinned", "1"), 2, "--pinned 1"},
 		"price ahead":     {price("--ahead-us", "-1"), 2, "--ahead-us -1"},
 		"price direct":    {price("--hardware", "h100", "--from-ssd", "1", "--gpudirect"), 1, "machine h100 has no gpudirect rate"},
+		"price no ssd":    {price("--ahead-us", "200"), 2, "--ahead-us goes with --from-ssd"},
 		"price layer":     {price("--layer-blocks", "3"), 2, "--layer-blocks 3"},
 		"price all":       {[]string{"price", "--entry-bytes", "1000000000", "--blocks", "1000000000", "--block-tokens", "1000"}, 2, "exbibyte"},
 		"extents nothing": {[]string{"extents"}, 2, "trace missing"},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -108,9 +109,26 @@ func (f *importFlags) complete(c *cobra.Command) error {
 	return nil
 }
 
+// checkSGLang refuses flags that are of SGLang sources where there is none.
+func checkSGLang(c *cobra.Command, paths []string) error {
+	for _, name := range []string{"layers", "index-topk"} {
+		if !c.Flags().Changed(name) {
+			continue
+		}
+		other := func(path string) bool { found, err := importer.Detect(path); return err == nil && found.Format != importer.SGLang }
+		if !slices.ContainsFunc(paths, func(path string) bool { return !other(path) }) {
+			return usagef("--%s is of SGLang sources, %s is none", name, paths[0])
+		}
+	}
+	return nil
+}
+
 // runImport makes the trace; stdout stays empty, the summary goes to stderr.
 func runImport(c *cobra.Command, paths []string, f *importFlags) error {
 	if err := f.complete(c); err != nil {
+		return err
+	}
+	if err := checkSGLang(c, paths); err != nil {
 		return err
 	}
 	result, err := importer.Import(c.Context(), f.options, f.out, paths...)

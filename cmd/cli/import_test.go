@@ -31,6 +31,8 @@ func TestImport(t *testing.T) {
 		{[]string{news, "--note", "x=1", "--note", "x=2"}, 2, []string{"stated twice"}},
 		{[]string{news, "--local", "0"}, 2, []string{"local 0"}},
 		{[]string{news, "--windows", "-1"}, 2, []string{"-1 windows"}},
+		{[]string{news, "--layers", "61"}, 2, []string{"--layers is of SGLang sources"}},
+		{[]string{npz, "--index-topk", "2048"}, 2, []string{"--index-topk is of SGLang sources"}},
 		{nil, 2, []string{"source missing"}},
 	} {
 		out := filepath.Join(t.TempDir(), "t.parquet")

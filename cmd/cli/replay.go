@@ -224,6 +224,9 @@ func (f *replayFlags) check(c *cobra.Command) error {
 	if err := atLeastOne(c, "topk", "candidates", "block-tokens", "mtp", "local", "entry-bytes", "parallel"); err != nil {
 		return err
 	}
+	if err := goWith(c, "out", "fresh", "checkpoint"); err != nil {
+		return err
+	}
 	switch {
 	case f.format != "" && f.format != "table" && f.format != "jsonl" && f.format != "csv":
 		return usagef("--format %q: expected table, jsonl or csv", f.format)

@@ -88,8 +88,8 @@ func runSerial(c *cobra.Command, paths []string, f *serialFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.flatten && len(paths) > 1 {
-		return usagef("--flatten prints one trace, %d are named", len(paths))
+	if err := f.checkFlatten(c, paths); err != nil {
+		return err
 	}
 	var rows []serial.Row
 	for _, path := range paths {
@@ -106,6 +106,22 @@ func runSerial(c *cobra.Command, paths []string, f *serialFlags) error {
 		return serial.WriteJSONL(c.OutOrStdout(), rows)
 	}
 	return serial.WriteTable(c.OutOrStdout(), rows)
+}
+
+// checkFlatten refuses what --flatten, which replays nothing, has no use for.
+func (f *serialFlags) checkFlatten(c *cobra.Command, paths []string) error {
+	if !f.flatten {
+		return nil
+	}
+	if len(paths) > 1 {
+		return usagef("--flatten prints one trace, %d are named", len(paths))
+	}
+	for _, name := range []string{"policy", "capacity", "format"} {
+		if c.Flags().Changed(name) {
+			return usagef("--flatten prints the accesses as CSV and replays nothing: leave --%s out", name)
+		}
+	}
+	return nil
 }
 
 // trace replays one trace, or prints its accesses.

@@ -37,14 +37,18 @@ func TestSerialCommand(t *testing.T) {
 
 func TestSerialUsage(t *testing.T) {
 	for want, args := range map[string][]string{
-		"no per-access cache":      {newsTrace, "--policy", "lfu"},
-		"pooling=max is lossy":     {newsTrace, "--policy", "snapkv"},
-		"places blocks":            {newsTrace, "--warmup", "staging"},
-		"expected table or jsonl":  {newsTrace, "--format", "csv"},
-		"expected at least 1":      {newsTrace, "--topk", "0"},
-		"prints one trace":         {newsTrace, newsTrace, "--flatten"},
-		"trace missing":            {},
-		"expected a multiple of K": {newsTrace, "--capacity", "much"},
+		"no per-access cache":                   {newsTrace, "--policy", "lfu"},
+		"pooling=max is lossy":                  {newsTrace, "--policy", "snapkv"},
+		"places blocks":                         {newsTrace, "--warmup", "staging"},
+		"expected table or jsonl":               {newsTrace, "--format", "csv"},
+		"expected at least 1":                   {newsTrace, "--topk", "0"},
+		"prints one trace":                      {newsTrace, newsTrace, "--flatten"},
+		"replays nothing: leave --policy out":   {newsTrace, "--flatten", "--policy", "lru"},
+		"replays nothing: leave --capacity out": {newsTrace, "--flatten", "--capacity", "2x"},
+		"replays nothing: leave --format out":   {newsTrace, "--flatten", "--format", "jsonl"},
+		"--layers is empty":                     {newsTrace, "--layers", ""},
+		"trace missing":                         {},
+		"expected a multiple of K":              {newsTrace, "--capacity", "much"},
 	} {
 		if _, stderr := kvreplay(t, 2, append([]string{"serial"}, args...)...); !strings.Contains(stderr, want) {
 			t.Errorf("serial %v: %q, want %q", args, stderr, want)

@@ -71,6 +71,8 @@ func TestDeriveCommand(t *testing.T) {
 		{1, "cut the candidates off with --topk 256 --candidates 256", []string{"--block-tokens", "8"}},
 		{2, "expected FROM:TO", []string{"--steps", "5"}},
 		{2, "expected numbers or union", []string{"--heads", "all"}},
+		{2, "--requests is empty", []string{"--requests", ""}},
+		{2, "--layers is empty", []string{"--layers", ""}},
 		{2, "expected a number or a range", []string{"--layers", "a"}},
 	} {
 		_, stderr := kvreplay(t, c.code, append([]string{"derive", newsTrace, "-o", dst}, c.args...)...)
