@@ -68,6 +68,9 @@ func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 	}
 	p.entries(c, &r, n)
 	p.losses(c, &r, n)
+	if n.Demand == 0 && n.Steps > 0 && c.tier == 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("no demand: all that is selected is pinned (sink %d, local %d, blocks of %d tokens)", p.pins.Sink, p.pins.Local, p.pins.BlockTokens))
+	}
 	if n.Overflow > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("overflow: the demand exceeded the capacity by %d blocks in all", n.Overflow))
 	}

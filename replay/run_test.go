@@ -266,3 +266,20 @@ func TestStoreRecallsOnlyWhatFits(t *testing.T) {
 		t.Errorf("damaged cells: %d recalled, or other rows", healed.Recalled)
 	}
 }
+
+// Rows without demand say so, and what pins all that is selected.
+func TestWarnsOfNoDemand(t *testing.T) {
+	f := manyStreams(t)
+	many := 100000
+	for want, change := range map[string]func(*Options){
+		"no demand: all that is selected is pinned (sink 100000, local 3, blocks of 1 tokens)": func(o *Options) { o.Sink = &many },
+		"no demand: all that is selected is pinned (sink 2, local 100000, blocks of 1 tokens)": func(o *Options) { o.Local = &many },
+		"no demand: all that is selected is pinned (sink 2, local 3, blocks of 100000 tokens)": func(o *Options) { o.Shape.BlockTokens = many },
+	} {
+		o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x")}
+		change(&o)
+		if rows := mustRun(t, f, o); rows[0].Demand != 0 || !slices.Contains(rows[0].Warnings, want) {
+			t.Errorf("demand %d, warnings %q; want %q", rows[0].Demand, rows[0].Warnings, want)
+		}
+	}
+}

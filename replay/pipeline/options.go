@@ -94,9 +94,12 @@ func (o *Options) check(p *Profile) error {
 	if positions == 0 {
 		positions = max(1, p.Meta.StepTokens)
 	}
+	moves, _ := MovesOf(o.Schedule)
 	switch parts := o.Schedule.Parts(); {
 	case parts > o.Batch:
 		return fmt.Errorf("schedule %s divides a batch of %d requests into %d parts", o.Schedule.Name(), o.Batch, parts)
+	case o.Context > 0 && o.Context < int64(o.Scaling.TopK) && moves == MovesMisses:
+		return fmt.Errorf("context %d, expected at least the %d tokens (K) that a head selects of it", o.Context, o.Scaling.TopK)
 	case o.Accept == 0 && positions > 1:
 		return fmt.Errorf("a step decodes %d positions: say how many tokens it yields (accept, 1 to %d)", positions, positions)
 	case o.Accept != 0 && !(o.Accept >= 1 && o.Accept <= float64(positions)): // NaN neither

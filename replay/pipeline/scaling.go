@@ -15,6 +15,7 @@ type Scaling struct {
 	Factor     float64 // a profiled layer's counts times this are the model layer's
 	Heads      float64 // streams of a model layer: entries of one token
 	EntryBytes float64 // of an entry
+	TopK       int     // tokens that a head selects; 0: not known
 	Notes      []string
 }
 
@@ -81,6 +82,9 @@ func (s *Scaling) budget(p *Profile, m *hardware.Model, topk int) {
 		unit = p.Meta.BlockTokens
 	}
 	k := p.Meta.TopK * max(1, unit)
+	if s.TopK = topk; topk == 0 {
+		s.TopK = k
+	}
 	switch {
 	case topk > 0 && topk != k:
 		s.Factor *= float64(topk) / float64(k)

@@ -107,12 +107,17 @@ func newSurvey(f *trace.File, o Options) (*survey, error) {
 	if s.extents == nil {
 		s.extents = []int64{1, 4, 16}
 	}
+	most := 0 // decode steps of a stream
 	for i := range f.Streams() {
 		info := &f.Streams()[i]
+		most = max(most, info.Rows-info.Windows)
 		if info.Windows+s.history == 0 {
 			return nil, fmt.Errorf("request %q layer %d has no prompt windows to learn a packing from: give a history of decode steps", info.Request, info.Layer)
 		}
 		s.layers, s.heads = append(s.layers, info.Layer), append(s.heads, info.Head)
+	}
+	if s.history >= most {
+		return nil, fmt.Errorf("a history of %d decode steps leaves none to count, the trace has %d", s.history, most)
 	}
 	slices.Sort(s.layers)
 	slices.Sort(s.heads)

@@ -75,6 +75,7 @@ func TestErrors(t *testing.T) {
 		"K":          {cold, Options{TopK: 9, History: 1}, "topk 9, the lists have M = 3"},
 		"extent":     {cold, Options{History: 1, Extents: []int64{0}}, "extent of 0 blocks"},
 		"history":    {cold, Options{History: -1}, "history -1"},
+		"all steps":  {cold, Options{History: 4}, "history of 4 decode steps leaves none to count, the trace has 4"},
 		"no file":    {"nowhere.parquet", Options{}, "nowhere.parquet"},
 	} {
 		if _, err := File(context.Background(), c.path, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
