@@ -57,33 +57,46 @@ func ParseCapacity(text string) (Capacity, error) {
 	case strings.HasSuffix(text, "x"):
 		c.kind, number = perTopK, strings.TrimSuffix(text, "x")
 	case strings.HasSuffix(text, "B"):
-		bytes, err := humanize.ParseBytes(text)
+		bytes, err := humanize.ParseBigBytes(text)
 		if err != nil {
 			return c, badCapacity(text)
 		}
-		c.kind, c.value = requestBytes, float64(bytes)
-		return c, c.positive()
+		c.kind = requestBytes
+		c.value, _ = bytes.Float64()
+		return c, c.bounded()
 	default:
 		c.kind = entries
-		if n, err := strconv.Atoi(text); err != nil || n < 0 {
-			return c, badCapacity(text)
-		}
 	}
 	v, err := strconv.ParseFloat(number, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
 		return c, badCapacity(text)
 	}
+	if c.kind == entries && strings.Trim(text, "0123456789") != "" {
+		return c, fmt.Errorf("capacity %q: entries are a whole number, as in 6400", text)
+	}
 	c.value = v
-	return c, c.positive()
+	return c, c.bounded()
 }
 
 func badCapacity(text string) error {
 	return fmt.Errorf("capacity %q: expected a multiple of K (1.5x), a share of the context (0.2ctx), entries (6400), bytes a request (64MiB), peak:POLICY, or one that grows (1x+2x@64)", text)
 }
 
-func (c Capacity) positive() error {
-	if c.value <= 0 {
+// The most that a capacity can ask for: beyond any model and machine.
+const (
+	mostEntries = 1 << 30 // and times K, and prompts
+	mostBytes   = 1 << 60 // an EiB
+)
+
+// bounded refuses a capacity that keeps nothing, or more than any cache.
+func (c Capacity) bounded() error {
+	switch {
+	case c.value <= 0:
 		return fmt.Errorf("capacity %q keeps nothing; policy none replays a cache of no entries", c.text)
+	case c.kind == requestBytes && c.value >= mostBytes:
+		return fmt.Errorf("capacity %q: expected less than 1 EiB a request", c.text)
+	case c.kind != requestBytes && c.value > mostEntries:
+		return fmt.Errorf("capacity %q: expected at most %d", c.text, mostEntries)
 	}
 	return nil
 }
@@ -131,6 +144,5 @@ func (c Capacity) blocks(s sizing) (int, error) {
 		}
 		tokens = float64(entries)
 	}
-	const most = 1 << 30
-	return max(1, int(min(tokens, most))/s.blockTokens), nil
+	return max(1, int(min(tokens, mostEntries))/s.blockTokens), nil
 }

@@ -41,19 +41,25 @@ func parseSize(text string) (s sizeText, err error) {
 	case strings.HasSuffix(text, "x"):
 		s.kind, number = timesK, strings.TrimSuffix(text, "x")
 	case strings.HasSuffix(text, "B"):
-		bytes, err := humanize.ParseBytes(text)
-		if err != nil || bytes == 0 {
+		bytes, err := humanize.ParseBigBytes(text)
+		if err != nil || bytes.Sign() <= 0 {
 			return s, badSize(text)
 		}
-		return sizeText{requestBytes, float64(bytes)}, nil
+		if bytes.BitLen() > 60 {
+			return s, fmt.Errorf("size %q: expected less than 1 EiB a request", text)
+		}
+		return sizeText{requestBytes, float64(bytes.Int64())}, nil
 	default:
 		s.kind = entries
-		if _, err := strconv.Atoi(text); err != nil {
+		if strings.Trim(text, "0123456789") != "" {
 			return s, badSize(text)
 		}
 	}
 	if s.value, err = strconv.ParseFloat(number, 64); err != nil || math.IsNaN(s.value) || math.IsInf(s.value, 0) || s.value <= 0 {
 		return s, badSize(text)
+	}
+	if s.value > mostEntries {
+		return s, fmt.Errorf("size %q: expected at most %d", text, mostEntries)
 	}
 	return s, nil
 }

@@ -23,6 +23,7 @@ func TestMemory(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{"": "expected a multiple of K", "x": "expected", "-1x": "expected", "0": "expected", "NaNx": "expected", "0B": "expected",
+		"1e300x": "expected at most 1073741824", "1073741825": "expected at most 1073741824", "99999999TiB": "less than 1 EiB", "1.5": "expected a multiple of K",
 		"window:": "expected", "window:1": "say --policy window", "0.2ctx": "replay with --capacity sweep,0.2ctx", "peak:window:2": "expected"} {
 		if got, err := p.Memory(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %d, %v, want %q", text, got, err, want)
