@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -9,11 +10,18 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
+// commandName is "datasets list" of `kvreplay datasets list`: errors begin with the
+// program's name already.
+func commandName(c *cobra.Command) string {
+	_, name, _ := strings.Cut(c.CommandPath(), " ")
+	return name
+}
+
 // atLeast is an argument check with a message that says what is missing.
 func atLeast(n int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < n {
-			return usagef("%s: %s missing; usage: %s", c.CommandPath(), what, c.UseLine())
+			return usagef("%s: %s missing; usage: %s", commandName(c), what, c.UseLine())
 		}
 		return nil
 	}
@@ -23,7 +31,7 @@ func atLeast(n int, what string) cobra.PositionalArgs {
 func exactlyOne(what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usagef("%s: expected one %s, got %d; usage: %s", c.CommandPath(), what, len(args), c.UseLine())
+			return usagef("%s: expected one %s, got %d; usage: %s", commandName(c), what, len(args), c.UseLine())
 		}
 		return nil
 	}
@@ -32,7 +40,7 @@ func exactlyOne(what string) cobra.PositionalArgs {
 // noArguments is the argument check of a command that takes flags only.
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("%s: unexpected argument %q; usage: %s", c.CommandPath(), args[0], c.UseLine())
+		return usagef("%s: unexpected argument %q; usage: %s", commandName(c), args[0], c.UseLine())
 	}
 	return nil
 }
@@ -49,26 +57,18 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	return usagef("unknown command %q%s; `%s --help` lists them", args[0], policies.Nearest(args[0], names), c.CommandPath())
 }
 
-// unknownFlag offers the nearest flags to a mistyped one.
-func unknownFlag(c *cobra.Command, err error) error {
-	if name, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok {
-		var known []string
-		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-		near := policies.Near(name, known)
-		for i := range near {
-			near[i] = "--" + near[i]
-		}
-		return usagef("unknown flag --%s%s; `%s --help` lists them", name, policies.DidYouMean(near), c.CommandPath())
-	}
-	return usagef("%w; see `%s --help`", err, c.CommandPath())
-}
-
-// emptyList refuses a list that is given but has nothing in it, as an unset variable
-// leaves it: what is left out means all, or a default.
-func emptyList(c *cobra.Command, _ []string) (err error) {
+// checkValues refuses values that are none: a list with nothing in it, as an unset
+// variable leaves it, where leaving the flag out means all or a default; and "-" for an
+// output, which is not stdout here.
+func checkValues(c *cobra.Command, _ []string) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
-		if list, ok := f.Value.(pflag.SliceValue); ok && len(list.GetSlice()) == 0 && err == nil {
+		list, ok := f.Value.(pflag.SliceValue)
+		switch {
+		case err != nil:
+		case ok && len(list.GetSlice()) == 0:
 			err = usagef("--%s is empty: name at least one, or leave the flag out", f.Name)
+		case f.Value.String() == "-" && slices.Contains([]string{"output", "out", "timeline"}, f.Name):
+			err = usagef("--%s - is not stdout: name a file (./- is one called -)", f.Name)
 		}
 	})
 	return err

@@ -8,12 +8,12 @@ import (
 // What a command does not take is an error of the command line that names the command.
 func TestUnexpectedArguments(t *testing.T) {
 	for line, want := range map[string]string{
-		"version x":               "kvreplay version: unexpected argument \"x\"; usage: kvreplay version",
-		"datasets list x":         "kvreplay datasets list: unexpected argument",
-		"datasets make offline x": "kvreplay datasets make offline: unexpected argument",
-		"hardware list x":         "kvreplay hardware list: unexpected argument",
-		"hardware points x":       "kvreplay hardware points: unexpected argument",
-		"hardware price x":        "kvreplay hardware price: unexpected argument",
+		"version x":               "kvreplay: version: unexpected argument \"x\"; usage: kvreplay version [flags]",
+		"datasets list x":         "kvreplay: datasets list: unexpected argument",
+		"datasets make offline x": "kvreplay: datasets make offline: unexpected argument",
+		"hardware list x":         "kvreplay: hardware list: unexpected argument",
+		"hardware points x":       "kvreplay: hardware points: unexpected argument",
+		"hardware price x":        "kvreplay: hardware price: unexpected argument",
 		"replya":                  "unknown command \"replya\", did you mean replay?; `kvreplay --help` lists them",
 		"help replya":             "unknown command \"replya\", did you mean replay?; `kvreplay --help` lists them",
 		"help hardware nope":      "`kvreplay hardware --help` lists them",

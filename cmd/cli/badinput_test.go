@@ -120,7 +120,7 @@ func TestBadInput(t *testing.T) {
 		code int
 		want []string // all in stderr
 	}{
-		"no trace":              {[]string{}, 2, []string{"trace missing", "usage"}},
+		"no trace":              {[]string{}, 2, []string{"kvreplay: replay: trace missing", "usage"}},
 		"no such file":          {[]string{"nowhere.parquet"}, 1, []string{"nowhere.parquet", "no such file"}},
 		"directory":             {[]string{t.TempDir()}, 1, []string{"is a directory"}},
 		"empty":                 {[]string{alter(t, good, func([]byte) []byte { return nil })}, 1, []string{"is empty"}},
@@ -160,6 +160,14 @@ func TestBadInput(t *testing.T) {
 		"unknown group":         {[]string{good, "--policy", "lossi"}, 2, []string{"unknown policy", "of the groups, did you mean lossy?"}},
 		"unknown policy":        {[]string{good, "--policy", "lookahed"}, 2, []string{"unknown policy", "did you mean lookahead?", "known: "}},
 		"policy options":        {[]string{good, "--policy", "window:many"}, 2, []string{"window:N"}},
+		"policy in capitals":    {[]string{good, "--policy", "LRU"}, 2, []string{`unknown policy "LRU", did you mean lru?`}},
+		"policies with a typo":  {[]string{good, "--policy", "fifo,lur"}, 2, []string{`unknown policy "lur"`}},
+		"output to stdout":      {[]string{good, "--out", "-"}, 2, []string{"--out - is not stdout"}},
+		"no number":             {[]string{good, "--mtp", "two"}, 2, []string{`--mtp "two": expected a whole number; see`}},
+		"no seed":               {[]string{good, "--seed", "-1"}, 2, []string{`--seed "-1": expected a whole number of at least 0`}},
+		"no bytes":              {[]string{good, "--entry-bytes", "4KB2"}, 2, []string{`--entry-bytes "4KB2": expected bytes, as in 656 or 4KiB`}},
+		"no time":               {[]string{good, "--checkpoint", "5"}, 2, []string{`--checkpoint "5": expected a time with its unit`}},
+		"beyond a number":       {[]string{good, "--mtp", "99999999999999999999"}, 2, []string{"out of range"}},
 		"unknown flag":          {[]string{good, "--capasity", "2x"}, 2, []string{"--capasity", "did you mean --capacity?"}},
 		"unknown layer":         {[]string{good, "--layers", "7"}, 1, []string{"layer 7", "0, 1"}},
 		"unknown request":       {[]string{good, "--requests", "q"}, 1, []string{`request "q"`}},

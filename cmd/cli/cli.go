@@ -46,9 +46,13 @@ func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 	}()
 	root := newRoot(table)
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	out := &output{w: stdout}
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = out.err
+	}
 	var usage errUsage
 	switch {
 	case err == nil:
@@ -72,12 +76,14 @@ func newRoot(table policies.Table) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          unknownCommand,
+		Version:       versionText(),
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelpCommand())
-	root.SetFlagErrorFunc(unknownFlag)
-	root.PersistentPreRunE = emptyList
+	root.SetFlagErrorFunc(flagError)
+	root.SetVersionTemplate("{{.Version}}")
+	root.PersistentPreRunE = checkValues
 	root.AddCommand(
 		newReplayCommand(table),
 		newSerialCommand(),

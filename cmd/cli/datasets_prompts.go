@@ -90,7 +90,7 @@ func (l promptLengths) add(r *prompts.Row) {
 }
 
 func (l promptLengths) print(w io.Writer, path string, m *prompts.Manifest) {
-	fmt.Fprintf(w, "%s: %d prompts, counted by %s\n", path, m.Rows, m.Tokenizer)
+	fmt.Fprintf(w, "%s: %s, counted by %s\n", path, count(m.Rows, "prompt"), m.Tokenizer)
 	for _, t := range m.Tasks {
 		fmt.Fprintf(w, "  %-36s %4d", t.Name, t.Rows)
 		if span := l[prompts.Task{Name: t.Name, MaxLength: t.MaxLength}]; span != nil {

@@ -66,7 +66,7 @@ func (f *syntheticFlags) define(fl *pflag.FlagSet) {
 	fl.IntVar(&g.Candidates, "candidates", 0, "M, the length of a list (default with --topk: 1.25 × K)")
 	fl.StringVar(&g.Order, "order", "", "rank, or index for lists without ranks, M = K")
 	fl.Float64Var(&g.Scores, "scores", 0, "exponent of scores as a power law of the rank; 0: none")
-	fl.IntVar(&g.EntryBytes, "entry-bytes", 0, "bytes of a token's entry in a stream")
+	bytesVar(fl, &g.EntryBytes, "entry-bytes", 0, "bytes of a token's entry in a stream")
 	fl.Float64Var(&g.LayerSpread, "layer-spread", 0, "standard deviation of log churn, 1 − overlap, between layers")
 	fl.Float64Var(&g.HeadSpread, "head-spread", 0, "the same between heads")
 	for i := range synthetic.LocalityDials {

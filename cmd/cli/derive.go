@@ -97,7 +97,7 @@ func runDerive(c *cobra.Command, src string, f *deriveFlags) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.ErrOrStderr(), "%s: %d streams, %d rows, %d indices\n", f.out, r.Streams, r.Rows, r.Indices)
+	fmt.Fprintf(c.ErrOrStderr(), "%s: %s, %s, %d indices\n", f.out, count(r.Streams, "stream"), count(r.Rows, "row"), r.Indices)
 	if r.Skipped > 0 {
 		fmt.Fprintf(c.ErrOrStderr(), "%d streams have no step in %v and were left out\n", r.Skipped, f.options.Steps)
 	}

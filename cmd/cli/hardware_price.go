@@ -66,7 +66,7 @@ blocks stay in pinned memory).`,
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.machine, "hardware", "h100", "`machine`; kvreplay hardware list has them")
-	fl.Int64Var(&f.layout.EntryBytes, "entry-bytes", 0, "`bytes` of one token in a layer (or KV head)")
+	bytesVar(fl, &f.layout.EntryBytes, "entry-bytes", 0, "`bytes` of one token in a layer (or KV head)")
 	fl.Int64Var(&f.layout.BlockTokens, "block-tokens", 1, "tokens of a block")
 	fl.Int64Var(&f.layout.Fragments, "fragments", 1, "pieces of a block: 2 where K and V lie apart")
 	fl.BoolVar(&f.layout.Merge, "merge", false, "move a run of adjacent blocks as one piece")
@@ -282,7 +282,7 @@ one read. Times are of a machine's drives, a step of a stream on average.`,
 	fl.Int64SliceVar(&o.Extents, "extent", []int64{1, 4, 16}, "blocks of an extent, comma-separated")
 	fl.IntVar(&o.History, "history", 0, "decode steps that the packing learns from besides the prompt's windows; they are not counted")
 	fl.StringVar(&machine, "hardware", "l20", "`machine` whose drives are timed")
-	fl.Int64Var(&entry, "entry-bytes", 4096, "`bytes` of a block on the drive, for the times")
+	bytesVar(fl, &entry, "entry-bytes", 4096, "`bytes` of a block on the drive, for the times")
 	fl.Int64Var(&depth, "depth", 32, "requests in flight on the drives")
 	h.formats(c, "table", "json")
 	return c

@@ -53,7 +53,7 @@ func (f *importFlags) define(c *cobra.Command) {
 	fl.IntVar(&m.TopK, "topk", 0, "K, the demand; the rest of a longer list are candidates (default: the longest list)")
 	fl.IntVar(&f.sink, "sink", 0, "first tokens that the selector always keeps")
 	fl.IntVar(&f.local, "local", 0, "last tokens that the selector always keeps, the current one included")
-	fl.IntVar(&m.EntryBytes, "entry-bytes", 0, "bytes of a token's KV entry in one stream")
+	bytesVar(fl, &m.EntryBytes, "entry-bytes", 0, "bytes of a token's KV entry in one stream")
 	fl.IntVar(&m.BlockTokens, "block-tokens", 0, "tokens that one index stands for (default: 1)")
 	fl.StringVar(&m.Selector, "selector", "", "what chose the entries: exact, dsa, quest, ...")
 	fl.StringVar(&m.Reducer, "reducer", "", "how heads became one list: max, sum, mean, union or none")
@@ -115,7 +115,10 @@ func checkSGLang(c *cobra.Command, paths []string) error {
 		if !c.Flags().Changed(name) {
 			continue
 		}
-		other := func(path string) bool { found, err := importer.Detect(path); return err == nil && found.Format != importer.SGLang }
+		other := func(path string) bool {
+			found, err := importer.Detect(path)
+			return err == nil && found.Format != importer.SGLang
+		}
 		if !slices.ContainsFunc(paths, func(path string) bool { return !other(path) }) {
 			return usagef("--%s is of SGLang sources, %s is none", name, paths[0])
 		}

@@ -223,7 +223,7 @@ func (f *boardFlags) write(progress io.Writer, boards []startBoard) error {
 			curves++
 		}
 	}
-	fmt.Fprintf(progress, "kvreplay: wrote leaderboard.md, .csv, .json and %d curves to %s\n", curves, f.out)
+	fmt.Fprintf(progress, "kvreplay: wrote leaderboard.md, .csv, .json and %s to %s\n", count(curves, "curve"), f.out)
 	return nil
 }
 

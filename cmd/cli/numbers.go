@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -16,4 +17,12 @@ func atLeastOne(c *cobra.Command, names ...string) error {
 		}
 	}
 	return nil
+}
+
+// count is "1 row", "2 rows".
+func count[N int | int64](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

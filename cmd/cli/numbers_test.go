@@ -35,3 +35,20 @@ func TestNumbersOutOfRange(t *testing.T) {
 		}
 	}
 }
+
+// Bytes are taken with and without a unit, policies as a list and one by one.
+func TestUnitsAndLists(t *testing.T) {
+	trace := smallTrace(t, small)
+	for one, other := range map[string]string{
+		"--policy lru --entry-bytes 4096":                              "--policy lru --entry-bytes 4KiB",
+		"--policy lru --policy 2q:kin=0.5,kout=0.25 --policy window:2": "--policy lru,2q:kin=0.5,kout=0.25,window:2",
+	} {
+		_, want, stderr := run(append([]string{"replay", trace, "--format", "csv"}, strings.Fields(one)...)...)
+		if code, got, _ := run(append([]string{"replay", trace, "--format", "csv"}, strings.Fields(other)...)...); code != 0 || got != want || got == "" {
+			t.Errorf("%s: exit %d, other rows than %s: %s", other, code, one, stderr)
+		}
+	}
+	if code, stdout, stderr := run("hardware", "price", "--entry-bytes", "1KiB", "--blocks", "3"); code != 0 || !strings.Contains(stdout, " 3072 ") {
+		t.Errorf("exit %d, %s, %s", code, stdout, stderr)
+	}
+}

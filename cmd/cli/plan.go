@@ -62,6 +62,7 @@ func runPlan(c *cobra.Command, path string, f *planFlags) error {
 	if err := f.numbers(c); err != nil {
 		return err
 	}
+	f.names = joinOptions(f.names)
 	f.machines, f.options.Batch = []string{f.machine}, 1
 	if err := f.check(); err != nil {
 		return err

@@ -59,14 +59,14 @@ policies or capacities replays only what is new.`,
 		RunE: func(c *cobra.Command, args []string) error { return runReplay(c, args, &f) },
 	}
 	fl := c.Flags()
-	fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policy `NAME[:OPTIONS]`, repeatable; all: every exact policy that the trace can serve; lossy: every lossy one; window:1-16: windows from 1 to 16 steps")
+	fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policies, each `NAME[:OPTIONS]`; all: every exact policy that the trace can serve; lossy: every lossy one; window:1-16: windows from 1 to 16 steps")
 	fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request), 1x+2x@64 (grows at step 64), peak:window:2, sweep[:N] (a curve: 64 or N from 1x to 16x)")
 	fl.StringVar(&f.warmup, "warmup", "auto", "lru:W, importance:W[,scope=request] (W prompt windows), staging, cold; auto: lru with all windows")
 	fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in blocks (default: the trace's)")
 	fl.IntVar(&f.candidates, "candidates", 0, "M, how much of a list policies may see (default: the trace's)")
 	fl.IntVar(&f.sink, "sink", 0, "first tokens that are always resident (default: the trace's, or 0)")
 	fl.IntVar(&f.local, "local", 1, "last tokens that are always resident, in the place of what the trace states")
-	fl.IntVar(&f.bytes, "entry-bytes", 0, "bytes of a token's entry in a stream (default: the trace's)")
+	bytesVar(fl, &f.bytes, "entry-bytes", 0, "bytes of a token's entry in a stream (default: the trace's)")
 	fl.IntVar(&f.shape.BlockTokens, "block-tokens", 0, "tokens of a block, the unit of the cache (default: the trace's)")
 	fl.BoolVar(&f.shape.ShareHeads, "share-heads", false, "the heads of a layer share one cache, of blocks that hold all of them")
 	fl.IntVar(&f.shape.StepTokens, "mtp", 1, "consecutive positions that a step decodes: their demands are joined")
@@ -114,7 +114,7 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 		return err
 	}
 	steps, cells := workOf(tasks)
-	bar.start(steps, fmt.Sprintf("replay %d cells", cells))
+	bar.start(steps, "replay "+count(cells, "cell"))
 	var rows []metrics.Row
 	recalled := 0
 	for _, t := range tasks {
@@ -130,7 +130,8 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 	}
 	bar.close()
 	if f.out != "" {
-		fmt.Fprintf(c.ErrOrStderr(), "kvreplay: %d rows of %d traces in %s (%d cells were there already)\n", len(rows), len(tasks), f.out, recalled)
+		fmt.Fprintf(c.ErrOrStderr(), "kvreplay: %s of %s in %s (%s %s there already)\n", count(len(rows), "row"), count(len(tasks), "trace"), f.out,
+			count(recalled, "cell"), map[bool]string{true: "was", false: "were"}[recalled == 1])
 		if f.format == "" {
 			return nil
 		}
@@ -256,7 +257,7 @@ var groups = []string{"all", "lossy"}
 // the lossy ones.
 func parsePolicies(table policies.Table, names []string) (specs []policies.Spec, skip bool, err error) {
 	seen := map[string]bool{}
-	for _, name := range names {
+	for _, name := range splitPolicies(names) {
 		expanded, err := windowRange(name)
 		if err != nil {
 			return nil, false, err
@@ -279,6 +280,14 @@ func parsePolicies(table policies.Table, names []string) (specs []policies.Spec,
 		}
 	}
 	return specs, skip, nil
+}
+
+// splitPolicies parts the values of --policy at commas, but for those of options.
+func splitPolicies(names []string) (all []string) {
+	for _, name := range names {
+		all = append(all, joinOptions(strings.Split(name, ","))...)
+	}
+	return all
 }
 
 // windowRange expands "window:1-16" to its windows; any other name stands for itself.

@@ -100,7 +100,7 @@ func (f *timeFlags) add(c *cobra.Command) {
 
 func oneProfile(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usagef("%s: expected one profile, %d are named; usage: %s", c.CommandPath(), len(args), c.UseLine())
+		return usagef("%s: expected one profile, %d are named; usage: %s", commandName(c), len(args), c.UseLine())
 	}
 	return nil
 }
@@ -211,8 +211,8 @@ func (f *timeFlags) findMachines() error {
 	return nil
 }
 
-// joinOptions puts options back to their schedule, where commas parted them: an item with
-// a "=" and no ":" goes on with the item before.
+// joinOptions puts options back to their schedule or policy, where commas parted them: an
+// item with a "=" and no ":" goes on with the item before.
 func joinOptions(items []string) (joined []string) {
 	for _, item := range items {
 		if n := len(joined); n > 0 && strings.Contains(item, "=") && !strings.Contains(item, ":") {

@@ -139,9 +139,9 @@ func printValidation(w io.Writer, v *validation, format string) error {
 			humanize.Comma(int64(v.Streams)), humanize.Comma(v.Rows), humanize.Comma(v.Indices), v.Digest, stated)
 		return err
 	case v.Truncated:
-		_, err := fmt.Fprintf(w, "%s: stopped after %d violations; --limit 0 prints all\n", v.Path, len(v.Violations))
+		_, err := fmt.Fprintf(w, "%s: stopped after %s; --limit 0 prints all\n", v.Path, count(len(v.Violations), "violation"))
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s: %d violations\n", v.Path, len(v.Violations))
+	_, err := fmt.Fprintf(w, "%s: %s\n", v.Path, count(len(v.Violations), "violation"))
 	return err
 }
