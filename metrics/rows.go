@@ -68,6 +68,9 @@ func readFile(path string) ([]Row, error) {
 // DecodeRows reads rows as ReadRows does, from r; name stands for the file in errors.
 func DecodeRows(r io.Reader, name string) ([]Row, error) {
 	b := bufio.NewReader(r)
+	if magic, _ := b.Peek(4); string(magic) == "PAR1" {
+		return nil, fmt.Errorf("read rows: %s: is Parquet, a trace or a profile; expected rows, which kvreplay replay makes of a trace", name)
+	}
 	first, err := b.Peek(1)
 	switch {
 	case errors.Is(err, io.EOF):

@@ -150,7 +150,7 @@ func (p *plan) settleClusters() error {
 	case p.warmup.Kind == WarmupImportance || p.warmup.Kind == WarmupStaging:
 		return fmt.Errorf("clusters have unequal sizes: warm-up %v places blocks of one; lru:W and cold do not", p.warmup)
 	case c.file == nil && listsClusters(p.meta) != nil:
-		return listsClusters(p.meta)
+		return fmt.Errorf("%w: give a file of clusters", listsClusters(p.meta))
 	}
 	for i := range p.streams {
 		if k := p.selected(i).Key; c.file != nil && c.file[k] == nil {

@@ -44,7 +44,7 @@ func WriteClusters(ctx context.Context, w io.Writer, f *trace.File) error {
 // listsClusters reports whether a trace's selector ranks clusters.
 func listsClusters(m *trace.Meta) error {
 	if m.Order != trace.OrderRank || m.BlockTokens != 1 || m.Selector != "retroinfer" && m.Selector != "kvdrive" {
-		return fmt.Errorf("clusters from lists need a selector that ranks clusters of tokens (retroinfer, kvdrive), the trace's is %q: give a file of clusters", m.Selector)
+		return fmt.Errorf("clusters from lists need a selector that ranks clusters of tokens (retroinfer, kvdrive), the trace's is %q", m.Selector)
 	}
 	return nil
 }

@@ -57,16 +57,21 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	return usagef("unknown command %q%s; `%s --help` lists them", args[0], policies.Nearest(args[0], names), c.CommandPath())
 }
 
-// checkValues refuses values that are none: a list with nothing in it, as an unset
+// checkValues refuses values that are none: an empty argument; a list with nothing in it, as an unset
 // variable leaves it, where leaving the flag out means all or a default; and "-" for an
 // output, which is not stdout here.
-func checkValues(c *cobra.Command, _ []string) (err error) {
+func checkValues(c *cobra.Command, args []string) (err error) {
+	if slices.Contains(args, "") {
+		return usagef("%s: an argument is empty, as an unset variable leaves it; usage: %s", commandName(c), c.UseLine())
+	}
 	c.Flags().Visit(func(f *pflag.Flag) {
 		list, ok := f.Value.(pflag.SliceValue)
 		switch {
 		case err != nil:
 		case ok && len(list.GetSlice()) == 0:
 			err = usagef("--%s is empty: name at least one, or leave the flag out", f.Name)
+		case ok && slices.Contains(list.GetSlice(), ""):
+			err = usagef("--%s has an empty item: %q", f.Name, list.GetSlice())
 		case f.Value.String() == "-" && slices.Contains([]string{"output", "out", "timeline"}, f.Name):
 			err = usagef("--%s - is not stdout: name a file (./- is one called -)", f.Name)
 		}

@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -21,9 +23,16 @@ func TestUnexpectedArguments(t *testing.T) {
 		"datasets x":              "`kvreplay datasets --help` lists them",
 		"datasets make x":         "`kvreplay datasets make --help` lists them",
 		"policies x":              "`kvreplay policies --help` lists them",
+		"replay EMPTY":            "kvreplay: replay: an argument is empty, as an unset variable leaves it; usage: kvreplay replay",
+		"leaderboard EMPTY":       "leaderboard: an argument is empty",
+		"replay t --layers 0,":    "--layers has an empty item: [\"0\" \"\"]",
 		"replay --polcy lru":      "unknown flag --polcy, did you mean --policy?; `kvreplay replay --help` lists them",
 	} {
-		code, stdout, stderr := run(strings.Fields(line)...)
+		args := strings.Fields(line)
+		for i := range args {
+			args[i] = strings.TrimPrefix(args[i], "EMPTY")
+		}
+		code, stdout, stderr := run(args...)
 		if code != 2 || stdout != "" || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d, stdout %q, stderr %q; want exit 2 and %q", line, code, stdout, stderr, want)
 		}
@@ -38,5 +47,26 @@ func TestHelpOfACommand(t *testing.T) {
 	}
 	if code, stdout, _ := run("help"); code != 0 || !strings.Contains(stdout, "Available Commands") {
 		t.Errorf("exit %d, stdout %q", code, stdout)
+	}
+}
+
+// Advice fits the command that gives it.
+func TestAdvice(t *testing.T) {
+	out := profiled(t)
+	short := filepath.Join(t.TempDir(), "short.parquet")
+	if err := os.WriteFile(short, []byte("PAR1xxxxPAR1"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for want, line := range map[string]string{
+		"the trace's is \"\"\n":             "clusters " + newsTrace + " -o " + filepath.Join(t.TempDir(), "c"),
+		"\"\": give a file of clusters\n":   "replay " + newsTrace + " --clusters lists",
+		"traces: stat nosuch":               "reproduce kvpr --traces nosuch",
+		"no cell of the profile is at 9x; ": "time " + out + " --capacity 9x",
+		"is Parquet, a trace or a profile":  "leaderboard " + newsTrace,
+		"no Parquet file, or a truncated":   "time " + short,
+	} {
+		if code, stdout, stderr := run(strings.Fields(line)...); code == 0 || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, stdout %q, stderr %q, want %q", line, code, stdout, stderr, want)
+		}
 	}
 }

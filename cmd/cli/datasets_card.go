@@ -70,17 +70,17 @@ func tracesIn(args []string) ([]string, error) {
 		info, err := os.Stat(arg)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("card: %w", err)
+			return nil, fmt.Errorf("traces: %w", err)
 		case !info.IsDir():
 			paths = append(paths, arg)
 			continue
 		}
 		found, err := parquetIn(arg)
 		if err != nil {
-			return nil, fmt.Errorf("card: %w", err)
+			return nil, fmt.Errorf("traces: %w", err)
 		}
 		if len(found) == 0 {
-			return nil, fmt.Errorf("card: no *.parquet in folder %s: make a corpus with `make corpus`, or import traces into it", arg)
+			return nil, fmt.Errorf("traces: no *.parquet in folder %s: make a corpus with `make corpus`, or import traces into it", arg)
 		}
 		paths = append(paths, found...)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -94,8 +95,12 @@ func openProfile(path string) (p *profileFile, err error) {
 		return nil, err
 	}
 	pf, err := parquet.OpenFile(file, info.Size())
-	if err != nil {
+	var failed syscall.Errno
+	switch {
+	case errors.As(err, &failed):
 		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("no Parquet file, or a truncated one, of %d bytes; expected a file of kvreplay replay --profile", info.Size())
 	}
 	text, ok := pf.Lookup("kvreplay.profile")
 	if !ok {
@@ -197,11 +202,18 @@ func Choose(cells []Cell, policy, capacity string) (Cell, error) {
 	if len(fit) == 1 {
 		return fit[0], nil
 	}
-	want := strings.TrimSuffix(policy+" @ "+capacity, " @ ")
+	has := strings.Join(names, ", ")
 	if policy == "" && capacity == "" {
-		return Cell{}, fmt.Errorf("the profile has %d cells, choose one with policy and capacity: %s", len(cells), strings.Join(names, ", "))
+		return Cell{}, fmt.Errorf("the profile has %d cells, choose one with policy and capacity: %s", len(cells), has)
 	}
-	return Cell{}, fmt.Errorf("%d cells of the profile are %s, expected one%s; it has: %s", len(fit), want, policies.Nearest(want, names), strings.Join(names, ", "))
+	want := Cell{Policy: policy, Capacity: capacity}.String()
+	if policy == "" {
+		want = "at " + capacity
+	}
+	if len(fit) == 0 {
+		return Cell{}, fmt.Errorf("no cell of the profile is %s%s; it has: %s", want, policies.Nearest(want, names), has)
+	}
+	return Cell{}, fmt.Errorf("%d cells of the profile are %s, expected one; it has: %s", len(fit), want, has)
 }
 
 // ReadProfile reads one cell of a profile.
