@@ -35,10 +35,7 @@ func (f *longbenchFlags) complete(c *cobra.Command) error {
 		}
 		f.options.Seed = &f.seed
 	}
-	if f.options.Samples < 0 || f.options.Length < 0 {
-		return usagef("--samples %d, --length %d: expected 0 or more", f.options.Samples, f.options.Length)
-	}
-	return nil
+	return atLeastOne(c, "samples", "length")
 }
 
 func newDatasetsMakeLongbenchCommand() *cobra.Command {

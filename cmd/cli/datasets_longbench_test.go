@@ -81,6 +81,7 @@ func TestMakeLongbenchRefused(t *testing.T) {
 		"not in the sources":           {"longbench", longbenchRows, "-o", "OUT", "--task", "lcc"},
 		"too short for multi_news":     {"longbench", longbenchRows, "-o", "OUT", "--length", "12"},
 		"--seed draws rows":            {"longbench", longbenchRows, "-o", "OUT", "--seed", "1"},
+		"--length 0":                   {"longbench", longbenchRows, "-o", "OUT", "--length", "0"},
 		"--samples -1":                 {"longbench", longbenchRows, "-o", "OUT", "--samples", "-1"},
 		"make longbench-v2`":           {"longbench", longbenchV2, "-o", "OUT"},
 		"make longbench`":              {"longbench-v2", longbenchRows, "-o", "OUT"},

@@ -59,7 +59,7 @@ policies or capacities replays only what is new.`,
 		RunE: func(c *cobra.Command, args []string) error { return runReplay(c, args, &f) },
 	}
 	fl := c.Flags()
-	fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policies, each `NAME[:OPTIONS]`; all: every exact policy that the trace can serve; lossy: every lossy one; window:1-16: windows from 1 to 16 steps")
+	fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policies, each `NAME[:OPTIONS]`, comma-separated or repeated; all: every exact policy that the trace can serve; lossy: every lossy one; window:1-16: windows from 1 to 16 steps")
 	fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request), 1x+2x@64 (grows at step 64), peak:window:2, sweep[:N] (a curve: 64 or N from 1x to 16x)")
 	fl.StringVar(&f.warmup, "warmup", "auto", "lru:W, importance:W[,scope=request] (W prompt windows), staging, cold; auto: lru with all windows")
 	fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in blocks (default: the trace's)")
@@ -285,7 +285,11 @@ func parsePolicies(table policies.Table, names []string) (specs []policies.Spec,
 // splitPolicies parts the values of --policy at commas, but for those of options.
 func splitPolicies(names []string) (all []string) {
 	for _, name := range names {
-		all = append(all, joinOptions(strings.Split(name, ","))...)
+		items := strings.Split(name, ",")
+		for i := range items {
+			items[i] = strings.TrimSpace(items[i])
+		}
+		all = append(all, joinOptions(items)...)
 	}
 	return all
 }

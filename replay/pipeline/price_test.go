@@ -349,7 +349,7 @@ func TestChoose(t *testing.T) {
 	if c, err := Choose(cells, "lru", ""); err != nil || c != (Cell{"lru", "2x"}) {
 		t.Errorf("lru is %v: %v", c, err)
 	}
-	for _, c := range []struct{ policy, capacity, want string }{{"", "", "2 cells, choose one"}, {"lur", "", "it has: lru @ 2x, lookahead @ 2x"}, {"lru", "3x", "0 cells"}} {
+	for _, c := range []struct{ policy, capacity, want string }{{"", "", "2 cells, choose one"}, {"lur", "", "it has: lru @ 2x, lookahead @ 2x"}, {"lru", "3x", "no cell of the profile is lru @ 3x"}} {
 		if _, err := Choose(cells, c.policy, c.capacity); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s @ %s: %v, expected %q", c.policy, c.capacity, err, c.want)
 		}
