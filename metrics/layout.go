@@ -8,19 +8,21 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// textTable is a table of texts: the terminal and Markdown show the same ones.
+// textTable is a table of texts: the terminal and Markdown show the same ones, Markdown
+// escaped.
 type textTable struct {
-	writer  table.Writer
-	columns int
+	writer, escaped table.Writer
+	columns         int
 }
 
 func newTable(header ...string) *textTable {
-	t := &textTable{table.NewWriter(), len(header)}
+	t := &textTable{table.NewWriter(), table.NewWriter(), len(header)}
 	style := table.StyleLight
 	style.Format = table.FormatOptions{Header: text.FormatDefault, Footer: text.FormatDefault, Row: text.FormatDefault}
 	style.Options = table.Options{SeparateHeader: true}
 	t.writer.SetStyle(style)
 	t.writer.AppendHeader(rowOf(header))
+	t.escaped.AppendHeader(escapedRow(header))
 	return t
 }
 
@@ -32,6 +34,15 @@ func rowOf(cells []string) table.Row {
 	return row
 }
 
+// escapedRow is rowOf for Markdown.
+func escapedRow(cells []string) table.Row {
+	row := make(table.Row, len(cells))
+	for i, c := range cells {
+		row[i] = escapeCell(c)
+	}
+	return row
+}
+
 // rightFrom aligns columns to the right from the n-th on, counted from 0.
 func (t *textTable) rightFrom(n int) {
 	var configs []table.ColumnConfig
@@ -39,9 +50,13 @@ func (t *textTable) rightFrom(n int) {
 		configs = append(configs, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
 	}
 	t.writer.SetColumnConfigs(configs)
+	t.escaped.SetColumnConfigs(configs)
 }
 
-func (t *textTable) add(cells ...string) { t.writer.AppendRow(rowOf(cells)) }
+func (t *textTable) add(cells ...string) {
+	t.writer.AppendRow(rowOf(cells))
+	t.escaped.AppendRow(escapedRow(cells))
+}
 
 // line separates what follows; Markdown has no such line.
 func (t *textTable) line() { t.writer.AppendSeparator() }
@@ -55,7 +70,7 @@ func (t *textTable) text() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-func (t *textTable) markdown() string { return t.writer.RenderMarkdown() + "\n" }
+func (t *textTable) markdown() string { return t.escaped.RenderMarkdown() + "\n" }
 
 // notAvailable stands where a figure cannot be computed.
 const notAvailable = "n/a"

@@ -30,7 +30,11 @@ func (b *Board) RenderMarkdown(w io.Writer, perTrace bool) error {
 	return err
 }
 
+// markup is what Markdown would read in names of traces and policies as its own, or HTML's.
+var markup = strings.NewReplacer("\\", "\\\\", "*", "\\*", "_", "\\_", "`", "\\`", "~", "\\~", "](", "]\\(", "&", "&amp;", "<", "&lt;", "\r", " ", "\n", " ")
+
 // escapeMarkdown keeps names of traces and policies from being read as markup.
-func escapeMarkdown(s string) string {
-	return strings.NewReplacer("\\", "\\\\", "*", "\\*", "_", "\\_", "`", "\\`", "<", "&lt;", "|", "\\|", "\n", " ").Replace(s)
-}
+func escapeMarkdown(s string) string { return strings.ReplaceAll(escapeCell(s), "|", "\\|") }
+
+// escapeCell is escapeMarkdown for a cell of a table, whose writer escapes bars itself.
+func escapeCell(s string) string { return markup.Replace(s) }
