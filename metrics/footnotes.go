@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-var numbers = regexp.MustCompile(`[0-9]+`)
+// numbers are digits, with decimals where they have any.
+var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 
 // mergeNotes maps every text to its footnote, and returns the footnotes sorted. Texts
 // that differ in numbers alone, as the counts of a warning by request do, share one in
@@ -53,12 +54,9 @@ func withRanges(texts []string) string {
 	})
 }
 
-// compareNumbers orders digits by value, whatever their length.
+// compareNumbers orders numbers by value, whatever their length.
 func compareNumbers(a, b string) int {
-	x, errX := strconv.ParseUint(a, 10, 64)
-	y, errY := strconv.ParseUint(b, 10, 64)
-	if errX != nil || errY != nil {
-		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
-	}
-	return cmp.Or(cmp.Compare(x, y), strings.Compare(a, b))
+	x, _ := strconv.ParseFloat(a, 64) // digits always read, as infinity where there are too many
+	y, _ := strconv.ParseFloat(b, 64)
+	return cmp.Or(cmp.Compare(x, y), cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }

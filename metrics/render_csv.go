@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // boardColumns are the columns of the board's CSV, one line per scope and policy.
@@ -24,8 +23,8 @@ var boardColumns = []string{
 // cells), "capacity" (those of one capacity), "cell" (one trace and capacity), "window" (a
 // policy without capacity) and "tier" (a cache below the GPU's). Lines of kind "lossy" have
 // the first three. What does not apply or cannot be computed is empty. selector_recall is
-// the least of the line's traces of approximate selectors. Notes are the footnotes' texts,
-// separated by "; ".
+// the least of the line's traces of approximate selectors. Notes are the footnotes' texts
+// as a JSON list, as the warnings of rows are.
 func (b *Board) RenderCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	lines := [][]string{boardColumns}
@@ -109,7 +108,7 @@ func (b *Board) noteText(notes []int) string {
 	for i, n := range notes {
 		texts[i] = b.Footnotes[n-1]
 	}
-	return strings.Join(texts, "; ")
+	return jsonList(texts)
 }
 
 func floatText(x *float64) string {

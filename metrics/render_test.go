@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -76,6 +78,58 @@ func TestMergeNotes(t *testing.T) {
 	footnotes, of := mergeNotes([]string{"by 9 of 40", "by 11 of 40", "cold", "cold"})
 	if len(footnotes) != 2 || footnotes[0] != "by 9–11 of 40" || of["by 11 of 40"] != footnotes[0] || of["cold"] != "cold" {
 		t.Errorf("footnotes %q, %v", footnotes, of)
+	}
+}
+
+// Decimals are one number, and the ends of a range are the least and the largest.
+func TestMergedNotesKeepDecimals(t *testing.T) {
+	footnotes, _ := mergeNotes([]string{"recall 0.15 of it", "recall 0.9 of it", "recall 1 of it", "12 of 9.5", "9 of 9.5"})
+	if got, want := strings.Join(footnotes, "|"), "9–12 of 9.5|recall 0.15–1 of it"; got != want {
+		t.Errorf("footnotes %q, want %q", got, want)
+	}
+}
+
+// TestCSVNotesReadBack: texts with any mark come back one by one.
+func TestCSVNotesReadBack(t *testing.T) {
+	rows := handRows()
+	want := []string{"a; b", "“c”, \"d\""}
+	for i := range rows {
+		rows[i].Warnings = want
+	}
+	var out bytes.Buffer
+	if err := mustBoard(t, rows).RenderCSV(&out); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(&out).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range lines[1:] {
+		var got []string
+		if err := json.Unmarshal([]byte(line[len(line)-1]), &got); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("notes %q: %q, %v; want %q", line[len(line)-1], got, err, want)
+		}
+	}
+}
+
+// TestMarkdownEscapesNames: no name is markup, in whichever cell or header it stands.
+func TestMarkdownEscapesNames(t *testing.T) {
+	const trace, policy = "<img src=x>_a_|b", "<b>[p](x)|*"
+	rows := []Row{row(trace, "opt", "1x", 4), row(trace, policy, "1x", 5), row("c", "opt", "1x", 4), row("c", policy, "1x", 5)}
+	var out bytes.Buffer
+	if err := mustBoard(t, rows).RenderMarkdown(&out, true); err != nil {
+		t.Fatal(err)
+	}
+	plain := regexp.MustCompile(`\\.`).ReplaceAllString(out.String(), "")
+	for _, raw := range []string{"<", "](", "_a", "|b", "|*"} {
+		if strings.Contains(plain, raw) {
+			t.Errorf("%q is not escaped in\n%s", raw, out.String())
+		}
+	}
+	for _, want := range []string{"| &lt;img src=x>\\_a\\_\\|b |", "&lt;b>[p]\\(x)\\|\\* |"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
 	}
 }
 

@@ -35,19 +35,24 @@ func WriteCSV(w io.Writer, rows []Row) error {
 
 func (f field) csvText(r *Row) string {
 	if !f.scalar() {
-		if len(r.Warnings) == 0 {
-			return ""
-		}
-		text, err := json.Marshal(r.Warnings)
-		if err != nil {
-			panic(err) // a list of strings always marshals
-		}
-		return string(text)
+		return jsonList(r.Warnings)
 	}
 	if f.nullable() && f.value(r).IsNil() {
 		return ""
 	}
 	return f.text(r)
+}
+
+// jsonList is texts as a JSON list, empty without any.
+func jsonList(texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	list, err := json.Marshal(texts)
+	if err != nil {
+		panic(err) // a list of strings always marshals
+	}
+	return string(list)
 }
 
 func decodeCSV(b *bufio.Reader, name string) ([]Row, error) {
