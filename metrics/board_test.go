@@ -300,7 +300,7 @@ func renderAll(t *testing.T, b *Board) string {
 		}
 	}
 	for _, trace := range b.CurveTraces() {
-		fmt.Fprintln(&out, b.CurveNames()[trace])
+		fmt.Fprintln(&out, b.CurveNames("", nil)[trace])
 		if err := b.RenderCurves(&out, trace); err != nil {
 			t.Fatal(err)
 		}

@@ -21,15 +21,16 @@ func (b *Board) CurveTraces() []string {
 }
 
 // CurveNames returns a file name for the curves of each trace: "curves-a.svg" for
-// a.parquet, with a number where two traces would get the same.
-func (b *Board) CurveNames() map[string]string {
+// a.parquet, "curves-a-cold.svg" with the suffix "-cold", with a number where the name is
+// taken, by another trace or in the list.
+func (b *Board) CurveNames(suffix string, taken []string) map[string]string {
 	names := map[string]string{}
-	var taken []string
+	taken = slices.Clone(taken)
 	for _, trace := range b.CurveTraces() {
-		stem := unsafeInNames.ReplaceAllString(strings.TrimSuffix(trace, ".parquet"), "_")
-		name := "curves-" + stem + ".svg"
+		stem := "curves-" + unsafeInNames.ReplaceAllString(strings.TrimSuffix(trace, ".parquet"), "_") + suffix
+		name := stem + ".svg"
 		for n := 2; slices.Contains(taken, name); n++ {
-			name = fmt.Sprintf("curves-%s-%d.svg", stem, n)
+			name = fmt.Sprintf("%s-%d.svg", stem, n)
 		}
 		taken = append(taken, name)
 		names[trace] = name

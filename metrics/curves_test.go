@@ -63,10 +63,15 @@ func TestCurveNames(t *testing.T) {
 	for _, trace := range []string{"a b.parquet", "a_b", "../x"} {
 		rows = append(rows, row(trace, "opt", "1x", 4), row(trace, "lru", "1x", 5))
 	}
-	names := mustBoard(t, rows).CurveNames()
-	for trace, want := range map[string]string{"a b.parquet": "curves-a_b.svg", "a_b": "curves-a_b-2.svg", "../x": "curves-.._x.svg"} {
-		if names[trace] != want {
-			t.Errorf("%s: %s, want %s", trace, names[trace], want)
+	b := mustBoard(t, rows)
+	names, cold := b.CurveNames("", nil), b.CurveNames("-cold", []string{"curves-a_b-cold.svg"})
+	for trace, want := range map[string][2]string{
+		"a b.parquet": {"curves-a_b.svg", "curves-a_b-cold-2.svg"},
+		"a_b":         {"curves-a_b-2.svg", "curves-a_b-cold-3.svg"},
+		"../x":        {"curves-.._x.svg", "curves-.._x-cold.svg"},
+	} {
+		if got := [2]string{names[trace], cold[trace]}; got != want {
+			t.Errorf("%s: %s, want %s", trace, got, want)
 		}
 	}
 }

@@ -208,22 +208,22 @@ func (f *boardFlags) write(progress io.Writer, boards []startBoard) error {
 	if err := f.writeFile("leaderboard.md", func(w io.Writer) error { return f.renderAll(w, boards, "markdown") }); err != nil {
 		return err
 	}
-	curves := 0
+	var curves []string
 	for _, b := range boards {
 		for _, format := range []string{"csv", "json"} {
 			if err := f.writeFile("leaderboard"+b.suffix+"."+format, func(w io.Writer) error { return f.render(w, b.Board, format) }); err != nil {
 				return err
 			}
 		}
-		names := b.CurveNames()
+		names := b.CurveNames(b.suffix, curves)
 		for _, trace := range b.CurveTraces() {
 			if err := f.writeFile(names[trace], func(w io.Writer) error { return b.RenderCurves(w, trace) }); err != nil {
 				return err
 			}
-			curves++
+			curves = append(curves, names[trace])
 		}
 	}
-	fmt.Fprintf(progress, "kvreplay: wrote leaderboard.md, .csv, .json and %s to %s\n", count(curves, "curve"), f.out)
+	fmt.Fprintf(progress, "kvreplay: wrote leaderboard.md, .csv, .json and %s to %s\n", count(len(curves), "curve"), f.out)
 	return nil
 }
 

@@ -48,6 +48,28 @@ func TestLeaderboardOut(t *testing.T) {
 	}
 }
 
+// TestLeaderboardOutKeepsBothStarts: cold rows of a trace beside its warmed ones have files
+// of their own.
+func TestLeaderboardOutKeepsBothStarts(t *testing.T) {
+	rows, err := os.ReadFile(syntheticRows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cold := filepath.Join(t.TempDir(), "cold.jsonl")
+	if err := os.WriteFile(cold, bytes.ReplaceAll(rows, []byte(`"warmup":"lru:32"`), []byte(`"warmup":"cold"`)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if code, _, errs := runBoard(syntheticRows, cold, "--out", dir); code != exitOK || !strings.Contains(errs, "4 curves") {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	for name, want := range map[string]string{"curves-synthetic-qa.svg": "warm-up lru:32", "curves-synthetic-qa-cold.svg": "warm-up cold"} {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %q: %v", name, want, err)
+		}
+	}
+}
+
 // By time, with a model of its own: the bytes are the rows', times follow misses, and what
 // is assumed stands under the table. The JSON has the same times.
 func TestLeaderboardByTime(t *testing.T) {
