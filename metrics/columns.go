@@ -14,7 +14,8 @@ const mostColumns = 6
 var columnMultiples = []float64{1, 1.5, 2, 3, 4}
 
 // columns chooses which of many capacities, ascending, a table shows, by position:
-// those nearest to columnMultiples by ratio, or evenly many where none is a multiple.
+// those nearest to columnMultiples by ratio, or evenly many where there are too few near
+// them to stand for each.
 func columns(capacities []string) (shown []int) {
 	if len(capacities) <= mostColumns {
 		for i := range capacities {
@@ -27,12 +28,14 @@ func columns(capacities []string) (shown []int) {
 			shown = append(shown, i)
 		}
 	}
-	if shown == nil {
-		for i := range mostColumns {
-			shown = append(shown, i*(len(capacities)-1)/(mostColumns-1))
-		}
+	if shown = slices.Compact(shown); len(shown) == len(columnMultiples) {
+		return shown
 	}
-	return slices.Compact(shown)
+	shown = shown[:0]
+	for i := range mostColumns {
+		shown = append(shown, i*(len(capacities)-1)/(mostColumns-1))
+	}
+	return shown
 }
 
 // nearestMultiple is the position of the capacity nearest to a multiple of K, -1 where

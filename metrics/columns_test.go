@@ -18,7 +18,8 @@ func TestColumns(t *testing.T) {
 	for _, c := range []struct{ all, want []string }{
 		{[]string{"1x", "2x", "0.2ctx"}, []string{"1x", "2x", "0.2ctx"}},
 		{dense, []string{"1x", "1.5x", "2x", "3x", "4x"}},
-		{[]string{"1x", "1.1x", "1.2x", "1.3x", "1.4x", "2.1x", "9x", "800"}, []string{"1x", "1.4x", "2.1x"}},
+		{[]string{"1x", "1.1x", "1.2x", "1.3x", "1.4x", "2.1x", "9x", "800"}, []string{"1x", "1.1x", "1.2x", "1.4x", "2.1x", "800"}},
+		{[]string{"8x", "9x", "10x", "11x", "12x", "13x", "14x", "15x"}, []string{"8x", "9x", "10x", "12x", "13x", "15x"}},
 		{context, []string{"0.01ctx", "0.11ctx", "0.21ctx", "0.31ctx", "0.41ctx", "0.51ctx"}},
 	} {
 		if got := pick(c.all, columns(c.all)); !slices.Equal(got, c.want) {
