@@ -68,9 +68,10 @@ type Table struct {
 	// Notes say what the table's figures are over.
 	Notes []string `json:"notes"`
 
-	usable  []CellRef // cells in which × OPT exists
-	untimed []string  // with a cell in common, yet without a time to rank by
-	ahead   bool      // all usable cells are of rows that prefetch: × OPT ranks nobody
+	usable  []CellRef            // cells in which × OPT exists
+	onTrace map[string][]CellRef // those that a line's figures on a trace are over
+	untimed []string             // with a cell in common, yet without a time to rank by
+	ahead   bool                 // all usable cells are of rows that prefetch: × OPT ranks nobody
 }
 
 // Line is a policy's line of a table.
@@ -85,7 +86,8 @@ type Line struct {
 	Pooled *Figures `json:"pooled"`
 	// Capacities are over the common cells of each of Table.Capacities, null likewise.
 	Capacities []*Figures `json:"capacities"`
-	// Traces are over all cells of each of Table.Traces, null where the policy lacks one.
+	// Traces are over the cells of each of Table.Traces that the policies that ran there
+	// have, null where this one lacks one of them.
 	Traces []*Figures `json:"traces"`
 	// Notes are numbers of footnotes.
 	Notes []int `json:"notes"`

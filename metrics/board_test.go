@@ -211,6 +211,18 @@ func TestHowToRank(t *testing.T) {
 	wantNote(t, mustBoard(t, rows).Tables[0].Notes, "lru is not ranked: in no cell where it ran is there a × OPT (it ran at a 1x)")
 }
 
+// TestFiguresByTraceAreOverCommonCells: a cell that two policies have more does not take
+// the trace's figures from the others.
+func TestFiguresByTraceAreOverCommonCells(t *testing.T) {
+	b := mustBoard(t, append(handRows(), row("a", "fifo", "1x", 80), row("a", "fifo", "2x", 40), row("a", "fifo", "8x", 9), row("a", "opt", "8x", 5)))
+	table := b.Tables[0]
+	for _, l := range slices.Concat(table.Ranked, table.Unranked) {
+		want := map[string]float64{"p": math.Sqrt(1.875), "lru": math.Sqrt(3), "fifo": 2}[l.Policy] // 50/40 × 30/20; 60/40 × 40/20; 80/40 × 40/20
+		wantFigure(t, l.Policy+" on a", l.Traces[0].XOpt, want)
+	}
+	wantNote(t, table.byTrace(b.traceName).notes, "not all policies compared there have them: a 8x;")
+}
+
 func TestLonelyPolicyDoesNotEmptyTheBoard(t *testing.T) {
 	// q ran where only OPT did.
 	rows := append(handRows(), row("c", "q", "1x", 30), row("c", "opt", "1x", 20))

@@ -86,7 +86,16 @@ func (t *Table) byTrace(name func(trace string) string) section {
 		}
 		tab.add(cells...)
 	}
-	return section{"Exact policies by trace: × OPT over all capacities", tab, nil}
+	return section{"Exact policies by trace: × OPT over all capacities", tab, t.traceNotes()}
+}
+
+// traceNotes say which cells the figures by trace are not over.
+func (t *Table) traceNotes() []string {
+	left := slices.DeleteFunc(slices.Clone(t.usable), func(r CellRef) bool { return slices.Contains(t.onTrace[r.Trace], r) })
+	if len(left) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("not in the figures of a trace, as not all policies compared there have them: %s; n/a: the policy lacks others, or ran at none (--per-trace shows every cell)", refsText(left))}
 }
 
 func (t *Table) addLines(tab *textTable, m marks, lines []Line, rank string, intervals bool) {

@@ -56,6 +56,7 @@ func (g *grid) table() (Table, bool) {
 	if t.ahead {
 		ranked, unranked = nil, contenders
 	}
+	t.onTrace = commonOnTraces(t.Traces, ran, cellsOf)
 	var lines []contender
 	for _, p := range ranked {
 		line, m := g.line(p, &t)
@@ -165,7 +166,7 @@ func (g *grid) line(policy string, t *Table) (Line, measured) {
 		line.Capacities = append(line.Capacities, g.measure(policy, at).figures)
 	}
 	for _, trace := range t.Traces {
-		line.Traces = append(line.Traces, g.onTrace(policy, trace, t.usable))
+		line.Traces = append(line.Traces, g.measure(policy, t.onTrace[trace]).figures)
 	}
 	for _, c := range g.list {
 		if c.policy == policy && c.onBoard() {
@@ -175,13 +176,18 @@ func (g *grid) line(policy string, t *Table) (Line, measured) {
 	return line, m
 }
 
-// onTrace are a policy's figures over all usable cells of a trace, nil if it lacks one.
-func (g *grid) onTrace(policy, trace string, usable []CellRef) *Figures {
-	refs := slices.DeleteFunc(slices.Clone(usable), func(r CellRef) bool { return r.Trace != trace })
-	if slices.ContainsFunc(refs, func(r CellRef) bool { return g.at(r, policy) == nil }) {
-		return nil
+// commonOnTraces chooses for each trace, as for the ranking, the usable cells that the
+// policies that ran there have.
+func commonOnTraces(traces, policies []string, cellsOf func(string) []CellRef) map[string][]CellRef {
+	common := map[string][]CellRef{}
+	for _, trace := range traces {
+		onTrace := func(policy string) []CellRef {
+			return slices.DeleteFunc(cellsOf(policy), func(r CellRef) bool { return r.Trace != trace })
+		}
+		there := slices.DeleteFunc(slices.Clone(policies), func(p string) bool { return len(onTrace(p)) == 0 })
+		common[trace], _, _ = commonCells(there, onTrace)
 	}
-	return g.measure(policy, refs).figures
+	return common
 }
 
 // cellLines lists every cell of the main board on its own.
