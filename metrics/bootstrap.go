@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 const (
@@ -12,10 +14,12 @@ const (
 	MinRequests = 5
 	// DefaultResamples is how often requests are resampled.
 	DefaultResamples = 2000
+	// nominalTail is the chance that the truth lies beyond one end of an interval.
+	nominalTail = 0.025
 	// mostUndefined is the share of the resamples that may leave a figure undefined: as much
-	// as an interval leaves out at an end. With more there is no interval, as those that are
+	// as the nominal interval leaves out at an end. With more there is no interval, as those that are
 	// left would be of another question.
-	mostUndefined = 0.025
+	mostUndefined = nominalTail
 )
 
 // draws are the resamples of one trace: how often each request was drawn. All policies
@@ -53,30 +57,73 @@ func (d *draws) sums(values []int64) []float64 {
 	return sums
 }
 
-// interval is the 95 % percentile interval of a statistic's resamples (bounds). It is nil
-// where more of them than mostUndefined are undefined; an infinite end is nil, too.
-func interval(series []float64) (low, high *float64) {
-	l, h := bounds(series)
+// tail is the share of the resamples that an interval leaves out at either end, for a
+// figure over traces of so many requests: the expanded percentile interval of Hesterberg
+// (What teachers should know about the bootstrap, 2015, section 5.3), who makes up for
+// what resamples of few vary too little, by √(n ÷ (n−1)), and for the unknown variance, by
+// Student's t. Of several traces n is the fewest, and the degrees of freedom add up.
+// TestCoverage says how often such intervals hold the truth.
+func tail(requests []int) float64 {
+	n, freedom := float64(slices.Min(requests)), 0
+	for _, r := range requests {
+		freedom += r - 1
+	}
+	t := distuv.StudentsT{Sigma: 1, Nu: float64(freedom)}.Quantile(1 - nominalTail)
+	return distuv.UnitNormal.CDF(-t * math.Sqrt(n/(n-1)))
+}
+
+// requests lists how many requests each trace of the cells has; nil where one has too few
+// for intervals.
+func (g *grid) requests(refs []CellRef) []int {
+	var requests []int
+	seen := map[string]bool{}
+	for _, r := range refs {
+		if seen[r.Trace] {
+			continue
+		}
+		d := g.draws[r.Trace]
+		if d == nil {
+			return nil
+		}
+		seen[r.Trace], requests = true, append(requests, d.requests)
+	}
+	return requests
+}
+
+// tail is that of figures over the cells; the nominal one where they have no resamples.
+func (g *grid) tail(refs []CellRef) float64 {
+	requests := g.requests(refs)
+	if requests == nil {
+		return nominalTail
+	}
+	return tail(requests)
+}
+
+// interval is the 95 % interval of a statistic's resamples, without a tail at either end
+// (bounds). It is nil where more of them than mostUndefined are undefined; an infinite end
+// is nil, too.
+func interval(series []float64, tail float64) (low, high *float64) {
+	l, h := bounds(series, tail)
 	return number(l), number(h)
 }
 
-// bounds are the ends of the 95 % percentile interval: as many resamples lie below the lower
-// as above the upper. They are resamples themselves, nothing is interpolated, so that those
-// of the inverse are the inverse ones, and infinite ones are values like others. Undefined
-// ones are left out; where they are more than mostUndefined, both ends are NaN.
-func bounds(series []float64) (low, high float64) {
+// bounds are the ends of the 95 % interval: as many resamples lie below the lower as above
+// the upper. They are resamples themselves, nothing is interpolated, so that those of the
+// inverse are the inverse ones, and infinite ones are values like others. Undefined ones
+// are left out; where they are more than mostUndefined, both ends are NaN.
+func bounds(series []float64, tail float64) (low, high float64) {
 	defined := slices.DeleteFunc(slices.Clone(series), math.IsNaN)
 	if lost := len(series) - len(defined); len(defined) == 0 || float64(lost) > mostUndefined*float64(len(series)) {
 		return math.NaN(), math.NaN()
 	}
 	slices.Sort(defined)
-	out := int(0.025 * float64(len(defined)))
+	out := int(tail * float64(len(defined)))
 	return defined[out], defined[len(defined)-1-out]
 }
 
 // indistinct says whether the paired log ratio of two figures' resamples has 0 in its
 // 95 % interval: the requests at hand do not tell the two apart.
-func indistinct(a, b []float64) bool {
+func indistinct(a, b []float64, tail float64) bool {
 	if a == nil || b == nil {
 		return false
 	}
@@ -86,6 +133,6 @@ func indistinct(a, b []float64) bool {
 			logs[i] = math.Log(a[i]) - math.Log(b[i])
 		}
 	}
-	low, high := bounds(logs)
+	low, high := bounds(logs, tail)
 	return low <= 0 && high >= 0
 }

@@ -99,11 +99,12 @@ func ratioOf(g *grid, pairs []pair) *Figure {
 	if len(pairs) > 1 { // one cell shows what it is; a mean is over those that have a ratio
 		pairs = slices.DeleteFunc(slices.Clone(pairs), func(p pair) bool { return !p.hasRatio() })
 	}
-	points := make([]point, len(pairs))
+	points, refs := make([]point, len(pairs)), make([]CellRef, len(pairs))
 	for i, p := range pairs {
+		refs[i] = p.at
 		points[i] = pointOf(misses(p.a), misses(p.b))
 	}
-	return estimate(timesOpt, points, resampledPairs(g, pairs))
+	return estimate(timesOpt, points, resampledPairs(g, pairs), g.tail(refs))
 }
 
 // pointOf makes B the yardstick, where boards have OPT.

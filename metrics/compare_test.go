@@ -285,7 +285,7 @@ func TestCompareIsSymmetricWithoutMisses(t *testing.T) {
 		}
 		return c
 	}
-	c := check([]int64{17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, []int64{5, 6, 4, 6, 5, 7, 3, 3, 3, 3, 3, 7})
+	c := check([]int64{10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, []int64{5, 6, 4, 6, 5, 7, 3, 3, 3, 3, 3, 7})
 	if better := c.Groups[0].Pooled.Better; better == nil || *better != "p" {
 		t.Errorf("better %v, want p", better)
 	}

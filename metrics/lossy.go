@@ -99,11 +99,11 @@ func (g *grid) lossyTable() *LossyTable {
 		}
 		t.Ranked = append(t.Ranked, line)
 	}
-	rankLossy(t.Ranked)
+	rankLossy(t.Ranked, g.tail(t.Common))
 	for _, p := range unranked {
 		t.Unranked = append(t.Unranked, g.lossyLine(p, t))
 	}
-	t.Notes = lossyNotes(t, who)
+	t.Notes = g.lossyNotes(t, who)
 	return t
 }
 
@@ -155,7 +155,7 @@ func (g *grid) lossyFigures(policy string, refs []CellRef) (*LossyFigures, []flo
 	}
 	series := g.lostShares(policy, refs)
 	if series != nil {
-		if low, high := interval(series); low != nil && high != nil {
+		if low, high := interval(series, g.tail(refs)); low != nil && high != nil {
 			f.Recall.Low, f.Recall.High = number(1-*high), number(1-*low)
 		}
 	}
@@ -193,18 +193,18 @@ func addSeries(a, b []float64) []float64 {
 }
 
 // rankLossy sorts by recall, best first, and numbers the lines as rank does.
-func rankLossy(lines []LossyLine) {
+func rankLossy(lines []LossyLine, tail float64) {
 	recall := func(l *LossyLine) float64 { return l.Pooled.Recall.Value }
 	slices.SortFunc(lines, func(a, b LossyLine) int {
 		return cmp.Or(cmp.Compare(recall(&b), recall(&a)), strings.Compare(a.Policy, b.Policy))
 	})
 	for i := range lines {
-		lines[i].Rank, lines[i].Near = place(i, len(lines), func(j int) (float64, []float64) { return recall(&lines[j]), lines[j].series })
+		lines[i].Rank, lines[i].Near = place(i, len(lines), tail, func(j int) (float64, []float64) { return recall(&lines[j]), lines[j].series })
 	}
 }
 
 // lossyNotes say what the figures are over.
-func lossyNotes(t *LossyTable, c *coverage) []string {
+func (g *grid) lossyNotes(t *LossyTable, c *coverage) []string {
 	notes := []string{"a lossy policy fetches nothing: what it dropped and is demanded is lost. Replay takes later selections as the full model made them: an approximation, never ranked with exact policies, whose recall is 1"}
 	if len(t.Common) > 0 {
 		notes = append(notes, c.pooledNote())
@@ -216,6 +216,7 @@ func lossyNotes(t *LossyTable, c *coverage) []string {
 	if slices.ContainsFunc(t.Cells, func(c LossyCell) bool { return c.Figures.MassKept != nil }) {
 		notes = append(notes, "mass kept: share of the recorded attention that the policy still had. The lists cover the share in the column beside; of all attention it had between the bounds")
 	}
+	notes = append(notes, g.intervalNotes(t.Common)...)
 	if slices.ContainsFunc(t.Ranked, func(l LossyLine) bool { return l.Near }) {
 		notes = append(notes, nearNote)
 	}

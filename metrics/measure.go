@@ -14,26 +14,26 @@ func (g *grid) measure(policy string, refs []CellRef) measured {
 	if len(points) == 0 {
 		return measured{}
 	}
-	resamples := g.resampledPoints(policy, refs)
+	resamples, tail := g.resampledPoints(policy, refs), g.tail(refs)
 	f := &Figures{Cells: len(refs)}
-	f.XOpt = estimate(timesOpt, points, resamples)
-	f.XLRU = estimate(timesLRU, points, resamples)
-	f.GapClosed = estimate(gapClosed, points, resamples)
-	f.HitRate = estimate(hitRate, points, resamples)
+	f.XOpt = estimate(timesOpt, points, resamples, tail)
+	f.XLRU = estimate(timesLRU, points, resamples, tail)
+	f.GapClosed = estimate(gapClosed, points, resamples, tail)
+	f.HitRate = estimate(hitRate, points, resamples, tail)
 	g.addSums(f, policy, refs)
 	return measured{f, seriesOf(meanMisses, resamples)}
 }
 
-// estimate computes a statistic and, from the resamples, its interval. It is nil where it
-// is not a number: a yardstick has no rows, or no miss.
-func estimate(statistic func([]point) float64, points []point, resamples [][]point) *Figure {
+// estimate computes a statistic and, from the resamples, its interval, without a tail
+// at either end. It is nil where it is not a number: a yardstick has no rows, or no miss.
+func estimate(statistic func([]point) float64, points []point, resamples [][]point, tail float64) *Figure {
 	value := number(statistic(points))
 	if value == nil {
 		return nil
 	}
 	f := &Figure{Value: *value}
 	if resamples != nil {
-		f.Low, f.High = interval(seriesOf(statistic, resamples))
+		f.Low, f.High = interval(seriesOf(statistic, resamples), tail)
 		f.undefined = f.Low == nil
 	}
 	return f

@@ -97,11 +97,33 @@ func (g *grid) tableNotes(t *Table, c *coverage) []string {
 	if n := len(t.NoOpt); n > 0 {
 		notes = append(notes, fmt.Sprintf("left out, for want of a row of opt: %s: %s", count(n, "cell"), refsText(t.NoOpt)))
 	}
+	notes = append(notes, g.intervalNotes(t.Common)...)
 	return append(notes, g.markNotes(t)...)
 }
 
 // nearNote explains the mark of a line that may as well be above the one before.
-const nearNote = "≈: the 95 % interval of the paired difference to the line above includes 0"
+const nearNote = "≈: these requests do not tell it from the line above: the 95 % interval of the paired difference of their logs includes 0; of lines further apart it says nothing"
+
+// fewRequests is how many requests of a trace intervals are still too narrow below.
+const fewRequests = 10
+
+// intervalNotes say what the intervals of figures over the cells are; none where there are
+// no intervals. The rates are TestCoverage's.
+func (g *grid) intervalNotes(common []CellRef) []string {
+	requests := g.requests(common)
+	if requests == nil {
+		return nil
+	}
+	n := fmt.Sprint(slices.Min(requests))
+	if most := slices.Max(requests); most > slices.Min(requests) {
+		n += fmt.Sprintf("–%d", most)
+	}
+	note := fmt.Sprintf("95 %%: percentile bootstrap over the requests of each trace (n = %s), widened for their number", n)
+	if slices.Min(requests) < fewRequests {
+		note += fmt.Sprintf("; of fewer than %d it is still narrow: with 5 it holds the true figure about 91 times in 100", fewRequests)
+	}
+	return []string{note}
+}
 
 // markNotes explain the marks that the table shows.
 func (g *grid) markNotes(t *Table) []string {

@@ -69,7 +69,7 @@ func (g *grid) table() (Table, bool) {
 		lines, t.untimed = untimed(lines)
 		unranked = unite(unranked, t.untimed)
 	}
-	t.Ranked = rank(lines)
+	t.Ranked = rank(lines, g.tail(t.Common))
 	t.Unranked, t.Bounds = g.lines(unranked, &t), g.lines(bounds, &t)
 	t.Notes = g.tableNotes(&t, who)
 	return t, true
