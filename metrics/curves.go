@@ -12,41 +12,61 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/chart"
 )
 
-const plotHeight = 12 * vg.Centimeter
+const plotHeight = 15 * vg.Centimeter // of a panel
 
-// curve is a policy's miss ratio over capacity on one trace.
+// curve is a policy's misses over capacity on one trace.
 type curve struct {
 	policy string
+	bound  bool
 	points plotter.XYs // x capacity ÷ K ascending, y misses ÷ demand
+	ratios plotter.XYs // y × OPT, where OPT misses
 }
 
-// RenderCurves draws the miss-ratio curves of a trace as SVG: misses ÷ demand over
-// capacity ÷ K, one line per policy, bounds dashed. Equal boards give equal bytes. A
-// trace without a cell whose capacity in entries is known is an error.
+// RenderCurves draws the curves of a trace as SVG, one line per policy, bounds dashed, over
+// capacity ÷ K: × OPT, which tells policies apart, and under it misses ÷ demand; that alone
+// where OPT has no miss or no rows. Equal boards give equal bytes. A trace without a cell
+// whose capacity in entries is known is an error.
 func (b *Board) RenderCurves(w io.Writer, trace string) error {
 	curves := b.curves(trace)
 	if len(curves) == 0 {
 		return fmt.Errorf("curves of trace %s: no cell with a known capacity in entries", trace)
 	}
-	p := plot.New()
-	b.styleAxes(p, trace, curves)
-	legend := newLegend()
-	styles := b.styles()
+	scale, styles, legend := ratioScaleOf(curves), b.styles(), newLegend()
+	ratios, shares := newPanel(curves), newPanel(curves)
 	for _, c := range curves {
-		line, marks, err := linePoints(c.points)
+		line, marks, err := addCurve(shares, c.points, styles[c.policy])
+		if err == nil && len(c.ratios) > 0 {
+			_, _, err = addCurve(ratios, c.ratios, styles[c.policy])
+		}
 		if err != nil {
 			return fmt.Errorf("curves of trace %s: %s: %w", trace, c.policy, err)
 		}
-		line.LineStyle, marks.GlyphStyle = styles[c.policy].line, styles[c.policy].mark
-		p.Add(line, marks)
-		legend.Add(c.policy, line, marks)
+		legend.Add(c.policy+scale.beyond(c), line, marks)
 	}
-	svg, err := chart.SVG(p, &legend, plotHeight, "Miss ratio over capacity: "+trace)
+	styleShares(shares, curves)
+	panels := []*plot.Plot{shares}
+	if scale.high > 0 {
+		scale.style(ratios, curves)
+		panels = []*plot.Plot{ratios, shares}
+	}
+	b.styleTitle(panels[0], trace)
+	svg, err := chart.SVG(panels[0], &legend, plotHeight, "Misses over capacity: "+trace, panels[1:]...)
 	if err != nil {
 		return fmt.Errorf("curves of trace %s: %w", trace, err)
 	}
 	_, err = w.Write(svg)
 	return err
+}
+
+// addCurve draws points as a line with marks.
+func addCurve(p *plot.Plot, points plotter.XYs, s curveStyle) (*plotter.Line, *plotter.Scatter, error) {
+	line, marks, err := linePoints(points)
+	if err != nil {
+		return nil, nil, err
+	}
+	line.LineStyle, marks.GlyphStyle = s.line, s.mark
+	p.Add(line, marks)
+	return line, marks, nil
 }
 
 // curves collects the lines of a trace, highest miss ratio at its largest capacity
@@ -61,12 +81,17 @@ func (b *Board) curves(trace string) []curve {
 		i, ok := at[c.Policy]
 		if !ok {
 			i, at[c.Policy] = len(curves), len(curves)
-			curves = append(curves, curve{policy: c.Policy})
+			curves = append(curves, curve{policy: c.Policy, bound: c.Bound})
 		}
 		curves[i].points = append(curves[i].points, plotter.XY{X: *c.CapacityOverK, Y: ratio(c.Figures.Misses, c.Figures.Demand)})
+		if x := c.Figures.XOpt; x != nil && x.Value > 0 { // the axis has no 0
+			curves[i].ratios = append(curves[i].ratios, plotter.XY{X: *c.CapacityOverK, Y: x.Value})
+		}
 	}
+	byCapacity := func(p, q plotter.XY) int { return compareFloat(p.X, q.X) }
 	for _, c := range curves {
-		slices.SortStableFunc(c.points, func(p, q plotter.XY) int { return compareFloat(p.X, q.X) })
+		slices.SortStableFunc(c.points, byCapacity)
+		slices.SortStableFunc(c.ratios, byCapacity)
 	}
 	slices.SortStableFunc(curves, func(a, b curve) int {
 		return compareFloat(b.points[len(b.points)-1].Y, a.points[len(a.points)-1].Y)

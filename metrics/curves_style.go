@@ -83,15 +83,19 @@ func newLegend() plot.Legend {
 	return l
 }
 
-// styleAxes sets title, axes and grid: the y axis starts at 0, x is logarithmic where
-// capacities span a factor of 1.5, with a tick at every capacity that has room.
-func (b *Board) styleAxes(p *plot.Plot, trace string, curves []curve) {
+// styleTitle titles the uppermost panel.
+func (b *Board) styleTitle(p *plot.Plot, trace string) {
 	info := b.Traces[slices.IndexFunc(b.Traces, func(t TraceInfo) bool { return t.Trace == trace })]
 	p.Title.Text = fmt.Sprintf("%s   (K = %d, warm-up %s)", trace, info.TopK, info.Warmup)
 	p.Title.TextStyle.Font, p.Title.TextStyle.Color = sans(min(13, 13*60/float64(len(p.Title.Text)))), ink
 	p.Title.Padding = 4 * vg.Millimeter
+}
+
+// newPanel is a plot with grid and x axis: logarithmic where capacities span a factor of
+// 1.5, with a tick at every capacity, labelled where there is room.
+func newPanel(curves []curve) *plot.Plot {
+	p := plot.New()
 	p.X.Label.Text = "capacity of a stream ÷ K"
-	p.Y.Label.Text = "miss ratio (misses ÷ demand)"
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		axis.Label.TextStyle.Font, axis.Label.TextStyle.Color = sans(11), ink
 		axis.Label.Padding = 2 * vg.Millimeter
@@ -99,21 +103,36 @@ func (b *Board) styleAxes(p *plot.Plot, trace string, curves []curve) {
 		axis.Color, axis.Tick.Color = grey, grey
 		axis.Padding = 0
 	}
-	sizes, top := extent(curves)
+	sizes, _ := extent(curves)
 	low, high := sizes[0], sizes[len(sizes)-1]
-	p.Y.Min, p.Y.Max = 0, max(top*1.06, 1e-9)
-	p.X.Min, p.X.Max = low/1.06, high*1.06
 	if low > 0 && high/low >= 1.5 {
 		p.X.Scale = plot.LogScale{}
 		p.X.Label.Text += " (log scale)"
-	} else {
-		p.X.Min, p.X.Max = low-0.1*max(high-low, 1), high+0.1*max(high-low, 1)
 	}
-	p.Y.Tick.Marker = plot.ConstantTicks(roundTicks(p.Y.Max))
 	p.X.Tick.Marker = plot.ConstantTicks(sizeTicks(sizes))
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = faint, faint
 	p.Add(grid)
+	return p
+}
+
+// styleShares makes y misses ÷ demand, from 0.
+func styleShares(p *plot.Plot, curves []curve) {
+	spanSizes(p, curves)
+	_, top := extent(curves)
+	p.Y.Label.Text = "miss ratio (misses ÷ demand)"
+	p.Y.Min, p.Y.Max = 0, max(top*1.06, 1e-9)
+	p.Y.Tick.Marker = plot.ConstantTicks(roundTicks(0, p.Y.Max))
+}
+
+// spanSizes has the x axis end a little beyond the capacities.
+func spanSizes(p *plot.Plot, curves []curve) {
+	sizes, _ := extent(curves)
+	low, high := sizes[0], sizes[len(sizes)-1]
+	p.X.Min, p.X.Max = low/1.06, high*1.06
+	if low <= 0 || high/low < 1.5 {
+		p.X.Min, p.X.Max = low-0.1*max(high-low, 1), high+0.1*max(high-low, 1)
+	}
 }
 
 // extent returns the distinct capacities, ascending, and the highest miss ratio.
@@ -127,16 +146,18 @@ func extent(curves []curve) (sizes []float64, top float64) {
 	return slices.Compact(sizes), top
 }
 
-// sizeTicks labels the capacities that stand far enough from the one labelled before.
-// Of many only those that readers know are labelled.
+// sizeTicks marks all capacities, ascending, and labels both ends and between them those
+// that stand far enough from the one labelled before and from the last; of many capacities
+// only those that readers know.
 func sizeTicks(sizes []float64) []plot.Tick {
 	var ticks []plot.Tick
-	last := math.Inf(-1)
-	room := math.Log(sizes[len(sizes)-1]/sizes[0]) / 14
 	known := knownSizes(sizes)
-	for _, x := range sizes {
-		t := plot.Tick{Value: x}
-		if at := math.Log(x); at-last >= room && slices.Contains(known, x) {
+	first, end := math.Log(sizes[0]), math.Log(sizes[len(sizes)-1])
+	room := (end - first) / 14
+	last := math.Inf(-1)
+	for i, x := range sizes {
+		t, at := plot.Tick{Value: x}, math.Log(x)
+		if i == 0 || i == len(sizes)-1 || slices.Contains(known, x) && at-last >= room && end-at >= room {
 			t.Label, last = strconv.FormatFloat(x, 'g', 3, 64), at
 		}
 		ticks = append(ticks, t)
@@ -144,20 +165,19 @@ func sizeTicks(sizes []float64) []plot.Tick {
 	return ticks
 }
 
-// roundTicks are at most seven ticks from 0 to top, in steps of 1, 2 or 5 × 10ⁿ.
-func roundTicks(top float64) []plot.Tick {
-	unit := math.Pow10(int(math.Floor(math.Log10(top))) - 1)
+// roundTicks are at most seven ticks from low to high, in steps of 1, 2 or 5 × 10ⁿ.
+func roundTicks(low, high float64) []plot.Tick {
+	unit := math.Pow10(int(math.Floor(math.Log10(high-low))) - 1)
 	step := unit
 	for _, multiple := range []float64{1, 2, 5, 10, 20} {
-		if step = multiple * unit; top/step < 7 {
+		if step = multiple * unit; (high-low)/step < 7 {
 			break
 		}
 	}
 	decimals := max(0, int(math.Ceil(-math.Log10(step)-1e-9)))
 	var ticks []plot.Tick
-	for i := 0; float64(i)*step <= top; i++ {
-		x := float64(i) * step
-		ticks = append(ticks, plot.Tick{Value: x, Label: strconv.FormatFloat(x, 'f', decimals, 64)})
+	for i := math.Ceil(low / step); i*step <= high; i++ {
+		ticks = append(ticks, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'f', decimals, 64)})
 	}
 	return ticks
 }

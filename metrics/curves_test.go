@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/plot/plotter"
 )
 
 func TestCurvesAreSVG(t *testing.T) {
@@ -18,7 +21,7 @@ func TestCurvesAreSVG(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := out.String()
-	for _, want := range []string{">synthetic-qa.parquet", "K = 64, warm-up lru:32", ">opt<", ">opt-bypass<", ">s3fifo<", "log scale", "stroke-dasharray:5,3"} {
+	for _, want := range []string{">synthetic-qa.parquet", "K = 64, warm-up lru:32", ">opt<", ">opt-bypass", ">s3fifo<", "log scale", ">× OPT (misses", ">miss ratio (misses", "stroke-dasharray:5,3"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the picture", want)
 		}
@@ -39,6 +42,63 @@ func TestCurvePoints(t *testing.T) {
 	// Misses 50 and 30 of 100; 1x and 2x are known without entries.
 	if got := fmt.Sprint(p.points); got != "[{1 0.5} {2 0.3}]" {
 		t.Errorf("points %s", got)
+	}
+}
+
+// TestRatioScale: the scale is that of the contenders; one far worse, and a bound far below,
+// leave it, and the legend says so.
+func TestRatioScale(t *testing.T) {
+	line := func(name string, bound bool, ys ...float64) curve {
+		c := curve{policy: name, bound: bound}
+		for i, y := range ys {
+			c.ratios = append(c.ratios, plotter.XY{X: float64(i + 1), Y: y})
+		}
+		return c
+	}
+	curves := []curve{line("opt", true, 1, 1), line("opt-bypass", true, 0.5, 1), line("a", false, 1.2, 1.4), line("b", false, 1.3, 2), line("static", false, 2, 9)}
+	s := ratioScaleOf(curves)
+	// From 0.95 of OPT to 1.5 × 2, the median contender's worst, and 3 % beyond.
+	if math.Abs(s.low-0.95/1.03) > 1e-9 || math.Abs(s.high-3*1.03) > 1e-9 {
+		t.Errorf("scale %+v", s)
+	}
+	for _, c := range curves {
+		want := map[string]string{"opt-bypass": " (off the scale, to 0.5 × OPT)", "static": " (off the scale, to 9 × OPT)"}[c.policy]
+		if got := s.beyond(c); got != want {
+			t.Errorf("%s%s, want %q", c.policy, got, want)
+		}
+	}
+	if s := ratioScaleOf([]curve{{policy: "lru"}}); s != (ratioScale{}) {
+		t.Errorf("a scale without OPT: %+v", s)
+	}
+	for _, s := range []ratioScale{{0.97, 1.03}, {0.9, 1.3}, {0.95, 3.5}, {0.95, 30}} {
+		if n := len(s.ticks()); n < 3 || n > 18 {
+			t.Errorf("%d ticks on %+v", n, s)
+		}
+	}
+}
+
+// TestEndsOfTheCapacityAxisAreLabelled, whichever capacities readers know.
+func TestEndsOfTheCapacityAxisAreLabelled(t *testing.T) {
+	var sizes []float64
+	for n := range 30 {
+		sizes = append(sizes, 1.1+0.5*float64(n))
+	}
+	for _, sizes := range [][]float64{sizes, {1.25, 1.3, 4}, {2}} {
+		ticks := sizeTicks(sizes)
+		if ticks[0].Label == "" || ticks[len(ticks)-1].Label == "" {
+			t.Errorf("of %v the ends are %+v and %+v", sizes, ticks[0], ticks[len(ticks)-1])
+		}
+	}
+}
+
+// TestCurvesWithoutOPT: a trace that OPT lacks has its miss ratios.
+func TestCurvesWithoutOPT(t *testing.T) {
+	var out bytes.Buffer
+	if err := mustBoard(t, append(handRows(), row("c", "lru", "1x", 5))).RenderCurves(&out, "c"); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); strings.Contains(text, "× OPT") || !strings.Contains(text, ">miss ratio") {
+		t.Error("the picture is not of miss ratios alone")
 	}
 }
 

@@ -186,8 +186,10 @@ func (c *Chart) addBars(p *plot.Plot, legend *plot.Legend) error {
 }
 
 // SVG draws a plot, as wide as all charts, and right of it the legend; height is the least.
-// Readers who cannot see the picture have its title.
-func SVG(p *plot.Plot, legend *plot.Legend, height vg.Length, title string) ([]byte, error) {
+// Plots below it share its left edge and its height. Readers who cannot see the picture
+// have its title.
+func SVG(p *plot.Plot, legend *plot.Legend, height vg.Length, title string, below ...*plot.Plot) ([]byte, error) {
+	height *= vg.Length(1 + len(below))
 	size := legend.Rectangle(draw.New(vgsvg.New(chartWidth, height))).Size()
 	width := chartWidth + 1.15*size.X + 4*margin // some fonts are wider than the one that is measured
 	height = max(height, size.Y+8*margin)
@@ -201,7 +203,14 @@ func SVG(p *plot.Plot, legend *plot.Legend, height vg.Length, title string) ([]b
 	frame.Close()
 	svg.Fill(frame)
 	canvas := draw.Crop(draw.New(svg), margin, -margin, margin, -margin)
-	p.Draw(draw.Crop(canvas, 0, chartWidth-width+2*margin, 0, 0))
+	rows := [][]*plot.Plot{{p}}
+	for _, b := range below {
+		rows = append(rows, []*plot.Plot{b})
+	}
+	tiles := draw.Tiles{Rows: len(rows), Cols: 1, PadY: margin}
+	for i, row := range plot.Align(rows, tiles, draw.Crop(canvas, 0, chartWidth-width+2*margin, 0, 0)) {
+		rows[i][0].Draw(row[0])
+	}
 	legend.Draw(draw.Crop(canvas, chartWidth+1.5*margin, 0, 0, -3*margin))
 	var out bytes.Buffer
 	if _, err := svg.WriteTo(&out); err != nil {
