@@ -104,6 +104,9 @@ func (g *grid) tableNotes(t *Table, c *coverage) []string {
 // nearNote explains the mark of a line that may as well be above the one before.
 const nearNote = "≈: these requests do not tell it from the line above: the 95 % interval of the paired difference of their logs includes 0; of lines further apart it says nothing"
 
+// timesNote says how far an order by modelled times is to be trusted.
+const timesNote = "ranks are of modelled times, which hold to within 3 % on a sequential schedule: lines closer than that may change places where a profile is priced step by step, whether ≈ or not"
+
 // fewRequests is how many requests of a trace intervals are still too narrow below.
 const fewRequests = 10
 
@@ -130,6 +133,9 @@ func (g *grid) markNotes(t *Table) []string {
 	var notes []string
 	if slices.ContainsFunc(t.Ranked, func(l Line) bool { return l.Near }) {
 		notes = append(notes, nearNote)
+	}
+	if g.by == ByTime && len(t.Ranked) > 0 {
+		notes = append(notes, timesNote)
 	}
 	if slices.ContainsFunc(t.Ranked, func(l Line) bool { return strings.HasSuffix(l.Rank, "=") }) {
 		notes = append(notes, map[string]string{ByMisses: "=: equal × OPT", ByTime: "=: equal TPOT"}[g.by])

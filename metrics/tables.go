@@ -66,7 +66,7 @@ func (g *grid) table() (Table, bool) {
 		lines = append(lines, contender{line, m.series, line.Pooled.XOpt.Value})
 	}
 	if g.by == ByTime {
-		lines, t.untimed = untimed(lines)
+		lines, t.untimed = g.untimed(lines, t.Common)
 		unranked = unite(unranked, t.untimed)
 	}
 	t.Ranked = rank(lines, g.tail(t.Common))

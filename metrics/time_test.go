@@ -3,6 +3,7 @@ package metrics
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -84,6 +85,53 @@ func TestTimesOfWindows(t *testing.T) {
 	// window:2 misses 30 of 100: 71 s.
 	if _, windows, _ := strings.Cut(out.String(), "Policies without capacity"); *b.Windows[0].Figures.TPOT != 71 || !strings.Contains(windows, "71000.000 ms") {
 		t.Errorf("the windows' times are missing:\n%s", out.String())
+	}
+}
+
+// missTimer takes a second, and a thousandth for every miss a step.
+type missTimer struct{ handTimer }
+
+func (missTimer) TPOT(r *Row) (float64, error) {
+	return 1 + float64(r.Misses)/float64(r.Steps)/1000, nil
+}
+
+// Ranked by time, lines that the requests do not tell apart are marked, as by misses.
+func TestNearByTime(t *testing.T) {
+	rows := byRequest("opt", []int64{10, 20, 30, 40, 50})
+	rows = append(rows, byRequest("best", []int64{15, 30, 45, 60, 75})...)
+	rows = append(rows, byRequest("close", []int64{20, 25, 51, 50, 80})...)
+	rows = append(rows, byRequest("worse", []int64{30, 60, 80, 90, 99})...)
+	b, err := NewBoard(rows, Options{Timer: missTimer{}, By: ByTime})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"1 best false", "2 close true", "3 worse false"} {
+		l := b.Tables[0].Ranked[i]
+		if got := fmt.Sprint(l.Rank, " ", l.Policy, " ", l.Near); got != want {
+			t.Errorf("line %d: %s, want %s", i+1, got, want)
+		}
+	}
+	wantNote(t, b.Tables[0].Notes, nearNote)
+	wantNote(t, b.Tables[0].Notes, "within 3 % on a sequential schedule")
+}
+
+// Where times are linear in misses, those of resamples are what the timer would say.
+func TestResampledTimes(t *testing.T) {
+	cells, err := newCells(append(byRequest("p", []int64{3, 25, 41, 66, 90}), byRequest("opt", []int64{1, 10, 20, 30, 50})...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := newGrid(cells, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.clock = &clock{missTimer{}, map[*cell]float64{}, map[string][]string{}}
+	p := g.at(CellRef{"a", "1x"}, "p")
+	misses := g.resampled("a", p)
+	for b, got := range g.resampledTPOT("p", []CellRef{{"a", "1x"}}) {
+		if want := 1 + misses[b]/float64(p.total.steps)/1000; math.Abs(got-want) > 1e-12 {
+			t.Fatalf("resample %d: %v s, want %v", b, got, want)
+		}
 	}
 }
 
