@@ -83,14 +83,11 @@ func (p *process) draw(e extent, dials *Locality, r *random) {
 		pace := tempo.next(p.rand)
 		clock += pace
 		plan := churn * pace
-		n := p.step(t, clock, plan-debt/debtSteps, max(0, plan*unseen-1)) // less the newest token
+		n := p.step(t, clock, plan-debt/debtSteps, max(0, plan*unseen-1), balanceOf(debt/churn)) // less the newest token
 		debt += float64(n) - plan
 		p.mark()
 	}
 }
-
-// debtSteps is the time in which a surplus of exchanged blocks is made up for.
-const debtSteps = 16
 
 // mark ends a step.
 func (p *process) mark() {
@@ -135,19 +132,30 @@ func (p *process) reset() {
 
 // unseen is the share of gaps longer than time.
 func (p *process) unseen(time float64) float64 {
-	return 1 - float64(p.laws.gaps.below(time))/quantiles
+	return 1 - (1-p.dials.Drift)*float64(p.laws.gaps.below(time))/quantiles
 }
 
 // step draws the demand of step t, whose clock is the time by then, and returns how
 // many blocks it exchanged. Who is due comes back, and the newest token enters. Of
 // blocks never seen, as many enter as lie halfway between the number that a process of
 // this age brings (unseen) and the number missing to the planned one; if even none is
-// too many, half of the surplus waits.
-func (p *process) step(t int, clock, plan, unseen float64) int {
+// too many, half of the surplus waits. That leaves the number that enters free to differ
+// from the plan for a while. Where it has differed for long, as every token generated
+// is one more that wants to come back, the plan holds: who is due beyond it never
+// returns, or blocks never seen make up for all that is missing.
+func (p *process) step(t int, clock, plan, unseen float64, so balance) int {
 	newest, tick := int32(p.tokens+t-1), int(clock*ticks)
 	p.coming = p.back.takeBefore(tick+1, p.coming)
-	returning, fresh := len(p.coming), (unseen+plan-float64(1+len(p.coming)))/2+p.rand.Float64()
-	if fresh < 0 {
+	returning, missing, chance := len(p.coming), plan-float64(1+len(p.coming)), p.rand.Float64()
+	fresh := (unseen+missing)/2 + chance
+	switch {
+	case so == tooMany && missing < 0:
+		returning = max(0, int(plan-1+chance))
+		p.forgetAll(p.coming[returning:])
+		p.coming, fresh = p.coming[:returning], 0
+	case so == tooFew:
+		fresh = max(0, missing+chance)
+	case fresh < 0:
 		returning = max(0, returning-int(-fresh/2))
 	}
 	returning = min(returning, p.ending-1)
@@ -196,6 +204,13 @@ func (p *process) forget(due []int32, last int32) {
 		if uint32(p.random.Uint64()>>44) < p.never {
 			due[i] = last
 		}
+	}
+}
+
+// forgetAll makes blocks that are due never come back.
+func (p *process) forgetAll(blocks []int32) {
+	for _, x := range blocks {
+		p.blocks[x].state = waiting - int32(len(p.back.end))
 	}
 }
 

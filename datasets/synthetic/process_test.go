@@ -113,6 +113,42 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
+// The overlap holds at any K and at any age of a stream, also where a token a step is most
+// of what there is room for, and where dials would have all blocks come back at once.
+func TestOverlapLasts(t *testing.T) {
+	type dials = func(*Locality)
+	for name, c := range map[string]struct {
+		topK   int
+		change dials
+	}{
+		"K = 16":      {16, func(l *Locality) { l.Overlap = 0.9 }},
+		"K = 32":      {32, func(l *Locality) { l.Overlap = 0.9 }},
+		"K = 64":      {64, func(l *Locality) { l.Overlap = 0.9 }},
+		"K = 256":     {256, func(l *Locality) { l.Overlap = 0.9 }},
+		"K = 2048":    {2048, func(l *Locality) { l.Overlap = 0.9 }},
+		"much":        {256, func(l *Locality) { l.Overlap = 0.99 }},
+		"none":        {128, func(l *Locality) { l.Overlap, l.Recent, l.Burst = 0, 0, 0 }},
+		"half":        {64, func(l *Locality) { l.Overlap = 0.5 }},
+		"bursts":      {256, func(l *Locality) { l.Burst = 1 }},
+		"periods":     {256, func(l *Locality) { l.GapMedian, l.GapShape = 2, 10 }},
+		"one heat":    {256, func(l *Locality) { l.Heat = 1 }},
+		"no return":   {256, func(l *Locality) { l.Drift = 1 }},
+		"light tails": {256, func(l *Locality) { l.RunShape = 10 }},
+	} {
+		const steps, segments = 4000, 4
+		l := Default().Locality
+		c.change(&l)
+		p := new(process)
+		p.draw(extent{topK: c.topK, tokens: 16384, steps: steps}, &l, source(1, 0, 0, 0, 0))
+		for i := range segments {
+			from, to := max(1, steps/segments*i), steps/segments*(i+1)
+			if got := 1 - float64(p.gone[to]-p.gone[from])/float64((to-from)*c.topK); math.Abs(got-l.Overlap) > 0.02 {
+				t.Errorf("%s: overlap %.3f from step %d to %d, expected %.3f", name, got, from, to, l.Overlap)
+			}
+		}
+	}
+}
+
 // Without heat, gaps follow their law: what Kaplan and Meier's estimate says of them is
 // the log-logistic survival, whatever the bursts.
 func TestGaps(t *testing.T) {
