@@ -31,10 +31,10 @@ func newDatasetsFitCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fit TRACE",
 		Short: "Estimate the dials of a trace, and check a synthetic twin",
-		Long: `Estimate the dials that describe a trace, layer by layer, and print them; -o keeps
-them as a file for ` + "`kvreplay datasets make synthetic --dials`" + `.
+		Long: `Estimate the dials that describe a trace, layer by layer, or head by head where heads
+select, and print them; -o keeps them as a file for ` + "`kvreplay datasets make synthetic --dials`" + `.
 
---check makes a synthetic twin, of four times the requests, replays both traces and
+--check makes a synthetic twin, of eight times the requests, replays both traces and
 prints the misses of LRU, lookahead and the optimum, the twin's for as much demand,
 with the twin's error.`,
 		Example: "  kvreplay datasets fit t.parquet -o dials.yaml --check\n  kvreplay datasets make synthetic --dials dials.yaml --requests 100 -o scaled.parquet",
@@ -45,7 +45,7 @@ with the twin's error.`,
 	fl.StringVarP(&f.out, "output", "o", "", "the dial file to write (YAML)")
 	fl.BoolVar(&f.check, "check", false, "make the twin and compare misses")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of the twin, kept in the dial file")
-	fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "layers fitted at once; the dials do not depend on it")
+	fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "layers or heads fitted at once; the dials do not depend on it")
 	return c
 }
 

@@ -18,8 +18,7 @@ type estimate struct {
 // value in from.
 func (m *measure) estimate(from *Locality) estimate {
 	e := estimate{Locality: *from, strange: ratio(m.strange, m.counted)}
-	k := float64(m.topK)
-	e.Overlap = min(ratio(m.common, m.after), 1-1/k)
+	e.Overlap = min(ratio(m.common, m.after), mostOverlap(m.topK))
 	e.Burst = 0
 	for _, v := range m.bursts {
 		e.Burst += v / float64(len(m.bursts))
@@ -186,7 +185,7 @@ const slack = 1e-3
 
 // limit keeps dials in their ranges and free of contradiction.
 func (l *Locality) limit(k int) {
-	l.Overlap = min(l.Overlap, 1-1/float64(k))
+	l.Overlap = min(l.Overlap, mostOverlap(k))
 	for i := range LocalityDials {
 		d := &LocalityDials[i]
 		v := d.At(l)
@@ -195,6 +194,6 @@ func (l *Locality) limit(k int) {
 	most := 1 - slack - (churnOf(l, float64(k))-1+recentRun(l, float64(k)))/float64(k)
 	if l.Hot = min(l.Hot, most); l.Hot < 0 {
 		l.Hot = 0
-		l.Overlap += -most
+		l.Overlap = min(l.Overlap-most, mostOverlap(k))
 	}
 }

@@ -33,16 +33,17 @@ type Dials struct {
 	EntryBytes int     `yaml:"entry_bytes,omitempty" json:"entry_bytes,omitempty"` // of a token in a stream; 0: not stated
 
 	// LayerSpread and HeadSpread are standard deviations of the logarithm of churn,
-	// 1 − overlap, between layers and between heads.
+	// 1 − overlap, between layers and between the heads of a layer. Its mean stays.
 	LayerSpread float64 `yaml:"layer_spread" json:"layer_spread"`
 	HeadSpread  float64 `yaml:"head_spread" json:"head_spread"`
 
 	Locality `yaml:",inline"`
-	// ByLayer are dials that differ between layers: a value for each layer.
+	// ByLayer are dials that differ between layers: a value for each layer, or one for
+	// each head of each layer, those of a layer together.
 	ByLayer map[string]Values `yaml:"by_layer,omitempty" json:"by_layer,omitempty"`
 }
 
-// Values are a dial's values, one a layer.
+// Values are a dial's values, one a layer or one a head.
 type Values []float64
 
 // Default returns dials of the kind that small models show: every field is set, so
@@ -132,17 +133,22 @@ func (d *Dials) validateLayers() error {
 		if _, err := FindDial(name); err != nil {
 			return fmt.Errorf("by_layer: %w", err)
 		}
-		if len(values) != d.Layers {
-			return fmt.Errorf("by_layer: %s has %d values, expected one for each of %d layers", name, len(values), d.Layers)
+		if n := len(values); n != d.Layers && n != d.Layers*max(1, d.Heads) {
+			return fmt.Errorf("by_layer: %s has %d values, expected one for each of %d layers, or for each head of each", name, n, d.Layers)
 		}
 	}
-	for i := range d.Layers {
-		l := d.layer(i)
-		if err := l.validate(d.TopK); err != nil {
-			if d.ByLayer != nil {
-				return fmt.Errorf("layer %d: %w", d.layerID(i), err)
+	for layer := range d.Layers {
+		for head := range max(1, d.Heads) {
+			l := d.at(layer, head)
+			if err := l.validate(d.TopK); err != nil {
+				if d.ByLayer != nil {
+					return fmt.Errorf("layer %d%s: %w", d.layerID(layer), d.headName(head), err)
+				}
+				return err
 			}
-			return err
+			if !d.byHead() {
+				break
+			}
 		}
 		if d.ByLayer == nil {
 			break
@@ -151,12 +157,31 @@ func (d *Dials) validateLayers() error {
 	return nil
 }
 
-// layer returns the dials of the i-th layer, before any spread.
-func (d *Dials) layer(i int) Locality {
+// byHead reports whether dials differ between the heads of a layer.
+func (d *Dials) byHead() bool {
+	for _, values := range d.ByLayer {
+		if len(values) != d.Layers {
+			return true
+		}
+	}
+	return false
+}
+
+// headName names a head in messages, where heads differ.
+func (d *Dials) headName(head int) string {
+	if !d.byHead() {
+		return ""
+	}
+	return fmt.Sprintf(", head %d", head)
+}
+
+// at returns the dials of a layer and head by number, before any spread.
+func (d *Dials) at(layer, head int) Locality {
 	l := d.Locality
 	for j := range LocalityDials {
 		if values, ok := d.ByLayer[LocalityDials[j].Name]; ok {
-			*LocalityDials[j].At(&l) = values[i]
+			width := len(values) / d.Layers // 1, or heads
+			*LocalityDials[j].At(&l) = values[layer*width+min(head, width-1)]
 		}
 	}
 	return l
@@ -180,21 +205,30 @@ func (d *Dials) Set(name string, value float64) error {
 	return nil
 }
 
-// SetLayers keeps the first n layers, or adds layers like the last.
+// SetLayers keeps the first n layers. It adds none to those that dials by layer are of:
+// Validate refuses more.
 func (d *Dials) SetLayers(n int) {
-	d.Layers = n
-	if n > mostStreams {
-		return // Validate refuses it
-	}
+	keep := min(max(n, 0), d.Layers)
 	for name, values := range d.ByLayer {
-		for len(values) > 0 && len(values) < n {
-			values = append(values, values[len(values)-1])
+		d.ByLayer[name] = slices.Clip(values[:keep*(len(values)/max(1, d.Layers))])
+	}
+	if len(d.LayerIDs) > keep {
+		d.LayerIDs = d.LayerIDs[:keep]
+	}
+	d.Layers = n
+}
+
+// SetHeads keeps the first n heads of each layer. It adds none to those that dials are of.
+func (d *Dials) SetHeads(n int) {
+	keep := min(max(n, 1), d.Heads)
+	for name, values := range d.ByLayer {
+		if width := len(values) / max(1, d.Layers); width > 1 {
+			var kept Values
+			for heads := range slices.Chunk(values, width) {
+				kept = append(kept, heads[:keep]...)
+			}
+			d.ByLayer[name] = kept
 		}
-		d.ByLayer[name] = slices.Clip(values[:min(max(n, 0), len(values))])
 	}
-	if len(d.LayerIDs) > max(n, 0) {
-		d.LayerIDs = d.LayerIDs[:max(n, 0)]
-	} else if len(d.LayerIDs) < n {
-		d.LayerIDs = nil
-	}
+	d.Heads = n
 }

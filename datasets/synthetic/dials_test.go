@@ -65,15 +65,40 @@ func TestDecode(t *testing.T) {
 	if want := map[string]Values{"overlap": {0.5, 0.6}}; !reflect.DeepEqual(d.ByLayer, want) || d.Context != 65536 || d.Heat != 0.25 || d.Steps != Default().Steps {
 		t.Errorf("decoded %+v", d)
 	}
-	if l := d.layer(1); l.Overlap != 0.6 || l.Heat != 0.25 {
+	if l := d.at(1, 0); l.Overlap != 0.6 || l.Heat != 0.25 {
 		t.Errorf("layer 1 has %+v", l)
 	}
-	if err := d.Set("overlap", 0.9); err != nil || d.layer(1).Overlap != 0.9 {
+	if err := d.Set("overlap", 0.9); err != nil || d.at(1, 0).Overlap != 0.9 {
 		t.Errorf("set for all: %v, %+v", err, d)
 	}
 	d.ByLayer = map[string]Values{"overlap": {0.5, 0.6}}
-	if d.SetLayers(3); d.layer(2).Overlap != 0.6 {
-		t.Errorf("layers beyond the last are %+v, expected as the last", d.layer(2))
+	if d.SetLayers(3); d.Validate() == nil {
+		t.Error("three layers with the dials of two")
+	}
+}
+
+// Dials by head follow when layers and heads are cut, and are not made up for more.
+func TestHeads(t *testing.T) {
+	d := Default()
+	if err := d.Decode([]byte("layers: 2\nheads: 3\nby_layer: {overlap: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], heat: [0, 1]}\n")); err != nil {
+		t.Fatal(err)
+	}
+	if l := d.at(1, 1); l.Overlap != 0.5 || l.Heat != 1 {
+		t.Errorf("layer 1, head 1 has %+v", l)
+	}
+	if err := d.Decode([]byte("heads: 2\n")); err != nil {
+		t.Fatal(err)
+	}
+	if want := (Values{0.1, 0.2, 0.4, 0.5}); !reflect.DeepEqual(d.ByLayer["overlap"], want) {
+		t.Errorf("two heads of two layers have %v, expected %v", d.ByLayer["overlap"], want)
+	}
+	for _, text := range []string{"heads: 3\n", "layers: 3\n"} {
+		if err := d.Decode([]byte(text)); err == nil || !strings.Contains(err.Error(), "values, expected one for each") {
+			t.Errorf("%q: error %v", text, err)
+		}
+	}
+	if err := d.Decode([]byte("layers: 1\nheads: 0\n")); err != nil || d.at(0, 0).Overlap != 0.1 {
+		t.Errorf("one layer that shares a selection: %v, %+v", err, d.ByLayer)
 	}
 }
 

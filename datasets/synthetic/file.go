@@ -83,8 +83,11 @@ func (d *Dials) Decode(text []byte) error {
 	if err := yaml.Load(text, &next, yaml.WithKnownFields()); err != nil {
 		return err
 	}
-	if next.Layers != d.Layers && said["by_layer"] == nil {
-		next.SetLayers(next.Layers)
+	if said["by_layer"] == nil {
+		layers, heads := next.Layers, next.Heads
+		next.Layers, next.Heads = d.Layers, d.Heads
+		next.SetLayers(layers)
+		next.SetHeads(heads)
 	}
 	if err := next.Validate(); err != nil {
 		return err

@@ -14,10 +14,11 @@ import (
 
 // FitOptions say how dials are fitted.
 type FitOptions struct {
-	Workers int // layers at once; 0: one for each CPU. The dials do not depend on it.
+	Workers int // layers or heads at once; 0: one for each CPU. The dials do not depend on it.
 }
 
-// Fit estimates the dials of the trace of f, layer by layer. First each dial is
+// Fit estimates the dials of the trace of f, layer by layer, and head by head where heads
+// select. First each dial is
 // estimated by itself; then twins are drawn and the dials corrected by what the same
 // estimates say of them, several times. One stream a worker is in memory.
 func Fit(ctx context.Context, f *trace.File, o FitOptions) (*Dials, error) {
@@ -38,7 +39,7 @@ func fit(ctx context.Context, f *trace.File, o FitOptions) (*Dials, error) {
 		return nil, err
 	}
 	d.Scores = scores
-	fitted := make([]Locality, d.Layers)
+	fitted := make([]Locality, len(measures))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(workersOf(o.Workers))
 	for i := range fitted {
@@ -53,8 +54,7 @@ func fit(ctx context.Context, f *trace.File, o FitOptions) (*Dials, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	d.setLayers(fitted)
-	d.HeadSpread = headSpread(d, measures)
+	d.setByLayer(fitted)
 	return d, d.Validate()
 }
 
@@ -71,17 +71,14 @@ func extentOf(f *trace.File) (*Dials, error) {
 	if m.BlockTokens != 1 {
 		return nil, fmt.Errorf("block_tokens is %d; dials are fitted to traces of single tokens", m.BlockTokens)
 	}
-	layers, heads, requests := map[int32]bool{}, map[int32]bool{}, map[string]bool{}
+	layers, requests := map[int32]bool{}, map[string]bool{}
 	var prompts, steps, windows []int
 	for _, s := range f.Streams() {
 		layers[s.Layer], requests[s.Request] = true, true
-		if s.Head != trace.NoHead {
-			heads[s.Head] = true
-		}
 		prompts, steps, windows = append(prompts, int(s.PromptLen)), append(steps, s.Rows-s.Windows), append(windows, s.Windows)
 	}
 	d := Default()
-	d.Requests, d.Layers, d.Heads = len(requests), len(layers), len(heads)
+	d.Requests, d.Layers, d.Heads = len(requests), len(layers), len(headsOf(f))
 	d.Context, d.Steps, d.Windows = middle(prompts), middle(steps), middle(windows)
 	d.TopK, d.Candidates, d.Order, d.EntryBytes = m.TopK, m.Candidates, m.Order, m.EntryBytes
 	ids := make([]int32, 0, len(layers))
@@ -114,12 +111,13 @@ func middle(values []int) int {
 	return values[len(values)/2]
 }
 
-// measureLayers measures all streams, those of a layer together, and the scores.
+// measureLayers measures all streams, those of a layer and head together, and the scores.
 func measureLayers(ctx context.Context, f *trace.File, d *Dials) ([]*measure, float64, error) {
-	measures := make([]*measure, d.Layers)
+	measures := make([]*measure, d.Layers*max(1, d.Heads))
 	for i := range measures {
 		measures[i] = &measure{topK: d.TopK}
 	}
+	heads := headsOf(f)
 	var columns trace.Columns
 	if f.HasScores() {
 		columns = trace.ReadScores
@@ -140,30 +138,64 @@ func measureLayers(ctx context.Context, f *trace.File, d *Dials) ([]*measure, fl
 		if d.LayerIDs != nil {
 			at, _ = slices.BinarySearch(d.LayerIDs, s.Layer)
 		}
-		m := measures[at]
+		head, _ := slices.BinarySearch(heads, s.Head)
+		m := measures[at*max(1, d.Heads)+head]
 		m.state, scratch = scratch, nil // one for all layers: contexts are long
 		m.stream(&s)
 		m.state, scratch = nil, m.state
 		power.stream(&s)
 	}
+	for layer := range slices.Chunk(measures, max(1, d.Heads)) {
+		seen := slices.IndexFunc(layer, func(m *measure) bool { return m.streams > 0 })
+		for head, m := range layer {
+			if m.streams == 0 {
+				layer[head] = layer[seen] // it has fewer heads than others
+			}
+		}
+	}
 	return measures, power.exponent(), nil
 }
 
-// setLayers sets the dials of each layer, and those of all to their means.
-func (d *Dials) setLayers(fitted []Locality) {
+// headsOf are the numbers of the heads, ascending; none where layers share a selection.
+func headsOf(f *trace.File) []int32 {
+	var heads []int32
+	for _, s := range f.Streams() {
+		if at, ok := slices.BinarySearch(heads, s.Head); !ok && s.Head != trace.NoHead {
+			heads = slices.Insert(heads, at, s.Head)
+		}
+	}
+	return heads
+}
+
+// setByLayer sets the dials of each layer, or of each of its heads, and those of all to
+// their means.
+func (d *Dials) setByLayer(fitted []Locality) {
 	d.ByLayer = map[string]Values{}
+	for i := range fitted {
+		fitted[i].round(d.TopK)
+	}
 	for _, dial := range LocalityDials {
 		values, mean := make(Values, len(fitted)), 0.0
 		for i := range fitted {
-			values[i] = round(*dial.At(&fitted[i]))
+			values[i] = *dial.At(&fitted[i])
 			mean += values[i] / float64(len(fitted))
 		}
-		*dial.At(&d.Locality) = round(mean)
+		*dial.At(&d.Locality) = mean
 		d.ByLayer[dial.Name] = values
 	}
+	d.round(d.TopK)
 	if len(fitted) == 1 {
 		d.ByLayer = nil
 	}
+}
+
+// round rounds the dials, the overlap not beyond what can be.
+func (l *Locality) round(k int) {
+	for _, dial := range LocalityDials {
+		v := dial.At(l)
+		*v = round(*v)
+	}
+	l.Overlap = min(l.Overlap, mostOverlap(k))
 }
 
 // round keeps four significant digits: dial files are read by people.
@@ -177,34 +209,6 @@ func round(v float64) float64 {
 		return r / math.Round(1/unit)
 	}
 	return r * unit
-}
-
-// headSpread is the standard deviation of log churn between the heads of a layer.
-func headSpread(d *Dials, measures []*measure) float64 {
-	if d.Heads < 2 {
-		return 0
-	}
-	sum, n := 0.0, 0.0
-	for _, m := range measures {
-		var logs []float64
-		for _, c := range m.churns {
-			if c > 0 {
-				logs = append(logs, math.Log(c))
-			}
-		}
-		mean := 0.0
-		for _, v := range logs {
-			mean += v / float64(len(logs))
-		}
-		for _, v := range logs {
-			sum += (v - mean) * (v - mean)
-		}
-		n += max(0, float64(len(logs)-1))
-	}
-	if n == 0 {
-		return 0
-	}
-	return round(min(2, math.Sqrt(sum/n)))
 }
 
 // powerFit fits a power law of the rank to scores.

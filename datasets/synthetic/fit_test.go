@@ -148,16 +148,26 @@ func TestFit(t *testing.T) {
 			t.Errorf("extent %s", text)
 		}
 		for name, near := range map[string]float64{"overlap": 0.06, "heat": 0.2, "run_shape": 0.3, "gap_shape": 0.2, "near": 0.08} {
-			for i := range 2 {
-				dial, _ := FindDial(name)
-				a, other, b := d.spread(i, 0), d.spread(i, 1), got.layer(i)
-				if want, is := (*dial.At(&a)+*dial.At(&other))/2, *dial.At(&b); math.Abs(want-is) > near {
-					t.Errorf("layer %d: %s fitted as %.3f, drawn with %.3f", i, name, is, want)
+			dial, _ := FindDial(name)
+			for stream := range 4 {
+				a, b := d.spread(stream/2, stream%2), got.spread(stream/2, stream%2)
+				if want, is := *dial.At(&a), *dial.At(&b); math.Abs(want-is) > near {
+					t.Errorf("layer %d, head %d: %s fitted as %.3f, drawn with %.3f", stream/2, stream%2, name, is, want)
 				}
 			}
 		}
-		if s := got.HeadSpread; s < 0.05 || s > 0.5 {
-			t.Errorf("head_spread %v, drawn with 0.2", s)
+	}
+}
+
+// Dials at the end of their range stay in it when they are rounded: traces of which all but
+// the newest token stays, and of a demand of one.
+func TestFitExtremes(t *testing.T) {
+	for _, k := range []int{1, 2, 3, 7, 32} {
+		d := small()
+		d.Requests, d.Layers, d.Heads, d.Steps, d.TopK, d.Candidates, d.Recent = 1, 2, 0, 60, k, k+2, 0
+		d.LayerSpread, d.HeadSpread, d.Overlap = 0, 0, 1-1/float64(k)
+		if _, err := Fit(context.Background(), written(t, &d), FitOptions{}); err != nil {
+			t.Errorf("K = %d: %v", k, err)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func (l *Locality) validate(k int) error {
 			return fmt.Errorf("%s %v, expected %v to %v", d.Name, v, d.Least, d.Most)
 		}
 	}
-	if most := 1 - 1/float64(k); l.Overlap > most {
+	if most := mostOverlap(k); l.Overlap > most {
 		return fmt.Errorf("overlap %v, expected at most 1 − 1/K = %.4f: every step demands the token it generates", l.Overlap, most)
 	}
 	if rest, churn := restDemand(l, float64(k)), churnOf(l, float64(k)); rest < churn-1 {
@@ -98,6 +98,9 @@ func (l *Locality) validate(k int) error {
 	}
 	return nil
 }
+
+// mostOverlap is the overlap of a demand of k of which only the token generated is new.
+func mostOverlap(k int) float64 { return 1 - 1/float64(k) }
 
 // churnOf is the mean number of blocks that leave a demand of k at a step.
 func churnOf(l *Locality, k float64) float64 { return (1 - l.Overlap) * k }

@@ -21,8 +21,7 @@ type measure struct {
 	fresh, behind  int64 // first-seen blocks, and those whose left neighbour is demanded too
 	strange        int64 // of entered, in counted steps, not demanded for longTime rows or never
 	bursts         []float64
-	company        float64   // sum over streams
-	churns         []float64 // of streams
+	company        float64 // sum over streams
 	streams        int
 
 	rows     int     // of the stream in hand
@@ -56,7 +55,6 @@ func (m *measure) stream(s *trace.Stream) {
 		m.state[x] = state{last: -1, start: -1, candidate: -1}
 	}
 	m.gone, m.now = classes{}, m.now[:0]
-	after, common := m.after, m.common
 	var before []int32
 	for t := range s.Rows {
 		list := s.List(t)
@@ -69,7 +67,6 @@ func (m *measure) stream(s *trace.Stream) {
 	}
 	m.end()
 	m.bursts = append(m.bursts, variation(m.now))
-	m.churns = append(m.churns, 1-ratio(m.common-common, m.after-after))
 	m.company += m.gone.correlation()
 }
 

@@ -3,7 +3,6 @@ package synthetic
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/kvreplay/kvreplay/trace"
@@ -119,24 +118,4 @@ func (g *Source) row(s *trace.Stream) {
 // requestID names the i-th of n requests so that names sort as numbers do.
 func requestID(i, n int) string {
 	return fmt.Sprintf("synthetic-%0*d", len(fmt.Sprint(n-1)), i)
-}
-
-// spread returns the dials of a stream: its layer's, churn spread over layers and heads
-// by a factor of at most 4 each way and as far as the other dials allow.
-func (d *Dials) spread(layer, head int) Locality {
-	l := d.layer(layer)
-	factor := 0.0
-	if d.LayerSpread > 0 {
-		factor += d.LayerSpread * rand.New(source(d.Seed, ofLayer, uint64(layer), 0, 0)).NormFloat64()
-	}
-	if d.HeadSpread > 0 {
-		factor += d.HeadSpread * rand.New(source(d.Seed, ofHead, uint64(layer), uint64(head), 0)).NormFloat64()
-	}
-	if factor != 0 {
-		k := float64(d.TopK)
-		most := restDemand(&l, k) + 1
-		churn := churnOf(&l, k) * math.Exp(max(-math.Ln2*2, min(factor, math.Ln2*2)))
-		l.Overlap = 1 - max(1, min(churn, most))/k
-	}
-	return l
 }

@@ -1,6 +1,7 @@
 package synthetic
 
 import (
+	"math"
 	"reflect"
 	"testing"
 
@@ -104,4 +105,29 @@ func TestSpread(t *testing.T) {
 	}
 	d.LayerSpread, d.HeadSpread, d.Overlap, d.Hot = 2, 2, 0.55, 0.4
 	overlaps() // stay free of contradiction
+}
+
+// A spread leaves the mean churn as it is, however wide it is and where it is cut.
+func TestSpreadKeepsMean(t *testing.T) {
+	for _, overlap := range []float64{0.2, 0.8, 0.99} {
+		for _, deviation := range []float64{0.1, 0.5, 1, 2} {
+			for _, over := range []string{"layers", "heads"} {
+				d := Default()
+				if d.Overlap, d.Recent = overlap, 0.01; over == "layers" {
+					d.LayerSpread = deviation
+				} else {
+					d.HeadSpread = deviation
+				}
+				const draws = 5000
+				mean := 0.0
+				for i := range draws {
+					l := d.spread(i, i)
+					mean += (1 - l.Overlap) / draws
+				}
+				if want := 1 - overlap; math.Abs(mean/want-1) > 0.05 {
+					t.Errorf("overlap %v, spread %v over %s: mean churn %.4f, expected %.4f", overlap, deviation, over, mean, want)
+				}
+			}
+		}
+	}
 }
