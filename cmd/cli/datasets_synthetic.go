@@ -79,12 +79,13 @@ func (f *syntheticFlags) define(fl *pflag.FlagSet) {
 // settle works out the dials: preset, then file, then flags.
 func (f *syntheticFlags) settle(fl *pflag.FlagSet) (*synthetic.Dials, error) {
 	d := synthetic.Default()
+	layers := 0 // of the preset
 	if f.preset != "" {
 		preset, err := synthetic.Preset(f.preset)
 		if err != nil {
 			return nil, usagef("%w", err)
 		}
-		d = *preset
+		d, layers = *preset, preset.Layers
 	}
 	if f.dials != "" {
 		if err := d.Read(f.dials); err != nil {
@@ -93,6 +94,9 @@ func (f *syntheticFlags) settle(fl *pflag.FlagSet) (*synthetic.Dials, error) {
 	}
 	if err := f.override(fl, &d); err != nil {
 		return nil, err
+	}
+	if layers > 0 && d.Layers > layers {
+		return nil, usagef("layers %d, but preset %s has %d: ask for as many at most", d.Layers, f.preset, layers)
 	}
 	if err := d.Validate(); err != nil {
 		return nil, usagef("%w", err)
@@ -111,7 +115,7 @@ func (f *syntheticFlags) override(fl *pflag.FlagSet, d *synthetic.Dials) error {
 		set  func()
 	}{
 		{"seed", func() { d.Seed = g.Seed }}, {"requests", func() { d.Requests = g.Requests }},
-		{"layers", func() { d.SetLayers(g.Layers) }}, {"heads", func() { d.Heads = g.Heads }},
+		{"layers", func() { d.SetLayers(g.Layers) }}, {"heads", func() { d.SetHeads(g.Heads) }},
 		{"context", func() { d.Context = g.Context }}, {"steps", func() { d.Steps = g.Steps }},
 		{"windows", func() { d.Windows = g.Windows }}, {"topk", func() { d.TopK = g.TopK }},
 		{"order", func() { d.Order = g.Order }}, {"scores", func() { d.Scores = g.Scores }},

@@ -68,6 +68,8 @@ func TestBadSynthetic(t *testing.T) {
 		"--parallel 0":                      {2, []string{"--parallel", "0"}},
 		"unknown flag --gap-medium, did":    {2, []string{"--gap-medium", "3"}},
 		"unexpected argument \"more\"":      {2, []string{"more"}},
+		"preset llama-3-8b-120k has 32":     {2, []string{"--preset", "llama-3-8b-120k", "--layers", "33"}},
+		"preset deepseek-v3.2-32k has 6":    {2, []string{"--preset", "deepseek-v3.2-32k", "--layers", "70"}},
 		"layers 0":                          {2, []string{"--layers", "0"}},
 		"streams":                           {2, []string{"--layers", "999999999999"}},
 		"expected M = K = 64":               {2, []string{"--order", "index", "--candidates", "80"}},
