@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 
@@ -62,6 +63,8 @@ func (f *syntheticFlags) define(fl *pflag.FlagSet) {
 	fl.IntVar(&g.Context, "context", 0, "tokens of a prompt")
 	fl.IntVar(&g.Steps, "steps", 0, "decode steps")
 	fl.IntVar(&g.Windows, "windows", 0, "prompt windows before them")
+	fl.IntVar(&g.Sink, "sink", 0, "first tokens that are pinned, which no list names; needs --local")
+	fl.IntVar(&g.Local, "local", 0, "last tokens that are pinned, the one being generated included; 0: nothing is said of pins")
 	fl.IntVar(&g.TopK, "topk", 0, "K, the demand")
 	fl.IntVar(&g.Candidates, "candidates", 0, "M, the length of a list (default with --topk: 1.25 × K)")
 	fl.StringVar(&g.Order, "order", "", "rank, or index for lists without ranks, M = K")
@@ -118,6 +121,7 @@ func (f *syntheticFlags) override(fl *pflag.FlagSet, d *synthetic.Dials) error {
 		{"layers", func() { d.SetLayers(g.Layers) }}, {"heads", func() { d.SetHeads(g.Heads) }},
 		{"context", func() { d.Context = g.Context }}, {"steps", func() { d.Steps = g.Steps }},
 		{"windows", func() { d.Windows = g.Windows }}, {"topk", func() { d.TopK = g.TopK }},
+		{"sink", func() { d.Sink = g.Sink }}, {"local", func() { d.Local = g.Local }},
 		{"order", func() { d.Order = g.Order }}, {"scores", func() { d.Scores = g.Scores }},
 		{"entry-bytes", func() { d.EntryBytes = g.EntryBytes }},
 		{"layer-spread", func() { d.LayerSpread = g.LayerSpread }}, {"head-spread", func() { d.HeadSpread = g.HeadSpread }},
@@ -149,6 +153,9 @@ func (f *syntheticFlags) override(fl *pflag.FlagSet, d *synthetic.Dials) error {
 	return nil
 }
 
+// mostOverlapError is the error of the overlap beyond which the user is told.
+const mostOverlapError = 0.02
+
 // runMakeSynthetic writes the trace; stdout stays empty, the summary goes to stderr.
 func runMakeSynthetic(c *cobra.Command, f *syntheticFlags) error {
 	switch {
@@ -172,5 +179,8 @@ func runMakeSynthetic(c *cobra.Command, f *syntheticFlags) error {
 	rows := int64(streams) * int64(d.Windows+d.Steps)
 	fmt.Fprintf(c.ErrOrStderr(), "%s: %s streams, %s rows, %s indices\n", f.out,
 		humanize.Comma(int64(streams)), humanize.Comma(rows), humanize.Comma(rows*int64(d.Candidates)))
+	if overlap, asked := d.Reached(); math.Abs(overlap-asked) > mostOverlapError {
+		fmt.Fprintf(c.ErrOrStderr(), "warning: the overlap is %.3f, the dials ask for %.3f: they contradict each other; lower --burst, lengthen --context, or take an overlap further from 0\n", overlap, asked)
+	}
 	return nil
 }

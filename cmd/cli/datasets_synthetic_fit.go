@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"slices"
 	"strconv"
@@ -36,7 +37,7 @@ select, and print them; -o keeps them as a file for ` + "`kvreplay datasets make
 
 --check makes a synthetic twin, of eight times the requests, replays both traces and
 prints the misses of LRU, lookahead and the optimum, the twin's for as much demand,
-with the twin's error.`,
+with the twin's error. A warning says where it exceeds 12 %.`,
 		Example: "  kvreplay datasets fit t.parquet -o dials.yaml --check\n  kvreplay datasets make synthetic --dials dials.yaml --requests 100 -o scaled.parquet",
 		Args:    exactlyOne("trace"),
 		RunE:    func(c *cobra.Command, args []string) error { return runFit(c, args[0], &f) },
@@ -78,6 +79,10 @@ func runFit(c *cobra.Command, path string, f *fitFlags) error {
 	rows, err := twin.Check(c.Context(), original, d, f.parallel)
 	if err != nil {
 		return err
+	}
+	if worst, ok := twin.Worst(rows); ok && math.Abs(worst.Error()) > twin.Most {
+		fmt.Fprintf(c.ErrOrStderr(), "warning: the twin's misses are off by up to %+.1f %% (%s at %s), more than %.0f %%: do not let it stand in for the trace there\n",
+			100*worst.Error(), worst.Policy, worst.Capacity, 100*twin.Most)
 	}
 	return printTwin(c.OutOrStdout(), rows)
 }

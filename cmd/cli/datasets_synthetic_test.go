@@ -45,6 +45,16 @@ func TestMakeSynthetic(t *testing.T) {
 	}
 }
 
+// Where the dials contradict each other and the overlap is another, a warning says so.
+func TestSyntheticOverlap(t *testing.T) {
+	for overlap, warned := range map[string]bool{"0.05": true, "0.8": false} {
+		code, _, stderr := makeSynthetic(filepath.Join(t.TempDir(), "t.parquet"), "--overlap", overlap, "--recent", "0", "--burst", "0.8", "--steps", "200")
+		if code != 0 || strings.Contains(stderr, "warning: the overlap is 0.") != warned {
+			t.Errorf("overlap %s: exit %d, expected a warning: %v\n%s", overlap, code, warned, stderr)
+		}
+	}
+}
+
 // Bad dials are refused before anything is written.
 func TestBadSynthetic(t *testing.T) {
 	dir := t.TempDir()

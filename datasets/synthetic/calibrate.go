@@ -11,14 +11,16 @@ type estimate struct {
 	Locality
 	runMedian float64
 	soon      float64 // mean log odds of staying away longer than 1, 2, 4 and 8 steps
+	unknown   float64 // share of the blocks entering at counted steps that were never demanded before
 	strange   float64 // share of the blocks entering at counted steps that were not demanded for long, or never
 }
 
 // estimate estimates dials one by one. What too few values rest on is left at the
 // value in from.
 func (m *measure) estimate(from *Locality) estimate {
-	e := estimate{Locality: *from, strange: ratio(m.strange, m.counted)}
-	e.Overlap = min(ratio(m.common, m.after), mostOverlap(m.topK))
+	e := estimate{Locality: *from, strange: ratio(m.strange, m.counted), unknown: ratio(m.unknown, m.counted)}
+	e.Skipped = 1 - ratio(m.born, m.steps)
+	e.Overlap = min(ratio(m.common, m.after), mostOverlap(&e.Locality, m.topK))
 	e.Burst = 0
 	for _, v := range m.bursts {
 		e.Burst += v / float64(len(m.bursts))
@@ -72,9 +74,9 @@ func heatOf(all, fresh []float64) (float64, bool) {
 // recentOf is the share of the demand that generated tokens hold in their first run,
 // as far as there is room: a quarter, and what leaves other blocks runs of more than a
 // step.
-func (m *measure) recentOf(overlap float64) float64 {
+func (m *measure) recentOf(dials *Locality) float64 {
 	k := float64(m.topK)
-	room := max(0, min(0.25, 1-shortRun*((1-overlap)-1/k)))
+	room := max(0, min(0.25, 1-shortRun*((1-dials.Overlap)-bornOf(dials)/k)))
 	var l law
 	misfit := func(median float64) (sum float64) {
 		for i, s := range m.recent.curve() {
@@ -91,7 +93,7 @@ func (m *measure) recentOf(overlap float64) float64 {
 		}
 	}
 	l.set(lo, recentShape, longestRun)
-	return min(room, l.meanSteps()/k)
+	return min(room, bornOf(dials)*l.meanSteps()/k)
 }
 
 // shortRun is the mean run that recent tokens leave room for.
@@ -102,7 +104,7 @@ const shortRun = 1.3
 func hotOf(l *Locality, k, runMedian float64) float64 {
 	var runs law
 	runs.set(max(runMedian, 1e-3), l.RunShape, longestRun)
-	return max(0, 1-(recentRun(l, k)+(churnOf(l, k)-1)*runs.meanSteps())/k)
+	return max(0, 1-(recentDemand(l, k)+(churnOf(l, k)-bornOf(l))*runs.meanSteps())/k)
 }
 
 const (
@@ -116,7 +118,7 @@ const (
 func calibrate(d *Dials, m *measure) Locality {
 	standard := Default()
 	target := m.estimate(&standard.Locality)
-	target.Recent = m.recentOf(target.Overlap)
+	target.Recent = m.recentOf(&target.Locality)
 	target.Hot = hotOf(&target.Locality, float64(d.TopK), target.runMedian)
 	l := target.Locality
 	l.Company = 0
@@ -137,7 +139,7 @@ func calibrate(d *Dials, m *measure) Locality {
 }
 
 func measureTwin(twin *Dials) *measure {
-	m := &measure{topK: twin.TopK}
+	m := &measure{topK: twin.TopK, local: twin.Local}
 	source := NewSource(twin)
 	var s trace.Stream
 	for i := range source.Streams() {
@@ -164,6 +166,7 @@ func (l *Locality) correct(target, got *estimate, gain float64) {
 	slope := strangeSlope(l.GapShape, soon)
 	factor(&l.GapShape, math.Pow(got.strange, 1/slope), math.Pow(target.strange, 1/slope))
 	l.GapMedian = medianOf(l.GapShape, soon)
+	l.Drift += gain * (target.unknown - got.unknown)
 	factor(&l.Near, target.Near, got.Near)
 	factor(&l.Neighbours, target.Neighbours, got.Neighbours)
 	l.Heat += gain * (target.Heat - got.Heat)
@@ -185,15 +188,15 @@ const slack = 1e-3
 
 // limit keeps dials in their ranges and free of contradiction.
 func (l *Locality) limit(k int) {
-	l.Overlap = min(l.Overlap, mostOverlap(k))
+	l.Overlap = min(l.Overlap, mostOverlap(l, k))
 	for i := range LocalityDials {
 		d := &LocalityDials[i]
 		v := d.At(l)
 		*v = max(d.Least, min(d.Most, *v))
 	}
-	most := 1 - slack - (churnOf(l, float64(k))-1+recentRun(l, float64(k)))/float64(k)
+	most := 1 - slack - (churnOf(l, float64(k))-bornOf(l)+recentDemand(l, float64(k)))/float64(k)
 	if l.Hot = min(l.Hot, most); l.Hot < 0 {
 		l.Hot = 0
-		l.Overlap = min(l.Overlap-most, mostOverlap(k))
+		l.Overlap = min(l.Overlap-most, mostOverlap(l, k))
 	}
 }

@@ -23,6 +23,11 @@ type Dials struct {
 	Steps    int     `yaml:"steps" json:"steps"`                                  // decode steps of a stream
 	Windows  int     `yaml:"windows" json:"windows"`                              // prompt windows before them
 	TopK     int     `yaml:"topk" json:"topk"`                                    // K, the demand
+	// Sink and Local are the numbers of first and of last tokens that are pinned, the one
+	// being generated included; lists name none of them. Local 0: nothing is said of pins,
+	// and lists name any token.
+	Sink  int `yaml:"sink,omitempty" json:"sink,omitempty"`
+	Local int `yaml:"local,omitempty" json:"local,omitempty"`
 	// Candidates is M, the length of a list.
 	Candidates int `yaml:"candidates" json:"candidates"`
 	// Order is trace.OrderRank, or trace.OrderIndex for lists without ranks.
@@ -85,6 +90,8 @@ func (d *Dials) validateExtent() error {
 		return fmt.Errorf("context %d, expected 1 to %d tokens", d.Context, mostTokens)
 	case d.Steps > mostSteps || d.Windows > mostSteps || d.Steps+d.Windows > mostSteps:
 		return fmt.Errorf("steps %d and windows %d, expected at most %d together", d.Steps, d.Windows, mostSteps)
+	case d.Sink < 0 || d.Local < 0 || d.Sink > mostTokens || d.Local > mostTokens || d.Sink > 0 && d.Local == 0:
+		return fmt.Errorf("sink %d and local %d, expected none below 0, and a local window of at least 1 with a sink", d.Sink, d.Local)
 	case d.EntryBytes < 0:
 		return fmt.Errorf("entry_bytes %d is negative", d.EntryBytes)
 	}
@@ -103,8 +110,8 @@ func (d *Dials) validateLists() error {
 		return fmt.Errorf("order %q, expected %s or %s", d.Order, trace.OrderRank, trace.OrderIndex)
 	case d.Order == trace.OrderIndex && d.Candidates != d.TopK:
 		return fmt.Errorf("candidates M = %d with order %s, expected M = K = %d: without ranks the list is the demand", d.Candidates, d.Order, d.TopK)
-	case d.Candidates > d.Context-d.Windows:
-		return fmt.Errorf("candidates M = %d, but the first list has a context of %d tokens (context %d less windows %d)", d.Candidates, d.Context-d.Windows, d.Context, d.Windows)
+	case d.Candidates > d.listed():
+		return fmt.Errorf("candidates M = %d, but the first list has a context of %d tokens (context %d less windows %d%s)", d.Candidates, d.listed(), d.Context, d.Windows, d.lessPins())
 	case d.Candidates > mostIndices/(d.Steps+d.Windows):
 		return fmt.Errorf("%d lists of M = %d, expected at most %d indices a stream", d.Steps+d.Windows, d.Candidates, mostIndices)
 	case !(d.Scores >= 0 && d.Scores <= 10):
@@ -113,6 +120,17 @@ func (d *Dials) validateLists() error {
 		return fmt.Errorf("scores %v with order %s: scores fall with the rank, and there is none", d.Scores, d.Order)
 	}
 	return nil
+}
+
+// listed is the number of tokens that the first list can name.
+func (d *Dials) listed() int { return d.Context - d.Windows - d.Sink - d.Local }
+
+// lessPins says what pins take from it.
+func (d *Dials) lessPins() string {
+	if d.Local == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", sink %d and local %d", d.Sink, d.Local)
 }
 
 func (d *Dials) validateLayers() error {

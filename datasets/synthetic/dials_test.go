@@ -32,6 +32,8 @@ func TestBadDials(t *testing.T) {
 		"unknown order":          {func(d *Dials) { d.Order = "score" }, `order "score"`},
 		"candidates unranked":    {func(d *Dials) { d.Order = "index" }, "M = K = 2048"},
 		"scores unranked":        {func(d *Dials) { d.Order, d.Candidates, d.Scores = "index", d.TopK, 1 }, "scores 1 with order index"},
+		"pins leave no room":     {func(d *Dials) { d.Sink, d.Local, d.Candidates = 4, 64, d.Context-64 }, "sink 4 and local 64"},
+		"a sink alone":           {func(d *Dials) { d.Sink = 4 }, "sink 4 and local 0"},
 		"layer list too short":   {func(d *Dials) { d.ByLayer = map[string]Values{"overlap": {0.5}} }, "overlap has 1 values"},
 		"unknown layer dial":     {func(d *Dials) { d.ByLayer = map[string]Values{"overlaps": {}} }, "did you mean overlap?"},
 		"bad layer value":        {func(d *Dials) { d.ByLayer = map[string]Values{"overlap": {0.5, 0.5, 2, 0.5}} }, "layer 2: overlap 2"},

@@ -130,7 +130,7 @@ func checkKeys(said map[string]any) error {
 }
 
 // extentKeys are the keys of a dial file besides those of LocalityDials.
-var extentKeys = []string{"about", "seed", "requests", "layers", "layer_ids", "heads", "context", "steps", "windows", "topk",
+var extentKeys = []string{"about", "seed", "requests", "layers", "layer_ids", "heads", "context", "steps", "windows", "topk", "sink", "local",
 	"candidates", "order", "scores", "entry_bytes", "layer_spread", "head_spread", "by_layer"}
 
 // Encode writes d as a dial file that Decode reads back.

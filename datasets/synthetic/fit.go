@@ -34,6 +34,9 @@ func fit(ctx context.Context, f *trace.File, o FitOptions) (*Dials, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := d.setPins(f); err != nil {
+		return nil, err
+	}
 	measures, scores, err := measureLayers(ctx, f, d)
 	if err != nil {
 		return nil, err
@@ -96,6 +99,32 @@ func extentOf(f *trace.File) (*Dials, error) {
 	return &d, d.Validate()
 }
 
+// setPins takes over the sink and the local window of a trace, where its lists leave the
+// pinned tokens out: the first stream tells.
+func (d *Dials) setPins(f *trace.File) error {
+	sink, local, stated := f.Meta().Pins()
+	if !stated {
+		return nil
+	}
+	reader := f.NewReader(0)
+	defer reader.Close()
+	var s trace.Stream
+	if err := reader.Read(0, &s); err != nil {
+		return err
+	}
+	for t := range s.Rows {
+		for _, x := range s.List(t) {
+			if int(x) < sink || int(x) >= s.SeqLen(t)-local {
+				return nil
+			}
+		}
+	}
+	if d.Sink, d.Local = sink, local; d.Candidates > d.listed() {
+		d.Candidates = max(d.TopK, d.listed())
+	}
+	return nil
+}
+
 // fewestSteps is the length of the shortest streams that are fitted.
 const fewestSteps = 8
 
@@ -115,7 +144,7 @@ func middle(values []int) int {
 func measureLayers(ctx context.Context, f *trace.File, d *Dials) ([]*measure, float64, error) {
 	measures := make([]*measure, d.Layers*max(1, d.Heads))
 	for i := range measures {
-		measures[i] = &measure{topK: d.TopK}
+		measures[i] = &measure{topK: d.TopK, local: d.Local}
 	}
 	heads := headsOf(f)
 	var columns trace.Columns
@@ -195,7 +224,7 @@ func (l *Locality) round(k int) {
 		v := dial.At(l)
 		*v = round(*v)
 	}
-	l.Overlap = min(l.Overlap, mostOverlap(k))
+	l.Overlap = min(l.Overlap, mostOverlap(l, k))
 }
 
 // round keeps four significant digits: dial files are read by people.

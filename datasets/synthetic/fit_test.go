@@ -172,6 +172,40 @@ func TestFitExtremes(t *testing.T) {
 	}
 }
 
+// Pinned tokens are in no list, the metadata says which they are, and fitting finds them,
+// and how many of the tokens that leave the local window are demanded at once.
+func TestPins(t *testing.T) {
+	d := small()
+	d.Sink, d.Local, d.Skipped, d.Steps = 4, 64, 0.6, 100
+	f := written(t, &d)
+	sink, local, stated := f.Meta().Pins()
+	if sink != 4 || local != 64 || !stated {
+		t.Errorf("sink %d, local %d, stated %v", sink, local, stated)
+	}
+	r := f.NewReader(0)
+	defer r.Close()
+	var s trace.Stream
+	for i := range f.Streams() {
+		if err := r.Read(i, &s); err != nil {
+			t.Fatal(err)
+		}
+		for row := range s.Rows {
+			for _, x := range s.List(row) {
+				if x < 4 || int(x) >= s.SeqLen(row)-64 {
+					t.Fatalf("stream %d, row %d names %d of %d tokens", i, row, x, s.SeqLen(row))
+				}
+			}
+		}
+	}
+	got, err := Fit(context.Background(), f, FitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Sink != 4 || got.Local != 64 || math.Abs(got.Skipped-0.6) > 0.05 {
+		t.Errorf("fitted sink %d, local %d, skipped %v", got.Sink, got.Local, got.Skipped)
+	}
+}
+
 // What cannot be fitted says why.
 func TestCannotFit(t *testing.T) {
 	d := small()

@@ -55,6 +55,9 @@ func (p *process) isWaiting(state int32) bool {
 // one before it entered at this step; -1 if tries fail.
 func (p *process) behind(newest int32) int32 {
 	entered := p.runs[p.first[len(p.first)-1]:]
+	if len(entered) == 0 {
+		return -1
+	}
 	for range tries {
 		x := entered[p.random.below(int32(len(entered)))].block() + 1
 		for x < newest && p.blocks[x].state == demanded {
@@ -82,8 +85,10 @@ func (p *process) nextAway(x, newest int32) int32 {
 // of their run.
 func (p *process) begin() {
 	newest := int32(p.tokens - 1)
-	p.enterNewest(0, newest)
-	hot := int(p.dials.Hot*float64(p.topK) + 0.5)
+	if p.born() > 0 {
+		p.enterNewest(0, newest)
+	}
+	hot := min(p.topK-1, int(p.dials.Hot*float64(p.topK)+0.5)) // one may leave at least
 	for i := 0; i < hot && len(p.runs) < p.topK; i++ {
 		x := int32(i)
 		if i >= sinks || p.blocks[x].state != free {
@@ -110,7 +115,7 @@ func (p *process) beginRecent(newest int32) {
 		}
 		i := p.rand.IntN(quantiles)
 		b := &p.blocks[newest-age]
-		if i < past || b.state != free {
+		if i < past || b.state != free || p.born() == 0 {
 			continue
 		}
 		b.heat = uint16(p.random.Uint64() % quantiles)

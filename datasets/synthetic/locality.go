@@ -36,6 +36,9 @@ type Locality struct {
 	// Recent is the share of the demand that generated tokens hold in their first run,
 	// the one that begins when they are generated: what the local window makes of it.
 	Recent float64 `yaml:"recent" json:"recent"`
+	// Skipped is the share of the generated tokens that are not demanded at once: at the
+	// first step at which they are not pinned, which is their own without a local window.
+	Skipped float64 `yaml:"skipped,omitempty" json:"skipped,omitempty"`
 	// Neighbours is the share of the never-seen blocks that enter behind a demanded one,
 	// x where x−1 is demanded, while there are such. The others come from anywhere.
 	Neighbours float64 `yaml:"neighbours" json:"neighbours"`
@@ -65,6 +68,7 @@ var LocalityDials = []Dial{
 	{"company", "correlation of gaps that begin at the same step", 0, 1, func(l *Locality) *float64 { return &l.Company }},
 	{"hot", "share of the demand that never leaves", 0, 1, func(l *Locality) *float64 { return &l.Hot }},
 	{"recent", "share of the demand that generated tokens hold from their first step on", 0, 1, func(l *Locality) *float64 { return &l.Recent }},
+	{"skipped", "share of the generated tokens that are not demanded at once", 0, 1, func(l *Locality) *float64 { return &l.Skipped }},
 	{"neighbours", "share of the never-seen blocks that enter behind a demanded one", 0, 1, func(l *Locality) *float64 { return &l.Neighbours }},
 	{"near", "chance that a block which has just left or is about to enter is a candidate", 0, 1, func(l *Locality) *float64 { return &l.Near }},
 }
@@ -89,24 +93,36 @@ func (l *Locality) validate(k int) error {
 			return fmt.Errorf("%s %v, expected %v to %v", d.Name, v, d.Least, d.Most)
 		}
 	}
-	if most := mostOverlap(k); l.Overlap > most {
-		return fmt.Errorf("overlap %v, expected at most 1 − 1/K = %.4f: every step demands the token it generates", l.Overlap, most)
+	if most := mostOverlap(l, k); l.Overlap > most {
+		return fmt.Errorf("overlap %v, expected at most 1 − %.4g/K = %.4f: so many generated tokens enter at a step", l.Overlap, bornOf(l), most)
 	}
-	if rest, churn := restDemand(l, float64(k)), churnOf(l, float64(k)); rest < churn-1 {
+	if rest, churn := restDemand(l, float64(k)), churnOf(l, float64(k)); rest < churn-bornOf(l) {
 		return fmt.Errorf("overlap %v lets %.0f of K = %d blocks leave at a step, but hot %v and recent %v leave %.0f that could; lower hot or recent, or raise the overlap",
 			l.Overlap, churn, k, l.Hot, l.Recent, math.Max(0, rest))
 	}
 	return nil
 }
 
+// bornOf is the number of generated tokens that enter at a step, on average.
+func bornOf(l *Locality) float64 { return 1 - l.Skipped }
+
 // mostOverlap is the overlap of a demand of k of which only the token generated is new.
-func mostOverlap(k int) float64 { return 1 - 1/float64(k) }
+func mostOverlap(l *Locality, k int) float64 { return 1 - bornOf(l)/float64(k) }
 
 // churnOf is the mean number of blocks that leave a demand of k at a step.
 func churnOf(l *Locality, k float64) float64 { return (1 - l.Overlap) * k }
 
-// recentRun is the mean first run of generated tokens, of which one enters at a step.
-func recentRun(l *Locality, k float64) float64 { return math.Max(1, l.Recent*k) }
+// recentDemand is what generated tokens hold of a demand of k: those that enter are there
+// for a step at least.
+func recentDemand(l *Locality, k float64) float64 { return math.Max(bornOf(l), l.Recent*k) }
+
+// recentRun is the mean first run of generated tokens.
+func recentRun(l *Locality, k float64) float64 {
+	if bornOf(l) <= 0 {
+		return 1
+	}
+	return recentDemand(l, k) / bornOf(l)
+}
 
 // restDemand is the part of a demand of k that is neither hot nor recent.
-func restDemand(l *Locality, k float64) float64 { return k*(1-l.Hot) - recentRun(l, k) }
+func restDemand(l *Locality, k float64) float64 { return k*(1-l.Hot) - recentDemand(l, k) }

@@ -8,18 +8,21 @@ import (
 
 // measure gathers what dials are estimated from, of streams that share them.
 type measure struct {
-	topK int
+	topK  int
+	local int // tokens that are pinned as the last ones; 0: lists may name all
 
 	runs, gaps survival
 	recent     survival // first runs of generated tokens
 	freshGaps  survival // first gaps of blocks first seen once the stream is under way
 
 	after, common  int64 // demand at counted steps after the first, and what repeats
+	born, steps    int64 // rows after the first, and those at which the newest token enters
 	entered        int64 // blocks at steps after the first row, that the row before lacks
 	counted        int64 // of entered, in counted steps
 	fromCandidates int64 // of entered, candidates of the row before
 	fresh, behind  int64 // first-seen blocks, and those whose left neighbour is demanded too
 	strange        int64 // of entered, in counted steps, not demanded for longTime rows or never
+	unknown        int64 // of entered, in counted steps, never demanded before
 	bursts         []float64
 	company        float64 // sum over streams
 	streams        int
@@ -91,6 +94,7 @@ func (m *measure) row(s *trace.Stream, t int, demand, before []int32) {
 	if t == 0 {
 		return
 	}
+	m.steps++
 	m.now = append(m.now, float64(len(m.entering)))
 	if t > s.Windows {
 		m.after += int64(len(demand))
@@ -103,13 +107,16 @@ type arrival struct{ block, last int32 }
 
 func (m *measure) enter(s *trace.Stream, t int, a arrival) {
 	b := &m.state[a.block]
-	newest := int(a.block) == s.SeqLen(t)-1
+	newest := int(a.block) == s.SeqLen(t)-1-m.local
 	m.entered++
 	if int(b.candidate) == t-1 {
 		m.fromCandidates++
 	}
 	if t >= s.Windows {
 		m.counted++
+		if !newest && a.last < 0 {
+			m.unknown++
+		}
 		if !newest && (a.last < 0 || t-int(a.last) > longTime) {
 			m.strange++
 		}
@@ -117,7 +124,9 @@ func (m *measure) enter(s *trace.Stream, t int, a arrival) {
 	switch {
 	case a.last >= 0:
 		m.gap(int(a.last)+1, t, b, false)
-	case !newest:
+	case newest:
+		m.born++
+	default:
 		m.fresh++
 		if a.block > 0 && m.state[a.block-1].last == int32(t) {
 			m.behind++

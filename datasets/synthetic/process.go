@@ -40,6 +40,7 @@ type process struct {
 	heat    int32  // chance of a block's own quantile, in 1/chances
 	company int32  // chance of the step's quantile of gaps
 	never   uint32 // chance of no return
+	skipped uint32 // chance of a generated token not to be demanded at once
 	blocks  []block
 	due     queue   // runs by their end
 	back    queue   // blocks by their return
@@ -77,13 +78,14 @@ func (p *process) draw(e extent, dials *Locality, r *random) {
 	p.mark()
 	tempo := newTempo(dials.Burst)
 	churn := churnOf(dials, float64(p.topK))
+	born := bornOf(dials)
 	clock, debt := 0.0, 0.0
 	for t := 1; t < p.steps; t++ {
 		unseen := p.unseen(clock)
 		pace := tempo.next(p.rand)
 		clock += pace
 		plan := churn * pace
-		n := p.step(t, clock, plan-debt/debtSteps, max(0, plan*unseen-1), balanceOf(debt/churn)) // less the newest token
+		n := p.step(t, clock, plan-debt/debtSteps, max(0, plan*unseen-born), balanceOf(debt/churn)) // less the newest token
 		debt += float64(n) - plan
 		p.mark()
 	}
@@ -98,6 +100,7 @@ func (p *process) setDials(d *Locality) {
 	p.heat = int32(math.Sqrt(d.Heat) * chances)
 	p.company = int32(min(math.Sqrt(d.Company), 1-math.Sqrt(d.Heat)) * chances)
 	p.never = uint32(d.Drift * chances)
+	p.skipped = uint32(d.Skipped * chances)
 	if p.dials != *d {
 		p.dials = *d
 		p.laws.set(d, float64(p.topK))
@@ -109,7 +112,7 @@ func (p *process) setDials(d *Locality) {
 func (l *laws) set(d *Locality, k float64) {
 	l.gaps.set(d.GapMedian, d.GapShape, math.Inf(1))
 	l.recent.setMean(recentRun(d, k), recentShape, math.Max(longestRun, 8*recentRun(d, k)))
-	mean := restDemand(d, k) / max(1, churnOf(d, k)-1)
+	mean := restDemand(d, k) / max(1, churnOf(d, k)-bornOf(d))
 	l.runs.setMean(max(1, mean), d.RunShape, longestRun)
 	l.runLengths.of(&l.runs)
 	l.gaps.settle(1)
@@ -136,7 +139,7 @@ func (p *process) unseen(time float64) float64 {
 }
 
 // step draws the demand of step t, whose clock is the time by then, and returns how
-// many blocks it exchanged. Who is due comes back, and the newest token enters. Of
+// many blocks it exchanged. Who is due comes back, and the newest token enters, if it is not skipped. Of
 // blocks never seen, as many enter as lie halfway between the number that a process of
 // this age brings (unseen) and the number missing to the planned one; if even none is
 // too many, half of the surplus waits. That leaves the number that enters free to differ
@@ -146,11 +149,12 @@ func (p *process) unseen(time float64) float64 {
 func (p *process) step(t int, clock, plan, unseen float64, so balance) int {
 	newest, tick := int32(p.tokens+t-1), int(clock*ticks)
 	p.coming = p.back.takeBefore(tick+1, p.coming)
-	returning, missing, chance := len(p.coming), plan-float64(1+len(p.coming)), p.rand.Float64()
+	born := p.born()
+	returning, missing, chance := len(p.coming), plan-float64(born+len(p.coming)), p.rand.Float64()
 	fresh := (unseen+missing)/2 + chance
 	switch {
 	case so == tooMany && missing < 0:
-		returning = max(0, int(plan-1+chance))
+		returning = max(0, int(plan-float64(born)+chance))
 		p.forgetAll(p.coming[returning:])
 		p.coming, fresh = p.coming[:returning], 0
 	case so == tooFew:
@@ -158,13 +162,15 @@ func (p *process) step(t int, clock, plan, unseen float64, so balance) int {
 	case fresh < 0:
 		returning = max(0, returning-int(-fresh/2))
 	}
-	returning = min(returning, p.ending-1)
-	n := min(1+returning+max(0, min(int(fresh), int(newest)-p.topK-len(p.coming))), p.ending)
+	returning = min(returning, p.ending-born)
+	n := min(born+returning+max(0, min(int(fresh), int(newest)-p.topK-len(p.coming))), p.ending)
 	p.leaving = p.due.takeFirst(n, p.leaving[:0])
-	p.enterNewest(t, newest)
+	if born > 0 {
+		p.enterNewest(t, newest)
+	}
 	p.enterAll(t, p.coming[:returning])
 	p.coming = p.coming[:copy(p.coming, p.coming[returning:])]
-	if n := n - 1 - returning; n > 0 {
+	if n := n - born - returning; n > 0 {
 		p.enterFresh(t, clock, newest, n)
 	}
 	p.leave(t, tick)
@@ -288,6 +294,14 @@ func (p *process) demand(t int, x int32) {
 	b := &p.blocks[x]
 	b.state, b.seen = demanded, true
 	p.runs = append(p.runs, endless(x, t))
+}
+
+// born draws whether the newest token enters, 1 or 0.
+func (p *process) born() int {
+	if p.skipped > 0 && uint32(p.random.Uint64()>>44) < p.skipped {
+		return 0
+	}
+	return 1
 }
 
 func (p *process) enterNewest(t int, x int32) {

@@ -19,7 +19,7 @@ type Source struct {
 }
 
 const (
-	leadIn = 8 // steps of a process before its first recorded one
+	leadIn = 8 // steps of a process before its first recorded one, if the context has them
 	ahead  = 8 // and after its last
 )
 
@@ -57,20 +57,26 @@ func (g *Source) Stream(i int, s *trace.Stream) {
 
 // begin begins to draw the i-th stream.
 func (g *Source) begin(i int) trace.StreamInfo {
+	g.draw(i)
+	g.ranker.begin(&g.process, g.lead())
+	if g.dials.Order == trace.OrderRank {
+		g.ranker.rank()
+	}
+	g.step = int32(-g.dials.Windows)
+	return g.dials.info(i)
+}
+
+// draw draws the process of the i-th stream.
+func (g *Source) draw(i int) {
 	d := g.dials
-	info := d.info(i)
 	request, layer, head := d.place(i)
 	l := d.spread(layer, head)
 	r := source(d.Seed, ofStream, uint64(request), uint64(layer), uint64(head))
-	lead := min(leadIn, d.Context-d.Windows-d.Candidates)
-	g.process.draw(extent{topK: d.TopK, tokens: d.Context - d.Windows - lead + 1, steps: lead + info.Rows + ahead}, &l, r)
-	g.ranker.begin(&g.process, lead)
-	if d.Order == trace.OrderRank {
-		g.ranker.rank()
-	}
-	g.step = int32(-d.Windows)
-	return info
+	g.process.draw(extent{topK: d.TopK, tokens: d.listed() - g.lead() + 1, steps: g.lead() + d.Windows + d.Steps + ahead}, &l, r)
 }
+
+// lead is the number of steps of a process before its first recorded one.
+func (g *Source) lead() int { return min(leadIn, g.dials.listed()-g.dials.Candidates) }
 
 // place says which request, layer and head the i-th stream is of, by number.
 func (d *Dials) place(i int) (request, layer, head int) {
@@ -108,6 +114,11 @@ func (g *Source) row(s *trace.Stream) {
 		g.ranker.demand(list[:g.dials.TopK])
 		g.ranker.candidates(list[g.dials.TopK:])
 		g.ranker.advance()
+	}
+	if sink := int32(g.dials.Sink); sink > 0 {
+		for i := range list {
+			list[i] += sink
+		}
 	}
 	s.Append(trace.Row{Step: g.step, Scores: g.scores})
 	g.step++

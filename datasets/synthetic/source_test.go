@@ -107,6 +107,29 @@ func TestSpread(t *testing.T) {
 	overlaps() // stay free of contradiction
 }
 
+// What the dials ask for is reached, but where steps would have to exchange more than the
+// demand, or the context has no other blocks.
+func TestReached(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*Dials)
+		reached bool
+	}{
+		"default":       {func(*Dials) {}, true},
+		"spread":        {func(d *Dials) { d.LayerSpread, d.HeadSpread, d.Heads = 0.5, 0.5, 2 }, true},
+		"no overlap":    {func(d *Dials) { d.Overlap, d.Recent, d.Burst, d.Steps = 0, 0, 0, 1000 }, true},
+		"uneven":        {func(d *Dials) { d.Overlap, d.Recent, d.Burst = 0.05, 0, 1 }, false},
+		"short context": {func(d *Dials) { d.TopK, d.Windows, d.Steps, d.Context = 320, 0, 16, 325 }, false},
+		"one row":       {func(d *Dials) { d.Windows, d.Steps = 0, 1 }, true},
+	} {
+		d := Default()
+		d.TopK, d.Candidates = 256, 320
+		c.change(&d)
+		if overlap, asked := d.Reached(); math.Abs(overlap-asked) < 0.02 != c.reached {
+			t.Errorf("%s: overlap %.3f, asked for %.3f, expected it reached: %v", name, overlap, asked, c.reached)
+		}
+	}
+}
+
 // A spread leaves the mean churn as it is, however wide it is and where it is cut.
 func TestSpreadKeepsMean(t *testing.T) {
 	for _, overlap := range []float64{0.2, 0.8, 0.99} {

@@ -25,6 +25,9 @@ func (d *Dials) Meta() (trace.Meta, error) {
 	if d.About != "" {
 		m.Notes["about"] = d.About
 	}
+	if d.Local > 0 {
+		m.Sink, m.Local = &dials.Sink, &dials.Local
+	}
 	if d.Scores > 0 {
 		m.ScoreKind = "softmax"
 	}

@@ -22,6 +22,19 @@ import (
 // Table are the policies that are compared, where the trace can serve them.
 var Table = policies.NewTable(lru.Entry, lookahead.Entry, opt.Entry)
 
+// Most is the error beyond which a twin is no stand-in for its original.
+const Most = 0.12
+
+// Worst is the row of the largest error, up or down; ok is false where none has one.
+func Worst(rows []Row) (worst Row, ok bool) {
+	for _, r := range rows {
+		if e := math.Abs(r.Error()); !math.IsNaN(e) && (!ok || e > math.Abs(worst.Error())) {
+			worst, ok = r, true
+		}
+	}
+	return worst, ok
+}
+
 // Capacities at which they are compared, in K.
 var Capacities = []string{"1.25x", "1.5x", "2x", "3x", "4x"}
 
