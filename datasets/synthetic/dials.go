@@ -155,21 +155,23 @@ func (d *Dials) validateLayers() error {
 			return fmt.Errorf("by_layer: %s has %d values, expected one for each of %d layers, or for each head of each", name, n, d.Layers)
 		}
 	}
-	for layer := range d.Layers {
-		for head := range max(1, d.Heads) {
-			l := d.at(layer, head)
-			if err := l.validate(d.TopK); err != nil {
-				if d.ByLayer != nil {
-					return fmt.Errorf("layer %d%s: %w", d.layerID(layer), d.headName(head), err)
-				}
-				return err
+	layers, heads := 1, 1 // that differ
+	if len(d.ByLayer) > 0 {
+		layers = d.Layers
+	}
+	if d.byHead() {
+		heads = d.Heads
+	}
+	for i := range layers * heads {
+		l := d.at(i/heads, i%heads)
+		if err := l.validate(d.TopK); err != nil {
+			switch {
+			case heads > 1:
+				return fmt.Errorf("layer %d, head %d: %w", d.layerID(i/heads), i%heads, err)
+			case len(d.ByLayer) > 0:
+				return fmt.Errorf("layer %d: %w", d.layerID(i), err)
 			}
-			if !d.byHead() {
-				break
-			}
-		}
-		if d.ByLayer == nil {
-			break
+			return err
 		}
 	}
 	return nil
@@ -183,14 +185,6 @@ func (d *Dials) byHead() bool {
 		}
 	}
 	return false
-}
-
-// headName names a head in messages, where heads differ.
-func (d *Dials) headName(head int) string {
-	if !d.byHead() {
-		return ""
-	}
-	return fmt.Sprintf(", head %d", head)
 }
 
 // at returns the dials of a layer and head by number, before any spread.
