@@ -6,8 +6,9 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/google/renameio/v2"
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // ProfileSchema is the version of the profile's columns.
@@ -67,7 +68,7 @@ const profileAhead = 64
 type Profile struct {
 	indices bool
 	path    string
-	file    *renameio.PendingFile
+	file    *files.File
 	writer  *parquet.GenericWriter[ProfileRow]
 	plan    *plan
 
@@ -81,7 +82,7 @@ type Profile struct {
 
 // CreateProfile opens a profile at path; indices adds the missed blocks of each step.
 func CreateProfile(path string, indices bool) (*Profile, error) {
-	file, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
+	file, err := files.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("create profile: %w", err)
 	}
@@ -253,8 +254,8 @@ func (p *Profile) finish() error {
 	if err := p.writer.Close(); err != nil {
 		return err
 	}
-	return p.file.CloseAtomicallyReplace()
+	return p.file.Commit()
 }
 
 // Abort removes the unfinished file. It does nothing after Close.
-func (p *Profile) Abort() { p.file.Cleanup() }
+func (p *Profile) Abort() { p.file.Abort() }

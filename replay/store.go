@@ -11,9 +11,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // Store keeps what is finished in a folder, so that a run that was stopped, by Ctrl-C,
@@ -128,8 +127,8 @@ func keepRows(path string, rows []metrics.Row) error {
 
 // writeWhole writes a file so that it is there whole or not at all.
 func writeWhole(path string, text []byte) error {
-	if err := renameio.WriteFile(path, text, 0o644); err != nil {
-		return fmt.Errorf("keep results (is the disk full?): %w", err)
+	if err := files.Write(path, text); err != nil {
+		return fmt.Errorf("keep results: %w", err)
 	}
 	return nil
 }

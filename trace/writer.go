@@ -5,8 +5,9 @@ import (
 	"iter"
 	"math"
 
-	"github.com/google/renameio/v2"
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // rowGroupIndices is the number of indices after which a row group ends, at the
@@ -27,7 +28,7 @@ func writerOptions() []parquet.WriterOption {
 type Writer struct {
 	path    string
 	meta    Meta
-	file    *renameio.PendingFile
+	file    *files.File
 	parquet *parquet.GenericWriter[fileRow]
 	lists   *listColumns
 	digest  *Digester
@@ -58,7 +59,7 @@ func Create(path string, meta Meta) (*Writer, error) {
 	if err := stated.Validate(); err != nil {
 		return nil, fmt.Errorf("create %s: %w", path, err)
 	}
-	file, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
+	file, err := files.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("create trace: %w", err)
 	}
@@ -187,8 +188,8 @@ func (w *Writer) finish() error {
 	if err := w.parquet.Close(); err != nil {
 		return err
 	}
-	return w.file.CloseAtomicallyReplace()
+	return w.file.Commit()
 }
 
 // Abort removes the unfinished file. It does nothing after Close.
-func (w *Writer) Abort() { w.file.Cleanup() }
+func (w *Writer) Abort() { w.file.Abort() }

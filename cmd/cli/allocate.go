@@ -70,6 +70,9 @@ func runAllocate(c *cobra.Command, paths []string, f *allocateFlags) error {
 	if err := f.complete(c); err != nil {
 		return err
 	}
+	if err := checkOutput("allocate", f.out, filesOf(paths, ".jsonl")); err != nil {
+		return err
+	}
 	if f.plan != "" {
 		plan, err := allocate.Read(f.plan)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // Exit codes.
@@ -54,13 +55,14 @@ func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 		err = out.err
 	}
 	var usage errUsage
+	var target *files.TargetError
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintf(stderr, "kvreplay: %v\n", err)
 		return exitInterrupted
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.As(err, &target):
 		fmt.Fprintf(stderr, "kvreplay: %v\n", err)
 		return exitUsage
 	}

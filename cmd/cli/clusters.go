@@ -3,13 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 func newClustersCommand() *cobra.Command {
@@ -36,23 +35,24 @@ that ranks clusters: retroinfer or kvdrive.`,
 }
 
 func writeClusters(ctx context.Context, path, out string) error {
-	if a, err := os.Stat(out); err == nil {
-		if b, err := os.Stat(path); err == nil && os.SameFile(a, b) {
-			return usagef("clusters %s: trace and output are the same file, name another one by -o", path)
-		}
+	if err := checkOutput("clusters", out, []string{path}); err != nil {
+		return err
 	}
 	f, err := trace.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	file, err := renameio.NewPendingFile(out, renameio.WithPermissions(0o644))
+	file, err := files.Create(out)
 	if err != nil {
-		return fmt.Errorf("clusters: write %s: %w", out, err)
+		return fmt.Errorf("clusters: %w", err)
 	}
-	defer file.Cleanup()
+	defer file.Abort()
 	if err := replay.WriteClusters(ctx, file, f); err != nil {
 		return err
 	}
-	return file.CloseAtomicallyReplace()
+	if err := file.Commit(); err != nil {
+		return fmt.Errorf("clusters: write %s: %w", out, err)
+	}
+	return nil
 }

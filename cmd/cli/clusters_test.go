@@ -21,7 +21,7 @@ func TestClustersRefuses(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"name it by -o":       {ranked},
-		"are the same file":   {ranked, "-o", ranked},
+		"also an input":       {ranked, "-o", ranked},
 		"that ranks clusters": {"../../datasets/corpus/selectors_qa_text.exact.parquet", "-o", out},
 		"write " + folder:     {ranked, "-o", filepath.Join(folder, "no", "clusters.jsonl")},
 	} {

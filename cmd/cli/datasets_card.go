@@ -46,6 +46,9 @@ func runDatasetsCard(c *cobra.Command, args []string, out string, parallel int) 
 	if err != nil {
 		return err
 	}
+	if err := checkOutput("card", out, paths); err != nil {
+		return err
+	}
 	bar := newBar(c.ErrOrStderr())
 	bar.start(int64(len(paths)), "traces")
 	defer bar.close()

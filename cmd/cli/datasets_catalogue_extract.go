@@ -5,11 +5,11 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/datasets/bundled"
 	"github.com/kvreplay/kvreplay/datasets/catalogue"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // embeddedName is the entry of the trace that is part of the binary.
@@ -35,7 +35,7 @@ func newDatasetsExtractCommand() *cobra.Command {
 			case e.Name != embeddedName:
 				return usagef("%s is not in the binary, only %s is; `kvreplay datasets describe %s` says how it is made", e.Name, embeddedName, e.Name)
 			}
-			if err := renameio.WriteFile(out, bundled.Embedded, 0o644); err != nil {
+			if err := files.Write(out, bundled.Embedded); err != nil {
 				return fmt.Errorf("extract: %w", err)
 			}
 			fmt.Fprintf(c.ErrOrStderr(), "kvreplay: wrote %s, %s bytes; next: kvreplay replay %s\n", out, humanize.Comma(int64(len(bundled.Embedded))), out)

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -57,7 +59,7 @@ Those of LongBench-E end in _e.`,
 			if err := f.complete(c); err != nil {
 				return err
 			}
-			return f.write(c, func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
+			return f.write(c, setFiles(sources), func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
 				f.options.Tokenizer = t
 				return longbench.Make(ctx, f.options, sources, write)
 			})
@@ -84,7 +86,7 @@ Domains: `, longbench.RowsV2) + wrapped(longbench.DomainTasks()),
 			if err := f.complete(c); err != nil {
 				return err
 			}
-			return f.write(c, func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
+			return f.write(c, setFiles(sources), func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
 				f.options.Tokenizer = t
 				return longbench.MakeV2(ctx, f.options, sources[0], write)
 			})
@@ -94,6 +96,15 @@ Domains: `, longbench.RowsV2) + wrapped(longbench.DomainTasks()),
 	c.Flags().StringVar(&f.options.Difficulty, "difficulty", "", "easy or hard questions only")
 	c.Flags().StringVar(&f.options.Context, "context", "", "short, medium or long contexts only")
 	return c
+}
+
+// setFiles are the sources, and of folders the files that hold rows, by their names:
+// others there, such as prompts of an earlier run, are no sources.
+func setFiles(sources []string) []string {
+	return slices.DeleteFunc(filesOf(sources, ".jsonl", ".gz", ".zip", ".json"), func(file string) bool {
+		name, _, _ := strings.Cut(filepath.Base(file), ".")
+		return !slices.Contains(sources, file) && name != "data" && !slices.Contains(setNames(), strings.TrimSuffix(name, "_e"))
+	})
 }
 
 func setNames() (names []string) {

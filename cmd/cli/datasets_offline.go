@@ -57,7 +57,7 @@ func (f *offlineFlags) run(c *cobra.Command) error {
 		return usagef("--samples %d, --length %d: expected 1 or more", f.options.Samples, f.options.Length)
 	}
 	var notes []string
-	err := f.write(c, func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
+	err := f.write(c, f.options.Places.Texts, func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
 		f.options.Tokenizer = t
 		if err := f.options.Validate(); err != nil {
 			return nil, errUsage{err}

@@ -28,11 +28,17 @@ func (f *promptsFlags) define(fl *pflag.FlagSet) {
 // promptsMaker makes prompts, hands each on, and says what they are.
 type promptsMaker func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error)
 
-// write makes the prompts file and its manifest. stdout stays empty, the summary goes
-// to stderr.
-func (f *promptsFlags) write(c *cobra.Command, make promptsMaker) error {
+// write makes the prompts file and its manifest, of inputs, which it must not replace.
+// stdout stays empty, the summary goes to stderr.
+func (f *promptsFlags) write(c *cobra.Command, inputs []string, make promptsMaker) error {
 	if f.out == "" {
 		return usagef("output missing: name it by -o PROMPTS.jsonl")
+	}
+	inputs = append(filesOf([]string{f.tokenizer}, ".json"), inputs...)
+	for _, out := range []string{f.out, prompts.ManifestPath(f.out)} {
+		if err := checkOutput("make "+c.Name(), out, inputs); err != nil {
+			return err
+		}
 	}
 	t, err := tokens.Open(f.tokenizer)
 	if err != nil {

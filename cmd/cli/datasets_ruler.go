@@ -56,7 +56,8 @@ func (f *rulerFlags) run(c *cobra.Command) error {
 	for i, t := range f.options.Tasks {
 		f.options.Tasks[i] = strings.TrimSpace(t)
 	}
-	return f.write(c, func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
+	inputs := append(filesOf([]string{f.options.Essays}, ".txt", ".md"), f.options.Squad, f.options.HotpotQA)
+	return f.write(c, inputs, func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
 		f.options.Tokenizer = t
 		if err := f.options.Validate(); err != nil {
 			return nil, usagef("%w", err)

@@ -164,6 +164,9 @@ func runMakeSynthetic(c *cobra.Command, f *syntheticFlags) error {
 	case f.parallel < 1:
 		return usagef("--parallel %d: expected at least 1", f.parallel)
 	}
+	if err := checkOutput("make synthetic", f.out, []string{f.dials}); err != nil {
+		return err
+	}
 	d, err := f.settle(c.Flags())
 	if err != nil {
 		return err

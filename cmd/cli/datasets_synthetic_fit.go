@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
@@ -17,6 +16,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/synthetic"
 	"github.com/kvreplay/kvreplay/datasets/synthetic/twin"
 	"github.com/kvreplay/kvreplay/trace"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // fitFlags are the flags of `datasets fit` as typed.
@@ -54,6 +54,9 @@ func runFit(c *cobra.Command, path string, f *fitFlags) error {
 	if f.parallel < 1 {
 		return usagef("--parallel %d: expected at least 1", f.parallel)
 	}
+	if err := checkOutput("fit", f.out, []string{path}); err != nil {
+		return err
+	}
 	original, err := trace.Open(path)
 	if err != nil {
 		return err
@@ -69,7 +72,7 @@ func runFit(c *cobra.Command, path string, f *fitFlags) error {
 		if err != nil {
 			return fmt.Errorf("write %s: %w", f.out, err)
 		}
-		if err := renameio.WriteFile(f.out, text, 0o644); err != nil {
+		if err := files.Write(f.out, text); err != nil {
 			return fmt.Errorf("write dials: %w", err)
 		}
 	}

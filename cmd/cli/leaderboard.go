@@ -11,11 +11,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // resultsFolder is where rows are read from when none are named.
@@ -94,7 +94,7 @@ func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
 		return usagef("--format %s is one board, the rows make two: choose with --where warmup=cold or --where warmup!=cold, or write both with --out", f.format)
 	}
 	if f.out != "" {
-		if err := f.write(c.ErrOrStderr(), boards); err != nil {
+		if err := f.write(c.ErrOrStderr(), boards, paths); err != nil {
 			return err
 		}
 	}
@@ -200,10 +200,17 @@ func (f *boardFlags) render(w io.Writer, b *metrics.Board, format string) error 
 }
 
 // write puts every rendering and the curves into the folder, each file whole or not
-// at all.
-func (f *boardFlags) write(progress io.Writer, boards []startBoard) error {
+// at all, and none in the place of a file of rows.
+func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []string) error {
 	if err := os.MkdirAll(f.out, 0o755); err != nil {
 		return fmt.Errorf("leaderboard: %w", err)
+	}
+	for _, b := range boards {
+		for _, format := range []string{"csv", "json"} {
+			if err := checkOutput("leaderboard", filepath.Join(f.out, "leaderboard"+b.suffix+"."+format), rows); err != nil {
+				return err
+			}
+		}
 	}
 	if err := f.writeFile("leaderboard.md", func(w io.Writer) error { return f.renderAll(w, boards, "markdown") }); err != nil {
 		return err
@@ -232,7 +239,7 @@ func (f *boardFlags) writeFile(name string, render func(io.Writer) error) error 
 	if err := render(&out); err != nil {
 		return fmt.Errorf("leaderboard: %s: %w", name, err)
 	}
-	if err := renameio.WriteFile(filepath.Join(f.out, name), out.Bytes(), 0o644); err != nil {
+	if err := files.Write(filepath.Join(f.out, name), out.Bytes()); err != nil {
 		return fmt.Errorf("leaderboard: %w", err)
 	}
 	return nil

@@ -2,18 +2,17 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // timeFlags are the flags of `kvreplay time` as typed.
@@ -227,10 +226,16 @@ func joinOptions(items []string) (joined []string) {
 // load reads the profile, or makes that of the described requests.
 func (f *timeFlags) load(ctx context.Context, args []string) error {
 	if f.decoding.asked() {
+		if err := checkOutput("time", f.timeline, []string{f.table}); err != nil {
+			return err
+		}
 		return f.decode()
 	}
 	path, err := profileIn(args[0])
 	if err != nil {
+		return err
+	}
+	if err := checkOutput("time", f.timeline, []string{path, f.table}); err != nil {
 		return err
 	}
 	return f.open(ctx, path)
@@ -324,18 +329,18 @@ func (f *timeFlags) price(ctx context.Context) (results []*pipeline.Result, last
 }
 
 func (f *timeFlags) writeTimeline(ctx context.Context, o pipeline.Options) error {
-	file, err := renameio.NewPendingFile(f.timeline, renameio.WithPermissions(0o644))
+	file, err := files.Create(f.timeline)
 	if err != nil {
 		return fmt.Errorf("timeline: %w", err)
 	}
-	err = pipeline.WriteTimeline(ctx, file, f.profile, o)
-	if err == nil {
-		err = file.CloseAtomicallyReplace()
+	defer file.Abort()
+	if err = pipeline.WriteTimeline(ctx, file, f.profile, o); err == nil {
+		err = file.Commit()
 	}
 	if err != nil {
-		err = errors.Join(fmt.Errorf("timeline %s: %w", f.timeline, err), file.Cleanup())
+		return fmt.Errorf("timeline %s: %w", f.timeline, err)
 	}
-	return err
+	return nil
 }
 
 func (f *timeFlags) render(w io.Writer, results []*pipeline.Result) error {

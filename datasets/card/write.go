@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // PlotsFolder is the name of the folder beside the card that its plots lie in: "card"
@@ -37,14 +37,14 @@ func (c *Card) Write(path string) error {
 	for _, name := range PlotNames {
 		file := filepath.Join(folder, name)
 		if svg := c.Plots[name]; svg != nil {
-			if err := renameio.WriteFile(file, svg, 0o644); err != nil {
+			if err := files.Write(file, svg); err != nil {
 				return fmt.Errorf("write card: %w", err)
 			}
 		} else if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("write card: %w", err)
 		}
 	}
-	if err := renameio.WriteFile(path, c.Text, 0o644); err != nil {
+	if err := files.Write(path, c.Text); err != nil {
 		return fmt.Errorf("write card: %w", err)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // Manifest says what is in a prompts file and how to make it again.
@@ -94,7 +94,7 @@ func (m *Manifest) describe(path string, rows int, sum []byte) {
 }
 
 // pending writes the manifest to a temporary file that waits for its name.
-func (m *Manifest) pending(path string) (*renameio.PendingFile, error) {
+func (m *Manifest) pending(path string) (*files.File, error) {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
@@ -102,12 +102,12 @@ func (m *Manifest) pending(path string) (*renameio.PendingFile, error) {
 	if err := e.Encode(m); err != nil {
 		return nil, fmt.Errorf("write %s: %w", path, err)
 	}
-	file, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
+	file, err := files.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("write manifest: %w", err)
 	}
 	if _, err := file.Write(text.Bytes()); err != nil {
-		file.Cleanup()
+		file.Abort()
 		return nil, fmt.Errorf("write %s: %w", path, err)
 	}
 	return file, nil

@@ -9,14 +9,14 @@ import (
 	"hash"
 	"io"
 
-	"github.com/google/renameio/v2"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // Writer writes a prompts file and its manifest. Both appear under their names only
 // when Close succeeds, and are never half written.
 type Writer struct {
 	path string
-	file *renameio.PendingFile
+	file *files.File
 	out  *bufio.Writer
 	sum  hash.Hash
 	line bytes.Buffer
@@ -26,7 +26,7 @@ type Writer struct {
 
 // Create opens a writer for a file at path. The caller closes or aborts it.
 func Create(path string) (*Writer, error) {
-	file, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
+	file, err := files.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("create prompts: %w", err)
 	}
@@ -78,15 +78,15 @@ func (w *Writer) Close(m *Manifest) error {
 	if err != nil {
 		return err
 	}
-	defer manifest.Cleanup()
-	if err := w.file.CloseAtomicallyReplace(); err != nil {
+	defer manifest.Abort()
+	if err := w.file.Commit(); err != nil {
 		return fmt.Errorf("write %s: %w", w.path, err)
 	}
-	if err := manifest.CloseAtomicallyReplace(); err != nil {
+	if err := manifest.Commit(); err != nil {
 		return fmt.Errorf("write %s: %w", ManifestPath(w.path), err)
 	}
 	return nil
 }
 
 // Abort removes the unfinished file. It does nothing after Close.
-func (w *Writer) Abort() { w.file.Cleanup() }
+func (w *Writer) Abort() { w.file.Abort() }

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/kvreplay/kvreplay/trace"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // Encode is the plan's file: the same plan gives the same bytes.
@@ -64,7 +63,7 @@ func (p *Plan) encodeProfile(put func(string, ...any)) {
 
 // Write writes the plan's file; it appears whole or not at all.
 func (p *Plan) Write(path string) error {
-	if err := renameio.WriteFile(path, p.Encode(), 0o644); err != nil {
+	if err := files.Write(path, p.Encode()); err != nil {
 		return fmt.Errorf("write plan: %w", err)
 	}
 	return nil

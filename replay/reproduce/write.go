@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // FileName is the report in a folder that Write writes.
@@ -20,7 +20,7 @@ func (r *Report) Write(folder string) error {
 		return fmt.Errorf("write report: %w", err)
 	}
 	for name, svg := range r.figures() {
-		if err := renameio.WriteFile(filepath.Join(figures, name+".svg"), svg, 0o644); err != nil {
+		if err := files.Write(filepath.Join(figures, name+".svg"), svg); err != nil {
 			return fmt.Errorf("write report: %w", err)
 		}
 	}
@@ -28,7 +28,7 @@ func (r *Report) Write(folder string) error {
 	if err := r.RenderMarkdown(&text, true); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	if err := renameio.WriteFile(filepath.Join(folder, FileName), text.Bytes(), 0o644); err != nil {
+	if err := files.Write(filepath.Join(folder, FileName), text.Bytes()); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil

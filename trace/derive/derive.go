@@ -18,9 +18,9 @@ package derive
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/kvreplay/kvreplay/trace"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // Result says what was written.
@@ -34,10 +34,8 @@ type Result struct {
 
 // Derive writes the trace at dst that o makes of the one at src.
 func Derive(src, dst string, o Options) (Result, error) {
-	if a, err := os.Stat(dst); err == nil {
-		if b, err := os.Stat(src); err == nil && os.SameFile(a, b) {
-			return Result{}, fmt.Errorf("derive %s: source and output are the same file", src)
-		}
+	if err := files.Check(dst, src); err != nil {
+		return Result{}, fmt.Errorf("derive %s: %w", src, err)
 	}
 	f, err := trace.Open(src)
 	if err != nil {

@@ -349,7 +349,7 @@ func TestErrors(t *testing.T) {
 	if _, err := Derive(rank, shared, Options{Requests: []string{"c"}}); !errors.As(err, &unknown) || unknown.Kind != "request" {
 		t.Errorf("error %v is no UnknownError", err)
 	}
-	if _, err := Derive(rank, rank, Options{}); err == nil || !strings.Contains(err.Error(), "the same file") {
+	if _, err := Derive(rank, rank, Options{}); err == nil || !strings.Contains(err.Error(), "also an input") {
 		t.Errorf("onto itself: %v", err)
 	}
 }

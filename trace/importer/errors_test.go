@@ -193,7 +193,7 @@ func TestWindows(t *testing.T) {
 // The output is neither a source nor a directory.
 func TestOutput(t *testing.T) {
 	path := write(t, t.TempDir(), "src", bytes.Repeat([]byte(line(0, 11, "1", "")), 1))
-	for out, word := range map[string]string{path: "also a source", filepath.Dir(path): "is a directory", filepath.Join(path, "x"): "cannot write"} {
+	for out, word := range map[string]string{path: "also an input", filepath.Dir(path): "is a directory", filepath.Join(path, "x"): "cannot write"} {
 		if err := checkOutput(out, []string{path}); err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%s: %v, expected %q", out, err, word)
 		}

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 
 	"github.com/kvreplay/kvreplay/trace"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // Import reads the files at paths and writes one trace to out, which appears only
@@ -44,15 +45,8 @@ func Import(ctx context.Context, o Options, out string, paths ...string) (*Resul
 
 // checkOutput finds out before the work whether out can be written.
 func checkOutput(out string, paths []string) error {
-	if info, err := os.Stat(out); err == nil {
-		if info.IsDir() {
-			return fmt.Errorf("import: output %s is a directory, expected a file name (*.parquet)", out)
-		}
-		for _, path := range paths {
-			if other, err := os.Stat(path); err == nil && os.SameFile(info, other) {
-				return fmt.Errorf("import: output %s is also a source, expected another name", out)
-			}
-		}
+	if err := files.Check(out, paths...); err != nil {
+		return fmt.Errorf("import: %w", err)
 	}
 	probe, err := os.CreateTemp(filepath.Dir(out), ".kvreplay-import-*")
 	if err != nil {

@@ -1,0 +1,119 @@
+package files
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// An output never takes the place of what is no regular file, or of an input.
+func TestRefused(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(syscall.Mkfifo(at("pipe"), 0o600), os.WriteFile(at("input"), []byte("x"), 0o600), os.Link(at("input"), at("same")),
+		os.Symlink(at("pipe"), at("link")), os.Symlink(at("nowhere"), at("dangling"))); err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[string]string{
+		at("pipe"): "is a pipe", at("link"): "is a pipe", dir: "is a directory", at("dangling"): "a symbolic link to nothing",
+		at("input"): "also an input", at("same"): "also an input", "": "no name", filepath.Join(dir, "no", "x"): "no such file",
+	} {
+		err := Check(target, at("missing"), at("input"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, expected %q", target, err, want)
+		}
+		if strings.Contains(want, "an input") {
+			continue // Create knows of none
+		}
+		if f, err := Create(target); err == nil {
+			f.Abort()
+			t.Errorf("%q was created", target)
+		}
+	}
+	if info, err := os.Lstat(at("pipe")); err != nil || info.Mode().Type() != os.ModeNamedPipe {
+		t.Errorf("the pipe is %v now, %v", info.Mode(), err)
+	}
+}
+
+// An output is there after Commit only, keeps permissions and links, and leaves nothing
+// beside it.
+func TestWhole(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", t.TempDir()) // on the same file system, and to stay empty
+	path, link := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	if err := errors.Join(os.WriteFile(path, []byte("old"), 0o600), os.Symlink("a", link)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Create(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write([]byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := os.ReadFile(path); string(text) != "old" {
+		t.Errorf("before Commit: %q", text)
+	}
+	if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) > 0 {
+		t.Errorf("temporary files are in %v", left)
+	}
+	if err := f.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	f.Abort()
+	if err := Write(filepath.Join(dir, "c"), []byte("whole")); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := os.ReadFile(path)
+	info, err := os.Lstat(path)
+	if string(text) != "new" || err != nil || info.Mode() != 0o600 {
+		t.Errorf("after Commit: %q, %v, %v", text, info, err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 3 {
+		t.Errorf("the folder has %v", left)
+	}
+}
+
+// Errors name the target, not the temporary file.
+func TestErrorNames(t *testing.T) {
+	path := filepath.Join(t.TempDir(), strings.Repeat("x", 250))
+	if err := Write(path, nil); err == nil || !strings.HasPrefix(err.Error(), "cannot write "+path+": ") || strings.Contains(err.Error(), ".x") {
+		t.Errorf("%v", err)
+	}
+	if err := cause(&os.PathError{Op: "write", Path: "/.x123", Err: syscall.ENOSPC}); err.Error() != "no space left on device (is the disk full?)" {
+		t.Errorf("%v", err)
+	}
+}
+
+// Sweep takes what a killed program left, and nothing else.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-2 * staleAfter)
+	held, err := Create(filepath.Join(dir, "held.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Abort()
+	for name, when := range map[string]time.Time{".killed.jsonl123": old, ".killed.parquet9": old, ".young.jsonl123": time.Now(), ".mine.jsonl": old, "rows.jsonl": old} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, when, when)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chtimes(held.pending.Name(), old, old); err != nil {
+		t.Fatal(err)
+	}
+	Sweep(dir)
+	entries, _ := os.ReadDir(dir)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if got, want := strings.Join(names, " "), filepath.Base(held.pending.Name())+" .mine.jsonl .young.jsonl123 rows.jsonl"; got != want {
+		t.Errorf("left: %s, expected %s", got, want)
+	}
+}
