@@ -33,14 +33,17 @@ var Entry = policies.Entry{
 	Source:  "KVDrive, critical KV window",
 	Example: "2",
 	Doc:     policies.PackageComment(source),
-	Usage:   "window:N with N steps, an integer of at least 0, as in window:2",
+	Usage:   "window:N with N steps, 0 to 1073741824, as in window:2",
 	Traits:  policies.Traits{Windowed: true, Stack: true, Memory: "4 B", Cost: "O(1)"},
 	New:     parse,
 }
 
+// mostSteps is the longest window, longer than any trace: ages count in 32 bits.
+const mostSteps = 1 << 30
+
 func parse(options string) (func() policies.Policy, string, error) {
 	n, err := strconv.Atoi(options)
-	if err != nil || n < 0 {
+	if err != nil || n < 0 || n > mostSteps {
 		return nil, "", fmt.Errorf("window of %q steps", options)
 	}
 	if n == 0 {
@@ -53,30 +56,35 @@ func parse(options string) (func() policies.Policy, string, error) {
 type Policy struct {
 	Steps int
 	queue lru.Queue
-	marks []int // queue length after each update of the last Steps steps, a ring
+	marks []int // queue length after each update of the last Steps steps, a ring once it is full
+	full  int   // updates of Steps steps
 	calls int
 }
 
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
 	p.queue.Reset(sc.Blocks)
-	p.marks = policies.Fill(p.marks, p.Steps*sc.Updates(), 0)
-	p.calls = 0
+	p.marks = p.marks[:0] // a window may be longer than any stream
+	p.full, p.calls = p.Steps*sc.Updates(), 0
 	return nil
 }
 
 // Update applies a step. What joined at step t was last used at t-1.
 func (p *Policy) Update(s *policies.Step) {
 	p.queue.Update(s)
-	p.marks[p.calls%len(p.marks)] = p.queue.Len()
+	if p.calls < p.full {
+		p.marks = append(p.marks, p.queue.Len())
+	} else {
+		p.marks[p.calls%p.full] = p.queue.Len()
+	}
 	p.calls++
 }
 
 // Evict appends what was last used before step t-N+1: all that joined at step
 // t-N+1 or earlier.
 func (p *Policy) Evict(_ int, dst []int32) []int32 {
-	if p.calls < len(p.marks) {
+	if p.calls < p.full {
 		return dst
 	}
-	return p.queue.EvictTo(p.marks[p.calls%len(p.marks)], dst)
+	return p.queue.EvictTo(p.marks[p.calls%p.full], dst)
 }

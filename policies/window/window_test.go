@@ -14,6 +14,7 @@ func newReference(steps int64) func() policytest.Reference {
 func TestConformance(t *testing.T) {
 	t.Run("1", func(t *testing.T) { policytest.Run(t, window.Entry, "1", newReference(1)) })
 	t.Run("3", func(t *testing.T) { policytest.Run(t, window.Entry, "3", newReference(3)) })
+	t.Run("all", func(t *testing.T) { policytest.Run(t, window.Entry, "1073741824", newReference(1073741824)) })
 }
 
 func FuzzConformance(f *testing.F) { policytest.Fuzz(f, window.Entry, "2", newReference(2)) }
@@ -36,4 +37,13 @@ func TestNoSteps(t *testing.T) {
 1 2 | 1 2 |  | 1 2
 2   | 2   |  | 2
 `)
+}
+
+// A window that no trace can have is refused: its steps are counted in 32 bits.
+func TestTooLong(t *testing.T) {
+	for _, options := range []string{"1073741825", "9223372036854775807"} {
+		if _, _, err := window.Entry.New(options); err == nil {
+			t.Errorf("window:%s was taken", options)
+		}
+	}
 }
