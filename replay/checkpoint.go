@@ -156,20 +156,45 @@ func (p *plan) tidy() {
 
 // Interrupted is the error of a run that was told to stop.
 type Interrupted struct {
-	Trace       string
-	Done, Units int  // parts of the trace that are counted, of all
-	Kept        bool // they are kept, and the same run continues from them
-	Err         error
+	Trace         string
+	Done, Streams int    // streams of the trace that are counted, of all
+	Kept          bool   // they are kept, and the same run continues from them
+	Why           string // they are not
+	Err           error
+}
+
+// interrupted says how far a run came, which has finished some of its units.
+func (p *plan) interrupted(units [][2]int, finished map[int]bool, ps *pass, err error) error {
+	e := &Interrupted{Trace: p.file.Path(), Kept: ps.dir != "" && len(finished) > 0, Err: err}
+	for u, unit := range units {
+		for _, c := range p.caches[unit[0]:unit[1]] {
+			streams := c.streams() * p.layout.heads
+			if e.Streams += streams; finished[u] {
+				e.Done += streams
+			}
+		}
+	}
+	switch {
+	case p.opt.Store == nil:
+		e.Why = "--out keeps finished work"
+	case p.opt.Profile != nil:
+		e.Why = "a profile is written as a whole; traces that are finished are kept"
+	case p.opt.Referee:
+		e.Why = "with --referee every cell is replayed"
+	default:
+		e.Why = "none of its parts was counted"
+	}
+	return e
 }
 
 // Error says what is kept and how to go on.
 func (e *Interrupted) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "interrupted in %s after %d of %d parts", e.Trace, e.Done, e.Units)
+	fmt.Fprintf(&b, "interrupted in %s after %d of %d streams", e.Trace, e.Done, e.Streams)
 	if e.Kept {
 		b.WriteString("; what is counted is kept, run the same command again to go on")
 	} else {
-		b.WriteString("; nothing of this trace is kept (--out keeps finished work)")
+		fmt.Fprintf(&b, "; nothing of this trace is kept: %s", e.Why)
 	}
 	return b.String()
 }

@@ -1,8 +1,12 @@
 package replay
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash"
+	"io"
 	"path/filepath"
 	"sync"
 
@@ -69,6 +73,7 @@ type Profile struct {
 	indices bool
 	path    string
 	file    *files.File
+	sum     hash.Hash // of the file's bytes
 	writer  *parquet.GenericWriter[ProfileRow]
 	plan    *plan
 
@@ -86,9 +91,9 @@ func CreateProfile(path string, indices bool) (*Profile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create profile: %w", err)
 	}
-	p := &Profile{indices: indices, path: path, file: file, waiting: map[int]*profileSteps{}}
+	p := &Profile{indices: indices, path: path, file: file, sum: sha256.New(), waiting: map[int]*profileSteps{}}
 	p.turn.L = &p.mu
-	p.writer = parquet.NewGenericWriter[ProfileRow](file, parquet.MaxRowsPerRowGroup(1<<20), parquet.DataPageStatistics(false))
+	p.writer = parquet.NewGenericWriter[ProfileRow](io.MultiWriter(file, p.sum), parquet.MaxRowsPerRowGroup(1<<20), parquet.DataPageStatistics(false))
 	return p, nil
 }
 
@@ -229,7 +234,8 @@ func (p *Profile) stop() {
 	p.turn.Broadcast()
 }
 
-// Close finishes the file and moves it to its name.
+// Close finishes the file and moves it to its name. Where the run has a store it then
+// keeps the file's digest, so that the same run again knows the profile as its own.
 func (p *Profile) Close() error {
 	err := p.err
 	if err == nil {
@@ -239,7 +245,15 @@ func (p *Profile) Close() error {
 		p.Abort()
 		return fmt.Errorf("write profile %s: %w", p.path, err)
 	}
+	if s := p.plan.opt.Store; s != nil {
+		return s.saveDigest(p.plan.profileKey(p.indices), hex.EncodeToString(p.sum.Sum(nil)))
+	}
 	return nil
+}
+
+// profileKey names a profile by all that it depends on.
+func (p *plan) profileKey(indices bool) string {
+	return hashOf([]any{ProfileSchema, indices, p.keys()})
 }
 
 func (p *Profile) finish() error {

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -56,6 +57,14 @@ func (j *Job) Record(p *Profile) error {
 		return err
 	}
 	return j.plan.recall()
+}
+
+// Recorded reports whether nothing is left to do where the job's profile is to lie at
+// path: the store has every cell, and the file there is the profile that a run of the same
+// cells has finished. Record would replay them all.
+func (j *Job) Recorded(path string, indices bool) bool {
+	p := j.plan
+	return p.opt.Store != nil && len(p.todo) == 0 && p.opt.Store.hasProfile(p.profileKey(indices), path)
 }
 
 // Run plans and runs.
@@ -138,7 +147,8 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 		}
 	}
 	var merge sync.Mutex
-	var next, finished atomic.Int64
+	var next atomic.Int64
+	finished := maps.Clone(ps.done)
 	var failed failure
 	var g errgroup.Group
 	for range min(max(1, p.opt.Workers), len(open)) {
@@ -155,7 +165,9 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 					failed.note(stream, err)
 					break
 				}
-				finished.Add(1)
+				merge.Lock()
+				finished[open[i]] = true
+				merge.Unlock()
 				if err := keep.finished(open[i], w.tallies); err != nil {
 					return err
 				}
@@ -176,8 +188,8 @@ func (p *plan) execute(ctx context.Context, units [][2]int, ps *pass, total [][]
 	if failed.err != nil {
 		return failed.err
 	}
-	if err := ctx.Err(); err != nil && int(finished.Load()) < len(open) {
-		return &Interrupted{Trace: p.file.Path(), Done: len(units) - len(open) + int(finished.Load()), Units: len(units), Kept: ps.dir != "", Err: err}
+	if err := ctx.Err(); err != nil && len(finished) < len(units) {
+		return p.interrupted(units, finished, ps, err)
 	}
 	return nil
 }

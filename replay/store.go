@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,16 +22,20 @@ import (
 //
 //	cells/KEY.jsonl      the rows of a finished cell, named by all that they depend on
 //	partial/KEY/*.json   what is counted of an unfinished pass over a trace
+//	profiles/KEY.sha256  the digest of a finished profile, whose bytes lie elsewhere
 //
 // Every file appears whole or not at all. Several runs may share a folder.
 type Store struct{ dir string }
 
 // OpenStore opens the store in dir, which is made if need be.
 func OpenStore(dir string) (*Store, error) {
-	for _, sub := range []string{"cells", "partial"} {
+	for _, sub := range []string{"cells", "partial", "profiles"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			return nil, fmt.Errorf("open results folder: %w", err)
 		}
+	}
+	for _, written := range []string{".", "cells", "profiles"} {
+		files.Sweep(filepath.Join(dir, written))
 	}
 	return &Store{dir: dir}, nil
 }
@@ -111,6 +116,34 @@ func (s *Store) load(k cellKey, parts int) ([]metrics.Row, error) {
 
 // save keeps the rows of a finished cell.
 func (s *Store) save(k cellKey, rows []metrics.Row) error { return keepRows(s.cellPath(k), rows) }
+
+func (s *Store) digestPath(key string) string {
+	return filepath.Join(s.dir, "profiles", key+".sha256")
+}
+
+// saveDigest keeps the digest of a finished profile.
+func (s *Store) saveDigest(key, digest string) error {
+	return writeWhole(s.digestPath(key), []byte(digest+"\n"))
+}
+
+// hasProfile reports whether the file at path is, to the byte, the profile of the key
+// that a run with this store has finished.
+func (s *Store) hasProfile(key, path string) bool {
+	want, err := os.ReadFile(s.digestPath(key))
+	if err != nil {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return false
+	}
+	return hex.EncodeToString(sum.Sum(nil))+"\n" == string(want)
+}
 
 // Keep keeps the rows of a run under name in the store's folder.
 func (s *Store) Keep(name string, rows []metrics.Row) error {

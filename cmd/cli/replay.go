@@ -51,7 +51,8 @@ func newReplayCommand(table policies.Table) *cobra.Command {
 trace. Rows go to stdout; with --out they are kept as files, which
 ` + "`kvreplay leaderboard`" + ` reads. A run with --out that was stopped, however it was stopped,
 continues where it was when the same command is given again; a run with more
-policies or capacities replays only what is new.`,
+policies or capacities replays only what is new. With --profile a trace is finished or
+begun again, and with --referee every cell is replayed.`,
 		Example: `  kvreplay replay t.parquet
   kvreplay replay t.parquet --policy lru --policy lookahead --policy window:2 --policy opt \
       --topk 256 --candidates 320 --capacity 1x,1.5x,2x,4x,0.2ctx,6400 --warmup lru:32 --out results`,

@@ -40,12 +40,16 @@ func (f *replayFlags) plan(paths []string, o replay.Options) (tasks []*task, err
 	return tasks, nil
 }
 
-// record opens the task's profile where one is asked for.
+// record opens the task's profile where one is asked for and not there already.
 func (f *replayFlags) record(t *task) (err error) {
 	if !f.profile {
 		return nil
 	}
-	if t.profile, err = replay.CreateProfile(filepath.Join(f.out, t.fileName("profile", ".parquet")), f.indices); err != nil {
+	path := filepath.Join(f.out, t.fileName("profile", ".parquet"))
+	if t.job.Recorded(path, f.indices) {
+		return nil
+	}
+	if t.profile, err = replay.CreateProfile(path, f.indices); err != nil {
 		return err
 	}
 	return t.job.Record(t.profile)

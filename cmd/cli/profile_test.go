@@ -1,0 +1,75 @@
+package cli_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A run with --profile that is given again replays nothing where its profile is there as
+// it was written, and everything where it is not; both end with the same files.
+func TestProfileAgain(t *testing.T) {
+	path, out := smallTrace(t, small), t.TempDir()
+	args := []string{"replay", path, "--policy", "lru", "--policy", "opt", "--capacity", "1x,2x", "--out", out, "--profile"}
+	profile := func() string {
+		found, err := filepath.Glob(filepath.Join(out, "*.parquet"))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("profiles %v, %v", found, err)
+		}
+		return found[0]
+	}
+	var want, rows []byte
+	for _, step := range []struct {
+		name    string
+		before  func() error
+		flags   []string
+		there   string // cells that the run finds
+		another bool   // it writes another profile, for good
+	}{
+		{"first", func() error { return nil }, nil, "(0 cells", true},
+		{"again", func() error { return nil }, nil, "(4 cells", false},
+		{"rows lost", func() error { return os.Remove(rowsPath(t, out)) }, nil, "(4 cells", false},
+		{"fresh", func() error { return nil }, []string{"--fresh"}, "(0 cells", false},
+		{"profile lost", func() error { return os.Remove(profile()) }, nil, "(0 cells", false},
+		{"profile damaged", func() error { return os.Truncate(profile(), 100) }, nil, "(0 cells", false},
+		{"cells lost", func() error { return os.RemoveAll(filepath.Join(out, "cells")) }, nil, "(0 cells", false},
+		{"digest lost", func() error { return os.RemoveAll(filepath.Join(out, "profiles")) }, nil, "(0 cells", false},
+		{"with indices", func() error { return nil }, []string{"--profile-indices"}, "(0 cells", true},
+		{"with indices again", func() error { return nil }, []string{"--profile-indices"}, "(4 cells", false},
+		{"without indices", func() error { return nil }, nil, "(0 cells", true},
+		{"referee", func() error { return nil }, []string{"--referee"}, "(0 cells", false},
+	} {
+		if err := step.before(); err != nil {
+			t.Fatal(err)
+		}
+		code, _, stderr := run(append(args, step.flags...)...)
+		if code != 0 || !strings.Contains(stderr, step.there) {
+			t.Errorf("%s: exit %d, %s, expected %q", step.name, code, stderr, step.there)
+		}
+		text, err := os.ReadFile(profile())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if step.another {
+			want = text
+		} else if !bytes.Equal(text, want) {
+			t.Errorf("%s: the profile is another", step.name)
+		}
+		if rows == nil {
+			rows = rowsOf(t, out)
+		} else if !bytes.Equal(rowsOf(t, out), rows) {
+			t.Errorf("%s: the rows are others", step.name)
+		}
+	}
+}
+
+func rowsPath(t *testing.T, out string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(out, "*.jsonl"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("rows %v, %v", found, err)
+	}
+	return found[0]
+}
