@@ -139,9 +139,15 @@ func (f field) check(r *Row) error {
 	return nil
 }
 
-// checkText refuses what a line of a table cannot show and CSV cannot carry.
+// Printable reports whether a row can state s: a line of a table can show it and CSV can
+// carry it.
+func Printable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+// checkText refuses what is not Printable.
 func checkText(s string) error {
-	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
+	if !Printable(s) {
 		return fmt.Errorf("%q is not printable UTF-8", s)
 	}
 	return nil

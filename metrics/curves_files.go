@@ -9,6 +9,10 @@ import (
 
 var unsafeInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
+// longestStem is what of a trace's name its curves' file has: with what is added it fits
+// the 255 bytes that file systems allow.
+const longestStem = 200
+
 // CurveTraces lists the traces that curves can be drawn of, by name.
 func (b *Board) CurveTraces() []string {
 	var traces []string
@@ -27,7 +31,8 @@ func (b *Board) CurveNames(suffix string, taken []string) map[string]string {
 	names := map[string]string{}
 	taken = slices.Clone(taken)
 	for _, trace := range b.CurveTraces() {
-		stem := "curves-" + unsafeInNames.ReplaceAllString(strings.TrimSuffix(trace, ".parquet"), "_") + suffix
+		stem := unsafeInNames.ReplaceAllString(strings.TrimSuffix(trace, ".parquet"), "_")
+		stem = "curves-" + stem[:min(len(stem), longestStem)] + suffix
 		name := stem + ".svg"
 		for n := 2; slices.Contains(taken, name); n++ {
 			name = fmt.Sprintf("%s-%d.svg", stem, n)

@@ -3,6 +3,7 @@ package replay
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,7 +72,7 @@ type part struct {
 // newPlan checks o against the trace.
 func newPlan(f *trace.File, o *Options) (*plan, error) {
 	p := &plan{file: f, meta: f.Meta(), opt: o, ranks: f.Meta().Order == trace.OrderRank}
-	steps := []func() error{p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settleOutliers, p.settleClusters, p.settlePrefetch, p.settlePool, p.settleTiers, p.settleAllocation, p.settleReallocation, p.applyAllocation, p.planCells, p.settleProfile}
+	steps := []func() error{p.checkTexts, p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settleOutliers, p.settleClusters, p.settlePrefetch, p.settlePool, p.settleTiers, p.settleAllocation, p.settleReallocation, p.applyAllocation, p.planCells, p.settleProfile}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("replay %s: %w", f.Path(), err)
@@ -112,6 +113,21 @@ func (p *plan) recall() error {
 	for i := range p.cells {
 		if missing[p.cells[i].top] {
 			p.todo = append(p.todo, i)
+		}
+	}
+	return nil
+}
+
+// checkTexts refuses what rows could not state, before the work.
+func (p *plan) checkTexts() error {
+	for what, text := range map[string]string{"file name": filepath.Base(p.file.Path()), "model": p.meta.Model} {
+		if !metrics.Printable(text) {
+			return fmt.Errorf("the %s %q is not printable UTF-8, and result rows state it; rename it", what, text)
+		}
+	}
+	for _, s := range p.file.Streams() {
+		if !metrics.Printable(s.Request) {
+			return fmt.Errorf("the request id %q is not printable UTF-8, and result rows state it; rename it", s.Request)
 		}
 	}
 	return nil

@@ -49,6 +49,9 @@ func (j *Job) Cells() int { return len(j.plan.todo) }
 // Key names the job by all that its rows depend on: the trace and every cell.
 func (j *Job) Key() string { return hashOf(j.plan.keys())[:8] }
 
+// Digest is that of the job's trace.
+func (j *Job) Digest() string { return j.plan.digest }
+
 // Record makes the job replay every cell and write its steps to p. Lossy policies, which
 // fetch nothing, cannot be recorded.
 func (j *Job) Record(p *Profile) error {

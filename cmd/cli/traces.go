@@ -19,12 +19,11 @@ type task struct {
 // plan opens and plans every trace before anything is replayed, so that a wrong name,
 // a broken file or an option that a trace cannot serve costs no work.
 func (f *replayFlags) plan(paths []string, o replay.Options) (tasks []*task, err error) {
-	seen := map[string]bool{}
+	if err := checkNames(paths); err != nil {
+		return nil, err
+	}
+	digests := map[string]string{} // to a path
 	for _, path := range paths {
-		if seen[filepath.Clean(path)] {
-			return tasks, usagef("trace %s is named twice", path)
-		}
-		seen[filepath.Clean(path)] = true
 		t := new(task)
 		if t.file, err = trace.Open(path); err != nil {
 			return tasks, err
@@ -33,11 +32,32 @@ func (f *replayFlags) plan(paths []string, o replay.Options) (tasks []*task, err
 		if t.job, err = replay.Plan(t.file, o); err != nil {
 			return tasks, err
 		}
+		if other, ok := digests[t.job.Digest()]; ok {
+			return tasks, usagef("%s and %s are the same trace (digest %s), whose rows would count twice: name one of them", other, path, t.job.Digest())
+		}
+		digests[t.job.Digest()] = path
 		if err := f.record(t); err != nil {
 			return tasks, err
 		}
 	}
 	return tasks, nil
+}
+
+// checkNames refuses paths whose rows could not be told apart: they state the file's name.
+func checkNames(paths []string) error {
+	seen := map[string]string{}
+	for _, path := range paths {
+		name := filepath.Base(path)
+		other, ok := seen[name]
+		switch {
+		case ok && filepath.Clean(other) == filepath.Clean(path):
+			return usagef("trace %s is named twice", path)
+		case ok:
+			return usagef("%s and %s have the same file name, and rows name traces by it: rename one, or replay each into a folder of its own", other, path)
+		}
+		seen[name] = path
+	}
+	return nil
 }
 
 // record opens the task's profile where one is asked for and not there already.
@@ -55,10 +75,18 @@ func (f *replayFlags) record(t *task) (err error) {
 	return t.job.Record(t.profile)
 }
 
+// longestStem is what of a trace's name its files have: with what is added to it, and to
+// temporary files, it fits the 255 bytes that file systems allow.
+const longestStem = 200
+
 // fileName names what a run keeps of a trace by all that the rows depend on, so that
 // runs into one folder add up and a repeated run replaces itself.
 func (t *task) fileName(what, suffix string) string {
-	return fmt.Sprintf("%s.%s-%s%s", strings.TrimSuffix(filepath.Base(t.file.Path()), ".parquet"), what, t.job.Key(), suffix)
+	stem := strings.TrimSuffix(filepath.Base(t.file.Path()), ".parquet")
+	if len(stem) > longestStem {
+		stem = strings.ToValidUTF8(stem[:longestStem], "")
+	}
+	return fmt.Sprintf("%s.%s-%s%s", stem, what, t.job.Key(), suffix)
 }
 
 // workOf is the work left in all tasks, and its cells.
