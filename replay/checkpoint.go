@@ -159,7 +159,7 @@ type Interrupted struct {
 	Trace         string
 	Done, Streams int    // streams of the trace that are counted, of all
 	Kept          bool   // they are kept, and the same run continues from them
-	Why           string // they are not
+	Why           string // they are not; empty where there is no store to keep them
 	Err           error
 }
 
@@ -176,7 +176,6 @@ func (p *plan) interrupted(units [][2]int, finished map[int]bool, ps *pass, err 
 	}
 	switch {
 	case p.opt.Store == nil:
-		e.Why = "--out keeps finished work"
 	case p.opt.Profile != nil:
 		e.Why = "a profile is written as a whole; traces that are finished are kept"
 	case p.opt.Referee:
@@ -193,8 +192,11 @@ func (e *Interrupted) Error() string {
 	fmt.Fprintf(&b, "interrupted in %s after %d of %d streams", e.Trace, e.Done, e.Streams)
 	if e.Kept {
 		b.WriteString("; what is counted is kept, run the same command again to go on")
-	} else {
-		fmt.Fprintf(&b, "; nothing of this trace is kept: %s", e.Why)
+		return b.String()
+	}
+	b.WriteString("; nothing of this trace is kept")
+	if e.Why != "" {
+		b.WriteString(": " + e.Why)
 	}
 	return b.String()
 }

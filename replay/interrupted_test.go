@@ -15,7 +15,7 @@ func TestInterruptedSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, set := range map[string]func(*Options){
-		"nothing of this trace is kept: --out keeps":      func(*Options) {},
+		"nothing of this trace is kept":                   func(*Options) {},
 		"nothing of this trace is kept: a profile":        func(o *Options) { o.Store, o.Profile = store, newProfile(t) },
 		"nothing of this trace is kept: with --referee":   func(o *Options) { o.Store, o.Referee = store, true },
 		"nothing of this trace is kept: none of its part": func(o *Options) { o.Store = store },

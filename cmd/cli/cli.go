@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
 	"syscall"
 
@@ -21,7 +20,7 @@ const (
 	exitOK          = 0
 	exitFailed      = 1   // the work failed: bad input, disk, a violated rule
 	exitUsage       = 2   // the command line is wrong
-	exitInterrupted = 130 // Ctrl-C
+	exitInterrupted = 130 // Ctrl-C; another signal has 128 + its number
 )
 
 // errUsage marks errors of the command line.
@@ -38,13 +37,9 @@ func usagef(format string, args ...any) error { return errUsage{fmt.Errorf(forma
 //
 //	cli.Main(policies.NewTable(append(all.Table(), mine)...), os.Args[1:], os.Stdout, os.Stderr)
 func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
 	signal.Ignore(syscall.SIGXFSZ) // a file over the size limit is then an error like a full disk
-	go func() {                    // the first signal drains what is in hand, the second ends the program at once
-		<-ctx.Done()
-		stop()
-	}()
 	root := newRoot(table)
 	root.SetArgs(args)
 	out := &output{w: stdout}
@@ -60,8 +55,8 @@ func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintf(stderr, "kvreplay: %v\n", err)
-		return exitInterrupted
+		fmt.Fprintf(stderr, "kvreplay: %s\n", interruptedText(err))
+		return exitOf(ctx)
 	case errors.As(err, &usage), errors.As(err, &target):
 		fmt.Fprintf(stderr, "kvreplay: %v\n", err)
 		return exitUsage

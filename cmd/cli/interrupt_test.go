@@ -303,3 +303,50 @@ func TestTwoRunsOneFolder(t *testing.T) {
 		t.Fatalf("rows differ:\n%s", got)
 	}
 }
+
+// Whatever the signal, a command that it stops leaves no file and exits as shells say;
+// what keeps nothing says so, and only replay speaks of --out.
+func TestStopped(t *testing.T) {
+	bin, tracePath := program(t), longTrace(t)
+	for _, c := range []struct {
+		signal syscall.Signal
+		code   int
+		args   []string
+		want   string
+	}{
+		{syscall.SIGTERM, 143, []string{"replay", tracePath, "--policy", "all"}, "nothing of this trace is kept (--out DIR keeps finished work)"},
+		{syscall.SIGHUP, 129, []string{"replay", tracePath, "--policy", "all", "--profile", "--out", "OUT"}, "nothing of this trace is kept: a profile is written as a whole"},
+		{syscall.SIGINT, 130, []string{"datasets", "fit", tracePath, "-o", "OUT/dials.yaml"}, "interrupted; no unfinished file is left"},
+		{syscall.SIGINT, 130, []string{"datasets", "make", "ruler", "--samples", "500", "-o", "OUT/p.jsonl"}, "kvreplay: interrupted; no unfinished file is left"},
+	} {
+		out := t.TempDir()
+		var args []string
+		for _, a := range c.args {
+			args = append(args, strings.Replace(a, "OUT", out, 1))
+		}
+		cmd := exec.Command(bin, args...)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(300 * time.Millisecond)
+		_ = cmd.Process.Signal(c.signal)
+		if err := cmd.Wait(); err == nil {
+			t.Logf("%v ended before the signal", c.args)
+			continue
+		}
+		if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(stderr.String(), c.want) {
+			t.Errorf("%v: exit %d, %s, expected %d and %q", c.args, code, stderr.String(), c.code, c.want)
+		}
+		entries, err := os.ReadDir(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if !e.IsDir() {
+				t.Errorf("%v left %s", c.args, e.Name())
+			}
+		}
+	}
+}

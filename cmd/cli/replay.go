@@ -121,7 +121,7 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 	for _, t := range tasks {
 		result, err := f.finish(c.Context(), t, o.Store)
 		if err != nil {
-			return err
+			return withAdvice(err, f.out)
 		}
 		for _, note := range result.Notes {
 			bar.note("kvreplay: %s: %s", t.file.Path(), note)
