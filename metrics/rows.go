@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // RowError is a row that cannot be read. Errors of ReadRows that concern one line are
@@ -57,6 +59,9 @@ func ReadRows(path string) ([]Row, error) {
 }
 
 func readFile(path string) ([]Row, error) {
+	if err := files.CheckStream(path); err != nil {
+		return nil, fmt.Errorf("read rows: %w", err)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read rows: %w", err)

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // File is an open trace: its metadata and the directory of its streams. It is safe
@@ -52,6 +54,9 @@ func open(path string, report func(*Error) bool) (*File, error) {
 	}
 	if info.IsDir() {
 		return nil, fileError(path, RuleFile, "is a directory, expected a trace file (*.parquet)")
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fileError(path, RuleFile, files.NotRegular)
 	}
 	if info.Size() == 0 {
 		return nil, fileError(path, RuleFile, "is empty, expected a trace (Parquet)")

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/datasets/bom"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // Detect tells from its content, never from its name, what the file at path is. The
@@ -38,7 +39,7 @@ func openFile(path string) (*os.File, error) {
 	case info.IsDir():
 		return nil, fmt.Errorf("read requests: %s is a directory, expected a file; name the files in it", path)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("read requests: %s is not a regular file and cannot be read twice; save it to a file first", path)
+		return nil, fmt.Errorf("read requests: %s %s", path, files.NotRegular)
 	}
 	f, err := os.Open(path)
 	if err != nil {

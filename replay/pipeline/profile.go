@@ -16,6 +16,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // Counts are what one layer of one request moved in one step, over all its heads.
@@ -80,6 +81,9 @@ func recovered(path string, err *error) {
 
 func openProfile(path string) (p *profileFile, err error) {
 	defer recovered(path, &err)
+	if err := files.CheckInput(path); err != nil {
+		return nil, fmt.Errorf("profile %w", err)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("profile: %w", err)

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // source is one open file. Its text comes unpacked; formats that need random access
@@ -44,7 +46,7 @@ func openSource(path string, o *Options) (*source, error) {
 	case info.IsDir():
 		return nil, fmt.Errorf("%s: is a directory, expected a file; name the files in it", path)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: is not a regular file and cannot be read twice; save it to a file first", path)
+		return nil, fmt.Errorf("%s: %s", path, files.NotRegular)
 	case info.Size() == 0:
 		return nil, fmt.Errorf("%s: is empty, expected one of: %s", path, Known)
 	}
