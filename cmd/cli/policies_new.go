@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"go/format"
+	"go/token"
+	"go/types"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -71,6 +74,16 @@ type sketch struct {
 
 var sketchName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
+// skeletonImports are the packages that a skeleton imports beside its own.
+var skeletonImports = []string{"all", "bucket", "cli", "os", "policies", "policytest", "testing"}
+
+// reservedPackage reports whether a package of that name could not be imported and used
+// as a skeleton does.
+func reservedPackage(name string) bool {
+	return token.IsKeyword(name) || types.Universe.Lookup(name) != nil || slices.Contains(skeletonImports, name) ||
+		slices.Contains([]string{"main", "init", "internal", "vendor", "testdata"}, name)
+}
+
 // newSketch checks the name and finds where the policy goes.
 func newSketch(known policies.Table, name, dir string) (*sketch, error) {
 	if !sketchName.MatchString(name) {
@@ -82,6 +95,9 @@ func newSketch(known policies.Table, name, dir string) (*sketch, error) {
 		}
 	}
 	s := &sketch{Name: name, Package: strings.ReplaceAll(name, "-", ""), own: dir != ""}
+	if reservedPackage(s.Package) || slices.Contains(groups, name) {
+		return nil, usagef("policy name %q: Go or kvreplay means something else by %s; choose another name", name, s.Package)
+	}
 	if s.own {
 		module, err := moduleAt(dir, "example.com/"+s.Package)
 		s.root, s.dir, s.Import = dir, filepath.Join(dir, s.Package), path.Join(module, s.Package)
@@ -108,22 +124,32 @@ func moduleAt(dir, otherwise string) (string, error) {
 
 // write writes the files; one that is there already is an error.
 func (s *sketch) write() error {
+	texts := map[string][]byte{}
+	templates := map[string]string{"policy.go.tmpl": s.Package + ".go", "policy_test.go.tmpl": s.Package + "_test.go", "reference_test.go.tmpl": "reference_test.go", "main.go.tmpl": ""}
+	for from := range templates { // all of them before the first folder
+		var err error
+		if texts[from], err = s.fill(from); err != nil {
+			return err
+		}
+	}
 	if err := os.MkdirAll(filepath.Dir(s.dir), 0o777); err != nil {
 		return err
 	}
 	if err := os.Mkdir(s.dir, 0o777); err != nil {
 		return fmt.Errorf("write the policy's package: %w", err)
 	}
-	files := map[string]string{"policy.go.tmpl": s.Package + ".go", "policy_test.go.tmpl": s.Package + "_test.go", "reference_test.go.tmpl": "reference_test.go"}
-	for from, to := range files {
-		if err := s.fill(from, filepath.Join(s.dir, to)); err != nil {
+	for from, to := range templates {
+		if to == "" {
+			continue
+		}
+		if err := writeNew(filepath.Join(s.dir, to), texts[from]); err != nil {
 			return err
 		}
 	}
 	if !s.own {
 		return nil
 	}
-	err := s.fill("main.go.tmpl", filepath.Join(s.root, "main.go"))
+	err := writeNew(filepath.Join(s.root, "main.go"), texts["main.go.tmpl"])
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		err = writeNew(filepath.Join(s.root, "go.mod"), []byte("module "+path.Dir(s.Import)+"\n\ngo 1.26.0\n"))
 	}
@@ -133,21 +159,17 @@ func (s *sketch) write() error {
 	return err
 }
 
-// fill writes a template.
-func (s *sketch) fill(from, to string) error {
+// fill is a template's text.
+func (s *sketch) fill(from string) ([]byte, error) {
 	t, err := template.ParseFS(skeleton, "skeleton/"+from)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var text bytes.Buffer
 	if err := t.Execute(&text, s); err != nil {
-		return err
+		return nil, err
 	}
-	source, err := format.Source(text.Bytes())
-	if err != nil {
-		return err
-	}
-	return writeNew(to, source)
+	return format.Source(text.Bytes())
 }
 
 // writeNew writes a file; one that is there is an error.
