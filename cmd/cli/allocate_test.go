@@ -222,7 +222,7 @@ func TestAllocateErrors(t *testing.T) {
 		"cost":              {[]string{cold, "--memory", "2x", "--cost", "median"}, 2, "mean or peak"},
 		"format":            {[]string{cold, "--memory", "2x", "--format", "yaml"}, 2, "table or json"},
 		"-o and methods":    {[]string{cold, "--memory", "2x", "--method", "all", "-o", bad}, 2, "-o takes the plan of one method"},
-		"no such folder":    {[]string{cold, "--memory", "2x", "-o", filepath.Join(dir, "no", "plan.yaml")}, 1, "write plan"},
+		"no such folder":    {[]string{cold, "--memory", "2x", "-o", filepath.Join(dir, "no", "plan.yaml")}, 1, "cannot write "},
 		"plan of a layer":   {[]string{cold, "--plan", plan}, 1, "the plan is for other layers: it has no layer 0, but layers 1"},
 		"no such plan":      {[]string{cold, "--plan", filepath.Join(dir, "none.yaml")}, 1, "none.yaml"},
 		"a broken plan":     {[]string{cold, "--plan", bad}, 1, "bad.yaml"},

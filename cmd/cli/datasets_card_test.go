@@ -37,13 +37,13 @@ func TestDatasetsCardRefused(t *testing.T) {
 		code int
 		args []string
 	}{
-		"trace or folder of traces":       {2, []string{"-o", "CARD.md"}},
-		"output missing: -o CARD.md":      {2, []string{trace}},
-		"expected at least 1":             {2, []string{trace, "-o", "CARD.md", "--parallel", "0"}},
-		"no *.parquet in folder .":        {1, []string{".", "-o", "CARD.md"}},
-		"no such file":                    {1, []string{"nowhere.parquet", "-o", "CARD.md"}},
-		"have one name":                   {1, []string{trace, trace, "-o", "CARD.md"}},
-		folder + " is a folder, expected": {1, []string{trace, "-o", folder}},
+		"trace or folder of traces":          {2, []string{"-o", "CARD.md"}},
+		"output missing: -o CARD.md":         {2, []string{trace}},
+		"expected at least 1":                {2, []string{trace, "-o", "CARD.md", "--parallel", "0"}},
+		"no *.parquet in folder .":           {1, []string{".", "-o", "CARD.md"}},
+		"no such file":                       {1, []string{"nowhere.parquet", "-o", "CARD.md"}},
+		"have one name":                      {1, []string{trace, trace, "-o", "CARD.md"}},
+		folder + " is a directory, expected": {2, []string{trace, "-o", folder}},
 	} {
 		code, _, stderr := run(append([]string{"datasets", "card"}, c.args...)...)
 		if code != c.code || !strings.Contains(stderr, want) {
