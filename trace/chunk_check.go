@@ -59,7 +59,7 @@ func (f *File) checkChunk(group *format.RowGroup, i int) (crc bool, err error) {
 	crc = true
 	var values int64
 	err = f.walkPages(c, func(p *pageHead) error {
-		crc = crc && p.CRC != 0
+		crc = crc && p.hasCRC()
 		if p.isData() {
 			values += p.values()
 		}

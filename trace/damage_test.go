@@ -44,14 +44,16 @@ func contents(path string, shuffle *rand.Rand) (string, error) {
 	return fmt.Sprint(string(meta), f.StoredDigest(), f.Indices(), f.HasScores(), f.HasAttentionMass(), f.HasCoveredMass(), f.HasPredicted(), f.RowGroups(), streams), err
 }
 
+var allHeads = []int32{trace.NoHead, 0, 1}
+
 // damageSample is a small file with every column, several streams and several pages
-// a column, and its contents.
-func damageSample(t testing.TB) (raw []byte, want string) {
+// a column, and its contents. Each layer has streams of the heads given.
+func damageSample(t testing.TB, heads ...int32) (raw []byte, want string) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(7, 7))
 	var streams []*trace.Stream
 	for layer := range int32(3) {
-		for _, head := range []int32{trace.NoHead, 0, 1} {
+		for _, head := range heads {
 			key := trace.Key{Request: []string{"a", "b"}[layer/2], Layer: layer, Head: head}
 			streams = append(streams, randomStream(r, key, 40+r.IntN(90), -3, 12, 9, trace.ReadAll))
 		}
@@ -102,7 +104,13 @@ func bitsToFlip(t *testing.T, raw []byte, r *rand.Rand) []int {
 // A flipped bit anywhere, page headers, page index and footer included, is an error
 // or changes nothing; read in file order and in random order (through the index).
 func TestFlippedBits(t *testing.T) {
-	raw, want := damageSample(t)
+	for name, heads := range map[string][]int32{"heads": allHeads, "no heads": {trace.NoHead}} {
+		t.Run(name, func(t *testing.T) { flipBits(t, heads) })
+	}
+}
+
+func flipBits(t *testing.T, heads []int32) {
+	raw, want := damageSample(t, heads...)
 	path := filepath.Join(t.TempDir(), "flipped.parquet")
 	flips := bitsToFlip(t, raw, rand.New(rand.NewPCG(3, 3)))
 	harmless := 0
@@ -127,7 +135,7 @@ func TestFlippedBits(t *testing.T) {
 
 // A truncated file is an error, wherever it ends.
 func TestTruncated(t *testing.T) {
-	raw, _ := damageSample(t)
+	raw, _ := damageSample(t, allHeads...)
 	path := filepath.Join(t.TempDir(), "short.parquet")
 	for n := 0; n < len(raw); n += 97 {
 		if err := os.WriteFile(path, raw[:n], 0o600); err != nil {
@@ -142,7 +150,7 @@ func TestTruncated(t *testing.T) {
 
 // Lengths that a damaged file announces are not allocated.
 func TestDamageAllocatesLittle(t *testing.T) {
-	raw, _ := damageSample(t)
+	raw, _ := damageSample(t, allHeads...)
 	path := filepath.Join(t.TempDir(), "huge.parquet")
 	r := rand.New(rand.NewPCG(9, 9))
 	var before, after runtime.MemStats

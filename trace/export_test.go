@@ -32,7 +32,10 @@ func OpenCounting(path string) (*File, *atomic.Int64, error) {
 	}
 	count := new(atomic.Int64)
 	f := &File{path: path, source: countingReader{file, count}, closer: file, size: info.Size()}
-	return f, count, f.loadGuarded(nil)
+	if err := f.loadGuarded(nil); err != nil {
+		return f, count, err
+	}
+	return f, count, f.verifyUnchecked()
 }
 
 // SetPageBytes changes the size of the pages that a Writer makes; the result

@@ -37,11 +37,9 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !f.crc {
-		if err := f.verifyUnchecked(); err != nil {
-			f.Close()
-			return nil, err
-		}
+	if err := f.verifyUnchecked(); err != nil {
+		f.Close()
+		return nil, err
 	}
 	return f, nil
 }

@@ -11,7 +11,7 @@ import (
 // FuzzOpen reads arbitrary bytes as a trace: an error or a trace that keeps every
 // rule, no panic.
 func FuzzOpen(f *testing.F) {
-	raw, _ := damageSample(f)
+	raw, _ := damageSample(f, allHeads...)
 	f.Add(raw)
 	f.Add(raw[:len(raw)/2])
 	f.Add([]byte("PAR1PAR1"))

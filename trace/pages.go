@@ -24,6 +24,10 @@ func (p *pageHead) isData() bool { return p.DataPageHeader.Valid || p.DataPageHe
 
 func (p *pageHead) end() int64 { return p.data + int64(p.CompressedPageSize) }
 
+// hasCRC reports whether damage to the page's data is seen. The CRC of no bytes is 0: such
+// are the dictionaries of columns that are null throughout.
+func (p *pageHead) hasCRC() bool { return p.CRC != 0 || p.CompressedPageSize == 0 }
+
 // values is the number of levels in a data page.
 func (p *pageHead) values() int64 {
 	if p.DataPageHeaderV2.Valid {

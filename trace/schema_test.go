@@ -135,6 +135,23 @@ func TestCodecs(t *testing.T) {
 	expectRule(t, writeRawWith(t, parquet.Compression(&parquet.Lz4Raw)), trace.RuleFile, "compression LZ4_RAW")
 }
 
+// A column that is null throughout may have a dictionary of no bytes, whose CRC-32 is 0.
+func TestEmptyDictionary(t *testing.T) {
+	type row struct {
+		RequestID   string  `parquet:"request_id"`
+		LayerID     int32   `parquet:"layer_id"`
+		Head        *int32  `parquet:"head,optional,dict"`
+		PromptLen   int32   `parquet:"prompt_len"`
+		Step        int32   `parquet:"step"`
+		SeqLen      int32   `parquet:"seq_len"`
+		TopKIndices []int32 `parquet:"topk_indices,list"`
+	}
+	path := writeRaw(t, map[string]string{"kvreplay": rawMeta}, []row{{RequestID: "a", PromptLen: 10, SeqLen: 11, TopKIndices: []int32{3, 1}}})
+	if rules, messages := violated(t, path); rules != nil {
+		t.Errorf("a file without heads breaks %q:\n%s", rules, messages)
+	}
+}
+
 func writeRawWith(t *testing.T, option parquet.WriterOption) string {
 	path := filepath.Join(t.TempDir(), "c.parquet")
 	file, err := os.Create(path)

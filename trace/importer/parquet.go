@@ -73,7 +73,7 @@ func haveChecksums(pf *parquet.File, file io.ReaderAt) (bool, error) {
 			if err := thrift.NewDecoder(protocol.NewReader(section)).Decode(&head); err != nil {
 				return false, fmt.Errorf("page header at byte %d: %w", at, err)
 			}
-			if head.CRC == 0 {
+			if head.CRC == 0 && head.CompressedPageSize > 0 { // the CRC of no bytes is 0
 				return false, nil
 			}
 		}
