@@ -11,9 +11,18 @@ import (
 // maxRowsPerByte bounds the rows that a file may announce, by its size.
 const maxRowsPerByte = 1 << 10
 
-// codecs are the compressions of format v1. LZ4 is not: the Go library miscompresses
-// it and allocates without bound when it decodes damage.
+// codecs are the compressions of format v1. LZ4 is not: the Go library decodes some of it
+// to other values, and allocates without bound when it decodes damage.
 var codecs = []format.CompressionCodec{format.Uncompressed, format.Snappy, format.Gzip, format.Brotli, format.Zstd}
+
+// CheckCodec reports a compression that no Parquet file may have that is read here, a trace
+// or a source of one.
+func CheckCodec(codec format.CompressionCodec) error {
+	if slices.Contains(codecs, codec) {
+		return nil
+	}
+	return fmt.Errorf("compression %v, expected one of %v", codec, codecs)
+}
 
 // checkPages holds all page headers against the footer and reports whether every page
 // has a CRC. Neither page headers nor the footer have a checksum, but each number
@@ -50,8 +59,8 @@ func (f *File) leafOf(index int) *leaf {
 // checkChunk checks one column chunk; crc is whether all of its pages have a CRC.
 func (f *File) checkChunk(group *format.RowGroup, i int) (crc bool, err error) {
 	c, l := &group.Columns[i].MetaData, f.leafOf(i)
-	if !slices.Contains(codecs, c.Codec) {
-		return false, fmt.Errorf("compression %v, format v1 allows %v", c.Codec, codecs)
+	if err := CheckCodec(c.Codec); err != nil {
+		return false, err
 	}
 	if n := int64(group.Columns[i].OffsetIndexLength); n < 0 || n > f.size {
 		return false, fmt.Errorf("offset index of %d bytes", n)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
 
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -23,10 +24,10 @@ type foreignRow struct {
 	Extra     string     `parquet:"extra"`
 }
 
-func foreignParquet(t testing.TB, streams []*trace.Stream) []byte {
+func foreignParquet(t testing.TB, streams []*trace.Stream, options ...parquet.WriterOption) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	w := parquet.NewGenericWriter[foreignRow](&out)
+	w := parquet.NewGenericWriter[foreignRow](&out, options...)
 	for _, s := range streams {
 		for i := range s.Rows {
 			nan := math.NaN() // what pandas makes of null
@@ -52,4 +53,16 @@ func foreignParquet(t testing.TB, streams []*trace.Stream) []byte {
 		t.Fatal(err)
 	}
 	return out.Bytes()
+}
+
+// What the library may read back as other values is refused before it is read.
+func TestParquetCodecs(t *testing.T) {
+	streams := []*trace.Stream{{}}
+	streams[0].Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: 9})
+	streams[0].Append(trace.Row{Indices: []int32{3, 1}, Scores: []float32{2, 1}})
+	file := func(codec compress.Codec) string {
+		return write(t, t.TempDir(), "c.parquet", foreignParquet(t, streams, parquet.Compression(codec)))
+	}
+	importAll(t, Options{}, file(&parquet.Zstd))
+	mustFail(t, Options{}, []string{"column layer_id: compression LZ4_RAW", "zstd"}, file(&parquet.Lz4Raw))
 }

@@ -23,6 +23,9 @@ func decodeParquet(s *source, c *collector) error {
 	if err != nil {
 		return fmt.Errorf("damaged or cut off (a Parquet file ends in its directory): %w", err)
 	}
+	if err := checkCodecs(pf); err != nil {
+		return err
+	}
 	if err := checkIntegrity(s, c, pf, file); err != nil {
 		return err
 	}
@@ -33,6 +36,19 @@ func decodeParquet(s *source, c *collector) error {
 	for _, group := range pf.RowGroups() {
 		if err := t.group(group); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkCodecs reports a compression that the library may read back as other values.
+func checkCodecs(pf *parquet.File) error {
+	for _, g := range pf.Metadata().RowGroups {
+		for i := range g.Columns {
+			m := &g.Columns[i].MetaData
+			if err := trace.CheckCodec(m.Codec); err != nil {
+				return fmt.Errorf("column %s: %w; write the file again, by pyarrow with compression=\"zstd\"", m.PathInSchema[0], err)
+			}
 		}
 	}
 	return nil
