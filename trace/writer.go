@@ -34,7 +34,7 @@ type Writer struct {
 	digest  *Digester
 	check   *Checker
 	rows    []fileRow
-	last    *Key
+	last    *Key  // of the last stream that has rows in the file
 	failed  error // why the last stream was not finished
 	inGroup int   // indices in the open row group
 	longest int   // longest list so far
@@ -112,6 +112,9 @@ func (w *Writer) WriteParts(info StreamInfo, parts iter.Seq2[*Stream, error]) (e
 		if err := w.part(s); err != nil {
 			return err
 		}
+		if rows == 0 {
+			w.begun(s)
+		}
 		rows, step = rows+s.Rows, s.Steps[s.Rows-1]
 	}
 	if rows != info.Rows || rows == 0 {
@@ -145,7 +148,7 @@ func (w *Writer) part(s *Stream) error {
 
 // Close finishes the file and moves it to its name. After an error nothing is left behind.
 func (w *Writer) Close() error {
-	if w.last == nil {
+	if w.last == nil && w.failed == nil {
 		w.Abort()
 		return fileError(w.path, RuleFile, "no stream was written, a trace has at least one")
 	}

@@ -51,14 +51,20 @@ func (w *Writer) admitPart(s *Stream, first bool, step int32) error {
 	if !first {
 		columns |= w.columns & ReadPromptMass // which stands in the first row
 	}
-	if w.last == nil {
-		w.columns, w.covered = columns, covered
-	} else if columns != w.columns || covered != w.covered {
+	if w.last != nil && (columns != w.columns || covered != w.covered) {
 		return bad(RuleSchema, "scores, masses, predicted lists or prompt masses are there in this stream or in the first, but not in both; a file has them in all rows or in none")
+	}
+	return nil
+}
+
+// begun notes that the first rows of s are in the file: a stream that was refused leaves
+// nothing, and may be written again.
+func (w *Writer) begun(s *Stream) {
+	if w.last == nil {
+		w.columns, w.covered = s.columns(), len(s.CoveredMass) > 0
 	}
 	key := s.Key
 	w.last = &key
-	return nil
 }
 
 // round rounds scores, attention masses and prompt masses in place.

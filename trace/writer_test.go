@@ -56,6 +56,42 @@ func TestWriterRefuses(t *testing.T) {
 	}
 }
 
+// A refused stream leaves no trace of itself: corrected it is taken, with other columns too,
+// and a file of refused streams only is none.
+func TestWriterAfterRefusal(t *testing.T) {
+	stream := func(index int32, scores []float32) *trace.Stream {
+		s := &trace.Stream{}
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: 10})
+		s.Append(trace.Row{Indices: []int32{index}, Scores: scores})
+		return s
+	}
+	path := filepath.Join(t.TempDir(), "w.parquet")
+	for _, corrected := range []bool{false, true} {
+		w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, BlockTokens: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := trace.AsError(w.Write(stream(99, []float32{1}))); e == nil || e.Rule != trace.RuleIndex {
+			t.Fatalf("an index past the context: %v", e)
+		}
+		if !corrected {
+			if err := w.Close(); err == nil || !strings.Contains(err.Error(), "no stream was written") {
+				t.Errorf("a file without rows is closed: %v", err)
+			}
+			continue
+		}
+		if err := w.Write(stream(9, nil)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v, err := trace.Validate(path, func(e *trace.Error) bool { t.Error(e); return true }); err != nil || v.Rows != 1 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
 // K and M may be left to the writer: the longest list.
 func TestWriterFillsIn(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
