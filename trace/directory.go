@@ -1,6 +1,9 @@
 package trace
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // readDirectory builds the stream directory from the key columns, a row group at a
 // time, and checks key order and seq_len.
@@ -24,6 +27,10 @@ func (f *File) directory(report func(*Error) bool) error {
 	var k keyRows
 	for g := range groups {
 		err := guard(func() error { return k.read(f, g) })
+		if e := AsError(err); e != nil {
+			e.RowGroup = g
+			return e
+		}
 		if err != nil {
 			return &Error{Path: f.path, RowGroup: g, Row: -1, Rule: RuleFile, Err: err}
 		}
@@ -35,10 +42,22 @@ func (f *File) directory(report func(*Error) bool) error {
 	return nil
 }
 
+// nullHead stands for null among the heads of keyRows, where NoHead would hide a stored −1.
+const nullHead = math.MinInt32
+
 // keyRows are the key columns of one row group.
 type keyRows struct {
 	request                           []string
 	layer, head, prompt, step, seqLen []int32
+}
+
+// key is the key of row i.
+func (k *keyRows) key(i int) Key {
+	key := Key{Request: k.request[i], Layer: k.layer[i], Head: k.head[i]}
+	if key.Head == nullHead {
+		key.Head = NoHead
+	}
+	return key
 }
 
 func (k *keyRows) read(f *File, g int) error {
@@ -57,20 +76,23 @@ func (k *keyRows) read(f *File, g int) error {
 		l := f.leaves[c.column]
 		if l.index < 0 { // head, the only optional key
 			for range n {
-				*c.dst = append(*c.dst, NoHead)
+				*c.dst = append(*c.dst, nullHead)
 			}
 			continue
 		}
 		cur := cursor[int32]{leaf: l}
 		cur.open(f, g)
 		var nulls int
-		*c.dst, nulls, err = cur.flat(n, *c.dst, NoHead)
+		*c.dst, nulls, err = cur.flat(n, *c.dst, nullHead)
 		if err == nil {
 			err = cur.ended()
 		}
 		cur.close()
 		if err != nil {
 			return err
+		}
+		if c.column == colHead && count(*c.dst, nullHead) != nulls {
+			return fileError(f.path, RuleKey, "column %s: %d, expected 0 or more, or null", l.name, nullHead)
 		}
 		if nulls > 0 && c.column != colHead {
 			return fileError(f.path, RuleSchema, "column %s: %d null values, expected none", l.name, nulls)
@@ -79,12 +101,22 @@ func (k *keyRows) read(f *File, g int) error {
 	return nil
 }
 
+// count is the number of values that are x.
+func count(values []int32, x int32) (n int) {
+	for _, v := range values {
+		if v == x {
+			n++
+		}
+	}
+	return n
+}
+
 // addGroup adds the streams of row group g; false when report said stop.
 func (f *File) addGroup(g int, k *keyRows, report func(*Error) bool) bool {
 	var cur *StreamInfo
 	defer f.keepSteps(len(f.streams), k)
 	for i := range k.step {
-		key := Key{Request: k.request[i], Layer: k.layer[i], Head: k.head[i]}
+		key := k.key(i)
 		fail := func(s *StreamInfo, rule, format string, args ...any) bool {
 			return report(streamError(f.path, s, i-int(s.FirstRow), k.step[i], rule, format, args...))
 		}
@@ -100,8 +132,8 @@ func (f *File) addGroup(g int, k *keyRows, report func(*Error) bool) bool {
 					return false
 				}
 			}
-			if (key.Layer < 0 || key.Head < NoHead || info.PromptLen < 0) &&
-				!fail(&info, RuleKey, "layer_id %d, head %d, prompt_len %d, expected none below 0", key.Layer, key.Head, info.PromptLen) {
+			if (key.Layer < 0 || info.PromptLen < 0) &&
+				!fail(&info, RuleKey, "layer_id %d, prompt_len %d, expected none below 0", key.Layer, info.PromptLen) {
 				return false
 			}
 			f.streams = append(f.streams, info)
@@ -120,6 +152,10 @@ func (f *File) addGroup(g int, k *keyRows, report func(*Error) bool) bool {
 			if k.prompt[i] != cur.PromptLen && !fail(cur, RuleKey, "prompt_len %d, but %d at the stream's first row", k.prompt[i], cur.PromptLen) {
 				return false
 			}
+		}
+		if h := k.head[i]; h < 0 && h != nullHead && (cur.Rows == 0 || k.head[i-1] != h) &&
+			!fail(cur, RuleKey, "head %d, expected 0 or more, or null where the layer shares its selection", h) {
+			return false
 		}
 		if want := int64(k.prompt[i]) + int64(k.step[i]) + 1; (int64(k.seqLen[i]) != want || want < 1) &&
 			!fail(cur, RuleSeqLen, "seq_len %d, expected prompt_len + step + 1 = %d, at least 1", k.seqLen[i], want) {

@@ -123,6 +123,29 @@ func TestViolations(t *testing.T) {
 		{name: "streams out of order", rule: trace.RuleKey, text: "comes after request \"a\" layer 3", spoil: func(r []rawRow) { r[0].LayerID, r[1].LayerID, r[2].LayerID = 3, 3, 3 }},
 		{name: "prompt_len changes", rule: trace.RuleKey, text: "prompt_len 11, but 10 at the stream's first row", spoil: func(r []rawRow) { r[2].PromptLen, r[2].SeqLen = 11, 14 }},
 		{name: "negative layer", rule: trace.RuleKey, text: "expected none below 0", spoil: func(r []rawRow) { r[0].LayerID, r[1].LayerID, r[2].LayerID = -1, -1, -1 }},
+		{name: "negative prompt_len", rule: trace.RuleKey, text: "prompt_len -1, expected none below 0", spoil: func(r []rawRow) {
+			for i := range r[:3] {
+				r[i].PromptLen, r[i].SeqLen, r[i].Step, r[i].TopKIndices = -1, int32(1+i), int32(1+i), []int32{0}
+				r[i].Scores, r[i].AttentionMass, r[i].Predicted = []float32{1}, []float32{1}, []int32{}
+			}
+			r[0].PromptMass, r[3].PromptMass = nil, nil
+		}},
+		{name: "head -1", rule: trace.RuleKey, text: "row 0: request \"a\" layer 0 step 0: head -1, expected 0 or more, or null", spoil: func(r []rawRow) {
+			for i := range r {
+				r[i].Head = ptr(int32(-1))
+			}
+		}},
+		{name: "head -1 after null", rule: trace.RuleKey, text: "row 2: request \"a\" layer 0 step 2: head -1", spoil: func(r []rawRow) { r[2].Head = ptr(int32(-1)) }},
+		{name: "head -2", rule: trace.RuleKey, text: "head -2, expected 0 or more", spoil: func(r []rawRow) {
+			for i := range r {
+				r[i].Head = ptr(int32(-2))
+			}
+		}},
+		{name: "least head", rule: trace.RuleKey, text: "head: -2147483648, expected 0 or more", spoil: func(r []rawRow) {
+			for i := range r[3:] {
+				r[3+i].Head = ptr(int32(math.MinInt32))
+			}
+		}},
 		{name: "seq_len", rule: trace.RuleSeqLen, text: "seq_len 12, expected prompt_len + step + 1 = 11", spoil: func(r []rawRow) { r[0].SeqLen = 12 }},
 		{name: "index past the context", rule: trace.RuleIndex, text: "topk_indices[1] = 11, expected 0 ≤ index < 11", spoil: func(r []rawRow) { r[0].TopKIndices = []int32{1, 11, 2} }},
 		{name: "negative index", rule: trace.RuleIndex, text: "topk_indices[0] = -1", spoil: func(r []rawRow) { r[0].TopKIndices = []int32{-1, 1, 2} }},
