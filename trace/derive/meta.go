@@ -27,6 +27,7 @@ func (p *plan) derivedMeta(f *trace.File) error {
 	if err := p.union(f); err != nil {
 		return err
 	}
+	p.precision(f)
 	p.drops(f)
 	digest, err := f.Digest()
 	if err != nil {
@@ -116,6 +117,15 @@ func (p *plan) union(f *trace.File) error {
 	p.meta.EntryBytes *= heads
 	p.meta.ScoreKind, p.meta.ScoreMantissaBits = "", nil
 	return nil
+}
+
+// precision keeps scores and masses whose precision the source does not state as they are,
+// where the writer would round them.
+func (p *plan) precision(f *trace.File) {
+	if p.meta.ScoreMantissaBits == nil && !p.o.Union && (f.HasScores() || f.HasAttentionMass() || f.HasPromptMass()) {
+		exact := 23
+		p.meta.ScoreMantissaBits = &exact
+	}
 }
 
 // headsPerLayer is the number of streams that become one. All layers have the same:
