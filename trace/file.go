@@ -44,6 +44,19 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
+// OpenReader is Open of the trace that the size bytes of r are; path is its name in
+// messages. Close leaves r open.
+func OpenReader(path string, r io.ReaderAt, size int64) (*File, error) {
+	f := &File{path: path, source: r, closer: io.NopCloser(nil), size: size}
+	if err := f.loadGuarded(nil); err != nil {
+		return nil, err
+	}
+	if err := f.verifyUnchecked(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
 // open opens path; broken key and seq_len rules go to report, nil stops at the first.
 func open(path string, report func(*Error) bool) (*File, error) {
 	info, err := os.Stat(path)

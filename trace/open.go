@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -93,8 +94,19 @@ func (f *File) bindMetadata() error {
 	}
 	f.meta = meta
 	f.digest, _ = f.parquet.Lookup(keyDigest)
-	if stored, ok := f.parquet.Lookup(keySeal); ok && stored != seal([]byte(text), f.digest) {
-		return fileError(f.path, RuleDigest, "metadata were altered after writing: seal %s, expected %s", stored, seal([]byte(text), f.digest))
+	if err := CheckSeal(f.parquet.Lookup); err != nil {
+		return fileError(f.path, RuleDigest, "%w", err)
+	}
+	return nil
+}
+
+// CheckSeal holds the seal that stands among a file's key-value metadata, if one does,
+// against the trace's metadata and digest there.
+func CheckSeal(lookup func(key string) (value string, ok bool)) error {
+	text, _ := lookup(keyMeta)
+	digest, _ := lookup(keyDigest)
+	if stored, ok := lookup(keySeal); ok && stored != seal([]byte(text), digest) {
+		return fmt.Errorf("metadata were altered after writing: seal %s, expected %s", stored, seal([]byte(text), digest))
 	}
 	return nil
 }

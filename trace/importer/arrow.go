@@ -8,6 +8,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/kvreplay/kvreplay/trace"
 )
 
 // decodeArrowFile reads an Arrow IPC file, one record batch at a time.
@@ -146,7 +148,11 @@ func (t *arrowTable) schema(schema *arrow.Schema) error {
 			t.columns[i] = found[0]
 		}
 	}
-	if text, ok := schema.Metadata().GetValue(metaKey); ok {
+	md := schema.Metadata()
+	if err := trace.CheckSeal(md.GetValue); err != nil {
+		return err
+	}
+	if text, ok := md.GetValue(metaKey); ok {
 		m, err := parseMeta(text)
 		if err != nil {
 			return err

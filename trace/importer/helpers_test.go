@@ -134,7 +134,8 @@ func mustFail(t testing.TB, o Options, words []string, paths ...string) error {
 }
 
 // arrowBytes writes streams step-major (each step's streams together), as captures do.
-func arrowBytes(t testing.TB, file bool, meta string, streams []*trace.Stream) []byte {
+// More are further keys and values of its metadata.
+func arrowBytes(t testing.TB, file bool, meta string, streams []*trace.Stream, more ...string) []byte {
 	t.Helper()
 	i32, f32 := arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Float32
 	fields := []arrow.Field{{Name: "request_id", Type: &arrow.DictionaryType{IndexType: i32, ValueType: arrow.BinaryTypes.String}},
@@ -145,7 +146,11 @@ func arrowBytes(t testing.TB, file bool, meta string, streams []*trace.Stream) [
 		{Name: "prompt_mass", Type: arrow.ListOf(f32), Nullable: true}}
 	var md *arrow.Metadata
 	if meta != "" {
-		m := arrow.NewMetadata([]string{metaKey}, []string{meta})
+		keys, values := []string{metaKey}, []string{meta}
+		for i := 0; i+1 < len(more); i += 2 {
+			keys, values = append(keys, more[i]), append(values, more[i+1])
+		}
+		m := arrow.NewMetadata(keys, values)
 		md = &m
 	}
 	schema := arrow.NewSchema(fields, md)

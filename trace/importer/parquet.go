@@ -26,7 +26,7 @@ func decodeParquet(s *source, c *collector) error {
 	if err := checkCodecs(pf); err != nil {
 		return err
 	}
-	if err := checkIntegrity(s, c, pf, file); err != nil {
+	if err := checkIntegrity(s, c, pf, file, size); err != nil {
 		return err
 	}
 	t := &parquetTable{source: s, c: c}
@@ -54,14 +54,17 @@ func checkCodecs(pf *parquet.File) error {
 	return nil
 }
 
-// checkIntegrity verifies a sealed trace, and warns where nothing would show damage.
-func checkIntegrity(s *source, c *collector, pf *parquet.File, file io.ReaderAt) error {
-	if _, sealed := pf.Lookup(metaKey + ".digest"); sealed && !s.found.Gzip {
-		f, err := trace.Open(s.path)
+// checkIntegrity verifies a trace that states a digest, checks a seal, and warns where
+// nothing would show damage.
+func checkIntegrity(s *source, c *collector, pf *parquet.File, file io.ReaderAt, size int64) error {
+	if err := trace.CheckSeal(pf.Lookup); err != nil {
+		return err
+	}
+	if _, stated := pf.Lookup(metaKey + ".digest"); stated {
+		f, err := trace.OpenReader(s.path, file, size)
 		if err != nil {
 			return err
 		}
-		defer f.Close()
 		return f.Verify()
 	}
 	all, err := haveChecksums(pf, file)
