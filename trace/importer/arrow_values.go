@@ -16,15 +16,24 @@ func (t *arrowTable) readRow(batch arrow.Record, i int) error {
 		if field < 0 {
 			continue
 		}
-		values := batch.Column(field)
-		if values.IsNull(i) {
+		values, at := lookUp(batch.Column(field), i)
+		if values.IsNull(at) {
 			continue
 		}
-		if err := c.setArrow(column, values, i); err != nil {
+		if err := c.setArrow(column, values, at); err != nil {
 			return fmt.Errorf("column %s: %w", columnNames[column], err)
 		}
 	}
 	return c.finish(t.source.opts)
+}
+
+// lookUp is where value i stands: in its dictionary, where there is one, in which it may be
+// null.
+func lookUp(values arrow.Array, i int) (arrow.Array, int) {
+	if d, ok := values.(*array.Dictionary); ok && !d.IsNull(i) {
+		return d.Dictionary(), d.GetValueIndex(i)
+	}
+	return values, i
 }
 
 // setArrow sets one cell from value i.
@@ -60,8 +69,6 @@ func arrowString(values arrow.Array, i int) (string, error) {
 		return a.Value(i), nil
 	case *array.LargeString:
 		return a.Value(i), nil
-	case *array.Dictionary:
-		return arrowString(a.Dictionary(), a.GetValueIndex(i))
 	}
 	return "", fmt.Errorf("is %v, expected string", values.DataType())
 }
@@ -89,8 +96,6 @@ func arrowInt(values arrow.Array, i int) (v int64, has bool, err error) {
 		}
 		v, err = wholeNumber(a.Value(i))
 		return v, err == nil, err
-	case *array.Dictionary:
-		return arrowInt(a.Dictionary(), a.GetValueIndex(i))
 	}
 	return 0, false, fmt.Errorf("is %v, expected int32", values.DataType())
 }

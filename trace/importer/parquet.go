@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -122,10 +123,17 @@ func (t *parquetTable) bind(pf *parquet.File) error {
 	for _, name := range ignored {
 		t.c.warn("%s: column %s is not read", t.source.path, name)
 	}
+	var bound [numColumns]bool
 	for _, path := range pf.Schema().Columns() {
 		leaf, err := bindLeaf(pf.Schema(), path)
 		if err != nil {
 			return fmt.Errorf("column %s: %w", path[0], err)
+		}
+		if leaf.column >= 0 {
+			if bound[leaf.column] {
+				return fmt.Errorf("column %s: holds several values side by side (%s is one), expected one, or one list", path[0], strings.Join(path, "."))
+			}
+			bound[leaf.column] = true
 		}
 		t.leaves = append(t.leaves, leaf)
 	}

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // parquetLeaf is what a leaf column of the file is to us.
@@ -15,6 +17,8 @@ type parquetLeaf struct {
 	present int // definition level from which the list is there, maybe empty
 	element int // definition level of an element that may be null
 	maxDef  int
+	// unsigned: numbers below 0 are those above the largest signed one
+	unsigned bool
 }
 
 // bindLeaf finds out what the leaf column at path holds.
@@ -30,8 +34,12 @@ func bindLeaf(schema *parquet.Schema, path []string) (parquetLeaf, error) {
 	if leaf.column < 0 {
 		return leaf, nil
 	}
-	if want := map[bool]int{true: 1}[leaf.list]; found.MaxRepetitionLevel != want {
-		return leaf, fmt.Errorf("is nested %d deep, expected %d", found.MaxRepetitionLevel, want)
+	depth, rep, shape := 1, 0, "one value a row"
+	if leaf.list { // of three levels, or of the two or one of older writers
+		depth, rep, shape = 3, 1, "a list of numbers"
+	}
+	if len(path) > depth || found.MaxRepetitionLevel != rep {
+		return leaf, fmt.Errorf("is %s, nested %d deep, expected %s", strings.Join(path, "."), found.MaxRepetitionLevel, shape)
 	}
 	for _, f := range schema.Fields() {
 		if f.Name() == path[0] && f.Optional() {
@@ -39,11 +47,27 @@ func bindLeaf(schema *parquet.Schema, path []string) (parquetLeaf, error) {
 		}
 	}
 	leaf.element = leaf.present + 1
-	return leaf, checkKind(leaf.column, found.Node.Type().Kind())
+	leaf.unsigned = isUnsigned(found.Node.Type())
+	return leaf, checkType(leaf.column, found.Node.Type())
 }
 
-// checkKind reports a physical type that cannot hold the column.
-func checkKind(column int, kind parquet.Kind) error {
+func isUnsigned(t parquet.Type) bool {
+	if t.LogicalType() == nil {
+		return false
+	}
+	i, ok := t.LogicalType().Value.(*format.IntType)
+	return ok && !i.IsSigned
+}
+
+// checkType reports a type that cannot hold the column: another physical type, or a logical
+// one by which numbers are dates, times or decimals.
+func checkType(column int, t parquet.Type) error {
+	kind := t.Kind()
+	if l := t.LogicalType(); l != nil && (kind == parquet.Int32 || kind == parquet.Int64) {
+		if _, whole := l.Value.(*format.IntType); !whole && l.Value != nil {
+			return fmt.Errorf("has the type %v, expected plain numbers", t)
+		}
+	}
 	ok := kind == parquet.Int32 || kind == parquet.Int64
 	switch column {
 	case colRequest:
@@ -111,9 +135,13 @@ func (c *cells) setParquetInt(leaf *parquetLeaf, v parquet.Value) (err error) {
 	x := int64(0)
 	switch v.Kind() {
 	case parquet.Int32:
-		x = int64(v.Int32())
+		if x = int64(v.Int32()); leaf.unsigned {
+			x = int64(v.Uint32())
+		}
 	case parquet.Int64:
-		x = v.Int64()
+		if x = v.Int64(); leaf.unsigned && x < 0 {
+			return fmt.Errorf("is %d, expected a value that int32 holds", v.Uint64())
+		}
 	default:
 		if math.IsNaN(v.Double()) { // what pandas makes of null
 			return nil

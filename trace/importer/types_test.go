@@ -1,0 +1,125 @@
+package importer
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// parquetOf is a Parquet file of one row.
+func parquetOf[T any](t *testing.T, row T) string {
+	t.Helper()
+	var out bytes.Buffer
+	w := parquet.NewGenericWriter[T](&out)
+	if _, err := w.Write([]T{row}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return write(t, t.TempDir(), "typed.parquet", out.Bytes())
+}
+
+// What is no plain number is refused by the column's name, though its bytes would be one.
+func TestParquetTypes(t *testing.T) {
+	type keys struct {
+		RequestID string `parquet:"request_id"`
+		PromptLen int32  `parquet:"prompt_len"`
+		LayerID   int32  `parquet:"layer_id"`
+	}
+	type steps struct {
+		Step int32 `parquet:"step"`
+	}
+	type lists struct {
+		Indices []int32 `parquet:"topk_indices,list"`
+	}
+	type pair struct{ A, B int32 }
+	k, list := keys{RequestID: "r", PromptLen: 9}, lists{[]int32{3, 1}}
+	for text, path := range map[string]string{
+		"column step: is step.A, nested 0 deep, expected one value": parquetOf(t, struct {
+			keys
+			lists
+			Step pair `parquet:"step"`
+		}{k, list, pair{}}),
+		"column topk_indices: is topk_indices.list.element.A, nested 1 deep": parquetOf(t, struct {
+			keys
+			steps
+			Indices []pair `parquet:"topk_indices,list"`
+		}{k, steps{}, []pair{{1, 2}}}),
+		"column topk_indices: holds several values side by side": parquetOf(t, struct {
+			keys
+			steps
+			Indices []pair `parquet:"topk_indices"`
+		}{k, steps{}, []pair{{1, 2}}}),
+		"column step: has the type TIMESTAMP": parquetOf(t, struct {
+			keys
+			lists
+			Step int64 `parquet:"step,timestamp"`
+		}{k, list, 0}),
+		"column step: has the type DECIMAL": parquetOf(t, struct {
+			keys
+			lists
+			Step int32 `parquet:"step,decimal(2:7)"`
+		}{k, list, 100}),
+		"column topk_indices: a value of the list is 4294967295": parquetOf(t, struct {
+			keys
+			steps
+			Indices []uint32 `parquet:"topk_indices,list"`
+		}{k, steps{}, []uint32{3, 1<<32 - 1}}),
+		"column topk_indices: is 18446744073709551615": parquetOf(t, struct {
+			keys
+			steps
+			Indices []uint64 `parquet:"topk_indices,list"`
+		}{k, steps{}, []uint64{3, 1<<64 - 1}}),
+	} {
+		mustFail(t, Options{Stated: trace.Meta{Order: trace.OrderRank}}, []string{text}, path)
+	}
+	_, streams := importAll(t, Options{Stated: trace.Meta{Order: trace.OrderRank}}, parquetOf(t, struct {
+		keys
+		Step    int8     `parquet:"step"`
+		Indices []uint16 `parquet:"topk_indices"` // repeated, with no list around
+	}{k, 0, []uint16{3, 1}}))
+	if list := streams[0].List(0); len(list) != 2 || list[0] != 3 || list[1] != 1 {
+		t.Errorf("list %v, expected 3 and 1", list)
+	}
+}
+
+// A null in an Arrow dictionary is as null as one outside.
+func TestArrowDictionaryNull(t *testing.T) {
+	mem, i32 := memory.NewGoAllocator(), arrow.PrimitiveTypes.Int32
+	build := func(null bool, values ...int32) arrow.Array {
+		b := array.NewInt32Builder(mem)
+		defer b.Release()
+		b.AppendValues(values, nil)
+		if null {
+			b.AppendNull()
+		}
+		return b.NewArray()
+	}
+	ids := array.NewStringBuilder(mem)
+	ids.Append("r")
+	list := array.NewListBuilder(mem, i32)
+	list.Append(true)
+	list.ValueBuilder().(*array.Int32Builder).Append(3)
+	typ := &arrow.DictionaryType{IndexType: i32, ValueType: i32}
+	layer := array.NewDictionaryArray(typ, build(false, 0), build(true))
+	schema := arrow.NewSchema([]arrow.Field{{Name: "request_id", Type: arrow.BinaryTypes.String}, {Name: "layer_id", Type: typ},
+		{Name: "prompt_len", Type: i32}, {Name: "step", Type: i32}, {Name: "topk_indices", Type: arrow.ListOf(i32)}}, nil)
+	batch := array.NewRecord(schema, []arrow.Array{ids.NewArray(), layer, build(false, 9), build(false, 0), list.NewArray()}, 1)
+	var out bytes.Buffer
+	w := ipc.NewWriter(&out, ipc.WithSchema(schema))
+	if err := w.Write(batch); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustFail(t, Options{Stated: trace.Meta{Order: trace.OrderRank}}, []string{"row 1: layer_id or step is null"}, write(t, t.TempDir(), "null.arrow", out.Bytes()))
+}
