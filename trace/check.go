@@ -193,7 +193,7 @@ func (c *Checker) predicted(s *Stream, report func(*Error) bool) bool {
 }
 
 func (c *Checker) promptMass(s *Stream, report func(*Error) bool) bool {
-	if len(s.PromptMass) == 0 {
+	if !s.hasPromptMass() {
 		return true
 	}
 	if want := c.meta.Blocks(int(s.PromptLen)); len(s.PromptMass) != want && !report(streamError(c.path, &s.StreamInfo, 0, s.FirstStep, RulePromptMass,

@@ -43,7 +43,7 @@ func (d *Digester) rows(s *Stream) {
 	for i := range s.Steps {
 		list := s.List(i)
 		var flags int32
-		for bit, on := range []bool{len(s.Scores) > 0, len(s.CoveredMass) > 0, len(s.AttentionMass) > 0, len(s.PredictedOffsets) > 0, i == 0 && len(s.PromptMass) > 0} {
+		for bit, on := range []bool{len(s.Scores) > 0, len(s.CoveredMass) > 0, len(s.AttentionMass) > 0, len(s.PredictedOffsets) > 0, i == 0 && s.hasPromptMass()} {
 			if on {
 				flags |= 1 << bit
 			}
@@ -61,7 +61,7 @@ func (d *Digester) rows(s *Stream) {
 			d.numbers(int32(len(p)))
 			words(d, p)
 		}
-		if i == 0 && len(s.PromptMass) > 0 {
+		if i == 0 && s.hasPromptMass() {
 			d.numbers(int32(len(s.PromptMass)))
 			words(d, s.PromptMass)
 		}

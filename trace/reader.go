@@ -224,6 +224,7 @@ func (r *Reader) promptMass(s *Stream) error {
 		return streamError(r.file.path, &s.StreamInfo, 0, s.FirstStep, RulePromptMass,
 			"prompt_mass has %d lists in the stream's %d rows, but %s, expected one in the first row of every stream or none in the file", s.Rows-nulls, s.Rows, there)
 	}
+	s.EmptyPromptMass = nulls < s.Rows && len(s.PromptMass) == 0
 	return nil
 }
 

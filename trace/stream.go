@@ -63,6 +63,9 @@ type Stream struct {
 	// PromptMass has the attention mass that all windows together gave each block of the
 	// prompt, or is empty. It is stored in the stream's first row.
 	PromptMass []float32
+	// EmptyPromptMass says that PromptMass is empty for a prompt without a token, in a trace
+	// that has prompt masses; such a trace stores an empty list, not null.
+	EmptyPromptMass bool
 }
 
 // List returns row i's blocks.
@@ -87,6 +90,9 @@ func (s *Stream) PredictedList(i int) []int32 {
 	return []int32{} // recorded, and empty
 }
 
+// hasPromptMass reports whether the stream's first row has a list of prompt masses.
+func (s *Stream) hasPromptMass() bool { return len(s.PromptMass) > 0 || s.EmptyPromptMass }
+
 // columns are the optional list columns that s holds.
 func (s *Stream) columns() (c Columns) {
 	if len(s.Scores) > 0 {
@@ -98,7 +104,7 @@ func (s *Stream) columns() (c Columns) {
 	if len(s.PredictedOffsets) > 0 {
 		c |= ReadPredicted
 	}
-	if len(s.PromptMass) > 0 {
+	if s.hasPromptMass() {
 		c |= ReadPromptMass
 	}
 	return c
@@ -116,7 +122,7 @@ func (s *Stream) Reset(info StreamInfo) {
 	s.Steps, s.Offsets, s.Indices = s.Steps[:0], append(s.Offsets[:0], 0), s.Indices[:0]
 	s.Scores, s.CoveredMass, s.AttentionMass = s.Scores[:0], s.CoveredMass[:0], s.AttentionMass[:0]
 	s.PredictedOffsets, s.Predicted = s.PredictedOffsets[:0], s.Predicted[:0]
-	s.PromptMass = s.PromptMass[:0]
+	s.PromptMass, s.EmptyPromptMass = s.PromptMass[:0], false
 }
 
 // Row is one step, for producers that build a stream row by row.

@@ -171,6 +171,7 @@ func TestViolations(t *testing.T) {
 		{name: "prompt mass below 0", rule: trace.RulePromptMass, text: "prompt_mass[3] = -1, expected a finite number, 0 or more", spoil: func(r []rawRow) { r[0].PromptMass[3] = -1 }},
 		{name: "NaN prompt mass", rule: trace.RulePromptMass, text: "prompt_mass[0] = NaN", spoil: func(r []rawRow) { r[3].PromptMass[0] = float32(math.NaN()) }},
 		{name: "short prompt mass", rule: trace.RulePromptMass, text: "prompt_mass has 9 values, expected 10", spoil: func(r []rawRow) { r[0].PromptMass = r[0].PromptMass[:9] }},
+		{name: "empty prompt mass", rule: trace.RulePromptMass, text: "prompt_mass has 0 values, expected 10", spoil: func(r []rawRow) { r[0].PromptMass, r[3].PromptMass = []float32{}, []float32{} }},
 		{name: "prompt mass in a second row", rule: trace.RulePromptMass, text: "2 lists in the stream's 3 rows, but has a list in the file's first row", spoil: func(r []rawRow) { r[1].PromptMass = r[0].PromptMass }},
 		{name: "prompt mass in another row", rule: trace.RulePromptMass, text: "expected one in the first row of every stream", spoil: func(r []rawRow) { r[3].PromptMass, r[4].PromptMass = nil, r[3].PromptMass }},
 		{name: "prompt mass in one stream", rule: trace.RulePromptMass, text: "0 lists in the stream's 3 rows", spoil: func(r []rawRow) { r[3].PromptMass = nil }},

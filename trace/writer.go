@@ -102,7 +102,7 @@ func (w *Writer) WriteParts(info StreamInfo, parts iter.Seq2[*Stream, error]) (e
 		if err != nil {
 			return err
 		}
-		if s.Key != info.Key || s.PromptLen != info.PromptLen || rows > 0 && len(s.PromptMass) > 0 {
+		if s.Key != info.Key || s.PromptLen != info.PromptLen || rows > 0 && s.hasPromptMass() {
 			return w.bad(&info.Key, RuleKey, "a part after %d rows is of %v with prompt_len %d and %d prompt masses, expected those of the stream, and masses in the first part only",
 				rows, s.Key, s.PromptLen, len(s.PromptMass))
 		}

@@ -112,8 +112,11 @@ func (w *Writer) fileRows(s *Stream, from, to int) {
 			row.AttentionMass = s.AttentionMass[s.Offsets[i]:s.Offsets[i+1]]
 		}
 		row.Predicted = s.PredictedList(i)
-		if i == 0 && len(s.PromptMass) > 0 {
+		if i == 0 && s.hasPromptMass() {
 			row.PromptMass = s.PromptMass
+			if s.EmptyPromptMass {
+				row.PromptMass = []float32{}
+			}
 		}
 		w.longest = max(w.longest, len(row.TopKIndices))
 		w.rows = append(w.rows, row)

@@ -204,6 +204,29 @@ func TestPromptMassOfBlocks(t *testing.T) {
 	}
 }
 
+// The empty list of a prompt without tokens stays beside the lists of others.
+func TestEmptyPromptMass(t *testing.T) {
+	src := filepath.Join(t.TempDir(), "source.parquet")
+	w, err := trace.Create(src, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for prompt := range int32(2) {
+		s := &trace.Stream{EmptyPromptMass: prompt == 0, PromptMass: make([]float32, prompt)}
+		s.Key, s.PromptLen = trace.Key{Request: "r", Layer: prompt, Head: trace.NoHead}, prompt
+		s.Append(trace.Row{Indices: []int32{0}})
+		if err := w.Write(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, _ := derived(t, src, Options{BlockTokens: 2}); !got[0].EmptyPromptMass || len(got[1].PromptMass) != 1 {
+		t.Errorf("prompt masses %v and %v", got[0].PromptMass, got[1].PromptMass)
+	}
+}
+
 // Blocks of 4, then of 8 are the blocks of 8; K is the longest list.
 func TestBlocksCompose(t *testing.T) {
 	meta := rankMeta

@@ -24,7 +24,7 @@ func (p *plan) transform(in, out *trace.Stream) {
 		}
 		out.Append(row)
 	}
-	out.PromptMass = append(out.PromptMass[:0], in.PromptMass...)
+	out.PromptMass, out.EmptyPromptMass = append(out.PromptMass[:0], in.PromptMass...), in.EmptyPromptMass
 	if ratio > 1 {
 		out.PromptMass = sums(out.PromptMass, int(ratio))
 	}

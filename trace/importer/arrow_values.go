@@ -52,6 +52,7 @@ func (c *cells) setArrow(column int, values arrow.Array, i int) (err error) {
 		c.attention, err = arrowFloats(c.attention, values, i)
 	case colPromptMass:
 		c.promptMass, err = arrowFloats(c.promptMass, values, i)
+		c.emptyMass = len(c.promptMass) == 0
 	case colCovered:
 		var v float64
 		v, err = arrowFloat(values, i)

@@ -23,6 +23,7 @@ type emitter struct {
 // promptMass is the list that one row of a stream carries for all of it, perhaps a window
 // that --windows leaves out.
 type promptMass struct {
+	set    bool
 	key    trace.Key
 	values []float32
 	at     place
@@ -97,12 +98,12 @@ func (e *emitter) row(x entry) error {
 	}
 	p := place{source: e.rec.decode(b)}
 	p.at = e.rec.at
-	if len(e.rec.promptMass) > 0 {
+	prompt := e.c.requests[x.key.Request].resolved
+	if len(e.rec.promptMass) > 0 || e.rec.emptyMass && prompt == 0 { // else an empty list is as good as null
 		if err := e.keepMass(x.key, p); err != nil {
 			return err
 		}
 	}
-	prompt := e.c.requests[x.key.Request].resolved
 	step := x.seqLen - prompt - 1
 	if w := e.c.opts.Windows; w != nil && int(step) < -*w {
 		return nil
@@ -121,10 +122,10 @@ func (e *emitter) row(x entry) error {
 }
 
 func (e *emitter) keepMass(key trace.Key, at place) error {
-	if len(e.mass.values) > 0 && e.mass.key == key {
+	if e.mass.set && e.mass.key == key && len(e.mass.values) > 0 {
 		return fmt.Errorf("%s: %v has prompt_mass here and at %s, expected it in one row of a stream, its first", e.String(at), key, e.String(e.mass.at))
 	}
-	e.mass = promptMass{key, append(e.mass.values[:0], e.rec.promptMass...), at}
+	e.mass = promptMass{true, key, append(e.mass.values[:0], e.rec.promptMass...), at}
 	return nil
 }
 
@@ -157,8 +158,8 @@ func (e *emitter) flush() error {
 	if e.stream.Rows == 0 {
 		return nil
 	}
-	if len(e.mass.values) > 0 && e.mass.key == e.stream.Key {
-		e.stream.PromptMass = append(e.stream.PromptMass[:0], e.mass.values...)
+	if e.mass.set && e.mass.key == e.stream.Key {
+		e.stream.PromptMass, e.stream.EmptyPromptMass = append(e.stream.PromptMass[:0], e.mass.values...), len(e.mass.values) == 0
 	}
 	if broken := e.check.First(&e.stream); broken != nil {
 		broken.Path = e.String(e.places[broken.Row-e.stream.FirstRow])

@@ -108,6 +108,9 @@ func (c *cells) setParquet(leaf *parquetLeaf, v parquet.Value) error {
 		if leaf.column == colPredicted && v.DefinitionLevel() >= leaf.present {
 			c.predicted = []int32{} // present and empty
 		}
+		if leaf.column == colPromptMass && v.DefinitionLevel() >= leaf.present {
+			c.emptyMass = true
+		}
 		return nil
 	}
 	switch leaf.column {

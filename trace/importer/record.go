@@ -19,6 +19,7 @@ type record struct {
 	covered     *float32
 	predicted   []int32   // nil: none recorded
 	promptMass  []float32 // empty but in one row of a stream
+	emptyMass   bool      // a list of prompt masses is there, and has no value
 }
 
 // dropPadding removes the −1 entries, and what is parallel to them.
@@ -80,7 +81,7 @@ func (r *record) encode(dst []byte, source int32) []byte {
 	if r.predicted != nil {
 		flags |= hasPredicted
 	}
-	if len(r.promptMass) > 0 {
+	if len(r.promptMass) > 0 || r.emptyMass {
 		flags |= hasPromptMass
 	}
 	le := binary.LittleEndian
@@ -94,7 +95,7 @@ func (r *record) encode(dst []byte, source int32) []byte {
 	dst = appendFloats(dst, r.scores)
 	dst = appendFloats(dst, r.attention)
 	dst = appendInts(dst, r.predicted)
-	if len(r.promptMass) > 0 {
+	if flags&hasPromptMass != 0 {
 		dst = appendFloats(le.AppendUint32(dst, uint32(len(r.promptMass))), r.promptMass)
 	}
 	return dst
@@ -128,6 +129,7 @@ func (r *record) decode(b []byte) (source int32) {
 	if flags&hasPromptMass != 0 {
 		r.promptMass, _ = takeFloats(r.promptMass, b[4:], int(le.Uint32(b)))
 	}
+	r.emptyMass = flags&hasPromptMass != 0 && len(r.promptMass) == 0
 	return source
 }
 

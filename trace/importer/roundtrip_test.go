@@ -177,3 +177,38 @@ func TestTwoSourcesDisagree(t *testing.T) {
 	randomTrace(t, 1, b)
 	mustFail(t, Options{}, []string{b + ": says block_tokens 2", a + " says 1"}, a, b)
 }
+
+// An empty list of prompt masses, of a prompt without tokens, is told from none.
+func TestEmptyPromptMass(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.parquet")
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1, ScoreMantissaBits: number(23)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for prompt := range int32(3) {
+		s := &trace.Stream{EmptyPromptMass: prompt == 0}
+		s.Key, s.PromptLen = trace.Key{Request: fmt.Sprint(prompt), Head: trace.NoHead}, prompt
+		s.PromptMass = make([]float32, prompt)
+		s.Append(trace.Row{Indices: []int32{0}})
+		if err := w.Write(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	result, got := importAll(t, Options{}, path)
+	if !got[0].EmptyPromptMass || got[1].EmptyPromptMass || result.Digest != digest(t, path) {
+		t.Errorf("digest %s, of the source %s", result.Digest, digest(t, path))
+	}
+}
+
+func digest(t *testing.T, path string) string {
+	t.Helper()
+	f, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	return f.StoredDigest()
+}
