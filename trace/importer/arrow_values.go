@@ -47,7 +47,9 @@ func (c *cells) setArrow(column int, values arrow.Array, i int) (err error) {
 	case colPredicted:
 		c.predicted, err = arrowInts([]int32{}, values, i)
 	case colScores:
-		c.scores, err = arrowFloats(c.scores, values, i)
+		if c.scores, err = arrowFloats(c.scores, values, i); err == nil {
+			c.wide, err = arrowDoubles(c.wide, values, i)
+		}
 	case colAttention:
 		c.attention, err = arrowFloats(c.attention, values, i)
 	case colPromptMass:
@@ -170,4 +172,13 @@ func arrowFloats(dst []float32, values arrow.Array, i int) ([]float32, error) {
 		dst = append(dst, float32(v))
 	}
 	return dst, nil
+}
+
+// arrowDoubles appends a list of doubles as they are; of other lists nothing.
+func arrowDoubles(dst []float64, values arrow.Array, i int) ([]float64, error) {
+	inner, from, to, err := arrowList(values, i)
+	if a, ok := inner.(*array.Float64); ok && err == nil {
+		dst = append(dst, a.Float64Values()[from:to]...)
+	}
+	return dst, err
 }

@@ -78,6 +78,9 @@ func (c *collector) add(s *source, r *record) error {
 	if err := c.admit(s, r); err != nil {
 		return err
 	}
+	if err := c.order(s, r); err != nil {
+		return err
+	}
 	c.learn(s, r)
 	c.encoded = r.encode(c.encoded[:0], s.number)
 	offset, err := c.spill.add(c.encoded)
@@ -104,6 +107,19 @@ func (c *collector) admit(s *source, r *record) error {
 		return s.errorAt(r.at, "list of %d indices, expected at most %d", len(r.indices), math.MaxInt32/64)
 	}
 	return c.admitPrompt(s, r)
+}
+
+// order ranks a list by its scores where neither flags nor the source say what its order
+// means. A list that is said to be in rank order is taken as it stands.
+func (c *collector) order(s *source, r *record) error {
+	switch {
+	case len(r.scores) == 0 || s.ordered:
+	case c.opts.Stated.Order == "":
+		r.rank()
+	case c.opts.Stated.Order == trace.OrderRank && !falling(r.scores):
+		return s.errorAt(r.at, "request %q layer %d step %d: scores rise along the list, but --order rank says that it is best first: leave out --order, and scores rank it", r.request, r.layer, r.step)
+	}
+	return nil
 }
 
 // admitPrompt holds the prompt length that r implies against the request's others.

@@ -114,7 +114,9 @@ func (e *emitter) row(x entry) error {
 	} else if err := e.follows(p, step); err != nil {
 		return err
 	}
-	e.rec.arrange(e.meta.Order, !e.c.sources[p.source].ordered)
+	if e.meta.Order == trace.OrderIndex {
+		e.rec.ascend()
+	}
 	e.stream.Append(trace.Row{Step: step, Indices: e.rec.indices, Scores: e.rec.scores,
 		CoveredMass: e.rec.covered, AttentionMass: e.rec.attention, Predicted: e.rec.predicted})
 	e.places = append(e.places, p)

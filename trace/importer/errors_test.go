@@ -37,6 +37,7 @@ func TestJSONLErrors(t *testing.T) {
 		{"twice in a list", line(0, 11, "3,3", scored), Options{}, []string{"line 1", "stands twice"}},
 		{"only padding", line(0, 11, "-1,-1", scored), Options{}, []string{"line 1", "no index"}},
 		{"step twice", line(0, 11, "1,2", scored) + line(1, 12, "1,2", scored) + line(0, 11, "1,2", scored), Options{}, []string{"line 3", "line 1", "step 0"}},
+		{"scores rise, order stated", line(0, 11, "1,2", `,"scores_topk":[0.25,0.5]`), rank, []string{"line 1", "step 0", "--order rank"}},
 		{"scores too few", line(0, 11, "1,2,3", scored), Options{}, []string{"line 1", "2 values in scores_topk for 3"}},
 		{"NaN", line(0, 11, "1,2", `,"scores_topk":[NaN,1]`), Options{}, []string{"line 1", "NaN"}},
 		{"null score", line(0, 11, "1,2", `,"scores_topk":[1,null]`), Options{}, []string{"line 1", "scores_topk[1] is null"}},
@@ -75,6 +76,7 @@ func TestJSONLNormalised(t *testing.T) {
 		want       string
 	}{
 		{"ranked", line(0, 11, "1,2,3,-1", `,"scores_topk":[0.25,0.5,0.25,9]`), Options{}, "[2 1 3] [0.5 0.25 0.25]"},
+		{"ranked beyond float32", line(0, 11, "1,2,3,4", `,"scores_topk":[1.00000001,16777216,1.00000002,16777217]`), Options{}, "[4 2 3 1] [1.6777216e+07 1.6777216e+07 1 1]"},
 		{"sorted", line(0, 11, "3,-1,1", ""), Options{Stated: trace.Meta{Order: trace.OrderIndex}}, "[1 3] []"},
 		{"kept", line(0, 11, "3,1", ""), Options{Stated: trace.Meta{Order: trace.OrderRank}}, "[3 1] []"},
 		{"stats ignored", line(0, 11, "3,1", `,"scores_stats":{"max":1},"head":null`), Options{Stated: trace.Meta{Order: trace.OrderRank}}, "[3 1] []"},

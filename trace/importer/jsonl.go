@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 
 	"github.com/kvreplay/kvreplay/trace"
@@ -23,7 +24,8 @@ type jsonLine struct {
 	Step    *int32    `json:"step_idx"`
 	SeqLen  *int32    `json:"seq_len_current"`
 	Indices []int32   `json:"selected_token_pos"`
-	Scores  []float32 `json:"scores_topk"`
+	Scores  []float64 `json:"scores_topk"`
+	narrow  []float32
 }
 
 // jsonID is a request id: a string, or a number taken as its digits.
@@ -92,15 +94,21 @@ func readLine(r *bufio.Reader, dst []byte) ([]byte, error) {
 
 // record parses a line; the record's lists belong to l.
 func (l *jsonLine) record(text []byte, o *Options) (record, error) {
-	*l = jsonLine{Indices: l.Indices[:0], Scores: l.Scores[:0]}
+	*l = jsonLine{Indices: l.Indices[:0], Scores: l.Scores[:0], narrow: l.narrow[:0]}
 	if err := json.Unmarshal(text, l); err != nil {
 		return record{}, jsonCause(err)
 	}
 	if err := l.complete(text, o); err != nil {
 		return record{}, err
 	}
+	for i, v := range l.Scores {
+		if math.IsInf(float64(float32(v)), 0) {
+			return record{}, fmt.Errorf("scores_topk[%d] is %v, expected a number that float32 holds", i, v)
+		}
+		l.narrow = append(l.narrow, float32(v))
+	}
 	r := record{request: string(*l.Request), layer: *l.Layer, head: trace.NoHead,
-		step: *l.Step, seqLen: *l.SeqLen, indices: l.Indices, scores: l.Scores}
+		step: *l.Step, seqLen: *l.SeqLen, indices: l.Indices, scores: l.narrow, wide: l.Scores}
 	if l.Head != nil {
 		r.head = *l.Head
 	}

@@ -4,31 +4,38 @@ import (
 	"cmp"
 	"slices"
 	"sort"
-
-	"github.com/kvreplay/kvreplay/trace"
 )
 
-// arrange brings a list into the order of the trace: ascending where order means
-// nothing; by score, then list order, where scores rank it. A list that a source
-// states to be in rank order is trusted as it stands.
-func (r *record) arrange(order string, byScore bool) {
-	switch {
-	case order == trace.OrderIndex && len(r.scores)+len(r.attention) == 0:
-		slices.Sort(r.indices)
-	case order == trace.OrderIndex:
-		r.permute(func(a, b int) int { return cmp.Compare(r.indices[a], r.indices[b]) })
-	case byScore && len(r.scores) > 0 && !falling(r.scores) && !anyNaN(r.scores):
-		r.permute(func(a, b int) int { return cmp.Compare(r.scores[b], r.scores[a]) })
+// rank brings a list into the order of its scores, then list order, at the precision that
+// the source has them in.
+func (r *record) rank() {
+	if len(r.wide) > 0 {
+		rankBy(r, r.wide)
+		return
+	}
+	rankBy(r, r.scores)
+}
+
+// rankBy sorts the list by falling scores, unless it is. A NaN has no rank: such a list is
+// left for the rules to reject.
+func rankBy[T float32 | float64](r *record, scores []T) {
+	if !falling(scores) && !slices.ContainsFunc(scores, func(v T) bool { return v != v }) {
+		r.permute(func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
 	}
 }
 
-func falling(scores []float32) bool {
+// falling reports whether scores never rise along a list.
+func falling[T float32 | float64](scores []T) bool {
 	return sort.SliceIsSorted(scores, func(i, j int) bool { return scores[i] > scores[j] })
 }
 
-// anyNaN reports a NaN, which has no rank: the list is left for the rules to reject.
-func anyNaN(scores []float32) bool {
-	return slices.ContainsFunc(scores, func(v float32) bool { return v != v })
+// ascend sorts a list whose order means nothing.
+func (r *record) ascend() {
+	if len(r.scores)+len(r.attention) == 0 {
+		slices.Sort(r.indices)
+		return
+	}
+	r.permute(func(a, b int) int { return cmp.Compare(r.indices[a], r.indices[b]) })
 }
 
 // permute sorts the list stably by compare of positions, with what is parallel to it.

@@ -119,6 +119,9 @@ func (c *cells) setParquet(leaf *parquetLeaf, v parquet.Value) error {
 		return nil
 	case colScores:
 		c.scores = append(c.scores, float32(parquetFloat(v)))
+		if v.Kind() == parquet.Double {
+			c.wide = append(c.wide, v.Double())
+		}
 		return nil
 	case colAttention:
 		c.attention = append(c.attention, float32(parquetFloat(v)))

@@ -15,6 +15,7 @@ type record struct {
 	at          int64 // line, row or position in the source
 	indices     []int32
 	scores      []float32 // nil: none; else parallel to indices
+	wide        []float64 // scores that the source has at this precision; not stored
 	attention   []float32 // nil: none; else parallel to indices
 	covered     *float32
 	predicted   []int32   // nil: none recorded
@@ -33,6 +34,9 @@ func (r *record) dropPadding() {
 		if len(r.scores) > 0 {
 			r.scores[kept] = r.scores[i]
 		}
+		if len(r.wide) > 0 {
+			r.wide[kept] = r.wide[i]
+		}
 		if len(r.attention) > 0 {
 			r.attention[kept] = r.attention[i]
 		}
@@ -40,6 +44,7 @@ func (r *record) dropPadding() {
 	}
 	r.indices = r.indices[:kept]
 	r.scores = r.scores[:min(len(r.scores), kept)]
+	r.wide = r.wide[:min(len(r.wide), kept)]
 	r.attention = r.attention[:min(len(r.attention), kept)]
 	if r.predicted != nil {
 		r.predicted = withoutPadding(r.predicted)

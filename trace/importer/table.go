@@ -67,7 +67,7 @@ type cells struct {
 // reset empties the cells and keeps their memory.
 func (c *cells) reset() {
 	r := c.record
-	*c = cells{record: record{indices: r.indices[:0], scores: r.scores[:0], attention: r.attention[:0], promptMass: r.promptMass[:0]}}
+	*c = cells{record: record{indices: r.indices[:0], scores: r.scores[:0], wide: r.wide[:0], attention: r.attention[:0], promptMass: r.promptMass[:0]}}
 }
 
 // finish fills the record from the cells, and from flags where a column is absent.

@@ -2,6 +2,8 @@ package importer
 
 import (
 	"bytes"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -89,6 +91,26 @@ func TestParquetTypes(t *testing.T) {
 	if list := streams[0].List(0); len(list) != 2 || list[0] != 3 || list[1] != 1 {
 		t.Errorf("list %v, expected 3 and 1", list)
 	}
+}
+
+// Doubles rank at their own precision, and a NaN ranks nowhere.
+func TestDoubleScores(t *testing.T) {
+	type row struct {
+		RequestID string    `parquet:"request_id"`
+		PromptLen int32     `parquet:"prompt_len"`
+		LayerID   int32     `parquet:"layer_id"`
+		Step      int32     `parquet:"step"`
+		Indices   []int32   `parquet:"topk_indices,list"`
+		Scores    []float64 `parquet:"scores,list"`
+	}
+	list := func(scores ...float64) row {
+		return row{RequestID: "r", PromptLen: 9, Indices: []int32{1, 2, 3}, Scores: scores}
+	}
+	_, streams := importAll(t, Options{}, parquetOf(t, list(1.00000001, 0.5, 1.00000002)))
+	if got := streams[0].List(0); !slices.Equal(got, []int32{3, 1, 2}) {
+		t.Errorf("list %v, expected 3, 1 and 2", got)
+	}
+	mustFail(t, Options{}, []string{"scores[1] = NaN"}, parquetOf(t, list(0.25, math.NaN(), 0.5)))
 }
 
 // A null in an Arrow dictionary is as null as one outside.
