@@ -3,6 +3,7 @@ package trace
 import (
 	"math"
 	"slices"
+	"unicode/utf8"
 )
 
 // readDirectory builds the stream directory from the key columns, a row group at a
@@ -131,6 +132,9 @@ func (f *File) addGroup(g int, k *keyRows, report func(*Error) bool) bool {
 				if !fail(&info, RuleKey, why, last.Key) {
 					return false
 				}
+			}
+			if !utf8.ValidString(key.Request) && !fail(&info, RuleKey, "request_id %q, expected UTF-8 text", key.Request) {
+				return false
 			}
 			if (key.Layer < 0 || info.PromptLen < 0) &&
 				!fail(&info, RuleKey, "layer_id %d, prompt_len %d, expected none below 0", key.Layer, info.PromptLen) {

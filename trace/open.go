@@ -60,7 +60,11 @@ func (f *File) bindColumn(path []string) error {
 		return fileError(f.path, RuleSchema, "column %q is %s with repetition level %d, expected %s", path[0], strings.Join(path, "."), found.MaxRepetitionLevel, shape)
 	}
 	if kind := found.Node.Type().Kind(); kind != columnKinds[column] || !plainType(found.Node.Type()) {
-		return fileError(f.path, RuleSchema, "column %q is %v, expected %v", path[0], found.Node.Type(), columnKinds[column])
+		want := columnKinds[column].String()
+		if column == colRequestID {
+			want = "STRING"
+		}
+		return fileError(f.path, RuleSchema, "column %q is %v, expected %s", path[0], found.Node.Type(), want)
 	}
 	l := leaf{index: found.ColumnIndex, name: columnNames[column], maxDef: byte(found.MaxDefinitionLevel), list: isList(column)}
 	if l.list { // levels: [list optional] + repeated + [element optional]
@@ -73,8 +77,16 @@ func (f *File) bindColumn(path []string) error {
 	return nil
 }
 
-// plainType refuses logical types that change what a number means: unsigned, dates, times.
+// plainType refuses logical types that change what a number means, unsigned, dates, times,
+// and bytes that are not text.
 func plainType(t parquet.Type) bool {
+	if t.Kind() == parquet.ByteArray {
+		if t.LogicalType() == nil {
+			return false
+		}
+		_, text := t.LogicalType().Value.(*format.StringType)
+		return text
+	}
 	if t.Kind() != parquet.Int32 || t.LogicalType() == nil {
 		return true
 	}

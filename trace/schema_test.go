@@ -43,6 +43,10 @@ func TestSchemaViolations(t *testing.T) {
 			keys
 			TopKIndices []uint32 `parquet:"topk_indices,list"`
 		}{{}}), `column "topk_indices" is INT(32,false), expected INT32`},
+		{"bytes as id", writeRaw(t, meta, []struct {
+			RequestID []byte `parquet:"request_id"`
+			list
+		}{{}}), `column "request_id" is BYTE_ARRAY, expected STRING`},
 		{"double scores", writeRaw(t, meta, []struct {
 			keys
 			list

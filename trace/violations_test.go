@@ -130,6 +130,7 @@ func TestViolations(t *testing.T) {
 			}
 			r[0].PromptMass, r[3].PromptMass = nil, nil
 		}},
+		{name: "request_id in Latin-1", rule: trace.RuleKey, text: `row 3: request "\xe9" layer 1 step 0: request_id "\xe9", expected UTF-8 text`, spoil: func(r []rawRow) { r[3].RequestID, r[4].RequestID, r[5].RequestID = "\xe9", "\xe9", "\xe9" }},
 		{name: "head -1", rule: trace.RuleKey, text: "row 0: request \"a\" layer 0 step 0: head -1, expected 0 or more, or null", spoil: func(r []rawRow) {
 			for i := range r {
 				r[i].Head = ptr(int32(-1))

@@ -1,6 +1,9 @@
 package trace
 
-import "fmt"
+import (
+	"fmt"
+	"unicode/utf8"
+)
 
 // bad is a rule that a stream breaks.
 func (w *Writer) bad(key *Key, rule, format string, args ...any) error {
@@ -12,6 +15,9 @@ func (w *Writer) bad(key *Key, rule, format string, args ...any) error {
 func (w *Writer) admit(info *StreamInfo) error {
 	if w.last != nil && w.last.Compare(info.Key) >= 0 {
 		return w.bad(&info.Key, RuleKey, "comes after %v, expected ascending keys, each once", *w.last)
+	}
+	if !utf8.ValidString(info.Request) {
+		return w.bad(&info.Key, RuleKey, "request_id %q, expected UTF-8 text", info.Request)
 	}
 	if info.Layer < 0 || info.Head < NoHead || info.PromptLen < 0 {
 		return w.bad(&info.Key, RuleKey, "layer %d, head %d, prompt_len %d, expected none below 0", info.Layer, info.Head, info.PromptLen)

@@ -36,6 +36,7 @@ func TestWriterRefuses(t *testing.T) {
 		"mass count":     {stream(2, trace.Row{Indices: []int32{4, 2}, AttentionMass: []float32{1}}), trace.RuleMass, "1 attention masses"},
 		"other columns":  {stream(2, trace.Row{Indices: []int32{4, 2}}), trace.RuleSchema, "not in both"},
 		"index":          {stream(2, trace.Row{Indices: []int32{10, 2}, Scores: []float32{2, 1}}), trace.RuleIndex, "topk_indices[0] = 10"},
+		"request id":     {&trace.Stream{StreamInfo: trace.StreamInfo{Key: trace.Key{Request: "\xff", Head: trace.NoHead}, Rows: 1}}, trace.RuleKey, `request_id "\xff", expected UTF-8`},
 		"negative layer": {stream(-1, good), trace.RuleKey, ""},
 	} {
 		path := filepath.Join(t.TempDir(), "w.parquet")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -97,6 +98,8 @@ func (c *collector) admit(s *source, r *record) error {
 	switch {
 	case r.request == "":
 		return s.errorAt(r.at, "request_id is empty; name the request by --request-id")
+	case !utf8.ValidString(r.request):
+		return s.errorAt(r.at, "request_id %q, expected UTF-8 text", r.request)
 	case r.layer < 0 || r.head < trace.NoHead:
 		return s.errorAt(r.at, "layer_id %d, head %d, expected none below 0", r.layer, r.head)
 	case r.seqLen < 1:

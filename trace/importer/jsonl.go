@@ -8,6 +8,8 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -31,10 +33,14 @@ type jsonLine struct {
 // jsonID is a request id: a string, or a number taken as its digits.
 type jsonID string
 
-// UnmarshalJSON accepts a string or an integer.
+// UnmarshalJSON accepts a string or an integer. What encoding/json would replace, so that
+// two ids could become one, is an error.
 func (id *jsonID) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err == nil {
+		if !utf8.Valid(b) || strings.Count(s, "\ufffd") != replacements(b) {
+			return fmt.Errorf("the id %.40q is no UTF-8 text, or has half a surrogate pair; convert the file, as by iconv -f latin1 -t utf-8", b)
+		}
 		*id = jsonID(s)
 		return nil
 	}
@@ -43,6 +49,11 @@ func (id *jsonID) UnmarshalJSON(b []byte) error {
 	}
 	*id = jsonID(b)
 	return nil
+}
+
+// replacements counts the replacement characters that a JSON string has itself.
+func replacements(b []byte) int {
+	return bytes.Count(b, []byte("\ufffd")) + bytes.Count(bytes.ToLower(b), []byte(`\ufffd`))
 }
 
 // decodeJSONL reads one record a line.
