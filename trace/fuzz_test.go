@@ -32,7 +32,7 @@ func FuzzOpen(f *testing.F) {
 		}
 		_, readErr := contents(path, nil)
 		violations := 0
-		_, err := trace.Validate(path, func(*trace.Error) bool { violations++; return violations < 5 })
+		_, err := trace.Validate(t.Context(), path, func(*trace.Error) bool { violations++; return violations < 5 })
 		if readErr == nil && err != nil {
 			t.Fatalf("reading succeeds, but validate fails: %v", err)
 		}

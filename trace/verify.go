@@ -1,6 +1,9 @@
 package trace
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // ComputeDigest reads every column of every stream, applying every rule, and returns
 // the digest of what it read.
@@ -41,8 +44,9 @@ type Validation struct {
 
 // Validate applies every rule of FORMAT.md to the file at path and hands each
 // violation to report until report returns false. The error is non-nil only where
-// the file cannot be opened as a trace at all; violations are not errors here.
-func Validate(path string, report func(*Error) bool) (Validation, error) {
+// the file cannot be opened as a trace at all, or ctx ended, which is looked at between
+// streams; violations are not errors here.
+func Validate(ctx context.Context, path string, report func(*Error) bool) (Validation, error) {
 	var v Validation
 	clean, stopped := true, false
 	note := func(e *Error) bool {
@@ -71,6 +75,9 @@ func Validate(path string, report func(*Error) bool) (Validation, error) {
 	for i := range f.streams {
 		if stopped {
 			return v, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return v, fmt.Errorf("validate %s: %w", path, err)
 		}
 		if err := r.decode(i, &s); err != nil {
 			e := AsError(err)

@@ -1,6 +1,8 @@
 package trace_test
 
 import (
+	"context"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -79,7 +81,7 @@ func writeRaw[T any](t testing.TB, keyValues map[string]string, groups ...[]T) s
 // violated returns the rules that Validate reports, each once, and the messages.
 func violated(t *testing.T, path string) (rules []string, messages string) {
 	t.Helper()
-	_, err := trace.Validate(path, func(e *trace.Error) bool {
+	_, err := trace.Validate(t.Context(), path, func(e *trace.Error) bool {
 		if !slices.Contains(rules, e.Rule) {
 			rules = append(rules, e.Rule)
 		}
@@ -255,7 +257,18 @@ func TestValidateReportsAll(t *testing.T) {
 		}
 	}
 	n := 0
-	if _, err := trace.Validate(path, func(*trace.Error) bool { n++; return n < 2 }); err != nil || n != 2 {
+	if _, err := trace.Validate(t.Context(), path, func(*trace.Error) bool { n++; return n < 2 }); err != nil || n != 2 {
 		t.Errorf("a limit of 2 reported %d violations, error %v", n, err)
+	}
+}
+
+// Validation stops between streams when it is told to.
+func TestValidateCancelled(t *testing.T) {
+	path := writeRaw(t, map[string]string{"kvreplay": rawMeta}, goodRows())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	v, err := trace.Validate(ctx, path, func(e *trace.Error) bool { t.Error(e); return true })
+	if !errors.Is(err, context.Canceled) || v.Digest != "" {
+		t.Errorf("%+v, error %v, expected that of the context", v, err)
 	}
 }

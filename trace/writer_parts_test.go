@@ -80,7 +80,7 @@ func writeParts(t *testing.T, streams []*trace.Stream, size func() int) string {
 // checkDigest checks that two files hold the same trace, and the first what its digest says.
 func checkDigest(t *testing.T, path, other string) {
 	t.Helper()
-	if _, err := trace.Validate(path, func(e *trace.Error) bool { t.Error(e); return true }); err != nil {
+	if _, err := trace.Validate(t.Context(), path, func(e *trace.Error) bool { t.Error(e); return true }); err != nil {
 		t.Fatal(err)
 	}
 	var digests [2]string

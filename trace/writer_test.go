@@ -88,7 +88,7 @@ func TestWriterAfterRefusal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if v, err := trace.Validate(path, func(e *trace.Error) bool { t.Error(e); return true }); err != nil || v.Rows != 1 {
+	if v, err := trace.Validate(t.Context(), path, func(e *trace.Error) bool { t.Error(e); return true }); err != nil || v.Rows != 1 {
 		t.Errorf("%+v, %v", v, err)
 	}
 }

@@ -101,7 +101,7 @@ func compareFilesIn(t *testing.T, e *catalogue.Entry, folder, catalogueFile stri
 		sum := sha256.Sum256(text)
 		got := catalogue.File{Name: f.Name, Bytes: int64(len(text)), SHA256: hex.EncodeToString(sum[:])}
 		if f.Digest != "" {
-			v, err := trace.Validate(path, func(e *trace.Error) bool { t.Error(e); return true })
+			v, err := trace.Validate(t.Context(), path, func(e *trace.Error) bool { t.Error(e); return true })
 			if err != nil {
 				t.Error(err)
 			}

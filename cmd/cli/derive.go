@@ -89,7 +89,7 @@ func runDerive(c *cobra.Command, src string, f *deriveFlags) error {
 	if err := f.complete(c); err != nil {
 		return err
 	}
-	r, err := derive.Derive(src, f.out, f.options)
+	r, err := derive.Derive(c.Context(), src, f.out, f.options)
 	var unknown *derive.UnknownError
 	if errors.As(err, &unknown) {
 		return fmt.Errorf("%w%s", err, policies.Nearest(unknown.Name, unknown.Known))

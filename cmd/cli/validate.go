@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -28,7 +29,7 @@ exit code is 1 when any file breaks a rule.`,
 			if limit < 0 {
 				return usagef("--limit %d, expected 0 (all) or more", limit)
 			}
-			return runValidate(c.OutOrStdout(), args, limit, format)
+			return runValidate(c.Context(), c.OutOrStdout(), args, limit, format)
 		},
 	}
 	c.Flags().IntVar(&limit, "limit", limit, "violations to print a file; 0 prints all")
@@ -80,9 +81,9 @@ func newViolation(e *trace.Error) violation {
 }
 
 // validateFile applies every rule to one file.
-func validateFile(path string, limit int) validation {
+func validateFile(ctx context.Context, path string, limit int) validation {
 	out := validation{Path: path, Violations: []violation{}}
-	v, err := trace.Validate(path, func(e *trace.Error) bool {
+	v, err := trace.Validate(ctx, path, func(e *trace.Error) bool {
 		if limit > 0 && len(out.Violations) == limit {
 			out.Truncated = true
 			return false
@@ -99,10 +100,13 @@ func validateFile(path string, limit int) validation {
 	return out
 }
 
-func runValidate(w io.Writer, paths []string, limit int, format string) error {
+func runValidate(ctx context.Context, w io.Writer, paths []string, limit int, format string) error {
 	bad := 0
 	for _, path := range paths {
-		v := validateFile(path, limit)
+		v := validateFile(ctx, path, limit)
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("validate %s: %w", path, err)
+		}
 		if !v.Valid {
 			bad++
 		}

@@ -45,11 +45,13 @@ type Check struct {
 func (e *Entry) Verify(ctx context.Context, folder string) ([]Check, error) {
 	var checks []Check
 	for i := range e.Files {
-		if err := ctx.Err(); err != nil {
-			return checks, fmt.Errorf("verify %s: %w", e.Files[i].Name, err)
-		}
 		c := Check{Name: e.Name, File: e.Files[i].Name, Path: filepath.Join(folder, e.Files[i].Name)}
-		c.compare(&e.Files[i])
+		if ctx.Err() == nil {
+			c.compare(ctx, &e.Files[i])
+		}
+		if err := ctx.Err(); err != nil {
+			return checks, fmt.Errorf("verify %s: %w", c.File, err)
+		}
 		if c.State != Good {
 			c.Problem += "; " + e.remedy(&c)
 		}
@@ -59,7 +61,7 @@ func (e *Entry) Verify(ctx context.Context, folder string) ([]Check, error) {
 }
 
 // compare reads the file and sets the state.
-func (c *Check) compare(want *File) {
+func (c *Check) compare(ctx context.Context, want *File) {
 	err := c.read()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -69,7 +71,7 @@ func (c *Check) compare(want *File) {
 	default:
 		var violation *trace.Error
 		if want.Digest != "" {
-			violation = c.digest()
+			violation = c.digest(ctx)
 		}
 		c.judge(want, violation)
 	}
@@ -91,8 +93,8 @@ func (c *Check) read() error {
 }
 
 // digest computes the digest of a trace's content; the first violation prevents it.
-func (c *Check) digest() (violation *trace.Error) {
-	v, err := trace.Validate(c.Path, func(e *trace.Error) bool { violation = e; return false })
+func (c *Check) digest(ctx context.Context) (violation *trace.Error) {
+	v, err := trace.Validate(ctx, c.Path, func(e *trace.Error) bool { violation = e; return false })
 	if err != nil && violation == nil {
 		violation = &trace.Error{Path: c.Path, RowGroup: -1, Row: -1, Err: err}
 	}

@@ -35,7 +35,7 @@ func TestWrite(t *testing.T) {
 		if !bytes.Equal(text, first) || streams != 12 {
 			t.Errorf("%d workers: other bytes than one, or %d streams of 12 told", workers, streams)
 		}
-		v, err := trace.Validate(path, func(e *trace.Error) bool { t.Error(e); return true })
+		v, err := trace.Validate(t.Context(), path, func(e *trace.Error) bool { t.Error(e); return true })
 		if err != nil || v.Indices != 12*26*160 {
 			t.Errorf("%d workers: %+v, %v", workers, v, err)
 		}

@@ -16,6 +16,7 @@
 package derive
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -32,8 +33,9 @@ type Result struct {
 	Dropped []string // columns that lost their meaning
 }
 
-// Derive writes the trace at dst that o makes of the one at src.
-func Derive(src, dst string, o Options) (Result, error) {
+// Derive writes the trace at dst that o makes of the one at src. ctx stops it between
+// streams; nothing is written then.
+func Derive(ctx context.Context, src, dst string, o Options) (Result, error) {
 	if err := files.Check(dst, src); err != nil {
 		return Result{}, fmt.Errorf("derive %s: %w", src, err)
 	}
@@ -42,14 +44,14 @@ func Derive(src, dst string, o Options) (Result, error) {
 		return Result{}, err
 	}
 	defer f.Close()
-	r, err := deriveFile(f, dst, o)
+	r, err := deriveFile(ctx, f, dst, o)
 	if err != nil {
 		return Result{}, fmt.Errorf("derive %s: %w", src, err)
 	}
 	return r, nil
 }
 
-func deriveFile(f *trace.File, dst string, o Options) (Result, error) {
+func deriveFile(ctx context.Context, f *trace.File, dst string, o Options) (Result, error) {
 	p, err := newPlan(f, &o)
 	if err != nil {
 		return Result{}, err
@@ -59,7 +61,7 @@ func deriveFile(f *trace.File, dst string, o Options) (Result, error) {
 		return Result{}, err
 	}
 	defer w.Abort()
-	r, err := p.run(f, w)
+	r, err := p.run(ctx, f, w)
 	if err != nil {
 		return r, err
 	}
@@ -85,12 +87,15 @@ func newPlan(f *trace.File, o *Options) (*plan, error) {
 }
 
 // run reads, transforms and writes stream after stream.
-func (p *plan) run(f *trace.File, w *trace.Writer) (Result, error) {
+func (p *plan) run(ctx context.Context, f *trace.File, w *trace.Writer) (Result, error) {
 	reader := f.NewReader(trace.ReadAll)
 	defer reader.Close()
 	var in, out trace.Stream
 	var union unionOf
 	for n, i := range p.streams {
+		if err := ctx.Err(); err != nil {
+			return p.result, err
+		}
 		if err := reader.Read(i, &in); err != nil {
 			return p.result, err
 		}

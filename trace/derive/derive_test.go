@@ -88,7 +88,7 @@ func load(t *testing.T, path string) (trace.Meta, []trace.Stream) {
 func derived(t *testing.T, src string, o Options) (trace.Meta, []trace.Stream, Result) {
 	t.Helper()
 	dst := filepath.Join(t.TempDir(), "out.parquet")
-	r, err := Derive(src, dst, o)
+	r, err := Derive(t.Context(), src, dst, o)
 	if err != nil {
 		t.Fatalf("%v: %v", &o, err)
 	}
@@ -233,7 +233,7 @@ func TestBlocksCompose(t *testing.T) {
 	meta.TopK = 12
 	src := source(t, 3, meta)
 	four := filepath.Join(t.TempDir(), "four.parquet")
-	if _, err := Derive(src, four, Options{BlockTokens: 4}); err != nil {
+	if _, err := Derive(t.Context(), src, four, Options{BlockTokens: 4}); err != nil {
 		t.Fatal(err)
 	}
 	m, twice, _ := derived(t, four, Options{BlockTokens: 8})
@@ -317,7 +317,7 @@ func TestDeterministic(t *testing.T) {
 	var files [][]byte
 	for range 2 {
 		dst := filepath.Join(t.TempDir(), "out.parquet")
-		if _, err := Derive(src, dst, Options{TopK: 4, Candidates: 4, BlockTokens: 2, Union: true}); err != nil {
+		if _, err := Derive(t.Context(), src, dst, Options{TopK: 4, Candidates: 4, BlockTokens: 2, Union: true}); err != nil {
 			t.Fatal(err)
 		}
 		raw, err := os.ReadFile(dst)
@@ -336,7 +336,7 @@ func TestErrors(t *testing.T) {
 	rank := source(t, 7, rankMeta)
 	index := source(t, 7, trace.Meta{Order: trace.OrderIndex, TopK: 12, Candidates: 12, BlockTokens: 4})
 	shared := filepath.Join(t.TempDir(), "shared.parquet")
-	if _, err := Derive(rank, shared, Options{Union: true}); err != nil {
+	if _, err := Derive(t.Context(), rank, shared, Options{Union: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -360,7 +360,7 @@ func TestErrors(t *testing.T) {
 		{shared, Options{Heads: []int32{0}}, "the trace has none (shared by the layer)"},
 	} {
 		dst := filepath.Join(t.TempDir(), "out.parquet")
-		_, err := Derive(c.src, dst, c.o)
+		_, err := Derive(t.Context(), c.src, dst, c.o)
 		if err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%v: error %v, expected %q", &c.o, err, c.text)
 		}
@@ -369,10 +369,10 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	var unknown *UnknownError
-	if _, err := Derive(rank, shared, Options{Requests: []string{"c"}}); !errors.As(err, &unknown) || unknown.Kind != "request" {
+	if _, err := Derive(t.Context(), rank, shared, Options{Requests: []string{"c"}}); !errors.As(err, &unknown) || unknown.Kind != "request" {
 		t.Errorf("error %v is no UnknownError", err)
 	}
-	if _, err := Derive(rank, rank, Options{}); err == nil || !strings.Contains(err.Error(), "also an input") {
+	if _, err := Derive(t.Context(), rank, rank, Options{}); err == nil || !strings.Contains(err.Error(), "also an input") {
 		t.Errorf("onto itself: %v", err)
 	}
 }
@@ -396,7 +396,7 @@ func TestUnionOfDifferentSteps(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Derive(path, path+".out", Options{Union: true}); err == nil || !strings.Contains(err.Error(), "record different steps (row 1)") {
+	if _, err := Derive(t.Context(), path, path+".out", Options{Union: true}); err == nil || !strings.Contains(err.Error(), "record different steps (row 1)") {
 		t.Errorf("error %v", err)
 	}
 }

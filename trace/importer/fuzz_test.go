@@ -25,7 +25,7 @@ func fuzzImport(t *testing.T, o Options, content []byte) {
 	if err != nil {
 		return
 	}
-	if _, err := trace.Validate(out, func(e *trace.Error) bool { t.Error(e); return true }); err != nil {
+	if _, err := trace.Validate(t.Context(), out, func(e *trace.Error) bool { t.Error(e); return true }); err != nil {
 		t.Error(err)
 	}
 }
