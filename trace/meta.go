@@ -154,19 +154,24 @@ func rawSeparators(text []byte) []byte {
 // ParseMeta reads the stored JSON text. An unknown field is an error: a newer
 // writer may mean by it something that changes counts.
 func ParseMeta(text []byte) (Meta, error) {
-	var m Meta
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&m); err != nil {
-		return m, fmt.Errorf("metadata: %w", err)
-	}
-	if dec.More() {
-		return m, fmt.Errorf("metadata: text after the JSON object")
-	}
-	if err := m.Validate(); err != nil {
+	m, err := ParseOpenMeta(text)
+	if err != nil {
 		return m, err
 	}
 	return m, m.validateLists()
+}
+
+// ParseOpenMeta is ParseMeta of text whose candidates may be missing or 0: whoever writes a
+// table row by row does not know them yet.
+func ParseOpenMeta(text []byte) (Meta, error) {
+	var m Meta
+	if err := checkFields(text); err != nil {
+		return m, fmt.Errorf("metadata: %w", err)
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, fmt.Errorf("metadata: %w", err)
+	}
+	return m, m.Validate()
 }
 
 // Pins returns the pinned sink and local sizes in tokens, with the defaults of

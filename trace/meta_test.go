@@ -31,16 +31,23 @@ func TestCanonical(t *testing.T) {
 // Fields out of range are errors that name the field.
 func TestMetaFields(t *testing.T) {
 	for old, c := range map[string]struct{ new, text string }{
-		`"block_tokens":1`: {`"block_tokens":0`, "block_tokens 0, expected at least 1"},
-		`"topk":2`:         {`"topk":0`, "topk 0, expected at least 1"},
-		`"candidates":3`:   {`"candidates":4611686018427387904`, "at most 2³⁰"},
-		`"order":"rank"`:   {`"order":"score"`, `order "score"`},
-		`"version":1`:      {`"sink":-1,"version":1`, "sink -1 is negative"},
-		`{"block_tokens"`:  {`{"local":0,"block_tokens"`, "local 0, expected at least 1"},
-		`,"version":1`:     {`,"version":1,"entry_bytes":-2`, "entry_bytes -2 is negative"},
-		`,"topk":2`:        {`,"topk":2,"reducer":"min"`, `reducer "min"`},
-		`,"order"`:         {`,"score_mantissa_bits":24,"order"`, "score_mantissa_bits 24"},
-		`1}`:               {`1} {}`, "text after the JSON object"},
+		`"block_tokens":1`:             {`"block_tokens":0`, "block_tokens 0, expected at least 1"},
+		`"topk":2`:                     {`"topk":0`, "topk 0, expected at least 1"},
+		`"candidates":3`:               {`"candidates":4611686018427387904`, "at most 2³⁰"},
+		`"order":"rank"`:               {`"order":"score"`, `order "score"`},
+		`"version":1`:                  {`"sink":-1,"version":1`, "sink -1 is negative"},
+		`{"block_tokens"`:              {`{"local":0,"block_tokens"`, "local 0, expected at least 1"},
+		`,"version":1`:                 {`,"version":1,"entry_bytes":-2`, "entry_bytes -2 is negative"},
+		`,"topk":2`:                    {`,"topk":2,"reducer":"min"`, `reducer "min"`},
+		`,"order"`:                     {`,"score_mantissa_bits":24,"order"`, "score_mantissa_bits 24"},
+		`1}`:                           {`1} {}`, "text after the JSON object"},
+		`"version":1}`:                 {`"version":1}}`, "text after the JSON object"},
+		`:1}`:                          {`:1} garbage`, "text after the JSON object"},
+		`{`:                            {`{"TOPK":1,`, `unknown field "TOPK"`},
+		`"order"`:                      {`"topk":1,"order"`, `field "topk" stands twice`},
+		`"version"`:                    {`"notes":{"a":"x","a":"y"},"version"`, `field "a" stands twice`},
+		`rank`:                         {``, `order ""`},
+		`"rank","topk":2,"version":1}`: {`"rank"`, "unexpected EOF"},
 	} {
 		text := strings.Replace(rawMeta, old, c.new, 1)
 		if _, err := trace.ParseMeta([]byte(text)); err == nil || !strings.Contains(err.Error(), c.text) {

@@ -48,6 +48,8 @@ func TestJSONLErrors(t *testing.T) {
 		{"no layer", `{"request_id":"r","step_idx":0,"seq_len_current":11,"selected_token_pos":[1]}`, rank, []string{"line 1", "layer_id is missing"}},
 		{"wrong request", line(0, 11, "1,2", scored), Options{RequestID: "q"}, []string{"line 1", `"r"`, `"q"`}},
 		{"not JSON", line(0, 11, "1,2", scored) + "xyz\n", Options{}, []string{"line 2", "invalid character"}},
+		{"field in other case", line(0, 11, "1,2", scored+`,"Layer_ID":7`), rank, []string{"line 1", `field "Layer_ID", expected "layer_id"`}},
+		{"field twice", line(0, 11, "1,2", scored+`,"scores_stats":{"x":[{"layer_id":1,"a":"\\\""}]},"other":",","layer\u005fid":7`), rank, []string{"line 1", `field "layer_id" stands twice`}},
 		{"Latin-1 id", strings.Replace(line(0, 11, "1,2", scored), `"r"`, "\"\xe9\"", 1), Options{}, []string{"line 1", `\xe9`, "no UTF-8 text"}},
 		{"half a surrogate pair", strings.Replace(line(0, 11, "1,2", scored), `"r"`, `"\ufffd\ud800"`, 1), Options{}, []string{"line 1", "no UTF-8 text"}},
 		{"id by flag", strings.Replace(line(0, 11, "1,2", scored), `"request_id":"r",`, "", 1), Options{RequestID: "\xff"}, []string{"line 1", `"\xff"`, "UTF-8"}},

@@ -109,6 +109,9 @@ func (l *jsonLine) record(text []byte, o *Options) (record, error) {
 	if err := json.Unmarshal(text, l); err != nil {
 		return record{}, jsonCause(err)
 	}
+	if err := checkLineFields(text); err != nil {
+		return record{}, err
+	}
 	if err := l.complete(text, o); err != nil {
 		return record{}, err
 	}

@@ -1,8 +1,6 @@
 package importer
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -129,17 +127,12 @@ func wholeNumber(v float64) (int64, error) {
 // parseMeta reads the metadata that a table carries. M may be missing: whoever
 // writes row by row does not know it.
 func parseMeta(text string) (trace.Meta, error) {
-	var m trace.Meta
-	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&m); err != nil {
-		return m, fmt.Errorf("metadata %q: %w", metaKey, err)
+	m, err := trace.ParseOpenMeta([]byte(text))
+	if err != nil {
+		return m, fmt.Errorf("key %q: %w", metaKey, err)
 	}
 	if m.Candidates < 0 || m.Candidates > math.MaxInt32/64 {
-		return m, fmt.Errorf("metadata %q: candidates %d out of range", metaKey, m.Candidates)
-	}
-	if err := m.Validate(); err != nil {
-		return m, fmt.Errorf("metadata %q: %w", metaKey, err)
+		return m, fmt.Errorf("key %q: metadata: candidates %d out of range", metaKey, m.Candidates)
 	}
 	return m, nil
 }
