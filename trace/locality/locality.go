@@ -32,6 +32,7 @@ type Analyzer struct {
 	meta   *trace.Meta
 	topK   int
 	last   []int32 // step index of a block's last demand, -1 before the first
+	number numbers
 	bucket fenwick // blocks by their last demand
 	within [len(Windows)]int64
 	counts Counts
@@ -45,8 +46,9 @@ func (a *Analyzer) Stream(s *trace.Stream) *Counts {
 	a.reset(s)
 	for i := s.Windows; i < s.Rows; i++ {
 		list := s.List(i)
-		a.step(i-s.Windows, list[:min(a.topK, len(list))])
-		a.pinned(s.SeqLen(i), list[:min(a.topK, len(list))])
+		demand := list[:min(a.topK, len(list))]
+		a.step(i-s.Windows, a.places(demand))
+		a.pinned(s.SeqLen(i), demand)
 	}
 	a.counts.Streams = 1
 	for _, last := range a.last {
@@ -59,6 +61,9 @@ func (a *Analyzer) Stream(s *trace.Stream) *Counts {
 
 func (a *Analyzer) reset(s *trace.Stream) {
 	blocks := a.meta.Blocks(s.MaxSeqLen())
+	if a.number.reset(blocks > denseBlocks && blocks > 4*len(s.Indices)) {
+		blocks = 0
+	}
 	a.last = slices.Grow(a.last[:0], blocks)[:blocks]
 	for i := range a.last {
 		a.last[i] = -1
@@ -68,7 +73,16 @@ func (a *Analyzer) reset(s *trace.Stream) {
 	a.counts.reset()
 }
 
-// step takes in the demand of the t-th counted step.
+// places are where the blocks of a demand stand in a.last; they are valid until the next call.
+func (a *Analyzer) places(demand []int32) []int32 {
+	places := a.number.of(demand)
+	for len(a.last) < len(a.number.known) {
+		a.last = append(a.last, -1)
+	}
+	return places
+}
+
+// step takes in the demand of the t-th counted step, by places.
 func (a *Analyzer) step(t int, demand []int32) {
 	c := &a.counts
 	before := c.Common

@@ -18,6 +18,15 @@ func stream(prompt int, first int32, lists ...[]int32) *trace.Stream {
 	return s
 }
 
+// The longest context costs memory by its lists.
+func TestLongestContext(t *testing.T) {
+	m := trace.Meta{BlockTokens: 1}
+	s := stream(1<<31-100, 0, []int32{1<<31 - 101, 3}, []int32{3, 50})
+	if got := New(&m, 2).Stream(s); got.Distinct != 3 || got.Common != 1 || got.Pinned != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Hand-worked. K = 2 of lists of 3; the row of step -1 is a window and no history.
 //
 //	step  list    D_t   D_t∩D_t−1  first seen  re-entries
@@ -129,8 +138,12 @@ func brute(m *trace.Meta, topK int, s *trace.Stream) *Counts {
 	return c
 }
 
-// The analyzer agrees with sets on random streams, reused and pooled.
+// The analyzer agrees with sets on random streams, reused and pooled, some of them with
+// contexts far longer than their lists.
 func TestBrute(t *testing.T) {
+	old := denseBlocks
+	denseBlocks = 1000
+	defer func() { denseBlocks = old }()
 	for seed := uint64(0); seed < 200; seed++ {
 		r := rand.New(rand.NewPCG(seed, 8))
 		m := trace.Meta{BlockTokens: 1 + r.IntN(3)}
@@ -146,7 +159,7 @@ func TestBrute(t *testing.T) {
 				}
 				lists = append(lists, list)
 			}
-			s := stream(60, int32(-r.IntN(4)), lists...)
+			s := stream([]int{60, 60, 9000}[r.IntN(3)], int32(-r.IntN(4)), lists...)
 			got, twin := a.Stream(s), brute(&m, topK, s)
 			twin.Pinned = got.Pinned // has its own test
 			sum.Add(got)
