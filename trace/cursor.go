@@ -2,15 +2,44 @@ package trace
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/parquet-go/parquet-go"
 )
 
-// errNull breaks RuleList; the cursor's other errors break RuleFile.
-var errNull = errors.New("a null inside a list")
+// nullError breaks RuleList; the cursor's other errors break RuleFile.
+type nullError struct {
+	column string
+	row    int // of those that were asked for
+}
+
+// Error names the column; the row is told by whoever asked.
+func (e *nullError) Error() string { return fmt.Sprintf("column %s: a null inside a list", e.column) }
+
+// rowKinds says which of the rows that a cursor was asked for have a value, an empty list
+// included, and which are null. They are counted from 0, -1 is none.
+type rowKinds struct {
+	nulls      int // number of rows that are null
+	firstNull  int
+	firstValue int
+	nextValue  int // the one after the first
+}
+
+func (k *rowKinds) reset() { *k = rowKinds{0, -1, -1, -1} }
+
+func (k *rowKinds) add(row int, null bool) {
+	switch {
+	case null:
+		if k.nulls++; k.firstNull < 0 {
+			k.firstNull = row
+		}
+	case k.firstValue < 0:
+		k.firstValue = row
+	case k.nextValue < 0:
+		k.nextValue = row
+	}
+}
 
 // cursor reads one leaf column of a row group, page by page. The page's own typed
 // data is used (decoding value by value is some 30 times slower); dictionary pages,
@@ -27,8 +56,9 @@ type cursor[T int32 | float32] struct {
 	levels int    // number of levels in the page
 	table  []T    // values of the dictionary, if the page has one
 	looked []T    // values looked up in it
-	placed bool   // the offset index of this chunk was checked
-	blind  bool   // and cannot be used: pages are skipped one by one
+	kinds  rowKinds
+	placed bool // the offset index of this chunk was checked
+	blind  bool // and cannot be used: pages are skipped one by one
 }
 
 // leaf describes a leaf column of the file's schema.

@@ -6,10 +6,11 @@ import (
 	"io"
 )
 
-// lists appends the next n rows of a list column to dst and the end of each to
-// offsets. nulls counts rows whose list is null; an empty list adds nothing.
-func (c *cursor[T]) lists(n int, dst []T, offsets []int32) (_ []T, _ []int32, nulls int, err error) {
+// lists appends the next n rows of a list column to dst and the end of each to offsets. A
+// null and an empty list add nothing; c.kinds tells which rows are null.
+func (c *cursor[T]) lists(n int, dst []T, offsets []int32) (_ []T, _ []int32, err error) {
 	rows, open := 0, false
+	c.kinds.reset()
 	for {
 		if c.at == c.levels {
 			if err := c.next(); err == io.EOF {
@@ -19,23 +20,24 @@ func (c *cursor[T]) lists(n int, dst []T, offsets []int32) (_ []T, _ []int32, nu
 				}
 				break
 			} else if err != nil {
-				return dst, offsets, nulls, err
+				return dst, offsets, err
 			}
 			continue
 		}
 		if c.rep == nil {
-			return dst, offsets, nulls, fmt.Errorf("column %s: a page without repetition levels, expected lists", c.leaf.name)
+			return dst, offsets, fmt.Errorf("column %s: a page without repetition levels, expected lists", c.leaf.name)
 		}
 		if c.rep[c.at] == 0 {
 			if open {
 				offsets = append(offsets, int32(len(dst)))
 				if rows++; rows == n {
-					return dst, offsets, nulls, nil
+					return dst, offsets, nil
 				}
 			}
 			open = true
+			c.kinds.add(rows, c.def != nil && c.def[c.at] < c.leaf.listDef)
 		} else if !open {
-			return dst, offsets, nulls, fmt.Errorf("column %s: a row begins inside a list", c.leaf.name)
+			return dst, offsets, fmt.Errorf("column %s: a row begins inside a list", c.leaf.name)
 		}
 		end := c.levels
 		if k := bytes.IndexByte(c.rep[c.at+1:], 0); k >= 0 {
@@ -52,48 +54,51 @@ func (c *cursor[T]) lists(n int, dst []T, offsets []int32) (_ []T, _ []int32, nu
 			case d == c.leaf.maxDef:
 				dst = append(dst, c.values[c.value])
 				c.value++
-			case d < c.leaf.listDef:
-				nulls++
-			case d == c.leaf.listDef: // an empty list
+			case d <= c.leaf.listDef: // null, or an empty list
 			default:
-				return dst, offsets, nulls, fmt.Errorf("column %s: %w", c.leaf.name, errNull)
+				return dst, offsets, &nullError{c.leaf.name, rows}
 			}
 		}
 	}
 	if rows != n {
-		return dst, offsets, nulls, fmt.Errorf("column %s: %d rows left, expected %d", c.leaf.name, rows, n)
+		return dst, offsets, fmt.Errorf("column %s: %d rows left, expected %d", c.leaf.name, rows, n)
 	}
-	return dst, offsets, nulls, nil
+	return dst, offsets, nil
 }
 
-// flat appends the next n values of a flat column to dst, null where a value is null.
-func (c *cursor[T]) flat(n int, dst []T, null T) (_ []T, nulls int, err error) {
-	for want := len(dst) + n; len(dst) < want; {
+// flat appends the next n values of a flat column to dst, null where a value is null;
+// c.kinds tells where.
+func (c *cursor[T]) flat(n int, dst []T, null T) (_ []T, err error) {
+	from := len(dst)
+	c.kinds.reset()
+	for want := from + n; len(dst) < want; {
 		if c.at == c.levels {
 			if err := c.next(); err == io.EOF {
-				return dst, nulls, fmt.Errorf("column %s: %d rows missing", c.leaf.name, want-len(dst))
+				return dst, fmt.Errorf("column %s: %d rows missing", c.leaf.name, want-len(dst))
 			} else if err != nil {
-				return dst, nulls, err
+				return dst, err
 			}
 			continue
 		}
 		k := min(want-len(dst), c.levels-c.at)
 		if len(c.values) == c.levels {
+			c.kinds.add(len(dst)-from, false)
 			dst = append(dst, c.values[c.at:c.at+k]...)
 			c.at, c.value = c.at+k, c.value+k
 			continue
 		}
 		for end := c.at + k; c.at < end; c.at++ {
-			if c.def[c.at] == c.leaf.maxDef {
-				dst = append(dst, c.values[c.value])
-				c.value++
-			} else {
+			there := c.def[c.at] == c.leaf.maxDef
+			c.kinds.add(len(dst)-from, !there)
+			if !there {
 				dst = append(dst, null)
-				nulls++
+				continue
 			}
+			dst = append(dst, c.values[c.value])
+			c.value++
 		}
 	}
-	return dst, nulls, nil
+	return dst, nil
 }
 
 // ended returns an error if the column has rows left.

@@ -83,8 +83,7 @@ func (k *keyRows) read(f *File, g int) error {
 		}
 		cur := cursor[int32]{leaf: l}
 		cur.open(f, g)
-		var nulls int
-		*c.dst, nulls, err = cur.flat(n, *c.dst, nullHead)
+		*c.dst, err = cur.flat(n, *c.dst, nullHead)
 		if err == nil {
 			err = cur.ended()
 		}
@@ -92,11 +91,11 @@ func (k *keyRows) read(f *File, g int) error {
 		if err != nil {
 			return err
 		}
-		if c.column == colHead && count(*c.dst, nullHead) != nulls {
+		if c.column == colHead && count(*c.dst, nullHead) != cur.kinds.nulls {
 			return fileError(f.path, RuleKey, "column %s: %d, expected 0 or more, or null", l.name, nullHead)
 		}
-		if nulls > 0 && c.column != colHead {
-			return fileError(f.path, RuleSchema, "column %s: %d null values, expected none", l.name, nulls)
+		if cur.kinds.nulls > 0 && c.column != colHead {
+			return fileError(f.path, RuleSchema, "column %s: %d null values, expected none", l.name, cur.kinds.nulls)
 		}
 	}
 	return nil

@@ -37,6 +37,8 @@ type Reader struct {
 	predicted cursor[int32]
 	prompt    cursor[float32]
 	ends      []int32 // of the lists of a parallel column
+
+	broken []*Error // rules of whole columns that the stream decoded last breaks
 }
 
 // NewReader returns a reader that decodes the given columns.
@@ -68,6 +70,9 @@ func (r *Reader) Read(i int, s *Stream) error {
 	if err := r.decode(i, s); err != nil {
 		return err
 	}
+	if len(r.broken) > 0 {
+		return r.broken[0]
+	}
 	if e := r.firstBroken(s); e != nil {
 		return e
 	}
@@ -84,10 +89,12 @@ func (r *Reader) firstBroken(s *Stream) *Error {
 	return first
 }
 
-// decode fills s without applying the rules of single lists.
+// decode fills s without applying the rules of single lists. A column that breaks a rule as a
+// whole is left out of s and noted in r.broken.
 func (r *Reader) decode(i int, s *Stream) error {
 	info := r.file.streams[i]
 	s.Reset(info)
+	r.broken = r.broken[:0]
 	s.Steps = r.file.appendSteps(s.Steps, i)
 	err := guard(func() error {
 		if err := r.position(&info); err != nil {
@@ -97,14 +104,10 @@ func (r *Reader) decode(i int, s *Stream) error {
 	})
 	if err != nil {
 		r.Close()
-		if AsError(err) != nil {
-			return err
+		if hole := new(nullError); errors.As(err, &hole) {
+			return streamError(r.file.path, &info, hole.row, s.Steps[hole.row], RuleList, "%w", err)
 		}
-		rule := RuleFile
-		if errors.Is(err, errNull) {
-			rule = RuleList
-		}
-		return &Error{Path: r.file.path, RowGroup: info.RowGroup, Row: info.FirstRow, Stream: &info.Key, Rule: rule, Err: err}
+		return &Error{Path: r.file.path, RowGroup: info.RowGroup, Row: info.FirstRow, Stream: &info.Key, Rule: RuleFile, Err: err}
 	}
 	r.row = info.FirstRow + int64(info.Rows)
 	return nil
@@ -165,7 +168,7 @@ func (r *Reader) wants(c Columns, l *leaf) bool { return r.columns&c != 0 && l.i
 func (r *Reader) fill(s *Stream) error {
 	var err error
 	s.Indices = slices.Grow(s.Indices, r.mostIndices(&s.StreamInfo))
-	if s.Indices, s.Offsets, _, err = r.indices.lists(s.Rows, s.Indices, s.Offsets); err != nil {
+	if s.Indices, s.Offsets, err = r.indices.lists(s.Rows, s.Indices, s.Offsets); err != nil {
 		return err
 	}
 	if r.wants(ReadScores, &r.scores.leaf) {
@@ -179,27 +182,19 @@ func (r *Reader) fill(s *Stream) error {
 		}
 	}
 	if r.wants(ReadMasses, &r.covered.leaf) {
-		var nulls int
-		if s.CoveredMass, nulls, err = r.covered.flat(s.Rows, s.CoveredMass, 0); err != nil {
+		if s.CoveredMass, err = r.covered.flat(s.Rows, s.CoveredMass, 0); err != nil {
 			return err
 		}
-		if err := r.allOrNone(s, colCoveredMass, nulls, RuleMass); err != nil {
-			return err
-		}
-		if nulls == s.Rows {
+		if !r.allOrNone(s, colCoveredMass, &r.covered.kinds, RuleMass) {
 			s.CoveredMass = s.CoveredMass[:0]
 		}
 	}
 	if r.wants(ReadPredicted, &r.predicted.leaf) {
-		var nulls int
 		s.PredictedOffsets = append(s.PredictedOffsets, 0)
-		if s.Predicted, s.PredictedOffsets, nulls, err = r.predicted.lists(s.Rows, s.Predicted, s.PredictedOffsets); err != nil {
+		if s.Predicted, s.PredictedOffsets, err = r.predicted.lists(s.Rows, s.Predicted, s.PredictedOffsets); err != nil {
 			return err
 		}
-		if err := r.allOrNone(s, colPredicted, nulls, RulePredict); err != nil {
-			return err
-		}
-		if nulls == s.Rows {
+		if !r.allOrNone(s, colPredicted, &r.predicted.kinds, RulePredict) {
 			s.PredictedOffsets = s.PredictedOffsets[:0]
 		}
 	}
@@ -209,36 +204,46 @@ func (r *Reader) fill(s *Stream) error {
 	return nil
 }
 
+// breaks notes that row i of s breaks a rule by which a whole column is left out.
+func (r *Reader) breaks(s *Stream, i int, rule, format string, args ...any) {
+	r.broken = append(r.broken, streamError(r.file.path, &s.StreamInfo, i, s.Steps[i], rule, format, args...))
+}
+
 // promptMass reads the column that has a list in a stream's first row and null in the others.
 func (r *Reader) promptMass(s *Stream) error {
-	var nulls int
 	var err error
-	if s.PromptMass, r.ends, nulls, err = r.prompt.lists(s.Rows, s.PromptMass, r.ends[:0]); err != nil {
+	if s.PromptMass, r.ends, err = r.prompt.lists(s.Rows, s.PromptMass, r.ends[:0]); err != nil {
 		return err
 	}
-	want, there := s.Rows, "is null in the file's first row"
+	k, there := &r.prompt.kinds, "is null in the file's first row"
+	row := k.firstValue
 	if r.file.present[colPromptMass] {
-		want, there = s.Rows-1, "has a list in the file's first row"
+		there = "has a list in the file's first row"
+		if row = k.nextValue; k.firstValue != 0 {
+			row = 0
+		}
 	}
-	if nulls != want || int(r.ends[0]) != len(s.PromptMass) {
-		return streamError(r.file.path, &s.StreamInfo, 0, s.FirstStep, RulePromptMass,
-			"prompt_mass has %d lists in the stream's %d rows, but %s, expected one in the first row of every stream or none in the file", s.Rows-nulls, s.Rows, there)
+	if row >= 0 {
+		r.breaks(s, row, RulePromptMass, "prompt_mass has %d lists in the stream's %d rows, but %s, expected one in the first row of every stream or none in the file", s.Rows-k.nulls, s.Rows, there)
+		s.PromptMass = s.PromptMass[:0]
+		return nil
 	}
-	s.EmptyPromptMass = nulls < s.Rows && len(s.PromptMass) == 0
+	s.EmptyPromptMass = k.firstValue == 0 && len(s.PromptMass) == 0
 	return nil
 }
 
-// allOrNone checks that an optional column is null in no row of the file or in all.
-func (r *Reader) allOrNone(s *Stream, column, nulls int, rule string) error {
-	if present := r.file.present[column]; nulls == 0 && present || nulls == s.Rows && !present {
-		return nil
-	}
-	first := "has a value"
+// allOrNone checks that an optional column is null in no row of the file or in all. It
+// returns whether the column holds values.
+func (r *Reader) allOrNone(s *Stream, column int, k *rowKinds, rule string) bool {
+	row, first := k.firstNull, "has a value"
 	if !r.file.present[column] {
-		first = "is null"
+		row, first = k.firstValue, "is null"
 	}
-	return streamError(r.file.path, &s.StreamInfo, 0, s.FirstStep, rule,
-		"%s is null in %d of the stream's %d rows, but %s in the file's first row, expected values in all rows of a file or in none", columnNames[column], nulls, s.Rows, first)
+	if row < 0 {
+		return r.file.present[column]
+	}
+	r.breaks(s, row, rule, "%s is null in %d of the stream's %d rows, but %s in the file's first row, expected values in all rows of a file or in none", columnNames[column], k.nulls, s.Rows, first)
+	return false
 }
 
 // mostIndices bounds a stream's indices by its rows and by what its row group holds.
@@ -249,18 +254,17 @@ func (r *Reader) mostIndices(s *StreamInfo) int {
 
 // parallel reads a list column that must have the lengths of topk_indices, or be null throughout.
 func (r *Reader) parallel(c *cursor[float32], column int, s *Stream, dst []float32, rule string) ([]float32, error) {
-	var nulls int
 	var err error
-	if dst, r.ends, nulls, err = c.lists(s.Rows, dst, r.ends[:0]); err != nil {
+	if dst, r.ends, err = c.lists(s.Rows, dst, r.ends[:0]); err != nil {
 		return dst, err
 	}
-	if err := r.allOrNone(s, column, nulls, rule); err != nil || nulls == s.Rows {
-		return dst, err
+	if !r.allOrNone(s, column, &c.kinds, rule) {
+		return dst[:0], nil
 	}
 	for i, end := range r.ends {
 		if end != s.Offsets[i+1] {
-			return dst, streamError(r.file.path, &s.StreamInfo, i, s.Steps[i], rule,
-				"%s and topk_indices differ in length at this row, expected one value an index (or null in all rows)", c.leaf.name)
+			r.breaks(s, i, rule, "%s and topk_indices differ in length at this row, expected one value an index (or null in all rows)", c.leaf.name)
+			return dst[:0], nil
 		}
 	}
 	return dst, nil

@@ -84,7 +84,7 @@ func TestNullsInLists(t *testing.T) {
 	}
 	null := good
 	null.TopKIndices = []*int32{ptr(int32(3)), nil}
-	expectRule(t, writeRaw(t, meta, []row{null}), trace.RuleList, "a null inside a list")
+	expectRule(t, writeRaw(t, meta, []row{null}), trace.RuleList, "row 0: request \"a\" layer 0 step 0: column topk_indices: a null inside a list")
 	null.TopKIndices = nil
 	expectRule(t, writeRaw(t, meta, []row{null}), trace.RuleList, "empty")
 }

@@ -87,6 +87,11 @@ func Validate(ctx context.Context, path string, report func(*Error) bool) (Valid
 			note(e)
 			continue
 		}
+		for _, e := range r.broken {
+			if !note(e) {
+				return v, nil
+			}
+		}
 		v.Streams++
 		v.Rows += int64(s.Rows)
 		v.Indices += int64(len(s.Indices))

@@ -157,7 +157,7 @@ func TestViolations(t *testing.T) {
 		{name: "infinite score", rule: trace.RuleScore, text: "+Inf", spoil: func(r []rawRow) { r[0].Scores[0] = float32(math.Inf(1)) }},
 		{name: "rising scores", rule: trace.RuleScore, text: "scores[1] = 4 rises above scores[0] = 3", spoil: func(r []rawRow) { r[0].Scores[1] = 4 }},
 		{name: "scores of another length", rule: trace.RuleScore, text: "differ in length", spoil: func(r []rawRow) { r[1].Scores = []float32{1, 1} }},
-		{name: "scores null in a row", rule: trace.RuleScore, text: "null in 1 of the stream's 3 rows", spoil: func(r []rawRow) { r[4].Scores = nil }},
+		{name: "scores null in a row", rule: trace.RuleScore, text: "row 4: request \"a\" layer 1 step 1: scores is null in 1 of the stream's 3 rows", spoil: func(r []rawRow) { r[4].Scores = nil }},
 		{name: "scores null in a stream", rule: trace.RuleScore, text: "null in 3 of the stream's 3 rows, but has a value in the file's first row", spoil: func(r []rawRow) { r[3].Scores, r[4].Scores, r[5].Scores = nil, nil, nil }},
 		{name: "attention mass", rule: trace.RuleMass, text: "attention_mass[1] = 1.5", spoil: func(r []rawRow) { r[0].AttentionMass[1] = 1.5 }},
 		{name: "NaN mass", rule: trace.RuleMass, text: "attention_mass[0] = NaN", spoil: func(r []rawRow) { r[0].AttentionMass[0] = float32(math.NaN()) }},
@@ -175,7 +175,7 @@ func TestViolations(t *testing.T) {
 		{name: "NaN prompt mass", rule: trace.RulePromptMass, text: "prompt_mass[0] = NaN", spoil: func(r []rawRow) { r[3].PromptMass[0] = float32(math.NaN()) }},
 		{name: "short prompt mass", rule: trace.RulePromptMass, text: "prompt_mass has 9 values, expected 10", spoil: func(r []rawRow) { r[0].PromptMass = r[0].PromptMass[:9] }},
 		{name: "empty prompt mass", rule: trace.RulePromptMass, text: "prompt_mass has 0 values, expected 10", spoil: func(r []rawRow) { r[0].PromptMass, r[3].PromptMass = []float32{}, []float32{} }},
-		{name: "prompt mass in a second row", rule: trace.RulePromptMass, text: "2 lists in the stream's 3 rows, but has a list in the file's first row", spoil: func(r []rawRow) { r[1].PromptMass = r[0].PromptMass }},
+		{name: "prompt mass in a second row", rule: trace.RulePromptMass, text: "row 1: request \"a\" layer 0 step 1: prompt_mass has 2 lists in the stream's 3 rows, but has a list in the file's first row", spoil: func(r []rawRow) { r[1].PromptMass = r[0].PromptMass }},
 		{name: "prompt mass in another row", rule: trace.RulePromptMass, text: "expected one in the first row of every stream", spoil: func(r []rawRow) { r[3].PromptMass, r[4].PromptMass = nil, r[3].PromptMass }},
 		{name: "prompt mass in one stream", rule: trace.RulePromptMass, text: "0 lists in the stream's 3 rows", spoil: func(r []rawRow) { r[3].PromptMass = nil }},
 		{name: "prompt mass not in the first stream", rule: trace.RulePromptMass, text: "1 lists in the stream's 3 rows, but is null in the file's first row", spoil: func(r []rawRow) { r[0].PromptMass = nil }},
@@ -259,6 +259,29 @@ func TestValidateReportsAll(t *testing.T) {
 	n := 0
 	if _, err := trace.Validate(t.Context(), path, func(*trace.Error) bool { n++; return n < 2 }); err != nil || n != 2 {
 		t.Errorf("a limit of 2 reported %d violations, error %v", n, err)
+	}
+}
+
+// A column that is null here and there is left out; what is wrong with others of the stream
+// is reported all the same, each at its row.
+func TestValidateGoesOn(t *testing.T) {
+	rows := goodRows()
+	rows[1].Scores = nil
+	rows[2].TopKIndices[1] = 500
+	rows[1].CoveredMass = ptr(float32(7))
+	rows[2].Predicted = nil
+	rows[3].PromptMass, rows[5].PromptMass = nil, rows[3].PromptMass
+	rows[5].AttentionMass = []float32{1}
+	_, messages := violated(t, writeRaw(t, map[string]string{"kvreplay": rawMeta}, rows))
+	for _, place := range []string{"row 1: request \"a\" layer 0 step 1: scores is null", "row 2: request \"a\" layer 0 step 2: topk_indices[1] = 500",
+		"row 1: request \"a\" layer 0 step 1: covered_mass = 7", "row 2: request \"a\" layer 0 step 2: predicted_indices is null",
+		"row 3: request \"a\" layer 1 step 0: prompt_mass has 1 lists", "row 5: request \"a\" layer 1 step 2: attention_mass and topk_indices differ"} {
+		if !strings.Contains(messages, place) {
+			t.Errorf("no message has %q:\n%s", place, messages)
+		}
+	}
+	if n := strings.Count(messages, "\n"); n != 6 {
+		t.Errorf("%d violations, expected 6:\n%s", n, messages)
 	}
 }
 
