@@ -27,6 +27,9 @@ func (f *File) directory(report func(*Error) bool) error {
 	}
 	var k keyRows
 	for g := range groups {
+		if groups[g].NumRows() == 0 {
+			continue
+		}
 		err := guard(func() error { return k.read(f, g) })
 		if e := AsError(err); e != nil {
 			e.RowGroup = g

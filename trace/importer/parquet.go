@@ -35,6 +35,9 @@ func decodeParquet(s *source, c *collector) error {
 		return err
 	}
 	for _, group := range pf.RowGroups() {
+		if group.NumRows() == 0 {
+			continue
+		}
 		if err := t.group(group); err != nil {
 			return err
 		}
@@ -82,6 +85,9 @@ func checkIntegrity(s *source, c *collector, pf *parquet.File, file io.ReaderAt,
 func haveChecksums(pf *parquet.File, file io.ReaderAt) (bool, error) {
 	var protocol thrift.CompactProtocol
 	for _, g := range pf.Metadata().RowGroups {
+		if g.NumRows == 0 {
+			continue
+		}
 		for i := range g.Columns {
 			m := &g.Columns[i].MetaData
 			at := m.DataPageOffset
