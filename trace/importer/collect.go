@@ -25,6 +25,7 @@ type collector struct {
 
 	longest    int // longest list, after padding
 	longestAt  string
+	longestOf  int32 // and its context
 	maxSeqLen  int32
 	scored     string // first record with scores, of a source that does not state its order
 	unscored   string // first one without
@@ -146,7 +147,7 @@ func (c *collector) admitPrompt(s *source, r *record) error {
 // learn notes what settle needs.
 func (c *collector) learn(s *source, r *record) {
 	if len(r.indices) > c.longest {
-		c.longest, c.longestAt = len(r.indices), s.at(r.at)
+		c.longest, c.longestAt, c.longestOf = len(r.indices), s.at(r.at), r.seqLen
 	}
 	c.maxSeqLen = max(c.maxSeqLen, r.seqLen)
 	if !s.ordered && len(r.scores) > 0 && c.scored == "" {

@@ -55,6 +55,7 @@ func TestJSONLErrors(t *testing.T) {
 		{"id by flag", strings.Replace(line(0, 11, "1,2", scored), `"request_id":"r",`, "", 1), Options{RequestID: "\xff"}, []string{"line 1", `"\xff"`, "UTF-8"}},
 		{"cut", line(0, 11, "1,2", scored) + `{"request_id":"r","layer_id":0,"st`, Options{}, []string{"line 2", "incomplete"}},
 		{"K too large", line(0, 11, "1,2", scored), Options{Stated: trace.Meta{TopK: 8}}, []string{"K = 8", "line 1"}},
+		{"K beyond all contexts", line(0, 11, "1,2", scored), Options{Stated: trace.Meta{TopK: 100}}, []string{"K = 100", "2 indices of a context of 11 blocks", "line 1"}},
 		{"K without ranks", line(0, 11, "1,2", ""), Options{Stated: trace.Meta{TopK: 1, Order: trace.OrderIndex}}, []string{"K = 1", "order=index"}},
 		{"two heads", line(0, 11, "1,2", `,"head":1,"head_id":2`), rank, []string{"line 1", "head 1 and head_id 2"}},
 		{"negative head", line(0, 11, "1,2", `,"head":-1`), rank, []string{"line 1", "head -1"}},
@@ -95,6 +96,15 @@ func TestJSONLNormalised(t *testing.T) {
 	_, streams := importAll(t, Options{PromptLen: 10, Stated: trace.Meta{Order: trace.OrderRank}}, write(t, t.TempDir(), "src", []byte(text)))
 	if got := fmt.Sprint(streams[0].Steps, streams[0].PromptLen); got != "[0 1] 10" {
 		t.Errorf("steps and prompt %s, want [0 1] 10", got)
+	}
+}
+
+// K may be above every list where contexts are shorter than K and lists hold all of them.
+func TestShortContexts(t *testing.T) {
+	o := Options{Stated: trace.Meta{Order: trace.OrderRank, TopK: 8}}
+	result, _ := importAll(t, o, write(t, t.TempDir(), "src", []byte(line(0, 3, "1,2,0", ""))))
+	if m := result.Meta; m.TopK != 8 {
+		t.Errorf("K = %d, expected 8", m.TopK)
 	}
 }
 

@@ -170,14 +170,19 @@ func (c *collector) settleOrder(m *trace.Meta) error {
 	return fmt.Errorf("%s: does not say what the order of its lists means: state --order rank (best first) or --order index (no meaning; lists get sorted)", c.unscored)
 }
 
-// settleTopK finds K: the longest list where nobody stated it.
+// settleTopK finds K: the longest list where nobody stated it. More than that is believed
+// where no context holds K blocks, of a flag only if the longest list holds all of its context.
 func (c *collector) settleTopK(m *trace.Meta) error {
-	small := int(c.maxSeqLen) < 1 || m.Blocks(int(c.maxSeqLen)) < m.TopK // no context holds K blocks
+	small := m.Blocks(int(c.maxSeqLen)) < m.TopK
+	if c.opts.Stated.TopK > 0 && !slices.ContainsFunc(c.stated, func(s stated) bool { return s.meta.TopK > 0 }) {
+		sink, local, _ := m.Pins()
+		small = small && c.longest*m.BlockTokens+sink+local >= int(c.longestOf)
+	}
 	switch {
 	case m.TopK == 0:
 		m.TopK = c.longest
 	case m.TopK > c.longest && !small && m.Candidates < m.TopK:
-		return fmt.Errorf("topk K = %d is stated, but the longest list has %d indices (%s): expected K of at most that", m.TopK, c.longest, c.longestAt)
+		return fmt.Errorf("topk K = %d is stated, but the longest list has %d indices of a context of %d blocks (%s): expected K of at most that", m.TopK, c.longest, m.Blocks(int(c.longestOf)), c.longestAt)
 	case m.Order == trace.OrderIndex && m.TopK < c.longest:
 		return fmt.Errorf("topk K = %d is stated, but with order=index the whole list is the demand and the longest has %d indices (%s): leave out --topk", m.TopK, c.longest, c.longestAt)
 	}
