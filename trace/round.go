@@ -4,7 +4,7 @@ import "math"
 
 // DefaultMantissaBits is the precision scores are stored with unless told otherwise:
 // rounding to 10 bits changes score-driven policies by at most 0.0013 % of their
-// misses and halves the bytes of a score (FORMAT.md, "Scores").
+// misses and halves the bytes of a score (FORMAT.md, "Rounding of scores").
 const DefaultMantissaBits = 10
 
 // RoundMantissa rounds finite v to the given number of mantissa bits, ties to even;

@@ -155,6 +155,8 @@ func TestViolations(t *testing.T) {
 		{name: "index twice", rule: trace.RuleDistinct, text: "topk_indices[2] = 4 stands twice", spoil: func(r []rawRow) { r[5].TopKIndices = []int32{4, 1, 4} }},
 		{name: "NaN", rule: trace.RuleScore, text: "scores[0] = NaN", spoil: func(r []rawRow) { r[0].Scores[0] = float32(math.NaN()) }},
 		{name: "infinite score", rule: trace.RuleScore, text: "+Inf", spoil: func(r []rawRow) { r[0].Scores[0] = float32(math.Inf(1)) }},
+		{name: "negative infinite score", rule: trace.RuleScore, text: "scores[2] = -Inf", spoil: func(r []rawRow) { r[0].Scores[2] = float32(math.Inf(-1)) }},
+		{name: "infinite prompt mass", rule: trace.RulePromptMass, text: "prompt_mass[9] = +Inf", spoil: func(r []rawRow) { r[3].PromptMass[9] = float32(math.Inf(1)) }},
 		{name: "rising scores", rule: trace.RuleScore, text: "scores[1] = 4 rises above scores[0] = 3", spoil: func(r []rawRow) { r[0].Scores[1] = 4 }},
 		{name: "scores of another length", rule: trace.RuleScore, text: "differ in length", spoil: func(r []rawRow) { r[1].Scores = []float32{1, 1} }},
 		{name: "scores null in a row", rule: trace.RuleScore, text: "row 4: request \"a\" layer 1 step 1: scores is null in 1 of the stream's 3 rows", spoil: func(r []rawRow) { r[4].Scores = nil }},

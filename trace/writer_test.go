@@ -23,21 +23,29 @@ func TestWriterRefuses(t *testing.T) {
 		return s
 	}
 	good := trace.Row{Indices: []int32{4, 2}, Scores: []float32{2, 1}}
+	of := func(key trace.Key, prompt int32) *trace.Stream {
+		s := &trace.Stream{}
+		s.Reset(trace.StreamInfo{Key: key, PromptLen: prompt})
+		s.Append(trace.Row{Step: 1, Indices: []int32{0}, Scores: []float32{1}})
+		return s
+	}
 	for name, c := range map[string]struct {
 		second *trace.Stream
 		rule   string
 		text   string
 	}{
-		"no rows":        {stream(2), trace.RuleKey, "stream has 0 rows"},
-		"key order":      {stream(0, good), trace.RuleKey, `comes after request "r" layer 1`},
-		"step order":     {stream(2, trace.Row{Step: 1, Indices: []int32{1}}, trace.Row{Step: 1, Indices: []int32{1}}), trace.RuleKey, "step 1 after step 1"},
-		"no context":     {stream(2, trace.Row{Step: -10, Indices: []int32{0}}), trace.RuleSeqLen, "context of 0 tokens"},
-		"score count":    {stream(2, trace.Row{Indices: []int32{4, 2}, Scores: []float32{2}}), trace.RuleScore, "1 scores for 2 indices"},
-		"mass count":     {stream(2, trace.Row{Indices: []int32{4, 2}, AttentionMass: []float32{1}}), trace.RuleMass, "1 attention masses"},
-		"other columns":  {stream(2, trace.Row{Indices: []int32{4, 2}}), trace.RuleSchema, "not in both"},
-		"index":          {stream(2, trace.Row{Indices: []int32{10, 2}, Scores: []float32{2, 1}}), trace.RuleIndex, "topk_indices[0] = 10"},
-		"request id":     {&trace.Stream{StreamInfo: trace.StreamInfo{Key: trace.Key{Request: "\xff", Head: trace.NoHead}, Rows: 1}}, trace.RuleKey, `request_id "\xff", expected UTF-8`},
-		"negative layer": {stream(-1, good), trace.RuleKey, ""},
+		"no rows":         {stream(2), trace.RuleKey, "stream has 0 rows"},
+		"key order":       {stream(0, good), trace.RuleKey, `comes after request "r" layer 1`},
+		"step order":      {stream(2, trace.Row{Step: 1, Indices: []int32{1}}, trace.Row{Step: 1, Indices: []int32{1}}), trace.RuleKey, "step 1 after step 1"},
+		"no context":      {stream(2, trace.Row{Step: -10, Indices: []int32{0}}), trace.RuleSeqLen, "context of 0 tokens"},
+		"score count":     {stream(2, trace.Row{Indices: []int32{4, 2}, Scores: []float32{2}}), trace.RuleScore, "1 scores for 2 indices"},
+		"mass count":      {stream(2, trace.Row{Indices: []int32{4, 2}, AttentionMass: []float32{1}}), trace.RuleMass, "1 attention masses"},
+		"other columns":   {stream(2, trace.Row{Indices: []int32{4, 2}}), trace.RuleSchema, "not in both"},
+		"index":           {stream(2, trace.Row{Indices: []int32{10, 2}, Scores: []float32{2, 1}}), trace.RuleIndex, "topk_indices[0] = 10"},
+		"request id":      {&trace.Stream{StreamInfo: trace.StreamInfo{Key: trace.Key{Request: "\xff", Head: trace.NoHead}, Rows: 1}}, trace.RuleKey, `request_id "\xff", expected UTF-8`},
+		"negative layer":  {of(trace.Key{Request: "s", Layer: -1, Head: trace.NoHead}, 9), trace.RuleKey, "layer -1, head -1, prompt_len 9, expected none below 0"},
+		"negative head":   {of(trace.Key{Request: "s", Head: -2}, 9), trace.RuleKey, "layer 0, head -2, prompt_len 9, expected none below 0"},
+		"negative prompt": {of(trace.Key{Request: "s", Head: trace.NoHead}, -1), trace.RuleKey, "layer 0, head -1, prompt_len -1, expected none below 0"},
 	} {
 		path := filepath.Join(t.TempDir(), "w.parquet")
 		w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 2, BlockTokens: 1})

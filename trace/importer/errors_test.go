@@ -30,7 +30,7 @@ func TestJSONLErrors(t *testing.T) {
 	}{
 		{"order unsaid", line(0, 11, "1,2", ""), Options{}, []string{"line 1", "--order rank"}},
 		{"order against scores", line(0, 11, "1,2", scored), Options{Stated: trace.Meta{Order: trace.OrderIndex}}, []string{"line 1", "has scores", "--order"}},
-		{"scores in some", line(0, 11, "1,2", scored) + line(1, 12, "1,2", ""), Options{}, []string{"line 1", "line 2", "--order rank"}},
+		{"scores in some", line(0, 11, "1,2", scored) + line(1, 12, "1,2", ""), Options{}, []string{"line 1", "line 2", "in all records or in none"}},
 		{"scores in some, order stated", line(0, 11, "1,2", scored) + line(1, 12, "1,2", ""), rank, []string{"line 2", "scores present: false"}},
 		{"beyond the context", line(0, 11, "1,2", scored) + line(1, 12, "1,12", scored), Options{}, []string{"line 2", "step 1", "topk_indices[1] = 12", "< 12"}},
 		{"negative", line(0, 11, "1,-7", scored), Options{}, []string{"line 1", "-7"}},
@@ -53,6 +53,7 @@ func TestJSONLErrors(t *testing.T) {
 		{"Latin-1 id", strings.Replace(line(0, 11, "1,2", scored), `"r"`, "\"\xe9\"", 1), Options{}, []string{"line 1", `\xe9`, "no UTF-8 text"}},
 		{"half a surrogate pair", strings.Replace(line(0, 11, "1,2", scored), `"r"`, `"\ufffd\ud800"`, 1), Options{}, []string{"line 1", "no UTF-8 text"}},
 		{"id by flag", strings.Replace(line(0, 11, "1,2", scored), `"request_id":"r",`, "", 1), Options{RequestID: "\xff"}, []string{"line 1", `"\xff"`, "UTF-8"}},
+		{"pretty-printed", "{\n\"step_idx\":0,\n\"layer_id\":0}\n", Options{}, []string{"line 1", "one record a line", "jq -c ."}},
 		{"cut", line(0, 11, "1,2", scored) + `{"request_id":"r","layer_id":0,"st`, Options{}, []string{"line 2", "incomplete"}},
 		{"K too large", line(0, 11, "1,2", scored), Options{Stated: trace.Meta{TopK: 8}}, []string{"K = 8", "line 1"}},
 		{"K beyond all contexts", line(0, 11, "1,2", scored), Options{Stated: trace.Meta{TopK: 100}}, []string{"K = 100", "2 indices of a context of 11 blocks", "line 1"}},

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -78,6 +79,9 @@ func decodeJSONL(s *source, c *collector) error {
 		}
 		rec, err := line.record(text, c.opts)
 		if err != nil {
+			if _, more := lines.Peek(1); more == nil && errors.Is(err, io.ErrUnexpectedEOF) {
+				err = errors.New("the record does not end in its line, expected one record a line; convert it by `jq -c .`")
+			}
 			return s.errorAt(n, "%w", err)
 		}
 		rec.at = n

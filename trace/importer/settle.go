@@ -162,7 +162,7 @@ func (c *collector) settleOrder(m *trace.Meta) error {
 	case m.Order != "":
 		return nil
 	case c.scored != "" && c.unscored != "":
-		return fmt.Errorf("%s: has scores and %s has none: expected scores everywhere, or the order stated by --order rank", c.scored, c.unscored)
+		return fmt.Errorf("%s: has scores and %s has none: expected scores in all records or in none", c.scored, c.unscored)
 	case c.scored != "":
 		m.Order = trace.OrderRank
 		return nil

@@ -161,7 +161,7 @@ func jsonCause(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
 		return fmt.Errorf("the text ends in the middle of a value: the file is incomplete, copy or make it again: %w", io.ErrUnexpectedEOF)
 	case errors.As(err, &syntax) && strings.Contains(syntax.Error(), "unexpected end"):
-		return fmt.Errorf("the text ends in the middle of a value: the file is incomplete, copy or make it again: %w", err)
+		return fmt.Errorf("the text ends in the middle of a value: the file is incomplete, copy or make it again: %w", io.ErrUnexpectedEOF)
 	case errors.As(err, &syntax) && (strings.Contains(syntax.Error(), "'N'") || strings.Contains(syntax.Error(), "'I'")):
 		return fmt.Errorf("%w at byte %d: NaN and Infinity are no JSON numbers and no scores", err, syntax.Offset)
 	case errors.As(err, &syntax):
