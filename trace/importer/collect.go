@@ -33,9 +33,11 @@ type collector struct {
 	checkEvery int
 }
 
-// request is what all records of a request must agree on.
+// request is what all records of a request must agree on whose source does not state the
+// prompt's length.
 type request struct {
 	id       string
+	implied  bool   // there is such a record
 	prompt   int32  // seq_len − step − 1 of the first record
 	at       string // where that was
 	varies   string // first record that implies another one, empty: none
@@ -135,7 +137,17 @@ func (c *collector) admitPrompt(s *source, r *record) error {
 	q, known := c.requests[r.request]
 	if !known {
 		id := strings.Clone(r.request) // the decoder's may be part of a whole batch
-		c.requests[id] = &request{id: id, prompt: int32(implied), at: s.at(r.at)}
+		q = &request{id: id}
+		c.requests[id] = q
+	}
+	if given := int64(c.opts.PromptLen); r.states {
+		if given != 0 && given != implied {
+			return s.errorAt(r.at, "request %q has a prompt of %d tokens, but --prompt-len says %d", r.request, implied, given)
+		}
+		return nil
+	}
+	if !q.implied {
+		q.implied, q.prompt, q.at = true, int32(implied), s.at(r.at)
 		return nil
 	}
 	if int32(implied) != q.prompt && q.varies == "" {

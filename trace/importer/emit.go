@@ -99,6 +99,9 @@ func (e *emitter) row(x entry) error {
 	p := place{source: e.rec.decode(b)}
 	p.at = e.rec.at
 	prompt := e.c.requests[x.key.Request].resolved
+	if e.rec.states {
+		prompt = x.seqLen - e.rec.step - 1
+	}
 	if len(e.rec.promptMass) > 0 || e.rec.emptyMass && prompt == 0 { // else an empty list is as good as null
 		if err := e.keepMass(x.key, p); err != nil {
 			return err
@@ -111,6 +114,8 @@ func (e *emitter) row(x entry) error {
 	if e.stream.Rows == 0 {
 		e.stream.Reset(trace.StreamInfo{Key: x.key, PromptLen: prompt})
 		e.places = e.places[:0]
+	} else if e.stream.PromptLen != prompt {
+		return fmt.Errorf("%s: %v has a prompt of %d tokens here and of %d at %s, expected one length a stream", e.String(p), x.key, prompt, e.stream.PromptLen, e.String(e.places[0]))
 	} else if err := e.follows(p, step); err != nil {
 		return err
 	}

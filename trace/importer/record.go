@@ -12,6 +12,7 @@ type record struct {
 	layer, head int32
 	step        int32 // as the source counts
 	seqLen      int32 // query position + 1
+	states      bool  // the source states the prompt's length, seqLen − step − 1
 	at          int64 // line, row or position in the source
 	indices     []int32
 	scores      []float32 // nil: none; else parallel to indices
@@ -68,10 +69,11 @@ const (
 	hasCovered
 	hasPredicted
 	hasPromptMass
+	hasStep
 )
 
-// encode appends the stored form: flags, source, at, lengths, lists. Key and
-// context are in the index entry.
+// encode appends the stored form: flags, source, at, lengths, lists, and the step where the
+// source states it against a prompt. Key and context are in the index entry.
 func (r *record) encode(dst []byte, source int32) []byte {
 	flags, covered := byte(0), float32(0)
 	if len(r.scores) > 0 {
@@ -89,6 +91,9 @@ func (r *record) encode(dst []byte, source int32) []byte {
 	if len(r.promptMass) > 0 || r.emptyMass {
 		flags |= hasPromptMass
 	}
+	if r.states {
+		flags |= hasStep
+	}
 	le := binary.LittleEndian
 	dst = append(dst, flags)
 	dst = le.AppendUint32(dst, uint32(source))
@@ -96,6 +101,9 @@ func (r *record) encode(dst []byte, source int32) []byte {
 	dst = le.AppendUint32(dst, uint32(len(r.indices)))
 	dst = le.AppendUint32(dst, uint32(len(r.predicted)))
 	dst = le.AppendUint32(dst, math.Float32bits(covered))
+	if r.states {
+		dst = le.AppendUint32(dst, uint32(r.step))
+	}
 	dst = appendInts(dst, r.indices)
 	dst = appendFloats(dst, r.scores)
 	dst = appendFloats(dst, r.attention)
@@ -114,6 +122,9 @@ func (r *record) decode(b []byte) (source int32) {
 	n, predicted := int(le.Uint32(b[13:])), int(le.Uint32(b[17:]))
 	covered := math.Float32frombits(le.Uint32(b[21:]))
 	b = b[25:]
+	if r.states = flags&hasStep != 0; r.states {
+		r.step, b = int32(le.Uint32(b)), b[4:]
+	}
 	r.indices, b = takeInts(r.indices[:0], b, n)
 	r.scores, r.attention = r.scores[:0], r.attention[:0]
 	if flags&hasScores != 0 {

@@ -212,3 +212,36 @@ func digest(t *testing.T, path string) string {
 	defer f.Close()
 	return f.StoredDigest()
 }
+
+// A prompt's length that a table states stands, though the layers of a request differ in it.
+func TestPromptOfStreams(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.parquet")
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for layer := range int32(2) {
+		s := &trace.Stream{}
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Layer: layer, Head: trace.NoHead}, PromptLen: 90 + 5*layer})
+		for step := int32(-2); step < 3; step++ {
+			s.Append(trace.Row{Step: step, Indices: []int32{step + 50}})
+		}
+		if err := w.Write(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if result, _ := importAll(t, Options{}, path); result.Digest != digest(t, path) {
+		t.Errorf("digest %s, of the source %s", result.Digest, digest(t, path))
+	}
+	mustFail(t, Options{PromptLen: 95}, []string{"row 1", "prompt of 90 tokens", "--prompt-len says 95"}, path)
+	a, b := &trace.Stream{}, &trace.Stream{}
+	for i, s := range []*trace.Stream{a, b} { // of one key
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: int32(9 + 3*i)})
+		s.Append(trace.Row{Indices: []int32{1}})
+	}
+	two := write(t, t.TempDir(), "two.arrow", arrowBytes(t, true, "", []*trace.Stream{a, b}))
+	mustFail(t, Options{Stated: trace.Meta{Order: trace.OrderRank}}, []string{"prompt of 12 tokens here and of 9", "one length a stream"}, two)
+}

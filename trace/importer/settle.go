@@ -195,6 +195,7 @@ func (c *collector) settlePrompts() error {
 	for _, id := range slices.Sorted(maps.Keys(c.requests)) {
 		q := c.requests[id]
 		switch {
+		case !q.implied:
 		case q.varies != "" && given == 0:
 			return fmt.Errorf("request %q: context − step − 1 should be the prompt's length, one for all records, but is %d (%s) and %d (%s): state --prompt-len",
 				id, q.prompt, q.at, q.prompt2, q.varies)

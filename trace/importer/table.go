@@ -106,7 +106,7 @@ func (c *cells) lengths() error {
 	case len(c.attention) != 0 && len(c.attention) != len(c.indices):
 		return fmt.Errorf("%d values in attention_mass for %d topk_indices, expected one each", len(c.attention), len(c.indices))
 	}
-	c.request = c.id
+	c.request, c.states = c.id, c.has[colPrompt]
 	c.layer, c.step, c.seqLen, c.head = int32(c.ints[colLayer]), int32(c.ints[colStep]), int32(want), trace.NoHead
 	if c.has[colHead] {
 		if c.head = int32(c.ints[colHead]); c.head < 0 {
