@@ -37,12 +37,12 @@ type collector struct {
 // prompt's length.
 type request struct {
 	id       string
-	implied  bool   // there is such a record
-	prompt   int32  // seq_len − step − 1 of the first record
-	at       string // where that was
-	varies   string // first record that implies another one, empty: none
-	prompt2  int32  // what that one implies
-	resolved int32  // what the trace gets
+	implied  bool  // there is such a record
+	varies   bool  // and one that implies another prompt
+	prompt   int32 // seq_len − step − 1 of the first record
+	prompt2  int32 // of the first that implies another one
+	resolved int32 // what the trace gets
+	at, at2  place // of the two records
 }
 
 func newCollector(ctx context.Context, o *Options) *collector {
@@ -56,6 +56,9 @@ func (c *collector) close() {
 	c.index.close()
 	c.spill.close()
 }
+
+// where names a place.
+func (c *collector) where(p place) string { return c.sources[p.source].at(p.at) }
 
 // begin makes s the source that the next records come from.
 func (c *collector) begin(s *source) {
@@ -147,11 +150,11 @@ func (c *collector) admitPrompt(s *source, r *record) error {
 		return nil
 	}
 	if !q.implied {
-		q.implied, q.prompt, q.at = true, int32(implied), s.at(r.at)
+		q.implied, q.prompt, q.at = true, int32(implied), place{s.number, r.at}
 		return nil
 	}
-	if int32(implied) != q.prompt && q.varies == "" {
-		q.varies, q.prompt2 = s.at(r.at), int32(implied)
+	if int32(implied) != q.prompt && !q.varies {
+		q.varies, q.prompt2, q.at2 = true, int32(implied), place{s.number, r.at}
 	}
 	return nil
 }

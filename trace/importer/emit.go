@@ -35,7 +35,7 @@ type place struct {
 	at     int64
 }
 
-func (e *emitter) String(p place) string { return e.c.sources[p.source].at(p.at) }
+func (e *emitter) String(p place) string { return e.c.where(p) }
 
 // emit writes the trace to out. On an error nothing is left behind.
 func (c *collector) emit(out string, meta trace.Meta) (*Result, error) {

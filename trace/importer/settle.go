@@ -196,14 +196,14 @@ func (c *collector) settlePrompts() error {
 		q := c.requests[id]
 		switch {
 		case !q.implied:
-		case q.varies != "" && given == 0:
+		case q.varies && given == 0:
 			return fmt.Errorf("request %q: context − step − 1 should be the prompt's length, one for all records, but is %d (%s) and %d (%s): state --prompt-len",
-				id, q.prompt, q.at, q.prompt2, q.varies)
-		case q.varies != "":
+				id, q.prompt, c.where(q.at), q.prompt2, c.where(q.at2))
+		case q.varies:
 			q.resolved = given
 			c.warn("request %q: its step numbers do not follow its contexts; steps were counted from --prompt-len %d", id, given)
 		case given != 0 && given != q.prompt:
-			return fmt.Errorf("%s: request %q implies a prompt of %d tokens (context − step − 1), but --prompt-len says %d", q.at, id, q.prompt, given)
+			return fmt.Errorf("%s: request %q implies a prompt of %d tokens (context − step − 1), but --prompt-len says %d", c.where(q.at), id, q.prompt, given)
 		default:
 			q.resolved = q.prompt
 		}
