@@ -50,6 +50,27 @@ func ManifestPath(prompts string) string {
 	return strings.TrimSuffix(prompts, ".jsonl") + ".manifest.json"
 }
 
+// checkManifest says why the manifest of a prompts file cannot be written: its path is no
+// regular file, or has the manifest of another prompts file.
+func checkManifest(prompts string) error {
+	path := ManifestPath(prompts)
+	if err := files.Check(path, prompts); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil // there is none
+	}
+	var there struct{ File string }
+	if err := json.Unmarshal(text, &there); err != nil || there.File == filepath.Base(prompts) {
+		return nil // it is replaced, whatever it was
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(prompts), there.File)); there.File == "" || err != nil {
+		return nil
+	}
+	return &files.TargetError{Target: path, Why: fmt.Sprintf("the manifest of %s, which lies beside it", there.File)}
+}
+
 // ReadManifest reads the manifest of a prompts file, given the path of the latter, and
 // does not look at the prompts; Verify does.
 func ReadManifest(prompts string) (*Manifest, error) {

@@ -186,3 +186,31 @@ func FuzzRows(f *testing.F) {
 		}
 	})
 }
+
+// A manifest that would take the place of another prompts file's is refused before the work.
+func TestManifestOfAnother(t *testing.T) {
+	dir := t.TempDir()
+	manifest := filepath.Join(dir, "a.manifest.json")
+	for _, name := range []string{"a", "a.manifest.json"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(`{"file": "a"}`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := prompts.Create(filepath.Join(dir, "a.jsonl")); err == nil || !strings.Contains(err.Error(), "the manifest of a, ") {
+		t.Errorf("error %v", err)
+	}
+	w, err := prompts.Create(filepath.Join(dir, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Abort()
+	if err := os.Remove(manifest); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(manifest, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := prompts.Create(filepath.Join(dir, "a.jsonl")); err == nil || !strings.Contains(err.Error(), "a directory") {
+		t.Errorf("error %v", err)
+	}
+}

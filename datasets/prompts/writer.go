@@ -26,6 +26,9 @@ type Writer struct {
 
 // Create opens a writer for a file at path. The caller closes or aborts it.
 func Create(path string) (*Writer, error) {
+	if err := checkManifest(path); err != nil {
+		return nil, fmt.Errorf("create prompts: %w", err)
+	}
 	file, err := files.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("create prompts: %w", err)
