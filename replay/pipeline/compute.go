@@ -9,7 +9,7 @@ type Load struct {
 	Scored   float64 // cached tokens × query tokens that score them
 	Demand   float64 // entries demanded, of all heads
 	Attended float64 // tokens attended × query tokens that attend to them
-	Entries  float64 // entries read by attention, of all heads: the demand and what is pinned
+	Bytes    float64 // read by attention, of all heads: the demand and what is pinned
 	Missed   float64 // blocks
 	Again    float64 // tokens that the layer is run again over
 	Pairs    float64 // of them, those before each, itself included

@@ -1,10 +1,12 @@
 package pipeline
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -37,7 +39,7 @@ func TestDeepSeekFLOP(t *testing.T) {
 	machine, m := parts(t, "h200", "deepseek-v3.2")
 	r := NewRoofline(machine, m, Selection{Method: "indexer", Tokens: 1}, 32, 1)
 	r.matrix, r.low, r.memory = 1, 1, math.Inf(1)
-	o, err := r.Layer(10, &Load{Requests: 1, Queries: 1, Context: 32768, Scored: 32768, Demand: 2048, Attended: 2048, Entries: 2048})
+	o, err := r.Layer(10, &Load{Requests: 1, Queries: 1, Context: 32768, Scored: 32768, Demand: 2048, Attended: 2048, Bytes: 2048 * 656})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,6 +201,31 @@ func TestParseSelection(t *testing.T) {
 	for text, want := range map[string]string{"indexer": "has none", "means": "known: auto, indexer", "mean:tokens=0": "between 1", "keys:tokens=2": "unknown option"} {
 		if _, err := ParseSelection(text, llama); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected %q", text, err, want)
+		}
+	}
+}
+
+// Attention reads K and V of all KV heads, whoever selects: at K of 256 of each head, a
+// layer that shares its selection reads as much as one whose heads select apart.
+func TestAttentionReadsAllHeads(t *testing.T) {
+	for _, name := range []string{"llama-3.1-8b", "opt-13b", "smollm2-135m"} {
+		machine, m := parts(t, "h100", name)
+		for _, heads := range []int{1, int(m.KVHeads.Value)} {
+			p := &Profile{Meta: replay.ProfileMeta{TopK: 256, Local: 1}, Layers: []int32{0}, Heads: heads,
+				Requests: []Request{{Steps: [][]Counts{{{Demand: 256 * int64(heads), Positions: 1, SeqLen: 9000}}}}}}
+			scaling, err := NewScaling(p, m, "nearest", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: Selection{Method: "keys", Tokens: 1}, Schedule: OnGPU{}, Batch: 8})
+			if err != nil {
+				t.Fatal(err)
+			}
+			layers, err := r.wholeLayers(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			near(t, fmt.Sprintf("%s, %d select: bytes", name, heads), layers[0].Attend*r.pricer.Memory, 8*(256+1)*float64(m.Entry.Value))
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (t *Traffic) repeat(share float64) {
 func (p *Pricer) Layer(layer int, t *sums) (l Layer, moved Traffic, err error) {
 	s := p.Scaling
 	load := Load{Requests: t.requests, Queries: float64(t.Positions), Context: float64(t.SeqLen), Scored: t.scored,
-		Demand: float64(t.Demand) * s.Factor, Attended: t.attended, Entries: t.entries, Missed: float64(t.Misses) * s.Factor}
+		Demand: float64(t.Demand) * s.Factor, Attended: t.attended, Bytes: t.entries * s.EntryBytes, Missed: float64(t.Misses) * s.Factor}
 	if p.Partial != nil {
 		share := p.Partial.Uncached
 		load.Again = share * float64(t.SeqLen)
@@ -91,8 +91,8 @@ func (p *Pricer) Layer(layer int, t *sums) (l Layer, moved Traffic, err error) {
 	l.Read = drive.over(p.SSD).Seconds
 	l.Ahead = p.Ahead
 	l.Gather = max(fetch.SMs, hop.SMs) / float64(p.Machine.GPU.SMs.Value)
-	if load.Entries > 0 {
-		l.Missed = min(1, float64(t.Moved)*s.Factor/load.Entries)
+	if t.entries > 0 {
+		l.Missed = min(1, float64(t.Moved)*s.Factor/t.entries)
 	}
 	reads := 1 + p.Ahead.again()
 	passes := 1.

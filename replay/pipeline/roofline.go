@@ -87,7 +87,7 @@ func (r *Roofline) Layer(layer int, l *Load) (o Operators, err error) {
 		o.Pre = r.weights(second, l.Queries)
 	}
 	o.Select = r.selecting(l)
-	o.Attend = r.attention(l.Attended, l.Entries*float64(m.EntryPerHead()))
+	o.Attend = r.attention(l.Attended, l.Bytes)
 	o.AttendAll = r.attention(l.Scored, l.Context*float64(m.Entry.Value))
 	o.Post = r.weights(out, l.Queries) + r.feedForward(layer, l.Queries)
 	o.LookupGPU = l.Demand * sectors * sectorBytes / r.memory

@@ -28,7 +28,7 @@ func (s *study) shares(context int) (x shares, err error) {
 	roofline := pipeline.NewRoofline(s.machine, s.model, s.selection, expertGPUs, 1)
 	at := func(queries float64) (x shares, err error) {
 		k, c := float64(s.model.Indexer.TopK.Value), float64(context)
-		load := pipeline.Load{Requests: queries / 2, Queries: queries, Context: queries / 2 * c, Scored: queries * c, Demand: queries / 2 * k, Attended: queries * k, Entries: queries / 2 * k}
+		load := pipeline.Load{Requests: queries / 2, Queries: queries, Context: queries / 2 * c, Scored: queries * c, Demand: queries / 2 * k, Attended: queries * k, Bytes: queries / 2 * k * float64(s.model.Entry.Value)}
 		for i := range int(s.model.Layers.Value) {
 			o, err := roofline.Layer(i, &load)
 			if err != nil {
