@@ -10,8 +10,6 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
 // CacheRatio is ESS's memory planner (section 4.1): the share of its context that each of
@@ -132,86 +130,31 @@ type refusal struct {
 	binding Binding
 }
 
-// best searches the batches of one cell and schedule: doubling while they are feasible,
-// then halving the gap to the first that is not. Without a candidate the refusal is that
+// best is the best batch of one cell and schedule. Without a candidate the refusal is that
 // of the smallest batch.
-func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (best *Candidate, smallest refusal, err error) {
-	options := o.Options
-	options.Schedule, options.mosts, options.timeline = s, mosts(p), NewTimeline()
-	if options.Scaling, err = NewScaling(p, o.Model, o.LayerMap, o.TopK); err != nil {
+func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (*Candidate, refusal, error) {
+	x, err := newSearch(ctx, p, s, o)
+	if err != nil {
 		return nil, refusal{}, err
 	}
-	try := func(batch int) (refusal, error) {
-		options.Batch = batch
-		if options.enough = 0; best != nil { // what is too slow need not be known then
-			options.enough = o.SLO
-		}
-		r, why, err := o.try(ctx, p, options)
-		if err == nil && why.why == "" && (best == nil || r.Tokens > best.Tokens) {
-			best = &Candidate{Result: r}
-		}
-		return why, err
-	}
-	good, bad := 0, 0 // largest feasible batch, smallest that is not; 0: none yet
-	limit := refusal{binding: BindsBatch}
-	for batch := s.Parts(); bad == 0 && batch <= o.MaxBatch; batch = min(2*batch, max(o.MaxBatch, batch+1)) {
-		why, err := try(batch)
-		switch {
-		case err != nil:
-			return nil, why, err
-		case why.why == "":
-			good = batch
-		default:
-			bad, limit = batch, why
-		}
-	}
-	for good > 0 && bad-good > 1 {
-		middle := (good + bad) / 2
-		why, err := try(middle)
-		switch {
-		case err != nil:
-			return nil, why, err
-		case why.why == "":
-			good = middle
-		default:
-			bad, limit = middle, why
-		}
-	}
+	limit, err := x.run()
 	switch {
-	case best == nil && bad == 0:
-		return nil, refusal{fmt.Sprintf("it divides the batch into %d parts, the largest batch is %d", s.Parts(), o.MaxBatch), math.Inf(1), ""}, nil
-	case best == nil:
-		return nil, limit, nil
-	}
-	best.Binding = limit.binding
-	if best.Batch < good {
-		best.Binding = BindsThroughput
-	}
-	o.ratios(best, &options)
-	if m, _ := MovesOf(s); m != MovesMisses {
-		best.Cell = Cell{}
-	}
-	return best, refusal{}, nil
-}
-
-// try prices one batch, unless it is known to be too large.
-func (o *PlanOptions) try(ctx context.Context, p *Profile, options Options) (*Result, refusal, error) {
-	need, err := Need(ctx, p, options)
-	if err != nil || need.Verdict != "" {
-		return nil, need.refusal(), err
-	}
-	r, err := Price(ctx, p, options)
-	switch {
-	case errors.Is(err, ErrBeyond):
-		return nil, refusal{err.Error(), math.Inf(1), BindsTable}, nil
 	case err != nil:
 		return nil, refusal{}, err
-	case !r.Fits():
-		return r, r.Memory.refusal(), nil
-	case o.SLO > 0 && r.TPOT > o.SLO:
-		return r, refusal{fmt.Sprintf("a token takes %s at batch %d, the SLO is %s", hardware.Seconds(r.TPOT), r.Batch, hardware.Seconds(o.SLO)), r.TPOT, BindsSLO}, nil
+	case x.best == nil && limit.why == "":
+		return nil, refusal{fmt.Sprintf("it divides the batch into %d parts, the largest batch is %d", s.Parts(), o.MaxBatch), math.Inf(1), ""}, nil
+	case x.best == nil:
+		return nil, limit, nil
 	}
-	return r, refusal{}, nil
+	x.best.Binding = limit.binding
+	if x.best.Batch < x.good {
+		x.best.Binding = BindsThroughput
+	}
+	o.ratios(x.best, &x.options)
+	if m, _ := MovesOf(s); m != MovesMisses {
+		x.best.Cell = Cell{}
+	}
+	return x.best, refusal{}, nil
 }
 
 func (m *Memory) refusal() refusal {
