@@ -195,7 +195,9 @@ func (r *runner) place(step int) error {
 // lay puts the step that is priced on the timeline.
 func (r *runner) lay() (err error) {
 	if f, ok := r.schedule.(*Prefetch); ok {
-		r.traffic.repeat(1 - f.Accuracy) // what the prediction named wrongly
+		for i := 1; i < len(r.whole.moved); i++ { // all but the first layer are predicted
+			r.traffic.add(r.whole.moved[i].fetched(1 - f.Accuracy))
+		}
 	}
 	if r.pricer.Weights {
 		for layer := range int(r.options.Model.Layers.Value) {

@@ -46,12 +46,9 @@ func (t *Traffic) add(o Traffic) {
 	t.SSDRequests += o.SSDRequests
 }
 
-// repeat adds a share of what is fetched once more.
-func (t *Traffic) repeat(share float64) {
-	t.H2D += share * t.H2D
-	t.SSD += share * t.SSD
-	t.Descriptors += share * t.Descriptors
-	t.SSDRequests += share * t.SSDRequests
+// fetched is a share of what is fetched; nothing is written back.
+func (t *Traffic) fetched(share float64) Traffic {
+	return Traffic{H2D: share * t.H2D, SSD: share * t.SSD, Descriptors: share * t.Descriptors, SSDRequests: share * t.SSDRequests}
 }
 
 // Layer prices one layer of the model for some requests of the batch.

@@ -54,6 +54,9 @@ func slowStep(t *testing.T, r *runner, step int) (s *Step, traffic Traffic, stag
 			}
 			list = append(list, l)
 			traffic.add(moved)
+			if f, ok := r.schedule.(*Prefetch); ok && layer > 0 {
+				traffic.H2D += (1 - f.Accuracy) * moved.H2D
+			}
 			staging = max(staging, moved.H2D)
 		}
 		return list
@@ -64,9 +67,6 @@ func slowStep(t *testing.T, r *runner, step int) (s *Step, traffic Traffic, stag
 		for i := range n {
 			s.Parts = append(s.Parts, layers(r.batch.part(i, n), &traffic))
 		}
-	}
-	if f, ok := r.schedule.(*Prefetch); ok {
-		traffic.repeat(1 - f.Accuracy)
 	}
 	for layer := range int(r.options.Model.Layers.Value) {
 		if r.pricer.Weights {
