@@ -138,7 +138,7 @@ func (e *ELLM) prepare(t *Timeline, groups [][]Layer, g, first int, last, freed 
 	for j := range groups[g] {
 		d := &groups[g][j].Dense
 		if e.swapped(j) {
-			arrived = append(arrived, t.Add(FetchLayer, first+j, 0, d.Uncached.Seconds, freed))
+			arrived = append(arrived, t.load(FetchLayer, d, first+j, 0, d.Uncached.Seconds, freed))
 			continue
 		}
 		seconds := min(d.Again, again) // what no decoding hides

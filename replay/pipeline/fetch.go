@@ -78,6 +78,24 @@ func (t *Timeline) fetch(k Kind, l *Layer, layer, part int, share float64, after
 	return t.Add(Join, layer, part, 0, late, passed, blocks)
 }
 
+// store writes back what a layer generated; a kernel takes its share of the SMs.
+func (t *Timeline) store(l *Layer, layer, part int, after Op) {
+	t.Add(Store, layer, part, l.Store, after)
+	t.Add(Scatter, layer, part, l.Scatter*l.Store, after)
+}
+
+// load moves some of a layer whose KV moves as a whole, or its weights; a kernel takes its
+// share of the SMs.
+func (t *Timeline) load(k Kind, d *Dense, layer, part int, seconds float64, after ...Op) Op {
+	kernel, share := Gather, d.Gather
+	if k == LoadWeights {
+		kernel, share = GatherWeights, d.WeightsGather
+	}
+	op := t.Add(k, layer, part, seconds, after...)
+	t.Add(kernel, layer, part, share*seconds, after...)
+	return op
+}
+
 // fetching is the time of fetch on idle resources, from the end of the selection. Reads
 // ahead hide behind the layer's projections, selection and lookup on the GPU:
 //

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -153,6 +154,50 @@ func TestPathsOnRealMisses(t *testing.T) {
 		}
 		if gather > 0 != takes || store <= 0 {
 			t.Errorf("%s: the SMs gather for %g s, write-back takes %g", path, gather, store)
+		}
+	}
+}
+
+// A kernel takes its share of the SMs whichever way it moves and whatever: 12 of the
+// H100's 132 while a step's entries go back, which are fastest by kernel, and, where
+// fetches go by kernel as well, while layers and weights come.
+func TestKernelsTakeSMs(t *testing.T) {
+	p := read(t, realProfile(t))
+	for _, c := range []struct {
+		schedule, path string
+		takes          []Kind
+	}{
+		{"sequential", "call", []Kind{Scatter}},
+		{"sequential", "kernel", []Kind{Gather, Scatter}},
+		{"flexgen:weights=host", "call", []Kind{Scatter}},
+		{"flexgen:weights=host", "kernel", []Kind{Gather, GatherWeights, Scatter}},
+		{"kvpr:weights=host,load=fine", "kernel", []Kind{Gather, GatherWeights, Scatter}},
+		{"ellm:uncached=0.3", "call", nil},
+		{"ellm:uncached=0.3", "kernel", []Kind{Gather}},
+	} {
+		o := options(t, p, c.schedule)
+		o.Batch, o.Path = 16, c.path
+		r, err := newRunner(t.Context(), p, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.place(3); err != nil {
+			t.Fatal(err)
+		}
+		var moved, taken [kinds]float64
+		by := [kinds]Kind{FetchBlocks: Gather, FetchLayer: Gather, LoadActivations: Gather, LoadWeights: GatherWeights, Store: Scatter}
+		for _, e := range r.timeline.Events {
+			moved[by[e.Kind]] += e.seconds
+			taken[e.Kind] += e.seconds
+		}
+		for _, k := range []Kind{Gather, GatherWeights, Scatter} {
+			want := 0.
+			if slices.Contains(c.takes, k) {
+				if want = moved[k] * 12 / 132; want == 0 {
+					t.Errorf("%s, %s: nothing moves that a %s would take", c.schedule, c.path, k)
+				}
+			}
+			near(t, c.schedule+", "+c.path+": "+k.String(), taken[k]*1e6, want*1e6)
 		}
 	}
 }

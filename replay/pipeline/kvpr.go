@@ -130,12 +130,12 @@ func (k *KVPR) placePart(t *Timeline, l *Layer, layer, part int, begin, before O
 	if part == 0 {
 		*w = weightOps{None, None, None}
 		if k.Weights && !late {
-			all := t.Add(LoadWeights, layer, 0, d.Weights, begin)
+			all := t.load(LoadWeights, d, layer, 0, d.Weights, begin)
 			*w = weightOps{all, all, all}
 		}
 	}
-	x := t.Add(LoadActivations, layer, part, float64(n)*d.Activations, begin)
-	kv := t.Add(FetchLayer, layer, part, d.rest(n), x, begin)
+	x := t.load(LoadActivations, d, layer, part, float64(n)*d.Activations, begin)
+	kv := t.load(FetchLayer, d, layer, part, d.rest(n), x, begin)
 	dequantize := float64(d.Positions-n) * d.Dequantize
 	if late {
 		*w = k.loadLate(t, d, layer, kv)
@@ -144,7 +144,7 @@ func (k *KVPR) placePart(t *Timeline, l *Layer, layer, part int, begin, before O
 	made := t.Add(Recompute, layer, part, float64(n)*d.Recompute, x, w.kv)
 	op := t.Add(Project, layer, part, l.Project+l.Pre, before, made, w.attention)
 	op = t.Add(Quantize, layer, part, d.Quantize, op)
-	t.Add(Store, layer, part, l.Store, op)
+	t.store(l, layer, part, op)
 	if !late {
 		kv = t.Add(Dequantize, layer, part, dequantize, op, kv)
 	}
@@ -155,13 +155,13 @@ func (k *KVPR) placePart(t *Timeline, l *Layer, layer, part int, begin, before O
 // loadLate adds the loads of weights that come after a layer's KV.
 func (k *KVPR) loadLate(t *Timeline, d *Dense, layer int, kv Op) (w weightOps) {
 	if k.Load == WeightsFine {
-		w.kv = t.Add(LoadWeights, layer, 0, d.Weights*d.KeyValueShare, kv)
-		w.attention = t.Add(LoadWeights, layer, 0, d.Weights*(d.AttentionShare-d.KeyValueShare), w.kv)
+		w.kv = t.load(LoadWeights, d, layer, 0, d.Weights*d.KeyValueShare, kv)
+		w.attention = t.load(LoadWeights, d, layer, 0, d.Weights*(d.AttentionShare-d.KeyValueShare), w.kv)
 	} else {
-		w.attention = t.Add(LoadWeights, layer, 0, d.Weights*d.AttentionShare, kv)
+		w.attention = t.load(LoadWeights, d, layer, 0, d.Weights*d.AttentionShare, kv)
 		w.kv = w.attention
 	}
-	w.ffn = t.Add(LoadWeights, layer, 0, d.Weights*(1-d.AttentionShare), w.attention)
+	w.ffn = t.load(LoadWeights, d, layer, 0, d.Weights*(1-d.AttentionShare), w.attention)
 	return w
 }
 
@@ -197,7 +197,7 @@ func (k *KVPR) link(l *Layer, first bool) float64 {
 func (k *KVPR) alone(l *Layer, first bool) float64 {
 	d, n := &l.Dense, k.split(&l.Dense)
 	x, rest, made := float64(n)*d.Activations, d.rest(n), float64(n)*d.Recompute
-	dequantize, project := float64(d.Positions-n)*d.Dequantize, l.Project+l.Pre+d.Quantize
+	dequantize, project := float64(d.Positions-n)*d.Dequantize, l.Project+d.Quantize+l.pre()
 	loaded := k.link(l, first)
 	if !first || k.Load == WeightsFirst {
 		return loaded - rest + max(made+project, rest) + dequantize + d.Attend + l.Post

@@ -40,7 +40,7 @@ func heavy(r *rand.Rand, layers, n int, compute float64) *Step {
 	draw := func() Layer {
 		positions, y := 100+r.IntN(10), 1+0.1*r.Float64()
 		small := func() float64 { return compute * y * float64(positions) * r.Float64() }
-		l := Layer{Project: small(), Pre: small(), Post: small(), Store: 1e-3}
+		l := Layer{Project: small(), Pre: small(), Post: small(), Store: 1e-3, Scatter: 0.5}
 		l.Dense = Dense{Attend: small(), KV: Transfer{Seconds: y * float64(positions)}, Positions: positions, Prompt: r.IntN(150),
 			Activations: y / 2, Recompute: 3 * y * r.Float64(), Dequantize: compute * y * r.Float64(), Quantize: small(),
 			Weights: 10 * y * float64(positions), KeyValueShare: 1. / 6, AttentionShare: 1. / 3}

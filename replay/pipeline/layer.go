@@ -10,12 +10,13 @@ type Layer struct {
 
 	LookupGPU, LookupCPU, Update float64
 
-	Fetch  Transfer // misses that host memory has
-	Read   float64  // from the SSD, of the other misses
-	Hop    Transfer // those to the GPU
-	Store  float64  // write-back
-	Gather float64  // share of the SMs that a running fetch takes, 0 with copy engines
-	Missed float64  // share of the attended entries that is fetched, 0 to 1
+	Fetch   Transfer // misses that host memory has
+	Read    float64  // from the SSD, of the other misses
+	Hop     Transfer // those to the GPU
+	Store   float64  // write-back
+	Gather  float64  // share of the SMs that a running fetch takes, 0 with copy engines
+	Scatter float64  // share of the SMs that a running write-back takes, 0 with copy engines
+	Missed  float64  // share of the attended entries that is fetched, 0 to 1
 
 	Dense Dense
 	Loads Loads
@@ -32,6 +33,9 @@ type Dense struct {
 	Weights float64 // of the layer over the link
 	// Shares of them: W_K and W_V, and all of attention, those included.
 	KeyValueShare, AttentionShare float64
+	// Shares of the SMs that take the layer's KV and activations, and its weights, while
+	// they move: 0 with copy engines.
+	Gather, WeightsGather float64
 
 	Attend      float64  // attention over the context
 	KV          Transfer // all of it over the link
@@ -44,6 +48,10 @@ type Dense struct {
 	Dequantize  float64  // a position of all requests, where KV is quantised
 	Quantize    float64  // the KV that a step generates
 }
+
+// pre is what comes between selection and attention: projections, and what the write-back
+// takes of the SMs.
+func (l *Layer) pre() float64 { return l.Pre + l.Scatter*l.Store }
 
 // Transfer is a time that divides: a fixed part, once a launch, and the rest, in
 // proportion to what is moved.

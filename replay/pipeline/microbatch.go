@@ -54,7 +54,7 @@ func (c *SFC) Place(t *Timeline, s *Step) {
 		fetched := t.Add(Join, i, 0, 0, fetches...)
 		t.Add(Update, i, 0, l.Update, fetched)
 		last = t.Add(Pre, i, 0, l.Pre, last, fetched)
-		t.Add(Store, i, 0, l.Store, last)
+		t.store(l, i, 0, last)
 		last = t.Add(Attend, i, 0, l.Attend, last)
 		last = t.Add(Post, i, 0, l.Post, last)
 	}
@@ -73,7 +73,7 @@ func (c *SFC) Closed(s *Step) float64 {
 			d = max(b, d) + m.fetching(1)
 		}
 		l := &s.Whole[i]
-		sum += l.Project + d + max(l.Pre+l.Attend+l.Post, l.Update)
+		sum += l.Project + d + max(l.pre()+l.Attend+l.Post, l.Update)
 	}
 	return sum
 }

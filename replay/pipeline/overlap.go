@@ -106,7 +106,7 @@ func (w *Layerwise) Closed(s *Step) float64 {
 //
 // and no less than what a gather kernel takes of the SMs.
 func ExposedDA(l *Layer) float64 {
-	return max(l.gathering(1), l.fetching(1)-l.Pre-l.Attend*(1-l.Missed))
+	return max(l.gathering(1), l.fetching(1)-l.pre()-l.Attend*(1-l.Missed))
 }
 
 // Exposed is the time of a layer's fetch that DBA does not hide, and its overhead:
@@ -115,7 +115,7 @@ func ExposedDA(l *Layer) float64 {
 //
 // W_select with the lookup, which ESS does not state apart; a gather kernel as in ExposedDA.
 func (d *DBA) Exposed(l *Layer) float64 {
-	return d.Delta + max(l.gathering(1), l.fetching(1)-l.Pre-l.Attend*(1-l.Missed)-d.Phi*(l.Select+l.LookupGPU))
+	return d.Delta + max(l.gathering(1), l.fetching(1)-l.pre()-l.Attend*(1-l.Missed)-d.Phi*(l.Select+l.LookupGPU))
 }
 
 // exposedApart is Exposed with each part's fetch after its own selection; the first also
@@ -124,12 +124,12 @@ func (d *DBA) exposedApart(l *Layer) float64 {
 	second := d.Phi * (l.Select + l.LookupGPU)
 	first := l.gathering(1 - d.Phi)
 	end := max(l.fetching(1-d.Phi), first+second) + l.fetching(d.Phi)
-	return d.Delta + max(first+l.gathering(d.Phi), end-second-l.Pre-l.Attend*(1-l.Missed))
+	return d.Delta + max(first+l.gathering(d.Phi), end-second-l.pre()-l.Attend*(1-l.Missed))
 }
 
 // computing is what a layer takes when its fetch is hidden.
 func (l *Layer) computing() float64 {
-	return l.Project + l.Select + l.LookupGPU + l.Pre + l.Attend + l.Post
+	return l.Project + l.Select + l.LookupGPU + l.pre() + l.Attend + l.Post
 }
 
 // placeOverlapped adds a step; split says for each layer how its selection is divided, nil
@@ -148,7 +148,7 @@ func placeOverlapped(t *Timeline, s *Step, split func(*Layer) *DBA) {
 			last, fetched = selectAndFetch(t, l, i, 1, d.Phi, last, fetched)
 		}
 		last = t.Add(Pre, i, 0, l.Pre, last)
-		t.Add(Store, i, 0, l.Store, last)
+		t.store(l, i, 0, last)
 		last = t.Add(AttendResident, i, 0, l.Attend*(1-l.Missed), last)
 		last = t.Add(AttendFetched, i, 0, l.Attend*l.Missed, last, fetched)
 		last = t.Add(Post, i, 0, l.Post, last)

@@ -54,7 +54,7 @@ func (p *Prefetch) Place(t *Timeline, s *Step) {
 			here = t.later(here, t.fetch(FetchBlocks, l, i, 0, 1-p.Accuracy, again))
 		}
 		last = t.Add(Pre, i, 0, l.Pre, last)
-		t.Add(Store, i, 0, l.Store, last)
+		t.store(l, i, 0, last)
 		last = t.Add(Attend, i, 0, l.Attend, last, here)
 		last = t.Add(Post, i, 0, l.Post, last)
 	}
@@ -75,7 +75,7 @@ func (p *Prefetch) Closed(s *Step) float64 {
 	sum, waits := s.Output, 0. // what is left of a fetch when a layer begins
 	for i := range s.Whole {
 		l := &s.Whole[i]
-		early, rest := l.Pre, l.Attend+l.Post
+		early, rest := l.pre(), l.Attend+l.Post
 		if i > 0 {
 			early += l.Project
 		} else {

@@ -74,7 +74,7 @@ func (p *Pricer) Layer(layer int, t *sums) (l Layer, moved Traffic, err error) {
 		return l, moved, nil
 	}
 	store := p.Store.Cost(p.writeBack(t))
-	l.Store, l.Loads.Store = store.Seconds, store.Load
+	l.Store, l.Loads.Store, l.Scatter = store.Seconds, store.Load, p.share(&store)
 	moved.D2H = float64(store.Bytes)
 	if p.Moves == MovesLayers {
 		p.moveLayer(layer, t, &o, &l, &moved)
@@ -87,7 +87,7 @@ func (p *Pricer) Layer(layer int, t *sums) (l Layer, moved Traffic, err error) {
 	l.Hop, l.Loads.Hop = Transfer{hop.Seconds, hop.By.Launch}, hop.Load
 	l.Read = drive.over(p.SSD).Seconds
 	l.Ahead = p.Ahead
-	l.Gather = max(fetch.SMs, hop.SMs) / float64(p.Machine.GPU.SMs.Value)
+	l.Gather = max(p.share(&fetch), p.share(&hop))
 	if t.entries > 0 {
 		l.Missed = min(1, float64(t.Moved)*s.Factor/t.entries)
 	}
@@ -100,6 +100,9 @@ func (p *Pricer) Layer(layer int, t *sums) (l Layer, moved Traffic, err error) {
 	moved.Descriptors, moved.SSDRequests = dram.pieces+passes*drive.pieces, reads*drive.pieces
 	return l, moved, nil
 }
+
+// share is how much of the SMs a transfer takes while it runs.
+func (p *Pricer) share(c *transfer.Cost) float64 { return c.SMs / float64(p.Machine.GPU.SMs.Value) }
 
 // moves are missed blocks of some entries as pieces, whose number scaling may leave
 // between two whole ones.
@@ -160,6 +163,7 @@ func (p *Pricer) moveLayer(layer int, t *sums, o *Operators, l *Layer, moved *Tr
 	l.Dense = Dense{Attend: o.AttendAll, KV: Transfer{cost.Seconds, cost.By.Launch}, Recompute: o.Recompute,
 		Positions: int(math.Round(float64(t.SeqLen) / t.requests)), Prompt: int(math.Round(float64(t.Prompt) / t.requests))}
 	d := &l.Dense
+	d.Gather = p.share(&cost)
 	rate := float64(kv.Bytes) / (cost.Seconds - cost.By.Launch)
 	activations := t.requests * float64(m.Hidden.Value) * k.X.PerNumber() // bytes a position
 	d.Activations = activations / rate
@@ -188,7 +192,7 @@ func (p *Pricer) moveUncached(layer int, t *sums, o *Operators, l *Layer, moved 
 	}
 	kv := transfer.Request{Descriptors: int64(t.requests) * max(1, p.Layout.Fragments), Bytes: bytes, Launches: 1}
 	cost := p.Fetch.Cost(kv)
-	l.Dense.Uncached = Transfer{cost.Seconds, cost.By.Launch}
+	l.Dense.Uncached, l.Dense.Gather = Transfer{cost.Seconds, cost.By.Launch}, p.share(&cost)
 	if p.Partial.swapped(layer) {
 		moved.H2D, moved.Descriptors = float64(kv.Bytes), float64(kv.Descriptors)
 	}
@@ -197,7 +201,8 @@ func (p *Pricer) moveUncached(layer int, t *sums, o *Operators, l *Layer, moved 
 // loadWeights prices a layer's weights over the link.
 func (p *Pricer) loadWeights(layer int, d *Dense) {
 	all, perParameter := LayerWeights(p.Model, layer, p.Experts), float64(p.Model.BytesPerParameter.Value)
-	d.Weights = p.Fetch.Time(transfer.Request{Descriptors: 1, Bytes: int64(all), Launches: 1})
+	cost := p.Fetch.Cost(transfer.Request{Descriptors: 1, Bytes: int64(all), Launches: 1})
+	d.Weights, d.WeightsGather = cost.Seconds, p.share(&cost)
 	d.KeyValueShare = recomputed(p.Model) * perParameter / all
 	d.AttentionShare = p.Model.AttentionParameters() * perParameter / all
 }

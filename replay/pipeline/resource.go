@@ -58,6 +58,8 @@ const (
 	Dequantize                  // KV, to FP16
 	Split                       // overhead of dividing a kernel
 	Gather                      // multiprocessor time that a fetch kernel takes
+	GatherWeights               // that a kernel takes which loads weights
+	Scatter                     // that a write-back kernel takes
 	FetchBlocks                 // missed blocks from host memory
 	FetchAhead                  // blocks that a prediction asks for
 	FetchRead                   // blocks that came from the SSD
@@ -91,6 +93,8 @@ var kindTable = [kinds]struct {
 	Dequantize:      {"dequantize", SMs, Compute},
 	Split:           {"split", SMs, Selecting},
 	Gather:          {"gather kernel", SMs, Fetch},
+	GatherWeights:   {"gather kernel (weights)", SMs, Weights},
+	Scatter:         {"write-back kernel", SMs, WriteBack},
 	FetchBlocks:     {"fetch", H2D, Fetch},
 	FetchAhead:      {"fetch ahead", H2D, Fetch},
 	FetchRead:       {"fetch (from SSD)", H2D, Fetch},

@@ -21,7 +21,8 @@ type Schedule interface {
 type Closed interface {
 	Schedule
 	// Closed is the step's time in seconds where nothing but the stages of the formula
-	// takes time: write-back hides, copy engines fetch (no SMs are taken).
+	// takes time: write-back hides, but for the SMs that its kernel takes, and copy engines
+	// fetch (no SMs are taken).
 	Closed(s *Step) float64
 }
 

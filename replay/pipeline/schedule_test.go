@@ -196,7 +196,8 @@ func random(r *rand.Rand, n int) *Step {
 	s := &Step{Output: r.Float64()}
 	for range n {
 		l := Layer{Project: r.Float64(), Select: r.Float64(), Pre: r.Float64(), Attend: r.Float64(), Post: r.Float64(),
-			LookupGPU: r.Float64(), LookupCPU: r.Float64(), Update: 0.01, Missed: r.Float64(), Fetch: Transfer{Seconds: 4 * r.Float64()}}
+			LookupGPU: r.Float64(), LookupCPU: r.Float64(), Update: 0.01, Missed: r.Float64(), Fetch: Transfer{Seconds: 4 * r.Float64()},
+			Store: 0.01 * r.Float64(), Scatter: r.Float64()}
 		l.Dense = Dense{Attend: l.Attend, KV: Transfer{Seconds: 20}, Positions: 10}
 		s.Whole = append(s.Whole, l)
 	}

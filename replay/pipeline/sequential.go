@@ -36,7 +36,7 @@ func (q *Sequential) Place(t *Timeline, s *Step) {
 		}
 		last = t.fetch(FetchBlocks, l, i, 0, 1, last)
 		last = t.Add(Pre, i, 0, l.Pre, last)
-		t.Add(Store, i, 0, l.Store, last)
+		t.store(l, i, 0, last)
 		last = t.Add(Attend, i, 0, l.Attend, last)
 		last = t.Add(Post, i, 0, l.Post, last)
 		if q.CPU {
@@ -51,7 +51,7 @@ func (q *Sequential) Closed(s *Step) float64 {
 	sum := s.Output
 	for i := range s.Whole {
 		l := &s.Whole[i]
-		sum += l.Project + l.Select + l.fetching(1) + l.Pre + l.Attend + l.Post
+		sum += l.Project + l.Select + l.fetching(1) + l.pre() + l.Attend + l.Post
 		if q.CPU {
 			sum += l.LookupCPU + l.Update
 		} else {

@@ -31,7 +31,7 @@ func (TBO) Place(t *Timeline, s *Step) {
 	compute := func(i, p int) {
 		l := &parts[p][i]
 		last[p] = t.Add(Pre, i, p, l.Pre, last[p])
-		t.Add(Store, i, p, l.Store, last[p])
+		t.store(l, i, p, last[p])
 		last[p] = t.Add(Attend, i, p, l.Attend, last[p], fetched[p])
 		last[p] = t.Add(Post, i, p, l.Post, last[p])
 	}
