@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -199,5 +200,35 @@ func TestKernelsTakeSMs(t *testing.T) {
 			}
 			near(t, c.schedule+", "+c.path+": "+k.String(), taken[k]*1e6, want*1e6)
 		}
+	}
+}
+
+// Of four drives each of four GPUs gets one, with a quarter of the reads in flight; a lone
+// read keeps its latency.
+func TestGPUsShareDrives(t *testing.T) {
+	p := read(t, realProfile(t, "dram=lru@2x"))
+	o := options(t, p, "sequential")
+	o.Batch, o.Depth, o.Steps = 64, 1024, 3
+	busy := func(gpus, drives int, depth int64) float64 {
+		shared, _ := parts(t, "l40s", "smollm2-135m")
+		own := *shared
+		own.GPUs, own.Drives = gpus, drives
+		o.Machine, o.Depth = &own, depth
+		r, err := newRunner(t.Context(), p, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.place(2); err != nil {
+			t.Fatal(err)
+		}
+		return r.timeline.Busy(SSD)
+	}
+	for _, depth := range []int64{256, 1} {
+		if of, alone := busy(4, 4, 4*depth), busy(1, 1, depth); math.Abs(of/alone-1) > 0.01 {
+			t.Errorf("%d in flight: the drives take %g s for one of four GPUs, a drive of its own %g", depth, of, alone)
+		}
+	}
+	if one, eight := busy(1, 4, 1024), busy(8, 4, 1024); eight <= one {
+		t.Errorf("the drives take %g s for one of eight GPUs, %g for the only one", eight, one)
 	}
 }

@@ -29,7 +29,7 @@ type Options struct {
 	Path      string  // call, batch, kernel; "" or fastest: the fastest for each fetch
 	Merge     bool    // adjacent missed blocks move as one piece
 	Fragments int64   // places that a block lies in; 0: 1
-	Depth     int64   // reads in flight to the SSD
+	Depth     int64   // reads in flight to the drives, of all GPUs that share them
 	Ahead     ReadAhead
 	// Table, if not nil, replaces the roofline where it has times.
 	Table func(rest Computer) (Computer, error)

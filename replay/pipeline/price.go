@@ -117,7 +117,7 @@ func (r *runner) prepare() error {
 	}
 	p := &r.pricer
 	*p = Pricer{Machine: o.Machine, Model: o.Model, Scaling: o.Scaling, Experts: o.Experts, Context: o.Context,
-		Layout: transfer.Layout{Merge: o.Merge, Fragments: o.Fragments}, SSD: transfer.NewSSD(o.Machine.Drive, o.Machine.Drives, max(1, o.Depth))}
+		Layout: transfer.Layout{Merge: o.Merge, Fragments: o.Fragments}, SSD: sharedDrives(o.Machine, o.Depth)}
 	p.Ahead = o.Ahead
 	if o.Ahead.Direct {
 		p.SSD = transfer.Capped(p.SSD, float64(o.Machine.GPUDirect.Value))
@@ -172,6 +172,17 @@ func (r *runner) paths() error {
 	}
 	p.Fetch = transfer.Capped(c, share)
 	return nil
+}
+
+// sharedDrives are the machine's drives as one of its GPUs has them while all read: what
+// they deliver and the reads in flight, one at least, are divided evenly.
+func sharedDrives(machine *hardware.Machine, depth int64) *transfer.SSD {
+	gpus := max(1, int64(machine.GPUs))
+	s := transfer.NewSSD(machine.Drive, machine.Drives, max(1, depth/gpus))
+	s.IOPS /= float64(gpus)
+	s.Bandwidth /= float64(gpus)
+	s.WriteRate /= float64(gpus)
+	return s
 }
 
 // expertGPUs is the least power of two with which the weights take at most half of a GPU,
