@@ -229,3 +229,21 @@ func TestAttentionReadsAllHeads(t *testing.T) {
 		}
 	}
 }
+
+// Experts are divided among powers of two, and never among more GPUs than there are
+// experts, which the options refuse.
+func TestExpertGPUs(t *testing.T) {
+	for _, c := range []struct {
+		machine string
+		experts hardware.Number
+		want    int
+	}{{"h200", 256, 16}, {"a10", 256, 256}, {"a10", 160, 160}, {"a10", 3, 3}} {
+		machine, found := parts(t, c.machine, "deepseek-v3.2")
+		m, moe := *found, *found.MoE
+		moe.Experts.Value = c.experts
+		m.MoE = &moe
+		if got := expertGPUs(machine, &m); got != c.want {
+			t.Errorf("%s: %g experts are divided among %d GPUs, expected %d", c.machine, c.experts, got, c.want)
+		}
+	}
+}

@@ -133,7 +133,11 @@ func (r *runner) prepare() error {
 		p.Experts = 1
 	} else if p.Experts == 0 {
 		p.Experts = expertGPUs(o.Machine, o.Model)
-		r.notes = append(r.notes, fmt.Sprintf("routed experts are divided among %d GPUs, the fewest that leave half of each free; traffic between GPUs is not counted", p.Experts))
+		why := "the fewest that leave half of each free"
+		if GPUWeights(o.Model, p.Experts) > float64(o.Machine.GPU.Memory.Value)/2 {
+			why = "one an expert, which leaves less than half of each free"
+		}
+		r.notes = append(r.notes, fmt.Sprintf("routed experts are divided among %d GPUs, %s; traffic between GPUs is not counted", p.Experts, why))
 	}
 	if limit := int64(o.Model.Context.Value); o.Context > limit {
 		r.notes = append(r.notes, fmt.Sprintf("a context of %d tokens exceeds the %d of %s", o.Context, limit, o.Model.Name))
@@ -188,9 +192,9 @@ func sharedDrives(machine *hardware.Machine, depth int64) *transfer.SSD {
 // expertGPUs is the least power of two with which the weights take at most half of a GPU,
 // at most one GPU an expert.
 func expertGPUs(machine *hardware.Machine, m *hardware.Model) int {
-	n := 1
-	for n < int(m.MoE.Experts.Value) && GPUWeights(m, n) > float64(machine.GPU.Memory.Value)/2 {
-		n *= 2
+	n, most := 1, int(m.MoE.Experts.Value)
+	for n < most && GPUWeights(m, n) > float64(machine.GPU.Memory.Value)/2 {
+		n = min(2*n, most)
 	}
 	return n
 }
