@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// calibrationSteps are the steps that micro-batches are calibrated on, evenly spread.
+// calibrationSteps are the steps that micro-batches and eLLM's groups are chosen on,
+// evenly spread.
 const calibrationSteps = 8
 
 // calibrate chooses SFC's number of micro-batches: the divisor of the batch with the
@@ -26,10 +27,15 @@ func (r *runner) calibrate() error {
 	return nil
 }
 
-// trial is the time of a number of micro-batches over the calibration's steps, infinite
-// as soon as it is known to be least or more. With a table, whose edges are errors, all
-// steps are priced.
-func (r *runner) trial(s *SFC, least float64) (sum float64, err error) {
+// bounded is a schedule with a lower bound of a step's time.
+type bounded interface {
+	Schedule
+	atLeast(s *Step) float64
+}
+
+// trial is the time of a schedule over the calibration's steps, infinite as soon as it is
+// known to be least or more. With a table, whose edges are errors, all steps are priced.
+func (r *runner) trial(s bounded, least float64) (sum float64, err error) {
 	r.schedule = s
 	steps := min(calibrationSteps, r.batch.Steps)
 	for i := range steps {

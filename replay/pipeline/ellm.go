@@ -29,6 +29,7 @@ type ELLM struct {
 	Uncached  float64 // share of each request's tokens, from its first; NaN: the least that fits the GPU
 	Swap      int     // layers of a group whose KV moves; −1: chosen with Recompute
 	Recompute int     // layers of a group that are run again
+	ByIdle    bool    // where they are chosen: by Layer.Idle, otherwise by the step's time
 	Fused     bool
 }
 
@@ -40,11 +41,11 @@ func parseELLM(options string) (Schedule, error) {
 			items = append(items, item)
 		}
 	}
-	swap, recompute, fused := "auto", "auto", "no"
+	swap, recompute, choose, fused := "auto", "auto", "time", "no"
 	share := -1.
 	_, err := policies.ParseOptions(strings.Join(items, ","), policies.Float("uncached", &share, 0, 1),
 		policies.Word("swap", &swap, "auto", "0", "1", "2", "3"), policies.Word("recompute", &recompute, "auto", "0", "1", "2"),
-		policies.Word("fused", &fused, "no", "yes"))
+		policies.Word("choose", &choose, "time", "idle"), policies.Word("fused", &fused, "no", "yes"))
 	if err != nil {
 		return nil, err
 	}
@@ -54,26 +55,32 @@ func parseELLM(options string) (Schedule, error) {
 	if (swap == "auto") != (recompute == "auto") || swap == "0" && recompute == "0" {
 		return nil, fmt.Errorf("swap=%s,recompute=%s: expected both auto, or numbers of which one is above 0", swap, recompute)
 	}
+	if swap != "auto" && choose != "time" {
+		return nil, fmt.Errorf("choose=%s goes with swap=auto,recompute=auto", choose)
+	}
 	if swap != "auto" {
 		e.Swap, e.Recompute = int(swap[0]-'0'), int(recompute[0]-'0')
 	}
-	e.Fused = fused == "yes"
+	e.ByIdle, e.Fused = choose == "idle", fused == "yes"
 	return e, nil
 }
 
 // Name is its text form.
 func (e *ELLM) Name() string {
-	uncached, swap, recompute, fused := "auto", "auto", "auto", "no"
+	uncached, group, fused := "auto", "swap=auto,recompute=auto,choose=time", "no"
 	if !math.IsNaN(e.Uncached) {
 		uncached = strconv.FormatFloat(e.Uncached, 'g', -1, 64)
 	}
-	if e.Swap >= 0 {
-		swap, recompute = strconv.Itoa(e.Swap), strconv.Itoa(e.Recompute)
+	switch {
+	case e.Swap >= 0:
+		group = fmt.Sprintf("swap=%d,recompute=%d", e.Swap, e.Recompute)
+	case e.ByIdle:
+		group = "swap=auto,recompute=auto,choose=idle"
 	}
 	if e.Fused {
 		fused = "yes"
 	}
-	return fmt.Sprintf("ellm:uncached=%s,swap=%s,recompute=%s,fused=%s", uncached, swap, recompute, fused)
+	return fmt.Sprintf("ellm:uncached=%s,%s,fused=%s", uncached, group, fused)
 }
 
 // Parts is 1.
@@ -106,7 +113,7 @@ func (e *ELLM) groups(layers []Layer) (groups [][]Layer) {
 
 // Place adds a step.
 func (e *ELLM) Place(t *Timeline, s *Step) {
-	e = e.settled(&s.Whole[0])
+	e = e.settled(s)
 	groups, first := e.groups(s.Whole), 0
 	end, freed := None, [2]Op{None, None} // of the group before the last, and the last
 	last, arrived := e.prepare(t, groups, 0, 0, None, None)
@@ -175,7 +182,7 @@ func decodeLayer(t *Timeline, l *Layer, layer int, last, arrived Op) Op {
 
 // Closed is the recurrence above.
 func (e *ELLM) Closed(s *Step) float64 {
-	e = e.settled(&s.Whole[0])
+	e = e.settled(s)
 	groups := e.groups(s.Whole)
 	arrived := make([][]float64, len(groups))
 	link := 0.

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -67,6 +68,37 @@ func TestELLMChoosesLeastIdle(t *testing.T) {
 	}
 	if swap, recompute := chooseGroup(&l); swap != 2 || recompute != 1 {
 		t.Errorf("%d swapped, %d run again are chosen, expected 2 and 1", swap, recompute)
+	}
+}
+
+// Of the six groups the fastest is chosen, with whatever share the memory leaves it, so
+// that a faster GPU makes no step slower; by idle time it need not be.
+func TestELLMChoosesTheFastest(t *testing.T) {
+	for _, c := range []struct {
+		machine  string
+		batch    int
+		uncached string
+		idle     bool // the group of least idle time is slower
+	}{{"h100", 8, "0.3", true}, {"a100-80", 8, "0.3", false}, {"a100-80", 8, "0.05", false}, {"a100-80", 33, "auto", false}} {
+		p, o := decodes(t, 3000, c.batch, "ellm")
+		from, _ := parts(t, c.machine, "llama-2-13b")
+		own, host := *from, *from.Host
+		host.Memory = o.Machine.Host.Memory
+		own.Host, o.Machine = &host, &own
+		run := func(group string) *Result {
+			o.Schedule = schedule(t, fmt.Sprintf("ellm:uncached=%s,%s", c.uncached, group))
+			return priced(t, p, o)
+		}
+		chosen, least := run("choose=time"), math.Inf(1)
+		for swap, recompute := range configurations {
+			if r := run(fmt.Sprintf("swap=%d,recompute=%d", swap, recompute)); r.Fits() {
+				least = min(least, r.Mean)
+			}
+		}
+		idlest := run("choose=idle")
+		if !chosen.Fits() || chosen.Mean != least || idlest.Mean < least || c.idle && idlest.Mean < 1.2*least {
+			t.Errorf("%s, batch %d: %s takes %g s, fits: %t; the fastest of six takes %g, the idlest %g", c.machine, c.batch, chosen.Schedule, chosen.Mean, chosen.Fits(), least, idlest.Mean)
+		}
 	}
 }
 
@@ -143,15 +175,16 @@ func TestAgainIsEq2(t *testing.T) {
 
 func TestParseELLM(t *testing.T) {
 	for text, want := range map[string]string{
-		"ellm":                                  "ellm:uncached=auto,swap=auto,recompute=auto,fused=no",
+		"ellm":                                  "ellm:uncached=auto,swap=auto,recompute=auto,choose=time,fused=no",
 		"ellm:uncached=0.36,swap=2,recompute=1": "ellm:uncached=0.36,swap=2,recompute=1,fused=no",
-		"ellm:fused=yes,uncached=auto":          "ellm:uncached=auto,swap=auto,recompute=auto,fused=yes",
+		"ellm:fused=yes,uncached=auto":          "ellm:uncached=auto,swap=auto,recompute=auto,choose=time,fused=yes",
+		"ellm:choose=idle,uncached=0.5":         "ellm:uncached=0.5,swap=auto,recompute=auto,choose=idle,fused=no",
 	} {
 		if got := schedule(t, text).Name(); got != want || schedule(t, got).Name() != got {
 			t.Errorf("%s is %s, expected %s", text, got, want)
 		}
 	}
-	for _, text := range []string{"ellm:swap=1", "ellm:swap=0,recompute=0", "ellm:uncached=2", "ellm:swap=4,recompute=1"} {
+	for _, text := range []string{"ellm:swap=1", "ellm:swap=0,recompute=0", "ellm:uncached=2", "ellm:swap=4,recompute=1", "ellm:swap=2,recompute=1,choose=idle", "ellm:choose=best"} {
 		if _, err := ParseSchedule(text); err == nil {
 			t.Errorf("%s is read", text)
 		}

@@ -130,11 +130,14 @@ func (x *search) try(batch int) (refusal, error) {
 	return why, nil
 }
 
-// price prices one batch, unless it is known to be too large.
+// price prices one batch, unless it is known to be too large. What eLLM needs follows from
+// prices.
 func (x *search) price() (*Result, refusal, error) {
-	need, err := Need(x.ctx, x.profile, x.options)
-	if err != nil || need.Verdict != "" {
-		return nil, need.refusal(), err
+	if m, _ := MovesOf(x.options.Schedule); m != MovesUncached {
+		need, err := Need(x.ctx, x.profile, x.options)
+		if err != nil || need.Verdict != "" {
+			return nil, need.refusal(), err
+		}
 	}
 	r, err := Price(x.ctx, x.profile, x.options)
 	switch {

@@ -42,7 +42,7 @@ func Price(ctx context.Context, p *Profile, o Options) (*Result, error) {
 }
 
 // Need is the memory of a batch without its staging, the least that it takes. Nothing is
-// priced.
+// priced, but for the groups that eLLM chooses.
 func Need(ctx context.Context, p *Profile, o Options) (Memory, error) {
 	if sfc, ok := o.Schedule.(*SFC); ok && sfc.N == 0 {
 		o.Schedule = &SFC{N: 1} // its memory does not depend on micro-batches

@@ -71,7 +71,7 @@ var table = []entry{
 	{"tbo", "tbo", "two halves of the batch, half a layer apart (two-batch overlap)", parseTBO},
 	{"kvpr", "kvpr[:order=row|column,batches=1,weights=gpu|host,load=first|coarse|fine,recompute=on|off,kv=fp16|int4,x=fp16|int4,group=64]", "all KV moves, a part of it is recomputed from activations x meanwhile (KVPR)", parseKVPR},
 	{"flexgen", "flexgen[:batches=1,weights=gpu|host,kv=fp16|int4,group=64]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen},
-	{"ellm", "ellm[:uncached=auto,swap=auto,recompute=auto,fused=no]", "first tokens stay uncached: layers run again while others are swapped in (eLLM)", parseELLM},
+	{"ellm", "ellm[:uncached=auto,swap=auto,recompute=auto,choose=time,fused=no]", "first tokens stay uncached: layers run again while others are swapped in (eLLM)", parseELLM},
 	{"gpu", "gpu", "all KV stays on the GPU", parseOnGPU},
 }
 

@@ -11,13 +11,13 @@ import (
 func (s *study) schedule() (section reproduce.Section, err error) {
 	const batch = 60 // fills the GPU
 	section = reproduce.Section{Name: "schedule", Title: "Figures 3 to 5, 8 and 13: partial caching, overlap, fusion",
-		Method: fmt.Sprintf("kvreplay time --schedule ellm, %d requests of %d tokens, Llama2-13B on an A100; the schedule's closed form and its events agree to 1e-9 (replay/pipeline).", batch, length)}
+		Method: fmt.Sprintf("kvreplay time --schedule ellm:choose=idle, the paper's choice of groups, %d requests of %d tokens, Llama2-13B on an A100; the schedule's closed form and its events agree to 1e-9 (replay/pipeline).", batch, length)}
 	price := func(text string) (*pipeline.Result, error) { return s.decode(batch, text).Price(s.ctx) }
 	var mean []float64
 	var cache []float64
 	for _, text := range []string{
-		"ellm:uncached=0", fmt.Sprintf("ellm:uncached=%g,swap=0,recompute=1", uncached), fmt.Sprintf("ellm:uncached=%g", uncached),
-		fmt.Sprintf("ellm:uncached=%g,fused=yes", uncached), "ellm:uncached=0.05", fmt.Sprintf("ellm:uncached=%g,swap=1,recompute=0", uncached),
+		"ellm:uncached=0", fmt.Sprintf("ellm:uncached=%g,swap=0,recompute=1", uncached), fmt.Sprintf("ellm:uncached=%g,choose=idle", uncached),
+		fmt.Sprintf("ellm:uncached=%g,choose=idle,fused=yes", uncached), "ellm:uncached=0.05,choose=idle", fmt.Sprintf("ellm:uncached=%g,swap=1,recompute=0", uncached),
 	} {
 		r, err := price(text)
 		if err != nil {
