@@ -25,6 +25,7 @@ type search struct {
 func newSearch(ctx context.Context, p *Profile, s Schedule, o *PlanOptions) (*search, error) {
 	x := &search{ctx: ctx, profile: p, slo: o.SLO, most: o.MaxBatch, options: o.Options}
 	x.options.Schedule, x.options.mosts, x.options.timeline = s, mosts(p), NewTimeline()
+	x.options.assumed = map[[resources]bool]string{}
 	var err error
 	x.options.Scaling, err = NewScaling(p, o.Model, o.LayerMap, o.TopK)
 	return x, err

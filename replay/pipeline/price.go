@@ -25,6 +25,7 @@ type runner struct {
 	step     Step
 	traffic  Traffic
 	staging  float64 // bytes of the largest fetch of a layer
+	used     [resources]bool
 
 	whole prices
 	parts []prices // none where the batch stays whole
@@ -242,6 +243,7 @@ func (r *runner) run() (*Result, error) {
 		if err := r.place(step); err != nil {
 			return nil, err
 		}
+		r.use()
 		spent += r.timeline.End()
 		times = append(times, r.timeline.End())
 		x := r.timeline.Exposure()
@@ -272,6 +274,9 @@ func (r *runner) run() (*Result, error) {
 	result.Schedule = r.schedule.Name()
 	result.round()
 	result.Notes = append(append([]string{}, r.notes...), r.pricer.Compute.Notes()...)
+	if note := r.assumedOnce(); note != "" {
+		result.Notes = append(result.Notes, note)
+	}
 	return result, nil
 }
 

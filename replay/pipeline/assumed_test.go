@@ -1,0 +1,64 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// A note names what the machine's files assume of what a schedule uses, and nothing else.
+func TestAssumedIsSaid(t *testing.T) {
+	p := read(t, realProfile(t))
+	for _, c := range []struct{ schedule, path, has, lacks string }{
+		{"sfc", "", "latency; host_to_device.call (all); host_to_device.kernel (all); device_to_host.kernel (all)", ""},
+		{"da", "kernel", "host_to_device.kernel (all); device_to_host.call (all)", "latency; host_to_device.call"},
+		{"ellm:uncached=0.3", "", "host_to_device.call (all)", "latency; device_to_host"},
+		{"gpu", "", "", "latency; host_to_device; device_to_host; stream_bandwidth"},
+	} {
+		o := options(t, p, c.schedule)
+		found, _ := parts(t, "gh200", "smollm2-135m")
+		machine, link, host := *found, *found.Link, *found.Host
+		for _, paths := range []*hardware.Paths{&link.HostToDevice, &link.DeviceToHost} {
+			for _, curve := range []**hardware.Curve{&paths.Call, &paths.Kernel} {
+				own := **curve
+				own.Launch.Status, own.SMs.Status, own.Regimes = hardware.Assumed, hardware.Assumed, []hardware.Regime{own.Regimes[0]}
+				own.Regimes[0].Descriptor.Status, own.Regimes[0].Rate.Status = hardware.Assumed, hardware.Assumed
+				*curve = &own
+			}
+		}
+		host.Latency.Status = hardware.Assumed
+		machine.Link, machine.Host, o.Machine = &link, &host, &machine
+		o.Path, o.Steps = c.path, 2
+		notes := strings.Join(priced(t, p, o).Notes, "\n")
+		for text := range strings.SplitSeq(c.has, "; ") {
+			if !strings.Contains(notes, text) {
+				t.Errorf("%s, path %q: %q is not among the notes\n%s", c.schedule, c.path, text, notes)
+			}
+		}
+		for text := range strings.SplitSeq(c.lacks, "; ") {
+			if text != "" && strings.Contains(notes, text) {
+				t.Errorf("%s, path %q: %q is among the notes\n%s", c.schedule, c.path, text, notes)
+			}
+		}
+	}
+}
+
+// A path whose numbers have sources is not named; of another, what has none.
+func TestAssumedOfPaths(t *testing.T) {
+	lines := []hardware.Line{
+		{Field: "host_to_device.call.launch", Value: 0, Status: hardware.Assumed},
+		{Field: "host_to_device.call.regimes[0].from", Value: 1, Status: hardware.Assumed},
+		{Field: "host_to_device.call.regimes[0].rate", Value: 1, Status: hardware.Measured},
+		{Field: "host_to_device.kernel.launch", Value: 1, Status: hardware.Assumed},
+		{Field: "host_to_device.kernel.regimes[0].rate", Value: 1, Status: hardware.Assumed},
+		{Field: "host_to_device.kernel.regimes[1].rate", Value: 1, Status: hardware.Assumed},
+		{Field: "host_to_device.kernel.sms", Value: 1, Status: hardware.Measured},
+		{Field: "device_to_host.call.regimes[0].rate", Value: 1, Status: hardware.Assumed},
+	}
+	for direction, want := range map[string]string{"host_to_device": "host_to_device.kernel (launch, rate)", "device_to_host": "device_to_host.call (all)"} {
+		if got := strings.Join(assumedOfPaths(lines, direction, ""), ", "); got != want {
+			t.Errorf("%q is assumed, expected %q", got, want)
+		}
+	}
+}
