@@ -148,7 +148,7 @@ func TestELLMPriced(t *testing.T) {
 		t.Fatal(err)
 	}
 	chosen := schedule(t, found[0].Schedule).(*ELLM)
-	near(t, "cached share of the plan", found[0].Ratio, 1-chosen.Uncached)
+	near(t, "cached share of the plan", *found[0].Ratio, 1-chosen.Uncached)
 	less := *s
 	less.Uncached -= 2 / uncachedSteps
 	o.Schedule = &less

@@ -51,10 +51,11 @@ const (
 type Candidate struct {
 	*Result
 	// Ratio is the share of the context that the cache keeps, Fill the one that would fill
-	// the GPU's memory at this batch (CacheRatio). Both are 0 where whole layers move.
-	Ratio   float64 `json:"cache_ratio"`
-	Fill    float64 `json:"cache_ratio_that_fills"`
-	Binding Binding `json:"binding"`
+	// the GPU's memory at this batch (CacheRatio). Where whole layers move there is neither;
+	// where uncached tokens do, Fill is not there.
+	Ratio   *float64 `json:"cache_ratio"`
+	Fill    *float64 `json:"cache_ratio_that_fills"`
+	Binding Binding  `json:"binding"`
 }
 
 // Plan finds for each profile (a policy at a capacity) and schedule the batch with the most
@@ -171,14 +172,16 @@ func (o *PlanOptions) ratios(c *Candidate, options *Options) {
 		return
 	case MovesUncached:
 		if s, err := ParseSchedule(c.Schedule); err == nil { // as it was settled
-			c.Ratio = 1 - s.(*ELLM).Uncached
+			cached := 1 - s.(*ELLM).Uncached
+			c.Ratio = &cached
 		}
 		return
 	}
 	entry := float64(o.Model.Entry.Value)
 	index := o.Selection.HeldBytes(o.Model)
 	all := c.Memory.Index * (entry + index) / index // all tokens with KV and index
-	c.Ratio = rounded(c.Memory.Cache / (all * entry / (entry + index)))
+	kept := rounded(c.Memory.Cache / (all * entry / (entry + index)))
 	left := c.Memory.GPUHas - c.Memory.Weights - c.Memory.Reserve - c.Memory.Staging
-	c.Fill = rounded(CacheRatio(left/all*float64(c.Batch), float64(c.Batch), index/(entry+index)))
+	fills := rounded(CacheRatio(left/all*float64(c.Batch), float64(c.Batch), index/(entry+index)))
+	c.Ratio, c.Fill = &kept, &fills
 }

@@ -57,11 +57,11 @@ func TestPlanIsTheBest(t *testing.T) {
 		t.Errorf("a plan of %d candidates, the runner-up has %g tokens/s", len(plan), plan[1].Tokens)
 	}
 	for _, c := range plan {
-		if c.Schedule == "gpu" && (c.Binding != BindsGPU || c.Ratio != 1 || c.Cell != Cell{}) {
-			t.Errorf("all on the GPU is bound by %s at ratio %g with the cell %v", c.Binding, c.Ratio, c.Cell)
+		if c.Schedule == "gpu" && (c.Binding != BindsGPU || *c.Ratio != 1 || c.Cell != Cell{}) {
+			t.Errorf("all on the GPU is bound by %s at ratio %g with the cell %v", c.Binding, *c.Ratio, c.Cell)
 		}
-		if c.Fill < c.Ratio-1e-9 {
-			t.Errorf("%s keeps %g of the context, but %g would fill memory", c.Schedule, c.Ratio, c.Fill)
+		if *c.Fill < *c.Ratio-1e-9 {
+			t.Errorf("%s keeps %g of the context, but %g would fill memory", c.Schedule, *c.Ratio, *c.Fill)
 		}
 	}
 	if again, err := Plan(t.Context(), []*Profile{p}, o); err != nil || !reflect.DeepEqual(again, plan) {

@@ -14,11 +14,15 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// WriteTable writes results for people: a column of figures for one result, a line each
-// for several, and the notes.
+// WriteTable writes results of one model, batch and cell for people: a column of figures
+// for one result, a line each for several, and the notes.
 func WriteTable(w io.Writer, results []*Result) error {
 	if len(results) == 1 {
 		return writeOne(w, results[0])
+	}
+	first := results[0]
+	if _, err := fmt.Fprintf(w, "%s, batch %d, %s, %d steps\n", first.Model, first.Batch, first.Cell, first.Steps); err != nil {
+		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "machine\tschedule\tstep p50\tp95\tp99\tTPOT\ttokens/s/request\ttokens/s\texposed transfers\tGPU memory\tdoes not fit")
@@ -29,7 +33,7 @@ func WriteTable(w io.Writer, results []*Result) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	return writeNotes(w, results)
+	return writeNotes(w, results, func(with []int) string { return concerned(results, with) })
 }
 
 func seconds(v float64) string { return hardware.Seconds(v).String() }
@@ -68,34 +72,79 @@ func writeOne(w io.Writer, r *Result) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	return writeNotes(w, []*Result{r})
+	return writeNotes(w, []*Result{r}, nil)
 }
 
-// writeNotes writes each note once, with the machines that it is about unless it is all.
-func writeNotes(w io.Writer, results []*Result) error {
+// writeNotes writes each note once, with who it is about unless it is all; with are the
+// indices of the results that have it.
+func writeNotes(w io.Writer, results []*Result, who func(with []int) string) error {
 	var notes []string
-	about, machines := map[string][]string{}, map[string]bool{}
-	for _, r := range results {
-		machines[r.Machine] = true
+	about := map[string][]int{}
+	for i, r := range results {
 		for _, n := range r.Notes {
 			if about[n] == nil {
 				notes = append(notes, n)
 			}
-			if !slices.Contains(about[n], r.Machine) {
-				about[n] = append(about[n], r.Machine)
-			}
+			about[n] = append(about[n], i)
 		}
 	}
 	for _, n := range notes {
-		who := ""
-		if len(about[n]) < len(machines) {
-			who = strings.Join(about[n], ", ") + ": "
+		prefix := ""
+		if len(about[n]) < len(results) {
+			prefix = who(about[n]) + ": "
 		}
-		if _, err := fmt.Fprintf(w, "note: %s%s\n", who, n); err != nil {
+		if _, err := fmt.Fprintf(w, "note: %s%s\n", prefix, n); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// concerned names some of the results: their machines, or their schedules, where those
+// have no others, otherwise both of each.
+func concerned(results []*Result, some []int) string {
+	for _, of := range []func(r *Result) string{
+		func(r *Result) string { return r.Machine },
+		func(r *Result) string { return shortName(results, r) },
+	} {
+		var names []string
+		for _, i := range some {
+			names = withName(names, of(results[i]))
+		}
+		all := 0
+		for _, r := range results {
+			if slices.Contains(names, of(r)) {
+				all++
+			}
+		}
+		if all == len(some) {
+			return strings.Join(names, ", ")
+		}
+	}
+	var names []string
+	for _, i := range some {
+		names = withName(names, results[i].Machine+" "+shortName(results, results[i]))
+	}
+	return strings.Join(names, ", ")
+}
+
+// shortName is a schedule without its options, where no other differs in them alone.
+func shortName(results []*Result, of *Result) string {
+	name, _, _ := strings.Cut(of.Schedule, ":")
+	for _, r := range results {
+		if other, _, _ := strings.Cut(r.Schedule, ":"); other == name && r.Schedule != of.Schedule {
+			return of.Schedule
+		}
+	}
+	return name
+}
+
+// withName adds a name that a list lacks.
+func withName(names []string, name string) []string {
+	if slices.Contains(names, name) {
+		return names
+	}
+	return append(names, name)
 }
 
 // values are the causes in the order of CauseNames.
@@ -145,17 +194,37 @@ func WriteCSV(w io.Writer, results []*Result) error {
 	return c.Error()
 }
 
-// WritePlan writes the first of the candidates: the best, the runner-up and so on, and the
-// notes of the best.
+// WritePlan writes the first of the candidates: the best, the runner-up and so on, and
+// their notes.
 func WritePlan(w io.Writer, plan []Candidate, top int) error {
+	plan = plan[:min(top, len(plan))]
+	if _, err := fmt.Fprintf(w, "%s on %s, %d steps\n", plan[0].Model, plan[0].Machine, plan[0].Steps); err != nil {
+		return err
+	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "\tpolicy\tcapacity\tschedule\tbatch\tcache ratio\tthat fills\tTPOT\ttokens/s\tGPU memory\tbound by")
-	for i, c := range plan[:min(top, len(plan))] {
+	var results []*Result
+	for i, c := range plan {
+		results = append(results, c.Result)
 		policy, capacity := cmp.Or(c.Policy, "-"), cmp.Or(c.Capacity, "-")
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\t%.3f\t%.3f\t%s\t%.4g\t%s\t%s\n", i+1, policy, capacity, c.Schedule, c.Batch, c.Ratio, c.Fill, seconds(c.TPOT), c.Tokens, size(c.Memory.GPU), c.Binding)
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%.4g\t%s\t%s\n", i+1, policy, capacity, c.Schedule, c.Batch, ratio(c.Ratio), ratio(c.Fill), seconds(c.TPOT), c.Tokens, size(c.Memory.GPU), c.Binding)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	return writeNotes(w, []*Result{plan[0].Result})
+	return writeNotes(w, results, func(with []int) string {
+		var ranks []string
+		for _, i := range with {
+			ranks = append(ranks, strconv.Itoa(i+1))
+		}
+		return strings.Join(ranks, ", ")
+	})
+}
+
+// ratio is a share, "-" where there is none.
+func ratio(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", *v)
 }

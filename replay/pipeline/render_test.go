@@ -1,0 +1,42 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+)
+
+// A table says what was run, and of each note which results it is about.
+func TestTableSaysWhatWasRun(t *testing.T) {
+	result := func(machine, schedule string, notes ...string) *Result {
+		return &Result{Machine: machine, Model: "m", Schedule: schedule, Cell: Cell{"lru", "2x"}, Batch: 8, Steps: 3, Notes: notes}
+	}
+	results := []*Result{
+		result("a", "da", "of all", "of a", "of da", "of a da", "of a da and b"),
+		result("a", "kvpr:order=row", "of all", "of a", "of kvpr"),
+		result("b", "da", "of all", "of da", "of a da and b"),
+		result("b", "kvpr:order=row", "of all", "of kvpr", "of a da and b"),
+	}
+	var text strings.Builder
+	if err := WriteTable(&text, results); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"m, batch 8, lru @ 2x, 3 steps\n", "note: of all\n", "note: a: of a\n", "note: da: of da\n", "note: a da: of a da\n",
+		"note: a da, b da, b kvpr: of a da and b\n", "note: kvpr: of kvpr\n"} {
+		if strings.Count(text.String(), want) != 1 {
+			t.Errorf("%q is not there once:\n%s", want, &text)
+		}
+	}
+	half := 0.5
+	text.Reset()
+	plan := []Candidate{{Result: results[0], Ratio: &half}, {Result: results[1]}, {Result: result("a", "gpu", "beyond the top")}}
+	if err := WritePlan(&text, plan, 2); err != nil {
+		t.Fatal(err)
+	}
+	table, notes, _ := strings.Cut(text.String(), "note: ")
+	if !strings.HasPrefix(table, "m on a, 3 steps\n") || !strings.Contains(table, "  0.500        -  ") || !strings.Contains(table, "  -            -  ") {
+		t.Errorf("the plan's table lacks model, machine, steps or a ratio:\n%s", table)
+	}
+	if want := "of all\nnote: of a\nnote: 1: of da\nnote: 1: of a da\nnote: 1: of a da and b\nnote: 2: of kvpr\n"; notes != want {
+		t.Errorf("notes %q, expected %q", notes, want)
+	}
+}
