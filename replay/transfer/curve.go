@@ -15,8 +15,10 @@ import (
 // ahead is how many descriptors the driver submits before the engine begins: 0 for calls
 // one by one, whose submission hides behind the engine or the other way round; all of a
 // batch, up to the driver's queue, for batches. A kernel submits nothing; its rate is at
-// most SMs × bytes in flight ÷ round trip. In an inline regime the submitting thread moves
-// the bytes, until its queue is full and each further descriptor waits as well:
+// most SMs × bytes in flight ÷ round trip, and its pieces take no longer than as many at
+// which a later regime begins, since regimes of a kernel may come from different sources.
+// In an inline regime the submitting thread moves the bytes, until its queue is full and
+// each further descriptor waits as well:
 //
 //	T = launches·launch + max(submit·N, engine) + submit·(N − min(N, ahead))
 type Curve struct {
@@ -61,6 +63,28 @@ func (c *Curve) regime(b float64) *Regime {
 	return &c.Regimes[i]
 }
 
+// streams is the time of a piece's b bytes in g.
+func (c *Curve) streams(g *Regime, b float64) float64 {
+	return c.Packets.Forward(b) * c.Packets.efficiency() / g.Rate
+}
+
+// piece is the engine's time of a piece of b bytes: what its descriptor takes and what its
+// bytes take.
+func (c *Curve) piece(g *Regime, b float64) (descriptor, bytes float64) {
+	descriptor, bytes = g.Descriptor, c.streams(g, b)
+	if c.SMs == 0 {
+		return descriptor, bytes
+	}
+	for i := len(c.Regimes) - 1; i > 0 && c.Regimes[i].From > b; i-- {
+		next := &c.Regimes[i]
+		if at := next.Descriptor + c.streams(next, next.From); at < descriptor+bytes {
+			descriptor = min(descriptor, at)
+			bytes = at - descriptor
+		}
+	}
+	return descriptor, bytes
+}
+
 // Time is Cost(r).Seconds.
 func (c *Curve) Time(r Request) float64 {
 	if r.Descriptors == 0 {
@@ -69,7 +93,8 @@ func (c *Curve) Time(r Request) float64 {
 	n := float64(r.Descriptors)
 	b := float64(r.Bytes) / n
 	g := c.regime(b)
-	engine := n * (g.Descriptor + c.Packets.Forward(b)*c.Packets.efficiency()/g.Rate)
+	descriptor, bytes := c.piece(g, b)
+	engine := n * (descriptor + bytes)
 	return float64(r.Launches)*c.Launch + engine + c.waits(n, engine, g.Inline)
 }
 
@@ -92,7 +117,8 @@ func (c *Curve) Cost(r Request) Cost {
 	g := c.regime(b)
 	cost := Cost{Bytes: r.Bytes, Descriptors: r.Descriptors, Launches: r.Launches, SMs: c.SMs,
 		WireForward: n * c.Packets.Forward(b), WireBack: n * c.Packets.Back(b)}
-	by := Causes{Launch: float64(r.Launches) * c.Launch, Descriptor: n * g.Descriptor, Link: cost.WireForward * c.Packets.efficiency() / g.Rate}
+	descriptor, bytes := c.piece(g, b)
+	by := Causes{Launch: float64(r.Launches) * c.Launch, Descriptor: n * descriptor, Link: n * bytes}
 	by.Submit = c.waits(n, by.Descriptor+by.Link, g.Inline)
 	cost.By, cost.Seconds = by, by.Launch+by.Submit+by.Descriptor+by.Link
 	if c.BothWays > 0 {

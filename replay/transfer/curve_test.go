@@ -146,3 +146,43 @@ func TestTimeIsCost(t *testing.T) {
 		}
 	}
 }
+
+// A kernel's regimes of two sources: 8 KiB at 50 GB/s take 163.84 ns, 6202 B and more at
+// 37.85 GB/s would take longer. Below, and on a copy engine, the regime is as it stands.
+func TestLargerPiecesOfAKernelAreNotFaster(t *testing.T) {
+	c := &Curve{SMs: 12, Regimes: []Regime{{Rate: 37.85e9}, {From: 8192, Rate: 50e9}}}
+	for _, k := range []struct{ bytes, seconds float64 }{
+		{656, 656 / 37.85e9}, {6000, 6000 / 37.85e9}, {6400, 8192 / 50e9}, {8191, 8192 / 50e9}, {8192, 8192 / 50e9}, {10000, 10000 / 50e9},
+	} {
+		r := Request{100, int64(100 * k.bytes), 1}
+		near(t, "time", c.Time(r), 100*k.seconds)
+		near(t, "cost", c.Cost(r).Seconds, 100*k.seconds)
+	}
+	engine := &Curve{Regimes: c.Regimes}
+	near(t, "copy engine", engine.Time(Request{1, 8000, 1}), 8000/37.85e9)
+}
+
+// Of the bundled kernels none moves as many larger pieces faster.
+func TestBundledKernelsGrowWithSize(t *testing.T) {
+	lib, err := hardware.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range lib.Items(hardware.KindLink) {
+		link := NewLink(it.(*hardware.Link))
+		for d := range DeviceToHost + 1 {
+			c, err := link.Path(d, Kernel)
+			if err != nil {
+				continue
+			}
+			before := 0.
+			for b := int64(16); b < 1<<20; b += 16 + b/200 {
+				if now := c.Time(Request{100, 100 * b, 1}); now < before*(1-1e-12) {
+					t.Errorf("%s %s: 100 pieces of %d B take %g s, smaller ones %g", hardware.Head(it).Name, d, b, now, before)
+				} else {
+					before = now
+				}
+			}
+		}
+	}
+}
