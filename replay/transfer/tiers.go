@@ -23,8 +23,9 @@ type Tiers struct {
 	Link   Path // host to device
 	SSD    Path // reads, usually an *SSD
 	Layout Layout
-	// Direct lets the drive write into the GPU (GPUDirect Storage): no second hop, but the
-	// link is shared with what comes from DRAM. DirectRate bounds it, 0 does not.
+	// Direct lets the drive write into the GPU (GPUDirect Storage): no second hop, but its
+	// bytes take the link's time and share it with what comes from DRAM. DirectRate bounds
+	// the drive, 0 does not.
 	Direct     bool
 	DirectRate float64 // bytes/s
 }
@@ -48,10 +49,10 @@ type Demand struct {
 //	(c)  max(link(d), ssd(s) − ahead) + link(s)
 //	(d)  max(link(d + pinned), ssd(s − pinned) − ahead) + link(s − pinned)
 //
-// for d blocks in DRAM and s on the SSD. With Direct, blocks from the SSD do not pass the
-// link again, but share it:
+// for d blocks in DRAM and s on the SSD. With Direct, blocks from the SSD pass the link
+// while they are read, not afterwards:
 //
-//	(a)  ssd(layer)    (b)  link(d) + ssd(s)
+//	(a)  max(ssd(layer), link(layer))    (b)  link(d) + max(ssd(s), link(s))
 //	(c)  max(link(d) + max(0, link(s) − ahead), ssd(s) − ahead); (d) likewise
 //
 // Differences that would be negative are 0.
@@ -80,22 +81,24 @@ type TierCost struct {
 
 func (t *Tiers) layerWise(d Demand) TierCost {
 	whole := Request{min(1, d.Layer), d.Layer * t.Layout.BlockBytes(), 1} // one segment, one copy
-	c := TierCost{SSDBytes: whole.Bytes, Reads: whole.Descriptors, SSDBusy: t.ssd(whole)}
-	c.Seconds = c.SSDBusy
-	if !t.Direct {
-		c.LinkBytes, c.LinkBusy = whole.Bytes, t.Link.Time(whole)
-		c.Seconds += c.LinkBusy
-	}
+	c := TierCost{LinkBytes: whole.Bytes, SSDBytes: whole.Bytes, Reads: whole.Descriptors, LinkBusy: t.Link.Time(whole), SSDBusy: t.ssd(whole)}
+	c.Seconds = t.through(c.SSDBusy, c.LinkBusy)
 	return c
 }
 
 func (t *Tiers) sparse(d Demand) TierCost {
 	c, dram, ssd, hop := t.parts(d, d.DRAM, d.SSD)
-	c.Seconds = dram + ssd
-	if !t.Direct {
-		c.Seconds += hop
-	}
+	c.Seconds = dram + t.through(ssd, hop)
 	return c
+}
+
+// through is the time of blocks that are read in ssd seconds and pass the link in hop:
+// afterwards, or meanwhile where the drive writes into the GPU.
+func (t *Tiers) through(ssd, hop float64) float64 {
+	if t.Direct {
+		return math.Max(ssd, hop)
+	}
+	return ssd + hop
 }
 
 func (t *Tiers) staged(d Demand, fromDRAM, fromSSD int64) TierCost {

@@ -42,6 +42,21 @@ func TestDirect(t *testing.T) {
 	near(t, "bounded", tiers.Fetch(Sparse, demand).Seconds, 232e-6)
 }
 
+// A link slower than the drive bounds direct reads too, and their bytes pass it once: at 1
+// GB/s, 100 µs a block, (a) 100 ms; (b) 800 + 200; (c) 800 + (200 − 60); (d) 900 + (100 − 60).
+func TestDirectOverSlowLink(t *testing.T) {
+	tiers, demand := hand(true)
+	tiers.Link = plain(0, 0, 1e9)
+	for level, us := range map[Level]float64{LayerWise: 100_000, Sparse: 1000, Hierarchical: 940, Balanced: 940} {
+		near(t, level.String(), tiers.Fetch(level, demand).Seconds, us*1e-6)
+	}
+	c := tiers.Fetch(LayerWise, demand)
+	if c.LinkBytes != 100_000_000 {
+		t.Errorf("layer-wise moves %d B over the link", c.LinkBytes)
+	}
+	near(t, "link busy", c.LinkBusy, 100e-3)
+}
+
 // Extents: 2 blocks in one read that holds 4 are one latency and 400 kB.
 func TestExtentReads(t *testing.T) {
 	tiers, demand := hand(false)
