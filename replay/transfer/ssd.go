@@ -8,13 +8,15 @@ import (
 
 // SSD is one drive or a stripe of equal ones. Reads of b bytes with q in flight run at X:
 //
-//	lone   = b / (Latency + b/RequestRate)
-//	limit  = min(IOPS·b, Bandwidth)
+//	lone   = b / (Latency + piece/RequestRate)
+//	limit  = min(IOPS·piece, Bandwidth)
 //	1/X^k  = 1/(q·lone)^k + (1 − q^−k)/limit^k
 //
-// a soft minimum of what Little's law gives to q requests and of what the drive can do. A lone read takes its latency exactly; many approach the
-// drive's limits, the larger the knee k, the sharper the bend. With Knee 0 requests go in
-// rounds of Depth: T = ceil(n/Depth)·Latency + bytes/Bandwidth.
+// a soft minimum of what Little's law gives to q requests and of what the drives can do. A
+// lone read takes its latency exactly; many approach the drives' limits, the larger the knee
+// k, the sharper the bend. piece is b on one drive; on a stripe, what one drive has of a
+// read of more than a chunk, as all of them read at once. With Knee 0 requests go in rounds
+// of Depth: T = ceil(n/Depth)·Latency + bytes/Bandwidth.
 type SSD struct {
 	Latency     float64 // s, of a lone read, before its bytes
 	RequestRate float64 // bytes/s of one request
@@ -26,6 +28,10 @@ type SSD struct {
 	Drives      int64 // 0 is 1
 }
 
+// chunk is how many bytes of a stripe lie on one drive before the next one's begin: the
+// default of mdadm(8), --chunk.
+const chunk = 512 << 10
+
 // NewSSD takes the constants of a data file.
 func NewSSD(d *hardware.Drive, drives int, depth int64) *SSD {
 	return &SSD{Latency: float64(d.ReadLatency.Value), RequestRate: float64(d.RequestRate.Or(d.ReadBandwidth.Value)), IOPS: float64(d.ReadIOPS.Value),
@@ -35,9 +41,10 @@ func NewSSD(d *hardware.Drive, drives int, depth int64) *SSD {
 // Rate is the throughput, bytes a second, of reads of block bytes with depth ≥ 1 in flight.
 func (s *SSD) Rate(depth, block float64) float64 {
 	drives := float64(max(1, s.Drives))
-	lone := block / (s.Latency + block/s.RequestRate)
+	piece := math.Min(block, math.Max(chunk, block/drives))
+	lone := block / (s.Latency + piece/s.RequestRate)
 	queued := depth * lone
-	limit := drives * math.Min(s.IOPS*block, s.Bandwidth)
+	limit := drives * math.Min(s.IOPS*piece, s.Bandwidth)
 	sum := 1 + (1-math.Pow(depth, -s.Knee))*math.Pow(queued/limit, s.Knee)
 	return queued / math.Pow(sum, 1/s.Knee)
 }

@@ -52,3 +52,23 @@ func TestShallow(t *testing.T) {
 	near(t, "a stripe", (&SSD{Latency: 80e-6, RequestRate: 5e9, IOPS: 1e6, Bandwidth: 5e9, Knee: 1.5, Depth: 64, Drives: 4}).Rate(1, 1e5), 1e9)
 	near(t, "written", (&SSD{WriteRate: 4e9, Drives: 2}).Write(8e9), 1)
 }
+
+// A read of 8 MB lies on all four drives, 2 MB on each: 80 µs and 400 µs at 5 GB/s, where one
+// drive takes 1600. One of 1 MiB lies on two of them, one of a chunk on one.
+func TestLargeReadsOfAStripe(t *testing.T) {
+	s := &SSD{Latency: 80e-6, RequestRate: 5e9, IOPS: 1e6, Bandwidth: 5e9, Knee: 1.5, Depth: 64, Drives: 4}
+	one := *s
+	one.Drives = 1
+	near(t, "8 MB", s.Time(Request{1, 8e6, 1}), 480e-6)
+	near(t, "8 MB of one drive", one.Time(Request{1, 8e6, 1}), 1680e-6)
+	near(t, "1 MiB", s.Time(Request{1, 1 << 20, 1}), 80e-6+float64(512<<10)/5e9)
+	near(t, "a chunk", s.Time(Request{1, 512 << 10, 1}), one.Time(Request{1, 512 << 10, 1}))
+	before := 0.
+	for b := int64(4096); b < 64<<20; b += b / 7 {
+		now := s.Time(Request{3, 3 * b, 1})
+		if now < before {
+			t.Errorf("3 reads of %d B take %g s, smaller ones %g", b, now, before)
+		}
+		before = now
+	}
+}
