@@ -45,8 +45,10 @@ func (s *SSD) Rate(depth, block float64) float64 {
 	lone := block / (s.Latency + piece/s.RequestRate)
 	queued := depth * lone
 	limit := drives * math.Min(s.IOPS*piece, s.Bandwidth)
-	sum := 1 + (1-math.Pow(depth, -s.Knee))*math.Pow(queued/limit, s.Knee)
-	return queued / math.Pow(sum, 1/s.Knee)
+	// The smaller of both stands outside, so that no power overflows.
+	least, full := math.Min(queued, limit), 1-math.Pow(depth, -s.Knee)
+	sum := math.Pow(least/queued, s.Knee) + full*math.Pow(least/limit, s.Knee)
+	return least / math.Pow(sum, 1/s.Knee)
 }
 
 // Read prices random reads: Descriptors extents with Bytes in all.

@@ -42,6 +42,13 @@ func TestKnee(t *testing.T) {
 	}
 }
 
+// A sharp knee under a very deep queue reaches the limit.
+func TestSharpKnee(t *testing.T) {
+	s := &SSD{Latency: 1e-3, RequestRate: 2e9, IOPS: 1e6, Bandwidth: 2e9, Knee: 64}
+	near(t, "deep", s.Rate(1<<30, 4096), 2e9)
+	near(t, "alone", s.Rate(1, 4096), 4096/(1e-3+4096/2e9))
+}
+
 // Of n reads no more than n are in flight: one read of a deep queue takes its latency.
 func TestShallow(t *testing.T) {
 	s := &SSD{Latency: 80e-6, RequestRate: 5e9, IOPS: 1e6, Bandwidth: 5e9, Knee: 1.5, Depth: 64}
