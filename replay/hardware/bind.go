@@ -1,7 +1,6 @@
 package hardware
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -15,16 +14,17 @@ import (
 // binder reads the nodes of one file into structs, strictly: each key known and given
 // once, each field there unless it may be missing. It collects errors with their lines.
 type binder struct {
-	file     string
+	faults
 	sources  map[string]string
 	defaults *Defaults
-	errs     []error
 }
 
-// fieldOptions are of the field that is read: its path, and whether 0 is a value.
+// fieldOptions are of the field that is read: its path, whether 0 is a value and, of
+// counts, the most that makes sense.
 type fieldOptions struct {
 	path string
 	zero bool
+	most float64 // 0: no count
 }
 
 // bound is a type that reads its own node.
@@ -110,7 +110,9 @@ func (b *binder) sequence(n *yaml.Node, v reflect.Value, opts fieldOptions) {
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
 	for i, item := range n.Content {
-		b.value(item, v.Index(i), fieldOptions{fmt.Sprintf("%s[%d]", opts.path, i), opts.zero})
+		path := fmt.Sprintf("%s[%d]", opts.path, i)
+		b.lines[path] = item.Line
+		b.value(item, v.Index(i), fieldOptions{path: path, zero: opts.zero})
 	}
 }
 
@@ -138,13 +140,15 @@ type field struct {
 	index    []int
 	required bool
 	zero     bool
+	most     float64
 }
 
 // fieldsOf lists the keys of a struct in order, those of embedded structs among them.
 func fieldsOf(t reflect.Type) (fields []field) {
 	for _, f := range reflect.VisibleFields(t) {
 		if name := f.Tag.Get("yaml"); name != "" {
-			fields = append(fields, field{name, f.Index, f.Tag.Get("need") != "no", f.Tag.Get("zero") == "ok"})
+			most, _ := strconv.ParseFloat(f.Tag.Get("most"), 64)
+			fields = append(fields, field{name, f.Index, f.Tag.Get("need") != "no", f.Tag.Get("zero") == "ok", most})
 		}
 	}
 	return fields
@@ -169,7 +173,8 @@ func (b *binder) mapping(n *yaml.Node, into any, path string) bool {
 		case seen[key.Value]:
 			b.fail(key, "%s stands twice", join(path, key.Value))
 		default:
-			b.value(value, v.FieldByIndex(f.index), fieldOptions{join(path, f.name), f.zero})
+			b.lines[join(path, f.name)] = key.Line
+			b.value(value, v.FieldByIndex(f.index), fieldOptions{join(path, f.name), f.zero, f.most})
 		}
 		seen[key.Value] = true
 	}
@@ -210,5 +215,3 @@ func orFile(path string) string {
 	}
 	return path
 }
-
-func (b *binder) err() error { return errors.Join(b.errs...) }

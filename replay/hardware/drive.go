@@ -46,19 +46,19 @@ func (p *DrivePoint) BytesPerSecond() float64 {
 	return float64(p.IOPS.Value) * float64(p.Block.Value)
 }
 
-func (d *Drive) check() error {
-	if d.Knee.Value < 0.5 {
-		return fmt.Errorf("knee %s, expected at least 0.5", d.Knee.Written)
+func (d *Drive) check(f *faults) {
+	if d.Knee.Value < 0.5 || d.Knee.Value > 64 {
+		f.at("knee", "%s, expected 0.5 to 64", d.Knee.Written)
 	}
-	for _, s := range d.Series {
-		for i, p := range s.Points {
+	for i, s := range d.Series {
+		for j, p := range s.Points {
+			path := fmt.Sprintf("measurements[%d].points[%d]", i, j)
 			if p.Rate.Known() == p.IOPS.Known() {
-				return fmt.Errorf("measurements %s: points[%d] needs either rate or iops", s.Name, i)
+				f.at(path, "needs either rate or iops (%s)", s.Name)
 			}
 			if p.Depth.Value < 1 {
-				return fmt.Errorf("measurements %s: points[%d] has depth %s, expected at least 1", s.Name, i, p.Depth.Written)
+				f.at(path+".depth", "%s, expected at least 1 (%s)", p.Depth.Written, s.Name)
 			}
 		}
 	}
-	return nil
 }

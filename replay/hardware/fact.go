@@ -3,6 +3,7 @@ package hardware
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -85,6 +86,8 @@ func (f *Fact[D]) bind(b *binder, n *yaml.Node, opts fieldOptions) {
 	case err != nil:
 	case value == 0 && !opts.zero:
 		err = fmt.Errorf("%q, expected more than 0", keys.Value)
+	case opts.most > 0 && (float64(value) != math.Trunc(float64(value)) || float64(value) > opts.most):
+		err = fmt.Errorf("%q, expected a whole number of at most %s", keys.Value, Number(opts.most))
 	case keys.Status == "":
 		err = fmt.Errorf("no status, expected one of %s", strings.Join(statuses, ", "))
 	case !slices.Contains(statuses, keys.Status):

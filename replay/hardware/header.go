@@ -31,7 +31,8 @@ type Header struct {
 	Sources  map[string]string `yaml:"sources" need:"no"` // citations by the key that numbers name
 	Defaults *Defaults         `yaml:"defaults" need:"no"`
 
-	file string
+	file  string
+	lines map[string]int // of its fields by their path
 }
 
 // Defaults are the status and source of numbers that state none.
@@ -43,8 +44,8 @@ type Defaults struct {
 // Item is one described thing.
 type Item interface {
 	header() *Header
-	// check looks for what no single field shows.
-	check() error
+	// check looks for what no unit shows: numbers that contradict others, counts of nothing.
+	check(f *faults)
 }
 
 func (h *Header) header() *Header { return h }
@@ -52,13 +53,16 @@ func (h *Header) header() *Header { return h }
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
 
 // checkNames refuses names that a command line could not carry.
-func (h *Header) checkNames() error {
-	for _, name := range append([]string{h.Name}, h.Aliases...) {
+func (h *Header) checkNames(f *faults) {
+	const form = "%q, expected small letters, digits, '.', '-' and '_'"
+	if !nameForm.MatchString(h.Name) {
+		f.at("name", form, h.Name)
+	}
+	for i, name := range h.Aliases {
 		if !nameForm.MatchString(name) {
-			return fmt.Errorf("name %q, expected small letters, digits, '.', '-' and '_'", name)
+			f.at(fmt.Sprintf("aliases[%d]", i), form, name)
 		}
 	}
-	return nil
 }
 
 // File is where the item was read: a path, or bundled:NAME.

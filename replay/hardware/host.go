@@ -1,7 +1,5 @@
 package hardware
 
-import "fmt"
-
 // Host is the memory side of a machine, one socket.
 type Host struct {
 	Header
@@ -21,12 +19,11 @@ type CXL struct {
 	Latency   Fact[Seconds]        `yaml:"latency"`
 }
 
-func (h *Host) check() error {
+func (h *Host) check(f *faults) {
 	if h.StreamBandwidth.Value > h.MemoryBandwidth.Value {
-		return fmt.Errorf("stream_bandwidth %s exceeds memory_bandwidth %s", h.StreamBandwidth.Written, h.MemoryBandwidth.Written)
+		f.at("stream_bandwidth", "%s exceeds memory_bandwidth %s", h.StreamBandwidth.Written, h.MemoryBandwidth.Written)
 	}
 	if h.ThreadBandwidth.Value > h.StreamBandwidth.Value {
-		return fmt.Errorf("thread_bandwidth %s exceeds stream_bandwidth %s", h.ThreadBandwidth.Written, h.StreamBandwidth.Written)
+		f.at("thread_bandwidth", "%s exceeds stream_bandwidth %s", h.ThreadBandwidth.Written, h.StreamBandwidth.Written)
 	}
-	return nil
 }

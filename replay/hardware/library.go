@@ -2,7 +2,6 @@ package hardware
 
 import (
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -153,7 +152,7 @@ func Parse(file string, text []byte) (Item, error) {
 		return nil, fmt.Errorf("%s:1: expected a mapping that begins with kind: gpu, link, drive, host, model or machine", file)
 	}
 	root := doc.Content[0]
-	b := &binder{file: file}
+	b := &binder{faults: faults{file: file, lines: map[string]int{}}}
 	kind, node := b.prepare(root)
 	it := newItem(Kind(kind))
 	if it == nil {
@@ -163,9 +162,11 @@ func Parse(file string, text []byte) (Item, error) {
 	if err := b.err(); err != nil {
 		return nil, err
 	}
-	it.header().file = file
-	if err := errors.Join(it.header().checkNames(), it.check()); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+	it.header().file, it.header().lines = file, b.lines
+	it.header().checkNames(&b.faults)
+	it.check(&b.faults)
+	if err := b.err(); err != nil {
+		return nil, err
 	}
 	return it, nil
 }
@@ -190,7 +191,7 @@ func ReadFile(path string) (Item, error) {
 // prepare finds the kind, the sources and the defaults, which numbers refer to.
 func (b *binder) prepare(root *yaml.Node) (kind string, node *yaml.Node) {
 	node = root
-	quiet := &binder{file: b.file} // errors come again when all is read
+	quiet := &binder{faults: faults{file: b.file, lines: map[string]int{}}} // errors come again when all is read
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		value := root.Content[i+1]
 		switch root.Content[i].Value {
@@ -290,14 +291,28 @@ func (lib *Library) Resolve(it Item) (*Machine, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s is no machine", it.header().Name)
 	}
-	gpu, err1 := lib.GPU(m.GPU)
-	link, err2 := lib.Link(m.Link)
-	host, err3 := lib.Host(m.Host)
-	drive, err4 := lib.Drive(m.Drive)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		return nil, fmt.Errorf("%s: %w", m.file, err)
+	f := &faults{file: m.file, lines: m.lines}
+	gpu := part(f, lib.GPU, "gpu", m.GPU)
+	link := part(f, lib.Link, "link", m.Link)
+	host := part(f, lib.Host, "host", m.Host)
+	drive := part(f, lib.Drive, "drive", m.Drive)
+	if link != nil && m.GPUDirect.Known() && m.GPUDirect.Value > link.Bandwidth.Value {
+		f.at("gpudirect", "%s exceeds the %s of link %s", m.GPUDirect.Written, link.Bandwidth.Written, link.Name)
+	}
+	if err := f.err(); err != nil {
+		return nil, err
 	}
 	return &Machine{Name: m.Name, Title: m.Title, GPU: gpu, GPUs: int(m.GPUs.Value), Link: link, Host: host, Drive: drive, Drives: int(m.Drives.Value), GPUDirect: m.GPUDirect}, nil
+}
+
+// part looks up a part of a machine, nil and a fault where there is none.
+func part[T any](f *faults, find func(string) (*T, error), field, name string) *T {
+	it, err := find(name)
+	if err != nil {
+		f.at(field, "names an %w", err)
+		return nil
+	}
+	return it
 }
 
 // resolveAll finds machines that name what there is not.

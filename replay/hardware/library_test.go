@@ -183,8 +183,15 @@ func TestFolder(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(other, "m.yaml"), []byte(machine), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(other); err == nil || !strings.Contains(err.Error(), `unknown gpu "h10", did you mean a10 or h100`) {
+	if _, err := Load(other); err == nil || !strings.Contains(err.Error(), `m.yaml:5: gpu names an unknown gpu "h10", did you mean a10 or h100`) {
 		t.Errorf("a machine without its GPU: %v", err)
+	}
+	machine = strings.Replace(machine, "h10\n", "h100\n", 1) + "gpudirect: {value: 64 GB/s, status: measured, source: s}\n"
+	if err := os.WriteFile(filepath.Join(other, "m.yaml"), []byte(machine), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(other); err == nil || !strings.Contains(err.Error(), "m.yaml:11: gpudirect 64 GB/s exceeds the 63.015 GB/s of link pcie5-x16") {
+		t.Errorf("drives that write faster than the link: %v", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package hardware
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,8 +21,8 @@ type Link struct {
 
 // PCIe is what packets look like on the wire.
 type PCIe struct {
-	Generation     Fact[Number] `yaml:"generation"`
-	Lanes          Fact[Number] `yaml:"lanes"`
+	Generation     Fact[Number] `yaml:"generation" most:"6"`
+	Lanes          Fact[Number] `yaml:"lanes" most:"32"`
 	MaxPayload     Fact[Bytes]  `yaml:"max_payload"`      // MPS, payload of one packet
 	MaxReadRequest Fact[Bytes]  `yaml:"max_read_request"` // MRRS, what one request of a copy engine asks for
 }
@@ -45,7 +44,7 @@ type Curve struct {
 	Regimes []Regime      `yaml:"regimes"` // by block size, ascending
 	// SMs are taken from compute while a kernel runs. With InFlight, the bytes that one
 	// of them keeps outstanding, and RoundTrip they bound the rate.
-	SMs       Fact[Number]  `yaml:"sms" need:"no"`
+	SMs       Fact[Number]  `yaml:"sms" need:"no" most:"1e5"`
 	InFlight  Fact[Bytes]   `yaml:"in_flight" need:"no"`
 	RoundTrip Fact[Seconds] `yaml:"round_trip" need:"no"`
 }
@@ -77,7 +76,7 @@ type Series struct {
 	Fits bool `yaml:"fits" need:"no"`
 	Sets bool `yaml:"sets" need:"no"`
 	// Another kernel than the path's: its SMs, what each keeps in flight, the round trip.
-	SMs       Fact[Number]  `yaml:"sms" need:"no"`
+	SMs       Fact[Number]  `yaml:"sms" need:"no" most:"1e5"`
 	InFlight  Fact[Bytes]   `yaml:"in_flight" need:"no"`
 	RoundTrip Fact[Seconds] `yaml:"round_trip" need:"no"`
 	Points    []Point       `yaml:"points"`
@@ -121,83 +120,73 @@ func (p *Paths) Named(name string) *Curve {
 	return nil
 }
 
-func (l *Link) check() error {
+func (l *Link) check(f *faults) {
 	for _, dir := range []struct {
 		name  string
 		paths *Paths
 	}{{"host_to_device", &l.HostToDevice}, {"device_to_host", &l.DeviceToHost}} {
 		if dir.paths.Call == nil && dir.paths.Batch == nil && dir.paths.Kernel == nil {
-			return fmt.Errorf("%s has no path, expected one of %s", dir.name, strings.Join(PathNames, ", "))
+			f.at(dir.name, "has no path, expected one of %s", strings.Join(PathNames, ", "))
 		}
 		for _, name := range PathNames {
 			if c := dir.paths.Named(name); c != nil {
-				if err := c.check(l); err != nil {
-					return fmt.Errorf("%s.%s: %w", dir.name, name, err)
-				}
+				c.check(f, dir.name+"."+name, l)
 			}
 		}
 	}
 	if d := l.Duplex; d != nil && max(d.CopyEngine.Value, d.Kernel.Value) > 2*l.Bandwidth.Value {
-		return errors.New("duplex exceeds twice the link's bandwidth")
-	}
-	if p := l.PCIe; p != nil && (p.Generation.Value < 1 || p.Generation.Value > 6 || p.Generation.Value != Number(int(p.Generation.Value))) {
-		return fmt.Errorf("pcie.generation %s, expected 1 to 6", p.Generation.Written)
+		f.at("duplex", "exceeds twice the link's %s", l.Bandwidth.Written)
 	}
 	for i := range l.Series {
-		if err := l.Series[i].check(); err != nil {
-			return err
-		}
+		l.Series[i].check(f, fmt.Sprintf("measurements[%d]", i))
 	}
-	return nil
 }
 
-func (c *Curve) check(l *Link) error {
+func (c *Curve) check(f *faults, path string, l *Link) {
 	for i := range c.Regimes {
-		r := &c.Regimes[i]
+		r, at := &c.Regimes[i], fmt.Sprintf("%s.regimes[%d]", path, i)
 		switch {
 		case i == 0 && r.From.Value != 0:
-			return fmt.Errorf("regimes[0].from is %s, expected 0 B", r.From.Written)
+			f.at(at+".from", "is %s, expected 0 B", r.From.Written)
 		case i > 0 && r.From.Value <= c.Regimes[i-1].From.Value:
-			return fmt.Errorf("regimes[%d].from is %s, expected more than %s", i, r.From.Written, c.Regimes[i-1].From.Written)
-		case r.Rate.Value > l.Bandwidth.Value:
-			return fmt.Errorf("regimes[%d].rate %s exceeds the link's %s", i, r.Rate.Written, l.Bandwidth.Written)
+			f.at(at+".from", "is %s, expected more than %s", r.From.Written, c.Regimes[i-1].From.Written)
+		}
+		if r.Rate.Value > l.Bandwidth.Value {
+			f.at(at+".rate", "%s exceeds the link's %s", r.Rate.Written, l.Bandwidth.Written)
 		}
 	}
-	if err := checkWindow(c.SMs, c.InFlight, c.RoundTrip); err != nil {
-		return err
+	if halfWindow(&c.SMs, &c.InFlight, &c.RoundTrip) {
+		f.at(path, windowFault)
 	}
 	if c.Ahead.Known() && !c.Submit.Known() {
-		return errors.New("ahead without submit")
+		f.at(path+".ahead", "without submit")
 	}
-	return nil
 }
 
-// checkWindow refuses half of what bounds a kernel's rate.
-func checkWindow(sms Fact[Number], inFlight Fact[Bytes], roundTrip Fact[Seconds]) error {
-	if (inFlight.Known() || roundTrip.Known()) && !(sms.Known() && inFlight.Known() && roundTrip.Known()) {
-		return errors.New("in_flight and round_trip come together, with sms")
-	}
-	return nil
+// windowFault is what is wrong with half of what bounds a kernel's rate.
+const windowFault = "is incomplete: in_flight and round_trip come together, with sms"
+
+func halfWindow(sms *Fact[Number], inFlight *Fact[Bytes], roundTrip *Fact[Seconds]) bool {
+	return (inFlight.Known() || roundTrip.Known()) && !(sms.Known() && inFlight.Known() && roundTrip.Known())
 }
 
-func (s *Series) check() error {
-	if err := checkWindow(s.SMs, s.InFlight, s.RoundTrip); err != nil {
-		return fmt.Errorf("measurements %s: %w", s.Name, err)
+func (s *Series) check(f *faults, path string) {
+	if halfWindow(&s.SMs, &s.InFlight, &s.RoundTrip) {
+		f.at(path, windowFault+" (%s)", s.Name)
 	}
 	if !slices.Contains(PathNames, s.Path) {
-		return fmt.Errorf("measurements %s: path %q, expected %s%s", s.Name, s.Path, strings.Join(PathNames, ", "), policies.Nearest(s.Path, PathNames))
+		f.at(path+".path", "%q, expected %s%s (%s)", s.Path, strings.Join(PathNames, ", "), policies.Nearest(s.Path, PathNames), s.Name)
 	}
 	if !slices.Contains(directionNames, s.Direction) {
-		return fmt.Errorf("measurements %s: direction %q, expected %s", s.Name, s.Direction, strings.Join(directionNames, ", "))
+		f.at(path+".direction", "%q, expected %s (%s)", s.Direction, strings.Join(directionNames, ", "), s.Name)
 	}
 	for i := range s.Points {
-		p := &s.Points[i]
+		p, at := &s.Points[i], fmt.Sprintf("%s.points[%d]", path, i)
 		if p.Rate.Known() == p.Time.Known() {
-			return fmt.Errorf("measurements %s: points[%d] needs either rate or time", s.Name, i)
+			f.at(at, "needs either rate or time (%s)", s.Name)
 		}
 		if p.Launches.Known() && p.Launches.Value > p.Blocks.Value {
-			return fmt.Errorf("measurements %s: points[%d] has more launches than blocks", s.Name, i)
+			f.at(at, "has more launches than blocks (%s)", s.Name)
 		}
 	}
-	return nil
 }

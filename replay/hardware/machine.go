@@ -1,28 +1,19 @@
 package hardware
 
-import "fmt"
-
 // machineFile is a machine as its file names the parts.
 type machineFile struct {
 	Header
 	GPU    string       `yaml:"gpu"`
-	GPUs   Fact[Number] `yaml:"gpus"` // that share the host
-	Link   string       `yaml:"link"` // of each GPU
+	GPUs   Fact[Number] `yaml:"gpus" most:"1e4"` // that share the host
+	Link   string       `yaml:"link"`            // of each GPU
 	Host   string       `yaml:"host"`
 	Drive  string       `yaml:"drive"`
-	Drives Fact[Number] `yaml:"drives"` // striped
+	Drives Fact[Number] `yaml:"drives" most:"1e4"` // striped
 	// GPUDirect is what drives deliver straight into one GPU's memory; absent: through the host.
 	GPUDirect Fact[BytesPerSecond] `yaml:"gpudirect" need:"no"`
 }
 
-func (m *machineFile) check() error {
-	for _, n := range []Fact[Number]{m.GPUs, m.Drives} {
-		if n.Value < 1 || n.Value != Number(int(n.Value)) {
-			return fmt.Errorf("%s is no count of GPUs or drives", n.Written)
-		}
-	}
-	return nil
-}
+func (m *machineFile) check(*faults) {} // Resolve has the parts
 
 // Machine is a GPU with its link, host and drives: what --hardware names.
 type Machine struct {

@@ -1,23 +1,21 @@
 package hardware
 
-import "fmt"
-
 // Model is the shape of a decoder: what fixes bytes and arithmetic of a token.
 type Model struct {
 	Header
-	Layers     Fact[Number] `yaml:"layers"`
-	Hidden     Fact[Number] `yaml:"hidden_size"`
-	QueryHeads Fact[Number] `yaml:"query_heads"`
-	KVHeads    Fact[Number] `yaml:"kv_heads"`
-	HeadDim    Fact[Number] `yaml:"head_dim"`
+	Layers     Fact[Number] `yaml:"layers" most:"1e4"`
+	Hidden     Fact[Number] `yaml:"hidden_size" most:"1e7"`
+	QueryHeads Fact[Number] `yaml:"query_heads" most:"1e7"`
+	KVHeads    Fact[Number] `yaml:"kv_heads" most:"1e7"`
+	HeadDim    Fact[Number] `yaml:"head_dim" most:"1e7"`
 	// FFN is the width of a dense feed-forward layer, FFNMatrices how many hidden × FFN
 	// matrices it has: 3 with a gate, 2 without.
-	FFN         Fact[Number] `yaml:"ffn_size"`
-	FFNMatrices Fact[Number] `yaml:"ffn_matrices"`
-	Vocabulary  Fact[Number] `yaml:"vocabulary"`
+	FFN         Fact[Number] `yaml:"ffn_size" most:"1e7"`
+	FFNMatrices Fact[Number] `yaml:"ffn_matrices" most:"3"`
+	Vocabulary  Fact[Number] `yaml:"vocabulary" most:"1e7"`
 	// Positions are learned position embeddings, 0 with rotary ones.
-	Positions Fact[Number] `yaml:"learned_positions" need:"no" zero:"ok"`
-	Context   Fact[Number] `yaml:"context"` // tokens
+	Positions Fact[Number] `yaml:"learned_positions" need:"no" zero:"ok" most:"1e9"`
+	Context   Fact[Number] `yaml:"context" most:"1e9"` // tokens
 	Tied      bool         `yaml:"tied_embeddings"`
 	// Biases and norms: additive vectors on projections (OPT), Q and K norms (Qwen3).
 	Bias    bool     `yaml:"biases" need:"no"`
@@ -31,51 +29,51 @@ type Model struct {
 	// BytesPerParameter of the weights as served.
 	BytesPerParameter Fact[Bytes] `yaml:"bytes_per_parameter"`
 	// Parameters as published, all experts included.
-	Parameters Fact[Number] `yaml:"parameters"`
+	Parameters Fact[Number] `yaml:"parameters" most:"1e15"`
 }
 
 // Latent is multi-head latent attention: keys and values of all heads from one vector.
 type Latent struct {
-	KVRank    Fact[Number] `yaml:"kv_rank"`
-	QueryRank Fact[Number] `yaml:"query_rank" zero:"ok"` // 0: queries are not factored
-	Rope      Fact[Number] `yaml:"rope_dim"`
-	NoPE      Fact[Number] `yaml:"nope_dim"`
-	Value     Fact[Number] `yaml:"value_dim"`
+	KVRank    Fact[Number] `yaml:"kv_rank" most:"1e7"`
+	QueryRank Fact[Number] `yaml:"query_rank" zero:"ok" most:"1e7"` // 0: queries are not factored
+	Rope      Fact[Number] `yaml:"rope_dim" most:"1e7"`
+	NoPE      Fact[Number] `yaml:"nope_dim" most:"1e7"`
+	Value     Fact[Number] `yaml:"value_dim" most:"1e7"`
 }
 
 // MoE replaces the feed-forward layers after the first DenseLayers.
 type MoE struct {
-	Experts     Fact[Number] `yaml:"experts"`
-	Active      Fact[Number] `yaml:"active"` // routed experts a token, shared ones apart
-	Shared      Fact[Number] `yaml:"shared" zero:"ok"`
-	FFN         Fact[Number] `yaml:"ffn_size"` // of one expert
-	DenseLayers Fact[Number] `yaml:"dense_layers" zero:"ok"`
+	Experts     Fact[Number] `yaml:"experts" most:"1e7"`
+	Active      Fact[Number] `yaml:"active" most:"1e7"` // routed experts a token, shared ones apart
+	Shared      Fact[Number] `yaml:"shared" zero:"ok" most:"1e7"`
+	FFN         Fact[Number] `yaml:"ffn_size" most:"1e7"` // of one expert
+	DenseLayers Fact[Number] `yaml:"dense_layers" zero:"ok" most:"1e4"`
 }
 
 // Indexer selects the Top-K tokens that attention reads.
 type Indexer struct {
-	Heads   Fact[Number] `yaml:"heads"`
-	HeadDim Fact[Number] `yaml:"head_dim"`
-	TopK    Fact[Number] `yaml:"topk"`
+	Heads   Fact[Number] `yaml:"heads" most:"1e7"`
+	HeadDim Fact[Number] `yaml:"head_dim" most:"1e7"`
+	TopK    Fact[Number] `yaml:"topk" most:"1e9"`
 	Entry   Fact[Bytes]  `yaml:"entry"` // its key of one token in one layer
 }
 
-func (m *Model) check() error {
+func (m *Model) check(f *faults) {
 	if q, kv := m.QueryHeads.Value, m.KVHeads.Value; kv > q || q/kv != Number(int(q/kv)) {
-		return fmt.Errorf("query_heads %s is no multiple of kv_heads %s", m.QueryHeads.Written, m.KVHeads.Written)
-	}
-	for _, n := range []Fact[Number]{m.Layers, m.Hidden, m.QueryHeads, m.KVHeads, m.HeadDim, m.FFN, m.Vocabulary} {
-		if n.Value != Number(int64(n.Value)) {
-			return fmt.Errorf("%s is no whole number", n.Written)
-		}
+		f.at("query_heads", "%s is no multiple of kv_heads %s", m.QueryHeads.Written, m.KVHeads.Written)
 	}
 	if n := m.FFNMatrices.Value; n != 2 && n != 3 {
-		return fmt.Errorf("ffn_matrices %s, expected 2 or 3", m.FFNMatrices.Written)
+		f.at("ffn_matrices", "%s, expected 2 or 3", m.FFNMatrices.Written)
 	}
-	if m.MoE != nil && m.MoE.DenseLayers.Value > m.Layers.Value {
-		return fmt.Errorf("moe.dense_layers %s exceeds layers %s", m.MoE.DenseLayers.Written, m.Layers.Written)
+	if m.MoE == nil {
+		return
 	}
-	return nil
+	if e := m.MoE; e.DenseLayers.Value > m.Layers.Value {
+		f.at("moe.dense_layers", "%s exceeds layers %s", e.DenseLayers.Written, m.Layers.Written)
+	}
+	if e := m.MoE; e.Active.Value > e.Experts.Value {
+		f.at("moe.active", "%s exceeds moe.experts %s", e.Active.Written, e.Experts.Written)
+	}
 }
 
 // EntryPerHead is the cached KV of one token in one layer and KV head; with latent

@@ -27,6 +27,16 @@ func TestBadFiles(t *testing.T) {
 		}
 		return strings.Replace(string(text), old, new, 1)
 	}
+	bundledFile := func(name, old, new string) string {
+		text, err := bundled.ReadFile("data/" + name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), old) {
+			t.Fatalf("no %q in %s", old, name)
+		}
+		return strings.Replace(string(text), old, new, 1)
+	}
 	cases := map[string]struct {
 		text string
 		want []string
@@ -56,6 +66,17 @@ func TestBadFiles(t *testing.T) {
 		"empty title":      {change("title: a test", "title: \"\""), []string{"f.yaml:3", "title: empty"}},
 		"achieved":         {good + "achieved_bf16: {value: 101 TFLOP/s, status: datasheet, source: here}\n", []string{"achieved_bf16 101 TFLOP/s exceeds bf16"}},
 		"all at once":      {strings.Replace(change("24 GB,", "24,"), "1000 GB/s", "-1 GB/s", 1), []string{"f.yaml:6", "f.yaml:7"}},
+
+		"too much":        {change("24 GB,", "1e308 GB,"), []string{"f.yaml:6", `memory: "1e308 GB" is out of range, expected 0.01 B to 1e+06 TB`}},
+		"too little":      {change("1000 GB/s", "1e-320 B/s"), []string{"f.yaml:7", "out of range"}},
+		"half an SM":      {change("80,", "80.5,"), []string{"f.yaml:9", `sms: "80.5", expected a whole number of at most 100000`}},
+		"layers":          {bundledFile("models/deepseek-v3.2", "layers: 61", "layers: 1e10"), []string{`layers: "1e10", expected a whole number of at most 10000`}},
+		"half a rank":     {bundledFile("models/deepseek-v3.2", "kv_rank: 512", "kv_rank: 512.5"), []string{`latent.kv_rank: "512.5", expected a whole number`}},
+		"half an expert":  {bundledFile("models/deepseek-v3.2", "experts: 256", "experts: 0.5"), []string{`moe.experts: "0.5", expected a whole number`}},
+		"active":          {bundledFile("models/deepseek-v3.2", "active: 8", "active: 257"), []string{"moe.active 257 exceeds moe.experts 256"}},
+		"knee":            {bundledFile("drives/phison-e27t", "knee: {value: 0.914,", "knee: {value: 1000,"), []string{"f.yaml:", "knee 1000, expected 0.5 to 64"}},
+		"no GPU":          {bundledFile("machines/l40s", "gpus: {value: 4,", "gpus: {value: 0.5,"), []string{`gpus: "0.5", expected a whole number`}},
+		"two limits":      {link("rate: {value: 210 GB/s", "rate: {value: 510 GB/s") + "duplex:\n  copy_engine: {value: 901 GB/s, status: measured, source: sglang-40278}\n  kernel: {value: 9 GB/s, status: measured, source: sglang-40278}\n", []string{"f.yaml:15: host_to_device.call.regimes[0].rate 510", "duplex exceeds twice the link's 450 GB/s"}},
 
 		"rate over link":  {link("rate: {value: 210 GB/s", "rate: {value: 510 GB/s"), []string{"host_to_device.call", "510 GB/s exceeds the link's 450 GB/s"}},
 		"first regime":    {link("from: {value: 0 B", "from: {value: 8 B"), []string{"regimes[0].from is 8 B, expected 0 B"}},

@@ -31,10 +31,12 @@ type dimension interface {
 	units() units
 }
 
-// units are what a dimension is written in, ascending, and what it is called.
+// units are what a dimension is written in, ascending, what it is called, and between what
+// (in SI units) values other than 0 make sense and leave times finite.
 type units struct {
-	what string
-	list []unit
+	what        string
+	least, most float64
+	list        []unit
 }
 
 type unit struct {
@@ -43,12 +45,12 @@ type unit struct {
 }
 
 var (
-	sizeUnits  = units{"size", []unit{{"B", 1}, {"kB", 1e3}, {"KiB", 1 << 10}, {"MB", 1e6}, {"MiB", 1 << 20}, {"GB", 1e9}, {"GiB", 1 << 30}, {"TB", 1e12}, {"TiB", 1 << 40}}}
-	rateUnits  = units{"rate", []unit{{"B/s", 1}, {"kB/s", 1e3}, {"KiB/s", 1 << 10}, {"MB/s", 1e6}, {"MiB/s", 1 << 20}, {"GB/s", 1e9}, {"GiB/s", 1 << 30}, {"TB/s", 1e12}}}
-	timeUnits  = units{"time", []unit{{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}}
-	flopUnits  = units{"arithmetic rate", []unit{{"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}}
-	rhythmUnit = units{"frequency", []unit{{"IOPS", 1}, {"kIOPS", 1e3}, {"MIOPS", 1e6}}}
-	noUnits    = units{what: "number without a unit"}
+	sizeUnits  = units{"size", 1e-2, 1e18, []unit{{"B", 1}, {"kB", 1e3}, {"KiB", 1 << 10}, {"MB", 1e6}, {"MiB", 1 << 20}, {"GB", 1e9}, {"GiB", 1 << 30}, {"TB", 1e12}, {"TiB", 1 << 40}}}
+	rateUnits  = units{"rate", 1e3, 1e18, []unit{{"B/s", 1}, {"kB/s", 1e3}, {"KiB/s", 1 << 10}, {"MB/s", 1e6}, {"MiB/s", 1 << 20}, {"GB/s", 1e9}, {"GiB/s", 1 << 30}, {"TB/s", 1e12}}}
+	timeUnits  = units{"time", 1e-15, 1e6, []unit{{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}}
+	flopUnits  = units{"arithmetic rate", 1e6, 1e24, []unit{{"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}}
+	rhythmUnit = units{"frequency", 1, 1e12, []unit{{"IOPS", 1}, {"kIOPS", 1e3}, {"MIOPS", 1e6}}}
+	noUnits    = units{"number without a unit", 1e-6, 1e15, nil}
 )
 
 func (Bytes) units() units          { return sizeUnits }
@@ -78,7 +80,7 @@ func (u units) parse(text string) (float64, error) {
 	case value < 0:
 		return 0, fmt.Errorf("%q is negative", text)
 	case len(u.list) == 0 && name == "":
-		return value, nil
+		return u.bounded(text, value)
 	case len(u.list) == 0:
 		return 0, fmt.Errorf("%q has a unit, expected a number without one", text)
 	case name == "":
@@ -86,10 +88,18 @@ func (u units) parse(text string) (float64, error) {
 	}
 	for _, unit := range u.list {
 		if unit.name == name {
-			return value * unit.si, nil
+			return u.bounded(text, value*unit.si)
 		}
 	}
 	return 0, fmt.Errorf("%q: unit %q is none of a %s, expected one of %s", text, name, u.what, u.names())
+}
+
+// bounded refuses a value that is out of range.
+func (u units) bounded(text string, value float64) (float64, error) {
+	if value != 0 && (value < u.least || value > u.most) {
+		return 0, fmt.Errorf("%q is out of range, expected %s to %s", text, u.format(u.least), u.format(u.most))
+	}
+	return value, nil
 }
 
 func (u units) example() string {
