@@ -69,14 +69,32 @@ func (m shape) cached(b batch, r float64) (bytes float64) {
 	return 4 * m.layers * m.hidden * b.tokens * (1 - r)
 }
 
-// layersAgain is Eq. 7, s: l2 layers over the uncached tokens. The equation takes a share
-// l2/L of one layer's arithmetic and the whole vocabulary; corrected, it takes l2 layers.
-func (m shape) layersAgain(g gpu, b batch, r, l2 float64, corrected bool) float64 {
-	if corrected {
-		return m.recomputation(b, r, true) * l2 / m.layers / g.flops
+// reading is how Eqs. 7 to 9, of single layers, are taken.
+type reading int
+
+const (
+	asPrinted    reading = iota
+	noVocabulary         // l2 layers, without the vocabulary, which belongs to none
+	causal               // and half of the pairs: what Eqs. 2 and 3 call corrected
+)
+
+// layerAgain is what one layer computes for the uncached tokens, FLOP, without the
+// vocabulary.
+func (m shape) layerAgain(b batch, r float64, as reading) float64 {
+	h, pairs := m.hidden, 4.0
+	if as == causal {
+		pairs = 2
 	}
-	h := m.hidden
-	return ((24*h*h*b.tokens*r+4*h*b.squares*r*r)*l2/m.layers + 2*b.tokens*r*h*m.vocabulary) / g.flops
+	return 24*h*h*b.tokens*r + pairs*h*b.squares*r*r
+}
+
+// layersAgain is Eq. 7, s: l2 layers over the uncached tokens. As printed the equation takes
+// a share l2/L of one layer's arithmetic and the whole vocabulary.
+func (m shape) layersAgain(g gpu, b batch, r, l2 float64, as reading) float64 {
+	if as == asPrinted {
+		return (m.layerAgain(b, r, as)*l2/m.layers + 2*b.tokens*r*m.hidden*m.vocabulary) / g.flops
+	}
+	return l2 * m.layerAgain(b, r, as) / g.flops
 }
 
 // swap is Eq. 6 without its constant term, s: l1 layers of the uncached tokens over the
@@ -86,14 +104,13 @@ func (m shape) swap(b batch, r, l1, link float64) float64 {
 }
 
 // threads divides the threads of a block between recomputation (K1) and decoding (K2) by
-// Eqs. 8 and 9: K1's, a multiple of 32 between 32 and total − 32. Corrected: without the
-// vocabulary, which belongs to no layer.
-func (m shape) threads(b batch, r, l1, l2 float64, total int, corrected bool) (k1 int, ratio float64) {
+// Eqs. 8 and 9: K1's, a multiple of 32 between 32 and total − 32.
+func (m shape) threads(b batch, r, l1, l2 float64, total int, as reading) (k1 int, ratio float64) {
 	h, V := m.hidden, m.vocabulary
-	if corrected {
+	if as != asPrinted {
 		V = 0
 	}
-	v1 := 24*h*h*l2*b.tokens*r + 4*h*l2*b.squares*r*r + 2*h*V*b.tokens*r
+	v1 := l2*m.layerAgain(b, r, as) + 2*h*V*b.tokens*r
 	v2 := 24*h*h*(l1+l2)*b.requests + 4*h*(l1+l2)*(b.tokens+b.requests) + 2*h*V*b.tokens
 	const warp = 32
 	share := v1 / (v1 + v2)
