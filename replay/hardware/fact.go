@@ -20,7 +20,7 @@ const (
 	Measured  Status = "measured"  // by the named source
 	Datasheet Status = "datasheet" // the vendor's figure, or a published configuration
 	Derived   Status = "derived"   // arithmetic on sourced numbers, which its note states
-	Assumed   Status = "assumed"   // no source has it; the note says why this value
+	Assumed   Status = "assumed"   // no source has it, or none but resellers and lists; the note says why this value
 )
 
 var statuses = []string{string(Measured), string(Datasheet), string(Derived), string(Assumed)}
