@@ -112,7 +112,7 @@ func TestUnits(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{"37 GB/s": "37 GB/s", "6.46 GiB/s": "6.936 GB/s", "900 MB/s": "900 MB/s", "7.2 TB/s": "7.2 TB/s"} {
-		if got, err := ParseRate(text); err != nil || got.String() != want {
+		if got, err := parse[BytesPerSecond](text); err != nil || got.String() != want {
 			t.Errorf("%s is %v, %v, expected %v", text, got, err, want)
 		}
 	}

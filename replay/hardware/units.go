@@ -133,9 +133,6 @@ func (v Number) String() string         { return v.units().format(float64(v)) }
 // ParseBytes reads a size as data files write it: "656 B", "28 KiB".
 func ParseBytes(text string) (Bytes, error) { return parse[Bytes](text) }
 
-// ParseRate reads a rate as data files write it: "37 GB/s".
-func ParseRate(text string) (BytesPerSecond, error) { return parse[BytesPerSecond](text) }
-
 func parse[D dimension](text string) (D, error) {
 	var zero D
 	value, err := zero.units().parse(text)

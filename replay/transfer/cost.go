@@ -51,11 +51,3 @@ type Path interface {
 	Time(r Request) float64
 	Cost(r Request) Cost
 }
-
-// CostOf is the cost of requests that move one after the other.
-func CostOf(p Path, requests []Request) (c Cost) {
-	for _, r := range requests {
-		c = c.Add(p.Cost(r))
-	}
-	return c
-}

@@ -131,7 +131,7 @@ func TestPlausibleRates(t *testing.T) {
 		if l.PCIe == nil {
 			continue
 		}
-		wire := WireRate(int(l.PCIe.Generation.Value), int(l.PCIe.Lanes.Value))
+		wire := wireRate(int(l.PCIe.Generation.Value), int(l.PCIe.Lanes.Value))
 		if math.Abs(float64(l.Bandwidth.Value)/wire-1) > 1e-4 {
 			t.Errorf("%s: bandwidth %v, its generation and lanes make %v", l.Name, l.Bandwidth.Written, wire)
 		}

@@ -56,18 +56,5 @@ func (p Packets) efficiency() float64 {
 	return p.Payload / (p.Payload + p.Header)
 }
 
-// transferRates are giga-transfers a second and lane by PCIe generation, encoding what
-// of them is data: 8b/10b, 128b/130b, 242 of 256 bytes of a FLIT.
-var (
-	transferRates = [...]float64{1: 2.5e9, 2: 5e9, 3: 8e9, 4: 16e9, 5: 32e9, 6: 64e9}
-	encoding      = [...]float64{1: 8. / 10, 2: 8. / 10, 3: 128. / 130, 4: 128. / 130, 5: 128. / 130, 6: 242. / 256}
-)
-
-// WireRate is what a PCIe link carries each way, bytes a second, packets and their
-// headers included. Generations are 1 to 6.
-func WireRate(generation, lanes int) float64 {
-	return transferRates[generation] * encoding[generation] * float64(lanes) / 8
-}
-
 // Ceiling is the payload rate that headers leave of a wire rate, in full packets.
 func (p Packets) Ceiling(wireRate float64) float64 { return wireRate * p.efficiency() }

@@ -29,17 +29,30 @@ func TestWireBytes(t *testing.T) {
 	}
 }
 
+// transferRates are giga-transfers a second and lane by PCIe generation, encoding what
+// of them is data: 8b/10b, 128b/130b, 242 of 256 bytes of a FLIT.
+var (
+	transferRates = [...]float64{1: 2.5e9, 2: 5e9, 3: 8e9, 4: 16e9, 5: 32e9, 6: 64e9}
+	encoding      = [...]float64{1: 8. / 10, 2: 8. / 10, 3: 128. / 130, 4: 128. / 130, 5: 128. / 130, 6: 242. / 256}
+)
+
+// wireRate is what a PCIe link carries each way, bytes a second, packets and their
+// headers included. Generations are 1 to 6.
+func wireRate(generation, lanes int) float64 {
+	return transferRates[generation] * encoding[generation] * float64(lanes) / 8
+}
+
 // Sixteen lanes carry 15.75, 31.51, 63.02 and 121 GB/s from generation 3 on; headers of
 // packets of 256 B leave 14.61, 29.22, 58.45 and 112.2 to completions. Eight lanes of
 // generation 1 carry 2 GB/s.
 func TestCeilings(t *testing.T) {
 	for g, want := range map[int][2]float64{3: {15.754, 14.612}, 4: {31.508, 29.225}, 5: {63.015, 58.449}, 6: {121, 112.232}} {
-		wire := WireRate(g, 16)
+		wire := wireRate(g, 16)
 		if math.Abs(wire/1e9-want[0]) > 1e-3 || math.Abs(DeviceReads(256, 512).Ceiling(wire)/1e9-want[1]) > 1e-3 {
 			t.Errorf("generation %d: %v, %v, expected %v", g, wire/1e9, DeviceReads(256, 512).Ceiling(wire)/1e9, want)
 		}
 	}
-	near(t, "Gen1 x8", WireRate(1, 8), 2e9)
+	near(t, "Gen1 x8", wireRate(1, 8), 2e9)
 }
 
 // Rates of full packets are payload rates; smaller pieces pay their headers: 64 B take
