@@ -109,9 +109,9 @@ func ordered(misses []int, costs map[string]map[int]float64) []reproduce.Line {
 	none, da, dba, layer := costs["none"], costs["DA"], costs["DBA"], costs["layer-wise"]
 	return []reproduce.Line{
 		reproduce.Statement("without overlap a step is longest, at all misses; ours at 512", "%", 100*none[512], all(func(m int) bool { return m == 0 || none[m] > max(da[m], dba[m]) })),
-		reproduce.Statement("DA is best at few misses, up to 128; ours at 128", "%", 100*da[128], all(func(m int) bool { return m > 128 || da[m] <= dba[m]+slack })),
+		reproduce.Statement("DA is best at few misses, up to 128, to 0.1 % of a step; ours at 128", "%", 100*da[128], all(func(m int) bool { return m > 128 || da[m] <= dba[m]+slack })),
 		reproduce.Statement("DBA is best at 512 misses; ours, less that of DA", "%", 100*(dba[512]-da[512]), dba[512] < da[512]),
-		reproduce.Statement("DBA is still effective at 512 misses: it hides most of what none exposes; hidden", "%", 100*(1-dba[512]/none[512]), dba[512] < none[512]/2),
+		reproduce.Statement("DBA is still effective at 512 misses: it hides more than half of what none exposes; hidden", "%", 100*(1-dba[512]/none[512]), dba[512] < none[512]/2),
 		reproduce.Statement("the layer-wise choice is never worse than DA or DBA by 0.1 % of a step; its worst", "%", 100*max(0, -lead(misses, costs)), all(func(m int) bool { return layer[m] <= min(da[m], dba[m])+slack })),
 	}
 }

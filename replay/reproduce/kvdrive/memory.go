@@ -219,7 +219,7 @@ func (s *study) outOfMemory(section *reproduce.Section) error {
 // throughput holds FlexGen's tokens/s.
 func (s *study) throughput() (section reproduce.Section, err error) {
 	section = reproduce.Section{Name: "fig-13", Title: "Figure 13: throughput on the L20",
-		Method: "kvreplay time --schedule flexgen, whole layers over the link at its measured peak; the other systems as kvreplay time prices the misses of a trace on Llama-3-8B, 4 requests of 120K, K = 1.56 %. The plot's values are not printed."}
+		Method: "kvreplay time --schedule flexgen, whole layers over the link at its measured peak; the other systems as kvreplay time prices the misses of a trace on Llama-3-8B, 4 requests of 120K, K = 1.56 %. The plot's values are not printed. A step of B requests of n tokens moves their KV, B·n·131,072 bytes, so that B/T is below 1 where the rate of copies is below n·131,072 bytes/s, whatever B."}
 	for _, c := range cells {
 		r, err := s.on(s.llama, c.batch, c.context, "flexgen", "keys", heads(s.llama, budget, 0, 0)).Price(s.ctx)
 		if err != nil {
@@ -230,6 +230,8 @@ func (s *study) throughput() (section reproduce.Section, err error) {
 			l = unless(l, "at the rate of pinned memory it does not; copies from pageable memory, or of smaller pieces, would be as slow")
 		}
 		section.Lines = append(section.Lines, l)
+		const kv = 131_072 // bytes of a token, 32 layers
+		section.Lines = append(section.Lines, reproduce.ByHand(fmt.Sprintf("rate of copies below which FlexGen does, %d × %dK", c.batch, c.context/1024), "GB/s", float64(c.context*kv)/1e9, r.H2D/float64(c.batch)/1e9))
 	}
 	if err := s.compared(&section); err != nil {
 		return section, err
