@@ -376,6 +376,7 @@ func (c *cell) keepOut(overflow int) error {
 	if c.bypasser != nil {
 		c.pass = c.bypasser.Bypass(overflow, c.pass[:0])
 	} else if overflow == 0 {
+		c.keepAll()
 		return nil
 	}
 	if len(c.pass) < overflow {
@@ -387,9 +388,7 @@ func (c *cell) keepOut(overflow int) error {
 			c.size -= c.weigh(c.pass)
 			return nil
 		}
-		for _, x := range c.step.Members {
-			c.state[x] = demanded
-		}
+		c.markMembers()
 	}
 	out := keptOut
 	c.emptied = len(c.pass) == c.step.Demand && c.needs&policies.NeedDemand != 0
@@ -409,6 +408,21 @@ func (c *cell) keepOut(overflow int) error {
 	}
 	c.passed = append(c.passed[:0], c.pass...)
 	return nil
+}
+
+// keepAll ends what began when nothing of a step's demand was kept: all of D_t is.
+func (c *cell) keepAll() {
+	if c.unmarked {
+		c.markMembers()
+	}
+	c.emptied, c.unmarked = false, false
+}
+
+// markMembers marks D_t as demanded.
+func (c *cell) markMembers() {
+	for _, x := range c.step.Members {
+		c.state[x] = demanded
+	}
 }
 
 // evict asks for as many victims as the capacity needs and checks each.

@@ -107,6 +107,30 @@ func TestClustersOfOne(t *testing.T) {
 	}
 }
 
+// demanding asks for the whole demand and does nothing with it.
+type demanding struct{ policies.Policy }
+
+func (demanding) Needs() policies.Needs { return policies.NeedDemand }
+
+// A policy that asks for the whole demand counts as the same one that does not: clusters
+// that take more than the capacity are kept out whole, and what follows is kept.
+func TestClustersOfDemandingPolicy(t *testing.T) {
+	b := bench{runners: map[string]*cell{"lru": newCell(demanding{specs(t, "lru")[0].Make()})}}
+	var total Counts
+	for seed := uint64(0); seed < draws(300); seed++ {
+		r := rand.New(rand.NewPCG(seed, 98))
+		s, p := drawClustered(r, []float64{0, 0.3, 1}[r.IntN(3)])
+		if s.Rows == s.Windows {
+			continue
+		}
+		counts := b.run(t, p, s, "lru", 1+r.IntN(5))
+		total.Add(&counts)
+	}
+	if total.Overflow < int64(draws(250)) || total.Overflow > total.Demand*9/10 || total.Evictions < int64(draws(250)) {
+		t.Errorf("%+v: the draw no longer covers what it should", total)
+	}
+}
+
 // Clusters are read off lists that hold them side by side, whatever their order.
 func TestChains(t *testing.T) {
 	for seed := range uint64(50) {
