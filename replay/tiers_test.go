@@ -52,6 +52,21 @@ func TestTiersAgreeWithReferee(t *testing.T) {
 	}
 }
 
+// Exclusive tiers take what windows above give up in the order in which it left, as the
+// referee has it.
+func TestTiersBelowWindowsAgreeWithReferee(t *testing.T) {
+	f := manyStreams(t)
+	for _, request := range []string{"a", "b"} {
+		o := Options{Policies: specs(t, "window:1", "window:3"), Tiers: tiers(t, "dram=fifo@9", "cxl=lru@20"),
+			Layers: []int32{0, 3}, Requests: []string{request}, Per: PerStream, Referee: true}
+		for _, r := range mustRun(t, f, o) {
+			if r.Tier > 0 && (r.Misses == 0 || r.Misses == r.Demand || r.Evictions == 0) {
+				t.Errorf("%s below %s: %d misses of %d, %d evictions: the tiers no longer cover what they should", r.Policy, r.Above, r.Misses, r.Demand, r.Evictions)
+			}
+		}
+	}
+}
+
 // checkChain holds every tier's demand against the misses of the one above.
 func checkChain(t *testing.T, rows []metrics.Row) {
 	t.Helper()

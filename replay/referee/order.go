@@ -23,7 +23,8 @@ func (x *cell) leaving(row int, demand []int32) []int32 {
 	return order[:surplus]
 }
 
-// outsideWindow returns the residents last used before the n steps that end with t.
+// outsideWindow returns the residents last used before the n steps that end with t, in the
+// order of S12: a tier below takes them as they leave.
 func (x *cell) outsideWindow(t, n int) []int32 {
 	var old []int32
 	for b, e := range x.resident {
@@ -31,7 +32,18 @@ func (x *cell) outsideWindow(t, n int) []int32 {
 			old = append(old, b)
 		}
 	}
+	slices.SortFunc(old, x.byUse)
 	return old
+}
+
+// byUse orders residents by their last use, of one step what left the demand first, then by
+// index (S12).
+func (x *cell) byUse(a, b int32) int {
+	return cmp.Or(
+		cmp.Compare(x.resident[a].lastUse, x.resident[b].lastUse),
+		cmp.Compare(x.offeredLast(a), x.offeredLast(b)),
+		cmp.Compare(a, b),
+	)
 }
 
 // order returns all residents, first victim first: those outside D_t by the
@@ -47,12 +59,7 @@ func (x *cell) order(row int, demand []int32) []int32 {
 		}
 	}
 	slices.SortFunc(free, func(a, b int32) int {
-		return cmp.Or(
-			cmp.Compare(key[a], key[b]),
-			cmp.Compare(x.resident[a].lastUse, x.resident[b].lastUse), // S12
-			cmp.Compare(x.offeredLast(a), x.offeredLast(b)),
-			cmp.Compare(a, b),
-		)
+		return cmp.Or(cmp.Compare(key[a], key[b]), x.byUse(a, b))
 	})
 	if x.bypasses() {
 		return free

@@ -21,14 +21,9 @@ type Tier struct {
 	Placed []int32
 }
 
-// RunTiers is RunShared with tiers below the cache; it returns the steps of each tier,
-// those of the cache first.
-func RunTiers(heads []*trace.Stream, hasRanks bool, c Config, tiers []Tier) ([][]StepCounts, error) {
-	return RunPool([][]*trace.Stream{heads}, hasRanks, c, tiers)
-}
-
-// RunPool is RunTiers for several streams that share the cache and every tier: their rows
-// are replayed one after the other, step by step, at each step in the order given.
+// RunPool is RunShared for several streams that share the cache and the tiers below it:
+// their rows are replayed one after the other, step by step, at each step in the order
+// given. It returns the steps of each tier, those of the cache first.
 func RunPool(streams [][]*trace.Stream, hasRanks bool, c Config, tiers []Tier) ([][]StepCounts, error) {
 	x, placed, err := newCell(streams, hasRanks, c)
 	if err != nil {
