@@ -139,6 +139,28 @@ func (p *appendsExit) Update(s *policies.Step) {
 	p.Policy.Update(&joined)
 }
 
+// zeroesScores clears what it has seen.
+type zeroesScores struct{ lru.Policy }
+
+func (p *zeroesScores) Needs() policies.Needs { return policies.NeedScores }
+
+func (p *zeroesScores) Update(s *policies.Step) {
+	clear(s.Scores)
+	p.Policy.Update(s)
+}
+
+// sumsPicked sums where the numbers lie.
+type sumsPicked struct{ lru.Policy }
+
+func (p *sumsPicked) Needs() policies.Needs { return policies.NeedDemand | policies.NeedPicked }
+
+func (p *sumsPicked) Update(s *policies.Step) {
+	for i := 1; i < len(s.Picked); i++ {
+		s.Picked[i] += s.Picked[i-1]
+	}
+	p.Policy.Update(s)
+}
+
 // ownSlice does not append to dst.
 type ownSlice struct {
 	lru.Policy

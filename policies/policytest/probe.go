@@ -21,7 +21,8 @@ type probe struct {
 	at      string // the call in progress, for panics
 	scope   policies.Scope
 	script  *script // receives every call; nil for none
-	lent    []lent
+	lent    []lent[int32]
+	scores  lent[float32]
 	dst     []int32
 
 	told    policies.Step // the last step, for messages
@@ -31,13 +32,37 @@ type probe struct {
 }
 
 // lent is a list that the policy was given.
-type lent struct {
+type lent[E comparable] struct {
 	name       string
-	list, copy []int32
+	list, copy []E // to their capacity, which is behind the policy's end
 }
 
 // garbage is what lent lists are overwritten with, and what stands behind their ends.
-const garbage = math.MinInt32
+const (
+	garbage      = math.MinInt32
+	garbageScore = -math.MaxFloat32
+)
+
+// lendList puts a copy in a list's place, with garbage behind its end: an append in place
+// is seen.
+func lendList[E comparable](name string, list *[]E, garbage E) lent[E] {
+	if *list == nil {
+		return lent[E]{}
+	}
+	n := len(*list)
+	room := append(slices.Clone(*list), garbage, garbage)
+	*list = room[: n : n+2]
+	return lent[E]{name, room, slices.Clone(room)}
+}
+
+// changed says that the policy wrote on the list.
+func (l *lent[E]) changed() bool { return !slices.Equal(l.list, l.copy) }
+
+func (l *lent[E]) spoil(garbage E) {
+	for i := range l.list {
+		l.list[i] = garbage
+	}
+}
 
 // wrap returns the probe as the engine should see it: with Bypass only where the policy
 // has it.
@@ -83,21 +108,24 @@ func (p *probe) Update(s *policies.Step) {
 // takeBack looks whether what was lent is as it was, and spoils it.
 func (p *probe) takeBack(given *policies.Step) {
 	for _, l := range p.lent {
-		if !slices.Equal(l.list[:cap(l.list)], l.copy) {
-			p.fail("changes Step.%s, which is the engine's: the lists of a Step are read only, copy what must be changed or appended to", l.name)
+		if l.changed() {
+			p.failChanged(l.name)
 		}
-		if p.spoil {
-			for i := range l.list[:cap(l.list)] {
-				l.list[:cap(l.list)][i] = garbage
-			}
-		}
+	}
+	if p.scores.changed() {
+		p.failChanged(p.scores.name)
 	}
 	if p.spoil {
-		for i := range given.Scores {
-			given.Scores[i] = float32(math.NaN())
+		for _, l := range p.lent {
+			l.spoil(garbage)
 		}
+		p.scores.spoil(float32(math.NaN()))
 		*given = policies.Step{T: garbage, Demand: garbage}
 	}
+}
+
+func (p *probe) failChanged(list string) {
+	p.fail("changes Step.%s, which is the engine's: the lists of a Step are read only, copy what must be changed or appended to", list)
 }
 
 // follow keeps E as the contract writes it.
@@ -130,15 +158,9 @@ func (p *probe) lend(s *policies.Step) *policies.Step {
 	p.lent = p.lent[:0]
 	given := *s
 	for _, l := range lists(&given) {
-		if *l.list == nil {
-			continue
-		}
-		n := len(*l.list)
-		room := append(slices.Clone(*l.list), garbage, garbage) // behind the end: an append in place is seen
-		*l.list = room[: n : n+2]
-		p.lent = append(p.lent, lent{l.name, room[: n : n+2], slices.Clone(room)})
+		p.lent = append(p.lent, lendList(l.name, l.list, garbage))
 	}
-	given.Scores = slices.Clone(s.Scores)
+	p.scores = lendList("Scores", &given.Scores, garbageScore)
 	return &given
 }
 
@@ -147,9 +169,10 @@ type namedList struct {
 	list *[]int32
 }
 
+// lists are the lists of a Step but for Scores, which holds no blocks.
 func lists(s *policies.Step) []namedList {
 	return []namedList{{"Offered", &s.Offered}, {"Hit", &s.Hit}, {"Miss", &s.Miss}, {"Exit", &s.Exit}, {"Pass", &s.Pass},
-		{"Candidates", &s.Candidates}, {"Members", &s.Members}, {"List", &s.List}, {"OfferedNext", &s.OfferedNext},
+		{"Candidates", &s.Candidates}, {"Members", &s.Members}, {"Picked", &s.Picked}, {"List", &s.List}, {"OfferedNext", &s.OfferedNext},
 		{"ExitNext", &s.ExitNext}, {"LeavingNext", &s.LeavingNext}, {"Leaving", &s.Leaving}}
 }
 
