@@ -2,7 +2,6 @@ package replay
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies/allocate"
+	"github.com/kvreplay/kvreplay/policies/decimal"
 )
 
 // Capacity is what a stream may keep between steps, pinned tokens not counted, in one
@@ -17,8 +17,8 @@ import (
 type Capacity struct {
 	text  string
 	kind  capacityKind
-	value float64 // factor of K, factor of the context, entries, or bytes
-	peak  string  // policy whose peak residents are the capacity
+	value decimal.Number // factor of K, factor of the context, entries, or bytes
+	peak  string         // policy whose peak residents are the capacity
 
 	growth []growth // what it grows to
 	plan   *allocate.Plan
@@ -38,13 +38,13 @@ const (
 // ParseCapacity reads "1.5x" (of K), "0.2ctx" (of the prompt), "6400" (entries),
 // "64MiB" (of a request, shared by its streams) or "peak:POLICY" (as much as that
 // policy keeps at its peak, stream by stream). "1x+2x@64" grows at decode step 64. Two
-// spellings of a size are one capacity, whose text is metrics.CapacityText's.
+// spellings of a size are one capacity, whose text is metrics.CapacityText's; its number
+// is taken as that text states it, not as the float next to it.
 func ParseCapacity(text string) (Capacity, error) {
 	if strings.Contains(text, "+") {
 		return parseGrowing(text)
 	}
 	c := Capacity{text: metrics.CapacityText(text)}
-	number := text
 	switch {
 	case strings.HasPrefix(text, "peak:"):
 		c.kind, c.peak = peakOf, strings.TrimPrefix(text, "peak:")
@@ -53,49 +53,59 @@ func ParseCapacity(text string) (Capacity, error) {
 		}
 		return c, nil
 	case strings.HasSuffix(text, "ctx"):
-		c.kind, number = perContext, strings.TrimSuffix(text, "ctx")
+		c.kind = perContext
+		return c, c.read(text, "ctx")
 	case strings.HasSuffix(text, "x"):
-		c.kind, number = perTopK, strings.TrimSuffix(text, "x")
+		c.kind = perTopK
+		return c, c.read(text, "x")
 	case strings.HasSuffix(text, "B"):
 		bytes, err := humanize.ParseBigBytes(text)
-		if err != nil {
+		if err != nil || bytes.Sign() < 0 {
 			return c, badCapacity(text)
 		}
-		c.kind = requestBytes
-		c.value, _ = bytes.Float64()
+		if bytes.BitLen() > 60 {
+			return c, fmt.Errorf("capacity %q: expected less than 1 EiB a request", text)
+		}
+		c.kind, c.value = requestBytes, decimal.Int(bytes.Uint64())
 		return c, c.bounded()
-	default:
-		c.kind = entries
 	}
-	v, err := strconv.ParseFloat(number, 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+	if strings.Trim(text, "0123456789") != "" {
+		if _, err := strconv.ParseFloat(text, 64); err == nil {
+			return c, fmt.Errorf("capacity %q: entries are a whole number, as in 6400", text)
+		}
 		return c, badCapacity(text)
 	}
-	if c.kind == entries && strings.Trim(text, "0123456789") != "" {
-		return c, fmt.Errorf("capacity %q: entries are a whole number, as in 6400", text)
+	c.kind = entries
+	return c, c.read(text, "")
+}
+
+// read takes the number before a unit. What was typed must be a decimal: its one spelling
+// is, whatever was.
+func (c *Capacity) read(text, unit string) error {
+	_, err := decimal.Parse(strings.TrimSuffix(text, unit))
+	if err == nil {
+		c.value, err = decimal.Parse(strings.TrimSuffix(c.text, unit))
 	}
-	c.value = v
-	return c, c.bounded()
+	if err != nil {
+		return badCapacity(text)
+	}
+	return c.bounded()
 }
 
 func badCapacity(text string) error {
 	return fmt.Errorf("capacity %q: expected a multiple of K (1.5x), a share of the context (0.2ctx), entries (6400), bytes a request (64MiB), peak:POLICY, or one that grows (1x+2x@64)", text)
 }
 
-// The most that a capacity can ask for: beyond any model and machine.
-const (
-	mostEntries = 1 << 30 // and times K, and prompts
-	mostBytes   = 1 << 60 // an EiB
-)
+// mostEntries is the most that a capacity can ask for, and times K, and prompts: beyond any
+// model and machine.
+const mostEntries = 1 << 30
 
 // bounded refuses a capacity that keeps nothing, or more than any cache.
 func (c Capacity) bounded() error {
 	switch {
-	case c.value <= 0:
+	case c.value.IsZero():
 		return fmt.Errorf("capacity %q keeps nothing; policy none replays a cache of no entries", c.text)
-	case c.kind == requestBytes && c.value >= mostBytes:
-		return fmt.Errorf("capacity %q: expected less than 1 EiB a request", c.text)
-	case c.kind != requestBytes && c.value > mostEntries:
+	case c.kind != requestBytes && c.value.Compare(decimal.Int(mostEntries)) > 0:
 		return fmt.Errorf("capacity %q: expected at most %d", c.text, mostEntries)
 	}
 	return nil
@@ -118,19 +128,19 @@ type sizing struct {
 
 // blocks is the capacity of a stream in whole blocks, at least one.
 func (c Capacity) blocks(s sizing) (int, error) {
-	var tokens float64
+	var tokens int64
 	switch c.kind {
 	case perTopK:
-		tokens = c.value * float64(s.topk)
+		tokens = c.value.Times(s.topk)
 	case perContext:
-		tokens = math.Floor(c.value * float64(s.promptLen))
+		tokens = c.value.Times(s.promptLen)
 	case entries:
-		tokens = c.value
+		tokens = c.value.Times(1)
 	case requestBytes:
 		if s.entryBytes == nil {
 			return 0, fmt.Errorf("capacity %s is in bytes, but neither trace nor --entry-bytes says what an entry takes", c.text)
 		}
-		tokens = math.Floor(c.value / (float64(s.streams) * float64(*s.entryBytes)))
+		tokens = c.value.Over(s.streams * *s.entryBytes)
 	case peakOf:
 		peak, ok := s.peaks[c.peak]
 		if !ok {
@@ -142,7 +152,7 @@ func (c Capacity) blocks(s sizing) (int, error) {
 		if !ok {
 			return 0, fmt.Errorf("capacity %s: the plan says nothing of layer %d, head %d", c.text, s.at.Layer, s.at.Head)
 		}
-		tokens = float64(entries)
+		tokens = int64(entries)
 	}
 	return max(1, int(min(tokens, mostEntries))/s.blockTokens), nil
 }

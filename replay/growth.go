@@ -38,7 +38,7 @@ func parseGrowing(text string) (Capacity, error) {
 		if err != nil {
 			return c, fmt.Errorf("capacity %q: %w", text, err)
 		}
-		if later.kind != first.kind || later.kind == peakOf || later.value <= c.last().value {
+		if later.kind != first.kind || later.kind == peakOf || later.value.Compare(c.last().value) <= 0 {
 			return c, fmt.Errorf("capacity %q: expected sizes of one form that grow, %s follows %s", text, size, c.last().text)
 		}
 		c.growth = append(c.growth, growth{int32(from), later})

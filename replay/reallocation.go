@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/allocate"
+	"github.com/kvreplay/kvreplay/policies/decimal"
 	"github.com/kvreplay/kvreplay/policies/lru"
 )
 
@@ -79,13 +80,13 @@ type observed struct {
 func (p *plan) budgets(memory int64) (sizes []int) {
 	unit := p.pins.BlockTokens
 	sizes = append(sizes, max(unit, p.opt.Allocation.Floor/unit*unit))
-	k := float64(p.topk * p.meta.BlockTokens)
+	k := p.topk * p.meta.BlockTokens
 	for _, text := range sweepGrid(SweepPoints) {
-		multiple, err := strconv.ParseFloat(strings.TrimSuffix(text, "x"), 64)
+		multiple, err := decimal.Parse(strings.TrimSuffix(text, "x"))
 		if err != nil {
 			panic(err) // the grid's own
 		}
-		if size := int(multiple*k) / unit * unit; size > sizes[len(sizes)-1] && int64(size) <= memory {
+		if size := int(multiple.Times(k)) / unit * unit; size > sizes[len(sizes)-1] && int64(size) <= memory {
 			sizes = append(sizes, size)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/policies/decimal"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -44,11 +45,11 @@ func TestParseCapacities(t *testing.T) {
 // The texts of every grid parse back, ascend, and keep what tables show among them.
 func TestSweepGrid(t *testing.T) {
 	for _, n := range []int{1, 7, SweepPoints, 100, maxSweepPoints} {
-		last := 0.0
+		var last decimal.Number
 		for _, text := range sweepGrid(n) {
 			c, err := ParseCapacity(text)
-			if err != nil || c.value <= last || c.value < 1 || c.value >= 16 {
-				t.Fatalf("grid of %d: %s after %g: %v", n, text, last, err)
+			if err != nil || c.value.Compare(last) <= 0 || c.value.Compare(decimal.Int(1)) < 0 || c.value.Compare(decimal.Int(16)) >= 0 {
+				t.Fatalf("grid of %d: %s after %v: %v", n, text, last, err)
 			}
 			last = c.value
 		}

@@ -63,7 +63,7 @@ func (h worked) run(t *testing.T, st start, inclusive bool, below ...string) (*c
 	st.ranks, st.unit = true, 1
 	var starts []tierStart
 	for _, tier := range list {
-		starts = append(starts, tierStart{start: start{capacity: int(tier.Capacity.value), ranks: true, unit: 1}})
+		starts = append(starts, tierStart{start: start{capacity: int(tier.Capacity.value.Times(1)), ranks: true, unit: 1}})
 	}
 	counts, err := c.run(&d, st, nil, starts...)
 	if err != nil {

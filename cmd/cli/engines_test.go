@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/replay"
 )
 
 // A folder that holds results of another engine version: nothing of them is reused,
@@ -25,8 +27,8 @@ func TestFolderOfAnotherEngine(t *testing.T) {
 	if code == 0 || stdout != "" || !strings.Contains(stderr, "engine") || !strings.Contains(stderr, "--where") {
 		t.Errorf("exit %d, %q: %s", code, stdout, stderr)
 	}
-	if code, _, stderr := run("leaderboard", out, "--where", "engine=1"); code != 0 {
-		t.Errorf("with --where engine=1: %s", stderr)
+	if code, _, stderr := run("leaderboard", out, "--where", "engine="+replay.EngineVersion); code != 0 {
+		t.Errorf("with --where engine=%s: %s", replay.EngineVersion, stderr)
 	}
 }
 
@@ -43,7 +45,7 @@ func makeOld(t *testing.T, out string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text = bytes.ReplaceAll(text, []byte(`"engine":"1"`), []byte(`"engine":"0"`))
+			text = bytes.ReplaceAll(text, []byte(`"engine":"`+replay.EngineVersion+`"`), []byte(`"engine":"0"`))
 			name := strings.TrimSuffix(f, ".jsonl") + "0.jsonl"
 			if strings.Contains(pattern, "cells") {
 				name = f // even under the name of the new engine's cell

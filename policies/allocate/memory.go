@@ -3,17 +3,18 @@ package allocate
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
 	"github.com/dustin/go-humanize"
+
+	"github.com/kvreplay/kvreplay/policies/decimal"
 )
 
 // sizeText is a size as people type it.
 type sizeText struct {
 	kind  sizeKind
-	value float64
+	value decimal.Number
 }
 
 type sizeKind uint8
@@ -35,7 +36,7 @@ func parseSize(text string) (s sizeText, err error) {
 		if err != nil {
 			return s, badSize(text)
 		}
-		return sizeText{windowSteps, float64(n)}, nil
+		return sizeText{windowSteps, decimal.Int(n)}, nil
 	case strings.HasSuffix(text, "ctx"):
 		s.kind, number = ofContext, strings.TrimSuffix(text, "ctx")
 	case strings.HasSuffix(text, "x"):
@@ -48,17 +49,17 @@ func parseSize(text string) (s sizeText, err error) {
 		if bytes.BitLen() > 60 {
 			return s, fmt.Errorf("size %q: expected less than 1 EiB a request", text)
 		}
-		return sizeText{requestBytes, float64(bytes.Int64())}, nil
+		return sizeText{requestBytes, decimal.Int(bytes.Uint64())}, nil
 	default:
 		s.kind = entries
 		if strings.Trim(text, "0123456789") != "" {
 			return s, badSize(text)
 		}
 	}
-	if s.value, err = strconv.ParseFloat(number, 64); err != nil || math.IsNaN(s.value) || math.IsInf(s.value, 0) || s.value <= 0 {
+	if s.value, err = decimal.Parse(number); err != nil || s.value.IsZero() {
 		return s, badSize(text)
 	}
-	if s.value > mostEntries {
+	if s.value.Compare(decimal.Int(mostEntries)) > 0 {
 		return s, fmt.Errorf("size %q: expected at most %d", text, mostEntries)
 	}
 	return s, nil
@@ -69,7 +70,7 @@ func badSize(text string) error {
 }
 
 // wholeBlocks is a size of a stream in whole blocks, at least one, in entries.
-func wholeBlocks(entries float64, block int) int {
+func wholeBlocks(entries int64, block int) int {
 	return max(1, int(min(entries, mostEntries))/block) * block
 }
 
@@ -85,20 +86,20 @@ func (p *Profile) Memory(text string) (int64, error) {
 	switch s.kind {
 	case timesK:
 		if p.kEntries > 0 {
-			return streams * int64(wholeBlocks(s.value*float64(p.kEntries), p.Unit)), nil
+			return streams * int64(wholeBlocks(s.value.Times(p.kEntries), p.Unit)), nil
 		}
 	case entries:
-		return streams * int64(wholeBlocks(s.value, p.Unit)), nil
+		return streams * int64(wholeBlocks(s.value.Times(1), p.Unit)), nil
 	case requestBytes:
 		if p.EntryBytes == nil {
 			return 0, fmt.Errorf("memory %s is in bytes, but the rows do not say what an entry takes; replay with --entry-bytes", text)
 		}
-		return int64(min(s.value/float64(*p.EntryBytes*p.SharedHeads), mostEntries*float64(streams))), nil
+		return min(s.value.Over(*p.EntryBytes*p.SharedHeads), mostEntries*streams), nil
 	case windowSteps:
 		if p.Family != Windows {
 			return 0, fmt.Errorf("memory %s is of windows, the rows are of %s; say --policy window", text, p.Policy)
 		}
-		t, err := p.Totals(equal(int(s.value), len(p.Curves)))
+		t, err := p.Totals(equal(int(s.value.Times(1)), len(p.Curves)))
 		if err != nil {
 			return 0, fmt.Errorf("memory %s: %w", text, err)
 		}
@@ -122,11 +123,11 @@ func (p *Profile) Floor(text string) (int, error) {
 		err = errFloor
 		switch {
 		case p.Family == Windows && s.kind == windowSteps:
-			return int(s.value), nil
+			return int(s.value.Times(1)), nil
 		case p.Family == Capacities && s.kind == timesK && p.kEntries > 0:
-			return wholeBlocks(s.value*float64(p.kEntries), p.Unit), nil
+			return wholeBlocks(s.value.Times(p.kEntries), p.Unit), nil
 		case p.Family == Capacities && s.kind == entries:
-			return wholeBlocks(s.value, p.Unit), nil
+			return wholeBlocks(s.value.Times(1), p.Unit), nil
 		}
 	}
 	return 0, fmt.Errorf("floor %q: %w", text, err)
@@ -142,5 +143,5 @@ func (p *Profile) defaultFloor() int {
 	if p.Family == Windows || p.kEntries == 0 {
 		return smallest
 	}
-	return max(smallest, wholeBlocks(float64(p.kEntries), p.Unit))
+	return max(smallest, wholeBlocks(int64(p.kEntries), p.Unit))
 }

@@ -23,8 +23,8 @@ func TestMemory(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{"": "expected a multiple of K", "x": "expected", "-1x": "expected", "0": "expected", "NaNx": "expected", "0B": "expected",
-		"1e300x": "expected at most 1073741824", "1073741825": "expected at most 1073741824", "99999999TiB": "less than 1 EiB", "1.5": "expected a multiple of K",
-		"window:": "expected", "window:1": "say --policy window", "0.2ctx": "replay with --capacity sweep,0.2ctx", "peak:window:2": "expected"} {
+		"9999999999x": "expected at most 1073741824", "1073741825": "expected at most 1073741824", "99999999TiB": "less than 1 EiB", "1.5": "expected a multiple of K",
+		"window:": "expected", "window:1": "say --policy window", "1e1x": "expected a multiple of K", "0x1p4x": "expected a multiple of K", "0.2ctx": "replay with --capacity sweep,0.2ctx", "peak:window:2": "expected"} {
 		if got, err := p.Memory(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %d, %v, want %q", text, got, err, want)
 		}
@@ -36,6 +36,19 @@ func TestMemory(t *testing.T) {
 	p.EntryBytes = nil
 	if _, err := p.Memory("1KiB"); err == nil || !strings.Contains(err.Error(), "--entry-bytes") {
 		t.Errorf("bytes without bytes: %v", err)
+	}
+}
+
+// K = 100: sizes are those of the decimals as typed.
+func TestMemoryOfDecimals(t *testing.T) {
+	p := &Profile{Problem: Problem{Family: Capacities, Unit: 1, Curves: make([]Curve, 3)}, kEntries: 100}
+	for text, want := range map[string]int64{"2.3x": 690, "1.15x": 345, "0.29x": 87, "2.299x": 687} {
+		if got, err := p.Memory(text); err != nil || got != want {
+			t.Errorf("%s: %d, %v, want %d", text, got, err, want)
+		}
+		if got, err := p.Floor(text); err != nil || int64(got) != want/3 {
+			t.Errorf("floor %s: %d, %v, want %d", text, got, err, want/3)
+		}
 	}
 }
 

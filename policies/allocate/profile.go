@@ -212,7 +212,7 @@ func (c *Rows) consistent(k int) bool {
 		if err != nil || s.kind != timesK {
 			continue
 		}
-		want := int64(wholeBlocks(s.value*float64(k), c.sample.BlockTokens))
+		want := int64(wholeBlocks(s.value.Times(k), c.sample.BlockTokens))
 		for _, keys := range of {
 			for _, have := range keys {
 				if have != want {

@@ -1,0 +1,61 @@
+// Package decimal takes sizes as they are typed. 2.3 times 100 is 230; the float next to
+// 2.3 times 100 is 229.99…, which is one less once it is floored.
+package decimal
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strings"
+)
+
+// Number is a decimal of zero or more, exact. The zero value is 0.
+type Number struct{ rat *big.Rat }
+
+// Parse reads digits with at most one point among them: "2.3", ".5", "64". Signs,
+// exponents, hexadecimal, Inf and NaN are refused.
+func Parse(text string) (Number, error) {
+	digits := strings.Replace(text, ".", "", 1)
+	if digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return Number{}, fmt.Errorf("%q is not a decimal number", text)
+	}
+	rat, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return Number{}, fmt.Errorf("%q is not a decimal number", text)
+	}
+	return Number{rat}, nil
+}
+
+// Int is a whole number.
+func Int(n uint64) Number {
+	return Number{new(big.Rat).SetInt(new(big.Int).SetUint64(n))}
+}
+
+func (n Number) value() *big.Rat {
+	if n.rat == nil {
+		return new(big.Rat)
+	}
+	return n.rat
+}
+
+// IsZero reports whether n is 0.
+func (n Number) IsZero() bool { return n.value().Sign() == 0 }
+
+// Compare is negative where n is below m, positive where it is above, 0 where they are one.
+func (n Number) Compare(m Number) int { return n.value().Cmp(m.value()) }
+
+// Times is n × k without what is left behind the point, math.MaxInt64 at most; k ≥ 0.
+func (n Number) Times(k int) int64 { return floor(new(big.Rat).Mul(n.value(), whole(k))) }
+
+// Over is n ÷ k without what is left behind the point, math.MaxInt64 at most; k > 0.
+func (n Number) Over(k int) int64 { return floor(new(big.Rat).Quo(n.value(), whole(k))) }
+
+func whole(k int) *big.Rat { return new(big.Rat).SetInt64(int64(k)) }
+
+func floor(x *big.Rat) int64 {
+	n := new(big.Int).Quo(x.Num(), x.Denom())
+	if !n.IsInt64() {
+		return math.MaxInt64
+	}
+	return n.Int64()
+}
