@@ -16,6 +16,15 @@ type StreamOptions struct {
 	Seed       uint64
 	Shape      Shape    // but for ShareHeads: one stream is replayed
 	Observer   Observer // sees every step; may be nil
+
+	// Later is what the capacity becomes, by rising steps; nothing of it goes to lossy policies.
+	Later []CapacityAt
+}
+
+// CapacityAt is a capacity, in blocks, from a decode step on.
+type CapacityAt struct {
+	Step     int32
+	Capacity int
 }
 
 // Engine replays streams that are in memory, one after the other, with one policy
@@ -79,6 +88,12 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 		return Counts{}, err
 	}
 	st := start{capacity: o.Capacity, ranks: ranks, seed: streamSeed(o.Seed, s.Key), unit: l.unit(pins)}
+	for _, at := range o.Later {
+		if at.Capacity < 1 {
+			return Counts{}, fmt.Errorf("replay stream: capacity %d from step %d on", at.Capacity, at.Step)
+		}
+		st.later = append(st.later, grown{at.Step, at.Capacity})
+	}
 	st.placed = o.Warmup.placed(&e.delta, pins, o.Capacity, nil)
 	return c.run(&e.delta, st, o.Observer)
 }

@@ -21,6 +21,8 @@ func (r *reference) Reset(sc policies.Scope) {
 	r.capacity, r.use = sc.Capacity, map[int32]int64{}
 }
 
+func (r *reference) Resize(capacity int) { r.capacity = capacity }
+
 func (r *reference) Step(s *policytest.Step) {
 	r.Ledger.Step(s)
 	for _, x := range s.Births {

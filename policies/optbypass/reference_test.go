@@ -21,6 +21,8 @@ func (r *reference) Reset(sc policies.Scope) {
 	r.capacity = sc.Capacity
 }
 
+func (r *reference) Resize(capacity int) { r.capacity = capacity }
+
 func (r *reference) Step(s *policytest.Step) {
 	r.Ledger.Step(s)
 	r.step = s

@@ -9,6 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/fifo"
 	"github.com/kvreplay/kvreplay/policies/lru"
 	"github.com/kvreplay/kvreplay/policies/opt"
+	"github.com/kvreplay/kvreplay/policies/optbypass"
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
@@ -53,6 +54,13 @@ var broken = []struct {
 		[]string{"victims, ", "are needed (capacity"}},
 	{"looks at the capacity and does not say so", line(func() policies.Policy { return new(halvesItself) }), "Sized",
 		[]string{"counts", "become", "claims Traits.Sized"}},
+	{"answers the first question of a step alone", line(func() policies.Policy { return new(answersOnce) }), "Single",
+		[]string{"Evict(1) several times after an Update", "victims, ", "Evict(1) after 1 victims"}},
+	{"panics when the capacity changes", line(func() policies.Policy { return new(panicsResized) }), "Resize",
+		[]string{"panics in Resize(", "fixed", "faulty_test.go", "from step"}},
+	{"does not follow a capacity that shrinks", with(optbypass.Entry, func(e *policies.Entry) {
+		e.New = policies.NoOptions(func() policies.Policy { return new(growsOnly) })
+	}), "Resize", []string{"at a capacity that changes", "0 victims, 1 are needed", "from step"}},
 	{"panics when nothing must go", line(func() policies.Policy { return new(needsWork) }), "Legal",
 		[]string{"panics in Evict(0)", "index out of range", "faulty_test.go"}},
 	{"ignores births", line(func() policies.Policy { return new(ignoresBirths) }), "Legal",

@@ -16,6 +16,8 @@ const (
 	shiftStreams     = 200
 	sizedStreams     = 100
 	peekStreams      = 100
+	singleStreams    = 100
+	resizeStreams    = 100
 )
 
 // legal replays with a new instance a stream: the engine checks every answer.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/lru"
+	"github.com/kvreplay/kvreplay/policies/optbypass"
 )
 
 // The policies of this file have one fault each; TestKitBites says which.
@@ -159,6 +160,46 @@ func (p *sumsPicked) Update(s *policies.Step) {
 		s.Picked[i] += s.Picked[i-1]
 	}
 	p.Policy.Update(s)
+}
+
+// answersOnce has nothing to say to a second question about a step.
+type answersOnce struct {
+	lru.Policy
+	answered bool
+}
+
+func (p *answersOnce) Update(s *policies.Step) {
+	p.answered = false
+	p.Policy.Update(s)
+}
+
+func (p *answersOnce) Evict(n int, dst []int32) []int32 {
+	if p.answered {
+		return dst
+	}
+	p.answered = n > 0
+	return p.Policy.Evict(n, dst)
+}
+
+// panicsResized does not follow a capacity that changes.
+type panicsResized struct{ lru.Policy }
+
+func (*panicsResized) Resize(int) { panic("fixed") }
+
+// growsOnly is MIN with bypass that goes on with the largest capacity it was told.
+type growsOnly struct {
+	optbypass.Policy
+	most int
+}
+
+func (p *growsOnly) Reset(sc *policies.Scope) error {
+	p.most = sc.Capacity
+	return p.Policy.Reset(sc)
+}
+
+func (p *growsOnly) Resize(capacity int) {
+	p.most = max(p.most, capacity)
+	p.Policy.Resize(p.most)
 }
 
 // ownSlice does not append to dst.

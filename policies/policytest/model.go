@@ -14,6 +14,7 @@ import (
 type model struct {
 	*setting
 	reference Reference
+	capacity  int // of the step
 	resident  map[int32]bool
 	demands   [][]int32 // of every replayed row, ascending
 	first     int       // row of the stream that is replayed first
@@ -26,7 +27,7 @@ func replayReference(c *setting, r Reference) (steps []step, err error) {
 			err = fmt.Errorf("the reference panicked after %d steps: %v", len(steps), p)
 		}
 	}()
-	m := &model{setting: c, reference: r, resident: map[int32]bool{}, first: c.stream.Windows - c.replayedWindows()}
+	m := &model{setting: c, reference: r, capacity: c.capacity, resident: map[int32]bool{}, first: c.stream.Windows - c.replayedWindows()}
 	for row := m.first; row < c.stream.Rows; row++ {
 		m.demands = append(m.demands, m.demand(row))
 	}
@@ -110,9 +111,22 @@ func (m *model) births(row int) (born []int32) {
 	return born
 }
 
+// resize follows the capacity to a row's step.
+func (m *model) resize(row int) {
+	for _, at := range m.later {
+		if m.stream.Steps[row] >= at.Step {
+			m.capacity = at.Capacity
+		}
+	}
+	if r, ok := m.reference.(policies.Resizer); ok {
+		r.Resize(m.capacity)
+	}
+}
+
 // step replays a row: births, classification, fetch, eviction.
 func (m *model) step(row int) (step, error) {
 	demand := m.demands[row-m.first]
+	m.resize(row)
 	s := &Step{T: m.time(row), Before: m.residents(), Births: m.births(row), Demand: demand, TopK: m.topK}
 	s.List = head(m.stream.List(row), m.candidates)
 	if scores := m.stream.ScoreList(row); scores != nil {

@@ -17,6 +17,11 @@
 //	Reference      every step does what a literal transcription of the definition does
 //	Optimum        never fewer misses than opt, or opt-bypass for a bypasser
 //	Stack          a larger capacity never misses more, where Traits.Stack claims it
+//	Sized          Scope.Capacity means nothing to a policy that does not claim Traits.Sized
+//	Resize         at a capacity that grows and shrinks all the same holds, for a Resizer and
+//	               for who never looks at the capacity
+//	Single         victims asked for one by one are those asked for at once, where Traits.Sized
+//	               is not claimed
 //	Sweep          a Sweeper's pass says at every step what runs at single sizes do
 //	Peek           a Peeker names what it then evicts first, and forgets nothing by it
 //	Shift          streams with all blocks renumbered by a constant give the same counts
@@ -63,6 +68,8 @@ var checks = []check{
 	{"Optimum", (*suite).bounded, false},
 	{"Stack", (*suite).stacked, false},
 	{"Sized", (*suite).sized, false},
+	{"Resize", (*suite).resized, false},
+	{"Single", (*suite).single, false},
 	{"Sweep", (*suite).swept, false},
 	{"Peek", (*suite).peeked, false},
 	{"Shift", (*suite).shifted, false},

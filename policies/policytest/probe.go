@@ -16,6 +16,7 @@ type probe struct {
 	policy  policies.Policy
 	spoil   bool   // overwrite what was lent
 	peek    bool   // ask a Peeker before every eviction
+	single  bool   // ask for victims one by one
 	inflate int    // Scope.Capacity is told so many times too large; 0: as it is
 	err     error  // first rule broken that the engine cannot see
 	at      string // the call in progress, for panics
@@ -64,11 +65,37 @@ func (l *lent[E]) spoil(garbage E) {
 	}
 }
 
-// wrap returns the probe as the engine should see it: with Bypass only where the policy
-// has it.
+// wrap returns the probe as the engine should see it: with Bypass, Admits and Resize only
+// where the policy has them.
 func wrap(p *probe) policies.Policy {
-	if b, ok := p.policy.(policies.Bypasser); ok {
-		return &bypassProbe{p, b}
+	b, bypasses := p.policy.(policies.Bypasser)
+	r, resizes := p.policy.(policies.Resizer)
+	_, admits := p.policy.(policies.Admitter)
+	bypass, resize := &bypassProbe{p, b}, resizeProbe{p, r}
+	switch {
+	case admits && resizes:
+		return struct {
+			*bypassProbe
+			admitProbe
+			resizeProbe
+		}{bypass, admitProbe{}, resize}
+	case admits:
+		return struct {
+			*bypassProbe
+			admitProbe
+		}{bypass, admitProbe{}}
+	case bypasses && resizes:
+		return struct {
+			*bypassProbe
+			resizeProbe
+		}{bypass, resize}
+	case bypasses:
+		return bypass
+	case resizes:
+		return struct {
+			*probe
+			resizeProbe
+		}{p, resize}
 	}
 	return p
 }
@@ -77,6 +104,16 @@ type bypassProbe struct {
 	*probe
 	bypasser policies.Bypasser
 }
+
+type resizeProbe struct {
+	told    *probe
+	resizer policies.Resizer
+}
+
+type admitProbe struct{}
+
+// Admits is an Admitter's.
+func (admitProbe) Admits() {}
 
 // Needs asks for what the policy asks for.
 func (p *probe) Needs() policies.Needs { return policies.NeedsOf(p.policy) }
@@ -188,12 +225,32 @@ func (p *probe) Evict(n int, dst []int32) []int32 {
 		first, named = p.asPeeked()
 	}
 	at := len(dst)
-	dst = p.answer("Evict", dst, func(dst []int32) []int32 { return p.policy.Evict(n, dst) })
+	if p.single && n > 1 {
+		dst = p.oneByOne(n, dst)
+	} else {
+		dst = p.answer("Evict", dst, func(dst []int32) []int32 { return p.policy.Evict(n, dst) })
+	}
 	p.gone = append(p.gone[:0], dst[at:]...)
 	if p.peek {
 		p.compare(first, named, p.gone)
 	}
 	return dst
+}
+
+// oneByOne asks for n victims in as many calls, or until there are no more.
+func (p *probe) oneByOne(n int, dst []int32) []int32 {
+	for from, had := len(dst), -1; len(dst)-from < n && len(dst) > had; {
+		had = len(dst)
+		p.at = fmt.Sprintf("Evict(1) after %d victims", had-from)
+		dst = p.answer("Evict", dst, func(dst []int32) []int32 { return p.policy.Evict(1, dst) })
+	}
+	return dst
+}
+
+// Resize tells a capacity that has changed.
+func (p resizeProbe) Resize(capacity int) {
+	p.told.at = fmt.Sprintf("Resize(%d)", capacity)
+	p.resizer.Resize(capacity)
 }
 
 // Bypass asks for what is kept out.

@@ -10,7 +10,8 @@ import (
 // Reference is a policy written out by its definition: slow, plain, from the paper and
 // SEMANTICS S1–S13 instead of from the code that it referees. It sees whole steps where
 // the policy sees changes. Calls come in the order Reset, then for every step Step,
-// KeepOut (KeepsOut only), Victims.
+// KeepOut (KeepsOut only), Victims. One that looks at Scope.Capacity and is a
+// policies.Resizer is told the capacity before every Step.
 type Reference interface {
 	// Reset starts a stream. Scope is what the policy is given.
 	Reset(policies.Scope)

@@ -21,6 +21,7 @@ type setting struct {
 	meta                     trace.Meta
 	topK, candidates         int
 	capacity                 int
+	later                    []replay.CapacityAt // what the capacity becomes
 	warmup                   replay.Warmup
 	sink, local, blockTokens int
 	entries                  int    // of a list in a block; 0: one
@@ -110,7 +111,7 @@ func (c *setting) replayedWindows() int {
 func (c *setting) blocks(seqLen int) int { return (seqLen + c.blockTokens - 1) / c.blockTokens }
 
 func (c *setting) streamOptions(look replay.Observer) replay.StreamOptions {
-	return replay.StreamOptions{TopK: c.topK, Candidates: c.candidates, Capacity: c.capacity, Warmup: c.warmup, Seed: c.runSeed, Observer: look,
+	return replay.StreamOptions{TopK: c.topK, Candidates: c.candidates, Capacity: c.capacity, Warmup: c.warmup, Seed: c.runSeed, Observer: look, Later: c.later,
 		Shape: replay.Shape{BlockTokens: c.meta.BlockTokens * max(1, c.entries)}}
 }
 
@@ -130,6 +131,9 @@ func (c *setting) String() string {
 	}
 	text := fmt.Sprintf("stream of %d rows: capacity %s, K %d, M %d, order=%s, warm-up %v, prompt %d, sink %d, local %d, block_tokens %d",
 		c.stream.Rows, capacity, c.topK, c.candidates, c.meta.Order, c.warmup, c.stream.PromptLen, c.sink, c.local, c.blockTokens)
+	for _, at := range c.later {
+		text += fmt.Sprintf(", capacity %d from step %d on", at.Capacity, at.Step)
+	}
 	if c.entries > 1 {
 		text += fmt.Sprintf(", blocks of %d entries", c.entries)
 	}
