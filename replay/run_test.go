@@ -20,12 +20,24 @@ import (
 func manyStreams(t *testing.T) *trace.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "many.parquet")
+	writeStreams(t, path, 7)
+	f, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// writeStreams writes the trace of manyStreams, drawn from a seed.
+func writeStreams(t *testing.T, path string, seed uint64) {
+	t.Helper()
 	sink, local := 2, 3
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 24, Candidates: 32, BlockTokens: 1, EntryBytes: 100, Sink: &sink, Local: &local})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rand.New(rand.NewPCG(7, 7))
+	r := rand.New(rand.NewPCG(seed, 7))
 	for i, request := range []string{"a", "b", "c"} {
 		for layer := range int32(4) {
 			for head := range int32(2) {
@@ -40,12 +52,6 @@ func manyStreams(t *testing.T) *trace.File {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return f
 }
 
 func everyCell(t *testing.T, per Detail, workers int) Options {
