@@ -17,19 +17,19 @@ type Tier struct {
 	Capacity Capacity
 }
 
-// ParseTier reads "dram=lru@8x": a name, a policy of the table, a capacity.
+// ParseTier reads "dram=lru@8x" or "dram=lru@2x+8x@64": a name, a policy of the table, a capacity.
 func ParseTier(table policies.Table, text string) (Tier, error) {
 	name, rest, named := strings.Cut(text, "=")
-	at := strings.LastIndex(rest, "@")
-	if !named || name == "" || strings.ContainsAny(name, " ,@>") || at < 1 {
+	policy, capacity, sized := strings.Cut(rest, "@") // the first: a capacity that grows has more
+	if !named || name == "" || strings.ContainsAny(name, " ,@>") || policy == "" || !sized {
 		return Tier{}, fmt.Errorf("tier %q: expected NAME=POLICY@CAPACITY, as in dram=lru@8x", text)
 	}
 	t := Tier{Name: name}
 	var err error
-	if t.Policy, err = table.Parse(rest[:at]); err != nil {
+	if t.Policy, err = table.Parse(policy); err != nil {
 		return t, fmt.Errorf("tier %q: %w", text, err)
 	}
-	if t.Capacity, err = ParseCapacity(rest[at+1:]); err != nil {
+	if t.Capacity, err = ParseCapacity(capacity); err != nil {
 		return t, fmt.Errorf("tier %q: %w", text, err)
 	}
 	return t, t.check()

@@ -67,6 +67,23 @@ func TestTiersBelowWindowsAgreeWithReferee(t *testing.T) {
 	}
 }
 
+// A tier grows as the cache above it may, as the referee has it, and holds more than one
+// that does not.
+func TestTiersThatGrow(t *testing.T) {
+	f := manyStreams(t)
+	for _, inclusive := range []bool{false, true} {
+		o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "1x", "1x+2x@20"), Tiers: tiers(t, "dram=lru@2x+3x@8", "cxl=fifo@30+40@4+90@30"),
+			Inclusive: inclusive, Layers: []int32{0}, Requests: []string{"a"}, Referee: true}
+		grown := mustRun(t, f, o)
+		o.Tiers = tiers(t, "dram=lru@2x", "cxl=fifo@30")
+		for i, r := range mustRun(t, f, o) {
+			if r.Tier == 1 && grown[i].Misses >= r.Misses {
+				t.Errorf("inclusive %v, %s below %s misses %d, %d where it does not grow", inclusive, grown[i].Tiers, r.Above, grown[i].Misses, r.Misses)
+			}
+		}
+	}
+}
+
 // checkChain holds every tier's demand against the misses of the one above.
 func checkChain(t *testing.T, rows []metrics.Row) {
 	t.Helper()
@@ -104,7 +121,7 @@ func TestTwoExclusiveLRUTiersAreOne(t *testing.T) {
 // What no tier can be.
 func TestTierErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"lru@8x": "expected NAME=POLICY@CAPACITY", "dram=lru": "expected NAME=POLICY@CAPACITY", "dram=lruu@8x": "did you mean", "dram=lru@0": "keeps nothing",
+		"lru@8x": "expected NAME=POLICY@CAPACITY", "dram=lru": "expected NAME=POLICY@CAPACITY", "dram=lruu@8x": "did you mean", "dram=lru@0": "keeps nothing", "dram=@8x": "expected NAME=POLICY@CAPACITY", "dram=lru@8x+4x@9": "sizes of one form that grow",
 		"dram=opt@8x": "sees the future", "dram=window:2@8x": "no capacity", "dram=static@8x": "decides what to keep", "dram=lru@peak:window:2": "capacity of its own",
 	} {
 		if _, err := ParseTier(all.Table(), text); err == nil || !strings.Contains(err.Error(), want) {

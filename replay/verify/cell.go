@@ -206,7 +206,8 @@ func tiersOf(text string, table policies.Table) (tiers []replay.Tier, inclusive 
 			continue
 		}
 		_, rest, _ := strings.Cut(one, "=")
-		if _, err := table.Parse(rest[:max(0, strings.LastIndex(rest, "@"))]); err != nil {
+		policy, _, _ := strings.Cut(rest, "@")
+		if _, err := table.Parse(policy); err != nil {
 			return nil, false, missing(fmt.Sprintf("tier %q: %v", one, err))
 		}
 		tier, err := replay.ParseTier(table, one)
