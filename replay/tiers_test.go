@@ -84,6 +84,28 @@ func TestTiersThatGrow(t *testing.T) {
 	}
 }
 
+// In an exclusive tier, where no block is demanded twice, these policies are LRU, and those
+// are not, as TIERS.md says; in an inclusive one nearly all differ.
+func TestExclusiveTiersAreLRU(t *testing.T) {
+	f := manyStreams(t)
+	misses := func(policy string, inclusive bool) int64 {
+		rows := mustRun(t, f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "1x"), Tiers: tiers(t, "dram="+policy+"@2x"), Inclusive: inclusive, Layers: []int32{0, 1}})
+		return rows[1].Misses
+	}
+	for inclusive, list := range map[bool]map[string]bool{
+		false: {"fifo": true, "lfu": true, "lfu-decay": true, "lfu-decay:half_life=1": true, "sieve": true, "s3-fifo": true, "arc": true, "2q": true, "lirs": true,
+			"clock": false, "lrfu": false, "lrfu:history=forget": false, "near-lrfu": false, "lookahead": false, "score-ewma": false, "random": false},
+		true: {"fifo": false, "lfu": false, "lfu-decay": false, "s3-fifo": false, "arc": false, "2q": false, "lirs": false, "clock": false, "lrfu": false},
+	} {
+		lru := misses("lru", inclusive)
+		for policy, same := range list {
+			if got := misses(policy, inclusive); (got == lru) != same {
+				t.Errorf("inclusive %v: %s misses %d, lru %d, the same: expected %v", inclusive, policy, got, lru, same)
+			}
+		}
+	}
+}
+
 // checkChain holds every tier's demand against the misses of the one above.
 func checkChain(t *testing.T, rows []metrics.Row) {
 	t.Helper()

@@ -75,7 +75,7 @@ begun again, and with --referee every cell is replayed.`,
 	fl.StringVar(&f.outliers, "outliers", "", "blocks of a stream that stay on the GPU for good, beside the capacity: windows:N (the N that most prompt windows demand), unlisted:N (kept by the trace's selector, in no list)")
 	fl.StringVar(&f.prefetch, "prefetch", "", "fetch ahead into a staging buffer: predicted:SIZE (predicted_indices), candidates:SIZE (ranks K … M-1 of the step before); SIZE as a capacity; candidates:SIZE,swap: into the cache, at most SIZE a step, for what ranks worse")
 	fl.StringArrayVar(&f.tiers, "tier", nil, "a cache below the GPU's, repeatable from fast to slow: `NAME=POLICY@CAPACITY`, as in dram=lru@8x; below the last everything is found")
-	fl.BoolVar(&f.inclusive, "inclusive", false, "with --tier: tiers keep a copy of what passes through; otherwise they keep what the one above gives up")
+	fl.BoolVar(&f.inclusive, "inclusive", false, "with --tier: tiers keep a copy of what passes through; otherwise they keep what the one above gives up, and most policies are LRU there (TIERS.md)")
 	fl.StringVar(&f.allocation, "allocation", "", "`PLAN` of kvreplay allocate: what each layer and head may keep, instead of --capacity")
 	fl.StringVar(&f.reallocate, "reallocate", "", "with --allocation: every `STEPS[:METHOD]` decode steps divide the plan's memory anew by what was observed in them (2d-greedy)")
 	fl.StringVar(&f.pool, "pool", "", "streams that share one cache of the sum of their capacities: those of a `request` (all layers and heads) or of a layer (its heads)")
