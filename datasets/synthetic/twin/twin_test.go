@@ -25,6 +25,21 @@ func open(t *testing.T, path string) *trace.File {
 	return f
 }
 
+// twinOf fits a trace and replays it beside its twin.
+func twinOf(t *testing.T, path string) []Row {
+	t.Helper()
+	original := open(t, path)
+	d, err := synthetic.Fit(t.Context(), original, synthetic.FitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := Check(t.Context(), original, d, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
 // Synthetic twins of the bundled real traces, of several requests, have the misses of the
 // originals within the stated error, and README.md's table is what comes out.
 func TestBundled(t *testing.T) {
@@ -37,15 +52,7 @@ func TestBundled(t *testing.T) {
 			if testing.Short() && name == "smollm2_niah_multikey_3_4k" {
 				t.Skip("fits 30 layers")
 			}
-			original := open(t, filepath.Join("..", "..", "bundled", name+".parquet"))
-			d, err := synthetic.Fit(context.Background(), original, synthetic.FitOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			rows, err := Check(context.Background(), original, d, 2)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rows := twinOf(t, filepath.Join("..", "..", "bundled", name+".parquet"))
 			if len(rows) != policies*len(Capacities) {
 				t.Fatalf("%d rows, expected %d policies at %d capacities", len(rows), policies, len(Capacities))
 			}
@@ -88,15 +95,7 @@ func TestCorpus(t *testing.T) {
 			if testing.Short() && strings.HasPrefix(name, "deep") {
 				t.Skip("fits 30 layers of 3 heads")
 			}
-			original := open(t, filepath.Join("..", "..", "corpus", name+".parquet"))
-			d, err := synthetic.Fit(context.Background(), original, synthetic.FitOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			rows, err := Check(context.Background(), original, d, 2)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rows := twinOf(t, filepath.Join("..", "..", "corpus", name+".parquet"))
 			line := "| " + strings.ReplaceAll(name, "selectors_", "")
 			for _, policy := range []string{"lru", "lookahead", "opt"} {
 				worst, ok := Worst(slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Policy != policy }))
