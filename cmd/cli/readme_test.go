@@ -52,3 +52,26 @@ func TestREADMEBoardIsCurrent(t *testing.T) {
 		t.Errorf("the README's board is not what the program prints now; go test ./cmd/cli -run README -update rewrites it:\n%s", board)
 	}
 }
+
+// The record that the README shows is one that import takes.
+func TestREADMERecord(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```json\n")
+	record, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("the README shows no record")
+	}
+	dir := t.TempDir()
+	lines, made := filepath.Join(dir, "own.jsonl"), filepath.Join(dir, "own.parquet")
+	if err := os.WriteFile(lines, []byte(record), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"import", lines, "-o", made, "--order", "rank"}, {"validate", made}} {
+		if code, _, stderr := run(args...); code != 0 {
+			t.Errorf("%v: exit %d, %s", args, code, stderr)
+		}
+	}
+}
