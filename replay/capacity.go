@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dustin/go-humanize"
-
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/policies/decimal"
@@ -59,14 +57,14 @@ func ParseCapacity(text string) (Capacity, error) {
 		c.kind = perTopK
 		return c, c.read(text, "x")
 	case strings.HasSuffix(text, "B"):
-		bytes, err := humanize.ParseBigBytes(text)
-		if err != nil || bytes.Sign() < 0 {
+		bytes, err := decimal.ParseBytes(text)
+		switch {
+		case err == decimal.ErrTooManyBytes:
+			return c, fmt.Errorf("capacity %q: %w", text, err)
+		case err != nil:
 			return c, badCapacity(text)
 		}
-		if bytes.BitLen() > 60 {
-			return c, fmt.Errorf("capacity %q: expected less than 1 EiB a request", text)
-		}
-		c.kind, c.value = requestBytes, decimal.Int(bytes.Uint64())
+		c.kind, c.value = requestBytes, bytes
 		return c, c.bounded()
 	}
 	if strings.Trim(text, "0123456789") != "" {
@@ -96,17 +94,13 @@ func badCapacity(text string) error {
 	return fmt.Errorf("capacity %q: expected a multiple of K (1.5x), a share of the context (0.2ctx), entries (6400), bytes a request (64MiB), peak:POLICY, or one that grows (1x+2x@64)", text)
 }
 
-// mostEntries is the most that a capacity can ask for, and times K, and prompts: beyond any
-// model and machine.
-const mostEntries = 1 << 30
-
 // bounded refuses a capacity that keeps nothing, or more than any cache.
 func (c Capacity) bounded() error {
 	switch {
 	case c.value.IsZero():
 		return fmt.Errorf("capacity %q keeps nothing; policy none replays a cache of no entries", c.text)
-	case c.kind != requestBytes && c.value.Compare(decimal.Int(mostEntries)) > 0:
-		return fmt.Errorf("capacity %q: expected at most %d", c.text, mostEntries)
+	case c.kind != requestBytes && c.value.Compare(decimal.Int(allocate.MostEntries)) > 0:
+		return fmt.Errorf("capacity %q: expected at most %d", c.text, allocate.MostEntries)
 	}
 	return nil
 }
@@ -154,5 +148,5 @@ func (c Capacity) blocks(s sizing) (int, error) {
 		}
 		tokens = int64(entries)
 	}
-	return max(1, int(min(tokens, mostEntries))/s.blockTokens), nil
+	return max(1, int(min(tokens, allocate.MostEntries))/s.blockTokens), nil
 }

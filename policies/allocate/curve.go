@@ -24,12 +24,15 @@ type Curve struct {
 	Points []Point
 }
 
+// MostEntries is the most that a size can ask for, and times K, and prompts: beyond any model
+// and machine.
+const MostEntries = 1 << 30
+
 // Bounds that keep sums far from overflow: 2^48 B are 256 TiB.
 const (
-	mostCurves  = 1 << 14
-	mostPoints  = 1 << 16
-	mostEntries = 1 << 30
-	mostMoved   = 1 << 48
+	mostCurves = 1 << 14
+	mostPoints = 1 << 16
+	mostMoved  = 1 << 48
 )
 
 func (c *Curve) check(f Family) error {
@@ -38,8 +41,8 @@ func (c *Curve) check(f Family) error {
 	}
 	for i, p := range c.Points {
 		switch {
-		case min(int64(p.Size), p.Cost, p.Misses, p.Moved) < 0 || max(int64(p.Size), p.Cost) > mostEntries || max(p.Misses, p.Moved) > mostMoved:
-			return fmt.Errorf("size %d costs %d entries, misses %d and moves %d; expected 0 to %d entries, and to %d", p.Size, p.Cost, p.Misses, p.Moved, mostEntries, int64(mostMoved))
+		case min(int64(p.Size), p.Cost, p.Misses, p.Moved) < 0 || max(int64(p.Size), p.Cost) > MostEntries || max(p.Misses, p.Moved) > mostMoved:
+			return fmt.Errorf("size %d costs %d entries, misses %d and moves %d; expected 0 to %d entries, and to %d", p.Size, p.Cost, p.Misses, p.Moved, MostEntries, int64(mostMoved))
 		case f == Capacities && p.Cost != int64(p.Size):
 			return fmt.Errorf("capacity %d costs %d entries", p.Size, p.Cost)
 		case i > 0 && (p.Size <= c.Points[i-1].Size || p.Cost < c.Points[i-1].Cost):

@@ -176,8 +176,8 @@ func (p *Plan) checkStreams() error {
 			return fmt.Errorf("streams[%d]: %v after %v; expected each once, by layer, then head", i, s.Key, p.Streams[i-1].Key)
 		case i > 0 && p.Streams[i-1].Layer == s.Layer && p.Streams[i-1].Head == trace.NoHead:
 			return fmt.Errorf("streams[%d]: %v, but the layer stands without heads before", i, s.Key)
-		case s.Size < p.Floor || s.Size > mostEntries:
-			return fmt.Errorf("streams[%d]: %v has size %d, expected %d (floor) to %d", i, s.Key, s.Size, p.Floor, mostEntries)
+		case s.Size < p.Floor || s.Size > MostEntries:
+			return fmt.Errorf("streams[%d]: %v has size %d, expected %d (floor) to %d", i, s.Key, s.Size, p.Floor, MostEntries)
 		case p.Family == Capacities && (s.Size < 1 || s.Size%p.BlockTokens != 0):
 			return fmt.Errorf("streams[%d]: %v may keep %d entries, expected whole blocks of %d", i, s.Key, s.Size, p.BlockTokens)
 		}

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dustin/go-humanize"
-
 	"github.com/kvreplay/kvreplay/policies/decimal"
 )
 
@@ -42,14 +40,14 @@ func parseSize(text string) (s sizeText, err error) {
 	case strings.HasSuffix(text, "x"):
 		s.kind, number = timesK, strings.TrimSuffix(text, "x")
 	case strings.HasSuffix(text, "B"):
-		bytes, err := humanize.ParseBigBytes(text)
-		if err != nil || bytes.Sign() <= 0 {
+		bytes, err := decimal.ParseBytes(text)
+		switch {
+		case err == decimal.ErrTooManyBytes:
+			return s, fmt.Errorf("size %q: %w", text, err)
+		case err != nil || bytes.IsZero():
 			return s, badSize(text)
 		}
-		if bytes.BitLen() > 60 {
-			return s, fmt.Errorf("size %q: expected less than 1 EiB a request", text)
-		}
-		return sizeText{requestBytes, decimal.Int(bytes.Uint64())}, nil
+		return sizeText{requestBytes, bytes}, nil
 	default:
 		s.kind = entries
 		if strings.Trim(text, "0123456789") != "" {
@@ -59,8 +57,8 @@ func parseSize(text string) (s sizeText, err error) {
 	if s.value, err = decimal.Parse(number); err != nil || s.value.IsZero() {
 		return s, badSize(text)
 	}
-	if s.value.Compare(decimal.Int(mostEntries)) > 0 {
-		return s, fmt.Errorf("size %q: expected at most %d", text, mostEntries)
+	if s.value.Compare(decimal.Int(MostEntries)) > 0 {
+		return s, fmt.Errorf("size %q: expected at most %d", text, MostEntries)
 	}
 	return s, nil
 }
@@ -71,7 +69,7 @@ func badSize(text string) error {
 
 // wholeBlocks is a size of a stream in whole blocks, at least one, in entries.
 func wholeBlocks(entries int64, block int) int {
-	return max(1, int(min(entries, mostEntries))/block) * block
+	return max(1, int(min(entries, MostEntries))/block) * block
 }
 
 // Memory is the memory of a request in entries that a text stands for: as much as
@@ -94,7 +92,7 @@ func (p *Profile) Memory(text string) (int64, error) {
 		if p.EntryBytes == nil {
 			return 0, fmt.Errorf("memory %s is in bytes, but the rows do not say what an entry takes; replay with --entry-bytes", text)
 		}
-		return min(s.value.Over(*p.EntryBytes*p.SharedHeads), mostEntries*streams), nil
+		return min(s.value.Over(*p.EntryBytes*p.SharedHeads), MostEntries*streams), nil
 	case windowSteps:
 		if p.Family != Windows {
 			return 0, fmt.Errorf("memory %s is of windows, the rows are of %s; say --policy window", text, p.Policy)

@@ -3,10 +3,13 @@
 package decimal
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
 	"strings"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Number is a decimal of zero or more, exact. The zero value is 0.
@@ -24,6 +27,21 @@ func Parse(text string) (Number, error) {
 		return Number{}, fmt.Errorf("%q is not a decimal number", text)
 	}
 	return Number{rat}, nil
+}
+
+// ErrTooManyBytes is of a size that no request has.
+var ErrTooManyBytes = errors.New("expected less than 1 EiB a request")
+
+// ParseBytes reads a size with its unit, "64MiB", below 1 EiB.
+func ParseBytes(text string) (Number, error) {
+	bytes, err := humanize.ParseBigBytes(text)
+	switch {
+	case err != nil || bytes.Sign() < 0:
+		return Number{}, fmt.Errorf("%q is not a size in bytes", text)
+	case bytes.BitLen() > 60:
+		return Number{}, ErrTooManyBytes
+	}
+	return Int(bytes.Uint64()), nil
 }
 
 // Int is a whole number.

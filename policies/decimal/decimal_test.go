@@ -48,3 +48,21 @@ func TestCompare(t *testing.T) {
 		t.Errorf("2⁶⁴-1 over 2⁶⁰ is %d", n.Over(1<<60))
 	}
 }
+
+func TestParseBytes(t *testing.T) {
+	for text, want := range map[string]int64{"0B": 0, "89B": 89, "1KB": 1000, "64MiB": 64 << 20, "1023PiB": 1023 << 50} {
+		if n, err := ParseBytes(text); err != nil || n.Times(1) != want {
+			t.Errorf("%s is %d, %v; want %d", text, n.Times(1), err, want)
+		}
+	}
+	for _, text := range []string{"1EiB", "99999999TiB"} {
+		if _, err := ParseBytes(text); err != ErrTooManyBytes {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, text := range []string{"", "B", "-1B", "1x"} {
+		if n, err := ParseBytes(text); err == nil || err == ErrTooManyBytes {
+			t.Errorf("%q is read as %v, %v", text, n, err)
+		}
+	}
+}
