@@ -52,6 +52,9 @@ func (h *Header) header() *Header { return h }
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
 
+// names are what the item is asked for by.
+func (h *Header) names() []string { return append([]string{h.Name}, h.Aliases...) }
+
 // checkNames refuses names that a command line could not carry.
 func (h *Header) checkNames(f *faults) {
 	const form = "%q, expected small letters, digits, '.', '-' and '_'"

@@ -108,7 +108,7 @@ func (lib *Library) add(file string, text []byte, own map[string]string) error {
 		return err
 	}
 	h := it.header()
-	for _, name := range append([]string{h.Name}, h.Aliases...) {
+	for _, name := range h.names() {
 		key := h.Kind + " " + name
 		if other, ok := own[key]; ok {
 			return fmt.Errorf("%s: %s is described by %s already", file, key, other)
@@ -174,7 +174,7 @@ func Parse(file string, text []byte) (Item, error) {
 // Add puts an item over what lib has of its kind and name, for Resolve to find.
 func (lib *Library) Add(it Item) {
 	h := it.header()
-	for _, name := range append([]string{h.Name}, h.Aliases...) {
+	for _, name := range h.names() {
 		lib.items[Kind(h.Kind)][name] = it
 	}
 }

@@ -94,7 +94,7 @@ func (r *runner) assumedOfLink() string {
 	}
 	if r.used[H2D] {
 		only := r.options.Path
-		if only == "fastest" {
+		if only == fastest {
 			only = ""
 		}
 		facts = append(facts, assumedOfPaths(lines, "host_to_device", only)...)
