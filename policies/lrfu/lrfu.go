@@ -29,7 +29,8 @@
 // being queued (bucket.Front).
 //
 // Options: gamma=G, the decay a step, 0.1 to 0.99999, 0.95 by default: a
-// half-life of 13.5 steps, chosen by hand; history=keep or forget, keep by default. Below γ = .5 it is LRU with the older history as tie-break.
+// half-life of 13.5 steps, chosen by hand; history=keep or forget, keep by default. Below
+// γ = .5 it is LRU with the older history as tie-break.
 //
 // Cost: O(1) a change of the demand. Memory: 20 B a block of the context and 4 B a
 // change. Exact, online, no stack property. Where it departs from the paper: there, rates of
