@@ -8,13 +8,16 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
+// magic are the first and the last bytes of a Parquet file.
+const magic = "PAR1"
+
 // openParquet reads the footer.
 func (f *File) openParquet() error {
-	var magic [4]byte
-	if _, err := f.source.ReadAt(magic[:], 0); err != nil && err != io.EOF {
+	var begin [4]byte
+	if _, err := f.source.ReadAt(begin[:], 0); err != nil && err != io.EOF {
 		return fmt.Errorf("open trace: %w", err)
 	}
-	if string(magic[:]) != "PAR1" {
+	if string(begin[:]) != magic {
 		return fileError(f.path, RuleFile, "is not a Parquet file; foreign formats become traces by `kvreplay import`")
 	}
 	if err := f.checkFooter(); err != nil {
@@ -39,7 +42,7 @@ func (f *File) checkFooter() error {
 		return err
 	}
 	length := int64(binary.LittleEndian.Uint32(end[:]))
-	if string(end[4:]) != "PAR1" || length > f.size-4-tail {
+	if string(end[4:]) != magic || length > f.size-4-tail {
 		return fmt.Errorf("no footer at the end, expected a length and PAR1")
 	}
 	footer := make([]byte, length)

@@ -84,8 +84,8 @@ func (w *Writer) round(s *Stream) {
 	roundMantissas(s.PromptMass, bits)
 }
 
-// RowsPerWrite is the number of rows that the library gets together. It writes at most
-// 64 before it looks whether a page is full.
+// RowsPerWrite is the number of rows that are written together: after so many the library
+// looks whether a page is full.
 const RowsPerWrite = 64
 
 // write writes the rows of s, a few at a time.

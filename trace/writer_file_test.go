@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/trace"
@@ -24,6 +25,9 @@ func TestFileOfRows(t *testing.T) {
 			for head := int32(-1); head < int32(r.IntN(3)); head++ {
 				key := trace.Key{Request: fmt.Sprint("request ", seed), Layer: layer, Head: head}
 				s := randomStream(r, key, 20+r.IntN(900), -5, 1+r.IntN(150), 1+r.IntN(200), columns)
+				if seed/2%2 == 1 {
+					s = shorten(r, s)
+				}
 				if seed%4 == 3 {
 					surround(s)
 				}
@@ -36,6 +40,51 @@ func TestFileOfRows(t *testing.T) {
 				seed, columns, pageBytes, groupIndices, len(got), len(want))
 		}
 	}
+}
+
+// A file of real streams has these bytes too.
+func TestFileOfCorpus(t *testing.T) {
+	for _, name := range []string{"wide_questions", "deep_vt", "ahead_repobench_go"} {
+		f, err := trace.Open(filepath.Join("..", "datasets", "corpus", name+".parquet"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		reader := f.NewReader(trace.ReadAll)
+		var streams []*trace.Stream
+		for i := range min(len(f.Streams()), 12) {
+			s := &trace.Stream{}
+			if err := reader.Read(i, s); err != nil {
+				t.Fatal(err)
+			}
+			streams = append(streams, s)
+		}
+		meta := func(create func(string, trace.Meta) (*trace.Writer, error)) func(string, trace.Meta) (*trace.Writer, error) {
+			return func(path string, _ trace.Meta) (*trace.Writer, error) { return create(path, *f.Meta()) }
+		}
+		if !bytes.Equal(fileOf(t, meta(trace.Create), streams), fileOf(t, meta(trace.CreateSlow), streams)) {
+			t.Errorf("%s: another file", name)
+		}
+	}
+}
+
+// shorten is s with lists of one to all of their values.
+func shorten(r *rand.Rand, s *trace.Stream) *trace.Stream {
+	short := &trace.Stream{}
+	short.Reset(s.StreamInfo)
+	for i := range s.Rows {
+		row := trace.Row{Step: s.Steps[i], Indices: s.List(i), Scores: s.ScoreList(i), Predicted: s.PredictedList(i)}
+		n := 1 + r.IntN(len(row.Indices))
+		if len(s.AttentionMass) > 0 {
+			row.AttentionMass, row.CoveredMass = s.AttentionMass[s.Offsets[i]:][:n], &s.CoveredMass[i]
+		}
+		if row.Indices = row.Indices[:n]; row.Scores != nil {
+			row.Scores = row.Scores[:n]
+		}
+		short.Append(row)
+	}
+	short.PromptMass = s.PromptMass
+	return short
 }
 
 func fileOf(t *testing.T, create func(string, trace.Meta) (*trace.Writer, error), streams []*trace.Stream) []byte {
