@@ -68,7 +68,7 @@ func (c *collector) begin(s *source) {
 
 // state records what the open source says of the whole trace.
 func (c *collector) state(s *source, m trace.Meta) {
-	s.ordered = m.Order != ""
+	s.ordered, s.candidates = m.Order != "", m.Candidates
 	c.stated = append(c.stated, stated{name: s.path, meta: m})
 }
 
@@ -114,6 +114,8 @@ func (c *collector) admit(s *source, r *record) error {
 		return s.errorAt(r.at, "request %q layer %d step %d: the list has no index (only padding?), expected at least one", r.request, r.layer, r.step)
 	case len(r.indices) > math.MaxInt32/64:
 		return s.errorAt(r.at, "list of %d indices, expected at most %d", len(r.indices), math.MaxInt32/64)
+	case s.candidates > 0 && len(r.indices) > s.candidates:
+		return s.errorAt(r.at, "list of %d indices, expected at most the %d that the file's metadata states as candidates (M)", len(r.indices), s.candidates)
 	}
 	return c.admitPrompt(s, r)
 }

@@ -34,6 +34,9 @@ func (c *collector) settle() (trace.Meta, error) {
 	if err := c.settleTopK(&meta); err != nil {
 		return meta, err
 	}
+	if meta.Candidates > 0 && meta.Order == trace.OrderRank { // stated by a source, for its own lists
+		meta.Candidates = max(meta.Candidates, c.longest)
+	}
 	if err := c.settlePrompts(); err != nil {
 		return meta, err
 	}
@@ -154,20 +157,25 @@ func unflatten(fields map[string]any) map[string]any {
 	return out
 }
 
-// settleOrder finds the order where nobody stated it: scores rank a list.
+// settleOrder finds the order where no flag states it: every source does, or scores rank the
+// lists. What one source says of its lists does not hold for another's.
 func (c *collector) settleOrder(m *trace.Meta) error {
+	said := c.opts.Stated.Order != ""
 	switch {
-	case c.scored != "" && m.Order == trace.OrderIndex:
+	case c.scored != "" && m.Order == trace.OrderIndex && said:
 		return fmt.Errorf("%s: has scores, which rank the list, but order=index is stated: leave out --order, or import the source without scores", c.scored)
-	case m.Order != "":
+	case c.scored != "" && m.Order == trace.OrderIndex:
+		return fmt.Errorf("%s: has scores, which rank the list, but another source says that its lists have no ranks (order=index): make a trace of each", c.scored)
+	case said:
 		return nil
 	case c.scored != "" && c.unscored != "":
 		return fmt.Errorf("%s: has scores and %s has none: expected scores in all records or in none", c.scored, c.unscored)
+	case c.unscored != "":
+		return fmt.Errorf("%s: does not say what the order of its lists means: state --order rank (best first) or --order index (no meaning; lists get sorted)", c.unscored)
 	case c.scored != "":
 		m.Order = trace.OrderRank
-		return nil
 	}
-	return fmt.Errorf("%s: does not say what the order of its lists means: state --order rank (best first) or --order index (no meaning; lists get sorted)", c.unscored)
+	return nil
 }
 
 // settleTopK finds K: the longest list where nobody stated it. More than that is believed

@@ -23,9 +23,11 @@ type source struct {
 	unit    string // what `at` of a record counts: line, row, position
 	records int64
 	ordered bool // it states the order of its lists
-	opts    *Options
-	file    *os.File
-	closers []func()
+	// candidates is the longest list that it states, M; 0: unsaid
+	candidates int
+	opts       *Options
+	file       *os.File
+	closers    []func()
 }
 
 // Detect tells from its content, never from its name, what the file at path is.

@@ -1,0 +1,45 @@
+package importer
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// What one source says of its lists says nothing of another's: neither their order, nor how
+// long they get.
+func TestSourceBesideTrace(t *testing.T) {
+	dir := t.TempDir()
+	traceOf := func(name, order string) string {
+		path := filepath.Join(dir, name)
+		src := write(t, dir, name+".jsonl", []byte(line(0, 11, "1,2", "")))
+		if _, err := Import(context.Background(), Options{Stated: trace.Meta{Order: order}}, path, src); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	ranked, unranked := traceOf("ranked", trace.OrderRank), traceOf("unranked", trace.OrderIndex)
+	other := func(text string) string { return strings.ReplaceAll(text, `"r"`, `"q"`) }
+	silent := write(t, dir, "silent", []byte(other(line(0, 11, "1,2,3", ""))))
+	mustFail(t, Options{}, []string{silent + ": line 1", "does not say", "--order rank"}, ranked, silent)
+	mustFail(t, Options{}, []string{silent + ": line 1", "does not say", "--order rank"}, unranked, silent)
+	result, _ := importAll(t, Options{Stated: trace.Meta{Order: trace.OrderRank}}, ranked, silent)
+	if m := result.Meta; m.TopK != 2 || m.Candidates != 3 {
+		t.Errorf("K %d, M %d, expected the 2 that the trace states and the longest list, 3", m.TopK, m.Candidates)
+	}
+	withScores := write(t, dir, "scored", []byte(other(line(0, 11, "1,2", scored))))
+	mustFail(t, Options{}, []string{withScores + ": line 1", "has scores", "another source", "order=index"}, unranked, withScores)
+}
+
+// A file whose lists are longer than its own metadata say.
+func TestLongerThanStated(t *testing.T) {
+	_, streams := importAll(t, Options{}, "testdata/news.jsonl.gz")
+	n := len(streams[0].List(0))
+	meta := fmt.Sprintf(`{"version":1,"order":"rank","topk":1,"candidates":%d,"block_tokens":1}`, n-1)
+	path := write(t, t.TempDir(), "src", arrowBytes(t, false, meta, streams))
+	mustFail(t, Options{}, []string{path + ": row 1", fmt.Sprintf("list of %d indices", n), fmt.Sprintf("at most the %d", n-1)}, path)
+}
