@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/replay"
@@ -141,16 +142,19 @@ func fullest(layers [][]Counts, of func(*Counts) int64) (step int) {
 }
 
 // resident are the bytes of the GPU's caches, each stream at its most, pinned tokens
-// included, and of the tier below.
+// included, and of the tier below. No cache has more than its request's context, which
+// counts that are scaled could exceed.
 func (r *runner) resident() (cache, below float64) {
 	meta, s := &r.profile.Meta, r.options.Scaling
-	entries := float64(max(1, meta.BlockTokens)*max(1, meta.SharedHeads)) * s.Factor
+	block := float64(max(1, meta.BlockTokens))
+	entries := block * float64(max(1, meta.SharedHeads)) * s.Factor
 	pinned := float64(meta.Sink+meta.Local) * s.Heads
 	for _, i := range r.batch.Drawn {
+		all := math.Ceil(r.longest(i)/block) * block * s.Heads
 		for _, j := range s.LayerOf {
 			m := &r.options.mosts[i][j]
-			cache += (float64(m.resident)*entries + pinned) * s.EntryBytes
-			below += float64(m.below) * entries * s.EntryBytes
+			cache += min(float64(m.resident)*entries+pinned, all) * s.EntryBytes
+			below += min(float64(m.below)*entries, all) * s.EntryBytes
 		}
 	}
 	return cache, below
