@@ -261,20 +261,12 @@ All that is wrong with a file is said at once, with its lines.`,
 			if err != nil {
 				return err
 			}
-			items := make([]hardware.Item, len(args))
-			for i, path := range args { // a machine may be made of parts in other files
-				if items[i], err = hardware.ReadFile(path); err != nil {
-					return err
-				}
-				lib.Add(items[i])
+			items, err := lib.AddFiles(args) // a machine may be made of parts in other files
+			if err != nil {
+				return err
 			}
 			for i, path := range args {
 				it := items[i]
-				if hardware.Kind(hardware.Head(it).Kind) == hardware.KindMachine {
-					if _, err := lib.Resolve(it); err != nil {
-						return err
-					}
-				}
 				fmt.Fprintf(c.OutOrStdout(), "%s: %s %s, %d numbers, sound\n", path, hardware.Head(it).Kind, hardware.Head(it).Name, len(hardware.Lines(it)))
 			}
 			return nil

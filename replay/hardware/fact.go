@@ -95,7 +95,7 @@ func (f *Fact[D]) bind(b *binder, n *yaml.Node, opts fieldOptions) {
 	case keys.Source == "":
 		err = errors.New("no source: name one of the file's sources")
 	case keys.Note == "" && (keys.Status == string(Derived) || keys.Status == string(Assumed)):
-		err = fmt.Errorf("a %s number needs a note: from what, or why this value", keys.Status)
+		err = fmt.Errorf("%s numbers need a note: from what, or why this value", keys.Status)
 	}
 	if err != nil {
 		b.fail(n, "%s: %v", opts.path, err)

@@ -1,9 +1,12 @@
 package hardware
 
 import (
+	"bytes"
 	"embed"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -46,7 +49,8 @@ func Load(dir string) (*Library, error) {
 		if err != nil {
 			return err
 		}
-		return lib.add("bundled:"+strings.TrimPrefix(name, "data/"), text, nil)
+		_, err = lib.add("bundled:"+strings.TrimPrefix(name, "data/"), text, nil)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -56,13 +60,15 @@ func Load(dir string) (*Library, error) {
 			return nil, err
 		}
 	}
+	return lib, lib.settle()
+}
+
+// settle sorts the names and finds machines that name what there is not.
+func (lib *Library) settle() error {
 	for kind, items := range lib.items {
-		for name := range items {
-			lib.order[kind] = append(lib.order[kind], name)
-		}
-		slices.Sort(lib.order[kind])
+		lib.order[kind] = slices.Sorted(maps.Keys(items))
 	}
-	return lib, lib.resolveAll()
+	return lib.resolveAll()
 }
 
 func (lib *Library) addFolder(dir string) error {
@@ -70,21 +76,48 @@ func (lib *Library) addFolder(dir string) error {
 	if err != nil {
 		return fmt.Errorf("hardware folder: %w", err)
 	}
-	own := map[string]string{}
+	var names []string
 	for _, e := range entries {
-		if ext := path.Ext(e.Name()); e.IsDir() || ext != ".yaml" && ext != ".yml" {
-			continue
-		}
-		name := filepath.Join(dir, e.Name())
-		text, err := readFile(name)
-		if err != nil {
-			return err
-		}
-		if err := lib.add(name, text, own); err != nil {
-			return err
+		if !e.IsDir() && isYAML(e.Name()) {
+			names = append(names, filepath.Join(dir, e.Name()))
 		}
 	}
-	return nil
+	_, err = lib.addFiles(names)
+	return err
+}
+
+// isYAML says whether a folder's file of that name is read.
+func isYAML(name string) bool { return slices.Contains([]string{".yaml", ".yml"}, path.Ext(name)) }
+
+// AddFiles adds files as Load does those of a folder, over what lib has, and returns what
+// they describe.
+func (lib *Library) AddFiles(names []string) ([]Item, error) {
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil && !info.IsDir() && !isYAML(name) {
+			return nil, fmt.Errorf("%s: a folder's files are read if they end in .yaml or .yml: give it such a name", name)
+		}
+	}
+	items, err := lib.addFiles(names)
+	if err != nil {
+		return nil, err
+	}
+	return items, lib.settle()
+}
+
+func (lib *Library) addFiles(names []string) (items []Item, err error) {
+	own := map[string]string{}
+	for _, name := range names {
+		text, err := readFile(name)
+		if err != nil {
+			return nil, err
+		}
+		it, err := lib.add(name, text, own)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, it)
+	}
+	return items, nil
 }
 
 func readFile(name string) ([]byte, error) {
@@ -102,25 +135,25 @@ func readFile(name string) ([]byte, error) {
 
 // add reads one file; own are the names that files of the same folder have taken, nil
 // for bundled files, which take theirs for all.
-func (lib *Library) add(file string, text []byte, own map[string]string) error {
+func (lib *Library) add(file string, text []byte, own map[string]string) (Item, error) {
 	it, err := Parse(file, text)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	h := it.header()
 	for _, name := range h.names() {
 		key := h.Kind + " " + name
 		if other, ok := own[key]; ok {
-			return fmt.Errorf("%s: %s is described by %s already", file, key, other)
+			return nil, fmt.Errorf("%s: %s is described by %s already", file, key, other)
 		}
 		if own != nil {
 			own[key] = file
 		} else if _, ok := lib.items[Kind(h.Kind)][name]; ok {
-			return fmt.Errorf("%s: %s is described twice", file, key)
+			return nil, fmt.Errorf("%s: %s is described twice", file, key)
 		}
 		lib.items[Kind(h.Kind)][name] = it
 	}
-	return nil
+	return it, nil
 }
 
 // newItem makes an empty item of a kind.
@@ -144,8 +177,15 @@ func newItem(kind Kind) Item {
 
 // Parse reads one file's text. Errors name file and line; all that are found are joined.
 func Parse(file string, text []byte) (Item, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
+	var doc, more yaml.Node
+	documents := yaml.NewDecoder(bytes.NewReader(text))
+	if err := documents.Decode(&doc); err != nil && err != io.EOF {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	switch err := documents.Decode(&more); {
+	case err == nil:
+		return nil, fmt.Errorf("%s:%d: a second document begins, expected one thing a file", file, more.Line)
+	case err != io.EOF:
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
@@ -169,23 +209,6 @@ func Parse(file string, text []byte) (Item, error) {
 		return nil, err
 	}
 	return it, nil
-}
-
-// Add puts an item over what lib has of its kind and name, for Resolve to find.
-func (lib *Library) Add(it Item) {
-	h := it.header()
-	for _, name := range h.names() {
-		lib.items[Kind(h.Kind)][name] = it
-	}
-}
-
-// ReadFile reads one file, as Load does those of a folder.
-func ReadFile(path string) (Item, error) {
-	text, err := readFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return Parse(path, text)
 }
 
 // prepare finds the kind, the sources and the defaults, which numbers refer to.

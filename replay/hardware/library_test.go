@@ -195,6 +195,42 @@ func TestFolder(t *testing.T) {
 	}
 }
 
+// Files that are added are held to what a folder of them is.
+func TestAddFiles(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	a, b, c := file("a.yaml", gpuFile("mine")), file("b.yml", gpuFile("mine")), file("c.txt", gpuFile("other"))
+	pcie4, err := bundled.ReadFile("data/links/pcie4-x16.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := file("slow.yaml", strings.Replace(string(pcie4), "31.508 GB/s", "26 GB/s", 1))
+	for _, x := range []struct {
+		files []string
+		want  string
+	}{
+		{[]string{a}, ""},
+		{[]string{b}, ""},
+		{[]string{a, b}, "b.yml: gpu mine is described by " + a + " already"},
+		{[]string{c}, "c.txt: a folder's files are read if they end in .yaml or .yml"},
+		{[]string{slow}, "gpudirect 24.3 GiB/s exceeds the 26 GB/s of link pcie4-x16"}, // of the bundled L40S
+	} {
+		items, err := load(t, "").AddFiles(x.files)
+		switch {
+		case x.want == "" && (err != nil || len(items) != len(x.files)):
+			t.Errorf("%v: %d items, %v", x.files, len(items), err)
+		case x.want != "" && (err == nil || !strings.Contains(err.Error(), x.want)):
+			t.Errorf("%v: %v, expected %q", x.files, err, x.want)
+		}
+	}
+}
+
 func TestUnknown(t *testing.T) {
 	lib := load(t, "")
 	if _, err := lib.GPU("h10"); err == nil || !strings.Contains(err.Error(), "did you mean") || !strings.Contains(err.Error(), "mi300x") {
