@@ -123,6 +123,7 @@ func TestLeaderboardErrors(t *testing.T) {
 		{rows + " --selection mean:tokns=4", exitUsage, `unknown option "tokns", did you mean tokens?`},
 		{rows + " --model llama-3.1-8b --selection indexer", exitUsage, "model llama-3.1-8b has none"},
 		{rows + " --batch 0", exitUsage, "batch 0, expected 1 to"},
+		{rows + " --model llama-3.1-8b --context 10 --by time", exitFailed, "context 10, expected at least the 64 tokens (K)"},
 		{rows + " --context -1", exitUsage, "--context -1: expected at least 1"},
 		{rows + " --model llama-2-70b --hardware rtx4090 --by time", exitFailed, "does not fit"},
 		{rows + " --where polcy=lru", exitUsage, `unknown field "polcy"`},

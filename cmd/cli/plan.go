@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,7 +45,7 @@ into the future are left out unless --policy names them.`,
 	fl.StringVar(&f.machine, "hardware", "h100", "the `machine`, as 'kvreplay hardware list' names it")
 	fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise", "tbo", "sfc", "kvpr", "flexgen", "gpu"}, "schedules to choose from, or all; 'kvreplay time --help' lists them")
 	fl.StringSliceVar(&f.names, "policy", nil, "policies to choose from (default: those of the profile that do not see the future)")
-	fl.StringVar(&f.memory, "memory", "", "memory of the GPU, as in '48 GB' (default: the machine's)")
+	fl.StringVar(&f.memory, "memory", "", "memory of the GPU, as in 48GB (default: the machine's)")
 	fl.DurationVar(&f.slo, "slo", 0, "the longest time per output token, as in 50ms (default: none)")
 	fl.IntVar(&f.maxBatch, "max-batch", 512, "largest batch")
 	fl.IntVar(&f.top, "top", 10, "candidates to print")
@@ -139,9 +140,16 @@ func (f *planFlags) chosenMachine() (*hardware.Machine, error) {
 	case f.memory == "":
 		return m, nil
 	}
-	size, err := hardware.ParseBytes(f.memory)
-	if err != nil || size == 0 {
-		return nil, usagef("--memory %q: expected a size with a unit, as in '48 GB'", f.memory)
+	text := f.memory
+	if !strings.Contains(text, " ") && strings.ContainsAny(text, "Bb") {
+		text = spaced(text)
+	}
+	size, err := hardware.ParseBytes(text)
+	if err != nil {
+		return nil, usagef("--memory %q: expected a size with a unit, as in 48GB or 44.5GiB: %v", f.memory, err)
+	}
+	if size == 0 {
+		return nil, usagef("--memory %q: expected more than 0", f.memory)
 	}
 	own, gpu := *m, *m.GPU
 	gpu.Memory.Value = size

@@ -31,6 +31,8 @@ func TestPlan(t *testing.T) {
 	for want, more := range map[string][]string{
 		"did you mean lru":      {"--policy", "lr"},
 		"expected a size":       {"--memory", "48"},
+		`unit "Gb" is none`:     {"--memory", "48Gb"},
+		"of 1 MB":               {"--memory", "1MB"},
 		"more than 0":           {"--top", "0"},
 		"table or json":         {"--format", "csv"},
 		"the SLO is 1 us":       {"--slo", "1us"},

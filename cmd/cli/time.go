@@ -62,7 +62,7 @@ Schedules:
 	f.decoding.add(c)
 	fl, o := c.Flags(), &f.options
 	fl.StringSliceVar(&f.machines, "hardware", []string{"h100"}, "`machines` that 'kvreplay hardware list' names, or all")
-	fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise"}, "schedules, each `NAME[:OPTION=VALUE,...]`, or all")
+	fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise"}, "schedules, each `NAME[:OPTION=VALUE,...]`, or all that the batch and the profile allow")
 	fl.IntVar(&o.Batch, "batch", 1, "requests that decode together on a GPU, drawn from the profile")
 	fl.StringVar(&f.policy, "policy", "", "whose misses (default: the only policy there is)")
 	fl.StringVar(&f.capacity, "capacity", "", "at which capacity (default: the only one there is)")
@@ -84,7 +84,7 @@ func (f *timeFlags) add(c *cobra.Command) {
 	fl.Int64Var(&o.Context, "context", 0, "context of every request in tokens, for computation and memory (default: the profile's)")
 	fl.IntVar(&o.Positions, "positions", 0, "positions that a step decodes of every request, for computation and write-back (default: the profile's)")
 	fl.Float64Var(&o.Accept, "accept", 0, "tokens that a step yields, where it decodes several positions")
-	fl.IntVar(&o.Experts, "expert-gpus", 0, "GPUs that share the routed experts (default: the fewest that leave half of each GPU free)")
+	fl.IntVar(&o.Experts, "expert-gpus", 0, "GPUs that share the routed experts (default: doubled from 1 until half of each GPU is free)")
 	fl.IntVar(&o.Threads, "threads", 16, "threads of the host that look up")
 	fl.Float64Var(&o.Reserve, "reserve", 0.1, "share of GPU memory for activations and workspace")
 	fl.StringVar(&o.Path, "path", "fastest", "path of fetches: fastest, call, batch, kernel")
@@ -129,6 +129,7 @@ func runTime(c *cobra.Command, args []string, f *timeFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	f.leaveOut(c.ErrOrStderr())
 	if err := f.load(c.Context(), args); err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (f *timeFlags) check() (err error) {
 		return errUsage{err}
 	}
 	names := f.schedules
-	if len(names) == 1 && names[0] == "all" {
+	if f.everySchedule() {
 		names = pipeline.ScheduleNames()
 	}
 	for _, name := range joinOptions(names) {

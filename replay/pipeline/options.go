@@ -23,7 +23,7 @@ type Options struct {
 	Context   int64   // tokens of every request; 0: the profile's
 	Positions int     // that a step decodes of every request; 0: the profile's
 	Accept    float64 // tokens that a step yields; 0: 1, for steps of one position
-	Experts   int     // GPUs that share routed experts; 0: as few as leave half of each GPU free
+	Experts   int     // GPUs that share routed experts; 0: doubled from 1 until half of each GPU is free
 	Threads   int     // of the host, that look up
 	Reserve   float64 // share of GPU memory kept for activations and workspace
 	Path      string  // call, batch, kernel; "" or fastest: the fastest for each fetch

@@ -134,7 +134,7 @@ func (r *runner) prepare() error {
 		p.Experts = 1
 	} else if p.Experts == 0 {
 		p.Experts = expertGPUs(o.Machine, o.Model)
-		why := "the fewest that leave half of each free"
+		why := "doubled until half of each is free"
 		if GPUWeights(o.Model, p.Experts) > float64(o.Machine.GPU.Memory.Value)/2 {
 			why = "one an expert, which leaves less than half of each free"
 		}

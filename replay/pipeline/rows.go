@@ -76,7 +76,7 @@ func meanStep(r *metrics.Row, m *hardware.Model) (*Profile, *Scaling) {
 		heads, entry = 1, float64(m.Entry.Value)
 	}
 	shared := float64(max(1, r.SharedHeads))
-	s := &Scaling{LayerOf: make([]int, int(m.Layers.Value)), Factor: heads / shared / float64(r.Steps), Heads: heads, EntryBytes: entry}
+	s := &Scaling{LayerOf: make([]int, int(m.Layers.Value)), Factor: heads / shared / float64(r.Steps), Heads: heads, EntryBytes: entry, TopK: r.TopK}
 	blocks, sink := r.Misses+r.Prefetched, max(r.Sink, int(r.PinnedPeakEntries)-r.Local) // outliers stay as sinks do
 	step := Counts{Demand: r.Demand, Misses: blocks, Runs: blocks, Moved: r.MovedEntries, Resident: r.ResidentPeak * r.Steps, Positions: 1}
 	return &Profile{

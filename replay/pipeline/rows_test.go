@@ -127,3 +127,15 @@ func TestRowsRefused(t *testing.T) {
 		}
 	}
 }
+
+// No context is shorter than what a head selects of it.
+func TestRowsOfShortContexts(t *testing.T) {
+	path := realProfile(t)
+	row, o := summed(t, path), options(t, read(t, path), "sequential")
+	for context, ok := range map[int64]bool{255: false, 256: true} {
+		o.Context = context
+		if _, err := rowPricer(t, o).Price(t.Context(), row); (err == nil) != ok || !ok && !strings.Contains(err.Error(), "at least the 256 tokens") {
+			t.Errorf("context %d: %v", context, err)
+		}
+	}
+}
