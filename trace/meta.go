@@ -79,8 +79,8 @@ func (m *Meta) Validate() error {
 		return fmt.Errorf("metadata: topk %d, expected at least 1", m.TopK)
 	case m.BlockTokens < 1:
 		return fmt.Errorf("metadata: block_tokens %d, expected at least 1", m.BlockTokens)
-	case max(m.TopK, m.Candidates, m.BlockTokens) > maxBlocks:
-		return fmt.Errorf("metadata: topk %d, candidates %d, block_tokens %d, expected at most 2³⁰", m.TopK, m.Candidates, m.BlockTokens)
+	case max(m.TopK, m.Candidates, m.BlockTokens, m.EntryBytes) > maxBlocks:
+		return fmt.Errorf("metadata: topk %d, candidates %d, block_tokens %d, entry_bytes %d, expected at most 2³⁰", m.TopK, m.Candidates, m.BlockTokens, m.EntryBytes)
 	case m.EntryBytes < 0:
 		return fmt.Errorf("metadata: entry_bytes %d is negative", m.EntryBytes)
 	case m.Sink != nil && *m.Sink < 0:

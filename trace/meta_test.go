@@ -38,6 +38,7 @@ func TestMetaFields(t *testing.T) {
 		`"version":1`:                  {`"sink":-1,"version":1`, "sink -1 is negative"},
 		`{"block_tokens"`:              {`{"local":0,"block_tokens"`, "local 0, expected at least 1"},
 		`,"version":1`:                 {`,"version":1,"entry_bytes":-2`, "entry_bytes -2 is negative"},
+		`"candidates":3,`:              {`"candidates":3,"entry_bytes":1073741825,`, "entry_bytes 1073741825, expected at most 2³⁰"},
 		`,"topk":2`:                    {`,"topk":2,"reducer":"min"`, `reducer "min"`},
 		`,"order"`:                     {`,"score_mantissa_bits":24,"order"`, "score_mantissa_bits 24"},
 		`1}`:                           {`1} {}`, "text after the JSON object"},
