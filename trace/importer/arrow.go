@@ -54,6 +54,9 @@ func decodeArrowStream(s *source, c *collector) error {
 	mem := newBounded(s.opts)
 	messages := &messageReader{r: input, mem: mem}
 	r, err := ipc.NewReaderFromMessageReader(messages, ipc.WithAllocator(mem))
+	if view := viewError(""); errors.As(err, &view) {
+		return view
+	}
 	if err != nil {
 		return fmt.Errorf("damaged: %w", err)
 	}

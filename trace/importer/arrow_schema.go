@@ -55,6 +55,13 @@ func root(b []byte) *flatbuffers.Table {
 	return &flatbuffers.Table{Bytes: b, Pos: flatbuffers.GetUOffsetT(b)}
 }
 
+// viewError is of a column of that name whose layout the library does not read.
+type viewError string
+
+func (e viewError) Error() string {
+	return fmt.Sprintf("column %s: is of a view type, expected strings and lists without views: write them so (polars: compat_level=pl.CompatLevel.oldest(); pyarrow: cast to string or list), or write Parquet", string(e))
+}
+
 // schemaWalk visits every vector of a schema, whose lengths the library allocates.
 // left is how many elements may still come: no text holds more than its bytes.
 type schemaWalk struct{ left int }
@@ -71,7 +78,11 @@ func (w *schemaWalk) field(t *flatbuffers.Table, depth int) error {
 		return errors.New("schema is nested more than 32 deep")
 	}
 	if kind := t.GetByteSlot(8, 0); kind >= 23 { // BinaryView, Utf8View, ListView, LargeListView
-		return fmt.Errorf("schema has a field of a view type (%d), expected lists and strings without views", kind)
+		name := ""
+		if o := flatbuffers.UOffsetT(t.Offset(4)); o > 0 {
+			name = string(t.ByteVector(o + t.Pos))
+		}
+		return viewError(name)
 	}
 	if err := w.vector(t, 16, nil); err != nil { // custom_metadata
 		return err

@@ -93,6 +93,11 @@ func arrowInt(values arrow.Array, i int) (v int64, has bool, err error) {
 		return int64(a.Value(i)), true, nil
 	case *array.Uint32:
 		return int64(a.Value(i)), true, nil
+	case *array.Uint64:
+		if a.Value(i) > math.MaxInt64 {
+			return 0, false, fmt.Errorf("is %d, expected a value that int32 holds", a.Value(i))
+		}
+		return int64(a.Value(i)), true, nil
 	case *array.Float64:
 		if math.IsNaN(a.Value(i)) {
 			return 0, false, nil
@@ -141,19 +146,23 @@ func arrowInts(dst []int32, values arrow.Array, i int) ([]int32, error) {
 	if err != nil {
 		return dst, err
 	}
-	switch a := inner.(type) {
-	case *array.Int32:
+	if a, ok := inner.(*array.Int32); ok {
 		return append(dst, a.Int32Values()[from:to]...), nil
-	case *array.Int64:
-		for j, v := range a.Int64Values()[from:to] {
-			if v < math.MinInt32 || v > math.MaxInt32 {
-				return dst, fmt.Errorf("value %d of the list is %d, expected one that int32 holds", j, v)
-			}
-			dst = append(dst, int32(v))
-		}
-		return dst, nil
 	}
-	return dst, fmt.Errorf("is a list of %v, expected int32 or int64", inner.DataType())
+	if !arrow.IsInteger(inner.DataType().ID()) {
+		return dst, fmt.Errorf("is a list of %v, expected positions as whole numbers", inner.DataType())
+	}
+	for j := from; j < to; j++ {
+		v, _, err := arrowInt(inner, j)
+		if err != nil {
+			return dst, fmt.Errorf("value %d of the list %w", j-from, err)
+		}
+		if v < math.MinInt32 || v > math.MaxInt32 {
+			return dst, fmt.Errorf("value %d of the list is %d, expected one that int32 holds", j-from, v)
+		}
+		dst = append(dst, int32(v))
+	}
+	return dst, nil
 }
 
 func arrowFloats(dst []float32, values arrow.Array, i int) ([]float32, error) {

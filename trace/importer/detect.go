@@ -63,6 +63,8 @@ var magics = []struct {
 	{"\x1f\x8b", Unknown, "gzip inside gzip; unpack one of them"},
 	{"\x89HDF", Unknown, "an HDF5 file"},
 	{"\x80\x04", Unknown, "a Python pickle; save it by numpy.savez"},
+	{"\xff\xfe", Unknown, "text in UTF-16; convert it by `iconv -f utf-16 -t utf-8`"},
+	{"\xfe\xff", Unknown, "text in UTF-16; convert it by `iconv -f utf-16 -t utf-8`"},
 	{"FEA1", Unknown, "a Feather V1 file; write Arrow IPC (Feather V2)"},
 }
 

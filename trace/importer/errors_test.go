@@ -61,6 +61,11 @@ func TestJSONLErrors(t *testing.T) {
 		{"two heads", line(0, 11, "1,2", `,"head":1,"head_id":2`), rank, []string{"line 1", "head 1 and head_id 2"}},
 		{"negative head", line(0, 11, "1,2", `,"head":-1`), rank, []string{"line 1", "head -1"}},
 		{"no windows left", line(-1, 10, "1,2", ""), Options{Windows: number(0), Stated: trace.Meta{Order: trace.OrderRank}}, []string{"--windows"}},
+		{"a double", line(0, 11, "1.0,2", ""), rank, []string{"line 1", "selected_token_pos: found number 1.0, expected a whole number"}},
+		{"a text", strings.Replace(line(0, 11, "1", ""), `"layer_id":0`, `"layer_id":"0"`, 1), rank, []string{"line 1", "layer_id: found string, expected a whole number"}},
+		{"no list", strings.Replace(line(0, 11, "1", ""), `[1]`, `7`, 1), rank, []string{"line 1", "selected_token_pos: found number, expected a list of numbers"}},
+		{"no record", line(0, 11, "1", "") + "[1]\n", rank, []string{"line 2", "found array, expected an object"}},
+		{"score of a text", line(0, 11, "1,2", `,"scores_topk":["a",1]`), Options{}, []string{"line 1", "scores_topk: found string, expected a number"}},
 		{"blank", "{\"selected_token_pos\":[1]}\n", Options{}, []string{"line 1", "request_id"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -86,6 +91,8 @@ func TestJSONLNormalised(t *testing.T) {
 		{"ranked beyond float32", line(0, 11, "1,2,3,4", `,"scores_topk":[1.00000001,16777216,1.00000002,16777217]`), Options{}, "[4 2 3 1] [1.6777216e+07 1.6777216e+07 1 1]"},
 		{"sorted", line(0, 11, "3,-1,1", ""), Options{Stated: trace.Meta{Order: trace.OrderIndex}}, "[1 3] []"},
 		{"kept", line(0, 11, "3,1", ""), Options{Stated: trace.Meta{Order: trace.OrderRank}}, "[3 1] []"},
+		{"byte order mark", "\ufeff" + line(0, 11, "3,1", ""), Options{Stated: trace.Meta{Order: trace.OrderRank}}, "[3 1] []"},
+		{"byte order mark, gzip", string(zipped(t, []byte("\ufeff"+line(0, 11, "3,1", "")))), Options{Stated: trace.Meta{Order: trace.OrderRank}}, "[3 1] []"},
 		{"stats ignored", line(0, 11, "3,1", `,"scores_stats":{"max":1},"head":null`), Options{Stated: trace.Meta{Order: trace.OrderRank}}, "[3 1] []"},
 	} {
 		_, streams := importAll(t, c.options, write(t, t.TempDir(), "src", []byte(c.text)))
@@ -158,6 +165,8 @@ func TestNoSource(t *testing.T) {
 		"gzip twice": {string(zipped(t, zipped(t, []byte("x")))), []string{"gzip inside gzip"}},
 		"empty gzip": {string(zipped(t, nil)), []string{"is empty"}},
 		"zip":        {"PK\x05\x06..................", []string{"empty zip"}},
+		"a list":     {`{"meta_info":{"id":"a","indexer_topk":[1]}}`, []string{"response 1", "indexer_topk: found [1]", "expected a text of base64"}},
+		"UTF-16":     {"\xff\xfe{\x00", []string{"UTF-16", "iconv"}},
 		"no topk":    {`{"meta_info":{"id":"a","prompt_tokens":1}}`, []string{"response 1", "--enable-return-indexer-topk"}},
 		"no base64":  {`{"meta_info":{"id":"a","indexer_topk":"%%%"}}`, []string{"base64"}},
 		"blank":      {"\n\n \n", []string{"none of"}},

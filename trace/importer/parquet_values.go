@@ -68,17 +68,19 @@ func checkType(column int, t parquet.Type) error {
 			return fmt.Errorf("has the type %v, expected plain numbers", t)
 		}
 	}
-	ok := kind == parquet.Int32 || kind == parquet.Int64
+	ok, want := kind == parquet.Int32 || kind == parquet.Int64, "whole numbers"
 	switch column {
+	case colIndices, colPredicted:
+		want = "positions as whole numbers"
 	case colRequest:
-		ok = kind == parquet.ByteArray
+		ok, want = kind == parquet.ByteArray, "texts"
 	case colScores, colAttention, colPromptMass, colCovered:
-		ok = kind == parquet.Float || kind == parquet.Double
+		ok, want = kind == parquet.Float || kind == parquet.Double, "float or double"
 	case colHead, colLayer, colPrompt, colStep, colSeqLen:
 		ok = ok || kind == parquet.Double
 	}
 	if !ok {
-		return fmt.Errorf("has the type %v, which does not fit", kind)
+		return fmt.Errorf("has the type %v, expected %s", t, want)
 	}
 	return nil
 }

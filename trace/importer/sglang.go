@@ -13,11 +13,23 @@ import (
 // sglangResponse is the part of a response that matters.
 type sglangResponse struct {
 	MetaInfo *struct {
-		ID         *jsonID `json:"id"`
-		Prompt     *int    `json:"prompt_tokens"`
-		Completion *int    `json:"completion_tokens"`
-		TopK       []byte  `json:"indexer_topk"` // base64 in the text
+		ID         *jsonID     `json:"id"`
+		Prompt     *int        `json:"prompt_tokens"`
+		Completion *int        `json:"completion_tokens"`
+		TopK       base64Bytes `json:"indexer_topk"`
 	} `json:"meta_info"`
+}
+
+// base64Bytes are bytes that the text has so. A list of numbers, which encoding/json would take for
+// bytes as well, is refused.
+type base64Bytes []byte
+
+// UnmarshalJSON accepts a string or null.
+func (b *base64Bytes) UnmarshalJSON(text []byte) error {
+	if text[0] != '"' && text[0] != 'n' {
+		return fmt.Errorf("indexer_topk: found %.20s…, expected a text of base64, the bytes of an int32 array", text)
+	}
+	return json.Unmarshal(text, (*[]byte)(b))
 }
 
 // sglangResponses is one response, or lists of them to any depth.

@@ -3,7 +3,6 @@ package importer
 import (
 	"bufio"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -85,13 +84,22 @@ func (s *source) reader() (io.Reader, error) {
 	}
 	buffered := bufio.NewReaderSize(s.file, 1<<18)
 	if !s.found.Gzip {
-		return buffered, nil
+		return withoutMark(buffered), nil
 	}
 	r, err := gzip.NewReader(buffered)
 	if err != nil {
 		return nil, gzipCause(err)
 	}
-	return unpacked{r}, nil
+	return withoutMark(bufio.NewReader(unpacked{r})), nil
+}
+
+// withoutMark passes over the byte order mark that editors put before a text; no binary
+// format begins with its bytes.
+func withoutMark(r *bufio.Reader) io.Reader {
+	if head, _ := r.Peek(3); string(head) == "\xef\xbb\xbf" {
+		_, _ = r.Discard(3)
+	}
+	return r
 }
 
 // unpacked is a gzip reader whose errors say what to do.
@@ -154,20 +162,4 @@ func (s *source) explain(err error) error {
 		return err
 	}
 	return fmt.Errorf("%s: %w", s.path, err)
-}
-
-// jsonCause says in words what encoding/json only hints at.
-func jsonCause(err error) error {
-	var syntax *json.SyntaxError
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
-		return fmt.Errorf("the text ends in the middle of a value: the file is incomplete, copy or make it again: %w", io.ErrUnexpectedEOF)
-	case errors.As(err, &syntax) && strings.Contains(syntax.Error(), "unexpected end"):
-		return fmt.Errorf("the text ends in the middle of a value: the file is incomplete, copy or make it again: %w", io.ErrUnexpectedEOF)
-	case errors.As(err, &syntax) && (strings.Contains(syntax.Error(), "'N'") || strings.Contains(syntax.Error(), "'I'")):
-		return fmt.Errorf("%w at byte %d: NaN and Infinity are no JSON numbers and no scores", err, syntax.Offset)
-	case errors.As(err, &syntax):
-		return fmt.Errorf("%w at byte %d", err, syntax.Offset)
-	}
-	return err
 }

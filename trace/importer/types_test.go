@@ -70,6 +70,11 @@ func TestParquetTypes(t *testing.T) {
 			lists
 			Step int32 `parquet:"step,decimal(2:7)"`
 		}{k, list, 100}),
+		"column topk_indices: has the type BOOLEAN, expected positions as whole numbers": parquetOf(t, struct {
+			keys
+			steps
+			Indices []bool `parquet:"topk_indices,list"`
+		}{k, steps{}, []bool{true}}),
 		"column topk_indices: a value of the list is 4294967295": parquetOf(t, struct {
 			keys
 			steps
@@ -90,6 +95,55 @@ func TestParquetTypes(t *testing.T) {
 	}{k, 0, []uint16{3, 1}}))
 	if list := streams[0].List(0); len(list) != 2 || list[0] != 3 || list[1] != 1 {
 		t.Errorf("list %v, expected 3 and 1", list)
+	}
+}
+
+// Arrow's lists may have integers of any width, as Parquet's; masks and views are refused by
+// the column's name.
+func TestArrowTypes(t *testing.T) {
+	file := func(list arrow.DataType, fill func(array.Builder)) string {
+		i32 := arrow.PrimitiveTypes.Int32
+		schema := arrow.NewSchema([]arrow.Field{{Name: "request_id", Type: arrow.BinaryTypes.String}, {Name: "layer_id", Type: i32},
+			{Name: "prompt_len", Type: i32}, {Name: "step", Type: i32}, {Name: "topk_indices", Type: arrow.ListOf(list)}}, nil)
+		b := array.NewRecordBuilder(memory.NewGoAllocator(), schema)
+		defer b.Release()
+		b.Field(0).(*array.StringBuilder).Append("r")
+		for i, v := range []int32{0, 300, 0} {
+			b.Field(1 + i).(*array.Int32Builder).Append(v)
+		}
+		l := b.Field(4).(*array.ListBuilder)
+		l.Append(true)
+		fill(l.ValueBuilder())
+		var out bytes.Buffer
+		w := ipc.NewWriter(&out, ipc.WithSchema(schema))
+		if err := w.Write(b.NewRecord()); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return write(t, t.TempDir(), "typed.arrow", out.Bytes())
+	}
+	rank, p := Options{Stated: trace.Meta{Order: trace.OrderRank}}, arrow.PrimitiveTypes
+	for _, path := range []string{
+		file(p.Int8, func(b array.Builder) { b.(*array.Int8Builder).AppendValues([]int8{99, 3, -1}, nil) }),
+		file(p.Int16, func(b array.Builder) { b.(*array.Int16Builder).AppendValues([]int16{99, 3, -1}, nil) }),
+		file(p.Uint8, func(b array.Builder) { b.(*array.Uint8Builder).AppendValues([]uint8{99, 3}, nil) }),
+		file(p.Uint16, func(b array.Builder) { b.(*array.Uint16Builder).AppendValues([]uint16{99, 3}, nil) }),
+		file(p.Uint32, func(b array.Builder) { b.(*array.Uint32Builder).AppendValues([]uint32{99, 3}, nil) }),
+		file(p.Uint64, func(b array.Builder) { b.(*array.Uint64Builder).AppendValues([]uint64{99, 3}, nil) }),
+	} {
+		if _, streams := importAll(t, rank, path); !slices.Equal(streams[0].List(0), []int32{99, 3}) {
+			t.Errorf("list %v, expected 99 and 3", streams[0].List(0))
+		}
+	}
+	for text, path := range map[string]string{
+		"value 1 of the list is 4294967295, expected one that int32 holds":              file(p.Uint32, func(b array.Builder) { b.(*array.Uint32Builder).AppendValues([]uint32{3, 1<<32 - 1}, nil) }),
+		"value 1 of the list is 18446744073709551615, expected a value":                 file(p.Uint64, func(b array.Builder) { b.(*array.Uint64Builder).AppendValues([]uint64{3, 1<<64 - 1}, nil) }),
+		"row 1: column topk_indices: is a list of bool, expected positions":             file(arrow.FixedWidthTypes.Boolean, func(b array.Builder) { b.(*array.BooleanBuilder).Append(true) }),
+		"row 1: column topk_indices: is a list of float64, expected positions as whole": file(p.Float64, func(b array.Builder) { b.(*array.Float64Builder).Append(3) }),
+	} {
+		mustFail(t, rank, []string{text}, path)
 	}
 }
 
