@@ -137,8 +137,37 @@ func (l *Link) check(f *faults) {
 	if d := l.Duplex; d != nil && max(d.CopyEngine.Value, d.Kernel.Value) > 2*l.Bandwidth.Value {
 		f.at("duplex", "exceeds twice the link's %s", l.Bandwidth.Written)
 	}
+	l.checkDuplex(f)
 	for i := range l.Series {
 		l.Series[i].check(f, fmt.Sprintf("measurements[%d]", i))
+	}
+}
+
+// checkDuplex refuses directions that together move less than half of what one does alone:
+// a unit was mistaken, and whatever overlaps would be slower than one after the other.
+func (l *Link) checkDuplex(f *faults) {
+	if l.Duplex == nil {
+		return
+	}
+	for _, way := range []struct {
+		field string
+		both  *Fact[BytesPerSecond]
+		paths []*Curve
+	}{
+		{"copy_engine", &l.Duplex.CopyEngine, []*Curve{l.HostToDevice.Call, l.HostToDevice.Batch, l.DeviceToHost.Call, l.DeviceToHost.Batch}},
+		{"kernel", &l.Duplex.Kernel, []*Curve{l.HostToDevice.Kernel, l.DeviceToHost.Kernel}},
+	} {
+		alone := &Fact[BytesPerSecond]{}
+		for _, c := range way.paths {
+			for i := 0; c != nil && i < len(c.Regimes); i++ {
+				if r := &c.Regimes[i].Rate; r.Value > alone.Value {
+					alone = r
+				}
+			}
+		}
+		if way.both.Value < alone.Value/2 {
+			f.at("duplex."+way.field, "%s is less than half of the %s of one direction alone", way.both.Written, alone.Written)
+		}
 	}
 }
 

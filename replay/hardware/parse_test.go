@@ -80,6 +80,7 @@ func TestBadFiles(t *testing.T) {
 		"no GPU":         {bundledFile("machines/l40s", "gpus: {value: 4,", "gpus: {value: 0.5,"), []string{`gpus: "0.5", expected a whole number`}},
 		"two limits":     {link("rate: {value: 210 GB/s", "rate: {value: 510 GB/s") + "duplex:\n  copy_engine: {value: 901 GB/s, status: measured, source: sglang-40278}\n  kernel: {value: 9 GB/s, status: measured, source: sglang-40278}\n", []string{"f.yaml:15: host_to_device.call.regimes[0].rate 510", "duplex exceeds twice the link's 450 GB/s"}},
 
+		"duplex":          {bundledFile("links/pcie5-x16", "copy_engine: {value: 83.4 GB/s", "copy_engine: {value: 83.4 MB/s"), []string{"duplex.copy_engine 83.4 MB/s is less than half of the 55.63 GB/s of one direction alone"}},
 		"rate over link":  {link("rate: {value: 210 GB/s", "rate: {value: 510 GB/s"), []string{"host_to_device.call", "510 GB/s exceeds the link's 450 GB/s"}},
 		"first regime":    {link("from: {value: 0 B", "from: {value: 8 B"), []string{"regimes[0].from is 8 B, expected 0 B"}},
 		"path of series":  {link("path: call", "path: cal"), []string{`path "cal"`, "did you mean call?"}},
