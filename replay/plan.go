@@ -224,12 +224,17 @@ func (p *plan) settleWarmup() (err error) {
 	if p.warmup.Kind == WarmupImportance && !p.file.HasScores() {
 		return fmt.Errorf("warm-up %v needs scores, the trace has none", p.warmup)
 	}
-	if p.warmup.Kind == WarmupCold {
-		w := "cold start: no warm-up before step 0"
-		if infos[0].Windows == 0 {
-			w = "cold start: the trace has no prompt windows to warm up on"
-		}
-		p.warn = append(p.warn, w)
+	fewest, most := windowRange(infos)
+	switch auto := w.Kind == WarmupAuto; {
+	case p.warmup.Kind == WarmupCold && most == 0:
+		p.warn = append(p.warn, "cold start: the trace has no prompt windows to warm up on")
+	case p.warmup.Kind == WarmupCold && auto:
+		p.warn = append(p.warn, fmt.Sprintf("cold start: %v has no prompt windows to warm up on, others have up to %d", fewest.Key, most))
+	case p.warmup.Kind == WarmupCold:
+		p.warn = append(p.warn, "cold start: no warm-up before step 0")
+	case auto && fewest.Windows < most:
+		p.notes = append(p.notes, fmt.Sprintf("%v has %d prompt windows, others up to %d; all are warmed up on the last %d (--requests and --layers leave streams out)",
+			fewest.Key, fewest.Windows, most, fewest.Windows))
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,7 +36,7 @@ type WarmupKind string
 
 // The ways to fill the cache.
 const (
-	// WarmupAuto is lru with all the windows that a trace has, cold where it has none.
+	// WarmupAuto is lru with as many windows as every stream has, cold where one has none.
 	WarmupAuto WarmupKind = "auto"
 	// WarmupRun runs the cell's own policy over the last windows from an empty cache,
 	// uncounted (ESS, LRU-Warmup).
@@ -89,12 +91,8 @@ func (w Warmup) String() string {
 // resolve settles auto against the streams of a trace and reports a warm-up that asks
 // for more windows than there are.
 func (w Warmup) resolve(streams []trace.StreamInfo) (Warmup, error) {
-	least, at := streams[0].Windows, streams[0]
-	for _, s := range streams {
-		if s.Windows < least {
-			least, at = s.Windows, s
-		}
-	}
+	at, _ := windowRange(streams)
+	least := at.Windows
 	if w.Kind == WarmupAuto {
 		if least == 0 {
 			return Warmup{Kind: WarmupCold}, nil
@@ -105,6 +103,12 @@ func (w Warmup) resolve(streams []trace.StreamInfo) (Warmup, error) {
 		return w, fmt.Errorf("warm-up %v asks for %d windows, %v has %d recorded (steps below 0); choose at most that many, or cold", w, w.Windows, at.Key, least)
 	}
 	return w, nil
+}
+
+// windowRange is the first of the streams with the fewest windows, and the most that one has.
+func windowRange(streams []trace.StreamInfo) (fewest trace.StreamInfo, most int) {
+	byWindows := func(a, b trace.StreamInfo) int { return cmp.Compare(a.Windows, b.Windows) }
+	return slices.MinFunc(streams, byWindows), slices.MaxFunc(streams, byWindows).Windows
 }
 
 // replayed is the number of window rows that a cell runs over.

@@ -62,7 +62,7 @@ begun again, and with --referee every cell is replayed.`,
 	fl := c.Flags()
 	fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policies, each `NAME[:OPTIONS]`, comma-separated or repeated; all: every exact policy that the trace can serve; lossy: every lossy one; window:1-16: windows from 1 to 16 steps")
 	fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request), 1x+2x@64 (grows at step 64), peak:window:2, sweep[:N] (a curve: 64 or N from 1x to 16x)")
-	fl.StringVar(&f.warmup, "warmup", "auto", "lru:W, importance:W[,scope=request] (W prompt windows), staging, cold; auto: lru with all windows")
+	fl.StringVar(&f.warmup, "warmup", "auto", "lru:W, importance:W[,scope=request] (W prompt windows), staging, cold; auto: lru with the windows that all streams have")
 	fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in blocks (default: the trace's)")
 	fl.IntVar(&f.candidates, "candidates", 0, "M, how much of a list policies may see (default: the trace's)")
 	fl.IntVar(&f.sink, "sink", 0, "first tokens that are always resident (default: the trace's, or 0)")
