@@ -32,8 +32,8 @@ const (
 	// (predicted_indices; InfiniGen, Lee et al., OSDI 2024). The buffer is emptied after
 	// the step.
 	PrefetchPredicted PrefetchSource = "predicted"
-	// PrefetchCandidates takes the ranks K … M-1 of the step before. What stays a candidate
-	// stays in the buffer and is not fetched again.
+	// PrefetchCandidates takes the ranks K … M-1 of the step before. The buffer then holds
+	// the best of them: what it has of these is not fetched again, all else leaves it.
 	PrefetchCandidates PrefetchSource = "candidates"
 )
 

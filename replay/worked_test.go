@@ -93,6 +93,17 @@ func TestWorkedPrefetch(t *testing.T) {
 	}
 }
 
+// K = 1, a buffer of one. For step 1 block 2 is staged. For step 2 the best candidate is 3:
+// it takes the place of 2, which is still a candidate, is demanded and missed, late. Both
+// prefetches are useless.
+func TestWorkedPrefetchOfBetterRanks(t *testing.T) {
+	h := worked{topk: 1, lists: [][]int32{{1, 2, 3}, {4, 3, 2}, {2, 5, 6}}}
+	_, n := h.run(t, start{capacity: 1, prefetch: PrefetchCandidates, staging: 1}, false)
+	if n.Misses != 3 || n.Prefetched != 2 || n.PrefetchUseful != 0 || n.PrefetchLate != 1 || n.PrefetchUseless != 2 || n.Moved != 5 {
+		t.Errorf("%+v, worked out: 3 misses; 2 prefetched, none useful, 1 late, 2 useless; 5 moved", n)
+	}
+}
+
 // K = 1, room for two, one swap a step. Step 0 fetches 1; 2 takes the free room and is found
 // at step 1. Then LRU would evict 1, which step 1 ranks second, before 4: 4 is late at step
 // 2, which evicts 1. Of 5 and 6, 5 takes the place of 2, unlisted; nobody demands it.
