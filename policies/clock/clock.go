@@ -14,7 +14,9 @@
 // Frames: a step's births, ascending, take frames that are free, the one freed
 // longest ago first, or else new frames at the end of the ring. Then the hand frees
 // what the capacity needs; then the step's fetches, ascending, take frames in the
-// same way. So a fetch replaces a victim of its own step, as on a page fault.
+// same way. So a fetch replaces a victim of its own step, as on a page fault. What an
+// overflow keeps out takes no frame; the one that it had is freed before the hand moves,
+// of the worst rank first (without ranks, of the lowest index).
 //
 // Rule: the hand moves up from frame 0, round and round, clears the mark of each
 // referenced block it passes and evicts the first unreferenced one; it stops behind
