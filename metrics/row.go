@@ -110,7 +110,8 @@ type Row struct {
 	// the trace does not say: masses of blocks, or for CoveredMass its sum alone.
 	KeptMass    *float64 `json:"kept_mass"`
 	CoveredMass *float64 `json:"covered_mass"`
-	// Evictions are blocks that left the cache, those kept out (overflow, bypass) not counted.
+	// Evictions are blocks outside the demand that left the cache; demanded ones that a step
+	// does not keep (overflow, bypass) are not counted.
 	Evictions int64 `json:"evictions"`
 	// Births are blocks that left the local window.
 	Births int64 `json:"births"`
