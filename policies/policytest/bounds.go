@@ -2,6 +2,7 @@ package policytest
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/opt"
@@ -48,11 +49,12 @@ func peak(steps []step) int {
 	return most
 }
 
-// stackCapacities are tried a stream.
-const stackCapacities = 8
+// stackAbove are the capacities, less the largest demand, at which the stack property is
+// tried: each step from one to the next, and the last is more than any stream holds.
+var stackAbove = []int{1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32, 64, 1024}
 
-// stacked checks the stack property at capacities above the largest demand, below
-// which the surplus of S5 decides with the policy.
+// stacked checks the stack property step by step at capacities above the largest demand,
+// below which the surplus of S5 decides with the policy.
 func (s *suite) stacked() error {
 	if !s.entry.Traits.Stack || s.entry.Traits.Windowed {
 		return nil
@@ -62,19 +64,34 @@ func (s *suite) stacked() error {
 		if _, _, err := replayEngine(c, p); err != nil {
 			return err
 		}
-		last := int64(-1)
-		for capacity := p.scope.Demand + 1; capacity <= p.scope.Demand+stackCapacities; capacity++ {
+		var last []step
+		smaller := 0
+		for _, above := range stackAbove {
 			larger := *c
-			larger.capacity = capacity
-			_, counts, err := replayEngine(&larger, s.fresh())
+			larger.capacity = p.scope.Demand + above
+			steps, _, err := replayEngine(&larger, s.fresh())
 			if err != nil {
 				return err
 			}
-			if last >= 0 && counts.Misses > last {
-				return fmt.Errorf("Traits.Stack is set, but capacity %d misses %d blocks where one less misses %d: the order of eviction depends on the capacity; drop the trait", capacity, counts.Misses, last)
+			if last != nil {
+				if err := includes(steps, last); err != nil {
+					return fmt.Errorf("Traits.Stack is set, but capacity %d %w and %d hits: what is held at a capacity must be held at every larger one, so the order of eviction may not depend on the capacity; drop the trait", larger.capacity, err, smaller)
+				}
 			}
-			last = counts.Misses
+			last, smaller = steps, larger.capacity
 		}
 		return nil
 	})
+}
+
+// includes looks whether one history misses only what another one does.
+func includes(larger, smaller []step) error {
+	for i := range larger {
+		for _, x := range larger[i].misses {
+			if _, missed := slices.BinarySearch(smaller[i].misses, x); !missed {
+				return fmt.Errorf("misses block %d at step T = %d,", x, larger[i].T)
+			}
+		}
+	}
+	return nil
 }

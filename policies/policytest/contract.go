@@ -18,6 +18,9 @@ const (
 	peekStreams      = 100
 	singleStreams    = 100
 	resizeStreams    = 100
+	onlineStreams    = 200
+	apartStreams     = 100
+	poolTraces       = 6
 )
 
 // legal replays with a new instance a stream: the engine checks every answer.
@@ -84,13 +87,57 @@ func (s *suite) borrowsOn(c *setting) error {
 		err = differ("normally it", "with lists overwritten it", plain, spoilt)
 	}
 	if err != nil {
-		return fmt.Errorf("keeps a slice that it was given: lists are valid until the call returns, and are overwritten here after it; copy what is needed later\n%w", err)
+		return fmt.Errorf("keeps a slice or a pointer that it was given: Scope, Step and their lists are valid until the call returns, and are overwritten here after it; copy what is needed later\n%w", err)
 	}
 	return nil
 }
 
-// forgets replays streams A, B, A with one instance.
+// forgets replays streams A, B, A with one instance, and A again after as many streams as
+// a counter of 8 or 16 bits can count.
 func (s *suite) forgets() error {
+	if err := s.forgetsOther(); err != nil {
+		return err
+	}
+	for _, again := range []struct {
+		after int // streams
+		seed  uint64
+	}{{1 << 8, 4}, {1 << 8, 6}, {1 << 8, 14}, {1 << 8, 16}, {1 << 16, 14}} {
+		if s.short && again.after > 1<<8 || *onlySeed != 0 {
+			continue
+		}
+		if err := s.forgetsMany(s.draw(again.seed), again.after); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetsMany begins so many streams from a replay of a stream to the next of the same:
+// a stamp that counts streams, in too few bits, is then what it was.
+func (s *suite) forgetsMany(c *setting, streams int) (err error) {
+	defer catch(&err)
+	p := s.fresh()
+	want, _, err := replayEngine(c, p)
+	if err != nil {
+		return err
+	}
+	for range streams - 1 {
+		scope := p.scope
+		if err := p.policy.Reset(&scope); err != nil {
+			return fmt.Errorf("Reset does not forget: it refuses a stream that it has taken before: %w\n%v", err, c)
+		}
+	}
+	got, _, err := replayEngine(c, p)
+	if err == nil {
+		err = differ("a new instance", "the old one", want, got)
+	}
+	if err != nil {
+		return fmt.Errorf("Reset does not forget: on a stream that an instance has seen %d streams before (a count of streams in too few bits?)\n%w\n%v", streams, err, c)
+	}
+	return nil
+}
+
+func (s *suite) forgetsOther() error {
 	var last *setting
 	return s.seeds(agreeStreams, func(a *setting) error {
 		if last == nil {

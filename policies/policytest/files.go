@@ -141,24 +141,37 @@ func write(path string, meta trace.Meta, streams []*trace.Stream) (string, error
 
 // rows replays a file, a row a stream.
 func (s *suite) rows(path string, workers, entryBytes int, capacities ...string) ([]metrics.Row, error) {
+	return s.replay(path, replayed{capacities: capacities, workers: workers, entryBytes: entryBytes})
+}
+
+// replayed is how a file is replayed, a row a stream.
+type replayed struct {
+	capacities []string
+	workers    int     // 0: one
+	entryBytes int     // 0: the file's
+	layers     []int32 // nil: all
+	pool       replay.Pool
+}
+
+func (s *suite) replay(path string, how replayed) ([]metrics.Row, error) {
 	f, err := trace.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	o := replay.Options{Policies: []policies.Spec{s.spec}, Workers: workers, Per: replay.PerStream}
+	o := replay.Options{Policies: []policies.Spec{s.spec}, Workers: max(1, how.workers), Per: replay.PerStream, Layers: how.layers, Pool: how.pool}
 	if s.picks() {
 		o.Shape.BlockTokens = fileEntries
 	}
-	for _, text := range capacities {
+	for _, text := range how.capacities {
 		c, err := replay.ParseCapacity(text)
 		if err != nil {
 			return nil, err
 		}
 		o.Capacities = append(o.Capacities, c)
 	}
-	if entryBytes != 0 {
-		o.EntryBytes = &entryBytes
+	if how.entryBytes != 0 {
+		o.EntryBytes = &how.entryBytes
 	}
 	result, err := replay.Run(context.Background(), f, o)
 	if err != nil {

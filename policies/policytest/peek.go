@@ -2,6 +2,9 @@ package policytest
 
 import (
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
 )
@@ -26,8 +29,63 @@ func (s *suite) peeked() error {
 		if err == nil && got != want {
 			err = fmt.Errorf("counts %+v become %+v where Peek is asked: it must change nothing", want, got)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return s.drains(c)
 	})
+}
+
+// drains asks a Peeker after a step's eviction, as a prefetcher that swaps does, and
+// evicts what it names, until nothing is left.
+func (s *suite) drains(c *setting) (err error) {
+	defer catch(&err)
+	p := s.fresh()
+	p.script = new(script)
+	if _, _, err := replayEngine(c, p); err != nil {
+		return err
+	}
+	until := rand.New(rand.NewPCG(c.seed, 38)).IntN(p.script.steps()) + 1
+	policy, left := p.script.playSteps(s.make(), until)
+	peeker := policy.(policies.Peeker)
+	for {
+		first, named := peeker.Peek()
+		if !named && len(left) == 0 {
+			return nil
+		}
+		what := fmt.Sprintf("after %d steps, E is %v and Peek names ", until, slices.Sorted(maps.Keys(left)))
+		switch {
+		case !named:
+			return fmt.Errorf("%sno block", what)
+		case !left[first]:
+			return fmt.Errorf("%sblock %d, which is not in it", what, first)
+		}
+		if victims := policy.Evict(1, nil); len(victims) != 1 || victims[0] != first {
+			return fmt.Errorf("%sblock %d, and Evict(1) then %v: a prefetcher that swaps asks between Evict and the next Update", what, first, victims)
+		}
+		delete(left, first)
+	}
+}
+
+// playSteps makes the calls of so many steps, and returns the policy and E.
+func (r *script) playSteps(p policies.Policy, steps int) (policies.Policy, map[int32]bool) {
+	r.begin(p)
+	at := &probe{outside: map[int32]bool{}}
+	for i := range r.calls {
+		c := &r.calls[i]
+		if c.kind == callUpdate {
+			if steps--; steps < 0 {
+				break
+			}
+			at.follow(&c.step)
+		}
+		got := c.make(p, nil)
+		if c.kind == callEvict {
+			at.gone = got
+		}
+	}
+	at.follow(&policies.Step{})
+	return p, at.outside
 }
 
 // asPeeked asks what would go first, and asks again.

@@ -16,7 +16,7 @@
 //	Allocates      nothing, once an instance has seen a stream
 //	Reference      every step does what a literal transcription of the definition does
 //	Optimum        never fewer misses than opt, or opt-bypass for a bypasser
-//	Stack          a larger capacity never misses more, where Traits.Stack claims it
+//	Stack          a larger capacity misses nothing else, where Traits.Stack claims it
 //	Sized          Scope.Capacity means nothing to a policy that does not claim Traits.Sized
 //	Resize         at a capacity that grows and shrinks all the same holds, for a Resizer and
 //	               for who never looks at the capacity
@@ -24,7 +24,11 @@
 //	               is not claimed
 //	Sweep          a Sweeper's pass says at every step what runs at single sizes do
 //	Peek           a Peeker names what it then evicts first, and forgets nothing by it
+//	Online         with a stream cut short, the steps before the cut stay as they were
+//	Apart          two instances whose calls are made in turn answer as they do alone
 //	Shift          streams with all blocks renumbered by a constant give the same counts
+//	Long           a stream of more steps than 16 bits can number does what the reference says
+//	Pool           in a pool (--pool) it changes nothing how many streams demand nothing
 //	Files          workers, files cut in two, entries of twice the bytes, many capacities in one
 //	               run: the same rows
 //
@@ -72,7 +76,11 @@ var checks = []check{
 	{"Single", (*suite).single, false},
 	{"Sweep", (*suite).swept, false},
 	{"Peek", (*suite).peeked, false},
+	{"Online", (*suite).online, false},
+	{"Apart", (*suite).apart, false},
 	{"Shift", (*suite).shifted, false},
+	{"Long", (*suite).long, false},
+	{"Pool", (*suite).pooled, false},
 	{"Files", (*suite).filed, false},
 }
 

@@ -127,7 +127,15 @@ func (p *probe) Reset(sc *policies.Scope) error {
 	p.outside, p.gone, p.asked, p.told = map[int32]bool{}, p.gone[:0], "", policies.Step{}
 	given := *sc
 	given.Capacity *= max(1, p.inflate)
-	return p.policy.Reset(&given)
+	was := given
+	err := p.policy.Reset(&given)
+	if given != was {
+		p.fail("changes its Scope, which is the engine's: copy what is needed")
+	}
+	if p.spoil {
+		given = policies.Scope{Blocks: garbage, Capacity: garbage, Steps: garbage, Windows: garbage, Demand: garbage, PerStep: garbage}
+	}
+	return err
 }
 
 // Update applies a step.
@@ -216,9 +224,6 @@ func lists(s *policies.Step) []namedList {
 // Evict asks for victims.
 func (p *probe) Evict(n int, dst []int32) []int32 {
 	p.at = fmt.Sprintf("Evict(%d)", n)
-	if p.script != nil {
-		p.script.evict(n)
-	}
 	var first int32
 	var named bool
 	if p.peek {
@@ -231,6 +236,9 @@ func (p *probe) Evict(n int, dst []int32) []int32 {
 		dst = p.answer("Evict", dst, func(dst []int32) []int32 { return p.policy.Evict(n, dst) })
 	}
 	p.gone = append(p.gone[:0], dst[at:]...)
+	if p.script != nil {
+		p.script.asked(callEvict, n, p.gone)
+	}
 	if p.peek {
 		p.compare(first, named, p.gone)
 	}
@@ -256,10 +264,12 @@ func (p resizeProbe) Resize(capacity int) {
 // Bypass asks for what is kept out.
 func (p *bypassProbe) Bypass(n int, dst []int32) []int32 {
 	p.at = fmt.Sprintf("Bypass(%d)", n)
+	at := len(dst)
+	dst = p.answer("Bypass", dst, func(dst []int32) []int32 { return p.bypasser.Bypass(n, dst) })
 	if p.script != nil {
-		p.script.bypass(n)
+		p.script.asked(callBypass, n, dst[at:])
 	}
-	return p.answer("Bypass", dst, func(dst []int32) []int32 { return p.bypasser.Bypass(n, dst) })
+	return dst
 }
 
 // answer checks that a method appends to what it is given, and overwrites the buffer

@@ -1,6 +1,7 @@
 package policytest
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -10,28 +11,34 @@ import (
 
 // resized replays at capacities that grow and shrink, as --capacity 1x+2x@64 and
 // --reallocate have them: with every policy that runs there, and step by step with the
-// reference where it can follow, too.
+// reference.
 func (s *suite) resized() error {
 	if _, resizes := s.make().(policies.Resizer); s.entry.Traits.Windowed || s.entry.Traits.Sized && !resizes {
 		return nil
 	}
-	return s.seeds(resizeStreams, func(c *setting) error {
-		c.later = c.changes()
-		_, _, err := replayEngine(c, s.fresh())
-		if err == nil && s.referenceResizes() {
-			err = s.refereedOn(c)
-		}
-		if err != nil {
-			return fmt.Errorf("at a capacity that changes: %w", err)
-		}
-		return nil
-	})
+	err := s.seeds(resizeStreams, s.resizedOn)
+	if err == nil && s.reference != nil && !s.referenceResizes() {
+		return errors.New("the policy is a Resizer and its Reference is not: it follows a capacity that changes, and nothing says whether rightly; give the Reference a Resize(capacity int), too")
+	}
+	return err
+}
+
+func (s *suite) resizedOn(c *setting) error {
+	c.later = c.changes()
+	_, _, err := replayEngine(c, s.fresh())
+	if err == nil && s.reference != nil && s.referenceResizes() {
+		err = s.refereedOn(c)
+	}
+	if err != nil {
+		return fmt.Errorf("at a capacity that changes: %w", err)
+	}
+	return nil
 }
 
 // referenceResizes reports whether the reference follows a capacity that changes.
 func (s *suite) referenceResizes() bool {
-	if s.reference == nil || !s.entry.Traits.Sized {
-		return s.reference != nil
+	if !s.entry.Traits.Sized {
+		return true
 	}
 	_, resizes := s.reference().(policies.Resizer)
 	return resizes

@@ -46,15 +46,24 @@ func replayEngine(c *setting, p *probe) (steps []step, counts replay.Counts, err
 	return steps, counts, err
 }
 
+// catch makes an error of a panic of the policy where calls are made without an engine; it
+// is deferred.
+func catch(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("panics: %v\n%s", r, stackOf(debug.Stack()))
+	}
+}
+
 // stackOf is the part of a stack that is the policy's: from the panic to the probe.
 func stackOf(stack []byte) string {
 	var kept strings.Builder
 	lines := strings.Split(string(stack), "\n")
 	for i := 1; i+1 < len(lines); i += 2 { // a line for the function, one for the place
 		switch function := lines[i]; {
-		case strings.Contains(function, "policytest.(*probe)"), strings.Contains(function, "policytest.(*bypassProbe)"):
+		case strings.Contains(function, "policytest.(*probe)"), strings.Contains(function, "policytest.(*bypassProbe)"),
+			strings.Contains(function, "policytest.(*call)"), strings.Contains(function, "policytest.(*script)"), strings.Contains(function, "policytest.(*suite)"):
 			return kept.String()
-		case strings.HasPrefix(function, "panic("), strings.HasPrefix(function, "runtime."), strings.Contains(function, "debug.Stack"), strings.Contains(function, "policytest.replayEngine"):
+		case strings.HasPrefix(function, "panic("), strings.HasPrefix(function, "runtime."), strings.Contains(function, "debug.Stack"), strings.Contains(function, "policytest.replayEngine"), strings.Contains(function, "policytest.catch"):
 		default:
 			fmt.Fprintf(&kept, "%s\n%s\n", function, lines[i+1])
 		}
