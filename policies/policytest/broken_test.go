@@ -131,6 +131,8 @@ var broken = []struct {
 		[]string{"allocates", "none are allowed"}},
 	{"has a list that only grows", line(func() policies.Policy { return new(keepsLog) }), "Allocates",
 		[]string{"allocates", "none are allowed"}},
+	{"holds more than it says", line(func() policies.Policy { return new(holdsMuch) }), "Memory",
+		[]string{`Traits.Memory is "4 B"`, "B are held for each block"}},
 	{"counts streams in a byte", line(func() policies.Policy { return new(stampsStreams) }), "Forgets",
 		[]string{"Reset does not forget", "256 streams before", "too few bits"}},
 	{"keeps its Scope", line(func() policies.Policy { return new(keepsScope) }), "Borrows",
@@ -197,6 +199,17 @@ func TestKitBites(t *testing.T) {
 func TestKitAccepts(t *testing.T) {
 	if failures := policytest.Check(line(newLRUPolicy), "", newLRU); failures != nil {
 		t.Error(failures)
+	}
+}
+
+// A check runs alone, as -run asks for it.
+func TestOneCheckAlone(t *testing.T) {
+	if err := policytest.RunAlone("Legal", line(newLRUPolicy)); err != nil {
+		t.Error(err)
+	}
+	nameless := with(line(newLRUPolicy), func(e *policies.Entry) { e.Name = "" })
+	if err := policytest.RunAlone("Legal", nameless); err == nil || !strings.Contains(err.Error(), "the entry's Name") {
+		t.Error(err)
 	}
 }
 

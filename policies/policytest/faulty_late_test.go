@@ -38,6 +38,17 @@ func (p *keepsLog) Update(s *policies.Step) {
 	p.Policy.Update(s)
 }
 
+// holdsMuch takes eight bytes a block that it does not state.
+type holdsMuch struct {
+	lru.Policy
+	stamps []int64
+}
+
+func (p *holdsMuch) Reset(sc *policies.Scope) error {
+	p.stamps = policies.Fill(p.stamps, sc.Blocks, 0)
+	return p.Policy.Reset(sc)
+}
+
 // stampsStreams is LFU whose counts hold where their stamp is that of the stream: a byte.
 type stampsStreams struct {
 	counting

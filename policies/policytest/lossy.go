@@ -33,7 +33,7 @@ func RunLossy(t *testing.T, entry policies.Entry, options string) {
 	s := &suite{entry: entry, options: options, short: testing.Short()}
 	for _, c := range lossyChecks {
 		ok := t.Run(c.name, func(t *testing.T) {
-			if err := c.run(s); err != nil {
+			if err := s.after(s.lossyEntry, c); err != nil {
 				t.Errorf("%s: %v", s.name(), err)
 			}
 		})

@@ -14,6 +14,7 @@
 //	Borrows        nothing that was lent is changed or kept; answers are appended
 //	Forgets        an instance that has seen other streams does as a new one
 //	Allocates      nothing, once an instance has seen a stream
+//	Memory         no more a block of the context than Traits.Memory states
 //	Reference      every step does what a literal transcription of the definition does
 //	Optimum        never fewer misses than opt, or opt-bypass for a bypasser
 //	Stack          a larger capacity misses nothing else, where Traits.Stack claims it
@@ -68,6 +69,7 @@ var checks = []check{
 	{"Borrows", (*suite).borrows, true},
 	{"Forgets", (*suite).forgets, true},
 	{"Allocates", (*suite).allocates, false},
+	{"Memory", (*suite).remembers, false},
 	{"Reference", (*suite).refereed, false},
 	{"Optimum", (*suite).bounded, false},
 	{"Stack", (*suite).stacked, false},
@@ -91,7 +93,7 @@ func Run(t *testing.T, entry policies.Entry, options string, newReference func()
 	s := &suite{entry: entry, options: options, reference: newReference, short: testing.Short()}
 	for _, c := range checks {
 		ok := t.Run(c.name, func(t *testing.T) {
-			if err := c.run(s); err != nil {
+			if err := s.after(s.entryHolds, c); err != nil {
 				t.Errorf("%s: %v", s.name(), err)
 			}
 		})
@@ -99,6 +101,16 @@ func Run(t *testing.T, entry policies.Entry, options string, newReference func()
 			return
 		}
 	}
+}
+
+// after runs a check; where -run leaves out that of the entry, it is made first.
+func (s *suite) after(entry func() error, c check) error {
+	if c.name != "Entry" && s.make == nil {
+		if err := entry(); err != nil {
+			return err
+		}
+	}
+	return c.run(s)
 }
 
 // Failure is a check that a policy does not pass.

@@ -1,0 +1,62 @@
+package policytest
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"strconv"
+)
+
+// bytesClaimed reads what Traits.Memory begins with.
+var bytesClaimed = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?) B\b`)
+
+// Contexts whose memory is compared, in blocks, and what a block may take beyond the claim:
+// a few bits, and what slices are rounded up by.
+const (
+	smallContext, largeContext = 1 << 16, 1 << 18
+	memorySlack                = 0.75
+)
+
+// remembers measures what an instance holds after streams that differ in the length of
+// their context alone. A claim that is no number of bytes is not looked at.
+func (s *suite) remembers() error {
+	match := bytesClaimed.FindStringSubmatch(s.entry.Traits.Memory)
+	if match == nil {
+		return nil
+	}
+	claim, err := strconv.ParseFloat(match[1], 64)
+	if err != nil {
+		return err
+	}
+	c := s.draw(2)
+	small, err1 := s.held(c.shift(smallContext))
+	large, err2 := s.held(c.shift(largeContext))
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	if each := (large - small) / (largeContext - smallContext); each > claim+memorySlack {
+		return fmt.Errorf("Traits.Memory is %q, but %.1f B are held for each block of the context: state what Reset takes", s.entry.Traits.Memory, each)
+	}
+	return nil
+}
+
+// held is the memory in bytes of an instance that has replayed a stream.
+func (s *suite) held(c *setting) (bytes float64, err error) {
+	defer catch(&err)
+	p := s.fresh()
+	p.script = new(script)
+	if _, _, err := replayEngine(c, p); err != nil {
+		return 0, err
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	policy := s.make()
+	p.script.play(policy, nil)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	runtime.KeepAlive(policy)
+	runtime.KeepAlive(p)
+	return float64(int64(after.HeapAlloc) - int64(before.HeapAlloc)), nil
+}
