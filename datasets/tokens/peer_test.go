@@ -80,6 +80,11 @@ func peerTexts(t *testing.T) []string {
 		"▁ under ▁▁score", "f(x)  =  y**2  // end\n\n\n\treturn", strings.Repeat("ab", 300), strings.Repeat(" ", 70) + "x", "\x00\x01\x7f\u0080\u0085",
 		"0f8b1c2d-33aa-4e5f-9abc-def012345678", "hello!!!???...", "(a) [b] {c} \"d\" 'e'", "ǅ ǆ Ǆ ª º ⅷ ½ ٣",
 	}
+	for _, blanks := range []string{"\n \n", " \n\t\n", "\n    \n", "\r\n \r\n", "\n\u3000\n \n", " \n \n ", "\n\n", " \n", strings.Repeat("\n \t", 40) + "\n"} {
+		for _, before := range []string{"", "a", "1", "};", "//", "e\u0301", "!\u0301", " !\u0301", "a!\u0301", "!!\u0301", "'s", "\x7f", "\u4e2d", "\u26a0\ufe0f", "\U0001F469\u200d\u2640\ufe0f"} {
+			texts = append(texts, before+blanks, before+blanks+"b", before+blanks+" b "+before+blanks+"\tc")
+		}
+	}
 	for _, path := range []string{"tokens.go", "hf_encode.go", "../../README.md", "../../LICENSE"} {
 		text, err := os.ReadFile(path)
 		if err != nil {

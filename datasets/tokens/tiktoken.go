@@ -3,6 +3,7 @@ package tokens
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/tiktoken-go/tokenizer/codec"
 )
@@ -14,15 +15,25 @@ var builtinNames = []string{"cl100k_base", "o200k_base"}
 func builtin(name string) Tokenizer {
 	switch name {
 	case "cl100k_base":
-		return tiktoken{codec.NewCl100kBase()}
+		return newTiktoken(codec.NewCl100kBase(), false)
 	case "o200k_base":
-		return tiktoken{codec.NewO200kBase()}
+		return newTiktoken(codec.NewO200kBase(), true)
 	}
 	return nil
 }
 
 // tiktoken is a built-in vocabulary. Its special tokens are read as text.
-type tiktoken struct{ codec *codec.Codec }
+type tiktoken struct {
+	codec       *codec.Codec
+	markedWords bool        // words have marks in them
+	blanks      func() *bpe // made when it is needed first
+}
+
+func newTiktoken(c *codec.Codec, markedWords bool) tiktoken {
+	t := tiktoken{codec: c, markedWords: markedWords}
+	t.blanks = sync.OnceValue(t.blankTokens)
+	return t
+}
 
 // Name is that of the encoding in tiktoken.
 func (t tiktoken) Name() string { return t.codec.GetName() }
@@ -35,7 +46,11 @@ func (t tiktoken) Encode(text string) (ids []int) {
 		for _, id := range list {
 			ids = append(ids, int(id))
 		}
-	}, func(id int) { ids = append(ids, id) })
+	}, func(list ...int32) {
+		for _, id := range list {
+			ids = append(ids, int(id))
+		}
+	})
 	return ids
 }
 
@@ -44,23 +59,35 @@ func (t tiktoken) count(text string) (total int) {
 		n, err := t.codec.Count(part)
 		must(err)
 		total += n
-	}, func(int) { total++ })
+	}, func(list ...int32) { total += len(list) })
 	return total
 }
 
 // deleted is the token of U+007F in both vocabularies.
 const deleted = 221
 
-// each yields the text in parts. The library (0.10.0) loses U+007F, as its generated
-// matcher ends a class one character early; no longer token has that character.
-func (t tiktoken) each(text string, yield func(part string), del func(id int)) {
-	for i, part := range strings.Split(strings.ToValidUTF8(text, "\uFFFD"), "\x7f") {
+// each yields the text in parts, and the tokens of those that the library (0.10.0) gets
+// wrong: it loses U+007F, as its generated matcher ends a class one character early, and
+// splits what blank finds. No longer token has U+007F.
+func (t tiktoken) each(text string, yield func(part string), tokens func(ids ...int32)) {
+	part := func(text string) {
+		if text != "" {
+			yield(text)
+		}
+	}
+	for i, text := range strings.Split(strings.ToValidUTF8(text, "\uFFFD"), "\x7f") {
+		at := 0
 		if i > 0 {
-			del(deleted)
+			tokens(deleted)
+			at = len(text) - len(strings.TrimLeft(text, "\r\n")) // of its piece
+			part(text[:at])
 		}
-		if part != "" {
-			yield(part)
+		for start, to := t.blank(text, at); to >= 0; start, to = t.blank(text, at) {
+			part(text[at:start])
+			tokens(t.blanks().piece(text[start:to])...)
+			at = to
 		}
+		part(text[at:])
 	}
 }
 

@@ -45,6 +45,22 @@ func TestBuiltin(t *testing.T) {
 	}
 }
 
+// TestBlankLines: white space up to its last newline is one piece, ids by tiktoken 0.14.
+func TestBlankLines(t *testing.T) {
+	tok, err := tokens.Open("cl100k_base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, ids := range map[string][]int{
+		"a\n \nb":      {64, 27907, 65},
+		"};\n  \n \nx": {2499, 2355, 720, 87},
+	} {
+		if got := tok.Encode(text); !slices.Equal(got, ids) || tokens.Count(tok, text) != len(ids) {
+			t.Errorf("%q became %v, counted %d, want %v", text, got, tokens.Count(tok, text), ids)
+		}
+	}
+}
+
 func TestUnknown(t *testing.T) {
 	_, err := tokens.Open("cl100k_bas")
 	if err == nil || !strings.Contains(err.Error(), "cl100k_base?") {
