@@ -3,7 +3,8 @@ package longbench
 import (
 	"fmt"
 	"slices"
-	"strings"
+
+	"golang.org/x/text/encoding/unicode"
 
 	"github.com/kvreplay/kvreplay/datasets/tokens"
 )
@@ -50,13 +51,18 @@ func excess(t tokens.Tokenizer, prompt string, length int) ([]int, error) {
 	return ids, nil
 }
 
-// decode writes a cut character as U+FFFD, as Python's decoders do.
+// decode writes what is left of cut characters as U+FFFD, as many as Python's decoders
+// do: one for the beginning of a character, one for each byte that continues none.
 func decode(t tokens.Tokenizer, ids []int) (string, error) {
 	text, err := t.Decode(ids)
 	if err != nil {
 		return "", fmt.Errorf("cut prompt: %w", err)
 	}
-	return strings.ToValidUTF8(text, "\uFFFD"), nil
+	text, err = unicode.UTF8.NewDecoder().String(text)
+	if err != nil {
+		return "", fmt.Errorf("cut prompt: %w", err)
+	}
+	return text, nil
 }
 
 // checkLength refuses a length that would cut into the instructions themselves.

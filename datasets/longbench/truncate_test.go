@@ -46,3 +46,24 @@ func TestCutCharacter(t *testing.T) {
 		}
 	}
 }
+
+// U+1F469 is three tokens, of two, one and one bytes. Python writes bytes 1 to 3 of it as
+// one U+FFFD and bytes 3 and 4 as two; decoded together, some make another character.
+func TestCutCharacterAsPython(t *testing.T) {
+	tok := builtin(t)
+	text := "\U0001F469\U0001F469\U0001F469\U0001F469"
+	if n := len(tok.Encode(text)); n != 12 {
+		t.Fatalf("%d tokens, expected 12", n)
+	}
+	for name, c := range map[string]struct {
+		cut  cut
+		want string
+	}{
+		"v1": {cutHalves, "\U0001F469\uFFFD\uFFFD\uFFFD\U0001F469"},
+		"v2": {cutMiddle, "\U0001F469\U0001F451\uFFFD\U0001F469"},
+	} {
+		if got, err := c.cut(tok, text, 10); err != nil || got != c.want {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, c.want)
+		}
+	}
+}
