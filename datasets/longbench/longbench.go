@@ -56,7 +56,7 @@ func (o *Options) Validate() error {
 }
 
 // Version changes when the same input gives other prompts than before.
-const Version = "1"
+const Version = "2"
 
 // Sink takes the prompts in order.
 type Sink = func(*prompts.Row) error

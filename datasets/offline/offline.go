@@ -26,7 +26,7 @@ import (
 const Benchmark = "substitute"
 
 // Version changes when the same input gives other prompts than before.
-const Version = "2"
+const Version = "3"
 
 // All asks for every task.
 const All = "all"

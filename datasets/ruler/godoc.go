@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 )
 
 // What stands in for SQuAD and HotpotQA: the documentation of Go's standard library
@@ -49,6 +51,21 @@ func (e *goEntry) tells() bool {
 	return strings.Contains(strings.ToLower(e.does()), strings.ToLower(e.lastName()))
 }
 
+// named is how a documentation begins: with the name.
+var named = regexp.MustCompile(`^(?:Package |An? |The )?(\S+) `)
+
+// says reports whether the documentation of the entry begins with what is said of another:
+// the one answers a question after the other as well.
+func (e *goEntry) says(does string) bool {
+	m := named.FindStringSubmatchIndex(e.Text)
+	if m == nil || e.Text[m[2]:m[3]] != e.lastName() {
+		return false
+	}
+	rest, ok := strings.CutPrefix(e.Text[m[1]:], does)
+	next, _ := utf8.DecodeRuneInString(rest)
+	return ok && !unicode.IsLetter(next) && !unicode.IsDigit(next)
+}
+
 // document is the entry as a paragraph with a title.
 func (e *goEntry) document() string {
 	switch e.Kind {
@@ -66,18 +83,20 @@ type goSet struct {
 	doc       []int // of each entry
 	docs      documents
 	byPackage map[string][]int // documents
+	members   map[string][]int // entries of a package
 }
 
 // loadGo reads the documentation, once, for both sets of questions; the text comes with it.
 var loadGo = sync.OnceValues(func() (*goSet, []byte) {
 	text := unpack(godocFile)
-	set := &goSet{byPackage: make(map[string][]int)}
+	set := &goSet{byPackage: make(map[string][]int), members: make(map[string][]int)}
 	for line := range bytes.Lines(text) {
 		var e goEntry
 		if err := json.Unmarshal(line, &e); err != nil {
 			panic("ruler: godoc: " + err.Error())
 		}
 		doc := set.docs.add(e.document())
+		set.members[e.Package] = append(set.members[e.Package], len(set.entries))
 		set.entries = append(set.entries, e)
 		set.doc = append(set.doc, doc)
 		set.byPackage[e.Package] = append(set.byPackage[e.Package], doc)
@@ -93,7 +112,7 @@ func (s *goSet) single() *questions {
 		if does == "" || e.tells() {
 			continue
 		}
-		q := question{answers: []string{e.Name}, gold: []int{s.doc[i]}, near: without(s.byPackage[e.Package], s.doc[i])}
+		q := question{answers: s.answers(i, e.Type), gold: []int{s.doc[i]}, near: without(s.byPackage[e.Package], s.doc[i])}
 		switch e.Kind {
 		case "package":
 			q.text = fmt.Sprintf("Which package of Go's standard library %s?", does)
@@ -131,12 +150,29 @@ func (s *goSet) double() *questions {
 		gold = append(gold, rest[:min(len(rest), hotpotDocs-len(gold))]...)
 		set.list = append(set.list, question{
 			text:    fmt.Sprintf("In Go's package %s, which method of the type that %s %s?", e.Package, s.entries[t].does(), does),
-			answers: []string{e.Name}, gold: gold,
+			answers: s.answers(i, s.alike(t)...), gold: gold,
 		})
 	}
 	set.list = mixed(set.list)
 	return set
 }
+
+// answers are the name of an entry and those of others of its kind and package, of one of
+// these types, of which the same is said.
+func (s *goSet) answers(entry int, types ...string) []string {
+	e := &s.entries[entry]
+	names := []string{e.Name}
+	for _, i := range s.members[e.Package] {
+		o := &s.entries[i]
+		if i != entry && o.Kind == e.Kind && slices.Contains(types, o.Type) && !slices.Contains(names, o.Name) && o.says(e.does()) {
+			names = append(names, o.Name)
+		}
+	}
+	return names
+}
+
+// alike are the names of the types of a package of which what is said of one is said.
+func (s *goSet) alike(entry int) []string { return s.answers(entry, "") }
 
 // without returns the documents that are not taken.
 func without(docs []int, taken ...int) []int {

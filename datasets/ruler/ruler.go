@@ -20,7 +20,7 @@ import (
 const Benchmark = "ruler"
 
 // Version changes when the same options give other prompts than before.
-const Version = "2"
+const Version = "3"
 
 // maxLength bounds what may be asked for, in tokens.
 const maxLength = 1 << 24

@@ -120,6 +120,44 @@ func TestSubstitutes(t *testing.T) {
 	}
 }
 
+// TestGoAnswers: where the same is said of several entries, each of them is an answer.
+func TestGoAnswers(t *testing.T) {
+	set, _ := loadGo()
+	for text, c := range map[string]struct {
+		of   *questions
+		want []string
+	}{
+		"Which type of Go's package regexp/syntax describes a failure to parse a regular expression?":               {set.single(), []string{"ErrorCode", "Error"}},
+		"Which method of type DB in Go's package database/sql executes a query without returning any rows?":         {set.single(), []string{"ExecContext", "Exec"}},
+		"Which method of type Buffer in Go's package bytes returns a slice of length b.Len() holding the unread":    {set.single(), []string{"Bytes"}},
+		"In Go's package database/sql, which method of the type that is a prepared statement executes a prepared":   {set.double(), []string{"ExecContext", "Exec"}},
+		"In Go's package crypto/tls, which method of the type that represents a secured connection runs the client": {set.double(), []string{"HandshakeContext", "Handshake"}},
+	} {
+		i := slices.IndexFunc(c.of.list, func(q question) bool { return strings.HasPrefix(q.text, text) })
+		if i < 0 {
+			t.Errorf("no question %q", text)
+			continue
+		}
+		if got := c.of.list[i].answers; !slices.Equal(got, c.want) {
+			t.Errorf("%q has the answers %q, want %q", text, got, c.want)
+		}
+	}
+	for name, c := range map[string]struct {
+		of   *questions
+		want int
+	}{"single": {set.single(), 61}, "double": {set.double(), 24}} {
+		several := 0
+		for _, q := range c.of.list {
+			if len(q.answers) > 1 {
+				several++
+			}
+		}
+		if several != c.want {
+			t.Errorf("%s: %d questions with several answers, want %d", name, several, c.want)
+		}
+	}
+}
+
 // TestErrors: what cannot be made is said, with the file and what to do.
 func TestErrors(t *testing.T) {
 	write := func(name, content string) string {
