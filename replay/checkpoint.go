@@ -76,9 +76,12 @@ func (p *plan) passDir(units [][2]int) string {
 // resume pools one kept file, unless it is damaged, lacks a cell, or overlaps what is
 // pooled already (two runs worked on the same pass at once).
 func (ps *pass) resume(path string, units int, total [][]tally) {
-	text, err := os.ReadFile(path)
+	text, err := readKept(path)
+	if err != nil {
+		return
+	}
 	var c checkpoint
-	if err != nil || json.Unmarshal(text, &c) != nil {
+	if text, ok := unseal(filepath.Base(path), text); !ok || json.Unmarshal(text, &c) != nil {
 		return
 	}
 	for _, u := range c.Units {
@@ -140,7 +143,7 @@ func (k *keeper) keep(tallies [][]tally) error {
 		return err
 	}
 	k.last = time.Now()
-	if err := writeWhole(k.path, text); !errors.Is(err, fs.ErrNotExist) {
+	if err := writeSealed(k.path, append(text, '\n')); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil // another run has finished the same pass, kept its cells and tidied up

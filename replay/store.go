@@ -24,7 +24,8 @@ import (
 //	partial/KEY/*.json   what is counted of an unfinished pass over a trace
 //	profiles/KEY.sha256  the digest of a finished profile, whose bytes lie elsewhere
 //
-// Every file appears whole or not at all. Several runs may share a folder.
+// Every file appears whole or not at all, and those of cells and passes end in a seal, so
+// that damage is seen later on. Several runs may share a folder.
 type Store struct{ dir string }
 
 // OpenStore opens the store in dir, which is made if need be.
@@ -91,31 +92,62 @@ func (s *Store) cellPath(k cellKey) string {
 	return filepath.Join(s.dir, "cells", hashOf(k)+".jsonl")
 }
 
-// load returns the rows of a finished cell; nil if it is not there. A file that is
-// damaged, or is not what its name says, counts as not there: the cell is replayed
-// and the file replaced.
+// load returns the rows of a finished cell; nil if it is not there. A file that cannot be
+// read, is damaged, or is not what its name says, counts as not there: the cell is replayed
+// and the file replaced. What is no file cannot be, which is an error before the work.
 func (s *Store) load(k cellKey, parts int) ([]metrics.Row, error) {
-	text, err := os.ReadFile(s.cellPath(k))
+	path := s.cellPath(k)
+	text, err := readKept(path)
+	if errors.Is(err, errNoFile) {
+		return nil, fmt.Errorf("finished cell %s: %w; remove it", path, err)
+	}
+	if rows := unsealRows(path, text); err == nil && len(rows) == parts {
+		return rows, nil
+	}
+	return nil, nil
+}
+
+// errNoFile is of a name in the store at which something else than a file lies.
+var errNoFile = errors.New("expected a file here")
+
+// readKept reads a file of the store. Nothing else is opened, as a pipe may never end.
+func readKept(path string) ([]byte, error) {
+	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read finished cell: %w", err)
-	}
-	rows, err := metrics.DecodeRows(bytes.NewReader(text), s.cellPath(k))
-	if err != nil || len(rows) != parts {
-		return nil, nil
-	}
-	for _, r := range rows {
-		if r.TraceDigest != k.Digest || r.Policy != k.Policy || r.Engine != k.Engine || r.Warmup != k.Warmup || r.TopK != k.TopK {
-			return nil, nil
+		if _, unlinked := os.Lstat(path); unlinked == nil {
+			return nil, errNoFile // a symbolic link to nothing
 		}
 	}
-	return rows, nil
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNoFile
+	}
+	return os.ReadFile(path)
+}
+
+// unsealRows are the rows of a sealed file; none where it is damaged.
+func unsealRows(path string, text []byte) []metrics.Row {
+	text, ok := unseal(filepath.Base(path), text)
+	if !ok {
+		return nil
+	}
+	rows, err := metrics.DecodeRows(bytes.NewReader(text), path)
+	if err != nil {
+		return nil
+	}
+	return rows
 }
 
 // save keeps the rows of a finished cell.
-func (s *Store) save(k cellKey, rows []metrics.Row) error { return keepRows(s.cellPath(k), rows) }
+func (s *Store) save(k cellKey, rows []metrics.Row) error {
+	var text bytes.Buffer
+	if err := metrics.WriteJSONL(&text, rows); err != nil {
+		return err
+	}
+	return writeSealed(s.cellPath(k), text.Bytes())
+}
 
 func (s *Store) digestPath(key string) string {
 	return filepath.Join(s.dir, "profiles", key+".sha256")
@@ -129,7 +161,7 @@ func (s *Store) saveDigest(key, digest string) error {
 // hasProfile reports whether the file at path is, to the byte, the profile of the key
 // that a run with this store has finished.
 func (s *Store) hasProfile(key, path string) bool {
-	want, err := os.ReadFile(s.digestPath(key))
+	want, err := readKept(s.digestPath(key))
 	if err != nil {
 		return false
 	}
@@ -147,15 +179,11 @@ func (s *Store) hasProfile(key, path string) bool {
 
 // Keep keeps the rows of a run under name in the store's folder.
 func (s *Store) Keep(name string, rows []metrics.Row) error {
-	return keepRows(filepath.Join(s.dir, name), rows)
-}
-
-func keepRows(path string, rows []metrics.Row) error {
 	var text bytes.Buffer
 	if err := metrics.WriteJSONL(&text, rows); err != nil {
 		return err
 	}
-	return writeWhole(path, text.Bytes())
+	return writeWhole(filepath.Join(s.dir, name), text.Bytes())
 }
 
 // writeWhole writes a file so that it is there whole or not at all.
