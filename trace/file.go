@@ -22,6 +22,7 @@ type File struct {
 	present [numColumns]bool // optional columns that hold values
 	meta    Meta
 	digest  string
+	sealed  bool // metadata and digest have a seal
 	crc     bool // every page has a CRC
 	streams []StreamInfo
 	sparse  map[int][]int32 // step numbers of streams that skip steps
@@ -30,8 +31,8 @@ type File struct {
 
 // Open opens the trace at path and checks what needs no lists: schema, metadata and
 // its seal, key order, seq_len. Pages are checked by their CRC when they are read; a
-// file without CRCs is verified against its digest here, once, and one with neither
-// is an error.
+// file without CRCs, or with a digest that has no seal, is verified against its digest
+// here, once, and one with neither CRCs nor digest is an error.
 func Open(path string) (*File, error) {
 	f, err := open(path, nil)
 	if err != nil {
