@@ -57,9 +57,9 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	return usagef("unknown command %q%s; `%s --help` lists them", args[0], policies.Nearest(args[0], names), c.CommandPath())
 }
 
-// checkValues refuses values that are none: an empty argument; a list with nothing in it, as an unset
-// variable leaves it, where leaving the flag out means all or a default; and "-" for an
-// output, which is not stdout here.
+// checkValues refuses values that are none: an empty argument or value, and a list with nothing
+// in it, as an unset variable leaves them, where leaving the flag out means all or a default,
+// or that nothing is kept; and "-" for an output, which is not stdout here.
 func checkValues(c *cobra.Command, args []string) (err error) {
 	if slices.Contains(args, "") {
 		return usagef("%s: an argument is empty, as an unset variable leaves it; usage: %s", commandName(c), c.UseLine())
@@ -72,6 +72,8 @@ func checkValues(c *cobra.Command, args []string) (err error) {
 			err = usagef("--%s is empty: name at least one, or leave the flag out", f.Name)
 		case ok && slices.Contains(list.GetSlice(), ""):
 			err = usagef("--%s has an empty item: %q", f.Name, list.GetSlice())
+		case f.Value.String() == "":
+			err = usagef("--%s is empty, as an unset variable leaves it: give a value, or leave the flag out", f.Name)
 		case f.Value.String() == "-" && slices.Contains([]string{"output", "out", "timeline"}, f.Name):
 			err = usagef("--%s - is not stdout: name a file (./- is one called -)", f.Name)
 		}
