@@ -48,7 +48,10 @@ func writeClusters(ctx context.Context, path, out string) error {
 		return fmt.Errorf("clusters: %w", err)
 	}
 	defer file.Abort()
-	if err := replay.WriteClusters(ctx, file, f); err != nil {
+	w := &output{w: file}
+	if err := replay.WriteClusters(ctx, w, f); w.err != nil {
+		return fmt.Errorf("clusters %s: %w", out, w.err)
+	} else if err != nil {
 		return err
 	}
 	if err := file.Commit(); err != nil {

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -275,6 +276,34 @@ func TestDiskFull(t *testing.T) {
 	}
 	if len(rowsOf(t, out)) == 0 {
 		t.Fatal("no rows")
+	}
+}
+
+// A command that the disk has no room for names the file that it could not write and leaves
+// nothing of it.
+func TestDiskFullLeavesNothing(t *testing.T) {
+	bin := program(t)
+	clustered, err := filepath.Abs("../../datasets/corpus/selectors_qa_text.retroinfer.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"clusters " + clustered + " -o OUT/clusters.jsonl", "clusters OUT/clusters.jsonl: write output: "},
+		{"policies new mine --dir OUT/module", "write OUT/module/mine/mine.go: "},
+	} {
+		out := t.TempDir()
+		text, err := exec.Command("bash", "-c", "ulimit -f 1; exec "+bin+" "+strings.ReplaceAll(c.args, "OUT", out)).CombinedOutput()
+		if want := strings.ReplaceAll(c.want, "OUT", out); err == nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %v, %s, want %q", c.args, err, text, want)
+		}
+		if err := filepath.WalkDir(out, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() {
+				t.Errorf("%s left %s", c.args, path)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

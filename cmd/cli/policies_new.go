@@ -21,6 +21,7 @@ import (
 	"golang.org/x/mod/modfile"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 //go:embed skeleton/*.tmpl
@@ -53,7 +54,7 @@ yours: policies/NAME in this repository, or a module of its own with --dir.`,
 			if register {
 				err = registerPolicy(filepath.Join("policies", "all", "all.go"), s.Import, s.Package)
 			}
-			fmt.Fprint(c.OutOrStdout(), s.advice(register))
+			fmt.Fprint(c.OutOrStdout(), s.advice(register && err == nil))
 			return err
 		},
 	}
@@ -122,12 +123,12 @@ func moduleAt(dir, otherwise string) (string, error) {
 	return modfile.ModulePath(text), nil
 }
 
-// write writes the files; one that is there already is an error.
-func (s *sketch) write() error {
+// write writes the files; a package that is there already is an error. With an error nothing
+// that was begun is left.
+func (s *sketch) write() (err error) {
 	texts := map[string][]byte{}
 	templates := map[string]string{"policy.go.tmpl": s.Package + ".go", "policy_test.go.tmpl": s.Package + "_test.go", "reference_test.go.tmpl": "reference_test.go", "main.go.tmpl": ""}
 	for from := range templates { // all of them before the first folder
-		var err error
 		if texts[from], err = s.fill(from); err != nil {
 			return err
 		}
@@ -138,6 +139,14 @@ func (s *sketch) write() error {
 	if err := os.Mkdir(s.dir, 0o777); err != nil {
 		return fmt.Errorf("write the policy's package: %w", err)
 	}
+	made := []string{s.dir}
+	defer func() {
+		for _, path := range made {
+			if err != nil {
+				_ = os.RemoveAll(path) // what cannot be removed is named by the error
+			}
+		}
+	}()
 	for from, to := range templates {
 		if to == "" {
 			continue
@@ -149,14 +158,20 @@ func (s *sketch) write() error {
 	if !s.own {
 		return nil
 	}
-	err := writeNew(filepath.Join(s.root, "main.go"), texts["main.go.tmpl"])
-	if err == nil || errors.Is(err, fs.ErrExist) {
-		err = writeNew(filepath.Join(s.root, "go.mod"), []byte("module "+path.Dir(s.Import)+"\n\ngo 1.26.0\n"))
+	for _, f := range []struct {
+		path string
+		text []byte
+	}{{filepath.Join(s.root, "main.go"), texts["main.go.tmpl"]}, {filepath.Join(s.root, "go.mod"), []byte("module " + path.Dir(s.Import) + "\n\ngo 1.26.0\n")}} {
+		err := writeNew(f.path, f.text)
+		if errors.Is(err, fs.ErrExist) {
+			continue // a module that is there keeps what it has
+		}
+		if err != nil {
+			return err
+		}
+		made = append(made, f.path)
 	}
-	if errors.Is(err, fs.ErrExist) {
-		return nil // a module that is there keeps what it has
-	}
-	return err
+	return nil
 }
 
 // fill is a template's text.
@@ -172,17 +187,17 @@ func (s *sketch) fill(from string) ([]byte, error) {
 	return format.Source(text.Bytes())
 }
 
-// writeNew writes a file; one that is there is an error.
+// writeNew writes a file whole or not at all; one that is there is an error.
 func writeNew(name string, text []byte) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
-	if _, err := f.Write(text); err != nil {
-		f.Close()
-		return err
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(name) // else the error names it
 	}
-	return f.Close()
+	return err
 }
 
 // registerPolicy adds a package's import and entry to the table's file.
@@ -203,7 +218,10 @@ func registerPolicy(file, importPath, name string) error {
 	if err != nil {
 		return fmt.Errorf("register in %s: %w", file, err)
 	}
-	return os.WriteFile(file, sorted, 0o666)
+	if err := files.Write(file, sorted); err != nil {
+		return fmt.Errorf("register: %w", err)
+	}
+	return nil
 }
 
 // advice says what is there and what comes next.

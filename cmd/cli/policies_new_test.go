@@ -156,3 +156,20 @@ func TestPoliciesNewReserved(t *testing.T) {
 		t.Error("a folder was left")
 	}
 }
+
+// A policy that could not be registered is not said to be.
+func TestPoliciesNewUnregistered(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{"go.mod": "module github.com/kvreplay/kvreplay\n", "policies/all/all.go": "package all\n"} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, out, errs := run("policies", "new", "mine", "--register")
+	if code != 1 || strings.Contains(out, "added it") || !strings.Contains(out, "mine.Entry") || !strings.Contains(errs, "add the policy by hand") {
+		t.Errorf("exit %d, %q, %q", code, out, errs)
+	}
+}
