@@ -42,11 +42,13 @@ type pass struct {
 	todo  []int  // cells of the pass
 	every time.Duration
 	done  map[int]bool
+
+	unchanged func() error // whether what was counted is of the trace as it was opened
 }
 
 // openPass finds what earlier runs of the same pass have counted and pools it into total.
 func (p *plan) openPass(units [][2]int, total [][]tally) (*pass, error) {
-	ps := &pass{todo: p.todo, done: map[int]bool{}, every: cmp.Or(p.opt.Checkpoint, DefaultCheckpoint)}
+	ps := &pass{todo: p.todo, done: map[int]bool{}, every: cmp.Or(p.opt.Checkpoint, DefaultCheckpoint), unchanged: func() error { return p.file.Unchanged(p.digest) }}
 	if p.opt.Store == nil || len(units) < 2 || p.opt.Profile != nil || p.opt.Referee {
 		return ps, nil
 	}
@@ -129,6 +131,9 @@ func (k *keeper) finished(unit int, tallies [][]tally) error {
 func (k *keeper) keep(tallies [][]tally) error {
 	if k.pass.dir == "" || len(k.units) == 0 {
 		return nil
+	}
+	if err := k.pass.unchanged(); err != nil {
+		return err
 	}
 	c := checkpoint{Units: k.units, Cells: k.pass.todo}
 	for i := range tallies {

@@ -96,6 +96,9 @@ func (j *Job) Run(ctx context.Context) (*Result, error) {
 		if err := p.execute(ctx, units, ps, total); err != nil {
 			return nil, err
 		}
+		if err := p.file.Unchanged(p.digest); err != nil {
+			return nil, err
+		}
 	}
 	var err error
 	if r.Rows, err = p.rows(total); err != nil {

@@ -97,7 +97,7 @@ func TestCellIsNoFile(t *testing.T) {
 
 // Whatever bit of a kept pass is flipped, nothing of it is counted.
 func TestDamagedPass(t *testing.T) {
-	kept := &pass{dir: t.TempDir(), todo: []int{0}, done: map[int]bool{}}
+	kept := &pass{dir: t.TempDir(), todo: []int{0}, done: map[int]bool{}, unchanged: func() error { return nil }}
 	k := kept.keeper()
 	k.units = []int{1}
 	tallies := [][]tally{make([]tally, 1)}

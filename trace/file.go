@@ -27,6 +27,8 @@ type File struct {
 	streams []StreamInfo
 	sparse  map[int][]int32 // step numbers of streams that skip steps
 	indices int64
+
+	unchanged unchanged
 }
 
 // Open opens the trace at path and checks what needs no lists: schema, metadata and
@@ -78,6 +80,10 @@ func open(path string, report func(*Error) bool) (*File, error) {
 		return nil, fmt.Errorf("open trace: %w", err)
 	}
 	f := &File{path: path, source: file, closer: file, size: info.Size()}
+	if err := f.unchanged.begin(file); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("open trace: %w", err)
+	}
 	if err := f.loadGuarded(report); err != nil {
 		file.Close()
 		return nil, err

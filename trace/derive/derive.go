@@ -72,6 +72,7 @@ func deriveFile(ctx context.Context, f *trace.File, dst string, o Options) (Resu
 type plan struct {
 	o       *Options
 	meta    trace.Meta // of the result
+	digest  string     // of the source
 	source  *trace.Meta
 	streams []int // of the source, in key order
 	cut     int   // longest list to keep
@@ -117,7 +118,7 @@ func (p *plan) run(ctx context.Context, f *trace.File, w *trace.Writer) (Result,
 	if p.result.Streams == 0 {
 		return p.result, p.noSteps(f)
 	}
-	return p.result, nil
+	return p.result, f.Unchanged(p.digest)
 }
 
 func (p *plan) write(w *trace.Writer, s *trace.Stream) error {

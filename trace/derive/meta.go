@@ -30,6 +30,7 @@ func (p *plan) derivedMeta(f *trace.File) error {
 	p.precision(f)
 	p.drops(f)
 	digest, err := f.Digest()
+	p.digest = digest
 	if err != nil {
 		return err
 	}
