@@ -41,7 +41,8 @@ type ProfileRow struct {
 	MissedIndices []int32 `parquet:"missed_indices,optional,list" parquet-element:",delta"`
 }
 
-// ProfileMeta is stored in the profile's key-value metadata under "kvreplay.profile".
+// ProfileMeta is stored in the profile's key-value metadata under "kvreplay.profile", and
+// the ProfileSum of all rows and of that text under "kvreplay.profile.digest".
 type ProfileMeta struct {
 	Schema      int    `json:"schema"`
 	Trace       string `json:"trace"`
@@ -74,6 +75,7 @@ type Profile struct {
 	path    string
 	file    *files.File
 	sum     hash.Hash // of the file's bytes
+	rows    *ProfileSum
 	writer  *parquet.GenericWriter[ProfileRow]
 	plan    *plan
 
@@ -91,7 +93,7 @@ func CreateProfile(path string, indices bool) (*Profile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create profile: %w", err)
 	}
-	p := &Profile{indices: indices, path: path, file: file, sum: sha256.New(), waiting: map[int]*profileSteps{}}
+	p := &Profile{indices: indices, path: path, file: file, sum: sha256.New(), rows: NewProfileSum(), waiting: map[int]*profileSteps{}}
 	p.turn.L = &p.mu
 	p.writer = parquet.NewGenericWriter[ProfileRow](io.MultiWriter(file, p.sum), parquet.MaxRowsPerRowGroup(1<<20), parquet.DataPageStatistics(false))
 	return p, nil
@@ -217,6 +219,9 @@ func (p *Profile) end(c cache, r recording) {
 
 func (p *Profile) write(s *profileSteps) {
 	for _, rows := range s.byCell {
+		for i := range rows {
+			p.rows.Add(&rows[i])
+		}
 		if _, err := p.writer.Write(rows); err != nil && p.err == nil {
 			p.err = err
 		}
@@ -265,6 +270,7 @@ func (p *Profile) finish() error {
 		return err
 	}
 	p.writer.SetKeyValueMetadata("kvreplay.profile", string(text))
+	p.writer.SetKeyValueMetadata("kvreplay.profile.digest", p.rows.Digest(string(text)))
 	if err := p.writer.Close(); err != nil {
 		return err
 	}

@@ -66,10 +66,12 @@ type Request struct {
 
 // profileFile is an open profile.
 type profileFile struct {
-	path string
-	meta replay.ProfileMeta
-	file *os.File
-	rows *parquet.GenericReader[replay.ProfileRow]
+	path   string
+	meta   replay.ProfileMeta
+	text   string // of meta
+	digest string // as stated; empty in files that are older than it
+	file   *os.File
+	rows   *parquet.GenericReader[replay.ProfileRow]
 }
 
 // recovered turns a panic of the Parquet reader on a broken file into an error.
@@ -110,7 +112,8 @@ func openProfile(path string) (p *profileFile, err error) {
 	if !ok {
 		return nil, errors.New("no key kvreplay.profile in its metadata; expected a file of kvreplay replay --profile")
 	}
-	p = &profileFile{path: path, file: file}
+	p = &profileFile{path: path, file: file, text: text}
+	p.digest, _ = pf.Lookup("kvreplay.profile.digest")
 	if err := json.Unmarshal([]byte(text), &p.meta); err != nil {
 		return nil, fmt.Errorf("metadata kvreplay.profile: %w", err)
 	}
@@ -139,16 +142,17 @@ func checkColumns(f *parquet.File) error {
 
 func (p *profileFile) close() { p.file.Close() }
 
-// each calls use for every row; the row is reused.
+// each calls use for every row; the row is reused. The file's digest is checked at its end.
 func (p *profileFile) each(ctx context.Context, use func(*replay.ProfileRow) error) (err error) {
 	defer recovered(p.path, &err)
-	rows, at := make([]replay.ProfileRow, 1024), 0
+	rows, at, sum := make([]replay.ProfileRow, 1024), 0, replay.NewProfileSum()
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		n, err := p.rows.Read(rows)
 		for i := range rows[:n] {
+			sum.Add(&rows[i])
 			if e := use(&rows[i]); e != nil {
 				return fmt.Errorf("profile %s: row %d: %w", p.path, at+i, e)
 			}
@@ -156,6 +160,9 @@ func (p *profileFile) each(ctx context.Context, use func(*replay.ProfileRow) err
 		at += n
 		switch {
 		case errors.Is(err, io.EOF):
+			if got := sum.Digest(p.text); p.digest != "" && got != p.digest {
+				return fmt.Errorf("profile %s: rows or metadata were altered after writing: digest %s, stored %s; replay the trace again with --fresh", p.path, got, p.digest)
+			}
 			return nil
 		case err != nil:
 			return fmt.Errorf("profile %s: row %d: %w", p.path, at, err)
