@@ -136,67 +136,19 @@ func (c *cell) place(d *Delta, placed []int32) {
 
 // apply replays row i: births, classification, fetch, eviction (SEMANTICS S3, S4).
 func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
-	s := &c.step
-	t := int32(i - d.Windows)
+	s, born, counted := &c.step, d.Born.Row(i), i >= d.Windows
 	if len(c.later) > 0 {
 		c.grow(d.step(i))
 	}
-	born := d.Born.Row(i)
-	s.T, s.Demand, s.Offered, s.Pass = t, int(d.Size[i]), born, nil
+	s.T, s.Demand, s.Offered, s.Pass = int32(i-d.Windows), int(d.Size[i]), born, nil
 	c.victims = c.victims[:0]
-	prefetches := c.staging.source != PrefetchNothing && t >= 0
-	if prefetches && c.staging.swaps {
-		if err := c.swapIn(d, i); err != nil {
-			return err
-		}
-		s.Offered = c.offer(born)
+	prefetches := counted && c.staging.source != PrefetchNothing
+	if err := c.arrive(d, i, prefetches); err != nil {
+		return err
 	}
-	for _, x := range born {
-		c.state[x] = outside
-	}
-	c.size += c.weigh(born)
-	if prefetches && !c.staging.swaps {
-		c.staging.fill(c, d, i)
-	}
-	if !c.emptied {
-		c.classify(d.Enter.Row(i))
-	} else if members := d.Members.Row(i); c.onlyBirths(members, born) {
-		c.hit, c.miss, c.unmarked = c.hit[:0], append(c.miss[:0], members...), true
-	} else {
-		c.classify(members)
-	}
-	s.Exit = d.Exit.Row(i)
-	if c.needs != 0 {
-		c.columns(d, i)
-	}
-	if c.emptied {
-		s.Exit, s.ExitNext = nil, nil
-	} else if len(c.passed) == 0 {
-		for _, x := range s.Exit {
-			c.state[x] = outside
-		}
-	} else {
-		c.returnPassed(s)
-	}
-	s.Hit, s.Miss = c.hit, c.miss
-	c.size += c.weigh(c.miss)
-	c.fetched = c.miss
-	switch {
-	case !prefetches:
-	case c.staging.swaps:
-		c.useSwapped()
-	default:
-		c.fetched = c.staging.take(c.miss)
-	}
-	overflow := max(0, s.Demand-c.capacity)
-	if c.weight != nil {
-		if overflow = c.surplusWeighed(d, i, ranks); overflow > 0 {
-			s.Pass = c.pass
-		}
-	} else if overflow > 0 && c.bypasser == nil {
-		c.surplus(d.ranked(i), overflow, ranks)
-		s.Pass = c.pass
-	}
+	c.sift(d, i)
+	c.fetch(prefetches)
+	overflow := c.overflow(d, i, ranks)
 	c.policy.Update(s)
 	if err := c.keepOut(overflow); err != nil {
 		return err
@@ -211,11 +163,11 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 	}
 	n, resident, evicted := &c.counts, c.size, len(c.victims)
 	if c.shares.pool != nil {
-		c.shares.settle(i, len(born)+len(c.miss)-c.leftOut, nil, c.victims, c.size, t >= 0)
+		c.shares.settle(i, len(born)+len(c.miss)-c.leftOut, nil, c.victims, c.size, counted)
 		own := c.shares.stream(i)
 		n, resident, evicted = &c.shares.counts[own], c.shares.size[own], 0
 	}
-	if t >= 0 {
+	if counted {
 		n.Steps++
 		n.Demand += int64(s.Demand)
 		n.Misses += int64(len(c.fetched))
@@ -225,247 +177,60 @@ func (c *cell) apply(d *Delta, i int, ranks bool, look Observer) error {
 		n.ResidentSum += int64(resident)
 		n.ResidentPeak = max(n.ResidentPeak, int64(resident))
 		n.Made += d.Made(i)
-		n.Picked += moved.picked
-		n.Missed += moved.missed
-		n.Moved += moved.fetched + moved.ahead
-		n.StagingPeak = max(n.StagingPeak, moved.staged)
+		n.addMoved(&moved)
 		if prefetches {
 			n.addPrefetched(&c.staging.counts)
 		}
 	}
 	if look != nil {
-		keptOut := s.Members
-		if !c.emptied {
-			slices.Sort(c.passed)
-			keptOut = c.passed
-		}
-		c.report = StepReport{T: t, Step: d.step(i), Stream: c.shares.stream(i), First: c.shares.first(i), Demand: s.Demand, Misses: c.fetched, Births: len(born),
-			Victims: c.victims, KeptOut: keptOut, Overflow: overflow, Resident: resident, Pinned: d.pinnedBlocks(i),
-			Prefetched: c.staging.counts, Made: int(d.Made(i)), Moved: moved.fetched + moved.ahead, DemandEntries: moved.picked, MissedEntries: moved.missed}
-		look(&c.report)
+		c.tell(d, i, overflow, resident, &moved, look)
 	}
 	return nil
 }
 
-// onlyBirths reports whether births are all that is resident and none is demanded:
-// every member is then a miss without a look at its state.
-func (c *cell) onlyBirths(members, born []int32) bool {
-	return c.size == len(born) && (len(born) == 0 || len(members) == 0 || members[len(members)-1] < born[0])
-}
-
-// classify splits what enters the demand into hits and misses, against the residents
-// at the step's start.
-func (c *cell) classify(enter []int32) {
-	n := len(enter)
-	c.hit, c.miss = slices.Grow(c.hit[:0], n+1)[:n+1], slices.Grow(c.miss[:0], n+1)[:n+1]
-	hit, miss, state := c.hit, c.miss, c.state
-	h, m := 0, 0
-	for _, x := range enter { // both are written, one is kept: no branch to mispredict
-		hit[h], miss[m] = x, x
-		was := int(state[x])
-		h += was
-		m += 1 - was
-		state[x] = demanded
-	}
-	c.hit, c.miss = hit[:h], miss[:m]
-}
-
-// returnPassed handles blocks that were kept out a step ago: those that left the
-// demand are gone, those still in it are missed again. Which they are is as good as
-// random: every block is written, and counted where it belongs.
-func (c *cell) returnPassed(s *policies.Step) {
-	state, left := c.state, s.Exit
-	c.exit = slices.Grow(c.exit[:0], len(left)+1)[:len(left)+1]
-	exit, n := c.exit, 0
-	if next := s.ExitNext; next != nil {
-		c.exitNext = slices.Grow(c.exitNext[:0], len(left)+1)[:len(left)+1]
-		nexts, m := c.exitNext, 0
-		for j, x := range left { // before states change
-			nexts[m] = next[j]
-			m += 1 - int(isKeptOut(state[x]))
+// arrive makes what comes before the demand is looked at resident: births, and what is
+// fetched ahead.
+func (c *cell) arrive(d *Delta, i int, prefetches bool) error {
+	born := d.Born.Row(i)
+	if prefetches && c.staging.swaps {
+		if err := c.swapIn(d, i); err != nil {
+			return err
 		}
-		s.ExitNext = nexts[:m]
+		c.step.Offered = c.offer(born)
 	}
-	for _, x := range left {
-		out := isKeptOut(state[x])
-		exit[n] = x
-		n += 1 - int(out)
-		state[x] = outside - out // or absent
+	for _, x := range born {
+		c.state[x] = outside
 	}
-	s.Exit = exit[:n]
-	again := c.passed
-	n = 0
-	for _, x := range c.passed {
-		out := isKeptOut(state[x])
-		again[n] = x
-		n += int(out)
-		state[x] -= (keptOut - demanded) * out // those that left are absent by now
+	c.size += c.weigh(born)
+	if prefetches && !c.staging.swaps {
+		c.staging.fill(c, d, i)
 	}
-	if again = again[:n]; n > 0 {
-		slices.Sort(again)
-		c.merged = mergeSorted(c.merged[:0], c.miss, again)
-		c.miss, c.merged = c.merged, c.miss
-	}
-	c.passed = c.passed[:0]
-}
-
-// isKeptOut is 1 for keptOut and 0 for every other state.
-func isKeptOut(state uint8) uint8 { return state & (state >> 1) & 1 }
-
-func mergeSorted(dst, a, b []int32) []int32 {
-	for len(a) > 0 && len(b) > 0 {
-		if a[0] < b[0] {
-			dst, a = append(dst, a[0]), a[1:]
-		} else {
-			dst, b = append(dst, b[0]), b[1:]
-		}
-	}
-	return append(append(dst, a...), b...)
-}
-
-// columns fills what the policy asked for.
-func (c *cell) columns(d *Delta, i int) {
-	s := &c.step
-	if c.needs&policies.NeedCandidates != 0 {
-		s.Candidates = d.Candidates(i)
-	}
-	if c.needs&policies.NeedDemand != 0 {
-		s.Members = d.Members.Row(i)
-	}
-	if c.needs&policies.NeedPicked != 0 {
-		s.Picked = d.picked(i)
-	}
-	if c.needs&policies.NeedScores != 0 {
-		s.List, s.Scores = d.scored(i)
-	}
-	if c.needs&policies.NeedNext == 0 {
-		return
-	}
-	s.OfferedNext = d.BornNext[d.Born.ends[i]:d.Born.ends[i+1]]
-	s.ExitNext = d.ExitNext[d.Exit.ends[i]:d.Exit.ends[i+1]]
-	if i+1 < d.Rows {
-		s.Leaving = d.Exit.Row(i + 1)
-		s.LeavingNext = d.ExitNext[d.Exit.ends[i+1]:d.Exit.ends[i+2]]
-	} else {
-		s.Leaving, s.LeavingNext = nil, nil
-	}
-}
-
-// surplus chooses which members of D_t are not kept: worst rank first, without ranks
-// lowest index first (SEMANTICS S5).
-func (c *cell) surplus(list []int32, n int, ranks bool) {
-	c.pass = c.pass[:0]
-	take := func(x int32) {
-		if len(c.pass) < n && c.state[x] == demanded {
-			c.pass = append(c.pass, x)
-		}
-	}
-	if !ranks {
-		for _, x := range list {
-			take(x)
-		}
-		return
-	}
-	for i := len(list) - 1; i >= 0; i-- {
-		take(list[i])
-	}
-}
-
-// keepOut takes the engine's or the policy's choice of members of D_t out of the cache.
-func (c *cell) keepOut(overflow int) error {
-	if c.bypasser != nil {
-		c.pass = c.bypasser.Bypass(overflow, c.pass[:0])
-	} else if overflow == 0 {
-		c.keepAll()
-		return nil
-	}
-	if len(c.pass) < overflow {
-		return fmt.Errorf("policy keeps %d demanded blocks out, the demand exceeds the capacity by %d", len(c.pass), overflow)
-	}
-	if c.unmarked {
-		c.unmarked = false
-		if slices.Equal(c.pass, c.step.Members) { // again nothing is kept
-			c.size -= c.weigh(c.pass)
-			return nil
-		}
-		c.markMembers()
-	}
-	out := keptOut
-	c.emptied = len(c.pass) == c.step.Demand && c.needs&policies.NeedDemand != 0
-	if c.emptied {
-		out = absent
-	}
-	for _, x := range c.pass {
-		if uint32(x) >= uint32(len(c.state)) || c.state[x] != demanded {
-			return fmt.Errorf("policy keeps block %d out, which is not in the demand (or named twice)", x)
-		}
-		c.state[x] = out
-	}
-	c.size -= c.weigh(c.pass)
-	if c.emptied {
-		c.passed = c.passed[:0]
-		return nil
-	}
-	c.passed = append(c.passed[:0], c.pass...)
 	return nil
 }
 
-// keepAll ends what began when nothing of a step's demand was kept: all of D_t is.
-func (c *cell) keepAll() {
-	if c.unmarked {
-		c.markMembers()
-	}
-	c.emptied, c.unmarked = false, false
-}
-
-// markMembers marks D_t as demanded.
-func (c *cell) markMembers() {
-	for _, x := range c.step.Members {
-		c.state[x] = demanded
-	}
-}
-
-// evict asks for as many victims as the capacity needs and checks each.
-func (c *cell) evict() error {
-	if c.weight != nil {
-		return c.evictWeighed()
-	}
-	need, before := max(0, c.size-c.capacity), len(c.victims)
-	c.victims = c.policy.Evict(need, c.victims)
-	victims := c.victims[before:]
-	if len(victims) < need {
-		return fmt.Errorf("policy named %d victims, %d are needed (capacity %d blocks, %d resident)", len(victims), need, c.capacity, c.size)
-	}
-	for _, x := range victims {
-		if uint32(x) >= uint32(len(c.state)) || c.state[x] != outside {
-			return c.illegalVictim(x)
-		}
-		c.state[x] = absent
-	}
-	if c.staging.swaps {
-		for _, x := range victims {
-			c.lose(x)
-		}
-	}
-	c.size -= len(victims)
-	return nil
-}
-
-// notKept are the members of D_t that left with the step, ascending.
-func (c *cell) notKept() []int32 {
-	kept := c.pass[:c.leftOut]
-	c.sorted = append(c.sorted[:0], kept...)
-	slices.Sort(c.sorted)
-	return c.sorted
-}
-
-func (c *cell) illegalVictim(x int32) error {
-	why := "is not resident (or was named twice)"
+// fetch makes the misses resident; what of them was fetched ahead is none that counts.
+func (c *cell) fetch(prefetches bool) {
+	c.size += c.weigh(c.miss)
+	c.fetched = c.miss
 	switch {
-	case uint32(x) >= uint32(len(c.state)):
-		why = fmt.Sprintf("does not exist, blocks are 0 to %d", len(c.state)-1)
-	case c.state[x] == demanded || c.state[x] == keptOut:
-		why = "is in the step's demand"
+	case !prefetches:
+	case c.staging.swaps:
+		c.useSwapped()
+	default:
+		c.fetched = c.staging.take(c.miss)
 	}
-	return fmt.Errorf("policy named block %d as a victim, which %s", x, why)
+}
+
+// tell reports row i to an observer.
+func (c *cell) tell(d *Delta, i, overflow, resident int, moved *moved, look Observer) {
+	s := &c.step
+	keptOut := s.Members
+	if !c.emptied {
+		slices.Sort(c.passed)
+		keptOut = c.passed
+	}
+	c.report = StepReport{T: s.T, Step: d.step(i), Stream: c.shares.stream(i), First: c.shares.first(i), Demand: s.Demand, Misses: c.fetched, Births: d.Born.len(i),
+		Victims: c.victims, KeptOut: keptOut, Overflow: overflow, Resident: resident, Pinned: d.pinnedBlocks(i),
+		Prefetched: c.staging.counts, Made: int(d.Made(i)), Moved: moved.fetched + moved.ahead, DemandEntries: moved.picked, MissedEntries: moved.missed}
+	look(&c.report)
 }

@@ -26,6 +26,15 @@ type Counts struct {
 	Lost, KeptMass, CoveredMass int64
 }
 
+// addMoved counts what a step carried over the link.
+func (c *Counts) addMoved(m *moved) {
+	c.Picked += m.picked
+	c.Missed += m.missed
+	c.Moved += m.fetched + m.ahead
+	c.StagingPeak = max(c.StagingPeak, m.staged)
+}
+
+// addPrefetched counts what a step fetched ahead.
 func (c *Counts) addPrefetched(p *prefetched) {
 	c.Prefetched += p.moved
 	c.PrefetchUseful += p.useful

@@ -131,7 +131,7 @@ func (p *pool) grow(n int) {
 	p.members = p.members[:n]
 }
 
-// build derives what changes from row to row of the pool, whose members are built. Rows
+// buildPool derives what changes from row to row of the pool, whose members are built. Rows
 // next to each other are of different streams: all of a row's demand enters, and leaves
 // with the next row.
 func (d *Delta) buildPool(p *pool, o deltaOptions) {
@@ -139,7 +139,7 @@ func (d *Delta) buildPool(p *pool, o deltaOptions) {
 	n := len(p.members)
 	d.pool, d.joined, d.stream, d.pins, d.first = p, first.joined, first.stream, first.pins, 0
 	d.Rows, d.Windows, d.MaxDemand = n*first.Rows, n*first.Windows, 0
-	d.hasMembers, d.hasNextUses = true, o.nexts
+	d.hasMembers = true
 	p.stride = int32(first.Blocks)
 	d.Blocks = n * first.Blocks
 	d.Size, d.Picked = d.Size[:0], d.Picked[:0]
@@ -163,14 +163,6 @@ func (d *Delta) buildPool(p *pool, o deltaOptions) {
 	if o.nexts {
 		d.nextUses()
 	}
-}
-
-// append makes blocks, raised by base, the next row.
-func (l *lists) append(blocks []int32, base int32) {
-	for _, b := range blocks {
-		l.items = append(l.items, base+b)
-	}
-	l.close()
 }
 
 // candidates are what policies see of row i beside its demand: the ranks behind the
