@@ -7,7 +7,7 @@
 //	run.go     S4 a step: births, classification, fetch, eviction; S1 and S8 its T
 //	order.go   S5, S9, S12 and the policies' orders
 //	warmup.go  S8 what importance and staging place
-//	lossy.go   S10 what lossy methods hold, lose and drop
+//	lossy*.go  S10 what lossy methods hold, lose and drop, and how they divide budgets
 //
 // testdata holds histories worked out by hand; package brute searches all choices.
 //
