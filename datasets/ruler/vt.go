@@ -26,7 +26,7 @@ type chain struct {
 	lines []string // VAR A = 12345, VAR B = VAR A , …
 }
 
-// chains draws names and value that no other chain of the sample has.
+// makeChain draws names and value that no other chain of the sample has.
 func makeChain(d draws, r *rand.Rand, seen map[string]bool, length int) *chain {
 	c := &chain{draws: d}
 	c.value = unused(seen, func() string { return strconv.Itoa(10_000 + r.IntN(89_999)) })

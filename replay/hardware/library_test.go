@@ -130,7 +130,7 @@ func TestActive(t *testing.T) {
 	if b := active / 1e9; b < 36.5 || b > 38 {
 		t.Errorf("%.1f B active, expected about 37", b)
 	}
-	if w := m.WeightBytes(); w < 671e9 || w > 673e9 {
+	if w := Bytes(m.CountParameters()) * m.BytesPerParameter.Value; w < 671e9 || w > 673e9 {
 		t.Errorf("weights take %v, expected 671 GB and the indexer in FP8", w)
 	}
 }

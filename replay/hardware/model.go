@@ -163,6 +163,3 @@ func (m *Model) CountParameters() float64 {
 	}
 	return total
 }
-
-// WeightBytes is the memory that the weights take as served.
-func (m *Model) WeightBytes() Bytes { return Bytes(m.CountParameters()) * m.BytesPerParameter.Value }

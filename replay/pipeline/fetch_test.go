@@ -221,7 +221,7 @@ func TestGPUsShareDrives(t *testing.T) {
 		if err := r.place(2); err != nil {
 			t.Fatal(err)
 		}
-		return r.timeline.Busy(SSD)
+		return busy(r.timeline, SSD)
 	}
 	for _, depth := range []int64{256, 1} {
 		if of, alone := busy(4, 4, 4*depth), busy(1, 1, depth); math.Abs(of/alone-1) > 0.01 {

@@ -75,7 +75,7 @@ func TestKVPRClosed(t *testing.T) {
 			"kvpr:order=column,weights=host,load=fine", "flexgen", "flexgen:weights=host", "kvpr:order=column,recompute=off"} {
 			c := schedule(t, text).(Closed)
 			tl := place(t, c, s)
-			near(t, text+": the link never waits", tl.Busy(H2D), linkEnd(tl))
+			near(t, text+": the link never waits", busy(tl, H2D), linkEnd(tl))
 			near(t, text, tl.End(), c.Closed(s))
 		}
 	}
@@ -96,8 +96,8 @@ func TestFlexGenIsKVPRWithoutRecomputing(t *testing.T) {
 	s := heavy(rand.New(rand.NewPCG(5, 5)), 6, 3, 0.5)
 	a, b := place(t, schedule(t, "flexgen:batches=3,weights=host"), s), place(t, schedule(t, "kvpr:order=column,batches=3,weights=host,recompute=off"), s)
 	near(t, "flexgen", a.End(), b.End())
-	if kvpr := place(t, schedule(t, "kvpr:order=column,batches=3,weights=host"), s); kvpr.Busy(H2D) >= a.Busy(H2D) {
-		t.Errorf("recomputing leaves the link busy for %g, without it %g", kvpr.Busy(H2D), a.Busy(H2D))
+	if kvpr := place(t, schedule(t, "kvpr:order=column,batches=3,weights=host"), s); busy(kvpr, H2D) >= busy(a, H2D) {
+		t.Errorf("recomputing leaves the link busy for %g, without it %g", busy(kvpr, H2D), busy(a, H2D))
 	}
 }
 

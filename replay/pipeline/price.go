@@ -186,7 +186,6 @@ func sharedDrives(machine *hardware.Machine, depth int64) *transfer.SSD {
 	s := transfer.NewSSD(machine.Drive, machine.Drives, max(1, depth/gpus))
 	s.IOPS /= float64(gpus)
 	s.Bandwidth /= float64(gpus)
-	s.WriteRate /= float64(gpus)
 	return s
 }
 

@@ -110,13 +110,3 @@ func (t *Timeline) ended(op Op) {
 		t.end, t.final = e.End, op
 	}
 }
-
-// Busy is how long a resource works.
-func (t *Timeline) Busy(r Resource) (seconds float64) {
-	for i := range t.Events {
-		if e := &t.Events[i]; e.Kind.Resource() == r {
-			seconds += e.End - e.Start
-		}
-	}
-	return seconds
-}

@@ -41,7 +41,7 @@
 // Bypassing (S5). none keeps nothing, so it bypasses; window:N with N ≥ 1 never
 // does, since D_t was last used at T. opt-bypass bypasses lazily, only while
 // |R| > C, and orders D_t with all others: at equal next use the demand, used last,
-// is kept. Bypassed counts what these two keep out, an overflow's surplus included.
+// is kept.
 //
 // Optimum (S9). The text says: farthest next demand in a counted step. Taken to the
 // letter, a block that a window will demand again before it is counted would be

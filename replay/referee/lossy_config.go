@@ -53,7 +53,7 @@ func (c *LossyConfig) parse() error {
 
 // option is a number among the policy's options, word any text.
 func (c *LossyConfig) option(name string) float64 { return c.numbers[name] }
-func (c *LossyConfig) word(name string) string { return c.words[name] }
+func (c *LossyConfig) word(name string) string    { return c.words[name] }
 
 // pinned reports whether a sink or the local window has a token of block b.
 func (c *LossyConfig) pinned(b int32, seqLen int) bool {

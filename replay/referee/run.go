@@ -20,7 +20,6 @@ type StepCounts struct {
 	Births    int // blocks that left the local window
 	Evictions int // blocks of Victims
 	Overflow  int // max(0, |D_t| - C); 0 for policies without capacity
-	Bypassed  int // blocks of KeptOut where the policy chose them itself: opt-bypass and none
 	Resident  int // blocks of the stream resident after the step, pinned ones not counted
 
 	Pinned int // blocks of sinks, local window and outliers
@@ -234,9 +233,6 @@ func (x *cell) count(out StepCounts, demand int) StepCounts {
 	out.Overflow = max(0, demand-x.capacity())
 	if x.all != nil {
 		out.Overflow, out.Resident = len(out.KeptOut), x.residentWeight()
-	}
-	if x.bypasses() {
-		out.Bypassed = len(out.KeptOut)
 	}
 	return out
 }

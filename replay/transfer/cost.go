@@ -29,22 +29,6 @@ type Causes struct {
 	Link       float64 // bytes at the path's rate
 }
 
-// Add is the cost of one request after the other.
-func (c Cost) Add(o Cost) Cost {
-	return Cost{c.Bytes + o.Bytes, c.Descriptors + o.Descriptors, c.Launches + o.Launches,
-		c.WireForward + o.WireForward, c.WireBack + o.WireBack, c.Seconds + o.Seconds,
-		Causes{c.By.Launch + o.By.Launch, c.By.Submit + o.By.Submit, c.By.Descriptor + o.By.Descriptor, c.By.Link + o.By.Link},
-		max(c.SMs, o.SMs), c.loadWith(o)}
-}
-
-// loadWith is the mean load of two requests, by time.
-func (c Cost) loadWith(o Cost) float64 {
-	if c.Seconds+o.Seconds == 0 {
-		return 0
-	}
-	return (c.Load*c.Seconds + o.Load*o.Seconds) / (c.Seconds + o.Seconds)
-}
-
 // Path moves data one way.
 type Path interface {
 	// Time is Cost(r).Seconds.

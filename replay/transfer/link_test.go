@@ -96,8 +96,6 @@ func TestLoads(t *testing.T) {
 		if a.Load <= 0.5 || a.Load+b.Load <= 1 {
 			t.Errorf("%v: loads %g and %g, expected that large copies disturb each other", m, a.Load, b.Load)
 		}
-		twice := a.Add(a)
-		near(t, "load of two", twice.Load, a.Load)
 		capped := Capped(in, 1e9).Cost(Request{1000, 2e9, 1})
 		near(t, "capped load", capped.Load, 2e9/capped.Seconds/in.BothWays)
 	}

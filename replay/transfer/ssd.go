@@ -22,7 +22,6 @@ type SSD struct {
 	RequestRate float64 // bytes/s of one request
 	IOPS        float64 // a drive
 	Bandwidth   float64 // bytes/s a drive, reads
-	WriteRate   float64 // bytes/s a drive
 	Knee        float64
 	Depth       int64 // requests in flight, over all drives; 0 is 1
 	Drives      int64 // 0 is 1
@@ -35,7 +34,7 @@ const chunk = 512 << 10
 // NewSSD takes the constants of a data file.
 func NewSSD(d *hardware.Drive, drives int, depth int64) *SSD {
 	return &SSD{Latency: float64(d.ReadLatency.Value), RequestRate: float64(d.RequestRate.Or(d.ReadBandwidth.Value)), IOPS: float64(d.ReadIOPS.Value),
-		Bandwidth: float64(d.ReadBandwidth.Value), WriteRate: float64(d.WriteBandwidth.Value), Knee: float64(d.Knee.Value), Depth: depth, Drives: int64(drives)}
+		Bandwidth: float64(d.ReadBandwidth.Value), Knee: float64(d.Knee.Value), Depth: depth, Drives: int64(drives)}
 }
 
 // Rate is the throughput, bytes a second, of reads of block bytes with depth ≥ 1 in flight.
@@ -81,8 +80,3 @@ func (s *SSD) Time(r Request) float64 {
 
 // Cost is Read.
 func (s *SSD) Cost(r Request) Cost { return s.Read(r) }
-
-// Write is the time of a large sequential write, as of a prompt's KV.
-func (s *SSD) Write(bytes int64) float64 {
-	return float64(bytes) / (s.WriteRate * float64(max(1, s.Drives)))
-}

@@ -57,7 +57,6 @@ func TestShallow(t *testing.T) {
 	near(t, "64 reads", s.Time(r), 64e5/s.Rate(64, 1e5))
 	near(t, "causes", s.Cost(r).By.Link+s.Cost(r).By.Descriptor, s.Time(r))
 	near(t, "a stripe", (&SSD{Latency: 80e-6, RequestRate: 5e9, IOPS: 1e6, Bandwidth: 5e9, Knee: 1.5, Depth: 64, Drives: 4}).Rate(1, 1e5), 1e9)
-	near(t, "written", (&SSD{WriteRate: 4e9, Drives: 2}).Write(8e9), 1)
 }
 
 // A read of 8 MB lies on all four drives, 2 MB on each: 80 µs and 400 µs at 5 GB/s, where one

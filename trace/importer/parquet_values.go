@@ -16,7 +16,6 @@ type parquetLeaf struct {
 	list    bool
 	present int // definition level from which the list is there, maybe empty
 	element int // definition level of an element that may be null
-	maxDef  int
 	// unsigned: numbers below 0 are those above the largest signed one
 	unsigned bool
 }
@@ -30,7 +29,7 @@ func bindLeaf(schema *parquet.Schema, path []string) (parquetLeaf, error) {
 		}
 	}
 	found, _ := schema.Lookup(path...)
-	leaf.maxDef, leaf.list = found.MaxDefinitionLevel, leaf.column >= colIndices && leaf.column <= colPromptMass
+	leaf.list = leaf.column >= colIndices && leaf.column <= colPromptMass
 	if leaf.column < 0 {
 		return leaf, nil
 	}
