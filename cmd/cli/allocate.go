@@ -53,7 +53,7 @@ Methods:
 	fl.StringVar(&f.plan, "plan", "", "judge this plan on all of the rows' requests instead of making one")
 	fl.StringArrayVar(&f.where, "where", nil, "only rows with `KEY=VALUE` (or KEY!=VALUE), any field of a row; repeatable")
 	fl.StringVar(&f.format, "format", "table", "`table` or json")
-	fl.StringVarP(&f.out, "output", "o", "", "the plan's file (YAML)")
+	outVar(fl, &f.out, "the plan's file (YAML)")
 	return c
 }
 
@@ -112,7 +112,7 @@ func (f *allocateFlags) complete(c *cobra.Command) error {
 	}
 	f.options.Cost = allocate.CostOf(f.cost)
 	if f.plan != "" {
-		for _, name := range []string{"memory", "method", "floor", "cost", "judge", "output"} {
+		for _, name := range []string{"memory", "method", "floor", "cost", "judge", outFlag} {
 			if c.Flags().Changed(name) {
 				return usagef("--%s is of a plan to be made, --plan judges one that is there", name)
 			}

@@ -74,7 +74,7 @@ func checkValues(c *cobra.Command, args []string) (err error) {
 			err = usagef("--%s has an empty item: %q", f.Name, list.GetSlice())
 		case f.Value.String() == "":
 			err = usagef("--%s is empty, as an unset variable leaves it: give a value, or leave the flag out", f.Name)
-		case f.Value.String() == "-" && slices.Contains([]string{"output", "out", "timeline"}, f.Name):
+		case f.Value.String() == "-" && slices.Contains([]string{outFlag, "timeline"}, f.Name):
 			err = usagef("--%s - is not stdout: name a file (./- is one called -)", f.Name)
 		}
 	})

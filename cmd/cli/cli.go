@@ -69,7 +69,7 @@ func newRoot(table policies.Table) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "kvreplay",
 		Short:         "Replay Top-K traces through KV-cache policies",
-		Long:          "kvreplay replays recorded Top-K selections of long-context LLM decoding through\nKV-cache policies, counts what must cross PCIe, and ranks the policies against\nthe exact optimum.",
+		Long:          "kvreplay replays recorded Top-K selections of long-context LLM decoding through\nKV-cache policies, counts what must cross PCIe, and ranks the policies against\nthe exact optimum.\n\nWhat a command writes is named by -o, which is short for --out; --output is the same.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          unknownCommand,
@@ -78,6 +78,7 @@ func newRoot(table policies.Table) *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelpCommand())
+	root.SetGlobalNormalizationFunc(oneName)
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("{{.Version}}")
 	root.PersistentPreRunE = checkValues

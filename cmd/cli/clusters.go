@@ -30,7 +30,7 @@ that ranks clusters: retroinfer or kvdrive.`,
 			return writeClusters(c.Context(), args[0], out)
 		},
 	}
-	c.Flags().StringVarP(&out, "output", "o", "", "the file to write; appears only when all went well")
+	outVar(c.Flags(), &out, "the file to write; appears only when all went well")
 	return c
 }
 

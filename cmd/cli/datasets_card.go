@@ -36,7 +36,7 @@ task of the metadata group them; datasets/card/README.md says how.`,
 			return runDatasetsCard(c, args, out, parallel)
 		},
 	}
-	c.Flags().StringVarP(&out, "output", "o", "", "the card to write (`Markdown`)")
+	outVar(c.Flags(), &out, "the card to write (`Markdown`)")
 	c.Flags().IntVar(&parallel, "parallel", parallel, "traces measured at once; the card does not depend on it")
 	return c
 }

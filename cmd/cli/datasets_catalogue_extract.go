@@ -42,6 +42,6 @@ func newDatasetsExtractCommand() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringVarP(&out, "output", "o", "", "the trace to write; appears only when it is whole")
+	outVar(c.Flags(), &out, "the trace to write; appears only when it is whole")
 	return c
 }

@@ -21,7 +21,7 @@ type promptsFlags struct {
 }
 
 func (f *promptsFlags) define(fl *pflag.FlagSet) {
-	fl.StringVarP(&f.out, "output", "o", "", "the prompts file to write, with its manifest beside it; both appear only when all went well")
+	outVar(fl, &f.out, "the prompts file to write, with its manifest beside it; both appear only when all went well")
 	fl.StringVar(&f.tokenizer, "tokenizer", "", "what counts tokens: a built-in vocabulary, or the path of a model's tokenizer.json (default: "+tokens.Default+")")
 }
 
@@ -75,7 +75,7 @@ func typed(c *cobra.Command) []string {
 			values = list.GetSlice()
 		}
 		for _, v := range values {
-			if f.Name != "output" {
+			if f.Name != outFlag {
 				words = append(words, "--"+f.Name+"="+v)
 			}
 		}

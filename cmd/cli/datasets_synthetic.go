@@ -51,7 +51,7 @@ in for scale; datasets/synthetic/README.md says what they capture and what not.`
 }
 
 func (f *syntheticFlags) define(fl *pflag.FlagSet) {
-	fl.StringVarP(&f.out, "output", "o", "", "the trace to write; appears only when all went well")
+	outVar(fl, &f.out, "the trace to write; appears only when all went well")
 	fl.StringVar(&f.preset, "preset", "", "begin with a preset: "+strings.Join(synthetic.Presets(), ", "))
 	fl.StringVar(&f.dials, "dials", "", "YAML or JSON `file` of dials, as fit writes it")
 	fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "streams drawn at once; the bytes do not depend on it")

@@ -43,7 +43,7 @@ with the twin's error. A warning says where it exceeds 12 %.`,
 		RunE:    func(c *cobra.Command, args []string) error { return runFit(c, args[0], &f) },
 	}
 	fl := c.Flags()
-	fl.StringVarP(&f.out, "output", "o", "", "the dial file to write (YAML)")
+	outVar(fl, &f.out, "the dial file to write (YAML)")
 	fl.BoolVar(&f.check, "check", false, "make the twin and compare misses")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of the twin, kept in the dial file")
 	fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "layers or heads fitted at once; the dials do not depend on it")

@@ -34,7 +34,7 @@ the same bytes; a note in the metadata says what was derived from which digest.`
 		RunE: func(c *cobra.Command, args []string) error { return runDerive(c, args[0], &f) },
 	}
 	fl, o := c.Flags(), &f.options
-	fl.StringVarP(&f.out, "output", "o", "", "the trace to write; appears only when all went well")
+	outVar(fl, &f.out, "the trace to write; appears only when all went well")
 	fl.IntVar(&o.TopK, "topk", 0, "K, the demand, in blocks (default: the source's)")
 	fl.IntVar(&o.Candidates, "candidates", 0, "M, the length lists are cut to, demand included (default: the source's)")
 	fl.IntVar(&o.BlockTokens, "block-tokens", 0, "tokens that one index stands for, a multiple of the source's")

@@ -23,7 +23,11 @@ func flagError(c *cobra.Command, err error) error {
 		return usagef("%w; see `%s --help`", err, c.CommandPath())
 	}
 	var known []string
-	c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if known = append(known, f.Name); f.Name == outFlag {
+			known = append(known, outAlias)
+		}
+	})
 	near := policies.Near(name, known)
 	for i := range near {
 		near[i] = "--" + near[i]

@@ -85,7 +85,7 @@ begun again, and with --referee every cell is replayed.`,
 	fl.StringVar(&f.format, "format", "", "rows on stdout as `table`, jsonl or csv (default table; with --out none)")
 	fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "workers; rows do not depend on it")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of policies that draw")
-	fl.StringVar(&f.out, "out", "", "folder to keep rows (and profiles) in, one file a trace")
+	outVar(fl, &f.out, "folder to keep rows (and profiles) in, one file a trace")
 	fl.BoolVar(&f.fresh, "fresh", false, "with --out: replay cells that the folder has, too")
 	fl.DurationVar(&f.checkpoint, "checkpoint", replay.DefaultCheckpoint, "with --out: how often progress within a trace is kept")
 	fl.BoolVar(&f.referee, "referee", false, "replay with the slow second engine too and stop at the first difference")
@@ -226,7 +226,7 @@ func (f *replayFlags) check(c *cobra.Command) error {
 	if err := atLeastOne(c, "topk", "candidates", "block-tokens", "mtp", "local", "entry-bytes", "parallel"); err != nil {
 		return err
 	}
-	if err := goWith(c, "out", "fresh", "checkpoint"); err != nil {
+	if err := goWith(c, outFlag, "fresh", "checkpoint"); err != nil {
 		return err
 	}
 	switch {
