@@ -1,8 +1,6 @@
 package metrics
 
-import (
-	"slices"
-)
+import "slices"
 
 // mostLeftOut is the share of the policies that may be left out of a ranking for the sake
 // of more cells, where most of them do not agree on any.

@@ -12,6 +12,11 @@ type coverage struct {
 	cellsOf  func(policy string) []CellRef
 	common   []CellRef // pooled
 	ranked   []string
+	left     []CellRef // of ranked policies, and not pooled; sorted
+}
+
+func newCoverage(policies []string, cellsOf func(string) []CellRef, common []CellRef, ranked []string) *coverage {
+	return &coverage{policies, cellsOf, common, ranked, lacking(haveMoreThan(0, ranked, cellsOf), common)}
 }
 
 // pooledNote says what pooled figures are over.
@@ -25,7 +30,7 @@ func (c *coverage) leftNotes() (notes []string) {
 	var reasons []string // in the order of the cells
 	of := map[string][]CellRef{}
 	hints := map[string]string{}
-	for _, r := range c.left() {
+	for _, r := range c.left {
 		ran, lack := c.parted(r)
 		reason, hint := "only "+c.names(ran)+" ran there", ""
 		if len(lack) <= len(ran) {
@@ -45,15 +50,10 @@ func (c *coverage) leftNotes() (notes []string) {
 // takes is true for a ranked policy that keeps cells out of the pooled figures of others:
 // it did not run where half of them did.
 func (c *coverage) takes(policy string) bool {
-	return slices.ContainsFunc(c.left(), func(r CellRef) bool {
+	return slices.ContainsFunc(c.left, func(r CellRef) bool {
 		ran, lack := c.parted(r)
 		return len(lack) <= len(ran) && slices.Contains(lack, policy)
 	})
-}
-
-// left are the cells of ranked policies that are not pooled, sorted.
-func (c *coverage) left() []CellRef {
-	return lacking(haveMoreThan(0, c.ranked, c.cellsOf), c.common)
 }
 
 // parted are the ranked policies that ran at a cell, and those that did not.

@@ -91,7 +91,7 @@ func (g *grid) lossyTable() *LossyTable {
 	slices.SortStableFunc(t.Cells, func(a, b LossyCell) int { return compareRefs(a.CellRef, b.CellRef) })
 	var ranked, unranked []string
 	t.Common, ranked, unranked = commonCells(unite(all, nil), g.cellsOf)
-	who := &coverage{unite(all, nil), g.cellsOf, t.Common, ranked}
+	who := newCoverage(unite(all, nil), g.cellsOf, t.Common, ranked)
 	for _, p := range ranked {
 		line := g.lossyLine(p, t)
 		if who.takes(p) {

@@ -52,7 +52,7 @@ func (g *grid) table() (Table, bool) {
 	if len(contenders) == 0 {
 		t.Common = usable
 	}
-	who := &coverage{contenders, cellsOf, t.Common, ranked}
+	who := newCoverage(contenders, cellsOf, t.Common, ranked)
 	if t.ahead {
 		ranked, unranked = nil, contenders
 	}

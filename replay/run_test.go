@@ -2,7 +2,10 @@ package replay
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -255,6 +258,9 @@ func TestStoreRecallsOnlyWhatFits(t *testing.T) {
 	}
 	if again := run(func(*Options) {}); again.Recalled != cells || !reflect.DeepEqual(again.Rows, first.Rows) {
 		t.Fatalf("%d of %d cells recalled, or other rows", again.Recalled, cells)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "profiles")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder of profiles is there, and none was asked for (%v)", err)
 	}
 	if more := run(func(o *Options) { o.Policies = append(o.Policies, specs(t, "fifo")...) }); more.Recalled != cells {
 		t.Errorf("with one more policy %d of %d cells recalled", more.Recalled, cells)

@@ -30,10 +30,8 @@ type Store struct{ dir string }
 
 // OpenStore opens the store in dir, which is made if need be.
 func OpenStore(dir string) (*Store, error) {
-	for _, sub := range []string{"cells", "partial", "profiles"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
-			return nil, fmt.Errorf("open results folder: %w", err)
-		}
+	if err := os.MkdirAll(filepath.Join(dir, "cells"), 0o755); err != nil {
+		return nil, fmt.Errorf("open results folder: %w", err)
 	}
 	for _, written := range []string{".", "cells", "profiles"} {
 		files.Sweep(filepath.Join(dir, written))
@@ -155,7 +153,11 @@ func (s *Store) digestPath(key string) string {
 
 // saveDigest keeps the digest of a finished profile.
 func (s *Store) saveDigest(key, digest string) error {
-	return writeWhole(s.digestPath(key), []byte(digest+"\n"))
+	path := s.digestPath(key)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("keep results: %w", err)
+	}
+	return writeWhole(path, []byte(digest+"\n"))
 }
 
 // hasProfile reports whether the file at path is, to the byte, the profile of the key
