@@ -191,7 +191,7 @@ func TestBadInput(t *testing.T) {
 		"empty folder":     {source: t.TempDir(), want: "no set of LongBench in this folder"},
 		"empty zip":        {source: writeZip(t, map[string]string{"a.txt": "a"}), want: "no set of LongBench in this zip"},
 		"broken zip":       {source: write(t, "data.zip", "PK\x03\x04 and no more"), want: "data.zip: zip"},
-		"broken gzip":      {source: write(t, "lcc.jsonl", "\x1f\x8b and no more"), want: "lcc.jsonl: gzip"},
+		"broken gzip":      {source: write(t, "lcc.jsonl", "\x1f\x8b and no more"), want: "lcc.jsonl: the gzip data is damaged"},
 		"more":             {source: write(t, "lcc.jsonl", "["+good+"] 1"), want: "more after the last row"},
 		"open array":       {source: write(t, "lcc.jsonl", "["+good+"\n\n"), want: "lcc.jsonl:4: the file ends inside the array"},
 	} {

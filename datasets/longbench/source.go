@@ -14,6 +14,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/datasets/bom"
+	"github.com/kvreplay/kvreplay/trace/gunzip"
 )
 
 // file is one file of rows, on disk or in a zip.
@@ -39,12 +42,12 @@ func (f *file) values() iter.Seq2[value, error] {
 		}
 		defer r.Close()
 		sum := sha256.New()
-		text, err := unpacked(io.TeeReader(r, sum))
+		text, err := gunzip.Reader(io.TeeReader(r, sum))
 		if err != nil {
 			yield(value{}, fmt.Errorf("%s: %w", f.path, err))
 			return
 		}
-		for v, err := range values(f.path, text) {
+		for v, err := range values(f.path, bom.Reader(text)) {
 			if !yield(v, err) || err != nil {
 				return
 			}

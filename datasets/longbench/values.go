@@ -1,16 +1,12 @@
 package longbench
 
 import (
-	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-
-	"github.com/kvreplay/kvreplay/datasets/bom"
 )
 
 // maxRow is the size in bytes beyond which a row is refused. The longest contexts, of
@@ -148,19 +144,6 @@ var (
 	errMore   = errors.New("more after the last row")
 	errNoRows = errors.New("no rows")
 )
-
-// unpacked looks through gzip, told by its magic number, and drops a byte order mark.
-func unpacked(r io.Reader) (io.Reader, error) {
-	buffered := bufio.NewReaderSize(r, 1<<16)
-	if magic, _ := buffered.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return bom.Reader(buffered), nil
-	}
-	z, err := gzip.NewReader(buffered)
-	if err != nil {
-		return nil, err
-	}
-	return bom.Reader(z), nil
-}
 
 // lineReader knows the line of an offset that was read lately, and how much may be
 // read before the next row.

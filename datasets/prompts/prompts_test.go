@@ -129,7 +129,7 @@ func TestMalformed(t *testing.T) {
 		"no references":      {`{"index":0,"input":"a","outputs":[],"length":3}`, ":1: outputs is empty"},
 		"not UTF-8":          {"{\"index\":0,\"input\":\"\xff\",\"outputs\":[\"b\"],\"length\":3}", ":1: not UTF-8"},
 		"repeated id":        {strings.Repeat(good[:len(good)-2]+`,"id":"x"}`+"\n", 2), `:2: id "x" is that of line 1`},
-		"half a gzip":        {"\x1f\x8b\x08", "unexpected EOF"},
+		"half a gzip":        {"\x1f\x8b\x08", "the gzip data ends too early"},
 		"empty":              {"", "no rows"},
 	} {
 		path := filepath.Join(t.TempDir(), "bad.jsonl")

@@ -3,7 +3,6 @@ package prompts
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +10,8 @@ import (
 	"iter"
 	"os"
 	"unicode/utf8"
+
+	"github.com/kvreplay/kvreplay/trace/gunzip"
 )
 
 // maxLine is the length in bytes beyond which a line is refused: a prompt of a million
@@ -73,7 +74,7 @@ func ReadAll(path string) ([]*Row, error) {
 // scan is Rows of an open file.
 func scan(name string, r io.Reader) iter.Seq2[*Row, error] {
 	return func(yield func(*Row, error) bool) {
-		lines, err := unpacked(r)
+		lines, err := gunzip.Reader(r)
 		if err != nil {
 			yield(nil, fmt.Errorf("read prompts: %s: %w", name, err))
 			return
@@ -103,19 +104,6 @@ func scan(name string, r io.Reader) iter.Seq2[*Row, error] {
 			}
 		}
 	}
-}
-
-// unpacked looks through gzip, told by its magic number.
-func unpacked(r io.Reader) (*bufio.Reader, error) {
-	buffered := bufio.NewReaderSize(r, 1<<16)
-	if magic, _ := buffered.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return buffered, nil
-	}
-	z, err := gzip.NewReader(buffered)
-	if err != nil {
-		return nil, err
-	}
-	return bufio.NewReaderSize(z, 1<<16), nil
 }
 
 // nextLine returns a line without its newline; io.EOF where there is none.

@@ -3,9 +3,7 @@ package requests
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/bom"
 	"github.com/kvreplay/kvreplay/trace/files"
+	"github.com/kvreplay/kvreplay/trace/gunzip"
 )
 
 // Detect tells from its content, never from its name, what the file at path is. The
@@ -89,40 +88,11 @@ func hasKey(text []byte, keys []string) bool {
 	return false
 }
 
-// unpacked looks through gzip, told by its magic number, and drops a byte order mark.
+// unpacked looks through gzip and drops a byte order mark.
 func unpacked(r io.Reader) (*bufio.Reader, error) {
-	buffered := bufio.NewReaderSize(r, 1<<16)
-	magic, err := buffered.Peek(2)
-	switch {
-	case err != nil && err != io.EOF:
-		return nil, err
-	case !bytes.Equal(magic, []byte{0x1f, 0x8b}):
-		return bufio.NewReaderSize(bom.Reader(buffered), 1<<16), nil
-	}
-	z, err := gzip.NewReader(buffered)
+	text, err := gunzip.Reader(r)
 	if err != nil {
-		return nil, gzipCause(err)
+		return nil, err
 	}
-	return bufio.NewReaderSize(bom.Reader(gzipped{z}), 1<<16), nil
-}
-
-// gzipped is a gzip reader whose errors say what to do.
-type gzipped struct{ r io.Reader }
-
-func (g gzipped) Read(p []byte) (int, error) {
-	n, err := g.r.Read(p)
-	if err != nil && err != io.EOF {
-		err = gzipCause(err)
-	}
-	return n, err
-}
-
-func gzipCause(err error) error {
-	switch {
-	case err == io.EOF, err == io.ErrUnexpectedEOF:
-		return errors.New("the gzip data ends too early: the file is incomplete, copy it again")
-	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader):
-		return fmt.Errorf("the gzip data is damaged, copy the file again: %w", err)
-	}
-	return err
+	return bufio.NewReaderSize(bom.Reader(text), 1<<16), nil
 }

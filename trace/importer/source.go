@@ -2,14 +2,13 @@ package importer
 
 import (
 	"bufio"
-	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/trace/files"
+	"github.com/kvreplay/kvreplay/trace/gunzip"
 )
 
 // source is one open file. Its text comes unpacked; formats that need random access
@@ -68,7 +67,7 @@ func (s *source) detect() error {
 	if _, err := s.file.ReadAt(magic[:], 0); err != nil && err != io.EOF {
 		return err
 	}
-	s.found.Gzip = magic == [2]byte{0x1f, 0x8b}
+	s.found.Gzip = gunzip.Begins(magic[:])
 	r, err := s.reader()
 	if err != nil {
 		return err
@@ -82,15 +81,11 @@ func (s *source) reader() (io.Reader, error) {
 	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	buffered := bufio.NewReaderSize(s.file, 1<<18)
-	if !s.found.Gzip {
-		return withoutMark(buffered), nil
-	}
-	r, err := gzip.NewReader(buffered)
+	r, err := gunzip.Reader(bufio.NewReaderSize(s.file, 1<<18))
 	if err != nil {
-		return nil, gzipCause(err)
+		return nil, err
 	}
-	return withoutMark(bufio.NewReader(unpacked{r})), nil
+	return withoutMark(r), nil
 }
 
 // withoutMark passes over the byte order mark that editors put before a text; no binary
@@ -100,24 +95,6 @@ func withoutMark(r *bufio.Reader) io.Reader {
 		_, _ = r.Discard(3)
 	}
 	return r
-}
-
-// unpacked is a gzip reader whose errors say what to do.
-type unpacked struct{ r io.Reader }
-
-func (u unpacked) Read(p []byte) (int, error) {
-	n, err := u.r.Read(p)
-	if err != nil && err != io.EOF {
-		err = gzipCause(err)
-	}
-	return n, err
-}
-
-func gzipCause(err error) error {
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return errors.New("the gzip data ends too early: the file is incomplete, copy or make it again")
-	}
-	return fmt.Errorf("the gzip data is damaged, copy or make the file again: %w", err)
 }
 
 // randomAccess returns the unpacked content as a file, with its size; gzip'ed

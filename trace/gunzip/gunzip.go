@@ -1,0 +1,59 @@
+// Package gunzip reads what may be gzip'ed, which is told by its first bytes, never by a
+// file's name.
+package gunzip
+
+import (
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// magic is what gzip data begin with (RFC 1952, section 2.3.1).
+var magic = []byte{0x1f, 0x8b}
+
+// Begins reports whether a file that begins with head is gzip'ed.
+func Begins(head []byte) bool { return bytes.HasPrefix(head, magic) }
+
+// Reader reads r, unpacked where it is gzip'ed. The errors of gzip data say what to do;
+// those of r stay as they are.
+func Reader(r io.Reader) (*bufio.Reader, error) {
+	buffered := bufio.NewReaderSize(r, 1<<16)
+	head, err := buffered.Peek(len(magic))
+	switch {
+	case err != nil && err != io.EOF:
+		return nil, err
+	case !Begins(head):
+		return buffered, nil
+	}
+	unpacked, err := gzip.NewReader(buffered)
+	if err != nil {
+		return nil, cause(err)
+	}
+	return bufio.NewReaderSize(reader{unpacked}, 1<<16), nil
+}
+
+// reader is a gzip reader whose errors say what to do.
+type reader struct{ *gzip.Reader }
+
+func (r reader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		err = cause(err)
+	}
+	return n, err
+}
+
+// cause says of an error of the data what to do.
+func cause(err error) error {
+	switch {
+	case err == io.EOF, err == io.ErrUnexpectedEOF:
+		return errors.New("the gzip data ends too early: the file is incomplete, copy or make it again")
+	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.As(err, new(flate.CorruptInputError)):
+		return fmt.Errorf("the gzip data is damaged, copy or make the file again: %w", err)
+	}
+	return err
+}
