@@ -49,7 +49,7 @@ func TestREADMEBoardIsCurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if want != string(text) {
-		t.Errorf("the README's board is not what the program prints now; go test ./cmd/cli -run README -update rewrites it:\n%s", board)
+		t.Errorf("the README's board is not what the program prints now; go test ./cmd/cli -run READMEBoard -update rewrites it:\n%s", board)
 	}
 }
 

@@ -1,25 +1,12 @@
 package cli_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// copyTrace writes a copy of a trace under a name of its own.
-func copyTrace(t *testing.T, path, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	copied := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(copied, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return copied
-}
+	"github.com/kvreplay/kvreplay/trace/tracetest"
+)
 
 // Traces whose rows could not be told apart, or that rows cannot name, are refused before
 // anything is replayed.
@@ -34,12 +21,12 @@ func TestTraceNames(t *testing.T) {
 	}{
 		"twice":        {[]string{good, filepath.Dir(good) + "/./small.parquet"}, 2, "is named twice"},
 		"one name":     {[]string{good, smallTrace(t, other)}, 2, "have the same file name"},
-		"one digest":   {[]string{good, copyTrace(t, good, "b.parquet")}, 2, "are the same trace (digest "},
-		"escape":       {[]string{copyTrace(t, good, "a\x1b[1m.parquet")}, 1, "is not printable UTF-8"},
-		"two lines":    {[]string{copyTrace(t, good, "a\nb.parquet")}, 1, "is not printable UTF-8"},
-		"no UTF-8":     {[]string{copyTrace(t, good, "a\xff.parquet")}, 1, "is not printable UTF-8"},
-		"long names":   {[]string{copyTrace(t, good, strings.Repeat("x", 245)+".parquet")}, 0, "4 rows"},
-		"long letters": {[]string{copyTrace(t, good, "a"+strings.Repeat("é", 122)+".parquet")}, 0, "4 rows"},
+		"one digest":   {[]string{good, tracetest.Copy(t, good, "b.parquet")}, 2, "are the same trace (digest "},
+		"escape":       {[]string{tracetest.Copy(t, good, "a\x1b[1m.parquet")}, 1, "is not printable UTF-8"},
+		"two lines":    {[]string{tracetest.Copy(t, good, "a\nb.parquet")}, 1, "is not printable UTF-8"},
+		"no UTF-8":     {[]string{tracetest.Copy(t, good, "a\xff.parquet")}, 1, "is not printable UTF-8"},
+		"long names":   {[]string{tracetest.Copy(t, good, strings.Repeat("x", 245)+".parquet")}, 0, "4 rows"},
+		"long letters": {[]string{tracetest.Copy(t, good, "a"+strings.Repeat("é", 122)+".parquet")}, 0, "4 rows"},
 	} {
 		out := t.TempDir()
 		code, _, stderr := run(append([]string{"replay", "--policy", "lru", "--policy", "opt", "--capacity", "1x,2x", "--out", out, "--profile"}, c.paths...)...)

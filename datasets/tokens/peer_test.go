@@ -3,9 +3,7 @@ package tokens
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -17,7 +15,12 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
+
+// peers has the packages that are compared with.
+var peers = tracetest.Environment{Name: "tokens", Requirements: "testdata/requirements.txt", Imports: "tiktoken, tokenizers"}
 
 // TestPeers compares every token with those of the tokenizers library of Hugging Face,
 // for one tokenizer.json of each form that is read, and of OpenAI's tiktoken with the
@@ -27,13 +30,7 @@ func TestPeers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a virtual environment and trains tokenizers")
 	}
-	interpreter, err := peerPython()
-	if err != nil {
-		if os.Getenv("KVREPLAY_REQUIRE_PYTHON") == "1" {
-			t.Fatalf("KVREPLAY_REQUIRE_PYTHON=1, but: %v", err)
-		}
-		t.Skipf("no comparison without Python and its packages (KVREPLAY_REQUIRE_PYTHON=1 makes this an error): %v", err)
-	}
+	interpreter := tracetest.Python(t, peers)
 	dir := t.TempDir()
 	mine := make(map[string]Tokenizer)
 	for _, name := range builtinNames {
@@ -44,6 +41,7 @@ func TestPeers(t *testing.T) {
 	for name, rows := range peer(t, interpreter, dir, texts) {
 		tok := mine[name]
 		if tok == nil {
+			var err error
 			if tok, err = Open(filepath.Join(dir, name+".json")); err != nil {
 				t.Error(err)
 				continue
@@ -176,47 +174,4 @@ func exportRanks(t *testing.T, dir, name string) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// peerPython returns the interpreter of a virtual environment with the pinned packages,
-// which is kept in the user's cache under the hash of their list and made under another
-// name first.
-func peerPython() (string, error) {
-	requirements, err := os.ReadFile("testdata/requirements.txt")
-	if err != nil {
-		return "", err
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(requirements)
-	final := filepath.Join(cache, "kvreplay", "tokens-"+hex.EncodeToString(sum[:6]))
-	interpreter := filepath.Join(final, "bin", "python")
-	works := func() bool { return exec.Command(interpreter, "-c", "import tiktoken, tokenizers").Run() == nil }
-	if works() {
-		return interpreter, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(final), 0o755); err != nil {
-		return "", err
-	}
-	building, err := os.MkdirTemp(filepath.Dir(final), "building-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(building)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	for _, args := range [][]string{
-		{"python3", "-m", "venv", building},
-		{filepath.Join(building, "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", "testdata/requirements.txt"},
-	} {
-		if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%s: %w\n%s", args[0], err, out)
-		}
-	}
-	if err := os.Rename(building, final); err != nil && !works() {
-		return "", fmt.Errorf("install the peers: %w", err)
-	}
-	return interpreter, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
 func ptr[T any](x T) *T { return &x }
@@ -72,7 +73,7 @@ func TestAlteredRowsDiffer(t *testing.T) {
 
 func TestUnverifiable(t *testing.T) {
 	rows := replayed(t, niahPath, []string{"lru"}, []string{"1x"}, nil)
-	other := copyOf(t, coldPath, filepath.Base(niahPath))
+	other := tracetest.Copy(t, coldPath, filepath.Base(niahPath))
 	for what, c := range map[string]struct {
 		change func(*metrics.Row)
 		trace  string

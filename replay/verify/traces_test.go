@@ -12,25 +12,13 @@ import (
 
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/trace"
+	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
 // TestFoundByDigest: a trace under another name is the same trace.
 func TestFoundByDigest(t *testing.T) {
 	rows := replayed(t, niahPath, []string{"lru"}, []string{"1x"}, nil)
-	wantAllHold(t, "another name", rows, copyOf(t, niahPath, "other.parquet"))
-}
-
-func copyOf(t *testing.T, path, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	copied := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(copied, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return copied
+	wantAllHold(t, "another name", rows, tracetest.Copy(t, niahPath, "other.parquet"))
 }
 
 // TestForgedTrace: a file that states a digest that is not its own does not vouch for rows.
@@ -69,7 +57,7 @@ func TestForgedTrace(t *testing.T) {
 
 // TestTraceFiles: what is no trace is skipped in a folder and an error by name.
 func TestTraceFiles(t *testing.T) {
-	dir := filepath.Dir(copyOf(t, niahPath, "niah.parquet"))
+	dir := filepath.Dir(tracetest.Copy(t, niahPath, "niah.parquet"))
 	bad := filepath.Join(dir, "bad.parquet")
 	if err := os.WriteFile(bad, []byte("no trace"), 0o644); err != nil {
 		t.Fatal(err)
