@@ -66,6 +66,26 @@ func TestSquadOrder(t *testing.T) {
 	}
 }
 
+// TestOrderIsDrawn: what a question needs leads, those near it come next and all others
+// last, both in an order of the sample's own.
+func TestOrderIsDrawn(t *testing.T) {
+	q := &question{gold: []int{7, 3}, near: []int{0, 1, 2, 4, 5, 6}}
+	order := func(sample string) []int { return q.order(draws{name: sample}, 14) }
+	one, two := order("qa_1/0"), order("qa_1/1")
+	for _, got := range [][]int{one, two} {
+		if !slices.Equal(got[:2], q.gold) || !slices.Equal(slices.Sorted(slices.Values(got[2:8])), q.near) ||
+			!slices.Equal(slices.Sorted(slices.Values(got[8:])), []int{8, 9, 10, 11, 12, 13}) {
+			t.Errorf("order %v", got)
+		}
+	}
+	if slices.Equal(one[2:8], two[2:8]) || slices.Equal(one[8:], two[8:]) {
+		t.Errorf("two samples have the orders %v and %v", one, two)
+	}
+	if !slices.Equal(q.near, []int{0, 1, 2, 4, 5, 6}) {
+		t.Errorf("near is %v now", q.near)
+	}
+}
+
 // TestEssayFolder: files are joined in the order of their names; others are left out.
 func TestEssayFolder(t *testing.T) {
 	dir := t.TempDir()
