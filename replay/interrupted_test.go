@@ -2,9 +2,15 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/trace"
 )
 
 // A run that is stopped says what is kept, and if nothing is, why.
@@ -32,6 +38,52 @@ func TestInterruptedSays(t *testing.T) {
 	kept := &Interrupted{Trace: "t", Done: 2, Streams: 3, Kept: true}
 	if want := "interrupted in t after 2 of 3 streams; what is counted is kept, run the same command again to go on"; kept.Error() != want {
 		t.Errorf("%v", kept)
+	}
+}
+
+// A run that is stopped keeps the units that it has finished, however rarely it keeps its
+// progress otherwise, and the next one replays the others only.
+func TestInterruptedKeeps(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.parquet")
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 64, BlockTokens: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const streams, rows = 3, unitIndices/1024 + 1 // a unit each
+	for layer := range int32(streams) {
+		s := replaytest.Overlapping(uint64(layer), 4096, 64, 1024, rows, 0.9)
+		s.Layer = layer
+		if err := w.Write(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Workers: 1, Checkpoint: time.Hour}
+	calm := mustRun(t, f, o)
+	if o.Store, err = OpenStore(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	o.Progress = func(int) { stop() }
+	_, err = Run(ctx, f, o)
+	var stopped *Interrupted
+	if !errors.As(err, &stopped) || !stopped.Kept || stopped.Done != 1 || stopped.Streams != streams {
+		t.Fatalf("stopped in the first stream: %v", err)
+	}
+	replayed := 0
+	o.Progress = func(rows int) { replayed += rows }
+	if again := mustRun(t, f, o); !reflect.DeepEqual(again, calm) {
+		t.Errorf("the run that went on has other rows")
+	}
+	if want := (streams - 1) * rows; replayed != want {
+		t.Errorf("the run that went on replays %d rows, expected %d", replayed, want)
 	}
 }
 
