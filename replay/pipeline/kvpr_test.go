@@ -164,6 +164,27 @@ func TestPricedDecoding(t *testing.T) {
 	}
 }
 
+// Activations move at the rate of the layer's KV, launches not counted: those of a position
+// take as long as its K and V do beyond the launch, by their bytes. By hand for OPT-13B,
+// 16 requests of 514 positions: 2 × 5120 × 2 B of K and V, 5120 × 2 B of activations.
+func TestActivationsRate(t *testing.T) {
+	machine, m := parts(t, "h100", "opt-13b")
+	p, scaling, err := Decoding(512, 4, false, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, "kvpr:order=column,batches=1"), Batch: 16, Threads: 1, Path: "kernel"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _, _ := slowStep(t, r, 1)
+	d := &s.Whole[0].Dense
+	if d.Positions != 514 || d.KV.Fixed <= 0 {
+		t.Fatalf("%d positions, %g s of launches", d.Positions, d.KV.Fixed)
+	}
+	near(t, "activations of a position", d.Activations*514, (d.KV.Seconds-d.KV.Fixed)/2)
+}
+
 func TestDecodingRefuses(t *testing.T) {
 	machine, m := parts(t, "a100-40", "opt-13b")
 	if _, _, err := Decoding(128, 1, false, m); err == nil || !strings.Contains(err.Error(), "first token is prefill's") {
