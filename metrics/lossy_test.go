@@ -61,6 +61,24 @@ func TestLossyAlone(t *testing.T) {
 	}
 }
 
+// Cells of a trace share their draws: of two that are alike the pooled interval is that of
+// one, as what is lost and what is demanded double.
+func TestLossyPooledInterval(t *testing.T) {
+	var one, two []Row
+	for i := range 6 {
+		for _, capacity := range []string{"1x", "2x"} {
+			r := forRequest(lossyRow("a", "h2o", capacity, int64(10+7*i%30), 0.5), fmt.Sprint(i))
+			if two = append(two, r); capacity == "1x" {
+				one = append(one, r)
+			}
+		}
+	}
+	want, got := mustBoard(t, one).Lossy.Ranked[0].Pooled.Recall, mustBoard(t, two).Lossy.Ranked[0].Pooled.Recall
+	if got.Value != want.Value || *got.Low != *want.Low || *got.High != *want.High || *got.Low >= got.Value || *got.High <= got.Value {
+		t.Errorf("recall %g [%g, %g] of two cells, %g [%g, %g] of one", got.Value, *got.Low, *got.High, want.Value, *want.Low, *want.High)
+	}
+}
+
 // Wherever a trace of an approximate selector is named, its recall stands beside it.
 func TestSelectorRecallIsShown(t *testing.T) {
 	rows := append(handRows(), row("a", "lru", "peak:window:2", 24))
