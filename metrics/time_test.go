@@ -72,6 +72,34 @@ func TestTimesAreShown(t *testing.T) {
 	}
 }
 
+// Times are set beside OPT's, which is not the last of the bounds.
+func TestTimesBesideOpt(t *testing.T) {
+	rows := append(handRows(), row("a", "opt-bypass", "1x", 30), row("a", "opt-bypass", "2x", 15), row("b", "opt-bypass", "1x", 6))
+	for i := range rows {
+		if rows[i].Policy == "opt-bypass" {
+			rows[i].Offline, rows[i].Bypasses = true, true
+		}
+	}
+	b, err := NewBoard(rows, Options{Timer: handTimer{}, By: ByTime})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := b.RenderTable(&out, false); err != nil {
+		t.Fatal(err)
+	}
+	_, times, _ := strings.Cut(out.String(), "modelled time per output token")
+	for line := range strings.Lines(times) {
+		if strings.Contains(line, " opt  ") {
+			if strings.Count(line, " 1.000 ") != 2 { // times, and misses
+				t.Errorf("OPT's time is not its own: %s", line)
+			}
+			return
+		}
+	}
+	t.Errorf("no line of OPT in\n%s", times)
+}
+
 // Policies without capacity have times too.
 func TestTimesOfWindows(t *testing.T) {
 	b, err := NewBoard(renderRows(), Options{Timer: handTimer{}})

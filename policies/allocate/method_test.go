@@ -37,6 +37,19 @@ func TestGreedyByHand(t *testing.T) {
 	}
 }
 
+// What is left when layer 2's step, the best of all, does not fit goes to the best ratio that
+// does: layer 0's 60 for 20 entries before layer 1's 20 for 10; of equals to the cheaper one,
+// layer 1's 30 for 10.
+func TestGreedyFills(t *testing.T) {
+	large := curveOf(2, shared, 10, 2000, 60, 1000)
+	for saved, want := range map[int64][]int{20: {30, 10, 10}, 30: {10, 20, 10}} {
+		p := capacities(curveOf(0, shared, 10, 100, 30, 40), curveOf(1, shared, 10, 100, 20, 100-saved), large)
+		if got := sizesBy(t, "2d-greedy", p, 50); !equalInts(got, want) {
+			t.Errorf("layer 1 saves %d: %v, want %v", saved, got, want)
+		}
+	}
+}
+
 // Where greedy is not the best: layer 0 saves 60 for 10 entries, 6 an entry; layer 1
 // 100 for 20, 5 an entry. Of 40 (20 above the floors) greedy takes layer 0's and has 10
 // left, for which layer 1 has no size; the best is layer 1's. The bound is that of the

@@ -107,6 +107,12 @@ func TestWindowCosts(t *testing.T) {
 	if p := pool(t, rows, ""); p.Curves[0].Points[1].Cost != 7 {
 		t.Errorf("blocks of two: %+v, want 7: 62 in 10 steps", p.Curves)
 	}
+	if c, err = Collect(rows, ""); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := c.Pool(c.Requests(), PeakResidents); err != nil || p.Curves[0].Points[1].Cost != 18 {
+		t.Errorf("the peak in blocks of two: %+v, %v, want 18", p, err)
+	}
 }
 
 // Sizes are those that every request has; rows that are no size of a curve are left out.

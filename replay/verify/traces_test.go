@@ -55,9 +55,16 @@ func TestForgedTrace(t *testing.T) {
 	}
 }
 
-// TestTraceFiles: what is no trace is skipped in a folder and an error by name.
+// TestTraceFiles: what is no trace is skipped in a folder and an error by name; other files
+// and folders are not looked at.
 func TestTraceFiles(t *testing.T) {
 	dir := filepath.Dir(tracetest.Copy(t, niahPath, "niah.parquet"))
+	if err := os.Mkdir(filepath.Join(dir, "a.parquet"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("traces"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	bad := filepath.Join(dir, "bad.parquet")
 	if err := os.WriteFile(bad, []byte("no trace"), 0o644); err != nil {
 		t.Fatal(err)
