@@ -26,7 +26,7 @@ func TestUnexpectedArguments(t *testing.T) {
 		"replay EMPTY":            "kvreplay: replay: an argument is empty, as an unset variable leaves it; usage: kvreplay replay",
 		"leaderboard EMPTY":       "leaderboard: an argument is empty",
 		"replay t --out EMPTY":    "kvreplay: --out is empty, as an unset variable leaves it: give a value, or leave the flag out",
-		"allocate t -o EMPTY":     "--output is empty",
+		"allocate t -o EMPTY":     "--out is empty",
 		"time t --timeline EMPTY": "--timeline is empty",
 		"replay t --layers 0,":    "--layers has an empty item: [\"0\" \"\"]",
 		"replay --polcy lru":      "unknown flag --polcy, did you mean --policy?; `kvreplay replay --help` lists them",
