@@ -10,6 +10,9 @@ import (
 func TestConformance(t *testing.T) {
 	for options, admit := range map[string]int{"": 0, "admit=1": 1, "admit=3": 3} {
 		t.Run(options, func(t *testing.T) {
+			if testing.Short() && options != "" {
+				t.Skip("with -short the default options are checked")
+			}
 			policytest.Run(t, blocklfu.Entry, options, func() policytest.Reference { return &reference{admit: admit} })
 		})
 	}

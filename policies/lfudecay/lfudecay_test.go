@@ -16,6 +16,9 @@ func TestConformance(t *testing.T) { policytest.Run(t, lfudecay.Entry, "", newRe
 
 // Half-lives from one step, where sums are histories, to longer than any stream.
 func TestConformanceOfHalfLives(t *testing.T) {
+	if testing.Short() {
+		t.Skip("with -short the default options are checked")
+	}
 	for _, h := range []int{1, 2, 5, 1 << 20} {
 		t.Run(strconv.Itoa(h), func(t *testing.T) {
 			policytest.Run(t, lfudecay.Entry, "half_life="+strconv.Itoa(h), newReference(h))

@@ -9,6 +9,9 @@ import (
 func TestConformance(t *testing.T) {
 	for options, share := range map[string]float64{"": 0.01, "hir=0": 0, "hir=0.3": 0.3, "hir=1": 1} {
 		t.Run(options, func(t *testing.T) {
+			if testing.Short() && options != "" {
+				t.Skip("with -short the default options are checked")
+			}
 			policytest.Run(t, Entry, options, func() policytest.Reference { return &reference{share: share} })
 		})
 	}

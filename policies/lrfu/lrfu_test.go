@@ -14,6 +14,9 @@ func newReference(gamma float64, forget bool) func() policytest.Reference {
 func TestConformance(t *testing.T) { policytest.Run(t, lrfu.Entry, "", newReference(0.95, false)) }
 
 func TestConformanceOfOptions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("with -short the default options are checked")
+	}
 	for text, newReference := range map[string]func() policytest.Reference{
 		"gamma=0.8":                  newReference(0.8, false),
 		"gamma=0.999,history=forget": newReference(0.999, true),

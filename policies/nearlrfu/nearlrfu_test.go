@@ -16,6 +16,9 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceOfOptions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("with -short the default options are checked")
+	}
 	for text, newReference := range map[string]func() policytest.Reference{
 		"gamma=0.9,w=0":                  newReference(0.9, 0, false),
 		"gamma=0.9,w=0.5,history=forget": newReference(0.9, 0.5, true),

@@ -15,6 +15,9 @@ func newReference(small float64) func() policytest.Reference {
 func TestConformance(t *testing.T) { policytest.Run(t, s3fifo.Entry, "", newReference(0.1)) }
 
 func TestConformanceOfShares(t *testing.T) {
+	if testing.Short() {
+		t.Skip("with -short the default options are checked")
+	}
 	for _, small := range []float64{0.25, 0.5, 0.9} {
 		text := fmt.Sprintf("small=%v", small)
 		t.Run(text, func(t *testing.T) { policytest.Run(t, s3fifo.Entry, text, newReference(small)) })

@@ -13,6 +13,9 @@ import (
 func TestConformance(t *testing.T) {
 	for options, decay := range map[string]float64{"": 0.8, "decay=0": 0, "decay=0.5": 0.5, "decay=1": 1} {
 		t.Run(options, func(t *testing.T) {
+			if testing.Short() && options != "" {
+				t.Skip("with -short the default options are checked")
+			}
 			policytest.Run(t, Entry, options, func() policytest.Reference { return &reference{decay: decay} })
 		})
 	}

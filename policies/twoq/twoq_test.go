@@ -9,6 +9,9 @@ import (
 func TestConformance(t *testing.T) {
 	for options, share := range map[string][2]float64{"": {0.25, 0.5}, "kin=0.6,kout=2": {0.6, 2}, "kin=0,kout=0": {0, 0}} {
 		t.Run(options, func(t *testing.T) {
+			if testing.Short() && options != "" {
+				t.Skip("with -short the default options are checked")
+			}
 			policytest.Run(t, Entry, options, func() policytest.Reference { return &reference{shareIn: share[0], shareOut: share[1]} })
 		})
 	}
