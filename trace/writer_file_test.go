@@ -14,7 +14,11 @@ import (
 // A file has the bytes that the library makes of rows alone, for every set of columns and
 // wherever streams, pages and row groups end.
 func TestFileOfRows(t *testing.T) {
-	for seed := uint64(0); seed < 64; seed++ {
+	seeds := uint64(64)
+	if testing.Short() {
+		seeds = 16
+	}
+	for seed := range seeds {
 		r := rand.New(rand.NewPCG(seed, 5))
 		columns := columnsOf(seed)
 		pageBytes, groupIndices := 1<<(8+r.IntN(12)), 1<<(8+r.IntN(14))

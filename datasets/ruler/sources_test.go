@@ -142,6 +142,9 @@ func TestSubstitutes(t *testing.T) {
 
 // TestGoAnswers: where the same is said of several entries, each of them is an answer.
 func TestGoAnswers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("with -short the questions are not all made")
+	}
 	set, _ := loadGo()
 	for text, c := range map[string]struct {
 		of   *questions

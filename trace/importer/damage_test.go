@@ -12,13 +12,17 @@ import (
 // A source cut off anywhere is an error and leaves no output. Only JSON lines cannot
 // show a cut at the end of a line.
 func TestTruncated(t *testing.T) {
+	cuts := 150
+	if testing.Short() {
+		cuts = 30
+	}
 	for _, s := range samples(t) {
 		for _, packed := range []bool{false, true} {
 			content := s.content
 			if packed {
 				content = zipped(t, content)
 			}
-			for cut := 0; cut < len(content); cut += 1 + len(content)/150 {
+			for cut := 0; cut < len(content); cut += 1 + len(content)/cuts {
 				lineEnd := s.name == "jsonl" && !packed && (cut > 0 && content[cut-1] == '\n' || content[cut] == '\n')
 				if lineEnd {
 					continue
@@ -34,9 +38,13 @@ func TestTruncated(t *testing.T) {
 
 // A source with damaged bytes never panics, and what is written is a valid trace.
 func TestDamaged(t *testing.T) {
+	times := 250
+	if testing.Short() {
+		times = 50
+	}
 	for _, s := range samples(t) {
 		r := rand.New(rand.NewPCG(3, 5))
-		for n := range 250 {
+		for n := range times {
 			content := bytes.Clone(s.content)
 			for range 1 + r.IntN(3) {
 				at := r.IntN(len(content))

@@ -31,6 +31,9 @@ func past(sections []reproduce.Section) (lines []string) {
 
 // Every line is within its gate or a known miss, and every part of the paper is there.
 func TestESS(t *testing.T) {
+	if testing.Short() {
+		t.Skip("with -short the section is not reproduced")
+	}
 	traces, err := filepath.Glob(filepath.Join("..", "..", "..", "datasets", "bundled", "*.parquet"))
 	if err != nil || len(traces) == 0 {
 		t.Fatalf("%d bundled traces (%v)", len(traces), err)
