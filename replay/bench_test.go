@@ -333,14 +333,20 @@ func windowedFile(b *testing.B, layers, m, windows int) *trace.File {
 			b.Fatal(err)
 		}
 	}
+	return reopen(b, w, path)
+}
+
+// reopen ends a trace that is written at path, and opens it for the test.
+func reopen(t testing.TB, w *trace.Writer, path string) *trace.File {
+	t.Helper()
 	if err := w.Close(); err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	f, err := trace.Open(path)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	b.Cleanup(func() { f.Close() })
+	t.Cleanup(func() { f.Close() })
 	return f
 }
 

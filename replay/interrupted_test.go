@@ -57,14 +57,7 @@ func TestInterruptedKeeps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := reopen(t, w, path)
 	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Workers: 1, Checkpoint: time.Hour}
 	calm := mustRun(t, f, o)
 	if o.Store, err = OpenStore(t.TempDir()); err != nil {

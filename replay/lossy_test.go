@@ -48,15 +48,7 @@ func lossyFile(t *testing.T, r *rand.Rand, small bool) *trace.File {
 			}
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return f
+	return reopen(t, w, path)
 }
 
 // Every step of every lossy policy is that of the referee, on random requests with blocks,

@@ -55,13 +55,5 @@ func withWindows(t *testing.T, windows []int) *trace.File {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return f
+	return reopen(t, w, path)
 }
