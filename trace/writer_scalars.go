@@ -63,13 +63,10 @@ func (s *scalarColumns) finish(chunks *[numColumns]columnChunk) (*format.RowGrou
 	for i, place := range scalarPlaces {
 		meta := group.Columns[i].MetaData
 		meta.PathInSchema = []string{columnNames[place]} // which a writer forgets when it is reset
-		begin := meta.DataPageOffset
-		if meta.DictionaryPageOffset != 0 {
-			begin = meta.DictionaryPageOffset
-		}
+		from, to := ChunkRange(&meta)
 		chunks[place] = columnChunk{
-			pages:   data[begin : begin+meta.TotalCompressedSize],
-			at:      begin,
+			pages:   data[from:to],
+			at:      from,
 			meta:    meta,
 			index:   file.ColumnIndexes()[i],
 			offsets: file.OffsetIndexes()[i],

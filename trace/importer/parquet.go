@@ -89,13 +89,9 @@ func haveChecksums(pf *parquet.File, file io.ReaderAt) (bool, error) {
 			continue
 		}
 		for i := range g.Columns {
-			m := &g.Columns[i].MetaData
-			at := m.DataPageOffset
-			if m.DictionaryPageOffset > 0 {
-				at = min(at, m.DictionaryPageOffset)
-			}
+			at, end := trace.ChunkRange(&g.Columns[i].MetaData)
 			var head format.PageHeader
-			section := bufio.NewReaderSize(io.NewSectionReader(file, at, m.TotalCompressedSize), 512)
+			section := bufio.NewReaderSize(io.NewSectionReader(file, at, end-at), 512)
 			if err := thrift.NewDecoder(protocol.NewReader(section)).Decode(&head); err != nil {
 				return false, fmt.Errorf("page header at byte %d: %w", at, err)
 			}
