@@ -18,7 +18,7 @@ BUILT   := $(shell git log -1 --format=%cI 2>/dev/null || echo unknown)
 CLI     := github.com/kvreplay/kvreplay/cmd/cli
 LDFLAGS := -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) -X $(CLI).built=$(BUILT)
 
-.PHONY: help build leaderboard corpus test check fmt vet staticcheck tidy race bench bench-once fuzz clean
+.PHONY: help build leaderboard corpus test check fmt vet staticcheck tidy portable race bench bench-once fuzz clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ test: ## the whole test suite
 	@command -v python3 >/dev/null || echo "make test: python3 not found: the tests against pyarrow, pandas and DuckDB are skipped"
 	$(GO) test ./...
 
-check: fmt vet staticcheck tidy test race bench-once fuzz ## everything CI runs
+check: fmt vet staticcheck tidy test portable race bench-once fuzz ## everything CI runs
 	@echo "make check: all passed"
 
 fmt:
@@ -54,6 +54,10 @@ tidy:
 	$(GO) mod tidy -diff
 	cd policies/example && $(GO) mod tidy -diff
 
+portable: ## what documents state to the digit, from a build that rounds sums of products once (GOAMD64=v3), as Go's builds for arm64 do
+	@if grep -qsw avx2 /proc/cpuinfo; then set -x; GOAMD64=v3 $(GO) test -run 'README|Reproduction|CatalogueMakes|Table' ./cmd/cli; \
+	  else echo "make portable: this processor can not run GOAMD64=v3: skipped"; fi
+
 race:
 	$(GO) test -race -short ./...
 
@@ -64,9 +68,9 @@ bench-once:
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
 
 fuzz: ## every fuzz target for FUZZTIME, runs or seconds (short times end in Go's own "context deadline exceeded")
-	@for pkg in $$($(GO) list ./...); do \
-	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "fuzz $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg; \
+	@for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
+	  for f in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | cut -d' ' -f2); do \
+	    echo "fuzz $$dir $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$dir; \
 	  done; \
 	done
 
