@@ -82,13 +82,14 @@ func TestOneTraceUnderTwoNames(t *testing.T) {
 }
 
 func TestWhere(t *testing.T) {
-	rows := handRows()
+	rows := append(handRows(), row("a", "lfu-decay:half_life=4", "2x", 5), row("a", "lfu-decay:half_life=8", "3x", 5), row("a", "lfu", "3x", 5))
 	for _, c := range []struct {
 		where string
 		want  int
 	}{
-		{"", 9}, {"policy=lru", 3}, {"policy=lru policy=opt", 6}, {"policy=lru trace=b", 1}, {"policy!=lru", 6},
-		{"policy!=lru policy!=opt", 3}, {"capacity=2x", 3}, {"demand_mean=10.0", 9}, {"request_id=null", 9}, {"offline=true", 3},
+		{"policy=lfu-decay", 2}, {"policy!=lfu-decay", 10}, {"policy=lfu", 1}, {"policy=lfu-decay:half_life=4", 1},
+		{"", 12}, {"policy=lru", 3}, {"policy=lru policy=opt", 6}, {"policy=lru trace=b", 1}, {"policy!=lru", 9},
+		{"policy!=lru policy!=opt", 6}, {"capacity=2x", 4}, {"demand_mean=10.0", 12}, {"request_id=null", 12}, {"offline=true", 3},
 	} {
 		w, err := ParseWhere(strings.Fields(c.where))
 		if err != nil {

@@ -17,7 +17,8 @@ type condition struct {
 }
 
 // ParseWhere reads conditions "key=value" and "key!=value", where key is any field of
-// a row but the warnings and value is its text, "null" for none. Several values
+// a row but the warnings and value is its text, "null" for none; the name of a policy
+// without options stands for those with any. Several values
 // of one key are alternatives; different keys, and every !=, must all hold.
 func ParseWhere(texts []string) (Where, error) {
 	var w Where
@@ -71,7 +72,7 @@ func (w Where) Filter(rows []Row) ([]Row, error) {
 func (w Where) Selects(r *Row) bool {
 	for i, c := range w.conditions {
 		if c.negate {
-			if c.field.text(r) == c.value {
+			if c.holds(c.field.text(r)) {
 				return false
 			}
 			continue
@@ -88,8 +89,14 @@ func (c condition) sameKey(d condition) bool { return !d.negate && c.field.index
 func (w Where) anyEqual(f field, r *Row) bool {
 	text := f.text(r)
 	return slices.ContainsFunc(w.conditions, func(c condition) bool {
-		return !c.negate && c.field.index == f.index && c.value == text
+		return !c.negate && c.field.index == f.index && c.holds(text)
 	})
+}
+
+// holds says whether a field has the value. The name of a policy without options is that of
+// the policy with any.
+func (c condition) holds(text string) bool {
+	return text == c.value || c.field.name == "policy" && strings.HasPrefix(text, c.value+":")
 }
 
 // values lists what the conditions' fields hold in the rows.

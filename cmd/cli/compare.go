@@ -30,9 +30,10 @@ func newCompareCommand() *cobra.Command {
 		Short: "Say which of two policies misses less, where, and whether that is significant",
 		Long: `Compare two policies from result rows, paired by request: misses, their ratio, the
 requests (and streams) that each wins, and whether the requests at hand tell the two
-apart. Policies are named as rows name them, with their options. Rows are files of
-JSON lines or CSV, or folders of *.jsonl; without any, the folder results. Replay with
---per request, or --per stream, for the tests.`,
+apart. Policies are named as rows name them; options may be left out where the rows have
+one policy of the name. Rows are files of JSON lines or CSV, or folders of *.jsonl;
+without any, the folder results. Replay with --per request, or --per stream, for the
+tests.`,
 		Example: `  kvreplay compare lru lookahead
   kvreplay compare lfu lru rows.jsonl --where capacity=1.5x --format markdown`,
 		Args: atLeast(2, "policy A or B"),
@@ -53,6 +54,11 @@ func runCompare(c *cobra.Command, a, b string, paths []string, f *compareFlags) 
 	if err != nil {
 		return err
 	}
+	var ran []string
+	for i := range rows {
+		ran = append(ran, rows[i].Policy)
+	}
+	a, b = policies.Named(a, ran), policies.Named(b, ran)
 	comparison, err := metrics.Compare(rows, a, b, metrics.Options{Seed: f.seed})
 	var unknown *metrics.UnknownPolicy
 	if errors.As(err, &unknown) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,26 +100,25 @@ func (f *planFlags) profiles(ctx context.Context, path string) ([]*pipeline.Prof
 	if err != nil {
 		return nil, err
 	}
-	var cells []pipeline.Cell
-	known, wanted := map[string]bool{}, map[string]bool{}
-	var names []string
-	for _, name := range f.names {
-		wanted[name] = true
-	}
+	var names, wanted []string
 	for _, cell := range all {
-		if !known[cell.Policy] {
+		if !slices.Contains(names, cell.Policy) {
 			names = append(names, cell.Policy)
 		}
-		known[cell.Policy] = true
-		if wanted[cell.Policy] || len(wanted) == 0 && !f.offline(cell.Policy) {
-			cells = append(cells, cell)
-		}
 	}
 	for _, name := range f.names {
-		if !known[name] {
+		policy := policies.Named(name, names)
+		if !slices.Contains(names, policy) {
 			return nil, usagef("--policy %q%s: the profile has %v", name, policies.Nearest(name, names), names)
 		}
+		wanted = append(wanted, policy)
 	}
+	cells := slices.DeleteFunc(all, func(c pipeline.Cell) bool {
+		if len(wanted) == 0 {
+			return f.offline(c.Policy)
+		}
+		return !slices.Contains(wanted, c.Policy)
+	})
 	if len(cells) == 0 {
 		return nil, fmt.Errorf("profile %s has only policies that see the future (%v): name one with --policy", path, names)
 	}

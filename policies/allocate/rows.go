@@ -77,11 +77,21 @@ func Collect(rows []metrics.Row, policy string) (*Rows, error) {
 	return c, nil
 }
 
+// groupsOf are the groups of rows.
+func groupsOf(rows []metrics.Row) []string {
+	groups := make([]string, len(rows))
+	for i := range rows {
+		groups[i] = groupOf(&rows[i])
+	}
+	return groups
+}
+
 // streamRows selects the rows of one policy that say their layer and head.
 func streamRows(rows []metrics.Row, policy string) ([]metrics.Row, error) {
 	var of []metrics.Row
 	var groups []string
 	pooled := 0
+	policy = policies.Named(policy, groupsOf(rows))
 	for i := range rows {
 		r := &rows[i]
 		if policy != "" && groupOf(r) != policy {

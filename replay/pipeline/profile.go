@@ -240,10 +240,12 @@ func Cells(ctx context.Context, path string) (cells []Cell, err error) {
 // other leaves no choice.
 func Choose(cells []Cell, policy, capacity string) (Cell, error) {
 	var fit []Cell
-	var names []string
-	capacity = metrics.CapacityText(capacity)
+	var names, ran []string
 	for _, c := range cells {
-		names = append(names, c.String())
+		names, ran = append(names, c.String()), append(ran, c.Policy)
+	}
+	policy, capacity = policies.Named(policy, ran), metrics.CapacityText(capacity)
+	for _, c := range cells {
 		if (policy == "" || c.Policy == policy) && (capacity == "" || metrics.CapacityText(c.Capacity) == capacity) {
 			fit = append(fit, c)
 		}
