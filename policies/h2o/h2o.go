@@ -67,7 +67,6 @@ type Policy struct {
 	recent int // blocks
 	score  []float64
 	held   []int32 // ascending
-	sorted []int32
 }
 
 var _ policies.Lossy = (*Policy)(nil)
@@ -114,41 +113,28 @@ func (p *Policy) Update(s *policies.Step) {
 // Evict appends the blocks with the lowest scores, recent ones last: those only where the
 // budget is smaller than they are.
 func (p *Policy) Evict(n int, dst []int32) []int32 {
-	at := len(dst)
 	old := p.held[:max(0, len(p.held)-p.recent)]
 	switch {
 	case n == 0:
 	case n == 1 && len(old) > 0:
-		dst = append(dst, slices.MinFunc(old, p.before))
+		least := 0
+		for i := range old {
+			if p.before(old[i], old[least]) < 0 {
+				least = i
+			}
+		}
+		dst = append(dst, old[least])
+		p.held = slices.Delete(p.held, least, least+1)
 	default:
-		p.sorted = append(p.sorted[:0], old...)
-		slices.SortFunc(p.sorted, p.before)
-		dst = append(dst, p.sorted[:min(n, len(old))]...)
-		dst = append(dst, p.held[len(old):][:n-min(n, len(old))]...)
+		slices.SortFunc(old, p.before)
+		dst = append(dst, p.held[:n]...)
+		p.held = slices.Delete(p.held, 0, n)
+		slices.Sort(p.held)
 	}
-	p.forget(dst[at:])
 	return dst
 }
 
 // before orders victims.
 func (p *Policy) before(a, b int32) int {
 	return cmp.Or(cmp.Compare(p.score[a], p.score[b]), cmp.Compare(a, b))
-}
-
-// forget takes the victims out of what is held.
-func (p *Policy) forget(victims []int32) {
-	if len(victims) == 0 {
-		return
-	}
-	p.sorted = append(p.sorted[:0], victims...)
-	slices.Sort(p.sorted)
-	kept, gone := p.held[:0], p.sorted
-	for _, x := range p.held {
-		if len(gone) > 0 && gone[0] == x {
-			gone = gone[1:]
-			continue
-		}
-		kept = append(kept, x)
-	}
-	p.held = kept
 }
