@@ -16,94 +16,6 @@ func lossyLine(make func() policies.Policy) policies.Entry {
 	return with(line(make), func(e *policies.Entry) { e.Traits.Lossy, e.Traits.Sized = true, true })
 }
 
-// oldest drops the lowest index: what the broken ones embed.
-type oldest struct{ held []int32 }
-
-func (p *oldest) Reset(*policies.Scope) error { p.held = p.held[:0]; return nil }
-func (p *oldest) Prompt(pr *policies.Prompt) {
-	for x := pr.First; x < pr.End; x++ {
-		p.held = append(p.held, int32(x))
-	}
-}
-func (p *oldest) Update(s *policies.Step) { p.held = append(p.held, s.Offered...) }
-func (p *oldest) Evict(n int, dst []int32) []int32 {
-	dst = append(dst, p.held[:n]...)
-	p.held = p.held[n:]
-	return dst
-}
-
-type dropsAgain struct{ oldest }
-
-func (p *dropsAgain) Evict(n int, dst []int32) []int32 {
-	return append(dst, p.held[:n]...) // and does not forget them
-}
-
-type dropsFew struct{ oldest }
-
-func (p *dropsFew) Evict(n int, dst []int32) []int32 { return p.oldest.Evict(max(0, n-1), dst) }
-
-type missesPrompt struct{ oldest }
-
-func (p *missesPrompt) Prompt(*policies.Prompt) {}
-
-type keepsMass struct {
-	oldest
-	mass []float32
-}
-
-func (p *keepsMass) Prompt(pr *policies.Prompt) { p.oldest.Prompt(pr); p.mass = pr.Mass }
-func (p *keepsMass) Evict(n int, dst []int32) []int32 {
-	slices.SortStableFunc(p.held, func(a, b int32) int {
-		switch x, y := p.of(a), p.of(b); {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return int(a - b)
-	})
-	return p.oldest.Evict(n, dst)
-}
-func (p *keepsMass) of(x int32) float32 {
-	if int(x) < len(p.mass) && p.mass[x] == p.mass[x] {
-		return p.mass[x]
-	}
-	return 0
-}
-
-type remembersPrompts struct{ oldest }
-
-func (p *remembersPrompts) Reset(*policies.Scope) error { return nil }
-
-type mapDrops struct{ oldest }
-
-func (p *mapDrops) Evict(n int, dst []int32) []int32 {
-	set := map[int32]bool{}
-	for _, x := range p.held {
-		set[x] = true
-	}
-	p.held = p.held[:0]
-	for x := range set {
-		if n > 0 {
-			dst, n = append(dst, x), n-1
-		} else {
-			p.held = append(p.held, x)
-		}
-	}
-	return dst
-}
-
-type dividesTooMuch struct{ oldest }
-
-func (p *dividesTooMuch) Survey(_ *policies.Prompt, dst []float32) []float32 { return dst }
-func (p *dividesTooMuch) Divide(streams []policies.Surveyed) []int {
-	budgets := make([]int, len(streams))
-	for i, s := range streams {
-		budgets[i] = s.Capacity + 1
-	}
-	return budgets
-}
-
 func TestLossyKitBites(t *testing.T) {
 	for _, b := range []struct {
 		fault string
@@ -119,10 +31,27 @@ func TestLossyKitBites(t *testing.T) {
 		{"keeps a slice", lossyLine(func() policies.Policy { return new(keepsMass) }), "Borrows", []string{"keeps a slice", "with lists overwritten"}},
 		{"does not forget", lossyLine(func() policies.Policy { return new(remembersPrompts) }), "Forgets", []string{"not held"}},
 		{"lets a map choose", lossyLine(func() policies.Policy { return new(mapDrops) }), "Deterministic", []string{"order of a map"}},
+		{"sorts the list of the engine", lossyLine(func() policies.Policy { return new(sortsList) }), "Borrows", []string{"changes Step.List", "read only"}},
+		{"clears the mass of the engine", lossyLine(func() policies.Policy { return new(clearsMass) }), "Borrows", []string{"changes Prompt.Mass", "read only"}},
+		{"keeps its Scope", lossyLine(func() policies.Policy { return new(asksScope) }), "Borrows", []string{"keeps a slice or a pointer", "Scope"}},
+		{"changes its Scope", lossyLine(func() policies.Policy { return new(changesItsScope) }), "Borrows", []string{"Reset: changes its Scope"}},
+		{"keeps its Prompt", lossyLine(func() policies.Policy { return new(asksPrompt) }), "Borrows", []string{"keeps a slice or a pointer", "Prompt"}},
+		{"returns a slice of its own", lossyLine(func() policies.Policy { return new(answersAnew) }), "Borrows", []string{"Evict does not append to dst"}},
+		{"allocates at every step", lossyLine(func() policies.Policy { return new(ranksAnew) }), "Allocates", []string{"allocates", "Reset or Prompt", "policies.Fill"}},
+		{"has a list that only grows", lossyLine(func() policies.Policy { return new(neverDrops) }), "Allocates", []string{"allocates", "none are allowed"}},
+		{"holds more than it says", lossyLine(func() policies.Policy { return new(scoresWide) }), "Memory", []string{`Traits.Memory is "4 B"`, "B are held for each block"}},
+		{"knows where the stream ends", lossyLine(func() policies.Policy { return new(endsEarly) }), "Online", []string{"depends on steps to come", "cut short it", "Scope.Steps"}},
+		{"shares a variable of the package", lossyLine(func() policies.Policy { return new(sharesHeld) }), "Apart", []string{"two instances are not apart", "variable of the package"}},
+		{"draws without saying so", lossyLine(func() policies.Policy { return new(drawsOrder) }), "Deterministic", []string{"results depend on Scope.Seed", "set Traits.Random"}},
+		{"says that it draws and does not", with(lossyLine(func() policies.Policy { return new(oldest) }), func(e *policies.Entry) { e.Traits.Random = true }), "Deterministic",
+			[]string{"Traits.Random is set, but no seed changes anything"}},
+		{"surveys into a slice of its own", lossyLine(func() policies.Policy { return new(surveysAnew) }), "Divides", []string{"Survey does not append to dst"}},
+		{"turns the windows of the engine round", lossyLine(func() policies.Policy { return new(sortsWindows) }), "Divides", []string{"Survey changes Prompt.Windows", "read only"}},
+		{"changes what was surveyed", lossyLine(func() policies.Policy { return new(scalesValues) }), "Divides", []string{"Divide changes what it was shown"}},
 		{"divides more than there is", lossyLine(func() policies.Policy { return new(dividesTooMuch) }), "Divides", []string{"blocks in all, the capacities are"}},
 	} {
 		t.Run(b.fault, func(t *testing.T) {
-			failures := policytest.CheckLossy(b.entry, "")
+			failures := policytest.CheckLossyBy(b.check, b.entry)
 			at := slices.IndexFunc(failures, func(f policytest.Failure) bool { return f.Check == b.check })
 			if at < 0 {
 				t.Fatalf("found %v, not by %s", failures, b.check)

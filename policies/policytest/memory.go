@@ -19,8 +19,15 @@ const (
 )
 
 // remembers measures what an instance holds after streams that differ in the length of
-// their context alone. A claim that is no number of bytes is not looked at.
+// their context alone.
 func (s *suite) remembers() error {
+	c := s.draw(2)
+	return s.holdsAsClaimed(func(blocks int) (float64, error) { return s.held(c.shift(blocks)) })
+}
+
+// holdsAsClaimed compares what is held at two contexts with the claim. One that is no
+// number of bytes is not looked at.
+func (s *suite) holdsAsClaimed(held func(blocks int) (bytes float64, err error)) error {
 	match := bytesClaimed.FindStringSubmatch(s.entry.Traits.Memory)
 	if match == nil {
 		return nil
@@ -29,9 +36,8 @@ func (s *suite) remembers() error {
 	if err != nil {
 		return err
 	}
-	c := s.draw(2)
-	small, err1 := s.held(c.shift(smallContext))
-	large, err2 := s.held(c.shift(largeContext))
+	small, err1 := held(smallContext)
+	large, err2 := held(largeContext)
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
@@ -43,20 +49,25 @@ func (s *suite) remembers() error {
 
 // held is the memory in bytes of an instance that has replayed a stream.
 func (s *suite) held(c *setting) (bytes float64, err error) {
-	defer catch(&err)
 	p := s.fresh()
 	p.script = new(script)
 	if _, _, err := replayEngine(c, p); err != nil {
 		return 0, err
 	}
+	return p.script.held(s)
+}
+
+// held is the memory of an instance that has answered the script.
+func (r *script) held(s *suite) (bytes float64, err error) {
+	defer catch(&err)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	policy := s.make()
-	p.script.play(policy, nil)
+	r.play(policy, nil)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	runtime.KeepAlive(policy)
-	runtime.KeepAlive(p)
+	runtime.KeepAlive(r)
 	return float64(int64(after.HeapAlloc) - int64(before.HeapAlloc)), nil
 }

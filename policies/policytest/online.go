@@ -36,11 +36,22 @@ func (s *suite) online() error {
 
 // until returns the setting with the first rows of its stream.
 func (c *setting) until(rows int) *setting {
-	whole, stream, short := c.stream, new(trace.Stream), *c
-	stream.Reset(whole.StreamInfo)
-	for row := range rows {
-		stream.Append(trace.Row{Step: whole.Steps[row], Indices: whole.List(row), Scores: whole.ScoreList(row)})
-	}
-	short.stream = stream
+	short := *c
+	short.stream = firstRows(c.stream, rows)
 	return &short
+}
+
+// firstRows returns a stream of the first rows of another.
+func firstRows(whole *trace.Stream, rows int) *trace.Stream {
+	stream := new(trace.Stream)
+	stream.Reset(whole.StreamInfo)
+	for i := range rows {
+		row := trace.Row{Step: whole.Steps[i], Indices: whole.List(i), Scores: whole.ScoreList(i)}
+		if len(whole.AttentionMass) > 0 {
+			row.AttentionMass = whole.AttentionMass[whole.Offsets[i]:whole.Offsets[i+1]]
+		}
+		stream.Append(row)
+	}
+	stream.PromptMass = whole.PromptMass
+	return stream
 }

@@ -22,13 +22,15 @@ const (
 	callUpdate callKind = iota
 	callBypass
 	callEvict
+	callPrompt
 )
 
 type call struct {
 	kind   callKind
 	n      int
 	step   policies.Step
-	answer []int32 // of callBypass and callEvict
+	prompt policies.Prompt // of callPrompt
+	answer []int32         // of callBypass and callEvict
 }
 
 func (r *script) update(s *policies.Step) {
@@ -38,6 +40,12 @@ func (r *script) update(s *policies.Step) {
 	}
 	kept.Scores = slices.Clone(s.Scores)
 	r.calls = append(r.calls, call{kind: callUpdate, step: kept})
+}
+
+func (r *script) prompt(p *policies.Prompt) {
+	kept := *p
+	kept.Mass = slices.Clone(p.Mass)
+	r.calls = append(r.calls, call{kind: callPrompt, prompt: kept})
 }
 
 func (r *script) asked(kind callKind, n int, answer []int32) {
@@ -60,6 +68,9 @@ func (c *call) make(p policies.Policy, dst []int32) []int32 {
 		return p.(policies.Bypasser).Bypass(c.n, dst)
 	case callEvict:
 		return p.Evict(c.n, dst)
+	case callPrompt:
+		p.(policies.Lossy).Prompt(&c.prompt)
+		return dst
 	}
 	p.Update(&c.step)
 	return dst

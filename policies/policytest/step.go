@@ -60,7 +60,7 @@ func stackOf(stack []byte) string {
 	lines := strings.Split(string(stack), "\n")
 	for i := 1; i+1 < len(lines); i += 2 { // a line for the function, one for the place
 		switch function := lines[i]; {
-		case strings.Contains(function, "policytest.(*probe)"), strings.Contains(function, "policytest.(*bypassProbe)"),
+		case strings.Contains(function, "policytest.(*probe)"), strings.Contains(function, "policytest.(*lossyProbe)"), strings.Contains(function, "policytest.(*bypassProbe)"),
 			strings.Contains(function, "policytest.(*call)"), strings.Contains(function, "policytest.(*script)"), strings.Contains(function, "policytest.(*suite)"):
 			return kept.String()
 		case strings.HasPrefix(function, "panic("), strings.HasPrefix(function, "runtime."), strings.Contains(function, "debug.Stack"), strings.Contains(function, "policytest.replayEngine"), strings.Contains(function, "policytest.catch"):
