@@ -60,7 +60,11 @@ func unknownCommand(c *cobra.Command, args []string) error {
 // checkValues refuses values that are none: an empty argument or value, and a list with nothing
 // in it, as an unset variable leaves them, where leaving the flag out means all or a default,
 // or that nothing is kept; and "-" for an output, which is not stdout here.
+// A shell that asks for completions ends with the word that is typed, which may be empty still.
 func checkValues(c *cobra.Command, args []string) (err error) {
+	if c.Name() == cobra.ShellCompRequestCmd {
+		return nil
+	}
 	if slices.Contains(args, "") {
 		return usagef("%s: an argument is empty, as an unset variable leaves it; usage: %s", commandName(c), c.UseLine())
 	}

@@ -42,6 +42,25 @@ func TestUnexpectedArguments(t *testing.T) {
 	}
 }
 
+// What a shell asks of `kvreplay completion` scripts: the word under the cursor may be empty.
+func TestCompletion(t *testing.T) {
+	for line, want := range map[string]string{
+		"__complete EMPTY":               "replay\tReplay traces",
+		"__completeNoDesc EMPTY":         "replay\n",
+		"__complete policies EMPTY":      "describe\t",
+		"__complete datasets make EMPTY": "ruler\t",
+		"__complete replay EMPTY":        ":0\n", // file names
+	} {
+		args := strings.Fields(line)
+		for i := range args {
+			args[i] = strings.TrimPrefix(args[i], "EMPTY")
+		}
+		if code, stdout, stderr := run(args...); code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("%s: exit %d, stdout %q, stderr %q; want %q", line, code, stdout, stderr, want)
+		}
+	}
+}
+
 func TestHelpOfACommand(t *testing.T) {
 	_, want, _ := run("hardware", "price", "--help")
 	code, stdout, stderr := run("help", "hardware", "price")
