@@ -168,7 +168,7 @@ func (p *plan) selectStreams() error {
 	}
 	for _, r := range p.opt.Requests {
 		if !requests[r] {
-			return fmt.Errorf("request %q is not in the trace%s", r, policies.Nearest(r, keysOf(requests)))
+			return fmt.Errorf("request %q is not in the trace%s; it has %s", r, policies.Nearest(r, keysOf(requests)), someOf(requests))
 		}
 	}
 	perRequest := map[string]int{}
@@ -196,6 +196,16 @@ func keysOf[K comparable](set map[K]bool) []K {
 		keys = append(keys, k)
 	}
 	return keys
+}
+
+// someOf lists a few requests of many.
+func someOf(set map[string]bool) string {
+	keys := keysOf(set)
+	slices.Sort(keys)
+	if n := len(keys); n > 6 {
+		return fmt.Sprintf("%s and %d more", strings.Join(keys[:6], ", "), n-6)
+	}
+	return strings.Join(keys, ", ")
 }
 
 func listOf(set map[int32]bool) string {

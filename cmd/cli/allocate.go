@@ -51,7 +51,7 @@ Methods:
 	fl.StringSliceVar(&o.Exclude, "exclude", nil, "requests not to profile on")
 	fl.StringSliceVar(&o.Judge, "judge", nil, "requests to judge the plan on; they are not profiled on")
 	fl.StringVar(&f.plan, "plan", "", "judge this plan on all of the rows' requests instead of making one")
-	fl.StringArrayVar(&f.where, "where", nil, "only rows with `KEY=VALUE` (or KEY!=VALUE), any field of a row; repeatable")
+	fl.StringArrayVar(&f.where, "where", nil, "only rows with `KEY=VALUE` (or KEY!=VALUE), any field of a row; repeatable: one key's values are alternatives")
 	fl.StringVar(&f.format, "format", "table", "`table` or json")
 	outVar(fl, &f.out, "the plan's file (YAML)")
 	return c

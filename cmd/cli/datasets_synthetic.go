@@ -57,8 +57,8 @@ func (f *syntheticFlags) define(fl *pflag.FlagSet) {
 	fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "streams drawn at once; the bytes do not depend on it")
 	g := &f.given
 	fl.Uint64Var(&g.Seed, "seed", 0, "the only source of chance")
-	fl.IntVar(&g.Requests, "requests", 0, "requests")
-	fl.IntVar(&g.Layers, "layers", 0, "layers: the first so many of a preset")
+	fl.IntVar(&g.Requests, "requests", 0, "number of requests")
+	fl.IntVar(&g.Layers, "layers", 0, "number of layers: the first so many of a preset")
 	fl.IntVar(&g.Heads, "heads", 0, "KV heads with a selection of their own; 0: a layer shares one")
 	fl.IntVar(&g.Context, "context", 0, "tokens of a prompt")
 	fl.IntVar(&g.Steps, "steps", 0, "decode steps")

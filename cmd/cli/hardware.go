@@ -54,7 +54,8 @@ func (f *hardwareFlags) load() (*hardware.Library, error) {
 
 // formats adds --format; the first is the default.
 func (f *hardwareFlags) formats(c *cobra.Command, names ...string) {
-	c.Flags().StringVar(&f.format, "format", names[0], "`"+names[0]+"` or "+strings.Join(names[1:], ", "))
+	last := len(names) - 1
+	c.Flags().StringVar(&f.format, "format", names[0], "`"+names[0]+"`"+strings.Join(append([]string{""}, names[1:last]...), ", ")+" or "+names[last])
 	c.PreRunE = func(*cobra.Command, []string) error {
 		if !slices.Contains(names, f.format) {
 			return usagef("--format %q, expected %s%s", f.format, strings.Join(names, " or "), policies.Nearest(f.format, names))

@@ -231,7 +231,7 @@ func newHardwareExtentsCommand(h *hardwareFlags) *cobra.Command {
 	var machine string
 	var entry, depth int64
 	c := &cobra.Command{
-		Use:   "extents TRACE",
+		Use:   "extents TRACE...",
 		Short: "Count the SSD reads of a trace's demand in different orders on the drive",
 		Long: `Count what an SSD reads for the demand of each step if nothing is kept: blocks in token
 order, by layer, by stream (layer and head), and by stream packed: blocks that the prompt's
@@ -282,7 +282,7 @@ one read. Times are of a machine's drives, a step of a stream on average.`,
 	fl.Int64SliceVar(&o.Extents, "extent", []int64{1, 4, 16}, "blocks of an extent, comma-separated")
 	fl.IntVar(&o.History, "history", 0, "decode steps that the packing learns from besides the prompt's windows; they are not counted")
 	fl.StringVar(&machine, "hardware", "l20", "`machine` whose drives are timed")
-	bytesVar(fl, &entry, "entry-bytes", 4096, "`bytes` of a block on the drive, for the times")
+	bytesVar(fl, &entry, "entry-bytes", 4096, "`bytes` of a block on the drive, for the times; not the trace's, which are of a token")
 	fl.Int64Var(&depth, "depth", 32, "requests in flight on the drives")
 	h.formats(c, "table", "json")
 	return c

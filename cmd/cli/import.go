@@ -47,7 +47,7 @@ func (f *importFlags) define(c *cobra.Command) {
 	fl.StringVar(&m.Order, "order", "", "what the order of a list means: `rank` (best first) or index (nothing; lists get sorted)")
 	fl.StringVar(&o.RequestID, "request-id", "", "id of the request where a source does not name it (npz)")
 	fl.IntVar(&o.PromptLen, "prompt-len", 0, "tokens of the prompt where a source does not imply them")
-	fl.IntVar(&o.Layers, "layers", 0, "indexer layers of an SGLang source, where its data do not tell")
+	fl.IntVar(&o.Layers, "layers", 0, "number of indexer layers of an SGLang source, where its data do not tell")
 	fl.IntVar(&o.IndexTopK, "index-topk", 0, "list length of an SGLang source, where its data do not tell")
 	fl.IntVar(&f.windows, "windows", 0, "prompt queries to keep at most, steps -N ... -1 (default: 32 of SGLang, else all)")
 	fl.IntVar(&m.TopK, "topk", 0, "K, the demand; the rest of a longer list are candidates (default: the longest list)")

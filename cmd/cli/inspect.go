@@ -41,7 +41,7 @@ nothing there. datasets/requests/README.md defines each figure.`,
 		},
 	}
 	c.Flags().IntVar(&o.TopK, "topk", 0, "K of the demand, in blocks (default: the trace's)")
-	c.Flags().BoolVar(&o.Layers, "layers", false, "locality of each layer as well")
+	c.Flags().BoolVar(&o.Layers, "layers", false, "locality of each layer as well; takes no layers")
 	c.Flags().StringVar(&format, "format", format, "`text` or json (one object a file)")
 	return c
 }

@@ -61,7 +61,7 @@ begun again, and with --referee every cell is replayed.`,
 	}
 	fl := c.Flags()
 	fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policies, each `NAME[:OPTIONS]`, comma-separated or repeated; all: every exact policy that the trace can serve; lossy: every lossy one; window:1-16: windows from 1 to 16 steps")
-	fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request), 1x+2x@64 (grows at step 64), peak:window:2, sweep[:N] (a curve: 64 or N from 1x to 16x)")
+	fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request), 1x+2x@64 (grows at step 64), peak:window:2, sweep[:N] (a curve: 64 or N from 1x to below 16x)")
 	fl.StringVar(&f.warmup, "warmup", "auto", "lru:W, importance:W[,scope=request] (W prompt windows), staging, cold; auto: lru with the windows that all streams have")
 	fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in blocks (default: the trace's)")
 	fl.IntVar(&f.candidates, "candidates", 0, "M, how much of a list policies may see (default: the trace's)")
@@ -80,7 +80,7 @@ begun again, and with --referee every cell is replayed.`,
 	fl.StringVar(&f.reallocate, "reallocate", "", "with --allocation: every `STEPS[:METHOD]` decode steps divide the plan's memory anew by what was observed in them (2d-greedy)")
 	fl.StringVar(&f.pool, "pool", "", "streams that share one cache of the sum of their capacities: those of a `request` (all layers and heads) or of a layer (its heads)")
 	fl.StringSliceVar(&f.layers, "layers", nil, "layers to replay, as in 0,5,10-20 (default: all)")
-	fl.StringSliceVar(&f.requests, "requests", nil, "requests to replay (default: all)")
+	fl.StringSliceVar(&f.requests, "requests", nil, "requests to replay, by id (default: all)")
 	fl.StringVar(&f.per, "per", "cell", "rows: one a `cell`, request, layer or stream")
 	fl.StringVar(&f.format, "format", "", "rows on stdout as `table`, jsonl or csv (default table; with --out none)")
 	fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "workers; rows do not depend on it")
@@ -269,6 +269,9 @@ func parsePolicies(table policies.Table, names []string) (specs []policies.Spec,
 		for _, one := range expanded {
 			spec, err := table.Parse(one)
 			if err != nil {
+				if group, _, options := strings.Cut(one, ":"); options && slices.Contains(groups, group) {
+					return nil, false, fmt.Errorf("policy %q: %s takes no options; name the policies one by one to set theirs", one, group)
+				}
 				if near := policies.Nearest(one, groups); near != "" {
 					err = fmt.Errorf("%w; of the groups%s", err, near)
 				}

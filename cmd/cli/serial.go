@@ -40,7 +40,7 @@ as CSV for other simulators. replay/serial/README.md says what the difference is
 	fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in blocks (default: the trace's)")
 	fl.StringVar(&f.warmup, "warmup", "auto", "lru:W (the last W prompt windows) or cold; auto: all windows")
 	fl.StringSliceVar(&f.layers, "layers", nil, "layers to replay, as in 0,5,10-20 (default: all)")
-	fl.StringSliceVar(&f.requests, "requests", nil, "requests to replay (default: all)")
+	fl.StringSliceVar(&f.requests, "requests", nil, "requests to replay, by id (default: all)")
 	fl.StringVar(&f.format, "format", "table", "`table` or jsonl")
 	fl.BoolVar(&f.flatten, "flatten", false, "print the accesses of one trace as CSV and replay nothing")
 	return c

@@ -32,13 +32,16 @@ func (f *timeFlags) profileOrDecoding(c *cobra.Command, args []string) error {
 	if !f.decoding.asked() {
 		return oneProfile(c, args)
 	}
+	if f.decoding.prompt == 0 && f.decoding.generate == 0 {
+		return usagef("--static goes with --prompt and --generate")
+	}
 	if len(args) > 0 {
 		return usagef("--prompt and --generate describe requests instead of a profile, %s is named as well", args[0])
 	}
 	if f.decoding.prompt < 1 || f.decoding.generate < 2 {
 		return usagef("--prompt %d --generate %d: expected at least 1 and 2 tokens; the first is prefill's", f.decoding.prompt, f.decoding.generate)
 	}
-	for _, name := range []string{"policy", "capacity", "layer-map", "topk", "context"} {
+	for _, name := range []string{"policy", "capacity", "layer-map", "topk", "context", "seed"} {
 		if c.Flags().Changed(name) {
 			return usagef("--%s goes with a profile, not with --prompt and --generate", name)
 		}

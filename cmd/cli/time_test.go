@@ -92,6 +92,8 @@ func TestTimeDecoding(t *testing.T) {
 		"results is named as well":         with("results"),
 		"expected at least 1 and 2 tokens": with("--generate", "1"),
 		"goes with a profile":              with("--layer-map", "nearest"),
+		"--seed goes with a profile":       with("--seed", "3"),
+		"--static goes with --prompt":      {"time", "results", "--static"},
 		"there are kvpr, flexgen":          with("--schedule", "da"),
 		"expected at most 1073741824":      with("--generate", "2000000000"),
 		"a prompt of 9000000000000000000":  with("--prompt", "9000000000000000000"),
