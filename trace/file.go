@@ -104,10 +104,10 @@ func (f *File) load(report func(*Error) bool) error {
 		return err
 	}
 	if err := f.bindColumns(); err != nil {
-		return err
+		return f.foreign(err)
 	}
 	if err := f.bindMetadata(); err != nil {
-		return err
+		return f.foreign(err)
 	}
 	var err error
 	if f.crc, err = f.checkPages(); err != nil {

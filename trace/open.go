@@ -37,10 +37,21 @@ func (f *File) bindColumns() error {
 	}
 	for c, l := range f.leaves {
 		if l.index < 0 && !isOptional(c) {
-			return fileError(f.path, RuleSchema, "column %q is missing; is this a trace? Foreign files become traces by `kvreplay import`", columnNames[c])
+			return fileError(f.path, RuleSchema, "column %q is missing", columnNames[c])
 		}
 	}
 	return nil
+}
+
+// foreign adds to an error of a file that does not say that it is a trace what makes one of it.
+func (f *File) foreign(err error) error {
+	if _, ok := f.parquet.Lookup(keyMeta); ok {
+		return err
+	}
+	if e := AsError(err); e != nil {
+		e.Err = fmt.Errorf("%w; the file has no %q entry in its key-value metadata, as a trace has (FORMAT.md): foreign files become traces by `kvreplay import`", e.Err, keyMeta)
+	}
+	return err
 }
 
 func (f *File) bindColumn(path []string) error {
@@ -98,7 +109,7 @@ func plainType(t parquet.Type) bool {
 func (f *File) bindMetadata() error {
 	text, ok := f.parquet.Lookup(keyMeta)
 	if !ok {
-		return fileError(f.path, RuleMetadata, "no %q entry in the key-value metadata, a trace has one (FORMAT.md)", keyMeta)
+		return fileError(f.path, RuleMetadata, "nothing says how the lists were recorded")
 	}
 	meta, err := ParseMeta([]byte(text))
 	if err != nil {

@@ -32,14 +32,31 @@ var columnNames = [numColumns]string{"request_id", "layer_id", "head", "prompt_l
 // metaKey is the key of the trace's metadata in a table's own.
 const metaKey = "kvreplay"
 
+// isOptional reports whether a source may lack a column.
+func isOptional(column int) bool {
+	return column == colHead || column == colSeqLen || column >= colScores
+}
+
+// needed and optional are the names of the columns that a source must have and of the others.
+func needed() []string   { return columnsThat(func(c int) bool { return !isOptional(c) }) }
+func optional() []string { return columnsThat(isOptional) }
+
+func columnsThat(are func(column int) bool) (names []string) {
+	for c, name := range columnNames {
+		if are(c) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // checkColumns holds the names that a table has against those it needs, and returns
 // the names that are not read.
 func checkColumns(names []string, o *Options) (ignored []string, err error) {
 	for c, name := range columnNames {
-		optional := c == colHead || c == colSeqLen || c >= colScores ||
-			c == colRequest && o.RequestID != "" || c == colPrompt && o.PromptLen > 0
-		if !optional && !slices.Contains(names, name) {
-			return nil, fmt.Errorf("column %s is missing; found %v, expected %v (request_id and prompt_len may be given by --request-id and --prompt-len)", name, names, columnNames)
+		given := c == colRequest && o.RequestID != "" || c == colPrompt && o.PromptLen > 0
+		if !isOptional(c) && !given && !slices.Contains(names, name) {
+			return nil, fmt.Errorf("column %s is missing; found %v, expected %v (request_id and prompt_len may be given by --request-id and --prompt-len), and of %v those that there are", name, names, needed(), optional())
 		}
 	}
 	for i, name := range names {

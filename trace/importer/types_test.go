@@ -60,6 +60,9 @@ func TestParquetTypes(t *testing.T) {
 			steps
 			Indices []pair `parquet:"topk_indices"`
 		}{k, steps{}, []pair{{1, 2}}}),
+		"column request_id is missing; found [step], expected [request_id layer_id prompt_len step topk_indices]": parquetOf(t, struct {
+			Step int64 `parquet:"step"`
+		}{}),
 		"column step: has the type TIMESTAMP": parquetOf(t, struct {
 			keys
 			lists
