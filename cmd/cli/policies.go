@@ -105,7 +105,7 @@ func describe(e *policies.Entry, options string) (policyLine, error) {
 // needs are what a trace must have, or the future.
 func (p *policyLine) needs() string {
 	return listed("-", word{"ranks", p.NeedsRanks}, word{"scores", p.NeedsScores}, word{"future", p.NeedsFuture}, word{"entries of blocks", p.NeedsEntries},
-		word{"attention", p.NeedsAttention}, word{"prompt_mass", p.NeedsPromptMass}, word{"prompt windows", p.NeedsWindows})
+		word{"attention", p.NeedsAttention}, word{"prompt_mass", p.NeedsPromptMass}, word{"prompt windows or mass", p.NeedsWindows})
 }
 
 // traits are what the policy claims of itself.

@@ -37,7 +37,8 @@ func newNewCommand(known policies.Table) *cobra.Command {
 		Use:   "new NAME",
 		Short: "Write the skeleton of a new policy, with its test",
 		Long: `Write a policy that compiles and passes the conformance kit, to be changed into
-yours: policies/NAME in this repository, or a module of its own with --dir.`,
+yours: policies/NAME in this repository, or a module of its own with --dir. It is an exact
+policy; lossy methods have another contract, which policies/LOSSY.md has.`,
 		Example: "  kvreplay policies new mine --register\n  kvreplay policies new mine --dir ../mine",
 		Args:    atLeast(1, "name of the policy"),
 		RunE: func(c *cobra.Command, args []string) error {

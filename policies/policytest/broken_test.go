@@ -157,6 +157,10 @@ var broken = []struct {
 		[]string{"E is [", "Peek names block", "which is not in it"}},
 	{"counts updates of a pool as steps", line(func() policies.Policy { return new(countsUpdates) }), "Pool",
 		[]string{"shares a cache (--pool)", "Scope.Updates()"}},
+	{"is lossy and checked as an exact one", lossyLine(func() policies.Policy { return new(oldest) }), "Entry",
+		[]string{"has a method Prompt", "policytest.RunLossy"}},
+	{"says that it is lossy and is not", with(line(newLRUPolicy), func(e *policies.Entry) { e.Traits.Lossy = true }), "Entry",
+		[]string{"Traits.Lossy is true", "no method Prompt"}},
 	{"shares its instance", line(sharedPolicy()), "Entry", []string{"one instance", "every call"}},
 	{"accepts any option", with(line(newLRUPolicy), func(e *policies.Entry) {
 		e.New = func(text string) (func() policies.Policy, string, error) { return newLRUPolicy, text, nil }

@@ -36,6 +36,21 @@ func (s *suite) entryHolds() error {
 	return s.traitsFit()
 }
 
+// exactEntry is entryHolds, and that the policy is not of the other contract.
+func (s *suite) exactEntry() error {
+	if err := s.entryHolds(); err != nil {
+		return err
+	}
+	_, prompt := s.make().(policies.Lossy)
+	switch {
+	case prompt:
+		return fmt.Errorf("the policy has a method Prompt, as lossy ones have (Traits.Lossy is %v): policytest.RunLossy checks it, Run is for exact policies", s.entry.Traits.Lossy)
+	case s.entry.Traits.Lossy:
+		return errors.New("the entry's Traits.Lossy is true, but the policy has no method Prompt(*policies.Prompt): it is an exact one, whose victims are fetched again")
+	}
+	return nil
+}
+
 func (s *suite) optionsParseBack() error {
 	_, canonical, err := s.entry.New(s.spec.Options)
 	if err != nil || canonical != s.spec.Options {

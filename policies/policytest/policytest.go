@@ -63,7 +63,7 @@ type check struct {
 }
 
 var checks = []check{
-	{"Entry", (*suite).entryHolds, true},
+	{"Entry", (*suite).exactEntry, true},
 	{"Legal", (*suite).legal, true},
 	{"Deterministic", (*suite).deterministic, true},
 	{"Borrows", (*suite).borrows, true},
@@ -93,7 +93,7 @@ func Run(t *testing.T, entry policies.Entry, options string, newReference func()
 	s := &suite{entry: entry, options: options, reference: newReference, short: testing.Short()}
 	for _, c := range checks {
 		ok := t.Run(c.name, func(t *testing.T) {
-			if err := s.after(s.entryHolds, c); err != nil {
+			if err := s.after(s.exactEntry, c); err != nil {
 				t.Errorf("%s: %v", s.name(), err)
 			}
 		})
