@@ -23,6 +23,10 @@ func (p *oldest) Evict(n int, dst []int32) []int32 {
 	return dst
 }
 
+type asksDemand struct{ oldest }
+
+func (p *asksDemand) Needs() policies.Needs { return policies.NeedDemand }
+
 type dropsAgain struct{ oldest }
 
 func (p *dropsAgain) Evict(n int, dst []int32) []int32 {

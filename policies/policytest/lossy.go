@@ -66,6 +66,9 @@ var lossyChecks = []check{
 // lossyStreams are drawn a check.
 const lossyStreams = 120
 
+// lossyNeeds are what a lossy policy can ask for.
+const lossyNeeds = policies.NeedCandidates | policies.NeedAttention | policies.NeedPromptMass | policies.NeedWindows
+
 func (s *suite) lossyEntry() error {
 	if err := s.entryHolds(); err != nil {
 		return err
@@ -76,6 +79,8 @@ func (s *suite) lossyEntry() error {
 		return errors.New("the policy has no method Prompt(*policies.Prompt): a lossy policy is handed its prompt")
 	case !s.entry.Traits.Lossy:
 		return errors.New("the entry's Traits.Lossy is false: what the policy drops would be fetched again, and it would be ranked with exact ones")
+	case s.needs&^lossyNeeds != 0:
+		return errors.New("the policy's Needs has columns of exact policies, which stay empty for a lossy one: it can ask for NeedCandidates, NeedAttention, NeedPromptMass and NeedWindows")
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ func TestLossyKitBites(t *testing.T) {
 	}{
 		{"does not say that it is lossy", line(func() policies.Policy { return new(oldest) }), "Entry", []string{"Traits.Lossy is false"}},
 		{"has no prompt", lossyLine(func() policies.Policy { return new(lru.Policy) }), "Entry", []string{"no method Prompt"}},
+		{"asks for what it is not told", lossyLine(func() policies.Policy { return new(asksDemand) }), "Entry", []string{"columns of exact policies", "NeedAttention"}},
 		{"drops what it has dropped", lossyLine(func() policies.Policy { return new(dropsAgain) }), "Legal", []string{"which is not held", "-policytest.seed="}},
 		{"drops too few", lossyLine(func() policies.Policy { return new(dropsFew) }), "Legal", []string{"victims, ", "are needed (budget"}},
 		{"ignores the prompt", lossyLine(func() policies.Policy { return new(missesPrompt) }), "Legal", []string{"panics in Evict"}},
