@@ -51,7 +51,8 @@ type Contest struct {
 	MissesA int64 `json:"misses_a"`
 	MissesB int64 `json:"misses_b"`
 	// Ratio is A's misses ÷ B's in each cell, geometric mean over the cells where both
-	// miss; below 1 A is better. Low and High are of paired resamples of the requests.
+	// miss; below 1 A is better. Low and High are of paired resamples of the requests. Null
+	// where B alone has no miss (it would be infinite), and where neither has.
 	Ratio *Figure `json:"ratio"`
 	// Requests and Streams count who missed less, one vote a request or stream; null
 	// where rows are pooled over them.
@@ -59,6 +60,8 @@ type Contest struct {
 	Streams  *Votes `json:"streams"`
 	// Better is the policy that the requests tell to be better; null where they do not.
 	Better *string `json:"better"`
+
+	inverse *Figure // B's misses ÷ A's, 0, where only the Ratio is none
 }
 
 // Compare sets policies a and b side by side over the cells that both have in rows.

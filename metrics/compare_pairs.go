@@ -79,7 +79,9 @@ func (c *Comparison) contest(g *grid, pairs []pair, streams map[cellKey]byPart) 
 		d.MissesA += p.a.total.misses
 		d.MissesB += p.b.total.misses
 	}
-	d.Ratio = ratioOf(g, pairs)
+	if d.Ratio = ratioOf(g, pairs); d.Ratio == nil {
+		d.inverse = ratioOf(g, exchanged(pairs))
+	}
 	d.Requests = vote(pairs, requestMisses)
 	d.Streams = vote(pairs, func(c *cell) byPart { return streams[cellKey{c.trace, c.policy, c.capacity}] })
 	if d.Requests != nil && d.Requests.Count >= MinRequests {
@@ -105,6 +107,15 @@ func ratioOf(g *grid, pairs []pair) *Figure {
 		points[i] = pointOf(misses(p.a), misses(p.b))
 	}
 	return estimate(timesOpt, points, resampledPairs(g, pairs), g.tail(refs))
+}
+
+// exchanged has B in the place of A.
+func exchanged(pairs []pair) []pair {
+	other := make([]pair, len(pairs))
+	for i, p := range pairs {
+		other[i] = pair{p.at, p.b, p.a}
+	}
+	return other
 }
 
 // pointOf makes B the yardstick, where boards have OPT.

@@ -79,12 +79,17 @@ func (c *Comparison) table(g *ComparedGroup) *textTable {
 
 // texts are the cells of a contest's line behind its place.
 func (d *Contest) texts() []string {
-	p, interval, better := notAvailable, intervalText(d.Ratio), "–"
-	if d.Requests != nil && d.Requests.P != nil {
+	p, ratio, interval, better := notAvailable, times(d.Ratio), intervalText(d.Ratio), "–"
+	if d.Requests.tested() {
 		p = fmt.Sprintf("%.3g", *d.Requests.P)
 	}
 	if interval == "" { // every request has the same ratio
 		interval = fmt.Sprintf("[%[1]s, %[1]s]", times(d.Ratio))
+	}
+	if d.inverse != nil { // B alone has no miss
+		if ratio = "∞"; d.inverse.bounded() {
+			interval = "[∞, ∞]"
+		}
 	}
 	switch {
 	case d.Better != nil:
@@ -92,7 +97,7 @@ func (d *Contest) texts() []string {
 	case d.testable():
 		better = "≈"
 	}
-	return []string{fmt.Sprint(d.MissesA), fmt.Sprint(d.MissesB), times(d.Ratio), interval, d.Requests.text(), p, d.Streams.text(), better}
+	return []string{fmt.Sprint(d.MissesA), fmt.Sprint(d.MissesB), ratio, interval, d.Requests.text(), p, d.Streams.text(), better}
 }
 
 // text is "wins:losses:ties".
@@ -113,7 +118,7 @@ func (c *Comparison) legend(g *ComparedGroup) []string {
 		"A:B:=: requests (streams) in which A missed less, B did, neither",
 	}
 	contests := append(slices.Clone(g.Cells), *g.Pooled)
-	if slices.ContainsFunc(contests, func(d Contest) bool { return d.testable() }) {
+	if slices.ContainsFunc(contests, func(d Contest) bool { return d.Requests.tested() }) {
 		notes = append(notes,
 			fmt.Sprintf("95 %%: paired bootstrap over requests, %d resamples, seed %d; p: exact two-sided sign test over requests", c.Resamples, c.Seed),
 			fmt.Sprintf("better: the interval excludes 1 and p < %g (needs 6 requests or more); ≈: not told apart; –: not claimed", significant),
@@ -121,7 +126,7 @@ func (c *Comparison) legend(g *ComparedGroup) []string {
 	}
 	var ratios []*Figure
 	for _, d := range contests {
-		ratios = append(ratios, d.Ratio)
+		ratios = append(ratios, d.Ratio, d.inverse)
 	}
 	return append(notes, intervalNotes(ratios)...)
 }

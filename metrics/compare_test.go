@@ -289,6 +289,10 @@ func TestCompareIsSymmetricWithoutMisses(t *testing.T) {
 	if better := c.Groups[0].Pooled.Better; better == nil || *better != "p" {
 		t.Errorf("better %v, want p", better)
 	}
+	c = check([]int64{0, 0, 0, 0, 0, 0, 0, 0}, []int64{13, 14, 15, 16, 17, 18, 19, 20})
+	if better := c.Groups[0].Pooled.Better; better == nil || *better != "p" {
+		t.Errorf("never a miss against always some: better %v, want p", better)
+	}
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 8))
 		n := 5 + rng.IntN(8)
@@ -300,6 +304,26 @@ func TestCompareIsSymmetricWithoutMisses(t *testing.T) {
 			b[i] = rng.Int64N(9) * rng.Int64N(2)
 		}
 		check(a, b)
+	}
+}
+
+// TestCompareWithoutMissesSays: a ratio to no miss is shown as what it is, and a p is explained
+// wherever one is shown.
+func TestCompareWithoutMissesSays(t *testing.T) {
+	none, some := make([]int64, 8), []int64{13, 14, 15, 16, 17, 18, 19, 20}
+	for _, c := range []struct {
+		a    []int64
+		want string
+	}{{some, "∞  [∞, ∞]"}, {none, "n/a   n/a           0:0:8  1"}} {
+		var out bytes.Buffer
+		if err := mustCompare(t, append(byRequest("p", c.a), byRequest("q", none)...), "p", "q").RenderTable(&out); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{c.want, "p: exact two-sided sign test"} {
+			if !strings.Contains(out.String(), text) {
+				t.Errorf("misses %v against none: no %q in\n%s", c.a, text, &out)
+			}
+		}
 	}
 }
 

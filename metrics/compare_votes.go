@@ -100,9 +100,12 @@ func signTest(wins, losses int) float64 {
 	return min(1, 2*even.CDF(float64(min(wins, losses))))
 }
 
+// tested is true for votes with a p.
+func (v *Votes) tested() bool { return v != nil && v.P != nil }
+
 // testable is true where there are requests enough for an interval and a p.
 func (d *Contest) testable() bool {
-	return d.Requests != nil && d.Requests.P != nil && d.Ratio != nil && d.Ratio.Low != nil
+	return d.Requests.tested() && (d.Ratio.bounded() || d.inverse.bounded())
 }
 
 // verdict is -1 where A is better, 1 where B is, 0 where the requests do not tell: it
@@ -111,10 +114,17 @@ func (d *Contest) verdict() int {
 	switch {
 	case !d.testable() || *d.Requests.P >= significant:
 		return 0
-	case !d.Ratio.unbounded() && *d.Ratio.High < 1 && d.Requests.Wins > d.Requests.Losses:
+	case d.Ratio.below1() && d.Requests.Wins > d.Requests.Losses:
 		return -1
-	case *d.Ratio.Low > 1 && d.Requests.Losses > d.Requests.Wins:
+	case (d.Ratio.above1() || d.inverse.below1()) && d.Requests.Losses > d.Requests.Wins:
 		return 1
 	}
 	return 0
 }
+
+// bounded is true for a figure that has an interval, with an upper end or without.
+func (f *Figure) bounded() bool { return f != nil && f.Low != nil }
+
+func (f *Figure) below1() bool { return f.bounded() && f.High != nil && *f.High < 1 }
+
+func (f *Figure) above1() bool { return f.bounded() && *f.Low > 1 }

@@ -21,7 +21,7 @@ type Figure struct {
 }
 
 // unbounded is true for an interval without an upper end.
-func (f *Figure) unbounded() bool { return f != nil && f.Low != nil && f.High == nil }
+func (f *Figure) unbounded() bool { return f.bounded() && f.High == nil }
 
 // lost is true where resamples have no such figure, so that there is no interval.
 func (f *Figure) lost() bool { return f != nil && f.undefined }
