@@ -108,6 +108,12 @@ func (c Capacity) bounded() error {
 // Peak is the policy whose peak residents are the capacity, empty of any other form.
 func (c Capacity) Peak() string { return c.peak }
 
+// Grows is true for a capacity of several parts, "1x+2x@64".
+func (c Capacity) Grows() bool { return len(c.growth) > 0 }
+
+// InBytes is true for a capacity that takes the size of an entry to resolve, "64MiB".
+func (c Capacity) InBytes() bool { return c.kind == requestBytes }
+
 // String is the text form, with sizes in their one spelling.
 func (c Capacity) String() string { return c.text }
 

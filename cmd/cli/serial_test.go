@@ -46,6 +46,7 @@ func TestSerialUsage(t *testing.T) {
 		"replays nothing: leave --policy out":   {newsTrace, "--flatten", "--policy", "lru"},
 		"replays nothing: leave --capacity out": {newsTrace, "--flatten", "--capacity", "2x"},
 		"replays nothing: leave --format out":   {newsTrace, "--flatten", "--format", "jsonl"},
+		"capacity 1x+2x@64 grows":               {newsTrace, "--capacity", "1x+2x@64"},
 		"--layers is empty":                     {newsTrace, "--layers", ""},
 		"trace missing":                         {},
 		"expected a multiple of K":              {newsTrace, "--capacity", "much"},

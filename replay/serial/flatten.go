@@ -73,8 +73,12 @@ func Flatten(ctx context.Context, w io.Writer, f *trace.File, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	steps, err := replay.Run(ctx, f, replay.Options{Policies: o.Policies, Capacities: o.Capacities[:1], Warmup: o.Warmup,
-		TopK: o.TopK, Layers: o.Layers, Requests: o.Requests, Workers: o.Workers, Per: replay.PerStream})
+	o.Capacities = o.Capacities[:1]
+	bySteps, _, err := o.steps(f)
+	if err != nil {
+		return err
+	}
+	steps, err := replay.Run(ctx, f, bySteps)
 	if err != nil {
 		return err
 	}

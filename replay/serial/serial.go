@@ -40,8 +40,9 @@ type Row struct {
 	// Misses are those of the cache of golang-lru, one access after the other.
 	Misses int64 `json:"misses"`
 	// BirthMisses are the misses among them on a block that left the local window since
-	// the replay began and is accessed for the first time. Nothing is fetched there: the
-	// block was resident as part of the window. A replay by steps hands it over as such.
+	// the replay began and is accessed for the first time. The block was resident as part
+	// of the window; a replay by steps hands it over as such and misses it only if it was
+	// evicted since.
 	BirthMisses int64 `json:"birth_misses"`
 	// StepMisses are those of the policy of the same name under step semantics.
 	StepMisses int64 `json:"step_misses"`
@@ -53,8 +54,11 @@ func Run(ctx context.Context, f *trace.File, o Options) (rows []Row, notes []str
 	if err := o.Validate(); err != nil {
 		return nil, nil, err
 	}
-	steps, err := replay.Run(ctx, f, replay.Options{Policies: o.Policies, Capacities: o.Capacities, Warmup: o.Warmup,
-		TopK: o.TopK, Layers: o.Layers, Requests: o.Requests, Workers: o.Workers, Per: replay.PerStream})
+	bySteps, notes, err := o.steps(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	steps, err := replay.Run(ctx, f, bySteps)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -68,14 +72,19 @@ func Run(ctx context.Context, f *trace.File, o Options) (rows []Row, notes []str
 		}
 		return nil
 	})
-	return t.rows, steps.Notes, err
+	return t.rows, append(notes, steps.Notes...), err
 }
 
-// Validate reports policies and warm-ups that single accesses cannot serve.
+// Validate reports policies, capacities and warm-ups that single accesses cannot serve.
 func (o *Options) Validate() error {
 	for _, p := range o.Policies {
 		if _, ok := caches[p.Entry.Name]; !ok {
 			return fmt.Errorf("policy %s has no per-access cache; known: %s", p.Name(), strings.Join(Policies(), ", "))
+		}
+	}
+	for _, c := range o.Capacities {
+		if c.Grows() {
+			return fmt.Errorf("capacity %v grows; a per-access cache has one size: name its parts as capacities", c)
 		}
 	}
 	if k := o.Warmup.Kind; k == replay.WarmupImportance || k == replay.WarmupStaging {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/golang-lru/arc/v2"
+
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
@@ -200,10 +202,65 @@ func TestErrors(t *testing.T) {
 		"policy lfu has no per-access cache; known: 2q, arc, lru": {Policies: specs(t, "lfu"), Capacities: capacities(t, "1x")},
 		"places blocks, which no access does":                     {Policies: specs(t, "lru"), Capacities: capacities(t, "1x"), Warmup: replay.Warmup{Kind: replay.WarmupStaging}},
 		"2Q of 1 blocks":                                          {Policies: specs(t, "2q"), Capacities: capacities(t, "1")},
+		"capacity 1x+2x@64 grows":                                 {Policies: specs(t, "lru"), Capacities: capacities(t, "1x", "1x+2x@64")},
 		"exceeds candidates":                                      {Policies: specs(t, "lru"), Capacities: capacities(t, "1x"), TopK: 400},
 	} {
 		if _, _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
+	}
+}
+
+// Notes and errors name no flag: serial has none for pins and bytes of an entry.
+func TestUnstatedSettings(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	d := replaytest.Medium(r)
+	m := d.Meta(d.M)
+	m.Sink, m.Local, m.EntryBytes = nil, nil, 0
+	f := create(t, m, replaytest.Stream(r, d))
+	_, notes, err := Run(context.Background(), f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "1x")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(notes, "; "); text != "the trace does not state sink and local; replaying 0 and 1" {
+		t.Errorf("notes %q", text)
+	}
+	_, _, err = Run(context.Background(), f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "64KiB")})
+	if err == nil || !strings.Contains(err.Error(), "the trace does not state entry_bytes") || strings.Contains(err.Error(), "--") {
+		t.Errorf("a capacity in bytes without entry_bytes: %v", err)
+	}
+}
+
+// A table of several traces says which is which.
+func TestTableOfSeveralTraces(t *testing.T) {
+	var out bytes.Buffer
+	if err := WriteTable(&out, []Row{{Trace: "a.parquet", Policy: "lru"}, {Trace: "b.parquet", Policy: "lru"}}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"trace ", "a.parquet ", "b.parquet "} {
+		if line := strings.Split(out.String(), "\n")[i]; !strings.HasPrefix(line, want) {
+			t.Errorf("line %d is %q, want it to begin with %q", i, line, want)
+		}
+	}
+}
+
+// What the document says of golang-lru's ARC: it comes to hold a block more than its size,
+// and no more.
+func TestARCHoldsOneMore(t *testing.T) {
+	const size = 5
+	c, err := arc.NewARC[int32, struct{}](size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	most, r := 0, rand.New(rand.NewPCG(1, 4))
+	for range 100000 {
+		x := r.Int32N(3 * size)
+		if _, hit := c.Get(x); !hit {
+			c.Add(x, struct{}{})
+		}
+		most = max(most, c.Len())
+	}
+	if most != size+1 {
+		t.Errorf("ARC of %d blocks held up to %d", size, most)
 	}
 }

@@ -1,0 +1,43 @@
+package serial
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// steps are the options of the replay by steps that the accesses stand beside. What the
+// trace does not state is settled here, as there is no flag of serial to say it: notes
+// tell which pins are taken.
+func (o *Options) steps(f *trace.File) (s replay.Options, notes []string, err error) {
+	s = replay.Options{Policies: o.Policies, Capacities: o.Capacities, Warmup: o.Warmup,
+		TopK: o.TopK, Layers: o.Layers, Requests: o.Requests, Workers: o.Workers, Per: replay.PerStream}
+	meta := f.Meta()
+	if meta.EntryBytes == 0 {
+		for _, c := range o.Capacities {
+			if c.InBytes() {
+				return s, nil, fmt.Errorf("serial replay of %s: capacity %v is in bytes, and the trace does not state entry_bytes: name a multiple of K or entries", f.Path(), c)
+			}
+		}
+		one := 1 // no row of serial has bytes
+		s.EntryBytes = &one
+	}
+	var unsaid, taken []string
+	for _, pin := range []struct {
+		name   string
+		stated *int
+		option **int
+		value  int
+	}{{"sink", meta.Sink, &s.Sink, 0}, {"local", meta.Local, &s.Local, 1}} {
+		if pin.stated == nil {
+			*pin.option = &pin.value
+			unsaid, taken = append(unsaid, pin.name), append(taken, fmt.Sprint(pin.value))
+		}
+	}
+	if len(unsaid) > 0 {
+		notes = append(notes, fmt.Sprintf("the trace does not state %s; replaying %s", strings.Join(unsaid, " and "), strings.Join(taken, " and ")))
+	}
+	return s, notes, nil
+}
