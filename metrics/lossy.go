@@ -216,7 +216,7 @@ func (g *grid) lossyNotes(t *LossyTable, c *coverage) []string {
 	if slices.ContainsFunc(t.Cells, func(c LossyCell) bool { return c.Figures.MassKept != nil }) {
 		notes = append(notes, "mass kept: share of the recorded attention that the policy still had. The lists cover the share in the column beside; of all attention it had between the bounds")
 	}
-	notes = append(notes, g.intervalNotes(t.Common)...)
+	notes = append(notes, g.intervalNotes("95 %", t.Common)...)
 	if slices.ContainsFunc(t.Ranked, func(l LossyLine) bool { return l.Near }) {
 		notes = append(notes, nearNote)
 	}

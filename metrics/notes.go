@@ -97,7 +97,12 @@ func (g *grid) tableNotes(t *Table, c *coverage) []string {
 	if n := len(t.NoOpt); n > 0 {
 		notes = append(notes, fmt.Sprintf("left out, for want of a row of opt: %s: %s", count(n, "cell"), refsText(t.NoOpt)))
 	}
-	notes = append(notes, g.intervalNotes(t.Common)...)
+	switch {
+	case g.by == ByTime && len(t.Ranked) > 1: // times are shown without intervals, ≈ is of them
+		notes = append(notes, g.intervalNotes("≈ or not", t.Common)...)
+	case g.by != ByTime && t.intervals():
+		notes = append(notes, g.intervalNotes("95 %", t.Common)...)
+	}
 	return append(notes, g.markNotes(t)...)
 }
 
@@ -110,9 +115,9 @@ const timesNote = "ranks are of modelled times, which hold to within 3 % on a se
 // fewRequests is how many requests of a trace intervals are still too narrow below.
 const fewRequests = 10
 
-// intervalNotes say what the intervals of figures over the cells are; none where there are
-// no intervals. The rates are TestCoverage's.
-func (g *grid) intervalNotes(common []CellRef) []string {
+// intervalNotes say what the intervals of figures over the cells are, that a column or a
+// mark shows; none where there are no intervals. The rates are TestCoverage's.
+func (g *grid) intervalNotes(shown string, common []CellRef) []string {
 	requests := g.requests(common)
 	if requests == nil {
 		return nil
@@ -121,7 +126,7 @@ func (g *grid) intervalNotes(common []CellRef) []string {
 	if most := slices.Max(requests); most > slices.Min(requests) {
 		n += fmt.Sprintf("–%d", most)
 	}
-	note := fmt.Sprintf("95 %%: percentile bootstrap over the requests of each trace (n = %s), widened for their number", n)
+	note := fmt.Sprintf("%s: percentile bootstrap over the requests of each trace (n = %s), widened for their number", shown, n)
 	if slices.Min(requests) < fewRequests {
 		note += fmt.Sprintf("; of fewer than %d it is still narrow: with 5 it holds the true figure about 91 times in 100", fewRequests)
 	}

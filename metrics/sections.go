@@ -44,10 +44,14 @@ func (b *Board) sections(perTrace bool) []section {
 	return append(all, b.settingsSection())
 }
 
+// intervals is true where some line of the table has a × OPT with an interval.
+func (t *Table) intervals() bool {
+	return slices.ContainsFunc(slices.Concat(t.Ranked, t.Unranked, t.Bounds), func(l Line) bool { return l.Pooled != nil && l.Pooled.XOpt.bounded() })
+}
+
 // section lays a ranking out.
 func (t *Table) section(m marks, model *TimeModel) section {
-	lines := slices.Concat(t.Ranked, t.Unranked, t.Bounds)
-	intervals := slices.ContainsFunc(lines, func(l Line) bool { return l.Pooled != nil && l.Pooled.XOpt != nil && l.Pooled.XOpt.Low != nil })
+	intervals := t.intervals()
 	header := []string{"#", "policy", "× OPT"}
 	if intervals {
 		header = append(header, "95 %")

@@ -141,6 +141,10 @@ func TestNearByTime(t *testing.T) {
 	}
 	wantNote(t, b.Tables[0].Notes, nearNote)
 	wantNote(t, b.Tables[0].Notes, "within 3 % on a sequential schedule")
+	wantNote(t, b.Tables[0].Notes, "≈ or not: percentile bootstrap over the requests of each trace (n = 5)")
+	if notes := strings.Join(b.Tables[0].Notes, "\n"); strings.Contains(notes, "95 %:") {
+		t.Errorf("the notes explain a column that a table by time has not:\n%s", notes)
+	}
 }
 
 // Where times are linear in misses, those of resamples are what the timer would say.
