@@ -168,7 +168,7 @@ func WriteCSV(w io.Writer, results []*Result) error {
 	c := csv.NewWriter(w)
 	header := []string{"machine", "model", "schedule", "policy", "capacity", "batch", "steps", "tokens_per_step", "step_mean_s", "step_p50_s", "step_p95_s", "step_p99_s", "tpot_s", "tokens_per_s_request", "tokens_per_s_gpu"}
 	for _, name := range CauseNames {
-		header = append(header, "exposed_"+name+"_s")
+		header = append(header, "exposed_"+strings.ReplaceAll(name, "-", "_")+"_s")
 	}
 	header = append(header, "h2d_bytes_per_step", "d2h_bytes_per_step", "ssd_bytes_per_step", "gpu_bytes", "host_bytes", "does_not_fit")
 	if err := c.Write(header); err != nil {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -38,5 +39,24 @@ func TestTableSaysWhatWasRun(t *testing.T) {
 	}
 	if want := "of all\nnote: of a\nnote: 1: of da\nnote: 1: of a da\nnote: 1: of a da and b\nnote: 2: of kvpr\n"; notes != want {
 		t.Errorf("notes %q, expected %q", notes, want)
+	}
+}
+
+// TestCSVNames: columns are named as JSON's fields are, in one spelling.
+func TestCSVNames(t *testing.T) {
+	var out strings.Builder
+	if err := WriteCSV(&out, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Split(strings.TrimSpace(out.String()), ",") {
+		if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+			t.Errorf("column %q, expected lower case with underscores", name)
+		}
+	}
+	causes := reflect.TypeFor[Causing]()
+	for i := range causes.NumField() {
+		if name := "exposed_" + causes.Field(i).Tag.Get("json") + "_s"; !strings.Contains(out.String(), ","+name+",") {
+			t.Errorf("no column %q in %s", name, out.String())
+		}
 	}
 }
