@@ -32,7 +32,7 @@ func newVerifyCommand(table policies.Table) *cobra.Command {
 		Short: "Replay a sample of somebody's rows and say whether they hold",
 		Long: `Replay a sample of result rows, each with its own policy, capacity and settings, and
 compare every field of all rows of the same cell. Traces are found by the digest that
-rows state, whatever their files are called. The sample has a row of every policy, and
+rows state; where a file is called otherwise, both names are given. The sample has a row of every policy, and
 one of every cell of those that the rows rank first. The exit code is 0 where every row
 holds, 1 where one differs, where a cell lacks requests, layers or heads, or where a
 row cannot be replayed here: another engine version, a policy that this program lacks,

@@ -63,13 +63,13 @@ func (g *group) verify(ctx context.Context, rows []metrics.Row, ts *traces, o *O
 		return err
 	}
 	for _, at := range g.drawn {
-		report.add(judged(rows, at, f), true)
+		report.add(judged(rows, at, f, ts, report), true)
 	}
 	if f.verdict != "" {
 		return nil // of the cell: nothing was replayed
 	}
 	for _, at := range g.others {
-		report.add(judged(rows, at, f), false)
+		report.add(judged(rows, at, f, ts, report), false)
 	}
 	report.Gaps = append(report.Gaps, g.gaps(rows, f)...)
 	return nil
@@ -119,8 +119,10 @@ func (g *group) replay(ctx context.Context, r *metrics.Row, ts *traces, o *Optio
 	return f, nil
 }
 
-// judged compares a row with its twin of the replay.
-func judged(rows []metrics.Row, at int, f finding) Outcome {
+// judged compares a row with its twin of the replay. Its trace was found by the digest: that
+// the file is called otherwise here is noted, that another trace is called so is a
+// difference.
+func judged(rows []metrics.Row, at int, f finding, ts *traces, report *Report) Outcome {
 	r, o := &rows[at], outcomeOf(rows, at)
 	if f.verdict != "" {
 		o.Verdict, o.Reason = f.verdict, f.reason
@@ -133,10 +135,17 @@ func judged(rows []metrics.Row, at int, f finding) Outcome {
 	}
 	o.Verdict = Holds
 	for _, d := range r.Differences(twin) {
-		if d.Field != "trace" { // found by its digest, under whatever name
-			o.Verdict = Differs
-			o.Differences = append(o.Differences, Difference{d.Field, d.This, d.Other})
+		if d.Field == "trace" {
+			name, taken := ts.nameOf(r)
+			if name != r.Trace {
+				report.rename(r, name)
+			}
+			if d.Other = name; !taken {
+				continue
+			}
 		}
+		o.Verdict = Differs
+		o.Differences = append(o.Differences, Difference{d.Field, d.This, d.Other})
 	}
 	return o
 }

@@ -32,6 +32,9 @@ func (r *Report) RenderTable(w io.Writer) error {
 	for _, line := range r.gapLines() {
 		fmt.Fprintf(&out, "incomplete: %s\n", line)
 	}
+	for _, n := range r.Renamed {
+		fmt.Fprintf(&out, "named otherwise: %s\n", n.text())
+	}
 	for _, s := range r.Skipped {
 		fmt.Fprintf(&out, "skipped: %s\n", s)
 	}

@@ -15,13 +15,14 @@ type traces struct {
 	open    map[string]*trace.File // those that rows want
 	broken  map[string]error       // of their digests, what reading them in full gave
 	named   map[string]string      // "PATH has digest D", by file name, of all others
+	names   map[string][]string    // by digest, the names of all files that have it
 	skipped []string
 }
 
 // openTraces looks through files and folders and keeps those of a wanted digest open.
 // A file of a folder that is no sound trace is skipped; one that was named is an error.
 func openTraces(paths []string, wanted map[string]bool) (*traces, error) {
-	ts := &traces{open: map[string]*trace.File{}, broken: map[string]error{}, named: map[string]string{}}
+	ts := &traces{open: map[string]*trace.File{}, broken: map[string]error{}, named: map[string]string{}, names: map[string][]string{}}
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		switch {
@@ -66,6 +67,7 @@ func (ts *traces) add(path string, wanted map[string]bool) error {
 		f.Close()
 		return err
 	}
+	ts.names[digest] = append(ts.names[digest], filepath.Base(path))
 	if !wanted[digest] || ts.open[digest] != nil {
 		ts.named[filepath.Base(path)] = fmt.Sprintf("%s has digest %s", path, digest)
 		return f.Close()

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +20,39 @@ import (
 func TestFoundByDigest(t *testing.T) {
 	rows := replayed(t, niahPath, []string{"lru"}, []string{"1x"}, nil)
 	wantAllHold(t, "another name", rows, tracetest.Copy(t, niahPath, "other.parquet"))
+}
+
+// TestNamesOfTraces: a name that rows give a trace and no file has is noted; one that another
+// trace has is a difference. Of several files of one digest any may be meant.
+func TestNamesOfTraces(t *testing.T) {
+	rows := replayed(t, niahPath, []string{"lru", "fifo"}, []string{"1x"}, nil)
+	for name, c := range map[string]struct {
+		stated  string
+		traces  []string
+		differs int
+		want    string // in the report
+	}{
+		"own":     {filepath.Base(niahPath), []string{niahPath, coldPath}, 0, ""},
+		"free":    {"llama-3-70b.parquet", []string{niahPath, coldPath}, 0, "named otherwise: rows state the trace llama-3-70b.parquet, its file here is " + filepath.Base(niahPath) + "\n"},
+		"another": {filepath.Base(coldPath), []string{niahPath, coldPath}, 2, "row 1 differs: trace " + filepath.Base(coldPath) + ", replayed " + filepath.Base(niahPath) + "\n"},
+		"copy":    {"copy.parquet", []string{niahPath, tracetest.Copy(t, niahPath, "copy.parquet")}, 0, ""},
+	} {
+		named := slices.Clone(rows)
+		for i := range named {
+			named[i].Trace = c.stated
+		}
+		r, err := Rows(context.Background(), named, Options{Policies: all.Table(), Traces: c.traces, Sample: All})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		if err := r.RenderTable(&text); err != nil {
+			t.Fatal(err)
+		}
+		if r.Differing != c.differs || r.Holding != len(rows)-c.differs || !strings.Contains(text.String(), c.want) || c.want == "" && len(r.Renamed) != 0 {
+			t.Errorf("%s: want %d that differ and %q:\n%s", name, c.differs, c.want, &text)
+		}
+	}
 }
 
 // TestForgedTrace: a file that states a digest that is not its own does not vouch for rows.

@@ -90,6 +90,8 @@ type Report struct {
 	Outcomes []Outcome `json:"outcomes"`
 	// Gaps are the cells of the sample that rows have in part only.
 	Gaps []Gap `json:"gaps"`
+	// Renamed are the traces that rows name otherwise than their files are named here.
+	Renamed []Renamed `json:"renamed"`
 	// Skipped are files of trace folders that are no sound trace, with the reason.
 	Skipped []string `json:"skipped"`
 }
@@ -111,7 +113,7 @@ func Rows(ctx context.Context, rows []metrics.Row, o Options) (*Report, error) {
 		slices.Sort(drawn)
 		drawn = slices.Compact(drawn)
 	}
-	report := &Report{Rows: len(among), Seed: o.Seed, Sample: len(drawn), Leaders: first, Outcomes: []Outcome{}, Gaps: []Gap{}, Skipped: []string{}}
+	report := &Report{Rows: len(among), Seed: o.Seed, Sample: len(drawn), Leaders: first, Outcomes: []Outcome{}, Gaps: []Gap{}, Renamed: []Renamed{}, Skipped: []string{}}
 	wanted := map[string]bool{}
 	for _, i := range drawn {
 		wanted[rows[i].TraceDigest] = true
