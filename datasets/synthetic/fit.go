@@ -122,7 +122,7 @@ func (d *Dials) setPins(f *trace.File) error {
 	if d.Sink, d.Local = sink, local; d.Candidates > d.listed() {
 		d.Candidates = max(d.TopK, d.listed())
 	}
-	return nil
+	return d.Validate()
 }
 
 // fewestSteps is the length of the shortest streams that are fitted.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -241,6 +242,49 @@ func TestCannotFit(t *testing.T) {
 	defer g.Close()
 	if _, err := Fit(context.Background(), g, FitOptions{}); err == nil || !strings.Contains(err.Error(), "block_tokens is 4") {
 		t.Errorf("a trace of blocks: %v", err)
+	}
+	if _, err := Fit(context.Background(), whole(t), FitOptions{}); err == nil || !strings.Contains(err.Error(), "M = 8, but the first list has a context of 7 tokens") {
+		t.Errorf("lists of all that is not pinned: %v", err)
+	}
+}
+
+// whole is a trace that demands all of a prompt of K tokens at every step, and states pins.
+func whole(t *testing.T) *trace.File {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "whole.parquet")
+	sink, local := 0, 1
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 8, Candidates: 8, BlockTokens: 1, Sink: &sink, Local: &local})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s trace.Stream
+	s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: 8})
+	for step := range int32(2 * fewestSteps) {
+		s.Append(trace.Row{Step: step, Indices: []int32{7, 6, 5, 4, 3, 2, 1, 0}})
+	}
+	if err := w.Write(&s); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// Equal values do not vary, though their mean is rounded.
+func TestVariation(t *testing.T) {
+	for n := range 200 {
+		if v := variation(slices.Repeat([]float64{float64(n%7 + 1)}, n)); v != 0 {
+			t.Errorf("%d equal values vary by %v", n, v)
+		}
+	}
+	if v := variation([]float64{1, 3}); math.Abs(v-math.Sqrt2/2) > 1e-12 {
+		t.Errorf("1 and 3 vary by %v", v)
 	}
 }
 

@@ -175,6 +175,9 @@ func (m *measure) end() {
 	}
 }
 
+// rounding is the square of the variation that equal values may seem to have.
+const rounding = 1e-24
+
 // variation is the coefficient of variation; 0 of fewer than two values.
 func variation(values []float64) float64 {
 	if len(values) < 2 {
@@ -187,7 +190,7 @@ func variation(values []float64) float64 {
 	for _, v := range values {
 		square += (v - mean) * (v - mean) / float64(len(values)-1)
 	}
-	if mean == 0 {
+	if square <= rounding*mean*mean { // all equal, or all 0
 		return 0
 	}
 	return math.Sqrt(square) / mean
