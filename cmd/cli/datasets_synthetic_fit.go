@@ -84,8 +84,8 @@ func runFit(c *cobra.Command, path string, f *fitFlags) error {
 		return err
 	}
 	if worst, ok := twin.Worst(rows); ok && math.Abs(worst.Error()) > twin.Most {
-		fmt.Fprintf(c.ErrOrStderr(), "warning: the twin's misses are off by up to %+.1f %% (%s at %s), more than %.0f %%: do not let it stand in for the trace there\n",
-			100*worst.Error(), worst.Policy, worst.Capacity, 100*twin.Most)
+		fmt.Fprintf(c.ErrOrStderr(), "warning: the twin's misses are off by up to %s (%s at %s), more than %.0f %%: do not let it stand in for the trace there\n",
+			errorText(worst), worst.Policy, worst.Capacity, 100*twin.Most)
 	}
 	return printTwin(c.OutOrStdout(), rows)
 }
@@ -117,11 +117,19 @@ func printDials(w io.Writer, d *synthetic.Dials) error {
 		d.About, d.Layers, d.TopK, d.Candidates, d.Context, d.Steps, d.Windows, t.Render()))
 }
 
+// errorText is the twin's error; +∞ where only the twin misses.
+func errorText(r twin.Row) string {
+	if math.IsInf(r.Error(), 1) {
+		return "+∞"
+	}
+	return fmt.Sprintf("%+.1f %%", 100*r.Error())
+}
+
 // printTwin prints the misses on both traces.
 func printTwin(w io.Writer, rows []twin.Row) error {
 	t := fitTable("policy", "capacity", "misses", "twin", "error")
 	for _, r := range rows {
-		t.AppendRow(table.Row{r.Policy, r.Capacity, r.Original, r.Twin, fmt.Sprintf("%+.1f %%", 100*r.Error())})
+		t.AppendRow(table.Row{r.Policy, r.Capacity, r.Original, r.Twin, errorText(r)})
 	}
 	return printLines(w, "\nMisses of the trace and of its synthetic twin\n"+t.Render())
 }

@@ -25,10 +25,10 @@ var Table = policies.NewTable(lru.Entry, lookahead.Entry, opt.Entry)
 // Most is the error beyond which a twin is no stand-in for its original.
 const Most = 0.12
 
-// Worst is the row of the largest error, up or down; ok is false where none has one.
+// Worst is the row of the largest error, up or down; ok is false without rows.
 func Worst(rows []Row) (worst Row, ok bool) {
 	for _, r := range rows {
-		if e := math.Abs(r.Error()); !math.IsNaN(e) && (!ok || e > math.Abs(worst.Error())) {
+		if !ok || math.Abs(r.Error()) > math.Abs(worst.Error()) {
 			worst, ok = r, true
 		}
 	}
@@ -46,10 +46,14 @@ type Row struct {
 	Twin     int64 // misses for as much demand
 }
 
-// Error is the twin's misses over the original's, less 1; NaN where the original has none.
+// Error is the twin's misses over the original's, less 1: 0 where both have none, infinite
+// where only the original has.
 func (r Row) Error() float64 {
-	if r.Original == 0 {
-		return math.NaN()
+	switch {
+	case r.Original == r.Twin:
+		return 0
+	case r.Original == 0:
+		return math.Inf(1)
 	}
 	return float64(r.Twin)/float64(r.Original) - 1
 }

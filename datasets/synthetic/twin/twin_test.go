@@ -123,8 +123,8 @@ func percent(v float64) string {
 	return strings.NewReplacer("+0.0 ", "0.0 ", "-0.0 ", "0.0 ", "-", "−").Replace(fmt.Sprintf("%+.1f %%", 100*v))
 }
 
-// A trace compared with itself has no error, with half of itself none but chance; where
-// the original has no misses there is no error to state.
+// A trace compared with itself has no error. Misses of a twin whose original has none are the
+// worst of errors; none of both are none.
 func TestCompare(t *testing.T) {
 	f := open(t, filepath.Join("..", "..", "bundled", "smollm2_niah_1k_sglang.parquet"))
 	rows, err := Compare(context.Background(), f, f, 1)
@@ -136,7 +136,11 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%+v: error %v, expected 0", r, r.Error())
 		}
 	}
-	if e := (Row{Twin: 3}).Error(); !math.IsNaN(e) {
-		t.Errorf("error %v over no misses", e)
+	none, some := Row{Policy: "opt"}, Row{Policy: "lru", Twin: 3}
+	if none.Error() != 0 || !math.IsInf(some.Error(), 1) {
+		t.Errorf("errors %v and %v over no misses", none.Error(), some.Error())
+	}
+	if worst, ok := Worst([]Row{{Original: 10, Twin: 5}, some, none}); !ok || worst != some {
+		t.Errorf("the worst is %+v", worst)
 	}
 }
