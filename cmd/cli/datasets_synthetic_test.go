@@ -3,6 +3,7 @@ package cli_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -51,6 +52,16 @@ func TestSyntheticOverlap(t *testing.T) {
 		code, _, stderr := makeSynthetic(filepath.Join(t.TempDir(), "t.parquet"), "--overlap", overlap, "--recent", "0", "--burst", "0.8", "--steps", "200")
 		if code != 0 || strings.Contains(stderr, "warning: the overlap is 0.") != warned {
 			t.Errorf("overlap %s: exit %d, expected a warning: %v\n%s", overlap, code, warned, stderr)
+		}
+	}
+}
+
+// A trace of two steps has one exchange, whose size is chance: that is no contradiction.
+func TestSyntheticOverlapOfTwoSteps(t *testing.T) {
+	for seed := range 6 {
+		code, _, stderr := makeSynthetic(filepath.Join(t.TempDir(), "t.parquet"), "--steps", "2", "--windows", "0", "--seed", strconv.Itoa(seed))
+		if code != 0 || strings.Contains(stderr, "warning") {
+			t.Errorf("seed %d: exit %d, %s", seed, code, stderr)
 		}
 	}
 }
