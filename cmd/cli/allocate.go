@@ -74,17 +74,17 @@ func runAllocate(c *cobra.Command, paths []string, f *allocateFlags) error {
 		return err
 	}
 	if f.plan != "" {
-		plan, err := allocate.Read(f.plan)
+		plan, err := unlessStopped(c.Context(), func() (*allocate.Plan, error) { return allocate.Read(f.plan) })
 		if err != nil {
 			return err
 		}
 		f.options.Plan = plan
 	}
-	rows, err := readRowsWhere(paths, f.where)
+	rows, err := readRowsWhere(c.Context(), paths, f.where)
 	if err != nil {
 		return err
 	}
-	reports, err := allocate.Run(rows, f.options)
+	reports, err := unlessStopped(c.Context(), func() ([]*allocate.Report, error) { return allocate.Run(rows, f.options) })
 	if err != nil {
 		return err
 	}

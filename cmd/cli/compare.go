@@ -50,7 +50,7 @@ func runCompare(c *cobra.Command, a, b string, paths []string, f *compareFlags) 
 	if !slices.Contains(compareFormats, f.format) {
 		return usagef("--format %q: expected table, json or markdown", f.format)
 	}
-	rows, err := readRowsWhere(paths, f.where)
+	rows, err := readRowsWhere(c.Context(), paths, f.where)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,9 @@ func runCompare(c *cobra.Command, a, b string, paths []string, f *compareFlags) 
 		ran = append(ran, rows[i].Policy)
 	}
 	a, b = policies.Named(a, ran), policies.Named(b, ran)
-	comparison, err := metrics.Compare(rows, a, b, metrics.Options{Seed: f.seed})
+	comparison, err := unlessStopped(c.Context(), func() (*metrics.Comparison, error) {
+		return metrics.Compare(rows, a, b, metrics.Options{Seed: f.seed})
+	})
 	var unknown *metrics.UnknownPolicy
 	if errors.As(err, &unknown) {
 		return fmt.Errorf("%w%s; the rows have: %s", err, policies.Nearest(unknown.Name, unknown.Known), strings.Join(unknown.Known, ", "))

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -79,11 +80,13 @@ func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
 	if err != nil {
 		return err
 	}
-	rows, err := readRowsWhere(paths, f.where)
+	rows, err := readRowsWhere(c.Context(), paths, f.where)
 	if err != nil {
 		return err
 	}
-	boards, err := newBoards(rows, metrics.Options{Seed: f.seed, Timer: timer, By: f.time.by})
+	boards, err := unlessStopped(c.Context(), func() ([]startBoard, error) {
+		return newBoards(rows, metrics.Options{Seed: f.seed, Timer: timer, By: f.time.by})
+	})
 	if stopped := c.Context().Err(); stopped != nil {
 		return stopped // cells without times are no board
 	}
@@ -153,12 +156,12 @@ func (f *boardFlags) renderAll(w io.Writer, boards []startBoard, format string) 
 
 // readRowsWhere reads the rows of all paths, of the results folder without any, and
 // keeps those that the conditions select.
-func readRowsWhere(paths, conditions []string) ([]metrics.Row, error) {
+func readRowsWhere(ctx context.Context, paths, conditions []string) ([]metrics.Row, error) {
 	where, err := metrics.ParseWhere(conditions)
 	if err != nil {
 		return nil, errUsage{fmt.Errorf("--where: %w", err)}
 	}
-	rows, err := readAllRows(paths)
+	rows, err := readAllRows(ctx, paths)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +172,7 @@ func readRowsWhere(paths, conditions []string) ([]metrics.Row, error) {
 }
 
 // readAllRows reads the rows of all paths, of the results folder without any.
-func readAllRows(paths []string) ([]metrics.Row, error) {
+func readAllRows(ctx context.Context, paths []string) ([]metrics.Row, error) {
 	if len(paths) == 0 {
 		if _, err := os.Stat(resultsFolder); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("no folder %s here, and no rows named: make it with `kvreplay replay TRACE... --out %s` or `make leaderboard`, or name files of rows", resultsFolder, resultsFolder)
@@ -178,7 +181,7 @@ func readAllRows(paths []string) ([]metrics.Row, error) {
 	}
 	var rows []metrics.Row
 	for _, path := range paths {
-		more, err := metrics.ReadRows(path)
+		more, err := unlessStopped(ctx, func() ([]metrics.Row, error) { return metrics.ReadRows(path) })
 		if err != nil {
 			return nil, err
 		}

@@ -200,7 +200,7 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 			return o, usagef("--allocation says what is kept, --capacity too: give one of them")
 		}
 		o.Capacities = nil
-		if o.Allocation, err = allocate.Read(f.allocation); err != nil {
+		if o.Allocation, err = unlessStopped(c.Context(), func() (*allocate.Plan, error) { return allocate.Read(f.allocation) }); err != nil {
 			return o, err
 		}
 	}

@@ -42,6 +42,27 @@ func untilSignal() (ctx context.Context, stop func()) {
 	return ctx, func() { cancel(nil) }
 }
 
+// unlessStopped is what f returns, or the context's error where that ends first: f, which
+// looks at no context, reads or computes only, and what it has not finished is left behind.
+func unlessStopped[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := f()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
 // exitOf is the exit code of work that ctx ended: that of shells for the signal.
 func exitOf(ctx context.Context) int {
 	var by stoppedBy

@@ -58,7 +58,7 @@ func runVerify(c *cobra.Command, paths []string, f *verifyFlags) error {
 	if err != nil {
 		return err
 	}
-	rows, err := readAllRows(paths)
+	rows, err := readAllRows(c.Context(), paths)
 	if err != nil {
 		return err
 	}
