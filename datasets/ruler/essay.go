@@ -127,7 +127,11 @@ func essayText(content []byte) (string, error) {
 	if !utf8.Valid(content) {
 		return "", fmt.Errorf("not UTF-8 text")
 	}
-	if trimmed := bytes.TrimSpace(content); len(trimmed) == 0 || trimmed[0] != '{' {
+	trimmed := bytes.TrimSpace(content)
+	if bytes.HasPrefix(trimmed, []byte("[")) && json.Valid(trimmed) {
+		return "", fmt.Errorf("is a JSON list; expected text, or an object with the key text")
+	}
+	if !bytes.HasPrefix(trimmed, []byte("{")) {
 		return string(content), nil
 	}
 	var object struct {

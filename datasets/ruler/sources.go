@@ -35,15 +35,29 @@ func (m *maker) load(tasks []task) error {
 		}
 	}
 	for _, step := range []struct {
-		role string
-		load func() error
-	}{{roleWords, m.loadWords}, {roleEssays, m.loadEssays}, {roleSquad, m.loadSquad}, {roleHotpotQA, m.loadHotpotQA}} {
+		role, given string
+		load        func() error
+	}{{roleWords, "", m.loadWords}, {roleEssays, m.options.Essays, m.loadEssays}, {roleSquad, m.options.Squad, m.loadSquad}, {roleHotpotQA, m.options.HotpotQA, m.loadHotpotQA}} {
 		if !needed[step.role] {
+			if err := checkGiven(step.role, step.given); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := step.load(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkGiven refuses a name that stands for nothing, though no task asks for what it names.
+func checkGiven(role, path string) error {
+	if path == "" {
+		return nil
+	}
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("read %s: %w", role, err)
 	}
 	return nil
 }

@@ -291,3 +291,18 @@ func FuzzSources(f *testing.F) {
 		}
 	})
 }
+
+// TestEssaysRefused: a JSON list is no running text, and a name that stands for nothing is
+// refused where no task asks for essays, too.
+func TestEssaysRefused(t *testing.T) {
+	if text, err := essayText([]byte(`["one.", "two."]`)); err == nil || !strings.Contains(err.Error(), "JSON list") {
+		t.Errorf("list: %q, %v", text, err)
+	}
+	if text, err := essayText([]byte("[1] Opticks, a text")); err != nil || text == "" {
+		t.Errorf("text: %v", err)
+	}
+	m := &maker{options: Options{Essays: filepath.Join(t.TempDir(), "none")}}
+	if err := m.load(nil); err == nil || !strings.Contains(err.Error(), "read essays") {
+		t.Errorf("no file: %v", err)
+	}
+}
