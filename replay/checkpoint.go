@@ -56,7 +56,7 @@ func (p *plan) openPass(units [][2]int, total [][]tally) (*pass, error) {
 	if p.opt.Fresh {
 		p.tidy()
 	}
-	if err := os.MkdirAll(ps.dir, 0o755); err != nil {
+	if err := makeFolder(ps.dir); err != nil {
 		return nil, fmt.Errorf("keep results: %w", err)
 	}
 	files, err := filepath.Glob(filepath.Join(ps.dir, "*.json"))
@@ -158,8 +158,21 @@ func (k *keeper) keep(tallies [][]tally) error {
 // that was killed before it could.
 func (p *plan) tidy() {
 	if p.opt.Store != nil {
-		_ = os.RemoveAll(p.passDir(p.units())) // what stays is stale at worst: a finished pass is never resumed
+		dir := p.passDir(p.units())
+		_ = os.RemoveAll(dir)            // what stays is stale at worst: a finished pass is never resumed
+		_ = os.Remove(filepath.Dir(dir)) // unless another pass is kept there
 	}
+}
+
+// makeFolder makes the folder of a pass, again where another run that has finished takes
+// away the one around it meanwhile.
+func makeFolder(dir string) (err error) {
+	for range 100 {
+		if err = os.MkdirAll(dir, 0o755); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return err
 }
 
 // Interrupted is the error of a run that was told to stop.
