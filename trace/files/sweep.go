@@ -20,8 +20,8 @@ func lock(f *os.File) {
 }
 
 // Sweep removes from a folder the unfinished outputs of programs that were killed: files
-// named as such that no program holds and that nobody has written to for an hour. What
-// cannot be removed stays.
+// named as such that no program holds and that nobody has written to for an hour, or that
+// are of a clock which was ahead by more. What cannot be removed stays.
 func Sweep(folder string) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -40,7 +40,7 @@ func sweep(path string) {
 		return
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || time.Since(info.ModTime()) < staleAfter {
+	if info, err := f.Stat(); err != nil || time.Since(info.ModTime()).Abs() < staleAfter {
 		return
 	}
 	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
