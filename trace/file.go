@@ -1,9 +1,11 @@
 package trace
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -76,6 +78,9 @@ func open(path string, report func(*Error) bool) (*File, error) {
 		return nil, fileError(path, RuleFile, "is empty, expected a trace (Parquet)")
 	}
 	file, err := os.Open(path)
+	if errors.Is(err, syscall.EMFILE) {
+		return nil, fmt.Errorf("open trace: %w (every trace of a command stays open: raise the limit of `ulimit -n`, or name fewer traces at a time; replay's --out and leaderboard take the rest from the same folder)", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open trace: %w", err)
 	}

@@ -1,10 +1,13 @@
 package verify
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/trace"
@@ -20,8 +23,9 @@ type traces struct {
 }
 
 // openTraces looks through files and folders and keeps those of a wanted digest open.
-// A file of a folder that is no sound trace is skipped; one that was named is an error.
-func openTraces(paths []string, wanted map[string]bool) (*traces, error) {
+// A file of a folder that is no sound trace is skipped; one that was named is an error,
+// as is any where no more files can be opened.
+func openTraces(ctx context.Context, paths []string, wanted map[string]bool) (*traces, error) {
 	ts := &traces{open: map[string]*trace.File{}, broken: map[string]error{}, named: map[string]string{}, names: map[string][]string{}}
 	for _, path := range paths {
 		info, err := os.Stat(path)
@@ -29,7 +33,7 @@ func openTraces(paths []string, wanted map[string]bool) (*traces, error) {
 		case err != nil:
 			err = fmt.Errorf("find traces: %w", err)
 		case info.IsDir():
-			err = ts.addFolder(path, wanted)
+			err = ts.addFolder(ctx, path, wanted)
 		default:
 			err = ts.add(path, wanted)
 		}
@@ -41,7 +45,7 @@ func openTraces(paths []string, wanted map[string]bool) (*traces, error) {
 	return ts, nil
 }
 
-func (ts *traces) addFolder(dir string, wanted map[string]bool) error {
+func (ts *traces) addFolder(ctx context.Context, dir string, wanted map[string]bool) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("find traces: %w", err)
@@ -50,7 +54,14 @@ func (ts *traces) addFolder(dir string, wanted map[string]bool) error {
 		if e.IsDir() || filepath.Ext(e.Name()) != ".parquet" {
 			continue
 		}
-		if err := ts.add(filepath.Join(dir, e.Name()), wanted); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		err := ts.add(filepath.Join(dir, e.Name()), wanted)
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+			return err
+		}
+		if err != nil {
 			ts.skipped = append(ts.skipped, err.Error())
 		}
 	}

@@ -5,10 +5,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/policies/all"
@@ -111,5 +113,40 @@ func TestTraceFiles(t *testing.T) {
 		if _, err := Rows(context.Background(), rows, Options{Policies: all.Table(), Traces: []string{path}}); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: error %v", path, err)
 		}
+	}
+}
+
+// TestTooManyOpen: traces of a folder that cannot be opened for want of file descriptors
+// are no broken ones to pass over, and the error says what to do.
+func TestTooManyOpen(t *testing.T) {
+	dir, wanted := t.TempDir(), map[string]bool{}
+	for _, path := range []string{niahPath, manyRequests(t)} {
+		if err := os.Rename(tracetest.Copy(t, path, "x.parquet"), filepath.Join(dir, filepath.Base(path))); err != nil {
+			t.Fatal(err)
+		}
+		f, err := trace.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wanted[f.StoredDigest()] = true
+		f.Close()
+	}
+	var limit syscall.Rlimit
+	next, err := os.Open(dir)
+	if err := errors.Join(err, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)); err != nil {
+		t.Fatal(err)
+	}
+	one := limit
+	one.Cur = uint64(next.Fd()) + 1 // of what is free
+	next.Close()
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &one); err != nil {
+		t.Fatal(err)
+	}
+	_, err = openTraces(t.Context(), []string{dir}, wanted)
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err == nil || !strings.Contains(err.Error(), "too many open files (every trace") {
+		t.Errorf("%v", err)
 	}
 }

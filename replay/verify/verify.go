@@ -118,7 +118,7 @@ func Rows(ctx context.Context, rows []metrics.Row, o Options) (*Report, error) {
 	for _, i := range drawn {
 		wanted[rows[i].TraceDigest] = true
 	}
-	ts, err := openTraces(o.Traces, wanted)
+	ts, err := openTraces(ctx, o.Traces, wanted)
 	if err != nil {
 		return nil, err
 	}
