@@ -2,6 +2,7 @@ package synthetic
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/kvreplay/kvreplay/trace"
@@ -146,6 +147,12 @@ func (d *Dials) validateLayers() error {
 	}
 	if !(d.LayerSpread >= 0 && d.LayerSpread <= 2) || !(d.HeadSpread >= 0 && d.HeadSpread <= 2) {
 		return fmt.Errorf("layer_spread %v, head_spread %v, expected 0 to 2", d.LayerSpread, d.HeadSpread)
+	}
+	for _, dial := range LocalityDials {
+		_, hidden := d.ByLayer[dial.Name] // but the trace's metadata state it
+		if v := *dial.At(&d.Locality); hidden && (math.IsNaN(v) || math.IsInf(v, 0)) {
+			return fmt.Errorf("%s %v, expected a number, though by_layer has others", dial.Name, v)
+		}
 	}
 	for name, values := range d.ByLayer {
 		if _, err := FindDial(name); err != nil {

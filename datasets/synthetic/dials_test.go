@@ -37,8 +37,11 @@ func TestBadDials(t *testing.T) {
 		"layer list too short":   {func(d *Dials) { d.ByLayer = map[string]Values{"overlap": {0.5}} }, "overlap has 1 values"},
 		"unknown layer dial":     {func(d *Dials) { d.ByLayer = map[string]Values{"overlaps": {}} }, "did you mean overlap?"},
 		"bad layer value":        {func(d *Dials) { d.ByLayer = map[string]Values{"overlap": {0.5, 0.5, 2, 0.5}} }, "layer 2: overlap 2"},
-		"layers out of order":    {func(d *Dials) { d.LayerIDs = []int32{0, 2, 1, 3} }, "ascending"},
-		"spread":                 {func(d *Dials) { d.LayerSpread = math.NaN() }, "layer_spread NaN"},
+		"infinite below others": {func(d *Dials) {
+			d.Overlap, d.ByLayer = math.Inf(1), map[string]Values{"overlap": {0.5, 0.5, 0.5, 0.5}}
+		}, "overlap +Inf, expected a number"},
+		"layers out of order": {func(d *Dials) { d.LayerIDs = []int32{0, 2, 1, 3} }, "ascending"},
+		"spread":              {func(d *Dials) { d.LayerSpread = math.NaN() }, "layer_spread NaN"},
 	} {
 		d := Default()
 		c.change(&d)
