@@ -56,7 +56,7 @@ blocks stay in pinned memory).`,
 			}
 			m, err := lib.Machine(f.machine)
 			if err != nil {
-				return err
+				return errUsage{err}
 			}
 			if f.direct && !m.GPUDirect.Known() {
 				return fmt.Errorf("machine %s has no gpudirect rate; its file may state one", m.Name)
@@ -255,7 +255,7 @@ one read. Times are of a machine's drives, a step of a stream on average.`,
 			}
 			m, err := lib.Machine(machine)
 			if err != nil {
-				return err
+				return errUsage{err}
 			}
 			for i, path := range args {
 				rows, err := extents.File(c.Context(), path, o)

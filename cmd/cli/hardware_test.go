@@ -191,7 +191,7 @@ func TestHardwareBadInput(t *testing.T) {
 		"fit link":        {[]string{"fit", points, "--link", "pcie9"}, 1, `unknown link "pcie9"`},
 		"points":          {[]string{"points", "--only", "pcie9"}, 1, `unknown name "pcie9"`},
 		"price entry":     {[]string{"price", "--blocks", "1"}, 2, "--entry-bytes 0"},
-		"price machine":   {price("--hardware", "h1000"), 1, "did you mean h100"},
+		"price machine":   {price("--hardware", "h1000"), 2, "did you mean h100"},
 		"price runs":      {price("--runs", "11"), 2, "--runs 11, expected 1 to 10"},
 		"price ssd":       {price("--from-ssd", "11"), 2, "--from-ssd 11"},
 		"price pinned":    {price("--pinned", "1"), 2, "--pinned 1"},
@@ -202,6 +202,7 @@ func TestHardwareBadInput(t *testing.T) {
 		"price all":       {[]string{"price", "--entry-bytes", "1000000000", "--blocks", "1000000000", "--block-tokens", "1000"}, 2, "exbibyte"},
 		"extents nothing": {[]string{"extents"}, 2, "trace missing"},
 		"extents size":    {[]string{"extents", "../../datasets/bundled/smollm2_multi_news_8k.parquet", "--extent", "0"}, 2, "extent of 0 blocks"},
+		"extents machine": {[]string{"extents", "x.parquet", "--hardware", "h1000"}, 2, "did you mean h100"},
 		"extents depth":   {[]string{"extents", "x.parquet", "--depth", "0"}, 2, "--depth 0"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,7 +40,7 @@ func NewScaling(p *Profile, m *hardware.Model, layerMap string, topk int) (*Scal
 	}
 	if layerMap == "" {
 		if len(needs) > 0 {
-			return nil, fmt.Errorf("the profile is not all of %s: %s; say which profiled layer stands for which with a layer map: nearest, stretch, or a list as in 0-%d=%d", m.Name, strings.Join(needs, "; "), layers-1, p.Layers[0])
+			return nil, fmt.Errorf("the profile is not all of %s: %s; say which profiled layer stands for which by a layer map (--layer-map): nearest, stretch, or a list as in 0-%d=%d", m.Name, strings.Join(needs, "; "), layers-1, p.Layers[0])
 		}
 		layerMap = "nearest"
 	}
