@@ -106,6 +106,16 @@ func TestEstimates(t *testing.T) {
 	}
 }
 
+func opened(t *testing.T, path string) *trace.File {
+	t.Helper()
+	f, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
 // written writes a trace of the dials and opens it.
 func written(t *testing.T, d *Dials) *trace.File {
 	t.Helper()
@@ -113,12 +123,7 @@ func written(t *testing.T, d *Dials) *trace.File {
 	if err := Write(context.Background(), path, d, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return f
+	return opened(t, path)
 }
 
 // Fitting a synthetic trace finds its extent and its dials again, at any parallelism.
@@ -268,12 +273,7 @@ func whole(t *testing.T) *trace.File {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	f, err := trace.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return f
+	return opened(t, path)
 }
 
 // Equal values do not vary, though their mean is rounded.

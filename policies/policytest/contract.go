@@ -42,14 +42,23 @@ func (s *suite) deterministic() error {
 	if err != nil {
 		return err
 	}
+	return s.draws(func(judge func(error) error) error {
+		return s.seeds(agreeStreams, func(c *setting) error {
+			other := *c
+			other.runSeed += 1000
+			return judge(s.compare(c, &other, "with one seed it", "with another it"))
+		})
+	})
+}
+
+// draws holds Traits.Random against pairs of replays with two seeds of the run: judge is
+// told how each differs, or nil.
+func (s *suite) draws(pairs func(judge func(differ error) error) error) error {
 	drew := false
-	err = s.seeds(agreeStreams, func(c *setting) error {
-		other := *c
-		other.runSeed += 1000
-		err := s.compare(c, &other, "with one seed it", "with another it")
-		drew = drew || err != nil
-		if err != nil && !s.entry.Traits.Random {
-			return fmt.Errorf("results depend on Scope.Seed: set Traits.Random\n%w", err)
+	err := pairs(func(differ error) error {
+		drew = drew || differ != nil
+		if differ != nil && !s.entry.Traits.Random {
+			return fmt.Errorf("results depend on Scope.Seed: set Traits.Random\n%w", differ)
 		}
 		return nil
 	})

@@ -41,7 +41,18 @@ func (s *suite) lossyDeterministic() error {
 	if err != nil {
 		return err
 	}
-	return s.lossyDraws()
+	return s.draws(func(judge func(error) error) error {
+		return s.lossySeeds(func(c *lossySetting) error {
+			other := *c
+			other.o.Seed += 1000
+			x, err1 := replayLossy(c, s.lossyFresh())
+			y, err2 := replayLossy(&other, s.lossyFresh())
+			if err := errors.Join(err1, err2); err != nil {
+				return err
+			}
+			return judge(sameDrops("with one seed it", "with another it", x, y))
+		})
+	})
 }
 
 func (s *suite) lossyBorrows(c *lossySetting) error {
@@ -107,28 +118,4 @@ func (s *suite) lossyOnline() error {
 		}
 		return nil
 	})
-}
-
-// lossyDraws holds Traits.Random against two seeds of the run.
-func (s *suite) lossyDraws() error {
-	drew := false
-	err := s.lossySeeds(func(c *lossySetting) error {
-		other := *c
-		other.o.Seed += 1000
-		x, err1 := replayLossy(c, s.lossyFresh())
-		y, err2 := replayLossy(&other, s.lossyFresh())
-		if err := errors.Join(err1, err2); err != nil {
-			return err
-		}
-		err := sameDrops("with one seed it", "with another it", x, y)
-		drew = drew || err != nil
-		if err != nil && !s.entry.Traits.Random {
-			return fmt.Errorf("results depend on Scope.Seed: set Traits.Random\n%w", err)
-		}
-		return nil
-	})
-	if err == nil && s.entry.Traits.Random && !drew && *onlySeed == 0 {
-		return errors.New("the entry's Traits.Random is set, but no seed changes anything: draw from Scope.Seed, or drop the trait")
-	}
-	return err
 }
