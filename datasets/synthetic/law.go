@@ -54,13 +54,22 @@ func (l *law) below(x float64) int {
 	return lo
 }
 
-// meanSteps is the mean of ⌈X⌉, the whole steps that a time X takes, 1 at least.
+// meanSteps is the mean of ⌈X⌉, the whole steps that a time X takes, 1 at least, of a law
+// that is cut. The table ascends: only between the quantiles of one step and those that are
+// cut steps are counted one by one. All sums are of whole numbers and exact.
 func (l *law) meanSteps() float64 {
-	sum := 0.0
-	for _, u := range l.unit {
-		sum += math.Max(1, math.Ceil(min(l.most, l.median*float64(u))))
+	cut := l.below(l.most)
+	short := min(l.below(1), cut)
+	sum := short + (quantiles-cut)*int(math.Ceil(l.most))
+	for _, u := range l.unit[short:cut] {
+		x := l.median * float64(u)
+		n := int(x)
+		if float64(n) < x {
+			n++
+		}
+		sum += n
 	}
-	return sum / quantiles
+	return float64(sum) / quantiles
 }
 
 // setMean finds the median for which meanSteps is mean.

@@ -2,6 +2,7 @@ package synthetic
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -38,6 +39,27 @@ func TestLawMean(t *testing.T) {
 	l.set(0.5, 1, 0.5)
 	if got := l.meanSteps(); got != 1 {
 		t.Errorf("times below a step take %v steps, expected 1", got)
+	}
+}
+
+// meanSteps is the mean over all quantiles, one by one.
+func TestMeanSteps(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	var l law
+	for range 300 {
+		median, shape, most := math.Exp(r.NormFloat64()*4), 0.3+3*r.Float64(), []float64{0.5, 1, 1.5, 7, longestRun, 1e6}[r.IntN(6)]
+		if r.IntN(4) == 0 {
+			median = float64(1 + r.IntN(8)) // quantiles of whole steps
+			shape = math.Inf(1)
+		}
+		l.set(median, shape, most)
+		sum := 0.0
+		for i := range l.unit {
+			sum += math.Max(1, math.Ceil(l.at(uint16(i))))
+		}
+		if got := l.meanSteps(); got != sum/quantiles {
+			t.Fatalf("median %v, shape %v, at most %v: mean %v, expected %v", median, shape, most, got, sum/quantiles)
+		}
 	}
 }
 
