@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -85,6 +87,34 @@ func TestRowsAtAnyParallelism(t *testing.T) {
 				t.Fatalf("per %s: %d workers give other rows", per, workers)
 			}
 		}
+	}
+}
+
+// Instances of a policy run side by side. Under the race detector this finds what they
+// share, of every policy, whose own tests run one instance at a time.
+func TestEveryPolicyInParallel(t *testing.T) {
+	f := manyStreams(t)
+	var named []string
+	lossy := 0 // which this trace has too little for, but for some
+	for _, e := range all.Table() {
+		named = append(named, strings.TrimSuffix(e.Name+":"+e.Example, ":"))
+		if e.Traits.Lossy {
+			lossy++
+		}
+	}
+	run := func(workers int) []metrics.Row {
+		return mustRun(t, f, Options{Policies: specs(t, named...), Capacities: capacities(t, "1x", "2x"), Per: PerStream, Workers: workers, SkipUnable: true})
+	}
+	want := run(1)
+	ran := map[string]bool{}
+	for _, r := range want {
+		ran[r.Policy] = true
+	}
+	if len(ran) < len(named)-lossy {
+		t.Errorf("of %d policies, %d of them lossy, %d ran: %v", len(named), lossy, len(ran), ran)
+	}
+	if got := run(4); !reflect.DeepEqual(got, want) {
+		t.Error("4 workers give other rows")
 	}
 }
 
