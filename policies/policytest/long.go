@@ -12,15 +12,15 @@ import (
 
 // longRows are the lengths of long streams: the last has more steps than 16 bits can
 // number. One block is demanded in nearly all of them.
-var longRows = []int{1 << 10, 1 << 14, 1<<16 + 1<<12}
+var longRows = []int{1 << 10, 1 << 12, 1<<16 + 1<<12}
 
 const (
 	longTokens = 1 << 13 // of a block: few are born
 	longHot    = 0.99    // chance that the hot block is demanded
 )
 
-// patience is how long a stream may take and a longer one be drawn still: some references
-// form every value from the whole history.
+// patience is how long a longer stream may take at least, by the time of the one before:
+// some references form every value from the whole history, and take the square of that.
 const patience = 2 * time.Second
 
 // long holds the policy against the reference on streams that are long and small.
@@ -28,12 +28,12 @@ func (s *suite) long() error {
 	if s.reference == nil || s.needs&policies.NeedNext != 0 { // the model looks for the next use from every step on
 		return nil
 	}
-	for _, rows := range longRows {
+	for i, rows := range longRows {
 		c, start := s.longSetting(rows), time.Now()
 		if err := s.refereedOn(c); err != nil {
 			return fmt.Errorf("on a stream of %d steps: %w (steps, or demands of a block, counted in too few bits?)\n%v", rows, err, c)
 		}
-		if s.short || time.Since(start) > patience {
+		if s.short || i+1 == len(longRows) || time.Since(start)*time.Duration(longRows[i+1]/rows) > patience {
 			break
 		}
 	}
