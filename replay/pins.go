@@ -1,6 +1,12 @@
 package replay
 
-import "github.com/kvreplay/kvreplay/trace"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
 
 // Pins are the tokens that are always resident: the first Sink and the last Local
 // (SEMANTICS S2). BlockTokens is the unit of the stream.
@@ -40,4 +46,24 @@ func pinsOf(m *trace.Meta, o *Options) Pins {
 		p.BlockTokens = o.Shape.BlockTokens
 	}
 	return p
+}
+
+// UnstatedPins says which pins neither the options nor the trace states and what is replayed
+// for them, as a note for users, and names these pins; both are empty where all are stated.
+func UnstatedPins(m *trace.Meta, o *Options) (note string, names []string) {
+	p := pinsOf(m, o)
+	var used []string
+	for _, pin := range []struct {
+		name          string
+		stated, asked *int
+		used          int
+	}{{"sink", m.Sink, o.Sink, p.Sink}, {"local", m.Local, o.Local, p.Local}} {
+		if pin.asked == nil && pin.stated == nil {
+			names, used = append(names, pin.name), append(used, strconv.Itoa(pin.used))
+		}
+	}
+	if len(names) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("the trace does not state %s; replaying %s", strings.Join(names, " and "), strings.Join(used, " and ")), names
 }

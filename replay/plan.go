@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/metrics"
@@ -254,22 +253,16 @@ func (p *plan) settlePins() error {
 	if p.pins.Sink < 0 || p.pins.Local < 1 {
 		return fmt.Errorf("sink %d and local %d, expected at least 0 and 1 (the token being generated)", p.pins.Sink, p.pins.Local)
 	}
-	var unsaid, used, flags []string
 	for _, pin := range []struct {
 		name          string
 		stated, asked *int
-		used          int
-	}{{"sink", p.meta.Sink, p.opt.Sink, p.pins.Sink}, {"local", p.meta.Local, p.opt.Local, p.pins.Local}} {
-		switch {
-		case pin.asked != nil && pin.stated != nil && *pin.asked != *pin.stated:
+	}{{"sink", p.meta.Sink, p.opt.Sink}, {"local", p.meta.Local, p.opt.Local}} {
+		if pin.asked != nil && pin.stated != nil && *pin.asked != *pin.stated {
 			p.warn = append(p.warn, fmt.Sprintf("%s %d replayed, the trace states %d", pin.name, *pin.asked, *pin.stated))
-		case pin.asked == nil && pin.stated == nil:
-			unsaid, used, flags = append(unsaid, pin.name), append(used, strconv.Itoa(pin.used)), append(flags, "--"+pin.name)
 		}
 	}
-	if len(unsaid) > 0 {
-		p.notes = append(p.notes, fmt.Sprintf("the trace does not state %s; replaying %s (%s to set)",
-			strings.Join(unsaid, " and "), strings.Join(used, " and "), strings.Join(flags, ", ")))
+	if note, names := UnstatedPins(p.meta, p.opt); note != "" {
+		p.notes = append(p.notes, fmt.Sprintf("%s (--%s to set)", note, strings.Join(names, ", --")))
 	}
 	p.bytes = p.opt.EntryBytes
 	if p.bytes == nil && p.meta.EntryBytes > 0 {

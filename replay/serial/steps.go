@@ -2,7 +2,6 @@ package serial
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
@@ -24,20 +23,10 @@ func (o *Options) steps(f *trace.File) (s replay.Options, notes []string, err er
 		one := 1 // no row of serial has bytes
 		s.EntryBytes = &one
 	}
-	var unsaid, taken []string
-	for _, pin := range []struct {
-		name   string
-		stated *int
-		option **int
-		value  int
-	}{{"sink", meta.Sink, &s.Sink, 0}, {"local", meta.Local, &s.Local, 1}} {
-		if pin.stated == nil {
-			*pin.option = &pin.value
-			unsaid, taken = append(unsaid, pin.name), append(taken, fmt.Sprint(pin.value))
-		}
+	if note, _ := replay.UnstatedPins(meta, &s); note != "" {
+		notes = append(notes, note)
 	}
-	if len(unsaid) > 0 {
-		notes = append(notes, fmt.Sprintf("the trace does not state %s; replaying %s", strings.Join(unsaid, " and "), strings.Join(taken, " and ")))
-	}
+	sink, local, _ := meta.Pins()
+	s.Sink, s.Local = &sink, &local
 	return s, notes, nil
 }
