@@ -115,6 +115,15 @@ func DidYouMean(names []string) string {
 	return ", did you mean " + strings.Join(names, " or ") + "?"
 }
 
+// Some lists a few of many names.
+func Some(names []string) string {
+	const most = 6
+	if n := len(names); n > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n-most)
+	}
+	return strings.Join(names, ", ")
+}
+
 // Near lists the known names near to name, nearest first: those that one edit in three
 // letters leads to, and those that begin with it. One that differs in case alone stands
 // for itself.

@@ -3,6 +3,7 @@ package replay
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -167,7 +168,8 @@ func (p *plan) selectStreams() error {
 	}
 	for _, r := range p.opt.Requests {
 		if !requests[r] {
-			return fmt.Errorf("request %q is not in the trace%s; it has %s", r, policies.Nearest(r, keysOf(requests)), someOf(requests))
+			known := slices.Sorted(maps.Keys(requests))
+			return fmt.Errorf("request %q is not in the trace%s; it has %s", r, policies.Nearest(r, known), policies.Some(known))
 		}
 	}
 	perRequest := map[string]int{}
@@ -189,27 +191,8 @@ func (p *plan) selectStreams() error {
 	return nil
 }
 
-func keysOf[K comparable](set map[K]bool) []K {
-	var keys []K
-	for k := range set {
-		keys = append(keys, k)
-	}
-	return keys
-}
-
-// someOf lists a few requests of many.
-func someOf(set map[string]bool) string {
-	keys := keysOf(set)
-	slices.Sort(keys)
-	if n := len(keys); n > 6 {
-		return fmt.Sprintf("%s and %d more", strings.Join(keys[:6], ", "), n-6)
-	}
-	return strings.Join(keys, ", ")
-}
-
 func listOf(set map[int32]bool) string {
-	keys := keysOf(set)
-	slices.Sort(keys)
+	keys := slices.Sorted(maps.Keys(set))
 	if len(keys) > 12 {
 		return fmt.Sprintf("%d layers from %d to %d", len(keys), keys[0], keys[len(keys)-1])
 	}

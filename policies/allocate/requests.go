@@ -56,7 +56,7 @@ func (c *Rows) Select(patterns []string) ([]Request, error) {
 		}
 		if len(selected) == before {
 			ids := idsOf(all)
-			return nil, fmt.Errorf("request %q is not in the rows%s; they have %s", pattern, policies.Nearest(pattern, ids), some(ids))
+			return nil, fmt.Errorf("request %q is not in the rows%s; they have %s", pattern, policies.Nearest(pattern, ids), policies.Some(ids))
 		}
 	}
 	slices.SortFunc(selected, compareRequests)
@@ -70,12 +70,4 @@ func idsOf(requests []Request) (ids []string) {
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)
-}
-
-// some lists a few of many.
-func some(texts []string) string {
-	if n := len(texts); n > 6 {
-		return fmt.Sprintf("%s and %d more", strings.Join(texts[:6], ", "), n-6)
-	}
-	return strings.Join(texts, ", ")
 }

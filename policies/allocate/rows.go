@@ -77,35 +77,33 @@ func Collect(rows []metrics.Row, policy string) (*Rows, error) {
 	return c, nil
 }
 
-// groupsOf are the groups of rows.
+// groupsOf are the groups of rows, sorted.
 func groupsOf(rows []metrics.Row) []string {
 	groups := make([]string, len(rows))
 	for i := range rows {
 		groups[i] = groupOf(&rows[i])
 	}
-	return groups
+	slices.Sort(groups)
+	return slices.Compact(groups)
 }
 
 // streamRows selects the rows of one policy that say their layer and head.
 func streamRows(rows []metrics.Row, policy string) ([]metrics.Row, error) {
 	var of []metrics.Row
-	var groups []string
 	pooled := 0
-	policy = policies.Named(policy, groupsOf(rows))
+	known := groupsOf(rows)
+	policy = policies.Named(policy, known)
 	for i := range rows {
 		r := &rows[i]
-		if policy != "" && groupOf(r) != policy {
-			groups = append(groups, groupOf(r))
-			continue
-		}
-		if r.RequestID == nil || r.LayerID == nil || r.Streams != 1 {
+		switch {
+		case policy != "" && groupOf(r) != policy:
+		case r.RequestID == nil || r.LayerID == nil || r.Streams != 1:
 			pooled++
-			continue
+		default:
+			of = append(of, *r)
 		}
-		of, groups = append(of, *r), append(groups, groupOf(r))
 	}
-	slices.Sort(groups)
-	groups = slices.Compact(groups)
+	groups := groupsOf(of)
 	for i := range of {
 		if of[i].Lossy {
 			return nil, fmt.Errorf("%s is lossy: it fetches nothing, so that its rows do not say what memory saves; profile an exact policy", of[i].Policy)
@@ -118,7 +116,7 @@ func streamRows(rows []metrics.Row, policy string) ([]metrics.Row, error) {
 	case len(of) == 0 && pooled > 0:
 		return nil, fmt.Errorf("the rows are pooled over streams and do not say what a layer and head needs; replay with --per stream")
 	case len(of) == 0 && policy != "":
-		return nil, fmt.Errorf("no rows of policy %q%s; the rows are of: %s", policy, policies.Nearest(policy, groups), strings.Join(groups, ", "))
+		return nil, fmt.Errorf("no rows of policy %q%s; the rows are of: %s", policy, policies.Nearest(policy, known), strings.Join(known, ", "))
 	case len(of) == 0:
 		return nil, errors.New("no rows")
 	case policy == "" && len(groups) > 1:
