@@ -1,6 +1,7 @@
 package policytest
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -9,28 +10,29 @@ import (
 // apart makes the calls of two replays in turn, an instance each: both answer as they did
 // alone.
 func (s *suite) apart() error {
-	var last *script
+	apart := s.besideLast()
 	return s.seeds(apartStreams, func(c *setting) error {
 		p := s.fresh()
 		p.script = new(script)
 		if _, _, err := replayEngine(c, p); err != nil {
 			return err
 		}
-		other := last
-		if other == nil {
-			other = p.script
-		}
-		last = p.script
-		return p.script.apart(other, s)
+		return apart(p.script)
 	})
 }
 
-// apart says that r is answered as alone while another script is played beside it.
-func (r *script) apart(other *script, s *suite) error {
-	if err := r.beside(other, s); err != nil {
-		return fmt.Errorf("two instances are not apart, as workers need them: made in turn with those of another stream, its calls are answered in another way than alone (a variable of the package, or something that New's factory gives to all?)\n%w", err)
+// besideLast returns a check that a script is answered as alone while the one before it, or
+// of the first itself, is played beside it.
+func (s *suite) besideLast() func(*script) error {
+	var last *script
+	return func(r *script) error {
+		other := cmp.Or(last, r)
+		last = r
+		if err := r.beside(other, s); err != nil {
+			return fmt.Errorf("two instances are not apart, as workers need them: made in turn with those of another stream, its calls are answered in another way than alone (a variable of the package, or something that New's factory gives to all?)\n%w", err)
+		}
+		return nil
 	}
-	return nil
 }
 
 // beside makes the calls of r and of another script in turn, and checks the answers of r.

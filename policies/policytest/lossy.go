@@ -104,7 +104,7 @@ func (s *suite) lossyDraw(seed uint64) *lossySetting {
 	o.Ascending = o.Ascending && s.needs&policies.NeedCandidates == 0
 	stream, meta := replaytest.Stream(r, o), o.Meta(1+r.IntN(o.M))
 	replaytest.Masses(r, stream, max(1, o.BlockTokens))
-	c := s.lossySettle(stream, meta, 1+r.IntN(3*meta.TopK))
+	c := lossySettle(stream, meta, 1+r.IntN(3*meta.TopK))
 	c.seed, c.o.Seed = seed, seed
 	return c
 }

@@ -82,18 +82,13 @@ func (s *suite) lossyForgets(c *lossySetting) error {
 
 // lossyApart makes the calls of two replays in turn, an instance each.
 func (s *suite) lossyApart() error {
-	var last *script
+	apart := s.besideLast()
 	return s.lossySeeds(func(c *lossySetting) error {
 		calls, err := s.record(c)
 		if err != nil {
 			return err
 		}
-		other := last
-		if other == nil {
-			other = calls
-		}
-		last = calls
-		return calls.apart(other, s)
+		return apart(calls)
 	})
 }
 

@@ -28,7 +28,7 @@ func (s *suite) lossyAllocates() error {
 	stream, meta := replaytest.Stream(r, o), o.Meta(24)
 	replaytest.Masses(r, stream, o.BlockTokens)
 	for _, factor := range []int{1, 3} {
-		c := s.lossySettle(stream, meta, factor*meta.TopK)
+		c := lossySettle(stream, meta, factor*meta.TopK)
 		calls, err := s.record(c)
 		if err != nil {
 			return fmt.Errorf("%w\n%v", err, c)
@@ -44,7 +44,7 @@ func (s *suite) lossyAllocates() error {
 // of their prompt alone, all of which it is handed.
 func (s *suite) lossyRemembers() error {
 	return s.holdsAsClaimed(func(blocks int) (float64, error) {
-		calls, err := s.record(s.wide(blocks))
+		calls, err := s.record(wide(blocks))
 		if err != nil {
 			return 0, err
 		}
@@ -53,7 +53,7 @@ func (s *suite) lossyRemembers() error {
 }
 
 // wide is a short stream over a prompt of so many blocks, with the budget of a small one.
-func (s *suite) wide(blocks int) *lossySetting {
+func wide(blocks int) *lossySetting {
 	const listed, windows, steps = 16, 4, 24
 	r, sink, local := rand.New(rand.NewPCG(1, 39)), 0, 1
 	stream := new(trace.Stream)
@@ -67,11 +67,11 @@ func (s *suite) wide(blocks int) *lossySetting {
 	}
 	replaytest.Masses(r, stream, 1)
 	meta := trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: listed, Candidates: listed, BlockTokens: 1, Sink: &sink, Local: &local}
-	return s.lossySettle(stream, meta, 4*listed)
+	return lossySettle(stream, meta, 4*listed)
 }
 
 // lossySettle is how a stream is replayed, with all of its windows.
-func (s *suite) lossySettle(stream *trace.Stream, meta trace.Meta, budget int) *lossySetting {
+func lossySettle(stream *trace.Stream, meta trace.Meta, budget int) *lossySetting {
 	c := &lossySetting{stream: stream, meta: meta}
 	c.o = replay.StreamOptions{Capacity: budget, Warmup: replay.Warmup{Kind: replay.WarmupRun, Windows: stream.Windows}}
 	if stream.Windows == 0 {

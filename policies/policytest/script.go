@@ -43,9 +43,7 @@ func (r *script) update(s *policies.Step) {
 }
 
 func (r *script) prompt(p *policies.Prompt) {
-	kept := *p
-	kept.Mass = slices.Clone(p.Mass)
-	r.calls = append(r.calls, call{kind: callPrompt, prompt: kept})
+	r.calls = append(r.calls, call{kind: callPrompt, prompt: lendPrompt(p).given})
 }
 
 func (r *script) asked(kind callKind, n int, answer []int32) {
