@@ -18,8 +18,8 @@ type condition struct {
 
 // ParseWhere reads conditions "key=value" and "key!=value", where key is any field of
 // a row but the warnings and value is its text, "null" for none; the name of a policy
-// without options stands for those with any. Several values
-// of one key are alternatives; different keys, and every !=, must all hold.
+// without options stands for those with any. Several values of one key are alternatives;
+// different keys, and every !=, must all hold.
 func ParseWhere(texts []string) (Where, error) {
 	var w Where
 	for _, text := range texts {

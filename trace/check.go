@@ -63,7 +63,9 @@ func (c *Checker) lists(s *Stream, report func(*Error) bool) bool {
 // increasing reports whether every index is from 0 to limit-1 and above the one before:
 // then it is in order and stands once. It takes four at a time and looks at signs alone.
 func increasing(list []int32, limit int) bool {
-	last, all, falls := int32(-1), int32(0), int32(-1) // negative: an index is; last - x is for all
+	// The sign of all is set where some index is negative, that of falls where each index is
+	// less than the next.
+	last, all, falls := int32(-1), int32(0), int32(-1)
 	for ; len(list) >= 4; list = list[4:] {
 		a, b, c, d := list[0], list[1], list[2], list[3]
 		all |= a | b | c | d
