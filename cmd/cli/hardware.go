@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
@@ -54,8 +55,8 @@ func (f *hardwareFlags) load() (*hardware.Library, error) {
 
 // formats adds --format; the first is the default.
 func (f *hardwareFlags) formats(c *cobra.Command, names ...string) {
-	last := len(names) - 1
-	c.Flags().StringVar(&f.format, "format", names[0], "`"+names[0]+"`"+strings.Join(append([]string{""}, names[1:last]...), ", ")+" or "+names[last])
+	quoted := append([]string{"`" + names[0] + "`"}, names[1:]...)
+	c.Flags().StringVar(&f.format, "format", names[0], english.WordSeries(quoted, "or"))
 	c.PreRunE = func(*cobra.Command, []string) error {
 		if !slices.Contains(names, f.format) {
 			return usagef("--format %q, expected %s%s", f.format, strings.Join(names, " or "), policies.Nearest(f.format, names))
