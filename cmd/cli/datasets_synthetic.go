@@ -180,8 +180,8 @@ func runMakeSynthetic(c *cobra.Command, f *syntheticFlags) error {
 	}
 	bar.close()
 	rows := int64(streams) * int64(d.Windows+d.Steps)
-	fmt.Fprintf(c.ErrOrStderr(), "%s: %s streams, %s rows, %s indices\n", f.out,
-		humanize.Comma(int64(streams)), humanize.Comma(rows), humanize.Comma(rows*int64(d.Candidates)))
+	fmt.Fprintf(c.ErrOrStderr(), "%s: %s, %s, %s indices\n", f.out,
+		count(streams, "stream"), count(rows, "row"), humanize.Comma(rows*int64(d.Candidates)))
 	if overlap, asked := d.Reached(); math.Abs(overlap-asked) > mostOverlapError {
 		fmt.Fprintf(c.ErrOrStderr(), "warning: the overlap is %.3f, the dials ask for %.3f: they contradict each other; lower --burst, lengthen --context, or take an overlap further from 0\n", overlap, asked)
 	}

@@ -59,8 +59,8 @@ func TestSyntheticOverlap(t *testing.T) {
 // A trace of two steps has one exchange, whose size is chance: that is no contradiction.
 func TestSyntheticOverlapOfTwoSteps(t *testing.T) {
 	for seed := range 6 {
-		code, _, stderr := makeSynthetic(filepath.Join(t.TempDir(), "t.parquet"), "--steps", "2", "--windows", "0", "--seed", strconv.Itoa(seed))
-		if code != 0 || strings.Contains(stderr, "warning") {
+		code, _, stderr := makeSynthetic(filepath.Join(t.TempDir(), "t.parquet"), "--layers", "1", "--steps", "2", "--windows", "0", "--seed", strconv.Itoa(seed))
+		if code != 0 || strings.Contains(stderr, "warning") || !strings.Contains(stderr, ": 1 stream, 2 rows, ") {
 			t.Errorf("seed %d: exit %d, %s", seed, code, stderr)
 		}
 	}

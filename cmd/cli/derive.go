@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/policies"
@@ -97,9 +98,9 @@ func runDerive(c *cobra.Command, src string, f *deriveFlags) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.ErrOrStderr(), "%s: %s, %s, %d indices\n", f.out, count(r.Streams, "stream"), count(r.Rows, "row"), r.Indices)
+	fmt.Fprintf(c.ErrOrStderr(), "%s: %s, %s, %s indices\n", f.out, count(r.Streams, "stream"), count(r.Rows, "row"), humanize.Comma(r.Indices))
 	if r.Skipped > 0 {
-		fmt.Fprintf(c.ErrOrStderr(), "%d streams have no step in %v and were left out\n", r.Skipped, f.options.Steps)
+		fmt.Fprintf(c.ErrOrStderr(), "left out, for no step in %v: %s\n", f.options.Steps, count(r.Skipped, "stream"))
 	}
 	if len(r.Dropped) > 0 {
 		fmt.Fprintf(c.ErrOrStderr(), "dropped, for lost meaning: %s\n", strings.Join(r.Dropped, ", "))

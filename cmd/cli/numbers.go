@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"fmt"
 	"strconv"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 )
 
@@ -19,10 +19,10 @@ func atLeastOne(c *cobra.Command, names ...string) error {
 	return nil
 }
 
-// count is "1 row", "2 rows".
+// count is "1 row", "2 rows", "1,000 rows".
 func count[N int | int64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return humanize.Comma(int64(n)) + " " + what + "s"
 }

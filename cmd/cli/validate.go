@@ -139,8 +139,8 @@ func printValidation(w io.Writer, v *validation, format string) error {
 		if v.Stated {
 			stated = "as stated"
 		}
-		_, err := fmt.Fprintf(w, "%s: good: %s streams, %s rows, %s indices, %s (%s)\n", v.Path,
-			humanize.Comma(int64(v.Streams)), humanize.Comma(v.Rows), humanize.Comma(v.Indices), v.Digest, stated)
+		_, err := fmt.Fprintf(w, "%s: good: %s, %s, %s indices, %s (%s)\n", v.Path,
+			count(v.Streams, "stream"), count(v.Rows, "row"), humanize.Comma(v.Indices), v.Digest, stated)
 		return err
 	case v.Truncated:
 		_, err := fmt.Fprintf(w, "%s: stopped after %s; --limit 0 prints all\n", v.Path, count(len(v.Violations), "violation"))
