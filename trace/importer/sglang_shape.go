@@ -25,10 +25,12 @@ func (s shape) list(dst []int32, b []byte, position, layer int) []int32 {
 func findShape(b []byte, prompt, completion, layers, topk int) (shape, error) {
 	n := len(b) / 4
 	var fits []shape
+	whole := false // rows
 	for _, rows := range []int{prompt + completion - 1, prompt + completion} {
 		if rows < prompt || rows < 1 || n%rows != 0 {
 			continue
 		}
+		whole = n > 0
 		if s, ok := split(b, rows, n/rows, layers, topk); ok {
 			fits = append(fits, s)
 		}
@@ -38,6 +40,9 @@ func findShape(b []byte, prompt, completion, layers, topk int) (shape, error) {
 		return fits[0], contradiction(b, fits[0])
 	case len(fits) > 1:
 		return shape{}, fmt.Errorf("indexer_topk has %d values, which fits %d and %d rows: state both --layers and --index-topk", n, fits[0].rows, fits[1].rows)
+	case !whole:
+		return shape{}, fmt.Errorf("indexer_topk has %d values, which are no whole number for each of %d or %d rows (prompt_tokens %d + completion_tokens %d, or one less): it is cut short, or not of this response",
+			n, prompt+completion-1, prompt+completion, prompt, completion)
 	case layers > 0 || topk > 0:
 		return shape{}, fmt.Errorf("indexer_topk has %d values, which is not rows × layers × index_topk with %d or %d rows (prompt_tokens %d + completion_tokens %d), --layers %d and --index-topk %d (0: not stated)",
 			n, prompt+completion-1, prompt+completion, prompt, completion, layers, topk)

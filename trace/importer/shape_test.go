@@ -54,6 +54,9 @@ func TestFindShape(t *testing.T) {
 		{"nothing to read", packInts(make([]int32, 9*12)...), 7, 3, 0, 0, shape{9, 12, 1, true}, ""},
 		{"row 0 unlike", packInts(append([]int32{5}, make([]int32, 9*12-1)...)...), 7, 3, 0, 0, shape{}, "state --layers"},
 		{"no rows fit", grid(4, 3, 4), 7, 3, 3, 4, shape{}, "9 or 10 rows"},
+		{"cut short", grid(9, 3, 4)[:4*100+4], 7, 3, 0, 0, shape{}, "cut short"},
+		{"empty", nil, 7, 3, 0, 0, shape{}, "cut short"},
+		{"wrong layers", grid(9, 3, 4), 7, 3, 5, 0, shape{}, "--layers 5"},
 		{"never full", packInts(0, -1, -1, -1, 1, 0, -1, -1), 2, 1, 0, 0, shape{}, "state --layers"},
 		{"a layer empty at first", packInts(0, -1, -1, -1, 1, 0, 0, -1, 2, 1, 2, 0, 3, 2, 3, 2), 3, 2, 0, 0, shape{}, "state --layers"},
 	} {
