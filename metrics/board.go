@@ -102,7 +102,8 @@ type CellLine struct {
 	// Kind is "exact"; Bound is true for offline policies.
 	Kind  string `json:"kind"`
 	Bound bool   `json:"bound"`
-	// CapacityOverK is the capacity of a stream ÷ K; null where streams differ unknown.
+	// CapacityOverK is the capacity of a stream ÷ K, the mean where streams differ; null where
+	// it is not known.
 	CapacityOverK *float64 `json:"capacity_over_k"`
 	Figures       *Figures `json:"figures"`
 	Notes         []int    `json:"notes"`
@@ -135,7 +136,11 @@ func NewBoard(rows []Row, o Options) (*Board, error) {
 	if err := checkSettings(rows); err != nil {
 		return nil, err
 	}
-	rows, tiers := splitTiers(rows)
+	rows, below := splitTiers(rows)
+	tiers, err := tierLines(below)
+	if err != nil {
+		return nil, err
+	}
 	cells, err := newCells(rows)
 	if err != nil {
 		return nil, err

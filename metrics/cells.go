@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// cell is one (trace, policy, capacity): its counts pooled over all its streams, and
-// by request where the rows have them.
+// cell is one (trace, policy, capacity), of the GPU's cache or of a tier below one: its
+// counts pooled over all its streams, and by request where the rows have them.
 type cell struct {
 	trace, policy, capacity string // capacity is "" for policies without
 	sample                  *Row   // a row of the cell, for its settings and traits
@@ -16,13 +16,7 @@ type cell struct {
 	warnings                []string
 }
 
-func (c *cell) name() string {
-	capacity := c.capacity
-	if capacity == "" {
-		capacity = "–"
-	}
-	return fmt.Sprintf("trace %s, %s at %s", c.trace, c.policy, capacity)
-}
+func (c *cell) name() string { return cellName(c.sample) }
 
 // newCells makes the cells of rows whose settings are equal. Rows at several levels of
 // detail are counted once: they must agree, and the finest division by request is kept.
@@ -50,7 +44,7 @@ func newCells(rows []Row) ([]*cell, error) {
 }
 
 func sameCell(a, b *Row) bool {
-	return a.Trace == b.Trace && a.Policy == b.Policy && (a.Capacity == nil) == (b.Capacity == nil) && orDash(a.Capacity) == orDash(b.Capacity)
+	return a.Trace == b.Trace && a.Tier == b.Tier && a.Above == b.Above && a.Policy == b.Policy && (a.Capacity == nil) == (b.Capacity == nil) && orDash(a.Capacity) == orDash(b.Capacity)
 }
 
 func newCell(rows []Row) (*cell, error) {

@@ -68,7 +68,7 @@ func compareBool(a, b bool) int {
 // which they were read.
 func compareRows(a, b Row) int {
 	return cmp.Or(
-		strings.Compare(a.Trace, b.Trace), strings.Compare(a.Policy, b.Policy),
+		strings.Compare(a.Trace, b.Trace), cmp.Compare(a.Tier, b.Tier), strings.Compare(a.Above, b.Above), strings.Compare(a.Policy, b.Policy),
 		compareBool(a.Capacity != nil, b.Capacity != nil), strings.Compare(orDash(a.Capacity), orDash(b.Capacity)),
 		partOf(&a).compare(partOf(&b)),
 	)
@@ -105,5 +105,9 @@ func firstDifference(a, b *Row) (field, bool) {
 
 // cellName names a row's cell in errors: "trace a, lru at 1.5x".
 func cellName(r *Row) string {
-	return fmt.Sprintf("trace %s, %s at %s", r.Trace, r.Policy, orDash(r.Capacity))
+	name := fmt.Sprintf("trace %s, %s at %s", r.Trace, r.Policy, orDash(r.Capacity))
+	if r.Tier > 0 {
+		name += " below " + r.Above
+	}
+	return name
 }

@@ -5,7 +5,7 @@ import "fmt"
 // tally is counts that can be pooled: sums over streams.
 type tally struct {
 	streams, steps, demand, hits, misses, prefetched, moved int64
-	bytes                                                   *int64 // host to device; nil without entry_bytes
+	bytes, written                                          *int64 // host to device, and back; nil without entry_bytes
 
 	residentSum  float64 // resident_mean × steps
 	residentPeak int64
@@ -21,7 +21,7 @@ type tally struct {
 func tallyOf(r *Row) tally {
 	t := tally{
 		streams: r.Streams, steps: r.Steps, demand: r.Demand, hits: r.Hits, misses: r.Misses,
-		prefetched: r.Prefetched, moved: r.MovedEntries, bytes: r.HostToDeviceBytes,
+		prefetched: r.Prefetched, moved: r.MovedEntries, bytes: r.HostToDeviceBytes, written: r.DeviceToHostBytes,
 		residentSum: r.ResidentMean * float64(r.Steps), residentPeak: r.ResidentPeak,
 	}
 	if r.CapacityEntries != nil {
@@ -56,7 +56,7 @@ func sum(tallies []tally) tally {
 		total.misses += t.misses
 		total.prefetched += t.prefetched
 		total.moved += t.moved
-		total.bytes = addKnown(total.bytes, t.bytes)
+		total.bytes, total.written = addKnown(total.bytes, t.bytes), addKnown(total.written, t.written)
 		total.residentSum += t.residentSum
 		total.residentPeak = max(total.residentPeak, t.residentPeak)
 		total.entriesSum += t.entriesSum
@@ -89,7 +89,7 @@ func (t tally) differs(u tally) string {
 		a, b int64
 	}{
 		{"misses", t.misses, u.misses}, {"lost", t.lost, u.lost}, {"prefetched", t.prefetched, u.prefetched},
-		{"host_to_device_bytes", orZero(t.bytes), orZero(u.bytes)},
+		{"host_to_device_bytes", orZero(t.bytes), orZero(u.bytes)}, {"device_to_host_bytes", orZero(t.written), orZero(u.written)},
 	} {
 		if c.a != c.b {
 			return fmt.Sprintf("%s %d and %d", c.name, c.a, c.b)

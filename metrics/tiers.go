@@ -24,54 +24,39 @@ type TierLine struct {
 	ReadPerStep    *float64 `json:"read_bytes_per_step"`
 	WrittenPerStep *float64 `json:"written_bytes_per_step"`
 
-	name          string
-	steps         int64
-	read, written *int64
+	name  string // "dram=lru@8x"
+	steps int64
 }
 
-// splitTiers parts the rows of lower tiers, pooled over their parts, from those of the
-// GPU's cache.
-func splitTiers(rows []Row) (top []Row, lines []TierLine) {
-	at := map[TierLine]int{}
-	for i := range rows {
-		r := &rows[i]
-		if r.Tier == 0 {
-			top = append(top, *r)
-			continue
-		}
-		key := TierLine{Trace: r.Trace, Above: r.Above, Tier: r.Tier, Policy: r.Policy, name: strings.Fields(r.Tiers)[r.Tier-1]}
-		n, known := at[key]
-		if !known {
-			n = len(lines)
-			at[key] = n
-			lines = append(lines, key)
-		}
-		l := &lines[n]
-		l.Capacity = *r.Capacity
-		l.Demand, l.Misses, l.steps = l.Demand+r.Demand, l.Misses+r.Misses, l.steps+r.Steps
-		l.read, l.written = plus(l.read, r.HostToDeviceBytes), plus(l.written, r.DeviceToHostBytes)
+// splitTiers parts the rows of the GPU's cache from those of the tiers below.
+func splitTiers(rows []Row) (top, below []Row) {
+	return split(rows, func(r *Row) bool { return r.Tier == 0 })
+}
+
+// tierLines are the lines of lower tiers, by trace and the caches above. Rows at several
+// levels of detail are counted once, as those of the GPU's cache are.
+func tierLines(rows []Row) ([]TierLine, error) {
+	cells, err := newCells(rows)
+	if err != nil {
+		return nil, err
 	}
-	for i := range lines {
-		l := &lines[i]
+	var lines []TierLine
+	for _, c := range cells {
+		r, t := c.sample, &c.total
+		l := TierLine{Trace: c.trace, Above: r.Above, Tier: r.Tier, Policy: c.policy, Capacity: c.capacity, Demand: t.demand, Misses: t.misses,
+			name: strings.Fields(r.Tiers)[r.Tier-1], steps: t.steps}
 		if l.Demand > 0 {
 			l.HitRate = number(ratio(l.Demand-l.Misses, l.Demand))
 		}
-		if l.read != nil && l.steps > 0 {
-			l.ReadPerStep, l.WrittenPerStep = number(ratio(*l.read, l.steps)), number(ratio(*l.written, l.steps))
+		if t.bytes != nil && t.written != nil && l.steps > 0 {
+			l.ReadPerStep, l.WrittenPerStep = number(ratio(*t.bytes, l.steps)), number(ratio(*t.written, l.steps))
 		}
+		lines = append(lines, l)
 	}
 	slices.SortStableFunc(lines, func(a, b TierLine) int {
 		return cmp.Or(strings.Compare(a.Trace, b.Trace), compareNatural(a.Above, b.Above), cmp.Compare(a.Tier, b.Tier))
 	})
-	return top, lines
-}
-
-func plus(a, b *int64) *int64 {
-	if a == nil || b == nil {
-		return b
-	}
-	s := *a + *b
-	return &s
+	return lines, nil
 }
 
 func (b *Board) tierSection() section {

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -48,29 +49,27 @@ func (g *grid) window(c *cell) WindowLine {
 	}
 }
 
-// compareNatural orders texts with numbers by their size: window:2 before window:10.
+// compareNatural orders texts with numbers by their size: window:2 before window:10, lru@1.25x
+// before lru@1.5x.
 func compareNatural(a, b string) int {
 	i := 0
 	for i < len(a) && i < len(b) && a[i] == b[i] {
 		i++
 	}
-	for i > 0 && isDigit(a[i-1]) {
-		i--
-	}
-	na, nb := digits(a[i:]), digits(b[i:])
-	if na > 0 && nb > 0 && na != nb {
-		return cmp.Compare(na, nb)
+	i = lastNumber.FindStringIndex(a[:i])[0]
+	if x, y := leading(a[i:]), leading(b[i:]); x != "" && y != "" && x != y {
+		return compareNumbers(x, y)
 	}
 	return strings.Compare(a[i:], b[i:])
 }
 
-// digits counts the digits at the start.
-func digits(s string) int {
-	n := 0
-	for n < len(s) && isDigit(s[n]) {
-		n++
-	}
-	return n
-}
+// lastNumber is the number that a text ends in and that may go on, empty without one.
+var lastNumber = regexp.MustCompile(`([0-9]+\.)?[0-9]*$`)
 
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+// leading is the number that s begins with, empty without one.
+func leading(s string) string {
+	if at := numbers.FindStringIndex(s); at != nil && at[0] == 0 {
+		return s[:at[1]]
+	}
+	return ""
+}
