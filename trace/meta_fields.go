@@ -24,7 +24,7 @@ var metaFields = func() (names []string) {
 // FORMAT.md, one that stands twice, text after the object.
 func checkFields(text []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
-	if err := checkValue(dec, metaFields); err == io.EOF {
+	if err := checkValue(dec, metaFields, metaDepth); err == io.EOF {
 		return io.ErrUnexpectedEOF
 	} else if err != nil {
 		return err
@@ -35,9 +35,12 @@ func checkFields(text []byte) error {
 	return nil
 }
 
-// checkValue consumes the next value. In every object of it a field stands once; known are
-// those of the outermost, nil for any.
-func checkValue(dec *json.Decoder, known []string) error {
+// metaDepth is how deep metadata may nest: notes are an object in an object.
+const metaDepth = 16
+
+// checkValue consumes the next value, which nests no deeper than depth. In every object of it
+// a field stands once; known are those of the outermost, nil for any.
+func checkValue(dec *json.Decoder, known []string, depth int) error {
 	t, err := dec.Token()
 	if err != nil {
 		return err
@@ -46,6 +49,9 @@ func checkValue(dec *json.Decoder, known []string) error {
 	if !object && t != json.Delim('[') {
 		return nil
 	}
+	if depth == 0 {
+		return fmt.Errorf("nested more than %d deep", metaDepth)
+	}
 	seen := map[string]bool{}
 	for dec.More() {
 		if object {
@@ -53,7 +59,7 @@ func checkValue(dec *json.Decoder, known []string) error {
 				return err
 			}
 		}
-		if err := checkValue(dec, nil); err != nil {
+		if err := checkValue(dec, nil, depth-1); err != nil {
 			return err
 		}
 	}

@@ -49,10 +49,11 @@ func TestMetaFields(t *testing.T) {
 		`"version"`:                    {`"notes":{"a":"x","a":"y"},"version"`, `field "a" stands twice`},
 		`rank`:                         {``, `order ""`},
 		`"rank","topk":2,"version":1}`: {`"rank"`, "unexpected EOF"},
+		`,"order":`:                    {`,"notes":` + strings.Repeat("[", 20_000_000), "nested more than 16 deep"},
 	} {
 		text := strings.Replace(rawMeta, old, c.new, 1)
 		if _, err := trace.ParseMeta([]byte(text)); err == nil || !strings.Contains(err.Error(), c.text) {
-			t.Errorf("%s: error %v, expected %q", text, err, c.text)
+			t.Errorf("%.300s: error %v, expected %q", text, err, c.text)
 		}
 	}
 }

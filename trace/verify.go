@@ -61,10 +61,13 @@ func Validate(ctx context.Context, path string, report func(*Error) bool) (Valid
 		note(e)
 		return v, nil
 	}
-	if err != nil || stopped {
+	if err != nil {
 		return v, err
 	}
 	defer f.Close()
+	if stopped {
+		return v, nil
+	}
 	if !f.crc && f.digest == "" {
 		note(AsError(f.verifyUnchecked()))
 	}

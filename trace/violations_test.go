@@ -291,3 +291,23 @@ func TestValidateCancelled(t *testing.T) {
 		t.Errorf("%+v, error %v, expected that of the context", v, err)
 	}
 }
+
+// A file whose directory breaks a rule is closed where nobody wants to hear more.
+func TestValidateCloses(t *testing.T) {
+	const open = "/proc/self/fd"
+	before, err := os.ReadDir(open)
+	if err != nil {
+		t.Skip("no list of open files here")
+	}
+	rows := goodRows()
+	rows[5].SeqLen = 3
+	path := writeRaw(t, map[string]string{"kvreplay": rawMeta}, rows)
+	for range 8 {
+		if _, err := trace.Validate(t.Context(), path, func(*trace.Error) bool { return false }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after, err := os.ReadDir(open); err != nil || len(after) > len(before)+4 {
+		t.Errorf("%d files are open, %d were before; %v", len(after), len(before), err)
+	}
+}

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"math"
 	"unicode/utf8"
 )
 
@@ -38,8 +39,10 @@ func (w *Writer) admitPart(s *Stream, first bool, step int32) error {
 		}
 		step = next
 	}
-	if s.SeqLen(0) < 1 {
-		return bad(RuleSeqLen, "step %d with prompt_len %d has a context of %d tokens, expected at least 1", s.Steps[0], s.PromptLen, s.SeqLen(0))
+	for _, i := range []int{0, s.Rows - 1} { // steps ascend
+		if n := s.SeqLen(i); n < 1 || n > math.MaxInt32 {
+			return bad(RuleSeqLen, "step %d with prompt_len %d has a context of %d tokens, expected 1 to %d", s.Steps[i], s.PromptLen, n, math.MaxInt32)
+		}
 	}
 	if n := len(s.Scores); n != 0 && n != len(s.Indices) {
 		return bad(RuleScore, "%d scores for %d indices, expected one each", n, len(s.Indices))

@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -38,6 +39,7 @@ func TestWriterRefuses(t *testing.T) {
 		"key order":       {stream(0, good), trace.RuleKey, `comes after request "r" layer 1`},
 		"step order":      {stream(2, trace.Row{Step: 1, Indices: []int32{1}}, trace.Row{Step: 1, Indices: []int32{1}}), trace.RuleKey, "step 1 after step 1"},
 		"no context":      {stream(2, trace.Row{Step: -10, Indices: []int32{0}}), trace.RuleSeqLen, "context of 0 tokens"},
+		"long context":    {of(trace.Key{Request: "s", Head: trace.NoHead}, math.MaxInt32-1), trace.RuleSeqLen, "step 1 with prompt_len 2147483646 has a context of 2147483648 tokens"},
 		"score count":     {stream(2, trace.Row{Indices: []int32{4, 2}, Scores: []float32{2}}), trace.RuleScore, "1 scores for 2 indices"},
 		"mass count":      {stream(2, trace.Row{Indices: []int32{4, 2}, AttentionMass: []float32{1}}), trace.RuleMass, "1 attention masses"},
 		"other columns":   {stream(2, trace.Row{Indices: []int32{4, 2}}), trace.RuleSchema, "not in both"},

@@ -61,6 +61,7 @@ func TestJSONLErrors(t *testing.T) {
 		{"two heads", line(0, 11, "1,2", `,"head":1,"head_id":2`), rank, []string{"line 1", "head 1 and head_id 2"}},
 		{"negative head", line(0, 11, "1,2", `,"head":-1`), rank, []string{"line 1", "head -1"}},
 		{"no windows left", line(-1, 10, "1,2", ""), Options{Windows: number(0), Stated: trace.Meta{Order: trace.OrderRank}}, []string{"--windows"}},
+		{"a prompt beyond int32", line(0, 11, "1,2", ""), Options{PromptLen: 1<<32 + 10, Stated: trace.Meta{Order: trace.OrderRank}}, []string{"prompt length 4294967306", "expected 0 (unsaid) to 2147483647"}},
 		{"a double", line(0, 11, "1.0,2", ""), rank, []string{"line 1", "selected_token_pos: found number 1.0, expected a whole number"}},
 		{"a text", strings.Replace(line(0, 11, "1", ""), `"layer_id":0`, `"layer_id":"0"`, 1), rank, []string{"line 1", "layer_id: found string, expected a whole number"}},
 		{"no list", strings.Replace(line(0, 11, "1", ""), `[1]`, `7`, 1), rank, []string{"line 1", "selected_token_pos: found number, expected a list of numbers"}},

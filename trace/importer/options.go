@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -44,8 +45,8 @@ type Options struct {
 // Validate reports the first field out of range.
 func (o *Options) Validate() error {
 	switch {
-	case o.PromptLen < 0:
-		return fmt.Errorf("import: prompt length %d is negative", o.PromptLen)
+	case o.PromptLen < 0 || o.PromptLen > math.MaxInt32:
+		return fmt.Errorf("import: prompt length %d, expected 0 (unsaid) to %d", o.PromptLen, math.MaxInt32)
 	case o.Layers < 0:
 		return fmt.Errorf("import: %d layers, expected at least 1", o.Layers)
 	case o.IndexTopK < 0:
