@@ -104,7 +104,7 @@ func (f *priceFlags) check() error {
 		return usagef("--layer-blocks %d, fewer than the %d blocks to move", f.demand.Layer, f.blocks)
 	case !(f.ahead >= 0 && f.ahead < 1e12):
 		return usagef("--ahead-us %g, expected at least 0", f.ahead)
-	case f.layout.EntryBytes > 1<<30 || f.layout.BlockTokens > 1<<20 || f.blocks > 1<<30 || f.demand.Layer > 1<<30 || f.layout.Fragments > 1<<10 ||
+	case f.layout.BlockTokens > 1<<20 || f.blocks > 1<<30 || f.demand.Layer > 1<<30 || f.layout.Fragments > 1<<10 ||
 		float64(f.layout.BlockBytes())*float64(max(f.blocks, f.demand.Layer)) > 1<<60:
 		return usagef("that is more than an exbibyte in all: check --entry-bytes, --block-tokens and --blocks")
 	}
@@ -243,9 +243,6 @@ one read. Times are of a machine's drives, a step of a stream on average.`,
 			if err := atLeastOne(c, "topk", "depth", "entry-bytes"); err != nil {
 				return err
 			}
-			if entry > 1<<40 {
-				return usagef("--entry-bytes %d: expected at most %d", entry, int64(1<<40))
-			}
 			if err := o.Validate(); err != nil {
 				return errUsage{err}
 			}
@@ -295,7 +292,8 @@ func printExtents(w io.Writer, rows []extents.Row, ssd *transfer.SSD, entry int6
 			continue
 		}
 		steps := float64(r.Steps)
-		request := transfer.Request{Descriptors: (r.Reads + r.Steps/2) / r.Steps, Bytes: r.Blocks * entry / r.Steps, Launches: 1}
+		bytes := r.Blocks/r.Steps*entry + r.Blocks%r.Steps*entry/r.Steps // of a step; the product of all may not fit
+		request := transfer.Request{Descriptors: (r.Reads + r.Steps/2) / r.Steps, Bytes: bytes, Launches: 1}
 		t.AppendRow(table.Row{r.Order, r.Extent, fmt.Sprintf("%.1f", float64(r.Demand)/steps), fmt.Sprintf("%.1f", float64(r.Reads)/steps),
 			fmt.Sprintf("%.1f", float64(r.Blocks)/steps), fmt.Sprintf("%.2f", float64(r.Blocks)/float64(max(1, r.Demand))), fmt.Sprintf("%.4g", ssd.Time(request)*1e6)})
 	}

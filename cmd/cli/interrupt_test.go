@@ -261,7 +261,7 @@ func TestCtrlCWhileReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"leaderboard", pipe}, {"compare", "lru", "opt", pipe}, {"allocate", pipe, "--memory", "2x"},
-		{"leaderboard", "verify", pipe, "--traces", pipe}, {"allocate", pipe, "--plan", pipe}, {"replay", "t.parquet", "--allocation", pipe}} {
+		{"leaderboard", "verify", pipe, "--traces", pipe}, {"allocate", pipe, "--plan", pipe}, {"replay", "t.parquet", "--allocation", pipe}, {"leaderboard", "verify", "rows", "--traces", "t.parquet", "--allocation", pipe}} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, bin, args...)

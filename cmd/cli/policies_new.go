@@ -40,7 +40,7 @@ func newNewCommand(known policies.Table) *cobra.Command {
 yours: policies/NAME in this repository, or a module of its own with --dir. It is an exact
 policy; lossy methods have another contract, which policies/LOSSY.md has.`,
 		Example: "  kvreplay policies new mine --register\n  kvreplay policies new mine --dir ../mine",
-		Args:    atLeast(1, "name of the policy"),
+		Args:    exactlyOne("name of the policy"),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := newSketch(known, args[0], dir)
 			if err != nil {

@@ -60,7 +60,8 @@ func TestPoliciesDescribe(t *testing.T) {
 func TestPoliciesNewRefuses(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for args, want := range map[string]string{
-		"":                        "name of the policy missing",
+		"":                        "expected one name of the policy, got 0",
+		"mine yours --dir here":   "expected one name of the policy, got 2",
 		"lru --dir here":          `policy "lru" exists`,
 		"My_Policy --dir here":    "lower case words",
 		"mine":                    "not the root of github.com/kvreplay/kvreplay",

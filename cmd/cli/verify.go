@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -54,7 +55,7 @@ a trace or a plan that is not there (--allow-missing accepts those).`,
 }
 
 func runVerify(c *cobra.Command, paths []string, f *verifyFlags) error {
-	o, err := f.options()
+	o, err := f.options(c.Context())
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func runVerify(c *cobra.Command, paths []string, f *verifyFlags) error {
 }
 
 // options checks the flags.
-func (f *verifyFlags) options() (verify.Options, error) {
+func (f *verifyFlags) options(ctx context.Context) (verify.Options, error) {
 	o := verify.Options{Policies: f.table, Traces: f.traces, Seed: f.seed, Workers: f.parallel, Sample: verify.All}
 	if f.sample != "all" {
 		n, err := strconv.Atoi(f.sample)
@@ -115,7 +116,7 @@ func (f *verifyFlags) options() (verify.Options, error) {
 		return o, errUsage{fmt.Errorf("--where: %w", err)}
 	}
 	for _, path := range f.plans {
-		plan, err := allocate.Read(path)
+		plan, err := unlessStopped(ctx, func() (*allocate.Plan, error) { return allocate.Read(path) })
 		if err != nil {
 			return o, err
 		}

@@ -20,14 +20,17 @@ type Options struct {
 	History int
 }
 
+// mostExtent is the largest extent: what a step reads has then 63 bits, in bytes too.
+const mostExtent = 1 << 20
+
 // Validate checks the numbers that have bounds of their own, whatever the trace.
 func (o *Options) Validate() error {
 	if o.History < 0 {
 		return fmt.Errorf("history %d, expected at least 0", o.History)
 	}
 	for _, extent := range o.Extents {
-		if extent < 1 {
-			return fmt.Errorf("an extent of %d blocks, expected at least 1", extent)
+		if extent < 1 || extent > mostExtent {
+			return fmt.Errorf("an extent of %d blocks, expected 1 to %d", extent, mostExtent)
 		}
 	}
 	return nil
