@@ -1,9 +1,15 @@
 package ess
 
 import (
+	"bytes"
+	"encoding/csv"
 	"flag"
+	"fmt"
 	"math"
 	"os"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/replay/reproduce"
@@ -60,6 +66,60 @@ func TestTimetables(t *testing.T) {
 	}
 	if len(past([]reproduce.Section{*section})) == 0 {
 		t.Error("a link of half the rate is not noticed in Table 2")
+	}
+}
+
+// The timetables have the constants that REPRODUCTION.md states, which a test of the report
+// holds current: a change that moves the fit moves both.
+func TestTimetablesOfTheReport(t *testing.T) {
+	report, err := os.ReadFile("../../REPRODUCTION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(report), `<a id="ess-table-2"></a>`)
+	section, _, _ = strings.Cut(section, "<a id=")
+	stated := func(context int, what string) float64 {
+		m := regexp.MustCompile(fmt.Sprintf(`computation of a step at %dK, %s = ([0-9.]+) ms`, context>>10, what)).FindStringSubmatch(section)
+		if m == nil {
+			if what == "a request" {
+				return 0
+			}
+			t.Fatalf("REPRODUCTION.md states no constant of %q at %dK", what, context>>10)
+		}
+		v, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v / 1e3
+	}
+	const layers = 61
+	for mtp, contexts := range map[int][]int{2: {short, long}, 4: {short}} {
+		text, err := os.ReadFile(timetableFile(mtp))
+		if err != nil {
+			t.Fatal(err)
+		}
+		table, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, context := range contexts {
+			at := map[string]float64{} // seconds of a step, by query tokens
+			for _, r := range table[1:] {
+				v, err := strconv.ParseFloat(r[3], 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r[2] == strconv.Itoa(context) {
+					at[r[1]] += layers * v / 1e6
+				}
+			}
+			want := step{stated(context, "fixed"), stated(context, "a query token"), stated(context, "a request")}
+			for queries, want := range map[string]float64{"0": want.fixed, strconv.Itoa(most): want.fixed + most*(want.slope+want.request/float64(mtp))} {
+				if math.Abs(at[queries]/want-1) > 1e-5 {
+					t.Errorf("%s: a step of %s query tokens at %dK takes %.4f ms, by REPRODUCTION.md %.4f ms; go test ./replay/reproduce/ess -run Timetables -update fits the tables anew", timetableFile(mtp), queries, context>>10, 1e3*at[queries], 1e3*want)
+				}
+			}
+		}
 	}
 }
 
