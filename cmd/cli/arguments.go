@@ -57,6 +57,16 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	return usagef("unknown command %q%s; `%s --help` lists them", args[0], policies.Nearest(args[0], names), c.CommandPath())
 }
 
+// addCompletion adds cobra's group of scripts for shells, in which a shell without one is an
+// error as in any group. The scripts go to what the root's output is by now.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil {
+		c.Args = unknownCommand
+		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
+}
+
 // checkValues refuses values that are none: an empty argument or value, and a list with nothing
 // in it, as an unset variable leaves them, where leaving the flag out means all or a default,
 // or that nothing is kept; and "-" for an output, which is not stdout here.

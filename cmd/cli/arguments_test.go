@@ -23,6 +23,7 @@ func TestUnexpectedArguments(t *testing.T) {
 		"datasets x":              "`kvreplay datasets --help` lists them",
 		"datasets make x":         "`kvreplay datasets make --help` lists them",
 		"policies x":              "`kvreplay policies --help` lists them",
+		"completion bas":          "unknown command \"bas\", did you mean bash?; `kvreplay completion --help` lists them",
 		"replay EMPTY":            "kvreplay: replay: an argument is empty, as an unset variable leaves it; usage: kvreplay replay",
 		"leaderboard EMPTY":       "leaderboard: an argument is empty",
 		"replay t --out EMPTY":    "kvreplay: --out is empty, as an unset variable leaves it: give a value, or leave the flag out",
@@ -50,6 +51,8 @@ func TestCompletion(t *testing.T) {
 		"__complete policies EMPTY":      "describe\t",
 		"__complete datasets make EMPTY": "ruler\t",
 		"__complete replay EMPTY":        ":0\n", // file names
+		"completion bash":                "__start_kvreplay",
+		"completion":                     "Available Commands",
 	} {
 		args := strings.Fields(line)
 		for i := range args {
