@@ -31,6 +31,11 @@ func TestAllocateREADMEIsCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pyramid, err := allocate.ParseMethod("pyramidkv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pyramids []float64 // judged, of the deep traces
 	var b strings.Builder
 	fmt.Fprintf(&b, "| profiled on | judged on | %s |\n|---|---|%s\n", strings.Join(gainMemories, " | "), strings.Repeat("---|", len(gainMemories)))
 	for _, c := range slices.Concat(deep(t), halves(t), tasks(t)) {
@@ -40,11 +45,14 @@ func TestAllocateREADMEIsCurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, memory := range gainMemories {
-			r, err := allocate.Run(rows, allocate.Options{Methods: []allocate.Spec{greedy}, Memory: memory, Judge: c.judge})
+			r, err := allocate.Run(rows, allocate.Options{Methods: []allocate.Spec{greedy, pyramid}, Memory: memory, Judge: c.judge})
 			if err != nil {
 				t.Fatal(err)
 			}
 			fmt.Fprintf(&b, " %.3f / %.3f |", *r[0].Profile.Ratio, *r[0].Judge.Ratio)
+			if strings.HasPrefix(c.profiled, "deep_") || strings.HasPrefix(c.profiled, "all three") {
+				pyramids = append(pyramids, *r[1].Judge.Ratio)
+			}
 		}
 		b.WriteByte('\n')
 	}
@@ -57,6 +65,9 @@ func TestAllocateREADMEIsCurrent(t *testing.T) {
 	_, after, ok2 := strings.Cut(rest, "<!-- end of gains")
 	if !ok1 || !ok2 {
 		t.Fatal("the README has lost the marks of its gains")
+	}
+	if times := fmt.Sprintf("(%.2f to %.2f times)", slices.Min(pyramids), slices.Max(pyramids)); !strings.Contains(after, times) {
+		t.Errorf("PyramidKV's law moves %s on the deep traces' requests kept apart, which the README does not say", times)
 	}
 	want := before + "rewrites it -->\n" + b.String() + "<!-- end of gains" + after
 	if *update {
