@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/kvreplay/kvreplay/policies"
@@ -64,4 +66,18 @@ type Options struct {
 	Progress func(rows int)
 
 	oneByOne bool // no sweeps: what tests compare them with
+}
+
+// check refuses options that the texts of rows could not stand for: words that are none, and
+// parts that go together.
+func (o *Options) check() error {
+	switch o.Per {
+	case "", PerCell, PerRequest, PerLayer, PerStream:
+	default:
+		return fmt.Errorf("rows per %q: expected %s, %s, %s or %s", o.Per, PerCell, PerRequest, PerLayer, PerStream)
+	}
+	_, pool := ParsePool(string(o.Pool))
+	_, prefetch := ParsePrefetch(o.Prefetch.String())
+	_, outliers := ParseOutliers(o.Outliers.String())
+	return cmp.Or(o.Warmup.check(), pool, prefetch, outliers)
 }

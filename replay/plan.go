@@ -72,7 +72,7 @@ type part struct {
 // newPlan checks o against the trace.
 func newPlan(f *trace.File, o *Options) (*plan, error) {
 	p := &plan{file: f, meta: f.Meta(), opt: o, ranks: f.Meta().Order == trace.OrderRank}
-	steps := []func() error{p.checkTexts, p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settleOutliers, p.settleClusters, p.settlePrefetch, p.settlePool, p.settleTiers, p.settleAllocation, p.settleReallocation, p.applyAllocation, p.planCells, p.settleProfile}
+	steps := []func() error{o.check, p.checkTexts, p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settleOutliers, p.settleClusters, p.settlePrefetch, p.settlePool, p.settleTiers, p.settleAllocation, p.settleReallocation, p.applyAllocation, p.planCells, p.settleProfile}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("replay %s: %w", f.Path(), err)
@@ -120,9 +120,9 @@ func (p *plan) recall() error {
 
 // checkTexts refuses what rows could not state, before the work.
 func (p *plan) checkTexts() error {
-	for what, text := range map[string]string{"file name": filepath.Base(p.file.Path()), "model": p.meta.Model} {
-		if !metrics.Printable(text) {
-			return fmt.Errorf("the %s %q is not printable UTF-8, and result rows state it; rename it", what, text)
+	for _, stated := range []struct{ what, text string }{{"file name", filepath.Base(p.file.Path())}, {"model", p.meta.Model}} {
+		if !metrics.Printable(stated.text) {
+			return fmt.Errorf("the %s %q is not printable UTF-8, and result rows state it; rename it", stated.what, stated.text)
 		}
 	}
 	for _, s := range p.file.Streams() {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -243,6 +244,9 @@ func (p *Profile) stop() {
 // keeps the file's digest, so that the same run again knows the profile as its own.
 func (p *Profile) Close() error {
 	err := p.err
+	if p.plan == nil {
+		err = errors.New("no run was recorded")
+	}
 	if err == nil {
 		err = p.finish()
 	}

@@ -12,7 +12,7 @@ type StreamOptions struct {
 	TopK       int    // K in blocks; 0: the metadata's
 	Candidates int    // M in blocks; 0: the metadata's
 	Capacity   int    // blocks; policies.Unbounded for policies without capacity
-	Warmup     Warmup // zero: cold; auto is not settled here
+	Warmup     Warmup // zero: cold; auto is an error, as there is nothing to settle it against
 	Seed       uint64
 	Shape      Shape    // but for ShareHeads: one stream is replayed
 	Observer   Observer // sees every step; may be nil
@@ -48,6 +48,12 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 	}
 	if o.Warmup.Scope != ScopeStream {
 		return Counts{}, fmt.Errorf("replay stream: warm-up %v is over a whole request", o.Warmup)
+	}
+	if err := o.Warmup.check(); err != nil {
+		return Counts{}, fmt.Errorf("replay stream: %w", err)
+	}
+	if o.Warmup.Kind == WarmupAuto || o.Warmup.Kind == WarmupImportance && len(s.Scores) == 0 {
+		return Counts{}, fmt.Errorf("replay stream: warm-up %v, expected one that is settled, and scores for importance", o.Warmup)
 	}
 	if o.Capacity < 1 || o.TopK < 1 || o.TopK > o.Candidates || o.Warmup.Windows > s.Windows {
 		return Counts{}, fmt.Errorf("replay stream: capacity %d, K %d, M %d, warm-up %v with %d windows", o.Capacity, o.TopK, o.Candidates, o.Warmup, s.Windows)

@@ -88,6 +88,15 @@ func (w Warmup) String() string {
 	return text
 }
 
+// check refuses a warm-up that is none, or that lacks its windows; the zero value is one.
+func (w Warmup) check() error {
+	if w == (Warmup{}) {
+		return nil
+	}
+	_, err := ParseWarmup(w.String())
+	return err
+}
+
 // resolve settles auto against the streams of a trace and reports a warm-up that asks
 // for more windows than there are.
 func (w Warmup) resolve(streams []trace.StreamInfo) (Warmup, error) {
