@@ -17,7 +17,7 @@ func TestMemory(t *testing.T) {
 		rows = append(rows, r)
 	}
 	p := pool(t, rows, "")
-	for text, want := range map[string]int64{"1x": 8, "1.5x": 12, "1.3x": 10, "0.01x": 2, "7": 14, "200B": 20, "1KB": 100, "1KiB": 102, "0.5ctx": 23} {
+	for text, want := range map[string]int64{"1x": 8, "1.5x": 12, "1.3x": 10, "0.01x": 2, "7": 14, "200B": 20, "1KB": 100, "1KiB": 102, "0.5ctx": 23, "0.50ctx": 23} {
 		if got, err := p.Memory(text); err != nil || got != want {
 			t.Errorf("%s: %d, %v, want %d", text, got, err, want)
 		}

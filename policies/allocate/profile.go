@@ -3,6 +3,7 @@ package allocate
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -74,17 +75,14 @@ func (c *Rows) Pool(requests []Request, cost CostOf) (*Profile, error) {
 
 // keys are the layers and heads, which all requests must have.
 func (c *Rows) keys(requests []Request) (keys []Key, err error) {
-	for key := range c.parts[requests[0]] {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, compareKeys)
+	keys = slices.SortedFunc(maps.Keys(c.parts[requests[0]]), compareKeys)
 	for _, r := range requests[1:] {
 		for _, key := range keys {
 			if c.parts[r][key] == nil {
 				return nil, fmt.Errorf("request %s of %s has no rows of %v, which request %s of %s has; replay both with the same --layers", r.ID, r.Trace, key, requests[0].ID, requests[0].Trace)
 			}
 		}
-		for key := range c.parts[r] {
+		for _, key := range slices.SortedFunc(maps.Keys(c.parts[r]), compareKeys) {
 			if _, ok := slices.BinarySearchFunc(keys, key, compareKeys); !ok {
 				return nil, fmt.Errorf("request %s of %s has rows of %v, which request %s of %s has not; replay both with the same --layers", r.ID, r.Trace, key, requests[0].ID, requests[0].Trace)
 			}

@@ -193,6 +193,14 @@ func TestCollectRefusesSharedCaches(t *testing.T) {
 	}
 }
 
+// layersOfB are rows of more layers of request b.
+func layersOfB(layers ...int32) (rows []metrics.Row) {
+	for _, layer := range layers {
+		rows = append(rows, rowOf("b", layer, -1, 4, 5), rowOf("b", layer, -1, 6, 5))
+	}
+	return rows
+}
+
 func TestPoolErrors(t *testing.T) {
 	without := func(gone func(*metrics.Row) bool) []metrics.Row {
 		return slices.DeleteFunc(twoRequests(), func(r metrics.Row) bool { return gone(&r) })
@@ -203,6 +211,7 @@ func TestPoolErrors(t *testing.T) {
 	}{
 		"a request lacks a layer": {without(func(r *metrics.Row) bool { return *r.RequestID == "b" && *r.LayerID == 1 }), "request b of t.parquet has no rows of layer 1, which request a"},
 		"one has another":         {without(func(r *metrics.Row) bool { return *r.RequestID == "a" && *r.LayerID == 1 }), "request b of t.parquet has rows of layer 1, which request a"},
+		"several lack layers":     {slices.Concat(without(func(r *metrics.Row) bool { return *r.RequestID == "a" && *r.LayerID == 1 }), layersOfB(9, 2, 3, 4, 5, 6, 7, 8)), "request b of t.parquet has rows of layer 1, which request a"},
 		"one size":                {without(func(r *metrics.Row) bool { return *r.CapacityEntries > 4 }), "layer 0 has 1 sizes that all requests share, a curve takes at least 2; replay with --capacity sweep"},
 		"no size in common":       {without(func(r *metrics.Row) bool { return (*r.RequestID == "b") == (*r.CapacityEntries > 4) }), "layer 0 has 0 sizes"},
 	} {
