@@ -44,7 +44,7 @@ func nearestMultiple(capacities []string, multiple float64) int {
 	at, least := -1, math.Inf(1)
 	for i, text := range capacities {
 		kind, size := capacitySize(text)
-		if off := math.Abs(math.Log(size / multiple)); kind == 0 && off < least {
+		if off := math.Abs(math.Log(size / multiple)); kind == timesK && off < least {
 			at, least = i, off
 		}
 	}

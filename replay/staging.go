@@ -10,7 +10,7 @@ type staging struct {
 	next   []int32
 	crowd  []int32 // named at the step, but there was no room
 	is     []stagedState
-	late   []int32 // misses of the step that were not staged
+	left   []int32 // misses of the step that were not staged
 	swaps  bool    // into the cache, there is no buffer: see swap.go
 	rank   []int32 // of the candidates of the step before, by block: 1 for the best, 0 for none
 
@@ -81,7 +81,7 @@ func (g *staging) fill(c *cell, d *Delta, i int) {
 
 // take serves what it can of a step's misses and returns the rest.
 func (g *staging) take(miss []int32) []int32 {
-	g.late = g.late[:0]
+	g.left = g.left[:0]
 	for _, x := range miss {
 		switch g.is[x] {
 		case staged:
@@ -91,9 +91,9 @@ func (g *staging) take(miss []int32) []int32 {
 		case crowded:
 			g.counts.late++
 		}
-		g.late = append(g.late, x)
+		g.left = append(g.left, x)
 	}
-	left := g.blocks[:0]
+	stay := g.blocks[:0]
 	for _, x := range g.blocks {
 		switch {
 		case g.is[x] != staged: // demanded
@@ -101,14 +101,14 @@ func (g *staging) take(miss []int32) []int32 {
 			g.is[x] = unstaged
 			g.counts.useless++
 		default:
-			left = append(left, x)
+			stay = append(stay, x)
 		}
 	}
-	g.blocks = left
+	g.blocks = stay
 	for _, x := range g.crowd {
 		g.is[x] = unstaged
 	}
-	return g.late
+	return g.left
 }
 
 // named are the blocks that the source names for row i, best rank first.

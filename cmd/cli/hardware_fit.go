@@ -138,7 +138,7 @@ type fittedPoint struct {
 	LeftOut  *float64 `json:"leave_one_out_error"`
 }
 
-func (h *hardwareFlags) fit(w io.Writer, path string, form fit.Form, source string) error {
+func (f *hardwareFlags) fit(w io.Writer, path string, form fit.Form, source string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (h *hardwareFlags) fit(w io.Writer, path string, form fit.Form, source stri
 		if err != nil {
 			return fmt.Errorf("%s: series %q: %w", path, g.Series, err)
 		}
-		switch h.format {
+		switch f.format {
 		case "json":
 			all = append(all, fittedOf(g, r))
 			continue
@@ -173,7 +173,7 @@ func (h *hardwareFlags) fit(w io.Writer, path string, form fit.Form, source stri
 			return err
 		}
 	}
-	if h.format == "json" {
+	if f.format == "json" {
 		return writeJSON(w, all)
 	}
 	return nil

@@ -198,8 +198,8 @@ func pricedOf(direction, path string, c transfer.Cost) pricedPath {
 	return pricedPath{direction, path, c.Descriptors, c.Bytes, c.WireForward, c.WireBack, c.By.Launch, c.By.Submit, c.By.Descriptor, c.By.Link, c.Seconds, c.SMs}
 }
 
-func (h *hardwareFlags) price(w io.Writer, p priced) error {
-	if h.format == "json" {
+func (f *hardwareFlags) price(w io.Writer, p priced) error {
+	if f.format == "json" {
 		return writeJSON(w, p)
 	}
 	us := func(s float64) string { return fmt.Sprintf("%.4g", s*1e6) }

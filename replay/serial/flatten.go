@@ -73,7 +73,7 @@ func Flatten(ctx context.Context, w io.Writer, f *trace.File, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	o.Capacities = o.Capacities[:1]
+	o.Capacities = o.Capacities[:min(1, len(o.Capacities))]
 	bySteps, _, err := o.steps(f)
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ const DefaultMemory = 4 << 30
 const minMemory = 64 << 10
 
 // DefaultWindows is how many of the last prompt queries an SGLang import keeps
-// where Options says nothing: the warm-up that the replay uses by default.
+// where Options says nothing: as many as ESS warms up with.
 const DefaultWindows = 32
 
 // Options says what the sources do not. The zero value says nothing.

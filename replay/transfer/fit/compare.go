@@ -82,27 +82,27 @@ func compareLink(l *hardware.Link) (rows []Comparison, err error) {
 }
 
 // link fills in what the model says of a point.
-func (row *Comparison) link(l *hardware.Link, link *transfer.Link, s *hardware.Series, p *hardware.Point) error {
-	row.AtMost = p.AtMost
+func (c *Comparison) link(l *hardware.Link, link *transfer.Link, s *hardware.Series, p *hardware.Point) error {
+	c.AtMost = p.AtMost
 	if !p.Block.Known() {
-		row.Point = fmt.Sprintf("%g blocks of unknown size", float64(p.Blocks.Value))
-		row.Measured = float64(p.Rate.Value)
+		c.Point = fmt.Sprintf("%g blocks of unknown size", float64(p.Blocks.Value))
+		c.Measured = float64(p.Rate.Value)
 		return nil
 	}
 	request := requestOf(p)
-	row.Point = fmt.Sprintf("%s × %d", p.Block.Written, request.Descriptors)
+	c.Point = fmt.Sprintf("%s × %d", p.Block.Written, request.Descriptors)
 	if request.Launches > 1 {
-		row.Point += fmt.Sprintf(" in %d launches", request.Launches)
+		c.Point += fmt.Sprintf(" in %d launches", request.Launches)
 	}
-	row.Measured = float64(request.Bytes) / p.Seconds()
+	c.Measured = float64(request.Bytes) / p.Seconds()
 	seconds, err := modelOf(l, link, s, request)
 	if err != nil {
 		return err
 	}
 	rate := float64(request.Bytes) / seconds
-	row.Model = &rate
+	c.Model = &rate
 	if e := relative(seconds, p.Seconds()); !p.AtMost || e < -1e-3 { // a bound holds up to rounding
-		row.Error = &e
+		c.Error = &e
 	}
 	return nil
 }
