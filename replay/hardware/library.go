@@ -35,7 +35,8 @@ type Library struct {
 }
 
 // Load reads the bundled files and then those of dir, if it is not empty: every *.yaml
-// and *.yml in it. A file of dir replaces a bundled one of the same kind and name.
+// and *.yml in it. A file of dir replaces a bundled one of the same kind and name, which is
+// also found by the aliases of the bundled one.
 func Load(dir string) (*Library, error) {
 	lib := &Library{items: map[Kind]map[string]Item{}, order: map[Kind][]string{}}
 	for _, k := range Kinds {
@@ -141,6 +142,7 @@ func (lib *Library) add(file string, text []byte, own map[string]string) (Item, 
 		return nil, err
 	}
 	h := it.header()
+	lib.replace(it)
 	for _, name := range h.names() {
 		key := h.Kind + " " + name
 		if other, ok := own[key]; ok {
@@ -154,6 +156,20 @@ func (lib *Library) add(file string, text []byte, own map[string]string) (Item, 
 		lib.items[Kind(h.Kind)][name] = it
 	}
 	return it, nil
+}
+
+// replace gives an item what the one of its name is called beside it: who asks for that by an
+// alias means this one.
+func (lib *Library) replace(it Item) {
+	h := it.header()
+	of := lib.items[Kind(h.Kind)]
+	if old := of[h.Name]; old != nil && old.header().Name == h.Name {
+		for _, alias := range old.header().Aliases {
+			if of[alias] == old {
+				of[alias] = it
+			}
+		}
+	}
 }
 
 // newItem makes an empty item of a kind.

@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -192,6 +193,35 @@ func TestFolder(t *testing.T) {
 	}
 	if _, err := Load(other); err == nil || !strings.Contains(err.Error(), "m.yaml:11: gpudirect 64 GB/s exceeds the 63.015 GB/s of link pcie5-x16") {
 		t.Errorf("drives that write faster than the link: %v", err)
+	}
+}
+
+// An alias of what a user replaces is the user's, too, unless another file takes it as its name.
+func TestAliasOfReplaced(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(gpuFile(name)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := func() (gpu, alias *GPU) {
+		t.Helper()
+		lib := load(t, dir)
+		gpu, err1 := lib.GPU("h100")
+		alias, err2 := lib.GPU("h100-sxm")
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		return gpu, alias
+	}
+	write("h100")
+	if gpu, alias := found(); alias != gpu || alias.SMs.Value != 80 {
+		t.Errorf("h100-sxm has %v SMs, expected those of the folder's h100", alias.SMs.Value)
+	}
+	write("h100-sxm")
+	if gpu, alias := found(); alias == gpu || alias.Name != "h100-sxm" {
+		t.Errorf("h100-sxm is %s, expected the file of that name", alias.Name)
 	}
 }
 
