@@ -7,11 +7,6 @@ type Request struct {
 	Launches    int64 // kernels, or driver calls of a batch
 }
 
-// Add joins two requests: their pieces move one after the other.
-func (r Request) Add(o Request) Request {
-	return Request{r.Descriptors + o.Descriptors, r.Bytes + o.Bytes, r.Launches + o.Launches}
-}
-
 // Layout is what a block is and how blocks lie in memory.
 type Layout struct {
 	EntryBytes  int64 // of one token of one stream: a layer's, or one KV head's where heads select apart

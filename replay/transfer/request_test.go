@@ -21,9 +21,6 @@ func TestLayout(t *testing.T) {
 	if got, want := l.WriteBack(8, 5), (Request{80, 8 * 5 * 512, 1}); got != want {
 		t.Errorf("written back alone %+v, expected %+v", got, want)
 	}
-	if got, want := (Request{14, 2048, 1}).Add(Request{3, 512, 2}), (Request{17, 2560, 3}); got != want {
-		t.Errorf("joined %+v, expected %+v", got, want)
-	}
 	if l.Request(0, 0) != (Request{}) || l.WriteBack(0, 3) != (Request{}) || l.WriteBack(3, 0) != (Request{}) {
 		t.Error("nothing makes a launch")
 	}
