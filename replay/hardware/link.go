@@ -2,6 +2,7 @@ package hardware
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -192,6 +193,17 @@ func (c *Curve) check(f *faults, path string, l *Link) {
 	}
 }
 
+// The most that a point can move: its numbers are of 63 bits where they are priced.
+const (
+	mostBlocks = 1e9
+	mostMoved  = 1e18
+)
+
+// wholeCount says whether a measure counts things, one at least.
+func wholeCount(m *Measure[Number]) bool {
+	return m.Value >= 1 && m.Value <= mostBlocks && float64(m.Value) == math.Trunc(float64(m.Value))
+}
+
 // windowFault is what is wrong with half of what bounds a kernel's rate.
 const windowFault = "is incomplete: in_flight and round_trip come together, with sms"
 
@@ -211,8 +223,19 @@ func (s *Series) check(f *faults, path string) {
 	}
 	for i := range s.Points {
 		p, at := &s.Points[i], fmt.Sprintf("%s.points[%d]", path, i)
-		if p.Rate.Known() == p.Time.Known() {
+		switch {
+		case p.Rate.Known() == p.Time.Known():
 			f.at(at, "needs either rate or time (%s)", s.Name)
+		case p.Time.Known() && !p.Block.Known():
+			f.at(at, "has a time and no block, which make no rate (%s)", s.Name)
+		case p.Block.Known() && p.Block.Value < 1:
+			f.at(at+".block", "%s, expected at least 1 B (%s)", p.Block.Written, s.Name)
+		}
+		if !wholeCount(&p.Blocks) || p.Launches.Known() && !wholeCount(&p.Launches) {
+			f.at(at, "expected whole numbers of blocks and launches, 1 to %s (%s)", Number(mostBlocks), s.Name)
+		}
+		if p.Block.Value*Bytes(p.Blocks.Value) > mostMoved {
+			f.at(at, "moves more than %s (%s)", Bytes(mostMoved), s.Name)
 		}
 		if p.Launches.Known() && p.Launches.Value > p.Blocks.Value {
 			f.at(at, "has more launches than blocks (%s)", s.Name)

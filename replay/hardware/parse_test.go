@@ -86,6 +86,11 @@ func TestBadFiles(t *testing.T) {
 		"path of series":  {link("path: call", "path: cal"), []string{`path "cal"`, "did you mean call?"}},
 		"direction":       {link("direction: h2d", "direction: up"), []string{`direction "up"`}},
 		"rate and time":   {link("launches: 8, time: 155 us", "launches: 8, time: 155 us, rate: 1 GB/s"), []string{"tma-h2d", "points[0] needs either rate or time"}},
+		"no block":        {link("block: 512 B, blocks: 32768, launches: 8, time: 155 us", "blocks: 32768, launches: 8, time: 155 us"), []string{"tma-h2d", "points[0] has a time and no block"}},
+		"half a byte":     {link("block: 512 B, blocks: 32768, launches: 8", "block: 0.5 B, blocks: 32768, launches: 8"), []string{"points[0].block 0.5 B, expected at least 1 B"}},
+		"half a block":    {link("blocks: 32768, launches: 8", "blocks: 0.5"), []string{"points[0] expected whole numbers of blocks and launches"}},
+		"half a launch":   {link("launches: 8, time: 155 us", "launches: 1.5, time: 155 us"), []string{"points[0] expected whole numbers of blocks and launches"}},
+		"all memory":      {link("block: 512 B, blocks: 32768, launches: 8", "block: 1 TB, blocks: 9_000_000"), []string{"points[0] moves more than"}},
 		"half a window":   {link("    in_flight: {value: 64 KiB, status: measured, source: sglang-40278}\n", ""), []string{"register-h2d", "come together"}},
 		"a source's typo": {link("source: sglang-40278\n", "source: sglang-4027\n"), []string{"measurements[0].source", "did you mean sglang-40278?"}},
 	}
