@@ -69,6 +69,22 @@ func TestPlanIsTheBest(t *testing.T) {
 	}
 }
 
+// A table can say what no machine's file can: that a step takes no time.
+func TestStepOfNoTime(t *testing.T) {
+	p := read(t, realProfile(t))
+	o := options(t, p, "gpu")
+	o.Table = func(rest Computer) (Computer, error) {
+		text := strings.Join(tableHeader, ",")
+		for _, name := range operatorNames {
+			text += "\n" + name + ",1,1,0"
+		}
+		return ReadTimetable(strings.NewReader(text), "t.csv", rest, false)
+	}
+	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "a step takes 0 s by the table") {
+		t.Errorf("%v, expected that no tokens a second follow", err)
+	}
+}
+
 func TestPlanRefuses(t *testing.T) {
 	p := read(t, realProfile(t))
 	o := planOptions(t, p, "da", "tbo")

@@ -265,6 +265,9 @@ func (r *runner) run() (*Result, error) {
 	}
 	result.Causes = Causing{exposed[Compute], exposed[Selecting], exposed[Lookup], exposed[Fetch], exposed[WriteBack], exposed[Drive], exposed[Weights]}
 	result.Mean = exposed.Sum()
+	if !(result.Mean > 0) { // no machine's file says that, a table of times can
+		return nil, fmt.Errorf("a step takes %g s by the table of times: no tokens a second follow from it", result.Mean)
+	}
 	result.distribution(times)
 	result.TPOT = result.Mean / o.Accept
 	result.OTPS = 1 / result.TPOT
