@@ -201,7 +201,7 @@ func TestHardwareBadInput(t *testing.T) {
 		"price layer":     {price("--layer-blocks", "3"), 2, "--layer-blocks 3"},
 		"price all":       {[]string{"price", "--entry-bytes", "1000000000", "--blocks", "1000000000", "--block-tokens", "1000"}, 2, "exbibyte"},
 		"extents nothing": {[]string{"extents"}, 2, "trace missing"},
-		"extents product": {[]string{"extents", "../../datasets/bundled/smollm2_multi_news_8k.parquet", "--extent", "1000000000000", "--entry-bytes", "1GiB"}, 2, "extent of 1000000000000 blocks, expected 1 to 1048576"},
+		"extents product": {[]string{"extents", "../../datasets/bundled/smollm2_multi_news_8k.parquet", "--extent", "1000000000000", "--entry-bytes", "1GiB"}, 2, "extent of 1000000000000 blocks, expected at least 1 and at most 1048576"},
 		"extents size":    {[]string{"extents", "../../datasets/bundled/smollm2_multi_news_8k.parquet", "--extent", "0"}, 2, "extent of 0 blocks"},
 		"extents machine": {[]string{"extents", "x.parquet", "--hardware", "h1000"}, 2, "did you mean h100"},
 		"extents depth":   {[]string{"extents", "x.parquet", "--depth", "0"}, 2, "--depth 0"},

@@ -30,7 +30,7 @@ func (o *Options) Validate() error {
 	}
 	for _, extent := range o.Extents {
 		if extent < 1 || extent > mostExtent {
-			return fmt.Errorf("an extent of %d blocks, expected 1 to %d", extent, mostExtent)
+			return fmt.Errorf("an extent of %d blocks, expected at least 1 and at most %d", extent, mostExtent)
 		}
 	}
 	return nil

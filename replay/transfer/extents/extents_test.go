@@ -74,7 +74,7 @@ func TestErrors(t *testing.T) {
 		"no windows": {cold, Options{}, "no prompt windows"},
 		"K":          {cold, Options{TopK: 9, History: 1}, "topk 9, the lists have M = 3"},
 		"extent":     {cold, Options{History: 1, Extents: []int64{0}}, "extent of 0 blocks"},
-		"large":      {cold, Options{History: 1, Extents: []int64{1 << 40}}, "extent of 1099511627776 blocks, expected 1 to 1048576"},
+		"large":      {cold, Options{History: 1, Extents: []int64{1 << 40}}, "extent of 1099511627776 blocks, expected at least 1 and at most 1048576"},
 		"history":    {cold, Options{History: -1}, "history -1"},
 		"all steps":  {cold, Options{History: 4}, "history of 4 decode steps leaves none to count, the trace has 4"},
 		"no file":    {"nowhere.parquet", Options{}, "nowhere.parquet"},
