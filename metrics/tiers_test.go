@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -69,5 +70,61 @@ func TestTiersComeByTheSizeAbove(t *testing.T) {
 	}
 	if want := []string{"lru@1x", "lru@1.25x", "lru@1.5x", "lru@2x", "lru@10x", "opt@1x"}; !slices.Equal(got, want) {
 		t.Errorf("%v, expected %v", got, want)
+	}
+}
+
+// belowLRU makes a row one of tier n below lru@1x, with bytes.
+func belowLRU(r Row, n int) Row {
+	r.Tiers, r.Tier, r.Above = "dram=p@1x ssd=p@1x", n, []string{"", "lru@1x", "lru@1x > dram=p@1x"}[n]
+	r.EntryBytes, r.HostToDeviceBytes, r.DeviceToHostBytes = ptr(8), ptr(8*r.Misses), ptr(16*r.Misses)
+	return r
+}
+
+// Tiers are told apart, and as in cells any level of detail alone, and all of them together,
+// are one line: 8 streams with 80 misses of a demand of 800 in 80 steps.
+func TestTiersAreCountedOnce(t *testing.T) {
+	var all []Row
+	for _, r := range detailed() {
+		all = append(all, belowLRU(r, 1), belowLRU(r, 2))
+	}
+	for name, rows := range map[string][]Row{
+		"pooled": all[:2], "by layer": all[2:6], "by request": all[6:10], "by request and layer": all[10:18],
+		"all": all, "twice": slices.Concat(all, all),
+	} {
+		lines, err := tierLines(rows)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var got []string
+		for _, l := range lines {
+			got = append(got, fmt.Sprint(l.Tier, l.name, l.Above, l.Capacity, l.Demand, l.Misses, *l.HitRate, *l.ReadPerStep, *l.WrittenPerStep))
+		}
+		want := []string{fmt.Sprint(1, "dram=p@1x", "lru@1x", "1x", 800, 80, 0.9, 8.0, 16.0), fmt.Sprint(2, "ssd=p@1x", "lru@1x > dram=p@1x", "1x", 800, 80, 0.9, 8.0, 16.0)}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	all[0].Misses, all[0].Hits = 79, 721
+	if _, err := tierLines(all); err == nil || !strings.Contains(err.Error(), "trace a, p at 1x below lru@1x: pooled row and rows by layer disagree: misses 79 and 80") {
+		t.Errorf("levels that disagree: %v", err)
+	}
+}
+
+// A tier without demand or steps, or of rows without bytes, has no figures of them.
+func TestTiersWithoutFigures(t *testing.T) {
+	r := belowLRU(row("a", "p", "1x", 0), 1)
+	r.Demand, r.Hits, r.Steps = 0, 0, 0
+	plain := belowLRU(row("b", "p", "1x", 40), 1)
+	plain.HostToDeviceBytes, plain.DeviceToHostBytes = nil, nil
+	lines, err := tierLines([]Row{r, plain})
+	if err != nil || len(lines) != 2 {
+		t.Fatalf("%+v, %v", lines, err)
+	}
+	if l := lines[0]; l.HitRate != nil || l.ReadPerStep != nil || l.WrittenPerStep != nil {
+		t.Errorf("without demand: %+v", l)
+	}
+	if l := lines[1]; *l.HitRate != 0.6 || l.ReadPerStep != nil || l.WrittenPerStep != nil {
+		t.Errorf("without bytes: %+v", l)
 	}
 }
