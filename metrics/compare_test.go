@@ -156,6 +156,7 @@ func TestWindowsAtTheirPeak(t *testing.T) {
 		t.Fatalf("cells %+v, unpaired %v", g.Cells, g.Unpaired)
 	}
 	wantFigure(t, "at the peak", g.Pooled.Ratio, 1.5)
+	wantNote(t, g.Notes, "window:2: has no capacity: the other was given its peak size")
 	if g = mustCompare(t, rows, "lru", "opt").Groups[0]; len(g.Cells) != 1 || g.Cells[0].Capacity != "1x" {
 		t.Errorf("lru and opt are compared at %+v", g.Cells)
 	}

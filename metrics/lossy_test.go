@@ -79,6 +79,23 @@ func TestLossyPooledInterval(t *testing.T) {
 	}
 }
 
+// A policy whose rows are pooled over requests has no interval beside one that has.
+func TestLossyIntervalNeedsRequests(t *testing.T) {
+	var rows []Row
+	pooled := lossyRow("a", "snapkv", "1x", 0, 0.5)
+	pooled.Streams, pooled.Steps, pooled.Demand, pooled.Hits = 6, 60, 600, 600
+	for i := range 6 {
+		rows = append(rows, forRequest(lossyRow("a", "h2o", "1x", int64(10+7*i), 0.5), fmt.Sprint(i)))
+	}
+	ranked := mustBoard(t, append(rows, pooled)).Lossy.Ranked
+	if r := ranked[0].Pooled.Recall; ranked[0].Policy != "snapkv" || r.Low != nil || r.High != nil {
+		t.Errorf("%s: %+v", ranked[0].Policy, r)
+	}
+	if r := ranked[1].Pooled.Recall; r.Low == nil || r.High == nil {
+		t.Errorf("%s: %+v", ranked[1].Policy, r)
+	}
+}
+
 // Wherever a trace of an approximate selector is named, its recall stands beside it.
 func TestSelectorRecallIsShown(t *testing.T) {
 	rows := append(handRows(), row("a", "lru", "peak:window:2", 24))
@@ -104,6 +121,14 @@ func TestSelectorRecallIsShown(t *testing.T) {
 	}
 	if strings.Contains(text, "exact, recall") {
 		t.Error("the exact selector approximates nothing")
+	}
+	// Pooled is the least of the approximate ones: b's selector is exact.
+	b, at := mustBoard(t, rows), func(trace string) CellRef { return CellRef{Trace: trace} }
+	if r := b.leastRecall([]CellRef{at("b"), at("a")}); r == nil || *r != 0.25 {
+		t.Errorf("recall over both traces %v", r)
+	}
+	if r := b.leastRecall([]CellRef{at("b")}); r != nil {
+		t.Errorf("recall of an exact selector %v", *r)
 	}
 	rows[0].SelectorRecall = nil
 	if _, err := NewBoard(rows, Options{}); err == nil || !strings.Contains(err.Error(), "selector_recall") {
