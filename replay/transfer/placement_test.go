@@ -19,6 +19,19 @@ func TestPlaces(t *testing.T) {
 		if err := p.Order(2, 1, []int32{4, 2, 0, 1, 3}); err != nil {
 			t.Fatal(err)
 		}
+		// Block 4 of that stream lies where block 0 would; other streams keep theirs.
+		plain := NewPlacement(s, 3, 4, 5)
+		for layer := range int64(3) {
+			for head := range int64(4) {
+				want := plain.Place(layer, head, 4)
+				if layer == 2 && head == 1 {
+					want = plain.Place(layer, head, 0)
+				}
+				if got := p.Place(layer, head, 4); got != want {
+					t.Errorf("segments %v: block 4 of layer %d head %d at %d, expected %d", s, layer, head, got, want)
+				}
+			}
+		}
 		var all []int64
 		for layer := range int64(3) {
 			for head := range int64(4) {
@@ -58,6 +71,11 @@ func TestExtents(t *testing.T) {
 func TestPack(t *testing.T) {
 	history := [][]int32{{1, 4}, {1, 4, 6}, {1, 4}, {0, 2}}
 	if got, want := Pack(8, history), []int32{1, 4, 6, 0, 2, 3, 5, 7}; !slices.Equal(got, want) {
+		t.Errorf("order %v, expected %v", got, want)
+	}
+	// A chain that is demanded more often comes first, however long the other; a block that
+	// has its follower takes no second one.
+	if got, want := Pack(7, [][]int32{{0, 1, 2, 3}, {4, 5}, {4, 5}, {4, 6}}), []int32{4, 5, 0, 1, 2, 3, 6}; !slices.Equal(got, want) {
 		t.Errorf("order %v, expected %v", got, want)
 	}
 	if got := Pack(3, nil); !slices.Equal(got, []int32{0, 1, 2}) {

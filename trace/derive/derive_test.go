@@ -298,11 +298,20 @@ func TestSelect(t *testing.T) {
 	if r.Streams != 2 || r.Rows != 10 || r.Skipped != 0 {
 		t.Errorf("%+v, expected 2 streams of 5 rows", r)
 	}
-	full := rows(want)
+	full, indices := rows(want), int64(0)
+	for _, row := range rows(got) {
+		indices += int64(len(row.Indices))
+	}
+	if r.Indices != indices {
+		t.Errorf("%d indices, the rows have %d", r.Indices, indices)
+	}
 	for key, row := range rows(got) {
 		if !reflect.DeepEqual(row, full[key]) {
 			t.Errorf("%s: %+v, expected %+v", key, row, full[key])
 		}
+	}
+	if _, got, _ := derived(t, src, Options{Layers: []int32{1}}); len(got) != 4 || slices.ContainsFunc(got, func(s trace.Stream) bool { return s.Layer != 1 }) {
+		t.Errorf("of layer 1: %d streams", len(got))
 	}
 	for i := range got {
 		if got[i].Request != "b" || got[i].Head != 1 || got[i].FirstStep != -2 || got[i].LastStep != 2 || got[i].Windows != 2 {
@@ -377,27 +386,40 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Heads that record different steps have no union.
-func TestUnionOfDifferentSteps(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "uneven.parquet")
-	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for head := range int32(2) {
-		var s trace.Stream
-		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "a", Head: head}, PromptLen: 9})
-		s.Append(trace.Row{Step: 0, Indices: []int32{1}})
-		s.Append(trace.Row{Step: 1 + head, Indices: []int32{1}})
-		if err := w.Write(&s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Derive(t.Context(), path, path+".out", Options{Union: true}); err == nil || !strings.Contains(err.Error(), "record different steps (row 1)") {
-		t.Errorf("error %v", err)
+// Heads have a union where all record the same steps, and every layer has as many.
+func TestUnionOfDifferentHeads(t *testing.T) {
+	for name, c := range map[string]struct {
+		steps [][]int32 // of layer 0's heads, then of layer 1's only one
+		want  string
+	}{
+		"other step":      {[][]int32{{0, 1}, {0, 2}}, "record different steps (row 1)"},
+		"step less":       {[][]int32{{0, 1}, {0}}, "record different steps (row 1)"},
+		"step more":       {[][]int32{{0}, {0, 1}}, "record different steps (row 1)"},
+		"layer of a head": {[][]int32{{0, 1}, {0, 1}, {0, 1}}, "expected as many in every layer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "uneven.parquet")
+			w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, steps := range c.steps {
+				var s trace.Stream
+				s.Reset(trace.StreamInfo{Key: trace.Key{Request: "a", Layer: int32(i / 2), Head: int32(i % 2)}, PromptLen: 9})
+				for _, step := range steps {
+					s.Append(trace.Row{Step: step, Indices: []int32{1}})
+				}
+				if err := w.Write(&s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Derive(t.Context(), path, path+".out", Options{Union: true}); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, expected %q", err, c.want)
+			}
+		})
 	}
 }
 

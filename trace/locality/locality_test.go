@@ -52,6 +52,14 @@ func TestHandWorked(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
+	var twice Counts // the same stream again doubles every count
+	twice.Add(got)
+	twice.Add(got)
+	if want := (Counts{Streams: 2, Steps: 10, Demand: 20, After: 16, Common: 8, Union: 24, FirstSeen: 4, Pinned: 6, Distinct: 8,
+		WorkingSet: [4]int64{20, 16, 0, 0}, WorkingSteps: [4]int64{10, 4, 0, 0},
+		Gaps: Histogram{0, 0, 0, 4}, Distances: Histogram{0, 0, 0, 4}}); !reflect.DeepEqual(twice, want) {
+		t.Errorf("twice: got  %+v\nwant %+v", twice, want)
+	}
 	sum := got.Summary()
 	for name, c := range map[string]struct {
 		got  *float64
@@ -68,6 +76,17 @@ func TestHandWorked(t *testing.T) {
 	}
 	if sum.WorkingSet[2].Mean != nil {
 		t.Error("a working set over 16 of 5 steps")
+	}
+}
+
+// The same demand at every step is reused at once: all distances are 0, and there is no gap.
+func TestConstantDemand(t *testing.T) {
+	sum := New(&trace.Meta{BlockTokens: 1}, 2).Stream(stream(9, 0, []int32{1, 2}, []int32{1, 2}, []int32{1, 2})).Summary()
+	if r := sum.Reuse; r.Count != 4 || r.P99 == nil || *r.P99 != 0 || *r.Mean != 0 {
+		t.Errorf("reuse %+v, expected 4 of distance 0", r)
+	}
+	if sum.Gap.Count != 0 || sum.Gap.P50 != nil || sum.Gap.Mean != nil {
+		t.Errorf("gaps %+v, expected none", sum.Gap)
 	}
 }
 
