@@ -59,6 +59,30 @@ func TestDeepSeekFLOP(t *testing.T) {
 	}
 }
 
+// A layer of Llama 3 8B (hidden 4096, 32 heads and 8 of K and V × 128, FFN 14336) with an
+// index of two vectors for four tokens: once at 1 FLOP/s and a memory without bound, once
+// at 1 B/s and arithmetic without bound.
+func TestOperatorsByHand(t *testing.T) {
+	machine, m := parts(t, "h100", "llama-3-8b")
+	load := &Load{Requests: 3, Queries: 6, Context: 3000, Scored: 6000, Demand: 512, Missed: 40, Attended: 1000, Bytes: 77}
+	const q, kv, hidden, ffn = 32 * 128, 8 * 128, 4096, 14336
+	arithmetic := Operators{Project: 2 * 6 * hidden * (q + 2*kv), Select: 6000 * 2 * q * 2 / 4, Attend: 2 * 1000 * q * 2, AttendAll: 2 * 6000 * q * 2,
+		Post: 2 * 6 * (q*hidden + 3*hidden*ffn), Recompute: 2 * 3 * hidden * 2 * kv, LookupCPU: 512. / 4, Update: 2 * 40. / 4}
+	// Bytes: weights once; the index, and four of each score three times; 3 sectors of 32 B an entry.
+	memory := Operators{Project: 2 * hidden * (q + 2*kv), Select: 3000*kv*2*2/4 + 6000*8/4*4*3, Attend: 77, AttendAll: 3000 * 2 * 2 * kv,
+		Post: 2 * (q*hidden + 3*hidden*ffn), LookupGPU: 512 * 3 * 32, LookupCPU: 512. / 4, Update: 2 * 40. / 4}
+	for name, c := range map[string]struct {
+		flop, bytes float64
+		want        Operators
+	}{"arithmetic": {1, math.Inf(1), arithmetic}, "memory": {math.Inf(1), 1, memory}} {
+		r := NewRoofline(machine, m, Selection{Method: "minmax", Tokens: 4}, 1, 4)
+		r.matrix, r.low, r.memory, r.latency = c.flop, c.flop, c.bytes, 1
+		if got, err := r.Layer(0, load); err != nil || got != c.want {
+			t.Errorf("%s: %+v, expected %+v: %v", name, got, c.want, err)
+		}
+	}
+}
+
 // KVPR's Table 1, batch 32, 1024 tokens, FP16, times that the paper prints: one layer's K
 // and V over the GPU's own memory is what attention over all of it takes.
 func TestKVPRTable1(t *testing.T) {
@@ -228,6 +252,26 @@ func TestAttentionReadsAllHeads(t *testing.T) {
 			near(t, fmt.Sprintf("%s, %d select: bytes", name, heads), layers[0].Attend*r.pricer.Memory, 8*(256+1)*float64(m.Entry.Value))
 		}
 	}
+}
+
+// Of the 256 + 1 entries that a request attends to, 64 are fetched.
+func TestShareFetched(t *testing.T) {
+	machine, m := parts(t, "h100", "llama-3.1-8b")
+	p := &Profile{Meta: replay.ProfileMeta{TopK: 256, Local: 1}, Layers: []int32{0}, Heads: 1,
+		Requests: []Request{{Steps: [][]Counts{{{Demand: 256, Misses: 4, Moved: 64, Positions: 1, SeqLen: 9000}}}}}}
+	scaling, err := NewScaling(p, m, "nearest", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: Selection{Method: "keys", Tokens: 1}, Schedule: schedule(t, "sequential"), Batch: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers, err := r.wholeLayers(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "fetched", layers[0].Missed, 64./257)
 }
 
 // Experts are divided among powers of two, and never among more GPUs than there are

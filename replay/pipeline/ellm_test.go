@@ -177,6 +177,8 @@ func TestParseELLM(t *testing.T) {
 	for text, want := range map[string]string{
 		"ellm":                                  "ellm:uncached=auto,swap=auto,recompute=auto,choose=time,fused=no",
 		"ellm:uncached=0.36,swap=2,recompute=1": "ellm:uncached=0.36,swap=2,recompute=1,fused=no",
+		"ellm:uncached=0.5,swap=1,recompute=0":  "ellm:uncached=0.5,swap=1,recompute=0,fused=no",
+		"ellm:uncached=0.5,swap=0,recompute=2":  "ellm:uncached=0.5,swap=0,recompute=2,fused=no",
 		"ellm:fused=yes,uncached=auto":          "ellm:uncached=auto,swap=auto,recompute=auto,choose=time,fused=yes",
 		"ellm:choose=idle,uncached=0.5":         "ellm:uncached=0.5,swap=auto,recompute=auto,choose=idle,fused=no",
 	} {

@@ -148,6 +148,11 @@ func TestPricedDecoding(t *testing.T) {
 	if r := decoding(t, "kvpr", 16, 512, 4); r.Recomputed == 0 || math.Abs(r.H2D-position*(514-r.Recomputed/2)) > 1e-9*r.H2D || base.Recomputed != 0 {
 		t.Errorf("%g positions are recomputed and %g B move, flexgen recomputes %g", r.Recomputed, r.H2D, base.Recomputed)
 	}
+	// Activations of the most positions that any step recomputes stay in host memory.
+	r := decoding(t, "kvpr", 16, 512, 4)
+	if kept := (r.Memory.Host - base.Memory.Host) / (16 * hidden * 2 * layers); kept < r.Recomputed || kept > r.Recomputed+2 {
+		t.Errorf("activations of %g positions are in host memory, %g are recomputed", kept, r.Recomputed)
+	}
 	kvpr := func(options string) *Result {
 		return decoding(t, "kvpr:order=column,batches=2"+options, 16, 512, 4)
 	}

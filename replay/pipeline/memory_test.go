@@ -19,6 +19,8 @@ func TestCacheIsWithinContext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		near(t, "reserve", m.Reserve, o.Reserve*float64(o.Machine.GPU.Memory.Value))
+		near(t, "sum", m.GPU, m.Weights+m.Index+m.Cache+m.Staging+m.Reserve)
 		each := 3 * entry * layers
 		if below := m.Host / each / float64(o.Machine.GPUs); m.Cache != want*each || below > float64(context) {
 			t.Errorf("context %d: caches of %g and %g entries, expected %g and at most the context", context, m.Cache/each, below, want)

@@ -264,6 +264,26 @@ func TestPrefetchAccuracy(t *testing.T) {
 	}
 }
 
+// What was predicted wrongly is selected, looked up and fetched again, in every layer but the
+// first, which waits for its own selection.
+func TestWrongPredictionsLookUpAgain(t *testing.T) {
+	const n = 4
+	var looked, selected, fetched float64
+	for _, e := range place(t, schedule(t, "prefetch:accuracy=0.75"), layers(Layer{Project: 1, Select: 2, LookupGPU: 3, Attend: 1, Fetch: Transfer{Seconds: 8}}, n)).Events {
+		switch e.Kind {
+		case LookupGPU:
+			looked += e.End - e.Start
+		case Select:
+			selected += e.End - e.Start
+		case FetchBlocks, FetchAhead:
+			fetched += e.End - e.Start
+		}
+	}
+	near(t, "lookups", looked, 3*(n+n-1))
+	near(t, "selections", selected, 2*(n+n-1))
+	near(t, "fetches", fetched, 8*(1+(n-1)*1.25))
+}
+
 func TestTwoBatches(t *testing.T) {
 	l := Layer{Project: 1, Attend: 4, Fetch: Transfer{Seconds: 5}}
 	s := layers(l, 10)
