@@ -69,6 +69,11 @@ func TestFloor(t *testing.T) {
 	if got, err := pool(t, rows, "").Floor(""); err != nil || got != 8 {
 		t.Errorf("with overflow at 6: %d, %v, want 8", got, err)
 	}
+	// Sizes below K are no floor, and K is whole blocks.
+	half := append(twoRequests(), rowOf("a", 0, -1, 2, 95), rowOf("a", 1, -1, 2, 95), rowOf("b", 0, -1, 2, 95), rowOf("b", 1, -1, 2, 95))
+	if got, err := pool(t, half, "").Floor(""); err != nil || got != 4 {
+		t.Errorf("with sizes from 2: %d, %v, want K = 4", got, err)
+	}
 	windows := pool(t, []metrics.Row{windowRow("a", 0, 1, 9, 5, 1), windowRow("a", 0, 2, 5, 10, 2)}, "")
 	for text, want := range map[string]int{"": 1, "window:2": 2} {
 		if got, err := windows.Floor(text); err != nil || got != want {

@@ -210,6 +210,8 @@ func TestBadProblems(t *testing.T) {
 		"sizes fall":       {capacities(curveOf(0, 1, 20, 5, 10, 5)), 99, "layer 0 head 1: sizes and costs do not ascend"},
 		"negative":         {capacities(curveOf(0, 1, 20, -5)), 99, "moves -5"},
 		"too much":         {capacities(curveOf(0, 1, 20, 1<<50)), 99, "moves 1125899906842624"},
+		"too many misses":  {capacities(Curve{Key{}, []Point{{Size: 3, Cost: 3, Misses: 1 << 50}}}), 99, "misses 1125899906842624"},
+		"too large":        {capacities(curveOf(0, 1, 1<<31, 5)), 99, "expected 0 to 1073741824 entries"},
 		"floors differ":    {capacities(good, curveOf(1, shared, 20, 5)), 99, "floor of layer 0 is 10, of layer 1 20"},
 		"capacity's cost":  {capacities(Curve{Key{}, []Point{{Size: 3, Cost: 4}}}), 99, "capacity 3 costs 4"},
 		"below the floors": {capacities(good, curveOf(1, shared, 10, 5)), 19, "19 entries of memory are below the floor: 2 streams of at least 10 entries take 20"},

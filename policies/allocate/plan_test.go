@@ -122,6 +122,7 @@ func TestDecodeErrors(t *testing.T) {
 		"no method":          {`method: "2d-greedy"`, `method: ""`, "method: missing or empty"},
 		"two lines":          {`memory: "2x"`, `memory: "2\nx"`, "not printable"},
 		"used too much":      {"memory_entries: 50", "memory_entries: 5", "used_entries 28 exceeds memory_entries 5"},
+		"used below 0":       {"used_entries: 28", "used_entries: -28", "used_entries -28 exceeds memory_entries 50, or one is negative"},
 		"used is not so":     {"used_entries: 28", "used_entries: 30", "used_entries 30, but the streams have 28"},
 		"cost":               {"memory_entries", "cost: mean\nmemory_entries", `cost "mean"`},
 		"no streams":         {"streams:", "streams: []\nx:", "x"},

@@ -150,6 +150,19 @@ func TestCoarseExact(t *testing.T) {
 	}
 }
 
+// What is told apart is the memory at hand, however much the curves could take: with 6
+// entries above the floors, 8 multiples are enough for costs up to 1000.
+func TestExactInLittleMemory(t *testing.T) {
+	p := capacities(curveOf(0, shared, 10, 100, 13, 60, 1010, 0), curveOf(1, shared, 10, 100, 12, 90, 14, 50, 16, 1, 1010, 0))
+	got := solveExactIn(p, 26, 8)
+	if got.Granularity != 1 || !equalInts(got.Sizes, []int{10, 16}) || got.AtLeast != 101 {
+		t.Errorf("%+v, want 10 and 16 entries, which move 101, told apart by the entry", got)
+	}
+	if coarse := solveExactIn(p, 26, 4); coarse.Granularity != 2 {
+		t.Errorf("granularity %d of 6 entries in 4 multiples, want 2", coarse.Granularity)
+	}
+}
+
 // Every method keeps to the memory, the floors, whole blocks and the curves' ends; says
 // the same twice; and divides among more of the same as among one.
 func TestMethodsKeepTheRules(t *testing.T) {

@@ -139,6 +139,14 @@ func TestWindowsAreComparedInEqualMemory(t *testing.T) {
 	if reports, err = Run(rows, o); err != nil || reports[0].MemoryEntries != 72 || reports[0].Plan.Cost != PeakResidents {
 		t.Errorf("peak: %+v, %v", reports, err)
 	}
+	// From a file the plan is judged by its own cost: of b's peaks, 9 × 10 entries.
+	judged, err := Run(rows, Options{Plan: reports[0].Plan, Requests: []string{"b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := reports[0].Judge, judged[0].Judge; b.Plan.MemoryEntries != 90 || a.Plan.MemoryEntries != 90 || *a.Ratio != *b.Ratio {
+		t.Errorf("judged by peaks %+v, want %+v", b.Plan, a.Plan)
+	}
 }
 
 func TestRunErrors(t *testing.T) {

@@ -168,6 +168,7 @@ func TestCollectErrors(t *testing.T) {
 		"two digests":      {at(3, func(r *metrics.Row) { r.TraceDigest = "sha256:u" }), "", "two traces are named t.parquet"},
 		"two names":        {at(3, func(r *metrics.Row) { r.Trace = "u.parquet" }), "", "would count twice"},
 		"contradiction":    {append(twoRequests(), rowOf("a", 0, -1, 4, 89)), "", "request a, layer 0, lru at size 4 disagree: 90 and 89 misses"},
+		"another peak":     {append(twoRequests(), func() metrics.Row { r := rowOf("a", 0, -1, 4, 90); r.ResidentPeak = 3; return r }()), "", "request a, layer 0, lru at size 4 disagree"},
 		"without capacity": {each(func(r *metrics.Row) { r.Policy, r.Capacity, r.CapacityEntries = "none", nil, nil }), "", "policy none has no capacity to divide"},
 	} {
 		if _, err := Collect(c.rows, c.policy); err == nil || !strings.Contains(err.Error(), c.want) {
