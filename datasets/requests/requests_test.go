@@ -181,6 +181,20 @@ func TestByHand(t *testing.T) {
 	}
 }
 
+// A block that was seen behind another one ends the hit, though those behind it follow each
+// other as before.
+func TestDisplacedBlocksEndTheHit(t *testing.T) {
+	s, err := requests.Summarise(context.Background(), file(t, `{"timestamp": 0, "input_length": 2048, "output_length": 1, "hash_ids": [1, 2, 3, 4]}
+{"timestamp": 1, "input_length": 1536, "output_length": 1, "hash_ids": [1, 3, 4]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := s.Prefixes; p.HitTokens != 512 || p.Displaced != 1 || p.FullRequests != 0 || *p.SeenShare != 3.0/7 {
+		t.Errorf("%+v, expected a hit of one block", p)
+	}
+}
+
 // One request has no gaps, no rate and no deviation; JSON says null.
 func TestOneRequest(t *testing.T) {
 	s, err := requests.Summarise(context.Background(), file(t, azureHead+"2024-05-10 00:00:00.009930+00:00,7,1\n"))

@@ -155,6 +155,24 @@ func TestTimetable(t *testing.T) {
 	}
 }
 
+// Between the second and the third point it is theirs that count.
+func TestTimetableOfThreePoints(t *testing.T) {
+	machine, m := parts(t, "h100", "smollm2-135m")
+	rest := NewRoofline(machine, m, Selection{Method: "keys", Tokens: 1}, 1, 1)
+	text := strings.Join(tableHeader, ",") + "\noutput,1,1000,5\noutput,3,1000,9\noutput,5,1000,29\n"
+	table, err := ReadTimetable(strings.NewReader(text), "t.csv", rest, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for queries, want := range map[float64]float64{1: 5, 2: 7, 3: 9, 4: 19, 5: 29} {
+		seconds, err := table.Output(queries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, fmt.Sprintf("output of %g", queries), seconds*1e6, want)
+	}
+}
+
 func TestBadTimetables(t *testing.T) {
 	header := strings.Join(tableHeader, ",") + "\n"
 	for text, want := range map[string]string{

@@ -343,6 +343,19 @@ func TestScaling(t *testing.T) {
 	if s, err := NewScaling(&chunks, m, "nearest", 512); err != nil || s.Factor != 2 {
 		t.Errorf("K = 256 in blocks of 4 is scaled to 512 by %v, %v, expected 2", s, err)
 	}
+	// Lists of blocks say K in blocks.
+	lists := *p
+	lists.Meta.BlockTokens, lists.Meta.ListTokens, lists.Meta.TopK = 16, 0, 16
+	if s, err := NewScaling(&lists, m, "nearest", 512); err != nil || s.Factor != 2 {
+		t.Errorf("K = 16 blocks of 16 is scaled to 512 by %v, %v, expected 2", s, err)
+	}
+	// Four heads that share a cache stand for the model's eight, each with an entry of its own.
+	_, llama := parts(t, "h100", "llama-3-8b")
+	shared := *p
+	shared.Heads, shared.Meta.SharedHeads, shared.Meta.EntryBytes = 1, 4, nil
+	if s, err := NewScaling(&shared, llama, "nearest", 0); err != nil || s.Factor != 2 || s.Heads != 8 || s.EntryBytes != 512 {
+		t.Errorf("four heads of eight: %+v, %v", s, err)
+	}
 	s, err := NewScaling(p, m, "0-9=5,10-29=25", 512)
 	if err != nil {
 		t.Fatal(err)

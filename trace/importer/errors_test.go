@@ -80,6 +80,20 @@ func TestJSONLErrors(t *testing.T) {
 	}
 }
 
+// Heads are told apart by either name, from 0 on; none is the layer's.
+func TestJSONLHeads(t *testing.T) {
+	rank := Options{Stated: trace.Meta{Order: trace.OrderRank}}
+	text := line(0, 11, "5,6", `,"head_id":1`) + line(0, 11, "3,4", `,"head":0`) + strings.Replace(line(0, 11, "7,8", `,"head":null`), `"layer_id":0`, `"layer_id":1`, 1)
+	_, streams := importAll(t, rank, write(t, t.TempDir(), "src", []byte(text)))
+	var got []string
+	for _, s := range streams {
+		got = append(got, fmt.Sprint(s.Layer, s.Head, s.List(0)))
+	}
+	if want := fmt.Sprintf("[0 0 [3 4] 0 1 [5 6] 1 %d [7 8]]", trace.NoHead); fmt.Sprint(got) != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+}
+
 // Scores rank a list, equal ones as they stand; without meaning it gets sorted;
 // padding goes; a stated prompt length replaces step numbers that do not follow it.
 func TestJSONLNormalised(t *testing.T) {

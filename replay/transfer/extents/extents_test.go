@@ -64,6 +64,40 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
+// What is pinned is not read: with sink 2 blocks 0 and 1, with local 4 the last four tokens, of
+// 40 at step 0 those from 36 on, of 41 and 42 at the next two those from 37 and from 38 on.
+func TestPinsAreNotRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.parquet")
+	sink, local := 2, 4
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderIndex, TopK: 5, Candidates: 5, BlockTokens: 1, Sink: &sink, Local: &local})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s trace.Stream
+	s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: 39})
+	for step := int32(-1); step < 3; step++ { // contexts of 39 to 42 tokens
+		s.Append(trace.Row{Step: step, Indices: []int32{0, 1, 2, 36, 37}})
+	}
+	if err := w.Write(&s); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := File(context.Background(), path, Options{Extents: []int64{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows { // steps 0 to 2: block 2; 2 and 36; 2, 36 and 37, a run of two
+		if r.Order == "stream" && (r.Steps != 3 || r.Demand != 6 || r.Reads != 5 || r.Blocks != 6) {
+			t.Errorf("%+v", r)
+		}
+	}
+	if _, err := File(context.Background(), path, Options{TopK: 4}); err == nil || !strings.Contains(err.Error(), "order=index gives no ranks, only K = 5 can be taken") {
+		t.Errorf("fewer of lists without ranks: %v", err)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	cold := write(t, 0, [][]int32{{3, 9, 17}}, 4)
 	for name, c := range map[string]struct {

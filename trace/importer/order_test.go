@@ -1,0 +1,15 @@
+package importer
+
+import (
+	"fmt"
+	"testing"
+)
+
+// A list whose order means nothing takes along what is parallel to it.
+func TestAscend(t *testing.T) {
+	r := record{indices: []int32{3, 1, 2}, scores: []float32{0.5, 0.25, 0.75}, attention: []float32{30, 10, 20}}
+	r.ascend()
+	if got := fmt.Sprint(r.indices, r.scores, r.attention); got != "[1 2 3] [0.25 0.75 0.5] [10 20 30]" {
+		t.Error(got)
+	}
+}
