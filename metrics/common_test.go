@@ -21,6 +21,8 @@ func TestCommonCells(t *testing.T) {
 		// x and y stand at three of four, but p and q alone have both. Without s there is x;
 		// that p and q have 2 × 2 cells does not count, half of the policies would be out.
 		"a quarter": {map[string]string{"p": "x y", "q": "x y", "r": "x", "s": "y"}, "[a x] [p q r] [s]"},
+		// All have w. Without s there are two cells of three, which is more than one of four.
+		"a quarter for more": {map[string]string{"p": "w x y", "q": "w x y", "r": "w x", "s": "w y"}, "[a w a x] [p q r] [s]"},
 		// Leaving out the one that frees most: without r there are two cells, without q one.
 		"frees most":     {map[string]string{"p": "x y", "q": "x y", "r": "u v"}, "[a x a y] [p q] [r]"},
 		"ran nowhere":    {map[string]string{"p": "x", "q": ""}, "[a x] [p] [q]"},

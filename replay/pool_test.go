@@ -180,6 +180,9 @@ func checkPooled(t *testing.T, pool Pool, rows []metrics.Row) {
 		if r.Pool != string(pool) || r.Tier == 0 && *r.CapacityEntries != map[string]int64{"1x": 24, "1x+2x@9": 48}[*r.Capacity] || r.Tier > 0 && *r.CapacityEntries > 48 {
 			t.Fatalf("%s: pool %q, %s is %d entries", r.Policy, r.Pool, *r.Capacity, *r.CapacityEntries)
 		}
+		if (r.Tier == 0) != (r.PinnedPeakEntries > 0) {
+			t.Fatalf("%s, tier %d: %d entries are pinned, which only the GPU's caches have", r.Policy, r.Tier, r.PinnedPeakEntries)
+		}
 		if r.Tier == 0 && (r.Demand == 0 || r.Steps != 40/int64(r.StepTokens)) {
 			t.Fatalf("%s: %d steps, demand %d", r.Policy, r.Steps, r.Demand)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +37,53 @@ func TestWarmupOfUnequalWindows(t *testing.T) {
 		}
 		if notes := strings.Join(r.Notes, "; "); !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "windows") {
 			t.Errorf("windows %v: notes %q, expected %q", c.windows, notes, c.note)
+		}
+	}
+}
+
+// By hand: the window of layer 0 ranks 5 6 8 9, that of layer 1 7 5 3 2. Over the request 5
+// has 1.2, 7 has 1.0 and 6 has 0.8. A cache of two begins with 5 6 and with 7 5, over the
+// request both with 5 7; a tier of two below it with the next two of its stream.
+func TestImportanceByHand(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "importance.parquet")
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 2, Candidates: 4, BlockTokens: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for layer, rows := range [][]trace.Row{
+		{{Step: -1, Indices: []int32{5, 6, 8, 9}, Scores: []float32{0.9, 0.8, 0.2, 0.1}}, {Indices: []int32{7, 5, 8, 9}, Scores: []float32{4, 3, 2, 1}}},
+		{{Step: -1, Indices: []int32{7, 5, 3, 2}, Scores: []float32{1, 0.3, 0.2, 0.1}}, {Indices: []int32{3, 2, 7, 5}, Scores: []float32{4, 3, 2, 1}}},
+	} {
+		var s trace.Stream
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Layer: int32(layer), Head: trace.NoHead}, PromptLen: 20})
+		for _, row := range rows {
+			s.Append(row)
+		}
+		if err := w.Write(&s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := reopen(t, w, path)
+	for _, c := range []struct {
+		warmup string
+		tiers  []Tier
+		want   []int64 // misses of layers 0 and 1, then of the tiers below them
+	}{
+		{"importance:1", nil, []int64{1, 2}},
+		{"importance:1,scope=request", nil, []int64{0, 2}},
+		{"importance:1", tiers(t, "dram=lru@2"), []int64{1, 2, 1, 0}},               // 7 is nowhere; 3 and 2 are below
+		{"importance:1,scope=request", tiers(t, "dram=lru@2"), []int64{0, 2, 0, 1}}, // 6 and, of 3 and 8 with 0.2, the lower are below
+	} {
+		warmup, err := ParseWarmup(c.warmup)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []int64
+		for _, r := range mustRun(t, f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2"), Warmup: warmup, Tiers: c.tiers, Per: PerStream, Referee: true}) {
+			got = append(got, r.Misses)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s, tiers %v: misses %v, expected %v", c.warmup, c.tiers, got, c.want)
 		}
 	}
 }

@@ -164,7 +164,11 @@ func TestPricedDecoding(t *testing.T) {
 	if plain := kvpr(""); plain.H2D >= base.H2D || both.Tokens <= plain.Tokens {
 		t.Errorf("kvpr moves %g B, flexgen %g; %g tokens/s, with 4 bits %g", plain.H2D, base.H2D, plain.Tokens, both.Tokens)
 	}
-	if weights := decoding(t, "flexgen:batches=2,weights=host", 16, 512, 4); math.Abs(weights.H2D-base.H2D-24*hidden*hidden*layers) > 1e-3*weights.H2D {
+	weights := decoding(t, "flexgen:batches=2,weights=host", 16, 512, 4)
+	_, m := parts(t, "a100-40", "opt-13b")
+	near(t, "weights in host memory", weights.Memory.Host, base.Memory.Host+base.Memory.Weights)
+	near(t, "weights of two layers", weights.Memory.Weights, 2*base.Memory.Weights/layers+2*m.EmbeddingParameters())
+	if math.Abs(weights.H2D-base.H2D-24*hidden*hidden*layers) > 1e-3*weights.H2D {
 		t.Errorf("with weights %g B move, without %g", weights.H2D, base.H2D)
 	}
 }
