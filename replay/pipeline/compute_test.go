@@ -99,6 +99,22 @@ func TestKVPRTable1(t *testing.T) {
 	}
 }
 
+// Weights of one byte are multiplied at the FP8 rate where the GPU has one, attention is not.
+func TestRates(t *testing.T) {
+	for name, fp8 := range map[string]bool{"h100": true, "a100-40": false} {
+		for model, bytes := range map[string]float64{"deepseek-v3.2": 1, "llama-3-8b": 2} {
+			machine, m := parts(t, name, model)
+			if float64(m.BytesPerParameter.Value) != bytes {
+				t.Fatalf("%s has %v a weight", model, m.BytesPerParameter.Value)
+			}
+			r := NewRoofline(machine, m, Selection{Method: "keys", Tokens: 1}, 1, 1)
+			if faster := r.low > r.matrix; faster != (fp8 && bytes == 1) || r.low < r.matrix {
+				t.Errorf("%s on %s: weights at %g FLOP/s, the rest at %g", model, name, r.low, r.matrix)
+			}
+		}
+	}
+}
+
 func TestWeights(t *testing.T) {
 	_, m := parts(t, "h200", "deepseek-v3.2")
 	if all := GPUWeights(m, 1); math.Abs(all/671e9-1) > 0.01 {

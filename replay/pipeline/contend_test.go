@@ -19,6 +19,31 @@ func opposite(l Layer) *Timeline {
 	return t
 }
 
+// A step that is priced is one whose transfers share the link: here each loads it fully both
+// ways, and the write-backs, a second each, slow the fetches.
+func TestPricedStepsContend(t *testing.T) {
+	p := read(t, realProfile(t))
+	r, err := newRunner(t.Context(), p, options(t, p, "da"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.priceStep(0); err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.step.Whole {
+		l := &r.step.Whole[i]
+		l.Fetch, l.Store, l.Loads = Transfer{Seconds: 1}, 1, Loads{Fetch: 1, Store: 1}
+	}
+	if err := r.lay(); err != nil {
+		t.Fatal(err)
+	}
+	alone := NewTimeline()
+	r.schedule.Place(alone, &r.step)
+	if n := float64(len(r.step.Whole)); alone.End() < n || r.timeline.End() < 1.5*alone.End() {
+		t.Errorf("%g s, %g s without write-backs in the way", r.timeline.End(), alone.End())
+	}
+}
+
 // Loads 0.8 and 0.7 of 10 and 4 s: together both take 1.5 times as long. The write-back
 // ends at 6, when 4 of the fetch's 10 are done: it ends at 12 = 10 + 4·0.5, and the SMs
 // begin then. With loads 0.6 and 0.4 nothing is slowed.

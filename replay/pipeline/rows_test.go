@@ -96,6 +96,14 @@ func TestRowsOfHeads(t *testing.T) {
 		}
 		near(t, "bytes", r.H2D, 30*4*768)
 		near(t, "pieces", r.Pieces, 30*4*pieces)
+		row.Misses, row.Prefetched = 30, 10 // what was moved ahead was moved
+		ahead, err := p.Price(t.Context(), row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "bytes, some ahead", ahead.H2D, r.H2D)
+		near(t, "pieces, some ahead", ahead.Pieces, r.Pieces)
+		row.Misses, row.Prefetched = 40, 0
 		row.PinnedPeakEntries = 101
 		pinned, err := p.Price(t.Context(), row)
 		if err != nil {
