@@ -37,7 +37,7 @@ func TestRecovers(t *testing.T) {
 	if !close(r.Curve.Launch, 9e-6) || !close(g.Descriptor, .4e-6) || !close(g.Rate, 25e9) || r.Zero != nil {
 		t.Errorf("fitted %+v, zero %v", r.Curve, r.Zero)
 	}
-	if Worst(r.Errors) > 1e-3 || Worst(r.LeftOut) > 2e-3 {
+	if len(r.Errors) != 9 || len(r.LeftOut) != 9 || Worst(r.Errors) > 1e-3 || Worst(r.LeftOut) > 2e-3 {
 		t.Errorf("errors %v, left out %v", r.Errors, r.LeftOut)
 	}
 }
@@ -134,6 +134,18 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
+// The worst error is the largest either way.
+func TestWorst(t *testing.T) {
+	for _, errors := range [][]float64{{.1, -.4, .2}, {.4, .1}, {-.4}} {
+		if got := Worst(errors); got != .4 {
+			t.Errorf("of %v the worst is %v", errors, got)
+		}
+	}
+	if got := Worst(nil); got != 0 {
+		t.Errorf("the worst of none is %v", got)
+	}
+}
+
 // A drive's constants come back.
 func TestRecoversDrive(t *testing.T) {
 	want := &transfer.SSD{Latency: 80e-6, RequestRate: 2e9, IOPS: 8e5, Bandwidth: 7e9, Knee: 1.6}
@@ -146,6 +158,9 @@ func TestRecoversDrive(t *testing.T) {
 	r, err := Drive(list, 7e9)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(r.Errors) != len(list) || len(r.LeftOut) != len(list) {
+		t.Errorf("%d errors and %d left out of %d points", len(r.Errors), len(r.LeftOut), len(list))
 	}
 	if Worst(r.Errors) > .01 || Worst(r.LeftOut) > .02 || math.Abs(r.SSD.Knee/1.6-1) > .05 || math.Abs(r.SSD.Latency/80e-6-1) > .02 {
 		t.Errorf("fitted %+v, errors %v, left out %v", r.SSD, r.Errors, r.LeftOut)
