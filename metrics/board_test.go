@@ -255,6 +255,19 @@ func TestTies(t *testing.T) {
 	}
 }
 
+// A tie shares the rank of its first; near is said of the first of a tie alone, against the
+// line above it.
+func TestPlace(t *testing.T) {
+	keys := []float64{1, 2, 2, 3, 4}
+	series := [][]float64{{1, 1, 1}, {0.9, 1, 1.1}, {0.9, 1, 1.1}, {5, 5, 5}, nil}
+	for i, want := range []string{"1 false", "2= true", "2= false", "4 false", "5 false"} {
+		rank, near := place(i, len(keys), 0.025, func(j int) (float64, []float64) { return keys[j], series[j] })
+		if got := fmt.Sprint(rank, " ", near); got != want {
+			t.Errorf("line %d: %s, want %s", i+1, got, want)
+		}
+	}
+}
+
 func TestKindsAreRankedApart(t *testing.T) {
 	rows := append(handRows(), row("a", "lossy", "1x", 2), row("a", "bypasser", "1x", 30), row("a", "opt-bypass", "1x", 25), row("a", "bypasser", "2x", 25), row("b", "bypasser", "1x", 11))
 	b := mustBoard(t, rows)

@@ -3,6 +3,7 @@ package allocate
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -56,6 +57,24 @@ func TestRun(t *testing.T) {
 	}
 	if l := r.Layers; len(l) != 2 || l[0].Misses != 50 || l[0].UniformMisses != 90 || l[1].Misses != 100 || l[1].UniformMisses != 89 || *l[0].JudgeRatio != 44.0/45 || *l[1].JudgeRatio != 3 || l[0].Share != 8.0/12 {
 		t.Errorf("layers %+v", l)
+	}
+}
+
+// A plan names the traces that it was made on, each with its requests.
+func TestPlanOfTwoTraces(t *testing.T) {
+	rows := study()
+	for i := range rows {
+		if *rows[i].RequestID == "c" {
+			rows[i].Trace, rows[i].TraceDigest = "u.parquet", "sha256:u"
+		}
+	}
+	reports, err := Run(rows, options(t, "2d-greedy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Source{{"t.parquet", "sha256:t", []string{"a", "b"}}, {"u.parquet", "sha256:u", []string{"c"}}}
+	if got := reports[0].Plan.Profile; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 

@@ -120,6 +120,13 @@ func TestErrors(t *testing.T) {
 	if rows, err := File(context.Background(), cold, Options{History: 1}); err != nil || rows[0].Steps != 6 {
 		t.Errorf("with a history of one step: %+v, %v", rows, err)
 	}
+	warm := write(t, 2, [][]int32{{3, 9, 17}}, 4)
+	if rows, err := File(context.Background(), warm, Options{History: 2}); err != nil || rows[0].Steps != 2*2 || rows[0].Learned != 2*4 {
+		t.Errorf("with two windows and a history of two steps: %+v, %v", rows, err)
+	}
+	if _, err := File(context.Background(), warm, Options{History: 4}); err == nil || !strings.Contains(err.Error(), "leaves none to count, the trace has 4") {
+		t.Errorf("with windows and a history of all steps: %v", err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := File(ctx, cold, Options{History: 1}); err == nil {
