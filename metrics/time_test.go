@@ -167,6 +167,29 @@ func TestResampledTimes(t *testing.T) {
 	}
 }
 
+// movedTimer reads what a row moves beside its misses.
+type movedTimer struct{ missTimer }
+
+func (movedTimer) TPOT(r *Row) (float64, error) {
+	return float64(r.Misses) + 1e3*float64(r.MovedEntries) + 1e6*float64(r.Prefetched) + 1e9*float64(*r.HostToDeviceBytes), nil
+}
+
+// Where a cell had missed half as much, it had moved and prefetched half as much.
+func TestTimeOfOtherMisses(t *testing.T) {
+	r := row("a", "p", "1x", 40)
+	r.Prefetched, r.MovedEntries, r.EntryBytes, r.HostToDeviceBytes, r.DeviceToHostBytes = 6, 120, ptr(2), ptr(int64(240)), ptr(int64(0))
+	c, err := newCells([]Row{r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &clock{movedTimer{}, map[*cell]float64{}, map[string][]string{}}
+	for misses, want := range map[float64]float64{40: 40 + 120e3 + 6e6 + 240e9, 20: 20 + 60e3 + 3e6 + 120e9, 0: 0} {
+		if got := k.timeAt(c[0], misses); got != want {
+			t.Errorf("%g misses: %v, want %v", misses, got, want)
+		}
+	}
+}
+
 // What has no time is shown without, not ranked by time, and said why.
 func TestTimesThatAreMissing(t *testing.T) {
 	b := timedBoard(t, handTimer{without: "p"}, "")

@@ -115,6 +115,13 @@ func TestCopy(t *testing.T) {
 	if !reflect.DeepEqual(rows(got), rows(want)) {
 		t.Error("a copy has other rows")
 	}
+	for i, s := range got { // rows are read by what derives them
+		w := want[i]
+		if !slices.Equal(s.Indices, w.Indices) || !slices.Equal(s.Scores, w.Scores) || !slices.Equal(s.AttentionMass, w.AttentionMass) || !slices.Equal(s.PromptMass, w.PromptMass) ||
+			!slices.Equal(s.Predicted, w.Predicted) || len(w.CoveredMass) == 0 || !slices.Equal(s.CoveredMass, w.CoveredMass) {
+			t.Errorf("%v: a column of the copy differs", s.Key)
+		}
+	}
 	if note := meta.Notes[NoteDerived]; !strings.HasPrefix(note, "from sha256:") || !strings.HasSuffix(note, " by copying") {
 		t.Errorf("note %q", note)
 	}
@@ -383,6 +390,25 @@ func TestErrors(t *testing.T) {
 	}
 	if _, err := Derive(t.Context(), rank, rank, Options{}); err == nil || !strings.Contains(err.Error(), "also an input") {
 		t.Errorf("onto itself: %v", err)
+	}
+}
+
+// Requests of one layer each, the same one, have a union each.
+func TestUnionKeepsRequestsApart(t *testing.T) {
+	src := source(t, 8, rankMeta)
+	one := filepath.Join(t.TempDir(), "one.parquet")
+	if _, err := Derive(t.Context(), src, one, Options{Layers: []int32{1}}); err != nil {
+		t.Fatal(err)
+	}
+	_, want, _ := derived(t, src, Options{Union: true})
+	_, got, r := derived(t, one, Options{Union: true})
+	if r.Streams != 2 || len(got) != 2 {
+		t.Fatalf("%+v, expected a stream of each request", r)
+	}
+	for i, s := range got { // want has layers 0 and 1 of each
+		if w := &want[2*i+1]; s.Key != w.Key || !slices.Equal(s.Indices, w.Indices) || !slices.Equal(s.Offsets, w.Offsets) {
+			t.Errorf("%v is not the union of its heads alone", s.Key)
+		}
 	}
 }
 
