@@ -4,7 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 )
+
+// mostValues is the most that the lists of a stream may hold together: their ends are int32.
+// Tests have less.
+var mostValues = math.MaxInt32
 
 // lists appends the next n rows of a list column to dst and the end of each to offsets. A
 // null and an empty list add nothing; c.kinds tells which rows are null.
@@ -15,7 +20,9 @@ func (c *cursor[T]) lists(n int, dst []T, offsets []int32) (_ []T, _ []int32, er
 		if c.at == c.levels {
 			if err := c.next(); err == io.EOF {
 				if open {
-					offsets = append(offsets, int32(len(dst)))
+					if offsets, err = c.endRow(offsets, len(dst), rows); err != nil {
+						return dst, offsets, err
+					}
 					rows++
 				}
 				break
@@ -29,7 +36,9 @@ func (c *cursor[T]) lists(n int, dst []T, offsets []int32) (_ []T, _ []int32, er
 		}
 		if c.rep[c.at] == 0 {
 			if open {
-				offsets = append(offsets, int32(len(dst)))
+				if offsets, err = c.endRow(offsets, len(dst), rows); err != nil {
+					return dst, offsets, err
+				}
 				if rows++; rows == n {
 					return dst, offsets, nil
 				}
@@ -64,6 +73,14 @@ func (c *cursor[T]) lists(n int, dst []T, offsets []int32) (_ []T, _ []int32, er
 		return dst, offsets, fmt.Errorf("column %s: %d rows left, expected %d", c.leaf.name, rows, n)
 	}
 	return dst, offsets, nil
+}
+
+// endRow appends the end of a row, the values by then.
+func (c *cursor[T]) endRow(offsets []int32, values, row int) ([]int32, error) {
+	if values > mostValues {
+		return offsets, fmt.Errorf("column %s: the first %d rows of the stream have %d values, expected at most %d in a stream; make several requests of it", c.leaf.name, row+1, values, mostValues)
+	}
+	return append(offsets, int32(values)), nil
 }
 
 // flat appends the next n values of a flat column to dst, null where a value is null;

@@ -76,3 +76,10 @@ func PageData(f *File) (ranges [][2]int64) {
 	}
 	return ranges
 }
+
+// SetMostValues changes the most that the lists of a stream may hold; the result restores it.
+func SetMostValues(n int) (restore func()) {
+	old := mostValues
+	mostValues = n
+	return func() { mostValues = old }
+}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/trace"
@@ -157,6 +158,26 @@ func compare(t *testing.T, seed uint64, got, want *trace.Stream) {
 		}
 		if !reflect.DeepEqual(a.Interface(), b.Interface()) {
 			t.Fatalf("seed %d %v: %s differs:\n got %v\nwant %v", seed, got.Key, g.Type().Field(i).Name, a, b)
+		}
+	}
+}
+
+// The ends of lists have 31 bits: a stream of more values is refused, wherever it stands in
+// the file, and one of as many is read.
+func TestMostValues(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	short := randomStream(r, trace.Key{Request: "a"}, 40, 0, 9, 8, trace.ReadScores)
+	long := randomStream(r, trace.Key{Request: "b"}, 40, 0, 10, 8, trace.ReadScores)
+	for last, streams := range map[string][]*trace.Stream{"long": {short, long}, "short": {func() *trace.Stream { long := *long; long.Request = "A"; return &long }(), short}} {
+		path := writeTrace(t, testMeta, streams...)
+		for most, refused := range map[int]bool{72: true, 79: true, 80: false} {
+			restore := trace.SetMostValues(most)
+			var said string
+			_, err := trace.Validate(t.Context(), path, func(e *trace.Error) bool { said += e.Error(); return true })
+			restore()
+			if err != nil || strings.Contains(said, "of the stream have 80 values, expected at most") != refused || refused == (said == "") {
+				t.Errorf("%s last, %d values at most: %q, %v", last, most, said, err)
+			}
 		}
 	}
 }

@@ -332,7 +332,7 @@ func TestScaling(t *testing.T) {
 			t.Errorf("K %d: %v", topk, err)
 		}
 	}
-	for text, want := range map[string]string{"": "layer map", "near": "expected nearest", "0-29=7": "layer 7 is not profiled", "0-28=5": "layer 29 of 30", "0-30=5": "0 to 29"} {
+	for text, want := range map[string]string{"": "layer map", "near": "expected nearest", "0-29=7": "layer 7 is not profiled", "0-28=5": "layer 29 of 30", "0-30=5": "0 to 29", "0-29=5,3=5": "layer 3 of the model is named twice"} {
 		if _, err := NewScaling(p, m, text, 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, expected %q", text, err, want)
 		}

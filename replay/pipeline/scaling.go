@@ -165,6 +165,9 @@ func mapItem(profiled []int32, of []int, item string) error {
 	for j, p := range profiled {
 		if int(p) == l {
 			for i := a; i <= b; i++ {
+				if of[i] >= 0 {
+					return fmt.Errorf("%q: layer %d of the model is named twice", item, i)
+				}
 				of[i] = j
 			}
 			return nil
