@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/trace"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // Clusters says which tokens of a stream are fetched, kept and evicted together, where
@@ -76,6 +77,9 @@ func (c *tokenClusters) UnmarshalJSON(text []byte) error {
 
 // read takes the clusters of a file, which its digest names from then on.
 func (c *Clusters) read(path string) error {
+	if err := files.CheckStream(path); err != nil {
+		return fmt.Errorf("clusters: %w", err)
+	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("clusters: %w (expected lists, or a file of clusters)", err)

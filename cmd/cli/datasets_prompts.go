@@ -40,7 +40,7 @@ func (f *promptsFlags) write(c *cobra.Command, inputs []string, make promptsMake
 			return err
 		}
 	}
-	t, err := tokens.Open(f.tokenizer)
+	t, err := unlessStopped(c.Context(), func() (tokens.Tokenizer, error) { return tokens.Open(f.tokenizer) })
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"runtime"
@@ -80,7 +81,7 @@ func (f *syntheticFlags) define(fl *pflag.FlagSet) {
 }
 
 // settle works out the dials: preset, then file, then flags.
-func (f *syntheticFlags) settle(fl *pflag.FlagSet) (*synthetic.Dials, error) {
+func (f *syntheticFlags) settle(ctx context.Context, fl *pflag.FlagSet) (*synthetic.Dials, error) {
 	d := synthetic.Default()
 	layers := 0 // of the preset
 	if f.preset != "" {
@@ -91,9 +92,14 @@ func (f *syntheticFlags) settle(fl *pflag.FlagSet) (*synthetic.Dials, error) {
 		d, layers = *preset, preset.Layers
 	}
 	if f.dials != "" {
-		if err := d.Read(f.dials); err != nil {
+		read, err := unlessStopped(ctx, func() (*synthetic.Dials, error) {
+			own := d
+			return &own, own.Read(f.dials)
+		})
+		if err != nil {
 			return nil, err
 		}
+		d = *read
 	}
 	if err := f.override(fl, &d); err != nil {
 		return nil, err
@@ -167,7 +173,7 @@ func runMakeSynthetic(c *cobra.Command, f *syntheticFlags) error {
 	if err := checkOutput("make synthetic", f.out, []string{f.dials}); err != nil {
 		return err
 	}
-	d, err := f.settle(c.Flags())
+	d, err := f.settle(c.Context(), c.Flags())
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,11 @@
 package cli
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 	"github.com/kvreplay/kvreplay/replay/transfer/fit"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // curveFlags are the flags of `kvreplay hardware fit` as typed.
@@ -50,7 +52,7 @@ series is fitted apart. --format yaml prints the curve for a link's data file.`,
 			if err != nil {
 				return err
 			}
-			return h.fit(c.OutOrStdout(), args[0], form, f.source)
+			return h.fit(c.Context(), c.OutOrStdout(), args[0], form, f.source)
 		},
 	}
 	fl := c.Flags()
@@ -138,13 +140,12 @@ type fittedPoint struct {
 	LeftOut  *float64 `json:"leave_one_out_error"`
 }
 
-func (f *hardwareFlags) fit(w io.Writer, path string, form fit.Form, source string) error {
-	file, err := os.Open(path)
+func (f *hardwareFlags) fit(ctx context.Context, w io.Writer, path string, form fit.Form, source string) error {
+	text, err := files.Read(ctx, path)
 	if err != nil {
-		return err
+		return fmt.Errorf("points: %w", err)
 	}
-	defer file.Close()
-	groups, err := fit.ReadCSV(file, path)
+	groups, err := fit.ReadCSV(bytes.NewReader(text), path)
 	if err != nil {
 		return err
 	}

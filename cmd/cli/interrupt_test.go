@@ -256,12 +256,18 @@ func TestCtrlC(t *testing.T) {
 
 // Ctrl-C ends what only reads too, even where the next byte never comes.
 func TestCtrlCWhileReading(t *testing.T) {
-	bin, pipe := program(t), filepath.Join(t.TempDir(), "rows")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+	dir := t.TempDir()
+	bin, pipe, rows, out := program(t), filepath.Join(dir, "pipe"), filepath.Join(dir, "rows.jsonl"), filepath.Join(dir, "out")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.WriteFile(rows, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"leaderboard", pipe}, {"compare", "lru", "opt", pipe}, {"allocate", pipe, "--memory", "2x"},
-		{"leaderboard", "verify", pipe, "--traces", pipe}, {"allocate", pipe, "--plan", pipe}, {"replay", "t.parquet", "--allocation", pipe}, {"leaderboard", "verify", "rows", "--traces", "t.parquet", "--allocation", pipe}} {
+		{"leaderboard", "verify", pipe, "--traces", pipe}, {"allocate", pipe, "--plan", pipe}, {"replay", "t.parquet", "--allocation", pipe},
+		{"replay", "t.parquet", "--clusters", pipe}, {"leaderboard", "verify", rows, "--traces", "t.parquet", "--allocation", pipe},
+		{"time", "--prompt", "8", "--generate", "2", "--model", "opt-6.7b", "--schedule", "flexgen", "--table", pipe}, {"hardware", "fit", pipe},
+		{"datasets", "make", "synthetic", "--dials", pipe, "-o", out}, {"datasets", "make", "longbench-v2", pipe, "-o", out},
+		{"datasets", "make", "ruler", "--task", "niah_single_2", "--essays", pipe, "-o", out}, {"datasets", "make", "ruler", "--task", "qa_1", "--squad", pipe, "-o", out},
+		{"datasets", "make", "ruler", "--tokenizer", pipe, "-o", out}, {"datasets", "make", "offline", "--task", "qa_text", "--text", pipe, "-o", out}} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, bin, args...)
@@ -279,6 +285,9 @@ func TestCtrlCWhileReading(t *testing.T) {
 			t.Errorf("%v: %v: %s", args, err, stderr.String())
 		}
 		w.Close()
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("the folder has %v, %v", entries, err)
 	}
 }
 

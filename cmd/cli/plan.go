@@ -66,7 +66,7 @@ func runPlan(c *cobra.Command, path string, f *planFlags) error {
 	}
 	f.names = joinOptions(f.names)
 	f.machines, f.options.Batch = []string{f.machine}, 1
-	if err := f.check(); err != nil {
+	if err := f.check(c.Context()); err != nil {
 		return err
 	}
 	path, err := profileIn(path)

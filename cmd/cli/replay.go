@@ -181,7 +181,7 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 	if o.Prefetch, err = replay.ParsePrefetch(f.prefetch); err != nil {
 		return o, errUsage{err}
 	}
-	if o.Clusters, err = replay.ParseClusters(f.clusters); err != nil {
+	if o.Clusters, err = unlessStopped(c.Context(), func() (*replay.Clusters, error) { return replay.ParseClusters(f.clusters) }); err != nil {
 		return o, errUsage{err}
 	}
 	if o.Outliers, err = replay.ParseOutliers(f.outliers); err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ type timeFlags struct {
 	policy, capacity    string
 	selection           string
 	table               string
+	tableText           []byte
 	extrapolate         bool
 	topk                int
 	timeline, format    string
@@ -126,7 +128,7 @@ func runTime(c *cobra.Command, args []string, f *timeFlags) error {
 	if err := f.numbers(c); err != nil {
 		return err
 	}
-	if err := f.check(); err != nil {
+	if err := f.check(c.Context()); err != nil {
 		return err
 	}
 	f.leaveOut(c.ErrOrStderr())
@@ -158,8 +160,8 @@ func (f *timeFlags) numbers(c *cobra.Command) error {
 	return atLeastOne(c, "topk", "steps", "context", "positions", "accept", "expert-gpus")
 }
 
-// check reads what needs no profile.
-func (f *timeFlags) check() (err error) {
+// check reads what needs no profile, once: the table may be a pipe.
+func (f *timeFlags) check(ctx context.Context) (err error) {
 	if f.format != "table" && f.format != "json" && f.format != "csv" {
 		return usagef("--format %q: expected table, json or csv", f.format)
 	}
@@ -188,6 +190,11 @@ func (f *timeFlags) check() (err error) {
 	}
 	if f.library, err = f.hardware.load(); err != nil {
 		return err
+	}
+	if f.table != "" {
+		if f.tableText, err = files.Read(ctx, f.table); err != nil {
+			return fmt.Errorf("table: %w", err)
+		}
 	}
 	return f.findMachines()
 }
@@ -301,12 +308,7 @@ func shapeName(model string) string {
 }
 
 func (f *timeFlags) readTable(rest pipeline.Computer) (pipeline.Computer, error) {
-	file, err := os.Open(f.table)
-	if err != nil {
-		return nil, fmt.Errorf("table: %w", err)
-	}
-	defer file.Close()
-	return pipeline.ReadTimetable(file, f.table, rest, f.extrapolate)
+	return pipeline.ReadTimetable(bytes.NewReader(f.tableText), f.table, rest, f.extrapolate)
 }
 
 // price prices every machine with every schedule; last are the options of the last one.

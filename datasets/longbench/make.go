@@ -22,7 +22,7 @@ func Make(ctx context.Context, o Options, sources []string, write Sink) (*prompt
 	if len(sources) == 0 {
 		return nil, errors.New("no source: name LongBench's files, a folder of them or data.zip")
 	}
-	l, err := openLibrary(sources)
+	l, err := openLibrary(ctx, sources)
 	if err != nil {
 		return nil, fmt.Errorf("read LongBench: %w", err)
 	}

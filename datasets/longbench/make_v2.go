@@ -30,7 +30,7 @@ func MakeV2(ctx context.Context, o Options, source string, write Sink) (*prompts
 	if err := checkLength(o.Tokenizer, BenchmarkV2, new(Question).Fill(), o.Length); err != nil {
 		return nil, err
 	}
-	f, err := fileV2(source)
+	f, err := fileV2(ctx, source)
 	if err != nil {
 		return nil, fmt.Errorf("read LongBench v2: %w", err)
 	}
@@ -88,7 +88,7 @@ func oneOf(what, value string, known []string) error {
 }
 
 // fileV2 finds the file of a source.
-func fileV2(path string) (*file, error) {
+func fileV2(ctx context.Context, path string) (*file, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func fileV2(path string) (*file, error) {
 			return nil, fmt.Errorf("no data.json in the folder: %w", err)
 		}
 	}
-	return onDisk(path), nil
+	return onDisk(ctx, path), nil
 }
 
 // wanted leaves out the questions that were not asked for.

@@ -3,6 +3,7 @@ package longbench
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/datasets/bom"
+	"github.com/kvreplay/kvreplay/trace/files"
 	"github.com/kvreplay/kvreplay/trace/gunzip"
 )
 
@@ -27,9 +29,9 @@ type file struct {
 	digest string // sha256:… once all of it was read
 }
 
-// onDisk is a file outside of zips.
-func onDisk(path string) *file {
-	return &file{path: path, name: filepath.Base(path), open: func() (io.ReadCloser, error) { return os.Open(path) }}
+// onDisk is a file outside of zips. Reading it ends with ctx.
+func onDisk(ctx context.Context, path string) *file {
+	return &file{path: path, name: filepath.Base(path), open: func() (io.ReadCloser, error) { return files.Open(ctx, path) }}
 }
 
 // values streams the file's rows; afterwards its digest is known.
@@ -65,10 +67,10 @@ type library struct {
 }
 
 // openLibrary looks into files, folders and zips; the caller closes it.
-func openLibrary(paths []string) (*library, error) {
+func openLibrary(ctx context.Context, paths []string) (*library, error) {
 	l := &library{files: map[string]*file{}}
 	for _, p := range paths {
-		if err := l.add(p); err != nil {
+		if err := l.add(ctx, p); err != nil {
 			l.close()
 			return nil, err
 		}
@@ -82,23 +84,26 @@ func (l *library) close() {
 	}
 }
 
-func (l *library) add(path string) error {
+func (l *library) add(ctx context.Context, path string) error {
+	if err := files.CheckInput(path); err != nil { // its first row says what it is
+		return err
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
 	if info.IsDir() {
-		return l.addFolder(path)
+		return l.addFolder(ctx, path)
 	}
 	if isZip(path) {
 		return l.addZip(path)
 	}
-	return l.addFile(path)
+	return l.addFile(ctx, path)
 }
 
 // addFolder takes the files that are named as sets are, in the folder or in its data,
 // and data.zip where there is none.
-func (l *library) addFolder(folder string) error {
+func (l *library) addFolder(ctx context.Context, folder string) error {
 	before := len(l.files)
 	for _, name := range taskNames() {
 		for _, p := range []string{name + ".jsonl", name + ".jsonl.gz", "data/" + name + ".jsonl", "data/" + name + ".jsonl.gz"} {
@@ -106,7 +111,7 @@ func (l *library) addFolder(folder string) error {
 			if _, err := os.Stat(p); err != nil {
 				continue
 			}
-			if err := l.put(name, onDisk(p)); err != nil {
+			if err := l.put(name, onDisk(ctx, p)); err != nil {
 				return err
 			}
 		}
@@ -146,8 +151,8 @@ func (l *library) addZip(path_ string) error {
 
 // addFile takes one file of rows. Where its name is not a set's, its first row says
 // which it is.
-func (l *library) addFile(path string) error {
-	f := onDisk(path)
+func (l *library) addFile(ctx context.Context, path string) error {
+	f := onDisk(ctx, path)
 	name := strings.TrimSuffix(strings.TrimSuffix(f.name, ".gz"), ".jsonl")
 	if _, err := parseTask(name); err == nil {
 		return l.put(name, f)
@@ -249,6 +254,9 @@ func (l *library) rows(t task) iter.Seq2[*Row, error] {
 var zipMagic = []byte("PK\x03\x04")
 
 func isZip(path string) bool {
+	if files.CheckInput(path) != nil {
+		return false
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return false

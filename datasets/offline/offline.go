@@ -20,6 +20,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/datasets/tokens"
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // Benchmark is what prompts.Row and the manifest call these tasks.
@@ -72,7 +73,7 @@ func Make(ctx context.Context, o Options, write func(*prompts.Row) error) (*Resu
 	if err != nil {
 		return nil, err
 	}
-	s := &sources{places: o.Places}
+	s := &sources{places: o.Places, read: func(path string) ([]byte, error) { return files.Read(ctx, path) }}
 	r := &Result{Manifest: &prompts.Manifest{
 		Generator: "kvreplay datasets/offline", Version: Version, Benchmark: Benchmark,
 		Tokenizer: o.Tokenizer.Name(), Seed: o.Seed}}

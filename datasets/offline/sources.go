@@ -21,6 +21,7 @@ type Places struct {
 // sources are read when a task first needs them.
 type sources struct {
 	places Places
+	read   func(path string) ([]byte, error) // a text
 	golang *goTree
 	python *tree
 	texts  []*text
@@ -122,7 +123,7 @@ func (s *sources) openTexts() ([]*text, error) {
 	}
 	var list []*text
 	for _, path := range s.places.Texts {
-		content, err := os.ReadFile(path)
+		content, err := s.read(path)
 		if err != nil {
 			return nil, fmt.Errorf("read text: %w", err)
 		}

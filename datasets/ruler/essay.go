@@ -2,6 +2,7 @@ package ruler
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kvreplay/kvreplay/datasets/bom"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // essay is running text that needles are hidden in.
@@ -71,20 +73,20 @@ func endsSentence(word, next string) bool {
 // readEssays reads the user's essays: RULER's PaulGrahamEssays.json, an object whose text
 // is all of them, a text file, or a folder whose .txt and .md files are joined in the
 // order of their names.
-func readEssays(path string) (text string, raw []byte, err error) {
+func readEssays(ctx context.Context, path string) (text string, raw []byte, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", nil, fmt.Errorf("read essays: %w", err)
 	}
-	files := []string{path}
+	named := []string{path}
 	if info.IsDir() {
-		if files, err = textFiles(path); err != nil {
+		if named, err = textFiles(path); err != nil {
 			return "", nil, err
 		}
 	}
 	var all strings.Builder
-	for _, file := range files {
-		content, err := os.ReadFile(file)
+	for _, file := range named {
+		content, err := files.Read(ctx, file)
 		if err != nil {
 			return "", nil, fmt.Errorf("read essays: %w", err)
 		}
@@ -102,20 +104,20 @@ func readEssays(path string) (text string, raw []byte, err error) {
 	return all.String(), raw, nil
 }
 
-func textFiles(dir string) (files []string, err error) {
+func textFiles(dir string) (found []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if ext := filepath.Ext(path); err == nil && !d.IsDir() && (ext == ".txt" || ext == ".md") {
-			files = append(files, path)
+			found = append(found, path)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read essays: %w", err)
 	}
-	if len(files) == 0 {
+	if len(found) == 0 {
 		return nil, fmt.Errorf("read essays: %s: no .txt or .md file in it", dir)
 	}
-	return files, nil
+	return found, nil
 }
 
 // essayText is the text of one file; an object is told by its brace.

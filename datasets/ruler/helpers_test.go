@@ -41,7 +41,7 @@ func mustMake(t *testing.T, o Options) (rows []*prompts.Row, m *prompts.Manifest
 func loaded(t testing.TB, o Options) *maker {
 	t.Helper()
 	m := &maker{options: o}
-	if err := m.load(tasks); err != nil {
+	if err := m.load(context.Background(), tasks); err != nil {
 		t.Fatal(err)
 	}
 	return m

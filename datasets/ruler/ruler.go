@@ -92,7 +92,7 @@ func Make(ctx context.Context, o Options, write func(*prompts.Row) error) (*prom
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
 	m := &maker{options: o}
-	if err := m.load(tasks); err != nil {
+	if err := m.load(ctx, tasks); err != nil {
 		return nil, err
 	}
 	manifest := &prompts.Manifest{

@@ -2,12 +2,14 @@ package ruler
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/kvreplay/kvreplay/datasets/bom"
 	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // Roles of texts in a manifest.
@@ -26,7 +28,7 @@ var originals = map[string]struct{ title, origin string }{
 }
 
 // load reads the texts that the tasks need and lists them.
-func (m *maker) load(tasks []task) error {
+func (m *maker) load(ctx context.Context, tasks []task) error {
 	m.qa, m.stands = make(map[string]*questions), make(map[string]string)
 	needed := make(map[string]bool)
 	for _, t := range tasks {
@@ -36,7 +38,7 @@ func (m *maker) load(tasks []task) error {
 	}
 	for _, step := range []struct {
 		role, given string
-		load        func() error
+		load        func(context.Context) error
 	}{{roleWords, "", m.loadWords}, {roleEssays, m.options.Essays, m.loadEssays}, {roleSquad, m.options.Squad, m.loadSquad}, {roleHotpotQA, m.options.HotpotQA, m.loadHotpotQA}} {
 		if !needed[step.role] {
 			if err := checkGiven(step.role, step.given); err != nil {
@@ -44,7 +46,7 @@ func (m *maker) load(tasks []task) error {
 			}
 			continue
 		}
-		if err := step.load(); err != nil {
+		if err := step.load(ctx); err != nil {
 			return err
 		}
 	}
@@ -72,7 +74,7 @@ func (m *maker) title(role string) string {
 	return role
 }
 
-func (m *maker) loadWords() error {
+func (m *maker) loadWords(context.Context) error {
 	list, text := loadWords()
 	m.words = list
 	m.sources = append(m.sources, prompts.Source{
@@ -82,14 +84,14 @@ func (m *maker) loadWords() error {
 	return nil
 }
 
-func (m *maker) loadEssays() error {
+func (m *maker) loadEssays(ctx context.Context) error {
 	if m.options.Essays == "" {
 		text := unpack(opticksFile)
 		m.essay = newEssay(string(text[bytes.Index(text, []byte("OPTICKS:")):])) // after who transcribed it
 		m.standIn(roleEssays, "Isaac Newton, Opticks (1730)", text, "public domain", "the Go distribution, src/testdata/Isaac.Newton-Opticks.txt")
 		return nil
 	}
-	text, raw, err := readEssays(m.options.Essays)
+	text, raw, err := readEssays(ctx, m.options.Essays)
 	if err != nil {
 		return err
 	}
@@ -98,22 +100,22 @@ func (m *maker) loadEssays() error {
 	return nil
 }
 
-func (m *maker) loadSquad() error {
-	return m.loadQuestions(roleSquad, m.options.Squad, parseSquad, (*goSet).single)
+func (m *maker) loadSquad(ctx context.Context) error {
+	return m.loadQuestions(ctx, roleSquad, m.options.Squad, parseSquad, (*goSet).single)
 }
 
-func (m *maker) loadHotpotQA() error {
-	return m.loadQuestions(roleHotpotQA, m.options.HotpotQA, parseHotpotQA, (*goSet).double)
+func (m *maker) loadHotpotQA(ctx context.Context) error {
+	return m.loadQuestions(ctx, roleHotpotQA, m.options.HotpotQA, parseHotpotQA, (*goSet).double)
 }
 
-func (m *maker) loadQuestions(role, path string, parse func([]byte) (*questions, error), standIn func(*goSet) *questions) error {
+func (m *maker) loadQuestions(ctx context.Context, role, path string, parse func([]byte) (*questions, error), standIn func(*goSet) *questions) error {
 	if path == "" {
 		set, text := loadGo()
 		m.qa[role] = standIn(set)
 		m.standIn(role, "documentation of Go's standard library (go1.26.8), questions made by rule", text, "BSD-3-Clause", "go.dev")
 		return nil
 	}
-	content, err := os.ReadFile(path)
+	content, err := files.Read(ctx, path)
 	if err != nil {
 		return fmt.Errorf("read %s: %w; the original is %s (%s)", role, err, originals[role].title, originals[role].origin)
 	}

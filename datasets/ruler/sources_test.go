@@ -94,7 +94,7 @@ func TestEssayFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	text, _, err := readEssays(dir)
+	text, _, err := readEssays(context.Background(), dir)
 	if err != nil || strings.Join(strings.Fields(text), " ") != "first second" {
 		t.Errorf("%q, %v", text, err)
 	}
@@ -302,7 +302,7 @@ func TestEssaysRefused(t *testing.T) {
 		t.Errorf("text: %v", err)
 	}
 	m := &maker{options: Options{Essays: filepath.Join(t.TempDir(), "none")}}
-	if err := m.load(nil); err == nil || !strings.Contains(err.Error(), "read essays") {
+	if err := m.load(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "read essays") {
 		t.Errorf("no file: %v", err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // A tokenizer.json is what the tokenizers library of Hugging Face writes. Of its parts,
@@ -99,6 +101,9 @@ func (m *hfMerge) UnmarshalJSON(text []byte) error {
 func openFile(path string) (Tokenizer, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, "tokenizer.json")
+	}
+	if err := files.CheckStream(path); err != nil {
+		return nil, fmt.Errorf("open tokenizer: %w", err)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

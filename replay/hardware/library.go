@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 //go:embed data
@@ -130,6 +131,9 @@ func readFile(name string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is a folder, expected a YAML file", name)
 	case info.Size() > fileLimit:
 		return nil, fmt.Errorf("%s has %d bytes, expected at most %d", name, info.Size(), fileLimit)
+	}
+	if err := files.CheckInput(name); err != nil { // each paper of reproduce loads the folder anew
+		return nil, err
 	}
 	return os.ReadFile(name)
 }

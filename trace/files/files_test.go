@@ -1,6 +1,7 @@
 package files
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -86,6 +87,37 @@ func TestErrorNames(t *testing.T) {
 	}
 	if err := cause(&os.PathError{Op: "write", Path: "/.x123", Err: syscall.ENOSPC}); err.Error() != "no space left on device (is the disk full?)" {
 		t.Errorf("%v", err)
+	}
+}
+
+// An input that is read once may be a pipe, whose writer may be late, but no device; the
+// wait for a pipe ends with the context.
+func TestRead(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = os.WriteFile(pipe, []byte("late"), 0) }()
+	if text, err := Read(t.Context(), pipe); string(text) != "late" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := Read(t.Context(), "/dev/zero"); err == nil || !strings.Contains(err.Error(), "/dev/zero is a device") {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := Read(ctx, pipe); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("no writer: %v", err)
+	}
+	silent, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := Read(ctx, pipe); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a silent writer: %v", err)
 	}
 }
 

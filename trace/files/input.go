@@ -1,7 +1,9 @@
 package files
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 )
@@ -27,4 +29,63 @@ func CheckStream(path string) error {
 		return nil
 	}
 	return fmt.Errorf("%s is a device, expected a file or a pipe", path)
+}
+
+// Read reads an input to its end, once, so that it may be a pipe; Open has what ctx ends.
+func Read(ctx context.Context, path string) ([]byte, error) {
+	f, err := Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
+// Open opens an input that is read once, so that it may be a pipe. The writer of a pipe
+// may never come, or say nothing: the end of ctx is that of the waiting.
+func Open(ctx context.Context, path string) (io.ReadCloser, error) {
+	if err := CheckStream(path); err != nil {
+		return nil, err
+	}
+	type opened struct {
+		file *os.File
+		err  error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		file, err := os.Open(path)
+		done <- opened{file, err}
+	}()
+	select {
+	case o := <-done:
+		if o.err != nil {
+			return nil, o.err
+		}
+		stop := context.AfterFunc(ctx, func() { o.file.Close() })
+		return &stream{ctx, o.file, stop}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// stream is a file that the end of a context closes.
+type stream struct {
+	ctx  context.Context
+	file *os.File
+	stop func() bool
+}
+
+// Read says that the context ended where that closed the file.
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.file.Read(p)
+	if err != nil && s.ctx.Err() != nil {
+		err = s.ctx.Err()
+	}
+	return n, err
+}
+
+// Close closes the file.
+func (s *stream) Close() error {
+	s.stop()
+	return s.file.Close()
 }
