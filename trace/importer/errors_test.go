@@ -218,6 +218,32 @@ func TestSGLangNesting(t *testing.T) {
 	mustFail(t, Options{}, []string{path + ": response 2", "is also at", "response 1"}, path)
 }
 
+// A list of responses is read one by one: only a single one has to fit into the budget. A
+// list that does not close is incomplete, however many of its responses are whole.
+func TestSGLangLongList(t *testing.T) {
+	one := strings.TrimSpace(string(unzip(t, read(t, "testdata/sglang.json.gz"))))
+	var all []string
+	for i := range 12 {
+		all = append(all, strings.Replace(one, "niah-1k-excerpt", fmt.Sprint("r", i), 1))
+	}
+	o := Options{Memory: int64(4 * (len(one) + 1024))}
+	result, _ := importAll(t, o, write(t, t.TempDir(), "src", []byte("[\n"+strings.Join(all, " ,\n")+"\n]\n")))
+	if result.Requests != len(all) {
+		t.Errorf("%d requests, expected %d", result.Requests, len(all))
+	}
+	for text, want := range map[string]string{
+		"[" + all[0] + "," + all[1]:             "incomplete",
+		"[" + all[0] + "," + all[1] + ",":       "incomplete",
+		"[" + all[0] + " " + all[1] + "]":       "expected comma after array element",
+		"[" + all[0] + "," + all[1] + "]]":      "invalid character ']'",
+		"[" + all[0] + "," + all[1] + ",]":      "invalid character ']'",
+		"[" + all[0] + "," + all[1] + "}":       "invalid character '}'",
+		"[" + all[0] + "," + all[1] + "]" + "[": "incomplete",
+	} {
+		mustFail(t, o, []string{"response ", want}, write(t, t.TempDir(), "src", []byte(text)))
+	}
+}
+
 // The number of windows is what was asked for.
 func TestWindows(t *testing.T) {
 	for _, want := range []int{0, 1, 5, 32, 72} {

@@ -52,7 +52,8 @@ func (l *sglangResponses) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// decodeSGLang reads one or more JSON values, each a response or a list of them.
+// decodeSGLang reads one or more JSON values, each a response or a list of them. Of a list
+// one element is held at a time.
 func decodeSGLang(s *source, c *collector) error {
 	s.unit = "response"
 	r, err := s.reader()
@@ -62,9 +63,17 @@ func decodeSGLang(s *source, c *collector) error {
 	limit := s.opts.wholeLimit()
 	bounded := &boundedReader{r: r, limit: limit, left: limit}
 	dec := json.NewDecoder(bounded)
-	for n := int64(1); ; {
+	n, inList := int64(1), false
+	for {
+		switch opened, err := enterOrLeave(dec, inList); {
+		case err != nil:
+			return s.errorAt(n, "%w", sglangCause(err))
+		case opened != inList:
+			inList = opened
+			continue
+		}
 		var list sglangResponses
-		if err := dec.Decode(&list); err == io.EOF {
+		if err := dec.Decode(&list); err == io.EOF && !inList {
 			return nil
 		} else if err != nil {
 			return s.errorAt(n, "%w", sglangCause(err))
@@ -77,6 +86,21 @@ func decodeSGLang(s *source, c *collector) error {
 			n++
 		}
 	}
+}
+
+// enterOrLeave reads the bracket of a list in the file, if it is what comes next, and
+// returns whether what follows is in the list.
+func enterOrLeave(dec *json.Decoder, inList bool) (bool, error) {
+	more := dec.More() // fills the buffer from the next byte that is no space on
+	var next [1]byte
+	_, _ = dec.Buffered().Read(next[:])
+	if inList && more || !inList && next[0] != '[' {
+		return inList, nil
+	}
+	if _, err := dec.Token(); err != nil {
+		return inList, err
+	}
+	return !inList, nil
 }
 
 func sglangCause(err error) error {
