@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 // RenderJSON writes the comparison as indented JSON; metrics/README.md documents the
@@ -33,7 +35,7 @@ func (c *Comparison) RenderTable(w io.Writer) error {
 			fmt.Fprintf(&out, "  %s\n", n)
 		}
 	}
-	_, err := io.WriteString(w, out.String())
+	_, err := io.WriteString(w, printable.Text(out.String()))
 	return err
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 // textTable is a table of texts: the terminal and Markdown show the same ones, Markdown
@@ -29,7 +31,7 @@ func newTable(header ...string) *textTable {
 func rowOf(cells []string) table.Row {
 	row := make(table.Row, len(cells))
 	for i, c := range cells {
-		row[i] = c
+		row[i] = printable.Text(c)
 	}
 	return row
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 // RenderMarkdown writes the board as Markdown (GitHub's tables); perTrace adds a table
@@ -37,4 +39,4 @@ var markup = strings.NewReplacer("\\", "\\\\", "*", "\\*", "_", "\\_", "`", "\\`
 func escapeMarkdown(s string) string { return strings.ReplaceAll(escapeCell(s), "|", "\\|") }
 
 // escapeCell is escapeMarkdown for a cell of a table, whose writer escapes bars itself.
-func escapeCell(s string) string { return markup.Replace(s) }
+func escapeCell(s string) string { return markup.Replace(printable.Text(s)) }

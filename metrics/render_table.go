@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 // RenderTable writes the board for a terminal; perTrace adds a table per trace.
@@ -24,6 +26,6 @@ func (b *Board) RenderTable(w io.Writer, perTrace bool) error {
 		}
 		fmt.Fprintf(&out, "%s\n", b.marks().footnote(i+1, text))
 	}
-	_, err := io.WriteString(w, out.String())
+	_, err := io.WriteString(w, printable.Text(out.String()))
 	return err
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 // WriteTable writes the rows for people: one line per row with its counts, hit rate
@@ -39,7 +41,7 @@ func WriteTable(w io.Writer, rows []Row) error {
 	for i, note := range footnotes {
 		text += marks.footnote(i+1, note) + "\n"
 	}
-	_, err := io.WriteString(w, text)
+	_, err := io.WriteString(w, printable.Text(text))
 	return err
 }
 

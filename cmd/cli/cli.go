@@ -2,6 +2,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,12 +45,10 @@ func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	out := &output{w: stdout}
 	root.SetOut(out)
+	stderr = messages{stderr}
 	root.SetErr(stderr)
 	addCompletion(root)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		err = out.err
-	}
+	err := cmp.Or(root.ExecuteContext(ctx), out.close())
 	var usage errUsage
 	var target *files.TargetError
 	switch {
@@ -82,7 +81,12 @@ func newRoot(table policies.Table) *cobra.Command {
 	root.SetGlobalNormalizationFunc(oneName)
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("{{.Version}}")
-	root.PersistentPreRunE = checkValues
+	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
+		if out, ok := c.OutOrStdout().(*output); ok && !printsData(c.Flags()) {
+			out.forPeople()
+		}
+		return checkValues(c, args)
+	}
 	root.AddCommand(
 		newReplayCommand(table),
 		newSerialCommand(),

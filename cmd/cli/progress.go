@@ -20,10 +20,21 @@ type bar struct {
 // is no terminal.
 func newBar(w io.Writer) *bar { return &bar{w: w} }
 
+// terminal is the terminal that w writes to, nil if it is none.
+func terminal(w io.Writer) *os.File {
+	if m, ok := w.(messages); ok {
+		w = m.w
+	}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return nil
+}
+
 // start shows the bar with total steps of what: how far, how fast, how long still.
 func (b *bar) start(total int64, what string) {
-	if f, ok := b.w.(*os.File); ok && total > 0 && term.IsTerminal(int(f.Fd())) {
-		b.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(b.w), progressbar.OptionSetDescription(what),
+	if f := terminal(b.w); f != nil && total > 0 {
+		b.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
 			progressbar.OptionSetItsString("steps"), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
 	}

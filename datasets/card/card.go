@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 // Options say how a card is made.
@@ -89,7 +91,7 @@ func (c *corpus) render(o Options, plots map[string][]byte) ([]byte, error) {
 	if err := page.Execute(&out, &view{corpus: c, Options: o, plots: plots}); err != nil {
 		return nil, fmt.Errorf("card: %w", err)
 	}
-	lines := strings.Split(out.String(), "\n")
+	lines := strings.Split(printable.Text(out.String()), "\n")
 	var text []string
 	for _, line := range lines { // what a template leaves out leaves blank lines
 		line = strings.TrimRight(line, " ")

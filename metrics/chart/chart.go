@@ -15,6 +15,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 const (
@@ -226,5 +228,5 @@ func portable(svg, title string) string {
 	head, body, _ := strings.Cut(svg, ">\n<g")
 	_, head, _ = strings.Cut(head, "<svg")
 	title = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(title)
-	return fmt.Sprintf("<svg%s>\n<title>%s</title>\n<g%s", head, title, body)
+	return printable.Text(fmt.Sprintf("<svg%s>\n<title>%s</title>\n<g%s", head, title, body))
 }

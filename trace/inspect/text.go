@@ -11,6 +11,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/kvreplay/kvreplay/trace/locality"
+	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 // mostRequests is the number of requests that the text lists.
@@ -50,7 +51,7 @@ func (r *Report) facts() string {
 	t := PlainTable()
 	row := func(name, value string) {
 		if value != "" {
-			t.AppendRow(table.Row{name, value})
+			t.AppendRow(table.Row{printable.Line(name), printable.Line(value)})
 		}
 	}
 	row("bytes", fmt.Sprintf("%s (%.2f an index)", humanize.Comma(r.Bytes), float64(r.Bytes)/float64(max(1, r.Indices))))
@@ -90,7 +91,7 @@ func (r *Report) requests() string {
 			t.AppendRow(table.Row{fmt.Sprintf("… and %d more", len(r.Requests)-i)})
 			break
 		}
-		t.AppendRow(table.Row{q.ID, q.PromptLen, q.Streams, q.Steps, q.Windows})
+		t.AppendRow(table.Row{printable.Line(q.ID), q.PromptLen, q.Streams, q.Steps, q.Windows})
 	}
 	return t.Render()
 }

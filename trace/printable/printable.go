@@ -1,0 +1,85 @@
+// Package printable shows texts of others on a terminal and in documents. Names of files,
+// requests and models may hold what a terminal obeys, or what reorders the text around it;
+// data formats carry that as it is, and people see it written out.
+package printable
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text is s with what would act instead of being seen written as Go writes it, \x1b or
+// \u202e: control characters but line feeds and tabs, bytes that are no UTF-8, marks of
+// writing direction, and Unicode's line ends.
+func Text(s string) string {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, acts) {
+		return s
+	}
+	var b strings.Builder
+	for s != "" {
+		r, n := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[0])
+		case acts(r):
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		default:
+			b.WriteString(s[:n])
+		}
+		s = s[n:]
+	}
+	return b.String()
+}
+
+// Line is Text of what has to stay on one line.
+func Line(s string) string {
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Text(s))
+}
+
+// acts reports whether a character is not shown but done.
+func acts(r rune) bool {
+	switch r {
+	case '\n', '\t':
+		return false
+	case '\u2028', '\u2029':
+		return true
+	}
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
+}
+
+// Writer writes Text of what it is given to another one.
+type Writer struct {
+	w    io.Writer
+	part []byte // of a character that the next Write may complete
+}
+
+// NewWriter returns a writer in front of w. Flush ends it.
+func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
+
+// Write writes whole characters and keeps back the part of one that p may end in.
+func (t *Writer) Write(p []byte) (int, error) {
+	text := append(t.part, p...)
+	whole := len(text)
+	for at := max(0, len(text)-utf8.UTFMax+1); at < len(text); at++ {
+		if utf8.RuneStart(text[at]) && !utf8.FullRune(text[at:]) {
+			whole = at
+			break
+		}
+	}
+	t.part = append([]byte(nil), text[whole:]...)
+	if _, err := io.WriteString(t.w, Text(string(text[:whole]))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Flush writes what is kept back.
+func (t *Writer) Flush() error {
+	_, err := io.WriteString(t.w, Text(string(t.part)))
+	t.part = nil
+	return err
+}

@@ -1,0 +1,61 @@
+package printable
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+var cases = []struct{ given, text, line string }{
+	{"plain × ≈ é 漢 🙂 ‍ \\", "plain × ≈ é 漢 🙂 ‍ \\", "plain × ≈ é 漢 🙂 ‍ \\"},
+	{"a\n\tb", "a\n\tb", `a\n\tb`},
+	{"a\x1b[31mb\x07\r\x7f\x00", `a\x1b[31mb\a\r\x7f\x00`, `a\x1b[31mb\a\r\x7f\x00`},
+	{"t\u202eqaz\u2066\u200f", `t\u202eqaz\u2066\u200f`, `t\u202eqaz\u2066\u200f`},
+	{"c1 \u009b line \u2028\u2029", `c1 \u009b line \u2028\u2029`, `c1 \u009b line \u2028\u2029`},
+	{"bytes \xff\xe2\x80 end \uFFFD", `bytes \xff\xe2\x80 end ` + "\uFFFD", `bytes \xff\xe2\x80 end ` + "\uFFFD"},
+	{"", "", ""},
+}
+
+// What a terminal obeys is written out, whatever else a text holds stays.
+func TestText(t *testing.T) {
+	for _, c := range cases {
+		if got := Text(c.given); got != c.text {
+			t.Errorf("Text(%q) = %q, expected %q", c.given, got, c.text)
+		}
+		if got := Line(c.given); got != c.line {
+			t.Errorf("Line(%q) = %q, expected %q", c.given, got, c.line)
+		}
+		if got := Text(Text(c.given)); got != c.text {
+			t.Errorf("twice: %q", got)
+		}
+	}
+}
+
+// The writer writes the same however the text is divided.
+func TestWriter(t *testing.T) {
+	for _, c := range cases {
+		for size := 1; size < 6; size++ {
+			var b strings.Builder
+			w := NewWriter(&b)
+			for rest := c.given; rest != ""; {
+				n := min(size, len(rest))
+				if got, err := w.Write([]byte(rest[:n])); got != n || err != nil {
+					t.Fatal(got, err)
+				}
+				rest = rest[n:]
+			}
+			if err := w.Flush(); err != nil || b.String() != c.text {
+				t.Errorf("%q by %d: %q, %v, expected %q", c.given, size, b.String(), err, c.text)
+			}
+		}
+	}
+	if _, err := NewWriter(full{}).Write([]byte("x")); !errors.Is(err, errFull) {
+		t.Errorf("%v", err)
+	}
+}
+
+var errFull = errors.New("full")
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
