@@ -208,41 +208,44 @@ func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []strin
 	if err := os.MkdirAll(f.out, 0o755); err != nil {
 		return fmt.Errorf("leaderboard: %w", err)
 	}
-	for _, b := range boards {
-		for _, format := range []string{"csv", "json"} {
-			if err := checkOutput("leaderboard", filepath.Join(f.out, "leaderboard"+b.suffix+"."+format), rows); err != nil {
-				return err
-			}
-		}
-	}
-	if err := f.writeFile("leaderboard.md", func(w io.Writer) error { return f.renderAll(w, boards, "markdown") }); err != nil {
-		return err
-	}
+	outputs := []boardFile{{"leaderboard.md", func(w io.Writer) error { return f.renderAll(w, boards, "markdown") }}}
 	var curves []string
 	for _, b := range boards {
 		for _, format := range []string{"csv", "json"} {
-			if err := f.writeFile("leaderboard"+b.suffix+"."+format, func(w io.Writer) error { return f.render(w, b.Board, format) }); err != nil {
-				return err
-			}
+			outputs = append(outputs, boardFile{"leaderboard" + b.suffix + "." + format, func(w io.Writer) error { return f.render(w, b.Board, format) }})
 		}
 		names := b.CurveNames(b.suffix, curves)
 		for _, trace := range b.CurveTraces() {
-			if err := f.writeFile(names[trace], func(w io.Writer) error { return b.RenderCurves(w, trace) }); err != nil {
-				return err
-			}
+			outputs = append(outputs, boardFile{names[trace], func(w io.Writer) error { return b.RenderCurves(w, trace) }})
 			curves = append(curves, names[trace])
+		}
+	}
+	for _, o := range outputs {
+		if err := checkOutput("leaderboard", filepath.Join(f.out, o.name), rows); err != nil {
+			return err
+		}
+	}
+	for _, o := range outputs {
+		if err := f.writeFile(o); err != nil {
+			return err
 		}
 	}
 	fmt.Fprintf(progress, "kvreplay: wrote leaderboard.md, .csv, .json and %s to %s\n", count(len(curves), "curve"), f.out)
 	return nil
 }
 
-func (f *boardFlags) writeFile(name string, render func(io.Writer) error) error {
+// boardFile is a file of --out.
+type boardFile struct {
+	name   string
+	render func(io.Writer) error
+}
+
+func (f *boardFlags) writeFile(o boardFile) error {
 	var out bytes.Buffer
-	if err := render(&out); err != nil {
-		return fmt.Errorf("leaderboard: %s: %w", name, err)
+	if err := o.render(&out); err != nil {
+		return fmt.Errorf("leaderboard: %s: %w", o.name, err)
 	}
-	if err := files.Write(filepath.Join(f.out, name), out.Bytes()); err != nil {
+	if err := files.Write(filepath.Join(f.out, o.name), out.Bytes()); err != nil {
 		return fmt.Errorf("leaderboard: %w", err)
 	}
 	return nil

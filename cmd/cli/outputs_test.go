@@ -46,6 +46,7 @@ func TestOutputsDestroyNothing(t *testing.T) {
 	copied(smallTrace(t, small), "t.parquet")
 	copied("../../datasets/corpus/selectors_qa_text.retroinfer.parquet", "ranked.parquet")
 	copied("../../trace/importer/testdata/news.jsonl.gz", "news.jsonl.gz")
+	boardNames := []string{"leaderboard.md", "leaderboard.csv", "leaderboard.json", "curves-t.svg"}
 	kept := t.TempDir()
 	if code, _, stderr := run("replay", at("t.parquet"), "--policy", "lru", "--policy", "opt", "--capacity", "1x,2x", "--per", "stream", "--out", kept, "--profile"); code != 0 {
 		t.Fatal(stderr)
@@ -56,8 +57,12 @@ func TestOutputsDestroyNothing(t *testing.T) {
 	}
 	if code, text, stderr := run("replay", at("t.parquet"), "--policy", "lru", "--policy", "opt", "--capacity", "1x,2x", "--format", "csv"); code != 0 {
 		t.Fatal(stderr)
-	} else if err := os.WriteFile(at("leaderboard.csv"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
+	} else {
+		for _, name := range boardNames {
+			if err := os.WriteFile(at(name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	for name, text := range map[string]string{"e.txt": "Some words.\n", "multi_news.jsonl": "{}\n", "v2.json": "[]\n", "d.yaml": "requests: 2\n"} {
 		if err := os.WriteFile(at(name), []byte(text), 0o644); err != nil {
@@ -103,8 +108,10 @@ func TestOutputsDestroyNothing(t *testing.T) {
 			}
 		}
 	}
-	if code, _, stderr := run("leaderboard", at("leaderboard.csv"), "--out", dir); code != 2 || !strings.Contains(stderr, "also an input") {
-		t.Errorf("leaderboard: exit %d, %s", code, stderr)
+	for _, name := range boardNames {
+		if code, _, stderr := run("leaderboard", at(name), "--out", dir); code != 2 || !strings.Contains(stderr, name+" is also an input") {
+			t.Errorf("leaderboard of %s: exit %d, %s", name, code, stderr)
+		}
 	}
 	after := contents(t, dir)
 	for name, text := range after {
