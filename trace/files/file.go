@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/google/renameio/v2"
@@ -13,7 +14,14 @@ import (
 
 // File is an output that is being written, in a temporary file beside its target.
 // Errors of its methods state the cause only: callers name the target.
-type File struct{ pending *renameio.PendingFile }
+type File struct {
+	pending *renameio.PendingFile
+	long    string // the target where its name leaves a temporary one no room, else empty
+}
+
+// longestName is how long a name may be so that the temporary one, which is a dot and up to
+// 19 digits longer, has no more than the 255 bytes that file systems allow.
+const longestName = 255 - 1 - 19
 
 // Create begins an output at target, which appears by Commit. An error names the target;
 // it is a *TargetError where Check has one.
@@ -25,12 +33,29 @@ func Create(target string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	pending, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o644), renameio.WithExistingPermissions())
-	if err != nil {
+	options := []renameio.Option{renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o644), renameio.WithExistingPermissions()}
+	f := &File{}
+	if name := filepath.Base(path); len(name) > longestName {
+		f.long, path = path, filepath.Join(filepath.Dir(path), shortened(name))
+		options = options[:2] // the file at the shorter name, if there is one, is another
+		if info, err := os.Stat(f.long); err == nil {
+			options = append(options, renameio.WithStaticPermissions(info.Mode().Perm()))
+		}
+	}
+	if f.pending, err = renameio.NewPendingFile(path, options...); err != nil {
 		return nil, fmt.Errorf("cannot write %s: %w", target, cause(err))
 	}
-	lock(pending.File)
-	return &File{pending}, nil
+	lock(f.pending.File)
+	return f, nil
+}
+
+// shortened is a name cut to longestName bytes, with the ending by which Sweep knows it.
+func shortened(name string) string {
+	ext := filepath.Ext(name)
+	if len(ext) > longestName/2 {
+		ext = ""
+	}
+	return strings.ToValidUTF8(name[:longestName-len(ext)], "") + ext // not a part of a character
 }
 
 // Write appends to the output.
@@ -40,7 +65,18 @@ func (f *File) Write(p []byte) (int, error) {
 }
 
 // Commit finishes the output and moves it to its target.
-func (f *File) Commit() error { return cause(f.pending.CloseAtomicallyReplace()) }
+func (f *File) Commit() error {
+	if f.long == "" {
+		return cause(f.pending.CloseAtomicallyReplace())
+	}
+	if err := f.pending.Sync(); err != nil {
+		return cause(err)
+	}
+	if err := f.pending.File.Close(); err != nil {
+		return cause(err)
+	}
+	return cause(os.Rename(f.pending.Name(), f.long))
+}
 
 // Abort removes an unfinished output. It does nothing after Commit.
 func (f *File) Abort() { _ = f.pending.Cleanup() } // what cannot be removed stays hidden, and Sweep finds it

@@ -79,9 +79,41 @@ func TestWhole(t *testing.T) {
 	}
 }
 
+// A name as long as file systems allow is one like others, though a temporary one is
+// longer: it is written whole, keeps its permissions, and takes nothing else's place.
+func TestLongNames(t *testing.T) {
+	for _, name := range []string{strings.Repeat("x", 247) + ".parquet", strings.Repeat("x", 255), "x." + strings.Repeat("y", 253), strings.Repeat("é", 127)} {
+		dir := t.TempDir()
+		path, short := filepath.Join(dir, name), filepath.Join(dir, shortened(name))
+		if err := errors.Join(os.WriteFile(path, []byte("old"), 0o600), os.WriteFile(short, []byte("another"), 0o640)); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if base := filepath.Base(f.pending.Name()); len(base) > 255 || strings.HasSuffix(name, ".parquet") != unfinished.MatchString(base) {
+			t.Errorf("the temporary name is %s", base)
+		}
+		f.Abort()
+		if err := Write(path, []byte("new")); err != nil {
+			t.Fatal(err)
+		}
+		text, _ := os.ReadFile(path)
+		other, _ := os.ReadFile(short)
+		info, err := os.Stat(path)
+		if string(text) != "new" || string(other) != "another" || err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%q, %q, %v, %v", text, other, info, err)
+		}
+		if left, _ := os.ReadDir(dir); len(left) != 2 {
+			t.Errorf("the folder has %v", left)
+		}
+	}
+}
+
 // Errors name the target, not the temporary file.
 func TestErrorNames(t *testing.T) {
-	path := filepath.Join(t.TempDir(), strings.Repeat("x", 250))
+	path := filepath.Join(t.TempDir(), strings.Repeat("x", 256))
 	if err := Write(path, nil); err == nil || !strings.HasPrefix(err.Error(), "cannot write "+path+": ") || strings.Contains(err.Error(), ".x") {
 		t.Errorf("%v", err)
 	}
