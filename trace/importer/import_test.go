@@ -7,6 +7,8 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -184,6 +186,35 @@ func TestCancelled(t *testing.T) {
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
+}
+
+// An npz, which is held whole, is left in the middle.
+func TestCancelledInArray(t *testing.T) {
+	text := read(t, "testdata/niah.npz")
+	for reads := range 8 {
+		ctx, cancel := context.WithCancel(t.Context())
+		file := &countedReads{bytes.NewReader(text), reads, cancel}
+		if _, _, err := readNPZ(stoppable{ctx, file}, int64(len(text)), 1<<20); !errors.Is(err, context.Canceled) {
+			t.Errorf("after %d reads: %v", reads, err)
+		}
+		if file.left < -1 {
+			t.Errorf("after %d reads: %d more", reads, -file.left)
+		}
+	}
+}
+
+// countedReads ends a context at its last read.
+type countedReads struct {
+	io.ReaderAt
+	left int
+	end  func()
+}
+
+func (c *countedReads) ReadAt(p []byte, at int64) (int, error) {
+	if c.left--; c.left <= 0 {
+		c.end()
+	}
+	return c.ReaderAt.ReadAt(p, at)
 }
 
 // What pyarrow writes (dictionaries, 64-bit integers, a double head of NaN, fixed-size

@@ -29,7 +29,7 @@ func decodeNPZ(s *source, c *collector) error {
 	if err != nil {
 		return err
 	}
-	a, ignored, err := readNPZ(file, size, c.opts.wholeLimit())
+	a, ignored, err := readNPZ(stoppable{c.ctx, file}, size, c.opts.wholeLimit())
 	if err != nil {
 		return err
 	}

@@ -3,19 +3,33 @@ package importer
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 
 	"github.com/sbinet/npyio/npy"
 	"github.com/sbinet/npyio/npz"
 )
 
+// stoppable is a file whose reading ends with a context.
+type stoppable struct {
+	ctx  context.Context
+	file io.ReaderAt
+}
+
+// ReadAt reads from the file.
+func (s stoppable) ReadAt(p []byte, at int64) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.file.ReadAt(p, at)
+}
+
 // readNPZ reads the arrays from a zip archive of size bytes.
-func readNPZ(file *os.File, size, limit int64) (*npzArrays, []string, error) {
+func readNPZ(file io.ReaderAt, size, limit int64) (*npzArrays, []string, error) {
 	if err := checkZip(file, size, limit); err != nil {
 		return nil, nil, err
 	}
