@@ -30,7 +30,7 @@ type Store struct{ dir string }
 
 // OpenStore opens the store in dir, which is made if need be.
 func OpenStore(dir string) (*Store, error) {
-	if err := os.MkdirAll(filepath.Join(dir, "cells"), 0o755); err != nil {
+	if err := files.MakeFolder(filepath.Join(dir, "cells")); err != nil {
 		return nil, fmt.Errorf("open results folder: %w", err)
 	}
 	for _, written := range []string{".", "cells", "profiles"} {

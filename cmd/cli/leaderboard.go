@@ -205,7 +205,7 @@ func (f *boardFlags) render(w io.Writer, b *metrics.Board, format string) error 
 // write puts every rendering and the curves into the folder, each file whole or not
 // at all, and none in the place of a file of rows.
 func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []string) error {
-	if err := os.MkdirAll(f.out, 0o755); err != nil {
+	if err := files.MakeFolder(f.out); err != nil {
 		return fmt.Errorf("leaderboard: %w", err)
 	}
 	outputs := []boardFile{{"leaderboard.md", func(w io.Writer) error { return f.renderAll(w, boards, "markdown") }}}

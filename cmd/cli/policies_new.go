@@ -135,7 +135,7 @@ func (s *sketch) write() (err error) {
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(s.dir), 0o777); err != nil {
-		return err
+		return fmt.Errorf("write the policy's package: %w", err)
 	}
 	if err := os.Mkdir(s.dir, 0o777); err != nil {
 		return fmt.Errorf("write the policy's package: %w", err)

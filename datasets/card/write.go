@@ -30,7 +30,7 @@ func (c *Card) Write(path string) error {
 	}
 	folder := filepath.Join(filepath.Dir(path), PlotsFolder(path))
 	if len(c.Plots) > 0 {
-		if err := os.MkdirAll(folder, 0o755); err != nil {
+		if err := files.MakeFolder(folder); err != nil {
 			return fmt.Errorf("write card: %w", err)
 		}
 	}

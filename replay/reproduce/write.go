@@ -3,7 +3,6 @@ package reproduce
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/kvreplay/kvreplay/trace/files"
@@ -16,7 +15,7 @@ const FileName = "REPRODUCTION.md"
 // reproduction/ beside it; each file whole or not at all.
 func (r *Report) Write(folder string) error {
 	figures := filepath.Join(folder, FiguresFolder)
-	if err := os.MkdirAll(figures, 0o755); err != nil {
+	if err := files.MakeFolder(figures); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	for name, svg := range r.figures() {

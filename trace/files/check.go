@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // TargetError is of an output that must not be written: a file there would be lost.
@@ -20,7 +21,7 @@ func (e *TargetError) Error() string {
 }
 
 // Check says before the work why target cannot be written: it is there and no regular
-// file, it is one of the inputs, or its folder is missing. Inputs that are not there, or
+// file, it is one of the inputs, or its folder is missing or takes no files. Inputs that are not there, or
 // are empty, are no concern of it. The error names the target.
 func Check(target string, inputs ...string) error {
 	if target == "" {
@@ -28,8 +29,7 @@ func Check(target string, inputs ...string) error {
 	}
 	info, err := os.Stat(target)
 	if errors.Is(err, fs.ErrNotExist) {
-		_, err := resolve(target)
-		return err
+		return checkFolder(target)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", target, cause(err))
@@ -41,6 +41,25 @@ func Check(target string, inputs ...string) error {
 		if other, err := os.Stat(input); err == nil && os.SameFile(info, other) {
 			return &TargetError{target, "also an input, which writing would destroy"}
 		}
+	}
+	return checkFolder(target)
+}
+
+// What syscall.Access asks of a folder in which files are made.
+const (
+	canEnter = 1
+	canWrite = 2
+)
+
+// checkFolder says why no file can be made or replaced in the folder of the target.
+func checkFolder(target string) error {
+	path, err := resolve(target)
+	if err != nil {
+		return err
+	}
+	folder := filepath.Dir(path)
+	if err := syscall.Access(folder, canEnter|canWrite); err != nil {
+		return fmt.Errorf("cannot write %s: folder %s: %w", target, folder, err)
 	}
 	return nil
 }

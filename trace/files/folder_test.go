@@ -1,0 +1,54 @@
+package files
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// What lies in the place of a folder is named, and what to do.
+func TestMakeFolder(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(os.WriteFile(at("file"), nil, 0o600), syscall.Mkfifo(at("pipe"), 0o600), os.Symlink("nowhere", at("dangling")),
+		os.Mkdir(at("real"), 0o755), os.Symlink("real", at("link"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"new/below", "real", "link", "link/below"} {
+		if err := MakeFolder(at(name)); err != nil {
+			t.Error(err)
+		}
+		if info, err := os.Stat(at(name)); err != nil || !info.IsDir() {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	for name, want := range map[string]string{
+		"file": "file is a file, expected a folder", "file/below": "file is a file, expected a folder", "pipe": "pipe is a pipe, expected a folder",
+		"dangling": "dangling is a symbolic link to nothing, expected a folder", "dangling/below": "dangling is a symbolic link to nothing",
+	} {
+		if err := MakeFolder(at(name)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, expected %q", name, err, want)
+		}
+	}
+}
+
+// A folder that takes no files is told before the work, also where one there would be replaced.
+func TestFolderTakesNoFiles(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("nothing is denied to root")
+	}
+	dir := t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "there"), nil, 0o600), os.Chmod(dir, 0o500)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
+	for _, name := range []string{"there", "new"} {
+		path := filepath.Join(dir, name)
+		if err := Check(path); err == nil || err.Error() != "cannot write "+path+": folder "+dir+": permission denied" {
+			t.Errorf("%v", err)
+		}
+	}
+}
