@@ -178,6 +178,9 @@ func (p *plan) selectStreams() error {
 			if s.LastStep < 0 {
 				return fmt.Errorf("%v has no counted step (step ≥ 0)", s.Key)
 			}
+			if err := CheckContext(p.meta, &s); err != nil {
+				return err
+			}
 			p.streams = append(p.streams, i)
 			perRequest[s.Request]++
 		}

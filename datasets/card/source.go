@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/locality"
 )
@@ -75,6 +76,9 @@ func readSource(ctx context.Context, path string) (*source, error) {
 		return nil, fmt.Errorf("%s: the trace has no streams, expected some", path)
 	}
 	for _, i := range f.Streams() {
+		if err := replay.CheckContext(f.Meta(), &i); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
 		s.streams = append(s.streams, stream{source: s, info: i, task: taskOf(s.meta.Notes["task"], i.Request, stem)})
 	}
 	if err := s.measure(ctx, f); err != nil {

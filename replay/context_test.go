@@ -1,0 +1,52 @@
+package replay
+
+import (
+	"errors"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// A stream of a few rows that states a context which no memory holds is refused, with what
+// makes it shorter; larger blocks do.
+func TestLongestContext(t *testing.T) {
+	spec, err := all.Table().Parse("lru")
+	if err != nil {
+		t.Fatal(err)
+	}
+	double, err := ParseCapacity("2x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for blockTokens, want := range map[int]string{1: "a context of 2147483646 tokens in 2147483646 blocks", 1 << 16: ""} {
+		path := filepath.Join(t.TempDir(), "long.parquet")
+		w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: blockTokens})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := new(trace.Stream)
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: math.MaxInt32 - 3})
+		for step := range int32(2) {
+			s.Append(trace.Row{Step: step, Indices: []int32{step}})
+		}
+		if err := errors.Join(w.Write(s), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		f, err := trace.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Run(t.Context(), f, Options{Policies: []policies.Spec{spec}, Capacities: []Capacity{double}})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "derive --block-tokens")) {
+			t.Errorf("blocks of %d tokens: %v, expected %q", blockTokens, err, want)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
