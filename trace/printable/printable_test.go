@@ -7,7 +7,7 @@ import (
 )
 
 var cases = []struct{ given, text, line string }{
-	{"plain × ≈ é 漢 🙂 ‍ \\", "plain × ≈ é 漢 🙂 ‍ \\", "plain × ≈ é 漢 🙂 ‍ \\"},
+	{"plain × ≈ é 漢 🙂 \u200d \\", "plain × ≈ é 漢 🙂 \u200d \\", "plain × ≈ é 漢 🙂 \u200d \\"},
 	{"a\n\tb", "a\n\tb", `a\n\tb`},
 	{"a\x1b[31mb\x07\r\x7f\x00", `a\x1b[31mb\a\r\x7f\x00`, `a\x1b[31mb\a\r\x7f\x00`},
 	{"t\u202eqaz\u2066\u200f", `t\u202eqaz\u2066\u200f`, `t\u202eqaz\u2066\u200f`},
