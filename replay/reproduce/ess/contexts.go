@@ -87,7 +87,7 @@ func (o *observed) pairs() reproduce.Line {
 		return reproduce.Line{Item: "real traces: " + item, Printed: reproduce.None, Ours: reproduce.None, Status: reproduce.Missing, Note: "no two real traces of all layers were given"}
 	}
 	slices.Sort(values)
-	l := reproduce.Statement(fmt.Sprintf("%s: %s", count(len(values), "pair of real traces", "pairs of real traces, in each of them (ours the median)"), item), "", values[len(values)/2], len(against) == 0)
+	l := reproduce.Statement(fmt.Sprintf("%s: %s", count(len(values), "pair of real traces", "pairs of real traces, in each of them (ours the median)"), item), "", median(values), len(against) == 0)
 	if !l.Holds {
 		l.Known, l.Note = true, "not "+strings.Join(against, ", ")+"; they differ in K and task as well"
 	}

@@ -84,11 +84,18 @@ func (o *observed) each(item, unit string, of func(t *traced) (value float64, ho
 		return reproduce.Line{Item: "real traces: " + item, Printed: reproduce.None, Ours: reproduce.None, Status: reproduce.Missing, Note: "no real trace that it can be judged on was given"}
 	}
 	slices.Sort(values)
-	l = reproduce.Statement(fmt.Sprintf("%s: %s", count(len(values), "real trace", "real traces, on each of them (ours the median)"), item), unit, values[len(values)/2], len(against) == 0)
+	l = reproduce.Statement(fmt.Sprintf("%s: %s", count(len(values), "real trace", "real traces, on each of them (ours the median)"), item), unit, median(values), len(against) == 0)
 	if !l.Holds {
 		l.Known, l.Note = true, fmt.Sprintf("not on %s; %s", strings.Join(against, ", "), o.others())
 	}
 	return l
+}
+
+// median is the middle of ascending values, the mean of the two in the middle where their
+// number is even.
+func median(values []float64) float64 {
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
 // count names how many there are.
