@@ -135,6 +135,9 @@ func Near(name string, known []string) (near []string) {
 		if d == 0 {
 			return []string{k}
 		}
+		if _, twice := distance[k]; twice {
+			continue
+		}
 		if d <= max(1, len(k)/3) || len(name) > 1 && strings.HasPrefix(k, name) {
 			near, distance[k] = append(near, k), d
 		}

@@ -184,12 +184,12 @@ machine and a GPU share shows the machine with its parts; --kind chooses.`,
 func shown(lib *hardware.Library, name string, kinds []hardware.Kind) ([]hardware.Item, error) {
 	found, err := lib.Any(name)
 	if err != nil {
-		return nil, err
+		return nil, errUsage{err}
 	}
 	found = slices.DeleteFunc(found, func(it hardware.Item) bool { return !slices.Contains(kinds, hardware.Kind(hardware.Head(it).Kind)) })
 	if len(found) == 0 {
 		_, err := lib.Item(kinds[0], name)
-		return nil, err
+		return nil, errUsage{err}
 	}
 	items := found[:1]
 	if m, err := lib.Resolve(found[0]); err == nil {

@@ -95,7 +95,7 @@ func (f *curveFlags) form(h *hardwareFlags) (fit.Form, error) {
 	}
 	l, err := lib.Link(f.link)
 	if err != nil {
-		return form, err
+		return form, errUsage{err}
 	}
 	form.Packets = transfer.PacketsOf(l, transfer.HostToDevice, transfer.Mechanism(m))
 	form.MaxRate = form.Packets.Ceiling(float64(l.Bandwidth.Value))
@@ -218,7 +218,7 @@ of the bundled files.`,
 			}
 			for _, name := range only {
 				if _, err := lib.Any(name); err != nil {
-					return err
+					return errUsage{err}
 				}
 			}
 			if only != nil {

@@ -93,7 +93,7 @@ func TestHardwareFolder(t *testing.T) {
 	if code, out, _ := run("hardware", "show", "mine", "--hardware-dir", dir); code != 0 || !strings.Contains(out, "1000 GB/s") {
 		t.Errorf("exit %d, %q", code, out)
 	}
-	if code, _, stderr := run("hardware", "show", "mine"); code != 1 || !strings.Contains(stderr, `unknown name "mine"`) {
+	if code, _, stderr := run("hardware", "show", "mine"); code != 2 || !strings.Contains(stderr, `unknown name "mine"`) {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 	t.Setenv(hardware.DirVariable, dir)
@@ -176,8 +176,8 @@ func TestHardwareBadInput(t *testing.T) {
 		"unknown format":  {[]string{"list", "--format", "xml"}, 2, `--format "xml"`},
 		"no name":         {[]string{"show"}, 2, "expected one name, got 0"},
 		"two names":       {[]string{"show", "h100", "h200"}, 2, "expected one name, got 2"},
-		"unknown name":    {[]string{"show", "h10"}, 1, "did you mean"},
-		"name of a kind":  {[]string{"show", "h100", "--kind", "drive"}, 1, `unknown drive "h100"`},
+		"unknown name":    {[]string{"show", "h10"}, 2, "did you mean a10 or h100 or h20 or h100-sxm?"},
+		"name of a kind":  {[]string{"show", "h100", "--kind", "drive"}, 2, `unknown drive "h100"`},
 		"no folder":       {[]string{"list", "--hardware-dir", "nowhere"}, 1, "nowhere"},
 		"check nothing":   {[]string{"check"}, 2, "file missing"},
 		"check no file":   {[]string{"check", "nowhere.yaml"}, 1, "nowhere.yaml"},
@@ -188,8 +188,8 @@ func TestHardwareBadInput(t *testing.T) {
 		"fit descending":  {[]string{"fit", points, "--from", "4KiB,1KiB"}, 2, "ascending"},
 		"fit inline":      {[]string{"fit", points, "--inline"}, 2, "--batch"},
 		"fit no points":   {[]string{"fit", points, "--from", "1MiB"}, 1, "no point for blocks from 1048576 bytes on"},
-		"fit link":        {[]string{"fit", points, "--link", "pcie9"}, 1, `unknown link "pcie9"`},
-		"points":          {[]string{"points", "--only", "pcie9"}, 1, `unknown name "pcie9"`},
+		"fit link":        {[]string{"fit", points, "--link", "pcie9"}, 2, `unknown link "pcie9"`},
+		"points":          {[]string{"points", "--only", "pcie9"}, 2, `unknown name "pcie9"`},
 		"price entry":     {[]string{"price", "--blocks", "1"}, 2, "--entry-bytes 0"},
 		"price machine":   {price("--hardware", "h1000"), 2, "did you mean h100"},
 		"price runs":      {price("--runs", "11"), 2, "--runs 11, expected 1 to 10"},
