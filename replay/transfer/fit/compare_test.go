@@ -105,3 +105,17 @@ func TestPointsAreCurrent(t *testing.T) {
 		t.Errorf("POINTS.md is not what the models say now; go test ./replay/transfer/fit -run Points -update rewrites it")
 	}
 }
+
+// The line below the table says one point as one, and nothing of blocks that there are none of.
+func TestSummary(t *testing.T) {
+	near, far := 0.02, 1.0
+	for want, rows := range map[string][]Comparison{
+		"1 point. Within 15 %: 1 of 1 left out of a fit, 0 of 0 predicted without a fit, 0 of 0 that set a constant.": {{LeftOut: &near}},
+		"3 points. Within 15 %: 0 of 0 left out of a fit, 0 of 1 predicted without a fit, 1 of 1 that set a constant. 1 of blocks whose size the source does not say.": {
+			{Model: &far, Error: &far}, {Model: &far, Error: &near, Sets: true}, {}},
+	} {
+		if got := summary(rows); got != want {
+			t.Errorf("%s, expected %s", got, want)
+		}
+	}
+}

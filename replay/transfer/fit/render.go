@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/kvreplay/kvreplay/metrics/texttable"
@@ -121,8 +122,12 @@ func summary(rows []Comparison) string {
 		all[kind]++
 		within[kind] += count(!r.Missed())
 	}
-	return fmt.Sprintf("%d points. Within %.0f %%: %d of %d left out of a fit, %d of %d predicted without a fit, %d of %d that set a constant. %d of blocks whose size the source does not say.",
-		len(rows), 100*Tolerance, within[1], all[1], within[2], all[2], within[3], all[3], all[0])
+	text := fmt.Sprintf("%s. Within %.0f %%: %d of %d left out of a fit, %d of %d predicted without a fit, %d of %d that set a constant.",
+		english.Plural(len(rows), "point", ""), 100*Tolerance, within[1], all[1], within[2], all[2], within[3], all[3])
+	if all[0] > 0 {
+		text += fmt.Sprintf(" %d of blocks whose size the source does not say.", all[0])
+	}
+	return text
 }
 
 func count(is bool) int {
