@@ -115,6 +115,7 @@ func TestBadFiles(t *testing.T) {
 		"overlap: 2":                             "overlap 2, expected",
 		"overlap: .nan":                          "overlap NaN",
 		"steps: 1.5":                             "1.5",
+		" \n":                                    "the text is empty",
 		"steps: 5\nsteps: 6":                     "steps",
 		"by_layer: {overlap: [0.5]}":             "overlap has 1 values",
 		"by_layer: {overlaps: [1, 1, 1, 1]}":     "did you mean overlap?",

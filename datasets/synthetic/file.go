@@ -1,7 +1,9 @@
 package synthetic
 
 import (
+	"bytes"
 	"embed"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -71,6 +73,9 @@ func (d *Dials) Read(path string) error {
 func (d *Dials) Decode(text []byte) error {
 	if len(text) > mostDialBytes {
 		return fmt.Errorf("more than %d bytes, too many for dials", mostDialBytes)
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return errors.New("no dials: the text is empty; kvreplay datasets fit writes dials")
 	}
 	said := map[string]any{}
 	if err := yaml.Load(text, &said, yaml.WithUniqueKeys()); err != nil {

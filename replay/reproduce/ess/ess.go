@@ -53,7 +53,7 @@ type study struct {
 func Of(ctx context.Context, in reproduce.Inputs, lib *hardware.Library) (sections []reproduce.Section, err error) {
 	dir, err := os.MkdirTemp("", "kvreplay-ess-")
 	if err != nil {
-		return nil, fmt.Errorf("reproduce ess: %w", err)
+		return nil, fmt.Errorf("files in between: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	s, err := newStudy(ctx, in, lib, dir)
@@ -64,7 +64,7 @@ func Of(ctx context.Context, in reproduce.Inputs, lib *hardware.Library) (sectio
 	for _, part := range []func() ([]reproduce.Section, error){s.arithmetic, s.memory, s.blocks, s.timed, s.locality} {
 		more, err := part()
 		if err != nil {
-			return nil, fmt.Errorf("reproduce ess: %w", err)
+			return nil, err
 		}
 		sections = append(sections, more...)
 	}
