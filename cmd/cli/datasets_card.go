@@ -50,7 +50,7 @@ func runDatasetsCard(c *cobra.Command, args []string, out string, parallel int) 
 		return err
 	}
 	bar := newBar(c.ErrOrStderr())
-	bar.start(int64(len(paths)), "traces")
+	bar.start(int64(len(paths)), "card", "traces")
 	defer bar.close()
 	made, err := card.Make(c.Context(), paths, card.Options{
 		Command: fmt.Sprintf("kvreplay datasets card %s -o %s", filepath.ToSlash(strings.Join(args, " ")), filepath.ToSlash(out)),

@@ -180,7 +180,7 @@ func runMakeSynthetic(c *cobra.Command, f *syntheticFlags) error {
 	bar := newBar(c.ErrOrStderr())
 	defer bar.close()
 	streams := synthetic.NewSource(d).Streams()
-	bar.start(int64(streams), "streams")
+	bar.start(int64(streams), "draw", "streams")
 	if err := synthetic.Write(c.Context(), f.out, d, synthetic.Options{Workers: f.parallel, Progress: bar.add}); err != nil {
 		return err
 	}

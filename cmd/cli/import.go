@@ -134,9 +134,27 @@ func runImport(c *cobra.Command, paths []string, f *importFlags) error {
 	if err := checkSGLang(c, paths); err != nil {
 		return err
 	}
+	bar := newBar(c.ErrOrStderr())
+	defer bar.close()
+	bar.start(unknown, "read", "records")
+	done, writing := int64(0), false
+	f.options.Progress = func(read, written int64) {
+		if written > 0 && !writing {
+			bar.close()
+			bar.start(read, "write", "records")
+			done, writing = 0, true
+		}
+		now := read
+		if writing {
+			now = written
+		}
+		bar.add(int(now - done))
+		done = now
+	}
 	result, err := importer.Import(c.Context(), f.options, f.out, paths...)
 	if err != nil {
 		return err
 	}
+	bar.close()
 	return result.Summary(c.ErrOrStderr())
 }

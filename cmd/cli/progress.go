@@ -31,12 +31,15 @@ func terminal(w io.Writer) *os.File {
 	return nil
 }
 
-// start shows the bar with total steps of what: how far, how fast, how long still.
-func (b *bar) start(total int64, what string) {
-	if f := terminal(b.w); f != nil && total > 0 {
+// unknown is a total that is not known: the bar counts, and tells how fast.
+const unknown = -1
+
+// start shows the bar with total units of what: how far, how fast, how long still.
+func (b *bar) start(total int64, what, unit string) {
+	if f := terminal(b.w); f != nil && total != 0 {
 		b.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
-			progressbar.OptionSetItsString("steps"), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
+			progressbar.OptionSetItsString(unit), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
 	}
 }
 

@@ -115,7 +115,7 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 		return err
 	}
 	steps, cells := workOf(tasks)
-	bar.start(steps, "replay "+count(cells, "cell"))
+	bar.start(steps, "replay "+count(cells, "cell"), "steps")
 	var rows []metrics.Row
 	recalled := 0
 	for _, t := range tasks {

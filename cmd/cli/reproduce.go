@@ -109,7 +109,7 @@ func runReproduce(c *cobra.Command, args []string, f *reproduceFlags) error {
 	}
 	chosen := chosenPapers(args, f.sections)
 	bar := newBar(c.ErrOrStderr())
-	bar.start(int64(len(chosen)), "papers")
+	bar.start(int64(len(chosen)), "reproduce", "papers")
 	defer bar.close()
 	report, err := reproduce.Make(c.Context(), chosen, reproduce.Inputs{Traces: traces, Hardware: f.hardware, Progress: func() { bar.add(1) }})
 	if err != nil {

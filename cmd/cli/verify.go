@@ -73,7 +73,7 @@ func runVerify(c *cobra.Command, paths []string, f *verifyFlags) error {
 	defer bar.close()
 	o.Progress = func(done, cells int) {
 		if done == 0 {
-			bar.start(int64(cells), "verify")
+			bar.start(int64(cells), "verify", "cells")
 		} else {
 			bar.add(1)
 		}

@@ -23,14 +23,14 @@ type collector struct {
 	encoded  []byte
 	warnings []string
 
-	longest    int // longest list, after padding
-	longestAt  string
-	longestOf  int32 // and its context
-	maxSeqLen  int32
-	scored     string // first record with scores, of a source that does not state its order
-	unscored   string // first one without
-	ownSeen    bool   // some list holds the query's own position
-	checkEvery int
+	longest   int // longest list, after padding
+	longestAt string
+	longestOf int32 // and its context
+	maxSeqLen int32
+	scored    string // first record with scores, of a source that does not state its order
+	unscored  string // first one without
+	ownSeen   bool   // some list holds the query's own position
+	read      int64  // records
 }
 
 // request is what all records of a request must agree on whose source does not state the
@@ -78,8 +78,11 @@ func (c *collector) warn(format string, args ...any) {
 
 // add takes one record of s.
 func (c *collector) add(s *source, r *record) error {
-	if c.checkEvery++; c.checkEvery%1024 == 0 && c.ctx.Err() != nil {
-		return c.ctx.Err()
+	if c.read++; c.read%tellEvery == 0 {
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+		c.tell(0)
 	}
 	r.dropPadding()
 	if err := c.admit(s, r); err != nil {
@@ -97,6 +100,16 @@ func (c *collector) add(s *source, r *record) error {
 	s.records++
 	return c.index.add(entry{key: trace.Key{Request: c.requests[r.request].id, Layer: r.layer, Head: r.head},
 		seqLen: r.seqLen, size: int32(len(c.encoded)), offset: offset})
+}
+
+// tellEvery is how many records are taken in between two looks at what stops the import.
+const tellEvery = 256
+
+// tell reports progress.
+func (c *collector) tell(written int64) {
+	if c.opts.Progress != nil {
+		c.opts.Progress(c.read, written)
+	}
 }
 
 // admit checks what a record can know of itself; the trace's own rules come later.

@@ -61,12 +61,16 @@ func (c *collector) emit(out string, meta trace.Meta) (*Result, error) {
 
 // all reads the records in key order and writes every stream.
 func (e *emitter) all() error {
+	written := int64(0)
 	for entry, err := range e.c.index.sorted() {
 		if err != nil {
 			return err
 		}
 		if err := e.c.ctx.Err(); err != nil {
 			return err
+		}
+		if written++; written%tellEvery == 0 {
+			e.c.tell(written)
 		}
 		if e.stream.Rows > 0 && e.stream.Key != entry.key {
 			if err := e.flush(); err != nil {
@@ -80,6 +84,7 @@ func (e *emitter) all() error {
 	if err := e.flush(); err != nil {
 		return err
 	}
+	e.c.tell(written)
 	if e.result.Streams == 0 {
 		return fmt.Errorf("no step is left: all are prompt windows and --windows leaves them out")
 	}

@@ -240,3 +240,19 @@ func TestPyarrow(t *testing.T) {
 		}
 	}
 }
+
+// Progress counts the records that are read, then those that are written, up to all of them.
+func TestProgress(t *testing.T) {
+	var all [][2]int64
+	result, _ := importAll(t, Options{Progress: func(read, written int64) { all = append(all, [2]int64{read, written}) }}, "../../datasets/bundled/smollm2_multi_news_8k.parquet")
+	last := [2]int64{0, 0}
+	for _, now := range all {
+		if now[0] < last[0] || now[1] < last[1] || now[1] > now[0] || last[1] > 0 && now[0] != last[0] {
+			t.Errorf("after %v read and written comes %v", last, now)
+		}
+		last = now
+	}
+	if last[0] != last[1] || last[1] != result.Rows || len(all) < 4 || all[0][1] > 0 {
+		t.Errorf("%v, of %d rows", all, result.Rows)
+	}
+}

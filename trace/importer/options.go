@@ -38,6 +38,9 @@ type Options struct {
 	// it go to a temporary file; a source that must be held whole (.npz, one SGLang
 	// response) may take a quarter.
 	Memory int64
+	// Progress, if not nil, is told now and then how many records were read, and when all
+	// were, how many of them are written; in the end (read, read).
+	Progress func(read, written int64)
 	// Tmp is the directory of temporary files, empty for the system's.
 	Tmp string
 }
