@@ -1,0 +1,28 @@
+package metrics_test
+
+import (
+	"fmt"
+	"log"
+
+	"github.com/kvreplay/kvreplay/metrics"
+)
+
+// Rank the policies of rows that a run wrote.
+func ExampleNewBoard() {
+	rows, err := metrics.ReadRows("testdata/rows.jsonl")
+	if err != nil {
+		log.Fatal(err)
+	}
+	board, err := metrics.NewBoard(rows, metrics.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, line := range board.Tables[0].Ranked {
+		fmt.Printf("%s %s: %.3f × OPT\n", line.Rank, line.Policy, line.Pooled.XOpt.Value)
+	}
+	// Output:
+	// 1 admit: 1.221 × OPT
+	// 2 s3fifo: 1.297 × OPT
+	// 3 lru: 1.410 × OPT
+	// 4 fifo: 1.651 × OPT
+}
