@@ -65,6 +65,15 @@ const requests = 8
 // Check draws a twin of the dials that were fitted to original, in a folder of its own,
 // and compares the two.
 func Check(ctx context.Context, original *trace.File, d *synthetic.Dials, workers int) ([]Row, error) {
+	rows, err := check(ctx, original, d, workers, 0)
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+// check is Check at each of several K; 0 is the traces' own.
+func check(ctx context.Context, original *trace.File, d *synthetic.Dials, workers int, topKs ...int) (rows [][]Row, err error) {
 	dir, err := os.MkdirTemp("", "kvreplay-twin-")
 	if err != nil {
 		return nil, fmt.Errorf("check twin: %w", err)
@@ -81,16 +90,28 @@ func Check(ctx context.Context, original *trace.File, d *synthetic.Dials, worker
 		return nil, err
 	}
 	defer f.Close()
-	return Compare(ctx, original, f, workers)
+	for _, k := range topKs {
+		more, err := compare(ctx, original, f, workers, k)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, more)
+	}
+	return rows, nil
 }
 
 // Compare replays both traces with the policies that they can serve.
 func Compare(ctx context.Context, original, twin *trace.File, workers int) ([]Row, error) {
-	a, err := run(ctx, original, workers)
+	return compare(ctx, original, twin, workers, 0)
+}
+
+// compare is Compare at K; 0 is the traces' own.
+func compare(ctx context.Context, original, twin *trace.File, workers, topK int) ([]Row, error) {
+	a, err := run(ctx, original, workers, topK)
 	if err != nil {
 		return nil, err
 	}
-	b, err := run(ctx, twin, workers)
+	b, err := run(ctx, twin, workers, topK)
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +127,8 @@ func Compare(ctx context.Context, original, twin *trace.File, workers int) ([]Ro
 	return rows, nil
 }
 
-func run(ctx context.Context, f *trace.File, workers int) ([]metrics.Row, error) {
-	o := replay.Options{SkipUnable: true, Workers: workers}
+func run(ctx context.Context, f *trace.File, workers, topK int) ([]metrics.Row, error) {
+	o := replay.Options{SkipUnable: true, Workers: workers, TopK: topK}
 	for _, e := range Table {
 		spec, err := Table.Parse(e.Name)
 		if err != nil {

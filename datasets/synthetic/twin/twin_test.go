@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/datasets/synthetic"
-	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -33,53 +32,40 @@ func twinOf(t *testing.T, path string) []Row {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := Check(t.Context(), original, d, 2)
+	topKs := []int{0}
+	if m := original.Meta(); m.Order == trace.OrderRank && !strings.Contains(path, "selectors") && !strings.Contains(path, "ahead") {
+		topKs = append(topKs, m.TopK/2)
+	}
+	rows, err := check(t.Context(), original, d, 2, topKs...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := original.Meta(); m.Order == trace.OrderRank && !strings.Contains(path, "selectors") && !strings.Contains(path, "ahead") {
-		halved(t, original, d, m.TopK/2)
+	for i, half := range rows[1:] {
+		halved(t, half, topKs[1+i])
 	}
-	return rows
+	return rows[0]
 }
 
 // halved holds what README.md says of half the K: by how much LRU's misses of the twin are
 // off the original's, of traces of a large K and of a small one.
-func halved(t *testing.T, original *trace.File, d *synthetic.Dials, topK int) {
+func halved(t *testing.T, rows []Row, topK int) {
 	t.Helper()
-	more := *d
-	more.Requests *= requests
-	path := filepath.Join(t.TempDir(), "twin.parquet")
-	if err := synthetic.Write(t.Context(), path, &more, synthetic.Options{Workers: 2}); err != nil {
-		t.Fatal(err)
-	}
-	var rates [2][]float64
-	for i, f := range []*trace.File{original, open(t, path)} {
-		o := replay.Options{TopK: topK, Workers: 2}
-		spec, err := Table.Parse("lru")
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Policies = append(o.Policies, spec)
-		if o.Capacities, err = replay.ParseCapacities(Capacities); err != nil {
-			t.Fatal(err)
-		}
-		result, err := replay.Run(t.Context(), f, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range result.Rows {
-			rates[i] = append(rates[i], float64(r.Misses)/float64(r.Demand))
-		}
-	}
 	low, high := -0.65, -0.2
 	if topK < 16 {
 		low, high = 0, 0.25
 	}
-	for i, c := range Capacities {
-		if e := rates[1][i]/rates[0][i] - 1; e < low-0.005 || e > high+0.005 {
-			t.Errorf("half the K, %s: LRU's misses of the twin are off by %s, README.md says %s to %s", c, percent(e), percent(low), percent(high))
+	seen := 0
+	for _, r := range rows {
+		if r.Policy != "lru" {
+			continue
 		}
+		seen++
+		if e := r.Error(); e < low-0.005 || e > high+0.005 {
+			t.Errorf("half the K, %s: LRU's misses of the twin are off by %s, README.md says %s to %s", r.Capacity, percent(e), percent(low), percent(high))
+		}
+	}
+	if seen != len(Capacities) {
+		t.Errorf("half the K: %d capacities of LRU, expected %d", seen, len(Capacities))
 	}
 }
 
