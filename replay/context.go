@@ -13,9 +13,8 @@ const MostBlocks = 1 << 27
 // CheckContext refuses a stream that is longer. Formats allow contexts of 2³¹ − 1 tokens,
 // which a file of a few rows can state and no memory holds.
 func CheckContext(m *trace.Meta, s *trace.StreamInfo) error {
-	tokens := int64(s.PromptLen) + int64(s.LastStep) + 1
-	if blocks := (tokens + int64(m.BlockTokens) - 1) / int64(m.BlockTokens); blocks > MostBlocks {
-		return fmt.Errorf("%v has a context of %d tokens in %d blocks; every block is held in memory, so that %d is the most (`kvreplay derive --block-tokens` makes fewer and larger ones)", s.Key, tokens, blocks, MostBlocks)
+	if blocks := m.Blocks(s.MaxSeqLen()); blocks > MostBlocks {
+		return fmt.Errorf("%v has a context of %d tokens in %d blocks; every block is held in memory, so that %d is the most (`kvreplay derive --block-tokens` makes fewer and larger ones)", s.Key, s.MaxSeqLen(), blocks, MostBlocks)
 	}
 	return nil
 }

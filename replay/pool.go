@@ -77,7 +77,7 @@ func (p *plan) poolable(c cache) error {
 		}
 		rows += int64(s.Rows)
 	}
-	blocks := int64(first.PromptLen) + int64(first.LastStep) + 1
+	blocks := int64(first.MaxSeqLen())
 	if most := rows * int64(p.m) * int64(p.layout.heads*p.layout.mtp); most > math.MaxInt32 || blocks*int64(c.streams()) > math.MaxInt32 {
 		return fmt.Errorf("pool %s: the %d streams of %v list up to %d blocks in %d rows, a pool holds at most %d at once; replay fewer --layers",
 			p.opt.Pool, c.streams(), first.Key, most, rows, math.MaxInt32)

@@ -114,7 +114,7 @@ func (s *Stream) columns() (c Columns) {
 func (s *Stream) SeqLen(i int) int { return int(s.PromptLen) + int(s.Steps[i]) + 1 }
 
 // MaxSeqLen is the context of the last row, in tokens.
-func (s *Stream) MaxSeqLen() int { return int(s.PromptLen) + int(s.LastStep) + 1 }
+func (s *StreamInfo) MaxSeqLen() int { return int(s.PromptLen) + int(s.LastStep) + 1 }
 
 // Reset empties the stream and keeps its memory.
 func (s *Stream) Reset(info StreamInfo) {
