@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -141,11 +140,12 @@ type fittedPoint struct {
 }
 
 func (f *hardwareFlags) fit(ctx context.Context, w io.Writer, path string, form fit.Form, source string) error {
-	text, err := files.Read(ctx, path)
+	file, err := files.Open(ctx, path)
 	if err != nil {
 		return fmt.Errorf("points: %w", err)
 	}
-	groups, err := fit.ReadCSV(bytes.NewReader(text), path)
+	defer file.Close()
+	groups, err := fit.ReadCSV(file, path)
 	if err != nil {
 		return err
 	}

@@ -137,19 +137,18 @@ func runImport(c *cobra.Command, paths []string, f *importFlags) error {
 	bar := newBar(c.ErrOrStderr())
 	defer bar.close()
 	bar.start(unknown, "read", "records")
-	done, writing := int64(0), false
+	writing := false
 	f.options.Progress = func(read, written int64) {
-		if written > 0 && !writing {
+		switch {
+		case written == 0:
+			bar.to(read)
+			return
+		case !writing:
 			bar.close()
 			bar.start(read, "write", "records")
-			done, writing = 0, true
+			writing = true
 		}
-		now := read
-		if writing {
-			now = written
-		}
-		bar.add(int(now - done))
-		done = now
+		bar.to(written)
 	}
 	result, err := importer.Import(c.Context(), f.options, f.out, paths...)
 	if err != nil {

@@ -50,6 +50,13 @@ func (b *bar) add(n int) {
 	}
 }
 
+// to advances the bar to n units in all.
+func (b *bar) to(n int64) {
+	if b.bar != nil {
+		_ = b.bar.Set64(n)
+	}
+}
+
 // note prints a line without tearing the bar.
 func (b *bar) note(format string, args ...any) {
 	if b.bar != nil {
