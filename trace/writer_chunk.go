@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/parquet-go/parquet-go"
@@ -11,8 +10,8 @@ import (
 
 // columnChunk is a column's part of a row group: its pages, and what the file says of them.
 type columnChunk struct {
-	pages   []byte
-	at      int64 // where the pages begin, by what the file says
+	pages   [][]byte // one after another, in parts
+	at      int64    // where they begin, by what the file says
 	meta    format.ColumnMetaData
 	index   format.ColumnIndex
 	offsets format.OffsetIndex
@@ -35,8 +34,9 @@ func (c *columnChunk) move(at int64) {
 type listChunk struct {
 	listPages
 	columnChunk
-	buffer   bytes.Buffer // the pages
-	rows     int64        // in them
+	filled   []*page // behind its length, those of the row group before, to be filled again
+	length   int64   // of its pages in the file
+	rows     int64   // in them
 	bounds   parquet.ColumnIndexer
 	min, max parquet.Value // of all values, null where there is none
 }
@@ -59,22 +59,22 @@ func (c *listChunk) reset() {
 	if codec := node.Compression(); codec != nil {
 		c.meta.Codec = codec.CompressionCodec()
 	}
-	c.buffer.Reset()
-	c.rows = 0
+	c.filled, c.length, c.rows = c.filled[:0], 0, 0
 	c.bounds = node.Type().NewColumnIndexer(parquet.DefaultColumnIndexSizeLimit)
 	c.min, c.max = parquet.Value{}, parquet.Value{}
 }
 
 // page appends a page of rows with lists of such lengths, which have count values.
 func (c *listChunk) page(lengths []int32, values encoding.Values, count int) error {
-	begin := c.buffer.Len()
-	head, err := c.append(&c.buffer, lengths, values, count)
+	to := c.next()
+	head, err := c.fill(to, lengths, values, count)
 	if err != nil {
 		return err
 	}
-	size := int32(c.buffer.Len() - begin)
+	size := int32(to.size())
 	c.offsets.PageLocations = append(c.offsets.PageLocations,
-		format.PageLocation{Offset: int64(begin), CompressedPageSize: size, FirstRowIndex: c.rows})
+		format.PageLocation{Offset: c.length, CompressedPageSize: size, FirstRowIndex: c.rows})
+	c.length += int64(size)
 	c.rows += int64(len(lengths))
 	c.meta.TotalCompressedSize += int64(size)
 	c.meta.TotalUncompressedSize += int64(size - head.CompressedPageSize + head.UncompressedPageSize)
@@ -86,6 +86,21 @@ func (c *listChunk) page(lengths []int32, values encoding.Values, count int) err
 	index.DefinitionLevelHistogram = countLevels(index.DefinitionLevelHistogram, sizes.DefinitionLevelHistogram, c.levels.defined[:])
 	c.bound(c.Node.Type().NewPage(c.ColumnIndex, count, values))
 	return nil
+}
+
+// next appends a page that is to be filled. A new one has room for as many bytes as the one
+// before it, and an eighth: pages are of one size but for the last.
+func (c *listChunk) next() *page {
+	n := len(c.filled)
+	c.filled = slices.Grow(c.filled, 1)[:n+1]
+	if c.filled[n] == nil {
+		c.filled[n] = new(page)
+		if n > 0 {
+			last := len(c.filled[n-1].data)
+			c.filled[n].data = make([]byte, 0, last+last/8)
+		}
+	}
+	return c.filled[n]
 }
 
 // countLevels adds the levels of a page to those of all pages, and appends them to the
@@ -120,7 +135,10 @@ func (c *listChunk) finish() columnChunk {
 	}
 	index := c.bounds.ColumnIndex()
 	index.RepetitionLevelHistogram, index.DefinitionLevelHistogram = c.index.RepetitionLevelHistogram, c.index.DefinitionLevelHistogram
-	done := columnChunk{pages: c.buffer.Bytes(), meta: c.meta, index: index, offsets: c.offsets}
+	done := columnChunk{meta: c.meta, index: index, offsets: c.offsets}
+	for _, p := range c.filled {
+		done.pages = append(done.pages, p.head.Bytes(), p.data)
+	}
 	c.reset()
 	return done
 }

@@ -60,8 +60,10 @@ func (w *fileWriter) Flush() error {
 	for i := range chunks {
 		chunk := &chunks[i]
 		chunk.move(w.offset)
-		if err := w.put(chunk.pages); err != nil {
-			return err
+		for _, part := range chunk.pages {
+			if err := w.put(part); err != nil {
+				return err
+			}
 		}
 		chunk.pages = nil
 		group.Columns[i].MetaData = chunk.meta

@@ -65,7 +65,7 @@ func (s *scalarColumns) finish(chunks *[numColumns]columnChunk) (*format.RowGrou
 		meta.PathInSchema = []string{columnNames[place]} // which a writer forgets when it is reset
 		from, to := ChunkRange(&meta)
 		chunks[place] = columnChunk{
-			pages:   data[from:to],
+			pages:   [][]byte{data[from:to]},
 			at:      from,
 			meta:    meta,
 			index:   file.ColumnIndexes()[i],

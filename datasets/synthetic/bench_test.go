@@ -3,6 +3,7 @@ package synthetic
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -46,6 +47,11 @@ func BenchmarkWrite(b *testing.B) {
 						b.Fatal(err)
 					}
 					n += d.streams() * (d.Windows + d.Steps) * d.Candidates
+					b.StopTimer()
+					if err := os.Remove(path); err != nil { // else the next Write frees its memory
+						b.Fatal(err)
+					}
+					b.StartTimer()
 				}
 				b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Mindices/s")
 			})
