@@ -24,8 +24,11 @@ func flagError(c *cobra.Command, err error) error {
 	}
 	var known []string
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if known = append(known, f.Name); f.Name == outFlag {
-			known = append(known, outAlias)
+		known = append(known, f.Name)
+		for alias, flag := range flagAliases {
+			if flag == f.Name {
+				known = append(known, alias)
+			}
 		}
 	})
 	near := policies.Near(name, known)

@@ -72,7 +72,7 @@ blocks stay in pinned memory).`,
 	fl.BoolVar(&f.layout.Merge, "merge", false, "move a run of adjacent blocks as one piece")
 	fl.Int64Var(&f.blocks, "blocks", 0, "blocks to move")
 	fl.Int64Var(&f.runs, "runs", 0, "runs of adjacent blocks among them (default: each block apart)")
-	fl.Int64Var(&f.depth, "depth", 32, "requests in flight on the drives")
+	depthVar(fl, &f.depth)
 	fl.IntVar(&f.threads, "threads", 8, "threads that copy within the host")
 	fl.Int64Var(&f.demand.SSD, "from-ssd", 0, "of the blocks, those on the drives alone")
 	fl.Int64Var(&f.demand.Extents, "extents", 0, "reads that bring those (default: one a block)")
@@ -91,7 +91,7 @@ func (f *priceFlags) check() error {
 	case f.blocks < 1:
 		return usagef("--blocks %d, expected at least 1", f.blocks)
 	case f.layout.BlockTokens < 1 || f.layout.Fragments < 1 || f.depth < 1 || f.threads < 1:
-		return usagef("--block-tokens, --fragments, --depth and --threads are at least 1")
+		return usagef("--block-tokens, --fragments, --ssd-depth and --threads are at least 1")
 	case f.runs < 0 || f.runs > f.blocks:
 		return usagef("--runs %d, expected 1 to %d, the blocks", f.runs, f.blocks)
 	case f.demand.SSD < 0 || f.demand.SSD > f.blocks:
@@ -240,7 +240,7 @@ one read. Times are of a machine's drives, a step of a stream on average.`,
 		Example: "  kvreplay hardware extents t.parquet --extent 1,8 --hardware l20",
 		Args:    atLeast(1, "trace"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := atLeastOne(c, "topk", "depth", "entry-bytes"); err != nil {
+			if err := atLeastOne(c, "topk", depthFlag, "entry-bytes"); err != nil {
 				return err
 			}
 			if err := o.Validate(); err != nil {
@@ -280,7 +280,7 @@ one read. Times are of a machine's drives, a step of a stream on average.`,
 	fl.IntVar(&o.History, "history", 0, "decode steps that the packing learns from besides the prompt's windows; they are not counted")
 	fl.StringVar(&machine, "hardware", "l20", "`machine` whose drives are timed")
 	bytesVar(fl, &entry, "entry-bytes", 4096, "`bytes` of a block on the drive, for the times; not the trace's, which are of a token")
-	fl.Int64Var(&depth, "depth", 32, "requests in flight on the drives")
+	depthVar(fl, &depth)
 	h.formats(c, "table", "json")
 	return c
 }

@@ -92,7 +92,7 @@ func (f *timeFlags) add(c *cobra.Command) {
 	fl.StringVar(&o.Path, "path", "fastest", "path of fetches: fastest, call, batch, kernel")
 	fl.BoolVar(&o.Merge, "merge", false, "adjacent missed blocks move as one piece")
 	fl.Int64Var(&o.Fragments, "fragments", 1, "places that a block lies in; 2 where K and V are apart")
-	fl.Int64Var(&o.Depth, "ssd-depth", 64, "reads in flight to the drives, of all GPUs that share them")
+	depthVar(fl, &o.Depth)
 	fl.Float64Var(&o.Ahead.Accuracy, "read-ahead", 0, "share of the SSD's reads that are named when a layer begins, and hide behind its selection; the rest is read again (default: reads wait for the selection)")
 	fl.BoolVar(&o.Ahead.Direct, "gpudirect", false, "the SSD writes into the GPU (GPUDirect Storage)")
 	fl.StringVar(&f.table, "table", "", "CSV `file` of measured operator times, instead of the roofline")
