@@ -69,13 +69,25 @@ type part struct {
 	head    *int32
 }
 
+// PlanError is why a trace cannot serve a run, before anything is replayed.
+type PlanError struct {
+	Path string // of the trace
+	Err  error
+}
+
+// Error names the trace.
+func (e *PlanError) Error() string { return fmt.Sprintf("replay %s: %v", e.Path, e.Err) }
+
+// Unwrap is the reason.
+func (e *PlanError) Unwrap() error { return e.Err }
+
 // newPlan checks o against the trace.
 func newPlan(f *trace.File, o *Options) (*plan, error) {
 	p := &plan{file: f, meta: f.Meta(), opt: o, ranks: f.Meta().Order == trace.OrderRank}
 	steps := []func() error{o.check, p.checkTexts, p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settleOutliers, p.settleClusters, p.settlePrefetch, p.settlePool, p.settleTiers, p.settleAllocation, p.settleReallocation, p.applyAllocation, p.planCells, p.settleProfile}
 	for _, step := range steps {
 		if err := step(); err != nil {
-			return nil, fmt.Errorf("replay %s: %w", f.Path(), err)
+			return nil, &PlanError{f.Path(), err}
 		}
 	}
 	p.planParts()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/serial"
@@ -35,7 +36,7 @@ as CSV for other simulators. replay/serial/README.md says what the difference is
 		RunE: func(c *cobra.Command, args []string) error { return runSerial(c, args, &f) },
 	}
 	fl := c.Flags()
-	fl.StringArrayVar(&f.policies, "policy", []string{"lru", "2q", "arc"}, "policies lru, 2q[:OPTIONS] and arc, comma-separated or repeated")
+	fl.StringArrayVar(&f.policies, "policy", []string{"lru", "2q", "arc"}, "policies lru, 2q[:OPTIONS] and arc, comma-separated or repeated, or all")
 	fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request)")
 	fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in blocks (default: the trace's)")
 	fl.StringVar(&f.warmup, "warmup", "auto", "lru:W (the last W prompt windows) or cold; auto: all windows")
@@ -49,7 +50,7 @@ as CSV for other simulators. replay/serial/README.md says what the difference is
 // options checks the flags and turns them into serial's options.
 func (f *serialFlags) options(c *cobra.Command) (o serial.Options, err error) {
 	o = serial.Options{TopK: f.topk, Requests: f.requests, Workers: 1}
-	if o.Policies, _, err = parsePolicies(all.Table(), f.policies); err != nil {
+	if o.Policies, err = f.parsePolicies(); err != nil {
 		return o, errUsage{err}
 	}
 	for _, p := range o.Policies {
@@ -83,6 +84,21 @@ func (f *serialFlags) options(c *cobra.Command) (o serial.Options, err error) {
 	return o, nil
 }
 
+// parsePolicies reads --policy: of the policies that have a per-access cache, which are all
+// that there are here, or of the others, so that it can be said why one of them is refused.
+func (f *serialFlags) parsePolicies() ([]policies.Spec, error) {
+	known := slices.DeleteFunc(all.Table(), func(e policies.Entry) bool { return !slices.Contains(serial.Policies(), e.Name) })
+	specs, _, err := parsePolicies(known, f.policies)
+	if err == nil && len(specs) > 0 {
+		return specs, nil
+	}
+	named := slices.DeleteFunc(splitPolicies(f.policies), func(name string) bool { return name == groups[0] })
+	if others, _, otherwise := parsePolicies(all.Table(), named); otherwise == nil {
+		return others, nil
+	}
+	return nil, err
+}
+
 func runSerial(c *cobra.Command, paths []string, f *serialFlags) error {
 	o, err := f.options(c)
 	if err != nil {
@@ -91,9 +107,21 @@ func runSerial(c *cobra.Command, paths []string, f *serialFlags) error {
 	if err := f.checkFlatten(c, paths); err != nil {
 		return err
 	}
+	if err := checkNames(paths, "by a command"); err != nil {
+		return err
+	}
+	var traces []*trace.File
+	for _, path := range paths { // all of them before the first is replayed
+		file, err := trace.Open(path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		traces = append(traces, file)
+	}
 	var rows []serial.Row
-	for _, path := range paths {
-		more, err := f.trace(c, path, o)
+	for _, file := range traces {
+		more, err := f.trace(c, file, o)
 		if err != nil {
 			return err
 		}
@@ -125,18 +153,13 @@ func (f *serialFlags) checkFlatten(c *cobra.Command, paths []string) error {
 }
 
 // trace replays one trace, or prints its accesses.
-func (f *serialFlags) trace(c *cobra.Command, path string, o serial.Options) ([]serial.Row, error) {
-	file, err := trace.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
+func (f *serialFlags) trace(c *cobra.Command, file *trace.File, o serial.Options) ([]serial.Row, error) {
 	if f.flatten {
 		return nil, serial.Flatten(c.Context(), c.OutOrStdout(), file, o)
 	}
 	rows, notes, err := serial.Run(c.Context(), file, o)
 	for _, note := range notes {
-		fmt.Fprintf(c.ErrOrStderr(), "kvreplay: %s: %s\n", path, note)
+		fmt.Fprintf(c.ErrOrStderr(), "kvreplay: %s: %s\n", file.Path(), note)
 	}
 	return rows, err
 }

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -37,21 +38,43 @@ func TestSerialCommand(t *testing.T) {
 
 func TestSerialUsage(t *testing.T) {
 	for want, args := range map[string][]string{
-		"no per-access cache":                   {newsTrace, "--policy", "lfu"},
-		"pooling=max is lossy":                  {newsTrace, "--policy", "snapkv"},
-		"places blocks":                         {newsTrace, "--warmup", "staging"},
-		"expected table or jsonl":               {newsTrace, "--format", "csv"},
-		"expected at least 1":                   {newsTrace, "--topk", "0"},
-		"prints one trace":                      {newsTrace, newsTrace, "--flatten"},
-		"replays nothing: leave --policy out":   {newsTrace, "--flatten", "--policy", "lru"},
-		"replays nothing: leave --capacity out": {newsTrace, "--flatten", "--capacity", "2x"},
-		"replays nothing: leave --format out":   {newsTrace, "--flatten", "--format", "jsonl"},
-		"capacity 1x+2x@64 grows":               {newsTrace, "--capacity", "1x+2x@64"},
-		"--layers is empty":                     {newsTrace, "--layers", ""},
-		"trace missing":                         {},
-		"expected a multiple of K":              {newsTrace, "--capacity", "much"},
+		"no per-access cache":                                 {newsTrace, "--policy", "lfu"},
+		"pooling=max is lossy":                                {newsTrace, "--policy", "snapkv"},
+		"places blocks":                                       {newsTrace, "--warmup", "staging"},
+		"expected table or jsonl":                             {newsTrace, "--format", "csv"},
+		"expected at least 1":                                 {newsTrace, "--topk", "0"},
+		"prints one trace":                                    {newsTrace, newsTrace, "--flatten"},
+		"replays nothing: leave --policy out":                 {newsTrace, "--flatten", "--policy", "lru"},
+		"replays nothing: leave --capacity out":               {newsTrace, "--flatten", "--capacity", "2x"},
+		"replays nothing: leave --format out":                 {newsTrace, "--flatten", "--format", "jsonl"},
+		"capacity 1x+2x@64 grows":                             {newsTrace, "--capacity", "1x+2x@64"},
+		"--layers is empty":                                   {newsTrace, "--layers", ""},
+		"trace missing":                                       {},
+		"expected a multiple of K":                            {newsTrace, "--capacity", "much"},
+		`"lr", did you mean lru?; known: 2q, arc, lru` + "\n": {newsTrace, "--policy", "lr"},
+		"policy opt has no per-access cache":                  {newsTrace, "--policy", "all,opt"},
+		"is named twice":                                      {newsTrace, newsTrace},
+		"by a command of its own":                             {newsTrace, filepath.Join(t.TempDir(), filepath.Base(newsTrace))},
 	} {
 		if _, stderr := kvreplay(t, 2, append([]string{"serial"}, args...)...); !strings.Contains(stderr, want) {
+			t.Errorf("serial %v: %q, want %q", args, stderr, want)
+		}
+	}
+}
+
+// All are the policies that have a per-access cache; what a trace cannot serve is said of
+// serial, before anything is replayed; all traces are opened first.
+func TestSerialBeforeTheWork(t *testing.T) {
+	out, _ := kvreplay(t, 0, "serial", newsTrace, "--policy", "all", "--capacity", "2x", "--layers", "5")
+	if strings.Count(out, "\n") != 1+len(serial.Policies()) {
+		t.Errorf("all policies: %s", out)
+	}
+	for want, args := range map[string][]string{
+		"kvreplay: serial replay of " + newsTrace + `: request "foo" is not in the trace`: {newsTrace, "--requests", "foo"},
+		"kvreplay: serial replay of " + newsTrace + ": layer 99 is not in the trace":      {newsTrace, "--layers", "99", "--flatten"},
+		"kvreplay: open trace: ": {newsTrace, "nowhere.parquet"},
+	} {
+		if out, stderr := kvreplay(t, 1, append([]string{"serial"}, args...)...); out != "" || !strings.HasPrefix(stderr, want) {
 			t.Errorf("serial %v: %q, want %q", args, stderr, want)
 		}
 	}

@@ -19,7 +19,7 @@ type task struct {
 // plan opens and plans every trace before anything is replayed, so that a wrong name,
 // a broken file or an option that a trace cannot serve costs no work.
 func (f *replayFlags) plan(paths []string, o replay.Options) (tasks []*task, err error) {
-	if err := checkNames(paths); err != nil {
+	if err := checkNames(paths, "into a folder"); err != nil {
 		return nil, err
 	}
 	digests := map[string]string{} // to a path
@@ -44,7 +44,8 @@ func (f *replayFlags) plan(paths []string, o replay.Options) (tasks []*task, err
 }
 
 // checkNames refuses paths whose rows could not be told apart: they state the file's name.
-func checkNames(paths []string) error {
+// apart is what else keeps them apart.
+func checkNames(paths []string, apart string) error {
 	seen := map[string]string{}
 	for _, path := range paths {
 		name := filepath.Base(path)
@@ -53,7 +54,7 @@ func checkNames(paths []string) error {
 		case ok && filepath.Clean(other) == filepath.Clean(path):
 			return usagef("trace %s is named twice", path)
 		case ok:
-			return usagef("%s and %s have the same file name, and rows name traces by it: rename one, or replay each into a folder of its own", other, path)
+			return usagef("%s and %s have the same file name, and rows name traces by it: rename one, or replay each %s of its own", other, path, apart)
 		}
 		seen[name] = path
 	}

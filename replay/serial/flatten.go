@@ -78,7 +78,7 @@ func Flatten(ctx context.Context, w io.Writer, f *trace.File, o Options) error {
 	if err != nil {
 		return err
 	}
-	steps, err := replay.Run(ctx, f, bySteps)
+	steps, err := run(ctx, f, bySteps)
 	if err != nil {
 		return err
 	}

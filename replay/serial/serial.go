@@ -58,7 +58,7 @@ func Run(ctx context.Context, f *trace.File, o Options) (rows []Row, notes []str
 	if err != nil {
 		return nil, nil, err
 	}
-	steps, err := replay.Run(ctx, f, bySteps)
+	steps, err := run(ctx, f, bySteps)
 	if err != nil {
 		return nil, nil, err
 	}

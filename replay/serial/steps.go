@@ -1,6 +1,8 @@
 package serial
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/kvreplay/kvreplay/replay"
@@ -29,4 +31,15 @@ func (o *Options) steps(f *trace.File) (s replay.Options, notes []string, err er
 	sink, local, _ := meta.Pins()
 	s.Sink, s.Local = &sink, &local
 	return s, notes, nil
+}
+
+// run replays by steps. What a trace cannot serve is said of the serial replay, which the
+// user has asked for.
+func run(ctx context.Context, f *trace.File, o replay.Options) (*replay.Result, error) {
+	result, err := replay.Run(ctx, f, o)
+	var refused *replay.PlanError
+	if errors.As(err, &refused) {
+		err = fmt.Errorf("serial replay of %s: %w", refused.Path, refused.Err)
+	}
+	return result, err
 }
