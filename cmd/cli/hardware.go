@@ -183,6 +183,9 @@ machine and a GPU share shows the machine with its parts; --kind chooses.`,
 // shown is the item of a name, and the parts of a machine behind it.
 func shown(lib *hardware.Library, name string, kinds []hardware.Kind) ([]hardware.Item, error) {
 	found, err := lib.Any(name)
+	if err != nil && len(kinds) == 1 {
+		_, err = lib.Item(kinds[0], name) // which lists those of the kind
+	}
 	if err != nil {
 		return nil, errUsage{err}
 	}

@@ -6,9 +6,11 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 	"github.com/kvreplay/kvreplay/replay/transfer/fit"
@@ -216,13 +218,8 @@ of the bundled files.`,
 			if err != nil {
 				return err
 			}
-			for _, name := range only {
-				if _, err := lib.Any(name); err != nil {
-					return errUsage{err}
-				}
-			}
-			if only != nil {
-				rows = slices.DeleteFunc(rows, func(r fit.Comparison) bool { return !slices.Contains(only, r.Item) })
+			if rows, err = pointsOf(lib, rows, only); err != nil {
+				return err
 			}
 			switch f.format {
 			case "json":
@@ -236,4 +233,29 @@ of the bundled files.`,
 	c.Flags().StringSliceVar(&only, "only", nil, "only these links and drives, by `name`")
 	f.formats(c, "table", "json", "markdown")
 	return c
+}
+
+// pointsOf are the points of the links and drives that are named, all without names.
+func pointsOf(lib *hardware.Library, rows []fit.Comparison, only []string) ([]fit.Comparison, error) {
+	var measured, chosen []string
+	for _, r := range rows {
+		measured = withAll(measured, r.Item)
+	}
+	for _, name := range only {
+		it, err := lib.Item(hardware.KindLink, name)
+		if err != nil {
+			it, err = lib.Item(hardware.KindDrive, name)
+		}
+		switch {
+		case err != nil:
+			return nil, usagef("--only %q%s: expected links or drives with measured points: %s", name, policies.Nearest(name, measured), strings.Join(measured, ", "))
+		case !slices.Contains(measured, hardware.Head(it).Name):
+			return nil, usagef("--only %s: nothing is measured of it; there are points of %s", name, strings.Join(measured, ", "))
+		}
+		chosen = append(chosen, hardware.Head(it).Name)
+	}
+	if only == nil {
+		return rows, nil
+	}
+	return slices.DeleteFunc(rows, func(r fit.Comparison) bool { return !slices.Contains(chosen, r.Item) }), nil
 }
