@@ -71,7 +71,13 @@ const profileAhead = 64
 
 // Profile writes ProfileRows to a Parquet file while a run goes on. The file appears
 // under its name when Close succeeds. A nil *Profile records nothing.
+//
+// A write that fails ends the profile and not the run, whose rows are as good without it:
+// what was written is removed, which leaves them the room, and Close has the error.
 type Profile struct {
+	// Failing, unless it is nil, is told once of a write that fails while the run goes on.
+	Failing func(error)
+
 	indices bool
 	path    string
 	file    *files.File
@@ -220,14 +226,28 @@ func (p *Profile) end(c cache, r recording) {
 
 func (p *Profile) write(s *profileSteps) {
 	for _, rows := range s.byCell {
+		if p.err != nil {
+			return
+		}
 		for i := range rows {
 			p.rows.Add(&rows[i])
 		}
-		if _, err := p.writer.Write(rows); err != nil && p.err == nil {
-			p.err = err
+		if _, err := p.writer.Write(rows); err != nil {
+			p.fail(err)
 		}
 	}
 }
+
+func (p *Profile) fail(err error) {
+	p.err = err
+	p.Abort()
+	if p.Failing != nil {
+		p.Failing(p.errorOf(err))
+	}
+}
+
+// errorOf says which file could not be written.
+func (p *Profile) errorOf(err error) error { return fmt.Errorf("write profile %s: %w", p.path, err) }
 
 // stop lets waiting workers go after a failure.
 func (p *Profile) stop() {
@@ -252,7 +272,7 @@ func (p *Profile) Close() error {
 	}
 	if err != nil {
 		p.Abort()
-		return fmt.Errorf("write profile %s: %w", p.path, err)
+		return p.errorOf(err)
 	}
 	if s := p.plan.opt.Store; s != nil {
 		return s.saveDigest(p.plan.profileKey(p.indices), hex.EncodeToString(p.sum.Sum(nil)))

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
@@ -220,6 +221,38 @@ func TestProfileSumsToRows(t *testing.T) {
 		}
 	}
 }
+
+// A profile whose writing fails on the way is told of at once and leaves nothing; the rows are
+// those of a run without it, and Close has the error.
+func TestProfileThatFails(t *testing.T) {
+	f, dir := manyStreams(t), t.TempDir()
+	o := everyCell(t, PerStream, 2)
+	want := mustRun(t, f, o)
+	p, err := CreateProfile(filepath.Join(dir, "profile.parquet"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.writer = parquet.NewGenericWriter[ProfileRow](full{}, parquet.MaxRowsPerRowGroup(16), parquet.WriteBufferSize(0))
+	told := 0
+	p.Failing = func(err error) {
+		if left, _ := os.ReadDir(dir); len(left) > 0 || !strings.Contains(err.Error(), "write profile "+dir) {
+			t.Errorf("%v, with %v there", err, left)
+		}
+		told++
+	}
+	o.Profile = p
+	if rows := mustRun(t, f, o); !reflect.DeepEqual(rows, want) {
+		t.Error("the rows are others than without the profile")
+	}
+	if err := p.Close(); told != 1 || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("told %d times, closed with %v", told, err)
+	}
+}
+
+// full is a disk that is full.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 func sumsToRows(t *testing.T, steps []ProfileRow, rows []metrics.Row) {
 	t.Helper()

@@ -318,6 +318,48 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
+// A profile that the disk has no room for fails behind the rows, which are kept, and says how
+// to get it; the same command then makes it, and replays what it left out.
+func TestProfileDiskFull(t *testing.T) {
+	bin, out := program(t), t.TempDir()
+	first, second := "../../datasets/bundled/smollm2_niah_1k_sglang.parquet", "../../datasets/bundled/smollm2_niah_multikey_3_4k.parquet"
+	command := func(limit string) (string, error) {
+		text, err := exec.Command("bash", "-c", "ulimit -f "+limit+"; exec "+bin+" replay "+first+" "+second+" --policy lru,opt --capacity 1x,2x --profile --out "+out).CombinedOutput()
+		return string(text), err
+	}
+	text, err := command("10") // KiB, of a profile of 34
+	rows, _ := filepath.Glob(filepath.Join(out, "*.jsonl"))
+	if err == nil || len(rows) != 1 || !strings.Contains(text, "is the disk full?") || !strings.Contains(text, "the rows are kept in "+rows[0]) || !strings.Contains(text, "replays this trace and those behind it") {
+		t.Fatalf("%v, rows %v\n%s", err, rows, text)
+	}
+	if entries, err := filepath.Glob(filepath.Join(out, ".*")); err != nil || len(entries) > 0 {
+		t.Errorf("left %v, %v", entries, err)
+	}
+	if text, err := command("unlimited"); err != nil || !strings.Contains(text, "of 2 traces") {
+		t.Errorf("with room again: %v\n%s", err, text)
+	}
+	if found, _ := filepath.Glob(filepath.Join(out, "*.profile-*.parquet")); len(found) != 2 {
+		t.Errorf("profiles %v", found)
+	}
+}
+
+// What lies in the place of the rows is told before the work.
+func TestRowsPlaceIsTaken(t *testing.T) {
+	path, out := smallTrace(t, small), t.TempDir()
+	args := []string{"replay", path, "--policy", "lru", "--capacity", "1x", "--out", out}
+	kvreplay(t, 0, args...)
+	rows := rowsPath(t, out)
+	if err := errors.Join(os.Remove(rows), os.Mkdir(rows, 0o755), os.RemoveAll(filepath.Join(out, "cells"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr := kvreplay(t, 2, args...); !strings.Contains(stderr, "output "+rows+" is a directory") {
+		t.Error(stderr)
+	}
+	if cells, _ := filepath.Glob(filepath.Join(out, "cells", "*")); len(cells) > 0 {
+		t.Errorf("replayed %v before", cells)
+	}
+}
+
 // A command that the disk has no room for names the file that it could not write and leaves
 // nothing of it.
 func TestDiskFullLeavesNothing(t *testing.T) {

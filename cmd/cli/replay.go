@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -119,6 +121,9 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 	var rows []metrics.Row
 	recalled := 0
 	for _, t := range tasks {
+		if t.profile != nil {
+			t.profile.Failing = func(err error) { bar.note("kvreplay: %v; the replay goes on, for the rows", err) }
+		}
 		result, err := f.finish(c.Context(), t, o.Store)
 		if err != nil {
 			return withAdvice(err, f.out)
@@ -140,21 +145,27 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 	return writeRows(c.OutOrStdout(), f.format, rows)
 }
 
-// finish replays one trace and keeps its files.
+// finish replays one trace and keeps its files: the rows also where the profile fails.
 func (f *replayFlags) finish(ctx context.Context, t *task, store *replay.Store) (*replay.Result, error) {
 	result, err := t.job.Run(ctx)
 	if err != nil {
 		return nil, err
 	}
+	var failed error
 	if t.profile != nil {
-		if err := t.profile.Close(); err != nil {
-			return nil, err
-		}
+		failed = t.profile.Close()
 	}
 	if store == nil {
 		return result, nil
 	}
-	return result, store.Keep(t.fileName("rows", ".jsonl"), result.Rows)
+	name := t.fileName("rows", ".jsonl")
+	if err := store.Keep(name, result.Rows); err != nil {
+		return nil, cmp.Or(failed, err)
+	}
+	if failed != nil {
+		return nil, fmt.Errorf("%w; the rows are kept in %s. A profile is of every step and cannot be made of them: with that mended, the same command replays this trace and those behind it", failed, filepath.Join(f.out, name))
+	}
+	return result, nil
 }
 
 // options checks the flags and turns them into replay's options.

@@ -36,6 +36,11 @@ func (f *replayFlags) plan(paths []string, o replay.Options) (tasks []*task, err
 			return tasks, usagef("%s and %s are the same trace (digest %s), whose rows would count twice: name one of them", other, path, t.job.Digest())
 		}
 		digests[t.job.Digest()] = path
+		if f.out != "" {
+			if err := checkOutput("replay", filepath.Join(f.out, t.fileName("rows", ".jsonl")), nil); err != nil {
+				return tasks, err
+			}
+		}
 		if err := f.record(t); err != nil {
 			return tasks, err
 		}
