@@ -107,6 +107,11 @@ func runReproduce(c *cobra.Command, args []string, f *reproduceFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.out != "" {
+		if err := reproduce.Prepare(f.out); err != nil {
+			return err
+		}
+	}
 	chosen := chosenPapers(args, f.sections)
 	bar := newBar(c.ErrOrStderr())
 	bar.start(int64(len(chosen)), "reproduce", "papers")

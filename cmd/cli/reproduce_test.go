@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,6 +80,21 @@ func clearFigures(t *testing.T, folder string) {
 	for _, path := range old {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// A folder that takes no report is told before anything is computed.
+func TestReproduceOut(t *testing.T) {
+	dir := t.TempDir()
+	file, report := filepath.Join(dir, "file"), filepath.Join(dir, "taken", "REPRODUCTION.md")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.MkdirAll(report, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for out, want := range map[string]string{file: "file is a file, expected a folder", filepath.Join(dir, "taken"): "output " + report + " is a directory"} {
+		code, stdout, stderr := run("reproduce", "links", "--section", "unknown", "--out", out) // computed, the section is what is wrong
+		if code == 0 || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit code %d, %q, expected %q", out, code, stderr, want)
 		}
 	}
 }

@@ -14,10 +14,10 @@ const FileName = "REPRODUCTION.md"
 // Write writes the report into a folder, REPRODUCTION.md, and the figures into
 // reproduction/ beside it; each file whole or not at all.
 func (r *Report) Write(folder string) error {
-	figures := filepath.Join(folder, FiguresFolder)
-	if err := files.MakeFolder(figures); err != nil {
-		return fmt.Errorf("write report: %w", err)
+	if err := Prepare(folder); err != nil {
+		return err
 	}
+	figures := filepath.Join(folder, FiguresFolder)
 	for name, svg := range r.figures() {
 		if err := files.Write(filepath.Join(figures, name+".svg"), svg); err != nil {
 			return fmt.Errorf("write report: %w", err)
@@ -29,6 +29,21 @@ func (r *Report) Write(folder string) error {
 	}
 	if err := files.Write(filepath.Join(folder, FileName), text.Bytes()); err != nil {
 		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// Prepare makes the folders that Write writes into, and says why a report cannot be written
+// there, so that it is known before the work.
+func Prepare(folder string) error {
+	figures := filepath.Join(folder, FiguresFolder)
+	if err := files.MakeFolder(figures); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	for _, path := range []string{filepath.Join(folder, FileName), filepath.Join(figures, "any.svg")} {
+		if err := files.Check(path); err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
 	}
 	return nil
 }
