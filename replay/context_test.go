@@ -50,3 +50,38 @@ func TestLongestContext(t *testing.T) {
 		}
 	}
 }
+
+// The streams of a pool are held at once: it is their contexts together that are bounded.
+func TestLongestPool(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pool.parquet")
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for layer := range int32(3) {
+		s := new(trace.Stream)
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Layer: layer, Head: trace.NoHead}, PromptLen: MostBlocks/2 - 1})
+		s.Append(trace.Row{Indices: []int32{7}})
+		if err := w.Write(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	want := "the contexts of the 3 streams of request \"r\" layer 0 are 201326592 blocks in all; every block is held in memory, so that 134217728 is the most"
+	if _, err := Plan(f, Options{Pool: PoolRequest}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, expected %q", err, want)
+	}
+	for _, o := range []Options{{Pool: PoolRequest, Layers: []int32{0, 2}}, {Pool: PoolRequest, Shape: Shape{BlockTokens: 2}}, {}} {
+		o.Policies, o.Capacities = specs(t, "lru"), capacities(t, "2x")
+		if _, err := Plan(f, o); err != nil {
+			t.Error(err)
+		}
+	}
+}

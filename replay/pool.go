@@ -77,8 +77,11 @@ func (p *plan) poolable(c cache) error {
 		}
 		rows += int64(s.Rows)
 	}
-	blocks := int64(first.MaxSeqLen())
-	if most := rows * int64(p.m) * int64(p.layout.heads*p.layout.mtp); most > math.MaxInt32 || blocks*int64(c.streams()) > math.MaxInt32 {
+	if blocks := int64(p.pins.blocks(first.MaxSeqLen())) * int64(c.streams()); blocks > MostBlocks {
+		return fmt.Errorf("pool %s: the contexts of the %d streams of %v are %d blocks in all; every block is held in memory, so that %d is the most; replay fewer --layers, larger --block-tokens, or share less (--pool layer, or no pool)",
+			p.opt.Pool, c.streams(), first.Key, blocks, MostBlocks)
+	}
+	if most := rows * int64(p.m) * int64(p.layout.heads*p.layout.mtp); most > math.MaxInt32 {
 		return fmt.Errorf("pool %s: the %d streams of %v list up to %d blocks in %d rows, a pool holds at most %d at once; replay fewer --layers",
 			p.opt.Pool, c.streams(), first.Key, most, rows, math.MaxInt32)
 	}
