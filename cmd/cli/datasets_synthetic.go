@@ -186,8 +186,12 @@ func runMakeSynthetic(c *cobra.Command, f *syntheticFlags) error {
 	}
 	bar.close()
 	rows := int64(streams) * int64(d.Windows+d.Steps)
-	fmt.Fprintf(c.ErrOrStderr(), "%s: %s, %s, %s indices\n", f.out,
-		count(streams, "stream"), count(rows, "row"), humanize.Comma(rows*int64(d.Candidates)))
+	layers := ""
+	if c.Flags().Changed("layers") {
+		layers = fmt.Sprintf("; layers 0 to %d", d.Layers-1) // so many, none by its number
+	}
+	fmt.Fprintf(c.ErrOrStderr(), "%s: %s, %s, %s indices%s\n", f.out,
+		count(streams, "stream"), count(rows, "row"), humanize.Comma(rows*int64(d.Candidates)), layers)
 	if overlap, asked := d.Reached(); math.Abs(overlap-asked) > mostOverlapError {
 		fmt.Fprintf(c.ErrOrStderr(), "warning: the overlap is %.3f, the dials ask for %.3f: they contradict each other; lower --burst, lengthen --context, or take an overlap further from 0\n", overlap, asked)
 	}

@@ -98,7 +98,11 @@ func runDerive(c *cobra.Command, src string, f *deriveFlags) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.ErrOrStderr(), "%s: %s, %s, %s indices\n", f.out, count(r.Streams, "stream"), count(r.Rows, "row"), humanize.Comma(r.Indices))
+	layers := ""
+	if f.layers != nil {
+		layers = "; layers " + strings.Join(f.layers, ", ") // by number, not so many
+	}
+	fmt.Fprintf(c.ErrOrStderr(), "%s: %s, %s, %s indices%s\n", f.out, count(r.Streams, "stream"), count(r.Rows, "row"), humanize.Comma(r.Indices), layers)
 	if r.Skipped > 0 {
 		fmt.Fprintf(c.ErrOrStderr(), "left out, for no step in %v: %s\n", f.options.Steps, count(r.Skipped, "stream"))
 	}

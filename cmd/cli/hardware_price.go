@@ -11,6 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 	"github.com/kvreplay/kvreplay/replay/transfer/extents"
+	"github.com/kvreplay/kvreplay/trace"
 )
 
 // priceFlags are the flags of `kvreplay hardware price` as typed.
@@ -265,6 +266,7 @@ one read. Times are of a machine's drives, a step of a stream on average.`,
 					if i > 0 {
 						fmt.Fprintln(c.OutOrStdout())
 					}
+					noteBlocks(c.ErrOrStderr(), path, entry)
 					err = printExtents(c.OutOrStdout(), rows, transfer.NewSSD(m.Drive, m.Drives, depth), entry)
 				}
 				if err != nil {
@@ -283,6 +285,19 @@ one read. Times are of a machine's drives, a step of a stream on average.`,
 	depthVar(fl, &depth)
 	h.formats(c, "table", "json")
 	return c
+}
+
+// noteBlocks says that the blocks on the drive are not as large as those of the trace, whose
+// entry_bytes are of a token, as --entry-bytes of other commands are.
+func noteBlocks(w io.Writer, path string, bytes int64) {
+	f, err := trace.Open(path)
+	if err != nil {
+		return // it was open a moment ago
+	}
+	defer f.Close()
+	if m := f.Meta(); m.EntryBytes > 0 && bytes != int64(m.EntryBytes)*int64(m.BlockTokens) {
+		fmt.Fprintf(w, "kvreplay: %s: times are of blocks of %d bytes (--entry-bytes); the trace's take %d bytes, %s of %d\n", path, bytes, m.EntryBytes*m.BlockTokens, count(m.BlockTokens, "token"), m.EntryBytes)
+	}
 }
 
 func printExtents(w io.Writer, rows []extents.Row, ssd *transfer.SSD, entry int64) error {

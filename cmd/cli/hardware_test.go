@@ -248,3 +248,17 @@ func TestHardwareREADMEMachine(t *testing.T) {
 		t.Errorf("exit %d, %q, %s", code, out, stderr)
 	}
 }
+
+// The block that the drives are timed with is said where it is not the trace's.
+func TestHardwareExtentsBlocks(t *testing.T) {
+	trace := "../../datasets/corpus/selectors_qa_text.quest-page8.parquet"
+	_, stderr := kvreplay(t, 0, "hardware", "extents", trace, "--extent", "1", "--entry-bytes", "256")
+	if !strings.Contains(stderr, "times are of blocks of 256 bytes (--entry-bytes); the trace's take 2048 bytes, 8 tokens of 256") {
+		t.Error(stderr)
+	}
+	for _, args := range [][]string{{"--entry-bytes", "2048"}, {"--format", "json"}} {
+		if _, stderr := kvreplay(t, 0, append([]string{"hardware", "extents", trace, "--extent", "1"}, args...)...); stderr != "" {
+			t.Error(stderr)
+		}
+	}
+}

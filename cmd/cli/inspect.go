@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -37,13 +40,51 @@ nothing there. datasets/requests/README.md defines each figure.`,
 			if err := atLeastOne(c, "topk"); err != nil {
 				return err
 			}
+			if err := noLayers(c, args); err != nil {
+				return err
+			}
 			return runInspect(c, args, o, format)
 		},
 	}
 	c.Flags().IntVar(&o.TopK, "topk", 0, "K of the demand, in blocks (default: the trace's)")
-	c.Flags().BoolVar(&o.Layers, "layers", false, "locality of each layer as well; takes no layers")
+	c.Flags().VarPF((*eachLayer)(&o.Layers), "layers", "", "locality of each layer as well; takes no layers").NoOptDefVal = "true"
 	c.Flags().StringVar(&format, "format", format, "`text` or json (one object a file)")
 	return c
+}
+
+// eachLayer is --layers of inspect: a flag that is given or not, which refuses the 1 and 0
+// that stand for true and false elsewhere, as they could be layers.
+type eachLayer bool
+
+func (e *eachLayer) Set(text string) error {
+	if text != "true" && text != "false" {
+		return strconv.ErrSyntax
+	}
+	*e = text == "true"
+	return nil
+}
+
+func (e *eachLayer) String() string { return strconv.FormatBool(bool(*e)) }
+
+// Type is that of flags without a value.
+func (*eachLayer) Type() string { return "bool" }
+
+// noLayers refuses layers behind --layers, which takes none here as it does of replay and
+// derive: they would be taken for a file.
+func noLayers(c *cobra.Command, args []string) error {
+	f := c.Flags().Lookup("layers")
+	if !f.Changed {
+		return nil
+	}
+	for _, arg := range args {
+		if _, err := parseLayers(strings.Split(arg, ",")); err != nil {
+			continue
+		}
+		if _, err := os.Stat(arg); err != nil {
+			return usagef("--layers shows the locality of every layer and takes none, %q is given; `kvreplay derive --layers` keeps a few", arg)
+		}
+	}
+	return nil
 }
 
 // report is what is known of one file; it encodes as JSON.

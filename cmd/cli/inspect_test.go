@@ -68,3 +68,42 @@ func TestInspectRequestsErrors(t *testing.T) {
 		}
 	}
 }
+
+// --layers of inspect takes no layers, though that of other commands does: they are no file and
+// no yes or no.
+func TestInspectLayersTakesNone(t *testing.T) {
+	path := smallTrace(t, small)
+	for want, args := range map[string][]string{
+		`takes none, "0,5" is given`:                 {path, "--layers", "0,5"},
+		`takes none, "1" is given`:                   {"--layers", "1", path},
+		`--layers "1": expected true or false`:       {path, "--layers=1"},
+		`--layers "0": expected true or false`:       {path, "--layers=0"},
+		`--layers "0,1-3": expected true or false; `: {path, "--layers=0,1-3"},
+	} {
+		if stdout, stderr := kvreplay(t, 2, append([]string{"inspect"}, args...)...); stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("%v: %q, expected %q", args, stderr, want)
+		}
+	}
+	each, _ := kvreplay(t, 0, "inspect", path, "--layers")
+	none, _ := kvreplay(t, 0, "inspect", path, "--layers=false")
+	if plain, _ := kvreplay(t, 0, "inspect", path); none != plain || len(each) <= len(plain) {
+		t.Error("--layers does not add the layers, or --layers=false does")
+	}
+	file := filepath.Join(t.TempDir(), "5")
+	if err := os.Link(path, file); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Dir(file))
+	kvreplay(t, 0, "inspect", "5", "--layers")
+}
+
+// Commands that take so many layers, and those that take layers, say which there are.
+func TestLayersOfSummaries(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "x.parquet")
+	if _, stderr := kvreplay(t, 0, "derive", smallTrace(t, small), "--layers", "1", "-o", out); !strings.Contains(stderr, " indices; layers 1\n") {
+		t.Error(stderr)
+	}
+	if _, stderr := kvreplay(t, 0, "datasets", "make", "synthetic", "--layers", "2", "--heads", "0", "--steps", "4", "--requests", "1", "-o", out); !strings.Contains(stderr, " indices; layers 0 to 1\n") {
+		t.Error(stderr)
+	}
+}

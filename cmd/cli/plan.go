@@ -69,7 +69,12 @@ func runPlan(c *cobra.Command, path string, f *planFlags) error {
 	if err := f.check(c.Context()); err != nil {
 		return err
 	}
-	path, err := profileIn(path)
+	machine, err := f.chosenMachine()
+	if err != nil {
+		return err
+	}
+	f.options.Machine = machine
+	path, err = profileIn(path)
 	if err != nil {
 		return err
 	}
@@ -79,9 +84,6 @@ func runPlan(c *cobra.Command, path string, f *planFlags) error {
 	}
 	f.profile = profiles[0]
 	if err := f.scale(); err != nil {
-		return err
-	}
-	if f.options.Machine, err = f.chosenMachine(); err != nil {
 		return err
 	}
 	plan, err := pipeline.Plan(c.Context(), profiles, pipeline.PlanOptions{Options: f.options, Schedules: f.parsedSchedules, LayerMap: f.layerMap, TopK: f.topk, MaxBatch: f.maxBatch, SLO: f.slo.Seconds()})

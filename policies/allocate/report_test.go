@@ -32,6 +32,21 @@ func options(t *testing.T, method string) Options {
 	return Options{Methods: []Spec{spec}, Memory: "1.5x"}
 }
 
+// Memory for more than the largest sizes, of which nothing has to be divided, is warned of.
+func TestMoreMemoryThanSizes(t *testing.T) {
+	o := options(t, "2d-greedy")
+	for memory, warned := range map[string]bool{"2x": false, "9": true, "48GB": true} { // 8 and 8 entries are the most
+		o.Memory = memory
+		reports, err := Run(study(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(reports[0].Warnings, "\n"); strings.Contains(text, "the largest sizes profiled take 16 in all: there is nothing to divide") != warned {
+			t.Errorf("%s: warnings %q", memory, text)
+		}
+	}
+}
+
 // In 12 entries uniform gives 6 and 6: on a and b together 40 + 50 + 45 + 44 = 179
 // misses. 2d-greedy gives 8 and 4: 20 + 30 + 50 + 50 = 150. On c the same sizes miss
 // 44 + 90 = 134, uniform's 45 + 30 = 75.

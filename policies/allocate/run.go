@@ -107,6 +107,9 @@ func (c *Rows) run(o Options, profiled, judged []Request) ([]*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if most := profile.largest(); memory > most {
+		profile.Warnings = append(profile.Warnings, fmt.Sprintf("memory %s is %d entries a request, and the largest sizes profiled take %d in all: there is nothing to divide; state less, or profile larger ones", o.Memory, memory, most))
+	}
 	var judge *Profile
 	if len(judged) > 0 {
 		if judge, err = c.Pool(judged, o.Cost); err != nil {
@@ -125,6 +128,14 @@ func (c *Rows) run(o Options, profiled, judged []Request) ([]*Report, error) {
 		reports = append(reports, r)
 	}
 	return reports, nil
+}
+
+// largest is what the largest sizes of all streams take.
+func (p *Profile) largest() (entries int64) {
+	for i := range p.Curves {
+		entries += p.Curves[i].Points[len(p.Curves[i].Points)-1].Cost
+	}
+	return entries
 }
 
 // above is the profile from the floor on.
