@@ -36,6 +36,8 @@ func findShape(b []byte, prompt, completion, layers, topk int) (shape, error) {
 		}
 	}
 	switch {
+	case wide(b) && (len(fits) != 1 || fits[0].topk > 1):
+		return shape{}, fmt.Errorf("indexer_topk has %d values if they are int32, but every second one is what fills up an int64 (0, or −1 behind a −1): write the array as int32", n)
 	case len(fits) == 1:
 		return fits[0], contradiction(b, fits[0])
 	case len(fits) > 1:
@@ -47,8 +49,39 @@ func findShape(b []byte, prompt, completion, layers, topk int) (shape, error) {
 		return shape{}, fmt.Errorf("indexer_topk has %d values, which is not rows × layers × index_topk with %d or %d rows (prompt_tokens %d + completion_tokens %d), --layers %d and --index-topk %d (0: not stated)",
 			n, prompt+completion-1, prompt+completion, prompt, completion, layers, topk)
 	}
+	if v, ok := stranger(b[:min(len(b), 4*(n/(prompt+completion)))]); ok {
+		return shape{}, fmt.Errorf("indexer_topk has %d values in %d or %d rows, and the first row, of the query at position 0, lists %d, where there is token 0 alone: expected little-endian int32 of every position from the first on, padded by −1; if it is that, state --layers or --index-topk",
+			n, prompt+completion-1, prompt+completion, v)
+	}
 	return shape{}, fmt.Errorf("indexer_topk has %d values in %d or %d rows, and they do not say how a row splits into layers: state --layers or --index-topk",
 		n, prompt+completion-1, prompt+completion)
+}
+
+// wide reports whether the values are those of an int64 array, low half first: behind each
+// stands its sign. Lists of several int32 are not like that, as that of the query at position 0
+// is 0 and padding.
+func wide(b []byte) bool {
+	if len(b) < 8 || len(b)%8 != 0 || int32At(b, 0) > 0 {
+		return false
+	}
+	said := false
+	for i := 0; i < len(b)/4; i += 2 {
+		if int32At(b, i+1) != int32At(b, i)>>31 {
+			return false
+		}
+		said = said || int32At(b, i) != 0
+	}
+	return said
+}
+
+// stranger is a value of row 0 that is neither token 0 nor padding.
+func stranger(row []byte) (int32, bool) {
+	for i := range len(row) / 4 {
+		if v := int32At(row, i); v != 0 && v != -1 {
+			return v, true
+		}
+	}
+	return 0, false
 }
 
 // split divides a row of per values into layers.

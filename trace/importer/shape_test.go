@@ -33,6 +33,14 @@ func grid(rows, layers, topk int) []byte {
 	return packInts(values...)
 }
 
+// widened is an int32 array as int64.
+func widened(b []byte) (wide []byte) {
+	for i := range len(b) / 4 {
+		wide = binary.LittleEndian.AppendUint64(wide, uint64(int64(int32At(b, i))))
+	}
+	return wide
+}
+
 func TestFindShape(t *testing.T) {
 	ambiguous := bytes.Repeat(packInts(5), 6*7*5) // 6 and 7 rows fit, nothing in it tells
 	for _, c := range []struct {
@@ -57,6 +65,12 @@ func TestFindShape(t *testing.T) {
 		{"cut short", grid(9, 3, 4)[:4*100+4], 7, 3, 0, 0, shape{}, "cut short"},
 		{"empty", nil, 7, 3, 0, 0, shape{}, "cut short"},
 		{"wrong layers", grid(9, 3, 4), 7, 3, 5, 0, shape{}, "--layers 5"},
+		{"int64", widened(grid(9, 3, 4)), 7, 3, 0, 0, shape{}, "216 values if they are int32, but every second one is what fills up an int64"},
+		{"int64, layers stated", widened(grid(9, 3, 4)), 7, 3, 3, 0, shape{}, "write the array as int32"},
+		{"one token at a time", packInts(0, 0, 2, 0, 4, 0, 6, 0, 8), 7, 3, 1, 1, shape{9, 1, 1, false}, ""},
+		{"one token at a time, even", packInts(0, 0, 2, 0, 4, 0, 6, 0), 6, 3, 1, 1, shape{8, 1, 1, false}, ""},
+		{"row 0 unlike", packInts(append([]int32{5}, make([]int32, 9*12-1)...)...), 7, 3, 0, 0, shape{}, "of the query at position 0, lists 5, where there is token 0 alone"},
+		{"not from the start on", grid(12, 3, 4)[4*36:], 7, 3, 0, 0, shape{}, "lists 3, where there is token 0 alone"},
 		{"never full", packInts(0, -1, -1, -1, 1, 0, -1, -1), 2, 1, 0, 0, shape{}, "state --layers"},
 		{"a layer empty at first", packInts(0, -1, -1, -1, 1, 0, 0, -1, 2, 1, 2, 0, 3, 2, 3, 2), 3, 2, 0, 0, shape{}, "state --layers"},
 	} {
