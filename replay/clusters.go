@@ -33,6 +33,11 @@ type Clusters struct {
 // clustersOfLists takes the clusters from the lists themselves: see chains.
 const clustersOfLists = "lists"
 
+// ClustersError is of a text that ParseClusters does not understand, not of a file.
+type ClustersError struct{ text string }
+
+func (e *ClustersError) Error() string { return e.text }
+
 // ParseClusters reads "lists", the path of a file of clusters, or either with the tokens of
 // a page, "lists,page=8". The file has a JSON object a stream, each on a line of its own:
 // request_id, layer_id, head (null or left out where the layer shares its selection) and
@@ -46,7 +51,7 @@ func ParseClusters(text string) (*Clusters, error) {
 	if source, page, paged := strings.Cut(text, ",page="); paged {
 		n, err := strconv.Atoi(page)
 		if err != nil || n < 1 || n > 1<<20 {
-			return nil, fmt.Errorf("clusters %q: expected a page of 1 to %d tokens, as in lists,page=8", text, 1<<20)
+			return nil, &ClustersError{fmt.Sprintf("clusters %q: expected a page of 1 to %d tokens, as in lists,page=8", text, 1<<20)}
 		}
 		c.source, c.page = source, n
 	}
@@ -83,6 +88,9 @@ func (c *Clusters) read(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("clusters: %w (expected lists, or a file of clusters)", err)
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return fmt.Errorf("clusters %s: the file is empty; `kvreplay clusters` writes one", path)
 	}
 	if c.file, err = decodeClusters(text); err != nil {
 		return fmt.Errorf("clusters %s: %w", path, err)

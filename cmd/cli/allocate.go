@@ -110,7 +110,9 @@ func (f *allocateFlags) complete(c *cobra.Command) error {
 	if err := f.options.Validate(); err != nil {
 		return errUsage{fmt.Errorf("allocate: %w", err)}
 	}
-	f.options.Cost = allocate.CostOf(f.cost)
+	if c.Flags().Changed("cost") {
+		f.options.Cost = allocate.CostOf(f.cost)
+	}
 	if f.plan != "" {
 		for _, name := range []string{"memory", "method", "floor", "cost", "judge", outFlag} {
 			if c.Flags().Changed(name) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os"
 	"slices"
 	"strings"
 
@@ -64,12 +65,15 @@ func addCompletion(root *cobra.Command) {
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
 		c.Args = unknownCommand
 		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+		for _, shell := range c.Commands() {
+			shell.Args = noArguments
+		}
 	}
 }
 
 // checkValues refuses values that are none: an empty argument or value, and a list with nothing
 // in it, as an unset variable leaves them, where leaving the flag out means all or a default,
-// or that nothing is kept; and "-" for an output, which is not stdout here.
+// or that nothing is kept; and "-", which is not stdin for an input, nor stdout for an output.
 // A shell that asks for completions ends with the word that is typed, which may be empty still.
 func checkValues(c *cobra.Command, args []string) (err error) {
 	if c.Name() == cobra.ShellCompRequestCmd {
@@ -77,6 +81,9 @@ func checkValues(c *cobra.Command, args []string) (err error) {
 	}
 	if slices.Contains(args, "") {
 		return usagef("%s: an argument is empty, as an unset variable leaves it; usage: %s", commandName(c), c.UseLine())
+	}
+	if _, err := os.Lstat("-"); err != nil && slices.Contains(args, "-") && !strings.Contains(c.Use, "NAME") {
+		return usagef("%s: - is not stdin: name a file (rows and points can be piped to /dev/stdin)", commandName(c))
 	}
 	c.Flags().Visit(func(f *pflag.Flag) {
 		list, ok := f.Value.(pflag.SliceValue)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/datasets/card"
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 func newDatasetsCardCommand() *cobra.Command {
@@ -48,6 +49,12 @@ func runDatasetsCard(c *cobra.Command, args []string, out string, parallel int) 
 	}
 	if err := checkOutput("card", out, paths); err != nil {
 		return err
+	}
+	plots := filepath.Join(filepath.Dir(out), card.PlotsFolder(out))
+	if _, err := os.Lstat(plots); err == nil { // whatever it is
+		if err := files.MakeFolder(plots); err != nil {
+			return fmt.Errorf("card: %w", err)
+		}
 	}
 	bar := newBar(c.ErrOrStderr())
 	bar.start(int64(len(paths)), "card", "traces")

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,6 +56,12 @@ Tasks, the set of LongBench that each stands in for, and what is asked:
 func (f *offlineFlags) run(c *cobra.Command) error {
 	if f.options.Samples < 1 || f.options.Length < 1 {
 		return usagef("--samples %d, --length %d: expected 1 or more", f.options.Samples, f.options.Length)
+	}
+	ofText := func(task string) bool {
+		return task == offline.All || strings.HasSuffix(strings.TrimSpace(task), "_text")
+	}
+	if f.options.Places.Texts != nil && !slices.ContainsFunc(f.options.Tasks, ofText) {
+		return usagef("--text is for the tasks that end in _text, --task names none")
 	}
 	var notes []string
 	err := f.write(c, f.options.Places.Texts, func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,6 +56,11 @@ built in stand in, and rows and manifest say so.`,
 func (f *rulerFlags) run(c *cobra.Command) error {
 	for i, t := range f.options.Tasks {
 		f.options.Tasks[i] = strings.TrimSpace(t)
+	}
+	for _, questions := range []struct{ flag, file, task string }{{"squad", f.options.Squad, "qa_1"}, {"hotpotqa", f.options.HotpotQA, "qa_2"}} {
+		if questions.file != "" && !slices.Contains(f.options.Tasks, questions.task) && !slices.Contains(f.options.Tasks, "all") {
+			return usagef("--%s is for the task %s, which --task does not name", questions.flag, questions.task)
+		}
 	}
 	inputs := append(filesOf([]string{f.options.Essays}, ".txt", ".md"), f.options.Squad, f.options.HotpotQA)
 	return f.write(c, inputs, func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {

@@ -188,7 +188,9 @@ func runMakeSynthetic(c *cobra.Command, f *syntheticFlags) error {
 	rows := int64(streams) * int64(d.Windows+d.Steps)
 	layers := ""
 	if c.Flags().Changed("layers") {
-		layers = fmt.Sprintf("; layers 0 to %d", d.Layers-1) // so many, none by its number
+		if layers = "; layer 0"; d.Layers > 1 { // so many, none by its number
+			layers = fmt.Sprintf("; layers 0 to %d", d.Layers-1)
+		}
 	}
 	fmt.Fprintf(c.ErrOrStderr(), "%s: %s, %s, %s indices%s\n", f.out,
 		count(streams, "stream"), count(rows, "row"), humanize.Comma(rows*int64(d.Candidates)), layers)

@@ -49,6 +49,12 @@ series is fitted apart. --format yaml prints the curve for a link's data file.`,
 			if len(args) > 1 {
 				return usagef("one file of points, got %d", len(args))
 			}
+			if err := goWith(c, "link", "path"); err != nil {
+				return err
+			}
+			if c.Flags().Changed("source") && h.format != "yaml" {
+				return usagef("--source goes with --format yaml")
+			}
 			form, err := f.form(h)
 			if err != nil {
 				return err

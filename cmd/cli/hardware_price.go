@@ -48,7 +48,10 @@ blocks stay in pinned memory).`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			if err := goWith(c, "from-ssd", "layer-blocks", "ahead-us", "pinned", "extents"); err != nil {
+			if err := goWith(c, "from-ssd", "layer-blocks", "ahead-us", "pinned", "extents", "gpudirect"); err != nil {
+				return err
+			}
+			if err := goWith(c, "runs", "merge"); err != nil { // without, each block is a run
 				return err
 			}
 			lib, err := h.load()
@@ -246,6 +249,11 @@ one read. Times are of a machine's drives, a step of a stream on average.`,
 			}
 			if err := o.Validate(); err != nil {
 				return errUsage{err}
+			}
+			for _, name := range []string{"hardware", depthFlag, "entry-bytes"} {
+				if c.Flags().Changed(name) && h.format == "json" {
+					return usagef("--%s is of times, which --format json, of counts, has not: leave it out", name)
+				}
 			}
 			lib, err := h.load()
 			if err != nil {

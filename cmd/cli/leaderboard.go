@@ -73,6 +73,9 @@ func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
 	if !slices.Contains(boardFormats, f.format) {
 		return usagef("--format %q: expected table, markdown, csv or json", f.format)
 	}
+	if f.perTrace && f.out == "" && (f.format == "csv" || f.format == "json") {
+		return usagef("--per-trace adds tables, --format %s has none: leave it out", f.format)
+	}
 	if err := atLeastOne(c, "context"); err != nil {
 		return err
 	}

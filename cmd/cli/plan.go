@@ -83,6 +83,9 @@ func runPlan(c *cobra.Command, path string, f *planFlags) error {
 		return err
 	}
 	f.profile = profiles[0]
+	if err := f.depth(c); err != nil {
+		return err
+	}
 	if err := f.scale(); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -193,7 +194,11 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 		return o, errUsage{err}
 	}
 	if o.Clusters, err = unlessStopped(c.Context(), func() (*replay.Clusters, error) { return replay.ParseClusters(f.clusters) }); err != nil {
-		return o, errUsage{err}
+		var text *replay.ClustersError
+		if errors.As(err, &text) {
+			return o, errUsage{err}
+		}
+		return o, err // of its file
 	}
 	if o.Outliers, err = replay.ParseOutliers(f.outliers); err != nil {
 		return o, errUsage{err}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -135,6 +136,9 @@ func runTime(c *cobra.Command, args []string, f *timeFlags) error {
 	if err := f.load(c.Context(), args); err != nil {
 		return err
 	}
+	if err := f.depth(c); err != nil {
+		return err
+	}
 	results, priced, err := f.price(c.Context())
 	if err != nil {
 		return err
@@ -155,6 +159,14 @@ func runTime(c *cobra.Command, args []string, f *timeFlags) error {
 	return fmt.Errorf("nothing fits: %s, batch %d: %s", results[0].Machine, results[0].Batch, results[0].Memory.Verdict)
 }
 
+// depth refuses the reads in flight where nothing is read from the drives.
+func (f *timeFlags) depth(c *cobra.Command) error {
+	if c.Flags().Changed(depthFlag) && !f.profile.Tiered {
+		return usagef("--%s is of an SSD, and the profile reads from none: replay with a tier of host memory (--tier) that misses can pass", depthFlag)
+	}
+	return nil
+}
+
 // numbers checks the flags whose 0 is not what they are left out for.
 func (f *timeFlags) numbers(c *cobra.Command) error {
 	return atLeastOne(c, "topk", "steps", "context", "positions", "accept", "expert-gpus")
@@ -173,6 +185,11 @@ func (f *timeFlags) check(ctx context.Context) (err error) {
 	}
 	if err := f.options.Bounds(); err != nil {
 		return errUsage{err}
+	}
+	for name, list := range map[string][]string{"schedule": f.schedules, "hardware": f.machines} {
+		if len(list) > 1 && slices.Contains(list, "all") {
+			return usagef("--%s all names every one: leave the others out", name)
+		}
 	}
 	names := f.schedules
 	if f.everySchedule() {

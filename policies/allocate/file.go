@@ -1,6 +1,7 @@
 package allocate
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -71,6 +72,9 @@ func Read(path string) (*Plan, error) {
 func Decode(text []byte) (*Plan, error) {
 	if len(text) > mostPlanBytes {
 		return nil, fmt.Errorf("the file has more than %d bytes; it is no plan", mostPlanBytes)
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, errors.New("it is empty; `kvreplay allocate -o` writes plans")
 	}
 	var f planFile
 	if err := yaml.Load(text, &f, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {

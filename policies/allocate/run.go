@@ -16,7 +16,7 @@ type Options struct {
 	Plan   *Plan
 	Memory string // see Profile.Memory
 	Floor  string // see Profile.Floor
-	Cost   CostOf // empty: MeanResidents
+	Cost   CostOf // of windows; empty: MeanResidents
 	// Requests are profiled on (empty: all), less those that Exclude and Judge select.
 	// Judge are those that plans are judged on. See Rows.Select.
 	Requests, Exclude, Judge []string
@@ -52,8 +52,11 @@ func run(rows []metrics.Row, o Options) ([]*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Cost == "" {
+	switch {
+	case o.Cost == "":
 		o.Cost = MeanResidents
+	case c.Family == Capacities:
+		return nil, fmt.Errorf("the cost %s is of windows; the rows of %s are of capacities, which cost what they are", o.Cost, c.Policy)
 	}
 	if o.Plan != nil {
 		r, err := c.judgePlan(o)

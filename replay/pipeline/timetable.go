@@ -47,7 +47,10 @@ func ReadTimetable(r io.Reader, name string, rest Computer, extrapolate bool) (*
 	reader := csv.NewReader(r)
 	reader.FieldsPerRecord = len(tableHeader)
 	header, err := reader.Read()
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%s: is empty, expected the columns %s", name, strings.Join(tableHeader, ","))
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w; expected the columns %s", name, err, strings.Join(tableHeader, ","))
 	}
 	if !slices.Equal(header, tableHeader) {
