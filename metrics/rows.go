@@ -76,6 +76,9 @@ func DecodeRows(r io.Reader, name string) ([]Row, error) {
 	if magic, _ := b.Peek(4); string(magic) == "PAR1" {
 		return nil, fmt.Errorf("read rows: %s: is Parquet, a trace or a profile; expected rows, which kvreplay replay makes of a trace", name)
 	}
+	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
+		return nil, fmt.Errorf("read rows: %s: is gzip'ed, expected rows as JSON lines or CSV: gunzip it first", name)
+	}
 	first, err := b.Peek(1)
 	switch {
 	case errors.Is(err, io.EOF):

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,12 +44,19 @@ func (f *File) bindColumns() error {
 	return nil
 }
 
+// keyProfile is in the metadata of a profile, which package replay writes.
+const keyProfile = "kvreplay.profile"
+
 // foreign adds to an error of a file that does not say that it is a trace what makes one of it.
 func (f *File) foreign(err error) error {
 	if _, ok := f.parquet.Lookup(keyMeta); ok {
 		return err
 	}
 	if e := AsError(err); e != nil {
+		if _, ok := f.parquet.Lookup(keyProfile); ok {
+			e.Err = errors.New("is a profile of a replay, expected a trace; `kvreplay time` and `kvreplay plan` read profiles")
+			return err
+		}
 		e.Err = fmt.Errorf("%w; the file has no %q entry in its key-value metadata, as a trace has (FORMAT.md): foreign files become traces by `kvreplay import`", e.Err, keyMeta)
 	}
 	return err

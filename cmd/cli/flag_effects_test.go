@@ -67,8 +67,13 @@ func TestDashIsNoInput(t *testing.T) {
 func TestFilesOfFlags(t *testing.T) {
 	path, dir := smallTrace(t, small), t.TempDir()
 	t.Chdir(dir)
-	if err := errors.Join(os.WriteFile("empty", nil, 0o600), os.WriteFile("card", nil, 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile("empty", nil, 0o600), os.WriteFile("card", nil, 0o600), os.WriteFile("rows.jsonl.gz", []byte("\x1f\x8b\x08"), 0o600)); err != nil {
 		t.Fatal(err)
+	}
+	kvreplay(t, 0, "replay", path, "--policy", "lru", "--capacity", "1x", "--profile", "--out", "results")
+	profile, err := filepath.Glob("results/*.parquet")
+	if err != nil || len(profile) != 1 {
+		t.Fatal(profile, err)
 	}
 	for _, c := range []struct {
 		args string
@@ -79,11 +84,16 @@ func TestFilesOfFlags(t *testing.T) {
 		{"replay TRACE --clusters nowhere", 1, "expected lists, or a file of clusters"},
 		{"replay TRACE --clusters lists,page=0", 2, "expected a page of 1 to"},
 		{"replay TRACE --allocation empty", 1, "read plan empty: it is empty; `kvreplay allocate -o` writes plans"},
+		{"replay TRACE --allocation PROFILE", 1, "expected a plan, as `kvreplay allocate -o` writes it"},
+		{"datasets make synthetic --dials PROFILE -o x.parquet", 1, "expected dials, as `kvreplay datasets fit -o` writes them"},
+		{"replay PROFILE", 1, "is a profile of a replay, expected a trace; `kvreplay time` and `kvreplay plan` read profiles"},
+		{"datasets fit PROFILE", 1, "is a profile of a replay, expected a trace"},
+		{"leaderboard rows.jsonl.gz", 1, "rows.jsonl.gz: is gzip'ed, expected rows as JSON lines or CSV: gunzip it first"},
 		{"datasets card TRACE nowhere.parquet -o CARD.md", 1, "nowhere.parquet"},
 		{"datasets card TRACE -o CARD.md", 1, "card: card is a file, expected a folder or a new name"},
 		{"completion bash extra", 2, `completion bash: unexpected argument "extra"`},
 	} {
-		code, stdout, stderr := run(strings.Fields(strings.ReplaceAll(c.args, "TRACE", path))...)
+		code, stdout, stderr := run(strings.Fields(strings.NewReplacer("TRACE", path, "PROFILE", profile[0]).Replace(c.args))...)
 		if code != c.code || stdout != "" || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit %d, %q, expected %d and %q", c.args, code, stderr, c.code, c.want)
 		}

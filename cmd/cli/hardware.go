@@ -46,11 +46,14 @@ to the bundled ones or replace them by name. replay/hardware/README.md has the f
 
 // load reads the bundled files and the user's.
 func (f *hardwareFlags) load() (*hardware.Library, error) {
-	dir := f.dir
-	if dir == "" {
-		dir = os.Getenv(hardware.DirVariable)
+	if dir := os.Getenv(hardware.DirVariable); f.dir == "" && dir != "" {
+		lib, err := hardware.Load(dir)
+		if err != nil {
+			return nil, fmt.Errorf("$%s: %w", hardware.DirVariable, err)
+		}
+		return lib, nil
 	}
-	return hardware.Load(dir)
+	return hardware.Load(f.dir)
 }
 
 // formats adds --format; the first is the default.

@@ -100,6 +100,11 @@ func TestHardwareFolder(t *testing.T) {
 	if code, _, stderr := run("hardware", "show", "mine"); code != 0 {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
+	t.Setenv(hardware.DirVariable, filepath.Join(dir, "nowhere"))
+	if code, _, stderr := run("hardware", "list"); code != 1 || !strings.Contains(stderr, "$"+hardware.DirVariable+": hardware folder: ") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	t.Setenv(hardware.DirVariable, dir)
 	write(strings.Replace(strings.Replace(mine, "24 GB,", "24,", 1), "1000 GB/s", "-1 GB/s", 1))
 	code, out, stderr := run("hardware", "list")
 	if code != 1 || out != "" || !strings.Contains(stderr, "mine.yaml:5: memory") || !strings.Contains(stderr, "mine.yaml:6: memory_bandwidth") {

@@ -79,7 +79,7 @@ func (d *Dials) Decode(text []byte) error {
 	}
 	said := map[string]any{}
 	if err := yaml.Load(text, &said, yaml.WithUniqueKeys()); err != nil {
-		return err
+		return fmt.Errorf("%w; expected dials, as `kvreplay datasets fit -o` writes them", err)
 	}
 	if err := checkKeys(said); err != nil {
 		return err

@@ -78,7 +78,7 @@ func Decode(text []byte) (*Plan, error) {
 	}
 	var f planFile
 	if err := yaml.Load(text, &f, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; expected a plan, as `kvreplay allocate -o` writes it", err)
 	}
 	if f.Schema != PlanSchema {
 		return nil, fmt.Errorf("plan schema %d, this program reads schema %d", f.Schema, PlanSchema)
