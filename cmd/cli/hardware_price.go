@@ -108,7 +108,9 @@ func (f *priceFlags) check() error {
 		return usagef("--layer-blocks %d, fewer than the %d blocks to move", f.demand.Layer, f.blocks)
 	case !(f.ahead >= 0 && f.ahead < 1e12):
 		return usagef("--ahead-us %g, expected at least 0", f.ahead)
-	case f.layout.BlockTokens > 1<<20 || f.blocks > 1<<30 || f.demand.Layer > 1<<30 || f.layout.Fragments > 1<<10 ||
+	case f.layout.Fragments > 1<<10 || f.layout.BlockTokens > 1<<20:
+		return usagef("--fragments %d, --block-tokens %d: expected at most %d and %d", f.layout.Fragments, f.layout.BlockTokens, 1<<10, 1<<20)
+	case f.blocks > 1<<30 || f.demand.Layer > 1<<30 ||
 		float64(f.layout.BlockBytes())*float64(max(f.blocks, f.demand.Layer)) > 1<<60:
 		return usagef("that is more than an exbibyte in all: check --entry-bytes, --block-tokens and --blocks")
 	}

@@ -148,7 +148,7 @@ func TestTimeRefuses(t *testing.T) {
 	}
 	base := []string{"time", out, "--policy", "lru", "--layer-map", "nearest"}
 	for want, args := range map[string][]string{
-		"choose one with policy":  {"time", out},
+		"choose one with --policy and --capacity": {"time", out},
 		"layer map":               {"time", out, "--policy", "lru"},
 		"known: a10":              append(base[:len(base):len(base)], "--hardware", "h101"),
 		"did you mean dba":        append(base[:len(base):len(base)], "--schedule", "dbb"),

@@ -103,7 +103,7 @@ func (o *Options) check(p *Profile) error {
 	case o.Context > 0 && o.Context < int64(o.Scaling.TopK) && moves == MovesMisses:
 		return fmt.Errorf("context %d, expected at least the %d tokens (K) that a head selects of it", o.Context, o.Scaling.TopK)
 	case o.Accept == 0 && positions > 1:
-		return fmt.Errorf("a step decodes %d positions: say how many tokens it yields (accept, 1 to %d)", positions, positions)
+		return fmt.Errorf("a step decodes %d positions: say how many tokens it yields (--accept, 1 to %d)", positions, positions)
 	case o.Accept != 0 && !(o.Accept >= 1 && o.Accept <= float64(positions)): // NaN neither
 		return fmt.Errorf("accept %g, expected 1 to the %d positions that a step decodes", o.Accept, positions)
 	case o.Experts > 1 && o.Model.MoE == nil:

@@ -256,7 +256,7 @@ func Choose(cells []Cell, policy, capacity string) (Cell, error) {
 	}
 	has := strings.Join(names, ", ")
 	if policy == "" && capacity == "" {
-		return Cell{}, fmt.Errorf("the profile has %d cells, choose one with policy and capacity: %s", len(cells), has)
+		return Cell{}, fmt.Errorf("the profile has %d cells, choose one with --policy and --capacity: %s", len(cells), has)
 	}
 	want := Cell{Policy: policy, Capacity: capacity}.String()
 	if policy == "" {
