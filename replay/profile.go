@@ -60,10 +60,13 @@ type ProfileMeta struct {
 	Tiers       string `json:"tiers,omitempty"`
 	StepTokens  int    `json:"step_tokens"`
 	SharedHeads int    `json:"shared_heads"`
-	Pool        Pool   `json:"pool,omitempty"`
-	EntryBytes  *int   `json:"entry_bytes"`
-	Model       string `json:"model,omitempty"`
-	Engine      string `json:"engine"`
+	// Outliers are the blocks of a stream that stay for good, at most; 0 also in files that
+	// are older than it.
+	Outliers   int    `json:"outliers,omitempty"`
+	Pool       Pool   `json:"pool,omitempty"`
+	EntryBytes *int   `json:"entry_bytes"`
+	Model      string `json:"model,omitempty"`
+	Engine     string `json:"engine"`
 }
 
 // profileAhead is how many streams a worker may be ahead of the file.
@@ -288,7 +291,7 @@ func (p *plan) profileKey(indices bool) string {
 func (p *Profile) finish() error {
 	pl := p.plan
 	text, err := json.Marshal(ProfileMeta{Schema: ProfileSchema, Trace: filepath.Base(pl.file.Path()), TraceDigest: pl.digest, TopK: pl.topk, Candidates: pl.m,
-		Warmup: pl.warmup.String(), Sink: pl.pins.Sink, Local: pl.pins.Local, BlockTokens: pl.pins.BlockTokens, ListTokens: pl.meta.BlockTokens, Tiers: tiersText(pl.opt.Tiers, pl.opt.Inclusive), StepTokens: pl.layout.mtp, SharedHeads: pl.layout.heads, Pool: pl.opt.Pool, EntryBytes: pl.bytes,
+		Warmup: pl.warmup.String(), Sink: pl.pins.Sink, Local: pl.pins.Local, BlockTokens: pl.pins.BlockTokens, ListTokens: pl.meta.BlockTokens, Tiers: tiersText(pl.opt.Tiers, pl.opt.Inclusive), StepTokens: pl.layout.mtp, SharedHeads: pl.layout.heads, Outliers: pl.opt.Outliers.Count, Pool: pl.opt.Pool, EntryBytes: pl.bytes,
 		Model: pl.meta.Model, Engine: EngineVersion})
 	if err != nil {
 		return err

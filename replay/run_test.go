@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"math/rand/v2"
@@ -253,6 +254,49 @@ func TestProfileThatFails(t *testing.T) {
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// A profile says what its readers need beside the rows: the cache's unit, and all that stays
+// outside the capacity.
+func TestProfileMeta(t *testing.T) {
+	f := manyStreams(t)
+	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Workers: 1, Outliers: Outliers{OutliersWindows, 3}}
+	o.Shape.BlockTokens = 4
+	sink, local := 2, 5
+	o.Sink, o.Local = &sink, &local
+	var err error
+	path := filepath.Join(t.TempDir(), "profile.parquet")
+	if o.Profile, err = CreateProfile(path, false); err != nil {
+		t.Fatal(err)
+	}
+	rows := mustRun(t, f, o)
+	if err := o.Profile.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile, err := parquet.OpenFile(file, info.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := profile.Lookup("kvreplay.profile")
+	var got ProfileMeta
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	r := &rows[0]
+	want := ProfileMeta{Schema: ProfileSchema, Trace: r.Trace, TraceDigest: r.TraceDigest, TopK: r.TopK, Candidates: r.Candidates, Warmup: r.Warmup,
+		Sink: 2, Local: 5, BlockTokens: 4, ListTokens: 1, StepTokens: 1, SharedHeads: 1, Outliers: 3, EntryBytes: r.EntryBytes, Model: r.Model, Engine: EngineVersion}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, expected %+v", got, want)
+	}
+}
 
 func sumsToRows(t *testing.T, steps []ProfileRow, rows []metrics.Row) {
 	t.Helper()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/kvreplay/kvreplay/replay"
 )
 
 // Batch is what decodes together: requests of a profile, aligned by decode index. A
@@ -67,12 +69,17 @@ type sums struct {
 	squares  float64 // of the requests' tokens
 }
 
+// pinnedTokens are those of a head that stay beside its cache: sinks, local window, outliers.
+func pinnedTokens(m *replay.ProfileMeta) float64 {
+	return float64(m.Sink + m.Local + m.Outliers*max(1, m.BlockTokens))
+}
+
 // sum adds up one profiled layer of one step over some requests. context and positions,
 // if not 0, stand for the requests' own.
 func (b *Batch) sum(requests []share, layer, step int, s *Scaling, context, positions int64) (t sums) {
 	meta := &b.Profile.Meta
 	block := float64(max(1, meta.BlockTokens) * max(1, meta.SharedHeads))
-	pinned := float64(meta.Sink + meta.Local)
+	pinned := pinnedTokens(meta)
 	for _, r := range requests {
 		steps, n := b.Profile.Requests[r.request].Steps[layer], r.times
 		c := &steps[step%len(steps)]

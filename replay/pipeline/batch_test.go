@@ -43,6 +43,12 @@ func TestSums(t *testing.T) {
 	if got != want {
 		t.Errorf("%+v, expected %+v", got, want)
 	}
+	// Attention reads the two outliers, blocks of 4 tokens, as well.
+	b.Profile.Meta.Outliers = 2
+	if got := b.sum([]share{{0, 1}}, 0, 5, &Scaling{Factor: 2, Heads: 1}, 0, 0); got.entries != 11+8 {
+		t.Errorf("%g entries are read with outliers, expected 19", got.entries)
+	}
+	b.Profile.Meta.Outliers = 0
 	// Asked for a context of 100 and 3 positions.
 	got = b.sum([]share{{1, 2}}, 0, 0, &Scaling{Factor: 2, Heads: 1}, 100, 3)
 	if got.SeqLen != 200 || got.Prompt != 200 || got.Positions != 6 || got.scored != 600 || got.entries != 2*83 || got.attended != 6*83 || got.squares != 20000 {

@@ -148,7 +148,7 @@ func (r *runner) resident() (cache, below float64) {
 	meta, s := &r.profile.Meta, r.options.Scaling
 	block := float64(max(1, meta.BlockTokens))
 	entries := block * float64(max(1, meta.SharedHeads)) * s.Factor
-	pinned := float64(meta.Sink+meta.Local) * s.Heads
+	pinned := pinnedTokens(meta) * s.Heads
 	for _, i := range r.batch.Drawn {
 		all := math.Ceil(r.longest(i)/block) * block * s.Heads
 		for _, j := range s.LayerOf {

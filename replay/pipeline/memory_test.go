@@ -1,6 +1,28 @@
 package pipeline
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay"
+)
+
+// By hand: blocks of 16 tokens of both heads, 32 entries. A cache has 10 blocks and, beside
+// them, 4 + 8 + 3 × 16 tokens of each head; no more than the blocks of its context. Two
+// requests of two layers, entries of 256 B.
+func TestResidentBlocks(t *testing.T) {
+	for _, c := range []struct{ context, cache, below float64 }{
+		{1000, 320 + 120, 40 * 32},
+		{200, 13 * 32, 13 * 32}, // of the last block all 16 tokens
+	} {
+		p := &Profile{Meta: replay.ProfileMeta{Sink: 4, Local: 8, Outliers: 3, BlockTokens: 16, SharedHeads: 2},
+			Requests: []Request{{Steps: [][]Counts{{{Resident: 10, Below: 40, SeqLen: int64(c.context)}}}}}}
+		r := &runner{profile: p, batch: &Batch{Profile: p, Drawn: []int{0, 0}}}
+		r.options.Scaling, r.options.mosts = &Scaling{LayerOf: []int{0, 0}, Factor: 1, Heads: 2, EntryBytes: 256}, mosts(p)
+		cache, below := r.resident()
+		near(t, "cache", cache, 4*256*c.cache)
+		near(t, "below", below, 4*256*c.below)
+	}
+}
 
 // Counts that are scaled from K = 256 to 2048 would keep 8 × (512 + 1) entries of a request,
 // and no cache keeps more than its context has.

@@ -121,8 +121,8 @@ func openProfile(path string) (p *profileFile, err error) {
 	if p.meta.Schema != replay.ProfileSchema {
 		return nil, fmt.Errorf("schema %d, expected %d; replay the trace again", p.meta.Schema, replay.ProfileSchema)
 	}
-	if m := &p.meta; m.TopK < 1 || min(m.Sink, m.Local, m.BlockTokens, m.SharedHeads, m.StepTokens) < 0 {
-		return nil, fmt.Errorf("metadata kvreplay.profile: K %d, sink %d, local %d, blocks of %d tokens and %d heads, steps of %d: expected K of at least 1, nothing negative", m.TopK, m.Sink, m.Local, m.BlockTokens, m.SharedHeads, m.StepTokens)
+	if m := &p.meta; m.TopK < 1 || min(m.Sink, m.Local, m.Outliers, m.BlockTokens, m.SharedHeads, m.StepTokens) < 0 {
+		return nil, fmt.Errorf("metadata kvreplay.profile: K %d, sink %d, local %d, %d outliers, blocks of %d tokens and %d heads, steps of %d: expected K of at least 1, nothing negative", m.TopK, m.Sink, m.Local, m.Outliers, m.BlockTokens, m.SharedHeads, m.StepTokens)
 	}
 	if err := checkColumns(pf); err != nil {
 		return nil, err

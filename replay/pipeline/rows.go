@@ -77,7 +77,8 @@ func meanStep(r *metrics.Row, m *hardware.Model) (*Profile, *Scaling) {
 	}
 	shared := float64(max(1, r.SharedHeads))
 	s := &Scaling{LayerOf: make([]int, int(m.Layers.Value)), Factor: heads / shared / float64(r.Steps), Heads: heads, EntryBytes: entry, TopK: r.TopK}
-	blocks, sink := r.Misses+r.Prefetched, max(r.Sink, int(r.PinnedPeakEntries)-r.Local) // outliers stay as sinks do
+	blocks, pinned := r.Misses+r.Prefetched, int(r.PinnedPeakEntries)/max(1, r.SharedHeads) // tokens of a head
+	sink := max(r.Sink, pinned-r.Local)                                                     // outliers stay as sinks do
 	step := Counts{Demand: r.Demand, Misses: blocks, Runs: blocks, Moved: r.MovedEntries, Resident: r.ResidentPeak * r.Steps, Positions: 1}
 	return &Profile{
 		Meta:     replay.ProfileMeta{TopK: r.TopK, Sink: sink, Local: r.Local, BlockTokens: r.BlockTokens, SharedHeads: r.SharedHeads, StepTokens: 1},

@@ -112,6 +112,18 @@ func TestRowsOfHeads(t *testing.T) {
 		near(t, "cache", pinned.Memory.Cache-r.Memory.Cache, 30*100*768)
 		row.PinnedPeakEntries = 0
 	}
+	// Where the three heads share a cache, its pinned entries are those of all.
+	row.EntryBytes, row.SharedHeads = &apart, 3
+	r, err := p.Price(t.Context(), row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row.PinnedPeakEntries = 3 * 101
+	pinned, err := p.Price(t.Context(), row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "cache of shared heads", pinned.Memory.Cache-r.Memory.Cache, 30*100*768)
 }
 
 func TestRowsRefused(t *testing.T) {
