@@ -158,7 +158,15 @@ func TestLargerPiecesOfAKernelAreNotFaster(t *testing.T) {
 		near(t, "time", c.Time(r), 100*k.seconds)
 		near(t, "cost", c.Cost(r).Seconds, 100*k.seconds)
 	}
-	engine := &Curve{Regimes: c.Regimes}
+	// 300 ns of 1000 B and more bound 900 B, which would take 900 beside the descriptor: what
+	// is left of them beside it is the bytes'.
+	for _, k := range []struct{ own, descriptor, link float64 }{{200, 200, 100}, {500, 300, 0}} {
+		c.Regimes = []Regime{{Descriptor: k.own * 1e-9, Rate: 1e9}, {From: 1000, Descriptor: 100e-9, Rate: 5e9}}
+		by := c.Cost(Request{1, 900, 1}).By
+		near(t, "descriptor", by.Descriptor, k.descriptor*1e-9)
+		near(t, "bytes", by.Link+1, k.link*1e-9+1)
+	}
+	engine := &Curve{Regimes: []Regime{{Rate: 37.85e9}, {From: 8192, Rate: 50e9}}}
 	near(t, "copy engine", engine.Time(Request{1, 8000, 1}), 8000/37.85e9)
 }
 

@@ -3,6 +3,8 @@ package transfer
 import (
 	"math"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
 // 656 B by DMA with packets of 256 B: host to device, 3 completions of 20 B forward and,
@@ -26,6 +28,32 @@ func TestWireBytes(t *testing.T) {
 	cost := (&Curve{Packets: read, Regimes: []Regime{{Rate: 1e9}}}).Cost(Request{10, 6560, 1})
 	if cost.WireForward != 7160 || cost.WireBack != 480 || cost.Bytes != 6560 {
 		t.Errorf("ten pieces: %+v", cost)
+	}
+}
+
+// A copy engine asks for host memory in requests of the link's size, a kernel in cache
+// lines; both write in full packets. Links without PCIe have no headers.
+func TestPacketsOf(t *testing.T) {
+	l := *machine(t, "h100").Link // packets of 256 B, requests of 512 B
+	for _, c := range []struct {
+		payload hardware.Bytes
+		d       Direction
+		m       Mechanism
+		want    Packets
+	}{
+		{256, HostToDevice, Call, DeviceReads(256, 512)}, {256, HostToDevice, Batch, DeviceReads(256, 512)},
+		{256, HostToDevice, Kernel, DeviceReads(128, 128)}, {64, HostToDevice, Kernel, DeviceReads(64, 128)},
+		{256, DeviceToHost, Batch, DeviceWrites(256)}, {256, DeviceToHost, Kernel, DeviceWrites(256)},
+	} {
+		pcie := *l.PCIe
+		pcie.MaxPayload.Value, l.PCIe = c.payload, &pcie
+		if got := PacketsOf(&l, c.d, c.m); got != c.want {
+			t.Errorf("%v by %v, packets of %g B: %+v, expected %+v", c.d, c.m, float64(c.payload), got, c.want)
+		}
+	}
+	l.PCIe = nil
+	if got := PacketsOf(&l, HostToDevice, Kernel); got != (Packets{}) {
+		t.Errorf("without PCIe: %+v", got)
 	}
 }
 

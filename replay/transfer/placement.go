@@ -162,17 +162,14 @@ func affinities(blocks int64, history [][]int32) (pairs []pair, uses []int64) {
 // chainsOf joins blocks by pairs: the end of one chain to the beginning of another. The
 // chains come by their first block.
 func chainsOf(blocks int64, pairs []pair) []chain {
-	next, of := make([]int32, blocks), make([]int32, blocks)
-	first := make([]bool, blocks)
+	next, first := make([]int32, blocks), make([]bool, blocks)
 	for x := range next {
-		next[x], of[x], first[x] = -1, int32(x), true
+		next[x], first[x] = -1, true
 	}
-	for _, p := range pairs {
-		if next[p.a] >= 0 || !first[p.b] || root(of, p.a) == root(of, p.b) {
-			continue
+	for _, p := range pairs { // a < b in each, so that no chain closes
+		if next[p.a] < 0 && first[p.b] {
+			next[p.a], first[p.b] = p.b, false
 		}
-		next[p.a], first[p.b] = p.b, false
-		of[root(of, p.b)] = root(of, p.a)
 	}
 	var chains []chain
 	list := make([]int32, 0, blocks) // one array for all, cut into chains
@@ -187,13 +184,4 @@ func chainsOf(blocks int64, pairs []pair) []chain {
 		chains = append(chains, chain{blocks: list[begin:len(list):len(list)]})
 	}
 	return chains
-}
-
-// root finds a chain's representative, halving paths.
-func root(of []int32, x int32) int32 {
-	for of[x] != x {
-		of[x] = of[of[x]]
-		x = of[x]
-	}
-	return x
 }

@@ -46,7 +46,7 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 	p := NewPlacement(ByStream, 1, 1, 3)
-	for _, order := range [][]int32{{0, 1}, {0, 1, 1}, {0, 1, 3}} {
+	for _, order := range [][]int32{{0, 1}, {0, 1, 1}, {0, 1, 3}, {0, -1, 1}} {
 		if err := p.Order(0, 0, order); err == nil || !strings.Contains(err.Error(), "layer 0 head 0") {
 			t.Errorf("order %v: %v", order, err)
 		}

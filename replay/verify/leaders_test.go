@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -46,6 +47,80 @@ func TestClaimsAreAlwaysReplayed(t *testing.T) {
 			if err != nil || r.Differing != len(c.altered) {
 				t.Fatalf("%s, seed %d: %v, %s, leaders %v", name, seed, err, r.Summary(), r.Leaders)
 			}
+		}
+	}
+}
+
+// claimed is a row of 100 blocks demanded of a trace's request; text is its policy,
+// capacity and misses, "lru 2x 40", and a tier where it is one below.
+func claimed(trace, request, text string) metrics.Row {
+	r := metrics.Row{Schema: metrics.RowSchema, Trace: trace, TraceDigest: trace, TopK: 4, BlockTokens: 1, Streams: 1, Steps: 10, Demand: 100}
+	var capacity string
+	if _, err := fmt.Sscan(text+" 0", &r.Policy, &capacity, &r.Misses, &r.Tier); err != nil {
+		panic(err)
+	}
+	if r.Capacity, r.Hits = &capacity, r.Demand-r.Misses; request != "" {
+		r.RequestID = &request
+	}
+	r.Offline = r.Policy == "opt"
+	if r.Tier > 0 {
+		r.Tiers, r.Above = "dram=lru@8x", "lru@2x"
+	}
+	return r
+}
+
+// A board ranks all traces together; rows that make none, for they differ in a setting, are
+// ranked trace by trace, and traces that make none alone lead nothing.
+func TestLeadersByHand(t *testing.T) {
+	a := []metrics.Row{claimed("a", "", "opt 1x 10"), claimed("a", "", "p 1x 11"), claimed("a", "", "q 1x 40")}
+	b := []metrics.Row{claimed("b", "", "opt 1x 10"), claimed("b", "", "p 1x 20"), claimed("b", "", "q 1x 19")}
+	tie := []metrics.Row{claimed("c", "", "r 1x 20"), claimed("c", "", "opt 1x 10"), claimed("c", "", "s 1x 20"), claimed("c", "", "t 1x 21")}
+	none := []metrics.Row{claimed("d", "", "u 1x 20")} // without OPT
+	other := slices.Clone(b)
+	for i := range other {
+		other[i].Seed = 7
+	}
+	for name, c := range map[string]struct {
+		rows []metrics.Row
+		want string
+	}{
+		"one board":      {slices.Concat(a, b), "[p]"},
+		"a tie":          {tie, "[r s]"},
+		"trace by trace": {slices.Concat(a, other, none), "[p q]"},
+		"no board":       {none, "[]"},
+	} {
+		if got := fmt.Sprint(leaders(c.rows)); got != c.want {
+			t.Errorf("%s: %s, expected %s", name, got, c.want)
+		}
+	}
+}
+
+// Of every cell of a leader its first row is always drawn, and of all contenders the one
+// that is lowest against OPT's row of the same part, the first of equals.
+func TestClaimsByHand(t *testing.T) {
+	rows := []metrics.Row{
+		claimed("a", "x", "opt 1x 10"), claimed("a", "y", "opt 1x 20"), claimed("a", "x", "opt 2x 0"), // 0 to 2
+		claimed("a", "x", "p 1x 15"), claimed("a", "y", "p 1x 40"), claimed("a", "x", "p 2x 3"), claimed("b", "x", "p 1x 1"), // 3 to 6
+		claimed("a", "x", "q 1x 13"), claimed("a", "y", "q 1x 26"), claimed("a", "y", "r 1x 26"), // 7 to 9, of which 1.3 × OPT each
+		claimed("a", "x", "q 2x 0"), claimed("a", "x", "p 2x 1 1"), claimed("a", "x", "s 1x 1"), // 10 to 12: none of OPT's misses, a tier, lossy
+	}
+	rows[12].Lossy, rows[12].Misses, rows[12].Lost = true, 0, 1
+	all := make([]int, len(rows))
+	for i := range all {
+		all[i] = i
+	}
+	for name, c := range map[string]struct {
+		among   []int
+		leaders []string
+		want    []int
+	}{
+		"the first of every cell": {all, []string{"p"}, []int{3, 5, 6, 7}},
+		"of those drawn from":     {all[4:], []string{"p"}, []int{4, 5, 6, 7}},
+		"the first of equals":     {all[8:], nil, []int{8}},
+		"no OPT, no miss of OPT":  {[]int{0, 5, 6, 10, 11, 12}, nil, nil},
+	} {
+		if got := claims(rows, c.among, c.leaders); !slices.Equal(got, c.want) {
+			t.Errorf("%s: rows %v, expected %v", name, got, c.want)
 		}
 	}
 }

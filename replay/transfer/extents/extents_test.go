@@ -3,15 +3,16 @@ package extents
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// write makes a trace of two layers of one stream each, whose windows and steps demand the
-// same lists in turn.
-func write(t *testing.T, windows int, lists [][]int32, steps int) string {
+// write makes a trace of two layers of one stream each, of the requests or one, whose windows
+// and steps demand the same lists in turn.
+func write(t *testing.T, windows int, lists [][]int32, steps int, requests ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "t.parquet")
 	sink, local := 0, 1
@@ -19,14 +20,19 @@ func write(t *testing.T, windows int, lists [][]int32, steps int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for layer := range int32(2) {
-		var s trace.Stream
-		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Layer: layer, Head: trace.NoHead}, PromptLen: 40})
-		for step := int32(-windows); step < int32(steps); step++ {
-			s.Append(trace.Row{Step: step, Indices: lists[(int(step)+windows)%len(lists)]})
-		}
-		if err := w.Write(&s); err != nil {
-			t.Fatal(err)
+	if requests == nil {
+		requests = []string{"r"}
+	}
+	for _, request := range requests {
+		for layer := range int32(2) {
+			var s trace.Stream
+			s.Reset(trace.StreamInfo{Key: trace.Key{Request: request, Layer: layer, Head: trace.NoHead}, PromptLen: 40})
+			for step := int32(-windows); step < int32(steps); step++ {
+				s.Append(trace.Row{Step: step, Indices: lists[(int(step)+windows)%len(lists)]})
+			}
+			if err := w.Write(&s); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	if err := w.Close(); err != nil {
@@ -98,6 +104,41 @@ func TestPinsAreNotRead(t *testing.T) {
 	}
 }
 
+// By hand, blocks of 4 tokens: sink 5 pins blocks 0 and 1, local 6 of 50 tokens blocks 11 and
+// 12. What the first five of a list leave is ascending, whatever its ranks.
+func TestDemand(t *testing.T) {
+	sink, local := 5, 6
+	s := &survey{topK: 5, meta: &trace.Meta{BlockTokens: 4, Sink: &sink, Local: &local}}
+	var st trace.Stream
+	st.Reset(trace.StreamInfo{PromptLen: 49})
+	for _, c := range []struct{ list, want []int32 }{
+		{[]int32{12, 11, 10, 3, 2, 8}, []int32{2, 3, 10}},
+		{[]int32{7, 1, 0, 2}, []int32{2, 7}}, // a list of fewer than five
+		{[]int32{1, 0, 12}, nil},
+	} {
+		st.Append(trace.Row{Step: 0, Indices: c.list})
+		if got := s.demand(&st, st.Rows-1); !slices.Equal(got, c.want) {
+			t.Errorf("list %v: demand %v, expected %v", c.list, got, c.want)
+		}
+	}
+}
+
+// A drive has the layers of all requests, each once. By token the blocks of two layers lie
+// in turn: 4 5 30 are three reads, of extents of two, which hold a token, two. By layer and
+// stream they are two, packed one.
+func TestRequestsShareLayers(t *testing.T) {
+	rows, err := File(context.Background(), write(t, 4, [][]int32{{4, 5, 30}}, 4, "q", "r"), Options{Extents: []int64{1, 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		want := map[string]int64{"token": 4 - r.Extent, "layer": 2, "stream": 2, "stream, packed": 1}[r.Order]
+		if r.Steps != 2*2*4 || r.Reads != want*r.Steps {
+			t.Errorf("%s, extents of %d: %d reads of %d steps, expected %d a step", r.Order, r.Extent, r.Reads, r.Steps, want)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	cold := write(t, 0, [][]int32{{3, 9, 17}}, 4)
 	for name, c := range map[string]struct {
@@ -107,6 +148,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"no windows": {cold, Options{}, "no prompt windows"},
 		"K":          {cold, Options{TopK: 9, History: 1}, "topk 9, the lists have M = 3"},
+		"negative K": {cold, Options{TopK: -1, History: 1}, "topk -1"},
 		"extent":     {cold, Options{History: 1, Extents: []int64{0}}, "extent of 0 blocks"},
 		"large":      {cold, Options{History: 1, Extents: []int64{1 << 40}}, "extent of 1099511627776 blocks, expected at least 1 and at most 1048576"},
 		"history":    {cold, Options{History: -1}, "history -1"},
