@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -49,6 +50,45 @@ func TestBundled(t *testing.T) {
 		}
 	}
 	t.Logf("%d numbers", numbers)
+}
+
+// The numbers of a file are listed in its order, those of parts that it may lack and of lists
+// among them; a file's default is for those that do not say themselves.
+func TestLines(t *testing.T) {
+	lib := load(t, "")
+	link, err := lib.Link("pcie5-x16")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields []string
+	for _, l := range Lines(link) {
+		fields = append(fields, l.Field)
+	}
+	want := []string{"bandwidth", "pcie.generation", "pcie.lanes", "pcie.max_payload", "pcie.max_read_request", "host_to_device.call.launch",
+		"host_to_device.call.regimes[0].from", "host_to_device.call.regimes[0].descriptor", "host_to_device.call.regimes[0].rate", "host_to_device.batch.launch"}
+	if len(fields) < len(want) || !slices.Equal(fields[:len(want)], want) {
+		t.Errorf("lines of %v, expected %v first", fields, want)
+	}
+	m, err := lib.Model("deepseek-v3.2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Layers.Status != Datasheet || m.Indexer.Entry.Status != Derived {
+		t.Errorf("layers are %s by the file's default, the indexer's entry %s", m.Layers.Status, m.Indexer.Entry.Status)
+	}
+}
+
+// Each item is listed once, whatever it is called besides.
+func TestItems(t *testing.T) {
+	lib := load(t, "")
+	var names []string
+	for _, it := range lib.Items(KindMachine) {
+		names = append(names, Head(it).Name)
+	}
+	all := lib.Names(KindMachine)
+	if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) || slices.Contains(names, "h100-sxm") || !slices.Contains(all, "h100-sxm") {
+		t.Errorf("machines %v, called %v", names, all)
+	}
 }
 
 // Machines that the command line documents are there, by their aliases too.
@@ -102,17 +142,38 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// The weights that a shape implies are as many as its publisher counts: exactly for dense
-// models; for DeepSeek-V3.2, published in whole billions, the indexer's 0.8 B included.
+// The weights that a shape implies are as many as its publisher counts: exactly, but for
+// DeepSeek-V3.2, published in whole billions, the indexer's 0.8 B included.
 func TestParameters(t *testing.T) {
 	for _, it := range load(t, "").Items(KindModel) {
 		m := it.(*Model)
 		tolerance := 0.0
-		if m.MoE != nil {
+		if m.Indexer != nil {
 			tolerance = 2e-3
 		}
 		if count, want := m.CountParameters(), float64(m.Parameters.Value); math.Abs(count/want-1) > tolerance {
 			t.Errorf("%s: the shape has %.0f parameters, published are %.0f", m.Name, count, want)
+		}
+	}
+}
+
+// DeepSeek-V3.2 by hand: attention with factors of 1536 and 512 + 64, its indexer of 64 heads
+// of 128, and in layer 3 257 experts of three matrices, a router and a bias an expert.
+func TestSparseParameters(t *testing.T) {
+	m, err := load(t, "").Model("deepseek-v3.2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const h = 7168
+	attention := h*1536 + 1536 + 1536*128*192 + h*(512+64) + 512 + 512*128*(128+128) + 128*128*h
+	indexer := 1536*64*128 + h*(128+64) + 2*128
+	if got := m.AttentionParameters(); got != float64(attention+indexer) {
+		t.Errorf("attention of %.0f parameters, expected %d and the indexer's %d", got, attention, indexer)
+	}
+	expert, router := 3*h*2048, h*256+256
+	for layer, want := range map[int][2]int{2: {3 * h * 18432, 3 * h * 18432}, 3: {257*expert + router, 9*expert + router}} {
+		if stored, active := m.FFNParameters(layer); stored != float64(want[0]) || active != float64(want[1]) {
+			t.Errorf("layer %d has %.0f feed-forward parameters and uses %.0f, expected %v", layer, stored, active, want)
 		}
 	}
 }

@@ -37,6 +37,15 @@ func TestBadFiles(t *testing.T) {
 		}
 		return strings.Replace(string(text), old, new, 1)
 	}
+	// between replaces what a text has from one mark to the next.
+	between := func(text, from, to, with string) string {
+		before, rest, _ := strings.Cut(text, from)
+		_, after, ok := strings.Cut(rest, to)
+		if !ok {
+			t.Fatalf("no %q before %q", from, to)
+		}
+		return before + with + to + after
+	}
 	cases := map[string]struct {
 		text string
 		want []string
@@ -88,6 +97,19 @@ func TestBadFiles(t *testing.T) {
 		"no GPU":         {bundledFile("machines/l40s", "gpus: {value: 4,", "gpus: {value: 0.5,"), []string{`gpus: "0.5", expected a whole number`}},
 		"two limits":     {link("rate: {value: 210 GB/s", "rate: {value: 510 GB/s") + "duplex:\n  copy_engine: {value: 901 GB/s, status: measured, source: sglang-40278}\n  kernel: {value: 9 GB/s, status: measured, source: sglang-40278}\n", []string{"f.yaml:15: host_to_device.call.regimes[0].rate 510", "duplex exceeds twice the link's 450 GB/s"}},
 
+		"no path":          {between(link("", ""), "host_to_device:\n", "device_to_host:", "host_to_device: {}\n"), []string{"host_to_device has no path, expected one of call, batch, kernel"}},
+		"regimes":          {bundledFile("links/pcie5-x16", "from: {value: 28 KiB", "from: {value: 0 B"), []string{"regimes[1].from is 0 B, expected more than 0 B"}},
+		"no regimes":       {between(link("", ""), "    regimes:\n", "  kernel:", "    regimes: []\n"), []string{"regimes: expected a list of at least one"}},
+		"many launches":    {link("launches: 8, time: 155 us", "launches: 32769, time: 155 us"), []string{"points[0] has more launches than blocks (tma-h2d)"}},
+		"window of SMs":    {link("    sms: {value: 4, status: measured, source: sglang-40278}\n", "    in_flight: {value: 64 KiB, status: measured, source: sglang-40278}\n    round_trip: {value: 1 us, status: measured, source: sglang-40278}\n"), []string{"host_to_device.kernel is incomplete: in_flight and round_trip come together, with sms"}},
+		"no depth":         {bundledFile("drives/phison-e27t", "depth: 1, rate: 0.49", "depth: 0.5, rate: 0.49"), []string{"measurements[0].points[0].depth 0.5, expected at least 1 (depths)"}},
+		"flat knee":        {bundledFile("drives/phison-e27t", "knee: {value: 0.914,", "knee: {value: 0.49,"), []string{"knee 0.49, expected 0.5 to 64"}},
+		"stream":           {bundledFile("hosts/dgx-h100", "stream_bandwidth: {value: 246 GB/s", "stream_bandwidth: {value: 308 GB/s"), []string{"stream_bandwidth 308 GB/s exceeds memory_bandwidth 307.2 GB/s"}},
+		"derived, no note": {change("status: datasheet", "status: derived"), []string{"f.yaml:6", "derived numbers need a note"}},
+		"list of sources":  {change("sources:\n  here: \"https://example.org\"", "sources: [here]"), []string{"f.yaml:4", "sources: expected a mapping of names to texts"}},
+		"source twice":     {change("  here:", "  here: \"a\"\n  here:"), []string{"here stands twice"}},
+		"list as a title":  {change("title: a test", "title: [a]"), []string{"f.yaml:3", "title: expected a plain value"}},
+
 		"duplex":          {bundledFile("links/pcie5-x16", "copy_engine: {value: 83.4 GB/s", "copy_engine: {value: 83.4 MB/s"), []string{"duplex.copy_engine 83.4 MB/s is less than half of the 55.63 GB/s of one direction alone"}},
 		"rate over link":  {link("rate: {value: 210 GB/s", "rate: {value: 510 GB/s"), []string{"host_to_device.call", "510 GB/s exceeds the link's 450 GB/s"}},
 		"first regime":    {link("from: {value: 0 B", "from: {value: 8 B"), []string{"regimes[0].from is 8 B, expected 0 B"}},
@@ -120,6 +142,33 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
+// A bound is not beyond itself: what is as large as it may be is read.
+func TestBounds(t *testing.T) {
+	for _, c := range []struct{ file, old, new string }{
+		{"models/deepseek-v3.2", "active: 8", "active: 256"},
+		{"models/deepseek-v3.2", "dense_layers: 3", "dense_layers: 61"},
+		{"models/llama-3-8b", "query_heads: 32", "query_heads: 8"},
+		{"drives/phison-e27t", "knee: {value: 0.914,", "knee: {value: 0.5,"},
+		{"drives/phison-e27t", "knee: {value: 0.914,", "knee: {value: 64,"},
+		{"hosts/dgx-h100", "stream_bandwidth: {value: 246 GB/s", "stream_bandwidth: {value: 307.2 GB/s"},
+		{"links/gb300-c2c", "rate: {value: 210 GB/s", "rate: {value: 450 GB/s"},
+		{"links/gb300-c2c", "launches: 8, time: 155 us", "launches: 32768, time: 155 us"},
+		{"links/pcie5-x16", "copy_engine: {value: 83.4 GB/s", "copy_engine: {value: 27.815 GB/s"}, // half of 55.63
+		{"gpus/h100", "memory: {value: 80 GB", "memory: {value: 1e6 TB"},
+	} {
+		text, err := bundled.ReadFile("data/" + c.file + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), c.old) {
+			t.Fatalf("no %q in %s", c.old, c.file)
+		}
+		if _, err := Parse("f.yaml", []byte(strings.Replace(string(text), c.old, c.new, 1))); err != nil {
+			t.Errorf("%s: %s: %v", c.file, c.new, err)
+		}
+	}
+}
+
 // Quantities are read to the unit and written back so that a person can compare.
 func TestUnits(t *testing.T) {
 	for text, want := range map[string]float64{"656 B": 656, "28 KiB": 28672, "1.5 GB": 1.5e9, "2 MB": 2e6, "1 GiB": 1 << 30} {
@@ -127,7 +176,7 @@ func TestUnits(t *testing.T) {
 			t.Errorf("%s is %v, %v, expected %v", text, float64(got), err, want)
 		}
 	}
-	for text, want := range map[string]string{"37 GB/s": "37 GB/s", "6.46 GiB/s": "6.936 GB/s", "900 MB/s": "900 MB/s", "7.2 TB/s": "7.2 TB/s"} {
+	for text, want := range map[string]string{"37 GB/s": "37 GB/s", "6.46 GiB/s": "6.936 GB/s", "900 MB/s": "900 MB/s", "7.2 TB/s": "7.2 TB/s", "1000 MB/s": "1 GB/s", "999.9 MB/s": "999.9 MB/s"} {
 		if got, err := parse[BytesPerSecond](text); err != nil || got.String() != want {
 			t.Errorf("%s is %v, %v, expected %v", text, got, err, want)
 		}
