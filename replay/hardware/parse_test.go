@@ -102,6 +102,7 @@ func TestBadFiles(t *testing.T) {
 		"no regimes":       {between(link("", ""), "    regimes:\n", "  kernel:", "    regimes: []\n"), []string{"regimes: expected a list of at least one"}},
 		"many launches":    {link("launches: 8, time: 155 us", "launches: 32769, time: 155 us"), []string{"points[0] has more launches than blocks (tma-h2d)"}},
 		"window of SMs":    {link("    sms: {value: 4, status: measured, source: sglang-40278}\n", "    in_flight: {value: 64 KiB, status: measured, source: sglang-40278}\n    round_trip: {value: 1 us, status: measured, source: sglang-40278}\n"), []string{"host_to_device.kernel is incomplete: in_flight and round_trip come together, with sms"}},
+		"bare block":       {bundledFile("drives/phison-e27t", "block: 64 KiB, depth: 1,", "block: 64, depth: 1,"), []string{`block: "64" has no unit`}},
 		"no depth":         {bundledFile("drives/phison-e27t", "depth: 1, rate: 0.49", "depth: 0.5, rate: 0.49"), []string{"measurements[0].points[0].depth 0.5, expected at least 1 (depths)"}},
 		"flat knee":        {bundledFile("drives/phison-e27t", "knee: {value: 0.914,", "knee: {value: 0.49,"), []string{"knee 0.49, expected 0.5 to 64"}},
 		"stream":           {bundledFile("hosts/dgx-h100", "stream_bandwidth: {value: 246 GB/s", "stream_bandwidth: {value: 308 GB/s"), []string{"stream_bandwidth 308 GB/s exceeds memory_bandwidth 307.2 GB/s"}},
