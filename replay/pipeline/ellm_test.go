@@ -96,6 +96,18 @@ func TestELLMChoosesTheFastest(t *testing.T) {
 			}
 		}
 		idlest := run("choose=idle")
+		if c.uncached != "auto" { // with one share for all groups, that of the first layer's least idle time
+			r, err := newRunner(t.Context(), p, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole, err := r.wholeLayers(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			swap, recompute := chooseGroup(&whole[0])
+			near(t, c.machine+", the idlest", idlest.Mean, run(fmt.Sprintf("swap=%d,recompute=%d", swap, recompute)).Mean)
+		}
 		if !chosen.Fits() || chosen.Mean != least || idlest.Mean < least || c.idle && idlest.Mean < 1.2*least {
 			t.Errorf("%s, batch %d: %s takes %g s, fits: %t; the fastest of six takes %g, the idlest %g", c.machine, c.batch, chosen.Schedule, chosen.Mean, chosen.Fits(), least, idlest.Mean)
 		}

@@ -192,6 +192,43 @@ func TestActivationsRate(t *testing.T) {
 		t.Fatalf("%d positions, %g s of launches", d.Positions, d.KV.Fixed)
 	}
 	near(t, "activations of a position", d.Activations*514, (d.KV.Seconds-d.KV.Fixed)/2)
+	near(t, "load of the link", s.Whole[0].Loads.Layer, 16*514*4*5120/d.KV.Seconds/float64(machine.Link.Duplex.Kernel.Value))
+	// Those of 4 bits are made FP16 before they are multiplied.
+	quantised, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, "kvpr:order=column,batches=1,x=int4"), Batch: 16, Threads: 1, Path: "kernel"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, _, _ := slowStep(t, quantised, 1)
+	near(t, "a position's arithmetic, µs", 1e6*(q.Whole[0].Dense.Recompute-d.Recompute), 1e6*16*5120*Quantization{64}.Dequantized()/r.pricer.Memory)
+}
+
+// Every GPU of a machine has a batch of its own, whose KV and activations the host keeps: of
+// as many positions as the step recomputes that recomputes most, 5120 × 2 B each in 40 layers.
+func TestActivationsInHostMemory(t *testing.T) {
+	for name, gpus := range map[string]float64{"a100-40": 1, "h100": 4} {
+		machine, m := parts(t, name, "opt-13b")
+		p, scaling, err := Decoding(512, 4, false, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		host := func(text string) (float64, *runner) {
+			r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, text), Batch: 16, Threads: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			result, err := r.run()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return result.Memory.Host, r
+		}
+		none, _ := host("kvpr:recompute=off")
+		some, r := host("kvpr")
+		if r.pricer.recomputed == 0 || float64(machine.GPUs) != gpus {
+			t.Fatalf("%s: %g positions are recomputed for %d GPUs", name, r.pricer.recomputed, machine.GPUs)
+		}
+		near(t, name, some-none, gpus*16*r.pricer.recomputed*5120*2*40)
+	}
 }
 
 func TestDecodingRefuses(t *testing.T) {
@@ -206,6 +243,13 @@ func TestDecodingRefuses(t *testing.T) {
 	}
 	if n := p.Requests[0].Steps[0]; len(n) != 31 || n[0].SeqLen != 160 || n[30].Prompt != 128 {
 		t.Errorf("%d steps, the first of %d positions", len(n), n[0].SeqLen)
+	}
+	// OPT has positions for 2048 tokens.
+	for generate, noted := range map[int]bool{48: false, 49: true} {
+		_, scaling, err := Decoding(2000, generate, false, m)
+		if err != nil || (len(scaling.Notes) == 1) != noted {
+			t.Errorf("%d tokens after 2000: notes %q, %v", generate, scaling.Notes, err)
+		}
 	}
 	o := Options{Machine: machine, Model: latent, Scaling: scaling, Schedule: schedule(t, "flexgen:kv=int4"), Batch: 1}
 	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "quantises numbers of FP16") {

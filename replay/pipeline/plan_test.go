@@ -56,6 +56,27 @@ func TestPlanIsTheBest(t *testing.T) {
 	if len(plan) != 2 || plan[1].Tokens > plan[0].Tokens {
 		t.Errorf("a plan of %d candidates, the runner-up has %g tokens/s", len(plan), plan[1].Tokens)
 	}
+	// Where a step yields two tokens, a token takes half a step, and larger batches are fast
+	// enough.
+	twice := o
+	twice.Positions, twice.Accept, twice.SLO = 2, 2, o.SLO/2
+	pairs, err := Plan(t.Context(), []*Profile{p}, twice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	best = 0
+	for batch := 1; batch <= o.MaxBatch; batch++ {
+		q := twice.Options
+		q.Schedule, q.Batch = o.Schedules[0], batch
+		if r := priced(t, p, q); r.Fits() && r.TPOT <= twice.SLO {
+			best = max(best, r.Tokens)
+		}
+	}
+	for _, c := range pairs {
+		if c.Schedule == o.Schedules[0].Name() && c.Tokens != best {
+			t.Errorf("with two tokens a step the plan has %g tokens/s at batch %d, of all batches the best %g", c.Tokens, c.Batch, best)
+		}
+	}
 	for _, c := range plan {
 		if c.Schedule == "gpu" && (c.Binding != BindsGPU || *c.Ratio != 1 || c.Cell != Cell{}) {
 			t.Errorf("all on the GPU is bound by %s at ratio %g with the cell %v", c.Binding, *c.Ratio, c.Cell)

@@ -80,7 +80,7 @@ func (p *Pricer) Layer(layer int, t *sums) (l Layer, moved Traffic, err error) {
 		p.moveLayer(layer, t, &o, &l, &moved)
 		return l, moved, nil
 	}
-	dram := p.moved(t.Misses-t.SSDMisses, max(0, t.Runs-t.SSDRuns), t.Moved-t.SSDMoved)
+	dram := p.moved(t.Misses-t.SSDMisses, hostRuns(t.Runs, t.SSDRuns), t.Moved-t.SSDMoved)
 	drive := p.moved(t.SSDMisses, t.SSDRuns, t.SSDMoved)
 	fetch, hop := dram.over(p.Fetch), drive.over(p.Fetch)
 	l.Fetch, l.Loads.Fetch = Transfer{fetch.Seconds, fetch.By.Launch}, fetch.Load
@@ -115,6 +115,10 @@ func (p *Pricer) moved(blocks, runs, entries int64) moves {
 	}
 	return moves{float64(pieces*max(1, p.Layout.Fragments)) * p.Scaling.Factor, float64(entries) * p.Scaling.Factor * p.Scaling.EntryBytes}
 }
+
+// hostRuns are the runs that misses in host memory have at the least, where all of them have
+// runs and those on the SSD ssd: what lies between two of the latter is one of the former.
+func hostRuns(runs, ssd int64) int64 { return max(runs-ssd, ssd-runs) }
 
 // over is the cost of one launch on a path: linear between the whole numbers of pieces of
 // equal size.

@@ -23,7 +23,7 @@ import (
 // Counts are what one layer of one request moved in one step, over all its heads.
 type Counts struct {
 	Demand    int64 // blocks
-	Misses    int64 // blocks
+	Misses    int64 // blocks, those moved ahead among them
 	Runs      int64 // runs of adjacent ones
 	Moved     int64 // entries
 	Resident  int64 // blocks after the step
@@ -348,7 +348,8 @@ func (g *gatherer) add(r *replay.ProfileRow) error {
 	if steps == nil && !slices.Contains(g.order, r.RequestID) {
 		g.order = append(g.order, r.RequestID)
 	}
-	c := Counts{Demand: int64(r.Demand), Misses: int64(r.Misses), Runs: int64(r.MissRuns), Moved: r.Moved, Resident: int64(r.Resident),
+	ahead := g.ahead(r)
+	c := Counts{Demand: int64(r.Demand), Misses: int64(r.Misses) + ahead, Runs: int64(r.MissRuns) + ahead, Moved: r.Moved, Resident: int64(r.Resident),
 		Positions: int64(r.Positions), SeqLen: int64(r.SeqLen), Prompt: int64(r.SeqLen - r.Step - 1)}
 	g.streams[key] = append(steps, c)
 	if !slices.Contains(g.profile.Layers, r.LayerID) {
@@ -356,6 +357,13 @@ func (g *gatherer) add(r *replay.ProfileRow) error {
 	}
 	g.profile.Tiered = g.profile.Tiered || r.Tier == 1
 	return nil
+}
+
+// ahead are the blocks that a prefetcher moved: what was moved beyond the misses, each a
+// piece of its own. A policy that admits some of the misses moves less than all entries.
+func (g *gatherer) ahead(r *replay.ProfileRow) int64 {
+	m := &g.profile.Meta
+	return max(0, r.Moved/int64(max(1, m.BlockTokens)*max(1, m.SharedHeads))-int64(r.Misses))
 }
 
 // finish adds up the heads of each layer and looks for holes.
