@@ -40,6 +40,30 @@ func wantFigure(t *testing.T, what string, f *Figure, want float64) {
 	}
 }
 
+// A policy's line has the footnotes of its cells on the board, not of its rows at the peak of
+// a window, which are no part of it.
+func TestFootnotesAreOfTheBoard(t *testing.T) {
+	rows := append(handRows(), row("a", "lru", "peak:window:2", 24), row("a", "window:2", "", 30))
+	for i := range rows {
+		switch {
+		case rows[i].Policy == "lru" && *rows[i].Capacity == "peak:window:2":
+			rows[i].Warnings = []string{"of the peak"}
+		case rows[i].Policy == "lru":
+			rows[i].Warnings = []string{"of the board"}
+		}
+	}
+	b := mustBoard(t, rows)
+	for _, l := range b.Tables[0].Ranked {
+		var notes []string
+		for _, n := range l.Notes {
+			notes = append(notes, b.Footnotes[n-1])
+		}
+		if l.Policy == "lru" && !slices.Equal(notes, []string{"of the board"}) {
+			t.Errorf("lru has the footnotes %q", notes)
+		}
+	}
+}
+
 func TestBoardByHand(t *testing.T) {
 	table := mustBoard(t, handRows()).Tables[0]
 	if p, lru := table.Ranked[0], table.Ranked[1]; p.Policy != "p" || p.Rank != "1" || lru.Policy != "lru" || lru.Rank != "2" {

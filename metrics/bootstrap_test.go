@@ -124,6 +124,23 @@ func TestNear(t *testing.T) {
 	}
 }
 
+// By hand, no tail: two are told apart where all resamples have one before the other, whichever
+// it is; equal ones do not differ, nor do they where they are 0.
+func TestIndistinct(t *testing.T) {
+	for _, c := range []struct {
+		a, b []float64
+		want bool
+	}{
+		{[]float64{2, 3}, []float64{1, 2}, false}, {[]float64{1, 2}, []float64{2, 3}, false},
+		{[]float64{2, 1}, []float64{1, 2}, true}, {[]float64{2, 2}, []float64{1, 2}, true}, {[]float64{1, 2}, []float64{2, 2}, true},
+		{[]float64{0, 0}, []float64{0, 0}, true}, {[]float64{0, 0}, []float64{1, 1}, false}, {nil, []float64{1}, false}, {[]float64{1}, nil, false},
+	} {
+		if got := indistinct(c.a, c.b, 0); got != c.want {
+			t.Errorf("%v and %v: %v, expected %v", c.a, c.b, got, c.want)
+		}
+	}
+}
+
 func TestPooledIntervalsNeedEveryTrace(t *testing.T) {
 	rows := append(byRequest("p", []int64{3, 25, 41, 66, 90}), byRequest("opt", []int64{1, 10, 20, 30, 50})...)
 	rows = append(rows, row("b", "p", "1x", 3), row("b", "opt", "1x", 2))

@@ -22,6 +22,7 @@ func TestCapacityText(t *testing.T) {
 		"1x+2x@64":              {"1.0x+2x@64", "1x+2.0x@064"},
 		"8+9@3":                 {"08+9@3"},
 		"peak:window:2":         nil,
+		"peak:a:x+01":           nil,
 		"peak:a:x=1.0":          nil,
 		"plan:m@2.0x":           nil,
 		"plan:a+b@2.0x":         nil,

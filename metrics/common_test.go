@@ -7,6 +7,33 @@ import (
 	"testing"
 )
 
+// The policy with the fewest cells goes first; of equals the one without which the others
+// have most in common, then the last by name.
+func TestLoneliest(t *testing.T) {
+	for cells, want := range map[string]int{
+		"x, x y, x y":        0,
+		"x y, z, x y":        1,
+		"x, y z, y z w":      0, // without which the others have two
+		"v, w x, y z":        0, // as nothing is in common without it either
+		"x, y, x":            1,
+		"x, x, x":            2,
+		"x y, u v, x y, u w": 3, // without any of them the others have nothing in common
+	} {
+		var policies []string
+		of := map[string][]CellRef{}
+		for i, capacities := range strings.Split(cells, ",") {
+			p := fmt.Sprint("p", i)
+			policies = append(policies, p)
+			for capacity := range strings.FieldsSeq(capacities) {
+				of[p] = append(of[p], CellRef{"a", capacity})
+			}
+		}
+		if got := loneliest(policies, func(p string) []CellRef { return of[p] }); got != want {
+			t.Errorf("%s: %d goes, expected %d", cells, got, want)
+		}
+	}
+}
+
 // Cells are of trace a, named by their capacities.
 func TestCommonCells(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -33,6 +33,17 @@ func wantVotes(t *testing.T, what string, v *Votes, want string) {
 
 // TestSignTest: the p of w wins and l losses is twice the sum of (n choose k) ÷ 2^n
 // over k ≤ min(w, l), n = w + l, at most 1.
+// A stream's misses are of a row of one request and layer that pools no others: neither a
+// layer's over all requests nor a layer's of many heads votes.
+func TestStreamMisses(t *testing.T) {
+	base := row("a", "p", "1x", 0)
+	got := streamMisses([]Row{partRow(base, "x", 0, -1, 1, 3), partRow(base, "x", 1, 2, 1, 5), partRow(base, "", 0, -1, 1, 7), partRow(base, "x", -1, -1, 1, 11), partRow(base, "x", 2, -1, 2, 13)})
+	want := map[cellKey]byPart{{"a", "p", "1x"}: {{request: "x", layered: true}: 3, {request: "x", layer: 1, layered: true, head: 2, heads: true}: 5}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, expected %v", got, want)
+	}
+}
+
 func TestSignTest(t *testing.T) {
 	for _, c := range []struct {
 		wins, losses int

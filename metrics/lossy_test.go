@@ -136,6 +136,35 @@ func TestSelectorRecallIsShown(t *testing.T) {
 	}
 }
 
+// Of several selectors a title says the range of their recalls, or that one was not measured.
+func TestMarkedWithRecalls(t *testing.T) {
+	b := &Board{Traces: []TraceInfo{{Trace: "a", Selector: "quest", SelectorRecall: ptr(0.25)}, {Trace: "b", Selector: "quest", SelectorRecall: ptr(0.5)}, {Trace: "c", Selector: "magicpig"}, {Trace: "d", Selector: "dsa"}}}
+	for traces, want := range map[string]struct {
+		title string
+		least float64 // 0: none
+	}{
+		"a b d": {", selector recall 25.0 % to 50.0 %", 0.25},
+		"b":     {", selector recall 50.0 %", 0.5},
+		"a c":   {", selector recall not measured", 0},
+		"d":     {"", 0},
+	} {
+		var refs []CellRef
+		for trace := range strings.FieldsSeq(traces) {
+			refs = append(refs, CellRef{Trace: trace})
+		}
+		least := 0.
+		if r := b.leastRecall(refs); r != nil {
+			least = *r
+		}
+		if got := b.marked(section{}, refs); got.title != want.title || least != want.least {
+			t.Errorf("%s: title %q and least %g, expected %q and %g", traces, got.title, least, want.title, want.least)
+		}
+	}
+	if got, want := b.traceName("c"), "c (magicpig, recall not measured)"; got != want {
+		t.Errorf("%q, expected %q", got, want)
+	}
+}
+
 func TestLossyRowsAreChecked(t *testing.T) {
 	for want, change := range map[string]func(*Row){
 		"hits 70 + misses 1 + lost 30":       func(r *Row) { r.Misses = 1 },
@@ -145,6 +174,9 @@ func TestLossyRowsAreChecked(t *testing.T) {
 		"kept_mass 0.9 of covered_mass 0.8":  func(r *Row) { r.KeptMass = ptr(0.9) },
 		"kept_mass goes with covered_mass":   func(r *Row) { r.CoveredMass = nil },
 		"others lose nothing":                func(r *Row) { r.Lossy, r.Recall = false, nil },
+		"covered_mass 1.2: expected":         func(r *Row) { r.CoveredMass = ptr(1.2) },
+		"selector_recall 1.1 of selector":    func(r *Row) { r.Selector, r.SelectorRecall = "quest", ptr(1.1) },
+		"resident_mean 8 > resident_peak 7":  func(r *Row) { r.ResidentMean, r.ResidentPeak = 8, 7 },
 		`selector_recall 0.5 of selector ""`: func(r *Row) { r.SelectorRecall = ptr(0.5) },
 	} {
 		r := lossyRow("a", "snapkv", "1x", 30, 0.6)

@@ -74,6 +74,86 @@ func TestCSVIsRectangular(t *testing.T) {
 	}
 }
 
+// lineOf is the words of the line of a text that has a policy's name.
+func lineOf(t *testing.T, text, policy string) []string {
+	t.Helper()
+	for line := range strings.SplitSeq(text, "\n") {
+		if words := strings.Fields(line); slices.Contains(words, policy) {
+			return words
+		}
+	}
+	t.Fatalf("no line of %s in\n%s", policy, text)
+	return nil
+}
+
+// Every column has its own figure under it: shares in percent, ratios with their ends, times
+// in milliseconds.
+func TestColumnsHaveTheirFigures(t *testing.T) {
+	share := func(value, low, high float64) *Figure { return &Figure{Value: value, Low: &low, High: &high} }
+	b := &Board{
+		Time: &TimeModel{Batch: 8},
+		Tables: []Table{{Capacities: []string{"2x"}, Ranked: []Line{{Rank: "1", Policy: "p", Capacities: []*Figures{{XOpt: share(1.25, 1.25, 1.25)}}, Pooled: &Figures{
+			XOpt: share(1.5, 1.25, 2), XLRU: &Figure{Value: 0.75}, GapClosed: &Figure{Value: 0.6}, HitRate: &Figure{Value: 0.875}, BytesPerStep: ptr(2048.), TPOT: ptr(0.0125)}}}}},
+		Windows: []WindowLine{{Trace: "a", Policy: "window:2", ResidentMean: 12.5, ResidentPeak: 20, Figures: &Figures{
+			Misses: 30, LRUMisses: ptr(int64(24)), OptMisses: ptr(int64(15)), XLRU: &Figure{Value: 1.25}, XOpt: &Figure{Value: 2}, HitRate: &Figure{Value: 0.7}, BytesPerStep: ptr(1024.), TPOT: ptr(0.002)}}},
+		Lossy: &LossyTable{Capacities: []string{"2x"}, Ranked: []LossyLine{
+			{Rank: "1", Near: true, Policy: "whole", Capacities: []*LossyFigures{{Recall: share(0.925, 0.9, 0.95)}}, Pooled: &LossyFigures{Cells: 1, Recall: share(0.9, 0.85, 0.95),
+				MassKept: ptr(0.8), MassLeast: ptr(0.6), MassMost: ptr(0.85), CoveredMass: ptr(0.75), ResidentMean: 12.5, Lost: 30, Demand: 300, Steps: 20}},
+			{Rank: "2", Policy: "silent", Capacities: []*LossyFigures{nil}, Pooled: &LossyFigures{Cells: 1, Recall: &Figure{Value: 0.5}, ResidentMean: 8, Lost: 150, Demand: 300, Steps: 20}},
+		}},
+	}
+	var text, lines bytes.Buffer
+	if err := b.RenderTable(&text, false); err != nil {
+		t.Fatal(err)
+	}
+	for policy, want := range map[string]string{
+		"p":        "1 p 1.500 [1.250, 2.000] 1.250 0.750 60.0 % 87.5 % 2.00 KiB 12.500 ms",
+		"window:2": "a window:2 12.5 20 30 24 15 1.250 2.000 70.0 % 1.00 KiB 2.000 ms",
+		"whole":    "1 ≈ whole 90.0 % [85.0, 95.0] 92.5 % 1.50 80.0 % 75.0 % 60.0–85.0 % 12.5",
+		"silent":   "2 silent 50.0 % n/a n/a 7.50 n/a n/a n/a 8.0",
+	} {
+		if got := strings.Join(lineOf(t, text.String(), policy), " "); got != want {
+			t.Errorf("%s: %q, expected %q", policy, got, want)
+		}
+	}
+	var headers []string
+	for line := range strings.SplitSeq(text.String(), "\n") {
+		if words := strings.Fields(line); slices.Contains(words, "policy") {
+			headers = append(headers, strings.Join(words, " "))
+		}
+	}
+	if want := []string{
+		"# policy × OPT 95 % at 2x × LRU gap closed hit rate H2D/step TPOT",
+		"# policy recall 95 % at 2x lost/step mass kept recorded of all mass held",
+		"trace policy mean size peak size misses LRU at peak OPT at peak × LRU × OPT hit rate H2D/step TPOT",
+	}; !slices.Equal(headers, want) {
+		t.Errorf("headers %q, expected %q", headers, want)
+	}
+	if err := b.RenderCSV(&lines); err != nil {
+		t.Fatal(err)
+	}
+	all, err := csv.NewReader(&lines).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range all[1:] {
+		of := map[string]string{}
+		for i, name := range all[0] {
+			of[name] = line[i]
+		}
+		if of["policy"] != "whole" || of["scope"] != "pooled" {
+			continue
+		}
+		for name, want := range map[string]string{"mass_kept": "0.8", "mass_least": "0.6", "mass_most": "0.85", "covered_mass": "0.75", "resident_mean": "12.5", "lost": "30", "demand": "300", "steps": "20", "near": "true"} {
+			if of[name] != want {
+				t.Errorf("CSV %s is %q, expected %s", name, of[name], want)
+			}
+		}
+		return
+	}
+	t.Error("no pooled line of a lossy policy in the CSV")
+}
+
 func TestMergeNotes(t *testing.T) {
 	footnotes, of := mergeNotes([]string{"by 9 of 40", "by 11 of 40", "cold", "cold"})
 	if len(footnotes) != 2 || footnotes[0] != "by 9–11 of 40" || of["by 11 of 40"] != footnotes[0] || of["cold"] != "cold" {
@@ -141,7 +221,7 @@ func TestCapacityOrder(t *testing.T) {
 }
 
 func TestBytesText(t *testing.T) {
-	for x, want := range map[float64]string{0: "0.00 B", 1023: "1023.00 B", 1536: "1.50 KiB", 1 << 31: "2.00 GiB", 1 << 41: "2.00 TiB"} {
+	for x, want := range map[float64]string{0: "0.00 B", 1023: "1023.00 B", 1024: "1.00 KiB", 1536: "1.50 KiB", 1 << 20: "1.00 MiB", 1 << 31: "2.00 GiB", 1 << 41: "2.00 TiB"} {
 		if got := bytesText(&x); got != want {
 			t.Errorf("%v: %s, want %s", x, got, want)
 		}
