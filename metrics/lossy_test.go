@@ -79,6 +79,20 @@ func TestLossyPooledInterval(t *testing.T) {
 	}
 }
 
+// What is lost and what is demanded add up over traces: of one that loses nothing and one of
+// as many requests that all lose half, every resample loses a quarter.
+func TestLossyIntervalOverTraces(t *testing.T) {
+	var rows []Row
+	for i := range 6 {
+		for trace, lost := range map[string]int64{"a": 0, "b": 50} {
+			rows = append(rows, forRequest(lossyRow(trace, "h2o", "1x", lost, 0.5), fmt.Sprint(i)))
+		}
+	}
+	if r := mustBoard(t, rows).Lossy.Ranked[0].Pooled.Recall; r.Value != 0.75 || *r.Low != 0.75 || *r.High != 0.75 {
+		t.Errorf("recall %g [%g, %g], expected 0.75 throughout", r.Value, *r.Low, *r.High)
+	}
+}
+
 // A policy whose rows are pooled over requests has no interval beside one that has.
 func TestLossyIntervalNeedsRequests(t *testing.T) {
 	var rows []Row

@@ -129,6 +129,20 @@ func TestColumnsHaveTheirFigures(t *testing.T) {
 	}; !slices.Equal(headers, want) {
 		t.Errorf("headers %q, expected %q", headers, want)
 	}
+	// By time, a capacity's is its own, of OPT's and in tokens a second of the batch.
+	timed := &Board{RankedBy: ByTime, Time: b.Time, Tables: []Table{b.Tables[0]}}
+	p := *b.Tables[0].Ranked[0].Pooled
+	timed.Tables[0].Ranked = []Line{{Rank: "1", Policy: "p", Pooled: &p, Capacities: []*Figures{{TPOT: ptr(0.015)}}}}
+	timed.Tables[0].Bounds = []Line{{Policy: "opt", Pooled: &Figures{TPOT: ptr(0.01)}, Capacities: []*Figures{nil}}}
+	var byTime bytes.Buffer
+	if err := timed.RenderTable(&byTime, false); err != nil {
+		t.Fatal(err)
+	}
+	for policy, want := range map[string]string{"p": "1 p 12.500 ms 15.000 ms 1.250 640.0 1.500 2.00 KiB", "opt": "bound opt 10.000 ms n/a 1.000 800.0 n/a n/a"} {
+		if got := strings.Join(lineOf(t, byTime.String(), policy), " "); got != want {
+			t.Errorf("by time, %s: %q, expected %q", policy, got, want)
+		}
+	}
 	if err := b.RenderCSV(&lines); err != nil {
 		t.Fatal(err)
 	}
