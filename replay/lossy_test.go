@@ -137,6 +137,33 @@ func containsRow(rows []metrics.Row, r metrics.Row) bool {
 	return false
 }
 
+// A selector's recall is what the capture noted of one that approximates, if that is a share,
+// and of the K that it was measured at.
+func TestSelectorRecall(t *testing.T) {
+	for _, c := range []struct {
+		selector, note string
+		want           string // the recall, "-" for none, and a warning
+	}{
+		{"quest", "0.25", "0.25"}, {"quest", "0", "0"}, {"quest", "1", "1"},
+		{"quest", "", "-"}, {"quest", "most", "-"}, {"quest", "NaN", "-"}, {"quest", "-0.5", "-"}, {"quest", "1.5", "-"}, {"quest", "25 %", "-"},
+		{"exact", "1", "-"}, {"", "0.25", "-"},
+	} {
+		for _, topk := range []int{8, 4} {
+			p := &plan{meta: &trace.Meta{TopK: 8, Selector: c.selector, Notes: map[string]string{"exact.recall": c.note}}, topk: topk}
+			var r metrics.Row
+			p.losses(&cellPlan{spec: specs(t, "lru")[0]}, &r, &Counts{})
+			got := "-"
+			if r.SelectorRecall != nil {
+				got = fmt.Sprint(*r.SelectorRecall)
+			}
+			warned := strings.Contains(strings.Join(r.Warnings, "\n"), "measured at K = 8, not at 4")
+			if got != c.want || warned != (c.want != "-" && topk == 4) || r.Selector != c.selector {
+				t.Errorf("%q of %q at K = %d: %s, warnings %q, expected %s", c.note, c.selector, topk, got, r.Warnings, c.want)
+			}
+		}
+	}
+}
+
 func TestLossyRefuses(t *testing.T) {
 	plain := manyStreams(t) // scores of no kind, no masses
 	masses := lossyFile(t, rand.New(rand.NewPCG(2, 6)), false)
@@ -150,6 +177,9 @@ func TestLossyRefuses(t *testing.T) {
 		{plain, "snapkv", nil, "it needs prompt_mass"},
 		{plain, "duoattention", func(o *Options) { o.Warmup = Warmup{Kind: WarmupCold} }, "it needs prompt windows or prompt_mass"},
 		{masses, "snapkv", func(o *Options) { o.Shape.StepTokens = 2 }, "without --block-tokens"},
+		{masses, "snapkv", func(o *Options) { o.Outliers = Outliers{OutliersUnlisted, 1} }, "without --outliers"},
+		{masses, "snapkv", func(o *Options) { o.Prefetch = prefetch(t, "candidates:1") }, "without --prefetch"},
+		{masses, "snapkv", func(o *Options) { o.Tiers = tiers(t, "dram=lru@8x") }, "without --tier"},
 		{masses, "snapkv", func(o *Options) { o.Warmup = Warmup{Kind: WarmupStaging} }, "it compresses the prompt itself"},
 		{masses, "adakv", func(o *Options) { o.Capacities = capacities(t, "peak:window:2") }, "it divides the memory of a request itself"},
 		{masses, "snapkv", func(o *Options) { o.Capacities = capacities(t, "1x+2x@4") }, "built for one capacity"},
@@ -161,6 +191,10 @@ func TestLossyRefuses(t *testing.T) {
 		if _, err := Plan(c.file, o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.policy, err, c.want)
 		}
+	}
+	oneWindow := Options{Policies: specs(t, "duoattention"), Capacities: capacities(t, "1x"), Warmup: Warmup{Kind: WarmupRun, Windows: 1}}
+	if _, err := Plan(plain, oneWindow); err != nil {
+		t.Errorf("one window is a history: %v", err)
 	}
 	none := Options{Policies: specs(t, "snapkv", "h2o"), Capacities: capacities(t, "1x"), Pool: PoolRequest, SkipUnable: true}
 	if _, err := Plan(plain, none); err == nil || !strings.Contains(err.Error(), "without --pool") {
