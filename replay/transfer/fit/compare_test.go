@@ -107,6 +107,38 @@ func TestPointsAreCurrent(t *testing.T) {
 }
 
 // The line below the table says one point as one, and nothing of blocks that there are none of.
+// Series of one path and direction are fitted together, the other direction's apart.
+func TestFittedPaths(t *testing.T) {
+	lib, err := hardware.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundled, err := lib.Link("gb300-c2c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := *bundled
+	l.Series = nil
+	for _, way := range []struct {
+		direction string
+		fits      bool
+	}{{"h2d", true}, {"d2h", true}, {"d2h", false}, {"h2d", true}} {
+		for _, s := range bundled.Series {
+			if s.Name == "tma-h2d" {
+				s.Direction, s.Fits = way.direction, way.fits
+				l.Series = append(l.Series, s)
+			}
+		}
+	}
+	fitted, n := FittedPaths(&l), len(l.Series[0].Points)
+	if len(fitted) != 2 || fitted[0].Direction != "h2d" || len(fitted[0].Points) != 2*n || fitted[1].Direction != "d2h" || len(fitted[1].Points) != n {
+		t.Errorf("%+v of %d points a series", fitted, n)
+	}
+	if r := fitted[0].Points[0].Request; r.Launches != 8 || r.Descriptors != 32768 || r.Bytes != 32768*512 {
+		t.Errorf("the first point is %+v", r)
+	}
+}
+
 func TestSummary(t *testing.T) {
 	near, far := 0.02, 1.0
 	for want, rows := range map[string][]Comparison{

@@ -107,6 +107,32 @@ func TestIdentifiability(t *testing.T) {
 	}
 }
 
+// A regime whose points have one size cannot tell a descriptor from its bytes: it has the rate
+// of the last regime that has several, unless the submitting thread moves its bytes. Sizes of
+// the regimes from 0, 100 and 1000 B on.
+func TestSharedRates(t *testing.T) {
+	for _, c := range []struct {
+		sizes  []int64
+		inline []bool
+		want   []int
+	}{
+		{[]int64{8, 16, 200, 300, 2000, 3000}, nil, []int{0, 1, 2}},
+		{[]int64{8, 16, 200, 2000}, nil, []int{0, 0, 0}},
+		{[]int64{8, 200, 300, 2000, 3000}, nil, []int{2, 1, 2}},
+		{[]int64{8, 200, 300, 2000}, []bool{true, false, false}, []int{0, 1, 1}},
+		{[]int64{8, 200, 2000}, nil, []int{0, 1, 2}}, // none has several
+	} {
+		curve := &transfer.Curve{Regimes: []transfer.Regime{{Rate: 1e9}}}
+		f, err := newFitting(points(curve, c.sizes, []int64{1, 10}), Form{From: []float64{0, 100, 1000}, Inline: c.inline})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(f.rateOf, c.want) {
+			t.Errorf("sizes %v, inline %v: rates of the regimes %v, expected %v", c.sizes, c.inline, f.rateOf, c.want)
+		}
+	}
+}
+
 // A fit never exceeds the bound of its rates.
 func TestMaxRate(t *testing.T) {
 	c := &transfer.Curve{Regimes: []transfer.Regime{{Descriptor: 1e-6, Rate: 80e9}}}
