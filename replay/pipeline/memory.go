@@ -51,9 +51,11 @@ func (r *runner) memory(staging float64) (mem Memory) {
 		}
 		mem.Host = kv * k.KV.Ratio() * gpus
 		mem.Host += p.recomputed * float64(len(r.batch.Drawn)) * float64(m.Hidden.Value) * k.X.PerNumber() * layers * gpus
-		if p.Weights {
-			mem.Host += mem.Weights * gpus
-			mem.Weights = 2*mem.Weights/layers + m.EmbeddingParameters()*float64(m.BytesPerParameter.Value)
+		if p.Weights { // of the layers, two of which are on the GPU; the embedding stays there
+			embedding := m.EmbeddingParameters() * float64(m.BytesPerParameter.Value)
+			moved := mem.Weights - embedding
+			mem.Host += moved * gpus
+			mem.Weights = 2*moved/layers + embedding
 		}
 	case MovesUncached:
 		mem.Index, mem.Staging = 0, 0
