@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +40,37 @@ func TestAssumedIsSaid(t *testing.T) {
 		for text := range strings.SplitSeq(c.lacks, "; ") {
 			if text != "" && strings.Contains(notes, text) {
 				t.Errorf("%s, path %q: %q is among the notes\n%s", c.schedule, c.path, text, notes)
+			}
+		}
+	}
+}
+
+// What is assumed of PCIe goes for every path, of FP8 for weights of a byte, of GPUDirect where
+// the drives use it.
+func TestAssumedWhereUsed(t *testing.T) {
+	p := read(t, realProfile(t, "dram=lru@4x"))
+	for name, c := range map[string]struct {
+		bytes  hardware.Bytes
+		direct bool
+		has    []string
+	}{
+		"FP16":      {2, false, nil},
+		"FP8":       {1, false, []string{"fp8 "}},
+		"GPUDirect": {2, true, []string{"gpudirect "}},
+	} {
+		o := options(t, p, "da")
+		machine, gpu, m := *o.Machine, *o.Machine.GPU, *o.Model
+		gpu.FP8.Status, m.BytesPerParameter.Value = hardware.Assumed, c.bytes
+		machine.GPUDirect = hardware.Fact[hardware.BytesPerSecond]{Value: 10e9, Written: "10 GB/s", Status: hardware.Assumed}
+		machine.GPU, o.Machine, o.Model = &gpu, &machine, &m
+		o.Ahead.Direct, o.Steps = c.direct, 2
+		notes := strings.Join(priced(t, p, o).Notes, "\n")
+		if !strings.Contains(notes, "pcie5-x16 [pcie.max_payload 256 B, pcie.max_read_request 512 B, ") {
+			t.Errorf("%s: no assumption on PCIe in\n%s", name, notes)
+		}
+		for _, text := range []string{"fp8 ", "gpudirect "} {
+			if got, want := strings.Contains(notes, text), slices.Contains(c.has, text); got != want {
+				t.Errorf("%s: %q is noted: %t, expected %t\n%s", name, text, got, want, notes)
 			}
 		}
 	}
