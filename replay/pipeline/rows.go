@@ -77,6 +77,9 @@ func meanStep(r *metrics.Row, m *hardware.Model) (*Profile, *Scaling) {
 	}
 	shared := float64(max(1, r.SharedHeads))
 	s := &Scaling{LayerOf: make([]int, int(m.Layers.Value)), Factor: heads / shared / float64(r.Steps), Heads: heads, EntryBytes: entry, TopK: r.TopK}
+	if r.DemandEntries == nil { // the trace lists blocks, and K counts them
+		s.TopK *= max(1, r.BlockTokens)
+	}
 	blocks, pinned := r.Misses+r.Prefetched, int(r.PinnedPeakEntries)/max(1, r.SharedHeads) // tokens of a head
 	sink := max(r.Sink, pinned-r.Local)                                                     // outliers stay as sinks do
 	step := Counts{Demand: r.Demand, Misses: blocks, Runs: blocks, Moved: r.MovedEntries, Resident: r.ResidentPeak * r.Steps, Positions: 1}

@@ -148,14 +148,20 @@ func TestRowsRefused(t *testing.T) {
 	}
 }
 
-// No context is shorter than what a head selects of it.
+// No context is shorter than what a head selects of it: K tokens, or as many blocks where the
+// trace lists blocks, of which no row knows what entries are demanded.
 func TestRowsOfShortContexts(t *testing.T) {
 	path := realProfile(t)
 	row, o := summed(t, path), options(t, read(t, path), "sequential")
-	for context, ok := range map[int64]bool{255: false, 256: true} {
-		o.Context = context
-		if _, err := rowPricer(t, o).Price(t.Context(), row); (err == nil) != ok || !ok && !strings.Contains(err.Error(), "at least the 256 tokens") {
-			t.Errorf("context %d: %v", context, err)
+	blocks, grouped := *row, *row
+	blocks.TopK, blocks.BlockTokens = 16, 16
+	grouped.BlockTokens, grouped.DemandEntries = 16, &grouped.Demand
+	for name, row := range map[string]*metrics.Row{"tokens": row, "lists of blocks": &blocks, "lists of tokens, in blocks": &grouped} {
+		for context, ok := range map[int64]bool{255: false, 256: true} {
+			o.Context = context
+			if _, err := rowPricer(t, o).Price(t.Context(), row); (err == nil) != ok || !ok && !strings.Contains(err.Error(), "at least the 256 tokens") {
+				t.Errorf("%s, context %d: %v", name, context, err)
+			}
 		}
 	}
 }
