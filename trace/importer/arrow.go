@@ -147,7 +147,8 @@ func (t *arrowTable) schema(schema *arrow.Schema) error {
 	}
 	for i, name := range columnNames {
 		t.columns[i] = -1
-		if found := schema.FieldIndices(name); len(found) > 0 {
+		found := schema.FieldIndices(name)
+		if len(found) > 0 && !(isOptional(i) && schema.Field(found[0]).Type.ID() == arrow.NULL) { // a column of None
 			t.columns[i] = found[0]
 		}
 	}

@@ -115,9 +115,9 @@ func arrowFloat(values arrow.Array, i int) (float64, error) {
 	case *array.Float64:
 		return a.Value(i), nil
 	case *array.Float16:
-		return float64(a.Value(i).Float32()), nil
+		return float64(half(a.Value(i).Uint16())), nil
 	}
-	return 0, fmt.Errorf("is %v, expected float", values.DataType())
+	return 0, fmt.Errorf("is %v, expected %s", values.DataType(), wantFloats)
 }
 
 // arrowList returns the values of list i and where they lie.

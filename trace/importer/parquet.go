@@ -126,8 +126,9 @@ func (t *parquetTable) bind(pf *parquet.File) error {
 		t.c.warn("%s: column %s is not read", t.source.path, name)
 	}
 	var bound [numColumns]bool
-	for _, path := range pf.Schema().Columns() {
-		leaf, err := bindLeaf(pf.Schema(), path)
+	elements := leafElements(pf)
+	for i, path := range pf.Schema().Columns() {
+		leaf, err := bindLeaf(pf.Schema(), path, elements[i])
 		if err != nil {
 			return fmt.Errorf("column %s: %w", path[0], err)
 		}

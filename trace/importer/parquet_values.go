@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -20,8 +21,8 @@ type parquetLeaf struct {
 	unsigned bool
 }
 
-// bindLeaf finds out what the leaf column at path holds.
-func bindLeaf(schema *parquet.Schema, path []string) (parquetLeaf, error) {
+// bindLeaf finds out what the leaf column at path holds, which the file declares by element.
+func bindLeaf(schema *parquet.Schema, path []string, element *format.SchemaElement) (parquetLeaf, error) {
 	leaf := parquetLeaf{column: -1}
 	for i, name := range columnNames {
 		if name == path[0] {
@@ -31,6 +32,10 @@ func bindLeaf(schema *parquet.Schema, path []string) (parquetLeaf, error) {
 	found, _ := schema.Lookup(path...)
 	leaf.list = leaf.column >= colIndices && leaf.column <= colPromptMass
 	if leaf.column < 0 {
+		return leaf, nil
+	}
+	if isOptional(leaf.column) && len(path) == 1 && isLogical[*format.NullType](found.Node.Type()) {
+		leaf.column = -1 // what pandas and pyarrow make of a column of None: as good as absent
 		return leaf, nil
 	}
 	depth, rep, shape := 1, 0, "one value a row"
@@ -47,15 +52,41 @@ func bindLeaf(schema *parquet.Schema, path []string) (parquetLeaf, error) {
 	}
 	leaf.element = leaf.present + 1
 	leaf.unsigned = isUnsigned(found.Node.Type())
+	if isHalf(element) && leaf.column >= colScores && leaf.column != colPredicted {
+		return leaf, nil
+	}
 	return leaf, checkType(leaf.column, found.Node.Type())
 }
 
-func isUnsigned(t parquet.Type) bool {
+// leafElements are the declarations of a file's leaf columns, in their order.
+func leafElements(pf *parquet.File) (leaves []*format.SchemaElement) {
+	all := pf.Metadata().Schema
+	for i := range all {
+		if all[i].Type.Valid {
+			leaves = append(leaves, &all[i])
+		}
+	}
+	return leaves
+}
+
+// isLogical reports whether a type has that logical one.
+func isLogical[L any](t parquet.Type) bool {
 	if t.LogicalType() == nil {
 		return false
 	}
-	i, ok := t.LogicalType().Value.(*format.IntType)
-	return ok && !i.IsSigned
+	_, ok := t.LogicalType().Value.(L)
+	return ok
+}
+
+// isHalf reports whether values are of half precision, two bytes each, which the library
+// keeps as bytes and whose logical type it forgets.
+func isHalf(e *format.SchemaElement) bool {
+	_, ok := e.LogicalType.Value.(*format.Float16Type)
+	return ok && e.Type.V == format.FixedLenByteArray && e.TypeLength.V == 2
+}
+
+func isUnsigned(t parquet.Type) bool {
+	return isLogical[*format.IntType](t) && !t.LogicalType().Value.(*format.IntType).IsSigned
 }
 
 // checkType reports a type that cannot hold the column: another physical type, or a logical
@@ -74,7 +105,7 @@ func checkType(column int, t parquet.Type) error {
 	case colRequest:
 		ok, want = kind == parquet.ByteArray, "texts"
 	case colScores, colAttention, colPromptMass, colCovered:
-		ok, want = kind == parquet.Float || kind == parquet.Double, "float or double"
+		ok, want = kind == parquet.Float || kind == parquet.Double, wantFloats
 	case colHead, colLayer, colPrompt, colStep, colSeqLen:
 		ok = ok || kind == parquet.Double
 	}
@@ -170,9 +201,13 @@ func (c *cells) setParquetInt(leaf *parquetLeaf, v parquet.Value) (err error) {
 	return nil
 }
 
+// parquetFloat is a value of one of the types that checkType lets pass.
 func parquetFloat(v parquet.Value) float64 {
-	if v.Kind() == parquet.Float {
+	switch v.Kind() {
+	case parquet.Float:
 		return float64(v.Float())
+	case parquet.FixedLenByteArray:
+		return float64(half(binary.LittleEndian.Uint16(v.ByteArray())))
 	}
 	return v.Double()
 }
