@@ -41,9 +41,10 @@ func (f *File) checkPages() (crc bool, err error) {
 			continue // its chunks are anywhere, and are not read
 		}
 		for i := range group.Columns {
-			all, err := f.checkChunk(group, i)
+			l := f.leafOf(i)
+			all, err := f.checkChunk(group, i, l)
 			if err != nil {
-				return false, fmt.Errorf("row group %d column %s: %w", g, f.leafOf(i).name, err)
+				return false, fmt.Errorf("row group %d column %s: %w", g, l.name, err)
 			}
 			crc = crc && all
 		}
@@ -54,14 +55,18 @@ func (f *File) checkPages() (crc bool, err error) {
 	return crc, f.checkOverlap()
 }
 
-// leafOf is the column of the format that stands at index in the file.
+// leafOf is the column of the format that stands at index in the file, or in a file of
+// whatever columns what they say of their pages.
 func (f *File) leafOf(index int) *leaf {
+	if f.foreignLeaves != nil {
+		return &f.foreignLeaves[index]
+	}
 	return &f.leaves[slices.IndexFunc(f.leaves[:], func(l leaf) bool { return l.index == index })]
 }
 
 // checkChunk checks one column chunk; crc is whether all of its pages have a CRC.
-func (f *File) checkChunk(group *format.RowGroup, i int) (crc bool, err error) {
-	c, l := &group.Columns[i].MetaData, f.leafOf(i)
+func (f *File) checkChunk(group *format.RowGroup, i int, l *leaf) (crc bool, err error) {
+	c := &group.Columns[i].MetaData
 	if err := CheckCodec(c.Codec); err != nil {
 		return false, err
 	}
@@ -70,10 +75,15 @@ func (f *File) checkChunk(group *format.RowGroup, i int) (crc bool, err error) {
 	}
 	crc = true
 	var values int64
+	begun := false
 	err = f.walkPages(c, func(p *pageHead) error {
 		crc = crc && p.hasCRC()
 		if p.isData() {
 			values += p.values()
+			if !begun && p.at != c.DataPageOffset && c.DictionaryPageOffset > 0 {
+				return fmt.Errorf("is the first of data, the footer says that the one at byte %d is", c.DataPageOffset)
+			}
+			begun = true
 		}
 		if err := checkPage(c, l, p); err != nil {
 			return err

@@ -68,6 +68,7 @@ type leaf struct {
 	maxDef  byte
 	listDef byte // definition level from which a list is present, even if empty
 	list    bool
+	foreign bool // of a file of any columns, whose footer need not list every encoding
 }
 
 func (c *cursor[T]) open(f *File, g int) {

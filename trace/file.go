@@ -21,14 +21,17 @@ type File struct {
 	parquet *parquet.File
 	size    int64
 	leaves  [numColumns]leaf
-	present [numColumns]bool // optional columns that hold values
-	meta    Meta
-	digest  string
-	sealed  bool // metadata and digest have a seal
-	crc     bool // every page has a CRC
-	streams []StreamInfo
-	sparse  map[int][]int32 // step numbers of streams that skip steps
-	indices int64
+	// foreignLeaves are the columns of a file of any columns, of which no more than the
+	// pages is checked
+	foreignLeaves []leaf
+	present       [numColumns]bool // optional columns that hold values
+	meta          Meta
+	digest        string
+	sealed        bool // metadata and digest have a seal
+	crc           bool // every page has a CRC
+	streams       []StreamInfo
+	sparse        map[int][]int32 // step numbers of streams that skip steps
+	indices       int64
 
 	unchanged unchanged
 }

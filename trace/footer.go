@@ -20,15 +20,19 @@ func (f *File) openParquet() error {
 	if string(begin[:]) != magic {
 		return fileError(f.path, RuleFile, "is not a Parquet file; foreign formats become traces by `kvreplay import`")
 	}
-	if err := f.checkFooter(); err != nil {
-		return f.corrupt(err)
-	}
-	var err error
-	if f.parquet, err = parquet.OpenFile(f.source, f.size,
-		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(1<<18)); err != nil {
+	if err := f.readFooter(); err != nil {
 		return f.corrupt(err)
 	}
 	return nil
+}
+
+func (f *File) readFooter() error {
+	err := f.checkFooter()
+	if err == nil {
+		f.parquet, err = parquet.OpenFile(f.source, f.size,
+			parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(1<<18))
+	}
+	return err
 }
 
 // checkFooter checks the lengths in the footer before the decoder allocates by them.

@@ -2,11 +2,13 @@ package trace
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -29,15 +31,23 @@ func checkPage(c *format.ColumnMetaData, l *leaf, p *pageHead) error {
 	case stored && plain != packed:
 		return fmt.Errorf("page without compression of %d bytes, %d uncompressed", packed, plain)
 	case p.Type == format.DictionaryPage:
-		return nil
+		return checkDictionary(p)
 	case p.Type != format.DataPage && p.Type != format.DataPageV2 || !p.isData():
 		return fmt.Errorf("page of type %v", p.Type)
 	case p.values() < 0 || p.values() > maxPageValues:
 		return fmt.Errorf("page of %d values", p.values())
-	case !slices.Contains(c.Encoding, p.encoding()):
+	case !slices.Contains(c.Encoding, p.encoding()) && !l.foreign:
 		return fmt.Errorf("page encoding %v, the footer lists %v", p.encoding(), c.Encoding)
 	case p.DataPageHeaderV2.Valid:
 		return checkPageV2(c, l, p)
+	}
+	return nil
+}
+
+// checkDictionary bounds the values that a dictionary announces: each takes a byte at least.
+func checkDictionary(p *pageHead) error {
+	if n := p.DictionaryPageHeader.V.NumValues; n < 0 || n > p.UncompressedPageSize {
+		return fmt.Errorf("dictionary of %d values in %d bytes", n, p.UncompressedPageSize)
 	}
 	return nil
 }
@@ -48,6 +58,8 @@ func checkPageV2(c *format.ColumnMetaData, l *leaf, p *pageHead) error {
 	present := p.values() - int64(v2.NumNulls)
 	wide := c.Type == format.Int32 || c.Type == format.Float
 	switch {
+	case v2.NumValues == 0 && l.maxDef > 0: // pyarrow makes them where a list is longer than data_page_size
+		return errors.New("page of version 2 without values, which Go's library cannot read: have the file written with data_page_version 1.0 or larger pages")
 	case v2.RepetitionLevelsByteLength < 0 || v2.DefinitionLevelsByteLength < 0 || levels > int64(p.CompressedPageSize) || levels > int64(p.UncompressedPageSize):
 		return fmt.Errorf("levels of %d bytes in a page of %d", levels, p.CompressedPageSize)
 	case v2.NumValues > 0 && (v2.RepetitionLevelsByteLength > 0 != l.list || v2.DefinitionLevelsByteLength > 0 != (l.maxDef > 0)):
@@ -61,36 +73,61 @@ func checkPageV2(c *format.ColumnMetaData, l *leaf, p *pageHead) error {
 }
 
 // checkPacked holds the length that compressed data announce themselves, by which the
-// decoder allocates, against the page header.
+// decoder allocates, against the page header. Where they announce none, a header that says
+// much more than they take is held against what they hold.
 func (f *File) checkPacked(c *format.ColumnMetaData, p *pageHead) error {
 	v2 := &p.DataPageHeaderV2.V
-	if c.Codec != format.Zstd && c.Codec != format.Snappy || p.DataPageHeaderV2.Valid && v2.IsCompressed.Valid && !v2.IsCompressed.V {
+	if c.Codec == format.Uncompressed || p.DataPageHeaderV2.Valid && v2.IsCompressed.Valid && !v2.IsCompressed.V {
 		return nil
 	}
 	var levels int64 // stand before the compressed data in pages v2
 	if p.DataPageHeaderV2.Valid {
 		levels = int64(v2.RepetitionLevelsByteLength) + int64(v2.DefinitionLevelsByteLength)
 	}
+	packed, want := io.NewSectionReader(f.source, p.data+levels, p.end()-p.data-levels), int64(p.UncompressedPageSize)-levels
 	var buf [zstd.HeaderMaxSize]byte
-	n, err := f.source.ReadAt(buf[:min(int64(len(buf)), p.end()-p.data-levels)], p.data+levels)
+	n, err := packed.ReadAt(buf[:], 0)
 	if err != nil && err != io.EOF {
 		return err
 	}
-	want := uint64(int64(p.UncompressedPageSize) - levels)
-	if got, stated := packedLength(c.Codec, buf[:n]); stated && got != want {
+	got, stated := packedLength(c.Codec, buf[:n])
+	if !stated && want > plainUnseen+plainRatio*packed.Size() {
+		if got, err = unpackedLength(c.Codec, packed); err != nil {
+			return err
+		}
+		stated = true
+	}
+	if stated && got != uint64(want) {
 		return fmt.Errorf("%v data of %d bytes uncompressed, the page header says %d", c.Codec, got, want)
 	}
 	return nil
 }
 
-// packedLength is the uncompressed length that compressed data begin with.
+// Uncompressed bytes of a page that are allocated on the word of its header: few, or not many
+// more than the page takes.
+const (
+	plainUnseen = 1 << 20
+	plainRatio  = 16
+)
+
+// unpackedLength is the length of what compressed data hold, which it takes memory for.
+func unpackedLength(codec format.CompressionCodec, packed *io.SectionReader) (uint64, error) {
+	data, err := io.ReadAll(packed)
+	if err != nil {
+		return 0, err
+	}
+	plain, err := parquet.LookupCompressionCodec(codec).Decode(nil, data)
+	return uint64(len(plain)), err
+}
+
+// packedLength is the uncompressed length that data of Snappy and mostly of zstd begin with.
 func packedLength(codec format.CompressionCodec, data []byte) (n uint64, stated bool) {
-	if codec == format.Snappy {
+	var h zstd.Header
+	switch {
+	case codec == format.Snappy:
 		n, used := binary.Uvarint(data)
 		return n, used > 0
-	}
-	var h zstd.Header
-	if err := h.Decode(data); err != nil {
+	case codec != format.Zstd || h.Decode(data) != nil:
 		return 0, false
 	}
 	return h.FrameContentSize, h.HasFCS

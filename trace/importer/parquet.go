@@ -1,15 +1,12 @@
 package importer
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/encoding/thrift"
-	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -20,14 +17,15 @@ func decodeParquet(s *source, c *collector) error {
 	if err != nil {
 		return err
 	}
-	pf, err := parquet.OpenFile(file, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	foreign, err := trace.OpenForeign(file, size)
 	if err != nil {
 		return fmt.Errorf("damaged or cut off (a Parquet file ends in its directory): %w", err)
 	}
+	pf := foreign.Parquet()
 	if err := checkCodecs(pf); err != nil {
 		return err
 	}
-	if err := checkIntegrity(s, c, pf, file, size); err != nil {
+	if err := checkIntegrity(s, c, foreign, file, size); err != nil {
 		return err
 	}
 	t := &parquetTable{source: s, c: c}
@@ -58,49 +56,27 @@ func checkCodecs(pf *parquet.File) error {
 	return nil
 }
 
-// checkIntegrity verifies a trace that states a digest, checks a seal, and warns where
-// nothing would show damage.
-func checkIntegrity(s *source, c *collector, pf *parquet.File, file io.ReaderAt, size int64) error {
-	if err := trace.CheckSeal(pf.Lookup); err != nil {
+// checkIntegrity verifies a trace that states a digest, checks a seal and page headers, and
+// warns where nothing would show damage of pages.
+func checkIntegrity(s *source, c *collector, foreign *trace.Foreign, file io.ReaderAt, size int64) error {
+	if err := trace.CheckSeal(foreign.Parquet().Lookup); err != nil {
 		return err
 	}
-	if _, stated := pf.Lookup(metaKey + ".digest"); stated {
+	if _, stated := foreign.Parquet().Lookup(metaKey + ".digest"); stated {
 		f, err := trace.OpenReader(s.path, file, size)
 		if err != nil {
 			return err
 		}
 		return f.Verify()
 	}
-	all, err := haveChecksums(pf, file)
+	all, err := foreign.CheckPages()
 	if err != nil {
-		return fmt.Errorf("damaged: %w", err)
+		return fmt.Errorf("damaged, or not as Go's library reads it: %w", err)
 	}
 	if !all {
 		c.warn("%s: its pages carry no checksum, so damage would go unseen; have it written with them (pyarrow: write_page_checksum=True)", s.path)
 	}
 	return nil
-}
-
-// haveChecksums reports whether the first page of every column chunk has a CRC.
-func haveChecksums(pf *parquet.File, file io.ReaderAt) (bool, error) {
-	var protocol thrift.CompactProtocol
-	for _, g := range pf.Metadata().RowGroups {
-		if g.NumRows == 0 {
-			continue
-		}
-		for i := range g.Columns {
-			at, end := trace.ChunkRange(&g.Columns[i].MetaData)
-			var head format.PageHeader
-			section := bufio.NewReaderSize(io.NewSectionReader(file, at, end-at), 512)
-			if err := thrift.NewDecoder(protocol.NewReader(section)).Decode(&head); err != nil {
-				return false, fmt.Errorf("page header at byte %d: %w", at, err)
-			}
-			if head.CRC == 0 && head.CompressedPageSize > 0 { // the CRC of no bytes is 0
-				return false, nil
-			}
-		}
-	}
-	return true, nil
 }
 
 // parquetTable adds the rows of row groups.
