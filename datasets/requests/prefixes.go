@@ -19,18 +19,20 @@ type Prefixes struct {
 	Uses Spread `json:"uses"`
 	// UsedOnceShare are the distinct blocks that one request has.
 	UsedOnceShare *float64 `json:"used_once_share"`
-	// Displaced blocks were seen before behind another block. A block's id stands for
-	// its whole prefix, so there should be none; they count as seen and end the hit.
+	// Displaced blocks were seen before behind another block, or in the same prompt. A
+	// block's id stands for its whole prefix, so there should be none; they end the hit.
 	Displaced int64 `json:"displaced"`
 
-	seen   int64
-	blocks map[int64]block
+	seen     int64
+	requests int64 // so far
+	blocks   map[int64]block
 }
 
 // block is what is known of a block.
 type block struct {
-	before int64 // the block before it, noBlock at the beginning of a prompt
-	uses   int64
+	before      int64 // the block before it, noBlock at the beginning of a prompt
+	first, last int64 // requests that have it, by number
+	uses        int64 // requests that have it
 }
 
 const noBlock = -1
@@ -40,23 +42,27 @@ func newPrefixes() *Prefixes {
 }
 
 func (p *Prefixes) add(q *Request) {
+	p.requests++
 	before, hit, leading := int64(noBlock), 0, true
 	for _, id := range q.PrefixBlocks {
 		b, known := p.blocks[id]
 		switch {
 		case !known:
-			b.before, leading = before, false
-		case b.before != before:
+			b, leading = block{before: before, first: p.requests}, false
+		case b.before != before || b.last == p.requests:
 			p.Displaced++
 			leading = false
 		}
-		if known {
+		if b.first < p.requests {
 			p.seen++
 		}
 		if leading {
 			hit++
 		}
-		b.uses++
+		if b.last < p.requests {
+			b.uses++
+		}
+		b.last = p.requests
 		p.blocks[id] = b
 		before = id
 	}

@@ -195,6 +195,23 @@ func TestDisplacedBlocksEndTheHit(t *testing.T) {
 	}
 }
 
+// A block that a prompt names twice was not there from another request, and is used by one.
+func TestBlockTwiceInAPrompt(t *testing.T) {
+	s, err := requests.Summarise(context.Background(), file(t, `{"timestamp": 0, "input_length": 2048, "output_length": 1, "hash_ids": [5, 7, 5, 7]}
+{"timestamp": 1, "input_length": 1024, "output_length": 1, "hash_ids": [5, 5]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := s.Prefixes
+	if p.Blocks != 6 || p.Distinct != 2 || *p.SeenShare != 2.0/6 || p.Displaced != 3 || p.HitTokens != 512 || p.FullRequests != 0 {
+		t.Errorf("%+v, expected the blocks of the second request to be seen before, and one of them hit", p)
+	}
+	if *p.Uses.Max != 2 || *p.Uses.Min != 1 || *p.UsedOnceShare != 0.5 {
+		t.Errorf("uses %v to %v, used once %v, expected 2 for block 5 and 1 for block 7", *p.Uses.Min, *p.Uses.Max, *p.UsedOnceShare)
+	}
+}
+
 // One request has no gaps, no rate and no deviation; JSON says null.
 func TestOneRequest(t *testing.T) {
 	s, err := requests.Summarise(context.Background(), file(t, azureHead+"2024-05-10 00:00:00.009930+00:00,7,1\n"))

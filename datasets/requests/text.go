@@ -83,7 +83,7 @@ func (p *Prefixes) text(requests int64) string {
 		strings.Join([]string{number(u.Mean, 2), number(u.P50, 0), number(u.P90, 0), number(u.P99, 0), number(u.Max, 0)}, " ")})
 	t.AppendRow(table.Row{"blocks that one request has", percent(p.UsedOnceShare)})
 	if p.Displaced > 0 {
-		t.AppendRow(table.Row{"blocks seen before behind another block (contradictory)", humanize.Comma(p.Displaced)})
+		t.AppendRow(table.Row{"blocks seen before behind another block, or twice in a prompt (contradictory)", humanize.Comma(p.Displaced)})
 	}
 	return t.Render()
 }
