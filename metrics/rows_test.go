@@ -97,6 +97,22 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 }
 
+// A digit of what rankings stand on that is changed alone is seen, as README.md says.
+func TestChangedDigitsAreSeen(t *testing.T) {
+	good := line(t)
+	for _, name := range []string{"hits", "misses", "lost", "demand", "demand_mean", "steps"} {
+		_, after, _ := strings.Cut(good, `"`+name+`":`)
+		for at := len(good) - len(after); good[at] >= '0' && good[at] <= '9'; at++ {
+			for digit := byte('0'); digit <= '9'; digit++ {
+				changed := good[:at] + string(digit) + good[at+1:]
+				if _, err := DecodeRows(strings.NewReader(changed), "rows"); (err == nil) != (changed == good) {
+					t.Errorf("%s with the digit %c at byte %d: %v", name, digit, at, err)
+				}
+			}
+		}
+	}
+}
+
 func TestDecodeCSVIsStrict(t *testing.T) {
 	var b bytes.Buffer
 	if err := WriteCSV(&b, []Row{row("a", "lru", "1x", 40)}); err != nil {
