@@ -135,7 +135,7 @@ func readInts(r *npy.Reader, have int) ([]int32, error) {
 	}
 	width := map[string]int{"<i4": 4, "<i8": 8}[h.Type]
 	if width == 0 {
-		return nil, fmt.Errorf("has type %q, expected <i4 or <i8", h.Type)
+		return nil, fmt.Errorf("has type %q, expected <i4 or <i8: save its .astype(numpy.int32)", h.Type)
 	}
 	n := 1
 	for _, d := range h.Shape {
