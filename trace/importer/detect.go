@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -62,11 +63,15 @@ var magics = []struct {
 	{"\xfd7zXZ", Unknown, "xz data; unpack it by `unxz`"},
 	{"\x1f\x8b", Unknown, "gzip inside gzip; unpack one of them"},
 	{"\x89HDF", Unknown, "an HDF5 file"},
-	{"\x80\x04", Unknown, "a Python pickle; save it by numpy.savez"},
+	{"\x80\x03", Unknown, pickle},
+	{"\x80\x04", Unknown, pickle},
+	{"\x80\x05", Unknown, pickle},
 	{"\xff\xfe", Unknown, "text in UTF-16; convert it by `iconv -f utf-16 -t utf-8`"},
 	{"\xfe\xff", Unknown, "text in UTF-16; convert it by `iconv -f utf-16 -t utf-8`"},
 	{"FEA1", Unknown, "a Feather V1 file; write Arrow IPC (Feather V2)"},
 }
+
+const pickle = "a Python pickle; save it by numpy.savez, or a table by to_parquet"
 
 // sniff tells the format of content that is not gzip'ed. r is read as far as the
 // first object's keys need.
@@ -130,6 +135,9 @@ func sniffJSON(r io.Reader) (Format, error) {
 		if err := skipValue(dec); err != nil {
 			return Unknown, fmt.Errorf("begins like JSON, but: %w", jsonCause(err))
 		}
+	}
+	if slices.Contains(keys, columnNames[colIndices]) {
+		return Unknown, fmt.Errorf("is JSON of the trace format's columns, which are read from Parquet and Arrow: write it so (pandas: to_parquet); known sources: %s", Known)
 	}
 	return Unknown, fmt.Errorf("is JSON with neither meta_info nor selected_token_pos (keys: %s); known sources: %s",
 		strings.Join(keys[:min(len(keys), 10)], ", "), Known)

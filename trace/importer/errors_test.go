@@ -181,6 +181,8 @@ func TestNoSource(t *testing.T) {
 		"empty gzip": {string(zipped(t, nil)), []string{"is empty"}},
 		"zip":        {"PK\x05\x06..................", []string{"empty zip"}},
 		"a list":     {`{"meta_info":{"id":"a","indexer_topk":[1]}}`, []string{"response 1", "indexer_topk: found [1]", "expected a text of base64"}},
+		"pickle":     {"\x80\x05\x95", []string{"a Python pickle", "to_parquet"}},
+		"our names":  {`{"request_id": "r", "step": 0, "topk_indices": [1]}`, []string{"JSON of the trace format's columns", "to_parquet"}},
 		"UTF-16":     {"\xff\xfe{\x00", []string{"UTF-16", "iconv"}},
 		"no topk":    {`{"meta_info":{"id":"a","prompt_tokens":1}}`, []string{"response 1", "--enable-return-indexer-topk"}},
 		"no base64":  {`{"meta_info":{"id":"a","indexer_topk":"%%%"}}`, []string{"base64"}},
