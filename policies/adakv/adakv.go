@@ -13,7 +13,7 @@
 // safeguard of NVIDIA's kvpress (alpha_safeguard), floor_alpha in the authors' code.
 //
 // State: that of snapkv, and the scores of a whole request while its budgets are
-// worked out. Cost: O(1) a step. Memory: 8 B a block of the prompt. Lossy, online, needs prompt_mass; the
+// worked out. Cost: O(1) a step. Memory: 12 B a block of the prompt. Lossy, online, needs prompt_mass; the
 // budgets of a layer sum to what its capacity gives them. Departs from the paper as snapkv
 // does. Where the heads of a layer share one selection there is nothing to divide: it is
 // SnapKV.
@@ -41,7 +41,7 @@ var Entry = policies.Entry{
 	Source:  "Ada-KV (Feng et al. 2024, arXiv:2407.11550)",
 	Usage:   snapkv.Usage("adakv", 32, ",alpha=0.2"),
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Lossy: true, Sized: true, Memory: "8 B", Cost: "O(1) a step"},
+	Traits:  policies.Traits{Lossy: true, Sized: true, Memory: "12 B", Cost: "O(1) a step"},
 	New: snapkv.Parser(Policy{Policy: snapkv.New(32), Alpha: 0.2}, func(p *Policy) (*snapkv.Policy, []policies.Option) {
 		return &p.Policy, []policies.Option{policies.Float("alpha", &p.Alpha, 0, 1)}
 	}),

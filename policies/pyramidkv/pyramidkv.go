@@ -11,7 +11,7 @@
 // Options: window=8, kernel=7, pooling=max, those of the authors' LongBench experiments;
 // beta=20 as in their code, the larger, the steeper; 1 is SnapKV.
 //
-// State: that of snapkv. Cost: O(1) a step. Memory: 8 B a block of the prompt. Lossy, online, needs
+// State: that of snapkv. Cost: O(1) a step. Memory: 12 B a block of the prompt. Lossy, online, needs
 // prompt_mass, and the budgets of a request's streams sum to what its capacity gives them.
 // Departs from the paper as snapkv does. Layers are those that the trace has and the run
 // replays: the first of them counts as the model's first.
@@ -37,7 +37,7 @@ var Entry = policies.Entry{
 	Source:  "PyramidKV (Cai et al. 2024, arXiv:2406.02069)",
 	Usage:   snapkv.Usage("pyramidkv", 8, ",beta=20"),
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Lossy: true, Sized: true, Memory: "8 B", Cost: "O(1) a step"},
+	Traits:  policies.Traits{Lossy: true, Sized: true, Memory: "12 B", Cost: "O(1) a step"},
 	New: snapkv.Parser(Policy{Policy: snapkv.New(8), Beta: 20}, func(p *Policy) (*snapkv.Policy, []policies.Option) {
 		return &p.Policy, []policies.Option{policies.Int("beta", &p.Beta, 1, 1000)}
 	}),

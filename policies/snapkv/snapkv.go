@@ -19,8 +19,9 @@
 // average over 5). kernel is odd. In blocks of the trace, which are tokens where a block is
 // one.
 //
-// State: the blocks in front of the window by score. Cost: O(P log P) once, P blocks of
-// the prompt, then O(1) a step, or O(C) where a block of the prompt leaves the local window. Memory: 8 B a block of the prompt. Lossy, online, needs
+// State: the blocks in front of the window by score. Cost: O(P) once, P blocks of the prompt,
+// then O(1) a step, or O(C) where a block of the prompt leaves the local window. Memory: 12 B a
+// block of the prompt. Lossy, online, needs
 // prompt_mass. Departs from the paper: there generated tokens make the cache grow beyond
 // its budget; here they take the place of the lowest scores, so that the budget holds at
 // every step and methods compare at equal memory. The queries that are summed are those
@@ -49,7 +50,7 @@ var Entry = policies.Entry{
 	Source:  "SnapKV (Li et al. 2024, arXiv:2404.14469)",
 	Usage:   Usage("snapkv", 32, ""),
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Lossy: true, Sized: true, Memory: "8 B", Cost: "O(1) a step"},
+	Traits:  policies.Traits{Lossy: true, Sized: true, Memory: "12 B", Cost: "O(1) a step"},
 	New:     Parser(New(32), func(p *Policy) (*Policy, []policies.Option) { return p, nil }),
 }
 
@@ -87,6 +88,7 @@ type Policy struct {
 	order        []int32   // those that are held, lowest score first, from next on
 	next         int
 	oldest       int32 // of the rest
+	ranking      ranking
 }
 
 var _ policies.Lossy = (*Policy)(nil)
@@ -144,11 +146,9 @@ func (p *Policy) Prompt(pr *policies.Prompt) {
 	p.first = int32(pr.First)
 	p.scores = p.Scores(pr, pr.Blocks, p.scores[:0])
 	p.front = p.first + int32(len(p.scores))
-	p.order, p.next, p.oldest = p.order[:0], 0, p.front
-	for x := p.first; x < min(p.front, int32(pr.End)); x++ {
-		p.order = append(p.order, x)
-	}
-	slices.SortFunc(p.order, p.before)
+	p.next, p.oldest = 0, p.front
+	held := p.scores[:max(0, min(len(p.scores), pr.End-pr.First))]
+	p.order = p.ranking.rank(p.first, held, p.order)
 }
 
 // before orders victims that have a score.
