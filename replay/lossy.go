@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/trace"
@@ -17,8 +18,10 @@ type lossyCell struct {
 	policy policies.Lossy
 	needs  policies.Needs
 
-	held   []bool
-	size   int
+	there  []uint8 // 1: held or pinned, or of a window, which sees all there is
+	free   int     // the first block that no sink pins
+	local  int     // the first block that the local window pins
+	size   int     // blocks held
 	budget int
 	scope  policies.Scope
 	step   policies.Step
@@ -86,7 +89,7 @@ func (c *lossyCell) run(d *Delta, st lossyStart, look Observer) (Counts, error) 
 	if err := c.policy.Reset(&c.scope); err != nil {
 		return Counts{}, err
 	}
-	c.held = policies.Fill(c.held, d.Blocks, true) // a prompt window sees all there is
+	c.there = policies.Fill(c.there, d.Blocks, 1)
 	c.size, c.budget, c.counts = 0, st.budget, Counts{Streams: 1}
 	for i := range d.Rows {
 		if i == d.Windows {
@@ -103,12 +106,9 @@ func (c *lossyCell) run(d *Delta, st lossyStart, look Observer) (Counts, error) 
 
 // compress hands over the prompt, which the policy cuts to its budget.
 func (c *lossyCell) compress(d *Delta) error {
-	clear(c.held)
 	d.promptOf(&c.prompt)
-	for x := c.prompt.First; x < c.prompt.End; x++ {
-		c.held[x] = true
-	}
-	c.size = max(0, c.prompt.End-c.prompt.First)
+	c.free, c.local = c.prompt.First, c.prompt.End
+	c.size = max(0, c.local-c.free)
 	c.policy.Prompt(&c.prompt)
 	if err := c.evict(); err != nil {
 		return fmt.Errorf("prompt: %w", err)
@@ -136,13 +136,9 @@ func (c *lossyCell) apply(d *Delta, i int, a attention, look Observer) error {
 	c.victims, c.lost = c.victims[:0], c.lost[:0]
 	if t >= 0 {
 		c.offer(d, i, seqLen)
-		for _, x := range d.Members.Row(i) {
-			if !c.held[x] {
-				c.lost = append(c.lost, x)
-			}
-		}
+		c.lose(d.Members.Row(i))
 	}
-	kept, covered := c.see(d, row, seqLen, a)
+	kept, covered := c.see(d, row, a)
 	c.policy.Update(&c.step)
 	if t >= 0 {
 		if err := c.evict(); err != nil {
@@ -165,47 +161,64 @@ func (c *lossyCell) offer(d *Delta, i, seqLen int) {
 		c.born = d.pins.appendBirths(c.born[:0], seqLen-1, seqLen)
 		c.step.Offered = c.born
 	}
-	for _, x := range c.step.Offered {
-		c.held[x] = true
-	}
+	c.local = d.pins.firstLocal(seqLen)
 	c.size += len(c.step.Offered)
 }
 
-// see tells the policy what of the list is still there, and returns the mass that the list
-// covers and the part of it that is, in parts of massUnit.
-func (c *lossyCell) see(d *Delta, row, seqLen int, a attention) (kept, covered int64) {
+// lose finds what of the demand is lost.
+func (c *lossyCell) lose(demand []int32) {
+	c.lost = slices.Grow(c.lost, len(demand))[:len(demand)]
+	lost, n := c.lost, 0
+	for _, x := range demand { // all are written, some are kept: no branch to mispredict
+		lost[n] = x
+		n += 1 - int(c.there[x])
+	}
+	c.lost = lost[:n]
+}
+
+// see tells the policy what of the list is still there, if it asks, and returns the mass that
+// the list covers and the part of it that is, in parts of massUnit.
+func (c *lossyCell) see(d *Delta, row int, a attention) (kept, covered int64) {
 	list := d.stream.List(row)
 	list = list[:d.listed(list)]
-	given := a.of(d.stream, row)
-	firstFree, firstLocal := int32(d.pins.firstFree()), int32(d.pins.firstLocal(seqLen))
-	c.list, c.weights = c.list[:0], c.weights[:0]
-	for j, x := range list {
-		there := c.held[x] || x < firstFree || x >= firstLocal
-		if there {
-			c.list = append(c.list, x)
-		}
-		if given == nil {
-			continue
-		}
-		mass := int64(math.RoundToEven(float64(given[j]) * massUnit))
-		covered += mass
-		if there {
-			c.weights = append(c.weights, given[j])
-			kept += mass
-		}
-	}
 	if c.needs&(policies.NeedCandidates|policies.NeedAttention) != 0 {
-		c.step.List = c.list
-	}
-	if c.needs&policies.NeedAttention != 0 {
-		c.step.Scores = c.weights
+		c.show(list, a.of(d.stream, row))
 	}
 	switch {
 	case a.masses:
+		return c.masses(list, a.of(d.stream, row))
 	case a.covered:
 		return 0, int64(math.RoundToEven(float64(d.stream.CoveredMass[row]) * massUnit))
-	default:
-		return 0, 0
+	}
+	return 0, 0
+}
+
+// show tells the policy what of a list is still there, and what attention it was given.
+func (c *lossyCell) show(list []int32, given []float32) {
+	c.list, c.weights = c.list[:0], c.weights[:0]
+	weighs := c.needs&policies.NeedAttention != 0
+	for j, x := range list {
+		if c.there[x] == 0 {
+			continue
+		}
+		c.list = append(c.list, x)
+		if weighs {
+			c.weights = append(c.weights, given[j])
+		}
+	}
+	c.step.List = c.list
+	if weighs {
+		c.step.Scores = c.weights
+	}
+}
+
+// masses sums the attention that a list was given, and that of what is still there.
+func (c *lossyCell) masses(list []int32, given []float32) (kept, covered int64) {
+	given = given[:len(list)]
+	for j, x := range list {
+		mass := int64(math.RoundToEven(float64(given[j]) * massUnit))
+		covered += mass
+		kept += mass * int64(c.there[x])
 	}
 	return min(kept, massUnit), min(covered, massUnit) // rounded shares may add up to a little over 1
 }
@@ -233,10 +246,10 @@ func (c *lossyCell) evict() error {
 		return fmt.Errorf("policy named %d victims, %d are needed (budget %d blocks, %d held)", len(c.victims), need, c.budget, c.size)
 	}
 	for _, x := range c.victims {
-		if uint32(x) >= uint32(len(c.held)) || !c.held[x] {
+		if int(x) < c.free || int(x) >= c.local || c.there[x] == 0 {
 			return fmt.Errorf("policy named block %d as a victim, which is not held (dropped before, pinned, or named twice)", x)
 		}
-		c.held[x] = false
+		c.there[x] = 0
 	}
 	c.size -= len(c.victims)
 	return nil

@@ -71,8 +71,8 @@ func (l *lossyCheck) compare(s *StepReport) {
 
 // holds are the blocks that are held, ascending.
 func (c *lossyCell) holds() (blocks []int32) {
-	for x, held := range c.held {
-		if held {
+	for x := c.free; x < c.local; x++ {
+		if c.there[x] != 0 {
 			blocks = append(blocks, int32(x))
 		}
 	}
