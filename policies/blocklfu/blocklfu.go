@@ -31,7 +31,6 @@
 package blocklfu
 
 import (
-	"cmp"
 	_ "embed" // the package comment is the policy's documentation
 	"math"
 	"slices"
@@ -68,11 +67,16 @@ type Policy struct {
 	capacity int
 	queue    bucket.Queue // outside the demand, by count
 	count    []int32      // of each resident block; absent where it is not resident
-	order    []member     // of D_t, most demanded entries first
+	order    []ranked     // of D_t, most demanded entries first
 	bypass   []int32
 }
 
-type member struct{ block, picked int32 }
+// ranked is a block behind the number that it is ordered by: they sort as one.
+type ranked uint64
+
+func rankedBy(number uint32, block int32) ranked { return ranked(number)<<32 | ranked(block) }
+
+func (r ranked) block() int32 { return int32(r) }
 
 const absent = -1
 
@@ -110,11 +114,9 @@ func (p *Policy) Update(s *policies.Step) {
 func (p *Policy) rank(s *policies.Step) {
 	p.order = p.order[:0]
 	for i, x := range s.Members {
-		p.order = append(p.order, member{x, s.Picked[i]})
+		p.order = append(p.order, rankedBy(^uint32(s.Picked[i]), x))
 	}
-	slices.SortFunc(p.order, func(a, b member) int {
-		return cmp.Or(cmp.Compare(b.picked, a.picked), cmp.Compare(a.block, b.block))
-	})
+	slices.Sort(p.order)
 }
 
 // choose counts the hits among the first blocks, inserts their misses where there is
@@ -122,8 +124,8 @@ func (p *Policy) rank(s *policies.Step) {
 func (p *Policy) choose() {
 	p.bypass = p.bypass[:0]
 	room := p.capacity
-	for _, m := range p.order {
-		if p.count[m.block] != absent {
+	for _, r := range p.order {
+		if p.count[r.block()] != absent {
 			room--
 		}
 	}
@@ -131,17 +133,18 @@ func (p *Policy) choose() {
 	if admit == 0 {
 		admit = p.capacity
 	}
-	for i, m := range p.order {
+	for i, r := range p.order {
+		x := r.block()
 		switch {
-		case p.count[m.block] != absent:
+		case p.count[x] != absent:
 			if i < admit {
-				p.count[m.block]++
+				p.count[x]++
 			}
 		case i < admit && room > 0:
-			p.count[m.block] = 1
+			p.count[x] = 1
 			room--
 		default:
-			p.bypass = append(p.bypass, m.block)
+			p.bypass = append(p.bypass, x)
 		}
 	}
 	if room < 0 {
@@ -151,13 +154,16 @@ func (p *Policy) choose() {
 
 // dropHits keeps the n hits with the lowest counts out.
 func (p *Policy) dropHits(n int) {
-	p.order = slices.DeleteFunc(p.order, func(m member) bool { return p.count[m.block] == absent })
-	slices.SortFunc(p.order, func(a, b member) int {
-		return cmp.Or(cmp.Compare(p.count[a.block], p.count[b.block]), cmp.Compare(a.block, b.block))
-	})
-	for _, m := range p.order[:n] {
-		p.count[m.block] = absent
-		p.bypass = append(p.bypass, m.block)
+	hits := p.order[:0]
+	for _, r := range p.order {
+		if x := r.block(); p.count[x] != absent {
+			hits = append(hits, rankedBy(uint32(p.count[x]), x))
+		}
+	}
+	slices.Sort(hits)
+	for _, r := range hits[:n] {
+		p.count[r.block()] = absent
+		p.bypass = append(p.bypass, r.block())
 	}
 }
 
