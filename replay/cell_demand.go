@@ -9,26 +9,32 @@ import (
 // sift parts what enters the demand of row i into hits and misses, and finds what left it.
 func (c *cell) sift(d *Delta, i int) {
 	s := &c.step
-	if !c.emptied {
-		c.classify(d.Enter.Row(i))
-	} else if members := d.Members.Row(i); c.onlyBirths(members, d.Born.Row(i)) {
-		c.hit, c.miss, c.unmarked = c.hit[:0], append(c.miss[:0], members...), true
-	} else {
-		c.classify(members)
-	}
 	s.Exit = d.Exit.Row(i)
 	if c.needs != 0 {
 		c.columns(d, i)
 	}
-	if c.emptied {
+	switch {
+	case c.emptied:
 		s.Exit, s.ExitNext = nil, nil
-	} else if len(c.passed) == 0 {
+		if c.onlyBirths(s.Members, d.Born.Row(i)) {
+			c.hit, c.miss, c.unmarked = c.hit[:0], append(c.miss[:0], s.Members...), true
+		} else {
+			c.classify(s.Members)
+		}
+	case len(c.passed) == 0:
+		c.classify(d.Enter.Row(i))
 		for _, x := range s.Exit {
 			c.state[x] = outside
 		}
-	} else {
-		c.returnPassed(s)
+	case d.hasMembers && 8*len(c.passed) > s.Demand:
+		c.leave(s)
+		c.reclassify(d.Members.Row(i))
+	default:
+		c.classify(d.Enter.Row(i))
+		c.leave(s)
+		c.returnPassed()
 	}
+	c.passed = c.passed[:0]
 	s.Hit, s.Miss = c.hit, c.miss
 }
 
@@ -55,10 +61,26 @@ func (c *cell) classify(enter []int32) {
 	c.hit, c.miss = hit[:h], miss[:m]
 }
 
-// returnPassed handles blocks that were kept out a step ago: those that left the
-// demand are gone, those still in it are missed again. Which they are is as good as
-// random: every block is written, and counted where it belongs.
-func (c *cell) returnPassed(s *policies.Step) {
+// reclassify parts all of D_t, where much of what it demands was kept out a step ago.
+func (c *cell) reclassify(members []int32) {
+	n := len(members)
+	c.hit, c.miss = slices.Grow(c.hit[:0], n+1)[:n+1], slices.Grow(c.miss[:0], n+1)[:n+1]
+	hit, miss, state := c.hit, c.miss, c.state
+	h, m := 0, 0
+	for _, x := range members {
+		hit[h], miss[m] = x, x
+		was := state[x]
+		h += int(was & 1 &^ (was >> 1)) // outside
+		m += 1 - int((was^(was>>1))&1)  // absent or keptOut
+		state[x] = demanded
+	}
+	c.hit, c.miss = hit[:h], miss[:m]
+}
+
+// leave handles what left the demand, where blocks were kept out a step ago: these are
+// gone. Which they are is as good as random: every block is written, and counted where it
+// belongs.
+func (c *cell) leave(s *policies.Step) {
 	state, left := c.state, s.Exit
 	c.exit = slices.Grow(c.exit[:0], len(left)+1)[:len(left)+1]
 	exit, n := c.exit, 0
@@ -78,20 +100,23 @@ func (c *cell) returnPassed(s *policies.Step) {
 		state[x] = outside - out // or absent
 	}
 	s.Exit = exit[:n]
-	again := c.passed
-	n = 0
+}
+
+// returnPassed adds to the misses what was kept out a step ago and is demanded still. What
+// left is absent by now.
+func (c *cell) returnPassed() {
+	state, again, n := c.state, c.passed, 0
 	for _, x := range c.passed {
 		out := isKeptOut(state[x])
 		again[n] = x
 		n += int(out)
-		state[x] -= (keptOut - demanded) * out // those that left are absent by now
+		state[x] -= (keptOut - demanded) * out
 	}
 	if again = again[:n]; n > 0 {
 		slices.Sort(again)
 		c.merged = mergeSorted(c.merged[:0], c.miss, again)
 		c.miss, c.merged = c.merged, c.miss
 	}
-	c.passed = c.passed[:0]
 }
 
 // isKeptOut is 1 for keptOut and 0 for every other state.

@@ -59,6 +59,9 @@ type Policy struct {
 	victims  []int32
 }
 
+// Needs asks for the demand: the engine then parts it as a whole, where so much of it misses.
+func (p *Policy) Needs() policies.Needs { return policies.NeedDemand }
+
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
 	words := sc.Blocks>>6 + 1
