@@ -358,10 +358,10 @@ func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
 	if needs&policies.NeedScores != 0 && !p.file.HasScores() {
 		return "it needs scores, the trace has none"
 	}
+	if needs&policies.NeedPicked != 0 && p.meta.BlockTokens > 1 {
+		return "it looks at how many entries of a block are demanded, the trace lists blocks"
+	}
 	if needs&policies.NeedPicked != 0 && !p.layout.weighed() {
-		if p.meta.BlockTokens > 1 {
-			return "it looks at how many entries of a block are demanded, the trace lists blocks"
-		}
 		return "it looks at how many entries of a block are demanded, and blocks hold one (--block-tokens makes larger ones)"
 	}
 	if why := cmp.Or(p.unableToSwap(spec), p.unableClustered(spec)); why != "" {

@@ -115,12 +115,12 @@ func (p *plan) entries(c *cellPlan, r *metrics.Row, n *Counts) {
 	r.MovedEntries, r.StagingPeakEntries, r.PinnedPeakEntries = n.Moved, n.StagingPeak, n.PinnedPeak
 	picked, missed := n.Demand, n.Misses
 	switch {
+	case p.meta.BlockTokens > 1:
+		return // the trace lists blocks: what of them is demanded is not known
 	case p.layout.weighed() && c.tier > 0:
 		return // a lower tier is asked for blocks
 	case p.layout.weighed():
 		picked, missed = n.Picked, n.Missed
-	case p.pins.BlockTokens > 1:
-		return // the trace lists blocks: what of them is demanded is not known
 	}
 	r.DemandEntries, r.MissedEntries = &picked, &missed
 	if missed > 0 && n.Prefetched == 0 {

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"math/rand/v2"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -96,6 +97,40 @@ func TestRunOfShapes(t *testing.T) {
 	}
 	o := Options{Policies: specs(t, "block-lfu", "block-lfu:admit=1"), Capacities: capacities(t, "2x"), Shape: Shape{BlockTokens: 16, ShareHeads: true}}
 	mustRun(t, f, o)
+}
+
+// By hand: a trace of blocks of 4 tokens, at blocks of 8. The first three of each list are
+// blocks 2 0, then 2 0 4, then 0 2 4. The tokens 79, 80 and 81 are decoded: block 9 is pinned
+// at the first step and born at the second. Twice K = 3 blocks of 4 is room for 3 blocks of 8:
+// 2 and 0 are fetched, then 4, for which 9 leaves. What of a listed block is demanded nobody
+// knows: rows state no entries, and a policy that counts them cannot run.
+func TestBlocksOfBlocks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "blocks.parquet")
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 3, Candidates: 4, BlockTokens: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s trace.Stream
+	s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: 79})
+	for step, list := range [][]int32{{4, 5, 0, 19}, {5, 1, 8, 9}, {0, 4, 9, 2}} {
+		s.Append(trace.Row{Step: int32(step), Indices: list})
+	}
+	if err := w.Write(&s); err != nil {
+		t.Fatal(err)
+	}
+	f, bytes := reopen(t, w, path), 10
+	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Shape: Shape{BlockTokens: 8}, EntryBytes: &bytes, Referee: true}
+	r := mustRun(t, f, o)[0]
+	if *r.CapacityEntries != 24 || r.Demand != 2+3+3 || r.Misses != 2+1 || r.Births != 1 || r.Evictions != 1 || r.MovedEntries != 3*8 || *r.HostToDeviceBytes != 3*8*10 {
+		t.Errorf("%+v", r)
+	}
+	if r.DemandEntries != nil || r.MissedEntries != nil || r.ReadAmplification != nil {
+		t.Errorf("entries of listed blocks: %d demanded, %d missed, amplification %v", *r.DemandEntries, *r.MissedEntries, *r.ReadAmplification)
+	}
+	o.Policies = specs(t, "block-lfu")
+	if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "the trace lists blocks") {
+		t.Errorf("block-lfu on blocks of blocks: %v", err)
+	}
 }
 
 // Shapes that a trace cannot be given.
