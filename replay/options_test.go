@@ -33,6 +33,64 @@ func TestOptionsOfNoText(t *testing.T) {
 	}
 }
 
+// TestOptionsOutOfBounds: a number that nothing can be replayed with is refused, by name.
+func TestOptionsOutOfBounds(t *testing.T) {
+	f := withWindows(t, []int{8})
+	minus, none := -1, 0
+	for want, change := range map[string]func(*Options){
+		"top-k -1 and candidates 12, expected at least 1":              func(o *Options) { o.TopK = -1 },
+		"top-k 8 and candidates -1, expected at least 1":               func(o *Options) { o.Candidates = -1 },
+		"candidates M = 13, the trace lists at most 12":                func(o *Options) { o.Candidates = 13 },
+		"top-k K = 8 exceeds candidates M = 7":                         func(o *Options) { o.Candidates = 7 },
+		"sink -1 and local 1, expected at least 0 and 1":               func(o *Options) { o.Sink = &minus },
+		"sink 0 and local 0, expected at least 0 and 1":                func(o *Options) { o.Local = &none },
+		"entry bytes 0, expected at least 1":                           func(o *Options) { o.EntryBytes = &none },
+		"warm-up lru:9 asks for 9 windows":                             func(o *Options) { o.Warmup = Warmup{Kind: WarmupRun, Windows: 9} },
+		"warm-up importance:1 needs scores, the trace has none":        func(o *Options) { o.Warmup = Warmup{Kind: WarmupImportance, Windows: 1} },
+		"policy score-ewma:decay=0.8 cannot run here: it needs scores": func(o *Options) { o.Policies = specs(t, "score-ewma") },
+		"capacity peak:window:2: policy window:2 is not part of this":  func(o *Options) { o.Capacities = capacities(t, "peak:window:2") },
+		"prefetch predicted:4 needs predicted_indices, the trace has":  func(o *Options) { o.Prefetch = Prefetch{PrefetchPredicted, capacities(t, "4")[0], false} },
+		"tier dram=score-ewma:decay=0.8@4x cannot run here: it needs":  func(o *Options) { o.Tiers = tiers(t, "dram=score-ewma@4x") },
+		"tier dram=arc@1x+2x@4: it is built for one capacity":          func(o *Options) { o.Tiers = tiers(t, "dram=arc@1x+2x@4") },
+		"policy arc cannot run here: it is built for one capacity":     func(o *Options) { o.Policies, o.Capacities = specs(t, "arc"), capacities(t, "1x+2x@4") },
+		"layer 3 is not in the trace, which has 0":                     func(o *Options) { o.Layers = []int32{3} },
+		"capacity 1KiB is in bytes, but neither trace nor --entry-byt": func(o *Options) { o.Capacities = capacities(t, "1KiB") },
+	} {
+		o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x")}
+		change(&o)
+		if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+	}
+}
+
+// TestSkipUnable: what cannot run is left out with a note, cell by cell; a run of nothing else
+// is an error that says why.
+func TestSkipUnable(t *testing.T) {
+	f := withWindows(t, []int{8})
+	o := Options{Policies: specs(t, "arc", "score-ewma", "lru"), Capacities: capacities(t, "2x", "1x+2x@4"), SkipUnable: true}
+	r, err := Run(context.Background(), f, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ran []string
+	for _, row := range r.Rows {
+		ran = append(ran, row.Policy+"@"+*row.Capacity)
+	}
+	if got := strings.Join(ran, " "); got != "arc@2x lru@2x lru@1x+2x@4" {
+		t.Errorf("ran %s", got)
+	}
+	for _, want := range []string{"arc left out at 1x+2x@4: it is built for one capacity", "score-ewma:decay=0.8 left out: it needs scores"} {
+		if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, want) {
+			t.Errorf("notes %q, expected %q", notes, want)
+		}
+	}
+	o.Policies = o.Policies[1:2]
+	if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "no policy of the run can replay this trace: score-ewma:decay=0.8 left out") {
+		t.Errorf("of one that cannot: %v", err)
+	}
+}
+
 // TestRunStreamSettles: a stream in memory has nothing to settle an open warm-up against, and
 // without scores no importance.
 func TestRunStreamSettles(t *testing.T) {

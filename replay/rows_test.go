@@ -1,6 +1,14 @@
 package replay
 
-import "testing"
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/trace"
+)
 
 // Bytes are entries times the bytes of one: what a cache moves, and what goes back, which is
 // what the steps decode, whatever the policy, the capacity and the shape of blocks and steps.
@@ -41,5 +49,73 @@ func TestTierBytes(t *testing.T) {
 	const block = 4 * 2 * 100
 	if r := &rows[1]; *r.HostToDeviceBytes != r.Misses*block || *r.DeviceToHostBytes != r.Births*block || r.Births == 0 || r.Misses == 0 {
 		t.Errorf("%d and %d bytes of %d misses and %d blocks given", *r.HostToDeviceBytes, *r.DeviceToHostBytes, r.Misses, r.Births)
+	}
+}
+
+// A row states the entries that its streams may keep where these are the same, and none where
+// they are not, whichever stream comes first.
+func TestRowCapacityEntries(t *testing.T) {
+	f := manyStreams(t) // prompts of 200, 240 and 280 tokens
+	for _, c := range []struct {
+		capacity string
+		requests []string
+		want     *int64
+	}{{"0.2ctx", []string{"a"}, new(int64(40))}, {"0.2ctx", []string{"a", "c"}, nil}, {"0.2ctx", nil, nil}, {"2x", nil, new(int64(48))}} {
+		r := mustRun(t, f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, c.capacity), Requests: c.requests})[0]
+		if (r.CapacityEntries == nil) != (c.want == nil) || c.want != nil && *r.CapacityEntries != *c.want {
+			t.Errorf("%s of %v: %v entries, expected %v", c.capacity, c.requests, r.CapacityEntries, c.want)
+		}
+	}
+}
+
+// Rows warn of pins that are not the trace's, and only of those.
+func TestWarnsOfOtherPins(t *testing.T) {
+	f := manyStreams(t) // sink 2, local 3
+	for _, c := range []struct {
+		sink, local int
+		want        []string
+	}{
+		{2, 3, nil},
+		{4, 3, []string{"sink 4 replayed, the trace states 2"}},
+		{4, 1, []string{"sink 4 replayed, the trace states 2", "local 1 replayed, the trace states 3"}},
+	} {
+		r := mustRun(t, f, Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Sink: &c.sink, Local: &c.local})[0]
+		if !slices.Equal(r.Warnings, c.want) {
+			t.Errorf("sink %d, local %d: warnings %q, expected %q", c.sink, c.local, r.Warnings, c.want)
+		}
+	}
+}
+
+// What a capture noted of its selector's recall is stated where it is a share of 1, and of a
+// selector that may miss some; at another K the row says so.
+func TestRowSelectorRecall(t *testing.T) {
+	other := "selector_recall was measured at K = 4, not at 3"
+	for _, c := range []struct {
+		selector, note string
+		topk           int
+		want           float64 // -1: none
+		warning        bool
+	}{
+		{"quest", "0.25", 4, 0.25, false}, {"quest", "0", 4, 0, false}, {"quest", "1", 4, 1, false}, {"quest", "0.25", 3, 0.25, true},
+		{"quest", "", 4, -1, false}, {"quest", "high", 3, -1, false}, {"quest", "-0.1", 4, -1, false}, {"quest", "1.01", 4, -1, false}, {"quest", "NaN", 4, -1, false},
+		{"exact", "0.25", 4, -1, false}, {"", "0.25", 4, -1, false},
+	} {
+		path := filepath.Join(t.TempDir(), "recall.parquet")
+		w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 4, Candidates: 4, BlockTokens: 1, Selector: c.selector, Notes: map[string]string{"exact.recall": c.note}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := replaytest.Stream(rand.New(rand.NewPCG(1, 2)), replaytest.Options{Prompt: 30, Steps: 4, M: 4})
+		if err := w.Write(s); err != nil {
+			t.Fatal(err)
+		}
+		r := mustRun(t, reopen(t, w, path), Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), TopK: c.topk, Warmup: Warmup{Kind: WarmupCold}})[0]
+		got := -1.0
+		if r.SelectorRecall != nil {
+			got = *r.SelectorRecall
+		}
+		if got != c.want || slices.Contains(r.Warnings, other) != c.warning {
+			t.Errorf("%s, %q at K = %d: recall %v, warnings %q", c.selector, c.note, c.topk, got, r.Warnings)
+		}
 	}
 }
