@@ -168,19 +168,15 @@ func newSide(p *Profile, even, sizes []int) (*Side, error) {
 // uniformIn is what uniform windows move in the memory; 0 where the smallest needs more.
 func (p *Profile) uniformIn(memory int64) int64 {
 	points := merge(p.Curves).Points
-	for i, b := range points {
-		switch {
-		case b.Cost < memory:
-		case b.Cost == memory:
-			return b.Moved
-		case i == 0:
-			return 0
-		default:
-			a := points[i-1]
-			return between(a.Moved, b.Moved, memory-a.Cost, b.Cost-a.Cost)
-		}
+	more := slices.IndexFunc(points, func(pt Point) bool { return pt.Cost > memory })
+	switch more {
+	case -1:
+		return points[len(points)-1].Moved
+	case 0:
+		return 0
 	}
-	return points[len(points)-1].Moved
+	a, b := points[more-1], points[more]
+	return between(a.Moved, b.Moved, memory-a.Cost, b.Cost-a.Cost)
 }
 
 func (p *Profile) outcome(t Totals) Outcome {

@@ -183,6 +183,38 @@ func TestWindowsAreComparedInEqualMemory(t *testing.T) {
 	}
 }
 
+// Windows 1 and 2 keep the same at their peaks, so that memory for the one is memory for the
+// other: uniform takes the larger, and the comparison in equal memory that, too. Between two
+// it is on the line, beyond the largest like that, and below the smallest nothing.
+func TestUniformWindowsOfOneCost(t *testing.T) {
+	var rows []metrics.Row
+	for n, misses := range []int64{90, 50, 40, 10} {
+		rows = append(rows, windowRow("a", 0, n, misses, int64(n), []int64{2, 6, 6, 10}[n]))
+	}
+	o := options(t, "uniform")
+	o.Memory, o.Cost = "window:2", PeakResidents
+	reports, err := Run(rows, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := reports[0].Profile; s.Plan.Misses != 40 || *s.Ratio != 1 {
+		t.Errorf("uniform beside itself: %d misses, ratio %v", s.Plan.Misses, *s.Ratio)
+	}
+	c, err := Collect(rows, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := c.Pool(c.Requests(), PeakResidents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for memory, want := range map[int64]int64{1: 0, 2: 900, 4: 700, 6: 400, 7: 325, 10: 100, 11: 100} {
+		if got := p.uniformIn(memory); got != want {
+			t.Errorf("in %d entries uniform windows move %d, want %d", memory, got, want)
+		}
+	}
+}
+
 func TestRunErrors(t *testing.T) {
 	greedy := options(t, "2d-greedy")
 	plan := somePlan(Capacities)
