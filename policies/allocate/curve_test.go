@@ -61,10 +61,11 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// The envelope of 100 80 35 (sizes 10, 20, 30) goes over 20: 6.5 an entry beat 2, then 4.5.
+// The envelope of 100 80 35 (sizes 10, 20, 30) goes over 20: 6.5 an entry beat 2, then 4.5. Two steps that save
+// the same an entry stay two.
 func TestSteps(t *testing.T) {
-	p := capacities(curveOf(0, shared, 10, 100, 20, 80, 30, 35, 40, 30), curveOf(1, shared, 10, 9, 20, 4, 30, 0))
-	want := []step{{0, 2, 20, 65}, {0, 3, 10, 5}, {1, 1, 10, 5}, {1, 2, 10, 4}}
+	p := capacities(curveOf(0, shared, 10, 100, 20, 80, 30, 35, 40, 30), curveOf(1, shared, 10, 9, 20, 4, 30, 0), curveOf(2, shared, 10, 90, 20, 60, 40, 0))
+	want := []step{{0, 2, 20, 65}, {0, 3, 10, 5}, {1, 1, 10, 5}, {1, 2, 10, 4}, {2, 1, 10, 30}, {2, 2, 20, 60}}
 	if got := newClimb(p, 100).steps(); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -144,7 +144,7 @@ func TestCoarseExact(t *testing.T) {
 			t.Fatal(err)
 		}
 		greedy, best := movedBy(t, p, solveGreedy(p, memory).Sizes), exhaustive(p, memory)
-		if totals.Memory > memory || totals.Moved > greedy || totals.Moved < best || got.AtLeast > best {
+		if totals.Memory > memory || totals.Moved > greedy || totals.Moved < best || got.AtLeast > best || got.Granularity == 0 || got.AtLeast != best && got.AtLeast != solveGreedy(p, memory).AtLeast {
 			t.Fatalf("seed %d: %d entries of %d, moves %d (bound %d), greedy %d, best %d", seed, totals.Memory, memory, totals.Moved, got.AtLeast, greedy, best)
 		}
 	}
@@ -158,8 +158,26 @@ func TestExactInLittleMemory(t *testing.T) {
 	if got.Granularity != 1 || !equalInts(got.Sizes, []int{10, 16}) || got.AtLeast != 101 {
 		t.Errorf("%+v, want 10 and 16 entries, which move 101, told apart by the entry", got)
 	}
-	if coarse := solveExactIn(p, 26, 4); coarse.Granularity != 2 {
-		t.Errorf("granularity %d of 6 entries in 4 multiples, want 2", coarse.Granularity)
+}
+
+// Memory is told apart by what all costs above the floors have in common, as long as the
+// entries that can be spent make no more multiples than allowed, and else by as few entries
+// as make that many.
+func TestGranularity(t *testing.T) {
+	windows := &Problem{Windows, 1, []Curve{
+		{Key{0, shared}, []Point{{0, 1, 9, 9}, {1, 7, 5, 5}, {2, 13, 0, 0}}},
+		{Key{1, shared}, []Point{{0, 5, 9, 9}, {1, 17, 0, 0}}}}} // 6, 12 and 12 above the floors
+	for _, c := range []struct {
+		memory, states, unit int64
+		fine                 bool
+	}{{99, 4, 6, true}, {30, 4, 6, true}, {99, 3, 8, false}, {22, 3, 6, true}, {22, 2, 6, true}, {29, 2, 12, false}, {17, 5, 6, true}, {17, 1, 6, true}, {22, 1, 16, false}, {19, 1, 13, false}} {
+		unit, fine := newClimb(windows, c.memory).granularity(c.states)
+		if unit != c.unit || fine != c.fine {
+			t.Errorf("%d entries in %d multiples: of %d (%v), want %d (%v)", c.memory, c.states, unit, fine, c.unit, c.fine)
+		}
+	}
+	if unit, fine := newClimb(capacities(curveOf(0, shared, 10, 5)), 20).granularity(1); unit != 1 || !fine {
+		t.Errorf("nothing to choose: of %d (%v)", unit, fine)
 	}
 }
 

@@ -75,6 +75,38 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// A report warns of what the rows warn of, those that are judged on too, once.
+func TestReportKeepsWarnings(t *testing.T) {
+	rows := study()
+	for i := range rows {
+		rows[i].Warnings = map[string][]string{"a": {"sink 4 replayed"}, "b": {"warm"}, "c": {"cold start", "sink 4 replayed"}}[*rows[i].RequestID]
+	}
+	o := options(t, "2d-greedy")
+	o.Judge = []string{"c"}
+	reports, err := Run(rows, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := reports[0].Warnings, []string{"cold start", "sink 4 replayed", "warm"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Sizes are checked before rows are read.
+func TestValidate(t *testing.T) {
+	for want, o := range map[string]Options{
+		"":               {Memory: "2x", Floor: "window:1"},
+		"memory: size":   {Memory: "2y"},
+		"floor: size":    {Floor: "2y"},
+		`floor "1KiB": `: {Floor: "1KiB"},
+		`floor "2ctx": `: {Floor: "2ctx"},
+	} {
+		if err := o.Validate(); want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%+v: %v, want %q", o, err, want)
+		}
+	}
+}
+
 // A plan names the traces that it was made on, each with its requests.
 func TestPlanOfTwoTraces(t *testing.T) {
 	rows := study()

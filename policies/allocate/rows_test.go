@@ -72,6 +72,18 @@ func TestPool(t *testing.T) {
 	}
 }
 
+// What rows warn of stands with the profile, once, in order; overflow of the smallest size
+// does not, as the floor is above it.
+func TestPoolKeepsWarnings(t *testing.T) {
+	rows := twoRequests()
+	for i := range rows {
+		rows[i].Warnings = [][]string{{"overflow: by 3 blocks", "sink 4 replayed"}, {"cold start", "sink 4 replayed"}}[i/6]
+	}
+	if got, want := pool(t, rows, "").Warnings, []string{"cold start", "sink 4 replayed"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // In the order of rows lies nothing, nor in rows that stand twice.
 func TestOrderOfRowsDoesNotMatter(t *testing.T) {
 	rows := twoRequests()
@@ -119,12 +131,16 @@ func TestWindowCosts(t *testing.T) {
 func TestSizesInCommon(t *testing.T) {
 	rows := twoRequests()
 	peak, plan := "peak:window:2", "plan:x"
-	extra := rowOf("a", 0, -1, 5, 60)
-	extra.Capacity = &peak
-	other := rowOf("a", 0, -1, 3, 60)
-	other.Capacity = &plan
-	only := rowOf("b", 1, -1, 16, 3)
-	p := pool(t, append(rows, extra, other, only), "")
+	for _, request := range []string{"a", "b"} {
+		for layer := range int32(2) {
+			for capacity, text := range map[int64]*string{5: &peak, 3: &plan} {
+				r := rowOf(request, layer, -1, capacity, 60)
+				r.Capacity = text
+				rows = append(rows, r)
+			}
+		}
+	}
+	p := pool(t, append(rows, rowOf("b", 1, -1, 16, 3)), "")
 	for _, c := range p.Curves {
 		if len(c.Points) != 3 {
 			t.Errorf("%+v, want sizes 4, 6, 8", c)
@@ -157,7 +173,7 @@ func TestCollectErrors(t *testing.T) {
 		"pooled by layer":  {each(func(r *metrics.Row) { r.RequestID = nil }), "", "replay with --per stream"},
 		"pooled by cell":   {each(func(r *metrics.Row) { r.RequestID, r.LayerID = nil, nil }), "lru", "replay with --per stream"},
 		"heads pooled":     {each(func(r *metrics.Row) { r.Streams = 3 }), "", "replay with --per stream"},
-		"two policies":     {at(0, func(r *metrics.Row) { r.Policy = "fifo" }), "", "choose one with --policy, of fifo, lru"},
+		"two policies":     {at(3, func(r *metrics.Row) { r.Policy = "fifo" }), "", "choose one with --policy, of fifo, lru"},
 		"window and lru":   {append(twoRequests(), windowRow("a", 0, 1, 5, 5, 5)), "", "choose one with --policy, of lru, window"},
 		"unknown policy":   {twoRequests(), "lr", `no rows of policy "lr", did you mean lru?; the rows are of: lru`},
 		"another K":        {at(3, func(r *metrics.Row) { r.TopK = 5 }), "", "topk=4 (t.parquet), topk=5 (t.parquet); choose with --where topk=4"},
@@ -169,6 +185,8 @@ func TestCollectErrors(t *testing.T) {
 		"two names":        {at(3, func(r *metrics.Row) { r.Trace = "u.parquet" }), "", "would count twice"},
 		"contradiction":    {append(twoRequests(), rowOf("a", 0, -1, 4, 89)), "", "request a, layer 0, lru at size 4 disagree: 90 and 89 misses"},
 		"another peak":     {append(twoRequests(), func() metrics.Row { r := rowOf("a", 0, -1, 4, 90); r.ResidentPeak = 3; return r }()), "", "request a, layer 0, lru at size 4 disagree"},
+		"other steps":      {append(twoRequests(), func() metrics.Row { r := rowOf("a", 0, -1, 4, 90); r.Steps = 6; return r }()), "", "request a, layer 0, lru at size 4 disagree"},
+		"other residents":  {append(twoRequests(), func() metrics.Row { r := rowOf("a", 0, -1, 4, 90); r.ResidentMean = 3; return r }()), "", "request a, layer 0, lru at size 4 disagree"},
 		"without capacity": {each(func(r *metrics.Row) { r.Policy, r.Capacity, r.CapacityEntries = "none", nil, nil }), "", "policy none has no capacity to divide"},
 	} {
 		if _, err := Collect(c.rows, c.policy); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -257,6 +275,18 @@ func TestSelect(t *testing.T) {
 		if err != nil || strings.Join(got, " ") != want {
 			t.Errorf("%s: %v, %v, want %s", pattern, got, err, want)
 		}
+	}
+	for i := range rows {
+		if *rows[i].RequestID == "b" {
+			id := "b[1]"
+			rows[i].RequestID = &id
+		}
+	}
+	if c, err = Collect(rows, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Select([]string{"b[1]"}); err != nil || len(got) != 2 { // as a pattern it is b1
+		t.Errorf("by its name: %v, %v, want b[1] of both traces", got, err)
 	}
 	for _, pattern := range []string{"c", "[", ""} {
 		if got, err := c.Select([]string{"a", pattern}); err == nil || !strings.Contains(err.Error(), "is not in the rows") {
