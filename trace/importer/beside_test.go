@@ -43,3 +43,26 @@ func TestLongerThanStated(t *testing.T) {
 	path := write(t, t.TempDir(), "src", arrowBytes(t, false, meta, streams))
 	mustFail(t, Options{}, []string{path + ": row 1", fmt.Sprintf("list of %d indices", n), fmt.Sprintf("at most the %d", n-1)}, path)
 }
+
+// What a source states of its lists is taken, though they need not come up to it: M above
+// the longest of them, K not where a context holds more than they have.
+func TestStatedLists(t *testing.T) {
+	var streams []*trace.Stream
+	for i := range int32(2) {
+		s := &trace.Stream{}
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Layer: i, Head: trace.NoHead}, PromptLen: 9 + i})
+		s.Append(trace.Row{Indices: []int32{3, 1}})
+		streams = append(streams, s)
+	}
+	source := func(topk, candidates int) string {
+		meta := fmt.Sprintf(`{"version":1,"order":"rank","topk":%d,"candidates":%d,"block_tokens":1}`, topk, candidates)
+		return write(t, t.TempDir(), "src", arrowBytes(t, false, meta, streams))
+	}
+	if result, _ := importAll(t, Options{}, source(2, 12)); result.Meta.Candidates != 12 || result.Meta.TopK != 2 {
+		t.Errorf("K %d, M %d, expected 2 and 12", result.Meta.TopK, result.Meta.Candidates)
+	}
+	if result, _ := importAll(t, Options{}, source(12, 0)); result.Meta.TopK != 12 { // no context holds so many
+		t.Errorf("K %d, expected 12", result.Meta.TopK)
+	}
+	mustFail(t, Options{}, []string{"K = 11 is stated, but the longest list has 2 indices of a context of 10 blocks"}, source(11, 0))
+}

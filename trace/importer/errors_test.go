@@ -58,6 +58,8 @@ func TestJSONLErrors(t *testing.T) {
 		{"K too large", line(0, 11, "1,2", scored), Options{Stated: trace.Meta{TopK: 8}}, []string{"K = 8", "line 1"}},
 		{"K beyond all contexts", line(0, 11, "1,2", scored), Options{Stated: trace.Meta{TopK: 100}}, []string{"K = 100", "2 indices of a context of 11 blocks", "line 1"}},
 		{"K without ranks", line(0, 11, "1,2", ""), Options{Stated: trace.Meta{TopK: 1, Order: trace.OrderIndex}}, []string{"K = 1", "order=index"}},
+		{"an id that is no text", strings.Replace(line(0, 11, "1,2", scored), `"r"`, `1.5`, 1), Options{}, []string{"line 1", "1.5 is neither a string nor an integer"}},
+		{"a head for none", line(0, 11, "1,2", `,"head_id":-1`), rank, []string{"line 1", "head -1"}},
 		{"two heads", line(0, 11, "1,2", `,"head":1,"head_id":2`), rank, []string{"line 1", "head 1 and head_id 2"}},
 		{"negative head", line(0, 11, "1,2", `,"head":-1`), rank, []string{"line 1", "head -1"}},
 		{"no windows left", line(-1, 10, "1,2", ""), Options{Windows: number(0), Stated: trace.Meta{Order: trace.OrderRank}}, []string{"--windows"}},
@@ -91,6 +93,54 @@ func TestJSONLHeads(t *testing.T) {
 	}
 	if want := fmt.Sprintf("[0 0 [3 4] 0 1 [5 6] 1 %d [7 8]]", trace.NoHead); fmt.Sprint(got) != want {
 		t.Errorf("%v, want %s", got, want)
+	}
+}
+
+// An id may be a number: its digits are the id, however many.
+func TestJSONLNumberedRequests(t *testing.T) {
+	text := line(0, 11, "5,6", "") + line(0, 11, "7,8", "") + line(0, 11, "1,2", "")
+	for _, id := range []string{`9007199254740993`, `"9007199254740992"`, `-7`} { // beyond 2^53 floats would meet
+		text = strings.Replace(text, `"r"`, id, 1)
+	}
+	_, streams := importAll(t, Options{Stated: trace.Meta{Order: trace.OrderRank}}, write(t, t.TempDir(), "src", []byte(text)))
+	var got []string
+	for _, s := range streams {
+		got = append(got, fmt.Sprint(s.Request, s.List(0)))
+	}
+	if want := "[-7[1 2] 9007199254740992[7 8] 9007199254740993[5 6]]"; fmt.Sprint(got) != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+}
+
+// A prompt's length may be said by a flag that says the same, and a prompt of no tokens has no
+// masses because it has no tokens.
+func TestJSONLPrompts(t *testing.T) {
+	for prompt, o := range map[int32]Options{10: {PromptLen: 10}, 0: {}} {
+		o.Stated.Order = trace.OrderRank
+		_, streams := importAll(t, o, write(t, t.TempDir(), "src", []byte(line(0, int(prompt)+1, "0", ""))))
+		if s := streams[0]; s.PromptLen != prompt || s.EmptyPromptMass || len(s.PromptMass) > 0 {
+			t.Errorf("prompt %d, masses %v (empty: %v), expected %d and none", s.PromptLen, s.PromptMass, s.EmptyPromptMass, prompt)
+		}
+	}
+}
+
+// An import warns of what a replay will miss: windows, and steps of streams that end early.
+func TestResultWarns(t *testing.T) {
+	second := strings.Replace(line(0, 11, "1", ""), `"layer_id":0`, `"layer_id":1`, 1)
+	for text, want := range map[string][2]bool{
+		line(-1, 10, "1", "") + line(0, 11, "1", ""):         {false, false},
+		line(0, 11, "1", "") + second:                        {true, false},
+		line(0, 11, "1", "") + line(1, 12, "1", "") + second: {true, true},
+	} {
+		path := write(t, t.TempDir(), "src", []byte(text))
+		result, _ := importAll(t, Options{Stated: trace.Meta{Order: trace.OrderRank}}, path)
+		all := strings.Join(result.Warnings, "\n")
+		if cold, uneven := strings.Contains(all, "replay can only start cold"), strings.Contains(all, `request "r": its streams end at different steps`); want != [2]bool{cold, uneven} {
+			t.Errorf("%s: warnings %q", text, all)
+		}
+		if result.BytesIn != int64(len(text)) {
+			t.Errorf("%d bytes in, expected %d", result.BytesIn, len(text))
+		}
 	}
 }
 

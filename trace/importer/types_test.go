@@ -102,6 +102,44 @@ func TestParquetTypes(t *testing.T) {
 }
 
 // Arrow's lists may have integers of any width, as Parquet's; masks and views are refused by
+// A table without its request is that of --request-id; what is in it must not be another, no
+// number may be wider than 32 bits, and none that a row needs may be null.
+func TestTableRows(t *testing.T) {
+	type row struct {
+		Request *string  `parquet:"request_id,optional"`
+		Layer   int64    `parquet:"layer_id"`
+		Prompt  *int64   `parquet:"prompt_len,optional"`
+		Step    *float64 `parquet:"step,optional"`
+		SeqLen  *int64   `parquet:"seq_len,optional"`
+		Indices []int32  `parquet:"topk_indices,list"`
+	}
+	o := Options{RequestID: "r", Stated: trace.Meta{Order: trace.OrderRank}}
+	other, ten, eleven, large, zero, half := "q", int64(10), int64(11), int64(1)<<32, 0.0, 0.5
+	good := row{nil, 3, &ten, &zero, &eleven, []int32{4}}
+	_, streams := importAll(t, o, parquetOf(t, good))
+	if s := streams[0]; s.Request != "r" || s.Layer != 3 || s.PromptLen != 10 || s.Steps[0] != 0 {
+		t.Errorf("%+v", s)
+	}
+	for want, change := range map[string]func(*row){
+		`request_id is "q", but --request-id says "r"`:       func(r *row) { r.Request = &other },
+		"layer_id is 4294967296, expected a value":           func(r *row) { r.Layer = large },
+		"layer_id is -4294967296, expected a value":          func(r *row) { r.Layer = -large },
+		"layer_id or step is null":                           func(r *row) { r.Step = nil },
+		"column step: is 0.5, expected a whole number":       func(r *row) { r.Step = &half },
+		"prompt_len is null":                                 func(r *row) { r.Prompt = nil },
+		"seq_len is 10, expected prompt_len + step + 1 = 11": func(r *row) { r.SeqLen = &ten },
+	} {
+		bad := good
+		change(&bad)
+		mustFail(t, o, []string{"row 1", want}, parquetOf(t, bad))
+	}
+	o.PromptLen = 10
+	good.Prompt = nil
+	if _, streams := importAll(t, o, parquetOf(t, good)); streams[0].PromptLen != 10 {
+		t.Errorf("prompt %d, expected that of the flag", streams[0].PromptLen)
+	}
+}
+
 // the column's name.
 func TestArrowTypes(t *testing.T) {
 	file := func(list arrow.DataType, fill func(array.Builder)) string {
