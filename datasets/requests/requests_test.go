@@ -233,6 +233,23 @@ func TestOneRequest(t *testing.T) {
 	}
 }
 
+// Gaps of one length vary by nothing, gaps of none have no variation, nor has a single one.
+func TestVariation(t *testing.T) {
+	for content, want := range map[string]any{"0 0 0": "null", "0 7": "null", "0 1000 2000": 0.0, "3 1003 5003": math.Sqrt(0.72)} {
+		var lines string
+		for ms := range strings.FieldsSeq(content) {
+			lines += strings.Replace(moonRow, "9", ms, 1)
+		}
+		s, err := requests.Summarise(context.Background(), file(t, lines))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := text(s.Arrivals.GapCV); got != want {
+			t.Errorf("at %s ms: variation %v, want %v", content, got, want)
+		}
+	}
+}
+
 func file(t testing.TB, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "requests")
@@ -295,7 +312,7 @@ func TestMalformed(t *testing.T) {
 		{"TIMESTAMP,ContextTokens,GeneratedTokens,Images\n" + azureRow, 1, "the header is"},
 		{azureHead + "2023-11-16 18:17:03.9799600,4808\n", 2, "2 fields, expected 3"},
 		{azureHead + azureRow + "\r\n" + azureRow, 3, "empty line"},
-		{azureHead + azureRow + "2023-11-16 18:17:03.9799599,1,1\n", 3, "100ns before that of the request before"},
+		{azureHead + azureRow + "2023-11-16 18:17:03.9799599,1,1\n", 3, "is 100ns before that of the request before"},
 		{azureHead + "yesterday,1,1\n", 2, "expected one as 2023-11-16"},
 		{azureHead + azureRow + "2023-11-16 18:17:04+00:00,1,1\n", 3, "like the first"},
 		{azureHead + azureRow + "2523-11-16 18:17:04,1,1\n", 3, "centuries"},
@@ -303,7 +320,7 @@ func TestMalformed(t *testing.T) {
 		{azureHead + "2023-11-16 18:17:03,1,2147483648\n", 2, `GeneratedTokens "2147483648"`},
 		{azureHead + "2023-11-16 18:17:03,1.5,2\n", 2, "whole number"},
 		{azureHead + "\"2023-11-16,1,2\n", 2, `extraneous or missing " in quoted-field`},
-		{moonRow + strings.Replace(moonRow, "9", "8", 1), 2, "1ms before"},
+		{moonRow + strings.Replace(moonRow, "9", "8", 1), 2, "is 1ms before"},
 		{strings.Replace(moonRow, "9", "-9", 1), 1, "timestamp -9"},
 		{strings.Replace(moonRow, "9", "9.5", 1), 1, "timestamp 9.5"},
 		{strings.Replace(moonRow, "9", "null", 1), 1, "timestamp null"},

@@ -457,9 +457,52 @@ func TestParseSteps(t *testing.T) {
 			t.Errorf("%q: %v, error %v", text, s, err)
 		}
 	}
-	for _, text := range []string{"", ":", "5", "5:5", "6:5", "a:b", "1:2:3", "99999999999:"} {
+	for _, text := range []string{"", ":", "5", "5:5", "6:5", "a:b", "1:2:3", "x:3", "3:x", "99999999999:"} {
 		if _, err := ParseSteps(text); err == nil {
 			t.Errorf("%q is accepted", text)
+		}
+	}
+}
+
+// What was done is written as flags, in one order, lists sorted and each member once.
+func TestOptionsText(t *testing.T) {
+	steps, err := ParseSteps("-4:9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, o := range map[string]Options{
+		"": {},
+		"--topk 3 --candidates 5 --block-tokens 2": {TopK: 3, Candidates: 5, BlockTokens: 2},
+		"--requests a,b --layers 0,7 --heads 1,2":  {Requests: []string{"b", "a", "b"}, Layers: []int32{7, 0, 7}, Heads: []int32{2, 1}},
+		"--layers 3 --heads union --steps -4:9":    {Layers: []int32{3}, Union: true, Steps: steps},
+	} {
+		if got := o.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// Nothing is dropped that was not there.
+func TestDropsWhatIsThere(t *testing.T) {
+	src := filepath.Join(t.TempDir(), "bare.parquet")
+	w, err := trace.Create(src, rankMeta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for head := range int32(2) {
+		var s trace.Stream
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: head}, PromptLen: 40})
+		s.Append(trace.Row{Indices: []int32{3, 1, 4}})
+		if err := w.Write(&s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []Options{{TopK: 2, Candidates: 2}, {Union: true}} {
+		if m, _, r := derived(t, src, o); r.Dropped != nil || m.ScoreMantissaBits != nil {
+			t.Errorf("%v: dropped %v, of a trace of indices alone", &o, r.Dropped)
 		}
 	}
 }

@@ -74,8 +74,8 @@ func TestHandWorked(t *testing.T) {
 			t.Errorf("%s: %v, expected %v", name, c.got, c.want)
 		}
 	}
-	if sum.WorkingSet[2].Mean != nil {
-		t.Error("a working set over 16 of 5 steps")
+	if w := sum.WorkingSet; w[0].Steps != 1 || w[1].Steps != 4 || w[2].Steps != 16 || w[3].Steps != 64 || w[2].Mean != nil {
+		t.Errorf("working sets %+v, expected of 1, 4, 16 and 64 steps, over 16 of 5 steps none", w)
 	}
 }
 
