@@ -250,6 +250,29 @@ func TestVariation(t *testing.T) {
 	}
 }
 
+// Of two minutes with as many requests the first is the busiest; a prompt without tokens has
+// no block, and is known to have none.
+func TestTiesAndEmptyPrompts(t *testing.T) {
+	row := `{"timestamp": 9, "input_length": 0, "output_length": 3, "hash_ids": []}` + "\n"
+	path := file(t, row+strings.Replace(row, "9", "60009", 1)+strings.Replace(row, "9", "180009", 1))
+	s, err := requests.Summarise(context.Background(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := s.Arrivals; a.PeakMinute != 0 || a.PeakPerMinute != 1 {
+		t.Errorf("peak of %d in minute %d, want 1 in minute 0", a.PeakPerMinute, a.PeakMinute)
+	}
+	all, err := requests.ReadAll(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, q := range all {
+		if q.PrefixBlocks == nil || len(q.PrefixBlocks) != 0 {
+			t.Errorf("request %d has blocks %#v, want a list of none", i, q.PrefixBlocks)
+		}
+	}
+}
+
 func file(t testing.TB, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "requests")

@@ -182,9 +182,9 @@ func TestToBlocks(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, expected %+v", got, want)
 	}
-	// Ascending lists have no best first: block 0 takes its highest score.
-	got = toBlocks(trace.Row{Indices: []int32{1, 3, 9}, Scores: []float32{2, 5, 1}}, 8, true)
-	if want := (trace.Row{Indices: []int32{0, 1}, Scores: []float32{5, 1}}); !reflect.DeepEqual(got, want) {
+	// Ascending lists have no best first: a block takes its highest score.
+	got = toBlocks(trace.Row{Indices: []int32{1, 3, 9, 11}, Scores: []float32{2, 5, 1, 4}}, 8, true)
+	if want := (trace.Row{Indices: []int32{0, 1}, Scores: []float32{5, 4}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("ascending: got %+v, expected %+v", got, want)
 	}
 }
@@ -294,6 +294,56 @@ func TestUnion(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What is predicted for a union is what is predicted for any of its heads, ascending; none
+// for all of them is none, and told from a trace that predicts nothing.
+func TestUnionOfPredictions(t *testing.T) {
+	for name, c := range map[string]struct{ first, second, want []int32 }{
+		"both": {[]int32{7, 2}, []int32{5, 2, 0}, []int32{0, 2, 5, 7}}, "one": {[]int32{}, []int32{3, 1}, []int32{1, 3}}, "empty": {[]int32{}, []int32{}, []int32{}}, "no column": {nil, nil, nil},
+	} {
+		var u unionOf
+		for head, predicted := range [][]int32{c.first, c.second} {
+			var s trace.Stream
+			s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: int32(head)}, PromptLen: 9})
+			s.Append(trace.Row{Indices: []int32{1}, Predicted: predicted})
+			if err := u.add(&s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := u.stream().PredictedList(0); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %#v, want %#v", name, got, c.want)
+		}
+	}
+}
+
+// Streams without a row in the range of steps are left out, and counted.
+func TestSkipped(t *testing.T) {
+	src := filepath.Join(t.TempDir(), "uneven.parquet")
+	w, err := trace.Create(src, rankMeta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for layer, steps := range [][]int32{{0, 1, 2}, {0}, {2, 3}} {
+		var s trace.Stream
+		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Layer: int32(layer), Head: trace.NoHead}, PromptLen: 40})
+		for _, step := range steps {
+			s.Append(trace.Row{Step: step, Indices: []int32{3}})
+		}
+		if err := w.Write(&s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, r := derived(t, src, Options{Steps: &Steps{1, 3}}); r.Streams != 2 || r.Skipped != 1 || r.Rows != 3 || len(got) != 2 || got[1].Layer != 2 {
+		t.Errorf("%+v, expected layers 0 and 2, and layer 1 skipped", r)
+	}
+	_, err = Derive(t.Context(), src, filepath.Join(t.TempDir(), "out.parquet"), Options{Steps: &Steps{5, 9}})
+	if err == nil || !strings.Contains(err.Error(), "no stream has a step in 5:9; the trace has steps 0 to 3") {
+		t.Errorf("beyond all steps: %v", err)
 	}
 }
 
