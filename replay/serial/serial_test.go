@@ -110,14 +110,18 @@ func open(t *testing.T, path string) *trace.File {
 }
 
 // What the caches count is what a plain LRU counts on the flattened trace, with pins,
-// blocks of several tokens, windows, short lists and gaps.
+// blocks of several tokens, windows, short lists, gaps and heads.
 func TestLRUOnFlattenedTrace(t *testing.T) {
 	counted := int64(0)
 	for seed := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		d := replaytest.Medium(r)
 		d.Steps++
-		f := create(t, d.Meta(1+r.IntN(d.M)), replaytest.Stream(r, d), replaytest.Stream(r, d))
+		a, b := replaytest.Stream(r, d), replaytest.Stream(r, d)
+		if seed%2 == 1 {
+			a.Head, b.Head = 1, 0
+		}
+		f := create(t, d.Meta(1+r.IntN(d.M)), a, b)
 		blocks := 1 + r.IntN(20)
 		o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, strconv.Itoa(blocks*f.Meta().BlockTokens))}
 		if r.IntN(3) == 0 {
@@ -132,7 +136,7 @@ func TestLRUOnFlattenedTrace(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		accesses, missed := misses(csv.String(), blocks)
-		if rows[0].Accesses != accesses || rows[0].Misses != missed {
+		if rows[0].Streams != 2 || rows[0].Accesses != accesses || rows[0].Misses != missed {
 			t.Fatalf("seed %d: %d misses of %d, a plain LRU on the flattened trace has %d of %d", seed, rows[0].Misses, rows[0].Accesses, missed, accesses)
 		}
 		counted += accesses
@@ -201,6 +205,7 @@ func TestErrors(t *testing.T) {
 	for want, o := range map[string]Options{
 		"policy lfu has no per-access cache; known: 2q, arc, lru": {Policies: specs(t, "lfu"), Capacities: capacities(t, "1x")},
 		"places blocks, which no access does":                     {Policies: specs(t, "lru"), Capacities: capacities(t, "1x"), Warmup: replay.Warmup{Kind: replay.WarmupStaging}},
+		"warm-up importance:2 places blocks":                      {Policies: specs(t, "lru"), Capacities: capacities(t, "1x"), Warmup: replay.Warmup{Kind: replay.WarmupImportance, Windows: 2}},
 		"2Q of 1 blocks":                                          {Policies: specs(t, "2q"), Capacities: capacities(t, "1")},
 		"capacity 1x+2x@64 grows":                                 {Policies: specs(t, "lru"), Capacities: capacities(t, "1x", "1x+2x@64")},
 		"exceeds candidates":                                      {Policies: specs(t, "lru"), Capacities: capacities(t, "1x"), TopK: 400},
