@@ -29,6 +29,15 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%q: %d, %v, want %q", text, got, err, want)
 		}
 	}
+	for i, request := range []string{"a", "a", "b"} { // 0.7ctx was not replayed of layer 1 of request b
+		r := rowOf(request, int32(i%2), -1, 12, 20)
+		text := "0.7ctx"
+		r.Capacity = &text
+		rows = append(rows, r)
+	}
+	if got, err := pool(t, rows, "").Memory("0.7ctx"); err == nil {
+		t.Errorf("0.7ctx of three of four streams: %d, want an error", got)
+	}
 	p.SharedHeads = 4 // an entry of a cache that four heads share takes 40 B
 	if got, err := p.Memory("1KB"); err != nil || got != 25 {
 		t.Errorf("1KB with shared heads: %d, %v, want 25", got, err)
@@ -68,6 +77,10 @@ func TestFloor(t *testing.T) {
 	rows[1].Overflow = 3 // request a, layer 0, at 6 entries
 	if got, err := pool(t, rows, "").Floor(""); err != nil || got != 8 {
 		t.Errorf("with overflow at 6: %d, %v, want 8", got, err)
+	}
+	rows[2].Overflow = 1 // and at 8, the largest
+	if got, err := pool(t, rows, "").Floor(""); err != nil || got != 8 {
+		t.Errorf("with overflow at 8: %d, %v, want 8", got, err)
 	}
 	// Sizes below K are no floor, and K is whole blocks.
 	half := append(twoRequests(), rowOf("a", 0, -1, 2, 95), rowOf("a", 1, -1, 2, 95), rowOf("b", 0, -1, 2, 95), rowOf("b", 1, -1, 2, 95))

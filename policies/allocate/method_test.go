@@ -39,7 +39,7 @@ func TestGreedyByHand(t *testing.T) {
 
 // What is left when layer 2's step, the best of all, does not fit goes to the best ratio that
 // does: layer 0's 60 for 20 entries before layer 1's 20 for 10; of equals to the cheaper one,
-// layer 1's 30 for 10.
+// layer 1's 30 for 10, then to that of the lower layer.
 func TestGreedyFills(t *testing.T) {
 	large := curveOf(2, shared, 10, 2000, 60, 1000)
 	for saved, want := range map[int64][]int{20: {30, 10, 10}, 30: {10, 20, 10}} {
@@ -47,6 +47,10 @@ func TestGreedyFills(t *testing.T) {
 		if got := sizesBy(t, "2d-greedy", p, 50); !equalInts(got, want) {
 			t.Errorf("layer 1 saves %d: %v, want %v", saved, got, want)
 		}
+	}
+	alike := capacities(curveOf(0, shared, 10, 100, 20, 70), curveOf(1, shared, 10, 100, 20, 70), large)
+	if got := sizesBy(t, "2d-greedy", alike, 40); !equalInts(got, []int{20, 10, 10}) {
+		t.Errorf("layers alike: %v, want the lower one enlarged", got)
 	}
 }
 
