@@ -29,8 +29,8 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%q: %d, %v, want %q", text, got, err, want)
 		}
 	}
-	for i, request := range []string{"a", "a", "b"} { // 0.7ctx was not replayed of layer 1 of request b
-		r := rowOf(request, int32(i%2), -1, 12, 20)
+	for i, request := range []string{"a", "b", "b"} { // 0.7ctx was not replayed of layer 0 of request a
+		r := rowOf(request, int32(1-i%2), -1, 12, 20)
 		text := "0.7ctx"
 		r.Capacity = &text
 		rows = append(rows, r)
