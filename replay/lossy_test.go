@@ -101,6 +101,23 @@ func checkLossyRows(t *testing.T, seed uint64, rows []metrics.Row) {
 	}
 }
 
+// Shares of a budget are those of the decimal that is written: of 90 blocks 0.7 are 63, though
+// the float next to 0.7 times 90 is less, as the referee has it, which divides exactly.
+func TestLossyShares(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "shares.parquet")
+	o, r := replaytest.Options{Prompt: 150, Steps: 60, Windows: 4, M: 12, Locality: 0.5}, rand.New(rand.NewPCG(1, 54))
+	w, err := trace.Create(path, o.Meta(12))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := replaytest.Stream(r, o)
+	replaytest.Masses(r, s, 1)
+	if err := w.Write(s); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, reopen(t, w, path), Options{Policies: specs(t, "h2o:recent=0.7,scores=ranks"), Capacities: capacities(t, "90"), Referee: true})
+}
+
 // A lossy policy with room for everything loses nothing and keeps all that is recorded.
 func TestLossyWithRoomForAll(t *testing.T) {
 	f := lossyFile(t, rand.New(rand.NewPCG(5, 6)), false)

@@ -131,7 +131,7 @@ func (p *Policy) Divide(streams []policies.Surveyed) []int {
 		budgets[i] = p.least(s)
 		rest -= budgets[i]
 	}
-	whole := int(p.Full * float64(len(streams)))
+	whole := policies.Part(p.Full, len(streams))
 	for _, i := range order[:whole] {
 		if more := max(0, streams[i].Most-budgets[i]); more <= rest {
 			budgets[i] += more
@@ -145,7 +145,7 @@ func (p *Policy) Divide(streams []policies.Surveyed) []int {
 
 // least is what a streaming head has in any case.
 func (p *Policy) least(s policies.Surveyed) int {
-	return max(1, min(s.Most, int(p.Stream*float64(s.Capacity))))
+	return max(1, min(s.Most, policies.Part(p.Stream, s.Capacity)))
 }
 
 // fill divides the rest among the heads that are not whole.

@@ -59,6 +59,26 @@ func TestDivision(t *testing.T) {
 	}
 }
 
+// 0.7 of 90 heads are 63, and 0.7 of 90 blocks, though the float next to 0.7 times 90 is less.
+func TestSharesAsWritten(t *testing.T) {
+	streams := make([]policies.Surveyed, 90)
+	for i := range streams {
+		streams[i] = policies.Surveyed{Capacity: 10, Most: 11, Values: []float32{float32(i)}}
+	}
+	whole := 0
+	for _, b := range (&Policy{Full: 0.7}).Divide(streams) {
+		if b == 11 {
+			whole++
+		}
+	}
+	if whole != 63 {
+		t.Errorf("%d retrieval heads, want 63", whole)
+	}
+	if got := (&Policy{Stream: 0.7}).least(policies.Surveyed{Capacity: 90, Most: 99}); got != 63 {
+		t.Errorf("a streaming head has %d blocks, want 63", got)
+	}
+}
+
 // A streaming head of five blocks keeps one first block and four recent ones.
 func TestHistory(t *testing.T) {
 	policytest.LossyHistory(t, Entry, "", `

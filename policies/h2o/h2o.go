@@ -81,7 +81,7 @@ func (p *Policy) Needs() policies.Needs {
 
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
-	p.recent = int(p.Recent * float64(sc.Capacity))
+	p.recent = policies.Part(p.Recent, sc.Capacity)
 	p.score = policies.Fill(p.score, sc.Blocks, 0)
 	p.held = p.held[:0]
 	return nil

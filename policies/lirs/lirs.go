@@ -108,7 +108,7 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 // mostLIR is the capacity less the HIR share: one HIR block at least, one LIR block at
 // least.
 func mostLIR(hir float64, capacity int) int {
-	return max(1, capacity-max(1, int(hir*float64(capacity))))
+	return max(1, capacity-max(1, policies.Part(hir, capacity)))
 }
 
 // Update applies a step.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/serialtest"
 )
 
@@ -15,7 +16,7 @@ type paper struct {
 }
 
 func newPaper(capacity int, share float64) *paper {
-	return &paper{capacity: capacity, most: capacity - max(1, int(share*float64(capacity))), lir: map[int32]bool{}, resident: map[int32]bool{}}
+	return &paper{capacity: capacity, most: capacity - max(1, policies.Part(share, capacity)), lir: map[int32]bool{}, resident: map[int32]bool{}}
 }
 
 func (l *paper) access(x int32) (hit bool, evicted int32) {

@@ -21,7 +21,7 @@ type reference struct {
 }
 
 func (r *reference) Reset(sc policies.Scope) {
-	hir := max(1, int(r.share*float64(sc.Capacity)))
+	hir := max(1, policies.Part(r.share, sc.Capacity))
 	*r = reference{share: r.share, most: max(1, sc.Capacity-hir), lir: map[int32]bool{}, resident: map[int32]bool{}}
 }
 

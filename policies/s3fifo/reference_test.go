@@ -21,7 +21,7 @@ type reference struct {
 const none = -1
 
 func (r *reference) Reset(sc policies.Scope) {
-	size := max(1, int(r.share*float64(sc.Capacity)))
+	size := max(1, policies.Part(r.share, sc.Capacity))
 	*r = reference{share: r.share, smallSize: size, mainSize: sc.Capacity - size, frequency: map[int32]int{}}
 }
 

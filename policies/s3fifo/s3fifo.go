@@ -78,7 +78,7 @@ type Policy struct {
 
 // Reset starts a stream.
 func (p *Policy) Reset(sc *policies.Scope) error {
-	p.smallSize = max(1, int(p.Small*float64(sc.Capacity)))
+	p.smallSize = max(1, policies.Part(p.Small, sc.Capacity))
 	p.mainSize = sc.Capacity - p.smallSize
 	p.reset(sc.Blocks, p.mainSize)
 	return nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/serialtest"
 )
 
@@ -58,7 +59,7 @@ func (q *paper) access(x int32) (hit bool, evicted int32) {
 func TestPaper(t *testing.T) {
 	for options, share := range map[string][2]float64{"": {0.25, 0.5}, "kin=0.5,kout=2": {0.5, 2}, "kin=0,kout=0": {0, 0}} {
 		serialtest.Compare(t, Entry, options, func(capacity int) serialtest.Access {
-			return (&paper{slots: capacity, kin: int(share[0] * float64(capacity)), kout: int(share[1] * float64(capacity))}).access
+			return (&paper{slots: capacity, kin: policies.Part(share[0], capacity), kout: policies.Part(share[1], capacity)}).access
 		})
 	}
 }

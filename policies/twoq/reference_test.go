@@ -23,7 +23,7 @@ type reference struct {
 
 func (r *reference) Reset(sc policies.Scope) {
 	*r = reference{shareIn: r.shareIn, shareOut: r.shareOut, inserted: map[int32]int32{}, lastUse: map[int32]int32{}}
-	r.kin, r.kout = int(r.shareIn*float64(sc.Capacity)), int(r.shareOut*float64(sc.Capacity))
+	r.kin, r.kout = policies.Part(r.shareIn, sc.Capacity), policies.Part(r.shareOut, sc.Capacity)
 }
 
 func drop(list []int32, x int32) []int32 {

@@ -95,7 +95,7 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 	p.a1in.Reset(sc.Blocks, sc.Steps+2)
 	p.queues.Reset(sc.Blocks)
 	p.inserted = policies.Fill(p.inserted, sc.Blocks, inAm)
-	p.kin, p.kout = int(p.Kin*float64(sc.Capacity)), int(p.Kout*float64(sc.Capacity))
+	p.kin, p.kout = policies.Part(p.Kin, sc.Capacity), policies.Part(p.Kout, sc.Capacity)
 	p.held, p.fetched = 0, 0
 	return nil
 }

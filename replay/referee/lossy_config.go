@@ -2,6 +2,7 @@ package referee
 
 import (
 	"fmt"
+	"math/big"
 	"strconv"
 	"strings"
 
@@ -54,6 +55,16 @@ func (c *LossyConfig) parse() error {
 // option is a number among the policy's options, word any text.
 func (c *LossyConfig) option(name string) float64 { return c.numbers[name] }
 func (c *LossyConfig) word(name string) string    { return c.words[name] }
+
+// part is the share of a number that an option states, as it is written, rounded down.
+func (c *LossyConfig) part(name string, of int) int {
+	share, ok := new(big.Rat).SetString(c.words[name])
+	if !ok {
+		return 0
+	}
+	share.Mul(share, big.NewRat(int64(of), 1))
+	return int(new(big.Int).Quo(share.Num(), share.Denom()).Int64())
+}
 
 // pinned reports whether a sink or the local window has a token of block b.
 func (c *LossyConfig) pinned(b int32, seqLen int) bool {

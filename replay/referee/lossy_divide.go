@@ -152,7 +152,7 @@ func (c *LossyConfig) duo(streams []*trace.Stream) []int {
 	budgets, left := make([]int, len(streams)), c.total()
 	for i, s := range streams {
 		far[i], order[i] = c.far(s), i
-		budgets[i] = max(1, min(c.most(s), int(c.option("stream")*float64(c.Capacities[i]))))
+		budgets[i] = max(1, min(c.most(s), c.part("stream", c.Capacities[i])))
 		left -= budgets[i]
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
@@ -164,7 +164,7 @@ func (c *LossyConfig) duo(streams []*trace.Stream) []int {
 		}
 		return 0
 	})
-	for _, i := range order[:int(c.option("full")*float64(len(streams)))] {
+	for _, i := range order[:c.part("full", len(streams))] {
 		more := max(0, c.most(streams[i])-budgets[i])
 		if more > left {
 			break

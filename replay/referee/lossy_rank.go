@@ -36,7 +36,7 @@ func (x *lossyCell) rank(b int32, newer int) [2]float64 {
 		sink, recent := int(x.option("sink")), int(x.option("recent"))
 		return x.streaming(b, min(sink, x.budget*sink/(sink+recent)))
 	case "h2o":
-		if newer < int(x.option("recent")*float64(x.budget)) {
+		if newer < x.part("recent", x.budget) {
 			return [2]float64{1, 0} // recent
 		}
 		return [2]float64{0, x.given[b]}
