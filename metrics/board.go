@@ -133,15 +133,16 @@ func NewBoard(rows []Row, o Options) (*Board, error) {
 	if o.Resamples == 0 {
 		o.Resamples = DefaultResamples
 	}
-	if err := checkSettings(rows); err != nil {
+	all := pointers(rows)
+	if err := checkSettings(all); err != nil {
 		return nil, err
 	}
-	rows, below := splitTiers(rows)
+	top, below := splitTiers(all)
 	tiers, err := tierLines(below)
 	if err != nil {
 		return nil, err
 	}
-	cells, err := newCells(rows)
+	cells, err := newCells(top)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +150,7 @@ func NewBoard(rows []Row, o Options) (*Board, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkOptimum(rows, cells); err != nil {
+	if err := checkOptimum(top, cells); err != nil {
 		return nil, err
 	}
 	if o.Timer != nil {

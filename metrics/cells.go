@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // cell is one (trace, policy, capacity), of the GPU's cache or of a tier below one: its
@@ -21,7 +22,7 @@ func (c *cell) name() string { return cellName(c.sample) }
 // newCells makes the cells of rows whose settings are equal. Rows at several levels of
 // detail are counted once: they must agree, and the finest division by request is kept.
 // Cells come sorted by trace, policy and capacity text.
-func newCells(rows []Row) ([]*cell, error) {
+func newCells(rows []*Row) ([]*cell, error) {
 	rows = slices.Clone(rows)
 	slices.SortStableFunc(rows, compareRows)
 	rows, err := unique(rows)
@@ -31,7 +32,7 @@ func newCells(rows []Row) ([]*cell, error) {
 	var cells []*cell
 	for len(rows) > 0 {
 		n := 1
-		for n < len(rows) && sameCell(&rows[0], &rows[n]) {
+		for n < len(rows) && sameCell(rows[0], rows[n]) {
 			n++
 		}
 		c, err := newCell(rows[:n])
@@ -47,14 +48,15 @@ func sameCell(a, b *Row) bool {
 	return a.Trace == b.Trace && a.Tier == b.Tier && a.Above == b.Above && a.Policy == b.Policy && (a.Capacity == nil) == (b.Capacity == nil) && orDash(a.Capacity) == orDash(b.Capacity)
 }
 
-func newCell(rows []Row) (*cell, error) {
-	c := &cell{trace: rows[0].Trace, policy: rows[0].Policy, sample: &rows[0]}
+func newCell(rows []*Row) (*cell, error) {
+	c := &cell{trace: rows[0].Trace, policy: rows[0].Policy, sample: rows[0]}
 	if rows[0].Capacity != nil {
 		c.capacity = *rows[0].Capacity
 	}
-	for i := range rows {
-		c.warnings = unite(c.warnings, rows[i].Warnings)
+	for _, r := range rows {
+		c.warnings = append(c.warnings, r.Warnings...)
 	}
+	c.warnings = unite(c.warnings, nil)
 	pooled, byRequest := split(rows, func(r *Row) bool { return r.RequestID == nil })
 	levels, err := c.levels(pooled)
 	if err != nil {
@@ -71,7 +73,7 @@ func newCell(rows []Row) (*cell, error) {
 }
 
 // addRequests makes one tally per request.
-func (c *cell) addRequests(rows []Row) error {
+func (c *cell) addRequests(rows []*Row) error {
 	for _, g := range groupBy(rows, func(r *Row) string { return *r.RequestID }) {
 		levels, err := c.levels(g.rows)
 		if err != nil {
@@ -94,14 +96,14 @@ type level struct {
 
 // levels sums rows of one request, or pooled over requests: the row without layer,
 // and the rows by layer, each of which is one row or rows by head.
-func (c *cell) levels(rows []Row) ([]level, error) {
+func (c *cell) levels(rows []*Row) ([]level, error) {
 	var levels []level
 	whole, byLayer := split(rows, func(r *Row) bool { return r.LayerID == nil })
 	if len(whole) > 0 {
-		levels = append(levels, level{"pooled row", tallyOf(&whole[0])})
+		levels = append(levels, level{"pooled row", tallyOf(whole[0])})
 	}
 	var layers []tally
-	for _, g := range groupBy(byLayer, func(r *Row) string { return fmt.Sprint(*r.LayerID) }) {
+	for _, g := range groupBy(byLayer, func(r *Row) string { return strconv.Itoa(int(*r.LayerID)) }) {
 		t, err := c.layer(g)
 		if err != nil {
 			return nil, err
@@ -118,7 +120,7 @@ func (c *cell) layer(g group) (tally, error) {
 	var levels []level
 	whole, byHead := split(g.rows, func(r *Row) bool { return r.Head == nil })
 	if len(whole) > 0 {
-		levels = append(levels, level{"row of the layer", tallyOf(&whole[0])})
+		levels = append(levels, level{"row of the layer", tallyOf(whole[0])})
 	}
 	if len(byHead) > 0 {
 		levels = append(levels, level{"rows by head", sum(talliesOf(byHead))})
@@ -137,12 +139,22 @@ func (c *cell) agree(where string, levels []level) (tally, error) {
 	return first.tally, nil
 }
 
-func split(rows []Row, first func(*Row) bool) (yes, no []Row) {
+// pointers are the rows by their addresses: rows are large, and what follows sorts, splits
+// and groups them many times.
+func pointers(rows []Row) []*Row {
+	all := make([]*Row, len(rows))
 	for i := range rows {
-		if first(&rows[i]) {
-			yes = append(yes, rows[i])
+		all[i] = &rows[i]
+	}
+	return all
+}
+
+func split(rows []*Row, first func(*Row) bool) (yes, no []*Row) {
+	for _, r := range rows {
+		if first(r) {
+			yes = append(yes, r)
 		} else {
-			no = append(no, rows[i])
+			no = append(no, r)
 		}
 	}
 	return yes, no

@@ -39,7 +39,7 @@ func detailed() []Row {
 
 func oneCell(t *testing.T, rows []Row) *cell {
 	t.Helper()
-	cells, err := newCells(rows)
+	cells, err := newCells(pointers(rows))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestLevelsMustAgree(t *testing.T) {
 		{without(8), "trace a, p at 1x, request y: pooled row and rows by layer disagree: streams 4 and 2"},
 		{without(10), "layer 0: row of the layer and rows by head disagree: streams 2 and 1"},
 	} {
-		if _, err := newCells(c.rows); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := newCells(pointers(c.rows)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v; want %q", err, c.want)
 		}
 	}
@@ -97,7 +97,7 @@ func TestRepeatedRows(t *testing.T) {
 	if c.total.misses != 50 || len(c.warnings) != 1 {
 		t.Errorf("%+v", c)
 	}
-	_, err := newCells([]Row{row("a", "p", "1x", 50), row("a", "p", "1x", 51)})
+	_, err := newCells(pointers([]Row{row("a", "p", "1x", 50), row("a", "p", "1x", 51)}))
 	if err == nil || !strings.Contains(err.Error(), "two rows of trace a, p at 1x (all) with different counts: hits 50 and 49") {
 		t.Errorf("error %v", err)
 	}

@@ -73,15 +73,15 @@ func Compare(rows []Row, a, b string, o Options) (*Comparison, error) {
 	if c.Resamples == 0 {
 		c.Resamples = DefaultResamples
 	}
-	top, tiers := splitTiers(rows)
-	rows, err := c.rowsOfBoth(top)
+	top, tiers := splitTiers(pointers(rows))
+	both, err := c.rowsOfBoth(top)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", a, b, err)
 	}
-	warmed, cold := SplitCold(rows)
+	cold, warmed := split(both, func(r *Row) bool { return r.Warmup == coldStart })
 	for _, part := range []struct {
 		start string
-		rows  []Row
+		rows  []*Row
 	}{{"warmed", warmed}, {"cold", cold}} {
 		if len(part.rows) == 0 {
 			continue
@@ -109,7 +109,7 @@ type UnknownPolicy struct {
 func (e *UnknownPolicy) Error() string { return fmt.Sprintf("no rows of policy %q", e.Name) }
 
 // rowsOfBoth keeps the rows of the two policies, which must be of one kind.
-func (c *Comparison) rowsOfBoth(rows []Row) ([]Row, error) {
+func (c *Comparison) rowsOfBoth(rows []*Row) ([]*Row, error) {
 	if c.A == c.B {
 		return nil, errors.New("that is one policy; name two")
 	}

@@ -9,7 +9,7 @@ type pair struct {
 }
 
 // group compares over rows of both policies that are all warmed or all cold.
-func (c *Comparison) group(rows []Row) (g ComparedGroup, err error) {
+func (c *Comparison) group(rows []*Row) (g ComparedGroup, err error) {
 	if err := checkSettings(rows); err != nil {
 		return g, err
 	}

@@ -42,10 +42,9 @@ func requestMisses(c *cell) byPart {
 }
 
 // streamMisses finds the rows of single streams, as `replay --per stream` writes them.
-func streamMisses(rows []Row) map[cellKey]byPart {
+func streamMisses(rows []*Row) map[cellKey]byPart {
 	streams := map[cellKey]byPart{}
-	for i := range rows {
-		r := &rows[i]
+	for _, r := range rows {
 		if r.RequestID == nil || r.LayerID == nil || r.Streams != 1 {
 			continue
 		}

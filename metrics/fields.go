@@ -72,10 +72,25 @@ func (f field) text(r *Row) string {
 		}
 		v = v.Elem()
 	}
-	if v.Kind() == reflect.Float64 {
+	switch v.Kind() {
+	case reflect.String:
+		return v.String()
+	case reflect.Float64:
 		return strconv.FormatFloat(v.Float(), 'g', -1, 64)
 	}
 	return fmt.Sprint(v.Interface())
+}
+
+// same reports whether two rows have one value, or both none.
+func (f field) same(a, b *Row) bool {
+	v, w := f.value(a), f.value(b)
+	if !f.nullable() {
+		return v.Equal(w)
+	}
+	if v.IsNil() || w.IsNil() {
+		return v.IsNil() == w.IsNil()
+	}
+	return v.Elem().Equal(w.Elem())
 }
 
 // parse sets the value from text.

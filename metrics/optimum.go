@@ -24,7 +24,7 @@ type counted struct {
 // requests and every other part that both have: opt where the demand is kept, opt-bypass
 // always. Lossy policies and those without capacity have no such bound, nor have caches that
 // prefetch or hold clusters of unequal sizes.
-func checkOptimum(rows []Row, cells []*cell) error {
+func checkOptimum(rows []*Row, cells []*cell) error {
 	least := map[counted]int64{}
 	for at, n := range missCounts(rows, cells) {
 		if at.policy == optPolicy || at.policy == bypassPolicy {
@@ -66,10 +66,9 @@ func checkOptimum(rows []Row, cells []*cell) error {
 }
 
 // missCounts are the misses of every part that has a row, of cells and of their requests.
-func missCounts(rows []Row, cells []*cell) iter.Seq2[counted, int64] {
+func missCounts(rows []*Row, cells []*cell) iter.Seq2[counted, int64] {
 	return func(yield func(counted, int64) bool) {
-		for i := range rows {
-			r := &rows[i]
+		for _, r := range rows {
 			if !yield(counted{cellKey{r.Trace, r.Policy, orDash(r.Capacity)}, partOf(r)}, r.Misses) {
 				return
 			}

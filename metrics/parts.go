@@ -3,7 +3,8 @@ package metrics
 import (
 	"cmp"
 	"fmt"
-	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -35,10 +36,10 @@ func (p part) String() string {
 		words = append(words, "request "+p.request)
 	}
 	if p.layered {
-		words = append(words, fmt.Sprintf("layer %d", p.layer))
+		words = append(words, "layer "+strconv.Itoa(int(p.layer)))
 	}
 	if p.heads {
-		words = append(words, fmt.Sprintf("head %d", p.head))
+		words = append(words, "head "+strconv.Itoa(int(p.head)))
 	}
 	if words == nil {
 		return "all"
@@ -66,29 +67,33 @@ func compareBool(a, b bool) int {
 
 // compareRows orders rows by cell and part, so that no result depends on the order in
 // which they were read.
-func compareRows(a, b Row) int {
+func compareRows(a, b *Row) int {
 	return cmp.Or(
 		strings.Compare(a.Trace, b.Trace), cmp.Compare(a.Tier, b.Tier), strings.Compare(a.Above, b.Above), strings.Compare(a.Policy, b.Policy),
 		compareBool(a.Capacity != nil, b.Capacity != nil), strings.Compare(orDash(a.Capacity), orDash(b.Capacity)),
-		partOf(&a).compare(partOf(&b)),
+		partOf(a).compare(partOf(b)),
 	)
 }
 
 // unique drops rows that say the same as another, uniting their warnings. Two rows of
 // one part of one cell with different counts are an error. The rows are sorted.
-func unique(rows []Row) ([]Row, error) {
-	var kept []Row
+func unique(rows []*Row) ([]*Row, error) {
+	var kept []*Row
 	for _, r := range rows {
 		if len(kept) == 0 || compareRows(kept[len(kept)-1], r) != 0 {
 			kept = append(kept, r)
 			continue
 		}
-		last := &kept[len(kept)-1]
-		if f, differ := firstDifference(last, &r); differ {
+		last := kept[len(kept)-1]
+		if f, differ := firstDifference(last, r); differ {
 			return nil, fmt.Errorf("two rows of %s (%s) with different counts: %s %s and %s",
-				cellName(last), partOf(last), f.name, f.text(last), f.text(&r))
+				cellName(last), partOf(last), f.name, f.text(last), f.text(r))
 		}
-		last.Warnings = unite(last.Warnings, r.Warnings)
+		if !slices.Equal(last.Warnings, r.Warnings) {
+			both := *last
+			both.Warnings = unite(last.Warnings, r.Warnings)
+			kept[len(kept)-1] = &both
+		}
 	}
 	return kept, nil
 }
@@ -96,7 +101,7 @@ func unique(rows []Row) ([]Row, error) {
 // firstDifference finds the first field but the warnings in which two rows differ.
 func firstDifference(a, b *Row) (field, bool) {
 	for _, f := range rowFields {
-		if f.scalar() && !reflect.DeepEqual(f.value(a).Interface(), f.value(b).Interface()) {
+		if f.scalar() && !f.same(a, b) {
 			return f, true
 		}
 	}

@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -31,7 +32,7 @@ const coldStart = "cold"
 
 // checkSettings refuses rows that differ in a hidden setting. The error lists the
 // settings, their values and how to choose.
-func checkSettings(rows []Row) error {
+func checkSettings(rows []*Row) error {
 	if err := checkEqual("the rows", runSettings, rows); err != nil {
 		return err
 	}
@@ -55,9 +56,9 @@ func checkSettings(rows []Row) error {
 }
 
 // checkPlaces refuses rows of one trace and capacity that were not given the same memory.
-func checkPlaces(rows []Row) error {
+func checkPlaces(rows []*Row) error {
 	for _, g := range groupBy(rows, placeKey) {
-		what := "the rows of " + placeName(&g.rows[0])
+		what := "the rows of " + placeName(g.rows[0])
 		if err := checkEqual(what, placeSettings, g.rows); err != nil {
 			return err
 		}
@@ -78,7 +79,7 @@ func placeKey(r *Row) string {
 	if r.Capacity == nil {
 		own = r.Policy
 	}
-	return strings.Join([]string{r.Trace, orDash(r.Capacity), own, r.Above, fmt.Sprint(r.Tier)}, "\x00")
+	return strings.Join([]string{r.Trace, orDash(r.Capacity), own, r.Above, strconv.Itoa(r.Tier)}, "\x00")
 }
 
 func placeName(r *Row) string {
@@ -89,20 +90,23 @@ func placeName(r *Row) string {
 }
 
 // SplitCold parts the rows of cold starts from warmed ones: they are never pooled, and
-// each part makes a board of its own.
+// each part makes a board of its own. A part that is all of the rows is the slice itself.
 func SplitCold(rows []Row) (warmed, cold []Row) {
-	for _, r := range rows {
-		if r.Warmup == coldStart {
-			cold = append(cold, r)
+	if !slices.ContainsFunc(rows, func(r Row) bool { return r.Warmup == coldStart }) {
+		return rows, nil
+	}
+	for i := range rows {
+		if r := &rows[i]; r.Warmup == coldStart {
+			cold = append(cold, *r)
 		} else {
-			warmed = append(warmed, r)
+			warmed = append(warmed, *r)
 		}
 	}
 	return warmed, cold
 }
 
 // checkCold keeps cold traces from being pooled with warmed ones.
-func checkCold(rows []Row) error {
+func checkCold(rows []*Row) error {
 	f := rowFields[fieldIndex["warmup"]]
 	if values := distinct(f, rows); len(values) > 1 && slices.Contains(values, coldStart) {
 		return fmt.Errorf("cold rows are never pooled with warmed ones:\n%s", differences([]field{f}, rows))
@@ -111,7 +115,7 @@ func checkCold(rows []Row) error {
 }
 
 // checkCopies refuses one trace under two names: it would count twice.
-func checkCopies(rows []Row) error {
+func checkCopies(rows []*Row) error {
 	for _, g := range groupBy(rows, func(r *Row) string { return r.TraceDigest }) {
 		f := rowFields[fieldIndex["trace"]]
 		if g.key != "" && len(distinct(f, g.rows)) > 1 {
@@ -121,11 +125,11 @@ func checkCopies(rows []Row) error {
 	return nil
 }
 
-func checkEqual(what string, names []string, rows []Row) error {
+func checkEqual(what string, names []string, rows []*Row) error {
 	var differ []field
 	for _, name := range names {
 		f := rowFields[fieldIndex[name]]
-		if !allEqual(f, rows) {
+		if slices.ContainsFunc(rows, func(r *Row) bool { return !f.same(r, rows[0]) }) {
 			differ = append(differ, f)
 		}
 	}
@@ -135,18 +139,9 @@ func checkEqual(what string, names []string, rows []Row) error {
 	return fmt.Errorf("%s differ in settings that change counts, and are never pooled:\n%s", what, differences(differ, rows))
 }
 
-func allEqual(f field, rows []Row) bool {
-	for i := range rows {
-		if f.text(&rows[i]) != f.text(&rows[0]) {
-			return false
-		}
-	}
-	return true
-}
-
 // differences lists the values of the fields with an example of each, and the filter
 // that keeps the first.
-func differences(fields []field, rows []Row) string {
+func differences(fields []field, rows []*Row) string {
 	var b strings.Builder
 	for _, f := range fields {
 		for _, v := range distinct(f, rows) {
@@ -160,35 +155,30 @@ func differences(fields []field, rows []Row) string {
 	return b.String()
 }
 
-func rowsWith(f field, value string, rows []Row) []Row {
-	var same []Row
-	for i := range rows {
-		if f.text(&rows[i]) == value {
-			same = append(same, rows[i])
-		}
-	}
+func rowsWith(f field, value string, rows []*Row) []*Row {
+	same, _ := split(rows, func(r *Row) bool { return f.text(r) == value })
 	return same
 }
 
 // group is the rows that share a key.
 type group struct {
 	key  string
-	rows []Row
+	rows []*Row
 }
 
 // groupBy splits rows by key; groups are sorted by key, rows keep their order.
-func groupBy(rows []Row, key func(*Row) string) []group {
+func groupBy(rows []*Row, key func(*Row) string) []group {
 	var groups []group
 	at := map[string]int{}
-	for i := range rows {
-		k := key(&rows[i])
+	for _, r := range rows {
+		k := key(r)
 		j, ok := at[k]
 		if !ok {
 			j = len(groups)
 			at[k] = j
 			groups = append(groups, group{key: k})
 		}
-		groups[j].rows = append(groups[j].rows, rows[i])
+		groups[j].rows = append(groups[j].rows, r)
 	}
 	slices.SortFunc(groups, func(a, b group) int { return strings.Compare(a.key, b.key) })
 	return groups

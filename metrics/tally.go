@@ -37,10 +37,10 @@ func tallyOf(r *Row) tally {
 	return t
 }
 
-func talliesOf(rows []Row) []tally {
+func talliesOf(rows []*Row) []tally {
 	tallies := make([]tally, len(rows))
-	for i := range rows {
-		tallies[i] = tallyOf(&rows[i])
+	for i, r := range rows {
+		tallies[i] = tallyOf(r)
 	}
 	return tallies
 }

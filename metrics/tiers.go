@@ -29,13 +29,13 @@ type TierLine struct {
 }
 
 // splitTiers parts the rows of the GPU's cache from those of the tiers below.
-func splitTiers(rows []Row) (top, below []Row) {
+func splitTiers(rows []*Row) (top, below []*Row) {
 	return split(rows, func(r *Row) bool { return r.Tier == 0 })
 }
 
 // tierLines are the lines of lower tiers, by trace and the caches above. Rows at several
 // levels of detail are counted once, as those of the GPU's cache are.
-func tierLines(rows []Row) ([]TierLine, error) {
+func tierLines(rows []*Row) ([]TierLine, error) {
 	cells, err := newCells(rows)
 	if err != nil {
 		return nil, err

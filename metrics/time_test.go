@@ -149,7 +149,7 @@ func TestNearByTime(t *testing.T) {
 
 // Where times are linear in misses, those of resamples are what the timer would say.
 func TestResampledTimes(t *testing.T) {
-	cells, err := newCells(append(byRequest("p", []int64{3, 25, 41, 66, 90}), byRequest("opt", []int64{1, 10, 20, 30, 50})...))
+	cells, err := newCells(pointers(append(byRequest("p", []int64{3, 25, 41, 66, 90}), byRequest("opt", []int64{1, 10, 20, 30, 50})...)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func (movedTimer) TPOT(r *Row) (float64, error) {
 func TestTimeOfOtherMisses(t *testing.T) {
 	r := row("a", "p", "1x", 40)
 	r.Prefetched, r.MovedEntries, r.EntryBytes, r.HostToDeviceBytes, r.DeviceToHostBytes = 6, 120, ptr(2), ptr(int64(240)), ptr(int64(0))
-	c, err := newCells([]Row{r})
+	c, err := newCells(pointers([]Row{r}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,6 +56,9 @@ func parseCondition(text string) (condition, error) {
 // Filter returns the rows that the conditions select. Selecting none of some rows is
 // an error that names the values there are.
 func (w Where) Filter(rows []Row) ([]Row, error) {
+	if w.conditions == nil {
+		return rows, nil
+	}
 	var kept []Row
 	for i := range rows {
 		if w.Selects(&rows[i]) {
@@ -103,18 +106,18 @@ func (c condition) holds(text string) bool {
 func (w Where) values(rows []Row) string {
 	var lists []string
 	for _, c := range w.conditions {
-		lists = append(lists, c.field.name+": "+strings.Join(distinct(c.field, rows), ", "))
+		lists = append(lists, c.field.name+": "+strings.Join(distinct(c.field, pointers(rows)), ", "))
 	}
 	slices.Sort(lists)
 	return strings.Join(slices.Compact(lists), "; ")
 }
 
 // distinct lists the values of a field, sorted.
-func distinct(f field, rows []Row) []string {
+func distinct(f field, rows []*Row) []string {
 	var values []string
 	seen := map[string]bool{}
-	for i := range rows {
-		if v := f.text(&rows[i]); !seen[v] {
+	for _, r := range rows {
+		if v := f.text(r); !seen[v] {
 			seen[v] = true
 			values = append(values, v)
 		}
