@@ -73,7 +73,6 @@ func bytesSize(n uint64) string {
 // spellCapacity gives a row that was read its capacity as CapacityText spells it.
 func (r *Row) spellCapacity() {
 	if r.Capacity != nil {
-		text := CapacityText(*r.Capacity)
-		r.Capacity = &text
+		*r.Capacity = CapacityText(*r.Capacity)
 	}
 }

@@ -60,6 +60,14 @@ func (f field) value(r *Row) reflect.Value { return reflect.ValueOf(r).Elem().Fi
 
 func (f field) nullable() bool { return f.kind.Kind() == reflect.Pointer }
 
+// element is the type of the value where there is one.
+func (f field) element() reflect.Type {
+	if f.nullable() {
+		return f.kind.Elem()
+	}
+	return f.kind
+}
+
 // scalar is false for lists, which have no text form to filter by.
 func (f field) scalar() bool { return f.kind.Kind() != reflect.Slice }
 
@@ -106,7 +114,7 @@ func (f field) parse(r *Row, text string) error {
 func (f field) parsePresent(r *Row, text string) error {
 	v := f.value(r)
 	if f.nullable() {
-		v.Set(reflect.New(f.kind.Elem()))
+		v.Set(reflect.New(f.element()))
 		v = v.Elem()
 	}
 	if err := setText(v, text); err != nil {

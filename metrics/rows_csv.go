@@ -55,38 +55,38 @@ func jsonList(texts []string) string {
 	return string(list)
 }
 
-func decodeCSV(b *bufio.Reader, name string) ([]Row, error) {
+func (d *decoder) csv(b *bufio.Reader, name string) error {
 	text, err := io.ReadAll(b)
 	if err != nil {
-		return nil, fmt.Errorf("read rows: %s: %w", name, err)
+		return fmt.Errorf("read rows: %s: %w", name, err)
 	}
 	if text[len(text)-1] != '\n' {
-		return nil, &RowError{name, bytes.Count(text, []byte{'\n'}) + 1, errors.New("the last line has no end: the file is truncated")}
+		return &RowError{name, bytes.Count(text, []byte{'\n'}) + 1, errors.New("the last line has no end: the file is truncated")}
 	}
 	c := csv.NewReader(bytes.NewReader(text))
 	header, err := c.Read()
 	if err != nil {
-		return nil, csvError(name, 1, err)
+		return csvError(name, 1, err)
 	}
 	fields, err := csvHeader(header)
 	if err != nil {
-		return nil, &RowError{name, 1, err}
+		return &RowError{name, 1, err}
 	}
-	var rows []Row
 	for {
+		from := c.InputOffset()
 		cells, err := c.Read()
 		if errors.Is(err, io.EOF) {
-			return rows, nil
+			return nil
 		}
 		if err != nil {
-			return nil, csvError(name, 1, err)
+			return csvError(name, 1, err)
 		}
 		row, err := decodeCells(fields, cells)
 		if err != nil {
 			line, _ := c.FieldPos(0)
-			return nil, &RowError{name, line, err}
+			return &RowError{name, line, err}
 		}
-		rows = append(rows, row)
+		d.add(row, c.InputOffset()-from)
 	}
 }
 

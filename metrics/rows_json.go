@@ -16,44 +16,52 @@ func WriteJSONL(w io.Writer, rows []Row) error {
 	b := bufio.NewWriter(w)
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
-	for i, r := range rows {
+	var r Row // one for all: the encoder is given its address
+	for i := range rows {
+		r = rows[i]
 		if err := r.Check(); err != nil {
 			return fmt.Errorf("write rows: row %d: %w", i+1, err)
 		}
 		if r.Warnings == nil {
 			r.Warnings = []string{}
 		}
-		if err := enc.Encode(r); err != nil {
+		if err := enc.Encode(&r); err != nil {
 			return fmt.Errorf("write rows: row %d: %w", i+1, err)
 		}
 	}
 	return b.Flush()
 }
 
-func decodeLines(b *bufio.Reader, name string) ([]Row, error) {
-	var rows []Row
+func (d *decoder) lines(b *bufio.Reader, name string) error {
 	for line := 1; ; line++ {
 		text, err := b.ReadBytes('\n')
 		switch {
 		case errors.Is(err, io.EOF) && len(text) == 0:
-			return rows, nil
+			return nil
 		case errors.Is(err, io.EOF):
-			return nil, &RowError{name, line, errors.New("the last line has no end: the file is truncated")}
+			return &RowError{name, line, errors.New("the last line has no end: the file is truncated")}
 		case err != nil:
-			return nil, fmt.Errorf("read rows: %s: %w", name, err)
+			return fmt.Errorf("read rows: %s: %w", name, err)
 		}
 		row, err := decodeLine(text)
 		if err != nil {
-			return nil, &RowError{name, line, err}
+			return &RowError{name, line, err}
 		}
-		rows = append(rows, row)
+		d.add(row, int64(len(text)))
 	}
 }
 
 // decodeLine reads one JSON object in which every field of Row stands exactly once.
-// encoding/json alone would take other spellings, null for a number, fields twice and
-// fields left out.
 func decodeLine(text []byte) (Row, error) {
+	if row, ok := decodeCanonical(text); ok && row.Check() == nil {
+		return row, nil
+	}
+	return decodeObject(text)
+}
+
+// decodeObject reads a line token by token: encoding/json alone would take other
+// spellings, null for a number, fields twice and fields left out.
+func decodeObject(text []byte) (Row, error) {
 	var row Row
 	if !utf8.Valid(text) {
 		return row, errors.New("not UTF-8")

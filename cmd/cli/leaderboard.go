@@ -182,15 +182,7 @@ func readAllRows(ctx context.Context, paths []string) ([]metrics.Row, error) {
 		}
 		paths = []string{resultsFolder}
 	}
-	var rows []metrics.Row
-	for _, path := range paths {
-		more, err := unlessStopped(ctx, func() ([]metrics.Row, error) { return metrics.ReadRows(path) })
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, more...)
-	}
-	return rows, nil
+	return unlessStopped(ctx, func() ([]metrics.Row, error) { return metrics.ReadRows(paths...) })
 }
 
 func (f *boardFlags) render(w io.Writer, b *metrics.Board, format string) error {
