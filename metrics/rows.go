@@ -75,6 +75,9 @@ func rowFiles(path string) (names []string, err error) {
 // DecodeRows reads rows as ReadRows does, from r; name stands for the file in errors.
 func DecodeRows(r io.Reader, name string) ([]Row, error) {
 	var d decoder
+	if known, ok := r.(interface{ Len() int }); ok { // text in memory
+		d.left = int64(known.Len())
+	}
 	if err := d.decode(r, name); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 // WriteJSONL writes the rows one JSON object a line, fields in Row's order, the
 // canonical form: equal rows give equal bytes. A row that fails Check is an error.
 func WriteJSONL(w io.Writer, rows []Row) error {
-	b := bufio.NewWriter(w)
+	b := bufio.NewWriterSize(w, 1<<16)
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
 	var r Row // one for all: the encoder is given its address

@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,25 +13,28 @@ import (
 // rows returns the result rows, cells in the order asked for, parts in stream order,
 // and keeps the cells that are new.
 func (p *plan) rows(total [][]tally) ([]metrics.Row, error) {
-	var rows []metrics.Row
+	rows := make([]metrics.Row, 0, len(p.cells)*len(p.parts))
 	for c := range p.cells {
+		from := len(rows)
+		rows = append(rows, p.kept[c]...)
 		if p.kept[c] == nil {
+			stated := p.stated(&p.cells[c])
 			for j := range p.parts {
-				p.kept[c] = append(p.kept[c], p.row(&p.cells[c], &p.parts[j], &total[c][j]))
+				rows = append(rows, p.row(stated, &p.cells[c], &p.parts[j], &total[c][j]))
 			}
 			if p.opt.Store != nil {
-				if err := p.opt.Store.save(p.key(&p.cells[c]), p.kept[c]); err != nil {
+				if err := p.opt.Store.save(p.key(&p.cells[c]), rows[from:]); err != nil {
 					return nil, err
 				}
 			}
 		}
-		rows = append(rows, p.kept[c]...)
+		p.kept[c] = slices.Clip(rows[from:]) // in memory once
 	}
 	return rows, nil
 }
 
-func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
-	n := &t.counts
+// stated is what all rows of a cell state: the settings and traits, without counts.
+func (p *plan) stated(c *cellPlan) metrics.Row {
 	r := metrics.Row{
 		Schema: metrics.RowSchema, Trace: filepath.Base(p.file.Path()), TraceDigest: p.digest, Model: p.meta.Model,
 		Policy: c.spec.Name(), Options: c.spec.Options,
@@ -39,24 +43,39 @@ func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 		Sink: p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens, EntryBytes: p.bytes,
 		StepTokens: p.layout.mtp, SharedHeads: p.layout.heads, Pool: string(p.opt.Pool),
 		Allocation: p.allocationDigest(), Reallocation: p.opt.Reallocation.String(), Tiers: tiersText(p.opt.Tiers, p.opt.Inclusive), Tier: c.tier, Above: c.above,
-		Outliers: p.opt.Outliers.String(), Clusters: p.opt.Clusters.String(), Prefetch: p.opt.Prefetch.String(), Prefetched: n.Prefetched, PrefetchUseful: n.PrefetchUseful, PrefetchLate: n.PrefetchLate, PrefetchUseless: n.PrefetchUseless,
+		Outliers: p.opt.Outliers.String(), Clusters: p.opt.Clusters.String(), Prefetch: p.opt.Prefetch.String(),
 		Layers: layersText(p.opt.Layers), Requests: strings.Join(p.opt.Requests, ","),
-		RequestID: at.request, LayerID: at.layer, Head: at.head,
-		Streams: n.Streams, Steps: n.Steps, Demand: n.Demand, Hits: n.Demand - n.Misses, Misses: n.Misses,
-		Evictions: n.Evictions, Births: n.Births, Overflow: n.Overflow, ResidentPeak: n.ResidentPeak,
-		Engine: EngineVersion, Seed: p.opt.Seed, Warnings: append([]string(nil), p.warn...),
-	}
-	if n.Steps > 0 {
-		r.DemandMean = float64(n.Demand) / float64(n.Steps)
-		r.ResidentMean = float64(n.ResidentSum) / float64(n.Steps)
+		Lossy: c.spec.Entry.Traits.Lossy, Selector: p.meta.Selector,
+		Engine: EngineVersion, Seed: p.opt.Seed, Warnings: slices.Clone(p.warn),
 	}
 	if c.capacity != nil {
 		text := c.capacity.String()
 		r.Capacity = &text
-		if t.minEntries == t.maxEntries {
-			entries := t.minEntries
-			r.CapacityEntries = &entries
+	}
+	if recall, err := strconv.ParseFloat(p.meta.Notes[noteRecall], 64); err == nil && recall >= 0 && recall <= 1 && r.Selector != "" && r.Selector != "exact" {
+		r.SelectorRecall = &recall
+		if p.topk != p.meta.TopK {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("selector_recall was measured at K = %d, not at %d", p.meta.TopK, p.topk))
 		}
+	}
+	r.Warnings = slices.Clip(r.Warnings)
+	return r
+}
+
+// row is the row of a part of a cell, r what the cell's rows state.
+func (p *plan) row(r metrics.Row, c *cellPlan, at *part, t *tally) metrics.Row {
+	n := &t.counts
+	r.RequestID, r.LayerID, r.Head = at.request, at.layer, at.head
+	r.Streams, r.Steps, r.Demand, r.Hits, r.Misses = n.Streams, n.Steps, n.Demand, n.Demand-n.Misses, n.Misses
+	r.Evictions, r.Births, r.Overflow, r.ResidentPeak = n.Evictions, n.Births, n.Overflow, n.ResidentPeak
+	r.Prefetched, r.PrefetchUseful, r.PrefetchLate, r.PrefetchUseless = n.Prefetched, n.PrefetchUseful, n.PrefetchLate, n.PrefetchUseless
+	if n.Steps > 0 {
+		r.DemandMean = float64(n.Demand) / float64(n.Steps)
+		r.ResidentMean = float64(n.ResidentSum) / float64(n.Steps)
+	}
+	if c.capacity != nil && t.minEntries == t.maxEntries {
+		entries := t.minEntries
+		r.CapacityEntries = &entries
 	}
 	if p.bytes != nil {
 		in := n.Moved * int64(*p.bytes)
@@ -67,7 +86,7 @@ func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 		r.HostToDeviceBytes, r.DeviceToHostBytes = &in, &out
 	}
 	p.entries(c, &r, n)
-	p.losses(c, &r, n)
+	p.losses(&r, n)
 	if n.Demand == 0 && n.Steps > 0 && c.tier == 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("no demand: all that is selected is pinned (sink %d, local %d, blocks of %d tokens)", p.pins.Sink, p.pins.Local, p.pins.BlockTokens))
 	}
@@ -81,20 +100,13 @@ func (p *plan) row(c *cellPlan, at *part, t *tally) metrics.Row {
 // exact Top-K.
 const noteRecall = "exact.recall"
 
-// losses fills what a lossy policy lost, and how good the trace's selector is.
-func (p *plan) losses(c *cellPlan, r *metrics.Row, n *Counts) {
-	r.Selector = p.meta.Selector
-	if recall, err := strconv.ParseFloat(p.meta.Notes[noteRecall], 64); err == nil && recall >= 0 && recall <= 1 && r.Selector != "" && r.Selector != "exact" {
-		r.SelectorRecall = &recall
-		if p.topk != p.meta.TopK {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("selector_recall was measured at K = %d, not at %d", p.meta.TopK, p.topk))
-		}
-	}
-	if !c.spec.Entry.Traits.Lossy {
+// losses fills what a lossy policy lost.
+func (p *plan) losses(r *metrics.Row, n *Counts) {
+	if !r.Lossy {
 		return
 	}
 	recall := metrics.RecallOf(n.Demand, n.Lost)
-	r.Lossy, r.Lost, r.Recall = true, n.Lost, &recall
+	r.Lost, r.Recall = n.Lost, &recall
 	r.Hits = n.Demand - n.Lost
 	if r.DeviceToHostBytes != nil {
 		*r.DeviceToHostBytes = 0 // nothing is kept anywhere else

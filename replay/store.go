@@ -181,11 +181,19 @@ func (s *Store) hasProfile(key, path string) bool {
 
 // Keep keeps the rows of a run under name in the store's folder.
 func (s *Store) Keep(name string, rows []metrics.Row) error {
-	var text bytes.Buffer
-	if err := metrics.WriteJSONL(&text, rows); err != nil {
-		return err
+	path := filepath.Join(s.dir, name)
+	f, err := files.Create(path)
+	if err != nil {
+		return fmt.Errorf("keep results: %w", err)
 	}
-	return writeWhole(filepath.Join(s.dir, name), text.Bytes())
+	defer f.Abort()
+	if err := metrics.WriteJSONL(f, rows); err != nil {
+		return fmt.Errorf("keep results: write %s: %w", path, err)
+	}
+	if err := f.Commit(); err != nil {
+		return fmt.Errorf("keep results: write %s: %w", path, err)
+	}
+	return nil
 }
 
 // writeWhole writes a file so that it is there whole or not at all.

@@ -119,8 +119,8 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 	}
 	steps, cells := workOf(tasks)
 	bar.start(steps, "replay "+count(cells, "cell"), "steps")
-	var rows []metrics.Row
-	recalled := 0
+	var rows []metrics.Row // to be printed
+	kept, recalled := 0, 0
 	for _, t := range tasks {
 		if t.profile != nil {
 			t.profile.Failing = func(err error) { bar.note("kvreplay: %v; the replay goes on, for the rows", err) }
@@ -132,12 +132,16 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 		for _, note := range result.Notes {
 			bar.note("kvreplay: %s: %s", t.file.Path(), note)
 		}
-		rows = append(rows, result.Rows...)
+		if f.out == "" || f.format != "" {
+			rows = append(rows, result.Rows...)
+		}
+		t.job = nil // which has its rows in memory
+		kept += len(result.Rows)
 		recalled += result.Recalled
 	}
 	bar.close()
 	if f.out != "" {
-		fmt.Fprintf(c.ErrOrStderr(), "kvreplay: %s of %s in %s (%s %s there already)\n", count(len(rows), "row"), count(len(tasks), "trace"), f.out,
+		fmt.Fprintf(c.ErrOrStderr(), "kvreplay: %s of %s in %s (%s %s there already)\n", count(kept, "row"), count(len(tasks), "trace"), f.out,
 			count(recalled, "cell"), map[bool]string{true: "was", false: "were"}[recalled == 1])
 		if f.format == "" {
 			return nil
