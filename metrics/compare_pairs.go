@@ -132,13 +132,10 @@ func resampledPairs(g *grid, pairs []pair) [][]point {
 			return nil
 		}
 		if all == nil {
-			all = make([][]point, len(a))
+			all = pointsOf(len(a), len(pairs))
 		}
 		for r := range all {
-			if i == 0 {
-				all[r] = make([]point, 0, len(pairs))
-			}
-			all[r] = append(all[r], pointOf(a[r], b[r]))
+			all[r][i] = pointOf(a[r], b[r])
 		}
 	}
 	return all

@@ -22,10 +22,13 @@ func (r *Row) Differences(o *Row) []Difference {
 }
 
 func (f field) equal(r, o *Row) bool {
-	if f.kind.Kind() == reflect.Float64 {
+	switch f.kind.Kind() {
+	case reflect.Float64:
 		return near(f.value(r).Float(), f.value(o).Float())
+	case reflect.Slice:
+		return f.listText(r) == f.listText(o)
 	}
-	return f.listText(r) == f.listText(o)
+	return f.same(r, o)
 }
 
 // listText is text for every field, lists too.

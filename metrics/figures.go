@@ -3,8 +3,6 @@ package metrics
 import (
 	"math"
 	"strconv"
-
-	"gonum.org/v1/gonum/stat"
 )
 
 // Figure is a number of the board with its 95 % interval where there is one.
@@ -74,11 +72,11 @@ func meanMisses(points []point) float64 {
 }
 
 func meanRatio(points []point, yardstick func(point) float64) float64 {
-	ratios := make([]float64, len(points))
-	for i, p := range points {
-		ratios[i] = p.misses / yardstick(p)
+	var logs float64
+	for _, p := range points {
+		logs += math.Log(p.misses / yardstick(p))
 	}
-	return stat.GeometricMean(ratios, nil)
+	return math.Exp(logs / float64(len(points)))
 }
 
 // gapClosed is the share of the distance from LRU to OPT that a policy covers, of

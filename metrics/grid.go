@@ -160,6 +160,15 @@ func (g *grid) points(policy string, refs []CellRef) []point {
 	return points
 }
 
+// pointsOf makes room for the points of so many resamples, over so many cells each.
+func pointsOf(resamples, cells int) [][]point {
+	all, room := make([][]point, resamples), make([]point, resamples*cells)
+	for b := range all {
+		all[b] = room[b*cells:][:cells]
+	}
+	return all
+}
+
 // resampledPoints returns the points of every resample; nil where one cell has none.
 func (g *grid) resampledPoints(policy string, refs []CellRef) [][]point {
 	var all [][]point
@@ -170,13 +179,10 @@ func (g *grid) resampledPoints(policy string, refs []CellRef) [][]point {
 			return nil
 		}
 		if all == nil {
-			all = make([][]point, len(p))
+			all = pointsOf(len(p), len(refs))
 		}
 		for b := range all {
-			if i == 0 {
-				all[b] = make([]point, 0, len(refs))
-			}
-			all[b] = append(all[b], point{p[b], opt[b], lru[b], g.demand[r.Trace][b]})
+			all[b][i] = point{p[b], opt[b], lru[b], g.demand[r.Trace][b]}
 		}
 	}
 	return all

@@ -1,18 +1,11 @@
 package metrics
 
-// measured is a policy's figures over some cells, with the resamples of its misses for
-// comparing it to its neighbour.
-type measured struct {
-	figures *Figures
-	series  []float64
-}
-
 // measure computes a policy's figures over the cells; without cells, or where the
 // policy has no row in one of them, there are none.
-func (g *grid) measure(policy string, refs []CellRef) measured {
+func (g *grid) measure(policy string, refs []CellRef) *Figures {
 	points := g.points(policy, refs)
 	if len(points) == 0 {
-		return measured{}
+		return nil
 	}
 	resamples, tail := g.resampledPoints(policy, refs), g.tail(refs)
 	f := &Figures{Cells: len(refs)}
@@ -21,7 +14,7 @@ func (g *grid) measure(policy string, refs []CellRef) measured {
 	f.GapClosed = estimate(gapClosed, points, resamples, tail)
 	f.HitRate = estimate(hitRate, points, resamples, tail)
 	g.addSums(f, policy, refs)
-	return measured{f, seriesOf(meanMisses, resamples)}
+	return f
 }
 
 // estimate computes a statistic and, from the resamples, its interval, without a tail

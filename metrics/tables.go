@@ -59,11 +59,11 @@ func (g *grid) table() (Table, bool) {
 	t.onTrace = commonOnTraces(t.Traces, ran, cellsOf)
 	var lines []contender
 	for _, p := range ranked {
-		line, m := g.line(p, &t)
+		line := g.line(p, &t)
 		if who.takes(p) {
 			line.texts = unite(line.texts, []string{takesNote})
 		}
-		lines = append(lines, contender{line, m.series, line.Pooled.XOpt.Value})
+		lines = append(lines, contender{line, seriesOf(meanMisses, g.resampledPoints(p, t.Common)), line.Pooled.XOpt.Value})
 	}
 	if g.by == ByTime {
 		lines, t.untimed = g.untimed(lines, t.Common)
@@ -151,29 +151,27 @@ func (g *grid) refs(policies []string) []CellRef {
 func (g *grid) lines(policies []string, t *Table) []Line {
 	var lines []Line
 	for _, p := range policies {
-		line, _ := g.line(p, t)
-		lines = append(lines, line)
+		lines = append(lines, g.line(p, t))
 	}
 	return lines
 }
 
 // line computes a policy's figures over the common cells, all and by capacity.
-func (g *grid) line(policy string, t *Table) (Line, measured) {
-	m := g.measure(policy, t.Common)
-	line := Line{Policy: policy, Pooled: m.figures}
+func (g *grid) line(policy string, t *Table) Line {
+	line := Line{Policy: policy, Pooled: g.measure(policy, t.Common)}
 	for _, capacity := range t.Capacities {
 		at := slices.DeleteFunc(slices.Clone(t.Common), func(r CellRef) bool { return r.Capacity != capacity })
-		line.Capacities = append(line.Capacities, g.measure(policy, at).figures)
+		line.Capacities = append(line.Capacities, g.measure(policy, at))
 	}
 	for _, trace := range t.Traces {
-		line.Traces = append(line.Traces, g.measure(policy, t.onTrace[trace]).figures)
+		line.Traces = append(line.Traces, g.measure(policy, t.onTrace[trace]))
 	}
 	for _, c := range g.list {
 		if c.policy == policy && c.onBoard() {
 			line.texts = unite(line.texts, c.footnotes())
 		}
 	}
-	return line, m
+	return line
 }
 
 // commonOnTraces chooses for each trace, as for the ranking, the usable cells that the
@@ -197,7 +195,7 @@ func (g *grid) cellLines() []CellLine {
 		if c.onBoard() {
 			lines = append(lines, CellLine{
 				CellRef: c.ref(), Policy: c.policy, Kind: exactKind, Bound: c.sample.Offline,
-				CapacityOverK: c.overK(), Figures: g.measure(c.policy, []CellRef{c.ref()}).figures, texts: c.footnotes(),
+				CapacityOverK: c.overK(), Figures: g.measure(c.policy, []CellRef{c.ref()}), texts: c.footnotes(),
 			})
 		}
 	}

@@ -45,7 +45,7 @@ func (g *grid) window(c *cell) WindowLine {
 	mean := number(c.total.residentSum / max(1, float64(c.total.steps)))
 	return WindowLine{
 		Trace: c.trace, Policy: c.policy, ResidentMean: *mean, ResidentPeak: c.total.residentPeak,
-		Figures: g.measure(c.policy, []CellRef{at}).figures, texts: c.footnotes(),
+		Figures: g.measure(c.policy, []CellRef{at}), texts: c.footnotes(),
 	}
 }
 
