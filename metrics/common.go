@@ -51,7 +51,11 @@ func largestTable(policies []string, cellsOf func(string) []CellRef) (common []C
 
 // lacking are the cells that are not among those had.
 func lacking(cells, had []CellRef) []CellRef {
-	return slices.DeleteFunc(slices.Clone(cells), func(r CellRef) bool { return slices.Contains(had, r) })
+	there := make(map[CellRef]bool, len(had))
+	for _, r := range had {
+		there[r] = true
+	}
+	return slices.DeleteFunc(slices.Clone(cells), func(r CellRef) bool { return there[r] })
 }
 
 // intersection returns the cells that all policies have, sorted.

@@ -44,9 +44,11 @@ func (g *grid) table() (Table, bool) {
 		t.Traces = append(t.Traces, r.Trace)
 	}
 	t.Traces = slices.Compact(t.Traces)
-	cellsOf := func(policy string) []CellRef {
-		return slices.DeleteFunc(slices.Clone(usable), func(r CellRef) bool { return g.at(r, policy) == nil })
+	cells := map[string][]CellRef{}
+	for _, p := range ran {
+		cells[p] = slices.DeleteFunc(slices.Clone(usable), func(r CellRef) bool { return g.at(r, p) == nil })
 	}
+	cellsOf := func(policy string) []CellRef { return cells[policy] }
 	var ranked, unranked []string
 	t.Common, ranked, unranked = commonCells(contenders, cellsOf)
 	if len(contenders) == 0 {
@@ -177,11 +179,16 @@ func (g *grid) line(policy string, t *Table) Line {
 // commonOnTraces chooses for each trace, as for the ranking, the usable cells that the
 // policies that ran there have.
 func commonOnTraces(traces, policies []string, cellsOf func(string) []CellRef) map[string][]CellRef {
+	type place struct{ trace, policy string }
+	cells := map[place][]CellRef{}
+	for _, p := range policies {
+		for _, r := range cellsOf(p) {
+			cells[place{r.Trace, p}] = append(cells[place{r.Trace, p}], r)
+		}
+	}
 	common := map[string][]CellRef{}
 	for _, trace := range traces {
-		onTrace := func(policy string) []CellRef {
-			return slices.DeleteFunc(cellsOf(policy), func(r CellRef) bool { return r.Trace != trace })
-		}
+		onTrace := func(policy string) []CellRef { return cells[place{trace, policy}] }
 		there := slices.DeleteFunc(slices.Clone(policies), func(p string) bool { return len(onTrace(p)) == 0 })
 		common[trace], _, _ = commonCells(there, onTrace)
 	}
