@@ -37,7 +37,7 @@ func wantVotes(t *testing.T, what string, v *Votes, want string) {
 // layer's over all requests nor a layer's of many heads votes.
 func TestStreamMisses(t *testing.T) {
 	base := row("a", "p", "1x", 0)
-	got := streamMisses([]Row{partRow(base, "x", 0, -1, 1, 3), partRow(base, "x", 1, 2, 1, 5), partRow(base, "", 0, -1, 1, 7), partRow(base, "x", -1, -1, 1, 11), partRow(base, "x", 2, -1, 2, 13)})
+	got := streamMisses(pointers([]Row{partRow(base, "x", 0, -1, 1, 3), partRow(base, "x", 1, 2, 1, 5), partRow(base, "", 0, -1, 1, 7), partRow(base, "x", -1, -1, 1, 11), partRow(base, "x", 2, -1, 2, 13)}))
 	want := map[cellKey]byPart{{"a", "p", "1x"}: {{request: "x", layered: true}: 3, {request: "x", layer: 1, layered: true, head: 2, heads: true}: 5}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, expected %v", got, want)

@@ -45,19 +45,14 @@ func (p *plan) stated(c *cellPlan) metrics.Row {
 		Allocation: p.allocationDigest(), Reallocation: p.opt.Reallocation.String(), Tiers: tiersText(p.opt.Tiers, p.opt.Inclusive), Tier: c.tier, Above: c.above,
 		Outliers: p.opt.Outliers.String(), Clusters: p.opt.Clusters.String(), Prefetch: p.opt.Prefetch.String(),
 		Layers: layersText(p.opt.Layers), Requests: strings.Join(p.opt.Requests, ","),
-		Lossy: c.spec.Entry.Traits.Lossy, Selector: p.meta.Selector,
+		Lossy:  c.spec.Entry.Traits.Lossy,
 		Engine: EngineVersion, Seed: p.opt.Seed, Warnings: slices.Clone(p.warn),
 	}
 	if c.capacity != nil {
 		text := c.capacity.String()
 		r.Capacity = &text
 	}
-	if recall, err := strconv.ParseFloat(p.meta.Notes[noteRecall], 64); err == nil && recall >= 0 && recall <= 1 && r.Selector != "" && r.Selector != "exact" {
-		r.SelectorRecall = &recall
-		if p.topk != p.meta.TopK {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("selector_recall was measured at K = %d, not at %d", p.meta.TopK, p.topk))
-		}
-	}
+	p.selector(&r)
 	r.Warnings = slices.Clip(r.Warnings)
 	return r
 }
@@ -99,6 +94,17 @@ func (p *plan) row(r metrics.Row, c *cellPlan, at *part, t *tally) metrics.Row {
 // noteRecall is the metadata note in which the capture keeps a selector's recall of the
 // exact Top-K.
 const noteRecall = "exact.recall"
+
+// selector fills how good the trace's selector is.
+func (p *plan) selector(r *metrics.Row) {
+	r.Selector = p.meta.Selector
+	if recall, err := strconv.ParseFloat(p.meta.Notes[noteRecall], 64); err == nil && recall >= 0 && recall <= 1 && r.Selector != "" && r.Selector != "exact" {
+		r.SelectorRecall = &recall
+		if p.topk != p.meta.TopK {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("selector_recall was measured at K = %d, not at %d", p.meta.TopK, p.topk))
+		}
+	}
+}
 
 // losses fills what a lossy policy lost.
 func (p *plan) losses(r *metrics.Row, n *Counts) {
