@@ -69,7 +69,7 @@ type sums struct {
 	squares  float64 // of the requests' tokens
 }
 
-// pinnedTokens are those of a head that stay beside its cache: sinks, local window, outliers.
+// pinnedTokens are those of a head that attention reads beside the demand: sinks, local window, outliers.
 func pinnedTokens(m *replay.ProfileMeta) float64 {
 	return float64(m.Sink + m.Local + m.Outliers*max(1, m.BlockTokens))
 }

@@ -14,7 +14,7 @@ import (
 type Memory struct {
 	Weights float64 `json:"weights_bytes"`
 	Index   float64 `json:"index_bytes"`   // of the selection, all tokens
-	Cache   float64 `json:"cache_bytes"`   // residents and pinned tokens at their most, or all KV
+	Cache   float64 `json:"cache_bytes"`   // residents and pinned blocks at their most, or all KV
 	Staging float64 `json:"staging_bytes"` // two of the largest fetches
 	Reserve float64 `json:"reserve_bytes"` // activations, workspace
 	GPU     float64 `json:"gpu_bytes"`     // sum of the above
@@ -143,14 +143,29 @@ func fullest(layers [][]Counts, of func(*Counts) int64) (step int) {
 	return step
 }
 
-// resident are the bytes of the GPU's caches, each stream at its most, pinned tokens
+// pinnedRoom are the tokens of a head for which the blocks that stay beside its cache have
+// room: sinks, the local window wherever it begins, outliers.
+func pinnedRoom(m *replay.ProfileMeta) float64 {
+	block := max(1, m.BlockTokens)
+	return float64((m.Sink+block-1)/block*block + localRoom(m.Local, block) + m.Outliers*block)
+}
+
+// localRoom is the most tokens for which the blocks that a local window touches have room.
+func localRoom(tokens, block int) int {
+	if tokens == 0 {
+		return 0
+	}
+	return (tokens + 2*block - 2) / block * block
+}
+
+// resident are the bytes of the GPU's caches, each stream at its most, pinned blocks
 // included, and of the tier below. No cache has more than its request's context, which
 // counts that are scaled could exceed.
 func (r *runner) resident() (cache, below float64) {
 	meta, s := &r.profile.Meta, r.options.Scaling
 	block := float64(max(1, meta.BlockTokens))
 	entries := block * float64(max(1, meta.SharedHeads)) * s.Factor
-	pinned := pinnedTokens(meta) * s.Heads
+	pinned := pinnedRoom(meta) * s.Heads
 	for _, i := range r.batch.Drawn {
 		all := math.Ceil(r.longest(i)/block) * block * s.Heads
 		for _, j := range s.LayerOf {

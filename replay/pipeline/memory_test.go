@@ -3,15 +3,17 @@ package pipeline
 import (
 	"testing"
 
+	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/replay"
 )
 
 // By hand: blocks of 16 tokens of both heads, 32 entries. A cache has 10 blocks and, beside
-// them, 4 + 8 + 3 × 16 tokens of each head; no more than the blocks of its context. Two
-// requests of two layers, entries of 256 B.
+// them, of each head a block with the 4 sinks, two with the 8 tokens of the local window, which
+// may begin in one and end in the next, and 3 outliers; no more than the blocks of its context.
+// Two requests of two layers, entries of 256 B.
 func TestResidentBlocks(t *testing.T) {
 	for _, c := range []struct{ context, cache, below float64 }{
-		{1000, 320 + 120, 40 * 32},
+		{1000, 320 + 2*(1+2+3)*16, 40 * 32},
 		{200, 13 * 32, 13 * 32}, // of the last block all 16 tokens
 	} {
 		p := &Profile{Meta: replay.ProfileMeta{Sink: 4, Local: 8, Outliers: 3, BlockTokens: 16, SharedHeads: 2},
@@ -22,6 +24,27 @@ func TestResidentBlocks(t *testing.T) {
 		near(t, "cache", cache, 4*256*c.cache)
 		near(t, "below", below, 4*256*c.below)
 	}
+}
+
+// A local window has room for what it touches wherever it begins, in a row as in a profile.
+func TestLocalRoom(t *testing.T) {
+	for _, block := range []int{1, 2, 5, 16} {
+		for local := range 4 * block {
+			most := 0
+			for begin := range block {
+				if end := begin + local; local > 0 {
+					most = max(most, (end+block-1)/block*block)
+				}
+			}
+			if got := localRoom(local, block); got != most {
+				t.Errorf("a window of %d in blocks of %d: room for %d tokens, expected %d", local, block, got, most)
+			}
+		}
+	}
+	row := &metrics.Row{Steps: 1, Sink: 4, Local: 64, BlockTokens: 128, PinnedPeakEntries: 3 * 128}
+	p, _ := meanStep(row, options(t, read(t, realProfile(t)), "sequential").Model)
+	near(t, "room in the profile of a row", pinnedRoom(&p.Meta), 3*128)
+	near(t, "room in a profile", pinnedRoom(&replay.ProfileMeta{Sink: 4, Local: 64, BlockTokens: 128}), 3*128)
 }
 
 // Counts that are scaled from K = 256 to 2048 would keep 8 × (512 + 1) entries of a request,

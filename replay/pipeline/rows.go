@@ -80,8 +80,8 @@ func meanStep(r *metrics.Row, m *hardware.Model) (*Profile, *Scaling) {
 	if r.DemandEntries == nil { // the trace lists blocks, and K counts them
 		s.TopK *= max(1, r.BlockTokens)
 	}
-	blocks, pinned := r.Misses+r.Prefetched, int(r.PinnedPeakEntries)/max(1, r.SharedHeads) // tokens of a head
-	sink := max(r.Sink, pinned-r.Local)                                                     // outliers stay as sinks do
+	blocks, pinned := r.Misses+r.Prefetched, int(r.PinnedPeakEntries)/max(1, r.SharedHeads) // of a head, whole blocks
+	sink := max(r.Sink, pinned-localRoom(r.Local, max(1, r.BlockTokens)))                   // outliers stay as sinks do
 	step := Counts{Demand: r.Demand, Misses: blocks, Runs: blocks, Moved: r.MovedEntries, Resident: r.ResidentPeak * r.Steps, Positions: 1}
 	return &Profile{
 		Meta:     replay.ProfileMeta{TopK: r.TopK, Sink: sink, Local: r.Local, BlockTokens: r.BlockTokens, SharedHeads: r.SharedHeads, StepTokens: 1},
