@@ -3,6 +3,8 @@ package metrics
 import (
 	"math"
 	"strconv"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // Figure is a number of the board with its 95 % interval where there is one.
@@ -72,11 +74,11 @@ func meanMisses(points []point) float64 {
 }
 
 func meanRatio(points []point, yardstick func(point) float64) float64 {
-	var logs float64
-	for _, p := range points {
-		logs += math.Log(p.misses / yardstick(p))
+	ratios := make([]float64, len(points))
+	for i, p := range points {
+		ratios[i] = p.misses / yardstick(p)
 	}
-	return math.Exp(logs / float64(len(points)))
+	return stat.GeometricMean(ratios, nil)
 }
 
 // gapClosed is the share of the distance from LRU to OPT that a policy covers, of

@@ -52,10 +52,7 @@ func bindLeaf(schema *parquet.Schema, path []string, element *format.SchemaEleme
 	}
 	leaf.element = leaf.present + 1
 	leaf.unsigned = isUnsigned(found.Node.Type())
-	if isHalf(element) && leaf.column >= colScores && leaf.column != colPredicted {
-		return leaf, nil
-	}
-	return leaf, checkType(leaf.column, found.Node.Type())
+	return leaf, checkType(leaf.column, found.Node.Type(), element)
 }
 
 // leafElements are the declarations of a file's leaf columns, in their order.
@@ -91,7 +88,7 @@ func isUnsigned(t parquet.Type) bool {
 
 // checkType reports a type that cannot hold the column: another physical type, or a logical
 // one by which numbers are dates, times or decimals.
-func checkType(column int, t parquet.Type) error {
+func checkType(column int, t parquet.Type, element *format.SchemaElement) error {
 	kind := t.Kind()
 	if l := t.LogicalType(); l != nil && (kind == parquet.Int32 || kind == parquet.Int64) {
 		if _, whole := l.Value.(*format.IntType); !whole && l.Value != nil {
@@ -105,7 +102,7 @@ func checkType(column int, t parquet.Type) error {
 	case colRequest:
 		ok, want = kind == parquet.ByteArray, "texts"
 	case colScores, colAttention, colPromptMass, colCovered:
-		ok, want = kind == parquet.Float || kind == parquet.Double, wantFloats
+		ok, want = kind == parquet.Float || kind == parquet.Double || isHalf(element), wantFloats
 	case colHead, colLayer, colPrompt, colStep, colSeqLen:
 		ok = ok || kind == parquet.Double
 	}
