@@ -181,17 +181,9 @@ func (s *Store) hasProfile(key, path string) bool {
 
 // Keep keeps the rows of a run under name in the store's folder.
 func (s *Store) Keep(name string, rows []metrics.Row) error {
-	path := filepath.Join(s.dir, name)
-	f, err := files.Create(path)
+	err := files.WriteBy(filepath.Join(s.dir, name), func(w io.Writer) error { return metrics.WriteJSONL(w, rows) })
 	if err != nil {
 		return fmt.Errorf("keep results: %w", err)
-	}
-	defer f.Abort()
-	if err := metrics.WriteJSONL(f, rows); err != nil {
-		return fmt.Errorf("keep results: write %s: %w", path, err)
-	}
-	if err := f.Commit(); err != nil {
-		return fmt.Errorf("keep results: write %s: %w", path, err)
 	}
 	return nil
 }

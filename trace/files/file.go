@@ -3,6 +3,7 @@ package files
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -83,12 +84,20 @@ func (f *File) Abort() { _ = f.pending.Cleanup() } // what cannot be removed sta
 
 // Write writes text to target, whole or not at all. An error names the target.
 func Write(target string, text []byte) error {
+	return WriteBy(target, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// WriteBy is Write of what write writes.
+func WriteBy(target string, write func(io.Writer) error) error {
 	f, err := Create(target)
 	if err != nil {
 		return err
 	}
 	defer f.Abort()
-	if _, err := f.Write(text); err != nil {
+	if err := write(f); err != nil {
 		return fmt.Errorf("write %s: %w", target, err)
 	}
 	if err := f.Commit(); err != nil {
