@@ -90,7 +90,7 @@ func (c *lossyCell) run(d *Delta, st lossyStart, look Observer) (Counts, error) 
 		return Counts{}, err
 	}
 	c.there = policies.Fill(c.there, d.Blocks, 1)
-	c.size, c.budget, c.counts = 0, st.budget, Counts{Streams: 1}
+	c.size, c.budget, c.counts = 0, st.budget, Counts{Streams: 1, PinnedPeak: int64(d.PinnedPeak) * int64(d.pins.BlockTokens)}
 	for i := range d.Rows {
 		if i == d.Windows {
 			if err := c.compress(d); err != nil {

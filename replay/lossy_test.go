@@ -128,6 +128,23 @@ func TestLossyWithRoomForAll(t *testing.T) {
 	}
 }
 
+// Sinks and local window are beside the budget of a lossy policy as beside any other's capacity.
+func TestLossyPinsAsMuch(t *testing.T) {
+	for seed := range uint64(8) {
+		f := lossyFile(t, rand.New(rand.NewPCG(seed, 8)), seed%2 == 0)
+		pinned := map[string]int64{} // by stream, of the first policy that has it
+		for _, r := range mustRun(t, f, Options{Policies: specs(t, append([]string{"lru"}, lossyNames...)...), Capacities: capacities(t, "2x"), Per: PerStream, SkipUnable: true}) {
+			stream := fmt.Sprint(*r.RequestID, *r.LayerID, *r.Head)
+			if _, there := pinned[stream]; !there {
+				pinned[stream] = r.PinnedPeakEntries
+			}
+			if r.PinnedPeakEntries == 0 || r.PinnedPeakEntries != pinned[stream] {
+				t.Fatalf("seed %d: %s pins %d entries at most, the first policy %d", seed, r.Policy, r.PinnedPeakEntries, pinned[stream])
+			}
+		}
+	}
+}
+
 // Rows do not depend on workers, nor on what else is in the run.
 func TestLossyAtAnyParallelism(t *testing.T) {
 	f := lossyFile(t, rand.New(rand.NewPCG(8, 6)), false)
