@@ -141,6 +141,9 @@ func (p *plan) checkTexts() error {
 		if !metrics.Printable(s.Request) {
 			return fmt.Errorf("the request id %q is not printable UTF-8, and result rows state it; rename it", s.Request)
 		}
+		if s.Request == "" && (p.opt.Per == PerRequest || p.opt.Per == PerStream) {
+			return fmt.Errorf("a request id is empty, which rows per %s cannot state; rename it, or pool the requests (--per cell or layer)", p.opt.Per)
+		}
 	}
 	return nil
 }
