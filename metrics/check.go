@@ -11,7 +11,7 @@ import (
 )
 
 // Check says whether a row can be true: its schema is known, counts are not negative,
-// hits + misses = demand, means fit their sums, bytes are there exactly where
+// hits + misses + lost = demand, means fit their sums, bytes are there exactly where
 // entry_bytes is, and a head names its layer. Readers and writers refuse rows that fail.
 func (r *Row) Check() error {
 	if r.Schema != RowSchema {

@@ -41,8 +41,9 @@ type Row struct {
 	// Capacity is the capacity as asked for ("1.5x", "0.2ctx", "6400", "64MiB",
 	// "peak:window:2"), spelled as CapacityText does; null for policies without capacity.
 	Capacity *string `json:"capacity"`
-	// CapacityEntries is the capacity of a stream in entries (tokens); null for policies
-	// without capacity and where the pooled streams differ.
+	// CapacityEntries is the capacity of a stream in entries (tokens), of each head where heads
+	// share a cache, the largest of one that grows; null for policies without capacity and
+	// where the pooled streams differ.
 	CapacityEntries *int64 `json:"capacity_entries"`
 	// Warmup is the warm-up that ran: "lru:32", "cold", "importance:32", "staging".
 	Warmup string `json:"warmup"`
@@ -117,15 +118,17 @@ type Row struct {
 	Births int64 `json:"births"`
 	// Overflow is the sum over steps of max(0, |D_t| - C), in blocks.
 	Overflow int64 `json:"overflow"`
-	// Prefetched blocks were moved ahead of their demand. Useful ones were demanded from
-	// the buffer: hits. Late ones were named and missed all the same, because the buffer
-	// was full. Useless ones were never demanded.
+	// Prefetched blocks were moved ahead of their demand. Useful ones were demanded while
+	// staged, or before a swap's block was evicted: hits. Late ones were named and missed all
+	// the same, because the buffer was full or, of swaps, what is cached ranked better. Useless
+	// ones were never demanded.
 	Prefetched      int64 `json:"prefetched"`
 	PrefetchUseful  int64 `json:"prefetch_useful"`
 	PrefetchLate    int64 `json:"prefetch_late"`
 	PrefetchUseless int64 `json:"prefetch_useless"`
 	// DemandEntries and MissedEntries are the demanded and the missed entries, one token
-	// of one head each, where blocks hold several; null where the trace itself lists blocks.
+	// of one head each, where blocks hold several; null where the trace itself lists blocks,
+	// and of a tier below that is asked for blocks of several entries.
 	DemandEntries *int64 `json:"demand_entries"`
 	MissedEntries *int64 `json:"missed_entries"`
 	// MovedEntries are fetched: every entry of a missed block; of an admission policy the

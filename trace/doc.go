@@ -5,8 +5,8 @@
 //
 // A trace is a Parquet file of rows, one per (request, layer, head, step), sorted
 // by that key. All rows of one (request, layer, head) are a stream and lie in one
-// row group. Each row lists the selected blocks best first, so that the demand of
-// any K is a prefix and the rest are the candidates.
+// row group. Each row lists the selected blocks, as a rule best first, so that the demand
+// of any K is a prefix and the rest are the candidates.
 //
 //	f, err := trace.Open("prompt.parquet")     // directory and metadata, checked
 //	r := f.NewReader(trace.ReadScores)         // one per goroutine

@@ -9,9 +9,9 @@ import (
 // Rules that a trace can break; Error.Rule holds one of them. `kvreplay validate`
 // prints them and FORMAT.md numbers them.
 const (
-	RuleFile       = "file"        // not a readable Parquet file: truncated, corrupt, no permission
-	RuleSchema     = "schema"      // a column is missing or has another type
-	RuleMetadata   = "metadata"    // version, seal or a field of the metadata
+	RuleFile       = "file"        // not a readable Parquet file with rows: truncated, corrupt, empty
+	RuleSchema     = "schema"      // a column is missing, unknown or of another type
+	RuleMetadata   = "metadata"    // version or a field of the metadata, or none at all
 	RuleKey        = "key"         // keys not strictly increasing, a stream split or repeated
 	RuleSeqLen     = "seq_len"     // seq_len ≠ prompt_len + step + 1, or < 1
 	RuleList       = "list"        // an empty list, or one longer than the metadata's M
@@ -22,7 +22,7 @@ const (
 	RuleMass       = "mass"        // attention mass outside [0, 1], or not parallel
 	RulePredict    = "predicted"   // a predicted list breaks the index rules
 	RulePromptMass = "prompt_mass" // masses of prompt blocks below 0, one too few or many, or not in a first row
-	RuleDigest     = "digest"      // content or metadata do not match the stored digest
+	RuleDigest     = "digest"      // content or metadata do not match the stored digest or seal
 	RuleChecksum   = "checksum"    // pages without a CRC and no digest to hold against
 )
 

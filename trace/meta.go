@@ -33,8 +33,8 @@ type Meta struct {
 	Order string `json:"order"`
 	// TopK is K, the selection budget that the source worked with, in blocks.
 	TopK int `json:"topk"`
-	// Candidates is M, the length of the longest list, in blocks; M ≥ K unless the
-	// context never holds K blocks. A Writer fills it in.
+	// Candidates is M, in blocks: no list is longer, and M ≥ K. Where it is 0 a Writer takes
+	// the longest list's length, or K where none has as many.
 	Candidates int `json:"candidates"`
 	// BlockTokens is the number of consecutive tokens that one index stands for.
 	BlockTokens int `json:"block_tokens"`
