@@ -1,8 +1,8 @@
 package trace
 
 // fileRow is the Parquet schema of format v1, in column order. An optional column
-// that a trace does not have is all null and takes no space, so every v1 file has
-// the same schema.
+// that a trace does not have is all null and takes next to no space, so that every file
+// that is written here has the same schema; those of others may lack it.
 type fileRow struct {
 	RequestID     string    `parquet:"request_id,dict"`
 	LayerID       int32     `parquet:"layer_id,dict"`

@@ -35,8 +35,8 @@ type Options struct {
 	// DefaultWindows of an SGLang source, all of any other.
 	Windows *int
 	// Memory is the memory budget in bytes, 0 for DefaultMemory. Records beyond a quarter of
-	// it go to a temporary file; a source that must be held whole (.npz, one SGLang
-	// response) may take a quarter.
+	// it go to a temporary file; what must be held whole (.npz, one SGLang response, one
+	// Arrow record batch) may take a quarter.
 	Memory int64
 	// Progress, if not nil, is told now and then how many records were read, and when all
 	// were, how many of them are written; in the end (read, read).
