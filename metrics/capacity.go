@@ -59,14 +59,21 @@ func sortCapacities(texts []string) []string {
 }
 
 // overK is a cell's capacity in multiples of K, nil where it is not known: capacity in
-// entries (tokens) ÷ (K blocks × tokens of a block).
+// entries ÷ K, which counts what the trace lists. Rows count demanded entries where that are
+// tokens; else K counts the trace's blocks, which are taken to be the row's, unless the
+// capacity itself is one of K.
 func (c *cell) overK() *float64 {
-	if c.total.entriesKnown && c.total.streams > 0 {
-		perStream := c.total.entriesSum / float64(c.total.streams)
-		return number(perStream / float64(c.sample.TopK*c.sample.BlockTokens))
+	kind, x := capacitySize(c.capacity)
+	k := float64(c.sample.TopK)
+	tokens := c.sample.DemandEntries != nil || c.sample.BlockTokens == 1
+	if !tokens {
+		k *= float64(c.sample.BlockTokens)
 	}
-	if kind, x := capacitySize(c.capacity); kind == timesK {
+	switch known := c.total.entriesKnown && c.total.streams > 0; {
+	case kind == timesK && !(known && tokens):
 		return number(x)
+	case known:
+		return number(c.total.entriesSum / float64(c.total.streams) / k)
 	}
 	return nil
 }

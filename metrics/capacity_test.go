@@ -69,6 +69,37 @@ func TestReadRowsSpellsCapacities(t *testing.T) {
 	}
 }
 
+// K counts what the trace lists, whatever the blocks of the replay.
+func TestCapacityOverK(t *testing.T) {
+	for name, c := range map[string]struct {
+		capacity string
+		entries  int64 // of a stream, of K = 10
+		block    int
+		tokens   bool // are listed
+		want     float64
+	}{
+		"tokens in blocks of 16":               {"16x", 160, 16, true, 16},
+		"tokens in blocks of 16, by entries":   {"160", 160, 16, true, 16},
+		"a size that blocks do not divide":     {"1.25x", 12, 1, true, 1.2},
+		"blocks of 16":                         {"2x", 320, 16, false, 2},
+		"blocks of 16, by entries":             {"320", 320, 16, false, 2},
+		"blocks of 4, replayed in those of 16": {"2x", 80, 16, false, 2},
+	} {
+		r := row("a", "opt", c.capacity, 10)
+		r.CapacityEntries, r.BlockTokens = &c.entries, c.block
+		if c.tokens {
+			r.DemandEntries, r.MissedEntries = ptr(r.Demand), ptr(r.Misses)
+		}
+		got := mustBoard(t, []Row{r}).Cells[0].CapacityOverK
+		if got == nil {
+			t.Fatalf("%s: not known", name)
+		}
+		if *got != c.want {
+			t.Errorf("%s: %g × K, want %g", name, *got, c.want)
+		}
+	}
+}
+
 // A multiple of K and an absolute size that come to the same are two cells, with a note.
 func TestNoteOfOneSizeTwice(t *testing.T) {
 	var rows []Row
