@@ -27,7 +27,7 @@ type Row struct {
 	Benchmark    string `json:"benchmark,omitempty"`      // ruler, longbench, longbench-v2, substitute
 	Task         string `json:"task,omitempty"`           // niah_single_1, gov_report, …
 	ID           string `json:"id,omitempty"`             // unique in the file; becomes the trace's request_id
-	MaxLength    int    `json:"max_length,omitempty"`     // tokens that Length was fitted to, as 4096
+	MaxLength    int    `json:"max_length,omitempty"`     // tokens asked for, as 4096: the most of Length, of LongBench's the most of the prompt
 	MaxNewTokens int    `json:"max_new_tokens,omitempty"` // tokens to generate
 	ChatTemplate bool   `json:"chat_template,omitempty"`  // wrap Input as the user's turn before generation
 	Tokenizer    string `json:"tokenizer,omitempty"`      // what lengths and positions were counted with (package tokens)
