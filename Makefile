@@ -30,7 +30,7 @@ leaderboard: build ## replay the corpus of real traces through every policy, pri
 	@$(BIN) replay $(TRACES) --policy all --policy lossy --capacity 1.25x,1.5x,2x,3x,4x --per request --out $(RESULTS)
 	@$(BIN) leaderboard $(RESULTS) --out $(RESULTS)
 
-corpus: build ## traces of a real model into results/corpus/ (CORPUS=): all of scripts/corpus/plan.toml, or TASKS= PARTS= LENGTH= SAMPLES= STEPS=; CHECK= compares
+corpus: build ## traces of a real model into results/corpus/ (CORPUS=): all of scripts/corpus/plan.toml, or TASKS= PARTS= LENGTH= SAMPLES= STEPS= THREADS=; CHECK= compares
 	@python3 scripts/corpus/corpus.py --out $(CORPUS) $(if $(TASKS),--tasks $(TASKS)) $(if $(PARTS),--parts $(PARTS)) $(if $(LENGTH),--length $(LENGTH)) \
 	  $(if $(SAMPLES),--samples $(SAMPLES)) $(if $(STEPS),--steps $(STEPS)) $(if $(THREADS),--threads $(THREADS)) $(if $(CHECK),--check $(CHECK))
 
@@ -75,5 +75,5 @@ fuzz: ## every fuzz target for FUZZTIME, runs or seconds (short times end in Go'
 	  done; \
 	done
 
-clean: ## remove bin/ and results/, with all rows and the corpus in it
+clean: ## remove bin/ and results/ (RESULTS=), with all rows and the corpus in it
 	rm -rf bin $(RESULTS)

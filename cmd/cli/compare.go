@@ -42,7 +42,7 @@ tests.`,
 	fl := c.Flags()
 	fl.StringVar(&f.format, "format", "table", "`table`, json or markdown")
 	fl.StringArrayVar(&f.where, "where", nil, "only rows with `KEY=VALUE` (or KEY!=VALUE), any field of a row; repeatable: one key's values are alternatives")
-	fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap (default 0)")
 	return c
 }
 

@@ -29,7 +29,8 @@ func newDatasetsMakeSyntheticCommand() *cobra.Command {
 		Use:   "synthetic -o TRACE",
 		Short: "Make a synthetic Top-K trace with dialled locality",
 		Long: `Make a synthetic Top-K trace. Dials come from --preset, then --dials, then flags,
-the later ones winning; without any, from defaults. A flag sets its dial for all layers.
+the later ones winning; what none of them says is the default below, 0 where there is
+none. A flag sets its dial for all layers.
 
 Presets: ` + strings.Join(synthetic.Presets(), ", ") + `
 
@@ -63,20 +64,34 @@ func (f *syntheticFlags) define(fl *pflag.FlagSet) {
 	fl.IntVar(&g.Heads, "heads", 0, "KV heads with a selection of their own; 0: a layer shares one")
 	fl.IntVar(&g.Context, "context", 0, "tokens of a prompt")
 	fl.IntVar(&g.Steps, "steps", 0, "decode steps")
-	fl.IntVar(&g.Windows, "windows", 0, "prompt windows before them")
+	fl.IntVar(&g.Windows, "windows", 0, "prompt windows before the decode steps")
 	fl.IntVar(&g.Sink, "sink", 0, "first tokens that are pinned, which no list names; needs --local")
 	fl.IntVar(&g.Local, "local", 0, "last tokens that are pinned, the one being generated included; 0: nothing is said of pins")
 	fl.IntVar(&g.TopK, "topk", 0, "K, the demand")
-	fl.IntVar(&g.Candidates, "candidates", 0, "M, the length of a list (default with --topk: 1.25 × K)")
+	fl.IntVar(&g.Candidates, "candidates", 0, "M, the length of a list (default: 1.25 × K)")
 	fl.StringVar(&g.Order, "order", "", "rank, or index for lists without ranks, M = K")
 	fl.Float64Var(&g.Scores, "scores", 0, "exponent of scores as a power law of the rank; 0: none")
 	bytesVar(fl, &g.EntryBytes, "entry-bytes", 0, "bytes of a token's entry in a stream")
 	fl.Float64Var(&g.LayerSpread, "layer-spread", 0, "standard deviation of log churn, 1 − overlap, between layers")
-	fl.Float64Var(&g.HeadSpread, "head-spread", 0, "the same between heads")
+	fl.Float64Var(&g.HeadSpread, "head-spread", 0, "standard deviation of log churn between the heads of a layer")
 	for i := range synthetic.LocalityDials {
 		d := &synthetic.LocalityDials[i]
 		name := strings.ReplaceAll(d.Name, "_", "-")
 		fl.Float64(name, 0, d.Usage)
+	}
+	showDefaults(fl)
+}
+
+// showDefaults has --help say the dials that hold where nothing sets them.
+func showDefaults(fl *pflag.FlagSet) {
+	d := synthetic.Default()
+	shown := map[string]any{"seed": d.Seed, "requests": d.Requests, "layers": d.Layers, "context": d.Context, "steps": d.Steps, "windows": d.Windows, "topk": d.TopK, "order": d.Order}
+	for i := range synthetic.LocalityDials {
+		dial := &synthetic.LocalityDials[i]
+		shown[strings.ReplaceAll(dial.Name, "_", "-")] = *dial.At(&d.Locality)
+	}
+	for name, value := range shown {
+		fl.Lookup(name).DefValue = fmt.Sprint(value)
 	}
 }
 

@@ -36,13 +36,13 @@ the same bytes; a note in the metadata says what was derived from which digest.`
 	}
 	fl, o := c.Flags(), &f.options
 	outVar(fl, &f.out, "the trace to write; appears only when all went well")
-	fl.IntVar(&o.TopK, "topk", 0, "K, the demand, in blocks (default: the source's)")
-	fl.IntVar(&o.Candidates, "candidates", 0, "M, the length lists are cut to, demand included (default: the source's)")
-	fl.IntVar(&o.BlockTokens, "block-tokens", 0, "tokens that one index stands for, a multiple of the source's")
-	fl.StringSliceVar(&f.layers, "layers", nil, "layers to keep: numbers and ranges, as in 0,5,10-20")
-	fl.StringSliceVar(&o.Requests, "requests", nil, "requests to keep, by id")
-	fl.StringSliceVar(&f.heads, "heads", nil, "heads to keep, by number, or union: one list a layer of what any head demands")
-	fl.StringVar(&f.steps, "steps", "", "steps to keep, FROM:TO without TO; either may be left out")
+	fl.IntVar(&o.TopK, "topk", 0, "K, the demand, in indices of the source's lists (default: the source's)")
+	fl.IntVar(&o.Candidates, "candidates", 0, "M, the length that lists are cut to, demand included, likewise (default: the source's)")
+	fl.IntVar(&o.BlockTokens, "block-tokens", 0, "tokens that one index stands for, a multiple of the source's (default: the source's)")
+	fl.StringSliceVar(&f.layers, "layers", nil, "layers to keep: numbers and ranges, as in 0,5,10-20 (default: all)")
+	fl.StringSliceVar(&o.Requests, "requests", nil, "requests to keep, by id (default: all)")
+	fl.StringSliceVar(&f.heads, "heads", nil, "heads to keep, by number, or union: one list a layer of what any head demands (default: all, apart)")
+	fl.StringVar(&f.steps, "steps", "", "steps to keep, FROM:TO without TO; either may be left out (default: all)")
 	return c
 }
 

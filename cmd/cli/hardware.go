@@ -122,7 +122,7 @@ func newHardwareListCommand(f *hardwareFlags) *cobra.Command {
 			return f.list(c.OutOrStdout(), lib, kinds)
 		},
 	}
-	c.Flags().StringVar(&kind, "kind", "", "only one `kind`: machine, gpu, link, drive, host or model")
+	c.Flags().StringVar(&kind, "kind", "", "only one `kind`: machine, gpu, link, drive, host or model (default: all)")
 	f.formats(c, "table", "json")
 	return c
 }
@@ -178,7 +178,7 @@ machine and a GPU share shows the machine with its parts; --kind chooses.`,
 			return f.show(c.OutOrStdout(), lib, items)
 		},
 	}
-	c.Flags().StringVar(&kind, "kind", "", "only this `kind`: machine, gpu, link, drive, host or model")
+	c.Flags().StringVar(&kind, "kind", "", "only this `kind`: machine, gpu, link, drive, host or model (default: the machine where several have the name)")
 	f.formats(c, "table", "json")
 	return c
 }

@@ -63,10 +63,10 @@ series is fitted apart. --format yaml prints the curve for a link's data file.`,
 		},
 	}
 	fl := c.Flags()
-	fl.StringSliceVar(&f.from, "from", nil, "`sizes` at which other constants begin, 28KiB for example")
+	fl.StringSliceVar(&f.from, "from", nil, "`sizes` of blocks at which other constants begin, 28KiB for example (default: one set of constants)")
 	fl.BoolVar(&f.batch, "batch", false, "the points are batches: fit what is submitted ahead of the engine")
 	fl.BoolVar(&f.inline, "inline", false, "the submitting thread moves blocks below the first --from itself")
-	fl.StringVar(&f.link, "link", "", "count the packet headers of this `link`, and keep to its bandwidth")
+	fl.StringVar(&f.link, "link", "", "count the packet headers of this `link`, host to device, and keep to its bandwidth (default: none)")
 	fl.StringVar(&f.path, "path", "call", "path of the points on that link: `call`, batch or kernel")
 	fl.StringVar(&f.source, "source", "mine", "`key` of the source that --format yaml names")
 	h.formats(c, "table", "json", "yaml")
@@ -236,7 +236,7 @@ of the bundled files.`,
 			return fit.WriteComparisons(c.OutOrStdout(), rows)
 		},
 	}
-	c.Flags().StringSliceVar(&only, "only", nil, "only these links and drives, by `name`")
+	c.Flags().StringSliceVar(&only, "only", nil, "only these links and drives, by `name` (default: all)")
 	f.formats(c, "table", "json", "markdown")
 	return c
 }

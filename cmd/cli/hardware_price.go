@@ -31,12 +31,11 @@ func newHardwarePriceCommand(h *hardwareFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "price",
 		Short: "Price one fetch and write-back on a machine: every path, SSD and its levels",
-		Long: `Price the move of blocks between host and GPU by every path of a machine's link, one way
-and both ways at once, from its drives, and within its memory: seconds by cause, wire
-bytes, SMs taken. With --from-ssd some of the
-blocks are on the drives alone, and the four levels of hiding them are priced as well:
-layer-wise, sparse, hierarchical (read ahead behind --ahead-us), balanced (--pinned
-blocks stay in pinned memory).`,
+		Long: `Price the move of blocks between host and GPU by every path of a machine's link, one
+way and both ways at once, from its drives, and within its memory: seconds by cause,
+wire bytes, SMs taken. With --from-ssd some of the blocks are on the drives alone, and
+the four levels of hiding them are priced as well: layer-wise, sparse, hierarchical
+(read ahead behind --ahead-us), balanced (--pinned blocks stay in pinned memory).`,
 		Example: `  kvreplay hardware price --hardware h100 --entry-bytes 656 --blocks 2048
   kvreplay hardware price --hardware l20 --entry-bytes 512 --block-tokens 8 --blocks 300 --runs 120 --merge
   kvreplay hardware price --hardware l20 --entry-bytes 512 --block-tokens 16 --blocks 300 --from-ssd 40 --layer-blocks 8192 --ahead-us 200`,
@@ -73,17 +72,17 @@ blocks stay in pinned memory).`,
 	bytesVar(fl, &f.layout.EntryBytes, "entry-bytes", 0, "`bytes` of one token in a layer (or KV head)")
 	fl.Int64Var(&f.layout.BlockTokens, "block-tokens", 1, "tokens of a block")
 	fl.Int64Var(&f.layout.Fragments, "fragments", 1, "pieces of a block: 2 where K and V lie apart")
-	fl.BoolVar(&f.layout.Merge, "merge", false, "move a run of adjacent blocks as one piece")
+	fl.BoolVar(&f.layout.Merge, "merge", false, "with --runs: move a run of adjacent blocks as one piece")
 	fl.Int64Var(&f.blocks, "blocks", 0, "blocks to move")
-	fl.Int64Var(&f.runs, "runs", 0, "runs of adjacent blocks among them (default: each block apart)")
+	fl.Int64Var(&f.runs, "runs", 0, "runs of adjacent blocks among --blocks: each is a read of the drives and, with --merge, one piece (default: each block apart)")
 	depthVar(fl, &f.depth)
 	fl.IntVar(&f.threads, "threads", 8, "threads that copy within the host")
-	fl.Int64Var(&f.demand.SSD, "from-ssd", 0, "of the blocks, those on the drives alone")
-	fl.Int64Var(&f.demand.Extents, "extents", 0, "reads that bring those (default: one a block)")
-	fl.Int64Var(&f.demand.Pinned, "pinned", 0, "of those, the ones that stay in pinned memory")
-	fl.Int64Var(&f.demand.Layer, "layer-blocks", 0, "blocks of the whole layer, for the layer-wise level (default: --blocks)")
-	fl.Float64Var(&f.ahead, "ahead-us", 0, "microseconds of selection and projection that read-ahead hides behind")
-	fl.BoolVar(&f.direct, "gpudirect", false, "drives write into the GPU")
+	fl.Int64Var(&f.demand.SSD, "from-ssd", 0, "of --blocks, those on the drives alone (default 0)")
+	fl.Int64Var(&f.demand.Extents, "extents", 0, "with --from-ssd: reads that bring its blocks (default: one a block)")
+	fl.Int64Var(&f.demand.Pinned, "pinned", 0, "with --from-ssd: of its blocks, those that stay in pinned memory (default 0)")
+	fl.Int64Var(&f.demand.Layer, "layer-blocks", 0, "with --from-ssd: blocks of the whole layer, for the layer-wise level (default: --blocks)")
+	fl.Float64Var(&f.ahead, "ahead-us", 0, "with --from-ssd: microseconds of selection and projection that read-ahead hides behind (default 0)")
+	fl.BoolVar(&f.direct, "gpudirect", false, "with --from-ssd: drives write into the GPU (GPUDirect Storage)")
 	h.formats(c, "table", "json")
 	return c
 }
@@ -288,8 +287,8 @@ one read. Times are of a machine's drives, a step of a stream on average.`,
 	}
 	fl := c.Flags()
 	fl.IntVar(&o.TopK, "topk", 0, "K of the demand, in blocks (default: the trace's)")
-	fl.Int64SliceVar(&o.Extents, "extent", []int64{1, 4, 16}, "blocks of an extent, comma-separated")
-	fl.IntVar(&o.History, "history", 0, "decode steps that the packing learns from besides the prompt's windows; they are not counted")
+	fl.Int64SliceVar(&o.Extents, "extent", []int64{1, 4, 16}, "`blocks` of an extent, comma-separated")
+	fl.IntVar(&o.History, "history", 0, "decode steps that the packing learns from besides the prompt's windows; they are not counted (default 0)")
 	fl.StringVar(&machine, "hardware", "l20", "`machine` whose drives are timed")
 	bytesVar(fl, &entry, "entry-bytes", 4096, "`bytes` of a block on the drive, for the times; not the trace's, which are of a token")
 	depthVar(fl, &depth)

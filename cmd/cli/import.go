@@ -44,7 +44,7 @@ stays absent from the trace.`,
 func (f *importFlags) define(c *cobra.Command) {
 	fl, o, m := c.Flags(), &f.options, &f.options.Stated
 	outVar(fl, &f.out, "the trace to write; appears only when all went well")
-	fl.StringVar(&m.Order, "order", "", "what the order of a list means: `rank` (best first) or index (nothing; lists get sorted)")
+	fl.StringVar(&m.Order, "order", "", "what the order of a list means: `rank` (best first) or index (nothing; lists get sorted) (default: by scores, where a source has them)")
 	fl.StringVar(&o.RequestID, "request-id", "", "id of the request where a source does not name it (npz)")
 	fl.IntVar(&o.PromptLen, "prompt-len", 0, "tokens of the prompt where a source does not imply them")
 	fl.IntVar(&o.Layers, "layers", 0, "number of indexer layers of an SGLang source, where its data do not tell")

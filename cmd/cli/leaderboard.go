@@ -62,7 +62,7 @@ and sequential because a mean of misses then makes a mean of times.`,
 	fl.StringVar(&f.format, "format", "table", "`table`, markdown, csv or json on stdout")
 	outVar(fl, &f.out, "folder to write leaderboard.md, .csv, .json and curves-<trace>.svg to as well")
 	fl.StringArrayVar(&f.where, "where", nil, "only rows with `KEY=VALUE` (or KEY!=VALUE), any field of a row; repeatable: one key's values are alternatives")
-	fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap (default 0)")
 	fl.BoolVar(&f.perTrace, "per-trace", false, "a table for every trace too")
 	f.time.add(c)
 	c.AddCommand(newVerifyCommand(table))

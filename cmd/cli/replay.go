@@ -51,11 +51,11 @@ func newReplayCommand(table policies.Table) *cobra.Command {
 		Use:   "replay TRACE...",
 		Short: "Replay traces through policies and print result rows",
 		Long: `Replay traces through cache policies: every policy at every capacity, on each
-trace. Rows go to stdout; with --out they are kept as files, which
-` + "`kvreplay leaderboard`" + ` reads. A run with --out that was stopped, however it was stopped,
-continues where it was when the same command is given again; a run with more
-policies or capacities replays only what is new. With --profile a trace is finished or
-begun again, and with --referee every cell is replayed.`,
+trace. Rows go to stdout; with --out they are kept as files, which ` + "`kvreplay leaderboard`" + `
+reads. A run with --out that was stopped, however it was stopped, continues where it was
+when the same command is given again; a run with more policies or capacities replays only
+what is new. With --profile a trace is finished or begun again, and with --referee every
+cell is replayed.`,
 		Example: `  kvreplay replay t.parquet
   kvreplay replay t.parquet --policy lru --policy lookahead --policy window:2 --policy opt \
       --topk 256 --candidates 320 --capacity 1x,1.5x,2x,4x,0.2ctx,6400 --warmup lru:32 --out results`,
@@ -63,13 +63,13 @@ begun again, and with --referee every cell is replayed.`,
 		RunE: func(c *cobra.Command, args []string) error { return runReplay(c, args, &f) },
 	}
 	fl := c.Flags()
-	fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policies, each `NAME[:OPTIONS]`, comma-separated or repeated; all: every exact policy that the trace can serve; lossy: every lossy one; window:1-16: windows from 1 to 16 steps")
+	fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policies, each `NAME[:OPTIONS]`, comma-separated or repeated; all: every exact policy that the trace can serve, windows of 1 to 4 steps among them; lossy: every lossy one; window:1-16: windows from 1 to 16 steps")
 	fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request), 1x+2x@64 (grows at step 64), peak:window:2, sweep[:N] (a curve: 64 or N from 1x to below 16x)")
 	fl.StringVar(&f.warmup, "warmup", "auto", "lru:W, importance:W[,scope=request] (W prompt windows), staging, cold; auto: lru with the windows that all streams have")
-	fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in blocks (default: the trace's)")
-	fl.IntVar(&f.candidates, "candidates", 0, "M, how much of a list policies may see (default: the trace's)")
+	fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in entries of a list, whatever --block-tokens makes of them (default: the trace's)")
+	fl.IntVar(&f.candidates, "candidates", 0, "M, how many entries of a list policies may see (default: the trace's)")
 	fl.IntVar(&f.sink, "sink", 0, "first tokens that are always resident (default: the trace's, or 0)")
-	fl.IntVar(&f.local, "local", 1, "last tokens that are always resident, in the place of what the trace states")
+	fl.IntVar(&f.local, "local", 0, "last tokens that are always resident, the one being generated among them (default: the trace's, or 1)")
 	bytesVar(fl, &f.bytes, "entry-bytes", 0, "bytes of a token's entry in a stream (default: the trace's)")
 	fl.IntVar(&f.shape.BlockTokens, "block-tokens", 0, "tokens of a block, the unit of the cache (default: the trace's)")
 	fl.BoolVar(&f.shape.ShareHeads, "share-heads", false, "the heads of a layer share one cache, of blocks that hold all of them")
@@ -80,14 +80,14 @@ begun again, and with --referee every cell is replayed.`,
 	fl.StringArrayVar(&f.tiers, "tier", nil, "a cache below the GPU's, repeatable from fast to slow: `NAME=POLICY@CAPACITY`, as in dram=lru@8x; below the last everything is found")
 	fl.BoolVar(&f.inclusive, "inclusive", false, "with --tier: tiers keep a copy of what passes through; otherwise they keep what the one above gives up, and most policies are LRU there (TIERS.md)")
 	fl.StringVar(&f.allocation, "allocation", "", "`PLAN` of kvreplay allocate: what each layer and head may keep, instead of --capacity")
-	fl.StringVar(&f.reallocate, "reallocate", "", "with --allocation: every `STEPS[:METHOD]` decode steps divide the plan's memory anew by what was observed in them (2d-greedy)")
-	fl.StringVar(&f.pool, "pool", "", "streams that share one cache of the sum of their capacities: those of a `request` (all layers and heads) or of a layer (its heads)")
+	fl.StringVar(&f.reallocate, "reallocate", "", "with --allocation: every `STEPS[:METHOD]` decode steps divide the plan's memory anew by what was observed in them, by a METHOD of allocate (default 2d-greedy)")
+	fl.StringVar(&f.pool, "pool", "", "streams that share one cache of the sum of their capacities: those of a `request` (all layers and heads) or of a layer (its heads) (default: each has its own)")
 	fl.StringSliceVar(&f.layers, "layers", nil, "layers to replay, as in 0,5,10-20 (default: all)")
 	fl.StringSliceVar(&f.requests, "requests", nil, "requests to replay, by id (default: all)")
 	fl.StringVar(&f.per, "per", "cell", "rows: one a `cell`, request, layer or stream")
 	fl.StringVar(&f.format, "format", "", "rows on stdout as `table`, jsonl or csv (default table; with --out none)")
 	fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "workers; rows do not depend on it")
-	fl.Uint64Var(&f.seed, "seed", 0, "seed of policies that draw")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of policies that draw (default 0)")
 	outVar(fl, &f.out, "folder to keep rows (and profiles) in, one file a trace")
 	fl.BoolVar(&f.fresh, "fresh", false, "with --out: replay cells that the folder has, too")
 	fl.DurationVar(&f.checkpoint, "checkpoint", replay.DefaultCheckpoint, "with --out: how often progress within a trace is kept")

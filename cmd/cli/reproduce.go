@@ -49,7 +49,7 @@ replay/REPRODUCTION.md is the report of all; replay/reproduce/README.md explains
 	fl := c.Flags()
 	fl.StringSliceVar(&f.traces, "traces", nil, "traces and folders of traces (default "+strings.Join(traceFolders, " and ")+", where they are)")
 	fl.StringVar(&f.hardware, "hardware-dir", "", "`folder` of YAML files that replace bundled machines and models, to see what depends on them")
-	fl.StringSliceVar(&f.sections, "section", nil, "only these `sections`, each NAME or PAPER/NAME; with papers, the others are not computed")
+	fl.StringSliceVar(&f.sections, "section", nil, "only these `sections`, each NAME or PAPER/NAME (default: all); where each names its paper, the other papers are not computed")
 	outVar(fl, &f.out, "write "+reproduce.FileName+" and its figures into this `folder` too")
 	fl.StringVar(&f.format, "format", "table", "`table`, markdown, csv or json")
 	return c

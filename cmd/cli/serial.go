@@ -36,7 +36,7 @@ as CSV for other simulators. replay/serial/README.md says what the difference is
 		RunE: func(c *cobra.Command, args []string) error { return runSerial(c, args, &f) },
 	}
 	fl := c.Flags()
-	fl.StringArrayVar(&f.policies, "policy", []string{"lru", "2q", "arc"}, "policies lru, 2q[:OPTIONS] and arc, comma-separated or repeated, or all")
+	fl.StringArrayVar(&f.policies, "policy", []string{"lru", "2q", "arc"}, "policies, each `NAME[:OPTIONS]`, comma-separated or repeated: lru, 2q[:OPTIONS], arc, or all")
 	fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request)")
 	fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in blocks (default: the trace's)")
 	fl.StringVar(&f.warmup, "warmup", "auto", "lru:W (the last W prompt windows) or cold; auto: all windows")

@@ -49,8 +49,8 @@ a schedule places them beside the model's operators on a timeline of GPU, link, 
 SSD. PROFILE is such a file or a folder that has one. Nothing is replayed again. What
 was scaled or assumed is said in the notes; replay/pipeline/README.md has the models.
 
-Schedules that move whole layers whatever a cache would miss need no profile: --prompt
-and --generate describe a batch of equal requests instead.
+Schedules that move the same whatever a cache would miss, kvpr, flexgen and ellm, need no
+profile: --prompt and --generate describe a batch of equal requests instead.
 
 Schedules:
 ` + pipeline.ScheduleList(),
@@ -80,13 +80,13 @@ func (f *timeFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.hardware.dir, "hardware-dir", "", "`folder` of YAML files that add to the bundled ones or replace them (default $"+hardware.DirVariable+")")
 	fl.StringVar(&f.model, "model", "", "the model's `shape`, as 'kvreplay hardware list' names it (default: the profile's)")
 	fl.StringVar(&f.layerMap, "layer-map", "", "which profiled layer stands for which of the model's: nearest, stretch, or `MODEL=PROFILED,...` as in 0-19=5,20-60=25")
-	fl.IntVar(&f.topk, "topk", 0, "scale the counts from the profile's K to this one")
+	fl.IntVar(&f.topk, "topk", 0, "scale the counts from the profile's K to this one, in tokens (default: as they are)")
 	fl.StringVar(&f.selection, "selection", "auto", "how Top-K is found: indexer, minmax[:tokens=16], mean[:tokens=8,rank=0], centroids[:tokens=16], keys; auto: the model's indexer, or minmax")
-	fl.Uint64Var(&o.Seed, "seed", 0, "seed of the draw of requests")
+	fl.Uint64Var(&o.Seed, "seed", 0, "seed of the draw of requests (default 0)")
 	fl.IntVar(&o.Steps, "steps", 0, "steps to price (default: as many as the longest request has)")
 	fl.Int64Var(&o.Context, "context", 0, "context of every request in tokens, for computation and memory (default: the profile's)")
 	fl.IntVar(&o.Positions, "positions", 0, "positions that a step decodes of every request, for computation and write-back (default: the profile's)")
-	fl.Float64Var(&o.Accept, "accept", 0, "tokens that a step yields, where it decodes several positions")
+	fl.Float64Var(&o.Accept, "accept", 0, "tokens that a step yields, 1 to the positions that it decodes; must be given where these are several")
 	fl.IntVar(&o.Experts, "expert-gpus", 0, "GPUs that share the routed experts (default: doubled from 1 until half of each GPU is free)")
 	fl.IntVar(&o.Threads, "threads", 16, "threads of the host that look up")
 	fl.Float64Var(&o.Reserve, "reserve", 0.1, "share of GPU memory for activations and workspace")
@@ -94,7 +94,7 @@ func (f *timeFlags) add(c *cobra.Command) {
 	fl.BoolVar(&o.Merge, "merge", false, "adjacent missed blocks move as one piece")
 	fl.Int64Var(&o.Fragments, "fragments", 1, "places that a block lies in; 2 where K and V are apart")
 	depthVar(fl, &o.Depth)
-	fl.Float64Var(&o.Ahead.Accuracy, "read-ahead", 0, "share of the SSD's reads that are named when a layer begins, and hide behind its selection; the rest is read again (default: reads wait for the selection)")
+	fl.Float64Var(&o.Ahead.Accuracy, "read-ahead", 0, "share of the SSD's reads that are named when a layer begins, and hide behind its projections and selection; the rest is read again (default: reads wait for the selection)")
 	fl.BoolVar(&o.Ahead.Direct, "gpudirect", false, "the SSD writes into the GPU (GPUDirect Storage)")
 	fl.StringVar(&f.table, "table", "", "CSV `file` of measured operator times, instead of the roofline")
 	fl.BoolVar(&f.extrapolate, "extrapolate", false, "with --table: go on beyond its points")

@@ -33,11 +33,12 @@ func newVerifyCommand(table policies.Table) *cobra.Command {
 		Short: "Replay a sample of somebody's rows and say whether they hold",
 		Long: `Replay a sample of result rows, each with its own policy, capacity and settings, and
 compare every field of all rows of the same cell. Traces are found by the digest that
-rows state; where a file is called otherwise, both names are given. The sample has a row of every policy, and
-one of every cell of those that the rows rank first. The exit code is 0 where every row
-holds, 1 where one differs, where a cell lacks requests, layers or heads, or where a
-row cannot be replayed here: another engine version, a policy that this program lacks,
-a trace or a plan that is not there (--allow-missing accepts those).`,
+rows state; where a file is called otherwise, both names are given. The sample has a row
+of every policy, one of every cell of those that the rows rank first, and the one with
+the lowest × OPT. The exit code is 0 where every row holds, 1 where one differs, where a
+cell lacks requests, layers or heads, or where a row cannot be replayed here: another
+engine version, a policy that this program lacks, a trace or a plan that is not there
+(--allow-missing accepts those).`,
 		Example: `  kvreplay leaderboard verify results --traces traces
   kvreplay leaderboard verify rows.csv --traces a.parquet --traces b.parquet --sample all`,
 		RunE: func(c *cobra.Command, args []string) error { return runVerify(c, args, &f) },
