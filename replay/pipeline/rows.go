@@ -43,7 +43,7 @@ func (p *RowPricer) Price(ctx context.Context, r *metrics.Row) (*Result, error) 
 	case r.Steps == 0:
 		return nil, errors.New("the rows have no steps")
 	case r.Clusters != "":
-		return nil, errors.New("the rows count clusters of unequal sizes: price their profile with kvreplay time")
+		return nil, errors.New("the rows count clusters of unequal sizes, whose times are not modelled: compare their moved_entries")
 	case r.Tiers != "":
 		return nil, errors.New("the rows are of a cache with tiers below it: price its profile with kvreplay time")
 	case r.StepTokens > 1:

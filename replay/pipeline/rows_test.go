@@ -133,7 +133,7 @@ func TestRowsRefused(t *testing.T) {
 		"names no model":           func(r *metrics.Row, _ *RowPricer) { r.Model = "" },
 		"the shape of GPT":         func(r *metrics.Row, _ *RowPricer) { r.Model = "GPT" },
 		"no steps":                 func(r *metrics.Row, _ *RowPricer) { r.Steps = 0 },
-		"unequal sizes":            func(r *metrics.Row, _ *RowPricer) { r.Clusters = "lists" },
+		"times are not modelled":   func(r *metrics.Row, _ *RowPricer) { r.Clusters = "lists" },
 		"tiers below it":           func(r *metrics.Row, _ *RowPricer) { r.Tiers = "dram=lru@8x" },
 		"decodes 2 positions":      func(r *metrics.Row, _ *RowPricer) { r.StepTokens = 2 },
 		"does not move misses":     func(_ *metrics.Row, p *RowPricer) { p.Schedule = OnGPU{} },
