@@ -3,11 +3,15 @@
 // nothing with the fast engine but the trace reader, and is what that engine is
 // tested against. Read it beside S1–S13:
 //
-//	blocks.go  S2 pins, S3 births, S4 the demand
-//	run.go     S4 a step: births, classification, fetch, eviction; S1 and S8 its T
-//	order.go   S5, S9, S12 and the policies' orders
-//	warmup.go  S8 what importance and staging place
-//	lossy*.go  S10 what lossy methods hold, lose and drop, and how they divide budgets
+//	blocks.go    S2 pins, S3 births, S4 the demand
+//	run.go       S4 a step: births, classification, fetch, eviction; S1 and S8 its T
+//	order.go     S5, S9, S12 and the policies' orders
+//	warmup.go    S8 what importance and staging place
+//	lossy*.go    S10 what lossy methods hold, lose and drop, and how they divide budgets
+//	prefetch.go  S11 what is fetched ahead
+//
+// The other files are of what the documents of the engine add: rows of joined lists,
+// outliers, clusters, tiers, pools, and what an LRU cache of every size would miss.
 //
 // testdata holds histories worked out by hand; package brute searches all choices.
 //
