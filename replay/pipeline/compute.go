@@ -7,10 +7,10 @@ type Load struct {
 	Queries  float64 // query tokens: positions decoded
 	Context  float64 // cached tokens
 	Scored   float64 // cached tokens × query tokens that score them
-	Demand   float64 // entries demanded, of all heads
+	Demand   float64 // blocks demanded, of all heads
 	Attended float64 // tokens attended × query tokens that attend to them
 	Bytes    float64 // read by attention, of all heads: the demand and what is pinned
-	Missed   float64 // blocks
+	Missed   float64 // of them
 	Again    float64 // tokens that the layer is run again over
 	Pairs    float64 // of them, those before each, itself included
 }

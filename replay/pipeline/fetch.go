@@ -99,9 +99,11 @@ func (t *Timeline) load(k Kind, d *Dense, layer, part int, seconds float64, afte
 // fetching is the time of fetch on idle resources, from the end of the selection. Reads
 // ahead hide behind the layer's projections, selection and lookup on the GPU:
 //
-//	max(host, late) + hop;  direct: max(host + hop, late)
+//	max(host, late) + hop;  direct: max(host + early + (1 − accuracy)·hop, late)
 //
-// late being the SSD's time, or max(0, SSD − hidden) + (1 − accuracy)·SSD.
+// late being the SSD's time, or max(0, SSD − hidden) + (1 − accuracy)·SSD with reads ahead,
+// early what those leave of the hop, max(0, hop − hidden). Without, nothing is hidden and
+// nothing read again.
 func (l *Layer) fetching(share float64) float64 {
 	host, late, hop := l.Fetch.Part(share), l.Read*share, l.Hop.Part(share)
 	hidden := 0.

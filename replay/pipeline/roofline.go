@@ -16,8 +16,8 @@ const (
 )
 
 // Lookup and bookkeeping. A kernel reads and writes a few words of the position table for
-// each demanded entry, at a sector of device memory each; the host waits for its memory
-// once for an entry looked up and twice for one that enters, its threads side by side.
+// each demanded block, at a sector of device memory each; the host waits for its memory
+// once for a block looked up and twice for one that enters, its threads side by side.
 // No source states them: assumed.
 const (
 	sectorBytes   = 32
