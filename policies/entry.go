@@ -29,7 +29,7 @@ type Entry struct {
 	Summary string // one line: the rule
 	Source  string // citation
 	Usage   string // the form of its options, empty without: "window:N, N ≥ 0 steps"
-	Example string // options to show and test it with where it cannot do without: "2"
+	Example string // options to test it with, and to show it with where it cannot do without: "2"
 	Doc     string // its package comment, for `policies describe`: PackageComment of its source; may be empty
 	Traits  Traits
 	// New parses the text after the colon ("" without one) and returns a factory of

@@ -156,11 +156,10 @@ func writePolicies(w io.Writer, lines []policyLine) error {
 	}
 	_, err := fmt.Fprint(w, `
 exact: what is evicted can be fetched again; lossy: what is dropped is lost, ranked
-apart by recall; divides a request: gives its streams budgets of their own, equal in
-sum; bound: sees the future, never ranked;
-stack: a larger capacity never misses more; bypasses: may keep demanded blocks out;
-draws: depends on --seed; memory: a block of the context. Say more of one:
-kvreplay policies describe NAME
+apart by recall; divides a request: gives its streams budgets of their own, in sum no
+more than the capacity; bound: sees the future, never ranked; stack: a larger capacity
+never misses more; bypasses: may keep demanded blocks out; draws: depends on --seed;
+memory: a block of the context. Say more of one: kvreplay policies describe NAME
 `)
 	return err
 }

@@ -52,7 +52,7 @@ func runDescribe(w io.Writer, known policies.Table, name, format string) error {
 // withExample gives a policy that cannot do without options those that its entry shows.
 func withExample(known policies.Table, name string) string {
 	for i := range known {
-		if known[i].Name == name && known[i].Example != "" {
+		if _, _, err := known[i].New(""); known[i].Name == name && err != nil {
 			return name + ":" + known[i].Example
 		}
 	}

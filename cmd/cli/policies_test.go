@@ -39,6 +39,7 @@ func TestPoliciesDescribe(t *testing.T) {
 	}{
 		{"lru", "Rule: first victim is the block whose last demanded step is earliest", 0},
 		{"window", "options  2", 0},
+		{"block-lfu", "options  admit=0\n", 0},
 		{"opt", "needs    future", 0},
 		{"adakv:alpha=0.5", "traits   lossy, divides a request\nneeds    prompt_mass", 0},
 		{"none --format json", `"no capacity"`, 0},
