@@ -360,7 +360,9 @@ func (g *gatherer) add(r *replay.ProfileRow) error {
 }
 
 // ahead are the blocks that a prefetcher moved: what was moved beyond the misses, each a
-// piece of its own. A policy that admits some of the misses moves less than all entries.
+// piece of its own. Of a policy that admits (block-lfu) a row has the entries and not how
+// many of them moved one by one: less than its misses' blocks are as many pieces as misses,
+// more are pieces of whole blocks.
 func (g *gatherer) ahead(r *replay.ProfileRow) int64 {
 	m := &g.profile.Meta
 	return max(0, r.Moved/int64(max(1, m.BlockTokens)*max(1, m.SharedHeads))-int64(r.Misses))
