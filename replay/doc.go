@@ -4,4 +4,4 @@ package replay
 
 // EngineVersion names the replay semantics (S1–S13). It is part of every result row
 // and changes whenever a count can.
-const EngineVersion = "3"
+const EngineVersion = "4"
