@@ -24,10 +24,11 @@
 // order of equal counts is by last use, not by the time of the last count.
 //
 // It is a Bypasser and an Admitter: what it fetches and what it fills differ. With
-// blocks of one entry every count is one and admission is by index: it is meant for
-// `--block-tokens 128 --share-heads`. Cost: O(|D_t| log |D_t|) a step. Memory: 12 B a
-// block of the context and 4 B a change. Exact, online, no stack property. It loses
-// where a few entries of many blocks are demanded: it then moves whole blocks for them.
+// blocks of one entry each block has one demanded entry and admission is by index: it
+// is meant for `--block-tokens 128 --share-heads`. Cost: O(|D_t| log |D_t|) a step.
+// Memory: 8 B a block of the context and 4 B a change. Exact, online, no stack
+// property. It loses where a few entries of many blocks are demanded: it then moves
+// whole blocks for them.
 package blocklfu
 
 import (
@@ -50,7 +51,7 @@ var Entry = policies.Entry{
 	Usage:   "block-lfu:admit=N with N ≥ 0 blocks a step; 0, the default: as many as the capacity",
 	Example: "admit=4",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Bypasses: true, Sized: true, Memory: "12 B", Cost: "O(|D| log |D|) a step"},
+	Traits:  policies.Traits{Bypasses: true, Sized: true, Memory: "8 B", Cost: "O(|D| log |D|) a step"},
 	New:     parse,
 }
 

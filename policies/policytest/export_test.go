@@ -1,6 +1,10 @@
 package policytest
 
-import "github.com/kvreplay/kvreplay/policies"
+import (
+	"strconv"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
 
 // CheckBy is Check by the named check and by those that keep others from being run.
 func CheckBy(name string, entry policies.Entry, newReference func() Reference) []Failure {
@@ -30,4 +34,19 @@ func RunAlone(name string, entry policies.Entry) error {
 		}
 	}
 	panic("no check " + name)
+}
+
+// Claimed is the memory in bytes that the entry states for a block of the context, and what
+// an instance holds for it.
+func Claimed(entry policies.Entry) (claimed, held float64, err error) {
+	s := &suite{entry: entry, options: entry.Example}
+	if err := s.parse(); err != nil {
+		return 0, 0, err
+	}
+	claim, err := strconv.ParseFloat(bytesClaimed.FindStringSubmatch(entry.Traits.Memory)[1], 64)
+	if err != nil {
+		return 0, 0, err
+	}
+	held, err = s.heldEach()
+	return claim, held, err
 }

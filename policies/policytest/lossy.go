@@ -57,7 +57,7 @@ var lossyChecks = []check{
 	{"Borrows", func(s *suite) error { return s.lossySeeds(s.lossyBorrows) }, true},
 	{"Forgets", func(s *suite) error { return s.lossySeeds(s.lossyForgets) }, true},
 	{"Allocates", (*suite).lossyAllocates, false},
-	{"Memory", (*suite).lossyRemembers, false},
+	{"Memory", (*suite).remembers, false},
 	{"Online", (*suite).lossyOnline, false},
 	{"Apart", (*suite).lossyApart, false},
 	{"Divides", (*suite).divides, false},

@@ -40,16 +40,13 @@ func (s *suite) lossyAllocates() error {
 	return nil
 }
 
-// lossyRemembers measures what an instance holds after streams that differ in the length
-// of their prompt alone, all of which it is handed.
-func (s *suite) lossyRemembers() error {
-	return s.holdsAsClaimed(func(blocks int) (float64, error) {
-		calls, err := s.record(wide(blocks))
-		if err != nil {
-			return 0, err
-		}
-		return calls.held(s)
-	})
+// lossyHeldOver is heldOver for a lossy policy, which is handed all of the context.
+func (s *suite) lossyHeldOver(blocks int) (bytes float64, err error) {
+	calls, err := s.record(wide(blocks))
+	if err != nil {
+		return 0, err
+	}
+	return calls.held(s)
 }
 
 // wide is a short stream over a prompt of so many blocks, with the budget of a small one.

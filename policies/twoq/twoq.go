@@ -27,9 +27,10 @@
 // slots, ids for 50 %).
 //
 // State: a bucket a step of insertion for A1in, two lists for Am and A1out; members of
-// D_t are in none, and join when they leave it. Shares are one product of float64 each,
-// taken at the start: the same on every machine. Cost: O(1) a change of the demand.
-// Memory: 20 B a block of the context. Exact, online, no stack property.
+// D_t are in none, and join when they leave it. Shares are those of the decimals as
+// written, exact (policies.Part), taken at the start. Cost: O(1) a change of the
+// demand. Memory: 12 B a block of the context, 4 B a change, and 4 B to 32 B for each
+// of Am or A1out. Exact, online, no stack property.
 //
 // Where it departs from the paper: a step is classified as a whole before anything is
 // evicted; the paper leaves open whether a ghost that is hit still counts while its
@@ -58,7 +59,7 @@ var Entry = policies.Entry{
 	Source:  "Johnson and Shasha, VLDB 1994, section 3.2",
 	Usage:   "2q:kin=I,kout=O with shares of the capacity, I 0 to 1 and O 0 to 8; 0.25 and 0.5 by default",
 	Doc:     policies.PackageComment(source),
-	Traits:  policies.Traits{Sized: true, Memory: "20 B", Cost: "O(1)"},
+	Traits:  policies.Traits{Sized: true, Memory: "12 B", Cost: "O(1)"},
 	New:     parse,
 }
 
