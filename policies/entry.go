@@ -19,7 +19,7 @@ type Traits struct {
 	Sized    bool   // looks at Scope.Capacity: all others leave the capacity to the engine
 	Stack    bool   // a larger capacity never misses more (inclusion property)
 	Lossy    bool   // drops for good: its loss is reported, and it is never ranked with exact ones
-	Memory   string // state per entry of the context, as text: "8 B"
+	Memory   string // state per block of the context, as text: "8 B"
 	Cost     string // work per change of the demand, as text: "O(1)"
 }
 

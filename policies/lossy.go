@@ -69,9 +69,10 @@ type Surveyed struct {
 }
 
 // Shares divides total by weights, none of which is negative. Share i is at least least
-// and at most most[i], and at least 1 whatever they say; what one cannot take goes to the others by their weights, and what
-// rounding leaves goes to the first that have room. The shares sum to total where the
-// bounds allow it: never to more, but for least where total is below it.
+// and at most most[i], and at least 1 whatever they say; what one cannot take goes to the
+// others by their weights, and what rounding leaves goes to the first that have room. The
+// shares sum to total where the bounds allow it: never to more, but for least, or 1 each,
+// where total is below them.
 func Shares(total, least int, weights []int64, most []int) []int {
 	shares := make([]int, len(weights))
 	rest := total

@@ -80,8 +80,8 @@ type Step struct {
 	Demand int
 	// Offered became resident without being demanded: left the local window, or was
 	// placed by the warm-up. It was last used, and inserted, at step T-1, after every
-	// block of Exit: exits first, then births
-	// (SEMANTICS S3, S12). A member that D_t demands at once is also in Hit.
+	// block of Exit: exits first, then births (SEMANTICS S3, S12). A member that D_t
+	// demands at once is also in Hit.
 	Offered []int32
 	// Hit entered the demand and was resident.
 	Hit []int32

@@ -12,11 +12,11 @@
 // Options: window=32, kernel=7, pooling=max, as in the authors' code; alpha=0.2, the
 // safeguard of NVIDIA's kvpress (alpha_safeguard), floor_alpha in the authors' code.
 //
-// State: that of snapkv, and the scores of a whole request while its budgets are
-// worked out. Cost: O(1) a step. Memory: 12 B a block of the prompt. Lossy, online, needs prompt_mass; the
-// budgets of a layer sum to what its capacity gives them. Departs from the paper as snapkv
-// does. Where the heads of a layer share one selection there is nothing to divide: it is
-// SnapKV.
+// State: that of snapkv, and the scores of a whole request while its budgets are worked
+// out. Cost: O(1) a step. Memory: 12 B a block of the prompt. Lossy, online, needs
+// prompt_mass; the budgets of a layer sum to what its capacity gives them. Departs from
+// the paper as snapkv does. Where the heads of a layer share one selection there is
+// nothing to divide: it is SnapKV.
 //
 // It loses where one head's scores are large and flat and another's few entries matter.
 package adakv

@@ -13,12 +13,11 @@ import (
 // (1−α)·B* + α·B, with B the heads' mean. Layers are alike.
 //
 // The mixture is that of the authors' code (floor_alpha), α = 0.2 that of NVIDIA's
-// kvpress (alpha_safeguard). The mass stands in attention weights, which rows do not
-// carry. Here the mass of a head's entries is the transfers
-// that keeping them saves on the profile: its c most valuable entries hold what a
-// capacity of c saves over its floor, and the heaviest entries of all heads are found
-// by climbing the concave envelopes, which is `head`. So adakv is `head` with the
-// safeguard.
+// kvpress (alpha_safeguard). The mass is in attention weights, which rows do not carry.
+// Here the mass of a head's entries is the transfers that keeping them saves on the
+// profile: its c most valuable entries hold what a capacity of c saves over its floor,
+// and the heaviest entries of all heads are found by climbing the concave envelopes,
+// which is `head`. So adakv is `head` with the safeguard.
 var adaKV = Method{
 	Name:    "adakv",
 	Summary: "layers alike, heads by the mass of their top entries, with a uniform share alpha",

@@ -28,12 +28,12 @@
 // Rule: first victim is the least recently used block of the queue that 3 names; ties
 // go to the lowest index. Ghosts go in the order of their eviction.
 //
-// State: four lists (package lists), of which T1 and T2 hold only what is outside D_t; which queue a
-// member of D_t belongs to is settled when it leaves, from the step of its first
-// access. Invariants: 4, and those of Fig. 4. The target p is a float64, moved by sums
-// and quotients that are rounded one by one: the same on every machine.
-// Cost: O(1) a change of the demand. Memory: 8 B a block of the context, and 4 B to 32 B for each resident or ghost. Exact,
-// online, no stack property, no options.
+// State: four lists (package lists), of which T1 and T2 hold only what is outside D_t;
+// which queue a member of D_t belongs to is settled when it leaves, from the step of
+// its first access. Invariants: 4, and those of Fig. 4. The target p is a float64,
+// moved by sums and quotients that are rounded one by one: the same on every machine.
+// Cost: O(1) a change of the demand. Memory: 8 B a block of the context, and 4 B to
+// 32 B for each resident or ghost. Exact, online, no stack property, no options.
 //
 // Where it departs from the paper: a step is classified and adapted to as a whole
 // before anything is evicted, and one step's hits in B2 settle the tie |T1| = p for all of

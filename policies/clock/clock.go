@@ -24,13 +24,14 @@
 //
 // State: the frames, with a bit each for "outside the demand" and "referenced": the
 // hand passes 64 frames at a time; and a bit a block for "fetched at the last step", as
-// only such a block can leave the demand unreferenced. Invariant: outside a step no more frames are in
-// use than the capacity has, and no more exist than that and one step's births. Cost:
-// O(1) a change of the demand, and a 64th of the capacity a round of the hand. Memory:
-// 5 B a block of the context and 5 B a frame. Exact, online, no stack property. Where
-// it departs from the sources: a step is marked as a whole before the hand moves. It
-// loses to LRU where blocks are demanded for a while and never again, since a mark
-// keeps each for a further round, and to FIFO nowhere that matters.
+// only such a block can leave the demand unreferenced. Invariant: outside a step no
+// more frames are in use than the capacity has, and no more exist than that and one
+// step's births. Cost: O(1) a change of the demand, and a 64th of the capacity a round
+// of the hand. Memory: 5 B a block of the context and 5 B a frame. Exact, online, no
+// stack property. Where it departs from the sources: a step is marked as a whole before
+// the hand moves. It loses to LRU where blocks are demanded for a while and never
+// again, since a mark keeps each for a further round, and to FIFO at no capacity of the
+// README's board.
 package clock
 
 import (

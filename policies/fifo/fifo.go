@@ -8,9 +8,9 @@
 // the step before its birth); ties go to the least recently used, then to the lowest
 // block index.
 //
-// Cost: O(1) a change of the demand. Memory: 8 B a block of the context and 4 B a change. No stack
-// property (Belady's anomaly). Loses to LRU wherever a stable core is demanded again
-// and again: on the README's board by a quarter of the misses at 2 × K.
+// Cost: O(1) a change of the demand. Memory: 8 B a block of the context and 4 B a
+// change. No stack property (Belady's anomaly). Loses to LRU wherever a stable core is
+// demanded again and again: on the README's board by a quarter of the misses at 2 × K.
 package fifo
 
 import (

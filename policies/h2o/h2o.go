@@ -9,18 +9,19 @@
 // the others the lowest score goes first, ties to the lowest index. Greedy: what goes does
 // not come back, whatever it would have scored later.
 //
-// Options: recent=0.5, half of the budget, as the authors' experiments have it (heavy_ratio
-// = recent_ratio); scores=attention, or ranks: a stand-in for
-// traces without attention, in which the r-th block of a step's list that is still there,
-// r = 1 for the best, is given 1 ÷ r.
+// Options: recent=0.5, half of the budget, as the authors' experiments have it
+// (heavy_ratio = recent_ratio); scores=attention, or ranks: a stand-in for traces
+// without attention, in which the r-th block of a step's list that is still there, r =
+// 1 for the best, is given 1 ÷ r.
 //
-// State: the score of each block and the list of those that are held. Cost: O(M + C) a step.
-// Memory: 12 B a block of the context. Lossy, online, needs the attention that listed blocks
-// were given (or ranks), and of the prompt prompt_mass or prompt windows. Departs from the
-// paper: of the prompt only the last queries count, those that the trace was recorded with
-// (all of them where there is prompt_mass, and what they listed where there is not), and of
-// a step only the M blocks that its list has. The attention is the full model's, where H2O's
-// own is over what it has kept.
+// State: the score of each block and the list of those that are held. Cost: O(M + C) a
+// step, and a sort where more than one block goes, as at the end of the prompt. Memory:
+// 12 B a block of the context. Lossy, online, needs the attention that listed blocks
+// were given (or ranks), and of the prompt prompt_mass or prompt windows. Departs from
+// the paper: of the prompt only the last queries count, those that the trace was
+// recorded with (all of them where there is prompt_mass, and what they listed where
+// there is not), and of a step only the M blocks that its list has. The attention is
+// the full model's, where H2O's own is over what it has kept.
 //
 // It loses where attention moves: a block that was asked for by no query so far is gone
 // when it is.

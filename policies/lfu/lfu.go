@@ -9,8 +9,8 @@
 //
 // The count is settled when a block leaves the demand, from the step at which it
 // entered, so a stay of any length costs two operations. Cost: O(1) a change of the
-// demand. Memory: 8 B a block of the context and 4 B a change. No stack property. Loses when the
-// topic moves: old counts keep dead blocks.
+// demand. Memory: 8 B a block of the context and 4 B a change. No stack property. Loses
+// when the topic moves: old counts keep dead blocks.
 package lfu
 
 import (

@@ -2,9 +2,9 @@
 // counts half as much as one that is a half-life younger.
 //
 // Source: dynamic aging of frequency counts, as in Robinson and Devarakonda, "Data
-// cache management using frequency-based replacement", SIGMETRICS 1990
-// (counts halved when their mean is too high), and the ageing of TinyLFU (Einziger et
-// al., ACM ToS 13(4), 2017, section 3.3, "reset"). Here no count is ever rounded.
+// cache management using frequency-based replacement", SIGMETRICS 1990 (counts halved
+// when their mean is too high), and the ageing of TinyLFU (Einziger et al., ACM ToS
+// 13(4), 2017, section 3.3, "reset"). Here no count is ever rounded.
 //
 // Step semantics: a step is one demand of each block of D_t, however its tokens were
 // selected. A demanded step t weighs 2^⌊t/H⌋ with H the half-life in steps (t is
@@ -18,20 +18,21 @@
 //
 // State and invariant: the sums are exact integers of any length (see weight.go), so
 // neither the order of summation nor the length of a stay or a stream can change a
-// result, nor the machine: nothing is a float. The outside set is a bucket.Queue by length and leading bits; a bucket that gives up
-// a part of its blocks is sorted.
+// result, nor the machine: nothing is a float. The outside set is a bucket.Queue by
+// length and leading bits; a bucket that gives up a part of its blocks is sorted.
 //
 // Options: half_life=H, 1 to 1048576 steps, 16 by default: the power of two nearest to
 // the half-life of LRFU with γ = .95, 13.5 steps. H = 1 compares demand histories as
-// binary numbers, latest step first: LRU with the older history as tie-break. H beyond
-// the stream is LFU, but that warm-up windows weigh half. On the traces and capacities
-// of the README's board 4 and 8 miss 3 % less in the geometric mean.
+// binary numbers, latest step first: LRU with the older history as tie-break, but that
+// births, which weigh 0, go first. H beyond the stream is LFU, but that warm-up windows
+// weigh half. On the traces and capacities of the README's board 4 and 8 miss 3 % less
+// in the geometric mean.
 //
 // Cost: O(1) a change of the demand. Memory: 20 B a block of the context, 4 B a change,
-// and 12 B for each block and each 32 half-lives in which it was demanded.
-// Exact, online, no stack property. Where it departs: the sources halve and round
-// counts now and then, and results depend on when. It loses to LRU right after the
-// topic moves, for about H steps, and to LRFU, which remembers what was evicted.
+// and 12 B for each block and each 32 half-lives in which it was demanded. Exact,
+// online, no stack property. Where it departs: the sources halve and round counts now
+// and then, and results depend on when. It loses to LRU right after the topic moves,
+// for about H steps, and to LRFU, which remembers what was evicted.
 package lfudecay
 
 import (

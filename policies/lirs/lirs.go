@@ -34,17 +34,20 @@
 // block, and at least one is left to LIR blocks; 0.01 by default, the paper's choice
 // (section 4.2: 1 % of the cache).
 //
-// State: S and Q as lists of what is outside D_t, and the status of each block. The share
-// is one product of float64, taken at the start: the same on every machine. Cost: O(1) a change of the demand; pruning takes off what was put on. Memory: 13 B a block
-// of the context, and 4 B to 32 B for each on S or Q. Exact, online, no stack property.
+// State: S and Q as lists of what is outside D_t, and the status of each block. The
+// share is that of the decimal as written, exact (policies.Part), taken at the start.
+// Cost: O(1) a change of the demand; pruning takes off what was put on. Memory: 13 B a
+// block of the context, and 4 B to 32 B for each on S or Q. Exact, online, no stack
+// property.
 //
 // Where it departs from the paper: a step is classified as a whole before anything is
 // demoted or evicted, and victims are taken after the accesses and not before. With
 // steps of one block it is the paper's LIRS to the last miss. Ghosts are bounded by the
-// context and not otherwise. It loses to LRU at several times the demand, where
-// nearly every block has stayed for two steps once and is LIR, so that what is new is
-// given no time: on the README's board it misses less than LRU up to 2 × K, and more
-// at 4 × K.
+// context and not otherwise. It loses to LRU at several times the demand, where nearly
+// every block has stayed for two steps once and is LIR, so that what is new is given no
+// time: on the README's board it misses less than LRU up to 2 × K, and more at 4 × K.
+// It loses too where newcomers come back after a demand of one step: Q has room for few
+// of them.
 package lirs
 
 import (

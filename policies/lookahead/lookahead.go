@@ -2,9 +2,9 @@
 // lookahead eviction): the selection ranks M > K candidates, and a block among the
 // ranks K … M-1 is likely to be demanded next.
 //
-// Source: KVDrive, "lookahead eviction" (section on attention-aware caching, Table 3:
-// K = 2048, M = 2560). The paper evicts the lowest current-step score; ranks order
-// the same way, so scores are not needed.
+// Source: KVDrive, section 5.1, "lookahead eviction" (Table 3: K = 2048, M = 2560). The
+// paper evicts the lowest current-step score; ranks order the same way, so scores are
+// not needed.
 //
 // Rule: first victims are the residents outside the step's M candidates, least
 // recently used first; then the candidates, worst rank first. The paper does not say
@@ -13,10 +13,11 @@
 //
 // State: the LRU queue with a bit a place, so that candidates can be passed over
 // without leaving it. Places that are empty are closed up once they are most of all: a
-// candidate that stays holds up neither time nor memory. Cost: O(1) a change of the demand
-// and O(M-K) a step, beside a look at the bits of up to 8 places a resident. Memory: 8 B a
-// block of the context and up to 33 B a resident. No stack property. Needs ranks; with M = K it is LRU.
-// Loses to LRU where the ranking is noisy near K, and to decayed frequency mostly.
+// candidate that stays holds up neither time nor memory. Cost: O(1) a change of the
+// demand and O(M-K) a step, beside a look at the bits of up to 8 places a resident.
+// Memory: 8 B a block of the context and up to 33 B a resident. No stack property.
+// Needs ranks; with M = K it is LRU. Loses to LRU where the ranking is noisy near K,
+// and mostly to LRFU: on the README's board on every trace up to 2 × K.
 package lookahead
 
 import (

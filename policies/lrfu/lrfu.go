@@ -21,23 +21,26 @@
 // State (rates.go): f and the step it is of. A stay of n steps that ends before step t
 // makes it f·γ^g + (1-γⁿ)/(1-γ), with g the steps since: one product and one sum of
 // float64, the same on every machine. S is not computed: f·γ^-(t-1), as a mantissa and
-// an exponent of any size, has the same order, without a logarithm and with one rounding.
-// Where rates differ by less than the last place of a float64 they may tie or swap;
-// blocks with the same history tie exactly. The outside set is a bucket.Queue by octave
-// and leading bits; a bucket that gives up a part of its blocks is sorted. Blocks that leave
-// the demand with rates below the whole queue are the next victims, and mostly go without
-// being queued (bucket.Front).
+// an exponent of any size, has the same order, without a logarithm and with one
+// rounding. Where rates differ by less than the last place of a float64 they may tie or
+// swap; blocks with the same history tie exactly. The outside set is a bucket.Queue by
+// octave and leading bits; a bucket that gives up a part of its blocks is sorted.
+// Blocks that leave the demand with rates below the whole queue are the next victims,
+// and mostly go without being queued (bucket.Front).
 //
-// Options: gamma=G, the decay a step, 0.1 to 0.99999, 0.95 by default: a
-// half-life of 13.5 steps, chosen by hand; history=keep or forget, keep by default. Below
-// γ = .5 it is LRU with the older history as tie-break.
+// Options: gamma=G, the decay a step, 0.1 to 0.99999, 0.95 by default: a half-life of
+// 13.5 steps, chosen by hand; history=keep or forget, keep by default. Below γ = .5 it
+// is LRU with the older history as tie-break, but that births, which have no reference,
+// go first.
 //
 // Cost: O(1) a change of the demand. Memory: 20 B a block of the context and 4 B a
-// change. Exact, online, no stack property. Where it departs from the paper: there, rates of
-// evicted blocks are forgotten, for lack of memory, and a heap holds the rest; here
-// the context is known and 20 B a token are nothing next to its entry. history=forget
-// is the paper's; it misses 3 % more in the geometric mean of the README's board. It loses to
-// LRU right after the topic moves, and where blocks are demanded in scans.
+// change. Exact, online, no stack property. Where it departs from the paper: there,
+// rates of evicted blocks are forgotten, for lack of memory, and a heap holds the rest;
+// here the context is known and 20 B a token are nothing next to its entry.
+// history=forget is the paper's; it misses 3 % more in the geometric mean of the
+// README's board. It loses to LRU right after the topic moves, and where blocks are
+// demanded for some steps in a row and never again: their rates outlive those of blocks
+// that come back for one.
 package lrfu
 
 import (

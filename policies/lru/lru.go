@@ -6,7 +6,8 @@
 // step is one use: its blocks are equally recent.
 //
 // Rule: first victim is the block whose last demanded step is earliest (a birth was
-// last used at the step before it); ties go to the lowest block index.
+// last used at the step before it); of equal last use what was demanded then goes
+// before what came undemanded (births), then the lowest block index.
 //
 // State: the order in which blocks left the demand, as a queue; a block that is
 // demanded again leaves a stale place behind, recognised by its position. A queue

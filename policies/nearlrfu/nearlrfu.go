@@ -11,9 +11,10 @@
 //
 // Rule: first victim is the block with the lowest S + w·near, where S is the logarithm
 // of the rate and near = 1 - i/(m+1) for the i-th of the step's m candidates, counted
-// from 1 at rank K, pinned ones too, and 0 for all other blocks. So w is the factor e^w
-// by which the best candidate's rate is raised. Ties go to the least recently used, then
-// to the lowest block index. A rate of 0 stays 0: births are not raised.
+// from 1 at rank K, pinned ones too, and 0 for all other blocks. So the best
+// candidate's rate is raised by the factor e^(w·m/(m+1)), nearly e^w. Ties go to the
+// least recently used, then to the lowest block index. A rate of 0 stays 0: births are
+// not raised.
 //
 // State and invariant: package lrfu's, the queue ordered by rate, and each block's place
 // among the candidates. Raising only helps, so Evict looks only at candidates that come
@@ -56,7 +57,7 @@ var Entry = policies.Entry{
 	New:     parse,
 }
 
-// maxW bounds w: e^20 already lifts every candidate above what is not one.
+// maxW bounds w: at the default decay e^20 makes up for 650 steps without a demand.
 const maxW = 20
 
 func parse(text string) (func() policies.Policy, string, error) {

@@ -1,7 +1,8 @@
 // Package none keeps nothing between steps: everything demanded is fetched, but for
 // a block that leaves the local window at the step that demands it.
 //
-// Source: KVDrive's window ×0; what FlexGen, Quest and InfiniGen move without a cache.
+// Source: KVDrive's window ×0 (section 3): most systems that offload fetch what a step
+// selects, use it once and drop it.
 //
 // It is the floor of any comparison: its misses are the demand itself. Cost:
 // O(|D_t|) a step. Memory: none.

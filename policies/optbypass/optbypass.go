@@ -11,8 +11,9 @@
 // last to go.
 //
 // It bounds every policy that does not prefetch; it never misses more than opt. Cost:
-// O(1) a change of the demand, O(|D_t|) at windows and where the demand of two steps
-// in a row exceeds the capacity. Memory: 8 B a block of the context and 4 B a change.
+// O(1) a change of the demand, O(|D_t|) at windows and where what two steps in a row
+// both demand exceeds the capacity. Memory: 8 B a block of the context and 4 B a
+// change.
 package optbypass
 
 import (

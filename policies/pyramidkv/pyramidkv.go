@@ -8,13 +8,14 @@
 // heads of a layer are alike. What a short prompt has no use for goes to the other layers
 // by the same law. A stream then keeps what package snapkv keeps with its budget.
 //
-// Options: window=8, kernel=7, pooling=max, those of the authors' LongBench experiments;
-// beta=20 as in their code, the larger, the steeper; 1 is SnapKV.
+// Options: window=8, kernel=7, pooling=max, those of the authors' LongBench
+// experiments; beta=20 as in their code, the larger, the steeper; 1 is SnapKV with this
+// window.
 //
-// State: that of snapkv. Cost: O(1) a step. Memory: 12 B a block of the prompt. Lossy, online, needs
-// prompt_mass, and the budgets of a request's streams sum to what its capacity gives them.
-// Departs from the paper as snapkv does. Layers are those that the trace has and the run
-// replays: the first of them counts as the model's first.
+// State: that of snapkv. Cost: O(1) a step. Memory: 12 B a block of the prompt. Lossy,
+// online, needs prompt_mass, and the budgets of a request's streams sum to what its
+// capacity gives them. Departs from the paper as snapkv does. Layers are those that the
+// trace has and the run replays: the first of them counts as the model's first.
 //
 // It loses where deep layers attend as widely as shallow ones.
 package pyramidkv

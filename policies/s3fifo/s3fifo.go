@@ -28,15 +28,15 @@
 // paper's 10 %, section 4.1 and its sensitivity study).
 //
 // State (queue.go, queues.go): the queues as entries in order of joining, with a bit an
-// entry for "outside the demand"; of each block its entry, or the number of its eviction
-// if it is a ghost, and its frequency. The small queue's size is one product of float64, taken at
-// the start: the same on every machine. Cost: O(1) a change of the demand, and a 64th of
-// the queues a step that evicts. Memory: 8 B a block of the context, and 4 B to 24 B for
-// each resident. Exact, online, no stack property. Where it departs from the paper: a step is inserted and counted as
-// a whole before anything is evicted; one call evicts one block, where Algorithm 1
-// can evict two (lines 27-32). It loses to LRU where the small queue is shorter than
-// the gaps between stays: then newcomers go before they can come back, and only the
-// ghost queue saves them.
+// entry for "outside the demand"; of each block its entry, or the number of its
+// eviction if it is a ghost, and its frequency. The share is that of the decimal as
+// written, exact (policies.Part), taken at the start. Cost: O(1) a change of the
+// demand, and a 64th of the queues a step that evicts. Memory: 8 B a block of the
+// context, and 4 B to 26 B for each resident. Exact, online, no stack property. Where
+// it departs from the paper: a step is inserted and counted as a whole before anything
+// is evicted; one call evicts one block, where Algorithm 1 can evict two (lines 27-32).
+// It loses to LRU where the small queue is shorter than the gaps between stays: then
+// newcomers go before they can come back, and only the ghost queue saves them.
 package s3fifo
 
 import (

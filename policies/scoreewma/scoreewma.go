@@ -21,16 +21,16 @@
 // set, a few passes and no sorting.
 //
 // Options: decay, 0 to 1; 0 is the last score alone, which is lookahead where scores
-// order as ranks do; at 1 means stay 0, which is LRU. 0.8 by default, chosen by hand; on the
-// wide traces of the README's board 0.5 misses 2.5 % more in the geometric mean, on the news
-// trace of datasets/bundled 1 % less.
+// order as ranks do; at 1 means stay 0, which is LRU. 0.8 by default, chosen by hand;
+// on the wide traces of the README's board 0.5 misses 2.5 % more in the geometric mean,
+// on the news trace of datasets/bundled 1 % less.
 //
-// Cost: O(M) a step and O(C) where something must go: scores change every step, so
-// this is no policy that only changes cost. Memory: 16 B a block of the context.
-// Exact, online, no stack property. Needs scores. It loses to LRU where the past weighs
-// much (0.95 on the news trace), and where what is not listed should not score 0: with raw
-// logits, which may be negative, a block that is never listed looks better than one
-// that is.
+// Cost: O(M) a step and O(C) where something must go: scores change every step, so that
+// no work can be left to changes of the demand. Memory: 16 B a block of the context and
+// 16 B a resident. Exact, online, no stack property. Needs scores. It loses to LRU
+// where the past weighs much (0.95 on the news trace), and where what is not listed
+// should not score 0: with raw logits, which may be negative, a block that is never
+// listed looks better than one that is.
 package scoreewma
 
 import (

@@ -18,15 +18,17 @@
 // evicts the first unvisited one; it stops behind it. The queue orders all blocks, so
 // no ties are left to break.
 //
-// State: the queue as places in order of insertion, with a bit a place for "outside
-// the demand" and one for "visited": the hand passes 64 places at a time; and a bit a
-// block for "fetched at the last step", as only such a block can leave the demand
-// unvisited. Places of evicted blocks stay empty until three in four are; then the gaps
-// are closed. Cost: O(1) a change of the demand, and a 64th of the queue a round of the hand.
-// Memory: 5 B a block of the context and 5 B a place. Exact, online, no stack property.
-// Where it departs from the paper: the demand of a step is inserted and marked as a
-// whole before the hand moves, and is passed over. It loses to LRU where blocks are
-// demanded for a while and never again: each costs the hand a full round.
+// State: the queue as places in order of insertion, with a bit a place for "outside the
+// demand" and one for "visited": the hand passes 64 places at a time; and a bit a block
+// for "fetched at the last step", as only such a block can leave the demand unvisited.
+// Places of evicted blocks stay empty until three in four are; then the gaps are
+// closed. Cost: O(1) a change of the demand, and a 64th of the queue a round of the
+// hand. Memory: 5 B a block of the context and 5 B a place. Exact, online, no stack
+// property. Where it departs from the paper: the demand of a step is inserted and
+// marked as a whole before the hand moves, and is passed over. It loses to LRU where
+// newcomers are demanded for one step and again after a gap, since they go unvisited
+// before they come back; and, by less, where blocks are demanded for a while and never
+// again: each costs the hand a full round.
 package sieve
 
 import (

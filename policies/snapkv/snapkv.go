@@ -19,14 +19,14 @@
 // average over 5). kernel is odd. In blocks of the trace, which are tokens where a block is
 // one.
 //
-// State: the blocks in front of the window by score. Cost: O(P) once, P blocks of the prompt,
-// then O(1) a step, or O(C) where a block of the prompt leaves the local window. Memory: 12 B a
-// block of the prompt. Lossy, online, needs
-// prompt_mass. Departs from the paper: there generated tokens make the cache grow beyond
-// its budget; here they take the place of the lowest scores, so that the budget holds at
-// every step and methods compare at equal memory. The queries that are summed are those
-// that the trace was recorded with, not as many as window says. Of grouped queries the
-// mass is their mean, one score a KV head.
+// State: the blocks in front of the window by score. Cost: O(P·kernel) once, P blocks
+// of the prompt, then O(1) a step, or O(C) where a block of the prompt leaves the local
+// window. Memory: 12 B a block of the prompt. Lossy, online, needs prompt_mass. Departs
+// from the paper: there generated tokens make the cache grow beyond its budget; here
+// they take the place of the lowest scores, so that the budget holds at every step and
+// methods compare at equal memory. The queries that are summed are those that the trace
+// was recorded with, not as many as window says. Of grouped queries the mass is their
+// mean, one score a KV head.
 //
 // It loses where what generation needs is not what the end of the prompt looks at.
 package snapkv

@@ -1,8 +1,8 @@
 // Package static keeps what the warm-up demanded most, for good.
 //
-// Source: the static caches of recommender and graph systems, filled once by observed
-// frequency (Legrand, Yu, Song et al., "PaGraph", SoCC 2020, section 3.3, caches the
-// vertices that are read most and never replaces them).
+// Source: the static caches of recommender and graph systems, filled once by frequency,
+// observed or expected (Lin, Li, Miao, Liu and Xu, "PaGraph", SoCC 2020, caches the
+// vertices that sampling reads most, by their out-degree, and never replaces them).
 //
 // Step semantics: an access is one demanded step of a block. In the warm-up windows
 // (T < 0) accesses are counted, and after each window exactly the C blocks with the
@@ -16,12 +16,14 @@
 // window, what they place is the set. A cold static keeps nothing, like none; blocks
 // that no window demanded are not in the set, which may be smaller than C.
 //
-// Rule: nothing is ever evicted but births. It is a Bypasser: |D_t| may exceed C.
+// Rule: in the windows what falls out of the set is evicted, lowest counts first; from
+// step 0 on births alone. It is a Bypasser: |D_t| may exceed C.
 //
 // State: in the windows a counter a block and the number of blocks of each count; after
-// them none. Cost: O(|D_t| + C) a window; from step 0 on O(misses) a step, and every
-// demanded block outside the set is a miss at every step. Memory: 4 B a block of the
-// context. Exact, online, no options. Stack property: yes, the sets are nested.
+// them none. Cost: O(|D_t| + C) and a 64th of the context a window; from step 0 on
+// O(misses) a step, and every demanded block outside the set is a miss at every step.
+// Memory: 4 B a block of the context. Exact, online, no options. Stack property: yes,
+// the sets are nested.
 //
 // It is the measure of what replacement is worth at all: it loses to everything as the
 // demand drifts from what the prompt's end asked for.

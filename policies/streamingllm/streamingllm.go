@@ -12,9 +12,9 @@
 // Options: sink=4, the paper's four initial tokens (section 3.1, Table 2); in blocks of the
 // trace, which are tokens where a block is one.
 //
-// State: the oldest block that is no sink. Cost: O(1) a step. Memory: none. Lossy, online, needs
-// nothing of a trace. Departs from the paper in nothing but positions: it re-indexes them
-// within the cache, a replay has none.
+// State: the oldest block that is no sink. Cost: O(1) a step. Memory: none. Lossy,
+// online, needs nothing of a trace. Departs from the paper in nothing but positions: it
+// re-indexes them within the cache, a replay has none.
 //
 // It is what every other lossy method must beat: it loses wherever what is attended to lies
 // in the middle.

@@ -7,9 +7,10 @@
 // birth was last used at the step before it). N = 0 keeps nothing: see package none.
 //
 // State: the LRU queue and its length after each of the last N steps. Cost: O(1) a
-// change of the demand. Memory: 4 B a block of the context. Stack property: a larger
-// window never misses more. Its misses are those of LRU at the window's mean size;
-// LRU given the window's peak has fewer, because it keeps what the window drops
+// change of the demand. Memory: 4 B a block of the context and 4 B a change. Stack
+// property: a larger window never misses more. Its misses are about those of LRU at the
+// window's mean size (within 3 % for N = 1 … 8 on deep_vt, wide_questions and the news
+// trace); LRU given the window's peak has fewer, because it keeps what the window drops
 // while there is room.
 package window
 
