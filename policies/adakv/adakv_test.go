@@ -6,6 +6,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/policytest"
+	"github.com/kvreplay/kvreplay/trace"
 )
 
 func TestConformance(t *testing.T) {
@@ -35,5 +36,19 @@ func TestLaw(t *testing.T) {
 	streams[0].Most = 6 // full: the rest is the other's
 	if got := policytest.Divide(t, Entry, "alpha=0", streams[:2]); !slices.Equal(got, []int{6, 6}) {
 		t.Error(got)
+	}
+}
+
+// A layer whose heads share one selection has nothing to divide: it keeps its capacity, as
+// under SnapKV.
+func TestLayerWithOneSelection(t *testing.T) {
+	streams := []policies.Surveyed{
+		{Layer: 0, Head: trace.NoHead, Capacity: 6, Most: 100, Values: []float32{2, 9, 3}},
+		{Layer: 1, Head: trace.NoHead, Capacity: 6, Most: 100, Values: []float32{2, 9, 8, 7, 6, 5, 4}},
+	}
+	for _, options := range []string{"", "alpha=0", "alpha=1"} {
+		if got := policytest.Divide(t, Entry, options, streams); !slices.Equal(got, []int{6, 6}) {
+			t.Error(options, got)
+		}
 	}
 }

@@ -4,7 +4,7 @@ import "fmt"
 
 // single asks for victims one by one, as the engine does where units have unequal sizes
 // (--clusters): as many calls of Evict(1) after an Update give what one call gives. Those
-// that do not run there are not asked.
+// that do not run there are left out, and windows, which have no capacity to exceed.
 func (s *suite) single() error {
 	if s.entry.Traits.Sized || s.entry.Traits.Windowed || s.entry.Traits.Bypasses {
 		return nil
