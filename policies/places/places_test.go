@@ -85,7 +85,7 @@ func TestAgainstSlice(t *testing.T) {
 					w.members[w.find(x)].open = false
 				}
 			case 2:
-				w.insert(&q, w.absent(r, blocks), r.IntN(2) == 0)
+				w.insert(t, &q, w.absent(r, blocks), r.IntN(2) == 0)
 			case 3:
 				w.remove(&q, w.some(r, false))
 			default:
@@ -108,10 +108,13 @@ func (w *twin) leave(q *Queue, list []int32) {
 	}
 }
 
-// insert inserts fetches, or births.
-func (w *twin) insert(q *Queue, list []int32, births bool) {
+// insert inserts fetches, or births; three in four places may be empty then, and 64 more.
+func (w *twin) insert(t *testing.T, q *Queue, list []int32, births bool) {
 	q.Compact(len(list), 0)
 	q.Insert(list)
+	if most := 4*(len(w.members)+len(list)) + 64; q.Len() > most {
+		t.Fatalf("%d places for %d blocks, %d are allowed", q.Len(), len(w.members)+len(list), most)
+	}
 	if births {
 		q.Open(list)
 	} else {
