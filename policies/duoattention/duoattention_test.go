@@ -35,6 +35,13 @@ func TestMeasure(t *testing.T) {
 	if got := p.Survey(&policies.Prompt{Mass: mass, End: 7}, nil); !slices.Equal(got, []float32{2.0 / 8}) { // token 2 of 8; 7 is pinned
 		t.Error(got)
 	}
+	one := []policies.Window{{Demand: []int32{5}, Local: 9}}
+	if got := p.Survey(&policies.Prompt{Windows: one}, nil); !slices.Equal(got, []float32{1}) {
+		t.Errorf("all that one window demands is far: %v", got)
+	}
+	if got := p.Survey(&policies.Prompt{Mass: make([]float32, 8), End: 7}, nil); !slices.Equal(got, []float32{0}) {
+		t.Errorf("a head without mass: %v", got)
+	}
 }
 
 // Four heads of 20 blocks, contexts of 50. The streaming heads have 10 each in any case; of
@@ -56,6 +63,49 @@ func TestDivision(t *testing.T) {
 	}
 	if got := newPolicy(t, "full=0.25").Divide(streams); !slices.Equal(got, []int{37, 37, 50, 36}) {
 		t.Error(got)
+	}
+}
+
+// Where a head with a larger share does not fit, those behind it are streaming heads too:
+// they keep 10 each, and 10 more of the 20 that are left, or all that they have.
+func TestWholeHeadsAreTheFirst(t *testing.T) {
+	streams := []policies.Surveyed{{Capacity: 20, Most: 12, Values: []float32{0.5}}, {Capacity: 20, Most: 50, Values: []float32{0.9}}}
+	if got := newPolicy(t, "full=1").Divide(streams); !slices.Equal(got, []int{12, 28}) {
+		t.Error(got)
+	}
+	streams[0].Most = 25
+	if got := newPolicy(t, "full=1").Divide(streams); !slices.Equal(got, []int{20, 20}) {
+		t.Error(got)
+	}
+}
+
+// A streaming head has a block at least, so 19 more for a whole head are one too many. What
+// nobody has use for stays.
+func TestLeastAndMost(t *testing.T) {
+	streams := []policies.Surveyed{{Capacity: 10, Most: 20, Values: []float32{0.9}}, {Capacity: 10, Most: 20, Values: []float32{0.5}}}
+	if got := newPolicy(t, "stream=0").Divide(streams); !slices.Equal(got, []int{10, 10}) {
+		t.Error(got)
+	}
+	for i := range streams {
+		streams[i].Capacity = 30
+	}
+	if got := newPolicy(t, "full=0").Divide(streams); !slices.Equal(got, []int{20, 20}) {
+		t.Error(got)
+	}
+}
+
+// Of five blocks four are first ones, sink 4 to recent 1, of which those that are pinned are
+// not in the budget.
+func TestFirstBlocks(t *testing.T) {
+	for first, want := range map[int]int32{0: 4, 1: 4, 4: 4, 6: 6} {
+		p := &Policy{Sink: 4, Recent: 1}
+		if err := p.Reset(&policies.Scope{Capacity: 5}); err != nil {
+			t.Fatal(err)
+		}
+		p.Prompt(&policies.Prompt{First: first, End: 9, Blocks: 10})
+		if got := p.Evict(1, nil); !slices.Equal(got, []int32{want}) {
+			t.Errorf("of %d pinned blocks: drops %v first, want %d", first, got, want)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package lfudecay_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/policies/lfudecay"
@@ -41,5 +42,16 @@ capacity 2
 3 | 3 | 2 # 3 weighs 4
 4 | 4 | 1 # 1 and 3 weigh 4, 1 was used longest ago; 4 weighs 4
 1 | 1 | 3 # as 4, which was used later; 1 begins anew
+`)
+}
+
+// Seventy steps together weigh 2^71 - 2, whoever has them; the one before them weighs 1.
+func TestHistoryOfManyHalfLives(t *testing.T) {
+	policytest.History(t, lfudecay.Entry, "half_life=1", `
+capacity 3
+1   | 1   |
+1 2 | 2   |
+`+strings.Repeat("1 2 | |\n", 69)+`
+3 4 | 3 4 | 2 # 1 has all that 2 has, and step 0
 `)
 }

@@ -38,6 +38,10 @@ func TestLaw(t *testing.T) {
 	if got := policytest.Divide(t, Entry, "beta=5", request(3, 1, 40, 10, 50)); !slices.Equal(got, []int{50, 50, 20}) {
 		t.Error(got)
 	}
+	// Without a window each layer has a block, and 39 to 1 of the 18 that are left: 17 and 0, and 1.
+	if got := policytest.Divide(t, Entry, "beta=20", request(2, 1, 10, 0, 100)); !slices.Equal(got, []int{19, 1}) {
+		t.Error(got)
+	}
 	// A budget below the window is the window's.
 	if got := policytest.Divide(t, Entry, "beta=20", request(2, 1, 4, 8, 100)); !slices.Equal(got, []int{4, 4}) {
 		t.Error(got)

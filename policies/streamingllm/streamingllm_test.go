@@ -1,8 +1,10 @@
 package streamingllm
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
@@ -32,4 +34,29 @@ prompt 3
 prompt |   | 0
 0 1    | 0 | 1
 `)
+}
+
+// The recent block is the last of a budget that is no larger than the sinks.
+func TestRoomForOneRecent(t *testing.T) {
+	policytest.LossyHistory(t, Entry, "sink=4", `
+capacity 3
+prompt 6
+prompt |   | 2 3 # 0 and 1 of the four sinks, and 4
+0 2 4  | 2 | 4
+`)
+}
+
+// Of four sinks three are pinned and outside the budget of two blocks: 3 is the fourth. Where
+// more are pinned, none is left to the budget.
+func TestPinnedSinks(t *testing.T) {
+	for first, want := range map[int][]int32{3: {4, 5}, 4: {4, 5}, 6: {6, 7}} {
+		p := &Policy{Sink: 4}
+		if err := p.Reset(&policies.Scope{Capacity: 2}); err != nil {
+			t.Fatal(err)
+		}
+		p.Prompt(&policies.Prompt{First: first, End: 9, Blocks: 10})
+		if got := p.Evict(2, nil); !slices.Equal(got, want) {
+			t.Errorf("of %d pinned blocks: drops %v first, want %v", first, got, want)
+		}
+	}
 }
