@@ -30,6 +30,15 @@ func TestLaw(t *testing.T) {
 	if got := policytest.Divide(t, Entry, "alpha=0", streams[:2]); !slices.Equal(got, []int{8, 4}) {
 		t.Error(got)
 	}
+	// The order of the heads means nothing, but that ties go to the first: of ten equal scores
+	// eight are marked, all five of the first head.
+	if got := policytest.Divide(t, Entry, "alpha=0", []policies.Surveyed{streams[1], streams[0]}); !slices.Equal(got, []int{4, 8}) {
+		t.Error(got)
+	}
+	flat := policies.Surveyed{Capacity: 6, Most: 100, Values: []float32{2, 9, 9, 9, 9, 9}}
+	if got := policytest.Divide(t, Entry, "alpha=0", []policies.Surveyed{flat, flat}); !slices.Equal(got, []int{7, 5}) {
+		t.Error(got)
+	}
 	if got := policytest.Divide(t, Entry, "alpha=1", streams[:2]); !slices.Equal(got, []int{6, 6}) {
 		t.Error(got)
 	}
@@ -50,5 +59,17 @@ func TestLayerWithOneSelection(t *testing.T) {
 		if got := policytest.Divide(t, Entry, options, streams); !slices.Equal(got, []int{6, 6}) {
 			t.Error(options, got)
 		}
+	}
+}
+
+// Of eight blocks the first and the last are pinned, and one of the two observed ones is held.
+func TestSurvey(t *testing.T) {
+	make, _, err := Entry.New("window=2,kernel=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prompt := &policies.Prompt{Blocks: 8, First: 1, End: 7, Mass: []float32{9, 1, 5, 2, 4, 3, 8, 8}}
+	if got := make().(policies.Divider).Survey(prompt, []float32{7}); !slices.Equal(got, []float32{7, 1, 5, 4, 3, 2, 1}) {
+		t.Errorf("%v, want what was there, 1 block observed, and the masses 5 4 3 2 1", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
@@ -45,6 +46,31 @@ mass 6 0 0 3 3
 prompt |   | 2    # 4 is pinned
 2 4    | 2 | 0    # 4 is ranked like the others: 0, 1, 3 and 4 tie
 `)
+}
+
+// No window, no pooling: what is born of the prompt is ranked by its mass.
+func TestBirthsAreRanked(t *testing.T) {
+	policytest.LossyHistory(t, Entry, "window=0,kernel=1", `
+capacity 3
+prompt 5
+mass 6 1 2 3 4
+prompt |   | 1    # 4 is pinned
+0      |   | 2    # 4 is born: 3, 4, 0 in this order
+0      |   | 3    # 5 and 6 are born, without a score
+0      |   | 4
+`)
+}
+
+// Ten blocks, of which the last four are observed: those that are pinned are not held.
+func TestObserved(t *testing.T) {
+	for _, c := range []struct{ window, first, end, want int }{
+		{4, 0, 10, 4}, {4, 2, 8, 2}, {4, 7, 9, 2}, {4, 0, 6, 0}, {4, 0, 5, 0}, {0, 0, 9, 0}, {20, 2, 8, 6},
+	} {
+		p := &Policy{Window: c.window}
+		if got := p.Observed(&policies.Prompt{Blocks: 10, First: c.first, End: c.end}); got != c.want {
+			t.Errorf("window %d: %d of the blocks from %d to %d are observed, want %d", c.window, got, c.first, c.end, c.want)
+		}
+	}
 }
 
 func TestOptions(t *testing.T) {
