@@ -39,6 +39,9 @@ func TestExcerpt(t *testing.T) {
 		if n := len(builtin(t).Encode(input)) + 512; r.Length != n || r.MaxNewTokens != 512 || !r.ChatTemplate {
 			t.Errorf("row %d: length %d, new %d, chat %v, want %d, 512, true", i, r.Length, r.MaxNewTokens, r.ChatTemplate, n)
 		}
+		if r.MaxLength != 0 || r.Tokenizer != "cl100k_base" {
+			t.Errorf("row %d: cut to %d by %q, expected uncut", i, r.MaxLength, r.Tokenizer)
+		}
 		// The benchmark's own length is the words of context, input and answers.
 		words := len(strings.Fields(want[i]["context"].(string) + " " + want[i]["answers"].([]any)[0].(string)))
 		if l := int(want[i]["length"].(float64)); l != words {
@@ -72,8 +75,8 @@ func TestExcerptCut(t *testing.T) {
 	ids := tok.Encode(whole[0].Input)
 	head, _ := tok.Decode(ids[:400])
 	tail, _ := tok.Decode(ids[len(ids)-400:])
-	if r.Input != head+tail || r.Length != len(tok.Encode(head+tail))+512 {
-		t.Errorf("cut to 801 tokens: length %d, input %.80q … %q", r.Length, r.Input, r.Input[len(r.Input)-80:])
+	if r.Input != head+tail || r.Length != len(tok.Encode(head+tail))+512 || r.MaxLength != 801 {
+		t.Errorf("cut to 801 tokens: length %d, at most %d, input %.80q … %q", r.Length, r.MaxLength, r.Input, r.Input[len(r.Input)-80:])
 	}
 	if rows[1].Input != whole[1].Input {
 		t.Error("a prompt that is short enough was changed")
@@ -277,5 +280,15 @@ func TestSamples(t *testing.T) {
 	path = write(t, "lcc.jsonl", text.String()+"{}\n")
 	if _, _, err := collect(Options{Tokenizer: runes{}, Samples: 1}, path); err == nil {
 		t.Error("a bad row behind the samples is not seen")
+	}
+}
+
+// Rows are drawn by the first eight bytes of the SHA-256 of the seed, the task, a zero byte
+// and the row's id: who has drawn rows once draws them again.
+func TestDraw(t *testing.T) {
+	for id, want := range map[[2]string]uint64{{"trec", "a1"}: 7265280609169878096, {"tre", "ca1"}: 10596091212818157346} {
+		if got := draw(1, id[0], id[1]); got != want {
+			t.Errorf("task %s, row %s: %d, want %d", id[0], id[1], got, want)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -29,6 +30,23 @@ func TestSets(t *testing.T) {
 	}
 	if got := strings.Join(plain, " "); got != "trec triviaqa samsum lsht lcc repobench-p" {
 		t.Errorf("without chat template: %s", got)
+	}
+}
+
+// Tokens to generate are copied from the published file by hand.
+func TestMaxNewTokens(t *testing.T) {
+	got := map[int][]string{}
+	for _, s := range Sets() {
+		got[s.MaxNewTokens] = append(got[s.MaxNewTokens], s.Name)
+	}
+	want := map[int][]string{
+		32:  {"hotpotqa", "2wikimqa", "musique", "triviaqa", "passage_count", "passage_retrieval_en", "passage_retrieval_zh"},
+		64:  {"multifieldqa_en", "multifieldqa_zh", "trec", "lsht", "lcc", "repobench-p"},
+		128: {"narrativeqa", "qasper", "dureader", "samsum"},
+		512: {"gov_report", "qmsum", "multi_news", "vcsum"},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

@@ -40,6 +40,11 @@ func TestV2(t *testing.T) {
 	if err != nil || len(rows) != 3 || len(m.Tasks) != 6 {
 		t.Fatalf("%d prompts, %+v, %v", len(rows), m, err)
 	}
+	for i, r := range rows {
+		if r.Index != i {
+			t.Errorf("row %d has index %d", i, r.Index)
+		}
+	}
 	q := readV2(t)[1] // question and context have space around them, which goes
 	want := "Please read the following text and answer the question below.\n\n<text>\n" + strings.TrimSpace(q["context"]) +
 		"\n</text>\n\nWhat is the correct answer to this question: Why was the printing of the book delayed?" +
@@ -123,6 +128,9 @@ func TestV2BadInput(t *testing.T) {
 		"length":     {change("length", "12"), `length "12"`},
 		"domain":     {change("domain", "Cooking"), `domain "Cooking"`},
 		"question":   {change("question", ""), "context or question is empty"},
+		"context":    {change("context", " \n"), "context or question is empty"},
+		"no id":      {change("_id", ""), "_id is empty"},
+		"twice":      {change("_id", readV2(t)[0]["_id"]), "is that of row 1"},
 		"v1":         {excerpt, "`kvreplay datasets make longbench`"},
 		"cut off":    {write(t, "data.json", string(text[:3000])), "data.json:16: row 2: the file ends inside a row"},
 		"no choice":  {write(t, "data.json", strings.Replace(string(text), "choice_C", "choice_E", 1)), `data.json:2: row 1: no "choice_C"`},
@@ -141,5 +149,12 @@ func TestV2BadInput(t *testing.T) {
 		if _, _, err := collectV2(o, madeV2); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
+	}
+}
+
+// Python's strip takes the four separators of ASCII for space, and no other control character.
+func TestStrip(t *testing.T) {
+	if got := strip("\x1c\x1d \x1b a \x1f b\x20\x1e\x1f\n"); got != "\x1b a \x1f b" {
+		t.Errorf("%q", got)
 	}
 }

@@ -35,3 +35,21 @@ func TestTooLong(t *testing.T) {
 	}
 	t.Error("no error")
 }
+
+// The limit is of a row, not of the file.
+func TestManyLongRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads 66 MiB")
+	}
+	row := `{"context": "` + strings.Repeat("x", 33<<20) + `"}` + "\n"
+	rows := 0
+	for _, err := range values("f", strings.NewReader(row+row)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows++
+	}
+	if rows != 2 {
+		t.Errorf("%d rows, expected 2", rows)
+	}
+}
