@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -178,8 +179,10 @@ func numberedWords(t *testing.T, list string) map[string]int {
 
 func checkCommon(t *testing.T, r *prompts.Row) {
 	often, seldom := 30, 3
+	example := repeats{common: 10, rest: 3, example: 40}
 	if r.MaxLength < 4096 {
 		often, seldom = 6, 1
+		example = repeats{common: 3, rest: 1, example: 20}
 	}
 	counts := numberedWords(t, between(t, r.Input, "appear most often.\n", "\nQuestion:"))
 	for w, n := range counts {
@@ -194,12 +197,37 @@ func checkCommon(t *testing.T, r *prompts.Row) {
 	if !strings.Contains(solved, "in the list are: 1. ") || !strings.HasSuffix(solved, "\n") || strings.Count(r.Input, "Below is") != 2 {
 		t.Errorf("the solved example ends %q", solved[max(0, len(solved)-80):])
 	}
+	shown := numberedWords(t, between(t, solved, "appear most often.\n", "\nQuestion:"))
+	answers := numberedWords(t, strings.TrimSuffix(solved[strings.LastIndex(solved, " 1. ")+1:], "\n"))
+	for w, n := range shown {
+		if want := map[bool]int{true: example.common, false: example.rest}[answers[w] > 0]; n != want {
+			t.Errorf("%q is there %d times in the solved example, want %d", w, n, want)
+		}
+	}
+	if len(shown) != example.example || len(answers) != 10 {
+		t.Errorf("the solved example has %d words and %d answers, want %d and 10", len(shown), len(answers), example.example)
+	}
+	for text, common := range map[string][]string{solved: sortedKeys(answers), r.Input[len(solved):]: slices.Sorted(slices.Values(r.Outputs))} {
+		first := regexp.MustCompile(`\n1\. (\S+)((?: \d+\. \S+){9}) `).FindStringSubmatch(text)
+		if first == nil || slices.Equal(sortedKeys(numberedWords(t, "1. "+first[1]+first[2])), common) {
+			t.Errorf("the list begins with all of its common words: %q", first)
+		}
+	}
+	if slices.IsSorted(r.Outputs) {
+		t.Errorf("the common words are in the order of the dictionary: %q", r.Outputs)
+	}
 }
+
+func sortedKeys(m map[string]int) []string { return slices.Sorted(maps.Keys(m)) }
 
 func checkFrequent(t *testing.T, r *prompts.Row) {
 	counts := make(map[string]int)
-	for _, w := range strings.Fields(between(t, r.Input, "frequently appeared coded words. ", "\nQuestion:")) {
+	list := strings.Fields(between(t, r.Input, "frequently appeared coded words. ", "\nQuestion:"))
+	for _, w := range list {
 		counts[w]++
+	}
+	if len(slices.Compact(list)) == len(counts) {
+		t.Errorf("all of a word are together: %q", list)
 	}
 	var ranked []string
 	for w := range counts {

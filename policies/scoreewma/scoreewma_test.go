@@ -54,6 +54,22 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// A pool of two streams: updates 0 and 1 are one step, so at update 3 both means have decayed
+// once, 0 to 1/4 and 1 to 3/20; by updates they would be 1/16 and 3/40.
+func TestHistoryOfPool(t *testing.T) {
+	p := &Policy{Decay: 0.5}
+	if err := p.Reset(&policies.Scope{Blocks: 4, Capacity: 2, Steps: 4, Demand: 1, PerStep: 2}); err != nil {
+		t.Fatal(err)
+	}
+	p.Update(&policies.Step{T: 0, Demand: 1, Miss: []int32{0}, List: []int32{0}, Scores: []float32{1}})
+	p.Update(&policies.Step{T: 1, Demand: 1, Miss: []int32{1}, List: []int32{1}, Scores: []float32{0.6}})
+	p.Update(&policies.Step{T: 2, Demand: 1, Exit: []int32{0}, Miss: []int32{2}, List: []int32{2}, Scores: []float32{1}})
+	p.Update(&policies.Step{T: 3, Demand: 1, Exit: []int32{1}, Miss: []int32{3}, List: []int32{3}, Scores: []float32{1}})
+	if got := p.Evict(1, nil); !slices.Equal(got, []int32{1}) {
+		t.Errorf("evicts %v, worked out: 1", got)
+	}
+}
+
 // Radix selection against sorting, with few keys and many.
 func TestLowest(t *testing.T) {
 	for seed := range uint64(2000) {
