@@ -58,7 +58,7 @@ func TestHistory(t *testing.T) {
 // once, 0 to 1/4 and 1 to 3/20; by updates they would be 1/16 and 3/40.
 func TestHistoryOfPool(t *testing.T) {
 	p := &Policy{Decay: 0.5}
-	if err := p.Reset(&policies.Scope{Blocks: 4, Capacity: 2, Steps: 4, Demand: 1, PerStep: 2}); err != nil {
+	if err := p.Reset(&policies.Scope{Blocks: 4, Capacity: 2, Steps: 6, Demand: 1, PerStep: 2}); err != nil {
 		t.Fatal(err)
 	}
 	p.Update(&policies.Step{T: 0, Demand: 1, Miss: []int32{0}, List: []int32{0}, Scores: []float32{1}})
@@ -67,6 +67,11 @@ func TestHistoryOfPool(t *testing.T) {
 	p.Update(&policies.Step{T: 3, Demand: 1, Exit: []int32{1}, Miss: []int32{3}, List: []int32{3}, Scores: []float32{1}})
 	if got := p.Evict(1, nil); !slices.Equal(got, []int32{1}) {
 		t.Errorf("evicts %v, worked out: 1", got)
+	}
+	// The third step lists 0 again: 1/8 + 3/20, and 2 has 1/4.
+	p.Update(&policies.Step{T: 4, Demand: 1, Exit: []int32{2}, Miss: []int32{1}, List: []int32{1, 0}, Scores: []float32{1, 0.3}})
+	if got := p.Evict(1, nil); !slices.Equal(got, []int32{2}) {
+		t.Errorf("evicts %v, worked out: 2", got)
 	}
 }
 
