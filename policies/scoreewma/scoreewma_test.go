@@ -64,14 +64,15 @@ func TestHistoryOfPool(t *testing.T) {
 	p.Update(&policies.Step{T: 0, Demand: 1, Miss: []int32{0}, List: []int32{0}, Scores: []float32{1}})
 	p.Update(&policies.Step{T: 1, Demand: 1, Miss: []int32{1}, List: []int32{1}, Scores: []float32{0.6}})
 	p.Update(&policies.Step{T: 2, Demand: 1, Exit: []int32{0}, Miss: []int32{2}, List: []int32{2}, Scores: []float32{1}})
-	p.Update(&policies.Step{T: 3, Demand: 1, Exit: []int32{1}, Miss: []int32{3}, List: []int32{3}, Scores: []float32{1}})
+	p.Update(&policies.Step{T: 3, Demand: 1, Exit: []int32{1}, Miss: []int32{3}, List: []int32{3}, Scores: []float32{0.9}})
 	if got := p.Evict(1, nil); !slices.Equal(got, []int32{1}) {
 		t.Errorf("evicts %v, worked out: 1", got)
 	}
-	// The third step lists 0 again: 1/8 + 3/20, and 2 has 1/4.
+	// In the third step 0, which is listed again, has 1/8 + 3/20, 2 has 1/4 and 3 has 9/40.
 	p.Update(&policies.Step{T: 4, Demand: 1, Exit: []int32{2}, Miss: []int32{1}, List: []int32{1, 0}, Scores: []float32{1, 0.3}})
-	if got := p.Evict(1, nil); !slices.Equal(got, []int32{2}) {
-		t.Errorf("evicts %v, worked out: 2", got)
+	p.Update(&policies.Step{T: 5, Exit: []int32{3}})
+	if got := p.Evict(1, nil); !slices.Equal(got, []int32{3}) {
+		t.Errorf("evicts %v, worked out: 3", got)
 	}
 }
 
