@@ -338,3 +338,19 @@ func FuzzSentence(f *testing.F) {
 		}
 	})
 }
+
+// A line that is asked for says something: four letters at least, and no comment.
+func TestTargets(t *testing.T) {
+	code := &tree{comment: "//"}
+	for line, want := range map[string]bool{"else {\n": true, "\treturn x\n": true, "for {\n": false, "\t})\n": false, "\t// a comment\n": false, "x = 1 // comment\n": true} {
+		if got := code.says(line); got != want {
+			t.Errorf("%q: %v, want %v", line, got, want)
+		}
+	}
+	all := []string{"package p\n", "\n", "var abcd\n", "func abcd\n"} // 10, 1, 9 and 10 bytes
+	for enough, want := range map[int][]int{0: {2, 3}, 11: {2, 3}, 12: {3}, 15: {3}, 100: {3}} {
+		if got := code.targets(all, enough); !slices.Equal(got, want) {
+			t.Errorf("with %d bytes before them, or half the file: lines %v, want %v", enough, got, want)
+		}
+	}
+}
