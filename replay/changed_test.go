@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -84,10 +85,19 @@ func TestTraceChangesMeanwhile(t *testing.T) {
 	if got, err := run(func() error { return os.Chtimes(path, later, later) }); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("touched: %+v, %v", got, err)
 	}
-	got, err := run(func() error {
-		return os.WriteFile(path, after, 0o644)
-	})
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%s: was changed while it was being read", path)) {
-		t.Errorf("written to: %+v, %v", got, err)
+	for name, write := range map[string]func() error{
+		"written to": func() error { return os.WriteFile(path, after, 0o644) },
+		"written to, with its size and time as before": func() error {
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			return errors.Join(os.WriteFile(path, after, 0o644), os.Chtimes(path, info.ModTime(), info.ModTime()))
+		},
+	} {
+		got, err := run(write)
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%s: was changed while it was being read", path)) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
 	}
 }
