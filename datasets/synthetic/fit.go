@@ -37,8 +37,15 @@ func fit(ctx context.Context, f *trace.File, o FitOptions) (*Dials, error) {
 	if err := d.setPins(f); err != nil {
 		return nil, err
 	}
+	digest, err := f.Digest()
+	if err != nil {
+		return nil, err
+	}
 	measures, scores, err := measureLayers(ctx, f, d)
 	if err != nil {
+		return nil, err
+	}
+	if err := f.Unchanged(digest); err != nil {
 		return nil, err
 	}
 	d.Scores = scores

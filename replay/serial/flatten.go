@@ -61,7 +61,7 @@ func eachStream(ctx context.Context, f *trace.File, t *tally, do func(*trace.Str
 			return err
 		}
 	}
-	return nil
+	return f.Unchanged(t.digest)
 }
 
 // Flatten writes the accesses as CSV, for simulators that read one: the stream's number

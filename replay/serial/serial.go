@@ -97,6 +97,7 @@ func (o *Options) Validate() error {
 // out.
 type tally struct {
 	byStream map[trace.Key][]metrics.Row
+	digest   string // of the trace that was replayed by steps
 	rows     []Row
 	at       map[[2]string]int // place of a policy and capacity in rows
 }
@@ -104,6 +105,7 @@ type tally struct {
 func newTally(steps []metrics.Row) *tally {
 	t := &tally{byStream: map[trace.Key][]metrics.Row{}, at: map[[2]string]int{}}
 	for _, r := range steps {
+		t.digest = r.TraceDigest
 		key := trace.Key{Request: *r.RequestID, Layer: *r.LayerID, Head: trace.NoHead}
 		if r.Head != nil {
 			key.Head = *r.Head
