@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"runtime"
@@ -29,28 +30,44 @@ func newVersionCommand() *cobra.Command {
 	}
 }
 
+// module is where a program of another module has kvreplay from.
+const module = "github.com/kvreplay/kvreplay"
+
 // versionText is what `version` and --version print.
 func versionText() string {
 	v, rev, at := version, commit, built
 	if info, ok := debug.ReadBuildInfo(); ok {
-		if v == "" {
-			v = info.Main.Version
-		}
-		for _, s := range info.Settings {
-			switch {
-			case s.Key == "vcs.revision" && rev == "":
-				rev = s.Value
-			case s.Key == "vcs.time" && at == "":
-				at = s.Value
-			}
-		}
+		ofModule, ofCommit, ofTime := stated(info)
+		v, rev, at = cmp.Or(v, ofModule), cmp.Or(rev, ofCommit), cmp.Or(at, ofTime)
 	}
-	orUnknown := func(s string) string {
-		if s == "" {
-			return "unknown"
-		}
-		return s
-	}
+	orUnknown := func(s string) string { return cmp.Or(s, "unknown") }
 	return fmt.Sprintf("kvreplay %s\ncommit   %s\nbuilt    %s\ngo       %s %s/%s\nengine   %s (replay semantics)\ntrace    v%d\nrows     schema %d\n",
 		orUnknown(v), orUnknown(rev), orUnknown(at), runtime.Version(), runtime.GOOS, runtime.GOARCH, replay.EngineVersion, trace.Version, metrics.RowSchema)
+}
+
+// stated is what the build information says of kvreplay: its version, commit and time. A
+// program with policies of its own has it as a dependency; the commit is then the other
+// module's, and only the version is kvreplay's.
+func stated(info *debug.BuildInfo) (version, commit, at string) {
+	if info.Main.Path != module {
+		for _, d := range info.Deps {
+			if d.Path != module {
+				continue
+			}
+			if d.Replace != nil {
+				return cmp.Or(d.Replace.Version, "(devel)"), "", ""
+			}
+			return d.Version, "", ""
+		}
+		return "", "", ""
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			commit = s.Value
+		case "vcs.time":
+			at = s.Value
+		}
+	}
+	return info.Main.Version, commit, at
 }
