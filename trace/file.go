@@ -127,7 +127,11 @@ func (f *File) load(report func(*Error) bool) error {
 	return f.readDirectory(report)
 }
 
+// corrupt is err of reading the file: of what it holds, unless the file system says why.
 func (f *File) corrupt(err error) error {
+	if errors.As(err, new(syscall.Errno)) {
+		return fileError(f.path, RuleFile, "cannot be read: %w", err)
+	}
 	return fileError(f.path, RuleFile, "truncated or corrupt Parquet file: %w", err)
 }
 

@@ -75,7 +75,7 @@ func (g *group) verify(ctx context.Context, rows []metrics.Row, ts *traces, o *O
 	return nil
 }
 
-// replay runs the cell. The error is a cancelled context.
+// replay runs the cell. The error is a cancelled context, or of a trace that could not be read.
 func (g *group) replay(ctx context.Context, r *metrics.Row, ts *traces, o *Options) (f finding, err error) {
 	if r.Engine != replay.EngineVersion {
 		return finding{verdict: Unverifiable, reason: fmt.Sprintf("the row is of engine version %s, this program has %s", r.Engine, replay.EngineVersion)}, nil
@@ -102,7 +102,7 @@ func (g *group) replay(ctx context.Context, r *metrics.Row, ts *traces, o *Optio
 	}
 	result, err := job.Run(ctx)
 	switch {
-	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || unread(err):
 		return f, err
 	case err != nil:
 		return finding{verdict: Unverifiable, reason: err.Error()}, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -24,7 +25,7 @@ type traces struct {
 
 // openTraces looks through files and folders and keeps those of a wanted digest open.
 // A file of a folder that is no sound trace is skipped; one that was named is an error,
-// as is any where no more files can be opened.
+// as is any that could not be read for now.
 func openTraces(ctx context.Context, paths []string, wanted map[string]bool) (*traces, error) {
 	ts := &traces{open: map[string]*trace.File{}, broken: map[string]error{}, named: map[string]string{}, names: map[string][]string{}}
 	for _, path := range paths {
@@ -58,8 +59,8 @@ func (ts *traces) addFolder(ctx context.Context, dir string, wanted map[string]b
 			return ctx.Err()
 		}
 		err := ts.add(filepath.Join(dir, e.Name()), wanted)
-		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-			return err
+		if unread(err) {
+			return fmt.Errorf("find traces: %w", err)
 		}
 		if err != nil {
 			ts.skipped = append(ts.skipped, err.Error())
@@ -68,11 +69,22 @@ func (ts *traces) addFolder(ctx context.Context, dir string, wanted map[string]b
 	return nil
 }
 
+// unread is of an error that says nothing of a file's content: it could not be read for now.
+func unread(err error) bool {
+	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT, syscall.ENOTCONN},
+		func(e error) bool { return errors.Is(err, e) })
+}
+
 func (ts *traces) add(path string, wanted map[string]bool) error {
 	f, err := trace.Open(path)
 	if err != nil {
 		return err
 	}
+	return ts.take(f, path, wanted)
+}
+
+// take keeps the file at path open where rows want it.
+func (ts *traces) take(f *trace.File, path string, wanted map[string]bool) error {
 	digest, err := f.Digest()
 	if err != nil {
 		f.Close()
@@ -84,7 +96,9 @@ func (ts *traces) add(path string, wanted map[string]bool) error {
 		return f.Close()
 	}
 	ts.open[digest] = f
-	ts.broken[digest] = f.Verify()
+	if ts.broken[digest] = f.Verify(); unread(ts.broken[digest]) {
+		return ts.broken[digest]
+	}
 	return nil
 }
 
