@@ -42,7 +42,7 @@ type TimeModel struct {
 type clock struct {
 	timer   Timer
 	times   map[*cell]float64   // NaN: there is none
-	refused map[string][]string // traces by reason
+	refused map[string][]string // traces of cells by reason
 }
 
 // time is a cell's TPOT, NaN where it has none.
@@ -53,7 +53,7 @@ func (k *clock) time(c *cell) float64 {
 	t, err := k.timer.TPOT(c.row())
 	if err != nil {
 		t = math.NaN()
-		k.refused[err.Error()] = unite(k.refused[err.Error()], []string{c.trace})
+		k.refused[err.Error()] = append(k.refused[err.Error()], c.trace)
 	}
 	k.times[c] = t
 	return t
@@ -107,7 +107,8 @@ func (k *clock) notes() (notes []string) {
 	if k == nil {
 		return nil
 	}
-	for why, traces := range k.refused {
+	for why, cells := range k.refused {
+		traces := unite(nil, cells)
 		notes = append(notes, fmt.Sprintf("no modelled TPOT: %s: %s", strings.Join(traces, ", "), why))
 	}
 	slices.Sort(notes)
