@@ -41,10 +41,29 @@ func TestLocalRoom(t *testing.T) {
 			}
 		}
 	}
-	row := &metrics.Row{Steps: 1, Sink: 4, Local: 64, BlockTokens: 128, PinnedPeakEntries: 3 * 128}
-	p, _ := meanStep(row, options(t, read(t, realProfile(t)), "sequential").Model)
-	near(t, "room in the profile of a row", pinnedRoom(&p.Meta), 3*128)
-	near(t, "room in a profile", pinnedRoom(&replay.ProfileMeta{Sink: 4, Local: 64, BlockTokens: 128}), 3*128)
+}
+
+// What is pinned takes memory in whole blocks and is read by attention as tokens, in a row,
+// which states whole blocks, as in a profile.
+func TestPinnedOfRows(t *testing.T) {
+	model := options(t, read(t, realProfile(t)), "sequential").Model
+	for _, c := range []struct {
+		meta       replay.ProfileMeta
+		room, read float64 // tokens of a head
+	}{
+		{replay.ProfileMeta{Sink: 4, Local: 64, BlockTokens: 128}, 3 * 128, 4 + 64},
+		{replay.ProfileMeta{Sink: 4, Local: 64, BlockTokens: 128, Outliers: 2}, 5 * 128, 4 + 64 + 2*128},
+		{replay.ProfileMeta{Sink: 4, Local: 64, BlockTokens: 16, Outliers: 3, SharedHeads: 3}, (1 + 5 + 3) * 16, 4 + 64 + 3*16},
+		{replay.ProfileMeta{Sink: 1, Local: 1, BlockTokens: 1, Outliers: 7}, 9, 9},
+	} {
+		row := &metrics.Row{Steps: 1, Sink: c.meta.Sink, Local: c.meta.Local, BlockTokens: c.meta.BlockTokens, SharedHeads: c.meta.SharedHeads,
+			PinnedPeakEntries: int64(c.room) * int64(max(1, c.meta.SharedHeads))}
+		p, _ := meanStep(row, model)
+		for of, meta := range map[string]*replay.ProfileMeta{"profile": &c.meta, "row": &p.Meta} {
+			near(t, "room of a "+of, pinnedRoom(meta), c.room)
+			near(t, "read of a "+of, pinnedTokens(meta), c.read)
+		}
+	}
 }
 
 // Counts that are scaled from K = 256 to 2048 would keep 8 × (512 + 1) entries of a request,

@@ -80,11 +80,13 @@ func meanStep(r *metrics.Row, m *hardware.Model) (*Profile, *Scaling) {
 	if r.DemandEntries == nil { // the trace lists blocks, and K counts them
 		s.TopK *= max(1, r.BlockTokens)
 	}
-	blocks, pinned := r.Misses+r.Prefetched, int(r.PinnedPeakEntries)/max(1, r.SharedHeads) // of a head, whole blocks
-	sink := max(r.Sink, pinned-localRoom(r.Local, max(1, r.BlockTokens)))                   // outliers stay as sinks do
+	blocks := r.Misses + r.Prefetched
+	meta := replay.ProfileMeta{TopK: r.TopK, Sink: r.Sink, Local: r.Local, BlockTokens: r.BlockTokens, SharedHeads: r.SharedHeads, StepTokens: 1}
+	room := float64(r.PinnedPeakEntries)/shared - pinnedRoom(&meta) // of a head, beyond sinks and local window
+	meta.Outliers = max(0, int(room)/max(1, r.BlockTokens))
 	step := Counts{Demand: r.Demand, Misses: blocks, Runs: blocks, Moved: r.MovedEntries, Resident: r.ResidentPeak * r.Steps, Positions: 1}
 	return &Profile{
-		Meta:     replay.ProfileMeta{TopK: r.TopK, Sink: sink, Local: r.Local, BlockTokens: r.BlockTokens, SharedHeads: r.SharedHeads, StepTokens: 1},
+		Meta:     meta,
 		Cell:     Cell{Policy: r.Policy},
 		Requests: []Request{{ID: "mean", Steps: [][]Counts{{step}}}},
 		Layers:   []int32{0}, Heads: int(max(1, heads/shared)),
