@@ -53,7 +53,7 @@ func (c *Curve) check(f Family) error {
 }
 
 // At is the point of a size. A capacity between two that were profiled lies on the
-// line between them, rounded down; one beyond the largest counts like that. Windows,
+// line between them, to the nearest whole; one beyond the largest counts like that. Windows,
 // and capacities below the smallest, must have been profiled.
 func (c *Curve) At(f Family, size int) (Point, error) {
 	n := len(c.Points)
@@ -77,12 +77,15 @@ func (c *Curve) At(f Family, size int) (Point, error) {
 	return Point{size, int64(size), between(a.Misses, b.Misses, part, whole), between(a.Moved, b.Moved, part, whole)}, nil
 }
 
-// between is a + (b-a)·part÷whole, rounded down; 0 ≤ part ≤ whole.
+// between is a + (b-a)·part÷whole to the nearest whole, half rounded up; 0 ≤ part ≤ whole.
 func between(a, b, part, whole int64) int64 {
-	if b >= a {
-		return a + mulDiv(b-a, part, whole)
+	if b < a {
+		a, b, part = b, a, whole-part
 	}
-	return b + mulDiv(a-b, whole-part, whole)
+	hi, lo := bits.Mul64(uint64(b-a), uint64(part))
+	lo, carry := bits.Add64(lo, uint64(whole)/2, 0)
+	q, _ := bits.Div64(hi+carry, lo, uint64(whole))
+	return a + int64(q)
 }
 
 // mulDiv is a·b÷c without overflow on the way, rounded down; a, b ≥ 0, b ≤ c, c > 0.

@@ -25,8 +25,14 @@ func TestAt(t *testing.T) {
 		t.Errorf("window: %v", err)
 	}
 	rising := curveOf(0, shared, 10, 10, 20, 21)
-	if p, err := rising.At(Capacities, 15); err != nil || p.Moved != 15 {
-		t.Errorf("rising: %+v, %v, want 15", p, err)
+	if p, err := rising.At(Capacities, 15); err != nil || p.Moved != 16 { // 15.5
+		t.Errorf("rising: %+v, %v, want 16", p, err)
+	}
+	for size, want := range map[int]int64{11: 10, 12: 9, 15: 9, 16: 8, 19: 7} { // 9.7, 9.4, 8.5, 8.2, 7.3
+		falling := curveOf(0, shared, 10, 10, 20, 7)
+		if p, err := falling.At(Capacities, size); err != nil || p.Misses != want || p.Moved != want {
+			t.Errorf("capacity %d: %+v, %v, want %d", size, p, err, want)
+		}
 	}
 }
 

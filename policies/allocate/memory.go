@@ -93,7 +93,7 @@ func (p *Profile) Memory(text string) (int64, error) {
 		if p.EntryBytes == nil {
 			return 0, fmt.Errorf("memory %s is in bytes, but the rows do not say what an entry takes; replay with --entry-bytes", text)
 		}
-		return min(s.value.Over(*p.EntryBytes*p.SharedHeads), MostEntries*streams), nil
+		return streams * int64(wholeBlocks(s.value.Over(len(p.Curves)*p.SharedHeads**p.EntryBytes), p.Unit)), nil
 	case windowSteps:
 		if p.Family != Windows {
 			return 0, fmt.Errorf("memory %s is of windows, the rows are of %s; say --policy window", text, p.Policy)

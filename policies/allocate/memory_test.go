@@ -39,8 +39,14 @@ func TestMemory(t *testing.T) {
 		t.Errorf("0.7ctx of three of four streams: %d, want an error", got)
 	}
 	p.SharedHeads = 4 // an entry of a cache that four heads share takes 40 B
-	if got, err := p.Memory("1KB"); err != nil || got != 25 {
-		t.Errorf("1KB with shared heads: %d, %v, want 25", got, err)
+	if got, err := p.Memory("1KB"); err != nil || got != 24 {
+		t.Errorf("1KB with shared heads: %d, %v, want 12 for each of two streams", got, err)
+	}
+	p.SharedHeads, p.Unit = 1, 16
+	for text, want := range map[string]int64{"1KB": 96, "319B": 32, "10KB": 992} { // blocks of 16: 3, 1 and 31 a stream
+		if got, err := p.Memory(text); err != nil || got != want {
+			t.Errorf("%s in whole blocks: %d, %v, want %d", text, got, err, want)
+		}
 	}
 	p.EntryBytes = nil
 	if _, err := p.Memory("1KiB"); err == nil || !strings.Contains(err.Error(), "--entry-bytes") {
