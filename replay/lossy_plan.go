@@ -18,7 +18,6 @@ func (p *plan) hasLossy() bool {
 
 // lossyUnable says why a lossy policy cannot run on the trace; empty if it can.
 func (p *plan) lossyUnable(spec policies.Spec, needs policies.Needs) string {
-	history := p.file.HasPromptMass() || p.warmup.replayed() > 0
 	switch {
 	case !p.layout.plain():
 		return "lossy methods drop what the trace lists: without --block-tokens, --share-heads, --mtp and --clusters (kvreplay derive makes traces of blocks)"
@@ -32,12 +31,9 @@ func (p *plan) lossyUnable(spec policies.Spec, needs policies.Needs) string {
 		return "lossy methods keep nothing below the GPU: without --tier"
 	case p.warmup.Kind == WarmupImportance || p.warmup.Kind == WarmupStaging:
 		return fmt.Sprintf("it compresses the prompt itself, the warm-up %v places blocks: choose lru:W or cold", p.warmup)
-	case needs&policies.NeedAttention != 0 && !p.attention().weights:
-		return "it needs the attention that listed blocks were given, and the trace has neither attention_mass nor scores of kind softmax; capture with --attention-mass always, or let ranks stand in where the method has an option for it (h2o:scores=ranks)"
-	case needs&policies.NeedPromptMass != 0 && !p.file.HasPromptMass():
-		return "it needs prompt_mass, which the trace has not; scripts/capture records it unless told --no-prompt-mass"
-	case needs&policies.NeedWindows != 0 && !history:
-		return "it needs prompt windows or prompt_mass; the trace has neither, or the warm-up is cold (scripts/capture records both, --windows 32)"
+	}
+	if why := p.has.lackLossy(needs); why != "" {
+		return why
 	}
 	if _, divides := spec.Make().(policies.Divider); divides {
 		for _, c := range p.opt.Capacities {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/lru"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -108,6 +109,38 @@ func TestRunStreamSettles(t *testing.T) {
 		if _, err := new(Engine).RunStream(&s, &m, new(lru.Policy), StreamOptions{Capacity: 3, Warmup: w}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
 		}
+	}
+}
+
+// needy is a policy that needs columns.
+type needy struct {
+	lru.Policy
+	needs policies.Needs
+}
+
+func (p *needy) Needs() policies.Needs { return p.needs }
+
+// TestRunStreamNeeds: a stream in memory that lacks what a policy needs is refused, as a trace is.
+func TestRunStreamNeeds(t *testing.T) {
+	var s trace.Stream
+	s.Reset(trace.StreamInfo{Key: trace.Key{Request: "a", Head: trace.NoHead}, PromptLen: 10})
+	for i := range int32(4) {
+		s.Append(trace.Row{Step: i, Indices: []int32{1, 2}})
+	}
+	m := trace.Meta{Version: trace.Version, Order: trace.OrderIndex, TopK: 2, Candidates: 2, BlockTokens: 1}
+	lossy := func(name string) policies.Policy { return specs(t, name)[0].Make() }
+	for want, p := range map[string]policies.Policy{
+		"cannot run here: it needs ranks":         &needy{needs: policies.NeedCandidates},
+		"cannot run here: it needs scores":        &needy{needs: policies.NeedScores},
+		"cannot run here: it needs prompt_mass":   lossy("snapkv"),
+		"cannot run here: it needs the attention": lossy("h2o"),
+	} {
+		if _, err := new(Engine).RunStream(&s, &m, p, StreamOptions{Capacity: 3}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+	}
+	if _, err := new(Engine).RunStream(&s, &m, lossy("duoattention"), StreamOptions{Capacity: 3}); err != nil {
+		t.Errorf("no windows, as the warm-up says: %v", err)
 	}
 }
 

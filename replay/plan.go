@@ -34,6 +34,7 @@ type plan struct {
 	siblings  []int           // streams of the same request, by position in streams
 	caches    []cache         // runs of streams that share one
 	needs     policies.Needs
+	has       columns
 	divisions divisions // of lossy policies
 	notes     []string
 	warn      []string // on every row
@@ -84,7 +85,7 @@ func (e *PlanError) Unwrap() error { return e.Err }
 // newPlan checks o against the trace.
 func newPlan(f *trace.File, o *Options) (*plan, error) {
 	p := &plan{file: f, meta: f.Meta(), opt: o, ranks: f.Meta().Order == trace.OrderRank}
-	steps := []func() error{o.check, p.checkTexts, p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settlePins, p.settleOutliers, p.settleClusters, p.settlePrefetch, p.settlePool, p.settleTiers, p.settleAllocation, p.settleReallocation, p.applyAllocation, p.planCells, p.settleProfile}
+	steps := []func() error{o.check, p.checkTexts, p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settleColumns, p.settlePins, p.settleOutliers, p.settleClusters, p.settlePrefetch, p.settlePool, p.settleTiers, p.settleAllocation, p.settleReallocation, p.applyAllocation, p.planCells, p.settleProfile}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, &PlanError{f.Path(), err}
@@ -249,6 +250,12 @@ func (p *plan) settleWarmup() (err error) {
 	return nil
 }
 
+// settleColumns looks at what the trace has, as the run sees it.
+func (p *plan) settleColumns() error {
+	p.has = columns{ranks: p.ranks, scores: p.file.HasScores(), attention: p.attention().weights, promptMass: p.file.HasPromptMass(), windows: p.warmup.replayed() > 0}
+	return nil
+}
+
 func (p *plan) settlePins() error {
 	p.pins = pinsOf(p.meta, p.opt)
 	if p.pins.Sink < 0 || p.pins.Local < 1 {
@@ -355,11 +362,8 @@ func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
 			return why
 		}
 	}
-	if needs&policies.NeedCandidates != 0 && !p.ranks {
-		return "it needs ranks, the trace has order=index"
-	}
-	if needs&policies.NeedScores != 0 && !p.file.HasScores() {
-		return "it needs scores, the trace has none"
+	if why := p.has.lack(needs); why != "" {
+		return why
 	}
 	if needs&policies.NeedPicked != 0 && p.meta.BlockTokens > 1 {
 		return "it looks at how many entries of a block are demanded, the trace lists blocks"

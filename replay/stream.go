@@ -38,7 +38,8 @@ type Engine struct {
 }
 
 // RunStream replays s with p. The instance p is reset and may be used again. Every
-// rule of the stream's lists is checked.
+// rule of the stream's lists is checked, and that s has the columns that p needs; prompt windows,
+// without which Run leaves some lossy policies out, are what Warmup says.
 func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o StreamOptions) (Counts, error) {
 	if o.TopK == 0 {
 		o.TopK = m.TopK
@@ -61,10 +62,17 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 	if s.Windows == s.Rows {
 		return Counts{}, fmt.Errorf("replay stream: %v has no counted step (step ≥ 0)", s.Key)
 	}
+	needs, has := policies.NeedsOf(p), columnsOf(s, m, &o)
+	if why := has.lack(needs); why != "" {
+		return Counts{}, fmt.Errorf("replay stream: the policy cannot run here: %s", why)
+	}
 	if e.cells == nil {
 		e.cells = map[policies.Policy]*cell{}
 	}
 	if _, lossy := p.(policies.Lossy); lossy {
+		if why := has.lackLossy(needs &^ policies.NeedWindows); why != "" {
+			return Counts{}, fmt.Errorf("replay stream: the policy cannot run here: %s", why)
+		}
 		return e.runLossy(s, m, p, o)
 	}
 	c := e.cells[p]
@@ -106,8 +114,11 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 
 // runLossy is RunStream of a lossy policy, whose budget is Capacity, a Divider's too.
 func (e *Engine) runLossy(s *trace.Stream, m *trace.Meta, p policies.Policy, o StreamOptions) (Counts, error) {
-	if l, err := o.Shape.settle(m); err != nil || !l.plain() {
-		return Counts{}, fmt.Errorf("replay stream: a lossy policy runs on streams as recorded (%v)", err)
+	switch l, err := o.Shape.settle(m); {
+	case err != nil:
+		return Counts{}, fmt.Errorf("replay stream: %w", err)
+	case !l.plain():
+		return Counts{}, fmt.Errorf("replay stream: a lossy policy runs on streams as recorded, without a shape of their own")
 	}
 	if e.lossy == nil {
 		e.lossy = map[policies.Policy]*lossyCell{}
@@ -125,6 +136,6 @@ func (e *Engine) runLossy(s *trace.Stream, m *trace.Meta, p policies.Policy, o S
 	if err := e.delta.build(s, do, trace.NewChecker("stream", m)); err != nil {
 		return Counts{}, err
 	}
-	at := lossyStart{budget: o.Capacity, seed: streamSeed(o.Seed, s.Key), attention: attentionOf(m, len(s.AttentionMass) > 0, len(s.Scores) > 0, len(s.CoveredMass) > 0 && o.Candidates == m.Candidates)}
+	at := lossyStart{budget: o.Capacity, seed: streamSeed(o.Seed, s.Key), attention: streamAttention(s, m, &o)}
 	return c.run(&e.delta, at, o.Observer)
 }
