@@ -57,9 +57,11 @@ func (f *rulerFlags) run(c *cobra.Command) error {
 	for i, t := range f.options.Tasks {
 		f.options.Tasks[i] = strings.TrimSpace(t)
 	}
-	for _, questions := range []struct{ flag, file, task string }{{"squad", f.options.Squad, "qa_1"}, {"hotpotqa", f.options.HotpotQA, "qa_2"}} {
-		if questions.file != "" && !slices.Contains(f.options.Tasks, questions.task) && !slices.Contains(f.options.Tasks, "all") {
-			return usagef("--%s is for the task %s, which --task does not name", questions.flag, questions.task)
+	for _, texts := range []struct{ flag, file string }{{"essays", f.options.Essays}, {"squad", f.options.Squad}, {"hotpotqa", f.options.HotpotQA}} {
+		readers := ruler.ReadersOf(texts.flag)
+		named := func(task string) bool { return task == "all" || slices.Contains(readers, task) }
+		if texts.file != "" && !slices.ContainsFunc(f.options.Tasks, named) {
+			return usagef("--%s is for the task %s, which --task does not name", texts.flag, strings.Join(readers, " or "))
 		}
 	}
 	inputs := append(filesOf([]string{f.options.Essays}, ".txt", ".md"), f.options.Squad, f.options.HotpotQA)

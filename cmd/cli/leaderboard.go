@@ -83,6 +83,14 @@ func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.out != "" { // known before the rows are read
+		if err := files.MakeFolder(f.out); err != nil {
+			return fmt.Errorf("leaderboard: %w", err)
+		}
+		if err := checkOutput("leaderboard", filepath.Join(f.out, "leaderboard.md"), paths); err != nil {
+			return err
+		}
+	}
 	rows, err := readRowsWhere(c.Context(), paths, f.where)
 	if err != nil {
 		return err
@@ -200,9 +208,6 @@ func (f *boardFlags) render(w io.Writer, b *metrics.Board, format string) error 
 // write puts every rendering and the curves into the folder, each file whole or not
 // at all, and none in the place of a file of rows.
 func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []string) error {
-	if err := files.MakeFolder(f.out); err != nil {
-		return fmt.Errorf("leaderboard: %w", err)
-	}
 	outputs := []boardFile{{"leaderboard.md", func(w io.Writer) error { return f.renderAll(w, boards, "markdown") }}}
 	var curves []string
 	for _, b := range boards {

@@ -54,8 +54,8 @@ func newReplayCommand(table policies.Table) *cobra.Command {
 trace. Rows go to stdout; with --out they are kept as files, which ` + "`kvreplay leaderboard`" + `
 reads. A run with --out that was stopped, however it was stopped, continues where it was
 when the same command is given again; a run with more policies or capacities replays only
-what is new. With --profile a trace is finished or begun again, and with --referee every
-cell is replayed.`,
+what is new. With --profile or --referee a trace is finished or begun again, and with
+--referee every cell is replayed.`,
 		Example: `  kvreplay replay t.parquet
   kvreplay replay t.parquet --policy lru --policy lookahead --policy window:2 --policy opt \
       --topk 256 --candidates 320 --capacity 1x,1.5x,2x,4x,0.2ctx,6400 --warmup lru:32 --out results`,
@@ -224,6 +224,9 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 			return o, err
 		}
 	}
+	if bounded := func(s policies.Spec) bool { return !s.Entry.Traits.Windowed }; c.Flags().Changed("capacity") && !slices.ContainsFunc(o.Policies, bounded) {
+		return o, usagef("--capacity is of policies that have one, and %s has none: leave it out, or name others with --policy too", o.Policies[0].Name())
+	}
 	if o.Layers, err = parseLayers(f.layers); err != nil {
 		return o, errUsage{err}
 	}
@@ -248,6 +251,11 @@ func (f *replayFlags) check(c *cobra.Command) error {
 	}
 	if err := goWith(c, outFlag, "fresh", "checkpoint"); err != nil {
 		return err
+	}
+	for _, name := range []string{"profile", "referee"} {
+		if c.Flags().Changed("checkpoint") && c.Flags().Changed(name) {
+			return usagef("--checkpoint keeps progress within a trace, and with --%s a trace is finished or begun again: leave it out", name)
+		}
 	}
 	switch {
 	case f.format != "" && f.format != "table" && f.format != "jsonl" && f.format != "csv":

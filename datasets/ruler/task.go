@@ -2,6 +2,7 @@ package ruler
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/policies"
@@ -47,6 +48,17 @@ func Names() []string {
 	names := make([]string, len(tasks))
 	for i, t := range tasks {
 		names[i] = t.name
+	}
+	return names
+}
+
+// ReadersOf are the tasks whose prompts are made of a text that the user may give: essays,
+// squad or hotpotqa.
+func ReadersOf(text string) (names []string) {
+	for _, t := range tasks {
+		if slices.Contains(t.texts, text) {
+			names = append(names, t.name)
+		}
 	}
 	return names
 }
