@@ -265,20 +265,10 @@ one read. Times are of a machine's drives, a step of a stream on average.`,
 				return errUsage{err}
 			}
 			for i, path := range args {
-				rows, err := extents.File(c.Context(), path, o)
-				if err != nil {
-					return err
+				if i > 0 && h.format != "json" {
+					fmt.Fprintln(c.OutOrStdout())
 				}
-				if h.format == "json" {
-					err = writeJSON(c.OutOrStdout(), rows)
-				} else {
-					if i > 0 {
-						fmt.Fprintln(c.OutOrStdout())
-					}
-					noteBlocks(c.ErrOrStderr(), path, entry)
-					err = printExtents(c.OutOrStdout(), rows, transfer.NewSSD(m.Drive, m.Drives, depth), entry)
-				}
-				if err != nil {
+				if err := h.extents(c, path, o, transfer.NewSSD(m.Drive, m.Drives, depth), entry); err != nil {
 					return err
 				}
 			}
@@ -296,16 +286,29 @@ one read. Times are of a machine's drives, a step of a stream on average.`,
 	return c
 }
 
+// extents surveys a trace and prints what it comes to.
+func (f *hardwareFlags) extents(c *cobra.Command, path string, o extents.Options, ssd *transfer.SSD, entry int64) error {
+	t, err := trace.Open(path)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	rows, err := extents.File(c.Context(), t, o)
+	if err != nil {
+		return err
+	}
+	if f.format == "json" {
+		return writeJSON(c.OutOrStdout(), rows)
+	}
+	noteBlocks(c.ErrOrStderr(), t, entry)
+	return printExtents(c.OutOrStdout(), rows, ssd, entry)
+}
+
 // noteBlocks says that the blocks on the drive are not as large as those of the trace, whose
 // entry_bytes are of a token, as --entry-bytes of other commands are.
-func noteBlocks(w io.Writer, path string, bytes int64) {
-	f, err := trace.Open(path)
-	if err != nil {
-		return // it was open a moment ago
-	}
-	defer f.Close()
+func noteBlocks(w io.Writer, f *trace.File, bytes int64) {
 	if m := f.Meta(); m.EntryBytes > 0 && bytes != int64(m.EntryBytes)*int64(m.BlockTokens) {
-		fmt.Fprintf(w, "kvreplay: %s: times are of blocks of %d bytes (--entry-bytes); the trace's take %d bytes, %s of %d\n", path, bytes, m.EntryBytes*m.BlockTokens, count(m.BlockTokens, "token"), m.EntryBytes)
+		fmt.Fprintf(w, "kvreplay: %s: times are of blocks of %d bytes (--entry-bytes); the trace's take %d bytes, %s of %d\n", f.Path(), bytes, m.EntryBytes*m.BlockTokens, count(m.BlockTokens, "token"), m.EntryBytes)
 	}
 }
 

@@ -54,31 +54,26 @@ var orders = []struct {
 	packed   bool
 }{{"token", transfer.ByToken, false}, {"layer", transfer.ByLayer, false}, {"stream", transfer.ByStream, false}, {"stream, packed", transfer.ByStream, true}}
 
-// File surveys the trace at path, a stream in memory at a time; ctx stops it between
+// File surveys a trace, a stream in memory at a time; ctx stops it between
 // streams. Demand is all that a step selects beyond the pinned tokens, so that reads are
 // those of a system that keeps nothing: the placement's part alone.
-func File(ctx context.Context, path string, o Options) ([]Row, error) {
-	f, err := trace.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
+func File(ctx context.Context, f *trace.File, o Options) ([]Row, error) {
 	s, err := newSurvey(f, o)
 	if err != nil {
-		return nil, fmt.Errorf("extents of %s: %w", path, err)
+		return nil, fmt.Errorf("extents of %s: %w", f.Path(), err)
 	}
 	reader := f.NewReader(0)
 	defer reader.Close()
 	var stream trace.Stream
 	for i := range f.Streams() {
 		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("extents of %s: %w", path, err)
+			return nil, fmt.Errorf("extents of %s: %w", f.Path(), err)
 		}
 		if err := reader.Read(i, &stream); err != nil {
 			return nil, err
 		}
 		if err := s.stream(&stream); err != nil {
-			return nil, fmt.Errorf("extents of %s: %w", path, err)
+			return nil, fmt.Errorf("extents of %s: %w", f.Path(), err)
 		}
 	}
 	return s.rows, nil

@@ -10,6 +10,16 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
+// ofPath surveys the trace at path.
+func ofPath(ctx context.Context, path string, o Options) ([]Row, error) {
+	f, err := trace.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return File(ctx, f, o)
+}
+
 // write makes a trace of two layers of one stream each, of the requests or one, whose windows
 // and steps demand the same lists in turn.
 func write(t *testing.T, windows int, lists [][]int32, steps int, requests ...string) string {
@@ -47,7 +57,7 @@ func write(t *testing.T, windows int, lists [][]int32, steps int, requests ...st
 // list is one read. In extents of 4: 3 9 17 lie in extents 0, 2, 4 and 4 5 30 in 1, 7.
 func TestSurvey(t *testing.T) {
 	path := write(t, 4, [][]int32{{3, 9, 17}, {4, 5, 30}}, 4)
-	rows, err := File(context.Background(), path, Options{Extents: []int64{1, 4}})
+	rows, err := ofPath(context.Background(), path, Options{Extents: []int64{1, 4}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +100,7 @@ func TestPinsAreNotRead(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := File(context.Background(), path, Options{Extents: []int64{1}})
+	rows, err := ofPath(context.Background(), path, Options{Extents: []int64{1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +109,7 @@ func TestPinsAreNotRead(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if _, err := File(context.Background(), path, Options{TopK: 4}); err == nil || !strings.Contains(err.Error(), "order=index gives no ranks, only K = 5 can be taken") {
+	if _, err := ofPath(context.Background(), path, Options{TopK: 4}); err == nil || !strings.Contains(err.Error(), "order=index gives no ranks, only K = 5 can be taken") {
 		t.Errorf("fewer of lists without ranks: %v", err)
 	}
 }
@@ -127,7 +137,7 @@ func TestDemand(t *testing.T) {
 // in turn: 4 5 30 are three reads, of extents of two, which hold a token, two. By layer and
 // stream they are two, packed one.
 func TestRequestsShareLayers(t *testing.T) {
-	rows, err := File(context.Background(), write(t, 4, [][]int32{{4, 5, 30}}, 4, "q", "r"), Options{Extents: []int64{1, 2}})
+	rows, err := ofPath(context.Background(), write(t, 4, [][]int32{{4, 5, 30}}, 4, "q", "r"), Options{Extents: []int64{1, 2}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,23 +165,23 @@ func TestErrors(t *testing.T) {
 		"all steps":  {cold, Options{History: 4}, "history of 4 decode steps leaves none to count, the trace has 4"},
 		"no file":    {"nowhere.parquet", Options{}, "nowhere.parquet"},
 	} {
-		if _, err := File(context.Background(), c.path, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := ofPath(context.Background(), c.path, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, expected %q", name, err, c.want)
 		}
 	}
-	if rows, err := File(context.Background(), cold, Options{History: 1}); err != nil || rows[0].Steps != 6 {
+	if rows, err := ofPath(context.Background(), cold, Options{History: 1}); err != nil || rows[0].Steps != 6 {
 		t.Errorf("with a history of one step: %+v, %v", rows, err)
 	}
 	warm := write(t, 2, [][]int32{{3, 9, 17}}, 4)
-	if rows, err := File(context.Background(), warm, Options{History: 2}); err != nil || rows[0].Steps != 2*2 || rows[0].Learned != 2*4 {
+	if rows, err := ofPath(context.Background(), warm, Options{History: 2}); err != nil || rows[0].Steps != 2*2 || rows[0].Learned != 2*4 {
 		t.Errorf("with two windows and a history of two steps: %+v, %v", rows, err)
 	}
-	if _, err := File(context.Background(), warm, Options{History: 4}); err == nil || !strings.Contains(err.Error(), "leaves none to count, the trace has 4") {
+	if _, err := ofPath(context.Background(), warm, Options{History: 4}); err == nil || !strings.Contains(err.Error(), "leaves none to count, the trace has 4") {
 		t.Errorf("with windows and a history of all steps: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := File(ctx, cold, Options{History: 1}); err == nil {
+	if _, err := ofPath(ctx, cold, Options{History: 1}); err == nil {
 		t.Error("a cancelled survey ends without an error")
 	}
 }
@@ -179,7 +189,7 @@ func TestErrors(t *testing.T) {
 // On a bundled trace of real selections, partitions need fewer reads than token order, and
 // what the windows teach the packing still holds in the decode steps.
 func TestRealTrace(t *testing.T) {
-	rows, err := File(context.Background(), "../../../datasets/bundled/smollm2_multi_news_8k.parquet", Options{Extents: []int64{1}})
+	rows, err := ofPath(context.Background(), "../../../datasets/bundled/smollm2_multi_news_8k.parquet", Options{Extents: []int64{1}})
 	if err != nil {
 		t.Fatal(err)
 	}
