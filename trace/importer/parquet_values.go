@@ -42,6 +42,9 @@ func bindLeaf(schema *parquet.Schema, path []string, element *format.SchemaEleme
 	if leaf.list { // of three levels, or of the two or one of older writers
 		depth, rep, shape = 3, 1, "a list of numbers"
 	}
+	if leaf.list && len(path) == 1 && found.Node.Type().Kind() == parquet.ByteArray {
+		return leaf, fmt.Errorf("holds texts, expected %s; fastparquet writes lists as JSON texts, pyarrow as lists: df.to_parquet(FILE, engine=\"pyarrow\")", shape)
+	}
 	if len(path) > depth || found.MaxRepetitionLevel != rep {
 		return leaf, fmt.Errorf("is %s, nested %d deep, expected %s", strings.Join(path, "."), found.MaxRepetitionLevel, shape)
 	}

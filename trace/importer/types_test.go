@@ -60,6 +60,11 @@ func TestParquetTypes(t *testing.T) {
 			steps
 			Indices []pair `parquet:"topk_indices"`
 		}{k, steps{}, []pair{{1, 2}}}),
+		"column topk_indices: holds texts, expected a list of numbers; fastparquet writes lists as JSON texts": parquetOf(t, struct {
+			keys
+			steps
+			Indices string `parquet:"topk_indices,json"`
+		}{k, steps{}, "[3,1]"}),
 		"column request_id is missing; found [step], expected [request_id layer_id prompt_len step topk_indices]": parquetOf(t, struct {
 			Step int64 `parquet:"step"`
 		}{}),
