@@ -111,7 +111,7 @@ func (f *File) checkOverlap() error {
 			if g.NumRows == 0 {
 				break
 			}
-			from, to := ChunkRange(&g.Columns[i].MetaData)
+			from, to := chunkRange(&g.Columns[i].MetaData)
 			spans = append(spans, span{from, to})
 		}
 	}

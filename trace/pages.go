@@ -43,8 +43,8 @@ func (p *pageHead) encoding() format.Encoding {
 	return p.DataPageHeader.V.Encoding
 }
 
-// ChunkRange is the part of the file that a column chunk takes.
-func ChunkRange(c *format.ColumnMetaData) (from, to int64) {
+// chunkRange is the part of the file that a column chunk takes.
+func chunkRange(c *format.ColumnMetaData) (from, to int64) {
 	from = c.DataPageOffset
 	if c.DictionaryPageOffset > 0 {
 		from = min(from, c.DictionaryPageOffset)
@@ -55,7 +55,7 @@ func ChunkRange(c *format.ColumnMetaData) (from, to int64) {
 // walkPages hands over the header of every page of a chunk, in file order. Together
 // the pages fill the chunk exactly.
 func (f *File) walkPages(c *format.ColumnMetaData, visit func(*pageHead) error) error {
-	at, end := ChunkRange(c)
+	at, end := chunkRange(c)
 	if at < 4 || c.TotalCompressedSize < 0 || end > f.size {
 		return fmt.Errorf("column chunk at bytes %d to %d of a file of %d", at, end, f.size)
 	}

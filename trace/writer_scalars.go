@@ -63,7 +63,7 @@ func (s *scalarColumns) finish(chunks *[numColumns]columnChunk) (*format.RowGrou
 	for i, place := range scalarPlaces {
 		meta := group.Columns[i].MetaData
 		meta.PathInSchema = []string{columnNames[place]} // which a writer forgets when it is reset
-		from, to := ChunkRange(&meta)
+		from, to := chunkRange(&meta)
 		chunks[place] = columnChunk{
 			pages:   [][]byte{data[from:to]},
 			at:      from,

@@ -87,8 +87,8 @@ func (r *Rates) step(t int32) int32 {
 	return (t-r.first*r.updates)/r.updates + r.first
 }
 
-// Never reports whether x's rate is 0.
-func (r *Rates) Never(x int32) bool { return r.blocks[x].value == 0 }
+// never reports whether x's rate is 0.
+func (r *Rates) never(x int32) bool { return r.blocks[x].value == 0 }
 
 // enter begins stays of blocks in the demand at step t.
 func (r *Rates) enter(blocks []int32, t int32) {
@@ -188,7 +188,7 @@ func (r *Rates) Sort(blocks []int32, factors []float64) {
 	r.keyed = r.keyed[:0]
 	for i, x := range blocks {
 		k := bucket.Keyed{Key: r.Place(x, factors[i]).Key, Tie: uint64(i), ID: x}
-		if !r.Never(x) {
+		if !r.never(x) {
 			k.Tie = uint64(r.blocks[x].last-r.first)<<32 | uint64(x)
 		}
 		r.keyed = append(r.keyed, k)

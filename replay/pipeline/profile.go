@@ -160,7 +160,7 @@ func checkColumns(f *parquet.File) error {
 
 // checkPlaces refuses files whose columns do not lie one behind the other, as they are written:
 // of a column that runs into the next one the library would read values that are none.
-// trace.ChunkRange takes the smaller of two offsets, by which a damaged other one would pass.
+// Package trace takes the smaller of two offsets, by which a damaged other one would pass.
 func checkPlaces(f *parquet.File) error {
 	end := int64(len("PAR1"))
 	for i, g := range f.Metadata().RowGroups {

@@ -10,8 +10,8 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/texttable"
 )
 
-// FiguresFolder is where the Markdown expects the figures, beside it.
-const FiguresFolder = "reproduction"
+// figuresFolder is where the Markdown expects the figures, beside it.
+const figuresFolder = "reproduction"
 
 const (
 	markdownHead = `# What the papers printed, and what kvreplay computes
@@ -67,7 +67,7 @@ func (s *Section) markdown(b *strings.Builder, paper string, figures bool) {
 	}
 	for _, f := range s.Figures {
 		if figures {
-			fmt.Fprintf(b, "\n![%s](%s/%s.svg)\n", escape(f.Alt), FiguresFolder, f.Name)
+			fmt.Fprintf(b, "\n![%s](%s/%s.svg)\n", escape(f.Alt), figuresFolder, f.Name)
 		}
 	}
 }

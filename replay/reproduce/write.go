@@ -17,7 +17,7 @@ func (r *Report) Write(folder string) error {
 	if err := Prepare(folder); err != nil {
 		return err
 	}
-	figures := filepath.Join(folder, FiguresFolder)
+	figures := filepath.Join(folder, figuresFolder)
 	for name, svg := range r.figures() {
 		if err := files.Write(filepath.Join(figures, name+".svg"), svg); err != nil {
 			return fmt.Errorf("write report: %w", err)
@@ -36,7 +36,7 @@ func (r *Report) Write(folder string) error {
 // Prepare makes the folders that Write writes into, and says why a report cannot be written
 // there, so that it is known before the work.
 func Prepare(folder string) error {
-	figures := filepath.Join(folder, FiguresFolder)
+	figures := filepath.Join(folder, figuresFolder)
 	if err := files.MakeFolder(figures); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
