@@ -82,10 +82,7 @@ func between(a, b, part, whole int64) int64 {
 	if b < a {
 		a, b, part = b, a, whole-part
 	}
-	hi, lo := bits.Mul64(uint64(b-a), uint64(part))
-	lo, carry := bits.Add64(lo, uint64(whole)/2, 0)
-	q, _ := bits.Div64(hi+carry, lo, uint64(whole))
-	return a + int64(q)
+	return a + mulAddDiv(b-a, part, whole/2, whole)
 }
 
 // mulDiv is a·b÷c without overflow on the way, rounded down; a, b ≥ 0, b ≤ c, c > 0.
@@ -93,8 +90,14 @@ func mulDiv(a, b, c int64) int64 {
 	if b == c {
 		return a
 	}
+	return mulAddDiv(a, b, 0, c)
+}
+
+// mulAddDiv is (a·b + plus)÷c likewise; a, b ≥ 0, b ≤ c, 0 ≤ plus < c.
+func mulAddDiv(a, b, plus, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	q, _ := bits.Div64(hi, lo, uint64(c))
+	lo, carry := bits.Add64(lo, uint64(plus), 0)
+	q, _ := bits.Div64(hi+carry, lo, uint64(c))
 	return int64(q)
 }
 
