@@ -57,43 +57,31 @@ func (f *syntheticFlags) define(fl *pflag.FlagSet) {
 	fl.StringVar(&f.preset, "preset", "", "begin with a preset: "+strings.Join(synthetic.Presets(), ", "))
 	fl.StringVar(&f.dials, "dials", "", "YAML or JSON `file` of dials, as fit writes it")
 	fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "streams drawn at once; the bytes do not depend on it")
-	g := &f.given
-	fl.Uint64Var(&g.Seed, "seed", 0, "the only source of chance")
-	fl.IntVar(&g.Requests, "requests", 0, "number of requests")
-	fl.IntVar(&g.Layers, "layers", 0, "number of layers: the first so many of a preset")
+	g, d := &f.given, synthetic.Default() // which --help shows
+	fl.Uint64Var(&g.Seed, "seed", d.Seed, "the only source of chance")
+	fl.IntVar(&g.Requests, "requests", d.Requests, "number of requests")
+	fl.IntVar(&g.Layers, "layers", d.Layers, "number of layers: the first so many of a preset")
 	fl.IntVar(&g.Heads, "heads", 0, "KV heads with a selection of their own; 0: a layer shares one")
-	fl.IntVar(&g.Context, "context", 0, "tokens of a prompt")
-	fl.IntVar(&g.Steps, "steps", 0, "decode steps")
-	fl.IntVar(&g.Windows, "windows", 0, "prompt windows before the decode steps")
+	fl.IntVar(&g.Context, "context", d.Context, "tokens of a prompt")
+	fl.IntVar(&g.Steps, "steps", d.Steps, "decode steps")
+	fl.IntVar(&g.Windows, "windows", d.Windows, "prompt windows before the decode steps")
 	fl.IntVar(&g.Sink, "sink", 0, "first tokens that are pinned, which no list names; needs --local")
 	fl.IntVar(&g.Local, "local", 0, "last tokens that are pinned, the one being generated included; 0: nothing is said of pins")
-	fl.IntVar(&g.TopK, "topk", 0, "K, the demand")
+	fl.IntVar(&g.TopK, "topk", d.TopK, "K, the demand")
 	fl.IntVar(&g.Candidates, "candidates", 0, "M, the length of a list (default: 1.25 × K)")
-	fl.StringVar(&g.Order, "order", "", "rank, or index for lists without ranks, M = K")
+	fl.StringVar(&g.Order, "order", d.Order, "rank, or index for lists without ranks, M = K")
 	fl.Float64Var(&g.Scores, "scores", 0, "exponent of scores as a power law of the rank; 0: none")
 	bytesVar(fl, &g.EntryBytes, "entry-bytes", 0, "bytes of a token's entry in a stream")
 	fl.Float64Var(&g.LayerSpread, "layer-spread", 0, "standard deviation of log churn, 1 − overlap, between layers")
 	fl.Float64Var(&g.HeadSpread, "head-spread", 0, "standard deviation of log churn between the heads of a layer")
 	for i := range synthetic.LocalityDials {
-		d := &synthetic.LocalityDials[i]
-		name := strings.ReplaceAll(d.Name, "_", "-")
-		fl.Float64(name, 0, d.Usage)
+		dial := &synthetic.LocalityDials[i]
+		fl.Float64(flagOf(dial), *dial.At(&d.Locality), dial.Usage)
 	}
-	showDefaults(fl)
 }
 
-// showDefaults has --help say the dials that hold where nothing sets them.
-func showDefaults(fl *pflag.FlagSet) {
-	d := synthetic.Default()
-	shown := map[string]any{"seed": d.Seed, "requests": d.Requests, "layers": d.Layers, "context": d.Context, "steps": d.Steps, "windows": d.Windows, "topk": d.TopK, "order": d.Order}
-	for i := range synthetic.LocalityDials {
-		dial := &synthetic.LocalityDials[i]
-		shown[strings.ReplaceAll(dial.Name, "_", "-")] = *dial.At(&d.Locality)
-	}
-	for name, value := range shown {
-		fl.Lookup(name).DefValue = fmt.Sprint(value)
-	}
-}
+// flagOf is the flag of a dial.
+func flagOf(d *synthetic.Dial) string { return strings.ReplaceAll(d.Name, "_", "-") }
 
 // settle works out the dials: preset, then file, then flags.
 func (f *syntheticFlags) settle(ctx context.Context, fl *pflag.FlagSet) (*synthetic.Dials, error) {
@@ -159,7 +147,7 @@ func (f *syntheticFlags) override(fl *pflag.FlagSet, d *synthetic.Dials) error {
 	}
 	for i := range synthetic.LocalityDials {
 		dial := &synthetic.LocalityDials[i]
-		name := strings.ReplaceAll(dial.Name, "_", "-")
+		name := flagOf(dial)
 		if !fl.Changed(name) {
 			continue
 		}
