@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -30,9 +31,6 @@ func newVersionCommand() *cobra.Command {
 	}
 }
 
-// module is where a program of another module has kvreplay from.
-const module = "github.com/kvreplay/kvreplay"
-
 // versionText is what `version` and --version print.
 func versionText() string {
 	v, rev, at := version, commit, built
@@ -49,17 +47,15 @@ func versionText() string {
 // program with policies of its own has it as a dependency; the commit is then the other
 // module's, and only the version is kvreplay's.
 func stated(info *debug.BuildInfo) (version, commit, at string) {
-	if info.Main.Path != module {
-		for _, d := range info.Deps {
-			if d.Path != module {
-				continue
-			}
-			if d.Replace != nil {
-				return cmp.Or(d.Replace.Version, "(devel)"), "", ""
-			}
-			return d.Version, "", ""
+	if info.Main.Path != moduleOf {
+		i := slices.IndexFunc(info.Deps, func(d *debug.Module) bool { return d.Path == moduleOf })
+		switch {
+		case i < 0:
+			return "", "", ""
+		case info.Deps[i].Replace != nil:
+			return cmp.Or(info.Deps[i].Replace.Version, "(devel)"), "", ""
 		}
-		return "", "", ""
+		return info.Deps[i].Version, "", ""
 	}
 	for _, s := range info.Settings {
 		switch s.Key {

@@ -14,9 +14,9 @@ func TestVersionOfModule(t *testing.T) {
 		info debug.BuildInfo
 		want [3]string
 	}{
-		"itself":     {debug.BuildInfo{Main: debug.Module{Path: module, Version: "v0.1.0"}, Settings: vcs}, [3]string{"v0.1.0", "c0ffee", "2026-01-02T03:04:05Z"}},
-		"dependency": {debug.BuildInfo{Main: other, Deps: []*debug.Module{{Path: "x"}, {Path: module, Version: "v0.2.0"}}, Settings: vcs}, [3]string{"v0.2.0", "", ""}},
-		"clone":      {debug.BuildInfo{Main: other, Deps: []*debug.Module{{Path: module, Version: "v0.0.0", Replace: &debug.Module{Path: "../kvreplay"}}}, Settings: vcs}, [3]string{"(devel)", "", ""}},
+		"itself":     {debug.BuildInfo{Main: debug.Module{Path: moduleOf, Version: "v0.1.0"}, Settings: vcs}, [3]string{"v0.1.0", "c0ffee", "2026-01-02T03:04:05Z"}},
+		"dependency": {debug.BuildInfo{Main: other, Deps: []*debug.Module{{Path: "x"}, {Path: moduleOf, Version: "v0.2.0"}}, Settings: vcs}, [3]string{"v0.2.0", "", ""}},
+		"clone":      {debug.BuildInfo{Main: other, Deps: []*debug.Module{{Path: moduleOf, Version: "v0.0.0", Replace: &debug.Module{Path: "../kvreplay"}}}, Settings: vcs}, [3]string{"(devel)", "", ""}},
 		"no module":  {debug.BuildInfo{Main: other, Settings: vcs}, [3]string{}},
 	} {
 		v, commit, at := stated(&c.info)
