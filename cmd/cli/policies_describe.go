@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,10 +52,12 @@ func runDescribe(w io.Writer, known policies.Table, name, format string) error {
 
 // withExample gives a policy that cannot do without options those that its entry shows.
 func withExample(known policies.Table, name string) string {
-	for i := range known {
-		if _, _, err := known[i].New(""); known[i].Name == name && err != nil {
-			return name + ":" + known[i].Example
-		}
+	i := slices.Index(known.Names(), name)
+	if i < 0 {
+		return name
+	}
+	if _, _, err := known[i].New(""); err != nil {
+		return name + ":" + known[i].Example
 	}
 	return name
 }

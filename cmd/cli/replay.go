@@ -224,7 +224,7 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 			return o, err
 		}
 	}
-	if bounded := func(s policies.Spec) bool { return !s.Entry.Traits.Windowed }; c.Flags().Changed("capacity") && !slices.ContainsFunc(o.Policies, bounded) {
+	if c.Flags().Changed("capacity") && !slices.ContainsFunc(o.Policies, hasCapacity) {
 		return o, usagef("--capacity is of policies that have one, and %s has none: leave it out, or name others with --policy too", o.Policies[0].Name())
 	}
 	if o.Layers, err = parseLayers(f.layers); err != nil {
@@ -244,6 +244,9 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 	o.Sink, o.Local, o.EntryBytes = given("sink", &f.sink), given("local", &f.local), given("entry-bytes", &f.bytes)
 	return o, f.check(c)
 }
+
+// hasCapacity reports whether a policy has a capacity; windows keep what they keep.
+func hasCapacity(s policies.Spec) bool { return !s.Entry.Traits.Windowed }
 
 func (f *replayFlags) check(c *cobra.Command) error {
 	if err := atLeastOne(c, "topk", "candidates", "block-tokens", "mtp", "local", "entry-bytes", "parallel"); err != nil {
