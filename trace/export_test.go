@@ -4,8 +4,6 @@ import (
 	"io"
 	"os"
 	"sync/atomic"
-
-	"github.com/parquet-go/parquet-go"
 )
 
 // countingReader counts the bytes that are read.
@@ -52,16 +50,6 @@ func SetRowGroupIndices(n int) (restore func()) {
 	old := rowGroupIndices
 	rowGroupIndices = n
 	return func() { rowGroupIndices = old }
-}
-
-// CreateSlow is Create of a Writer that gives the library rows only, with no columns of
-// its own.
-func CreateSlow(path string, meta Meta) (*Writer, error) {
-	w, err := Create(path, meta)
-	if err == nil {
-		w.parquet = parquet.NewGenericWriter[fileRow](w.file, writerOptions()...)
-	}
-	return w, err
 }
 
 // PageData lists the ranges of the file that pages' data take, the bytes that CRCs cover.

@@ -23,22 +23,13 @@ func writerOptions() []parquet.WriterOption {
 	return []parquet.WriterOption{parquet.PageBufferSize(pageBytes), parquet.DataPageStatistics(false), parquet.CreatedBy("kvreplay", "v1", "")}
 }
 
-// rowWriter writes rows to a Parquet file. Rows stay in a row group until Flush.
-type rowWriter interface {
-	Write([]fileRow) (int, error)
-	Flush() error
-	SetKeyValueMetadata(key, value string)
-	Close() error
-}
-
 // Writer writes a trace. Streams come in key order; the file appears under its name
 // only when Close succeeds, and is never half written.
 type Writer struct {
 	path    string
 	meta    Meta
 	file    *files.File
-	parquet rowWriter
-	lists   *groupWriter // of the streams that the rows come from
+	parquet *parquet.GenericWriter[fileRow]
 	digest  *Digester
 	check   *Checker
 	rows    []fileRow
@@ -71,13 +62,7 @@ func Create(path string, meta Meta) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create trace: %w", err)
 	}
-	w := &Writer{path: path, meta: meta, file: file, digest: NewDigester()}
-	parquet, err := newFileWriter(file)
-	if err != nil {
-		file.Abort()
-		return nil, fmt.Errorf("create %s: %w", path, err)
-	}
-	w.parquet, w.lists = parquet, parquet.groupWriter
+	w := &Writer{path: path, meta: meta, file: file, digest: NewDigester(), parquet: parquet.NewGenericWriter[fileRow](file, writerOptions()...)}
 	limits := meta
 	if limits.Candidates == 0 {
 		limits.Candidates = 1 << 30

@@ -93,8 +93,6 @@ const RowsPerWrite = 64
 
 // write writes the rows of s, a few at a time.
 func (w *Writer) write(s *Stream) error {
-	w.lists.begin(s)
-	defer w.lists.end()
 	for from := 0; from < s.Rows; from += RowsPerWrite {
 		w.fileRows(s, from, min(from+RowsPerWrite, s.Rows))
 		if _, err := w.parquet.Write(w.rows); err != nil {
