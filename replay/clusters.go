@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/files"
 )
@@ -145,7 +144,7 @@ func (c *Clusters) String() string {
 	return c.source
 }
 
-// settleClusters checks the clusters against the trace and what goes with them.
+// settleClusters checks the clusters against the trace.
 func (p *plan) settleClusters() error {
 	c := p.opt.Clusters
 	if c == nil {
@@ -153,14 +152,8 @@ func (p *plan) settleClusters() error {
 	}
 	p.layout.clustered = true
 	switch {
-	case p.meta.BlockTokens > 1 || p.opt.Shape.BlockTokens > 1:
-		return fmt.Errorf("clusters are of tokens: neither the trace nor --block-tokens may make blocks of several")
-	case p.opt.Shape.ShareHeads:
-		return fmt.Errorf("clusters are those of a head: heads that share a cache (--share-heads) have none in common")
-	case p.opt.Prefetch.Source != PrefetchNothing || len(p.opt.Tiers) > 0 || p.opt.Pool != PoolNone || p.opt.Outliers.Source != OutliersNone || p.opt.Allocation != nil:
-		return fmt.Errorf("clusters have unequal sizes: they go with neither --prefetch, --tier, --pool, --outliers nor --allocation, which count blocks of one")
-	case p.warmup.Kind == WarmupImportance || p.warmup.Kind == WarmupStaging:
-		return fmt.Errorf("clusters have unequal sizes: warm-up %v places blocks of one; lru:W and cold do not", p.warmup)
+	case p.meta.BlockTokens > 1:
+		return fmt.Errorf("clusters group single tokens, and the trace lists blocks of %d", p.meta.BlockTokens)
 	case c.file == nil && listsClusters(p.meta) != nil:
 		return fmt.Errorf("%w: give a file of clusters", listsClusters(p.meta))
 	}
@@ -171,21 +164,6 @@ func (p *plan) settleClusters() error {
 	}
 	p.warn = append(p.warn, "clusters of unequal sizes: residents are counted in entries; no optimum is known")
 	return nil
-}
-
-// unableClustered says why a policy cannot run on clusters; empty if it can.
-func (p *plan) unableClustered(spec policies.Spec) string {
-	traits := spec.Entry.Traits
-	switch {
-	case !p.layout.clustered:
-	case traits.Sized:
-		return "it is built for a capacity in blocks of one size, clusters have several"
-	case traits.Offline:
-		return "it is the optimum for blocks of one size; which clusters of unequal sizes to keep is another problem"
-	case spec.Bypasses():
-		return "it keeps blocks of one size out of the cache, clusters have several"
-	}
-	return ""
 }
 
 // clustering is the units of a stream, numbered by their first token.

@@ -79,8 +79,7 @@ func TestClustersOfOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &plan{layout: layout{clustered: true}, opt: &Options{}}
-		if spec.Entry.Traits.Lossy || spec.Entry.Traits.Windowed || p.unableClustered(spec) != "" {
+		if spec.Entry.Traits.Lossy || spec.Entry.Traits.Windowed || unfit(spec, UseClusters) != "" {
 			continue
 		}
 		ran++
@@ -241,16 +240,16 @@ func TestClusterErrors(t *testing.T) {
 	lists := mustClusters(t, "lists")
 	few := &Clusters{source: "few", page: 1, file: map[trace.Key][]int32{{Request: "a", Layer: 9}: {0}}}
 	for want, o := range map[string]Options{
-		"--block-tokens":                  {Clusters: c, Shape: Shape{BlockTokens: 4}},
-		"--share-heads":                   {Clusters: c, Shape: Shape{ShareHeads: true}},
-		"neither --prefetch":              {Clusters: c, Outliers: Outliers{OutliersWindows, 3}},
-		"warm-up staging":                 {Clusters: c, Warmup: Warmup{Kind: WarmupStaging}},
-		"blocks of one size, clusters":    {Clusters: c, Profile: new(Profile)},
-		"selector that ranks clusters":    {Clusters: lists},
-		"nothing of request":              {Clusters: few},
-		"optimum for blocks":              {Clusters: c, Policies: specs(t, "opt")},
-		"capacity in blocks of one size":  {Clusters: c, Policies: specs(t, "arc")},
-		"keeps blocks of one size out of": {Clusters: c, Policies: specs(t, "none")},
+		"--block-tokens":                   {Clusters: c, Shape: Shape{BlockTokens: 4}},
+		"--share-heads":                    {Clusters: c, Shape: Shape{ShareHeads: true}},
+		"--clusters and --outliers":        {Clusters: c, Outliers: Outliers{OutliersWindows, 3}},
+		"--clusters and --warmup":          {Clusters: c, Warmup: Warmup{Kind: WarmupStaging}},
+		"prices blocks of one size":        {Clusters: c, Profile: new(Profile)},
+		"selector that ranks clusters":     {Clusters: lists},
+		"nothing of request":               {Clusters: few},
+		"optimum for blocks":               {Clusters: c, Policies: specs(t, "opt")},
+		"counts blocks of one size":        {Clusters: c, Policies: specs(t, "arc")},
+		"chooses among blocks of one size": {Clusters: c, Policies: specs(t, "none")},
 	} {
 		o.Capacities = capacities(t, "2x")
 		if o.Policies == nil {

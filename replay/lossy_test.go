@@ -210,12 +210,12 @@ func TestLossyRefuses(t *testing.T) {
 		{plain, "h2o", nil, "h2o:scores=ranks"},
 		{plain, "snapkv", nil, "it needs prompt_mass"},
 		{plain, "duoattention", func(o *Options) { o.Warmup = Warmup{Kind: WarmupCold} }, "it needs prompt windows or prompt_mass"},
-		{masses, "snapkv", func(o *Options) { o.Shape.StepTokens = 2 }, "without --block-tokens"},
-		{masses, "snapkv", func(o *Options) { o.Outliers = Outliers{OutliersUnlisted, 1} }, "without --outliers"},
-		{masses, "snapkv", func(o *Options) { o.Prefetch = prefetch(t, "candidates:1") }, "without --prefetch"},
-		{masses, "snapkv", func(o *Options) { o.Tiers = tiers(t, "dram=lru@8x") }, "without --tier"},
-		{masses, "snapkv", func(o *Options) { o.Warmup = Warmup{Kind: WarmupStaging} }, "it compresses the prompt itself"},
-		{masses, "adakv", func(o *Options) { o.Capacities = capacities(t, "peak:window:2") }, "it divides the memory of a request itself"},
+		{masses, "snapkv", func(o *Options) { o.Shape.StepTokens = 2 }, "--mtp do not combine"},
+		{masses, "snapkv", func(o *Options) { o.Outliers = Outliers{OutliersUnlisted, 1} }, "--outliers do not combine"},
+		{masses, "snapkv", func(o *Options) { o.Prefetch = prefetch(t, "candidates:1") }, "--prefetch do not combine"},
+		{masses, "snapkv", func(o *Options) { o.Tiers = tiers(t, "dram=lru@8x") }, "--tier do not combine"},
+		{masses, "snapkv", func(o *Options) { o.Warmup = Warmup{Kind: WarmupStaging} }, "compresses the prompt itself"},
+		{masses, "adakv", func(o *Options) { o.Capacities = capacities(t, "peak:window:2") }, "divides the memory of a whole request"},
 		{masses, "snapkv", func(o *Options) { o.Capacities = capacities(t, "1x+2x@4") }, "built for one capacity"},
 	} {
 		o := Options{Policies: specs(t, c.policy), Capacities: capacities(t, "1x")}
@@ -231,7 +231,7 @@ func TestLossyRefuses(t *testing.T) {
 		t.Errorf("one window is a history: %v", err)
 	}
 	none := Options{Policies: specs(t, "snapkv", "h2o"), Capacities: capacities(t, "1x"), Pool: PoolRequest, SkipUnable: true}
-	if _, err := Plan(plain, none); err == nil || !strings.Contains(err.Error(), "without --pool") {
+	if _, err := Plan(plain, none); err == nil || !strings.Contains(err.Error(), "--pool do not combine") {
 		t.Errorf("no policy that can: %v", err)
 	}
 	job, err := Plan(masses, Options{Policies: specs(t, "snapkv"), Capacities: capacities(t, "1x")})

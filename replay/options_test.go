@@ -52,8 +52,8 @@ func TestOptionsOutOfBounds(t *testing.T) {
 		"capacity peak:window:2: policy window:2 is not part of this":  func(o *Options) { o.Capacities = capacities(t, "peak:window:2") },
 		"prefetch predicted:4 needs predicted_indices, the trace has":  func(o *Options) { o.Prefetch = Prefetch{PrefetchPredicted, capacities(t, "4")[0], false} },
 		"tier dram=score-ewma:decay=0.8@4x cannot run here: it needs":  func(o *Options) { o.Tiers = tiers(t, "dram=score-ewma@4x") },
-		"tier dram=arc@1x+2x@4: it is built for one capacity":          func(o *Options) { o.Tiers = tiers(t, "dram=arc@1x+2x@4") },
-		"policy arc cannot run here: it is built for one capacity":     func(o *Options) { o.Policies, o.Capacities = specs(t, "arc"), capacities(t, "1x+2x@4") },
+		"tier dram=arc@1x+2x@4: the policy is built for one capacity":          func(o *Options) { o.Tiers = tiers(t, "dram=arc@1x+2x@4") },
+		"policy arc cannot run here: the policy is built for one capacity":     func(o *Options) { o.Policies, o.Capacities = specs(t, "arc"), capacities(t, "1x+2x@4") },
 		"layer 3 is not in the trace, which has 0":                     func(o *Options) { o.Layers = []int32{3} },
 		"capacity 1KiB is in bytes, but neither trace nor --entry-byt": func(o *Options) { o.Capacities = capacities(t, "1KiB") },
 	} {
@@ -81,7 +81,7 @@ func TestSkipUnable(t *testing.T) {
 	if got := strings.Join(ran, " "); got != "arc@2x lru@2x lru@1x+2x@4" {
 		t.Errorf("ran %s", got)
 	}
-	for _, want := range []string{"arc left out at 1x+2x@4: it is built for one capacity", "score-ewma:decay=0.8 left out: it needs scores"} {
+	for _, want := range []string{"arc left out at 1x+2x@4: the policy is built for one capacity", "score-ewma:decay=0.8 left out: it needs scores"} {
 		if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, want) {
 			t.Errorf("notes %q, expected %q", notes, want)
 		}

@@ -85,7 +85,7 @@ func (e *PlanError) Unwrap() error { return e.Err }
 // newPlan checks o against the trace.
 func newPlan(f *trace.File, o *Options) (*plan, error) {
 	p := &plan{file: f, meta: f.Meta(), opt: o, ranks: f.Meta().Order == trace.OrderRank}
-	steps := []func() error{o.check, p.checkTexts, p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.settleColumns, p.settlePins, p.settleOutliers, p.settleClusters, p.settlePrefetch, p.settlePool, p.settleTiers, p.settleAllocation, p.settleReallocation, p.applyAllocation, p.planCells, p.settleProfile}
+	steps := []func() error{o.check, p.checkTexts, p.settleLists, p.settleShape, p.selectStreams, p.shareHeads, p.settleWarmup, p.checkCombination, p.settleColumns, p.settlePins, p.settleOutliers, p.settleClusters, p.settlePrefetch, p.settlePool, p.settleTiers, p.settleAllocation, p.settleReallocation, p.applyAllocation, p.planCells, p.settleProfile}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, &PlanError{f.Path(), err}
@@ -311,7 +311,7 @@ func (p *plan) planCells() error {
 			}
 		} else {
 			for i := range p.opt.Capacities {
-				if why := p.fixedOnly(spec, &p.opt.Capacities[i]); why != "" {
+				if why := unfit(spec, p.kinds(&p.opt.Capacities[i])...); why != "" {
 					if !p.opt.SkipUnable {
 						return fmt.Errorf("policy %s cannot run here: %s", spec.Name(), why)
 					}
@@ -345,24 +345,19 @@ func (p *plan) planCells() error {
 	return nil
 }
 
-// fixedOnly says why a policy cannot run at a capacity that changes; empty if it can.
-func (p *plan) fixedOnly(spec policies.Spec, c *Capacity) string {
-	changes := c.kind == planned && p.opt.Reallocation.Every > 0
-	one := spec.Entry.Traits.Sized || spec.Entry.Traits.Lossy
-	if _, resizes := spec.Make().(policies.Resizer); (len(c.growth) > 0 || changes) && one && !resizes {
-		return fmt.Sprintf("it is built for one capacity, %v %s", c, map[bool]string{false: "grows", true: "changes"}[changes])
-	}
-	return ""
-}
-
 // unable says why a policy cannot run on the trace; empty if it can.
 func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
-	if spec.Entry.Traits.Lossy {
-		if why := p.lossyUnable(spec, needs); why != "" {
-			return why
+	with := p.used()
+	for i := range p.opt.Capacities {
+		if slices.Contains(p.kinds(&p.opt.Capacities[i]), AtPeakOrPlan) {
+			with = append(with, AtPeakOrPlan)
 		}
 	}
-	if why := p.has.lack(needs); why != "" {
+	why := unfit(spec, with...)
+	if why == "" && spec.Entry.Traits.Lossy {
+		why = p.has.lackLossy(needs)
+	}
+	if why = cmp.Or(why, p.has.lack(needs)); why != "" {
 		return why
 	}
 	if needs&policies.NeedPicked != 0 && p.meta.BlockTokens > 1 {
@@ -370,12 +365,6 @@ func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
 	}
 	if needs&policies.NeedPicked != 0 && !p.layout.weighed() {
 		return "it looks at how many entries of a block are demanded, and blocks hold one (--block-tokens makes larger ones)"
-	}
-	if why := cmp.Or(p.unableToSwap(spec), p.unableClustered(spec)); why != "" {
-		return why
-	}
-	if spec.Entry.Traits.Windowed && (p.warmup.Kind == WarmupImportance || p.warmup.Kind == WarmupStaging) {
-		return fmt.Sprintf("it has no capacity for the warm-up %v to fill", p.warmup)
 	}
 	return ""
 }

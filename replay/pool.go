@@ -34,8 +34,7 @@ func (p Pool) joins(a, b trace.Key) bool {
 	return p == PoolRequest && a.Request == b.Request || p == PoolLayer && sameLayer(a, b)
 }
 
-// settlePool finds the streams that share caches and checks what a pool cannot be
-// combined with.
+// settlePool finds the streams that share caches and checks that they can.
 func (p *plan) settlePool() error {
 	p.caches = p.caches[:0]
 	for i := range p.streams {
@@ -47,12 +46,6 @@ func (p *plan) settlePool() error {
 	}
 	if p.opt.Pool == PoolNone {
 		return nil
-	}
-	switch {
-	case p.opt.Prefetch.Source != PrefetchNothing:
-		return fmt.Errorf("pool %s and prefetch %v in one run: a staging buffer is that of one stream", p.opt.Pool, p.opt.Prefetch)
-	case p.opt.Allocation != nil:
-		return fmt.Errorf("pool %s and a plan in one run: a pool is not divided among layers and heads", p.opt.Pool)
 	}
 	for _, c := range p.caches {
 		if err := p.poolable(c); err != nil {

@@ -319,7 +319,7 @@ func TestPoolErrors(t *testing.T) {
 	}{
 		"only stream of its request": {shared, Options{Pool: PoolRequest, Layers: []int32{0}}},
 		"only stream of its layer":   {shared, Options{Pool: PoolLayer}},
-		"buffer is that of one":      {many, Options{Pool: PoolRequest, Prefetch: Prefetch{Source: PrefetchCandidates, Staging: capacities(t, "4")[0]}}},
+		"buffer belongs to one":      {many, Options{Pool: PoolRequest, Prefetch: Prefetch{Source: PrefetchCandidates, Staging: capacities(t, "4")[0]}}},
 	} {
 		c.o.Policies, c.o.Capacities = specs(t, "lru"), capacities(t, "2x")
 		if _, err := Run(context.Background(), c.f, c.o); err == nil || !strings.Contains(err.Error(), want) {

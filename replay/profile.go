@@ -125,18 +125,15 @@ func (p *Profile) bind(pl *plan) {
 
 // settleProfile checks that a profile can be made of every cell.
 func (p *plan) settleProfile() error {
-	switch {
-	case p.opt.Profile == nil:
+	if p.opt.Profile == nil {
 		return nil
-	case p.layout.clustered:
-		return fmt.Errorf("profile: its reader prices blocks of one size, clusters have several")
 	}
 	for _, c := range p.cells {
-		if c.spec.Entry.Traits.Lossy {
-			return fmt.Errorf("profile: policy %s is lossy: it fetches nothing, and a profile is of what is fetched", c.spec.Name())
+		if why := unfit(c.spec, UseProfile); why != "" {
+			return fmt.Errorf("profile: policy %s: %s", c.spec.Name(), why)
 		}
 	}
-	return nil
+	return p.checkCombination()
 }
 
 // recording is what is recorded of the streams of a cache, stream by stream.

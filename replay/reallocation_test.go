@@ -214,7 +214,7 @@ func TestReallocationErrors(t *testing.T) {
 		"no plan to begin with":      {Policies: specs(t, "lru"), Capacities: capacities(t, "2x")},
 		"windows, which take":        {Policies: specs(t, "window:1"), Allocation: windows},
 		"built for one capacity":     {Policies: specs(t, "arc"), Allocation: uniformPlan(t)},
-		"is not divided among layer": {Policies: specs(t, "lru"), Allocation: uniformPlan(t), Pool: PoolRequest},
+		"divides memory among layers": {Policies: specs(t, "lru"), Allocation: uniformPlan(t), Pool: PoolRequest},
 	} {
 		o.Reallocation = reallocation(t, "8")
 		if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), want) {

@@ -7,18 +7,6 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// unableToSwap says why a policy cannot run with a prefetcher that swaps into its cache;
-// empty if it can, or if none does.
-func (p *plan) unableToSwap(spec policies.Spec) string {
-	if !p.opt.Prefetch.Swap {
-		return ""
-	}
-	if _, peeks := spec.Make().(policies.Peeker); !peeks || spec.Bypasses() {
-		return fmt.Sprintf("prefetch %v asks which block it would evict next, and it does not say so ahead; fifo, lfu, lookahead and lru do", p.opt.Prefetch)
-	}
-	return ""
-}
-
 // swapIn fetches ahead of row i into the cache itself. Of the ranks K … M-1 of the step
 // before, best first, those that are neither pinned nor resident are fetched, as many as
 // the size says, while there is room in the cache, or while the block that the policy
@@ -70,7 +58,7 @@ func (c *cell) swapIn(d *Delta, i int) error {
 
 // oust evicts the policy's next victim if it ranks worse than rank.
 func (c *cell) oust(rank int32) (bool, error) {
-	peeker := c.policy.(policies.Peeker) // unableToSwap has looked
+	peeker := c.policy.(policies.Peeker) // Peekable: the table of conflicts has been checked
 	x, ok := peeker.Peek()
 	if ok && (uint32(x) >= uint32(len(c.state)) || c.state[x] != outside) {
 		return false, c.illegalVictim(x)

@@ -110,7 +110,7 @@ func TestSwapErrors(t *testing.T) {
 	}
 	for _, name := range []string{"window:2", "opt", "sieve", "none"} {
 		o := Options{Policies: specs(t, name), Capacities: capacities(t, "2x"), TopK: 16, Prefetch: prefetch}
-		if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "fifo, lfu, lookahead and lru do") {
+		if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "--prefetch SOURCE,swap do not combine") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

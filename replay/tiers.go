@@ -35,21 +35,13 @@ func ParseTier(table policies.Table, text string) (Tier, error) {
 	return t, t.check()
 }
 
-// check refuses policies that a tier below the GPU's cannot run: what it demands
-// depends on the tier above.
+// check refuses a policy or a capacity that a tier below the GPU's cache cannot have.
 func (t Tier) check() error {
-	needs, traits := policies.NeedsOf(t.Policy.Make()), t.Policy.Entry.Traits
-	switch {
-	case traits.Offline || needs&policies.NeedNext != 0:
-		return fmt.Errorf("tier %v: %s sees the future, which for a lower tier depends on the one above", t, t.Policy.Name())
-	case traits.Lossy:
-		return fmt.Errorf("tier %v: %s is lossy, a tier gives back what it is asked for", t, t.Policy.Name())
-	case traits.Windowed:
-		return fmt.Errorf("tier %v: %s has no capacity", t, t.Policy.Name())
-	case t.Policy.Bypasses():
-		return fmt.Errorf("tier %v: %s decides what to keep by the demand of the GPU's cache", t, t.Policy.Name())
-	case t.Capacity.kind == peakOf:
+	if t.Capacity.kind == peakOf {
 		return fmt.Errorf("tier %v: a capacity of its own is needed", t)
+	}
+	if why := unfit(t.Policy, AsTier); why != "" {
+		return fmt.Errorf("tier %v: %s", t, why)
 	}
 	return nil
 }
@@ -224,7 +216,7 @@ func appendLacking(dst, a, b []int32) []int32 {
 	return dst
 }
 
-// settleTiers checks what tiers cannot be combined with.
+// settleTiers checks the policy and the name of every tier.
 func (p *plan) settleTiers() error {
 	if len(p.opt.Tiers) == 0 {
 		return nil
@@ -238,15 +230,12 @@ func (p *plan) settleTiers() error {
 			return fmt.Errorf("two tiers are named %s", t.Name)
 		}
 		names[t.Name] = true
-		if why := p.fixedOnly(t.Policy, &t.Capacity); why != "" {
+		if why := unfit(t.Policy, p.kinds(&t.Capacity)...); why != "" {
 			return fmt.Errorf("tier %v: %s", t, why)
 		}
 		if why := p.unable(t.Policy, policies.NeedsOf(t.Policy.Make())); why != "" {
 			return fmt.Errorf("tier %v cannot run here: %s", t, why)
 		}
-	}
-	if p.opt.Prefetch.Source != PrefetchNothing {
-		return fmt.Errorf("tiers and prefetch %v in one run: what is prefetched in vain is not part of a step's demand on the tier below", p.opt.Prefetch)
 	}
 	return nil
 }

@@ -144,7 +144,7 @@ func TestTwoExclusiveLRUTiersAreOne(t *testing.T) {
 func TestTierErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"lru@8x": "expected NAME=POLICY@CAPACITY", "dram=lru": "expected NAME=POLICY@CAPACITY", "dram=lruu@8x": "did you mean", "dram=lru@0": "keeps nothing", "dram=@8x": "expected NAME=POLICY@CAPACITY", "dram=lru@8x+4x@9": "sizes of one form that grow",
-		"dram=opt@8x": "sees the future", "dram=window:2@8x": "no capacity", "dram=static@8x": "decides what to keep", "dram=lru@peak:window:2": "capacity of its own",
+		"dram=opt@8x": "see the future", "dram=window:2@8x": "a tier has a capacity", "dram=static@8x": "decides by the demand", "dram=lru@peak:window:2": "capacity of its own",
 	} {
 		if _, err := ParseTier(all.Table(), text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("tier %q: %v, expected %q", text, err, want)
@@ -156,7 +156,7 @@ func TestTierErrors(t *testing.T) {
 		t.Error(err)
 	}
 	o.Tiers, o.Prefetch = o.Tiers[:1], Prefetch{Source: PrefetchCandidates, Staging: capacities(t, "4")[0]}
-	if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "in one run") {
+	if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "--tier and --prefetch do not combine") {
 		t.Error(err)
 	}
 }

@@ -105,6 +105,7 @@ func newRoot(table policies.Table) *cobra.Command {
 		newDatasetsCommand(),
 		newHardwareCommand(),
 		newVersionCommand(),
+		newCombinationsTopic(),
 	)
 	return root
 }

@@ -38,8 +38,8 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		{[]string{"datasets", "make", "ruler", "-o", filepath.Join(out, "p.jsonl")}, "--task qa_1 --hotpotqa x", 2, "--hotpotqa is for the task qa_2"},
 		{[]string{"datasets", "make", "ruler", "-o", filepath.Join(out, "p.jsonl")}, "--task vt,qa_1 --essays x", 2, "--essays is for the task niah_single_2 or niah_single_3 or niah_multikey_1 or niah_multivalue or niah_multiquery, which"},
 		{[]string{"replay", path, "--policy", "window:1,none"}, "--capacity 2x", 2, "--capacity is of policies that have one, and window:1 has none"},
-		{[]string{"replay", path, "--profile", "--out", filepath.Join(out, "r")}, "--checkpoint 1s", 2, "--checkpoint keeps progress within a trace, and with --profile"},
-		{[]string{"replay", path, "--referee", "--out", filepath.Join(out, "r")}, "--checkpoint 1s", 2, "--checkpoint keeps progress within a trace, and with --referee"},
+		{[]string{"replay", path, "--profile", "--out", filepath.Join(out, "r")}, "--checkpoint 1s", 2, "--checkpoint and --profile do not combine"},
+		{[]string{"replay", path, "--referee", "--out", filepath.Join(out, "r")}, "--checkpoint 1s", 2, "--checkpoint and --referee do not combine"},
 		{[]string{"leaderboard", "nowhere"}, "--out " + path, 1, "is a file, expected a folder or a new name"},
 	} {
 		args := append(append([]string{}, c.command...), strings.Fields(c.flags)...)

@@ -15,7 +15,7 @@ func TestPoolFlags(t *testing.T) {
 	}{
 		{"--pool reqest", 2, "did you mean request"},
 		{"--pool layer", 1, "only stream of its layer"},
-		{"--pool request --prefetch candidates:4 --topk 8 --policy lru", 1, "in one run"},
+		{"--pool request --prefetch candidates:4 --topk 8 --policy lru", 1, "do not combine"},
 		{"--reallocate 8", 2, "--allocation"},
 		{"--reallocate x --allocation plan.yaml", 2, "every N decode steps"},
 		{"--warmup importance:4,scope=layer", 2, "scope=request"},

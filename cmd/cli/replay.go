@@ -255,10 +255,14 @@ func (f *replayFlags) check(c *cobra.Command) error {
 	if err := goWith(c, outFlag, "fresh", "checkpoint"); err != nil {
 		return err
 	}
-	for _, name := range []string{"profile", "referee"} {
-		if c.Flags().Changed("checkpoint") && c.Flags().Changed(name) {
-			return usagef("--checkpoint keeps progress within a trace, and with --%s a trace is finished or begun again: leave it out", name)
+	var used []replay.Mechanism // of those that a plan does not see
+	for _, m := range []replay.Mechanism{replay.UseCheckpoint, replay.UseProfile, replay.UseReferee, replay.UseClusters} {
+		if c.Flags().Changed(strings.TrimPrefix(string(m), "--")) {
+			used = append(used, m)
 		}
+	}
+	if err := replay.Combine(used...); err != nil {
+		return errUsage{err}
 	}
 	switch {
 	case f.format != "" && f.format != "table" && f.format != "jsonl" && f.format != "csv":
@@ -273,8 +277,6 @@ func (f *replayFlags) check(c *cobra.Command) error {
 		return usagef("--inclusive goes with --tier")
 	case f.profile && f.out == "":
 		return usagef("--profile writes a file: say where with --out DIR")
-	case f.profile && f.clusters != "":
-		return usagef("--profile is of blocks of one size, --clusters have several: give one of them")
 	case f.indices && !f.profile:
 		return usagef("--profile-indices goes with --profile")
 	}

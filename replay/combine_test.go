@@ -1,0 +1,96 @@
+package replay
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/all"
+)
+
+var update = flag.Bool("update", false, "rewrite the table of README.md")
+
+// TestConflictsDocumented compares the table of README.md with the one in the code.
+func TestConflictsDocumented(t *testing.T) {
+	const path, begin, end = "README.md", "<!-- conflicts -->\n", "<!-- end of conflicts -->"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), begin)
+	table, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no %q … %q", path, begin, end)
+	}
+	var want strings.Builder
+	want.WriteString("| this | and this | do not combine because |\n|---|---|---|\n")
+	for _, c := range Conflicts() {
+		fmt.Fprintf(&want, "| %s | %s | %s |\n", named(c.A), named(c.B), c.Why)
+	}
+	if table == want.String() {
+		return
+	}
+	if !*update {
+		t.Fatalf("the table of %s is out of date: go test ./replay -run ConflictsDocumented -update", path)
+	}
+	if err := os.WriteFile(path, []byte(before+begin+want.String()+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// named marks a flag as code.
+func named(m Mechanism) string {
+	if strings.HasPrefix(string(m), "--") {
+		return "`" + string(m) + "`"
+	}
+	return string(m)
+}
+
+// Every conflict stands once, and between two different mechanisms.
+func TestConflictsOnce(t *testing.T) {
+	seen := map[[2]Mechanism]bool{}
+	for _, c := range Conflicts() {
+		pair := []Mechanism{c.A, c.B}
+		slices.Sort(pair)
+		if c.A == c.B || c.Why == "" || seen[[2]Mechanism(pair)] {
+			t.Errorf("%q and %q (%q): expected two mechanisms, a reason, and no other row of the pair", c.A, c.B, c.Why)
+		}
+		seen[[2]Mechanism(pair)] = true
+	}
+}
+
+// The table refuses exactly the policies that can do nothing with a mechanism.
+func TestConflictsOfPolicies(t *testing.T) {
+	refused := map[Mechanism][]string{
+		UseSwap:     {"2q", "adakv", "arc", "block-lfu", "clock", "duoattention", "h2o", "lfu-decay", "lirs", "lrfu", "near-lrfu", "none", "opt", "opt-bypass", "pyramidkv", "random", "s3-fifo", "score-ewma", "sieve", "snapkv", "static", "streamingllm", "window"},
+		UseClusters: {"2q", "adakv", "arc", "block-lfu", "duoattention", "h2o", "lirs", "none", "opt", "opt-bypass", "pyramidkv", "s3-fifo", "snapkv", "static", "streamingllm"},
+		AsTier:      {"adakv", "block-lfu", "duoattention", "h2o", "none", "opt", "opt-bypass", "pyramidkv", "snapkv", "static", "streamingllm", "window"},
+		UseProfile:  {"adakv", "duoattention", "h2o", "pyramidkv", "snapkv", "streamingllm"},
+		UsePlacing:  {"adakv", "duoattention", "h2o", "none", "pyramidkv", "snapkv", "streamingllm", "window"},
+	}
+	for m, want := range refused {
+		var got []string
+		for _, e := range all.Table() {
+			if unfit(specOf(t, e), m) != "" {
+				got = append(got, e.Name)
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s refuses %v, expected %v", m, got, want)
+		}
+	}
+}
+
+func specOf(t *testing.T, e policies.Entry) policies.Spec {
+	t.Helper()
+	spec, err := all.Table().Parse(strings.TrimSuffix(e.Name+":"+e.Example, ":"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spec
+}
