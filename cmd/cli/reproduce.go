@@ -30,15 +30,17 @@ func newReproduceCommand() *cobra.Command {
 	names := append(papers.Names(), "all")
 	c := &cobra.Command{
 		Use:   "reproduce [" + strings.Join(names, "|") + "]...",
-		Short: "Hold kvreplay against what the papers printed",
-		Long: `Compute what the papers' tables, figures and statements say, through the replay,
-transfer and pipeline code that the other commands run, and print it beside what was
-printed: value, ours, error, gate, status. The exit code is 1 where a line is past its
-gate and no reason is known.
+		Short: "Compare kvreplay with what the papers printed",
+		Long: `Compute the papers' tables, figures and statements with the code that the other
+commands run, and compare each figure with the printed one. The output begins with the
+number of figures by kind, because kinds differ in what an agreement proves. It names the
+figures of the papers that it does not compare. The exit code is 1 if a figure is past
+its gate, the largest error allowed, without a known reason.
 
 ` + paperList() + `
-Real traces are read from --traces; sections that need some say so where there are none.
-replay/REPRODUCTION.md is the report of all; replay/reproduce/README.md explains it.`,
+Some sections replay real traces (--traces). Without them, they say which they need.
+replay/REPRODUCTION.md is the report of all papers. replay/reproduce/README.md explains
+kinds and results.`,
 		Example: `  kvreplay reproduce all
   kvreplay reproduce kvdrive --section fig-20
   kvreplay reproduce all --out report --format json`,

@@ -1,9 +1,13 @@
 package cli_test
 
 import (
+	"encoding/csv"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -31,6 +35,11 @@ func TestReproductionIsCurrent(t *testing.T) {
 	if err != nil || len(committed) != len(files) {
 		t.Errorf("%d figures are committed, %d are made (%v)", len(committed), len(files), err)
 	}
+	report, err := os.ReadFile(filepath.Join(out, "REPRODUCTION.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSplit(t, string(report))
 	for _, path := range append(files, filepath.Join(out, "REPRODUCTION.md")) {
 		name, err := filepath.Rel(out, path)
 		if err != nil {
@@ -44,6 +53,79 @@ func TestReproductionIsCurrent(t *testing.T) {
 			t.Errorf("replay/%s is not what the program writes now (%v); go test ./cmd/cli -run Reproduction -update rewrites it", name, err)
 		}
 	}
+}
+
+// checkSplit compares the README's counts by kind with the first lines of the report.
+func checkSplit(t *testing.T, report string) {
+	t.Helper()
+	const path, begins, ends = "README.md", "rewrites it -->\n\n", "<!-- end of split -->"
+	before, rest, ok := strings.Cut(report, "<!-- split -->\n")
+	if strings.Count(before, "\n") > 5 {
+		t.Errorf("the report has %q before its counts by kind", before)
+	}
+	made, _, ok2 := strings.Cut(rest, "\n"+ends)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, trust, ok3 := strings.Cut(string(text), "\n## Trust it, or not\n")
+	_, shown, ok4 := strings.Cut(trust, begins)
+	shown, _, ok5 := strings.Cut(shown, "\n"+ends)
+	if !ok || !ok2 || !ok3 || !ok4 || !ok5 {
+		t.Fatal("the report or the README has lost the marks of its counts by kind")
+	}
+	if shown == made {
+		return
+	}
+	if !*update {
+		t.Errorf("the README's counts are not the report's; go test ./cmd/cli -run Reproduction -update rewrites them:\n%s", made)
+	} else if err := os.WriteFile(path, []byte(strings.Replace(string(text), begins+shown+"\n"+ends, begins+made+"\n"+ends, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The lines "by default" are what kvreplay time prints: the same seconds of the same setting.
+func TestReproduceByDefault(t *testing.T) {
+	code, stdout, stderr := run("time", "--prompt", "512", "--generate", "32", "--static", "--model", "opt-13b", "--hardware", "a100-40", "--batch", "64", "--schedule", "kvpr", "--format", "csv")
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	priced := records(t, stdout)[0]
+	step, err := strconv.ParseFloat(priced["step_mean_s"], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, stderr = run("reproduce", "kvpr", "--section", "table-4", "--format", "csv"); code != 0 {
+		t.Fatal(stderr)
+	}
+	rows := records(t, stdout)
+	i := slices.IndexFunc(rows, func(r map[string]string) bool {
+		return r["item"] == "prompt 512, generation 32, KVPR, by default"
+	})
+	if i < 0 {
+		t.Fatalf("no line is priced by default:\n%s", stdout)
+	}
+	ours, err := strconv.ParseFloat(rows[i]["ours"], 64)
+	if err != nil || math.Abs(ours/(31*step)-1) > 1e-9 || rows[i]["kind"] != "prediction" || rows[i]["printed"] != "29.215" {
+		t.Errorf("%v, expected 31 steps of %g s and the printed 29.215 s (%v)", rows[i], step, err)
+	}
+}
+
+// records are the lines of a CSV with a header.
+func records(t *testing.T, text string) (list []map[string]string) {
+	t.Helper()
+	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil || len(lines) < 2 {
+		t.Fatalf("CSV %q: %v", text, err)
+	}
+	for _, line := range lines[1:] {
+		r := map[string]string{}
+		for i, name := range lines[0] {
+			r[name] = line[i]
+		}
+		list = append(list, r)
+	}
+	return list
 }
 
 // An entry of another size breaks the figures that rest on it: the exit code is 1, and

@@ -1,8 +1,10 @@
-// Package reproduce holds what the papers printed beside what kvreplay computes for the
-// same setting, with the error and a gate.
+// Package reproduce compares figures that papers print with figures that kvreplay computes
+// for the same setting. Each comparison has an error and a gate, the largest error allowed.
 //
-// A [Paper] gives [Section]s, one a table or figure, of [Line]s. What is ours comes out of
-// the code that users run, replay, replay/transfer and replay/pipeline: no formula is
-// evaluated here but to check those. Constants that a paper leaves open are fitted to named
-// cells, which are [Fitted] and not counted as successes; every other cell is judged.
+// A [Paper] gives one [Section] per table or figure. A section holds [Line]s. The computed
+// figures come from the code that users run: replay, replay/transfer and replay/pipeline.
+//
+// Each line declares a [Kind], which says how much an agreement proves. Constants that a
+// paper leaves open are fitted to named cells. Those cells are [Fitted] and never count as
+// successes. A [Gap] names a figure of the paper that no line covers.
 package reproduce

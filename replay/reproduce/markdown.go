@@ -10,26 +10,31 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/texttable"
 )
 
-// figuresFolder is where the Markdown expects the figures, beside it.
+// figuresFolder is the folder beside the Markdown in which its figures lie.
 const figuresFolder = "reproduction"
 
 const (
-	markdownHead = `# What the papers printed, and what kvreplay computes
+	markdownHead = `# Figures that papers print, and what kvreplay computes
 
-Everything below is printed by ` + "`kvreplay reproduce all`" + `; [reproduce](reproduce/README.md) says how the figures are made and what a status is worth.
-
-`
-	markdownLegend = `A figure is *judged* against a gate, a statement by whether it holds. *Known misses* do not meet theirs, for the reason in the note; they are part of what is judged and of the *worst error*. What is *past* its gate has no such reason: the command fails. *Fitted* cells gave a constant and prove nothing; what is *not reproducible* does not follow from what the paper prints.
+` + "`kvreplay reproduce all`" + ` prints this document. [reproduce](reproduce/README.md) says how the figures are made.
 
 `
+	markdownLegend = `A *gate* is the largest error that passes. A *known miss* is past its gate, or a statement that does not hold, and its note gives the reason. It counts as judged. A line *past* its gate has no known reason, and the command fails. *Printed* holds numbers as the paper prints them. *Reference* holds all other numbers that ours are compared with, and a line below the table says where they come from.
+
+`
+	// The README shows the text between these marks.
+	splitBegins, splitEnds = "<!-- split -->\n", "<!-- end of split -->\n"
 )
 
 // RenderMarkdown writes the report as Markdown (GitHub's tables). figures says whether the
 // figures lie beside it.
 func (r *Report) RenderMarkdown(w io.Writer, figures bool) error {
 	var b strings.Builder
-	b.WriteString(markdownHead)
-	fmt.Fprintf(&b, "In all: %s.\n\n%s", r.total(), markdownLegend)
+	fmt.Fprintf(&b, "%s%s%s\n\n%s\n%s\n%s\n\n", markdownHead, splitBegins, r.Headline(), r.byKind().RenderMarkdown(), splitEnds, r.byPaper().RenderMarkdown())
+	if gaps := r.gaps(); gaps != "" {
+		fmt.Fprintf(&b, "%s Each paper's part of this document ends with their list.\n\n", gaps)
+	}
+	b.WriteString(markdownLegend)
 	all := texttable.New(summaryHeader, 3, 4, 5, 6, 7, 8, 9)
 	for _, p := range r.Papers {
 		for i := range p.Sections {
@@ -43,28 +48,27 @@ func (r *Report) RenderMarkdown(w io.Writer, figures bool) error {
 		for i := range p.Sections {
 			p.Sections[i].markdown(&b, p.Name, figures)
 		}
+		p.markdownGaps(&b)
 	}
 	return writeTrimmed(w, b.String())
 }
 
 func (s *Section) markdown(b *strings.Builder, paper string, figures bool) {
 	fmt.Fprintf(b, "\n<a id=\"%s-%s\"></a>\n\n### %s\n\n%s\n", paper, s.Name, escape(s.Title), escape(s.Method))
+	list(b, "Assumptions", s.Assumptions)
+	var constants []string
 	for i := range s.Constants {
-		if i == 0 {
-			b.WriteString("\nConstants:\n\n")
-		}
-		fmt.Fprintf(b, "- %s\n", escape(s.Constants[i].text()))
+		constants = append(constants, s.Constants[i].text())
 	}
+	list(b, "Constants", constants)
 	if len(s.Lines) > 0 {
-		fmt.Fprintf(b, "\n%s\n", s.noted().RenderMarkdown())
+		fmt.Fprintf(b, "\n%s\n", s.lines(true, escape).RenderMarkdown())
+	}
+	for _, r := range s.references() {
+		fmt.Fprintf(b, "\n%s\n", escape(r))
 	}
 	fmt.Fprintf(b, "\n%s.\n", s.Summary())
-	for i, c := range s.Contradictions {
-		if i == 0 {
-			b.WriteString("\nWhere the paper contradicts itself:\n\n")
-		}
-		fmt.Fprintf(b, "- %s\n", escape(c))
-	}
+	list(b, "Contradictions within the paper", s.Contradictions)
 	for _, f := range s.Figures {
 		if figures {
 			fmt.Fprintf(b, "\n![%s](%s/%s.svg)\n", escape(f.Alt), figuresFolder, f.Name)
@@ -72,28 +76,29 @@ func (s *Section) markdown(b *strings.Builder, paper string, figures bool) {
 	}
 }
 
-// noted is the table of lines with their notes, where some line has one.
-func (s *Section) noted() table.Writer {
-	header, any := append(table.Row{}, lineHeader...), false
-	for i := range s.Lines {
-		any = any || s.Lines[i].Note != ""
-	}
-	if any {
-		header = append(header, "note")
-	}
-	t := texttable.New(header, 2, 3, 4)
-	for i := range s.Lines {
-		row := s.Lines[i].row()
-		row[0] = escape(s.Lines[i].Item)
-		if any {
-			row = append(row, escape(s.Lines[i].Note))
+// list writes items under a heading, nothing if there are none.
+func list(b *strings.Builder, heading string, items []string) {
+	for i, item := range items {
+		if i == 0 {
+			fmt.Fprintf(b, "\n%s:\n\n", heading)
 		}
-		t.AppendRow(row)
+		fmt.Fprintf(b, "- %s\n", escape(item))
 	}
-	return t
 }
 
-// escape keeps words from being read as markup.
+// markdownGaps lists the figures of the paper that have no line.
+func (p *Reproduced) markdownGaps(b *strings.Builder) {
+	if len(p.Gaps) == 0 {
+		return
+	}
+	t := texttable.New(table.Row{"place", "shows", "printed numbers", "why no line exists"})
+	for _, g := range p.Gaps {
+		t.AppendRow(table.Row{g.Place, escape(g.Shows), escape(strings.Join(g.Prints, ", ")), escape(g.Why)})
+	}
+	fmt.Fprintf(b, "\n### Figures of the paper without a line\n\n%s\n", t.RenderMarkdown())
+}
+
+// escape returns the text such that Markdown shows it as it is.
 func escape(s string) string {
 	return strings.NewReplacer("\\", "\\\\", "*", "\\*", "_", "\\_", "`", "\\`", "<", "&lt;", "\n", " ").Replace(s)
 }

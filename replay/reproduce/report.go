@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Report is what the sections of some papers came to.
+// Report holds the computed sections of some papers.
 type Report struct{ Papers []Reproduced }
 
 // Reproduced is a paper with its sections.
@@ -19,8 +19,8 @@ type Reproduced struct {
 	Sections []Section
 }
 
-// Make computes the sections of papers, several papers at once; the report is the same at
-// any number.
+// Make computes the sections of papers, several papers at once. The report does not depend
+// on how many.
 func Make(ctx context.Context, papers []Paper, in Inputs) (*Report, error) {
 	r := &Report{Papers: make([]Reproduced, len(papers))}
 	group, ctx := errgroup.WithContext(ctx)
@@ -34,7 +34,7 @@ func Make(ctx context.Context, papers []Paper, in Inputs) (*Report, error) {
 				in.Progress()
 			}
 			r.Papers[i] = Reproduced{p, sections}
-			return check(p.Name, sections)
+			return r.Papers[i].check()
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -43,26 +43,27 @@ func Make(ctx context.Context, papers []Paper, in Inputs) (*Report, error) {
 	return r, nil
 }
 
-// check refuses what a report could not show: two sections of one name, a known miss
-// without a reason.
-func check(paper string, sections []Section) error {
+// check rejects a paper that a report cannot present truthfully: two sections of one name,
+// an incomplete line, or a figure of the paper that is silently left out.
+func (p *Reproduced) check() error {
 	seen := map[string]bool{}
-	for _, s := range sections {
+	for i := range p.Sections {
+		s := &p.Sections[i]
 		if s.Name == "" || seen[s.Name] {
-			return fmt.Errorf("reproduce %s: two sections are named %q", paper, s.Name)
+			return fmt.Errorf("reproduce %s: two sections are named %q", p.Name, s.Name)
 		}
 		seen[s.Name] = true
-		for _, l := range s.Lines {
-			if (l.Known || l.Status == Missing) && l.Note == "" {
-				return fmt.Errorf("reproduce %s, section %s, %s: no reason is given why it misses", paper, s.Name, l.Item)
+		for j := range s.Lines {
+			if err := s.Lines[j].check(); err != nil {
+				return fmt.Errorf("reproduce %s, section %s, %s: %w", p.Name, s.Name, s.Lines[j].Item, err)
 			}
 		}
 	}
-	return nil
+	return p.account(p.Sections)
 }
 
-// Keep leaves the sections of the given names, each "table-2" or "kvpr/table-2". It
-// returns the first name that no section has, empty where all are found.
+// Keep leaves the sections of the given names, each "table-2" or "kvpr/table-2", and no
+// gaps. It returns the first name that no section has, empty if all are found.
 func (r *Report) Keep(names []string) (unknown string) {
 	for _, name := range names {
 		if !slices.ContainsFunc(r.Names(), func(known string) bool { return matches(name, known) }) {
@@ -71,6 +72,7 @@ func (r *Report) Keep(names []string) (unknown string) {
 	}
 	for i := range r.Papers {
 		p := &r.Papers[i]
+		p.Gaps = nil // they are of the whole paper
 		p.Sections = slices.DeleteFunc(p.Sections, func(s Section) bool {
 			return !slices.ContainsFunc(names, func(name string) bool { return matches(name, p.Name+"/"+s.Name) })
 		})
@@ -93,7 +95,8 @@ func (r *Report) Names() (names []string) {
 	return names
 }
 
-// Past are the lines past their gates that nobody knows of, as "paper/section: item".
+// Past lists the lines that miss their gates without a known reason, as
+// "paper/section: item".
 func (r *Report) Past() (past []string) {
 	for _, p := range r.Papers {
 		for _, s := range p.Sections {
@@ -107,86 +110,88 @@ func (r *Report) Past() (past []string) {
 	return past
 }
 
-// Verdict is what a line came to.
+// Verdict is the result of a line.
 type Verdict string
 
 // Verdicts.
 const (
 	Within    Verdict = "within"        // its gate
 	Holds     Verdict = "holds"         // the statement
-	NotJudged Verdict = "not judged"    // a fitted cell, or one that cannot be reproduced
+	NotJudged Verdict = "not judged"    // fitted, or not computable
 	KnownMiss Verdict = "known miss"    // past its gate, or a statement that does not hold, with the reason
-	PastGate  Verdict = "past its gate" // the same without: an error
+	PastGate  Verdict = "past its gate" // the same without a reason: an error
 )
 
-// Verdict says what the line came to. A fitted cell past its gate is an error too: the
-// code no longer does what the constant was fitted with.
+// Verdict returns the line's result. A fitted cell past its gate is an error too: the code
+// no longer computes the figure that the constant was fitted with.
 func (l *Line) Verdict() Verdict {
 	switch {
 	case !l.Passes() && l.Known:
 		return KnownMiss
 	case !l.Passes():
 		return PastGate
-	case l.Status == Missing || l.Status == Fitted:
+	case !l.Kind.Judged():
 		return NotJudged
-	case l.Status == Ordinal:
+	case l.Kind == Ordinal:
 		return Holds
 	}
 	return Within
 }
 
-// Summary counts the lines of a section.
+// Summary counts lines.
 type Summary struct {
-	Judged int     `json:"judged"` // lines that could fail: neither fitted nor missing
+	Judged int     `json:"judged"` // lines that can fail
 	Within int     `json:"within"`
 	Known  int     `json:"known_misses"`
 	Past   int     `json:"past_gate"`
 	Fitted int     `json:"fitted"`
-	Absent int     `json:"not_reproducible"`
-	Worst  float64 `json:"-"` // largest relative error of the judged figures, NaN where there are none
+	Absent int     `json:"not_computable"`
+	Worst  float64 `json:"-"` // largest relative error of the judged figures, NaN if there is none
 }
 
-// Summary counts the lines.
-func (s *Section) Summary() Summary {
-	sum := Summary{Worst: math.NaN()}
-	for i := range s.Lines {
-		l := &s.Lines[i]
-		verdict := l.Verdict()
-		switch {
-		case verdict == PastGate:
-			sum.Past++
-		case verdict == KnownMiss:
-			sum.Known++
-		case l.Status == Fitted:
-			sum.Fitted++
-			continue
-		case l.Status == Missing:
-			sum.Absent++
-			continue
-		default:
-			sum.Within++
+// add counts a line.
+func (s *Summary) add(l *Line) {
+	switch l.Verdict() {
+	case PastGate:
+		s.Past++
+	case KnownMiss:
+		s.Known++
+	case NotJudged:
+		if l.Kind == Fitted {
+			s.Fitted++
+		} else {
+			s.Absent++
 		}
-		sum.Judged++
-		if e := math.Abs(l.Error()); l.Status != Ordinal && !math.IsNaN(e) && !(e <= sum.Worst) {
-			sum.Worst = e
+		return
+	default:
+		s.Within++
+	}
+	s.Judged++
+	if e := math.Abs(l.Error()); !math.IsNaN(e) && !(e <= s.Worst) {
+		s.Worst = e
+	}
+}
+
+// Summary counts the lines of a section.
+func (s *Section) Summary() Summary { return count([]Section{*s}, func(*Line) bool { return true }) }
+
+// count counts the lines of sections that a condition holds for.
+func count(sections []Section, of func(*Line) bool) Summary {
+	sum := Summary{Worst: math.NaN()}
+	for i := range sections {
+		for j := range sections[i].Lines {
+			if l := &sections[i].Lines[j]; of(l) {
+				sum.add(l)
+			}
 		}
 	}
 	return sum
 }
 
-// total adds up the sections.
-func (r *Report) total() Summary {
-	all := Summary{Worst: math.NaN()} // errors of different papers have no common worst
-	for _, p := range r.Papers {
-		for i := range p.Sections {
-			s := p.Sections[i].Summary()
-			all.Judged += s.Judged
-			all.Within += s.Within
-			all.Known += s.Known
-			all.Past += s.Past
-			all.Fitted += s.Fitted
-			all.Absent += s.Absent
-		}
+// sections are those of all papers.
+func (r *Report) sections() (all []Section) {
+	for i := range r.Papers {
+		all = append(all, r.Papers[i].Sections...)
 	}
 	return all
 }
@@ -200,7 +205,7 @@ func (s Summary) String() string {
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{s.Past, "past their gates"}, {s.Known, "known to miss"}, {s.Fitted, "fitted"}, {s.Absent, "not reproducible"}} {
+	}{{s.Past, "past their gates"}, {s.Known, "known to miss"}, {s.Fitted, "fitted"}, {s.Absent, "not computable"}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
 		}

@@ -17,9 +17,11 @@ type Constant struct {
 
 // Section is one table or figure of a paper.
 type Section struct {
-	Name           string // unique within the paper, for anchors: "table-2"
-	Title          string // "Table 2: decoding throughput, OPT-6.7B to OPT-30B"
-	Method         string // one or two sentences: through which code our figures come
+	Name           string   // unique within the paper, for anchors: "table-2"
+	Title          string   // "Table 2: decoding throughput, OPT-6.7B to OPT-30B"
+	Covers         []string // the paper's figures and tables that the lines are about: "Fig. 5", "Table 2"
+	Method         string   // one or two sentences: through which code our figures come
+	Assumptions    []string // that the figures rest on and the paper does not state, with their effect
 	Constants      []Constant
 	Lines          []Line
 	Contradictions []string // where the paper disagrees with itself, with the figures
@@ -49,7 +51,7 @@ type Inputs struct {
 	Short  bool     // smaller synthetic traces, for tests
 	// Hardware is a folder of machines and models that replace the bundled ones; empty: none.
 	Hardware string
-	// Progress, if not nil, is called when a paper is done; from several goroutines.
+	// Progress, if not nil, is called when a paper is done, from several goroutines.
 	Progress func()
 }
 
@@ -57,5 +59,8 @@ type Inputs struct {
 type Paper struct {
 	Name     string // "kvpr", as the command line has it
 	Citation string // authors, title, where, identifier
+	Figures  int    // the paper numbers its figures 1 to Figures
+	Tables   int    // and its tables 1 to Tables
+	Gaps     []Gap  // figures, tables and printed numbers without a line
 	Sections func(context.Context, Inputs) ([]Section, error)
 }

@@ -64,31 +64,40 @@ func percent(v float64, signed bool) string {
 	return fmt.Sprintf(format, 100*v)
 }
 
-// printed and ours are the figures with their unit.
-func (l *Line) printed() string { return figure(l.Printed, l.Unit, -1) }
+// printed is the paper's figure with its unit.
+func (l *Line) printed() string { return figure(l.Target.Printed(), l.Unit, -1) }
 
-// shown are the digits of our figures: so few that neither the order of operations nor a
-// processor's fused multiplications show.
+// reference is the figure that ours is compared with if the paper prints none.
+func (l *Line) reference() string {
+	v, _ := l.Target.Reference()
+	return figure(v, l.Unit, -1)
+}
+
+// shown is the number of digits of our figures. More would show the order of operations and
+// a processor's fused multiplications.
 const shown = 5
 
 func (l *Line) ours() string {
 	if l.meets() {
-		return l.printed()
+		return figure(l.Target.Value(), l.Unit, -1)
 	}
 	return figure(l.Ours, l.Unit, shown)
 }
 
-// meets says whether ours is the printed figure but for rounding in the computer.
-func (l *Line) meets() bool { return math.Abs(l.Ours-l.Printed) <= equal*math.Abs(l.Printed) }
+// meets reports whether ours equals the target up to rounding in the computer.
+func (l *Line) meets() bool {
+	target := l.Target.Value()
+	return math.Abs(l.Ours-target) <= equal*math.Abs(target)
+}
 
 // err is the error in the terms of the gate.
 func (l *Line) err() string {
-	switch d := l.Ours - l.Printed; {
-	case math.IsNaN(d) || l.Status == Ordinal:
+	switch d := l.Ours - l.Target.Value(); {
+	case math.IsNaN(d) || l.Kind == Ordinal:
 		return none
 	case l.meets():
 		return "0"
-	case l.Gate.Absolute > 0 && l.Gate.Relative == 0 || l.Printed == 0:
+	case l.Gate.Absolute > 0 && l.Gate.Relative == 0 || l.Target.Value() == 0:
 		return fmt.Sprintf("%+.2g", d)
 	}
 	return percent(l.Error(), true)

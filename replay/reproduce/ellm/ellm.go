@@ -17,6 +17,7 @@ func Paper() reproduce.Paper {
 	return reproduce.Paper{
 		Name:     "ellm",
 		Citation: "Chen et al., High Throughput and Low Latency LLM Serving via Adaptive KV Caching, EuroSys 2026, 10.1145/3767295.3803570.",
+		Figures:  16, Tables: 2, Gaps: gaps,
 		Sections: func(ctx context.Context, in reproduce.Inputs) ([]reproduce.Section, error) {
 			lib, err := hardware.Load(in.Hardware)
 			if err != nil {

@@ -25,7 +25,7 @@ func (s *study) choice() (section reproduce.Section, err error) {
 	m, b := s.shape, equal(eight, length)
 	g := gpu{flops: a100}
 	section = reproduce.Section{Name: "layers", Title: "Equations 6 to 9: swapped and recomputed layers",
-		Method:    fmt.Sprintf("Llama2-13B, %d requests of %d tokens, %s uncached, A100. Printed is the equation by hand; ours the code, idle times and M_o those of the ellm schedule of kvreplay time (pipeline.Layer.Idle, pipeline.Memory). Literal is as printed; without the vocabulary, Eq. 7 is l2(24h²sr + 4hs²r²)/F; corrected, as of Eqs. 2 and 3, it has half of the pairs besides, l2(24h²sr + 2hs²r²)/F.", eight, length, percent(uncached)),
+		Method:    fmt.Sprintf("Llama2-13B, %d requests of %d tokens, %s uncached, A100. Ours is the code. Idle times and M_o those of the ellm schedule of kvreplay time (pipeline.Layer.Idle, pipeline.Memory). Literal is as printed; without the vocabulary, Eq. 7 is l2(24h²sr + 4hs²r²)/F; corrected, as of Eqs. 2 and 3, it has half of the pairs besides, l2(24h²sr + 2hs²r²)/F.", eight, length, percent(uncached)),
 		Constants: []reproduce.Constant{{Name: "link", Value: link / 1e9, Unit: "GB/s", From: "measured peak of an A100 on PCIe 4.0 x16; the paper's α is not printed"}}}
 	line := func(item string, printed, ours float64) {
 		section.Lines = append(section.Lines, reproduce.ByHand(item, "ms", printed*1e3, ours*1e3))

@@ -28,8 +28,8 @@ func (s *study) blocks() ([]reproduce.Section, error) {
 		}
 		const many = 1 << 20
 		cost := path.Cost(transfer.Request{Descriptors: many, Bytes: many * entry, Launches: 1})
-		section.Lines = append(section.Lines, reproduce.Line{Item: fmt.Sprintf("%s, %s", c.name, c.direction), Unit: "GB/s", Printed: c.printed,
-			Ours: float64(cost.Bytes) / (cost.Seconds - cost.By.Launch) / 1e9, Status: reproduce.Fitted, Gate: reproduce.Gate{Relative: 0.005}})
+		section.Lines = append(section.Lines, reproduce.Compare(reproduce.Fitted, fmt.Sprintf("%s, %s", c.name, c.direction), "GB/s", reproduce.Printed(c.printed),
+			float64(cost.Bytes)/(cost.Seconds-cost.By.Launch)/1e9, reproduce.Gate{Relative: 0.005}))
 	}
 	return []reproduce.Section{section}, nil
 }

@@ -47,7 +47,7 @@ func sameOrder(a, b *traced) float64 {
 
 // layersByContext is Fig. 8.
 func (o *observed) layersByContext() (*reproduce.Section, error) {
-	section := &reproduce.Section{Name: "fig-8", Title: "Fig. 8: misses by layer at several contexts",
+	section := &reproduce.Section{Name: "fig-8", Covers: []string{"Fig. 8"}, Title: "Fig. 8: misses by layer at several contexts",
 		Method: "As Fig. 5, at 0.2. The synthetic traces have the same dials at every context, so that they say nothing of the paper's claim but what contexts alone do; the real ones do."}
 	c := sameOrder(o.short, o.long)
 	section.Lines = append(section.Lines, reproduce.Statement("synthetic 128K: layers in the order of 32K, rank correlation at least 0.9", "", c, c >= 0.9), o.pairs())
@@ -84,7 +84,7 @@ func (o *observed) pairs() reproduce.Line {
 		}
 	}
 	if len(values) == 0 {
-		return reproduce.Line{Item: "real traces: " + item, Printed: reproduce.None, Ours: reproduce.None, Status: reproduce.Missing, Note: "no two real traces of all layers were given"}
+		return reproduce.Absent("real traces: "+item, "", reproduce.Target{}, "no two real traces of all layers were given; name some with --traces")
 	}
 	slices.Sort(values)
 	l := reproduce.Statement(fmt.Sprintf("%s: %s", count(len(values), "pair of real traces", "pairs of real traces, in each of them (ours the median)"), item), "", median(values), len(against) == 0)
@@ -96,7 +96,7 @@ func (o *observed) pairs() reproduce.Line {
 
 // contexts is Fig. 9.
 func (o *observed) contexts() (*reproduce.Section, error) {
-	section := &reproduce.Section{Name: "fig-9", Title: "Fig. 9: mean misses by ratio and context",
+	section := &reproduce.Section{Name: "fig-9", Covers: []string{"Fig. 9"}, Title: "Fig. 9: mean misses by ratio and context",
 		Method: "As Fig. 5, layers pooled. Contexts of real traces are compared by context ÷ K: ESS's are 16 at 32K and 64 at 128K."}
 	fewer := true
 	for _, r := range ratios {
@@ -117,7 +117,7 @@ func (o *observed) contexts() (*reproduce.Section, error) {
 	section.Lines = append(section.Lines,
 		o.each("stable above 0.2, at most half of what 0.1 misses more than 0.5 is left at 0.2", "%", flat),
 		o.longer(),
-		reproduce.Line{Item: "the pool that is recommended is a ratio of 0.2 at 32K", Unit: "K entries", Printed: 6.4, Ours: middle * short / 1024, Status: reproduce.Exact, Gate: reproduce.Gate{Absolute: 0.05}})
+		reproduce.Compare(reproduce.Arithmetic, "the pool that is recommended is a ratio of 0.2 at 32K", "K entries", reproduce.Printed(6.4), middle*short/1024, reproduce.Gate{Absolute: 0.05}))
 	c := &chart.Chart{Title: "Mean misses by ratio (ESS, Fig. 9)", X: "Sparse Memory Ratio", Y: "misses ÷ demand", Open: true, Ticks: chart.Ticks(ratios...)}
 	for _, t := range append([]*traced{o.short, o.long}, o.traces...) {
 		l := chart.Line{Name: fmt.Sprintf("%s, context %.0f K", t.name, float64(t.context)/float64(t.topk))}
@@ -141,7 +141,7 @@ func (o *observed) longer() reproduce.Line {
 		contexts, shares = append(contexts, float64(t.context)/float64(t.topk)), append(shares, t.at[middle].mean)
 	}
 	if len(contexts) < 3 {
-		return reproduce.Line{Item: "real traces: " + item, Printed: reproduce.None, Ours: reproduce.None, Status: reproduce.Missing, Note: "fewer than three real traces were given"}
+		return reproduce.Absent("real traces: "+item, "", reproduce.Target{}, "fewer than three real traces were given; name some with --traces")
 	}
 	c := rankCorrelation(contexts, shares)
 	l := reproduce.Statement(fmt.Sprintf("%d real traces: %s", len(contexts), item), "", c, c < 0)

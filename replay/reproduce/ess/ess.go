@@ -20,6 +20,7 @@ func Paper() reproduce.Paper {
 	return reproduce.Paper{
 		Name:     "ess",
 		Citation: "ESS: An Offload-Centric Latent-Cache Management Architecture for DeepSeek-V3.2-Exp, arXiv 2512.10576.",
+		Figures:  9, Tables: 2, Gaps: gaps,
 		Sections: func(ctx context.Context, in reproduce.Inputs) ([]reproduce.Section, error) {
 			lib, err := hardware.Load(in.Hardware)
 			if err != nil {
@@ -61,7 +62,7 @@ func Of(ctx context.Context, in reproduce.Inputs, lib *hardware.Library) (sectio
 		return nil, err
 	}
 	defer s.close()
-	for _, part := range []func() ([]reproduce.Section, error){s.arithmetic, s.memory, s.blocks, s.timed, s.locality} {
+	for _, part := range []func() ([]reproduce.Section, error){s.timed, s.arithmetic, s.memory, s.blocks, s.locality} {
 		more, err := part()
 		if err != nil {
 			return nil, err

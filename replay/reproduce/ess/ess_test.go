@@ -1,8 +1,12 @@
 package ess
 
 import (
+	"math"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
@@ -50,7 +54,7 @@ func TestESS(t *testing.T) {
 		lines[s.Name] = len(s.Lines)
 		figures += len(s.Figures)
 		for _, l := range s.Lines {
-			t.Logf("%s | %s | %.6g, ours %.6g %s, %+.2f %%, %s, %v %s", s.Name, l.Item, l.Printed, l.Ours, l.Unit, 100*l.Error(), l.Status, l.Passes(), l.Note)
+			t.Logf("%s | %s | %.6g, ours %.6g %s, %+.2f %%, %s, %v %s", s.Name, l.Item, l.Target.Value(), l.Ours, l.Unit, 100*l.Error(), l.Kind, l.Passes(), l.Note)
 		}
 	}
 	for name, least := range map[string]int{"table-2-identities": 23, "headlines": 3, "memory": 9, "small-blocks": 4, "table-2": 18, "table-2-unseen": 10,
@@ -59,8 +63,70 @@ func TestESS(t *testing.T) {
 			t.Errorf("%s has %d lines, expected at least %d", name, lines[name], least)
 		}
 	}
+	if sections[0].Name != "table-2-unseen" || len(sections[0].Assumptions) < 4 {
+		t.Errorf("the paper begins with %s and %d assumptions, expected the table without constants from offloading", sections[0].Name, len(sections[0].Assumptions))
+	}
+	for i := range sections[1].Lines { // the calibration cells were chosen with the others in view
+		if l := &sections[1].Lines[i]; sections[1].Name != "table-2" || l.Kind == reproduce.Transferred || l.Kind == reproduce.Prediction {
+			t.Errorf("%s, %s is called %s", sections[1].Name, l.Item, l.Kind)
+		}
+	}
 	if figures < 8 {
 		t.Errorf("%d figures, expected at least 8", figures)
+	}
+}
+
+// Joined positions, as replay --mtp counts them, miss more than single ones. A step of the
+// largest batch then takes longer than printed, and the line says so.
+func TestJoinedPositionsContradict(t *testing.T) {
+	s, at := models(t, reproduce.Inputs{Short: true})
+	m := at[short]
+	f, err := fit(m.errors(plain), start[:2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mtp := range []int{2, 4} {
+		l, err := m.joinedPositions(mtp, stepOf(f.at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Passes() || !l.Known || l.Error() < 0.1 || l.Error() > 0.3 {
+			t.Errorf("%s: %+.1f %%, known %v", l.Item, 100*l.Error(), l.Known)
+		}
+	}
+	trace, err := s.synthetic(short)
+	if err != nil {
+		t.Fatal(err)
+	}
+	single, err := s.replay(trace, "lru:32", "0.21ctx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined, err := s.joined(trace, "lru:32", 2, "0.21ctx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one, two := pool(single[0]), pool(joined[0]); len(two.steps) != (len(one.steps)+1)/2 {
+		t.Errorf("%d steps of two positions are made of %d", len(two.steps), len(one.steps))
+	}
+}
+
+// Of three cells on a line y = a·x of relative errors, each choice of one cell leaves the
+// errors that one can work out; cells that do not determine the constants are left out.
+func TestChoices(t *testing.T) {
+	f := &fitted{at: []float64{1}, errors: []float64{0.1, -0.1, 0.3}, slopes: mat.NewDense(3, 1, []float64{1, 1, 1})}
+	c := f.choices()
+	for i, want := range []float64{0.2, 0.4, 0.4} { // errors less that of the chosen cell
+		if math.Abs(c.worst[i]-want) > 1e-12 {
+			t.Errorf("cell %v leaves %g, expected %g", c.cells[i], c.worst[i], want)
+		}
+	}
+	if text := c.text([]int{0}); !strings.Contains(text, "range from 20.0 % to 40.0 %, median 40.0 %") || !strings.Contains(text, "leave 20.0 %, and 0 of") {
+		t.Error(text)
+	}
+	parallel := &fitted{at: []float64{1, 1}, errors: []float64{0.1, 0.1, 0.1}, slopes: mat.NewDense(3, 2, []float64{1, 2, 2, 4, 1, 3})}
+	if c := parallel.choices(); len(c.cells) != 2 || c.vague != 1 {
+		t.Errorf("%d choices determine the constants and %d do not, expected 2 and 1", len(c.cells), c.vague)
 	}
 }
 

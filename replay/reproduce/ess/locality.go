@@ -81,7 +81,7 @@ func (o *observed) each(item, unit string, of func(t *traced) (value float64, ho
 		}
 	}
 	if len(values) == 0 {
-		return reproduce.Line{Item: "real traces: " + item, Printed: reproduce.None, Ours: reproduce.None, Status: reproduce.Missing, Note: "no real trace that it can be judged on was given"}
+		return reproduce.Absent("real traces: "+item, "", reproduce.Target{}, "no real trace that it can be judged on was given; name some with --traces")
 	}
 	slices.Sort(values)
 	l = reproduce.Statement(fmt.Sprintf("%s: %s", count(len(values), "real trace", "real traces, on each of them (ours the median)"), item), unit, median(values), len(against) == 0)
@@ -116,7 +116,7 @@ func points(values []float64) (xys plotter.XYs) {
 
 // similarity is Fig. 2.
 func (o *observed) similarity() (*reproduce.Section, error) {
-	section := &reproduce.Section{Name: "fig-2", Title: "Fig. 2: similarity of the demand and what the GPU keeps",
+	section := &reproduce.Section{Name: "fig-2", Covers: []string{"Fig. 2"}, Title: "Fig. 2: similarity of the demand and what the GPU keeps",
 		Method: "kvreplay replay --policy lru --capacity 0.2ctx: the share of a step's demand that is resident before its fetch, layers and requests pooled (Eq. 1, whose formula the text lacks, as section 2.2 describes it). The paper's figure is of LongBench v2 on DeepSeek-V3.2-Exp and prints no values."}
 	const high, steady = 0.8, 0.05
 	judge := func(t *traced) (mean, spread float64) {
@@ -179,7 +179,7 @@ func (g *group) mean(of func(t *traced) *misses) plotter.XYs {
 
 // warmup is Fig. 4.
 func (o *observed) warmup() (*reproduce.Section, error) {
-	section := &reproduce.Section{Name: "fig-4", Title: "Fig. 4: misses at the beginning of decoding, with and without LRU-Warmup",
+	section := &reproduce.Section{Name: "fig-4", Covers: []string{"Fig. 4"}, Title: "Fig. 4: misses at the beginning of decoding, with and without LRU-Warmup",
 		Method: "kvreplay replay --policy lru --capacity 0.2ctx, --warmup cold and --warmup lru:32."}
 	first := func(t *traced) (float64, bool, bool) { // times what it is late
 		cold := t.cold.steps
@@ -222,14 +222,14 @@ func (o *observed) warmup() (*reproduce.Section, error) {
 
 // byLayer is Fig. 5.
 func (o *observed) byLayer() (*reproduce.Section, error) {
-	section := &reproduce.Section{Name: "fig-5", Title: "Fig. 5: misses by layer and Sparse Memory Ratio",
+	section := &reproduce.Section{Name: "fig-5", Covers: []string{"Fig. 5"}, Title: "Fig. 5: misses by layer and Sparse Memory Ratio",
 		Method: "kvreplay replay --policy lru --capacity 0.1ctx,…,0.5ctx --per layer, warmed up: entries a step, request and layer. The dials of the synthetic trace were fitted to the printed range at 0.2; which layer misses how much is assumed (datasets/synthetic)."}
 	k := float64(o.short.topk)
 	m := o.short.at[middle].layers
 	if !o.cut { // the dials are of all steps
 		section.Lines = append(section.Lines,
-			reproduce.Line{Item: "synthetic 32K, ratio 0.2, least of a layer", Printed: 16.66, Ours: k * slices.Min(m), Status: reproduce.Fitted, Gate: reproduce.Gate{Relative: 0.1}},
-			reproduce.Line{Item: "synthetic 32K, ratio 0.2, most of a layer", Printed: 605, Ours: k * slices.Max(m), Status: reproduce.Fitted, Gate: reproduce.Gate{Relative: 0.1}})
+			reproduce.Compare(reproduce.Fitted, "synthetic 32K, ratio 0.2, least of a layer", "", reproduce.Printed(16.66), k*slices.Min(m), reproduce.Gate{Relative: 0.1}),
+			reproduce.Compare(reproduce.Fitted, "synthetic 32K, ratio 0.2, most of a layer", "", reproduce.Printed(605), k*slices.Max(m), reproduce.Gate{Relative: 0.1}))
 	}
 	varies := func(t *traced) (float64, bool, bool) {
 		m := t.at[middle].layers

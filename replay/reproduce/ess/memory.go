@@ -25,26 +25,26 @@ func (s *study) memory() ([]reproduce.Section, error) {
 	x := indexShare(s.model)
 	first := pairs[0]
 	full := float64(first.batch) * (first.ratio*(1-x) + x) // CacheRatio, solved
-	section := reproduce.Section{Name: "memory", Title: "Memory: batch and Sparse Memory Ratio (Table 2, section 3.1)",
+	section := reproduce.Section{Name: "memory", Title: "Memory: batch and Sparse Memory Ratio (Table 2, section 3.1)", Covers: []string{"Table 2"},
 		Method:    "r(B) = (B₀/B − x)/(1 − x) of pipeline.CacheRatio, the planner of kvreplay plan, with x from the model's shape. The largest batch without offloading is what kvreplay plan finds on an H200 whose routed experts are shared by 32 GPUs, a tenth of the memory kept free.",
 		Constants: []reproduce.Constant{{Name: "B₀", Value: full, Unit: "requests of 32K that fit whole", From: first.String()}},
-		Lines: []reproduce.Line{{Item: "the indexer's share of the cache", Unit: "%", Printed: 16.8, Ours: 100 * x, Status: reproduce.Exact,
-			Gate: reproduce.Gate{Absolute: 0.05}}}}
+		Lines:     []reproduce.Line{reproduce.Compare(reproduce.Arithmetic, "the indexer's share of the cache", "%", reproduce.Printed(16.8), 100*x, reproduce.Gate{Absolute: 0.05})}}
 	for _, p := range pairs {
-		l := reproduce.Line{Item: fmt.Sprintf("%dK, batch %d", p.context>>10, p.batch), Printed: p.ratio, Status: reproduce.Transferred,
-			Ours: pipeline.CacheRatio(full*short/float64(p.context), float64(p.batch), x), Gate: reproduce.Gate{Absolute: 0.01}}
+		kind := reproduce.Transferred
 		if p == first {
-			l.Status = reproduce.Fitted
+			kind = reproduce.Fitted
 		}
-		section.Lines = append(section.Lines, l)
+		section.Lines = append(section.Lines, reproduce.Compare(kind, fmt.Sprintf("%dK, batch %d", p.context>>10, p.batch), "", reproduce.Printed(p.ratio),
+			pipeline.CacheRatio(full*short/float64(p.context), float64(p.batch), x), reproduce.Gate{Absolute: 0.01}))
 	}
 	for _, p := range []*row{find(short, 2, 1.7, 52), find(long, 2, 1.7, 13)} {
 		batch, err := s.largest(p.context)
 		if err != nil {
 			return nil, err
 		}
-		section.Lines = append(section.Lines, reproduce.Line{Item: fmt.Sprintf("%dK, largest batch with all KV on the GPU", p.context>>10), Printed: float64(p.batch), Ours: float64(batch),
-			Status: reproduce.Predicted, Gate: reproduce.Gate{Relative: 0.1}, Note: "the paper names neither GPU nor what else is in its memory"})
+		l := reproduce.Compare(reproduce.Prediction, fmt.Sprintf("%dK, largest batch with all KV on the GPU", p.context>>10), "", reproduce.Printed(float64(p.batch)), float64(batch), reproduce.Gate{Relative: 0.1})
+		l.Note = "the paper does not name the GPU; that it is an H200 follows from the printed batches themselves"
+		section.Lines = append(section.Lines, l)
 	}
 	section.Contradictions = []string{
 		fmt.Sprintf("Ratio 1 is printed beside batches 52 and 13, but the other ratios follow from %.1f and %.1f requests that fit whole: with 52, those of batches 64, 96, 128 and 160 would be 0.78, 0.45, 0.29 and 0.19.", full, full/4),

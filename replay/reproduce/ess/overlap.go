@@ -63,7 +63,7 @@ func (s *study) overlap(computing step) (*reproduce.Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	section := &reproduce.Section{Name: "fig-7", Title: "Fig. 7: overlap at 128K, batch 160, MTP 2, 37 GB/s",
+	section := &reproduce.Section{Name: "fig-7", Covers: []string{"Fig. 7"}, Title: "Fig. 7: overlap at 128K, batch 160, MTP 2, 37 GB/s",
 		Method:    "kvreplay time with the schedules sequential, da, dba and layerwise; every layer of every request misses as much. Computation as in Table 2 at 128K, whose straight lines go on to 320 query tokens; the costs are what fetching adds to a step without it.",
 		Constants: []reproduce.Constant{{Name: "overhead of dividing the indexer, a layer", Value: 1e6 * overhead, Unit: "us", From: "assumed: four kernel launches of 5 us"}},
 		Contradictions: []string{

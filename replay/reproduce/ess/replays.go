@@ -2,6 +2,7 @@ package ess
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"runtime"
 
@@ -40,7 +41,7 @@ func (s *study) synthetic(context int) (*source, error) {
 type source struct {
 	name     string
 	file     *trace.File
-	profiles map[string]*pipeline.Profile // by warm-up and capacity
+	profiles map[string]*pipeline.Profile // by warm-up, positions of a step and capacity
 }
 
 // open opens a trace once.
@@ -64,67 +65,80 @@ func (s *study) close() {
 	}
 }
 
-// replay replays a trace with LRU at some capacities, each once; the profiles are in their
-// order.
-func (s *study) replay(o *source, warmup string, capacities ...string) (profiles []*pipeline.Profile, err error) {
+// replay replays a trace with LRU at some capacities, each once. The profiles are in the
+// order of the capacities.
+func (s *study) replay(o *source, warmup string, capacities ...string) ([]*pipeline.Profile, error) {
+	return s.joined(o, warmup, 1, capacities...)
+}
+
+// joined replays a trace as replay does, with the demand of several positions joined to one
+// step (kvreplay replay --mtp).
+func (s *study) joined(o *source, warmup string, positions int, capacities ...string) (profiles []*pipeline.Profile, err error) {
+	key := func(capacity string) string { return fmt.Sprintf("%s %d %s", warmup, positions, capacity) }
 	var open []string
 	for _, c := range capacities {
-		if o.profiles[warmup+" "+c] == nil {
+		if o.profiles[key(c)] == nil {
 			open = append(open, c)
 		}
 	}
 	if len(open) > 0 {
-		if err := s.run(o, warmup, open); err != nil {
+		fresh, err := s.run(o, warmup, positions, open)
+		if err != nil {
 			return nil, err
+		}
+		for i, c := range open {
+			o.profiles[key(c)] = fresh[i]
 		}
 	}
 	for _, c := range capacities {
-		profiles = append(profiles, o.profiles[warmup+" "+c])
+		profiles = append(profiles, o.profiles[key(c)])
 	}
 	return profiles, nil
 }
 
-func (s *study) run(of *source, warmup string, capacities []string) (err error) {
-	o := replay.Options{Policies: []policies.Spec{s.lru}, Workers: runtime.GOMAXPROCS(0)}
+func (s *study) run(of *source, warmup string, positions int, capacities []string) (profiles []*pipeline.Profile, err error) {
+	o := replay.Options{Policies: []policies.Spec{s.lru}, Workers: runtime.GOMAXPROCS(0), Shape: replay.Shape{StepTokens: positions}}
 	if o.Warmup, err = replay.ParseWarmup(warmup); err != nil {
-		return err
+		return nil, err
 	}
 	if o.Capacities, err = replay.ParseCapacities(capacities); err != nil {
-		return err
+		return nil, err
 	}
 	out := filepath.Join(s.dir, "replayed.parquet")
 	p, err := replay.CreateProfile(out, false)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer p.Abort()
 	o.Profile = p
 	if _, err := replay.Run(s.ctx, of.file, o); err != nil {
-		return err
+		return nil, err
 	}
 	if err := p.Close(); err != nil {
-		return err
+		return nil, err
 	}
 	var cells []pipeline.Cell
 	for _, c := range capacities {
 		cells = append(cells, pipeline.Cell{Policy: s.lru.Name(), Capacity: c})
 	}
-	profiles, err := pipeline.ReadProfiles(s.ctx, out, cells)
-	for i, p := range profiles {
-		of.profiles[warmup+" "+capacities[i]] = p
-	}
-	return err
+	return pipeline.ReadProfiles(s.ctx, out, cells)
 }
 
-// even is a profile of one step whose layers all miss so many blocks, 0 to K.
+// even is a profile of one step in which every layer misses the same number of blocks, 0
+// to K.
 func (s *study) even(misses, context int) *pipeline.Profile {
+	return s.uneven(func(int) float64 { return float64(misses) }, context)
+}
+
+// uneven is a profile of one step, with the blocks that each layer misses.
+func (s *study) uneven(misses func(layer int) float64, context int) *pipeline.Profile {
 	k := int64(s.model.Indexer.TopK.Value)
 	p := &pipeline.Profile{Heads: 1, Cell: pipeline.Cell{Policy: "lru"}, Meta: replay.ProfileMeta{Schema: replay.ProfileSchema, TopK: int(k)}}
-	one := pipeline.Counts{Demand: k, Misses: int64(misses), Runs: int64(misses), Moved: int64(misses), Resident: k, Positions: 1, SeqLen: int64(context), Prompt: int64(context)}
 	var steps [][]pipeline.Counts
 	for i := range int32(s.model.Layers.Value) {
+		n := int64(math.Round(misses(int(i))))
 		p.Layers = append(p.Layers, i)
-		steps = append(steps, []pipeline.Counts{one})
+		steps = append(steps, []pipeline.Counts{{Demand: k, Misses: n, Runs: n, Moved: n, Resident: k, Positions: 1, SeqLen: int64(context), Prompt: int64(context)}})
 	}
 	p.Requests = []pipeline.Request{{ID: "even", Steps: steps}}
 	return p

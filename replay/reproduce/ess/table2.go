@@ -81,7 +81,7 @@ func (s *study) arithmetic() ([]reproduce.Section, error) {
 		Method: "OTPS = throughput ÷ (8 GPUs × batch), from the printed throughput. The step's time is the accepted tokens ÷ OTPS: it must not depend on the accept ratio, as the rows at 2.8 and 3.4 are of the same steps."}
 	for i := range table2 {
 		r := &table2[i]
-		l := reproduce.Line{Item: r.String() + ", OTPS", Unit: "tokens/s", Printed: r.otps, Ours: r.throughput / gpus / float64(r.batch), Status: reproduce.Exact, Gate: reproduce.Gate{Absolute: 0.005}}
+		l := reproduce.Compare(reproduce.Arithmetic, r.String()+", OTPS", "tokens/s", reproduce.Printed(r.otps), r.throughput/gpus/float64(r.batch), reproduce.Gate{Absolute: 0.005})
 		if r.context == long && r.batch == 13 {
 			l.Known, l.Note = true, "the OTPS of the 32K row is printed twice"
 		}
@@ -89,8 +89,8 @@ func (s *study) arithmetic() ([]reproduce.Section, error) {
 	}
 	for _, batch := range []int{52, 64, 96, 128, 160} {
 		a, b := find(short, 4, 2.8, batch), find(short, 4, 3.4, batch)
-		rates.Lines = append(rates.Lines, reproduce.Line{Item: fmt.Sprintf("32K, MTP 4, batch %d, step at accept 3.4 as at 2.8", batch), Unit: "ms",
-			Printed: 1e3 * a.seconds(), Ours: 1e3 * b.seconds(), Status: reproduce.Exact, Gate: reproduce.Gate{Relative: 1e-5}})
+		rates.Lines = append(rates.Lines, reproduce.Compare(reproduce.Arithmetic, fmt.Sprintf("32K, MTP 4, batch %d, step at accept 3.4 as at 2.8", batch), "ms",
+			reproduce.Reference(1e3*a.seconds(), "accepted tokens × 8 GPUs × batch ÷ the printed throughput at accept 2.8"), 1e3*b.seconds(), reproduce.Gate{Relative: 1e-5}))
 	}
 	rates.Contradictions = []string{
 		"Row 128K, batch 13 prints an OTPS of 23.19, that of row 32K, batch 52; its throughput of 3669.19 tokens/s is 35.28 a request.",
@@ -98,8 +98,8 @@ func (s *study) arithmetic() ([]reproduce.Section, error) {
 	}
 	best := reproduce.Section{Name: "headlines", Title: "Headlines: +69.4 %, +45.8 %, +123 %", Method: "Throughput of the best row over that without offloading, as printed."}
 	for _, h := range headlines {
-		best.Lines = append(best.Lines, reproduce.Line{Item: fmt.Sprintf("%s, batch %d over %d", h.item, h.to.batch, h.from.batch), Unit: "%",
-			Printed: h.printed, Ours: gain(h.from, h.to), Status: reproduce.Exact, Gate: reproduce.Gate{Absolute: h.rounding}})
+		best.Lines = append(best.Lines, reproduce.Compare(reproduce.Arithmetic, fmt.Sprintf("%s, batch %d over %d", h.item, h.to.batch, h.from.batch), "%",
+			reproduce.Printed(h.printed), gain(h.from, h.to), reproduce.Gate{Absolute: h.rounding}))
 	}
 	best.Contradictions = []string{"The MTP 4 headline is that of batch 128: batch 160 gives +44.6 %, fewer tokens/s than 128 although it was offloaded further."}
 	return []reproduce.Section{rates, best}, nil

@@ -16,8 +16,8 @@ const (
 
 // schedules holds the worked examples of section 6.1, by the timelines of kvreplay time.
 func (s *study) schedules() (section reproduce.Section, err error) {
-	section = reproduce.Section{Name: "fig-10", Title: "Figure 10, section 6.1: schedules, worked by hand",
-		Method: "One layer of 4 ms selection, 2 ms lookup, 8 ms fetch, 4 ms computation, 1 ms of metadata, and 0.25 ms a stage and micro-batch. Printed is by hand from the text; ours the timelines that kvreplay time places (schedules sequential, prefetch, sfc)."}
+	section = reproduce.Section{Name: "fig-10", Covers: []string{"Fig. 10"}, Title: "Figure 10, section 6.1: schedules, worked by hand",
+		Method: "One layer of 4 ms selection, 2 ms lookup, 8 ms fetch, 4 ms computation, 1 ms of metadata, and 0.25 ms per stage and micro-batch. Ours are the timelines of kvreplay time, schedules sequential, prefetch and sfc."}
 	line := func(item string, printed float64, schedule string, step *pipeline.Step) float64 {
 		if err != nil {
 			return 0
@@ -78,8 +78,8 @@ func link(rate, piece float64) *transfer.Curve {
 
 // tiers holds the worked examples of sections 7.3, 6.3 and 9.3.
 func (s *study) tiers() (section reproduce.Section, err error) {
-	section = reproduce.Section{Name: "worked", Title: "Sections 6.3, 7.3, 9.3: tiers, roofline, chunks, worked by hand",
-		Method: "Printed is by hand; ours replay/transfer: Tiers on blocks of 100 kB (25 GB/s over the link; a drive of 80 µs and 5 GB/s; 8 blocks in DRAM, 2 on the SSD, 1000 in the layer, 60 µs to read ahead in), DRAM beside the link, and 960 entries of 512 B in chunks, 0.05 µs a request."}
+	section = reproduce.Section{Name: "worked", Covers: []string{"Fig. 11", "Fig. 12", "Fig. 17", "Fig. 21"}, Title: "Sections 6.3, 7.3, 9.3: tiers, roofline, chunks, worked by hand",
+		Method: "Ours are replay/transfer: Tiers on blocks of 100 kB (25 GB/s over the link; a drive of 80 µs and 5 GB/s; 8 blocks in DRAM, 2 on the SSD, 1000 in the layer, 60 µs to read ahead in), DRAM beside the link, and 960 entries of 512 B in chunks, 0.05 µs a request."}
 	levels := &transfer.Tiers{Link: link(25e9, 0), SSD: &transfer.SSD{Latency: 80e-6, Bandwidth: 5e9, Depth: 2}, Layout: transfer.Layout{EntryBytes: 100_000}}
 	demand := transfer.Demand{DRAM: 8, SSD: 2, Pinned: 1, Layer: 1000, Ahead: 60e-6}
 	before, falls := 1., true

@@ -1,12 +1,14 @@
 package kvdrive
 
 import (
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
@@ -87,6 +89,62 @@ func TestGatesBite(t *testing.T) {
 		if _, past := sections(t, nil, func(lib *hardware.Library) { change(t, lib) }); len(past) == 0 {
 			t.Errorf("a changed %s is not noticed", what)
 		}
+	}
+}
+
+// The reasons for known misses are those that the model confirms: one thing is changed at a
+// time.
+func TestReasonsOfMisses(t *testing.T) {
+	lib, err := hardware.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	traces, err := filepath.Glob("../../../datasets/corpus/deep_*.parquet")
+	if err != nil || len(traces) != 3 {
+		t.Fatalf("deep traces %v, %v", traces, err)
+	}
+	s := &study{ctx: t.Context(), lib: lib, llama: model(t, lib, "llama-3-8b-1048k")}
+	if s.l20, err = lib.Machine("l20"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.open(reproduce.Inputs{Traces: traces}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	ratio := func(f *source, tokens int, change ...func(*pipeline.Options)) float64 {
+		_, ratio, err := s.drive(f, tokens, change...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ratio
+	}
+	// Fig. 21: the size of a read and the trace move the throughput, read-ahead does not.
+	first := s.traces[0]
+	base := ratio(first, chunk)
+	if ahead := ratio(first, chunk, func(o *pipeline.Options) { o.Ahead.Accuracy = 1 }); math.Abs(ahead-base) > 0.02 {
+		t.Errorf("Fig. 21: read-ahead changes %.3f to %.3f", base, ahead)
+	}
+	if larger := ratio(first, 2*chunk); larger < base+0.1 {
+		t.Errorf("Fig. 21: chunks of twice the size change %.3f to %.3f", base, larger)
+	}
+	if other := ratio(s.traces[1], chunk); math.Abs(other-base) < 0.1 {
+		t.Errorf("Fig. 21: another trace changes %.3f to %.3f", base, other)
+	}
+	// Fig. 16: lookup takes as long in a large cache as in a small one.
+	var lookups []float64
+	for _, policy := range []string{"window:2", "window:4"} {
+		p, err := s.profile(first, policy, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.price(p, 1, k60, "sequential:lookup=cpu")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lookups = append(lookups, r.Causes.Lookup)
+	}
+	if lookups[1] > lookups[0] {
+		t.Errorf("Fig. 16: lookup takes %g s with a window of 2 and %g s with 4: the model has no such deficit any more", lookups[0], lookups[1])
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // windows holds Fig. 3.
 func (s *study) windows() (section reproduce.Section, err error) {
-	section = reproduce.Section{Name: "fig-3", Title: "Figure 3: critical KV windows",
+	section = reproduce.Section{Name: "fig-3", Covers: []string{"Fig. 3"}, Title: "Figure 3: critical KV windows",
 		Method: "Policies window:0 to window:4 of kvreplay replay on the traces of exact selection at about the paper's budgets: entries moved, of those demanded. ×0 moves all of the demand, but for tokens that have just left the local window."}
 	var lines []chart.Line
 	names := []string{"window:0", "window:1", "window:2", "window:3", "window:4"}
@@ -38,14 +38,15 @@ func (s *study) windows() (section reproduce.Section, err error) {
 			share := float64(n.misses) / float64(n.demand)
 			line.Points = append(line.Points, plotter.XY{X: float64(i), Y: share})
 			if i == 0 {
-				section.Lines = append(section.Lines, rounded(c.text+": share of the demand that ×0 moves", "%", 100, 100*share, 0.02))
+				section.Lines = append(section.Lines, reproduce.Compare(reproduce.SelfCheck, c.text+": share of the demand that ×0 moves", "%",
+					reproduce.Reference(100, "the definition of ×0, which keeps nothing between steps"), 100*share, reproduce.Gate{Relative: 0.02}))
 				continue
 			}
 			section.Lines = append(section.Lines, reproduce.Statement(fmt.Sprintf("%s: ×%d moves less than ×%d; of ×0", c.text, i, i-1), "%", 100*share, share < before))
 			before = share
 			if i == 3 && c.budget == large {
 				l := reproduce.Statement(c.text+": ×3 moves less than 12.5 of ×0's 500 MB", "% of ×0", 100*share, share < 12.5/500)
-				section.Lines = append(section.Lines, unless(l, about(files...)+"; 2.5 % reloaded would need 97.5 % of a step's demand in the last three"))
+				section.Lines = append(section.Lines, l.Unless(about(files...)+"; 2.5 % reloaded would need 97.5 % of a step's demand in the last three"))
 			}
 		}
 		lines = append(lines, line)
@@ -59,7 +60,7 @@ func (s *study) windows() (section reproduce.Section, err error) {
 
 // reuse holds Fig. 7.
 func (s *study) reuse() (section reproduce.Section, err error) {
-	section = reproduce.Section{Name: "fig-7", Title: "Figure 7: what is ranked high stays critical",
+	section = reproduce.Section{Name: "fig-7", Covers: []string{"Fig. 7"}, Title: "Figure 7: what is ranked high stays critical",
 		Method: "Of the entries at each quarter of K, and of the ranks K to M, the share that is in the Top-K of the next step; counted in the lists of all traces of exact selection that are in rank order."}
 	files := s.which(func(f *source) bool { return f.selector == "exact" && f.ranked() })
 	if len(files) == 0 {
@@ -147,7 +148,7 @@ func (m *method) gains() string {
 
 // lookahead holds Table 3.
 func (s *study) lookahead() (section reproduce.Section, err error) {
-	section = reproduce.Section{Name: "table-3", Title: "Table 3: lookahead eviction against LRU",
+	section = reproduce.Section{Name: "table-3", Covers: []string{"Table 3"}, Title: "Table 3: lookahead eviction against LRU",
 		Method: "kvreplay replay --policy lru, lookahead at --capacity 2x, window 2, on the traces of each selector, whose lists have M > K. The paper's traces, 120K tokens of three larger models with K = 2048 and M = 2560, are not public, so that signs and order alone are judged.",
 		Contradictions: []string{
 			"ShadowKV on Llama-3-8B goes from 84.2 to 87.3, which is 3.1 points; printed is +2.9. RetroInfer on Phi-4-mini goes from 78.3 to 80.1, 1.8; printed is +1.9.",
@@ -161,7 +162,7 @@ func (s *study) lookahead() (section reproduce.Section, err error) {
 			return name == m.selector && f.selector != "quest:page=8" && f.ranked()
 		})
 		if len(files) == 0 {
-			section.Lines = append(section.Lines, reproduce.Absent(m.name+": lookahead hits more than LRU", "points", reproduce.None, "needs traces of this selector with M > K; name some with --traces"))
+			section.Lines = append(section.Lines, reproduce.Absent(m.name+": lookahead hits more than LRU", "points", reproduce.Target{}, "needs traces of this selector with M > K; name some with --traces"))
 			continue
 		}
 		pooled, err := s.counts(files, []string{"lru", "lookahead"}, []string{"2x"})
@@ -172,7 +173,7 @@ func (s *study) lookahead() (section reproduce.Section, err error) {
 		hits[m.selector] = lru
 		l := reproduce.Statement(fmt.Sprintf("%s: lookahead hits more than LRU (printed %s)", m.name, m.gains()), "points", ahead-lru, ahead > lru)
 		l.Note = fmt.Sprintf("ours: %.1f to %.1f %%", lru, ahead)
-		section.Lines = append(section.Lines, unless(l, fmt.Sprintf("ours: %.1f to %.1f %%; %s: ranks near K are noise, and recency says more than the current ranking", lru, ahead, about(files...))))
+		section.Lines = append(section.Lines, l.Unless(fmt.Sprintf("ours: %.1f to %.1f %%; %s: ranks near K are noise, and recency says more than the current ranking", lru, ahead, about(files...))))
 		bars = append(bars, chart.Bar{Name: m.name, Values: []float64{lru / 100, ahead / 100}})
 	}
 	if err := s.order(&section, hits); err != nil || len(bars) == 0 {
@@ -189,7 +190,7 @@ func (s *study) order(section *reproduce.Section, hits map[string]float64) error
 		a, b := methods[pair[0]], methods[pair[1]]
 		if hits[a.selector] > 0 && hits[b.selector] > 0 {
 			l := reproduce.Statement(fmt.Sprintf("%s's hit rate is above %s's, LRU", a.name, b.name), "points", hits[a.selector]-hits[b.selector], hits[a.selector] > hits[b.selector])
-			section.Lines = append(section.Lines, unless(l, coarse))
+			section.Lines = append(section.Lines, l.Unless(coarse))
 		}
 	}
 	return nil

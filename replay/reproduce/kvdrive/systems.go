@@ -22,12 +22,12 @@ var sparse = []served{
 }
 
 // decode prices a system with the misses of a trace.
-func (s *study) decode(f *source, of *served, machine *hardware.Machine, batch int, context int64) (*pipeline.Result, error) {
+func (s *study) decode(f *source, of *served, machine *hardware.Machine, batch int, context int64, change ...func(*pipeline.Options)) (*pipeline.Result, error) {
 	p, err := s.profile(f, of.policy, "", nil)
 	if err != nil {
 		return nil, err
 	}
-	return s.priceAs(p, machine, batch, context, of.schedule, of.selection, "")
+	return s.priceAs(p, machine, batch, context, of.schedule, of.selection, change...)
 }
 
 // compared adds the order of systems, each with the misses that a trace has under its cache.
@@ -77,10 +77,16 @@ func (s *study) elsewhere(section *reproduce.Section, f *source) error {
 			rates = append(rates, r.Tokens)
 		}
 		last := len(rates) - 1
-		gain := rates[last] / slices.Max(rates[:last])
+		best := slices.Max(rates[:last])
+		gain := rates[last] / best
 		l := reproduce.Statement(fmt.Sprintf("%s, 2 × 60K: KVDrive is the fastest; over the best of the others (Fig. 14's 1.23 to 1.53 × is not judged)", name), "×", gain, gain > 1)
-		if name == "h20" {
-			l = unless(l, "sfc looks up on the host, at a memory latency an entry and thread as assumed (replay/pipeline): on a GPU this fast that takes longer than the fetch that it hides")
+		if name == "h20" && !l.Holds {
+			const threads = 96 // cores of the paper's host
+			r, err := s.decode(f, &sparse[last], machine, 2, k60, func(o *pipeline.Options) { o.Threads = threads })
+			if err != nil {
+				return err
+			}
+			l = l.Unless(fmt.Sprintf("a deficit of our model: each host thread waits for one memory access before the next, and by default 16 threads look up. With the %d threads of the paper's host the gain is %.2f ×", threads, r.Tokens/best))
 		}
 		section.Lines = append(section.Lines, l)
 	}
@@ -89,7 +95,7 @@ func (s *study) elsewhere(section *reproduce.Section, f *source) error {
 
 // breakdown holds Fig. 4.
 func (s *study) breakdown() (section reproduce.Section, err error) {
-	section = reproduce.Section{Name: "fig-4", Title: "Figure 4: what sequential offloading waits for",
+	section = reproduce.Section{Name: "fig-4", Covers: []string{"Fig. 4"}, Title: "Figure 4: what sequential offloading waits for",
 		Method: "kvreplay time --schedule sequential on Llama-3-8B and the L20, K = 1.56 %: selection and fetch, of the step. Kernel launches are not counted."}
 	f := s.typical(&section)
 	if f == nil {
@@ -112,7 +118,7 @@ func (s *study) breakdown() (section reproduce.Section, err error) {
 			before, sum = share, sum+share
 		}
 		l := reproduce.Statement(sparse[i].name+": nearly 50 % (taken as 40 to 60), mean of the three", "%", sum/3, sum/3 > 40 && sum/3 < 60)
-		section.Lines = append(section.Lines, unless(l, "the paper's selection and fetch have their kernels' and the host's overheads in them, which are not printed"))
+		section.Lines = append(section.Lines, l.Unless("the paper's selection and fetch have their kernels' and the host's overheads in them, which are not printed"))
 	}
 	return section, nil
 }

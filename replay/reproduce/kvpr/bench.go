@@ -59,30 +59,48 @@ func plainLink(rate float64) *hardware.Link {
 	return &hardware.Link{HostToDevice: paths, DeviceToHost: paths}
 }
 
-// price is what `kvreplay time` prints of a setting: of all steps, or, where they are
-// equal, of one.
+// price is what `kvreplay time` prints of a setting, on a machine with the given rates. It
+// prices all steps, or one step if they are equal.
 func (b *bench) price(s setting, r rates) (*pipeline.Result, error) {
 	machine, err := b.machine(s.machine, s.gpus, r)
 	if err != nil {
 		return nil, err
 	}
-	model, err := b.lib.Model(s.model)
+	o := pipeline.Options{Machine: machine, Threads: 1, Reserve: 0}
+	if s.static {
+		o.Table = overheadOnly(r.overhead)
+	}
+	return b.decode(s, o)
+}
+
+// shipped is what `kvreplay time` prints of a setting by default: on the bundled machine,
+// without a constant of the paper.
+func (b *bench) shipped(s setting) (*pipeline.Result, error) {
+	machine, err := b.lib.Machine(s.machine)
 	if err != nil {
 		return nil, err
 	}
-	profile, scaling, err := pipeline.Decoding(s.prompt, s.generate, s.static, model)
-	if err != nil {
+	return b.decode(s, pipeline.Options{Machine: machine, Threads: 16, Reserve: 0.1, Depth: 64})
+}
+
+// decode prices a setting on a machine.
+func (b *bench) decode(s setting, o pipeline.Options) (_ *pipeline.Result, err error) {
+	if o.Model, err = b.lib.Model(s.model); err != nil {
 		return nil, err
 	}
-	o := pipeline.Options{Machine: machine, Model: model, Scaling: scaling, Batch: s.batch, Threads: 1, Reserve: 0}
+	var profile *pipeline.Profile
+	if profile, o.Scaling, err = pipeline.Decoding(s.prompt, s.generate, s.static, o.Model); err != nil {
+		return nil, err
+	}
 	if o.Schedule, err = pipeline.ParseSchedule(s.schedule); err != nil {
 		return nil, err
 	}
-	if o.Selection, err = pipeline.ParseSelection("auto", model); err != nil {
+	if o.Selection, err = pipeline.ParseSelection("auto", o.Model); err != nil {
 		return nil, err
 	}
+	o.Batch = s.batch
 	if s.static {
-		o.Steps, o.Table = 1, overheadOnly(r.overhead)
+		o.Steps = 1
 	}
 	return pipeline.Price(b.ctx, profile, o)
 }

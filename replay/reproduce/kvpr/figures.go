@@ -13,7 +13,7 @@ import (
 // figures are the statements of plots, whose points are not printed.
 func (b *bench) figures(c *constants) (reproduce.Section, error) {
 	s := reproduce.Section{
-		Name: "figures", Title: "Figures 7, 9, 10, 12 and 13: plots, of which the text states a few numbers",
+		Name: "figures", Covers: []string{"Fig. 7", "Fig. 9", "Fig. 10", "Fig. 12", "Fig. 13"}, Title: "Figures 7, 9, 10, 12 and 13: plots, of which the text states a few numbers",
 		Method: "Figure 12: the split of Eq. 11, positions recomputed as kvreplay time prints them, 64 requests, at the rates of Figure 1 (32 GiB/s, 312 TFLOP/s). Figures 7 and 9: 8 batches of 32 column by column, weights on the host, prompt 1024, generation 32, with Table 2's constants; 4 bits are FlexGen's groups of 64 with two FP16 numbers each, made FP16 again by the GPU. Figure 13: the same setting, with as many GPUs that share the host's memory.",
 	}
 	for _, add := range []func(*constants, *reproduce.Section) error{b.splits, b.gains, b.fourBits, b.processes} {
@@ -64,9 +64,9 @@ func (b *bench) splits(c *constants, s *reproduce.Section) error {
 	}
 	first, share := figure[0].Points[0].Y, at32[1]/(prompt+generate)
 	s.Lines = append(s.Lines, statement("Fig. 12: the split never falls as the cache grows, and ends at the prompt's length", rises && before == prompt),
-		reproduce.Line{Item: "Fig. 12: split at generation length 1", Unit: "positions", Printed: 182, Ours: first, Status: reproduce.Missing, Note: "182 exceeds the 128 that Eq. 11 allows, and is said to increase to 128; ours is at length 2"},
-		reproduce.Line{Item: "Fig. 12: split at generation length 32", Unit: "positions", Printed: prompt, Ours: at32[0], Status: reproduce.Missing, Note: "four fifths need a GPU of some 16,000 FLOP for each byte of the link; Figure 1 has 9,100, the times of Table 4 say 2,700"},
-		reproduce.Line{Item: "Fig. 10: share of positions recomputed", Printed: 0.3, Ours: share, Status: reproduce.Missing, Note: "from 8 % of the time for activations and 38 % for KV, whose positions take twice as long; model and setting are not stated, ours are OPT-6.7B, prompt 128, generation 32 at Table 4's rates"})
+		shown(reproduce.Absent("Fig. 12: split at generation length 1", "positions", reproduce.Printed(182), "182 exceeds the 128 that Eq. 11 allows, and the text says that it increases to 128; ours is at length 2"), first),
+		shown(reproduce.Absent("Fig. 12: split at generation length 32", "positions", reproduce.Printed(prompt), fmt.Sprintf("four fifths of the positions need about 16,000 FLOP per byte of the link; Fig. 1 states %.0f, Table 4's times give %.0f", stated.flops/stated.link, c.row.flops/c.row.link)), at32[0]),
+		shown(reproduce.Absent("Fig. 10: share of positions recomputed", "", reproduce.Reference(8./(8+38./2), "from the printed shares of time: 8 % for activations and 38 % for KV, which takes twice as long a position"), "the paper states neither model nor setting; ours are OPT-6.7B, prompt 128, generation 32 at Table 4's rates"), share))
 	s.Contradictions = append(s.Contradictions, fmt.Sprintf("Figure 12's splits and the tables' times cannot come from the same rates: 128 of 160 positions leave a fifth of the KV to move, the rates of Table 4 %.0f %%.", 100*(1-share)))
 	drawing := chart.Chart{Title: "Positions recomputed of a prompt of 128, OPT-6.7B", X: "generated tokens", Y: "positions", Lines: figure, Open: true, Ticks: chart.Ticks(2, 16, 32, 48, 64)}
 	svg, err := drawing.Draw()
@@ -75,6 +75,12 @@ func (b *bench) splits(c *constants, s *reproduce.Section) error {
 	}
 	s.Figures = append(s.Figures, reproduce.Figure{Name: "kvpr-fig-12", Alt: fmt.Sprintf("The split of Eq. 11 rises with the generated tokens, at the rates of Figure 1 from %.0f positions to %.0f, at those of Table 4 from %.0f to %.0f", ends(figure[0].Points)[0], ends(figure[0].Points)[1], ends(figure[1].Points)[0], ends(figure[1].Points)[1]), SVG: svg})
 	return nil
+}
+
+// shown is a line that is not computable, with a figure of ours for orientation.
+func shown(l reproduce.Line, ours float64) reproduce.Line {
+	l.Ours = ours
+	return l
 }
 
 // ends are the first and the last value of a line.
@@ -103,8 +109,7 @@ func (b *bench) gains(c *constants, s *reproduce.Section) error {
 		if err != nil {
 			return err
 		}
-		s.Lines = append(s.Lines, reproduce.Line{Item: "Fig. 7: greatest gain over FlexGen, " + row.model, Unit: "%", Printed: row.printed, Ours: 100 * (kvpr/base - 1), Status: reproduce.Missing,
-			Note: "which point it is, and its tokens/s, are not printed"})
+		s.Lines = append(s.Lines, shown(reproduce.Absent("Fig. 7: greatest gain over FlexGen, "+row.model, "%", reproduce.Printed(row.printed), "the paper does not print which point it is, nor its tokens/s"), 100*(kvpr/base-1)))
 	}
 	s.Contradictions = append(s.Contradictions, "The headline gains, 15.1, 46.2 and 29.0 % for OPT-6.7B, 13B and 30B, are in no order that one GPU gives: recomputing a position takes 2·h·v/F as long as moving its activations, so that gains fall with the hidden size h.")
 	return nil
@@ -140,7 +145,7 @@ func (b *bench) processes(c *constants, s *reproduce.Section) error {
 			return err
 		}
 	}
-	s.Lines = append(s.Lines, reproduce.Line{Item: "Fig. 13: throughput of KVPR among 8 processes, of it alone", Printed: math.NaN(), Ours: among / alone, Status: reproduce.Missing,
-		Note: "nothing is printed but that KVPR stays as fast; eight links take more than the host's memory gives. Attention on the CPU, which falls behind there, has no schedule"})
+	s.Lines = append(s.Lines, shown(reproduce.Absent("Fig. 13: throughput of KVPR among 8 processes, of it alone", "", reproduce.Target{},
+		"the text prints only that KVPR keeps its speed; here eight links together exceed the host's memory rate. FastDecode's attention on the CPU has no schedule here"), among/alone))
 	return nil
 }

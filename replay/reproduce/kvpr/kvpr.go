@@ -19,6 +19,7 @@ func Paper() reproduce.Paper {
 	return reproduce.Paper{
 		Name:     "kvpr",
 		Citation: "Jiang, Gao, Zarch, Annavaram: KVPR: Efficient LLM Inference with I/O-Aware KV Cache Partial Recomputation. Findings of ACL 2025, arXiv 2411.17089.",
+		Figures:  13, Tables: 5, Gaps: gaps,
 		Sections: func(ctx context.Context, in reproduce.Inputs) ([]reproduce.Section, error) {
 			lib, err := hardware.Load(in.Hardware)
 			if err != nil {

@@ -40,30 +40,29 @@ func TestWithinGates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fitted, known, judged := 0, 0, 0
+	lines, known := map[reproduce.Kind]int{}, map[reproduce.Kind]int{}
 	for _, s := range sections {
 		for _, l := range s.Lines {
 			switch {
 			case l.Known && l.Passes():
 				t.Errorf("%s, %s: known to miss its gate, but does not", s.Name, l.Item)
 			case !l.Known && !l.Passes():
-				t.Errorf("%s, %s: %g, the paper prints %g (%+.1f %%), past ± %g", s.Name, l.Item, l.Ours, l.Printed, 100*l.Error(), l.Gate)
+				t.Errorf("%s, %s: %g, the paper prints %g (%+.1f %%), past ± %g", s.Name, l.Item, l.Ours, l.Target.Value(), 100*l.Error(), l.Gate)
 			}
-			switch l.Status {
-			case reproduce.Fitted:
-				fitted++
-			case reproduce.Transferred, reproduce.Predicted:
-				judged++
-			}
+			lines[l.Kind]++
 			if l.Known {
-				known++
+				known[l.Kind]++
 			}
 		}
 	}
-	// Tables 1 to 5: 6, 17, 12, 9 and 10 cells are judged; 1, 3 and 2 are fitted; half of
-	// Table 3's are known misses.
-	if fitted != 6 || judged != 54 || known != 6 {
-		t.Errorf("%d cells are fitted, %d judged, %d known to miss; expected 6, 54, 6", fitted, judged, known)
+	// Table 1: 3 links and 3 sizes are arithmetic, 3 reads are predictions. Tables 2 to 5
+	// have 18, 12, 12 and 12 cells, each predicted by default and compared again with fitted
+	// constants. Of the latter 6 are fitted cells. Table 5 predicts 6 gains too.
+	if lines[reproduce.Fitted] != 6 || lines[reproduce.Transferred] != 48 || lines[reproduce.Prediction] != 3+54+6 {
+		t.Errorf("%d cells are fitted, %d transferred, %d predicted, expected 6, 48, 63", lines[reproduce.Fitted], lines[reproduce.Transferred], lines[reproduce.Prediction])
+	}
+	if known[reproduce.Transferred] != 6 {
+		t.Errorf("%d transferred cells are known misses, expected half of Table 3's", known[reproduce.Transferred])
 	}
 }
 
@@ -96,7 +95,7 @@ func TestGatesBite(t *testing.T) {
 		*change.constant = was
 		past := 0
 		for _, l := range s.Lines {
-			if l.Status == reproduce.Transferred && !l.Known && !l.Passes() {
+			if l.Kind == reproduce.Transferred && !l.Known && !l.Passes() {
 				past++
 			}
 		}

@@ -44,7 +44,7 @@ const (
 	rowByRow   = "kvpr"
 )
 
-const latencyMethod = "Seconds of generation − 1 decode steps of 64 requests, schedule kvpr row by row with the weights on the GPU; the baseline is the same with recompute=off. All allocated positions (prompt + generation) move every step, as a static cache's do (Transformers' OffloadedStaticCache copies whole layers); what a layer takes besides moving and recomputing is one constant."
+const latencyMethod = "Seconds of generation − 1 decode steps of 64 requests, schedule kvpr row by row with the weights on the GPU; the baseline is the same with recompute=off. All allocated positions (prompt + generation) move every step, as a static cache's do (Transformers' OffloadedStaticCache copies whole layers); the time of a layer besides moving and recomputing is one constant." + shippedMethod
 
 // latencies are the lines of a table; fitted and known say of a cell that constants are
 // from it, and why it misses.
@@ -58,16 +58,23 @@ func (b *bench) latencies(model string, rows []latency, r rates, baseline, ours 
 			printed        float64
 			gate           reproduce.Gate
 		}{{"Accelerate", accelerate, l.accelerate, baseline}, {"KVPR", rowByRow, l.kvpr, ours}} {
-			if took[j], err = b.seconds(l.setting(model, c.schedule), r); err != nil {
+			item, s := fmt.Sprintf("prompt %d, generation %d, %s", l.prompt, l.generate, c.name), l.setting(model, c.schedule)
+			predicted, err := b.predict(item, "s", c.printed, s, &r, s.decodes)
+			if err != nil {
 				return nil, err
 			}
-			line := reproduce.Line{Item: fmt.Sprintf("prompt %d, generation %d, %s", l.prompt, l.generate, c.name), Unit: "s",
-				Printed: c.printed, Ours: took[j], Status: reproduce.Transferred, Gate: c.gate, Note: known(l)}
-			line.Known = line.Note != ""
-			if fitted(l, c.schedule) {
-				line.Status, line.Gate = reproduce.Fitted, reproduce.Gate{Relative: exactly}
+			if took[j], err = b.seconds(s, r); err != nil {
+				return nil, err
 			}
-			lines = append(lines, line)
+			kind, gate := reproduce.Transferred, c.gate
+			if fitted(l, c.schedule) {
+				kind, gate = reproduce.Fitted, reproduce.Gate{Relative: exactly}
+			}
+			line := reproduce.Compare(kind, item+withFitted, "s", reproduce.Printed(c.printed), took[j], gate)
+			if why := known(l); why != "" {
+				line = line.Unless(why)
+			}
+			lines = append(lines, predicted, line)
 		}
 		faster = faster && took[1] < took[0] && l.kvpr < l.accelerate
 	}
@@ -77,7 +84,7 @@ func (b *bench) latencies(model string, rows []latency, r rates, baseline, ours 
 	}
 	lines = append(lines, sizes...)
 	return append(lines, statement("KVPR is faster in all six rows", faster), statement("latency × tokens/s ÷ 64 is generation − 1 in all twelve cells, so the first token is prefill's", countsSteps(rows)),
-		reproduce.Line{Item: "GPU peak memory, twelve cells", Unit: "GB", Printed: math.NaN(), Ours: math.NaN(), Status: reproduce.Missing, Note: "it grows by 15 MB and more a token of the prompt, of which the buffers of two layers are 2 to 3 MB: the rest is prefill's activations, which are not modelled"}), nil
+		reproduce.Absent("GPU peak memory, twelve cells", "GB", reproduce.Target{}, "it grows by 15 MB and more per token of the prompt. The buffers of two layers are 2 to 3 MB of that. The rest is prefill's activations, which kvreplay does not model")), nil
 }
 
 // cacheSizes are the host's bytes of a row, which the paper prints as GB.
@@ -88,8 +95,8 @@ func (b *bench) cacheSizes(model string, rows []latency) (lines []reproduce.Line
 		if err != nil {
 			return nil, err
 		}
-		lines = append(lines, reproduce.Line{Item: fmt.Sprintf("prompt %d, generation %d, cache size", l.prompt, l.generate), Unit: "GiB",
-			Printed: l.cache, Ours: result.Memory.Host / (1 << 30), Status: reproduce.Exact, Gate: reproduce.Gate{Absolute: 0.0006}})
+		lines = append(lines, reproduce.Compare(reproduce.Arithmetic, fmt.Sprintf("prompt %d, generation %d, cache size", l.prompt, l.generate), "GiB",
+			reproduce.Printed(l.cache), result.Memory.Host/(1<<30), reproduce.Gate{Absolute: 0.0006}))
 	}
 	return lines, nil
 }
@@ -108,7 +115,7 @@ func countsSteps(rows []latency) bool {
 }
 
 func statement(item string, holds bool) reproduce.Line {
-	return reproduce.Line{Item: item, Printed: math.NaN(), Ours: math.NaN(), Status: reproduce.Ordinal, Holds: holds}
+	return reproduce.Statement(item, "", reproduce.None, holds)
 }
 
 // named are the rates with the cells that they are from.
@@ -127,7 +134,7 @@ func (b *bench) table4(c *constants) (reproduce.Section, error) {
 	if err != nil {
 		return reproduce.Section{}, err
 	}
-	s := reproduce.Section{Name: "table-4", Title: "Table 4: decode latency of OPT-13B, 64 requests", Method: latencyMethod,
+	s := reproduce.Section{Name: "table-4", Covers: []string{"Table 4", "Fig. 6"}, Title: "Table 4: decode latency of OPT-13B, 64 requests", Method: latencyMethod,
 		Constants: r.named("this table: Accelerate 128/32 and 512/32, KVPR 512/32"),
 		Contradictions: []string{
 			fmt.Sprintf("KVPR's saving has no trend: %s. By Eq. 10 recomputing spares the same share of any cache that is not mostly generated. Taken from another of the six rows the rate of recomputing is %s TFLOP/s.", savings(opt13), others),
@@ -160,7 +167,7 @@ func (b *bench) otherRates(r rates) (string, error) {
 // table3: OPT-6.7B, with Table 4's constants.
 func (b *bench) table3(c *constants) (reproduce.Section, error) {
 	r := c.row
-	s := reproduce.Section{Name: "table-3", Title: "Table 3: decode latency of OPT-6.7B, 64 requests", Method: latencyMethod + " The constants are Table 4's: nothing is fitted here.",
+	s := reproduce.Section{Name: "table-3", Covers: []string{"Table 3", "Fig. 6"}, Title: "Table 3: decode latency of OPT-6.7B, 64 requests", Method: latencyMethod + " The fitted constants are Table 4's.",
 		Constants: r.named("Table 4")}
 	none := func(*latency, string) bool { return false }
 	known := func(l *latency) string {
@@ -177,8 +184,8 @@ func (b *bench) table3(c *constants) (reproduce.Section, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Lines = append(s.Lines, reproduce.Line{Item: "saving at prompt 128, generation 128, GPU infinitely fast", Unit: "%", Printed: 100 * opt67[1].saving(), Ours: 100 * bound, Status: reproduce.Missing,
-		Note: "Eq. 10 cannot save as much: recomputing spares half the bytes of the prompt at most, a quarter of those that move"})
+	s.Lines = append(s.Lines, shown(reproduce.Absent("saving at prompt 128, generation 128, GPU infinitely fast", "%", reproduce.Printed(35.8),
+		"Eq. 10 cannot save as much: recomputing spares at most half the bytes of the prompt, a quarter of the bytes that move"), 100*bound))
 	s.Contradictions = []string{
 		fmt.Sprintf("Milliseconds a step, by what the cache has: Accelerate %s; KVPR %s. No model in which more bytes take longer meets them.", perStep(opt67, func(l *latency) float64 { return l.accelerate }), perStep(opt67, func(l *latency) float64 { return l.kvpr })),
 		fmt.Sprintf("The headline, −%.1f %% at 128/128, exceeds what Eqs. 6 to 11 allow with any GPU: %.0f %% where the allocated cache moves, 33 %% where only the positions in use do (at their mean, 192, 128 of 384).", 100*opt67[1].saving(), 100*bound),
@@ -197,7 +204,7 @@ func times(lines []reproduce.Line, rows []latency) string {
 		least, most := math.Inf(1), 0.
 		for i := range rows {
 			l := &rows[i]
-			x := system.printed(l) / ours(lines, fmt.Sprintf("prompt %d, generation %d, %s", l.prompt, l.generate, system.name))
+			x := system.printed(l) / ours(lines, fmt.Sprintf("prompt %d, generation %d, %s%s", l.prompt, l.generate, system.name, withFitted))
 			least, most = min(least, x), max(most, x)
 		}
 		texts = append(texts, fmt.Sprintf("%.2f to %.2f times (%s)", least, most, system.name))

@@ -11,7 +11,7 @@ import (
 func (b *bench) table1(*constants) (reproduce.Section, error) {
 	const batch, tokens, linkRate = 32, 1024, 32 << 30
 	s := reproduce.Section{
-		Name: "table-1", Title: "Table 1: moving one layer's KV cache over the link and reading it on the GPU",
+		Name: "table-1", Covers: []string{"Table 1"}, Title: "Table 1: moving one layer's KV cache over the link and reading it on the GPU",
 		Method: "Bytes are the batch's tokens times the model's entry, batch 32, 1024 tokens; times are transfer's of one piece at the link's stated rate, and at the GPU's datasheet memory bandwidth. Nothing is fitted.",
 		Contradictions: []string{
 			"The caption calls the last column the computation of K and V. It is the time in which the GPU's memory reads them: 1.53 TB/s in all three rows. Their projections, 4·b·s·h² FLOP, take 7.0, 11.0 and 21.6 ms at the 312 TFLOP/s of Figure 1, so recomputing is not an order of magnitude faster than moving.",
@@ -32,10 +32,9 @@ func (b *bench) table1(*constants) (reproduce.Section, error) {
 		}
 		bytes := batch * tokens * int64(m.Entry.Value)
 		s.Lines = append(s.Lines,
-			reproduce.Line{Item: m.Title + ", KV cache", Unit: "MiB", Printed: row.mebi, Ours: float64(bytes) / (1 << 20), Status: reproduce.Exact, Gate: reproduce.Gate{Relative: 1e-9}},
-			reproduce.Line{Item: m.Title + ", link", Unit: "ms", Printed: row.link, Ours: onePiece(linkRate, bytes) * 1e3, Status: reproduce.Predicted, Gate: reproduce.Gate{Relative: 0.005}},
-			reproduce.Line{Item: m.Title + ", GPU", Unit: "ms", Printed: row.read, Ours: onePiece(float64(gpu.MemoryBandwidth.Value), bytes) * 1e3, Status: reproduce.Predicted, Gate: reproduce.Gate{Relative: 0.02},
-				Note: fmt.Sprintf("at the datasheet's %s", gpu.MemoryBandwidth.Written)})
+			reproduce.Same(m.Title+", KV cache", "MiB", row.mebi, float64(bytes)/(1<<20)),
+			reproduce.Compare(reproduce.Arithmetic, m.Title+", link", "ms", reproduce.Printed(row.link), onePiece(linkRate, bytes)*1e3, reproduce.Gate{Relative: 0.005}),
+			reproduce.Compare(reproduce.Prediction, fmt.Sprintf("%s, GPU, at the datasheet's %s", m.Title, gpu.MemoryBandwidth.Written), "ms", reproduce.Printed(row.read), onePiece(float64(gpu.MemoryBandwidth.Value), bytes)*1e3, reproduce.Gate{Relative: 0.02}))
 	}
 	return s, nil
 }

@@ -5,7 +5,6 @@ package links
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
@@ -34,7 +33,7 @@ func Of(lib *hardware.Library) ([]reproduce.Section, error) {
 		return nil, err
 	}
 	left := reproduce.Section{Name: "left-out", Title: "Points left out of the fit of their path",
-		Method: "Each point is timed with the constants that the other points of its path give (replay/transfer/fit), by the curve that prices every transfer (replay/transfer). Times, the published rate in brackets."}
+		Method: "Each point is timed with the constants that the other points of its path give (replay/transfer/fit), by the curve that prices every transfer (replay/transfer)."}
 	predicted := reproduce.Section{Name: "predicted", Title: "Points that no constant was fitted to",
 		Method: "The link or drive with the constants of its data file, which come from other series, times the request that was measured."}
 	sets := reproduce.Section{Name: "constants", Title: "Points that constants are taken from",
@@ -42,7 +41,7 @@ func Of(lib *hardware.Library) ([]reproduce.Section, error) {
 	for i := range rows {
 		r := &rows[i]
 		l := lineOf(r)
-		switch l.Status {
+		switch l.Kind {
 		case reproduce.Transferred:
 			left.Lines = append(left.Lines, l)
 		case reproduce.Fitted:
@@ -58,24 +57,27 @@ func Of(lib *hardware.Library) ([]reproduce.Section, error) {
 // size by a factor of 10⁶.
 const reference = 1 << 20
 
-// lineOf is a point in time: µs a MiB.
+// lineOf compares a point in time: µs a MiB.
 func lineOf(r *fit.Comparison) reproduce.Line {
 	micros := func(rate float64) float64 { return reference / rate * 1e6 }
-	l := reproduce.Line{Unit: "us/MiB", Printed: micros(r.Measured), Ours: math.NaN(), Known: r.Why != "", Note: r.Why, Gate: reproduce.Gate{Relative: fit.Tolerance},
-		Item: fmt.Sprintf("%s %s, %s, %s (%.3g GB/s)", r.Item, r.Series, r.Path, r.Point, r.Measured/1e9)}
+	atMost := ""
+	if r.AtMost {
+		atMost = "at most "
+	}
+	item, unit := fmt.Sprintf("%s %s, %s, %s (%s%.3g GB/s)", r.Item, r.Series, r.Path, r.Point, atMost, r.Measured/1e9), "us/MiB"
+	target := reproduce.Reference(micros(r.Measured), "the time of 1 MiB at the published rate, which is in brackets")
+	kind, ours := reproduce.Prediction, 0.
 	switch {
 	case r.Model == nil:
-		l.Status, l.Note = reproduce.Missing, "the source does not say the block's size"
-		return l
+		return reproduce.Absent(item, unit, target, "the source does not say the block's size")
 	case r.LeftOut != nil:
-		l.Status, l.Ours = reproduce.Transferred, l.Printed*(1+*r.LeftOut)
+		kind, ours = reproduce.Transferred, target.Value()*(1+*r.LeftOut)
 	case r.Sets:
-		l.Status, l.Ours = reproduce.Fitted, micros(*r.Model)
+		kind, ours = reproduce.Fitted, micros(*r.Model)
 	default:
-		l.Status, l.Ours = reproduce.Predicted, micros(*r.Model)
+		ours = micros(*r.Model)
 	}
-	if r.AtMost {
-		l.Item = fmt.Sprintf("%s %s, %s, %s (at most %.3g GB/s)", r.Item, r.Series, r.Path, r.Point, r.Measured/1e9)
-	}
+	l := reproduce.Compare(kind, item, unit, target, ours, reproduce.Gate{Relative: fit.Tolerance})
+	l.Known, l.Note = r.Why != "", r.Why
 	return l
 }
