@@ -8,8 +8,8 @@ import (
 
 // Gate is the largest error that passes.
 type Gate struct {
-	Relative float64 // |ours − target| ÷ |target|, for example 0.04; 0: not limited
-	Absolute float64 // |ours − target| in the line's unit; 0: not limited
+	Relative float64 // |ours − target| ÷ |target|, for example 0.04. 0 is no limit
+	Absolute float64 // |ours − target| in the line's unit. 0 is no limit
 }
 
 // Target is the figure that a computed figure is compared with. The zero value is none.
@@ -54,7 +54,7 @@ func (t Target) Reference() (v float64, from string) {
 type Line struct {
 	Kind   Kind
 	Item   string  // what the figure is, within its section: "batch 32, prompt 512, FlexGen"
-	Unit   string  // of Target and Ours: "tokens/s"; empty for ratios, counts and statements
+	Unit   string  // of Target and Ours: "tokens/s". Empty for ratios, counts and statements
 	Target Target  // what Ours is compared with
 	Ours   float64 // the computed figure, NaN if there is none
 	Gate   Gate    // required for every kind but Ordinal and NotComputable

@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/texttable"
 )
 
-// figuresFolder is the folder beside the Markdown in which its figures lie.
+// figuresFolder is the folder of the figures, in the folder of the Markdown.
 const figuresFolder = "reproduction"
 
 const (

@@ -3,7 +3,7 @@ package ellm
 import "github.com/kvreplay/kvreplay/replay/reproduce"
 
 // measured is why figures that were taken under load have no line.
-const measured = "measured under load; no model of the paper gives it, and the points behind it are not printed"
+const measured = "measured under load. No model of the paper gives it, and the points behind it are not printed"
 
 // gaps are the figures and printed numbers of the paper that have no line.
 var gaps = []reproduce.Gap{

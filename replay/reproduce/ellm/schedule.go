@@ -29,10 +29,10 @@ func (s *study) schedule() (section reproduce.Section, err error) {
 	saved := reproduce.Statement("36 % uncached saves 36 % of the KV's GPU memory (section 6.2: over 36 %)", "% less", 100*(1-cache[2]/cache[0]), 1-cache[2]/cache[0] >= uncached)
 	flat := reproduce.Statement("a share at which the time per token hardly rises (Fig. 4); ours at 5 %, of that without", "", few/cached, few < 1.1*cached)
 	section.Lines = []reproduce.Line{
-		saved.Unless("the paper's saving is one less the cached share; two groups' buffers (M_o) take back a part of it"),
+		saved.Unless("the paper's saving is one less the cached share. Two groups' buffers (M_o) take back a part of it"),
 		reproduce.Statement("swapping beside recomputation shortens the step (Fig. 13, without overlap 1.6 instead of 2 to 3 times); step with, of without", "", overlapped/again, overlapped < again),
 		reproduce.Statement("fused kernels shorten the step (Fig. 5b: up to 25 %); at most, by ours", "%", 100*(1-fusedStep/overlapped), fusedStep < overlapped),
-		flat.Unless("at this batch the step computes longer with the first recomputed tokens; recomputing 5 % of all tokens exceeds the GPU's idle units"),
+		flat.Unless("at this batch the step computes longer with the first recomputed tokens. Recomputing 5 % of all tokens exceeds the GPU's idle units"),
 		reproduce.Statement("the more is uncached, the longer the step; step at 36 %, of that without", "", overlapped/cached, overlapped > few && few > cached),
 	}
 	return section, nil

@@ -18,7 +18,7 @@ const (
 func (s *study) equations() (section reproduce.Section, err error) {
 	m, one := s.shape, equal(1, 1000)
 	section = reproduce.Section{Name: "equations", Title: "Equations 2 to 5: arithmetic of a step",
-		Method: "Llama2-13B, one request of 1000 tokens, half of them uncached. Ours is the code. Corrected leaves out logits of cached and recomputed tokens and counts causal pairs once; the last two lines are the arithmetic that kvreplay time counts (pipeline.Roofline), on a layer with an FFN of two matrices of 4h as the equations have it."}
+		Method: "Llama2-13B, one request of 1000 tokens, half of them uncached. Ours is the code. Corrected leaves out logits of cached and recomputed tokens and counts causal pairs once. The last two lines are the arithmetic that kvreplay time counts (pipeline.Roofline), on a layer with an FFN of two matrices of 4h as the equations have it."}
 	section.Lines = []reproduce.Line{
 		reproduce.ByHand("Eq. 2, literal", "FLOP", 12_582_912_000_000+204_800_000_000+163_840_000_000, m.recomputation(one, 0.5, false)),
 		reproduce.ByHand("Eq. 3, literal", "FLOP", 25_165_824_000+820_019_200+327_680_000_000, m.decoding(one, false)),

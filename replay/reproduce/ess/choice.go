@@ -18,9 +18,9 @@ type choices struct {
 	all    int       // cells
 }
 
-// vagueness is the condition number from which cells count as not determining the constants:
-// a rounding of 0.1 % in the table would move them by their own size.
-const vagueness = 1e3
+// vagueness is the condition number from which cells do not determine the constants. With it,
+// an error of 0.05 % in the table moves a constant by its own size.
+const vagueness = 2e3
 
 // choices tries every set of as many cells as constants.
 func (f *fitted) choices() *choices {

@@ -84,7 +84,7 @@ func (o *observed) pairs() reproduce.Line {
 		}
 	}
 	if len(values) == 0 {
-		return reproduce.Absent("real traces: "+item, "", reproduce.Target{}, "no two real traces of all layers were given; name some with --traces")
+		return reproduce.Absent("real traces: "+item, "", reproduce.Target{}, "no two real traces of all layers were given. Name some with --traces")
 	}
 	slices.Sort(values)
 	l := reproduce.Statement(fmt.Sprintf("%s: %s", count(len(values), "pair of real traces", "pairs of real traces, in each of them (ours the median)"), item), "", median(values), len(against) == 0)
@@ -141,7 +141,7 @@ func (o *observed) longer() reproduce.Line {
 		contexts, shares = append(contexts, float64(t.context)/float64(t.topk)), append(shares, t.at[middle].mean)
 	}
 	if len(contexts) < 3 {
-		return reproduce.Absent("real traces: "+item, "", reproduce.Target{}, "fewer than three real traces were given; name some with --traces")
+		return reproduce.Absent("real traces: "+item, "", reproduce.Target{}, "fewer than three real traces were given. Name some with --traces")
 	}
 	c := rankCorrelation(contexts, shares)
 	l := reproduce.Statement(fmt.Sprintf("%d real traces: %s", len(contexts), item), "", c, c < 0)

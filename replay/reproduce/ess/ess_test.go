@@ -112,7 +112,7 @@ func TestJoinedPositionsContradict(t *testing.T) {
 }
 
 // Of three cells on a line y = a·x of relative errors, each choice of one cell leaves the
-// errors that one can work out; cells that do not determine the constants are left out.
+// errors that one can work out. Cells that do not determine the constants are left out.
 func TestChoices(t *testing.T) {
 	f := &fitted{at: []float64{1}, errors: []float64{0.1, -0.1, 0.3}, slopes: mat.NewDense(3, 1, []float64{1, 1, 1})}
 	c := f.choices()

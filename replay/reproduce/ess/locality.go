@@ -81,7 +81,7 @@ func (o *observed) each(item, unit string, of func(t *traced) (value float64, ho
 		}
 	}
 	if len(values) == 0 {
-		return reproduce.Absent("real traces: "+item, "", reproduce.Target{}, "no real trace that it can be judged on was given; name some with --traces")
+		return reproduce.Absent("real traces: "+item, "", reproduce.Target{}, "no real trace that it can be judged on was given. Name some with --traces")
 	}
 	slices.Sort(values)
 	l = reproduce.Statement(fmt.Sprintf("%s: %s", count(len(values), "real trace", "real traces, on each of them (ours the median)"), item), unit, median(values), len(against) == 0)

@@ -43,7 +43,7 @@ func (s *study) memory() ([]reproduce.Section, error) {
 			return nil, err
 		}
 		l := reproduce.Compare(reproduce.Prediction, fmt.Sprintf("%dK, largest batch with all KV on the GPU", p.context>>10), "", reproduce.Printed(float64(p.batch)), float64(batch), reproduce.Gate{Relative: 0.1})
-		l.Note = "the paper does not name the GPU; that it is an H200 follows from the printed batches themselves"
+		l.Note = "the paper does not name the GPU. That it is an H200 follows from the printed batches themselves"
 		section.Lines = append(section.Lines, l)
 	}
 	section.Contradictions = []string{

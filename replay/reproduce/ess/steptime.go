@@ -198,7 +198,7 @@ func (m *model) line(r *row, computing step, fittedTo []*row, kind reproduce.Kin
 func (s *study) table(at map[int]*model, fits map[int]*fitted) (*reproduce.Section, error) {
 	section := &reproduce.Section{Name: "table-2", Title: "Table 2: all rows, constants from five cells chosen in view of the others", Covers: []string{"Table 2"},
 		Method: "As above, but the computation of a step is fixed + a × query tokens + b × requests. Its constants are fitted to five rows, three at 32K and two at 128K, and some of these offload. " +
-			"The five rows were chosen with the judged rows in view. So the judged rows are tuned, and they show how well such a formula can describe the table, not how well it predicts.",
+			"The five rows were chosen with the judged rows in view. The judged rows are therefore tuned. They show how well such a formula can describe the table, not how well it predicts.",
 	}
 	for _, context := range []int{short, long} {
 		section.Constants = append(section.Constants, constants(named[context], fits[context].at)...)
@@ -275,7 +275,7 @@ func (s *study) blind(m *model) (*reproduce.Section, error) {
 	}
 	computing := stepOf(f.at)
 	section := &reproduce.Section{Name: "table-2-unseen", Title: "Table 2: rows with offloading, constants from the rows without", Covers: []string{"Table 2"}, Constants: constants(plain, f.at),
-		Method: "kvreplay time: misses of LRU, warmed up by 32 windows, at the printed ratio of the synthetic trace deepseek-v3.2; schedule layerwise; the fetch path measured at 37 GB/s. " +
+		Method: "kvreplay time: misses of LRU, warmed up by 32 windows, at the printed ratio of the synthetic trace deepseek-v3.2, schedule layerwise, the fetch path measured at 37 GB/s. " +
 			"The paper measured the computation of a step and does not print it. Here it is fixed + a × query tokens, and the two rows of 32K that keep all KV on the GPU give both constants. " +
 			"No row that offloads gives a constant. Within a layer, computation is divided among the operators by the roofline of an H200."}
 	for _, r := range m.rows {

@@ -110,7 +110,7 @@ func (s *study) roofline() (section reproduce.Section, err error) {
 		link := transfer.NewLink(m.Link).Fastest(transfer.HostToDevice).Time(one)
 		threshold := 100 * (1 - dram/link)
 		l := reproduce.Statement(fmt.Sprintf("%s: 80 %% suffice; the least that does", name), "%", threshold, threshold < 80)
-		section.Lines = append(section.Lines, l.Unless("against all channels of the host the link is too slow; with a CPU that reads less than 5 times the link's rate they suffice"))
+		section.Lines = append(section.Lines, l.Unless("against all channels of the host the link is too slow. With a CPU that reads less than 5 times the link's rate they suffice"))
 	}
 	return section, nil
 }
@@ -220,7 +220,7 @@ func (s *study) chunks() (section reproduce.Section, err error) {
 			name = "a copy a chunk"
 		}
 		l := reproduce.Statement(name+": chunks of 4 fetch faster than of 1; fetch of 4", "ms", t[4], t[4] < t[1])
-		section.Lines = append(section.Lines, l.Unless("a kernel pays little per request, so that the tokens read in vain outweigh the requests saved; a chunk's tokens are seldom selected together in "+about(f)))
+		section.Lines = append(section.Lines, l.Unless("a kernel pays little per request, so that the tokens read in vain outweigh the requests saved. A chunk's tokens are seldom selected together in "+about(f)))
 		m := reproduce.Statement(name+": and faster than of 8; fetch of 8", "ms", t[8], t[4] < t[8])
 		section.Lines = append(section.Lines, m.Unless("a copy costs more than the bytes of a chunk, so that fewer copies are always better. The paper's U lies between the two paths"))
 	}
@@ -241,8 +241,8 @@ func (s *study) rest() (section reproduce.Section, err error) {
 	}
 	section.Lines = append(section.Lines,
 		reproduce.Compare(reproduce.Arithmetic, "tokens a centroid that are best, 60K over 4096 as 120K over 8192", "", reproduce.Reference(k120/8192, "the printed context and number of centroids"), k60/4096, reproduce.Gate{Relative: 1e-9}),
-		reproduce.Absent("Fig. 23, throughput of the RTX 4090 over the H20", "×", reproduce.Printed(3), "bars of a plot; the paper does not print the H20's batch"),
-		reproduce.Absent("Fig. 22, prefill latency", "", reproduce.Target{}, "curves of a plot; prefill is not modelled"))
+		reproduce.Absent("Fig. 23, throughput of the RTX 4090 over the H20", "×", reproduce.Printed(3), "bars of a plot. The paper does not print the H20's batch"),
+		reproduce.Absent("Fig. 22, prefill latency", "", reproduce.Target{}, "curves of a plot. kvreplay does not model prefill"))
 	return section, nil
 }
 

@@ -162,7 +162,7 @@ func (s *study) lookahead() (section reproduce.Section, err error) {
 			return name == m.selector && f.selector != "quest:page=8" && f.ranked()
 		})
 		if len(files) == 0 {
-			section.Lines = append(section.Lines, reproduce.Absent(m.name+": lookahead hits more than LRU", "points", reproduce.Target{}, "needs traces of this selector with M > K; name some with --traces"))
+			section.Lines = append(section.Lines, reproduce.Absent(m.name+": lookahead hits more than LRU", "points", reproduce.Target{}, "needs traces of this selector with M > K. Name some with --traces"))
 			continue
 		}
 		pooled, err := s.counts(files, []string{"lru", "lookahead"}, []string{"2x"})

@@ -172,7 +172,7 @@ func (s *study) cards(section *reproduce.Section) error {
 		return err
 	}
 	ratio := reproduce.Compare(reproduce.Prediction, "Fig. 23a, GPU memory of in-memory serving over KVDrive's (\"approximately 4×\"), 8 × 60K", "×", reproduce.Printed(4), original/own, reproduce.Gate{Relative: 0.1})
-	ratio.Note = "the paper does not state the setting; this is the one of Fig. 13 with the most tokens that an H20 holds"
+	ratio.Note = "the paper does not state the setting. This is the one of Fig. 13 with the most tokens that an H20 holds"
 	section.Lines = append(section.Lines, ratio)
 	for _, c := range []struct {
 		item, machine string
@@ -229,7 +229,7 @@ func (s *study) throughput() (section reproduce.Section, err error) {
 		}
 		l := reproduce.Statement(fmt.Sprintf("FlexGen falls below 1 token/s, %d × %dK", c.batch, c.context/1024), "tokens/s", r.Tokens, r.Tokens < 1)
 		if c.context < k240 { // the bound of the link; shorter contexts move less than it carries in a second
-			l = l.Unless("at the rate of pinned memory it does not; copies from pageable memory, or of smaller pieces, would be as slow")
+			l = l.Unless("at the rate of pinned memory it does not. Copies from pageable memory, or of smaller pieces, would be as slow")
 		}
 		section.Lines = append(section.Lines, l)
 		const kv = 131_072 // bytes of a token, 32 layers

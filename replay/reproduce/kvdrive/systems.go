@@ -81,7 +81,7 @@ func (s *study) elsewhere(section *reproduce.Section, f *source) error {
 		gain := rates[last] / best
 		l := reproduce.Statement(fmt.Sprintf("%s, 2 × 60K: KVDrive is the fastest; over the best of the others (Fig. 14's 1.23 to 1.53 × is not judged)", name), "×", gain, gain > 1)
 		if name == "h20" && !l.Holds {
-			const threads = 96 // cores of the paper's host
+			const threads = 96 // cores of the H20 server (section 9.1)
 			r, err := s.decode(f, &sparse[last], machine, 2, k60, func(o *pipeline.Options) { o.Threads = threads })
 			if err != nil {
 				return err

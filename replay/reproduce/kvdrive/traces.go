@@ -132,7 +132,7 @@ func span(v [2]int) string {
 
 // noTrace is the line of a section that lacks traces.
 func noTrace(what string) reproduce.Line {
-	return reproduce.Absent("none of the traces will do", "", reproduce.Target{}, "needs "+what+"; name some with --traces")
+	return reproduce.Absent("none of the traces will do", "", reproduce.Target{}, "needs "+what+". Name some with --traces")
 }
 
 // options are those of a replay of some policies at some capacities.

@@ -64,9 +64,9 @@ func (b *bench) splits(c *constants, s *reproduce.Section) error {
 	}
 	first, share := figure[0].Points[0].Y, at32[1]/(prompt+generate)
 	s.Lines = append(s.Lines, statement("Fig. 12: the split never falls as the cache grows, and ends at the prompt's length", rises && before == prompt),
-		shown(reproduce.Absent("Fig. 12: split at generation length 1", "positions", reproduce.Printed(182), "182 exceeds the 128 that Eq. 11 allows, and the text says that it increases to 128; ours is at length 2"), first),
-		shown(reproduce.Absent("Fig. 12: split at generation length 32", "positions", reproduce.Printed(prompt), fmt.Sprintf("four fifths of the positions need about 16,000 FLOP per byte of the link; Fig. 1 states %.0f, Table 4's times give %.0f", stated.flops/stated.link, c.row.flops/c.row.link)), at32[0]),
-		shown(reproduce.Absent("Fig. 10: share of positions recomputed", "", reproduce.Reference(8./(8+38./2), "from the printed shares of time: 8 % for activations and 38 % for KV, which takes twice as long a position"), "the paper states neither model nor setting; ours are OPT-6.7B, prompt 128, generation 32 at Table 4's rates"), share))
+		shown(reproduce.Absent("Fig. 12: split at generation length 1", "positions", reproduce.Printed(182), "182 exceeds the 128 that Eq. 11 allows, and the text says that it increases to 128. Ours is at length 2"), first),
+		shown(reproduce.Absent("Fig. 12: split at generation length 32", "positions", reproduce.Printed(prompt), fmt.Sprintf("four fifths of the positions need about 16,000 FLOP per byte of the link. Fig. 1 states %.0f, Table 4's times give %.0f", stated.flops/stated.link, c.row.flops/c.row.link)), at32[0]),
+		shown(reproduce.Absent("Fig. 10: share of positions recomputed", "", reproduce.Reference(8./(8+38./2), "from the printed shares of time: 8 % for activations and 38 % for KV, which takes twice as long a position"), "the paper states neither model nor setting. Ours are OPT-6.7B, prompt 128, generation 32 at Table 4's rates"), share))
 	s.Contradictions = append(s.Contradictions, fmt.Sprintf("Figure 12's splits and the tables' times cannot come from the same rates: 128 of 160 positions leave a fifth of the KV to move, the rates of Table 4 %.0f %%.", 100*(1-share)))
 	drawing := chart.Chart{Title: "Positions recomputed of a prompt of 128, OPT-6.7B", X: "generated tokens", Y: "positions", Lines: figure, Open: true, Ticks: chart.Ticks(2, 16, 32, 48, 64)}
 	svg, err := drawing.Draw()
@@ -146,6 +146,6 @@ func (b *bench) processes(c *constants, s *reproduce.Section) error {
 		}
 	}
 	s.Lines = append(s.Lines, shown(reproduce.Absent("Fig. 13: throughput of KVPR among 8 processes, of it alone", "", reproduce.Target{},
-		"the text prints only that KVPR keeps its speed; here eight links together exceed the host's memory rate. FastDecode's attention on the CPU has no schedule here"), among/alone))
+		"the text prints only that KVPR keeps its speed. Here eight links together exceed the host's memory rate. FastDecode's attention on the CPU has no schedule here"), among/alone))
 	return nil
 }

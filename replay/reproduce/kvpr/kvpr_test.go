@@ -57,7 +57,7 @@ func TestWithinGates(t *testing.T) {
 	}
 	// Table 1: 3 links and 3 sizes are arithmetic, 3 reads are predictions. Tables 2 to 5
 	// have 18, 12, 12 and 12 cells, each predicted by default and compared again with fitted
-	// constants. Of the latter 6 are fitted cells. Table 5 predicts 6 gains too.
+	// constants. Six of the latter are fitted cells. Table 5 predicts 6 gains too.
 	if lines[reproduce.Fitted] != 6 || lines[reproduce.Transferred] != 48 || lines[reproduce.Prediction] != 3+54+6 {
 		t.Errorf("%d cells are fitted, %d transferred, %d predicted, expected 6, 48, 63", lines[reproduce.Fitted], lines[reproduce.Transferred], lines[reproduce.Prediction])
 	}

@@ -44,7 +44,7 @@ const (
 	rowByRow   = "kvpr"
 )
 
-const latencyMethod = "Seconds of generation − 1 decode steps of 64 requests, schedule kvpr row by row with the weights on the GPU; the baseline is the same with recompute=off. All allocated positions (prompt + generation) move every step, as a static cache's do (Transformers' OffloadedStaticCache copies whole layers); the time of a layer besides moving and recomputing is one constant." + shippedMethod
+const latencyMethod = "Seconds of generation − 1 decode steps of 64 requests, schedule kvpr row by row with the weights on the GPU. The baseline is the same with recompute=off. All allocated positions (prompt + generation) move every step, as a static cache's do (Transformers' OffloadedStaticCache copies whole layers); the time of a layer besides moving and recomputing is one constant." + shippedMethod
 
 // latencies are the lines of a table; fitted and known say of a cell that constants are
 // from it, and why it misses.

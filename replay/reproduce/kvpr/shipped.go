@@ -48,7 +48,7 @@ func (b *bench) difference(s setting, r *rates) (string, error) {
 	}
 	const large = 1 << 30
 	link := large / transfer.NewLink(m.Link).Fastest(transfer.HostToDevice).Time(transfer.Request{Descriptors: 1, Bytes: large, Launches: 1})
-	text := fmt.Sprintf("by default the link moves %.1f GB/s; the fit to the paper gives %.1f GB/s, recomputation at %.0f %% of the datasheet's rate", link/1e9, r.link/1e9, 100*r.flops/float64(m.GPU.BF16.Value))
+	text := fmt.Sprintf("by default the link moves %.1f GB/s. The fit to the paper gives %.1f GB/s, recomputation at %.0f %% of the datasheet's rate", link/1e9, r.link/1e9, 100*r.flops/float64(m.GPU.BF16.Value))
 	if r.overhead > 0 {
 		text += fmt.Sprintf(" and an overhead of %.2f ms a layer", 1e3*r.overhead)
 	}
