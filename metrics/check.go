@@ -15,7 +15,7 @@ import (
 // entry_bytes is, and a head names its layer. Readers and writers refuse rows that fail.
 func (r *Row) Check() error {
 	if r.Schema != RowSchema {
-		return fmt.Errorf("row schema %d, this program reads schema %d", r.Schema, RowSchema)
+		return fmt.Errorf("row schema %d, this program reads schema %d: replay the trace again, and remove this file", r.Schema, RowSchema)
 	}
 	for _, f := range rowFields {
 		if err := f.check(r); err != nil {
@@ -95,6 +95,8 @@ func (r *Row) checkIdentity() error {
 	switch {
 	case r.Trace == "" || r.Policy == "":
 		return errors.New("trace and policy must be named")
+	case r.PolicyFingerprint == "":
+		return errors.New("policy_fingerprint is empty; `kvreplay policies describe` shows a policy's")
 	case r.TopK < 1 || r.BlockTokens < 1 || r.StepTokens < 1 || r.SharedHeads < 1:
 		return fmt.Errorf("topk %d, block_tokens %d, step_tokens %d and shared_heads %d must be ≥ 1", r.TopK, r.BlockTokens, r.StepTokens, r.SharedHeads)
 	case r.Tier < 0 || r.Tier > len(strings.Fields(r.Tiers)) || r.Tier > 0 && (r.Above == "" || r.Capacity == nil):

@@ -5,7 +5,7 @@ package metrics
 
 // RowSchema is the version of Row's JSON form. A field is never renamed or reused;
 // a change of meaning raises the version.
-const RowSchema = 1
+const RowSchema = 2
 
 // Row is one cell of a run: one trace, policy, capacity and warm-up, its counts pooled
 // over streams, or one part of that cell where the run was asked for detail. Counts
@@ -23,6 +23,9 @@ type Row struct {
 	Policy string `json:"policy"`
 	// Options is the canonical text of the options, empty without.
 	Options string `json:"options"`
+	// PolicyFingerprint names what the policy does: a digest of its decisions on fixed
+	// streams. An edited policy keeps its name and gets another fingerprint.
+	PolicyFingerprint string `json:"policy_fingerprint"`
 	// Offline is true for policies that see the future: bounds, not contenders.
 	Offline bool `json:"offline"`
 	// Bypasses is true for policies that may keep demanded blocks out; opt-bypass bounds them.

@@ -53,7 +53,7 @@ func sameAsObject(t *testing.T, from string, line []byte) {
 // pieces are what a line is changed by.
 var pieces = []string{
 	`"`, `\`, `,`, `:`, `{`, `}`, `[`, `]`, ` `, "\n", "\r", "\x00", "\xff", "0", "-", "-0", "1e3", "1.0", ".5", "007", "+1", "1_0", "0x10", "1e999", "99999999999", "true", "null", `""`, `"a"`, `"\u0041"`, `"a\"b"`, "\"\xff\"", "[\"\xff\"]", `"1x"`, `"01x"`,
-	`[]`, `[""]`, `[null]`, `["\u00e9"]`, `\u0041`, `\"`, `NaN`, `Inf`, `"schema":1,`, `,"misses":40`, `"warnings":[]`, `"Misses":`,
+	`[]`, `[""]`, `[null]`, `["\u00e9"]`, `\u0041`, `\"`, `NaN`, `Inf`, `"schema":2,`, `,"misses":40`, `"warnings":[]`, `"Misses":`,
 }
 
 func TestCanonicalLinesAreReadAsObjects(t *testing.T) {

@@ -60,7 +60,8 @@ func line(t *testing.T, replace ...string) string {
 func TestDecodeIsStrict(t *testing.T) {
 	good := line(t)
 	for _, c := range []struct{ name, text, want string }{
-		{"schema", good + line(t, `"schema":1`, `"schema":2`), "rows:2: row schema 2, this program reads schema 1"},
+		{"schema", good + line(t, `"schema":2`, `"schema":1`), "rows:2: row schema 1, this program reads schema 2: replay the trace again"},
+		{"no fingerprint", line(t, `"policy_fingerprint":"f-lru"`, `"policy_fingerprint":""`), "rows:1: policy_fingerprint is empty"},
 		{"unknown field", line(t, `"misses":`, `"mises":`), `rows:1: unknown field "mises"; known: schema, trace,`},
 		{"other case", line(t, `"misses":`, `"Misses":`), `unknown field "Misses"`},
 		{"missing field", line(t, `"misses":40,`, ``), "field misses is missing"},

@@ -45,6 +45,9 @@ func checkSettings(rows []*Row) error {
 		if err := checkEqual("the rows of policy "+g.key, policySettings, g.rows); err != nil {
 			return err
 		}
+		if err := checkBehaviour(g.key, g.rows); err != nil {
+			return err
+		}
 	}
 	if err := checkPlaces(rows); err != nil {
 		return err
@@ -53,6 +56,18 @@ func checkSettings(rows []*Row) error {
 		return err
 	}
 	return checkCopies(rows)
+}
+
+// checkBehaviour refuses rows of a policy that took other decisions in some of them: it was
+// edited between the replays.
+func checkBehaviour(policy string, rows []*Row) error {
+	f := rowFields[fieldIndex["policy_fingerprint"]]
+	values := distinct(f, rows)
+	if len(values) < 2 {
+		return nil
+	}
+	return fmt.Errorf("policy %s was edited between these replays, and its rows are never pooled:\n%sreplay the older rows again, or leave them out with --where %s!=%s",
+		policy, examples(f, rows), f.name, values[0])
 }
 
 // checkPlaces refuses rows of one trace and capacity that were not given the same memory.
@@ -144,14 +159,21 @@ func checkEqual(what string, names []string, rows []*Row) error {
 func differences(fields []field, rows []*Row) string {
 	var b strings.Builder
 	for _, f := range fields {
-		for _, v := range distinct(f, rows) {
-			same := rowsWith(f, v, rows)
-			r := same[0]
-			fmt.Fprintf(&b, "  %s=%s in %d rows, as %s, %s at %s\n", f.name, v, len(same), r.Trace, r.Policy, orDash(r.Capacity))
-		}
+		b.WriteString(examples(f, rows))
 	}
 	f := fields[0]
 	fmt.Fprintf(&b, "choose with --where, as --where %s=%s", f.name, distinct(f, rows)[0])
+	return b.String()
+}
+
+// examples lists the values of a field, a line each, with a cell that has it.
+func examples(f field, rows []*Row) string {
+	var b strings.Builder
+	for _, v := range distinct(f, rows) {
+		same := rowsWith(f, v, rows)
+		r := same[0]
+		fmt.Fprintf(&b, "  %s=%s in %d rows, as %s, %s at %s\n", f.name, v, len(same), r.Trace, r.Policy, orDash(r.Capacity))
+	}
 	return b.String()
 }
 

@@ -49,6 +49,36 @@ func TestHiddenSettings(t *testing.T) {
 	}
 }
 
+// TestEditedPolicy: rows of a policy that was edited between two replays are refused, with
+// both fingerprints and a filter that leaves one of them out.
+func TestEditedPolicy(t *testing.T) {
+	rows := handRows()
+	edited := &rows[len(rows)-2] // p on a at 2x
+	edited.PolicyFingerprint = "f-another"
+	_, err := NewBoard(rows, Options{})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{"policy p was edited between these replays", "policy_fingerprint=f-p in 2 rows", "policy_fingerprint=f-another in 1 rows, as a, p at 2x", "replay the older rows again", "--where policy_fingerprint!=f-another"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error lacks %q:\n%v", want, err)
+		}
+	}
+	if _, err := Compare(rows, "p", "lru", Options{}); err == nil || !strings.Contains(err.Error(), "was edited between these replays") {
+		t.Errorf("compare: %v", err)
+	}
+	w, err := ParseWhere([]string{"policy_fingerprint!=f-another"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows, err = w.Filter(rows); err == nil {
+		_, err = NewBoard(rows, Options{})
+	}
+	if err != nil {
+		t.Errorf("without the edited policy: %v", err)
+	}
+}
+
 func TestColdIsNeverPooledWithWarmed(t *testing.T) {
 	rows := handRows()
 	for i := range rows {

@@ -17,7 +17,7 @@ func ptr[T any](x T) *T { return &x }
 // row is a row whose counts are of one stream with ten steps and a demand of 10 each.
 func row(trace, policy, capacity string, misses int64) Row {
 	r := Row{
-		Schema: RowSchema, Trace: trace, TraceDigest: "sha256:" + trace, Policy: policy, TopK: 10, Candidates: 10,
+		Schema: RowSchema, Trace: trace, TraceDigest: "sha256:" + trace, Policy: policy, PolicyFingerprint: "f-" + policy, TopK: 10, Candidates: 10,
 		Warmup: "lru:2", Local: 1, BlockTokens: 1, StepTokens: 1, SharedHeads: 1, Streams: 1, Steps: 10, Demand: 100, DemandMean: 10,
 		Hits: 100 - misses, Misses: misses, Births: 10, Engine: "1",
 		Offline: policy == "opt" || policy == "opt-bypass", Bypasses: policy == "opt-bypass" || policy == "bypasser", Lossy: policy == "lossy",
@@ -80,7 +80,7 @@ func syntheticRow(trace string, p syntheticPolicy, capacity string, request int,
 	misses := int64(missRatio * float64(demand))
 	entries := int64(overK * syntheticK)
 	r := Row{
-		Schema: RowSchema, Trace: trace, TraceDigest: "synthetic:" + trace, Policy: p.name, Offline: p.offline, Bypasses: p.bypasses,
+		Schema: RowSchema, Trace: trace, TraceDigest: "synthetic:" + trace, Policy: p.name, PolicyFingerprint: "f-" + p.name, Offline: p.offline, Bypasses: p.bypasses,
 		TopK: syntheticK, Candidates: 2 * syntheticK, Capacity: &capacity, CapacityEntries: &entries, Warmup: "lru:32",
 		Sink: 4, Local: 16, BlockTokens: 1, StepTokens: 1, SharedHeads: 1, EntryBytes: ptr(syntheticBytes), RequestID: ptr(fmt.Sprintf("r%d", request)),
 		Streams: 1, Steps: syntheticSteps, Demand: demand, DemandMean: float64(demand) / syntheticSteps, Hits: demand - misses, Misses: misses,

@@ -22,9 +22,10 @@ const DefaultCheckpoint = 2 * time.Second
 // checkpoint is one worker's part of an unfinished pass: the units it has finished
 // and their pooled counts.
 type checkpoint struct {
-	Units   []int         `json:"units"`
-	Cells   []int         `json:"cells"` // that were counted, by position in the plan
-	Tallies []keptTallies `json:"tallies"`
+	Policies string        `json:"policies"` // digest of the behaviours of all cells
+	Units    []int         `json:"units"`
+	Cells    []int         `json:"cells"` // that were counted, by position in the plan
+	Tallies  []keptTallies `json:"tallies"`
 }
 
 // keptTallies is one non-empty tally.
@@ -39,6 +40,7 @@ type keptTallies struct {
 // pass is one pass over a trace: which units are done, and where that is kept.
 type pass struct {
 	dir   string // empty: nothing is kept
+	of    string // digest of the behaviours of all cells
 	todo  []int  // cells of the pass
 	every time.Duration
 	done  map[int]bool
@@ -52,7 +54,7 @@ func (p *plan) openPass(units [][2]int, total [][]tally) (*pass, error) {
 	if p.opt.Store == nil || len(units) < 2 || p.opt.Profile != nil || p.opt.Referee {
 		return ps, nil
 	}
-	ps.dir = p.passDir(units)
+	ps.dir, ps.of = p.passDir(units), p.behaviourDigest()
 	if p.opt.Fresh {
 		p.tidy()
 	}
@@ -84,6 +86,9 @@ func (ps *pass) resume(path string, units int, total [][]tally) {
 	}
 	var c checkpoint
 	if text, ok := unseal(filepath.Base(path), text); !ok || json.Unmarshal(text, &c) != nil {
+		return
+	}
+	if c.Policies != ps.of { // a policy was edited since
 		return
 	}
 	for _, u := range c.Units {
@@ -135,7 +140,7 @@ func (k *keeper) keep(tallies [][]tally) error {
 	if err := k.pass.unchanged(); err != nil {
 		return err
 	}
-	c := checkpoint{Units: k.units, Cells: k.pass.todo}
+	c := checkpoint{Policies: k.pass.of, Units: k.units, Cells: k.pass.todo}
 	for i := range tallies {
 		for j, t := range tallies[i] {
 			if t.counts.Streams > 0 {

@@ -44,22 +44,11 @@ func TestInterruptedSays(t *testing.T) {
 // A run that is stopped keeps the units that it has finished, however rarely it keeps its
 // progress otherwise, and the next one replays the others only.
 func TestInterruptedKeeps(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "t.parquet")
-	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 64, BlockTokens: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const streams, rows = 3, unitIndices/1024 + 1 // a unit each
-	for layer := range int32(streams) {
-		s := replaytest.Overlapping(uint64(layer), 4096, 64, 1024, rows, 0.9)
-		s.Layer = layer
-		if err := w.Write(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	f := reopen(t, w, path)
+	f, rows := manyUnits(t)
+	streams := len(f.Streams())
 	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Workers: 1, Checkpoint: time.Hour}
 	calm := mustRun(t, f, o)
+	var err error
 	if o.Store, err = OpenStore(t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +67,26 @@ func TestInterruptedKeeps(t *testing.T) {
 	if want := (streams - 1) * rows; replayed != want {
 		t.Errorf("the run that went on replays %d rows, expected %d", replayed, want)
 	}
+}
+
+// manyUnits is a trace of three streams, each of so many rows that it is a unit of work.
+func manyUnits(t *testing.T) (f *trace.File, rows int) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "t.parquet")
+	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 64, BlockTokens: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const streams = 3
+	rows = unitIndices/1024 + 1
+	for layer := range int32(streams) {
+		s := replaytest.Overlapping(uint64(layer), 4096, 64, 1024, rows, 0.9)
+		s.Layer = layer
+		if err := w.Write(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return reopen(t, w, path), rows
 }
 
 func newProfile(t *testing.T) *Profile {

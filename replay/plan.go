@@ -28,6 +28,7 @@ type plan struct {
 	streams   []int // of the directory, that are selected: the first of those that share a cache
 	cells     []cellPlan
 	kept      [][]metrics.Row // rows of cells that the store had, nil for the others
+	outdated  []outdated      // by cell: files of the store that new rows replace
 	todo      []int           // cells to replay
 	parts     []part          // of every cell
 	partOf    []int           // by position in streams
@@ -103,6 +104,9 @@ func newPlan(f *trace.File, o *Options) (*plan, error) {
 // windowed policies whose peaks missing cells need.
 func (p *plan) recall() error {
 	p.kept, p.todo = make([][]metrics.Row, len(p.cells)), nil
+	if err := p.findOutdated(); err != nil {
+		return err
+	}
 	reuse := p.opt.Store != nil && !p.opt.Fresh && !p.opt.Referee && p.opt.Profile == nil
 	needed := map[string]bool{}
 	for i := range p.cells {

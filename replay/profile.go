@@ -275,7 +275,7 @@ func (p *Profile) Close() error {
 		return p.errorOf(err)
 	}
 	if s := p.plan.opt.Store; s != nil {
-		return s.saveDigest(p.plan.profileKey(p.indices), hex.EncodeToString(p.sum.Sum(nil)))
+		return s.saveDigest(p.plan.profileKey(p.indices), p.plan.behaviourDigest(), hex.EncodeToString(p.sum.Sum(nil)))
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ func (p *plan) rows(total [][]tally) ([]metrics.Row, error) {
 				}
 			}
 		}
+		p.outdated[c].remove()
 		p.kept[c] = slices.Clip(rows[from:]) // in memory once
 	}
 	return rows, nil
@@ -37,7 +38,7 @@ func (p *plan) rows(total [][]tally) ([]metrics.Row, error) {
 func (p *plan) stated(c *cellPlan) metrics.Row {
 	r := metrics.Row{
 		Schema: metrics.RowSchema, Trace: filepath.Base(p.file.Path()), TraceDigest: p.digest, Model: p.meta.Model,
-		Policy: c.spec.Name(), Options: c.spec.Options,
+		Policy: c.spec.Name(), Options: c.spec.Options, PolicyFingerprint: p.behaviours(c)[0].fingerprint,
 		Offline: c.spec.Entry.Traits.Offline, Bypasses: c.spec.Bypasses(),
 		TopK: p.topk, Candidates: p.m, Warmup: p.warmup.String(),
 		Sink: p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens, EntryBytes: p.bytes,

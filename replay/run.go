@@ -17,6 +17,11 @@ type Result struct {
 	Rows     []metrics.Row
 	Recalled int      // cells that the store had
 	Notes    []string // what the user should know: defaults that were used, policies left out
+	// Changed counts, by policy, the cells that were replayed because the policy takes other
+	// decisions than when the store kept them. Unnamed counts those that an earlier version
+	// kept without a fingerprint of their policy.
+	Changed map[string]int
+	Unnamed int
 }
 
 // Job is the work on one trace, planned: every option checked against the trace, what
@@ -67,7 +72,7 @@ func (j *Job) Record(p *Profile) error {
 // cells has finished. Record would replay them all.
 func (j *Job) Recorded(path string, indices bool) bool {
 	p := j.plan
-	return p.opt.Store != nil && len(p.todo) == 0 && p.opt.Store.hasProfile(p.profileKey(indices), path)
+	return p.opt.Store != nil && len(p.todo) == 0 && p.opt.Store.hasProfile(p.profileKey(indices), p.behaviourDigest(), path)
 }
 
 // Run plans and runs.
@@ -86,6 +91,7 @@ func (j *Job) Run(ctx context.Context) (*Result, error) {
 	p := j.plan
 	p.opt.Profile.bind(p)
 	r := &Result{Recalled: len(p.cells) - len(p.todo), Notes: p.notes}
+	p.noteChanged(r)
 	total := p.newTallies()
 	if len(p.todo) > 0 {
 		units := p.units()

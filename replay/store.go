@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/trace/files"
@@ -20,7 +21,8 @@ import (
 // a kill, a full disk or a power cut, continues where it was and a larger run replays
 // only what is new:
 //
-//	cells/KEY.jsonl      the rows of a finished cell, named by all that they depend on
+//	cells/KEY-F.jsonl    the rows of a finished cell. KEY names the setting, F is the
+//	                     fingerprint of its policy, and of others that it depends on
 //	partial/KEY/*.json   what is counted of an unfinished pass over a trace
 //	profiles/KEY.sha256  the digest of a finished profile, whose bytes lie elsewhere
 //
@@ -39,8 +41,10 @@ func OpenStore(dir string) (*Store, error) {
 	return &Store{dir: dir}, nil
 }
 
-// cellKey is everything that a cell's rows depend on.
+// cellKey is everything that a cell's rows depend on. Behaviours stay out of the hash, so
+// that a cell that was kept before its policy was edited is found by the rest of the key.
 type cellKey struct {
+	Behaviours                              []behaviour `json:"-"`
 	Trace, Digest, Policy, Capacity, Warmup string
 	TopK, Candidates, Sink, Local           int
 	EntryBytes                              *int
@@ -58,7 +62,7 @@ type cellKey struct {
 }
 
 func (p *plan) key(c *cellPlan) cellKey {
-	k := cellKey{Trace: filepath.Base(p.file.Path()), Digest: p.digest, Policy: c.spec.Name(), Warmup: p.warmup.String(),
+	k := cellKey{Behaviours: p.behaviours(c), Trace: filepath.Base(p.file.Path()), Digest: p.digest, Policy: c.spec.Name(), Warmup: p.warmup.String(),
 		TopK: p.topk, Candidates: p.m, Sink: p.pins.Sink, Local: p.pins.Local, EntryBytes: p.bytes, BlockTokens: p.pins.BlockTokens, StepTokens: p.layout.mtp, SharedHeads: p.layout.heads,
 		Layers: p.opt.Layers, Requests: p.opt.Requests, Per: p.opt.Per, Outliers: p.opt.Outliers.String(), Clusters: p.opt.Clusters.String(), Prefetch: p.opt.Prefetch.String(), Allocation: p.allocationDigest(), Tiers: tiersText(p.opt.Tiers, p.opt.Inclusive), Above: c.above, Tier: c.tier, Pool: p.opt.Pool, Seed: p.opt.Seed, Engine: EngineVersion, Schema: metrics.RowSchema}
 	if c.capacity != nil {
@@ -86,15 +90,24 @@ func hashOf(v any) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-func (s *Store) cellPath(k cellKey) string {
-	return filepath.Join(s.dir, "cells", hashOf(k)+".jsonl")
+// name names the cell's file, without its suffix.
+func (k cellKey) name() string {
+	parts := []string{hashOf(k)}
+	for _, b := range k.Behaviours {
+		parts = append(parts, b.fingerprint)
+	}
+	return strings.Join(parts, "-")
+}
+
+func (s *Store) cellPath(name string) string {
+	return filepath.Join(s.dir, "cells", name+".jsonl")
 }
 
 // load returns the rows of a finished cell; nil if it is not there. A file that cannot be
 // read, is damaged, or is not what its name says, counts as not there: the cell is replayed
 // and the file replaced. What is no file cannot be, which is an error before the work.
 func (s *Store) load(k cellKey, parts int) ([]metrics.Row, error) {
-	path := s.cellPath(k)
+	path := s.cellPath(k.name())
 	text, err := readKept(path)
 	if errors.Is(err, errNoFile) {
 		return nil, fmt.Errorf("finished cell %s: %w; remove it", path, err)
@@ -144,25 +157,25 @@ func (s *Store) save(k cellKey, rows []metrics.Row) error {
 	if err := metrics.WriteJSONL(&text, rows); err != nil {
 		return err
 	}
-	return writeSealed(s.cellPath(k), text.Bytes())
+	return writeSealed(s.cellPath(k.name()), text.Bytes())
 }
 
 func (s *Store) digestPath(key string) string {
 	return filepath.Join(s.dir, "profiles", key+".sha256")
 }
 
-// saveDigest keeps the digest of a finished profile.
-func (s *Store) saveDigest(key, digest string) error {
+// saveDigest keeps the digest of a finished profile; of is that of the policies in it.
+func (s *Store) saveDigest(key, of, digest string) error {
 	path := s.digestPath(key)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("keep results: %w", err)
 	}
-	return writeWhole(path, []byte(digest+"\n"))
+	return writeWhole(path, []byte(of+" "+digest+"\n"))
 }
 
 // hasProfile reports whether the file at path is, to the byte, the profile of the key
-// that a run with this store has finished.
-func (s *Store) hasProfile(key, path string) bool {
+// that a run with this store has finished, with policies that did what they do now.
+func (s *Store) hasProfile(key, of, path string) bool {
 	want, err := readKept(s.digestPath(key))
 	if err != nil {
 		return false
@@ -176,7 +189,7 @@ func (s *Store) hasProfile(key, path string) bool {
 	if _, err := io.Copy(sum, f); err != nil {
 		return false
 	}
-	return hex.EncodeToString(sum.Sum(nil))+"\n" == string(want)
+	return of+" "+hex.EncodeToString(sum.Sum(nil))+"\n" == string(want)
 }
 
 // Keep keeps the rows of a run under name in the store's folder.

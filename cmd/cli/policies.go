@@ -73,7 +73,9 @@ type policyLine struct {
 	// that enters or leaves the demand, both as text.
 	MemoryPerBlock string `json:"memory_per_block"`
 	CostPerChange  string `json:"cost_per_change"`
-	Documentation  string `json:"documentation"`
+	// Fingerprint is that of the policy's decisions, as rows state it; of `describe` alone.
+	Fingerprint   string `json:"fingerprint,omitempty"`
+	Documentation string `json:"documentation"`
 }
 
 func describeAll(known policies.Table) (lines []policyLine, err error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay"
 )
 
 func newDescribeCommand(known policies.Table) *cobra.Command {
@@ -44,6 +45,7 @@ func runDescribe(w io.Writer, known policies.Table, name, format string) error {
 	if err != nil {
 		return err
 	}
+	line.Fingerprint = replay.Fingerprint(spec)
 	if format == "json" {
 		return writeJSON(w, line)
 	}
@@ -75,7 +77,8 @@ func writePolicy(w io.Writer, spec *policies.Spec, p *policyLine) error {
 		cost += " a change of the demand"
 	}
 	for _, fact := range [][2]string{{"usage", usage}, {"options", spec.Options}, {"source", p.Source}, {"traits", p.traits()},
-		{"needs", p.needs()}, {"memory", p.MemoryPerBlock + " a block of the context"}, {"cost", cost}} {
+		{"needs", p.needs()}, {"memory", p.MemoryPerBlock + " a block of the context"}, {"cost", cost},
+		{"fingerprint", p.Fingerprint}} {
 		if fact[1] != "" {
 			fmt.Fprintf(&b, "%-8s %s\n", fact[0], fact[1])
 		}

@@ -54,7 +54,8 @@ func newReplayCommand(table policies.Table) *cobra.Command {
 trace. Rows go to stdout; with --out they are kept as files, which ` + "`kvreplay leaderboard`" + `
 reads. A run with --out that was stopped, however it was stopped, continues where it was
 when the same command is given again; a run with more policies or capacities replays only
-what is new. With --profile or --referee a trace is finished or begun again, and with
+what is new. Cells of a policy whose decisions have changed since, as after an edit of its
+code, are replayed again, with a message. With --profile or --referee a trace is finished or begun again, and with
 --referee every cell is replayed.`,
 		Example: `  kvreplay replay t.parquet
   kvreplay replay t.parquet --policy lru --policy lookahead --policy window:2 --policy opt \
@@ -121,14 +122,18 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 	bar.start(steps, "replay "+count(cells, "cell"), "steps")
 	var rows []metrics.Row // to be printed
 	kept, recalled := 0, 0
+	var redone changes
 	for _, t := range tasks {
 		if t.profile != nil {
 			t.profile.Failing = func(err error) { bar.note("kvreplay: %v; the replay goes on, for the rows", err) }
 		}
 		result, err := f.finish(c.Context(), t, o.Store)
 		if err != nil {
+			bar.close()
+			redone.write(c.ErrOrStderr())
 			return withAdvice(err, f.out)
 		}
+		redone.add(result)
 		for _, note := range result.Notes {
 			bar.note("kvreplay: %s: %s", t.file.Path(), note)
 		}
@@ -140,6 +145,7 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 		recalled += result.Recalled
 	}
 	bar.close()
+	redone.write(c.ErrOrStderr())
 	if f.out != "" {
 		fmt.Fprintf(c.ErrOrStderr(), "kvreplay: %s of %s in %s (%s %s there already)\n", count(kept, "row"), count(len(tasks), "trace"), f.out,
 			count(recalled, "cell"), map[bool]string{true: "was", false: "were"}[recalled == 1])

@@ -10,8 +10,9 @@ import (
 )
 
 // identity are the fields of a row that say which cell it is and do not change what
-// another cell counts; the policy and its traits are the same for all rows at hand.
-var identity = []string{"schema", "trace", "trace_digest", "model", "selector", "selector_recall", "policy", "options", "offline", "bypasses", "lossy", "capacity", "capacity_entries", "layers", "requests"}
+// another cell counts; the policy and its traits are the same for all rows at hand. The
+// fingerprint is that of one of the windows.
+var identity = []string{"schema", "trace", "trace_digest", "model", "selector", "selector_recall", "policy", "options", "policy_fingerprint", "offline", "bypasses", "lossy", "capacity", "capacity_entries", "layers", "requests"}
 
 // settings are the fields that rows must agree in to be pooled, as they change counts:
 // all that stand before the part (metrics/ROWS.md, "Which cell"), less identity, and
@@ -50,6 +51,7 @@ func textOf(r *metrics.Row, f reflect.StructField) string {
 // checkSettings refuses rows that cannot be pooled, and a trace that would count twice.
 func checkSettings(rows []metrics.Row) error {
 	first, digests, names := &rows[0], map[string]string{}, map[string]string{}
+	fingerprints := map[string]string{}
 	for i := range rows {
 		r := &rows[i]
 		for _, f := range settings {
@@ -65,6 +67,11 @@ func checkSettings(rows []metrics.Row) error {
 		if n, ok := names[r.TraceDigest]; ok && n != r.Trace {
 			return fmt.Errorf("the same trace (digest %s) under two names, %s and %s, would count twice; choose with --where trace=%s", r.TraceDigest, n, r.Trace, n)
 		}
+		if f, ok := fingerprints[r.Policy]; ok && f != r.PolicyFingerprint {
+			return fmt.Errorf("policy %s was edited between these replays: policy_fingerprint=%s and %s; replay the older rows again, or leave them out with --where policy_fingerprint!=%s",
+				r.Policy, f, r.PolicyFingerprint, f)
+		}
+		fingerprints[r.Policy] = r.PolicyFingerprint
 		digests[r.Trace], names[r.TraceDigest] = r.TraceDigest, r.Trace
 	}
 	return nil
