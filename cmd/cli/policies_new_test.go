@@ -42,6 +42,41 @@ func TestExampleModule(t *testing.T) {
 	}
 }
 
+// An edit of the example's rule, and nothing else, makes the same command count anew.
+func TestExampleModuleEdited(t *testing.T) {
+	root, dir, out := repository(t), t.TempDir(), t.TempDir()
+	const file = "policies/example/mru/mru.go"
+	copyFile(t, root, dir, file)
+	text, err := os.ReadFile(filepath.Join(dir, file))
+	if err != nil || strings.Count(string(text), "PopHighest") != 1 {
+		t.Fatalf("%v: expected one PopHighest to edit in %s", err, file)
+	}
+	edited := strings.Replace(string(text), "PopHighest", "PopLowest", 1) // LRU
+	if err := os.WriteFile(filepath.Join(dir, file), []byte(edited), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	replay := func(build ...string) (rows, stderr string) {
+		program := filepath.Join(t.TempDir(), "example")
+		goTool(t, filepath.Join(root, "policies", "example"), append(append([]string{"build", "-o", program}, build...), ".")...)
+		c := exec.Command(program, "replay", filepath.Join(root, bundledTrace), "--policy", "mru,lru", "--capacity", "1.5x,2x", "--out", out, "--format", "jsonl")
+		var errs strings.Builder
+		c.Stderr = &errs
+		stdout, err := c.Output()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, errs.String())
+		}
+		return string(stdout), errs.String()
+	}
+	if _, stderr := replay(); strings.Contains(stderr, "changed") {
+		t.Error(stderr)
+	}
+	rows, stderr := replay("-overlay", overlayOf(t, root, dir, file))
+	if !strings.Contains(stderr, "kvreplay: mru changed since these cells were kept: 2 cells replayed\n") || !strings.Contains(stderr, "(2 cells were there already)") {
+		t.Error(stderr)
+	}
+	sameMisses(t, rows, "mru", "lru")
+}
+
 // A module that `policies new --dir` writes compiles, its tests too.
 func TestPoliciesNewModule(t *testing.T) {
 	root, dir := repository(t), filepath.Join(t.TempDir(), "mine")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay"
 )
 
 func TestPoliciesLists(t *testing.T) {
@@ -32,6 +33,15 @@ func TestPoliciesLists(t *testing.T) {
 	}
 }
 
+// fingerprintOf is the fingerprint that rows of a policy state.
+func fingerprintOf(name string) string {
+	spec, err := all.Table().Parse(name)
+	if err != nil {
+		panic(err)
+	}
+	return replay.Fingerprint(spec)
+}
+
 func TestPoliciesDescribe(t *testing.T) {
 	for _, c := range []struct {
 		args, want string
@@ -43,6 +53,9 @@ func TestPoliciesDescribe(t *testing.T) {
 		{"opt", "needs    future", 0},
 		{"adakv:alpha=0.5", "traits   lossy, divides a request\nneeds    prompt_mass", 0},
 		{"none --format json", `"no capacity"`, 0},
+		{"lru", "\nfingerprint " + fingerprintOf("lru") + "\n", 0},
+		{"window", "\nfingerprint " + fingerprintOf("window:2") + "\n", 0},
+		{"fifo --format json", `"fingerprint": "` + fingerprintOf("fifo") + `"`, 0},
 		{"lr", "did you mean ", 2},
 		{"lru:2", "lru takes no options", 2},
 		{"lru --format yaml", `--format "yaml"`, 2},

@@ -1,0 +1,89 @@
+package cli_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/cmd/cli"
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/policies/fifo"
+	"github.com/kvreplay/kvreplay/policies/lru"
+)
+
+// runWith is run with one more policy in the table: lru2, whose rule is that of e.
+func runWith(e policies.Entry, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	e.Name = "lru2"
+	code = cli.Main(policies.NewTable(append(all.Table(), e)...), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// The same command after an edit of a policy gives new counts and says why it replays. A
+// board refuses rows from before and after the edit.
+func TestReplayAfterAnEdit(t *testing.T) {
+	path, out := smallTrace(t, small), t.TempDir()
+	args := []string{"replay", path, "--policy", "lru2,opt", "--capacity", "1.5x,2x", "--tier", "dram=lru2@4x", "--out", out, "--format", "csv"}
+	code, before, stderr := runWith(lru.Entry, args...)
+	if code != 0 || strings.Contains(stderr, "changed") {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	old := filepath.Join(t.TempDir(), "before.csv")
+	if err := os.WriteFile(old, []byte(before), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	code, after, stderr := runWith(fifo.Entry, args...)
+	if want := "kvreplay: lru2 changed since these cells were kept: 6 cells replayed\n"; code != 0 || strings.Count(stderr, want) != 1 || !strings.Contains(stderr, "(0 cells were there already)") {
+		t.Errorf("exit code %d, expected %q: %s", code, want, stderr)
+	}
+	_, fresh, _ := runWith(fifo.Entry, append(args[:len(args)-4:len(args)-4], "--format", "csv")...)
+	if after == before || after != fresh {
+		t.Errorf("the edited policy has the rows\n%s\nexpected\n%s", after, fresh)
+	}
+	if code, _, stderr = runWith(fifo.Entry, args...); code != 0 || strings.Contains(stderr, "changed") || !strings.Contains(stderr, "(8 cells were there already)") {
+		t.Errorf("the edited policy again: exit code %d: %s", code, stderr)
+	}
+	if code, _, stderr = run("leaderboard", out); code != 0 {
+		t.Errorf("the board of the folder: %s", stderr)
+	}
+	if code, _, stderr = run("leaderboard", out, old); code != 1 || !strings.Contains(stderr, "policy lru2 was edited between these replays") || !strings.Contains(stderr, "--where policy_fingerprint!=") {
+		t.Errorf("the board of both: exit code %d: %s", code, stderr)
+	}
+}
+
+// A folder whose cells an earlier version kept is replayed, and the user reads why.
+func TestReplayOfAnEarlierFolder(t *testing.T) {
+	path, out := smallTrace(t, small), t.TempDir()
+	args := []string{"replay", path, "--policy", "lru", "--capacity", "2x", "--out", out}
+	if code, _, stderr := run(args...); code != 0 {
+		t.Fatal(stderr)
+	}
+	code, _, stderr := run("leaderboard", asSchema1(t, out))
+	if code != 1 || !strings.Contains(stderr, "row schema 1, this program reads schema 2: replay the trace again") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+// asSchema1 is the rows of a folder as an earlier version wrote them.
+func asSchema1(t *testing.T, folder string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.ReplaceAll(text, []byte(`"schema":2`), []byte(`"schema":1`))
+	at := bytes.Index(text, []byte(`"policy_fingerprint"`))
+	text = append(text[:at:at], text[at+bytes.IndexByte(text[at:], ',')+1:]...)
+	file := filepath.Join(t.TempDir(), "rows.jsonl")
+	if err := os.WriteFile(file, text, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
