@@ -26,6 +26,10 @@ type Row struct {
 	// PolicyFingerprint names what the policy does: a digest of its decisions on fixed
 	// streams. An edited policy keeps its name and gets another fingerprint.
 	PolicyFingerprint string `json:"policy_fingerprint"`
+	// DependsOn are other policies on whose decisions the counts depend, with their
+	// fingerprints, "window:2=c3a9f15c5d9a22ee": of the caches above a tier, of the policy
+	// whose peak is the capacity; empty for none.
+	DependsOn string `json:"depends_on"`
 	// Offline is true for policies that see the future: bounds, not contenders.
 	Offline bool `json:"offline"`
 	// Bypasses is true for policies that may keep demanded blocks out; opt-bypass bounds them.

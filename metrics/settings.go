@@ -45,9 +45,9 @@ func checkSettings(rows []*Row) error {
 		if err := checkEqual("the rows of policy "+g.key, policySettings, g.rows); err != nil {
 			return err
 		}
-		if err := checkBehaviour(g.key, g.rows); err != nil {
-			return err
-		}
+	}
+	if err := checkBehaviours(rows); err != nil {
+		return err
 	}
 	if err := checkPlaces(rows); err != nil {
 		return err
@@ -58,16 +58,30 @@ func checkSettings(rows []*Row) error {
 	return checkCopies(rows)
 }
 
-// checkBehaviour refuses rows of a policy that took other decisions in some of them: it was
-// edited between the replays.
-func checkBehaviour(policy string, rows []*Row) error {
-	f := rowFields[fieldIndex["policy_fingerprint"]]
+// checkBehaviours refuses rows of a policy that was edited between their replays, and rows
+// that depend on another policy that was: it took other decisions in some of them.
+func checkBehaviours(rows []*Row) error {
+	for _, g := range groupBy(rows, func(r *Row) string { return r.Policy }) {
+		if err := checkUnedited("policy "+g.key+" was", "policy_fingerprint", g.rows); err != nil {
+			return err
+		}
+	}
+	for _, g := range groupBy(rows, func(r *Row) string { return strings.Join([]string{r.Policy, orDash(r.Capacity), r.Above}, "\x00") }) {
+		if err := checkUnedited("policies on which "+g.rows[0].Policy+" depends were", "depends_on", g.rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkUnedited(what, name string, rows []*Row) error {
+	f := rowFields[fieldIndex[name]]
 	values := distinct(f, rows)
 	if len(values) < 2 {
 		return nil
 	}
-	return fmt.Errorf("policy %s was edited between these replays, and its rows are never pooled:\n%sreplay the older rows again, or leave them out with --where %s!=%s",
-		policy, examples(f, rows), f.name, values[0])
+	return fmt.Errorf("%s edited between these replays, and the rows are never pooled:\n%sreplay the older rows again, or leave them out with --where '%s!=%s'",
+		what, examples(f, rows), name, values[0])
 }
 
 // checkPlaces refuses rows of one trace and capacity that were not given the same memory.

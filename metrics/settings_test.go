@@ -49,33 +49,43 @@ func TestHiddenSettings(t *testing.T) {
 	}
 }
 
-// TestEditedPolicy: rows of a policy that was edited between two replays are refused, with
-// both fingerprints and a filter that leaves one of them out.
+// TestEditedPolicy: rows of a policy that was edited between two replays are refused, and so
+// are those that depend on it, with both fingerprints and a filter that leaves one out.
 func TestEditedPolicy(t *testing.T) {
-	rows := handRows()
-	edited := &rows[len(rows)-2] // p on a at 2x
-	edited.PolicyFingerprint = "f-another"
-	_, err := NewBoard(rows, Options{})
-	if err == nil {
-		t.Fatal("no error")
-	}
-	for _, want := range []string{"policy p was edited between these replays", "policy_fingerprint=f-p in 2 rows", "policy_fingerprint=f-another in 1 rows, as a, p at 2x", "replay the older rows again", "--where policy_fingerprint!=f-another"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the error lacks %q:\n%v", want, err)
+	for name, c := range map[string]struct {
+		edit  func(*Row)
+		wants []string
+	}{
+		"policy_fingerprint!=f-another": {func(r *Row) { r.PolicyFingerprint = "f-another" },
+			[]string{"policy p was edited between these replays", "policy_fingerprint=f-p in 2 rows", "policy_fingerprint=f-another in 1 rows, as b, p at 1x"}},
+		"depends_on!=window:2=f": {func(r *Row) { r.DependsOn = "window:2=f" },
+			[]string{"policies on which p depends were edited between these replays", "depends_on=window:2=f in 1 rows, as b, p at 1x"}},
+	} {
+		rows := handRows()
+		for i := range rows {
+			if rows[i].DependsOn = "window:2=g"; rows[i].Policy == "p" && rows[i].Trace == "b" {
+				c.edit(&rows[i])
+			}
 		}
-	}
-	if _, err := Compare(rows, "p", "lru", Options{}); err == nil || !strings.Contains(err.Error(), "was edited between these replays") {
-		t.Errorf("compare: %v", err)
-	}
-	w, err := ParseWhere([]string{"policy_fingerprint!=f-another"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if rows, err = w.Filter(rows); err == nil {
-		_, err = NewBoard(rows, Options{})
-	}
-	if err != nil {
-		t.Errorf("without the edited policy: %v", err)
+		_, err := NewBoard(rows, Options{})
+		_, compared := Compare(rows, "p", "lru", Options{})
+		for _, err := range []error{err, compared} {
+			for _, want := range append(c.wants, "replay the older rows again", "--where '"+name+"'") {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: the error lacks %q:\n%v", name, want, err)
+				}
+			}
+		}
+		w, err := ParseWhere([]string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows, err = w.Filter(rows); err == nil {
+			_, err = NewBoard(rows, Options{})
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -13,7 +14,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/lru"
 )
 
-// behaviour is a policy and what it does.
+// behaviour is a policy and what it does. The windows of a plan have no name of their own.
 type behaviour struct{ policy, fingerprint string }
 
 func behaviourOf(spec policies.Spec) behaviour { return behaviour{spec.Name(), Fingerprint(spec)} }
@@ -73,7 +74,18 @@ func (p *plan) plannedWindows(c *cellPlan) (all []behaviour) {
 			planned = append(planned, f)
 		}
 	}
-	return []behaviour{{c.spec.Name(), strings.Join(own, "")}, {c.spec.Name(), hashOf(planned)}}
+	return []behaviour{{c.spec.Name(), strings.Join(own, "")}, {"", hashOf(planned)}}
+}
+
+// dependsOn is how rows state the behaviours on which a cell depends beside its own.
+func dependsOn(others []behaviour) string {
+	var texts []string
+	for _, b := range others {
+		if b.policy != "" {
+			texts = append(texts, b.policy+"="+b.fingerprint)
+		}
+	}
+	return strings.Join(texts, " ")
 }
 
 // behaviourDigest names what the policies of all cells do.
@@ -137,7 +149,7 @@ func (k *cellKey) changed(name string) (policies []string) {
 	}
 	for i, b := range k.Behaviours {
 		if b.fingerprint != old[i] {
-			policies = append(policies, b.policy)
+			policies = append(policies, cmp.Or(b.policy, k.Policy))
 		}
 	}
 	return policies

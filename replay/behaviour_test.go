@@ -237,6 +237,35 @@ func TestFingerprintOfPlannedWindows(t *testing.T) {
 	}
 }
 
+// Rows of tiers and peaks state the policies on which they depend too.
+func TestRowsStateWhatTheyDependOn(t *testing.T) {
+	f := manyStreams(t)
+	of := func(name string) string { return name + "=" + Fingerprint(specs(t, name)[0]) }
+	o := Options{Policies: specs(t, "lru", "window:2"), Capacities: capacities(t, "2x"), Tiers: tiers(t, "dram=fifo@2x", "cxl=lru@2x")}
+	want := map[string]string{
+		"lru 2x": "", "lru peak:window:2": of("window:2"), "window:2 -": "",
+		"fifo 2x below lru@2x": of("lru"), "fifo 2x below lru@peak:window:2": of("lru") + " " + of("window:2"), "fifo 2x below window:2": of("window:2"),
+		"lru 2x below lru@2x > dram=fifo@2x": of("lru") + " " + of("fifo"), "lru 2x below window:2 > dram=fifo@2x": of("window:2") + " " + of("fifo"),
+		"lru 2x below lru@peak:window:2 > dram=fifo@2x": of("lru") + " " + of("window:2") + " " + of("fifo"),
+	}
+	for _, r := range mustRun(t, f, o) {
+		name := r.Policy + " -"
+		if r.Capacity != nil {
+			name = r.Policy + " " + *r.Capacity
+		}
+		if r.Tier > 0 {
+			name += " below " + r.Above
+		}
+		if text, known := want[name]; !known || r.DependsOn != text {
+			t.Errorf("%s depends on %q, expected %q", name, r.DependsOn, text)
+		}
+		delete(want, name)
+	}
+	if len(want) > 0 {
+		t.Errorf("no rows of %v", want)
+	}
+}
+
 // Rows state the fingerprint of their policy.
 func TestRowsStateTheFingerprint(t *testing.T) {
 	f := manyStreams(t)

@@ -36,9 +36,10 @@ func (p *plan) rows(total [][]tally) ([]metrics.Row, error) {
 
 // stated is what all rows of a cell state: the settings and traits, without counts.
 func (p *plan) stated(c *cellPlan) metrics.Row {
+	does := p.behaviours(c)
 	r := metrics.Row{
 		Schema: metrics.RowSchema, Trace: filepath.Base(p.file.Path()), TraceDigest: p.digest, Model: p.meta.Model,
-		Policy: c.spec.Name(), Options: c.spec.Options, PolicyFingerprint: p.behaviours(c)[0].fingerprint,
+		Policy: c.spec.Name(), Options: c.spec.Options, PolicyFingerprint: does[0].fingerprint, DependsOn: dependsOn(does[1:]),
 		Offline: c.spec.Entry.Traits.Offline, Bypasses: c.spec.Bypasses(),
 		TopK: p.topk, Candidates: p.m, Warmup: p.warmup.String(),
 		Sink: p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens, EntryBytes: p.bytes,

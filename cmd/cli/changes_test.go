@@ -49,7 +49,7 @@ func TestReplayAfterAnEdit(t *testing.T) {
 	if code, _, stderr = run("leaderboard", out); code != 0 {
 		t.Errorf("the board of the folder: %s", stderr)
 	}
-	if code, _, stderr = run("leaderboard", out, old); code != 1 || !strings.Contains(stderr, "policy lru2 was edited between these replays") || !strings.Contains(stderr, "--where policy_fingerprint!=") {
+	if code, _, stderr = run("leaderboard", out, old); code != 1 || !strings.Contains(stderr, "policy lru2 was edited between these replays") || !strings.Contains(stderr, "--where 'policy_fingerprint!=") {
 		t.Errorf("the board of both: exit code %d: %s", code, stderr)
 	}
 }

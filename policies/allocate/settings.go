@@ -12,7 +12,7 @@ import (
 // identity are the fields of a row that say which cell it is and do not change what
 // another cell counts; the policy and its traits are the same for all rows at hand. The
 // fingerprint is that of one of the windows.
-var identity = []string{"schema", "trace", "trace_digest", "model", "selector", "selector_recall", "policy", "options", "policy_fingerprint", "offline", "bypasses", "lossy", "capacity", "capacity_entries", "layers", "requests"}
+var identity = []string{"schema", "trace", "trace_digest", "model", "selector", "selector_recall", "policy", "options", "policy_fingerprint", "depends_on", "offline", "bypasses", "lossy", "capacity", "capacity_entries", "layers", "requests"}
 
 // settings are the fields that rows must agree in to be pooled, as they change counts:
 // all that stand before the part (metrics/ROWS.md, "Which cell"), less identity, and
