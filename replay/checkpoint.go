@@ -35,6 +35,7 @@ type keptTallies struct {
 	Counts Counts `json:"counts"`
 	Min    int64  `json:"min"`
 	Max    int64  `json:"max"`
+	Whole  int64  `json:"whole"`
 }
 
 // pass is one pass over a trace: which units are done, and where that is kept.
@@ -106,7 +107,7 @@ func (ps *pass) resume(path string, units int, total [][]tally) {
 	}
 	for _, k := range c.Tallies {
 		if k.Cell < len(total) && k.Part < len(total[k.Cell]) { // not of a cell that is finished since
-			total[k.Cell][k.Part].merge(&tally{counts: k.Counts, minEntries: k.Min, maxEntries: k.Max})
+			total[k.Cell][k.Part].merge(&tally{counts: k.Counts, minEntries: k.Min, maxEntries: k.Max, whole: k.Whole})
 		}
 	}
 }
@@ -144,7 +145,7 @@ func (k *keeper) keep(tallies [][]tally) error {
 	for i := range tallies {
 		for j, t := range tallies[i] {
 			if t.counts.Streams > 0 {
-				c.Tallies = append(c.Tallies, keptTallies{i, j, t.counts, t.minEntries, t.maxEntries})
+				c.Tallies = append(c.Tallies, keptTallies{i, j, t.counts, t.minEntries, t.maxEntries, t.whole})
 			}
 		}
 	}

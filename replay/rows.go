@@ -84,6 +84,7 @@ func (p *plan) row(r metrics.Row, c *cellPlan, at *part, t *tally) metrics.Row {
 	}
 	p.entries(c, &r, n)
 	p.losses(&r, n)
+	r.Warnings = append(r.Warnings, p.sizeWarnings(c, t)...)
 	if n.Demand == 0 && n.Steps > 0 && c.tier == 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("no demand: all that is selected is pinned (sink %d, local %d, blocks of %d tokens)", p.pins.Sink, p.pins.Local, p.pins.BlockTokens))
 	}
@@ -91,6 +92,21 @@ func (p *plan) row(r metrics.Row, c *cellPlan, at *part, t *tally) metrics.Row {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("overflow: the demand exceeded the capacity by %d blocks in all", n.Overflow))
 	}
 	return r
+}
+
+// sizeWarnings say of a capacity of the GPU's cache that it decides more than the policy:
+// it holds a whole context, or not even a step's demand.
+func (p *plan) sizeWarnings(c *cellPlan, t *tally) (warnings []string) {
+	if c.capacity == nil || c.tier > 0 {
+		return nil
+	}
+	if t.whole > 0 {
+		warnings = append(warnings, fmt.Sprintf("capacity %v is larger than the context in %d of %d streams: no entry ever has to be evicted there", c.capacity, t.whole, t.counts.Streams))
+	}
+	if k := int64(p.topk * p.meta.BlockTokens); t.minEntries < k && c.capacity.kind != peakOf {
+		warnings = append(warnings, fmt.Sprintf("capacity %v is under K: a stream keeps %d entries, a full demand of %d cannot fit", c.capacity, t.minEntries, k))
+	}
+	return warnings
 }
 
 // noteRecall is the metadata note in which the capture keeps a selector's recall of the

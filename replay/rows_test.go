@@ -1,9 +1,11 @@
 package replay
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/replay/replaytest"
@@ -116,6 +118,39 @@ func TestRowSelectorRecall(t *testing.T) {
 		}
 		if got != c.want || slices.Contains(r.Warnings, other) != c.warning {
 			t.Errorf("%s, %q at K = %d: recall %v, warnings %q", c.selector, c.note, c.topk, got, r.Warnings)
+		}
+	}
+}
+
+// A row warns of a capacity that holds the whole context, and of one that holds less than K.
+// Capacities between say nothing. Tiers below may be as large as they like.
+func TestSizeWarnings(t *testing.T) {
+	f := manyStreams(t) // three requests of 8 streams, with contexts of three lengths
+	largest := 0
+	for _, s := range f.Streams() {
+		largest = max(largest, s.MaxSeqLen())
+	}
+	k := f.Meta().TopK
+	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, fmt.Sprint(k-1), fmt.Sprint(k), "2x", fmt.Sprint(largest-1), fmt.Sprint(largest), fmt.Sprintf("%d+%d@4", k, largest)), Tiers: tiers(t, "dram=lru@64x")}
+	result, err := Run(t.Context(), f, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	streams := len(f.Streams())
+	for _, r := range result.Rows {
+		text := strings.Join(r.Warnings, "\n")
+		under, whole := strings.Contains(text, "is under K: a stream keeps "+fmt.Sprint(k-1)), strings.Contains(text, fmt.Sprintf("is larger than the context in %d of %d streams", streams, streams))
+		if r.Tier > 0 && text != "" {
+			t.Errorf("a tier warns: %s", text)
+		}
+		if want := *r.Capacity; r.Tier == 0 && (under != (want == fmt.Sprint(k-1)) || whole != (want == fmt.Sprint(largest))) {
+			t.Errorf("at %s: %q", want, text)
+		}
+		if part := strings.Contains(text, fmt.Sprintf("in 16 of %d streams", streams)); r.Tier == 0 && part != (*r.Capacity == fmt.Sprint(largest-1)) {
+			t.Errorf("at %s: %q", *r.Capacity, text)
+		}
+		if r.Tier == 0 && whole && r.Evictions > 0 {
+			t.Errorf("at %s: %d evictions", *r.Capacity, r.Evictions)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func TestDamagedPass(t *testing.T) {
 	k := kept.keeper()
 	k.units = []int{1}
 	tallies := [][]tally{make([]tally, 1)}
-	tallies[0][0].add(&Counts{Streams: 3, Steps: 9, Demand: 70, Misses: 12}, 4, 4)
+	tallies[0][0].add(&Counts{Streams: 3, Steps: 9, Demand: 70, Misses: 12}, 4, 4, 2)
 	if err := k.keep(tallies); err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,16 @@
 package replay
 
-// tally pools a part of a cell: its counts and whether its streams had one capacity.
+// tally pools a part of a cell: its counts and the capacities of its streams.
 type tally struct {
 	counts                 Counts
 	minEntries, maxEntries int64
+	whole                  int64 // streams whose capacity holds their whole context
 }
 
-// add pools counts of a capacity that was least at its smallest and most at its largest.
-func (t *tally) add(c *Counts, least, most int64) {
+// add pools counts of whole streams, and others, whose capacity was least at its smallest and
+// most at its largest.
+func (t *tally) add(c *Counts, least, most, whole int64) {
+	t.whole += whole
 	if t.counts.Streams == 0 {
 		t.minEntries, t.maxEntries = least, most
 	}
@@ -19,7 +22,7 @@ func (t *tally) merge(o *tally) {
 	if o.counts.Streams == 0 {
 		return
 	}
-	t.add(&o.counts, o.minEntries, o.maxEntries)
+	t.add(&o.counts, o.minEntries, o.maxEntries, o.whole)
 }
 
 // newTallies returns a tally for every part of every cell that is to be replayed.

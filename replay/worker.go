@@ -280,13 +280,17 @@ func lacking(a, b []int32) []int32 { return appendLacking(nil, a, b) }
 // tally pools what cell c counted on the i-th selected stream, and tells of it.
 func (w *worker) tally(i, c int, st start, counts *Counts) {
 	p, plan := w.plan, &w.plan.cells[c]
-	least, most := int64(0), int64(0)
+	least, most, whole := int64(0), int64(0), int64(0)
+	tokens := int64(p.pins.BlockTokens)
 	if plan.capacity == nil {
 		w.peaks[plan.spec.Name()] = counts.ResidentPeak
 	} else {
 		least, most = st.stated(w.cache.streams())
+		if first := int64(st.capacity / w.cache.streams()); min(first, least)*tokens >= int64(p.selected(i).MaxSeqLen()) {
+			whole = counts.Streams
+		}
 	}
-	w.tallies[c][p.partOf[i]].add(counts, least*int64(p.pins.BlockTokens), most*int64(p.pins.BlockTokens))
+	w.tallies[c][p.partOf[i]].add(counts, least*tokens, most*tokens, whole)
 	if p.opt.Progress != nil {
 		p.opt.Progress(p.selected(i).Rows)
 	}
