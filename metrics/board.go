@@ -21,6 +21,8 @@ type Board struct {
 	Seed      uint64 `json:"seed"`
 	// RankedBy is ByMisses or ByTime.
 	RankedBy string `json:"ranked_by"`
+	// Incomplete says that cells which were asked for have no rows; null if all have.
+	Incomplete *Incomplete `json:"incomplete"`
 	// Time is what modelled times assume, null where there are none.
 	Time *TimeModel `json:"time"`
 	// Traces are the tasks, by name, with the settings that their rows share.
@@ -121,6 +123,8 @@ type Options struct {
 	Timer Timer
 	// By is what tables rank by: ByMisses, also where it is empty, or ByTime.
 	By string
+	// Incomplete says which cells have no rows although they were asked for; nil: none.
+	Incomplete *Incomplete
 }
 
 // NewBoard computes the leaderboard of the rows, in whatever order they come. Rows
@@ -157,13 +161,13 @@ func NewBoard(rows []Row, o Options) (*Board, error) {
 		g.clock = &clock{o.Timer, map[*cell]float64{}, map[string][]string{}}
 	}
 	g.by = cmp.Or(o.By, ByMisses)
-	b := &Board{Version: BoardVersion, Resamples: o.Resamples, Seed: o.Seed, RankedBy: g.by, Traces: g.traces()}
+	b := &Board{Version: BoardVersion, Resamples: o.Resamples, Seed: o.Seed, RankedBy: g.by, Incomplete: o.Incomplete, Traces: g.traces()}
 	if t, ok := g.table(); ok {
 		b.Tables = append(b.Tables, t)
 	}
 	b.Cells, b.Windows, b.Tiers, b.Lossy = g.cellLines(), g.windows(), tiers, g.lossyTable()
 	b.Time = g.clock.model()
-	b.Notes = append(g.notes(b), g.clock.notes()...)
+	b.Notes = slices.Concat(o.Incomplete.notes(), g.notes(b), g.clock.notes())
 	b.number()
 	fillLists(reflect.ValueOf(b).Elem())
 	return b, b.check()

@@ -22,6 +22,8 @@ type Comparison struct {
 	// Resamples and Seed are those of the bootstrap intervals.
 	Resamples int    `json:"resamples"`
 	Seed      uint64 `json:"seed"`
+	// Incomplete says that cells which were asked for have no rows; null if all have.
+	Incomplete *Incomplete `json:"incomplete"`
 	// Groups are the warmed rows and the cold ones, which are never pooled (SEMANTICS S8).
 	Groups []ComparedGroup `json:"groups"`
 }
@@ -69,7 +71,7 @@ type Contest struct {
 // lossy) are an error that says which; a name without rows is an *UnknownPolicy. Rows of
 // tiers below the GPU's cache are left out: their demand is what that one misses.
 func Compare(rows []Row, a, b string, o Options) (*Comparison, error) {
-	c := &Comparison{Version: ComparisonVersion, A: a, B: b, Resamples: o.Resamples, Seed: o.Seed}
+	c := &Comparison{Version: ComparisonVersion, A: a, B: b, Resamples: o.Resamples, Seed: o.Seed, Incomplete: o.Incomplete}
 	if c.Resamples == 0 {
 		c.Resamples = DefaultResamples
 	}
@@ -91,6 +93,7 @@ func Compare(rows []Row, a, b string, o Options) (*Comparison, error) {
 			return nil, fmt.Errorf("compare %s with %s: %w", a, b, err)
 		}
 		g.Start = part.start
+		g.Notes = append(o.Incomplete.notes(), g.Notes...)
 		if len(tiers) > 0 {
 			g.Notes = append(g.Notes, "the GPU's caches are compared; rows of the tiers below are left out, whose demand is what the cache above misses")
 		}

@@ -64,7 +64,7 @@ func (c *Comparison) title(g *ComparedGroup) string {
 	if g.Start == coldStart {
 		text += ", cold starts"
 	}
-	return text
+	return c.Incomplete.titled(text)
 }
 
 func (c *Comparison) table(g *ComparedGroup) *textTable {

@@ -137,7 +137,7 @@ func (b *Board) csvLossy() (lines [][]string) {
 		return nil
 	}
 	add := func(f *LossyFigures, cells map[string]string) {
-		cells["kind"], cells["bound"] = lossyKind, "false"
+		cells["kind"], cells["bound"], cells["incomplete"] = lossyKind, "false", b.Incomplete.shares()
 		lines = append(lines, f.csvLine(cells))
 	}
 	pooled := floatText(b.leastRecall(t.Common))

@@ -16,7 +16,7 @@ var boardColumns = []string{
 	"bytes_per_step", "tpot_s", "misses", "opt_misses", "lru_misses", "demand", "steps",
 	"capacity_over_k", "resident_mean", "resident_peak",
 	"recall", "recall_low", "recall_high", "lost", "mass_kept", "mass_least", "mass_most", "covered_mass",
-	"selector_recall", "notes",
+	"selector_recall", "incomplete", "notes",
 }
 
 // RenderCSV writes the board as CSV, one line per figure: scope "pooled" (all common
@@ -24,7 +24,8 @@ var boardColumns = []string{
 // policy without capacity) and "tier" (a cache below the GPU's). Lines of kind "lossy" have
 // the first three. What does not apply or cannot be computed is empty. selector_recall is
 // the least of the line's traces of approximate selectors. Notes are the footnotes' texts
-// as a JSON list, as the warnings of rows are.
+// as a JSON list, as the warnings of rows are. incomplete is the same in all lines: "2 of 27
+// traces" if cells that were asked for have no rows.
 func (b *Board) RenderCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	lines := [][]string{boardColumns}
@@ -89,6 +90,7 @@ func (b *Board) csvLine(f *Figures, cells map[string]string) []string {
 		addFigure(cells, "gap_closed", f.GapClosed)
 		addFigure(cells, "hit_rate", f.HitRate)
 	}
+	cells["incomplete"] = b.Incomplete.shares()
 	line := make([]string, len(boardColumns))
 	for i, name := range boardColumns {
 		line[i] = cells[name]

@@ -12,7 +12,7 @@ import (
 // per trace.
 func (b *Board) RenderMarkdown(w io.Writer, perTrace bool) error {
 	var out strings.Builder
-	out.WriteString("# Leaderboard\n")
+	out.WriteString("# " + b.Incomplete.titled("Leaderboard") + "\n")
 	for _, s := range b.sections(perTrace) {
 		fmt.Fprintf(&out, "\n## %s\n\n%s", escapeMarkdown(s.title), s.table.markdown())
 		for i, n := range s.notes {

@@ -1,12 +1,16 @@
 package metrics
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 )
+
+// ErrNoRows is of a folder without files of rows.
+var ErrNoRows = errors.New("holds no *.jsonl")
 
 // RowError is a row that cannot be read. Errors of ReadRows that concern one line are
 // of this type.
@@ -67,7 +71,7 @@ func rowFiles(path string) (names []string, err error) {
 		}
 	}
 	if names == nil {
-		return nil, fmt.Errorf("read rows: folder %s holds no *.jsonl", path)
+		return nil, fmt.Errorf("read rows: folder %s %w", path, ErrNoRows)
 	}
 	return names, nil
 }

@@ -41,7 +41,11 @@ func (b *Board) sections(perTrace bool) []section {
 	if len(b.Tiers) > 0 {
 		all = append(all, b.tierSection())
 	}
-	return append(all, b.settingsSection())
+	all = append(all, b.settingsSection())
+	for i := range all {
+		all[i].title = b.Incomplete.titled(all[i].title)
+	}
+	return all
 }
 
 // intervals is true where some line of the table has a × OPT with an interval.

@@ -21,6 +21,8 @@ import (
 // a kill, a full disk or a power cut, continues where it was and a larger run replays
 // only what is new:
 //
+//	NAME.rows.jsonl      the rows of a trace, of all runs into the folder
+//	asked/NAME.json      the cells of a trace that runs were asked for, finished or not
 //	cells/KEY-F.jsonl    the rows of a finished cell. KEY names the setting, F is the
 //	                     fingerprint of its policy, and of others that it depends on
 //	partial/KEY/*.json   what is counted of an unfinished pass over a trace
@@ -32,10 +34,12 @@ type Store struct{ dir string }
 
 // OpenStore opens the store in dir, which is made if need be.
 func OpenStore(dir string) (*Store, error) {
-	if err := files.MakeFolder(filepath.Join(dir, "cells")); err != nil {
-		return nil, fmt.Errorf("open results folder: %w", err)
+	for _, made := range []string{"cells", askedFolder} {
+		if err := files.MakeFolder(filepath.Join(dir, made)); err != nil {
+			return nil, fmt.Errorf("open results folder: %w", err)
+		}
 	}
-	for _, written := range []string{".", "cells", "profiles"} {
+	for _, written := range []string{".", "cells", "profiles", askedFolder} {
 		files.Sweep(filepath.Join(dir, written))
 	}
 	return &Store{dir: dir}, nil
@@ -190,15 +194,6 @@ func (s *Store) hasProfile(key, of, path string) bool {
 		return false
 	}
 	return of+" "+hex.EncodeToString(sum.Sum(nil))+"\n" == string(want)
-}
-
-// Keep keeps the rows of a run under name in the store's folder.
-func (s *Store) Keep(name string, rows []metrics.Row) error {
-	err := files.WriteBy(filepath.Join(s.dir, name), func(w io.Writer) error { return metrics.WriteJSONL(w, rows) })
-	if err != nil {
-		return fmt.Errorf("keep results: %w", err)
-	}
-	return nil
 }
 
 // writeWhole writes a file so that it is there whole or not at all.

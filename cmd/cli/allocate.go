@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -80,7 +81,7 @@ func runAllocate(c *cobra.Command, paths []string, f *allocateFlags) error {
 		}
 		f.options.Plan = plan
 	}
-	rows, err := readRowsWhere(c.Context(), paths, f.where)
+	rows, incomplete, err := readResults(c.Context(), paths, f.where)
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func runAllocate(c *cobra.Command, paths []string, f *allocateFlags) error {
 			return err
 		}
 	}
-	return f.render(c.OutOrStdout(), reports)
+	return cmp.Or(f.render(c.OutOrStdout(), reports), errorOf(incomplete))
 }
 
 // complete checks the flags and turns them into options.

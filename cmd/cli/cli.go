@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/trace/files"
 )
@@ -21,6 +22,7 @@ const (
 	exitOK          = 0
 	exitFailed      = 1   // the work failed: bad input, disk, a violated rule
 	exitUsage       = 2   // the command line is wrong
+	exitIncomplete  = 3   // results were printed, but lack cells that replay was asked for
 	exitInterrupted = 130 // Ctrl-C; another signal has 128 + its number
 )
 
@@ -51,6 +53,7 @@ func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 	err := cmp.Or(root.ExecuteContext(ctx), out.close())
 	var usage errUsage
 	var target *files.TargetError
+	var incomplete *metrics.Incomplete
 	switch {
 	case err == nil:
 		return exitOK
@@ -60,6 +63,9 @@ func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 	case errors.As(err, &usage), errors.As(err, &target):
 		fmt.Fprintf(stderr, "kvreplay: %v\n", err)
 		return exitUsage
+	case errors.As(err, &incomplete):
+		fmt.Fprintf(stderr, "kvreplay: %v\n", err)
+		return exitIncomplete
 	}
 	fmt.Fprintf(stderr, "kvreplay: %v\n", err)
 	return exitFailed
@@ -69,7 +75,7 @@ func newRoot(table policies.Table) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "kvreplay",
 		Short:         "Replay Top-K traces through KV-cache policies",
-		Long:          "kvreplay replays recorded Top-K selections of long-context LLM decoding through\nKV-cache policies, counts what must cross PCIe, and ranks the policies against\nthe exact optimum.\n\nWhat a command writes is named by -o, which is short for --out; --output is the same.",
+		Long:          "kvreplay replays recorded Top-K selections of long-context LLM decoding through\nKV-cache policies, counts what must cross PCIe, and ranks the policies against\nthe exact optimum.\n\nWhat a command writes is named by -o, which is short for --out; --output is the same.\n\nExit codes: 0 done, 1 failed, 2 wrong command line, 3 results printed that lack cells\nwhich replay was asked for, 130 stopped by Ctrl-C (128 + n by signal n).",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          unknownCommand,

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -33,7 +34,8 @@ requests (and streams) that each wins, and whether the requests at hand tell the
 apart. Policies are named as rows name them; options may be left out where the rows have
 one policy of the name. Rows are files of JSON lines or CSV, or folders of *.jsonl;
 without any, the folder results. Replay with --per request, or --per stream, for the
-tests.`,
+tests. If a results folder lacks cells that replay was asked for, titles say INCOMPLETE
+and the exit code is 3.`,
 		Example: `  kvreplay compare lru lookahead
   kvreplay compare lfu lru rows.jsonl --where capacity=1.5x --format markdown`,
 		Args: atLeast(2, "policy A or B"),
@@ -50,7 +52,7 @@ func runCompare(c *cobra.Command, a, b string, paths []string, f *compareFlags) 
 	if !slices.Contains(compareFormats, f.format) {
 		return usagef("--format %q: expected table, json or markdown", f.format)
 	}
-	rows, err := readRowsWhere(c.Context(), paths, f.where)
+	rows, incomplete, err := readResults(c.Context(), paths, f.where)
 	if err != nil {
 		return err
 	}
@@ -60,7 +62,7 @@ func runCompare(c *cobra.Command, a, b string, paths []string, f *compareFlags) 
 	}
 	a, b = policies.Named(a, ran), policies.Named(b, ran)
 	comparison, err := unlessStopped(c.Context(), func() (*metrics.Comparison, error) {
-		return metrics.Compare(rows, a, b, metrics.Options{Seed: f.seed})
+		return metrics.Compare(rows, a, b, metrics.Options{Seed: f.seed, Incomplete: incomplete})
 	})
 	var unknown *metrics.UnknownPolicy
 	if errors.As(err, &unknown) {
@@ -69,7 +71,7 @@ func runCompare(c *cobra.Command, a, b string, paths []string, f *compareFlags) 
 	if err != nil {
 		return err
 	}
-	return f.render(c.OutOrStdout(), comparison)
+	return cmp.Or(f.render(c.OutOrStdout(), comparison), errorOf(incomplete))
 }
 
 func (f *compareFlags) render(w io.Writer, c *metrics.Comparison) error {

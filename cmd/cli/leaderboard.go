@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace/files"
 )
 
@@ -47,6 +49,10 @@ are refused, never pooled: choose with --where. So are rows that miss less than 
 optimum which bounds them. Lossy policies are ranked apart, by their recall of the
 demand at equal budgets.
 
+A results folder knows the cells that replay was asked for. If some have no rows, titles
+say INCOMPLETE, a note names the traces, and the exit code is 3. --where trace!=NAME
+leaves a trace out.
+
 Beside bytes a step stands the modelled time per output token (TPOT) on a machine,
 computed from the rows alone; --by time ranks by it. What it assumes is said under the
 table. h100 is the default because its link is the one with most measured constants,
@@ -60,7 +66,7 @@ and sequential because a mean of misses then makes a mean of times.`,
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.format, "format", "table", "`table`, markdown, csv or json on stdout")
-	outVar(fl, &f.out, "folder to write leaderboard.md, .csv, .json and curves-<trace>.svg to as well")
+	outVar(fl, &f.out, "folder to write leaderboard.md, .csv, .json, rows.parquet and curves-<trace>.svg to as well")
 	fl.StringArrayVar(&f.where, "where", nil, "only rows with `KEY=VALUE` (or KEY!=VALUE), any field of a row; repeatable: one key's values are alternatives")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap (default 0)")
 	fl.BoolVar(&f.perTrace, "per-trace", false, "a table for every trace too")
@@ -91,12 +97,12 @@ func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
 			return err
 		}
 	}
-	rows, err := readRowsWhere(c.Context(), paths, f.where)
+	rows, incomplete, err := readResults(c.Context(), paths, f.where)
 	if err != nil {
 		return err
 	}
 	boards, err := unlessStopped(c.Context(), func() ([]startBoard, error) {
-		return newBoards(rows, metrics.Options{Seed: f.seed, Timer: timer, By: f.time.by})
+		return newBoards(rows, metrics.Options{Seed: f.seed, Timer: timer, By: f.time.by, Incomplete: incomplete})
 	})
 	if stopped := c.Context().Err(); stopped != nil {
 		return stopped // cells without times are no board
@@ -108,11 +114,11 @@ func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
 		return usagef("--format %s is one board, the rows make two: choose with --where warmup=cold or --where warmup!=cold, or write both with --out", f.format)
 	}
 	if f.out != "" {
-		if err := f.write(c.ErrOrStderr(), boards, paths); err != nil {
+		if err := f.write(c.ErrOrStderr(), boards, rows, paths); err != nil {
 			return err
 		}
 	}
-	return f.renderAll(c.OutOrStdout(), boards, f.format)
+	return cmp.Or(f.renderAll(c.OutOrStdout(), boards, f.format), errorOf(incomplete))
 }
 
 // startBoard is the board of the warmed rows or of the cold ones, which are never
@@ -165,21 +171,56 @@ func (f *boardFlags) renderAll(w io.Writer, boards []startBoard, format string) 
 	return nil
 }
 
-// readRowsWhere reads the rows of all paths, of the results folder without any, and
-// keeps those that the conditions select.
-func readRowsWhere(ctx context.Context, paths, conditions []string) ([]metrics.Row, error) {
+// readResults reads the rows of all paths, or of the results folder if there are none, and
+// keeps those that the conditions select. It also says which cells the folders lack
+// although replay was asked for them, nil if none.
+func readResults(ctx context.Context, paths, conditions []string) ([]metrics.Row, *metrics.Incomplete, error) {
 	where, err := metrics.ParseWhere(conditions)
 	if err != nil {
-		return nil, errUsage{fmt.Errorf("--where: %w", err)}
+		return nil, nil, errUsage{fmt.Errorf("--where: %w", err)}
 	}
-	rows, err := readAllRows(ctx, paths)
+	asked, err := readAsked(paths)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if rows, err = where.Filter(rows); err != nil {
-		return nil, fmt.Errorf("--where: %w", err)
+	all, err := readAllRows(ctx, paths)
+	if none := metrics.FindIncomplete(asked, nil, where); errors.Is(err, metrics.ErrNoRows) && none != nil {
+		return nil, nil, none
 	}
-	return rows, nil
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, err := where.Filter(all)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--where: %w", err)
+	}
+	return rows, metrics.FindIncomplete(asked, all, where), nil
+}
+
+// readAsked reads the cells that the folders among the paths were asked for.
+func readAsked(paths []string) (asked []metrics.Row, err error) {
+	if len(paths) == 0 {
+		paths = []string{resultsFolder}
+	}
+	for _, path := range paths {
+		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+			continue // a file, or an error for those that read the rows
+		}
+		of, err := replay.Asked(path)
+		if err != nil {
+			return nil, fmt.Errorf("read rows: %w", err)
+		}
+		asked = append(asked, of...)
+	}
+	return asked, nil
+}
+
+// errorOf is the error of a board or comparison that was printed but is incomplete.
+func errorOf(i *metrics.Incomplete) error {
+	if i == nil {
+		return nil
+	}
+	return i
 }
 
 // readAllRows reads the rows of all paths, of the results folder without any.
@@ -207,8 +248,11 @@ func (f *boardFlags) render(w io.Writer, b *metrics.Board, format string) error 
 
 // write puts every rendering and the curves into the folder, each file whole or not
 // at all, and none in the place of a file of rows.
-func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []string) error {
-	outputs := []boardFile{{"leaderboard.md", func(w io.Writer) error { return f.renderAll(w, boards, "markdown") }}}
+func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []metrics.Row, inputs []string) error {
+	outputs := []boardFile{
+		{"leaderboard.md", func(w io.Writer) error { return f.renderAll(w, boards, "markdown") }},
+		{"rows.parquet", func(w io.Writer) error { return metrics.WriteParquet(w, rows) }},
+	}
 	var curves []string
 	for _, b := range boards {
 		for _, format := range []string{"csv", "json"} {
@@ -221,7 +265,7 @@ func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []strin
 		}
 	}
 	for _, o := range outputs {
-		if err := checkOutput("leaderboard", filepath.Join(f.out, o.name), rows); err != nil {
+		if err := checkOutput("leaderboard", filepath.Join(f.out, o.name), inputs); err != nil {
 			return err
 		}
 	}
@@ -230,7 +274,7 @@ func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []strin
 			return err
 		}
 	}
-	fmt.Fprintf(progress, "kvreplay: wrote leaderboard.md, .csv, .json and %s to %s\n", count(len(curves), "curve"), f.out)
+	fmt.Fprintf(progress, "kvreplay: wrote leaderboard.md, .csv, .json, rows.parquet and %s to %s\n", count(len(curves), "curve"), f.out)
 	return nil
 }
 

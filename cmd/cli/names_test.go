@@ -1,22 +1,117 @@
 package cli_test
 
 import (
+	"bytes"
+	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics"
 )
 
-// Runs that differ in what their rows depend on keep files of their own in one folder;
-// runs that mean the same replace each other, however they are typed.
+// Runs that differ in what their rows depend on add up in the one rows file of the trace.
+// Runs that mean the same replace each other's rows, however they are typed.
 func TestRunsInOneFolderAddUp(t *testing.T) {
 	path, out := smallTrace(t, small), t.TempDir() // the trace states sink 2
 	for _, more := range [][]string{{}, {"--sink", "2"}, {"--sink", "0"}, {"--warmup", "cold"}, {"--sink", "0", "--seed", "0"}} {
-		args := append([]string{"replay", path, "--policy", "lru", "--capacity", "2x", "--out", out}, more...)
-		if code, _, stderr := run(args...); code != 0 {
-			t.Fatal(stderr)
+		kvreplay(t, 0, append([]string{"replay", path, "--policy", "lru", "--capacity", "2x", "--out", out}, more...)...)
+	}
+	rows, err := metrics.ReadRows(rowsPath(t, out))
+	if err != nil || len(rows) != 3 {
+		t.Errorf("%d rows, %v, expected one each for sink 2, sink 0 and cold", len(rows), err)
+	}
+}
+
+// A run with more policies replaces the rows file with one that has every cell once. The
+// order of the runs does not change its bytes.
+func TestSupersetRunReplacesRows(t *testing.T) {
+	path, first, second := smallTrace(t, small), t.TempDir(), t.TempDir()
+	replay := func(out, policies string) {
+		kvreplay(t, 0, "replay", path, "--policy", policies, "--capacity", "1x,2x", "--per", "request", "--out", out)
+	}
+	replay(first, "lru,opt")
+	replay(first, "opt,lru,fifo")
+	replay(second, "fifo")
+	replay(second, "lru,opt")
+	want := rowsOf(t, first)
+	if n := bytes.Count(want, []byte("\n")); n != 6 {
+		t.Errorf("%d rows of 3 policies at 2 capacities:\n%s", n, want)
+	}
+	if got := rowsOf(t, second); !bytes.Equal(got, want) {
+		t.Errorf("in another order:\n%s\nwant\n%s", got, want)
+	}
+	replay(first, "lru")
+	if got := rowsOf(t, first); !bytes.Equal(got, want) {
+		t.Errorf("a run with fewer policies took rows away:\n%s", got)
+	}
+	// Counts that were edited are those of the kept cells again, by any run.
+	if err := os.WriteFile(rowsPath(t, first), bytes.ReplaceAll(want, []byte(`"evictions":`), []byte(`"evictions":1`)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	replay(first, "fifo")
+	if got := rowsOf(t, first); !bytes.Equal(got, want) {
+		t.Errorf("edited rows stayed:\n%s", got)
+	}
+	// Without the kept cells, rows that are not replayed stay as they are.
+	if err := os.RemoveAll(filepath.Join(first, "cells")); err != nil {
+		t.Fatal(err)
+	}
+	replay(first, "fifo")
+	if got := rowsOf(t, first); !bytes.Equal(got, want) {
+		t.Errorf("rows without cells were lost:\n%s", got)
+	}
+}
+
+// Runs of different policies into one folder at once lose none of their rows.
+func TestRunsAtOnceAddUp(t *testing.T) {
+	path, out, calm := smallTrace(t, small), t.TempDir(), t.TempDir()
+	var names []string
+	var all sync.WaitGroup
+	for _, policy := range []string{"lru", "fifo", "opt", "lfu", "lookahead", "s3-fifo"} {
+		names = append(names, policy)
+		all.Go(func() {
+			if code, _, stderr := run("replay", path, "--policy", policy, "--capacity", "1x,2x", "--out", out); code != 0 {
+				t.Errorf("%s: %s", policy, stderr)
+			}
+		})
+	}
+	all.Wait()
+	kvreplay(t, 0, "replay", path, "--policy", strings.Join(names, ","), "--capacity", "1x,2x", "--out", calm)
+	if got, want := rowsOf(t, out), rowsOf(t, calm); !bytes.Equal(got, want) {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	kvreplay(t, 0, "leaderboard", out)
+}
+
+// A rows file of an earlier version is removed if the new one has its rows, whatever
+// its schema. Otherwise it stays, and a note says what to do.
+func TestOldRowsFiles(t *testing.T) {
+	path, out, other := smallTrace(t, small), t.TempDir(), t.TempDir()
+	args := func(out, policies string) []string {
+		return []string{"replay", path, "--policy", policies, "--capacity", "2x", "--out", out}
+	}
+	kvreplay(t, 0, args(out, "lru,opt")...)
+	kvreplay(t, 0, args(other, "lru,fifo")...)
+	covered, more := filepath.Join(out, "small.rows-0123abcd.jsonl"), filepath.Join(out, "small.rows-4567abcd.jsonl")
+	schema := strings.NewReplacer(`{"schema":1`, `{"schema":0`, `{"schema":2`, `{"schema":0`)
+	for name, text := range map[string][]byte{covered: rowsOf(t, out), more: rowsOf(t, other)} {
+		if err := os.WriteFile(name, []byte(schema.Replace(string(text))), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(out, "*.jsonl"))
-	if err != nil || len(files) != 3 {
-		t.Errorf("files %v, %v, expected one each for sink 2, sink 0 and cold", files, err)
+	_, stderr := kvreplay(t, 0, args(out, "lru,opt")...)
+	for _, want := range []string{"removed " + covered, more + ", of an earlier version, has rows that small.rows.jsonl lacks"} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("%s: no %q", stderr, want)
+		}
+	}
+	if found, _ := filepath.Glob(filepath.Join(out, "small.rows-*")); len(found) != 1 || found[0] != more {
+		t.Errorf("old files left: %v, expected %s", found, more)
+	}
+	kvreplay(t, 0, args(out, "fifo")...)
+	if found, _ := filepath.Glob(filepath.Join(out, "small.rows-*")); len(found) != 0 {
+		t.Errorf("old files left: %v", found)
 	}
 }

@@ -51,12 +51,12 @@ func newReplayCommand(table policies.Table) *cobra.Command {
 		Use:   "replay TRACE...",
 		Short: "Replay traces through policies and print result rows",
 		Long: `Replay traces through cache policies: every policy at every capacity, on each
-trace. Rows go to stdout; with --out they are kept as files, which ` + "`kvreplay leaderboard`" + `
-reads. A run with --out that was stopped, however it was stopped, continues where it was
-when the same command is given again; a run with more policies or capacities replays only
-what is new. Cells of a policy whose decisions have changed since, as after an edit of its
-code, are replayed again, with a message. With --profile or --referee a trace is finished or begun again, and with
---referee every cell is replayed.`,
+trace. Rows go to stdout. With --out they are kept in one file a trace, NAME.rows.jsonl,
+which ` + "`kvreplay leaderboard`" + ` reads and to which later runs into the folder add.
+A run with --out that was stopped, however it was stopped, continues where it was when the
+same command is given again. A run with more policies or capacities replays only the new
+cells, and those of a policy whose decisions have changed since. With --profile or --referee a trace is finished or begun again, and with --referee
+every cell is replayed.`,
 		Example: `  kvreplay replay t.parquet
   kvreplay replay t.parquet --policy lru --policy lookahead --policy window:2 --policy opt \
       --topk 256 --candidates 320 --capacity 1x,1.5x,2x,4x,0.2ctx,6400 --warmup lru:32 --out results`,
@@ -118,6 +118,11 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 	if err != nil {
 		return err
 	}
+	for _, t := range tasks {
+		if err := t.job.Ask(); err != nil {
+			return err
+		}
+	}
 	steps, cells := workOf(tasks)
 	bar.start(steps, "replay "+count(cells, "cell"), "steps")
 	var rows []metrics.Row // to be printed
@@ -169,12 +174,13 @@ func (f *replayFlags) finish(ctx context.Context, t *task, store *replay.Store) 
 	if store == nil {
 		return result, nil
 	}
-	name := t.fileName("rows", ".jsonl")
-	if err := store.Keep(name, result.Rows); err != nil {
+	notes, err := t.job.Keep()
+	if err != nil {
 		return nil, cmp.Or(failed, err)
 	}
+	result.Notes = append(result.Notes, notes...)
 	if failed != nil {
-		return nil, fmt.Errorf("%w; the rows are kept in %s. A profile is of every step and cannot be made of them: with that mended, the same command replays this trace and those behind it", failed, filepath.Join(f.out, name))
+		return nil, fmt.Errorf("%w; the rows are kept in %s. A profile is of every step and cannot be made of them: with that mended, the same command replays this trace and those behind it", failed, filepath.Join(f.out, replay.RowsName(t.file.Path())))
 	}
 	return result, nil
 }

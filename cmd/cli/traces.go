@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
@@ -37,7 +36,7 @@ func (f *replayFlags) plan(paths []string, o replay.Options) (tasks []*task, err
 		}
 		digests[t.job.Digest()] = path
 		if f.out != "" {
-			if err := checkOutput("replay", filepath.Join(f.out, t.fileName("rows", ".jsonl")), nil); err != nil {
+			if err := checkOutput("replay", filepath.Join(f.out, replay.RowsName(path)), nil); err != nil {
 				return tasks, err
 			}
 		}
@@ -71,7 +70,7 @@ func (f *replayFlags) record(t *task) (err error) {
 	if !f.profile {
 		return nil
 	}
-	path := filepath.Join(f.out, t.fileName("profile", ".parquet"))
+	path := filepath.Join(f.out, t.profileName())
 	if t.job.Recorded(path, f.indices) {
 		return nil
 	}
@@ -81,18 +80,10 @@ func (f *replayFlags) record(t *task) (err error) {
 	return t.job.Record(t.profile)
 }
 
-// longestStem is what of a trace's name its files have: with what is added to it, and to
-// temporary files, it fits the 255 bytes that file systems allow.
-const longestStem = 200
-
-// fileName names what a run keeps of a trace by all that the rows depend on, so that
-// runs into one folder add up and a repeated run replaces itself.
-func (t *task) fileName(what, suffix string) string {
-	stem := strings.TrimSuffix(filepath.Base(t.file.Path()), ".parquet")
-	if len(stem) > longestStem {
-		stem = strings.ToValidUTF8(stem[:longestStem], "")
-	}
-	return fmt.Sprintf("%s.%s-%s%s", stem, what, t.job.Key(), suffix)
+// profileName names the profile of a trace by all that it depends on, so that a repeated
+// run replaces its own profile and no other.
+func (t *task) profileName() string {
+	return fmt.Sprintf("%s.profile-%s.parquet", replay.Stem(t.file.Path()), t.job.Key())
 }
 
 // workOf is the work left in all tasks, and its cells.

@@ -12,7 +12,7 @@ import (
 const staleAfter = time.Hour
 
 // unfinished is how temporary files of what kvreplay keeps are named.
-var unfinished = regexp.MustCompile(`^\..+\.(jsonl|parquet|sha256)[0-9]+$`)
+var unfinished = regexp.MustCompile(`^\..+\.(jsonl|json|parquet|sha256)[0-9]+$`)
 
 // lock marks the file as that of a running program; the mark ends with it.
 func lock(f *os.File) {
