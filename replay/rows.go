@@ -103,8 +103,12 @@ func (p *plan) sizeWarnings(c *cellPlan, t *tally) (warnings []string) {
 	if t.whole > 0 {
 		warnings = append(warnings, fmt.Sprintf("capacity %v is larger than the context in %d of %d streams: no entry ever has to be evicted there", c.capacity, t.whole, t.counts.Streams))
 	}
-	if k := int64(p.topk * p.meta.BlockTokens); t.minEntries < k && c.capacity.kind != peakOf {
-		warnings = append(warnings, fmt.Sprintf("capacity %v is under K: a stream keeps %d entries, a full demand of %d cannot fit", c.capacity, t.minEntries, k))
+	least := t.minEntries
+	if c.spec.Entry.Traits.Lossy {
+		least = t.maxEntries // lossy methods give some streams less than they were given
+	}
+	if k := int64(p.topk * p.meta.BlockTokens); least < k && c.capacity.kind != peakOf {
+		warnings = append(warnings, fmt.Sprintf("capacity %v is under K: a stream keeps %d entries, a full demand of %d cannot fit", c.capacity, least, k))
 	}
 	return warnings
 }

@@ -131,7 +131,7 @@ func TestSizeWarnings(t *testing.T) {
 		largest = max(largest, s.MaxSeqLen())
 	}
 	k := f.Meta().TopK
-	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, fmt.Sprint(k-1), fmt.Sprint(k), "2x", fmt.Sprint(largest-1), fmt.Sprint(largest), fmt.Sprintf("%d+%d@4", k, largest)), Tiers: tiers(t, "dram=lru@64x")}
+	o := Options{Policies: specs(t, "lru", "opt"), Capacities: capacities(t, fmt.Sprint(k-1), fmt.Sprint(k), "2x", fmt.Sprint(largest-1), fmt.Sprint(largest), fmt.Sprintf("%d+%d@4", k, largest)), Tiers: tiers(t, "dram=lru@64x")}
 	result, err := Run(t.Context(), f, o)
 	if err != nil {
 		t.Fatal(err)
@@ -151,6 +151,25 @@ func TestSizeWarnings(t *testing.T) {
 		}
 		if r.Tier == 0 && whole && r.Evictions > 0 {
 			t.Errorf("at %s: %d evictions", *r.Capacity, r.Evictions)
+		}
+	}
+}
+
+// Lossy methods may give some streams less than K of a capacity above K. That is the method,
+// and no warning. They warn if no stream gets K entries.
+func TestSizeWarningsOfDividedBudgets(t *testing.T) {
+	f, err := trace.Open("../datasets/corpus/deep_vt.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	result, err := Run(t.Context(), f, Options{Policies: specs(t, "pyramidkv", "streamingllm"), Capacities: capacities(t, "0.5x", "1.25x")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range result.Rows {
+		if under := strings.Contains(strings.Join(r.Warnings, "\n"), "is under K"); under != (*r.Capacity == "0.5x") {
+			t.Errorf("%s at %s: %q", r.Policy, *r.Capacity, r.Warnings)
 		}
 	}
 }
