@@ -59,7 +59,7 @@ func (r *Row) texts(fields []field) string {
 // and part. Cells of which newer has rows are newer's alone.
 func MergeRows(newer, older []Row) []Row {
 	type keyed struct {
-		row Row
+		row *Row
 		id  string
 	}
 	all := make([]keyed, 0, len(newer)+len(older))
@@ -67,19 +67,19 @@ func MergeRows(newer, older []Row) []Row {
 	for i := range newer {
 		id := newer[i].CellID()
 		replaced[id] = true
-		all = append(all, keyed{newer[i], id})
+		all = append(all, keyed{&newer[i], id})
 	}
 	for i := range older {
 		if id := older[i].CellID(); !replaced[id] {
-			all = append(all, keyed{older[i], id})
+			all = append(all, keyed{&older[i], id})
 		}
 	}
-	order := func(a, b keyed) int { return cmp.Or(compareRows(&a.row, &b.row), strings.Compare(a.id, b.id)) }
+	order := func(a, b keyed) int { return cmp.Or(compareRows(a.row, b.row), strings.Compare(a.id, b.id)) }
 	slices.SortStableFunc(all, func(a, b keyed) int { return cmp.Or(order(a, b), slices.Compare(a.row.Warnings, b.row.Warnings)) })
 	rows := make([]Row, 0, len(all))
 	for i := range all {
 		if i == 0 || order(all[i-1], all[i]) != 0 {
-			rows = append(rows, all[i].row)
+			rows = append(rows, *all[i].row)
 		}
 	}
 	return rows

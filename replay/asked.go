@@ -195,7 +195,7 @@ func (j *Job) Keep() (notes []string, err error) {
 	p, s := j.plan, j.plan.opt.Store
 	path := s.rowsPath(p.file.Path())
 	err = s.locked(func() error {
-		newer, err := p.finished()
+		newer, err := j.finished()
 		if err != nil {
 			return err
 		}
@@ -220,13 +220,10 @@ func (j *Job) Keep() (notes []string, err error) {
 	return notes, err
 }
 
-// finished are the rows of the plan, which has run, and of all other finished cells of
-// the trace that runs were asked for.
-func (p *plan) finished() (rows []metrics.Row, err error) {
-	own := map[string]bool{}
-	for c := range p.cells {
-		rows = append(rows, p.kept[c]...)
-	}
+// finished are the rows of the job, and of all other finished cells of its trace that
+// runs were asked for.
+func (j *Job) finished() ([]metrics.Row, error) {
+	p, rows, own := j.plan, slices.Clip(j.rows), map[string]bool{}
 	for _, c := range p.asked() {
 		own[c.Row.CellID()] = true
 	}

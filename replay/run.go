@@ -26,7 +26,10 @@ type Result struct {
 
 // Job is the work on one trace, planned: every option checked against the trace, what
 // the store has taken into account.
-type Job struct{ plan *plan }
+type Job struct {
+	plan *plan
+	rows []metrics.Row // of the run
+}
 
 // Plan plans the work that o asks for on the trace of f. Errors are of the options, or
 // of a trace that cannot serve them; nothing has been replayed yet.
@@ -35,7 +38,7 @@ func Plan(f *trace.File, o Options) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Job{p}, nil
+	return &Job{plan: p}, nil
 }
 
 // Work is what is left to replay, in rows of the trace times cells: the total of
@@ -110,6 +113,7 @@ func (j *Job) Run(ctx context.Context) (*Result, error) {
 	if r.Rows, err = p.rows(total); err != nil {
 		return nil, err
 	}
+	j.rows = r.Rows
 	p.tidy()
 	return r, nil
 }

@@ -162,7 +162,7 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer held.Abort()
-	for name, when := range map[string]time.Time{".killed.jsonl123": old, ".killed.parquet9": old, ".killed.sha25642": old, ".ahead.jsonl7": time.Now().Add(2 * staleAfter), ".young.jsonl123": time.Now(), ".mine.jsonl": old, "rows.jsonl": old} {
+	for name, when := range map[string]time.Time{".killed.jsonl123": old, ".killed.parquet9": old, ".killed.sha25642": old, ".killed.json3": old, ".ahead.jsonl7": time.Now().Add(2 * staleAfter), ".young.jsonl123": time.Now(), ".mine.jsonl": old, "rows.jsonl": old} {
 		path := filepath.Join(dir, name)
 		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, when, when)); err != nil {
 			t.Fatal(err)
