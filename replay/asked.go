@@ -133,7 +133,7 @@ func encodeAsked(cells []askedCell) ([]byte, error) {
 }
 
 // readAsked reads the cells that were asked for of a trace; none if no file is there. A
-// damaged file is an error, as the cells in it would be missed by nobody.
+// damaged file is an error, because results would seem complete without the cells in it.
 func readAsked(path string) ([]askedCell, error) {
 	text, err := readKept(path)
 	if errors.Is(err, fs.ErrNotExist) {
