@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -180,5 +182,28 @@ func TestTimeRefuses(t *testing.T) {
 	}
 	if _, err := os.Stat("x.json"); err == nil {
 		t.Error("a refused command left a timeline")
+	}
+}
+
+// The split of kvpr is the fastest of the schedule that is run: the paper's split is slower
+// here than none at all.
+func TestTimeSplit(t *testing.T) {
+	const schedules = "kvpr:order=column,kv=int4,x=int4,recompute=on,kvpr:order=column,kv=int4,x=int4,recompute=off,kvpr:order=column,kv=int4,x=int4,recompute=paper"
+	code, stdout, stderr := run("time", "--prompt", "512", "--generate", "32", "--model", "opt-13b", "--hardware", "a100-40", "--batch", "32", "--schedule", schedules, "--format", "csv")
+	rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll()
+	if code != 0 || err != nil || len(rows) != 4 {
+		t.Fatalf("exit %d, %d rows, %v: %s", code, len(rows), err, stderr)
+	}
+	column := slices.Index(rows[0], "step_mean_s")
+	var mean []float64
+	for _, row := range rows[1:] {
+		v, err := strconv.ParseFloat(row[column], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mean = append(mean, v)
+	}
+	if !(mean[0] < mean[1] && mean[1] < mean[2]) {
+		t.Errorf("fastest %g s, none %g s, paper %g s, expected them in this order", mean[0], mean[1], mean[2])
 	}
 }

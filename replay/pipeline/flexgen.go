@@ -13,7 +13,7 @@ type FlexGen struct{ KVPR }
 
 func parseFlexGen(options string) (Schedule, error) {
 	where := "gpu"
-	f := &FlexGen{KVPR{Column: true, Batches: 1}}
+	f := &FlexGen{KVPR{Column: true, Batches: 1, Recompute: RecomputeNone}}
 	var q quantizations
 	bits := q.options()
 	text, err := policies.ParseOptions(options, policies.Int("batches", &f.Batches, 1, 1<<20), policies.Word("weights", &where, "gpu", "host"), bits[0], bits[2])

@@ -2,15 +2,17 @@ package pipeline
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// KVPR keeps all KV on the host; each step a layer's first positions are recomputed on the
-// GPU from their activations, which are half as large as K and V of as many heads, while
-// the others move (KVPR, section 3). SplitPoint says how many, anew for every step.
+// KVPR keeps all KV on the host. In each step the GPU recomputes a layer's first positions
+// from their activations, while the other positions move (KVPR, section 3). Activations are
+// half as large as K and V of as many heads. Recompute says how the split is chosen. It is
+// chosen anew for every step.
 //
-// Row by row a layer begins when the one before has ended (latency); where all is FP16 and
+// Row by row, a layer begins when the one before has ended (latency). If all is FP16 and
 // the weights are on the GPU or move first,
 //
 //	layer = w + l·x + max(l·g + projections, (S − l)·y) + attention + FFN
@@ -21,16 +23,32 @@ import (
 //
 //	layer = w + batches·(l·x + (S − l)·y)
 //
-// which is w + batches·t(l) where the split is at the bend of Eq. 10 (SplitPoint).
+// which is w + batches·t(l) if the split is at the bend of Eq. 10 (Dense.SplitPoint).
 type KVPR struct {
 	Column    bool
 	Batches   int         // that pass a layer in turn, column by column
 	Weights   bool        // on the host
 	Load      WeightOrder // when they move
-	Recompute bool        // otherwise all KV moves: what offloading without KVPR does
+	Recompute Recomputing // how many positions are recomputed
 	KV, X     Quantization
 	text      string
 }
+
+// Recomputing is the rule by which KVPR chooses how many positions it recomputes.
+type Recomputing int
+
+const (
+	// RecomputeFastest takes the number with which the step takes least time, 0 included.
+	RecomputeFastest Recomputing = iota
+	// RecomputePaper takes the number of Eq. 11 (Dense.SplitPoint). That formula knows
+	// neither the rest of the computation nor quantisation, so a step can take longer than
+	// without recomputing.
+	RecomputePaper
+	// RecomputeNone moves all KV, as offloading without KVPR does.
+	RecomputeNone
+)
+
+var recomputeNames = []string{"on", "paper", "off"}
 
 // WeightOrder is when a layer's weights move, if they do.
 type WeightOrder int
@@ -51,22 +69,19 @@ const (
 var loadNames = []string{"first", "coarse", "fine"}
 
 func parseKVPR(options string) (Schedule, error) {
-	order, where, load, recompute := "row", "gpu", loadNames[WeightsFirst], "on"
+	order, where, load, recompute := "row", "gpu", loadNames[WeightsFirst], recomputeNames[RecomputeFastest]
 	k := &KVPR{Batches: 1}
 	var q quantizations
 	list := append([]policies.Option{policies.Word("order", &order, "row", "column"), policies.Int("batches", &k.Batches, 1, 1<<20),
-		policies.Word("weights", &where, "gpu", "host"), policies.Word("load", &load, loadNames...), policies.Word("recompute", &recompute, "on", "off")}, q.options()...)
+		policies.Word("weights", &where, "gpu", "host"), policies.Word("load", &load, loadNames...), policies.Word("recompute", &recompute, recomputeNames...)}, q.options()...)
 	text, err := policies.ParseOptions(options, list...)
 	if err != nil {
 		return nil, err
 	}
-	k.Column, k.Weights, k.Recompute, k.text = order == "column", where == "host", recompute == "on", text
+	k.Column, k.Weights, k.text = order == "column", where == "host", text
 	k.KV, k.X = q.of(q.kv), q.of(q.x)
-	for i, name := range loadNames {
-		if name == load {
-			k.Load = WeightOrder(i)
-		}
-	}
+	k.Load = WeightOrder(slices.Index(loadNames, load))
+	k.Recompute = Recomputing(slices.Index(recomputeNames, recompute))
 	switch {
 	case !k.Column && k.Batches > 1:
 		return nil, errors.New("batches above 1 go with order=column")
@@ -86,16 +101,11 @@ func (k *KVPR) moves() (Moves, bool) { return MovesLayers, k.Weights }
 
 func (k *KVPR) dense() *KVPR { return k }
 
-// split is how many of a layer's positions are recomputed.
-func (k *KVPR) split(d *Dense) int {
-	if !k.Recompute {
-		return 0
-	}
-	return d.SplitPoint()
-}
-
 // Place adds a step.
-func (k *KVPR) Place(t *Timeline, s *Step) {
+func (k *KVPR) Place(t *Timeline, s *Step) { k.place(t, s, k.split(s)) }
+
+// place adds a step that recomputes n positions of each request, where the rule leaves n open.
+func (k *KVPR) place(t *Timeline, s *Step, n int) {
 	parts := s.parts()
 	last := make([]Op, len(parts)) // of each batch
 	for p := range last {
@@ -110,7 +120,7 @@ func (k *KVPR) Place(t *Timeline, s *Step) {
 			if k.Column {
 				begin = free[turn%2] // otherwise for its buffer
 			}
-			last[p] = k.placePart(t, &parts[p][i], i, p, begin, last[p], &w)
+			last[p] = k.placePart(t, &parts[p][i], i, p, n, begin, last[p], &w)
 			end, free[turn%2] = last[p], last[p]
 			turn++
 		}
@@ -124,8 +134,9 @@ type weightOps struct{ kv, attention, ffn Op }
 
 // placePart adds a layer for one batch, the first with the layer's weights, and returns
 // its last operation.
-func (k *KVPR) placePart(t *Timeline, l *Layer, layer, part int, begin, before Op, w *weightOps) Op {
-	d, n := &l.Dense, k.split(&l.Dense)
+func (k *KVPR) placePart(t *Timeline, l *Layer, layer, part, n int, begin, before Op, w *weightOps) Op {
+	d := &l.Dense
+	n = k.recomputed(d, n)
 	late := part == 0 && k.Load != WeightsFirst
 	if part == 0 {
 		*w = weightOps{None, None, None}
@@ -169,23 +180,24 @@ func (k *KVPR) loadLate(t *Timeline, d *Dense, layer int, kv Op) (w weightOps) {
 // link's time, with what the last layer of the last batch takes after its transfers. The
 // latter holds where the link never waits for computation.
 func (k *KVPR) Closed(s *Step) float64 {
-	sum, parts := s.Output, s.parts()
+	sum, parts, split := s.Output, s.parts(), k.split(s)
 	for i := range s.Whole {
 		for p := range parts {
 			l := &parts[p][i]
+			n := k.recomputed(&l.Dense, split)
 			if !k.Column || i == len(s.Whole)-1 && p == len(parts)-1 {
-				sum += k.alone(l, p == 0)
+				sum += k.alone(l, n, p == 0)
 			} else {
-				sum += k.link(l, p == 0)
+				sum += k.link(l, n, p == 0)
 			}
 		}
 	}
 	return sum
 }
 
-// link is the time of a part's transfers, the first one's with the layer's weights.
-func (k *KVPR) link(l *Layer, first bool) float64 {
-	n := k.split(&l.Dense)
+// link is the time of the transfers of a part that recomputes n positions. The first part
+// moves the layer's weights as well.
+func (k *KVPR) link(l *Layer, n int, first bool) float64 {
 	sum := float64(n)*l.Dense.Activations + l.Dense.rest(n)
 	if first && k.Weights {
 		sum += l.Dense.Weights
@@ -193,12 +205,12 @@ func (k *KVPR) link(l *Layer, first bool) float64 {
 	return sum
 }
 
-// alone is the time of a part on idle resources.
-func (k *KVPR) alone(l *Layer, first bool) float64 {
-	d, n := &l.Dense, k.split(&l.Dense)
+// alone is the time of a part that recomputes n positions, on idle resources.
+func (k *KVPR) alone(l *Layer, n int, first bool) float64 {
+	d := &l.Dense
 	x, rest, made := float64(n)*d.Activations, d.rest(n), float64(n)*d.Recompute
 	dequantize, project := float64(d.Positions-n)*d.Dequantize, l.Project+d.Quantize+l.pre()
-	loaded := k.link(l, first)
+	loaded := k.link(l, n, first)
 	if !first || k.Load == WeightsFirst {
 		return loaded - rest + max(made+project, rest) + dequantize + d.Attend + l.Post
 	}

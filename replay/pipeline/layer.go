@@ -47,6 +47,9 @@ type Dense struct {
 	Again       float64  // the whole layer over them, from its input
 	Dequantize  float64  // a position of all requests, where KV is quantised
 	Quantize    float64  // the KV that a step generates
+
+	Bytes           float64 // of KV over the link
+	ActivationBytes float64 // of a position's activations, all requests
 }
 
 // pre is what comes between selection and attention: projections, and what the write-back
@@ -71,4 +74,7 @@ type Step struct {
 	Whole  []Layer
 	Parts  [][]Layer // by part, then layer
 	Output float64   // final projection to the vocabulary, s
+
+	// split is how many positions KVPR recomputes; nil: not yet chosen.
+	split *int
 }

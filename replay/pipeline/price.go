@@ -25,6 +25,7 @@ type runner struct {
 	step     Step
 	traffic  Traffic
 	staging  float64 // bytes of the largest fetch of a layer
+	split    int     // positions that the latest step recomputes (KVPR)
 	used     [resources]bool
 
 	whole prices
@@ -204,11 +205,12 @@ func (r *runner) place(step int) error {
 	if err := r.priceStep(step); err != nil {
 		return err
 	}
-	return r.lay()
+	r.lay()
+	return nil
 }
 
-// lay puts the step that is priced on the timeline.
-func (r *runner) lay() (err error) {
+// lay puts the priced step on the timeline.
+func (r *runner) lay() {
 	if f, ok := r.schedule.(*Prefetch); ok {
 		for i := 1; i < len(r.whole.moved); i++ { // all but the first layer are predicted
 			r.traffic.add(r.whole.moved[i].fetched(1 - f.Accuracy))
@@ -219,13 +221,12 @@ func (r *runner) lay() (err error) {
 			r.traffic.H2D += LayerWeights(r.options.Model, layer, r.pricer.Experts)
 		}
 	}
-	if r.step.Output, err = r.pricer.Compute.Output(r.whole.positions); err != nil {
-		return err
+	if d, ok := r.schedule.(denser); ok {
+		r.traffic.H2D += d.dense().moved(&r.step)
 	}
 	r.timeline.Reset()
 	r.schedule.Place(r.timeline, &r.step)
 	r.timeline.Contend(&r.step)
-	return nil
 }
 
 // run prices all steps.

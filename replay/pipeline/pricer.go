@@ -157,7 +157,8 @@ func (p *Pricer) writeBack(t *sums) transfer.Request {
 	return layout.WriteBack(int64(p.Scaling.Heads), t.Positions)
 }
 
-// moveLayer prices a layer whose whole KV moves.
+// moveLayer prices a layer whose whole KV moves. The bytes follow from the step's split
+// (KVPR.moved).
 func (p *Pricer) moveLayer(layer int, t *sums, o *Operators, l *Layer, moved *Traffic) {
 	k, m := p.Dense, p.Model
 	entry := float64(m.Entry.Value)
@@ -176,13 +177,7 @@ func (p *Pricer) moveLayer(layer int, t *sums, o *Operators, l *Layer, moved *Tr
 	d.Dequantize = t.requests * numbers * k.KV.Dequantized() / p.Memory
 	d.Quantize = float64(t.Positions) * numbers * k.KV.Quantized() / p.Memory
 	p.loadWeights(layer, d)
-	n := 0.
-	if d.Positions > 0 {
-		n = float64(k.split(d))
-		p.recomputed = max(p.recomputed, n)
-		moved.H2D = float64(kv.Bytes) * (1 - n/float64(d.Positions))
-	}
-	moved.H2D += n * activations
+	d.Bytes, d.ActivationBytes = float64(kv.Bytes), activations
 	moved.Descriptors = float64(kv.Descriptors)
 }
 

@@ -111,6 +111,11 @@ func (r *runner) priceStep(step int) error {
 		r.traffic.addAll(p.moved)
 		r.step.Parts = append(r.step.Parts, p.layers)
 	}
+	var err error
+	if r.step.Output, err = r.pricer.Compute.Output(r.whole.positions); err != nil {
+		return err
+	}
+	r.chooseSplit()
 	return nil
 }
 

@@ -77,6 +77,15 @@ func slowStep(t *testing.T, r *runner, step int) (s *Step, traffic Traffic, stag
 	if s.Output, err = r.pricer.Compute.Output(float64(len(r.batch.Drawn))); err != nil {
 		t.Fatal(err)
 	}
+	if d, ok := r.schedule.(denser); ok {
+		for _, part := range s.parts() {
+			for i := range part {
+				l := &part[i].Dense
+				n := d.dense().recomputed(l, d.dense().split(s))
+				traffic.H2D += l.Bytes*(1-float64(n)/float64(l.Positions)) + float64(n)*l.ActivationBytes
+			}
+		}
+	}
 	return s, traffic, staging
 }
 

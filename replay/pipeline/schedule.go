@@ -69,7 +69,7 @@ var table = []entry{
 	{"layerwise", "layerwise[:phi=0.5,delta_us=0]", "da or dba, whichever exposes less, layer by layer (ESS)", parseLayerwise},
 	{"sfc", "sfc[:parts=auto]", "micro-batches: GPU selects, CPU looks up, link fetches side by side (KVDrive)", parseSFC},
 	{"tbo", "tbo", "two halves of the batch, half a layer apart (two-batch overlap)", parseTBO},
-	{"kvpr", "kvpr[:order=row|column,batches=1,weights=gpu|host,load=first|coarse|fine,recompute=on|off,kv=fp16|int4,x=fp16|int4,group=64]", "all KV moves, a part of it is recomputed from activations x meanwhile (KVPR)", parseKVPR},
+	{"kvpr", "kvpr[:order=row|column,batches=1,weights=gpu|host,load=first|coarse|fine,recompute=on|paper|off,kv=fp16|int4,x=fp16|int4,group=64]", "all KV moves, a part of it is recomputed from activations x meanwhile (KVPR)", parseKVPR},
 	{"flexgen", "flexgen[:batches=1,weights=gpu|host,kv=fp16|int4,group=64]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen},
 	{"ellm", "ellm[:uncached=auto,swap=auto,recompute=auto,choose=time,fused=no]", "first tokens stay uncached: layers run again while others are swapped in (eLLM)", parseELLM},
 	{"gpu", "gpu", "all KV stays on the GPU", parseOnGPU},

@@ -178,9 +178,14 @@ func TestKVPRByHand(t *testing.T) {
 	for range 8 {
 		step.Parts = append(step.Parts, step.Whole)
 	}
-	column := schedule(t, "kvpr:order=column,batches=8,weights=host").(*KVPR)
+	column := schedule(t, "kvpr:order=column,batches=8,weights=host,recompute=paper").(*KVPR)
 	near(t, "column", place(t, column, step).End(), 4*(500+8*1600))
 	near(t, "column, closed", column.Closed(step), 4*(500+8*1600))
+	// Column by column, recomputing overlaps the next transfers. 50 positions keep both busy:
+	// 50·10 + 50·20 on the link, 50·30 on the GPU. The last 1500 begin when the last
+	// activations have come, which is 1000 before the link's end.
+	fastest := schedule(t, "kvpr:order=column,batches=8,weights=host").(*KVPR)
+	near(t, "column, fastest", place(t, fastest, step).End(), 4*(500+8*1500)+500)
 }
 
 // The split is the least of all l, tried one by one.

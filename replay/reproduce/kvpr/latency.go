@@ -41,10 +41,10 @@ func (l *latency) setting(model, schedule string) setting {
 
 const (
 	accelerate = "kvpr:recompute=off" // Hugging Face Accelerate: a layer's whole cache moves, then it is computed
-	rowByRow   = "kvpr"
+	rowByRow   = "kvpr:recompute=paper"
 )
 
-const latencyMethod = "Seconds of generation − 1 decode steps of 64 requests, schedule kvpr row by row with the weights on the GPU. The baseline is the same with recompute=off. All allocated positions (prompt + generation) move every step, as a static cache's do (Transformers' OffloadedStaticCache copies whole layers); the time of a layer besides moving and recomputing is one constant." + shippedMethod
+const latencyMethod = "Seconds of generation − 1 decode steps of 64 requests, schedule kvpr row by row with the weights on the GPU and the split of Eq. 11 (recompute=paper). The baseline is the same with recompute=off. All allocated positions (prompt + generation) move every step, as a static cache's do (Transformers' OffloadedStaticCache copies whole layers); the time of a layer besides moving and recomputing is one constant." + shippedMethod
 
 // latencies are the lines of a table; fitted and known say of a cell that constants are
 // from it, and why it misses.
