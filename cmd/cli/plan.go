@@ -44,7 +44,7 @@ into the future are left out unless --policy names them.`,
 	f.add(c)
 	fl := c.Flags()
 	fl.StringVar(&f.machine, "hardware", "h100", "the `machine`, as 'kvreplay hardware list' names it")
-	fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise", "tbo", "sfc", "kvpr", "flexgen", "gpu"}, "schedules to choose from, or all; 'kvreplay time --help' lists them")
+	fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise", "tbo", "sfc", "kvpr", "flexgen", "gpu", "dense"}, "schedules to choose from, or all; 'kvreplay time --help' lists them")
 	fl.StringSliceVar(&f.names, "policy", nil, "policies to choose from (default: those of the profile that do not see the future)")
 	fl.StringVar(&f.memory, "memory", "", "memory of the GPU, as in 48GB (default: the machine's)")
 	fl.DurationVar(&f.slo, "slo", 0, "the longest time per output token, as in 50ms (default: none)")

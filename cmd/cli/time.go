@@ -49,8 +49,9 @@ a schedule places them beside the model's operators on a timeline of GPU, link, 
 SSD. PROFILE is such a file or a folder that has one. Nothing is replayed again. What
 was scaled or assumed is said in the notes; replay/pipeline/README.md has the models.
 
-Schedules that move the same whatever a cache would miss, kvpr, flexgen and ellm, need no
-profile: --prompt and --generate describe a batch of equal requests instead.
+The schedules kvpr, flexgen, ellm and dense attend to the whole context, so they take as
+long whatever a cache would miss. They need no profile: --prompt and --generate describe a
+batch of equal requests instead. All others attend to the Top-K that a selection finds.
 
 Schedules:
 ` + pipeline.ScheduleList(),

@@ -19,7 +19,7 @@ type decodingFlags struct {
 
 func (d *decodingFlags) add(c *cobra.Command) {
 	fl := c.Flags()
-	fl.IntVar(&d.prompt, "prompt", 0, "without a profile: tokens of every request's prompt, for kvpr, flexgen and ellm")
+	fl.IntVar(&d.prompt, "prompt", 0, "without a profile: tokens of every request's prompt, for kvpr, flexgen, ellm and dense")
 	fl.IntVar(&d.generate, "generate", 0, "without a profile: tokens that every request generates, the first of them by prefill")
 	fl.BoolVar(&d.static, "static", false, "without a profile: the cache has prompt and generated positions from the first step on")
 }
@@ -55,8 +55,8 @@ func (f *timeFlags) decode() (err error) {
 		return usagef("--prompt and --generate need a --model; known: %s", strings.Join(f.library.Names(hardware.KindModel), ", "))
 	}
 	for _, s := range f.parsedSchedules {
-		if !movesWhole(s) {
-			return usagef("schedule %s needs a profile: without one there are %s", s.Name(), strings.Join(wholeSchedules(), ", "))
+		if !pipeline.AttendsDensely(s) {
+			return usagef("schedule %s needs a profile: without one there are %s", s.Name(), strings.Join(denseSchedules(), ", "))
 		}
 	}
 	if err := f.findModel(f.model); err != nil {
@@ -66,15 +66,11 @@ func (f *timeFlags) decode() (err error) {
 	return err
 }
 
-// wholeSchedules are those that move KV whatever a cache would miss.
-func wholeSchedules() []string {
+// denseSchedules are those that need no profile: they attend to the whole context, whatever
+// a cache would miss.
+func denseSchedules() []string {
 	return slices.DeleteFunc(pipeline.ScheduleNames(), func(name string) bool {
 		s, err := pipeline.ParseSchedule(name)
-		return err != nil || !movesWhole(s)
+		return err != nil || !pipeline.AttendsDensely(s)
 	})
-}
-
-func movesWhole(s pipeline.Schedule) bool {
-	m, _ := pipeline.MovesOf(s)
-	return m == pipeline.MovesLayers || m == pipeline.MovesUncached
 }

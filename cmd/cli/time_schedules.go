@@ -21,7 +21,7 @@ func (f *timeFlags) leaveOut(w io.Writer) {
 	var small, profile []string
 	f.parsedSchedules = slices.DeleteFunc(f.parsedSchedules, func(s pipeline.Schedule) bool {
 		switch {
-		case f.decoding.asked() && !movesWhole(s):
+		case f.decoding.asked() && !pipeline.AttendsDensely(s):
 			profile = append(profile, s.Name())
 		case s.Parts() > f.options.Batch:
 			small = append(small, s.Name())

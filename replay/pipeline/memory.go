@@ -13,7 +13,7 @@ import (
 // GPUs that each have a batch of their own.
 type Memory struct {
 	Weights float64 `json:"weights_bytes"`
-	Index   float64 `json:"index_bytes"`   // of the selection, all tokens
+	Index   float64 `json:"index_bytes"`   // of the selection, all tokens; 0 without a selection
 	Cache   float64 `json:"cache_bytes"`   // residents and pinned blocks at their most, or all KV
 	Staging float64 `json:"staging_bytes"` // two of the largest fetches
 	Reserve float64 `json:"reserve_bytes"` // activations, workspace
@@ -45,7 +45,7 @@ func (r *runner) memory(staging float64) (mem Memory) {
 		mem.Cache, mem.Staging = kv, 0
 	case MovesLayers:
 		one, k := kv/layers/float64(r.schedule.Parts()), p.Dense
-		mem.Cache, mem.Index, mem.Staging = 2*one*k.KV.Ratio(), 0, 0
+		mem.Cache, mem.Staging = 2*one*k.KV.Ratio(), 0
 		if k.KV.Group > 0 {
 			mem.Cache += one // where it is FP16 again
 		}
@@ -58,7 +58,7 @@ func (r *runner) memory(staging float64) (mem Memory) {
 			mem.Weights = 2*moved/layers + embedding
 		}
 	case MovesUncached:
-		mem.Index, mem.Staging = 0, 0
+		mem.Staging = 0
 		mem.Cache = kv * p.Partial.cached(layers)
 		mem.Host = kv * p.Partial.hosted() * gpus
 	default:

@@ -180,6 +180,9 @@ func (o *PlanOptions) ratios(c *Candidate, options *Options) {
 	entry := float64(o.Model.Entry.Value)
 	index := o.Selection.HeldBytes(o.Model)
 	all := c.Memory.Index * (entry + index) / index // all tokens with KV and index
+	if AttendsDensely(options.Schedule) {
+		index, all = 0, c.Memory.Cache // there is no index, and all KV is cached
+	}
 	kept := rounded(c.Memory.Cache / (all * entry / (entry + index)))
 	left := c.Memory.GPUHas - c.Memory.Weights - c.Memory.Reserve - c.Memory.Staging
 	fills := rounded(CacheRatio(left/all*float64(c.Batch), float64(c.Batch), index/(entry+index)))

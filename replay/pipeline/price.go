@@ -109,13 +109,18 @@ func (r *runner) prepare() error {
 		o.Accept = 1
 	}
 	r.notes = append(r.notes, o.Scaling.Notes...)
-	switch m, _ := MovesOf(o.Schedule); m {
-	case MovesLayers:
+	switch m, _ := MovesOf(o.Schedule); {
+	case m == MovesLayers:
 		r.notes = append(r.notes, "no misses are priced: the schedule moves whole layers")
-	case MovesUncached:
+	case m == MovesUncached:
 		r.notes = append(r.notes, "no misses are priced: the schedule moves uncached tokens")
+	case AttendsDensely(o.Schedule):
+		r.notes = append(r.notes, "no misses are priced: attention reads the whole context, which is on the GPU")
 	default:
 		r.notes = append(r.notes, "selection: "+o.Selection.String())
+	}
+	if AttendsDensely(o.Schedule) {
+		o.Selection = Selection{}
 	}
 	p := &r.pricer
 	*p = Pricer{Machine: o.Machine, Model: o.Model, Scaling: o.Scaling, Experts: o.Experts, Context: o.Context,

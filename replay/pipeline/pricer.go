@@ -67,6 +67,7 @@ func (p *Pricer) Layer(layer int, t *sums) (l Layer, moved Traffic, err error) {
 	}
 	l = Layer{Project: o.Project, Select: o.Select, Pre: o.Pre, Attend: o.Attend, Post: o.Post, LookupGPU: o.LookupGPU, LookupCPU: o.LookupCPU, Update: o.Update}
 	if p.Moves == MovesNothing {
+		l.Dense.Attend = o.AttendAll
 		return l, moved, nil
 	}
 	if p.Moves == MovesUncached {

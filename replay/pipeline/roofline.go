@@ -81,7 +81,7 @@ func (r *Roofline) weights(n, tokens float64) float64 {
 // Layer prices one layer's operators.
 func (r *Roofline) Layer(layer int, l *Load) (o Operators, err error) {
 	m := r.Model
-	first, second, out := projections(m)
+	first, second, out := projections(m, r.Selection.Method == "indexer")
 	o.Project = r.weights(first, l.Queries)
 	if second > 0 {
 		o.Pre = r.weights(second, l.Queries)
@@ -172,8 +172,9 @@ func routed(m *hardware.Model) float64 {
 // between selection and attention, and after. Latent attention selects with the indexer's
 // query, from the factored one, so that the full queries and their absorption into the
 // latent space can wait; keys are absorbed, so that none is expanded (DeepSeek-V2,
-// section 2.1). Elsewhere selection needs the queries.
-func projections(m *hardware.Model) (first, second, out float64) {
+// section 2.1). Elsewhere selection needs the queries. The indexer's own projections count
+// if it is used.
+func projections(m *hardware.Model, indexes bool) (first, second, out float64) {
 	h, q, kv, d := float64(m.Hidden.Value), float64(m.QueryHeads.Value), float64(m.KVHeads.Value), float64(m.HeadDim.Value)
 	l := m.Latent
 	if l == nil {
@@ -187,7 +188,7 @@ func projections(m *hardware.Model) (first, second, out float64) {
 	} else {
 		first += h * q * (nope + rope)
 	}
-	if m.Indexer != nil {
+	if indexes {
 		heads, dim := float64(m.Indexer.Heads.Value), float64(m.Indexer.HeadDim.Value)
 		first += float64(l.QueryRank.Value)*heads*dim + h*(dim+heads)
 	}

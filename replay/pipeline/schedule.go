@@ -55,6 +55,14 @@ func MovesOf(s Schedule) (m Moves, weights bool) {
 	return MovesMisses, false
 }
 
+// AttendsDensely reports whether attention reads the whole context, as the model was
+// trained, rather than its Top-K. Such a schedule selects nothing, and takes as long
+// whatever a cache would miss.
+func AttendsDensely(s Schedule) bool {
+	m, _ := MovesOf(s)
+	return m == MovesLayers || m == MovesUncached || s == OnGPU{Dense: true}
+}
+
 // entry is a schedule of the table.
 type entry struct {
 	name, usage, summary string
@@ -72,7 +80,8 @@ var table = []entry{
 	{"kvpr", "kvpr[:order=row|column,batches=1,weights=gpu|host,load=first|coarse|fine,recompute=on|paper|off,kv=fp16|int4,x=fp16|int4,group=64]", "all KV moves, a part of it is recomputed from activations x meanwhile (KVPR)", parseKVPR},
 	{"flexgen", "flexgen[:batches=1,weights=gpu|host,kv=fp16|int4,group=64]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen},
 	{"ellm", "ellm[:uncached=auto,swap=auto,recompute=auto,choose=time,fused=no]", "first tokens stay uncached: layers run again while others are swapped in (eLLM)", parseELLM},
-	{"gpu", "gpu", "all KV stays on the GPU", parseOnGPU},
+	{"gpu", "gpu", "sparse Top-K attention, all KV on the GPU", parseOnGPU},
+	{"dense", "dense", "dense attention over the whole context, all KV on the GPU", parseDense},
 }
 
 // ScheduleList describes the schedules, a line each.

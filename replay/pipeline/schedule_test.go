@@ -224,7 +224,7 @@ func TestClosedForms(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		s := random(r, 1+r.IntN(9))
-		for _, name := range []string{"sequential", "sequential:lookup=cpu", "prefetch", "da", "dba:phi=0,delta_us=5", "layerwise", "layerwise:phi=0.3,delta_us=1", "sfc:parts=1", "flexgen", "gpu"} {
+		for _, name := range []string{"sequential", "sequential:lookup=cpu", "prefetch", "da", "dba:phi=0,delta_us=5", "layerwise", "layerwise:phi=0.3,delta_us=1", "sfc:parts=1", "flexgen", "gpu", "dense"} {
 			c := schedule(t, name).(Closed)
 			near(t, name, place(t, c, s).End(), c.Closed(s))
 		}

@@ -10,7 +10,7 @@ import (
 
 // Selection is how a model without an indexer of its own finds its Top-K: vectors that
 // stand for groups of tokens are kept on the GPU, one set for every KV head, and each
-// query head scores them.
+// query head scores them. The zero value selects nothing and keeps no index.
 type Selection struct {
 	Method string
 	Tokens int // that a group has
@@ -121,7 +121,10 @@ func (s Selection) scoreFLOP(m *hardware.Model) float64 {
 // scores is how many scores a token of context has for one query: one for each head that
 // selects.
 func (s Selection) scores(m *hardware.Model) float64 {
-	if s.Method == "indexer" {
+	switch s.Method {
+	case "":
+		return 0
+	case "indexer":
 		return 1
 	}
 	return keyHeads(m) / float64(s.Tokens)

@@ -96,7 +96,7 @@ var systems = []system{
 	{"KVDrive ×2", "sfc:parts=1", "centroids:tokens=16", 2},
 	{"Quest", "sequential", "minmax:tokens=8", 0},
 	{"ShadowKV", "sequential", "mean:tokens=8,rank=160", 1},
-	{"Original", "gpu", "keys", 0},
+	{"Original", "dense", "", 0},
 }
 
 // holds is what a system keeps on the GPU, bytes: without staging and reserve, which Fig.
@@ -109,7 +109,7 @@ func (s *study) holds(m *hardware.Model, of *system) (float64, error) {
 	}
 	mem := &r.Memory
 	switch of.schedule {
-	case "gpu":
+	case "dense":
 		return mem.Weights + mem.Cache, nil
 	case "flexgen":
 		return mem.Weights + mem.Cache/2, nil
@@ -153,7 +153,7 @@ var cells = []struct {
 // footprints are the bytes of GPU memory that Llama-3-8B takes with all KV in it (weights
 // and cache), and as KVDrive ×2 at 1.56 %; has is what the L20 has.
 func (s *study) footprints(batch int, context int64) (original, own, has float64, err error) {
-	r, err := s.on(s.llama, batch, context, "gpu", "keys", heads(s.llama, budget, 0, 0)).Price(s.ctx)
+	r, err := s.on(s.llama, batch, context, "dense", "", heads(s.llama, budget, 0, 0)).Price(s.ctx)
 	if err != nil {
 		return 0, 0, 0, err
 	}
