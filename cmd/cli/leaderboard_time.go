@@ -40,7 +40,7 @@ func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
 	if f.by != metrics.ByMisses && f.by != metrics.ByTime {
 		return nil, usagef("--by %q: expected misses or time", f.by)
 	}
-	o := pipeline.Options{Batch: f.batch, Context: f.context, Threads: 16, Reserve: 0.1, Depth: usualDepth}
+	o := pipeline.Options{Batch: f.batch, Context: f.context, Threads: 16, Depth: usualDepth}
 	if err := o.Bounds(); err != nil {
 		return nil, errUsage{err}
 	}

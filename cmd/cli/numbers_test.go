@@ -23,6 +23,7 @@ func TestNumbersOutOfRange(t *testing.T) {
 		"expected more than 0":  {"plan PROFILE --slo 0s"},
 		"expected at least 0":   {"replay TRACE --sink -1", "hardware extents TRACE --history -1"},
 		"0 to below 1":          {"time PROFILE --reserve 1"},
+		"a share above 0":       {"time PROFILE --reserve 0", "plan PROFILE --reserve 0"},
 		"share of the reads":    {"time PROFILE --read-ahead 2"},
 		"path \"x\", expected":  {"time PROFILE --path x"},
 		"unknown task \"nope\"": {"datasets make offline --task nope -o OUT"},

@@ -46,7 +46,7 @@ into the future are left out unless --policy names them.`,
 	fl.StringVar(&f.machine, "hardware", "h100", "the `machine`, as 'kvreplay hardware list' names it")
 	fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise", "tbo", "sfc", "kvpr", "flexgen", "gpu", "dense"}, "schedules to choose from, or all; 'kvreplay time --help' lists them")
 	fl.StringSliceVar(&f.names, "policy", nil, "policies to choose from (default: those of the profile that do not see the future)")
-	fl.StringVar(&f.memory, "memory", "", "memory of the GPU, as in 48GB (default: the machine's)")
+	fl.StringVar(&f.memory, "memory", "", "memory of the GPU: 48GB is 48 × 10⁹ bytes, 48GiB is 48 × 2³⁰ (default: the machine's)")
 	fl.DurationVar(&f.slo, "slo", 0, "the longest time per output token, as in 50ms (default: none)")
 	fl.IntVar(&f.maxBatch, "max-batch", 512, "largest batch")
 	fl.IntVar(&f.top, "top", 10, "candidates to print")

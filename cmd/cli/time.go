@@ -90,7 +90,7 @@ func (f *timeFlags) add(c *cobra.Command) {
 	fl.Float64Var(&o.Accept, "accept", 0, "tokens that a step yields, 1 to the positions that it decodes; must be given where these are several")
 	fl.IntVar(&o.Experts, "expert-gpus", 0, "GPUs that share the routed experts (default: doubled from 1 until half of each GPU is free)")
 	fl.IntVar(&o.Threads, "threads", 16, "threads of the host that look up")
-	fl.Float64Var(&o.Reserve, "reserve", 0.1, "share of GPU memory for activations and workspace")
+	fl.Float64Var(&o.Reserve, "reserve", 0, "`share` of GPU memory for driver, context, activations and workspace, as in 0.1 (default: an estimate for the GPU and the batch)")
 	fl.StringVar(&o.Path, "path", "fastest", "path of fetches: fastest, call, batch, kernel")
 	fl.BoolVar(&o.Merge, "merge", false, "adjacent missed blocks move as one piece")
 	fl.Int64Var(&o.Fragments, "fragments", 1, "places that a block lies in; 2 where K and V are apart")
@@ -168,8 +168,11 @@ func (f *timeFlags) depth(c *cobra.Command) error {
 	return nil
 }
 
-// numbers checks the flags whose 0 is not what they are left out for.
+// numbers rejects an explicit 0 for flags whose default means "not set".
 func (f *timeFlags) numbers(c *cobra.Command) error {
+	if c.Flags().Changed("reserve") && f.options.Reserve == 0 {
+		return usagef("--reserve 0: expected a share above 0, as a driver always keeps some memory; leave it out for the estimate")
+	}
 	return atLeastOne(c, "topk", "steps", "context", "positions", "accept", "expert-gpus")
 }
 

@@ -207,3 +207,16 @@ func TestTimeSplit(t *testing.T) {
 		t.Errorf("fastest %g s, none %g s, paper %g s, expected them in this order", mean[0], mean[1], mean[2])
 	}
 }
+
+// An 80 GB card has 85.9·10⁹ bytes: four requests of 122K fit, as ShadowKV's Table 3 has
+// them, and --reserve states another share than the estimate.
+func TestTimeFits(t *testing.T) {
+	args := []string{"time", "--prompt", "124896", "--generate", "32", "--model", "llama-3-8b-1048k", "--hardware", "a100-80", "--batch", "4", "--steps", "1", "--schedule", "dense"}
+	code, stdout, stderr := run(args...)
+	if code != 0 || !strings.Contains(stdout, "of 85.9 GB") || strings.Contains(stdout, "does not fit") {
+		t.Errorf("exit %d: %s\n%s", code, stderr, stdout)
+	}
+	if code, _, stderr := run(append(args, "--reserve", "0.1")...); code != 1 || !strings.Contains(stderr, "GPU needs 90.14 GB of 85.9 GB") {
+		t.Errorf("with a tenth reserved: exit %d, %s", code, stderr)
+	}
+}

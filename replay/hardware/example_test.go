@@ -24,6 +24,6 @@ func ExampleLoad() {
 	fmt.Printf("%s: %.0f GB of memory, on %s\n", machine.Name, float64(machine.GPU.Memory.Value)/1e9, machine.Link.Name)
 	fmt.Printf("%s: %g layers, %g B of KV a token and layer\n", model.Name, float64(model.Layers.Value), float64(model.Entry.Value))
 	// Output:
-	// h100: 80 GB of memory, on pcie5-x16
+	// h100: 86 GB of memory, on pcie5-x16
 	// smollm2-135m: 30 layers, 768 B of KV a token and layer
 }

@@ -3,7 +3,11 @@ package hardware
 // GPU is an accelerator: dense arithmetic, memory, and what a benchmark has reached.
 type GPU struct {
 	Header
-	Memory          Fact[Bytes]          `yaml:"memory"`
+	// Memory is the capacity that the device reports. Vendors call 80 × 2³⁰ B 80 GB.
+	Memory Fact[Bytes] `yaml:"memory"`
+	// Reserved is the part of Memory that no program can allocate: the driver keeps some,
+	// and the context of a process some more.
+	Reserved        Fact[Bytes]          `yaml:"reserved" need:"no"`
 	MemoryBandwidth Fact[BytesPerSecond] `yaml:"memory_bandwidth"`
 	BF16            Fact[FLOPPerSecond]  `yaml:"bf16"`           // dense, FP32 accumulate; FP16 where the GPU has no BF16
 	FP8             Fact[FLOPPerSecond]  `yaml:"fp8" need:"no"`  // dense
@@ -16,6 +20,9 @@ type GPU struct {
 }
 
 func (g *GPU) check(f *faults) {
+	if g.Reserved.Value >= g.Memory.Value {
+		f.at("reserved", "%s is not below memory %s", g.Reserved.Written, g.Memory.Written)
+	}
 	if g.AchievedBF16.Known() && g.AchievedBF16.Value > g.BF16.Value {
 		f.at("achieved_bf16", "%s exceeds bf16 %s", g.AchievedBF16.Written, g.BF16.Written)
 	}

@@ -347,7 +347,7 @@ func TestDocumentedFile(t *testing.T) {
 		t.Fatal("README.md shows no file")
 	}
 	it, err := Parse("README.md", []byte(file))
-	if err != nil || it.(*GPU).Memory.Value != 48e9 {
+	if err != nil || it.(*GPU).Memory.Value != 46068<<20 || it.(*GPU).Reserved.Value != 1e9 {
 		t.Errorf("%+v, %v", it, err)
 	}
 }

@@ -76,6 +76,7 @@ func TestBadFiles(t *testing.T) {
 		"name":             {change("name: g", "name: G 1"), []string{`name "G 1"`}},
 		"empty title":      {change("title: a test", "title: \"\""), []string{"f.yaml:3", "title: empty"}},
 		"achieved":         {good + "achieved_bf16: {value: 101 TFLOP/s, status: datasheet, source: here}\n", []string{"achieved_bf16 101 TFLOP/s exceeds bf16"}},
+		"reserved":         {good + "reserved: {value: 1e6 GB, status: datasheet, source: here}\n", []string{"is not below memory"}},
 		"achieved memory":  {good + "achieved_memory_bandwidth: {value: 1001 GB/s, status: datasheet, source: here}\n", []string{"achieved_memory_bandwidth 1001 GB/s exceeds memory_bandwidth"}},
 		"achieved FP8":     {good + "fp8: {value: 200 TFLOP/s, status: datasheet, source: here}\nachieved_fp8: {value: 201 TFLOP/s, status: datasheet, source: here}\n", []string{"achieved_fp8 201 TFLOP/s exceeds fp8"}},
 		"no FP8":           {good + "achieved_fp8: {value: 201 TFLOP/s, status: datasheet, source: here}\n", []string{"achieved_fp8 201 TFLOP/s without fp8"}},
@@ -155,7 +156,7 @@ func TestBounds(t *testing.T) {
 		{"links/gb300-c2c", "rate: {value: 210 GB/s", "rate: {value: 450 GB/s"},
 		{"links/gb300-c2c", "launches: 8, time: 155 us", "launches: 32768, time: 155 us"},
 		{"links/pcie5-x16", "copy_engine: {value: 83.4 GB/s", "copy_engine: {value: 27.815 GB/s"}, // half of 55.63
-		{"gpus/h100", "memory: {value: 80 GB", "memory: {value: 1e6 TB"},
+		{"gpus/h100", "memory: {value: 81559 MiB", "memory: {value: 1e6 TB"},
 	} {
 		text, err := bundled.ReadFile("data/" + c.file + ".yaml")
 		if err != nil {

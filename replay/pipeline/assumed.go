@@ -35,6 +35,9 @@ func (r *runner) assumedOnce() string {
 func (r *runner) assumed() string {
 	o, m := &r.options, r.options.Machine
 	parts := []string{assumedOf(m.GPU, m.GPU.Name, func(field string) bool {
+		if field == "reserved" {
+			return o.Reserve == 0
+		}
 		return o.Model.BytesPerParameter.Value <= 1 || !strings.Contains(field, "fp8")
 	})}
 	if r.used[H2D] || r.used[D2H] {

@@ -16,7 +16,7 @@ type Memory struct {
 	Index   float64 `json:"index_bytes"`   // of the selection, all tokens; 0 without a selection
 	Cache   float64 `json:"cache_bytes"`   // residents and pinned blocks at their most, or all KV
 	Staging float64 `json:"staging_bytes"` // two of the largest fetches
-	Reserve float64 `json:"reserve_bytes"` // activations, workspace
+	Reserve float64 `json:"reserve_bytes"` // driver, context, activations of a step
 	GPU     float64 `json:"gpu_bytes"`     // sum of the above
 	GPUHas  float64 `json:"gpu_has_bytes"`
 	Host    float64 `json:"host_bytes"`
@@ -38,7 +38,7 @@ func (r *runner) memory(staging float64) (mem Memory) {
 	mem.Index = tokens * o.Selection.HeldBytes(m) * layers
 	mem.Staging = 2 * staging
 	mem.GPUHas, mem.HostHas = float64(machine.GPU.Memory.Value), float64(machine.Host.Memory.Value)
-	mem.Reserve = o.Reserve * mem.GPUHas
+	mem.Reserve = r.reserve()
 	gpus := float64(machine.GPUs)
 	switch p.Moves {
 	case MovesNothing:
@@ -72,6 +72,46 @@ func (r *runner) memory(staging float64) (mem Memory) {
 	mem.GPU = mem.Weights + mem.Index + mem.Cache + mem.Staging + mem.Reserve
 	mem.Verdict = mem.verdict(machine)
 	return mem
+}
+
+// usualReserved is what driver and context keep of a GPU whose file does not say: assumed,
+// the bundled files have 0.4 to 1.2 GB.
+const usualReserved hardware.Bytes = 1e9
+
+// reserve is the GPU memory that holds neither weights nor KV: the share that the options
+// state, or an estimate. The estimate is what driver and context keep, and the activations
+// of the step. Prefill is not modelled, so its activations are not counted.
+func (r *runner) reserve() float64 {
+	gpu := r.options.Machine.GPU
+	if share := r.options.Reserve; share > 0 {
+		return share * float64(gpu.Memory.Value)
+	}
+	return float64(gpu.Reserved.Or(usualReserved)) + r.activations()
+}
+
+// activations are the bytes of a layer's intermediate results in FP16 and of the logits in
+// FP16 and FP32, for the positions that a step decodes. Derived from the model's shape: the
+// layer's input and its residual, queries, keys and values, the attention's output, and the
+// inputs of the feed-forward's last matrix. eLLM runs layers again over its uncached
+// tokens, whose results take as much.
+func (r *runner) activations() float64 {
+	m := r.options.Model
+	positions := r.options.Positions
+	if positions == 0 {
+		positions = max(1, r.profile.Meta.StepTokens)
+	}
+	queries, again := float64(len(r.batch.Drawn)*positions), 0.
+	if e := r.pricer.Partial; e != nil {
+		again = e.Uncached * r.tokens()
+	}
+	hidden, heads, dim := float64(m.Hidden.Value), float64(m.QueryHeads.Value), float64(m.HeadDim.Value)
+	wide := float64(m.FFN.Value)
+	if e := m.MoE; e != nil {
+		wide = max(wide, float64(e.FFN.Value*(e.Active.Value+e.Shared.Value)))
+	}
+	numbers := 3*hidden + 2*heads*dim + float64(m.Entry.Value)/halfBytes + float64(m.FFNMatrices.Value-1)*wide
+	const logit = halfBytes + 4
+	return (queries+again)*numbers*halfBytes + queries*float64(m.Vocabulary.Value)*logit
 }
 
 func (m *Memory) verdict(machine *hardware.Machine) string {

@@ -1,10 +1,12 @@
 package pipeline
 
 import (
+	"math"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
 // By hand: blocks of 16 tokens of both heads, 32 entries. A cache has 10 blocks and, beside
@@ -90,4 +92,92 @@ func TestCacheIsWithinContext(t *testing.T) {
 			t.Errorf("context %d: caches of %g and %g entries, expected %g and at most the context", context, m.Cache/each, below, want)
 		}
 	}
+}
+
+// shaped is a model with the shape of another: Llama-like, with a gated feed-forward and
+// separate embeddings.
+func shaped(of *hardware.Model, layers, kvHeads, ffn, vocabulary hardware.Number) *hardware.Model {
+	m := *of
+	m.Layers.Value, m.KVHeads.Value, m.FFN.Value, m.Vocabulary.Value = layers, kvHeads, ffn, vocabulary
+	m.Entry.Value = hardware.Bytes(2 * kvHeads * m.HeadDim.Value * halfBytes)
+	return &m
+}
+
+// ShadowKV (arXiv 2410.21465), Table 3, prints tokens/s of full attention on one A100 with
+// 80 GB at these batches, so all of them fitted. With 80·10⁹ bytes and a tenth of them
+// reserved, one of the 11 does.
+func TestPublishedRunsFit(t *testing.T) {
+	machine, llama := parts(t, "a100-80", "llama-3-8b-1048k")
+	// The shapes are those of config.json of THUDM/glm-4-9b-chat-1m and 01-ai/Yi-9B-200K.
+	glm, yi := shaped(llama, 40, 4, 13696, 151552), shaped(llama, 48, 4, 11008, 64000)
+	rows := []struct {
+		name           string
+		model          *hardware.Model
+		context, batch int
+	}{
+		{"Llama-3-8B-1M", llama, 60, 8}, {"Llama-3-8B-1M", llama, 122, 4}, {"Llama-3-8B-1M", llama, 244, 2},
+		{"Llama-3.1-8B", llama, 60, 8}, {"Llama-3.1-8B", llama, 122, 4},
+		{"GLM-4-9B-1M", glm, 60, 12}, {"GLM-4-9B-1M", glm, 122, 6}, {"GLM-4-9B-1M", glm, 244, 3},
+		{"Yi-9B-200K", yi, 60, 10}, {"Yi-9B-200K", yi, 122, 5}, {"Yi-9B-200K", yi, 244, 2},
+	}
+	near(t, "weights of Yi-9B, parameters in billions", math.Round(GPUWeights(yi, 1)/2e7)/100, 8.83)
+	near(t, "weights of GLM-4-9B, parameters in billions", math.Round(GPUWeights(glm, 1)/2e7)/100, 9.48)
+	decimal, gpu := *machine, *machine.GPU
+	gpu.Memory.Value, decimal.GPU = 80e9, &gpu
+	for _, c := range []struct {
+		machine *hardware.Machine
+		reserve float64
+		fit     int
+	}{{&decimal, 0.1, 1}, {&decimal, 0, 2}, {machine, 0, len(rows)}} {
+		fit := 0
+		for _, row := range rows {
+			p, scaling, err := Decoding(row.context<<10-1, 2, false, row.model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := Need(t.Context(), p, Options{Machine: c.machine, Model: row.model, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: row.batch, Reserve: c.reserve})
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case m.Verdict == "":
+				fit++
+			case c.machine == machine:
+				t.Errorf("%s, %d × %dK: %s", row.name, row.batch, row.context, m.Verdict)
+			}
+		}
+		if fit != c.fit {
+			t.Errorf("%s with a reserve of %g: %d of %d fit, expected %d", hardware.Bytes(c.machine.GPU.Memory.Value), c.reserve, fit, len(rows), c.fit)
+		}
+	}
+}
+
+// The reserve is the stated share of all memory, or what driver and context keep with the
+// activations by hand: never both.
+func TestReserve(t *testing.T) {
+	machine, m := parts(t, "a100-80", "llama-3-8b-1048k")
+	p, scaling, err := Decoding(1000, 2, false, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reserve := func(change func(*Options)) float64 {
+		o := Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, "dense"), Batch: 10}
+		change(&o)
+		need, err := Need(t.Context(), p, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "sum", need.GPU, need.Weights+need.Cache+need.Reserve)
+		return need.Reserve
+	}
+	near(t, "stated", reserve(func(o *Options) { o.Reserve = 0.05 }), 0.05*81920*(1<<20))
+	// Input, residual and output of a layer, queries and attention's output, K and V, gate
+	// and up; logits of 2 and of 4 B.
+	const each = 2*(3*4096+2*4096+2*1024+2*14336) + 6*128256
+	near(t, "estimated", reserve(func(*Options) {}), 1.2e9+10*each)
+	near(t, "3 positions", reserve(func(o *Options) { o.Positions, o.Accept = 3, 1 }), 1.2e9+30*each)
+	near(t, "a GPU that does not say", reserve(func(o *Options) {
+		own, gpu := *machine, *machine.GPU
+		gpu.Reserved, own.GPU = hardware.Fact[hardware.Bytes]{}, &gpu
+		o.Machine = &own
+	}), 1e9+10*each)
 }

@@ -25,7 +25,7 @@ type Options struct {
 	Accept    float64 // tokens that a step yields; 0: 1, for steps of one position
 	Experts   int     // GPUs that share routed experts; 0: doubled from 1 until half of each GPU is free
 	Threads   int     // of the host, that look up
-	Reserve   float64 // share of GPU memory kept for activations and workspace
+	Reserve   float64 // share of GPU memory for driver, context, activations and workspace; 0: estimated (Memory.Reserve)
 	Path      string  // call, batch, kernel; "" or fastest: the fastest for each fetch
 	Merge     bool    // adjacent missed blocks move as one piece
 	Fragments int64   // places that a block lies in; 0: 1

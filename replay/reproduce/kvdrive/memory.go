@@ -151,7 +151,8 @@ var cells = []struct {
 }{{k60, 8}, {k90, 4}, {k120, 4}, {k240, 2}, {k360, 2}}
 
 // footprints are the bytes of GPU memory that Llama-3-8B takes with all KV in it (weights
-// and cache), and as KVDrive ×2 at 1.56 %; has is what the L20 has.
+// and cache), and as KVDrive ×2 at 1.56 %; has is what the L20 has. Neither counts what the
+// driver keeps.
 func (s *study) footprints(batch int, context int64) (original, own, has float64, err error) {
 	r, err := s.on(s.llama, batch, context, "dense", "", heads(s.llama, budget, 0, 0)).Price(s.ctx)
 	if err != nil {
@@ -161,7 +162,7 @@ func (s *study) footprints(batch int, context int64) (original, own, has float64
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	return r.Memory.Weights + r.Memory.Cache, k.Memory.GPU, k.Memory.GPUHas, nil
+	return r.Memory.Weights + r.Memory.Cache, k.Memory.GPU - k.Memory.Reserve, k.Memory.GPUHas, nil
 }
 
 // cards adds Fig. 23a: in-memory serving on an H20, KVDrive on an RTX 4090.
