@@ -216,7 +216,7 @@ func TestTimeFits(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, "of 85.9 GB") || strings.Contains(stdout, "does not fit") {
 		t.Errorf("exit %d: %s\n%s", code, stderr, stdout)
 	}
-	if code, _, stderr := run(append(args, "--reserve", "0.1")...); code != 1 || !strings.Contains(stderr, "GPU needs 90.14 GB of 85.9 GB") {
+	if code, _, stderr := run(append(args, "--reserve", "0.1")...); code != 1 || !strings.Contains(stderr, "GPU needs 90.15 GB of 85.9 GB") {
 		t.Errorf("with a tenth reserved: exit %d, %s", code, stderr)
 	}
 }
