@@ -25,6 +25,9 @@ type Board struct {
 	Incomplete *Incomplete `json:"incomplete"`
 	// Time is what modelled times assume, null where there are none.
 	Time *TimeModel `json:"time"`
+	// Labels are the conditions that limit the figures. Those of some traces only state
+	// their share: "synthetic trace: 2 of 7 traces".
+	Labels Labels `json:"labels"`
 	// Traces are the tasks, by name, with the settings that their rows share.
 	Traces []TraceInfo `json:"traces"`
 	// Tables are the rankings of exact policies; none without rows of any.
@@ -162,6 +165,7 @@ func NewBoard(rows []Row, o Options) (*Board, error) {
 	}
 	g.by = cmp.Or(o.By, ByMisses)
 	b := &Board{Version: BoardVersion, Resamples: o.Resamples, Seed: o.Seed, RankedBy: g.by, Incomplete: o.Incomplete, Traces: g.traces()}
+	b.Labels = b.labels()
 	if t, ok := g.table(); ok {
 		b.Tables = append(b.Tables, t)
 	}

@@ -32,6 +32,9 @@ type Comparison struct {
 type ComparedGroup struct {
 	// Start is "warmed" or "cold".
 	Start string `json:"start"`
+	// Labels are the conditions that limit the figures. Those of some traces only state
+	// their share.
+	Labels Labels `json:"labels"`
 	// Cells are the places where both policies ran, by trace and capacity.
 	Cells []Contest `json:"cells"`
 	// Pooled is over all Cells; null without any.
@@ -47,6 +50,8 @@ type Contest struct {
 	// CellRef is the place: "peak:window:2" where one of the two has no capacity and
 	// the other was given its peak. Empty where pooled.
 	CellRef
+	// Labels are those of the place; empty where pooled.
+	Labels Labels `json:"labels"`
 	// Cells is the number of cells.
 	Cells int `json:"cells"`
 	// MissesA and MissesB are blocks, summed over the cells.

@@ -28,7 +28,7 @@ func (c *Comparison) group(rows []*Row) (g ComparedGroup, err error) {
 	streams := streamMisses(rows)
 	for _, p := range pairs {
 		contest := c.contest(grid, []pair{p}, streams)
-		contest.CellRef = p.at
+		contest.CellRef, contest.Labels = p.at, p.labels()
 		g.Cells = append(g.Cells, contest)
 	}
 	if len(pairs) > 0 {
@@ -36,6 +36,7 @@ func (c *Comparison) group(rows []*Row) (g ComparedGroup, err error) {
 		g.Pooled = &pooled
 	}
 	g.Unpaired, g.Notes = unpaired, c.notes(pairs, unpaired)
+	g.Labels = g.shared()
 	return g, nil
 }
 

@@ -64,7 +64,7 @@ func (c *Comparison) title(g *ComparedGroup) string {
 	if g.Start == coldStart {
 		text += ", cold starts"
 	}
-	return c.Incomplete.titled(text)
+	return c.Incomplete.titled(g.Labels.Title(text))
 }
 
 func (c *Comparison) table(g *ComparedGroup) *textTable {
@@ -72,7 +72,11 @@ func (c *Comparison) table(g *ComparedGroup) *textTable {
 	t.rightFrom(2)
 	for i := range g.Cells {
 		d := &g.Cells[i]
-		t.add(append([]string{d.Trace, d.Capacity}, d.texts()...)...)
+		trace := d.Trace
+		if apart := d.Labels.Without(g.Labels); len(apart) > 0 {
+			trace = fmt.Sprintf("%s (%s)", trace, apart)
+		}
+		t.add(append([]string{trace, d.Capacity}, d.texts()...)...)
 	}
 	t.line()
 	t.add(append([]string{"pooled", count(len(g.Cells), "cell")}, g.Pooled.texts()...)...)

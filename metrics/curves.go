@@ -50,7 +50,7 @@ func (b *Board) RenderCurves(w io.Writer, trace string) error {
 		panels = []*plot.Plot{ratios, shares}
 	}
 	b.styleTitle(panels[0], trace)
-	svg, err := chart.SVG(panels[0], &legend, plotHeight, b.Incomplete.titled("Misses over capacity: "+trace), panels[1:]...)
+	svg, err := chart.SVG(panels[0], &legend, plotHeight, b.Incomplete.titled(b.labelsOn(trace).Title("Misses over capacity: "+trace)), panels[1:]...)
 	if err != nil {
 		return fmt.Errorf("curves of trace %s: %w", trace, err)
 	}

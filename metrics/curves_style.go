@@ -86,7 +86,7 @@ func newLegend() plot.Legend {
 // styleTitle titles the uppermost panel.
 func (b *Board) styleTitle(p *plot.Plot, trace string) {
 	info := b.Traces[slices.IndexFunc(b.Traces, func(t TraceInfo) bool { return t.Trace == trace })]
-	p.Title.Text = b.Incomplete.titled(fmt.Sprintf("%s   (K = %d, warm-up %s)", trace, info.TopK, info.Warmup))
+	p.Title.Text = b.Incomplete.titled(info.Labels.Title(fmt.Sprintf("%s   (K = %d, warm-up %s)", trace, info.TopK, info.Warmup)))
 	p.Title.TextStyle.Font, p.Title.TextStyle.Color = sans(min(13, 13*60/float64(len(p.Title.Text)))), ink
 	p.Title.Padding = 4 * vg.Millimeter
 }

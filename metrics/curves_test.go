@@ -21,7 +21,7 @@ func TestCurvesAreSVG(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := out.String()
-	for _, want := range []string{">synthetic-qa.parquet", "K = 64, warm-up lru:32", ">opt<", ">opt-bypass", ">s3fifo<", "log scale", ">× OPT (misses", ">miss ratio (misses", "stroke-dasharray:5,3"} {
+	for _, want := range []string{">[synthetic trace] synthetic-qa.parquet", "<title>[synthetic trace] Misses over capacity", "K = 64, warm-up lru:32", ">opt<", ">opt-bypass", ">s3fifo<", "log scale", ">× OPT (misses", ">miss ratio (misses", "stroke-dasharray:5,3"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the picture", want)
 		}

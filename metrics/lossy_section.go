@@ -111,7 +111,7 @@ func (b *Board) lossyOn(m marks, trace string) (section, bool) {
 		}
 		tab.add(cells...)
 	}
-	return section{"Lossy methods on " + b.traceName(trace) + ": recall", tab, columnNotes(capacities, shown)}, true
+	return section{"Lossy methods on " + b.titleName(trace) + ": recall", tab, columnNotes(capacities, shown)}, true
 }
 
 // lineTexts lists the footnotes of every line and cell.
@@ -137,6 +137,7 @@ func (b *Board) csvLossy() (lines [][]string) {
 		return nil
 	}
 	add := func(f *LossyFigures, cells map[string]string) {
+		cells["labels"] = b.csvLabels(cells["trace"], nil)
 		cells["kind"], cells["bound"], cells["incomplete"] = lossyKind, "false", b.Incomplete.shares()
 		lines = append(lines, f.csvLine(cells))
 	}

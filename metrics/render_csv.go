@@ -16,16 +16,17 @@ var boardColumns = []string{
 	"bytes_per_step", "tpot_s", "misses", "opt_misses", "lru_misses", "demand", "steps",
 	"capacity_over_k", "resident_mean", "resident_peak",
 	"recall", "recall_low", "recall_high", "lost", "mass_kept", "mass_least", "mass_most", "covered_mass",
-	"selector_recall", "incomplete", "notes",
+	"selector_recall", "incomplete", "labels", "notes",
 }
 
 // RenderCSV writes the board as CSV, one line per figure: scope "pooled" (all common
 // cells), "capacity" (those of one capacity), "cell" (one trace and capacity), "window" (a
 // policy without capacity) and "tier" (a cache below the GPU's). Lines of kind "lossy" have
 // the first three. What does not apply or cannot be computed is empty. selector_recall is
-// the least of the line's traces of approximate selectors. Notes are the footnotes' texts
-// as a JSON list, as the warnings of rows are. incomplete is the same in all lines: "2 of 27
-// traces" if cells that were asked for have no rows.
+// the least of the line's traces of approximate selectors. Labels are those of the line's
+// trace, or of the board, and of its times. Notes are the footnotes' texts as a JSON list,
+// as the warnings of rows are. Incomplete is the same in all lines: "2 of 27 traces" if
+// cells that were asked for have no rows.
 func (b *Board) RenderCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	lines := [][]string{boardColumns}
@@ -34,13 +35,13 @@ func (b *Board) RenderCSV(w io.Writer) error {
 	}
 	for _, l := range b.Cells {
 		lines = append(lines, b.csvLine(l.Figures, map[string]string{
-			"scope": "cell", "kind": l.Kind, "bound": fmt.Sprint(l.Bound), "policy": l.Policy, "trace": l.Trace,
+			"scope": "cell", "labels": b.csvLabels(l.Trace, l.Figures), "kind": l.Kind, "bound": fmt.Sprint(l.Bound), "policy": l.Policy, "trace": l.Trace,
 			"capacity": l.Capacity, "capacity_over_k": floatText(l.CapacityOverK), "selector_recall": b.recallOn(l.Trace), "notes": b.noteText(l.Notes),
 		}))
 	}
 	for _, l := range b.Windows {
 		lines = append(lines, b.csvLine(l.Figures, map[string]string{
-			"scope": "window", "policy": l.Policy, "trace": l.Trace, "resident_mean": floatText(&l.ResidentMean),
+			"scope": "window", "labels": b.csvLabels(l.Trace, l.Figures), "policy": l.Policy, "trace": l.Trace, "resident_mean": floatText(&l.ResidentMean),
 			"resident_peak": fmt.Sprint(l.ResidentPeak), "selector_recall": b.recallOn(l.Trace), "notes": b.noteText(l.Notes),
 		}))
 	}
@@ -49,7 +50,7 @@ func (b *Board) RenderCSV(w io.Writer) error {
 		if l.HitRate != nil {
 			f.HitRate = &Figure{Value: *l.HitRate}
 		}
-		lines = append(lines, b.csvLine(&f, map[string]string{"scope": "tier", "policy": l.Above + " > " + l.name, "trace": l.Trace, "capacity": l.Capacity, "selector_recall": b.recallOn(l.Trace)}))
+		lines = append(lines, b.csvLine(&f, map[string]string{"scope": "tier", "labels": b.csvLabels(l.Trace, nil), "policy": l.Above + " > " + l.name, "trace": l.Trace, "capacity": l.Capacity, "selector_recall": b.recallOn(l.Trace)}))
 	}
 	return c.WriteAll(append(lines, b.csvLossy()...))
 }
@@ -59,6 +60,19 @@ func (b *Board) recallOn(trace string) string {
 	return floatText(b.leastRecall([]CellRef{{Trace: trace}}))
 }
 
+// csvLabels are the labels of a line: those of its trace, or of the board if the line is of
+// several, and those of its modelled time.
+func (b *Board) csvLabels(trace string, f *Figures) string {
+	labels := b.Labels
+	if trace != "" {
+		labels = b.labelsOn(trace)
+	}
+	if f != nil && f.TPOT != nil {
+		labels = b.Time.limit(labels, labelledTPOT)
+	}
+	return labels.String()
+}
+
 // csvLines are a table's lines, each pooled and by capacity.
 func (b *Board) csvLines(t *Table) [][]string {
 	var lines [][]string
@@ -66,7 +80,7 @@ func (b *Board) csvLines(t *Table) [][]string {
 		bound := fmt.Sprint(i >= len(t.Ranked)+len(t.Unranked))
 		line := func(f *Figures, scope, capacity, rank, near string) {
 			lines = append(lines, b.csvLine(f, map[string]string{
-				"scope": scope, "kind": t.Kind, "bound": bound, "rank": rank, "near": near, "policy": l.Policy,
+				"scope": scope, "labels": b.csvLabels("", f), "kind": t.Kind, "bound": bound, "rank": rank, "near": near, "policy": l.Policy,
 				"capacity": capacity, "selector_recall": floatText(b.leastRecall(t.Common)), "notes": b.noteText(l.Notes),
 			}))
 		}

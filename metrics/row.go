@@ -91,6 +91,9 @@ type Row struct {
 	// Layers and Requests are the selections that were replayed, empty for all.
 	Layers   string `json:"layers"`
 	Requests string `json:"requests"`
+	// Labels are the conditions that limit the row's figures, as Labels.String writes them;
+	// empty without any.
+	Labels string `json:"labels"`
 
 	// RequestID, LayerID and Head say which part of the cell this row is; null where pooled.
 	RequestID *string `json:"request_id"`

@@ -19,29 +19,31 @@ func (b *Board) sections(perTrace bool) []section {
 	var all []section
 	for i := range b.Tables {
 		if b.RankedBy == ByTime {
-			all = append(all, b.marked(b.Tables[i].timeSection(m, b.Time), b.Tables[i].Common))
+			all = append(all, b.marked(b.Tables[i].timeSection(m, b.Time), b.Tables[i].Common).labelled(b.Time.limit(b.Labels, "")))
 			continue
 		}
-		all = append(all, b.marked(b.Tables[i].section(m, b.Time), b.Tables[i].Common))
+		all = append(all, b.marked(b.Tables[i].section(m, b.Time), b.Tables[i].Common).labelled(b.labelsBeside(b.Tables[i].timed())))
 		if len(b.Tables[i].Traces) > 1 {
-			all = append(all, b.Tables[i].byTrace(b.traceName))
+			all = append(all, b.Tables[i].byTrace(b.traceName).labelled(b.Labels))
 		}
 	}
 	if b.Lossy != nil {
-		all = append(all, b.marked(b.Lossy.section(m), b.Lossy.Common))
+		all = append(all, b.marked(b.Lossy.section(m), b.Lossy.Common).labelled(b.Labels))
 	}
 	if perTrace {
 		for _, t := range b.Traces {
-			all = append(all, b.traceSections(m, t.Trace)...)
+			for _, s := range b.traceSections(m, t.Trace) {
+				all = append(all, s.labelled(t.Labels))
+			}
 		}
 	}
 	if len(b.Windows) > 0 {
-		all = append(all, b.windowSection(m))
+		all = append(all, b.windowSection(m).labelled(b.labelsBeside(b.windowsTimed())))
 	}
 	if len(b.Tiers) > 0 {
-		all = append(all, b.tierSection())
+		all = append(all, b.tierSection().labelled(b.Labels))
 	}
-	all = append(all, b.settingsSection())
+	all = append(all, b.settingsSection().labelled(b.Labels))
 	for i := range all {
 		all[i].title = b.Incomplete.titled(all[i].title)
 	}
@@ -177,7 +179,7 @@ func (b *Board) traceSections(m marks, trace string) []section {
 		}
 		if capacities = sortCapacities(capacities); capacities != nil {
 			shown := columns(capacities)
-			all = append(all, section{title: fmt.Sprintf("Exact policies on %s: × OPT", b.traceName(trace)), table: b.traceTable(m, t.Kind, pick(capacities, shown), func(policy, capacity string) (CellLine, bool) {
+			all = append(all, section{title: fmt.Sprintf("Exact policies on %s: × OPT", b.titleName(trace)), table: b.traceTable(m, t.Kind, pick(capacities, shown), func(policy, capacity string) (CellLine, bool) {
 				c, ok := at[cellKey{trace, policy, capacity}]
 				return c, ok
 			}), notes: columnNotes(capacities, shown)})
@@ -219,9 +221,13 @@ func cellTexts(m marks, c CellLine, ok bool) []string {
 	return []string{x + m.text(c.Notes), percentFigure(c.Figures.HitRate)}
 }
 
+func (b *Board) windowsTimed() bool {
+	return slices.ContainsFunc(b.Windows, func(w WindowLine) bool { return w.Figures.TPOT != nil })
+}
+
 func (b *Board) windowSection(m marks) section {
 	header := []string{"trace", "policy", "mean size", "peak size", "misses", "LRU at peak", "OPT at peak", "× LRU", "× OPT", "hit rate", "H2D/step"}
-	timed := slices.ContainsFunc(b.Windows, func(w WindowLine) bool { return w.Figures.TPOT != nil })
+	timed := b.windowsTimed()
 	if timed {
 		header = append(header, "TPOT")
 	}

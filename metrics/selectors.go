@@ -24,14 +24,25 @@ func (t *TraceInfo) recallText() string {
 	return fmt.Sprintf("%s, recall %s", t.Selector, percent(*t.SelectorRecall))
 }
 
-// traceName is a trace's name, with its selector's recall where that approximates.
+// traceName is a trace's name with what sets it apart in brackets: the labels that not all
+// traces of the board have, and the recall of a selector that approximates.
 func (b *Board) traceName(name string) string {
+	return b.nameBeside(b.labelsOn(name).Without(b.Labels), name)
+}
+
+// titleName is traceName for a title that states the labels of the trace.
+func (b *Board) titleName(name string) string { return b.nameBeside(nil, name) }
+
+func (b *Board) nameBeside(apart Labels, name string) string {
 	for i := range b.Traces {
 		if t := &b.Traces[i]; t.Trace == name && t.approximates() {
-			return fmt.Sprintf("%s (%s)", name, t.recallText())
+			apart = append(apart, t.recallText())
 		}
 	}
-	return name
+	if len(apart) == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s (%s)", name, apart)
 }
 
 // marked says in a section's title and notes which recall the selectors of its cells have,

@@ -79,8 +79,12 @@ func syntheticRow(trace string, p syntheticPolicy, capacity string, request int,
 	demand := int64(syntheticK*syntheticSteps - 37*request)
 	misses := int64(missRatio * float64(demand))
 	entries := int64(overK * syntheticK)
+	labels := Labels{LabelSynthetic}
+	if p.offline {
+		labels = labels.With(LabelOraclePolicy)
+	}
 	r := Row{
-		Schema: RowSchema, Trace: trace, TraceDigest: "synthetic:" + trace, Policy: p.name, PolicyFingerprint: "f-" + p.name, Offline: p.offline, Bypasses: p.bypasses,
+		Schema: RowSchema, Labels: labels.String(), Trace: trace, TraceDigest: "synthetic:" + trace, Policy: p.name, PolicyFingerprint: "f-" + p.name, Offline: p.offline, Bypasses: p.bypasses,
 		TopK: syntheticK, Candidates: 2 * syntheticK, Capacity: &capacity, CapacityEntries: &entries, Warmup: "lru:32",
 		Sink: 4, Local: 16, BlockTokens: 1, StepTokens: 1, SharedHeads: 1, EntryBytes: ptr(syntheticBytes), RequestID: ptr(fmt.Sprintf("r%d", request)),
 		Streams: 1, Steps: syntheticSteps, Demand: demand, DemandMean: float64(demand) / syntheticSteps, Hits: demand - misses, Misses: misses,

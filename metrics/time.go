@@ -34,6 +34,8 @@ type TimeModel struct {
 	Schedule string `json:"schedule"`
 	// Batch is the requests that decode together, each of which misses as the cell does.
 	Batch int `json:"batch"`
+	// Labels are the conditions that limit the times, and not the counts.
+	Labels Labels `json:"labels"`
 	// Assumptions are texts.
 	Assumptions []string `json:"assumptions"`
 }

@@ -31,8 +31,10 @@ type TraceInfo struct {
 	Tiers       string `json:"tiers"`
 	Layers      string `json:"layers"`
 	Requests    string `json:"requests"`
-	Engine      string `json:"engine"`
-	Seed        uint64 `json:"seed"`
+	// Labels are the conditions that limit all figures of the trace (ROWS.md).
+	Labels Labels `json:"labels"`
+	Engine string `json:"engine"`
+	Seed   uint64 `json:"seed"`
 }
 
 // traces lists the traces by name.
@@ -42,10 +44,12 @@ func (g *grid) traces() []TraceInfo {
 		if len(infos) == 0 || infos[len(infos)-1].Trace != c.trace {
 			infos = append(infos, traceInfo(c))
 		}
-		if last := &infos[len(infos)-1]; last.RequestCount == nil && c.requests != nil {
+		last := &infos[len(infos)-1]
+		if last.RequestCount == nil && c.requests != nil {
 			n := len(c.requests)
 			last.RequestCount = &n
 		}
+		last.Labels = last.Labels.With(c.sample.traceLabels()...)
 	}
 	return infos
 }

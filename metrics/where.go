@@ -18,8 +18,8 @@ type condition struct {
 
 // ParseWhere reads conditions "key=value" and "key!=value", where key is any field of
 // a row but the warnings and value is its text, "null" for none; the name of a policy
-// without options stands for those with any. Several values of one key are alternatives;
-// different keys, and every !=, must all hold.
+// without options stands for those with any, and one label for all sets that contain it.
+// Several values of one key are alternatives; different keys, and every !=, must all hold.
 func ParseWhere(texts []string) (Where, error) {
 	var w Where
 	for _, text := range texts {
@@ -96,17 +96,33 @@ func (w Where) anyEqual(f field, r *Row) bool {
 	})
 }
 
-// holds says whether a field has the value. The name of a policy without options is that of
-// the policy with any.
+// holds reports whether a field has the value. The name of a policy without options stands
+// for the policy with any options, one label for every set of labels that contains it.
 func (c condition) holds(text string) bool {
-	return text == c.value || c.field.name == "policy" && strings.HasPrefix(text, c.value+":")
+	switch {
+	case text == c.value:
+		return true
+	case c.field.name == "policy":
+		return strings.HasPrefix(text, c.value+":")
+	case c.field.name == "labels":
+		return slices.Contains(ParseLabels(text), c.value)
+	}
+	return false
 }
 
 // values lists what the conditions' fields hold in the rows.
 func (w Where) values(rows []Row) string {
 	var lists []string
 	for _, c := range w.conditions {
-		lists = append(lists, c.field.name+": "+strings.Join(distinct(c.field, pointers(rows)), ", "))
+		values := distinct(c.field, pointers(rows))
+		if c.field.name == "labels" { // each by itself, as a condition names one
+			var each Labels
+			for _, v := range values {
+				each = each.With(ParseLabels(v)...)
+			}
+			values = each
+		}
+		lists = append(lists, c.field.name+": "+strings.Join(values, ", "))
 	}
 	slices.Sort(lists)
 	return strings.Join(slices.Compact(lists), "; ")

@@ -9,15 +9,17 @@ import (
 	"hash"
 	"io"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // ProfileSchema is the version of the profile's columns.
-const ProfileSchema = 1
+const ProfileSchema = 2
 
 // ProfileRow is one counted step of one cell on one stream: the input of the time
 // model. A profile is sorted by stream, cell, step.
@@ -67,6 +69,10 @@ type ProfileMeta struct {
 	EntryBytes *int   `json:"entry_bytes"`
 	Model      string `json:"model,omitempty"`
 	Engine     string `json:"engine"`
+	// Labels are the conditions that limit every price of the profile.
+	Labels metrics.Labels `json:"labels,omitempty"`
+	// Oracles are the policies of the profile that see the future.
+	Oracles []string `json:"oracles,omitempty"`
 }
 
 // profileAhead is how many streams a worker may be ahead of the file.
@@ -289,7 +295,7 @@ func (p *Profile) finish() error {
 	pl := p.plan
 	text, err := json.Marshal(ProfileMeta{Schema: ProfileSchema, Trace: filepath.Base(pl.file.Path()), TraceDigest: pl.digest, TopK: pl.topk, Candidates: pl.m,
 		Warmup: pl.warmup.String(), Sink: pl.pins.Sink, Local: pl.pins.Local, BlockTokens: pl.pins.BlockTokens, ListTokens: pl.meta.BlockTokens, Tiers: tiersText(pl.opt.Tiers, pl.opt.Inclusive), StepTokens: pl.layout.mtp, SharedHeads: pl.layout.heads, Outliers: pl.opt.Outliers.Count, Pool: pl.opt.Pool, EntryBytes: pl.bytes,
-		Model: pl.meta.Model, Engine: EngineVersion})
+		Model: pl.meta.Model, Engine: EngineVersion, Labels: pl.traceLabels(), Oracles: pl.oracles()})
 	if err != nil {
 		return err
 	}
@@ -299,6 +305,16 @@ func (p *Profile) finish() error {
 		return err
 	}
 	return p.file.Commit()
+}
+
+// oracles are the policies that see the future, each once.
+func (p *plan) oracles() (names []string) {
+	for _, c := range p.cells {
+		if name := c.spec.Name(); c.spec.Entry.Traits.Offline && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Abort removes the unfinished file. It does nothing after Close.

@@ -47,7 +47,7 @@ func (p *plan) stated(c *cellPlan) metrics.Row {
 		Allocation: p.allocationDigest(), Reallocation: p.opt.Reallocation.String(), Tiers: tiersText(p.opt.Tiers, p.opt.Inclusive), Tier: c.tier, Above: c.above,
 		Outliers: p.opt.Outliers.String(), Clusters: p.opt.Clusters.String(), Prefetch: p.opt.Prefetch.String(),
 		Layers: layersText(p.opt.Layers), Requests: strings.Join(p.opt.Requests, ","),
-		Lossy:  c.spec.Entry.Traits.Lossy,
+		Lossy: c.spec.Entry.Traits.Lossy, Labels: p.labels(c).String(),
 		Engine: EngineVersion, Seed: p.opt.Seed, Warnings: slices.Clone(p.warn),
 	}
 	if c.capacity != nil {
@@ -57,6 +57,29 @@ func (p *plan) stated(c *cellPlan) metrics.Row {
 	p.selector(&r)
 	r.Warnings = slices.Clip(r.Warnings)
 	return r
+}
+
+// labels are the conditions that limit the figures of a cell, whichever part of it they are of.
+func (p *plan) labels(c *cellPlan) metrics.Labels {
+	labels := p.traceLabels()
+	if c.spec.Entry.Traits.Offline {
+		labels = labels.With(metrics.LabelOraclePolicy)
+	}
+	return labels
+}
+
+// traceLabels are the labels that hold for all policies.
+func (p *plan) traceLabels() (labels metrics.Labels) {
+	if p.meta.Synthetic() {
+		labels = labels.With(metrics.LabelSynthetic)
+	}
+	first := p.selected(0).Request
+	for i := range p.streams {
+		if p.selected(i).Request != first {
+			return labels
+		}
+	}
+	return labels.With(metrics.LabelOneRequest)
 }
 
 // row is the row of a part of a cell, r what the cell's rows state.

@@ -165,6 +165,10 @@ func TestSelectionsGiveTheSameRows(t *testing.T) {
 	})
 	for i := range got {
 		got[i].Layers, got[i].Requests = "", ""
+		if of := metrics.ParseLabels(want[i].Labels).With(metrics.LabelOneRequest).String(); got[i].Labels != of {
+			t.Errorf("row %d: labels %q, expected %q", i, got[i].Labels, of)
+		}
+		got[i].Labels = want[i].Labels
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%d rows of the selection differ from the %d of the whole", len(got), len(want))
@@ -292,7 +296,7 @@ func TestProfileMeta(t *testing.T) {
 	}
 	r := &rows[0]
 	want := ProfileMeta{Schema: ProfileSchema, Trace: r.Trace, TraceDigest: r.TraceDigest, TopK: r.TopK, Candidates: r.Candidates, Warmup: r.Warmup,
-		Sink: 2, Local: 5, BlockTokens: 4, ListTokens: 1, StepTokens: 1, SharedHeads: 1, Outliers: 3, EntryBytes: r.EntryBytes, Model: r.Model, Engine: EngineVersion}
+		Sink: 2, Local: 5, BlockTokens: 4, ListTokens: 1, StepTokens: 1, SharedHeads: 1, Outliers: 3, EntryBytes: r.EntryBytes, Model: r.Model, Engine: EngineVersion, Labels: metrics.ParseLabels(r.Labels)}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, expected %+v", got, want)
 	}

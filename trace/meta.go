@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // Version is the format version that this package reads and writes.
@@ -63,6 +64,18 @@ type Meta struct {
 	Licence string `json:"licence,omitempty"`
 	// Notes are further facts: workload, prompt digests, what was derived from what.
 	Notes map[string]string `json:"notes,omitempty"`
+}
+
+// What a trace states that was drawn from a random process: its model or its generator.
+const (
+	SyntheticModel     = "synthetic"
+	SyntheticGenerator = "kvreplay datasets make synthetic"
+)
+
+// Synthetic reports whether the lists were drawn from a random process. Deriving and
+// importing keep both fields that say so.
+func (m *Meta) Synthetic() bool {
+	return m.Model == SyntheticModel || strings.HasPrefix(m.Generator, SyntheticGenerator)
 }
 
 // maxBlocks bounds list lengths, so that their products do not overflow.

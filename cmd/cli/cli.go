@@ -104,7 +104,7 @@ func newRoot(table policies.Table) *cobra.Command {
 		newDeriveCommand(),
 		newClustersCommand(),
 		newTimeCommand(),
-		newPlanCommand(table),
+		newPlanCommand(),
 		newReproduceCommand(),
 		newInspectCommand(),
 		newValidateCommand(),

@@ -30,7 +30,7 @@ func newHardwareCommand() *cobra.Command {
 		Short: "List and show machines and models, price transfers, fit links to measurements",
 		Long: `Look at what the time models know: GPUs, host links, drives, hosts, model shapes, and
 the machines that are put together from them. Every number states its unit, whether it
-is measured, from a data sheet, derived or assumed, and its source.
+is measured, from a data sheet, derived, fitted or assumed, and its source.
 
 YAML files of --hardware-dir, or of the folder that $` + hardware.DirVariable + ` names, add
 to the bundled ones or replace them by name. replay/hardware/README.md has the format.`,

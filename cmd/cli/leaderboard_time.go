@@ -86,6 +86,7 @@ type rowTimer struct {
 	model   string // shape, empty for the trace's own
 	pricer  pipeline.RowPricer
 	shapes  []string // that cells were priced for
+	labels  metrics.Labels
 	assumed []string
 }
 
@@ -114,6 +115,10 @@ func (t *rowTimer) TPOT(r *metrics.Row) (float64, error) {
 	}
 	t.shapes = withAll(t.shapes, result.Model)
 	t.assumed = withAll(t.assumed, result.Notes...)
+	t.labels = t.labels.With(result.Labels...)
+	if shapeName(r.Model) != result.Model { // --model names another shape
+		t.labels = t.labels.With(metrics.LabelStretched)
+	}
 	return result.TPOT, nil
 }
 
@@ -134,5 +139,5 @@ func (t *rowTimer) Model() metrics.TimeModel {
 	for _, n := range slices.Sorted(slices.Values(t.assumed)) {
 		notes = append(notes, strings.TrimSuffix(n, "; the misses are those of the profile"))
 	}
-	return metrics.TimeModel{Hardware: o.Machine.Name, Model: strings.Join(slices.Sorted(slices.Values(t.shapes)), ", "), Schedule: o.Schedule.Name(), Batch: o.Batch, Assumptions: notes}
+	return metrics.TimeModel{Hardware: o.Machine.Name, Model: strings.Join(slices.Sorted(slices.Values(t.shapes)), ", "), Schedule: o.Schedule.Name(), Batch: o.Batch, Labels: t.labels, Assumptions: notes}
 }

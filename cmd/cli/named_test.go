@@ -14,7 +14,7 @@ func TestPoliciesByName(t *testing.T) {
 	for _, args := range [][]string{
 		{"compare", "s3-fifo", "lru", out},
 		{"time", out, "--policy", "s3-fifo", "--capacity", "2x", "--layer-map", "nearest"},
-		{"plan", out, "--policy", "s3-fifo,lru", "--layer-map", "nearest", "--max-batch", "2", "--steps", "2"},
+		{"plan", out, "--policy", "s3-fifo,lru", "--layer-map", "nearest", "--max-batch", "2", "--steps", "2", "--every-cell"},
 		{"allocate", out, "--policy", "s3-fifo", "--memory", "2x"},
 		{"leaderboard", out, "--where", "policy=s3-fifo", "--where", "policy=opt"},
 	} {

@@ -22,20 +22,26 @@ type planFlags struct {
 	slo      time.Duration
 	maxBatch int
 	top      int
-	names    []string // policies
-	table    policies.Table
+	every    bool
+	names    []string           // policies
+	future   []pipeline.Dropped // policies that were left out because they see it
 }
 
-func newPlanCommand(table policies.Table) *cobra.Command {
-	f := planFlags{table: table}
+func newPlanCommand() *cobra.Command {
+	var f planFlags
 	c := &cobra.Command{
 		Use:   "plan PROFILE",
 		Short: "Find the batch, cache size, policy and schedule with most tokens a second",
-		Long: `Find what serves most tokens a second on a machine: each policy and capacity of a
-profile, which is its miss-ratio curve, is priced with each schedule at growing batches,
-as long as they fit into memory and meet the SLO. The best comes first, the runner-up
-second, each with the constraint that keeps it from a larger batch. Policies that look
-into the future are left out unless --policy names them.`,
+		Long: `Find the configuration with most tokens a second on a machine. Each policy and capacity
+of a profile is priced with each schedule, at growing batches, as long as they fit into
+memory and meet the SLO. A table shows the best line of each schedule with the constraint
+that keeps it from a larger batch. Candidates within 2 % share a rank.
+
+Schedules that serve another model stand in tables of their own: sparse Top-K attention,
+dense attention, dense attention with quantised KV. Oracles know more than a system can,
+such as prefetch:accuracy=1 or the policy opt, and are not ranked. Policies that see the
+future are left out unless --policy names them. Whatever has no batch that fits and meets
+the SLO is listed as dropped, with the reason.`,
 		Example: `  kvreplay replay t.parquet --policy lru --policy lookahead --capacity 1x,2x,4x,8x --out curve --profile
   kvreplay plan curve --hardware h200 --model deepseek-v3.2 --layer-map stretch --topk 2048 --context 32768 --slo 100ms`,
 		Args: oneProfile,
@@ -49,7 +55,8 @@ into the future are left out unless --policy names them.`,
 	fl.StringVar(&f.memory, "memory", "", "memory of the GPU: 48GB is 48 × 10⁹ bytes, 48GiB is 48 × 2³⁰ (default: the machine's)")
 	fl.DurationVar(&f.slo, "slo", 0, "the longest time per output token, as in 50ms (default: none)")
 	fl.IntVar(&f.maxBatch, "max-batch", 512, "largest batch")
-	fl.IntVar(&f.top, "top", 10, "candidates to print")
+	fl.IntVar(&f.top, "top", 10, "candidates to print of each table")
+	fl.BoolVar(&f.every, "every-cell", false, "a line for every policy and capacity, not only the best of each schedule")
 	fl.StringVar(&f.format, "format", "table", "`table` or json")
 	return c
 }
@@ -89,19 +96,24 @@ func runPlan(c *cobra.Command, path string, f *planFlags) error {
 	if err := f.scale(); err != nil {
 		return err
 	}
-	plan, err := pipeline.Plan(c.Context(), profiles, pipeline.PlanOptions{Options: f.options, Schedules: f.parsedSchedules, LayerMap: f.layerMap, TopK: f.topk, MaxBatch: f.maxBatch, SLO: f.slo.Seconds()})
+	plan, err := pipeline.Plan(c.Context(), profiles, pipeline.PlanOptions{Options: f.options, Schedules: f.parsedSchedules, LayerMap: f.layerMap, TopK: f.topk, MaxBatch: f.maxBatch, SLO: f.slo.Seconds(), EveryCell: f.every})
 	if err != nil {
 		return err
 	}
+	plan.Dropped = append(plan.Dropped, f.future...)
 	if f.format == "json" {
-		return writeJSON(c.OutOrStdout(), plan[:min(f.top, len(plan))])
+		return plan.WriteJSON(c.OutOrStdout(), f.top)
 	}
-	return pipeline.WritePlan(c.OutOrStdout(), plan, f.top)
+	return plan.WriteTable(c.OutOrStdout(), f.top)
 }
 
 // profiles reads the cells to choose from.
 func (f *planFlags) profiles(ctx context.Context, path string) ([]*pipeline.Profile, error) {
 	all, err := pipeline.Cells(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	oracles, err := pipeline.Oracles(path)
 	if err != nil {
 		return nil, err
 	}
@@ -120,20 +132,19 @@ func (f *planFlags) profiles(ctx context.Context, path string) ([]*pipeline.Prof
 	}
 	cells := slices.DeleteFunc(all, func(c pipeline.Cell) bool {
 		if len(wanted) == 0 {
-			return f.offline(c.Policy)
+			return slices.Contains(oracles, c.Policy)
 		}
 		return !slices.Contains(wanted, c.Policy)
 	})
 	if len(cells) == 0 {
 		return nil, fmt.Errorf("profile %s has only policies that see the future (%v): name one with --policy", path, names)
 	}
+	if len(wanted) == 0 {
+		for _, name := range oracles {
+			f.future = append(f.future, pipeline.Dropped{Cell: pipeline.Cell{Policy: name}, Reason: "sees the future: --policy " + name + " lists it apart", Binding: pipeline.BindsFuture})
+		}
+	}
 	return pipeline.ReadProfiles(ctx, path, cells)
-}
-
-// offline says whether a policy sees the future.
-func (f *planFlags) offline(name string) bool {
-	spec, err := f.table.Parse(name)
-	return err == nil && spec.Entry.Traits.Offline
 }
 
 // chosenMachine is the machine with the memory that --memory states.

@@ -10,18 +10,26 @@ func TestPlan(t *testing.T) {
 	out := profiled(t)
 	base := []string{"plan", out, "--layer-map", "nearest", "--max-batch", "8", "--steps", "3"}
 	args := func(more ...string) []string { return append(base[:len(base):len(base)], more...) }
-	code, stdout, stderr := run(args("--format", "json", "--schedule", "da,gpu")...)
+	code, stdout, stderr := run(args("--format", "json", "--schedule", "da,gpu", "--every-cell")...)
 	if code != 0 {
 		t.Fatal(stderr)
 	}
-	var plan []struct {
-		Policy, Schedule, Binding string
-		Batch                     int
-		Tokens                    float64 `json:"tokens_per_s_gpu"`
+	var found struct {
+		Version    int `json:"plan_version"`
+		Labels     []string
+		Candidates []struct {
+			Policy, Schedule, Binding, Rank string
+			Batch                           int
+			Tokens                          float64 `json:"tokens_per_s_gpu"`
+		}
 	}
-	if err := json.Unmarshal([]byte(stdout), &plan); err != nil {
+	if err := json.Unmarshal([]byte(stdout), &found); err != nil {
 		t.Fatal(err)
 	}
+	if got := strings.Join(found.Labels, ", "); found.Version != 2 || got != "1 request, layers stretched, fitted constant: 2 of 3 lines" {
+		t.Errorf("version %d, labels %q", found.Version, got)
+	}
+	plan := found.Candidates
 	if len(plan) != 3 || plan[0].Tokens < plan[1].Tokens || plan[0].Batch != 8 || plan[0].Binding != "largest batch asked for" {
 		t.Errorf("plan %+v, expected lru and lookahead with da, and gpu", plan)
 	}

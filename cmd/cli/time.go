@@ -46,8 +46,10 @@ func newTimeCommand() *cobra.Command {
 		Long: `Say how long decode steps take on a machine: the misses of a profile, which
 ` + "`kvreplay replay --profile`" + ` writes, are priced on the machine's link and drives, and
 a schedule places them beside the model's operators on a timeline of GPU, link, CPU and
-SSD. PROFILE is such a file or a folder that has one. Nothing is replayed again. What
-was scaled or assumed is said in the notes; replay/pipeline/README.md has the models.
+SSD. PROFILE is such a file or a folder that has one. Nothing is replayed again.
+Brackets before a title state the conditions that limit the figures, such as a synthetic
+trace or a scaled K. Notes state what was scaled or assumed. replay/pipeline/README.md
+has the models.
 
 The schedules kvpr, flexgen, ellm and dense attend to the whole context, so they take as
 long whatever a cache would miss. They need no profile: --prompt and --generate describe a

@@ -21,7 +21,7 @@ func (d *Dials) Meta() (trace.Meta, error) {
 		return trace.Meta{}, err
 	}
 	m := trace.Meta{Order: d.Order, TopK: d.TopK, Candidates: d.Candidates, BlockTokens: 1, EntryBytes: d.EntryBytes,
-		Model: "synthetic", Generator: "kvreplay datasets make synthetic", Notes: map[string]string{"dials": string(text)}}
+		Model: trace.SyntheticModel, Generator: trace.SyntheticGenerator, Notes: map[string]string{"dials": string(text)}}
 	if d.About != "" {
 		m.Notes["about"] = d.About
 	}

@@ -15,15 +15,19 @@ import (
 // Status says how a number is known.
 type Status string
 
-// The four ways to know a number.
+// The ways to know a number.
 const (
 	Measured  Status = "measured"  // by the named source
 	Datasheet Status = "datasheet" // the vendor's figure, or a published configuration
 	Derived   Status = "derived"   // arithmetic on sourced numbers, which its note states
+	Fitted    Status = "fitted"    // constant of a formula, chosen to meet measured points; its note names them
 	Assumed   Status = "assumed"   // no source has it, or none but resellers and lists; the note says why this value
 )
 
-var statuses = []string{string(Measured), string(Datasheet), string(Derived), string(Assumed)}
+var statuses = []string{string(Measured), string(Datasheet), string(Derived), string(Fitted), string(Assumed)}
+
+// explained are the statuses whose numbers need a note.
+var explained = []string{string(Derived), string(Fitted), string(Assumed)}
 
 // Fact is a number with its status and source.
 type Fact[D dimension] struct {
@@ -94,7 +98,7 @@ func (f *Fact[D]) bind(b *binder, n *yaml.Node, opts fieldOptions) {
 		err = fmt.Errorf("status %q, expected one of %s%s", keys.Status, strings.Join(statuses, ", "), policies.Nearest(keys.Status, statuses))
 	case keys.Source == "":
 		err = errors.New("no source: name one of the file's sources")
-	case keys.Note == "" && (keys.Status == string(Derived) || keys.Status == string(Assumed)):
+	case keys.Note == "" && slices.Contains(explained, keys.Status):
 		err = fmt.Errorf("%s numbers need a note: from what, or why this value", keys.Status)
 	}
 	if err != nil {

@@ -17,34 +17,49 @@ func (r *runner) use() {
 	}
 }
 
-// assumedOnce is assumed, from the options where they keep it.
-func (r *runner) assumedOnce() string {
-	kept := r.options.assumed
-	note, known := kept[r.used]
+// basis names the numbers of the machine's files that were not measured and that the placed
+// steps used. Each text is empty if there are none.
+type basis struct{ assumed, fitted string }
+
+// basisOnce is the basis of the resources used, from the options if they keep it.
+func (r *runner) basisOnce() basis {
+	kept := r.options.bases
+	b, known := kept[r.used]
 	if !known {
-		note = r.assumed()
+		b = basis{r.stated(hardware.Assumed), r.stated(hardware.Fitted)}
 	}
 	if kept != nil {
-		kept[r.used] = note
+		kept[r.used] = b
 	}
-	return note
+	return b
 }
 
-// assumed names the numbers of the machine's files that no source has and that the placed
-// steps used; empty where there are none. What the roofline assumes are its own notes.
-func (r *runner) assumed() string {
+// notes are what a result says of its basis.
+func (b basis) notes(machine string) (notes []string) {
+	if b.assumed != "" {
+		notes = append(notes, fmt.Sprintf("assumed, as no source has it (kvreplay hardware show %s says why): %s", machine, b.assumed))
+	}
+	if b.fitted != "" {
+		notes = append(notes, fmt.Sprintf("fitted to measured points (kvreplay hardware show %s names them): %s", machine, b.fitted))
+	}
+	return notes
+}
+
+// stated lists the numbers of the machine's files with a status that the placed steps used.
+// The roofline has notes of its own.
+func (r *runner) stated(status hardware.Status) string {
 	o, m := &r.options, r.options.Machine
-	parts := []string{assumedOf(m.GPU, m.GPU.Name, func(field string) bool {
+	parts := []string{statedOf(status, m.GPU, m.GPU.Name, func(field string) bool {
 		if field == "reserved" {
 			return o.Reserve == 0
 		}
 		return o.Model.BytesPerParameter.Value <= 1 || !strings.Contains(field, "fp8")
 	})}
 	if r.used[H2D] || r.used[D2H] {
-		parts = append(parts, r.assumedOfLink())
+		parts = append(parts, r.statedOfLink(status))
 	}
 	binds := float64(m.Host.StreamBandwidth.Value) < float64(m.GPUs)*float64(m.Link.Bandwidth.Value)
-	parts = append(parts, assumedOf(m.Host, m.Host.Name, func(field string) bool {
+	parts = append(parts, statedOf(status, m.Host, m.Host.Name, func(field string) bool {
 		switch field {
 		case "latency":
 			return r.used[CPU]
@@ -54,23 +69,20 @@ func (r *runner) assumed() string {
 		return field == "memory" && r.pricer.Moves != MovesNothing
 	}))
 	if r.used[SSD] {
-		parts = append(parts, assumedOf(m.Drive, m.Drive.Name, func(field string) bool { return field != "write_bandwidth" }))
+		parts = append(parts, statedOf(status, m.Drive, m.Drive.Name, func(field string) bool { return field != "write_bandwidth" }))
 	}
-	if o.Ahead.Direct && m.GPUDirect.Status == hardware.Assumed {
+	if o.Ahead.Direct && m.GPUDirect.Status == status {
 		parts = append(parts, listedOf(m.Name, []string{"gpudirect " + m.GPUDirect.Written}))
 	}
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
-	if len(parts) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("assumed, as no source has it (kvreplay hardware show %s says why): %s", m.Name, strings.Join(parts, ", "))
+	return strings.Join(parts, ", ")
 }
 
-// assumedOf names what a part of the machine assumes, of the fields that are used.
-func assumedOf(it hardware.Item, name string, uses func(field string) bool) string {
+// statedOf lists the fields of a part of the machine that have a status and are used.
+func statedOf(status hardware.Status, it hardware.Item, name string, uses func(field string) bool) string {
 	var facts []string
 	for _, l := range hardware.Lines(it) {
-		if l.Status == hardware.Assumed && uses(l.Field) {
+		if l.Status == status && uses(l.Field) {
 			facts = append(facts, l.Field+" "+l.Text)
 		}
 	}
@@ -84,14 +96,14 @@ func listedOf(name string, facts []string) string {
 	return fmt.Sprintf("%s [%s]", name, strings.Join(facts, ", "))
 }
 
-// assumedOfLink names what is assumed of the paths that can be taken. Where a regime begins
-// and what costs nothing goes without saying.
-func (r *runner) assumedOfLink() string {
+// statedOfLink lists the numbers with a status of the paths that can be taken. It leaves out
+// the sizes at which regimes begin and the costs that are 0.
+func (r *runner) statedOfLink(status hardware.Status) string {
 	link := r.options.Machine.Link
 	lines := hardware.Lines(link)
 	var facts []string
 	for _, l := range lines {
-		if l.Status == hardware.Assumed && strings.HasPrefix(l.Field, "pcie.") {
+		if l.Status == status && strings.HasPrefix(l.Field, "pcie.") {
 			facts = append(facts, l.Field+" "+l.Text)
 		}
 	}
@@ -100,16 +112,16 @@ func (r *runner) assumedOfLink() string {
 		if only == fastest {
 			only = ""
 		}
-		facts = append(facts, assumedOfPaths(lines, "host_to_device", only)...)
+		facts = append(facts, statedOfPaths(lines, status, "host_to_device", only)...)
 	}
 	if r.used[D2H] {
-		facts = append(facts, assumedOfPaths(lines, "device_to_host", "")...)
+		facts = append(facts, statedOfPaths(lines, status, "device_to_host", "")...)
 	}
 	return listedOf(link.Name, facts)
 }
 
-// assumedOfPaths names a direction's paths, or the one, with what is assumed of each.
-func assumedOfPaths(lines []hardware.Line, direction, only string) (facts []string) {
+// statedOfPaths lists the paths of a direction, or only one, each with its numbers of a status.
+func statedOfPaths(lines []hardware.Line, status hardware.Status, direction, only string) (facts []string) {
 	for _, path := range hardware.PathNames {
 		if only != "" && path != only {
 			continue
@@ -121,7 +133,7 @@ func assumedOfPaths(lines []hardware.Line, direction, only string) (facts []stri
 			field = field[strings.LastIndex(field, ".")+1:] // of whichever regime
 			switch {
 			case !ok || field == "from" || l.Value == 0:
-			case l.Status != hardware.Assumed:
+			case l.Status != status:
 				all = false
 			case !slices.Contains(names, field):
 				names = append(names, field)

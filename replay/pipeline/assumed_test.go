@@ -89,7 +89,7 @@ func TestAssumedOfPaths(t *testing.T) {
 		{Field: "device_to_host.call.regimes[0].rate", Value: 1, Status: hardware.Assumed},
 	}
 	for direction, want := range map[string]string{"host_to_device": "host_to_device.kernel (launch, rate)", "device_to_host": "device_to_host.call (all)"} {
-		if got := strings.Join(assumedOfPaths(lines, direction, ""), ", "); got != want {
+		if got := strings.Join(statedOfPaths(lines, hardware.Assumed, direction, ""), ", "); got != want {
 			t.Errorf("%q is assumed, expected %q", got, want)
 		}
 	}

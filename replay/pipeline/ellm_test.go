@@ -159,8 +159,8 @@ func TestELLMPriced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chosen := schedule(t, found[0].Schedule).(*ELLM)
-	near(t, "cached share of the plan", *found[0].Ratio, 1-chosen.Uncached)
+	chosen := schedule(t, found.Candidates[0].Schedule).(*ELLM)
+	near(t, "cached share of the plan", *found.Candidates[0].Ratio, 1-chosen.Uncached)
 	less := *s
 	less.Uncached -= 2 / uncachedSteps
 	o.Schedule = &less

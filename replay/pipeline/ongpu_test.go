@@ -82,15 +82,15 @@ func TestPlanOfDense(t *testing.T) {
 	gpu.Memory.Value = 2e9
 	machine.GPU, o.Machine, o.Context = &gpu, &machine, 8192
 	plan, err := Plan(t.Context(), []*Profile{p}, o)
-	if err != nil || len(plan) != 2 {
-		t.Fatalf("%d candidates, %v", len(plan), err)
+	if err != nil || len(plan.Candidates) != 2 {
+		t.Fatalf("%+v, %v", plan, err)
 	}
-	for _, c := range plan {
+	for _, c := range plan.Candidates {
 		if *c.Ratio != 1 || *c.Fill < 1 || math.IsInf(*c.Fill, 0) || c.Binding != BindsGPU || c.Cell != (Cell{}) {
 			t.Errorf("%s keeps %g, %g fills, bound by %s, cell %v", c.Schedule, *c.Ratio, *c.Fill, c.Binding, c.Cell)
 		}
 	}
-	if of := func(name string) int { return batchOf(plan, name) }; of("dense") <= of("gpu") {
+	if of := func(name string) int { return batchOf(plan.Candidates, name) }; of("dense") <= of("gpu") {
 		t.Errorf("dense has room for %d requests, sparse with its index for %d", of("dense"), of("gpu"))
 	}
 }

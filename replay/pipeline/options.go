@@ -38,8 +38,8 @@ type Options struct {
 	// infinite, with the memory but without times. 0: never.
 	enough float64
 	mosts  [][]most // of the profile; nil: not yet known
-	// assumed are the notes of what was assumed, by the resources used; nil: none is kept.
-	assumed map[[resources]bool]string
+	// bases are those of results, by the resources used; nil: none is kept.
+	bases map[[resources]bool]basis
 	// timeline is empty and is used again; nil: one of its own.
 	timeline *Timeline
 }

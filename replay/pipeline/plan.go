@@ -1,13 +1,11 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -32,6 +30,7 @@ type PlanOptions struct {
 	TopK      int
 	MaxBatch  int
 	SLO       float64 // s, of TPOT; 0: none
+	EveryCell bool    // keep all cells of a schedule, not only its best
 }
 
 // Binding is what keeps a candidate from a larger batch.
@@ -45,23 +44,48 @@ const (
 	BindsBatch      Binding = "largest batch asked for"
 	BindsTable      Binding = "edge of the table"
 	BindsThroughput Binding = "nothing: throughput falls beyond"
+	BindsParts      Binding = "parts of the batch"
+	BindsFuture     Binding = "sees the future"
 )
 
 // Candidate is the best batch of one cell and schedule.
 type Candidate struct {
 	*Result
+	// Serves is the model that the schedule serves, Oracle true if its schedule or its policy
+	// knows more than a system can.
+	Serves Serves `json:"serves"`
+	Oracle bool   `json:"oracle"`
+	// Rank is the place among the candidates that serve the same model, "2=" in a tie; empty
+	// for oracles.
+	Rank string `json:"rank"`
+	// Ties are other cells of the schedule with as many tokens/s; none if every cell is kept.
+	Ties []Cell `json:"ties"`
 	// Ratio is the share of the context that the cache keeps, Fill the one that would fill
 	// the GPU's memory at this batch (CacheRatio). Where whole layers move there is neither;
 	// where uncached tokens do, Fill is not there.
 	Ratio   *float64 `json:"cache_ratio"`
 	Fill    *float64 `json:"cache_ratio_that_fills"`
 	Binding Binding  `json:"binding"`
+
+	asked Schedule // before options were chosen
+}
+
+// Dropped is a cell and schedule without a batch that fits and meets the SLO.
+type Dropped struct {
+	// Schedule is empty for a policy that was left out of all schedules.
+	Schedule string `json:"schedule"`
+	// Cell is empty for a schedule whose times do not depend on misses.
+	Cell
+	Reason  string  `json:"reason"`
+	Binding Binding `json:"binding"`
+	// FastestTPOT is that of the smallest batch; null unless it misses the SLO.
+	FastestTPOT *float64 `json:"fastest_tpot_s"`
 }
 
 // Plan finds for each profile (a policy at a capacity) and schedule the batch with the most
-// tokens/s that fits into memory and meets the SLO, best first; of equals the smaller
-// memory. It is an error if there is none, which says why.
-func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) ([]Candidate, error) {
+// tokens/s that fits into memory and meets the SLO. It keeps the best cell of each schedule,
+// or all of them, and names those without such a batch. It is an error if there is none.
+func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, error) {
 	if o.MaxBatch < 1 || o.MaxBatch > mostRequests || !(o.SLO >= 0) {
 		return nil, fmt.Errorf("largest batch %d, SLO %g s: expected 1 to %d, and at least 0", o.MaxBatch, o.SLO, mostRequests)
 	}
@@ -85,22 +109,23 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) ([]Candidate,
 		return nil, err
 	}
 	var found []Candidate
+	dropped := []Dropped{}
 	var nearest *pair
 	for i := range pairs {
 		p := &pairs[i]
 		if p.found != nil {
 			found = append(found, *p.found)
-		} else if nearest == nil || p.refused.tpot < nearest.refused.tpot {
+			continue
+		}
+		dropped = append(dropped, p.dropped())
+		if nearest == nil || p.refused.tpot < nearest.refused.tpot {
 			nearest = p
 		}
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("nothing fits and meets the SLO, not even the smallest batch; nearest: %s, %s: %s", nearest.profile.Cell, nearest.schedule.Name(), nearest.refused.why)
 	}
-	slices.SortStableFunc(found, func(a, b Candidate) int {
-		return cmp.Or(-cmp.Compare(a.Tokens, b.Tokens), cmp.Compare(a.Memory.GPU, b.Memory.GPU))
-	})
-	return found, nil
+	return o.planned(found, dropped), nil
 }
 
 // pair is a cell and a schedule with what its search found.
@@ -129,6 +154,23 @@ type refusal struct {
 	why     string
 	tpot    float64 // s; infinite where memory refuses
 	binding Binding
+	batch   int
+}
+
+// dropped says why the smallest batch of a pair is refused.
+func (p *pair) dropped() Dropped {
+	r := &p.refused
+	d := Dropped{Schedule: p.schedule.Name(), Cell: p.profile.Cell, Reason: r.why, Binding: r.binding}
+	if m, _ := MovesOf(p.schedule); m != MovesMisses {
+		d.Cell = Cell{}
+	}
+	switch r.binding {
+	case BindsSLO:
+		d.Reason, d.FastestTPOT = fmt.Sprintf("misses the SLO: fastest TPOT %s, at batch %d", seconds(digits(r.tpot)), r.batch), &r.tpot
+	case BindsGPU, BindsHost:
+		d.Reason = "does not fit: " + r.why
+	}
+	return d
 }
 
 // best is the best batch of one cell and schedule. Without a candidate the refusal is that
@@ -143,7 +185,7 @@ func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (*Candid
 	case err != nil:
 		return nil, refusal{}, err
 	case x.best == nil && limit.why == "":
-		return nil, refusal{fmt.Sprintf("it divides the batch into %d parts, the largest batch is %d", s.Parts(), o.MaxBatch), math.Inf(1), ""}, nil
+		return nil, refusal{fmt.Sprintf("it divides the batch into %d parts, the largest batch is %d", s.Parts(), o.MaxBatch), math.Inf(1), BindsParts, s.Parts()}, nil
 	case x.best == nil:
 		return nil, limit, nil
 	}
@@ -152,7 +194,10 @@ func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (*Candid
 		x.best.Binding = BindsThroughput
 	}
 	o.ratios(x.best, &x.options)
-	if m, _ := MovesOf(s); m != MovesMisses {
+	x.best.Serves, x.best.Oracle, x.best.asked = ServesOf(s), Oracle(s), s
+	if m, _ := MovesOf(s); m == MovesMisses {
+		x.best.Oracle = x.best.Oracle || p.Oracle()
+	} else {
 		x.best.Cell = Cell{}
 	}
 	return x.best, refusal{}, nil
@@ -160,9 +205,9 @@ func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (*Candid
 
 func (m *Memory) refusal() refusal {
 	if m.GPU > m.GPUHas {
-		return refusal{m.Verdict, math.Inf(1), BindsGPU}
+		return refusal{why: m.Verdict, tpot: math.Inf(1), binding: BindsGPU}
 	}
-	return refusal{m.Verdict, math.Inf(1), BindsHost}
+	return refusal{why: m.Verdict, tpot: math.Inf(1), binding: BindsHost}
 }
 
 // ratios compares the cache with the context, and with the memory that is left.

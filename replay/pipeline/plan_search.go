@@ -25,7 +25,7 @@ type search struct {
 func newSearch(ctx context.Context, p *Profile, s Schedule, o *PlanOptions) (*search, error) {
 	x := &search{ctx: ctx, profile: p, slo: o.SLO, most: o.MaxBatch, options: o.Options}
 	x.options.Schedule, x.options.mosts, x.options.timeline = s, mosts(p), NewTimeline()
-	x.options.assumed = map[[resources]bool]string{}
+	x.options.bases = map[[resources]bool]basis{}
 	var err error
 	x.options.Scaling, err = NewScaling(p, o.Model, o.LayerMap, o.TopK)
 	return x, err
@@ -143,13 +143,13 @@ func (x *search) price() (*Result, refusal, error) {
 	r, err := Price(x.ctx, x.profile, x.options)
 	switch {
 	case errors.Is(err, ErrBeyond):
-		return nil, refusal{err.Error(), math.Inf(1), BindsTable}, nil
+		return nil, refusal{why: err.Error(), tpot: math.Inf(1), binding: BindsTable}, nil
 	case err != nil:
 		return nil, refusal{}, err
 	case !r.Fits():
 		return r, r.Memory.refusal(), nil
 	case x.slo > 0 && r.TPOT > x.slo:
-		return r, refusal{fmt.Sprintf("a token takes %s at batch %d, the SLO is %s", hardware.Seconds(r.TPOT), r.Batch, hardware.Seconds(x.slo)), r.TPOT, BindsSLO}, nil
+		return r, refusal{fmt.Sprintf("a token takes %s at batch %d, the SLO is %s", hardware.Seconds(r.TPOT), r.Batch, hardware.Seconds(x.slo)), r.TPOT, BindsSLO, r.Batch}, nil
 	}
 	return r, refusal{}, nil
 }

@@ -25,7 +25,7 @@ func TestPlanFindsThePeak(t *testing.T) {
 		if most <= best {
 			binding = BindsBatch
 		}
-		if c := plan[0]; c.Batch != want || c.Binding != binding {
+		if c := plan.Candidates[0]; c.Batch != want || c.Binding != binding {
 			t.Errorf("at most %d: batch %d with %g tokens/s, bound by %s; expected %d, bound by %s", most, c.Batch, c.Tokens, c.Binding, want, binding)
 		}
 	}

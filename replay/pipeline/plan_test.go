@@ -50,11 +50,11 @@ func TestPlanIsTheBest(t *testing.T) {
 			}
 		}
 	}
-	if plan[0].Tokens != best || plan[0].Schedule != name {
-		t.Errorf("the plan is %s with %g tokens/s, of all batches the best is %s with %g", plan[0].Schedule, plan[0].Tokens, name, best)
+	if plan.Candidates[0].Tokens != best || plan.Candidates[0].Schedule != name {
+		t.Errorf("the plan is %s with %g tokens/s, of all batches the best is %s with %g", plan.Candidates[0].Schedule, plan.Candidates[0].Tokens, name, best)
 	}
-	if len(plan) != 2 || plan[1].Tokens > plan[0].Tokens {
-		t.Errorf("a plan of %d candidates, the runner-up has %g tokens/s", len(plan), plan[1].Tokens)
+	if len(plan.Candidates) != 2 || plan.Candidates[1].Tokens > plan.Candidates[0].Tokens {
+		t.Errorf("a plan of %d candidates, the runner-up has %g tokens/s", len(plan.Candidates), plan.Candidates[1].Tokens)
 	}
 	// Where a step yields two tokens, a token takes half a step, and larger batches are fast
 	// enough.
@@ -72,12 +72,12 @@ func TestPlanIsTheBest(t *testing.T) {
 			best = max(best, r.Tokens)
 		}
 	}
-	for _, c := range pairs {
+	for _, c := range pairs.Candidates {
 		if c.Schedule == o.Schedules[0].Name() && c.Tokens != best {
 			t.Errorf("with two tokens a step the plan has %g tokens/s at batch %d, of all batches the best %g", c.Tokens, c.Batch, best)
 		}
 	}
-	for _, c := range plan {
+	for _, c := range plan.Candidates {
 		if c.Schedule == "gpu" && (c.Binding != BindsGPU || *c.Ratio != 1 || c.Cell != Cell{}) {
 			t.Errorf("all on the GPU is bound by %s at ratio %g with the cell %v", c.Binding, *c.Ratio, c.Cell)
 		}
@@ -136,13 +136,13 @@ func TestPlanRefuses(t *testing.T) {
 	}
 	o = planOptions(t, p, "da")
 	plan, err := Plan(t.Context(), []*Profile{p}, o)
-	if err != nil || plan[0].Binding != BindsBatch || plan[0].Batch != 64 {
+	if err != nil || plan.Candidates[0].Binding != BindsBatch || plan.Candidates[0].Batch != 64 {
 		t.Errorf("%+v: %v, expected the largest batch", plan, err)
 	}
 	o.Table = func(rest Computer) (Computer, error) {
 		return ReadTimetable(strings.NewReader(strings.Join(tableHeader, ",")+"\npost,1,0,5\npost,9,0,6\n"), "t.csv", rest, false)
 	}
-	if plan, err = Plan(t.Context(), []*Profile{p}, o); err != nil || plan[0].Binding != BindsTable || plan[0].Batch != 9 {
+	if plan, err = Plan(t.Context(), []*Profile{p}, o); err != nil || plan.Candidates[0].Binding != BindsTable || plan.Candidates[0].Batch != 9 {
 		t.Errorf("%+v: %v, expected the 9 query tokens that the table has", plan, err)
 	}
 }

@@ -28,6 +28,8 @@ func parsePrefetch(options string) (Schedule, error) {
 // Name is its text form.
 func (p *Prefetch) Name() string { return named("prefetch", p.text) }
 
+func (p *Prefetch) predicts() float64 { return p.Accuracy }
+
 // Parts is 1.
 func (p *Prefetch) Parts() int { return 1 }
 

@@ -69,7 +69,7 @@ func WriteTimeline(ctx context.Context, w io.Writer, p *Profile, o Options) erro
 	if err := r.place(result.median); err != nil {
 		return err
 	}
-	title := fmt.Sprintf("%s, %s, batch %d, %s, step %d", result.Machine, result.Model, result.Batch, result.Schedule, result.median)
+	title := result.Labels.Title(fmt.Sprintf("%s, %s, batch %d, %s, step %d", result.Machine, result.Model, result.Batch, result.Schedule, result.median))
 	return r.timeline.WriteChrome(w, title)
 }
 
@@ -282,9 +282,9 @@ func (r *runner) run() (*Result, error) {
 	result.Schedule = r.schedule.Name()
 	result.round()
 	result.Notes = append(append([]string{}, r.notes...), r.pricer.Compute.Notes()...)
-	if note := r.assumedOnce(); note != "" {
-		result.Notes = append(result.Notes, note)
-	}
+	b := r.basisOnce()
+	result.Notes = append(result.Notes, b.notes(o.Machine.Name)...)
+	result.Labels = r.labels(b)
 	return result, nil
 }
 

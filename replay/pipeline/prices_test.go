@@ -198,10 +198,11 @@ func TestPlanStopsEarlyForNothing(t *testing.T) {
 	o := planOptions(t, p, "da", "sfc", "tbo", "kvpr")
 	for _, slo := range []float64{0.6e-3, 1e-3, 3e-3} {
 		o.SLO = slo
-		got, err := Plan(t.Context(), []*Profile{p}, o)
+		plan, err := Plan(t.Context(), []*Profile{p}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
+		got := plan.Candidates
 		for i := range got {
 			q := o.Options
 			q.Batch = got[i].Batch

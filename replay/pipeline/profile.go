@@ -124,6 +124,9 @@ func openProfile(path string) (p *profileFile, err error) {
 	if m := &p.meta; m.TopK < 1 || min(m.Sink, m.Local, m.Outliers, m.BlockTokens, m.SharedHeads, m.StepTokens) < 0 {
 		return nil, fmt.Errorf("metadata kvreplay.profile: K %d, sink %d, local %d, %d outliers, blocks of %d tokens and %d heads, steps of %d: expected K of at least 1, nothing negative", m.TopK, m.Sink, m.Local, m.Outliers, m.BlockTokens, m.SharedHeads, m.StepTokens)
 	}
+	if said := slices.Concat(p.meta.Labels, p.meta.Oracles); !metrics.Printable(strings.Join(said, "")) {
+		return nil, fmt.Errorf("metadata kvreplay.profile: labels and oracles %q are not printable; replay the trace again", said)
+	}
 	if err := checkColumns(pf); err != nil {
 		return nil, err
 	}
@@ -235,6 +238,16 @@ func Cells(ctx context.Context, path string) (cells []Cell, err error) {
 		return nil
 	})
 	return cells, err
+}
+
+// Oracles lists the policies of a profile that see the future.
+func Oracles(path string) ([]string, error) {
+	p, err := openProfile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	return p.meta.Oracles, nil
 }
 
 // Choose finds the one cell that policy and capacity name; either may be empty where the

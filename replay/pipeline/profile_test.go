@@ -26,7 +26,7 @@ func TestHeadsAddUp(t *testing.T) {
 	below := row(0, 1, 9, 9, 9, 18, 9)
 	below.Above = "fifo@2x"
 	rows := []replay.ProfileRow{row(0, 0, 10, 4, 3, 8, 20), other, row(0, 1, 4, 2, 1, 3, 40), below, row(1, 0, 11, 2, 1, 6, 22), row(1, 1, 3, 1, 1, 2, 44)}
-	p, err := ReadProfile(t.Context(), writeRows(t, rows, `{"schema":1,"topk":12,"block_tokens":2,"shared_heads":1}`), Cell{"lru", "2x"})
+	p, err := ReadProfile(t.Context(), writeRows(t, rows, `{"schema":2,"topk":12,"block_tokens":2,"shared_heads":1}`), Cell{"lru", "2x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestHeadsAddUp(t *testing.T) {
 		t.Errorf("%+v of %d heads, expected %+v", p.Requests, p.Heads, want)
 	}
 	rows[0].MissRuns = 5
-	if _, err := ReadProfile(t.Context(), writeRows(t, rows, `{"schema":1,"topk":12}`), Cell{"lru", "2x"}); err == nil || !strings.Contains(err.Error(), "4 misses in 5 runs of a demand of 10") {
+	if _, err := ReadProfile(t.Context(), writeRows(t, rows, `{"schema":2,"topk":12}`), Cell{"lru", "2x"}); err == nil || !strings.Contains(err.Error(), "4 misses in 5 runs of a demand of 10") {
 		t.Errorf("more runs than misses: %v", err)
 	}
 }

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -20,14 +19,15 @@ func WriteTable(w io.Writer, results []*Result) error {
 	if len(results) == 1 {
 		return writeOne(w, results[0])
 	}
-	first := results[0]
-	if _, err := fmt.Fprintf(w, "%s, batch %d, %s, %d steps\n", first.Model, first.Batch, first.Cell, first.Steps); err != nil {
+	first, labels := results[0], sharedLabels(results)
+	title := labels.Title(fmt.Sprintf("%s, batch %d, %s, %d steps", first.Model, first.Batch, first.Cell, first.Steps))
+	if _, err := fmt.Fprintln(w, title); err != nil {
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	t := newTable(w)
 	fmt.Fprintln(t, "machine\tschedule\tstep p50\tp95\tp99\tTPOT\ttokens/s/request\ttokens/s\texposed transfers\tGPU memory\tdoes not fit")
 	for _, r := range results {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.4g\t%.4g\t%s\t%s\t%s\n", r.Machine, r.Schedule, seconds(r.P50), seconds(r.P95), seconds(r.P99), seconds(r.TPOT),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.4g\t%.4g\t%s\t%s\t%s\n", r.Machine, r.scheduleText(labels), seconds(r.P50), seconds(r.P95), seconds(r.P99), seconds(r.TPOT),
 			r.OTPS, r.Tokens, seconds(r.Causes.transfers()), size(r.Memory.GPU), r.Memory.Verdict)
 	}
 	if err := t.Flush(); err != nil {
@@ -36,15 +36,17 @@ func WriteTable(w io.Writer, results []*Result) error {
 	return writeNotes(w, results, func(with []int) string { return concerned(results, with) })
 }
 
+func newTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) }
+
 func seconds(v float64) string { return hardware.Seconds(v).String() }
 func size(v float64) string    { return hardware.Bytes(v).String() }
 
 func writeOne(w io.Writer, r *Result) error {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	t := newTable(w)
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(t, " %s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
-	fmt.Fprintf(t, "%s on %s, batch %d, %s, %s\n", r.Model, r.Machine, r.Batch, r.Schedule, r.Cell)
+	fmt.Fprintf(t, "%s\n", r.Labels.Title(fmt.Sprintf("%s on %s, batch %d, %s, %s", r.Model, r.Machine, r.Batch, r.Schedule, r.Cell)))
 	line("step", "p50 %s  p95 %s  p99 %s  mean %s, of %d steps", seconds(r.P50), seconds(r.P95), seconds(r.P99), seconds(r.Mean), r.Steps)
 	line("TPOT", "%s at %g tokens a step", seconds(r.TPOT), r.Accept)
 	line("tokens/s", "%.4g a request, %.4g a GPU", r.OTPS, r.Tokens)
@@ -156,11 +158,13 @@ func (c *Causing) values() [Causes]float64 {
 func (c *Causing) transfers() float64 { return c.Fetch + c.WriteBack + c.SSD + c.Weights }
 
 // WriteJSON writes the results as an array.
-func WriteJSON(w io.Writer, results []*Result) error {
+func WriteJSON(w io.Writer, results []*Result) error { return encode(w, results) }
+
+func encode(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(results)
+	return e.Encode(v)
 }
 
 // WriteCSV writes a line a result; times are seconds, sizes bytes.
@@ -170,7 +174,7 @@ func WriteCSV(w io.Writer, results []*Result) error {
 	for _, name := range CauseNames {
 		header = append(header, "exposed_"+strings.ReplaceAll(name, "-", "_")+"_s")
 	}
-	header = append(header, "h2d_bytes_per_step", "d2h_bytes_per_step", "ssd_bytes_per_step", "gpu_bytes", "host_bytes", "does_not_fit")
+	header = append(header, "h2d_bytes_per_step", "d2h_bytes_per_step", "ssd_bytes_per_step", "gpu_bytes", "host_bytes", "does_not_fit", "labels")
 	if err := c.Write(header); err != nil {
 		return err
 	}
@@ -186,45 +190,10 @@ func WriteCSV(w io.Writer, results []*Result) error {
 		for _, v := range []float64{r.H2D, r.D2H, r.SSD, r.Memory.GPU, r.Memory.Host} {
 			row = append(row, text(v))
 		}
-		if err := c.Write(append(row, r.Memory.Verdict)); err != nil {
+		if err := c.Write(append(row, r.Memory.Verdict, r.Labels.String())); err != nil {
 			return err
 		}
 	}
 	c.Flush()
 	return c.Error()
-}
-
-// WritePlan writes the first of the candidates: the best, the runner-up and so on, and
-// their notes.
-func WritePlan(w io.Writer, plan []Candidate, top int) error {
-	plan = plan[:min(top, len(plan))]
-	if _, err := fmt.Fprintf(w, "%s on %s, %d steps\n", plan[0].Model, plan[0].Machine, plan[0].Steps); err != nil {
-		return err
-	}
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "\tpolicy\tcapacity\tschedule\tbatch\tcache ratio\tthat fills\tTPOT\ttokens/s\tGPU memory\tbound by")
-	var results []*Result
-	for i, c := range plan {
-		results = append(results, c.Result)
-		policy, capacity := cmp.Or(c.Policy, "-"), cmp.Or(c.Capacity, "-")
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%.4g\t%s\t%s\n", i+1, policy, capacity, c.Schedule, c.Batch, ratio(c.Ratio), ratio(c.Fill), seconds(c.TPOT), c.Tokens, size(c.Memory.GPU), c.Binding)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	return writeNotes(w, results, func(with []int) string {
-		var ranks []string
-		for _, i := range with {
-			ranks = append(ranks, strconv.Itoa(i+1))
-		}
-		return strings.Join(ranks, ", ")
-	})
-}
-
-// ratio is a share, "-" where there is none.
-func ratio(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.3f", *v)
 }

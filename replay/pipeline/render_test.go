@@ -29,15 +29,16 @@ func TestTableSaysWhatWasRun(t *testing.T) {
 	}
 	half := 0.5
 	text.Reset()
-	plan := []Candidate{{Result: results[0], Ratio: &half}, {Result: results[1]}, {Result: result("a", "gpu", "beyond the top")}}
-	if err := WritePlan(&text, plan, 2); err != nil {
+	plan := Planned{Machine: "a", Model: "m", Steps: 3, Candidates: []Candidate{{Result: results[0], Ratio: &half, Serves: SparseTopK}, {Result: results[1], Serves: SparseTopK},
+		{Result: result("a", "gpu", "beyond the top"), Serves: SparseTopK}}}
+	if err := plan.WriteTable(&text, 2); err != nil {
 		t.Fatal(err)
 	}
 	table, notes, _ := strings.Cut(text.String(), "note: ")
-	if !strings.HasPrefix(table, "m on a, 3 steps\n") || !strings.Contains(table, "  0.500        -  ") || !strings.Contains(table, "  -            -  ") {
+	if !strings.HasPrefix(table, "m on a, 3 steps: sparse Top-K attention\n") || !strings.Contains(table, "  0.500        -  ") || !strings.Contains(table, "  -            -  ") {
 		t.Errorf("the plan's table lacks model, machine, steps or a ratio:\n%s", table)
 	}
-	if want := "of all\nnote: of a\nnote: 1: of da\nnote: 1: of a da\nnote: 1: of a da and b\nnote: 2: of kvpr\n"; notes != want {
+	if want := "of all\nnote: of a\nnote: da: of da\nnote: da: of a da\nnote: da: of a da and b\nnote: kvpr: of kvpr\n"; notes != want {
 		t.Errorf("notes %q, expected %q", notes, want)
 	}
 }

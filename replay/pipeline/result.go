@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/kvreplay/kvreplay/metrics"
 )
 
 // Result is what a batch takes.
@@ -12,10 +14,12 @@ type Result struct {
 	Model    string `json:"model"`
 	Schedule string `json:"schedule"`
 	Cell
-	Batch   int     `json:"batch"`
-	Steps   int     `json:"steps"`
-	Experts int     `json:"expert_gpus"`
-	Accept  float64 `json:"tokens_per_step"`
+	// Labels are the conditions that limit the figures.
+	Labels  metrics.Labels `json:"labels"`
+	Batch   int            `json:"batch"`
+	Steps   int            `json:"steps"`
+	Experts int            `json:"expert_gpus"`
+	Accept  float64        `json:"tokens_per_step"`
 
 	Mean   float64  `json:"step_mean_s"`
 	P50    float64  `json:"step_p50_s"`

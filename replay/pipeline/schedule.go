@@ -55,33 +55,75 @@ func MovesOf(s Schedule) (m Moves, weights bool) {
 	return MovesMisses, false
 }
 
+// Serves names the model that a schedule's tokens come from. Speeds are only ranked among
+// schedules that serve the same one.
+type Serves string
+
+// The models served.
+const (
+	SparseTopK    Serves = "sparse Top-K attention"
+	DenseAttended Serves = "dense attention"
+	// Quantized is dense attention over KV that was quantised, which loses precision.
+	Quantized Serves = "dense attention, quantised KV"
+)
+
 // AttendsDensely reports whether attention reads the whole context, as the model was
 // trained, rather than its Top-K. Such a schedule selects nothing, and takes as long
 // whatever a cache would miss.
 func AttendsDensely(s Schedule) bool {
-	m, _ := MovesOf(s)
-	return m == MovesLayers || m == MovesUncached || s == OnGPU{Dense: true}
+	return ServesOf(s) != SparseTopK
 }
 
 // entry is a schedule of the table.
 type entry struct {
-	name, usage, summary string
-	parse                func(options string) (Schedule, error)
+	name   string
+	serves Serves // with options that lose nothing
+	usage  string
+	// summary is one line of help.
+	summary string
+	parse   func(options string) (Schedule, error)
+}
+
+// ServesOf returns the model that a schedule of the table serves.
+func ServesOf(s Schedule) Serves {
+	if d, ok := s.(denser); ok && (d.dense().KV.Group > 0 || d.dense().X.Group > 0) {
+		return Quantized
+	}
+	name, _, _ := strings.Cut(s.Name(), ":")
+	for _, e := range table {
+		if e.name == name {
+			return e.serves
+		}
+	}
+	panic("pipeline: schedule " + name + " is not in the table")
+}
+
+// predictor is a schedule that assumes a prediction.
+type predictor interface {
+	// predicts is the share of the misses that the prediction names, 0 to 1.
+	predicts() float64
+}
+
+// Oracle reports whether a schedule predicts more misses than the profile measured.
+// Profiles measure no predictions, so every prediction is assumed.
+func Oracle(s Schedule) bool {
+	p, ok := s.(predictor)
+	return ok && p.predicts() > 0
 }
 
 var table = []entry{
-	{"sequential", "sequential[:lookup=gpu|cpu]", "select, look up, fetch, compute, one after the other", parseSequential},
-	{"prefetch", "prefetch[:accuracy=1]", "a layer ahead, with the input of the layer before (InfiniGen)", parsePrefetch},
-	{"da", "da", "attention on residents overlaps the fetch (ESS)", parseDA},
-	{"dba", "dba[:phi=0.5,delta_us=0]", "da, and the last phi of the selection overlaps too (ESS)", parseDBA},
-	{"layerwise", "layerwise[:phi=0.5,delta_us=0]", "da or dba, whichever exposes less, layer by layer (ESS)", parseLayerwise},
-	{"sfc", "sfc[:parts=auto]", "micro-batches: GPU selects, CPU looks up, link fetches side by side (KVDrive)", parseSFC},
-	{"tbo", "tbo", "two halves of the batch, half a layer apart (two-batch overlap)", parseTBO},
-	{"kvpr", "kvpr[:order=row|column,batches=1,weights=gpu|host,load=first|coarse|fine,recompute=on|paper|off,kv=fp16|int4,x=fp16|int4,group=64]", "all KV moves, a part of it is recomputed from activations x meanwhile (KVPR)", parseKVPR},
-	{"flexgen", "flexgen[:batches=1,weights=gpu|host,kv=fp16|int4,group=64]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen},
-	{"ellm", "ellm[:uncached=auto,swap=auto,recompute=auto,choose=time,fused=no]", "first tokens stay uncached: layers run again while others are swapped in (eLLM)", parseELLM},
-	{"gpu", "gpu", "sparse Top-K attention, all KV on the GPU", parseOnGPU},
-	{"dense", "dense", "dense attention over the whole context, all KV on the GPU", parseDense},
+	{"sequential", SparseTopK, "sequential[:lookup=gpu|cpu]", "select, look up, fetch, compute, one after the other", parseSequential},
+	{"prefetch", SparseTopK, "prefetch[:accuracy=1]", "a layer ahead, with the input of the layer before (InfiniGen)", parsePrefetch},
+	{"da", SparseTopK, "da", "attention on residents overlaps the fetch (ESS)", parseDA},
+	{"dba", SparseTopK, "dba[:phi=0.5,delta_us=0]", "da, and the last phi of the selection overlaps too (ESS)", parseDBA},
+	{"layerwise", SparseTopK, "layerwise[:phi=0.5,delta_us=0]", "da or dba, whichever exposes less, layer by layer (ESS)", parseLayerwise},
+	{"sfc", SparseTopK, "sfc[:parts=auto]", "micro-batches: GPU selects, CPU looks up, link fetches side by side (KVDrive)", parseSFC},
+	{"tbo", SparseTopK, "tbo", "two halves of the batch, half a layer apart (two-batch overlap)", parseTBO},
+	{"kvpr", DenseAttended, "kvpr[:order=row|column,batches=1,weights=gpu|host,load=first|coarse|fine,recompute=on|paper|off,kv=fp16|int4,x=fp16|int4,group=64]", "all KV moves, a part of it is recomputed from activations x meanwhile (KVPR)", parseKVPR},
+	{"flexgen", DenseAttended, "flexgen[:batches=1,weights=gpu|host,kv=fp16|int4,group=64]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen},
+	{"ellm", DenseAttended, "ellm[:uncached=auto,swap=auto,recompute=auto,choose=time,fused=no]", "first tokens stay uncached: layers run again while others are swapped in (eLLM)", parseELLM},
+	{"gpu", SparseTopK, "gpu", "sparse Top-K attention, all KV on the GPU", parseOnGPU},
+	{"dense", DenseAttended, "dense", "dense attention over the whole context, all KV on the GPU", parseDense},
 }
 
 // ScheduleList describes the schedules, a line each.

@@ -16,7 +16,7 @@ func TestEveryFieldIsKnown(t *testing.T) {
 		"request_id", "layer_id", "head", "engine", "seed",
 	}
 	given := []string{
-		"schema", "trace", "model", "options", "policy_fingerprint", "depends_on", "offline", "bypasses", "lossy", "selector", "selector_recall", "capacity_entries",
+		"schema", "trace", "model", "options", "policy_fingerprint", "depends_on", "offline", "bypasses", "lossy", "labels", "selector", "selector_recall", "capacity_entries",
 		"streams", "steps", "demand", "demand_mean", "hits", "misses", "lost", "recall", "kept_mass", "covered_mass", "evictions", "births", "overflow",
 		"prefetched", "prefetch_useful", "prefetch_late", "prefetch_useless", "demand_entries", "missed_entries", "moved_entries", "read_amplification",
 		"staging_peak_entries", "pinned_peak_entries", "host_to_device_bytes", "device_to_host_bytes", "resident_mean", "resident_peak", "warnings",

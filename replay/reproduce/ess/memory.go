@@ -70,5 +70,5 @@ func (s *study) largest(context int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return found[0].Batch, nil
+	return found.Candidates[0].Batch, nil
 }

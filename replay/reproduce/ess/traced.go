@@ -140,7 +140,7 @@ func (s *study) real() (list []*traced, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if m := o.file.Meta(); m.Model == "synthetic" || m.Selector != "" && m.Selector != "exact" {
+		if m := o.file.Meta(); m.Synthetic() || m.Selector != "" && m.Selector != "exact" {
 			continue
 		}
 		t, err := s.trace(o)

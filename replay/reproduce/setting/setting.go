@@ -84,5 +84,5 @@ func (s *Setting) Plan(ctx context.Context, slo float64) (*pipeline.Candidate, e
 	if err != nil {
 		return nil, err
 	}
-	return &found[0], nil
+	return &found.Candidates[0], nil
 }
