@@ -96,7 +96,7 @@ func (r *Row) checkIdentity() error {
 	case r.Trace == "" || r.Policy == "":
 		return errors.New("trace and policy must be named")
 	case r.PolicyFingerprint == "":
-		return errors.New("policy_fingerprint is empty; `kvreplay policies describe` shows a policy's")
+		return errors.New("policy_fingerprint is empty, expected what `kvreplay policies describe` shows")
 	case r.TopK < 1 || r.BlockTokens < 1 || r.StepTokens < 1 || r.SharedHeads < 1:
 		return fmt.Errorf("topk %d, block_tokens %d, step_tokens %d and shared_heads %d must be ≥ 1", r.TopK, r.BlockTokens, r.StepTokens, r.SharedHeads)
 	case r.Tier < 0 || r.Tier > len(strings.Fields(r.Tiers)) || r.Tier > 0 && (r.Above == "" || r.Capacity == nil):

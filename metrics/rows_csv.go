@@ -115,7 +115,7 @@ func csvHeader(names []string) ([]field, error) {
 	}
 	for i, ok := range seen {
 		if !ok {
-			return nil, fmt.Errorf("header: field %s is missing; rows of an earlier schema lack fields: replay the trace again", rowFields[i].name)
+			return nil, fmt.Errorf("header: field %s is missing, as in rows of an earlier schema: replay the trace again", rowFields[i].name)
 		}
 	}
 	return fields, nil

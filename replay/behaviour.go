@@ -143,13 +143,17 @@ func (p *plan) findOutdated() error {
 
 // changed are the policies of the key that have another fingerprint in the name of a cell.
 func (k *cellKey) changed(name string) (policies []string) {
-	old := strings.Split(name, "-")[1:]
-	if len(old) != len(k.Behaviours) {
+	old, now := strings.Split(name, "-")[1:], k.fingerprints()
+	if len(old) != len(now) {
 		return []string{k.Policy}
 	}
-	for i, b := range k.Behaviours {
-		if b.fingerprint != old[i] {
-			policies = append(policies, cmp.Or(b.policy, k.Policy))
+	for i := range now {
+		switch {
+		case old[i] == now[i]:
+		case len(k.Behaviours) > len(now) && i == len(now)-1:
+			policies = append(policies, k.Policy)
+		default:
+			policies = append(policies, cmp.Or(k.Behaviours[i].policy, k.Policy))
 		}
 	}
 	return policies

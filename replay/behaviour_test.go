@@ -3,10 +3,12 @@ package replay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -234,6 +236,27 @@ func TestFingerprintOfPlannedWindows(t *testing.T) {
 	}
 	if other := p.behaviours(&p.cells[0]); other[0] != own[0] || other[1] == own[1] {
 		t.Errorf("under another plan %v, before %v", other, own)
+	}
+}
+
+// The name of a cell below many tiers is short enough for a file, and still depends on all
+// of their policies.
+func TestNameOfManyBehaviours(t *testing.T) {
+	k := cellKey{Policy: "lru"}
+	for i := range 20 {
+		k.Behaviours = append(k.Behaviours, behaviour{fmt.Sprintf("p%d", i), fmt.Sprintf("%016d", i)})
+	}
+	old := k.name()
+	if len(old) > 240 {
+		t.Errorf("%d bytes: %s", len(old), old)
+	}
+	for i, want := range map[int]string{0: "p0", 8: "p8", 9: "lru", 19: "lru"} {
+		edited := k
+		edited.Behaviours = slices.Clone(k.Behaviours)
+		edited.Behaviours[i].fingerprint = "edited"
+		if got := edited.changed(old); edited.name() == old || !slices.Contains(got, want) {
+			t.Errorf("behaviour %d is edited: %v changed, expected %s", i, got, want)
+		}
 	}
 }
 

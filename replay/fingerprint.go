@@ -23,7 +23,8 @@ import (
 // Sweeper, budgets of a Divider. Only integers go into the digest, so it does not depend on
 // the processor. An error or a panic of the policy counts as a decision.
 //
-// A fingerprint is worked out once for each policy and set of options of a policies.Table.
+// Fingerprint remembers its answer for each entry of a policies.Table and its options, so a
+// run computes it once. It takes a few milliseconds.
 func Fingerprint(spec policies.Spec) string {
 	key := fingerprintKey{spec.Entry, spec.Options}
 	fingerprints.Lock()
@@ -79,12 +80,14 @@ func (f *fingerprinter) run() string {
 	for i := range all {
 		t := &all[i]
 		f.number(markTrial, int64(i))
-		switch {
-		case traits.Lossy:
-			f.attempt(func() { f.lossy(t) })
-		case f.suits(t):
-			f.attempt(func() { f.exact(t) })
-		}
+		f.attempt(func() {
+			switch {
+			case traits.Lossy:
+				f.lossy(t)
+			case f.suits(t):
+				f.exact(t)
+			}
+		})
 	}
 	f.attempt(func() { f.passes(all) })
 	f.attempt(func() { f.divisions() })

@@ -95,12 +95,24 @@ func hashOf(v any) string {
 }
 
 // name names the cell's file, without its suffix.
-func (k cellKey) name() string {
-	parts := []string{hashOf(k)}
+func (k *cellKey) name() string {
+	return strings.Join(append([]string{hashOf(k)}, k.fingerprints()...), "-")
+}
+
+// mostFingerprints is how many a file's name states, so that it fits the 255 bytes that
+// file systems allow.
+const mostFingerprints = 10
+
+// fingerprints are those of the cell's behaviours. The last one digests all if a cell has
+// many, as below many tiers.
+func (k *cellKey) fingerprints() (all []string) {
 	for _, b := range k.Behaviours {
-		parts = append(parts, b.fingerprint)
+		all = append(all, b.fingerprint)
 	}
-	return strings.Join(parts, "-")
+	if len(all) > mostFingerprints {
+		all = append(all[:mostFingerprints-1:mostFingerprints-1], hashOf(all))
+	}
+	return all
 }
 
 func (s *Store) cellPath(name string) string {
