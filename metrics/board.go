@@ -10,7 +10,7 @@ import (
 
 // BoardVersion is the version of Board's JSON form. A field is never renamed or
 // reused; a change of meaning raises the version.
-const BoardVersion = 1
+const BoardVersion = 2
 
 // Board is the leaderboard: a pure function of rows. Every rendering is made from it.
 type Board struct {
@@ -65,11 +65,13 @@ type Table struct {
 	NoOpt      []CellRef `json:"no_opt"`
 	NoMiss     []CellRef `json:"no_miss"`
 	Prefetched []CellRef `json:"prefetched_cells"`
-	// Ranked are the contenders, best first; Unranked those that lack a common cell; Bounds
-	// the offline policies.
+	// Ranked are the contenders, best first. Unranked are those that lack a common cell,
+	// and all of them if fewer than two can be ranked. Bounds are the offline policies.
 	Ranked   []Line `json:"ranked"`
 	Unranked []Line `json:"unranked"`
 	Bounds   []Line `json:"bounds"`
+	// Pairs are the tests of all pairs of Ranked; none if the requests are too few.
+	Pairs []PairTest `json:"pairs"`
 	// Notes say what the table's figures are over.
 	Notes []string `json:"notes"`
 
@@ -77,16 +79,20 @@ type Table struct {
 	onTrace map[string][]CellRef // those that a line's figures on a trace are over
 	untimed []string             // with a cell in common, yet without a time to rank by
 	ahead   bool                 // all usable cells are of rows that prefetch: × OPT ranks nobody
+	alone   string               // the only policy that could be ranked
+
+	letterNotes []string // what the letters are, or why there are none
 }
 
 // Line is a policy's line of a table.
 type Line struct {
 	// Rank is "1", or "2=" in a tie; empty for bounds and unranked policies.
 	Rank string `json:"rank"`
-	// Near is true where the interval of the paired difference to the line above
-	// includes 0.
-	Near   bool   `json:"near"`
-	Policy string `json:"policy"`
+	// Letters are the groups of the policy: policies that share a letter are not
+	// distinguished by their requests. Empty for unranked policies and bounds, and if the
+	// requests are too few.
+	Letters string `json:"letters"`
+	Policy  string `json:"policy"`
 	// Pooled is over Table.Common, null where the policy lacks one of those cells.
 	Pooled *Figures `json:"pooled"`
 	// Capacities are over the common cells of each of Table.Capacities, null likewise.

@@ -96,8 +96,8 @@ func TestGeometricMeanIsOverCells(t *testing.T) {
 		row("a", "opt", "1x", 1), row("b", "opt", "1x", 80), row("a", "p", "1x", 4), row("b", "p", "1x", 80),
 	}
 	b := mustBoard(t, rows)
-	wantFigure(t, "× OPT", b.Tables[0].Ranked[0].Pooled.XOpt, 2)
-	if f := b.Tables[0].Ranked[0].Pooled; f.XLRU != nil || f.GapClosed != nil {
+	wantFigure(t, "× OPT", b.Tables[0].Unranked[0].Pooled.XOpt, 2)
+	if f := b.Tables[0].Unranked[0].Pooled; f.XLRU != nil || f.GapClosed != nil {
 		t.Error("figures against LRU without rows of LRU")
 	}
 }
@@ -279,14 +279,11 @@ func TestTies(t *testing.T) {
 	}
 }
 
-// A tie shares the rank of its first; near is said of the first of a tie alone, against the
-// line above it.
+// A tie shares the rank of its first line.
 func TestPlace(t *testing.T) {
 	keys := []float64{1, 2, 2, 3, 4}
-	series := [][]float64{{1, 1, 1}, {0.9, 1, 1.1}, {0.9, 1, 1.1}, {5, 5, 5}, nil}
-	for i, want := range []string{"1 false", "2= true", "2= false", "4 false", "5 false"} {
-		rank, near := place(i, len(keys), 0.025, func(j int) (float64, []float64) { return keys[j], series[j] })
-		if got := fmt.Sprint(rank, " ", near); got != want {
+	for i, want := range []string{"1", "2=", "2=", "4", "5"} {
+		if got := place(i, len(keys), func(j int) float64 { return keys[j] }); got != want {
 			t.Errorf("line %d: %s, want %s", i+1, got, want)
 		}
 	}
@@ -295,7 +292,7 @@ func TestPlace(t *testing.T) {
 func TestKindsAreRankedApart(t *testing.T) {
 	rows := append(handRows(), row("a", "lossy", "1x", 2), row("a", "bypasser", "1x", 30), row("a", "opt-bypass", "1x", 25), row("a", "bypasser", "2x", 25), row("b", "bypasser", "1x", 11))
 	b := mustBoard(t, rows)
-	if len(b.Tables) != 1 || b.Lossy == nil || len(b.Lossy.Ranked) != 1 {
+	if len(b.Tables) != 1 || b.Lossy == nil || len(b.Lossy.Unranked) != 1 {
 		t.Fatalf("tables %+v, lossy %+v", b.Tables, b.Lossy)
 	}
 	exact := b.Tables[0]
@@ -371,4 +368,58 @@ func TestFewPoliciesDoNotTakeCellsFromMany(t *testing.T) {
 		t.Errorf("%d cells, %d ranked, unranked %+v", len(table.Common), len(table.Ranked), table.Unranked)
 	}
 	wantNote(t, table.Notes, "q is not ranked: it lacks 1 of the pooled cells: b 1x; --where trace=a ranks it there")
+}
+
+// TestNoRankAmongOne: a policy that no other shares a cell with is shown and not ranked,
+// whether others ran elsewhere or there are none.
+func TestNoRankAmongOne(t *testing.T) {
+	alone := slices.DeleteFunc(handRows(), func(r Row) bool { return r.Policy == "lru" })
+	table := mustBoard(t, alone).Tables[0]
+	if len(table.Ranked) != 0 || len(table.Unranked) != 1 || table.Unranked[0].Rank != "" {
+		t.Fatalf("ranked %+v, unranked %+v", table.Ranked, table.Unranked)
+	}
+	wantFigure(t, "p alone", table.Unranked[0].Pooled.XOpt, math.Cbrt(2.25))
+	wantNote(t, table.Notes, "p is not ranked: no other policy has these cells; replay another at the same traces and capacities")
+	wantNote(t, table.Notes, "pooled over 3 cells: a 1x 2x, b 1x")
+
+	apart := []Row{row("a", "opt", "1x", 40), row("a", "p", "1x", 50), row("b", "opt", "1x", 10), row("b", "q", "1x", 12), row("b", "q", "2x", 12), row("b", "opt", "2x", 10)}
+	b := mustBoard(t, apart)
+	table = b.Tables[0]
+	if len(table.Ranked) != 0 || len(table.Unranked) != 2 || len(table.Common) != 0 {
+		t.Fatalf("ranked %+v, unranked %+v over %v", table.Ranked, table.Unranked, table.Common)
+	}
+	if len(table.Notes) != 1 {
+		t.Errorf("notes %q, want one", table.Notes)
+	}
+	wantNote(t, table.Notes, "not ranked: no two policies ran at the same trace and capacity; replay them at the same ones")
+	wantFigure(t, "p on a", table.Unranked[0].Traces[0].XOpt, 1.25)
+	if words := lineOf(t, renderAll(t, b), "q"); words[0] != notAvailable {
+		t.Errorf("the line of q is %q", words)
+	}
+}
+
+// TestTwoThatShareACellAreRanked: p has the most cells, all its own; q and r share one.
+func TestTwoThatShareACellAreRanked(t *testing.T) {
+	rows := []Row{row("a", "opt", "8x", 5), row("a", "q", "8x", 6), row("a", "r", "8x", 7)}
+	for _, capacity := range []string{"1x", "2x", "3x", "4x"} {
+		rows = append(rows, row("a", "opt", capacity, 10), row("a", "p", capacity, 12))
+	}
+	table := mustBoard(t, rows).Tables[0]
+	if len(table.Ranked) != 2 || table.Ranked[0].Policy != "q" || table.Ranked[1].Policy != "r" || len(table.Unranked) != 1 {
+		t.Errorf("ranked %+v, unranked %+v", table.Ranked, table.Unranked)
+	}
+}
+
+// TestNoRankAmongOneLossyMethod: as of exact policies.
+func TestNoRankAmongOneLossyMethod(t *testing.T) {
+	one := mustBoard(t, []Row{lossyRow("a", "h2o", "1x", 30, 0.5)}).Lossy
+	if len(one.Ranked) != 0 || len(one.Unranked) != 1 || one.Unranked[0].Pooled == nil {
+		t.Errorf("%+v", one)
+	}
+	wantNote(t, one.Notes, "h2o is not ranked: no other policy has these cells")
+	apart := mustBoard(t, []Row{lossyRow("a", "h2o", "1x", 30, 0.5), lossyRow("a", "snapkv", "2x", 30, 0.5)}).Lossy
+	if len(apart.Ranked) != 0 || len(apart.Unranked) != 2 {
+		t.Errorf("%+v", apart)
+	}
+	wantNote(t, apart.Notes, noSharedCell)
 }

@@ -120,19 +120,3 @@ func bounds(series []float64, tail float64) (low, high float64) {
 	out := int(tail * float64(len(defined)))
 	return defined[out], defined[len(defined)-1-out]
 }
-
-// indistinct says whether the paired log ratio of two figures' resamples has 0 in its
-// 95 % interval: the requests at hand do not tell the two apart.
-func indistinct(a, b []float64, tail float64) bool {
-	if a == nil || b == nil {
-		return false
-	}
-	logs := make([]float64, len(a))
-	for i := range a {
-		if a[i] != b[i] { // equal ones, 0 among them, do not differ
-			logs[i] = math.Log(a[i]) - math.Log(b[i])
-		}
-	}
-	low, high := bounds(logs, tail)
-	return low <= 0 && high >= 0
-}

@@ -21,7 +21,7 @@ func TestIntervalsNeedFiveRequests(t *testing.T) {
 	for n, want := range map[int]bool{4: false, 5: true} {
 		p, opt := []int64{30, 20, 44, 12, 60}, []int64{20, 10, 30, 11, 40}
 		b := mustBoard(t, append(byRequest("p", p[:n]), byRequest("opt", opt[:n])...))
-		x := b.Tables[0].Ranked[0].Pooled.XOpt
+		x := b.Tables[0].Unranked[0].Pooled.XOpt
 		if got := x.Low != nil; got != want {
 			t.Errorf("%d requests: interval %v", n, got)
 		}
@@ -32,7 +32,7 @@ func TestIntervalsNeedFiveRequests(t *testing.T) {
 			t.Errorf("%d requests: notes %q", n, b.Notes)
 		}
 		under := strings.Join(b.Tables[0].Notes, "\n")
-		if got := strings.Contains(under, "(n = 5), widened for their number; of fewer than 10 it is still narrow"); got != want {
+		if got := strings.Contains(under, "(n = 5), too narrow below 10 requests"); got != want {
 			t.Errorf("%d requests: under the table %q", n, under)
 		}
 	}
@@ -42,7 +42,7 @@ func TestIntervalsNeedFiveRequests(t *testing.T) {
 // all resamples have it too.
 func TestIntervalsArePaired(t *testing.T) {
 	b := mustBoard(t, append(byRequest("p", []int64{2, 20, 40, 60, 100}), byRequest("opt", []int64{1, 10, 20, 30, 50})...))
-	if x := b.Tables[0].Ranked[0].Pooled.XOpt; *x.Low != 2 || *x.High != 2 {
+	if x := b.Tables[0].Unranked[0].Pooled.XOpt; *x.Low != 2 || *x.High != 2 {
 		t.Errorf("interval %v–%v, want 2–2", *x.Low, *x.High)
 	}
 }
@@ -54,7 +54,7 @@ func TestSeedsAndResamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return *b.Tables[0].Ranked[0].Pooled.XOpt.Low
+		return *b.Tables[0].Unranked[0].Pooled.XOpt.Low
 	}
 	if low(Options{}) != low(Options{Resamples: DefaultResamples}) {
 		t.Error("the same seed gives another interval")
@@ -110,42 +110,11 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// TestNear marks a policy that requests cannot tell from the one above it.
-func TestNear(t *testing.T) {
-	rows := byRequest("opt", []int64{10, 20, 30, 40, 50})
-	rows = append(rows, byRequest("best", []int64{15, 30, 45, 60, 75})...)
-	rows = append(rows, byRequest("close", []int64{20, 25, 51, 50, 80})...)
-	rows = append(rows, byRequest("worse", []int64{30, 60, 80, 90, 99})...)
-	ranked := mustBoard(t, rows).Tables[0].Ranked
-	for i, want := range []string{"best false", "close true", "worse false"} {
-		if got := fmt.Sprint(ranked[i].Policy, " ", ranked[i].Near); got != want {
-			t.Errorf("line %d: %s, want %s", i+1, got, want)
-		}
-	}
-}
-
-// By hand, no tail: two are told apart where all resamples have one before the other, whichever
-// it is; equal ones do not differ, nor do they where they are 0.
-func TestIndistinct(t *testing.T) {
-	for _, c := range []struct {
-		a, b []float64
-		want bool
-	}{
-		{[]float64{2, 3}, []float64{1, 2}, false}, {[]float64{1, 2}, []float64{2, 3}, false},
-		{[]float64{2, 1}, []float64{1, 2}, true}, {[]float64{2, 2}, []float64{1, 2}, true}, {[]float64{1, 2}, []float64{2, 2}, true},
-		{[]float64{0, 0}, []float64{0, 0}, true}, {[]float64{0, 0}, []float64{1, 1}, false}, {nil, []float64{1}, false}, {[]float64{1}, nil, false},
-	} {
-		if got := indistinct(c.a, c.b, 0); got != c.want {
-			t.Errorf("%v and %v: %v, expected %v", c.a, c.b, got, c.want)
-		}
-	}
-}
-
 func TestPooledIntervalsNeedEveryTrace(t *testing.T) {
 	rows := append(byRequest("p", []int64{3, 25, 41, 66, 90}), byRequest("opt", []int64{1, 10, 20, 30, 50})...)
 	rows = append(rows, row("b", "p", "1x", 3), row("b", "opt", "1x", 2))
 	b := mustBoard(t, rows)
-	if x := b.Tables[0].Ranked[0].Pooled.XOpt; x.Low != nil {
+	if x := b.Tables[0].Unranked[0].Pooled.XOpt; x.Low != nil {
 		t.Error("an interval over a trace without requests")
 	}
 	for _, c := range b.Cells {

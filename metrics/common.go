@@ -9,8 +9,8 @@ const mostLeftOut = 0.25
 // commonCells chooses the cells that pooled figures are over, which all ranked policies
 // have: those that more than half of the policies have. Who lacks one of them is not ranked,
 // so that nobody takes cells from the others by not running there. Where that would leave
-// out half of the policies or more, largestTable chooses. Cells and policies come back
-// sorted.
+// out half of the policies or more, largestTable chooses. If no two policies share a cell
+// there is nothing to choose, and none is ranked. Cells and policies come back sorted.
 func commonCells(policies []string, cellsOf func(string) []CellRef) (common []CellRef, ranked, unranked []string) {
 	ran := slices.DeleteFunc(slices.Sorted(slices.Values(policies)), func(p string) bool { return len(cellsOf(p)) == 0 })
 	common = haveMoreThan(len(ran)/2, ran, cellsOf)
@@ -33,10 +33,11 @@ func commonCells(policies []string, cellsOf func(string) []CellRef) (common []Ce
 
 // largestTable ranks over the cells that all ranked policies have. Policies are left out,
 // fewest cells first, while that makes policies × cells larger, a quarter of them at most;
-// any number rather than having no cell.
+// any number rather than having no cell. It never leaves one policy alone: if no larger
+// table was found, sharedByTwo looks for one.
 func largestTable(policies []string, cellsOf func(string) []CellRef) (common []CellRef, ranked []string) {
 	left := slices.Clone(policies)
-	for len(left) > 0 {
+	for len(left) > 1 {
 		if many := float64(len(policies)-len(left)) > mostLeftOut*float64(len(policies)); many && common != nil {
 			break
 		}
@@ -45,6 +46,27 @@ func largestTable(policies []string, cellsOf func(string) []CellRef) (common []C
 		}
 		i := loneliest(left, cellsOf)
 		left = slices.Delete(left, i, i+1)
+	}
+	if common == nil {
+		return sharedByTwo(policies, cellsOf)
+	}
+	return common, ranked
+}
+
+// sharedByTwo finds the two policies that share the most cells, and the others that have
+// these cells, too. It returns nothing if no two share a cell.
+func sharedByTwo(policies []string, cellsOf func(string) []CellRef) (common []CellRef, ranked []string) {
+	for i, p := range policies {
+		for _, q := range policies[i+1:] {
+			if cells := intersection([]string{p, q}, cellsOf); len(cells) > len(common) {
+				common = cells
+			}
+		}
+	}
+	for _, p := range policies {
+		if common != nil && len(lacking(common, cellsOf(p))) == 0 {
+			ranked = append(ranked, p)
+		}
 	}
 	return common, ranked
 }

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -9,7 +10,10 @@ import (
 
 // ComparisonVersion is the version of Comparison's JSON form. A field is never renamed
 // or reused; a change of meaning raises the version.
-const ComparisonVersion = 1
+const ComparisonVersion = 2
+
+// warmedStart is the start of rows that are not cold.
+const warmedStart = "warmed"
 
 // Comparison says which of two policies misses less, where, and whether the requests
 // at hand tell the two apart. It is a pure function of rows.
@@ -65,7 +69,11 @@ type Contest struct {
 	// where rows are pooled over them.
 	Requests *Votes `json:"requests"`
 	Streams  *Votes `json:"streams"`
-	// Better is the policy that the requests tell to be better; null where they do not.
+	// P is of the paired permutation test over the requests: the chance of a ratio at
+	// least as far from 1 if A and B could be exchanged in any request. Null if rows are
+	// pooled over requests.
+	P *float64 `json:"p"`
+	// Better is the policy that misses less, if P is below 0.05; else null.
 	Better *string `json:"better"`
 
 	inverse *Figure // B's misses ÷ A's, 0, where only the Ratio is none
@@ -76,10 +84,16 @@ type Contest struct {
 // lossy) are an error that says which; a name without rows is an *UnknownPolicy. Rows of
 // tiers below the GPU's cache are left out: their demand is what that one misses.
 func Compare(rows []Row, a, b string, o Options) (*Comparison, error) {
-	c := &Comparison{Version: ComparisonVersion, A: a, B: b, Resamples: o.Resamples, Seed: o.Seed, Incomplete: o.Incomplete}
-	if c.Resamples == 0 {
-		c.Resamples = DefaultResamples
+	c, err := compare(rows, a, b, o)
+	if err != nil {
+		return nil, err
 	}
+	return c, c.check()
+}
+
+// compare is Compare without the demand that the two policies share a cell.
+func compare(rows []Row, a, b string, o Options) (*Comparison, error) {
+	c := &Comparison{Version: ComparisonVersion, A: a, B: b, Resamples: cmp.Or(o.Resamples, DefaultResamples), Seed: o.Seed, Incomplete: o.Incomplete}
 	top, tiers := splitTiers(pointers(rows))
 	both, err := c.rowsOfBoth(top)
 	if err != nil {
@@ -89,7 +103,7 @@ func Compare(rows []Row, a, b string, o Options) (*Comparison, error) {
 	for _, part := range []struct {
 		start string
 		rows  []*Row
-	}{{"warmed", warmed}, {"cold", cold}} {
+	}{{warmedStart, warmed}, {coldStart, cold}} {
 		if len(part.rows) == 0 {
 			continue
 		}
@@ -105,7 +119,7 @@ func Compare(rows []Row, a, b string, o Options) (*Comparison, error) {
 		c.Groups = append(c.Groups, g)
 	}
 	fillLists(reflect.ValueOf(c).Elem())
-	return c, c.check()
+	return c, nil
 }
 
 // UnknownPolicy is a name that no row has.

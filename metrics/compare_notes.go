@@ -68,16 +68,17 @@ func remarksOf(cells []*cell) []string {
 	return merged
 }
 
-// requestsNote says how many requests each trace has, and where that is too few.
+// requestsNote says how many requests each trace has, and whether they are too few for an
+// interval.
 func requestsNote(pairs []pair) string {
 	var traces []string
 	for _, p := range pairs {
 		n := len(p.a.requests)
 		switch {
 		case p.a.requests == nil || p.b.requests == nil:
-			traces = append(traces, p.at.Trace+" (rows pooled over requests: no significance claimed; replay with --per request)")
+			traces = append(traces, p.at.Trace+" (rows pooled over requests: no test; replay with --per request)")
 		case n < MinRequests:
-			traces = append(traces, fmt.Sprintf("%s (n = %d, below %d: no significance claimed)", p.at.Trace, n, MinRequests))
+			traces = append(traces, fmt.Sprintf("%s (n = %d, an interval takes %d)", p.at.Trace, n, MinRequests))
 		default:
 			traces = append(traces, fmt.Sprintf("%s (n = %d)", p.at.Trace, n))
 		}

@@ -85,23 +85,52 @@ func (c *Comparison) contest(g *grid, pairs []pair, streams map[cellKey]byPart) 
 	}
 	d.Requests = vote(pairs, requestMisses)
 	d.Streams = vote(pairs, func(c *cell) byPart { return streams[cellKey{c.trace, c.policy, c.capacity}] })
-	if d.Requests != nil && d.Requests.Count >= MinRequests {
-		d.Requests.P = number(signTest(d.Requests.Wins, d.Requests.Losses))
+	if d.Requests != nil {
+		d.P = pairedP(c.Seed, pairs)
 	}
-	switch d.verdict() {
-	case -1:
-		d.Better = &c.A
-	case 1:
-		d.Better = &c.B
-	}
+	d.judge(c.A, c.B, d.P, 1)
 	return d
+}
+
+// judge names the better of A and B if the p, one of so many, decides.
+func (d *Contest) judge(a, b string, p *float64, tests int) {
+	switch {
+	case d.outcome(p, tests) != decided:
+		d.Better = nil
+	case d.leads():
+		d.Better = &a
+	default:
+		d.Better = &b
+	}
+}
+
+// pairedP tests the log ratio of misses over the pairs; nil without rows by request. The
+// cells are those of the ratio.
+func pairedP(seed uint64, pairs []pair) *float64 {
+	var cells []sides
+	for _, p := range withRatio(pairs) {
+		if p.a.requests == nil || p.b.requests == nil {
+			return nil
+		}
+		cells = append(cells, sides{p.at.Trace, missAmounts(p.a), missAmounts(p.b)})
+	}
+	if cells == nil {
+		return nil
+	}
+	return number(newSwaps(seed, cells).p(cells, logRatio))
+}
+
+// withRatio keeps the pairs that a ratio is over: a single one, or those in which both miss.
+func withRatio(pairs []pair) []pair {
+	if len(pairs) < 2 {
+		return pairs
+	}
+	return slices.DeleteFunc(slices.Clone(pairs), func(p pair) bool { return !p.hasRatio() })
 }
 
 // ratioOf is A's misses ÷ B's with its interval. Both take the same resamples.
 func ratioOf(g *grid, pairs []pair) *Figure {
-	if len(pairs) > 1 { // one cell shows what it is; a mean is over those that have a ratio
-		pairs = slices.DeleteFunc(slices.Clone(pairs), func(p pair) bool { return !p.hasRatio() })
-	}
+	pairs = withRatio(pairs)
 	points, refs := make([]point, len(pairs)), make([]CellRef, len(pairs))
 	for i, p := range pairs {
 		refs[i] = p.at

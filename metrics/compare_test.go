@@ -31,8 +31,6 @@ func wantVotes(t *testing.T, what string, v *Votes, want string) {
 	}
 }
 
-// TestSignTest: the p of w wins and l losses is twice the sum of (n choose k) ÷ 2^n
-// over k ≤ min(w, l), n = w + l, at most 1.
 // A stream's misses are of a row of one request and layer that pools no others: neither a
 // layer's over all requests nor a layer's of many heads votes.
 func TestStreamMisses(t *testing.T) {
@@ -41,20 +39,6 @@ func TestStreamMisses(t *testing.T) {
 	want := map[cellKey]byPart{{"a", "p", "1x"}: {{request: "x", layered: true}: 3, {request: "x", layer: 1, layered: true, head: 2, heads: true}: 5}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, expected %v", got, want)
-	}
-}
-
-func TestSignTest(t *testing.T) {
-	for _, c := range []struct {
-		wins, losses int
-		want         float64
-	}{
-		{5, 0, 2.0 / 32}, {6, 0, 2.0 / 64}, {0, 6, 2.0 / 64}, {7, 1, 2.0 * (1 + 8) / 256}, {9, 1, 2.0 * (1 + 10) / 1024},
-		{8, 2, 2.0 * (1 + 10 + 45) / 1024}, {4, 4, 1}, {3, 2, 1}, {1, 0, 1}, {0, 0, 1},
-	} {
-		if got := signTest(c.wins, c.losses); math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("%d wins, %d losses: p = %v, want %v", c.wins, c.losses, got, c.want)
-		}
 	}
 }
 
@@ -73,45 +57,47 @@ func TestCompareByHand(t *testing.T) {
 	if d.Requests != nil || d.Ratio.Low != nil || d.Better != nil {
 		t.Error("a test without requests")
 	}
-	if !strings.Contains(strings.Join(g.Notes, " "), "a (rows pooled over requests: no significance claimed") {
+	if !strings.Contains(strings.Join(g.Notes, " "), "a (rows pooled over requests: no test") {
 		t.Errorf("notes %q", g.Notes)
 	}
 }
 
-// TestSignificance: of n requests A misses less in all. Five give p = 1/16, six 1/32;
-// a request that ties has no say, and one that B wins raises p to 2 × 8/128.
+// TestSignificance: of n requests A misses less in all, so that of the 2ⁿ exchanges only
+// the observed labels and their opposite are as far from 1: p = 2 ÷ 2ⁿ. A request that
+// ties doubles both; one that B wins by 1 can be exchanged, too, with the same sum or less.
 func TestSignificance(t *testing.T) {
 	a, b := []int64{10, 21, 30, 41, 45, 50, 12}, []int64{20, 40, 60, 80, 90, 99, 11}
 	for _, c := range []struct {
 		n      int
 		last   int64 // of B
 		votes  string
-		p      any
-		better any
+		p      float64
+		better string
 	}{
-		{4, 80, "4:0:0", nil, nil}, {5, 90, "5:0:0", 0.0625, nil}, {6, 99, "6:0:0", 0.03125, "p"},
-		{7, 12, "6:0:1", 0.03125, "p"}, {7, 11, "6:1:0", 0.125, nil}, {7, 13, "7:0:0", 0.015625, "p"},
+		{1, 20, "1:0:0", 1, "n = 1"}, {4, 80, "4:0:0", 2. / 16, "n = 4"}, {5, 90, "5:0:0", 2. / 32, "n = 5"}, {6, 99, "6:0:0", 2. / 64, "p"},
+		{7, 12, "6:0:1", 4. / 128, "p"}, {7, 11, "6:1:0", 4. / 128, "p"}, {7, 13, "7:0:0", 2. / 128, "p"},
 	} {
 		theirs := append(slices.Clone(b[:c.n-1]), c.last)
 		d := mustCompare(t, append(byRequest("p", a[:c.n]), byRequest("q", theirs)...), "p", "q").Groups[0].Pooled
 		wantVotes(t, fmt.Sprint(c.n, " requests"), d.Requests, c.votes)
-		if c.p == nil && (d.Requests.P != nil || d.Ratio.Low != nil) || c.p != nil && (d.Requests.P == nil || *d.Requests.P != c.p) {
-			t.Errorf("%s: p %v, want %v", c.votes, d.Requests.P, c.p)
+		if d.P == nil || math.Abs(*d.P-c.p) > 1e-9 || d.betterText(d.P, 1) != c.better {
+			t.Errorf("%s: p %v and %q, want %v and %q", c.votes, d.P, d.betterText(d.P, 1), c.p, c.better)
 		}
-		if (d.Better != nil) != (c.better != nil) || d.Better != nil && *d.Better != c.better {
-			t.Errorf("%s: better %v, want %v", c.votes, d.Better, c.better)
+		if (d.Better != nil) != (c.better == "p") {
+			t.Errorf("%s: better %v", c.votes, d.Better)
 		}
 	}
 }
 
-// TestClaimsNeedTheInterval: A wins eight requests of nine by a little and loses one by
-// far, so that its misses are 110 to 93. The votes alone (p = 0.039) would call it better.
-func TestClaimsNeedTheInterval(t *testing.T) {
+// TestTheTestWeighsMisses: A wins eight requests of nine by a little and loses one by far,
+// so that its misses are 110 to 93. Every exchange leaves the large request ahead: p is 1,
+// where votes alone (2 × (1 + 9) ÷ 2⁹ = 0.039) would call A better.
+func TestTheTestWeighsMisses(t *testing.T) {
 	a, b := []int64{5, 5, 5, 5, 5, 5, 5, 5, 70}, []int64{6, 6, 6, 6, 6, 6, 6, 6, 45}
 	d := mustCompare(t, append(byRequest("p", a), byRequest("q", b)...), "p", "q").Groups[0].Pooled
 	wantVotes(t, "pooled", d.Requests, "8:1:0")
-	if *d.Requests.P >= 0.05 || *d.Ratio.Low >= 1 || *d.Ratio.High <= 1 || d.Better != nil {
-		t.Errorf("p %v, interval %v–%v, better %v", *d.Requests.P, *d.Ratio.Low, *d.Ratio.High, d.Better)
+	if *d.P != 1 || *d.Ratio.Low >= 1 || *d.Ratio.High <= 1 || d.betterText(d.P, 1) != "≈" {
+		t.Errorf("p %v, interval %v–%v, better %v", *d.P, *d.Ratio.Low, *d.Ratio.High, d.Better)
 	}
 }
 
@@ -150,9 +136,6 @@ func TestStreamsVote(t *testing.T) {
 	d := mustCompare(t, rows, "p", "q").Groups[0].Pooled
 	wantVotes(t, "streams", d.Streams, "2:1:1")
 	wantVotes(t, "requests", d.Requests, "1:1:0")
-	if d.Streams.P != nil {
-		t.Error("a p of streams, which are not independent")
-	}
 }
 
 // TestWindowsAtTheirPeak: a policy without capacity is compared where the other was
@@ -268,11 +251,11 @@ func TestCompareIsSymmetric(t *testing.T) {
 		}
 		rows := append(byRequest("p", a), byRequest("q", b)...)
 		d, e := mustCompare(t, rows, "p", "q").Groups[0].Pooled, mustCompare(t, rows, "q", "p").Groups[0].Pooled
-		if math.Abs(d.Ratio.Value*e.Ratio.Value-1) > 1e-8 || d.Requests.Wins != e.Requests.Losses || *d.Requests.P != *e.Requests.P || (d.Better == nil) != (e.Better == nil) {
+		if math.Abs(d.Ratio.Value*e.Ratio.Value-1) > 1e-8 || d.Requests.Wins != e.Requests.Losses || *d.P != *e.P || (d.Better == nil) != (e.Better == nil) {
 			t.Errorf("seed %d: %+v and %+v", seed, d, e)
 		}
 		rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-		if f := mustCompare(t, rows, "p", "q").Groups[0].Pooled; *f.Ratio.Low != *d.Ratio.Low || *f.Requests != *d.Requests && *f.Requests.P != *d.Requests.P {
+		if f := mustCompare(t, rows, "p", "q").Groups[0].Pooled; *f.Ratio.Low != *d.Ratio.Low || *f.Requests != *d.Requests || *f.P != *d.P {
 			t.Errorf("seed %d: the order of rows matters", seed)
 		}
 	}
@@ -293,7 +276,7 @@ func TestCompareIsSymmetricWithoutMisses(t *testing.T) {
 			return low == nil && high == nil || low != nil && *low == 0 && high == nil || low != nil && high != nil && math.Abs(*low**high-1) < 1e-8
 		}
 		if d.Ratio != nil && e.Ratio != nil && !(inverse(d.Ratio.Low, e.Ratio.High) && inverse(e.Ratio.Low, d.Ratio.High)) {
-			t.Errorf("%v and %v: %s and, the other way, %s", a, b, intervalText(d.Ratio), intervalText(e.Ratio))
+			t.Errorf("%v and %v: %s and, the other way, %s", a, b, ratioUnit.interval(d.Ratio), ratioUnit.interval(e.Ratio))
 		}
 		return c
 	}
@@ -331,7 +314,7 @@ func TestCompareWithoutMissesSays(t *testing.T) {
 		if err := mustCompare(t, append(byRequest("p", c.a), byRequest("q", none)...), "p", "q").RenderTable(&out); err != nil {
 			t.Fatal(err)
 		}
-		for _, text := range []string{c.want, "p: exact two-sided sign test"} {
+		for _, text := range []string{c.want, "p: two-sided permutation test"} {
 			if !strings.Contains(out.String(), text) {
 				t.Errorf("misses %v against none: no %q in\n%s", c.a, text, &out)
 			}

@@ -1,10 +1,5 @@
 package metrics
 
-import "gonum.org/v1/gonum/stat/distuv"
-
-// significant is the p below which the sign test tells two policies apart.
-const significant = 0.05
-
 // Votes count which of two policies missed less, one vote a request or stream: its
 // misses summed over the cells.
 type Votes struct {
@@ -14,10 +9,6 @@ type Votes struct {
 	Wins   int `json:"wins"`
 	Losses int `json:"losses"`
 	Ties   int `json:"ties"`
-	// P is of the exact two-sided sign test, ties dropped: the chance of votes at least
-	// as uneven if neither were better. Null for fewer than five requests, and for
-	// streams: those of one request are not independent.
-	P *float64 `json:"p"`
 }
 
 // byPart is misses by part of a cell: by request, or by stream.
@@ -90,35 +81,41 @@ func vote(pairs []pair, missesOf func(*cell) byPart) *Votes {
 	return v
 }
 
-// signTest is the exact two-sided p of so many wins and losses were each as likely.
-func signTest(wins, losses int) float64 {
-	if wins+losses == 0 {
-		return 1
-	}
-	even := distuv.Binomial{N: float64(wins + losses), P: 0.5}
-	return min(1, 2*even.CDF(float64(min(wins, losses))))
-}
+// outcome is what the requests say of a contest.
+type outcome int
 
-// tested is true for votes with a p.
-func (v *Votes) tested() bool { return v != nil && v.P != nil }
+const (
+	unknown   outcome = iota // rows are pooled over requests
+	tooFew                   // no outcome of so few requests could be significant
+	undecided                // not significant
+	decided
+)
 
-// testable is true where there are requests enough for an interval and a p.
-func (d *Contest) testable() bool {
-	return d.Requests.tested() && (d.Ratio.bounded() || d.inverse.bounded())
-}
-
-// verdict is -1 where A is better, 1 where B is, 0 where the requests do not tell: it
-// takes the interval and the sign test, both, and that they point the same way.
-func (d *Contest) verdict() int {
+// outcome judges a p that is one of so many that are corrected together.
+func (d *Contest) outcome(p *float64, tests int) outcome {
 	switch {
-	case !d.testable() || *d.Requests.P >= significant:
-		return 0
-	case d.Ratio.below1() && d.Requests.Wins > d.Requests.Losses:
-		return -1
-	case (d.Ratio.above1() || d.inverse.below1()) && d.Requests.Losses > d.Requests.Wins:
-		return 1
+	case p == nil:
+		return unknown
+	case *p < significant:
+		return decided
+	case !decidable(d.Requests.Count, tests):
+		return tooFew
 	}
-	return 0
+	return undecided
+}
+
+// leads reports whether A misses less than B, as the ratio has it.
+func (d *Contest) leads() bool { return d.Ratio != nil && d.Ratio.Value < 1 }
+
+// contradicts reports whether the interval excludes 1 and the p decides nothing, or the
+// other way round.
+func (d *Contest) contradicts(p *float64, tests int) bool {
+	interval := d.Ratio
+	if d.inverse != nil {
+		interval = d.inverse
+	}
+	is := d.outcome(p, tests)
+	return interval.bounded() && (is == decided || is == undecided) && (interval.below1() || interval.above1()) != (is == decided)
 }
 
 // bounded is true for a figure that has an interval, with an upper end or without.

@@ -21,7 +21,11 @@ func newCoverage(policies []string, cellsOf func(string) []CellRef, common []Cel
 
 // pooledNote says what pooled figures are over.
 func (c *coverage) pooledNote() string {
-	return fmt.Sprintf("pooled over %s that all ranked policies have: %s", count(len(c.common), "cell"), refsText(c.common))
+	shared := ""
+	if len(c.ranked) > 1 {
+		shared = " that all ranked policies have"
+	}
+	return fmt.Sprintf("pooled over %s%s: %s", count(len(c.common), "cell"), shared, refsText(c.common))
 }
 
 // leftNotes name the cells of ranked policies that are not pooled, and those who did not run

@@ -67,12 +67,6 @@ func timesLRU(points []point) float64 {
 	return meanRatio(points, func(p point) float64 { return p.lru })
 }
 
-// meanMisses is the geometric mean over cells of misses: what one policy's is to another's,
-// × OPT is too, also where OPT has no miss.
-func meanMisses(points []point) float64 {
-	return meanRatio(points, func(point) float64 { return 1 })
-}
-
 func meanRatio(points []point, yardstick func(point) float64) float64 {
 	ratios := make([]float64, len(points))
 	for i, p := range points {

@@ -37,6 +37,7 @@ type grid struct {
 	demand  map[string][]float64 // resampled demand by trace
 	clock   *clock               // nil: no times
 	by      string
+	seed    uint64
 }
 
 // newGrid checks that all policies of a trace did the same work, and draws resamples
@@ -44,7 +45,7 @@ type grid struct {
 func newGrid(cells []*cell, seed uint64, resamples int) (*grid, error) {
 	g := &grid{
 		list: cells, cells: map[cellKey]*cell{}, draws: map[string]*draws{},
-		sampled: map[*cell][]float64{}, demand: map[string][]float64{},
+		sampled: map[*cell][]float64{}, demand: map[string][]float64{}, seed: seed,
 	}
 	first := map[string]*cell{} // by trace, with requests where any cell has
 	for _, c := range cells {

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -40,7 +39,7 @@ func rowOf(cells []string) table.Row {
 func escapedRow(cells []string) table.Row {
 	row := make(table.Row, len(cells))
 	for i, c := range cells {
-		row[i] = escapeCell(c)
+		row[i] = escapeCell(strings.TrimRight(c, " "))
 	}
 	return row
 }
@@ -77,59 +76,43 @@ func (t *textTable) markdown() string { return t.escaped.RenderMarkdown() + "\n"
 // notAvailable stands where a figure cannot be computed.
 const notAvailable = "n/a"
 
+// times shows a ratio.
 func times(f *Figure) string {
 	if f == nil {
 		return notAvailable
 	}
-	return fmt.Sprintf("%.3f", f.Value)
+	return ratioUnit.text(f)
 }
 
-// timesWithInterval is "1.234 [1.200, 1.266]".
+// timesWithInterval is "1.23 [1.20, 1.27]".
 func timesWithInterval(f *Figure) string {
 	if f == nil || f.Low == nil {
 		return times(f)
 	}
-	return strings.TrimSpace(times(f) + " " + intervalText(f))
+	return strings.TrimSpace(times(f) + " " + ratioUnit.interval(f))
 }
 
-func intervalText(f *Figure) string {
-	if f == nil || f.Low == nil {
-		return notAvailable
-	}
-	if f.unbounded() {
-		return fmt.Sprintf("[%.3f, ∞)", *f.Low)
-	}
-	if *f.Low == *f.High {
-		return "" // the yardstick against itself
-	}
-	return fmt.Sprintf("[%.3f, %.3f]", *f.Low, *f.High)
-}
-
-func percentFigure(f *Figure) string {
-	if f == nil {
-		return notAvailable
-	}
-	return percent(f.Value)
-}
+// percentFigure shows a share in percent.
+func percentFigure(f *Figure) string { return percentUnit.percent(f) }
 
 func percent(x float64) string {
 	if x != x {
 		return notAvailable
 	}
-	return fmt.Sprintf("%.1f %%", 100*x)
+	return threeDigits(100*x) + " %"
 }
 
-// bytesText shows bytes with a binary unit.
+// bytesText shows bytes with three digits and a binary unit.
 func bytesText(b *float64) string {
 	if b == nil {
 		return notAvailable
 	}
 	x := *b
 	for _, unit := range []string{"B", "KiB", "MiB", "GiB"} {
-		if x < 1024 {
-			return fmt.Sprintf("%.2f %s", x, unit)
+		if x < 999.5 { // 1000 B have four digits
+			return threeDigits(x) + " " + unit
 		}
 		x /= 1024
 	}
-	return fmt.Sprintf("%.2f TiB", x)
+	return threeDigits(x) + " TiB"
 }

@@ -14,22 +14,27 @@ type LossyTable struct {
 	Capacities []string `json:"capacities"`
 	// Common are the cells that all ranked policies have: pooled figures are over them.
 	Common []CellRef `json:"common"`
-	// Ranked are the policies, best first; Unranked those that lack a common cell.
+	// Ranked are the policies, best first. Unranked are those that lack a common cell, and
+	// all of them if fewer than two can be ranked.
 	Ranked   []LossyLine `json:"ranked"`
 	Unranked []LossyLine `json:"unranked"`
+	// Pairs are the tests of all pairs of Ranked; none if the requests are too few.
+	Pairs []PairTest `json:"pairs"`
 	// Cells are all figures by trace and capacity, in that order.
 	Cells []LossyCell `json:"cells"`
 	// Notes say what the figures are over.
 	Notes []string `json:"notes"`
+
+	alone string // the only policy that could be ranked
 }
 
 // LossyLine is a lossy policy's line.
 type LossyLine struct {
 	// Rank is "1", or "2=" in a tie; empty for unranked policies.
 	Rank string `json:"rank"`
-	// Near is true where the interval of the paired difference to the line above includes 0.
-	Near   bool   `json:"near"`
-	Policy string `json:"policy"`
+	// Letters are the groups of the policy, as in Line.
+	Letters string `json:"letters"`
+	Policy  string `json:"policy"`
 	// Pooled is over LossyTable.Common, Capacities over those of each capacity; null where
 	// the policy lacks one of the cells.
 	Pooled     *LossyFigures   `json:"pooled"`
@@ -37,8 +42,7 @@ type LossyLine struct {
 	// Notes are numbers of footnotes.
 	Notes []int `json:"notes"`
 
-	texts  []string
-	series []float64
+	texts []string
 }
 
 // LossyCell is a lossy policy at one trace and capacity.
@@ -80,8 +84,7 @@ func (g *grid) lossyTable() *LossyTable {
 		if c.sample.Lossy {
 			all = append(all, c.policy)
 			t.Capacities = append(t.Capacities, c.capacity)
-			f, _ := g.lossyFigures(c.policy, []CellRef{c.ref()})
-			t.Cells = append(t.Cells, LossyCell{CellRef: c.ref(), Policy: c.policy, Figures: f, texts: c.footnotes()})
+			t.Cells = append(t.Cells, LossyCell{CellRef: c.ref(), Policy: c.policy, Figures: g.lossyFigures(c.policy, []CellRef{c.ref()}), texts: c.footnotes()})
 		}
 	}
 	if all == nil {
@@ -99,12 +102,32 @@ func (g *grid) lossyTable() *LossyTable {
 		}
 		t.Ranked = append(t.Ranked, line)
 	}
-	rankLossy(t.Ranked, g.tail(t.Common))
 	for _, p := range unranked {
 		t.Unranked = append(t.Unranked, g.lossyLine(p, t))
 	}
-	t.Notes = g.lossyNotes(t, who)
+	if len(t.Ranked) == 1 { // a rank is a place among others
+		t.alone = t.Ranked[0].Policy
+		t.Ranked, t.Unranked = nil, append(t.Ranked, t.Unranked...)
+	}
+	rankLossy(t.Ranked)
+	letterNotes := g.addLossyLetters(t)
+	t.Notes = append(g.lossyNotes(t, who), letterNotes...)
 	return t
+}
+
+// addLossyLetters distinguishes the ranked policies by their recall: by the blocks that
+// they lost, as all have one demand. It returns notes.
+func (g *grid) addLossyLetters(t *LossyTable) (notes []string) {
+	names := make([]string, len(t.Ranked))
+	for i, l := range t.Ranked {
+		names[i] = l.Policy
+	}
+	var letters []string
+	t.Pairs, letters, notes = g.distinguish(names, t.Common, lostAmounts, difference)
+	for i := range letters {
+		t.Ranked[i].Letters = letters[i]
+	}
+	return notes
 }
 
 // cellsOf lists the places where a policy ran.
@@ -119,11 +142,10 @@ func (g *grid) cellsOf(policy string) (refs []CellRef) {
 
 func (g *grid) lossyLine(policy string, t *LossyTable) LossyLine {
 	line := LossyLine{Policy: policy}
-	line.Pooled, line.series = g.lossyFigures(policy, t.Common)
+	line.Pooled = g.lossyFigures(policy, t.Common)
 	for _, capacity := range t.Capacities {
 		at := slices.DeleteFunc(slices.Clone(t.Common), func(r CellRef) bool { return r.Capacity != capacity })
-		f, _ := g.lossyFigures(policy, at)
-		line.Capacities = append(line.Capacities, f)
+		line.Capacities = append(line.Capacities, g.lossyFigures(policy, at))
 	}
 	for _, c := range g.list {
 		if c.policy == policy {
@@ -133,12 +155,11 @@ func (g *grid) lossyLine(policy string, t *LossyTable) LossyLine {
 	return line
 }
 
-// lossyFigures pools a policy's cells, nil where one is missing, with the resamples of
-// what it lost: those of the share 1 − recall.
-func (g *grid) lossyFigures(policy string, refs []CellRef) (*LossyFigures, []float64) {
+// lossyFigures pools a policy's cells. It returns nil if one is missing.
+func (g *grid) lossyFigures(policy string, refs []CellRef) *LossyFigures {
 	tallies := g.tallies(policy, refs)
 	if len(tallies) == 0 {
-		return nil, nil
+		return nil
 	}
 	total := sum(tallies)
 	f := &LossyFigures{Cells: len(refs), Lost: total.lost, Demand: total.demand, Steps: total.steps,
@@ -153,13 +174,12 @@ func (g *grid) lossyFigures(policy string, refs []CellRef) (*LossyFigures, []flo
 			f.MassKept, f.MassLeast, f.MassMost = number(kept/covered), number(kept), number(kept+1-covered)
 		}
 	}
-	series := g.lostShares(policy, refs)
-	if series != nil {
+	if series := g.lostShares(policy, refs); series != nil {
 		if low, high := interval(series, g.tail(refs)); low != nil && high != nil {
 			f.Recall.Low, f.Recall.High = number(1-*high), number(1-*low)
 		}
 	}
-	return f, series
+	return f
 }
 
 // lostShares are the resamples of lost ÷ demand; nil where a trace has requests too few.
@@ -193,13 +213,13 @@ func addSeries(a, b []float64) []float64 {
 }
 
 // rankLossy sorts by recall, best first, and numbers the lines as rank does.
-func rankLossy(lines []LossyLine, tail float64) {
+func rankLossy(lines []LossyLine) {
 	recall := func(l *LossyLine) float64 { return l.Pooled.Recall.Value }
 	slices.SortFunc(lines, func(a, b LossyLine) int {
 		return cmp.Or(cmp.Compare(recall(&b), recall(&a)), strings.Compare(a.Policy, b.Policy))
 	})
 	for i := range lines {
-		lines[i].Rank, lines[i].Near = place(i, len(lines), tail, func(j int) (float64, []float64) { return recall(&lines[j]), lines[j].series })
+		lines[i].Rank = place(i, len(lines), func(j int) float64 { return recall(&lines[j]) })
 	}
 }
 
@@ -208,17 +228,20 @@ func (g *grid) lossyNotes(t *LossyTable, c *coverage) []string {
 	notes := []string{"a lossy policy fetches nothing: what it dropped and is demanded is lost. Replay takes later selections as the full model made them: an approximation, never ranked with exact policies, whose recall is 1"}
 	if len(t.Common) > 0 {
 		notes = append(notes, c.pooledNote())
+	} else {
+		notes = append(notes, noSharedCell)
 	}
 	notes = append(notes, c.leftNotes()...)
 	for _, line := range t.Unranked {
-		notes = append(notes, c.unrankedNote(line.Policy))
+		switch {
+		case line.Policy == t.alone:
+			notes = append(notes, aloneNote(t.alone))
+		case len(t.Common) > 0:
+			notes = append(notes, c.unrankedNote(line.Policy))
+		}
 	}
 	if slices.ContainsFunc(t.Cells, func(c LossyCell) bool { return c.Figures.MassKept != nil }) {
 		notes = append(notes, "mass kept: share of the recorded attention that the policy still had. The lists cover the share in the column beside; of all attention it had between the bounds")
 	}
-	notes = append(notes, g.intervalNotes("95 %", t.Common)...)
-	if slices.ContainsFunc(t.Ranked, func(l LossyLine) bool { return l.Near }) {
-		notes = append(notes, nearNote)
-	}
-	return notes
+	return append(notes, g.intervalNotes(t.Common)...)
 }

@@ -9,7 +9,16 @@ import (
 func (t *LossyTable) section(m marks) section {
 	lines := slices.Concat(t.Ranked, t.Unranked)
 	intervals := slices.ContainsFunc(lines, func(l LossyLine) bool { return l.Pooled != nil && l.Pooled.Recall.Low != nil })
-	header := []string{"#", "policy", "recall"}
+	var pooled []*Figure
+	at := make([][]*Figure, len(t.Capacities))
+	for _, l := range lines {
+		pooled = append(pooled, l.Pooled.recall())
+		for i, f := range l.Capacities {
+			at[i] = append(at[i], f.recall())
+		}
+	}
+	lettered := slices.ContainsFunc(t.Ranked, func(l LossyLine) bool { return l.Letters != "" })
+	header := append(placeTexts("#", "policy", "letters", lettered), "recall")
 	if intervals {
 		header = append(header, "95 %")
 	}
@@ -18,35 +27,31 @@ func (t *LossyTable) section(m marks) section {
 		header = append(header, "at "+c)
 	}
 	tab := newTable(append(header, "lost/step", "mass kept", "recorded", "of all mass", "held")...)
-	tab.rightFrom(2)
+	tab.rightFrom(len(placeTexts("", "", "", lettered)))
 	for _, l := range lines {
 		f := l.Pooled
 		if f == nil {
 			f = new(LossyFigures)
 		}
-		rank := l.Rank
-		if rank == "" {
-			rank = notAvailable
-		} else if l.Near {
-			rank += " ≈"
-		}
-		cells := []string{rank, l.Policy + m.text(l.Notes), percentFigure(f.Recall)}
+		recall := percentUnit.column(pooled)
+		cells := append(placeTexts(rankText(l.Rank, l.Pooled != nil), l.Policy+m.text(l.Notes), l.Letters, lettered), recall.percent(f.Recall))
 		if intervals {
-			cells = append(cells, percentInterval(f.Recall))
+			cells = append(cells, recall.interval(f.Recall))
 		}
-		for _, c := range pick(l.Capacities, shown) {
-			cells = append(cells, c.recallText())
+		for _, i := range shown {
+			cells = append(cells, percentUnit.column(at[i]).percent(l.Capacities[i].recall()))
 		}
 		tab.add(append(cells, f.massTexts()...)...)
 	}
 	return section{"Lossy methods: recall of the demand at equal budget", tab, slices.Concat(t.Notes, columnNotes(t.Capacities, shown))}
 }
 
-func (f *LossyFigures) recallText() string {
+// recall is nil without figures.
+func (f *LossyFigures) recall() *Figure {
 	if f == nil {
-		return notAvailable
+		return nil
 	}
-	return percentFigure(f.Recall)
+	return f.Recall
 }
 
 // massTexts are what was lost a step, the masses, and what was held.
@@ -56,9 +61,9 @@ func (f *LossyFigures) massTexts() []string {
 	}
 	bounds := notAvailable
 	if f.MassLeast != nil {
-		bounds = fmt.Sprintf("%.1f–%.1f %%", 100**f.MassLeast, 100**f.MassMost)
+		bounds = fmt.Sprintf("%s–%s %%", threeDigits(100**f.MassLeast), threeDigits(100**f.MassMost))
 	}
-	return []string{fmt.Sprintf("%.2f", float64(f.Lost)/float64(f.Steps)), shareText(f.MassKept), shareText(f.CoveredMass), bounds, fmt.Sprintf("%.1f", f.ResidentMean)}
+	return []string{threeDigits(float64(f.Lost) / float64(f.Steps)), shareText(f.MassKept), shareText(f.CoveredMass), bounds, threeDigits(f.ResidentMean)}
 }
 
 func shareText(x *float64) string {
@@ -66,13 +71,6 @@ func shareText(x *float64) string {
 		return notAvailable
 	}
 	return percent(*x)
-}
-
-func percentInterval(f *Figure) string {
-	if f == nil || f.Low == nil {
-		return notAvailable
-	}
-	return fmt.Sprintf("[%.1f, %.1f]", 100**f.Low, 100**f.High)
 }
 
 // lossyOn lays out recall and mass over the capacities of a trace; false without rows.
@@ -144,7 +142,7 @@ func (b *Board) csvLossy() (lines [][]string) {
 	pooled := floatText(b.leastRecall(t.Common))
 	for _, l := range slices.Concat(t.Ranked, t.Unranked) {
 		notes := b.noteText(l.Notes)
-		add(l.Pooled, map[string]string{"scope": "pooled", "rank": l.Rank, "near": fmt.Sprint(l.Near), "policy": l.Policy, "selector_recall": pooled, "notes": notes})
+		add(l.Pooled, map[string]string{"scope": "pooled", "rank": l.Rank, "letters": l.Letters, "policy": l.Policy, "selector_recall": pooled, "notes": notes})
 		for i, f := range l.Capacities {
 			add(f, map[string]string{"scope": "capacity", "policy": l.Policy, "capacity": t.Capacities[i], "selector_recall": pooled, "notes": notes})
 		}

@@ -73,6 +73,8 @@ func (g *grid) tableNotes(t *Table, c *coverage) []string {
 			fmt.Sprintf("pooled over %s: %s", count(len(t.Common), "cell"), refsText(t.Common)))
 	case len(t.Common) > 0:
 		notes = append(notes, c.pooledNote())
+	case len(t.usable) > 0 && len(t.Unranked) > 1:
+		notes = append(notes, noSharedCell)
 	}
 	notes = append(notes, c.leftNotes()...)
 	for _, line := range t.Unranked {
@@ -81,7 +83,9 @@ func (g *grid) tableNotes(t *Table, c *coverage) []string {
 			notes = append(notes, fmt.Sprintf("%s is not ranked: one of the cells has no modelled time", line.Policy))
 		case len(c.cellsOf(line.Policy)) == 0:
 			notes = append(notes, fmt.Sprintf("%s is not ranked: in no cell where it ran is there a × OPT (it ran at %s)", line.Policy, refsText(g.refs([]string{line.Policy}))))
-		case line.Pooled == nil:
+		case line.Policy == t.alone:
+			notes = append(notes, aloneNote(t.alone))
+		case line.Pooled == nil && len(t.Common) > 0:
 			notes = append(notes, c.unrankedNote(line.Policy))
 		}
 	}
@@ -97,27 +101,29 @@ func (g *grid) tableNotes(t *Table, c *coverage) []string {
 	if n := len(t.NoOpt); n > 0 {
 		notes = append(notes, fmt.Sprintf("left out, for want of a row of opt: %s: %s", count(n, "cell"), refsText(t.NoOpt)))
 	}
-	switch {
-	case g.by == ByTime && len(t.Ranked) > 1: // times are shown without intervals, ≈ is of them
-		notes = append(notes, g.intervalNotes("≈ or not", t.Common)...)
-	case g.by != ByTime && t.intervals():
-		notes = append(notes, g.intervalNotes("95 %", t.Common)...)
+	if g.by != ByTime && t.intervals() { // times are shown without intervals
+		notes = append(notes, g.intervalNotes(t.Common)...)
 	}
 	return append(notes, g.markNotes(t)...)
 }
 
-// nearNote explains the mark of a line that may as well be above the one before.
-const nearNote = "≈: these requests do not tell it from the line above: the 95 % interval of the paired difference of their logs includes 0; of lines further apart it says nothing"
+// noSharedCell explains a table without ranks.
+const noSharedCell = "not ranked: no two policies ran at the same trace and capacity; replay them at the same ones"
 
-// timesNote says how far an order by modelled times is to be trusted.
-const timesNote = "ranks are of modelled times, which hold to within 3 % on a sequential schedule: lines closer than that may change places where a profile is priced step by step, whether ≈ or not"
+// aloneNote explains why the only policy that could be ranked is not.
+func aloneNote(policy string) string {
+	return policy + " is not ranked: no other policy has these cells; replay another at the same traces and capacities"
+}
 
-// fewRequests is how many requests of a trace intervals are still too narrow below.
+// timesNote says how far to trust an order by modelled times.
+const timesNote = "modelled times hold to within 3 % on a sequential schedule: `kvreplay time` may order closer lines otherwise"
+
+// fewRequests is the number of requests of a trace below which intervals are too narrow.
 const fewRequests = 10
 
-// intervalNotes say what the intervals of figures over the cells are, that a column or a
-// mark shows; none where there are no intervals. The rates are TestCoverage's.
-func (g *grid) intervalNotes(shown string, common []CellRef) []string {
+// intervalNotes explain the column of intervals over the cells. Without intervals there
+// are no notes. TestCoverage measures the rate.
+func (g *grid) intervalNotes(common []CellRef) []string {
 	requests := g.requests(common)
 	if requests == nil {
 		return nil
@@ -126,9 +132,9 @@ func (g *grid) intervalNotes(shown string, common []CellRef) []string {
 	if most := slices.Max(requests); most > slices.Min(requests) {
 		n += fmt.Sprintf("–%d", most)
 	}
-	note := fmt.Sprintf("%s: percentile bootstrap over the requests of each trace (n = %s), widened for their number", shown, n)
+	note := fmt.Sprintf("95 %%: bootstrap over the requests of each trace (n = %s)", n)
 	if slices.Min(requests) < fewRequests {
-		note += fmt.Sprintf("; of fewer than %d it is still narrow: with 5 it holds the true figure about 91 times in 100", fewRequests)
+		note += fmt.Sprintf(", too narrow below %d requests: with 5 it covers the true figure about 91 %% of the time", fewRequests)
 	}
 	return []string{note}
 }
@@ -136,9 +142,7 @@ func (g *grid) intervalNotes(shown string, common []CellRef) []string {
 // markNotes explain the marks that the table shows.
 func (g *grid) markNotes(t *Table) []string {
 	var notes []string
-	if slices.ContainsFunc(t.Ranked, func(l Line) bool { return l.Near }) {
-		notes = append(notes, nearNote)
-	}
+	notes = append(notes, t.letterNotes...)
 	if g.by == ByTime && len(t.Ranked) > 0 {
 		notes = append(notes, timesNote)
 	}

@@ -7,47 +7,35 @@ import (
 	"strings"
 )
 
-// contender is a line being ranked by a key, × OPT or a time, with its resamples.
+// contender is a line being ranked by a key, × OPT or a time.
 type contender struct {
-	line   Line
-	series []float64
-	key    float64
+	line Line
+	key  float64
 }
 
-// rank sorts contenders by key, least first, and places them: × OPT ties at nine digits,
-// times at six. The tail is that of their common cells.
-func rank(cs []contender, tail float64) []Line {
+// rank sorts contenders by key, least first, and numbers them. Keys are rounded, × OPT to
+// nine digits and times to six, so that equal figures tie.
+func rank(cs []contender) []Line {
 	slices.SortFunc(cs, func(a, b contender) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), strings.Compare(a.line.Policy, b.line.Policy))
 	})
 	lines := make([]Line, len(cs))
 	for i := range cs {
 		lines[i] = cs[i].line
-		lines[i].Rank, lines[i].Near = place(i, len(cs), tail, func(j int) (float64, []float64) { return cs[j].key, cs[j].series })
+		lines[i].Rank = place(i, len(cs), func(j int) float64 { return cs[j].key })
 	}
 	return lines
 }
 
-// place numbers the i-th of n sorted lines 1, 2=, 2=, 4: a tie is an equal key. It is near
-// where its interval against the line above, of the given tail, includes no difference
-// (indistinct).
-func place(i, n int, tail float64, at func(int) (key float64, series []float64)) (rank string, near bool) {
-	key, series := at(i)
-	equal := func(j int) bool {
-		other, _ := at(j)
-		return other == key
-	}
+// place is the rank of the i-th of n sorted lines: 1, 2=, 2=, 4. Lines with equal keys tie.
+func place(i, n int, key func(int) float64) string {
 	first := i
-	for first > 0 && equal(first-1) {
+	for first > 0 && key(first-1) == key(i) {
 		first--
 	}
-	rank = fmt.Sprint(first + 1)
-	if first < i || i+1 < n && equal(i+1) {
+	rank := fmt.Sprint(first + 1)
+	if first < i || i+1 < n && key(i+1) == key(i) {
 		rank += "="
 	}
-	if i > 0 && first == i {
-		_, above := at(i - 1)
-		near = indistinct(series, above, tail)
-	}
-	return rank, near
+	return rank
 }

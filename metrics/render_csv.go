@@ -10,7 +10,7 @@ import (
 
 // boardColumns are the columns of the board's CSV, one line per scope and policy.
 var boardColumns = []string{
-	"scope", "kind", "bound", "rank", "near", "policy", "trace", "capacity", "cells",
+	"scope", "kind", "bound", "rank", "letters", "policy", "trace", "capacity", "cells",
 	"x_opt", "x_opt_low", "x_opt_high", "x_lru", "x_lru_low", "x_lru_high",
 	"gap_closed", "gap_closed_low", "gap_closed_high", "hit_rate", "hit_rate_low", "hit_rate_high",
 	"bytes_per_step", "tpot_s", "misses", "opt_misses", "lru_misses", "demand", "steps",
@@ -78,13 +78,13 @@ func (b *Board) csvLines(t *Table) [][]string {
 	var lines [][]string
 	for i, l := range slices.Concat(t.Ranked, t.Unranked, t.Bounds) {
 		bound := fmt.Sprint(i >= len(t.Ranked)+len(t.Unranked))
-		line := func(f *Figures, scope, capacity, rank, near string) {
+		line := func(f *Figures, scope, capacity, rank, letters string) {
 			lines = append(lines, b.csvLine(f, map[string]string{
-				"scope": scope, "labels": b.csvLabels("", f), "kind": t.Kind, "bound": bound, "rank": rank, "near": near, "policy": l.Policy,
+				"scope": scope, "labels": b.csvLabels("", f), "kind": t.Kind, "bound": bound, "rank": rank, "letters": letters, "policy": l.Policy,
 				"capacity": capacity, "selector_recall": floatText(b.leastRecall(t.Common)), "notes": b.noteText(l.Notes),
 			}))
 		}
-		line(l.Pooled, "pooled", "", l.Rank, fmt.Sprint(l.Near))
+		line(l.Pooled, "pooled", "", l.Rank, l.Letters)
 		for j, f := range l.Capacities {
 			line(f, "capacity", t.Capacities[j], "", "")
 		}

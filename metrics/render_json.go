@@ -7,11 +7,14 @@ import (
 )
 
 // RenderJSON writes the board as indented JSON; metrics/BOARD.md documents the fields.
-func (b *Board) RenderJSON(w io.Writer) error {
+func (b *Board) RenderJSON(w io.Writer) error { return writeJSON(w, b) }
+
+// writeJSON writes a value as indented JSON.
+func writeJSON(w io.Writer, value any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(b)
+	return enc.Encode(value)
 }
 
 // fillLists makes nil lists empty ones, in depth: JSON's lists are never null.

@@ -12,16 +12,7 @@ import (
 // per trace.
 func (b *Board) RenderMarkdown(w io.Writer, perTrace bool) error {
 	var out strings.Builder
-	out.WriteString("# " + b.Incomplete.titled("Leaderboard") + "\n")
-	for _, s := range b.sections(perTrace) {
-		fmt.Fprintf(&out, "\n## %s\n\n%s", escapeMarkdown(s.title), s.table.markdown())
-		for i, n := range s.notes {
-			if i == 0 {
-				out.WriteString("\n")
-			}
-			fmt.Fprintf(&out, "- %s\n", escapeMarkdown(n))
-		}
-	}
+	out.WriteString("# " + b.Incomplete.titled("Leaderboard") + "\n\n" + markdownOf(b.sections(perTrace)))
 	if len(b.Footnotes) > 0 {
 		out.WriteString("\n## Footnotes\n\n")
 	}
@@ -30,6 +21,28 @@ func (b *Board) RenderMarkdown(w io.Writer, perTrace bool) error {
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// markdownOf lays out titled tables with their notes as Markdown. A section may have no
+// table.
+func markdownOf(sections []section) string {
+	var out strings.Builder
+	for i, s := range sections {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		fmt.Fprintf(&out, "## %s\n\n", escapeMarkdown(s.title))
+		if s.table != nil {
+			out.WriteString(s.table.markdown())
+		}
+		for k, n := range s.notes {
+			if k == 0 && s.table != nil {
+				out.WriteString("\n")
+			}
+			fmt.Fprintf(&out, "- %s\n", escapeMarkdown(n))
+		}
+	}
+	return out.String()
 }
 
 // markup is what Markdown would read in names of traces and policies as its own, or HTML's.

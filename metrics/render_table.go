@@ -11,21 +11,32 @@ import (
 // RenderTable writes the board for a terminal; perTrace adds a table per trace.
 func (b *Board) RenderTable(w io.Writer, perTrace bool) error {
 	var out strings.Builder
-	for i, s := range b.sections(perTrace) {
-		if i > 0 {
-			out.WriteString("\n")
-		}
-		fmt.Fprintf(&out, "%s\n%s", s.title, s.table.text())
-		for _, n := range s.notes {
-			fmt.Fprintf(&out, "  %s\n", n)
-		}
-	}
+	out.WriteString(textOf(b.sections(perTrace)))
 	for i, text := range b.Footnotes {
 		if i == 0 {
 			out.WriteString("\n")
 		}
-		fmt.Fprintf(&out, "%s\n", b.marks().footnote(i+1, text))
+		fmt.Fprintf(&out, "%s\n", printable.Text(b.marks().footnote(i+1, text)))
 	}
-	_, err := io.WriteString(w, printable.Text(out.String()))
+	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// textOf lays out titled tables with their notes for a terminal. A section may have no
+// table.
+func textOf(sections []section) string {
+	var out strings.Builder
+	for i, s := range sections {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		out.WriteString(s.title + "\n")
+		if s.table != nil {
+			out.WriteString(s.table.text())
+		}
+		for _, n := range s.notes {
+			fmt.Fprintf(&out, "  %s\n", n)
+		}
+	}
+	return printable.Text(out.String())
 }

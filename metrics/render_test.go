@@ -97,7 +97,7 @@ func TestColumnsHaveTheirFigures(t *testing.T) {
 		Windows: []WindowLine{{Trace: "a", Policy: "window:2", ResidentMean: 12.5, ResidentPeak: 20, Figures: &Figures{
 			Misses: 30, LRUMisses: ptr(int64(24)), OptMisses: ptr(int64(15)), XLRU: &Figure{Value: 1.25}, XOpt: &Figure{Value: 2}, HitRate: &Figure{Value: 0.7}, BytesPerStep: ptr(1024.), TPOT: ptr(0.002)}}},
 		Lossy: &LossyTable{Capacities: []string{"2x"}, Ranked: []LossyLine{
-			{Rank: "1", Near: true, Policy: "whole", Capacities: []*LossyFigures{{Recall: share(0.925, 0.9, 0.95)}}, Pooled: &LossyFigures{Cells: 1, Recall: share(0.9, 0.85, 0.95),
+			{Rank: "1", Letters: "b", Policy: "whole", Capacities: []*LossyFigures{{Recall: share(0.925, 0.9, 0.95)}}, Pooled: &LossyFigures{Cells: 1, Recall: share(0.9, 0.85, 0.95),
 				MassKept: ptr(0.8), MassLeast: ptr(0.6), MassMost: ptr(0.85), CoveredMass: ptr(0.75), ResidentMean: 12.5, Lost: 30, Demand: 300, Steps: 20}},
 			{Rank: "2", Policy: "silent", Capacities: []*LossyFigures{nil}, Pooled: &LossyFigures{Cells: 1, Recall: &Figure{Value: 0.5}, ResidentMean: 8, Lost: 150, Demand: 300, Steps: 20}},
 		}},
@@ -107,10 +107,10 @@ func TestColumnsHaveTheirFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	for policy, want := range map[string]string{
-		"p":        "1 p 1.500 [1.250, 2.000] 1.250 0.750 60.0 % 87.5 % 2.00 KiB 12.500 ms",
-		"window:2": "a window:2 12.5 20 30 24 15 1.250 2.000 70.0 % 1.00 KiB 2.000 ms",
-		"whole":    "1 ≈ whole 90.0 % [85.0, 95.0] 92.5 % 1.50 80.0 % 75.0 % 60.0–85.0 % 12.5",
-		"silent":   "2 silent 50.0 % n/a n/a 7.50 n/a n/a n/a 8.0",
+		"p":        "1 p 1.5 [1.2, 2.0] 1.25 0.750 60.0 % 87.5 % 2.00 KiB 12.5 ms",
+		"window:2": "a window:2 12.5 20 30 24 15 1.25 2.00 70.0 % 1.00 KiB 2.00 ms",
+		"whole":    "1 whole b 90 % [85, 95] 92 % 1.50 80.0 % 75.0 % 60.0–85.0 % 12.5",
+		"silent":   "2 silent 50 % n/a n/a 7.50 n/a n/a n/a 8.00",
 	} {
 		if got := strings.Join(lineOf(t, text.String(), policy), " "); got != want {
 			t.Errorf("%s: %q, expected %q", policy, got, want)
@@ -124,7 +124,7 @@ func TestColumnsHaveTheirFigures(t *testing.T) {
 	}
 	if want := []string{
 		"# policy × OPT 95 % at 2x × LRU gap closed hit rate H2D/step TPOT",
-		"# policy recall 95 % at 2x lost/step mass kept recorded of all mass held",
+		"# policy letters recall 95 % at 2x lost/step mass kept recorded of all mass held",
 		"trace policy mean size peak size misses LRU at peak OPT at peak × LRU × OPT hit rate H2D/step TPOT",
 	}; !slices.Equal(headers, want) {
 		t.Errorf("headers %q, expected %q", headers, want)
@@ -138,7 +138,7 @@ func TestColumnsHaveTheirFigures(t *testing.T) {
 	if err := timed.RenderTable(&byTime, false); err != nil {
 		t.Fatal(err)
 	}
-	for policy, want := range map[string]string{"p": "1 p 12.500 ms 15.000 ms 1.250 640.0 1.500 2.00 KiB", "opt": "bound opt 10.000 ms n/a 1.000 800.0 n/a n/a"} {
+	for policy, want := range map[string]string{"p": "1 p 12.5 ms 15.0 ms 1.25 640 1.5 2.00 KiB", "opt": "bound opt 10.0 ms n/a 1.00 800 n/a n/a"} {
 		if got := strings.Join(lineOf(t, byTime.String(), policy), " "); got != want {
 			t.Errorf("by time, %s: %q, expected %q", policy, got, want)
 		}
@@ -158,7 +158,7 @@ func TestColumnsHaveTheirFigures(t *testing.T) {
 		if of["policy"] != "whole" || of["scope"] != "pooled" {
 			continue
 		}
-		for name, want := range map[string]string{"mass_kept": "0.8", "mass_least": "0.6", "mass_most": "0.85", "covered_mass": "0.75", "resident_mean": "12.5", "lost": "30", "demand": "300", "steps": "20", "near": "true"} {
+		for name, want := range map[string]string{"mass_kept": "0.8", "mass_least": "0.6", "mass_most": "0.85", "covered_mass": "0.75", "resident_mean": "12.5", "lost": "30", "demand": "300", "steps": "20", "letters": "b"} {
 			if of[name] != want {
 				t.Errorf("CSV %s is %q, expected %s", name, of[name], want)
 			}
@@ -235,7 +235,7 @@ func TestCapacityOrder(t *testing.T) {
 }
 
 func TestBytesText(t *testing.T) {
-	for x, want := range map[float64]string{0: "0.00 B", 1023: "1023.00 B", 1024: "1.00 KiB", 1536: "1.50 KiB", 1 << 20: "1.00 MiB", 1 << 31: "2.00 GiB", 1 << 41: "2.00 TiB"} {
+	for x, want := range map[float64]string{0: "0.0 B", 999: "999 B", 1023: "0.999 KiB", 1024: "1.00 KiB", 1536: "1.50 KiB", 1 << 20: "1.00 MiB", 1 << 31: "2.00 GiB", 1 << 41: "2.00 TiB"} {
 		if got := bytesText(&x); got != want {
 			t.Errorf("%v: %s, want %s", x, got, want)
 		}

@@ -58,7 +58,7 @@ func (t *Table) intervals() bool {
 // section lays a ranking out.
 func (t *Table) section(m marks, model *TimeModel) section {
 	intervals := t.intervals()
-	header := []string{"#", "policy", "× OPT"}
+	header := append(placeTexts("#", "policy", "letters", t.lettered()), "× OPT")
 	if intervals {
 		header = append(header, "95 %")
 	}
@@ -73,11 +73,11 @@ func (t *Table) section(m marks, model *TimeModel) section {
 		header = append(header, "TPOT")
 	}
 	tab := newTable(header...)
-	tab.rightFrom(2)
-	t.addLines(tab, m, t.Ranked, "", intervals)
-	t.addLines(tab, m, t.Unranked, notAvailable, intervals)
+	tab.rightFrom(len(placeTexts("", "", "", t.lettered())))
+	t.addLines(tab, m, t.Ranked, intervals)
+	t.addLines(tab, m, t.Unranked, intervals)
 	tab.line()
-	t.addLines(tab, m, t.Bounds, "bound", intervals)
+	t.addLines(tab, m, t.Bounds, intervals)
 	return section{"Exact policies: misses ÷ OPT's at the same capacity", tab, slices.Concat(t.Notes, columnNotes(t.Capacities, shown), model.notes())}
 }
 
@@ -89,10 +89,11 @@ func (t *Table) byTrace(name func(trace string) string) section {
 	}
 	tab := newTable(header...)
 	tab.rightFrom(1)
-	for _, l := range slices.Concat(t.Ranked, t.Unranked, t.Bounds) {
+	units := t.units()
+	for _, l := range t.lines() {
 		cells := []string{l.Policy}
-		for _, f := range l.Traces {
-			cells = append(cells, capacityText(f))
+		for i, f := range l.Traces {
+			cells = append(cells, units.on[i].aligned(f.xOpt()))
 		}
 		tab.add(cells...)
 	}
@@ -108,20 +109,21 @@ func (t *Table) traceNotes() []string {
 	return []string{fmt.Sprintf("not in the figures of a trace, as not all policies compared there have them: %s; n/a: the policy lacks others, or ran at none (--per-trace shows every cell)", refsText(left))}
 }
 
-func (t *Table) addLines(tab *textTable, m marks, lines []Line, rank string, intervals bool) {
+func (t *Table) addLines(tab *textTable, m marks, lines []Line, intervals bool) {
+	units := t.units()
 	for _, l := range lines {
 		f := l.Pooled
 		if f == nil {
 			f = &Figures{}
 		}
-		cells := []string{rankText(l, rank), l.Policy + m.text(l.Notes), times(f.XOpt)}
+		cells := append(t.placeTexts(l, m), units.xOpt.aligned(f.XOpt))
 		if intervals {
-			cells = append(cells, intervalText(f.XOpt))
+			cells = append(cells, units.xOpt.interval(f.XOpt))
 		}
-		for _, c := range pick(l.Capacities, columns(t.Capacities)) {
-			cells = append(cells, capacityText(c))
+		for _, i := range columns(t.Capacities) {
+			cells = append(cells, units.at[i].aligned(l.Capacities[i].xOpt()))
 		}
-		cells = append(cells, times(f.XLRU), percentFigure(f.GapClosed), percentFigure(f.HitRate), bytesText(f.BytesPerStep))
+		cells = append(cells, units.xLRU.aligned(f.XLRU), units.gap.percent(f.GapClosed), units.hits.percent(f.HitRate), bytesText(f.BytesPerStep))
 		if t.timed() {
 			cells = append(cells, timeText(f.TPOT))
 		}
@@ -129,21 +131,83 @@ func (t *Table) addLines(tab *textTable, m marks, lines []Line, rank string, int
 	}
 }
 
-func capacityText(f *Figures) string {
-	if f == nil {
-		return notAvailable
-	}
-	return times(f.XOpt)
+// tableUnits are the units of a table's columns of figures.
+type tableUnits struct {
+	xOpt, xLRU, gap, hits unit
+	at, on                []unit // × OPT by capacity and by trace
 }
 
-func rankText(l Line, otherwise string) string {
-	switch {
-	case l.Rank == "":
-		return otherwise
-	case l.Near:
-		return l.Rank + " ≈"
+func (t *Table) units() tableUnits {
+	of := func(u unit, figure func(Line) *Figure) unit {
+		var figures []*Figure
+		for _, l := range t.lines() {
+			figures = append(figures, figure(l))
+		}
+		return u.column(figures)
 	}
-	return l.Rank
+	pooled := func(u unit, figure func(*Figures) *Figure) unit {
+		return of(u, func(l Line) *Figure {
+			if l.Pooled == nil {
+				return nil
+			}
+			return figure(l.Pooled)
+		})
+	}
+	units := tableUnits{
+		xOpt: pooled(ratioUnit, func(f *Figures) *Figure { return f.XOpt }), xLRU: pooled(ratioUnit, func(f *Figures) *Figure { return f.XLRU }),
+		gap: pooled(percentUnit, func(f *Figures) *Figure { return f.GapClosed }), hits: pooled(percentUnit, func(f *Figures) *Figure { return f.HitRate }),
+	}
+	for i := range t.Capacities {
+		units.at = append(units.at, of(ratioUnit, func(l Line) *Figure { return l.Capacities[i].xOpt() }))
+	}
+	for i := range t.Traces {
+		units.on = append(units.on, of(ratioUnit, func(l Line) *Figure { return l.Traces[i].xOpt() }))
+	}
+	return units
+}
+
+// lines are all lines of the table, in their order.
+func (t *Table) lines() []Line { return slices.Concat(t.Ranked, t.Unranked, t.Bounds) }
+
+// xOpt is nil without figures.
+func (f *Figures) xOpt() *Figure {
+	if f == nil {
+		return nil
+	}
+	return f.XOpt
+}
+
+// lettered is true if the table has a column of letters.
+func (t *Table) lettered() bool {
+	return slices.ContainsFunc(t.Ranked, func(l Line) bool { return l.Letters != "" })
+}
+
+// placeTexts are the first cells of a line: its rank, policy and letters.
+func (t *Table) placeTexts(l Line, m marks) []string {
+	rank := rankText(l.Rank, l.Pooled != nil)
+	if slices.ContainsFunc(t.Bounds, func(bound Line) bool { return bound.Policy == l.Policy }) {
+		rank = "bound"
+	}
+	return placeTexts(rank, l.Policy+m.text(l.Notes), l.Letters, t.lettered())
+}
+
+// placeTexts leaves the letters out of a table that has none.
+func placeTexts(rank, policy, letters string, lettered bool) []string {
+	if lettered {
+		return []string{rank, policy, letters}
+	}
+	return []string{rank, policy}
+}
+
+// rankText is – for a policy that has figures and no rank, n/a for one without figures.
+func rankText(rank string, measured bool) string {
+	switch {
+	case rank != "":
+		return rank
+	case measured:
+		return "–"
+	}
+	return notAvailable
 }
 
 // order lists the policies as the tables do.
@@ -235,7 +299,7 @@ func (b *Board) windowSection(m marks) section {
 	tab.rightFrom(2)
 	for _, w := range b.Windows {
 		f := w.Figures
-		cells := []string{b.traceName(w.Trace), w.Policy + m.text(w.Notes), fmt.Sprintf("%.1f", w.ResidentMean), fmt.Sprint(w.ResidentPeak), fmt.Sprint(f.Misses),
+		cells := []string{b.traceName(w.Trace), w.Policy + m.text(w.Notes), threeDigits(w.ResidentMean), fmt.Sprint(w.ResidentPeak), fmt.Sprint(f.Misses),
 			countText(f.LRUMisses), countText(f.OptMisses), timesWithInterval(f.XLRU), timesWithInterval(f.XOpt), percentFigure(f.HitRate), bytesText(f.BytesPerStep)}
 		if timed {
 			cells = append(cells, timeText(f.TPOT))

@@ -65,16 +65,38 @@ func (g *grid) table() (Table, bool) {
 		if who.takes(p) {
 			line.texts = unite(line.texts, []string{takesNote})
 		}
-		lines = append(lines, contender{line, seriesOf(meanMisses, g.resampledPoints(p, t.Common)), line.Pooled.XOpt.Value})
+		lines = append(lines, contender{line, line.Pooled.XOpt.Value})
 	}
 	if g.by == ByTime {
-		lines, t.untimed = g.untimed(lines, t.Common)
+		lines, t.untimed = untimed(lines)
 		unranked = unite(unranked, t.untimed)
 	}
-	t.Ranked = rank(lines, g.tail(t.Common))
+	if len(lines) == 1 { // a rank is a place among others
+		t.alone = lines[0].line.Policy
+		lines, unranked = nil, unite(unranked, []string{t.alone})
+	}
+	t.Ranked = rank(lines)
 	t.Unranked, t.Bounds = g.lines(unranked, &t), g.lines(bounds, &t)
+	g.addLetters(&t)
 	t.Notes = g.tableNotes(&t, who)
 	return t, true
+}
+
+// addLetters distinguishes the ranked policies by the figures that they are ranked by.
+func (g *grid) addLetters(t *Table) {
+	names := make([]string, len(t.Ranked))
+	for i, l := range t.Ranked {
+		names[i] = l.Policy
+	}
+	amounts := missAmounts
+	if g.by == ByTime {
+		amounts = g.requestTimes
+	}
+	var letters []string
+	t.Pairs, letters, t.letterNotes = g.distinguish(names, t.Common, amounts, logRatio)
+	for i := range letters {
+		t.Ranked[i].Letters = letters[i]
+	}
 }
 
 // policies lists the contenders and the bounds of the table, by name.

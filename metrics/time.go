@@ -117,15 +117,15 @@ func (k *clock) notes() (notes []string) {
 	return notes
 }
 
-// untimed parts the contenders whose pooled figures, over the cells, have no time from the
-// others, which it gives their times as keys.
-func (g *grid) untimed(cs []contender, refs []CellRef) (timed []contender, without []string) {
+// untimed parts the contenders whose pooled figures have no time from the others. The
+// times become the others' keys.
+func untimed(cs []contender) (timed []contender, without []string) {
 	for _, c := range cs {
 		if c.line.Pooled.TPOT == nil {
 			without = append(without, c.line.Policy)
 			continue
 		}
-		c.key, c.series = *c.line.Pooled.TPOT, g.resampledTPOT(c.line.Policy, refs)
+		c.key = *c.line.Pooled.TPOT
 		timed = append(timed, c)
 	}
 	return timed, without

@@ -13,21 +13,21 @@ func (t *Table) timed() bool {
 
 // timeSection lays a ranking by time out.
 func (t *Table) timeSection(m marks, model *TimeModel) section {
-	header := []string{"#", "policy", "TPOT"}
+	header := append(placeTexts("#", "policy", "letters", t.lettered()), "TPOT")
 	shown := columns(t.Capacities)
 	for _, c := range pick(t.Capacities, shown) {
 		header = append(header, "at "+c)
 	}
 	tab := newTable(append(header, "÷ OPT's", "tokens/s", "× OPT", "H2D/step")...)
-	tab.rightFrom(2)
-	t.addTimes(tab, m, model, t.Ranked, "")
-	t.addTimes(tab, m, model, t.Unranked, notAvailable)
+	tab.rightFrom(len(placeTexts("", "", "", t.lettered())))
+	t.addTimes(tab, m, model, t.Ranked)
+	t.addTimes(tab, m, model, t.Unranked)
 	tab.line()
-	t.addTimes(tab, m, model, t.Bounds, "bound")
+	t.addTimes(tab, m, model, t.Bounds)
 	return section{"Exact policies: modelled time per output token", tab, slices.Concat(t.Notes, columnNotes(t.Capacities, shown), model.notes())}
 }
 
-func (t *Table) addTimes(tab *textTable, m marks, model *TimeModel, lines []Line, rank string) {
+func (t *Table) addTimes(tab *textTable, m marks, model *TimeModel, lines []Line) {
 	var opt *float64
 	for _, l := range t.Bounds {
 		if l.Policy == optPolicy && l.Pooled != nil {
@@ -39,7 +39,7 @@ func (t *Table) addTimes(tab *textTable, m marks, model *TimeModel, lines []Line
 		if f == nil {
 			f = &Figures{}
 		}
-		cells := []string{rankText(l, rank), l.Policy + m.text(l.Notes), timeText(f.TPOT)}
+		cells := append(t.placeTexts(l, m), timeText(f.TPOT))
 		for _, c := range pick(l.Capacities, columns(t.Capacities)) {
 			if c == nil {
 				c = &Figures{}
@@ -48,21 +48,21 @@ func (t *Table) addTimes(tab *textTable, m marks, model *TimeModel, lines []Line
 		}
 		ratio, rate := notAvailable, notAvailable
 		if f.TPOT != nil {
-			rate = fmt.Sprintf("%.1f", float64(model.Batch) / *f.TPOT)
+			rate = threeDigits(float64(model.Batch) / *f.TPOT)
 			if opt != nil {
-				ratio = fmt.Sprintf("%.3f", *f.TPOT / *opt)
+				ratio = threeDigits(*f.TPOT / *opt)
 			}
 		}
-		tab.add(append(cells, ratio, rate, times(f.XOpt), bytesText(f.BytesPerStep))...)
+		tab.add(append(cells, ratio, rate, t.units().xOpt.aligned(f.XOpt), bytesText(f.BytesPerStep))...)
 	}
 }
 
-// timeText shows seconds as milliseconds, so that a column has one unit.
+// timeText shows seconds as milliseconds with three digits, so that a column has one unit.
 func timeText(seconds *float64) string {
 	if seconds == nil {
 		return notAvailable
 	}
-	return fmt.Sprintf("%.3f ms", 1e3**seconds)
+	return threeDigits(1e3**seconds) + " ms"
 }
 
 // notes are the assumptions that stand under a table of times.

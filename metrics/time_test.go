@@ -56,9 +56,9 @@ func TestTimesByHand(t *testing.T) {
 // Views by misses and by time show the times, in milliseconds, with what they assume.
 func TestTimesAreShown(t *testing.T) {
 	for by, want := range map[string][]string{
-		ByMisses: {"H2D/step          TPOT", "68", "TPOT is modelled, not measured: tiny on abacus, batch 4, sequential", "TPOT assumes: hits take a second"},
+		ByMisses: {"H2D/step      TPOT", "68", "TPOT is modelled, not measured: tiny on abacus, batch 4, sequential", "TPOT assumes: hits take a second"},
 		// lru: 59.9 s, at batch 4 a fifteenth of a token a second; OPT takes 61, 81 and 91 s: 76.6.
-		ByTime: {"modelled time per output token", "÷ OPT's", " 1      lru     59915.", "0.782", "0.1  ", "TPOT assumes: hits take a second"},
+		ByTime: {"modelled time per output token", "÷ OPT's", " 1      lru     59900 ms", "0.782", "0.0668", "TPOT assumes: hits take a second"},
 	} {
 		var out bytes.Buffer
 		if err := timedBoard(t, handTimer{}, by).RenderTable(&out, false); err != nil {
@@ -91,7 +91,7 @@ func TestTimesBesideOpt(t *testing.T) {
 	_, times, _ := strings.Cut(out.String(), "modelled time per output token")
 	for line := range strings.Lines(times) {
 		if strings.Contains(line, " opt  ") {
-			if strings.Count(line, " 1.000 ") != 2 { // times, and misses
+			if strings.Count(line, " 1.00 ") != 2 { // times, and misses
 				t.Errorf("OPT's time is not its own: %s", line)
 			}
 			return
@@ -111,7 +111,7 @@ func TestTimesOfWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	// window:2 misses 30 of 100: 71 s.
-	if _, windows, _ := strings.Cut(out.String(), "Policies without capacity"); *b.Windows[0].Figures.TPOT != 71 || !strings.Contains(windows, "71000.000 ms") {
+	if _, windows, _ := strings.Cut(out.String(), "Policies without capacity"); *b.Windows[0].Figures.TPOT != 71 || !strings.Contains(windows, "71000 ms") {
 		t.Errorf("the windows' times are missing:\n%s", out.String())
 	}
 }
@@ -123,33 +123,30 @@ func (missTimer) TPOT(r *Row) (float64, error) {
 	return 1 + float64(r.Misses)/float64(r.Steps)/1000, nil
 }
 
-// Ranked by time, lines that the requests do not tell apart are marked, as by misses.
-func TestNearByTime(t *testing.T) {
-	rows := byRequest("opt", []int64{10, 20, 30, 40, 50})
-	rows = append(rows, byRequest("best", []int64{15, 30, 45, 60, 75})...)
-	rows = append(rows, byRequest("close", []int64{20, 25, 51, 50, 80})...)
-	rows = append(rows, byRequest("worse", []int64{30, 60, 80, 90, 99})...)
-	b, err := NewBoard(rows, Options{Timer: missTimer{}, By: ByTime})
+// Ranked by time, policies have the letters of their times.
+func TestLettersByTime(t *testing.T) {
+	b, err := NewBoard(lettered(), Options{Timer: missTimer{}, By: ByTime})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"1 best false", "2 close true", "3 worse false"} {
+	for i, want := range []string{"1 best a", "2 close a", "3 worse b"} {
 		l := b.Tables[0].Ranked[i]
-		if got := fmt.Sprint(l.Rank, " ", l.Policy, " ", l.Near); got != want {
+		if got := fmt.Sprint(l.Rank, " ", l.Policy, " ", l.Letters); got != want {
 			t.Errorf("line %d: %s, want %s", i+1, got, want)
 		}
 	}
-	wantNote(t, b.Tables[0].Notes, nearNote)
+	wantNote(t, b.Tables[0].Notes, "letters: policies that share one are not distinguished (permutation test over 7 requests, Holm for 3 pairs")
 	wantNote(t, b.Tables[0].Notes, "within 3 % on a sequential schedule")
-	wantNote(t, b.Tables[0].Notes, "≈ or not: percentile bootstrap over the requests of each trace (n = 5)")
 	if notes := strings.Join(b.Tables[0].Notes, "\n"); strings.Contains(notes, "95 %:") {
 		t.Errorf("the notes explain a column that a table by time has not:\n%s", notes)
 	}
 }
 
-// Where times are linear in misses, those of resamples are what the timer would say.
-func TestResampledTimes(t *testing.T) {
-	cells, err := newCells(pointers(append(byRequest("p", []int64{3, 25, 41, 66, 90}), byRequest("opt", []int64{1, 10, 20, 30, 50})...)))
+// Requests divide the time of their cell: each has the time at its own rate of misses, for
+// its share of the steps.
+func TestRequestTimes(t *testing.T) {
+	misses := []int64{3, 25, 41, 66, 90}
+	cells, err := newCells(pointers(byRequest("p", misses)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,12 +155,15 @@ func TestResampledTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.clock = &clock{missTimer{}, map[*cell]float64{}, map[string][]string{}}
-	p := g.at(CellRef{"a", "1x"}, "p")
-	misses := g.resampled("a", p)
-	for b, got := range g.resampledTPOT("p", []CellRef{{"a", "1x"}}) {
-		if want := 1 + misses[b]/float64(p.total.steps)/1000; math.Abs(got-want) > 1e-12 {
-			t.Fatalf("resample %d: %v s, want %v", b, got, want)
+	p, sum := g.at(CellRef{"a", "1x"}, "p"), 0.0
+	for i, got := range g.requestTimes(p) {
+		sum += got
+		if want := (1 + float64(misses[i])/10/1000) / 5; math.Abs(got-want) > 1e-12 { // ten steps each
+			t.Errorf("request %d: %v s, want %v", i, got, want)
 		}
+	}
+	if want := g.clock.time(p); math.Abs(sum-want) > 1e-12 {
+		t.Errorf("%v s in all, want %v", sum, want)
 	}
 }
 
@@ -197,9 +197,11 @@ func TestTimesThatAreMissing(t *testing.T) {
 		t.Errorf("p has a time, or the notes do not say why not: %q", b.Notes)
 	}
 	table := timedBoard(t, handTimer{without: "p"}, ByTime).Tables[0]
-	if len(table.Ranked) != 1 || table.Unranked[0].Policy != "p" || !strings.Contains(strings.Join(table.Notes, "\n"), "p is not ranked: one of the cells has no modelled time") {
-		t.Errorf("%+v is ranked, notes %q", table.Ranked, table.Notes)
+	if len(table.Ranked) != 0 || len(table.Unranked) != 2 { // lru would be ranked among one
+		t.Errorf("%+v is ranked", table.Ranked)
 	}
+	wantNote(t, table.Notes, "p is not ranked: one of the cells has no modelled time")
+	wantNote(t, table.Notes, "lru is not ranked: no other policy has these cells")
 	if b := timedBoard(t, handTimer{without: "all"}, ""); b.Time != nil || b.Tables[0].timed() {
 		t.Errorf("times %+v, expected none", b.Time)
 	}

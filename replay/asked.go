@@ -65,7 +65,8 @@ func (p *plan) asked() []askedCell {
 		row := p.stated(&p.cells[c])
 		row.RequestID, row.LayerID, row.Head = p.parts[0].request, p.parts[0].layer, p.parts[0].head
 		row.Warnings = nil
-		all[c] = askedCell{p.key(&p.cells[c]).name(), row}
+		key := p.key(&p.cells[c])
+		all[c] = askedCell{key.name(), row}
 	}
 	return all
 }

@@ -19,9 +19,9 @@ var compareFormats = []string{"table", "json", "markdown"}
 
 // compareFlags are the flags of `kvreplay compare` as typed.
 type compareFlags struct {
-	format string
-	where  []string
-	seed   uint64
+	all, format string
+	where       []string
+	seed        uint64
 }
 
 func newCompareCommand() *cobra.Command {
@@ -30,27 +30,47 @@ func newCompareCommand() *cobra.Command {
 		Use:   "compare A B [ROWS...]",
 		Short: "Say which of two policies misses less, where, and whether that is significant",
 		Long: `Compare two policies from result rows, paired by request: misses, their ratio, the
-requests (and streams) that each wins, and whether the requests at hand tell the two
-apart. Policies are named as rows name them; options may be left out where the rows have
+requests (and streams) that each wins, and whether the difference is significant. With
+--all every policy of the rows is compared with one, over all cells that both have. The
+test is a permutation test over requests; it takes 6 to decide, and more with --all, as
+it corrects for the number of policies. Replay with --per request, or --per stream, for
+the test. Policies are named as rows name them; options may be left out if the rows have
 one policy of the name. Rows are files of JSON lines or CSV, or folders of *.jsonl;
-without any, the folder results. Replay with --per request, or --per stream, for the
-tests. If a results folder lacks cells that replay was asked for, titles say INCOMPLETE
-and the exit code is 3.`,
+without any, the folder results. If a results folder lacks cells that replay was asked
+for, titles say INCOMPLETE and the exit code is 3.`,
 		Example: `  kvreplay compare lru lookahead
-  kvreplay compare lfu lru rows.jsonl --where capacity=1.5x --format markdown`,
-		Args: atLeast(2, "policy A or B"),
-		RunE: func(c *cobra.Command, args []string) error { return runCompare(c, args[0], args[1], args[2:], &f) },
+  kvreplay compare lfu lru rows.jsonl --where capacity=1.5x --format markdown
+  kvreplay compare --all lru results`,
+		Args: func(c *cobra.Command, args []string) error {
+			if f.all != "" {
+				return nil // all arguments are rows
+			}
+			return atLeast(2, "policy A or B")(c, args)
+		},
+		RunE: func(c *cobra.Command, args []string) error { return runCompare(c, args, &f) },
 	}
 	fl := c.Flags()
+	fl.StringVar(&f.all, "all", "", "compare every policy of the rows with policy `B`")
 	fl.StringVar(&f.format, "format", "table", "`table`, json or markdown")
 	fl.StringArrayVar(&f.where, "where", nil, "only rows with `KEY=VALUE` (or KEY!=VALUE), any field of a row; repeatable: one key's values are alternatives")
-	fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap (default 0)")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap and of the permutation test (default 0)")
 	return c
 }
 
-func runCompare(c *cobra.Command, a, b string, paths []string, f *compareFlags) error {
+// comparison is what compare prints: of two policies, or of all with one.
+type comparison interface {
+	RenderTable(io.Writer) error
+	RenderMarkdown(io.Writer) error
+	RenderJSON(io.Writer) error
+}
+
+func runCompare(c *cobra.Command, args []string, f *compareFlags) error {
 	if !slices.Contains(compareFormats, f.format) {
 		return usagef("--format %q: expected table, json or markdown", f.format)
+	}
+	names, paths := []string{f.all}, args
+	if f.all == "" {
+		names, paths = args[:2], args[2:]
 	}
 	rows, incomplete, err := readResults(c.Context(), paths, f.where)
 	if err != nil {
@@ -60,9 +80,15 @@ func runCompare(c *cobra.Command, a, b string, paths []string, f *compareFlags) 
 	for i := range rows {
 		ran = append(ran, rows[i].Policy)
 	}
-	a, b = policies.Named(a, ran), policies.Named(b, ran)
-	comparison, err := unlessStopped(c.Context(), func() (*metrics.Comparison, error) {
-		return metrics.Compare(rows, a, b, metrics.Options{Seed: f.seed, Incomplete: incomplete})
+	for i, name := range names {
+		names[i] = policies.Named(name, ran)
+	}
+	result, err := unlessStopped(c.Context(), func() (comparison, error) {
+		o := metrics.Options{Seed: f.seed, Incomplete: incomplete}
+		if f.all != "" {
+			return metrics.CompareAll(rows, names[0], o)
+		}
+		return metrics.Compare(rows, names[0], names[1], o)
 	})
 	var unknown *metrics.UnknownPolicy
 	if errors.As(err, &unknown) {
@@ -71,10 +97,10 @@ func runCompare(c *cobra.Command, a, b string, paths []string, f *compareFlags) 
 	if err != nil {
 		return err
 	}
-	return cmp.Or(f.render(c.OutOrStdout(), comparison), errorOf(incomplete))
+	return cmp.Or(f.render(c.OutOrStdout(), result), errorOf(incomplete))
 }
 
-func (f *compareFlags) render(w io.Writer, c *metrics.Comparison) error {
+func (f *compareFlags) render(w io.Writer, c comparison) error {
 	switch f.format {
 	case "json":
 		return c.RenderJSON(w)

@@ -11,11 +11,17 @@ const exampleRows = "../../metrics/testdata/rows.jsonl"
 // The example has two traces of five requests; s3fifo misses less in each.
 func TestCompare(t *testing.T) {
 	for format, want := range map[string]string{
-		"table": "10:0:0  0.00195            n/a  s3fifo", "markdown": "| pooled | 8 cells | 66694 | 72083 |", "json": `"better": "s3fifo"`,
+		"table": "10:0:0  0.0020            n/a  s3fifo", "markdown": "| pooled | 8 cells | 66694 | 72083 |", "json": `"better": "s3fifo"`,
 	} {
 		code, out, errs := run("compare", "s3fifo", "lru", exampleRows, "--format", format)
 		if code != 0 || !strings.Contains(out, want) || errs != "" {
 			t.Errorf("%s: exit %d, stderr %q; want %q in\n%s", format, code, errs, want, out)
+		}
+	}
+	for format, want := range map[string]string{"table": "admit           8  0.866", "markdown": "| s3fifo | 8 | 0.920 |", "json": `"p_holm": 0.0078125`} {
+		code, out, errs := run("compare", "--all", "lru", exampleRows, "--format", format)
+		if code != 0 || !strings.Contains(out, want) || errs != "" {
+			t.Errorf("--all as %s: exit %d, stderr %q; want %q in\n%s", format, code, errs, want, out)
 		}
 	}
 	_, one, _ := run("compare", "s3fifo", "lru", exampleRows, "--where", "capacity=2x", "--where", "trace=synthetic-qa.parquet")
@@ -45,6 +51,11 @@ func TestCompareErrors(t *testing.T) {
 		{"lru s3-fifo " + rows, 1, `no rows of policy "s3-fifo", did you mean s3fifo?; the rows have: admit, fifo,`},
 		{"lru opt " + rows + " --format csv", 2, `--format "csv": expected table, json or markdown`},
 		{"lru opt " + rows + " --where polcy=lru", 2, `unknown field "polcy"`},
+		{"--all", 2, "flag needs an argument: --all"},
+		{"--all s3-fifo " + rows, 1, `no rows of policy "s3-fifo", did you mean s3fifo?; the rows have: admit, fifo,`},
+		{"--all lru", 1, "no folder results here"},
+		{"--all lru opt", 1, "opt: no such file"},
+		{"--all lru " + rows + " --where policy=lru", 1, "no other policy ran at a trace and capacity where it did"},
 		{"window:2 fifo " + rows, 1, "no trace and capacity at which both ran"},
 	} {
 		code, out, errs := run(append([]string{"compare"}, strings.Fields(c.args)...)...)

@@ -33,6 +33,7 @@ func TestNamesThatTerminalsObey(t *testing.T) {
 		{"derive", at("x\x1b[31m.parquet"), "-o", at("y\x1b[31m.parquet")}, {"replay", at(reversed + ".parquet"), "--policy", "lru,fifo,opt", "--per", "request"},
 		{"leaderboard", at("rows.jsonl"), "--per-trace", "--out", at("board")}, {"leaderboard", at("rows.jsonl"), "--format", "markdown"},
 		{"compare", "lru", "fifo", at("rows.jsonl")}, {"compare", "lru", "fifo", at("rows.jsonl"), "--format", "markdown"},
+		{"compare", "--all", "lru", at("rows.jsonl")}, {"compare", "--all", "lru", at("rows.jsonl"), "--format", "markdown"},
 		{"leaderboard", "verify", at("rows.jsonl"), "--traces", at(reversed + ".parquet"), "--sample", "all"},
 		{"datasets", "card", at(reversed + ".parquet"), "-o", at("CARD.md")},
 	} {

@@ -44,7 +44,8 @@ func newLeaderboardCommand(table policies.Table) *cobra.Command {
 		Long: `Rank policies by misses ÷ OPT's at the same capacity, from result rows: files of
 JSON lines or CSV, or folders of *.jsonl; without any, the folder results. Rows are
 replay's (--out, or its stdout with --format jsonl); with replay --per request or finer
-the figures have 95 % intervals. Rows that differ in a setting that changes counts
+the figures have 95 % intervals and the digits that these support, and policies have
+letters: those that share a letter are not distinguished. Rows that differ in a setting that changes counts
 are refused, never pooled: choose with --where. So are rows that miss less than the
 optimum which bounds them. Lossy policies are ranked apart, by their recall of the
 demand at equal budgets.

@@ -23,7 +23,7 @@ func runBoard(args ...string) (int, string, string) {
 
 func TestLeaderboardFormats(t *testing.T) {
 	for format, want := range map[string]string{
-		"table": "Exact policies", "markdown": "# Leaderboard", "csv": "scope,kind,", "json": `"board_version": 1`,
+		"table": "Exact policies", "markdown": "# Leaderboard", "csv": "scope,kind,", "json": `"board_version": 2`,
 	} {
 		code, out, errs := runBoard(syntheticRows, "--format", format)
 		if code != exitOK || !strings.Contains(out, want) || errs != "" {

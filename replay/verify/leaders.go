@@ -8,14 +8,14 @@ import (
 	"github.com/kvreplay/kvreplay/metrics"
 )
 
-// leaders are the policies that the board of the rows ranks first, by name. Where the
-// rows make no board, those of each trace for itself, if it makes one.
+// leaders are the policies that the board of the rows ranks first, by name. If the rows
+// make no board, or one that ranks none, they are those of the board of each trace.
 func leaders(rows []metrics.Row) []string {
 	warmed, cold := metrics.SplitCold(rows)
 	var names []string
 	for _, part := range [][]metrics.Row{warmed, cold} {
 		first, err := rankedFirst(part)
-		if err != nil {
+		if err != nil || len(first) == 0 {
 			for _, trace := range byTrace(part) {
 				more, _ := rankedFirst(trace)
 				first = append(first, more...)
@@ -41,12 +41,18 @@ func rankedFirst(rows []metrics.Row) (names []string, err error) {
 				names = append(names, l.Policy)
 			}
 		}
+		if len(t.Ranked) == 0 && len(t.Unranked) == 1 { // first and last
+			names = append(names, t.Unranked[0].Policy)
+		}
 	}
 	if b.Lossy != nil {
 		for _, l := range b.Lossy.Ranked {
 			if isFirst(l.Rank) {
 				names = append(names, l.Policy)
 			}
+		}
+		if len(b.Lossy.Ranked) == 0 && len(b.Lossy.Unranked) == 1 {
+			names = append(names, b.Lossy.Unranked[0].Policy)
 		}
 	}
 	return names, nil

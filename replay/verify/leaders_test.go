@@ -88,6 +88,8 @@ func TestLeadersByHand(t *testing.T) {
 		"a tie":          {tie, "[r s]"},
 		"trace by trace": {slices.Concat(a, other, none), "[p q]"},
 		"no board":       {none, "[]"},
+		"one alone":      {a[:2], "[p]"},
+		"no shared cell": {slices.Concat(a[:2], b[:1], b[2:]), "[p q]"},
 	} {
 		if got := fmt.Sprint(leaders(c.rows)); got != c.want {
 			t.Errorf("%s: %s, expected %s", name, got, c.want)
