@@ -18,7 +18,7 @@ BUILT   := $(shell git log -1 --format=%cI 2>/dev/null || echo unknown)
 CLI     := github.com/kvreplay/kvreplay/cmd/cli
 LDFLAGS := -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) -X $(CLI).built=$(BUILT)
 
-.PHONY: help build leaderboard corpus test check fmt vet staticcheck tidy portable race bench bench-once fuzz clean
+.PHONY: help build leaderboard corpus test test-all python check fmt vet staticcheck tidy portable race bench bench-once fuzz clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,11 +34,18 @@ corpus: build ## traces of a real model into results/corpus/ (CORPUS=): all of s
 	@python3 scripts/corpus/corpus.py --out $(CORPUS) $(if $(TASKS),--tasks $(TASKS)) $(if $(PARTS),--parts $(PARTS)) $(if $(LENGTH),--length $(LENGTH)) \
 	  $(if $(SAMPLES),--samples $(SAMPLES)) $(if $(STEPS),--steps $(STEPS)) $(if $(THREADS),--threads $(THREADS)) $(if $(CHECK),--check $(CHECK))
 
-test: ## the whole test suite
-	@command -v python3 >/dev/null || echo "make test: python3 not found: the tests against pyarrow, pandas and DuckDB are skipped"
-	$(GO) test ./...
+# A test that takes long has a quick variant, or none, with -short (testing.Short).
+test: python ## the quick tests, of every package
+	@echo "make test: quick variants; make check runs the long ones: figures of documents, other programs and modules, each damaged bit"
+	$(GO) test -short -vet=off ./...
 
-check: fmt vet staticcheck tidy test portable race bench-once fuzz ## everything CI runs
+test-all: python ## every test with its long variant
+	$(GO) test -vet=off ./...
+
+python:
+	@command -v python3 >/dev/null || echo "make: python3 not found: the tests against pyarrow, pandas and DuckDB are skipped"
+
+check: fmt vet staticcheck tidy test-all portable race bench-once fuzz ## everything CI runs
 	@echo "make check: all passed"
 
 fmt:

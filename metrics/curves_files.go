@@ -2,16 +2,11 @@ package metrics
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/trace/files"
 )
-
-var unsafeInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
-
-// longestStem is what of a trace's name its curves' file has: with what is added it fits
-// the 255 bytes that file systems allow.
-const longestStem = 200
 
 // CurveTraces lists the traces that curves can be drawn of, by name.
 func (b *Board) CurveTraces() []string {
@@ -31,10 +26,10 @@ func (b *Board) CurveNames(suffix string, taken []string) map[string]string {
 	names := map[string]string{}
 	taken = slices.Clone(taken)
 	for _, trace := range b.CurveTraces() {
-		stem := unsafeInNames.ReplaceAllString(strings.TrimSuffix(trace, ".parquet"), "_")
-		stem = "curves-" + stem[:min(len(stem), longestStem)] + suffix
+		stem := files.SafeName("curves-"+strings.TrimSuffix(trace, ".parquet")) + suffix
 		name := stem + ".svg"
-		for n := 2; slices.Contains(taken, name); n++ {
+		isTaken := func(other string) bool { return strings.EqualFold(other, name) } // one file on some systems
+		for n := 2; slices.ContainsFunc(taken, isTaken); n++ {
 			name = fmt.Sprintf("%s-%d.svg", stem, n)
 		}
 		taken = append(taken, name)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 // labelledRows are handRows of which trace a is synthetic, and of one request.
@@ -69,7 +71,7 @@ func TestBoardTitlesStateLabels(t *testing.T) {
 			if !strings.HasPrefix(title, want) {
 				t.Errorf("%s: title %q, expected %q before it", name, title, want)
 			}
-			if !strings.Contains(markdown.String(), "## "+escapeMarkdown(title)+"\n") {
+			if !strings.Contains(markdown.String(), "## "+printable.Markdown(title)+"\n") {
 				t.Errorf("%s: Markdown lacks the title %q", name, title)
 			}
 		}

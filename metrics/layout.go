@@ -30,7 +30,7 @@ func newTable(header ...string) *textTable {
 func rowOf(cells []string) table.Row {
 	row := make(table.Row, len(cells))
 	for i, c := range cells {
-		row[i] = printable.Text(c)
+		row[i] = printable.Line(c)
 	}
 	return row
 }
@@ -39,7 +39,7 @@ func rowOf(cells []string) table.Row {
 func escapedRow(cells []string) table.Row {
 	row := make(table.Row, len(cells))
 	for i, c := range cells {
-		row[i] = escapeCell(strings.TrimRight(c, " "))
+		row[i] = printable.Cell(strings.TrimRight(c, " "))
 	}
 	return row
 }

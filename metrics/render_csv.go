@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strconv"
+
+	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 // boardColumns are the columns of the board's CSV, one line per scope and policy.
@@ -107,7 +109,7 @@ func (b *Board) csvLine(f *Figures, cells map[string]string) []string {
 	cells["incomplete"] = b.Incomplete.shares()
 	line := make([]string, len(boardColumns))
 	for i, name := range boardColumns {
-		line[i] = cells[name]
+		line[i] = printable.CSV(cells[name])
 	}
 	return line
 }

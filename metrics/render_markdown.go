@@ -17,7 +17,7 @@ func (b *Board) RenderMarkdown(w io.Writer, perTrace bool) error {
 		out.WriteString("\n## Footnotes\n\n")
 	}
 	for i, text := range b.Footnotes {
-		fmt.Fprintf(&out, "- %s\n", escapeMarkdown(b.marks().footnote(i+1, text)))
+		fmt.Fprintf(&out, "- %s\n", printable.Markdown(b.marks().footnote(i+1, text)))
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
@@ -31,7 +31,7 @@ func markdownOf(sections []section) string {
 		if i > 0 {
 			out.WriteString("\n")
 		}
-		fmt.Fprintf(&out, "## %s\n\n", escapeMarkdown(s.title))
+		fmt.Fprintf(&out, "## %s\n\n", printable.Markdown(s.title))
 		if s.table != nil {
 			out.WriteString(s.table.markdown())
 		}
@@ -39,17 +39,8 @@ func markdownOf(sections []section) string {
 			if k == 0 && s.table != nil {
 				out.WriteString("\n")
 			}
-			fmt.Fprintf(&out, "- %s\n", escapeMarkdown(n))
+			fmt.Fprintf(&out, "- %s\n", printable.Markdown(n))
 		}
 	}
 	return out.String()
 }
-
-// markup is what Markdown would read in names of traces and policies as its own, or HTML's.
-var markup = strings.NewReplacer("\\", "\\\\", "*", "\\*", "_", "\\_", "`", "\\`", "~", "\\~", "](", "]\\(", "&", "&amp;", "<", "&lt;", "\r", " ", "\n", " ")
-
-// escapeMarkdown keeps names of traces and policies from being read as markup.
-func escapeMarkdown(s string) string { return strings.ReplaceAll(escapeCell(s), "|", "\\|") }
-
-// escapeCell is escapeMarkdown for a cell of a table, whose writer escapes bars itself.
-func escapeCell(s string) string { return markup.Replace(printable.Text(s)) }

@@ -16,7 +16,7 @@ func (b *Board) RenderTable(w io.Writer, perTrace bool) error {
 		if i == 0 {
 			out.WriteString("\n")
 		}
-		fmt.Fprintf(&out, "%s\n", printable.Text(b.marks().footnote(i+1, text)))
+		fmt.Fprintf(&out, "%s\n", printable.Line(b.marks().footnote(i+1, text)))
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
@@ -30,12 +30,12 @@ func textOf(sections []section) string {
 		if i > 0 {
 			out.WriteString("\n")
 		}
-		out.WriteString(s.title + "\n")
+		out.WriteString(printable.Line(s.title) + "\n")
 		if s.table != nil {
 			out.WriteString(s.table.text())
 		}
 		for _, n := range s.notes {
-			fmt.Fprintf(&out, "  %s\n", n)
+			fmt.Fprintf(&out, "  %s\n", printable.Line(n))
 		}
 	}
 	return printable.Text(out.String())

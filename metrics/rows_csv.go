@@ -8,10 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 // WriteCSV writes the rows with a header line of the JSON field names. No value is an
-// empty cell; warnings are a JSON list in one cell.
+// empty cell; warnings are a JSON list in one cell. A text that a spreadsheet would compute
+// begins with a quote (printable.CSV), which reading removes.
 func WriteCSV(w io.Writer, rows []Row) error {
 	c := csv.NewWriter(w)
 	if err := c.Write(FieldNames()); err != nil {
@@ -25,7 +28,7 @@ func WriteCSV(w io.Writer, rows []Row) error {
 		for j, f := range rowFields {
 			cells[j] = f.csvText(&rows[i])
 		}
-		if err := c.Write(cells); err != nil {
+		if err := c.Write(printable.Record(cells)); err != nil {
 			return fmt.Errorf("write rows: %w", err)
 		}
 	}
@@ -142,7 +145,7 @@ func (f field) parseCSV(r *Row, text string) error {
 		}
 		return nil
 	case f.nullable():
-		return f.parsePresent(r, text)
+		return f.parsePresent(r, printable.FromCSV(text))
 	}
-	return f.parse(r, text)
+	return f.parse(r, printable.FromCSV(text))
 }

@@ -39,7 +39,7 @@ func WriteTable(w io.Writer, rows []Row) error {
 	}
 	text := t.text()
 	for i, note := range footnotes {
-		text += marks.footnote(i+1, note) + "\n"
+		text += printable.Line(marks.footnote(i+1, note)) + "\n"
 	}
 	_, err := io.WriteString(w, printable.Text(text))
 	return err

@@ -25,18 +25,11 @@ type askedCell struct {
 	Row metrics.Row `json:"row"`
 }
 
-// longestStem is the part of a trace's name that its files keep, in bytes. With all that is
-// added, and with the ending of a temporary file, it fits the 255 bytes of file systems.
-const longestStem = 200
-
 // Stem is how the files that a run keeps of a trace begin: the trace's file name without
-// its ending.
+// its ending, as files.SafeName spells it. Two traces may have one stem. They then share
+// files, in which their names and digests tell them apart.
 func Stem(trace string) string {
-	stem := strings.TrimSuffix(filepath.Base(trace), ".parquet")
-	if len(stem) > longestStem {
-		stem = strings.ToValidUTF8(stem[:longestStem], "")
-	}
-	return stem
+	return files.SafeName(strings.TrimSuffix(filepath.Base(trace), ".parquet"))
 }
 
 // RowsName is the name of the file that has the rows of a trace.

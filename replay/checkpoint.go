@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // DefaultCheckpoint is how often a worker keeps what it has counted: what a kill can
@@ -62,11 +64,11 @@ func (p *plan) openPass(units [][2]int, total [][]tally) (*pass, error) {
 	if err := makeFolder(ps.dir); err != nil {
 		return nil, fmt.Errorf("keep results: %w", err)
 	}
-	files, err := filepath.Glob(filepath.Join(ps.dir, "*.json"))
+	kept, err := files.Matching(ps.dir, "*.json")
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range files { // sorted by name
+	for _, f := range kept { // sorted by name
 		ps.resume(f, len(units), total)
 	}
 	return ps, nil

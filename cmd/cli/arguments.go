@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
 )
 
@@ -82,6 +84,11 @@ func checkValues(c *cobra.Command, args []string) (err error) {
 	if slices.Contains(args, "") {
 		return usagef("%s: an argument is empty, as an unset variable leaves it; usage: %s", commandName(c), c.UseLine())
 	}
+	for _, arg := range args {
+		if !metrics.Printable(arg) {
+			return fmt.Errorf("%s: the argument %q is not printable UTF-8: rename the file", commandName(c), arg)
+		}
+	}
 	if _, err := os.Lstat("-"); err != nil && slices.Contains(args, "-") && !strings.Contains(c.Use, "NAME") {
 		return usagef("%s: - is not stdin: name a file (rows and points can be piped to /dev/stdin)", commandName(c))
 	}
@@ -93,6 +100,8 @@ func checkValues(c *cobra.Command, args []string) (err error) {
 			err = usagef("--%s is empty: name at least one, or leave the flag out", f.Name)
 		case ok && slices.Contains(list.GetSlice(), ""):
 			err = usagef("--%s has an empty item: %q", f.Name, list.GetSlice())
+		case !metrics.Printable(f.Value.String()):
+			err = usagef("--%s %q is not printable UTF-8: give another value, or rename the file", f.Name, f.Value.String())
 		case f.Value.String() == "":
 			err = usagef("--%s is empty, as an unset variable leaves it: give a value, or leave the flag out", f.Name)
 		case f.Value.String() == "-" && slices.Contains([]string{outFlag, "timeline"}, f.Name):

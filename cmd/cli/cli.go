@@ -61,13 +61,13 @@ func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "kvreplay: %s\n", interruptedText(err))
 		return exitOf(ctx)
 	case errors.As(err, &usage), errors.As(err, &target):
-		fmt.Fprintf(stderr, "kvreplay: %v\n", err)
+		fmt.Fprintf(stderr, "kvreplay: %s\n", indented(err))
 		return exitUsage
 	case errors.As(err, &incomplete):
 		fmt.Fprintf(stderr, "kvreplay: %v\n", err)
 		return exitIncomplete
 	}
-	fmt.Fprintf(stderr, "kvreplay: %v\n", err)
+	fmt.Fprintf(stderr, "kvreplay: %s\n", indented(err))
 	return exitFailed
 }
 

@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,14 +21,74 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// program builds the real binary once for the tests that kill it.
+// buildProgram builds the real binary in a folder of its own, which TestMain removes.
+var buildProgram = sync.OnceValues(func() (bin string, err error) {
+	dir, err := os.MkdirTemp("", "kvreplay-test-")
+	if err != nil {
+		return "", err
+	}
+	bin = filepath.Join(dir, "kvreplay")
+	build := exec.Command("go", "build", "-o", bin, "../kvreplay")
+	build.Dir = packageFolder
+	if out, err := build.CombinedOutput(); err != nil {
+		return bin, fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return bin, nil
+})
+
+var (
+	packageFolder string // tests change the working directory
+	programBuilt  bool
+)
+
+func TestMain(m *testing.M) {
+	dir, err := os.Getwd()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	packageFolder = dir
+	code := m.Run()
+	if programBuilt {
+		if bin, _ := buildProgram(); bin != "" {
+			_ = os.RemoveAll(filepath.Dir(bin))
+		}
+	}
+	os.Exit(code)
+}
+
+// program is the real binary, built once for all tests that start or kill it.
 func program(t *testing.T) string {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "kvreplay")
-	if out, err := exec.Command("go", "build", "-o", bin, "../kvreplay").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	programBuilt = true
+	bin, err := buildProgram()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return bin
+}
+
+// untilItOpens waits until a process has opened a file whose path begins with one of the
+// paths, which is after it began to listen to signals, or has ended.
+func untilItOpens(t *testing.T, pid int, paths ...string) {
+	t.Helper()
+	fds := fmt.Sprintf("/proc/%d/fd", pid)
+	if _, err := os.Stat(fds); err != nil {
+		t.Skip("needs /proc to see what a process does")
+	}
+	for {
+		open, err := os.ReadDir(fds)
+		if err != nil || len(open) == 0 {
+			return // ended
+		}
+		for _, fd := range open {
+			target, _ := os.Readlink(filepath.Join(fds, fd.Name()))
+			if slices.ContainsFunc(paths, func(p string) bool { return strings.HasPrefix(target, p) }) {
+				return
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // longTrace writes a trace of several parts, so that a run can be stopped half-way.
@@ -440,7 +502,7 @@ func TestStopped(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(300 * time.Millisecond)
+		untilItOpens(t, cmd.Process.Pid, tracePath, out)
 		_ = cmd.Process.Signal(c.signal)
 		if err := cmd.Wait(); err == nil {
 			t.Logf("%v ended before the signal", c.args)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -50,6 +51,10 @@ func (m messages) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// indented is the text of an error with its further lines indented. A line feed in the name
+// of a file cannot forge a message of its own this way.
+func indented(err error) string { return strings.ReplaceAll(err.Error(), "\n", "\n  ") }
 
 // dataFormats are what --format names that other programs read.
 var dataFormats = []string{"json", "jsonl", "csv", "yaml"}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -115,7 +114,7 @@ func profileIn(path string) (string, error) {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return path, nil // a missing file is reported where it is opened
 	}
-	found, err := filepath.Glob(filepath.Join(path, "*.profile-*.parquet"))
+	found, err := files.Matching(path, "*.profile-*.parquet")
 	if err != nil {
 		return "", err
 	}

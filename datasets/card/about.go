@@ -3,6 +3,7 @@ package card
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -26,7 +27,7 @@ func (v *view) Plot(name, about string) string {
 	if v.plots[name] == nil {
 		return ""
 	}
-	return fmt.Sprintf("![%s](%s/%s)", about, v.Plots, name)
+	return fmt.Sprintf("![%s](%s/%s)", about, url.PathEscape(v.Plots), name)
 }
 
 // Extent is the corpus in a sentence.
@@ -213,7 +214,7 @@ func (s *stream) budget() float64 {
 func (c *corpus) Files() string {
 	var rows [][]string
 	for _, s := range c.sources {
-		rows = append(rows, []string{"`" + s.name + "`", stated(s.selector), humanize.Comma(s.bytes), "`" + s.digest + "`"})
+		rows = append(rows, []string{code(s.name), stated(s.selector), humanize.Comma(s.bytes), code(s.digest)})
 	}
 	return markdown(4, []string{"file", "selector", "bytes", "digest of the content"}, rows)
 }
@@ -232,10 +233,10 @@ func (c *corpus) Sources() string {
 	}
 	var rows [][]string
 	for s, t := range tasks {
-		rows = append(rows, []string{strings.Join(t, ", "), s.licence, s.origin})
+		rows = append(rows, []string{cell(strings.Join(t, ", ")), s.licence, s.origin}) // those of the catalogue may be links
 	}
 	slices.SortFunc(rows, slices.Compare)
-	return markdown(3, []string{"tasks", "licence of the prompts", "origin"}, rows)
+	return table(3, []string{"tasks", "licence of the prompts", "origin"}, rows)
 }
 
 func (c *corpus) taskNames() []string {

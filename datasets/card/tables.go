@@ -9,6 +9,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/locality"
+	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 // Tasks are how the demand repeats, a table a set.
@@ -53,7 +54,7 @@ func (c *corpus) Hits() string {
 func (c *corpus) bySet(table func(*set) string) string {
 	var parts []string
 	for _, x := range c.sets {
-		parts = append(parts, fmt.Sprintf("**%s**, %s\n\n%s", x.name, x.lists(), table(x)))
+		parts = append(parts, fmt.Sprintf("**%s**, %s\n\n%s", printable.Markdown(x.name), x.lists(), table(x)))
 	}
 	return strings.Join(parts, "\n")
 }
@@ -154,7 +155,7 @@ func (c *corpus) Selectors() string {
 	var rows [][]string
 	for i := range c.recalls {
 		r := &c.recalls[i]
-		rows = append(rows, []string{r.part, "`" + r.selector + "`", strconv.Itoa(r.block), percent(r.share()), mean(r.resident), mean(r.mass),
+		rows = append(rows, []string{r.part, code(r.selector), strconv.Itoa(r.block), percent(r.share()), mean(r.resident), mean(r.mass),
 			percent(r.facts.overlap()), percent(r.facts.hits(lru2)), percent(r.facts.hits(look2))})
 	}
 	return markdown(2, []string{"part", "selector", "block", "recall", "resident", "mass", "overlap", "LRU 2 × K", "lookahead 2 × K"}, rows)
@@ -209,7 +210,7 @@ func (c *corpus) HitsBesidePaper() string {
 			if r := &c.recalls[i]; r.name == p.selector {
 				text := pair(100*r.facts.hits(lru2).v, 100*r.facts.hits(look2).v)
 				if r.selector != r.name && slices.ContainsFunc(c.recalls, func(o recall) bool { return o.name == r.name && o.selector != r.selector }) {
-					text += " (`" + r.selector + "`)"
+					text += " (" + code(r.selector) + ")"
 				}
 				here = append(here, text)
 			}

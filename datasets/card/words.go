@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/trace/inspect"
+	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 const none = "–" // no value: nothing to divide by, or not in the trace
@@ -79,9 +80,37 @@ func plural(n int, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// markdown is a table; columns from the given one on are numbers, right aligned. Without
-// rows it is empty.
+// codeBegins and codeEnds enclose the text of a code span in a cell. Texts of traces may
+// contain them: whatever lies between them is escaped, too.
+const codeBegins, codeEnds = "\x0e", "\x0f"
+
+// code marks a text of a cell as code.
+func code(s string) string { return codeBegins + s + codeEnds }
+
+// cell is the Markdown of a cell, in which nothing but code is markup.
+func cell(s string) string {
+	before, rest, _ := strings.Cut(s, codeBegins)
+	text := printable.Cell(before)
+	if rest != "" {
+		inside, after, _ := strings.Cut(rest, codeEnds)
+		text += printable.Code(inside) + cell(after)
+	}
+	return strings.ReplaceAll(text, "|", `\|`)
+}
+
+// markdown is a table of texts; columns from the given one on are numbers, right aligned.
+// Without rows it is empty.
 func markdown(numbers int, header []string, rows [][]string) string {
+	for _, r := range rows {
+		for i, c := range r {
+			r[i] = cell(c)
+		}
+	}
+	return table(numbers, header, rows)
+}
+
+// table is markdown of cells that are Markdown already.
+func table(numbers int, header []string, rows [][]string) string {
 	if len(rows) == 0 {
 		return ""
 	}
@@ -98,11 +127,7 @@ func markdown(numbers int, header []string, rows [][]string) string {
 	}
 	line(rule)
 	for _, r := range rows {
-		cells := make([]string, len(r))
-		for i, c := range r {
-			cells[i] = strings.NewReplacer("|", `\|`, "\n", " ").Replace(c)
-		}
-		line(cells)
+		line(r)
 	}
 	return b.String()
 }

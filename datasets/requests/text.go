@@ -12,11 +12,12 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/kvreplay/kvreplay/trace/inspect"
+	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 // Text writes the summary for people.
 func (s *Summary) Text(w io.Writer) error {
-	parts := []string{s.Path + "\n" + s.facts(), s.spreads()}
+	parts := []string{printable.Line(s.Path) + "\n" + s.facts(), s.spreads()}
 	if s.Prefixes != nil {
 		parts = append(parts, fmt.Sprintf("Shared prefixes: blocks of %d tokens, cache without bound\n%s", s.Prefixes.BlockTokens, s.Prefixes.text(s.Requests)))
 	}

@@ -227,6 +227,6 @@ func portable(svg, title string) string {
 	svg = strings.ReplaceAll(svg, "font-family:Liberation Sans;", "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")
 	head, body, _ := strings.Cut(svg, ">\n<g")
 	_, head, _ = strings.Cut(head, "<svg")
-	title = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(title)
+	title = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(printable.Line(title))
 	return printable.Text(fmt.Sprintf("<svg%s>\n<title>%s</title>\n<g%s", head, title, body))
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
+
+	"github.com/kvreplay/kvreplay/policies"
 )
 
 // bytesClaimed reads what Traits.Memory begins with.
@@ -68,17 +70,11 @@ func (s *suite) held(c *setting) (bytes float64, err error) {
 	return p.script.held(s)
 }
 
-// held is the memory of an instance that has answered the script.
+// held is the memory in bytes of an instance that has answered the script.
 func (r *script) held(s *suite) (bytes float64, err error) {
 	defer catch(&err)
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	policy := s.make()
-	r.play(policy, nil)
-	runtime.GC()
-	runtime.ReadMemStats(&after)
+	var policy policies.Policy
+	live := liveBytes(func() { policy = s.make(); r.play(policy, nil) })
 	runtime.KeepAlive(policy)
-	runtime.KeepAlive(r)
-	return float64(int64(after.HeapAlloc) - int64(before.HeapAlloc)), nil
+	return float64(live), nil
 }

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 // WriteTable writes results of one model, batch and cell for people: a column of figures
@@ -190,7 +191,7 @@ func WriteCSV(w io.Writer, results []*Result) error {
 		for _, v := range []float64{r.H2D, r.D2H, r.SSD, r.Memory.GPU, r.Memory.Host} {
 			row = append(row, text(v))
 		}
-		if err := c.Write(append(row, r.Memory.Verdict, r.Labels.String())); err != nil {
+		if err := c.Write(printable.Record(append(row, r.Memory.Verdict, r.Labels.String()))); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // MakeFolder makes a folder and those above it, where they are not there yet. An error says
@@ -26,4 +27,14 @@ func MakeFolder(folder string) error {
 		return fmt.Errorf("%s is a symbolic link to nothing, expected a folder or a new name", path.Path)
 	}
 	return err
+}
+
+// Matching returns the files of a folder whose names match the pattern (path.Match), with
+// the folder, by name. The name of the folder itself is no pattern.
+func Matching(folder, pattern string) ([]string, error) {
+	names, err := fs.Glob(os.DirFS(folder), pattern)
+	for i, name := range names {
+		names[i] = filepath.Join(folder, name)
+	}
+	return names, err
 }

@@ -52,3 +52,15 @@ func TestFolderTakesNoFiles(t *testing.T) {
 		}
 	}
 }
+
+// The name of a folder is no pattern.
+func TestMatching(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a[1]*?")
+	path := filepath.Join(dir, "x.profile-1.parquet")
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(path, nil, 0o600), os.WriteFile(filepath.Join(dir, "x.rows-1.jsonl"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Matching(dir, "*.profile-*.parquet"); err != nil || len(got) != 1 || got[0] != path {
+		t.Errorf("%q, %v", got, err)
+	}
+}

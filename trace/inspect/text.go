@@ -19,7 +19,7 @@ const mostRequests = 20
 
 // Text writes the report for people.
 func (r *Report) Text(w io.Writer) error {
-	parts := []string{r.Path + "\n" + r.facts(), r.requests(),
+	parts := []string{printable.Line(r.Path) + "\n" + r.facts(), r.requests(),
 		fmt.Sprintf("Locality of the demand: first K = %d of each list, counted steps\n%s", r.TopK, r.whole())}
 	if r.Locality.ByLayer != nil {
 		parts = append(parts, "By layer\n"+r.byLayer())

@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// Text is s with what would act instead of being seen written as Go writes it, \x1b or
-// \u202e: control characters but line feeds and tabs, bytes that are no UTF-8, marks of
-// writing direction, and Unicode's line ends.
+// Text writes out, as Go does (\x1b or \u202e), the characters of s that act or that are
+// invisible: control characters other than line feeds and tabs, bytes that are not UTF-8,
+// marks of writing direction, Unicode's line ends, and characters without a glyph.
 func Text(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, acts) {
 		return s
@@ -40,16 +40,19 @@ func Line(s string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Text(s))
 }
 
-// acts reports whether a character is not shown but done.
+// acts reports whether a character is carried out instead of shown, or shown as nothing.
 func acts(r rune) bool {
-	switch r {
-	case '\n', '\t':
+	if r == '\n' || r == '\t' {
 		return false
-	case '\u2028', '\u2029':
-		return true
 	}
-	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
+	return unicode.IsControl(r) || unicode.In(r, invisible...)
 }
+
+// invisible are the characters that readers cannot see: formats (zero-width spaces and
+// joiners, marks of direction, tags), Unicode's line ends, fillers, variation selectors,
+// and code points that are no characters, which XML does not allow.
+var invisible = []*unicode.RangeTable{unicode.Cf, unicode.Zl, unicode.Zp,
+	unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Noncharacter_Code_Point}
 
 // Writer writes Text of what it is given to another one.
 type Writer struct {

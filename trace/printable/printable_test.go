@@ -7,7 +7,8 @@ import (
 )
 
 var cases = []struct{ given, text, line string }{
-	{"plain × ≈ é 漢 🙂 \u200d \\", "plain × ≈ é 漢 🙂 \u200d \\", "plain × ≈ é 漢 🙂 \u200d \\"},
+	{"plain × ≈ é 漢 🙂 \\", "plain × ≈ é 漢 🙂 \\", "plain × ≈ é 漢 🙂 \\"},
+	{"l\u200br\u200du\ufeff\u00ad\ufe0f\u115f", `l\u200br\u200du\ufeff\u00ad\ufe0f\u115f`, `l\u200br\u200du\ufeff\u00ad\ufe0f\u115f`},
 	{"a\n\tb", "a\n\tb", `a\n\tb`},
 	{"a\x1b[31mb\x07\r\x7f\x00", `a\x1b[31mb\a\r\x7f\x00`, `a\x1b[31mb\a\r\x7f\x00`},
 	{"t\u202eqaz\u2066\u200f", `t\u202eqaz\u2066\u200f`, `t\u202eqaz\u2066\u200f`},
