@@ -29,6 +29,8 @@ require (
 
 require github.com/yuin/goldmark v1.8.7
 
+require github.com/creack/pty v1.1.24
+
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
 	codeberg.org/go-latex/latex v0.2.0 // indirect

@@ -183,12 +183,15 @@ func NewBoard(rows []Row, o Options) (*Board, error) {
 	return b, b.check()
 }
 
+// ErrNoOptimum is the error of rows of contenders without rows of the optimum.
+var ErrNoOptimum = errors.New("no rows of policy opt")
+
 // check refuses a board without the yardstick: a rank is × OPT.
 func (b *Board) check() error {
 	opt := slices.ContainsFunc(b.Cells, func(c CellLine) bool { return c.Policy == optPolicy })
 	contenders := slices.ContainsFunc(b.Cells, func(c CellLine) bool { return !c.Bound })
 	if contenders && !opt {
-		return errors.New("leaderboard: no rows of policy opt: ranks are misses ÷ OPT's at the same capacity; replay the same traces and capacities with --policy opt too")
+		return fmt.Errorf("leaderboard: %w: ranks are misses ÷ OPT's at the same capacity; replay the same traces and capacities with --policy opt too", ErrNoOptimum)
 	}
 	if b.RankedBy == ByTime && b.Time == nil {
 		return fmt.Errorf("leaderboard: nothing to rank by time: %s", b.Notes[len(b.Notes)-1])

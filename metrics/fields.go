@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // null is how text names the absence of a value: `--where capacity=null`.
@@ -41,17 +43,20 @@ func indexOf(fields []field) map[string]int {
 
 // FieldNames lists the fields of a row by their JSON names, in file order.
 func FieldNames() []string {
-	names := make([]string, len(rowFields))
+	list := make([]string, len(rowFields))
 	for i, f := range rowFields {
-		names[i] = f.name
+		list[i] = f.name
 	}
-	return names
+	return list
 }
 
 func fieldNamed(name string) (field, error) {
 	i, ok := fieldIndex[name]
 	if !ok {
-		return field{}, fmt.Errorf("unknown field %q; known: %s", name, strings.Join(FieldNames(), ", "))
+		if near := names.Nearest(name, FieldNames()); near != "" {
+			return field{}, fmt.Errorf("unknown field %.60q%s", name, near)
+		}
+		return field{}, fmt.Errorf("unknown field %.60q; known: %s", name, strings.Join(FieldNames(), ", "))
 	}
 	return rowFields[i], nil
 }

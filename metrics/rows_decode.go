@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -39,6 +40,9 @@ func (d *decoder) decode(r io.Reader, name string) error {
 	}
 	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
 		return fmt.Errorf("read rows: %s: is gzip'ed, expected rows as JSON lines or CSV: gunzip it first", name)
+	}
+	if begin, _ := b.Peek(512); bytes.IndexByte(begin, 0) >= 0 {
+		return fmt.Errorf("read rows: %s: is not text; expected rows as JSON lines or CSV, which kvreplay replay makes of a trace", name)
 	}
 	first, err := b.Peek(1)
 	switch {

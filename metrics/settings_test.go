@@ -143,7 +143,7 @@ func TestWhere(t *testing.T) {
 
 func TestWhereErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"policy": "want key=value", "polcy=lru": `unknown field "polcy"; known: schema`,
+		"policy": "want key=value", "polcy=lru": `unknown field "polcy", did you mean policy?`,
 		"topk=many": `field topk: "many" is not an integer`, "warnings=x": "is a list",
 	} {
 		if _, err := ParseWhere([]string{text}); err == nil || !strings.Contains(err.Error(), want) {

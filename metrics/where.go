@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // Where selects rows by their fields. The zero value selects all.
@@ -17,9 +19,10 @@ type condition struct {
 }
 
 // ParseWhere reads conditions "key=value" and "key!=value", where key is any field of
-// a row but the warnings and value is its text, "null" for none; the name of a policy
-// without options stands for those with any, and one label for all sets that contain it.
-// Several values of one key are alternatives; different keys, and every !=, must all hold.
+// a row but the warnings and value is its text, "null" for none. The name of a policy
+// matches in any case, and without options it matches the policy with any options. One
+// label matches all sets that contain it. Several values of one key are alternatives.
+// Different keys, and every !=, must all hold.
 func ParseWhere(texts []string) (Where, error) {
 	var w Where
 	for _, text := range texts {
@@ -96,33 +99,62 @@ func (w Where) anyEqual(f field, r *Row) bool {
 	})
 }
 
-// holds reports whether a field has the value. The name of a policy without options stands
-// for the policy with any options, one label for every set of labels that contains it.
+// holds reports whether a field has the value. A policy's name matches in any case, and
+// without options it matches the policy with any options. One label matches every set of
+// labels that contains it.
 func (c condition) holds(text string) bool {
 	switch {
 	case text == c.value:
 		return true
 	case c.field.name == "policy":
-		return strings.HasPrefix(text, c.value+":")
+		name, options, _ := strings.Cut(text, ":")
+		wanted, wantedOptions, exact := strings.Cut(c.value, ":")
+		return names.Match(wanted, []string{name}) != nil && (!exact || options == wantedOptions)
 	case c.field.name == "labels":
 		return slices.Contains(ParseLabels(text), c.value)
 	}
 	return false
 }
 
+// Including returns w changed so that it can select rows of a policy: with the policy among
+// the values of a "policy=" condition, and without "policy!=" conditions that exclude it.
+func (w Where) Including(policy string) Where {
+	f := rowFields[fieldIndex["policy"]]
+	changed := Where{slices.DeleteFunc(slices.Clone(w.conditions), func(c condition) bool {
+		return c.negate && c.field.index == f.index && c.holds(policy)
+	})}
+	if slices.ContainsFunc(changed.conditions, func(c condition) bool { return !c.negate && c.field.index == f.index }) {
+		changed.conditions = append(changed.conditions, condition{field: f, value: policy})
+	}
+	return changed
+}
+
+// Conditions returns the conditions as ParseWhere reads them.
+func (w Where) Conditions() []string {
+	texts := make([]string, len(w.conditions))
+	for i, c := range w.conditions {
+		texts[i] = c.field.name + map[bool]string{true: "!=", false: "="}[c.negate] + c.value
+	}
+	return texts
+}
+
 // values lists what the conditions' fields hold in the rows.
 func (w Where) values(rows []Row) string {
 	var lists []string
 	for _, c := range w.conditions {
-		values := distinct(c.field, pointers(rows))
+		known := distinct(c.field, pointers(rows))
 		if c.field.name == "labels" { // each by itself, as a condition names one
 			var each Labels
-			for _, v := range values {
+			for _, v := range known {
 				each = each.With(ParseLabels(v)...)
 			}
-			values = each
+			known = each
 		}
-		lists = append(lists, c.field.name+": "+strings.Join(values, ", "))
+		near := ""
+		if !c.negate && !slices.Contains(known, c.value) {
+			near = names.DidYouMean(names.Near(c.value, known))
+		}
+		lists = append(lists, c.field.name+": "+strings.Join(known, ", ")+near)
 	}
 	slices.Sort(lists)
 	return strings.Join(slices.Compact(lists), "; ")

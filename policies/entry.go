@@ -1,13 +1,11 @@
 package policies
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"sort"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // Traits are what a policy is, apart from what it does.
@@ -25,12 +23,13 @@ type Traits struct {
 
 // Entry is a line of the policy table.
 type Entry struct {
-	Name    string // as users write it
-	Summary string // one line: the rule
-	Source  string // citation
-	Usage   string // the form of its options, empty without: "window:N, N ≥ 0 steps"
-	Example string // options to test it with, and to show it with where it cannot do without: "2"
-	Doc     string // its package comment, for `policies describe`: PackageComment of its source; may be empty
+	Name    string   // as users write it
+	Aliases []string // other names that users may write; rows have Name
+	Summary string   // one line: the rule
+	Source  string   // citation
+	Usage   string   // the form of its options, empty without: "window:N, N ≥ 0 steps"
+	Example string   // options to test it with, and to show it with where it cannot do without: "2"
+	Doc     string   // its package comment, for `policies describe`: PackageComment of its source; may be empty
 	Traits  Traits
 	// New parses the text after the colon ("" without one) and returns a factory of
 	// instances and the canonical text of the options, which parses back.
@@ -61,13 +60,17 @@ func (s Spec) Bypasses() bool {
 // Table is a list of policies; names are unique.
 type Table []Entry
 
-// NewTable checks that names are unique and returns the table sorted by name.
+// NewTable checks that names and aliases are unique and returns the table sorted by name.
 func NewTable(entries ...Entry) Table {
 	t := append(Table(nil), entries...)
 	sort.Slice(t, func(i, j int) bool { return t[i].Name < t[j].Name })
-	for i := 1; i < len(t); i++ {
-		if t[i].Name == t[i-1].Name {
-			panic(fmt.Sprintf("policies: two entries named %q", t[i].Name))
+	taken := map[string]bool{}
+	for _, e := range t {
+		for _, name := range append([]string{e.Name}, e.Aliases...) {
+			if taken[names.Fold(name)] {
+				panic(fmt.Sprintf("policies: two entries named %q", name))
+			}
+			taken[names.Fold(name)] = true
 		}
 	}
 	return t
@@ -75,17 +78,40 @@ func NewTable(entries ...Entry) Table {
 
 // Names lists the table's names.
 func (t Table) Names() []string {
-	names := make([]string, len(t))
-	for i := range t {
-		names[i] = t[i].Name
-	}
-	return names
+	return names.List(t.spellings())
 }
 
-// Parse reads "name" or "name:options". An unknown name is an error that offers the
-// nearest names.
+// Canonical returns text, "name" or "name:options", with the name that the table has for it.
+// It returns text as it is if the table has none.
+func (t Table) Canonical(text string) string {
+	name, options, more := strings.Cut(text, ":")
+	found, err := names.Find("policy", name, t.spellings())
+	switch {
+	case err != nil:
+		return text
+	case more:
+		return found + ":" + options
+	}
+	return found
+}
+
+// spellings are the names of the table with their aliases.
+func (t Table) spellings() []names.Name {
+	list := make([]names.Name, len(t))
+	for i, e := range t {
+		list[i] = names.Name{Name: e.Name, Aliases: e.Aliases}
+	}
+	return list
+}
+
+// Parse reads "name" or "name:options". The name may be an alias, in any case. An unknown
+// name is an error that offers the nearest names.
 func (t Table) Parse(text string) (Spec, error) {
 	name, options, _ := strings.Cut(text, ":")
+	name, err := names.Find("policy", name, t.spellings())
+	if err != nil {
+		return Spec{}, err
+	}
 	for i := range t {
 		if t[i].Name != name {
 			continue
@@ -100,20 +126,17 @@ func (t Table) Parse(text string) (Spec, error) {
 		}
 		return Spec{Entry: &t[i], Options: canonical, Make: make}, nil
 	}
-	return Spec{}, fmt.Errorf("unknown policy %q%s; known: %s", name, Nearest(name, t.Names()), strings.Join(t.Names(), ", "))
+	panic("policies: no entry is named " + name)
 }
 
-// Nearest returns ", did you mean a or b?" for the known names nearest to name, or
-// nothing where none is near.
-func Nearest(name string, known []string) string { return DidYouMean(Near(name, known)) }
+// Nearest is names.Nearest.
+func Nearest(name string, known []string) string { return names.Nearest(name, known) }
 
-// DidYouMean is ", did you mean a or b?", or nothing for no names.
-func DidYouMean(names []string) string {
-	if len(names) == 0 {
-		return ""
-	}
-	return ", did you mean " + strings.Join(names, " or ") + "?"
-}
+// DidYouMean is names.DidYouMean.
+func DidYouMean(near []string) string { return names.DidYouMean(near) }
+
+// Near is names.Near.
+func Near(name string, known []string) []string { return names.Near(name, known) }
 
 // Some lists a few of many names.
 func Some(names []string) string {
@@ -122,28 +145,6 @@ func Some(names []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n-most)
 	}
 	return strings.Join(names, ", ")
-}
-
-// Near lists the known names near to name, nearest first: those that one edit in three
-// letters leads to, and those that begin with it. One that differs in case alone stands
-// for itself.
-func Near(name string, known []string) (near []string) {
-	name = strings.ToLower(name)
-	distance := map[string]int{}
-	for _, k := range known {
-		d := levenshtein.ComputeDistance(name, strings.ToLower(k))
-		if d == 0 {
-			return []string{k}
-		}
-		if _, twice := distance[k]; twice {
-			continue
-		}
-		if d <= max(1, len(k)/3) || len(name) > 1 && strings.HasPrefix(k, name) {
-			near, distance[k] = append(near, k), d
-		}
-	}
-	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(distance[a], distance[b]) })
-	return near
 }
 
 // NoOptions is New for a policy without options.

@@ -24,15 +24,3 @@ func TestTableRefusesTwoOfAName(t *testing.T) {
 	}()
 	NewTable(Entry{Name: "a"}, Entry{Name: "b"}, Entry{Name: "a"})
 }
-
-// Names are offered nearest first; one that differs in case alone stands for itself.
-func TestNearest(t *testing.T) {
-	known := []string{"lfu", "lru", "lrfu", "sieve", "window", "wind", "sieve"}
-	for name, want := range map[string]string{
-		"LRU": ", did you mean lru?", "lur": "", "lrf": ", did you mean lru or lrfu?", "seive": "", "siev2": ", did you mean sieve?", "wi": ", did you mean wind or window?", "siev": ", did you mean sieve?",
-	} {
-		if got := Nearest(name, known); got != want {
-			t.Errorf("%s: %q, expected %q", name, got, want)
-		}
-	}
-}

@@ -1,17 +1,25 @@
 package policies
 
-import "strings"
+import (
+	"slices"
+	"strings"
 
-// Named is the policy that a name stands for among those that rows or profiles have: itself, or
-// the only one that has the name and options behind it, as a replay of "s3-fifo" writes
-// "s3-fifo:small=0.1". Where there is none, or several, it is the name as it stands.
+	"github.com/kvreplay/kvreplay/trace/names"
+)
+
+// Named returns the policy of rows or of a profile that a user means by name: the policy of
+// exactly that name, or else the only one that matches it. Options may be left out, as rows of
+// "s3-fifo" name it "s3-fifo:small=0.1", and case does not count. If none or several match,
+// Named returns name as it is.
 func Named(name string, among []string) string {
+	if slices.Contains(among, name) {
+		return name
+	}
+	wanted, options, exact := strings.Cut(name, ":")
 	found := name
 	for _, p := range among {
-		if p == name {
-			return name
-		}
-		if !strings.HasPrefix(p, name+":") || p == found {
+		n, o, _ := strings.Cut(p, ":")
+		if p == found || names.Match(wanted, []string{n}) == nil || exact && o != options {
 			continue
 		}
 		if found != name {

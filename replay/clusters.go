@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/files"
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // Clusters says which tokens of a stream are fetched, kept and evicted together, where
@@ -109,7 +110,7 @@ func decodeClusters(text []byte) (map[trace.Key][]int32, error) {
 		decoder := json.NewDecoder(bytes.NewReader(line))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&row); err != nil {
-			return nil, fmt.Errorf("line %d: expected an object with request_id, layer_id, head, token_clusters: %w", n, err)
+			return nil, fmt.Errorf("line %d: expected an object with request_id, layer_id, head, token_clusters: %w", n, names.OfFields(err, row))
 		}
 		if behind := bytes.TrimSpace(line[decoder.InputOffset():]); len(behind) > 0 {
 			return nil, fmt.Errorf("line %d: %d bytes behind its object", n, len(behind))

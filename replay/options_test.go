@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,9 +83,12 @@ func TestSkipUnable(t *testing.T) {
 		t.Errorf("ran %s", got)
 	}
 	for _, want := range []string{"arc left out at 1x+2x@4: the policy is built for one capacity", "score-ewma:decay=0.8 left out: it needs scores"} {
-		if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, want) {
-			t.Errorf("notes %q, expected %q", notes, want)
+		if !slices.ContainsFunc(r.LeftOut, func(l LeftOut) bool { return strings.HasPrefix(l.String(), want) }) {
+			t.Errorf("left out %q, expected %q", r.LeftOut, want)
 		}
+	}
+	if got, want := SummaryOf(r.LeftOut), "2 policies left out: is built for one capacity (arc at 1x+2x@4), needs scores (score-ewma)"; got != want {
+		t.Errorf("summary %q, expected %q", got, want)
 	}
 	o.Policies = o.Policies[1:2]
 	if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "no policy of the run can replay this trace: score-ewma:decay=0.8 left out") {

@@ -30,7 +30,7 @@ func TestOutliersAgreeWithReferee(t *testing.T) {
 			b.prefetch, b.staging = PrefetchCandidates, 1+r.IntN(p.topk)
 		}
 		p.opt.Outliers = Outliers{[]OutlierSource{OutliersWindows, OutliersUnlisted}[r.IntN(8)/7], 1 + r.IntN(2*p.topk)}
-		for _, name := range names {
+		for _, name := range exactNames {
 			spec, _ := all.Table().Parse(name)
 			if p.unable(spec, policies.NeedsOf(spec.Make())) != "" {
 				continue

@@ -38,6 +38,7 @@ type plan struct {
 	has       columns
 	divisions divisions // of lossy policies
 	notes     []string
+	leftOut   []LeftOut
 	warn      []string // on every row
 }
 
@@ -292,14 +293,14 @@ func (p *plan) settlePins() error {
 // planCells lists policy × capacity; a policy without capacity is one cell. Each
 // windowed policy adds LRU and OPT given its peak, where those are in the run.
 func (p *plan) planCells() error {
-	runners, said := 0, len(p.notes)
+	runners := 0
 	var windowed []string
 	var companions []cellPlan
 	for _, spec := range p.opt.Policies {
 		needs := policies.NeedsOf(spec.Make())
 		if why := p.unable(spec, needs); why != "" {
 			if p.opt.SkipUnable {
-				p.notes = append(p.notes, fmt.Sprintf("%s left out: %s", spec.Name(), why))
+				p.leftOut = append(p.leftOut, LeftOut{Policy: spec.Name(), Why: why})
 				continue
 			}
 			return fmt.Errorf("policy %s cannot run here: %s", spec.Name(), why)
@@ -319,7 +320,7 @@ func (p *plan) planCells() error {
 					if !p.opt.SkipUnable {
 						return fmt.Errorf("policy %s cannot run here: %s", spec.Name(), why)
 					}
-					p.notes = append(p.notes, fmt.Sprintf("%s left out at %v: %s", spec.Name(), p.opt.Capacities[i], why))
+					p.leftOut = append(p.leftOut, LeftOut{spec.Name(), p.opt.Capacities[i].String(), why})
 					continue
 				}
 				p.cells = append(p.cells, cellPlan{spec: spec, runner: runners, capacity: &p.opt.Capacities[i]})
@@ -341,8 +342,11 @@ func (p *plan) planCells() error {
 	}
 	p.addTiers()
 	if len(p.cells) == 0 {
-		if len(p.notes) > said {
-			return fmt.Errorf("no policy of the run can replay this trace: %s", strings.Join(p.notes[said:], "; "))
+		if len(p.leftOut) == 1 {
+			return fmt.Errorf("no policy of the run can replay this trace: %v", p.leftOut[0])
+		}
+		if len(p.leftOut) > 1 {
+			return fmt.Errorf("no policy of the run can replay this trace: %s", SummaryOf(p.leftOut))
 		}
 		return fmt.Errorf("nothing to replay: a policy and, where it needs one, a capacity must be given")
 	}

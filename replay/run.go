@@ -15,13 +15,14 @@ import (
 // Result is what a run on one trace gives.
 type Result struct {
 	Rows     []metrics.Row
-	Recalled int      // cells that the store had
-	Notes    []string // what the user should know: defaults that were used, policies left out
+	Recalled int // cells that the store had
 	// Changed counts, by policy, the cells that were replayed because the policy takes other
 	// decisions than when the store kept them. Unnamed counts those that an earlier version
 	// kept without a fingerprint of their policy.
 	Changed map[string]int
 	Unnamed int
+	Notes   []string // what the user should know, as of Job.Notes
+	LeftOut []LeftOut
 }
 
 // Job is the work on one trace, planned: every option checked against the trace, what
@@ -53,6 +54,12 @@ func (j *Job) Work() int64 {
 
 // Cells is the number of cells that are left to replay.
 func (j *Job) Cells() int { return len(j.plan.todo) }
+
+// Notes are what the user should know before the work, such as defaults that are used.
+func (j *Job) Notes() []string { return j.plan.notes }
+
+// LeftOut lists the policies that cannot run on the trace.
+func (j *Job) LeftOut() []LeftOut { return j.plan.leftOut }
 
 // Key names the job by all that its rows depend on: the trace and every cell.
 func (j *Job) Key() string { return hashOf(j.plan.keys())[:8] }
@@ -93,7 +100,7 @@ func Run(ctx context.Context, f *trace.File, o Options) (*Result, error) {
 func (j *Job) Run(ctx context.Context) (*Result, error) {
 	p := j.plan
 	p.opt.Profile.bind(p)
-	r := &Result{Recalled: len(p.cells) - len(p.todo), Notes: p.notes}
+	r := &Result{Recalled: len(p.cells) - len(p.todo), Notes: p.notes, LeftOut: p.leftOut}
 	p.noteChanged(r)
 	total := p.newTallies()
 	if len(p.todo) > 0 {

@@ -49,7 +49,7 @@ func onShapes(t *testing.T, seeds, salt uint64, run func(r *rand.Rand, p *plan, 
 		if streams, p = drawShape(r); streams[0].Rows == streams[0].Windows {
 			continue
 		}
-		for _, name := range names {
+		for _, name := range exactNames {
 			spec, _ := all.Table().Parse(name)
 			if p.unable(spec, policies.NeedsOf(spec.Make())) == "" {
 				run(r, p, streams, name)

@@ -72,6 +72,9 @@ func streamError(path string, s *StreamInfo, i int, step int32, rule string, for
 		Rule: rule, Err: fmt.Errorf(format, args...)}
 }
 
+// ErrForeign marks the error of a file that is no trace: `kvreplay import` may make one of it.
+var ErrForeign = errors.New("foreign files become traces by `kvreplay import`")
+
 // AsError returns the *Error in err's chain, or nil.
 func AsError(err error) *Error {
 	var e *Error

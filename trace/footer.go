@@ -18,7 +18,7 @@ func (f *File) openParquet() error {
 		return fmt.Errorf("open trace: %w", err)
 	}
 	if string(begin[:]) != magic {
-		return fileError(f.path, RuleFile, "is not a Parquet file; foreign formats become traces by `kvreplay import`")
+		return fileError(f.path, RuleFile, "is not a Parquet file; %w", ErrForeign)
 	}
 	if err := f.readFooter(); err != nil {
 		return f.corrupt(err)

@@ -9,15 +9,17 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // metaFields are the names of Meta's fields in JSON.
-var metaFields = func() (names []string) {
+var metaFields = func() (list []string) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Meta]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		names = append(names, name)
+		list = append(list, name)
 	}
-	return names
+	return list
 }()
 
 // checkFields reports what encoding/json lets pass: a field that is not spelled as in
@@ -76,7 +78,7 @@ func checkField(dec *json.Decoder, known []string, seen map[string]bool) error {
 	name, _ := t.(string)
 	switch {
 	case known != nil && !slices.Contains(known, name):
-		return fmt.Errorf("unknown field %q, format v1 has %s", name, strings.Join(known, ", "))
+		return fmt.Errorf("unknown field %.60q%s; format v1 has %s", name, names.Nearest(name, known), strings.Join(known, ", "))
 	case seen[name]:
 		return fmt.Errorf("field %q stands twice", name)
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // columnKinds are the physical types that format v1 asks for; lists have one leaf.
@@ -57,7 +59,7 @@ func (f *File) foreign(err error) error {
 			e.Err = errors.New("is a profile of a replay, expected a trace; `kvreplay time` and `kvreplay plan` read profiles")
 			return err
 		}
-		e.Err = fmt.Errorf("%w; the file has no %q entry in its key-value metadata, as a trace has (FORMAT.md): foreign files become traces by `kvreplay import`", e.Err, keyMeta)
+		e.Err = fmt.Errorf("%w; the file has no %q entry in its key-value metadata, as a trace has (FORMAT.md): %w", e.Err, keyMeta, ErrForeign)
 	}
 	return err
 }
@@ -65,7 +67,7 @@ func (f *File) foreign(err error) error {
 func (f *File) bindColumn(path []string) error {
 	column := slices.Index(columnNames[:], path[0])
 	if column < 0 {
-		return fileError(f.path, RuleSchema, "unknown column %q, format v1 has %s", strings.Join(path, "."), strings.Join(columnNames[:], ", "))
+		return fileError(f.path, RuleSchema, "unknown column %.60q%s; format v1 has %s", strings.Join(path, "."), names.Nearest(path[0], columnNames[:]), strings.Join(columnNames[:], ", "))
 	}
 	if f.leaves[column].index >= 0 {
 		return fileError(f.path, RuleSchema, "column %q has several leaves, expected one", path[0])

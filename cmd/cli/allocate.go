@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 )
 
@@ -21,7 +22,7 @@ type allocateFlags struct {
 	plan, out    string
 }
 
-func newAllocateCommand() *cobra.Command {
+func newAllocateCommand(table policies.Table) *cobra.Command {
 	var f allocateFlags
 	c := &cobra.Command{
 		Use:   "allocate ROWS...",
@@ -40,7 +41,10 @@ Methods:
   kvreplay allocate profile --memory 2x --method all --judge 'news-*'
   kvreplay allocate other --plan plan.yaml`,
 		Args: atLeast(1, "ROWS"),
-		RunE: func(c *cobra.Command, args []string) error { return runAllocate(c, args, &f) },
+		RunE: func(c *cobra.Command, args []string) error {
+			f.options.Policy = table.Canonical(f.options.Policy)
+			return runAllocate(c, args, &f)
+		},
 	}
 	fl, o := c.Flags(), &f.options
 	fl.StringVar(&o.Memory, "memory", "", "memory of a request, as much as replay --capacity gives all its streams: 2x, 6400, 64MiB, 0.2ctx; or what a window costs everywhere: window:2")
@@ -81,13 +85,13 @@ func runAllocate(c *cobra.Command, paths []string, f *allocateFlags) error {
 		}
 		f.options.Plan = plan
 	}
-	rows, incomplete, err := readResults(c.Context(), paths, f.where)
+	selected, err := readResults(c.Context(), paths, f.where)
 	if err != nil {
 		return err
 	}
-	reports, err := unlessStopped(c.Context(), func() ([]*allocate.Report, error) { return allocate.Run(rows, f.options) })
+	reports, err := unlessStopped(c.Context(), func() ([]*allocate.Report, error) { return allocate.Run(selected.rows, f.options) })
 	if err != nil {
-		return err
+		return selected.missing(err, f.options.Policy)
 	}
 	for _, w := range reports[0].Warnings {
 		fmt.Fprintf(c.ErrOrStderr(), "kvreplay: %s\n", w)
@@ -97,7 +101,7 @@ func runAllocate(c *cobra.Command, paths []string, f *allocateFlags) error {
 			return err
 		}
 	}
-	return cmp.Or(f.render(c.OutOrStdout(), reports), errorOf(incomplete))
+	return cmp.Or(f.render(c.OutOrStdout(), reports), errorOf(selected.incomplete))
 }
 
 // complete checks the flags and turns them into options.

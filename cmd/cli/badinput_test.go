@@ -161,7 +161,7 @@ func TestBadInput(t *testing.T) {
 		"unknown group":         {[]string{good, "--policy", "lossi"}, 2, []string{"unknown policy", "of the groups, did you mean lossy?"}},
 		"unknown policy":        {[]string{good, "--policy", "lookahed"}, 2, []string{"unknown policy", "did you mean lookahead?", "known: "}},
 		"policy options":        {[]string{good, "--policy", "window:many"}, 2, []string{"window:N"}},
-		"policy in capitals":    {[]string{good, "--policy", "LRU"}, 2, []string{`unknown policy "LRU", did you mean lru?`}},
+		"policy misspelt":       {[]string{good, "--policy", "LRUU"}, 2, []string{`unknown policy "LRUU", did you mean lrfu or lru?`}},
 		"policies with a typo":  {[]string{good, "--policy", "fifo,lur"}, 2, []string{`unknown policy "lur"`}},
 		"output to stdout":      {[]string{good, "--out", "-"}, 2, []string{"--out - is not stdout"}},
 		"no number":             {[]string{good, "--mtp", "two"}, 2, []string{`--mtp "two": expected a whole number; see`}},

@@ -50,7 +50,7 @@ func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 	stderr = messages{stderr}
 	root.SetErr(stderr)
 	addCompletion(root)
-	err := cmp.Or(root.ExecuteContext(ctx), out.close())
+	err := explainForeign(cmp.Or(root.ExecuteContext(ctx), out.close()))
 	var usage errUsage
 	var target *files.TargetError
 	var incomplete *metrics.Incomplete
@@ -93,18 +93,19 @@ func newRoot(table policies.Table) *cobra.Command {
 		}
 		return checkValues(c, args)
 	}
+	root.PersistentPostRun = printNext
 	root.AddCommand(
 		newReplayCommand(table),
 		newSerialCommand(),
 		newPoliciesCommand(table),
 		newLeaderboardCommand(table),
-		newCompareCommand(),
-		newAllocateCommand(),
+		newCompareCommand(table),
+		newAllocateCommand(table),
 		newImportCommand(),
 		newDeriveCommand(),
 		newClustersCommand(),
-		newTimeCommand(),
-		newPlanCommand(),
+		newTimeCommand(table),
+		newPlanCommand(table),
 		newReproduceCommand(),
 		newInspectCommand(),
 		newValidateCommand(),

@@ -22,10 +22,11 @@ type compareFlags struct {
 	all, format string
 	where       []string
 	seed        uint64
+	table       policies.Table
 }
 
-func newCompareCommand() *cobra.Command {
-	var f compareFlags
+func newCompareCommand(table policies.Table) *cobra.Command {
+	f := compareFlags{table: table}
 	c := &cobra.Command{
 		Use:   "compare A B [ROWS...]",
 		Short: "Say which of two policies misses less, where, and whether that is significant",
@@ -72,32 +73,29 @@ func runCompare(c *cobra.Command, args []string, f *compareFlags) error {
 	if f.all == "" {
 		names, paths = args[:2], args[2:]
 	}
-	rows, incomplete, err := readResults(c.Context(), paths, f.where)
+	selected, err := readResults(c.Context(), paths, f.where)
 	if err != nil {
 		return err
 	}
-	var ran []string
-	for i := range rows {
-		ran = append(ran, rows[i].Policy)
-	}
+	ran := policiesOf(selected.rows)
 	for i, name := range names {
-		names[i] = policies.Named(name, ran)
+		names[i] = policies.Named(f.table.Canonical(name), ran)
 	}
 	result, err := unlessStopped(c.Context(), func() (comparison, error) {
-		o := metrics.Options{Seed: f.seed, Incomplete: incomplete}
+		o := metrics.Options{Seed: f.seed, Incomplete: selected.incomplete}
 		if f.all != "" {
-			return metrics.CompareAll(rows, names[0], o)
+			return metrics.CompareAll(selected.rows, names[0], o)
 		}
-		return metrics.Compare(rows, names[0], names[1], o)
+		return metrics.Compare(selected.rows, names[0], names[1], o)
 	})
 	var unknown *metrics.UnknownPolicy
 	if errors.As(err, &unknown) {
-		return fmt.Errorf("%w%s; the rows have: %s", err, policies.Nearest(unknown.Name, unknown.Known), strings.Join(unknown.Known, ", "))
+		return selected.missing(fmt.Errorf("%w%s; the rows have: %s", err, policies.Nearest(unknown.Name, unknown.Known), strings.Join(unknown.Known, ", ")), unknown.Name)
 	}
 	if err != nil {
 		return err
 	}
-	return cmp.Or(f.render(c.OutOrStdout(), result), errorOf(incomplete))
+	return cmp.Or(f.render(c.OutOrStdout(), result), errorOf(selected.incomplete))
 }
 
 func (f *compareFlags) render(w io.Writer, c comparison) error {

@@ -48,7 +48,7 @@ func TestCompareErrors(t *testing.T) {
 		{"lru", 2, "policy A or B missing; usage: kvreplay compare A B [ROWS...]"},
 		{"lru opt", 1, "no folder results here"},
 		{"lru lru " + rows, 1, "that is one policy; name two"},
-		{"lru s3-fifo " + rows, 1, `no rows of policy "s3-fifo", did you mean s3fifo?; the rows have: admit, fifo,`},
+		{"lru s3-fifoo " + rows, 1, `no rows of policy "s3-fifoo", did you mean s3fifo?; the rows have: admit, fifo,`},
 		{"lru opt " + rows + " --format csv", 2, `--format "csv": expected table, json or markdown`},
 		{"lru opt " + rows + " --where polcy=lru", 2, `unknown field "polcy"`},
 		{"--all", 2, "flag needs an argument: --all"},

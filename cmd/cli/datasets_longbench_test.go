@@ -77,7 +77,7 @@ func TestMakeLongbenchRefused(t *testing.T) {
 	for want, args := range map[string][]string{
 		"output missing":               {"longbench", longbenchRows},
 		"source missing":               {"longbench", "-o", "OUT"},
-		"unknown set":                  {"longbench", longbenchRows, "-o", "OUT", "--task", "multinews"},
+		"unknown set":                  {"longbench", longbenchRows, "-o", "OUT", "--task", "multinew"},
 		"not in the sources":           {"longbench", longbenchRows, "-o", "OUT", "--task", "lcc"},
 		"too short for multi_news":     {"longbench", longbenchRows, "-o", "OUT", "--length", "12"},
 		"--seed draws rows":            {"longbench", longbenchRows, "-o", "OUT", "--seed", "1"},

@@ -69,9 +69,9 @@ func (f *importFlags) define(c *cobra.Command) {
 }
 
 // complete turns what was typed into options; a flag that was not typed says nothing.
-func (f *importFlags) complete(c *cobra.Command) error {
+func (f *importFlags) complete(c *cobra.Command, paths []string) error {
 	if f.out == "" {
-		return usagef("output missing: name it by -o TRACE")
+		return outputMissing(&f.options, paths)
 	}
 	if err := atLeastOne(c, "topk", "entry-bytes", "block-tokens", "prompt-len", "layers", "index-topk"); err != nil {
 		return err
@@ -128,7 +128,7 @@ func checkSGLang(c *cobra.Command, paths []string) error {
 
 // runImport makes the trace; stdout stays empty, the summary goes to stderr.
 func runImport(c *cobra.Command, paths []string, f *importFlags) error {
-	if err := f.complete(c); err != nil {
+	if err := f.complete(c, paths); err != nil {
 		return err
 	}
 	if err := checkSGLang(c, paths); err != nil {
@@ -152,7 +152,7 @@ func runImport(c *cobra.Command, paths []string, f *importFlags) error {
 	}
 	result, err := importer.Import(c.Context(), f.options, f.out, paths...)
 	if err != nil {
-		return err
+		return withImportExample(err, paths)
 	}
 	bar.close()
 	return result.Summary(c.ErrOrStderr())

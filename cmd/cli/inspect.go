@@ -121,6 +121,9 @@ func inspectFile(ctx context.Context, path string, o inspect.Options) (report, e
 	case found == requests.Parquet:
 		return inspect.File(ctx, path, o)
 	case found == requests.Unknown:
+		if text := foreignText(path); text != "" {
+			return nil, fmt.Errorf("inspect: %s", text)
+		}
 		_, err := requests.Open(path)
 		return nil, fmt.Errorf("inspect: %w; or a trace (Parquet), which `kvreplay import` makes of captures", err)
 	case o.TopK != 0:

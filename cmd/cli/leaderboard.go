@@ -98,15 +98,18 @@ func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
 			return err
 		}
 	}
-	rows, incomplete, err := readResults(c.Context(), paths, f.where)
+	selected, err := readResults(c.Context(), paths, f.where)
 	if err != nil {
 		return err
 	}
 	boards, err := unlessStopped(c.Context(), func() ([]startBoard, error) {
-		return newBoards(rows, metrics.Options{Seed: f.seed, Timer: timer, By: f.time.by, Incomplete: incomplete})
+		return newBoards(selected.rows, metrics.Options{Seed: f.seed, Timer: timer, By: f.time.by, Incomplete: selected.incomplete})
 	})
 	if stopped := c.Context().Err(); stopped != nil {
 		return stopped // cells without times are no board
+	}
+	if errors.Is(err, metrics.ErrNoOptimum) {
+		return selected.missing(err, "opt")
 	}
 	if err != nil {
 		return err
@@ -115,11 +118,14 @@ func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
 		return usagef("--format %s is one board, the rows make two: choose with --where warmup=cold or --where warmup!=cold, or write both with --out", f.format)
 	}
 	if f.out != "" {
-		if err := f.write(c.ErrOrStderr(), boards, rows, paths); err != nil {
+		if err := f.write(c.ErrOrStderr(), boards, selected.rows, paths); err != nil {
 			return err
 		}
 	}
-	return cmp.Or(f.renderAll(c.OutOrStdout(), boards, f.format), errorOf(incomplete))
+	if best := bestOf(boards); len(best) == 2 {
+		suggest(c, slices.Concat([]string{"compare"}, best, paths, givenFlags(c, "compare", "format", "seed"))...)
+	}
+	return cmp.Or(f.renderAll(c.OutOrStdout(), boards, f.format), errorOf(selected.incomplete))
 }
 
 // startBoard is the board of the warmed rows or of the cold ones, which are never
@@ -156,6 +162,16 @@ func newBoards(rows []metrics.Row, o metrics.Options) ([]startBoard, error) {
 	return boards, nil
 }
 
+// bestOf are the two policies that lead the first board, fewer if it ranks fewer.
+func bestOf(boards []startBoard) (best []string) {
+	for _, t := range boards[0].Tables {
+		for _, line := range t.Ranked[:min(2, len(t.Ranked))] {
+			best = append(best, line.Policy)
+		}
+	}
+	return best
+}
+
 // renderAll writes the boards one after the other, titled where there are two.
 func (f *boardFlags) renderAll(w io.Writer, boards []startBoard, format string) error {
 	for i, b := range boards {
@@ -170,32 +186,6 @@ func (f *boardFlags) renderAll(w io.Writer, boards []startBoard, format string) 
 		}
 	}
 	return nil
-}
-
-// readResults reads the rows of all paths, or of the results folder if there are none, and
-// keeps those that the conditions select. It also says which cells the folders lack
-// although replay was asked for them, nil if none.
-func readResults(ctx context.Context, paths, conditions []string) ([]metrics.Row, *metrics.Incomplete, error) {
-	where, err := metrics.ParseWhere(conditions)
-	if err != nil {
-		return nil, nil, errUsage{fmt.Errorf("--where: %w", err)}
-	}
-	asked, err := readAsked(paths)
-	if err != nil {
-		return nil, nil, err
-	}
-	all, err := readAllRows(ctx, paths)
-	if none := metrics.FindIncomplete(asked, nil, where); errors.Is(err, metrics.ErrNoRows) && none != nil {
-		return nil, nil, none
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	rows, err := where.Filter(all)
-	if err != nil {
-		return nil, nil, fmt.Errorf("--where: %w", err)
-	}
-	return rows, metrics.FindIncomplete(asked, all, where), nil
 }
 
 // readAsked reads the cells that the folders among the paths were asked for.
@@ -222,6 +212,73 @@ func errorOf(i *metrics.Incomplete) error {
 		return nil
 	}
 	return i
+}
+
+// selection is the rows that --where selected, with all rows and the conditions.
+type selection struct {
+	rows, all  []metrics.Row
+	where      metrics.Where
+	incomplete *metrics.Incomplete // nil if the folders have all cells that replay was asked for
+}
+
+// readResults reads the rows of all paths, or of the results folder if there are none, and
+// keeps those that the conditions select.
+func readResults(ctx context.Context, paths, conditions []string) (s selection, err error) {
+	if s.where, err = metrics.ParseWhere(conditions); err != nil {
+		return s, errUsage{fmt.Errorf("--where: %w", err)}
+	}
+	asked, err := readAsked(paths)
+	if err != nil {
+		return s, err
+	}
+	s.all, err = readAllRows(ctx, paths)
+	if none := metrics.FindIncomplete(asked, nil, s.where); errors.Is(err, metrics.ErrNoRows) && none != nil {
+		return s, none
+	}
+	if err != nil {
+		return s, err
+	}
+	if s.rows, err = s.where.Filter(s.all); err != nil {
+		return s, fmt.Errorf("--where: %w", err)
+	}
+	s.incomplete = metrics.FindIncomplete(asked, s.all, s.where)
+	return s, nil
+}
+
+// missing explains an error that is about a policy without rows: if --where removed the rows
+// of the policy, it says so and states the conditions that keep them.
+func (s *selection) missing(err error, policy string) error {
+	policy = policies.Named(policy, policiesOf(s.all))
+	removed := 0
+	with := s.where.Including(policy)
+	for i := range s.all {
+		if r := &s.all[i]; r.Policy == policy && with.Selects(r) {
+			if s.where.Selects(r) {
+				return err
+			}
+			removed++
+		}
+	}
+	if removed == 0 {
+		return err
+	}
+	remedy := "leave out --where"
+	if conditions := with.Conditions(); len(conditions) > 0 {
+		for i := range conditions {
+			conditions[i] = "--where " + shellWord(conditions[i])
+		}
+		remedy = "use " + strings.Join(conditions, " ")
+	}
+	return fmt.Errorf("--where removed the %s of policy %s, which this needs: %s", count(removed, "row"), policy, remedy)
+}
+
+// policiesOf lists the policy of every row.
+func policiesOf(rows []metrics.Row) []string {
+	list := make([]string, len(rows))
+	for i := range rows {
+		list[i] = rows[i].Policy
+	}
+	return list
 }
 
 // readAllRows reads the rows of all paths, of the results folder without any.

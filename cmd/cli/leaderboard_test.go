@@ -128,7 +128,7 @@ func TestLeaderboardErrors(t *testing.T) {
 		{rows + " --model llama-2-70b --hardware rtx4090 --by time", exitFailed, "does not fit"},
 		{rows + " --where polcy=lru", exitUsage, `unknown field "polcy"`},
 		{rows + " --where policy=none", exitFailed, "the rows have policy: admit, fifo, lru"},
-		{rows + " --where policy=lru", exitFailed, "no rows of policy opt"},
+		{rows + " --where policy=lru", exitFailed, "--where removed the 50 rows of policy opt"},
 		{"nowhere.jsonl", exitFailed, "nowhere.jsonl: no such file"},
 	} {
 		code, out, errs := runBoard(strings.Fields(c.args)...)

@@ -87,16 +87,18 @@ type rowTimer struct {
 	pricer  pipeline.RowPricer
 	shapes  []string // that cells were priced for
 	labels  metrics.Labels
+	library *hardware.Library
 	assumed []string
 }
 
 // find looks shapes up by what traces call models.
 func (t *rowTimer) find(lib *hardware.Library) func(string) *hardware.Model {
+	t.library = lib
 	return func(name string) *hardware.Model {
 		if t.model != "" {
 			name = t.model
 		}
-		m, err := lib.Model(shapeName(name))
+		m, err := lib.Model(name)
 		if err != nil {
 			return nil
 		}
@@ -116,7 +118,7 @@ func (t *rowTimer) TPOT(r *metrics.Row) (float64, error) {
 	t.shapes = withAll(t.shapes, result.Model)
 	t.assumed = withAll(t.assumed, result.Notes...)
 	t.labels = t.labels.With(result.Labels...)
-	if shapeName(r.Model) != result.Model { // --model names another shape
+	if own, err := t.library.Model(r.Model); err != nil || own.Name != result.Model { // --model names another shape
 		t.labels = t.labels.With(metrics.LabelStretched)
 	}
 	return result.TPOT, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,12 +24,13 @@ type planFlags struct {
 	maxBatch int
 	top      int
 	every    bool
-	names    []string           // policies
+	names    []string // policies
+	known    policies.Table
 	future   []pipeline.Dropped // policies that were left out because they see it
 }
 
-func newPlanCommand() *cobra.Command {
-	var f planFlags
+func newPlanCommand(known policies.Table) *cobra.Command {
+	f := planFlags{known: known}
 	c := &cobra.Command{
 		Use:   "plan PROFILE",
 		Short: "Find the batch, cache size, policy and schedule with most tokens a second",
@@ -96,15 +98,39 @@ func runPlan(c *cobra.Command, path string, f *planFlags) error {
 	if err := f.scale(); err != nil {
 		return err
 	}
-	plan, err := pipeline.Plan(c.Context(), profiles, pipeline.PlanOptions{Options: f.options, Schedules: f.parsedSchedules, LayerMap: f.layerMap, TopK: f.topk, MaxBatch: f.maxBatch, SLO: f.slo.Seconds(), EveryCell: f.every})
+	bar := newBar(c.ErrOrStderr())
+	defer bar.close()
+	progress := func(done, total int) {
+		if done == 0 {
+			bar.start(int64(total), "plan", "searches")
+			return
+		}
+		bar.add(1)
+	}
+	plan, err := pipeline.Plan(c.Context(), profiles, pipeline.PlanOptions{Options: f.options, Schedules: f.parsedSchedules, LayerMap: f.layerMap, TopK: f.topk, MaxBatch: f.maxBatch, SLO: f.slo.Seconds(), EveryCell: f.every, Progress: progress})
 	if err != nil {
 		return err
 	}
+	bar.close()
 	plan.Dropped = append(plan.Dropped, f.future...)
+	f.suggestTime(c, path, plan.Candidates[0], profiles[0].Cell)
 	if f.format == "json" {
 		return plan.WriteJSON(c.OutOrStdout(), f.top)
 	}
 	return plan.WriteTable(c.OutOrStdout(), f.top)
+}
+
+// suggestTime suggests to price the best candidate in detail. A schedule that moves no misses
+// has no cell of its own: any one stands for it.
+func (f *planFlags) suggestTime(c *cobra.Command, path string, best pipeline.Candidate, cell pipeline.Cell) {
+	if best.Cell != (pipeline.Cell{}) {
+		cell = best.Cell
+	}
+	args := slices.Concat([]string{"time", path}, givenFlags(c, "time", "schedule", "policy", "format"), []string{"--policy", cell.Policy})
+	if cell.Capacity != "" {
+		args = append(args, "--capacity", cell.Capacity)
+	}
+	suggest(c, append(args, "--schedule", best.Schedule, "--batch", strconv.Itoa(best.Batch))...)
 }
 
 // profiles reads the cells to choose from.
@@ -124,7 +150,7 @@ func (f *planFlags) profiles(ctx context.Context, path string) ([]*pipeline.Prof
 		}
 	}
 	for _, name := range f.names {
-		policy := policies.Named(name, names)
+		policy := policies.Named(f.known.Canonical(name), names)
 		if !slices.Contains(names, policy) {
 			return nil, usagef("--policy %q%s: the profile has %v", name, policies.Nearest(name, names), names)
 		}

@@ -45,10 +45,11 @@ future are bounds and are never ranked with the others.`,
 
 // policyLine is a policy as `policies --format json` prints it.
 type policyLine struct {
-	Name    string `json:"name"`
-	Summary string `json:"summary"`
-	Source  string `json:"source"`
-	Usage   string `json:"usage"`
+	Name    string   `json:"name"`
+	Aliases []string `json:"aliases,omitempty"`
+	Summary string   `json:"summary"`
+	Source  string   `json:"source"`
+	Usage   string   `json:"usage"`
 	// Exact policies can fetch again what they evicted; lossy ones cannot.
 	Exact    bool `json:"exact"`
 	Offline  bool `json:"offline"`
@@ -97,7 +98,7 @@ func describe(e *policies.Entry, options string) (policyLine, error) {
 	}
 	needs, t := policies.NeedsOf(make()), e.Traits
 	_, divides := make().(policies.Divider)
-	return policyLine{Name: e.Name, Summary: e.Summary, Source: e.Source, Usage: e.Usage, Exact: !t.Lossy, Offline: t.Offline,
+	return policyLine{Name: e.Name, Aliases: e.Aliases, Summary: e.Summary, Source: e.Source, Usage: e.Usage, Exact: !t.Lossy, Offline: t.Offline,
 		Bypasses: t.Bypasses, Windowed: t.Windowed, Random: t.Random, Stack: t.Stack,
 		NeedsRanks: needs&policies.NeedCandidates != 0, NeedsScores: needs&policies.NeedScores != 0, NeedsFuture: needs&policies.NeedNext != 0, NeedsEntries: needs&policies.NeedPicked != 0,
 		NeedsAttention: needs&policies.NeedAttention != 0, NeedsPromptMass: needs&policies.NeedPromptMass != 0, NeedsWindows: needs&policies.NeedWindows != 0, DividesRequest: divides,
@@ -156,13 +157,20 @@ func writePolicies(w io.Writer, lines []policyLine) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprint(w, `
+	var spelled []string
+	for _, p := range lines {
+		if len(p.Aliases) > 0 {
+			spelled = append(spelled, fmt.Sprintf("%s (%s)", p.Name, strings.Join(p.Aliases, ", ")))
+		}
+	}
+	_, err := fmt.Fprintf(w, `
 exact: what is evicted can be fetched again; lossy: what is dropped is lost, ranked
 apart by recall; divides a request: gives its streams budgets of their own, in sum no
 more than the capacity; bound: sees the future, never ranked; stack: a larger capacity
 never misses more; bypasses: may keep demanded blocks out; draws: depends on --seed;
 memory: a block of the context. Say more of one: kvreplay policies describe NAME
-`)
+Case does not count in names. Other names: %s
+`, strings.Join(spelled, ", "))
 	return err
 }
 

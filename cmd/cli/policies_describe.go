@@ -36,8 +36,7 @@ func newDescribeCommand(known policies.Table) *cobra.Command {
 }
 
 func runDescribe(w io.Writer, known policies.Table, name, format string) error {
-	name = withExample(known, name)
-	spec, err := known.Parse(name)
+	spec, err := known.Parse(withExample(known, known.Canonical(name)))
 	if err != nil {
 		return errUsage{err}
 	}
@@ -76,7 +75,7 @@ func writePolicy(w io.Writer, spec *policies.Spec, p *policyLine) error {
 	if !strings.Contains(cost, " a ") {
 		cost += " a change of the demand"
 	}
-	for _, fact := range [][2]string{{"usage", usage}, {"options", spec.Options}, {"source", p.Source}, {"traits", p.traits()},
+	for _, fact := range [][2]string{{"aliases", strings.Join(p.Aliases, ", ")}, {"usage", usage}, {"options", spec.Options}, {"source", p.Source}, {"traits", p.traits()},
 		{"needs", p.needs()}, {"memory", p.MemoryPerBlock + " a block of the context"}, {"cost", cost},
 		{"fingerprint", p.Fingerprint}} {
 		if fact[1] != "" {

@@ -22,8 +22,11 @@ func newBar(w io.Writer) *bar { return &bar{w: w} }
 
 // terminal is the terminal that w writes to, nil if it is none.
 func terminal(w io.Writer) *os.File {
-	if m, ok := w.(messages); ok {
-		w = m.w
+	switch wrapped := w.(type) {
+	case messages:
+		w = wrapped.w
+	case *output:
+		w = wrapped.w
 	}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return f
@@ -40,6 +43,7 @@ func (b *bar) start(total int64, what, unit string) {
 		b.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
 			progressbar.OptionSetItsString(unit), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
+		_ = b.bar.RenderBlank() // at once: the first step may take long
 	}
 }
 

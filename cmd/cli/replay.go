@@ -19,6 +19,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // replayFlags are the flags of `kvreplay replay` as typed.
@@ -41,7 +42,7 @@ type replayFlags struct {
 	out                  string
 	referee              bool
 	profile, indices     bool
-	fresh                bool
+	fresh, explain       bool
 	checkpoint           time.Duration
 }
 
@@ -49,13 +50,14 @@ func newReplayCommand(table policies.Table) *cobra.Command {
 	f := replayFlags{table: table}
 	c := &cobra.Command{
 		Use:   "replay TRACE...",
-		Short: "Replay traces through policies and print result rows",
+		Short: "Replay traces through policies and print a summary or result rows",
 		Long: `Replay traces through cache policies: every policy at every capacity, on each
-trace. Rows go to stdout. With --out they are kept in one file a trace, NAME.rows.jsonl,
-which ` + "`kvreplay leaderboard`" + ` reads and to which later runs into the folder add.
-A run with --out that was stopped, however it was stopped, continues where it was when the
-same command is given again. A run with more policies or capacities replays only the new
-cells, and those of a policy whose decisions have changed since. With --profile or --referee a trace is finished or begun again, and with --referee
+trace. A summary of ten lines goes to stdout, and --format prints the rows instead. With
+--out rows are kept in one file a trace, NAME.rows.jsonl, which ` + "`kvreplay leaderboard`" + `
+reads and to which later runs into the folder add. A run with --out that was stopped
+continues where it was when the same command is given again. A run with more policies or
+capacities replays only the new cells, and those of a policy whose decisions have changed
+since. With --profile or --referee a trace is finished or begun again, and with --referee
 every cell is replayed.`,
 		Example: `  kvreplay replay t.parquet
   kvreplay replay t.parquet --policy lru --policy lookahead --policy window:2 --policy opt \
@@ -86,10 +88,11 @@ every cell is replayed.`,
 	fl.StringSliceVar(&f.layers, "layers", nil, "layers to replay, as in 0,5,10-20 (default: all)")
 	fl.StringSliceVar(&f.requests, "requests", nil, "requests to replay, by id (default: all)")
 	fl.StringVar(&f.per, "per", "cell", "rows: one a `cell`, request, layer or stream")
-	fl.StringVar(&f.format, "format", "", "rows on stdout as `table`, jsonl or csv (default table; with --out none)")
+	fl.StringVar(&f.format, "format", "", "on stdout: `summary` (ten lines), or all rows as table, jsonl or csv (default summary, with --out nothing)")
 	fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "workers; rows do not depend on it")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of policies that draw (default 0)")
 	outVar(fl, &f.out, "folder to keep rows (and profiles) in, one file a trace")
+	fl.BoolVar(&f.explain, "explain", false, "say for each policy of a group why it is left out, and what it needs")
 	fl.BoolVar(&f.fresh, "fresh", false, "with --out: replay cells that the folder has, too")
 	fl.DurationVar(&f.checkpoint, "checkpoint", replay.DefaultCheckpoint, "with --out: how often progress within a trace is kept")
 	fl.BoolVar(&f.referee, "referee", false, "replay with the slow second engine too and stop at the first difference")
@@ -123,6 +126,7 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 			return err
 		}
 	}
+	f.printNotes(c.ErrOrStderr(), tasks)
 	steps, cells := workOf(tasks)
 	bar.start(steps, "replay "+count(cells, "cell"), "steps")
 	var rows []metrics.Row // to be printed
@@ -139,7 +143,7 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 			return withAdvice(err, f.out)
 		}
 		redone.add(result)
-		for _, note := range result.Notes {
+		for _, note := range result.Notes[len(t.job.Notes()):] { // the others are printed
 			bar.note("kvreplay: %s: %s", t.file.Path(), note)
 		}
 		if f.out == "" || f.format != "" {
@@ -159,6 +163,41 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 		}
 	}
 	return writeRows(c.OutOrStdout(), f.format, rows)
+}
+
+// printNotes prints what the user should know before the work, each text once for all traces
+// that it is about.
+func (f *replayFlags) printNotes(w io.Writer, tasks []*task) {
+	var texts []string
+	about := map[string][]string{} // traces by text
+	add := func(t *task, text string) {
+		if about[text] == nil {
+			texts = append(texts, text)
+		}
+		about[text] = append(about[text], t.file.Path())
+	}
+	for _, t := range tasks {
+		for _, note := range t.job.Notes() {
+			add(t, note)
+		}
+		left := t.job.LeftOut()
+		if f.explain {
+			for _, l := range left {
+				add(t, l.String())
+			}
+		} else if len(left) > 0 {
+			add(t, replay.SummaryOf(left)+"; --explain says more")
+		}
+	}
+	for _, text := range texts {
+		of := strings.Join(about[text], ", ")
+		if n := len(about[text]); n > 1 && n == len(tasks) {
+			of = fmt.Sprintf("all %d traces", n)
+		} else if n > 1 && !f.explain {
+			of = fmt.Sprintf("%s and %d of the other %d traces", about[text][0], n-1, len(tasks)-1)
+		}
+		fmt.Fprintf(w, "kvreplay: %s: %s\n", of, text)
+	}
 }
 
 // finish replays one trace and keeps its files: the rows also where the profile fails.
@@ -277,8 +316,8 @@ func (f *replayFlags) check(c *cobra.Command) error {
 		return errUsage{err}
 	}
 	switch {
-	case f.format != "" && f.format != "table" && f.format != "jsonl" && f.format != "csv":
-		return usagef("--format %q: expected table, jsonl or csv", f.format)
+	case f.format != "" && !slices.Contains(replayFormats, f.format):
+		return usagef("--format %q: expected summary, table, jsonl or csv", f.format)
 	case f.checkpoint <= 0:
 		return usagef("--checkpoint %v: expected a time above 0", f.checkpoint)
 	case f.sink < 0:
@@ -295,16 +334,22 @@ func (f *replayFlags) check(c *cobra.Command) error {
 	return nil
 }
 
+// replayFormats are what --format takes.
+var replayFormats = []string{"summary", "table", "jsonl", "csv"}
+
 // groups of policies that --policy takes.
 var groups = []string{"all", "lossy"}
 
 // parsePolicies reads --policy values; "all" stands for the exact policies of the table,
 // with its windowed policies at the sizes that KVDrive sweeps (Figs. 3, 16), and "lossy" for
 // the lossy ones.
-func parsePolicies(table policies.Table, names []string) (specs []policies.Spec, skip bool, err error) {
+func parsePolicies(table policies.Table, typed []string) (specs []policies.Spec, skip bool, err error) {
 	seen := map[string]bool{}
-	for _, name := range splitPolicies(names) {
-		expanded, err := windowRange(name)
+	for _, name := range splitPolicies(typed) {
+		if group := names.Match(name, groups); group != nil {
+			name = group[0]
+		}
+		expanded, err := windowRange(table.Canonical(name))
 		if err != nil {
 			return nil, false, err
 		}
@@ -387,6 +432,8 @@ func writeRows(w io.Writer, format string, rows []metrics.Row) error {
 		return metrics.WriteJSONL(w, rows)
 	case "csv":
 		return metrics.WriteCSV(w, rows)
+	case "table":
+		return metrics.WriteTable(w, rows)
 	}
-	return metrics.WriteTable(w, rows)
+	return metrics.WriteSummary(w, rows)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/reproduce/papers"
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // reproduceFlags are the flags of `kvreplay reproduce` as typed.
@@ -27,9 +28,9 @@ var traceFolders = []string{"datasets/bundled", "datasets/corpus"}
 
 func newReproduceCommand() *cobra.Command {
 	f := &reproduceFlags{}
-	names := append(papers.Names(), "all")
+	known := append(papers.Names(), "all")
 	c := &cobra.Command{
-		Use:   "reproduce [" + strings.Join(names, "|") + "]...",
+		Use:   "reproduce [" + strings.Join(known, "|") + "]...",
 		Short: "Compare kvreplay with what the papers printed",
 		Long: `Compute the papers' tables, figures and statements with the code that the other
 commands run, and compare each figure with the printed one. The output begins with the
@@ -44,8 +45,8 @@ kinds and results.`,
 		Example: `  kvreplay reproduce all
   kvreplay reproduce kvdrive --section fig-20
   kvreplay reproduce all --out report --format json`,
-		ValidArgs: names,
-		Args:      knownPapers(names),
+		ValidArgs: known,
+		Args:      knownPapers(known),
 		RunE:      func(c *cobra.Command, args []string) error { return runReproduce(c, args, f) },
 	}
 	fl := c.Flags()
@@ -66,11 +67,11 @@ func paperList() string {
 	return b.String()
 }
 
-func knownPapers(names []string) cobra.PositionalArgs {
+func knownPapers(known []string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		for _, arg := range args {
-			if !slices.Contains(names, arg) {
-				return usagef("unknown paper %q%s; known: %s", arg, policies.Nearest(arg, names), strings.Join(names, ", "))
+			if _, err := names.Find("paper", arg, names.Of(known...)); err != nil {
+				return errUsage{err}
 			}
 		}
 		return nil
@@ -81,6 +82,10 @@ func knownPapers(names []string) cobra.PositionalArgs {
 // each of the sections names its paper, those papers.
 func chosenPapers(args, sections []string) []reproduce.Paper {
 	chosen := papers.All()
+	args = slices.Clone(args)
+	for i, arg := range args {
+		args[i], _ = names.Find("paper", arg, names.Of(append(papers.Names(), "all")...)) // knownPapers has checked it
+	}
 	if len(args) > 0 && !slices.Contains(args, "all") {
 		chosen = slices.DeleteFunc(chosen, func(p reproduce.Paper) bool { return !slices.Contains(args, p.Name) })
 	}
@@ -116,7 +121,11 @@ func runReproduce(c *cobra.Command, args []string, f *reproduceFlags) error {
 	}
 	chosen := chosenPapers(args, f.sections)
 	bar := newBar(c.ErrOrStderr())
-	bar.start(int64(len(chosen)), "reproduce", "papers")
+	parts := 0
+	for _, p := range chosen {
+		parts += p.Parts
+	}
+	bar.start(int64(parts), "reproduce", "parts")
 	defer bar.close()
 	report, err := reproduce.Make(c.Context(), chosen, reproduce.Inputs{Traces: traces, Hardware: f.hardware, Progress: func() { bar.add(1) }})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/trace/files"
@@ -37,7 +38,7 @@ type timeFlags struct {
 	decoding            decodingFlags
 }
 
-func newTimeCommand() *cobra.Command {
+func newTimeCommand(known policies.Table) *cobra.Command {
 	var f timeFlags
 	c := &cobra.Command{
 		Use:   "time PROFILE | --prompt N --generate N",
@@ -55,13 +56,19 @@ long whatever a cache would miss. They need no profile: --prompt and --generate 
 batch of equal requests instead. All others attend to the Top-K that a selection finds.
 
 Schedules:
-` + pipeline.ScheduleList(),
+` + pipeline.ScheduleList() + `
+
+Case does not count in names. Other names of schedules:
+  ` + pipeline.ScheduleAliases(),
 		Example: `  kvreplay replay t.parquet --policy lru --capacity 2x --out results --profile
   kvreplay time results --hardware h100 --model deepseek-v3.2 --batch 64 --schedule dba --layer-map stretch
   kvreplay time results --hardware all --batch 8 --schedule da,sfc --layer-map nearest --format csv
   kvreplay time --prompt 256 --generate 64 --model opt-6.7b --hardware a100-40 --batch 32 --schedule flexgen,kvpr`,
 		Args: f.profileOrDecoding,
-		RunE: func(c *cobra.Command, args []string) error { return runTime(c, args, &f) },
+		RunE: func(c *cobra.Command, args []string) error {
+			f.policy = known.Canonical(f.policy)
+			return runTime(c, args, &f)
+		},
 	}
 	f.add(c)
 	f.decoding.add(c)
@@ -223,7 +230,7 @@ func (f *timeFlags) check(ctx context.Context) (err error) {
 
 func (f *timeFlags) findMachines() error {
 	f.machineNames = f.machines
-	if len(f.machines) == 1 && f.machines[0] == "all" {
+	if len(f.machines) == 1 && strings.EqualFold(f.machines[0], "all") {
 		f.machineNames = nil
 		for _, it := range f.library.Items(hardware.KindMachine) {
 			f.machineNames = append(f.machineNames, hardware.Head(it).Name)
@@ -291,7 +298,7 @@ func (f *timeFlags) open(ctx context.Context, path string) error {
 func (f *timeFlags) scale() (err error) {
 	name := f.model
 	if name == "" {
-		name = shapeName(f.profile.Meta.Model)
+		name = f.profile.Meta.Model
 		if name == "" {
 			return usagef("the profile states no model: name its shape with --model; known: %s", strings.Join(f.library.Names(hardware.KindModel), ", "))
 		}
@@ -319,14 +326,6 @@ func (f *timeFlags) findModel(name string) (err error) {
 		o.Table = f.readTable
 	}
 	return nil
-}
-
-// shapeName is what the library calls a model of a hub: SmolLM2-135M-Instruct is
-// smollm2-135m, however its weights were stored, which a recording says in brackets.
-func shapeName(model string) string {
-	model, _, _ = strings.Cut(model, " (")
-	name := strings.ToLower(model[strings.LastIndex(model, "/")+1:])
-	return strings.TrimSuffix(name, "-instruct")
 }
 
 func (f *timeFlags) readTable(rest pipeline.Computer) (pipeline.Computer, error) {

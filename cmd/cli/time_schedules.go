@@ -10,7 +10,9 @@ import (
 )
 
 // everySchedule says whether all schedules are asked for.
-func (f *timeFlags) everySchedule() bool { return len(f.schedules) == 1 && f.schedules[0] == "all" }
+func (f *timeFlags) everySchedule() bool {
+	return len(f.schedules) == 1 && strings.EqualFold(f.schedules[0], "all")
+}
 
 // leaveOut drops of all schedules those that the batch or the described requests do not
 // allow, and says so.

@@ -64,7 +64,7 @@ type violation struct {
 }
 
 func newViolation(e *trace.Error) violation {
-	v := violation{Rule: e.Rule, Step: e.Step, Message: e.Error()}
+	v := violation{Rule: e.Rule, Step: e.Step, Message: explainForeign(e).Error()}
 	if e.RowGroup >= 0 {
 		v.RowGroup = &e.RowGroup
 	}

@@ -18,7 +18,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 //go:embed catalogue.yaml
@@ -79,24 +79,21 @@ func All() []Entry { return all() }
 
 // Find returns the entry of that name, of which a part before a slash may be left out
 // where one entry alone ends so; or an error that offers the nearest.
+// Case does not count.
 func Find(name string) (*Entry, error) {
 	entries := All()
-	names := make([]string, len(entries))
-	var short []*Entry
-	for i := range entries {
-		e := &entries[i]
-		if e.Name == name {
-			return e, nil
+	known := make([]names.Name, len(entries))
+	for i, e := range entries {
+		known[i].Name = e.Name
+		if at := strings.Index(e.Name, "/"); at >= 0 {
+			known[i].Aliases = []string{e.Name[at+1:]}
 		}
-		if strings.HasSuffix(e.Name, "/"+name) {
-			short = append(short, e)
-		}
-		names[i] = e.Name
 	}
-	if len(short) == 1 {
-		return short[0], nil
+	found, err := names.Find("entry", name, known)
+	if e := (*names.Error)(nil); errors.As(err, &e) {
+		return nil, fmt.Errorf("%s; `kvreplay datasets list` lists the catalogue", e.Short())
 	}
-	return nil, fmt.Errorf("nothing in the catalogue is named %q%s; `kvreplay datasets` lists it", name, policies.Nearest(name, names))
+	return &entries[slices.IndexFunc(entries, func(e Entry) bool { return e.Name == found })], nil
 }
 
 // Parse reads a catalogue: a YAML list of entries. Unknown keys, missing ones and

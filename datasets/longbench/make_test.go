@@ -187,7 +187,7 @@ func TestBadInput(t *testing.T) {
 		"unknown dataset":  {source: write(t, "some.jsonl", row("1", "hotpotca", "c")), want: `did you mean hotpotqa`},
 		"id twice":         {source: write(t, "lcc.jsonl", good+row("2", "lcc", "c")+good), want: `lcc.jsonl:3: row 3: _id "1" is that of row 1`},
 		"v2":               {source: write(t, "data.json", string(v2)), want: "make longbench-v2"},
-		"unknown task":     {source: excerpt, tasks: []string{"multinews"}, want: `unknown set "multinews", did you mean`},
+		"unknown task":     {source: excerpt, tasks: []string{"multinew"}, want: `unknown set "multinew", did you mean multi_news`},
 		"no E":             {source: excerpt, tasks: []string{"musique_e"}, want: `unknown set "musique_e"`},
 		"absent set":       {source: excerpt, tasks: []string{"lcc"}, want: "set lcc is not in the sources; they hold multi_news"},
 		"absent E":         {source: excerpt, tasks: []string{AllE}, want: "the sources hold none of these sets, only multi_news"},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/bom"
 	"github.com/kvreplay/kvreplay/trace/files"
 	"github.com/kvreplay/kvreplay/trace/gunzip"
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // file is one file of rows, on disk or in a zip.
@@ -225,7 +227,11 @@ func (l *library) chooseAll(e bool, wanted map[string]bool) error {
 }
 
 func (l *library) chooseOne(name string, wanted map[string]bool) error {
-	t, err := parseTask(name)
+	found, err := names.Find("set", name, names.Of(taskNames()...))
+	if e := (*names.Error)(nil); errors.As(err, &e) {
+		return fmt.Errorf("%s; `kvreplay datasets make longbench --help` lists them", e.Short())
+	}
+	t, err := parseTask(found)
 	if err != nil {
 		return err
 	}

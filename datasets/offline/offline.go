@@ -14,13 +14,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/kvreplay/kvreplay/datasets/longbench"
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/datasets/tokens"
-	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/trace/files"
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // Benchmark is what prompts.Row and the manifest call these tasks.
@@ -92,20 +91,23 @@ func Make(ctx context.Context, o Options, write func(*prompts.Row) error) (*Resu
 }
 
 // choose returns the tasks of the names, in the order of the table.
-func choose(names []string) ([]Task, error) {
-	if len(names) == 0 || slices.Contains(names, All) {
+func choose(asked []string) ([]Task, error) {
+	known := names.Of(All)
+	for _, t := range tasks {
+		known = append(known, names.Name{Name: t.Name})
+	}
+	var chosen []string
+	for _, text := range asked {
+		name, err := names.Find("task", text, known)
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, name)
+	}
+	if len(chosen) == 0 || slices.Contains(chosen, All) {
 		return Tasks(), nil
 	}
-	var known []string
-	for _, t := range tasks {
-		known = append(known, t.Name)
-	}
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("unknown task %q%s; tasks are %s", name, policies.Nearest(name, known), strings.Join(known, ", "))
-		}
-	}
-	return slices.DeleteFunc(Tasks(), func(t Task) bool { return !slices.Contains(names, t.Name) }), nil
+	return slices.DeleteFunc(Tasks(), func(t Task) bool { return !slices.Contains(chosen, t.Name) }), nil
 }
 
 // redraws is how often a prompt is drawn that is there already.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/trace/files"
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // Manifest says what is in a prompts file and how to make it again.
@@ -83,7 +84,7 @@ func ReadManifest(prompts string) (*Manifest, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&m); err != nil {
-		return nil, fmt.Errorf("read manifest: %s: %w", path, err)
+		return nil, fmt.Errorf("read manifest: %s: %w", path, names.OfFields(err, m))
 	}
 	if m.File != filepath.Base(prompts) {
 		return nil, fmt.Errorf("read manifest: %s: it is that of %q, expected %q", path, m.File, filepath.Base(prompts))

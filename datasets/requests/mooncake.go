@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // mooncakeKeys are the keys of a line: it has each of them once and no other.
@@ -108,7 +110,7 @@ func mooncakeValue(dec *json.Decoder, values *[4]string) error {
 	name, _ := key.(string)
 	switch i := slices.Index(mooncakeKeys, name); {
 	case i < 0:
-		return fmt.Errorf("unknown key %q, expected %s", name, strings.Join(mooncakeKeys, ", "))
+		return fmt.Errorf("unknown key %.60q%s; expected %s", name, names.Nearest(name, mooncakeKeys), strings.Join(mooncakeKeys, ", "))
 	case values[i] != "":
 		return fmt.Errorf("key %q stands twice", name)
 	default:

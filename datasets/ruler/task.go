@@ -3,9 +3,8 @@ package ruler
 import (
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // task is one of the 13: its parameters are those of scripts/synthetic.yaml.
@@ -45,30 +44,33 @@ var tasks = []task{
 
 // Names are the tasks in the order of scripts/synthetic.yaml.
 func Names() []string {
-	names := make([]string, len(tasks))
+	list := make([]string, len(tasks))
 	for i, t := range tasks {
-		names[i] = t.name
+		list[i] = t.name
 	}
-	return names
+	return list
 }
 
 // ReadersOf are the tasks whose prompts are made of a text that the user may give: essays,
 // squad or hotpotqa.
-func ReadersOf(text string) (names []string) {
+func ReadersOf(text string) (list []string) {
 	for _, t := range tasks {
 		if slices.Contains(t.texts, text) {
-			names = append(names, t.name)
+			list = append(list, t.name)
 		}
 	}
-	return names
+	return list
 }
 
 // resolve returns the named tasks in the order of Names; "all" is every one.
-func resolve(names []string) ([]task, error) {
+func resolve(asked []string) ([]task, error) {
 	wanted := make(map[string]bool)
-	for _, name := range names {
+	for _, text := range asked {
+		name, err := names.Find("task", text, names.Of(append([]string{"all"}, Names()...)...))
 		switch {
-		case name == "all" && len(names) == 1:
+		case err != nil:
+			return nil, fmt.Errorf("ruler: %w", err)
+		case name == "all" && len(asked) == 1:
 			return tasks, nil
 		case name == "all":
 			return nil, fmt.Errorf("ruler: task all and others, expected all by itself")
@@ -81,12 +83,6 @@ func resolve(names []string) ([]task, error) {
 	for _, t := range tasks {
 		if wanted[t.name] {
 			list = append(list, t)
-			delete(wanted, t.name)
-		}
-	}
-	for _, name := range names {
-		if wanted[name] {
-			return nil, fmt.Errorf("ruler: unknown task %q%s; there are all, %s", name, policies.Nearest(name, Names()), strings.Join(Names(), ", "))
 		}
 	}
 	return list, nil

@@ -15,7 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 //go:embed presets/*.yaml
@@ -30,18 +30,22 @@ func Presets() []string {
 	if err != nil {
 		panic(err) // embedded
 	}
-	var names []string
+	var list []string
 	for _, e := range entries {
-		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
+		list = append(list, strings.TrimSuffix(e.Name(), ".yaml"))
 	}
-	return names
+	return list
 }
 
 // Preset returns the dials of that preset, or an error that offers the nearest.
 func Preset(name string) (*Dials, error) {
+	name, err := names.Find("preset", name, names.Of(Presets()...))
+	if err != nil {
+		return nil, err
+	}
 	text, err := presetFiles.ReadFile(path.Join("presets", name+".yaml"))
 	if err != nil {
-		return nil, fmt.Errorf("no preset is named %q%s; there are %s", name, policies.Nearest(name, Presets()), strings.Join(Presets(), ", "))
+		panic(err) // embedded
 	}
 	d := Default()
 	if err := d.Decode(text); err != nil {
@@ -128,7 +132,7 @@ func checkKeys(said map[string]any) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(said)) {
 		if !slices.Contains(known, key) {
-			return fmt.Errorf("unknown key %q%s", key, policies.Nearest(key, known))
+			return fmt.Errorf("unknown key %q%s", key, names.Nearest(key, known))
 		}
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // Default is the tokenizer where none is named: what RULER's scripts use for OpenAI's
@@ -44,7 +44,10 @@ func Open(name string) (Tokenizer, error) {
 		return t, nil
 	}
 	if _, err := os.Stat(name); err != nil {
-		return nil, fmt.Errorf("open tokenizer %q: no such file, and not built in%s; built in are %s", name, policies.Nearest(name, builtinNames), strings.Join(builtinNames, ", "))
+		if found, err := names.Find("tokenizer", name, names.Of(builtinNames...)); err == nil {
+			return builtin(found), nil
+		}
+		return nil, fmt.Errorf("open tokenizer %q: no such file, and not built in%s; built in are %s", name, names.Nearest(name, builtinNames), strings.Join(builtinNames, ", "))
 	}
 	return openFile(name)
 }

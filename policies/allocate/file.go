@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/kvreplay/kvreplay/trace"
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // planFile is a plan as its file has it; PLAN.md describes the fields.
@@ -78,7 +79,7 @@ func Decode(text []byte) (*Plan, error) {
 	}
 	var f planFile
 	if err := yaml.Load(text, &f, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {
-		return nil, fmt.Errorf("%w; expected a plan, as `kvreplay allocate -o` writes it", err)
+		return nil, fmt.Errorf("%w; expected a plan, as `kvreplay allocate -o` writes it", names.OfFields(err, f))
 	}
 	if f.Schema != PlanSchema {
 		return nil, fmt.Errorf("plan schema %d, this program reads schema %d", f.Schema, PlanSchema)

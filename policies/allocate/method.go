@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // Method is a way to divide memory.
@@ -36,11 +36,11 @@ func Methods() []Method {
 }
 
 // MethodNames are the names of all methods, in the order of Methods.
-func MethodNames() (names []string) {
+func MethodNames() (list []string) {
 	for _, m := range Methods() {
-		names = append(names, m.Name)
+		list = append(list, m.Name)
 	}
-	return names
+	return list
 }
 
 // Spec is a method with its options.
@@ -61,6 +61,10 @@ func (s Spec) Name() string {
 // ParseMethod reads NAME or NAME:OPTIONS, as in "2d-greedy" and "adakv:alpha=0.5".
 func ParseMethod(text string) (Spec, error) {
 	name, options, _ := strings.Cut(text, ":")
+	name, err := names.Find("method", name, names.Of(MethodNames()...))
+	if err != nil {
+		return Spec{}, err
+	}
 	for _, m := range Methods() {
 		if m.Name != name {
 			continue
@@ -71,7 +75,7 @@ func ParseMethod(text string) (Spec, error) {
 		}
 		return Spec{m, canonical, solve}, nil
 	}
-	return Spec{}, fmt.Errorf("unknown method %q%s; known: %s", name, policies.Nearest(name, MethodNames()), strings.Join(MethodNames(), ", "))
+	panic("allocate: no method is named " + name)
 }
 
 // Allocate divides memory, in entries of a request, over the curves of p. Memory below

@@ -48,6 +48,7 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "clock",
+	Aliases: []string{"second-chance"},
 	Summary: "a hand round the frames evicts what was not demanded again: second chance",
 	Source:  "Corbató 1968",
 	Doc:     policies.PackageComment(source),

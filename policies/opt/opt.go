@@ -33,6 +33,7 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "opt",
+	Aliases: []string{"belady", "min"},
 	Summary: "the exact optimum of policies that keep the demand: farthest next demand first",
 	Source:  "Belady 1966, batch-aware",
 	Doc:     policies.PackageComment(source),

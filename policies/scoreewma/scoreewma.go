@@ -47,6 +47,7 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "score-ewma",
+	Aliases: []string{"ewma"},
 	Summary: "evicts the lowest exponentially weighted mean of scores",
 	Source:  "exponential smoothing of the selector's scores",
 	Usage:   "score-ewma:decay=D with the weight of a block's past, 0 to 1; 0.8 by default",

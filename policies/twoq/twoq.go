@@ -55,6 +55,7 @@ var source string
 // Entry is the policy's line in the table.
 var Entry = policies.Entry{
 	Name:    "2q",
+	Aliases: []string{"twoq"},
 	Summary: "FIFO for what is new, LRU for what comes back after it",
 	Source:  "Johnson and Shasha, VLDB 1994, section 3.2",
 	Usage:   "2q:kin=I,kout=O with shares of the capacity, I 0 to 1 and O 0 to 8; 0.25 and 0.5 by default",

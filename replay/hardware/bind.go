@@ -169,7 +169,7 @@ func (b *binder) mapping(n *yaml.Node, into any, path string) bool {
 		f, ok := find(fields, key.Value)
 		switch {
 		case !ok:
-			b.fail(key, "%s: unknown key %q%s; known: %s", orFile(path), key.Value, policies.Nearest(key.Value, names(fields)), strings.Join(names(fields), ", "))
+			b.fail(key, "%s: unknown key %q%s; known: %s", orFile(path), key.Value, policies.Nearest(key.Value, keysOf(fields)), strings.Join(keysOf(fields), ", "))
 		case seen[key.Value]:
 			b.fail(key, "%s stands twice", join(path, key.Value))
 		default:
@@ -195,7 +195,7 @@ func find(fields []field, name string) (field, bool) {
 	return field{}, false
 }
 
-func names(fields []field) (list []string) {
+func keysOf(fields []field) (list []string) {
 	for _, f := range fields {
 		list = append(list, f.name)
 	}

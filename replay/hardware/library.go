@@ -16,8 +16,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/trace/files"
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 //go:embed data
@@ -216,7 +216,7 @@ func Parse(file string, text []byte) (Item, error) {
 	kind, node := b.prepare(root)
 	it := newItem(Kind(kind))
 	if it == nil {
-		return nil, fmt.Errorf("%s:%d: kind %q, expected one of %s%s", file, node.Line, kind, kindNames(), policies.Nearest(kind, strings.Split(kindNames(), ", ")))
+		return nil, fmt.Errorf("%s:%d: kind %q, expected one of %s%s", file, node.Line, kind, kindNames(), names.Nearest(kind, strings.Split(kindNames(), ", ")))
 	}
 	b.mapping(root, it, "")
 	if err := b.err(); err != nil {
@@ -270,27 +270,74 @@ func (lib *Library) Items(kind Kind) (items []Item) {
 	return items
 }
 
-// Item finds what a kind calls name.
+// Item finds the item of a kind by name or alias. Case and separators do not count.
 func (lib *Library) Item(kind Kind, name string) (Item, error) {
-	if it, ok := lib.items[kind][name]; ok {
-		return it, nil
+	found := lib.match(kind, name)
+	if len(found) == 1 {
+		return found[0], nil
 	}
-	known := lib.order[kind]
-	return nil, fmt.Errorf("unknown %s %q%s; known: %s", kind, name, policies.Nearest(name, known), strings.Join(known, ", "))
+	return nil, &names.Error{Kind: string(kind), Text: name, Candidates: namesOf(found), Known: lib.spellings(kind)}
+}
+
+// spellings are the names of a kind with their aliases.
+func (lib *Library) spellings(kind Kind) (list []names.Name) {
+	for _, it := range lib.Items(kind) {
+		n := names.Name{Name: it.header().Name}
+		for _, s := range lib.order[kind] {
+			if s != n.Name && lib.items[kind][s] == it {
+				n.Aliases = append(n.Aliases, s)
+			}
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// match finds the items of a kind that name matches, each once. A model is also found by its
+// name in a hub: "meta-llama/Llama-3.1-8B-Instruct" is llama-3.1-8b.
+func (lib *Library) match(kind Kind, name string) (found []Item) {
+	spellings := names.Match(name, lib.order[kind])
+	if spellings == nil && kind == KindModel {
+		spellings = names.Match(hubName(name), lib.order[kind])
+	}
+	for _, s := range spellings {
+		if it := lib.items[kind][s]; !slices.Contains(found, it) {
+			found = append(found, it)
+		}
+	}
+	return found
+}
+
+// hubName is a model's name in a hub without owner, stored format and "-Instruct".
+// A recording adds the format in brackets: "SmolLM2-135M-Instruct (q4)" is smollm2-135m.
+func hubName(model string) string {
+	model, _, _ = strings.Cut(model, " (")
+	name := strings.ToLower(model[strings.LastIndex(model, "/")+1:])
+	return strings.TrimSuffix(name, "-instruct")
+}
+
+func namesOf(items []Item) (list []string) {
+	for _, it := range items {
+		list = append(list, it.header().Name)
+	}
+	return list
 }
 
 // Any finds name among all kinds, machines first.
 func (lib *Library) Any(name string) ([]Item, error) {
 	var found []Item
-	var known []string
+	var known []names.Name
 	for _, k := range Kinds {
-		if it, ok := lib.items[k][name]; ok {
-			found = append(found, it)
+		of := lib.match(k, name)
+		if len(of) > 1 {
+			_, err := lib.Item(k, name)
+			return nil, err
 		}
-		known = append(known, lib.order[k]...)
+		found = append(found, of...)
+		known = append(known, lib.spellings(k)...)
 	}
 	if found == nil {
-		return nil, fmt.Errorf("unknown name %q%s; `kvreplay hardware list` lists them", name, policies.Nearest(name, known))
+		return nil, fmt.Errorf("%s; `kvreplay hardware list` lists them", (&names.Error{Kind: "name", Text: name, Known: known}).Short())
 	}
 	return found, nil
 }

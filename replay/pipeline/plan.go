@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -31,6 +32,9 @@ type PlanOptions struct {
 	MaxBatch  int
 	SLO       float64 // s, of TPOT; 0: none
 	EveryCell bool    // keep all cells of a schedule, not only its best
+	// Progress, if not nil, is called with the searches done and their number: first with 0
+	// done, then after each. Several goroutines call it.
+	Progress func(done, total int)
 }
 
 // Binding is what keeps a candidate from a larger batch.
@@ -93,6 +97,13 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, er
 		return nil, errors.New("nothing to choose from: expected a schedule and a profile at least")
 	}
 	pairs := o.pairs(profiles)
+	var done atomic.Int64
+	progress := func(n int64) {
+		if o.Progress != nil {
+			o.Progress(int(n), len(pairs))
+		}
+	}
+	progress(0)
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range pairs {
@@ -100,9 +111,10 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, er
 			p := &pairs[i]
 			p.found, p.refused, err = o.best(ctx, p.profile, p.schedule)
 			if err != nil {
-				err = fmt.Errorf("%s, %s: %w", p.profile.Cell, p.schedule.Name(), err)
+				return fmt.Errorf("%s, %s: %w", p.profile.Cell, p.schedule.Name(), err)
 			}
-			return err
+			progress(done.Add(1))
+			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {

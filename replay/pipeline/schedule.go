@@ -2,9 +2,10 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // Schedule places the operations of a step on a timeline.
@@ -82,6 +83,7 @@ type entry struct {
 	// summary is one line of help.
 	summary string
 	parse   func(options string) (Schedule, error)
+	aliases []string // the systems that it models, and other names
 }
 
 // ServesOf returns the model that a schedule of the table serves.
@@ -112,18 +114,18 @@ func Oracle(s Schedule) bool {
 }
 
 var table = []entry{
-	{"sequential", SparseTopK, "sequential[:lookup=gpu|cpu]", "select, look up, fetch, compute, one after the other", parseSequential},
-	{"prefetch", SparseTopK, "prefetch[:accuracy=1]", "a layer ahead, with the input of the layer before (InfiniGen)", parsePrefetch},
-	{"da", SparseTopK, "da", "attention on residents overlaps the fetch (ESS)", parseDA},
-	{"dba", SparseTopK, "dba[:phi=0.5,delta_us=0]", "da, and the last phi of the selection overlaps too (ESS)", parseDBA},
-	{"layerwise", SparseTopK, "layerwise[:phi=0.5,delta_us=0]", "da or dba, whichever exposes less, layer by layer (ESS)", parseLayerwise},
-	{"sfc", SparseTopK, "sfc[:parts=auto]", "micro-batches: GPU selects, CPU looks up, link fetches side by side (KVDrive)", parseSFC},
-	{"tbo", SparseTopK, "tbo", "two halves of the batch, half a layer apart (two-batch overlap)", parseTBO},
-	{"kvpr", DenseAttended, "kvpr[:order=row|column,batches=1,weights=gpu|host,load=first|coarse|fine,recompute=on|paper|off,kv=fp16|int4,x=fp16|int4,group=64]", "all KV moves, a part of it is recomputed from activations x meanwhile (KVPR)", parseKVPR},
-	{"flexgen", DenseAttended, "flexgen[:batches=1,weights=gpu|host,kv=fp16|int4,group=64]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen},
-	{"ellm", DenseAttended, "ellm[:uncached=auto,swap=auto,recompute=auto,choose=time,fused=no]", "first tokens stay uncached: layers run again while others are swapped in (eLLM)", parseELLM},
-	{"gpu", SparseTopK, "gpu", "sparse Top-K attention, all KV on the GPU", parseOnGPU},
-	{"dense", DenseAttended, "dense", "dense attention over the whole context, all KV on the GPU", parseDense},
+	{"sequential", SparseTopK, "sequential[:lookup=gpu|cpu]", "select, look up, fetch, compute, one after the other", parseSequential, []string{"serial"}},
+	{"prefetch", SparseTopK, "prefetch[:accuracy=1]", "a layer ahead, with the input of the layer before (InfiniGen)", parsePrefetch, []string{"infinigen"}},
+	{"da", SparseTopK, "da", "attention on residents overlaps the fetch (ESS)", parseDA, []string{"ess"}},
+	{"dba", SparseTopK, "dba[:phi=0.5,delta_us=0]", "da, and the last phi of the selection overlaps too (ESS)", parseDBA, []string{"ess"}},
+	{"layerwise", SparseTopK, "layerwise[:phi=0.5,delta_us=0]", "da or dba, whichever exposes less, layer by layer (ESS)", parseLayerwise, []string{"ess"}},
+	{"sfc", SparseTopK, "sfc[:parts=auto]", "micro-batches: GPU selects, CPU looks up, link fetches side by side (KVDrive)", parseSFC, []string{"kvdrive"}},
+	{"tbo", SparseTopK, "tbo", "two halves of the batch, half a layer apart (two-batch overlap)", parseTBO, []string{"two-batch-overlap"}},
+	{"kvpr", DenseAttended, "kvpr[:order=row|column,batches=1,weights=gpu|host,load=first|coarse|fine,recompute=on|paper|off,kv=fp16|int4,x=fp16|int4,group=64]", "all KV moves, a part of it is recomputed from activations x meanwhile (KVPR)", parseKVPR, nil},
+	{"flexgen", DenseAttended, "flexgen[:batches=1,weights=gpu|host,kv=fp16|int4,group=64]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen, nil},
+	{"ellm", DenseAttended, "ellm[:uncached=auto,swap=auto,recompute=auto,choose=time,fused=no]", "first tokens stay uncached: layers run again while others are swapped in (eLLM)", parseELLM, nil},
+	{"gpu", SparseTopK, "gpu", "sparse Top-K attention, all KV on the GPU", parseOnGPU, []string{"on-gpu"}},
+	{"dense", DenseAttended, "dense", "dense attention over the whole context, all KV on the GPU", parseDense, nil},
 }
 
 // ScheduleList describes the schedules, a line each.
@@ -139,17 +141,31 @@ func ScheduleList() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// ScheduleNames lists them without options.
-func ScheduleNames() (names []string) {
-	for _, e := range table {
-		names = append(names, e.name)
+// scheduleNames are the names of the table with their aliases.
+func scheduleNames() []names.Name {
+	list := make([]names.Name, len(table))
+	for i, e := range table {
+		list[i] = names.Name{Name: e.name, Aliases: e.aliases}
 	}
-	return names
+	return list
 }
 
-// ParseSchedule reads "NAME[:OPTION=VALUE,...]".
+// ScheduleNames lists them without options.
+func ScheduleNames() []string { return names.List(scheduleNames()) }
+
+// ScheduleAliases lists the other names of schedules, as in "prefetch (infinigen)".
+func ScheduleAliases() string {
+	aliased := slices.DeleteFunc(scheduleNames(), func(n names.Name) bool { return n.Aliases == nil })
+	return strings.Join(names.WithAliases(aliased), ", ")
+}
+
+// ParseSchedule reads "NAME[:OPTION=VALUE,...]". NAME may be an alias, in any case.
 func ParseSchedule(text string) (Schedule, error) {
 	name, options, _ := strings.Cut(text, ":")
+	name, err := names.Find("schedule", name, scheduleNames())
+	if err != nil {
+		return nil, err
+	}
 	for _, e := range table {
 		if e.name != name {
 			continue
@@ -160,8 +176,7 @@ func ParseSchedule(text string) (Schedule, error) {
 		}
 		return s, nil
 	}
-	known := ScheduleNames()
-	return nil, fmt.Errorf("unknown schedule %q%s; known: %s", name, policies.Nearest(name, known), strings.Join(known, ", "))
+	panic("pipeline: no schedule is named " + name)
 }
 
 // named joins a schedule's name and the canonical text of its options.

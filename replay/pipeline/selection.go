@@ -6,6 +6,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // Selection is how a model without an indexer of its own finds its Top-K: vectors that
@@ -36,15 +37,16 @@ var selections = []struct {
 // ParseSelection reads "minmax", "mean:tokens=8"; "auto" is the model's indexer, or
 // minmax where it has none.
 func ParseSelection(text string, m *hardware.Model) (s Selection, err error) {
-	if text == "auto" {
+	if strings.EqualFold(text, "auto") {
 		if text = "minmax"; m.Indexer != nil {
 			text = "indexer"
 		}
 	}
 	name, options, _ := strings.Cut(text, ":")
-	var known []string
+	if name, err = names.Find("selection", name, selectionNames()); err != nil {
+		return s, err
+	}
 	for _, k := range selections {
-		known = append(known, k.name)
 		if k.name != name {
 			continue
 		}
@@ -65,7 +67,15 @@ func ParseSelection(text string, m *hardware.Model) (s Selection, err error) {
 		}
 		return s, err
 	}
-	return s, fmt.Errorf("unknown selection %q%s; known: auto, %s", name, policies.Nearest(name, known), strings.Join(known, ", "))
+	return s, fmt.Errorf("selection %q: auto takes no options", text)
+}
+
+func selectionNames() []names.Name {
+	list := names.Of("auto")
+	for _, k := range selections {
+		list = append(list, names.Name{Name: k.name})
+	}
+	return list
 }
 
 // CheckSelection returns the error of a text that ParseSelection takes for no model.

@@ -30,9 +30,6 @@ func Make(ctx context.Context, papers []Paper, in Inputs) (*Report, error) {
 			if err != nil {
 				return fmt.Errorf("reproduce %s: %w", p.Name, err)
 			}
-			if in.Progress != nil {
-				in.Progress()
-			}
 			r.Papers[i] = Reproduced{p, sections}
 			return r.Papers[i].check()
 		})

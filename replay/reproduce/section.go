@@ -51,8 +51,16 @@ type Inputs struct {
 	Short  bool     // smaller synthetic traces, for tests
 	// Hardware is a folder of machines and models that replace the bundled ones; empty: none.
 	Hardware string
-	// Progress, if not nil, is called when a paper is done, from several goroutines.
+	// Progress, if not nil, is called when a part of a paper is done, Paper.Parts times for
+	// each paper. Several goroutines call it.
 	Progress func()
+}
+
+// Done reports that a part of a paper is done.
+func (in Inputs) Done() {
+	if in.Progress != nil {
+		in.Progress()
+	}
 }
 
 // Paper is one published system.
@@ -62,5 +70,6 @@ type Paper struct {
 	Figures  int    // the paper numbers its figures 1 to Figures
 	Tables   int    // and its tables 1 to Tables
 	Gaps     []Gap  // figures, tables and printed numbers without a line
+	Parts    int    // that Sections computes one after the other, for progress
 	Sections func(context.Context, Inputs) ([]Section, error)
 }

@@ -1,9 +1,9 @@
 package importer
 
 import (
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -17,13 +17,45 @@ type npzArrays struct {
 	context0            int // slot_ctx0: tokens in the cache before row 0's, so its position
 }
 
+// MissingError is the error of a source for which options are missing.
+type MissingError struct {
+	Format Format
+	Flags  []string // that state them on the command line
+}
+
+// Error names all flags at once.
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("%v does not state everything: give %s", e.Format, strings.Join(e.Flags, " and "))
+}
+
+// missingNPZ is the error of the options that an npz needs, nil if all are stated.
+func missingNPZ(o *Options) error {
+	e := &MissingError{Format: NPZ}
+	if o.RequestID == "" {
+		e.Flags = append(e.Flags, "--request-id ID")
+	}
+	if o.Stated.Order == "" {
+		e.Flags = append(e.Flags, "--order rank (lists are best first) or index (their order means nothing)")
+	}
+	if e.Flags == nil {
+		return nil
+	}
+	return e
+}
+
+// Missing is the error of the options that a source of format f needs and o does not state,
+// nil if none is missing.
+func (o *Options) Missing(f Format) error {
+	if f == NPZ {
+		return missingNPZ(o)
+	}
+	return nil
+}
+
 // decodeNPZ reads the arrays of one request, whole.
 func decodeNPZ(s *source, c *collector) error {
-	if c.opts.RequestID == "" {
-		return errors.New("an npz does not name its request: state --request-id")
-	}
-	if c.opts.Stated.Order == "" {
-		return errors.New("an npz does not say what the order of its lists means: state --order rank (best first) or --order index (no meaning; lists get sorted)")
+	if missing := missingNPZ(c.opts); missing != nil {
+		return missing
 	}
 	file, size, err := s.randomAccess()
 	if err != nil {

@@ -18,12 +18,13 @@ func Paper() reproduce.Paper {
 		Name:     "ellm",
 		Citation: "Chen et al., High Throughput and Low Latency LLM Serving via Adaptive KV Caching, EuroSys 2026, 10.1145/3767295.3803570.",
 		Figures:  16, Tables: 2, Gaps: gaps,
+		Parts: 6,
 		Sections: func(ctx context.Context, in reproduce.Inputs) ([]reproduce.Section, error) {
 			lib, err := hardware.Load(in.Hardware)
 			if err != nil {
 				return nil, err
 			}
-			return Of(ctx, lib)
+			return Of(ctx, in, lib)
 		},
 	}
 }
@@ -47,7 +48,7 @@ type study struct {
 }
 
 // Of are the paper's sections with the machines and models of a library.
-func Of(ctx context.Context, lib *hardware.Library) (sections []reproduce.Section, err error) {
+func Of(ctx context.Context, in reproduce.Inputs, lib *hardware.Library) (sections []reproduce.Section, err error) {
 	s := &study{ctx: ctx, lib: lib}
 	if s.machine, err = lib.Machine("a100-80"); err != nil {
 		return nil, err
@@ -62,6 +63,7 @@ func Of(ctx context.Context, lib *hardware.Library) (sections []reproduce.Sectio
 			return nil, err
 		}
 		sections = append(sections, section)
+		in.Done()
 	}
 	return sections, nil
 }

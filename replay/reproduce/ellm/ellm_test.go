@@ -19,7 +19,7 @@ func sections(t *testing.T, change func(*hardware.Library)) (past []string) {
 	if change != nil {
 		change(lib)
 	}
-	all, err := Of(t.Context(), lib)
+	all, err := Of(t.Context(), reproduce.Inputs{}, lib)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ func Paper() reproduce.Paper {
 		Name:     "ess",
 		Citation: "ESS: An Offload-Centric Latent-Cache Management Architecture for DeepSeek-V3.2-Exp, arXiv 2512.10576.",
 		Figures:  9, Tables: 2, Gaps: gaps,
+		Parts: 5,
 		Sections: func(ctx context.Context, in reproduce.Inputs) ([]reproduce.Section, error) {
 			lib, err := hardware.Load(in.Hardware)
 			if err != nil {
@@ -68,6 +69,7 @@ func Of(ctx context.Context, in reproduce.Inputs, lib *hardware.Library) (sectio
 			return nil, err
 		}
 		sections = append(sections, more...)
+		in.Done()
 	}
 	return sections, nil
 }

@@ -16,6 +16,7 @@ func Paper() reproduce.Paper {
 		Name:     "kvdrive",
 		Citation: "Lin et al., KVDrive: A Holistic Multi-Tier KV Cache Management System for Long-Context LLM Inference, May 2026.",
 		Figures:  24, Tables: 3, Gaps: gaps,
+		Parts: 15,
 		Sections: func(ctx context.Context, in reproduce.Inputs) ([]reproduce.Section, error) {
 			lib, err := hardware.Load(in.Hardware)
 			if err != nil {
@@ -56,6 +57,7 @@ func Of(ctx context.Context, in reproduce.Inputs, lib *hardware.Library) (sectio
 			return nil, err
 		}
 		sections = append(sections, section)
+		in.Done()
 	}
 	return sections, nil
 }

@@ -20,6 +20,7 @@ func Paper() reproduce.Paper {
 		Name:     "kvpr",
 		Citation: "Jiang, Gao, Zarch, Annavaram: KVPR: Efficient LLM Inference with I/O-Aware KV Cache Partial Recomputation. Findings of ACL 2025, arXiv 2411.17089.",
 		Figures:  13, Tables: 5, Gaps: gaps,
+		Parts: 2,
 		Sections: func(ctx context.Context, in reproduce.Inputs) ([]reproduce.Section, error) {
 			lib, err := hardware.Load(in.Hardware)
 			if err != nil {
@@ -30,6 +31,8 @@ func Paper() reproduce.Paper {
 			if err != nil {
 				return nil, err
 			}
+			in.Done()
+			defer in.Done()
 			return b.sections(c)
 		},
 	}

@@ -16,11 +16,13 @@ func Paper() reproduce.Paper {
 	return reproduce.Paper{
 		Name:     "links",
 		Citation: "Measured points of host links and drives, each with its public source in replay/transfer/POINTS.md.",
+		Parts:    1,
 		Sections: func(_ context.Context, in reproduce.Inputs) ([]reproduce.Section, error) {
 			lib, err := hardware.Load(in.Hardware)
 			if err != nil {
 				return nil, err
 			}
+			defer in.Done()
 			return Of(lib)
 		},
 	}

@@ -1,0 +1,166 @@
+// Package names finds what a user means by a name: a machine, a policy, a field.
+//
+// Letter case and the separators "-", "_", "." and space do not count, so "S3FIFO" is
+// "s3-fifo". A name that is spelled exactly always wins. A name that is still unknown is an
+// error that offers the nearest names.
+package names
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// Name is a name and its other spellings. Several names may share an alias, which is then
+// ambiguous.
+type Name struct {
+	Name    string
+	Aliases []string
+}
+
+// Of returns names without aliases.
+func Of(list ...string) []Name {
+	found := make([]Name, len(list))
+	for i, name := range list {
+		found[i].Name = name
+	}
+	return found
+}
+
+// List returns the names themselves, without aliases.
+func List(known []Name) []string {
+	list := make([]string, len(known))
+	for i, n := range known {
+		list[i] = n.Name
+	}
+	return list
+}
+
+// WithAliases returns the names for a listing, each as "name (alias, alias)".
+func WithAliases(known []Name) []string {
+	list := List(known)
+	for i, n := range known {
+		if len(n.Aliases) > 0 {
+			list[i] += " (" + strings.Join(n.Aliases, ", ") + ")"
+		}
+	}
+	return list
+}
+
+// Error is why Find found no name or more than one.
+type Error struct {
+	Kind       string // what was looked for: "policy"
+	Text       string // as the user wrote it
+	Candidates []string
+	Known      []Name
+}
+
+// Error offers the candidates of an ambiguous name. For an unknown name it offers the
+// nearest ones and lists them all.
+func (e *Error) Error() string {
+	if len(e.Candidates) > 0 {
+		return e.Short()
+	}
+	return fmt.Sprintf("%s; known: %s", e.Short(), strings.Join(List(e.Known), ", "))
+}
+
+// Short is Error without the list of all names.
+func (e *Error) Short() string {
+	if len(e.Candidates) > 0 {
+		return fmt.Sprintf("%s %q is ambiguous, did you mean %s?", e.Kind, e.Text, strings.Join(e.Candidates, " or "))
+	}
+	return fmt.Sprintf("unknown %s %.60q%s", e.Kind, e.Text, DidYouMean(nearest(e.Text, e.Known)))
+}
+
+// Find returns the known name that text means: a name that it matches, or else the name with
+// an alias that it matches. Its errors are of type *Error.
+func Find(kind, text string, known []Name) (string, error) {
+	found := Match(text, List(known))
+	if found == nil {
+		for _, n := range known {
+			if Match(text, n.Aliases) != nil {
+				found = append(found, n.Name)
+			}
+		}
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	return "", &Error{kind, text, found, known}
+}
+
+// Match returns the spellings that text matches: text itself, or else every spelling that
+// differs from it in case and separators alone.
+func Match(text string, spellings []string) (found []string) {
+	if slices.Contains(spellings, text) {
+		return []string{text}
+	}
+	folded := Fold(text)
+	if folded == "" {
+		return nil
+	}
+	for _, s := range spellings {
+		if Fold(s) == folded && !slices.Contains(found, s) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+var separators = strings.NewReplacer("-", "", "_", "", ".", "", " ", "")
+
+// Fold returns a name in lower case and without separators. Two names with the same fold
+// match.
+func Fold(name string) string { return separators.Replace(strings.ToLower(name)) }
+
+// nearest returns the names that are, or have an alias, near to text.
+func nearest(text string, known []Name) (found []string) {
+	var spellings []string
+	for _, n := range known {
+		spellings = append(append(spellings, n.Name), n.Aliases...)
+	}
+	for _, near := range Near(text, spellings) {
+		for _, n := range known {
+			if (n.Name == near || slices.Contains(n.Aliases, near)) && !slices.Contains(found, n.Name) {
+				found = append(found, n.Name)
+			}
+		}
+	}
+	return found
+}
+
+// Nearest returns ", did you mean a or b?" for the known names nearest to name, or nothing
+// if none is near.
+func Nearest(name string, known []string) string { return DidYouMean(Near(name, known)) }
+
+// DidYouMean is ", did you mean a or b?", or nothing for no names.
+func DidYouMean(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return ", did you mean " + strings.Join(names, " or ") + "?"
+}
+
+// Near returns the known names near to name, nearest first. A name is near if at most one
+// letter in three must be edited, or if it begins with name. Case does not count.
+func Near(name string, known []string) (near []string) {
+	name = strings.ToLower(name)
+	distance := map[string]int{}
+	for _, k := range known {
+		d := levenshtein.ComputeDistance(name, strings.ToLower(k))
+		if d == 0 {
+			return []string{k}
+		}
+		if _, twice := distance[k]; twice {
+			continue
+		}
+		if d <= max(1, len(k)/3) || len(name) > 1 && strings.HasPrefix(k, name) {
+			near, distance[k] = append(near, k), d
+		}
+	}
+	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(distance[a], distance[b]) })
+	return near
+}

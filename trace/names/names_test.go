@@ -1,0 +1,76 @@
+package names
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+)
+
+func TestFind(t *testing.T) {
+	known := []Name{{"lru", nil}, {"s3-fifo", []string{"s3"}}, {"rtx4090", []string{"4090"}}, {"da", []string{"ess"}}, {"dba", []string{"ess", "both"}},
+		{"llama-3.1-8b", nil}, {"llama-31-8b", nil}, {"h100", []string{"lru"}}}
+	for text, want := range map[string]string{
+		"lru": "lru", "LRU": "lru", "s3fifo": "s3-fifo", "S3_FIFO": "s3-fifo", "S3": "s3-fifo", "RTX 4090": "rtx4090", "4090": "rtx4090",
+		"dba": "dba", "Both": "dba", "llama-3.1-8b": "llama-3.1-8b", "llama-31-8b": "llama-31-8b",
+	} {
+		if got, err := Find("thing", text, known); got != want || err != nil {
+			t.Errorf("%s: %q, %v; expected %q", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"":            `unknown thing ""; known: lru, s3-fifo,`,
+		"--":          `unknown thing "--"; known:`,
+		"lruu":        `unknown thing "lruu", did you mean lru or h100?; known: lru,`,
+		"409":         `unknown thing "409", did you mean rtx4090?; known:`,
+		"ESS":         `thing "ESS" is ambiguous, did you mean da or dba?`,
+		"Llama-318-b": `thing "Llama-318-b" is ambiguous, did you mean llama-3.1-8b or llama-31-8b?`,
+	} {
+		_, err := Find("thing", text, known)
+		if e := new(Error); !errors.As(err, &e) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, expected %s", text, err, want)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"lfu", "lru", "lrfu", "sieve", "window", "wind", "sieve"}
+	for name, want := range map[string]string{
+		"LRU": ", did you mean lru?", "lur": "", "lrf": ", did you mean lru or lrfu?", "seive": "", "siev2": ", did you mean sieve?", "wi": ", did you mean wind or window?", "siev": ", did you mean sieve?",
+	} {
+		if got := Nearest(name, known); got != want {
+			t.Errorf("%s: %q, expected %q", name, got, want)
+		}
+	}
+}
+
+// An unknown field is offered the fields of the type and of those within it.
+func TestOfFields(t *testing.T) {
+	type inner struct {
+		Capacity *int `json:"capacity_entries" yaml:"capacity_entries"`
+	}
+	type outer struct {
+		Method  string  `json:"method" yaml:"method"`
+		Streams []inner `json:"streams,omitempty" yaml:"streams,omitempty"`
+		Self    *outer  `json:"-" yaml:"-"`
+	}
+	var o outer
+	for text, want := range map[string]string{
+		`{"methud": ""}`:                        `unknown field "methud", did you mean method?`,
+		`{"streams": [{"capacity_entry": 1}]}`:  `unknown field "capacity_entry", did you mean capacity_entries?`,
+		`{"streams": [{"nothing_like_it": 1}]}`: `unknown field "nothing_like_it"`,
+	} {
+		decoder := json.NewDecoder(strings.NewReader(text))
+		decoder.DisallowUnknownFields()
+		for _, err := range []error{decoder.Decode(&o), yaml.Load([]byte(text), &o, yaml.WithKnownFields())} {
+			if err = OfFields(err, o); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "in type") {
+				t.Errorf("%s: %v, expected %s", text, err, want)
+			}
+		}
+	}
+	if other := errors.New("other"); OfFields(other, o) != other || OfFields(nil, o) != nil {
+		t.Error("other errors are changed")
+	}
+}
