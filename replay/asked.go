@@ -45,7 +45,7 @@ const askedFolder = "asked"
 
 // locked calls f while no other run reads and replaces files that runs share.
 func (s *Store) locked(f func() error) error {
-	if err := files.Locked(filepath.Join(s.dir, askedFolder, ".lock"), f); err != nil {
+	if err := files.Locked(filepath.Join(s.dir, askedFolder, "lock"), f); err != nil {
 		return fmt.Errorf("keep results: %w", err)
 	}
 	return nil

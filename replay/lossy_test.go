@@ -231,7 +231,7 @@ func TestLossyRefuses(t *testing.T) {
 		t.Errorf("one window is a history: %v", err)
 	}
 	none := Options{Policies: specs(t, "snapkv", "h2o"), Capacities: capacities(t, "1x"), Pool: PoolRequest, SkipUnable: true}
-	if _, err := Plan(plain, none); err == nil || !strings.Contains(err.Error(), "--pool do not combine") {
+	if _, err := Plan(plain, none); err == nil || !strings.Contains(err.Error(), "sets its own budgets") {
 		t.Errorf("no policy that can: %v", err)
 	}
 	job, err := Plan(masses, Options{Policies: specs(t, "snapkv"), Capacities: capacities(t, "1x")})

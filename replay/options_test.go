@@ -87,7 +87,7 @@ func TestSkipUnable(t *testing.T) {
 			t.Errorf("left out %q, expected %q", r.LeftOut, want)
 		}
 	}
-	if got, want := SummaryOf(r.LeftOut), "2 policies left out: is built for one capacity (arc at 1x+2x@4), needs scores (score-ewma)"; got != want {
+	if got, want := SummaryOf(r.LeftOut), "2 policies left out: the policy is built for one capacity (arc at 1x+2x@4), needs scores (score-ewma)"; got != want {
 		t.Errorf("summary %q, expected %q", got, want)
 	}
 	o.Policies = o.Policies[1:2]

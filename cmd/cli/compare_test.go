@@ -52,7 +52,7 @@ func TestCompareErrors(t *testing.T) {
 		{"lru opt " + rows + " --format csv", 2, `--format "csv": expected table, json or markdown`},
 		{"lru opt " + rows + " --where polcy=lru", 2, `unknown field "polcy"`},
 		{"--all", 2, "flag needs an argument: --all"},
-		{"--all s3-fifo " + rows, 1, `no rows of policy "s3-fifo", did you mean s3fifo?; the rows have: admit, fifo,`},
+		{"--all s3-fifoo " + rows, 1, `no rows of policy "s3-fifoo", did you mean s3fifo?; the rows have: admit, fifo,`},
 		{"--all lru", 1, "no folder results here"},
 		{"--all lru opt", 1, "opt: no such file"},
 		{"--all lru " + rows + " --where policy=lru", 1, "no other policy ran at a trace and capacity where it did"},

@@ -28,7 +28,7 @@ func TestSyntheticTracesStaySynthetic(t *testing.T) {
 		{[]string{"plan", out, "--max-batch", "2", "--format", "json"}, `"synthetic trace"`},
 		{[]string{"leaderboard", out}, "[synthetic trace, TPOT: layers stretched, TPOT: fitted constant] Exact policies: misses"},
 		{[]string{"leaderboard", out, "--by", "time", "--schedule", "prefetch"}, "[synthetic trace, layers stretched, oracle schedule, fitted constant] Exact policies: modelled time"},
-		{[]string{"leaderboard", out, "--format", "markdown"}, "## [synthetic trace] Traces"},
+		{[]string{"leaderboard", out, "--format", "markdown"}, `## \[synthetic trace] Traces`},
 		{[]string{"leaderboard", out, "--format", "csv"}, `,"synthetic trace, TPOT: layers stretched, TPOT: fitted constant"`},
 		{[]string{"leaderboard", out, "--format", "json"}, `"synthetic trace"`},
 		{[]string{"compare", "lru", "fifo", out}, "[synthetic trace] A = lru against B = fifo"},

@@ -85,7 +85,7 @@ var nextCommands = map[string]func(c *cobra.Command, args []string) []string{
 }
 
 // lastCommands have no next command in kvreplay: what they write goes elsewhere.
-var lastCommands = []string{"version", "policies new", "datasets card", "datasets verify", "datasets make", "datasets make longbench",
+var lastCommands = []string{"version", "combinations", "policies new", "datasets card", "datasets verify", "datasets make", "datasets make longbench",
 	"datasets make longbench-v2", "datasets make offline", "datasets make ruler", "hardware fit", "hardware points", "leaderboard", "plan"}
 
 func always(next ...string) func(*cobra.Command, []string) []string {

@@ -19,7 +19,7 @@ const (
 )
 
 // shippedMethod explains the lines by default.
-const shippedMethod = " Lines \"by default\" are what kvreplay time prints of the setting on the bundled machine. They use no constant of the paper."
+const shippedMethod = " Lines \"by default\" are the output of kvreplay time for the setting and schedule on the bundled machine. They use no constant of the paper."
 
 // predict compares a cell with what kvreplay time prints by default. The rates are the
 // fitted ones, for the reason of a miss.
