@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/trace/files"
+	"github.com/kvreplay/kvreplay/internal/files"
 )
 
 // CurveTraces lists the traces that curves can be drawn of, by name.

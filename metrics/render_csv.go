@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/kvreplay/kvreplay/trace/printable"
+	"github.com/kvreplay/kvreplay/internal/printable"
 )
 
 // boardColumns are the columns of the board's CSV, one line per scope and policy.

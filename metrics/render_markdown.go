@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/trace/printable"
+	"github.com/kvreplay/kvreplay/internal/printable"
 )
 
 // RenderMarkdown writes the board as Markdown (GitHub's tables); perTrace adds a table

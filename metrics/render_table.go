@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/trace/printable"
+	"github.com/kvreplay/kvreplay/internal/printable"
 )
 
 // RenderTable writes the board for a terminal; perTrace adds a table per trace.

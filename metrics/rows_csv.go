@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/kvreplay/kvreplay/trace/printable"
+	"github.com/kvreplay/kvreplay/internal/printable"
 )
 
 // WriteCSV writes the rows with a header line of the JSON field names. No value is an

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/trace/files"
+	"github.com/kvreplay/kvreplay/internal/files"
 )
 
 // decoder gathers the rows of one input after the other.

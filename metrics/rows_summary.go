@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/trace/printable"
+	"github.com/kvreplay/kvreplay/internal/printable"
 )
 
 // Limits of a summary. Besides the policies it has two lines of header and two of notes. A

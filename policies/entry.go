@@ -5,7 +5,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/trace/names"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // Traits are what a policy is, apart from what it does.
@@ -127,24 +127,6 @@ func (t Table) Parse(text string) (Spec, error) {
 		return Spec{Entry: &t[i], Options: canonical, Make: make}, nil
 	}
 	panic("policies: no entry is named " + name)
-}
-
-// Nearest is names.Nearest.
-func Nearest(name string, known []string) string { return names.Nearest(name, known) }
-
-// DidYouMean is names.DidYouMean.
-func DidYouMean(near []string) string { return names.DidYouMean(near) }
-
-// Near is names.Near.
-func Near(name string, known []string) []string { return names.Near(name, known) }
-
-// Some lists a few of many names.
-func Some(names []string) string {
-	const most = 6
-	if n := len(names); n > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n-most)
-	}
-	return strings.Join(names, ", ")
 }
 
 // NoOptions is New for a policy without options.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/trace/names"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // Named returns the policy of rows or of a profile that a user means by name: the policy of

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // Option is one named value of a policy's options. Int, Float and Word make one from a
@@ -57,7 +59,7 @@ func Word(name string, v *string, words ...string) Option {
 				return nil
 			}
 		}
-		return fmt.Errorf("%s=%s is none of %s%s", name, text, strings.Join(words, ", "), Nearest(text, words))
+		return fmt.Errorf("%s=%s is none of %s%s", name, text, strings.Join(words, ", "), names.Nearest(text, words))
 	}}
 }
 
@@ -97,5 +99,5 @@ func setOption(options []Option, name, value string) error {
 		}
 		known[i] = o.name
 	}
-	return fmt.Errorf("unknown option %q%s; known: %s", name, Nearest(name, known), strings.Join(known, ", "))
+	return fmt.Errorf("unknown option %q%s; known: %s", name, names.Nearest(name, known), strings.Join(known, ", "))
 }

@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/metrics"
-	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // askedCell is a cell that a run into the folder was asked for.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/policies"
 )
 
@@ -48,7 +49,7 @@ func ParseOutliers(text string) (Outliers, error) {
 	o := Outliers{Source: OutlierSource(source)}
 	if o.Source != OutliersWindows && o.Source != OutliersUnlisted {
 		return o, fmt.Errorf("outliers %q: expected windows:N or unlisted:N, as in windows:48%s",
-			text, policies.Nearest(source, []string{string(OutliersWindows), string(OutliersUnlisted)}))
+			text, names.Nearest(source, []string{string(OutliersWindows), string(OutliersUnlisted)}))
 	}
 	n, err := strconv.Atoi(count)
 	if err != nil || n < 1 || n > 1<<30 {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/trace"
@@ -190,7 +191,7 @@ func (p *plan) selectStreams() error {
 	for _, r := range p.opt.Requests {
 		if !requests[r] {
 			known := slices.Sorted(maps.Keys(requests))
-			return fmt.Errorf("request %q is not in the trace%s; it has %s", r, policies.Nearest(r, known), policies.Some(known))
+			return fmt.Errorf("request %q is not in the trace%s; it has %s", r, names.Nearest(r, known), names.Some(known))
 		}
 	}
 	perRequest := map[string]int{}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -26,7 +26,7 @@ func ParsePool(text string) (Pool, error) {
 		return p, nil
 	}
 	return PoolNone, fmt.Errorf("pool %q: expected layer (the heads of a layer share a cache) or request (all layers and heads do)%s",
-		text, policies.Nearest(text, []string{string(PoolLayer), string(PoolRequest)}))
+		text, names.Nearest(text, []string{string(PoolLayer), string(PoolRequest)}))
 }
 
 // joins reports whether two streams share a cache.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // Prefetch says what is fetched ahead of a step, into a staging buffer beside the
@@ -48,7 +48,7 @@ func ParsePrefetch(text string) (Prefetch, error) {
 	p := Prefetch{Source: PrefetchSource(source), Swap: swaps}
 	if p.Source != PrefetchPredicted && p.Source != PrefetchCandidates {
 		return p, fmt.Errorf("prefetch %q: expected predicted:SIZE, candidates:SIZE or candidates:SIZE,swap, the size of the staging buffer as a capacity: 0.5x, 64, 1MiB%s",
-			text, policies.Nearest(source, []string{string(PrefetchPredicted), string(PrefetchCandidates)}))
+			text, names.Nearest(source, []string{string(PrefetchPredicted), string(PrefetchCandidates)}))
 	}
 	if swaps && (option != "swap" || p.Source != PrefetchCandidates) {
 		return p, fmt.Errorf("prefetch %q: expected candidates:SIZE,swap, as in candidates:64,swap; predictions have no rank to compare with that of a cached block", text)

@@ -14,8 +14,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/metrics"
-	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // ProfileSchema is the version of the profile's columns.

@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/metrics"
-	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // Store keeps what is finished in a folder, so that a run that was stopped, by Ctrl-C,

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/trace/names"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // metaFields are the names of Meta's fields in JSON.

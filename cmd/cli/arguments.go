@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/metrics"
-	"github.com/kvreplay/kvreplay/policies"
 )
 
 // commandName is "datasets list" of `kvreplay datasets list`: errors begin with the
@@ -53,11 +53,11 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	var names []string
+	var known []string
 	for _, sub := range c.Commands() {
-		names = append(names, sub.Name())
+		known = append(known, sub.Name())
 	}
-	return usagef("unknown command %q%s; `%s --help` lists them", args[0], policies.Nearest(args[0], names), c.CommandPath())
+	return usagef("unknown command %q%s; `%s --help` lists them", args[0], names.Nearest(args[0], known), c.CommandPath())
 }
 
 // addCompletion adds cobra's group of scripts for shells, in which a shell without one is an

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // Exit codes.

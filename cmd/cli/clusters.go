@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
-	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 func newClustersCommand() *cobra.Command {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
 )
@@ -69,28 +70,28 @@ func runCompare(c *cobra.Command, args []string, f *compareFlags) error {
 	if !slices.Contains(compareFormats, f.format) {
 		return usagef("--format %q: expected table, json or markdown", f.format)
 	}
-	names, paths := []string{f.all}, args
+	wanted, paths := []string{f.all}, args
 	if f.all == "" {
-		names, paths = args[:2], args[2:]
+		wanted, paths = args[:2], args[2:]
 	}
 	selected, err := readResults(c.Context(), paths, f.where)
 	if err != nil {
 		return err
 	}
 	ran := policiesOf(selected.rows)
-	for i, name := range names {
-		names[i] = policies.Named(f.table.Canonical(name), ran)
+	for i, name := range wanted {
+		wanted[i] = policies.Named(f.table.Canonical(name), ran)
 	}
 	result, err := unlessStopped(c.Context(), func() (comparison, error) {
 		o := metrics.Options{Seed: f.seed, Incomplete: selected.incomplete}
 		if f.all != "" {
-			return metrics.CompareAll(selected.rows, names[0], o)
+			return metrics.CompareAll(selected.rows, wanted[0], o)
 		}
-		return metrics.Compare(selected.rows, names[0], names[1], o)
+		return metrics.Compare(selected.rows, wanted[0], wanted[1], o)
 	})
 	var unknown *metrics.UnknownPolicy
 	if errors.As(err, &unknown) {
-		return selected.missing(fmt.Errorf("%w%s; the rows have: %s", err, policies.Nearest(unknown.Name, unknown.Known), strings.Join(unknown.Known, ", ")), unknown.Name)
+		return selected.missing(fmt.Errorf("%w%s; the rows have: %s", err, names.Nearest(unknown.Name, unknown.Known), strings.Join(unknown.Known, ", ")), unknown.Name)
 	}
 	if err != nil {
 		return err

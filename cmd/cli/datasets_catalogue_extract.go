@@ -9,7 +9,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/bundled"
 	"github.com/kvreplay/kvreplay/datasets/catalogue"
-	"github.com/kvreplay/kvreplay/trace/files"
+	"github.com/kvreplay/kvreplay/internal/files"
 )
 
 // embeddedName is the entry of the trace that is part of the binary.

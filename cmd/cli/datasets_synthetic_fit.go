@@ -15,8 +15,8 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/synthetic"
 	"github.com/kvreplay/kvreplay/datasets/synthetic/twin"
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/trace"
-	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // fitFlags are the flags of `datasets fit` as typed.

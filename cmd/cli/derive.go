@@ -9,7 +9,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/trace/derive"
 )
 
@@ -93,7 +93,7 @@ func runDerive(c *cobra.Command, src string, f *deriveFlags) error {
 	r, err := derive.Derive(c.Context(), src, f.out, f.options)
 	var unknown *derive.UnknownError
 	if errors.As(err, &unknown) {
-		return fmt.Errorf("%w%s", err, policies.Nearest(unknown.Name, unknown.Known))
+		return fmt.Errorf("%w%s", err, names.Nearest(unknown.Name, unknown.Known))
 	}
 	if err != nil {
 		return err

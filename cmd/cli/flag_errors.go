@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // flagError says what is wrong with a flag: an unknown one is offered the nearest, a bad
@@ -31,11 +31,11 @@ func flagError(c *cobra.Command, err error) error {
 			}
 		}
 	})
-	near := policies.Near(name, known)
+	near := names.Near(name, known)
 	for i := range near {
 		near[i] = "--" + near[i]
 	}
-	return usagef("unknown flag --%s%s; `%s --help` lists them", name, policies.DidYouMean(near), c.CommandPath())
+	return usagef("unknown flag --%s%s; `%s --help` lists them", name, names.DidYouMean(near), c.CommandPath())
 }
 
 // expected are what flags take, by the type of their value.

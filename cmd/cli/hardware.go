@@ -12,8 +12,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/metrics/texttable"
-	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -57,12 +57,12 @@ func (f *hardwareFlags) load() (*hardware.Library, error) {
 }
 
 // formats adds --format; the first is the default.
-func (f *hardwareFlags) formats(c *cobra.Command, names ...string) {
-	quoted := append([]string{"`" + names[0] + "`"}, names[1:]...)
-	c.Flags().StringVar(&f.format, "format", names[0], english.WordSeries(quoted, "or"))
+func (f *hardwareFlags) formats(c *cobra.Command, known ...string) {
+	quoted := append([]string{"`" + known[0] + "`"}, known[1:]...)
+	c.Flags().StringVar(&f.format, "format", known[0], english.WordSeries(quoted, "or"))
 	c.PreRunE = func(*cobra.Command, []string) error {
-		if !slices.Contains(names, f.format) {
-			return usagef("--format %q, expected %s%s", f.format, strings.Join(names, " or "), policies.Nearest(f.format, names))
+		if !slices.Contains(known, f.format) {
+			return usagef("--format %q, expected %s%s", f.format, strings.Join(known, " or "), names.Nearest(f.format, known))
 		}
 		return nil
 	}
@@ -73,14 +73,14 @@ func kindFlag(kind string) ([]hardware.Kind, error) {
 	if kind == "" {
 		return hardware.Kinds, nil
 	}
-	var names []string
+	var known []string
 	for _, k := range hardware.Kinds {
 		if string(k) == kind {
 			return []hardware.Kind{k}, nil
 		}
-		names = append(names, string(k))
+		known = append(known, string(k))
 	}
-	return nil, usagef("--kind %q, expected one of %s%s", kind, strings.Join(names, ", "), policies.Nearest(kind, names))
+	return nil, usagef("--kind %q, expected one of %s%s", kind, strings.Join(known, ", "), names.Nearest(kind, known))
 }
 
 // printTable writes a table without blanks at line ends.

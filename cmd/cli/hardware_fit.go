@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 	"github.com/kvreplay/kvreplay/replay/transfer/fit"
-	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // curveFlags are the flags of `kvreplay hardware fit` as typed.
@@ -254,7 +254,7 @@ func pointsOf(lib *hardware.Library, rows []fit.Comparison, only []string) ([]fi
 		}
 		switch {
 		case err != nil:
-			return nil, usagef("--only %q%s: expected links or drives with measured points: %s", name, policies.Nearest(name, measured), strings.Join(measured, ", "))
+			return nil, usagef("--only %q%s: expected links or drives with measured points: %s", name, names.Nearest(name, measured), strings.Join(measured, ", "))
 		case !slices.Contains(measured, hardware.Head(it).Name):
 			return nil, usagef("--only %s: nothing is measured of it; there are points of %s", name, strings.Join(measured, ", "))
 		}

@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
-	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // resultsFolder is where rows are read from when none are named.

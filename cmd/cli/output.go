@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/kvreplay/kvreplay/trace/printable"
+	"github.com/kvreplay/kvreplay/internal/printable"
 )
 
 // output is stdout; it keeps the first error, as help and many a line of text are

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -143,16 +144,16 @@ func (f *planFlags) profiles(ctx context.Context, path string) ([]*pipeline.Prof
 	if err != nil {
 		return nil, err
 	}
-	var names, wanted []string
+	var ran, wanted []string
 	for _, cell := range all {
-		if !slices.Contains(names, cell.Policy) {
-			names = append(names, cell.Policy)
+		if !slices.Contains(ran, cell.Policy) {
+			ran = append(ran, cell.Policy)
 		}
 	}
 	for _, name := range f.names {
-		policy := policies.Named(f.known.Canonical(name), names)
-		if !slices.Contains(names, policy) {
-			return nil, usagef("--policy %q%s: the profile has %v", name, policies.Nearest(name, names), names)
+		policy := policies.Named(f.known.Canonical(name), ran)
+		if !slices.Contains(ran, policy) {
+			return nil, usagef("--policy %q%s: the profile has %v", name, names.Nearest(name, ran), ran)
 		}
 		wanted = append(wanted, policy)
 	}
@@ -163,7 +164,7 @@ func (f *planFlags) profiles(ctx context.Context, path string) ([]*pipeline.Prof
 		return !slices.Contains(wanted, c.Policy)
 	})
 	if len(cells) == 0 {
-		return nil, fmt.Errorf("profile %s has only policies that see the future (%v): name one with --policy", path, names)
+		return nil, fmt.Errorf("profile %s has only policies that see the future (%v): name one with --policy", path, ran)
 	}
 	if len(wanted) == 0 {
 		for _, name := range oracles {

@@ -20,8 +20,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/modfile"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 //go:embed skeleton/*.tmpl

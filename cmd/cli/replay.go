@@ -15,11 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/replay"
-	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // replayFlags are the flags of `kvreplay replay` as typed.
@@ -362,7 +362,7 @@ func parsePolicies(table policies.Table, typed []string) (specs []policies.Spec,
 				if group, _, options := strings.Cut(one, ":"); options && slices.Contains(groups, group) {
 					return nil, false, fmt.Errorf("policy %q: %s takes no options; name the policies one by one to set theirs", one, group)
 				}
-				if near := policies.Nearest(one, groups); near != "" {
+				if near := names.Nearest(one, groups); near != "" {
 					err = fmt.Errorf("%w; of the groups%s", err, near)
 				}
 				return nil, false, err

@@ -8,10 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/reproduce/papers"
-	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // reproduceFlags are the flags of `kvreplay reproduce` as typed.
@@ -108,7 +107,7 @@ func chosenPapers(args, sections []string) []reproduce.Paper {
 func runReproduce(c *cobra.Command, args []string, f *reproduceFlags) error {
 	formats := []string{"table", "markdown", "csv", "json"}
 	if !slices.Contains(formats, f.format) {
-		return usagef("--format %q, expected %s%s", f.format, strings.Join(formats, ", "), policies.Nearest(f.format, formats))
+		return usagef("--format %q, expected %s%s", f.format, strings.Join(formats, ", "), names.Nearest(f.format, formats))
 	}
 	traces, err := f.tracePaths()
 	if err != nil {
@@ -134,7 +133,7 @@ func runReproduce(c *cobra.Command, args []string, f *reproduceFlags) error {
 	if len(f.sections) > 0 {
 		known := report.Names()
 		if unknown := report.Keep(f.sections); unknown != "" {
-			return usagef("unknown section %q%s; known: %s", unknown, policies.Nearest(unknown, known), strings.Join(known, ", "))
+			return usagef("unknown section %q%s; known: %s", unknown, names.Nearest(unknown, known), strings.Join(known, ", "))
 		}
 	}
 	bar.close()

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
-	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // timeFlags are the flags of `kvreplay time` as typed.

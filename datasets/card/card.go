@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/kvreplay/kvreplay/trace/printable"
+	"github.com/kvreplay/kvreplay/internal/printable"
 )
 
 // Options say how a card is made.

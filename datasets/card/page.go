@@ -4,7 +4,7 @@ import (
 	_ "embed"
 	"text/template"
 
-	"github.com/kvreplay/kvreplay/trace/printable"
+	"github.com/kvreplay/kvreplay/internal/printable"
 )
 
 //go:embed card.md.tmpl

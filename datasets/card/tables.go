@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/locality"
-	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 // Tasks are how the demand repeats, a table a set.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/trace/inspect"
-	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 const none = "–" // no value: nothing to divide by, or not in the trace

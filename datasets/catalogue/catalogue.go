@@ -18,7 +18,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/kvreplay/kvreplay/trace/names"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 //go:embed catalogue.yaml

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // MakeV2 turns questions of v2 into prompts. The source is data.json, a file of the same
@@ -84,7 +84,7 @@ func oneOf(what, value string, known []string) error {
 	if value == "" || slices.Contains(known, value) {
 		return nil
 	}
-	return fmt.Errorf("unknown %s %q%s, expected one of %s", what, value, policies.Nearest(value, known), strings.Join(known, ", "))
+	return fmt.Errorf("unknown %s %q%s, expected one of %s", what, value, names.Nearest(value, known), strings.Join(known, ", "))
 }
 
 // fileV2 finds the file of a source.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // Set is one of LongBench's sets of questions.
@@ -125,5 +125,5 @@ func parseTask(name string) (task, error) {
 	if s, ok := Lookup(short); ok && e && s.E {
 		return task{s, true}, nil
 	}
-	return task{}, fmt.Errorf("unknown set %q%s; `kvreplay datasets make longbench --help` lists them", name, policies.Nearest(name, taskNames()))
+	return task{}, fmt.Errorf("unknown set %q%s; `kvreplay datasets make longbench --help` lists them", name, names.Nearest(name, taskNames()))
 }

@@ -18,9 +18,9 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/datasets/bom"
-	"github.com/kvreplay/kvreplay/trace/files"
-	"github.com/kvreplay/kvreplay/trace/gunzip"
-	"github.com/kvreplay/kvreplay/trace/names"
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/gunzip"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // file is one file of rows, on disk or in a zip.

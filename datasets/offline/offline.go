@@ -18,8 +18,8 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/longbench"
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/datasets/tokens"
-	"github.com/kvreplay/kvreplay/trace/files"
-	"github.com/kvreplay/kvreplay/trace/names"
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // Benchmark is what prompts.Row and the manifest call these tasks.

@@ -11,7 +11,7 @@ import (
 	"os"
 	"unicode/utf8"
 
-	"github.com/kvreplay/kvreplay/trace/gunzip"
+	"github.com/kvreplay/kvreplay/internal/gunzip"
 )
 
 // maxLine is the length in bytes beyond which a line is refused: a prompt of a million

@@ -9,7 +9,7 @@ import (
 	"hash"
 	"io"
 
-	"github.com/kvreplay/kvreplay/trace/files"
+	"github.com/kvreplay/kvreplay/internal/files"
 )
 
 // Writer writes a prompts file and its manifest. Both appear under their names only

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/datasets/bom"
-	"github.com/kvreplay/kvreplay/trace/files"
-	"github.com/kvreplay/kvreplay/trace/gunzip"
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/gunzip"
 )
 
 // Detect tells from its content, never from its name, what the file at path is. The

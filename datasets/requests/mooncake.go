@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kvreplay/kvreplay/trace/names"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // mooncakeKeys are the keys of a line: it has each of them once and no other.

@@ -11,8 +11,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/trace/inspect"
-	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 // Text writes the summary for people.

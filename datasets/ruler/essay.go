@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kvreplay/kvreplay/datasets/bom"
-	"github.com/kvreplay/kvreplay/trace/files"
+	"github.com/kvreplay/kvreplay/internal/files"
 )
 
 // essay is running text that needles are hidden in.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/datasets/bom"
 	"github.com/kvreplay/kvreplay/datasets/prompts"
-	"github.com/kvreplay/kvreplay/trace/files"
+	"github.com/kvreplay/kvreplay/internal/files"
 )
 
 // Roles of texts in a manifest.

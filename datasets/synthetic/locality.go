@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // Locality are the dials of a stream: how its demand repeats. Times are in decode
@@ -75,14 +75,14 @@ var LocalityDials = []Dial{
 
 // FindDial returns the dial of that name, or an error that offers the nearest.
 func FindDial(name string) (*Dial, error) {
-	var names []string
+	var known []string
 	for i := range LocalityDials {
 		if LocalityDials[i].Name == name {
 			return &LocalityDials[i], nil
 		}
-		names = append(names, LocalityDials[i].Name)
+		known = append(known, LocalityDials[i].Name)
 	}
-	return nil, fmt.Errorf("no dial is named %q%s", name, policies.Nearest(name, names))
+	return nil, fmt.Errorf("no dial is named %q%s", name, names.Nearest(name, known))
 }
 
 // validate reports the first dial out of its range, or dials that contradict each

@@ -11,7 +11,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/trace/names"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // Default is the tokenizer where none is named: what RULER's scripts use for OpenAI's

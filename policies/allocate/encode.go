@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/trace"
-	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // Encode is the plan's file: the same plan gives the same bytes.

@@ -11,8 +11,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/trace"
-	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // planFile is a plan as its file has it; PLAN.md describes the fields.

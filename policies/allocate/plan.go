@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -109,9 +109,9 @@ func (p *Plan) extent() string {
 		heads[s.Head] = true
 	}
 	if heads[trace.NoHead] && len(heads) == 1 {
-		return fmt.Sprintf("layers %s, each with one selection", policies.Some(layers))
+		return fmt.Sprintf("layers %s, each with one selection", names.Some(layers))
 	}
-	return fmt.Sprintf("layers %s with %d heads", policies.Some(layers), len(heads))
+	return fmt.Sprintf("layers %s with %d heads", names.Some(layers), len(heads))
 }
 
 // Digest identifies what a replay depends on, the family and the sizes, and nothing

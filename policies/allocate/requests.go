@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // Request is a request of a trace.
@@ -56,7 +56,7 @@ func (c *Rows) Select(patterns []string) ([]Request, error) {
 		}
 		if len(selected) == before {
 			ids := idsOf(all)
-			return nil, fmt.Errorf("request %q is not in the rows%s; they have %s", pattern, policies.Nearest(pattern, ids), policies.Some(ids))
+			return nil, fmt.Errorf("request %q is not in the rows%s; they have %s", pattern, names.Nearest(pattern, ids), names.Some(ids))
 		}
 	}
 	slices.SortFunc(selected, compareRequests)

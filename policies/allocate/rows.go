@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/trace"
@@ -116,7 +117,7 @@ func streamRows(rows []metrics.Row, policy string) ([]metrics.Row, error) {
 	case len(of) == 0 && pooled > 0:
 		return nil, fmt.Errorf("the rows are pooled over streams and do not say what a layer and head needs; replay with --per stream")
 	case len(of) == 0 && policy != "":
-		return nil, fmt.Errorf("no rows of policy %q%s; the rows are of: %s", policy, policies.Nearest(policy, known), strings.Join(known, ", "))
+		return nil, fmt.Errorf("no rows of policy %q%s; the rows are of: %s", policy, names.Nearest(policy, known), strings.Join(known, ", "))
 	case len(of) == 0:
 		return nil, errors.New("no rows")
 	case policy == "" && len(groups) > 1:

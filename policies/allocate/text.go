@@ -9,7 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // WriteText writes reports of the same rows and memory for people: one line a
@@ -57,7 +57,7 @@ func (s *Side) line(b *strings.Builder, what string) {
 	if len(s.Requests) == 1 {
 		plural = ""
 	}
-	fmt.Fprintf(b, "%s %d request%s of %s, %s steps: %s\n", what, len(s.Requests), plural, policies.Some(traces), comma64(s.Steps), policies.Some(idsOf(s.Requests)))
+	fmt.Fprintf(b, "%s %d request%s of %s, %s steps: %s\n", what, len(s.Requests), plural, names.Some(traces), comma64(s.Steps), names.Some(idsOf(s.Requests)))
 }
 
 // methodTable compares the methods with uniform.

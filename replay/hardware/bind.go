@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // binder reads the nodes of one file into structs, strictly: each key known and given
@@ -45,7 +45,7 @@ func (b *binder) citation(n *yaml.Node, key, path string) string {
 	for k := range b.sources {
 		known = append(known, k)
 	}
-	b.fail(n, "%s: source %q is not among the file's sources%s", path, key, policies.Nearest(key, known))
+	b.fail(n, "%s: source %q is not among the file's sources%s", path, key, names.Nearest(key, known))
 	return ""
 }
 
@@ -169,7 +169,7 @@ func (b *binder) mapping(n *yaml.Node, into any, path string) bool {
 		f, ok := find(fields, key.Value)
 		switch {
 		case !ok:
-			b.fail(key, "%s: unknown key %q%s; known: %s", orFile(path), key.Value, policies.Nearest(key.Value, keysOf(fields)), strings.Join(keysOf(fields), ", "))
+			b.fail(key, "%s: unknown key %q%s; known: %s", orFile(path), key.Value, names.Nearest(key.Value, keysOf(fields)), strings.Join(keysOf(fields), ", "))
 		case seen[key.Value]:
 			b.fail(key, "%s stands twice", join(path, key.Value))
 		default:

@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // Status says how a number is known.
@@ -95,7 +95,7 @@ func (f *Fact[D]) bind(b *binder, n *yaml.Node, opts fieldOptions) {
 	case keys.Status == "":
 		err = fmt.Errorf("no status, expected one of %s", strings.Join(statuses, ", "))
 	case !slices.Contains(statuses, keys.Status):
-		err = fmt.Errorf("status %q, expected one of %s%s", keys.Status, strings.Join(statuses, ", "), policies.Nearest(keys.Status, statuses))
+		err = fmt.Errorf("status %q, expected one of %s%s", keys.Status, strings.Join(statuses, ", "), names.Nearest(keys.Status, statuses))
 	case keys.Source == "":
 		err = errors.New("no source: name one of the file's sources")
 	case keys.Note == "" && slices.Contains(explained, keys.Status):

@@ -16,8 +16,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/kvreplay/kvreplay/trace/files"
-	"github.com/kvreplay/kvreplay/trace/names"
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 //go:embed data

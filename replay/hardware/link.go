@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // Link joins host memory and GPU. Package transfer says how its constants make times.
@@ -216,7 +216,7 @@ func (s *Series) check(f *faults, path string) {
 		f.at(path, windowFault+" (%s)", s.Name)
 	}
 	if !slices.Contains(PathNames, s.Path) {
-		f.at(path+".path", "%q, expected %s%s (%s)", s.Path, strings.Join(PathNames, ", "), policies.Nearest(s.Path, PathNames), s.Name)
+		f.at(path+".path", "%q, expected %s%s (%s)", s.Path, strings.Join(PathNames, ", "), names.Nearest(s.Path, PathNames), s.Name)
 	}
 	if !slices.Contains(directionNames, s.Direction) {
 		f.at(path+".direction", "%q, expected %s (%s)", s.Direction, strings.Join(directionNames, ", "), s.Name)

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/metrics"
-	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 // PlanVersion is the version of Planned's JSON form. Version 1 was a list of candidates.

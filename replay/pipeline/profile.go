@@ -14,10 +14,11 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/metrics"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
-	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // Counts are what one layer of one request moved in one step, over all its heads.
@@ -254,9 +255,9 @@ func Oracles(path string) ([]string, error) {
 // other leaves no choice.
 func Choose(cells []Cell, policy, capacity string) (Cell, error) {
 	var fit []Cell
-	var names, ran []string
+	var known, ran []string
 	for _, c := range cells {
-		names, ran = append(names, c.String()), append(ran, c.Policy)
+		known, ran = append(known, c.String()), append(ran, c.Policy)
 	}
 	policy, capacity = policies.Named(policy, ran), metrics.CapacityText(capacity)
 	for _, c := range cells {
@@ -267,7 +268,7 @@ func Choose(cells []Cell, policy, capacity string) (Cell, error) {
 	if len(fit) == 1 {
 		return fit[0], nil
 	}
-	has := strings.Join(names, ", ")
+	has := strings.Join(known, ", ")
 	if policy == "" && capacity == "" {
 		return Cell{}, fmt.Errorf("the profile has %d cells, choose one with --policy and --capacity: %s", len(cells), has)
 	}
@@ -276,7 +277,7 @@ func Choose(cells []Cell, policy, capacity string) (Cell, error) {
 		want = "at " + capacity
 	}
 	if len(fit) == 0 {
-		return Cell{}, fmt.Errorf("no cell of the profile is %s%s; it has: %s", want, policies.Nearest(want, names), has)
+		return Cell{}, fmt.Errorf("no cell of the profile is %s%s; it has: %s", want, names.Nearest(want, known), has)
 	}
 	return Cell{}, fmt.Errorf("%d cells of the profile are %s, expected one; it has: %s", len(fit), want, has)
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/replay/hardware"
-	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 // WriteTable writes results of one model, batch and cell for people: a column of figures

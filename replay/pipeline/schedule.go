@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/trace/names"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // Schedule places the operations of a step on a timeline.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
-	"github.com/kvreplay/kvreplay/trace/names"
 )
 
 // Selection is how a model without an indexer of its own finds its Top-K: vectors that

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // Timetable is a Computer of measured times: each operator over a grid of query tokens of
@@ -97,7 +97,7 @@ type gridPoint struct{ queries, context, seconds float64 }
 
 func parsePoint(record []string) (p gridPoint, err error) {
 	if !slices.Contains(operatorNames, record[0]) {
-		return p, fmt.Errorf("operator %q, expected one of %s%s", record[0], strings.Join(operatorNames, ", "), policies.Nearest(record[0], operatorNames))
+		return p, fmt.Errorf("operator %q, expected one of %s%s", record[0], strings.Join(operatorNames, ", "), names.Nearest(record[0], operatorNames))
 	}
 	for i, v := range []*float64{&p.queries, &p.context, &p.seconds} {
 		x, err := strconv.ParseFloat(strings.TrimSpace(record[i+1]), 64)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/kvreplay/kvreplay/trace/files"
+	"github.com/kvreplay/kvreplay/internal/files"
 )
 
 // FileName is the report in a folder that Write writes.

@@ -20,8 +20,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/trace"
-	"github.com/kvreplay/kvreplay/trace/files"
 )
 
 // Result says what was written.

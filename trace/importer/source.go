@@ -7,8 +7,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/trace/files"
-	"github.com/kvreplay/kvreplay/trace/gunzip"
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/gunzip"
 )
 
 // source is one open file. Its text comes unpacked; formats that need random access

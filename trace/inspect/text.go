@@ -10,8 +10,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/trace/locality"
-	"github.com/kvreplay/kvreplay/trace/printable"
 )
 
 // mostRequests is the number of requests that the text lists.

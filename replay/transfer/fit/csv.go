@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
@@ -79,7 +79,7 @@ func newReading(header []string) (*reading, error) {
 	for i, name := range header {
 		name = strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))
 		if !slices.Contains(columns, name) {
-			return nil, fmt.Errorf("unknown column %.60q%s; known: %s", name, policies.Nearest(name, columns), strings.Join(columns, ", "))
+			return nil, fmt.Errorf("unknown column %.60q%s; known: %s", name, names.Nearest(name, columns), strings.Join(columns, ", "))
 		}
 		if _, ok := t.at[name]; ok {
 			return nil, fmt.Errorf("column %s stands twice", name)

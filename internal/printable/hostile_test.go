@@ -15,7 +15,7 @@ import (
 	"github.com/yuin/goldmark/extension"
 	render "github.com/yuin/goldmark/renderer/html"
 
-	"github.com/kvreplay/kvreplay/trace/printable"
+	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 

@@ -164,3 +164,12 @@ func Near(name string, known []string) (near []string) {
 	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(distance[a], distance[b]) })
 	return near
 }
+
+// Some lists a few of many names, as messages do.
+func Some(list []string) string {
+	const most = 6
+	if n := len(list); n > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), n-most)
+	}
+	return strings.Join(list, ", ")
+}
