@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // askedCell is a cell that a run into the folder was asked for.
@@ -22,7 +22,7 @@ type askedCell struct {
 	// Cell names the file of the finished cell.
 	Cell string `json:"cell"`
 	// Row has the settings of the cell's first row, and no counts.
-	Row metrics.Row `json:"row"`
+	Row result.Row `json:"row"`
 }
 
 // Stem is how the files that a run keeps of a trace begin: the trace's file name without
@@ -156,7 +156,7 @@ func readAsked(path string) ([]askedCell, error) {
 
 // Asked returns the cells that runs into the results folder dir were asked for, each as one
 // of its rows without counts. A folder that no run has written to gives none.
-func Asked(dir string) ([]metrics.Row, error) {
+func Asked(dir string) ([]result.Row, error) {
 	folder := filepath.Join(dir, askedFolder)
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -165,7 +165,7 @@ func Asked(dir string) ([]metrics.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	var rows []metrics.Row
+	var rows []result.Row
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) != ".json" {
 			continue
@@ -193,19 +193,19 @@ func (j *Job) Keep() (notes []string, err error) {
 		if err != nil {
 			return err
 		}
-		var older []metrics.Row
+		var older []result.Row
 		switch text, err := readKept(path); {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return fmt.Errorf("read %s: %w", path, err)
 		default:
-			if older, err = metrics.DecodeRows(bytes.NewReader(text), path); err != nil {
+			if older, err = result.DecodeRows(bytes.NewReader(text), path); err != nil {
 				notes = append(notes, fmt.Sprintf("%v; the file is written anew from the kept cells", err))
 				older = nil
 			}
 		}
-		rows := metrics.MergeRows(newer, older)
-		if err := files.WriteBy(path, func(w io.Writer) error { return metrics.WriteJSONL(w, rows) }); err != nil {
+		rows := result.MergeRows(newer, older)
+		if err := files.WriteBy(path, func(w io.Writer) error { return result.WriteJSONL(w, rows) }); err != nil {
 			return err
 		}
 		notes = append(notes, s.removeSuperseded(p.file.Path(), rows)...)
@@ -216,7 +216,7 @@ func (j *Job) Keep() (notes []string, err error) {
 
 // finished are the rows of the job, and of all other finished cells of its trace that
 // runs were asked for.
-func (j *Job) finished() ([]metrics.Row, error) {
+func (j *Job) finished() ([]result.Row, error) {
 	p, rows, own := j.plan, slices.Clip(j.rows), map[string]bool{}
 	for _, c := range p.asked() {
 		own[c.Row.CellID()] = true
@@ -241,7 +241,7 @@ func (j *Job) finished() ([]metrics.Row, error) {
 var oldRows = regexp.MustCompile(`^\.rows-[0-9a-f]{8}\.jsonl$`)
 
 // removeSuperseded removes rows files of earlier versions whose rows are all in the new file.
-func (s *Store) removeSuperseded(trace string, rows []metrics.Row) (notes []string) {
+func (s *Store) removeSuperseded(trace string, rows []result.Row) (notes []string) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil
@@ -253,7 +253,7 @@ func (s *Store) removeSuperseded(trace string, rows []metrics.Row) (notes []stri
 		}
 		path := filepath.Join(s.dir, e.Name())
 		old, err := decodeOld(path)
-		if err == nil && metrics.Covers(rows, old) && os.Remove(path) == nil {
+		if err == nil && result.Covers(rows, old) && os.Remove(path) == nil {
 			notes = append(notes, fmt.Sprintf("removed %s, whose rows are in %s now", path, RowsName(trace)))
 			continue
 		}
@@ -263,13 +263,13 @@ func (s *Store) removeSuperseded(trace string, rows []metrics.Row) (notes []stri
 }
 
 // decodeOld reads rows of any schema, for their settings only.
-func decodeOld(path string) (rows []metrics.Row, err error) {
+func decodeOld(path string) (rows []result.Row, err error) {
 	text, err := readKept(path)
 	if err != nil {
 		return nil, err
 	}
 	for dec := json.NewDecoder(bytes.NewReader(text)); ; {
-		var r metrics.Row
+		var r result.Row
 		switch err := dec.Decode(&r); {
 		case errors.Is(err, io.EOF):
 			return rows, nil

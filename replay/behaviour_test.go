@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/fifo"
 	"github.com/kvreplay/kvreplay/policies/lfu"
@@ -295,7 +295,7 @@ func TestRowsStateTheFingerprint(t *testing.T) {
 	for _, e := range []policies.Entry{lru.Entry, fifo.Entry} {
 		spec := asMine(t, e)
 		for _, r := range mustRun(t, f, Options{Policies: []policies.Spec{spec}, Capacities: capacities(t, "2x")}) {
-			if r.PolicyFingerprint != Fingerprint(spec) || r.Schema != metrics.RowSchema {
+			if r.PolicyFingerprint != Fingerprint(spec) || r.Schema != result.RowSchema {
 				t.Errorf("a row states %q, expected %q", r.PolicyFingerprint, Fingerprint(spec))
 			}
 		}

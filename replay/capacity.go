@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/policies/decimal"
 )
@@ -36,13 +36,13 @@ const (
 // ParseCapacity reads "1.5x" (of K), "0.2ctx" (of the prompt), "6400" (entries),
 // "64MiB" (of a request, shared by its streams) or "peak:POLICY" (as much as that
 // policy keeps at its peak, stream by stream). "1x+2x@64" grows at decode step 64. Two
-// spellings of a size are one capacity, whose text is metrics.CapacityText's; its number
+// spellings of a size are one capacity, whose text is result.CapacityText's; its number
 // is taken as that text states it, not as the float next to it.
 func ParseCapacity(text string) (Capacity, error) {
 	if strings.Contains(text, "+") {
 		return parseGrowing(text)
 	}
-	c := Capacity{text: metrics.CapacityText(text)}
+	c := Capacity{text: result.CapacityText(text)}
 	switch {
 	case strings.HasPrefix(text, "peak:"):
 		c.kind, c.peak = peakOf, strings.TrimPrefix(text, "peak:")

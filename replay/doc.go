@@ -1,7 +1,7 @@
 // Package replay is the engine: it decodes a stream once, derives what changes from
 // step to step once, and runs every policy and capacity on that.
 //
-// Run replays an open trace as Options say and returns result rows, of package metrics;
+// Run replays an open trace as Options say and returns result rows, of package metrics/result;
 // Plan does so in two steps, which tells first what is left to do. A Store keeps rows in a
 // folder, so that a run goes on where it was, and a Profile the counts of every step, of
 // which package pipeline makes times. Options are values; their texts, as the flags of

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // growth is a later part of a capacity that grows: from a decode step on, so much
@@ -25,7 +25,7 @@ func parseGrowing(text string) (Capacity, error) {
 		return first, err
 	}
 	c := first
-	c.text = metrics.CapacityText(text)
+	c.text = result.CapacityText(text)
 	last := 0
 	for _, part := range parts[1:] {
 		size, step, timed := strings.Cut(part, "@")

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -73,7 +73,7 @@ func TestLossyAgreesWithReferee(t *testing.T) {
 }
 
 // checkLossyRows holds the budgets of a request to their sum, and shares to their bounds.
-func checkLossyRows(t *testing.T, seed uint64, rows []metrics.Row) {
+func checkLossyRows(t *testing.T, seed uint64, rows []result.Row) {
 	t.Helper()
 	given := map[string]int64{} // blocks of a request at a capacity, by policy
 	for i := range rows {
@@ -162,7 +162,7 @@ func TestLossyAtAnyParallelism(t *testing.T) {
 	}
 }
 
-func containsRow(rows []metrics.Row, r metrics.Row) bool {
+func containsRow(rows []result.Row, r result.Row) bool {
 	for i := range rows {
 		if reflect.DeepEqual(rows[i], r) {
 			return true
@@ -184,7 +184,7 @@ func TestSelectorRecall(t *testing.T) {
 	} {
 		for _, topk := range []int{8, 4} {
 			p := &plan{meta: &trace.Meta{TopK: 8, Selector: c.selector, Notes: map[string]string{"exact.recall": c.note}}, topk: topk}
-			var r metrics.Row
+			var r result.Row
 			p.selector(&r)
 			got := "-"
 			if r.SelectorRecall != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -28,13 +28,13 @@ type plan struct {
 	ranks     bool
 	streams   []int // of the directory, that are selected: the first of those that share a cache
 	cells     []cellPlan
-	kept      [][]metrics.Row // rows of cells that the store had, nil for the others
-	outdated  []outdated      // by cell: files of the store that new rows replace
-	todo      []int           // cells to replay
-	parts     []part          // of every cell
-	partOf    []int           // by position in streams
-	siblings  []int           // streams of the same request, by position in streams
-	caches    []cache         // runs of streams that share one
+	kept      [][]result.Row // rows of cells that the store had, nil for the others
+	outdated  []outdated     // by cell: files of the store that new rows replace
+	todo      []int          // cells to replay
+	parts     []part         // of every cell
+	partOf    []int          // by position in streams
+	siblings  []int          // streams of the same request, by position in streams
+	caches    []cache        // runs of streams that share one
 	needs     policies.Needs
 	has       columns
 	divisions divisions // of lossy policies
@@ -105,7 +105,7 @@ func newPlan(f *trace.File, o *Options) (*plan, error) {
 // recall takes what the store has and lists what is left to do: missing cells, and the
 // windowed policies whose peaks missing cells need.
 func (p *plan) recall() error {
-	p.kept, p.todo = make([][]metrics.Row, len(p.cells)), nil
+	p.kept, p.todo = make([][]result.Row, len(p.cells)), nil
 	if err := p.findOutdated(); err != nil {
 		return err
 	}
@@ -140,12 +140,12 @@ func (p *plan) recall() error {
 // checkTexts refuses what rows could not state, before the work.
 func (p *plan) checkTexts() error {
 	for _, stated := range []struct{ what, text string }{{"file name", filepath.Base(p.file.Path())}, {"model", p.meta.Model}} {
-		if !metrics.Printable(stated.text) {
+		if !result.Printable(stated.text) {
 			return fmt.Errorf("the %s %q is not printable UTF-8, and result rows state it; rename it", stated.what, stated.text)
 		}
 	}
 	for _, s := range p.file.Streams() {
-		if !metrics.Printable(s.Request) {
+		if !result.Printable(s.Request) {
 			return fmt.Errorf("the request id %q is not printable UTF-8, and result rows state it; rename it", s.Request)
 		}
 		if s.Request == "" && (p.opt.Per == PerRequest || p.opt.Per == PerStream) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
@@ -174,7 +174,7 @@ func TestRunOfPools(t *testing.T) {
 }
 
 // checkPooled holds what rows state of a pool.
-func checkPooled(t *testing.T, pool Pool, rows []metrics.Row) {
+func checkPooled(t *testing.T, pool Pool, rows []result.Row) {
 	t.Helper()
 	for _, r := range rows {
 		if r.Pool != string(pool) || r.Tier == 0 && *r.CapacityEntries != map[string]int64{"1x": 24, "1x+2x@9": 48}[*r.Capacity] || r.Tier > 0 && *r.CapacityEntries > 48 {

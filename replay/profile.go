@@ -15,7 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/kvreplay/kvreplay/internal/files"
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // ProfileSchema is the version of the profile's columns.
@@ -70,7 +70,7 @@ type ProfileMeta struct {
 	Model      string `json:"model,omitempty"`
 	Engine     string `json:"engine"`
 	// Labels are the conditions that limit every price of the profile.
-	Labels metrics.Labels `json:"labels,omitempty"`
+	Labels result.Labels `json:"labels,omitempty"`
 	// Oracles are the policies of the profile that see the future.
 	Oracles []string `json:"oracles,omitempty"`
 }

@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // rows returns the result rows, cells in the order asked for, parts in stream order,
 // and keeps the cells that are new.
-func (p *plan) rows(total [][]tally) ([]metrics.Row, error) {
-	rows := make([]metrics.Row, 0, len(p.cells)*len(p.parts))
+func (p *plan) rows(total [][]tally) ([]result.Row, error) {
+	rows := make([]result.Row, 0, len(p.cells)*len(p.parts))
 	for c := range p.cells {
 		from := len(rows)
 		rows = append(rows, p.kept[c]...)
@@ -35,10 +35,10 @@ func (p *plan) rows(total [][]tally) ([]metrics.Row, error) {
 }
 
 // stated is what all rows of a cell state: the settings and traits, without counts.
-func (p *plan) stated(c *cellPlan) metrics.Row {
+func (p *plan) stated(c *cellPlan) result.Row {
 	does := p.behaviours(c)
-	r := metrics.Row{
-		Schema: metrics.RowSchema, Trace: filepath.Base(p.file.Path()), TraceDigest: p.digest, Model: p.meta.Model,
+	r := result.Row{
+		Schema: result.RowSchema, Trace: filepath.Base(p.file.Path()), TraceDigest: p.digest, Model: p.meta.Model,
 		Policy: c.spec.Name(), Options: c.spec.Options, PolicyFingerprint: does[0].fingerprint, DependsOn: dependsOn(does[1:]),
 		Offline: c.spec.Entry.Traits.Offline, Bypasses: c.spec.Bypasses(),
 		TopK: p.topk, Candidates: p.m, Warmup: p.warmup.String(),
@@ -60,18 +60,18 @@ func (p *plan) stated(c *cellPlan) metrics.Row {
 }
 
 // labels are the conditions that limit the figures of a cell, whichever part of it they are of.
-func (p *plan) labels(c *cellPlan) metrics.Labels {
+func (p *plan) labels(c *cellPlan) result.Labels {
 	labels := p.traceLabels()
 	if c.spec.Entry.Traits.Offline {
-		labels = labels.With(metrics.LabelOraclePolicy)
+		labels = labels.With(result.LabelOraclePolicy)
 	}
 	return labels
 }
 
 // traceLabels are the labels that hold for all policies.
-func (p *plan) traceLabels() (labels metrics.Labels) {
+func (p *plan) traceLabels() (labels result.Labels) {
 	if p.meta.Synthetic() {
-		labels = labels.With(metrics.LabelSynthetic)
+		labels = labels.With(result.LabelSynthetic)
 	}
 	first := p.selected(0).Request
 	for i := range p.streams {
@@ -79,11 +79,11 @@ func (p *plan) traceLabels() (labels metrics.Labels) {
 			return labels
 		}
 	}
-	return labels.With(metrics.LabelOneRequest)
+	return labels.With(result.LabelOneRequest)
 }
 
 // row is the row of a part of a cell, r what the cell's rows state.
-func (p *plan) row(r metrics.Row, c *cellPlan, at *part, t *tally) metrics.Row {
+func (p *plan) row(r result.Row, c *cellPlan, at *part, t *tally) result.Row {
 	n := &t.counts
 	r.RequestID, r.LayerID, r.Head = at.request, at.layer, at.head
 	r.Streams, r.Steps, r.Demand, r.Hits, r.Misses = n.Streams, n.Steps, n.Demand, n.Demand-n.Misses, n.Misses
@@ -141,7 +141,7 @@ func (p *plan) sizeWarnings(c *cellPlan, t *tally) (warnings []string) {
 const noteRecall = "exact.recall"
 
 // selector fills how good the trace's selector is.
-func (p *plan) selector(r *metrics.Row) {
+func (p *plan) selector(r *result.Row) {
 	r.Selector = p.meta.Selector
 	if recall, err := strconv.ParseFloat(p.meta.Notes[noteRecall], 64); err == nil && recall >= 0 && recall <= 1 && r.Selector != "" && r.Selector != "exact" {
 		r.SelectorRecall = &recall
@@ -152,11 +152,11 @@ func (p *plan) selector(r *metrics.Row) {
 }
 
 // losses fills what a lossy policy lost.
-func (p *plan) losses(r *metrics.Row, n *Counts) {
+func (p *plan) losses(r *result.Row, n *Counts) {
 	if !r.Lossy {
 		return
 	}
-	recall := metrics.RecallOf(n.Demand, n.Lost)
+	recall := result.RecallOf(n.Demand, n.Lost)
 	r.Lost, r.Recall = n.Lost, &recall
 	r.Hits = n.Demand - n.Lost
 	if r.DeviceToHostBytes != nil {
@@ -174,7 +174,7 @@ func (p *plan) losses(r *metrics.Row, n *Counts) {
 }
 
 // entries fills what is counted in entries: as blocks where a block is one.
-func (p *plan) entries(c *cellPlan, r *metrics.Row, n *Counts) {
+func (p *plan) entries(c *cellPlan, r *result.Row, n *Counts) {
 	r.MovedEntries, r.StagingPeakEntries, r.PinnedPeakEntries = n.Moved, n.StagingPeak, n.PinnedPeak
 	picked, missed := n.Demand, n.Misses
 	switch {

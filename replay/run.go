@@ -8,13 +8,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
 // Result is what a run on one trace gives.
 type Result struct {
-	Rows     []metrics.Row
+	Rows     []result.Row
 	Recalled int // cells that the store had
 	// Changed counts, by policy, the cells that were replayed because the policy takes other
 	// decisions than when the store kept them. Unnamed counts those that an earlier version
@@ -29,7 +29,7 @@ type Result struct {
 // the store has taken into account.
 type Job struct {
 	plan *plan
-	rows []metrics.Row // of the run
+	rows []result.Row // of the run
 }
 
 // Plan plans the work that o asks for on the trace of f. Errors are of the options, or

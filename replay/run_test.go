@@ -16,7 +16,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
 	"github.com/kvreplay/kvreplay/trace"
@@ -65,7 +65,7 @@ func everyCell(t *testing.T, per Detail, workers int) Options {
 	return Options{Policies: specs(t, "lru", "lookahead", "opt", "window:2", "none"), Capacities: capacities(t, "1x", "2x", "0.2ctx", "30"), Per: per, Workers: workers}
 }
 
-func mustRun(t *testing.T, f *trace.File, o Options) []metrics.Row {
+func mustRun(t *testing.T, f *trace.File, o Options) []result.Row {
 	t.Helper()
 	r, err := Run(context.Background(), f, o)
 	if err != nil {
@@ -104,7 +104,7 @@ func TestEveryPolicyInParallel(t *testing.T) {
 			lossy++
 		}
 	}
-	run := func(workers int) []metrics.Row {
+	run := func(workers int) []result.Row {
 		return mustRun(t, f, Options{Policies: specs(t, named...), Capacities: capacities(t, "1x", "2x"), Per: PerStream, Workers: workers, SkipUnable: true})
 	}
 	want := run(1)
@@ -123,8 +123,8 @@ func TestEveryPolicyInParallel(t *testing.T) {
 // Detail pools to the whole: counts of requests, layers and streams sum to the cell's.
 func TestDetailSumsToTheCell(t *testing.T) {
 	f := manyStreams(t)
-	whole := map[string]metrics.Row{}
-	name := func(r metrics.Row) string {
+	whole := map[string]result.Row{}
+	name := func(r result.Row) string {
 		if r.Capacity == nil {
 			return r.Policy
 		}
@@ -138,7 +138,7 @@ func TestDetailSumsToTheCell(t *testing.T) {
 		if len(rows) != parts*len(whole) {
 			t.Fatalf("per %s: %d rows for %d cells, expected %d each", per, len(rows), len(whole), parts)
 		}
-		sums := map[string]metrics.Row{}
+		sums := map[string]result.Row{}
 		for _, r := range rows {
 			s := sums[name(r)]
 			s.Streams, s.Steps, s.Demand, s.Misses = s.Streams+r.Streams, s.Steps+r.Steps, s.Demand+r.Demand, s.Misses+r.Misses
@@ -160,12 +160,12 @@ func TestSelectionsGiveTheSameRows(t *testing.T) {
 	o := everyCell(t, PerStream, 2)
 	o.Layers, o.Requests = []int32{1, 3}, []string{"b"}
 	got := mustRun(t, f, o)
-	want := slices.DeleteFunc(mustRun(t, f, everyCell(t, PerStream, 2)), func(r metrics.Row) bool {
+	want := slices.DeleteFunc(mustRun(t, f, everyCell(t, PerStream, 2)), func(r result.Row) bool {
 		return *r.RequestID != "b" || *r.LayerID%2 == 0
 	})
 	for i := range got {
 		got[i].Layers, got[i].Requests = "", ""
-		if of := metrics.ParseLabels(want[i].Labels).With(metrics.LabelOneRequest).String(); got[i].Labels != of {
+		if of := result.ParseLabels(want[i].Labels).With(result.LabelOneRequest).String(); got[i].Labels != of {
 			t.Errorf("row %d: labels %q, expected %q", i, got[i].Labels, of)
 		}
 		got[i].Labels = want[i].Labels
@@ -178,7 +178,7 @@ func TestSelectionsGiveTheSameRows(t *testing.T) {
 // LRU and OPT get the peak of every window of the run, stream by stream.
 func TestPeakCompanions(t *testing.T) {
 	f := manyStreams(t)
-	byCell := map[string]metrics.Row{}
+	byCell := map[string]result.Row{}
 	for _, r := range mustRun(t, f, everyCell(t, PerStream, 1)) {
 		if *r.RequestID == "a" && *r.LayerID == 2 && *r.Head == 1 {
 			capacity := ""
@@ -296,13 +296,13 @@ func TestProfileMeta(t *testing.T) {
 	}
 	r := &rows[0]
 	want := ProfileMeta{Schema: ProfileSchema, Trace: r.Trace, TraceDigest: r.TraceDigest, TopK: r.TopK, Candidates: r.Candidates, Warmup: r.Warmup,
-		Sink: 2, Local: 5, BlockTokens: 4, ListTokens: 1, StepTokens: 1, SharedHeads: 1, Outliers: 3, EntryBytes: r.EntryBytes, Model: r.Model, Engine: EngineVersion, Labels: metrics.ParseLabels(r.Labels)}
+		Sink: 2, Local: 5, BlockTokens: 4, ListTokens: 1, StepTokens: 1, SharedHeads: 1, Outliers: 3, EntryBytes: r.EntryBytes, Model: r.Model, Engine: EngineVersion, Labels: result.ParseLabels(r.Labels)}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, expected %+v", got, want)
 	}
 }
 
-func sumsToRows(t *testing.T, steps []ProfileRow, rows []metrics.Row) {
+func sumsToRows(t *testing.T, steps []ProfileRow, rows []result.Row) {
 	t.Helper()
 	type cell struct {
 		request          string

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // Store keeps what is finished in a folder, so that a run that was stopped, by Ctrl-C,
@@ -68,7 +68,7 @@ type cellKey struct {
 func (p *plan) key(c *cellPlan) cellKey {
 	k := cellKey{Behaviours: p.behaviours(c), Trace: filepath.Base(p.file.Path()), Digest: p.digest, Policy: c.spec.Name(), Warmup: p.warmup.String(),
 		TopK: p.topk, Candidates: p.m, Sink: p.pins.Sink, Local: p.pins.Local, EntryBytes: p.bytes, BlockTokens: p.pins.BlockTokens, StepTokens: p.layout.mtp, SharedHeads: p.layout.heads,
-		Layers: p.opt.Layers, Requests: p.opt.Requests, Per: p.opt.Per, Outliers: p.opt.Outliers.String(), Clusters: p.opt.Clusters.String(), Prefetch: p.opt.Prefetch.String(), Allocation: p.allocationDigest(), Tiers: tiersText(p.opt.Tiers, p.opt.Inclusive), Above: c.above, Tier: c.tier, Pool: p.opt.Pool, Seed: p.opt.Seed, Engine: EngineVersion, Schema: metrics.RowSchema}
+		Layers: p.opt.Layers, Requests: p.opt.Requests, Per: p.opt.Per, Outliers: p.opt.Outliers.String(), Clusters: p.opt.Clusters.String(), Prefetch: p.opt.Prefetch.String(), Allocation: p.allocationDigest(), Tiers: tiersText(p.opt.Tiers, p.opt.Inclusive), Above: c.above, Tier: c.tier, Pool: p.opt.Pool, Seed: p.opt.Seed, Engine: EngineVersion, Schema: result.RowSchema}
 	if c.capacity != nil {
 		k.Capacity = c.capacity.String()
 	}
@@ -122,7 +122,7 @@ func (s *Store) cellPath(name string) string {
 // load returns the rows of a finished cell; nil if it is not there. A file that cannot be
 // read, is damaged, or is not what its name says, counts as not there: the cell is replayed
 // and the file replaced. What is no file cannot be, which is an error before the work.
-func (s *Store) load(k cellKey, parts int) ([]metrics.Row, error) {
+func (s *Store) load(k cellKey, parts int) ([]result.Row, error) {
 	path := s.cellPath(k.name())
 	text, err := readKept(path)
 	if errors.Is(err, errNoFile) {
@@ -155,12 +155,12 @@ func readKept(path string) ([]byte, error) {
 }
 
 // unsealRows are the rows of a sealed file; none where it is damaged.
-func unsealRows(path string, text []byte) []metrics.Row {
+func unsealRows(path string, text []byte) []result.Row {
 	text, ok := unseal(filepath.Base(path), text)
 	if !ok {
 		return nil
 	}
-	rows, err := metrics.DecodeRows(bytes.NewReader(text), path)
+	rows, err := result.DecodeRows(bytes.NewReader(text), path)
 	if err != nil {
 		return nil
 	}
@@ -168,9 +168,9 @@ func unsealRows(path string, text []byte) []metrics.Row {
 }
 
 // save keeps the rows of a finished cell.
-func (s *Store) save(k cellKey, rows []metrics.Row) error {
+func (s *Store) save(k cellKey, rows []result.Row) error {
 	var text bytes.Buffer
-	if err := metrics.WriteJSONL(&text, rows); err != nil {
+	if err := result.WriteJSONL(&text, rows); err != nil {
 		return err
 	}
 	return writeSealed(s.cellPath(k.name()), text.Bytes())

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/decimal"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -78,7 +78,7 @@ func TestSweepsResume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := func(o Options) []metrics.Row {
+	run := func(o Options) []result.Row {
 		t.Helper()
 		o.Policies = specs(t, "lru", "window:1", "window:2", "window:3", "window:9")
 		r, err := Run(context.Background(), f, o)

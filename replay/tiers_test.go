@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/all"
 )
 
@@ -107,9 +107,9 @@ func TestExclusiveTiersAreLRU(t *testing.T) {
 }
 
 // checkChain holds every tier's demand against the misses of the one above.
-func checkChain(t *testing.T, rows []metrics.Row) {
+func checkChain(t *testing.T, rows []result.Row) {
 	t.Helper()
-	key := func(r *metrics.Row, above string) string {
+	key := func(r *result.Row, above string) string {
 		return fmt.Sprint(*r.RequestID, *r.LayerID, r.Head == nil || *r.Head == 0, above)
 	}
 	missed := map[string]int64{}

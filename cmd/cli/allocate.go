@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/metrics/render/texttable"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 )
@@ -154,5 +155,5 @@ func (f *allocateFlags) render(w io.Writer, reports []*allocate.Report) error {
 	if f.format == "json" {
 		return writeJSON(w, reports)
 	}
-	return allocate.WriteText(w, reports)
+	return allocate.WriteText(w, reports, texttable.Figures)
 }

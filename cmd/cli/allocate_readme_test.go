@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 )
 
@@ -40,7 +40,7 @@ func TestAllocateREADMEIsCurrent(t *testing.T) {
 	fmt.Fprintf(&b, "| profiled on | judged on | %s |\n|---|---|%s\n", strings.Join(gainMemories, " | "), strings.Repeat("---|", len(gainMemories)))
 	for _, c := range slices.Concat(deep(t), halves(t), tasks(t)) {
 		fmt.Fprintf(&b, "| %s | %s |", c.profiled, c.judged)
-		rows, err := metrics.ReadRows(c.rows)
+		rows, err := result.ReadRows(c.rows)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
 	"github.com/kvreplay/kvreplay/trace"
@@ -49,7 +49,7 @@ func missesOf(t *testing.T, path string, sizes []allocate.SizeReport) (misses in
 	for _, s := range sizes {
 		out := filepath.Join(t.TempDir(), "rows")
 		must(t, "replay", path, "--policy", "lru", "--layers", fmt.Sprint(s.Layer), "--capacity", fmt.Sprint(s.Size), "--out", out)
-		rows, err := metrics.ReadRows(out)
+		rows, err := result.ReadRows(out)
 		if err != nil || len(rows) != 1 {
 			t.Fatal(rows, err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kvreplay/kvreplay/internal/names"
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // commandName is "datasets list" of `kvreplay datasets list`: errors begin with the
@@ -85,7 +85,7 @@ func checkValues(c *cobra.Command, args []string) (err error) {
 		return usagef("%s: an argument is empty, as an unset variable leaves it; usage: %s", commandName(c), c.UseLine())
 	}
 	for _, arg := range args {
-		if !metrics.Printable(arg) {
+		if !result.Printable(arg) {
 			return fmt.Errorf("%s: the argument %q is not printable UTF-8: rename the file", commandName(c), arg)
 		}
 	}
@@ -100,7 +100,7 @@ func checkValues(c *cobra.Command, args []string) (err error) {
 			err = usagef("--%s is empty: name at least one, or leave the flag out", f.Name)
 		case ok && slices.Contains(list.GetSlice(), ""):
 			err = usagef("--%s has an empty item: %q", f.Name, list.GetSlice())
-		case !metrics.Printable(f.Value.String()):
+		case !result.Printable(f.Value.String()):
 			err = usagef("--%s %q is not printable UTF-8: give another value, or rename the file", f.Name, f.Value.String())
 		case f.Value.String() == "":
 			err = usagef("--%s is empty, as an unset variable leaves it: give a value, or leave the flag out", f.Name)

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/internal/files"
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 )
 
@@ -53,7 +53,7 @@ func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 	err := explainForeign(cmp.Or(root.ExecuteContext(ctx), out.close()))
 	var usage errUsage
 	var target *files.TargetError
-	var incomplete *metrics.Incomplete
+	var incomplete *result.Incomplete
 	switch {
 	case err == nil:
 		return exitOK

@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/internal/names"
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/board"
+	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/policies"
 )
 
@@ -59,13 +60,6 @@ for, titles say INCOMPLETE and the exit code is 3.`,
 	return c
 }
 
-// comparison is what compare prints: of two policies, or of all with one.
-type comparison interface {
-	RenderTable(io.Writer) error
-	RenderMarkdown(io.Writer) error
-	RenderJSON(io.Writer) error
-}
-
 func runCompare(c *cobra.Command, args []string, f *compareFlags) error {
 	if !slices.Contains(compareFormats, f.format) {
 		return usagef("--format %q: expected table, json or markdown", f.format)
@@ -82,29 +76,37 @@ func runCompare(c *cobra.Command, args []string, f *compareFlags) error {
 	for i, name := range wanted {
 		wanted[i] = policies.Named(f.table.Canonical(name), ran)
 	}
-	result, err := unlessStopped(c.Context(), func() (comparison, error) {
-		o := metrics.Options{Seed: f.seed, Incomplete: selected.incomplete}
+	compared, err := unlessStopped(c.Context(), func() (any, error) {
+		o := board.Options{Seed: f.seed, Incomplete: selected.incomplete}
 		if f.all != "" {
-			return metrics.CompareAll(selected.rows, wanted[0], o)
+			return board.CompareAll(selected.rows, wanted[0], o)
 		}
-		return metrics.Compare(selected.rows, wanted[0], wanted[1], o)
+		return board.Compare(selected.rows, wanted[0], wanted[1], o)
 	})
-	var unknown *metrics.UnknownPolicy
+	var unknown *board.UnknownPolicy
 	if errors.As(err, &unknown) {
 		return selected.missing(fmt.Errorf("%w%s; the rows have: %s", err, names.Nearest(unknown.Name, unknown.Known), strings.Join(unknown.Known, ", ")), unknown.Name)
 	}
 	if err != nil {
 		return err
 	}
-	return cmp.Or(f.render(c.OutOrStdout(), result), errorOf(selected.incomplete))
+	return cmp.Or(f.render(c.OutOrStdout(), compared), errorOf(selected.incomplete))
 }
 
-func (f *compareFlags) render(w io.Writer, c comparison) error {
-	switch f.format {
-	case "json":
-		return c.RenderJSON(w)
-	case "markdown":
-		return c.RenderMarkdown(w)
+// render prints a *board.Comparison or *board.Comparisons.
+func (f *compareFlags) render(w io.Writer, compared any) error {
+	if f.format == "json" {
+		return render.JSON(w, compared)
 	}
-	return c.RenderTable(w)
+	var report render.Report
+	switch c := compared.(type) {
+	case *board.Comparison:
+		report = render.Comparison(c)
+	case *board.Comparisons:
+		report = render.Comparisons(c)
+	}
+	if f.format == "markdown" {
+		return report.Markdown(w)
+	}
+	return report.Table(w)
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/yuin/goldmark/renderer/html"
 
 	"github.com/kvreplay/kvreplay/cmd/cli"
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
@@ -76,7 +76,7 @@ var hostileCommands = []struct {
 // nothing is executed or hidden, no line is forged, documents have the structure that they
 // have with plain names, and all files lie in the folders that were named.
 func TestHostileOutputs(t *testing.T) {
-	hostile := hostileNames(metrics.Printable)
+	hostile := hostileNames(result.Printable)
 	if testing.Short() {
 		hostile = hostile[:len(hostile)/4]
 	}
@@ -113,8 +113,8 @@ func TestHostileOutputs(t *testing.T) {
 			}
 		}
 	}
-	rows, err := metrics.DecodeRows(strings.NewReader(got["rows csv.csv"]), "CSV")
-	lines, err2 := metrics.DecodeRows(strings.NewReader(got["rows jsonl.jsonl"]), "JSON")
+	rows, err := result.DecodeRows(strings.NewReader(got["rows csv.csv"]), "CSV")
+	lines, err2 := result.DecodeRows(strings.NewReader(got["rows jsonl.jsonl"]), "JSON")
 	if err := errors.Join(err, err2); err != nil || fmt.Sprint(names(rows)) != fmt.Sprint(names(lines)) {
 		t.Errorf("CSV reads back as other rows than JSON: %v", err)
 	}
@@ -123,7 +123,7 @@ func TestHostileOutputs(t *testing.T) {
 // Names that rows cannot state are refused before any work, by every command, and are not
 // obeyed by the message.
 func TestHostileNamesRefused(t *testing.T) {
-	for _, name := range hostileNames(func(s string) bool { return !metrics.Printable(s) }) {
+	for _, name := range hostileNames(func(s string) bool { return !result.Printable(s) }) {
 		t.Chdir(t.TempDir())
 		hostileTrace(t, "t.parquet", "r", "m")
 		path := name + ".parquet"
@@ -215,7 +215,7 @@ func warn(t *testing.T, pattern string, at func(int) string) {
 		t.Fatal(paths, err)
 	}
 	for i, path := range paths {
-		rows, err := metrics.ReadRows(path)
+		rows, err := result.ReadRows(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func warn(t *testing.T, pattern string, at func(int) string) {
 			rows[j].Warnings = []string{at(i + j), "line\nFORGED"}
 		}
 		var text bytes.Buffer
-		if err := errors.Join(metrics.WriteJSONL(&text, rows), os.WriteFile(path, text.Bytes(), 0o644)); err != nil {
+		if err := errors.Join(result.WriteJSONL(&text, rows), os.WriteFile(path, text.Bytes(), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -388,7 +388,7 @@ func checkJSON(t *testing.T, name, text string) {
 }
 
 // names are what rows name.
-func names(rows []metrics.Row) (names [][3]string) {
+func names(rows []result.Row) (names [][3]string) {
 	for i := range rows {
 		names = append(names, [3]string{rows[i].Trace, rows[i].Policy, *rows[i].RequestID})
 	}

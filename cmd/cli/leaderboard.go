@@ -16,7 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/internal/files"
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/board"
+	"github.com/kvreplay/kvreplay/metrics/render"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
 )
@@ -103,12 +105,12 @@ func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
 		return err
 	}
 	boards, err := unlessStopped(c.Context(), func() ([]startBoard, error) {
-		return newBoards(selected.rows, metrics.Options{Seed: f.seed, Timer: timer, By: f.time.by, Incomplete: selected.incomplete})
+		return newBoards(selected.rows, board.Options{Seed: f.seed, Timer: timer, By: f.time.by, Incomplete: selected.incomplete})
 	})
 	if stopped := c.Context().Err(); stopped != nil {
 		return stopped // cells without times are no board
 	}
-	if errors.Is(err, metrics.ErrNoOptimum) {
+	if errors.Is(err, board.ErrNoOptimum) {
 		return selected.missing(err, "opt")
 	}
 	if err != nil {
@@ -131,15 +133,15 @@ func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
 // startBoard is the board of the warmed rows or of the cold ones, which are never
 // pooled (SEMANTICS S8).
 type startBoard struct {
-	*metrics.Board
+	*board.Board
 	title  string // empty where there is but one board
 	suffix string // of its files
 }
 
-func newBoards(rows []metrics.Row, o metrics.Options) ([]startBoard, error) {
-	warmed, cold := metrics.SplitCold(rows)
+func newBoards(rows []result.Row, o board.Options) ([]startBoard, error) {
+	warmed, cold := result.SplitCold(rows)
 	parts := []struct {
-		rows          []metrics.Row
+		rows          []result.Row
 		title, suffix string
 	}{{warmed, "Warmed caches", ""}, {cold, "Cold starts", "-cold"}}
 	var boards []startBoard
@@ -147,7 +149,7 @@ func newBoards(rows []metrics.Row, o metrics.Options) ([]startBoard, error) {
 		if len(p.rows) == 0 {
 			continue
 		}
-		b, err := metrics.NewBoard(p.rows, o)
+		b, err := board.NewBoard(p.rows, o)
 		if err != nil && len(p.rows) < len(rows) {
 			err = fmt.Errorf("cold starts are never pooled with warmed caches and make a board of their own, and the rows have both, warmup=cold in %d of %d; %s: %w; choose with --where warmup=cold or --where warmup!=cold", len(cold), len(rows), strings.ToLower(p.title), err)
 		}
@@ -189,7 +191,7 @@ func (f *boardFlags) renderAll(w io.Writer, boards []startBoard, format string) 
 }
 
 // readAsked reads the cells that the folders among the paths were asked for.
-func readAsked(paths []string) (asked []metrics.Row, err error) {
+func readAsked(paths []string) (asked []result.Row, err error) {
 	if len(paths) == 0 {
 		paths = []string{resultsFolder}
 	}
@@ -207,7 +209,7 @@ func readAsked(paths []string) (asked []metrics.Row, err error) {
 }
 
 // errorOf is the error of a board or comparison that was printed but is incomplete.
-func errorOf(i *metrics.Incomplete) error {
+func errorOf(i *result.Incomplete) error {
 	if i == nil {
 		return nil
 	}
@@ -216,15 +218,15 @@ func errorOf(i *metrics.Incomplete) error {
 
 // selection is the rows that --where selected, with all rows and the conditions.
 type selection struct {
-	rows, all  []metrics.Row
-	where      metrics.Where
-	incomplete *metrics.Incomplete // nil if the folders have all cells that replay was asked for
+	rows, all  []result.Row
+	where      result.Where
+	incomplete *result.Incomplete // nil if the folders have all cells that replay was asked for
 }
 
 // readResults reads the rows of all paths, or of the results folder if there are none, and
 // keeps those that the conditions select.
 func readResults(ctx context.Context, paths, conditions []string) (s selection, err error) {
-	if s.where, err = metrics.ParseWhere(conditions); err != nil {
+	if s.where, err = result.ParseWhere(conditions); err != nil {
 		return s, errUsage{fmt.Errorf("--where: %w", err)}
 	}
 	asked, err := readAsked(paths)
@@ -232,7 +234,7 @@ func readResults(ctx context.Context, paths, conditions []string) (s selection, 
 		return s, err
 	}
 	s.all, err = readAllRows(ctx, paths)
-	if none := metrics.FindIncomplete(asked, nil, s.where); errors.Is(err, metrics.ErrNoRows) && none != nil {
+	if none := result.FindIncomplete(asked, nil, s.where); errors.Is(err, result.ErrNoRows) && none != nil {
 		return s, none
 	}
 	if err != nil {
@@ -241,7 +243,7 @@ func readResults(ctx context.Context, paths, conditions []string) (s selection, 
 	if s.rows, err = s.where.Filter(s.all); err != nil {
 		return s, fmt.Errorf("--where: %w", err)
 	}
-	s.incomplete = metrics.FindIncomplete(asked, s.all, s.where)
+	s.incomplete = result.FindIncomplete(asked, s.all, s.where)
 	return s, nil
 }
 
@@ -273,7 +275,7 @@ func (s *selection) missing(err error, policy string) error {
 }
 
 // policiesOf lists the policy of every row.
-func policiesOf(rows []metrics.Row) []string {
+func policiesOf(rows []result.Row) []string {
 	list := make([]string, len(rows))
 	for i := range rows {
 		list[i] = rows[i].Policy
@@ -282,43 +284,43 @@ func policiesOf(rows []metrics.Row) []string {
 }
 
 // readAllRows reads the rows of all paths, of the results folder without any.
-func readAllRows(ctx context.Context, paths []string) ([]metrics.Row, error) {
+func readAllRows(ctx context.Context, paths []string) ([]result.Row, error) {
 	if len(paths) == 0 {
 		if _, err := os.Stat(resultsFolder); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("no folder %s here, and no rows named: make it with `kvreplay replay TRACE... --out %s` or `make leaderboard`, or name files of rows", resultsFolder, resultsFolder)
 		}
 		paths = []string{resultsFolder}
 	}
-	return unlessStopped(ctx, func() ([]metrics.Row, error) { return metrics.ReadRows(paths...) })
+	return unlessStopped(ctx, func() ([]result.Row, error) { return result.ReadRows(paths...) })
 }
 
-func (f *boardFlags) render(w io.Writer, b *metrics.Board, format string) error {
+func (f *boardFlags) render(w io.Writer, b *board.Board, format string) error {
 	switch format {
 	case "markdown":
-		return b.RenderMarkdown(w, f.perTrace)
+		return render.Markdown(w, b, f.perTrace)
 	case "csv":
-		return b.RenderCSV(w)
+		return render.CSV(w, b)
 	case "json":
-		return b.RenderJSON(w)
+		return render.JSON(w, b)
 	}
-	return b.RenderTable(w, f.perTrace)
+	return render.Table(w, b, f.perTrace)
 }
 
 // write puts every rendering and the curves into the folder, each file whole or not
 // at all, and none in the place of a file of rows.
-func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []metrics.Row, inputs []string) error {
+func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []result.Row, inputs []string) error {
 	outputs := []boardFile{
 		{"leaderboard.md", func(w io.Writer) error { return f.renderAll(w, boards, "markdown") }},
-		{"rows.parquet", func(w io.Writer) error { return metrics.WriteParquet(w, rows) }},
+		{"rows.parquet", func(w io.Writer) error { return result.WriteParquet(w, rows) }},
 	}
 	var curves []string
 	for _, b := range boards {
 		for _, format := range []string{"csv", "json"} {
 			outputs = append(outputs, boardFile{"leaderboard" + b.suffix + "." + format, func(w io.Writer) error { return f.render(w, b.Board, format) }})
 		}
-		names := b.CurveNames(b.suffix, curves)
-		for _, trace := range b.CurveTraces() {
-			outputs = append(outputs, boardFile{names[trace], func(w io.Writer) error { return b.RenderCurves(w, trace) }})
+		names := render.CurveNames(b.Board, b.suffix, curves)
+		for _, trace := range render.CurveTraces(b.Board) {
+			outputs = append(outputs, boardFile{names[trace], func(w io.Writer) error { return render.Curves(w, b.Board, trace) }})
 			curves = append(curves, names[trace])
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/policies/all"
 )
 
@@ -87,7 +87,7 @@ func TestLeaderboardByTime(t *testing.T) {
 		t.Error("the same rows give another board")
 	}
 	_, text, _ := runBoard(append(args, "--format", "json")...)
-	var b metrics.Board
+	var b board.Board
 	if err := json.Unmarshal([]byte(text), &b); err != nil {
 		t.Fatal(err)
 	}

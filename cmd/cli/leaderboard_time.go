@@ -8,7 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/board"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
@@ -25,7 +26,7 @@ type boardTimeFlags struct {
 
 func (f *boardTimeFlags) add(c *cobra.Command) {
 	fl := c.Flags()
-	fl.StringVar(&f.by, "by", metrics.ByMisses, "`what` to rank by: misses (÷ OPT's) or time (modelled)")
+	fl.StringVar(&f.by, "by", board.ByMisses, "`what` to rank by: misses (÷ OPT's) or time (modelled)")
 	fl.StringVar(&f.machine, "hardware", "h100", "`machine` that times are modelled on, as 'kvreplay hardware list' names it")
 	fl.StringVar(&f.hardware.dir, "hardware-dir", "", "`folder` of YAML files that add to the bundled ones or replace them (default $"+hardware.DirVariable+")")
 	fl.StringVar(&f.model, "model", "", "`shape` of the model that times are of, as 'kvreplay hardware list' names it (default: each trace's own)")
@@ -37,7 +38,7 @@ func (f *boardTimeFlags) add(c *cobra.Command) {
 
 // timer is what models times as the flags say.
 func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
-	if f.by != metrics.ByMisses && f.by != metrics.ByTime {
+	if f.by != board.ByMisses && f.by != board.ByTime {
 		return nil, usagef("--by %q: expected misses or time", f.by)
 	}
 	o := pipeline.Options{Batch: f.batch, Context: f.context, Threads: 16, Depth: usualDepth}
@@ -80,13 +81,13 @@ func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
 	return t, nil
 }
 
-// rowTimer is a metrics.Timer on the hardware library.
+// rowTimer is a board.Timer on the hardware library.
 type rowTimer struct {
 	ctx     context.Context
 	model   string // shape, empty for the trace's own
 	pricer  pipeline.RowPricer
 	shapes  []string // that cells were priced for
-	labels  metrics.Labels
+	labels  result.Labels
 	library *hardware.Library
 	assumed []string
 }
@@ -107,21 +108,21 @@ func (t *rowTimer) find(lib *hardware.Library) func(string) *hardware.Model {
 }
 
 // TPOT is a cell's time per output token in seconds.
-func (t *rowTimer) TPOT(r *metrics.Row) (float64, error) {
-	result, err := t.pricer.Price(t.ctx, r)
+func (t *rowTimer) TPOT(r *result.Row) (float64, error) {
+	priced, err := t.pricer.Price(t.ctx, r)
 	switch {
 	case err != nil:
 		return 0, err
-	case !result.Fits():
-		return 0, fmt.Errorf("%s at batch %d does not fit into %s at some capacities; take a smaller --batch or --context, or another --hardware", result.Model, result.Batch, result.Machine)
+	case !priced.Fits():
+		return 0, fmt.Errorf("%s at batch %d does not fit into %s at some capacities; take a smaller --batch or --context, or another --hardware", priced.Model, priced.Batch, priced.Machine)
 	}
-	t.shapes = withAll(t.shapes, result.Model)
-	t.assumed = withAll(t.assumed, result.Notes...)
-	t.labels = t.labels.With(result.Labels...)
-	if own, err := t.library.Model(r.Model); err != nil || own.Name != result.Model { // --model names another shape
-		t.labels = t.labels.With(metrics.LabelStretched)
+	t.shapes = withAll(t.shapes, priced.Model)
+	t.assumed = withAll(t.assumed, priced.Notes...)
+	t.labels = t.labels.With(priced.Labels...)
+	if own, err := t.library.Model(r.Model); err != nil || own.Name != priced.Model { // --model names another shape
+		t.labels = t.labels.With(result.LabelStretched)
 	}
-	return result.TPOT, nil
+	return priced.TPOT, nil
 }
 
 // withAll adds what a list lacks.
@@ -135,11 +136,11 @@ func withAll(list []string, items ...string) []string {
 }
 
 // Model says what the times assume.
-func (t *rowTimer) Model() metrics.TimeModel {
+func (t *rowTimer) Model() board.TimeModel {
 	o := &t.pricer.Options
 	notes := []string{"in every step each layer and selecting head of the model misses as the mean recorded stream ('kvreplay time' prices a profile step by step)"}
 	for _, n := range slices.Sorted(slices.Values(t.assumed)) {
 		notes = append(notes, strings.TrimSuffix(n, "; the misses are those of the profile"))
 	}
-	return metrics.TimeModel{Hardware: o.Machine.Name, Model: strings.Join(slices.Sorted(slices.Values(t.shapes)), ", "), Schedule: o.Schedule.Name(), Batch: o.Batch, Labels: t.labels, Assumptions: notes}
+	return board.TimeModel{Hardware: o.Machine.Name, Model: strings.Join(slices.Sorted(slices.Values(t.shapes)), ", "), Schedule: o.Schedule.Name(), Batch: o.Batch, Labels: t.labels, Assumptions: notes}
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // Runs that differ in what their rows depend on add up in the one rows file of the trace.
@@ -18,7 +18,7 @@ func TestRunsInOneFolderAddUp(t *testing.T) {
 	for _, more := range [][]string{{}, {"--sink", "2"}, {"--sink", "0"}, {"--warmup", "cold"}, {"--sink", "0", "--seed", "0"}} {
 		kvreplay(t, 0, append([]string{"replay", path, "--policy", "lru", "--capacity", "2x", "--out", out}, more...)...)
 	}
-	rows, err := metrics.ReadRows(rowsPath(t, out))
+	rows, err := result.ReadRows(rowsPath(t, out))
 	if err != nil || len(rows) != 3 {
 		t.Errorf("%d rows, %v, expected one each for sink 2, sink 0 and cold", len(rows), err)
 	}

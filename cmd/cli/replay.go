@@ -16,7 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/internal/names"
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/render"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/replay"
@@ -129,7 +130,7 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 	f.printNotes(c.ErrOrStderr(), tasks)
 	steps, cells := workOf(tasks)
 	bar.start(steps, "replay "+count(cells, "cell"), "steps")
-	var rows []metrics.Row // to be printed
+	var rows []result.Row // to be printed
 	kept, recalled := 0, 0
 	var redone changes
 	for _, t := range tasks {
@@ -426,14 +427,14 @@ func everyPolicy(table policies.Table, lossy bool) []string {
 }
 
 // writeRows prints rows in a format.
-func writeRows(w io.Writer, format string, rows []metrics.Row) error {
+func writeRows(w io.Writer, format string, rows []result.Row) error {
 	switch format {
 	case "jsonl":
-		return metrics.WriteJSONL(w, rows)
+		return result.WriteJSONL(w, rows)
 	case "csv":
-		return metrics.WriteCSV(w, rows)
+		return result.WriteCSV(w, rows)
 	case "table":
-		return metrics.WriteTable(w, rows)
+		return render.Rows(w, rows)
 	}
-	return metrics.WriteSummary(w, rows)
+	return render.Summary(w, rows)
 }

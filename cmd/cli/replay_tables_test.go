@@ -9,13 +9,13 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // missesByPolicy replays a trace and returns the misses of its rows by policy.
 func missesByPolicy(t *testing.T, args ...string) map[string]int64 {
 	t.Helper()
-	rows, err := metrics.ReadRows(profileOf(t, args...))
+	rows, err := result.ReadRows(profileOf(t, args...))
 	if err != nil {
 		t.Fatal(err)
 	}

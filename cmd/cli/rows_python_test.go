@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
@@ -48,12 +48,12 @@ func TestPythonReadsRows(t *testing.T) {
 	if err := json.Unmarshal(python(t, filepath.Join(interopDir, "rows.py"), filepath.Join(board, "rows.parquet")), &seen); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := metrics.ReadRows(results)
+	rows, err := result.ReadRows(results)
 	if err != nil || len(rows) != cells {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
 	var text bytes.Buffer
-	if err := metrics.WriteJSONL(&text, metrics.MergeRows(rows, nil)); err != nil {
+	if err := result.WriteJSONL(&text, result.MergeRows(rows, nil)); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/replay/verify"
@@ -113,7 +113,7 @@ func (f *verifyFlags) options(ctx context.Context) (verify.Options, error) {
 		return o, usagef("--parallel %d: expected at least 1", f.parallel)
 	}
 	var err error
-	if o.Where, err = metrics.ParseWhere(f.where); err != nil {
+	if o.Where, err = result.ParseWhere(f.where); err != nil {
 		return o, errUsage{fmt.Errorf("--where: %w", err)}
 	}
 	for _, path := range f.plans {

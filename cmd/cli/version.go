@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -40,7 +40,7 @@ func versionText() string {
 	}
 	orUnknown := func(s string) string { return cmp.Or(s, "unknown") }
 	return fmt.Sprintf("kvreplay %s\ncommit   %s\nbuilt    %s\ngo       %s %s/%s\nengine   %s (replay semantics)\ntrace    v%d\nrows     schema %d\n",
-		orUnknown(v), orUnknown(rev), orUnknown(at), runtime.Version(), runtime.GOOS, runtime.GOARCH, replay.EngineVersion, trace.Version, metrics.RowSchema)
+		orUnknown(v), orUnknown(rev), orUnknown(at), runtime.Version(), runtime.GOOS, runtime.GOARCH, replay.EngineVersion, trace.Version, result.RowSchema)
 }
 
 // stated is what the build information says of kvreplay: its version, commit and time. A

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/decimal"
 )
 
@@ -104,7 +104,7 @@ func (p *Profile) Memory(text string) (int64, error) {
 		}
 		return t.Memory, nil
 	}
-	if m, ok := p.capacities[metrics.CapacityText(text)]; ok { // as rows spell it
+	if m, ok := p.capacities[result.CapacityText(text)]; ok { // as rows spell it
 		return m, nil
 	}
 	return 0, fmt.Errorf("memory %s depends on what these rows do not say, the length of the prompt or of a list's unit; replay with --capacity sweep,%s, or give entries of a stream (6400)", text, text)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // K = 4, two streams of a request, 10 B an entry: as much as replay gives both.
@@ -93,7 +93,7 @@ func TestFloor(t *testing.T) {
 	if got, err := pool(t, half, "").Floor(""); err != nil || got != 4 {
 		t.Errorf("with sizes from 2: %d, %v, want K = 4", got, err)
 	}
-	windows := pool(t, []metrics.Row{windowRow("a", 0, 1, 9, 5, 1), windowRow("a", 0, 2, 5, 10, 2)}, "")
+	windows := pool(t, []result.Row{windowRow("a", 0, 1, 9, 5, 1), windowRow("a", 0, 2, 5, 10, 2)}, "")
 	for text, want := range map[string]int{"": 1, "window:2": 2} {
 		if got, err := windows.Floor(text); err != nil || got != want {
 			t.Errorf("%q: %d, %v, want %d", text, got, err, want)
@@ -110,7 +110,7 @@ func TestFloor(t *testing.T) {
 // Rows of blocks of 8 tokens made of a trace of tokens: 1x is K tokens. Made of a trace
 // of blocks of 8 it is K blocks. Rows with one capacity in K may leave it open.
 func TestEntriesOfK(t *testing.T) {
-	rows := func(sizes map[string]int64) (rows []metrics.Row) {
+	rows := func(sizes map[string]int64) (rows []result.Row) {
 		for text, entries := range sizes {
 			for layer := range int32(2) {
 				r := rowOf("a", layer, -1, entries, 100-entries/8)

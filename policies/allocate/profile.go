@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // Profile are curves pooled over requests: counts are summed, so that long requests
@@ -130,7 +130,7 @@ func (c *Rows) point(requests []Request, key Key, size int, cost CostOf) Point {
 }
 
 // moved is what crossed to the GPU, in bytes where known.
-func moved(r *metrics.Row) int64 {
+func moved(r *result.Row) int64 {
 	if r.HostToDeviceBytes != nil {
 		return *r.HostToDeviceBytes
 	}

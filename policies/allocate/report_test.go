@@ -7,12 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/render/texttable"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // study are three requests of two layers at 4, 6 and 8 entries: on a and b layer 0
 // needs memory, on c layer 1.
-func study() (rows []metrics.Row) {
+func study() (rows []result.Row) {
 	for request, misses := range map[string][2][3]int64{"a": {{90, 40, 20}, {50, 45, 43}}, "b": {{80, 50, 30}, {50, 44, 41}}, "c": {{50, 45, 44}, {90, 30, 10}}} {
 		for layer, of := range misses {
 			for i, m := range of {
@@ -170,7 +171,7 @@ func TestJudgePlan(t *testing.T) {
 // A judged window may cost more there than on the profile; uniform windows are then
 // taken in the same memory, between two of them.
 func TestWindowsAreComparedInEqualMemory(t *testing.T) {
-	var rows []metrics.Row
+	var rows []result.Row
 	add := func(request string, layer int32, misses, sums [3]int64) {
 		for n := range misses {
 			rows = append(rows, windowRow(request, layer, n, misses[n], 5*sums[n], 9*sums[n]))
@@ -219,7 +220,7 @@ func TestWindowsAreComparedInEqualMemory(t *testing.T) {
 // other: uniform takes the larger, and the comparison in equal memory that, too. Between two
 // it is on the line, beyond the largest like that, and below the smallest nothing.
 func TestUniformWindowsOfOneCost(t *testing.T) {
-	var rows []metrics.Row
+	var rows []result.Row
 	for n, misses := range []int64{90, 50, 40, 10} {
 		rows = append(rows, windowRow("a", 0, n, misses, int64(n), []int64{2, 6, 6, 10}[n]))
 	}
@@ -299,7 +300,7 @@ func TestText(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got strings.Builder
-	if err := WriteText(&got, reports); err != nil {
+	if err := WriteText(&got, reports, texttable.Figures); err != nil {
 		t.Fatal(err)
 	}
 	want := `lru: 2 streams in 2 layers, capacities from 4 to 8 entries
@@ -334,7 +335,7 @@ func TestTextOfMethods(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got strings.Builder
-	if err := WriteText(&got, reports); err != nil {
+	if err := WriteText(&got, reports, texttable.Figures); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Count(got.String(), "\n uniform ") != 1 || !strings.Contains(got.String(), "2d-exact: no choice of profiled sizes moves less (memory counted in 2 entries)") || strings.Contains(got.String(), "layer  heads") {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -33,8 +33,8 @@ const (
 type Rows struct {
 	Family Family
 	Policy string // "window" for windows
-	sample metrics.Row
-	parts  map[Request]map[Key]map[int]metrics.Row // by size
+	sample result.Row
+	parts  map[Request]map[Key]map[int]result.Row // by size
 	// capacities are the entries of a stream by the capacity's text.
 	capacities map[string]map[Request]map[Key]int64
 }
@@ -46,7 +46,7 @@ const (
 )
 
 // groupOf is the policy as Collect takes it: all windows are one.
-func groupOf(r *metrics.Row) string {
+func groupOf(r *result.Row) string {
 	if r.Capacity == nil && strings.HasPrefix(r.Policy, windowPrefix) {
 		return windowPolicy
 	}
@@ -57,7 +57,7 @@ func groupOf(r *metrics.Row) string {
 // one there is) that are of one stream: those of `replay --per stream`. Coarser rows are
 // left out; none left, rows that differ in what changes counts, and rows that
 // contradict each other are errors.
-func Collect(rows []metrics.Row, policy string) (*Rows, error) {
+func Collect(rows []result.Row, policy string) (*Rows, error) {
 	of, err := streamRows(rows, policy)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func Collect(rows []metrics.Row, policy string) (*Rows, error) {
 		return nil, err
 	}
 	c := &Rows{Family: Capacities, Policy: groupOf(&of[0]), sample: of[0],
-		parts: map[Request]map[Key]map[int]metrics.Row{}, capacities: map[string]map[Request]map[Key]int64{}}
+		parts: map[Request]map[Key]map[int]result.Row{}, capacities: map[string]map[Request]map[Key]int64{}}
 	if c.Policy == windowPolicy {
 		c.Family = Windows
 	}
@@ -79,7 +79,7 @@ func Collect(rows []metrics.Row, policy string) (*Rows, error) {
 }
 
 // groupsOf are the groups of rows, sorted.
-func groupsOf(rows []metrics.Row) []string {
+func groupsOf(rows []result.Row) []string {
 	groups := make([]string, len(rows))
 	for i := range rows {
 		groups[i] = groupOf(&rows[i])
@@ -89,8 +89,8 @@ func groupsOf(rows []metrics.Row) []string {
 }
 
 // streamRows selects the rows of one policy that say their layer and head.
-func streamRows(rows []metrics.Row, policy string) ([]metrics.Row, error) {
-	var of []metrics.Row
+func streamRows(rows []result.Row, policy string) ([]result.Row, error) {
+	var of []result.Row
 	pooled := 0
 	known := groupsOf(rows)
 	policy = policies.Named(policy, known)
@@ -128,7 +128,7 @@ func streamRows(rows []metrics.Row, policy string) ([]metrics.Row, error) {
 
 // add files a row. The same cell may be there several times, as runs that share a
 // folder leave it, if it counts the same.
-func (c *Rows) add(r *metrics.Row) error {
+func (c *Rows) add(r *result.Row) error {
 	at := Request{r.Trace, r.TraceDigest, *r.RequestID}
 	key := Key{*r.LayerID, trace.NoHead}
 	if r.Head != nil {
@@ -163,7 +163,7 @@ func inner[K, L comparable, V any](m map[K]map[L]V, key K) map[L]V {
 
 // size is the row's size; false for rows that are no point of a curve, whose capacity
 // is another policy's peak or a plan's.
-func (c *Rows) size(r *metrics.Row) (size int, ok bool, err error) {
+func (c *Rows) size(r *result.Row) (size int, ok bool, err error) {
 	if c.Family == Windows {
 		size, err = strconv.Atoi(strings.TrimPrefix(r.Policy, windowPrefix))
 		if err != nil {
@@ -181,11 +181,11 @@ func (c *Rows) size(r *metrics.Row) (size int, ok bool, err error) {
 }
 
 // agree says whether two rows count the same.
-func agree(a, b *metrics.Row) bool {
+func agree(a, b *result.Row) bool {
 	return a.Steps == b.Steps && a.Demand == b.Demand && a.Misses == b.Misses && a.Prefetched == b.Prefetched &&
 		a.ResidentMean == b.ResidentMean && a.ResidentPeak == b.ResidentPeak
 }
 
 // residentSum is the row's resident blocks summed over steps: ResidentMean is their
 // quotient, so that the product is whole again.
-func residentSum(r *metrics.Row) int64 { return int64(math.Round(r.ResidentMean * float64(r.Steps))) }
+func residentSum(r *result.Row) int64 { return int64(math.Round(r.ResidentMean * float64(r.Steps))) }

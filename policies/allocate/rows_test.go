@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // rowOf is a row of a stream: K = 4, capacity in entries, misses.
-func rowOf(request string, layer, head int32, capacity, misses int64) metrics.Row {
+func rowOf(request string, layer, head int32, capacity, misses int64) result.Row {
 	text, bytes, moved := fmt.Sprintf("%gx", float64(capacity)/4), 10, misses*10
-	r := metrics.Row{Schema: metrics.RowSchema, Trace: "t.parquet", TraceDigest: "sha256:t", Policy: "lru", TopK: 4, Candidates: 4, Capacity: &text, CapacityEntries: &capacity,
+	r := result.Row{Schema: result.RowSchema, Trace: "t.parquet", TraceDigest: "sha256:t", Policy: "lru", TopK: 4, Candidates: 4, Capacity: &text, CapacityEntries: &capacity,
 		Warmup: "lru:2", Local: 1, BlockTokens: 1, EntryBytes: &bytes, StepTokens: 1, SharedHeads: 1, RequestID: &request, LayerID: &layer,
 		Streams: 1, Steps: 5, Demand: 100, Hits: 100 - misses, Misses: misses, MovedEntries: misses, HostToDeviceBytes: &moved, Engine: "1"}
 	if head >= 0 {
@@ -23,7 +23,7 @@ func rowOf(request string, layer, head int32, capacity, misses int64) metrics.Ro
 }
 
 // windowRow is a row of window:n, whose residents sum to sum over 5 steps.
-func windowRow(request string, layer int32, n int, misses, sum, peak int64) metrics.Row {
+func windowRow(request string, layer int32, n int, misses, sum, peak int64) result.Row {
 	r := rowOf(request, layer, -1, 4, misses)
 	r.Policy, r.Options, r.Capacity, r.CapacityEntries = fmt.Sprintf("window:%d", n), fmt.Sprint(n), nil, nil
 	r.ResidentMean, r.ResidentPeak = float64(sum)/5, peak
@@ -31,7 +31,7 @@ func windowRow(request string, layer int32, n int, misses, sum, peak int64) metr
 }
 
 // twoRequests are two requests of two layers at 4, 6 and 8 entries.
-func twoRequests() (rows []metrics.Row) {
+func twoRequests() (rows []result.Row) {
 	for i, request := range []string{"a", "b"} {
 		for layer := range int32(2) {
 			for j, capacity := range []int64{4, 6, 8} {
@@ -43,7 +43,7 @@ func twoRequests() (rows []metrics.Row) {
 }
 
 // pool collects and pools everything.
-func pool(t *testing.T, rows []metrics.Row, policy string) *Profile {
+func pool(t *testing.T, rows []result.Row, policy string) *Profile {
 	t.Helper()
 	c, err := Collect(rows, policy)
 	if err != nil {
@@ -102,7 +102,7 @@ func TestOrderOfRowsDoesNotMatter(t *testing.T) {
 // to an entry: 31 in 10 steps are 4; its peak is the largest of any. Residents are
 // blocks, here of 2 entries.
 func TestWindowCosts(t *testing.T) {
-	rows := []metrics.Row{windowRow("a", 0, 0, 90, 0, 0), windowRow("a", 0, 1, 50, 20, 7), windowRow("b", 0, 0, 90, 0, 0), windowRow("b", 0, 1, 50, 11, 9)}
+	rows := []result.Row{windowRow("a", 0, 0, 90, 0, 0), windowRow("a", 0, 1, 50, 20, 7), windowRow("b", 0, 0, 90, 0, 0), windowRow("b", 0, 1, 50, 11, 9)}
 	c, err := Collect(append(rows, rowOf("a", 0, -1, 4, 9)), "window")
 	if err != nil {
 		t.Fatal(err)
@@ -152,12 +152,12 @@ func TestSizesInCommon(t *testing.T) {
 }
 
 func TestCollectErrors(t *testing.T) {
-	change := func(f func([]metrics.Row) []metrics.Row) []metrics.Row { return f(twoRequests()) }
-	at := func(i int, f func(*metrics.Row)) []metrics.Row {
-		return change(func(rows []metrics.Row) []metrics.Row { f(&rows[i]); return rows })
+	change := func(f func([]result.Row) []result.Row) []result.Row { return f(twoRequests()) }
+	at := func(i int, f func(*result.Row)) []result.Row {
+		return change(func(rows []result.Row) []result.Row { f(&rows[i]); return rows })
 	}
-	each := func(f func(*metrics.Row)) []metrics.Row {
-		return change(func(rows []metrics.Row) []metrics.Row {
+	each := func(f func(*result.Row)) []result.Row {
+		return change(func(rows []result.Row) []result.Row {
 			for i := range rows {
 				f(&rows[i])
 			}
@@ -165,29 +165,29 @@ func TestCollectErrors(t *testing.T) {
 		})
 	}
 	for name, c := range map[string]struct {
-		rows   []metrics.Row
+		rows   []result.Row
 		policy string
 		want   string
 	}{
 		"none":             {nil, "", "no rows"},
-		"pooled by layer":  {each(func(r *metrics.Row) { r.RequestID = nil }), "", "replay with --per stream"},
-		"pooled by cell":   {each(func(r *metrics.Row) { r.RequestID, r.LayerID = nil, nil }), "lru", "replay with --per stream"},
-		"heads pooled":     {each(func(r *metrics.Row) { r.Streams = 3 }), "", "replay with --per stream"},
-		"two policies":     {at(3, func(r *metrics.Row) { r.Policy = "fifo" }), "", "choose one with --policy, of fifo, lru"},
+		"pooled by layer":  {each(func(r *result.Row) { r.RequestID = nil }), "", "replay with --per stream"},
+		"pooled by cell":   {each(func(r *result.Row) { r.RequestID, r.LayerID = nil, nil }), "lru", "replay with --per stream"},
+		"heads pooled":     {each(func(r *result.Row) { r.Streams = 3 }), "", "replay with --per stream"},
+		"two policies":     {at(3, func(r *result.Row) { r.Policy = "fifo" }), "", "choose one with --policy, of fifo, lru"},
 		"window and lru":   {append(twoRequests(), windowRow("a", 0, 1, 5, 5, 5)), "", "choose one with --policy, of lru, window"},
 		"unknown policy":   {twoRequests(), "lr", `no rows of policy "lr", did you mean lru?; the rows are of: lru`},
-		"another K":        {at(3, func(r *metrics.Row) { r.TopK = 5 }), "", "topk=4 (t.parquet), topk=5 (t.parquet); choose with --where topk=4"},
-		"another warm-up":  {at(3, func(r *metrics.Row) { r.Warmup = "cold" }), "", "--where warmup=lru:2"},
-		"another engine":   {at(3, func(r *metrics.Row) { r.Engine = "0" }), "", "engine=1"},
-		"another seed":     {at(3, func(r *metrics.Row) { r.Seed = 7 }), "", "seed=7"},
-		"entry bytes":      {at(3, func(r *metrics.Row) { r.EntryBytes = nil }), "", "entry_bytes=null"},
-		"two digests":      {at(3, func(r *metrics.Row) { r.TraceDigest = "sha256:u" }), "", "two traces are named t.parquet"},
-		"two names":        {at(3, func(r *metrics.Row) { r.Trace = "u.parquet" }), "", "would count twice"},
+		"another K":        {at(3, func(r *result.Row) { r.TopK = 5 }), "", "topk=4 (t.parquet), topk=5 (t.parquet); choose with --where topk=4"},
+		"another warm-up":  {at(3, func(r *result.Row) { r.Warmup = "cold" }), "", "--where warmup=lru:2"},
+		"another engine":   {at(3, func(r *result.Row) { r.Engine = "0" }), "", "engine=1"},
+		"another seed":     {at(3, func(r *result.Row) { r.Seed = 7 }), "", "seed=7"},
+		"entry bytes":      {at(3, func(r *result.Row) { r.EntryBytes = nil }), "", "entry_bytes=null"},
+		"two digests":      {at(3, func(r *result.Row) { r.TraceDigest = "sha256:u" }), "", "two traces are named t.parquet"},
+		"two names":        {at(3, func(r *result.Row) { r.Trace = "u.parquet" }), "", "would count twice"},
 		"contradiction":    {append(twoRequests(), rowOf("a", 0, -1, 4, 89)), "", "request a, layer 0, lru at size 4 disagree: 90 and 89 misses"},
-		"another peak":     {append(twoRequests(), func() metrics.Row { r := rowOf("a", 0, -1, 4, 90); r.ResidentPeak = 3; return r }()), "", "request a, layer 0, lru at size 4 disagree"},
-		"other steps":      {append(twoRequests(), func() metrics.Row { r := rowOf("a", 0, -1, 4, 90); r.Steps = 6; return r }()), "", "request a, layer 0, lru at size 4 disagree"},
-		"other residents":  {append(twoRequests(), func() metrics.Row { r := rowOf("a", 0, -1, 4, 90); r.ResidentMean = 3; return r }()), "", "request a, layer 0, lru at size 4 disagree"},
-		"without capacity": {each(func(r *metrics.Row) { r.Policy, r.Capacity, r.CapacityEntries = "none", nil, nil }), "", "policy none has no capacity to divide"},
+		"another peak":     {append(twoRequests(), func() result.Row { r := rowOf("a", 0, -1, 4, 90); r.ResidentPeak = 3; return r }()), "", "request a, layer 0, lru at size 4 disagree"},
+		"other steps":      {append(twoRequests(), func() result.Row { r := rowOf("a", 0, -1, 4, 90); r.Steps = 6; return r }()), "", "request a, layer 0, lru at size 4 disagree"},
+		"other residents":  {append(twoRequests(), func() result.Row { r := rowOf("a", 0, -1, 4, 90); r.ResidentMean = 3; return r }()), "", "request a, layer 0, lru at size 4 disagree"},
+		"without capacity": {each(func(r *result.Row) { r.Policy, r.Capacity, r.CapacityEntries = "none", nil, nil }), "", "policy none has no capacity to divide"},
 	} {
 		if _, err := Collect(c.rows, c.policy); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -197,10 +197,10 @@ func TestCollectErrors(t *testing.T) {
 
 // Rows of caches that streams share, or that change, are no curves.
 func TestCollectRefusesSharedCaches(t *testing.T) {
-	for want, change := range map[string]func(*metrics.Row){
-		`pool "request"`:    func(r *metrics.Row) { r.Pool = "request" },
-		`reallocation "64:`: func(r *metrics.Row) { r.Reallocation = "64:2d-greedy" },
-		"is lossy":          func(r *metrics.Row) { r.Lossy = true },
+	for want, change := range map[string]func(*result.Row){
+		`pool "request"`:    func(r *result.Row) { r.Pool = "request" },
+		`reallocation "64:`: func(r *result.Row) { r.Reallocation = "64:2d-greedy" },
+		"is lossy":          func(r *result.Row) { r.Lossy = true },
 	} {
 		rows := twoRequests()
 		for i := range rows {
@@ -213,7 +213,7 @@ func TestCollectRefusesSharedCaches(t *testing.T) {
 }
 
 // layersOfB are rows of more layers of request b.
-func layersOfB(layers ...int32) (rows []metrics.Row) {
+func layersOfB(layers ...int32) (rows []result.Row) {
 	for _, layer := range layers {
 		rows = append(rows, rowOf("b", layer, -1, 4, 5), rowOf("b", layer, -1, 6, 5))
 	}
@@ -221,18 +221,18 @@ func layersOfB(layers ...int32) (rows []metrics.Row) {
 }
 
 func TestPoolErrors(t *testing.T) {
-	without := func(gone func(*metrics.Row) bool) []metrics.Row {
-		return slices.DeleteFunc(twoRequests(), func(r metrics.Row) bool { return gone(&r) })
+	without := func(gone func(*result.Row) bool) []result.Row {
+		return slices.DeleteFunc(twoRequests(), func(r result.Row) bool { return gone(&r) })
 	}
 	for name, c := range map[string]struct {
-		rows []metrics.Row
+		rows []result.Row
 		want string
 	}{
-		"a request lacks a layer": {without(func(r *metrics.Row) bool { return *r.RequestID == "b" && *r.LayerID == 1 }), "request b of t.parquet has no rows of layer 1, which request a"},
-		"one has another":         {without(func(r *metrics.Row) bool { return *r.RequestID == "a" && *r.LayerID == 1 }), "request b of t.parquet has rows of layer 1, which request a"},
-		"several lack layers":     {slices.Concat(without(func(r *metrics.Row) bool { return *r.RequestID == "a" && *r.LayerID == 1 }), layersOfB(9, 2, 3, 4, 5, 6, 7, 8)), "request b of t.parquet has rows of layer 1, which request a"},
-		"one size":                {without(func(r *metrics.Row) bool { return *r.CapacityEntries > 4 }), "layer 0 has 1 sizes that all requests share, a curve takes at least 2; replay with --capacity sweep"},
-		"no size in common":       {without(func(r *metrics.Row) bool { return (*r.RequestID == "b") == (*r.CapacityEntries > 4) }), "layer 0 has 0 sizes"},
+		"a request lacks a layer": {without(func(r *result.Row) bool { return *r.RequestID == "b" && *r.LayerID == 1 }), "request b of t.parquet has no rows of layer 1, which request a"},
+		"one has another":         {without(func(r *result.Row) bool { return *r.RequestID == "a" && *r.LayerID == 1 }), "request b of t.parquet has rows of layer 1, which request a"},
+		"several lack layers":     {slices.Concat(without(func(r *result.Row) bool { return *r.RequestID == "a" && *r.LayerID == 1 }), layersOfB(9, 2, 3, 4, 5, 6, 7, 8)), "request b of t.parquet has rows of layer 1, which request a"},
+		"one size":                {without(func(r *result.Row) bool { return *r.CapacityEntries > 4 }), "layer 0 has 1 sizes that all requests share, a curve takes at least 2; replay with --capacity sweep"},
+		"no size in common":       {without(func(r *result.Row) bool { return (*r.RequestID == "b") == (*r.CapacityEntries > 4) }), "layer 0 has 0 sizes"},
 	} {
 		collected, err := Collect(c.rows, "")
 		if err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // Options say what Run divides, how, and on which requests it judges.
@@ -39,7 +39,7 @@ func (o *Options) Validate() error {
 }
 
 // Run makes, or judges, plans from rows: a report for each method.
-func Run(rows []metrics.Row, o Options) ([]*Report, error) {
+func Run(rows []result.Row, o Options) ([]*Report, error) {
 	reports, err := run(rows, o)
 	if err != nil {
 		return nil, fmt.Errorf("allocate: %w", err)
@@ -47,7 +47,7 @@ func Run(rows []metrics.Row, o Options) ([]*Report, error) {
 	return reports, nil
 }
 
-func run(rows []metrics.Row, o Options) ([]*Report, error) {
+func run(rows []result.Row, o Options) ([]*Report, error) {
 	c, err := Collect(rows, o.Policy)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // identity are the fields of a row that say which cell it is and do not change what
@@ -20,7 +20,7 @@ var identity = []string{"schema", "trace", "trace_digest", "model", "selector", 
 var settings = settingFields()
 
 func settingFields() (fields []reflect.StructField) {
-	all := reflect.VisibleFields(reflect.TypeFor[metrics.Row]())
+	all := reflect.VisibleFields(reflect.TypeFor[result.Row]())
 	part := slices.IndexFunc(all, func(f reflect.StructField) bool { return nameOf(f) == "request_id" })
 	for i, f := range all {
 		name := nameOf(f)
@@ -37,7 +37,7 @@ func nameOf(f reflect.StructField) string {
 }
 
 // textOf is a field's value as --where takes it.
-func textOf(r *metrics.Row, f reflect.StructField) string {
+func textOf(r *result.Row, f reflect.StructField) string {
 	v := reflect.ValueOf(r).Elem().FieldByIndex(f.Index)
 	if v.Kind() != reflect.Pointer {
 		return fmt.Sprint(v.Interface())
@@ -49,7 +49,7 @@ func textOf(r *metrics.Row, f reflect.StructField) string {
 }
 
 // checkSettings refuses rows that cannot be pooled, and a trace that would count twice.
-func checkSettings(rows []metrics.Row) error {
+func checkSettings(rows []result.Row) error {
 	first, digests, names := &rows[0], map[string]string{}, map[string]string{}
 	fingerprints := map[string]string{}
 	for i := range rows {

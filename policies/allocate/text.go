@@ -6,25 +6,24 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // WriteText writes reports of the same rows and memory for people: one line a
-// method, and of a single one its layers.
-func WriteText(w io.Writer, reports []*Report) error {
+// method, and of a single one its layers. It leaves the look of tables to layout, which
+// gets texts in the first column and figures in the others.
+func WriteText(w io.Writer, reports []*Report, layout func(header []string, rows [][]string) string) error {
 	r := reports[0]
 	var b strings.Builder
 	r.head(&b)
-	methodTable(&b, reports)
+	b.WriteString(layout(methodTable(reports)))
 	for _, one := range reports {
 		one.bound(&b)
 	}
 	if len(reports) == 1 {
 		b.WriteByte('\n')
-		r.layerTable(&b)
+		b.WriteString(layout(r.layerTable()))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -61,16 +60,15 @@ func (s *Side) line(b *strings.Builder, what string) {
 }
 
 // methodTable compares the methods with uniform.
-func methodTable(b *strings.Builder, reports []*Report) {
+func methodTable(reports []*Report) (header []string, rows [][]string) {
 	r := reports[0]
-	header := []string{"method"}
+	header = []string{"method"}
 	first := []string{"uniform"}
 	for _, s := range r.sides() {
 		header = append(header, s.name+"memory", s.name+"misses", s.name+"H2D/step", s.name+"÷ uniform")
 		first = append(first, s.side.cells(s.side.Uniform, nil)...)
 	}
-	t := newTextTable(header)
-	t.add(first)
+	rows = append(rows, first)
 	for _, r := range reports {
 		if r.Method == uniform.Name && r.Profile != nil {
 			continue // just made: the first line
@@ -79,9 +77,9 @@ func methodTable(b *strings.Builder, reports []*Report) {
 		for _, s := range r.sides() {
 			cells = append(cells, s.side.cells(s.side.Plan, s.side.Ratio)...)
 		}
-		t.add(cells)
+		rows = append(rows, cells)
 	}
-	t.render(b)
+	return header, rows
 }
 
 // namedSide is a side with what its columns begin with.
@@ -120,16 +118,15 @@ func (r *Report) bound(b *strings.Builder) {
 }
 
 // layerTable shows the plan.
-func (r *Report) layerTable(b *strings.Builder) {
+func (r *Report) layerTable() (header []string, rows [][]string) {
 	size := "entries"
 	if r.Family == Windows {
 		size = "steps"
 	}
-	header := []string{"layer", "heads", size, "× K", "of memory", "misses", "uniform", "÷ uniform"}
+	header = []string{"layer", "heads", size, "× K", "of memory", "misses", "uniform", "÷ uniform"}
 	if r.Profile != nil && r.Judge != nil {
 		header = append(header, "judged ÷ uniform")
 	}
-	t := newTextTable(header)
 	for _, l := range r.Layers {
 		sizes := comma(l.Largest)
 		if l.Smallest != l.Largest {
@@ -144,9 +141,9 @@ func (r *Report) layerTable(b *strings.Builder) {
 		if r.Profile != nil && r.Judge != nil {
 			cells = append(cells, ratioText(l.JudgeRatio))
 		}
-		t.add(cells)
+		rows = append(rows, cells)
 	}
-	t.render(b)
+	return header, rows
 }
 
 func comma(n int) string     { return humanize.Comma(int64(n)) }
@@ -170,39 +167,4 @@ func bytesText(bytes *int64, steps int64) string {
 		v, unit = v/1024, unit+1
 	}
 	return fmt.Sprintf("%.2f %s", v, units[unit])
-}
-
-// textTable is a table whose first column is text and the others are figures.
-type textTable struct{ writer table.Writer }
-
-func newTextTable(header []string) textTable {
-	t := textTable{table.NewWriter()}
-	style := table.StyleLight
-	style.Format = table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault}
-	style.Options = table.Options{SeparateHeader: true}
-	t.writer.SetStyle(style)
-	t.writer.AppendHeader(tableRow(header))
-	var right []table.ColumnConfig
-	for i := 1; i < len(header); i++ {
-		right = append(right, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	t.writer.SetColumnConfigs(right)
-	return t
-}
-
-func tableRow(cells []string) table.Row {
-	row := make(table.Row, len(cells))
-	for i, c := range cells {
-		row[i] = c
-	}
-	return row
-}
-
-func (t textTable) add(cells []string) { t.writer.AppendRow(tableRow(cells)) }
-
-// render writes the table without spaces at line ends.
-func (t textTable) render(b *strings.Builder) {
-	for line := range strings.Lines(t.writer.Render() + "\n") {
-		b.WriteString(strings.TrimRight(line, " \n") + "\n")
-	}
 }

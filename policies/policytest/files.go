@@ -10,7 +10,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
@@ -65,7 +65,7 @@ func (s *suite) sameRows(whole string, parts []string) error {
 	if err != nil || !reflect.DeepEqual(want, got) {
 		return fmt.Errorf("rows with four workers differ from those with one (%v): instances share state; New's factory must make one of its own for each worker", err)
 	}
-	var pieces []metrics.Row
+	var pieces []result.Row
 	for _, part := range parts {
 		rows, err := s.rows(part, 2, 0, "12")
 		if err != nil {
@@ -140,7 +140,7 @@ func write(path string, meta trace.Meta, streams []*trace.Stream) (string, error
 }
 
 // rows replays a file, a row a stream.
-func (s *suite) rows(path string, workers, entryBytes int, capacities ...string) ([]metrics.Row, error) {
+func (s *suite) rows(path string, workers, entryBytes int, capacities ...string) ([]result.Row, error) {
 	return s.replay(path, replayed{capacities: capacities, workers: workers, entryBytes: entryBytes})
 }
 
@@ -153,7 +153,7 @@ type replayed struct {
 	pool       replay.Pool
 }
 
-func (s *suite) replay(path string, how replayed) ([]metrics.Row, error) {
+func (s *suite) replay(path string, how replayed) ([]result.Row, error) {
 	f, err := trace.Open(path)
 	if err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func (s *suite) replay(path string, how replayed) ([]metrics.Row, error) {
 }
 
 // sameCounts compares what streams did, not what was asked for.
-func sameCounts(want, got []metrics.Row) error {
+func sameCounts(want, got []result.Row) error {
 	if len(want) != len(got) {
 		return fmt.Errorf("%d rows, expected %d", len(got), len(want))
 	}

@@ -4,41 +4,41 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // Oracle reports whether the profile's policy sees the future.
 func (p *Profile) Oracle() bool { return slices.Contains(p.Meta.Oracles, p.Cell.Policy) }
 
 // labels are the conditions that limit a result with the basis b.
-func (r *runner) labels(b basis) metrics.Labels {
+func (r *runner) labels(b basis) result.Labels {
 	labels := slices.Concat(r.profile.Meta.Labels, r.options.Scaling.Labels)
 	if r.pricer.Moves == MovesMisses && r.profile.Oracle() {
-		labels = append(labels, metrics.LabelOraclePolicy)
+		labels = append(labels, result.LabelOraclePolicy)
 	}
 	if r.options.Ahead.Accuracy > 0 {
-		labels = append(labels, metrics.LabelReadAhead)
+		labels = append(labels, result.LabelReadAhead)
 	}
 	if Oracle(r.schedule) {
-		labels = append(labels, metrics.LabelOracleSchedule)
+		labels = append(labels, result.LabelOracleSchedule)
 	}
 	if b.fitted != "" {
-		labels = append(labels, metrics.LabelFitted)
+		labels = append(labels, result.LabelFitted)
 	}
-	return metrics.Labels{}.With(labels...)
+	return result.Labels{}.With(labels...)
 }
 
 // sharedLabels are the labels of several results together.
-func sharedLabels(results []*Result) metrics.Labels {
-	of := make([]metrics.Labels, len(results))
+func sharedLabels(results []*Result) result.Labels {
+	of := make([]result.Labels, len(results))
 	for i, r := range results {
 		of[i] = r.Labels
 	}
-	return metrics.SharedLabels(of, "lines")
+	return result.SharedLabels(of, "lines")
 }
 
 // scheduleText is the result's schedule, with the labels that not all results have.
-func (r *Result) scheduleText(shared metrics.Labels) string {
+func (r *Result) scheduleText(shared result.Labels) string {
 	if apart := r.Labels.Without(shared); len(apart) > 0 {
 		return fmt.Sprintf("%s [%s]", r.Schedule, apart)
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -58,7 +58,7 @@ func TestPinnedOfRows(t *testing.T) {
 		{replay.ProfileMeta{Sink: 4, Local: 64, BlockTokens: 16, Outliers: 3, SharedHeads: 3}, (1 + 5 + 3) * 16, 4 + 64 + 3*16},
 		{replay.ProfileMeta{Sink: 1, Local: 1, BlockTokens: 1, Outliers: 7}, 9, 9},
 	} {
-		row := &metrics.Row{Steps: 1, Sink: c.meta.Sink, Local: c.meta.Local, BlockTokens: c.meta.BlockTokens, SharedHeads: c.meta.SharedHeads,
+		row := &result.Row{Steps: 1, Sink: c.meta.Sink, Local: c.meta.Local, BlockTokens: c.meta.BlockTokens, SharedHeads: c.meta.SharedHeads,
 			PinnedPeakEntries: int64(c.room) * int64(max(1, c.meta.SharedHeads))}
 		p, _ := meanStep(row, model)
 		for of, meta := range map[string]*replay.ProfileMeta{"profile": &c.meta, "row": &p.Meta} {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // PlanVersion is the version of Planned's JSON form. Version 1 was a list of candidates.
@@ -30,7 +30,7 @@ type Planned struct {
 	SLO *float64 `json:"slo_s"`
 	// Labels are the conditions that limit the candidates. Those of some candidates only
 	// state their share.
-	Labels metrics.Labels `json:"labels"`
+	Labels result.Labels `json:"labels"`
 	// TieShare is the share of tokens/s below which candidates tie.
 	TieShare float64 `json:"tie_share"`
 	// Candidates come in groups that serve one model each, oracles last; in a group the most

@@ -16,7 +16,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/names"
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
 )
@@ -125,7 +125,7 @@ func openProfile(path string) (p *profileFile, err error) {
 	if m := &p.meta; m.TopK < 1 || min(m.Sink, m.Local, m.Outliers, m.BlockTokens, m.SharedHeads, m.StepTokens) < 0 {
 		return nil, fmt.Errorf("metadata kvreplay.profile: K %d, sink %d, local %d, %d outliers, blocks of %d tokens and %d heads, steps of %d: expected K of at least 1, nothing negative", m.TopK, m.Sink, m.Local, m.Outliers, m.BlockTokens, m.SharedHeads, m.StepTokens)
 	}
-	if said := slices.Concat(p.meta.Labels, p.meta.Oracles); !metrics.Printable(strings.Join(said, "")) {
+	if said := slices.Concat(p.meta.Labels, p.meta.Oracles); !result.Printable(strings.Join(said, "")) {
 		return nil, fmt.Errorf("metadata kvreplay.profile: labels and oracles %q are not printable; replay the trace again", said)
 	}
 	if err := checkColumns(pf); err != nil {
@@ -259,9 +259,9 @@ func Choose(cells []Cell, policy, capacity string) (Cell, error) {
 	for _, c := range cells {
 		known, ran = append(known, c.String()), append(ran, c.Policy)
 	}
-	policy, capacity = policies.Named(policy, ran), metrics.CapacityText(capacity)
+	policy, capacity = policies.Named(policy, ran), result.CapacityText(capacity)
 	for _, c := range cells {
-		if (policy == "" || c.Policy == policy) && (capacity == "" || metrics.CapacityText(c.Capacity) == capacity) {
+		if (policy == "" || c.Policy == policy) && (capacity == "" || result.CapacityText(c.Capacity) == capacity) {
 			fit = append(fit, c)
 		}
 	}

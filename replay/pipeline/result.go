@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // Result is what a batch takes.
@@ -15,11 +15,11 @@ type Result struct {
 	Schedule string `json:"schedule"`
 	Cell
 	// Labels are the conditions that limit the figures.
-	Labels  metrics.Labels `json:"labels"`
-	Batch   int            `json:"batch"`
-	Steps   int            `json:"steps"`
-	Experts int            `json:"expert_gpus"`
-	Accept  float64        `json:"tokens_per_step"`
+	Labels  result.Labels `json:"labels"`
+	Batch   int           `json:"batch"`
+	Steps   int           `json:"steps"`
+	Experts int           `json:"expert_gpus"`
+	Accept  float64       `json:"tokens_per_step"`
 
 	Mean   float64  `json:"step_mean_s"`
 	P50    float64  `json:"step_p50_s"`

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -31,7 +31,7 @@ type RowPricer struct {
 const RowContext = 32768
 
 // Price prices the mean step of a row, which may be summed over any parts of its cell.
-func (p *RowPricer) Price(ctx context.Context, r *metrics.Row) (*Result, error) {
+func (p *RowPricer) Price(ctx context.Context, r *result.Row) (*Result, error) {
 	o := p.Options
 	if m, _ := MovesOf(o.Schedule); m != MovesMisses {
 		return nil, fmt.Errorf("schedule %s does not move misses: all policies take as long", o.Schedule.Name())
@@ -61,7 +61,7 @@ func (p *RowPricer) Price(ctx context.Context, r *metrics.Row) (*Result, error) 
 	return Price(ctx, profile, o)
 }
 
-func unknownShape(r *metrics.Row) error {
+func unknownShape(r *result.Row) error {
 	if r.Model == "" {
 		return errors.New("the trace names no model: name a shape with --model")
 	}
@@ -70,7 +70,7 @@ func unknownShape(r *metrics.Row) error {
 
 // meanStep is a profile of one step and layer that stands for all: counts are the row's
 // sums, which the scaling divides by its stream-steps.
-func meanStep(r *metrics.Row, m *hardware.Model) (*Profile, *Scaling) {
+func meanStep(r *result.Row, m *hardware.Model) (*Profile, *Scaling) {
 	heads, entry := keyHeads(m), float64(m.EntryPerHead())
 	if r.EntryBytes != nil && float64(*r.EntryBytes) == float64(m.Entry.Value) { // a layer shares its selection
 		heads, entry = 1, float64(m.Entry.Value)

@@ -5,15 +5,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
 // summed adds up a profile's rows of LRU, as a result row has them.
-func summed(t *testing.T, path string) *metrics.Row {
+func summed(t *testing.T, path string) *result.Row {
 	t.Helper()
 	entry := 768
-	r := &metrics.Row{Policy: "lru", Model: "SmolLM2-135M", TopK: 256, Local: 1, BlockTokens: 1, StepTokens: 1, SharedHeads: 1, EntryBytes: &entry}
+	r := &result.Row{Policy: "lru", Model: "SmolLM2-135M", TopK: 256, Local: 1, BlockTokens: 1, StepTokens: 1, SharedHeads: 1, EntryBytes: &entry}
 	for _, p := range rowsOf(t, path) {
 		if p.Policy == "lru" {
 			r.Steps++
@@ -83,7 +83,7 @@ func TestRowsOfHeads(t *testing.T) {
 	o := options(t, read(t, realProfile(t)), "sequential")
 	p := rowPricer(t, o)
 	shared, apart := 768, 256
-	row := &metrics.Row{Model: "SmolLM2-135M", TopK: 100, Local: 1, BlockTokens: 1, StepTokens: 1, SharedHeads: 1, Steps: 10, Demand: 1000, Misses: 40, MovedEntries: 40, EntryBytes: &shared}
+	row := &result.Row{Model: "SmolLM2-135M", TopK: 100, Local: 1, BlockTokens: 1, StepTokens: 1, SharedHeads: 1, Steps: 10, Demand: 1000, Misses: 40, MovedEntries: 40, EntryBytes: &shared}
 	for _, bytes := range []*int{&shared, &apart, nil} {
 		row.EntryBytes = bytes
 		r, err := p.Price(t.Context(), row)
@@ -128,17 +128,17 @@ func TestRowsOfHeads(t *testing.T) {
 
 func TestRowsRefused(t *testing.T) {
 	o := options(t, read(t, realProfile(t)), "da")
-	good := metrics.Row{Model: "SmolLM2-135M", Steps: 1, BlockTokens: 1, StepTokens: 1}
-	for want, change := range map[string]func(*metrics.Row, *RowPricer){
-		"names no model":           func(r *metrics.Row, _ *RowPricer) { r.Model = "" },
-		"the shape of GPT":         func(r *metrics.Row, _ *RowPricer) { r.Model = "GPT" },
-		"no steps":                 func(r *metrics.Row, _ *RowPricer) { r.Steps = 0 },
-		"times are not modelled":   func(r *metrics.Row, _ *RowPricer) { r.Clusters = "lists" },
-		"tiers below it":           func(r *metrics.Row, _ *RowPricer) { r.Tiers = "dram=lru@8x" },
-		"decodes 2 positions":      func(r *metrics.Row, _ *RowPricer) { r.StepTokens = 2 },
-		"does not move misses":     func(_ *metrics.Row, p *RowPricer) { p.Schedule = OnGPU{} },
-		`unknown selection "best"`: func(_ *metrics.Row, p *RowPricer) { p.Selection = "best" },
-		"batch 0, expected 1":      func(_ *metrics.Row, p *RowPricer) { p.Batch = 0 },
+	good := result.Row{Model: "SmolLM2-135M", Steps: 1, BlockTokens: 1, StepTokens: 1}
+	for want, change := range map[string]func(*result.Row, *RowPricer){
+		"names no model":           func(r *result.Row, _ *RowPricer) { r.Model = "" },
+		"the shape of GPT":         func(r *result.Row, _ *RowPricer) { r.Model = "GPT" },
+		"no steps":                 func(r *result.Row, _ *RowPricer) { r.Steps = 0 },
+		"times are not modelled":   func(r *result.Row, _ *RowPricer) { r.Clusters = "lists" },
+		"tiers below it":           func(r *result.Row, _ *RowPricer) { r.Tiers = "dram=lru@8x" },
+		"decodes 2 positions":      func(r *result.Row, _ *RowPricer) { r.StepTokens = 2 },
+		"does not move misses":     func(_ *result.Row, p *RowPricer) { p.Schedule = OnGPU{} },
+		`unknown selection "best"`: func(_ *result.Row, p *RowPricer) { p.Selection = "best" },
+		"batch 0, expected 1":      func(_ *result.Row, p *RowPricer) { p.Batch = 0 },
 	} {
 		r, p := good, rowPricer(t, o)
 		change(&r, p)
@@ -156,7 +156,7 @@ func TestRowsOfShortContexts(t *testing.T) {
 	blocks, grouped := *row, *row
 	blocks.TopK, blocks.BlockTokens = 16, 16
 	grouped.BlockTokens, grouped.DemandEntries = 16, &grouped.Demand
-	for name, row := range map[string]*metrics.Row{"tokens": row, "lists of blocks": &blocks, "lists of tokens, in blocks": &grouped} {
+	for name, row := range map[string]*result.Row{"tokens": row, "lists of blocks": &blocks, "lists of tokens, in blocks": &grouped} {
 		for context, ok := range map[int64]bool{255: false, 256: true} {
 			o.Context = context
 			if _, err := rowPricer(t, o).Price(t.Context(), row); (err == nil) != ok || !ok && !strings.Contains(err.Error(), "at least the 256 tokens") {

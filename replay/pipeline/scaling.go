@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -18,7 +18,7 @@ type Scaling struct {
 	EntryBytes float64 // of an entry
 	TopK       int     // tokens that a head selects; 0: not known
 	// Labels are the conditions that the scaling puts on every figure.
-	Labels metrics.Labels
+	Labels result.Labels
 	Notes  []string
 }
 
@@ -36,7 +36,7 @@ func NewScaling(p *Profile, m *hardware.Model, layerMap string, topk int) (*Scal
 	needs := s.heads(p, m)
 	layers := int(m.Layers.Value)
 	if !allLayers(p.Layers, layers) {
-		s.Labels = s.Labels.With(metrics.LabelStretched)
+		s.Labels = s.Labels.With(result.LabelStretched)
 		needs = append(needs, fmt.Sprintf("it has %d layers (%s) of %s's %d", len(p.Layers), listed(p.Layers), m.Name, layers))
 	}
 	if b := p.Meta.EntryBytes; b != nil && float64(*b) != s.EntryBytes {
@@ -74,7 +74,7 @@ func (s *Scaling) heads(p *Profile, m *hardware.Model) (needs []string) {
 	s.Heads, s.EntryBytes = keyHeads(m), float64(m.EntryPerHead())
 	if s.Heads != float64(profiled) {
 		s.Factor *= s.Heads / float64(profiled)
-		s.Labels = s.Labels.With(metrics.LabelScaledHeads(s.Factor))
+		s.Labels = s.Labels.With(result.LabelScaledHeads(s.Factor))
 		needs = append(needs, fmt.Sprintf("it has %d heads a layer, %s %g", profiled, m.Name, s.Heads))
 	}
 	return needs
@@ -93,7 +93,7 @@ func (s *Scaling) budget(p *Profile, m *hardware.Model, topk int) {
 	switch {
 	case topk > 0 && topk != k:
 		s.Factor *= float64(topk) / float64(k)
-		s.Labels = s.Labels.With(metrics.LabelScaledK(float64(topk) / float64(k)))
+		s.Labels = s.Labels.With(result.LabelScaledK(float64(topk) / float64(k)))
 		s.Notes = append(s.Notes, fmt.Sprintf("scaled: demand, misses and residents × %.4g, from K = %d to %d tokens", float64(topk)/float64(k), k, topk))
 	case topk == 0 && m.Indexer != nil && float64(k) != float64(m.Indexer.TopK.Value):
 		s.Notes = append(s.Notes, fmt.Sprintf("not scaled: the profile's K is %d tokens, %s selects %g", k, m.Name, m.Indexer.TopK.Value))

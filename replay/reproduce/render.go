@@ -9,7 +9,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"github.com/kvreplay/kvreplay/metrics/texttable"
+	"github.com/kvreplay/kvreplay/metrics/render/texttable"
 )
 
 var summaryHeader = table.Row{"paper", "section", "judged", "within", "worst error", "known misses", "past", "fitted", "not computable"}

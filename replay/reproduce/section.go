@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/kvreplay/kvreplay/metrics/chart"
+	"github.com/kvreplay/kvreplay/metrics/render/chart"
 )
 
 // Constant is a number that a section needs and its paper does not print.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"github.com/kvreplay/kvreplay/metrics/texttable"
+	"github.com/kvreplay/kvreplay/metrics/render/texttable"
 )
 
 // Split is how many lines of one kind a report has, and their results. Fitted lines and

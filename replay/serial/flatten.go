@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -20,7 +20,7 @@ type access struct {
 // flatten appends a stream's accesses: of every row that the replay by steps replays,
 // windows included, the first K blocks of the list in its order, without those that a
 // sink or the local window pins.
-func flatten(dst []access, s *trace.Stream, r *metrics.Row) []access {
+func flatten(dst []access, s *trace.Stream, r *result.Row) []access {
 	w, err := replay.ParseWarmup(r.Warmup)
 	if err != nil {
 		panic(err) // a row's warm-up parses back
@@ -42,7 +42,7 @@ func flatten(dst []access, s *trace.Stream, r *metrics.Row) []access {
 }
 
 // eachStream reads the streams that t has rows of, in the file's order.
-func eachStream(ctx context.Context, f *trace.File, t *tally, do func(*trace.Stream, []metrics.Row) error) error {
+func eachStream(ctx context.Context, f *trace.File, t *tally, do func(*trace.Stream, []result.Row) error) error {
 	r := f.NewReader(0)
 	defer r.Close()
 	var s trace.Stream
@@ -85,7 +85,7 @@ func Flatten(ctx context.Context, w io.Writer, f *trace.File, o Options) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintln(out, "stream,step,block")
 	number := 0
-	err = eachStream(ctx, f, newTally(steps.Rows), func(s *trace.Stream, rows []metrics.Row) error {
+	err = eachStream(ctx, f, newTally(steps.Rows), func(s *trace.Stream, rows []result.Row) error {
 		for _, a := range flatten(nil, s, &rows[0]) {
 			fmt.Fprintf(out, "%d,%d,%d\n", number, a.step, a.block)
 		}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace"
@@ -63,7 +63,7 @@ func Run(ctx context.Context, f *trace.File, o Options) (rows []Row, notes []str
 		return nil, nil, err
 	}
 	t := newTally(steps.Rows)
-	err = eachStream(ctx, f, t, func(s *trace.Stream, rows []metrics.Row) error {
+	err = eachStream(ctx, f, t, func(s *trace.Stream, rows []result.Row) error {
 		accesses := flatten(nil, s, &rows[0])
 		for i := range rows {
 			if err := t.count(&rows[i], accesses); err != nil {
@@ -96,14 +96,14 @@ func (o *Options) Validate() error {
 // tally collects rows: the streams' rows of the replay by steps go in, pooled ones come
 // out.
 type tally struct {
-	byStream map[trace.Key][]metrics.Row
+	byStream map[trace.Key][]result.Row
 	digest   string // of the trace that was replayed by steps
 	rows     []Row
 	at       map[[2]string]int // place of a policy and capacity in rows
 }
 
-func newTally(steps []metrics.Row) *tally {
-	t := &tally{byStream: map[trace.Key][]metrics.Row{}, at: map[[2]string]int{}}
+func newTally(steps []result.Row) *tally {
+	t := &tally{byStream: map[trace.Key][]result.Row{}, at: map[[2]string]int{}}
 	for _, r := range steps {
 		t.digest = r.TraceDigest
 		key := trace.Key{Request: *r.RequestID, Layer: *r.LayerID, Head: trace.NoHead}
@@ -121,7 +121,7 @@ func newTally(steps []metrics.Row) *tally {
 }
 
 // count replays one stream's accesses with one cache.
-func (t *tally) count(step *metrics.Row, accesses []access) error {
+func (t *tally) count(step *result.Row, accesses []access) error {
 	if step.CapacityEntries == nil {
 		return fmt.Errorf("capacity %s is no number of entries", *step.Capacity)
 	}

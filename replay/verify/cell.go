@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/replay"
@@ -31,7 +31,7 @@ type cell struct {
 	per                      replay.Detail // empty: no detail that replay knows
 }
 
-func cellOf(r *metrics.Row) cell {
+func cellOf(r *result.Row) cell {
 	c := cell{
 		digest: r.TraceDigest, engine: r.Engine, entryBytes: "null", warmup: r.Warmup,
 		layers: r.Layers, requests: r.Requests, topk: r.TopK, candidates: r.Candidates, sink: r.Sink, local: r.Local, seed: r.Seed,
@@ -48,7 +48,7 @@ func cellOf(r *metrics.Row) cell {
 
 // topOf names the policy and the capacity of the GPU's cache: the row's own, or of a
 // tier's row the first of the caches above it.
-func topOf(r *metrics.Row) (policy, capacity string) {
+func topOf(r *result.Row) (policy, capacity string) {
 	if r.Tier == 0 {
 		if r.Capacity == nil {
 			return r.Policy, "null"
@@ -63,11 +63,11 @@ func topOf(r *metrics.Row) (policy, capacity string) {
 	if !sized {
 		return policy, "null"
 	}
-	return policy, metrics.CapacityText(capacity)
+	return policy, result.CapacityText(capacity)
 }
 
 // detailOf is the --per that writes such rows.
-func detailOf(r *metrics.Row) replay.Detail {
+func detailOf(r *result.Row) replay.Detail {
 	request, layer, head := r.RequestID != nil, r.LayerID != nil, r.Head != nil
 	switch {
 	case request && layer:

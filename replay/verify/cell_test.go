@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // Every field of a row is a setting that a cell carries to the replay, or is compared with
@@ -22,12 +22,12 @@ func TestEveryFieldIsKnown(t *testing.T) {
 		"staging_peak_entries", "pinned_peak_entries", "host_to_device_bytes", "device_to_host_bytes", "resident_mean", "resident_peak", "warnings",
 	}
 	known := append(carried, given...)
-	for _, name := range metrics.FieldNames() {
+	for _, name := range result.FieldNames() {
 		if !slices.Contains(known, name) {
 			t.Errorf("field %s: is it a setting, which cellOf must carry and options pass on, or does replay give it?", name)
 		}
 	}
-	if len(known) != len(metrics.FieldNames()) {
-		t.Errorf("%d fields are listed, rows have %d", len(known), len(metrics.FieldNames()))
+	if len(known) != len(result.FieldNames()) {
+		t.Errorf("%d fields are listed, rows have %d", len(known), len(result.FieldNames()))
 	}
 }

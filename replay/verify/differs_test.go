@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
@@ -21,36 +21,36 @@ func TestAlteredRowsDiffer(t *testing.T) {
 		o.Per, o.Warmup = replay.PerRequest, replay.Warmup{Kind: replay.WarmupCold}
 	})
 	cases := map[string]struct {
-		change func(*metrics.Row) // of the row of lru at 1.5x
-		want   string             // in the details
+		change func(*result.Row) // of the row of lru at 1.5x
+		want   string            // in the details
 	}{
-		"count":         {func(r *metrics.Row) { r.Misses--; r.Hits++ }, "differs: misses"},
-		"evictions":     {func(r *metrics.Row) { r.Evictions++ }, "differs: evictions"},
-		"peak":          {func(r *metrics.Row) { r.ResidentPeak++ }, "differs: resident_peak"},
-		"mean":          {func(r *metrics.Row) { r.ResidentMean *= 0.999 }, "differs: resident_mean"},
-		"bytes":         {func(r *metrics.Row) { r.HostToDeviceBytes = ptr(*r.HostToDeviceBytes / 2) }, "differs: host_to_device_bytes"},
-		"no bytes":      {func(r *metrics.Row) { r.EntryBytes, r.HostToDeviceBytes, r.DeviceToHostBytes = nil, nil, nil }, "differs: entry_bytes null, replayed 768"},
-		"capacity":      {func(r *metrics.Row) { r.Capacity = ptr("2x") }, "differs: misses"},
-		"entries":       {func(r *metrics.Row) { r.CapacityEntries = ptr(int64(512)) }, "differs: capacity_entries 512, replayed 384"},
-		"swapped":       {func(r *metrics.Row) { r.Policy = "fifo" }, "differs: misses"},
-		"no capacity":   {func(r *metrics.Row) { r.Capacity = nil }, "a capacity must be given"},
-		"a capacity":    {func(r *metrics.Row) { r.Policy, r.Options = "window:1", "1" }, "differs: capacity 1.5x, replayed null"},
-		"form":          {func(r *metrics.Row) { r.Capacity = ptr("lots") }, `capacity "lots"`},
-		"K":             {func(r *metrics.Row) { r.TopK = 128 }, "differs: demand"},
-		"K above M":     {func(r *metrics.Row) { r.TopK = 999 }, "K = 999"},
-		"pins":          {func(r *metrics.Row) { r.Sink = 64 }, "differs: demand"},
-		"warm-up":       {func(r *metrics.Row) { r.Warmup = "lru:32" }, "differs: misses"},
-		"windows":       {func(r *metrics.Row) { r.Warmup = "lru:99" }, "99 windows"},
-		"block":         {func(r *metrics.Row) { r.BlockTokens = 2 }, "demand_entries"},
-		"trait":         {func(r *metrics.Row) { r.Bypasses = true }, "differs: bypasses true, replayed false"},
-		"no warning":    {func(r *metrics.Row) { r.Warnings = nil }, "differs: warnings []"},
-		"request":       {func(r *metrics.Row) { r.RequestID = ptr("x") }, "no row of this part"},
-		"layer":         {func(r *metrics.Row) { r.LayerID = ptr(int32(5)) }, "differs: streams 6, replayed 1"},
-		"head":          {func(r *metrics.Row) { r.RequestID, r.Head = nil, ptr(int32(1)) }, "a head alone"},
-		"layers":        {func(r *metrics.Row) { r.Layers = "0" }, "differs: streams 6, replayed 1"},
-		"layer unknown": {func(r *metrics.Row) { r.Layers = "99" }, "layer 99"},
-		"layer words":   {func(r *metrics.Row) { r.Layers = "zero" }, `layers "zero"`},
-		"requests":      {func(r *metrics.Row) { r.Requests = "x,y" }, `requests "x,y": not ids`},
+		"count":         {func(r *result.Row) { r.Misses--; r.Hits++ }, "differs: misses"},
+		"evictions":     {func(r *result.Row) { r.Evictions++ }, "differs: evictions"},
+		"peak":          {func(r *result.Row) { r.ResidentPeak++ }, "differs: resident_peak"},
+		"mean":          {func(r *result.Row) { r.ResidentMean *= 0.999 }, "differs: resident_mean"},
+		"bytes":         {func(r *result.Row) { r.HostToDeviceBytes = ptr(*r.HostToDeviceBytes / 2) }, "differs: host_to_device_bytes"},
+		"no bytes":      {func(r *result.Row) { r.EntryBytes, r.HostToDeviceBytes, r.DeviceToHostBytes = nil, nil, nil }, "differs: entry_bytes null, replayed 768"},
+		"capacity":      {func(r *result.Row) { r.Capacity = ptr("2x") }, "differs: misses"},
+		"entries":       {func(r *result.Row) { r.CapacityEntries = ptr(int64(512)) }, "differs: capacity_entries 512, replayed 384"},
+		"swapped":       {func(r *result.Row) { r.Policy = "fifo" }, "differs: misses"},
+		"no capacity":   {func(r *result.Row) { r.Capacity = nil }, "a capacity must be given"},
+		"a capacity":    {func(r *result.Row) { r.Policy, r.Options = "window:1", "1" }, "differs: capacity 1.5x, replayed null"},
+		"form":          {func(r *result.Row) { r.Capacity = ptr("lots") }, `capacity "lots"`},
+		"K":             {func(r *result.Row) { r.TopK = 128 }, "differs: demand"},
+		"K above M":     {func(r *result.Row) { r.TopK = 999 }, "K = 999"},
+		"pins":          {func(r *result.Row) { r.Sink = 64 }, "differs: demand"},
+		"warm-up":       {func(r *result.Row) { r.Warmup = "lru:32" }, "differs: misses"},
+		"windows":       {func(r *result.Row) { r.Warmup = "lru:99" }, "99 windows"},
+		"block":         {func(r *result.Row) { r.BlockTokens = 2 }, "demand_entries"},
+		"trait":         {func(r *result.Row) { r.Bypasses = true }, "differs: bypasses true, replayed false"},
+		"no warning":    {func(r *result.Row) { r.Warnings = nil }, "differs: warnings []"},
+		"request":       {func(r *result.Row) { r.RequestID = ptr("x") }, "no row of this part"},
+		"layer":         {func(r *result.Row) { r.LayerID = ptr(int32(5)) }, "differs: streams 6, replayed 1"},
+		"head":          {func(r *result.Row) { r.RequestID, r.Head = nil, ptr(int32(1)) }, "a head alone"},
+		"layers":        {func(r *result.Row) { r.Layers = "0" }, "differs: streams 6, replayed 1"},
+		"layer unknown": {func(r *result.Row) { r.Layers = "99" }, "layer 99"},
+		"layer words":   {func(r *result.Row) { r.Layers = "zero" }, `layers "zero"`},
+		"requests":      {func(r *result.Row) { r.Requests = "x,y" }, `requests "x,y": not ids`},
 	}
 	names := slices.Sorted(maps.Keys(cases))
 	altered := slices.Clone(rows)
@@ -75,17 +75,17 @@ func TestUnverifiable(t *testing.T) {
 	rows := replayed(t, niahPath, []string{"lru"}, []string{"1x"}, nil)
 	other := tracetest.Copy(t, coldPath, filepath.Base(niahPath))
 	for what, c := range map[string]struct {
-		change func(*metrics.Row)
+		change func(*result.Row)
 		trace  string
 		want   string
 	}{
-		"engine":  {func(r *metrics.Row) { r.Engine = "0" }, niahPath, "engine version 0, this program has " + replay.EngineVersion},
-		"policy":  {func(r *metrics.Row) { r.Policy = "lrv" }, niahPath, `unknown policy "lrv", did you mean lru`},
-		"peak":    {func(r *metrics.Row) { r.Capacity = ptr("peak:windos:2") }, niahPath, `unknown policy "windos"`},
-		"no peak": {func(r *metrics.Row) { r.Capacity = ptr("peak:fifo") }, niahPath, "peak:fifo"},
-		"missing": {func(*metrics.Row) {}, coldPath, "no trace has its digest sha256:a4af905d"},
-		"another": {func(*metrics.Row) {}, other, "another trace: " + other + " has digest sha256:8369e3dc"},
-		"unnamed": {func(r *metrics.Row) { r.TraceDigest = "" }, niahPath, "states no trace_digest"},
+		"engine":  {func(r *result.Row) { r.Engine = "0" }, niahPath, "engine version 0, this program has " + replay.EngineVersion},
+		"policy":  {func(r *result.Row) { r.Policy = "lrv" }, niahPath, `unknown policy "lrv", did you mean lru`},
+		"peak":    {func(r *result.Row) { r.Capacity = ptr("peak:windos:2") }, niahPath, `unknown policy "windos"`},
+		"no peak": {func(r *result.Row) { r.Capacity = ptr("peak:fifo") }, niahPath, "peak:fifo"},
+		"missing": {func(*result.Row) {}, coldPath, "no trace has its digest sha256:a4af905d"},
+		"another": {func(*result.Row) {}, other, "another trace: " + other + " has digest sha256:8369e3dc"},
+		"unnamed": {func(r *result.Row) { r.TraceDigest = "" }, niahPath, "states no trace_digest"},
 	} {
 		altered := slices.Clone(rows)
 		c.change(&altered[0])

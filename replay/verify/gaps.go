@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // Gap is a cell of which the rows have some parts only: they state the work of all
@@ -21,7 +21,7 @@ type Gap struct {
 
 // gaps compares the parts that replaying gave, of each cache of which a row was drawn,
 // with the rows that there are.
-func (g *group) gaps(rows []metrics.Row, f finding) (gaps []Gap) {
+func (g *group) gaps(rows []result.Row, f finding) (gaps []Gap) {
 	there := map[twinKey]bool{}
 	for _, at := range g.all {
 		there[twinKeyOf(&rows[at])] = true

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
 )
@@ -17,17 +17,17 @@ func TestPartsLeftOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		per    replay.Detail
 		tiered bool
-		drop   func(*metrics.Row) bool
+		drop   func(*result.Row) bool
 		lacks  string // of the first cell
 		cells  int
 	}{
-		"none":          {replay.PerStream, true, func(*metrics.Row) bool { return false }, "", 0},
-		"a policy":      {replay.PerRequest, false, func(r *metrics.Row) bool { return r.Policy == "fifo" }, "", 0},
-		"a request":     {replay.PerRequest, false, func(r *metrics.Row) bool { return *r.RequestID == "a,b" }, "rows lack 1 of 5 parts: a,b", 2},
-		"of one policy": {replay.PerRequest, false, func(r *metrics.Row) bool { return r.Policy == "lru" && *r.RequestID > "b" }, "rows lack 2 of 5 parts: c, d,e", 1},
-		"a head":        {replay.PerStream, false, func(r *metrics.Row) bool { return *r.RequestID == "c" && *r.Head == 1 }, "rows lack 1 of 10 parts: c layer 0 head 1", 2},
-		"of a tier":     {replay.PerRequest, true, func(r *metrics.Row) bool { return r.Tier == 1 && *r.RequestID == "c" }, "rows lack 1 of 5 parts: c", 2},
-		"a tier":        {replay.PerRequest, true, func(r *metrics.Row) bool { return r.Tier == 1 }, "", 0},
+		"none":          {replay.PerStream, true, func(*result.Row) bool { return false }, "", 0},
+		"a policy":      {replay.PerRequest, false, func(r *result.Row) bool { return r.Policy == "fifo" }, "", 0},
+		"a request":     {replay.PerRequest, false, func(r *result.Row) bool { return *r.RequestID == "a,b" }, "rows lack 1 of 5 parts: a,b", 2},
+		"of one policy": {replay.PerRequest, false, func(r *result.Row) bool { return r.Policy == "lru" && *r.RequestID > "b" }, "rows lack 2 of 5 parts: c, d,e", 1},
+		"a head":        {replay.PerStream, false, func(r *result.Row) bool { return *r.RequestID == "c" && *r.Head == 1 }, "rows lack 1 of 10 parts: c layer 0 head 1", 2},
+		"of a tier":     {replay.PerRequest, true, func(r *result.Row) bool { return r.Tier == 1 && *r.RequestID == "c" }, "rows lack 1 of 5 parts: c", 2},
+		"a tier":        {replay.PerRequest, true, func(r *result.Row) bool { return r.Tier == 1 }, "", 0},
 	} {
 		rows := replayed(t, path, []string{"lru", "fifo"}, []string{"1x"}, func(o *replay.Options) {
 			o.Per = c.per
@@ -37,7 +37,7 @@ func TestPartsLeftOut(t *testing.T) {
 				o.Tiers = []replay.Tier{tier}
 			}
 		})
-		rows = slices.DeleteFunc(rows, func(r metrics.Row) bool { return c.drop(&r) })
+		rows = slices.DeleteFunc(rows, func(r result.Row) bool { return c.drop(&r) })
 		r := verified(t, rows, path)
 		if r.Holding != len(rows) || len(r.Gaps) != c.cells {
 			t.Errorf("%s: %s, expected %d cells incomplete", name, r.Summary(), c.cells)
@@ -55,7 +55,7 @@ func TestFilterIsNoGap(t *testing.T) {
 	rows := replayed(t, path, []string{"lru", "fifo"}, []string{"1x"}, func(o *replay.Options) { o.Per = replay.PerRequest })
 	rows[1].Misses--
 	rows[1].Hits++
-	where, err := metrics.ParseWhere([]string{"request_id=c"})
+	where, err := result.ParseWhere([]string{"request_id=c"})
 	if err != nil {
 		t.Fatal(err)
 	}

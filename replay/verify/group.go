@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 )
 
@@ -19,7 +19,7 @@ type group struct {
 
 // groupByCell groups the rows of the cells that drawn ones are of, in the order of the
 // first drawn.
-func groupByCell(rows []metrics.Row, drawn []int, o *Options) []*group {
+func groupByCell(rows []result.Row, drawn []int, o *Options) []*group {
 	var groups []*group
 	of := map[cell]*group{}
 	isDrawn := make(map[int]bool, len(drawn))
@@ -50,14 +50,14 @@ func groupByCell(rows []metrics.Row, drawn []int, o *Options) []*group {
 // finding is what replaying a cell came to: rows of its policy and of the tiers of the
 // run, or a verdict on all.
 type finding struct {
-	replayed []metrics.Row
-	twins    map[twinKey]*metrics.Row // of replayed
+	replayed []result.Row
+	twins    map[twinKey]*result.Row // of replayed
 	verdict  Verdict
 	reason   string
 }
 
 // verify replays the cell, judges its rows and looks for those that are not there.
-func (g *group) verify(ctx context.Context, rows []metrics.Row, ts *traces, o *Options, report *Report) error {
+func (g *group) verify(ctx context.Context, rows []result.Row, ts *traces, o *Options, report *Report) error {
 	f, err := g.replay(ctx, &rows[g.drawn[0]], ts, o)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (g *group) verify(ctx context.Context, rows []metrics.Row, ts *traces, o *O
 }
 
 // replay runs the cell. The error is a cancelled context, or of a trace that could not be read.
-func (g *group) replay(ctx context.Context, r *metrics.Row, ts *traces, o *Options) (f finding, err error) {
+func (g *group) replay(ctx context.Context, r *result.Row, ts *traces, o *Options) (f finding, err error) {
 	if r.Engine != replay.EngineVersion {
 		return finding{verdict: Unverifiable, reason: fmt.Sprintf("the row is of engine version %s, this program has %s", r.Engine, replay.EngineVersion)}, nil
 	}
@@ -100,19 +100,19 @@ func (g *group) replay(ctx context.Context, r *metrics.Row, ts *traces, o *Optio
 	if err != nil {
 		return finding{verdict: Differs, reason: err.Error()}, nil
 	}
-	result, err := job.Run(ctx)
+	replayed, err := job.Run(ctx)
 	switch {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || unread(err):
 		return f, err
 	case err != nil:
 		return finding{verdict: Unverifiable, reason: err.Error()}, nil
 	}
-	for _, row := range result.Rows {
+	for _, row := range replayed.Rows {
 		if row.Tier > 0 || row.Policy == own {
 			f.replayed = append(f.replayed, row)
 		}
 	}
-	f.twins = make(map[twinKey]*metrics.Row, len(f.replayed))
+	f.twins = make(map[twinKey]*result.Row, len(f.replayed))
 	for i := range f.replayed {
 		f.twins[twinKeyOf(&f.replayed[i])] = &f.replayed[i]
 	}
@@ -122,7 +122,7 @@ func (g *group) replay(ctx context.Context, r *metrics.Row, ts *traces, o *Optio
 // judged compares a row with its twin of the replay. Its trace was found by the digest: that
 // the file is called otherwise here is noted, that another trace is called so is a
 // difference.
-func judged(rows []metrics.Row, at int, f finding, ts *traces, report *Report) Outcome {
+func judged(rows []result.Row, at int, f finding, ts *traces, report *Report) Outcome {
 	r, o := &rows[at], outcomeOf(rows, at)
 	if f.verdict != "" {
 		o.Verdict, o.Reason = f.verdict, f.reason

@@ -5,15 +5,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/board"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // leaders are the policies that the board of the rows ranks first, by name. If the rows
 // make no board, or one that ranks none, they are those of the board of each trace.
-func leaders(rows []metrics.Row) []string {
-	warmed, cold := metrics.SplitCold(rows)
+func leaders(rows []result.Row) []string {
+	warmed, cold := result.SplitCold(rows)
 	var names []string
-	for _, part := range [][]metrics.Row{warmed, cold} {
+	for _, part := range [][]result.Row{warmed, cold} {
 		first, err := rankedFirst(part)
 		if err != nil || len(first) == 0 {
 			for _, trace := range byTrace(part) {
@@ -27,11 +28,11 @@ func leaders(rows []metrics.Row) []string {
 	return slices.Compact(names)
 }
 
-func rankedFirst(rows []metrics.Row) (names []string, err error) {
+func rankedFirst(rows []result.Row) (names []string, err error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	b, err := metrics.NewBoard(rows, metrics.Options{Resamples: 1})
+	b, err := board.NewBoard(rows, board.Options{Resamples: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +62,9 @@ func rankedFirst(rows []metrics.Row) (names []string, err error) {
 // isFirst reads a rank, "1" or in a tie "1=".
 func isFirst(rank string) bool { return strings.TrimSuffix(rank, "=") == "1" }
 
-func byTrace(rows []metrics.Row) [][]metrics.Row {
+func byTrace(rows []result.Row) [][]result.Row {
 	of := map[string]int{}
-	var traces [][]metrics.Row
+	var traces [][]result.Row
 	for i := range rows {
 		n, known := of[rows[i].Trace]
 		if !known {
@@ -79,7 +80,7 @@ func byTrace(rows []metrics.Row) [][]metrics.Row {
 // claims are the rows that are always in a sample, whatever is drawn: one of every cell
 // of the leaders, the others of which are compared with it, and the one with the lowest
 // × OPT.
-func claims(rows []metrics.Row, among []int, leaders []string) (always []int) {
+func claims(rows []result.Row, among []int, leaders []string) (always []int) {
 	seen := map[cell]bool{}
 	for _, at := range among {
 		if r := &rows[at]; slices.Contains(leaders, r.Policy) && r.Tier == 0 && !seen[cellOf(r)] {
@@ -99,14 +100,14 @@ type place struct {
 	part twinKey
 }
 
-func placeOf(r *metrics.Row) place {
+func placeOf(r *result.Row) place {
 	p := place{cellOf(r), twinKeyOf(r)}
 	p.cell.policy = ""
 	return p
 }
 
 // lowest finds the contender's row with the fewest misses for each of OPT's.
-func lowest(rows []metrics.Row, among []int) (at int, there bool) {
+func lowest(rows []result.Row, among []int) (at int, there bool) {
 	optimum := map[place]int64{}
 	for i := range rows {
 		if r := &rows[i]; r.Policy == "opt" && r.Tier == 0 {

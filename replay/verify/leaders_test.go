@@ -6,13 +6,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
 )
 
 // fewer misses than were counted.
-func better(r *metrics.Row, misses int64) {
+func better(r *result.Row, misses int64) {
 	r.Hits += r.Misses - misses
 	r.Misses = misses
 }
@@ -53,8 +53,8 @@ func TestClaimsAreAlwaysReplayed(t *testing.T) {
 
 // claimed is a row of 100 blocks demanded of a trace's request; text is its policy,
 // capacity and misses, "lru 2x 40", and a tier where it is one below.
-func claimed(trace, request, text string) metrics.Row {
-	r := metrics.Row{Schema: metrics.RowSchema, Trace: trace, TraceDigest: trace, TopK: 4, BlockTokens: 1, Streams: 1, Steps: 10, Demand: 100}
+func claimed(trace, request, text string) result.Row {
+	r := result.Row{Schema: result.RowSchema, Trace: trace, TraceDigest: trace, TopK: 4, BlockTokens: 1, Streams: 1, Steps: 10, Demand: 100}
 	var capacity string
 	if _, err := fmt.Sscan(text+" 0", &r.Policy, &capacity, &r.Misses, &r.Tier); err != nil {
 		panic(err)
@@ -72,16 +72,16 @@ func claimed(trace, request, text string) metrics.Row {
 // A board ranks all traces together; rows that make none, for they differ in a setting, are
 // ranked trace by trace, and traces that make none alone lead nothing.
 func TestLeadersByHand(t *testing.T) {
-	a := []metrics.Row{claimed("a", "", "opt 1x 10"), claimed("a", "", "p 1x 11"), claimed("a", "", "q 1x 40")}
-	b := []metrics.Row{claimed("b", "", "opt 1x 10"), claimed("b", "", "p 1x 20"), claimed("b", "", "q 1x 19")}
-	tie := []metrics.Row{claimed("c", "", "r 1x 20"), claimed("c", "", "opt 1x 10"), claimed("c", "", "s 1x 20"), claimed("c", "", "t 1x 21")}
-	none := []metrics.Row{claimed("d", "", "u 1x 20")} // without OPT
+	a := []result.Row{claimed("a", "", "opt 1x 10"), claimed("a", "", "p 1x 11"), claimed("a", "", "q 1x 40")}
+	b := []result.Row{claimed("b", "", "opt 1x 10"), claimed("b", "", "p 1x 20"), claimed("b", "", "q 1x 19")}
+	tie := []result.Row{claimed("c", "", "r 1x 20"), claimed("c", "", "opt 1x 10"), claimed("c", "", "s 1x 20"), claimed("c", "", "t 1x 21")}
+	none := []result.Row{claimed("d", "", "u 1x 20")} // without OPT
 	other := slices.Clone(b)
 	for i := range other {
 		other[i].Seed = 7
 	}
 	for name, c := range map[string]struct {
-		rows []metrics.Row
+		rows []result.Row
 		want string
 	}{
 		"one board":      {slices.Concat(a, b), "[p]"},
@@ -100,7 +100,7 @@ func TestLeadersByHand(t *testing.T) {
 // Of every cell of a leader its first row is always drawn, and of all contenders the one
 // that is lowest against OPT's row of the same part, the first of equals.
 func TestClaimsByHand(t *testing.T) {
-	rows := []metrics.Row{
+	rows := []result.Row{
 		claimed("a", "x", "opt 1x 10"), claimed("a", "y", "opt 1x 20"), claimed("a", "x", "opt 2x 0"), // 0 to 2
 		claimed("a", "x", "p 1x 15"), claimed("a", "y", "p 1x 40"), claimed("a", "x", "p 2x 3"), claimed("b", "x", "p 1x 1"), // 3 to 6
 		claimed("a", "x", "q 1x 13"), claimed("a", "y", "q 1x 26"), claimed("a", "y", "r 1x 26"), // 7 to 9, of which 1.3 × OPT each

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/replay"
@@ -27,15 +27,15 @@ func TestVerifyMechanisms(t *testing.T) {
 	for name, c := range map[string]struct {
 		path    string
 		options func(*replay.Options)
-		change  func(*metrics.Row)
+		change  func(*result.Row)
 		verdict Verdict
 	}{
 		"outliers": {newsPath, func(o *replay.Options) {
 			o.Outliers, o.Shape.BlockTokens = replay.Outliers{Source: replay.OutliersWindows, Count: 8}, 8
-		}, func(r *metrics.Row) { r.Outliers = "windows:9" }, Differs},
-		"swap":     {newsPath, func(o *replay.Options) { o.Prefetch = swap }, func(r *metrics.Row) { r.Prefetch = "candidates:16" }, Differs},
-		"clusters": {clustered, func(o *replay.Options) { o.Clusters = lists }, func(r *metrics.Row) { r.Clusters = "lists,page=8" }, Differs},
-		"file":     {clustered, func(o *replay.Options) { o.Clusters = lists }, func(r *metrics.Row) { r.Clusters = "sha256:0123456789abcdef" }, Unverifiable},
+		}, func(r *result.Row) { r.Outliers = "windows:9" }, Differs},
+		"swap":     {newsPath, func(o *replay.Options) { o.Prefetch = swap }, func(r *result.Row) { r.Prefetch = "candidates:16" }, Differs},
+		"clusters": {clustered, func(o *replay.Options) { o.Clusters = lists }, func(r *result.Row) { r.Clusters = "lists,page=8" }, Differs},
+		"file":     {clustered, func(o *replay.Options) { o.Clusters = lists }, func(r *result.Row) { r.Clusters = "sha256:0123456789abcdef" }, Unverifiable},
 	} {
 		rows := replayed(t, c.path, []string{"lru"}, []string{"2x"}, c.options)
 		if r := verified(t, rows, c.path); r.Holding != len(rows) {
@@ -75,18 +75,18 @@ func TestVerifyTiers(t *testing.T) {
 		o.Tiers = []replay.Tier{tier}
 	})
 	for name, c := range map[string]struct {
-		change  func(*metrics.Row) // of the tier's row
+		change  func(*result.Row) // of the tier's row
 		verdict Verdict
 		want    string
 	}{
-		"misses":   {func(r *metrics.Row) { r.Misses--; r.Hits++ }, Differs, "differs: misses"},
-		"policy":   {func(r *metrics.Row) { r.Policy = "fifo" }, Differs, "differs: policy fifo, replayed lru"},
-		"tier":     {func(r *metrics.Row) { r.Tiers = "dram=lru@4x" }, Differs, "differs: misses"},
-		"kind":     {func(r *metrics.Row) { r.Tiers += " inclusive" }, Differs, "differs: misses"},
-		"above":    {func(r *metrics.Row) { r.Above = "lru@2x" }, Differs, "differs: demand"},
-		"nowhere":  {func(r *metrics.Row) { r.Tiers += " cxl=lru@2x"; r.Tier = 2 }, Differs, "no row of this part"},
-		"form":     {func(r *metrics.Row) { r.Tiers = "dram=lru@much" }, Differs, `capacity "much"`},
-		"stranger": {func(r *metrics.Row) { r.Tiers = "dram=lrv@2x" }, Unverifiable, `unknown policy "lrv"`},
+		"misses":   {func(r *result.Row) { r.Misses--; r.Hits++ }, Differs, "differs: misses"},
+		"policy":   {func(r *result.Row) { r.Policy = "fifo" }, Differs, "differs: policy fifo, replayed lru"},
+		"tier":     {func(r *result.Row) { r.Tiers = "dram=lru@4x" }, Differs, "differs: misses"},
+		"kind":     {func(r *result.Row) { r.Tiers += " inclusive" }, Differs, "differs: misses"},
+		"above":    {func(r *result.Row) { r.Above = "lru@2x" }, Differs, "differs: demand"},
+		"nowhere":  {func(r *result.Row) { r.Tiers += " cxl=lru@2x"; r.Tier = 2 }, Differs, "no row of this part"},
+		"form":     {func(r *result.Row) { r.Tiers = "dram=lru@much" }, Differs, `capacity "much"`},
+		"stranger": {func(r *result.Row) { r.Tiers = "dram=lrv@2x" }, Unverifiable, `unknown policy "lrv"`},
 	} {
 		altered := slices.Clone(rows)
 		c.change(&altered[1])
@@ -102,7 +102,7 @@ func TestVerifyTiers(t *testing.T) {
 func TestVerifyPlans(t *testing.T) {
 	profile := replayed(t, newsPath, []string{"lru"}, []string{"sweep"}, func(o *replay.Options) { o.Per = replay.PerStream })
 	windows := replayed(t, newsPath, []string{"window:1", "window:2", "window:3"}, nil, func(o *replay.Options) { o.Per = replay.PerStream })
-	planned := func(rows []metrics.Row, method string) *allocate.Plan {
+	planned := func(rows []result.Row, method string) *allocate.Plan {
 		m, err := allocate.ParseMethod(method)
 		if err != nil {
 			t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // Renamed is a trace whose rows name it otherwise than its file is named here. Names do not
@@ -21,7 +21,7 @@ func (r Renamed) text() string {
 
 // nameOf is what the file of the row's digest is called, that of the row where one is; taken
 // is true where the row's name is that of another trace here.
-func (ts *traces) nameOf(r *metrics.Row) (name string, taken bool) {
+func (ts *traces) nameOf(r *result.Row) (name string, taken bool) {
 	names := ts.names[r.TraceDigest]
 	if slices.Contains(names, r.Trace) {
 		return r.Trace, false
@@ -33,7 +33,7 @@ func (ts *traces) nameOf(r *metrics.Row) (name string, taken bool) {
 }
 
 // rename notes that the row's trace has another name here.
-func (r *Report) rename(row *metrics.Row, file string) {
+func (r *Report) rename(row *result.Row, file string) {
 	if one := (Renamed{row.Trace, file}); !slices.Contains(r.Renamed, one) {
 		r.Renamed = append(r.Renamed, one)
 	}

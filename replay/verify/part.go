@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // Part says which part of a cell a row is; null where it is pooled.
@@ -14,7 +14,7 @@ type Part struct {
 	Head      *int32  `json:"head"`
 }
 
-func partOf(r *metrics.Row) Part { return Part{r.RequestID, r.LayerID, r.Head} }
+func partOf(r *result.Row) Part { return Part{r.RequestID, r.LayerID, r.Head} }
 
 // twinKey is what a row and its twin of the replay share: the cache, which is the GPU's or
 // a tier below, and the part.
@@ -25,7 +25,7 @@ type twinKey struct {
 	inRequest, layered, headed bool
 }
 
-func twinKeyOf(r *metrics.Row) twinKey {
+func twinKeyOf(r *result.Row) twinKey {
 	k := twinKey{tier: r.Tier, above: r.Above}
 	if r.RequestID != nil {
 		k.request, k.inRequest = *r.RequestID, true
@@ -40,7 +40,7 @@ func twinKeyOf(r *metrics.Row) twinKey {
 }
 
 // sameCache says whether two rows of a cell are of the same cache.
-func sameCache(a, b *metrics.Row) bool { return a.Tier == b.Tier && a.Above == b.Above }
+func sameCache(a, b *result.Row) bool { return a.Tier == b.Tier && a.Above == b.Above }
 
 // String names the part, "all" for the whole cell.
 func (p Part) String() string {

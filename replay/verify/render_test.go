@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // rendered is the report as text, in which a line says what the rows are, each that was drawn
@@ -83,7 +83,7 @@ func TestReportKeeps(t *testing.T) {
 	if r.Holding != 2 || r.Differing != 1 || r.Unverifiable != 1 || r.Others != 2 || len(r.Outcomes) != 3 {
 		t.Errorf("%+v", r)
 	}
-	row := metrics.Row{Trace: "a"}
+	row := result.Row{Trace: "a"}
 	r.rename(&row, "b")
 	r.rename(&row, "b")
 	r.rename(&row, "c")

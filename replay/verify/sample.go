@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // sampleStream keeps the draws of a sample apart from those of others with its seed.
@@ -13,7 +13,7 @@ const sampleStream = 0x7665726966790000
 // sample draws k of some rows and returns their positions in order. Policies are strata:
 // each in turn gives one of its rows until there are k, and every policy gives one at
 // least. Within a policy each row is as likely as any other.
-func sample(rows []metrics.Row, among []int, k int, seed uint64) []int {
+func sample(rows []result.Row, among []int, k int, seed uint64) []int {
 	if k == All || k >= len(among) {
 		return among
 	}
@@ -35,7 +35,7 @@ func sample(rows []metrics.Row, among []int, k int, seed uint64) []int {
 }
 
 // shuffled are the rows of each policy in random order, policies in random order.
-func shuffled(rows []metrics.Row, among []int, r *rand.Rand) (strata [][]int) {
+func shuffled(rows []result.Row, among []int, r *rand.Rand) (strata [][]int) {
 	of := map[string]int{}
 	for _, at := range among {
 		n, known := of[rows[at].Policy]

@@ -5,15 +5,15 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // rowsOf makes n rows of each policy, and lists their positions.
-func rowsOf(n int, policies ...string) (rows []metrics.Row, among []int) {
+func rowsOf(n int, policies ...string) (rows []result.Row, among []int) {
 	for range n {
 		for _, p := range policies {
 			among = append(among, len(rows))
-			rows = append(rows, metrics.Row{Policy: p})
+			rows = append(rows, result.Row{Policy: p})
 		}
 	}
 	return rows, among
@@ -40,7 +40,7 @@ func TestSample(t *testing.T) {
 func TestSampleHasEveryPolicy(t *testing.T) {
 	rows, _ := rowsOf(500, "a", "b")
 	for n := range 30 {
-		rows = append(rows, metrics.Row{Policy: fmt.Sprint(n)})
+		rows = append(rows, result.Row{Policy: fmt.Sprint(n)})
 	}
 	var among []int
 	for i := range rows {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -103,7 +103,7 @@ func (ts *traces) take(f *trace.File, path string, wanted map[string]bool) error
 }
 
 // find returns the trace of a row, or why there is none.
-func (ts *traces) find(r *metrics.Row) (*trace.File, string) {
+func (ts *traces) find(r *result.Row) (*trace.File, string) {
 	f := ts.open[r.TraceDigest]
 	switch {
 	case f != nil && ts.broken[r.TraceDigest] != nil:

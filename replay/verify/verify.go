@@ -10,7 +10,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 )
@@ -28,7 +28,7 @@ type Options struct {
 	Policies policies.Table
 	Traces   []string         // files, and folders whose *.parquet are taken
 	Plans    []*allocate.Plan // of rows under one (replay --allocation), found by their digest
-	Where    metrics.Where    // rows that are drawn from and judged; zero: all
+	Where    result.Where     // rows that are drawn from and judged; zero: all
 	Sample   int              // rows; 0: DefaultSample, All: every row
 	Seed     uint64           // of the sample
 	Workers  int              // 0: one
@@ -98,7 +98,7 @@ type Report struct {
 
 // Rows replays a sample of rows. The error is of the work (a trace named that cannot
 // be read, a cancelled context), never of a row.
-func Rows(ctx context.Context, rows []metrics.Row, o Options) (*Report, error) {
+func Rows(ctx context.Context, rows []result.Row, o Options) (*Report, error) {
 	var among []int
 	for i := range rows {
 		if o.Where.Selects(&rows[i]) {
@@ -155,15 +155,15 @@ func (r *Report) add(o Outcome, drawn bool) {
 	}
 }
 
-func pick(rows []metrics.Row, at []int) []metrics.Row {
-	picked := make([]metrics.Row, len(at))
+func pick(rows []result.Row, at []int) []result.Row {
+	picked := make([]result.Row, len(at))
 	for i, n := range at {
 		picked[i] = rows[n]
 	}
 	return picked
 }
 
-func outcomeOf(rows []metrics.Row, i int) Outcome {
+func outcomeOf(rows []result.Row, i int) Outcome {
 	r := &rows[i]
 	return Outcome{Row: i + 1, Trace: r.Trace, Policy: r.Policy, Capacity: r.Capacity, Part: partOf(r), Differences: []Difference{}}
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
@@ -27,7 +27,7 @@ const (
 )
 
 // replayed makes rows as `kvreplay replay` does.
-func replayed(t *testing.T, path string, names, capacities []string, change func(*replay.Options)) []metrics.Row {
+func replayed(t *testing.T, path string, names, capacities []string, change func(*replay.Options)) []result.Row {
 	t.Helper()
 	var o replay.Options
 	for _, name := range names {
@@ -56,7 +56,7 @@ func replayed(t *testing.T, path string, names, capacities []string, change func
 	return result.Rows
 }
 
-func verified(t *testing.T, rows []metrics.Row, traces ...string) *Report {
+func verified(t *testing.T, rows []result.Row, traces ...string) *Report {
 	t.Helper()
 	r, err := Rows(context.Background(), rows, Options{Policies: all.Table(), Traces: traces, Sample: All, Workers: 2})
 	if err != nil {
@@ -69,7 +69,7 @@ func verified(t *testing.T, rows []metrics.Row, traces ...string) *Report {
 }
 
 // wantAllHold shows the report unless every row holds.
-func wantAllHold(t *testing.T, what string, rows []metrics.Row, traces ...string) {
+func wantAllHold(t *testing.T, what string, rows []result.Row, traces ...string) {
 	t.Helper()
 	if r := verified(t, rows, traces...); r.Holding != len(rows) || len(rows) == 0 {
 		var text strings.Builder
@@ -85,16 +85,16 @@ var someCapacities = []string{"1.5x", "0.1ctx", "100", "2MiB"}
 // TestOwnRowsHold: what replay writes is what verify replays, at every level of
 // detail, through JSON lines and CSV.
 func TestOwnRowsHold(t *testing.T) {
-	var rows []metrics.Row
+	var rows []result.Row
 	for _, per := range []replay.Detail{replay.PerCell, replay.PerRequest, replay.PerLayer, replay.PerStream} {
 		rows = append(rows, replayed(t, niahPath, []string{"lru", "opt", "window:2"}, someCapacities, func(o *replay.Options) { o.Per = per })...)
 	}
-	for form, write := range map[string]func(io.Writer, []metrics.Row) error{"JSON lines": metrics.WriteJSONL, "CSV": metrics.WriteCSV} {
+	for form, write := range map[string]func(io.Writer, []result.Row) error{"JSON lines": result.WriteJSONL, "CSV": result.WriteCSV} {
 		var text bytes.Buffer
 		if err := write(&text, rows); err != nil {
 			t.Fatal(err)
 		}
-		read, err := metrics.DecodeRows(&text, form)
+		read, err := result.DecodeRows(&text, form)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestOwnRowsHold(t *testing.T) {
 // those settings.
 func TestSettingsHold(t *testing.T) {
 	four, two, size := 4, 2, 1000
-	var rows []metrics.Row
+	var rows []result.Row
 	for _, change := range []func(*replay.Options){
 		func(o *replay.Options) { o.Sink, o.Local = &four, &two },
 		func(o *replay.Options) { o.EntryBytes = &size },

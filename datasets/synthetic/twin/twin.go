@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/kvreplay/kvreplay/datasets/synthetic"
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/lookahead"
 	"github.com/kvreplay/kvreplay/policies/lru"
@@ -127,7 +127,7 @@ func compare(ctx context.Context, original, twin *trace.File, workers, topK int)
 	return rows, nil
 }
 
-func run(ctx context.Context, f *trace.File, workers, topK int) ([]metrics.Row, error) {
+func run(ctx context.Context, f *trace.File, workers, topK int) ([]result.Row, error) {
 	o := replay.Options{SkipUnable: true, Workers: workers, TopK: topK}
 	for _, e := range Table {
 		spec, err := Table.Parse(e.Name)

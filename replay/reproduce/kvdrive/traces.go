@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/metrics"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -155,7 +155,7 @@ func options(names, capacities []string) (o replay.Options, err error) {
 }
 
 // rows replays a trace.
-func (s *study) rows(f *source, o replay.Options) ([]metrics.Row, error) {
+func (s *study) rows(f *source, o replay.Options) ([]result.Row, error) {
 	r, err := replay.Run(s.ctx, f.File, o)
 	if err != nil {
 		return nil, fmt.Errorf("replay %s: %w", f.name, err)
@@ -166,7 +166,7 @@ func (s *study) rows(f *source, o replay.Options) ([]metrics.Row, error) {
 // count is what rows of one cell add up to.
 type count struct{ demand, misses, moved int64 }
 
-func (c *count) add(r *metrics.Row) {
+func (c *count) add(r *result.Row) {
 	c.demand += r.Demand
 	c.misses += r.Misses
 	c.moved += r.MovedEntries

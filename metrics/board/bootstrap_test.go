@@ -1,0 +1,118 @@
+package board
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics/rowstest"
+)
+
+func TestIntervalsNeedFiveRequests(t *testing.T) {
+	for n, want := range map[int]bool{4: false, 5: true} {
+		p, opt := []int64{30, 20, 44, 12, 60}, []int64{20, 10, 30, 11, 40}
+		b := mustBoard(t, append(rowstest.ByRequest("p", p[:n]), rowstest.ByRequest("opt", opt[:n])...))
+		x := b.Tables[0].Unranked[0].Pooled.XOpt
+		if got := x.Low != nil; got != want {
+			t.Errorf("%d requests: interval %v", n, got)
+		}
+		if want && (*x.Low >= x.Value || *x.High <= x.Value) {
+			t.Errorf("interval %v–%v does not hold %v", *x.Low, *x.High, x.Value)
+		}
+		if !strings.Contains(strings.Join(b.Notes, " "), fmt.Sprintf("(n = %d)", n)) {
+			t.Errorf("%d requests: notes %q", n, b.Notes)
+		}
+		under := strings.Join(b.Tables[0].Notes, "\n")
+		if got := strings.Contains(under, "(n = 5), too narrow below 10 requests"); got != want {
+			t.Errorf("%d requests: under the table %q", n, under)
+		}
+	}
+}
+
+// TestIntervalsArePaired: where every request has the same ratio, however large it is,
+// all resamples have it too.
+func TestIntervalsArePaired(t *testing.T) {
+	b := mustBoard(t, append(rowstest.ByRequest("p", []int64{2, 20, 40, 60, 100}), rowstest.ByRequest("opt", []int64{1, 10, 20, 30, 50})...))
+	if x := b.Tables[0].Unranked[0].Pooled.XOpt; *x.Low != 2 || *x.High != 2 {
+		t.Errorf("interval %v–%v, want 2–2", *x.Low, *x.High)
+	}
+}
+
+func TestSeedsAndResamples(t *testing.T) {
+	rows := append(rowstest.ByRequest("p", []int64{3, 25, 41, 66, 90}), rowstest.ByRequest("opt", []int64{1, 10, 20, 30, 50})...)
+	low := func(o Options) float64 {
+		b, err := NewBoard(rows, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *b.Tables[0].Unranked[0].Pooled.XOpt.Low
+	}
+	if low(Options{}) != low(Options{Resamples: DefaultResamples}) {
+		t.Error("the same seed gives another interval")
+	}
+	if low(Options{Resamples: 300}) == low(Options{Resamples: 300, Seed: 1}) {
+		t.Error("another seed gives the same interval")
+	}
+}
+
+// TestCoverage draws samples of requests whose true pooled ratio is 1.5, of log-normal
+// sizes and ratios, and counts how often intervals hold it: nominally 95 %. Left as the
+// percentiles are they hold it as often as the last column says. Rates are of 4000 trials;
+// these fewer may be off by two in a hundred.
+func TestCoverage(t *testing.T) {
+	const trials, resamples, truth = 1000, 1000, 1.5
+	for _, c := range []struct {
+		requests    []int // by trace
+		rate, plain float64
+	}{
+		{[]int{5}, 0.91, 0.82}, {[]int{8}, 0.93, 0.87}, {[]int{12}, 0.94, 0.90},
+		{[]int{5, 5, 5, 6, 6, 8, 12}, 0.93, 0.88},
+	} {
+		rng := rand.New(rand.NewPCG(11, 77))
+		held, plain := 0, 0
+		for trial := range trials {
+			series := make([]float64, resamples) // of the mean log ratio
+			for _, n := range c.requests {
+				p, opt := make([]int64, n), make([]int64, n)
+				for i := range n {
+					size := 2e5 * math.Exp(0.4*rng.NormFloat64())
+					opt[i], p[i] = int64(size), int64(size*truth*math.Exp(0.2*rng.NormFloat64()-0.02))
+				}
+				d := newDraws(uint64(trial), "a", n, resamples)
+				q := d.sums(opt)
+				for b, s := range d.sums(p) {
+					series[b] += math.Log(s/q[b]) / float64(len(c.requests))
+				}
+			}
+			for _, way := range []struct {
+				tail float64
+				held *int
+			}{{tail(c.requests), &held}, {nominalTail, &plain}} {
+				if low, high := interval(series, way.tail); *low <= math.Log(truth) && math.Log(truth) <= *high {
+					*way.held++
+				}
+			}
+		}
+		for what, rate := range map[string][2]float64{"intervals": {float64(held) / trials, c.rate}, "percentiles": {float64(plain) / trials, c.plain}} {
+			if math.Abs(rate[0]-rate[1]) > 0.02 {
+				t.Errorf("%v requests: %s hold the true ratio in %.1f %% of trials, expected %.0f %%", c.requests, what, 100*rate[0], 100*rate[1])
+			}
+		}
+	}
+}
+
+func TestPooledIntervalsNeedEveryTrace(t *testing.T) {
+	rows := append(rowstest.ByRequest("p", []int64{3, 25, 41, 66, 90}), rowstest.ByRequest("opt", []int64{1, 10, 20, 30, 50})...)
+	rows = append(rows, rowstest.Row("b", "p", "1x", 3), rowstest.Row("b", "opt", "1x", 2))
+	b := mustBoard(t, rows)
+	if x := b.Tables[0].Unranked[0].Pooled.XOpt; x.Low != nil {
+		t.Error("an interval over a trace without requests")
+	}
+	for _, c := range b.Cells {
+		if got := c.Figures.XOpt.Low != nil; got != (c.Trace == "a") {
+			t.Errorf("%s on %s: interval %v", c.Policy, c.Trace, got)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package board
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+)
+
+// overK is a cell's capacity in multiples of K, nil where it is not known: capacity in
+// entries ÷ K, which counts what the trace lists. Rows count demanded entries where that are
+// tokens; else K counts the trace's blocks, which are taken to be the row's, unless the
+// capacity itself is one of K.
+func (c *cell) overK() *float64 {
+	kind, x := result.CapacitySize(c.capacity)
+	k := float64(c.sample.TopK)
+	tokens := c.sample.DemandEntries != nil || c.sample.BlockTokens == 1
+	if !tokens {
+		k *= float64(c.sample.BlockTokens)
+	}
+	switch known := c.total.entriesKnown && c.total.streams > 0; {
+	case kind == result.TimesK && !(known && tokens):
+		return Number(x)
+	case known:
+		return Number(c.total.entriesSum / float64(c.total.streams) / k)
+	}
+	return nil
+}
+
+// sizedTwice names the capacities of a trace that are one size under several names: "4x"
+// and "1024" where K is 256. They are cells of their own, and both count.
+func (g *grid) sizedTwice() []string {
+	type size struct {
+		trace   string
+		entries float64
+	}
+	names := map[size][]string{}
+	for _, c := range g.list {
+		if kind, _ := result.CapacitySize(c.capacity); kind != result.OtherForm && c.total.entriesKnown && c.total.streams > 0 {
+			s := size{c.trace, c.total.entriesSum / float64(c.total.streams)}
+			names[s] = result.SortCapacities(append(names[s], c.capacity))
+		}
+	}
+	var notes []string
+	for s, capacities := range names {
+		if len(capacities) > 1 {
+			notes = append(notes, fmt.Sprintf("%s: %s are one capacity, of %g entries a stream, and it counts %d times; drop one with --where capacity!=%s",
+				s.trace, strings.Join(capacities, " and "), s.entries, len(capacities), capacities[len(capacities)-1]))
+		}
+	}
+	slices.Sort(notes)
+	return notes
+}

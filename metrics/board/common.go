@@ -1,0 +1,121 @@
+package board
+
+import "slices"
+
+// mostLeftOut is the share of the policies that may be left out of a ranking for the sake
+// of more cells, where most of them do not agree on any.
+const mostLeftOut = 0.25
+
+// commonCells chooses the cells that pooled figures are over, which all ranked policies
+// have: those that more than half of the policies have. Who lacks one of them is not ranked,
+// so that nobody takes cells from the others by not running there. Where that would leave
+// out half of the policies or more, largestTable chooses. If no two policies share a cell
+// there is nothing to choose, and none is ranked. Cells and policies come back sorted.
+func commonCells(policies []string, cellsOf func(string) []CellRef) (common []CellRef, ranked, unranked []string) {
+	ran := slices.DeleteFunc(slices.Sorted(slices.Values(policies)), func(p string) bool { return len(cellsOf(p)) == 0 })
+	common = haveMoreThan(len(ran)/2, ran, cellsOf)
+	for _, p := range ran {
+		if len(lacking(common, cellsOf(p))) == 0 {
+			ranked = append(ranked, p)
+		}
+	}
+	if common == nil || len(ranked) <= len(ran)/2 {
+		common, ranked = largestTable(ran, cellsOf)
+	}
+	for _, p := range policies {
+		if !slices.Contains(ranked, p) {
+			unranked = append(unranked, p)
+		}
+	}
+	slices.Sort(unranked)
+	return common, ranked, unranked
+}
+
+// largestTable ranks over the cells that all ranked policies have. Policies are left out,
+// fewest cells first, while that makes policies × cells larger, a quarter of them at most;
+// any number rather than having no cell. It never leaves one policy alone: if no larger
+// table was found, sharedByTwo looks for one.
+func largestTable(policies []string, cellsOf func(string) []CellRef) (common []CellRef, ranked []string) {
+	left := slices.Clone(policies)
+	for len(left) > 1 {
+		if many := float64(len(policies)-len(left)) > mostLeftOut*float64(len(policies)); many && common != nil {
+			break
+		}
+		if cells := intersection(left, cellsOf); len(cells)*len(left) > len(common)*len(ranked) {
+			common, ranked = cells, slices.Clone(left)
+		}
+		i := loneliest(left, cellsOf)
+		left = slices.Delete(left, i, i+1)
+	}
+	if common == nil {
+		return sharedByTwo(policies, cellsOf)
+	}
+	return common, ranked
+}
+
+// sharedByTwo finds the two policies that share the most cells, and the others that have
+// these cells, too. It returns nothing if no two share a cell.
+func sharedByTwo(policies []string, cellsOf func(string) []CellRef) (common []CellRef, ranked []string) {
+	for i, p := range policies {
+		for _, q := range policies[i+1:] {
+			if cells := intersection([]string{p, q}, cellsOf); len(cells) > len(common) {
+				common = cells
+			}
+		}
+	}
+	for _, p := range policies {
+		if common != nil && len(lacking(common, cellsOf(p))) == 0 {
+			ranked = append(ranked, p)
+		}
+	}
+	return common, ranked
+}
+
+// lacking are the cells that are not among those had.
+func lacking(cells, had []CellRef) []CellRef {
+	there := make(map[CellRef]bool, len(had))
+	for _, r := range had {
+		there[r] = true
+	}
+	return slices.DeleteFunc(slices.Clone(cells), func(r CellRef) bool { return there[r] })
+}
+
+// intersection returns the cells that all policies have, sorted.
+func intersection(policies []string, cellsOf func(string) []CellRef) []CellRef {
+	return haveMoreThan(len(policies)-1, policies, cellsOf)
+}
+
+// haveMoreThan returns the cells that more than n policies have, sorted.
+func haveMoreThan(n int, policies []string, cellsOf func(string) []CellRef) (cells []CellRef) {
+	have := map[CellRef]int{}
+	for _, p := range policies {
+		for _, r := range cellsOf(p) {
+			have[r]++
+		}
+	}
+	for r, m := range have {
+		if m > n {
+			cells = append(cells, r)
+		}
+	}
+	slices.SortFunc(cells, compareRefs)
+	return cells
+}
+
+// loneliest picks the policy with the fewest cells; of equals the one whose leaving
+// frees most cells, then the last by name.
+func loneliest(policies []string, cellsOf func(string) []CellRef) int {
+	best, bestFreed := 0, -1
+	for i, p := range policies {
+		cells, least := len(cellsOf(p)), len(cellsOf(policies[best]))
+		if bestFreed >= 0 && cells > least {
+			continue
+		}
+		others := slices.Delete(slices.Clone(policies), i, i+1)
+		freed := len(intersection(others, cellsOf))
+		if bestFreed < 0 || cells < least || freed >= bestFreed {
+			best, bestFreed = i, freed
+		}
+	}
+	return best
+}

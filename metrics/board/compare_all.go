@@ -1,0 +1,179 @@
+package board
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+)
+
+// Comparisons sets every policy of the rows side by side with one. It is a pure function
+// of rows.
+type Comparisons struct {
+	// Version is ComparisonVersion.
+	Version int `json:"comparison_version"`
+	// B is the policy that the others are compared with.
+	B string `json:"b"`
+	// Resamples and Seed are those of the bootstrap intervals.
+	Resamples int    `json:"resamples"`
+	Seed      uint64 `json:"seed"`
+	// Incomplete says that cells which were asked for have no rows; null if all have.
+	Incomplete *result.Incomplete `json:"incomplete"`
+	// Groups are the warmed rows and the cold ones, as in Comparison.
+	Groups []ComparedPolicies `json:"groups"`
+}
+
+// ComparedPolicies compares policies over rows that may be pooled.
+type ComparedPolicies struct {
+	// Start is "warmed" or "cold".
+	Start string `json:"start"`
+	// Labels are the conditions that limit the figures. Bounds are marked as such instead.
+	// A label of some policies states their share.
+	Labels result.Labels `json:"labels"`
+	// Policies are sorted by their ratio, bounds last.
+	Policies []ComparedPolicy `json:"policies"`
+	// Notes say which policies were left out, and why.
+	Notes []string `json:"notes"`
+}
+
+// ComparedPolicy is policy A against B over all cells that both have.
+type ComparedPolicy struct {
+	// A is the policy. Bound is true for an offline one.
+	A     string `json:"a"`
+	Bound bool   `json:"bound"`
+	// The contest is pooled. Its Better is by PHolm.
+	Contest
+	// PHolm is P corrected for the number of policies that are not bounds (Holm). Null for
+	// bounds, and without P.
+	PHolm *float64 `json:"p_holm"`
+}
+
+// CompareAll sets every policy of the rows side by side with b. Rows that must not be
+// compared are an error, as in Compare. Lossy policies, and those that ran at no place
+// where b did, are left out with a note.
+func CompareAll(rows []result.Row, b string, o Options) (*Comparisons, error) {
+	all := &Comparisons{Version: ComparisonVersion, B: b, Resamples: cmp.Or(o.Resamples, DefaultResamples), Seed: o.Seed, Incomplete: o.Incomplete}
+	top, _ := splitTiers(result.Pointers(rows))
+	known := result.PolicyNames(top)
+	if !slices.Contains(known, b) {
+		return nil, fmt.Errorf("compare all with %s: %w", b, &UnknownPolicy{b, known})
+	}
+	lossy, offline := map[string]bool{}, map[string]bool{}
+	for _, r := range top {
+		lossy[r.Policy], offline[r.Policy] = r.Lossy, r.Offline
+	}
+	if lossy[b] {
+		return nil, fmt.Errorf("compare all with %s: it is lossy, which misses nothing: kvreplay leaderboard compares recall", b)
+	}
+	groups := map[string]*ComparedPolicies{}
+	for _, start := range []string{warmedStart, result.ColdStart} {
+		groups[start] = &ComparedPolicies{Start: start}
+	}
+	var left, lossyOnes []string
+	for _, a := range known {
+		switch {
+		case a == b:
+			continue
+		case lossy[a]:
+			lossyOnes = append(lossyOnes, a)
+			continue
+		}
+		c, err := compare(rows, a, b, o)
+		if err != nil {
+			return nil, err
+		}
+		found := false
+		for _, g := range c.Groups {
+			if g.Pooled != nil {
+				found = true
+				p := ComparedPolicy{A: a, Bound: offline[a], Contest: *g.Pooled}
+				p.Labels = g.Labels
+				groups[g.Start].Policies = append(groups[g.Start].Policies, p)
+			}
+		}
+		if !found {
+			left = append(left, a)
+		}
+	}
+	for _, start := range []string{warmedStart, result.ColdStart} {
+		if g := groups[start]; len(g.Policies) > 0 {
+			g.finish(b, left, lossyOnes)
+			g.Labels = g.shared(offline[b])
+			g.Notes = append(o.Incomplete.Notes(), g.Notes...)
+			all.Groups = append(all.Groups, *g)
+		}
+	}
+	if len(all.Groups) == 0 {
+		return nil, fmt.Errorf("compare all with %s: %w", b, errors.New("no other policy ran at a trace and capacity where it did: replay them at the same ones"))
+	}
+	fillLists(reflect.ValueOf(all).Elem())
+	return all, nil
+}
+
+// finish corrects the tests, names the better ones and sorts.
+func (g *ComparedPolicies) finish(b string, left, lossy []string) {
+	g.correct(b)
+	slices.SortStableFunc(g.Policies, func(p, q ComparedPolicy) int {
+		return cmp.Or(result.CompareBool(p.Bound, q.Bound), cmp.Compare(p.order(), q.order()), strings.Compare(p.A, q.A))
+	})
+	cells := 0
+	for _, p := range g.Policies {
+		cells = max(cells, p.Cells)
+	}
+	if slices.ContainsFunc(g.Policies, func(p ComparedPolicy) bool { return p.Cells < cells }) {
+		g.Notes = append(g.Notes, "each ratio is over the cells that both policies have: those with fewer cells are not on one scale with the others")
+	}
+	if left != nil {
+		g.Notes = append(g.Notes, "not compared, as they share no trace and capacity with "+b+": "+strings.Join(left, ", "))
+	}
+	if lossy != nil {
+		g.Notes = append(g.Notes, "not compared, as they are lossy (kvreplay leaderboard ranks their recall): "+strings.Join(lossy, ", "))
+	}
+}
+
+// correct applies Holm's method to the policies that are not bounds.
+func (g *ComparedPolicies) correct(b string) {
+	var at []int
+	var ps []float64
+	for i, p := range g.Policies {
+		if !p.Bound && p.P != nil {
+			at, ps = append(at, i), append(ps, *p.P)
+		}
+	}
+	for i := range g.Policies {
+		g.Policies[i].Better = nil
+	}
+	for k, corrected := range holm(ps) {
+		p := &g.Policies[at[k]]
+		p.PHolm = Number(corrected)
+		p.judge(p.A, b, p.PHolm, len(ps))
+	}
+}
+
+// shared are the labels of all policies together. Those of a bound are its own unless B is
+// one.
+func (g *ComparedPolicies) shared(offline bool) result.Labels {
+	of := make([]result.Labels, len(g.Policies))
+	for i, p := range g.Policies {
+		if of[i] = p.Labels; p.Bound && !offline {
+			of[i] = p.Labels.Without(result.Labels{result.LabelOraclePolicy})
+		}
+	}
+	return result.SharedLabels(of, "policies")
+}
+
+// order is the ratio: infinite where B alone has no miss, and last without a ratio.
+func (p *ComparedPolicy) order() float64 {
+	switch {
+	case p.Ratio != nil:
+		return p.Ratio.Value
+	case p.Inverse != nil:
+		return math.MaxFloat64
+	}
+	return math.Inf(1)
+}

@@ -1,0 +1,84 @@
+package board
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/metrics/rowstest"
+)
+
+func mustCompareAll(t *testing.T, rows []result.Row, b string) *Comparisons {
+	t.Helper()
+	all, err := CompareAll(rows, b, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestCompareAllByHand: of seven requests close differs from best in neither direction, worse
+// loses all: p = 2 ÷ 2⁷, of two tests twice that. OPT is a bound and not tested.
+func TestCompareAllByHand(t *testing.T) {
+	g := mustCompareAll(t, rowstest.LetteredRows(), "best").Groups[0]
+	var got []string
+	for _, p := range g.Policies {
+		got = append(got, fmt.Sprint(p.A, " ", p.Bound, " ", p.Better != nil && *p.Better == "best"))
+	}
+	if want := "close false false|worse false true|opt true false"; strings.Join(got, "|") != want {
+		t.Fatalf("%q, want %q", strings.Join(got, "|"), want)
+	}
+	closest, worse, opt := g.Policies[0], g.Policies[1], g.Policies[2]
+	if *worse.P != 2./128 || math.Abs(*worse.PHolm-4./128) > 1e-9 || *closest.PHolm != *closest.P || opt.PHolm != nil {
+		t.Errorf("p %v → %v, %v → %v, %v", *worse.P, *worse.PHolm, *closest.P, *closest.PHolm, opt.PHolm)
+	}
+	// The figures are those of the two alone.
+	if alone := mustCompare(t, rowstest.LetteredRows(), "worse", "best").Groups[0].Pooled; alone.Ratio.Value != worse.Ratio.Value || *alone.P != *worse.P {
+		t.Errorf("%+v, alone %+v", worse.Contest, alone)
+	}
+}
+
+// TestCompareAllLeavesOut: lossy policies, and those that ran elsewhere, are named in notes; a
+// policy with fewer cells is marked as such.
+func TestCompareAllLeavesOut(t *testing.T) {
+	rows := append(rowstest.HandRows(), rowstest.Row("a", "lossy", "1x", 9), rowstest.Row("c", "late", "1x", 9), rowstest.Row("a", "few", "1x", 61))
+	g := mustCompareAll(t, rows, "lru").Groups[0]
+	var names []string
+	for _, p := range g.Policies {
+		names = append(names, fmt.Sprint(p.A, p.Cells))
+	}
+	if want := []string{"p3", "few1", "opt3"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+	rowstest.WantNote(t, g.Notes, "not compared, as they share no trace and capacity with lru: late")
+	rowstest.WantNote(t, g.Notes, "not compared, as they are lossy (kvreplay leaderboard ranks their recall): lossy")
+	rowstest.WantNote(t, g.Notes, "those with fewer cells are not on one scale")
+	wantFigure(t, "p", g.Policies[0].Ratio, math.Cbrt(0.5))
+	wantFigure(t, "few", g.Policies[1].Ratio, 61./60)
+}
+
+func TestCompareAllRefuses(t *testing.T) {
+	settings := rowstest.HandRows()
+	settings[6].Sink = 4
+	for _, c := range []struct {
+		rows    []result.Row
+		b, want string
+	}{
+		{append(rowstest.HandRows(), rowstest.Row("a", "lossy", "1x", 9)), "lossy", "it is lossy"},
+		{settings, "lru", "sink=4"},
+		{[]result.Row{rowstest.Row("a", "p", "1x", 1), rowstest.Row("a", "q", "2x", 1)}, "p", "no other policy ran at a trace and capacity where it did"},
+		{[]result.Row{rowstest.Row("a", "p", "1x", 1)}, "p", "no other policy ran"},
+	} {
+		if _, err := CompareAll(c.rows, c.b, Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("all with %s: error %v, want %q", c.b, err, c.want)
+		}
+	}
+	var unknown *UnknownPolicy
+	if _, err := CompareAll(rowstest.HandRows(), "lrv", Options{}); !errors.As(err, &unknown) {
+		t.Errorf("unknown policy: %v", err)
+	}
+}

@@ -1,0 +1,101 @@
+package board
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+)
+
+// Legend explains what the lines show.
+func (c *Comparison) Legend(g *ComparedGroup) []string {
+	if g.Pooled == nil {
+		return nil
+	}
+	notes := []string{
+		"A ÷ B: misses, below 1 A is better; pooled: geometric mean over cells",
+		"A:B:=: requests (streams) in which A missed less, B did, neither",
+	}
+	contests := append(slices.Clone(g.Cells), *g.Pooled)
+	if slices.ContainsFunc(contests, func(d Contest) bool { return d.P != nil }) {
+		notes = append(notes, testNotes(contests, "better:", 1, c.Resamples, c.Seed)...)
+		notes = append(notes, "the pooled line is the answer: cells share their requests, and their p is not corrected for their number")
+	}
+	if slices.ContainsFunc(contests, func(d Contest) bool { return d.contradicts(d.P, 1) }) {
+		notes = append(notes, disagreeNote)
+	}
+	return append(notes, intervalNotes(Ratios(contests))...)
+}
+
+// disagreeNote explains an interval and a verdict that contradict each other.
+const disagreeNote = "if the interval and p disagree, p decides: with few requests the interval is too narrow"
+
+// Ratios lists the ratios of contests.
+func Ratios(contests []Contest) (ratios []*Figure) {
+	for _, d := range contests {
+		ratios = append(ratios, d.Ratio, d.Inverse)
+	}
+	return ratios
+}
+
+// testNotes explain the columns of the interval, p and the verdict. The tests are those
+// that are corrected together.
+func testNotes(contests []Contest, verdict string, tests, resamples int, seed uint64) []string {
+	var notes []string
+	if slices.ContainsFunc(Ratios(contests), (*Figure).Bounded) {
+		notes = append(notes, fmt.Sprintf("95 %%: paired bootstrap over requests, %d resamples, seed %d", resamples, seed))
+	}
+	return append(notes,
+		"p: two-sided permutation test of A ÷ B, which exchanges A and B in each request",
+		fmt.Sprintf("%s p < %g; ≈: not distinguished; n = N: N requests cannot decide, %d can", verdict, Significant, fewestDecidable(tests)))
+}
+
+// Verdict names the better policy, or says why none is named. The p is one of so many.
+func (d *Contest) Verdict(p *float64, tests int) string {
+	switch d.outcome(p, tests) {
+	case decided:
+		return *d.Better
+	case tooFew:
+		return fmt.Sprintf("n = %d", d.Requests.Count)
+	case undecided:
+		return "≈"
+	}
+	return "–"
+}
+
+// Legend explains what the lines show.
+func (all *Comparisons) Legend(g *ComparedPolicies) []string {
+	notes := []string{
+		"A ÷ B: misses, below 1 A is better; geometric mean over the cells that both have",
+		"A:B:=: requests in which A missed less, B did, neither",
+	}
+	if n := g.Tests(); n > 0 {
+		notes = append(notes, testNotes(g.Contests(), "A is better or worse if", n, all.Resamples, all.Seed)...)
+		notes = append(notes, fmt.Sprintf("p is corrected for %s (Holm); bounds see the future and are not tested", result.Count(n, "test")))
+	} else if slices.ContainsFunc(g.Policies, func(p ComparedPolicy) bool { return p.Requests == nil }) {
+		notes = append(notes, "no test: rows are pooled over requests; replay with --per request")
+	}
+	if slices.ContainsFunc(g.Policies, func(p ComparedPolicy) bool { return !p.Bound && p.contradicts(p.PHolm, g.Tests()) }) {
+		notes = append(notes, disagreeNote)
+	}
+	return append(notes, intervalNotes(Ratios(g.Contests()))...)
+}
+
+// Tests is the number of tests that are corrected together.
+func (g *ComparedPolicies) Tests() (n int) {
+	for _, p := range g.Policies {
+		if p.PHolm != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Contests are those of all policies.
+func (g *ComparedPolicies) Contests() []Contest {
+	contests := make([]Contest, len(g.Policies))
+	for i, p := range g.Policies {
+		contests[i] = p.Contest
+	}
+	return contests
+}

@@ -1,0 +1,192 @@
+package board
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+)
+
+// The yardsticks of every board.
+const (
+	OptPolicy = "opt"
+	LRUPolicy = "lru"
+)
+
+// CellRef names a place of the board that all policies are compared at.
+type CellRef struct {
+	Trace    string `json:"trace"`
+	Capacity string `json:"capacity"`
+}
+
+func compareRefs(a, b CellRef) int {
+	if c := strings.Compare(a.Trace, b.Trace); c != 0 {
+		return c
+	}
+	return result.CompareCapacity(a.Capacity, b.Capacity)
+}
+
+type cellKey struct{ trace, policy, capacity string }
+
+// grid finds cells and computes figures over them.
+type grid struct {
+	list    []*cell
+	cells   map[cellKey]*cell
+	draws   map[string]*draws // by trace; none where intervals cannot be made
+	sampled map[*cell][]float64
+	demand  map[string][]float64 // resampled demand by trace
+	clock   *clock               // nil: no times
+	by      string
+	seed    uint64
+}
+
+// newGrid checks that all policies of a trace did the same work, and draws resamples
+// for the traces that have requests enough.
+func newGrid(cells []*cell, seed uint64, resamples int) (*grid, error) {
+	g := &grid{
+		list: cells, cells: map[cellKey]*cell{}, draws: map[string]*draws{},
+		sampled: map[*cell][]float64{}, demand: map[string][]float64{}, seed: seed,
+	}
+	first := map[string]*cell{} // by trace, with requests where any cell has
+	for _, c := range cells {
+		g.cells[cellKey{c.trace, c.policy, c.capacity}] = c
+		if f := first[c.trace]; f == nil || f.requests == nil && c.requests != nil {
+			first[c.trace] = c
+		}
+	}
+	given := map[CellRef]*cell{} // the first exact policy of a place
+	for _, c := range cells {
+		if err := sameWork(first[c.trace], c); err != nil {
+			return nil, err
+		}
+		if c.capacity == "" || c.sample.Lossy {
+			continue
+		}
+		if given[c.ref()] == nil {
+			given[c.ref()] = c
+		}
+		if err := sameMemory(given[c.ref()], c); err != nil {
+			return nil, err
+		}
+	}
+	for trace, c := range first {
+		if len(c.requests) >= MinRequests {
+			d := newDraws(seed, trace, len(c.requests), resamples)
+			g.draws[trace], g.demand[trace] = d, d.sums(demands(c.requests))
+		}
+	}
+	return g, nil
+}
+
+// sameWork compares streams, steps and demand, which no policy can change: a cell that
+// lost requests, or ran on others, is never compared.
+func sameWork(a, b *cell) error {
+	what := a.total.workDiffers(b.total)
+	if what == "" && b.requests != nil {
+		if !slices.Equal(a.ids, b.ids) {
+			what = fmt.Sprintf("requests %v and %v", a.ids, b.ids)
+		}
+		for i := range b.requests {
+			if what == "" {
+				what = a.requests[i].workDiffers(b.requests[i])
+			}
+		}
+	}
+	if what != "" {
+		return fmt.Errorf("%s and %s are not of the same work: %s", a.name(), b.name(), what)
+	}
+	return nil
+}
+
+// sameMemory compares the entries that two cells of one place were given, where both
+// know: their rows may be of different detail, which are not compared one by one.
+func sameMemory(a, b *cell) error {
+	if a.total.entriesKnown && b.total.entriesKnown && a.total.entriesSum != b.total.entriesSum {
+		return fmt.Errorf("%s and %s were not given the same memory: capacity_entries sum to %.0f and %.0f over the streams", a.name(), b.name(), a.total.entriesSum, b.total.entriesSum)
+	}
+	return nil
+}
+
+func demands(tallies []tally) []int64 {
+	values := make([]int64, len(tallies))
+	for i, t := range tallies {
+		values[i] = t.demand
+	}
+	return values
+}
+
+func (g *grid) at(r CellRef, policy string) *cell {
+	return g.cells[cellKey{r.Trace, policy, r.Capacity}]
+}
+
+// misses is a cell's count, NaN without a cell.
+func misses(c *cell) float64 {
+	if c == nil {
+		return math.NaN()
+	}
+	return float64(c.total.misses)
+}
+
+// resampled returns a cell's misses in every resample; nil where they cannot be made.
+// Without a cell they are NaN.
+func (g *grid) resampled(trace string, c *cell) []float64 {
+	d := g.draws[trace]
+	if d == nil || c != nil && c.requests == nil {
+		return nil
+	}
+	if s, ok := g.sampled[c]; ok && c != nil {
+		return s
+	}
+	if c == nil {
+		return slices.Repeat([]float64{math.NaN()}, len(g.demand[trace]))
+	}
+	values := make([]int64, len(c.requests))
+	for i, t := range c.requests {
+		values[i] = t.misses
+	}
+	g.sampled[c] = d.sums(values)
+	return g.sampled[c]
+}
+
+// points gathers a policy's cells; nil where one is missing.
+func (g *grid) points(policy string, refs []CellRef) []point {
+	points := make([]point, len(refs))
+	for i, r := range refs {
+		c := g.at(r, policy)
+		if c == nil {
+			return nil
+		}
+		points[i] = point{misses(c), misses(g.at(r, OptPolicy)), misses(g.at(r, LRUPolicy)), float64(c.total.demand)}
+	}
+	return points
+}
+
+// pointsOf makes room for the points of so many resamples, over so many cells each.
+func pointsOf(resamples, cells int) [][]point {
+	all, room := make([][]point, resamples), make([]point, resamples*cells)
+	for b := range all {
+		all[b] = room[b*cells:][:cells]
+	}
+	return all
+}
+
+// resampledPoints returns the points of every resample; nil where one cell has none.
+func (g *grid) resampledPoints(policy string, refs []CellRef) [][]point {
+	var all [][]point
+	for i, r := range refs {
+		p, opt := g.resampled(r.Trace, g.at(r, policy)), g.resampled(r.Trace, g.at(r, OptPolicy))
+		lru := g.resampled(r.Trace, g.at(r, LRUPolicy))
+		if p == nil || opt == nil || lru == nil {
+			return nil
+		}
+		if all == nil {
+			all = pointsOf(len(p), len(refs))
+		}
+		for b := range all {
+			all[b][i] = point{p[b], opt[b], lru[b], g.demand[r.Trace][b]}
+		}
+	}
+	return all
+}

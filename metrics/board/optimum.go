@@ -1,0 +1,106 @@
+package board
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+)
+
+// bypassPolicy is the optimum of those that need not keep their demand.
+const bypassPolicy = "opt-bypass"
+
+// mostNamed is how many rows an error names.
+const mostNamed = 5
+
+// counted is a part of a cell that has a count of misses.
+type counted struct {
+	cellKey
+	part result.Part
+}
+
+// checkOptimum refuses counts below the optimum that bounds them (SEMANTICS S9), in cells,
+// requests and every other part that both have: opt where the demand is kept, opt-bypass
+// always. Lossy policies and those without capacity have no such bound, nor have caches that
+// prefetch or hold clusters of unequal sizes.
+func checkOptimum(rows []*result.Row, cells []*cell) error {
+	least := map[counted]int64{}
+	for at, n := range missCounts(rows, cells) {
+		if at.policy == OptPolicy || at.policy == bypassPolicy {
+			least[at] = n
+		}
+	}
+	sample := map[cellKey]*result.Row{}
+	for _, c := range cells {
+		sample[c.key()] = c.sample
+	}
+	var below []string
+	culprits := map[string]bool{}
+	for at, n := range missCounts(rows, cells) {
+		for _, optimum := range optimaOf(sample[at.cellKey], at.part) {
+			bound := at
+			bound.policy = optimum
+			if m, ok := least[bound]; ok && n < m {
+				below = append(below, fmt.Sprintf("  trace %s, %s at %s (%s): %d misses, %s %d", at.trace, at.policy, at.capacity, at.part, n, optimum, m))
+				culprits[at.policy] = true
+				break
+			}
+		}
+	}
+	if below == nil {
+		return nil
+	}
+	slices.Sort(below)
+	below = slices.Compact(below) // a row that is all of its cell or request
+	more := ""
+	if n := len(below) - mostNamed; n > 0 {
+		below, more = below[:mostNamed], fmt.Sprintf("  and %d more\n", n)
+	}
+	var without []string
+	for _, p := range slices.Sorted(maps.Keys(culprits)) {
+		without = append(without, "--where policy!="+p)
+	}
+	return fmt.Errorf("rows below the optimum, which no policy can be that fetches on demand:\n%s\n%sthese rows are false, or those of the optimum are: kvreplay leaderboard verify replays them; leave them out with %s",
+		strings.Join(below, "\n"), more, strings.Join(without, " "))
+}
+
+// missCounts are the misses of every part that has a row, of cells and of their requests.
+func missCounts(rows []*result.Row, cells []*cell) iter.Seq2[counted, int64] {
+	return func(yield func(counted, int64) bool) {
+		for _, r := range rows {
+			if !yield(counted{cellKey{r.Trace, r.Policy, result.OrDash(r.Capacity)}, result.PartOf(r)}, r.Misses) {
+				return
+			}
+		}
+		for _, c := range cells {
+			if !yield(counted{c.key(), result.Part{}}, c.total.misses) {
+				return
+			}
+			for i, id := range c.ids {
+				if !yield(counted{c.key(), result.Part{Request: id}}, c.requests[i].misses) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// key names the cell; the capacity is a dash for policies without.
+func (c *cell) key() cellKey { return cellKey{c.trace, c.policy, result.OrDash(c.sample.Capacity)} }
+
+// optimaOf are the policies that miss no more than the row's in a part, whatever it does. In
+// a pool they bound what its streams miss together, not each.
+func optimaOf(r *result.Row, p result.Part) []string {
+	switch {
+	case r.Lossy, r.Capacity == nil, r.Prefetch != "", r.Clusters != "":
+		return nil
+	case r.Pool == "request" && p.Layered, r.Pool != "" && p.Heads:
+		return nil
+	case r.Bypasses:
+		return []string{bypassPolicy}
+	}
+	return []string{OptPolicy, bypassPolicy}
+}

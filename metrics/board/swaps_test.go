@@ -1,0 +1,160 @@
+package board
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// randomSides are cells of traces with so many requests, two cells each; A has the amounts
+// of B times about the ratio.
+func randomSides(rng *rand.Rand, ratio float64, requests ...int) (cells []sides) {
+	for i, n := range requests {
+		for range 2 {
+			c := sides{trace: fmt.Sprint(i), a: make([]float64, n), b: make([]float64, n)}
+			for r := range n {
+				c.b[r] = float64(1 + rng.IntN(50))
+				c.a[r] = math.Round(c.b[r] * ratio * math.Exp(0.3*rng.NormFloat64()))
+			}
+			cells = append(cells, c)
+		}
+	}
+	return cells
+}
+
+// literalP tries every exchange by building both sides anew.
+func literalP(cells []sides, of statistic) float64 {
+	starts, n := map[string]int{}, 0 // bit of a trace's first request
+	for _, c := range cells {
+		if _, known := starts[c.trace]; !known {
+			starts[c.trace], n = n, n+len(c.a)
+		}
+	}
+	at := func(pattern int) (sum float64) {
+		for _, c := range cells {
+			a, b := 0.0, 0.0
+			for r := range c.a {
+				if pattern>>(starts[c.trace]+r)&1 == 0 {
+					a, b = a+c.a[r], b+c.b[r]
+				} else {
+					a, b = a+c.b[r], b+c.a[r]
+				}
+			}
+			if of == difference {
+				sum += a - b
+			} else {
+				sum += math.Log(a / b)
+			}
+		}
+		return math.Abs(sum)
+	}
+	observed, extreme := at(0), 0
+	for pattern := range 1 << n {
+		if at(pattern) >= observed*(1-tieTolerance) {
+			extreme++
+		}
+	}
+	return float64(extreme) / float64(int(1)<<n)
+}
+
+func TestSwapsTryEveryExchange(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		requests := [][]int{{1}, {7}, {9}, {3, 4}, {2, 1, 5}}[seed%5]
+		cells := randomSides(rng, 1+float64(seed%4)/10, requests...)
+		for name, of := range map[string]statistic{"ratio": logRatio, "difference": difference} {
+			s := newSwaps(0, cells)
+			got, want := s.p(cells, of), literalP(cells, of)
+			if !s.exact || got != want {
+				t.Errorf("seed %d, %s over %v requests: p %v, want %v", seed, name, requests, got, want)
+			}
+		}
+	}
+}
+
+// TestRandomSwaps: with more requests than all exchanges can be tried of, p is that of
+// random ones, within five standard errors, whether a trace has few requests or many.
+func TestRandomSwaps(t *testing.T) {
+	for _, requests := range [][]int{{17}, {5, 6, 7}} {
+		cells := randomSides(rand.New(rand.NewPCG(5, 2)), 1.07, requests...)
+		s := newSwaps(0, cells)
+		got, want := s.p(cells, logRatio), literalP(cells, logRatio)
+		if off := 5 * math.Sqrt(want*(1-want)/randomSwaps); s.exact || want < 0.001 || want > 0.5 || math.Abs(got-want) > off {
+			t.Errorf("%v requests: p %v, want %v ± %v", requests, got, want, off)
+		}
+		if again := newSwaps(0, cells).p(cells, logRatio); again != got {
+			t.Errorf("%v requests: the same seed gives %v and %v", requests, got, again)
+		}
+		if other := newSwaps(1, cells).p(cells, logRatio); other == got {
+			t.Errorf("%v requests: another seed gives the same %v", requests, got)
+		}
+		turned := make([]sides, len(cells))
+		for i, c := range cells {
+			turned[i] = sides{c.trace, c.b, c.a}
+		}
+		if p := s.p(turned, logRatio); p != got {
+			t.Errorf("%v requests: p %v, with A and B turned round %v", requests, got, p)
+		}
+	}
+}
+
+// TestSmallestP: 40 requests that all say the same have the smallest p of random exchanges.
+func TestSmallestP(t *testing.T) {
+	c := sides{trace: "a", a: make([]float64, 40), b: make([]float64, 40)}
+	for i := range c.a {
+		c.a[i], c.b[i] = 1, 3
+	}
+	if p := newSwaps(0, []sides{c}).p([]sides{c}, logRatio); p != math.Ldexp(1, -16) {
+		t.Errorf("p %v", p)
+	}
+}
+
+// TestLevel draws requests in which neither policy is better: at most one test in twenty
+// says otherwise, by up to three standard errors.
+func TestLevel(t *testing.T) {
+	const trials = 2000
+	rng, wrong := rand.New(rand.NewPCG(3, 3)), 0
+	for range trials {
+		cells := randomSides(rng, 1, 4, 4)
+		for i := 0; i < len(cells); i += 2 { // a request has its labels by chance, the same in both cells
+			for r := range cells[i].a {
+				if rng.IntN(2) == 0 {
+					for _, c := range cells[i : i+2] {
+						c.a[r], c.b[r] = c.b[r], c.a[r]
+					}
+				}
+			}
+		}
+		if newSwaps(0, cells).p(cells, logRatio) < Significant {
+			wrong++
+		}
+	}
+	if rate := float64(wrong) / trials; rate > Significant+3*math.Sqrt(Significant*(1-Significant)/trials) || rate < Significant/2 {
+		t.Errorf("%.1f %% of the tests are wrong", 100*rate)
+	}
+}
+
+// TestSwapsWithoutMisses: infinite ratios count as they are, and where neither misses
+// nothing differs.
+func TestSwapsWithoutMisses(t *testing.T) {
+	zeros := make([]float64, 4)
+	for name, c := range map[string]struct {
+		a    []float64
+		want float64
+	}{"some to none": {[]float64{3, 4, 5, 6}, 2. / 16}, "none to none": {zeros, 1}} {
+		cells := []sides{{"a", c.a, zeros}}
+		if p := newSwaps(0, cells).p(cells, logRatio); p != c.want {
+			t.Errorf("%s: p %v, want %v", name, p, c.want)
+		}
+	}
+}
+
+// TestDecidable: of one pair 2 ÷ 2⁶ = 0.03 is significant, of 105 pairs 2 ÷ 2¹³ × 105 = 0.026.
+func TestDecidable(t *testing.T) {
+	for pairs, want := range map[int]int{1: 6, 3: 7, 10: 9, 105: 13} {
+		if got := fewestDecidable(pairs); got != want || decidable(want-1, pairs) {
+			t.Errorf("%d pairs: %d requests, want %d", pairs, got, want)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package board
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+)
+
+// TierLine is a cache below the GPU's, under one cache above. Its demand is what that
+// one misses, so tiers are ranked against nothing.
+type TierLine struct {
+	Trace string `json:"trace"`
+	// Above are the caches above it, Tier is its place below the GPU's, from 1.
+	Above    string `json:"above"`
+	Tier     int    `json:"tier"`
+	Policy   string `json:"policy"`
+	Capacity string `json:"capacity"`
+	// Demand and Misses are blocks, HitRate their hits ÷ demand, null without demand.
+	Demand  int64    `json:"demand"`
+	Misses  int64    `json:"misses"`
+	HitRate *float64 `json:"hit_rate"`
+	// ReadPerStep and WrittenPerStep are bytes a stream-step: read from below for the
+	// tier above, and written from above; null without entry_bytes.
+	ReadPerStep    *float64 `json:"read_bytes_per_step"`
+	WrittenPerStep *float64 `json:"written_bytes_per_step"`
+
+	// Name is the tier with its cache, "dram=lru@8x".
+	Name string `json:"-"`
+	// Steps are the stream-steps.
+	Steps int64 `json:"-"`
+}
+
+// splitTiers parts the rows of the GPU's cache from those of the tiers below.
+func splitTiers(rows []*result.Row) (top, below []*result.Row) {
+	return result.Split(rows, func(r *result.Row) bool { return r.Tier == 0 })
+}
+
+// tierLines are the lines of lower tiers, by trace and the caches above. Rows at several
+// levels of detail are counted once, as those of the GPU's cache are.
+func tierLines(rows []*result.Row) ([]TierLine, error) {
+	cells, err := newCells(rows)
+	if err != nil {
+		return nil, err
+	}
+	var lines []TierLine
+	for _, c := range cells {
+		r, t := c.sample, &c.total
+		l := TierLine{Trace: c.trace, Above: r.Above, Tier: r.Tier, Policy: c.policy, Capacity: c.capacity, Demand: t.demand, Misses: t.misses,
+			Name: strings.Fields(r.Tiers)[r.Tier-1], Steps: t.steps}
+		if l.Demand > 0 {
+			l.HitRate = Number(Ratio(l.Demand-l.Misses, l.Demand))
+		}
+		if t.bytes != nil && t.written != nil && l.Steps > 0 {
+			l.ReadPerStep, l.WrittenPerStep = Number(Ratio(*t.bytes, l.Steps)), Number(Ratio(*t.written, l.Steps))
+		}
+		lines = append(lines, l)
+	}
+	slices.SortStableFunc(lines, func(a, b TierLine) int {
+		return cmp.Or(strings.Compare(a.Trace, b.Trace), compareNatural(a.Above, b.Above), cmp.Compare(a.Tier, b.Tier))
+	})
+	return lines, nil
+}

@@ -1,0 +1,89 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics/board"
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/metrics/rowstest"
+)
+
+func mustBoard(t *testing.T, rows []result.Row) *board.Board {
+	t.Helper()
+	b, err := board.NewBoard(rows, board.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func wantFigure(t *testing.T, what string, f *board.Figure, want float64) {
+	t.Helper()
+	if f == nil || math.Abs(f.Value-want) > 1e-8 {
+		t.Errorf("%s: got %+v, want %v", what, f, want)
+	}
+}
+
+// TestOrderOfRowsDoesNotMatter shuffles the rows: every rendering keeps its bytes.
+func TestOrderOfRowsDoesNotMatter(t *testing.T) {
+	for _, rows := range [][]result.Row{rowstest.Synthetic(), rowstest.RenderRows(), append(rowstest.RenderRows(), rowstest.RenderRows()...)} {
+		want := renderAll(t, mustBoard(t, rows))
+		for seed := range uint64(3) {
+			rng := rand.New(rand.NewPCG(seed, 0))
+			rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+			if got := renderAll(t, mustBoard(t, rows)); got != want {
+				t.Fatalf("seed %d: other bytes", seed)
+			}
+		}
+	}
+}
+
+func renderAll(t *testing.T, b *board.Board) string {
+	t.Helper()
+	var out bytes.Buffer
+	for _, err := range []error{Table(&out, b, true), Markdown(&out, b, true), CSV(&out, b), JSON(&out, b)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, trace := range CurveTraces(b) {
+		fmt.Fprintln(&out, CurveNames(b, "", nil)[trace])
+		if err := Curves(&out, b, trace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.String()
+}
+
+// TestNoRankAmongOne: a policy that no other shares a cell with is shown and not ranked,
+// whether others ran elsewhere or there are none.
+func TestNoRankAmongOne(t *testing.T) {
+	alone := slices.DeleteFunc(rowstest.HandRows(), func(r result.Row) bool { return r.Policy == "lru" })
+	table := mustBoard(t, alone).Tables[0]
+	if len(table.Ranked) != 0 || len(table.Unranked) != 1 || table.Unranked[0].Rank != "" {
+		t.Fatalf("ranked %+v, unranked %+v", table.Ranked, table.Unranked)
+	}
+	wantFigure(t, "p alone", table.Unranked[0].Pooled.XOpt, math.Cbrt(2.25))
+	rowstest.WantNote(t, table.Notes, "p is not ranked: no other policy has these cells; replay another at the same traces and capacities")
+	rowstest.WantNote(t, table.Notes, "pooled over 3 cells: a 1x 2x, b 1x")
+
+	apart := []result.Row{rowstest.Row("a", "opt", "1x", 40), rowstest.Row("a", "p", "1x", 50), rowstest.Row("b", "opt", "1x", 10), rowstest.Row("b", "q", "1x", 12), rowstest.Row("b", "q", "2x", 12), rowstest.Row("b", "opt", "2x", 10)}
+	b := mustBoard(t, apart)
+	table = b.Tables[0]
+	if len(table.Ranked) != 0 || len(table.Unranked) != 2 || len(table.Common) != 0 {
+		t.Fatalf("ranked %+v, unranked %+v over %v", table.Ranked, table.Unranked, table.Common)
+	}
+	if len(table.Notes) != 1 {
+		t.Errorf("notes %q, want one", table.Notes)
+	}
+	rowstest.WantNote(t, table.Notes, "not ranked: no two policies ran at the same trace and capacity; replay them at the same ones")
+	wantFigure(t, "p on a", table.Unranked[0].Traces[0].XOpt, 1.25)
+	if words := rowstest.LineOf(t, renderAll(t, b), "q"); words[0] != notAvailable {
+		t.Errorf("the line of q is %q", words)
+	}
+}

@@ -1,0 +1,70 @@
+package render
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+)
+
+// mostColumns is how many capacities a table for readers shows side by side. Files
+// (JSON, CSV) and curves have them all.
+const mostColumns = 6
+
+// columnMultiples are the multiples of K that a table with more shows.
+var columnMultiples = []float64{1, 1.5, 2, 3, 4}
+
+// columns chooses which of many capacities, ascending, a table shows, by position:
+// those nearest to columnMultiples by ratio, or evenly many where there are too few near
+// them to stand for each.
+func columns(capacities []string) (shown []int) {
+	if len(capacities) <= mostColumns {
+		for i := range capacities {
+			shown = append(shown, i)
+		}
+		return shown
+	}
+	for _, multiple := range columnMultiples {
+		if i := nearestMultiple(capacities, multiple); i >= 0 {
+			shown = append(shown, i)
+		}
+	}
+	if shown = slices.Compact(shown); len(shown) == len(columnMultiples) {
+		return shown
+	}
+	shown = shown[:0]
+	for i := range mostColumns {
+		shown = append(shown, i*(len(capacities)-1)/(mostColumns-1))
+	}
+	return shown
+}
+
+// nearestMultiple is the position of the capacity nearest to a multiple of K, -1 where
+// none is a multiple.
+func nearestMultiple(capacities []string, multiple float64) int {
+	at, least := -1, math.Inf(1)
+	for i, text := range capacities {
+		kind, size := result.CapacitySize(text)
+		if off := math.Abs(math.Log(size / multiple)); kind == result.TimesK && off < least {
+			at, least = i, off
+		}
+	}
+	return at
+}
+
+// pick returns the items at the given positions.
+func pick[T any](items []T, at []int) (picked []T) {
+	for _, i := range at {
+		picked = append(picked, items[i])
+	}
+	return picked
+}
+
+// columnNotes say what a table leaves out.
+func columnNotes(capacities []string, shown []int) []string {
+	if len(shown) == len(capacities) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %d capacities are shown, pooled figures are over all of them; the curves and --format json or csv have each", len(shown), len(capacities))}
+}

@@ -1,0 +1,46 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// Tables show a few of many capacities: those that readers know, or evenly many.
+func TestColumns(t *testing.T) {
+	var dense, context []string
+	for n := 16; n <= 64; n++ {
+		dense = append(dense, fmt.Sprintf("%.4gx", float64(n)/16))
+	}
+	for n := range 11 {
+		context = append(context, fmt.Sprintf("0.%02dctx", 5*n+1))
+	}
+	for _, c := range []struct{ all, want []string }{
+		{[]string{"1x", "2x", "0.2ctx"}, []string{"1x", "2x", "0.2ctx"}},
+		{dense, []string{"1x", "1.5x", "2x", "3x", "4x"}},
+		{[]string{"1x", "1.1x", "1.2x", "1.3x", "1.4x", "2.1x", "9x", "800"}, []string{"1x", "1.1x", "1.2x", "1.4x", "2.1x", "800"}},
+		{[]string{"8x", "9x", "10x", "11x", "12x", "13x", "14x", "15x"}, []string{"8x", "9x", "10x", "12x", "13x", "15x"}},
+		{context, []string{"0.01ctx", "0.11ctx", "0.21ctx", "0.31ctx", "0.41ctx", "0.51ctx"}},
+	} {
+		if got := pick(c.all, columns(c.all)); !slices.Equal(got, c.want) {
+			t.Errorf("of %v the table shows %v, want %v", c.all, got, c.want)
+		}
+	}
+}
+
+// Dense curves are marked and labelled at capacities that readers know.
+func TestKnownSizes(t *testing.T) {
+	var dense, odd []float64
+	for n := range 64 {
+		dense, odd = append(dense, 1+float64(n)/16), append(odd, 1.01+float64(n))
+	}
+	if got, want := knownSizes(dense), []float64{1, 1.5, 2, 3, 4}; !slices.Equal(got, want) {
+		t.Errorf("known sizes %v, want %v", got, want)
+	}
+	if got := knownSizes(odd); len(got) != mostMarks || got[0] != odd[0] || got[mostMarks-1] != odd[63] {
+		t.Errorf("of sizes that nobody knows: %v, want %d from the first to the last", got, mostMarks)
+	}
+	if got := knownSizes(dense[:5]); len(got) != 5 {
+		t.Errorf("of few sizes %v, want all", got)
+	}
+}

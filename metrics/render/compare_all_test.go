@@ -1,0 +1,60 @@
+package render
+
+import (
+	"bytes"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics/board"
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/metrics/rowstest"
+)
+
+func mustCompareAll(t *testing.T, rows []result.Row, b string) *board.Comparisons {
+	t.Helper()
+	all, err := board.CompareAll(rows, b, board.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestCompareAllNeedsMoreRequests: six requests decide one test, and not one of two.
+func TestCompareAllNeedsMoreRequests(t *testing.T) {
+	rows := slices.DeleteFunc(rowstest.LetteredRows(), func(r result.Row) bool { return *r.RequestID == "r006" })
+	if mustCompare(t, rows, "worse", "best").Groups[0].Pooled.Better == nil {
+		t.Error("six requests cannot decide one test")
+	}
+	all := mustCompareAll(t, rows, "best")
+	var out bytes.Buffer
+	if err := Comparisons(all).Table(&out); err != nil {
+		t.Fatal(err)
+	}
+	if words := rowstest.LineOf(t, out.String(), "worse"); strings.Join(words[len(words)-3:], " ") != "n = 6" || !strings.Contains(out.String(), "N requests cannot decide, 7 can") {
+		t.Errorf("%q in\n%s", words, &out)
+	}
+}
+
+func TestCompareAllRenderings(t *testing.T) {
+	all := mustCompareAll(t, rowstest.Synthetic(), "lru")
+	for name, render := range map[string]func(io.Writer) error{"compare_all.txt": Comparisons(all).Table, "compare_all.md": Comparisons(all).Markdown} {
+		var out bytes.Buffer
+		if err := render(&out); err != nil {
+			t.Fatal(err)
+		}
+		rowstest.Golden(t, name, out.Bytes())
+	}
+	text := rowstest.Document(t, "README.md")
+	for _, name := range rowstest.JSONNames(reflect.TypeFor[board.Comparisons]()) {
+		if !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("README.md does not document `%s`", name)
+		}
+	}
+	var out bytes.Buffer
+	if err := JSON(&out, all); err != nil || strings.Contains(out.String(), `"notes": null`) || !strings.Contains(out.String(), `"p_holm": 0.0078125`) {
+		t.Errorf("%v\n%s", err, &out)
+	}
+}

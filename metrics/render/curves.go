@@ -1,0 +1,111 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+
+	"github.com/kvreplay/kvreplay/metrics/board"
+	"github.com/kvreplay/kvreplay/metrics/render/chart"
+)
+
+const plotHeight = 15 * vg.Centimeter // of a panel
+
+// curve is a policy's misses over capacity on one trace.
+type curve struct {
+	policy string
+	bound  bool
+	points plotter.XYs // x capacity ÷ K ascending, y misses ÷ demand
+	ratios plotter.XYs // y × OPT, where OPT misses
+}
+
+// Curves draws the curves of a trace as SVG, one line per policy, bounds dashed, over
+// capacity ÷ K: × OPT, which tells policies apart, and under it misses ÷ demand; that alone
+// where OPT has no miss or no rows. Equal boards give equal bytes. A trace without a cell
+// whose capacity in entries is known is an error.
+func Curves(w io.Writer, b *board.Board, trace string) error {
+	curves := curvesOn(b, trace)
+	if len(curves) == 0 {
+		return fmt.Errorf("curves of trace %s: no cell with a known capacity in entries", trace)
+	}
+	scale, styles, legend := ratioScaleOf(curves), curveStyles(b), newLegend()
+	ratios, shares := newPanel(curves), newPanel(curves)
+	for _, c := range curves {
+		line, marks, err := addCurve(shares, c.points, styles[c.policy])
+		if err == nil && len(c.ratios) > 0 {
+			_, _, err = addCurve(ratios, c.ratios, styles[c.policy])
+		}
+		if err != nil {
+			return fmt.Errorf("curves of trace %s: %s: %w", trace, c.policy, err)
+		}
+		legend.Add(c.policy+scale.beyond(c), line, marks)
+	}
+	styleShares(shares, curves)
+	panels := []*plot.Plot{shares}
+	if scale.high > 0 {
+		scale.style(ratios, curves)
+		panels = []*plot.Plot{ratios, shares}
+	}
+	styleTitle(b, panels[0], trace)
+	svg, err := chart.SVG(panels[0], &legend, plotHeight, b.Incomplete.Titled(b.LabelsOn(trace).Title("Misses over capacity: "+trace)), panels[1:]...)
+	if err != nil {
+		return fmt.Errorf("curves of trace %s: %w", trace, err)
+	}
+	_, err = w.Write(svg)
+	return err
+}
+
+// addCurve draws points as a line with marks.
+func addCurve(p *plot.Plot, points plotter.XYs, s curveStyle) (*plotter.Line, *plotter.Scatter, error) {
+	line, marks, err := linePoints(points)
+	if err != nil {
+		return nil, nil, err
+	}
+	line.LineStyle, marks.GlyphStyle = s.line, s.mark
+	p.Add(line, marks)
+	return line, marks, nil
+}
+
+// curvesOn collects the lines of a trace, highest miss ratio at its largest capacity
+// first, as the legend lists them.
+func curvesOn(b *board.Board, trace string) []curve {
+	var curves []curve
+	at := map[string]int{}
+	for _, c := range b.Cells {
+		if c.Trace != trace || c.CapacityOverK == nil || c.Figures.Demand == 0 {
+			continue
+		}
+		i, ok := at[c.Policy]
+		if !ok {
+			i, at[c.Policy] = len(curves), len(curves)
+			curves = append(curves, curve{policy: c.Policy, bound: c.Bound})
+		}
+		curves[i].points = append(curves[i].points, plotter.XY{X: *c.CapacityOverK, Y: board.Ratio(c.Figures.Misses, c.Figures.Demand)})
+		if x := c.Figures.XOpt; x != nil && x.Value > 0 { // the axis has no 0
+			curves[i].ratios = append(curves[i].ratios, plotter.XY{X: *c.CapacityOverK, Y: x.Value})
+		}
+	}
+	byCapacity := func(p, q plotter.XY) int { return compareFloat(p.X, q.X) }
+	for _, c := range curves {
+		slices.SortStableFunc(c.points, byCapacity)
+		slices.SortStableFunc(c.ratios, byCapacity)
+	}
+	slices.SortStableFunc(curves, func(a, b curve) int {
+		return compareFloat(b.points[len(b.points)-1].Y, a.points[len(a.points)-1].Y)
+	})
+	return curves
+}
+
+func compareFloat(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,156 @@
+package render
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics/board"
+)
+
+// figureDigits are the significant digits of a figure without an interval.
+const figureDigits = 3
+
+// unit says how figures are shown: times scale, with at most so many decimals.
+type unit struct {
+	scale float64
+	most  int
+}
+
+// Ratios such as × OPT have at most three decimals, shares in percent one.
+var ratioUnit, percentUnit = unit{scale: 1, most: 3}, unit{scale: 100, most: 1}
+
+// rounded writes x with some decimals; fewer than 0 round to tens, hundreds and so on.
+func rounded(x float64, decimals int) string {
+	if decimals < 0 {
+		unit := math.Pow10(-decimals)
+		x, decimals = math.Round(x/unit)*unit, 0
+	}
+	text := strconv.FormatFloat(x, 'f', decimals, 64)
+	if strings.Trim(text, "-0.") == "" {
+		text = strings.TrimPrefix(text, "-")
+	}
+	return text
+}
+
+// threeDigits writes x with three significant digits, and never with an exponent.
+func threeDigits(x float64) string {
+	return rounded(x, digitsOf(x, figureDigits))
+}
+
+// digitsOf is the number of decimals with which x has n significant digits; 0 is 0.0.
+func digitsOf(x float64, n int) int {
+	if x == 0 {
+		return 1
+	}
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0
+	}
+	// The exponent is that of x rounded: 9.999 has three digits as 10.0.
+	_, exponent, _ := strings.Cut(strconv.FormatFloat(x, 'e', n-1, 64), "e")
+	e, err := strconv.Atoi(exponent)
+	if err != nil {
+		panic(err) // what FormatFloat writes, Atoi reads
+	}
+	return n - 1 - e
+}
+
+// decimals is the number of decimals of a figure. The first digit of its interval's
+// half-width sets the last place; after a 1 there is one place more (Taylor, An Introduction
+// to Error Analysis, 1997, section 2.2). A figure without an interval, or with one of no
+// width, has three significant digits.
+func (u unit) decimals(f *board.Figure) int {
+	half := halfWidth(f)
+	if half <= 0 {
+		return digitsOf(u.scale*f.Value, figureDigits)
+	}
+	places := digitsOf(u.scale*half, 1)
+	for digits := range 2 { // 0.096 is 0.1, and 0.17 is 0.2, yet begins with 1
+		if strconv.FormatFloat(half, 'e', digits, 64)[0] == '1' {
+			places++
+			break
+		}
+	}
+	return min(u.most, places)
+}
+
+// halfWidth is half the width of a figure's interval, up to the figure if it has no upper
+// end; 0 without an interval.
+func halfWidth(f *board.Figure) float64 {
+	switch {
+	case !f.Bounded():
+		return 0
+	case f.High == nil:
+		return f.Value - *f.Low
+	}
+	return (*f.High - *f.Low) / 2
+}
+
+// column is the unit for the figures of one column: its decimals are at most those that
+// half of the intervals support. Figures that are less certain keep fewer.
+func (u unit) column(figures []*board.Figure) unit {
+	var all, certain []int
+	for _, f := range figures {
+		if f != nil {
+			all = append(all, u.decimals(f))
+		}
+		if halfWidth(f) > 0 {
+			certain = append(certain, u.decimals(f))
+		}
+	}
+	if certain != nil {
+		slices.Sort(certain)
+		u.most = min(u.most, certain[len(certain)/2])
+	}
+	if all != nil {
+		u.most = min(u.most, slices.Max(all))
+	}
+	return u
+}
+
+// text shows a figure's value.
+func (u unit) text(f *board.Figure) string { return u.number(f, f.Value) }
+
+// number shows a value with the decimals of a figure.
+func (u unit) number(f *board.Figure, value float64) string {
+	return rounded(u.scale*value, min(u.most, u.decimals(f)))
+}
+
+// interval shows the interval of a figure with the decimals of its value. It is empty for
+// an interval without width, that of a yardstick against itself.
+func (u unit) interval(f *board.Figure) string {
+	switch {
+	case f == nil || f.Low == nil:
+		return notAvailable
+	case f.Unbounded():
+		return fmt.Sprintf("[%s, ∞)", u.number(f, *f.Low))
+	case *f.Low == *f.High:
+		return ""
+	}
+	return fmt.Sprintf("[%s, %s]", u.number(f, *f.Low), u.number(f, *f.High))
+}
+
+// aligned is text with spaces for the decimals that others in the column have, so that
+// decimal points line up.
+func (u unit) aligned(f *board.Figure) string {
+	if f == nil {
+		return notAvailable
+	}
+	text := u.text(f)
+	_, decimals, _ := strings.Cut(text, ".")
+	missing := max(0, u.most-len(decimals))
+	if decimals == "" && u.most > 0 {
+		missing++ // the point
+	}
+	return text + strings.Repeat(" ", missing)
+}
+
+// percent is text with the sign of a percentage.
+func (u unit) percent(f *board.Figure) string {
+	if f == nil {
+		return notAvailable
+	}
+	return u.text(f) + " %"
+}

@@ -1,0 +1,35 @@
+package render
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics/board"
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/metrics/rowstest"
+)
+
+// Every rendering of an incomplete board says so in the title of every table.
+func TestIncompleteTitles(t *testing.T) {
+	rows := rowstest.RenderRows()
+	incomplete := result.FindIncomplete([]result.Row{rows[0], rowstest.Row("z", "lru", "1x", 0)}, rows, result.Where{})
+	b, err := board.NewBoard(rows, board.Options{Incomplete: incomplete})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range boardSections(b, true) {
+		if !strings.HasPrefix(s.title, "INCOMPLETE: 1 of 2 traces. ") {
+			t.Errorf("section %d has title %q", i, s.title)
+		}
+	}
+	var csv bytes.Buffer
+	if err := CSV(&csv, b); err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range strings.Split(strings.TrimSpace(csv.String()), "\n") {
+		if want := map[bool]string{true: ",incomplete,", false: ",1 of 2 traces,"}[i == 0]; !strings.Contains(line, want) {
+			t.Errorf("CSV line %d: %s", i, line)
+		}
+	}
+}

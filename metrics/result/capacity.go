@@ -1,0 +1,61 @@
+package result
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// PeakPrefix starts the capacity text of LRU and OPT rows that were given the peak
+// size of a policy without capacity: "peak:window:2".
+const PeakPrefix = "peak:"
+
+// Forms of a capacity, in the order in which boards show them.
+const (
+	// TimesK is the form "1.5x", a multiple of K.
+	TimesK = iota
+	ofContext
+	inEntries
+	inBytes
+	// OtherForm is any other text, such as "peak:lru".
+	OtherForm
+)
+
+// capacityUnits are how the forms are written.
+var capacityUnits = []struct {
+	suffix string
+	kind   int
+	scale  float64
+}{
+	{"ctx", ofContext, 1}, {"x", TimesK, 1},
+	{"TiB", inBytes, 1 << 40}, {"GiB", inBytes, 1 << 30}, {"MiB", inBytes, 1 << 20}, {"KiB", inBytes, 1 << 10},
+	{"TB", inBytes, 1e12}, {"GB", inBytes, 1e9}, {"MB", inBytes, 1e6}, {"KB", inBytes, 1e3}, {"kB", inBytes, 1e3}, {"B", inBytes, 1},
+	{"", inEntries, 1},
+}
+
+// CapacitySize reads a capacity's kind and size for ordering; texts of no known form
+// come last.
+func CapacitySize(text string) (kind int, size float64) {
+	for _, u := range capacityUnits {
+		if digits, ok := strings.CutSuffix(text, u.suffix); ok {
+			if x, err := strconv.ParseFloat(digits, 64); err == nil {
+				return u.kind, x * u.scale
+			}
+		}
+	}
+	return OtherForm, 0
+}
+
+// CompareCapacity orders capacities by form, then by size.
+func CompareCapacity(a, b string) int {
+	ka, xa := CapacitySize(a)
+	kb, xb := CapacitySize(b)
+	return cmp.Or(cmp.Compare(ka, kb), cmp.Compare(xa, xb), strings.Compare(a, b))
+}
+
+// SortCapacities sorts by size within a form and drops repeats.
+func SortCapacities(texts []string) []string {
+	slices.SortFunc(texts, CompareCapacity)
+	return slices.Compact(texts)
+}

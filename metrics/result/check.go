@@ -1,0 +1,167 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Check says whether a row can be true: its schema is known, counts are not negative,
+// hits + misses + lost = demand, means fit their sums, bytes are there exactly where
+// entry_bytes is, and a head names its layer. Readers and writers refuse rows that fail.
+func (r *Row) Check() error {
+	if r.Schema != RowSchema {
+		return fmt.Errorf("row schema %d, this program reads schema %d: replay the trace again, and remove this file", r.Schema, RowSchema)
+	}
+	for _, f := range rowFields {
+		if err := f.check(r); err != nil {
+			return fmt.Errorf("field %s: %w", f.name, err)
+		}
+	}
+	return errors.Join(r.checkCounts(), r.checkIdentity())
+}
+
+func (r *Row) checkCounts() error {
+	switch {
+	case r.Hits > r.Demand || r.Misses > r.Demand-r.Hits || r.Demand-r.Hits-r.Misses != r.Lost:
+		return fmt.Errorf("hits %d + misses %d + lost %d ≠ demand %d", r.Hits, r.Misses, r.Lost, r.Demand)
+	case r.Lossy && r.Misses > 0 || !r.Lossy && r.Lost > 0:
+		return fmt.Errorf("lossy is %v with %d misses and %d lost: a lossy policy fetches nothing, others lose nothing", r.Lossy, r.Misses, r.Lost)
+	case (r.Recall != nil) != r.Lossy:
+		return errors.New("recall must be there exactly where lossy is true")
+	case r.Lossy && !near(*r.Recall, RecallOf(r.Demand, r.Lost)):
+		return fmt.Errorf("recall %v ≠ 1 - lost %d ÷ demand %d", *r.Recall, r.Lost, r.Demand)
+	}
+	if err := r.checkShares(); err != nil {
+		return err
+	}
+	if want := PerStep(float64(r.Demand), r.Steps); !near(r.DemandMean, want) {
+		return fmt.Errorf("demand_mean %v ≠ demand %d ÷ steps %d", r.DemandMean, r.Demand, r.Steps)
+	}
+	if peak := float64(r.ResidentPeak); r.ResidentMean > peak && !near(r.ResidentMean, peak) {
+		return fmt.Errorf("resident_mean %v > resident_peak %d", r.ResidentMean, r.ResidentPeak)
+	}
+	known := r.EntryBytes != nil
+	if known != (r.HostToDeviceBytes != nil) || known != (r.DeviceToHostBytes != nil) {
+		return errors.New("host_to_device_bytes and device_to_host_bytes must be there exactly where entry_bytes is")
+	}
+	if r.Prefetched != r.PrefetchUseful+r.PrefetchUseless {
+		return fmt.Errorf("prefetched %d ≠ useful %d + useless %d", r.Prefetched, r.PrefetchUseful, r.PrefetchUseless)
+	}
+	return r.checkEntries()
+}
+
+// RecallOf is the share of the demand that was not lost; 1 without demand.
+func RecallOf(demand, lost int64) float64 {
+	if demand == 0 {
+		return 1
+	}
+	return 1 - float64(lost)/float64(demand)
+}
+
+func (r *Row) checkShares() error {
+	k, c, s := r.KeptMass, r.CoveredMass, r.SelectorRecall
+	switch {
+	case k != nil && c == nil || c != nil && !r.Lossy:
+		return errors.New("kept_mass goes with covered_mass, and both with lossy policies only")
+	case k != nil && *k > *c && !near(*k, *c):
+		return fmt.Errorf("kept_mass %v of covered_mass %v: expected a part of it", *k, *c)
+	case c != nil && *c > 1 && !near(*c, 1):
+		return fmt.Errorf("covered_mass %v: expected a share of 1", *c)
+	case s != nil && (*s > 1 || r.Selector == ""):
+		return fmt.Errorf("selector_recall %v of selector %q: expected a share, of a selector that is named", *s, r.Selector)
+	}
+	return nil
+}
+
+func (r *Row) checkEntries() error {
+	d, m := r.DemandEntries, r.MissedEntries
+	switch {
+	case (d != nil) != (m != nil):
+		return errors.New("demand_entries and missed_entries must be there together")
+	case d != nil && (*m > *d || *d < r.Demand || *m < r.Misses):
+		return fmt.Errorf("missed_entries %d of demand_entries %d contradict %d blocks missed of %d", *m, *d, r.Misses, r.Demand)
+	case r.ReadAmplification != nil && (m == nil || *m == 0 || !near(*r.ReadAmplification, float64(r.MovedEntries)/float64(*m))):
+		return fmt.Errorf("read_amplification %v ≠ moved_entries %d ÷ missed_entries", *r.ReadAmplification, r.MovedEntries)
+	}
+	return nil
+}
+
+func (r *Row) checkIdentity() error {
+	switch {
+	case r.Trace == "" || r.Policy == "":
+		return errors.New("trace and policy must be named")
+	case r.PolicyFingerprint == "":
+		return errors.New("policy_fingerprint is empty, expected what `kvreplay policies describe` shows")
+	case r.TopK < 1 || r.BlockTokens < 1 || r.StepTokens < 1 || r.SharedHeads < 1:
+		return fmt.Errorf("topk %d, block_tokens %d, step_tokens %d and shared_heads %d must be ≥ 1", r.TopK, r.BlockTokens, r.StepTokens, r.SharedHeads)
+	case r.Tier < 0 || r.Tier > len(strings.Fields(r.Tiers)) || r.Tier > 0 && (r.Above == "" || r.Capacity == nil):
+		return fmt.Errorf("tier %d of tiers %q, above it %q", r.Tier, r.Tiers, r.Above)
+	case r.Head != nil && r.LayerID == nil:
+		return fmt.Errorf("head %d without layer_id", *r.Head)
+	case r.Capacity != nil && *r.Capacity == "":
+		return errors.New("capacity is empty; null means none")
+	case r.RequestID != nil && *r.RequestID == "":
+		return errors.New("request_id is empty; null means pooled")
+	}
+	return nil
+}
+
+// check tests what every field must hold by its kind alone.
+func (f field) check(r *Row) error {
+	v := f.value(r)
+	if f.nullable() {
+		if v.IsNil() {
+			return nil
+		}
+		v = v.Elem()
+	}
+	switch v.Kind() {
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		if v.Int() < 0 {
+			return fmt.Errorf("%d is negative", v.Int())
+		}
+	case reflect.Float64:
+		if x := v.Float(); math.IsNaN(x) || math.IsInf(x, 0) || x < 0 {
+			return fmt.Errorf("%v is not a number ≥ 0", x)
+		}
+	case reflect.String:
+		return checkText(v.String())
+	case reflect.Slice:
+		for _, w := range r.Warnings {
+			if !utf8.ValidString(w) {
+				return fmt.Errorf("%q is not UTF-8", w)
+			}
+		}
+	}
+	return nil
+}
+
+// Printable reports whether a row can state s: a line of a table can show it and CSV can
+// carry it.
+func Printable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+// checkText refuses what is not Printable.
+func checkText(s string) error {
+	if !Printable(s) {
+		return fmt.Errorf("%q is not printable UTF-8", s)
+	}
+	return nil
+}
+
+// PerStep is x ÷ steps, 0 without steps.
+func PerStep(x float64, steps int64) float64 {
+	if steps == 0 {
+		return 0
+	}
+	return x / float64(steps)
+}
+
+// near allows for the rounding of a mean that was computed in another order.
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }

@@ -1,0 +1,119 @@
+package result
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+var (
+	// identitySettings tell the cells of results apart. Rows that agree in all of them are of
+	// one cell, so that rows of a new replay replace old ones. The engine and what
+	// describes a policy are not among them: a changed engine or policy replaces its rows.
+	identitySettings = []string{
+		"trace", "trace_digest", "policy", "capacity", "tier", "above", "topk", "candidates", "warmup", "sink", "local", "block_tokens",
+		"entry_bytes", "step_tokens", "shared_heads", "pool", "prefetch", "outliers", "clusters", "tiers", "layers", "requests",
+		"allocation", "reallocation", "seed",
+	}
+	identityFields = fieldsNamed(identitySettings)
+	versionFields  = fieldsNamed(append([]string{"engine", "policy_fingerprint", "depends_on"}, policySettings...))
+)
+
+func fieldsNamed(names []string) []field {
+	fields := make([]field, len(names))
+	for i, name := range names {
+		fields[i] = rowFields[fieldIndex[name]]
+	}
+	return fields
+}
+
+// CellID is the same for all rows of one cell at one level of detail, and for no others.
+// Rows by request and rows pooled over requests are two levels.
+func (r *Row) CellID() string {
+	level := "cell"
+	switch {
+	case r.RequestID != nil && r.LayerID != nil:
+		level = "stream"
+	case r.RequestID != nil:
+		level = "request"
+	case r.LayerID != nil:
+		level = "layer"
+	}
+	return level + "\x00" + r.texts(identityFields)
+}
+
+// version is the same for rows that one engine and one policy can have made.
+func (r *Row) version() string { return r.texts(versionFields) }
+
+// texts joins the values of fields. A text in a row has no control character.
+func (r *Row) texts(fields []field) string {
+	var b strings.Builder
+	for _, f := range fields {
+		b.WriteString(f.text(r))
+		b.WriteByte(0)
+	}
+	return b.String()
+}
+
+// MergeRows returns the rows of both in canonical order: by trace, cache, policy, capacity
+// and part. Cells of which newer has rows are newer's alone.
+func MergeRows(newer, older []Row) []Row {
+	type keyed struct {
+		row *Row
+		id  string
+	}
+	all := make([]keyed, 0, len(newer)+len(older))
+	replaced := map[string]bool{}
+	for i := range newer {
+		id := newer[i].CellID()
+		replaced[id] = true
+		all = append(all, keyed{&newer[i], id})
+	}
+	for i := range older {
+		if id := older[i].CellID(); !replaced[id] {
+			all = append(all, keyed{&older[i], id})
+		}
+	}
+	order := func(a, b keyed) int { return cmp.Or(CompareRows(a.row, b.row), strings.Compare(a.id, b.id)) }
+	slices.SortStableFunc(all, func(a, b keyed) int { return cmp.Or(order(a, b), slices.Compare(a.row.Warnings, b.row.Warnings)) })
+	rows := make([]Row, 0, len(all))
+	for i := range all {
+		if i == 0 || order(all[i-1], all[i]) != 0 {
+			rows = append(rows, *all[i].row)
+		}
+	}
+	return rows
+}
+
+// Covers reports whether rows have every part of every cell that older has, so that older
+// adds nothing to them.
+func Covers(rows, older []Row) bool {
+	parts := map[string]bool{}
+	name := func(r *Row) string { return r.CellID() + PartOf(r).String() }
+	for i := range rows {
+		parts[name(&rows[i])] = true
+	}
+	return !slices.ContainsFunc(older, func(r Row) bool { return !parts[name(&r)] })
+}
+
+// Pointers are the rows by their addresses: rows are large, and what follows sorts, splits
+// and groups them many times.
+func Pointers(rows []Row) []*Row {
+	all := make([]*Row, len(rows))
+	for i := range rows {
+		all[i] = &rows[i]
+	}
+	return all
+}
+
+// Split parts rows by a condition; both parts keep their order.
+func Split(rows []*Row, first func(*Row) bool) (yes, no []*Row) {
+	for _, r := range rows {
+		if first(r) {
+			yes = append(yes, r)
+		} else {
+			no = append(no, r)
+		}
+	}
+	return yes, no
+}

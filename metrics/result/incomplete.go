@@ -1,0 +1,152 @@
+package result
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Incomplete says that results lack cells that were asked for, as they do if a replay was
+// stopped.
+type Incomplete struct {
+	// Traces is the number of traces that were asked for, Complete of those that have rows
+	// of all their cells.
+	Traces   int `json:"traces"`
+	Complete int `json:"complete"`
+	// Missing are the traces that lack cells, by name.
+	Missing []MissingCells `json:"missing"`
+}
+
+// MissingCells counts the cells of a trace that were asked for, and those that lack rows.
+type MissingCells struct {
+	Trace       string `json:"trace"`
+	TraceDigest string `json:"trace_digest"`
+	Asked       int    `json:"asked"`
+	Missing     int    `json:"missing"`
+}
+
+// FindIncomplete compares rows with the cells that were asked for. Each is given as one of
+// its rows, whose counts do not matter. A row of another engine or of a changed policy does
+// not stand for the cell. Only cells that where can select matter: its conditions on parts
+// of a cell and on counts are passed over. If no cell is missing, the result is nil.
+func FindIncomplete(asked, rows []Row, where Where) *Incomplete {
+	made := map[string]bool{}
+	for i := range rows {
+		made[rows[i].CellID()+rows[i].version()] = true
+	}
+	where = where.ofCells()
+	var of []MissingCells
+	at := map[[2]string]int{}
+	for i := range asked {
+		r := &asked[i]
+		if !where.Selects(r) {
+			continue
+		}
+		key := [2]string{r.Trace, r.TraceDigest}
+		n, ok := at[key]
+		if !ok {
+			n, at[key] = len(of), len(of)
+			of = append(of, MissingCells{Trace: r.Trace, TraceDigest: r.TraceDigest})
+		}
+		of[n].Asked++
+		if !made[r.CellID()+r.version()] {
+			of[n].Missing++
+		}
+	}
+	missing := slices.DeleteFunc(slices.Clone(of), func(m MissingCells) bool { return m.Missing == 0 })
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.SortFunc(missing, func(a, b MissingCells) int {
+		return strings.Compare(a.Trace+"\x00"+a.TraceDigest, b.Trace+"\x00"+b.TraceDigest)
+	})
+	return &Incomplete{len(of), len(of) - len(missing), missing}
+}
+
+// ofCells are the conditions that hold for all rows of a cell or for none.
+func (w Where) ofCells() Where {
+	return Where{slices.DeleteFunc(slices.Clone(w.conditions), func(c condition) bool {
+		i := c.field.index
+		return i >= fieldIndex["request_id"] && i <= fieldIndex["resident_peak"] || c.field.name == "capacity_entries"
+	})}
+}
+
+// Shares is "2 of 27 traces"; empty if nothing is missing.
+func (i *Incomplete) Shares() string {
+	if i == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d of %s", i.Complete, Count(i.Traces, "trace"))
+}
+
+// mark is "INCOMPLETE: 2 of 27 traces", which every title begins with; empty if nothing is
+// missing.
+func (i *Incomplete) mark() string {
+	if i == nil {
+		return ""
+	}
+	return "INCOMPLETE: " + i.Shares()
+}
+
+// Titled puts the mark before a title.
+func (i *Incomplete) Titled(title string) string {
+	if i == nil {
+		return title
+	}
+	return i.mark() + ". " + title
+}
+
+// Error says which traces lack cells and what to do.
+func (i *Incomplete) Error() string {
+	return fmt.Sprintf("%s. Missing: %s. Run the same replay command again, or leave traces out with --where trace!=%s",
+		i.mark(), i.names(), i.Missing[0].Trace)
+}
+
+// Notes name the traces that lack cells.
+func (i *Incomplete) Notes() []string {
+	if i == nil {
+		return nil
+	}
+	return []string{i.Error()}
+}
+
+// MostListed is how many traces, or cells of one, a note names.
+const MostListed = 8
+
+// names lists the first of the traces that lack cells, with the number of cells of those
+// that have some.
+func (i *Incomplete) names() string {
+	var names []string
+	for n, m := range i.Missing {
+		if n == MostListed {
+			names = append(names, fmt.Sprintf("and %d more", len(i.Missing)-n))
+			break
+		}
+		name := m.Trace
+		if slices.ContainsFunc(i.Missing, func(o MissingCells) bool { return o.Trace == m.Trace && o.TraceDigest != m.TraceDigest }) {
+			name += " (" + ShortDigest(m.TraceDigest) + ")"
+		}
+		if m.Missing < m.Asked {
+			name += fmt.Sprintf(" (%d of %s)", m.Missing, Count(m.Asked, "cell"))
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Count is a number of things, as a note names it: "1 cell", "2 cells".
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// ShortDigest is the beginning of a digest, enough to tell traces apart.
+func ShortDigest(digest string) string {
+	_, hex, found := strings.Cut(digest, ":")
+	if !found {
+		hex = digest
+	}
+	return hex[:min(len(hex), 12)]
+}

@@ -1,0 +1,148 @@
+package result_test
+
+import (
+	"bytes"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/metrics/rowstest"
+	"github.com/parquet-go/parquet-go"
+)
+
+// A cell is missing if it was asked for and no row of its settings, level of detail, engine
+// and policy is there. Conditions on settings choose the cells that matter.
+func TestFindIncomplete(t *testing.T) {
+	asked := []result.Row{rowstest.Row("a", "lru", "1x", 0), rowstest.Row("a", "opt", "1x", 0), rowstest.Row("b", "lru", "1x", 0), rowstest.Row("b", "opt", "1x", 0)}
+	change := func(i int, f func(*result.Row)) []result.Row {
+		rows := slices.Clone(asked)
+		f(&rows[i])
+		return rows
+	}
+	for name, c := range map[string]struct {
+		rows  []result.Row
+		where []string
+		want  string // empty: complete
+	}{
+		"all":              {asked, nil, ""},
+		"more":             {append(slices.Clone(asked), rowstest.Row("c", "lru", "1x", 3)), nil, ""},
+		"other counts":     {change(0, func(r *result.Row) { r.Misses, r.Hits = 7, 93 }), nil, ""},
+		"none":             {nil, nil, "0 of 2 traces a, b"},
+		"a trace":          {asked[:2], nil, "1 of 2 traces b"},
+		"a cell":           {asked[:3], nil, "1 of 2 traces b (1 of 2 cells)"},
+		"another trace":    {change(0, func(r *result.Row) { r.TraceDigest = "other" }), nil, "1 of 2 traces a (1 of 2 cells)"},
+		"another setting":  {change(0, func(r *result.Row) { r.Sink++ }), nil, "1 of 2 traces a (1 of 2 cells)"},
+		"another engine":   {change(0, func(r *result.Row) { r.Engine = "old" }), nil, "1 of 2 traces a (1 of 2 cells)"},
+		"another policy":   {change(0, func(r *result.Row) { r.Bypasses = true }), nil, "1 of 2 traces a (1 of 2 cells)"},
+		"other detail":     {change(0, func(r *result.Row) { r.RequestID = rowstest.Ptr("r") }), nil, "1 of 2 traces a (1 of 2 cells)"},
+		"not selected":     {asked[:2], []string{"trace=a"}, ""},
+		"left out":         {asked[:3], []string{"policy!=opt"}, ""},
+		"selected":         {asked[:2], []string{"trace=b", "policy=opt"}, "0 of 1 trace b"},
+		"of a part":        {asked[:2], []string{"request_id=r1"}, "1 of 2 traces b"},
+		"of a count":       {asked[:2], []string{"misses=3"}, "1 of 2 traces b"},
+		"nothing asked of": {nil, []string{"trace=z"}, ""},
+	} {
+		where, err := result.ParseWhere(c.where)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if i := result.FindIncomplete(asked, c.rows, where); i != nil {
+			got = i.Shares() + " " + i.Names()
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, expected %q", name, got, c.want)
+		}
+	}
+}
+
+// Of two versions of one trace each is named with its digest; of many traces the first.
+func TestIncompleteNames(t *testing.T) {
+	twice := []result.Row{rowstest.Row("a", "lru", "1x", 0), rowstest.Row("a", "lru", "1x", 0)}
+	twice[0].TraceDigest, twice[1].TraceDigest = "sha256:1111", "sha256:2222"
+	if got := result.FindIncomplete(twice, nil, result.Where{}).Names(); got != "a (1111), a (2222)" {
+		t.Error(got)
+	}
+	var many []result.Row
+	for i := range 11 {
+		many = append(many, rowstest.Row(string(rune('a'+i)), "lru", "1x", 0))
+	}
+	if got := result.FindIncomplete(many, nil, result.Where{}).Names(); got != "a, b, c, d, e, f, g, h, and 3 more" {
+		t.Error(got)
+	}
+}
+
+// All settings that rows are told apart by identify a cell, but those that the trace's
+// digest determines.
+func TestIdentityHasAllSettings(t *testing.T) {
+	for _, name := range slices.Concat(result.TraceSettings, result.PlaceSettings, []string{"seed"}) {
+		if !slices.Contains(result.IdentitySettings, name) && !slices.Contains([]string{"model", "selector", "selector_recall"}, name) {
+			t.Errorf("%s is a setting, and identifies no cell", name)
+		}
+	}
+}
+
+// Newer rows replace older ones of the same cell and level; the result is in one order and
+// without repeats.
+func TestMergeRows(t *testing.T) {
+	older := []result.Row{rowstest.Row("b", "lru", "1x", 1), rowstest.Row("a", "lru", "2x", 2), rowstest.Row("a", "lru", "1x", 3)}
+	newer := []result.Row{rowstest.Row("a", "lru", "1x", 4), rowstest.Row("a", "fifo", "1x", 5), rowstest.Row("a", "fifo", "1x", 5)}
+	newer[0].Bypasses = true // a changed policy
+	part := rowstest.Row("a", "lru", "1x", 6)
+	part.RequestID = rowstest.Ptr("r")
+	var got []int64
+	for _, r := range result.MergeRows(newer, append(older, part)) {
+		got = append(got, r.Misses)
+	}
+	if want := []int64{5, 4, 6, 2, 1}; !slices.Equal(got, want) {
+		t.Errorf("misses %v, expected %v", got, want)
+	}
+	if !result.Covers(older, older[1:]) || result.Covers(older[1:], older) || result.Covers(older, []result.Row{part}) {
+		t.Error("Covers is wrong")
+	}
+}
+
+// A Parquet file has every field of every row, in one order whatever the order of the rows.
+func TestWriteParquet(t *testing.T) {
+	rows := rowstest.RenderRows()
+	rows[0].RequestID, rows[0].LayerID, rows[0].EntryBytes = nil, nil, nil
+	rows[0].HostToDeviceBytes, rows[0].DeviceToHostBytes = nil, nil
+	rows[0].Warnings = []string{"one", "two"}
+	var out, again bytes.Buffer
+	if err := result.WriteParquet(&out, rows); err != nil {
+		t.Fatal(err)
+	}
+	reversed := slices.Clone(rows)
+	slices.Reverse(reversed)
+	if err := result.WriteParquet(&again, append(reversed, rows...)); err != nil || !bytes.Equal(again.Bytes(), out.Bytes()) {
+		t.Errorf("%v, or other bytes in another order", err)
+	}
+	file, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range file.Root().Columns() {
+		if c.Name() != result.FieldNames()[i] || c.Optional() != (result.ParquetRow.Field(i).Type.Kind() == reflect.Pointer) {
+			t.Errorf("column %d is %s, optional %v", i, c.Name(), c.Optional())
+		}
+	}
+	r := parquet.NewReader(file, parquet.SchemaOf(reflect.New(result.ParquetRow).Interface()))
+	for i, want := range result.MergeRows(rows, nil) {
+		got := reflect.New(result.ParquetRow)
+		if err := r.Read(got.Interface()); err != nil {
+			t.Fatal(err)
+		}
+		row := got.Elem().Convert(reflect.TypeFor[result.Row]()).Interface().(result.Row)
+		if len(row.Warnings) == 0 {
+			row.Warnings = nil
+		}
+		if !reflect.DeepEqual(row, want) {
+			t.Errorf("row %d is\n%+v, expected\n%+v", i, row, want)
+		}
+	}
+	rows[0].Misses++
+	if err := result.WriteParquet(&out, rows); err == nil {
+		t.Error("a row that cannot be true was written")
+	}
+}

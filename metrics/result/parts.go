@@ -1,0 +1,120 @@
+package result
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Part says which part of a cell a row is. The zero value is the whole cell.
+type Part struct {
+	Request        string // "" for all
+	Layer, Head    int32
+	Layered, Heads bool // whether it is of one layer, of one head
+}
+
+// PartOf is the part that a row states.
+func PartOf(r *Row) Part {
+	var p Part
+	if r.RequestID != nil {
+		p.Request = *r.RequestID
+	}
+	if r.LayerID != nil {
+		p.Layer, p.Layered = *r.LayerID, true
+	}
+	if r.Head != nil {
+		p.Head, p.Heads = *r.Head, true
+	}
+	return p
+}
+
+// String names the part: "all", "request r1 layer 3 head 0".
+func (p Part) String() string {
+	var words []string
+	if p.Request != "" {
+		words = append(words, "request "+p.Request)
+	}
+	if p.Layered {
+		words = append(words, "layer "+strconv.Itoa(int(p.Layer)))
+	}
+	if p.Heads {
+		words = append(words, "head "+strconv.Itoa(int(p.Head)))
+	}
+	if words == nil {
+		return "all"
+	}
+	return strings.Join(words, " ")
+}
+
+func (p Part) compare(q Part) int {
+	return cmp.Or(
+		strings.Compare(p.Request, q.Request),
+		CompareBool(p.Layered, q.Layered), cmp.Compare(p.Layer, q.Layer),
+		CompareBool(p.Heads, q.Heads), cmp.Compare(p.Head, q.Head),
+	)
+}
+
+// CompareBool orders false before true.
+func CompareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// CompareRows orders rows by cell and part, so that no result depends on the order in
+// which they were read.
+func CompareRows(a, b *Row) int {
+	return cmp.Or(
+		strings.Compare(a.Trace, b.Trace), cmp.Compare(a.Tier, b.Tier), strings.Compare(a.Above, b.Above), strings.Compare(a.Policy, b.Policy),
+		CompareBool(a.Capacity != nil, b.Capacity != nil), strings.Compare(OrDash(a.Capacity), OrDash(b.Capacity)),
+		PartOf(a).compare(PartOf(b)),
+	)
+}
+
+// Unique drops rows that say the same as another, uniting their warnings. Two rows of
+// one part of one cell with different counts are an error. The rows are sorted.
+func Unique(rows []*Row) ([]*Row, error) {
+	var kept []*Row
+	for _, r := range rows {
+		if len(kept) == 0 || CompareRows(kept[len(kept)-1], r) != 0 {
+			kept = append(kept, r)
+			continue
+		}
+		last := kept[len(kept)-1]
+		if f, differ := firstDifference(last, r); differ {
+			return nil, fmt.Errorf("two rows of %s (%s) with different counts: %s %s and %s",
+				CellName(last), PartOf(last), f.name, f.text(last), f.text(r))
+		}
+		if !slices.Equal(last.Warnings, r.Warnings) {
+			both := *last
+			both.Warnings = Unite(last.Warnings, r.Warnings)
+			kept[len(kept)-1] = &both
+		}
+	}
+	return kept, nil
+}
+
+// firstDifference finds the first field but the warnings in which two rows differ.
+func firstDifference(a, b *Row) (field, bool) {
+	for _, f := range rowFields {
+		if f.scalar() && !f.same(a, b) {
+			return f, true
+		}
+	}
+	return field{}, false
+}
+
+// CellName names a row's cell in errors: "trace a, lru at 1.5x".
+func CellName(r *Row) string {
+	name := fmt.Sprintf("trace %s, %s at %s", r.Trace, r.Policy, OrDash(r.Capacity))
+	if r.Tier > 0 {
+		name += " below " + r.Above
+	}
+	return name
+}

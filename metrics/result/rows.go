@@ -1,0 +1,104 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// ErrNoRows is of a folder without files of rows.
+var ErrNoRows = errors.New("holds no *.jsonl")
+
+// RowError is a row that cannot be read. Errors of ReadRows that concern one line are
+// of this type.
+type RowError struct {
+	File string // as given
+	Line int    // from 1
+	Err  error
+}
+
+func (e *RowError) Error() string { return fmt.Sprintf("read rows: %s:%d: %v", e.File, e.Line, e.Err) }
+
+// Unwrap returns the cause.
+func (e *RowError) Unwrap() error { return e.Err }
+
+// ReadRows reads result rows from files, JSON lines or CSV by their content, and from
+// every *.jsonl of folders in the order of names. It is strict: an unknown schema or
+// field, a missing or repeated field, counts that cannot be true (Row.Check) and a
+// truncated last line are errors with file and line, never rows left out.
+func ReadRows(paths ...string) ([]Row, error) {
+	var names []string
+	for _, path := range paths {
+		of, err := rowFiles(path)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, of...)
+	}
+	var d decoder
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+			d.left += info.Size()
+		}
+	}
+	for _, name := range names {
+		if err := d.file(name); err != nil {
+			return nil, err
+		}
+	}
+	return d.rows, nil
+}
+
+// rowFiles are the files that a path stands for: itself, or those of a folder.
+func rowFiles(path string) (names []string, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read rows: %w", err)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("read rows: %w", err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() && filepath.Ext(e.Name()) == ".jsonl" {
+			names = append(names, filepath.Join(path, e.Name()))
+		}
+	}
+	if names == nil {
+		return nil, fmt.Errorf("read rows: folder %s %w", path, ErrNoRows)
+	}
+	return names, nil
+}
+
+// DecodeRows reads rows as ReadRows does, from r; name stands for the file in errors.
+func DecodeRows(r io.Reader, name string) ([]Row, error) {
+	var d decoder
+	if known, ok := r.(interface{ Len() int }); ok { // text in memory
+		d.left = int64(known.Len())
+	}
+	if err := d.decode(r, name); err != nil {
+		return nil, err
+	}
+	return d.rows, nil
+}
+
+// OrDash is a dash for the capacity of a policy that has none.
+func OrDash(s *string) string {
+	if s == nil {
+		return "–"
+	}
+	return *s
+}
+
+// Unite returns the distinct strings of both, sorted, nil where there are none.
+func Unite(a, b []string) []string {
+	all := append(slices.Clone(a), b...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}

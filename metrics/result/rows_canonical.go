@@ -1,0 +1,77 @@
+package result
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+)
+
+// openings are what stands before each field's value in a line of WriteJSONL.
+var openings = openingsOf(rowFields)
+
+func openingsOf(fields []field) []string {
+	texts := make([]string, len(fields))
+	for i, f := range fields {
+		texts[i] = `,"` + f.name + `":`
+	}
+	texts[0] = "{" + texts[0][1:]
+	return texts
+}
+
+// decodeCanonical reads a line as WriteJSONL writes it: all fields in their order, nothing
+// between them, no escapes but in warnings. It reads what decodeObject does, many times
+// faster, and gives up, false, at anything else, be it a row or not.
+func decodeCanonical(line []byte) (row Row, ok bool) {
+	if !utf8.Valid(line) || !json.Valid(line) {
+		return row, false
+	}
+	rest := string(line)
+	for i, f := range rowFields {
+		if rest, ok = strings.CutPrefix(rest, openings[i]); !ok {
+			return row, false
+		}
+		n := valueLength(rest)
+		if n < 0 || !f.parseJSON(&row, rest[:n]) {
+			return row, false
+		}
+		rest = rest[n:]
+	}
+	row.spellCapacity()
+	return row, rest == "}\n"
+}
+
+// valueLength is how many bytes of valid JSON the value at its start takes: a list that no
+// field follows, a text up to the next quote, anything else up to the next field. It is -1
+// where that is not where a value ends.
+func valueLength(text string) int {
+	switch text[0] {
+	case '[':
+		return strings.LastIndexByte(text, '}')
+	case '"':
+		return strings.IndexByte(text[1:], '"') + 2
+	}
+	return strings.IndexAny(text, ",}")
+}
+
+// parseJSON sets the value from the JSON of it; false where the field has no such values, or
+// where it is a text with an escape.
+func (f field) parseJSON(r *Row, text string) bool {
+	switch {
+	case !f.scalar():
+		if text[0] != '[' || json.Unmarshal([]byte(text), &r.Warnings) != nil {
+			return false
+		}
+		if len(r.Warnings) == 0 {
+			r.Warnings = nil
+		}
+		return true
+	case text == null:
+		return f.nullable()
+	case f.element().Kind() != reflect.String:
+		return f.parsePresent(r, text) == nil
+	case text[0] != '"' || strings.Contains(text, `\`):
+		return false
+	}
+	return f.parsePresent(r, text[1:len(text)-1]) == nil
+}

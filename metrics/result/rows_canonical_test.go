@@ -1,0 +1,118 @@
+package result_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/metrics/rowstest"
+)
+
+// canonicalLines are lines as WriteJSONL writes them, of rows without escapes in their names.
+func canonicalLines(t testing.TB) [][]byte {
+	rows := append(rowstest.Synthetic(), awkward()[1])
+	rows[0].Warnings = []string{"two\nlines, \"quoted\"} é", "]"}
+	var b bytes.Buffer
+	if err := result.WriteJSONL(&b, rows); err != nil {
+		t.Fatal(err)
+	}
+	return bytes.SplitAfter(bytes.TrimSuffix(b.Bytes(), []byte("\n")), []byte("\n"))
+}
+
+// TestCanonicalLinesAreRead: the fast way takes every line that it is made for.
+func TestCanonicalLinesAreRead(t *testing.T) {
+	lines := canonicalLines(t)
+	for i, line := range lines[:len(lines)-1] {
+		if _, ok := result.DecodeCanonical(line); !ok {
+			t.Errorf("line %d is not read: %s", i+1, line)
+		}
+	}
+	if row, ok := result.DecodeCanonical(lines[len(lines)-1]); ok {
+		t.Errorf("a line without its end is read: %+v", row)
+	}
+}
+
+// sameAsObject holds decodeCanonical against decodeObject, which reads token by token: what
+// the one takes for a true row the other reads alike, and refuses what is false.
+func sameAsObject(t *testing.T, from string, line []byte) {
+	row, ok := result.DecodeCanonical(line)
+	if !ok {
+		return
+	}
+	want, err := result.DecodeObject(line)
+	if wrong := row.Check(); (wrong == nil) != (err == nil) {
+		t.Fatalf("%s: %s: %v, read token by token %v", from, line, wrong, err)
+	}
+	if err == nil && !reflect.DeepEqual(row, want) {
+		t.Fatalf("%s: %s: %+v, read token by token %+v", from, line, row, want)
+	}
+}
+
+// pieces are what a line is changed by.
+var pieces = []string{
+	`"`, `\`, `,`, `:`, `{`, `}`, `[`, `]`, ` `, "\n", "\r", "\x00", "\xff", "0", "-", "-0", "1e3", "1.0", ".5", "007", "+1", "1_0", "0x10", "1e999", "99999999999", "true", "null", `""`, `"a"`, `"\u0041"`, `"a\"b"`, "\"\xff\"", "[\"\xff\"]", `"1x"`, `"01x"`,
+	`[]`, `[""]`, `[null]`, `["\u00e9"]`, `\u0041`, `\"`, `NaN`, `Inf`, `"schema":2,`, `,"misses":40`, `"warnings":[]`, `"Misses":`,
+}
+
+func TestCanonicalLinesAreReadAsObjects(t *testing.T) {
+	lines := canonicalLines(t)
+	line := string(lines[0])
+	for i, opening := range result.Openings { // each field has each piece as its value
+		before, after, _ := strings.Cut(line, opening)
+		for _, piece := range pieces {
+			n := strings.LastIndexByte(after, '}')
+			if i+1 < len(result.Openings) {
+				n = strings.Index(after, result.Openings[i+1])
+			}
+			sameAsObject(t, opening, []byte(before+opening+piece+after[n:]))
+		}
+	}
+	for seed := range uint64(2000) { // pieces anywhere
+		r := rand.New(rand.NewPCG(seed, 1))
+		line := string(lines[r.IntN(len(lines))])
+		for range 1 + r.IntN(2) {
+			at := r.IntN(len(line))
+			line = line[:at] + pieces[r.IntN(len(pieces))] + line[min(len(line), at+r.IntN(3)):]
+		}
+		sameAsObject(t, fmt.Sprintf("seed %d", seed), []byte(line))
+	}
+}
+
+// FuzzCanonicalLine is TestCanonicalLinesAreReadAsObjects of any text.
+func FuzzCanonicalLine(f *testing.F) {
+	lines := canonicalLines(f)
+	f.Add(lines[0])
+	f.Add(lines[len(lines)-1])
+	f.Fuzz(func(t *testing.T, line []byte) { sameAsObject(t, "fuzz", line) })
+}
+
+// TestReadTextsAreShared: a text that many rows have is in memory once, whatever the form.
+func TestReadTextsAreShared(t *testing.T) {
+	var jsonl, csv bytes.Buffer
+	rows := awkward()
+	rows = append(rows, rows...)
+	if err := result.WriteJSONL(&jsonl, rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := result.WriteCSV(&csv, rows); err != nil {
+		t.Fatal(err)
+	}
+	for form, text := range map[string]*bytes.Buffer{"JSON lines": &jsonl, "CSV": &csv} {
+		got, err := result.DecodeRows(text, form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, pair := range map[string][2]string{
+			"trace": {got[0].Trace, got[2].Trace}, "request_id": {*got[1].RequestID, *got[3].RequestID}, "warnings": {got[0].Warnings[1], got[2].Warnings[1]},
+		} {
+			if unsafe.StringData(pair[0]) != unsafe.StringData(pair[1]) {
+				t.Errorf("%s: %s %q is there twice", form, what, pair[0])
+			}
+		}
+	}
+}

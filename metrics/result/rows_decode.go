@@ -1,0 +1,105 @@
+package result
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/files"
+)
+
+// decoder gathers the rows of one input after the other.
+type decoder struct {
+	rows  []Row
+	texts texts
+	left  int64 // bytes of the inputs that are still to be read; 0 where nobody knows
+}
+
+func (d *decoder) file(path string) error {
+	if err := files.CheckStream(path); err != nil {
+		return fmt.Errorf("read rows: %w", err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read rows: %w", err)
+	}
+	defer f.Close()
+	return d.decode(f, path)
+}
+
+func (d *decoder) decode(r io.Reader, name string) error {
+	b := bufio.NewReader(r)
+	if magic, _ := b.Peek(4); string(magic) == "PAR1" {
+		return fmt.Errorf("read rows: %s: is Parquet, a trace or a profile, or rows.parquet for other programs; expected rows as JSON lines or CSV, which kvreplay replay makes of a trace", name)
+	}
+	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
+		return fmt.Errorf("read rows: %s: is gzip'ed, expected rows as JSON lines or CSV: gunzip it first", name)
+	}
+	if begin, _ := b.Peek(512); bytes.IndexByte(begin, 0) >= 0 {
+		return fmt.Errorf("read rows: %s: is not text; expected rows as JSON lines or CSV, which kvreplay replay makes of a trace", name)
+	}
+	first, err := b.Peek(1)
+	switch {
+	case errors.Is(err, io.EOF):
+		return &RowError{name, 1, errors.New("the file is empty")}
+	case err != nil:
+		return fmt.Errorf("read rows: %s: %w", name, err)
+	case first[0] == '{':
+		return d.lines(b, name)
+	}
+	return d.csv(b, name)
+}
+
+// add keeps a row that stood in so many bytes. As rows are large and many, room is made at
+// once for all that are left, an eighth more than there are if they are as long as this one.
+func (d *decoder) add(row Row, size int64) {
+	if len(d.rows) == cap(d.rows) {
+		d.rows = slices.Grow(d.rows, 1+int(d.left/size*9/8))
+	}
+	d.left -= min(d.left, size)
+	d.texts.share(&row)
+	d.rows = append(d.rows, row)
+}
+
+// texts has one copy of each text, as rows repeat most of theirs.
+type texts map[string]string
+
+// share gives the row's texts the copies that other rows have.
+func (t *texts) share(r *Row) {
+	for _, f := range textFields {
+		v := f.value(r)
+		if f.nullable() {
+			if v.IsNil() {
+				continue
+			}
+			v = v.Elem()
+		}
+		v.SetString(t.copy(v.String()))
+	}
+	for i, w := range r.Warnings {
+		r.Warnings[i] = t.copy(w)
+	}
+}
+
+func (t *texts) copy(text string) string {
+	if text == "" {
+		return ""
+	}
+	if *t == nil {
+		*t = texts{}
+	}
+	if _, ok := (*t)[text]; !ok {
+		text = strings.Clone(text) // not the line that it stood in
+		(*t)[text] = text
+	}
+	return (*t)[text]
+}
+
+// textFields are the fields of a row that are texts.
+var textFields = slices.DeleteFunc(slices.Clone(rowFields), func(f field) bool { return f.element().Kind() != reflect.String })

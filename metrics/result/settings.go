@@ -1,0 +1,221 @@
+package result
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Rows are comparable only where everything but the policy and the capacity is equal.
+// These lists say which fields that are, and over which rows they must be equal.
+var (
+	// runSettings must be equal over all rows of a board.
+	runSettings = []string{"engine", "seed"}
+	// traceSettings must be equal over all rows of a trace: they change its counts.
+	traceSettings = []string{
+		"trace_digest", "model", "selector", "selector_recall", "topk", "candidates", "warmup", "sink", "local", "block_tokens",
+		"entry_bytes", "step_tokens", "shared_heads", "pool", "prefetch", "outliers", "clusters", "tiers", "layers", "requests",
+	}
+	// policySettings must be equal over all rows of a policy.
+	policySettings = []string{"options", "offline", "bypasses", "lossy"}
+	// placeSettings must be equal over all rows of a trace at a capacity: plans of one
+	// method and memory have one name, whatever they give to whom.
+	placeSettings = []string{"allocation", "reallocation"}
+	// partSettings must be equal over the rows that exact policies have of one part of
+	// such a place; lossy methods divide a budget as they see fit.
+	partSettings = []string{"capacity_entries"}
+)
+
+// ColdStart is the warm-up that leaves caches empty (SEMANTICS S8).
+const ColdStart = "cold"
+
+// CheckSettings refuses rows that differ in a hidden setting. The error lists the
+// settings, their values and how to choose.
+func CheckSettings(rows []*Row) error {
+	if err := checkEqual("the rows", runSettings, rows); err != nil {
+		return err
+	}
+	for _, g := range GroupBy(rows, func(r *Row) string { return r.Trace }) {
+		if err := checkEqual("the rows of trace "+g.Key, traceSettings, g.Rows); err != nil {
+			return err
+		}
+	}
+	for _, g := range GroupBy(rows, func(r *Row) string { return r.Policy }) {
+		if err := checkEqual("the rows of policy "+g.Key, policySettings, g.Rows); err != nil {
+			return err
+		}
+	}
+	if err := checkBehaviours(rows); err != nil {
+		return err
+	}
+	if err := checkPlaces(rows); err != nil {
+		return err
+	}
+	if err := checkCold(rows); err != nil {
+		return err
+	}
+	return checkCopies(rows)
+}
+
+// checkBehaviours refuses rows of a policy that was edited between their replays, and rows
+// that depend on another policy that was: it took other decisions in some of them.
+func checkBehaviours(rows []*Row) error {
+	for _, g := range GroupBy(rows, func(r *Row) string { return r.Policy }) {
+		if err := checkUnedited("policy "+g.Key+" was", "policy_fingerprint", g.Rows); err != nil {
+			return err
+		}
+	}
+	for _, g := range GroupBy(rows, func(r *Row) string { return strings.Join([]string{r.Policy, OrDash(r.Capacity), r.Above}, "\x00") }) {
+		if err := checkUnedited("policies on which "+g.Rows[0].Policy+" depends were", "depends_on", g.Rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkUnedited(what, name string, rows []*Row) error {
+	f := rowFields[fieldIndex[name]]
+	values := distinct(f, rows)
+	if len(values) < 2 {
+		return nil
+	}
+	return fmt.Errorf("%s edited between these replays, and the rows are never pooled:\n%sreplay the older rows again, or leave them out with --where '%s!=%s'",
+		what, examples(f, rows), name, values[0])
+}
+
+// checkPlaces refuses rows of one trace and capacity that were not given the same memory.
+func checkPlaces(rows []*Row) error {
+	for _, g := range GroupBy(rows, placeKey) {
+		what := "the rows of " + placeName(g.Rows[0])
+		if err := checkEqual(what, placeSettings, g.Rows); err != nil {
+			return err
+		}
+		_, exact := Split(g.Rows, func(r *Row) bool { return r.Lossy })
+		for _, p := range GroupBy(exact, func(r *Row) string { return PartOf(r).String() }) {
+			if err := checkEqual(fmt.Sprintf("%s (%s)", what, p.Key), partSettings, p.Rows); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// placeKey is the same for rows that were asked to run in the same memory. A policy
+// without capacity stands alone, and so does a tier below one cache.
+func placeKey(r *Row) string {
+	own := ""
+	if r.Capacity == nil {
+		own = r.Policy
+	}
+	return strings.Join([]string{r.Trace, OrDash(r.Capacity), own, r.Above, strconv.Itoa(r.Tier)}, "\x00")
+}
+
+func placeName(r *Row) string {
+	if r.Capacity == nil {
+		return CellName(r)
+	}
+	return fmt.Sprintf("trace %s at %s", r.Trace, *r.Capacity)
+}
+
+// SplitCold parts the rows of cold starts from warmed ones: they are never pooled, and
+// each part makes a board of its own. A part that is all of the rows is the slice itself.
+func SplitCold(rows []Row) (warmed, cold []Row) {
+	if !slices.ContainsFunc(rows, func(r Row) bool { return r.Warmup == ColdStart }) {
+		return rows, nil
+	}
+	for i := range rows {
+		if r := &rows[i]; r.Warmup == ColdStart {
+			cold = append(cold, *r)
+		} else {
+			warmed = append(warmed, *r)
+		}
+	}
+	return warmed, cold
+}
+
+// checkCold keeps cold traces from being pooled with warmed ones.
+func checkCold(rows []*Row) error {
+	f := rowFields[fieldIndex["warmup"]]
+	if values := distinct(f, rows); len(values) > 1 && slices.Contains(values, ColdStart) {
+		return fmt.Errorf("cold rows are never pooled with warmed ones:\n%s", differences([]field{f}, rows))
+	}
+	return nil
+}
+
+// checkCopies refuses one trace under two names: it would count twice.
+func checkCopies(rows []*Row) error {
+	for _, g := range GroupBy(rows, func(r *Row) string { return r.TraceDigest }) {
+		f := rowFields[fieldIndex["trace"]]
+		if g.Key != "" && len(distinct(f, g.Rows)) > 1 {
+			return fmt.Errorf("the same trace (digest %s) under several names would count several times:\n%s", g.Key, differences([]field{f}, g.Rows))
+		}
+	}
+	return nil
+}
+
+func checkEqual(what string, names []string, rows []*Row) error {
+	var differ []field
+	for _, name := range names {
+		f := rowFields[fieldIndex[name]]
+		if slices.ContainsFunc(rows, func(r *Row) bool { return !f.same(r, rows[0]) }) {
+			differ = append(differ, f)
+		}
+	}
+	if len(differ) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s differ in settings that change counts, and are never pooled:\n%s", what, differences(differ, rows))
+}
+
+// differences lists the values of the fields with an example of each, and the filter
+// that keeps the first.
+func differences(fields []field, rows []*Row) string {
+	var b strings.Builder
+	for _, f := range fields {
+		b.WriteString(examples(f, rows))
+	}
+	f := fields[0]
+	fmt.Fprintf(&b, "choose with --where, as --where %s=%s", f.name, distinct(f, rows)[0])
+	return b.String()
+}
+
+// examples lists the values of a field, a line each, with a cell that has it.
+func examples(f field, rows []*Row) string {
+	var b strings.Builder
+	for _, v := range distinct(f, rows) {
+		same := rowsWith(f, v, rows)
+		r := same[0]
+		fmt.Fprintf(&b, "  %s=%s in %d rows, as %s, %s at %s\n", f.name, v, len(same), r.Trace, r.Policy, OrDash(r.Capacity))
+	}
+	return b.String()
+}
+
+func rowsWith(f field, value string, rows []*Row) []*Row {
+	same, _ := Split(rows, func(r *Row) bool { return f.text(r) == value })
+	return same
+}
+
+// Group is the rows that share a key.
+type Group struct {
+	Key  string
+	Rows []*Row
+}
+
+// GroupBy splits rows by key; groups are sorted by key, rows keep their order.
+func GroupBy(rows []*Row, key func(*Row) string) []Group {
+	var groups []Group
+	at := map[string]int{}
+	for _, r := range rows {
+		k := key(r)
+		j, ok := at[k]
+		if !ok {
+			j = len(groups)
+			at[k] = j
+			groups = append(groups, Group{Key: k})
+		}
+		groups[j].Rows = append(groups[j].Rows, r)
+	}
+	slices.SortFunc(groups, func(a, b Group) int { return strings.Compare(a.Key, b.Key) })
+	return groups
+}

@@ -1,0 +1,47 @@
+package result_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/metrics/rowstest"
+)
+
+func TestWhere(t *testing.T) {
+	rows := append(rowstest.HandRows(), rowstest.Row("a", "lfu-decay:half_life=4", "2x", 5), rowstest.Row("a", "lfu-decay:half_life=8", "3x", 5), rowstest.Row("a", "lfu", "3x", 5))
+	for _, c := range []struct {
+		where string
+		want  int
+	}{
+		{"policy=lfu-decay", 2}, {"policy!=lfu-decay", 10}, {"policy=lfu", 1}, {"policy=lfu-decay:half_life=4", 1},
+		{"", 12}, {"policy=lru", 3}, {"policy=lru policy=opt", 6}, {"policy=lru trace=b", 1}, {"policy!=lru", 9},
+		{"policy!=lru policy!=opt", 6}, {"capacity=2x", 4}, {"demand_mean=10.0", 12}, {"request_id=null", 12}, {"offline=true", 3},
+	} {
+		w, err := result.ParseWhere(strings.Fields(c.where))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := w.Filter(rows); err != nil || len(got) != c.want {
+			t.Errorf("%q: %d rows, %v; want %d", c.where, len(got), err, c.want)
+		}
+	}
+}
+
+func TestWhereErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"policy": "want key=value", "polcy=lru": `unknown field "polcy", did you mean policy?`,
+		"topk=many": `field topk: "many" is not an integer`, "warnings=x": "is a list",
+	} {
+		if _, err := result.ParseWhere([]string{text}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v; want %q", text, err, want)
+		}
+	}
+	w, err := result.ParseWhere([]string{"policy=fifo"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Filter(rowstest.HandRows()); err == nil || !strings.Contains(err.Error(), "the rows have policy: lru, opt, p") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,178 @@
+package result
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/names"
+)
+
+// Where selects rows by their fields. The zero value selects all.
+type Where struct{ conditions []condition }
+
+// condition holds for rows whose field has the value, or, negated, has not.
+type condition struct {
+	field  field
+	value  string // as field.text writes it
+	negate bool
+}
+
+// ParseWhere reads conditions "key=value" and "key!=value", where key is any field of
+// a row but the warnings and value is its text, "null" for none. The name of a policy
+// matches in any case, and without options it matches the policy with any options. One
+// label matches all sets that contain it. Several values of one key are alternatives.
+// Different keys, and every !=, must all hold.
+func ParseWhere(texts []string) (Where, error) {
+	var w Where
+	for _, text := range texts {
+		c, err := parseCondition(text)
+		if err != nil {
+			return Where{}, fmt.Errorf("condition %q: %w", text, err)
+		}
+		w.conditions = append(w.conditions, c)
+	}
+	return w, nil
+}
+
+func parseCondition(text string) (condition, error) {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return condition{}, fmt.Errorf("want key=value or key!=value")
+	}
+	key, negate := strings.CutSuffix(key, "!")
+	f, err := fieldNamed(key)
+	if err != nil {
+		return condition{}, err
+	}
+	if !f.scalar() {
+		return condition{}, fmt.Errorf("field %s is a list", f.name)
+	}
+	var probe Row
+	if err := f.parse(&probe, value); err != nil {
+		return condition{}, err
+	}
+	probe.spellCapacity()
+	return condition{f, f.text(&probe), negate}, nil
+}
+
+// Filter returns the rows that the conditions select. Selecting none of some rows is
+// an error that names the values there are.
+func (w Where) Filter(rows []Row) ([]Row, error) {
+	if w.conditions == nil {
+		return rows, nil
+	}
+	var kept []Row
+	for i := range rows {
+		if w.Selects(&rows[i]) {
+			kept = append(kept, rows[i])
+		}
+	}
+	if len(kept) == 0 && len(rows) > 0 {
+		return nil, fmt.Errorf("no row of %d is selected; the rows have %s", len(rows), w.values(rows))
+	}
+	return kept, nil
+}
+
+// Selects says whether a row is one that the conditions select.
+func (w Where) Selects(r *Row) bool {
+	for i, c := range w.conditions {
+		if c.negate {
+			if c.holds(c.field.text(r)) {
+				return false
+			}
+			continue
+		}
+		if slices.IndexFunc(w.conditions, c.sameKey) == i && !w.anyEqual(c.field, r) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c condition) sameKey(d condition) bool { return !d.negate && c.field.index == d.field.index }
+
+func (w Where) anyEqual(f field, r *Row) bool {
+	text := f.text(r)
+	return slices.ContainsFunc(w.conditions, func(c condition) bool {
+		return !c.negate && c.field.index == f.index && c.holds(text)
+	})
+}
+
+// holds reports whether a field has the value. A policy's name matches in any case, and
+// without options it matches the policy with any options. One label matches every set of
+// labels that contains it.
+func (c condition) holds(text string) bool {
+	switch {
+	case text == c.value:
+		return true
+	case c.field.name == "policy":
+		name, options, _ := strings.Cut(text, ":")
+		wanted, wantedOptions, exact := strings.Cut(c.value, ":")
+		return names.Match(wanted, []string{name}) != nil && (!exact || options == wantedOptions)
+	case c.field.name == "labels":
+		return slices.Contains(ParseLabels(text), c.value)
+	}
+	return false
+}
+
+// Including returns w changed so that it can select rows of a policy: with the policy among
+// the values of a "policy=" condition, and without "policy!=" conditions that exclude it.
+func (w Where) Including(policy string) Where {
+	f := rowFields[fieldIndex["policy"]]
+	changed := Where{slices.DeleteFunc(slices.Clone(w.conditions), func(c condition) bool {
+		return c.negate && c.field.index == f.index && c.holds(policy)
+	})}
+	if slices.ContainsFunc(changed.conditions, func(c condition) bool { return !c.negate && c.field.index == f.index }) {
+		changed.conditions = append(changed.conditions, condition{field: f, value: policy})
+	}
+	return changed
+}
+
+// Conditions returns the conditions as ParseWhere reads them.
+func (w Where) Conditions() []string {
+	texts := make([]string, len(w.conditions))
+	for i, c := range w.conditions {
+		texts[i] = c.field.name + map[bool]string{true: "!=", false: "="}[c.negate] + c.value
+	}
+	return texts
+}
+
+// values lists what the conditions' fields hold in the rows.
+func (w Where) values(rows []Row) string {
+	var lists []string
+	for _, c := range w.conditions {
+		known := distinct(c.field, Pointers(rows))
+		if c.field.name == "labels" { // each by itself, as a condition names one
+			var each Labels
+			for _, v := range known {
+				each = each.With(ParseLabels(v)...)
+			}
+			known = each
+		}
+		near := ""
+		if !c.negate && !slices.Contains(known, c.value) {
+			near = names.DidYouMean(names.Near(c.value, known))
+		}
+		lists = append(lists, c.field.name+": "+strings.Join(known, ", ")+near)
+	}
+	slices.Sort(lists)
+	return strings.Join(slices.Compact(lists), "; ")
+}
+
+// distinct lists the values of a field, sorted.
+func distinct(f field, rows []*Row) []string {
+	var values []string
+	seen := map[string]bool{}
+	for _, r := range rows {
+		if v := f.text(r); !seen[v] {
+			seen[v] = true
+			values = append(values, v)
+		}
+	}
+	slices.Sort(values)
+	return values
+}
+
+// PolicyNames lists the policies of rows, sorted.
+func PolicyNames(rows []*Row) []string { return distinct(rowFields[fieldIndex["policy"]], rows) }
