@@ -1,0 +1,190 @@
+// Package arch states which packages of the module may import which.
+package arch
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/kvreplay/kvreplay/"
+
+// allowed lists, for packages that begin with a prefix, the prefixes that they may import.
+// The longest prefix counts. Packages of one prefix may import each other, and all may
+// import internal.
+var allowed = []struct {
+	from string
+	to   []string
+}{
+	{"internal", nil},
+	{"trace", nil},
+	{"metrics/result", nil},
+	{"metrics/board", []string{"metrics/result"}},
+	{"metrics/render", []string{"metrics/board", "metrics/render/chart", "metrics/result"}},
+	{"metrics/render/chart", nil},
+	{"metrics/render/texttable", nil},
+	{"metrics/rowstest", []string{"metrics/result"}},
+	{"policies", nil},
+	{"policies/adakv", []string{"policies", "policies/allocate"}},
+	{"policies/pyramidkv", []string{"policies", "policies/allocate"}},
+	{"policies/all", []string{"policies", "policies/adakv", "policies/pyramidkv"}},
+	{"policies/allocate", []string{"metrics/result", "policies", "trace"}},
+	{"policies/policytest", []string{"metrics/result", "policies", "replay", "replay/referee", "replay/replaytest", "trace"}},
+	{"replay", []string{"metrics/result", "policies", "policies/allocate", "replay/referee", "trace"}},
+	{"replay/referee", []string{"trace"}},
+	{"replay/replaytest", []string{"trace"}},
+	{"replay/hardware", nil},
+	{"replay/transfer", []string{"replay/hardware", "trace"}},
+	{"replay/transfer/fit", []string{"metrics/render/texttable", "replay/hardware", "replay/transfer"}},
+	{"replay/pipeline", []string{"metrics/result", "policies", "replay", "replay/hardware", "replay/transfer"}},
+	{"replay/serial", []string{"metrics/result", "policies", "policies/all", "replay", "trace"}},
+	{"replay/verify", []string{"metrics/board", "metrics/result", "policies", "policies/allocate", "replay", "trace"}},
+	{"replay/reproduce", []string{"datasets/synthetic", "metrics/render/chart", "metrics/render/texttable", "metrics/result", "policies", "policies/all", "policies/allocate", "replay", "replay/hardware", "replay/pipeline", "replay/transfer", "replay/transfer/fit", "trace"}},
+	{"datasets", []string{"trace"}},
+	{"datasets/card", []string{"datasets", "metrics/render/chart", "policies/all", "replay", "trace"}},
+	{"datasets/synthetic", []string{"trace"}},
+	{"datasets/synthetic/twin", []string{"datasets/synthetic", "metrics/result", "policies", "replay", "trace"}},
+	{"scripts", nil},
+	{"cmd", []string{"datasets", "datasets/card", "datasets/synthetic", "datasets/synthetic/twin", "metrics/board", "metrics/render", "metrics/render/texttable", "metrics/result",
+		"policies", "policies/all", "policies/allocate", "replay", "replay/hardware", "replay/pipeline", "replay/reproduce", "replay/serial", "replay/transfer", "replay/transfer/fit", "replay/verify", "trace"}},
+}
+
+// forbidden are the libraries that replay and the policies do not link: plots, PDF, fonts and
+// tables for terminals.
+var forbidden = []string{"gonum.org/v1/plot", "codeberg.org/go-pdf", "codeberg.org/go-fonts", "github.com/jedib0t/go-pretty"}
+
+// listed is a package as go list describes it.
+type listed struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+}
+
+// list describes the packages that match patterns, without their tests.
+func list(t *testing.T, patterns ...string) (packages []listed) {
+	t.Helper()
+	noteFolders(t)
+	out, err := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports,Deps"}, patterns...)...).Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		t.Fatalf("go list: %s", exit.Stderr)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+// noteFolders reads the folders of the module. go test does not see the files that go list
+// reads. It repeats a cached result unless a folder that the test itself read has changed.
+func noteFolders(t *testing.T) {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && path != root && strings.HasPrefix(d.Name(), ".") {
+			return fs.SkipDir
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// within reports whether a package is that of a prefix, or in its folder.
+func within(path, prefix string) bool {
+	return path == prefix || strings.HasPrefix(path, prefix+"/")
+}
+
+// room is the index in allowed of the longest prefix of a package, -1 without any.
+func room(path string) int {
+	at := -1
+	for i, a := range allowed {
+		if within(path, a.from) && (at < 0 || len(a.from) > len(allowed[at].from)) {
+			at = i
+		}
+	}
+	return at
+}
+
+// mayImport reports whether the table allows an import.
+func mayImport(from, to string) bool {
+	i, j := room(from), room(to)
+	if i < 0 || j < 0 {
+		return false
+	}
+	return i == j || allowed[j].from == "internal" || slices.Contains(allowed[i].to, allowed[j].from)
+}
+
+func TestImports(t *testing.T) {
+	used := map[[2]int]bool{}
+	for _, p := range list(t, module+"...") {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		if room(from) < 0 {
+			t.Errorf("%s is not in the table: add its folder with the packages that it may import", from)
+		}
+		for _, path := range p.Imports {
+			to, ours := strings.CutPrefix(path, module)
+			if !ours {
+				continue
+			}
+			if !mayImport(from, to) {
+				t.Errorf("%s imports %s, which the table does not allow", from, to)
+			}
+			used[[2]int{room(from), room(to)}] = true
+		}
+	}
+	for i, a := range allowed {
+		for _, to := range a.to {
+			if !used[[2]int{i, room(to)}] {
+				t.Errorf("nothing in %s imports %s: remove it from the table", a.from, to)
+			}
+		}
+	}
+}
+
+// The table has no way from a package back to itself: imports only point down.
+func TestTableHasNoCycle(t *testing.T) {
+	var walk func(at string, path []string)
+	walk = func(at string, path []string) {
+		if i := slices.Index(path, at); i >= 0 {
+			t.Errorf("cycle: %s", strings.Join(append(path[i:], at), " → "))
+			return
+		}
+		for _, a := range allowed {
+			if a.from == at {
+				for _, to := range a.to {
+					walk(to, append(slices.Clone(path), at))
+				}
+			}
+		}
+	}
+	for _, a := range allowed {
+		if !t.Failed() {
+			walk(a.from, nil)
+		}
+	}
+}
+
+func TestEngineLinksNoPlots(t *testing.T) {
+	for _, p := range list(t, module+"replay", module+"policies/...") {
+		for _, dep := range p.Deps {
+			if i := slices.IndexFunc(forbidden, func(prefix string) bool { return within(dep, prefix) }); i >= 0 {
+				t.Errorf("%s links %s", p.ImportPath, dep)
+			}
+		}
+	}
+}
