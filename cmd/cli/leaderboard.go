@@ -240,10 +240,14 @@ func readResults(ctx context.Context, paths, conditions []string) (s selection, 
 	if err != nil {
 		return s, err
 	}
-	if s.rows, err = s.where.Filter(s.all); err != nil {
-		return s, fmt.Errorf("--where: %w", err)
-	}
 	s.incomplete = result.FindIncomplete(asked, s.all, s.where)
+	s.all = result.WithoutOutdated(asked, s.all)
+	if s.rows, err = s.where.Filter(s.all); err != nil {
+		return s, cmp.Or(errorOf(s.incomplete), fmt.Errorf("--where: %w", err))
+	}
+	if len(s.rows) == 0 {
+		return s, errorOf(s.incomplete)
+	}
 	return s, nil
 }
 
@@ -260,6 +264,9 @@ func (s *selection) missing(err error, policy string) error {
 			}
 			removed++
 		}
+	}
+	if removed == 0 && s.incomplete != nil {
+		return errors.Join(s.incomplete, err)
 	}
 	if removed == 0 {
 		return err

@@ -2,6 +2,7 @@ package result
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -61,6 +62,24 @@ func FindIncomplete(asked, rows []Row, where Where) *Incomplete {
 		return strings.Compare(a.Trace+"\x00"+a.TraceDigest, b.Trace+"\x00"+b.TraceDigest)
 	})
 	return &Incomplete{len(of), len(of) - len(missing), missing}
+}
+
+// WithoutOutdated leaves out the rows of cells that were asked for again of another engine or
+// of a changed policy, and that have no rows of it. Such rows have counts that the run which
+// was stopped was to replace.
+func WithoutOutdated(asked, rows []Row) []Row {
+	made, outdated := map[string]bool{}, map[string]bool{}
+	for i := range rows {
+		made[rows[i].CellID()+rows[i].version()] = true
+	}
+	for i := range asked {
+		id := asked[i].CellID()
+		outdated[id] = !made[id+asked[i].version()]
+	}
+	if !slices.Contains(slices.Collect(maps.Values(outdated)), true) {
+		return rows
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return outdated[r.CellID()] })
 }
 
 // ofCells are the conditions that hold for all rows of a cell or for none.

@@ -80,7 +80,7 @@ func checkUnedited(what, name string, rows []*Row) error {
 	if len(values) < 2 {
 		return nil
 	}
-	return fmt.Errorf("%s edited between these replays, and the rows are never pooled:\n%sreplay the older rows again, or leave them out with --where '%s!=%s'",
+	return fmt.Errorf("%s edited between these replays, and the rows are never pooled:\n%sreplay the older rows again, or leave some out, as with --where '%s!=%s'",
 		what, examples(f, rows), name, values[0])
 }
 
