@@ -73,6 +73,30 @@ type ProfileMeta struct {
 	Labels result.Labels `json:"labels,omitempty"`
 	// Oracles are the policies of the profile that see the future.
 	Oracles []string `json:"oracles,omitempty"`
+	// Fingerprints say what each policy of the profile decides; none in files that are older
+	// than it.
+	Fingerprints map[string]string `json:"fingerprints,omitempty"`
+}
+
+// Outdated reports whether a policy has changed since the profile: replay was asked for its
+// cells again in the profile's folder dir, and it decides otherwise there.
+func (m *ProfileMeta) Outdated(dir, policy, capacity string) (bool, error) {
+	asked, err := Asked(dir)
+	if err != nil || m.Fingerprints[policy] == "" {
+		return false, err
+	}
+	found := false
+	for i := range asked {
+		r := &asked[i]
+		if r.TraceDigest != m.TraceDigest || r.Tier != 0 || r.Policy != policy || (r.Capacity != nil && *r.Capacity != capacity) {
+			continue
+		}
+		if r.PolicyFingerprint == m.Fingerprints[policy] {
+			return false, nil
+		}
+		found = true
+	}
+	return found, nil
 }
 
 // profileAhead is how many streams a worker may be ahead of the file.
@@ -295,7 +319,7 @@ func (p *Profile) finish() error {
 	pl := p.plan
 	text, err := json.Marshal(ProfileMeta{Schema: ProfileSchema, Trace: filepath.Base(pl.file.Path()), TraceDigest: pl.digest, TopK: pl.topk, Candidates: pl.m,
 		Warmup: pl.warmup.String(), Sink: pl.pins.Sink, Local: pl.pins.Local, BlockTokens: pl.pins.BlockTokens, ListTokens: pl.meta.BlockTokens, Tiers: tiersText(pl.opt.Tiers, pl.opt.Inclusive), StepTokens: pl.layout.mtp, SharedHeads: pl.layout.heads, Outliers: pl.opt.Outliers.Count, Pool: pl.opt.Pool, EntryBytes: pl.bytes,
-		Model: pl.meta.Model, Engine: EngineVersion, Labels: pl.traceLabels(), Oracles: pl.oracles()})
+		Model: pl.meta.Model, Engine: EngineVersion, Labels: pl.traceLabels(), Oracles: pl.oracles(), Fingerprints: pl.policyFingerprints()})
 	if err != nil {
 		return err
 	}
@@ -315,6 +339,16 @@ func (p *plan) oracles() (names []string) {
 		}
 	}
 	return names
+}
+
+// policyFingerprints are those of the policies of all cells.
+func (p *plan) policyFingerprints() map[string]string {
+	all := map[string]string{}
+	for i := range p.cells {
+		does := p.behaviours(&p.cells[i])[0]
+		all[does.policy] = does.fingerprint
+	}
+	return all
 }
 
 // Abort removes the unfinished file. It does nothing after Close.

@@ -296,7 +296,7 @@ func TestProfileMeta(t *testing.T) {
 	}
 	r := &rows[0]
 	want := ProfileMeta{Schema: ProfileSchema, Trace: r.Trace, TraceDigest: r.TraceDigest, TopK: r.TopK, Candidates: r.Candidates, Warmup: r.Warmup,
-		Sink: 2, Local: 5, BlockTokens: 4, ListTokens: 1, StepTokens: 1, SharedHeads: 1, Outliers: 3, EntryBytes: r.EntryBytes, Model: r.Model, Engine: EngineVersion, Labels: result.ParseLabels(r.Labels)}
+		Sink: 2, Local: 5, BlockTokens: 4, ListTokens: 1, StepTokens: 1, SharedHeads: 1, Outliers: 3, EntryBytes: r.EntryBytes, Model: r.Model, Engine: EngineVersion, Labels: result.ParseLabels(r.Labels), Fingerprints: map[string]string{r.Policy: r.PolicyFingerprint}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, expected %+v", got, want)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/policies/fifo"
 	"github.com/kvreplay/kvreplay/policies/lru"
+	"github.com/kvreplay/kvreplay/policies/random"
 )
 
 // runWith is run with one more policy in the table: lru2, whose rule is that of e.
@@ -51,6 +52,68 @@ func TestReplayAfterAnEdit(t *testing.T) {
 	}
 	if code, _, stderr = run("leaderboard", out, old); code != 1 || !strings.Contains(stderr, "policy lru2 was edited between these replays") || !strings.Contains(stderr, "--where 'policy_fingerprint!=") {
 		t.Errorf("the board of both: exit code %d: %s", code, stderr)
+	}
+}
+
+// A run that is stopped after an edit leaves rows from before it. They are not ranked, and
+// the board is incomplete until the same command has finished.
+func TestStoppedAfterAnEdit(t *testing.T) {
+	path, out := smallTrace(t, small), t.TempDir()
+	args := []string{"replay", path, "--policy", "lru2,fifo,opt", "--capacity", "2x", "--out", out}
+	runWith(lru.Entry, args...)
+	before := rowsOf(t, out)
+	if code, _, stderr := runWith(random.Entry, args...); code != 0 {
+		t.Fatal(stderr)
+	}
+	if err := os.WriteFile(filepath.Join(out, "small.rows.jsonl"), before, 0o644); err != nil { // as until the run is finished
+		t.Fatal(err)
+	}
+	code, stdout, stderr := run("leaderboard", out)
+	if code != 3 || !strings.Contains(stderr, "small.parquet (1 of 3 cells)") || !strings.Contains(stdout, "fifo") || strings.Contains(stdout, "lru2") {
+		t.Errorf("exit code %d: %s%s", code, stderr, stdout)
+	}
+	for _, c := range [][]string{
+		{"compare", "fifo", "lru2", out}, {"leaderboard", out, "--where", "policy=lru2"}, {"allocate", out, "--policy", "lru2", "--memory", "2x"},
+	} {
+		if code, stdout, stderr := run(c...); code != 3 || stdout != "" || !strings.Contains(stderr, "INCOMPLETE: 0 of 1 trace") {
+			t.Errorf("%v: exit code %d: %s%s", c, code, stderr, stdout)
+		}
+	}
+	if code, _, stderr := runWith(random.Entry, args...); code != 0 || !strings.Contains(stderr, "(3 cells were there already)") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	if code, stdout, stderr := run("leaderboard", out); code != 0 || !strings.Contains(stdout, "lru2") {
+		t.Errorf("exit code %d: %s%s", code, stderr, stdout)
+	}
+}
+
+// A profile from before an edit is not priced once its cells were replayed without it.
+func TestProfileFromBeforeAnEdit(t *testing.T) {
+	path, out := smallTrace(t, small), t.TempDir()
+	args := []string{"replay", path, "--policy", "lru2,fifo", "--capacity", "2x,3x", "--out", out}
+	profiled := append(args[:len(args):len(args)], "--profile")
+	price := func(command, policy string) (int, string) {
+		code, _, stderr := run(command, out, "--policy", policy, "--hardware", "h100", "--model", "llama-3-8b", "--layer-map", "nearest")
+		return code, stderr
+	}
+	for _, a := range [][]string{profiled, args} {
+		if code, _, stderr := runWith(lru.Entry, a...); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	if code, stderr := price("plan", "lru2"); code != 0 {
+		t.Errorf("before the edit: exit code %d: %s", code, stderr)
+	}
+	runWith(random.Entry, append(args[:len(args):len(args)], "--capacity", "2x")...)
+	if code, stderr := price("plan", "lru2"); code != 1 || !strings.Contains(stderr, "is from before lru2 changed: run its replay command again with --profile") {
+		t.Errorf("after the edit: exit code %d: %s", code, stderr)
+	}
+	if code, stderr := price("plan", "fifo"); code != 0 {
+		t.Errorf("another policy: exit code %d: %s", code, stderr)
+	}
+	runWith(random.Entry, profiled...)
+	if code, stderr := price("plan", "lru2"); code != 0 {
+		t.Errorf("profiled again: exit code %d: %s", code, stderr)
 	}
 }
 

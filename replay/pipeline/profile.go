@@ -1,12 +1,14 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -298,6 +300,11 @@ func ReadProfiles(ctx context.Context, path string, cells []Cell) (profiles []*P
 		return nil, err
 	}
 	defer p.close()
+	for _, c := range cells {
+		if outdated, err := p.meta.Outdated(filepath.Dir(path), c.Policy, c.Capacity); err != nil || outdated {
+			return nil, cmp.Or(err, fmt.Errorf("profile %s is from before %s changed: run its replay command again with --profile", path, c.Policy))
+		}
+	}
 	gatherers := make([]*gatherer, len(cells))
 	for i, c := range cells {
 		gatherers[i] = &gatherer{profile: &Profile{Meta: p.meta, Cell: c}, streams: map[streamKey][]Counts{}, heads: map[int32]bool{}}
