@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"encoding/csv"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -63,10 +64,7 @@ var nextCommands = map[string]func(c *cobra.Command, args []string) []string{
 	"serial":                  withArgs("replay"),
 	"replay":                  nextOfReplay,
 	"leaderboard verify":      withArgs("leaderboard"),
-	"compare": func(_ *cobra.Command, args []string) []string {
-		name, _, _ := strings.Cut(args[0], ":")
-		return []string{"policies", "describe", name}
-	},
+	"compare":            nextOfCompare,
 	"allocate": nextOfAllocate,
 	"time":     nextOfTime,
 	"policies": always("policies", "describe", "lru"),
@@ -120,7 +118,7 @@ func nextOfReplay(c *cobra.Command, args []string) []string {
 	typed, _ := c.Flags().GetStringArray("policy")
 	optimum := slices.ContainsFunc(splitPolicies(typed), func(p string) bool { return slices.Contains([]string{"all", "lossy", "opt"}, strings.ToLower(p)) })
 	out := c.Flags().Lookup(outFlag).Value.String()
-	if c.Flags().Changed("profile") {
+	if _, err := profileIn(out); c.Flags().Changed("profile") && err == nil { // plan takes one profile
 		return []string{"plan", out, "--layer-map", "nearest"}
 	}
 	if out != "" && optimum {
@@ -134,6 +132,16 @@ func nextOfReplay(c *cobra.Command, args []string) []string {
 		next = append(next, "--per", "request") // a board then has intervals
 	}
 	return append(next, "--out", cmp.Or(out, resultsFolder))
+}
+
+// nextOfCompare describes policy A, or the one that all were compared with.
+func nextOfCompare(c *cobra.Command, args []string) []string {
+	policy := c.Flags().Lookup("all").Value.String()
+	if policy == "" {
+		policy = args[0]
+	}
+	name, _, _ := strings.Cut(policy, ":")
+	return []string{"policies", "describe", name}
 }
 
 func nextOfAllocate(c *cobra.Command, args []string) []string {
@@ -180,21 +188,27 @@ func givenFlags(c *cobra.Command, name string, except ...string) (args []string)
 		list, several := f.Value.(pflag.SliceValue)
 		switch {
 		case several && f.Value.Type() == "stringSlice":
-			args = append(args, "--"+f.Name, strings.Join(list.GetSlice(), ","))
+			args = append(args, "--"+f.Name, commaSeparated(list.GetSlice()))
 		case several:
 			for _, value := range list.GetSlice() {
 				args = append(args, "--"+f.Name, value)
 			}
 		case f.Value.Type() == "bool":
-			args = append(args, "--"+f.Name+"="+f.Value.String())
+			args = append(args, strings.TrimSuffix("--"+f.Name+"="+f.Value.String(), "=true"))
 		default:
 			args = append(args, "--"+f.Name, f.Value.String())
 		}
 	})
-	for i, arg := range args {
-		args[i] = strings.TrimSuffix(arg, "=true")
-	}
 	return args
+}
+
+// commaSeparated is a list as a flag takes it, which reads a line of CSV.
+func commaSeparated(list []string) string {
+	var line strings.Builder
+	w := csv.NewWriter(&line)
+	_ = w.Write(list) // a Builder takes all
+	w.Flush()
+	return strings.TrimSuffix(line.String(), "\n")
 }
 
 // printNext prints the command to use next, for a person at a terminal: pipes and files get
@@ -202,6 +216,12 @@ func givenFlags(c *cobra.Command, name string, except ...string) (args []string)
 func printNext(c *cobra.Command, args []string) {
 	if terminal(c.OutOrStdout()) == nil || terminal(c.ErrOrStderr()) == nil {
 		return
+	}
+	args = slices.Clone(args)
+	for i, arg := range args {
+		if strings.HasPrefix(arg, "-") {
+			args[i] = "./" + arg // a file, which is no flag
+		}
 	}
 	line := c.Annotations[nextKey]
 	if next := nextCommands[commandName(c)]; line == "" && next != nil {

@@ -78,6 +78,19 @@ func TestNextCommands(t *testing.T) {
 	follow([]string{"replay", "it's mine/t.parquet", "--policy", "lru,sieve", "--policy", "opt", "--capacity", "2x", "--layers", "0,5"},
 		`replay 'it'\''s mine/t.parquet' --capacity 2x --layers 0,5 --policy lru,sieve --policy opt --per request --out results`, "leaderboard results")
 	follow([]string{"replay", "t.parquet", "--policy", "LRU", "--capacity", "2x,4x", "--profile", "--out", "p"}, "plan p --layer-map nearest")
+	board := []string{"leaderboard", "b", "--where", "offline=true", "--where", "offline=false"}
+	must(t, "replay", "t.parquet", "--policy", "lru,fifo,opt", "--capacity", "2x", "--out", "b")
+	follow([]string{"compare", "--all", "LRU", "b"}, "policies describe LRU")
+	follow(board, "compare lru fifo b --where offline=true --where offline=false")
+	odd := []string{"replay", "--policy", "opt", "--capacity", "2x", "--requests", `"a,b"`, "--", "-t.parquet"}
+	records := `{"request_id": "a,b", "layer_id": 0, "step_idx": 0, "seq_len_current": 101, "selected_token_pos": [93, 4, 57, 12]}` + "\n" +
+		`{"request_id": "a,b", "layer_id": 0, "step_idx": 1, "seq_len_current": 102, "selected_token_pos": [93, 4, 5, 11]}`
+	if err := os.WriteFile("news.jsonl", []byte(records), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "import", "news.jsonl", "--topk", "4", "--entry-bytes", "768", "--order", "rank", "--out=-t.parquet")
+	follow(odd, `replay ./-t.parquet --capacity 2x --policy opt --requests '"a,b"' --per request --out results`, "leaderboard results")
+	follow([]string{"replay", "t.parquet", "./-t.parquet", "--policy", "opt", "--capacity", "2x", "--profile", "--out", "two"}, "leaderboard two")
 	_, screen := atTerminal(t, "plan", "p", "--layer-map", "nearest", "--max-batch", "2", "--steps", "2", "--schedule", "da,flexgen", "--hardware", "H200")
 	found := nextLine.FindStringSubmatch(screen)
 	if found == nil {

@@ -126,7 +126,7 @@ func profileIn(path string) (string, error) {
 		return "", err
 	}
 	if len(found) == 0 {
-		return "", fmt.Errorf("folder %s has no profile (*.profile-*.parquet): make one with kvreplay replay TRACE --policy NAME --out %s --profile", path, path)
+		return "", fmt.Errorf("folder %s has no profile (*.profile-*.parquet): make one with kvreplay replay TRACE --policy NAME --out %s --profile", path, shellWord(path))
 	}
 	if len(found) > 1 {
 		return "", fmt.Errorf("folder %s has %d profiles, expected one; name one of them: %s", path, len(found), strings.Join(found, ", "))
@@ -301,6 +301,9 @@ func (f *timeFlags) scale() (err error) {
 		name = f.profile.Meta.Model
 		if name == "" {
 			return usagef("the profile states no model: name its shape with --model; known: %s", strings.Join(f.library.Names(hardware.KindModel), ", "))
+		}
+		if _, err := f.library.Model(name); err != nil {
+			return usagef("the profile's model %q has no shape here: name one with --model; known: %s", name, strings.Join(f.library.Names(hardware.KindModel), ", "))
 		}
 	}
 	if err := f.findModel(name); err != nil {

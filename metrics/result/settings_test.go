@@ -44,4 +44,10 @@ func TestWhereErrors(t *testing.T) {
 	if _, err := w.Filter(rowstest.HandRows()); err == nil || !strings.Contains(err.Error(), "the rows have policy: lru, opt, p") {
 		t.Errorf("error %v", err)
 	}
+	if w, err = result.ParseWhere([]string{"pool=-"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Filter(rowstest.HandRows()); err == nil || !strings.HasSuffix(err.Error(), "the rows have pool: '' (empty)") {
+		t.Errorf("error %v", err)
+	}
 }

@@ -152,7 +152,10 @@ func (w Where) values(rows []Row) string {
 		}
 		near := ""
 		if !c.negate && !slices.Contains(known, c.value) {
-			near = names.DidYouMean(names.Near(c.value, known))
+			near = names.DidYouMean(names.Near(c.value, slices.DeleteFunc(slices.Clone(known), func(v string) bool { return v == "" })))
+		}
+		if i := slices.Index(known, ""); i >= 0 {
+			known[i] = "'' (empty)"
 		}
 		lists = append(lists, c.field.name+": "+strings.Join(known, ", ")+near)
 	}
