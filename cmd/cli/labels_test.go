@@ -26,6 +26,8 @@ func TestSyntheticTracesStaySynthetic(t *testing.T) {
 		{[]string{"time", out, "--policy", "lru", "--capacity", "2x", "--topk", "32", "--format", "json"}, `"K scaled ×2"`},
 		{[]string{"plan", out, "--max-batch", "2"}, "[synthetic trace, layers stretched"},
 		{[]string{"plan", out, "--max-batch", "2", "--format", "json"}, `"synthetic trace"`},
+		{[]string{"replay", path, "--policy", "lru"}, "[synthetic trace] hit rate"},
+		{[]string{"replay", path, sglangTrace, "--policy", "lru"}, "[synthetic trace: 1 of 2 traces, 1 request: 1 of 2 traces] hit rate"},
 		{[]string{"leaderboard", out}, "[synthetic trace, TPOT: layers stretched, TPOT: fitted constant] Exact policies: misses"},
 		{[]string{"leaderboard", out, "--by", "time", "--schedule", "prefetch"}, "[synthetic trace, layers stretched, oracle schedule, fitted constant] Exact policies: modelled time"},
 		{[]string{"leaderboard", out, "--format", "markdown"}, `## \[synthetic trace] Traces`},

@@ -64,10 +64,10 @@ var nextCommands = map[string]func(c *cobra.Command, args []string) []string{
 	"serial":                  withArgs("replay"),
 	"replay":                  nextOfReplay,
 	"leaderboard verify":      withArgs("leaderboard"),
-	"compare":            nextOfCompare,
-	"allocate": nextOfAllocate,
-	"time":     nextOfTime,
-	"policies": always("policies", "describe", "lru"),
+	"compare":                 nextOfCompare,
+	"allocate":                nextOfAllocate,
+	"time":                    nextOfTime,
+	"policies":                always("policies", "describe", "lru"),
 	"policies describe": func(_ *cobra.Command, args []string) []string {
 		return []string{"replay", "TRACE", "--policy", args[0]}
 	},

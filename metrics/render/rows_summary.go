@@ -48,14 +48,18 @@ type summaryCell struct {
 // summary gathers the cells of a run.
 type summary struct {
 	cells      map[summaryKey]*summaryCell
-	policies   []*result.Row // a row of each
-	capacities []string      // in columns; noCapacity last
-	traces     []string      // digests
+	policies   []*result.Row   // a row of each
+	capacities []string        // in columns; noCapacity last
+	traces     []string        // digests
+	labels     []result.Labels // of each trace
 	prefetch   bool
 	tiers      bool // below the GPU's cache
 }
 
 func (s *summary) add(r *result.Row) {
+	if !slices.Contains(s.traces, r.TraceDigest) {
+		s.labels = append(s.labels, r.TraceLabels())
+	}
 	s.traces = result.Unite(s.traces, []string{r.TraceDigest})
 	s.prefetch = s.prefetch || r.Prefetch != ""
 	s.tiers = s.tiers || r.Tier > 0
@@ -217,7 +221,7 @@ func (s *summary) cellText(r *result.Row, capacity string) string {
 	return text
 }
 
-// legend says what the figures are.
+// legend says what the figures are, with the conditions that limit them before it.
 func (s *summary) legend(shown []*result.Row, columns []string) string {
 	text := "hit rate"
 	if slices.ContainsFunc(shown, func(r *result.Row) bool { return r.Policy == board.OptPolicy }) && !s.prefetch {
@@ -233,7 +237,7 @@ func (s *summary) legend(shown []*result.Row, columns []string) string {
 	if n := len(s.traces); n > 1 {
 		text += fmt.Sprintf("; %d traces pooled", n)
 	}
-	return text + "\n"
+	return result.SharedLabels(s.labels, "traces").Title(text) + "\n"
 }
 
 // warningText is the first warning and the number of others, nothing for none.
