@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -274,7 +275,7 @@ func (s *selection) missing(err error, policy string) error {
 	remedy := "leave out --where"
 	if conditions := with.Conditions(); len(conditions) > 0 {
 		for i := range conditions {
-			conditions[i] = "--where " + shellWord(conditions[i])
+			conditions[i] = "--where " + printable.ShellWord(conditions[i])
 		}
 		remedy = "use " + strings.Join(conditions, " ")
 	}

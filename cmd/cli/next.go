@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,24 +12,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kvreplay/kvreplay/datasets/requests"
+	"github.com/kvreplay/kvreplay/internal/printable"
 )
-
-// plainWord is a word that no shell changes.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
-// shellWord quotes a word for a POSIX shell if it needs quotes.
-func shellWord(word string) string {
-	if plainWord.MatchString(word) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
 
 // commandLine is the command of kvreplay with these arguments, as a shell takes it.
 func commandLine(args ...string) string {
 	line := "kvreplay"
 	for _, arg := range args {
-		line += " " + shellWord(arg)
+		line += " " + printable.ShellWord(arg)
 	}
 	return line
 }

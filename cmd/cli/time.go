@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -126,7 +127,7 @@ func profileIn(path string) (string, error) {
 		return "", err
 	}
 	if len(found) == 0 {
-		return "", fmt.Errorf("folder %s has no profile (*.profile-*.parquet): make one with kvreplay replay TRACE --policy NAME --out %s --profile", path, shellWord(path))
+		return "", fmt.Errorf("folder %s has no profile (*.profile-*.parquet): make one with kvreplay replay TRACE --policy NAME --out %s --profile", path, printable.ShellWord(path))
 	}
 	if len(found) > 1 {
 		return "", fmt.Errorf("folder %s has %d profiles, expected one; name one of them: %s", path, len(found), strings.Join(found, ", "))

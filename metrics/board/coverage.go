@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -114,7 +115,7 @@ func (c *coverage) rankedWhere(policy string) string {
 				return slices.DeleteFunc(slices.Clone(c.cellsOf(p)), func(r CellRef) bool { return key.of(r) != key.of(at) })
 			}
 			if _, ranked, _ := commonCells(c.policies, within); len(ranked) > 1 && slices.Contains(ranked, policy) {
-				return "--where " + key.name + "=" + key.of(at)
+				return "--where " + printable.ShellWord(key.name+"="+key.of(at))
 			}
 		}
 	}

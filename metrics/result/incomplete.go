@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/printable"
 )
 
 // Incomplete says that results lack cells that were asked for, as they do if a replay was
@@ -117,8 +119,8 @@ func (i *Incomplete) Titled(title string) string {
 
 // Error says which traces lack cells and what to do.
 func (i *Incomplete) Error() string {
-	return fmt.Sprintf("%s. Missing: %s. Run the same replay command again, or leave traces out with --where trace!=%s",
-		i.mark(), i.names(), i.Missing[0].Trace)
+	return fmt.Sprintf("%s. Missing: %s. Run the same replay command again, or leave traces out with --where %s",
+		i.mark(), i.names(), printable.ShellWord("trace!="+i.Missing[0].Trace))
 }
 
 // Notes name the traces that lack cells.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -144,5 +145,13 @@ func TestWriteParquet(t *testing.T) {
 	rows[0].Misses++
 	if err := result.WriteParquet(&out, rows); err == nil {
 		t.Error("a row that cannot be true was written")
+	}
+}
+
+// A condition that a message prints is one word for a shell, whatever a trace is called.
+func TestIncompleteRemedyIsQuoted(t *testing.T) {
+	asked := []result.Row{rowstest.Row("a; b's.parquet", "lru", "1x", 0)}
+	if got, want := result.FindIncomplete(asked, nil, result.Where{}).Error(), `--where 'trace!=a; b'\''s.parquet'`; !strings.HasSuffix(got, want) {
+		t.Errorf("%s, expected %s", got, want)
 	}
 }

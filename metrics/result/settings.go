@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/printable"
 )
 
 // Rows are comparable only where everything but the policy and the capacity is equal.
@@ -176,7 +178,7 @@ func differences(fields []field, rows []*Row) string {
 		b.WriteString(examples(f, rows))
 	}
 	f := fields[0]
-	fmt.Fprintf(&b, "choose with --where, as --where %s=%s", f.name, distinct(f, rows)[0])
+	fmt.Fprintf(&b, "choose with --where, as --where %s", printable.ShellWord(f.name+"="+distinct(f, rows)[0]))
 	return b.String()
 }
 
