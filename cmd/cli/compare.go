@@ -30,7 +30,7 @@ type compareFlags struct {
 func newCompareCommand(table policies.Table) *cobra.Command {
 	f := compareFlags{table: table}
 	c := &cobra.Command{
-		Use:   "compare A B [ROWS...]",
+		Use:   "compare A B [ROWS...] | --all B [ROWS...]",
 		Short: "Say which of two policies misses less, where, and whether that is significant",
 		Long: `Compare two policies from result rows, paired by request: misses, their ratio, the
 requests (and streams) that each wins, and whether the difference is significant. With

@@ -48,14 +48,15 @@ func newLeaderboardCommand(table policies.Table) *cobra.Command {
 JSON lines or CSV, or folders of *.jsonl; without any, the folder results. Rows are
 replay's (--out, or its stdout with --format jsonl); with replay --per request or finer
 the figures have 95 % intervals and the digits that these support, and policies have
-letters: those that share a letter are not distinguished. Rows that differ in a setting that changes counts
-are refused, never pooled: choose with --where. So are rows that miss less than the
-optimum which bounds them. Lossy policies are ranked apart, by their recall of the
-demand at equal budgets.
+letters: those that share a letter are not distinguished. Rows that differ in a setting
+that changes counts are refused, never pooled: choose with --where. So are rows that
+miss less than the optimum which bounds them. Lossy policies are ranked apart, by their
+recall of the demand at equal budgets.
 
 A results folder knows the cells that replay was asked for. If some have no rows, titles
 say INCOMPLETE, a note names the traces, and the exit code is 3. --where trace!=NAME
-leaves a trace out.
+leaves a trace out. Rows from before an edit of a policy are left out if the run that
+replaces them was stopped.
 
 Beside bytes a step stands the modelled time per output token (TPOT) on a machine,
 computed from the rows alone; --by time ranks by it. What it assumes is said under the
@@ -72,7 +73,7 @@ and sequential because a mean of misses then makes a mean of times.`,
 	fl.StringVar(&f.format, "format", "table", "`table`, markdown, csv or json on stdout")
 	outVar(fl, &f.out, "folder to write leaderboard.md, .csv, .json, rows.parquet and curves-<trace>.svg to as well")
 	fl.StringArrayVar(&f.where, "where", nil, "only rows with `KEY=VALUE` (or KEY!=VALUE), any field of a row; repeatable: one key's values are alternatives")
-	fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap (default 0)")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap and of the permutation test (default 0)")
 	fl.BoolVar(&f.perTrace, "per-trace", false, "a table for every trace too")
 	f.time.add(c)
 	c.AddCommand(newVerifyCommand(table))

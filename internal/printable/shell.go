@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// plainWord is a word that no shell changes. Shells leave != as it is.
-var plainWord = regexp.MustCompile(`^([A-Za-z0-9_@%+=:,./-]|!=)+$`)
+// plainWord is a word that no shell changes.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // ShellWord quotes a word for a POSIX shell if it needs quotes.
 func ShellWord(word string) string {
