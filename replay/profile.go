@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -78,25 +79,26 @@ type ProfileMeta struct {
 	Fingerprints map[string]string `json:"fingerprints,omitempty"`
 }
 
-// Outdated reports whether a policy has changed since the profile: replay was asked for its
-// cells again in the profile's folder dir, and it decides otherwise there.
+// Outdated reports whether a policy of a cell, or of a tier below it, has changed since the
+// profile: replay was asked for the cell again in the profile's folder dir, and the policy
+// decides otherwise there.
 func (m *ProfileMeta) Outdated(dir, policy, capacity string) (bool, error) {
 	asked, err := Asked(dir)
 	if err != nil || m.Fingerprints[policy] == "" {
 		return false, err
 	}
-	found := false
+	same := map[string]bool{} // by tier and policy: some setting of the cell is as the profile has it
 	for i := range asked {
 		r := &asked[i]
-		if r.TraceDigest != m.TraceDigest || r.Tier != 0 || r.Policy != policy || (r.Capacity != nil && *r.Capacity != capacity) {
+		if r.TraceDigest != m.TraceDigest || r.Tiers != m.Tiers {
 			continue
 		}
-		if r.PolicyFingerprint == m.Fingerprints[policy] {
-			return false, nil
+		if r.Tier == 0 && r.Policy == policy && (r.Capacity == nil || *r.Capacity == capacity) || r.Tier > 0 && (r.Above == policy || r.Above == policy+"@"+capacity) {
+			key := fmt.Sprint(r.Tier, r.Policy)
+			same[key] = same[key] || r.PolicyFingerprint == m.Fingerprints[r.Policy]
 		}
-		found = true
 	}
-	return found, nil
+	return slices.Contains(slices.Collect(maps.Values(same)), false), nil
 }
 
 // profileAhead is how many streams a worker may be ahead of the file.

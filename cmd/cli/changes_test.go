@@ -105,7 +105,7 @@ func TestProfileFromBeforeAnEdit(t *testing.T) {
 		t.Errorf("before the edit: exit code %d: %s", code, stderr)
 	}
 	runWith(random.Entry, append(args[:len(args):len(args)], "--capacity", "2x")...)
-	if code, stderr := price("plan", "lru2"); code != 1 || !strings.Contains(stderr, "is from before lru2 changed: run its replay command again with --profile") {
+	if code, stderr := price("plan", "lru2"); code != 1 || !strings.Contains(stderr, "is from before a policy of lru2 @ 2x changed: run its replay command again with --profile") {
 		t.Errorf("after the edit: exit code %d: %s", code, stderr)
 	}
 	if code, stderr := price("plan", "fifo"); code != 0 {
@@ -114,6 +114,16 @@ func TestProfileFromBeforeAnEdit(t *testing.T) {
 	runWith(random.Entry, profiled...)
 	if code, stderr := price("plan", "lru2"); code != 0 {
 		t.Errorf("profiled again: exit code %d: %s", code, stderr)
+	}
+	out = t.TempDir()
+	args = []string{"replay", path, "--policy", "fifo", "--capacity", "2x", "--tier", "dram=lru2@4x", "--out", out}
+	runWith(lru.Entry, append(args[:len(args):len(args)], "--profile")...)
+	if code, stderr := price("plan", "fifo"); code != 0 {
+		t.Errorf("a tier before the edit: exit code %d: %s", code, stderr)
+	}
+	runWith(random.Entry, args...)
+	if code, stderr := price("plan", "fifo"); code != 1 || !strings.Contains(stderr, "is from before a policy of fifo @ 2x changed") {
+		t.Errorf("a tier after the edit: exit code %d: %s", code, stderr)
 	}
 }
 

@@ -302,7 +302,7 @@ func ReadProfiles(ctx context.Context, path string, cells []Cell) (profiles []*P
 	defer p.close()
 	for _, c := range cells {
 		if outdated, err := p.meta.Outdated(filepath.Dir(path), c.Policy, c.Capacity); err != nil || outdated {
-			return nil, cmp.Or(err, fmt.Errorf("profile %s is from before %s changed: run its replay command again with --profile", path, c.Policy))
+			return nil, cmp.Or(err, fmt.Errorf("profile %s is from before a policy of %s changed: run its replay command again with --profile", path, c))
 		}
 	}
 	gatherers := make([]*gatherer, len(cells))
