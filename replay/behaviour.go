@@ -77,7 +77,7 @@ func (p *plan) plannedWindows(c *cellPlan) (all []behaviour) {
 	return []behaviour{{c.spec.Name(), strings.Join(own, "")}, {"", hashOf(planned)}}
 }
 
-// dependsOn is how rows state the behaviours on which a cell depends beside its own.
+// dependsOn is the text by which rows state the other behaviours on which a cell depends.
 func dependsOn(others []behaviour) string {
 	var texts []string
 	for _, b := range others {

@@ -50,7 +50,8 @@ func testNotes(contests []Contest, verdict string, tests, resamples int, seed ui
 		fmt.Sprintf("%s p < %g; ≈: not distinguished; n = N: N requests cannot decide, %d can", verdict, Significant, fewestDecidable(tests)))
 }
 
-// Verdict names the better policy, or says why none is named. The p is one of so many.
+// Verdict names the better policy, or the reason that none is named. Holm corrected p for a
+// number of tests.
 func (d *Contest) Verdict(p *float64, tests int) string {
 	switch d.outcome(p, tests) {
 	case decided:

@@ -96,7 +96,7 @@ func (c *Comparison) contest(g *grid, pairs []pair, streams map[cellKey]byPart) 
 	return d
 }
 
-// judge names the better of A and B if the p, one of so many, decides.
+// judge names the better of A and B if p decides. Holm corrected p for a number of tests.
 func (d *Contest) judge(a, b string, p *float64, tests int) {
 	switch {
 	case d.outcome(p, tests) != decided:

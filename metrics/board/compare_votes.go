@@ -93,7 +93,7 @@ const (
 	decided
 )
 
-// outcome judges a p that is one of so many that are corrected together.
+// outcome judges p, which Holm corrected for a number of tests.
 func (d *Contest) outcome(p *float64, tests int) outcome {
 	switch {
 	case p == nil:

@@ -237,13 +237,13 @@ func byteChanges(changes *[256]float64, c sides, first int) {
 	}
 }
 
-// decidable reports whether n requests can distinguish one of so many pairs: whether the
-// smallest p that n requests allow, 2 ÷ 2ⁿ, is significant after Holm's correction.
+// decidable reports whether n requests can distinguish a pair among pairs that are tested
+// together. The smallest p of n requests is 2 ÷ 2ⁿ. Holm's correction multiplies it by pairs.
 func decidable(n, pairs int) bool {
 	return float64(pairs)*math.Ldexp(2, -n) < Significant
 }
 
-// fewestDecidable is the fewest requests that can distinguish one of so many pairs.
+// fewestDecidable returns the smallest n that is decidable.
 func fewestDecidable(pairs int) int {
 	n := 1
 	for !decidable(n, pairs) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// randomSides are cells of traces with so many requests, two cells each; A has the amounts
-// of B times about the ratio.
+// randomSides returns two cells for each trace, whose number of requests is given. The
+// amounts of A are those of B times about the ratio.
 func randomSides(rng *rand.Rand, ratio float64, requests ...int) (cells []sides) {
 	for i, n := range requests {
 		for range 2 {

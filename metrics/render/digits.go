@@ -13,7 +13,7 @@ import (
 // figureDigits are the significant digits of a figure without an interval.
 const figureDigits = 3
 
-// unit says how figures are shown: times scale, with at most so many decimals.
+// unit is how figures are shown: multiplied by scale, with at most a number of decimals.
 type unit struct {
 	scale float64
 	most  int

@@ -7,7 +7,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// labelledTPOT stands before the labels of times beside figures that are counts.
+// labelledTPOT precedes the labels of times in a table of counts.
 const labelledTPOT = "TPOT: "
 
 // limitLabels adds the labels of modelled times, behind a prefix, to those of the counts.

@@ -29,7 +29,7 @@ func TestLossyAlone(t *testing.T) {
 	}
 }
 
-// Wherever a trace of an approximate selector is named, its recall stands beside it.
+// Wherever a trace of an approximate selector is named, its recall follows.
 func TestSelectorRecallIsShown(t *testing.T) {
 	rows := append(rowstest.HandRows(), rowstest.Row("a", "lru", "peak:window:2", 24))
 	window := rowstest.Row("a", "window:2", "", 30)
