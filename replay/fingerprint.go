@@ -125,30 +125,22 @@ func (f *fingerprinter) attempt(ask func()) {
 	ask()
 }
 
-// suits reports whether a run would let an exact policy replay so.
+// suits reports whether a run would let an exact policy replay so. The table of conflicts
+// decides about mechanisms.
 func (f *fingerprinter) suits(t *trial) bool {
-	needs, traits := policies.NeedsOf(f.policy), f.spec.Entry.Traits
-	_, bypasses := f.policy.(policies.Bypasser)
-	_, resizes := f.policy.(policies.Resizer)
-	_, peeks := f.policy.(policies.Peeker)
+	needs, windowed := policies.NeedsOf(f.policy), f.spec.Entry.Traits.Windowed
 	switch {
 	case needs&policies.NeedCandidates != 0 && !t.start.ranks, needs&policies.NeedPicked != 0 && !t.delta.weighed():
 		return false
-	case traits.Windowed && (t.again || len(t.start.placed) > 0):
+	case windowed && (t.again || len(t.start.placed) > 0 || t.kind == grows):
 		return false // it has no capacity
 	}
-	switch t.kind {
-	case inClusters:
-		return !traits.Sized && !traits.Offline && !bypasses
-	case grows:
-		return !traits.Windowed && (!traits.Sized || resizes)
-	case swaps:
-		return peeks && !bypasses
-	case belowLRU, belowLRUCopy:
-		return !traits.Windowed && !traits.Offline && !bypasses
-	}
-	return true
+	with, ok := trialMechanisms[t.kind]
+	return !ok || unfit(f.spec, with) == ""
 }
+
+// trialMechanisms are those of the trials that some exact policies do not combine with.
+var trialMechanisms = map[trialKind]Mechanism{inClusters: UseClusters, grows: AtChanging, swaps: UseSwap, belowLRU: AsTier, belowLRUCopy: AsTier}
 
 // exact replays a trial with an exact policy and digests what every step did.
 func (f *fingerprinter) exact(t *trial) {
