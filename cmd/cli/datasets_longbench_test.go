@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/datasets/prompts/promptstest"
 )
 
 const (
@@ -41,16 +41,9 @@ func TestMakeLongbench(t *testing.T) {
 	if stdout != "" || !strings.Contains(stderr, "2 prompts, counted by cl100k_base") {
 		t.Errorf("stdout %q, stderr %q", stdout, stderr)
 	}
-	rows, err := prompts.ReadAll(path)
-	if err != nil || len(rows) != 2 || rows[0].Task != "multi_news" {
-		t.Fatalf("%v, %v", rows, err)
-	}
-	m, err := prompts.ReadManifest(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Verify(path); err != nil {
-		t.Error(err)
+	rows, m := promptstest.Read(t, path)
+	if len(rows) != 2 || rows[0].Task != "multi_news" {
+		t.Fatalf("%v", rows)
 	}
 	if got := strings.Join(m.Command, " "); got != "kvreplay datasets make longbench "+longbenchRows+" --length=1000 --samples=2 --seed=0" {
 		t.Errorf("command of the manifest: %s", got)
@@ -66,9 +59,9 @@ func TestMakeLongbench(t *testing.T) {
 func TestMakeLongbenchV2(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "v2.jsonl")
 	_, stderr := made(t, "datasets", "make", "longbench-v2", longbenchV2, "-o", path, "--context", "short")
-	rows, err := prompts.ReadAll(path)
-	if err != nil || len(rows) != 2 || !strings.Contains(stderr, "2 prompts") {
-		t.Errorf("%v, %v, stderr %q", rows, err, stderr)
+	rows, _ := promptstest.Read(t, path)
+	if len(rows) != 2 || !strings.Contains(stderr, "2 prompts") {
+		t.Errorf("%v, stderr %q", rows, stderr)
 	}
 }
 

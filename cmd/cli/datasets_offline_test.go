@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/datasets/offline"
-	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/datasets/prompts/promptstest"
 )
 
 const queries = "../../datasets/offline/testdata/queries.txt"
@@ -20,13 +20,9 @@ func TestMakeOffline(t *testing.T) {
 	if stdout != "" || !strings.Contains(stderr, "4 prompts, counted by cl100k_base") {
 		t.Errorf("stdout %q, stderr %q", stdout, stderr)
 	}
-	rows, err := prompts.ReadAll(path)
-	if err != nil || len(rows) != 4 || rows[0].Task != "summary_text" || rows[3].ID != "passage_count_text-1" {
-		t.Fatalf("%v, %v", rows, err)
-	}
-	m, err := prompts.ReadManifest(path)
-	if err != nil || m.Verify(path) != nil {
-		t.Fatal(err, m)
+	rows, m := promptstest.Read(t, path)
+	if len(rows) != 4 || rows[0].Task != "summary_text" || rows[3].ID != "passage_count_text-1" {
+		t.Fatalf("%v", rows)
 	}
 	if got := strings.Join(m.Command, " "); got != "kvreplay datasets make offline --length=700 --samples=2 --task=passage_count_text --task=summary_text --text="+queries {
 		t.Errorf("command of the manifest: %s", got)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/datasets/prompts/promptstest"
 )
 
 func TestMakeRuler(t *testing.T) {
@@ -20,10 +20,7 @@ func TestMakeRuler(t *testing.T) {
 	if stdout != "" || !strings.Contains(stderr, "8 prompts, counted by cl100k_base") {
 		t.Errorf("stdout %q, stderr %q", stdout, stderr)
 	}
-	rows, err := prompts.ReadAll(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows, m := promptstest.Read(t, path)
 	var ids []string
 	for _, r := range rows {
 		ids = append(ids, r.ID)
@@ -38,13 +35,6 @@ func TestMakeRuler(t *testing.T) {
 	if got := strings.Join(ids, " "); got != "ruler-niah_single_2-1024-0 ruler-niah_single_2-1024-1 ruler-niah_single_2-2048-0 ruler-niah_single_2-2048-1 "+
 		"ruler-vt-1024-0 ruler-vt-1024-1 ruler-vt-2048-0 ruler-vt-2048-1" {
 		t.Errorf("rows %s", got)
-	}
-	m, err := prompts.ReadManifest(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Verify(path); err != nil {
-		t.Error(err)
 	}
 	if m.Seed != 7 || len(m.Tasks) != 4 || len(m.Sources) != 2 || m.Sources[1].Substitute != "Paul Graham's essays" {
 		t.Errorf("manifest %+v", m)

@@ -1,14 +1,664 @@
 package card
 
 import (
-	_ "embed"
-	"text/template"
+	"cmp"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/dustin/go-humanize"
+
+	"github.com/kvreplay/kvreplay/datasets/catalogue"
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/trace"
+	"github.com/kvreplay/kvreplay/trace/inspect"
+	"github.com/kvreplay/kvreplay/trace/locality"
 )
 
-//go:embed card.md.tmpl
-var pageText string
+// view is what the page's template asks.
+type view struct {
+	*corpus
+	Options
+	plots map[string][]byte
+}
 
-// page is the card's template. Its data is a *view, and line escapes a text of traces.
-var page = template.Must(template.New("card").Funcs(template.FuncMap{"line": printable.Markdown}).Parse(pageText))
+// Plot is a picture, or nothing where none was drawn.
+func (v *view) Plot(name, about string) string {
+	if v.plots[name] == nil {
+		return ""
+	}
+	return fmt.Sprintf("![%s](%s/%s)", about, url.PathEscape(v.Plots), name)
+}
+
+// selection is traces with their streams.
+type selection struct {
+	sources []*source
+	streams []*stream
+}
+
+// where are the traces of which is true, in order.
+func (c *corpus) where(is func(*source) bool) (s selection) {
+	for _, x := range c.sources {
+		if is(x) {
+			s.sources = append(s.sources, x)
+			for i := range x.streams {
+				s.streams = append(s.streams, &x.streams[i])
+			}
+		}
+	}
+	return s
+}
+
+// all are the traces of the corpus, and part those of a part.
+func (c *corpus) all() selection { return c.where(func(*source) bool { return true }) }
+
+func (c *corpus) part(name string) selection {
+	return c.where(func(s *source) bool { return s.part == name })
+}
+
+func (s selection) bytes() string {
+	var n int64
+	for _, x := range s.sources {
+		n += x.bytes
+	}
+	return humanize.Comma(n)
+}
+
+// distinct are the different values, in order.
+func distinct[X any, V cmp.Ordered](list []X, value func(X) V) []V {
+	var values []V
+	for _, x := range list {
+		values = append(values, value(x))
+	}
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+func (s selection) requests() int {
+	return len(distinct(s.streams, func(x *stream) string { return x.source.part + "\x00" + x.info.Request }))
+}
+
+func (s selection) tasks() []string {
+	return distinct(s.streams, func(x *stream) string { return x.task })
+}
+
+// texts joins the different texts of traces.
+func (s selection) texts(text func(*source) string) string {
+	return strings.Join(distinct(s.sources, text), "; ")
+}
+
+// span is the range of a number of the streams, "5" or "5 to 9".
+func (s selection) span(number func(*stream) int) string { return span(distinct(s.streams, number)) }
+
+func promptOf(x *stream) int { return int(x.info.PromptLen) }
+
+// Extent is the corpus in a sentence.
+func (c *corpus) Extent() string {
+	var rows int
+	var demand int64
+	all := c.all()
+	for _, x := range all.streams {
+		rows += x.info.Rows
+		demand += x.facts.locality.Demand
+	}
+	return fmt.Sprintf("%s of %s with %s on %s: %s, %s rows, %s demanded blocks, %s bytes.", plural(len(all.sources), "trace"),
+		and(c.models()), plural(all.requests(), "request"), plural(len(all.tasks()), "task"), plural(len(all.streams), "stream"),
+		humanize.Comma(int64(rows)), humanize.Comma(demand), all.bytes())
+}
+
+func (c *corpus) models() []string {
+	return distinct(c.sources, func(s *source) string { return orNone(s.meta.Model) })
+}
+
+func (c *corpus) parts() []string {
+	return distinct(c.sources, func(s *source) string { return s.part })
+}
+
+func orNone(s string) string { return cmp.Or(s, "not stated") }
+
+// Metadata are the facts that traces state, with the parts where they differ.
+func (c *corpus) Metadata() string {
+	fields := []struct {
+		name string
+		of   func(*trace.Meta) string
+	}{
+		{"model", func(m *trace.Meta) string { return m.Model }},
+		{"weights", func(m *trace.Meta) string { return noteOf(m, "weights") }},
+		{"decoding", func(m *trace.Meta) string { return m.Decoding }},
+		{"attention", func(m *trace.Meta) string { return noteOf(m, "attention") }},
+		{"pins: sink + local tokens", pinsOf},
+		{"entry bytes", func(m *trace.Meta) string { return number(m.EntryBytes) }},
+		{"reducer over heads", func(m *trace.Meta) string { return m.Reducer }},
+		{"order of lists", func(m *trace.Meta) string { return m.Order }},
+		{"generator", func(m *trace.Meta) string { return m.Generator }},
+		{"device, dtype, threads", func(m *trace.Meta) string {
+			return strings.Trim(strings.Join([]string{noteOf(m, "device"), noteOf(m, "dtype"), noteOf(m, "threads")}, ", "), ", ")
+		}},
+		{"libraries", librariesOf},
+		{"licence of the traces", func(m *trace.Meta) string { return m.Licence }},
+	}
+	var rows [][]string
+	for _, f := range fields {
+		rows = append(rows, []string{f.name, c.differing(f.of)})
+	}
+	return markdown(2, []string{"", ""}, rows)
+}
+
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func pinsOf(m *trace.Meta) string {
+	sink, local, ok := m.Pins()
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%d + %d", sink, local)
+}
+
+func librariesOf(m *trace.Meta) string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(m.Notes)) {
+		if name, ok := strings.CutPrefix(key, "library."); ok {
+			list = append(list, name+" "+noteOf(m, key))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// differing is a field's value, or each value with the parts that have it.
+func (c *corpus) differing(field func(*trace.Meta) string) string {
+	value := func(s *source) string { return orNone(field(s.meta)) }
+	values := distinct(c.sources, value)
+	if len(values) == 1 {
+		return values[0]
+	}
+	for i, v := range values {
+		with := c.where(func(s *source) bool { return value(s) == v })
+		parts := distinct(with.sources, func(s *source) string { return s.part })
+		values[i] = fmt.Sprintf("%s (%s)", v, strings.Join(parts, ", "))
+	}
+	return strings.Join(values, "; ")
+}
+
+// Parts are the parts, one a row.
+func (c *corpus) Parts() string {
+	var rows [][]string
+	for _, name := range c.parts() {
+		p := c.part(name)
+		heads := "shared"
+		if own := distinct(p.streams, func(x *stream) int32 { return x.info.Head }); own[len(own)-1] != trace.NoHead {
+			heads = ranges(slices.DeleteFunc(own, func(h int32) bool { return h == trace.NoHead }))
+		}
+		var budgets []share
+		for _, x := range p.streams {
+			budgets = append(budgets, share{x.budget(), true})
+		}
+		rows = append(rows, []string{name, strconv.Itoa(len(p.sources)), strconv.Itoa(len(p.tasks())), strconv.Itoa(p.requests()),
+			ranges(distinct(p.streams, func(x *stream) int32 { return x.info.Layer })), heads, p.span(promptOf),
+			p.span(func(x *stream) int { return x.info.Rows - x.info.Windows }), p.span(func(x *stream) int { return x.info.Windows }),
+			p.texts(listsOf), spanOf(budgets), p.texts(func(s *source) string { return orNone(s.meta.Selector) }),
+			p.texts(func(s *source) string { return strings.Join(s.columns, ", ") }), p.bytes()})
+	}
+	return markdown(14, []string{"part", "traces", "tasks", "requests", "layers", "KV heads", "prompt, tokens", "steps", "windows", "K / M, blocks", "K ÷ prompt", "selectors", "columns", "bytes"}, rows)
+}
+
+// listsOf is K and M, with the block where that is more than a token.
+func listsOf(s *source) string {
+	text := fmt.Sprintf("%d / %d", s.meta.TopK, s.meta.Candidates)
+	if s.meta.BlockTokens > 1 {
+		text += fmt.Sprintf(" of %d tokens", s.meta.BlockTokens)
+	}
+	return text
+}
+
+// budget is a stream's K in tokens over its prompt.
+func (s *stream) budget() float64 {
+	m := s.source.meta
+	return float64(m.TopK*m.BlockTokens) / float64(s.info.PromptLen)
+}
+
+// Files are the traces with their digests.
+func (c *corpus) Files() string {
+	var rows [][]string
+	for _, s := range c.sources {
+		rows = append(rows, []string{code(s.name), orNone(s.selector), humanize.Comma(s.bytes), code(s.digest)})
+	}
+	return markdown(4, []string{"file", "selector", "bytes", "digest of the content"}, rows)
+}
+
+// Sources are the licences of what prompts are made of, by task, as the catalogue has them.
+func (c *corpus) Sources() string {
+	type source struct{ licence, origin string }
+	tasks := map[source][]string{}
+	for _, t := range c.all().tasks() {
+		for _, e := range catalogue.All() {
+			if e.Kind == catalogue.Workload && strings.HasSuffix(e.Name, "/"+t) {
+				s := source{e.Licence, e.Origin}
+				tasks[s] = append(tasks[s], t)
+			}
+		}
+	}
+	var rows [][]string
+	for s, t := range tasks {
+		rows = append(rows, []string{cell(strings.Join(t, ", ")), s.licence, s.origin}) // those of the catalogue may be links
+	}
+	slices.SortFunc(rows, slices.Compare)
+	return table(3, []string{"tasks", "licence of the prompts", "origin"}, rows)
+}
+
+// Captured reports whether the capture of this repository made all traces.
+func (c *corpus) Captured() bool {
+	return !slices.ContainsFunc(c.sources, func(s *source) bool { return !strings.HasPrefix(s.meta.Generator, "kvreplay capture") })
+}
+
+// Planned reports whether all traces name the part of a plan that they belong to.
+func (c *corpus) Planned() bool {
+	return !slices.ContainsFunc(c.sources, func(s *source) bool { return s.meta.Notes["part"] == "" })
+}
+
+var (
+	parameters = regexp.MustCompile(`(\d+(?:\.\d+)?)([MB])\b`)
+	quantised  = regexp.MustCompile(`\b(?:Q\d\w*|(?i:int[48]|fp[48]|awq|gptq))\b`)
+)
+
+// smallModel is fewer parameters than the smallest of KVDrive's models, Phi-4-mini with
+// 3.8 thousand million.
+const smallModel = 3.8e9
+
+// shortContext is the shortest that ESS and KVDrive measure, in tokens.
+const shortContext = 32 << 10
+
+// Limits are what a reader must know before drawing conclusions, as far as traces tell.
+func (c *corpus) Limits() []string {
+	var list []string
+	add := func(format string, a ...any) { list = append(list, fmt.Sprintf(format, a...)) }
+	for _, m := range c.models() {
+		if p := parameters.FindStringSubmatch(m); p != nil {
+			n, _ := strconv.ParseFloat(p[1], 64)
+			if n *= map[string]float64{"M": 1e6, "B": 1e9}[p[2]]; n < smallModel {
+				add("%s has %s%s parameters. The papers measure models of 3.8B parameters and more: what a cache gains on them is not known from here.", m, p[1], p[2])
+			}
+		}
+		if q := quantised.FindString(m); q != "" {
+			add("The weights of %s are quantised (%s): its attention is that of the rounded weights.", m, q)
+		}
+	}
+	// limit adds one of the parts with a trace of which is true.
+	limit := func(format string, is func(*source) bool) {
+		if traces := c.where(is).sources; len(traces) > 0 {
+			add(format, and(distinct(traces, func(s *source) string { return s.part })))
+		}
+	}
+	limit("Open loop (%s): every output was computed with full attention. A system that attends to its selection alone drifts from these traces; no figure here says how its answers change.",
+		func(s *source) bool { return strings.HasPrefix(s.meta.Notes["attention"], "full attention") })
+	limit("Sampled text (%s): what is decoded is what the model says with one seed, right or wrong, and past its end of sequence where that is never chosen.",
+		func(s *source) bool { return strings.HasPrefix(s.meta.Decoding, "sampled") })
+	all := c.all()
+	if longest := distinct(all.streams, promptOf); longest[len(longest)-1] < shortContext {
+		demands := distinct(c.sources, func(s *source) int { return s.meta.TopK * s.meta.BlockTokens })
+		add("Short contexts: prompts of %s tokens and K of %s, where the papers measure 32K to 128K and more with K of %d.", all.span(promptOf), span(demands), essTopK)
+	}
+	if least, task := c.fewestRequests(); least < 5 {
+		add("Few requests: %s of %s. Figures of a task are of its requests, not of the task.", plural(least, "request"), task)
+	}
+	limit("No prompt windows (%s): replay starts cold.", func(s *source) bool { return s.streams[0].info.Windows == 0 })
+	limit("No ranks (%s): what follows from ranks is left out there.", func(s *source) bool { return s.meta.Order == trace.OrderIndex })
+	limit(fmt.Sprintf("Rounded scores (%%s): ranks are exact, scores have fewer than %d bits of mantissa.", trace.DefaultMantissaBits), func(s *source) bool {
+		return s.meta.ScoreMantissaBits != nil && *s.meta.ScoreMantissaBits < trace.DefaultMantissaBits
+	})
+	return list
+}
+
+// fewestRequests is the task of a part with the fewest requests.
+func (c *corpus) fewestRequests() (least int, task string) {
+	least = 1 << 30
+	for _, x := range c.sets {
+		for _, t := range x.tasks() {
+			s := selection{streams: x.only(func(s *stream) bool { return s.task == t.key }).streams}
+			if n := s.requests(); n < least {
+				least, task = n, fmt.Sprintf("%s (%s)", t.key, x.name)
+			}
+		}
+	}
+	return least, task
+}
+
+// Tasks are how the demand repeats, a table a set.
+func (c *corpus) Tasks() string {
+	header := []string{"task", "overlap", "first seen", "set 4 ÷ K", "set 16 ÷ K", "set 64 ÷ K", "gap p50 / p90, steps", "reuse p50 / p90 / p99, blocks", "covered mass"}
+	return c.bySet(header, func(f *facts) []string {
+		s := f.locality.Summary()
+		row := []string{percent(f.overlap()), percent(ratio(f.locality.FirstSeen, f.locality.After))}
+		for w := 1; w < len(locality.Windows); w++ {
+			row = append(row, decimals(f.workingSet(w), 2))
+		}
+		return append(row, whole(s.Gap.P50)+" / "+whole(s.Gap.P90),
+			strings.Join([]string{whole(s.Reuse.P50), whole(s.Reuse.P90), whole(s.Reuse.P99)}, " / "), percent(f.mass()))
+	})
+}
+
+// Hits are the hit rates of every cell, in the order of cells.
+func (c *corpus) Hits() string {
+	header := []string{"task"}
+	for _, m := range multiples {
+		header = append(header, "LRU "+strings.TrimSuffix(cells[m.cell].capacity, "x")+" × K")
+	}
+	header = append(header, "LRU 0.2 of the prompt", "lookahead 2 × K", "optimum 2 × K")
+	return c.bySet(header, func(f *facts) (row []string) {
+		for cell := range cells {
+			row = append(row, percent(f.hits(cell)))
+		}
+		return row
+	})
+}
+
+// bySet is a table of every set, titled by name, K and M: a row a task and, of several, one
+// of all together.
+func (c *corpus) bySet(header []string, row func(*facts) []string) string {
+	var parts []string
+	for _, x := range c.sets {
+		tasks := x.tasks()
+		if len(tasks) > 1 {
+			tasks = append(tasks, group[string]{"all", *x.all()})
+		}
+		var rows [][]string
+		for i := range tasks {
+			rows = append(rows, append([]string{tasks[i].key}, row(&tasks[i].facts)...))
+		}
+		parts = append(parts, fmt.Sprintf("**%s**, %s\n\n%s", printable.Markdown(x.name), x.lists(), markdown(1, header, rows)))
+	}
+	return strings.Join(parts, "\n")
+}
+
+// lists is "K 24, M 30, a list a KV head".
+func (x *set) lists() string {
+	text := fmt.Sprintf("K %d, M %d", x.k, x.m)
+	if x.block > 1 {
+		text += fmt.Sprintf(" blocks of %d tokens", x.block)
+	}
+	if slices.ContainsFunc(x.streams, func(s *stream) bool { return s.info.Head != trace.NoHead }) {
+		return text + ", a list a KV head"
+	}
+	return text + ", a list a layer"
+}
+
+// Deepest names the set that layers are shown of.
+func (c *corpus) Deepest() string { return c.deepest().name }
+
+// Layers are overlap and LRU's hit rate at 2 × K by layer and head of the deepest set.
+func (c *corpus) Layers() string {
+	x := c.deepest()
+	heads := x.heads()
+	header := []string{"layer"}
+	for _, what := range []string{"overlap", "LRU 1.25 × K", "LRU 2 × K", "LRU 4 × K"} {
+		for _, h := range heads {
+			header = append(header, what+headName(h.key))
+		}
+	}
+	at := map[place]*facts{}
+	places := x.places()
+	for i := range places {
+		at[places[i].key] = &places[i].facts
+	}
+	var rows [][]string
+	for _, l := range x.layers() {
+		row := []string{strconv.Itoa(int(l.key))}
+		for _, figure := range []func(*facts) share{(*facts).overlap, hitsOf(0), hitsOf(lru2), hitsOf(4)} {
+			for _, h := range heads {
+				cell := share{}
+				if f := at[place{l.key, h.key}]; f != nil {
+					cell = figure(f)
+				}
+				row = append(row, percent(cell))
+			}
+		}
+		rows = append(rows, row)
+	}
+	return markdown(0, header, rows)
+}
+
+func hitsOf(cell int) func(*facts) share { return func(f *facts) share { return f.hits(cell) } }
+
+func headName(h int32) string {
+	if h == trace.NoHead {
+		return ""
+	}
+	return fmt.Sprintf(", head %d", h)
+}
+
+// leastRanked is the smallest K whose quarters can be told apart.
+const leastRanked = 4
+
+// Ranks are what becomes of ranks one step later, a set a row.
+func (c *corpus) Ranks() string {
+	var rows [][]string
+	for _, x := range c.sets {
+		f := x.all()
+		if f.next == nil || x.k < leastRanked {
+			continue
+		}
+		row := []string{x.name}
+		for _, m := range []int{x.k / 4, x.k / 2, x.k, x.m} {
+			row = append(row, percent(f.nextTopK(m)))
+		}
+		for _, r := range x.quarters() {
+			row = append(row, percent(f.stays(r[0], r[1])))
+		}
+		rows = append(rows, row)
+	}
+	return markdown(1, []string{"part", "M = K ÷ 4", "K ÷ 2", "K", "the list's", "ranks to K ÷ 4 stay", "3 K ÷ 4 to K stay", "K to the end enter or stay"}, rows)
+}
+
+// quarters are the best ranks of the demand, its last, and those behind it.
+func (x *set) quarters() [3][2]int { return [3][2]int{{0, x.k / 4}, {3 * x.k / 4, x.k}, {x.k, x.m}} }
+
+// Selectors are selectors held against the exact Top-K, best first.
+func (c *corpus) Selectors() string {
+	var rows [][]string
+	for i := range c.recalls {
+		r := &c.recalls[i]
+		rows = append(rows, []string{r.part, code(r.selector), strconv.Itoa(r.block), percent(r.share()), mean(r.resident), mean(r.mass),
+			percent(r.facts.overlap()), percent(r.facts.hits(lru2)), percent(r.facts.hits(look2))})
+	}
+	return markdown(2, []string{"part", "selector", "block", "recall", "resident", "mass", "overlap", "LRU 2 × K", "lookahead 2 × K"}, rows)
+}
+
+// mean is of what captures noted, as a share.
+func mean(values []float64) string { return percent(meanOf(values)) }
+
+func meanOf(values []float64) share {
+	if len(values) == 0 {
+		return share{}
+	}
+	var s float64
+	for _, v := range values {
+		s += v
+	}
+	return share{s / float64(len(values)), true}
+}
+
+// Predictions are the share of the demand that was predicted one layer ahead, by task and layer.
+func (c *corpus) Predictions() string {
+	var rows [][]string
+	for _, x := range c.sets {
+		for _, g := range groups(x.streams, func(s *stream) taskLayer { return taskLayer{s.task, s.info.Layer} }, compareTaskLayers) {
+			if g.facts.predictedOf > 0 {
+				rows = append(rows, []string{x.name, g.key.task, strconv.Itoa(int(g.key.layer)), percent(g.facts.predicted()), percent(g.facts.overlap())})
+			}
+		}
+	}
+	return markdown(2, []string{"part", "task", "layer", "demand that was predicted", "demand of the step before"}, rows)
+}
+
+type taskLayer struct {
+	task  string
+	layer int32
+}
+
+func compareTaskLayers(a, b taskLayer) int {
+	return cmp.Or(cmp.Compare(a.task, b.task), cmp.Compare(a.layer, b.layer))
+}
+
+// HitsBesidePaper are KVDrive's Table 3 with the same selectors of this corpus beside it.
+func (c *corpus) HitsBesidePaper() string {
+	var rows [][]string
+	pair := func(lru, la float64) string { return fmt.Sprintf("%.1f → %.1f", lru, la) }
+	for _, p := range driveHits {
+		here := []string{}
+		for i := range c.recalls {
+			if r := &c.recalls[i]; r.name == p.selector {
+				text := pair(100*r.facts.hits(lru2).v, 100*r.facts.hits(look2).v)
+				if r.selector != r.name && slices.ContainsFunc(c.recalls, func(o recall) bool { return o.name == r.name && o.selector != r.selector }) {
+					text += " (" + code(r.selector) + ")"
+				}
+				here = append(here, text)
+			}
+		}
+		if len(here) == 0 {
+			here = []string{none}
+		}
+		slices.Sort(here)
+		rows = append(rows, []string{p.selector, pair(p.lru[0], p.la[0]), pair(p.lru[1], p.la[1]), pair(p.lru[2], p.la[2]), strings.Join(here, ", ")})
+	}
+	for _, x := range c.sets {
+		if f := x.all(); f.hits(look2).ok {
+			rows = append(rows, []string{x.name + ", " + strings.Join(x.selectors(), ", "), none, none, none, pair(100*f.hits(lru2).v, 100*f.hits(look2).v)})
+		}
+	}
+	return markdown(1, []string{"LRU → lookahead, %", "Llama-3-8B", "Qwen-3-8B", "Phi-4-mini", "here"}, rows)
+}
+
+// selectors are the set's, mostly one.
+func (x *set) selectors() []string {
+	return distinct(x.streams, func(s *stream) string { return "selector " + orNone(s.source.selector) })
+}
+
+const none = "–" // no value: nothing to divide by, or not in the trace
+
+// percent is a share to a tenth of a percent.
+func percent(s share) string {
+	if !s.ok {
+		return none
+	}
+	return strconv.FormatFloat(100*s.v, 'f', 1, 64) + " %"
+}
+
+// spanOf is "5.0 %" or "5.0 % to 9.0 %".
+func spanOf(values []share) string {
+	var least, most share
+	for _, v := range values {
+		if v.ok && (!least.ok || v.v < least.v) {
+			least = v
+		}
+		if v.ok && (!most.ok || v.v > most.v) {
+			most = v
+		}
+	}
+	if percent(least) == percent(most) {
+		return percent(least)
+	}
+	return percent(least) + " to " + percent(most)
+}
+
+func decimals(s share, n int) string {
+	if !s.ok {
+		return none
+	}
+	return strconv.FormatFloat(s.v, 'f', n, 64)
+}
+
+func whole(v *float64) string {
+	if v == nil {
+		return none
+	}
+	return strconv.FormatFloat(*v, 'f', 0, 64)
+}
+
+// span is "5" or "5 to 9".
+func span(values []int) string {
+	least, most := slices.Min(values), slices.Max(values)
+	if least == most {
+		return strconv.Itoa(least)
+	}
+	return fmt.Sprintf("%d to %d", least, most)
+}
+
+// ranges writes numbers, in any order, as "0, 5, 10-20".
+func ranges(values []int32) string {
+	return inspect.Ranges(slices.Compact(slices.Sorted(slices.Values(values))))
+}
+
+// and joins words as "a, b and c".
+func and(words []string) string {
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
+	}
+	return strings.Join(words, "")
+}
+
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// codeBegins and codeEnds enclose the text of a code span in a cell. Texts of traces may
+// contain them: whatever lies between them is escaped, too.
+const codeBegins, codeEnds = "\x0e", "\x0f"
+
+// code marks a text of a cell as code.
+func code(s string) string { return codeBegins + s + codeEnds }
+
+// cell is the Markdown of a cell, in which nothing but code is markup.
+func cell(s string) string {
+	before, rest, _ := strings.Cut(s, codeBegins)
+	text := printable.Cell(before)
+	if rest != "" {
+		inside, after, _ := strings.Cut(rest, codeEnds)
+		text += printable.Code(inside) + cell(after)
+	}
+	return strings.ReplaceAll(text, "|", `\|`)
+}
+
+// markdown is a table of texts; columns from the given one on are numbers, right aligned.
+// Without rows it is empty.
+func markdown(numbers int, header []string, rows [][]string) string {
+	for _, r := range rows {
+		for i, c := range r {
+			r[i] = cell(c)
+		}
+	}
+	return table(numbers, header, rows)
+}
+
+// table is markdown of cells that are Markdown already.
+func table(numbers int, header []string, rows [][]string) string {
+	if len(rows) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
+	line(header)
+	var rule []string
+	for i := range header {
+		if i >= numbers {
+			rule = append(rule, "---:")
+		} else {
+			rule = append(rule, "---")
+		}
+	}
+	line(rule)
+	for _, r := range rows {
+		line(r)
+	}
+	return b.String()
+}

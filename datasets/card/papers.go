@@ -1,5 +1,11 @@
 package card
 
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
 // What the papers print. ESS: "ESS: An Offload-Centric Latent-Cache Management
 // Architecture for DeepSeek-V3.2-Exp", arXiv 2512.10576. KVDrive: "KVDRIVE: A Holistic
 // Multi-Tier KV Cache Management System for Long-Context LLM Inference".
@@ -47,3 +53,305 @@ var driveAnswers = []struct {
 	selector string
 	ruler    float64
 }{{"shadowkv", 76.95}, {"kvdrive", 76.15}, {"retroinfer", 75.82}, {"quest", 73.99}, {"pqcache", 69.49}, {"magicpig", 67.54}}
+
+// verdict says whether the corpus shows what a paper reports.
+type verdict string
+
+const (
+	agrees    verdict = "As in the paper"
+	differs   verdict = "Different here"
+	undecided verdict = "Not measured here"
+)
+
+// comparison is a paper's figure with what was measured.
+type comparison struct {
+	Source, Paper, Here string
+	Verdict             verdict
+	Why                 string // the measured reason, with the criterion
+}
+
+// Papers are the comparisons, computed. A criterion that the paper does not give is
+// stated with the verdict.
+func (c *corpus) Papers() []comparison {
+	return []comparison{c.similarity(), c.missProfile(), c.windows(), c.nextStep(), c.hitLevel(), c.lookaheadGain(), c.selectorOrder()}
+}
+
+// Different are the sources of the comparisons that differ.
+func (c *corpus) Different() string {
+	var list []string
+	for _, p := range c.Papers() {
+		if p.Verdict == differs {
+			list = append(list, p.Source)
+		}
+	}
+	if len(list) == 0 {
+		return "none"
+	}
+	return strings.Join(list, "; ")
+}
+
+func decide(same bool) verdict {
+	if same {
+		return agrees
+	}
+	return differs
+}
+
+// similarity is ESS's Fig. 2, whose text gives no number.
+func (c *corpus) similarity() comparison {
+	const least, apart = 0.5, 0.1
+	p := comparison{Source: "ESS, Fig. 2 (intra-layer similarity)",
+		Paper: "“consistent and high similarity in intra-layer access patterns” of consecutive steps, DeepSeek-V3.2-Exp on LongBench v2; a plot without numbers in the text"}
+	var here []string
+	layers, low, wide := 0, 0, 0
+	for _, x := range c.sets {
+		lo, hi := extremes(x.layers(), (*facts).overlap)
+		here = append(here, fmt.Sprintf("%s %s, by layer %s", x.name, percent(x.all().overlap()), spanOf([]share{lo, hi})))
+		for _, l := range x.layers() {
+			layers++
+			if l.facts.overlap().v < least {
+				low++
+			}
+		}
+		if hi.v-lo.v > apart {
+			wide++
+		}
+	}
+	p.Here = "overlap with the step before: " + strings.Join(here, "; ")
+	p.Verdict = decide(low == 0 && wide == 0)
+	p.Why = fmt.Sprintf("%d of %d layers (counted in each part) overlap by less than half, and in %d of %d parts layers lie more than 10 points apart (none of either would be high and consistent)", low, layers, wide, len(c.sets))
+	return p
+}
+
+// extremes are the least and the most of a figure over groups.
+func extremes[K any](gs []group[K], figure func(*facts) share) (least, most share) {
+	for i := range gs {
+		v := figure(&gs[i].facts)
+		if !v.ok {
+			continue
+		}
+		if !least.ok || v.v < least.v {
+			least = v
+		}
+		if !most.ok || v.v > most.v {
+			most = v
+		}
+	}
+	return least, most
+}
+
+// missProfile is ESS's Fig. 5: how far layers lie apart.
+func (c *corpus) missProfile() comparison {
+	paper := essMost / essFewest
+	p := comparison{Source: "ESS, Fig. 5 (misses by layer)",
+		Paper: fmt.Sprintf("LRU at Sparse Memory Ratio 0.2, Top-%d: %.2f to %d misses a batch over the layers, a factor of %.0f", essTopK, essFewest, essMost, paper)}
+	x := c.deepest()
+	layers := x.layers()
+	least, most := extremes(layers, func(f *facts) share { return f.missesAStep(lruESS) })
+	if len(layers) < 2 || !least.ok {
+		p.Verdict, p.Here, p.Why = undecided, "one layer", "layers cannot be compared"
+		return p
+	}
+	p.Here = fmt.Sprintf("%s, LRU of 0.2 of the prompt: %s to %s misses a step of K = %d in a stream, over %d layers, tasks and heads pooled", x.name, decimals(least, 2), decimals(most, 2), x.k, len(layers))
+	if least.v == 0 {
+		p.Verdict, p.Why = agrees, "a layer misses nothing: layers differ by more than any factor"
+		return p
+	}
+	factor := most.v / least.v
+	p.Verdict = decide(factor > paper/2 && factor < paper*2)
+	p.Why = fmt.Sprintf("a factor of %.1f between layers (the same taken as within a factor of 2 of the paper's)", factor)
+	return p
+}
+
+// windows is KVDrive's Fig. 3, decided by the parts of about its budget.
+func (c *corpus) windows() comparison {
+	const budget, near = 0.0625, 0.2 // the paper's, and what is taken for it: a fifth more or less
+	paper := float64(driveWindow3) / driveWindow0
+	p := comparison{Source: "KVDrive, Fig. 3 (critical KV windows)",
+		Paper: fmt.Sprintf("from window ×0 to ×3 at 6.25 %% budget: over %d MB to below %.1f MB moved a step, so that less than %.1f %% of the demand is missed", driveWindow0, driveWindow3, 100*paper)}
+	var here, compared []string
+	same := true
+	for _, x := range c.sets {
+		f := x.all()
+		var missed []string
+		for n := 1; n <= 3; n++ {
+			missed = append(missed, percent(less(f.keptFor(n))))
+		}
+		lru := less(f.hits(lru3))
+		here = append(here, fmt.Sprintf("%s %s (LRU of 3 × K %s)", x.name, strings.Join(missed, ", "), percent(lru)))
+		if math.Abs(x.budget()/budget-1) < near {
+			compared = append(compared, x.name)
+			same = same && min(lru.v, less(f.keptFor(3)).v) <= paper
+		}
+	}
+	p.Here = "missed where the last 1, 2, 3 steps' demand is kept: " + strings.Join(here, "; ")
+	if compared == nil {
+		p.Verdict, p.Why = undecided, "no part has about this budget"
+		return p
+	}
+	p.Verdict = decide(same)
+	p.Why = fmt.Sprintf("decided by %s, of about this budget: %.1f %% or less there would be the paper's", and(compared), 100*paper)
+	return p
+}
+
+// budget is the mean of the streams' K over their prompts.
+func (x *set) budget() float64 {
+	var sum float64
+	for _, s := range x.streams {
+		sum += s.budget()
+	}
+	return sum / float64(len(x.streams))
+}
+
+func less(s share) share { return share{1 - s.v, s.ok} }
+
+// nextStep is KVDrive's Fig. 7.
+func (c *corpus) nextStep() comparison {
+	p := comparison{Source: "KVDrive, Fig. 7 (Top-M against the next Top-K)",
+		Paper: "the overlap of a step's Top-M with the next step's Top-K “rises rapidly at first and then saturates” as M grows: high ranks stay, low ones add little; a plot without numbers in the text"}
+	var here []string
+	falls := 0
+	for _, x := range c.sets {
+		f := x.all()
+		if f.next == nil || x.k < leastRanked {
+			continue
+		}
+		q := x.quarters()
+		best, last := f.stays(q[0][0], q[0][1]), f.stays(q[1][0], q[1][1])
+		text := fmt.Sprintf("%s %s, then %s", x.name, percent(best), percent(last))
+		down := best.v > last.v
+		if behind := f.stays(q[2][0], q[2][1]); behind.ok {
+			text += ", then " + percent(behind)
+			down = down && last.v > behind.v
+		}
+		here = append(here, text)
+		if down {
+			falls++
+		}
+	}
+	if len(here) == 0 {
+		p.Verdict, p.Here, p.Why = undecided, "no ranks", fmt.Sprintf("needs lists in rank order of K = %d or more", leastRanked)
+		return p
+	}
+	p.Here = "of ranks up to K ÷ 4, from 3 K ÷ 4 to K, and of the candidates behind K, so many are in the next Top-K: " + strings.Join(here, "; ")
+	p.Verdict = decide(falls == len(here))
+	p.Why = fmt.Sprintf("the chance falls with rank in %d of %d parts", falls, len(here))
+	return p
+}
+
+// hitLevel is how high Table 3's hit rates are.
+func (c *corpus) hitLevel() comparison {
+	least, most, _, _, _, _, _ := driveHitRange()
+	p := comparison{Source: "KVDrive, Table 3 (hit rates of LRU at window 2)",
+		Paper: fmt.Sprintf("%.1f to %.1f %% over four selectors and three models, K = 2048, 120K context", least, most)}
+	var here []string
+	groups, low, high := 0, 0, 0
+	for _, x := range c.sets {
+		tasks := x.tasks()
+		lo, hi := extremes(tasks, hitsOf(lru2))
+		here = append(here, fmt.Sprintf("%s %s over %s", x.name, spanOf([]share{lo, hi}), plural(len(tasks), "task")))
+		for i := range tasks {
+			groups++
+			switch v := 100 * tasks[i].facts.hits(lru2).v; {
+			case v < least:
+				low++
+			case v > most:
+				high++
+			}
+		}
+	}
+	p.Here = "window 2 taken as LRU of 2 × K: " + strings.Join(here, "; ")
+	p.Verdict = decide(low+high == 0)
+	p.Why = fmt.Sprintf("%d of %d tasks (counted in each part) lie below the paper's range, %d above", low, groups, high)
+	return p
+}
+
+// lookaheadGain is what Table 3's lookahead gains over LRU.
+func (c *corpus) lookaheadGain() comparison {
+	_, _, better, of, loss, gain, paper := driveHitRange()
+	p := comparison{Source: "KVDrive, Table 3 (lookahead over LRU)",
+		Paper: fmt.Sprintf("better in %d of %d cells, by %+.1f to %+.1f points, %+.1f in the mean", better, of, loss, gain, paper)}
+	groups, up, least, most, total := 0, 0, 0.0, 0.0, 0.0
+	note := func(f *facts) {
+		lru, lookahead := f.hits(lru2), f.hits(look2)
+		if !lookahead.ok {
+			return
+		}
+		d := 100 * (lookahead.v - lru.v)
+		if groups == 0 {
+			least, most = d, d
+		}
+		least, most = min(least, d), max(most, d)
+		total += d
+		groups++
+		if d > 0 {
+			up++
+		}
+	}
+	for _, x := range c.sets {
+		for _, t := range x.tasks() {
+			note(&t.facts)
+		}
+	}
+	for i := range c.recalls {
+		note(&c.recalls[i].facts)
+	}
+	if groups == 0 {
+		p.Verdict, p.Here, p.Why = undecided, "no ranks", "lookahead needs lists in rank order"
+		return p
+	}
+	p.Here = fmt.Sprintf("better in %d of %d tasks and selectors, by %+.1f to %+.1f points", up, groups, least, most)
+	gained := total / float64(groups)
+	p.Verdict = decide(2*up > groups && gained >= paper/2)
+	p.Why = fmt.Sprintf("%+.1f points in the mean (the same taken as better in most, by half of the paper's mean or more)", gained)
+	return p
+}
+
+// selectorOrder holds the order of selectors, by attention mass, against that of the
+// answers they give in KVDrive's Table 2.
+func (c *corpus) selectorOrder() comparison {
+	var order []string
+	for _, a := range driveAnswers {
+		order = append(order, fmt.Sprintf("%s %.2f", a.selector, a.ruler))
+	}
+	p := comparison{Source: "KVDrive, Table 2 (order of selectors)", Paper: "RULER's average with Llama-3-8B: " + strings.Join(order, ", ")}
+	best := c.bestMass()
+	same, pairs := 0, 0
+	for i, a := range driveAnswers {
+		for _, b := range driveAnswers[i+1:] {
+			x, y := best[a.selector], best[b.selector]
+			if x.ok && y.ok {
+				pairs++
+				if x.v > y.v {
+					same++
+				}
+			}
+		}
+	}
+	if pairs == 0 {
+		p.Verdict, p.Here, p.Why = undecided, "fewer than two of these selectors with the exact one and noted masses", "nothing to order"
+		return p
+	}
+	var here []string
+	for _, a := range driveAnswers {
+		if best[a.selector].ok {
+			here = append(here, fmt.Sprintf("%s %s", a.selector, percent(best[a.selector])))
+		}
+	}
+	p.Here = "attention mass of the selection relative to the exact one's, as captured: " + strings.Join(here, ", ")
+	p.Verdict = decide(same == pairs)
+	p.Why = fmt.Sprintf("%d of %d pairs stand in the paper's order; answers and mass are not the same measure", same, pairs)
+	return p
+}
+
+// bestMass is each selector's noted mass, of its best variant.
+func (c *corpus) bestMass() map[string]share {
+	best := map[string]share{}
+	for i := range c.recalls {
+		r := &c.recalls[i]
+		if m := meanOf(r.mass); m.ok && m.v > best[r.name].v {
+			best[r.name] = m
+		}
+	}
+	return best
+}

@@ -40,10 +40,10 @@ func (c *corpus) plots() (map[string][]byte, error) {
 }
 
 // byLayer is a line of a figure over layers.
-func byLayer(name string, layers []group[int32], of func(*facts) share) chart.Line {
+func byLayer(name string, layers []group[int32], figure func(*facts) share) chart.Line {
 	l := chart.Line{Name: name}
 	for i := range layers {
-		if v := of(&layers[i].facts); v.ok {
+		if v := figure(&layers[i].facts); v.ok {
 			l.Points = append(l.Points, plotter.XY{X: float64(layers[i].key), Y: v.v})
 		}
 	}

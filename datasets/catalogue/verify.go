@@ -73,7 +73,7 @@ func (c *Check) compare(ctx context.Context, want *File) {
 		if want.Digest != "" {
 			violation = c.digest(ctx)
 		}
-		c.judge(want, violation)
+		c.decide(want, violation)
 	}
 }
 
@@ -102,7 +102,7 @@ func (c *Check) digest(ctx context.Context) (violation *trace.Error) {
 	return violation
 }
 
-func (c *Check) judge(want *File, violation *trace.Error) {
+func (c *Check) decide(want *File, violation *trace.Error) {
 	same := c.SHA256 == want.SHA256 && c.Bytes == want.Bytes
 	switch {
 	case same && c.Digest == want.Digest:

@@ -12,11 +12,24 @@
 package longbench
 
 import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/text/encoding/unicode"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/datasets/tokens"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // Benchmark names of prompts.Row.
@@ -61,27 +74,306 @@ const Version = "2"
 // Sink takes the prompts in order.
 type Sink = func(*prompts.Row) error
 
-// emit turns one filled prompt into a row and hands it on.
-func (o *Options) emit(row *prompts.Row, cut cut, write Sink) error {
-	text, err := cut(o.Tokenizer, row.Input, o.Length)
+// maker makes prompts of rows.
+type maker struct {
+	*prompts.Maker
+	*Options
+}
+
+func (o *Options) maker(benchmark string, write Sink) maker {
+	about := prompts.Manifest{Generator: "kvreplay datasets/longbench", Version: Version, Benchmark: benchmark}
+	if o.Seed != nil {
+		about.Seed = *o.Seed
+	}
+	return maker{prompts.NewMaker(about, o.Tokenizer, write), o}
+}
+
+// Make turns rows of v1 into prompts. A source is a file of a set, gzip'ed or not, a
+// folder of them, or the original data.zip, which is read without unpacking.
+//
+// Tasks are sets by name, those of LongBench-E with _e at the end; "all" are those of
+// the 21 that the sources hold, "all_e" those of LongBench-E's 13. All rows of a chosen
+// set are checked, whether they become prompts or not. The manifest lacks the command.
+// Errors name the file, and line and row where it is one's.
+func Make(ctx context.Context, o Options, sources []string, write Sink) (*prompts.Manifest, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if len(sources) == 0 {
+		return nil, errors.New("no source: name LongBench's files, a folder of them or data.zip")
+	}
+	l, err := openLibrary(ctx, sources)
+	if err != nil {
+		return nil, fmt.Errorf("read LongBench: %w", err)
+	}
+	defer l.close()
+	tasks, err := l.choose(o.Tasks)
+	if err != nil {
+		return nil, fmt.Errorf("choose sets: %w", err)
+	}
+	m := o.maker(BenchmarkV1, write)
+	for _, t := range tasks {
+		m.Begin(t.name(), o.Length)
+		err := m.checkLength(t.name(), t.Fill("", ""))
+		if err == nil {
+			err = makeRows(ctx, m, l.rows(t), func(*Row) string { return t.name() }, t.prompt, cutHalves)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("make prompts of %s: %w", t.name(), err)
+		}
+		f := l.files[t.name()]
+		m.Sources = append(m.Sources, prompts.Source{Role: t.name(), Name: f.name, Digest: f.digest, Licence: "MIT (LongBench); texts as in the set that it was made from", Origin: originV1})
+	}
+	return &m.Manifest, nil
+}
+
+// prompt is the filled, uncut prompt of a row.
+func (t task) prompt(row *Row) *prompts.Row {
+	return &prompts.Row{
+		Input: t.Fill(row.Context, row.Input), Outputs: row.Answers,
+		Task: t.name(), ID: t.name() + "-" + row.ID, MaxNewTokens: t.MaxNewTokens, ChatTemplate: t.ChatTemplate,
+	}
+}
+
+// MakeV2 turns questions of v2 into prompts. The source is data.json, a file of the same
+// rows as JSON lines, gzip'ed or not, or a folder with data.json. Tasks are domains
+// (DomainTasks), "all" is each; Samples counts the rows of a domain, after Difficulty
+// and Context have chosen. Prompts are in the order of the source. All rows are checked;
+// manifest and errors are as of Make.
+func MakeV2(ctx context.Context, o Options, source string, write Sink) (*prompts.Manifest, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	tasks, err := o.chooseQuestions()
+	if err != nil {
+		return nil, fmt.Errorf("choose questions: %w", err)
+	}
+	m := o.maker(BenchmarkV2, write)
+	for _, t := range tasks {
+		m.Begin(t, o.Length)
+	}
+	if err := m.checkLength(BenchmarkV2, new(Question).Fill()); err != nil {
+		return nil, err
+	}
+	f, err := fileV2(ctx, source)
+	if err != nil {
+		return nil, fmt.Errorf("read LongBench v2: %w", err)
+	}
+	wanted := o.wanted(questions(f.values()), tasks)
+	if err := makeRows(ctx, m, wanted, (*Question).task, (*Question).prompt, cutMiddle); err != nil {
+		return nil, fmt.Errorf("make prompts of LongBench v2: %w", err)
+	}
+	if !slices.ContainsFunc(m.Manifest.Tasks, func(t prompts.Task) bool { return t.Rows > 0 }) {
+		return nil, errors.New("make prompts of LongBench v2: no question of the source is of these domains, this difficulty and context")
+	}
+	m.Sources = []prompts.Source{{Role: "questions", Name: f.name, Digest: f.digest, Licence: "Apache-2.0", Origin: originV2}}
+	return &m.Manifest, nil
+}
+
+// chooseQuestions checks what is asked for and returns the domains, in order.
+func (o *Options) chooseQuestions() ([]string, error) {
+	all := DomainTasks()
+	err := cmp.Or(oneOf("difficulty", o.Difficulty, Difficulties), oneOf("context", o.Context, Contexts))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range o.Tasks {
+		if name == All {
+			return all, nil
+		}
+		if err := oneOf("domain", name, all); err != nil {
+			return nil, err
+		}
+	}
+	if len(o.Tasks) == 0 {
+		return all, nil
+	}
+	return slices.DeleteFunc(all, func(t string) bool { return !slices.Contains(o.Tasks, t) }), nil
+}
+
+// oneOf refuses a value that is not known; "" is fine.
+func oneOf(what, value string, known []string) error {
+	if value == "" || slices.Contains(known, value) {
+		return nil
+	}
+	return fmt.Errorf("unknown %s %q%s, expected one of %s", what, value, names.Nearest(value, known), strings.Join(known, ", "))
+}
+
+// fileV2 finds the file of a source.
+func fileV2(ctx context.Context, path string) (*file, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		path = filepath.Join(path, "data.json")
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("no data.json in the folder: %w", err)
+		}
+	}
+	return onDisk(ctx, path), nil
+}
+
+// wanted leaves out the questions of other domains, difficulties and contexts.
+func (o *Options) wanted(all iter.Seq2[*Question, error], tasks []string) iter.Seq2[*Question, error] {
+	return func(yield func(*Question, error) bool) {
+		for q, err := range all {
+			if err == nil && (!slices.Contains(tasks, q.task()) ||
+				o.Difficulty != "" && q.Difficulty != o.Difficulty ||
+				o.Context != "" && q.Length != o.Context) {
+				continue
+			}
+			if !yield(q, err) {
+				return
+			}
+		}
+	}
+}
+
+// prompt is the filled, uncut prompt of a question; its reference is the letter.
+func (q *Question) prompt() *prompts.Row {
+	return &prompts.Row{
+		Input: q.Fill(), Outputs: []string{q.Answer},
+		Task: q.task(), ID: BenchmarkV2 + "-" + q.ID, MaxNewTokens: maxNewTokensV2, ChatTemplate: true,
+	}
+}
+
+// makeRows writes the prompts of rows, at most Samples of a task in their order: the first,
+// or those drawn with the seed. It reads all rows in any case to find malformed ones.
+//
+// A row's lot depends on seed, task and the row's own id only. The order of the rows
+// does not matter therefore, and n+1 rows are the n and one more.
+func makeRows[R entry](ctx context.Context, m maker, rows iter.Seq2[R, error],
+	task func(R) string, prompt func(R) *prompts.Row, cut cut) error {
+	chosen, at := map[string][]lot[R]{}, 0
+	for row, err := range rows {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return err
+		}
+		if m.Samples == 0 {
+			if err := m.write(row.base().Position, prompt(row), cut); err != nil {
+				return err
+			}
+			continue
+		}
+		t, l := task(row), lot[R]{row: row, at: at, draw: uint64(at)}
+		if m.Seed != nil {
+			l.draw = draw(*m.Seed, t, row.base().ID)
+		}
+		chosen[t] = keep(chosen[t], l, m.Samples)
+		at++
+	}
+	lots := slices.Concat(slices.Collect(maps.Values(chosen))...)
+	slices.SortFunc(lots, func(a, b lot[R]) int { return a.at - b.at })
+	for _, l := range lots {
+		if err := m.write(l.row.base().Position, prompt(l.row), cut); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write cuts a filled prompt and writes it as the row of a position.
+func (m maker) write(position int, row *prompts.Row, cut cut) error {
+	text, err := cut(m.Options.Tokenizer, row.Input, m.Length)
 	if err != nil {
 		return err
 	}
-	row.Input = text
-	row.Length = tokens.Count(o.Tokenizer, text) + row.MaxNewTokens
-	row.MaxLength = o.Length
-	row.Tokenizer = o.Tokenizer.Name()
-	if o.Seed != nil {
-		row.Seed = *o.Seed
-	}
-	return write(row)
+	row.Index, row.Input, row.MaxLength = position, text, m.Length
+	row.Length = m.Count(text) + row.MaxNewTokens
+	return m.Write(row)
 }
 
-// manifest is what is known of the prompts before any is made.
-func (o *Options) manifest(benchmark string) *prompts.Manifest {
-	m := &prompts.Manifest{Generator: "kvreplay datasets/longbench", Version: Version, Benchmark: benchmark, Tokenizer: o.Tokenizer.Name()}
-	if o.Seed != nil {
-		m.Seed = *o.Seed
+// keep puts a lot among the n smallest, which are sorted.
+func keep[R any](lots []lot[R], l lot[R], n int) []lot[R] {
+	place, _ := slices.BinarySearchFunc(lots, l, lot[R].compare)
+	if place == n {
+		return lots
 	}
-	return m
+	lots = slices.Insert(lots, place, l)
+	return lots[:min(n, len(lots))]
+}
+
+// lot is a row with what decides whether it is chosen, smallest first.
+type lot[R any] struct {
+	row  R
+	at   int
+	draw uint64
+}
+
+func (l lot[R]) compare(m lot[R]) int {
+	return cmp.Or(cmp.Compare(l.draw, m.draw), cmp.Compare(l.at, m.at))
+}
+
+// draw is a number that depends on nothing else.
+func draw(seed uint64, task, id string) uint64 {
+	text := binary.LittleEndian.AppendUint64(nil, seed)
+	text = append(text, task...)
+	text = append(text, 0)
+	sum := sha256.Sum256(append(text, id...))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// cut shortens a prompt to so many tokens; 0 leaves it as it is.
+type cut func(t tokens.Tokenizer, prompt string, length int) (string, error)
+
+// cutHalves keeps the first and the last half of the tokens, as pred.py of v1: both
+// halves are length/2 rounded down, decoded each on its own and joined. It counts the
+// tokenizer's special tokens, which ours does not add: one more token of text fits.
+func cutHalves(t tokens.Tokenizer, prompt string, length int) (string, error) {
+	ids, err := excess(t, prompt, length)
+	if ids == nil || err != nil {
+		return prompt, err
+	}
+	half := length / 2
+	first, err := decode(t, ids[:half])
+	if err != nil {
+		return "", err
+	}
+	last, err := decode(t, ids[len(ids)-half:])
+	return first + last, err
+}
+
+// cutMiddle is pred.py of v2: the halves are decoded together, and an odd length gives
+// its last token to the second.
+func cutMiddle(t tokens.Tokenizer, prompt string, length int) (string, error) {
+	ids, err := excess(t, prompt, length)
+	if ids == nil || err != nil {
+		return prompt, err
+	}
+	return decode(t, slices.Concat(ids[:length/2], ids[len(ids)-(length+1)/2:]))
+}
+
+// excess returns the tokens of a prompt that is too long, else nil.
+func excess(t tokens.Tokenizer, prompt string, length int) ([]int, error) {
+	if length == 0 {
+		return nil, nil
+	}
+	ids := t.Encode(prompt)
+	if len(ids) <= length {
+		return nil, nil
+	}
+	return ids, nil
+}
+
+// decode writes what is left of cut characters as U+FFFD, as many as Python's decoders
+// do: one for the beginning of a character, one for each byte that continues none.
+func decode(t tokens.Tokenizer, ids []int) (string, error) {
+	text, err := t.Decode(ids)
+	if err != nil {
+		return "", fmt.Errorf("cut prompt: %w", err)
+	}
+	text, err = unicode.UTF8.NewDecoder().String(text)
+	if err != nil {
+		return "", fmt.Errorf("cut prompt: %w", err)
+	}
+	return text, nil
+}
+
+// checkLength refuses a length that would cut into the instructions themselves.
+func (m maker) checkLength(task, empty string) error {
+	if own := m.Count(empty); m.Length != 0 && m.Length <= own {
+		return fmt.Errorf("length %d is too short for %s: its instructions alone are %d tokens", m.Length, task, own)
+	}
+	return nil
 }

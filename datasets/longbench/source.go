@@ -159,12 +159,17 @@ func (l *library) addFile(ctx context.Context, path string) error {
 	if _, err := parseTask(name); err == nil {
 		return l.put(name, f)
 	}
-	for row, err := range rowsV1(f.values()) {
+	for row, err := range rows(f.values(), func(text []byte) (*Row, error) {
+		row, err := parseRow(text)
+		if err == nil {
+			if _, err = parseTask(row.Dataset); err != nil {
+				err = fmt.Errorf("dataset: %w", err)
+			}
+		}
+		return row, err
+	}) {
 		if err != nil {
 			return err
-		}
-		if _, err := parseTask(row.Dataset); err != nil {
-			return row.place.wrap(fmt.Errorf("dataset: %w", err))
 		}
 		return l.put(row.Dataset, f)
 	}
@@ -197,13 +202,25 @@ func (l *library) choose(asked []string) (chosen []task, err error) {
 	wanted := map[string]bool{}
 	for _, name := range asked {
 		if name == All || name == AllE {
-			err = l.chooseAll(name == AllE, wanted)
-		} else {
-			err = l.chooseOne(name, wanted)
+			found := false
+			for _, t := range allTasks(name == AllE) {
+				if l.files[t.name()] != nil {
+					wanted[t.name()], found = true, true
+				}
+			}
+			if !found {
+				return nil, fmt.Errorf("the sources hold none of these sets, only %s; all is LongBench, all_e LongBench-E", strings.Join(l.names(), ", "))
+			}
+			continue
 		}
-		if err != nil {
-			return nil, err
+		found, err := names.Find("set", name, names.Of(taskNames()...))
+		if e := (*names.Error)(nil); errors.As(err, &e) {
+			return nil, fmt.Errorf("%s; `kvreplay datasets make longbench --help` lists them", e.Short())
 		}
+		if l.files[found] == nil {
+			return nil, fmt.Errorf("set %s is not in the sources; they hold %s", name, strings.Join(l.names(), ", "))
+		}
+		wanted[found] = true
 	}
 	for _, t := range append(allTasks(false), allTasks(true)...) {
 		if wanted[t.name()] {
@@ -213,48 +230,15 @@ func (l *library) choose(asked []string) (chosen []task, err error) {
 	return chosen, nil
 }
 
-func (l *library) chooseAll(e bool, wanted map[string]bool) error {
-	found := false
-	for _, t := range allTasks(e) {
-		if l.files[t.name()] != nil {
-			wanted[t.name()], found = true, true
-		}
-	}
-	if !found {
-		return fmt.Errorf("the sources hold none of these sets, only %s; all is LongBench, all_e LongBench-E", strings.Join(l.names(), ", "))
-	}
-	return nil
-}
-
-func (l *library) chooseOne(name string, wanted map[string]bool) error {
-	found, err := names.Find("set", name, names.Of(taskNames()...))
-	if e := (*names.Error)(nil); errors.As(err, &e) {
-		return fmt.Errorf("%s; `kvreplay datasets make longbench --help` lists them", e.Short())
-	}
-	t, err := parseTask(found)
-	if err != nil {
-		return err
-	}
-	if l.files[t.name()] == nil {
-		return fmt.Errorf("set %s is not in the sources; they hold %s", name, strings.Join(l.names(), ", "))
-	}
-	wanted[t.name()] = true
-	return nil
-}
-
 // rows streams the rows of a task, which must say that they are of its set.
 func (l *library) rows(t task) iter.Seq2[*Row, error] {
-	f := l.files[t.name()]
-	return func(yield func(*Row, error) bool) {
-		for row, err := range rowsV1(f.values()) {
-			if err == nil && row.Dataset != t.Name && row.Dataset != t.name() {
-				err = row.place.wrap(fmt.Errorf("dataset is %q, expected %q", row.Dataset, t.Name))
-			}
-			if !yield(row, err) || err != nil {
-				return
-			}
+	return rows(l.files[t.name()].values(), func(text []byte) (*Row, error) {
+		row, err := parseRow(text)
+		if err == nil && row.Dataset != t.Name && row.Dataset != t.name() {
+			err = fmt.Errorf("dataset is %q, expected %q", row.Dataset, t.Name)
 		}
-	}
+		return row, err
+	})
 }
 
 var zipMagic = []byte("PK\x03\x04")

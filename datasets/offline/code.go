@@ -1,34 +1,21 @@
 package offline
 
 import (
+	"errors"
 	"fmt"
+	"go/ast"
 	"math/rand/v2"
 	"path"
+	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/kvreplay/kvreplay/datasets/prompts"
 )
-
-// openLccGo asks for the next line of a Go file.
-func openLccGo(s *sources, budget int) (generator, error) {
-	t, err := s.openGo()
-	if err != nil {
-		return nil, err
-	}
-	return lineAfter(&t.tree, budget), nil
-}
-
-// openLccPython asks for the next line of a Python file.
-func openLccPython(s *sources, budget int) (generator, error) {
-	t, err := s.openPython()
-	if err != nil {
-		return nil, err
-	}
-	return lineAfter(t, budget), nil
-}
 
 // lineAfter asks for the line after a run of lines. A unit is a line: of the file, and
 // where that has too few, of the other files in its folder before it.
-func lineAfter(t *tree, budget int) generator {
+func lineAfter(t *tree, budget int) (generator, error) {
 	enough := budget * bytesPerToken
 	folders := map[string][]file{}
 	for _, f := range t.files {
@@ -38,7 +25,7 @@ func lineAfter(t *tree, budget int) generator {
 	if len(candidates[len(candidates)-1].text) < enough { // too few files are long enough
 		candidates = long(t.files, enough, 8, func(f file) int { return size(folders[path.Dir(f.path)]) })
 	}
-	return func(_ int, r *rand.Rand) (*problem, error) {
+	return func(_ int, r *rand.Rand) (*prompts.Sample, error) {
 		for range 1000 {
 			f := pick(r, candidates)
 			own := lines(f.text)
@@ -51,16 +38,16 @@ func lineAfter(t *tree, budget int) generator {
 			if length(all) < enough {
 				all = append(t.others(folders[path.Dir(f.path)], f), all...)
 			}
-			return &problem{
-				least: 1, most: len(all),
-				origin: fmt.Sprintf("%s, %s:%d", t.name, f.path, at+1),
-				build: func(n int) (string, []string) {
-					return published("lcc", strings.Join(all[len(all)-n:], ""), ""), []string{codeLine(own[at])}
+			return &prompts.Sample{
+				Least: 1, Most: len(all),
+				Origin: fmt.Sprintf("%s, %s:%d", t.name, f.path, at+1),
+				Prompt: func(n int) prompts.Draft {
+					return published("lcc", strings.Join(all[len(all)-n:], ""), "", codeLine(own[at]))
 				},
 			}, nil
 		}
 		return nil, fmt.Errorf("no line of code in the files of %s", t.name)
-	}
+	}, nil
 }
 
 // others are the lines of all files but one, each with its name before it.
@@ -118,3 +105,182 @@ func (t *tree) says(line string) bool {
 
 // codeLine is a line without what may be behind it.
 func codeLine(line string) string { return strings.TrimRight(line, " \t\r\n") }
+
+// use is the first line of a file that uses a package, by one of its declarations
+// (RepoBench's cross-file-first).
+type use struct {
+	file *goFile
+	line int // from 0
+	of   *decl
+}
+
+// linesBefore is how many lines of the file come before the one asked for, at most.
+const linesBefore = 40
+
+// maxBytes is the size of the longest declaration or passage that a prompt shows: half a
+// byte a token, so that one too many leaves at most a seventh of the prompt empty.
+func maxBytes(budget int) int { return min(6000, max(budget/2, 400)) }
+
+// lineUsing asks for a line that uses another file's declaration. A unit is a
+// declaration that the line does not use.
+func lineUsing(t *goTree, budget int) (generator, error) {
+	var uses []use
+	var rest []*decl
+	for _, p := range t.packages {
+		for _, f := range p.files {
+			for _, u := range t.firstUses(f, maxBytes(budget)) {
+				if len(f.before(u.line, budget)) <= 2*budget { // half of the prompt
+					uses = append(uses, u)
+				}
+			}
+		}
+		for _, d := range p.decls {
+			if len(d.source) <= maxBytes(budget) {
+				rest = append(rest, d)
+			}
+		}
+	}
+	if len(uses) == 0 {
+		return nil, errors.New("no file uses another package's declaration")
+	}
+	return func(_ int, r *rand.Rand) (*prompts.Sample, error) {
+		return t.nextLine(r, pick(r, uses), rest, budget), nil
+	}, nil
+}
+
+// firstUses finds the first use of each package that a file imports, in a function or a
+// group, of a declaration of so many bytes at most.
+func (t *goTree) firstUses(f *goFile, most int) (list []use) {
+	all := lines(f.text)
+	seen := f.declared() // what the file declares by a package's name hides the package
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		x, ok := s.X.(*ast.Ident)
+		if !ok || f.imports[x.Name] == "" || seen[x.Name] {
+			return true
+		}
+		seen[x.Name] = true
+		line := f.line(s.Pos())
+		target := t.lookup(f.imports[x.Name], s.Sel.Name)
+		if target != nil && len(target.source) <= most && strings.HasPrefix(all[line], "\t") && t.says(all[line]) {
+			list = append(list, use{f, line, target})
+		}
+		return true
+	})
+	return list
+}
+
+// declared are the names of the file's variables, parameters and fields.
+func (f *goFile) declared() map[string]bool {
+	names := map[string]bool{}
+	add := func(x ast.Expr) {
+		if id, ok := x.(*ast.Ident); ok {
+			names[id.Name] = true
+		}
+	}
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for _, x := range n.Lhs {
+				add(x)
+			}
+		case *ast.RangeStmt:
+			add(n.Key)
+			add(n.Value)
+		case *ast.Field:
+			for _, x := range n.Names {
+				add(x)
+			}
+		case *ast.ValueSpec:
+			for _, x := range n.Names {
+				add(x)
+			}
+		}
+		return true
+	})
+	return names
+}
+
+// lookup finds a function or type, nil if there is none.
+func (t *goTree) lookup(path, name string) *decl {
+	p := t.byPath[path]
+	if p == nil {
+		return nil
+	}
+	i := slices.IndexFunc(p.decls, func(d *decl) bool { return d.recv == "" && d.name == name })
+	if i < 0 {
+		return nil
+	}
+	return p.decls[i]
+}
+
+// nextLine is the problem of one use: declarations of the packages that the file
+// imports, in random order, then of any others, the one that is used among them; then
+// the file's imports and the lines before.
+func (t *goTree) nextLine(r *rand.Rand, u use, all []*decl, budget int) *prompts.Sample {
+	near, far := t.others(u, all)
+	near, far = shuffled(r, near), shuffled(r, far)
+	others := slices.Concat(near, far)
+	share := r.Float64()
+	before := u.file.before(u.line, budget)
+	return &prompts.Sample{
+		Least: 0, Most: len(others),
+		Origin: fmt.Sprintf("%s, %s:%d, which uses %s", t.name, u.file.path, u.line+1, u.of.qualified()),
+		Prompt: func(n int) prompts.Draft {
+			shown := make([]string, n)
+			for i, d := range others[:n] {
+				shown[i] = d.shown()
+			}
+			shown, _ = placed(shown, u.of.shown(), share)
+			return published("repobench-p", strings.Join(shown, ""), before, codeLine(lines(u.file.text)[u.line]))
+		},
+	}
+}
+
+// others are the declarations that the line does not use: those of imported packages,
+// and the rest but for the file's own.
+func (t *goTree) others(u use, all []*decl) (near, far []*decl) {
+	imported := map[*goPackage]bool{}
+	for _, path := range u.file.imports {
+		imported[t.byPath[path]] = true
+	}
+	for _, d := range all {
+		switch {
+		case d == u.of, d.file == u.file:
+		case imported[d.pkg]:
+			near = append(near, d)
+		default:
+			far = append(far, d)
+		}
+	}
+	return near, far
+}
+
+// shown is a declaration as a snippet of its file.
+func (d *decl) shown() string { return "// Path: " + d.file.path + "\n" + d.source + "\n\n" }
+
+// before is the file up to a line: its head with the imports, and the last lines, which
+// have so many bytes at most.
+func (f *goFile) before(line, most int) string {
+	all := lines(f.text)
+	head := f.line(f.syntax.Package)
+	body := head + 1
+	if n := len(f.syntax.Imports); n > 0 {
+		body = f.line(f.syntax.Imports[n-1].End()) + 1
+		if body < len(all) && strings.HasPrefix(all[body], ")") {
+			body++
+		}
+	}
+	from := max(body, line-linesBefore)
+	for from < line && length(all[from:line]) > most {
+		from++
+	}
+	text := strings.Join(all[head:min(body, line)], "")
+	if from > body {
+		text += "\n"
+	}
+	return "// Path: " + f.path + "\n" + text + strings.Join(all[min(from, line):line], "")
+}

@@ -3,17 +3,17 @@ package offline
 import (
 	"errors"
 	"fmt"
+	"go/ast"
 	"math/rand/v2"
+	"path"
 	"slices"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/datasets/prompts"
 )
 
-// openSummaryGo asks for a package's documentation. A unit is a line of its source.
-func openSummaryGo(s *sources, budget int) (generator, error) {
-	t, err := s.parsedGo()
-	if err != nil {
-		return nil, err
-	}
+// documentationOf asks for a package's documentation. A unit is a line of its source.
+func documentationOf(t *goTree, budget int) (generator, error) {
 	documented := slices.DeleteFunc(slices.Clone(t.packages), func(p *goPackage) bool {
 		return p.isMain() || wordCount(p.doc) < 30
 	})
@@ -21,18 +21,18 @@ func openSummaryGo(s *sources, budget int) (generator, error) {
 		return nil, errors.New("no package has documentation of 30 words")
 	}
 	documented = long(documented, budget*bytesPerToken, 8, (*goPackage).bytes)
-	return func(_ int, r *rand.Rand) (*problem, error) {
+	return func(_ int, r *rand.Rand) (*prompts.Sample, error) {
 		p := pick(r, documented)
 		source, doc := lines(p.undocumented()), p.docParagraphs(3)
-		return &problem{
-			least: 1, most: len(source),
-			origin: fmt.Sprintf("%s, package %s", t.name, p.path),
-			build: func(n int) (string, []string) {
-				return published("gov_report", strings.Join(source[:n], ""), "",
+		return &prompts.Sample{
+			Least: 1, Most: len(source),
+			Origin: fmt.Sprintf("%s, package %s", t.name, p.path),
+			Prompt: func(n int) prompts.Draft {
+				return published("gov_report", strings.Join(source[:n], ""), "", doc,
 					"a report by a government agency", "source files of a package of the Go standard library",
 					"Write a one-page summary of the report", "Write the documentation of the package: what it does and how it is used",
 					"write a one-page summary of the report", "write the documentation of the package",
-					"Report:", "Source:", "Summary:", "Documentation:"), []string{doc}
+					"Report:", "Source:", "Summary:", "Documentation:")
 			},
 		}, nil
 	}, nil
@@ -57,12 +57,8 @@ func (p *goPackage) docParagraphs(n int) string {
 // no more than a summary has room for.
 const fewSummarised, manySummarised = 4, 12
 
-// openMultiSummary asks what each of some packages is for. A unit is a line of each.
-func openMultiSummary(s *sources, budget int) (generator, error) {
-	t, err := s.parsedGo()
-	if err != nil {
-		return nil, err
-	}
+// purposesOf asks what each of some packages is for. A unit is a line of each.
+func purposesOf(t *goTree, budget int) (generator, error) {
 	var apis []api
 	for _, p := range t.packages {
 		if a, ok := p.api(); ok {
@@ -74,18 +70,18 @@ func openMultiSummary(s *sources, budget int) (generator, error) {
 	}
 	enough := budget * bytesPerToken
 	apis = long(apis, enough/manySummarised, 2*manySummarised, func(a api) int { return a.size })
-	return func(_ int, r *rand.Rand) (*problem, error) {
+	return func(_ int, r *rand.Rand) (*prompts.Sample, error) {
 		chosen := together(shuffled(r, apis), enough)
-		p := &problem{least: 1}
+		p := &prompts.Sample{Least: 1}
 		var names, summaries []string
 		for _, a := range chosen {
-			p.most = max(p.most, len(a.lines))
+			p.Most = max(p.Most, len(a.lines))
 			names = append(names, a.path)
 			summaries = append(summaries, a.summary)
 		}
-		p.origin = fmt.Sprintf("%s, packages %s", t.name, strings.Join(names, ", "))
-		p.build = func(n int) (string, []string) {
-			return multiSummary(chosen, n), []string{strings.Join(summaries, "\n")}
+		p.Origin = fmt.Sprintf("%s, packages %s", t.name, strings.Join(names, ", "))
+		p.Prompt = func(n int) prompts.Draft {
+			return multiSummary(chosen, n, strings.Join(summaries, "\n"))
 		}
 		return p, nil
 	}, nil
@@ -122,14 +118,230 @@ func (p *goPackage) api() (a api, ok bool) {
 	return a, p.public() && !p.isMain() && wordCount(a.summary) >= 5 && a.size > 2000
 }
 
-func multiSummary(apis []api, n int) string {
+func multiSummary(apis []api, n int, answer string) prompts.Draft {
 	passages := make([]string, len(apis))
 	for i, a := range apis {
 		passages[i] = "package " + a.path + "\n\n" + strings.TrimSpace(strings.Join(a.lines[:min(n, len(a.lines))], ""))
 	}
-	return published("multi_news", numbered("Passage", "\n", passages), "",
+	return published("multi_news", numbered("Passage", "\n", passages), "", answer,
 		"several news passages", "the documentation of several packages",
 		"Write a one-page summary of all news. ", "Write what each of the packages is for, in a sentence each. ",
 		"write a one-page summary of all the news", "write what each of the packages is for, in a sentence each",
 		"News:", "Documentation:")
 }
+
+// abstract is a piece of documentation, apart from its first sentence.
+type abstract struct{ of, summary, rest string }
+
+// paragraphOf asks which paragraph a summary is of. A unit is another paragraph.
+func paragraphOf(t *goTree, budget int) (generator, error) {
+	all := t.abstracts(maxBytes(budget))
+	if len(all) < 2 {
+		return nil, errors.New("no documentation of more than one sentence")
+	}
+	return func(_ int, r *rand.Rand) (*prompts.Sample, error) {
+		list := shuffled(r, all)
+		gold, others := list[0], make([]string, len(list)-1)
+		for i, a := range list[1:] {
+			others[i] = a.rest
+		}
+		share := r.Float64()
+		return &prompts.Sample{
+			Least: 1, Most: len(others),
+			Origin: fmt.Sprintf("%s, documentation of %s", t.name, gold.of),
+			Prompt: func(n int) prompts.Draft {
+				passages, at := placed(others[:n], gold.rest, share)
+				return published("passage_retrieval_en", numbered("Paragraph", " ", passages), gold.summary, fmt.Sprintf("Paragraph %d", at+1),
+					"30 paragraphs from Wikipedia", fmt.Sprintf("%d paragraphs from the documentation of the Go standard library", n+1))
+			},
+		}, nil
+	}, nil
+}
+
+// abstracts are those of public packages and their declarations: a sentence of six
+// words, then forty words or more and so many bytes at most. Sentence and rest are there
+// once each, so that only one paragraph is right.
+func (t *goTree) abstracts(most int) (list []abstract) {
+	seen := map[string]bool{}
+	add := func(of, doc string) {
+		summary, rest := splitSentence(doc)
+		rest = strings.Join(paragraphs(rest), "\n")
+		if wordCount(summary) >= 6 && wordCount(rest) >= 40 && len(rest) <= most && !seen[rest] && !seen[summary] {
+			seen[rest], seen[summary] = true, true
+			list = append(list, abstract{of, summary, rest})
+		}
+	}
+	for _, p := range t.publicPackages() {
+		add(p.path, p.doc)
+		for _, d := range p.decls {
+			if d.exported() {
+				add(d.qualified(), d.doc)
+			}
+		}
+	}
+	return list
+}
+
+func (t *goTree) publicPackages() []*goPackage {
+	return slices.DeleteFunc(slices.Clone(t.packages), func(p *goPackage) bool { return !p.public() || p.isMain() })
+}
+
+// hop is a function and the type of one of its parameters, of another package.
+type hop struct {
+	from  *decl
+	param string
+	to    *decl
+}
+
+// typeOf asks for what a parameter's type is. A unit is a passage that does not
+// help.
+func typeOf(t *goTree, budget int) (generator, error) {
+	hops := map[*decl][]hop{}
+	var types, all []*decl
+	for _, p := range t.publicPackages() {
+		for _, d := range p.decls {
+			if !d.exported() || d.doc == "" || len(d.passage()) > maxBytes(budget) {
+				continue
+			}
+			all = append(all, d)
+			for _, h := range t.hops(d, maxBytes(budget)) {
+				if hops[h.to] == nil {
+					types = append(types, h.to)
+				}
+				hops[h.to] = append(hops[h.to], h)
+			}
+		}
+	}
+	if len(types) == 0 {
+		return nil, errors.New("no function has a parameter of another package's type")
+	}
+	return func(_ int, r *rand.Rand) (*prompts.Sample, error) {
+		return t.twoHops(r, pick(r, hops[pick(r, types)]), all), nil
+	}, nil
+}
+
+// hops are a function's parameters of other packages' types, as far as those have
+// documentation that begins with a sentence of 6 to 40 words, and a passage of so many
+// bytes at most.
+func (t *goTree) hops(d *decl, most int) (list []hop) {
+	if d.params == nil || d.recv != "" {
+		return nil
+	}
+	for _, field := range d.params.List {
+		x := field.Type
+		if star, ok := x.(*ast.StarExpr); ok {
+			x = star.X
+		}
+		s, ok := x.(*ast.SelectorExpr)
+		if !ok || len(field.Names) == 0 {
+			continue
+		}
+		to := t.lookup(d.file.imports[s.X.(*ast.Ident).Name], s.Sel.Name) // what is left of a type's dot is a name
+		if to == nil || to.params != nil || to.doc == "" || !to.pkg.public() || len(to.passage()) > most {
+			continue
+		}
+		if first, _ := splitSentence(to.doc); wordCount(first) >= 6 && wordCount(first) <= 40 {
+			list = append(list, hop{d, field.Names[0].Name, to})
+		}
+	}
+	return list
+}
+
+// twoHops is the problem of one hop: both passages at random places among others.
+func (t *goTree) twoHops(r *rand.Rand, h hop, all []*decl) *prompts.Sample {
+	var others []string
+	for _, d := range shuffled(r, all) {
+		if d != h.from && d != h.to {
+			others = append(others, d.passage())
+		}
+	}
+	first, second := r.Float64(), r.Float64()
+	answer, _ := splitSentence(h.to.doc)
+	question := fmt.Sprintf("How does the documentation describe the type of the parameter %s of %s? Give its first sentence.", h.param, h.from.qualified())
+	return &prompts.Sample{
+		Least: 0, Most: len(others),
+		Origin: fmt.Sprintf("%s, documentation of %s and %s", t.name, h.from.qualified(), h.to.qualified()),
+		Prompt: func(n int) prompts.Draft {
+			passages, _ := placed(others[:n], h.from.passage(), first)
+			passages, _ = placed(passages, h.to.passage(), second)
+			return published("hotpotqa", numbered("Passage", "\n", passages), question, answer)
+		},
+	}
+}
+
+// passage is a declaration with its documentation.
+func (d *decl) passage() string {
+	return d.qualified() + "\n" + strings.TrimSpace(d.doc) + "\n" + strings.TrimSpace(d.signature)
+}
+
+// labelled is the first sentence of a declaration's documentation, and its package.
+type labelled struct{ of, sentence, label string }
+
+// packageOf asks for the package of a comment. A unit is an example; two at least are
+// of the same package.
+func packageOf(t *goTree, _ int) (generator, error) {
+	var all []labelled
+	byLabel := map[string][]labelled{}
+	packages := t.publicPackages()
+	sentences := map[string]int{}
+	for _, p := range packages {
+		p.count(sentences)
+	}
+	for _, p := range packages {
+		list := p.labelled(sentences)
+		if len(list) < 3 {
+			continue
+		}
+		all = append(all, list...)
+		byLabel[p.path] = list
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no package with three documented declarations")
+	}
+	return func(_ int, r *rand.Rand) (*prompts.Sample, error) {
+		asked := pick(r, all)
+		same := shuffled(r, slices.DeleteFunc(slices.Clone(byLabel[asked.label]), func(l labelled) bool { return l == asked }))[:2]
+		others := slices.DeleteFunc(shuffled(r, all), func(l labelled) bool { return l == asked || slices.Contains(same, l) })
+		places := [2]float64{r.Float64(), r.Float64()}
+		return &prompts.Sample{
+			Least: 0, Most: len(others),
+			Origin: fmt.Sprintf("%s, documentation of %s", t.name, asked.of),
+			Prompt: func(n int) prompts.Draft {
+				examples := make([]string, n)
+				for i, l := range others[:n] {
+					examples[i] = l.example()
+				}
+				for i, l := range same {
+					examples, _ = placed(examples, l.example(), places[i])
+				}
+				return published("trec", strings.Join(examples, ""), asked.asked(), asked.label,
+					"the type of the question below", "the package that the comment below documents",
+					"examples of questions", "examples of comments")
+			},
+		}, nil
+	}, nil
+}
+
+// count adds up how often each first sentence is there.
+func (p *goPackage) count(sentences map[string]int) {
+	for _, d := range p.decls {
+		sentence, _ := splitSentence(d.doc)
+		sentences[sentence]++
+	}
+}
+
+// labelled are the first sentences of a package's documentation that do not name it and
+// that are there once in all packages.
+func (p *goPackage) labelled(sentences map[string]int) (list []labelled) {
+	name := strings.ToLower(path.Base(p.path))
+	for _, d := range p.decls {
+		sentence, _ := splitSentence(d.doc)
+		if n := wordCount(sentence); d.exported() && n >= 6 && n <= 60 && sentences[sentence] == 1 && !strings.Contains(strings.ToLower(sentence), name) {
+			list = append(list, labelled{d.qualified(), sentence, p.path})
+		}
+	}
+	return list
+}
+
+func (l labelled) asked() string   { return "Comment: " + l.sentence + "\nPackage:" }
+func (l labelled) example() string { return l.asked() + " " + l.label + "\n" }

@@ -11,14 +11,17 @@ package offline
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/datasets/longbench"
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/datasets/tokens"
-	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
@@ -72,22 +75,78 @@ func Make(ctx context.Context, o Options, write func(*prompts.Row) error) (*Resu
 	if err != nil {
 		return nil, err
 	}
-	s := &sources{places: o.Places, read: func(path string) ([]byte, error) { return files.Read(ctx, path) }}
-	r := &Result{Manifest: &prompts.Manifest{
-		Generator: "kvreplay datasets/offline", Version: Version, Benchmark: Benchmark,
-		Tokenizer: o.Tokenizer.Name(), Seed: o.Seed}}
+	s := newSources(ctx, o.Places)
+	about := prompts.Manifest{Generator: "kvreplay datasets/offline", Version: Version, Benchmark: Benchmark, Seed: o.Seed}
+	m := prompts.NewMaker(about, o.Tokenizer, write)
+	r := &Result{Manifest: &m.Manifest}
 	for _, t := range chosen {
-		err := o.makeTask(ctx, t, s, r, write)
+		notes, err := o.makeTask(ctx, t, s, m)
 		if errors.Is(err, errNoPython) && !slices.Contains(o.Tasks, t.Name) {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s left out: %v", t.Name, err))
-			continue
+			notes, err = []string{fmt.Sprintf("%s left out: %v", t.Name, err)}, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("make prompts of %s: %w", t.Name, err)
 		}
+		r.Notes = append(r.Notes, notes...)
 	}
-	r.Manifest.Sources = s.used
+	m.Sources = s.used
 	return r, nil
+}
+
+// redraws is how often a prompt is drawn again if it repeats another one.
+const redraws = 32
+
+// makeTask writes the prompts of one task. The notes say how they fall short.
+func (o *Options) makeTask(ctx context.Context, t Task, s *sources, m *prompts.Maker) (notes []string, err error) {
+	set, ok := longbench.Lookup(t.StandsFor)
+	if !ok {
+		panic("offline: no set " + t.StandsFor)
+	}
+	budget := o.Length - set.MaxNewTokens
+	generate, err := t.open(s, budget)
+	if err != nil {
+		return nil, err
+	}
+	m.Begin(t.Name, o.Length)
+	short, repeated, seen := 0, 0, map[string]bool{}
+	for i := range o.Samples {
+		var p *prompts.Sample
+		var f *prompts.Fitted
+		for again := 0; again == 0 || seen[f.Input] && again < redraws; again++ {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if p, err = generate(i, redrawn(o.Seed, t.Name, i, again)); err != nil {
+				return nil, err
+			}
+			if f, err = m.Fit(*p, budget, 0); err != nil {
+				return nil, fmt.Errorf("prompt %d: %w", i, err)
+			}
+		}
+		if seen[f.Input] {
+			repeated++
+		}
+		seen[f.Input] = true
+		if f.Tokens < budget/2 {
+			short++
+		}
+		err := m.Write(&prompts.Row{
+			Index: i, Input: f.Input, Outputs: f.Outputs, Length: f.Tokens + set.MaxNewTokens,
+			Task: t.Name, ID: fmt.Sprintf("%s-%d", t.Name, i),
+			MaxLength: o.Length, MaxNewTokens: set.MaxNewTokens, ChatTemplate: set.ChatTemplate,
+			Substitute: fmt.Sprintf("for LongBench %s; made from %s; reference: %s", t.StandsFor, p.Origin, t.Reference),
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if short > 0 {
+		notes = append(notes, fmt.Sprintf("%s: %d of %d prompts do not fill half of the length; the sources have nothing longer", t.Name, short, o.Samples))
+	}
+	if repeated > 0 {
+		notes = append(notes, fmt.Sprintf("%s: %d of %d prompts repeat others; the sources hardly have more", t.Name, repeated, o.Samples))
+	}
+	return notes, nil
 }
 
 // choose returns the tasks of the names, in the order of the table.
@@ -110,70 +169,137 @@ func choose(asked []string) ([]Task, error) {
 	return slices.DeleteFunc(Tasks(), func(t Task) bool { return !slices.Contains(chosen, t.Name) }), nil
 }
 
-// redraws is how often a prompt is drawn that is there already.
-const redraws = 32
+// Task is a kind of prompt.
+type Task struct {
+	Name      string
+	StandsFor string // set of LongBench
+	Summary   string // what is asked
+	Reference string // where the answer comes from
 
-// makeTask writes the prompts of one task.
-func (o *Options) makeTask(ctx context.Context, t Task, s *sources, r *Result, write func(*prompts.Row) error) error {
-	set, ok := longbench.Lookup(t.StandsFor)
-	if !ok {
-		panic("offline: no set " + t.StandsFor)
-	}
-	budget := o.Length - set.MaxNewTokens
-	generate, err := t.open(s, budget)
-	if err != nil {
-		return err
-	}
-	short, repeated, seen := 0, 0, map[string]bool{}
-	for i := range o.Samples {
-		var p *problem
-		var f fitted
-		for again := 0; again == 0 || seen[f.prompt] && again < redraws; again++ {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if p, err = generate(i, redrawn(o.Seed, t.Name, i, again)); err != nil {
-				return err
-			}
-			if f, err = fit(o.Tokenizer, p, budget); err != nil {
-				return fmt.Errorf("prompt %d: %w", i, err)
-			}
-		}
-		if seen[f.prompt] {
-			repeated++
-		}
-		seen[f.prompt] = true
-		if f.tokens < budget/2 {
-			short++
-		}
-		if err := write(o.row(t, set, i, p, f)); err != nil {
-			return err
-		}
-	}
-	if short > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("%s: %d of %d prompts do not fill half of the length; the sources have nothing longer", t.Name, short, o.Samples))
-	}
-	if repeated > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("%s: %d of %d prompts repeat others; the sources hardly have more", t.Name, repeated, o.Samples))
-	}
-	r.Manifest.Tasks = append(r.Manifest.Tasks, prompts.Task{Name: t.Name, MaxLength: o.Length, Rows: o.Samples})
-	return nil
+	open func(s *sources, budget int) (generator, error)
 }
 
-func (o *Options) row(t Task, set longbench.Set, i int, p *problem, f fitted) *prompts.Row {
-	return &prompts.Row{
-		Index:        i,
-		Input:        f.prompt,
-		Outputs:      f.answers,
-		Length:       f.tokens + set.MaxNewTokens,
-		Benchmark:    Benchmark,
-		Task:         t.Name,
-		ID:           fmt.Sprintf("%s-%d", t.Name, i),
-		MaxLength:    o.Length,
-		MaxNewTokens: set.MaxNewTokens,
-		ChatTemplate: set.ChatTemplate,
-		Tokenizer:    o.Tokenizer.Name(),
-		Seed:         o.Seed,
-		Substitute:   fmt.Sprintf("for LongBench %s; made from %s; reference: %s", t.StandsFor, p.origin, t.Reference),
+// tasks are all that there are.
+var tasks = []Task{
+	{"lcc_go", "lcc", "the next line of a Go file", "the line that follows in the file", lineOfGo},
+	{"lcc_python", "lcc", "the next line of a file of Python's standard library", "the line that follows in the file", lineOfPython},
+	{"repobench_go", "repobench-p", "the next line of a Go file, given declarations of other files, the one that the line uses among them", "the line that follows in the file", ofGo(lineUsing)},
+	{"summary_go", "gov_report", "a package's documentation, given its source", "the package's own documentation, its first three paragraphs, which the prompt lacks", ofGo(documentationOf)},
+	{"multi_summary_go", "multi_news", "what each of several packages is for, given the documentation of their declarations", "the first sentence of each package's own documentation, which the prompt lacks", ofGo(purposesOf)},
+	{"passage_retrieval_go", "passage_retrieval_en", "the paragraph that a summary is of", "the paragraph whose own first sentence, which it lacks, is the summary", ofGo(paragraphOf)},
+	{"hotpotqa_go", "hotpotqa", "what a parameter's type is for, the function in one passage and the type in another", "the first sentence of the type's documentation", ofGo(typeOf)},
+	{"trec_go", "trec", "the package of a documentation comment, after labelled examples", "the package that the comment is from", ofGo(packageOf)},
+	{"qa_text", "multifieldqa_en", "how the part of a text under a heading begins", "the first sentence under the heading", ofTexts(beginningOf)},
+	{"summary_text", "gov_report", "a summary of an excerpt of a text", "the first sentences of at most twelve of the excerpt's parts: an extract, no abstract by a person", ofTexts(summaryOf)},
+	{"passage_count_text", "passage_count", "the number of different paragraphs among repeated ones", "the number by construction", ofTexts(countOf)},
+}
+
+// Tasks returns all tasks in order.
+func Tasks() []Task { return slices.Clone(tasks) }
+
+func lineOfGo(s *sources, budget int) (generator, error) {
+	t, err := s.golang()
+	if err != nil {
+		return nil, err
 	}
+	return lineAfter(&t.tree, budget)
+}
+
+func lineOfPython(s *sources, budget int) (generator, error) {
+	t, err := s.python()
+	if err != nil {
+		return nil, err
+	}
+	return lineAfter(t, budget)
+}
+
+// ofGo opens a task of the Go distribution, ofTexts one of the texts in turn.
+func ofGo(open func(*goTree, int) (generator, error)) func(*sources, int) (generator, error) {
+	return func(s *sources, budget int) (generator, error) {
+		t, err := s.golang()
+		if err == nil {
+			err = t.parse()
+		}
+		if err != nil {
+			return nil, err
+		}
+		return open(t, budget)
+	}
+}
+
+func ofTexts(draw func(*text, int, *rand.Rand) (*prompts.Sample, error)) func(*sources, int) (generator, error) {
+	return func(s *sources, budget int) (generator, error) {
+		texts, err := s.texts()
+		return func(i int, r *rand.Rand) (*prompts.Sample, error) { return draw(texts[i%len(texts)], budget, r) }, err
+	}
+}
+
+// generator draws a task's i-th sample. Its units are lines, passages or examples.
+type generator func(i int, r *rand.Rand) (*prompts.Sample, error)
+
+// random is a generator that depends on nothing else.
+func random(seed uint64, name string, i int) *rand.Rand {
+	text := binary.LittleEndian.AppendUint64(nil, seed)
+	text = binary.LittleEndian.AppendUint64(text, uint64(i))
+	return rand.New(rand.NewChaCha8(sha256.Sum256(append(text, name...))))
+}
+
+// redrawn is random for the first draw of sample i, and another for each one after.
+func redrawn(seed uint64, name string, i, again int) *rand.Rand {
+	if again > 0 {
+		name = fmt.Sprintf("%s/%d", name, again)
+	}
+	return random(seed, name, i)
+}
+
+// pick returns one element.
+func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
+
+// shuffled returns the elements in a random order.
+func shuffled[T any](r *rand.Rand, from []T) []T {
+	to := make([]T, len(from))
+	for i, j := range r.Perm(len(from)) {
+		to[i] = from[j]
+	}
+	return to
+}
+
+// published fills the prompt of a set of LongBench. If its words name another kind of
+// source, pairs of old and new words adapt the prompt before it is filled.
+func published(set, context, input, answer string, words ...string) prompts.Draft {
+	s, ok := longbench.Lookup(set)
+	if !ok {
+		panic("offline: no set " + set)
+	}
+	const c, i = "\x00context\x00", "\x00input\x00" // so that the texts are not adapted
+	prompt := s.Fill(c, i)
+	for k := 0; k < len(words); k += 2 {
+		if !strings.Contains(prompt, words[k]) {
+			panic(fmt.Sprintf("offline: the prompt of %s has no %q", set, words[k]))
+		}
+		prompt = strings.ReplaceAll(prompt, words[k], words[k+1])
+	}
+	return prompts.Draft{Input: strings.NewReplacer(c, context, i, input).Replace(prompt), Outputs: []string{answer}}
+}
+
+// numbered writes passages one after another, each with its number from 1.
+func numbered(name, after string, passages []string) string {
+	var b strings.Builder
+	for i, p := range passages {
+		if i > 0 {
+			b.WriteString("\n\n")
+		}
+		fmt.Fprintf(&b, "%s %d:%s%s", name, i+1, after, p)
+	}
+	return b.String()
+}
+
+// placed returns the passages with another put among them, at a share of the way from
+// the first place to the last, and its place from 0.
+func placed(passages []string, other string, share float64) ([]string, int) {
+	at := int(share * float64(len(passages)+1))
+	out := make([]string, 0, len(passages)+2)
+	out = append(out, passages[:at]...)
+	out = append(out, other)
+	return append(out, passages[at:]...), at
 }

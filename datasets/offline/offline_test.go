@@ -185,7 +185,13 @@ func checkRetrieval(t *testing.T, r *prompts.Row) {
 	}
 }
 
-var parsed = sync.OnceValues(new(sources).parsedGo)
+var parsed = sync.OnceValues(func() (*goTree, error) {
+	t, err := newSources(context.Background(), Places{}).golang()
+	if err == nil {
+		err = t.parse()
+	}
+	return t, err
+})
 
 // documentation is that of a package or declaration of the machine's Go.
 func documentation(t *testing.T, name string) string {

@@ -3,13 +3,10 @@ package offline
 import (
 	"crypto/sha256"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/kvreplay/kvreplay/datasets/tokens"
 )
 
 func TestSplitSentence(t *testing.T) {
@@ -108,36 +105,6 @@ func TestWhich(t *testing.T) {
 	}
 	if got := x.which(x.sections[1], 3, 4); got != "" {
 		t.Errorf("alone: %q", got)
-	}
-}
-
-// words is a tokenizer of one token a word.
-type words struct{ tokens.Tokenizer }
-
-func (words) Encode(text string) []int { return make([]int, len(strings.Fields(text))) }
-
-// fit finds what a linear search finds, with units of random sizes.
-func TestFit(t *testing.T) {
-	for seed := range uint64(100) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		units := make([]string, 1+r.IntN(200))
-		for i := range units {
-			units[i] = strings.Repeat(strings.Repeat("w", 1+r.IntN(9))+" ", r.IntN(30)) // some have no token
-		}
-		p := &problem{least: 0, most: len(units), build: func(n int) (string, []string) {
-			return "a prompt " + strings.Join(units[:n], ""), []string{fmt.Sprint(n)}
-		}}
-		budget := 2 + r.IntN(3000)
-		best := 0
-		for n := 0; n <= len(units); n++ {
-			if text, _ := p.build(n); len(strings.Fields(text)) <= budget {
-				best = n
-			}
-		}
-		f, err := fit(words{}, p, budget)
-		if err != nil || f.answers[0] != fmt.Sprint(best) || f.tokens != len(strings.Fields(f.prompt)) {
-			t.Fatalf("seed %d: %v units, %d tokens, %v, want %d", seed, f.answers, f.tokens, err, best)
-		}
 	}
 }
 

@@ -4,33 +4,29 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/kvreplay/kvreplay/datasets/prompts"
 )
 
-// openQuestions asks how a part of a text begins. A unit is a line.
-func openQuestions(s *sources, _ int) (generator, error) {
-	texts, err := s.openTexts()
-	if err != nil {
-		return nil, err
+// beginningOf asks how a part of a text begins. A unit is a line.
+func beginningOf(t *text, _ int, r *rand.Rand) (*prompts.Sample, error) {
+	usable := slices.DeleteFunc(slices.Clone(t.sections), func(x section) bool { return !x.askable() })
+	if len(usable) == 0 {
+		return nil, fmt.Errorf("%s: no heading with a sentence of 5 to 40 words under it; headings are lines in capitals, or such as Chapter 1", t.name)
 	}
-	return func(i int, r *rand.Rand) (*problem, error) {
-		t := texts[i%len(texts)]
-		usable := slices.DeleteFunc(slices.Clone(t.sections), func(x section) bool { return !x.askable() })
-		if len(usable) == 0 {
-			return nil, fmt.Errorf("%s: no heading with a sentence of 5 to 40 words under it; headings are lines in capitals, or such as Chapter 1", t.name)
-		}
-		x, share := pick(r, usable), r.Float64()
-		return &problem{
-			least: x.to - x.from, most: len(t.lines),
-			origin: fmt.Sprintf("%s, %s, line %d", t.name, x.heading, x.from+1),
-			build: func(n int) (string, []string) {
-				from := t.window(x, n, share)
-				question := "What is the first sentence under the heading “" + x.heading + "”" + t.which(x, from, n) + "?"
-				return published("multifieldqa_en", t.excerpt(from, n), question), []string{x.first}
-			},
-		}, nil
+	x, share := pick(r, usable), r.Float64()
+	return &prompts.Sample{
+		Least: x.to - x.from, Most: len(t.lines),
+		Origin: fmt.Sprintf("%s, %s, line %d", t.name, x.heading, x.from+1),
+		Prompt: func(n int) prompts.Draft {
+			from := t.window(x, n, share)
+			question := "What is the first sentence under the heading “" + x.heading + "”" + t.which(x, from, n) + "?"
+			return published("multifieldqa_en", t.excerpt(from, n), question, x.first)
+		},
 	}, nil
 }
 
@@ -74,24 +70,17 @@ func (t *text) excerpt(from, n int) string {
 // maxSentences is how many sentences a summary's reference has at most.
 const maxSentences = 12
 
-// openSummaryText asks for a summary. A unit is a line.
-func openSummaryText(s *sources, budget int) (generator, error) {
-	texts, err := s.openTexts()
-	if err != nil {
-		return nil, err
-	}
-	return func(i int, r *rand.Rand) (*problem, error) {
-		t := texts[i%len(texts)]
-		from := pick(r, t.beginnings(budget*bytesPerToken))
-		return &problem{
-			least: 1, most: len(t.lines) - from,
-			origin: fmt.Sprintf("%s, from line %d on", t.name, from+1),
-			build: func(n int) (string, []string) {
-				return published("gov_report", t.excerpt(from, n), "",
-					"a report by a government agency", "an excerpt of a book",
-					"the report", "the excerpt", "Report:", "Excerpt:"), []string{t.extract(from, n)}
-			},
-		}, nil
+// summaryOf asks for a summary. A unit is a line.
+func summaryOf(t *text, budget int, r *rand.Rand) (*prompts.Sample, error) {
+	from := pick(r, t.beginnings(budget*bytesPerToken))
+	return &prompts.Sample{
+		Least: 1, Most: len(t.lines) - from,
+		Origin: fmt.Sprintf("%s, from line %d on", t.name, from+1),
+		Prompt: func(n int) prompts.Draft {
+			return published("gov_report", t.excerpt(from, n), "", t.extract(from, n),
+				"a report by a government agency", "an excerpt of a book",
+				"the report", "the excerpt", "Report:", "Excerpt:")
+		},
 	}, nil
 }
 
@@ -145,30 +134,23 @@ func (t *text) extract(from, n int) string {
 	return strings.Join(out, " ")
 }
 
-// openCount asks for the number of different paragraphs. A unit is a paragraph, shown
+// countOf asks for the number of different paragraphs. A unit is a paragraph, shown
 // for the first time or again.
-func openCount(s *sources, budget int) (generator, error) {
-	texts, err := s.openTexts()
-	if err != nil {
-		return nil, err
+func countOf(t *text, budget int, r *rand.Rand) (*prompts.Sample, error) {
+	pool := shuffled(r, t.distinct(maxBytes(budget)))
+	if len(pool) < 2 {
+		return nil, fmt.Errorf("%s: fewer than two different paragraphs of 30 words or more and %d bytes or less", t.name, maxBytes(budget))
 	}
-	return func(i int, r *rand.Rand) (*problem, error) {
-		t := texts[i%len(texts)]
-		pool := shuffled(r, t.distinct(maxBytes(budget)))
-		if len(pool) < 2 {
-			return nil, fmt.Errorf("%s: fewer than two different paragraphs of 30 words or more and %d bytes or less", t.name, maxBytes(budget))
-		}
-		shown := repeats(r, pool)
-		seed := r.Uint64()
-		return &problem{
-			least: 2, most: len(shown),
-			origin: t.name,
-			build: func(n int) (string, []string) {
-				different := slices.Compact(slices.Sorted(slices.Values(shown[:n])))
-				return published("passage_count", numbered("Paragraph", " ", shuffled(random(seed, "", n), shown[:n])), "",
-					"sourced from Wikipedia", "sourced from a book"), []string{fmt.Sprint(len(different))}
-			},
-		}, nil
+	shown := repeats(r, pool)
+	seed := r.Uint64()
+	return &prompts.Sample{
+		Least: 2, Most: len(shown),
+		Origin: t.name,
+		Prompt: func(n int) prompts.Draft {
+			different := slices.Compact(slices.Sorted(slices.Values(shown[:n])))
+			return published("passage_count", numbered("Paragraph", " ", shuffled(random(seed, "", n), shown[:n])), "", strconv.Itoa(len(different)),
+				"sourced from Wikipedia", "sourced from a book")
+		},
 	}, nil
 }
 

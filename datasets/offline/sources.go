@@ -1,14 +1,30 @@
 package offline
 
 import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
+	"unicode/utf8"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/internal/files"
 )
 
 // Places say where the sources are; what is empty is looked for.
@@ -20,12 +36,46 @@ type Places struct {
 
 // sources are read when a task first needs them.
 type sources struct {
-	places Places
-	read   func(path string) ([]byte, error) // a text
-	golang *goTree
-	python *tree
-	texts  []*text
+	golang func() (*goTree, error)
+	python func() (*tree, error)
+	texts  func() ([]*text, error)
 	used   []prompts.Source
+}
+
+func newSources(ctx context.Context, p Places) *sources {
+	s := &sources{}
+	s.golang = sync.OnceValues(func() (*goTree, error) {
+		root, err := p.goRoot()
+		if err != nil {
+			return nil, err
+		}
+		t, err := readGo(os.DirFS(root))
+		if err != nil {
+			return nil, fmt.Errorf("read the sources of Go: %w", err)
+		}
+		s.used = append(s.used, t.source())
+		return t, nil
+	})
+	s.python = sync.OnceValues(func() (*tree, error) {
+		folder, err := p.pythonLibrary()
+		if err != nil {
+			return nil, err
+		}
+		t, err := readPython(os.DirFS(folder), filepath.Base(folder))
+		if err != nil {
+			return nil, fmt.Errorf("read the standard library of Python: %w", err)
+		}
+		s.used = append(s.used, t.source())
+		return t, nil
+	})
+	s.texts = sync.OnceValues(func() ([]*text, error) {
+		list, err := p.readTexts(ctx)
+		for _, t := range list {
+			s.used = append(s.used, t.source())
+		}
+		return list, err
+	})
+	return s
 }
 
 // errNoPython marks the error that there is no Python; all other tasks can be made.
@@ -80,50 +130,10 @@ func said(program string, args ...string) string {
 	return strings.TrimSpace(line)
 }
 
-// openGo reads the Go distribution.
-func (s *sources) openGo() (*goTree, error) {
-	if s.golang != nil {
-		return s.golang, nil
-	}
-	root, err := s.places.goRoot()
-	if err != nil {
-		return nil, err
-	}
-	t, err := readGo(os.DirFS(root))
-	if err != nil {
-		return nil, fmt.Errorf("read the sources of Go: %w", err)
-	}
-	s.golang = t
-	s.used = append(s.used, t.source())
-	return t, nil
-}
-
-// openPython reads Python's standard library.
-func (s *sources) openPython() (*tree, error) {
-	if s.python != nil {
-		return s.python, nil
-	}
-	folder, err := s.places.pythonLibrary()
-	if err != nil {
-		return nil, err
-	}
-	t, err := readPython(os.DirFS(folder), filepath.Base(folder))
-	if err != nil {
-		return nil, fmt.Errorf("read the standard library of Python: %w", err)
-	}
-	s.python = t
-	s.used = append(s.used, t.source())
-	return t, nil
-}
-
-// openTexts reads the texts.
-func (s *sources) openTexts() ([]*text, error) {
-	if s.texts != nil {
-		return s.texts, nil
-	}
-	var list []*text
-	for _, path := range s.places.Texts {
-		content, err := s.read(path)
+// readTexts reads the texts, Newton's Opticks if none is named.
+func (p Places) readTexts(ctx context.Context) (list []*text, err error) {
+	for _, path := range p.Texts {
+		content, err := files.Read(ctx, path)
 		if err != nil {
 			return nil, fmt.Errorf("read text: %w", err)
 		}
@@ -134,20 +144,363 @@ func (s *sources) openTexts() ([]*text, error) {
 		t.name, t.licence = filepath.Base(path), "as the user's file"
 		list = append(list, t)
 	}
-	if len(list) == 0 {
-		root, err := s.places.goRoot()
-		if err != nil {
-			return nil, fmt.Errorf("%w, or a text by --text FILE", err)
-		}
-		t, err := readOpticks(os.DirFS(root))
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, t)
+	if len(list) > 0 {
+		return list, nil
 	}
-	for _, t := range list {
-		s.used = append(s.used, t.source())
+	root, err := p.goRoot()
+	if err != nil {
+		return nil, fmt.Errorf("%w, or a text by --text FILE", err)
 	}
-	s.texts = list
-	return list, nil
+	t, err := readOpticks(os.DirFS(root))
+	if err != nil {
+		return nil, err
+	}
+	return []*text{t}, nil
+}
+
+// tree is a folder of source files.
+type tree struct {
+	name, licence, origin string
+	comment               string // begins a line that is a comment
+	files                 []file // sorted by path
+	digest                string // of paths and contents
+}
+
+// file is one of them.
+type file struct {
+	path string // within the tree, by slashes
+	text string
+}
+
+// source is the tree in the manifest.
+func (t *tree) source() prompts.Source {
+	return prompts.Source{Role: "code", Name: t.name, Digest: t.digest, Licence: t.licence, Origin: t.origin}
+}
+
+// generated is how Go marks files that a program wrote (go.dev/s/generatedcode), and
+// how programs mark other languages' files mostly.
+var generated = regexp.MustCompile(`(?m)^(//|#) (Code|This file was|This file is) (automatically )?generated\b.*$`)
+
+// maxLine is the length in bytes beyond which a line is data, not code.
+const maxLine = 1000
+
+// isCode says whether a person may have written the file: it is UTF-8, not generated,
+// and has no line beyond maxLine.
+func isCode(content []byte) bool {
+	if !utf8.Valid(content) || generated.Match(content[:min(len(content), 2048)]) {
+		return false
+	}
+	for line := range bytes.Lines(content) {
+		if len(line) > maxLine {
+			return false
+		}
+	}
+	return true
+}
+
+// read fills in the files that keep wants and that are code.
+func (t *tree) read(fsys fs.FS, root string, skip []string, keep func(path string) bool) error {
+	err := fs.WalkDir(fsys, root, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			if p != root && slices.Contains(skip, d.Name()) {
+				return fs.SkipDir
+			}
+			return nil
+		case !d.Type().IsRegular() || !keep(p):
+			return nil
+		}
+		content, err := fs.ReadFile(fsys, p)
+		if err != nil {
+			return err
+		}
+		if isCode(content) {
+			t.files = append(t.files, file{p, string(content)})
+		}
+		return nil
+	})
+	if err == nil && len(t.files) == 0 {
+		err = errors.New("no source files")
+	}
+	if err != nil {
+		return err
+	}
+	t.digest = digest(t.files)
+	return nil
+}
+
+// digest is the SHA-256 over a line for each file: the SHA-256 of its content, two
+// blanks and its path, as `sha256sum` prints them.
+func digest(files []file) string {
+	sum := sha256.New()
+	for _, f := range files {
+		one := sha256.Sum256([]byte(f.text))
+		fmt.Fprintf(sum, "%s  %s\n", hex.EncodeToString(one[:]), f.path)
+	}
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
+}
+
+// readPython reads a standard library of Python without its tests, its editor and what
+// was installed besides.
+func readPython(fsys fs.FS, name string) (*tree, error) {
+	t := &tree{name: "Python standard library, " + name, licence: "PSF-2.0", origin: "https://www.python.org/downloads/source/", comment: "#"}
+	skip := []string{"test", "tests", "idlelib", "lib2to3", "pydoc_data", "site-packages", "dist-packages", "__pycache__", "lib-dynload"}
+	err := t.read(fsys, ".", skip, func(p string) bool { return path.Ext(p) == ".py" })
+	return t, err
+}
+
+// long returns what has at least so many bytes or, where that is fewer things than
+// should be there to choose from, the longest.
+func long[T any](list []T, bytes, fewest int, size func(T) int) []T {
+	enough := slices.DeleteFunc(slices.Clone(list), func(x T) bool { return size(x) < bytes })
+	if len(enough) >= fewest {
+		return enough
+	}
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b T) int { return size(b) - size(a) })
+	return sorted[:min(fewest, len(sorted))]
+}
+
+// bytesPerToken is more than what code and prose have in vocabularies of today, 3 to
+// 4.8: what has that many bytes fills the prompt.
+const bytesPerToken = 5
+
+// lines splits text into lines with their newlines.
+func lines(text string) []string { return slices.Collect(strings.Lines(text)) }
+
+// goTree is the standard library of a Go distribution.
+type goTree struct {
+	tree
+	packages []*goPackage // by path; filled by parse
+	byPath   map[string]*goPackage
+}
+
+// goPackage is one package.
+type goPackage struct {
+	path  string // import path
+	doc   string // its documentation
+	files []*goFile
+	decls []*decl
+}
+
+// goFile is one file with its syntax tree.
+type goFile struct {
+	file
+	syntax  *ast.File
+	set     *token.FileSet
+	imports map[string]string // import path by the name in this file
+}
+
+// readGo reads the standard library: the files that linux/amd64 builds, whatever this
+// program runs on, without tests and what is vendored.
+func readGo(fsys fs.FS) (*goTree, error) {
+	version, err := fs.ReadFile(fsys, "VERSION")
+	if err != nil {
+		return nil, err
+	}
+	name, _, _ := strings.Cut(strings.TrimSpace(string(version)), "\n")
+	t := &goTree{tree: tree{name: "Go distribution " + name, licence: "BSD-3-Clause", origin: "https://go.dev/dl/", comment: "//"}}
+	builds := buildContext(fsys)
+	err = t.read(fsys, "src", []string{"testdata", "vendor", "cmd"}, func(p string) bool {
+		if path.Ext(p) != ".go" || strings.HasSuffix(p, "_test.go") {
+			return false
+		}
+		match, err := builds.MatchFile(path.Dir(p), path.Base(p))
+		return err == nil && match
+	})
+	return t, err
+}
+
+// buildContext is that of linux/amd64 with every release tag, so that the files chosen
+// do not depend on the Go that built this program.
+func buildContext(fsys fs.FS) *build.Context {
+	c := &build.Context{GOOS: "linux", GOARCH: "amd64", Compiler: "gc", CgoEnabled: true, JoinPath: path.Join,
+		OpenFile: func(p string) (io.ReadCloser, error) { return fsys.Open(p) }}
+	for i := range 100 {
+		c.ReleaseTags = append(c.ReleaseTags, fmt.Sprintf("go1.%d", i))
+	}
+	return c
+}
+
+// parse parses all files, once.
+func (t *goTree) parse() error {
+	if t.packages != nil {
+		return nil
+	}
+	t.byPath = map[string]*goPackage{}
+	set := token.NewFileSet()
+	for _, f := range t.files {
+		syntax, err := parser.ParseFile(set, f.path, f.text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return fmt.Errorf("parse: %w", err)
+		}
+		p := t.pkg(strings.TrimPrefix(path.Dir(f.path), "src/"))
+		g := &goFile{file: f, syntax: syntax, set: set, imports: importNames(syntax)}
+		p.files = append(p.files, g)
+		if doc := syntax.Doc.Text(); len(doc) > len(p.doc) {
+			p.doc = doc
+		}
+		p.decls = append(p.decls, g.decls(p)...)
+	}
+	return nil
+}
+
+func (t *goTree) pkg(path string) *goPackage {
+	p := t.byPath[path]
+	if p == nil {
+		p = &goPackage{path: path}
+		t.byPath[path] = p
+		t.packages = append(t.packages, p)
+	}
+	return p
+}
+
+// importNames are the packages that a file names in its code.
+func importNames(f *ast.File) map[string]string {
+	names := map[string]string{}
+	for _, i := range f.Imports {
+		p := strings.Trim(i.Path.Value, `"`)
+		name := path.Base(p)
+		if i.Name != nil {
+			name = i.Name.Name
+		}
+		names[name] = p
+	}
+	return names
+}
+
+// public says whether users of Go may import the package.
+func (p *goPackage) public() bool {
+	return !strings.Contains("/"+p.path+"/", "/internal/") && p.path != "builtin"
+}
+
+// isMain says whether the package is a program, as some generators are.
+func (p *goPackage) isMain() bool { return p.files[0].syntax.Name.Name == "main" }
+
+// bytes is the size of the source from the package clauses on.
+func (p *goPackage) bytes() (n int) {
+	for _, f := range p.files {
+		n += len(f.clause())
+	}
+	return n
+}
+
+// clause is the file from its package clause on; what stands before may be the
+// package's documentation.
+func (f *goFile) clause() string { return f.text[f.offset(f.syntax.Package):] }
+
+// offset is the byte of a place in the file, line its line, both from 0.
+func (f *goFile) offset(at token.Pos) int { return f.set.PositionFor(at, false).Offset }
+func (f *goFile) line(at token.Pos) int   { return f.set.PositionFor(at, false).Line - 1 }
+
+// decl is a function, a method or a type at the top of a file.
+type decl struct {
+	pkg       *goPackage
+	file      *goFile
+	name      string
+	recv      string         // type of the receiver, of a method
+	doc       string         // its documentation
+	signature string         // without body, in one or more lines
+	source    string         // all of it, documentation included
+	params    *ast.FieldList // of a function
+}
+
+// exported says whether its name is; a method's receiver must be, too.
+func (d *decl) exported() bool {
+	return ast.IsExported(d.name) && (d.recv == "" || ast.IsExported(d.recv))
+}
+
+// qualified is how documentation names it: bufio.Reader.Peek.
+func (d *decl) qualified() string {
+	name := d.pkg.path + "."
+	if d.recv != "" {
+		name += d.recv + "."
+	}
+	return name + d.name
+}
+
+// decls lists the declarations of a file.
+func (f *goFile) decls(p *goPackage) (list []*decl) {
+	for _, d := range f.syntax.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			list = append(list, f.function(p, d))
+		case *ast.GenDecl:
+			if d.Tok == token.TYPE {
+				list = append(list, f.types(p, d)...)
+			}
+		}
+	}
+	return list
+}
+
+func (f *goFile) function(p *goPackage, d *ast.FuncDecl) *decl {
+	end := d.End()
+	if d.Body != nil {
+		end = d.Body.Pos()
+	}
+	out := &decl{pkg: p, file: f, name: d.Name.Name, doc: d.Doc.Text(), params: d.Type.Params,
+		signature: strings.TrimSpace(f.between(d.Type.Pos(), end)), source: f.between(begin(d.Doc, d.Pos()), d.End())}
+	if d.Recv != nil {
+		out.signature = strings.TrimSpace(f.between(d.Pos(), end))
+		out.recv = receiver(d.Recv)
+	}
+	return out
+}
+
+// types lists the types of one declaration, which may be a group.
+func (f *goFile) types(p *goPackage, d *ast.GenDecl) (list []*decl) {
+	for _, s := range d.Specs {
+		t := s.(*ast.TypeSpec)
+		doc, from := t.Doc, t.Pos()
+		if doc == nil && !d.Lparen.IsValid() {
+			doc, from = d.Doc, d.Pos()
+		}
+		list = append(list, &decl{pkg: p, file: f, name: t.Name.Name, doc: doc.Text(),
+			signature: firstLines(f.between(from, t.End()), 24), source: f.between(begin(doc, from), t.End())})
+	}
+	return list
+}
+
+// begin is where a declaration begins with its documentation.
+func begin(doc *ast.CommentGroup, pos token.Pos) token.Pos {
+	if doc != nil {
+		return doc.Pos()
+	}
+	return pos
+}
+
+// receiver is the name of a receiver's type.
+func receiver(list *ast.FieldList) string {
+	x := list.List[0].Type
+	for {
+		switch t := x.(type) {
+		case *ast.StarExpr:
+			x = t.X
+		case *ast.IndexExpr:
+			x = t.X
+		case *ast.IndexListExpr:
+			x = t.X
+		case *ast.Ident:
+			return t.Name
+		default:
+			return "?"
+		}
+	}
+}
+
+// between is the source from one place to another.
+func (f *goFile) between(from, to token.Pos) string {
+	return f.text[f.offset(from):f.offset(to)]
+}
+
+// firstLines cuts a text after n lines and says so.
+func firstLines(text string, n int) string {
+	all := lines(text)
+	if len(all) <= n {
+		return text
+	}
+	return strings.Join(all[:n], "") + "\t// …\n"
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
-	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // Manifest says what is in a prompts file and how to make it again.
@@ -62,57 +61,20 @@ func checkManifest(prompts string) error {
 	if err != nil {
 		return nil // there is none
 	}
-	var there struct{ File string }
-	if err := json.Unmarshal(text, &there); err != nil || there.File == filepath.Base(prompts) {
-		return nil // it is replaced, whatever it was
+	var old struct{ File string }
+	if err := json.Unmarshal(text, &old); err != nil || old.File == filepath.Base(prompts) {
+		return nil // it is replaced
 	}
-	if _, err := os.Stat(filepath.Join(filepath.Dir(prompts), there.File)); there.File == "" || err != nil {
+	if _, err := os.Stat(filepath.Join(filepath.Dir(prompts), old.File)); old.File == "" || err != nil {
 		return nil
 	}
-	return &files.TargetError{Target: path, Why: fmt.Sprintf("the manifest of %s, which lies beside it", there.File)}
-}
-
-// ReadManifest reads the manifest of a prompts file, given the path of the latter, and
-// does not look at the prompts; Verify does.
-func ReadManifest(prompts string) (*Manifest, error) {
-	path := ManifestPath(prompts)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read manifest: %w", err)
-	}
-	var m Manifest
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&m); err != nil {
-		return nil, fmt.Errorf("read manifest: %s: %w", path, names.OfFields(err, m))
-	}
-	if m.File != filepath.Base(prompts) {
-		return nil, fmt.Errorf("read manifest: %s: it is that of %q, expected %q", path, m.File, filepath.Base(prompts))
-	}
-	return &m, nil
-}
-
-// Verify compares a prompts file with the digest in its manifest.
-func (m *Manifest) Verify(prompts string) error {
-	text, err := os.ReadFile(prompts)
-	if err != nil {
-		return fmt.Errorf("verify prompts: %w", err)
-	}
-	if got := Digest(text); got != m.Digest {
-		return fmt.Errorf("verify prompts: %s: digest %s, its manifest says %s; make it again", prompts, got, m.Digest)
-	}
-	return nil
+	return &files.TargetError{Target: path, Why: fmt.Sprintf("the manifest of %s, which lies beside it", old.File)}
 }
 
 // Digest is how manifests write a SHA-256.
 func Digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
-// describe fills in what the file itself tells.
-func (m *Manifest) describe(path string, rows int, sum []byte) {
-	m.File, m.Rows, m.Digest = filepath.Base(path), rows, "sha256:"+hex.EncodeToString(sum)
 }
 
 // pending writes the manifest to a temporary file that waits for its name.

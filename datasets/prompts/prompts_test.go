@@ -1,7 +1,6 @@
 package prompts_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -9,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/datasets/prompts/promptstest"
 )
 
 func position(n int) *int { return &n }
@@ -45,28 +45,12 @@ func write(t *testing.T, path string, rows []*prompts.Row) *prompts.Manifest {
 func TestRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.jsonl")
 	wrote := write(t, path, full())
-	rows, err := prompts.ReadAll(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows, m := promptstest.Read(t, path)
 	if want := full(); !reflect.DeepEqual(rows, want) {
 		t.Errorf("read %+v, want %+v", rows, want)
 	}
-	m, err := prompts.ReadManifest(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if !reflect.DeepEqual(m, wrote) || m.Rows != 2 || m.File != "p.jsonl" {
 		t.Errorf("manifest %+v, want %+v", m, wrote)
-	}
-	if err := m.Verify(path); err != nil {
-		t.Error(err)
-	}
-	if err := os.WriteFile(path, []byte("other"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Verify(path); err == nil || !strings.Contains(err.Error(), "make it again") {
-		t.Errorf("changed file verified: %v", err)
 	}
 }
 
@@ -110,81 +94,6 @@ func TestNothingHalfWritten(t *testing.T) {
 	if names, _ := os.ReadDir(dir); len(names) != 1 {
 		t.Errorf("left behind: %v", names)
 	}
-}
-
-const good = `{"index":0,"input":"a","outputs":["b"],"length":3}` + "\n"
-
-func TestMalformed(t *testing.T) {
-	for name, c := range map[string]struct{ text, want string }{
-		"no JSON":            {good + "x\n", ":2: expected a JSON object"},
-		"a list":             {"[]\n", ":1: expected a JSON object"},
-		"two objects":        {good[:len(good)-1] + good, ":1: expected a JSON object"},
-		"cut":                {good + `{"index":1,"inp`, ":2: expected a JSON object"},
-		"empty line":         {good + "\n" + good, ":2: empty line"},
-		"no input":           {`{"index":0,"outputs":["b"],"length":3}`, `:1: no key "input"`},
-		"null outputs":       {`{"index":0,"input":"a","outputs":null,"length":3}`, `:1: no key "outputs"`},
-		"no length":          {`{"index":0,"input":"a","outputs":["b"]}`, `:1: no key "length"`},
-		"outputs not a list": {`{"index":0,"input":"a","outputs":"b","length":3}`, ":1: json: cannot unmarshal string"},
-		"negative length":    {`{"index":0,"input":"a","outputs":["b"],"length":-3}`, ":1: length -3"},
-		"no references":      {`{"index":0,"input":"a","outputs":[],"length":3}`, ":1: outputs is empty"},
-		"not UTF-8":          {"{\"index\":0,\"input\":\"\xff\",\"outputs\":[\"b\"],\"length\":3}", ":1: not UTF-8"},
-		"repeated id":        {strings.Repeat(good[:len(good)-2]+`,"id":"x"}`+"\n", 2), `:2: id "x" is that of line 1`},
-		"half a gzip":        {"\x1f\x8b\x08", "the gzip data ends too early"},
-		"empty":              {"", "no rows"},
-	} {
-		path := filepath.Join(t.TempDir(), "bad.jsonl")
-		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		_, err := prompts.ReadAll(path)
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "bad.jsonl") {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
-		}
-		var bad *prompts.RowError
-		if strings.HasPrefix(c.want, ":") && !errors.As(err, &bad) {
-			t.Errorf("%s: %T, want a RowError", name, err)
-		}
-	}
-	if _, err := prompts.ReadAll(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("missing file: %v", err)
-	}
-}
-
-// FuzzRows: whatever is read can be written, and reads as the same again.
-func FuzzRows(f *testing.F) {
-	f.Add([]byte(good))
-	f.Add([]byte(`{"index":1,"input":"\ud800","outputs":["",null],"length":0,"token_position_answer":7,"id":"\u0000"}`))
-	f.Add([]byte("\x1f\x8b\x08\x00"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		dir := t.TempDir()
-		path := filepath.Join(dir, "in.jsonl")
-		if err := os.WriteFile(path, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		rows, err := prompts.ReadAll(path)
-		if err != nil {
-			return
-		}
-		seen := make(map[string]bool)
-		for i, r := range rows {
-			if r.ID == "" {
-				r.ID = strings.Repeat("#", i+1)
-			}
-			if seen[r.ID] {
-				return
-			}
-			seen[r.ID] = true
-		}
-		path = filepath.Join(dir, "out.jsonl")
-		write(t, path, rows)
-		again, err := prompts.ReadAll(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !reflect.DeepEqual(rows, again) {
-			t.Errorf("wrote %+v, read %+v", rows, again)
-		}
-	})
 }
 
 // A manifest that would take the place of another prompts file's is refused before the work.

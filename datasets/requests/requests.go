@@ -6,8 +6,19 @@
 package requests
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/kvreplay/kvreplay/datasets/bom"
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/gunzip"
 )
 
 // BlockTokens is the number of prompt tokens that one of Mooncake's hash ids stands
@@ -62,3 +73,173 @@ func (e *RowError) Error() string {
 
 // Unwrap returns what is wrong with the line.
 func (e *RowError) Unwrap() error { return e.Err }
+
+// Reader streams the requests of a file in order of arrival.
+type Reader struct {
+	path   string
+	format Format
+	file   *os.File
+	rows   rows
+	size   int64
+	read   int           // requests so far
+	last   time.Duration // arrival of the last one
+	failed error         // the end of the stream
+}
+
+// rows are the lines of one format. next fills in a request, its arrival counted from
+// the first one's, and returns the number of its line; io.EOF where there is none.
+type rows interface {
+	next(q *Request) (line int, err error)
+}
+
+// Open opens a request trace, gzip'ed or not. Its content decides on the format. The caller
+// closes it.
+func Open(path string) (*Reader, error) {
+	f, text, err := openText(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{path: path, file: f, format: sniff(text)}
+	if err := r.begin(text); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// openText opens a regular file, looks through gzip and drops a byte order mark.
+func openText(path string) (*os.File, *bufio.Reader, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("read requests: %w", err)
+	case info.IsDir():
+		return nil, nil, fmt.Errorf("read requests: %s is a directory, expected a file; name the files in it", path)
+	case !info.Mode().IsRegular():
+		return nil, nil, fmt.Errorf("read requests: %s %s", path, files.NotRegular)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read requests: %w", err)
+	}
+	text, err := gunzip.Reader(f)
+	if err != nil {
+		f.Close()
+		return nil, nil, fmt.Errorf("read requests: %s: %w", path, err)
+	}
+	return f, bufio.NewReaderSize(bom.Reader(text), 1<<16), nil
+}
+
+// begin reads the header of the format, and refuses content without one.
+func (r *Reader) begin(text *bufio.Reader) error {
+	info, err := r.file.Stat()
+	if err != nil {
+		return fmt.Errorf("read requests: %w", err)
+	}
+	r.size = info.Size()
+	switch r.format {
+	case Azure:
+		if r.rows, err = newAzureRows(text); err != nil {
+			return &RowError{r.path, 1, err}
+		}
+		return nil
+	case Mooncake:
+		r.rows = &mooncakeRows{lines: text}
+		return nil
+	case Parquet:
+		return fmt.Errorf("read requests: %s is a Parquet file, expected %s", r.path, Known)
+	}
+	head, err := text.Peek(40)
+	switch {
+	case len(head) > 0:
+		return fmt.Errorf("read requests: %s begins with %q, expected %s", r.path, head, Known)
+	case err != io.EOF:
+		return fmt.Errorf("read requests: %s: %w", r.path, err)
+	}
+	return fmt.Errorf("read requests: %s is empty, expected %s", r.path, Known)
+}
+
+// Format is the format of the content.
+func (r *Reader) Format() Format { return r.format }
+
+// Bytes is the size of the file on the disk.
+func (r *Reader) Bytes() int64 { return r.size }
+
+// Read puts the next request into q, whose PrefixBlocks it reuses; they are valid until
+// the next call. io.EOF follows the last request. Any other error ends the stream: a
+// failure of reading, or a *RowError for a line that is malformed or contradicts
+// itself or the lines before it.
+func (r *Reader) Read(q *Request) error {
+	if r.failed == nil {
+		r.failed = r.next(q)
+	}
+	return r.failed
+}
+
+func (r *Reader) next(q *Request) error {
+	line, err := r.rows.next(q)
+	switch {
+	case err == io.EOF && r.read == 0:
+		return fmt.Errorf("read requests: %s: no request in it", r.path)
+	case err == io.EOF:
+		return io.EOF
+	case err == nil && q.Arrival < r.last:
+		err = fmt.Errorf("the timestamp is %v before that of the request before, expected requests in order of arrival", r.last-q.Arrival)
+	}
+	if err != nil {
+		return &RowError{r.path, line, err}
+	}
+	r.read, r.last = r.read+1, q.Arrival
+	return nil
+}
+
+// Close closes the file.
+func (r *Reader) Close() error { return r.file.Close() }
+
+// Detect tells from its content, never from its name, the format of the file at path. The
+// error is one of reading. The format of other content is Unknown.
+func Detect(path string) (Format, error) {
+	f, text, err := openText(path)
+	if err != nil {
+		return Unknown, err
+	}
+	defer f.Close()
+	return sniff(text), nil
+}
+
+// sniffed is the size of the content that decides on its format. The first keys of a line
+// tell that it is Mooncake's.
+const sniffed = 1 << 12
+
+// sniff looks at the beginning of unpacked content without consuming it.
+func sniff(r *bufio.Reader) Format {
+	head, _ := r.Peek(sniffed)
+	switch first, _, _ := strings.Cut(string(head), "\n"); {
+	case bytes.HasPrefix(head, []byte("PAR1")):
+		return Parquet
+	case strings.HasPrefix(first, "TIMESTAMP,"):
+		return Azure
+	case strings.HasPrefix(first, "{") && hasKey(head, mooncakeKeys[1:]): // others have a timestamp too
+		return Mooncake
+	}
+	return Unknown
+}
+
+// hasKey reports whether one of the keys is in the first object of the text, as far as
+// it goes.
+func hasKey(text []byte, keys []string) bool {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.Token()
+	for dec.More() {
+		key, err := dec.Token()
+		name, _ := key.(string)
+		if err != nil || slices.Contains(keys, name) {
+			return err == nil
+		}
+		var value json.RawMessage
+		if dec.Decode(&value) != nil {
+			return false
+		}
+	}
+	return false
+}

@@ -4,7 +4,19 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/trace/inspect"
 )
 
 // Summary is what `kvreplay inspect --format json` prints of a request trace; README.md
@@ -116,4 +128,273 @@ func (a *Arrivals) finish() {
 	}
 	a.Simultaneous, a.GapCV = zeroShare(a.gaps), variation(a.gaps)
 	a.Gap = spread(a.gaps, nil).times(1 / float64(time.Second))
+}
+
+// Spread is a distribution. A quantile is the smallest value that at least the share of
+// all values does not exceed. All are null where there is no value.
+type Spread struct {
+	Min  *float64 `json:"min"`
+	Mean *float64 `json:"mean"`
+	P50  *float64 `json:"p50"`
+	P90  *float64 `json:"p90"`
+	P99  *float64 `json:"p99"`
+	Max  *float64 `json:"max"`
+}
+
+// spread is the distribution of values, which it sorts; weights, where there are any,
+// belong to ascending values.
+func spread(values, weights []float64) Spread {
+	if len(values) == 0 {
+		return Spread{}
+	}
+	if weights == nil {
+		slices.Sort(values)
+	}
+	at := func(p float64) *float64 {
+		v := stat.Quantile(p, stat.Empirical, values, weights)
+		return &v
+	}
+	least, mean, most := values[0], stat.Mean(values, weights), values[len(values)-1]
+	return Spread{Min: &least, Mean: &mean, P50: at(0.5), P90: at(0.9), P99: at(0.99), Max: &most}
+}
+
+// times is the distribution in another unit.
+func (s Spread) times(factor float64) Spread {
+	for _, v := range []**float64{&s.Min, &s.Mean, &s.P50, &s.P90, &s.P99, &s.Max} {
+		if *v != nil {
+			scaled := **v * factor
+			*v = &scaled
+		}
+	}
+	return s
+}
+
+// variation is the standard deviation over the mean, null where either has no meaning.
+func variation(values []float64) *float64 {
+	if len(values) < 2 {
+		return nil
+	}
+	mean, deviation := stat.MeanStdDev(values, nil)
+	if mean == 0 {
+		return nil
+	}
+	v := deviation / mean
+	return &v
+}
+
+// zeroShare is the share of values that are 0.
+func zeroShare(values []float64) *float64 {
+	zeros := 0
+	for _, v := range values {
+		if v == 0 {
+			zeros++
+		}
+	}
+	return share(int64(zeros), int64(len(values)))
+}
+
+// share is part ÷ whole, null where the whole is 0.
+func share(part, whole int64) *float64 {
+	if whole == 0 {
+		return nil
+	}
+	v := float64(part) / float64(whole)
+	return &v
+}
+
+// tally counts values.
+type tally map[int64]int64
+
+func (t *tally) add(value int64) {
+	if *t == nil {
+		*t = tally{}
+	}
+	(*t)[value]++
+}
+
+// spread is the distribution of what was counted.
+func (t tally) spread() Spread {
+	var values, weights []float64
+	for _, v := range slices.Sorted(maps.Keys(t)) {
+		values, weights = append(values, float64(v)), append(weights, float64(t[v]))
+	}
+	return spread(values, weights)
+}
+
+// Prefixes say what prompts share: what a KV cache without bound, kept from the first
+// request on and filled at once, would find of each prompt when it arrives.
+type Prefixes struct {
+	BlockTokens int   `json:"block_tokens"`
+	Blocks      int64 `json:"blocks"`   // of all prompts
+	Distinct    int64 `json:"distinct"` // different ones
+	// SeenShare are the blocks that a request before had, of all blocks.
+	SeenShare *float64 `json:"seen_share"`
+	// HitTokens are in the leading blocks of prompts that requests before had all of;
+	// HitShare is their share of all input tokens.
+	HitTokens int64    `json:"hit_tokens"`
+	HitShare  *float64 `json:"hit_share"`
+	// HitRequests found at least one block, FullRequests all of their blocks.
+	HitRequests  int64 `json:"hit_requests"`
+	FullRequests int64 `json:"full_requests"`
+	// Uses are of a distinct block: the requests that have it.
+	Uses Spread `json:"uses"`
+	// UsedOnceShare are the distinct blocks that one request has.
+	UsedOnceShare *float64 `json:"used_once_share"`
+	// Displaced blocks were seen before behind another block, or in the same prompt. A
+	// block's id stands for its whole prefix, so there should be none; they end the hit.
+	Displaced int64 `json:"displaced"`
+
+	seen     int64
+	requests int64 // so far
+	blocks   map[int64]block
+}
+
+// block is what is known of a block.
+type block struct {
+	before      int64 // the block before it, noBlock at the beginning of a prompt
+	first, last int64 // requests that have it, by number
+	uses        int64 // requests that have it
+}
+
+const noBlock = -1
+
+func newPrefixes() *Prefixes {
+	return &Prefixes{BlockTokens: BlockTokens, blocks: make(map[int64]block)}
+}
+
+func (p *Prefixes) add(q *Request) {
+	p.requests++
+	before, hit, leading := int64(noBlock), 0, true
+	for _, id := range q.PrefixBlocks {
+		b, known := p.blocks[id]
+		switch {
+		case !known:
+			b, leading = block{before: before, first: p.requests}, false
+		case b.before != before || b.last == p.requests:
+			p.Displaced++
+			leading = false
+		}
+		if b.first < p.requests {
+			p.seen++
+		}
+		if leading {
+			hit++
+		}
+		if b.last < p.requests {
+			b.uses++
+		}
+		b.last = p.requests
+		p.blocks[id] = b
+		before = id
+	}
+	p.Blocks += int64(len(q.PrefixBlocks))
+	p.HitTokens += int64(min(hit*BlockTokens, q.InputTokens))
+	if hit > 0 {
+		p.HitRequests++
+		if hit == len(q.PrefixBlocks) {
+			p.FullRequests++
+		}
+	}
+}
+
+func (p *Prefixes) finish(inputTokens int64) {
+	var uses tally
+	for _, b := range p.blocks {
+		uses.add(b.uses)
+	}
+	p.Distinct = int64(len(p.blocks))
+	p.SeenShare, p.HitShare = share(p.seen, p.Blocks), share(p.HitTokens, inputTokens)
+	p.Uses, p.UsedOnceShare = uses.spread(), share(uses[1], p.Distinct)
+}
+
+// Text writes the summary for people.
+func (s *Summary) Text(w io.Writer) error {
+	parts := []string{printable.Line(s.Path) + "\n" + s.facts(), s.spreads()}
+	if s.Prefixes != nil {
+		parts = append(parts, fmt.Sprintf("Shared prefixes: blocks of %d tokens, cache without bound\n%s", s.Prefixes.BlockTokens, s.Prefixes.text(s.Requests)))
+	}
+	var b strings.Builder
+	for line := range strings.SplitSeq(strings.Join(parts, "\n\n"), "\n") {
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// facts tell when requests came.
+func (s *Summary) facts() string {
+	a := &s.Arrivals
+	return pairs([]table.Row{
+		{"format", s.Format},
+		{"bytes", humanize.Comma(s.Bytes)},
+		{"requests", humanize.Comma(s.Requests)},
+		{"first to last", a.last.String()},
+		{"arrivals a second", number(a.RatePerSecond, 3)},
+		{"busiest minute", fmt.Sprintf("%s requests, from %v on", humanize.Comma(a.PeakPerMinute), time.Duration(a.PeakMinute)*time.Minute)},
+		{"gaps: standard deviation ÷ mean", number(a.GapCV, 2)},
+		{"gaps of zero", percent(a.Simultaneous)},
+	})
+}
+
+func pairs(rows []table.Row) string {
+	t := inspect.PlainTable()
+	t.AppendRows(rows)
+	return t.Render()
+}
+
+// spreads are the distributions, one a row.
+func (s *Summary) spreads() string {
+	t := inspect.PlainTable("", "min", "mean", "p50", "p90", "p99", "max", "total")
+	var columns []table.ColumnConfig
+	for c := range 7 {
+		columns = append(columns, table.ColumnConfig{Number: c + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(columns)
+	row := func(name string, s Spread, digits, meanDigits int, total ...any) {
+		row := table.Row{name, number(s.Min, digits), number(s.Mean, meanDigits)}
+		for _, v := range []*float64{s.P50, s.P90, s.P99, s.Max} {
+			row = append(row, number(v, digits))
+		}
+		t.AppendRow(append(row, total...))
+	}
+	row("gap between arrivals, ms", s.Arrivals.Gap.times(1000), 3, 3)
+	row("input tokens", s.Input.Spread, 0, 1, humanize.Comma(s.Input.Total))
+	row("output tokens", s.Output.Spread, 0, 1, humanize.Comma(s.Output.Total))
+	return t.Render()
+}
+
+func (p *Prefixes) text(requests int64) string {
+	u := &p.Uses
+	rows := []table.Row{
+		{"blocks", humanize.Comma(p.Blocks)},
+		{"distinct blocks", humanize.Comma(p.Distinct)},
+		{"seen before, of all blocks", percent(p.SeenShare)},
+		{"prefix-hit tokens", humanize.Comma(p.HitTokens)},
+		{"  of all input tokens", percent(p.HitShare)},
+		{"requests with a hit", percent(share(p.HitRequests, requests))},
+		{"requests hit to their end", percent(share(p.FullRequests, requests))},
+		{"requests that have a block: mean p50 p90 p99 max",
+			strings.Join([]string{number(u.Mean, 2), number(u.P50, 0), number(u.P90, 0), number(u.P99, 0), number(u.Max, 0)}, " ")},
+		{"blocks that one request has", percent(p.UsedOnceShare)},
+	}
+	if p.Displaced > 0 {
+		rows = append(rows, table.Row{"blocks seen before behind another block, or twice in a prompt (contradictory)", humanize.Comma(p.Displaced)})
+	}
+	return pairs(rows)
+}
+
+const none = "–" // no value: nothing to divide by
+
+func number(v *float64, digits int) string {
+	if v == nil {
+		return none
+	}
+	return strconv.FormatFloat(*v, 'f', digits, 64)
+}
+
+func percent(v *float64) string {
+	if v == nil {
+		return none
+	}
+	return strconv.FormatFloat(100**v, 'f', 1, 64) + " %"
 }

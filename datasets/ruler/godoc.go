@@ -2,6 +2,7 @@ package ruler
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -193,13 +194,7 @@ func mixed(list []question) []question {
 	}
 	list = slices.DeleteFunc(list, func(q question) bool { return seen[q.text] > 1 })
 	slices.SortFunc(list, func(a, b question) int {
-		if x, y := hash(a), hash(b); x != y {
-			if x < y {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.text, b.text)
+		return cmp.Or(cmp.Compare(hash(a), hash(b)), cmp.Compare(a.text, b.text))
 	})
 	return list
 }

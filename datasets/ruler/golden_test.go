@@ -19,8 +19,8 @@ func TestGoldenNiah(t *testing.T) {
 One of the special magic numbers for shy-fox is: 1234567.
 The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.
 What is the special magic number for shy-fox mentioned in the provided text? The special magic number for shy-fox mentioned in the provided text is`
-	if d := h.prompt(1); d.input+d.prefix != want {
-		t.Errorf("got\n%s\nwant\n%s", d.input+d.prefix, want)
+	if d := h.prompt(1); d.Input+d.Prefix != want {
+		t.Errorf("got\n%s\nwant\n%s", d.Input+d.Prefix, want)
 	}
 }
 
@@ -38,16 +38,15 @@ func TestGoldenNiahEssay(t *testing.T) {
 		t.Errorf("with needles %q, want %q", got, want)
 	}
 	d := h.prompt(6)
-	if want := "Some special magic uuids are hidden within the following text. Make sure to memorize it. I will quiz you about the uuids afterwards.\n"; !strings.HasPrefix(d.input, want) {
-		t.Errorf("begins %q", d.input)
+	if want := "Some special magic uuids are hidden within the following text. Make sure to memorize it. I will quiz you about the uuids afterwards.\n"; !strings.HasPrefix(d.Input, want) {
+		t.Errorf("begins %q", d.Input)
 	}
-	if want := "\nWhat are all the special magic uuids for a, and b mentioned in the provided text? The special magic uuids for a, and b mentioned in the provided text are"; !strings.HasSuffix(d.input+d.prefix, want) {
-		t.Errorf("ends %q", d.input+d.prefix)
+	if want := "\nWhat are all the special magic uuids for a, and b mentioned in the provided text? The special magic uuids for a, and b mentioned in the provided text are"; !strings.HasSuffix(d.Input+d.Prefix, want) {
+		t.Errorf("ends %q", d.Input+d.Prefix)
 	}
 }
 
 func TestGoldenChain(t *testing.T) {
-	c := &chain{names: []string{"AB", "CD"}, value: "12345", lines: []string{"VAR AB = 12345", "VAR CD = VAR AB "}}
 	want := `Memorize and track the chain(s) of variable assignment hidden in the following text.
 
 VAR AB = 12345
@@ -55,36 +54,35 @@ The grass is green. The sky is blue. The sun is yellow. Here we go. There and ba
 VAR CD = VAR AB 
 The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.
 Question: Find all variables that are assigned the value 12345 in the text above. Answer: According to the chain(s) of variable assignment in the text above, 2 variables are assgined the value 12345, they are: `
-	if d := c.prompt(2); d.input+d.prefix != want {
-		t.Errorf("got\n%s\nwant\n%s", d.input+d.prefix, want)
+	if d := vtDraft([]string{"AB", "CD"}, "12345", []string{"VAR AB = 12345", "VAR CD = VAR AB "}, 2, draws{}); d.Input+d.Prefix != want {
+		t.Errorf("got\n%s\nwant\n%s", d.Input+d.Prefix, want)
 	}
 }
 
 func TestGoldenWords(t *testing.T) {
 	d := cweDraft([]string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}, repeats{common: 1}, draws{}, "order")
-	list := between(t, d.input, "Memorize the ones that appear most often.\n", "\nQuestion: What are the 10 most common words in the above list?")
+	list := between(t, d.Input, "Memorize the ones that appear most often.\n", "\nQuestion: What are the 10 most common words in the above list?")
 	parts := strings.Fields(list)
 	for i := range 10 {
 		if parts[2*i] != []string{"1.", "2.", "3.", "4.", "5.", "6.", "7.", "8.", "9.", "10."}[i] {
 			t.Errorf("numbered %q", list)
 		}
 	}
-	if d.prefix != " Answer: The top 10 words that appear most often in the list are:" {
-		t.Errorf("prefix %q", d.prefix)
+	if d.Prefix != " Answer: The top 10 words that appear most often in the list are:" {
+		t.Errorf("prefix %q", d.Prefix)
 	}
-	f := &frequent{words: []string{"...", "a"}}
 	// ⌊3 / ζ(2)⌋ = 1 and ⌊3 / 4 ζ(2)⌋ = 0: one word, in one order.
-	f.words = append(f.words, "b", "c")
 	want := "Read the following coded text and track the frequency of each coded word. Find the three most frequently appeared coded words. ...\n" +
 		"Question: Do not provide any explanation. Please ignore the dots '....'. What are the three most frequently appeared words in the above coded text?" +
 		" Answer: According to the coded text above, the three most frequently appeared words are:"
-	if d := f.prompt(3); d.input+d.prefix != want || !slices.Equal(d.outputs, []string{"a", "b", "c"}) {
-		t.Errorf("got\n%s\n%v", d.input+d.prefix, d.outputs)
+	if d := fweDraft([]string{"...", "a", "b", "c"}, 3, draws{}); d.Input+d.Prefix != want || !slices.Equal(d.Outputs, []string{"a", "b", "c"}) {
+		t.Errorf("got\n%s\n%v", d.Input+d.Prefix, d.Outputs)
 	}
 }
 
 func TestGoldenQuestion(t *testing.T) {
-	q := &inquiry{question: &question{text: "Who?", answers: []string{"I"}}, docs: []string{"x", "Title\ny"}, order: []int{1, 0}}
+	set := &questions{docs: []string{"x", "Title\ny"}, list: []question{{text: "Who?", answers: []string{"I"}, gold: []int{1}}}}
+	q := set.sample(0, draws{})
 	want := `Answer the question based on the given documents. Only give me the answer and do not output any other words.
 
 The following are given documents.
@@ -96,10 +94,10 @@ y
 Answer the question based on the given documents. Only give me the answer and do not output any other words.
 
 Question: Who? Answer:`
-	if d := q.prompt(1); d.input+d.prefix != want {
-		t.Errorf("got\n%s\nwant\n%s", d.input+d.prefix, want)
+	if d := q.Prompt(1); d.Input+d.Prefix != want {
+		t.Errorf("got\n%s\nwant\n%s", d.Input+d.Prefix, want)
 	}
-	if d := q.prompt(5); strings.Count(d.input, "Title\ny") != 3 || !strings.Contains(d.input, "\n\nDocument 5:\n") {
-		t.Errorf("documents do not repeat:\n%s", d.input)
+	if d := q.Prompt(5); strings.Count(d.Input, "Title\ny") != 3 || !strings.Contains(d.Input, "\n\nDocument 5:\n") {
+		t.Errorf("documents do not repeat:\n%s", d.Input)
 	}
 }

@@ -40,7 +40,7 @@ func mustMake(t *testing.T, o Options) (rows []*prompts.Row, m *prompts.Manifest
 // loaded is a maker with all texts, and taskNamed one of its tasks.
 func loaded(t testing.TB, o Options) *maker {
 	t.Helper()
-	m := &maker{options: o}
+	m := newMaker(o, nil)
 	if err := m.load(context.Background(), tasks); err != nil {
 		t.Fatal(err)
 	}

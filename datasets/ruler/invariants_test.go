@@ -80,16 +80,16 @@ func checkLargest(t *testing.T, m *maker, r *prompts.Row) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := fit(s, m.budget(task, r.MaxLength), 0, m.count)
+	f, err := m.Fit(s, m.budget(task, r.MaxLength), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.prompt(f.units).input != f.input || f.input != r.Input {
+	if s.Prompt(f.Units).Input != f.Input || f.Input != r.Input {
 		t.Error("the same size gives another prompt")
 	}
-	d := s.prompt(f.units + 1)
-	if cost := m.count(d.input + d.prefix); cost <= m.budget(task, r.MaxLength) {
-		t.Errorf("%d units were taken, one more takes %d tokens and fits in %d", f.units, cost, m.budget(task, r.MaxLength))
+	d := s.Prompt(f.Units + 1)
+	if cost := m.Count(d.Input + d.Prefix); cost <= m.budget(task, r.MaxLength) {
+		t.Errorf("%d units were taken, one more takes %d tokens and fits in %d", f.Units, cost, m.budget(task, r.MaxLength))
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/kvreplay/kvreplay/datasets/prompts"
 )
 
 // niah is a needle-in-a-haystack task (scripts/data/synthetic/niah.py): keys × values
@@ -28,7 +30,7 @@ type haystack string
 const (
 	noise   haystack = "noise"   // one line of five short sentences, repeated
 	essays  haystack = "essays"  // running text
-	needles haystack = "needles" // needles that nobody asks for
+	needles haystack = "needles" // further needles, without a question
 )
 
 // kind is what keys and values are, in the plural, as it stands in the prompt.
@@ -70,11 +72,11 @@ type hunt struct {
 	query   string
 	outputs []string
 	seen    map[string]bool // keys and values in use
-	hay     []string        // needles that nobody asks for, as far as drawn
+	hay     []string        // further needles, without a question, drawn so far
 	hayRand *rand.Rand
 }
 
-func (n niah) sample(m *maker, _, _ int, d draws) (sample, error) {
+func (n niah) sample(m *maker, _, _ int, d draws) (prompts.Sample, error) {
 	h := &hunt{niah: n, essay: m.essay, words: m.words, draws: d, seen: make(map[string]bool), hayRand: d.stream("hay", 0)}
 	r := d.stream("needles", 0)
 	keys := make([]string, n.keys)
@@ -97,7 +99,11 @@ func (n niah) sample(m *maker, _, _ int, d draws) (sample, error) {
 	if last := len(queries) - 1; last > 0 {
 		h.query = strings.Join(queries[:last], ", ") + ", and " + queries[last]
 	}
-	return h, nil
+	least := len(h.needles)
+	if h.haystack == essays {
+		least = 1
+	}
+	return prompts.Sample{Least: least, Most: prompts.Unbounded, Prompt: h.prompt}, nil
 }
 
 // draw returns a key or value that the sample does not have yet.
@@ -127,22 +133,15 @@ func (h *hunt) needle(key, value string) string {
 	return fmt.Sprintf(niahNeedle, h.value, key, value)
 }
 
-func (h *hunt) sizes() (least, most int) {
-	if h.haystack == essays {
-		return 1, unbounded
-	}
-	return len(h.needles), unbounded
-}
-
-func (h *hunt) prompt(n int) draft {
+func (h *hunt) prompt(n int) prompts.Draft {
 	what, template := string(h.value), niahMany
 	if len(h.outputs) == 1 {
 		what, template = strings.TrimSuffix(what, "s"), niahOne
 	}
-	return draft{
-		input:   fill(template.input, "type", what, "query", h.query, "context", h.context(n)),
-		prefix:  fill(template.prefix, "type", what, "query", h.query),
-		outputs: h.outputs,
+	return prompts.Draft{
+		Input:   fill(template.input, "type", what, "query", h.query, "context", h.context(n)),
+		Prefix:  fill(template.prefix, "type", what, "query", h.query),
+		Outputs: h.outputs,
 	}
 }
 
@@ -169,7 +168,7 @@ func essayPositions(r *rand.Rand, n, k int) []int {
 	return positions
 }
 
-// further returns the first n needles that nobody asks for.
+// further returns the first n needles without a question.
 func (h *hunt) further(n int) []string {
 	for len(h.hay) < n {
 		key := h.draw(h.hayRand, h.key)

@@ -1,9 +1,13 @@
 package ruler
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/datasets/prompts"
 )
 
 // Question answering (scripts/data/synthetic/qa.py): the documents that a question
@@ -23,23 +27,35 @@ type question struct {
 	near    []int // documents of the same article: the first distractors
 }
 
-// inquiry is a sample of a question.
-type inquiry struct {
-	*question
-	draws draws
-	docs  []string
-	order []int // documents as they join the prompt; then they repeat
-}
-
-func newQuestion(role string) func(*maker, int, int, draws) (sample, error) {
-	return func(m *maker, _, index int, d draws) (sample, error) {
+func newQuestion(role string) func(*maker, int, int, draws) (prompts.Sample, error) {
+	return func(m *maker, _, index int, d draws) (prompts.Sample, error) {
 		set := m.qa[role]
 		if index >= len(set.list) {
-			return nil, fmt.Errorf("ruler: %s has %d questions, sample %d asked for; ask for fewer or give a larger file", m.title(role), len(set.list), index)
+			return prompts.Sample{}, fmt.Errorf("ruler: %s has %d questions, sample %d asked for; ask for fewer or give a larger file", m.title(role), len(set.list), index)
 		}
-		q := &set.list[index]
-		return &inquiry{q, d, set.docs, q.order(d, len(set.docs))}, nil
+		return set.sample(index, d), nil
 	}
+}
+
+// sample asks a question. The documents join the prompt in an order, and repeat after the last.
+func (s *questions) sample(index int, d draws) prompts.Sample {
+	q := &s.list[index]
+	order := q.order(d, len(s.docs))
+	return prompts.Sample{Least: len(q.gold), Most: prompts.Unbounded, Prompt: func(n int) prompts.Draft {
+		list := make([]int, n)
+		for i := range list {
+			list[i] = order[i%len(order)]
+		}
+		shuffle(d.stream("positions", n), list)
+		shown := make([]string, n)
+		for i, doc := range list {
+			shown[i] = fmt.Sprintf(qaDocument, i+1, s.docs[doc])
+		}
+		return prompts.Draft{
+			Input:  fill(qaTemplate.input, "query", q.text, "context", strings.Join(shown, "\n\n")),
+			Prefix: qaTemplate.prefix, Outputs: q.answers,
+		}
+	}}
 }
 
 // order is gold, near in random order, then all others in random order.
@@ -60,28 +76,6 @@ func (q *question) order(d draws, docs int) []int {
 	return order
 }
 
-func (q *inquiry) sizes() (least, most int) { return len(q.gold), unbounded }
-
-func (q *inquiry) prompt(n int) draft {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = q.order[i%len(q.order)]
-	}
-	shuffle(q.draws.stream("positions", n), list)
-	var context strings.Builder
-	for i, doc := range list {
-		if i > 0 {
-			context.WriteString("\n\n")
-		}
-		fmt.Fprintf(&context, qaDocument, i+1, q.docs[doc])
-	}
-	return draft{
-		input:   fill(qaTemplate.input, "query", q.text, "context", context.String()),
-		prefix:  qaTemplate.prefix,
-		outputs: q.answers,
-	}
-}
-
 // documents numbers texts, each once.
 type documents struct {
 	list  []string
@@ -99,4 +93,144 @@ func (d *documents) add(text string) int {
 		d.list = append(d.list, text)
 	}
 	return i
+}
+
+// squadFile is what a file of SQuAD has (Rajpurkar et al. 2018, dev-v2.0.json; 1.1 has
+// no is_impossible).
+type squadFile struct {
+	Data []struct {
+		Paragraphs []struct {
+			Context string `json:"context"`
+			Qas     []struct {
+				Question string `json:"question"`
+				Answers  []struct {
+					Text string `json:"text"`
+				} `json:"answers"`
+				Impossible bool `json:"is_impossible"`
+			} `json:"qas"`
+		} `json:"paragraphs"`
+	} `json:"data"`
+}
+
+// parseSquad takes the questions that have an answer, in the order of the file.
+func parseSquad(content []byte) (*questions, error) {
+	var file squadFile
+	if err := json.Unmarshal(content, &file); err != nil {
+		return nil, fmt.Errorf("expected the JSON of SQuAD: %w", err)
+	}
+	if file.Data == nil {
+		return nil, errors.New("no key \"data\"; SQuAD's files have it, as dev-v2.0.json")
+	}
+	set := &questions{}
+	var docs documents
+	for i, article := range file.Data {
+		var near []int
+		for _, p := range article.Paragraphs {
+			near = append(near, docs.add(p.Context))
+		}
+		for j, p := range article.Paragraphs {
+			for k, qa := range p.Qas {
+				if qa.Impossible {
+					continue
+				}
+				q := question{text: qa.Question, gold: []int{near[j]}}
+				for _, a := range qa.Answers {
+					q.answers = append(q.answers, a.Text)
+				}
+				if err := q.checkIn(p.Context); err != nil {
+					return nil, fmt.Errorf("data[%d].paragraphs[%d].qas[%d]: %w", i, j, k, err)
+				}
+				for _, other := range near {
+					if other != near[j] && !slices.Contains(q.near, other) {
+						q.near = append(q.near, other)
+					}
+				}
+				set.list = append(set.list, q)
+			}
+		}
+	}
+	set.docs = docs.list
+	return set, set.check()
+}
+
+// checkIn refuses a question that cannot be judged by its context: an answer is a part of it.
+func (q *question) checkIn(context string) error {
+	if blank(context) || blank(q.text) || len(q.answers) == 0 {
+		return errors.New("context, question or answers missing")
+	}
+	for _, answer := range q.answers {
+		if blank(answer) || !strings.Contains(context, answer) {
+			return fmt.Errorf("the answer %q is not in the context", answer)
+		}
+	}
+	return nil
+}
+
+// blank says whether a text has nothing to read.
+func blank(text string) bool { return strings.TrimSpace(text) == "" }
+
+// check refuses a set without a question.
+func (s *questions) check() error {
+	if len(s.list) == 0 {
+		return errors.New("no question with an answer")
+	}
+	return nil
+}
+
+// hotpotRow is a question of HotpotQA's distractor setting (Yang et al. 2018,
+// hotpot_dev_distractor_v1.json).
+type hotpotRow struct {
+	Question string            `json:"question"`
+	Answer   string            `json:"answer"`
+	Context  []hotpotParagraph `json:"context"`
+}
+
+// hotpotParagraph is written [title, [sentence, …]].
+type hotpotParagraph struct {
+	title     string
+	sentences []string
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *hotpotParagraph) UnmarshalJSON(text []byte) error {
+	var parts []json.RawMessage
+	if err := json.Unmarshal(text, &parts); err != nil {
+		return err
+	}
+	if len(parts) != 2 {
+		return fmt.Errorf("a paragraph of the context has %d parts, expected title and sentences", len(parts))
+	}
+	if err := errors.Join(json.Unmarshal(parts[0], &p.title), json.Unmarshal(parts[1], &p.sentences)); err != nil {
+		return err
+	}
+	if blank(p.title) || p.sentences == nil {
+		return errors.New("a paragraph of the context has no title or no sentences")
+	}
+	return nil
+}
+
+// parseHotpotQA takes all questions in the order of the file; each needs all of its
+// paragraphs, the two that answer it and the distractors.
+func parseHotpotQA(content []byte) (*questions, error) {
+	var rows []hotpotRow
+	if err := json.Unmarshal(content, &rows); err != nil {
+		return nil, fmt.Errorf("expected the JSON of HotpotQA, a list of questions: %w", err)
+	}
+	set := &questions{}
+	var docs documents
+	for i, row := range rows {
+		q := question{text: row.Question, answers: []string{row.Answer}}
+		for _, p := range row.Context {
+			doc := docs.add(p.title + "\n" + strings.Join(p.sentences, ""))
+			if !slices.Contains(q.gold, doc) {
+				q.gold = append(q.gold, doc)
+			}
+		}
+		if blank(row.Question) || blank(row.Answer) || len(q.gold) == 0 {
+			return nil, fmt.Errorf("[%d]: question, answer or context missing", i)
+		}
+		set.list = append(set.list, q)
+	}
+	set.docs = docs.list
+	return set, set.check()
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/datasets/prompts/promptstest"
 	"github.com/kvreplay/kvreplay/datasets/tokens"
 )
 
@@ -14,10 +15,7 @@ import (
 // NVIDIA's, Apache-2.0.
 func realRows(t *testing.T) []*prompts.Row {
 	t.Helper()
-	rows, err := prompts.ReadAll("testdata/niah_multikey_3_4096.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows, _ := promptstest.Read(t, "testdata/niah_multikey_3_4096.jsonl.gz")
 	if len(rows) != 3 {
 		t.Fatalf("%d rows, want 3", len(rows))
 	}

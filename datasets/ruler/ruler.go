@@ -7,13 +7,18 @@
 package ruler
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/datasets/tokens"
+	"github.com/kvreplay/kvreplay/internal/names"
 )
 
 // Benchmark is what rows and manifests have under benchmark.
@@ -77,9 +82,9 @@ func (o *Options) Validate() error {
 }
 
 // Make makes every sample of every task at every length, in the order of Names, then of
-// o.Lengths, and hands each row to write in turn. It returns the manifest of what it
-// wrote. An error of write, a file that does
-// not read, a length that a task cannot have or a cancelled context ends it.
+// o.Lengths, and hands each row to write in turn. It returns the manifest of the rows. An
+// error of write, a file that does not read, a length that a task cannot have or a cancelled
+// context ends it.
 func Make(ctx context.Context, o Options, write func(*prompts.Row) error) (*prompts.Manifest, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -91,14 +96,11 @@ func Make(ctx context.Context, o Options, write func(*prompts.Row) error) (*prom
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	m := &maker{options: o}
+	m := newMaker(o, write)
 	if err := m.load(ctx, tasks); err != nil {
 		return nil, err
 	}
-	manifest := &prompts.Manifest{
-		Generator: "kvreplay datasets/ruler", Version: Version, Benchmark: Benchmark, Tokenizer: o.Tokenizer.Name(), Seed: o.Seed, Sources: m.sources,
-	}
-	for _, t := range tasks { // a length that is too short is said before the work, not after
+	for _, t := range tasks { // a length that is too short is reported before the work
 		for _, length := range o.Lengths {
 			if err := m.check(ctx, t, length); err != nil {
 				return nil, err
@@ -107,11 +109,234 @@ func Make(ctx context.Context, o Options, write func(*prompts.Row) error) (*prom
 	}
 	for _, t := range tasks {
 		for _, length := range o.Lengths {
-			if err := m.rows(ctx, t, length, write); err != nil {
+			if err := m.rows(ctx, t, length); err != nil {
 				return nil, err
 			}
-			manifest.Tasks = append(manifest.Tasks, prompts.Task{Name: t.name, MaxLength: length, Rows: o.Samples})
 		}
 	}
-	return manifest, nil
+	return &m.Manifest, nil
+}
+
+// task is one of the 13: its parameters are those of scripts/synthetic.yaml.
+type task struct {
+	name      string
+	newTokens int      // tokens to generate (scripts/data/synthetic/constants.py)
+	unit      string   // what the length is calibrated in
+	located   bool     // rows have token_position_answer
+	texts     []string // roles of the texts that the prompts are made of
+	sample    func(m *maker, length, index int, d draws) (prompts.Sample, error)
+}
+
+// Tokens to generate of each kind of task.
+const (
+	niahTokens = 128
+	vtTokens   = 30
+	cweTokens  = 120
+	fweTokens  = 50
+	qaTokens   = 32
+)
+
+var tasks = []task{
+	niah{name: "niah_single_1", haystack: noise, key: words, value: numbers, keys: 1, values: 1, queries: 1}.task(),
+	niah{name: "niah_single_2", haystack: essays, key: words, value: numbers, keys: 1, values: 1, queries: 1}.task(),
+	niah{name: "niah_single_3", haystack: essays, key: words, value: uuids, keys: 1, values: 1, queries: 1}.task(),
+	niah{name: "niah_multikey_1", haystack: essays, key: words, value: numbers, keys: 4, values: 1, queries: 1}.task(),
+	niah{name: "niah_multikey_2", haystack: needles, key: words, value: numbers, keys: 1, values: 1, queries: 1}.task(),
+	niah{name: "niah_multikey_3", haystack: needles, key: uuids, value: uuids, keys: 1, values: 1, queries: 1}.task(),
+	niah{name: "niah_multivalue", haystack: essays, key: words, value: numbers, keys: 1, values: 4, queries: 1}.task(),
+	niah{name: "niah_multiquery", haystack: essays, key: words, value: numbers, keys: 4, values: 1, queries: 4}.task(),
+	{name: "vt", newTokens: vtTokens, unit: "noise sentences", sample: newChain},
+	{name: "cwe", newTokens: cweTokens, unit: "words", texts: []string{roleWords}, sample: newCommon},
+	{name: "fwe", newTokens: fweTokens, unit: "words", sample: newFrequent},
+	{name: "qa_1", newTokens: qaTokens, unit: "documents", texts: []string{roleSquad}, sample: newQuestion(roleSquad)},
+	{name: "qa_2", newTokens: qaTokens, unit: "documents", texts: []string{roleHotpotQA}, sample: newQuestion(roleHotpotQA)},
+}
+
+// Names are the tasks in the order of scripts/synthetic.yaml.
+func Names() []string {
+	list := make([]string, len(tasks))
+	for i, t := range tasks {
+		list[i] = t.name
+	}
+	return list
+}
+
+// ReadersOf are the tasks whose prompts are made of a text that the user may give: essays,
+// squad or hotpotqa.
+func ReadersOf(text string) (list []string) {
+	for _, t := range tasks {
+		if slices.Contains(t.texts, text) {
+			list = append(list, t.name)
+		}
+	}
+	return list
+}
+
+// resolve returns the named tasks in the order of Names; "all" is every one.
+func resolve(asked []string) ([]task, error) {
+	wanted := make(map[string]bool)
+	for _, text := range asked {
+		name, err := names.Find("task", text, names.Of(append([]string{"all"}, Names()...)...))
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("ruler: %w", err)
+		case name == "all" && len(asked) == 1:
+			return tasks, nil
+		case name == "all":
+			return nil, fmt.Errorf("ruler: task all and others, expected all by itself")
+		case wanted[name]:
+			return nil, fmt.Errorf("ruler: task %s is given twice", name)
+		}
+		wanted[name] = true
+	}
+	var list []task
+	for _, t := range tasks {
+		if wanted[t.name] {
+			list = append(list, t)
+		}
+	}
+	return list, nil
+}
+
+// maker has the options and the texts that they name.
+type maker struct {
+	*prompts.Maker
+	options Options
+	words   *wordLists
+	essay   *essay
+	qa      map[string]*questions // by role
+	stands  map[string]string     // by role: the text that a built-in one replaces
+}
+
+func newMaker(o Options, write func(*prompts.Row) error) *maker {
+	about := prompts.Manifest{Generator: "kvreplay datasets/ruler", Version: Version, Benchmark: Benchmark, Seed: o.Seed}
+	return &maker{Maker: prompts.NewMaker(about, o.Tokenizer, write), options: o}
+}
+
+// draws are those of one sample of a task.
+func (m *maker) draws(t task, index int) draws {
+	return draws{m.options.Seed, fmt.Sprintf("%s/%d", t.name, index)}
+}
+
+// budget is what a prompt may take at a length, in tokens.
+func (m *maker) budget(t task, length int) int {
+	return length - t.newTokens - m.options.TemplateTokens
+}
+
+// ample is how many times the first sample's smallest prompt a budget holds that is not
+// short for any sample.
+const ample = 8
+
+// check says whether every sample's smallest prompt fits.
+func (m *maker) check(ctx context.Context, t task, length int) error {
+	worst, longest := 0, &prompts.TightError{Budget: m.budget(t, length)}
+	for index := 0; index < m.options.Samples && (index == 0 || longest.Tokens*ample > longest.Budget); index++ {
+		s, err := t.sample(m, length, index, m.draws(t, index))
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return err
+		}
+		d := s.Prompt(s.Least)
+		if n := m.Count(d.Input + d.Prefix); n > longest.Tokens {
+			worst, longest.Units, longest.Tokens = index, s.Least, n
+		}
+	}
+	if longest.Tokens <= longest.Budget {
+		return nil
+	}
+	return fmt.Errorf("%w; that is the least for all %d samples of %s", m.short(t, length, worst, longest), m.options.Samples, t.name)
+}
+
+// short words a length that is too short for a task.
+func (m *maker) short(t task, length, index int, e *prompts.TightError) error {
+	extra := t.newTokens + m.options.TemplateTokens
+	return fmt.Errorf("ruler: %s: length %d is too short: sample %d takes %d tokens (%d of the prompt with %d %s, %d to generate or kept free) by %s",
+		t.name, length, index, e.Tokens+extra, e.Tokens, e.Units, t.unit, extra, m.Tokenizer.Name())
+}
+
+// row makes one sample; guess is a size to start from.
+func (m *maker) row(t task, length, index, guess int) (*prompts.Row, int, error) {
+	s, err := t.sample(m, length, index, m.draws(t, index))
+	if err != nil {
+		return nil, 0, err
+	}
+	f, err := m.Fit(s, m.budget(t, length), guess)
+	if tight := (*prompts.TightError)(nil); errors.As(err, &tight) {
+		return nil, 0, m.short(t, length, index, tight)
+	}
+	if f.Units == s.Most {
+		return nil, 0, fmt.Errorf("ruler: %s: length %d is too long: all %d %s that there are make %d tokens in sample %d",
+			t.name, length, f.Units, t.unit, f.Tokens+t.newTokens+m.options.TemplateTokens, index)
+	}
+	row := &prompts.Row{
+		Index: index, Input: f.Input, Outputs: f.Outputs, AnswerPrefix: f.Prefix, Length: f.Tokens + t.newTokens,
+		Task: t.name, ID: fmt.Sprintf("%s-%s-%d-%d", Benchmark, t.name, length, index),
+		MaxLength: length, MaxNewTokens: t.newTokens, ChatTemplate: true, Substitute: m.substitute(t),
+	}
+	if t.located {
+		position := m.Count(f.Input[:strings.Index(f.Input, f.Outputs[0])])
+		row.TokenPositionAnswer = &position
+	}
+	return row, f.Units, nil
+}
+
+// substitute says what the prompts of a task have in place of RULER's texts.
+func (m *maker) substitute(t task) string {
+	for _, role := range t.texts {
+		if s := m.stands[role]; s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// rows makes the samples of a task at a length, several at a time, and writes them in
+// order. The size of the first is where the search for the others begins.
+func (m *maker) rows(ctx context.Context, t task, length int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.Begin(t.name, length)
+	first, guess, err := m.row(t, length, 0, 0)
+	if err != nil {
+		return err
+	}
+	if err := m.Write(first); err != nil {
+		return err
+	}
+	type result struct {
+		row *prompts.Row
+		err error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	queue := make(chan chan result, m.options.Workers) // bounds the rows that wait
+	slots := make(chan struct{}, m.options.Workers)    // bounds the work
+	running.Go(func() {
+		defer close(queue)
+		for index := 1; index < m.options.Samples && ctx.Err() == nil; index++ {
+			out := make(chan result, 1)
+			slots <- struct{}{}
+			running.Go(func() {
+				defer func() { <-slots }()
+				row, _, err := m.row(t, length, index, guess)
+				out <- result{row, err}
+			})
+			select {
+			case queue <- out:
+			case <-ctx.Done():
+			}
+		}
+	})
+	for out := range queue {
+		r := <-out
+		if r.err != nil {
+			return r.err
+		}
+		if err := m.Write(r.row); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
 }

@@ -111,7 +111,7 @@ func TestSubstitutes(t *testing.T) {
 			t.Errorf("word %q", word)
 		}
 	}
-	once := (&common{words: w.all}).shuffled("words")
+	once := distinctWords(w.all, draws{}.stream("words", 0))
 	if slices.Sort(once); len(once) != 8166 || len(slices.Compact(once)) != 8166 {
 		t.Errorf("%d words to draw from, expected 8166, each once", len(once))
 	}
@@ -274,9 +274,10 @@ func FuzzSources(f *testing.F) {
 				continue
 			}
 			for i := range set.list {
-				q := &inquiry{&set.list[i], draws{}, set.docs, set.list[i].order(draws{}, len(set.docs))}
-				if d := q.prompt(len(q.gold) + 1); d.input == "" || len(q.order) != len(set.docs) {
-					t.Errorf("question %d: %d of %d documents", i, len(q.order), len(set.docs))
+				q := &set.list[i]
+				order := q.order(draws{}, len(set.docs))
+				if d := set.sample(i, draws{}).Prompt(len(q.gold) + 1); d.Input == "" || len(order) != len(set.docs) {
+					t.Errorf("question %d: %d of %d documents", i, len(order), len(set.docs))
 				}
 			}
 		}
@@ -301,7 +302,7 @@ func TestEssaysRefused(t *testing.T) {
 	if text, err := essayText([]byte("[1] Opticks, a text")); err != nil || text == "" {
 		t.Errorf("text: %v", err)
 	}
-	m := &maker{options: Options{Essays: filepath.Join(t.TempDir(), "none")}}
+	m := newMaker(Options{Tokenizer: counter(), Essays: filepath.Join(t.TempDir(), "none")}, nil)
 	if err := m.load(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "read essays") {
 		t.Errorf("no file: %v", err)
 	}

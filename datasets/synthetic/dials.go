@@ -1,10 +1,31 @@
+// Package synthetic draws Top-K traces whose locality is dialled: how much consecutive
+// demands overlap, after what gaps blocks come back, how unlike each other blocks are,
+// what stands next to the threshold. Dials are set by hand, taken from a preset, or
+// fitted to a real trace. README.md is the model on a page.
+//
+// A stream is drawn in two passes. A process decides which blocks enter and leave the
+// demand at each step; a ranker then orders each demand and picks the candidates
+// behind it. Both work on what changes, so that a step of any context costs what it
+// lists. Streams depend on their dials, seed and key alone.
 package synthetic
 
 import (
+	"bytes"
+	"embed"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"math"
+	"os"
+	"path"
 	"slices"
+	"strconv"
+	"strings"
 
+	"go.yaml.in/yaml/v4"
+
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -64,8 +85,8 @@ func Default() Dials {
 // Limits of what is drawn.
 const (
 	mostTokens  = 1 << 24
-	mostSteps   = forever - leadIn - ahead // with windows
-	mostIndices = 1 << 30                  // of a stream
+	mostSteps   = forever - leadIn - leadOut // with windows
+	mostIndices = 1 << 30                    // of a stream
 	mostStreams = 1 << 24
 )
 
@@ -250,4 +271,260 @@ func (d *Dials) SetHeads(n int) {
 		}
 	}
 	d.Heads = n
+}
+
+// Locality are the dials of a stream: how its demand repeats. Times are in decode
+// steps; README.md gives the formulas.
+type Locality struct {
+	// Overlap is the mean share of the demand that the next step demands again:
+	// (1 − overlap)·K blocks leave at a step and as many enter.
+	Overlap float64 `yaml:"overlap" json:"overlap"`
+	// Burst is the coefficient of variation of the number that leave, step by step.
+	Burst float64 `yaml:"burst" json:"burst"`
+	// RunShape is the shape β of the log-logistic law of runs, the numbers of
+	// consecutive steps that demand a block: 1/(1 + (r/m)^β) of the blocks that entered
+	// stay longer than r. The median m follows from the overlap.
+	RunShape float64 `yaml:"run_shape" json:"run_shape"`
+	// GapMedian and GapShape are median and shape of the log-logistic law of gaps, the
+	// numbers of consecutive steps that do not demand a block between two that do.
+	GapMedian float64 `yaml:"gap_median" json:"gap_median"`
+	GapShape  float64 `yaml:"gap_shape" json:"gap_shape"`
+	// Drift is the share of the blocks leaving that never come back.
+	Drift float64 `yaml:"drift" json:"drift"`
+	// Heat is the correlation of a block's gaps: with 0 all blocks are alike, with 1 a
+	// block that came back soon always does, and stays long.
+	Heat float64 `yaml:"heat" json:"heat"`
+	// Company is the correlation of gaps that begin at the same step: blocks that leave
+	// together come back together.
+	Company float64 `yaml:"company" json:"company"`
+	// Hot is the share of the demand that never leaves, the first tokens first.
+	Hot float64 `yaml:"hot" json:"hot"`
+	// Recent is the share of the demand that generated tokens hold in their first run,
+	// the one that begins when they are generated: what the local window makes of it.
+	Recent float64 `yaml:"recent" json:"recent"`
+	// Skipped is the share of the generated tokens that are not demanded at once: at the
+	// first step at which they are not pinned, which is their own without a local window.
+	Skipped float64 `yaml:"skipped,omitempty" json:"skipped,omitempty"`
+	// Neighbours is the share of the never-seen blocks that enter behind a demanded one,
+	// x where x−1 is demanded, while there are such. The others come from anywhere.
+	Neighbours float64 `yaml:"neighbours" json:"neighbours"`
+	// Near is the chance that a block which has just left, or enters at the next step,
+	// is among the candidates, the ranks K … M−1; n steps away it is Near/n. What
+	// candidates then lack is drawn from anywhere.
+	Near float64 `yaml:"near" json:"near"`
+}
+
+// Dial describes a field of Locality.
+type Dial struct {
+	Name        string // as dial files and flags have it
+	Usage       string
+	Least, Most float64
+	At          func(*Locality) *float64
+}
+
+// LocalityDials are the dials of a stream, in the order of Locality.
+var LocalityDials = []Dial{
+	{"overlap", "mean share of the demand that the next step demands again", 0, 1, func(l *Locality) *float64 { return &l.Overlap }},
+	{"burst", "coefficient of variation of the number of blocks that leave at a step", 0, 2, func(l *Locality) *float64 { return &l.Burst }},
+	{"run_shape", "shape of the law of runs in the demand; small is heavy-tailed", 0.3, 10, func(l *Locality) *float64 { return &l.RunShape }},
+	{"gap_median", "median gap until a block is demanded again, in steps", 0.01, 1e6, func(l *Locality) *float64 { return &l.GapMedian }},
+	{"gap_shape", "shape of the law of gaps; small is heavy-tailed", 0.1, 10, func(l *Locality) *float64 { return &l.GapShape }},
+	{"drift", "share of the blocks leaving that never come back", 0, 1, func(l *Locality) *float64 { return &l.Drift }},
+	{"heat", "correlation of a block's gaps: how unlike each other blocks are", 0, 1, func(l *Locality) *float64 { return &l.Heat }},
+	{"company", "correlation of gaps that begin at the same step", 0, 1, func(l *Locality) *float64 { return &l.Company }},
+	{"hot", "share of the demand that never leaves", 0, 1, func(l *Locality) *float64 { return &l.Hot }},
+	{"recent", "share of the demand that generated tokens hold from their first step on", 0, 1, func(l *Locality) *float64 { return &l.Recent }},
+	{"skipped", "share of the generated tokens that are not demanded at once", 0, 1, func(l *Locality) *float64 { return &l.Skipped }},
+	{"neighbours", "share of the never-seen blocks that enter behind a demanded one", 0, 1, func(l *Locality) *float64 { return &l.Neighbours }},
+	{"near", "chance that a block which has just left or is about to enter is a candidate", 0, 1, func(l *Locality) *float64 { return &l.Near }},
+}
+
+// FindDial returns the dial of that name, or an error that offers the nearest.
+func FindDial(name string) (*Dial, error) {
+	var known []string
+	for i := range LocalityDials {
+		if LocalityDials[i].Name == name {
+			return &LocalityDials[i], nil
+		}
+		known = append(known, LocalityDials[i].Name)
+	}
+	return nil, fmt.Errorf("no dial is named %q%s", name, names.Nearest(name, known))
+}
+
+// validate reports the first dial out of its range, or dials that contradict each
+// other for a demand of k blocks.
+func (l *Locality) validate(k int) error {
+	for _, d := range LocalityDials {
+		if v := *d.At(l); !(v >= d.Least && v <= d.Most) { // NaN too
+			return fmt.Errorf("%s %v, expected %v to %v", d.Name, v, d.Least, d.Most)
+		}
+	}
+	if most := mostOverlap(l, k); l.Overlap > most {
+		return fmt.Errorf("overlap %v, expected at most 1 − %.4g/K = %.4f: so many generated tokens enter at a step", l.Overlap, bornOf(l), most)
+	}
+	if rest, churn := restDemand(l, float64(k)), churnOf(l, float64(k)); rest < churn-bornOf(l) {
+		return fmt.Errorf("overlap %v lets %.0f of K = %d blocks leave at a step, but hot %v and recent %v leave %.0f that could; lower hot or recent, or raise the overlap",
+			l.Overlap, churn, k, l.Hot, l.Recent, math.Max(0, rest))
+	}
+	return nil
+}
+
+// bornOf is the number of generated tokens that enter at a step, on average.
+func bornOf(l *Locality) float64 { return 1 - l.Skipped }
+
+// mostOverlap is the overlap of a demand of k of which only the token generated is new.
+func mostOverlap(l *Locality, k int) float64 { return 1 - bornOf(l)/float64(k) }
+
+// churnOf is the mean number of blocks that leave a demand of k at a step.
+func churnOf(l *Locality, k float64) float64 { return (1 - l.Overlap) * k }
+
+// recentDemand is what generated tokens hold of a demand of k: those that enter are there
+// for a step at least.
+func recentDemand(l *Locality, k float64) float64 { return math.Max(bornOf(l), l.Recent*k) }
+
+// recentRun is the mean first run of generated tokens.
+func recentRun(l *Locality, k float64) float64 {
+	if bornOf(l) <= 0 {
+		return 1
+	}
+	return recentDemand(l, k) / bornOf(l)
+}
+
+// restDemand is the part of a demand of k that is neither hot nor recent.
+func restDemand(l *Locality, k float64) float64 { return k*(1-l.Hot) - recentDemand(l, k) }
+
+//go:embed presets/*.yaml
+var presetFiles embed.FS
+
+// mostDialBytes is the size of the largest dial file that is read.
+const mostDialBytes = 4 << 20
+
+// Presets names the presets, in alphabetical order.
+func Presets() []string {
+	entries, err := presetFiles.ReadDir("presets")
+	if err != nil {
+		panic(err) // embedded
+	}
+	var list []string
+	for _, e := range entries {
+		list = append(list, strings.TrimSuffix(e.Name(), ".yaml"))
+	}
+	return list
+}
+
+// Preset returns the dials of that preset, or an error that offers the nearest.
+func Preset(name string) (*Dials, error) {
+	name, err := names.Find("preset", name, names.Of(Presets()...))
+	if err != nil {
+		return nil, err
+	}
+	text, err := presetFiles.ReadFile(path.Join("presets", name+".yaml"))
+	if err != nil {
+		panic(err) // embedded
+	}
+	d := Default()
+	if err := d.Decode(text); err != nil {
+		return nil, fmt.Errorf("preset %s: %w", name, err)
+	}
+	return &d, nil
+}
+
+// Read changes d by the dial file at path, YAML or JSON.
+func (d *Dials) Read(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read dials: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostDialBytes+1))
+	if err != nil {
+		return fmt.Errorf("read dials: %w", err)
+	}
+	if err := d.Decode(text); err != nil {
+		return fmt.Errorf("read dials %s: %w", path, err)
+	}
+	return nil
+}
+
+// Decode changes d by what text says, YAML or JSON. What it does not name stays, except
+// that a dial named for all layers has no values by layer any more, and by_layer
+// replaces all that was said by layer. On an error d is as before.
+func (d *Dials) Decode(text []byte) error {
+	if len(text) > mostDialBytes {
+		return fmt.Errorf("more than %d bytes, too many for dials", mostDialBytes)
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return errors.New("no dials: the text is empty; kvreplay datasets fit writes dials")
+	}
+	said := map[string]any{}
+	if err := yaml.Load(text, &said, yaml.WithUniqueKeys()); err != nil {
+		return fmt.Errorf("%w; expected dials, as `kvreplay datasets fit -o` writes them", err)
+	}
+	if err := checkKeys(said); err != nil {
+		return err
+	}
+	next := d.without(said)
+	if err := yaml.Load(text, &next, yaml.WithKnownFields()); err != nil {
+		return err
+	}
+	if said["by_layer"] == nil {
+		layers, heads := next.Layers, next.Heads
+		next.Layers, next.Heads = d.Layers, d.Heads
+		next.SetLayers(layers)
+		next.SetHeads(heads)
+	}
+	if err := next.Validate(); err != nil {
+		return err
+	}
+	*d = next
+	return nil
+}
+
+// without returns a copy of d, less the values by layer that said replaces.
+func (d *Dials) without(said map[string]any) Dials {
+	next := *d
+	next.ByLayer = nil
+	if _, ok := said["by_layer"]; ok {
+		next.LayerIDs = nil
+		return next
+	}
+	for name, values := range d.ByLayer {
+		if _, ok := said[name]; !ok {
+			if next.ByLayer == nil {
+				next.ByLayer = map[string]Values{}
+			}
+			next.ByLayer[name] = slices.Clone(values)
+		}
+	}
+	return next
+}
+
+// checkKeys offers the nearest to an unknown key.
+func checkKeys(said map[string]any) error {
+	known := slices.Clone(extentKeys)
+	for i := range LocalityDials {
+		known = append(known, LocalityDials[i].Name)
+	}
+	for _, key := range slices.Sorted(maps.Keys(said)) {
+		if !slices.Contains(known, key) {
+			return fmt.Errorf("unknown key %q%s", key, names.Nearest(key, known))
+		}
+	}
+	return nil
+}
+
+// extentKeys are the keys of a dial file besides those of LocalityDials.
+var extentKeys = []string{"about", "seed", "requests", "layers", "layer_ids", "heads", "context", "steps", "windows", "topk", "sink", "local",
+	"candidates", "order", "scores", "entry_bytes", "layer_spread", "head_spread", "by_layer"}
+
+// Encode writes d as a dial file that Decode reads back.
+func (d *Dials) Encode() ([]byte, error) { return yaml.Dump(d, yaml.WithIndent(2)) }
+
+// MarshalYAML writes the values in one line.
+func (v Values) MarshalYAML() (any, error) {
+	n := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+	for _, x := range v {
+		n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!float", Value: strconv.FormatFloat(x, 'g', -1, 64)})
+	}
+	return n, nil
 }

@@ -16,7 +16,7 @@ func TestLaw(t *testing.T) {
 		}
 		for x := 0.1; x < 1000; x *= 2 {
 			want := 1 / (1 + math.Pow(x/c[0], c[1]))
-			if got := 1 - float64(l.below(x))/quantiles; math.Abs(got-want) > 1.0/quantiles {
+			if got := 1 - float64(l.under(x))/quantiles; math.Abs(got-want) > 1.0/quantiles {
 				t.Errorf("median %v, shape %v: P(X > %v) = %v, expected %v", c[0], c[1], x, got, want)
 			}
 		}
@@ -33,7 +33,7 @@ func TestLawMean(t *testing.T) {
 		}
 	}
 	l.set(3, 1, math.Inf(1))
-	if l.settle(0); l.ticks[0] < 0 || l.ticks[quantiles/2-1] != 3*ticks || l.ticks[quantiles-1] <= 1e3*ticks {
+	if l.fillTicks(0); l.ticks[0] < 0 || l.ticks[quantiles/2-1] != 3*ticks || l.ticks[quantiles-1] <= 1e3*ticks {
 		t.Errorf("ticks %d, %d, %d", l.ticks[0], l.ticks[quantiles/2-1], l.ticks[quantiles-1])
 	}
 	l.set(0.5, 1, 0.5)
@@ -74,7 +74,7 @@ func TestLengths(t *testing.T) {
 		}
 	}
 	var w lengths
-	w.of(&l)
+	w.set(&l)
 	long := 0
 	for _, i := range w {
 		if i >= quantiles/2 {

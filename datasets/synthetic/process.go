@@ -76,16 +76,17 @@ func (p *process) draw(e extent, dials *Locality, r *random) {
 	p.reset()
 	p.begin()
 	p.mark()
-	tempo := newTempo(dials.Burst)
+	variance := math.Log1p(dials.Burst * dials.Burst) // of the logarithm of a step's time, whose mean is 1
+	deviation := math.Sqrt(variance)
 	churn := churnOf(dials, float64(p.topK))
 	born := bornOf(dials)
 	clock, debt := 0.0, 0.0
 	for t := 1; t < p.steps; t++ {
 		unseen := p.unseen(clock)
-		pace := tempo.next(p.rand)
+		pace := math.Exp(-variance/2 + deviation*p.rand.NormFloat64())
 		clock += pace
 		plan := churn * pace
-		n := p.step(t, clock, plan-debt/debtSteps, max(0, plan*unseen-born), balanceOf(debt/churn)) // less the newest token
+		n := p.step(t, clock, plan-debt/debtSteps, max(0, plan*unseen-born), debt/churn) // less the newest token
 		debt += float64(n) - plan
 		p.mark()
 	}
@@ -114,10 +115,10 @@ func (l *laws) set(d *Locality, k float64) {
 	l.recent.setMean(recentRun(d, k), recentShape, math.Max(longestRun, 8*recentRun(d, k)))
 	mean := restDemand(d, k) / max(1, churnOf(d, k)-bornOf(d))
 	l.runs.setMean(max(1, mean), d.RunShape, longestRun)
-	l.runLengths.of(&l.runs)
-	l.gaps.settle(1)
-	l.recent.settle(0)
-	l.runs.settle(0)
+	l.runLengths.set(&l.runs)
+	l.gaps.fillTicks(1)
+	l.recent.fillTicks(0)
+	l.runs.fillTicks(0)
 }
 
 func (p *process) reset() {
@@ -135,29 +136,29 @@ func (p *process) reset() {
 
 // unseen is the share of gaps longer than time.
 func (p *process) unseen(time float64) float64 {
-	return 1 - (1-p.dials.Drift)*float64(p.laws.gaps.below(time))/quantiles
+	return 1 - (1-p.dials.Drift)*float64(p.laws.gaps.under(time))/quantiles
 }
 
-// step draws the demand of step t, whose clock is the time by then, and returns how
-// many blocks it exchanged. Who is due comes back, and the newest token enters, if it is not skipped. Of
-// blocks never seen, as many enter as lie halfway between the number that a process of
-// this age brings (unseen) and the number missing to the planned one; if even none is
-// too many, half of the surplus waits. That leaves the number that enters free to differ
-// from the plan for a while. Where it has differed for long, as every token generated
-// is one more that wants to come back, the plan holds: who is due beyond it never
-// returns, or blocks never seen make up for all that is missing.
-func (p *process) step(t int, clock, plan, unseen float64, so balance) int {
+// step draws the demand of step t, at time clock, and returns the number of blocks that it
+// exchanged. Blocks that are due come back, and the newest token enters unless it is skipped.
+//
+// The number of blocks never seen lies halfway between two numbers: the one that a process of
+// this age brings (unseen), and the one that is missing to plan. If even none is too many,
+// half of the surplus waits. The number that enters may then differ from plan for a while.
+// If it has differed for long (surplus, in mean exchanges), plan holds: blocks that are due
+// beyond it never return, or blocks never seen make up for all that is missing.
+func (p *process) step(t int, clock, plan, unseen, surplus float64) int {
 	newest, tick := int32(p.tokens+t-1), int(clock*ticks)
 	p.coming = p.back.takeBefore(tick+1, p.coming)
 	born := p.born()
 	returning, missing, chance := len(p.coming), plan-float64(born+len(p.coming)), p.rand.Float64()
 	fresh := (unseen+missing)/2 + chance
 	switch {
-	case so == tooMany && missing < 0:
+	case surplus > mostDebt && missing < 0:
 		returning = max(0, int(plan-float64(born)+chance))
 		p.forgetAll(p.coming[returning:])
 		p.coming, fresh = p.coming[:returning], 0
-	case so == tooFew:
+	case surplus < -mostDebt:
 		fresh = max(0, missing+chance)
 	case fresh < 0:
 		returning = max(0, returning-int(-fresh/2))
@@ -223,9 +224,9 @@ func (p *process) forgetAll(blocks []int32) {
 // own returns the blocks' own quantiles, in memory that is used again.
 func (p *process) own(blocks []int32) []int32 {
 	p.mixed = resized(p.mixed, len(blocks))
-	mixed, of := p.mixed, p.blocks
+	mixed, all := p.mixed, p.blocks
 	for i, x := range blocks {
-		mixed[i] = int32(of[x].heat)
+		mixed[i] = int32(all[x].heat)
 	}
 	return mixed
 }
@@ -311,14 +312,419 @@ func (p *process) enterNewest(t int, x int32) {
 	p.runs[len(p.runs)-1] = p.runs[len(p.runs)-1].from(0) // ranked as if it had long been demanded
 }
 
-// tempo draws how much time a step takes: log-normal with mean 1.
-type tempo struct{ mu, sigma float64 }
-
-func newTempo(variation float64) tempo {
-	variance := math.Log1p(variation * variation)
-	return tempo{-variance / 2, math.Sqrt(variance)}
+// enterFresh begins the first run of n blocks. They were last demanded before the process
+// began, if ever, so their gaps exceed the clock, and that tells of their heat.
+func (p *process) enterFresh(t int, clock float64, newest int32, n int) {
+	past := int32(min(p.laws.gaps.under(clock), quantiles-1))
+	for range n {
+		x := p.fresh(newest)
+		if b := &p.blocks[x]; !b.seen {
+			own := past + p.random.intN(quantiles-past)
+			b.heat = uint16(quantile(uint32(p.random.Uint64()), p.heat, own, 0, 0))
+		}
+		p.enter(t, x)
+	}
 }
 
-func (t tempo) next(r *rand.Rand) float64 {
-	return math.Exp(t.mu + t.sigma*r.NormFloat64())
+// tries is how often a block that was never seen is looked for before one that was is
+// taken: contexts are finite. Of as many of those, the one comes that is due first.
+const tries = 8
+
+// fresh picks a block below newest that is not demanded, and takes it out of its queue:
+// one behind a demanded block with the chance Neighbours, if there is one, else any.
+func (p *process) fresh(newest int32) int32 {
+	if bits := p.random.Uint64(); float64(bits>>40)/(1<<24) < p.dials.Neighbours {
+		if x := p.behind(newest); x >= 0 {
+			return x
+		}
+	}
+	x := int32(-1)
+	for range tries {
+		x = p.random.intN(newest)
+		if b := &p.blocks[x]; b.state == free && !b.seen {
+			return x
+		}
+	}
+	return p.early(x, newest)
+}
+
+// early picks a block that is away, one that would come back soon, and takes it out of its
+// queue.
+func (p *process) early(x, newest int32) int32 {
+	x = p.nextAway(x, newest)
+	if b := &p.blocks[x]; p.isWaiting(b.state) {
+		p.back.remove(x, int(waiting-b.state))
+	}
+	return x
+}
+
+// isWaiting reports whether a block in that state is in the queue of those to come back.
+func (p *process) isWaiting(state int32) bool {
+	return state <= waiting && int(waiting-state) < len(p.back.end)
+}
+
+// behind looks for a block never seen that follows demanded ones, the last of which or
+// one before it entered at this step; -1 if tries fail.
+func (p *process) behind(newest int32) int32 {
+	entered := p.runs[p.first[len(p.first)-1]:]
+	if len(entered) == 0 {
+		return -1
+	}
+	for range tries {
+		x := entered[p.random.intN(int32(len(entered)))].block() + 1
+		for x < newest && p.blocks[x].state == demanded {
+			x++
+		}
+		if x < newest && p.blocks[x].state == free && !p.blocks[x].seen {
+			return x
+		}
+	}
+	return -1
+}
+
+// nextAway is the first block from x on, around the end, that is not demanded and not
+// about to come back at this step.
+func (p *process) nextAway(x, newest int32) int32 {
+	for s := p.blocks[x].state; s == demanded || s <= waiting && int(waiting-s) < p.back.at; s = p.blocks[x].state {
+		if x++; x == newest {
+			x = 0
+		}
+	}
+	return x
+}
+
+// begin draws the demand of step 0: hot blocks, the last tokens, others in the middle
+// of their run.
+func (p *process) begin() {
+	newest := int32(p.tokens - 1)
+	if p.born() > 0 {
+		p.enterNewest(0, newest)
+	}
+	hot := min(p.topK-1, int(p.dials.Hot*float64(p.topK)+0.5)) // one may leave at least
+	for i := 0; i < hot && len(p.runs) < p.topK; i++ {
+		x := int32(i)
+		if i >= sinks || p.blocks[x].state != free {
+			x = p.fresh(newest)
+		}
+		p.demand(0, x)
+	}
+	p.beginRecent(newest)
+	for len(p.runs) < p.topK {
+		i := p.laws.runLengths[p.random.Uint64()%quantiles]
+		x := p.fresh(newest)
+		p.blocks[x].heat = uint16(quantile(uint32(p.random.Uint64()), p.heat, quantiles-1-int32(i), 0, 0))
+		p.begun(0, x, int32(p.laws.runs.at(i)*p.rand.Float64()*ticks))
+	}
+}
+
+// beginRecent demands the tokens before the newest as if each had been generated: the
+// part of its run that is left.
+func (p *process) beginRecent(newest int32) {
+	for age := int32(1); age <= newest && len(p.runs) < p.topK; age++ {
+		past := p.laws.recent.under(float64(age))
+		if past == quantiles {
+			return
+		}
+		i := p.rand.IntN(quantiles)
+		b := &p.blocks[newest-age]
+		if i < past || b.state != free || p.born() == 0 {
+			continue
+		}
+		b.heat = uint16(p.random.Uint64() % quantiles)
+		p.begun(0, newest-age, max(0, p.laws.recent.ticks[i]-age*ticks))
+	}
+}
+
+const (
+	debtSteps = 16 // the time in which a surplus of exchanged blocks is made up for
+	mostDebt  = 4  // mean exchanges: a surplus or lack of more is ended at once
+)
+
+// run is a maximal span of steps that demand a block, in one word, which loads and stores
+// at once: from the lowest bit on 32 of the block, 16 of the first step that demands it and
+// 16 of the first that no longer does.
+type run uint64
+
+// forever is the exit of a run that outlasts the process; steps are below it.
+const forever = math.MaxUint16
+
+// endless is a run from step enter on.
+func endless(block int32, enter int) run {
+	return run(uint32(block)) | run(uint16(enter))<<32 | forever<<48
+}
+
+func (r run) block() int32  { return int32(uint32(r)) }
+func (r run) enter() uint16 { return uint16(r >> 32) }
+func (r run) exit() uint16  { return uint16(r >> 48) }
+
+// bucket is the bucket of its block's distance from the threshold at step now.
+func (r run) bucket(now int) uint8 {
+	return bucketOf(uint16(now+1)-r.enter(), r.exit()-uint16(now))
+}
+
+// from is the run that begins at step enter.
+func (r run) from(enter int) run { return r&^(forever<<32) | run(uint16(enter))<<32 }
+
+// until is the run that ends before step exit.
+func (r run) until(exit int) run { return r&^(forever<<48) | run(uint16(exit))<<48 }
+
+// quantiles is the resolution of laws: a law is a table of its quantiles at
+// (i + ½)/quantiles.
+const quantiles = 1 << 12
+
+// law is a log-logistic distribution of times in steps: P(X > x) = 1/(1 + (x/m)^β),
+// cut at most.
+type law struct {
+	shape, median, most float64
+	unit                [quantiles]float32 // quantiles for a median of 1, ascending
+	ticks               [quantiles]int32   // quantiles in ticks, after fillTicks
+}
+
+// set makes l the law of that shape β and median m.
+func (l *law) set(median, shape, most float64) {
+	if shape != l.shape {
+		for i := range l.unit {
+			u := (float64(i) + 0.5) / quantiles
+			l.unit[i] = float32(math.Pow(u/(1-u), 1/shape))
+		}
+	}
+	l.median, l.shape, l.most = median, shape, most
+}
+
+// at is the quantile (i + ½)/quantiles.
+func (l *law) at(i uint16) float64 {
+	return min(l.most, l.median*float64(l.unit[i]))
+}
+
+// fillTicks fills in the quantiles in ticks, least at least; those of the far future are as
+// good as any.
+func (l *law) fillTicks(least float64) {
+	for i := range l.ticks {
+		l.ticks[i] = int32(min(math.MaxInt32/2, max(least, math.Round(l.at(uint16(i))*ticks))))
+	}
+}
+
+// under is the number of quantiles under x: quantiles × P(X < x).
+func (l *law) under(x float64) int {
+	if x > l.most {
+		return quantiles
+	}
+	lo, hi := 0, quantiles
+	for lo < hi {
+		if mid := (lo + hi) / 2; l.median*float64(l.unit[mid]) < x {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// meanSteps is the mean of ⌈X⌉, the whole steps that a time X takes, 1 at least, of a law
+// that is cut. The table ascends: only between the quantiles of one step and those that are
+// cut steps are counted one by one. All sums are of whole numbers and exact.
+func (l *law) meanSteps() float64 {
+	cut := l.under(l.most)
+	short := min(l.under(1), cut)
+	sum := short + (quantiles-cut)*int(math.Ceil(l.most))
+	for _, u := range l.unit[short:cut] {
+		x := l.median * float64(u)
+		n := int(x)
+		if float64(n) < x {
+			n++
+		}
+		sum += n
+	}
+	return float64(sum) / quantiles
+}
+
+// setMean finds the median for which meanSteps is mean.
+func (l *law) setMean(mean, shape, most float64) {
+	lo, hi := 1e-4, most
+	for range 40 {
+		l.set(math.Sqrt(lo*hi), shape, most)
+		if l.meanSteps() < mean {
+			lo = l.median
+		} else {
+			hi = l.median
+		}
+	}
+}
+
+// lengths is the law of the quantile of the interval that a random moment falls into:
+// intervals weigh by their length.
+type lengths [quantiles]uint16
+
+func (w *lengths) set(l *law) {
+	total := 0.0
+	for i := range l.unit {
+		total += l.at(uint16(i))
+	}
+	sum, j := 0.0, 0
+	for i := range l.unit {
+		sum += l.at(uint16(i))
+		for ; j < quantiles && (float64(j)+0.5)/quantiles*total <= sum; j++ {
+			w[j] = uint16(i)
+		}
+	}
+	for ; j < quantiles; j++ {
+		w[j] = quantiles - 1
+	}
+}
+
+// ticks is the number of buckets of a queue to a step.
+const ticks = 16
+
+// queue holds what is due by buckets of 1/ticks step. A bucket is a chain of chunks, so
+// that what it holds can be read without waiting for a link from one to the next.
+type queue struct {
+	end   []int32 // by bucket: behind its last element in pool, 0 for none
+	pool  []int32 // chunks: the end of the chunk before, then elements
+	spare []int32 // chunks to use again
+	at    int     // buckets before it are past
+}
+
+// chunk is the size of a chunk, a power of two.
+const chunk = 16
+
+func (q *queue) reset(steps int) {
+	q.end = resized(q.end, steps*ticks)
+	clear(q.end)
+	q.pool, q.spare, q.at = append(q.pool[:0], make([]int32, chunk)...), q.spare[:0], 0
+}
+
+// put is putAll of one element.
+func (q *queue) put(x, bucket int32) { q.putAll([]int32{x}, []int32{bucket}) }
+
+// putAll adds elements, each to the bucket given, from q.at on. There is no bucket behind
+// the last: what is due there never is.
+func (q *queue) putAll(elements, buckets []int32) {
+	end, pool, elements := q.end, q.pool, elements[:len(buckets)]
+	for i, bucket := range buckets {
+		if uint(bucket) >= uint(len(end)) {
+			continue
+		}
+		at := end[bucket]
+		if at%chunk == 0 {
+			at = q.extend(at)
+			pool = q.pool
+		}
+		pool[at] = elements[i]
+		end[bucket] = at + 1
+	}
+}
+
+// extend begins a chunk behind the end of another and returns its first place.
+func (q *queue) extend(end int32) int32 {
+	var base int32
+	if n := len(q.spare); n > 0 {
+		base, q.spare = q.spare[n-1], q.spare[:n-1]
+	} else {
+		base = int32(len(q.pool))
+		q.pool = append(q.pool, make([]int32, chunk)...)
+	}
+	q.pool[base] = end
+	return base + 1
+}
+
+// takeBefore takes out all elements of the buckets before limit and appends them to list.
+func (q *queue) takeBefore(limit int, list []int32) []int32 {
+	for limit = min(limit, len(q.end)); q.at < limit; q.at++ {
+		for q.end[q.at] > 0 {
+			list = q.takeSome(chunk, list)
+		}
+	}
+	return list
+}
+
+// takeFirst takes out the n elements that are due first, of which there are so many, and
+// appends them to list.
+func (q *queue) takeFirst(n int, list []int32) []int32 {
+	for n += len(list); len(list) < n; {
+		if q.end[q.at] > 0 {
+			list = q.takeSome(n-len(list), list)
+		} else {
+			q.at++
+		}
+	}
+	return list
+}
+
+// takeSome takes up to n elements out of the last chunk of the bucket at hand.
+func (q *queue) takeSome(n int, list []int32) []int32 {
+	end := q.end[q.at]
+	base := (end - 1) &^ (chunk - 1)
+	from := max(base+1, end-int32(n))
+	list = append(list, q.pool[from:end]...)
+	if q.end[q.at] = from; from == base+1 {
+		q.drop(base, q.at)
+	}
+	return list
+}
+
+// drop frees the last chunk of a bucket, which begins at base and is empty.
+func (q *queue) drop(base int32, bucket int) {
+	q.end[bucket] = q.pool[base]
+	q.spare = append(q.spare, base)
+}
+
+// remove takes x out of its bucket. It looks for it there: few are removed before they
+// are due.
+func (q *queue) remove(x int32, bucket int) {
+	end := q.end[bucket]
+	last := q.pool[end-1]
+	for at := end - 1; ; at-- {
+		if at%chunk == 0 {
+			at = q.pool[at] - 1
+		}
+		if q.pool[at] == x {
+			q.pool[at] = last
+			break
+		}
+	}
+	if q.end[bucket] = end - 1; (end-1)%chunk == 1 {
+		q.drop(end-2, bucket)
+	}
+}
+
+// resized returns a slice of n elements that reuses memory; its content is undefined.
+func resized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// random is SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+// generators", OOPSLA 2014): a third of the time of the standard library's generators,
+// which drawing a stream mostly waits for. It is a rand.Source.
+type random uint64
+
+// Uint64 returns the next number.
+func (r *random) Uint64() uint64 {
+	*r += 0x9e3779b97f4a7c15
+	z := uint64(*r)
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// intN returns a number from 0 to n−1.
+func (r *random) intN(n int32) int32 { return int32(r.Uint64() >> 32 * uint64(n) >> 32) }
+
+// What random sources are for: streams, the spread over layers and heads, orders of candidates.
+const (
+	ofStream = iota
+	ofLayer
+	ofHead
+	ofPlan
+)
+
+// source returns the generator of a purpose, independent of all others.
+func source(seed uint64, purpose, a, b, c uint64) *random {
+	r := random(seed)
+	for _, v := range []uint64{purpose, a, b, c} {
+		r = random(r.Uint64() ^ v)
+	}
+	return &r
 }

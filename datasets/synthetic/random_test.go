@@ -11,7 +11,7 @@ func TestRandom(t *testing.T) {
 		}
 	}
 	for range 1000 {
-		if x := r.below(7); x < 0 || x > 6 {
+		if x := r.intN(7); x < 0 || x > 6 {
 			t.Fatalf("%d is not below 7", x)
 		}
 	}

@@ -1,6 +1,10 @@
 package synthetic
 
-import "math"
+import (
+	"math"
+	"math/bits"
+	"slices"
+)
 
 // A block's score is thought of as a path that crosses the K-th best score when the
 // block enters the demand and when it leaves: seen a steps after one crossing and r
@@ -56,8 +60,8 @@ func bucketOf(a, r uint16) uint8 { return distance[int(timeBin[a])<<6|int(timeBi
 type ranker struct {
 	p        *process
 	now      int // step
-	settled  []run
-	leaders  []int32  // the blocks of settled
+	leading  []run
+	leaders  []int32  // the blocks of leading
 	moving   []run    // the rest of the demand, the farthest from the threshold first
 	before   []run    // moving as it was before it was put in order
 	lasting  []uint64 // bitset of the demanded
@@ -75,7 +79,7 @@ const (
 
 // begin starts at step t. It is all that demand by index needs; ranks need rank too.
 func (k *ranker) begin(p *process, t int) {
-	k.p, k.now, k.settled, k.moving = p, t, k.settled[:0], k.moving[:0]
+	k.p, k.now, k.leading, k.moving = p, t, k.leading[:0], k.moving[:0]
 	k.lasting = resized(k.lasting, len(p.blocks)>>6+1)
 	clear(k.lasting)
 	for _, r := range p.runs[:p.first[t+1]] {
@@ -99,7 +103,7 @@ func (k *ranker) rank() {
 // demand fills list with the demand of the step, best first: as many in order as led at the
 // beginning, then the others, shuffled.
 func (k *ranker) demand(list []int32) {
-	places := k.shuffles[k.p.random.below(int32(len(k.shuffles)))]
+	places := k.shuffles[k.p.random.intN(int32(len(k.shuffles)))]
 	list, rest := list[:len(list)-len(places)], list[len(list)-len(places):]
 	n := copy(list, k.leaders)
 	first, late := k.moving[:len(list)-n], k.leaders[n:] // fewer lead than then, or more
@@ -162,7 +166,7 @@ func more(a, b uint16) int { return int((uint32(b) - uint32(a)) >> 31) }
 
 // sort puts the demand in order.
 func (k *ranker) sort() {
-	k.settle(uint16(k.now))
+	k.lead(uint16(k.now))
 	before, moving := k.moving, resized(k.before, len(k.moving))
 	k.order.keys = resized(k.order.keys, len(before))
 	for i, r := range before {
@@ -175,19 +179,246 @@ func (k *ranker) sort() {
 	k.before, k.moving = before, moving
 }
 
-// settle chooses who leads: those that led, and then others.
-func (k *ranker) settle(now uint16) {
-	settled := append(k.settled, k.moving...)
-	moving := resized(k.moving, len(settled))
+// lead chooses the runs that lead: those that led, and then others.
+func (k *ranker) lead(now uint16) {
+	leading := append(k.leading, k.moving...)
+	moving := resized(k.moving, len(leading))
 	n, m := 0, 0
-	for _, r := range settled {
+	for _, r := range leading {
 		leads := more(now-r.enter(), farAway-1) & more(r.exit()-now, sorting+farAway)
-		settled[n], moving[m] = r, r
+		leading[n], moving[m] = r, r
 		n, m = n+leads, m+1-leads
 	}
-	k.settled, k.moving = settled[:n], moving[:m]
+	k.leading, k.moving = leading[:n], moving[:m]
 	k.leaders = k.leaders[:0]
-	for _, r := range k.settled {
+	for _, r := range k.leading {
 		k.leaders = append(k.leaders, r.block())
 	}
 }
+
+// ascending fills list with the demand of the step by index, as traces without ranks have it.
+func (k *ranker) ascending(list []int32) {
+	n, words := 0, k.lasting
+	for i, w := range words {
+		if n+64 > len(list) { // not as many as a word may have are left
+			n = appendBits(list, n, int32(i<<6), w)
+			continue
+		}
+		base, end := int32(i<<6), n+bits.OnesCount64(w)
+		for ; n < end; n += 4 { // four at a time, whether they are there or not
+			four := list[n : n+4 : n+4]
+			four[0] = base + int32(bits.TrailingZeros64(w))
+			w &= w - 1
+			four[1] = base + int32(bits.TrailingZeros64(w))
+			w &= w - 1
+			four[2] = base + int32(bits.TrailingZeros64(w))
+			w &= w - 1
+			four[3] = base + int32(bits.TrailingZeros64(w))
+			w &= w - 1
+		}
+		n = end
+	}
+}
+
+// appendBits puts base plus the number of each bit of a set into list, from n on, and
+// returns where they end.
+func appendBits(list []int32, n int, base int32, set uint64) int {
+	for ; set != 0; set &= set - 1 {
+		list[n] = base + int32(bits.TrailingZeros64(set))
+		n++
+	}
+	return n
+}
+
+// outside draws candidates: blocks that a step does not demand.
+type outside struct {
+	plan    plan
+	listed  []uint64 // bitset of blocks: demanded, or candidates of the step in hand
+	missing []int32  // ranks for which any block will do
+}
+
+// candidates fills list with blocks that the step does not demand, best first: of those
+// that left x steps before or will enter x steps after, a share of Near/x; then any.
+func (k *ranker) candidates(list []int32) {
+	o, p, t := &k.outside, k.p, k.now
+	o.plan.set(p.dials.Near, max(1, churnOf(&p.dials, float64(p.topK))), len(list))
+	o.listed = append(o.listed[:0], k.lasting...)
+	ranks, spans := o.plan.ranks[p.random.intN(int32(len(o.plan.ranks)))], len(o.plan.spans)
+	limit := int32(p.tokens + t) // no token of the future
+	o.missing = append(o.missing[:0], ranks[2*spans:]...)
+	o.drawNear(list, p.left[:p.gone[t+1]], p.runs[p.first[t+1]:], limit, ranks[:2*spans], p.random)
+	o.drawAny(list, limit, p.random)
+}
+
+// add puts block x into a set and returns 1 if it was not there yet, else 0.
+func add(listed []uint64, x int32) int {
+	w := &listed[x>>6]
+	fresh := ^*w >> (x & 63) & 1
+	*w |= 1 << (x & 63)
+	return int(fresh)
+}
+
+// drawNear draws from the blocks that left, the last one last, and from the runs that begin
+// next.
+func (o *outside) drawNear(list, left []int32, next []run, limit int32, ranks []int32, r *random) {
+	random, m, spans, unit := *r, len(o.missing), o.plan.spans, bits.TrailingZeros32(o.plan.unit)
+	missing := slices.Grow(o.missing, len(ranks))[:m+len(ranks)]
+	listed, ofLeft, ofNext := o.listed, ranks[:len(spans)], ranks[len(spans):][:len(spans)]
+	for i, s := range spans {
+		draw := random.Uint64()
+		missing[m] = ofLeft[i]
+		if j := s.place(uint32(draw)) >> unit; j < len(left) {
+			x := left[len(left)-1-j]
+			list[ofLeft[i]] = x
+			m += 1 - add(listed, x)
+		} else {
+			m++
+		}
+		missing[m] = ofNext[i]
+		if j := s.place(uint32(draw>>32)) >> unit; j < len(next) {
+			x := next[j].block()
+			list[ofNext[i]] = x
+			m += 1 - add(listed, x)&int(uint32(x-limit)>>31)
+		} else {
+			m++
+		}
+	}
+	*r, o.missing = random, missing[:m]
+}
+
+// drawAny fills what is missing with blocks below limit.
+func (o *outside) drawAny(list []int32, limit int32, r *random) {
+	random, listed, missing, i := *r, o.listed, o.missing, 0
+	for tries := 16 * len(missing); i < len(missing) && tries > 0; tries-- {
+		x := random.intN(limit)
+		list[missing[i]] = x
+		i += add(listed, x)
+	}
+	for x := random.intN(limit); i < len(missing); x = (x + 1) % limit { // nearly all are listed
+		list[missing[i]] = x
+		i += add(listed, x)
+	}
+	*r = random
+}
+
+// place is a place in the span, chosen by a draw.
+func (s span) place(draw uint32) int { return int(s.begin) + int(uint64(s.width)*uint64(draw)>>32) }
+
+// reach is how many steps from its leaving or entering a block may be a candidate.
+const reach = 16
+
+// offset makes the mean of 1/(offset + x) over the x from n−1 to n equal to 1/n, to 2 %.
+const offset = 1 / (math.E - 1)
+
+// plan says where the n candidates of a step come from and how they are ranked: a block
+// from each span of those that left, one from each span of those that will enter, then any
+// blocks, in one of several orders that are drawn in advance.
+type plan struct {
+	near, churn float64 // that it is for
+	n           int
+	spans       []span
+	unit        uint32  // of spans, in parts of a block: a power of two
+	h           []uint8 // buckets of the candidates' distances
+	order       order
+	ranks       [][]int32 // by order: of each candidate in that sequence
+}
+
+// span is part of those that left, the last first, or of those that will enter: from begin
+// on and width wide, in units of the plan.
+type span struct{ begin, width uint32 }
+
+const (
+	leastUnit = 1 << 8  // parts of a block, where
+	mostSpan  = 1 << 31 // units are not exceeded
+)
+
+// far is the distance in steps of candidates that come from anywhere.
+const far = 64
+
+// set makes the plan for n candidates. At c blocks a step, the j-th block is drawn with
+// density Near/(o + j/c), which makes Near/x of those x steps away; so the i-th draw lies
+// at j = o·c·(exp(i/(Near·c)) − 1).
+func (p *plan) set(near, churn float64, n int) {
+	if p.near == near && p.churn == churn && p.n == n {
+		return
+	}
+	p.near, p.churn, p.n, p.spans, p.h = near, churn, n, p.spans[:0], p.h[:0]
+	for p.unit = leastUnit; float64(p.unit)*reach*churn > mostSpan; p.unit /= 2 {
+	}
+	if near > 0 {
+		step, none := math.Exp(1/(near*churn)), offset*churn // step may be infinite
+		for from := none; from-none < reach*churn && 2*len(p.h) < n-1; from *= step {
+			width := min(mostSpan/float64(p.unit), from*(step-1))
+			p.spans = append(p.spans, span{uint32(float64(p.unit) * (from - none)), uint32(float64(p.unit) * width)})
+			p.h = append(p.h, bucketOf(uint16(1+min(reach, (from+width/2-none)/churn)), forever))
+		}
+	}
+	p.h = append(p.h, p.h...)
+	for len(p.h) < n {
+		p.h = append(p.h, bucketOf(far, forever))
+	}
+	p.ranks = p.order.shuffles(noises, p.h, source(0, ofPlan, 0, 0, 0), p.ranks)
+	for _, ranks := range p.ranks {
+		for i := range ranks {
+			ranks[i] = int32(n-1) - ranks[i] // the nearest come first
+		}
+	}
+}
+
+// order puts elements in the order of their keys, small ones first; elements of the same
+// key keep theirs.
+type order struct {
+	keys []uint8
+	next [512]int32 // by key: the place of the next element, or how many there are
+}
+
+// farthest exceeds no bucket of a distance: it less the bucket is a key.
+const farthest = 255
+
+// count finds the places from the keys. Elements with even and odd numbers are counted
+// apart, as that is faster.
+func (o *order) count() {
+	next := &o.next
+	*next = [512]int32{}
+	for i, key := range o.keys {
+		next[i&1<<8|int(key)]++
+	}
+	sum := int32(0)
+	for key := range 256 {
+		even, odd := next[key], next[key|1<<8]
+		next[key], next[key|1<<8] = sum, sum+even
+		sum += even + odd
+	}
+}
+
+// place returns the place of element i; it is asked once for each, in their order.
+func (o *order) place(i int) int32 {
+	at := &o.next[i&1<<8|int(o.keys[i])]
+	*at++
+	return *at - 1
+}
+
+// shuffles draws noisy orders of elements whose distances h from the threshold are given, as
+// buckets: the places by E·h, the farthest first. There are at most n, and at least one; less
+// where they would have more than mostPlaces together.
+func (o *order) shuffles(n int, h []uint8, r *random, places [][]int32) [][]int32 {
+	places = resized(places, max(1, min(n, mostPlaces/max(1, len(h)))))
+	o.keys = resized(o.keys, len(h))
+	for v := range places {
+		bits := uint64(0)
+		for i, bucket := range h {
+			if bits >>= 8; i&7 == 0 {
+				bits = r.Uint64()
+			}
+			o.keys[i] = farthest - bucket - noise[uint8(bits)]
+		}
+		o.count()
+		places[v] = resized(places[v], len(h))
+		for i := range h {
+			places[v][i] = o.place(i)
+		}
+	}
+	return places
+}
+
+const mostPlaces = 1 << 20

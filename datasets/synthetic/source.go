@@ -1,9 +1,16 @@
 package synthetic
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"iter"
 	"math"
+	"math/rand/v2"
+	"runtime"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -19,8 +26,8 @@ type Source struct {
 }
 
 const (
-	leadIn = 8 // steps of a process before its first recorded one, if the context has them
-	ahead  = 8 // and after its last
+	leadIn  = 8 // steps of a process before its first recorded one, if the context has them
+	leadOut = 8 // and after its last
 )
 
 // NewSource returns a source of the streams that d describes; d has been validated.
@@ -72,7 +79,7 @@ func (g *Source) draw(i int) {
 	request, layer, head := d.place(i)
 	l := d.spread(layer, head)
 	r := source(d.Seed, ofStream, uint64(request), uint64(layer), uint64(head))
-	g.process.draw(extent{topK: d.TopK, tokens: d.listed() - g.lead() + 1, steps: g.lead() + d.Windows + d.Steps + ahead}, &l, r)
+	g.process.draw(extent{topK: d.TopK, tokens: d.listed() - g.lead() + 1, steps: g.lead() + d.Windows + d.Steps + leadOut}, &l, r)
 }
 
 // lead is the number of steps of a process before its first recorded one.
@@ -129,4 +136,208 @@ func (g *Source) row(s *trace.Stream) {
 // requestID names the i-th of n requests so that names sort as numbers do.
 func requestID(i, n int) string {
 	return fmt.Sprintf("synthetic-%0*d", len(fmt.Sprint(n-1)), i)
+}
+
+// Meta is the metadata of the trace that d describes.
+func (d *Dials) Meta() (trace.Meta, error) {
+	dials := *d
+	dials.About = ""
+	text, err := json.Marshal(dials)
+	if err != nil {
+		return trace.Meta{}, err
+	}
+	m := trace.Meta{Order: d.Order, TopK: d.TopK, Candidates: d.Candidates, BlockTokens: 1, EntryBytes: d.EntryBytes,
+		Model: trace.SyntheticModel, Generator: trace.SyntheticGenerator, Notes: map[string]string{"dials": string(text)}}
+	if d.About != "" {
+		m.Notes["about"] = d.About
+	}
+	if d.Local > 0 {
+		m.Sink, m.Local = &dials.Sink, &dials.Local
+	}
+	if d.Scores > 0 {
+		m.ScoreKind = "softmax"
+	}
+	return m, nil
+}
+
+// Options say how a trace is written.
+type Options struct {
+	// Workers draw streams, each one at a time; 0: one for each CPU. The bytes written
+	// do not depend on it.
+	Workers int
+	// Progress is told of streams that were written; may be nil.
+	Progress func(streams int)
+}
+
+// Write writes the trace that d describes to path, a few rows a worker in memory. After an
+// error, or when ctx is cancelled, nothing is left behind.
+func Write(ctx context.Context, path string, d *Dials, o Options) (err error) {
+	if err := d.Validate(); err != nil {
+		return fmt.Errorf("make synthetic trace: %w", err)
+	}
+	m, err := d.Meta()
+	if err != nil {
+		return fmt.Errorf("make synthetic trace: %w", err)
+	}
+	w, err := trace.Create(path, m)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	if err := drawAll(ctx, d, o, w.WriteParts); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("make synthetic trace: stopped, nothing was written to %s: %w", path, ctx.Err())
+		}
+		return fmt.Errorf("make synthetic trace: %w", err)
+	}
+	return w.Close()
+}
+
+// partRows is how many rows are drawn, and then written, together. It is a multiple of
+// trace.RowsPerWrite: the file has the bytes of one whose streams were written as a whole.
+const partRows = trace.RowsPerWrite
+
+// parts are what a worker draws, in the order of its streams.
+type parts struct {
+	drawn, used chan *trace.Stream // used are to be filled again
+}
+
+// drawAll draws the streams on several workers and hands them to write in key order.
+func drawAll(ctx context.Context, d *Dials, o Options, write func(trace.StreamInfo, iter.Seq2[*trace.Stream, error]) error) error {
+	workers := o.Workers
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	workers = min(workers, d.streams())
+	g, ctx := errgroup.WithContext(ctx)
+	drawn := make([]parts, workers)
+	for i := range drawn {
+		drawn[i] = parts{drawn: make(chan *trace.Stream, 2), used: make(chan *trace.Stream, 2)}
+		for range cap(drawn[i].used) {
+			drawn[i].used <- new(trace.Stream)
+		}
+		g.Go(func() error { return drawn[i].draw(ctx, d, i, workers) })
+	}
+	g.Go(func() error {
+		for i := range d.streams() {
+			info := d.info(i)
+			if err := write(info, drawn[i%workers].stream(ctx, info)); err != nil {
+				return err
+			}
+			if o.Progress != nil {
+				o.Progress(1)
+			}
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// draw draws every n-th stream from the first on.
+func (p parts) draw(ctx context.Context, d *Dials, first, n int) error {
+	source := NewSource(d)
+	for i := first; i < source.Streams(); i += n {
+		info := source.begin(i)
+		for left := info.Rows; left > 0; left -= partRows {
+			var s *trace.Stream
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case s = <-p.used:
+			}
+			source.rows(info, min(partRows, left), s)
+			p.drawn <- s // there is room: no more are in use
+		}
+	}
+	return nil
+}
+
+// stream gives the parts of the next stream.
+func (p parts) stream(ctx context.Context, info trace.StreamInfo) iter.Seq2[*trace.Stream, error] {
+	return func(yield func(*trace.Stream, error) bool) {
+		for left := info.Rows; left > 0; {
+			select {
+			case <-ctx.Done():
+				yield(nil, ctx.Err())
+				return
+			case s := <-p.drawn:
+				left -= s.Rows
+				if !yield(s, nil) {
+					return
+				}
+				p.used <- s
+			}
+		}
+	}
+}
+
+// spread returns the dials of a stream: those of its layer and head, the churn spread
+// over layers, then over the heads of a layer.
+func (d *Dials) spread(layer, head int) Locality {
+	l := d.at(layer, head)
+	if d.LayerSpread > 0 {
+		l.spread(d.LayerSpread, source(d.Seed, ofLayer, uint64(layer), 0, 0), d.TopK)
+	}
+	if d.HeadSpread > 0 {
+		l.spread(d.HeadSpread, source(d.Seed, ofHead, uint64(layer), uint64(head), 0), d.TopK)
+	}
+	return l
+}
+
+// mostSpread is the factor by which a spread changes churn at most.
+const mostSpread = 4
+
+// spread draws a churn: log-normal with that deviation of its logarithm, cut at a factor
+// of mostSpread each way and as far as the other dials allow. Its mean is the churn
+// before.
+func (l *Locality) spread(deviation float64, r *random, topK int) {
+	k := float64(topK)
+	churn := churnOf(l, k)
+	least, most := max(1, churn/mostSpread), min(churn*mostSpread, restDemand(l, k)+1)
+	z := rand.New(r).NormFloat64()
+	l.Overlap = 1 - max(least, min(most, math.Exp(centre(churn, deviation, least, most)+deviation*z)))/k
+}
+
+// centre is the mean logarithm of log-normal values that have that mean once those normal
+// least and above most are set to these.
+func centre(mean, deviation, least, most float64) float64 {
+	lo, hi := math.Log(least)-8*deviation, math.Log(most)+8*deviation
+	for range 50 {
+		if mid := (lo + hi) / 2; cutMean(mid, deviation, least, most) < mean {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return (lo + hi) / 2
+}
+
+// cutMean is the mean of log-normal values, those normal least and above most set to these.
+func cutMean(mu, sigma, least, most float64) float64 {
+	normal := func(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) } // normal distribution
+	a, b := (math.Log(least)-mu)/sigma, (math.Log(most)-mu)/sigma
+	return least*normal(a) + math.Exp(mu+sigma*sigma/2)*(normal(b-sigma)-normal(a-sigma)) + most*normal(-b)
+}
+
+// Reached draws streams of d as it stands and returns the mean overlap that comes out and
+// the one that the dials ask for. They differ where other dials leave no room: README.md
+// has the range. No ranks are drawn, and no more than a few streams, of short ones as many
+// as it takes for the mean to be that of the dials rather than of chance.
+func (d *Dials) Reached() (overlap, asked float64) {
+	const indices, most, steps = 1 << 23, 8, 1 << 10
+	rows := d.Windows + d.Steps
+	if rows < 2 {
+		return d.Overlap, d.Overlap
+	}
+	g, exchanged := NewSource(d), 0
+	streams := max(1, min(max(most, steps/(rows-1)), indices/(rows*d.TopK)))
+	for i := range streams {
+		_, layer, head := d.place(i)
+		l := d.spread(layer, head)
+		asked += l.Overlap / float64(streams)
+		g.draw(i)
+		from := g.lead()
+		exchanged += int(g.process.gone[from+rows] - g.process.gone[from+1])
+	}
+	return 1 - float64(exchanged)/float64(streams*(rows-1)*d.TopK), asked
 }

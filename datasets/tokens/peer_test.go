@@ -3,6 +3,7 @@ package tokens
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -83,7 +84,7 @@ func peerTexts(t *testing.T) []string {
 			texts = append(texts, before+blanks, before+blanks+"b", before+blanks+" b "+before+blanks+"\tc")
 		}
 	}
-	for _, path := range []string{"tokens.go", "hf_encode.go", "../../README.md", "../../LICENSE"} {
+	for _, path := range []string{"tokens.go", "bpe.go", "../../README.md", "../../LICENSE"} {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -152,26 +153,68 @@ func peer(t *testing.T, interpreter, dir string, texts []string) (rows map[strin
 	return rows
 }
 
-// exportRanks writes a vocabulary as tiktoken reads it, with the expression of
-// tiktoken_ext/openai_public.py.
+// exportRanks writes a vocabulary as tiktoken reads it.
 func exportRanks(t *testing.T, dir, name string) {
 	t.Helper()
-	var ranks strings.Builder
-	vocabulary := builtin(name)
-	for id := range 200_000 {
-		if text, err := vocabulary.Decode([]int{id}); err == nil {
-			fmt.Fprintf(&ranks, "%s %d\n", base64.StdEncoding.EncodeToString([]byte(text)), id)
-		}
-	}
-	expression := map[string]string{
-		"cl100k_base": `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`,
-		"o200k_base": `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
-			`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
-			`\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
-	}[name]
-	for ext, text := range map[string]string{".ranks": ranks.String(), ".split": expression} {
+	for ext, text := range map[string]string{".ranks": string(published(name)), ".split": expressions[name]} {
 		if err := os.WriteFile(filepath.Join(dir, name+ext), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// published is a built-in vocabulary in the form of tiktoken's own files.
+func published(name string) (ranks []byte) {
+	vocabulary := builtin(name)
+	for id := 0; ; id++ {
+		text, err := vocabulary.Decode([]int{id})
+		if err != nil {
+			return ranks
+		}
+		ranks = fmt.Appendf(ranks, "%s %d\n", base64.StdEncoding.EncodeToString([]byte(text)), id)
+	}
+}
+
+// expressions are those of tiktoken_ext/openai_public.py.
+var expressions = map[string]string{
+	"cl100k_base": `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`,
+	"o200k_base": `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
+		`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` +
+		`\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+}
+
+// TestPublished compares the vocabularies with the digests of tiktoken's own files, which
+// openai_public.py states.
+func TestPublished(t *testing.T) {
+	for name, want := range map[string]string{
+		"cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+		"o200k_base":  "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+	} {
+		if got := fmt.Sprintf("%x", sha256.Sum256(published(name))); got != want {
+			t.Errorf("%s has the digest %s, want %s", name, got, want)
+		}
+	}
+}
+
+// TestPieces compares the pieces of texts with those of regexp2, which has no possessive
+// quantifiers. The older expression of cl100k_base that it reads gives the same tokens.
+func TestPieces(t *testing.T) {
+	for name, expression := range map[string]string{
+		"cl100k_base": `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+		"o200k_base":  expressions["o200k_base"],
+	} {
+		find, err := finder(hfPattern{Regex: &expression})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range append(peerTexts(t), "'ſ 'LLa 'ree 'ı AǅbC ʰA\u0301 \u0301A ªº aªB") {
+			var want []string
+			for _, at := range find(text) {
+				want = append(want, text[at[0]:at[1]])
+			}
+			if got := builtin(name).(*bpe).splitters[0]([]string{text}, true); !slices.Equal(got, want) {
+				t.Errorf("%s: %.80q became %.200q, want %.200q", name, text, got, want)
+			}
 		}
 	}
 }

@@ -1,9 +1,8 @@
 // Package tokens counts and cuts text in tokens.
 //
-// Two vocabularies are built in, cl100k_base (the default) and o200k_base of OpenAI's
-// tiktoken, through github.com/tiktoken-go/tokenizer. The tokenizer of a model at hand
-// is read from its tokenizer.json. A vocabulary that is not the model's is an
-// approximation; whoever writes lengths writes Name beside them.
+// Two vocabularies are built in: cl100k_base (the default) and o200k_base of OpenAI's
+// tiktoken. The tokenizer of a model is read from its tokenizer.json. Another vocabulary
+// than the model's gives approximate lengths, so lengths are stored with Name.
 package tokens
 
 import (

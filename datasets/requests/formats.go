@@ -1,0 +1,278 @@
+package requests
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kvreplay/kvreplay/internal/names"
+)
+
+// azureHeader is the first line of the Azure traces of 2023.
+const azureHeader = "TIMESTAMP,ContextTokens,GeneratedTokens"
+
+// azureTimes are the layouts of TIMESTAMP; a fraction of a second, of which the traces
+// have seven digits, is allowed after either. The zone of the traces is not stated;
+// differences do not depend on it.
+var azureTimes = []string{"2006-01-02 15:04:05", "2006-01-02 15:04:05Z07:00"}
+
+// azureRows are the lines of the CSV.
+type azureRows struct {
+	csv    *csv.Reader
+	line   int
+	layout string // of the timestamps, by the first
+	first  time.Time
+}
+
+// newAzureRows reads the header.
+func newAzureRows(r io.Reader) (*azureRows, error) {
+	a := &azureRows{csv: csv.NewReader(r), line: 1}
+	a.csv.ReuseRecord = true
+	a.csv.FieldsPerRecord = -1 // counted here, with the line
+	header, err := a.csv.Read()
+	if err != nil {
+		return nil, csvCause(err)
+	}
+	if got := strings.Join(header, ","); got != azureHeader {
+		return nil, fmt.Errorf("the header is %q, expected %s", got, azureHeader)
+	}
+	return a, nil
+}
+
+func (a *azureRows) next(q *Request) (int, error) {
+	a.line++
+	fields, err := a.csv.Read()
+	if err != nil {
+		return a.line, csvCause(err)
+	}
+	if line, _ := a.csv.FieldPos(0); line != a.line {
+		return a.line, errors.New("empty line, expected a request")
+	}
+	if len(fields) != 3 {
+		return a.line, fmt.Errorf("%d fields, expected 3: %s", len(fields), azureHeader)
+	}
+	if q.Arrival, err = a.arrival(fields[0]); err != nil {
+		return a.line, err
+	}
+	if q.InputTokens, err = tokens("ContextTokens", fields[1]); err != nil {
+		return a.line, err
+	}
+	q.OutputTokens, err = tokens("GeneratedTokens", fields[2])
+	q.PrefixBlocks = nil
+	return a.line, err
+}
+
+// arrival is the time since the first timestamp.
+func (a *azureRows) arrival(text string) (time.Duration, error) {
+	if a.layout == "" {
+		return 0, a.begin(text)
+	}
+	t, err := time.Parse(a.layout, text)
+	if err != nil {
+		return 0, fmt.Errorf("TIMESTAMP %q, expected one as %s, like the first", text, a.layout)
+	}
+	d := t.Sub(a.first)
+	if d == math.MaxInt64 {
+		return 0, fmt.Errorf("TIMESTAMP %q is centuries after the first", text)
+	}
+	return d, nil
+}
+
+// begin takes the first timestamp.
+func (a *azureRows) begin(text string) error {
+	for _, layout := range azureTimes {
+		if t, err := time.Parse(layout, text); err == nil {
+			a.layout, a.first = layout, t
+			return nil
+		}
+	}
+	return fmt.Errorf("TIMESTAMP %q, expected one as 2023-11-16 18:17:03.9799600", text)
+}
+
+// tokens reads a length.
+func tokens(name, text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > maxTokens {
+		return 0, fmt.Errorf("%s %q, expected a whole number from 0 to %d", name, text, maxTokens)
+	}
+	return n, nil
+}
+
+// csvCause drops the line number, which the caller knows.
+func csvCause(err error) error {
+	var syntax *csv.ParseError
+	if errors.As(err, &syntax) {
+		return syntax.Err
+	}
+	return err
+}
+
+// mooncakeKeys are the keys of a line: it has each of them once and no other.
+var mooncakeKeys = []string{"timestamp", "input_length", "output_length", "hash_ids"}
+
+// maxLine is the length in bytes beyond which a line is refused: one of a million
+// tokens has 2,000 ids.
+const maxLine = 16 << 20
+
+// mooncakeRows are the lines of the JSON.
+type mooncakeRows struct {
+	lines *bufio.Reader
+	text  []byte
+	line  int
+	first time.Duration // the first timestamp
+}
+
+func (m *mooncakeRows) next(q *Request) (int, error) {
+	m.line++
+	if err := m.nextLine(); err != nil {
+		return m.line, err
+	}
+	values, err := mooncakeValues(m.text)
+	if err != nil {
+		return m.line, err
+	}
+	if err := q.mooncake(values); err != nil {
+		return m.line, err
+	}
+	if m.line == 1 {
+		m.first = q.Arrival
+	}
+	q.Arrival -= m.first
+	return m.line, nil
+}
+
+// nextLine reads a line, without its newline; io.EOF where there is none.
+func (m *mooncakeRows) nextLine() error {
+	m.text = m.text[:0]
+	for {
+		part, err := m.lines.ReadSlice('\n')
+		m.text = append(m.text, part...)
+		switch {
+		case len(m.text) > maxLine:
+			return fmt.Errorf("longer than %d bytes, expected one JSON object a line", maxLine)
+		case err == bufio.ErrBufferFull:
+			continue
+		case err == io.EOF && len(m.text) > 0, err == nil:
+			m.text = bytes.TrimRight(m.text, "\r\n")
+			return nil
+		}
+		return err
+	}
+}
+
+// mooncakeValues takes a line apart into the values of the four keys, in their order.
+func mooncakeValues(line []byte) (values [4]string, err error) {
+	if len(line) == 0 {
+		return values, errors.New("empty line, expected a JSON object")
+	}
+	dec := json.NewDecoder(bytes.NewReader(line))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return values, fmt.Errorf("begins with %q, expected a JSON object", line[:min(len(line), 40)])
+	}
+	for dec.More() {
+		if err := mooncakeValue(dec, &values); err != nil {
+			return values, err
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return values, jsonCause(err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return values, errors.New("more than one JSON value, expected one object a line")
+	}
+	for i, v := range values {
+		if v == "" {
+			return values, fmt.Errorf("no key %q, expected %s", mooncakeKeys[i], strings.Join(mooncakeKeys, ", "))
+		}
+	}
+	return values, nil
+}
+
+// mooncakeValue reads one key with its value.
+func mooncakeValue(dec *json.Decoder, values *[4]string) error {
+	key, err := dec.Token()
+	if err != nil {
+		return jsonCause(err)
+	}
+	var value json.RawMessage
+	if err := dec.Decode(&value); err != nil {
+		return jsonCause(err)
+	}
+	name, _ := key.(string)
+	switch i := slices.Index(mooncakeKeys, name); {
+	case i < 0:
+		return fmt.Errorf("unknown key %.60q%s; expected %s", name, names.Nearest(name, mooncakeKeys), strings.Join(mooncakeKeys, ", "))
+	case values[i] != "":
+		return fmt.Errorf("key %q stands twice", name)
+	default:
+		values[i] = string(value)
+	}
+	return nil
+}
+
+// mooncake fills in the request; Arrival is the timestamp as it stands.
+func (q *Request) mooncake(values [4]string) (err error) {
+	ms, err := strconv.ParseInt(values[0], 10, 64)
+	if err != nil || ms < 0 || ms > math.MaxInt64/int64(time.Millisecond) {
+		return fmt.Errorf("timestamp %s, expected whole milliseconds ≥ 0", values[0])
+	}
+	q.Arrival = time.Duration(ms) * time.Millisecond
+	if q.InputTokens, err = tokens(mooncakeKeys[1], values[1]); err != nil {
+		return err
+	}
+	if q.OutputTokens, err = tokens(mooncakeKeys[2], values[2]); err != nil {
+		return err
+	}
+	if q.PrefixBlocks, err = blockIDs(q.PrefixBlocks[:0], values[3]); err != nil {
+		return err
+	}
+	if want := (q.InputTokens + BlockTokens - 1) / BlockTokens; len(q.PrefixBlocks) != want {
+		return fmt.Errorf("%d hash_ids contradict input_length %d: expected %d, one for every %d tokens begun",
+			len(q.PrefixBlocks), q.InputTokens, want, BlockTokens)
+	}
+	return nil
+}
+
+// blockIDs reads a JSON list of whole numbers into ids.
+func blockIDs(ids []int64, text string) ([]int64, error) {
+	inner, ok := strings.CutPrefix(text, "[")
+	inner, closed := strings.CutSuffix(inner, "]")
+	if !ok || !closed {
+		return nil, fmt.Errorf("hash_ids %.40s, expected a list", text)
+	}
+	if ids == nil {
+		ids = []int64{} // of a prompt without tokens: known to have no block
+	}
+	if strings.TrimSpace(inner) == "" {
+		return ids, nil
+	}
+	for element := range strings.SplitSeq(inner, ",") {
+		id, err := strconv.ParseInt(strings.TrimSpace(element), 10, 64)
+		if err != nil || id < 0 {
+			return nil, fmt.Errorf("hash_ids[%d] is %.40s, expected a whole number ≥ 0", len(ids), strings.TrimSpace(element))
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// jsonCause says in words what encoding/json only hints at.
+func jsonCause(err error) error {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the line ends in the middle of a value: the file is incomplete or has values over several lines")
+	case errors.As(err, &syntax):
+		return fmt.Errorf("%w at byte %d", err, syntax.Offset)
+	}
+	return err
+}
