@@ -3,13 +3,12 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"io"
+	"os"
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/kvreplay/kvreplay/metrics/render/texttable"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 )
@@ -19,16 +18,18 @@ type allocateFlags struct {
 	options      allocate.Options
 	methods      []string
 	cost, format string
-	where        []string
+	where        where
 	plan, out    string
+	trace        string // the trace of the rows if it is one file, TRACE else
 }
 
-func newAllocateCommand(table policies.Table) *cobra.Command {
+func allocateCommand(table policies.Table) command {
 	var f allocateFlags
-	c := &cobra.Command{
-		Use:   "allocate ROWS...",
-		Short: "Divide cache memory among layers and heads, from result rows",
-		Long: `Divide the cache memory of a request among the layers and heads of a model: 2D
+	o := &f.options
+	return command{
+		use:   "allocate ROWS...",
+		short: "Divide cache memory among layers and heads, from result rows",
+		long: `Divide the cache memory of a request among the layers and heads of a model: 2D
 layer-head scaling (KVDrive) and what it is held against. The profile are rows of
 ` + "`kvreplay replay --per stream`" + `, of one policy at many capacities (--capacity sweep)
 or of many windows (--policy window:0-16). What comes out is a plan, a file that says
@@ -37,30 +38,40 @@ and on others.
 
 Methods:
 ` + methodList(),
-		Example: `  kvreplay replay t.parquet --policy lru --capacity sweep --per stream --out profile
+		example: `  kvreplay replay t.parquet --policy lru --capacity sweep --per stream --out profile
   kvreplay allocate profile --memory 2x --method 2d-greedy -o plan.yaml
   kvreplay allocate profile --memory 2x --method all --judge 'news-*'
   kvreplay allocate other --plan plan.yaml`,
-		Args: atLeast(1, "ROWS"),
-		RunE: func(c *cobra.Command, args []string) error {
+		args: atLeast(1, "ROWS"),
+		flags: func(fl *flagSet) {
+			fl.StringVar(&o.Memory, "memory", "", "memory of a request, as much as replay --capacity gives all its streams: 2x, 6400, 64MiB, 0.2ctx; or what a window costs everywhere: window:2")
+			fl.StringSliceVar(&f.methods, "method", []string{"2d-greedy"}, "`NAME[:OPTIONS]`, several, or all")
+			fl.StringVar(&o.Policy, "policy", "", "whose rows (default: the only policy there is); window: all windows")
+			fl.StringVar(&o.Floor, "floor", "", "the least of a stream: 1x, entries, or window:N (default 1x, as less than K overflows; of windows the smallest)")
+			fl.enum(&f.cost, "cost", string(allocate.MeanResidents), "what a window costs: its `mean` residents, or their peak",
+				string(allocate.MeanResidents), string(allocate.PeakResidents))
+			fl.StringSliceVar(&o.Requests, "requests", nil, "requests to profile on: ids, trace files or TRACE/ID, with * and ? (default: all)")
+			fl.StringSliceVar(&o.Exclude, "exclude", nil, "requests not to profile on")
+			fl.StringSliceVar(&o.Judge, "judge", nil, "requests to judge the plan on; they are not profiled on")
+			fl.StringVar(&f.plan, "plan", "", "judge this plan on all of the rows' requests instead of making one")
+			fl.where(&f.where, whereUsage)
+			fl.format(&f.format, "", "table", "json")
+			fl.out(&f.out, "the plan's file (YAML)")
+		},
+		run: func(c *call) error {
 			f.options.Policy = table.Canonical(f.options.Policy)
-			return runAllocate(c, args, &f)
+			return f.run(c)
+		},
+		next: func(c *call) []string {
+			switch {
+			case f.out != "":
+				return []string{"replay", f.trace, "--allocation", f.out}
+			case f.plan != "":
+				return []string{"replay", f.trace, "--allocation", f.plan}
+			}
+			return slices.Concat([]string{"allocate"}, c.args, c.given("allocate"), []string{"-o", "plan.yaml"})
 		},
 	}
-	fl, o := c.Flags(), &f.options
-	fl.StringVar(&o.Memory, "memory", "", "memory of a request, as much as replay --capacity gives all its streams: 2x, 6400, 64MiB, 0.2ctx; or what a window costs everywhere: window:2")
-	fl.StringSliceVar(&f.methods, "method", []string{"2d-greedy"}, "`NAME[:OPTIONS]`, several, or all")
-	fl.StringVar(&o.Policy, "policy", "", "whose rows (default: the only policy there is); window: all windows")
-	fl.StringVar(&o.Floor, "floor", "", "the least of a stream: 1x, entries, or window:N (default 1x, as less than K overflows; of windows the smallest)")
-	fl.StringVar(&f.cost, "cost", string(allocate.MeanResidents), "what a window costs: its `mean` residents, or their peak")
-	fl.StringSliceVar(&o.Requests, "requests", nil, "requests to profile on: ids, trace files or TRACE/ID, with * and ? (default: all)")
-	fl.StringSliceVar(&o.Exclude, "exclude", nil, "requests not to profile on")
-	fl.StringSliceVar(&o.Judge, "judge", nil, "requests to judge the plan on; they are not profiled on")
-	fl.StringVar(&f.plan, "plan", "", "judge this plan on all of the rows' requests instead of making one")
-	fl.StringArrayVar(&f.where, "where", nil, "only rows with `KEY=VALUE` (or KEY!=VALUE), any field of a row; repeatable: one key's values are alternatives")
-	fl.StringVar(&f.format, "format", "table", "`table` or json")
-	outVar(fl, &f.out, "the plan's file (YAML)")
-	return c
 }
 
 // methodList describes the methods for --help.
@@ -72,11 +83,11 @@ func methodList() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-func runAllocate(c *cobra.Command, paths []string, f *allocateFlags) error {
+func (f *allocateFlags) run(c *call) error {
 	if err := f.complete(c); err != nil {
 		return err
 	}
-	if err := checkOutput("allocate", f.out, filesOf(paths, ".jsonl")); err != nil {
+	if err := checkOutput("allocate", f.out, filesOf(c.args, ".jsonl")); err != nil {
 		return err
 	}
 	if f.plan != "" {
@@ -86,7 +97,7 @@ func runAllocate(c *cobra.Command, paths []string, f *allocateFlags) error {
 		}
 		f.options.Plan = plan
 	}
-	selected, err := readResults(c.Context(), paths, f.where)
+	selected, err := readResults(c.Context(), c.args, f.where.conditions)
 	if err != nil {
 		return err
 	}
@@ -95,33 +106,43 @@ func runAllocate(c *cobra.Command, paths []string, f *allocateFlags) error {
 		return selected.missing(err, f.options.Policy)
 	}
 	for _, w := range reports[0].Warnings {
-		fmt.Fprintf(c.ErrOrStderr(), "kvreplay: %s\n", w)
+		fmt.Fprintf(c.stderr, "kvreplay: %s\n", w)
 	}
 	if f.out != "" {
 		if err := reports[0].Plan.Write(f.out); err != nil {
 			return err
 		}
 	}
-	return cmp.Or(f.render(c.OutOrStdout(), reports), errorOf(selected.incomplete))
+	f.trace = traceOf(selected.rows)
+	if f.format == "json" {
+		err = writeJSON(c.stdout, reports)
+	} else {
+		err = allocate.WriteText(c.stdout, reports, texttable.Figures)
+	}
+	return cmp.Or(err, errorOf(selected.incomplete))
+}
+
+// traceOf returns the trace of the rows for the next command, or TRACE if they are of several or
+// it is not a file here.
+func traceOf(rows []result.Row) string {
+	name := rows[0].Trace
+	if _, err := os.Stat(name); err != nil || slices.ContainsFunc(rows, func(r result.Row) bool { return r.Trace != name }) {
+		return "TRACE"
+	}
+	return name
 }
 
 // complete checks the flags and turns them into options.
-func (f *allocateFlags) complete(c *cobra.Command) error {
-	if f.format != "table" && f.format != "json" {
-		return usagef("--format %q: expected table or json", f.format)
-	}
-	if f.cost != string(allocate.MeanResidents) && f.cost != string(allocate.PeakResidents) {
-		return usagef("--cost %q: expected mean or peak", f.cost)
-	}
+func (f *allocateFlags) complete(c *call) error {
 	if err := f.options.Validate(); err != nil {
 		return errUsage{fmt.Errorf("allocate: %w", err)}
 	}
-	if c.Flags().Changed("cost") {
+	if c.changed("cost") {
 		f.options.Cost = allocate.CostOf(f.cost)
 	}
 	if f.plan != "" {
 		for _, name := range []string{"memory", "method", "floor", "cost", "judge", outFlag} {
-			if c.Flags().Changed(name) {
+			if c.changed(name) {
 				return usagef("--%s is of a plan to be made, --plan judges one that is there", name)
 			}
 		}
@@ -130,10 +151,6 @@ func (f *allocateFlags) complete(c *cobra.Command) error {
 	if f.options.Memory == "" {
 		return usagef("memory missing: say how much a request has, as in --memory 2x")
 	}
-	return f.parseMethods()
-}
-
-func (f *allocateFlags) parseMethods() error {
 	names := f.methods
 	if slices.Contains(names, "all") {
 		names = allocate.MethodNames()
@@ -149,11 +166,4 @@ func (f *allocateFlags) parseMethods() error {
 		return usagef("-o takes the plan of one method, --method names %d", len(f.options.Methods))
 	}
 	return nil
-}
-
-func (f *allocateFlags) render(w io.Writer, reports []*allocate.Report) error {
-	if f.format == "json" {
-		return writeJSON(w, reports)
-	}
-	return allocate.WriteText(w, reports, texttable.Figures)
 }

@@ -15,16 +15,6 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// must runs a command line that is to succeed and returns its stdout.
-func must(t *testing.T, args ...string) string {
-	t.Helper()
-	code, stdout, stderr := run(args...)
-	if code != 0 {
-		t.Fatalf("kvreplay %s: exit %d: %s", strings.Join(args, " "), code, stderr)
-	}
-	return stdout
-}
-
 // profileOf replays a whole curve, stream by stream, and returns the folder.
 func profileOf(t *testing.T, args ...string) string {
 	t.Helper()
@@ -235,10 +225,7 @@ func TestAllocateErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			code, stdout, stderr := run(append([]string{"allocate"}, c.args...)...)
-			if code != c.code || stdout != "" || !strings.Contains(stderr, c.want) {
-				t.Errorf("exit %d, expected %d; stdout %q; stderr lacks %q:\n%s", code, c.code, stdout, c.want, stderr)
-			}
+			fails(t, c.code, c.want, append([]string{"allocate"}, c.args...)...)
 			if after, err := os.ReadDir(dir); err != nil || len(after) != len(before) {
 				t.Errorf("files %v, %v, before %v", after, err, before)
 			}

@@ -75,9 +75,7 @@ func TestStoppedAfterAnEdit(t *testing.T) {
 	for _, c := range [][]string{
 		{"compare", "fifo", "lru2", out}, {"leaderboard", out, "--where", "policy=lru2"}, {"allocate", out, "--policy", "lru2", "--memory", "2x"},
 	} {
-		if code, stdout, stderr := run(c...); code != 3 || stdout != "" || !strings.Contains(stderr, "INCOMPLETE: 0 of 1 trace") {
-			t.Errorf("%v: exit code %d: %s%s", c, code, stderr, stdout)
-		}
+		fails(t, 3, "INCOMPLETE: 0 of 1 trace", c...)
 	}
 	if code, _, stderr := runWith(random.Entry, args...); code != 0 || !strings.Contains(stderr, "(3 cells were there already)") {
 		t.Errorf("exit code %d: %s", code, stderr)
@@ -134,10 +132,7 @@ func TestReplayOfAnEarlierFolder(t *testing.T) {
 	if code, _, stderr := run(args...); code != 0 {
 		t.Fatal(stderr)
 	}
-	code, _, stderr := run("leaderboard", asSchema1(t, out))
-	if code != 1 || !strings.Contains(stderr, "row schema 1, this program reads schema 2: replay the trace again") {
-		t.Errorf("exit code %d: %s", code, stderr)
-	}
+	says(t, 1, "row schema 1, this program reads schema 2: replay the trace again", "leaderboard", asSchema1(t, out))
 }
 
 // asSchema1 is the rows of a folder as an earlier version wrote them.

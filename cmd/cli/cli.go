@@ -7,7 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -15,6 +20,8 @@ import (
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/trace"
 )
 
 // Exit codes.
@@ -72,47 +79,217 @@ func Main(table policies.Table, args []string, stdout, stderr io.Writer) int {
 }
 
 func newRoot(table policies.Table) *cobra.Command {
-	root := &cobra.Command{
-		Use:           "kvreplay",
-		Short:         "Replay Top-K traces through KV-cache policies",
-		Long:          "kvreplay replays recorded Top-K selections of long-context LLM decoding through\nKV-cache policies, counts what must cross PCIe, and ranks the policies against\nthe exact optimum.\n\nWhat a command writes is named by -o, which is short for --out; --output is the same.\n\nExit codes: 0 done, 1 failed, 2 wrong command line, 3 results printed that lack cells\nwhich replay was asked for, 130 stopped by Ctrl-C (128 + n by signal n).",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          unknownCommand,
-		Version:       versionText(),
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	d := command{
+		use:   "kvreplay",
+		short: "Replay Top-K traces through KV-cache policies",
+		long: `kvreplay replays recorded Top-K selections of long-context LLM decoding through
+KV-cache policies, counts what must cross PCIe, and ranks the policies against
+the exact optimum.
+
+What a command writes is named by -o, which is short for --out; --output is the same.
+
+Exit codes: 0 done, 1 failed, 2 wrong command line, 3 results printed that lack cells
+which replay was asked for, 130 stopped by Ctrl-C (128 + n by signal n).`,
+		next: always("datasets", "extract", embeddedName, "-o", "t.parquet"),
+		commands: []command{
+			replayCommand(table),
+			serialCommand(),
+			policiesCommand(table),
+			leaderboardCommand(table),
+			compareCommand(table),
+			allocateCommand(table),
+			importCommand(),
+			deriveCommand(),
+			clustersCommand(),
+			timeCommand(table),
+			planCommand(table),
+			reproduceCommand(),
+			inspectCommand(),
+			validateCommand(),
+			datasetsCommand(),
+			hardwareCommand(),
+			versionCommand(),
+		},
 	}
+	root := d.cobra()
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.Version = versionText()
+	root.SetVersionTemplate("{{.Version}}")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelpCommand())
 	root.SetGlobalNormalizationFunc(oneName)
 	root.SetFlagErrorFunc(flagError)
-	root.SetVersionTemplate("{{.Version}}")
 	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
 		if out, ok := c.OutOrStdout().(*output); ok && !printsData(c.Flags()) {
 			out.forPeople()
 		}
 		return checkValues(c, args)
 	}
-	root.PersistentPostRun = printNext
-	root.AddCommand(
-		newReplayCommand(table),
-		newSerialCommand(),
-		newPoliciesCommand(table),
-		newLeaderboardCommand(table),
-		newCompareCommand(table),
-		newAllocateCommand(table),
-		newImportCommand(),
-		newDeriveCommand(),
-		newClustersCommand(),
-		newTimeCommand(table),
-		newPlanCommand(table),
-		newReproduceCommand(),
-		newInspectCommand(),
-		newValidateCommand(),
-		newDatasetsCommand(),
-		newHardwareCommand(),
-		newVersionCommand(),
-		newCombinationsTopic(),
-	)
+	root.AddCommand(newCombinationsTopic())
 	return root
+}
+
+// addCompletion adds cobra's group of scripts for shells, in which a shell without one is an
+// error as in any group. The scripts go to what the root's output is by now.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil {
+		c.Args = unknownCommand
+		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+		for _, shell := range c.Commands() {
+			shell.Args = noArguments
+		}
+	}
+}
+
+// newHelpCommand is cobra's `help`, which takes an unknown command for none.
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		RunE: func(c *cobra.Command, args []string) error {
+			found, rest, err := c.Root().Find(args)
+			switch {
+			case err != nil:
+				return errUsage{err}
+			case len(rest) > 0:
+				return unknownCommand(found, rest)
+			}
+			found.InitDefaultHelpFlag() // which Help lists
+			return found.Help()
+		},
+	}
+}
+
+// newCombinationsTopic returns the help topic that lists the mechanisms which do not combine.
+func newCombinationsTopic() *cobra.Command {
+	var text strings.Builder
+	text.WriteString("Flags, policies and capacities of `kvreplay replay` combine, except for these pairs:\n")
+	for _, c := range replay.Conflicts() {
+		fmt.Fprintf(&text, "\n%s and %s:\n  %s\n", c.A, c.B, c.Why)
+	}
+	return &cobra.Command{Use: "combinations", Short: "The flags and policies that do not combine", Long: strings.TrimSpace(text.String())}
+}
+
+// Set by the Makefile through -ldflags; a plain `go install` leaves them empty and
+// the build information of the module is used.
+var version, commit, built string
+
+func versionCommand() command {
+	return command{
+		use:   "version",
+		short: "Print version, commit and build information",
+		run: func(c *call) error {
+			_, err := io.WriteString(c.stdout, versionText())
+			return err
+		},
+		next: last,
+	}
+}
+
+// versionText is what `version` and --version print.
+func versionText() string {
+	orUnknown := func(s ...string) string { return cmp.Or(append(s, "unknown")...) }
+	ofModule, ofCommit, ofTime := "", "", ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		ofModule, ofCommit, ofTime = buildOf(info)
+	}
+	return fmt.Sprintf("kvreplay %s\ncommit   %s\nbuilt    %s\ngo       %s %s/%s\n"+
+		"engine   %s (replay semantics)\ntrace    v%d\nrows     schema %d\n",
+		orUnknown(version, ofModule), orUnknown(commit, ofCommit), orUnknown(built, ofTime),
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, replay.EngineVersion, trace.Version, result.RowSchema)
+}
+
+// buildOf returns the version, commit and time of kvreplay that the build information states.
+// A program with its own policies has kvreplay as a dependency. The commit is then that of
+// the other module, and only the version is known.
+func buildOf(info *debug.BuildInfo) (version, commit, at string) {
+	if info.Main.Path != moduleOf {
+		i := slices.IndexFunc(info.Deps, func(d *debug.Module) bool { return d.Path == moduleOf })
+		switch {
+		case i < 0:
+			return "", "", ""
+		case info.Deps[i].Replace != nil:
+			return cmp.Or(info.Deps[i].Replace.Version, "(devel)"), "", ""
+		}
+		return info.Deps[i].Version, "", ""
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			commit = s.Value
+		case "vcs.time":
+			at = s.Value
+		}
+	}
+	return info.Main.Version, commit, at
+}
+
+// stopSignals end the work in good order: Ctrl-C, kill, and a terminal that goes away.
+var stopSignals = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+
+// stoppedBy is the cause of a context that a signal ended.
+type stoppedBy syscall.Signal
+
+func (s stoppedBy) Error() string { return "stopped by " + syscall.Signal(s).String() }
+
+// untilSignal returns a context that the first signal ends, so that what is in hand is
+// drained; the second one then ends the program at once. Signals that the program was
+// started to ignore (nohup) stay ignored.
+func untilSignal() (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	arrived := make(chan os.Signal, 1)
+	for _, s := range stopSignals {
+		if !signal.Ignored(s) {
+			signal.Notify(arrived, s)
+		}
+	}
+	go func() {
+		select {
+		case s := <-arrived:
+			cancel(stoppedBy(s.(syscall.Signal)))
+		case <-ctx.Done():
+		}
+		signal.Stop(arrived)
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// unlessStopped is what f returns, or the context's error where that ends first: f, which
+// looks at no context, reads or computes only, and what it has not finished is left behind.
+func unlessStopped[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := f()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+// exitOf is the exit code of work that ctx ended: that of shells for the signal.
+func exitOf(ctx context.Context) int {
+	var by stoppedBy
+	if errors.As(context.Cause(ctx), &by) {
+		return 128 + int(by)
+	}
+	return exitInterrupted
+}
+
+// interruptedText says of work that was stopped what is left of it.
+func interruptedText(err error) string {
+	var i *replay.Interrupted
+	if errors.As(err, &i) {
+		return err.Error()
+	}
+	return strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted; no unfinished file is left")
 }

@@ -1,32 +1,378 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
-// newDatasetsCommand groups what makes and describes workloads and traces.
-func newDatasetsCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "datasets",
-		Short: "Make workloads and synthetic traces, list what there is",
-		Long:  "List what there is and what can be made (as list does), say more of it, check it,\nmake it.",
-		Args:  unknownCommand,
-		RunE:  func(c *cobra.Command, _ []string) error { return runDatasetsList(c.OutOrStdout(), "table") },
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/kvreplay/kvreplay/datasets/bundled"
+	"github.com/kvreplay/kvreplay/datasets/card"
+	"github.com/kvreplay/kvreplay/datasets/catalogue"
+	"github.com/kvreplay/kvreplay/internal/files"
+)
+
+// datasetsCommand groups the commands that make and describe workloads and traces.
+func datasetsCommand() command {
+	return command{
+		use:   "datasets",
+		short: "Make workloads and synthetic traces, list what there is",
+		long:  "List what there is and what can be made (as list does), say more of it, check it,\nmake it.",
+		run:   func(c *call) error { return catalogue.Render(c.stdout, catalogue.All(), "table") },
+		next:  always("datasets", "list"),
+		commands: []command{
+			{
+				use:   "make",
+				short: "Make prompts or a synthetic trace",
+				next:  last,
+				commands: []command{
+					longbenchCommand(), longbenchV2Command(), offlineCommand(), rulerCommand(), syntheticCommand(),
+				},
+			},
+			fitCommand(), listCommand(), describeCommand(), datasetsVerifyCommand(), extractCommand(), cardCommand(),
+		},
 	}
-	c.AddCommand(newDatasetsMakeCommand())
-	c.AddCommand(newDatasetsFitCommand())
-	c.AddCommand(newDatasetsListCommand(), newDatasetsDescribeCommand(), newDatasetsVerifyCommand(), newDatasetsExtractCommand(), newDatasetsCardCommand())
-	return c
 }
 
-// newDatasetsMakeCommand groups the makers, one a benchmark.
-func newDatasetsMakeCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "make",
-		Short: "Make prompts or a synthetic trace",
-		Args:  unknownCommand,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+func listCommand() command {
+	var format string
+	return command{
+		use:   "list",
+		short: "List what there is and what can be made",
+		long: `List the catalogue: bundled traces, workloads, synthetic traces, traces of requests.
+Of each: what, licence, origin, size, digests, the commands that make it again. The
+table leaves out what would not fit; describe and the other formats have all of it.`,
+		example: "  kvreplay datasets list\n  kvreplay datasets list --format csv > catalogue.csv",
+		flags: func(fl *flagSet) {
+			fl.format(&format, "", catalogue.Formats...)
+		},
+		run:  func(c *call) error { return catalogue.Render(c.stdout, catalogue.All(), format) },
+		next: always("datasets", "describe", embeddedName),
 	}
-	c.AddCommand(newDatasetsMakeLongbenchCommand(), newDatasetsMakeLongbenchV2Command(), newDatasetsMakeOfflineCommand())
-	c.AddCommand(newDatasetsMakeRulerCommand())
-	c.AddCommand(newDatasetsMakeSyntheticCommand())
-	return c
+}
+
+func describeCommand() command {
+	var format string
+	return command{
+		use:     "describe NAME...",
+		short:   "Say all about an entry: licence, origin, digests, how it is made again",
+		example: "  kvreplay datasets describe smollm2_niah_1k_sglang\n  kvreplay datasets describe ruler/vt --format json",
+		args:    atLeast(1, "name"),
+		flags: func(fl *flagSet) {
+			fl.format(&format, " (one object an entry)", "text", "json")
+		},
+		run: func(c *call) error {
+			entries, err := findEntries(c.args)
+			if err != nil {
+				return err
+			}
+			for i, e := range entries {
+				switch {
+				case format == "json":
+					err = writeJSON(c.stdout, e)
+				case i > 0:
+					fmt.Fprintln(c.stdout)
+					fallthrough
+				default:
+					err = e.Text(c.stdout)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		next: always("datasets", "extract", embeddedName, "-o", "t.parquet"),
+	}
+}
+
+// findEntries returns the entries of the names. An unknown name is an error of the command line.
+func findEntries(names []string) (entries []*catalogue.Entry, err error) {
+	for _, name := range names {
+		e, err := catalogue.Find(name)
+		if err != nil {
+			return nil, errUsage{err}
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+func datasetsVerifyCommand() command {
+	var folder, format string
+	return command{
+		use:   "verify [NAME...]",
+		short: "Check files against the digests of the catalogue",
+		long: `Check files against the catalogue: size and SHA-256 of each and, of traces, the digest
+of the content. Without names, all bundled traces, of a checkout or of those of its
+folders that --dir has files of; with names, the files of those entries, as one
+downloaded or made them. The exit code is 1 where a file differs or is missing; each is
+named, with what to do. A trace with other bytes and the same content is re-encoded,
+which is said and is no error: it replays to the same counts.`,
+		example: `  kvreplay datasets verify
+  kvreplay datasets verify --dir kvreplay
+  kvreplay datasets verify --dir kvreplay/datasets/bundled
+  kvreplay datasets verify azure-llm-2023 --dir downloads`,
+		args: cobra.ArbitraryArgs,
+		flags: func(fl *flagSet) {
+			fl.StringVar(&folder, "dir", "", "`folder` of the files, or of a checkout (default: the checkout here for what is bundled, else the current one)")
+			fl.format(&format, " (one object a file)", "text", "json")
+		},
+		run:  func(c *call) error { return verifyDatasets(c, folder, format) },
+		next: last,
+	}
+}
+
+func verifyDatasets(c *call, folder, format string) error {
+	entries, err := verifiable(c.args)
+	if err != nil {
+		return err
+	}
+	if len(c.args) == 0 && folder != "" {
+		if entries, err = entriesIn(folder, entries); err != nil {
+			return err
+		}
+	}
+	files, bad := 0, 0
+	for _, e := range entries {
+		where, err := filesFolder(e, folder)
+		if err != nil {
+			return err
+		}
+		checks, err := e.Verify(c.Context(), where)
+		if err != nil {
+			return err
+		}
+		for i := range checks {
+			files++
+			if s := checks[i].State; s != catalogue.Good && s != catalogue.Reencoded {
+				bad++
+			}
+			if err := printCheck(c.stdout, &checks[i], format); err != nil {
+				return err
+			}
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of %d files are not as the catalogue has them", bad, files)
+	}
+	return nil
+}
+
+// verifiable returns the named entries, or all bundled ones without names.
+func verifiable(names []string) ([]*catalogue.Entry, error) {
+	if len(names) == 0 {
+		var entries []*catalogue.Entry
+		for i, e := range catalogue.All() {
+			if e.Bundled != "" {
+				entries = append(entries, &catalogue.All()[i])
+			}
+		}
+		return entries, nil
+	}
+	entries, err := findEntries(names)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if len(e.Files) == 0 {
+			return nil, usagef("%s has no digest: its files depend on what is asked for; `kvreplay datasets describe %s`", e.Name, e.Name)
+		}
+	}
+	return entries, nil
+}
+
+// entriesIn returns the bundled entries that a folder should have. A checkout should have all,
+// another folder those that are bundled together with one of its files.
+func entriesIn(folder string, entries []*catalogue.Entry) ([]*catalogue.Entry, error) {
+	present := map[string]bool{}
+	for _, e := range entries {
+		where, err := filesFolder(e, folder)
+		if err != nil {
+			return nil, err
+		}
+		for i := range e.Files {
+			if _, err := os.Stat(filepath.Join(where, e.Files[i].Name)); err == nil {
+				present[e.Bundled] = true
+			}
+		}
+	}
+	entries = slices.DeleteFunc(entries, func(e *catalogue.Entry) bool { return !present[e.Bundled] })
+	if len(entries) == 0 {
+		return nil, fmt.Errorf("verify: %s has none of the bundled traces, and is no checkout of kvreplay", folder)
+	}
+	return entries, nil
+}
+
+// filesFolder returns the folder in which the files of an entry should be.
+func filesFolder(e *catalogue.Entry, named string) (string, error) {
+	folder := named
+	switch {
+	case named == "" && e.Bundled == "":
+		return ".", nil
+	case named == "":
+		folder = filepath.FromSlash(e.Bundled)
+	case e.Bundled != "":
+		checkout := filepath.Join(named, filepath.FromSlash(e.Bundled))
+		if info, err := os.Stat(checkout); err == nil && info.IsDir() {
+			return checkout, nil
+		}
+	}
+	info, err := os.Stat(folder)
+	switch {
+	case err == nil && info.IsDir():
+		return folder, nil
+	case err == nil:
+		return "", fmt.Errorf("verify: %s is a file, expected a folder", folder)
+	case named != "":
+		return "", fmt.Errorf("verify: %w", err)
+	}
+	return "", fmt.Errorf("verify: no folder %s here: run this in a checkout of kvreplay, or say with --dir where the bundled traces are (the binary has one of them: `kvreplay datasets extract --help`)", folder)
+}
+
+func printCheck(w io.Writer, c *catalogue.Check, format string) error {
+	if format == "json" {
+		return json.NewEncoder(w).Encode(c)
+	}
+	line := fmt.Sprintf("%s: %s: %s", c.Path, c.State, c.Problem)
+	if c.State == catalogue.Good {
+		line = fmt.Sprintf("%s: good: %s bytes, SHA-256 %s", c.Path, humanize.Comma(c.Bytes), c.SHA256)
+		if c.Digest != "" {
+			line += ", content " + c.Digest
+		}
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
+}
+
+// embeddedName is the entry of the trace in the binary.
+var embeddedName = strings.TrimSuffix(bundled.EmbeddedFile, ".parquet")
+
+func extractCommand() command {
+	var out string
+	return command{
+		use:   "extract NAME -o TRACE",
+		short: "Write the real trace that is in the binary",
+		long: "Write the real trace that is part of the binary, " + embeddedName + ",\n" +
+			"to a file, so that there is something to replay without a checkout.",
+		example: "  kvreplay datasets extract " + embeddedName + " -o t.parquet\n  kvreplay replay t.parquet",
+		args:    exactlyOne("name"),
+		flags: func(fl *flagSet) {
+			fl.needOut(&out, "TRACE", "the trace to write; appears only when it is whole")
+		},
+		run: func(c *call) error {
+			e, err := catalogue.Find(c.args[0])
+			switch {
+			case err != nil:
+				return errUsage{err}
+			case e.Name != embeddedName:
+				return usagef("%s is not in the binary, only %s is; `kvreplay datasets describe %s` says how it is made",
+					e.Name, embeddedName, e.Name)
+			}
+			if err := files.Write(out, bundled.Embedded); err != nil {
+				return fmt.Errorf("extract: %w", err)
+			}
+			fmt.Fprintf(c.stderr, "kvreplay: wrote %s, %s bytes; next: kvreplay replay %s\n",
+				out, humanize.Comma(int64(len(bundled.Embedded))), out)
+			return nil
+		},
+		next: withOut("replay"),
+	}
+}
+
+func cardCommand() command {
+	var out string
+	var parallel int
+	return command{
+		use:   "card TRACE|FOLDER...",
+		short: "Write the card of a corpus of traces: facts, measurements, plots",
+		long: `Write the card of a corpus: what its traces are and how they were made, licences,
+limits, how their demand repeats by task, layer and head, hit rates of LRU, recall of
+selectors, and all of it beside what papers report. Of a folder every *.parquet in it is
+taken. The plots lie beside the card in a folder of its name: card/ for CARD.md.
+
+Everything follows from the traces; equal traces give equal bytes. The notes part and
+task of the metadata group them; datasets/card/README.md says how.`,
+		example: "  kvreplay datasets card datasets/corpus -o datasets/CARD.md\n  kvreplay datasets card a.parquet b.parquet -o mine/CARD.md",
+		args:    atLeast(1, "trace or folder of traces"),
+		flags: func(fl *flagSet) {
+			fl.needOut(&out, "CARD.md; the plots go into a folder beside it", "the card to write (`Markdown`)")
+			fl.parallel(&parallel, "traces measured at once; the card does not depend on it")
+		},
+		run:  func(c *call) error { return writeCard(c, out, parallel) },
+		next: last,
+	}
+}
+
+func writeCard(c *call, out string, parallel int) error {
+	paths, err := tracesIn(c.args)
+	if err != nil {
+		return err
+	}
+	if err := checkOutput("card", out, paths); err != nil {
+		return err
+	}
+	plots := filepath.Join(filepath.Dir(out), card.PlotsFolder(out))
+	if _, err := os.Lstat(plots); err == nil { // whatever it is
+		if err := files.MakeFolder(plots); err != nil {
+			return fmt.Errorf("card: %w", err)
+		}
+	}
+	bar := newBar(c.stderr)
+	bar.start(int64(len(paths)), "card", "traces")
+	defer bar.close()
+	corpus, err := card.Make(c.Context(), paths, card.Options{
+		Command: fmt.Sprintf("kvreplay datasets card %s -o %s",
+			filepath.ToSlash(strings.Join(c.args, " ")), filepath.ToSlash(out)),
+		Plots: card.PlotsFolder(out), Workers: parallel, Progress: func() { bar.add(1) },
+	})
+	if err != nil {
+		return err
+	}
+	if err := corpus.Write(out); err != nil {
+		return err
+	}
+	bar.note("kvreplay: wrote %s and %d plots to %s", out, len(corpus.Plots), plots)
+	return nil
+}
+
+// tracesIn returns the named traces and those of the named folders.
+func tracesIn(args []string) ([]string, error) {
+	var paths []string
+	for _, arg := range args {
+		info, err := os.Stat(arg)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("traces: %w", err)
+		case !info.IsDir():
+			paths = append(paths, arg)
+			continue
+		}
+		found, err := parquetIn(arg)
+		if err != nil {
+			return nil, fmt.Errorf("traces: %w", err)
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("traces: no *.parquet in folder %s: make a corpus with `make corpus`, or import traces into it", arg)
+		}
+		paths = append(paths, found...)
+	}
+	return paths, nil
+}
+
+// parquetIn lists the *.parquet of a folder by name.
+func parquetIn(folder string) (paths []string, err error) {
+	entries, err := os.ReadDir(folder)
+	for _, e := range entries {
+		if !e.IsDir() && filepath.Ext(e.Name()) == ".parquet" {
+			paths = append(paths, filepath.Join(folder, e.Name()))
+		}
+	}
+	return paths, err
 }

@@ -4,47 +4,53 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/dustin/go-humanize/english"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/metrics/render/texttable"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// hardwareFlags are shared by the commands that look at hardware.
+// hardwareFlags are the flags that several commands of hardware have.
 type hardwareFlags struct {
 	dir    string
 	format string
 }
 
-func newHardwareCommand() *cobra.Command {
-	f := &hardwareFlags{}
-	c := &cobra.Command{
-		Use:   "hardware",
-		Short: "List and show machines and models, price transfers, fit links to measurements",
-		Long: `Look at what the time models know: GPUs, host links, drives, hosts, model shapes, and
+func hardwareCommand() command {
+	var f hardwareFlags
+	return command{
+		use:   "hardware",
+		short: "List and show machines and models, price transfers, fit links to measurements",
+		long: `Look at what the time models know: GPUs, host links, drives, hosts, model shapes, and
 the machines that are put together from them. Every number states its unit, whether it
 is measured, from a data sheet, derived, fitted or assumed, and its source.
 
 YAML files of --hardware-dir, or of the folder that $` + hardware.DirVariable + ` names, add
 to the bundled ones or replace them by name. replay/hardware/README.md has the format.`,
-		Example: "  kvreplay hardware list\n  kvreplay hardware show h100\n  kvreplay hardware price --hardware h100 --entry-bytes 656 --blocks 2048",
-		Args:    unknownCommand,
-		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+		example: "  kvreplay hardware list\n  kvreplay hardware show h100\n  kvreplay hardware price --hardware h100 --entry-bytes 656 --blocks 2048",
+		flags: func(fl *flagSet) {
+			f.define(fl.inherited)
+		},
+		next: always("hardware", "list"),
+		commands: []command{
+			f.list(), f.show(), f.check(), f.fit(), f.points(), f.price(), f.extents(),
+		},
 	}
-	c.PersistentFlags().StringVar(&f.dir, "hardware-dir", "", "`folder` of YAML files that add to the bundled ones or replace them (default $"+hardware.DirVariable+")")
-	c.AddCommand(newHardwareListCommand(f), newHardwareShowCommand(f), newHardwareCheckCommand(f),
-		newHardwareFitCommand(f), newHardwarePointsCommand(f), newHardwarePriceCommand(f), newHardwareExtentsCommand(f))
-	return c
 }
 
-// load reads the bundled files and the user's.
+// define adds --hardware-dir.
+func (f *hardwareFlags) define(fl *pflag.FlagSet) {
+	fl.StringVar(&f.dir, "hardware-dir", "",
+		"`folder` of YAML files that add to the bundled ones or replace them (default $"+hardware.DirVariable+")")
+}
+
+// load reads the bundled files and those of the user.
 func (f *hardwareFlags) load() (*hardware.Library, error) {
 	if dir := os.Getenv(hardware.DirVariable); f.dir == "" && dir != "" {
 		lib, err := hardware.Load(dir)
@@ -56,31 +62,28 @@ func (f *hardwareFlags) load() (*hardware.Library, error) {
 	return hardware.Load(f.dir)
 }
 
-// formats adds --format; the first is the default.
-func (f *hardwareFlags) formats(c *cobra.Command, known ...string) {
-	quoted := append([]string{"`" + known[0] + "`"}, known[1:]...)
-	c.Flags().StringVar(&f.format, "format", known[0], english.WordSeries(quoted, "or"))
-	c.PreRunE = func(*cobra.Command, []string) error {
-		if !slices.Contains(known, f.format) {
-			return usagef("--format %q, expected %s%s", f.format, strings.Join(known, " or "), names.Nearest(f.format, known))
-		}
-		return nil
+// machine reads the files and returns a machine by name.
+func (f *hardwareFlags) machine(name string) (*hardware.Machine, error) {
+	lib, err := f.load()
+	if err != nil {
+		return nil, err
 	}
+	m, err := lib.Machine(name)
+	if err != nil {
+		return nil, errUsage{err}
+	}
+	return m, nil
 }
 
-// kindFlag reads --kind.
-func kindFlag(kind string) ([]hardware.Kind, error) {
-	if kind == "" {
-		return hardware.Kinds, nil
-	}
-	var known []string
+// kinds returns the texts of all kinds, and the kinds that --kind chooses.
+func kinds(chosen string) (known []string, kinds []hardware.Kind) {
 	for _, k := range hardware.Kinds {
-		if string(k) == kind {
-			return []hardware.Kind{k}, nil
-		}
 		known = append(known, string(k))
+		if chosen == "" || chosen == string(k) {
+			kinds = append(kinds, k)
+		}
 	}
-	return nil, usagef("--kind %q, expected one of %s%s", kind, strings.Join(known, ", "), names.Nearest(kind, known))
+	return known, kinds
 }
 
 // printTable writes a table without blanks at line ends.
@@ -103,46 +106,46 @@ type listedItem struct {
 	Numbers int      `json:"numbers"`
 }
 
-func newHardwareListCommand(f *hardwareFlags) *cobra.Command {
+// head returns an item for a list.
+func head(it hardware.Item) listedItem {
+	h := hardware.Head(it)
+	return listedItem{h.Kind, h.Name, h.Aliases, h.Title, hardware.File(it), len(hardware.Lines(it))}
+}
+
+func (f *hardwareFlags) list() command {
 	kind := ""
-	c := &cobra.Command{
-		Use:     "list",
-		Short:   "List machines, GPUs, links, drives, hosts and model shapes",
-		Example: "  kvreplay hardware list\n  kvreplay hardware list --kind gpu --format json",
-		Args:    noArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
-			kinds, err := kindFlag(kind)
-			if err != nil {
-				return err
-			}
+	known, _ := kinds("")
+	return command{
+		use:     "list",
+		short:   "List machines, GPUs, links, drives, hosts and model shapes",
+		example: "  kvreplay hardware list\n  kvreplay hardware list --kind gpu --format json",
+		flags: func(fl *flagSet) {
+			fl.enum(&kind, "kind", "", "only one `kind`: machine, gpu, link, drive, host or model (default: all)", known...)
+			fl.format(&f.format, "", "table", "json")
+		},
+		run: func(c *call) error {
 			lib, err := f.load()
 			if err != nil {
 				return err
 			}
-			return f.list(c.OutOrStdout(), lib, kinds)
+			var items []listedItem
+			_, chosen := kinds(kind)
+			for _, k := range chosen {
+				for _, it := range lib.Items(k) {
+					items = append(items, head(it))
+				}
+			}
+			if f.format == "json" {
+				return writeJSON(c.stdout, items)
+			}
+			t := texttable.New(table.Row{"kind", "name", "what", "file"})
+			for _, it := range items {
+				t.AppendRow(table.Row{it.Kind, strings.Join(append([]string{it.Name}, it.Aliases...), ", "), it.Title, it.File})
+			}
+			return printTable(c.stdout, t)
 		},
+		next: always("hardware", "show", "h100"),
 	}
-	c.Flags().StringVar(&kind, "kind", "", "only one `kind`: machine, gpu, link, drive, host or model (default: all)")
-	f.formats(c, "table", "json")
-	return c
-}
-
-func (f *hardwareFlags) list(w io.Writer, lib *hardware.Library, kinds []hardware.Kind) error {
-	var items []listedItem
-	for _, k := range kinds {
-		for _, it := range lib.Items(k) {
-			h := hardware.Head(it)
-			items = append(items, listedItem{h.Kind, h.Name, h.Aliases, h.Title, hardware.File(it), len(hardware.Lines(it))})
-		}
-	}
-	if f.format == "json" {
-		return writeJSON(w, items)
-	}
-	t := texttable.New(table.Row{"kind", "name", "what", "file"})
-	for _, it := range items {
-		t.AppendRow(table.Row{it.Kind, strings.Join(append([]string{it.Name}, it.Aliases...), ", "), it.Title, it.File})
-	}
-	return printTable(w, t)
 }
 
 // shownItem is an item as `hardware show --format json` prints it.
@@ -153,37 +156,56 @@ type shownItem struct {
 	Lines []hardware.Line   `json:"lines"`
 }
 
-func newHardwareShowCommand(f *hardwareFlags) *cobra.Command {
+func (f *hardwareFlags) show() command {
 	kind := ""
-	c := &cobra.Command{
-		Use:   "show NAME",
-		Short: "Show every number of a machine and its parts, a GPU, link, drive, host or model",
-		Long: `Show every number of what NAME names, with its status and source. A name that a
+	known, _ := kinds("")
+	return command{
+		use:   "show NAME",
+		short: "Show every number of a machine and its parts, a GPU, link, drive, host or model",
+		long: `Show every number of what NAME names, with its status and source. A name that a
 machine and a GPU share shows the machine with its parts; --kind chooses.`,
-		Example: "  kvreplay hardware show h100\n  kvreplay hardware show deepseek-v3.2 --format json",
-		Args:    exactlyOne("name"),
-		RunE: func(c *cobra.Command, args []string) error {
-			kinds, err := kindFlag(kind)
-			if err != nil {
-				return err
-			}
+		example: "  kvreplay hardware show h100\n  kvreplay hardware show deepseek-v3.2 --format json",
+		args:    exactlyOne("name"),
+		flags: func(fl *flagSet) {
+			fl.enum(&kind, "kind", "", "only this `kind`: machine, gpu, link, drive, host or model (default: the machine where several have the name)", known...)
+			fl.format(&f.format, "", "table", "json")
+		},
+		run: func(c *call) error {
 			lib, err := f.load()
 			if err != nil {
 				return err
 			}
-			items, err := shown(lib, args[0], kinds)
+			_, chosen := kinds(kind)
+			items, err := shown(lib, c.args[0], chosen)
 			if err != nil {
 				return err
 			}
-			return f.show(c.OutOrStdout(), lib, items)
+			var all []shownItem
+			for _, it := range items {
+				s := shownItem{head(it), hardware.Head(it).Note, nil, hardware.Lines(it)}
+				if m, err := lib.Resolve(it); err == nil {
+					s.Parts = map[string]string{"gpu": m.GPU.Name, "link": m.Link.Name, "host": m.Host.Name, "drive": m.Drive.Name}
+				}
+				all = append(all, s)
+			}
+			if f.format == "json" {
+				return writeJSON(c.stdout, all)
+			}
+			for i := range all {
+				if i > 0 {
+					fmt.Fprintln(c.stdout)
+				}
+				if err := all[i].print(c.stdout); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
+		next: always("hardware", "price", "--hardware", "h100", "--entry-bytes", "656", "--blocks", "2048"),
 	}
-	c.Flags().StringVar(&kind, "kind", "", "only this `kind`: machine, gpu, link, drive, host or model (default: the machine where several have the name)")
-	f.formats(c, "table", "json")
-	return c
 }
 
-// shown is the item of a name, and the parts of a machine behind it.
+// shown returns the item of a name. The parts of a machine follow it.
 func shown(lib *hardware.Library, name string, kinds []hardware.Kind) ([]hardware.Item, error) {
 	found, err := lib.Any(name)
 	if err != nil && len(kinds) == 1 {
@@ -202,31 +224,6 @@ func shown(lib *hardware.Library, name string, kinds []hardware.Kind) ([]hardwar
 		items = append(items, m.GPU, m.Link, m.Host, m.Drive)
 	}
 	return items, nil
-}
-
-func (f *hardwareFlags) show(w io.Writer, lib *hardware.Library, items []hardware.Item) error {
-	var all []shownItem
-	for _, it := range items {
-		h := hardware.Head(it)
-		s := shownItem{listedItem{h.Kind, h.Name, h.Aliases, h.Title, hardware.File(it), 0}, h.Note, nil, hardware.Lines(it)}
-		s.Numbers = len(s.Lines)
-		if m, err := lib.Resolve(it); err == nil {
-			s.Parts = map[string]string{"gpu": m.GPU.Name, "link": m.Link.Name, "host": m.Host.Name, "drive": m.Drive.Name}
-		}
-		all = append(all, s)
-	}
-	if f.format == "json" {
-		return writeJSON(w, all)
-	}
-	for i := range all {
-		if i > 0 {
-			fmt.Fprintln(w)
-		}
-		if err := all[i].print(w); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // print writes the numbers, and below them sources and notes by number.
@@ -255,30 +252,32 @@ func (s *shownItem) print(w io.Writer) error {
 	return nil
 }
 
-func newHardwareCheckCommand(f *hardwareFlags) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "check FILE...",
-		Short: "Check YAML files: keys, units, statuses, sources, and what a machine is made of",
-		Long: `Check files as they would be read from --hardware-dir: every key known, every number
+func (f *hardwareFlags) check() command {
+	return command{
+		use:   "check FILE...",
+		short: "Check YAML files: keys, units, statuses, sources, and what a machine is made of",
+		long: `Check files as they would be read from --hardware-dir: every key known, every number
 with unit, status and source, no rate above its link's, every part of a machine there.
 All that is wrong with a file is said at once, with its lines.`,
-		Example: "  kvreplay hardware check mine.yaml",
-		Args:    atLeast(1, "file"),
-		RunE: func(c *cobra.Command, args []string) error {
+		example: "  kvreplay hardware check mine.yaml",
+		args:    atLeast(1, "file"),
+		run: func(c *call) error {
 			lib, err := f.load()
 			if err != nil {
 				return err
 			}
-			items, err := lib.AddFiles(args) // a machine may be made of parts in other files
+			items, err := lib.AddFiles(c.args) // a machine may be made of parts in other files
 			if err != nil {
 				return err
 			}
-			for i, path := range args {
-				it := items[i]
-				fmt.Fprintf(c.OutOrStdout(), "%s: %s %s, %d numbers, sound\n", path, hardware.Head(it).Kind, hardware.Head(it).Name, len(hardware.Lines(it)))
+			for i, path := range c.args {
+				h := head(items[i])
+				fmt.Fprintf(c.stdout, "%s: %s %s, %d numbers, sound\n", path, h.Kind, h.Name, h.Numbers)
 			}
 			return nil
 		},
+		next: func(c *call) []string {
+			return []string{"hardware", "list", "--hardware-dir", filepath.Dir(c.args[0])}
+		},
 	}
-	return c
 }

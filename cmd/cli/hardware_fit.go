@@ -1,14 +1,10 @@
 package cli
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/names"
@@ -27,12 +23,12 @@ type curveFlags struct {
 	source string
 }
 
-func newHardwareFitCommand(h *hardwareFlags) *cobra.Command {
+func (h *hardwareFlags) fit() command {
 	var f curveFlags
-	c := &cobra.Command{
-		Use:   "fit POINTS.csv",
-		Short: "Fit a link's transfer curve to measured points, with residuals and leave-one-out error",
-		Long: `Fit the curve of one path to measured points:
+	return command{
+		use:   "fit POINTS.csv",
+		short: "Fit a link's transfer curve to measured points, with residuals and leave-one-out error",
+		long: `Fit the curve of one path to measured points:
 
   seconds = launches·launch + blocks·descriptor + bytes / rate
 
@@ -43,41 +39,37 @@ is named. Left out is each point's error with constants fitted to the others.
 The CSV has a header: block_bytes, blocks, one of seconds, microseconds,
 bytes_per_second or gigabytes_per_second, and if need be launches and series; each
 series is fitted apart. --format yaml prints the curve for a link's data file.`,
-		Example: "  kvreplay hardware fit points.csv\n  kvreplay hardware fit points.csv --from 28KiB --link pcie5-x16 --path kernel",
-		Args:    atLeast(1, "file of points"),
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usagef("one file of points, got %d", len(args))
-			}
-			if err := goWith(c, "link", "path"); err != nil {
-				return err
-			}
-			if c.Flags().Changed("source") && h.format != "yaml" {
+		example: "  kvreplay hardware fit points.csv\n  kvreplay hardware fit points.csv --from 28KiB --link pcie5-x16 --path kernel",
+		args:    exactlyOne("file of points"),
+		flags: func(fl *flagSet) {
+			fl.StringSliceVar(&f.from, "from", nil, "`sizes` of blocks at which other constants begin, 28KiB for example (default: one set of constants)")
+			fl.BoolVar(&f.batch, "batch", false, "the points are batches: fit what is submitted ahead of the engine")
+			fl.BoolVar(&f.inline, "inline", false, "the submitting thread moves blocks below the first --from itself")
+			fl.StringVar(&f.link, "link", "", "count the packet headers of this `link`, host to device, and keep to its bandwidth (default: none)")
+			fl.enum(&f.path, "path", "call", "path of the points on that link: `call`, batch or kernel", hardware.PathNames...)
+			fl.StringVar(&f.source, "source", "mine", "`key` of the source that --format yaml names")
+			fl.goWith("link", "path")
+			fl.format(&h.format, "", "table", "json", "yaml")
+		},
+		run: func(c *call) error {
+			if c.changed("source") && h.format != "yaml" {
 				return usagef("--source goes with --format yaml")
 			}
 			form, err := f.form(h)
 			if err != nil {
 				return err
 			}
-			return h.fit(c.Context(), c.OutOrStdout(), args[0], form, f.source)
+			return f.run(c, h.format, form)
 		},
+		next: last,
 	}
-	fl := c.Flags()
-	fl.StringSliceVar(&f.from, "from", nil, "`sizes` of blocks at which other constants begin, 28KiB for example (default: one set of constants)")
-	fl.BoolVar(&f.batch, "batch", false, "the points are batches: fit what is submitted ahead of the engine")
-	fl.BoolVar(&f.inline, "inline", false, "the submitting thread moves blocks below the first --from itself")
-	fl.StringVar(&f.link, "link", "", "count the packet headers of this `link`, host to device, and keep to its bandwidth (default: none)")
-	fl.StringVar(&f.path, "path", "call", "path of the points on that link: `call`, batch or kernel")
-	fl.StringVar(&f.source, "source", "mine", "`key` of the source that --format yaml names")
-	h.formats(c, "table", "json", "yaml")
-	return c
 }
 
-// form is the curve's form as the flags say.
+// form returns the form of the curve that the flags describe.
 func (f *curveFlags) form(h *hardwareFlags) (fit.Form, error) {
 	form := fit.Form{From: []float64{0}, Batch: f.batch}
 	for _, text := range f.from {
-		size, err := hardware.ParseBytes(spaced(text))
+		size, err := parseSize(text)
 		if err != nil || float64(size) <= form.From[len(form.From)-1] {
 			return form, usagef("--from %q, expected sizes as in 28KiB, ascending", text)
 		}
@@ -88,10 +80,6 @@ func (f *curveFlags) form(h *hardwareFlags) (fit.Form, error) {
 			return form, usagef("--inline is of batches: give --batch too")
 		}
 		form.Inline = []bool{true}
-	}
-	m := slices.Index(hardware.PathNames, f.path)
-	if m < 0 {
-		return form, usagef("--path %q, expected call, batch or kernel", f.path)
 	}
 	if f.link == "" {
 		return form, nil
@@ -104,19 +92,9 @@ func (f *curveFlags) form(h *hardwareFlags) (fit.Form, error) {
 	if err != nil {
 		return form, errUsage{err}
 	}
-	form.Packets = transfer.PacketsOf(l, transfer.HostToDevice, transfer.Mechanism(m))
+	form.Packets = transfer.PacketsOf(l, transfer.HostToDevice, transfer.Mechanism(slices.Index(hardware.PathNames, f.path)))
 	form.MaxRate = form.Packets.Ceiling(float64(l.Bandwidth.Value))
 	return form, nil
-}
-
-// spaced puts the blank between number and unit that data files have.
-func spaced(text string) string {
-	for i, r := range text {
-		if (r < '0' || r > '9') && r != '.' {
-			return text[:i] + " " + text[i:]
-		}
-	}
-	return text + " B"
 }
 
 // fittedSeries is a fitted curve as `hardware fit --format json` prints it.
@@ -147,8 +125,9 @@ type fittedPoint struct {
 	LeftOut  *float64 `json:"leave_one_out_error"`
 }
 
-func (f *hardwareFlags) fit(ctx context.Context, w io.Writer, path string, form fit.Form, source string) error {
-	file, err := files.Open(ctx, path)
+func (f *curveFlags) run(c *call, format string, form fit.Form) error {
+	path, w := c.args[0], c.stdout
+	file, err := files.Open(c.Context(), path)
 	if err != nil {
 		return fmt.Errorf("points: %w", err)
 	}
@@ -163,7 +142,7 @@ func (f *hardwareFlags) fit(ctx context.Context, w io.Writer, path string, form 
 		if err != nil {
 			return fmt.Errorf("%s: series %q: %w", path, g.Series, err)
 		}
-		switch f.format {
+		switch format {
 		case "json":
 			all = append(all, fittedOf(g, r))
 			continue
@@ -171,7 +150,7 @@ func (f *hardwareFlags) fit(ctx context.Context, w io.Writer, path string, form 
 			if len(groups) > 1 {
 				fmt.Fprintf(w, "# %s\n", g.Series)
 			}
-			err = fit.WriteYAML(w, r.Curve, source)
+			err = fit.WriteYAML(w, r.Curve, f.source)
 		default:
 			if i > 0 {
 				fmt.Fprintln(w)
@@ -182,15 +161,15 @@ func (f *hardwareFlags) fit(ctx context.Context, w io.Writer, path string, form 
 			return err
 		}
 	}
-	if f.format == "json" {
+	if format == "json" {
 		return writeJSON(w, all)
 	}
 	return nil
 }
 
 func fittedOf(g fit.Group, r *fit.Result) fittedSeries {
-	s := fittedSeries{Series: g.Series, Launch: r.Curve.Launch, Submit: r.Curve.Submit, Ahead: r.Curve.Ahead, Untold: append([]string{}, r.Zero...),
-		Worst: fit.Worst(r.Errors), WorstLeft: fit.Worst(r.LeftOut)}
+	s := fittedSeries{Series: g.Series, Launch: r.Curve.Launch, Submit: r.Curve.Submit, Ahead: r.Curve.Ahead,
+		Untold: append([]string{}, r.Zero...), Worst: fit.Worst(r.Errors), WorstLeft: fit.Worst(r.LeftOut)}
 	for _, g := range r.Curve.Regimes {
 		s.Regimes = append(s.Regimes, fittedRegime{g.From, g.Descriptor, g.Rate, g.Inline})
 	}
@@ -204,18 +183,21 @@ func fittedOf(g fit.Group, r *fit.Result) fittedSeries {
 	return s
 }
 
-func newHardwarePointsCommand(f *hardwareFlags) *cobra.Command {
+func (f *hardwareFlags) points() command {
 	var only []string
-	c := &cobra.Command{
-		Use:   "points",
-		Short: "Hold the models against every measurement in the data files",
-		Long: `Print what the models say of every measured point in the data files of links and
+	return command{
+		use:   "points",
+		short: "Hold the models against every measurement in the data files",
+		long: `Print what the models say of every measured point in the data files of links and
 drives, the error, the error of points left out of the fit of their constants, and why
 the model misses what it misses by more than 15 %. replay/transfer/POINTS.md is this table
 of the bundled files.`,
-		Example: "  kvreplay hardware points\n  kvreplay hardware points --only pcie5-x16 --format json",
-		Args:    noArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
+		example: "  kvreplay hardware points\n  kvreplay hardware points --only pcie5-x16 --format json",
+		flags: func(fl *flagSet) {
+			fl.StringSliceVar(&only, "only", nil, "only these links and drives, by `name` (default: all)")
+			fl.format(&f.format, "", "table", "json", "markdown")
+		},
+		run: func(c *call) error {
 			lib, err := f.load()
 			if err != nil {
 				return err
@@ -229,19 +211,17 @@ of the bundled files.`,
 			}
 			switch f.format {
 			case "json":
-				return writeJSON(c.OutOrStdout(), append([]fit.Comparison{}, rows...))
+				return writeJSON(c.stdout, append([]fit.Comparison{}, rows...))
 			case "markdown":
-				return fit.WriteComparisonsMarkdown(c.OutOrStdout(), rows)
+				return fit.WriteComparisonsMarkdown(c.stdout, rows)
 			}
-			return fit.WriteComparisons(c.OutOrStdout(), rows)
+			return fit.WriteComparisons(c.stdout, rows)
 		},
+		next: last,
 	}
-	c.Flags().StringSliceVar(&only, "only", nil, "only these links and drives, by `name` (default: all)")
-	f.formats(c, "table", "json", "markdown")
-	return c
 }
 
-// pointsOf are the points of the links and drives that are named, all without names.
+// pointsOf returns the points of the named links and drives, or all without names.
 func pointsOf(lib *hardware.Library, rows []fit.Comparison, only []string) ([]fit.Comparison, error) {
 	var measured, chosen []string
 	for _, r := range rows {

@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/metrics/render/texttable"
 	"github.com/kvreplay/kvreplay/replay/hardware"
@@ -26,65 +25,55 @@ type priceFlags struct {
 	direct       bool
 }
 
-func newHardwarePriceCommand(h *hardwareFlags) *cobra.Command {
+func (h *hardwareFlags) price() command {
 	var f priceFlags
-	c := &cobra.Command{
-		Use:   "price",
-		Short: "Price one fetch and write-back on a machine: every path, SSD and its levels",
-		Long: `Price the move of blocks between host and GPU by every path of a machine's link, one
+	return command{
+		use:   "price",
+		short: "Price one fetch and write-back on a machine: every path, SSD and its levels",
+		long: `Price the move of blocks between host and GPU by every path of a machine's link, one
 way and both ways at once, from its drives, and within its memory: seconds by cause,
 wire bytes, SMs taken. With --from-ssd some of the blocks are on the drives alone, and
 the four levels of hiding them are priced as well: layer-wise, sparse, hierarchical
 (read ahead behind --ahead-us), balanced (--pinned blocks stay in pinned memory).`,
-		Example: `  kvreplay hardware price --hardware h100 --entry-bytes 656 --blocks 2048
+		example: `  kvreplay hardware price --hardware h100 --entry-bytes 656 --blocks 2048
   kvreplay hardware price --hardware l20 --entry-bytes 512 --block-tokens 8 --blocks 300 --runs 120 --merge
   kvreplay hardware price --hardware l20 --entry-bytes 512 --block-tokens 16 --blocks 300 --from-ssd 40 --layer-blocks 8192 --ahead-us 200`,
-		Args: noArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := atLeastOne(c, "runs", "extents", "layer-blocks"); err != nil {
-				return err
-			}
+		flags: func(fl *flagSet) {
+			fl.StringVar(&f.machine, "hardware", "h100", "`machine`; kvreplay hardware list has them")
+			sizeVar(fl, &f.layout.EntryBytes, "entry-bytes", 0, mostBytes, "`bytes` of one token in a layer (or KV head)")
+			fl.Int64Var(&f.layout.BlockTokens, "block-tokens", 1, "tokens of a block")
+			fl.Int64Var(&f.layout.Fragments, "fragments", 1, "pieces of a block: 2 where K and V lie apart")
+			fl.BoolVar(&f.layout.Merge, "merge", false, "with --runs: move a run of adjacent blocks as one piece")
+			fl.Int64Var(&f.blocks, "blocks", 0, "blocks to move")
+			fl.Int64Var(&f.runs, "runs", 0, "runs of adjacent blocks among --blocks: each is a read of the drives and, with --merge, one piece (default: each block apart)")
+			fl.depth(&f.depth)
+			fl.IntVar(&f.threads, "threads", 8, "threads that copy within the host")
+			fl.Int64Var(&f.demand.SSD, "from-ssd", 0, "of --blocks, those on the drives alone (default 0)")
+			fl.Int64Var(&f.demand.Extents, "extents", 0, "with --from-ssd: reads that bring its blocks (default: one a block)")
+			fl.Int64Var(&f.demand.Pinned, "pinned", 0, "with --from-ssd: of its blocks, those that stay in pinned memory (default 0)")
+			fl.Int64Var(&f.demand.Layer, "layer-blocks", 0, "with --from-ssd: blocks of the whole layer, for the layer-wise level (default: --blocks)")
+			fl.Float64Var(&f.ahead, "ahead-us", 0, "with --from-ssd: microseconds of selection and projection that read-ahead hides behind (default 0)")
+			fl.BoolVar(&f.direct, "gpudirect", false, "with --from-ssd: drives write into the GPU (GPUDirect Storage)")
+			fl.positive("runs", "extents", "layer-blocks")
+			fl.goWith("from-ssd", "layer-blocks", "ahead-us", "pinned", "extents", "gpudirect")
+			fl.goWith("runs", "merge") // without, each block is a run
+			fl.format(&h.format, "", "table", "json")
+		},
+		run: func(c *call) error {
 			if err := f.check(); err != nil {
 				return err
 			}
-			if err := goWith(c, "from-ssd", "layer-blocks", "ahead-us", "pinned", "extents", "gpudirect"); err != nil {
-				return err
-			}
-			if err := goWith(c, "runs", "merge"); err != nil { // without, each block is a run
-				return err
-			}
-			lib, err := h.load()
+			m, err := h.machine(f.machine)
 			if err != nil {
 				return err
-			}
-			m, err := lib.Machine(f.machine)
-			if err != nil {
-				return errUsage{err}
 			}
 			if f.direct && !m.GPUDirect.Known() {
 				return fmt.Errorf("machine %s has no gpudirect rate; its file may state one", m.Name)
 			}
-			return h.price(c.OutOrStdout(), f.priced(m))
+			return h.printPriced(c.stdout, f.priced(m))
 		},
+		next: always("hardware", "points"),
 	}
-	fl := c.Flags()
-	fl.StringVar(&f.machine, "hardware", "h100", "`machine`; kvreplay hardware list has them")
-	bytesVar(fl, &f.layout.EntryBytes, "entry-bytes", 0, "`bytes` of one token in a layer (or KV head)")
-	fl.Int64Var(&f.layout.BlockTokens, "block-tokens", 1, "tokens of a block")
-	fl.Int64Var(&f.layout.Fragments, "fragments", 1, "pieces of a block: 2 where K and V lie apart")
-	fl.BoolVar(&f.layout.Merge, "merge", false, "with --runs: move a run of adjacent blocks as one piece")
-	fl.Int64Var(&f.blocks, "blocks", 0, "blocks to move")
-	fl.Int64Var(&f.runs, "runs", 0, "runs of adjacent blocks among --blocks: each is a read of the drives and, with --merge, one piece (default: each block apart)")
-	depthVar(fl, &f.depth)
-	fl.IntVar(&f.threads, "threads", 8, "threads that copy within the host")
-	fl.Int64Var(&f.demand.SSD, "from-ssd", 0, "of --blocks, those on the drives alone (default 0)")
-	fl.Int64Var(&f.demand.Extents, "extents", 0, "with --from-ssd: reads that bring its blocks (default: one a block)")
-	fl.Int64Var(&f.demand.Pinned, "pinned", 0, "with --from-ssd: of its blocks, those that stay in pinned memory (default 0)")
-	fl.Int64Var(&f.demand.Layer, "layer-blocks", 0, "with --from-ssd: blocks of the whole layer, for the layer-wise level (default: --blocks)")
-	fl.Float64Var(&f.ahead, "ahead-us", 0, "with --from-ssd: microseconds of selection and projection that read-ahead hides behind (default 0)")
-	fl.BoolVar(&f.direct, "gpudirect", false, "with --from-ssd: drives write into the GPU (GPUDirect Storage)")
-	h.formats(c, "table", "json")
-	return c
 }
 
 func (f *priceFlags) check() error {
@@ -203,7 +192,7 @@ func pricedOf(direction, path string, c transfer.Cost) pricedPath {
 	return pricedPath{direction, path, c.Descriptors, c.Bytes, c.WireForward, c.WireBack, c.By.Launch, c.By.Submit, c.By.Descriptor, c.By.Link, c.Seconds, c.SMs}
 }
 
-func (f *hardwareFlags) price(w io.Writer, p priced) error {
+func (f *hardwareFlags) printPriced(w io.Writer, p priced) error {
 	if f.format == "json" {
 		return writeJSON(w, p)
 	}
@@ -231,63 +220,58 @@ func (f *hardwareFlags) price(w io.Writer, p priced) error {
 	return printTable(w, t)
 }
 
-func newHardwareExtentsCommand(h *hardwareFlags) *cobra.Command {
+func (h *hardwareFlags) extents() command {
 	var o extents.Options
 	var machine string
 	var entry, depth int64
-	c := &cobra.Command{
-		Use:   "extents TRACE...",
-		Short: "Count the SSD reads of a trace's demand in different orders on the drive",
-		Long: `Count what an SSD reads for the demand of each step if nothing is kept: blocks in token
+	return command{
+		use:   "extents TRACE...",
+		short: "Count the SSD reads of a trace's demand in different orders on the drive",
+		long: `Count what an SSD reads for the demand of each step if nothing is kept: blocks in token
 order, by layer, by stream (layer and head), and by stream packed: blocks that the prompt's
 windows, and --history decode steps, demand together lie together. Adjacent extents are
 one read. Times are of a machine's drives, a step of a stream on average.`,
-		Example: "  kvreplay hardware extents t.parquet --extent 1,8 --hardware l20",
-		Args:    atLeast(1, "trace"),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := atLeastOne(c, "topk", depthFlag, "entry-bytes"); err != nil {
-				return err
-			}
+		example: "  kvreplay hardware extents t.parquet --extent 1,8 --hardware l20",
+		args:    atLeast(1, "trace"),
+		flags: func(fl *flagSet) {
+			fl.IntVar(&o.TopK, "topk", 0, "K of the demand, in blocks (default: the trace's)")
+			fl.Int64SliceVar(&o.Extents, "extent", []int64{1, 4, 16}, "`blocks` of an extent, comma-separated")
+			fl.IntVar(&o.History, "history", 0, "decode steps that the packing learns from besides the prompt's windows; they are not counted (default 0)")
+			fl.StringVar(&machine, "hardware", "l20", "`machine` whose drives are timed")
+			sizeVar(fl, &entry, "entry-bytes", 4096, mostBytes, "`bytes` of a block on the drive, for the times; not the trace's, which are of a token")
+			fl.depth(&depth)
+			fl.positive("topk", depthFlag, "entry-bytes")
+			fl.format(&h.format, "", "table", "json")
+		},
+		run: func(c *call) error {
 			if err := o.Validate(); err != nil {
 				return errUsage{err}
 			}
 			for _, name := range []string{"hardware", depthFlag, "entry-bytes"} {
-				if c.Flags().Changed(name) && h.format == "json" {
+				if c.changed(name) && h.format == "json" {
 					return usagef("--%s is of times, which --format json, of counts, has not: leave it out", name)
 				}
 			}
-			lib, err := h.load()
+			m, err := h.machine(machine)
 			if err != nil {
 				return err
 			}
-			m, err := lib.Machine(machine)
-			if err != nil {
-				return errUsage{err}
-			}
-			for i, path := range args {
+			for i, path := range c.args {
 				if i > 0 && h.format != "json" {
-					fmt.Fprintln(c.OutOrStdout())
+					fmt.Fprintln(c.stdout)
 				}
-				if err := h.extents(c, path, o, transfer.NewSSD(m.Drive, m.Drives, depth), entry); err != nil {
+				if err := h.survey(c, path, o, transfer.NewSSD(m.Drive, m.Drives, depth), entry); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
+		next: withArgs("replay"),
 	}
-	fl := c.Flags()
-	fl.IntVar(&o.TopK, "topk", 0, "K of the demand, in blocks (default: the trace's)")
-	fl.Int64SliceVar(&o.Extents, "extent", []int64{1, 4, 16}, "`blocks` of an extent, comma-separated")
-	fl.IntVar(&o.History, "history", 0, "decode steps that the packing learns from besides the prompt's windows; they are not counted (default 0)")
-	fl.StringVar(&machine, "hardware", "l20", "`machine` whose drives are timed")
-	bytesVar(fl, &entry, "entry-bytes", 4096, "`bytes` of a block on the drive, for the times; not the trace's, which are of a token")
-	depthVar(fl, &depth)
-	h.formats(c, "table", "json")
-	return c
 }
 
-// extents surveys a trace and prints what it comes to.
-func (f *hardwareFlags) extents(c *cobra.Command, path string, o extents.Options, ssd *transfer.SSD, entry int64) error {
+// survey counts the reads of a trace and prints them.
+func (f *hardwareFlags) survey(c *call, path string, o extents.Options, ssd *transfer.SSD, entry int64) error {
 	t, err := trace.Open(path)
 	if err != nil {
 		return err
@@ -298,14 +282,14 @@ func (f *hardwareFlags) extents(c *cobra.Command, path string, o extents.Options
 		return err
 	}
 	if f.format == "json" {
-		return writeJSON(c.OutOrStdout(), rows)
+		return writeJSON(c.stdout, rows)
 	}
-	noteBlocks(c.ErrOrStderr(), t, entry)
-	return printExtents(c.OutOrStdout(), rows, ssd, entry)
+	noteBlocks(c.stderr, t, entry)
+	return printExtents(c.stdout, rows, ssd, entry)
 }
 
-// noteBlocks says that the blocks on the drive are not as large as those of the trace, whose
-// entry_bytes are of a token, as --entry-bytes of other commands are.
+// noteBlocks prints a note if --entry-bytes is not the size of the trace's blocks. It is the
+// size of a block here, of a token in other commands.
 func noteBlocks(w io.Writer, f *trace.File, bytes int64) {
 	if m := f.Meta(); m.EntryBytes > 0 && bytes != int64(m.EntryBytes)*int64(m.BlockTokens) {
 		fmt.Fprintf(w, "kvreplay: %s: times are of blocks of %d bytes (--entry-bytes); the trace's take %d bytes, %s of %d\n", f.Path(), bytes, m.EntryBytes*m.BlockTokens, count(m.BlockTokens, "token"), m.EntryBytes)

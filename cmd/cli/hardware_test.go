@@ -93,17 +93,13 @@ func TestHardwareFolder(t *testing.T) {
 	if code, out, _ := run("hardware", "show", "mine", "--hardware-dir", dir); code != 0 || !strings.Contains(out, "1000 GB/s") {
 		t.Errorf("exit %d, %q", code, out)
 	}
-	if code, _, stderr := run("hardware", "show", "mine"); code != 2 || !strings.Contains(stderr, `unknown name "mine"`) {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
+	says(t, 2, `unknown name "mine"`, "hardware", "show", "mine")
 	t.Setenv(hardware.DirVariable, dir)
 	if code, _, stderr := run("hardware", "show", "mine"); code != 0 {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 	t.Setenv(hardware.DirVariable, filepath.Join(dir, "nowhere"))
-	if code, _, stderr := run("hardware", "list"); code != 1 || !strings.Contains(stderr, "$"+hardware.DirVariable+": hardware folder: ") {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
+	says(t, 1, "$"+hardware.DirVariable+": hardware folder: ", "hardware", "list")
 	t.Setenv(hardware.DirVariable, dir)
 	write(strings.Replace(strings.Replace(mine, "24 GB,", "24,", 1), "1000 GB/s", "-1 GB/s", 1))
 	code, out, stderr := run("hardware", "list")
@@ -203,11 +199,11 @@ func TestHardwareBadInput(t *testing.T) {
 		"price machine":   {price("--hardware", "h1000"), 2, "did you mean h100"},
 		"price runs":      {price("--runs", "11"), 2, "--runs 11, expected 1 to 10"},
 		"price ssd":       {price("--from-ssd", "11"), 2, "--from-ssd 11"},
-		"price pinned":    {price("--pinned", "1"), 2, "--pinned 1"},
-		"price ahead":     {price("--ahead-us", "-1"), 2, "--ahead-us -1"},
+		"price pinned":    {price("--from-ssd", "1", "--pinned", "2"), 2, "--pinned 2, expected 0 to 1"},
+		"price ahead":     {price("--from-ssd", "1", "--ahead-us", "-1"), 2, "--ahead-us -1"},
 		"price direct":    {price("--hardware", "h100", "--from-ssd", "1", "--gpudirect"), 1, "machine h100 has no gpudirect rate"},
 		"price no ssd":    {price("--ahead-us", "200"), 2, "--ahead-us goes with --from-ssd"},
-		"price layer":     {price("--layer-blocks", "3"), 2, "--layer-blocks 3"},
+		"price layer":     {price("--from-ssd", "1", "--layer-blocks", "3"), 2, "--layer-blocks 3"},
 		"price fragments": {price("--fragments", "2000"), 2, "--fragments 2000, --block-tokens 1: expected at most 1024"},
 		"price all":       {[]string{"price", "--entry-bytes", "1000000000", "--blocks", "1000000000", "--block-tokens", "1000"}, 2, "exbibyte"},
 		"extents nothing": {[]string{"extents"}, 2, "trace missing"},
@@ -217,10 +213,7 @@ func TestHardwareBadInput(t *testing.T) {
 		"extents depth":   {[]string{"extents", "x.parquet", "--depth", "0"}, 2, "--ssd-depth 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, stdout, stderr := run(append([]string{"hardware"}, c.args...)...)
-			if code != c.code || stdout != "" || !strings.Contains(stderr, c.want) {
-				t.Errorf("exit %d, expected %d; stdout %q; stderr lacks %q:\n%s", code, c.code, stdout, c.want, stderr)
-			}
+			fails(t, c.code, c.want, append([]string{"hardware"}, c.args...)...)
 		})
 	}
 }

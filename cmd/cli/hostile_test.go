@@ -1,17 +1,398 @@
 package cli_test
 
 import (
+	"bytes"
 	"encoding/csv"
+	"encoding/json"
+	"encoding/xml"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/renderer/html"
+
+	"github.com/kvreplay/kvreplay/cmd/cli"
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
 	"github.com/kvreplay/kvreplay/trace"
+	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
+
+// hostileCommands are every kind of output, of the traces and rows of a corpus in the
+// current folder. Each is run in the order of the table.
+var hostileCommands = []struct {
+	name   string
+	args   []string
+	stdout string // its notation: text (for people), csv, json, jsonl, markdown
+}{
+	{"rows", []string{"replay", "TRACES", "--policy", "POLICIES", "--capacity", "1.5x,2x", "--per", "request", "--out", "out", "--format", "table"}, "text"},
+	{"rows csv", []string{"replay", "TRACES", "--policy", "POLICIES", "--capacity", "1.5x,2x", "--per", "request", "--out", "out", "--format", "csv"}, "csv"},
+	{"rows jsonl", []string{"replay", "TRACES", "--policy", "POLICIES", "--capacity", "1.5x,2x", "--per", "request", "--out", "out", "--format", "jsonl"}, "jsonl"},
+	{"verify", []string{"leaderboard", "verify", "out", "--traces", "traces", "--sample", "3"}, "text"},
+	{"board", []string{"leaderboard", "out", "--per-trace", "--out", "board"}, "text"},
+	{"board markdown", []string{"leaderboard", "out", "--format", "markdown", "--per-trace"}, "markdown"},
+	{"board csv", []string{"leaderboard", "out", "--format", "csv"}, "csv"},
+	{"board json", []string{"leaderboard", "out", "--format", "json"}, "json"},
+	{"compare", []string{"compare", "lru", "hostile", "out"}, "text"},
+	{"compare markdown", []string{"compare", "lru", "hostile", "out", "--format", "markdown"}, "markdown"},
+	{"compare json", []string{"compare", "lru", "hostile", "out", "--format", "json"}, "json"},
+	{"card", []string{"datasets", "card", "traces", "-o", "CARD.md"}, "text"},
+	{"refused rows", []string{"leaderboard", "out", "--where", "trace==1+1|<b>\u202e"}, "text"},
+	{"unknown policy", []string{"replay", "TRACE", "--policy", "\u202e=1<b>"}, "text"},
+	{"unknown file", []string{"inspect", "no\u202e.parquet"}, "text"},
+	{"inspect", []string{"inspect", "TRACE"}, "text"},
+	{"inspect json", []string{"inspect", "TRACE", "--format", "json"}, "json"},
+	{"validate", []string{"validate", "TRACE"}, "text"},
+	{"profile", []string{"replay", "TRACE", "--policy", "POLICIES", "--capacity", "2x", "--out", "p", "--profile"}, "text"},
+	{"rows of streams", []string{"replay", "TRACE", "--policy", "lru", "--capacity", "1x,2x,3x", "--per", "stream", "--out", "streams"}, "text"},
+	{"time", []string{"time", "p", "--policy", "hostile", "--capacity", "2x", "--model", "smollm2-135m", "--layer-map", "nearest", "--timeline", "timeline.json"}, "text"},
+	{"time csv", []string{"time", "p", "--policy", "hostile", "--capacity", "2x", "--model", "smollm2-135m", "--layer-map", "nearest", "--format", "csv"}, "csv"},
+	{"time json", []string{"time", "p", "--policy", "hostile", "--capacity", "2x", "--model", "smollm2-135m", "--layer-map", "nearest", "--format", "json"}, "json"},
+	{"plan", []string{"plan", "p", "--model", "smollm2-135m", "--layer-map", "nearest", "--max-batch", "2", "--steps", "2"}, "text"},
+	{"plan json", []string{"plan", "p", "--model", "smollm2-135m", "--layer-map", "nearest", "--max-batch", "2", "--steps", "2", "--format", "json"}, "json"},
+	{"allocate", []string{"allocate", "streams", "--policy", "lru", "--memory", "2x", "-o", "plan.yaml"}, "text"},
+	{"allocate json", []string{"allocate", "streams", "--policy", "lru", "--memory", "2x", "--format", "json"}, "json"},
+	{"derive", []string{"derive", "TRACE", "--topk", "4", "-o", "derived.parquet"}, "text"},
+	{"extents", []string{"hardware", "extents", "TRACE"}, "text"},
+	{"fit", []string{"datasets", "fit", "TRACE", "-o", "dials.yaml"}, "text"},
+}
+
+// Names of traces, requests, policies and models, and notes, are texts in every output:
+// nothing is executed or hidden, no line is forged, documents have the structure that they
+// have with plain names, and all files lie in the folders that were named.
+func TestHostileOutputs(t *testing.T) {
+	hostile := hostileNames(result.Printable)
+	if testing.Short() {
+		hostile = hostile[:len(hostile)/4]
+	}
+	plain := make([]string, len(hostile))
+	for i := range plain {
+		plain[i] = "name" + string(rune('a'+i/26)) + string(rune('a'+i%26)) // notes that differ in numbers are merged
+	}
+	want := hostileRun(t, plain)
+	got := hostileRun(t, hostile)
+	for name, text := range got {
+		switch filepath.Ext(name) {
+		case ".markdown", ".md":
+			got, want := structure(t, text), structure(t, want[name])
+			if i := differ(got, want); want == nil || i < max(len(got), len(want)) {
+				t.Errorf("%s has another structure than with plain names, from element %d on: %q, expected %q", name, i, got[min(i, len(got)):min(i+10, len(got))], want[min(i, len(want)):min(i+10, len(want))])
+			}
+		case ".svg":
+			if tags := elements(t, name, text); !slices.Equal(tags, []string{"g", "path", "rect", "svg", "text", "title"}) && !slices.Equal(tags, []string{"g", "path", "svg", "text", "title"}) {
+				t.Errorf("%s has the elements %v", name, tags)
+			}
+		case ".csv":
+			if got, want := csvShape(t, name, text), csvShape(t, name, want[name]); !slices.Equal(got, want) {
+				t.Errorf("%s has records of %v cells, expected %v", name, got, want)
+			}
+		case ".json", ".jsonl":
+			checkJSON(t, name, text)
+		}
+		if slices.Contains([]string{".text", ".stderr", ".markdown", ".md", ".svg"}, filepath.Ext(name)) {
+			if at := strings.IndexFunc(text, obeyedOrHidden); at >= 0 || !utf8.ValidString(text) {
+				t.Errorf("%s has %q", name, text[max(0, at-40):min(len(text), at+40)])
+			}
+			if strings.Contains(text, "\nFORGED") {
+				t.Errorf("%s has a forged line:\n%s", name, text)
+			}
+		}
+	}
+	rows, err := result.DecodeRows(strings.NewReader(got["rows csv.csv"]), "CSV")
+	lines, err2 := result.DecodeRows(strings.NewReader(got["rows jsonl.jsonl"]), "JSON")
+	if err := errors.Join(err, err2); err != nil || fmt.Sprint(names(rows)) != fmt.Sprint(names(lines)) {
+		t.Errorf("CSV reads back as other rows than JSON: %v", err)
+	}
+}
+
+// Names that rows cannot state are refused before any work, by every command, and are not
+// obeyed by the message.
+func TestHostileNamesRefused(t *testing.T) {
+	for _, name := range hostileNames(func(s string) bool { return !result.Printable(s) }) {
+		t.Chdir(t.TempDir())
+		hostileTrace(t, "t.parquet", "r", "m")
+		path := name + ".parquet"
+		if err := os.Rename("t.parquet", path); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{
+			{"replay", path, "--out", "out"}, {"inspect", path}, {"validate", path}, {"datasets", "card", ".", "-o", "CARD.md"}, {"datasets", "card", path, "-o", "CARD.md"},
+			{"leaderboard", path}, {"derive", path, "-o", "d.parquet"}, {"replay", "x.parquet", "--out", name}, {"time", path},
+		} {
+			_, stdout, stderr := run(args...)
+			if text := stdout + stderr; strings.IndexFunc(text, obeyedOrHidden) >= 0 || !utf8.ValidString(text) || strings.Contains("\n"+text, "\nFORGED") {
+				t.Errorf("%q: %s", args, text)
+			}
+		}
+		files, err := os.ReadDir(".")
+		if err != nil || len(files) > 3 { // the trace, and the card of the folder with its plots
+			t.Errorf("%q: %v, %v", name, files, err)
+		}
+	}
+}
+
+// hostileNames are those of tracetest.Hostile that can be names of files and are of a kind.
+func hostileNames(kind func(string) bool) (names []string) {
+	for _, s := range tracetest.Hostile {
+		if s != "" && !strings.ContainsAny(s, "/\x00") && len(s) <= 240 && kind(s) {
+			names = append(names, s)
+		}
+	}
+	return names
+}
+
+// hostileRun writes a corpus with the given names, runs every command on it, and returns
+// all outputs: what was printed as "name.notation" and "name.stderr", and files.
+func hostileRun(t *testing.T, texts []string) map[string]string {
+	t.Helper()
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "work[1]*")
+	if err := os.MkdirAll(filepath.Join(dir, "traces"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	at := func(i int) string { return texts[i%len(texts)] }
+	var traces []string
+	for i := range texts {
+		path := "traces/" + texts[i] + ".parquet"
+		writeNamed(t, path, uint64(i), at)
+		traces = append(traces, path)
+	}
+	options := strings.Join(texts[:min(4, len(texts))], "")
+	table := policies.NewTable(append(all.Table(), named(options))...)
+	printed := map[string]string{}
+	for _, c := range hostileCommands {
+		var args []string
+		for _, arg := range c.args {
+			switch arg {
+			case "TRACES":
+				args = append(args, traces...)
+			case "TRACE":
+				args = append(args, traces[0])
+			case "POLICIES":
+				args = append(args, "opt", "--policy", "lru", "--policy", "hostile")
+			default:
+				args = append(args, arg)
+			}
+		}
+		var out, messages bytes.Buffer
+		code := cli.Main(table, args, &out, &messages)
+		if failing := strings.HasPrefix(c.name, "un") || strings.HasPrefix(c.name, "refused"); failing != (code != 0) {
+			t.Errorf("%s: exit %d: %s", c.name, code, messages.String())
+		}
+		if c.name == "verify" { // and not before, as warnings are verified, too
+			warn(t, "out/*.jsonl", at)
+		}
+		printed[c.name+"."+c.stdout], printed[c.name+".stderr"] = out.String(), "\n"+messages.String()
+	}
+	if entries, err := os.ReadDir(parent); err != nil || len(entries) != 1 {
+		t.Errorf("files outside of the folder: %v, %v", entries, err)
+	}
+	addFiles(t, printed)
+	return printed
+}
+
+// warn gives rows warnings of any text.
+func warn(t *testing.T, pattern string, at func(int) string) {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatal(paths, err)
+	}
+	for i, path := range paths {
+		rows, err := result.ReadRows(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j := range rows {
+			rows[j].Warnings = []string{at(i + j), "line\nFORGED"}
+		}
+		var text bytes.Buffer
+		if err := errors.Join(result.WriteJSONL(&text, rows), os.WriteFile(path, text.Bytes(), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// plainName is a file that no shell, glob or file system takes for more than a file.
+var plainName = regexp.MustCompile(`^[\pL\pM\pN_][\pL\pM\pN._-]{0,254}$`)
+
+// addFiles adds the files below the current folder, but for the traces, whose names are
+// given. It expects plain names in the folders that the commands name.
+func addFiles(t *testing.T, printed map[string]string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS("."), ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || path == "." || path == "traces" || filepath.Dir(path) == "traces" {
+			return err
+		}
+		if top, _, _ := strings.Cut(path, "/"); !slices.Contains([]string{"out", "board", "card", "CARD.md", "p", "streams", "timeline.json", "plan.yaml", "derived.parquet", "dials.yaml"}, top) || !plainName.MatchString(e.Name()) {
+			t.Errorf("file %q", path)
+		}
+		if e.IsDir() || filepath.Ext(path) == ".parquet" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		printed[path] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// writeNamed writes a trace of two requests whose metadata are texts from at(seed) on.
+func writeNamed(t *testing.T, path string, seed uint64, at func(int) string) {
+	t.Helper()
+	i := int(seed)
+	meta := small.Meta(8)
+	meta.Model, meta.Selector, meta.Generator, meta.Decoding, meta.Licence = at(i+3), at(i+4), at(i+5), at(i+6), at(i+7)
+	meta.Notes = map[string]string{"part": at(i + 8), "task": at(i + 9), "note" + at(i+10): at(i + 11), "library." + at(i+12): at(i + 13)}
+	w, err := trace.Create(path, meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(seed, 1))
+	requests := []string{at(i + 1), at(i + 2)}
+	slices.Sort(requests)
+	for _, request := range requests {
+		o := small
+		o.Steps = 12
+		s := replaytest.Stream(r, o)
+		s.Request = request
+		if err := w.Write(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// named is LRU under another name, with options of any text.
+func named(options string) policies.Entry {
+	table := all.Table()
+	e := table[slices.IndexFunc(table, func(e policies.Entry) bool { return e.Name == "lru" })]
+	lru := e.New
+	e.Name = "hostile"
+	e.New = func(string) (func() policies.Policy, string, error) {
+		create, _, err := lru("")
+		return create, options, err
+	}
+	return e
+}
+
+// obeyedOrHidden reports whether a reader does not see a character as it is.
+func obeyedOrHidden(r rune) bool {
+	return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// markdownTag is a tag of rendered Markdown.
+var (
+	markdownTag = regexp.MustCompile(`<!--|<[^>]*>`)
+)
+
+// structure is the tags of rendered Markdown, each with the text before it.
+func structure(t *testing.T, markdown string) [][2]string {
+	t.Helper()
+	var out bytes.Buffer
+	parser := goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote), goldmark.WithRendererOptions(html.WithUnsafe()))
+	if err := parser.Convert([]byte(markdown), &out); err != nil {
+		t.Fatal(err)
+	}
+	var tags [][2]string
+	text := strings.ReplaceAll(out.String(), "<!-- -->", "") // in addresses of mail
+	end := 0
+	for _, at := range markdownTag.FindAllStringIndex(text, -1) {
+		tags = append(tags, [2]string{text[end:at[0]], text[at[0]:at[1]]})
+		end = at[1]
+	}
+	return tags
+}
+
+// differ is the first tag in which two structures differ, whatever their texts.
+func differ(a, b [][2]string) int {
+	i := 0
+	for i < min(len(a), len(b)) && a[i][1] == b[i][1] {
+		i++
+	}
+	return i
+}
+
+// elements are the distinct elements of an SVG, which must be XML without comments.
+func elements(t *testing.T, name, text string) (tags []string) {
+	t.Helper()
+	for d := xml.NewDecoder(strings.NewReader(text)); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			slices.Sort(tags)
+			return slices.Compact(tags)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			return nil
+		}
+		switch token := token.(type) {
+		case xml.StartElement:
+			tags = append(tags, token.Name.Local)
+		case xml.Comment:
+			if strings.Contains(string(token), "name") {
+				t.Errorf("%s: a comment %q", name, token)
+			}
+		}
+	}
+}
+
+// csvShape are the numbers of cells of each line. No cell may be a formula.
+func csvShape(t *testing.T, name, text string) (cells []int) {
+	t.Helper()
+	all, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	for _, record := range all {
+		cells = append(cells, len(record))
+		for _, cell := range record {
+			if _, err := strconv.ParseFloat(cell, 64); err != nil && cell != "" && strings.ContainsRune("=+-@＝＋－＠", []rune(cell)[0]) {
+				t.Errorf("%s: the cell %q is a formula", name, cell)
+			}
+		}
+	}
+	return cells
+}
+
+func checkJSON(t *testing.T, name, text string) {
+	t.Helper()
+	for d := json.NewDecoder(strings.NewReader(text)); d.More(); {
+		var v any
+		if err := d.Decode(&v); err != nil {
+			t.Errorf("%s: %v", name, err)
+			return
+		}
+	}
+}
+
+// names are what rows name.
+func names(rows []result.Row) (names [][3]string) {
+	for i := range rows {
+		names = append(names, [3]string{rows[i].Trace, rows[i].Policy, *rows[i].RequestID})
+	}
+	return names
+}
 
 // What names of files, requests and models hold, a terminal must not obey: it is written
 // out on stdout, stderr and in documents. Data formats carry it as it is.

@@ -9,19 +9,20 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/dustin/go-humanize"
 
 	"github.com/kvreplay/kvreplay/datasets/requests"
+	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/inspect"
 )
 
-func newInspectCommand() *cobra.Command {
+func inspectCommand() command {
 	var o inspect.Options
-	format := "text"
-	c := &cobra.Command{
-		Use:   "inspect FILE...",
-		Short: "Show what is in a trace, or in a trace of requests",
-		Long: `Show what is in a file, whose kind is told from its content.
+	var format string
+	return command{
+		use:   "inspect FILE...",
+		short: "Show what is in a trace, or in a trace of requests",
+		long: `Show what is in a file, whose kind is told from its content.
 
 A trace (Parquet): metadata, extent, and the locality of its demand, that is of the
 first K blocks of each list at counted steps: overlap of consecutive steps, working
@@ -31,29 +32,48 @@ trace/locality/README.md defines each figure.
 A trace of requests (Azure LLM inference CSV, Mooncake JSON lines; gzip'ed or not):
 arrivals, lengths of prompts and answers, shared prefixes; --topk and --layers mean
 nothing there. datasets/requests/README.md defines each figure.`,
-		Example: "  kvreplay inspect t.parquet --layers\n  kvreplay inspect --topk 128 --format json t.parquet\n  kvreplay inspect conversation_trace.jsonl",
-		Args:    atLeast(1, "trace"),
-		RunE: func(c *cobra.Command, args []string) error {
-			if format != "text" && format != "json" {
-				return usagef("--format %q, expected text or json", format)
-			}
-			if err := atLeastOne(c, "topk"); err != nil {
+		example: "  kvreplay inspect t.parquet --layers\n  kvreplay inspect --topk 128 --format json t.parquet\n  kvreplay inspect conversation_trace.jsonl",
+		args:    atLeast(1, "trace"),
+		flags: func(fl *flagSet) {
+			fl.IntVar(&o.TopK, "topk", 0, "K of the demand, in blocks (default: the trace's)")
+			fl.VarPF((*eachLayer)(&o.Layers), "layers", "", "locality of each layer as well; takes no layers").NoOptDefVal = "true"
+			fl.format(&format, " (one object a file)", "text", "json")
+			fl.positive("topk")
+		},
+		run: func(c *call) error {
+			if err := noLayers(c); err != nil {
 				return err
 			}
-			if err := noLayers(c, args); err != nil {
-				return err
+			for i, path := range c.args {
+				r, err := inspectFile(c.Context(), path, o)
+				if err != nil {
+					return err
+				}
+				if format == "json" {
+					err = json.NewEncoder(c.stdout).Encode(r)
+				} else {
+					if i > 0 {
+						fmt.Fprintln(c.stdout)
+					}
+					err = r.Text(c.stdout)
+				}
+				if err != nil {
+					return err
+				}
 			}
-			return runInspect(c, args, o, format)
+			return nil
+		},
+		next: func(c *call) []string {
+			if found, err := requests.Detect(c.args[0]); err != nil || found != requests.Parquet {
+				return nil // requests have no selections to replay
+			}
+			return append([]string{"replay"}, c.args...)
 		},
 	}
-	c.Flags().IntVar(&o.TopK, "topk", 0, "K of the demand, in blocks (default: the trace's)")
-	c.Flags().VarPF((*eachLayer)(&o.Layers), "layers", "", "locality of each layer as well; takes no layers").NoOptDefVal = "true"
-	c.Flags().StringVar(&format, "format", format, "`text` or json (one object a file)")
-	return c
 }
 
-// eachLayer is --layers of inspect: a flag that is given or not, which refuses the 1 and 0
-// that stand for true and false elsewhere, as they could be layers.
+// eachLayer is --layers of inspect: a flag without a value. It refuses 1 and 0, which other
+// flags take for true and false, because they could be layers.
 type eachLayer bool
 
 func (e *eachLayer) Set(text string) error {
@@ -66,17 +86,16 @@ func (e *eachLayer) Set(text string) error {
 
 func (e *eachLayer) String() string { return strconv.FormatBool(bool(*e)) }
 
-// Type is that of flags without a value.
+// Type returns the type of flags without a value.
 func (*eachLayer) Type() string { return "bool" }
 
-// noLayers refuses layers behind --layers, which takes none here as it does of replay and
-// derive: they would be taken for a file.
-func noLayers(c *cobra.Command, args []string) error {
-	f := c.Flags().Lookup("layers")
-	if !f.Changed {
+// noLayers refuses layers after --layers, which would be read as files. The flag takes none
+// here, unlike that of replay and derive.
+func noLayers(c *call) error {
+	if !c.changed("layers") {
 		return nil
 	}
-	for _, arg := range args {
+	for _, arg := range c.args {
 		if _, err := parseLayers(strings.Split(arg, ",")); err != nil {
 			continue
 		}
@@ -87,29 +106,8 @@ func noLayers(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// report is what is known of one file; it encodes as JSON.
+// report describes one file. It encodes as JSON.
 type report interface{ Text(io.Writer) error }
-
-func runInspect(c *cobra.Command, paths []string, o inspect.Options, format string) error {
-	for i, path := range paths {
-		r, err := inspectFile(c.Context(), path, o)
-		if err != nil {
-			return err
-		}
-		if format == "json" {
-			err = json.NewEncoder(c.OutOrStdout()).Encode(r)
-		} else {
-			if i > 0 {
-				fmt.Fprintln(c.OutOrStdout())
-			}
-			err = r.Text(c.OutOrStdout())
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // inspectFile describes a trace or a trace of requests.
 func inspectFile(ctx context.Context, path string, o inspect.Options) (report, error) {
@@ -132,4 +130,137 @@ func inspectFile(ctx context.Context, path string, o inspect.Options) (report, e
 		return nil, usagef("--layers is of traces with selections; %s is one of requests (%v)", path, found)
 	}
 	return requests.Summarise(ctx, path)
+}
+
+func validateCommand() command {
+	var limit int
+	var format string
+	return command{
+		use:   "validate FILE...",
+		short: "Check traces against every rule of the format",
+		long: `Check traces against every rule of trace/FORMAT.md. Each violation is printed with
+file, row group, row, stream and step; a good file gets one line with its digest. The
+exit code is 1 when any file breaks a rule.`,
+		example: "  kvreplay validate t.parquet\n  kvreplay validate --limit 0 --format json traces/*.parquet",
+		args:    atLeast(1, "trace"),
+		flags: func(fl *flagSet) {
+			fl.IntVar(&limit, "limit", 20, "violations to print a file; 0 prints all")
+			fl.format(&format, " (one object a file)", "text", "json")
+		},
+		run: func(c *call) error {
+			if limit < 0 {
+				return usagef("--limit %d, expected 0 (all) or more", limit)
+			}
+			bad := 0
+			for _, path := range c.args {
+				v := validateFile(c.Context(), path, limit)
+				if err := c.Context().Err(); err != nil {
+					return fmt.Errorf("validate %s: %w", path, err)
+				}
+				if !v.Valid {
+					bad++
+				}
+				if err := v.print(c.stdout, format); err != nil {
+					return err
+				}
+			}
+			if bad > 0 {
+				return fmt.Errorf("%d of %d files are no valid traces (rules: trace/FORMAT.md)", bad, len(c.args))
+			}
+			return nil
+		},
+		next: withArgs("replay"),
+	}
+}
+
+// validation is the JSON form of the outcome for one file (trace/README.md).
+type validation struct {
+	Path       string      `json:"path"`
+	Valid      bool        `json:"valid"`
+	Digest     string      `json:"digest"` // of the content; empty where violations prevent it
+	Stated     bool        `json:"stated"` // the file states this digest
+	Streams    int         `json:"streams"`
+	Rows       int64       `json:"rows"`
+	Indices    int64       `json:"indices"`
+	Violations []violation `json:"violations"`
+	Truncated  bool        `json:"truncated"` // there may be more violations than the limit
+	Error      string      `json:"error"`     // why the file could not be read at all
+}
+
+// violation is one broken rule. Row, row group and step are null if they do not apply.
+type violation struct {
+	Rule     string  `json:"rule"`
+	RowGroup *int    `json:"row_group"`
+	Row      *int64  `json:"row"`
+	Request  *string `json:"request_id"`
+	Layer    *int32  `json:"layer_id"`
+	Head     *int32  `json:"head"`
+	Step     *int32  `json:"step"`
+	Message  string  `json:"message"`
+}
+
+func newViolation(e *trace.Error) violation {
+	v := violation{Rule: e.Rule, Step: e.Step, Message: explainForeign(e).Error()}
+	if e.RowGroup >= 0 {
+		v.RowGroup = &e.RowGroup
+	}
+	if e.Row >= 0 {
+		v.Row = &e.Row
+	}
+	if e.Stream != nil {
+		v.Request, v.Layer = &e.Stream.Request, &e.Stream.Layer
+		if e.Stream.Head != trace.NoHead {
+			v.Head = &e.Stream.Head
+		}
+	}
+	return v
+}
+
+// validateFile applies every rule to one file.
+func validateFile(ctx context.Context, path string, limit int) validation {
+	out := validation{Path: path, Violations: []violation{}}
+	v, err := trace.Validate(ctx, path, func(e *trace.Error) bool {
+		if limit > 0 && len(out.Violations) == limit {
+			out.Truncated = true
+			return false
+		}
+		out.Violations = append(out.Violations, newViolation(e))
+		return true
+	})
+	if err != nil {
+		out.Error = err.Error()
+	}
+	out.Digest, out.Stated = v.Digest, v.Stored
+	out.Streams, out.Rows, out.Indices = v.Streams, v.Rows, v.Indices
+	out.Valid = err == nil && len(out.Violations) == 0
+	return out
+}
+
+func (v *validation) print(w io.Writer, format string) error {
+	if format == "json" {
+		return json.NewEncoder(w).Encode(v)
+	}
+	if v.Error != "" {
+		_, err := fmt.Fprintln(w, v.Error)
+		return err
+	}
+	for _, e := range v.Violations {
+		if _, err := fmt.Fprintf(w, "%s [%s]\n", e.Message, e.Rule); err != nil {
+			return err
+		}
+	}
+	outcome := count(len(v.Violations), "violation")
+	switch {
+	case v.Valid:
+		stated := "computed; the file states none"
+		if v.Stated {
+			stated = "as stated"
+		}
+		outcome = fmt.Sprintf("good: %s, %s, %s indices, %s (%s)",
+			count(v.Streams, "stream"), count(v.Rows, "row"), humanize.Comma(v.Indices), v.Digest, stated)
+	case v.Truncated:
+		outcome = "stopped after " + outcome + "; --limit 0 prints all"
+	}
+	_, err := fmt.Fprintf(w, "%s: %s\n", v.Path, outcome)
+	return err
 }

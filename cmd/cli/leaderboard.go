@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,35 +14,29 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/internal/files"
-	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
-
-// resultsFolder is where rows are read from when none are named.
-const resultsFolder = "results"
-
-// boardFormats are the renderings of a board, as --format takes them.
-var boardFormats = []string{"table", "markdown", "csv", "json"}
 
 // boardFlags are the flags of `kvreplay leaderboard` as typed.
 type boardFlags struct {
 	format, out string
-	where       []string
+	where       where
 	seed        uint64
 	perTrace    bool
 	time        boardTimeFlags
 }
 
-func newLeaderboardCommand(table policies.Table) *cobra.Command {
+func leaderboardCommand(table policies.Table) command {
 	var f boardFlags
-	c := &cobra.Command{
-		Use:   "leaderboard [ROWS...]",
-		Short: "Rank policies by misses ÷ the optimum's, from result rows",
-		Long: `Rank policies by misses ÷ OPT's at the same capacity, from result rows: files of
+	return command{
+		use:   "leaderboard [ROWS...]",
+		short: "Rank policies by misses ÷ the optimum's, from result rows",
+		long: `Rank policies by misses ÷ OPT's at the same capacity, from result rows: files of
 JSON lines or CSV, or folders of *.jsonl; without any, the folder results. Rows are
 replay's (--out, or its stdout with --format jsonl); with replay --per request or finer
 the figures have 95 % intervals and the digits that these support, and policies have
@@ -62,33 +54,30 @@ Beside bytes a step stands the modelled time per output token (TPOT) on a machin
 computed from the rows alone; --by time ranks by it. What it assumes is said under the
 table. h100 is the default because its link is the one with most measured constants,
 and sequential because a mean of misses then makes a mean of times.`,
-		Example: `  kvreplay leaderboard
+		example: `  kvreplay leaderboard
   kvreplay leaderboard results --where topk=256 --where policy!=fifo --per-trace
   kvreplay leaderboard rows.jsonl --format markdown
   kvreplay leaderboard results --by time --hardware rtx4090 --batch 16
   kvreplay leaderboard results --out board`,
-		RunE: func(c *cobra.Command, args []string) error { return runLeaderboard(c, args, &f) },
+		args: cobra.ArbitraryArgs,
+		flags: func(fl *flagSet) {
+			fl.format(&f.format, " on stdout", "table", "markdown", "csv", "json")
+			fl.out(&f.out, "folder to write leaderboard.md, .csv, .json, rows.parquet and curves-<trace>.svg to as well")
+			fl.where(&f.where, whereUsage)
+			fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap and of the permutation test (default 0)")
+			fl.BoolVar(&f.perTrace, "per-trace", false, "a table for every trace too")
+			f.time.define(fl)
+		},
+		run:      f.run,
+		next:     last,
+		commands: []command{verifyCommand(table)},
 	}
-	fl := c.Flags()
-	fl.StringVar(&f.format, "format", "table", "`table`, markdown, csv or json on stdout")
-	outVar(fl, &f.out, "folder to write leaderboard.md, .csv, .json, rows.parquet and curves-<trace>.svg to as well")
-	fl.StringArrayVar(&f.where, "where", nil, "only rows with `KEY=VALUE` (or KEY!=VALUE), any field of a row; repeatable: one key's values are alternatives")
-	fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap and of the permutation test (default 0)")
-	fl.BoolVar(&f.perTrace, "per-trace", false, "a table for every trace too")
-	f.time.add(c)
-	c.AddCommand(newVerifyCommand(table))
-	return c
 }
 
-func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
-	if !slices.Contains(boardFormats, f.format) {
-		return usagef("--format %q: expected table, markdown, csv or json", f.format)
-	}
-	if f.perTrace && f.out == "" && (f.format == "csv" || f.format == "json") {
+func (f *boardFlags) run(c *call) error {
+	paths, isData := c.args, f.format == "csv" || f.format == "json"
+	if f.perTrace && f.out == "" && isData {
 		return usagef("--per-trace adds tables, --format %s has none: leave it out", f.format)
-	}
-	if err := atLeastOne(c, "context"); err != nil {
-		return err
 	}
 	timer, err := f.time.timer(c.Context())
 	if err != nil {
@@ -102,12 +91,13 @@ func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
 			return err
 		}
 	}
-	selected, err := readResults(c.Context(), paths, f.where)
+	selected, err := readResults(c.Context(), paths, f.where.conditions)
 	if err != nil {
 		return err
 	}
 	boards, err := unlessStopped(c.Context(), func() ([]startBoard, error) {
-		return newBoards(selected.rows, board.Options{Seed: f.seed, Timer: timer, By: f.time.by, Incomplete: selected.incomplete})
+		o := board.Options{Seed: f.seed, Timer: timer, By: f.time.by, Incomplete: selected.incomplete}
+		return newBoards(selected.rows, o)
 	})
 	if stopped := c.Context().Err(); stopped != nil {
 		return stopped // cells without times are no board
@@ -118,25 +108,26 @@ func runLeaderboard(c *cobra.Command, paths []string, f *boardFlags) error {
 	if err != nil {
 		return err
 	}
-	if len(boards) > 1 && f.out == "" && (f.format == "csv" || f.format == "json") {
-		return usagef("--format %s is one board, the rows make two: choose with --where warmup=cold or --where warmup!=cold, or write both with --out", f.format)
+	if len(boards) > 1 && f.out == "" && isData {
+		return usagef("--format %s is one board, the rows make two: choose with --where warmup=cold or "+
+			"--where warmup!=cold, or write both with --out", f.format)
 	}
 	if f.out != "" {
-		if err := f.write(c.ErrOrStderr(), boards, selected.rows, paths); err != nil {
+		if err := f.write(c.stderr, boards, selected.rows, paths); err != nil {
 			return err
 		}
 	}
 	if best := bestOf(boards); len(best) == 2 {
-		suggest(c, slices.Concat([]string{"compare"}, best, paths, givenFlags(c, "compare", "format", "seed"))...)
+		c.suggested = slices.Concat([]string{"compare"}, best, paths, c.given("compare", "format", "seed"))
 	}
-	return cmp.Or(f.renderAll(c.OutOrStdout(), boards, f.format), errorOf(selected.incomplete))
+	return cmp.Or(f.renderAll(c.stdout, boards, f.format), errorOf(selected.incomplete))
 }
 
-// startBoard is the board of the warmed rows or of the cold ones, which are never
-// pooled (SEMANTICS S8).
+// startBoard is the board of the warmed rows or that of the cold rows, which are never pooled
+// (SEMANTICS S8).
 type startBoard struct {
 	*board.Board
-	title  string // empty where there is but one board
+	title  string // empty for the only board
 	suffix string // of its files
 }
 
@@ -153,7 +144,8 @@ func newBoards(rows []result.Row, o board.Options) ([]startBoard, error) {
 		}
 		b, err := board.NewBoard(p.rows, o)
 		if err != nil && len(p.rows) < len(rows) {
-			err = fmt.Errorf("cold starts are never pooled with warmed caches and make a board of their own, and the rows have both, warmup=cold in %d of %d; %s: %w; choose with --where warmup=cold or --where warmup!=cold", len(cold), len(rows), strings.ToLower(p.title), err)
+			err = fmt.Errorf("cold starts are never pooled with warmed caches and make a board of their own, and the rows "+
+				"have both, warmup=cold in %d of %d; %s: %w; choose with --where warmup=cold or --where warmup!=cold", len(cold), len(rows), strings.ToLower(p.title), err)
 		}
 		if err != nil {
 			return nil, err
@@ -166,7 +158,7 @@ func newBoards(rows []result.Row, o board.Options) ([]startBoard, error) {
 	return boards, nil
 }
 
-// bestOf are the two policies that lead the first board, fewer if it ranks fewer.
+// bestOf returns the two policies that lead the first board, fewer if it ranks fewer.
 func bestOf(boards []startBoard) (best []string) {
 	for _, t := range boards[0].Tables {
 		for _, line := range t.Ranked[:min(2, len(t.Ranked))] {
@@ -176,7 +168,7 @@ func bestOf(boards []startBoard) (best []string) {
 	return best
 }
 
-// renderAll writes the boards one after the other, titled where there are two.
+// renderAll writes the boards one after the other, with titles if there are two.
 func (f *boardFlags) renderAll(w io.Writer, boards []startBoard, format string) error {
 	for i, b := range boards {
 		if b.title != "" && format != "csv" && format != "json" {
@@ -192,117 +184,6 @@ func (f *boardFlags) renderAll(w io.Writer, boards []startBoard, format string) 
 	return nil
 }
 
-// readAsked reads the cells that the folders among the paths were asked for.
-func readAsked(paths []string) (asked []result.Row, err error) {
-	if len(paths) == 0 {
-		paths = []string{resultsFolder}
-	}
-	for _, path := range paths {
-		if info, err := os.Stat(path); err != nil || !info.IsDir() {
-			continue // a file, or an error for those that read the rows
-		}
-		of, err := replay.Asked(path)
-		if err != nil {
-			return nil, fmt.Errorf("read rows: %w", err)
-		}
-		asked = append(asked, of...)
-	}
-	return asked, nil
-}
-
-// errorOf is the error of a board or comparison that was printed but is incomplete.
-func errorOf(i *result.Incomplete) error {
-	if i == nil {
-		return nil
-	}
-	return i
-}
-
-// selection is the rows that --where selected, with all rows and the conditions.
-type selection struct {
-	rows, all  []result.Row
-	where      result.Where
-	incomplete *result.Incomplete // nil if the folders have all cells that replay was asked for
-}
-
-// readResults reads the rows of all paths, or of the results folder if there are none, and
-// keeps those that the conditions select.
-func readResults(ctx context.Context, paths, conditions []string) (s selection, err error) {
-	if s.where, err = result.ParseWhere(conditions); err != nil {
-		return s, errUsage{fmt.Errorf("--where: %w", err)}
-	}
-	asked, err := readAsked(paths)
-	if err != nil {
-		return s, err
-	}
-	s.all, err = readAllRows(ctx, paths)
-	if none := result.FindIncomplete(asked, nil, s.where); errors.Is(err, result.ErrNoRows) && none != nil {
-		return s, none
-	}
-	if err != nil {
-		return s, err
-	}
-	s.incomplete = result.FindIncomplete(asked, s.all, s.where)
-	s.all = result.WithoutOutdated(asked, s.all)
-	if s.rows, err = s.where.Filter(s.all); err != nil {
-		return s, cmp.Or(errorOf(s.incomplete), fmt.Errorf("--where: %w", err))
-	}
-	if len(s.rows) == 0 {
-		return s, errorOf(s.incomplete)
-	}
-	return s, nil
-}
-
-// missing explains an error that is about a policy without rows: if --where removed the rows
-// of the policy, it says so and states the conditions that keep them.
-func (s *selection) missing(err error, policy string) error {
-	policy = policies.Named(policy, policiesOf(s.all))
-	removed := 0
-	with := s.where.Including(policy)
-	for i := range s.all {
-		if r := &s.all[i]; r.Policy == policy && with.Selects(r) {
-			if s.where.Selects(r) {
-				return err
-			}
-			removed++
-		}
-	}
-	if removed == 0 && s.incomplete != nil {
-		return errors.Join(s.incomplete, err)
-	}
-	if removed == 0 {
-		return err
-	}
-	remedy := "leave out --where"
-	if conditions := with.Conditions(); len(conditions) > 0 {
-		for i := range conditions {
-			conditions[i] = "--where " + printable.ShellWord(conditions[i])
-		}
-		remedy = "use " + strings.Join(conditions, " ")
-	}
-	return fmt.Errorf("--where removed the %s of policy %s, which this needs: %s", count(removed, "row"), policy, remedy)
-}
-
-// policiesOf lists the policy of every row.
-func policiesOf(rows []result.Row) []string {
-	list := make([]string, len(rows))
-	for i := range rows {
-		list[i] = rows[i].Policy
-	}
-	return list
-}
-
-// readAllRows reads the rows of all paths, of the results folder without any.
-func readAllRows(ctx context.Context, paths []string) ([]result.Row, error) {
-	if len(paths) == 0 {
-		if _, err := os.Stat(resultsFolder); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("no folder %s here, and no rows named: make it with `kvreplay replay TRACE... --out %s` or `make leaderboard`, or name files of rows", resultsFolder, resultsFolder)
-		}
-		paths = []string{resultsFolder}
-	}
-	return unlessStopped(ctx, func() ([]result.Row, error) { return result.ReadRows(paths...) })
-}
-
 func (f *boardFlags) render(w io.Writer, b *board.Board, format string) error {
 	switch format {
 	case "markdown":
@@ -315,9 +196,13 @@ func (f *boardFlags) render(w io.Writer, b *board.Board, format string) error {
 	return render.Table(w, b, f.perTrace)
 }
 
-// write puts every rendering and the curves into the folder, each file whole or not
-// at all, and none in the place of a file of rows.
+// write writes every rendering and the curves into the folder. Each file is whole or missing,
+// and none replaces a file of rows.
 func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []result.Row, inputs []string) error {
+	type boardFile struct {
+		name   string
+		render func(io.Writer) error
+	}
 	outputs := []boardFile{
 		{"leaderboard.md", func(w io.Writer) error { return f.renderAll(w, boards, "markdown") }},
 		{"rows.parquet", func(w io.Writer) error { return result.WriteParquet(w, rows) }},
@@ -339,27 +224,142 @@ func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []resul
 		}
 	}
 	for _, o := range outputs {
-		if err := f.writeFile(o); err != nil {
-			return err
+		var text bytes.Buffer
+		if err := o.render(&text); err != nil {
+			return fmt.Errorf("leaderboard: %s: %w", o.name, err)
+		}
+		if err := files.Write(filepath.Join(f.out, o.name), text.Bytes()); err != nil {
+			return fmt.Errorf("leaderboard: %w", err)
 		}
 	}
 	fmt.Fprintf(progress, "kvreplay: wrote leaderboard.md, .csv, .json, rows.parquet and %s to %s\n", count(len(curves), "curve"), f.out)
 	return nil
 }
 
-// boardFile is a file of --out.
-type boardFile struct {
-	name   string
-	render func(io.Writer) error
+// boardTimeFlags are the flags of the modelled times of a board, as typed.
+type boardTimeFlags struct {
+	hardware                 hardwareFlags
+	machine, model, schedule string
+	selection                string
+	batch                    int
+	context                  int64
+	by                       string
 }
 
-func (f *boardFlags) writeFile(o boardFile) error {
-	var out bytes.Buffer
-	if err := o.render(&out); err != nil {
-		return fmt.Errorf("leaderboard: %s: %w", o.name, err)
+func (f *boardTimeFlags) define(fl *flagSet) {
+	fl.enum(&f.by, "by", board.ByMisses, "`what` to rank by: misses (÷ OPT's) or time (modelled)", board.ByMisses, board.ByTime)
+	fl.StringVar(&f.machine, "hardware", "h100", "`machine` that times are modelled on, as 'kvreplay hardware list' names it")
+	f.hardware.define(fl.FlagSet)
+	fl.StringVar(&f.model, "model", "", "`shape` of the model that times are of, as 'kvreplay hardware list' names it (default: each trace's own)")
+	fl.StringVar(&f.schedule, "schedule", "sequential", "schedule of times, `NAME[:OPTION=VALUE,...]`; 'kvreplay time --help' lists them")
+	fl.IntVar(&f.batch, "batch", 8, "requests that decode together, for times")
+	fl.Int64Var(&f.context, "context", 0, "context of every request in tokens, for times (default: the model's, at most 32768)")
+	fl.StringVar(&f.selection, "selection", "auto", "how Top-K is found, for times; 'kvreplay time --help' lists the ways")
+	fl.positive("context")
+}
+
+// timer returns the model of times that the flags describe.
+func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
+	o := pipeline.Options{Batch: f.batch, Context: f.context, Threads: 16, Depth: usualDepth}
+	if err := o.Bounds(); err != nil {
+		return nil, errUsage{err}
 	}
-	if err := files.Write(filepath.Join(f.out, o.name), out.Bytes()); err != nil {
-		return fmt.Errorf("leaderboard: %w", err)
+	schedule, err := pipeline.ParseSchedule(f.schedule)
+	if err != nil {
+		return nil, errUsage{err}
 	}
-	return nil
+	if m, _ := pipeline.MovesOf(schedule); m != pipeline.MovesMisses {
+		return nil, usagef("--schedule %s does not move misses: all policies take as long", schedule.Name())
+	}
+	if schedule.Parts() > f.batch {
+		return nil, usagef("--schedule %s divides the batch into %d parts, --batch is %d", schedule.Name(), schedule.Parts(), f.batch)
+	}
+	if err := pipeline.CheckSelection(f.selection); err != nil {
+		return nil, errUsage{err}
+	}
+	lib, err := f.hardware.load()
+	if err != nil {
+		return nil, err
+	}
+	machine, err := lib.Machine(f.machine)
+	if err != nil {
+		return nil, errUsage{err}
+	}
+	t := &rowTimer{ctx: ctx, model: f.model}
+	if f.model != "" {
+		m, err := lib.Model(f.model)
+		if err != nil {
+			return nil, errUsage{err}
+		}
+		if _, err := pipeline.ParseSelection(f.selection, m); err != nil {
+			return nil, errUsage{err}
+		}
+	}
+	o.Machine, o.Schedule = machine, schedule
+	t.pricer = pipeline.RowPricer{Selection: f.selection, Find: t.find(lib), Options: o}
+	return t, nil
+}
+
+// rowTimer is a board.Timer on the hardware library.
+type rowTimer struct {
+	ctx     context.Context
+	model   string // shape, empty for the trace's own
+	pricer  pipeline.RowPricer
+	shapes  []string // that cells were priced for
+	labels  result.Labels
+	library *hardware.Library
+	assumed []string
+}
+
+// find returns the shape for the name that a trace gives its model.
+func (t *rowTimer) find(lib *hardware.Library) func(string) *hardware.Model {
+	t.library = lib
+	return func(name string) *hardware.Model {
+		if t.model != "" {
+			name = t.model
+		}
+		m, err := lib.Model(name)
+		if err != nil {
+			return nil
+		}
+		return m
+	}
+}
+
+// TPOT is a cell's time per output token in seconds.
+func (t *rowTimer) TPOT(r *result.Row) (float64, error) {
+	priced, err := t.pricer.Price(t.ctx, r)
+	switch {
+	case err != nil:
+		return 0, err
+	case !priced.Fits():
+		return 0, fmt.Errorf("%s at batch %d does not fit into %s at some capacities; take a smaller --batch or --context, or another --hardware", priced.Model, priced.Batch, priced.Machine)
+	}
+	t.shapes = withAll(t.shapes, priced.Model)
+	t.assumed = withAll(t.assumed, priced.Notes...)
+	t.labels = t.labels.With(priced.Labels...)
+	if own, err := t.library.Model(r.Model); err != nil || own.Name != priced.Model { // --model names another shape
+		t.labels = t.labels.With(result.LabelStretched)
+	}
+	return priced.TPOT, nil
+}
+
+// withAll appends the items that a list lacks.
+func withAll(list []string, items ...string) []string {
+	for _, item := range items {
+		if !slices.Contains(list, item) {
+			list = append(list, item)
+		}
+	}
+	return list
+}
+
+// Model returns what the times assume.
+func (t *rowTimer) Model() board.TimeModel {
+	o := &t.pricer.Options
+	notes := []string{"in every step each layer and selecting head of the model misses as the mean recorded stream ('kvreplay time' prices a profile step by step)"}
+	for _, n := range slices.Sorted(slices.Values(t.assumed)) {
+		notes = append(notes, strings.TrimSuffix(n, "; the misses are those of the profile"))
+	}
+	return board.TimeModel{Hardware: o.Machine.Name, Model: strings.Join(slices.Sorted(slices.Values(t.shapes)), ", "), Schedule: o.Schedule.Name(), Batch: o.Batch, Labels: t.labels, Assumptions: notes}
 }

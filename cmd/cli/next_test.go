@@ -91,6 +91,12 @@ func TestNextCommands(t *testing.T) {
 	must(t, "import", "news.jsonl", "--topk", "4", "--entry-bytes", "768", "--order", "rank", "--out=-t.parquet")
 	follow(odd, `replay ./-t.parquet --capacity 2x --policy opt --requests '"a,b"' --per request --out results`, "leaderboard results")
 	follow([]string{"replay", "t.parquet", "./-t.parquet", "--policy", "opt", "--capacity", "2x", "--profile", "--out", "two"}, "leaderboard two")
+	must(t, "replay", "t.parquet", "--policy", "lru", "--capacity", "1x,2x,4x", "--per", "stream", "--out", "a")
+	follow([]string{"allocate", "a", "--memory", "2x", "-o", "plan.yaml"}, "replay t.parquet --allocation plan.yaml")
+	if err := os.Symlink(strings.Replace(corpus, "deep_vt", "selectors_qa_text.retroinfer", 1), "clustered.parquet"); err != nil {
+		t.Fatal(err)
+	}
+	follow([]string{"clusters", "clustered.parquet", "-o", "c.jsonl"}, "replay clustered.parquet --clusters c.jsonl")
 	_, screen := atTerminal(t, "plan", "p", "--layer-map", "nearest", "--max-batch", "2", "--steps", "2", "--schedule", "da,flexgen", "--hardware", "H200")
 	found := nextLine.FindStringSubmatch(screen)
 	if found == nil {

@@ -1,25 +1,34 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/dustin/go-humanize"
+	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/printable"
 )
 
-// output is stdout; it keeps the first error, as help and many a line of text are
-// written by what does not look.
+// output is stdout. It keeps the first error, because help and most text is written by code
+// that does not check.
 type output struct {
 	w    io.Writer
 	text *printable.Writer // of w, where what is written is for people
 	err  error
 }
 
-// forPeople says that what follows is no data format, in which names stand as they are.
+// forPeople makes the output show control characters, which data formats carry as they are.
 func (o *output) forPeople() { o.text = printable.NewWriter(o.w) }
 
 func (o *output) Write(p []byte) (int, error) {
@@ -34,7 +43,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// close writes what is kept back and returns the first error.
+// close flushes the output and returns the first error.
 func (o *output) close() error {
 	if o.text != nil && o.err == nil {
 		o.err = o.text.Flush()
@@ -42,7 +51,7 @@ func (o *output) close() error {
 	return o.err
 }
 
-// messages is stderr, which is for people, whatever stdout is.
+// messages is stderr, which is always for people.
 type messages struct{ w io.Writer }
 
 func (m messages) Write(p []byte) (int, error) {
@@ -52,15 +61,123 @@ func (m messages) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// indented is the text of an error with its further lines indented. A line feed in the name
-// of a file cannot forge a message of its own this way.
+// indented returns the text of an error with its further lines indented, so that a line feed
+// in the name of a file cannot forge a message.
 func indented(err error) string { return strings.ReplaceAll(err.Error(), "\n", "\n  ") }
 
-// dataFormats are what --format names that other programs read.
+// dataFormats are the values of --format that other programs read.
 var dataFormats = []string{"json", "jsonl", "csv", "yaml"}
 
-// printsData says whether a command was asked for data on stdout.
+// printsData reports whether a command was asked for data on stdout.
 func printsData(fl *pflag.FlagSet) bool {
 	format, flatten := fl.Lookup("format"), fl.Lookup("flatten")
 	return format != nil && slices.Contains(dataFormats, format.Value.String()) || flatten != nil && flatten.Changed
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// count returns "1 row", "2 rows" or "1,000 rows".
+func count[N int | int64](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return humanize.Comma(int64(n)) + " " + what + "s"
+}
+
+// checkOutput returns an error before the work if out is one of the inputs or not a regular
+// file. An empty out is no output.
+func checkOutput(command, out string, inputs []string) error {
+	if out == "" {
+		return nil
+	}
+	if err := files.Check(out, inputs...); err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	return nil
+}
+
+// filesOf returns the paths and, for folders, the files below that have one of the extensions.
+// It skips files that it cannot read: the command reports them.
+func filesOf(paths []string, extensions ...string) (found []string) {
+	for _, path := range paths {
+		_ = filepath.WalkDir(path, func(file string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() && (file == path || slices.Contains(extensions, filepath.Ext(file))) {
+				found = append(found, file)
+			}
+			return nil
+		})
+	}
+	return found
+}
+
+// bar is a progress bar on a terminal and nothing elsewhere.
+type bar struct {
+	w   io.Writer
+	bar *progressbar.ProgressBar
+}
+
+// newBar prepares a bar on w; it shows nothing before start, and nothing at all if w
+// is no terminal.
+func newBar(w io.Writer) *bar { return &bar{w: w} }
+
+// terminal returns the terminal that w writes to, nil if it is none.
+func terminal(w io.Writer) *os.File {
+	switch wrapped := w.(type) {
+	case messages:
+		w = wrapped.w
+	case *output:
+		w = wrapped.w
+	}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return nil
+}
+
+// unknown is a total that is not known: the bar shows a count and a rate.
+const unknown = -1
+
+// start shows the bar with total units of what: how far, how fast, how long still.
+func (b *bar) start(total int64, what, unit string) {
+	if f := terminal(b.w); f != nil && total != 0 {
+		b.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
+			progressbar.OptionSetItsString(unit), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
+		_ = b.bar.RenderBlank() // at once: the first step may take long
+	}
+}
+
+// add advances the bar; any goroutine may call it.
+func (b *bar) add(n int) {
+	if b.bar != nil {
+		_ = b.bar.Add(n) // a bar that cannot be drawn is no reason to stop
+	}
+}
+
+// to advances the bar to n units in all.
+func (b *bar) to(n int64) {
+	if b.bar != nil {
+		_ = b.bar.Set64(n)
+	}
+}
+
+// note prints a line without tearing the bar.
+func (b *bar) note(format string, args ...any) {
+	if b.bar != nil {
+		_ = b.bar.Clear()
+	}
+	fmt.Fprintf(b.w, format+"\n", args...)
+}
+
+// close removes the bar.
+func (b *bar) close() {
+	if b.bar != nil {
+		_ = b.bar.Finish()
+		b.bar = nil
+	}
 }

@@ -3,12 +3,140 @@ package cli_test
 import (
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/cmd/cli"
 	"github.com/kvreplay/kvreplay/policies/all"
 )
+
+// contents are the files of a folder, by name; of what is no regular file, its mode.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, e := range entries {
+		text := []byte(e.Type().String())
+		if e.Type().IsRegular() {
+			if text, err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found[e.Name()] = string(text)
+	}
+	return found
+}
+
+// No command writes its output in the place of an input, or of what is no regular file:
+// it says so before the work, exits with 2 and leaves all files as they are.
+func TestOutputsDestroyNothing(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	copied := func(from, to string) {
+		text, err := os.ReadFile(from)
+		if err == nil {
+			err = os.WriteFile(at(to), text, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	copied(smallTrace(t, small), "t.parquet")
+	copied("../../datasets/corpus/selectors_qa_text.retroinfer.parquet", "ranked.parquet")
+	copied("../../trace/importer/testdata/news.jsonl.gz", "news.jsonl.gz")
+	boardNames := []string{"leaderboard.md", "leaderboard.csv", "leaderboard.json", "curves-t.svg"}
+	kept := t.TempDir()
+	if code, _, stderr := run("replay", at("t.parquet"), "--policy", "lru", "--policy", "opt", "--capacity", "1x,2x", "--per", "stream", "--out", kept, "--profile"); code != 0 {
+		t.Fatal(stderr)
+	}
+	for pattern, name := range map[string]string{"*.jsonl": "rows.jsonl", "*.parquet": "p.parquet"} {
+		found, _ := filepath.Glob(filepath.Join(kept, pattern))
+		copied(found[0], name)
+	}
+	if code, text, stderr := run("replay", at("t.parquet"), "--policy", "lru", "--policy", "opt", "--capacity", "1x,2x", "--format", "csv"); code != 0 {
+		t.Fatal(stderr)
+	} else {
+		for _, name := range boardNames {
+			if err := os.WriteFile(at(name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, text := range map[string]string{"e.txt": "Some words.\n", "multi_news.jsonl": "{}\n", "v2.json": "[]\n", "d.yaml": "requests: 2\n"} {
+		if err := os.WriteFile(at(name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(at("pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, dir)
+	priced := []string{"time", at("p.parquet"), "--policy", "lru", "--capacity", "2x", "--model", "smollm2-135m", "--layer-map", "nearest"}
+	for _, c := range []struct {
+		args  []string // without the output
+		flag  string   // that names it
+		input string
+	}{
+		{[]string{"derive", at("t.parquet"), "--topk", "4"}, "-o", "t.parquet"},
+		{[]string{"import", at("news.jsonl.gz"), "--topk", "256"}, "-o", "news.jsonl.gz"},
+		{[]string{"clusters", at("ranked.parquet")}, "-o", "ranked.parquet"},
+		{[]string{"allocate", at("rows.jsonl"), "--policy", "lru", "--memory", "1x"}, "-o", "rows.jsonl"},
+		{[]string{"allocate", dir, "--policy", "lru", "--memory", "1x"}, "-o", "rows.jsonl"},
+		{priced, "--timeline", "p.parquet"},
+		{[]string{"datasets", "fit", at("t.parquet")}, "-o", "t.parquet"},
+		{[]string{"datasets", "card", at("t.parquet")}, "-o", "t.parquet"},
+		{[]string{"datasets", "make", "ruler", "--task", "niah_single_2", "--samples", "1", "--essays", at("e.txt")}, "-o", "e.txt"},
+		{[]string{"datasets", "make", "ruler", "--task", "niah_single_2", "--samples", "1", "--essays", dir}, "-o", "e.txt"},
+		{[]string{"datasets", "make", "longbench", at("multi_news.jsonl")}, "-o", "multi_news.jsonl"},
+		{[]string{"datasets", "make", "longbench", dir}, "-o", "multi_news.jsonl"},
+		{[]string{"datasets", "make", "longbench-v2", at("v2.json")}, "-o", "v2.json"},
+		{[]string{"datasets", "make", "offline", "--task", "qa_text", "--text", at("e.txt")}, "-o", "e.txt"},
+		{[]string{"datasets", "make", "synthetic", "--dials", at("d.yaml")}, "-o", "d.yaml"},
+		{[]string{"datasets", "extract", "smollm2_niah_1k_sglang"}, "-o", ""},
+	} {
+		for _, target := range []string{c.input, "pipe"} {
+			if target == "" {
+				continue
+			}
+			args := append(append([]string{}, c.args...), c.flag, at(target))
+			want := map[bool]string{true: "is a pipe", false: "also an input"}[target == "pipe"]
+			fails(t, 2, want, args...)
+			says(t, 2, at(target), args...)
+		}
+	}
+	for _, name := range boardNames {
+		says(t, 2, name+" is also an input", "leaderboard", at(name), "--out", dir)
+	}
+	after := contents(t, dir)
+	for name, text := range after {
+		if before[name] != text {
+			t.Errorf("%s was written or changed", name)
+		}
+	}
+	if len(after) != len(before) {
+		t.Errorf("%d files were there, %d are", len(before), len(after))
+	}
+}
+
+// An output that cannot be written is named, and the temporary file is not.
+func TestOutputErrors(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "no", "t.parquet")
+	for _, args := range [][]string{
+		{"derive", smallTrace(t, small), "-o", missing},
+		{"datasets", "fit", smallTrace(t, small), "-o", missing},
+		{"datasets", "extract", "smollm2_niah_1k_sglang", "-o", missing},
+	} {
+		if _, stderr := kvreplay(t, 1, args...); !strings.Contains(stderr, "cannot write "+missing+": folder ") || strings.Contains(stderr, "/.") {
+			t.Errorf("%v: %s", args, stderr)
+		}
+	}
+}
 
 type full struct{}
 
@@ -28,5 +156,88 @@ func TestVersionFlag(t *testing.T) {
 	_, want, _ := run("version")
 	if code, got, stderr := run("--version"); code != 0 || got != want || !strings.HasPrefix(got, "kvreplay ") {
 		t.Errorf("exit %d, stdout %q, stderr %q; want %q", code, got, stderr, want)
+	}
+}
+
+// Every spelling names what is written, of a command that writes a file and of one that
+// writes a folder.
+func TestOutSpellings(t *testing.T) {
+	in := smallTrace(t, small)
+	for _, flag := range []string{"-o", "--out", "--output"} {
+		dir := t.TempDir()
+		if code, _, stderr := run("derive", in, "--layers", "0", flag, filepath.Join(dir, "derived.parquet")); code != 0 {
+			t.Errorf("derive %s: %s", flag, stderr)
+		}
+		if code, _, stderr := run("replay", in, "--policy", "lru", "--capacity", "1x", flag, dir); code != 0 {
+			t.Errorf("replay %s: %s", flag, stderr)
+		}
+		for _, written := range []string{"derived.parquet", "small.rows.jsonl"} {
+			if found, _ := filepath.Glob(filepath.Join(dir, written)); len(found) != 1 {
+				t.Errorf("%s wrote %v, expected %s", flag, found, written)
+			}
+		}
+	}
+}
+
+// A slip in either long spelling is offered that spelling.
+func TestOutSlips(t *testing.T) {
+	for slip, want := range map[string]string{"--ouput": "--output", "--outt": "--out"} {
+		says(t, 2, "did you mean "+want, "derive", "t.parquet", slip, "x.parquet")
+	}
+}
+
+// Inputs that have to be read twice are no pipes, and none is a device without an end;
+// the error says so and nothing is read.
+func TestPipesAndDevices(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo.parquet")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// held open for writing, so that a command that opens it does not wait for ever
+	held, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	longbench := filepath.Join(t.TempDir(), "longbench")
+	hardware := filepath.Join(t.TempDir(), "hardware")
+	if err := errors.Join(os.Mkdir(longbench, 0o755), os.Mkdir(hardware, 0o755), os.Symlink(fifo, filepath.Join(longbench, "data.zip")), os.Symlink(fifo, filepath.Join(hardware, "mine.yaml"))); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	priced := []string{"--model", "smollm2-135m"}
+	for _, args := range [][]string{
+		{"replay", fifo}, {"validate", fifo}, {"inspect", fifo}, {"derive", fifo, "-o", "t.parquet"}, {"import", fifo, "-o", "t.parquet"},
+		append([]string{"time", fifo}, priced...), append([]string{"plan", fifo}, priced...),
+		{"datasets", "make", "longbench", fifo, "-o", out}, {"hardware", "list", "--hardware-dir", hardware},
+	} {
+		code, stdout, stderr := run(args...)
+		if code != 1 || strings.Contains(stdout+stderr, "empty") || !strings.Contains(stdout+stderr, "is not a regular file and cannot be read twice; save it to a file first") {
+			t.Errorf("%v: exit %d, %q, %s", args, code, stdout, stderr)
+		}
+	}
+	for _, args := range [][]string{{"leaderboard", "/dev/zero"}, {"allocate", "/dev/zero", "--memory", "1x"}, {"hardware", "fit", "/dev/zero"},
+		{"datasets", "make", "ruler", "--task", "vt", "--tokenizer", "/dev/zero", "-o", out}, {"datasets", "make", "ruler", "--task", "qa_1", "--squad", "/dev/zero", "-o", out},
+		{"datasets", "make", "ruler", "--task", "niah_single_2", "--essays", "/dev/zero", "-o", out}, {"datasets", "make", "offline", "--task", "qa_text", "--text", "/dev/zero", "-o", out},
+		{"datasets", "make", "longbench-v2", "/dev/zero", "-o", out}, {"replay", "t.parquet", "--clusters", "/dev/zero"}} {
+		if code, _, stderr := run(args...); code == 0 || !strings.Contains(stderr, "/dev/zero is a device") {
+			t.Errorf("%v: exit %d, %s", args, code, stderr)
+		}
+	}
+}
+
+// Rows may come through a pipe.
+func TestRowsThroughPipe(t *testing.T) {
+	code, rows, stderr := run("replay", smallTrace(t, small), "--policy", "lru", "--policy", "opt", "--format", "jsonl")
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	fifo := filepath.Join(t.TempDir(), "rows")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = os.WriteFile(fifo, []byte(rows), 0) }()
+	if code, stdout, stderr := run("leaderboard", fifo); code != 0 || !strings.Contains(stdout, "lru") {
+		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/policies"
@@ -20,22 +17,22 @@ import (
 type planFlags struct {
 	timeFlags
 	machine  string
-	memory   string
+	memory   int64 // of the GPU, 0: the machine's
 	slo      time.Duration
 	maxBatch int
 	top      int
 	every    bool
 	names    []string // policies
 	known    policies.Table
-	future   []pipeline.Dropped // policies that were left out because they see it
+	future   []pipeline.Dropped // policies that are left out because they see the future
 }
 
-func newPlanCommand(known policies.Table) *cobra.Command {
+func planCommand(known policies.Table) command {
 	f := planFlags{known: known}
-	c := &cobra.Command{
-		Use:   "plan PROFILE",
-		Short: "Find the batch, cache size, policy and schedule with most tokens a second",
-		Long: `Find the configuration with most tokens a second on a machine. Each policy and capacity
+	return command{
+		use:   "plan PROFILE",
+		short: "Find the batch, cache size, policy and schedule with most tokens a second",
+		long: `Find the configuration with most tokens a second on a machine. Each policy and capacity
 of a profile is priced with each schedule, at growing batches, as long as they fit into
 memory and meet the SLO. A table shows the best line of each schedule with the constraint
 that keeps it from a larger batch. Candidates within 2 % share a rank.
@@ -45,46 +42,51 @@ dense attention, dense attention with quantised KV. Oracles know more than a sys
 such as prefetch:accuracy=1 or the policy opt, and are not ranked. Policies that see the
 future are left out unless --policy names them. Whatever has no batch that fits and meets
 the SLO is listed as dropped, with the reason.`,
-		Example: `  kvreplay replay t.parquet --policy lru --policy lookahead --capacity 1x,2x,4x,8x --out curve --profile
+		example: `  kvreplay replay t.parquet --policy lru --policy lookahead --capacity 1x,2x,4x,8x --out curve --profile
   kvreplay plan curve --hardware h200 --model deepseek-v3.2 --layer-map stretch --topk 2048 --context 32768 --slo 100ms`,
-		Args: oneProfile,
-		RunE: func(c *cobra.Command, args []string) error { return runPlan(c, args[0], &f) },
+		args: exactlyOne("profile"),
+		flags: func(fl *flagSet) {
+			f.define(fl)
+			fl.StringVar(&f.machine, "hardware", "h100", "the `machine`, as 'kvreplay hardware list' names it")
+			fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise", "tbo", "sfc", "kvpr", "flexgen", "gpu", "dense"}, "schedules to choose from, or all; 'kvreplay time --help' lists them")
+			fl.StringSliceVar(&f.names, "policy", nil, "policies to choose from (default: those of the profile that do not see the future)")
+			sizeVar(fl, &f.memory, "memory", 0, mostMemory, "memory of the GPU: 48GB is 48 × 10⁹ bytes, 48GiB is 48 × 2³⁰ (default: the machine's)")
+			fl.DurationVar(&f.slo, "slo", 0, "the longest time per output token, as in 50ms (default: none)")
+			fl.IntVar(&f.maxBatch, "max-batch", 512, "largest batch")
+			fl.IntVar(&f.top, "top", 10, "candidates to print of each table")
+			fl.BoolVar(&f.every, "every-cell", false, "a line for every policy and capacity, not only the best of each schedule")
+			fl.format(&f.format, "", "table", "json")
+			fl.positive("max-batch", "top")
+		},
+		run:  f.run,
+		next: last,
 	}
-	f.add(c)
-	fl := c.Flags()
-	fl.StringVar(&f.machine, "hardware", "h100", "the `machine`, as 'kvreplay hardware list' names it")
-	fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise", "tbo", "sfc", "kvpr", "flexgen", "gpu", "dense"}, "schedules to choose from, or all; 'kvreplay time --help' lists them")
-	fl.StringSliceVar(&f.names, "policy", nil, "policies to choose from (default: those of the profile that do not see the future)")
-	fl.StringVar(&f.memory, "memory", "", "memory of the GPU: 48GB is 48 × 10⁹ bytes, 48GiB is 48 × 2³⁰ (default: the machine's)")
-	fl.DurationVar(&f.slo, "slo", 0, "the longest time per output token, as in 50ms (default: none)")
-	fl.IntVar(&f.maxBatch, "max-batch", 512, "largest batch")
-	fl.IntVar(&f.top, "top", 10, "candidates to print of each table")
-	fl.BoolVar(&f.every, "every-cell", false, "a line for every policy and capacity, not only the best of each schedule")
-	fl.StringVar(&f.format, "format", "table", "`table` or json")
-	return c
 }
 
-func runPlan(c *cobra.Command, path string, f *planFlags) error {
+func (f *planFlags) run(c *call) error {
 	switch {
-	case f.format == "csv":
-		return usagef("--format csv: expected table or json")
-	case c.Flags().Changed("slo") && f.slo <= 0 || f.maxBatch < 1 || f.top < 1:
-		return usagef("--slo, --max-batch and --top: expected more than 0")
-	}
-	if err := f.numbers(c); err != nil {
-		return err
+	case c.changed("slo") && f.slo <= 0:
+		return usagef("--slo %v: expected more than 0", f.slo)
+	case c.changed("memory") && f.memory < 1e6:
+		return usagef("--memory %d: expected at least 1MB, with a unit, as in 48GB", f.memory)
 	}
 	f.names = joinOptions(f.names)
 	f.machines, f.options.Batch = []string{f.machine}, 1
-	if err := f.check(c.Context()); err != nil {
+	if err := f.check(c); err != nil {
 		return err
 	}
-	machine, err := f.chosenMachine()
+	machine, err := f.library.Machine(f.machine)
 	if err != nil {
-		return err
+		return errUsage{err}
+	}
+	if f.memory > 0 {
+		own, gpu := *machine, *machine.GPU
+		gpu.Memory.Value = hardware.Bytes(f.memory)
+		own.GPU = &gpu
+		machine = &own
 	}
 	f.options.Machine = machine
-	path, err = profileIn(path)
+	path, err := profileIn(c.args[0])
 	if err != nil {
 		return err
 	}
@@ -99,7 +101,7 @@ func runPlan(c *cobra.Command, path string, f *planFlags) error {
 	if err := f.scale(); err != nil {
 		return err
 	}
-	bar := newBar(c.ErrOrStderr())
+	bar := newBar(c.stderr)
 	defer bar.close()
 	progress := func(done, total int) {
 		if done == 0 {
@@ -108,7 +110,10 @@ func runPlan(c *cobra.Command, path string, f *planFlags) error {
 		}
 		bar.add(1)
 	}
-	plan, err := pipeline.Plan(c.Context(), profiles, pipeline.PlanOptions{Options: f.options, Schedules: f.parsedSchedules, LayerMap: f.layerMap, TopK: f.topk, MaxBatch: f.maxBatch, SLO: f.slo.Seconds(), EveryCell: f.every, Progress: progress})
+	plan, err := pipeline.Plan(c.Context(), profiles, pipeline.PlanOptions{
+		Options: f.options, Schedules: f.parsedSchedules, LayerMap: f.layerMap, TopK: f.topk,
+		MaxBatch: f.maxBatch, SLO: f.slo.Seconds(), EveryCell: f.every, Progress: progress,
+	})
 	if err != nil {
 		return err
 	}
@@ -116,22 +121,22 @@ func runPlan(c *cobra.Command, path string, f *planFlags) error {
 	plan.Dropped = append(plan.Dropped, f.future...)
 	f.suggestTime(c, path, plan.Candidates[0], profiles[0].Cell)
 	if f.format == "json" {
-		return plan.WriteJSON(c.OutOrStdout(), f.top)
+		return plan.WriteJSON(c.stdout, f.top)
 	}
-	return plan.WriteTable(c.OutOrStdout(), f.top)
+	return plan.WriteTable(c.stdout, f.top)
 }
 
-// suggestTime suggests to price the best candidate in detail. A schedule that moves no misses
-// has no cell of its own: any one stands for it.
-func (f *planFlags) suggestTime(c *cobra.Command, path string, best pipeline.Candidate, cell pipeline.Cell) {
+// suggestTime suggests to price the best candidate in detail. A schedule that moves no misses has
+// no cell of its own, and any cell will do.
+func (f *planFlags) suggestTime(c *call, path string, best pipeline.Candidate, cell pipeline.Cell) {
 	if best.Cell != (pipeline.Cell{}) {
 		cell = best.Cell
 	}
-	args := slices.Concat([]string{"time", path}, givenFlags(c, "time", "schedule", "policy", "format"), []string{"--policy", cell.Policy})
+	args := slices.Concat([]string{"time", path}, c.given("time", "schedule", "policy", "format"), []string{"--policy", cell.Policy})
 	if cell.Capacity != "" {
 		args = append(args, "--capacity", cell.Capacity)
 	}
-	suggest(c, append(args, "--schedule", best.Schedule, "--batch", strconv.Itoa(best.Batch))...)
+	c.suggested = append(args, "--schedule", best.Schedule, "--batch", strconv.Itoa(best.Batch))
 }
 
 // profiles reads the cells to choose from.
@@ -168,34 +173,9 @@ func (f *planFlags) profiles(ctx context.Context, path string) ([]*pipeline.Prof
 	}
 	if len(wanted) == 0 {
 		for _, name := range oracles {
-			f.future = append(f.future, pipeline.Dropped{Cell: pipeline.Cell{Policy: name}, Reason: "sees the future: --policy " + name + " lists it apart", Binding: pipeline.BindsFuture})
+			f.future = append(f.future, pipeline.Dropped{Cell: pipeline.Cell{Policy: name}, Binding: pipeline.BindsFuture,
+				Reason: "sees the future: --policy " + name + " lists it apart"})
 		}
 	}
 	return pipeline.ReadProfiles(ctx, path, cells)
-}
-
-// chosenMachine is the machine with the memory that --memory states.
-func (f *planFlags) chosenMachine() (*hardware.Machine, error) {
-	m, err := f.library.Machine(f.machine)
-	switch {
-	case err != nil:
-		return nil, errUsage{err}
-	case f.memory == "":
-		return m, nil
-	}
-	text := f.memory
-	if !strings.Contains(text, " ") && strings.ContainsAny(text, "Bb") {
-		text = spaced(text)
-	}
-	size, err := hardware.ParseBytes(text)
-	if err != nil {
-		return nil, usagef("--memory %q: expected a size with a unit, as in 48GB or 44.5GiB: %v", f.memory, err)
-	}
-	if size == 0 {
-		return nil, usagef("--memory %q: expected more than 0", f.memory)
-	}
-	own, gpu := *m, *m.GPU
-	gpu.Memory.Value = size
-	own.GPU = &gpu
-	return &own, nil
 }

@@ -1,46 +1,50 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
-	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay"
 )
 
-func newPoliciesCommand(known policies.Table) *cobra.Command {
-	format := "table"
-	c := &cobra.Command{
-		Use:   "policies",
-		Short: "List the policies; describe one; begin a new one",
-		Long: `List the policies that replay knows, with what each needs of a trace and what it
+func policiesCommand(known policies.Table) command {
+	var format string
+	return command{
+		use:   "policies",
+		short: "List the policies; describe one; begin a new one",
+		long: `List the policies that replay knows, with what each needs of a trace and what it
 claims. Exact policies come first: what they evict can be fetched again. Lossy methods
 follow: what they drop is lost, and they are ranked apart. Policies that need the
 future are bounds and are never ranked with the others.`,
-		Example: "  kvreplay policies\n  kvreplay policies describe lru\n  kvreplay policies new mine",
-		Args:    unknownCommand,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if format != "table" && format != "json" {
-				return usagef("--format %q, expected table or json", format)
-			}
-			lines, err := describeAll(known)
-			if err != nil {
-				return err
+		example: "  kvreplay policies\n  kvreplay policies describe lru\n  kvreplay policies new mine",
+		flags: func(fl *flagSet) {
+			fl.format(&format, "", "table", "json")
+		},
+		run: func(c *call) error {
+			var lines []policyLine
+			for i := range known {
+				line, err := describe(&known[i], known[i].Example)
+				if err != nil {
+					return err
+				}
+				lines = append(lines, line)
 			}
 			if format == "json" {
-				return writeJSON(c.OutOrStdout(), lines)
+				return writeJSON(c.stdout, lines)
 			}
-			return writePolicies(c.OutOrStdout(), lines)
+			return writePolicies(c.stdout, lines)
 		},
+		next:     always("policies", "describe", "lru"),
+		commands: []command{describePolicyCommand(known), newPolicyCommand(known)},
 	}
-	c.Flags().StringVar(&format, "format", format, "`table` or json")
-	c.AddCommand(newDescribeCommand(known), newNewCommand(known))
-	return c
 }
 
 // policyLine is a policy as `policies --format json` prints it.
@@ -79,18 +83,7 @@ type policyLine struct {
 	Documentation string `json:"documentation"`
 }
 
-func describeAll(known policies.Table) (lines []policyLine, err error) {
-	for i := range known {
-		line, err := describe(&known[i], known[i].Example)
-		if err != nil {
-			return nil, err
-		}
-		lines = append(lines, line)
-	}
-	return lines, nil
-}
-
-// describe makes an instance with the options to see what it asks for.
+// describe makes an instance with the options to see its needs.
 func describe(e *policies.Entry, options string) (policyLine, error) {
 	make, _, err := e.New(options)
 	if err != nil {
@@ -105,13 +98,13 @@ func describe(e *policies.Entry, options string) (policyLine, error) {
 		MemoryPerBlock: t.Memory, CostPerChange: t.Cost, Documentation: e.Doc}, nil
 }
 
-// needs are what a trace must have, or the future.
+// needs lists the parts that a trace must have, and the future.
 func (p *policyLine) needs() string {
 	return listed("-", word{"ranks", p.NeedsRanks}, word{"scores", p.NeedsScores}, word{"future", p.NeedsFuture}, word{"entries of blocks", p.NeedsEntries},
 		word{"attention", p.NeedsAttention}, word{"prompt_mass", p.NeedsPromptMass}, word{"prompt windows or mass", p.NeedsWindows})
 }
 
-// traits are what the policy claims of itself.
+// traits lists the traits that the policy claims.
 func (p *policyLine) traits() string {
 	return listed("", word{"exact", p.Exact}, word{"lossy", !p.Exact}, word{"bound", p.Offline}, word{"stack", p.Stack},
 		word{"bypasses", p.Bypasses}, word{"no capacity", p.Windowed}, word{"draws", p.Random}, word{"divides a request", p.DividesRequest})
@@ -123,16 +116,16 @@ type word struct {
 }
 
 func listed(none string, words ...word) string {
-	var held []string
+	var texts []string
 	for _, w := range words {
 		if w.holds {
-			held = append(held, w.text)
+			texts = append(texts, w.text)
 		}
 	}
-	if held == nil {
+	if texts == nil {
 		return none
 	}
-	return strings.Join(held, ", ")
+	return strings.Join(texts, ", ")
 }
 
 // writePolicies prints a table.
@@ -174,9 +167,164 @@ Case does not count in names. Other names: %s
 	return err
 }
 
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
+func describePolicyCommand(known policies.Table) command {
+	var format string
+	return command{
+		use:     "describe NAME[:OPTIONS]",
+		short:   "Say what a policy does: rule, source, options, traits, documentation",
+		example: "  kvreplay policies describe lru\n  kvreplay policies describe window:2 --format json",
+		args:    atLeast(1, "policy"),
+		flags: func(fl *flagSet) {
+			fl.format(&format, " (one object a policy)", "text", "json")
+		},
+		run: func(c *call) error {
+			for _, name := range c.args {
+				spec, err := known.Parse(withExample(known, known.Canonical(name)))
+				if err != nil {
+					return errUsage{err}
+				}
+				line, err := describe(spec.Entry, spec.Options)
+				if err != nil {
+					return err
+				}
+				line.Fingerprint = replay.Fingerprint(spec)
+				if format == "json" {
+					err = writeJSON(c.stdout, line)
+				} else {
+					err = writePolicy(c.stdout, &spec, &line)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		next: func(c *call) []string { return []string{"replay", "TRACE", "--policy", c.args[0]} },
+	}
+}
+
+// withExample adds the example options of the entry to a policy that needs options.
+func withExample(known policies.Table, name string) string {
+	i := slices.Index(known.Names(), name)
+	if i < 0 {
+		return name
+	}
+	if _, _, err := known[i].New(""); err != nil {
+		return name + ":" + known[i].Example
+	}
+	return name
+}
+
+// writePolicy prints a policy: its line, its facts, its documentation.
+func writePolicy(w io.Writer, spec *policies.Spec, p *policyLine) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n\n", p.Name, p.Summary)
+	usage := p.Usage
+	if usage == "" {
+		usage = p.Name + ", without options"
+	}
+	cost := p.CostPerChange
+	if !strings.Contains(cost, " a ") {
+		cost += " a change of the demand"
+	}
+	for _, fact := range [][2]string{{"aliases", strings.Join(p.Aliases, ", ")}, {"usage", usage}, {"options", spec.Options}, {"source", p.Source}, {"traits", p.traits()},
+		{"needs", p.needs()}, {"memory", p.MemoryPerBlock + " a block of the context"}, {"cost", cost},
+		{"fingerprint", p.Fingerprint}} {
+		if fact[1] != "" {
+			fmt.Fprintf(&b, "%-8s %s\n", fact[0], fact[1])
+		}
+	}
+	if p.Documentation != "" {
+		fmt.Fprintf(&b, "\n%s", p.Documentation)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// groups of policies that --policy takes.
+var groups = []string{"all", "lossy"}
+
+// parsePolicies reads --policy values. "all" stands for the exact policies of the table,
+// with its windowed policies at the sizes that KVDrive sweeps (Figs. 3, 16), and "lossy" for
+// the lossy ones.
+func parsePolicies(table policies.Table, typed []string) (specs []policies.Spec, skip bool, err error) {
+	seen := map[string]bool{}
+	for _, name := range splitPolicies(typed) {
+		if group := names.Match(name, groups); group != nil {
+			name = group[0]
+		}
+		expanded, err := windowRange(table.Canonical(name))
+		if err != nil {
+			return nil, false, err
+		}
+		if slices.Contains(groups, name) {
+			expanded, skip = everyPolicy(table, name == "lossy"), true
+		}
+		for _, one := range expanded {
+			spec, err := table.Parse(one)
+			if err != nil {
+				if group, _, options := strings.Cut(one, ":"); options && slices.Contains(groups, group) {
+					return nil, false, fmt.Errorf("policy %q: %s takes no options; name the policies one by one to set theirs", one, group)
+				}
+				if near := names.Nearest(one, groups); near != "" {
+					err = fmt.Errorf("%w; of the groups%s", err, near)
+				}
+				return nil, false, err
+			}
+			if !seen[spec.Name()] {
+				seen[spec.Name()] = true
+				specs = append(specs, spec)
+			}
+		}
+	}
+	return specs, skip, nil
+}
+
+// splitPolicies splits the values of --policy at commas, except within options.
+func splitPolicies(names []string) (all []string) {
+	for _, name := range names {
+		items := strings.Split(name, ",")
+		for i := range items {
+			items[i] = strings.TrimSpace(items[i])
+		}
+		all = append(all, joinOptions(items)...)
+	}
+	return all
+}
+
+// windowRange expands "window:1-16" to its windows; any other name stands for itself.
+func windowRange(name string) ([]string, error) {
+	text, _ := strings.CutPrefix(name, "window:")
+	from, to, isRange := strings.Cut(text, "-")
+	if text == name || !isRange {
+		return []string{name}, nil
+	}
+	first, errFirst := strconv.Atoi(from)
+	last, errLast := strconv.Atoi(to)
+	if errFirst != nil || errLast != nil || first < 0 || last < first || last > mostWindow {
+		return nil, fmt.Errorf("policy %q: expected window:FROM-TO, steps from 0 to %d", name, mostWindow)
+	}
+	var names []string
+	for n := first; n <= last; n++ {
+		names = append(names, fmt.Sprintf("window:%d", n))
+	}
+	return names, nil
+}
+
+// mostWindow is the last window of a range.
+const mostWindow = 1024
+
+func everyPolicy(table policies.Table, lossy bool) []string {
+	var names []string
+	for _, e := range table {
+		if e.Traits.Lossy != lossy {
+			continue
+		}
+		if e.Name == "window" {
+			names = append(names, "window:1", "window:2", "window:3", "window:4")
+		} else {
+			names = append(names, e.Name)
+		}
+	}
+	return names
 }

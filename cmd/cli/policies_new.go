@@ -17,7 +17,6 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/mod/modfile"
 
 	"github.com/kvreplay/kvreplay/internal/files"
@@ -30,19 +29,23 @@ var skeleton embed.FS
 // moduleOf is this program's module.
 const moduleOf = "github.com/kvreplay/kvreplay"
 
-func newNewCommand(known policies.Table) *cobra.Command {
+func newPolicyCommand(known policies.Table) command {
 	var dir string
 	var register bool
-	c := &cobra.Command{
-		Use:   "new NAME",
-		Short: "Write the skeleton of a new policy, with its test",
-		Long: `Write a policy that compiles and passes the conformance kit, to be changed into
+	return command{
+		use:   "new NAME",
+		short: "Write the skeleton of a new policy, with its test",
+		long: `Write a policy that compiles and passes the conformance kit, to be changed into
 yours: policies/NAME in this repository, or a module of its own with --dir. It is an exact
 policy; lossy methods have another contract, which policies/LOSSY.md has.`,
-		Example: "  kvreplay policies new mine --register\n  kvreplay policies new mine --dir ../mine",
-		Args:    exactlyOne("name of the policy"),
-		RunE: func(c *cobra.Command, args []string) error {
-			s, err := newSketch(known, args[0], dir)
+		example: "  kvreplay policies new mine --register\n  kvreplay policies new mine --dir ../mine",
+		args:    exactlyOne("name of the policy"),
+		flags: func(fl *flagSet) {
+			fl.StringVar(&dir, "dir", "", "write a module of its own into this `folder`")
+			fl.BoolVar(&register, "register", false, "add the policy to policies/all/all.go")
+		},
+		run: func(c *call) error {
+			s, err := newSketch(known, c.args[0], dir)
 			if err != nil {
 				return err
 			}
@@ -55,13 +58,11 @@ policy; lossy methods have another contract, which policies/LOSSY.md has.`,
 			if register {
 				err = registerPolicy(filepath.Join("policies", "all", "all.go"), s.Import, s.Package)
 			}
-			fmt.Fprint(c.OutOrStdout(), s.advice(register && err == nil))
+			fmt.Fprint(c.stdout, s.advice(register && err == nil))
 			return err
 		},
+		next: last,
 	}
-	c.Flags().StringVar(&dir, "dir", "", "write a module of its own into this `folder`")
-	c.Flags().BoolVar(&register, "register", false, "add the policy to policies/all/all.go")
-	return c
 }
 
 // sketch is a policy to be written.
@@ -140,9 +141,9 @@ func (s *sketch) write() (err error) {
 	if err := os.Mkdir(s.dir, 0o777); err != nil {
 		return fmt.Errorf("write the policy's package: %w", err)
 	}
-	made := []string{s.dir}
+	written := []string{s.dir}
 	defer func() {
-		for _, path := range made {
+		for _, path := range written {
 			if err != nil {
 				_ = os.RemoveAll(path) // what cannot be removed is named by the error
 			}
@@ -170,7 +171,7 @@ func (s *sketch) write() (err error) {
 		if err != nil {
 			return err
 		}
-		made = append(made, f.path)
+		written = append(written, f.path)
 	}
 	return nil
 }

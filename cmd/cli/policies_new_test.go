@@ -182,10 +182,7 @@ func sameMisses(t *testing.T, rows, a, b string) {
 func TestPoliciesNewReserved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mine")
 	for _, name := range []string{"main", "init", "nil", "true", "len", "string", "str-ing", "type", "func", "policies", "policytest", "all", "lossy", "internal"} {
-		code, _, stderr := run("policies", "new", name, "--dir", dir)
-		if code != 2 || !strings.Contains(stderr, "choose another name") {
-			t.Errorf("%s: exit %d, %s", name, code, stderr)
-		}
+		says(t, 2, "choose another name", "policies", "new", name, "--dir", dir)
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("a folder was left")

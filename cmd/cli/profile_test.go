@@ -44,10 +44,7 @@ func TestProfileAgain(t *testing.T) {
 		if err := step.before(); err != nil {
 			t.Fatal(err)
 		}
-		code, _, stderr := run(append(args, step.flags...)...)
-		if code != 0 || !strings.Contains(stderr, step.there) {
-			t.Errorf("%s: exit %d, %s, expected %q", step.name, code, stderr, step.there)
-		}
+		says(t, 0, step.there, append(args, step.flags...)...)
 		text, err := os.ReadFile(profile())
 		if err != nil {
 			t.Fatal(err)
@@ -72,4 +69,30 @@ func rowsPath(t *testing.T, out string) string {
 		t.Fatalf("rows %v, %v", found, err)
 	}
 	return found[0]
+}
+
+// A profile of another version in the folder is not one of those to choose from.
+func TestOldProfileIsNoChoice(t *testing.T) {
+	path, out := smallTrace(t, small), t.TempDir()
+	kvreplay(t, 0, "replay", path, "--policy", "lru", "--capacity", "2x", "--out", out, "--profile")
+	found, err := filepath.Glob(filepath.Join(out, "*.parquet"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("profiles %v, %v", found, err)
+	}
+	old := strings.Replace(found[0], ".profile-", ".profile-0", 1)
+	text, err := os.ReadFile(found[0])
+	if err != nil || bytes.Count(text, []byte(`"schema":2`)) != 1 {
+		t.Fatalf("%v: expected one schema to change", err)
+	}
+	if err := os.WriteFile(old, bytes.Replace(text, []byte(`"schema":2`), []byte(`"schema":1`), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--model", "smollm2-135m", "--layer-map", "nearest"}
+	want, _ := kvreplay(t, 0, append([]string{"time", found[0]}, args...)...)
+	if got, _ := kvreplay(t, 0, append([]string{"time", out}, args...)...); got != want {
+		t.Errorf("of the folder:\n%s\nof the profile:\n%s", got, want)
+	}
+	if _, stderr := kvreplay(t, 1, append([]string{"time", old}, args...)...); !strings.Contains(stderr, "schema 1, expected 2; replay the trace again") {
+		t.Error(stderr)
+	}
 }

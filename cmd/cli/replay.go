@@ -6,21 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/trace"
 )
 
 // replayFlags are the flags of `kvreplay replay` as typed.
@@ -47,12 +44,12 @@ type replayFlags struct {
 	checkpoint           time.Duration
 }
 
-func newReplayCommand(table policies.Table) *cobra.Command {
+func replayCommand(table policies.Table) command {
 	f := replayFlags{table: table}
-	c := &cobra.Command{
-		Use:   "replay TRACE...",
-		Short: "Replay traces through policies and print a summary or result rows",
-		Long: `Replay traces through cache policies: every policy at every capacity, on each
+	return command{
+		use:   "replay TRACE...",
+		short: "Replay traces through policies and print a summary or result rows",
+		long: `Replay traces through cache policies: every policy at every capacity, on each
 trace. A summary of ten lines goes to stdout, and --format prints the rows instead. With
 --out rows are kept in one file a trace, NAME.rows.jsonl, which ` + "`kvreplay leaderboard`" + `
 reads and to which later runs into the folder add. A run with --out that was stopped
@@ -60,51 +57,56 @@ continues where it was when the same command is given again. A run with more pol
 capacities replays only the new cells, and those of a policy whose decisions have changed
 since. With --profile or --referee a trace is finished or begun again, and with --referee
 every cell is replayed.`,
-		Example: `  kvreplay replay t.parquet
+		example: `  kvreplay replay t.parquet
   kvreplay replay t.parquet --policy lru --policy lookahead --policy window:2 --policy opt \
       --topk 256 --candidates 320 --capacity 1x,1.5x,2x,4x,0.2ctx,6400 --warmup lru:32 --out results`,
-		Args: atLeast(1, "trace"),
-		RunE: func(c *cobra.Command, args []string) error { return runReplay(c, args, &f) },
+		args: atLeast(1, "trace"),
+		flags: func(fl *flagSet) {
+			fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policies, each `NAME[:OPTIONS]`, comma-separated or repeated; all: every exact policy that the trace can serve, windows of 1 to 4 steps among them; lossy: every lossy one; window:1-16: windows from 1 to 16 steps")
+			fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request), 1x+2x@64 (grows at step 64), peak:window:2, sweep[:N] (a curve: 64 or N from 1x to below 16x)")
+			fl.StringVar(&f.warmup, "warmup", "auto", "lru:W, importance:W[,scope=request] (W prompt windows), staging, cold; auto: lru with the windows that all streams have")
+			fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in entries of a list, whatever --block-tokens makes of them (default: the trace's)")
+			fl.IntVar(&f.candidates, "candidates", 0, "M, how many entries of a list policies may see (default: the trace's)")
+			fl.IntVar(&f.sink, "sink", 0, "first tokens that are always resident (default: the trace's, or 0)")
+			fl.IntVar(&f.local, "local", 0, "last tokens that are always resident, the one being generated among them (default: the trace's, or 1)")
+			sizeVar(fl, &f.bytes, "entry-bytes", 0, mostBytes, "bytes of a token's entry in a stream (default: the trace's)")
+			fl.IntVar(&f.shape.BlockTokens, "block-tokens", 0, "tokens of a block, the unit of the cache (default: the trace's)")
+			fl.BoolVar(&f.shape.ShareHeads, "share-heads", false, "the heads of a layer share one cache, of blocks that hold all of them")
+			fl.IntVar(&f.shape.StepTokens, "mtp", 1, "consecutive positions that a step decodes: their demands are joined")
+			fl.StringVar(&f.clusters, "clusters", "", "units of unequal sizes: lists (read off the lists of a selector that ranks clusters), or a `FILE` of clusters; either with ,page=N: each takes whole pages of N tokens")
+			fl.StringVar(&f.outliers, "outliers", "", "blocks of a stream that stay on the GPU for good, beside the capacity: windows:N (the N that most prompt windows demand), unlisted:N (kept by the trace's selector, in no list)")
+			fl.StringVar(&f.prefetch, "prefetch", "", "fetch ahead into a staging buffer: predicted:SIZE (predicted_indices), candidates:SIZE (ranks K … M-1 of the step before); SIZE as a capacity; candidates:SIZE,swap: into the cache, at most SIZE a step, for what ranks worse")
+			fl.StringArrayVar(&f.tiers, "tier", nil, "a cache below the GPU's, repeatable from fast to slow: `NAME=POLICY@CAPACITY`, as in dram=lru@8x; below the last everything is found")
+			fl.BoolVar(&f.inclusive, "inclusive", false, "with --tier: tiers keep a copy of what passes through; otherwise they keep what the one above gives up, and most policies are LRU there (TIERS.md)")
+			fl.StringVar(&f.allocation, "allocation", "", "`PLAN` of kvreplay allocate: what each layer and head may keep, instead of --capacity")
+			fl.StringVar(&f.reallocate, "reallocate", "", "with --allocation: every `STEPS[:METHOD]` decode steps divide the plan's memory anew by what was observed in them, by a METHOD of allocate (default 2d-greedy)")
+			fl.StringVar(&f.pool, "pool", "", "streams that share one cache of the sum of their capacities: those of a `request` (all layers and heads) or of a layer (its heads) (default: each has its own)")
+			fl.StringSliceVar(&f.layers, "layers", nil, "layers to replay, as in 0,5,10-20 (default: all)")
+			fl.StringSliceVar(&f.requests, "requests", nil, "requests to replay, by id (default: all)")
+			fl.enum(&f.per, "per", string(replay.PerCell), "rows: one a `cell`, request, layer or stream",
+				string(replay.PerCell), string(replay.PerRequest), string(replay.PerLayer), string(replay.PerStream))
+			fl.enum(&f.format, "format", "", "on stdout: `summary` (ten lines), or all rows as table, jsonl or csv (default summary, with --out nothing)",
+				"summary", "table", "jsonl", "csv")
+			fl.parallel(&f.parallel, "workers; rows do not depend on it")
+			fl.Uint64Var(&f.seed, "seed", 0, "seed of policies that draw (default 0)")
+			fl.out(&f.out, "folder to keep rows (and profiles) in, one file a trace")
+			fl.BoolVar(&f.explain, "explain", false, "say for each policy of a group why it is left out, and what it needs")
+			fl.BoolVar(&f.fresh, "fresh", false, "with --out: replay cells that the folder has, too")
+			fl.DurationVar(&f.checkpoint, "checkpoint", replay.DefaultCheckpoint, "with --out: how often progress within a trace is kept")
+			fl.BoolVar(&f.referee, "referee", false, "replay with the slow second engine too and stop at the first difference")
+			fl.BoolVar(&f.profile, "profile", false, "with --out: write a per-step profile (Parquet), the input of the time model")
+			fl.BoolVar(&f.indices, "profile-indices", false, "with --profile: the missed indices of every step too")
+			fl.positive("topk", "candidates", "block-tokens", "mtp", "local", "entry-bytes")
+			fl.goWith(outFlag, "fresh", "checkpoint")
+		},
+		run:  f.run,
+		next: f.next,
 	}
-	fl := c.Flags()
-	fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policies, each `NAME[:OPTIONS]`, comma-separated or repeated; all: every exact policy that the trace can serve, windows of 1 to 4 steps among them; lossy: every lossy one; window:1-16: windows from 1 to 16 steps")
-	fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request), 1x+2x@64 (grows at step 64), peak:window:2, sweep[:N] (a curve: 64 or N from 1x to below 16x)")
-	fl.StringVar(&f.warmup, "warmup", "auto", "lru:W, importance:W[,scope=request] (W prompt windows), staging, cold; auto: lru with the windows that all streams have")
-	fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in entries of a list, whatever --block-tokens makes of them (default: the trace's)")
-	fl.IntVar(&f.candidates, "candidates", 0, "M, how many entries of a list policies may see (default: the trace's)")
-	fl.IntVar(&f.sink, "sink", 0, "first tokens that are always resident (default: the trace's, or 0)")
-	fl.IntVar(&f.local, "local", 0, "last tokens that are always resident, the one being generated among them (default: the trace's, or 1)")
-	bytesVar(fl, &f.bytes, "entry-bytes", 0, "bytes of a token's entry in a stream (default: the trace's)")
-	fl.IntVar(&f.shape.BlockTokens, "block-tokens", 0, "tokens of a block, the unit of the cache (default: the trace's)")
-	fl.BoolVar(&f.shape.ShareHeads, "share-heads", false, "the heads of a layer share one cache, of blocks that hold all of them")
-	fl.IntVar(&f.shape.StepTokens, "mtp", 1, "consecutive positions that a step decodes: their demands are joined")
-	fl.StringVar(&f.clusters, "clusters", "", "units of unequal sizes: lists (read off the lists of a selector that ranks clusters), or a `FILE` of clusters; either with ,page=N: each takes whole pages of N tokens")
-	fl.StringVar(&f.outliers, "outliers", "", "blocks of a stream that stay on the GPU for good, beside the capacity: windows:N (the N that most prompt windows demand), unlisted:N (kept by the trace's selector, in no list)")
-	fl.StringVar(&f.prefetch, "prefetch", "", "fetch ahead into a staging buffer: predicted:SIZE (predicted_indices), candidates:SIZE (ranks K … M-1 of the step before); SIZE as a capacity; candidates:SIZE,swap: into the cache, at most SIZE a step, for what ranks worse")
-	fl.StringArrayVar(&f.tiers, "tier", nil, "a cache below the GPU's, repeatable from fast to slow: `NAME=POLICY@CAPACITY`, as in dram=lru@8x; below the last everything is found")
-	fl.BoolVar(&f.inclusive, "inclusive", false, "with --tier: tiers keep a copy of what passes through; otherwise they keep what the one above gives up, and most policies are LRU there (TIERS.md)")
-	fl.StringVar(&f.allocation, "allocation", "", "`PLAN` of kvreplay allocate: what each layer and head may keep, instead of --capacity")
-	fl.StringVar(&f.reallocate, "reallocate", "", "with --allocation: every `STEPS[:METHOD]` decode steps divide the plan's memory anew by what was observed in them, by a METHOD of allocate (default 2d-greedy)")
-	fl.StringVar(&f.pool, "pool", "", "streams that share one cache of the sum of their capacities: those of a `request` (all layers and heads) or of a layer (its heads) (default: each has its own)")
-	fl.StringSliceVar(&f.layers, "layers", nil, "layers to replay, as in 0,5,10-20 (default: all)")
-	fl.StringSliceVar(&f.requests, "requests", nil, "requests to replay, by id (default: all)")
-	fl.StringVar(&f.per, "per", "cell", "rows: one a `cell`, request, layer or stream")
-	fl.StringVar(&f.format, "format", "", "on stdout: `summary` (ten lines), or all rows as table, jsonl or csv (default summary, with --out nothing)")
-	fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "workers; rows do not depend on it")
-	fl.Uint64Var(&f.seed, "seed", 0, "seed of policies that draw (default 0)")
-	outVar(fl, &f.out, "folder to keep rows (and profiles) in, one file a trace")
-	fl.BoolVar(&f.explain, "explain", false, "say for each policy of a group why it is left out, and what it needs")
-	fl.BoolVar(&f.fresh, "fresh", false, "with --out: replay cells that the folder has, too")
-	fl.DurationVar(&f.checkpoint, "checkpoint", replay.DefaultCheckpoint, "with --out: how often progress within a trace is kept")
-	fl.BoolVar(&f.referee, "referee", false, "replay with the slow second engine too and stop at the first difference")
-	fl.BoolVar(&f.profile, "profile", false, "with --out: write a per-step profile (Parquet), the input of the time model")
-	fl.BoolVar(&f.indices, "profile-indices", false, "with --profile: the missed indices of every step too")
-	return c
 }
 
-// runReplay replays every trace in turn; what a finished trace gave is kept whatever
-// happens to the next.
-func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
+// run replays every trace in turn. It keeps the rows of a finished trace whatever happens to the
+// next.
+func (f *replayFlags) run(c *call) error {
 	o, err := f.options(c)
 	if err != nil {
 		return err
@@ -114,10 +116,10 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 			return err
 		}
 	}
-	bar := newBar(c.ErrOrStderr())
+	bar := newBar(c.stderr)
 	defer bar.close()
 	o.Progress = bar.add
-	tasks, err := f.plan(paths, o)
+	tasks, err := f.plan(c.args, o)
 	defer closeAll(tasks)
 	if err != nil {
 		return err
@@ -127,8 +129,12 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 			return err
 		}
 	}
-	f.printNotes(c.ErrOrStderr(), tasks)
-	steps, cells := workOf(tasks)
+	f.printNotes(c.stderr, tasks)
+	steps, cells := int64(0), 0
+	for _, t := range tasks {
+		steps += t.job.Work()
+		cells += t.job.Cells()
+	}
 	bar.start(steps, "replay "+count(cells, "cell"), "steps")
 	var rows []result.Row // to be printed
 	kept, recalled := 0, 0
@@ -140,8 +146,11 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 		result, err := f.finish(c.Context(), t, o.Store)
 		if err != nil {
 			bar.close()
-			redone.write(c.ErrOrStderr())
-			return withAdvice(err, f.out)
+			redone.write(c.stderr)
+			if i := (*replay.Interrupted)(nil); errors.As(err, &i) && f.out == "" {
+				err = fmt.Errorf("%w (--out DIR keeps finished work)", err)
+			}
+			return err
 		}
 		redone.add(result)
 		for _, note := range result.Notes[len(t.job.Notes()):] { // the others are printed
@@ -155,78 +164,48 @@ func runReplay(c *cobra.Command, paths []string, f *replayFlags) error {
 		recalled += result.Recalled
 	}
 	bar.close()
-	redone.write(c.ErrOrStderr())
+	redone.write(c.stderr)
 	if f.out != "" {
-		fmt.Fprintf(c.ErrOrStderr(), "kvreplay: %s of %s in %s (%s %s there already)\n", count(kept, "row"), count(len(tasks), "trace"), f.out,
+		fmt.Fprintf(c.stderr, "kvreplay: %s of %s in %s (%s %s there already)\n", count(kept, "row"), count(len(tasks), "trace"), f.out,
 			count(recalled, "cell"), map[bool]string{true: "was", false: "were"}[recalled == 1])
 		if f.format == "" {
 			return nil
 		}
 	}
-	return writeRows(c.OutOrStdout(), f.format, rows)
+	switch f.format {
+	case "jsonl":
+		return result.WriteJSONL(c.stdout, rows)
+	case "csv":
+		return result.WriteCSV(c.stdout, rows)
+	case "table":
+		return render.Rows(c.stdout, rows)
+	}
+	return render.Summary(c.stdout, rows)
 }
 
-// printNotes prints what the user should know before the work, each text once for all traces
-// that it is about.
-func (f *replayFlags) printNotes(w io.Writer, tasks []*task) {
-	var texts []string
-	about := map[string][]string{} // traces by text
-	add := func(t *task, text string) {
-		if about[text] == nil {
-			texts = append(texts, text)
-		}
-		about[text] = append(about[text], t.file.Path())
+// next returns the command that keeps the rows, with the optimum among them, or the one that
+// ranks them. A profile is for plan.
+func (f *replayFlags) next(c *call) []string {
+	isOptimum := func(p string) bool { return slices.Contains([]string{"all", "lossy", "opt"}, strings.ToLower(p)) }
+	optimum := slices.ContainsFunc(splitPolicies(f.policies), isOptimum)
+	if _, err := profileIn(f.out); f.profile && err == nil { // plan takes one profile
+		return []string{"plan", f.out, "--layer-map", "nearest"}
 	}
-	for _, t := range tasks {
-		for _, note := range t.job.Notes() {
-			add(t, note)
-		}
-		left := t.job.LeftOut()
-		if f.explain {
-			for _, l := range left {
-				add(t, l.String())
-			}
-		} else if len(left) > 0 {
-			add(t, replay.SummaryOf(left)+"; --explain says more")
-		}
+	if f.out != "" && optimum {
+		return []string{"leaderboard", f.out}
 	}
-	for _, text := range texts {
-		of := strings.Join(about[text], ", ")
-		if n := len(about[text]); n > 1 && n == len(tasks) {
-			of = fmt.Sprintf("all %d traces", n)
-		} else if n > 1 && !f.explain {
-			of = fmt.Sprintf("%s and %d of the other %d traces", about[text][0], n-1, len(tasks)-1)
-		}
-		fmt.Fprintf(w, "kvreplay: %s: %s\n", of, text)
+	next := slices.Concat([]string{"replay"}, c.args, c.given("replay", "format", "explain", outFlag))
+	if !optimum {
+		next = append(next, "--policy", "opt")
 	}
-}
-
-// finish replays one trace and keeps its files: the rows also where the profile fails.
-func (f *replayFlags) finish(ctx context.Context, t *task, store *replay.Store) (*replay.Result, error) {
-	result, err := t.job.Run(ctx)
-	if err != nil {
-		return nil, err
+	if !c.changed("per") {
+		next = append(next, "--per", "request") // a board then has intervals
 	}
-	var failed error
-	if t.profile != nil {
-		failed = t.profile.Close()
-	}
-	if store == nil {
-		return result, nil
-	}
-	notes, err := t.job.Keep()
-	if err != nil {
-		return nil, cmp.Or(failed, err)
-	}
-	result.Notes = append(result.Notes, notes...)
-	if failed != nil {
-		return nil, fmt.Errorf("%w; the rows are kept in %s. A profile is of every step and cannot be made of them: with that mended, the same command replays this trace and those behind it", failed, filepath.Join(f.out, replay.RowsName(t.file.Path())))
-	}
-	return result, nil
+	return append(next, "--out", cmp.Or(f.out, resultsFolder))
 }
 
 // options checks the flags and turns them into replay's options.
-func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
+func (f *replayFlags) options(c *call) (o replay.Options, err error) {
 	o = replay.Options{TopK: f.topk, Candidates: f.candidates, Requests: f.requests, Workers: f.parallel, Seed: f.seed, Shape: f.shape, Referee: f.referee, Fresh: f.fresh, Checkpoint: f.checkpoint}
 	if o.Policies, o.SkipUnable, err = parsePolicies(f.table, f.policies); err != nil {
 		return o, errUsage{err}
@@ -268,7 +247,7 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 	}
 	o.Inclusive = f.inclusive
 	if f.allocation != "" {
-		if c.Flags().Changed("capacity") {
+		if c.changed("capacity") {
 			return o, usagef("--allocation says what is kept, --capacity too: give one of them")
 		}
 		o.Capacities = nil
@@ -276,19 +255,15 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 			return o, err
 		}
 	}
-	if c.Flags().Changed("capacity") && !slices.ContainsFunc(o.Policies, hasCapacity) {
+	if c.changed("capacity") && !slices.ContainsFunc(o.Policies, hasCapacity) {
 		return o, usagef("--capacity is of policies that have one, and %s has none: leave it out, or name others with --policy too", o.Policies[0].Name())
 	}
 	if o.Layers, err = parseLayers(f.layers); err != nil {
 		return o, errUsage{err}
 	}
-	switch o.Per = replay.Detail(f.per); o.Per {
-	case replay.PerCell, replay.PerRequest, replay.PerLayer, replay.PerStream:
-	default:
-		return o, usagef("--per %q: expected cell, request, layer or stream", f.per)
-	}
+	o.Per = replay.Detail(f.per)
 	given := func(name string, value *int) *int {
-		if c.Flags().Changed(name) {
+		if c.changed(name) {
 			return value
 		}
 		return nil
@@ -297,19 +272,13 @@ func (f *replayFlags) options(c *cobra.Command) (o replay.Options, err error) {
 	return o, f.check(c)
 }
 
-// hasCapacity reports whether a policy has a capacity; windows keep what they keep.
+// hasCapacity reports whether a policy has a capacity. A window keeps the demand of its steps.
 func hasCapacity(s policies.Spec) bool { return !s.Entry.Traits.Windowed }
 
-func (f *replayFlags) check(c *cobra.Command) error {
-	if err := atLeastOne(c, "topk", "candidates", "block-tokens", "mtp", "local", "entry-bytes", "parallel"); err != nil {
-		return err
-	}
-	if err := goWith(c, outFlag, "fresh", "checkpoint"); err != nil {
-		return err
-	}
-	var used []replay.Mechanism // of those that a plan does not see
+func (f *replayFlags) check(c *call) error {
+	var used []replay.Mechanism // of those that replay.Plan does not see
 	for _, m := range []replay.Mechanism{replay.UseCheckpoint, replay.UseProfile, replay.UseReferee, replay.UseClusters} {
-		if c.Flags().Changed(strings.TrimPrefix(string(m), "--")) {
+		if c.changed(strings.TrimPrefix(string(m), "--")) {
 			used = append(used, m)
 		}
 	}
@@ -317,8 +286,6 @@ func (f *replayFlags) check(c *cobra.Command) error {
 		return errUsage{err}
 	}
 	switch {
-	case f.format != "" && !slices.Contains(replayFormats, f.format):
-		return usagef("--format %q: expected summary, table, jsonl or csv", f.format)
 	case f.checkpoint <= 0:
 		return usagef("--checkpoint %v: expected a time above 0", f.checkpoint)
 	case f.sink < 0:
@@ -335,106 +302,189 @@ func (f *replayFlags) check(c *cobra.Command) error {
 	return nil
 }
 
-// replayFormats are what --format takes.
-var replayFormats = []string{"summary", "table", "jsonl", "csv"}
-
-// groups of policies that --policy takes.
-var groups = []string{"all", "lossy"}
-
-// parsePolicies reads --policy values; "all" stands for the exact policies of the table,
-// with its windowed policies at the sizes that KVDrive sweeps (Figs. 3, 16), and "lossy" for
-// the lossy ones.
-func parsePolicies(table policies.Table, typed []string) (specs []policies.Spec, skip bool, err error) {
-	seen := map[string]bool{}
-	for _, name := range splitPolicies(typed) {
-		if group := names.Match(name, groups); group != nil {
-			name = group[0]
-		}
-		expanded, err := windowRange(table.Canonical(name))
-		if err != nil {
-			return nil, false, err
-		}
-		if slices.Contains(groups, name) {
-			expanded, skip = everyPolicy(table, name == "lossy"), true
-		}
-		for _, one := range expanded {
-			spec, err := table.Parse(one)
-			if err != nil {
-				if group, _, options := strings.Cut(one, ":"); options && slices.Contains(groups, group) {
-					return nil, false, fmt.Errorf("policy %q: %s takes no options; name the policies one by one to set theirs", one, group)
-				}
-				if near := names.Nearest(one, groups); near != "" {
-					err = fmt.Errorf("%w; of the groups%s", err, near)
-				}
-				return nil, false, err
-			}
-			if !seen[spec.Name()] {
-				seen[spec.Name()] = true
-				specs = append(specs, spec)
-			}
-		}
-	}
-	return specs, skip, nil
-}
-
-// splitPolicies parts the values of --policy at commas, but for those of options.
-func splitPolicies(names []string) (all []string) {
-	for _, name := range names {
-		items := strings.Split(name, ",")
-		for i := range items {
-			items[i] = strings.TrimSpace(items[i])
-		}
-		all = append(all, joinOptions(items)...)
-	}
-	return all
-}
-
-// windowRange expands "window:1-16" to its windows; any other name stands for itself.
-func windowRange(name string) ([]string, error) {
-	text, _ := strings.CutPrefix(name, "window:")
-	from, to, isRange := strings.Cut(text, "-")
-	if text == name || !isRange {
-		return []string{name}, nil
-	}
-	first, errFirst := strconv.Atoi(from)
-	last, errLast := strconv.Atoi(to)
-	if errFirst != nil || errLast != nil || first < 0 || last < first || last > mostWindow {
-		return nil, fmt.Errorf("policy %q: expected window:FROM-TO, steps from 0 to %d", name, mostWindow)
-	}
-	var names []string
-	for n := first; n <= last; n++ {
-		names = append(names, fmt.Sprintf("window:%d", n))
-	}
-	return names, nil
-}
-
-// mostWindow is the last window of a range.
-const mostWindow = 1024
-
-func everyPolicy(table policies.Table, lossy bool) []string {
-	var names []string
-	for _, e := range table {
-		if e.Traits.Lossy != lossy {
+// checkPeaks refuses a capacity peak:POLICY unless the run has that windowed policy.
+func checkPeaks(table policies.Table, specs []policies.Spec, capacities []replay.Capacity) error {
+	for _, c := range capacities {
+		if c.Peak() == "" {
 			continue
 		}
-		if e.Name == "window" {
-			names = append(names, "window:1", "window:2", "window:3", "window:4")
-		} else {
-			names = append(names, e.Name)
+		spec, err := table.Parse(c.Peak())
+		switch {
+		case err != nil:
+			return fmt.Errorf("capacity %v: %w", c, err)
+		case !spec.Entry.Traits.Windowed:
+			return fmt.Errorf("capacity %v: %s has a capacity itself; expected a policy without, as in peak:window:2", c, spec.Name())
+		case spec.Name() != c.Peak():
+			return fmt.Errorf("capacity %v: write it peak:%s", c, spec.Name())
+		case !slices.ContainsFunc(specs, func(s policies.Spec) bool { return s.Name() == spec.Name() }):
+			return fmt.Errorf("capacity %v: the run has no policy %s; add --policy %s", c, spec.Name(), spec.Name())
 		}
 	}
-	return names
+	return nil
 }
 
-// writeRows prints rows in a format.
-func writeRows(w io.Writer, format string, rows []result.Row) error {
-	switch format {
-	case "jsonl":
-		return result.WriteJSONL(w, rows)
-	case "csv":
-		return result.WriteCSV(w, rows)
-	case "table":
-		return render.Rows(w, rows)
+// task is one trace of a run.
+type task struct {
+	file    *trace.File
+	job     *replay.Job
+	profile *replay.Profile // nil unless asked for
+}
+
+// plan opens and plans every trace before anything is replayed, so that a wrong name,
+// a broken file or an option that a trace cannot serve costs no work.
+func (f *replayFlags) plan(paths []string, o replay.Options) (tasks []*task, err error) {
+	if err := checkNames(paths, "into a folder"); err != nil {
+		return nil, err
 	}
-	return render.Summary(w, rows)
+	digests := map[string]string{} // to a path
+	for _, path := range paths {
+		t := new(task)
+		if t.file, err = trace.Open(path); err != nil {
+			return tasks, err
+		}
+		tasks = append(tasks, t)
+		if t.job, err = replay.Plan(t.file, o); err != nil {
+			return tasks, err
+		}
+		if other, ok := digests[t.job.Digest()]; ok {
+			return tasks, usagef("%s and %s are the same trace (digest %s), whose rows would count twice: name one of them", other, path, t.job.Digest())
+		}
+		digests[t.job.Digest()] = path
+		if f.out != "" {
+			if err := checkOutput("replay", filepath.Join(f.out, replay.RowsName(path)), nil); err != nil {
+				return tasks, err
+			}
+		}
+		if profile := filepath.Join(f.out, t.profileName()); f.profile && !t.job.Recorded(profile, f.indices) {
+			if t.profile, err = replay.CreateProfile(profile, f.indices); err != nil {
+				return tasks, err
+			}
+			if err := t.job.Record(t.profile); err != nil {
+				return tasks, err
+			}
+		}
+	}
+	return tasks, nil
+}
+
+// checkNames refuses paths with the same file name, which is how rows name their trace. apart
+// says how such traces can be replayed.
+func checkNames(paths []string, apart string) error {
+	seen := map[string]string{}
+	for _, path := range paths {
+		name := filepath.Base(path)
+		other, ok := seen[name]
+		switch {
+		case ok && filepath.Clean(other) == filepath.Clean(path):
+			return usagef("trace %s is named twice", path)
+		case ok:
+			return usagef("%s and %s have the same file name, and rows name traces by it: rename one, or replay each %s of its own", other, path, apart)
+		}
+		seen[name] = path
+	}
+	return nil
+}
+
+// profileName returns the name of the profile. It depends on all settings, so that a repeated
+// run replaces its own profile and no other.
+func (t *task) profileName() string {
+	return fmt.Sprintf("%s.profile-%s.parquet", replay.Stem(t.file.Path()), t.job.Key())
+}
+
+// closeAll closes the traces and removes profiles that were not finished.
+func closeAll(tasks []*task) {
+	for _, t := range tasks {
+		t.file.Close()
+		if t.profile != nil {
+			t.profile.Abort()
+		}
+	}
+}
+
+// printNotes prints the notes that the user should read before the work, each text once for all
+// of its traces.
+func (f *replayFlags) printNotes(w io.Writer, tasks []*task) {
+	var texts []string
+	about := map[string][]string{} // traces by text
+	add := func(t *task, text string) {
+		if about[text] == nil {
+			texts = append(texts, text)
+		}
+		about[text] = append(about[text], t.file.Path())
+	}
+	for _, t := range tasks {
+		for _, note := range t.job.Notes() {
+			add(t, note)
+		}
+		left := t.job.LeftOut()
+		if f.explain {
+			for _, l := range left {
+				add(t, l.String())
+			}
+		} else if len(left) > 0 {
+			add(t, replay.SummaryOf(left)+"; --explain says more")
+		}
+	}
+	for _, text := range texts {
+		of := strings.Join(about[text], ", ")
+		if n := len(about[text]); n > 1 && n == len(tasks) {
+			of = fmt.Sprintf("all %d traces", n)
+		} else if n > 1 && !f.explain {
+			of = fmt.Sprintf("%s and %d of the other %d traces", about[text][0], n-1, len(tasks)-1)
+		}
+		fmt.Fprintf(w, "kvreplay: %s: %s\n", of, text)
+	}
+}
+
+// finish replays one trace and keeps its files. It keeps the rows even if the profile fails.
+func (f *replayFlags) finish(ctx context.Context, t *task, store *replay.Store) (*replay.Result, error) {
+	result, err := t.job.Run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var failed error
+	if t.profile != nil {
+		failed = t.profile.Close()
+	}
+	if store == nil {
+		return result, nil
+	}
+	notes, err := t.job.Keep()
+	if err != nil {
+		return nil, cmp.Or(failed, err)
+	}
+	result.Notes = append(result.Notes, notes...)
+	if failed != nil {
+		return nil, fmt.Errorf("%w; the rows are kept in %s. A profile is of every step and cannot be made of them: with that "+
+			"mended, the same command replays this trace and those behind it", failed, filepath.Join(f.out, replay.RowsName(t.file.Path())))
+	}
+	return result, nil
+}
+
+// changes counts the cells that a run replays again although its folder has them, over all
+// traces.
+type changes struct {
+	changed map[string]int // by policy, if its decisions have changed
+	unnamed int            // kept without a fingerprint
+}
+
+func (c *changes) add(r *replay.Result) {
+	if c.changed == nil {
+		c.changed = map[string]int{}
+	}
+	for policy, cells := range r.Changed {
+		c.changed[policy] += cells
+	}
+	c.unnamed += r.Unnamed
+}
+
+// write prints a line for each policy that has changed.
+func (c *changes) write(w io.Writer) {
+	for _, policy := range slices.Sorted(maps.Keys(c.changed)) {
+		fmt.Fprintf(w, "kvreplay: %s changed since these cells were kept: %s replayed\n", policy, count(c.changed[policy], "cell"))
+	}
+	if c.unnamed > 0 {
+		fmt.Fprintf(w, "kvreplay: an earlier version kept these cells without policy fingerprints: %s replayed\n",
+			count(c.unnamed, "cell"))
+	}
 }

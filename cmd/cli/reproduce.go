@@ -22,16 +22,16 @@ type reproduceFlags struct {
 	format   string
 }
 
-// traceFolders are where the traces lie in a checkout.
+// traceFolders hold the traces of a checkout.
 var traceFolders = []string{"datasets/bundled", "datasets/corpus"}
 
-func newReproduceCommand() *cobra.Command {
-	f := &reproduceFlags{}
+func reproduceCommand() command {
+	var f reproduceFlags
 	known := append(papers.Names(), "all")
-	c := &cobra.Command{
-		Use:   "reproduce [" + strings.Join(known, "|") + "]...",
-		Short: "Compare kvreplay with what the papers printed",
-		Long: `Compute the papers' tables, figures and statements with the code that the other
+	return command{
+		use:   "reproduce [" + strings.Join(known, "|") + "]...",
+		short: "Compare kvreplay with what the papers printed",
+		long: `Compute the papers' tables, figures and statements with the code that the other
 commands run, and compare each figure with the printed one. The output begins with the
 number of figures by kind, because kinds differ in what an agreement proves. It names the
 figures of the papers that it does not compare. The exit code is 1 if a figure is past
@@ -41,20 +41,26 @@ its gate, the largest error allowed, without a known reason.
 Some sections replay real traces (--traces). Without them, they say which they need.
 replay/REPRODUCTION.md is the report of all papers. replay/reproduce/README.md explains
 kinds and results.`,
-		Example: `  kvreplay reproduce all
+		example: `  kvreplay reproduce all
   kvreplay reproduce kvdrive --section fig-20
   kvreplay reproduce all --out report --format json`,
-		ValidArgs: known,
-		Args:      knownPapers(known),
-		RunE:      func(c *cobra.Command, args []string) error { return runReproduce(c, args, f) },
+		values: known,
+		args:   knownPapers(known),
+		flags: func(fl *flagSet) {
+			fl.StringSliceVar(&f.traces, "traces", nil, "traces and folders of traces (default "+strings.Join(traceFolders, " and ")+", where they are)")
+			fl.StringVar(&f.hardware, "hardware-dir", "", "`folder` of YAML files that replace bundled machines and models, to see what depends on them")
+			fl.StringSliceVar(&f.sections, "section", nil, "only these `sections`, each NAME or PAPER/NAME (default: all); where each names its paper, the other papers are not computed")
+			fl.out(&f.out, "write "+reproduce.FileName+" and its figures into this `folder` too")
+			fl.format(&f.format, "", "table", "markdown", "csv", "json")
+		},
+		run: f.run,
+		next: func(c *call) []string {
+			if f.out != "" {
+				return []string{"hardware", "points"}
+			}
+			return slices.Concat([]string{"reproduce"}, c.args, c.given("reproduce", "format"), []string{"--out", "report"})
+		},
 	}
-	fl := c.Flags()
-	fl.StringSliceVar(&f.traces, "traces", nil, "traces and folders of traces (default "+strings.Join(traceFolders, " and ")+", where they are)")
-	fl.StringVar(&f.hardware, "hardware-dir", "", "`folder` of YAML files that replace bundled machines and models, to see what depends on them")
-	fl.StringSliceVar(&f.sections, "section", nil, "only these `sections`, each NAME or PAPER/NAME (default: all); where each names its paper, the other papers are not computed")
-	outVar(fl, &f.out, "write "+reproduce.FileName+" and its figures into this `folder` too")
-	fl.StringVar(&f.format, "format", "table", "`table`, markdown, csv or json")
-	return c
 }
 
 // paperList names what can be reproduced, a line each.
@@ -104,11 +110,7 @@ func chosenPapers(args, sections []string) []reproduce.Paper {
 	})
 }
 
-func runReproduce(c *cobra.Command, args []string, f *reproduceFlags) error {
-	formats := []string{"table", "markdown", "csv", "json"}
-	if !slices.Contains(formats, f.format) {
-		return usagef("--format %q, expected %s%s", f.format, strings.Join(formats, ", "), names.Nearest(f.format, formats))
-	}
+func (f *reproduceFlags) run(c *call) error {
 	traces, err := f.tracePaths()
 	if err != nil {
 		return err
@@ -118,8 +120,8 @@ func runReproduce(c *cobra.Command, args []string, f *reproduceFlags) error {
 			return err
 		}
 	}
-	chosen := chosenPapers(args, f.sections)
-	bar := newBar(c.ErrOrStderr())
+	chosen := chosenPapers(c.args, f.sections)
+	bar := newBar(c.stderr)
 	parts := 0
 	for _, p := range chosen {
 		parts += p.Parts
@@ -167,8 +169,8 @@ func (f *reproduceFlags) tracePaths() ([]string, error) {
 	return paths, nil
 }
 
-func (f *reproduceFlags) render(c *cobra.Command, r *reproduce.Report) error {
-	w := c.OutOrStdout()
+func (f *reproduceFlags) render(c *call, r *reproduce.Report) error {
+	w := c.stdout
 	switch f.format {
 	case "markdown":
 		return r.RenderMarkdown(w, f.out != "")

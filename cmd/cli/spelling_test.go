@@ -42,10 +42,7 @@ func TestSpellings(t *testing.T) {
 
 // An alias of several schedules is an error that lists them. Help lists all aliases.
 func TestAmbiguousSpelling(t *testing.T) {
-	code, _, stderr := run("time", "--prompt", "256", "--generate", "8", "--model", "opt-13b", "--schedule", "ESS")
-	if code != 2 || !strings.Contains(stderr, `schedule "ESS" is ambiguous, did you mean da or dba or layerwise?`) {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
+	says(t, 2, `schedule "ESS" is ambiguous, did you mean da or dba or layerwise?`, "time", "--prompt", "256", "--generate", "8", "--model", "opt-13b", "--schedule", "ESS")
 	if help := must(t, "time", "--help"); !strings.Contains(help, "prefetch (infinigen)") {
 		t.Errorf("help does not say that infinigen is prefetch:\n%s", help)
 	}
@@ -67,9 +64,7 @@ func TestWhereRemovesPolicy(t *testing.T) {
 		{[]string{"leaderboard", rows, "--where", "policy=ltu"}, "fifo, lru, opt, did you mean lru?"},
 		{[]string{"compare", "lru", "sieve", rows, "--where", "policy=lru"}, `no rows of policy "sieve"`},
 	} {
-		if code, _, stderr := run(c.args...); code != 1 || !strings.Contains(stderr, c.want) {
-			t.Errorf("%v: exit %d, %s\nexpected %q", c.args[2:], code, stderr, c.want)
-		}
+		says(t, 1, c.want, c.args...)
 	}
 	for _, args := range [][]string{{"--where", "policy=lru", "--where", "policy=opt"}, {"--where", "capacity=2x"}} { // what the errors say to use
 		must(t, append([]string{"leaderboard", rows}, args...)...)
@@ -109,5 +104,27 @@ func TestUnknownFieldsAreOffered(t *testing.T) {
 		if code, _, stderr := run(c.args...); code == 0 || !strings.Contains(stderr, c.want) {
 			t.Errorf("%v: exit %d, %s\nexpected %q", c.args, code, stderr, c.want)
 		}
+	}
+}
+
+// A policy that was replayed by its name is found by its name, wherever rows and profiles
+// are read.
+func TestPoliciesByName(t *testing.T) {
+	out := t.TempDir()
+	must(t, "replay", "../../datasets/bundled/smollm2_niah_1k_sglang.parquet", "--policy", "opt,lru,s3-fifo,lfu-decay:half_life=4,lfu-decay:half_life=8",
+		"--capacity", "1.5x,2x", "--per", "stream", "--profile", "--out", out)
+	for _, args := range [][]string{
+		{"compare", "s3-fifo", "lru", out},
+		{"time", out, "--policy", "s3-fifo", "--capacity", "2x", "--layer-map", "nearest"},
+		{"plan", out, "--policy", "s3-fifo,lru", "--layer-map", "nearest", "--max-batch", "2", "--steps", "2", "--every-cell"},
+		{"allocate", out, "--policy", "s3-fifo", "--memory", "2x"},
+		{"leaderboard", out, "--where", "policy=s3-fifo", "--where", "policy=opt"},
+	} {
+		if got := must(t, args...); !strings.Contains(got, "s3-fifo:small=0.1") {
+			t.Errorf("%v does not say whose figures these are:\n%s", args, got)
+		}
+	}
+	if _, _, stderr := run("compare", "lfu-decay", "lru", out); !strings.Contains(stderr, "did you mean lfu-decay:half_life=4 or lfu-decay:half_life=8?") {
+		t.Errorf("a name of two policies: %s", stderr)
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -39,12 +40,13 @@ type timeFlags struct {
 	decoding            decodingFlags
 }
 
-func newTimeCommand(known policies.Table) *cobra.Command {
+func timeCommand(known policies.Table) command {
 	var f timeFlags
-	c := &cobra.Command{
-		Use:   "time PROFILE | --prompt N --generate N",
-		Short: "Price the misses of a profile in time on a machine",
-		Long: `Say how long decode steps take on a machine: the misses of a profile, which
+	o, d := &f.options, &f.decoding
+	return command{
+		use:   "time PROFILE | --prompt N --generate N",
+		short: "Price the misses of a profile in time on a machine",
+		long: `Say how long decode steps take on a machine: the misses of a profile, which
 ` + "`kvreplay replay --profile`" + ` writes, are priced on the machine's link and drives, and
 a schedule places them beside the model's operators on a timeline of GPU, link, CPU and
 SSD. PROFILE is such a file or a folder that has one. Nothing is replayed again.
@@ -61,33 +63,36 @@ Schedules:
 
 Case does not count in names. Other names of schedules:
   ` + pipeline.ScheduleAliases(),
-		Example: `  kvreplay replay t.parquet --policy lru --capacity 2x --out results --profile
+		example: `  kvreplay replay t.parquet --policy lru --capacity 2x --out results --profile
   kvreplay time results --hardware h100 --model deepseek-v3.2 --batch 64 --schedule dba --layer-map stretch
   kvreplay time results --hardware all --batch 8 --schedule da,sfc --layer-map nearest --format csv
   kvreplay time --prompt 256 --generate 64 --model opt-6.7b --hardware a100-40 --batch 32 --schedule flexgen,kvpr`,
-		Args: f.profileOrDecoding,
-		RunE: func(c *cobra.Command, args []string) error {
-			f.policy = known.Canonical(f.policy)
-			return runTime(c, args, &f)
+		args: f.profileOrDecoding,
+		flags: func(fl *flagSet) {
+			f.define(fl)
+			fl.IntVar(&d.prompt, "prompt", 0, "without a profile: tokens of every request's prompt, for kvpr, flexgen, ellm and dense")
+			fl.IntVar(&d.generate, "generate", 0, "without a profile: tokens that every request generates, the first of them by prefill")
+			fl.BoolVar(&d.static, "static", false, "without a profile: the cache has prompt and generated positions from the first step on")
+			fl.StringSliceVar(&f.machines, "hardware", []string{"h100"}, "`machines` that 'kvreplay hardware list' names, or all")
+			fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise"}, "schedules, each `NAME[:OPTION=VALUE,...]`, or all that the batch and the profile allow")
+			fl.IntVar(&o.Batch, "batch", 1, "requests that decode together on a GPU, drawn from the profile")
+			fl.StringVar(&f.policy, "policy", "", "whose misses (default: the only policy there is)")
+			fl.StringVar(&f.capacity, "capacity", "", "at which capacity (default: the only one there is)")
+			fl.StringVar(&f.timeline, "timeline", "", "write the median step to this `file` as trace events, for ui.perfetto.dev")
+			fl.format(&f.format, "", "table", "json", "csv")
 		},
+		run: func(c *call) error {
+			f.policy = known.Canonical(f.policy)
+			return f.run(c)
+		},
+		next: f.next,
 	}
-	f.add(c)
-	f.decoding.add(c)
-	fl, o := c.Flags(), &f.options
-	fl.StringSliceVar(&f.machines, "hardware", []string{"h100"}, "`machines` that 'kvreplay hardware list' names, or all")
-	fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise"}, "schedules, each `NAME[:OPTION=VALUE,...]`, or all that the batch and the profile allow")
-	fl.IntVar(&o.Batch, "batch", 1, "requests that decode together on a GPU, drawn from the profile")
-	fl.StringVar(&f.policy, "policy", "", "whose misses (default: the only policy there is)")
-	fl.StringVar(&f.capacity, "capacity", "", "at which capacity (default: the only one there is)")
-	fl.StringVar(&f.timeline, "timeline", "", "write the median step to this `file` as trace events, for ui.perfetto.dev")
-	fl.StringVar(&f.format, "format", "table", "`table`, json or csv")
-	return c
 }
 
-// add adds the flags that time and plan share.
-func (f *timeFlags) add(c *cobra.Command) {
-	fl, o := c.Flags(), &f.options
-	fl.StringVar(&f.hardware.dir, "hardware-dir", "", "`folder` of YAML files that add to the bundled ones or replace them (default $"+hardware.DirVariable+")")
+// define adds the flags that time and plan share.
+func (f *timeFlags) define(fl *flagSet) {
+	o := &f.options
+	f.hardware.define(fl.FlagSet)
 	fl.StringVar(&f.model, "model", "", "the model's `shape`, as 'kvreplay hardware list' names it (default: the profile's)")
 	fl.StringVar(&f.layerMap, "layer-map", "", "which profiled layer stands for which of the model's: nearest, stretch, or `MODEL=PROFILED,...` as in 0-19=5,20-60=25")
 	fl.IntVar(&f.topk, "topk", 0, "scale the counts from the profile's K to this one, in tokens (default: as they are)")
@@ -103,47 +108,52 @@ func (f *timeFlags) add(c *cobra.Command) {
 	fl.StringVar(&o.Path, "path", "fastest", "path of fetches: fastest, call, batch, kernel")
 	fl.BoolVar(&o.Merge, "merge", false, "adjacent missed blocks move as one piece")
 	fl.Int64Var(&o.Fragments, "fragments", 1, "places that a block lies in; 2 where K and V are apart")
-	depthVar(fl, &o.Depth)
+	fl.depth(&o.Depth)
 	fl.Float64Var(&o.Ahead.Accuracy, "read-ahead", 0, "share of the SSD's reads that are named when a layer begins, and hide behind its projections and selection; the rest is read again (default: reads wait for the selection)")
 	fl.BoolVar(&o.Ahead.Direct, "gpudirect", false, "the SSD writes into the GPU (GPUDirect Storage)")
 	fl.StringVar(&f.table, "table", "", "CSV `file` of measured operator times, instead of the roofline")
 	fl.BoolVar(&f.extrapolate, "extrapolate", false, "with --table: go on beyond its points")
+	fl.positive("topk", "steps", "context", "positions", "accept", "expert-gpus")
 }
 
-func oneProfile(c *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usagef("%s: expected one profile, %d are named; usage: %s", commandName(c), len(args), c.UseLine())
+// decodingFlags describe the batch of equal requests that `kvreplay time` prices without a
+// profile.
+type decodingFlags struct {
+	prompt, generate int
+	static           bool
+}
+
+// given reports whether one of the flags is given.
+func (d *decodingFlags) given() bool { return d.prompt != 0 || d.generate != 0 || d.static }
+
+// profileOrDecoding checks the arguments of time: a profile, or the flags of requests.
+func (f *timeFlags) profileOrDecoding(c *cobra.Command, args []string) error {
+	if !f.decoding.given() {
+		return exactlyOne("profile")(c, args)
+	}
+	if f.decoding.prompt == 0 && f.decoding.generate == 0 {
+		return usagef("--static goes with --prompt and --generate")
+	}
+	if len(args) > 0 {
+		return usagef("--prompt and --generate describe requests instead of a profile, %s is named as well", args[0])
+	}
+	if f.decoding.prompt < 1 || f.decoding.generate < 2 {
+		return usagef("--prompt %d --generate %d: expected at least 1 and 2 tokens; the first is prefill's", f.decoding.prompt, f.decoding.generate)
+	}
+	for _, name := range []string{"policy", "capacity", "layer-map", "topk", "context", "seed"} {
+		if c.Flags().Changed(name) {
+			return usagef("--%s goes with a profile, not with --prompt and --generate", name)
+		}
 	}
 	return nil
 }
 
-// profileIn is the path itself, or the one profile of a folder.
-func profileIn(path string) (string, error) {
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return path, nil // a missing file is reported where it is opened
-	}
-	found, err := files.Matching(path, "*.profile-*.parquet")
-	if err != nil {
-		return "", err
-	}
-	if len(found) == 0 {
-		return "", fmt.Errorf("folder %s has no profile (*.profile-*.parquet): make one with kvreplay replay TRACE --policy NAME --out %s --profile", path, printable.ShellWord(path))
-	}
-	if len(found) > 1 {
-		return "", fmt.Errorf("folder %s has %d profiles, expected one; name one of them: %s", path, len(found), strings.Join(found, ", "))
-	}
-	return found[0], nil
-}
-
-func runTime(c *cobra.Command, args []string, f *timeFlags) error {
-	if err := f.numbers(c); err != nil {
+func (f *timeFlags) run(c *call) error {
+	if err := f.check(c); err != nil {
 		return err
 	}
-	if err := f.check(c.Context()); err != nil {
-		return err
-	}
-	f.leaveOut(c.ErrOrStderr())
-	if err := f.load(c.Context(), args); err != nil {
+	f.dropSchedules(c.stderr)
+	if err := f.load(c.Context(), c.args); err != nil {
 		return err
 	}
 	if err := f.depth(c); err != nil {
@@ -158,37 +168,37 @@ func runTime(c *cobra.Command, args []string, f *timeFlags) error {
 			return err
 		}
 	}
-	if err := f.render(c.OutOrStdout(), results); err != nil {
-		return err
+	switch f.format {
+	case "json":
+		err = pipeline.WriteJSON(c.stdout, results)
+	case "csv":
+		err = pipeline.WriteCSV(c.stdout, results)
+	default:
+		err = pipeline.WriteTable(c.stdout, results)
 	}
-	for _, r := range results {
-		if r.Fits() {
-			return nil
-		}
+	if err != nil || slices.ContainsFunc(results, (*pipeline.Result).Fits) {
+		return err
 	}
 	return fmt.Errorf("nothing fits: %s, batch %d: %s", results[0].Machine, results[0].Batch, results[0].Memory.Verdict)
 }
 
-// depth refuses the reads in flight where nothing is read from the drives.
-func (f *timeFlags) depth(c *cobra.Command) error {
-	if c.Flags().Changed(depthFlag) && !f.profile.Tiered {
-		return usagef("--%s is of an SSD, and the profile reads from none: replay with a tier of host memory (--tier) that misses can pass", depthFlag)
+// next searches the best batch on the first machine. Without a profile it compares the
+// schedules.
+func (f *timeFlags) next(c *call) []string {
+	if len(c.args) == 0 {
+		return slices.Concat([]string{"time"}, c.given("time", "schedule", "timeline", "format"), []string{"--schedule", "all"})
 	}
-	return nil
+	next := slices.Concat([]string{"plan"}, c.args, c.given("plan", "schedule", "policy", "hardware", "format"))
+	if c.changed("hardware") && len(f.machines) == 1 && f.machines[0] != "all" {
+		next = append(next, "--hardware", f.machines[0])
+	}
+	return next
 }
 
-// numbers rejects an explicit 0 for flags whose default means "not set".
-func (f *timeFlags) numbers(c *cobra.Command) error {
-	if c.Flags().Changed("reserve") && f.options.Reserve == 0 {
+// check checks the flags and reads everything but the profile, once: the table may be a pipe.
+func (f *timeFlags) check(c *call) (err error) {
+	if c.changed("reserve") && f.options.Reserve == 0 {
 		return usagef("--reserve 0: expected a share above 0, as a driver always keeps some memory; leave it out for the estimate")
-	}
-	return atLeastOne(c, "topk", "steps", "context", "positions", "accept", "expert-gpus")
-}
-
-// check reads what needs no profile, once: the table may be a pipe.
-func (f *timeFlags) check(ctx context.Context) (err error) {
-	if f.format != "table" && f.format != "json" && f.format != "csv" {
-		return usagef("--format %q: expected table, json or csv", f.format)
 	}
 	if f.extrapolate && f.table == "" {
 		return usagef("--extrapolate goes with --table")
@@ -222,11 +232,19 @@ func (f *timeFlags) check(ctx context.Context) (err error) {
 		return err
 	}
 	if f.table != "" {
-		if f.tableText, err = files.Read(ctx, f.table); err != nil {
+		if f.tableText, err = files.Read(c.Context(), f.table); err != nil {
 			return fmt.Errorf("table: %w", err)
 		}
 	}
 	return f.findMachines()
+}
+
+// depth refuses --ssd-depth for a profile that reads nothing from the drives.
+func (f *timeFlags) depth(c *call) error {
+	if c.changed(depthFlag) && !f.profile.Tiered {
+		return usagef("--%s is of an SSD, and the profile reads from none: replay with a tier of host memory (--tier) that misses can pass", depthFlag)
+	}
+	return nil
 }
 
 func (f *timeFlags) findMachines() error {
@@ -248,22 +266,40 @@ func (f *timeFlags) findMachines() error {
 	return nil
 }
 
-// joinOptions puts options back to their schedule or policy, where commas parted them: an
-// item with a "=" and no ":" goes on with the item before.
-func joinOptions(items []string) (joined []string) {
-	for _, item := range items {
-		if n := len(joined); n > 0 && strings.Contains(item, "=") && !strings.Contains(item, ":") {
-			joined[n-1] += "," + item
-		} else {
-			joined = append(joined, item)
-		}
+// everySchedule reports whether --schedule is all.
+func (f *timeFlags) everySchedule() bool {
+	return len(f.schedules) == 1 && strings.EqualFold(f.schedules[0], "all")
+}
+
+// dropSchedules drops the schedules of --schedule all that the batch or the described requests
+// do not allow, and prints which.
+func (f *timeFlags) dropSchedules(w io.Writer) {
+	if !f.everySchedule() {
+		return
 	}
-	return joined
+	var small, profile []string
+	f.parsedSchedules = slices.DeleteFunc(f.parsedSchedules, func(s pipeline.Schedule) bool {
+		switch {
+		case f.decoding.given() && !pipeline.AttendsDensely(s):
+			profile = append(profile, s.Name())
+		case s.Parts() > f.options.Batch:
+			small = append(small, s.Name())
+		default:
+			return false
+		}
+		return true
+	})
+	if len(small) > 0 {
+		fmt.Fprintf(w, "kvreplay: left out, as a batch of %d is too small to divide (--batch): %s\n", f.options.Batch, strings.Join(small, ", "))
+	}
+	if len(profile) > 0 {
+		fmt.Fprintf(w, "kvreplay: left out, as they need a profile: %s\n", strings.Join(profile, ", "))
+	}
 }
 
 // load reads the profile, or makes that of the described requests.
 func (f *timeFlags) load(ctx context.Context, args []string) error {
-	if f.decoding.asked() {
+	if f.decoding.given() {
 		if err := checkOutput("time", f.timeline, []string{f.table}); err != nil {
 			return err
 		}
@@ -276,11 +312,6 @@ func (f *timeFlags) load(ctx context.Context, args []string) error {
 	if err := checkOutput("time", f.timeline, []string{path, f.table}); err != nil {
 		return err
 	}
-	return f.open(ctx, path)
-}
-
-// open reads the profile's cell and maps it to the model.
-func (f *timeFlags) open(ctx context.Context, path string) error {
 	cells, err := pipeline.Cells(ctx, path)
 	if err != nil {
 		return err
@@ -293,6 +324,31 @@ func (f *timeFlags) open(ctx context.Context, path string) error {
 		return err
 	}
 	return f.scale()
+}
+
+// decode sets the profile and scaling of the described requests.
+func (f *timeFlags) decode() (err error) {
+	if f.model == "" {
+		return usagef("--prompt and --generate need a --model; known: %s", strings.Join(f.library.Names(hardware.KindModel), ", "))
+	}
+	for _, s := range f.parsedSchedules {
+		if !pipeline.AttendsDensely(s) {
+			return usagef("schedule %s needs a profile: without one there are %s", s.Name(), strings.Join(denseSchedules(), ", "))
+		}
+	}
+	if err := f.findModel(f.model); err != nil {
+		return err
+	}
+	f.profile, f.options.Scaling, err = pipeline.Decoding(f.decoding.prompt, f.decoding.generate, f.decoding.static, f.shape)
+	return err
+}
+
+// denseSchedules lists the schedules that attend to the whole context and need no profile.
+func denseSchedules() []string {
+	return slices.DeleteFunc(pipeline.ScheduleNames(), func(name string) bool {
+		s, err := pipeline.ParseSchedule(name)
+		return err != nil || !pipeline.AttendsDensely(s)
+	})
 }
 
 // scale maps the profile to the model.
@@ -316,7 +372,7 @@ func (f *timeFlags) scale() (err error) {
 	return nil
 }
 
-// findModel sets the model and what depends on it alone.
+// findModel sets the model and the options that depend on it alone.
 func (f *timeFlags) findModel(name string) (err error) {
 	if f.shape, err = f.library.Model(name); err != nil {
 		return errUsage{err}
@@ -327,16 +383,14 @@ func (f *timeFlags) findModel(name string) (err error) {
 		return errUsage{err}
 	}
 	if f.table != "" {
-		o.Table = f.readTable
+		o.Table = func(rest pipeline.Computer) (pipeline.Computer, error) {
+			return pipeline.ReadTimetable(bytes.NewReader(f.tableText), f.table, rest, f.extrapolate)
+		}
 	}
 	return nil
 }
 
-func (f *timeFlags) readTable(rest pipeline.Computer) (pipeline.Computer, error) {
-	return pipeline.ReadTimetable(bytes.NewReader(f.tableText), f.table, rest, f.extrapolate)
-}
-
-// price prices every machine with every schedule; last are the options of the last one.
+// price prices every machine with every schedule. last holds the options of the last one.
 func (f *timeFlags) price(ctx context.Context) (results []*pipeline.Result, last pipeline.Options, err error) {
 	for _, name := range f.machineNames {
 		machine, err := f.library.Machine(name)
@@ -371,12 +425,27 @@ func (f *timeFlags) writeTimeline(ctx context.Context, o pipeline.Options) error
 	return nil
 }
 
-func (f *timeFlags) render(w io.Writer, results []*pipeline.Result) error {
-	switch f.format {
-	case "json":
-		return pipeline.WriteJSON(w, results)
-	case "csv":
-		return pipeline.WriteCSV(w, results)
+// profileIn returns the path itself, or the one profile of a folder.
+func profileIn(path string) (string, error) {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return path, nil // a missing file is reported where it is opened
 	}
-	return pipeline.WriteTable(w, results)
+	found, err := files.Matching(path, "*.profile-*.parquet")
+	if err != nil {
+		return "", err
+	}
+	if len(found) > 1 { // those of another version stay where they are
+		found = slices.DeleteFunc(found, func(path string) bool {
+			_, err := pipeline.Oracles(path)
+			return errors.Is(err, pipeline.ErrSchema)
+		})
+	}
+	if len(found) == 0 {
+		return "", fmt.Errorf("folder %s has no profile (*.profile-*.parquet): make one with "+
+			"kvreplay replay TRACE --policy NAME --out %s --profile", path, printable.ShellWord(path))
+	}
+	if len(found) > 1 {
+		return "", fmt.Errorf("folder %s has %d profiles, expected one; name one of them: %s", path, len(found), strings.Join(found, ", "))
+	}
+	return found[0], nil
 }

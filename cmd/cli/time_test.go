@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/kvreplay/kvreplay/replay/pipeline"
 )
 
 // profiled replays a bundled trace with LRU and lookahead and returns the folder.
@@ -137,9 +139,7 @@ func TestTimeOfAnSSD(t *testing.T) {
 	if one := min(means[1], means[2]); max(means[1], means[2]) >= means[0] || means[3] >= one {
 		t.Errorf("a step takes %g s, direct %g, ahead %g, both %g", means[0], means[1], means[2], means[3])
 	}
-	if code, _, stderr := run("time", out, "--hardware", "h100", "--layer-map", "nearest", "--gpudirect"); code != 1 || !strings.Contains(stderr, "h100 has no gpudirect rate") {
-		t.Errorf("exit code %d: %s", code, stderr)
-	}
+	says(t, 1, "h100 has no gpudirect rate", "time", out, "--hardware", "h100", "--layer-map", "nearest", "--gpudirect")
 }
 
 func TestTimeRefuses(t *testing.T) {
@@ -216,7 +216,83 @@ func TestTimeFits(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, "of 85.9 GB") || strings.Contains(stdout, "does not fit") {
 		t.Errorf("exit %d: %s\n%s", code, stderr, stdout)
 	}
-	if code, _, stderr := run(append(args, "--reserve", "0.1")...); code != 1 || !strings.Contains(stderr, "GPU needs 90.15 GB of 85.9 GB") {
-		t.Errorf("with a tenth reserved: exit %d, %s", code, stderr)
+	says(t, 1, "GPU needs 90.15 GB of 85.9 GB", append(args, "--reserve", "0.1")...)
+}
+
+// All schedules are those that the batch and what is priced allow; the others are named.
+func TestEverySchedule(t *testing.T) {
+	out := profiled(t)
+	all := pipeline.ScheduleNames()
+	alone := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == "tbo" })
+	for _, c := range []struct {
+		args, want []string
+		said       string
+	}{
+		{[]string{out, "--policy", "lru", "--layer-map", "nearest", "--steps", "1", "--batch", "2"}, all, ""},
+		{[]string{out, "--policy", "lru", "--layer-map", "nearest", "--steps", "1"}, alone, "a batch of 1 is too small to divide (--batch): tbo\n"},
+		{[]string{"--prompt", "256", "--generate", "2", "--model", "opt-6.7b"}, []string{"kvpr", "flexgen", "ellm", "dense"}, "as they need a profile: sequential:lookup=gpu, "},
+	} {
+		code, stdout, stderr := run(append([]string{"time", "--schedule", "all", "--format", "csv"}, c.args...)...)
+		rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll()
+		if code != 0 || err != nil {
+			t.Fatalf("%v: exit %d, %v: %s", c.args, code, err, stderr)
+		}
+		var got []string
+		for _, row := range rows[1:] {
+			name, _, _ := strings.Cut(row[2], ":")
+			got = append(got, name)
+		}
+		if !slices.Equal(got, c.want) || !strings.Contains(stderr, c.said) || c.said == "" && stderr != "" {
+			t.Errorf("%v: %v, expected %v; said %q", c.args, got, c.want, stderr)
+		}
+	}
+}
+
+func TestPlan(t *testing.T) {
+	out := profiled(t)
+	base := []string{"plan", out, "--layer-map", "nearest", "--max-batch", "8", "--steps", "3"}
+	args := func(more ...string) []string { return append(base[:len(base):len(base)], more...) }
+	code, stdout, stderr := run(args("--format", "json", "--schedule", "da,gpu", "--every-cell")...)
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	var found struct {
+		Version    int `json:"plan_version"`
+		Labels     []string
+		Candidates []struct {
+			Policy, Schedule, Binding, Rank string
+			Batch                           int
+			Tokens                          float64 `json:"tokens_per_s_gpu"`
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &found); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(found.Labels, ", "); found.Version != 2 || got != "1 request, layers stretched, fitted constant: 2 of 3 lines" {
+		t.Errorf("version %d, labels %q", found.Version, got)
+	}
+	plan := found.Candidates
+	if len(plan) != 3 || plan[0].Tokens < plan[1].Tokens || plan[0].Batch != 8 || plan[0].Binding != "largest batch asked for" {
+		t.Errorf("plan %+v, expected lru and lookahead with da, and gpu", plan)
+	}
+	if code, stdout, stderr = run(args("--policy", "lru", "--top", "1")...); code != 0 || !strings.Contains(stdout, "bound by") {
+		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
+	}
+	for want, more := range map[string][]string{
+		"did you mean lru":       {"--policy", "lr"},
+		"expected at least 1MB":  {"--memory", "48"},
+		`"48Gb": expected whole`: {"--memory", "48Gb"},
+		"of 1 MB":                {"--memory", "1MB"},
+		"--top 0: expected at":   {"--top", "0"},
+		`--memory "abc": expec`:  {"--memory", "abc"},
+		"table or json":          {"--format", "csv"},
+		"the SLO is 1 us":        {"--slo", "1us"},
+		"GPU needs":              {"--memory", "1 MB"},
+		"unknown schedule":       {"--schedule", "dab"},
+		`unknown machine "h10"`:  {"--hardware", "h10"},
+	} {
+		if code, _, stderr := run(args(more...)...); code == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit code %d, %q, expected %q", more, code, stderr, want)
+		}
 	}
 }

@@ -1,28 +1,14 @@
 package cli_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/kvreplay/kvreplay/cmd/cli"
-	"github.com/kvreplay/kvreplay/policies/all"
 )
 
 const newsTrace = "../../datasets/bundled/smollm2_multi_news_8k.parquet"
-
-// kvreplay runs a command line and checks its exit code.
-func kvreplay(t *testing.T, code int, args ...string) (stdout, stderr string) {
-	t.Helper()
-	var out, err bytes.Buffer
-	if got := cli.Main(all.Table(), args, &out, &err); got != code {
-		t.Fatalf("kvreplay %v exits with %d, expected %d\n%s%s", args, got, code, out.String(), err.String())
-	}
-	return out.String(), err.String()
-}
 
 // A damaged file fails a run of validate, and the good one is reported all the same.
 func TestValidateCommand(t *testing.T) {

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/replay/verify"
@@ -18,7 +16,8 @@ import (
 // verifyFlags are the flags of `kvreplay leaderboard verify` as typed.
 type verifyFlags struct {
 	table          policies.Table
-	traces, where  []string
+	traces         []string
+	where          where
 	plans          []string
 	sample, format string
 	seed           uint64
@@ -26,12 +25,12 @@ type verifyFlags struct {
 	allowMissing   bool
 }
 
-func newVerifyCommand(table policies.Table) *cobra.Command {
+func verifyCommand(table policies.Table) command {
 	f := verifyFlags{table: table}
-	c := &cobra.Command{
-		Use:   "verify [ROWS...] --traces FILE_OR_FOLDER",
-		Short: "Replay a sample of somebody's rows and say whether they hold",
-		Long: `Replay a sample of result rows, each with its own policy, capacity and settings, and
+	return command{
+		use:   "verify [ROWS...] --traces FILE_OR_FOLDER",
+		short: "Replay a sample of somebody's rows and say whether they hold",
+		long: `Replay a sample of result rows, each with its own policy, capacity and settings, and
 compare every field of all rows of the same cell. Traces are found by the digest that
 rows state; where a file is called otherwise, both names are given. The sample has a row
 of every policy, one of every cell of those that the rows rank first, and the one with
@@ -39,38 +38,40 @@ the lowest × OPT. The exit code is 0 where every row holds, 1 where one differs
 cell lacks requests, layers or heads, or where a row cannot be replayed here: another
 engine version, a policy that this program lacks, a trace or a plan that is not there
 (--allow-missing accepts those).`,
-		Example: `  kvreplay leaderboard verify results --traces traces
+		example: `  kvreplay leaderboard verify results --traces traces
   kvreplay leaderboard verify rows.csv --traces a.parquet --traces b.parquet --sample all`,
-		RunE: func(c *cobra.Command, args []string) error { return runVerify(c, args, &f) },
+		args: cobra.ArbitraryArgs,
+		flags: func(fl *flagSet) {
+			fl.StringArrayVar(&f.traces, "traces", nil, "trace, or folder of traces (*.parquet), `PATH`; repeatable")
+			fl.StringArrayVar(&f.plans, "allocation", nil, "`PLAN` of kvreplay allocate, of rows that were replayed under one; repeatable, found by digest")
+			fl.StringVar(&f.sample, "sample", strconv.Itoa(verify.DefaultSample), "how many rows to draw, `N` or all; at least one of every policy, and always those that are ranked first")
+			fl.Uint64Var(&f.seed, "seed", 0, "`SEED` of the sample, to repeat one (default: a random one, which is printed)")
+			fl.where(&f.where, "sample only rows with `KEY=VALUE` (or KEY!=VALUE), as leaderboard has it")
+			fl.format(&f.format, "", "table", "json")
+			fl.BoolVar(&f.allowMissing, "allow-missing", false, "rows that cannot be replayed here are no failure")
+			fl.parallel(&f.parallel, "workers")
+		},
+		run:  f.run,
+		next: withArgs("leaderboard"),
 	}
-	fl := c.Flags()
-	fl.StringArrayVar(&f.traces, "traces", nil, "trace, or folder of traces (*.parquet), `PATH`; repeatable")
-	fl.StringArrayVar(&f.plans, "allocation", nil, "`PLAN` of kvreplay allocate, of rows that were replayed under one; repeatable, found by digest")
-	fl.StringVar(&f.sample, "sample", strconv.Itoa(verify.DefaultSample), "how many rows to draw, `N` or all; at least one of every policy, and always those that are ranked first")
-	fl.Uint64Var(&f.seed, "seed", 0, "`SEED` of the sample, to repeat one (default: a random one, which is printed)")
-	fl.StringArrayVar(&f.where, "where", nil, "sample only rows with `KEY=VALUE` (or KEY!=VALUE), as leaderboard has it")
-	fl.StringVar(&f.format, "format", "table", "`table` or json")
-	fl.BoolVar(&f.allowMissing, "allow-missing", false, "rows that cannot be replayed here are no failure")
-	fl.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "workers")
-	return c
 }
 
-func runVerify(c *cobra.Command, paths []string, f *verifyFlags) error {
+func (f *verifyFlags) run(c *call) error {
 	o, err := f.options(c.Context())
 	if err != nil {
 		return err
 	}
-	rows, err := readAllRows(c.Context(), paths)
+	rows, err := readAllRows(c.Context(), c.args)
 	if err != nil {
 		return err
 	}
 	if _, err := o.Where.Filter(rows); err != nil {
 		return fmt.Errorf("--where: %w", err)
 	}
-	if !c.Flags().Changed("seed") {
+	if !c.changed("seed") {
 		o.Seed = uint64(rand.Uint32()) // short enough to be typed again
 	}
-	bar := newBar(c.ErrOrStderr())
+	bar := newBar(c.stderr)
 	defer bar.close()
 	o.Progress = func(done, cells int) {
 		if done == 0 {
@@ -88,15 +89,25 @@ func runVerify(c *cobra.Command, paths []string, f *verifyFlags) error {
 	if f.format == "json" {
 		render = report.RenderJSON
 	}
-	if err := render(c.OutOrStdout()); err != nil {
+	if err := render(c.stdout); err != nil {
 		return err
 	}
-	return f.outcome(report)
+	switch r := report; {
+	case r.Differing > 0:
+		return fmt.Errorf("leaderboard verify: %d of %d rows do not hold", r.Differing, r.Sample+r.Others)
+	case len(r.Gaps) > 0:
+		return fmt.Errorf("leaderboard verify: incomplete cells: %d: requests, layers or heads are left out of their rows, "+
+			"and a board would be of the rest (a choice is made with replay --requests and --layers, which rows state)", len(r.Gaps))
+	case r.Unverifiable > 0 && !f.allowMissing:
+		return fmt.Errorf("leaderboard verify: %d of %d rows cannot be verified here (--allow-missing accepts that)",
+			r.Unverifiable, r.Sample+r.Others)
+	}
+	return nil
 }
 
 // options checks the flags.
 func (f *verifyFlags) options(ctx context.Context) (verify.Options, error) {
-	o := verify.Options{Policies: f.table, Traces: f.traces, Seed: f.seed, Workers: f.parallel, Sample: verify.All}
+	o := verify.Options{Policies: f.table, Traces: f.traces, Seed: f.seed, Workers: f.parallel, Sample: verify.All, Where: f.where.conditions}
 	if f.sample != "all" {
 		n, err := strconv.Atoi(f.sample)
 		if err != nil || n < 1 {
@@ -104,17 +115,8 @@ func (f *verifyFlags) options(ctx context.Context) (verify.Options, error) {
 		}
 		o.Sample = n
 	}
-	switch {
-	case len(f.traces) == 0:
+	if len(f.traces) == 0 {
 		return o, usagef("--traces missing: name the traces of the rows, files or folders of *.parquet")
-	case f.format != "table" && f.format != "json":
-		return o, usagef("--format %q: expected table or json", f.format)
-	case f.parallel < 1:
-		return o, usagef("--parallel %d: expected at least 1", f.parallel)
-	}
-	var err error
-	if o.Where, err = result.ParseWhere(f.where); err != nil {
-		return o, errUsage{fmt.Errorf("--where: %w", err)}
 	}
 	for _, path := range f.plans {
 		plan, err := unlessStopped(ctx, func() (*allocate.Plan, error) { return allocate.Read(path) })
@@ -124,17 +126,4 @@ func (f *verifyFlags) options(ctx context.Context) (verify.Options, error) {
 		o.Plans = append(o.Plans, plan)
 	}
 	return o, nil
-}
-
-// outcome is the error of rows that do not hold.
-func (f *verifyFlags) outcome(r *verify.Report) error {
-	switch {
-	case r.Differing > 0:
-		return fmt.Errorf("leaderboard verify: %d of %d rows do not hold", r.Differing, r.Sample+r.Others)
-	case len(r.Gaps) > 0:
-		return fmt.Errorf("leaderboard verify: incomplete cells: %d: requests, layers or heads are left out of their rows, and a board would be of the rest (a choice is made with replay --requests and --layers, which rows state)", len(r.Gaps))
-	case r.Unverifiable > 0 && !f.allowMissing:
-		return fmt.Errorf("leaderboard verify: %d of %d rows cannot be verified here (--allow-missing accepts that)", r.Unverifiable, r.Sample+r.Others)
-	}
-	return nil
 }

@@ -19,7 +19,7 @@ func TestVersionOfModule(t *testing.T) {
 		"clone":      {debug.BuildInfo{Main: other, Deps: []*debug.Module{{Path: moduleOf, Version: "v0.0.0", Replace: &debug.Module{Path: "../kvreplay"}}}, Settings: vcs}, [3]string{"(devel)", "", ""}},
 		"no module":  {debug.BuildInfo{Main: other, Settings: vcs}, [3]string{}},
 	} {
-		v, commit, at := stated(&c.info)
+		v, commit, at := buildOf(&c.info)
 		if got := [3]string{v, commit, at}; got != c.want {
 			t.Errorf("%s: %q, expected %q", name, got, c.want)
 		}

@@ -2,11 +2,16 @@ package files
 
 import (
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
 // What lies in the place of a folder is named, and what to do.
@@ -62,5 +67,61 @@ func TestMatching(t *testing.T) {
 	}
 	if got, err := Matching(dir, "*.profile-*.parquet"); err != nil || len(got) != 1 || got[0] != path {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A safe name is one plain component of a path, whatever it is made of.
+func TestSafeName(t *testing.T) {
+	for given, want := range map[string]string{
+		"qa_text-4k.v2": "qa_text-4k.v2", "a b": "a_b", "../x": "_.._x", "": "_", ".hidden": "_.hidden", "-rf": "_-rf", "con": "_con", "NUL.txt": "_NUL.txt", "console": "console",
+		"漢字é": "漢字é", "a\x1b[31m": "a_31m", "\xff": "_", strings.Repeat("é", 150): strings.Repeat("é", 100),
+	} {
+		if got := SafeName(given); got != want {
+			t.Errorf("SafeName(%q) = %q, expected %q", given, got, want)
+		}
+	}
+	r := rand.New(rand.NewPCG(20, 2))
+	for range 20_000 {
+		s := tracetest.HostileText(r)
+		if n := SafeName(s); filepath.Base(n) != n || n == "." || n == ".." || n[0] == '-' || n[0] == '.' || len(n) > 200 || !utf8.ValidString(n) || strings.ContainsAny(n, "\x00\n\\:*?\"<>|[]{}$`!&;() '~#=") {
+			t.Errorf("SafeName(%q) = %q", s, n)
+		}
+	}
+}
+
+// One call at a time is in Locked, the file stays, and errors are those of the function.
+func TestLocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), ".lock")
+	inside, most := 0, 0
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	count := func(n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		inside += n
+		most = max(most, inside)
+	}
+	for range 8 {
+		all.Go(func() {
+			for range 50 {
+				if err := Locked(path, func() error { count(1); count(-1); return nil }); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if most != 1 {
+		t.Errorf("%d calls at once", most)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Error(err)
+	}
+	own := errors.New("own")
+	if err := Locked(path, func() error { return own }); !errors.Is(err, own) {
+		t.Error(err)
+	}
+	if err := Locked(filepath.Join(path, "below"), func() error { return nil }); err == nil {
+		t.Error("a lock below a file")
 	}
 }

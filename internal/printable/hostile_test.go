@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"html"
 	"math/rand/v2"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -76,9 +75,6 @@ func isHidden(r rune) bool {
 // parser reads Markdown as GitHub does, with footnotes, and passes HTML through.
 var parser = goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote), goldmark.WithRendererOptions(render.WithUnsafe()))
 
-// mail is an address, which GitHub links whatever is escaped. The link is what it shows.
-var mail = regexp.MustCompile(`<a href="mailto:[^"]*">([^<]*)</a>`)
-
 // checkMarkdown renders documents that contain s and expects the document of a plain name,
 // with s in the name's place.
 func checkMarkdown(t *testing.T, s string) {
@@ -99,7 +95,7 @@ func checkMarkdown(t *testing.T, s string) {
 			d.shown = printable.Text(s)
 			plain = strings.ReplaceAll(plain, "NAME", "<code>NAME</code>")
 		}
-		got = mail.ReplaceAllString(got, "$1")
+		got = strings.ReplaceAll(got, "<!-- -->", "") // in addresses of mail
 		if want := strings.ReplaceAll(plain, "NAME", html.EscapeString(d.shown)); words(got) != words(want) {
 			t.Errorf("%q as %q in %q:\n%s\nexpected\n%s", s, d.markdown, d.document, got, want)
 		}

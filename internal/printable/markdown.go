@@ -18,8 +18,7 @@ const space = "&#32;"
 var opens = regexp.MustCompile(`^(?:[#>=[|:]|[+-]\B|[0-9]+[.)]\B)`)
 
 // Cell returns Text of s as Markdown for the cell of a table whose writer escapes bars.
-// Readers see s and nothing else: no picture, HTML or formatting, and no link but that of an
-// address of mail to itself.
+// Readers see s and nothing else: no picture, HTML, formatting or link.
 func Cell(s string) string {
 	s = markup.Replace(Text(s))
 	var b strings.Builder
@@ -29,8 +28,12 @@ func Cell(s string) string {
 		}
 		b.WriteByte(s[i])
 	}
-	return b.String()
+	return address.ReplaceAllString(b.String(), "$1<!-- -->$2")
 }
+
+// address matches the middle of a mail address. GitHub makes a link of an address whatever is
+// escaped, so Cell puts an empty comment before the "@".
+var address = regexp.MustCompile(`([A-Za-z0-9.!#$%&'*+/=?^_{|}~;-])(@[A-Za-z0-9_\\-]+\.[A-Za-z0-9])`)
 
 func isWord(c byte) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'

@@ -122,7 +122,7 @@ func openProfile(path string) (p *profileFile, err error) {
 		return nil, fmt.Errorf("metadata kvreplay.profile: %w", err)
 	}
 	if p.meta.Schema != replay.ProfileSchema {
-		return nil, fmt.Errorf("schema %d, expected %d; replay the trace again", p.meta.Schema, replay.ProfileSchema)
+		return nil, fmt.Errorf("schema %d, expected %d; %w", p.meta.Schema, replay.ProfileSchema, ErrSchema)
 	}
 	if m := &p.meta; m.TopK < 1 || min(m.Sink, m.Local, m.Outliers, m.BlockTokens, m.SharedHeads, m.StepTokens) < 0 {
 		return nil, fmt.Errorf("metadata kvreplay.profile: K %d, sink %d, local %d, %d outliers, blocks of %d tokens and %d heads, steps of %d: expected K of at least 1, nothing negative", m.TopK, m.Sink, m.Local, m.Outliers, m.BlockTokens, m.SharedHeads, m.StepTokens)
@@ -242,6 +242,9 @@ func Cells(ctx context.Context, path string) (cells []Cell, err error) {
 	})
 	return cells, err
 }
+
+// ErrSchema is wrapped by the error of a profile that another version of kvreplay wrote.
+var ErrSchema = errors.New("replay the trace again")
 
 // Oracles lists the policies of a profile that see the future.
 func Oracles(path string) ([]string, error) {

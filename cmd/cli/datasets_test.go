@@ -164,14 +164,14 @@ func TestDatasetsList(t *testing.T) {
 	entries := catalogue.All()
 	outputs := map[string]string{}
 	for _, format := range catalogue.Formats {
-		outputs[format], _ = made(t, "datasets", "list", "--format", format)
+		outputs[format], _ = kvreplay(t, 0, "datasets", "list", "--format", format)
 		for _, e := range entries {
 			if !strings.Contains(outputs[format], e.Name) {
 				t.Errorf("%s: no %s", format, e.Name)
 			}
 		}
 	}
-	if alone, _ := made(t, "datasets"); alone != outputs["table"] {
+	if alone, _ := kvreplay(t, 0, "datasets"); alone != outputs["table"] {
 		t.Error("`kvreplay datasets` and `kvreplay datasets list` differ")
 	}
 	var decoded []catalogue.Entry
@@ -185,13 +185,13 @@ func TestDatasetsList(t *testing.T) {
 }
 
 func TestDatasetsDescribe(t *testing.T) {
-	out, _ := made(t, "datasets", "describe", "mooncake-fast25", "smollm2_multi_news_8k")
+	out, _ := kvreplay(t, 0, "datasets", "describe", "mooncake-fast25", "smollm2_multi_news_8k")
 	for _, want := range []string{"Apache-2.0", "https://github.com/kvcache-ai/Mooncake", "3,029,533 bytes", "curl -LO https://", "kvreplay import SRC/", "content sha256:166a1ff9"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	out, _ = made(t, "datasets", "describe", "--format", "json", "ruler/vt")
+	out, _ = kvreplay(t, 0, "datasets", "describe", "--format", "json", "ruler/vt")
 	var e catalogue.Entry
 	if err := json.Unmarshal([]byte(out), &e); err != nil || e.Name != "ruler/vt" || e.Kind != catalogue.Workload {
 		t.Errorf("%s, %v", out, err)
@@ -201,7 +201,7 @@ func TestDatasetsDescribe(t *testing.T) {
 // verify finds what is missing, altered or written anew, and says so of each file.
 func TestDatasetsVerify(t *testing.T) {
 	folder := filepath.Join("..", "..", bundled.Folder)
-	out, _ := made(t, "datasets", "verify", "--dir", folder, "smollm2_multi_news_8k", "smollm2_niah_1k_sglang", "smollm2_niah_multikey_3_4k")
+	out, _ := kvreplay(t, 0, "datasets", "verify", "--dir", folder, "smollm2_multi_news_8k", "smollm2_niah_1k_sglang", "smollm2_niah_multikey_3_4k")
 	if n := strings.Count(out, ": good: "); n != strings.Count(out, "\n") || n == 0 {
 		t.Errorf("%s", out)
 	}
@@ -238,23 +238,21 @@ func TestDatasetsVerifyFolders(t *testing.T) {
 	if err := os.CopyFS(folder, os.DirFS(filepath.Join("..", "..", bundled.Folder))); err != nil {
 		t.Fatal(err)
 	}
-	if out, _ := made(t, "datasets", "verify", "--dir", folder); strings.Count(out, ": good: ") != 3 || strings.Count(out, "\n") != 3 {
+	if out, _ := kvreplay(t, 0, "datasets", "verify", "--dir", folder); strings.Count(out, ": good: ") != 3 || strings.Count(out, "\n") != 3 {
 		t.Errorf("%s", out)
 	}
-	if out, _ := made(t, "datasets", "verify", "--dir", root, "smollm2_niah_1k_sglang"); !strings.Contains(out, ": good: ") {
+	if out, _ := kvreplay(t, 0, "datasets", "verify", "--dir", root, "smollm2_niah_1k_sglang"); !strings.Contains(out, ": good: ") {
 		t.Errorf("%s", out)
 	}
-	if code, _, stderr := run("datasets", "verify", "--dir", t.TempDir()); code != 1 || !strings.Contains(stderr, "has none of the bundled traces") {
-		t.Errorf("exit code %d, %s", code, stderr)
-	}
+	says(t, 1, "has none of the bundled traces", "datasets", "verify", "--dir", t.TempDir())
 }
 
 // A user with the binary alone has something to replay.
 func TestDatasetsExtract(t *testing.T) {
 	t.Chdir(t.TempDir())
-	made(t, "datasets", "extract", "smollm2_niah_1k_sglang", "-o", bundled.EmbeddedFile)
-	made(t, "datasets", "verify", "smollm2_niah_1k_sglang", "--dir", ".")
-	out, _ := made(t, "replay", bundled.EmbeddedFile, "--policy", "lru", "--capacity", "2x")
+	kvreplay(t, 0, "datasets", "extract", "smollm2_niah_1k_sglang", "-o", bundled.EmbeddedFile)
+	kvreplay(t, 0, "datasets", "verify", "smollm2_niah_1k_sglang", "--dir", ".")
+	out, _ := kvreplay(t, 0, "replay", bundled.EmbeddedFile, "--policy", "lru", "--capacity", "2x")
 	if !strings.Contains(out, "lru") {
 		t.Errorf("%s", out)
 	}
@@ -273,7 +271,7 @@ func TestDatasetsCatalogueRefused(t *testing.T) {
 		"did you mean smollm2_niah_1k_sglang":               {2, []string{"verify", "smollm2_niah_1k_sglan"}},
 		"did you mean ruler/vt":                             {2, []string{"describe", "ruler/vx"}},
 		"longbench has no digest":                           {2, []string{"verify", "longbench"}},
-		"expected table, json, csv, markdown":               {2, []string{"list", "--format", "xml"}},
+		"expected table, json, csv or markdown":             {2, []string{"list", "--format", "xml"}},
 		"expected text or json":                             {2, []string{"describe", "ruler/vt", "--format", "csv"}},
 		"is not in the binary, only smollm2_niah_1k_sglang": {2, []string{"extract", "smollm2_multi_news_8k", "-o", "t.parquet"}},
 		"output missing":                                    {2, []string{"extract", "smollm2_niah_1k_sglang"}},
@@ -282,10 +280,50 @@ func TestDatasetsCatalogueRefused(t *testing.T) {
 		"unknown command \"lst\"":                           {2, []string{"lst"}},
 		"1 of 1 files":                                      {1, []string{"verify", "ruler/vt"}},
 	} {
-		code, _, stderr := run(append([]string{"datasets"}, c.args...)...)
-		if code != c.code || !strings.Contains(stderr, want) {
-			t.Errorf("%v: exit code %d, %q, expected %d and %q", c.args, code, stderr, c.code, want)
+		says(t, c.code, want, append([]string{"datasets"}, c.args...)...)
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+// The card names its command, and its plots lie beside it.
+func TestDatasetsCard(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "CARD.md")
+	trace := filepath.Join("..", "..", bundled.Folder, bundled.EmbeddedFile)
+	_, stderr := kvreplay(t, 0, "datasets", "card", trace, "-o", out)
+	text := content(t, out)
+	for _, want := range []string{"kvreplay datasets card " + filepath.ToSlash(trace) + " -o " + filepath.ToSlash(out), "smollm2_niah_1k_sglang", "](card/lru-capacity.svg)"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in the card", want)
 		}
+	}
+	if !strings.HasPrefix(content(t, filepath.Join(filepath.Dir(out), "card", "lru-capacity.svg")), "<svg") || !strings.Contains(stderr, "wrote "+out) {
+		t.Errorf("no plot, or not said where: %s", stderr)
+	}
+}
+
+// What cannot be done says why, and leaves nothing.
+func TestDatasetsCardRefused(t *testing.T) {
+	trace, err := filepath.Abs(filepath.Join("..", "..", bundled.Folder, bundled.EmbeddedFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	t.Chdir(folder)
+	for want, c := range map[string]struct {
+		code int
+		args []string
+	}{
+		"trace or folder of traces":             {2, []string{"-o", "CARD.md"}},
+		"output missing: name it by -o CARD.md": {2, []string{trace}},
+		"expected at least 1":                   {2, []string{trace, "-o", "CARD.md", "--parallel", "0"}},
+		"no *.parquet in folder .":              {1, []string{".", "-o", "CARD.md"}},
+		"no such file":                          {1, []string{"nowhere.parquet", "-o", "CARD.md"}},
+		"have one name":                         {1, []string{trace, trace, "-o", "CARD.md"}},
+		folder + " is a directory, expected":    {2, []string{trace, "-o", folder}},
+	} {
+		says(t, c.code, want, append([]string{"datasets", "card"}, c.args...)...)
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v", left, err)

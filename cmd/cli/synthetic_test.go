@@ -100,9 +100,7 @@ func TestBadSynthetic(t *testing.T) {
 			t.Errorf("%v: exit %d, %s expected %d, %q", c.args, code, stderr, c.code, text)
 		}
 	}
-	if code, _, stderr := run("datasets", "make", "synthetic"); code != 2 || !strings.Contains(stderr, "-o TRACE") {
-		t.Errorf("no output: exit %d, %s", code, stderr)
-	}
+	says(t, 2, "-o TRACE", "datasets", "make", "synthetic")
 	if code, _, stderr := makeSynthetic(filepath.Join(dir, "no", "t.parquet")); code != 1 {
 		t.Errorf("no folder: exit %d, %s", code, stderr)
 	}

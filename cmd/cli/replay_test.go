@@ -4,24 +4,20 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/kvreplay/kvreplay/cmd/cli"
-	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
 	"github.com/kvreplay/kvreplay/trace"
+	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
-
-// run is the command line as a user calls it.
-func run(args ...string) (code int, stdout, stderr string) {
-	var out, err bytes.Buffer
-	code = cli.Main(all.Table(), args, &out, &err)
-	return code, out.String(), err.String()
-}
 
 // smallTrace writes a sound trace of two layers.
 func smallTrace(t *testing.T, o replaytest.Options) string {
@@ -227,9 +223,7 @@ func TestNoPermission(t *testing.T) {
 	if err := os.Chmod(path, 0); err != nil {
 		t.Fatal(err)
 	}
-	if code, stdout, stderr := run("replay", path); code != 1 || stdout != "" || !strings.Contains(stderr, "permission") {
-		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
-	}
+	fails(t, 1, "permission", "replay", path)
 }
 
 // Whatever bit of a trace is flipped, replay gives the rows of the sound trace or an
@@ -270,4 +264,208 @@ func TestFlippedBits(t *testing.T) {
 		t.Errorf("%d of %d flips went unseen", silent, flips)
 	}
 	t.Logf("%d flips: %d errors, %d that change nothing that is read", flips, flips-silent, silent)
+}
+
+// Traces whose rows could not be told apart, or that rows cannot name, are refused before
+// anything is replayed.
+func TestTraceNames(t *testing.T) {
+	good := smallTrace(t, small)
+	other := small
+	other.Prompt = 90
+	for name, c := range map[string]struct {
+		paths []string
+		code  int
+		want  string
+	}{
+		"twice":        {[]string{good, filepath.Dir(good) + "/./small.parquet"}, 2, "is named twice"},
+		"one name":     {[]string{good, smallTrace(t, other)}, 2, "have the same file name"},
+		"one digest":   {[]string{good, tracetest.Copy(t, good, "b.parquet")}, 2, "are the same trace (digest "},
+		"escape":       {[]string{tracetest.Copy(t, good, "a\x1b[1m.parquet")}, 1, "is not printable UTF-8"},
+		"two lines":    {[]string{tracetest.Copy(t, good, "a\nb.parquet")}, 1, "is not printable UTF-8"},
+		"no UTF-8":     {[]string{tracetest.Copy(t, good, "a\xff.parquet")}, 1, "is not printable UTF-8"},
+		"long names":   {[]string{tracetest.Copy(t, good, strings.Repeat("x", 245)+".parquet")}, 0, "4 rows"},
+		"long letters": {[]string{tracetest.Copy(t, good, "a"+strings.Repeat("é", 122)+".parquet")}, 0, "4 rows"},
+	} {
+		out := t.TempDir()
+		says(t, c.code, c.want, append([]string{"replay", "--policy", "lru", "--policy", "opt", "--capacity", "1x,2x", "--out", out, "--profile"}, c.paths...)...)
+		if cells, _ := filepath.Glob(filepath.Join(out, "cells", "*")); c.code != 0 && len(cells) > 0 {
+			t.Errorf("%s: cells were kept", name)
+		}
+		if c.code == 0 {
+			if code, _, stderr := run("leaderboard", out, "--out", t.TempDir()); code != 0 {
+				t.Errorf("%s: the board of it: %s", name, stderr)
+			}
+		}
+	}
+}
+
+// Without --out a replay prints at most ten lines, whatever ran: hit rates and × OPT that the
+// rows have. --format prints the rows.
+func TestReplaySummary(t *testing.T) {
+	const path = "../../datasets/bundled/smollm2_niah_multikey_3_4k.parquet"
+	for _, args := range [][]string{nil, {"--policy", "lossy,lru,opt"}, {"--policy", "window:1-8"}, {"--capacity", "sweep:16", "--policy", "lru,opt"},
+		{"--policy", "lru", "--capacity", "1x", "--tier", "dram=lru@4x"}, {"../../datasets/corpus/wide_questions.parquet", "--warmup", "cold"}} {
+		text := must(t, append([]string{"replay", path}, args...)...)
+		if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) > 10 {
+			t.Errorf("%v prints %d lines:\n%s", args, len(lines), text)
+		}
+	}
+	// 137125 misses of 979200 are 86.0 % hits, and 137125 ÷ 91492 is 1.50.
+	text := must(t, "replay", path, "--policy", "lru,opt,fifo", "--capacity", "1x,2x")
+	for _, want := range []string{" lru ", "86.0 %  1.50×", "72.8 %  1.01×", "all 6 rows", "\nwarning: cold start: the trace has no prompt windows"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	perStream := must(t, "replay", path, "--policy", "lru,opt,fifo", "--capacity", "1x,2x", "--format", "summary", "--per", "stream", "--parallel", "1")
+	if before, _, _ := strings.Cut(text, "all 6 rows"); !strings.HasPrefix(perStream, before) {
+		t.Errorf("the figures depend on --per:\n%s", perStream)
+	}
+	if table := must(t, "replay", path, "--policy", "lru,opt,fifo", "--capacity", "1x,2x", "--format", "table"); strings.Count(table, "\n") != 9 || !strings.Contains(table, "137125") {
+		t.Errorf("--format table:\n%s", table)
+	}
+}
+
+// Policies that a group leaves out are one line, and the same line of several traces is
+// printed once. --explain says why each is left out.
+func TestLeftOutIsOneLine(t *testing.T) {
+	const path, other = "../../datasets/bundled/smollm2_niah_multikey_3_4k.parquet", "../../datasets/corpus/wide_questions.parquet"
+	_, _, stderr := run("replay", path, "--policy", "all,lossy", "--capacity", "2x")
+	if n := strings.Count(stderr, "left out"); n != 1 || !strings.Contains(stderr, "7 policies left out: looks at how many entries of a block are demanded (block-lfu), needs scores (score-ewma), needs prompt_mass (adakv, pyramidkv, snapkv)") {
+		t.Errorf("%d lines about policies left out:\n%s", n, stderr)
+	}
+	_, _, stderr = run("replay", path, "--policy", "all,lossy", "--capacity", "2x", "--explain")
+	if n := strings.Count(stderr, "left out"); n != 7 || !strings.Contains(stderr, "score-ewma:decay=0.8 left out: it needs scores, the trace has none\n") {
+		t.Errorf("%d explanations:\n%s", n, stderr)
+	}
+	_, _, stderr = run("replay", path, other, "--policy", "block-lfu,lru", "--capacity", "2x")
+	if !strings.Contains(stderr, "policy block-lfu:admit=0 cannot run here") {
+		t.Errorf("a policy that is named must run: %s", stderr)
+	}
+	_, _, stderr = run("replay", other, "../../datasets/corpus/wide_retrieval.parquet", "--policy", "all", "--capacity", "2x", "--layers", "5")
+	if want := "all 2 traces: 1 policy left out: looks at how many entries of a block are demanded (block-lfu)"; strings.Count(stderr, want) != 1 || strings.Count(stderr, "left out") != 1 {
+		t.Errorf("%s\nexpected once: %s", stderr, want)
+	}
+}
+
+// Pools and budgets that change: what a user may get wrong says what to do.
+func TestPoolFlags(t *testing.T) {
+	good := smallTrace(t, small)
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"--pool reqest", 2, "did you mean request"},
+		{"--pool layer", 1, "only stream of its layer"},
+		{"--pool request --prefetch candidates:4 --topk 8 --policy lru", 1, "do not combine"},
+		{"--reallocate 8", 2, "--allocation"},
+		{"--reallocate x --allocation plan.yaml", 2, "every N decode steps"},
+		{"--warmup importance:4,scope=layer", 2, "scope=request"},
+		{"--warmup lru:4,scope=request", 2, "importance:W[,scope=request]"},
+		{"--pool request --policy lru --capacity 2x --warmup importance:4,scope=request --referee", 0, ""},
+	} {
+		says(t, c.code, c.want, append([]string{"replay", good}, strings.Fields(c.args)...)...)
+	}
+}
+
+// A folder that holds results of another engine version: nothing of them is reused,
+// and the board refuses to pool them and says how to choose.
+func TestFolderOfAnotherEngine(t *testing.T) {
+	path, out := smallTrace(t, small), t.TempDir()
+	args := []string{"replay", path, "--policy", "lru", "--policy", "opt", "--capacity", "2x", "--out", out}
+	if code, _, stderr := run(args...); code != 0 {
+		t.Fatal(stderr)
+	}
+	makeOld(t, out)
+	code, _, stderr := run(args...)
+	if code != 0 || !strings.Contains(stderr, "(0 cells were there already)") {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	code, stdout, stderr := run("leaderboard", out)
+	if code == 0 || stdout != "" || !strings.Contains(stderr, "engine") || !strings.Contains(stderr, "--where") {
+		t.Errorf("exit %d, %q: %s", code, stdout, stderr)
+	}
+	if code, _, stderr := run("leaderboard", out, "--where", "engine="+replay.EngineVersion); code != 0 {
+		t.Errorf("with --where engine=%s: %s", replay.EngineVersion, stderr)
+	}
+}
+
+// makeOld turns the results of a folder into those of engine 0, under names of their own.
+func makeOld(t *testing.T, out string) {
+	t.Helper()
+	for _, pattern := range []string{"*.jsonl", "cells/*.jsonl"} {
+		files, err := filepath.Glob(filepath.Join(out, pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, files, err)
+		}
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = bytes.ReplaceAll(text, []byte(`"engine":"`+replay.EngineVersion+`"`), []byte(`"engine":"0"`))
+			name := strings.TrimSuffix(f, ".jsonl") + "0.jsonl"
+			if strings.Contains(pattern, "cells") {
+				name = f // even under the name of the new engine's cell
+			}
+			if err := os.WriteFile(name, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// Memory does not grow with the trace: a trace four times as large is replayed in the
+// same memory. scripts/flatmem.sh does it with 10 GB.
+func TestFlatMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 100 MB")
+	}
+	bin := program(t)
+	peak := func(layers int) int64 { // of 256 rows of 2560 indices: 1.4 MB each
+		path := filepath.Join(t.TempDir(), "synthetic.parquet")
+		if out, err := exec.Command(bin, "datasets", "make", "synthetic", "--preset", "deepseek-v3.2-32k", "--steps", "224", "--layers", strconv.Itoa(layers), "-o", path).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		cmd := exec.Command(bin, "replay", path, "--policy", "lru", "--policy", "opt", "--capacity", "2x", "--parallel", "2")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss >> 10
+	}
+	small, large := peak(15), peak(60)
+	t.Logf("20 MB: %d MiB resident, 81 MB: %d MiB", small, large)
+	if large > small+40 {
+		t.Errorf("replaying 20 MB takes %d MiB, 81 MB takes %d MiB, expected about the same", small, large)
+	}
+}
+
+// A clusters command that fails says why, leaves the trace as it is and nothing behind.
+func TestClustersRefuses(t *testing.T) {
+	folder := t.TempDir()
+	ranked, out := filepath.Join(folder, "t.parquet"), filepath.Join(folder, "clusters.jsonl")
+	text, err := os.ReadFile("../../datasets/corpus/selectors_qa_text.retroinfer.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(ranked, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"name it by -o":       {ranked},
+		"also an input":       {ranked, "-o", ranked},
+		"that ranks clusters": {"../../datasets/corpus/selectors_qa_text.exact.parquet", "-o", out},
+		"write " + folder:     {ranked, "-o", filepath.Join(folder, "no", "clusters.jsonl")},
+	} {
+		if code, _, stderr := run(append([]string{"clusters"}, args...)...); code == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("clusters %v: exit %d, %q, want %q", args, code, stderr, want)
+		}
+	}
+	if after, err := os.ReadFile(ranked); err != nil || !bytes.Equal(after, text) {
+		t.Errorf("the trace has changed: %v", err)
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
 }

@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/metrics/result"
+)
+
+// A command declares one command of kvreplay. Its file reads from top to bottom: the help, the
+// flags with the checks that concern them alone, the work, and the command to use next.
+type command struct {
+	use, short, long, example string
+
+	args     cobra.PositionalArgs // nil: no arguments, or the name of one of the commands below
+	values   []string             // arguments that shells complete
+	flags    func(*flagSet)
+	run      func(*call) error // nil: prints the help
+	next     func(*call) []string
+	commands []command
+}
+
+// A call is one run of a command.
+type call struct {
+	*cobra.Command
+	args           []string
+	stdout, stderr io.Writer
+	suggested      []string // the next command, if only the run can tell
+}
+
+// changed reports whether the user gave a flag.
+func (c *call) changed(flag string) bool { return c.Flags().Changed(flag) }
+
+// out returns the value of --out, "" if it is not given.
+func (c *call) out() string { return c.Flags().Lookup(outFlag).Value.String() }
+
+// cobra makes the command that cobra runs, with those below it.
+func (d command) cobra() *cobra.Command {
+	if d.next == nil {
+		panic("a bug: no next command of " + d.use)
+	}
+	c := &cobra.Command{Use: d.use, Short: d.short, Long: d.long, Example: d.example, Args: d.args, ValidArgs: d.values}
+	switch {
+	case d.args == nil && d.commands != nil:
+		c.Args = unknownCommand
+	case d.args == nil:
+		c.Args = noArguments
+	}
+	fl := &flagSet{FlagSet: c.Flags(), inherited: c.PersistentFlags()}
+	if d.flags != nil {
+		d.flags(fl)
+	}
+	c.PreRunE = func(*cobra.Command, []string) error {
+		for _, check := range fl.checks {
+			if err := check(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		one := &call{Command: c, args: args, stdout: c.OutOrStdout(), stderr: c.ErrOrStderr()}
+		run := d.run
+		if run == nil {
+			run = func(*call) error { return c.Help() }
+		}
+		if err := run(one); err != nil {
+			return err
+		}
+		one.printNext(d.next)
+		return nil
+	}
+	for _, below := range d.commands {
+		c.AddCommand(below.cobra())
+	}
+	return c
+}
+
+// commandName returns the path of a command without the program: "datasets list".
+func commandName(c *cobra.Command) string {
+	_, name, _ := strings.Cut(c.CommandPath(), " ")
+	return name
+}
+
+// atLeast checks that a command has n arguments. what names a missing one.
+func atLeast(n int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < n {
+			return usagef("%s: %s missing; usage: %s", commandName(c), what, c.UseLine())
+		}
+		return nil
+	}
+}
+
+// exactlyOne checks that a command has one argument, which what names.
+func exactlyOne(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("%s: expected one %s, got %d; usage: %s", commandName(c), what, len(args), c.UseLine())
+		}
+		return nil
+	}
+}
+
+// noArguments refuses arguments.
+func noArguments(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("%s: unexpected argument %q; usage: %s", commandName(c), args[0], c.UseLine())
+	}
+	return nil
+}
+
+// unknownCommand refuses the arguments of a group of commands and offers the nearest commands.
+func unknownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var known []string
+	for _, sub := range c.Commands() {
+		known = append(known, sub.Name())
+	}
+	return usagef("unknown command %q%s; `%s --help` lists them", args[0], names.Nearest(args[0], known), c.CommandPath())
+}
+
+// checkValues refuses arguments and values of flags that cannot be meant: empty ones, as an
+// unset variable leaves them, "-", which is neither stdin nor stdout, texts that are not
+// printable, NaN, and a value that is the next flag. A shell that asks for completions ends
+// with the word that is typed, which may still be empty.
+func checkValues(c *cobra.Command, args []string) (err error) {
+	if c.Name() == cobra.ShellCompRequestCmd {
+		return nil
+	}
+	if slices.Contains(args, "") {
+		return usagef("%s: an argument is empty, as an unset variable leaves it; usage: %s", commandName(c), c.UseLine())
+	}
+	for _, arg := range args {
+		if !result.Printable(arg) {
+			return fmt.Errorf("%s: the argument %q is not printable UTF-8: rename the file", commandName(c), arg)
+		}
+	}
+	if _, err := os.Lstat("-"); err != nil && slices.Contains(args, "-") && !strings.Contains(c.Use, "NAME") {
+		return usagef("%s: - is not stdin: name a file (rows and points can be piped to /dev/stdin)", commandName(c))
+	}
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if err == nil {
+			err = checkValue(c, f)
+		}
+	})
+	return err
+}
+
+func checkValue(c *cobra.Command, f *pflag.Flag) error {
+	text := f.Value.String()
+	items := []string{text}
+	list, ok := f.Value.(pflag.SliceValue)
+	if ok {
+		items = list.GetSlice()
+	}
+	for _, item := range items {
+		if name, isFlag := strings.CutPrefix(item, "--"); isFlag && c.Flags().Lookup(name) != nil {
+			return usagef("--%s has no value: %s, the next word, is a flag", f.Name, item)
+		}
+	}
+	switch {
+	case ok && len(items) == 0:
+		return usagef("--%s is empty: name at least one, or leave the flag out", f.Name)
+	case ok && slices.Contains(items, ""):
+		return usagef("--%s has an empty item: %q", f.Name, items)
+	case !result.Printable(text):
+		return usagef("--%s %q is not printable UTF-8: give another value, or rename the file", f.Name, text)
+	case text == "":
+		return usagef("--%s is empty, as an unset variable leaves it: give a value, or leave the flag out", f.Name)
+	case text == "NaN" && f.Value.Type() == "float64":
+		return usagef("--%s NaN: expected a number", f.Name)
+	case text == "-" && slices.Contains([]string{outFlag, "timeline"}, f.Name):
+		return usagef("--%s - is not stdout: name a file (./- is one called -)", f.Name)
+	}
+	return nil
+}
+
+// always returns a fixed next command.
+func always(next ...string) func(*call) []string {
+	return func(*call) []string { return next }
+}
+
+// last is the next command of commands that have none: their output is used elsewhere.
+func last(*call) []string { return nil }
+
+// withArgs returns a next command on the same arguments.
+func withArgs(next ...string) func(*call) []string {
+	return func(c *call) []string { return slices.Concat(next, c.args) }
+}
+
+// withOut returns a next command on the file that was written.
+func withOut(next ...string) func(*call) []string {
+	return func(c *call) []string {
+		if out := c.out(); out != "" {
+			return append(slices.Clone(next), out)
+		}
+		return nil
+	}
+}
+
+// printNext prints the command to use next for a person at a terminal. Pipes and files get
+// nothing.
+func (c *call) printNext(next func(*call) []string) {
+	if terminal(c.stdout) == nil || terminal(c.stderr) == nil {
+		return
+	}
+	c.args = slices.Clone(c.args)
+	for i, arg := range c.args {
+		if strings.HasPrefix(arg, "-") {
+			c.args[i] = "./" + arg // a file, which is no flag
+		}
+	}
+	words := c.suggested
+	if words == nil {
+		words = next(c)
+	}
+	if words != nil {
+		fmt.Fprintf(c.stderr, "next: %s\n", commandLine(words...))
+	}
+}
+
+// commandLine returns a command of kvreplay with its arguments quoted for a shell.
+func commandLine(args ...string) string {
+	line := "kvreplay"
+	for _, arg := range args {
+		line += " " + printable.ShellWord(arg)
+	}
+	return line
+}
+
+// given returns the flags that the user gave and that the command of a name has too, except
+// some, as arguments.
+func (c *call) given(name string, except ...string) (args []string) {
+	to, _, err := c.Root().Find([]string{name})
+	if err != nil {
+		panic(err) // a bug: no such command
+	}
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if slices.Contains(except, f.Name) || to.Flag(f.Name) == nil {
+			return
+		}
+		list, several := f.Value.(pflag.SliceValue)
+		switch {
+		case several && f.Value.Type() == "stringSlice":
+			args = append(args, "--"+f.Name, commaSeparated(list.GetSlice()))
+		case several:
+			for _, value := range list.GetSlice() {
+				args = append(args, "--"+f.Name, value)
+			}
+		case f.Value.Type() == "bool":
+			args = append(args, strings.TrimSuffix("--"+f.Name+"="+f.Value.String(), "=true"))
+		default:
+			args = append(args, "--"+f.Name, f.Value.String())
+		}
+	})
+	return args
+}
+
+// commaSeparated returns a list as flags read it, as a line of CSV.
+func commaSeparated(list []string) string {
+	var line strings.Builder
+	w := csv.NewWriter(&line)
+	_ = w.Write(list) // a Builder takes all
+	w.Flush()
+	return strings.TrimSuffix(line.String(), "\n")
+}

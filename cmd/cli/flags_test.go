@@ -1,0 +1,281 @@
+package cli_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/datasets/synthetic"
+)
+
+// Flags that change nothing in the company that they are given in are refused, not taken in
+// silence.
+func TestFlagsWithoutEffect(t *testing.T) {
+	path, out := smallTrace(t, small), t.TempDir()
+	kvreplay(t, 0, "replay", path, "--policy", "lru", "--policy", "opt", "--capacity", "1x,2x", "--per", "stream", "--profile", "--out", out)
+	price := []string{"hardware", "price", "--hardware", "l40s", "--entry-bytes", "4", "--blocks", "4"}
+	priced := []string{"time", out, "--policy", "lru", "--capacity", "2x", "--model", "smollm2-135m", "--layer-map", "nearest"}
+	for _, c := range []struct {
+		command []string
+		flags   string
+		code    int
+		want    string
+	}{
+		{price, "--merge", 2, "--merge goes with --runs"},
+		{price, "--gpudirect", 2, "--gpudirect goes with --from-ssd"},
+		{[]string{"hardware", "fit", points}, "--path kernel", 2, "--path goes with --link"},
+		{[]string{"hardware", "fit", points}, "--source mine", 2, "--source goes with --format yaml"},
+		{[]string{"hardware", "extents", path}, "--format json --ssd-depth 8", 2, "--ssd-depth is of times, which --format json, of counts, has not"},
+		{[]string{"hardware", "extents", path}, "--format json --hardware h100", 2, "--hardware is of times"},
+		{priced, "--ssd-depth 8", 2, "--ssd-depth is of an SSD, and the profile reads from none"},
+		{[]string{"plan", out, "--model", "smollm2-135m", "--layer-map", "nearest"}, "--ssd-depth 8", 2, "--ssd-depth is of an SSD"},
+		{priced, "--schedule all,gpu", 2, "--schedule all names every one: leave the others out"},
+		{priced, "--hardware h100,all", 2, "--hardware all names every one"},
+		{[]string{"leaderboard", out}, "--format csv --per-trace", 2, "--per-trace adds tables, --format csv has none"},
+		{[]string{"allocate", out, "--policy", "lru", "--memory", "1.5x"}, "--cost peak", 1, "the cost peak is of windows"},
+		{[]string{"datasets", "make", "offline", "-o", filepath.Join(out, "p.jsonl")}, "--task lcc_go --text x", 2, "--text is for the tasks that end in _text"},
+		{[]string{"datasets", "make", "ruler", "-o", filepath.Join(out, "p.jsonl")}, "--task vt --squad x", 2, "--squad is for the task qa_1"},
+		{[]string{"datasets", "make", "ruler", "-o", filepath.Join(out, "p.jsonl")}, "--task qa_1 --hotpotqa x", 2, "--hotpotqa is for the task qa_2"},
+		{[]string{"datasets", "make", "ruler", "-o", filepath.Join(out, "p.jsonl")}, "--task vt,qa_1 --essays x", 2, "--essays is for the task niah_single_2 or niah_single_3 or niah_multikey_1 or niah_multivalue or niah_multiquery, which"},
+		{[]string{"replay", path, "--policy", "window:1,none"}, "--capacity 2x", 2, "--capacity is of policies that have one, and window:1 has none"},
+		{[]string{"replay", path, "--profile", "--out", filepath.Join(out, "r")}, "--checkpoint 1s", 2, "--checkpoint and --profile do not combine"},
+		{[]string{"replay", path, "--referee", "--out", filepath.Join(out, "r")}, "--checkpoint 1s", 2, "--checkpoint and --referee do not combine"},
+		{[]string{"compare", "--all"}, "--format json", 2, "--all has no value: --format, the next word, is a flag"},
+		{[]string{"replay", path, "--policy"}, "--capacity 2x", 2, "--policy has no value: --capacity, the next word, is a flag"},
+		{[]string{"leaderboard", "nowhere"}, "--out " + path, 1, "is a file, expected a folder or a new name"},
+	} {
+		args := append(append([]string{}, c.command...), strings.Fields(c.flags)...)
+		fails(t, c.code, c.want, args...)
+	}
+}
+
+// A dash is no stdin, and is not looked for as a file unless there is one of that name.
+func TestDashIsNoInput(t *testing.T) {
+	path := smallTrace(t, small)
+	t.Chdir(t.TempDir())
+	for _, command := range []string{"replay -", "validate -", "leaderboard -", "compare lru opt -", "import - -o t.parquet", "hardware fit -", "time -"} {
+		says(t, 2, "- is not stdin: name a file", strings.Fields(command)...)
+	}
+	says(t, 2, `unknown policy "-"`, "policies", "describe", "-")
+	if err := os.Link(path, "-"); err != nil {
+		t.Fatal(err)
+	}
+	kvreplay(t, 0, "validate", "-")
+}
+
+// Files that are named by a flag and are empty or not there are no errors of the command line,
+// and say what was expected; what is no file is one.
+func TestFilesOfFlags(t *testing.T) {
+	path, dir := smallTrace(t, small), t.TempDir()
+	t.Chdir(dir)
+	if err := errors.Join(os.WriteFile("empty", nil, 0o600), os.WriteFile("card", nil, 0o600), os.WriteFile("rows.jsonl.gz", []byte("\x1f\x8b\x08"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	kvreplay(t, 0, "replay", path, "--policy", "lru", "--capacity", "1x", "--profile", "--out", "results")
+	profile, err := filepath.Glob("results/*.parquet")
+	if err != nil || len(profile) != 1 {
+		t.Fatal(profile, err)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"replay TRACE --clusters empty", 1, "clusters empty: the file is empty; `kvreplay clusters` writes one"},
+		{"replay TRACE --clusters nowhere", 1, "expected lists, or a file of clusters"},
+		{"replay TRACE --clusters lists,page=0", 2, "expected a page of 1 to"},
+		{"replay TRACE --allocation empty", 1, "read plan empty: it is empty; `kvreplay allocate -o` writes plans"},
+		{"replay TRACE --allocation PROFILE", 1, "expected a plan, as `kvreplay allocate -o` writes it"},
+		{"datasets make synthetic --dials PROFILE -o x.parquet", 1, "expected dials, as `kvreplay datasets fit -o` writes them"},
+		{"replay PROFILE", 1, "is a profile of a replay, expected a trace; `kvreplay time` and `kvreplay plan` read profiles"},
+		{"datasets fit PROFILE", 1, "is a profile of a replay, expected a trace"},
+		{"leaderboard rows.jsonl.gz", 1, "rows.jsonl.gz: is gzip'ed, expected rows as JSON lines or CSV: gunzip it first"},
+		{"datasets card TRACE nowhere.parquet -o CARD.md", 1, "nowhere.parquet"},
+		{"datasets card TRACE -o CARD.md", 1, "card: card is a file, expected a folder or a new name"},
+		{"completion bash extra", 2, `completion bash: unexpected argument "extra"`},
+	} {
+		fails(t, c.code, c.want, strings.Fields(strings.NewReplacer("TRACE", path, "PROFILE", profile[0]).Replace(c.args))...)
+	}
+}
+
+// What a command does not take is an error of the command line that names the command.
+func TestUnexpectedArguments(t *testing.T) {
+	for line, want := range map[string]string{
+		"version x":               "kvreplay: version: unexpected argument \"x\"; usage: kvreplay version [flags]",
+		"datasets list x":         "kvreplay: datasets list: unexpected argument",
+		"datasets make offline x": "kvreplay: datasets make offline: unexpected argument",
+		"hardware list x":         "kvreplay: hardware list: unexpected argument",
+		"hardware points x":       "kvreplay: hardware points: unexpected argument",
+		"hardware price x":        "kvreplay: hardware price: unexpected argument",
+		"replya":                  "unknown command \"replya\", did you mean replay?; `kvreplay --help` lists them",
+		"help replya":             "unknown command \"replya\", did you mean replay?; `kvreplay --help` lists them",
+		"help hardware nope":      "`kvreplay hardware --help` lists them",
+		"hardware nope":           "unknown command \"nope\"; `kvreplay hardware --help` lists them",
+		"datasets x":              "`kvreplay datasets --help` lists them",
+		"datasets make x":         "`kvreplay datasets make --help` lists them",
+		"policies x":              "`kvreplay policies --help` lists them",
+		"completion bas":          "unknown command \"bas\", did you mean bash?; `kvreplay completion --help` lists them",
+		"replay EMPTY":            "kvreplay: replay: an argument is empty, as an unset variable leaves it; usage: kvreplay replay",
+		"leaderboard EMPTY":       "leaderboard: an argument is empty",
+		"replay t --out EMPTY":    "kvreplay: --out is empty, as an unset variable leaves it: give a value, or leave the flag out",
+		"allocate t -o EMPTY":     "--out is empty",
+		"time t --timeline EMPTY": "--timeline is empty",
+		"replay t --layers 0,":    "--layers has an empty item: [\"0\" \"\"]",
+		"replay --polcy lru":      "unknown flag --polcy, did you mean --policy?; `kvreplay replay --help` lists them",
+	} {
+		args := strings.Fields(line)
+		for i := range args {
+			args[i] = strings.TrimPrefix(args[i], "EMPTY")
+		}
+		fails(t, 2, want, args...)
+	}
+}
+
+// What a shell asks of `kvreplay completion` scripts: the word under the cursor may be empty.
+func TestCompletion(t *testing.T) {
+	for line, want := range map[string]string{
+		"__complete EMPTY":               "replay\tReplay traces",
+		"__completeNoDesc EMPTY":         "replay\n",
+		"__complete policies EMPTY":      "describe\t",
+		"__complete datasets make EMPTY": "ruler\t",
+		"__complete replay EMPTY":        ":0\n", // file names
+		"completion bash":                "__start_kvreplay",
+		"completion":                     "Available Commands",
+	} {
+		args := strings.Fields(line)
+		for i := range args {
+			args[i] = strings.TrimPrefix(args[i], "EMPTY")
+		}
+		if code, stdout, stderr := run(args...); code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("%s: exit %d, stdout %q, stderr %q; want %q", line, code, stdout, stderr, want)
+		}
+	}
+}
+
+func TestHelpOfACommand(t *testing.T) {
+	_, want, _ := run("hardware", "price", "--help")
+	code, stdout, stderr := run("help", "hardware", "price")
+	if code != 0 || stdout != want || stderr != "" || !strings.Contains(stdout, "--entry-bytes") {
+		t.Errorf("exit %d, stderr %q, stdout:\n%s\nwant\n%s", code, stderr, stdout, want)
+	}
+	if code, stdout, _ := run("help"); code != 0 || !strings.Contains(stdout, "Available Commands") {
+		t.Errorf("exit %d, stdout %q", code, stdout)
+	}
+}
+
+// Advice fits the command that gives it.
+func TestAdvice(t *testing.T) {
+	out := profiled(t)
+	short := filepath.Join(t.TempDir(), "short.parquet")
+	if err := os.WriteFile(short, []byte("PAR1xxxxPAR1"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for want, line := range map[string]string{
+		"the trace's is \"\"\n":             "clusters " + newsTrace + " -o " + filepath.Join(t.TempDir(), "c"),
+		"\"\": give a file of clusters\n":   "replay " + newsTrace + " --clusters lists",
+		"traces: stat nosuch":               "reproduce kvpr --traces nosuch",
+		"no cell of the profile is at 9x; ": "time " + out + " --capacity 9x",
+		"is Parquet, a trace or a profile":  "leaderboard " + newsTrace,
+		"no Parquet file, or a truncated":   "time " + short,
+	} {
+		if code, stdout, stderr := run(strings.Fields(line)...); code == 0 || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, stdout %q, stderr %q, want %q", line, code, stdout, stderr, want)
+		}
+	}
+}
+
+// A number that no input could make right is an error of the command line; an explicit 0
+// does not stand for a default.
+func TestNumbersOutOfRange(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	for want, lines := range map[string][]string{
+		"expected at least 1": {
+			"replay TRACE --topk 0", "replay TRACE --candidates 0", "replay TRACE --block-tokens 0", "replay TRACE --mtp 0", "replay TRACE --local 0",
+			"replay TRACE --entry-bytes 0", "replay TRACE --parallel 0", "serial TRACE --topk 0", "inspect TRACE --topk 0",
+			"derive TRACE -o OUT --topk 0", "derive TRACE -o OUT --topk -1", "derive TRACE -o OUT --candidates 0", "derive TRACE -o OUT --block-tokens 0",
+			"import TRACE -o OUT --topk 0", "import TRACE -o OUT --topk -1", "import TRACE -o OUT --entry-bytes 0", "import TRACE -o OUT --block-tokens 0",
+			"hardware extents TRACE --topk 0", "hardware extents TRACE --entry-bytes 0", "hardware extents TRACE --extent 0",
+			"hardware price --entry-bytes 1 --blocks 2 --runs 0", "leaderboard --context 0",
+			"time PROFILE --steps 0", "time PROFILE --accept 0", "time PROFILE --positions 0", "time PROFILE --topk 0", "time PROFILE --context 0",
+		},
+		"NaN: expected a number":               {"time PROFILE --accept nan", "time PROFILE --reserve NaN", "plan PROFILE --read-ahead NaN"},
+		"expected more than 0":                 {"plan PROFILE --slo 0s"},
+		`--memory "abc": expected whole bytes`: {"import TRACE -o OUT --memory abc"},
+		"expected at least 0":                  {"replay TRACE --sink -1", "hardware extents TRACE --history -1"},
+		"0 to below 1":                         {"time PROFILE --reserve 1"},
+		"a share above 0":                      {"time PROFILE --reserve 0", "plan PROFILE --reserve 0"},
+		"share of the reads":                   {"time PROFILE --read-ahead 2"},
+		"path \"x\", expected":                 {"time PROFILE --path x"},
+		"unknown task \"nope\"":                {"datasets make offline --task nope -o OUT"},
+	} {
+		for _, line := range lines {
+			fails(t, 2, want, strings.Fields(strings.NewReplacer("TRACE", newsTrace, "OUT", out).Replace(line))...)
+		}
+	}
+}
+
+// Bytes are taken with and without a unit, policies as a list and one by one.
+func TestUnitsAndLists(t *testing.T) {
+	trace := smallTrace(t, small)
+	for one, other := range map[string]string{
+		"--policy lru --entry-bytes 4096":                              "--policy lru --entry-bytes 4KiB",
+		"--policy lru --policy 2q:kin=0.5,kout=0.25 --policy window:2": "--policy lru,2q:kin=0.5,kout=0.25,window:2",
+	} {
+		_, want, stderr := run(append([]string{"replay", trace, "--format", "csv"}, strings.Fields(one)...)...)
+		if code, got, _ := run(append([]string{"replay", trace, "--format", "csv"}, strings.Fields(other)...)...); code != 0 || got != want || got == "" {
+			t.Errorf("%s: exit %d, other rows than %s: %s", other, code, one, stderr)
+		}
+	}
+	if code, stdout, stderr := run("hardware", "price", "--entry-bytes", "1KiB", "--blocks", "3"); code != 0 || !strings.Contains(stdout, " 3072 ") {
+		t.Errorf("exit %d, %s, %s", code, stdout, stderr)
+	}
+}
+
+// Commands that price drives take the reads in flight by one name, with one default, and by
+// the name that some of them had.
+func TestDepthFlag(t *testing.T) {
+	for _, command := range []string{"hardware price", "hardware extents", "time", "plan"} {
+		_, help, _ := run(append(strings.Fields(command), "--help")...)
+		_, line, found := strings.Cut(help, "--ssd-depth int")
+		line, _, _ = strings.Cut(line, "\n")
+		if !found || !strings.HasSuffix(line, "(default 64)") {
+			t.Errorf("%s: --ssd-depth%s", command, line)
+		}
+	}
+	price := func(flags ...string) string {
+		t.Helper()
+		code, out, stderr := run(append([]string{"hardware", "price", "--entry-bytes", "656", "--blocks", "2048", "--format", "json"}, flags...)...)
+		if code != 0 {
+			t.Fatal(stderr)
+		}
+		return out
+	}
+	usual, few := price(), price("--depth", "2")
+	if usual != price("--ssd-depth", "64") || few != price("--ssd-depth", "2") || usual == few {
+		t.Error("the two spellings price otherwise, or the depth changes nothing")
+	}
+}
+
+// The help of a flag says what holds without it, also where that is no number of the flag's own.
+func TestHelpSaysDefaults(t *testing.T) {
+	d := synthetic.Default()
+	for command, flags := range map[string]map[string]string{
+		"replay":         {"local": "(default: the trace's, or 1)", "topk": "(default: the trace's)", "pool": "(default: each has its own)", "seed": "(default 0)"},
+		"derive":         {"topk": "(default: the source's)", "layers": "(default: all)"},
+		"hardware price": {"runs": "(default: each block apart)", "extents": "(default: one a block)"},
+		"datasets make synthetic": {"seed": fmt.Sprintf("(default %d)", d.Seed), "layers": fmt.Sprintf("(default %d)", d.Layers), "topk": fmt.Sprintf("(default %d)", d.TopK),
+			"overlap": fmt.Sprintf("(default %g)", d.Overlap), "gap-median": fmt.Sprintf("(default %g)", d.GapMedian)},
+	} {
+		_, help, _ := run(append(strings.Fields(command), "--help")...)
+		_, help, _ = strings.Cut(help, "\nFlags:\n") // examples name flags too
+		for flag, want := range flags {
+			_, line, _ := strings.Cut(help, "--"+flag+" ")
+			if line, _, _ = strings.Cut(line, "\n"); !strings.HasSuffix(line, want) {
+				t.Errorf("%s: --%s %s; expected it to end in %q", command, flag, line, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,360 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/pflag"
+
+	"github.com/kvreplay/kvreplay/datasets/longbench"
+	"github.com/kvreplay/kvreplay/datasets/offline"
+	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/datasets/ruler"
+	"github.com/kvreplay/kvreplay/datasets/tokens"
+)
+
+// promptsFlags are the flags that all makers of prompts have, as typed.
+type promptsFlags struct {
+	out, tokenizer string
+	seed           uint64
+}
+
+func (f *promptsFlags) define(fl *flagSet) {
+	fl.needOut(&f.out, "PROMPTS.jsonl", "the prompts file to write, with its manifest beside it; both appear only when all went well")
+	fl.StringVar(&f.tokenizer, "tokenizer", "", "what counts tokens: a built-in vocabulary, or the path of a model's tokenizer.json (default: "+tokens.Default+")")
+}
+
+// promptsMaker makes prompts, writes each, and returns their manifest.
+type promptsMaker func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error)
+
+// write makes the prompts file and its manifest. It must not replace the inputs. stdout stays
+// empty, the summary goes to stderr.
+func (f *promptsFlags) write(c *call, inputs []string, make promptsMaker) error {
+	inputs = append(filesOf([]string{f.tokenizer}, ".json"), inputs...)
+	for _, out := range []string{f.out, prompts.ManifestPath(f.out)} {
+		if err := checkOutput("make "+c.Name(), out, inputs); err != nil {
+			return err
+		}
+	}
+	t, err := unlessStopped(c.Context(), func() (tokens.Tokenizer, error) { return tokens.Open(f.tokenizer) })
+	if err != nil {
+		return err
+	}
+	w, err := prompts.Create(f.out)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	lengths := promptLengths{}
+	m, err := make(c.Context(), t, func(r *prompts.Row) error {
+		lengths.add(r)
+		return w.Write(r)
+	})
+	if err != nil {
+		return err
+	}
+	m.Command = typed(c)
+	if err := w.Close(m); err != nil {
+		return err
+	}
+	lengths.print(c.stderr, f.out, m)
+	return nil
+}
+
+// typed returns the command line without the output, which the manifest names already.
+func typed(c *call) []string {
+	words := strings.Fields(c.CommandPath())
+	words = append(words, c.Flags().Args()...)
+	c.Flags().Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			if f.Name != outFlag {
+				words = append(words, "--"+f.Name+"="+v)
+			}
+		}
+	})
+	return words
+}
+
+// promptLengths are the shortest and the longest prompt of each task at each length.
+type promptLengths map[prompts.Task]*[2]int
+
+func (l promptLengths) add(r *prompts.Row) {
+	task := prompts.Task{Name: r.Task, MaxLength: r.MaxLength}
+	if l[task] == nil {
+		l[task] = &[2]int{r.Length, r.Length}
+	}
+	l[task][0] = min(l[task][0], r.Length)
+	l[task][1] = max(l[task][1], r.Length)
+}
+
+func (l promptLengths) print(w io.Writer, path string, m *prompts.Manifest) {
+	fmt.Fprintf(w, "%s: %s, counted by %s\n", path, count(m.Rows, "prompt"), m.Tokenizer)
+	for _, t := range m.Tasks {
+		fmt.Fprintf(w, "  %-36s %4d", t.Name, t.Rows)
+		if span := l[prompts.Task{Name: t.Name, MaxLength: t.MaxLength}]; span != nil {
+			fmt.Fprintf(w, " of %s to %s tokens, generation included", humanize.Comma(int64(span[0])), humanize.Comma(int64(span[1])))
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// longbenchFlags are the flags of `make longbench` and `make longbench-v2` as typed.
+type longbenchFlags struct {
+	promptsFlags
+	options longbench.Options
+}
+
+func (f *longbenchFlags) define(fl *flagSet, tasks string) {
+	f.promptsFlags.define(fl)
+	fl.StringSliceVar(&f.options.Tasks, "task", []string{longbench.All}, tasks)
+	fl.IntVar(&f.options.Samples, "samples", 0, "rows of a task at most (default: all)")
+	fl.Uint64Var(&f.seed, "seed", 0, "draws the rows of --samples (default: the first ones are taken)")
+	fl.IntVar(&f.options.Length, "length", 0, "tokens of a prompt at most, chat template and generation not counted; of longer ones the middle is cut out (default: uncut)")
+	fl.positive("samples", "length")
+}
+
+// complete turns the flags into options.
+func (f *longbenchFlags) complete(c *call) error {
+	if c.changed("seed") {
+		if f.options.Samples == 0 {
+			return usagef("--seed draws rows: it needs --samples")
+		}
+		f.options.Seed = &f.seed
+	}
+	return nil
+}
+
+func longbenchCommand() command {
+	var f longbenchFlags
+	return command{
+		use:   "longbench SOURCE... -o PROMPTS",
+		short: "Make prompts of LongBench's files, which you bring: 21 sets and LongBench-E",
+		long: `Make prompts of LongBench v1. A source is the original data.zip, a folder of
+<set>.jsonl, or one such file, gzip'ed or not. Prompts, tokens to generate, truncation
+and the use of a chat template are those of the benchmark.
+
+Sets: ` + wrapped(setNames()) + `
+Those of LongBench-E end in _e.`,
+		example: `  kvreplay datasets make longbench data.zip -o longbench.jsonl --length 31500
+  kvreplay datasets make longbench multi_news.jsonl lcc.jsonl -o some.jsonl --samples 5 --seed 1
+  kvreplay datasets make longbench data.zip -o e.jsonl --task all_e --tokenizer model/tokenizer.json`,
+		args: atLeast(1, "source"),
+		flags: func(fl *flagSet) {
+			f.define(fl, "sets by name, all (those of the 21 that are there) or all_e")
+		},
+		run: func(c *call) error {
+			if err := f.complete(c); err != nil {
+				return err
+			}
+			return f.write(c, setFiles(c.args), func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
+				f.options.Tokenizer = t
+				return longbench.Make(ctx, f.options, c.args, write)
+			})
+		},
+		next: last,
+	}
+}
+
+func longbenchV2Command() command {
+	var f longbenchFlags
+	return command{
+		use:   "longbench-v2 SOURCE -o PROMPTS",
+		short: "Make prompts of LongBench v2's data.json, which you bring: 503 questions",
+		long: fmt.Sprintf(`Make prompts of LongBench v2's %d questions. The source is the original data.json, a
+file of the same rows as JSON lines, gzip'ed or not, or a folder with data.json. A
+domain is a task; the reference is the letter of the right choice.
+
+Domains: `, longbench.RowsV2) + wrapped(longbench.DomainTasks()),
+		example: `  kvreplay datasets make longbench-v2 data.json -o v2.jsonl --length 120000
+  kvreplay datasets make longbench-v2 data.json -o v2.jsonl --task code_repository_understanding --context short --samples 10`,
+		args: exactlyOne("source"),
+		flags: func(fl *flagSet) {
+			f.define(fl, "domains by name, or all")
+			fl.StringVar(&f.options.Difficulty, "difficulty", "", "easy or hard questions only")
+			fl.StringVar(&f.options.Context, "context", "", "short, medium or long contexts only")
+		},
+		run: func(c *call) error {
+			if err := f.complete(c); err != nil {
+				return err
+			}
+			return f.write(c, setFiles(c.args), func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
+				f.options.Tokenizer = t
+				return longbench.MakeV2(ctx, f.options, c.args[0], write)
+			})
+		},
+		next: last,
+	}
+}
+
+// setFiles returns the sources and, for folders, the files whose names are those of sets. Other
+// files, such as prompts of an earlier run, are no sources.
+func setFiles(sources []string) []string {
+	return slices.DeleteFunc(filesOf(sources, ".jsonl", ".gz", ".zip", ".json"), func(file string) bool {
+		name, _, _ := strings.Cut(filepath.Base(file), ".")
+		return !slices.Contains(sources, file) && name != "data" && !slices.Contains(setNames(), strings.TrimSuffix(name, "_e"))
+	})
+}
+
+func setNames() (names []string) {
+	for _, s := range longbench.Sets() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// wrapped returns a list of names as lines of help.
+func wrapped(names []string) string {
+	var b strings.Builder
+	width := 12
+	for i, name := range names {
+		if width += len(name) + 2; width > 84 {
+			b.WriteString(",\n  ")
+			width = len(name) + 4
+		} else if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(name)
+	}
+	return b.String()
+}
+
+// offlineFlags are the flags of `make offline` as typed.
+type offlineFlags struct {
+	promptsFlags
+	options offline.Options
+}
+
+func offlineCommand() command {
+	var f offlineFlags
+	o := &f.options
+	return command{
+		use:   "offline -o PROMPTS",
+		short: "Make LongBench-like prompts without a download: of Go's sources and a public-domain text",
+		long: `Make prompts of tasks that stand in for LongBench's, of what a machine with Go has:
+the distribution's sources and the text that comes with them, and the standard library
+of Python where there is one. They are substitutes, and say so in each row. The same
+options and sources give the same prompts.
+
+Tasks, the set of LongBench that each stands in for, and what is asked:
+` + offlineTasks(),
+		example: `  kvreplay datasets make offline --task all --length 8192 --samples 5 -o prompts.jsonl
+  kvreplay datasets make offline --task qa_text,passage_count_text --text novel.txt -o novel.jsonl
+  kvreplay datasets make offline --task repobench_go --length 131072 --tokenizer model/tokenizer.json -o long.jsonl`,
+		flags: func(fl *flagSet) {
+			f.promptsFlags.define(fl)
+			fl.StringSliceVar(&o.Tasks, "task", []string{offline.All}, "tasks by name, or all")
+			fl.IntVar(&o.Samples, "samples", 5, "prompts of each task")
+			fl.IntVar(&o.Length, "length", 8192, "tokens of a prompt at most, chat template not counted, those to generate included")
+			fl.Uint64Var(&o.Seed, "seed", 42, "what the prompts are drawn with")
+			fl.StringVar(&o.Places.GoRoot, "goroot", "", "Go distribution with its sources (default: $GOROOT, or what 'go env GOROOT' says)")
+			fl.StringVar(&o.Places.Python, "python", "", "folder of Python's standard library (default: that of python3)")
+			fl.StringArrayVar(&o.Places.Texts, "text", nil, "plain text for the tasks that end in _text; repeatable (default: Newton's Opticks of the Go distribution)")
+			fl.positive("samples", "length")
+		},
+		run:  f.run,
+		next: last,
+	}
+}
+
+func (f *offlineFlags) run(c *call) error {
+	ofText := func(task string) bool {
+		return task == offline.All || strings.HasSuffix(strings.TrimSpace(task), "_text")
+	}
+	if f.options.Places.Texts != nil && !slices.ContainsFunc(f.options.Tasks, ofText) {
+		return usagef("--text is for the tasks that end in _text, --task names none")
+	}
+	var notes []string
+	err := f.write(c, f.options.Places.Texts, func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
+		f.options.Tokenizer = t
+		if err := f.options.Validate(); err != nil {
+			return nil, errUsage{err}
+		}
+		r, err := offline.Make(ctx, f.options, write)
+		if err != nil {
+			return nil, err
+		}
+		notes = r.Notes
+		return r.Manifest, nil
+	})
+	for _, note := range notes {
+		fmt.Fprintln(c.stderr, note)
+	}
+	return err
+}
+
+// offlineTasks returns a line of help for each task.
+func offlineTasks() string {
+	var b strings.Builder
+	for _, t := range offline.Tasks() {
+		fmt.Fprintf(&b, "\n  %-21s %-21s %s", t.Name, t.StandsFor, t.Summary)
+	}
+	return b.String()
+}
+
+// rulerFlags are the flags of `make ruler` as typed.
+type rulerFlags struct {
+	promptsFlags
+	options ruler.Options
+}
+
+func rulerCommand() command {
+	var f rulerFlags
+	o := &f.options
+	return command{
+		use:   "ruler -o PROMPTS",
+		short: "Make prompts of RULER's 13 tasks at any length",
+		long: `Make prompts of RULER: needles in haystacks, variable tracking, word counts and
+questions, each as long as fits in --length tokens with what is to be generated.
+
+Tasks: ` + wrapped(ruler.Names()) + `
+
+Essays and questions are read from the user's files; without them, texts that are
+built in stand in, and rows and manifest say so.`,
+		example: `  kvreplay datasets make ruler --task all --length 4096 --samples 5 -o prompts.jsonl
+  kvreplay datasets make ruler --task niah_multikey_3,vt --length 8192,32768 -o long.jsonl --tokenizer Llama-3/tokenizer.json
+  kvreplay datasets make ruler --task qa_1 --length 16384 -o qa.jsonl --squad dev-v2.0.json`,
+		flags: func(fl *flagSet) {
+			f.promptsFlags.define(fl)
+			fl.StringSliceVar(&o.Tasks, "task", []string{"all"}, "tasks, comma-separated or repeated, or all")
+			fl.IntSliceVar(&o.Lengths, "length", []int{4096}, "tokens of prompt and generation; several make prompts of each")
+			fl.IntVar(&o.Samples, "samples", 500, "prompts of each task and length")
+			fl.Uint64Var(&o.Seed, "seed", 42, "draws needles, words and positions")
+			fl.IntVar(&o.TemplateTokens, "template-tokens", 0, "tokens within --length to keep free for a chat template")
+			fl.StringVar(&o.Essays, "essays", "", "haystack: PaulGrahamEssays.json, a text file or a folder of them (default: Newton's Opticks)")
+			fl.StringVar(&o.Squad, "squad", "", "questions of qa_1: dev-v2.0.json of SQuAD (default: made from Go's documentation)")
+			fl.StringVar(&o.HotpotQA, "hotpotqa", "", "questions of qa_2: hotpot_dev_distractor_v1.json of HotpotQA (default: made from Go's documentation)")
+		},
+		run:  f.run,
+		next: last,
+	}
+}
+
+func (f *rulerFlags) run(c *call) error {
+	for i, t := range f.options.Tasks {
+		f.options.Tasks[i] = strings.TrimSpace(t)
+	}
+	for _, texts := range []struct{ flag, file string }{{"essays", f.options.Essays}, {"squad", f.options.Squad}, {"hotpotqa", f.options.HotpotQA}} {
+		readers := ruler.ReadersOf(texts.flag)
+		named := func(task string) bool { return task == "all" || slices.Contains(readers, task) }
+		if texts.file != "" && !slices.ContainsFunc(f.options.Tasks, named) {
+			return usagef("--%s is for the task %s, which --task does not name", texts.flag, strings.Join(readers, " or "))
+		}
+	}
+	inputs := append(filesOf([]string{f.options.Essays}, ".txt", ".md"), f.options.Squad, f.options.HotpotQA)
+	return f.write(c, inputs, func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
+		f.options.Tokenizer = t
+		if err := f.options.Validate(); err != nil {
+			return nil, errUsage{err}
+		}
+		return ruler.Make(ctx, f.options, write)
+	})
+}

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay"
+)
+
+// resultsFolder holds the rows that are read if none are named.
+const resultsFolder = "results"
+
+// selection holds the rows that --where selects, all rows, and the conditions.
+type selection struct {
+	rows, all  []result.Row
+	where      result.Where
+	incomplete *result.Incomplete // nil if the folders have all cells that replay was asked for
+}
+
+// readResults reads the rows of all paths, or of the results folder if there are none, and
+// keeps those that the conditions select.
+func readResults(ctx context.Context, paths []string, where result.Where) (s selection, err error) {
+	s.where = where
+	asked, err := readAsked(paths)
+	if err != nil {
+		return s, err
+	}
+	s.all, err = readAllRows(ctx, paths)
+	if none := result.FindIncomplete(asked, nil, s.where); errors.Is(err, result.ErrNoRows) && none != nil {
+		return s, none
+	}
+	if err != nil {
+		return s, err
+	}
+	s.incomplete = result.FindIncomplete(asked, s.all, s.where)
+	s.all = result.WithoutOutdated(asked, s.all)
+	if s.rows, err = s.where.Filter(s.all); err != nil {
+		return s, cmp.Or(errorOf(s.incomplete), fmt.Errorf("--where: %w", err))
+	}
+	if len(s.rows) == 0 {
+		return s, errorOf(s.incomplete)
+	}
+	return s, nil
+}
+
+// readAsked reads the cells that replay was asked for, from the folders among the paths.
+func readAsked(paths []string) (asked []result.Row, err error) {
+	if len(paths) == 0 {
+		paths = []string{resultsFolder}
+	}
+	for _, path := range paths {
+		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+			continue // a file, or an error for those that read the rows
+		}
+		of, err := replay.Asked(path)
+		if err != nil {
+			return nil, fmt.Errorf("read rows: %w", err)
+		}
+		asked = append(asked, of...)
+	}
+	return asked, nil
+}
+
+// readAllRows reads the rows of all paths, or those of the results folder without paths.
+func readAllRows(ctx context.Context, paths []string) ([]result.Row, error) {
+	if len(paths) == 0 {
+		if _, err := os.Stat(resultsFolder); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("no folder %s here, and no rows named: make it with `kvreplay replay TRACE... --out %s` "+
+				"or `make leaderboard`, or name files of rows", resultsFolder, resultsFolder)
+		}
+		paths = []string{resultsFolder}
+	}
+	return unlessStopped(ctx, func() ([]result.Row, error) { return result.ReadRows(paths...) })
+}
+
+// errorOf returns the error of a board or comparison that was printed but is incomplete.
+func errorOf(i *result.Incomplete) error {
+	if i == nil {
+		return nil
+	}
+	return i
+}
+
+// missing explains an error that is about a policy without rows: if --where removed the rows
+// of the policy, it says so and states the conditions that keep them.
+func (s *selection) missing(err error, policy string) error {
+	policy = policies.Named(policy, policiesOf(s.all))
+	removed := 0
+	with := s.where.Including(policy)
+	for i := range s.all {
+		if r := &s.all[i]; r.Policy == policy && with.Selects(r) {
+			if s.where.Selects(r) {
+				return err
+			}
+			removed++
+		}
+	}
+	if removed == 0 && s.incomplete != nil {
+		return errors.Join(s.incomplete, err)
+	}
+	if removed == 0 {
+		return err
+	}
+	remedy := "leave out --where"
+	if conditions := with.Conditions(); len(conditions) > 0 {
+		for i := range conditions {
+			conditions[i] = "--where " + printable.ShellWord(conditions[i])
+		}
+		remedy = "use " + strings.Join(conditions, " ")
+	}
+	return fmt.Errorf("--where removed the %s of policy %s, which this needs: %s", count(removed, "row"), policy, remedy)
+}
+
+// policiesOf lists the policy of every row.
+func policiesOf(rows []result.Row) []string {
+	list := make([]string, len(rows))
+	for i := range rows {
+		list[i] = rows[i].Policy
+	}
+	return list
+}

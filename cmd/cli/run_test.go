@@ -1,0 +1,62 @@
+package cli_test
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/cmd/cli"
+	"github.com/kvreplay/kvreplay/policies/all"
+)
+
+// run is the command line as a user calls it.
+func run(args ...string) (code int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	code = cli.Main(all.Table(), args, &out, &err)
+	return code, out.String(), err.String()
+}
+
+// kvreplay runs a command line and checks its exit code.
+func kvreplay(t *testing.T, code int, args ...string) (stdout, stderr string) {
+	t.Helper()
+	got, stdout, stderr := run(args...)
+	if got != code {
+		t.Fatalf("kvreplay %q exits with %d, expected %d\n%s%s", args, got, code, stdout, stderr)
+	}
+	return stdout, stderr
+}
+
+// must runs a command line that succeeds and returns its stdout.
+func must(t *testing.T, args ...string) string {
+	t.Helper()
+	stdout, _ := kvreplay(t, 0, args...)
+	return stdout
+}
+
+// says runs a command line and checks its exit code and that stderr has a text.
+func says(t *testing.T, code int, want string, args ...string) {
+	t.Helper()
+	if got, _, stderr := run(args...); got != code || !strings.Contains(stderr, want) {
+		t.Errorf("kvreplay %q: exit %d, expected %d; stderr lacks %q:\n%s", args, got, code, want, stderr)
+	}
+}
+
+// fails is says for a command line that prints nothing on stdout.
+func fails(t *testing.T, code int, want string, args ...string) {
+	t.Helper()
+	got, stdout, stderr := run(args...)
+	if got != code || stdout != "" || !strings.Contains(stderr, want) {
+		t.Errorf("kvreplay %q: exit %d, expected %d; stdout %q; stderr lacks %q:\n%s", args, got, code, stdout, want, stderr)
+	}
+}
+
+// content returns the text of a file.
+func content(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,319 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/pflag"
+
+	"github.com/kvreplay/kvreplay/datasets/synthetic"
+	"github.com/kvreplay/kvreplay/datasets/synthetic/twin"
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// syntheticFlags are the flags of `make synthetic` as typed. Those for the dials of locality
+// are read where they are used.
+type syntheticFlags struct {
+	out, preset, dials string
+	parallel           int
+	given              synthetic.Dials // fields of flags for the extent
+}
+
+func syntheticCommand() command {
+	var f syntheticFlags
+	g, d := &f.given, synthetic.Default() // which --help shows
+	return command{
+		use:   "synthetic -o TRACE",
+		short: "Make a synthetic Top-K trace with dialled locality",
+		long: `Make a synthetic Top-K trace. Dials come from --preset, then --dials, then flags,
+the later ones winning; what none of them says is the default below, 0 where there is
+none. A flag sets its dial for all layers.
+
+Presets: ` + strings.Join(synthetic.Presets(), ", ") + `
+
+The same dials and seed give the same bytes, at any --parallel. Synthetic traces stand
+in for scale; datasets/synthetic/README.md says what they capture and what not.`,
+		example: `  kvreplay datasets make synthetic --preset deepseek-v3.2-32k -o x.parquet
+  kvreplay datasets make synthetic --preset deepseek-v3.2-128k --layers 4 --steps 64 --requests 2 --seed 7 -o small.parquet
+  kvreplay datasets fit real.parquet -o dials.yaml
+  kvreplay datasets make synthetic --dials dials.yaml --requests 100 -o scaled.parquet`,
+		flags: func(fl *flagSet) {
+			fl.needOut(&f.out, "TRACE", "the trace to write; appears only when all went well")
+			fl.StringVar(&f.preset, "preset", "", "begin with a preset: "+strings.Join(synthetic.Presets(), ", "))
+			fl.StringVar(&f.dials, "dials", "", "YAML or JSON `file` of dials, as fit writes it")
+			fl.parallel(&f.parallel, "streams drawn at once; the bytes do not depend on it")
+			fl.Uint64Var(&g.Seed, "seed", d.Seed, "the only source of chance")
+			fl.IntVar(&g.Requests, "requests", d.Requests, "number of requests")
+			fl.IntVar(&g.Layers, "layers", d.Layers, "number of layers: the first so many of a preset")
+			fl.IntVar(&g.Heads, "heads", 0, "KV heads with a selection of their own; 0: a layer shares one")
+			fl.IntVar(&g.Context, "context", d.Context, "tokens of a prompt")
+			fl.IntVar(&g.Steps, "steps", d.Steps, "decode steps")
+			fl.IntVar(&g.Windows, "windows", d.Windows, "prompt windows before the decode steps")
+			fl.IntVar(&g.Sink, "sink", 0, "first tokens that are pinned, which no list names; needs --local")
+			fl.IntVar(&g.Local, "local", 0, "last tokens that are pinned, the one being generated included; 0: nothing is said of pins")
+			fl.IntVar(&g.TopK, "topk", d.TopK, "K, the demand")
+			fl.IntVar(&g.Candidates, "candidates", 0, "M, the length of a list (default: 1.25 × K)")
+			fl.StringVar(&g.Order, "order", d.Order, "rank, or index for lists without ranks, M = K")
+			fl.Float64Var(&g.Scores, "scores", 0, "exponent of scores as a power law of the rank; 0: none")
+			sizeVar(fl, &g.EntryBytes, "entry-bytes", 0, mostBytes, "bytes of a token's entry in a stream")
+			fl.Float64Var(&g.LayerSpread, "layer-spread", 0, "standard deviation of log churn, 1 − overlap, between layers")
+			fl.Float64Var(&g.HeadSpread, "head-spread", 0, "standard deviation of log churn between the heads of a layer")
+			for i := range synthetic.LocalityDials {
+				dial := &synthetic.LocalityDials[i]
+				fl.Float64(flagOf(dial), *dial.At(&d.Locality), dial.Usage)
+			}
+		},
+		run:  f.run,
+		next: withOut("replay"),
+	}
+}
+
+// flagOf returns the flag of a dial.
+func flagOf(d *synthetic.Dial) string { return strings.ReplaceAll(d.Name, "_", "-") }
+
+// mostOverlapError is the error of the overlap above which a warning is printed.
+const mostOverlapError = 0.02
+
+// run writes the trace. stdout stays empty, the summary goes to stderr.
+func (f *syntheticFlags) run(c *call) error {
+	if err := checkOutput("make synthetic", f.out, []string{f.dials}); err != nil {
+		return err
+	}
+	d, err := f.options(c)
+	if err != nil {
+		return err
+	}
+	bar := newBar(c.stderr)
+	defer bar.close()
+	streams := synthetic.NewSource(d).Streams()
+	bar.start(int64(streams), "draw", "streams")
+	if err := synthetic.Write(c.Context(), f.out, d, synthetic.Options{Workers: f.parallel, Progress: bar.add}); err != nil {
+		return err
+	}
+	bar.close()
+	rows := int64(streams) * int64(d.Windows+d.Steps)
+	layers := ""
+	if c.changed("layers") {
+		if layers = "; layer 0"; d.Layers > 1 { // so many, none by its number
+			layers = fmt.Sprintf("; layers 0 to %d", d.Layers-1)
+		}
+	}
+	fmt.Fprintf(c.stderr, "%s: %s, %s, %s indices%s\n", f.out,
+		count(streams, "stream"), count(rows, "row"), humanize.Comma(rows*int64(d.Candidates)), layers)
+	if overlap, asked := d.Reached(); math.Abs(overlap-asked) > mostOverlapError {
+		fmt.Fprintf(c.stderr, "warning: the overlap is %.3f, the dials ask for %.3f: they contradict each other; "+
+			"lower --burst, lengthen --context, or take an overlap further from 0\n", overlap, asked)
+	}
+	return nil
+}
+
+// options returns the dials: those of the preset, then of the file, then of flags.
+func (f *syntheticFlags) options(c *call) (*synthetic.Dials, error) {
+	d := synthetic.Default()
+	layers := 0 // of the preset
+	if f.preset != "" {
+		preset, err := synthetic.Preset(f.preset)
+		if err != nil {
+			return nil, errUsage{err}
+		}
+		d, layers = *preset, preset.Layers
+	}
+	if f.dials != "" {
+		read, err := unlessStopped(c.Context(), func() (*synthetic.Dials, error) {
+			own := d
+			return &own, own.Read(f.dials)
+		})
+		if err != nil {
+			return nil, err
+		}
+		d = *read
+	}
+	if err := f.override(c.Flags(), &d); err != nil {
+		return nil, err
+	}
+	if layers > 0 && d.Layers > layers {
+		return nil, usagef("layers %d, but preset %s has %d: ask for as many at most", d.Layers, f.preset, layers)
+	}
+	if err := d.Validate(); err != nil {
+		return nil, errUsage{err}
+	}
+	return &d, nil
+}
+
+// override sets the dials that flags give.
+func (f *syntheticFlags) override(fl *pflag.FlagSet, d *synthetic.Dials) error {
+	g := &f.given
+	if fl.Changed("topk") {
+		d.Candidates = g.TopK + g.TopK/4
+	}
+	for _, o := range []struct {
+		name string
+		set  func()
+	}{
+		{"seed", func() { d.Seed = g.Seed }}, {"requests", func() { d.Requests = g.Requests }},
+		{"layers", func() { d.SetLayers(g.Layers) }}, {"heads", func() { d.SetHeads(g.Heads) }},
+		{"context", func() { d.Context = g.Context }}, {"steps", func() { d.Steps = g.Steps }},
+		{"windows", func() { d.Windows = g.Windows }}, {"topk", func() { d.TopK = g.TopK }},
+		{"sink", func() { d.Sink = g.Sink }}, {"local", func() { d.Local = g.Local }},
+		{"order", func() { d.Order = g.Order }}, {"scores", func() { d.Scores = g.Scores }},
+		{"entry-bytes", func() { d.EntryBytes = g.EntryBytes }},
+		{"layer-spread", func() { d.LayerSpread = g.LayerSpread }}, {"head-spread", func() { d.HeadSpread = g.HeadSpread }},
+	} {
+		if fl.Changed(o.name) {
+			o.set()
+		}
+	}
+	switch {
+	case fl.Changed("candidates"):
+		d.Candidates = g.Candidates
+	case fl.Changed("order") && d.Order == trace.OrderIndex:
+		d.Candidates = d.TopK
+	}
+	for i := range synthetic.LocalityDials {
+		dial := &synthetic.LocalityDials[i]
+		name := flagOf(dial)
+		if !fl.Changed(name) {
+			continue
+		}
+		v, err := fl.GetFloat64(name)
+		if err != nil {
+			return errUsage{err}
+		}
+		if err := d.Set(dial.Name, v); err != nil {
+			return errUsage{err}
+		}
+	}
+	return nil
+}
+
+// fitFlags are the flags of `datasets fit` as typed.
+type fitFlags struct {
+	out      string
+	check    bool
+	seed     uint64
+	parallel int
+}
+
+func fitCommand() command {
+	var f fitFlags
+	return command{
+		use:   "fit TRACE",
+		short: "Estimate the dials of a trace, and check a synthetic twin",
+		long: `Estimate the dials that describe a trace, layer by layer, or head by head where heads
+select, and print them; -o keeps them as a file for ` + "`kvreplay datasets make synthetic --dials`" + `.
+
+--check makes a synthetic twin, of eight times the requests, replays both traces and
+prints the misses of LRU, lookahead and the optimum, the twin's for as much demand,
+with the twin's error. A warning says where it exceeds 12 %.`,
+		example: "  kvreplay datasets fit t.parquet -o dials.yaml --check\n  kvreplay datasets make synthetic --dials dials.yaml --requests 100 -o scaled.parquet",
+		args:    exactlyOne("trace"),
+		flags: func(fl *flagSet) {
+			fl.out(&f.out, "the dial file to write (YAML)")
+			fl.BoolVar(&f.check, "check", false, "make the twin and compare misses")
+			fl.Uint64Var(&f.seed, "seed", 1, "seed of the twin, kept in the dial file")
+			fl.parallel(&f.parallel, "layers or heads fitted at once; the dials do not depend on it")
+		},
+		run:  f.run,
+		next: withOut("datasets", "make", "synthetic", "-o", "synthetic.parquet", "--dials"),
+	}
+}
+
+func (f *fitFlags) run(c *call) error {
+	path := c.args[0]
+	if err := checkOutput("fit", f.out, []string{path}); err != nil {
+		return err
+	}
+	original, err := trace.Open(path)
+	if err != nil {
+		return err
+	}
+	defer original.Close()
+	d, err := synthetic.Fit(c.Context(), original, synthetic.FitOptions{Workers: f.parallel})
+	if err != nil {
+		return err
+	}
+	d.Seed = f.seed
+	if f.out != "" {
+		text, err := d.Encode()
+		if err != nil {
+			return fmt.Errorf("write %s: %w", f.out, err)
+		}
+		if err := files.Write(f.out, text); err != nil {
+			return fmt.Errorf("write dials: %w", err)
+		}
+	}
+	if err := printDials(c.stdout, d); err != nil || !f.check {
+		return err
+	}
+	rows, err := twin.Check(c.Context(), original, d, f.parallel)
+	if err != nil {
+		return err
+	}
+	if worst, ok := twin.Worst(rows); ok && math.Abs(worst.Error()) > twin.Most {
+		fmt.Fprintf(c.stderr, "warning: the twin's misses are off by up to %s (%s at %s), more than %.0f %%: do not let it stand in for the trace there\n",
+			errorText(worst), worst.Policy, worst.Capacity, 100*twin.Most)
+	}
+	return printTwin(c.stdout, rows)
+}
+
+func fitTable(header ...any) table.Writer {
+	t := table.NewWriter()
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options.DrawBorder, style.Options.SeparateColumns = false, false
+	t.SetStyle(style)
+	t.AppendHeader(header)
+	return t
+}
+
+// printDials prints the mean of each dial and its range over the layers.
+func printDials(w io.Writer, d *synthetic.Dials) error {
+	t := fitTable("dial", "mean", "least", "most", "")
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+	for i := range synthetic.LocalityDials {
+		dial := &synthetic.LocalityDials[i]
+		mean := *dial.At(&d.Locality)
+		least, most := mean, mean
+		if values := d.ByLayer[dial.Name]; len(values) > 0 {
+			least, most = slices.Min(values), slices.Max(values)
+		}
+		t.AppendRow(table.Row{dial.Name, number(mean), number(least), number(most), dial.Usage})
+	}
+	return printLines(w, fmt.Sprintf("%s\n%d layers, K = %d, M = %d, context %d, %d steps after %d windows; over the layers:\n%s",
+		d.About, d.Layers, d.TopK, d.Candidates, d.Context, d.Steps, d.Windows, t.Render()))
+}
+
+// errorText is the twin's error; +∞ where only the twin misses.
+func errorText(r twin.Row) string {
+	if math.IsInf(r.Error(), 1) {
+		return "+∞"
+	}
+	return fmt.Sprintf("%+.1f %%", 100*r.Error())
+}
+
+// printTwin prints the misses on both traces.
+func printTwin(w io.Writer, rows []twin.Row) error {
+	t := fitTable("policy", "capacity", "misses", "twin", "error")
+	for _, r := range rows {
+		t.AppendRow(table.Row{r.Policy, r.Capacity, r.Original, r.Twin, errorText(r)})
+	}
+	return printLines(w, "\nMisses of the trace and of its synthetic twin\n"+t.Render())
+}
+
+// printLines prints text without blanks at the ends of its lines.
+func printLines(w io.Writer, s string) error {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
+}
