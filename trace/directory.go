@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/kvreplay/kvreplay/trace/parquet"
 )
 
 // readDirectory builds the stream directory from the key columns, a row group at a
@@ -30,7 +32,7 @@ func (f *File) directory(report func(*Error) bool) error {
 		if groups[g].NumRows() == 0 {
 			continue
 		}
-		err := guard(func() error { return k.read(f, g) })
+		err := parquet.Guard(func() error { return k.read(f, g) })
 		if e := AsError(err); e != nil {
 			e.RowGroup = g
 			return e
@@ -38,7 +40,7 @@ func (f *File) directory(report func(*Error) bool) error {
 		if err != nil {
 			return &Error{Path: f.path, RowGroup: g, Row: -1, Rule: RuleFile, Err: err}
 		}
-		f.indices += f.parquet.Metadata().RowGroups[g].Columns[f.leaves[colIndices].index].MetaData.NumValues
+		f.indices += f.parquet.Metadata().RowGroups[g].Columns[f.leaves[colIndices].Index].MetaData.NumValues
 		if !f.addGroup(g, &k, report) {
 			return nil
 		}
@@ -65,11 +67,10 @@ func (k *keyRows) key(i int) Key {
 }
 
 func (k *keyRows) read(f *File, g int) error {
-	group := f.parquet.RowGroups()[g]
-	n := int(group.NumRows())
+	n := int(f.parquet.RowGroups()[g].NumRows())
 	var err error
 	k.request = slices.Grow(k.request[:0], n)
-	if k.request, err = readStrings(group, f.leaves[colRequestID], n, k.request[:0]); err != nil {
+	if k.request, err = f.parquet.Strings(g, f.leaves[colRequestID], n, k.request[:0]); err != nil {
 		return err
 	}
 	for _, c := range []struct {
@@ -78,27 +79,27 @@ func (k *keyRows) read(f *File, g int) error {
 	}{{colLayerID, &k.layer}, {colHead, &k.head}, {colPromptLen, &k.prompt}, {colStep, &k.step}, {colSeqLen, &k.seqLen}} {
 		*c.dst = slices.Grow((*c.dst)[:0], n)
 		l := f.leaves[c.column]
-		if l.index < 0 { // head, the only optional key
+		if l == nil { // head, the only optional key
 			for range n {
 				*c.dst = append(*c.dst, nullHead)
 			}
 			continue
 		}
-		cur := cursor[int32]{leaf: l}
-		cur.open(f, g)
-		*c.dst, err = cur.flat(n, *c.dst, nullHead)
+		var cur parquet.Cursor[int32]
+		cur.Open(f.parquet, g, l)
+		*c.dst, err = cur.Flat(n, *c.dst, nullHead)
 		if err == nil {
-			err = cur.ended()
+			err = cur.End()
 		}
-		cur.close()
+		cur.Close()
 		if err != nil {
 			return err
 		}
-		if c.column == colHead && count(*c.dst, nullHead) != cur.kinds.nulls {
-			return fileError(f.path, RuleKey, "column %s: %d, expected 0 or more, or null", l.name, nullHead)
+		if c.column == colHead && count(*c.dst, nullHead) != cur.Rows.Nulls {
+			return fileError(f.path, RuleKey, "column %s: %d, expected 0 or more, or null", l.Name, nullHead)
 		}
-		if cur.kinds.nulls > 0 && c.column != colHead {
-			return fileError(f.path, RuleSchema, "column %s: %d null values, expected none", l.name, cur.kinds.nulls)
+		if cur.Rows.Nulls > 0 && c.column != colHead {
+			return fileError(f.path, RuleSchema, "column %s: %d null values, expected none", l.Name, cur.Rows.Nulls)
 		}
 	}
 	return nil

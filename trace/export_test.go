@@ -54,15 +54,7 @@ func SetRowGroupIndices(n int) (restore func()) {
 
 // PageData lists the ranges of the file that pages' data take, the bytes that CRCs cover.
 func PageData(f *File) (ranges [][2]int64) {
-	for _, g := range f.parquet.Metadata().RowGroups {
-		for i := range g.Columns {
-			_ = f.walkPages(&g.Columns[i].MetaData, func(p *pageHead) error {
-				ranges = append(ranges, [2]int64{p.data, p.end()})
-				return nil
-			})
-		}
-	}
-	return ranges
+	return f.parquet.PageData()
 }
 
 // SetMostValues changes the most that the lists of a stream may hold; the result restores it.

@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"sync"
 	"syscall"
 
-	"github.com/parquet-go/parquet-go"
+	parquetgo "github.com/parquet-go/parquet-go"
+	"golang.org/x/sys/unix"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/trace/parquet"
 )
 
 // File is an open trace: its metadata and the directory of its streams. It is safe
@@ -20,18 +24,15 @@ type File struct {
 	closer  io.Closer
 	parquet *parquet.File
 	size    int64
-	leaves  [numColumns]leaf
-	// foreignLeaves are the columns of a file of any columns, of which no more than the
-	// pages is checked
-	foreignLeaves []leaf
-	present       [numColumns]bool // optional columns that hold values
-	meta          Meta
-	digest        string
-	sealed        bool // metadata and digest have a seal
-	crc           bool // every page has a CRC
-	streams       []StreamInfo
-	sparse        map[int][]int32 // step numbers of streams that skip steps
-	indices       int64
+	leaves  [numColumns]*parquet.Leaf // nil where the file lacks the column
+	present [numColumns]bool          // optional columns that hold values
+	meta    Meta
+	digest  string
+	sealed  bool // metadata and digest have a seal
+	crc     bool // every page has a CRC
+	streams []StreamInfo
+	sparse  map[int][]int32 // step numbers of streams that skip steps
+	indices int64
 
 	unchanged unchanged
 }
@@ -101,7 +102,7 @@ func open(path string, report func(*Error) bool) (*File, error) {
 
 // loadGuarded is load with the decoder's panics as errors.
 func (f *File) loadGuarded(report func(*Error) bool) (err error) {
-	if p := guard(func() error { err = f.load(report); return nil }); p != nil {
+	if p := parquet.Guard(func() error { err = f.load(report); return nil }); p != nil {
 		return f.corrupt(p)
 	}
 	return err
@@ -118,13 +119,41 @@ func (f *File) load(report func(*Error) bool) error {
 		return f.foreign(err)
 	}
 	var err error
-	if f.crc, err = f.checkPages(); err != nil {
+	if f.crc, err = f.parquet.CheckPages(false); err != nil {
 		return f.corrupt(err)
 	}
 	if err := f.probeOptional(); err != nil {
 		return f.corrupt(err)
 	}
 	return f.readDirectory(report)
+}
+
+// openParquet reads the footer.
+func (f *File) openParquet() (err error) {
+	begin := make([]byte, len(parquet.Magic))
+	if _, err := f.source.ReadAt(begin, 0); err != nil && err != io.EOF {
+		return fmt.Errorf("open trace: %w", err)
+	}
+	if string(begin) != parquet.Magic {
+		return fileError(f.path, RuleFile, "is not a Parquet file; %w", ErrForeign)
+	}
+	if f.parquet, err = parquet.Open(f.source, f.size); err != nil {
+		return f.corrupt(err)
+	}
+	return nil
+}
+
+// probeOptional looks at the first row of every optional column.
+func (f *File) probeOptional() (err error) {
+	first := slices.IndexFunc(f.parquet.RowGroups(), func(g parquetgo.RowGroup) bool { return g.NumRows() > 0 })
+	for c := colScores; c < numColumns && first >= 0; c++ { // without rows the directory is an error
+		if f.leaves[c] != nil {
+			if f.present[c], err = f.parquet.FirstPresent(first, f.leaves[c]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // corrupt is err of reading the file: of what it holds, unless the file system says why.
@@ -184,3 +213,60 @@ func (f *File) HasPromptMass() bool { return f.has(colPromptMass) }
 // has reports whether an optional column holds values: its first row does, and the
 // reader checks that the others agree.
 func (f *File) has(column int) bool { return f.present[column] }
+
+// unchanged knows when the open file was last written to.
+type unchanged struct {
+	mu   sync.Mutex
+	file *os.File // nil where the trace is no file
+	last written
+}
+
+// written is what writing to a file changes. The time of the change itself is the file
+// system's own, and a program that sets back the other, as a copy with times does, moves it.
+type written struct {
+	size             int64
+	modified, change unix.Timespec
+}
+
+func lastWritten(file *os.File) (written, error) {
+	var st unix.Stat_t
+	for {
+		switch err := unix.Fstat(int(file.Fd()), &st); err {
+		case nil:
+			return written{st.Size, st.Mtim, st.Ctim}, nil
+		case unix.EINTR:
+		default:
+			return written{}, &os.PathError{Op: "stat", Path: file.Name(), Err: err}
+		}
+	}
+}
+
+func (u *unchanged) begin(file *os.File) (err error) {
+	u.file = file
+	u.last, err = lastWritten(file)
+	return err
+}
+
+// Unchanged is an error where the file was written to since it was opened and its content is
+// no longer that of the digest: what was read meanwhile may be of either. A file that took
+// the place of this one under its name is no concern of it.
+func (f *File) Unchanged(digest string) error {
+	u := &f.unchanged
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.file == nil {
+		return nil
+	}
+	now, err := lastWritten(u.file)
+	if err != nil {
+		return fileError(f.path, RuleFile, "%w", err)
+	}
+	if now == u.last {
+		return nil
+	}
+	if got, err := f.ComputeDigest(); err != nil || got != digest {
+		return fileError(f.path, RuleFile, "was changed while it was being read, expected %s to the end; run again on a file that stays", digest)
+	}
+	u.last = now
+	return nil
+}

@@ -2,8 +2,15 @@ package trace
 
 import (
 	"errors"
+	"math"
 	"slices"
+
+	"github.com/kvreplay/kvreplay/trace/parquet"
 )
+
+// mostValues is the most that the lists of a stream may hold together, as their ends are int32.
+// Tests make it smaller.
+var mostValues = math.MaxInt32
 
 // Columns chooses what a Reader decodes besides keys and indices.
 type Columns uint8
@@ -30,12 +37,12 @@ type Reader struct {
 	group   int // open row group, -1 none
 	row     int64
 
-	indices   cursor[int32]
-	scores    cursor[float32]
-	covered   cursor[float32]
-	attention cursor[float32]
-	predicted cursor[int32]
-	prompt    cursor[float32]
+	indices   column[int32]
+	scores    column[float32]
+	covered   column[float32]
+	attention column[float32]
+	predicted column[int32]
+	prompt    column[float32]
 	ends      []int32 // of the lists of a parallel column
 
 	broken []*Error // rules of whole columns that the stream decoded last breaks
@@ -44,24 +51,58 @@ type Reader struct {
 // NewReader returns a reader that decodes the given columns.
 func (f *File) NewReader(columns Columns) *Reader {
 	r := &Reader{file: f, columns: columns, check: NewChecker(f.path, &f.meta), group: -1}
+	wants := func(c Columns, column int) *parquet.Leaf {
+		if columns&c == 0 {
+			return nil
+		}
+		return f.leaves[column]
+	}
 	r.indices.leaf = f.leaves[colIndices]
-	r.scores.leaf = f.leaves[colScores]
-	r.covered.leaf = f.leaves[colCoveredMass]
-	r.attention.leaf = f.leaves[colAttentionMass]
-	r.predicted.leaf = f.leaves[colPredicted]
-	r.prompt.leaf = f.leaves[colPromptMass]
+	r.scores.leaf = wants(ReadScores, colScores)
+	r.covered.leaf = wants(ReadMasses, colCoveredMass)
+	r.attention.leaf = wants(ReadMasses, colAttentionMass)
+	r.predicted.leaf = wants(ReadPredicted, colPredicted)
+	r.prompt.leaf = wants(ReadPromptMass, colPromptMass)
 	return r
 }
 
-// Close releases the reader's pages.
+// column is a cursor with the leaf that it reads, nil for a column that is not read.
+type column[T int32 | float32] struct {
+	parquet.Cursor[T]
+	leaf *parquet.Leaf
+}
+
+// place opens row group g of the column, unless it is open, and goes to a row, -1 for the one
+// that comes next.
+func (c *column[T]) place(f *File, g int, open bool, row int64) error {
+	if c.leaf == nil {
+		return nil
+	}
+	if !open {
+		c.Open(f.parquet, g, c.leaf)
+	}
+	if row < 0 {
+		return nil
+	}
+	return c.SeekRow(row)
+}
+
+// Close releases the reader's memory.
 func (r *Reader) Close() {
-	r.indices.close()
-	r.scores.close()
-	r.covered.close()
-	r.attention.close()
-	r.predicted.close()
-	r.prompt.close()
+	for _, c := range r.all() {
+		c.Close()
+	}
 	r.group = -1
+}
+
+// placed is a column of any type.
+type placed interface {
+	place(f *File, g int, open bool, row int64) error
+	Close()
+}
+
+func (r *Reader) all() [6]placed {
+	return [...]placed{&r.indices, &r.scores, &r.covered, &r.attention, &r.predicted, &r.prompt}
 }
 
 // Read decodes stream i of the directory into s and checks it. The first broken rule
@@ -96,7 +137,7 @@ func (r *Reader) decode(i int, s *Stream) error {
 	s.Reset(info)
 	r.broken = r.broken[:0]
 	s.Steps = r.file.appendSteps(s.Steps, i)
-	err := guard(func() error {
+	err := parquet.Guard(func() error {
 		if err := r.position(&info); err != nil {
 			return err
 		}
@@ -104,8 +145,8 @@ func (r *Reader) decode(i int, s *Stream) error {
 	})
 	if err != nil {
 		r.Close()
-		if hole := new(nullError); errors.As(err, &hole) {
-			return streamError(r.file.path, &info, hole.row, s.Steps[hole.row], RuleList, "%w", err)
+		if hole := new(parquet.NullError); errors.As(err, &hole) {
+			return streamError(r.file.path, &info, hole.Row, s.Steps[hole.Row], RuleList, "%w", err)
 		}
 		return &Error{Path: r.file.path, RowGroup: info.RowGroup, Row: info.FirstRow, Stream: &info.Key, Rule: RuleFile, Err: err}
 	}
@@ -113,92 +154,59 @@ func (r *Reader) decode(i int, s *Stream) error {
 	return nil
 }
 
-// position puts every open cursor at the stream's first row.
+// position puts every column at the stream's first row.
 func (r *Reader) position(info *StreamInfo) error {
-	fresh := r.group != info.RowGroup
-	if fresh {
-		r.Close()
+	open, next, row := r.group == info.RowGroup, r.row, info.FirstRow
+	if !open {
+		next = 0
 	}
-	seek := r.row != info.FirstRow
-	if fresh {
-		seek = info.FirstRow != 0
+	if row == next {
+		row = -1
 	}
 	r.group = info.RowGroup
-	place := func(open func(*File, int), to func(*File, int, int64) error) error {
-		if fresh {
-			open(r.file, info.RowGroup)
-		}
-		if seek {
-			return to(r.file, info.RowGroup, info.FirstRow)
-		}
-		return nil
-	}
-	if err := place(r.indices.open, r.indices.seek); err != nil {
-		return err
-	}
-	if r.wants(ReadScores, &r.scores.leaf) {
-		if err := place(r.scores.open, r.scores.seek); err != nil {
+	for _, c := range r.all() {
+		if err := c.place(r.file, info.RowGroup, open, row); err != nil {
 			return err
 		}
-	}
-	if r.wants(ReadMasses, &r.covered.leaf) {
-		if err := place(r.covered.open, r.covered.seek); err != nil {
-			return err
-		}
-	}
-	if r.wants(ReadMasses, &r.attention.leaf) {
-		if err := place(r.attention.open, r.attention.seek); err != nil {
-			return err
-		}
-	}
-	if r.wants(ReadPredicted, &r.predicted.leaf) {
-		if err := place(r.predicted.open, r.predicted.seek); err != nil {
-			return err
-		}
-	}
-	if r.wants(ReadPromptMass, &r.prompt.leaf) {
-		return place(r.prompt.open, r.prompt.seek)
 	}
 	return nil
 }
-
-func (r *Reader) wants(c Columns, l *leaf) bool { return r.columns&c != 0 && l.index >= 0 }
 
 // fill reads the stream's rows from the cursors and checks that columns agree.
 func (r *Reader) fill(s *Stream) error {
 	var err error
 	s.Indices = slices.Grow(s.Indices, r.mostIndices(&s.StreamInfo))
-	if s.Indices, s.Offsets, err = r.indices.lists(s.Rows, s.Indices, s.Offsets); err != nil {
+	if s.Indices, s.Offsets, err = r.indices.Lists(s.Rows, mostValues, s.Indices, s.Offsets); err != nil {
 		return err
 	}
-	if r.wants(ReadScores, &r.scores.leaf) {
+	if r.scores.leaf != nil {
 		if s.Scores, err = r.parallel(&r.scores, colScores, s, s.Scores, RuleScore); err != nil {
 			return err
 		}
 	}
-	if r.wants(ReadMasses, &r.attention.leaf) {
+	if r.attention.leaf != nil {
 		if s.AttentionMass, err = r.parallel(&r.attention, colAttentionMass, s, s.AttentionMass, RuleMass); err != nil {
 			return err
 		}
 	}
-	if r.wants(ReadMasses, &r.covered.leaf) {
-		if s.CoveredMass, err = r.covered.flat(s.Rows, s.CoveredMass, 0); err != nil {
+	if r.covered.leaf != nil {
+		if s.CoveredMass, err = r.covered.Flat(s.Rows, s.CoveredMass, 0); err != nil {
 			return err
 		}
-		if !r.allOrNone(s, colCoveredMass, &r.covered.kinds, RuleMass) {
+		if !r.allOrNone(s, colCoveredMass, &r.covered.Rows, RuleMass) {
 			s.CoveredMass = s.CoveredMass[:0]
 		}
 	}
-	if r.wants(ReadPredicted, &r.predicted.leaf) {
+	if r.predicted.leaf != nil {
 		s.PredictedOffsets = append(s.PredictedOffsets, 0)
-		if s.Predicted, s.PredictedOffsets, err = r.predicted.lists(s.Rows, s.Predicted, s.PredictedOffsets); err != nil {
+		if s.Predicted, s.PredictedOffsets, err = r.predicted.Lists(s.Rows, mostValues, s.Predicted, s.PredictedOffsets); err != nil {
 			return err
 		}
-		if !r.allOrNone(s, colPredicted, &r.predicted.kinds, RulePredict) {
+		if !r.allOrNone(s, colPredicted, &r.predicted.Rows, RulePredict) {
 			s.PredictedOffsets = s.PredictedOffsets[:0]
 		}
 	}
-	if r.wants(ReadPromptMass, &r.prompt.leaf) {
+	if r.prompt.leaf != nil {
 		return r.promptMass(s)
 	}
 	return nil
@@ -212,58 +220,58 @@ func (r *Reader) breaks(s *Stream, i int, rule, format string, args ...any) {
 // promptMass reads the column that has a list in a stream's first row and null in the others.
 func (r *Reader) promptMass(s *Stream) error {
 	var err error
-	if s.PromptMass, r.ends, err = r.prompt.lists(s.Rows, s.PromptMass, r.ends[:0]); err != nil {
+	if s.PromptMass, r.ends, err = r.prompt.Lists(s.Rows, mostValues, s.PromptMass, r.ends[:0]); err != nil {
 		return err
 	}
-	k, there := &r.prompt.kinds, "is null in the file's first row"
-	row := k.firstValue
+	k, first := &r.prompt.Rows, "is null in the file's first row"
+	row := k.FirstValue
 	if r.file.present[colPromptMass] {
-		there = "has a list in the file's first row"
-		if row = k.nextValue; k.firstValue != 0 {
+		first = "has a list in the file's first row"
+		if row = k.NextValue; k.FirstValue != 0 {
 			row = 0
 		}
 	}
 	if row >= 0 {
-		r.breaks(s, row, RulePromptMass, "prompt_mass has %d lists in the stream's %d rows, but %s, expected one in the first row of every stream or none in the file", s.Rows-k.nulls, s.Rows, there)
+		r.breaks(s, row, RulePromptMass, "prompt_mass has %d lists in the stream's %d rows, but %s, expected one in the first row of every stream or none in the file", s.Rows-k.Nulls, s.Rows, first)
 		s.PromptMass = s.PromptMass[:0]
 		return nil
 	}
-	s.EmptyPromptMass = k.firstValue == 0 && len(s.PromptMass) == 0
+	s.EmptyPromptMass = k.FirstValue == 0 && len(s.PromptMass) == 0
 	return nil
 }
 
 // allOrNone checks that an optional column is null in no row of the file or in all. It
 // returns whether the column holds values.
-func (r *Reader) allOrNone(s *Stream, column int, k *rowKinds, rule string) bool {
-	row, first := k.firstNull, "has a value"
+func (r *Reader) allOrNone(s *Stream, column int, k *parquet.RowKinds, rule string) bool {
+	row, first := k.FirstNull, "has a value"
 	if !r.file.present[column] {
-		row, first = k.firstValue, "is null"
+		row, first = k.FirstValue, "is null"
 	}
 	if row < 0 {
 		return r.file.present[column]
 	}
-	r.breaks(s, row, rule, "%s is null in %d of the stream's %d rows, but %s in the file's first row, expected values in all rows of a file or in none", columnNames[column], k.nulls, s.Rows, first)
+	r.breaks(s, row, rule, "%s is null in %d of the stream's %d rows, but %s in the file's first row, expected values in all rows of a file or in none", columnNames[column], k.Nulls, s.Rows, first)
 	return false
 }
 
 // mostIndices bounds a stream's indices by its rows and by what its row group holds.
 func (r *Reader) mostIndices(s *StreamInfo) int {
 	group := r.file.parquet.Metadata().RowGroups[s.RowGroup]
-	return min(s.Rows*r.file.meta.Candidates, int(group.Columns[r.indices.leaf.index].MetaData.NumValues))
+	return min(s.Rows*r.file.meta.Candidates, int(group.Columns[r.indices.leaf.Index].MetaData.NumValues))
 }
 
 // parallel reads a list column that must have the lengths of topk_indices, or be null throughout.
-func (r *Reader) parallel(c *cursor[float32], column int, s *Stream, dst []float32, rule string) ([]float32, error) {
+func (r *Reader) parallel(c *column[float32], column int, s *Stream, dst []float32, rule string) ([]float32, error) {
 	var err error
-	if dst, r.ends, err = c.lists(s.Rows, dst, r.ends[:0]); err != nil {
+	if dst, r.ends, err = c.Lists(s.Rows, mostValues, dst, r.ends[:0]); err != nil {
 		return dst, err
 	}
-	if !r.allOrNone(s, column, &c.kinds, rule) {
+	if !r.allOrNone(s, column, &c.Rows, rule) {
 		return dst[:0], nil
 	}
 	for i, end := range r.ends {
 		if end != s.Offsets[i+1] {
-			r.breaks(s, i, rule, "%s and topk_indices differ in length at this row, expected one value an index (or null in all rows)", c.leaf.name)
+			r.breaks(s, i, rule, "%s and topk_indices differ in length at this row, expected one value an index (or null in all rows)", c.leaf.Name)
 			return dst[:0], nil
 		}
 	}

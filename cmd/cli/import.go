@@ -24,7 +24,7 @@ type importFlags struct {
 
 func importCommand() command {
 	var f importFlags
-	o, m := &f.options, &f.options.Stated
+	o, m := &f.options, &f.options.Meta
 	return command{
 		use:   "import SRC... -o TRACE",
 		short: "Make a trace of SGLang JSON, npz, JSON lines, Arrow IPC or Parquet",
@@ -114,7 +114,7 @@ func (f *importFlags) complete(c *call) error {
 			return usagef("--%s is of SGLang sources, %s is none", name, c.args[0])
 		}
 	}
-	m := &f.options.Stated
+	m := &f.options.Meta
 	for flag, target := range map[string]struct {
 		from *int
 		to   **int

@@ -16,9 +16,14 @@
 package derive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/trace"
@@ -52,96 +57,272 @@ func Derive(ctx context.Context, src, dst string, o Options) (Result, error) {
 }
 
 func deriveFile(ctx context.Context, f *trace.File, dst string, o Options) (Result, error) {
-	p, err := newPlan(f, &o)
+	d, err := newDerivation(f, &o)
 	if err != nil {
 		return Result{}, err
 	}
-	w, err := trace.Create(dst, p.meta)
+	w, err := trace.Create(dst, d.meta)
 	if err != nil {
 		return Result{}, err
 	}
 	defer w.Abort()
-	r, err := p.run(ctx, f, w)
+	r, err := d.run(ctx, f, w)
 	if err != nil {
 		return r, err
 	}
 	return r, w.Close()
 }
 
-// plan is what there is to do: checked options, the streams to read, the metadata to write.
-type plan struct {
+// derivation is what there is to do: checked options, the streams to read, the metadata to write.
+type derivation struct {
 	o       *Options
-	meta    trace.Meta // of the result
-	digest  string     // of the source
-	source  *trace.Meta
-	streams []int // of the source, in key order
-	cut     int   // longest list to keep
+	meta    trace.Meta  // of the result
+	digest  string      // of the source
+	from    *trace.Meta // of the source
+	streams []int       // of the source, in key order
+	cut     int         // longest list to keep
 	result  Result
 }
 
-func newPlan(f *trace.File, o *Options) (*plan, error) {
-	p := &plan{o: o, source: f.Meta(), cut: f.Meta().Candidates}
-	if err := p.selectStreams(f); err != nil {
+func newDerivation(f *trace.File, o *Options) (*derivation, error) {
+	d := &derivation{o: o, from: f.Meta(), cut: f.Meta().Candidates}
+	if err := d.selectStreams(f); err != nil {
 		return nil, err
 	}
-	return p, p.derivedMeta(f)
+	return d, d.derivedMeta(f)
 }
 
 // run reads, transforms and writes stream after stream.
-func (p *plan) run(ctx context.Context, f *trace.File, w *trace.Writer) (Result, error) {
+func (d *derivation) run(ctx context.Context, f *trace.File, w *trace.Writer) (Result, error) {
 	reader := f.NewReader(trace.ReadAll)
 	defer reader.Close()
 	var in, out trace.Stream
 	var union unionOf
-	for n, i := range p.streams {
+	for n, i := range d.streams {
 		if err := ctx.Err(); err != nil {
-			return p.result, err
+			return d.result, err
 		}
 		if err := reader.Read(i, &in); err != nil {
-			return p.result, err
+			return d.result, err
 		}
-		p.transform(&in, &out)
+		d.transform(&in, &out)
 		done := &out
-		if p.o.Union {
+		if d.o.Union {
 			if err := union.add(&out); err != nil {
-				return p.result, err
+				return d.result, err
 			}
-			if n+1 < len(p.streams) && sameLayer(f.Streams()[p.streams[n+1]].Key, in.Key) {
+			if n+1 < len(d.streams) && sameLayer(f.Streams()[d.streams[n+1]].Key, in.Key) {
 				continue // more heads to come
 			}
 			done = union.stream()
 		}
-		if err := p.write(w, done); err != nil {
-			return p.result, err
+		if err := d.write(w, done); err != nil {
+			return d.result, err
 		}
 	}
-	if p.result.Streams == 0 {
-		return p.result, p.noSteps(f)
+	if d.result.Streams == 0 {
+		return d.result, d.noSteps(f)
 	}
-	return p.result, f.Unchanged(p.digest)
+	return d.result, f.Unchanged(d.digest)
 }
 
-func (p *plan) write(w *trace.Writer, s *trace.Stream) error {
+func (d *derivation) write(w *trace.Writer, s *trace.Stream) error {
 	if s.Rows == 0 {
-		p.result.Skipped++
+		d.result.Skipped++
 		return nil
 	}
-	p.result.Streams++
-	p.result.Rows += int64(s.Rows)
-	p.result.Indices += int64(len(s.Indices))
+	d.result.Streams++
+	d.result.Rows += int64(s.Rows)
+	d.result.Indices += int64(len(s.Indices))
 	return w.Write(s)
 }
 
 func sameLayer(a, b trace.Key) bool { return a.Request == b.Request && a.Layer == b.Layer }
 
 // noSteps is the error of a range of steps that no stream has.
-func (p *plan) noSteps(f *trace.File) error {
+func (d *derivation) noSteps(f *trace.File) error {
 	first, last := f.Streams()[0].FirstStep, f.Streams()[0].LastStep
 	for _, s := range f.Streams() {
 		first, last = min(first, s.FirstStep), max(last, s.LastStep)
 	}
-	if p.o.Steps == nil {
+	if d.o.Steps == nil {
 		return errors.New("nothing was selected")
 	}
-	return fmt.Errorf("no stream has a step in %v; the trace has steps %d to %d", p.o.Steps, first, last)
+	return fmt.Errorf("no stream has a step in %v; the trace has steps %d to %d", d.o.Steps, first, last)
+}
+
+// Options say what to derive; the zero value copies.
+type Options struct {
+	// TopK is the new K, in blocks; 0 keeps the source's.
+	TopK int
+	// Candidates is the new M, the length lists are cut to, in blocks; 0 keeps the source's.
+	Candidates int
+	// BlockTokens is the new block size in tokens, a multiple of the source's; 0 keeps it.
+	BlockTokens int
+	// Requests, Layers and Heads select streams; nil selects all.
+	Requests []string
+	Layers   []int32
+	Heads    []int32
+	// Union makes one stream of the heads of a layer.
+	Union bool
+	// Steps selects rows; nil selects all.
+	Steps *Steps
+}
+
+// Steps is the half-open range of steps From ≤ t < To.
+type Steps struct{ From, To int32 }
+
+// ParseSteps reads "-32:64", "0:" or ":64".
+func ParseSteps(text string) (*Steps, error) {
+	from, to, ok := strings.Cut(text, ":")
+	s := Steps{math.MinInt32, math.MaxInt32}
+	bad := !ok || from == "" && to == ""
+	for _, end := range []struct {
+		text string
+		dst  *int32
+	}{{from, &s.From}, {to, &s.To}} {
+		if end.text == "" {
+			continue
+		}
+		v, err := strconv.ParseInt(end.text, 10, 32)
+		bad = bad || err != nil
+		*end.dst = int32(v)
+	}
+	if bad || s.From >= s.To {
+		return nil, fmt.Errorf("steps %q: expected FROM:TO with FROM < TO, where TO is left out, as in -32:64, 0: or :64", text)
+	}
+	return &s, nil
+}
+
+// String is the range as ParseSteps reads it.
+func (s *Steps) String() string {
+	from, to := "", ""
+	if s.From != math.MinInt32 {
+		from = strconv.Itoa(int(s.From))
+	}
+	if s.To != math.MaxInt32 {
+		to = strconv.Itoa(int(s.To))
+	}
+	return from + ":" + to
+}
+
+func (s *Steps) has(t int32) bool { return s == nil || t >= s.From && t < s.To }
+
+// String is the options as flags of `kvreplay derive`, in one order, lists sorted.
+func (o *Options) String() string {
+	var flags []string
+	add := func(name, value string) { flags = append(flags, "--"+name+" "+value) }
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"topk", o.TopK}, {"candidates", o.Candidates}, {"block-tokens", o.BlockTokens}} {
+		if n.value != 0 {
+			add(n.name, strconv.Itoa(n.value))
+		}
+	}
+	if o.Requests != nil {
+		add("requests", strings.Join(slices.Compact(slices.Sorted(slices.Values(o.Requests))), ","))
+	}
+	if o.Layers != nil {
+		add("layers", numbers(o.Layers))
+	}
+	if o.Heads != nil {
+		add("heads", numbers(o.Heads))
+	}
+	if o.Union {
+		add("heads", "union")
+	}
+	if o.Steps != nil {
+		add("steps", o.Steps.String())
+	}
+	return strings.Join(flags, " ")
+}
+
+// numbers lists sorted numbers, each once.
+func numbers(values []int32) string {
+	var texts []string
+	for _, v := range slices.Compact(slices.Sorted(slices.Values(values))) {
+		texts = append(texts, strconv.Itoa(int(v)))
+	}
+	return strings.Join(texts, ",")
+}
+
+// UnknownError is a selected request, layer or head that the source does not have.
+type UnknownError struct {
+	Kind  string   // request, layer or head
+	Name  string   // as selected
+	Known []string // what the source has, in its order
+}
+
+// Error lists what the source has, the first few of many.
+func (e *UnknownError) Error() string {
+	const most = 20
+	known := e.Known
+	more := ""
+	if len(known) > most {
+		known, more = known[:most], fmt.Sprintf(" and %d more", len(e.Known)-most)
+	}
+	return fmt.Sprintf("no %s %s; the trace has %s%s", e.Kind, e.Name, strings.Join(known, ", "), more)
+}
+
+// headName is a head as messages show it.
+func headName(h int32) string {
+	if h == trace.NoHead {
+		return "none (shared by the layer)"
+	}
+	return fmt.Sprint(h)
+}
+
+// selectStreams fills d.streams. Every selected name must exist, and their
+// combination must select something.
+func (d *derivation) selectStreams(f *trace.File) error {
+	streams := f.Streams()
+	ids := func(name func(*trace.StreamInfo) string) (all []string) {
+		seen := map[string]bool{}
+		for i := range streams {
+			if id := name(&streams[i]); !seen[id] {
+				seen[id] = true
+				all = append(all, id)
+			}
+		}
+		return all
+	}
+	request := func(s *trace.StreamInfo) string { return s.Request }
+	layer := func(s *trace.StreamInfo) string { return fmt.Sprint(s.Layer) }
+	head := func(s *trace.StreamInfo) string { return headName(s.Head) }
+	var err error
+	for _, want := range d.o.Requests {
+		err = cmp.Or(err, known("request", want, ids(request)))
+	}
+	for _, want := range d.o.Layers {
+		err = cmp.Or(err, known("layer", fmt.Sprint(want), ids(layer)))
+	}
+	for _, want := range d.o.Heads {
+		err = cmp.Or(err, known("head", headName(want), ids(head)))
+	}
+	if err != nil {
+		return err
+	}
+	for i := range streams {
+		if d.selected(&streams[i]) {
+			d.streams = append(d.streams, i)
+		}
+	}
+	if len(d.streams) == 0 {
+		return fmt.Errorf("no stream is in all selections together: %v", d.o)
+	}
+	return nil
+}
+
+func (d *derivation) selected(s *trace.StreamInfo) bool {
+	return (d.o.Requests == nil || slices.Contains(d.o.Requests, s.Request)) &&
+		(d.o.Layers == nil || slices.Contains(d.o.Layers, s.Layer)) &&
+		(d.o.Heads == nil || slices.Contains(d.o.Heads, s.Head))
+}
+
+func known(kind, name string, names []string) error {
+	if slices.Contains(names, name) {
+		return nil
+	}
+	return &UnknownError{kind, name, names}
 }

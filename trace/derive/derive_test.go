@@ -177,13 +177,13 @@ func TestCut(t *testing.T) {
 func TestToBlocks(t *testing.T) {
 	row := trace.Row{Indices: []int32{17, 3, 16, 1, 4}, Scores: []float32{9, 8, 7, 6, 5},
 		AttentionMass: []float32{0.5, 0.125, 0.25, 0.0625, 0}, Predicted: []int32{8, 9, 0}}
-	got := toBlocks(row, 8, false)
+	got := toBlocks(row, 8)
 	want := trace.Row{Indices: []int32{2, 0}, Scores: []float32{9, 8}, AttentionMass: []float32{0.75, 0.1875}, Predicted: []int32{1, 0}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, expected %+v", got, want)
 	}
 	// Ascending lists have no best first: a block takes its highest score.
-	got = toBlocks(trace.Row{Indices: []int32{1, 3, 9, 11}, Scores: []float32{2, 5, 1, 4}}, 8, true)
+	got = toBlocks(trace.Row{Indices: []int32{1, 3, 9, 11}, Scores: []float32{2, 5, 1, 4}}, 8)
 	if want := (trace.Row{Indices: []int32{0, 1}, Scores: []float32{5, 4}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("ascending: got %+v, expected %+v", got, want)
 	}

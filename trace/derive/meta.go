@@ -15,132 +15,132 @@ const NoteDerived = "derived"
 // other demand.
 var measuredNotes = []string{"exact.recall", "exact.resident", "exact.mass"}
 
-// derivedMeta checks the options against the source and fills p.meta and p.cut.
-func (p *plan) derivedMeta(f *trace.File) error {
-	p.meta = *p.source
-	if err := p.budget(); err != nil {
+// derivedMeta checks the options against the source and fills d.meta and d.cut.
+func (d *derivation) derivedMeta(f *trace.File) error {
+	d.meta = *d.from
+	if err := d.budget(); err != nil {
 		return err
 	}
-	if err := p.blocks(); err != nil {
+	if err := d.blocks(); err != nil {
 		return err
 	}
-	if err := p.union(f); err != nil {
+	if err := d.union(f); err != nil {
 		return err
 	}
-	p.precision(f)
-	p.drops(f)
+	d.precision(f)
+	d.drops(f)
 	digest, err := f.Digest()
-	p.digest = digest
+	d.digest = digest
 	if err != nil {
 		return err
 	}
-	p.meta.Notes = maps.Clone(p.meta.Notes)
-	if p.meta.Notes == nil {
-		p.meta.Notes = map[string]string{}
+	d.meta.Notes = maps.Clone(d.meta.Notes)
+	if d.meta.Notes == nil {
+		d.meta.Notes = map[string]string{}
 	}
-	if p.meta.TopK != p.source.TopK || p.meta.BlockTokens != p.source.BlockTokens || p.o.Union {
+	if d.meta.TopK != d.from.TopK || d.meta.BlockTokens != d.from.BlockTokens || d.o.Union {
 		for _, key := range measuredNotes {
-			delete(p.meta.Notes, key)
+			delete(d.meta.Notes, key)
 		}
 	}
-	before := p.meta.Notes[NoteDerived]
+	before := d.meta.Notes[NoteDerived]
 	if before != "" {
 		before += "; then "
 	}
-	done := p.o.String()
+	done := d.o.String()
 	if done == "" {
 		done = "copying"
 	}
-	p.meta.Notes[NoteDerived] = before + "from " + digest + " by " + done
+	d.meta.Notes[NoteDerived] = before + "from " + digest + " by " + done
 	return nil
 }
 
 // budget sets K and M.
-func (p *plan) budget() error {
-	k, m := p.source.TopK, p.source.Candidates
-	if p.o.TopK < 0 || p.o.Candidates < 0 {
-		return fmt.Errorf("--topk %d and --candidates %d: expected positive numbers", p.o.TopK, p.o.Candidates)
+func (d *derivation) budget() error {
+	k, m := d.from.TopK, d.from.Candidates
+	if d.o.TopK < 0 || d.o.Candidates < 0 {
+		return fmt.Errorf("--topk %d and --candidates %d: expected positive numbers", d.o.TopK, d.o.Candidates)
 	}
-	if p.o.TopK != 0 {
-		k = p.o.TopK
+	if d.o.TopK != 0 {
+		k = d.o.TopK
 	}
-	if p.o.Candidates != 0 {
-		m = p.o.Candidates
+	if d.o.Candidates != 0 {
+		m = d.o.Candidates
 	}
 	switch {
-	case k == p.source.TopK && m == p.source.Candidates:
+	case k == d.from.TopK && m == d.from.Candidates:
 		return nil
-	case p.source.Order == trace.OrderIndex:
-		return fmt.Errorf("order=index: the source gives no ranks, so its lists of K = M = %d cannot be cut to K = %d, M = %d", p.source.TopK, k, m)
-	case m > p.source.Candidates:
-		return fmt.Errorf("--candidates %d: the source has lists of M = %d", m, p.source.Candidates)
-	case k > m && p.o.TopK == 0:
+	case d.from.Order == trace.OrderIndex:
+		return fmt.Errorf("order=index: the source gives no ranks, so its lists of K = M = %d cannot be cut to K = %d, M = %d", d.from.TopK, k, m)
+	case m > d.from.Candidates:
+		return fmt.Errorf("--candidates %d: the source has lists of M = %d", m, d.from.Candidates)
+	case k > m && d.o.TopK == 0:
 		return fmt.Errorf("--candidates %d cuts into the demand of K = %d: give a smaller --topk as well", m, k)
 	case k > m:
 		return fmt.Errorf("--topk %d exceeds M = %d, the length of the lists", k, m)
 	}
-	p.meta.TopK, p.meta.Candidates, p.cut = k, m, m
+	d.meta.TopK, d.meta.Candidates, d.cut = k, m, m
 	return nil
 }
 
 // blocks sets block_tokens; K and M then follow from the lists.
-func (p *plan) blocks() error {
-	b := p.o.BlockTokens
+func (d *derivation) blocks() error {
+	b := d.o.BlockTokens
 	switch {
-	case b == 0 || b == p.source.BlockTokens:
+	case b == 0 || b == d.from.BlockTokens:
 		return nil
-	case b < 0 || b%p.source.BlockTokens != 0:
-		return fmt.Errorf("--block-tokens %d: expected a multiple of the source's %d", b, p.source.BlockTokens)
-	case p.meta.TopK != p.meta.Candidates:
+	case b < 0 || b%d.from.BlockTokens != 0:
+		return fmt.Errorf("--block-tokens %d: expected a multiple of the source's %d", b, d.from.BlockTokens)
+	case d.meta.TopK != d.meta.Candidates:
 		return fmt.Errorf("--block-tokens %d: the demand of K = %d tokens becomes a different number of blocks at each step, so that no K separates it from the candidates (M = %d); cut the candidates off with --topk %d --candidates %d",
-			b, p.meta.TopK, p.meta.Candidates, p.meta.TopK, p.meta.TopK)
+			b, d.meta.TopK, d.meta.Candidates, d.meta.TopK, d.meta.TopK)
 	}
-	p.meta.BlockTokens, p.meta.TopK, p.meta.Candidates = b, 0, 0 // the writer fills in the longest list
+	d.meta.BlockTokens, d.meta.TopK, d.meta.Candidates = b, 0, 0 // the writer fills in the longest list
 	return nil
 }
 
 // union sets what the union of heads changes.
-func (p *plan) union(f *trace.File) error {
-	if !p.o.Union {
+func (d *derivation) union(f *trace.File) error {
+	if !d.o.Union {
 		return nil
 	}
-	if p.o.Candidates != 0 && p.o.Candidates != p.meta.TopK && p.o.BlockTokens == 0 {
+	if d.o.Candidates != 0 && d.o.Candidates != d.meta.TopK && d.o.BlockTokens == 0 {
 		return errors.New("--candidates with --heads union: a union is of the heads' demands (--topk), it has no ranks and so no candidates")
 	}
-	if p.meta.TopK != 0 {
-		p.cut = p.meta.TopK
+	if d.meta.TopK != 0 {
+		d.cut = d.meta.TopK
 	}
-	heads, err := p.headsPerLayer(f)
+	heads, err := d.headsPerLayer(f)
 	if err != nil {
 		return err
 	}
-	p.meta.Order, p.meta.Reducer, p.meta.TopK, p.meta.Candidates = trace.OrderIndex, trace.ReducerUnion, 0, 0
-	p.meta.EntryBytes *= heads
-	p.meta.ScoreKind, p.meta.ScoreMantissaBits = "", nil
+	d.meta.Order, d.meta.Reducer, d.meta.TopK, d.meta.Candidates = trace.OrderIndex, trace.ReducerUnion, 0, 0
+	d.meta.EntryBytes *= heads
+	d.meta.ScoreKind, d.meta.ScoreMantissaBits = "", nil
 	return nil
 }
 
 // precision keeps scores and masses whose precision the source does not state as they are,
 // where the writer would round them.
-func (p *plan) precision(f *trace.File) {
-	if p.meta.ScoreMantissaBits == nil && !p.o.Union && (f.HasScores() || f.HasAttentionMass() || f.HasPromptMass()) {
+func (d *derivation) precision(f *trace.File) {
+	if d.meta.ScoreMantissaBits == nil && !d.o.Union && (f.HasScores() || f.HasAttentionMass() || f.HasPromptMass()) {
 		exact := 23
-		p.meta.ScoreMantissaBits = &exact
+		d.meta.ScoreMantissaBits = &exact
 	}
 }
 
 // headsPerLayer is the number of streams that become one. All layers have the same:
 // the entry of a union is the entries of its heads.
-func (p *plan) headsPerLayer(f *trace.File) (int, error) {
+func (d *derivation) headsPerLayer(f *trace.File) (int, error) {
 	count := map[trace.Key]int{}
-	for _, i := range p.streams {
+	for _, i := range d.streams {
 		s := f.Streams()[i]
 		if s.Head == trace.NoHead {
 			return 0, fmt.Errorf("--heads union: %v has no heads, they share its selection already", s.Key)
 		}
 		count[trace.Key{Request: s.Request, Layer: s.Layer, Head: trace.NoHead}]++
 	}
-	first := f.Streams()[p.streams[0]].Key
+	first := f.Streams()[d.streams[0]].Key
 	first.Head = trace.NoHead
 	for key, n := range count {
 		if n != count[first] {
@@ -151,18 +151,15 @@ func (p *plan) headsPerLayer(f *trace.File) (int, error) {
 }
 
 // drops notes the columns that lose their meaning.
-func (p *plan) drops(f *trace.File) {
-	shorter := p.cut < p.source.Candidates
-	if f.HasCoveredMass() && (shorter || p.o.Union) {
-		p.result.Dropped = append(p.result.Dropped, "covered_mass")
-	}
-	if p.o.Union && f.HasScores() {
-		p.result.Dropped = append(p.result.Dropped, "scores")
-	}
-	if p.o.Union && f.HasAttentionMass() {
-		p.result.Dropped = append(p.result.Dropped, "attention_mass")
-	}
-	if p.o.Union && f.HasPromptMass() {
-		p.result.Dropped = append(p.result.Dropped, "prompt_mass")
+func (d *derivation) drops(f *trace.File) {
+	shorter := d.cut < d.from.Candidates
+	for _, c := range []struct {
+		name string
+		lost bool
+	}{{"covered_mass", f.HasCoveredMass() && (shorter || d.o.Union)}, {"scores", f.HasScores() && d.o.Union},
+		{"attention_mass", f.HasAttentionMass() && d.o.Union}, {"prompt_mass", f.HasPromptMass() && d.o.Union}} {
+		if c.lost {
+			d.result.Dropped = append(d.result.Dropped, c.name)
+		}
 	}
 }

@@ -1,26 +1,27 @@
 package derive
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/kvreplay/kvreplay/trace"
 )
 
 // transform selects the rows of in, cuts their lists and maps them to blocks.
-func (p *plan) transform(in, out *trace.Stream) {
+func (d *derivation) transform(in, out *trace.Stream) {
 	out.Reset(trace.StreamInfo{Key: in.Key, PromptLen: in.PromptLen})
-	shorter := p.cut < p.source.Candidates
-	ratio := int32(p.meta.BlockTokens / p.source.BlockTokens)
+	shorter := d.cut < d.from.Candidates
+	ratio := int32(d.meta.BlockTokens / d.from.BlockTokens)
 	for i, step := range in.Steps {
-		if !p.o.Steps.has(step) {
+		if !d.o.Steps.has(step) {
 			continue
 		}
-		row := rowOf(in, i, p.cut)
+		row := rowOf(in, i, d.cut)
 		if shorter {
 			row.CoveredMass = nil
 		}
 		if ratio > 1 {
-			row = toBlocks(row, ratio, p.meta.Order == trace.OrderIndex)
+			row = toBlocks(row, ratio)
 		}
 		out.Append(row)
 	}
@@ -59,9 +60,9 @@ func rowOf(s *trace.Stream, i, m int) trace.Row {
 	return row
 }
 
-// toBlocks maps a row to blocks ratio times as large: distinct blocks in order of
-// their best entry, whose score they take; their attention masses add up.
-func toBlocks(row trace.Row, ratio int32, ascending bool) trace.Row {
+// toBlocks maps a row to blocks ratio times as large: distinct blocks in order of their first
+// entry, each with its best entry's score. Attention masses add up.
+func toBlocks(row trace.Row, ratio int32) trace.Row {
 	out := trace.Row{Step: row.Step, CoveredMass: row.CoveredMass}
 	place := map[int32]int{}
 	for j, x := range row.Indices {
@@ -77,36 +78,17 @@ func toBlocks(row trace.Row, ratio int32, ascending bool) trace.Row {
 				out.AttentionMass = append(out.AttentionMass, 0)
 			}
 		}
+		if row.Scores != nil && row.Scores[j] > out.Scores[at] {
+			out.Scores[at] = row.Scores[j]
+		}
 		if row.AttentionMass != nil { // rounded shares may add up to a little over 1
 			out.AttentionMass[at] = min(1, out.AttentionMass[at]+row.AttentionMass[j])
 		}
 	}
-	if ascending && row.Scores != nil { // a block's score is its best entry's, wherever it stands
-		bestScores(row, ratio, &out, place)
-	}
-	out.Predicted = blockSet(row.Predicted, ratio)
-	return out
-}
-
-// bestScores sets the scores of blocks whose entries come in no order of rank.
-func bestScores(row trace.Row, ratio int32, out *trace.Row, place map[int32]int) {
-	for j, x := range row.Indices {
-		at := place[x/ratio]
-		out.Scores[at] = max(out.Scores[at], row.Scores[j])
-	}
-}
-
-// blockSet maps a list to distinct blocks in order of first appearance; nil stays nil.
-func blockSet(list []int32, ratio int32) []int32 {
-	if list == nil {
-		return nil
-	}
-	seen := map[int32]bool{}
-	out := []int32{}
-	for _, x := range list {
-		if !seen[x/ratio] {
-			seen[x/ratio] = true
-			out = append(out, x/ratio)
+	if row.Predicted != nil {
+		out.Predicted = toBlocks(trace.Row{Indices: row.Predicted}, ratio).Indices
+		if out.Predicted == nil {
+			out.Predicted = []int32{} // recorded, and empty
 		}
 	}
 	return out
@@ -115,4 +97,61 @@ func blockSet(list []int32, ratio int32) []int32 {
 // sortedSet is the distinct values of all lists, ascending.
 func sortedSet(lists ...[]int32) []int32 {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(lists...))))
+}
+
+// unionOf collects the heads of a layer.
+type unionOf struct {
+	heads []trace.Stream
+	out   trace.Stream
+}
+
+// add takes over a copy of the next head.
+func (u *unionOf) add(s *trace.Stream) error {
+	var c trace.Stream
+	c.Reset(trace.StreamInfo{Key: s.Key, PromptLen: s.PromptLen})
+	for i := range s.Steps {
+		c.Append(trace.Row{Step: s.Steps[i], Indices: s.List(i), Predicted: s.PredictedList(i)})
+	}
+	if len(u.heads) > 0 {
+		if err := sameSteps(&u.heads[0], &c); err != nil {
+			return err
+		}
+	}
+	u.heads = append(u.heads, c)
+	return nil
+}
+
+func sameSteps(a, b *trace.Stream) error {
+	if a.PromptLen != b.PromptLen {
+		return fmt.Errorf("--heads union: %v has a prompt of %d tokens, %v of %d", a.Key, a.PromptLen, b.Key, b.PromptLen)
+	}
+	for i := range max(a.Rows, b.Rows) {
+		if i >= a.Rows || i >= b.Rows || a.Steps[i] != b.Steps[i] {
+			return fmt.Errorf("--heads union: %v and %v record different steps (row %d), expected the same", a.Key, b.Key, i)
+		}
+	}
+	return nil
+}
+
+// stream is the union of the heads; it is valid until the next call, and the heads are forgotten.
+func (u *unionOf) stream() *trace.Stream {
+	first := &u.heads[0]
+	key := first.Key
+	key.Head = trace.NoHead
+	u.out.Reset(trace.StreamInfo{Key: key, PromptLen: first.PromptLen})
+	lists, predicted := make([][]int32, len(u.heads)), make([][]int32, len(u.heads))
+	for i, step := range first.Steps {
+		for h := range u.heads {
+			lists[h], predicted[h] = u.heads[h].List(i), u.heads[h].PredictedList(i)
+		}
+		row := trace.Row{Step: step, Indices: sortedSet(lists...)}
+		if predicted[0] != nil {
+			if row.Predicted = sortedSet(predicted...); row.Predicted == nil {
+				row.Predicted = []int32{}
+			}
+		}
+		u.out.Append(row)
+	}
+	u.heads = u.heads[:0]
+	return &u.out
 }

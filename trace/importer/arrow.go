@@ -1,58 +1,33 @@
 package importer
 
 import (
+	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
-
-	"github.com/kvreplay/kvreplay/trace"
+	flatbuffers "github.com/google/flatbuffers/go"
 )
 
-// decodeArrowFile reads an Arrow IPC file, one record batch at a time.
-func decodeArrowFile(s *source, c *collector) error {
-	file, size, err := s.randomAccess()
-	if err != nil {
-		return err
-	}
-	if err := checkFooter(file, size); err != nil {
-		return err
-	}
-	r, err := ipc.NewFileReader(file, ipc.WithAllocator(newBounded(s.opts)))
-	if err != nil {
-		return fmt.Errorf("damaged: %w", err)
-	}
-	defer r.Close()
-	t := &arrowTable{source: s, c: c}
-	if err := t.schema(r.Schema()); err != nil {
-		return err
-	}
-	for i := range r.NumRecords() {
-		batch, err := r.RecordAt(i)
-		if err != nil {
-			return s.errorAt(t.row+1, "record batch %d is damaged: %w", i, err)
-		}
-		err = t.batch(batch)
-		batch.Release()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// maxArrowMeta is the longest message metadata or footer that is read, in bytes.
+const maxArrowMeta = 64 << 20
 
-// decodeArrowStream reads an Arrow IPC stream, one record batch at a time. The
-// stream must end in its end-of-stream mark: without it nobody knows whether it is whole.
-func decodeArrowStream(s *source, c *collector) error {
-	input, err := s.reader()
+// decodeArrow reads an Arrow IPC stream, one record batch at a time. An Arrow file is a stream
+// between a magic and a footer, which says again where its parts are. A stream must end in its
+// end-of-stream mark: without it, it may be cut off.
+func decodeArrow(s *source, c *collector) error {
+	input, batches, err := arrowMessages(s)
 	if err != nil {
 		return err
 	}
-	mem := newBounded(s.opts)
-	messages := &messageReader{r: input, mem: mem}
+	mem := &bounded{Allocator: memory.NewGoAllocator(), limit: s.opts.wholeLimit()}
+	messages := &messageReader{r: input, mem: mem, file: s.found.Format == ArrowFile}
 	r, err := ipc.NewReaderFromMessageReader(messages, ipc.WithAllocator(mem))
 	if view := viewError(""); errors.As(err, &view) {
 		return view
@@ -61,20 +36,28 @@ func decodeArrowStream(s *source, c *collector) error {
 		return fmt.Errorf("damaged: %w", err)
 	}
 	defer r.Release()
-	t := &arrowTable{source: s, c: c}
-	if err := t.schema(r.Schema()); err != nil {
+	t, err := newArrowTable(s, c, r.Schema())
+	if err != nil {
 		return err
 	}
-	for r.Next() {
-		if err := t.batch(r.Record()); err != nil {
-			return err
+	read := 0
+	for ; r.Next(); read++ {
+		batch := r.Record()
+		for i := range int(batch.NumRows()) {
+			if err := t.add(func(c *cells) error { return t.fill(c, batch, i) }); err != nil {
+				return err
+			}
 		}
 	}
-	if r.Err() != nil {
+	switch {
+	case r.Err() != nil:
 		return s.errorAt(t.row+1, "damaged: %w", r.Err())
-	}
-	if !messages.ended { // while dictionaries were read
+	case !messages.ended: // while dictionaries were read
 		return s.errorAt(t.row+1, "damaged: %w", cutOff(io.EOF))
+	case messages.file && read != batches:
+		return fmt.Errorf("damaged: %d record batches, the footer lists %d", read, batches)
+	case messages.file:
+		return nil
 	}
 	if n, err := io.Copy(io.Discard, input); n > 0 || err != nil {
 		return errors.Join(s.errorAt(t.row+1, "%d bytes follow the end of the stream, expected none", n), err)
@@ -82,15 +65,48 @@ func decodeArrowStream(s *source, c *collector) error {
 	return nil
 }
 
+// arrowMessages returns the messages of a stream or a file. The footer of a file lists a number
+// of record batches.
+func arrowMessages(s *source) (r io.Reader, batches int, err error) {
+	if s.found.Format != ArrowFile {
+		r, err = s.reader()
+		return r, 0, err
+	}
+	file, size, err := s.randomAccess()
+	if err != nil {
+		return nil, 0, err
+	}
+	const magic, tail = 8, 10 // the magic at the end has no padding
+	var end [tail]byte
+	if size < magic+tail {
+		return nil, 0, fmt.Errorf("%d bytes are too few for an Arrow file", size)
+	}
+	if _, err := file.ReadAt(end[:], size-tail); err != nil {
+		return nil, 0, err
+	}
+	n := int64(binary.LittleEndian.Uint32(end[:]))
+	if string(end[4:]) != "ARROW1" || n < 8 || n > min(size-magic-tail, maxArrowMeta) {
+		return nil, 0, errors.New("the file does not end in an Arrow footer: it was cut off, or its writer never closed; copy or make it again")
+	}
+	footer := make([]byte, n)
+	if _, err := file.ReadAt(footer, size-tail-n); err != nil {
+		return nil, 0, err
+	}
+	err = guard(func() error {
+		t := root(footer)
+		if o := flatbuffers.UOffsetT(t.Offset(10)); o > 0 { // recordBatches
+			batches = t.VectorLen(o)
+		}
+		return nil
+	})
+	return bufio.NewReaderSize(io.NewSectionReader(file, magic, size-magic-tail-n), 1<<18), batches, err
+}
+
 // bounded is an allocator for lengths that a file states: beyond its limit it
 // panics, which guard turns into an error.
 type bounded struct {
 	memory.Allocator
 	limit, used int64
-}
-
-func newBounded(o *Options) *bounded {
-	return &bounded{Allocator: memory.NewGoAllocator(), limit: o.wholeLimit()}
 }
 
 func (b *bounded) take(n int64) {
@@ -123,58 +139,299 @@ func (b *bounded) Free(p []byte) {
 	b.Allocator.Free(p)
 }
 
-// arrowTable adds the rows of record batches.
+// arrowTable is a table of record batches.
 type arrowTable struct {
-	source  *source
-	c       *collector
-	columns [numColumns]int // field numbers, -1 absent
-	row     int64           // rows so far
-	cells   cells
+	*table
+	fields [numColumns]int // by column, -1 absent
 }
 
-// schema finds the columns and what the table says of the trace.
-func (t *arrowTable) schema(schema *arrow.Schema) error {
+func newArrowTable(s *source, c *collector, schema *arrow.Schema) (*arrowTable, error) {
 	var names []string
 	for _, f := range schema.Fields() {
 		names = append(names, f.Name)
 	}
-	ignored, err := checkColumns(names, t.source.opts)
-	if err != nil {
-		return err
-	}
-	for _, name := range ignored {
-		t.c.warn("%s: column %s is not read", t.source.path, name)
-	}
-	for i, name := range columnNames {
-		t.columns[i] = -1
-		found := schema.FieldIndices(name)
-		if len(found) > 0 && !(isOptional(i) && schema.Field(found[0]).Type.ID() == arrow.NULL) { // a column of None
-			t.columns[i] = found[0]
-		}
-	}
 	md := schema.Metadata()
-	if err := trace.CheckSeal(md.GetValue); err != nil {
-		return err
+	inner, err := newTable(s, c, names, md.GetValue)
+	if err != nil {
+		return nil, err
 	}
-	if text, ok := md.GetValue(metaKey); ok {
-		m, err := parseMeta(text)
-		if err != nil {
-			return err
+	t := &arrowTable{table: inner}
+	for column, name := range columnNames {
+		t.fields[column] = -1
+		found := schema.FieldIndices(name)
+		if len(found) == 0 {
+			continue
 		}
-		t.c.state(t.source, m)
+		typ := schema.Field(found[0]).Type
+		if isOptional(column) && typ.ID() == arrow.NULL { // a column of None
+			continue
+		}
+		if err := checkArrowType(column, typ); err != nil {
+			return nil, fmt.Errorf("column %s: %w", name, err)
+		}
+		t.fields[column] = found[0]
+	}
+	return t, nil
+}
+
+func checkArrowType(column int, typ arrow.DataType) error {
+	if d, ok := typ.(*arrow.DictionaryType); ok {
+		typ = d.ValueType
+	}
+	if isList(column) {
+		list, ok := typ.(arrow.ListLikeType)
+		if !ok {
+			return fmt.Errorf("has the type %v, expected a list of numbers", typ)
+		}
+		typ = list.Elem()
+	}
+	k := others
+	switch id := typ.ID(); {
+	case id == arrow.STRING || id == arrow.LARGE_STRING:
+		k = texts
+	case arrow.IsInteger(id):
+		k = wholes
+	case id == arrow.FLOAT16 || id == arrow.FLOAT32:
+		k = singles
+	case id == arrow.FLOAT64:
+		k = doubles
+	}
+	return checkKind(column, k, typ)
+}
+
+// fill puts row i of a batch into the cells.
+func (t *arrowTable) fill(c *cells, batch arrow.Record, i int) error {
+	for column, field := range t.fields {
+		if field < 0 {
+			continue
+		}
+		values, at := batch.Column(field), i
+		if d, ok := values.(*array.Dictionary); ok && !d.IsNull(i) { // whose value may be null
+			values, at = d.Dictionary(), d.GetValueIndex(i)
+		}
+		if values.IsNull(at) {
+			continue
+		}
+		var err error
+		switch {
+		case column == colRequest:
+			c.id, c.hasID = values.(interface{ Value(int) string }).Value(at), true
+		case isList(column):
+			err = c.putArrowList(column, values.(array.ListLike), at)
+		default:
+			err = c.put(column, arrowNumber(values, at))
+		}
+		if err != nil {
+			return fmt.Errorf("column %s: %w", columnNames[column], err)
+		}
 	}
 	return nil
 }
 
-// batch adds the rows of a record batch.
-func (t *arrowTable) batch(batch arrow.Record) error {
-	for i := range int(batch.NumRows()) {
-		t.row++
-		if err := t.readRow(batch, i); err != nil {
-			return t.source.errorAt(t.row, "%w", err)
+func (c *cells) putArrowList(column int, list array.ListLike, i int) error {
+	c.startList(column)
+	start, end := list.ValueOffsets(i)
+	inner := list.ListValues()
+	if start < 0 || end < start || end > int64(inner.Len()) {
+		return fmt.Errorf("list at %d to %d of %d values: damaged", start, end, inner.Len())
+	}
+	for j := start; inner.NullN() > 0 && j < end; j++ {
+		if inner.IsNull(int(j)) {
+			return fmt.Errorf("value %d of the list is null, expected a number", j-start)
 		}
-		t.cells.at = t.row
-		if err := t.c.add(t.source, &t.cells.record); err != nil {
+	}
+	switch a := inner.(type) { // by far the most
+	case *array.Int32:
+		l := c.positions(column)
+		*l = append(*l, a.Int32Values()[start:end]...)
+		return nil
+	case *array.Float32:
+		l := c.reals(column)
+		*l = append(*l, a.Float32Values()[start:end]...)
+		return nil
+	}
+	for j := start; j < end; j++ {
+		if err := c.put(column, arrowNumber(inner, int(j))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arrowNumber is value i, of a type that checkArrowType lets pass.
+func arrowNumber(values arrow.Array, i int) numeric {
+	switch a := values.(type) {
+	case *array.Int8:
+		return numeric{kind: wholes, whole: int64(a.Value(i))}
+	case *array.Int16:
+		return numeric{kind: wholes, whole: int64(a.Value(i))}
+	case *array.Int32:
+		return numeric{kind: wholes, whole: int64(a.Value(i))}
+	case *array.Int64:
+		return numeric{kind: wholes, whole: a.Value(i)}
+	case *array.Uint8:
+		return numeric{kind: wholes, whole: int64(a.Value(i))}
+	case *array.Uint16:
+		return numeric{kind: wholes, whole: int64(a.Value(i))}
+	case *array.Uint32:
+		return numeric{kind: wholes, whole: int64(a.Value(i))}
+	case *array.Uint64:
+		return numeric{kind: wholes, whole: int64(a.Value(i)), huge: a.Value(i) > math.MaxInt64}
+	case *array.Float16:
+		return numeric{kind: singles, real: float64(half(a.Value(i).Uint16()))}
+	case *array.Float32:
+		return numeric{kind: singles, real: float64(a.Value(i))}
+	}
+	return numeric{kind: doubles, real: values.(*array.Float64).Value(i)}
+}
+
+// messageReader reads the messages of an Arrow stream. Unlike the library's it
+// tells the end mark from the end of the file, and looks at lengths before memory is
+// taken for them.
+type messageReader struct {
+	r     io.Reader
+	mem   memory.Allocator
+	file  bool // the messages of a file may end without a mark, where its footer begins
+	last  *ipc.Message
+	ended bool // the end mark was read
+}
+
+// Retain does nothing: decodeArrow owns the reader.
+func (m *messageReader) Retain() {}
+
+// Release frees the last message.
+func (m *messageReader) Release() {
+	if m.last != nil {
+		m.last.Release()
+		m.last = nil
+	}
+}
+
+// Message returns the next message, valid until the next call, or io.EOF at the end
+// mark.
+func (m *messageReader) Message() (*ipc.Message, error) {
+	meta, err := m.metadata()
+	if err != nil {
+		return nil, err
+	}
+	var length int64
+	if err := guard(func() error { length, err = checkMessage(meta); return err }); err != nil {
+		return nil, err
+	}
+	body := memory.NewResizableBuffer(m.mem)
+	defer body.Release()
+	if length < 0 || length > 1<<40 {
+		return nil, fmt.Errorf("message body of %d bytes", length)
+	}
+	body.Resize(int(length))
+	if _, err := io.ReadFull(m.r, body.Bytes()); err != nil {
+		return nil, cutOff(err)
+	}
+	m.Release()
+	m.last = ipc.NewMessage(memory.NewBufferBytes(meta), body)
+	return m.last, nil
+}
+
+// metadata reads the continuation mark, the length and the metadata.
+func (m *messageReader) metadata() ([]byte, error) {
+	var head [8]byte
+	if _, err := io.ReadFull(m.r, head[:]); err == io.EOF && m.file {
+		m.ended = true
+		return nil, err
+	} else if err != nil {
+		return nil, cutOff(err)
+	}
+	if mark := binary.LittleEndian.Uint32(head[:]); mark != 0xffffffff {
+		return nil, fmt.Errorf("message begins with %#x, expected the continuation mark 0xffffffff (streams of Arrow before 0.15 have none)", mark)
+	}
+	n := binary.LittleEndian.Uint32(head[4:])
+	if n == 0 {
+		m.ended = true
+		return nil, io.EOF
+	}
+	if n < 8 || n > maxArrowMeta {
+		return nil, fmt.Errorf("message metadata of %d bytes, expected 8 to %d", n, maxArrowMeta)
+	}
+	meta := make([]byte, n)
+	if _, err := io.ReadFull(m.r, meta); err != nil {
+		return nil, cutOff(err)
+	}
+	return meta, nil
+}
+
+// cutOff keeps the end of the file from looking like the end of the stream.
+func cutOff(err error) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return errors.New("the stream ends without its end mark: it was cut off, or its writer never closed; copy or make it again")
+	}
+	return err
+}
+
+// checkMessage walks a message's metadata and returns the length of its body.
+func checkMessage(meta []byte) (bodyLength int64, err error) {
+	t := root(meta)
+	if header := t.GetByteSlot(6, 0); header == 1 { // MessageHeader.Schema
+		var schema flatbuffers.Table
+		t.Union(&schema, flatbuffers.UOffsetT(t.Offset(8)))
+		if err := (&schemaWalk{left: len(meta)}).schema(&schema); err != nil {
+			return 0, err
+		}
+	}
+	return t.GetInt64Slot(10, 0), nil
+}
+
+func root(b []byte) *flatbuffers.Table {
+	return &flatbuffers.Table{Bytes: b, Pos: flatbuffers.GetUOffsetT(b)}
+}
+
+// viewError is of a column of that name whose layout the library does not read.
+type viewError string
+
+func (e viewError) Error() string {
+	return fmt.Sprintf("column %s: is of a view type, expected strings and lists without views: write them so (polars: compat_level=pl.CompatLevel.oldest(); pyarrow: cast to string or list), or write Parquet", string(e))
+}
+
+// schemaWalk visits every vector of a schema, whose lengths the library allocates.
+// left is how many elements may still come: no text holds more than its bytes.
+type schemaWalk struct{ left int }
+
+func (w *schemaWalk) schema(t *flatbuffers.Table) error {
+	if err := w.vector(t, 8, nil); err != nil { // custom_metadata
+		return err
+	}
+	return w.vector(t, 6, func(f *flatbuffers.Table) error { return w.field(f, 0) })
+}
+
+func (w *schemaWalk) field(t *flatbuffers.Table, depth int) error {
+	if depth > 32 {
+		return errors.New("schema is nested more than 32 deep")
+	}
+	if kind := t.GetByteSlot(8, 0); kind >= 23 { // BinaryView, Utf8View, ListView, LargeListView
+		name := ""
+		if o := flatbuffers.UOffsetT(t.Offset(4)); o > 0 {
+			name = string(t.ByteVector(o + t.Pos))
+		}
+		return viewError(name)
+	}
+	if err := w.vector(t, 16, nil); err != nil { // custom_metadata
+		return err
+	}
+	return w.vector(t, 14, func(f *flatbuffers.Table) error { return w.field(f, depth+1) })
+}
+
+// vector checks the length of the vector of tables in a slot and visits them.
+func (w *schemaWalk) vector(t *flatbuffers.Table, slot flatbuffers.VOffsetT, visit func(*flatbuffers.Table) error) error {
+	o := flatbuffers.UOffsetT(t.Offset(slot))
+	if o == 0 {
+		return nil
+	}
+	n, start := t.VectorLen(o), t.Vector(o)
+	if w.left -= n; n < 0 || w.left < 0 || int(start)+4*n > len(t.Bytes) {
+		return fmt.Errorf("schema announces a list of %d elements in %d bytes", n, len(t.Bytes))
+	}
+	for i := 0; i < n && visit != nil; i++ {
+		element := flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(start + flatbuffers.UOffsetT(4*i))}
+		if err := visit(&element); err != nil {
 			return err
 		}
 	}

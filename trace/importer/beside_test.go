@@ -17,7 +17,7 @@ func TestSourceBesideTrace(t *testing.T) {
 	traceOf := func(name, order string) string {
 		path := filepath.Join(dir, name)
 		src := write(t, dir, name+".jsonl", []byte(line(0, 11, "1,2", "")))
-		if _, err := Import(context.Background(), Options{Stated: trace.Meta{Order: order}}, path, src); err != nil {
+		if _, err := Import(context.Background(), Options{Meta: trace.Meta{Order: order}}, path, src); err != nil {
 			t.Fatal(err)
 		}
 		return path
@@ -27,7 +27,7 @@ func TestSourceBesideTrace(t *testing.T) {
 	silent := write(t, dir, "silent", []byte(other(line(0, 11, "1,2,3", ""))))
 	mustFail(t, Options{}, []string{silent + ": line 1", "does not say", "--order rank"}, ranked, silent)
 	mustFail(t, Options{}, []string{silent + ": line 1", "does not say", "--order rank"}, unranked, silent)
-	result, _ := importAll(t, Options{Stated: trace.Meta{Order: trace.OrderRank}}, ranked, silent)
+	result, _ := importAll(t, Options{Meta: trace.Meta{Order: trace.OrderRank}}, ranked, silent)
 	if m := result.Meta; m.TopK != 2 || m.Candidates != 3 {
 		t.Errorf("K %d, M %d, expected the 2 that the trace states and the longest list, 3", m.TopK, m.Candidates)
 	}

@@ -13,15 +13,15 @@ import (
 // collector takes the records of all sources and learns what the metadata needs:
 // prompt lengths, the longest list, whether there are scores.
 type collector struct {
-	ctx      context.Context
-	opts     *Options
-	sources  []*source
-	stated   []stated
-	requests map[string]*request
-	spill    spill
-	index    *index
-	encoded  []byte
-	warnings []string
+	ctx        context.Context
+	opts       *Options
+	sources    []*source
+	statements []statement
+	requests   map[string]*request
+	spill      spill
+	index      *index
+	encoded    []byte
+	warnings   []string
 
 	longest   int // longest list, after padding
 	longestAt string
@@ -69,7 +69,7 @@ func (c *collector) begin(s *source) {
 // state records what the open source says of the whole trace.
 func (c *collector) state(s *source, m trace.Meta) {
 	s.ordered, s.candidates = m.Order != "", m.Candidates
-	c.stated = append(c.stated, stated{name: s.path, meta: m})
+	c.statements = append(c.statements, statement{s.path, m})
 }
 
 func (c *collector) warn(format string, args ...any) {
@@ -138,9 +138,9 @@ func (c *collector) admit(s *source, r *record) error {
 func (c *collector) order(s *source, r *record) error {
 	switch {
 	case len(r.scores) == 0 || s.ordered:
-	case c.opts.Stated.Order == "":
+	case c.opts.Meta.Order == "":
 		r.rank()
-	case c.opts.Stated.Order == trace.OrderRank && !falling(r.scores):
+	case c.opts.Meta.Order == trace.OrderRank && !falling(r.scores):
 		return s.errorAt(r.at, "request %q layer %d step %d: scores rise along the list, but --order rank says that it is best first: leave out --order, and scores rank it", r.request, r.layer, r.step)
 	}
 	return nil
@@ -174,7 +174,7 @@ func (c *collector) admitPrompt(s *source, r *record) error {
 	return nil
 }
 
-// learn notes what settle needs.
+// learn notes what metadata needs.
 func (c *collector) learn(s *source, r *record) {
 	if len(r.indices) > c.longest {
 		c.longest, c.longestAt, c.longestOf = len(r.indices), s.at(r.at), r.seqLen

@@ -21,7 +21,7 @@ func number(v int) *int { return &v }
 
 // What a JSONL may have wrong, with the words that the error must have.
 func TestJSONLErrors(t *testing.T) {
-	rank := Options{Stated: trace.Meta{Order: trace.OrderRank}}
+	rank := Options{Meta: trace.Meta{Order: trace.OrderRank}}
 	for _, c := range []struct {
 		name    string
 		text    string
@@ -29,7 +29,7 @@ func TestJSONLErrors(t *testing.T) {
 		words   []string
 	}{
 		{"order unsaid", line(0, 11, "1,2", ""), Options{}, []string{"line 1", "--order rank"}},
-		{"order against scores", line(0, 11, "1,2", scored), Options{Stated: trace.Meta{Order: trace.OrderIndex}}, []string{"line 1", "has scores", "--order"}},
+		{"order against scores", line(0, 11, "1,2", scored), Options{Meta: trace.Meta{Order: trace.OrderIndex}}, []string{"line 1", "has scores", "--order"}},
 		{"scores in some", line(0, 11, "1,2", scored) + line(1, 12, "1,2", ""), Options{}, []string{"line 1", "line 2", "in all records or in none"}},
 		{"scores in some, order stated", line(0, 11, "1,2", scored) + line(1, 12, "1,2", ""), rank, []string{"line 2", "scores present: false"}},
 		{"beyond the context", line(0, 11, "1,2", scored) + line(1, 12, "1,12", scored), Options{}, []string{"line 2", "step 1", "topk_indices[1] = 12", "< 12"}},
@@ -55,15 +55,15 @@ func TestJSONLErrors(t *testing.T) {
 		{"id by flag", strings.Replace(line(0, 11, "1,2", scored), `"request_id":"r",`, "", 1), Options{RequestID: "\xff"}, []string{"line 1", `"\xff"`, "UTF-8"}},
 		{"pretty-printed", "{\n\"step_idx\":0,\n\"layer_id\":0}\n", Options{}, []string{"line 1", "one record a line", "jq -c ."}},
 		{"cut", line(0, 11, "1,2", scored) + `{"request_id":"r","layer_id":0,"st`, Options{}, []string{"line 2", "incomplete"}},
-		{"K too large", line(0, 11, "1,2", scored), Options{Stated: trace.Meta{TopK: 8}}, []string{"K = 8", "line 1"}},
-		{"K beyond all contexts", line(0, 11, "1,2", scored), Options{Stated: trace.Meta{TopK: 100}}, []string{"K = 100", "2 indices of a context of 11 blocks", "line 1"}},
-		{"K without ranks", line(0, 11, "1,2", ""), Options{Stated: trace.Meta{TopK: 1, Order: trace.OrderIndex}}, []string{"K = 1", "order=index"}},
+		{"K too large", line(0, 11, "1,2", scored), Options{Meta: trace.Meta{TopK: 8}}, []string{"K = 8", "line 1"}},
+		{"K beyond all contexts", line(0, 11, "1,2", scored), Options{Meta: trace.Meta{TopK: 100}}, []string{"K = 100", "2 indices of a context of 11 blocks", "line 1"}},
+		{"K without ranks", line(0, 11, "1,2", ""), Options{Meta: trace.Meta{TopK: 1, Order: trace.OrderIndex}}, []string{"K = 1", "order=index"}},
 		{"an id that is no text", strings.Replace(line(0, 11, "1,2", scored), `"r"`, `1.5`, 1), Options{}, []string{"line 1", "1.5 is neither a string nor an integer"}},
 		{"a head for none", line(0, 11, "1,2", `,"head_id":-1`), rank, []string{"line 1", "head -1"}},
 		{"two heads", line(0, 11, "1,2", `,"head":1,"head_id":2`), rank, []string{"line 1", "head 1 and head_id 2"}},
 		{"negative head", line(0, 11, "1,2", `,"head":-1`), rank, []string{"line 1", "head -1"}},
-		{"no windows left", line(-1, 10, "1,2", ""), Options{Windows: number(0), Stated: trace.Meta{Order: trace.OrderRank}}, []string{"--windows"}},
-		{"a prompt beyond int32", line(0, 11, "1,2", ""), Options{PromptLen: 1<<32 + 10, Stated: trace.Meta{Order: trace.OrderRank}}, []string{"prompt length 4294967306", "expected 0 (unsaid) to 2147483647"}},
+		{"no windows left", line(-1, 10, "1,2", ""), Options{Windows: number(0), Meta: trace.Meta{Order: trace.OrderRank}}, []string{"--windows"}},
+		{"a prompt beyond int32", line(0, 11, "1,2", ""), Options{PromptLen: 1<<32 + 10, Meta: trace.Meta{Order: trace.OrderRank}}, []string{"prompt length 4294967306", "expected 0 (unsaid) to 2147483647"}},
 		{"a double", line(0, 11, "1.0,2", ""), rank, []string{"line 1", "selected_token_pos: found number 1.0, expected a whole number"}},
 		{"a text", strings.Replace(line(0, 11, "1", ""), `"layer_id":0`, `"layer_id":"0"`, 1), rank, []string{"line 1", "layer_id: found string, expected a whole number"}},
 		{"no list", strings.Replace(line(0, 11, "1", ""), `[1]`, `7`, 1), rank, []string{"line 1", "selected_token_pos: found number, expected a list of numbers"}},
@@ -84,7 +84,7 @@ func TestJSONLErrors(t *testing.T) {
 
 // Heads are told apart by either name, from 0 on; none is the layer's.
 func TestJSONLHeads(t *testing.T) {
-	rank := Options{Stated: trace.Meta{Order: trace.OrderRank}}
+	rank := Options{Meta: trace.Meta{Order: trace.OrderRank}}
 	text := line(0, 11, "5,6", `,"head_id":1`) + line(0, 11, "3,4", `,"head":0`) + strings.Replace(line(0, 11, "7,8", `,"head":null`), `"layer_id":0`, `"layer_id":1`, 1)
 	_, streams := importAll(t, rank, write(t, t.TempDir(), "src", []byte(text)))
 	var got []string
@@ -102,7 +102,7 @@ func TestJSONLNumberedRequests(t *testing.T) {
 	for _, id := range []string{`9007199254740993`, `"9007199254740992"`, `-7`} { // beyond 2^53 floats would meet
 		text = strings.Replace(text, `"r"`, id, 1)
 	}
-	_, streams := importAll(t, Options{Stated: trace.Meta{Order: trace.OrderRank}}, write(t, t.TempDir(), "src", []byte(text)))
+	_, streams := importAll(t, Options{Meta: trace.Meta{Order: trace.OrderRank}}, write(t, t.TempDir(), "src", []byte(text)))
 	var got []string
 	for _, s := range streams {
 		got = append(got, fmt.Sprint(s.Request, s.List(0)))
@@ -116,7 +116,7 @@ func TestJSONLNumberedRequests(t *testing.T) {
 // masses because it has no tokens.
 func TestJSONLPrompts(t *testing.T) {
 	for prompt, o := range map[int32]Options{10: {PromptLen: 10}, 0: {}} {
-		o.Stated.Order = trace.OrderRank
+		o.Meta.Order = trace.OrderRank
 		_, streams := importAll(t, o, write(t, t.TempDir(), "src", []byte(line(0, int(prompt)+1, "0", ""))))
 		if s := streams[0]; s.PromptLen != prompt || s.EmptyPromptMass || len(s.PromptMass) > 0 {
 			t.Errorf("prompt %d, masses %v (empty: %v), expected %d and none", s.PromptLen, s.PromptMass, s.EmptyPromptMass, prompt)
@@ -133,7 +133,7 @@ func TestResultWarns(t *testing.T) {
 		line(0, 11, "1", "") + line(1, 12, "1", "") + second: {true, true},
 	} {
 		path := write(t, t.TempDir(), "src", []byte(text))
-		result, _ := importAll(t, Options{Stated: trace.Meta{Order: trace.OrderRank}}, path)
+		result, _ := importAll(t, Options{Meta: trace.Meta{Order: trace.OrderRank}}, path)
 		all := strings.Join(result.Warnings, "\n")
 		if cold, uneven := strings.Contains(all, "replay can only start cold"), strings.Contains(all, `request "r": its streams end at different steps`); want != [2]bool{cold, uneven} {
 			t.Errorf("%s: warnings %q", text, all)
@@ -154,11 +154,11 @@ func TestJSONLNormalised(t *testing.T) {
 	}{
 		{"ranked", line(0, 11, "1,2,3,-1", `,"scores_topk":[0.25,0.5,0.25,9]`), Options{}, "[2 1 3] [0.5 0.25 0.25]"},
 		{"ranked beyond float32", line(0, 11, "1,2,3,4", `,"scores_topk":[1.00000001,16777216,1.00000002,16777217]`), Options{}, "[4 2 3 1] [1.6777216e+07 1.6777216e+07 1 1]"},
-		{"sorted", line(0, 11, "3,-1,1", ""), Options{Stated: trace.Meta{Order: trace.OrderIndex}}, "[1 3] []"},
-		{"kept", line(0, 11, "3,1", ""), Options{Stated: trace.Meta{Order: trace.OrderRank}}, "[3 1] []"},
-		{"byte order mark", "\ufeff" + line(0, 11, "3,1", ""), Options{Stated: trace.Meta{Order: trace.OrderRank}}, "[3 1] []"},
-		{"byte order mark, gzip", string(zipped(t, []byte("\ufeff"+line(0, 11, "3,1", "")))), Options{Stated: trace.Meta{Order: trace.OrderRank}}, "[3 1] []"},
-		{"stats ignored", line(0, 11, "3,1", `,"scores_stats":{"max":1},"head":null`), Options{Stated: trace.Meta{Order: trace.OrderRank}}, "[3 1] []"},
+		{"sorted", line(0, 11, "3,-1,1", ""), Options{Meta: trace.Meta{Order: trace.OrderIndex}}, "[1 3] []"},
+		{"kept", line(0, 11, "3,1", ""), Options{Meta: trace.Meta{Order: trace.OrderRank}}, "[3 1] []"},
+		{"byte order mark", "\ufeff" + line(0, 11, "3,1", ""), Options{Meta: trace.Meta{Order: trace.OrderRank}}, "[3 1] []"},
+		{"byte order mark, gzip", string(zipped(t, []byte("\ufeff"+line(0, 11, "3,1", "")))), Options{Meta: trace.Meta{Order: trace.OrderRank}}, "[3 1] []"},
+		{"stats ignored", line(0, 11, "3,1", `,"scores_stats":{"max":1},"head":null`), Options{Meta: trace.Meta{Order: trace.OrderRank}}, "[3 1] []"},
 	} {
 		_, streams := importAll(t, c.options, write(t, t.TempDir(), "src", []byte(c.text)))
 		if got := fmt.Sprint(streams[0].List(0), streams[0].Scores); got != c.want {
@@ -166,7 +166,7 @@ func TestJSONLNormalised(t *testing.T) {
 		}
 	}
 	text := line(5, 11, "1", "") + line(7, 12, "1", "")
-	_, streams := importAll(t, Options{PromptLen: 10, Stated: trace.Meta{Order: trace.OrderRank}}, write(t, t.TempDir(), "src", []byte(text)))
+	_, streams := importAll(t, Options{PromptLen: 10, Meta: trace.Meta{Order: trace.OrderRank}}, write(t, t.TempDir(), "src", []byte(text)))
 	if got := fmt.Sprint(streams[0].Steps, streams[0].PromptLen); got != "[0 1] 10" {
 		t.Errorf("steps and prompt %s, want [0 1] 10", got)
 	}
@@ -174,7 +174,7 @@ func TestJSONLNormalised(t *testing.T) {
 
 // K may be above every list where contexts are shorter than K and lists hold all of them.
 func TestShortContexts(t *testing.T) {
-	o := Options{Stated: trace.Meta{Order: trace.OrderRank, TopK: 8}}
+	o := Options{Meta: trace.Meta{Order: trace.OrderRank, TopK: 8}}
 	result, _ := importAll(t, o, write(t, t.TempDir(), "src", []byte(line(0, 3, "1,2,0", ""))))
 	if m := result.Meta; m.TopK != 8 {
 		t.Errorf("K = %d, expected 8", m.TopK)
@@ -184,30 +184,30 @@ func TestShortContexts(t *testing.T) {
 // Flags and sources that contradict each other, and what flags must add.
 func TestContradictions(t *testing.T) {
 	sglang, npz := "testdata/sglang.json.gz", "testdata/niah.npz"
-	stated := func(m trace.Meta) Options { return Options{Stated: m, RequestID: "niah"} }
+	flags := func(m trace.Meta) Options { return Options{Meta: m, RequestID: "niah"} }
 	for _, c := range []struct {
 		name    string
 		options Options
 		words   []string
 		path    string
 	}{
-		{"sglang order", Options{Stated: trace.Meta{Order: trace.OrderRank}}, []string{"order index", "--order says rank"}, sglang},
-		{"sglang K", Options{Stated: trace.Meta{TopK: 32}}, []string{"topk 64", "--topk says 32"}, sglang},
+		{"sglang order", Options{Meta: trace.Meta{Order: trace.OrderRank}}, []string{"order index", "--order says rank"}, sglang},
+		{"sglang K", Options{Meta: trace.Meta{TopK: 32}}, []string{"topk 64", "--topk says 32"}, sglang},
 		{"sglang id", Options{RequestID: "x"}, []string{"response 1", `"niah-1k-excerpt"`, `"x"`}, sglang},
 		{"sglang layers", Options{Layers: 6}, []string{"3 layers × index_topk 64", "6 × 32"}, sglang},
 		{"sglang layers do not divide", Options{Layers: 7}, []string{"--layers 7"}, sglang},
 		{"sglang both", Options{Layers: 3, IndexTopK: 65}, []string{"--layers 3", "--index-topk 65"}, sglang},
 		{"sglang prompt", Options{PromptLen: 70}, []string{"72 tokens", "says 70"}, sglang},
-		{"npz without id", Options{Stated: trace.Meta{Order: trace.OrderRank}}, []string{"--request-id"}, npz},
+		{"npz without id", Options{Meta: trace.Meta{Order: trace.OrderRank}}, []string{"--request-id"}, npz},
 		{"npz without order", Options{RequestID: "niah"}, []string{"--order rank"}, npz},
-		{"npz K", stated(trace.Meta{Order: trace.OrderRank, TopK: 300}), []string{"K = 300", "256"}, npz},
-		{"npz K without ranks", stated(trace.Meta{Order: trace.OrderIndex, TopK: 100}), []string{"K = 100", "order=index"}, npz},
-		{"too large", Options{RequestID: "niah", Memory: minMemory, Stated: trace.Meta{Order: trace.OrderRank}}, []string{"16384 bytes", "--memory"}, npz},
+		{"npz K", flags(trace.Meta{Order: trace.OrderRank, TopK: 300}), []string{"K = 300", "256"}, npz},
+		{"npz K without ranks", flags(trace.Meta{Order: trace.OrderIndex, TopK: 100}), []string{"K = 100", "order=index"}, npz},
+		{"too large", Options{RequestID: "niah", Memory: minMemory, Meta: trace.Meta{Order: trace.OrderRank}}, []string{"16384 bytes", "--memory"}, npz},
 		{"sglang too large", Options{Memory: minMemory}, []string{"16384 bytes", "--memory"}, sglang},
 	} {
 		t.Run(c.name, func(t *testing.T) { mustFail(t, c.options, append(c.words, c.path), c.path) })
 	}
-	bad := Options{Stated: trace.Meta{Reducer: "median"}}
+	bad := Options{Meta: trace.Meta{Reducer: "median"}}
 	mustFail(t, bad, []string{"median"}, sglang)
 	mustFail(t, Options{Memory: 1}, []string{"memory"}, sglang)
 }

@@ -62,7 +62,7 @@ func FuzzJSONL(f *testing.F) {
 	f.Add([]byte(line(0, 11, "2147483647", "") + line(2147483647, 1, "3", "")))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		fuzzImport(t, Options{}, b)
-		fuzzImport(t, Options{PromptLen: 5, Stated: trace.Meta{Order: trace.OrderIndex}}, b)
+		fuzzImport(t, Options{PromptLen: 5, Meta: trace.Meta{Order: trace.OrderIndex}}, b)
 	})
 }
 
@@ -75,7 +75,7 @@ func FuzzArrow(f *testing.F) {
 	for _, file := range []bool{false, true} {
 		f.Add(arrowBytes(f, file, `{"version":1,"order":"rank","topk":1,"candidates":0,"block_tokens":1}`, []*trace.Stream{&s}))
 	}
-	f.Fuzz(func(t *testing.T, b []byte) { fuzzImport(t, Options{Stated: trace.Meta{Order: trace.OrderRank}}, b) })
+	f.Fuzz(func(t *testing.T, b []byte) { fuzzImport(t, Options{Meta: trace.Meta{Order: trace.OrderRank}}, b) })
 }
 
 func FuzzDetect(f *testing.F) {

@@ -32,7 +32,7 @@ func samples(t testing.TB) []sample {
 	return []sample{
 		{"jsonl", news, Options{}},
 		{"sglang", unzip(t, read(t, "testdata/sglang.json.gz")), Options{}},
-		{"npz", read(t, "testdata/niah.npz"), Options{RequestID: "niah", Stated: trace.Meta{Order: trace.OrderRank}}},
+		{"npz", read(t, "testdata/niah.npz"), Options{RequestID: "niah", Meta: trace.Meta{Order: trace.OrderRank}}},
 		{"arrow file", arrowBytes(t, true, "", streams), Options{}},
 		{"arrow stream", arrowBytes(t, false, "", streams), Options{}},
 		{"parquet", foreignParquet(t, streams), Options{}},

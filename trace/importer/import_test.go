@@ -23,7 +23,7 @@ import (
 // already fall, scores rounded to 10 bits.
 func TestJSONLContent(t *testing.T) {
 	text := unzip(t, read(t, "testdata/news.jsonl.gz"))
-	result, streams := importAll(t, Options{Stated: trace.Meta{TopK: 256}}, "testdata/news.jsonl.gz")
+	result, streams := importAll(t, Options{Meta: trace.Meta{TopK: 256}}, "testdata/news.jsonl.gz")
 	m := result.Meta
 	if m.Order != trace.OrderRank || m.TopK != 256 || m.Candidates != 320 || result.Streams != 2 || result.Rows != 20 || result.Windows != 4 {
 		t.Errorf("got %+v", result)
@@ -91,7 +91,7 @@ func TestSGLangContent(t *testing.T) {
 
 // The first lists of the npz begin as its bytes do; step 0 is the query at slot_ctx0.
 func TestNPZContent(t *testing.T) {
-	o := Options{RequestID: "niah", Stated: trace.Meta{Order: trace.OrderRank}}
+	o := Options{RequestID: "niah", Meta: trace.Meta{Order: trace.OrderRank}}
 	result, streams := importAll(t, o, "testdata/niah.npz")
 	if result.Meta.TopK != 256 || result.Streams != 3 || result.First != 0 || result.Last != 7 {
 		t.Errorf("got %+v", result)

@@ -1,17 +1,20 @@
-// Package importer makes traces of format v1 out of what serving engines and
-// capture scripts write: SGLang's indexer_topk, one .npz a request, JSON lines,
-// Arrow IPC and Parquet. README.md beside this file says what each must hold.
+// Package importer makes traces of format v1 from what serving engines and capture scripts
+// write: SGLang's indexer_topk, one .npz a request, JSON lines, Arrow IPC and Parquet.
+// README.md in this folder says what each must hold.
 //
-// Every source goes the same way: a decoder hands on records, one a (request,
-// layer, head, step); the collector keeps them in memory or, beyond Options.Memory,
-// in a temporary file; then they come back in key order and a trace.Writer checks
-// every rule. What the sources do not say must be said by Options or stays absent;
-// what both say must agree.
+// Start with Import. A source (source.go) is detected from its content. Its decoder passes
+// records on, one per (request, layer, head, step). Parquet and Arrow share a table (table.go),
+// which checks columns and rows. The collector keeps records in memory or, beyond
+// Options.Memory, in temporary files (spill.go), and learns the metadata (meta.go). The emitter
+// (emit.go) reads the records back in key order, and a trace.Writer checks every rule. What a
+// source does not state must be stated by Options or stays absent. If both state a field, they
+// must agree.
 package importer
 
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -36,7 +39,7 @@ func Import(ctx context.Context, o Options, out string, paths ...string) (*Resul
 			return nil, fmt.Errorf("import: %w", err)
 		}
 	}
-	meta, err := c.settle()
+	meta, err := c.metadata()
 	if err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
@@ -80,8 +83,8 @@ var decoders = map[Format]decoder{
 	SGLang:      decodeSGLang,
 	NPZ:         decodeNPZ,
 	JSONL:       decodeJSONL,
-	ArrowFile:   decodeArrowFile,
-	ArrowStream: decodeArrowStream,
+	ArrowFile:   decodeArrow,
+	ArrowStream: decodeArrow,
 	Parquet:     decodeParquet,
 }
 
@@ -95,8 +98,83 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// stated is what a source says of the whole trace; zero fields are unsaid.
-type stated struct {
-	name string
-	meta trace.Meta
+// statement is what a source says of the whole trace. Zero fields are unsaid.
+type statement struct {
+	source string // its path, empty for flags
+	meta   trace.Meta
 }
+
+// DefaultMemory is the memory budget where Options says none, in bytes.
+const DefaultMemory = 4 << 30
+
+// minMemory is the smallest budget that leaves room for one long record, in bytes.
+const minMemory = 64 << 10
+
+// DefaultWindows is how many of the last prompt queries an SGLang import keeps
+// where Options says nothing: as many as ESS warms up with.
+const DefaultWindows = 32
+
+// Options says what the sources do not. The zero value says nothing.
+type Options struct {
+	// Meta holds what the caller knows of the trace; zero fields are unsaid. Order,
+	// TopK and the rest must agree with whatever a source states itself. Version and
+	// Candidates are not looked at.
+	Meta trace.Meta
+	// RequestID names the request where a source does not, as .npz never does.
+	RequestID string
+	// PromptLen is the length of the prompt in tokens where a source does not imply it; 0 unsaid.
+	PromptLen int
+	// Layers is the number of indexer layers of an SGLang source; 0 unsaid.
+	Layers int
+	// IndexTopK is the list length of an SGLang source; 0 unsaid.
+	IndexTopK int
+	// Windows is the number of prompt queries to keep at most, steps -Windows … -1; nil:
+	// DefaultWindows of an SGLang source, all of any other.
+	Windows *int
+	// Memory is the memory budget in bytes, 0 for DefaultMemory. Records beyond a quarter of
+	// it go to a temporary file; what must be held whole (.npz, one SGLang response, one
+	// Arrow record batch) may take a quarter.
+	Memory int64
+	// Progress, if not nil, is called now and then with the number of records read and, once
+	// all were read, the number written. The last call is (read, read).
+	Progress func(read, written int64)
+	// Tmp is the directory of temporary files, empty for the system's.
+	Tmp string
+}
+
+// Validate reports the first field out of range.
+func (o *Options) Validate() error {
+	switch {
+	case o.PromptLen < 0 || o.PromptLen > math.MaxInt32:
+		return fmt.Errorf("import: prompt length %d, expected 0 (unsaid) to %d", o.PromptLen, math.MaxInt32)
+	case o.Layers < 0:
+		return fmt.Errorf("import: %d layers, expected at least 1", o.Layers)
+	case o.IndexTopK < 0:
+		return fmt.Errorf("import: index_topk %d, expected at least 1", o.IndexTopK)
+	case o.Windows != nil && *o.Windows < 0:
+		return fmt.Errorf("import: %d windows, expected 0 or more", *o.Windows)
+	case o.Memory != 0 && o.Memory < minMemory:
+		return fmt.Errorf("import: memory of %d bytes, expected at least %d", o.Memory, minMemory)
+	case o.Meta.TopK < 0 || o.Meta.BlockTokens < 0:
+		return fmt.Errorf("import: topk %d, block_tokens %d, expected none below 1", o.Meta.TopK, o.Meta.BlockTokens)
+	}
+	probe := o.Meta
+	probe.Version, probe.TopK, probe.BlockTokens = trace.Version, max(probe.TopK, 1), max(probe.BlockTokens, 1)
+	if probe.Order == "" {
+		probe.Order = trace.OrderRank
+	}
+	if err := probe.Validate(); err != nil {
+		return fmt.Errorf("import: %w", err)
+	}
+	return nil
+}
+
+func (o *Options) memory() int64 {
+	if o.Memory == 0 {
+		return DefaultMemory
+	}
+	return o.Memory
+}
+
+// wholeLimit is the size up to which a source is held in memory whole, in bytes.
+func (o *Options) wholeLimit() int64 { return o.memory() / 4 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -190,4 +192,98 @@ func noNulls(text []byte) error {
 		}
 	}
 	return nil
+}
+
+// lineFields are the fields of a line of JSONL that are read.
+var lineFields = []string{"request_id", "layer_id", "head", "head_id", "step_idx", "seq_len_current", "selected_token_pos", "scores_topk"}
+
+// checkLineFields reports what encoding/json lets pass: a field that is read and appears
+// twice, or is spelled in other case. text is an object of valid JSON. Fields of objects
+// inside it do not count.
+func checkLineFields(text []byte) error {
+	var seen [16]bool // by lineFields
+	depth, isName := 0, false
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '{', '[':
+			depth++
+			isName = depth == 1
+		case '}', ']':
+			depth--
+		case ',':
+			isName = depth == 1
+		case '"':
+			end := stringEnd(text, i)
+			var name string
+			if isName {
+				if err := json.Unmarshal(text[i:end], &name); err != nil {
+					return err
+				}
+			}
+			isName, i = false, end-1
+			known := slices.IndexFunc(lineFields, func(field string) bool { return strings.EqualFold(name, field) })
+			switch {
+			case known < 0:
+			case name != lineFields[known]:
+				return fmt.Errorf("field %q, expected %q", name, lineFields[known])
+			case seen[known]:
+				return fmt.Errorf("field %q stands twice, expected it once", name)
+			default:
+				seen[known] = true
+			}
+		}
+	}
+	return nil
+}
+
+// stringEnd is where the string that begins at i ends.
+func stringEnd(text []byte, i int) int {
+	for i++; ; {
+		k := bytes.IndexAny(text[i:], `"\\`)
+		if k < 0 {
+			return len(text)
+		}
+		if i += k; text[i] == '"' {
+			return i + 1
+		}
+		i += 2
+	}
+}
+
+// jsonCause says in words what encoding/json only hints at.
+func jsonCause(err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
+		return fmt.Errorf("the text ends in the middle of a value: the file is incomplete, copy or make it again: %w", io.ErrUnexpectedEOF)
+	case errors.As(err, &kind):
+		return typeCause(kind)
+	case !errors.As(err, &syntax):
+		return err
+	case strings.Contains(syntax.Error(), "unexpected end"):
+		return fmt.Errorf("the text ends in the middle of a value: the file is incomplete, copy or make it again: %w", io.ErrUnexpectedEOF)
+	case strings.Contains(syntax.Error(), "'N'") || strings.Contains(syntax.Error(), "'I'"):
+		return fmt.Errorf("%w at byte %d: NaN and Infinity are no JSON numbers and no scores", err, syntax.Offset)
+	}
+	return fmt.Errorf("%w at byte %d", err, syntax.Offset)
+}
+
+// typeCause says which field has a value of another type.
+func typeCause(e *json.UnmarshalTypeError) error {
+	field, want := e.Field, "a whole number that int32 holds, with neither point nor exponent"
+	switch e.Type.Kind() {
+	case reflect.Slice:
+		want = "a list of numbers"
+	case reflect.Struct:
+		want = "an object"
+	case reflect.Float64:
+		want = "a number that a double holds"
+	case reflect.Int, reflect.Int64:
+		want = "a whole number"
+	}
+	if field == "" {
+		field = "the value"
+	}
+	return fmt.Errorf("%s: found %s, expected %s", field, e.Value, want)
 }

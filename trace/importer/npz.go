@@ -1,12 +1,23 @@
 package importer
 
 import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"slices"
 	"strings"
 
+	"github.com/sbinet/npyio/npy"
+
 	"github.com/kvreplay/kvreplay/trace"
 )
+
+// npzNames are the entries of an .npz that are read: the lists, then three scalars.
+var npzNames = []string{"topk_indices.npy", "prompt_len.npy", "output_len.npy", "slot_ctx0.npy"}
 
 // npzArrays are what an .npz holds: the lists as (steps, layers, topk) and three
 // scalars.
@@ -28,13 +39,14 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("%v does not state everything: give %s", e.Format, strings.Join(e.Flags, " and "))
 }
 
-// missingNPZ is the error of the options that an npz needs, nil if all are stated.
-func missingNPZ(o *Options) error {
-	e := &MissingError{Format: NPZ}
-	if o.RequestID == "" {
+// Missing is the error of the options that a source of format f needs and o does not state,
+// nil if none is missing.
+func (o *Options) Missing(f Format) error {
+	e := &MissingError{Format: f}
+	if f == NPZ && o.RequestID == "" {
 		e.Flags = append(e.Flags, "--request-id ID")
 	}
-	if o.Stated.Order == "" {
+	if f == NPZ && o.Meta.Order == "" {
 		e.Flags = append(e.Flags, "--order rank (lists are best first) or index (their order means nothing)")
 	}
 	if e.Flags == nil {
@@ -43,19 +55,10 @@ func missingNPZ(o *Options) error {
 	return e
 }
 
-// Missing is the error of the options that a source of format f needs and o does not state,
-// nil if none is missing.
-func (o *Options) Missing(f Format) error {
-	if f == NPZ {
-		return missingNPZ(o)
-	}
-	return nil
-}
-
 // decodeNPZ reads the arrays of one request, whole.
 func decodeNPZ(s *source, c *collector) error {
-	if missing := missingNPZ(c.opts); missing != nil {
-		return missing
+	if err := c.opts.Missing(NPZ); err != nil {
+		return err
 	}
 	file, size, err := s.randomAccess()
 	if err != nil {
@@ -74,7 +77,7 @@ func decodeNPZ(s *source, c *collector) error {
 	return a.add(s, c)
 }
 
-// add hands on the records; row t is the query at position slot_ctx0 + t.
+// add adds the records. Row t is the query at position slot_ctx0 + t.
 func (a *npzArrays) add(s *source, c *collector) error {
 	rec := record{request: c.opts.RequestID, head: trace.NoHead}
 	for t := range a.steps {
@@ -92,7 +95,7 @@ func (a *npzArrays) add(s *source, c *collector) error {
 	return nil
 }
 
-// check holds the scalars against each other and the lists.
+// check compares the scalars with each other and with the lists.
 func (a *npzArrays) check() error {
 	last := a.context0 - a.prompt + a.steps - 1
 	switch {
@@ -108,4 +111,125 @@ func (a *npzArrays) check() error {
 		}
 	}
 	return nil
+}
+
+// stoppable is a file whose reading ends with a context.
+type stoppable struct {
+	ctx  context.Context
+	file io.ReaderAt
+}
+
+// ReadAt reads from the file.
+func (s stoppable) ReadAt(p []byte, at int64) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.file.ReadAt(p, at)
+}
+
+// readNPZ reads the arrays from a zip archive of size bytes, which unpacks to limit bytes at
+// most. It also returns the names of the entries that it does not read.
+func readNPZ(file io.ReaderAt, size, limit int64) (*npzArrays, []string, error) {
+	z, err := zip.NewReader(file, size)
+	if err != nil {
+		return nil, nil, fmt.Errorf("not a complete zip archive (cut off? its directory is at the end): copy or make it again: %w", err)
+	}
+	total := uint64(0)
+	var names, ignored []string
+	for _, f := range z.File {
+		names = append(names, f.Name)
+		if !slices.Contains(npzNames, f.Name) {
+			ignored = append(ignored, f.Name)
+		}
+		if total += f.UncompressedSize64; total > uint64(limit) || f.UncompressedSize64 > uint64(limit) {
+			return nil, nil, fmt.Errorf("unpacks to more than %d bytes, a quarter of the memory budget: raise --memory", limit)
+		}
+	}
+	a := &npzArrays{}
+	for i, scalar := range []*int{nil, &a.prompt, &a.output, &a.context0} {
+		name := npzNames[i]
+		at := slices.Index(names, name)
+		if at < 0 {
+			return nil, nil, fmt.Errorf("has no array %s; found %v, expected %v", name, names, npzNames)
+		}
+		values, shape, err := readArray(z.File[at])
+		switch {
+		case err != nil:
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		case scalar != nil && len(values) != 1:
+			return nil, nil, fmt.Errorf("%s has %d values, expected one", name, len(values))
+		case scalar != nil:
+			*scalar = int(values[0])
+		case len(shape) != 3 || len(values) == 0:
+			return nil, nil, fmt.Errorf("topk_indices has shape %v, expected (steps, layers, topk), none 0", shape)
+		default:
+			a.indices, a.steps, a.layers, a.topk = values, shape[0], shape[1], shape[2]
+		}
+	}
+	return a, ignored, nil
+}
+
+// readArray reads an integer array as int32, with its shape. The bytes are read first, so that
+// the zip's checksum and the array's size are checked before npyio, which takes an early end
+// for zeros, sees them.
+func readArray(f *zip.File) (values []int32, shape []int, err error) {
+	r, err := f.Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer r.Close()
+	raw, err := io.ReadAll(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	err = guard(func() error {
+		body := bytes.NewReader(raw)
+		r, err := npy.NewReader(body)
+		if err != nil {
+			return err
+		}
+		shape = r.Header.Descr.Shape
+		values, err = readInts(r, body.Len())
+		return err
+	})
+	return values, shape, err
+}
+
+// readInts reads the values, whose bytes must be as many as the header asks for.
+func readInts(r *npy.Reader, have int) ([]int32, error) {
+	h := r.Header.Descr
+	if h.Fortran && len(h.Shape) > 1 {
+		return nil, errors.New("is in Fortran order, expected C order: save numpy.ascontiguousarray of it")
+	}
+	width := map[string]int{"<i4": 4, "<i8": 8}[h.Type]
+	if width == 0 {
+		return nil, fmt.Errorf("has type %q, expected <i4 or <i8: save its .astype(numpy.int32)", h.Type)
+	}
+	n := 1
+	for _, d := range h.Shape {
+		if d < 0 || d > 0 && n > math.MaxInt/8/d {
+			return nil, fmt.Errorf("has shape %v", h.Shape)
+		}
+		n *= d
+	}
+	if n*width != have {
+		return nil, fmt.Errorf("has %d bytes of values, but its shape %v of %s needs %d: the array is damaged or cut off", have, h.Shape, h.Type, n*width)
+	}
+	values := make([]int32, n)
+	if n == 0 {
+		return nil, nil
+	}
+	if width == 4 {
+		return values, r.Read(&values)
+	}
+	wide := make([]int64, n)
+	if err := r.Read(&wide); err != nil {
+		return nil, err
+	}
+	for i, v := range wide {
+		if values[i] = int32(v); int64(values[i]) != v {
+			return nil, fmt.Errorf("value %d at %d, expected one that int32 holds", v, i)
+		}
+	}
+	return values, nil
 }

@@ -1,14 +1,18 @@
 package importer
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/kvreplay/kvreplay/trace"
+	hardened "github.com/kvreplay/kvreplay/trace/parquet"
 )
 
 // decodeParquet reads a table of any writer, row by row.
@@ -17,129 +21,49 @@ func decodeParquet(s *source, c *collector) error {
 	if err != nil {
 		return err
 	}
-	foreign, err := trace.OpenForeign(file, size)
+	opened, err := hardened.Open(file, size)
 	if err != nil {
 		return fmt.Errorf("damaged or cut off (a Parquet file ends in its directory): %w", err)
 	}
-	pf := foreign.Parquet()
+	pf := opened.File
 	if err := checkCodecs(pf); err != nil {
 		return err
 	}
-	if err := checkIntegrity(s, c, foreign, file, size); err != nil {
+	if err := checkIntegrity(s, c, opened, file, size); err != nil {
 		return err
 	}
-	t := &parquetTable{source: s, c: c}
-	if err := t.bind(pf); err != nil {
+	var names []string
+	for _, f := range pf.Schema().Fields() {
+		names = append(names, f.Name())
+	}
+	t, err := newTable(s, c, names, pf.Lookup)
+	if err != nil {
+		return err
+	}
+	leaves, err := bindLeaves(pf)
+	if err != nil {
 		return err
 	}
 	for _, group := range pf.RowGroups() {
 		if group.NumRows() == 0 {
 			continue
 		}
-		if err := t.group(group); err != nil {
+		if err := t.addGroup(group, leaves); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkCodecs reports a compression that the library may read back as other values.
-func checkCodecs(pf *parquet.File) error {
-	for _, g := range pf.Metadata().RowGroups {
-		for i := range g.Columns {
-			m := &g.Columns[i].MetaData
-			if err := trace.CheckCodec(m.Codec); err != nil {
-				return fmt.Errorf("column %s: %w; write the file again, by pyarrow with compression=\"zstd\"", m.PathInSchema[0], err)
-			}
-		}
-	}
-	return nil
-}
-
-// checkIntegrity verifies a trace that states a digest, checks a seal and page headers, and
-// warns where nothing would show damage of pages.
-func checkIntegrity(s *source, c *collector, foreign *trace.Foreign, file io.ReaderAt, size int64) error {
-	if err := trace.CheckSeal(foreign.Parquet().Lookup); err != nil {
-		return err
-	}
-	if _, stated := foreign.Parquet().Lookup(metaKey + ".digest"); stated {
-		f, err := trace.OpenReader(s.path, file, size)
-		if err != nil {
-			return err
-		}
-		return f.Verify()
-	}
-	all, err := foreign.CheckPages()
-	if err != nil {
-		return fmt.Errorf("damaged, or not as Go's library reads it: %w", err)
-	}
-	if !all {
-		c.warn("%s: its pages carry no checksum, so damage would go unseen; have it written with them (pyarrow: write_page_checksum=True)", s.path)
-	}
-	return nil
-}
-
-// parquetTable adds the rows of row groups.
-type parquetTable struct {
-	source *source
-	c      *collector
-	leaves []parquetLeaf // by leaf column of the file
-	row    int64
-	cells  cells
-}
-
-// bind finds the columns and what the table says of the trace.
-func (t *parquetTable) bind(pf *parquet.File) error {
-	var names []string
-	for _, f := range pf.Schema().Fields() {
-		names = append(names, f.Name())
-	}
-	ignored, err := checkColumns(names, t.source.opts)
-	if err != nil {
-		return err
-	}
-	for _, name := range ignored {
-		t.c.warn("%s: column %s is not read", t.source.path, name)
-	}
-	var bound [numColumns]bool
-	elements := leafElements(pf)
-	for i, path := range pf.Schema().Columns() {
-		leaf, err := bindLeaf(pf.Schema(), path, elements[i])
-		if err != nil {
-			return fmt.Errorf("column %s: %w", path[0], err)
-		}
-		if leaf.column >= 0 {
-			if bound[leaf.column] {
-				return fmt.Errorf("column %s: holds several values side by side (%s is one), expected one, or one list", path[0], strings.Join(path, "."))
-			}
-			bound[leaf.column] = true
-		}
-		t.leaves = append(t.leaves, leaf)
-	}
-	if text, ok := pf.Lookup(metaKey); ok {
-		m, err := parseMeta(text)
-		if err != nil {
-			return err
-		}
-		t.c.state(t.source, m)
-	}
-	return nil
-}
-
-// group adds the rows of a row group.
-func (t *parquetTable) group(group parquet.RowGroup) error {
+// addGroup adds the rows of a row group.
+func (t *table) addGroup(group parquet.RowGroup, leaves []parquetLeaf) error {
 	rows := group.Rows()
 	defer rows.Close()
 	var buf [16]parquet.Row
 	for {
 		n, err := rows.ReadRows(buf[:])
 		for _, row := range buf[:n] {
-			t.row++
-			if err := t.readRow(row); err != nil {
-				return t.source.errorAt(t.row, "%w", err)
-			}
-			t.cells.at = t.row
-			if err := t.c.add(t.source, &t.cells.record); err != nil {
+			if err := t.add(func(c *cells) error { return c.fillParquet(row, leaves) }); err != nil {
 				return err
 			}
 		}
@@ -150,4 +74,183 @@ func (t *parquetTable) group(group parquet.RowGroup) error {
 			return t.source.errorAt(t.row+1, "damaged: %w", err)
 		}
 	}
+}
+
+// checkCodecs reports a compression that the library may read back as other values.
+func checkCodecs(pf *parquet.File) error {
+	for _, g := range pf.Metadata().RowGroups {
+		for i := range g.Columns {
+			m := &g.Columns[i].MetaData
+			if err := hardened.CheckCodec(m.Codec); err != nil {
+				return fmt.Errorf("column %s: %w; write the file again, by pyarrow with compression=\"zstd\"", m.PathInSchema[0], err)
+			}
+		}
+	}
+	return nil
+}
+
+// checkIntegrity verifies a trace that states a digest, checks a seal and page headers, and
+// warns where nothing would show damage of pages.
+func checkIntegrity(s *source, c *collector, opened *hardened.File, file io.ReaderAt, size int64) error {
+	if err := trace.CheckSeal(opened.Lookup); err != nil {
+		return err
+	}
+	if _, stated := opened.Lookup(metaKey + ".digest"); stated {
+		f, err := trace.OpenReader(s.path, file, size)
+		if err != nil {
+			return err
+		}
+		return f.Verify()
+	}
+	all, err := opened.CheckPages(true)
+	if err != nil {
+		return fmt.Errorf("damaged, or not as Go's library reads it: %w", err)
+	}
+	if !all {
+		c.warn("%s: its pages carry no checksum, so damage would go unseen; have it written with them (pyarrow: write_page_checksum=True)", s.path)
+	}
+	return nil
+}
+
+// bindLeaves finds out what each leaf column of the file is.
+func bindLeaves(pf *parquet.File) (leaves []parquetLeaf, err error) {
+	var bound [numColumns]bool
+	elements := slices.DeleteFunc(slices.Clone(pf.Metadata().Schema), func(e format.SchemaElement) bool { return !e.Type.Valid })
+	for i, path := range pf.Schema().Columns() {
+		leaf, err := bindLeaf(pf.Schema(), path, &elements[i])
+		if err != nil {
+			return nil, fmt.Errorf("column %s: %w", path[0], err)
+		}
+		if leaf.column >= 0 && bound[leaf.column] {
+			return nil, fmt.Errorf("column %s: holds several values side by side (%s is one), expected one, or one list", path[0], strings.Join(path, "."))
+		}
+		if leaf.column >= 0 {
+			bound[leaf.column] = true
+		}
+		leaves = append(leaves, leaf)
+	}
+	return leaves, nil
+}
+
+// parquetLeaf is what a leaf column of the file is to us.
+type parquetLeaf struct {
+	column  int // of columnNames, -1: not read
+	list    bool
+	present int // definition level from which the list is there, maybe empty
+	element int // definition level of an element that may be null
+	// unsigned: numbers below 0 are those above the largest signed one
+	unsigned bool
+}
+
+// bindLeaf finds out what the leaf column at path holds, which the file declares by element.
+func bindLeaf(schema *parquet.Schema, path []string, element *format.SchemaElement) (parquetLeaf, error) {
+	leaf := parquetLeaf{}
+	if leaf.column = slices.Index(columnNames[:], path[0]); leaf.column < 0 {
+		return leaf, nil
+	}
+	found, _ := schema.Lookup(path...)
+	leaf.list = isList(leaf.column)
+	if isOptional(leaf.column) && len(path) == 1 && isLogical[*format.NullType](found.Node.Type()) {
+		leaf.column = -1 // what pandas and pyarrow make of a column of None: as good as absent
+		return leaf, nil
+	}
+	depth, rep, shape := 1, 0, "one value a row"
+	if leaf.list { // of three levels, or of the two or one of older writers
+		depth, rep, shape = 3, 1, "a list of numbers"
+	}
+	if leaf.list && len(path) == 1 && found.Node.Type().Kind() == parquet.ByteArray {
+		return leaf, fmt.Errorf("holds texts, expected %s; fastparquet writes lists as JSON texts, pyarrow as lists: df.to_parquet(FILE, engine=\"pyarrow\")", shape)
+	}
+	if len(path) > depth || found.MaxRepetitionLevel != rep {
+		return leaf, fmt.Errorf("is %s, nested %d deep, expected %s", strings.Join(path, "."), found.MaxRepetitionLevel, shape)
+	}
+	for _, f := range schema.Fields() {
+		if f.Name() == path[0] && f.Optional() {
+			leaf.present = 1
+		}
+	}
+	leaf.element = leaf.present + 1
+	typ := found.Node.Type()
+	leaf.unsigned = isLogical[*format.IntType](typ) && !typ.LogicalType().Value.(*format.IntType).IsSigned
+	return leaf, checkKind(leaf.column, parquetKind(typ, element), typ)
+}
+
+// isLogical reports whether a type has that logical one.
+func isLogical[L any](t parquet.Type) bool {
+	if t.LogicalType() == nil {
+		return false
+	}
+	_, ok := t.LogicalType().Value.(L)
+	return ok
+}
+
+// isHalf reports whether values are of half precision, two bytes each, which the library
+// keeps as bytes and whose logical type it forgets.
+func isHalf(e *format.SchemaElement) bool {
+	_, ok := e.LogicalType.Value.(*format.Float16Type)
+	return ok && e.Type.V == format.FixedLenByteArray && e.TypeLength.V == 2
+}
+
+// parquetKind is the kind of a type. Logical types make other things of numbers: dates, times
+// and decimals.
+func parquetKind(t parquet.Type, element *format.SchemaElement) kind {
+	switch t.Kind() {
+	case parquet.ByteArray:
+		return texts
+	case parquet.Int32, parquet.Int64:
+		if l := t.LogicalType(); l == nil || l.Value == nil || isLogical[*format.IntType](t) {
+			return wholes
+		}
+	case parquet.Float:
+		return singles
+	case parquet.Double:
+		return doubles
+	}
+	if isHalf(element) {
+		return singles
+	}
+	return others
+}
+
+// fillParquet puts the values of a row into the cells.
+func (c *cells) fillParquet(row parquet.Row, leaves []parquetLeaf) error {
+	for _, v := range row {
+		leaf := &leaves[v.Column()]
+		if leaf.column < 0 {
+			continue
+		}
+		var err error
+		switch {
+		case !v.IsNull() && leaf.column == colRequest:
+			c.id, c.hasID = string(v.ByteArray()), true
+		case !v.IsNull():
+			err = c.put(leaf.column, leaf.number(v))
+		case leaf.list && v.DefinitionLevel() >= leaf.element:
+			err = errors.New("a value of the list is null, expected a number")
+		case v.DefinitionLevel() >= leaf.present:
+			c.startList(leaf.column)
+		}
+		if err != nil {
+			return fmt.Errorf("column %s: %w", columnNames[leaf.column], err)
+		}
+	}
+	return nil
+}
+
+// number is a value of one of the types that bindLeaf lets pass.
+func (l *parquetLeaf) number(v parquet.Value) numeric {
+	switch v.Kind() {
+	case parquet.Int32:
+		if l.unsigned {
+			return numeric{kind: wholes, whole: int64(v.Uint32())}
+		}
+		return numeric{kind: wholes, whole: int64(v.Int32())}
+	case parquet.Int64:
+		return numeric{kind: wholes, whole: v.Int64(), huge: l.unsigned && v.Int64() < 0}
+	case parquet.Float:
+		return numeric{kind: singles, real: float64(v.Float())}
+	case parquet.FixedLenByteArray:
+		return numeric{kind: singles, real: float64(half(binary.LittleEndian.Uint16(v.ByteArray())))}
+	}
+	return numeric{kind: doubles, real: v.Double()}
 }

@@ -1,8 +1,11 @@
 package importer
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
+	"slices"
+	"sort"
 )
 
 // record is one (request, layer, head, step) as a decoder hands it on. Its slices
@@ -26,40 +29,18 @@ type record struct {
 
 // dropPadding removes the −1 entries, and what is parallel to them.
 func (r *record) dropPadding() {
-	kept := 0
+	padding := func(x int32) bool { return x == -1 }
+	r.predicted = slices.DeleteFunc(r.predicted, padding)
+	if !slices.ContainsFunc(r.indices, padding) {
+		return
+	}
+	at := make([]int, 0, len(r.indices))
 	for i, x := range r.indices {
-		if x == -1 {
-			continue
-		}
-		r.indices[kept] = x
-		if len(r.scores) > 0 {
-			r.scores[kept] = r.scores[i]
-		}
-		if len(r.wide) > 0 {
-			r.wide[kept] = r.wide[i]
-		}
-		if len(r.attention) > 0 {
-			r.attention[kept] = r.attention[i]
-		}
-		kept++
-	}
-	r.indices = r.indices[:kept]
-	r.scores = r.scores[:min(len(r.scores), kept)]
-	r.wide = r.wide[:min(len(r.wide), kept)]
-	r.attention = r.attention[:min(len(r.attention), kept)]
-	if r.predicted != nil {
-		r.predicted = withoutPadding(r.predicted)
-	}
-}
-
-func withoutPadding(list []int32) []int32 {
-	kept := list[:0]
-	for _, x := range list {
-		if x != -1 {
-			kept = append(kept, x)
+		if !padding(x) {
+			at = append(at, i)
 		}
 	}
-	return kept
+	r.pick(at)
 }
 
 // Flags of a stored record: which optional columns it has.
@@ -104,12 +85,12 @@ func (r *record) encode(dst []byte, source int32) []byte {
 	if r.states {
 		dst = le.AppendUint32(dst, uint32(r.step))
 	}
-	dst = appendInts(dst, r.indices)
-	dst = appendFloats(dst, r.scores)
-	dst = appendFloats(dst, r.attention)
-	dst = appendInts(dst, r.predicted)
+	dst = appendList(dst, r.indices)
+	dst = appendList(dst, r.scores)
+	dst = appendList(dst, r.attention)
+	dst = appendList(dst, r.predicted)
 	if flags&hasPromptMass != 0 {
-		dst = appendFloats(le.AppendUint32(dst, uint32(len(r.promptMass))), r.promptMass)
+		dst = appendList(le.AppendUint32(dst, uint32(len(r.promptMass))), r.promptMass)
 	}
 	return dst
 }
@@ -125,13 +106,13 @@ func (r *record) decode(b []byte) (source int32) {
 	if r.states = flags&hasStep != 0; r.states {
 		r.step, b = int32(le.Uint32(b)), b[4:]
 	}
-	r.indices, b = takeInts(r.indices[:0], b, n)
+	r.indices, b = cutList(r.indices, b, n)
 	r.scores, r.attention = r.scores[:0], r.attention[:0]
 	if flags&hasScores != 0 {
-		r.scores, b = takeFloats(r.scores, b, n)
+		r.scores, b = cutList(r.scores, b, n)
 	}
 	if flags&hasAttention != 0 {
-		r.attention, b = takeFloats(r.attention, b, n)
+		r.attention, b = cutList(r.attention, b, n)
 	}
 	r.covered = nil
 	if flags&hasCovered != 0 {
@@ -139,40 +120,82 @@ func (r *record) decode(b []byte) (source int32) {
 	}
 	r.predicted = nil
 	if flags&hasPredicted != 0 {
-		r.predicted, b = takeInts([]int32{}, b, predicted)
+		r.predicted, b = cutList([]int32{}, b, predicted)
 	}
 	r.promptMass = r.promptMass[:0]
 	if flags&hasPromptMass != 0 {
-		r.promptMass, _ = takeFloats(r.promptMass, b[4:], int(le.Uint32(b)))
+		r.promptMass, _ = cutList(r.promptMass, b[4:], int(le.Uint32(b)))
 	}
 	r.emptyMass = flags&hasPromptMass != 0 && len(r.promptMass) == 0
 	return source
 }
 
-func appendInts(dst []byte, list []int32) []byte {
-	for _, x := range list {
-		dst = binary.LittleEndian.AppendUint32(dst, uint32(x))
-	}
+func appendList[T int32 | float32](dst []byte, list []T) []byte {
+	dst, _ = binary.Append(dst, binary.LittleEndian, list) // of a fixed size
 	return dst
 }
 
-func appendFloats(dst []byte, list []float32) []byte {
-	for _, x := range list {
-		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
-	}
-	return dst
-}
-
-func takeInts(dst []int32, b []byte, n int) ([]int32, []byte) {
-	for i := range n {
-		dst = append(dst, int32(binary.LittleEndian.Uint32(b[4*i:])))
-	}
+// cutList decodes n values to the memory of dst and returns the bytes behind them.
+func cutList[T int32 | float32](dst []T, b []byte, n int) ([]T, []byte) {
+	dst = slices.Grow(dst[:0], n)[:n]
+	_, _ = binary.Decode(b, binary.LittleEndian, dst) // of a fixed size
 	return dst, b[4*n:]
 }
 
-func takeFloats(dst []float32, b []byte, n int) ([]float32, []byte) {
-	for i := range n {
-		dst = append(dst, math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])))
+// rank brings a list into the order of its scores, then list order, at the precision that
+// the source has them in.
+func (r *record) rank() {
+	if len(r.wide) > 0 {
+		rankBy(r, r.wide)
+		return
 	}
-	return dst, b[4*n:]
+	rankBy(r, r.scores)
+}
+
+// rankBy sorts the list by falling scores, unless it is. A NaN has no rank: such a list is
+// left for the rules to reject.
+func rankBy[T float32 | float64](r *record, scores []T) {
+	if !falling(scores) && !slices.ContainsFunc(scores, func(v T) bool { return v != v }) {
+		r.permute(func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
+	}
+}
+
+// falling reports whether scores never rise along a list.
+func falling[T float32 | float64](scores []T) bool {
+	return sort.SliceIsSorted(scores, func(i, j int) bool { return scores[i] > scores[j] })
+}
+
+// ascend sorts a list whose order means nothing.
+func (r *record) ascend() {
+	if len(r.scores)+len(r.attention) == 0 {
+		slices.Sort(r.indices)
+		return
+	}
+	r.permute(func(a, b int) int { return cmp.Compare(r.indices[a], r.indices[b]) })
+}
+
+// permute sorts the list stably by compare of positions, with what is parallel to it.
+func (r *record) permute(compare func(a, b int) int) {
+	at := make([]int, len(r.indices))
+	for i := range at {
+		at[i] = i
+	}
+	slices.SortStableFunc(at, compare)
+	r.pick(at)
+}
+
+// pick reduces the list, and what is parallel to it, to the positions given.
+func (r *record) pick(at []int) {
+	r.indices, r.scores, r.wide, r.attention = pick(r.indices, at), pick(r.scores, at), pick(r.wide, at), pick(r.attention, at)
+}
+
+func pick[T any](values []T, at []int) []T {
+	if len(values) == 0 {
+		return values
+	}
+	out := make([]T, len(at))
+	for i, j := range at {
+		out[i] = values[j]
+	}
+	return out
 }

@@ -96,8 +96,8 @@ func TestRoundTrip(t *testing.T) {
 				}
 			}
 		}
-		mustFail(t, Options{Stated: trace.Meta{Model: "other"}}, []string{path, "model m", "--model says other"}, path)
-		if meta := imported(t, Options{Stated: trace.Meta{Notes: map[string]string{"seed": "x"}}}, path); meta.Notes["seed"] != "x" {
+		mustFail(t, Options{Meta: trace.Meta{Model: "other"}}, []string{path, "model m", "--model says other"}, path)
+		if meta := imported(t, Options{Meta: trace.Meta{Notes: map[string]string{"seed": "x"}}}, path); meta.Notes["seed"] != "x" {
 			t.Errorf("seed %d: a flag's note is %q, expected it to stand for the source's", seed, meta.Notes["seed"])
 		}
 	}
@@ -243,5 +243,5 @@ func TestPromptOfStreams(t *testing.T) {
 		s.Append(trace.Row{Indices: []int32{1}})
 	}
 	two := write(t, t.TempDir(), "two.arrow", arrowBytes(t, true, "", []*trace.Stream{a, b}))
-	mustFail(t, Options{Stated: trace.Meta{Order: trace.OrderRank}}, []string{"prompt of 12 tokens here and of 9", "one length a stream"}, two)
+	mustFail(t, Options{Meta: trace.Meta{Order: trace.OrderRank}}, []string{"prompt of 12 tokens here and of 9", "one length a stream"}, two)
 }

@@ -2,9 +2,12 @@ package importer
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
@@ -139,4 +142,160 @@ func (s *source) explain(err error) error {
 		return err
 	}
 	return fmt.Errorf("%s: %w", s.path, err)
+}
+
+// Format is a kind of source.
+type Format int
+
+// The formats that Import reads. The names that messages use are in String.
+const (
+	Unknown Format = iota
+	SGLang
+	NPZ
+	JSONL
+	ArrowFile
+	ArrowStream
+	Parquet
+)
+
+var formatNames = [...]string{"unknown", "SGLang JSON", "npz", "JSON lines", "Arrow IPC file", "Arrow IPC stream", "Parquet"}
+
+// String is the name of the format in messages.
+func (f Format) String() string { return formatNames[f] }
+
+// Known lists the formats with what they are known by, for messages.
+const Known = "SGLang JSON (meta_info with indexer_topk), npz (zip with topk_indices.npy), JSON lines (selected_token_pos), Arrow IPC file or stream, Parquet; each gzip'ed or not"
+
+// Found is what the content of a file turned out to be.
+type Found struct {
+	Format Format
+	Gzip   bool
+}
+
+// String is the format and its wrapping.
+func (f Found) String() string {
+	if f.Gzip {
+		return f.Format.String() + " (gzip)"
+	}
+	return f.Format.String()
+}
+
+// magics are the first bytes of formats, ours and others that are worth a name.
+var magics = []struct {
+	bytes  string
+	format Format
+	name   string // of a format that is not read, with what to do
+}{
+	{"PK\x03\x04", NPZ, ""},
+	{"PK\x05\x06", Unknown, "an empty zip archive"},
+	{"ARROW1", ArrowFile, ""},
+	{"\xff\xff\xff\xff", ArrowStream, ""},
+	{"PAR1", Parquet, ""},
+	{"PARE", Unknown, "an encrypted Parquet file; decrypt it first"},
+	{"\x93NUMPY", Unknown, "a single .npy array; save topk_indices, prompt_len, output_len and slot_ctx0 together by numpy.savez"},
+	{"\x28\xb5\x2f\xfd", Unknown, "zstd data; unpack it by `zstd -d`"},
+	{"BZh", Unknown, "bzip2 data; unpack it by `bunzip2`"},
+	{"\xfd7zXZ", Unknown, "xz data; unpack it by `unxz`"},
+	{"\x1f\x8b", Unknown, "gzip inside gzip; unpack one of them"},
+	{"\x89HDF", Unknown, "an HDF5 file"},
+	{"\x80\x03", Unknown, pickle},
+	{"\x80\x04", Unknown, pickle},
+	{"\x80\x05", Unknown, pickle},
+	{"\xff\xfe", Unknown, "text in UTF-16; convert it by `iconv -f utf-16 -t utf-8`"},
+	{"\xfe\xff", Unknown, "text in UTF-16; convert it by `iconv -f utf-16 -t utf-8`"},
+	{"FEA1", Unknown, "a Feather V1 file; write Arrow IPC (Feather V2)"},
+}
+
+const pickle = "a Python pickle; save it by numpy.savez, or a table by to_parquet"
+
+// sniff tells the format of content that is not gzip'ed. r is read as far as the
+// first object's keys need.
+func sniff(r io.Reader) (Format, error) {
+	head := make([]byte, 512)
+	n, err := io.ReadFull(r, head)
+	if err != nil && err != io.ErrUnexpectedEOF && err != io.EOF {
+		return Unknown, err
+	}
+	head = head[:n]
+	if n == 0 {
+		return Unknown, fmt.Errorf("is empty, expected one of: %s", Known)
+	}
+	for _, m := range magics {
+		if bytes.HasPrefix(head, []byte(m.bytes)) {
+			if m.name != "" {
+				return Unknown, fmt.Errorf("is %s; known sources: %s", m.name, Known)
+			}
+			return m.format, nil
+		}
+	}
+	text := bytes.TrimLeft(head, " \t\r\n")
+	if len(text) > 0 && (text[0] == '{' || text[0] == '[') {
+		return sniffJSON(io.MultiReader(bytes.NewReader(head), r))
+	}
+	return Unknown, fmt.Errorf("begins with %q, which is none of: %s", head[:min(n, 16)], Known)
+}
+
+// sniffJSON reads the keys of the first object until one tells the format.
+func sniffJSON(r io.Reader) (Format, error) {
+	dec := json.NewDecoder(r)
+	list := false
+	for {
+		t, err := dec.Token()
+		if err != nil {
+			return Unknown, fmt.Errorf("begins like JSON, but: %w", jsonCause(err))
+		}
+		if t == json.Delim('{') {
+			break
+		}
+		if list = t == json.Delim('['); !list {
+			return Unknown, fmt.Errorf("is a JSON list without an object; known sources: %s", Known)
+		}
+	}
+	var keys []string
+	for dec.More() {
+		t, err := dec.Token()
+		if err != nil {
+			return Unknown, fmt.Errorf("begins like JSON, but: %w", jsonCause(err))
+		}
+		key, _ := t.(string)
+		switch {
+		case key == "meta_info":
+			return SGLang, nil
+		case jsonlKeys[key] && list:
+			return Unknown, fmt.Errorf("is a JSON list of records, expected one record a line; convert it by `jq -c '.[]'`")
+		case jsonlKeys[key]:
+			return JSONL, nil
+		}
+		keys = append(keys, key)
+		if err := skipValue(dec); err != nil {
+			return Unknown, fmt.Errorf("begins like JSON, but: %w", jsonCause(err))
+		}
+	}
+	if slices.Contains(keys, columnNames[colIndices]) {
+		return Unknown, fmt.Errorf("is JSON of the trace format's columns, which are read from Parquet and Arrow: write it so (pandas: to_parquet); known sources: %s", Known)
+	}
+	return Unknown, fmt.Errorf("is JSON with neither meta_info nor selected_token_pos (keys: %s); known sources: %s",
+		strings.Join(keys[:min(len(keys), 10)], ", "), Known)
+}
+
+// jsonlKeys are the keys that only a line of JSONL has.
+var jsonlKeys = map[string]bool{"selected_token_pos": true, "step_idx": true, "seq_len_current": true}
+
+// skipValue consumes the next value, however deep.
+func skipValue(dec *json.Decoder) error {
+	for depth := 0; ; {
+		t, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		switch t {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return nil
+		}
+	}
 }

@@ -32,31 +32,29 @@ var columnNames = [numColumns]string{"request_id", "layer_id", "head", "prompt_l
 // metaKey is the key of the trace's metadata in a table's own.
 const metaKey = "kvreplay"
 
+// isList reports whether the rows of a column hold lists.
+func isList(column int) bool { return column >= colIndices && column <= colPromptMass }
+
 // isOptional reports whether a source may lack a column.
 func isOptional(column int) bool {
 	return column == colHead || column == colSeqLen || column >= colScores
 }
 
-// needed and optional are the names of the columns that a source must have and of the others.
-func needed() []string   { return columnsThat(func(c int) bool { return !isOptional(c) }) }
-func optional() []string { return columnsThat(isOptional) }
-
-func columnsThat(are func(column int) bool) (names []string) {
+// checkColumns checks that a table has the columns that it needs, and returns the names of
+// those that are not read.
+func checkColumns(names []string, o *Options) (ignored []string, err error) {
+	var needed, optional []string
 	for c, name := range columnNames {
-		if are(c) {
-			names = append(names, name)
+		if isOptional(c) {
+			optional = append(optional, name)
+		} else {
+			needed = append(needed, name)
 		}
 	}
-	return names
-}
-
-// checkColumns holds the names that a table has against those it needs, and returns
-// the names that are not read.
-func checkColumns(names []string, o *Options) (ignored []string, err error) {
 	for c, name := range columnNames {
 		given := c == colRequest && o.RequestID != "" || c == colPrompt && o.PromptLen > 0
 		if !isOptional(c) && !given && !slices.Contains(names, name) {
-			return nil, fmt.Errorf("column %s is missing; found %v, expected %v (request_id and prompt_len may be given by --request-id and --prompt-len), and of %v those that there are", name, names, needed(), optional())
+			return nil, fmt.Errorf("column %s is missing; found %v, expected %v (request_id and prompt_len may be given by --request-id and --prompt-len), and any of %v", name, names, needed, optional)
 		}
 	}
 	for i, name := range names {
@@ -70,11 +68,51 @@ func checkColumns(names []string, o *Options) (ignored []string, err error) {
 	return ignored, nil
 }
 
-// cells are the values of one row. Whole numbers are as wide as any source has them.
+// kind is what the values of a column are.
+type kind int
+
+const (
+	others  kind = iota // no source has values of this kind in a column that is read
+	texts               // strings
+	wholes              // integers of any width
+	singles             // numbers that float32 holds
+	doubles             // numbers of 64 bits: pandas makes them of whole numbers with nulls
+)
+
+// wantReals is what scores and masses may be, for messages.
+const wantReals = "float, double or float16 (bfloat16, which neither Parquet nor Arrow has, becomes float32 exactly: cast it before writing)"
+
+// checkKind reports a column whose type, shown in messages, has values of a kind that the
+// column cannot have.
+func checkKind(column int, k kind, typ any) error {
+	ok, want := k == wholes || k == doubles, "whole numbers"
+	switch column {
+	case colRequest:
+		ok, want = k == texts, "texts"
+	case colIndices, colPredicted:
+		ok, want = k == wholes, "positions as whole numbers"
+	case colScores, colAttention, colPromptMass, colCovered:
+		ok, want = k == singles || k == doubles, wantReals
+	}
+	if !ok {
+		return fmt.Errorf("has the type %v, expected %s", typ, want)
+	}
+	return nil
+}
+
+// numeric is one number of a table.
+type numeric struct {
+	kind  kind
+	whole int64   // of wholes
+	huge  bool    // whole holds the bits of a number above the largest int64
+	real  float64 // of singles and doubles
+}
+
+// cells are the values of one row.
 type cells struct {
 	id    string // request_id
 	hasID bool
-	ints  [colSeqLen + 1]int64 // by column; request unused
+	ints  [colSeqLen + 1]int32 // by column; request unused
 	has   [colSeqLen + 1]bool  // neither absent nor null
 	record
 }
@@ -85,36 +123,95 @@ func (c *cells) reset() {
 	*c = cells{record: record{indices: r.indices[:0], scores: r.scores[:0], wide: r.wide[:0], attention: r.attention[:0], promptMass: r.promptMass[:0]}}
 }
 
-// finish fills the record from the cells, and from flags where a column is absent.
-func (c *cells) finish(o *Options) error {
-	for i := colLayer; i <= colSeqLen; i++ {
-		if v := c.ints[i]; c.has[i] && (v < math.MinInt32 || v > math.MaxInt32) {
-			return fmt.Errorf("%s is %d, expected a value that int32 holds", columnNames[i], v)
-		}
+// startList notes that a list column is not null, though it may be empty.
+func (c *cells) startList(column int) {
+	switch column {
+	case colPredicted:
+		c.predicted = []int32{}
+	case colPromptMass:
+		c.emptyMass = true
 	}
+}
+
+// positions and reals are the values of a list column.
+func (c *cells) positions(column int) *[]int32 {
+	if column == colPredicted {
+		return &c.predicted
+	}
+	return &c.indices
+}
+
+func (c *cells) reals(column int) *[]float32 {
+	switch column {
+	case colScores:
+		return &c.scores
+	case colAttention:
+		return &c.attention
+	}
+	return &c.promptMass
+}
+
+// put sets the number of a column, or appends it to the column's list.
+func (c *cells) put(column int, n numeric) error {
+	switch column {
+	case colScores, colAttention, colPromptMass:
+		list := c.reals(column)
+		*list = append(*list, float32(n.real))
+		if column == colScores && n.kind == doubles {
+			c.wide = append(c.wide, n.real)
+		}
+		return nil
+	case colCovered:
+		v := float32(n.real)
+		c.covered = &v
+		return nil
+	}
+	if n.kind == doubles {
+		if math.IsNaN(n.real) { // what pandas makes of null
+			return nil
+		}
+		if n.real != math.Trunc(n.real) || math.Abs(n.real) > 1<<53 {
+			return fmt.Errorf("is %v, expected a whole number", n.real)
+		}
+		n.whole = int64(n.real)
+	}
+	if n.huge || n.whole != int64(int32(n.whole)) {
+		var v any = n.whole
+		if n.huge {
+			v = uint64(n.whole)
+		}
+		if isList(column) {
+			return fmt.Errorf("value %d of the list is %d, expected one that int32 holds", len(*c.positions(column)), v)
+		}
+		return fmt.Errorf("is %d, expected a value that int32 holds", v)
+	}
+	if isList(column) {
+		list := c.positions(column)
+		*list = append(*list, int32(n.whole))
+		return nil
+	}
+	c.ints[column], c.has[column] = int32(n.whole), true
+	return nil
+}
+
+// finish checks the cells and fills the record from them, and from flags for columns that are
+// absent.
+func (c *cells) finish(o *Options) error {
 	if !c.hasID {
 		c.id = o.RequestID
 	}
+	if !c.has[colPrompt] {
+		c.ints[colPrompt] = int32(o.PromptLen)
+	}
+	want := int64(c.ints[colPrompt]) + int64(c.ints[colStep]) + 1
 	switch {
 	case o.RequestID != "" && c.id != o.RequestID:
 		return fmt.Errorf("request_id is %q, but --request-id says %q", c.id, o.RequestID)
 	case !c.has[colLayer] || !c.has[colStep]:
 		return errors.New("layer_id or step is null, expected a value in every row")
-	}
-	if !c.has[colPrompt] {
-		c.ints[colPrompt] = int64(o.PromptLen)
-		if o.PromptLen == 0 {
-			return errors.New("prompt_len is null, expected a value in every row")
-		}
-	}
-	return c.lengths()
-}
-
-// lengths checks what the lengths of a row must fulfil, and fills the record.
-func (c *cells) lengths() error {
-	want := c.ints[colPrompt] + c.ints[colStep] + 1
-	switch {
-	case c.has[colSeqLen] && c.ints[colSeqLen] != want:
+	case !c.has[colPrompt] && o.PromptLen == 0:
+		return errors.New("prompt_len is null, expected a value in every row")
+	case c.has[colSeqLen] && int64(c.ints[colSeqLen]) != want:
 		return fmt.Errorf("seq_len is %d, expected prompt_len + step + 1 = %d", c.ints[colSeqLen], want)
 	case want < 1 || want > math.MaxInt32:
 		return fmt.Errorf("context of %d tokens (prompt_len + step + 1), expected 1 to 2^31 − 1", want)
@@ -122,34 +219,83 @@ func (c *cells) lengths() error {
 		return fmt.Errorf("%d scores for %d topk_indices, expected one each", len(c.scores), len(c.indices))
 	case len(c.attention) != 0 && len(c.attention) != len(c.indices):
 		return fmt.Errorf("%d values in attention_mass for %d topk_indices, expected one each", len(c.attention), len(c.indices))
+	case c.has[colHead] && c.ints[colHead] < 0:
+		return fmt.Errorf("head is %d, expected 0 or more, or null", c.ints[colHead])
 	}
 	c.request, c.states = c.id, c.has[colPrompt]
-	c.layer, c.step, c.seqLen, c.head = int32(c.ints[colLayer]), int32(c.ints[colStep]), int32(want), trace.NoHead
+	c.layer, c.step, c.seqLen, c.head = c.ints[colLayer], c.ints[colStep], int32(want), trace.NoHead
 	if c.has[colHead] {
-		if c.head = int32(c.ints[colHead]); c.head < 0 {
-			return fmt.Errorf("head is %d, expected 0 or more, or null", c.head)
-		}
+		c.head = c.ints[colHead]
 	}
 	return nil
 }
 
-// wholeNumber is a double as a whole number: pandas makes doubles of a column with nulls.
-func wholeNumber(v float64) (int64, error) {
-	if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
-		return 0, fmt.Errorf("is %v, expected a whole number", v)
-	}
-	return int64(v), nil
+// table adds the rows of a source that has the columns of the trace format.
+type table struct {
+	source *source
+	c      *collector
+	row    int64 // rows so far
+	cells  cells
 }
 
-// parseMeta reads the metadata that a table carries. M may be missing: whoever
-// writes row by row does not know it.
-func parseMeta(text string) (trace.Meta, error) {
-	m, err := trace.ParseOpenMeta([]byte(text))
+// newTable checks the columns of a table and reads its metadata, which lookup returns by key.
+// M may be missing there: a program that writes row by row does not know it.
+func newTable(s *source, c *collector, names []string, lookup func(string) (string, bool)) (*table, error) {
+	ignored, err := checkColumns(names, s.opts)
 	if err != nil {
-		return m, fmt.Errorf("key %q: %w", metaKey, err)
+		return nil, err
 	}
-	if m.Candidates < 0 || m.Candidates > math.MaxInt32/64 {
-		return m, fmt.Errorf("key %q: metadata: candidates %d out of range", metaKey, m.Candidates)
+	for _, name := range ignored {
+		c.warn("%s: column %s is not read", s.path, name)
 	}
-	return m, nil
+	if err := trace.CheckSeal(lookup); err != nil {
+		return nil, err
+	}
+	if text, ok := lookup(metaKey); ok {
+		m, err := trace.ParseOpenMeta([]byte(text))
+		if err != nil {
+			return nil, fmt.Errorf("key %q: %w", metaKey, err)
+		}
+		if m.Candidates < 0 || m.Candidates > math.MaxInt32/64 {
+			return nil, fmt.Errorf("key %q: metadata: candidates %d out of range", metaKey, m.Candidates)
+		}
+		c.state(s, m)
+	}
+	return &table{source: s, c: c}, nil
+}
+
+// add adds the row that fill puts into the cells. Its error names the column.
+func (t *table) add(fill func(*cells) error) error {
+	t.row++
+	t.cells.reset()
+	err := fill(&t.cells)
+	if err == nil {
+		err = t.cells.finish(t.source.opts)
+	}
+	if err != nil {
+		return t.source.errorAt(t.row, "%w", err)
+	}
+	t.cells.at = t.row
+	return t.c.add(t.source, &t.cells.record)
+}
+
+// half is the value of a half-precision number (IEEE 754 binary16), exactly. The Arrow
+// library's own conversion takes subnormal ones, as most softmax scores are, for numbers near
+// 1e-38.
+func half(bits uint16) float32 {
+	sign, exponent, fraction := bits>>15, int(bits>>10&31), float64(bits&1023)
+	v := math.Ldexp(1024+fraction, exponent-25)
+	switch exponent {
+	case 0:
+		v = math.Ldexp(fraction, -24)
+	case 31:
+		v = math.Inf(1)
+		if fraction > 0 {
+			v = math.NaN()
+		}
+	}
+	if sign == 1 {
+		v = -v
+	}
+	return float32(v)
 }

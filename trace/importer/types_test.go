@@ -83,20 +83,20 @@ func TestParquetTypes(t *testing.T) {
 			steps
 			Indices []bool `parquet:"topk_indices,list"`
 		}{k, steps{}, []bool{true}}),
-		"column topk_indices: a value of the list is 4294967295": parquetOf(t, struct {
+		"column topk_indices: value 1 of the list is 4294967295, expected one that int32 holds": parquetOf(t, struct {
 			keys
 			steps
 			Indices []uint32 `parquet:"topk_indices,list"`
 		}{k, steps{}, []uint32{3, 1<<32 - 1}}),
-		"column topk_indices: is 18446744073709551615": parquetOf(t, struct {
+		"column topk_indices: value 1 of the list is 18446744073709551615, expected one that int32 holds": parquetOf(t, struct {
 			keys
 			steps
 			Indices []uint64 `parquet:"topk_indices,list"`
 		}{k, steps{}, []uint64{3, 1<<64 - 1}}),
 	} {
-		mustFail(t, Options{Stated: trace.Meta{Order: trace.OrderRank}}, []string{text}, path)
+		mustFail(t, Options{Meta: trace.Meta{Order: trace.OrderRank}}, []string{text}, path)
 	}
-	_, streams := importAll(t, Options{Stated: trace.Meta{Order: trace.OrderRank}}, parquetOf(t, struct {
+	_, streams := importAll(t, Options{Meta: trace.Meta{Order: trace.OrderRank}}, parquetOf(t, struct {
 		keys
 		Step    int8     `parquet:"step"`
 		Indices []uint16 `parquet:"topk_indices"` // repeated, with no list around
@@ -118,7 +118,7 @@ func TestTableRows(t *testing.T) {
 		SeqLen  *int64   `parquet:"seq_len,optional"`
 		Indices []int32  `parquet:"topk_indices,list"`
 	}
-	o := Options{RequestID: "r", Stated: trace.Meta{Order: trace.OrderRank}}
+	o := Options{RequestID: "r", Meta: trace.Meta{Order: trace.OrderRank}}
 	other, ten, eleven, large, zero, half := "q", int64(10), int64(11), int64(1)<<32, 0.0, 0.5
 	good := row{nil, 3, &ten, &zero, &eleven, []int32{4}}
 	_, streams := importAll(t, o, parquetOf(t, good))
@@ -127,8 +127,8 @@ func TestTableRows(t *testing.T) {
 	}
 	for want, change := range map[string]func(*row){
 		`request_id is "q", but --request-id says "r"`:       func(r *row) { r.Request = &other },
-		"layer_id is 4294967296, expected a value":           func(r *row) { r.Layer = large },
-		"layer_id is -4294967296, expected a value":          func(r *row) { r.Layer = -large },
+		"column layer_id: is 4294967296, expected a value":   func(r *row) { r.Layer = large },
+		"column layer_id: is -4294967296, expected a value":  func(r *row) { r.Layer = -large },
 		"layer_id or step is null":                           func(r *row) { r.Step = nil },
 		"column step: is 0.5, expected a whole number":       func(r *row) { r.Step = &half },
 		"prompt_len is null":                                 func(r *row) { r.Prompt = nil },
@@ -170,7 +170,7 @@ func TestArrowTypes(t *testing.T) {
 		}
 		return write(t, t.TempDir(), "typed.arrow", out.Bytes())
 	}
-	rank, p := Options{Stated: trace.Meta{Order: trace.OrderRank}}, arrow.PrimitiveTypes
+	rank, p := Options{Meta: trace.Meta{Order: trace.OrderRank}}, arrow.PrimitiveTypes
 	for _, path := range []string{
 		file(p.Int8, func(b array.Builder) { b.(*array.Int8Builder).AppendValues([]int8{99, 3, -1}, nil) }),
 		file(p.Int16, func(b array.Builder) { b.(*array.Int16Builder).AppendValues([]int16{99, 3, -1}, nil) }),
@@ -184,10 +184,10 @@ func TestArrowTypes(t *testing.T) {
 		}
 	}
 	for text, path := range map[string]string{
-		"value 1 of the list is 4294967295, expected one that int32 holds":              file(p.Uint32, func(b array.Builder) { b.(*array.Uint32Builder).AppendValues([]uint32{3, 1<<32 - 1}, nil) }),
-		"value 1 of the list is 18446744073709551615, expected a value":                 file(p.Uint64, func(b array.Builder) { b.(*array.Uint64Builder).AppendValues([]uint64{3, 1<<64 - 1}, nil) }),
-		"row 1: column topk_indices: is a list of bool, expected positions":             file(arrow.FixedWidthTypes.Boolean, func(b array.Builder) { b.(*array.BooleanBuilder).Append(true) }),
-		"row 1: column topk_indices: is a list of float64, expected positions as whole": file(p.Float64, func(b array.Builder) { b.(*array.Float64Builder).Append(3) }),
+		"value 1 of the list is 4294967295, expected one that int32 holds":               file(p.Uint32, func(b array.Builder) { b.(*array.Uint32Builder).AppendValues([]uint32{3, 1<<32 - 1}, nil) }),
+		"value 1 of the list is 18446744073709551615, expected one that int32 holds":     file(p.Uint64, func(b array.Builder) { b.(*array.Uint64Builder).AppendValues([]uint64{3, 1<<64 - 1}, nil) }),
+		"column topk_indices: has the type bool, expected positions as whole numbers":    file(arrow.FixedWidthTypes.Boolean, func(b array.Builder) { b.(*array.BooleanBuilder).Append(true) }),
+		"column topk_indices: has the type float64, expected positions as whole numbers": file(p.Float64, func(b array.Builder) { b.(*array.Float64Builder).Append(3) }),
 	} {
 		mustFail(t, rank, []string{text}, path)
 	}
@@ -243,5 +243,5 @@ func TestArrowDictionaryNull(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	mustFail(t, Options{Stated: trace.Meta{Order: trace.OrderRank}}, []string{"row 1: layer_id or step is null"}, write(t, t.TempDir(), "null.arrow", out.Bytes()))
+	mustFail(t, Options{Meta: trace.Meta{Order: trace.OrderRank}}, []string{"row 1: layer_id or step is null"}, write(t, t.TempDir(), "null.arrow", out.Bytes()))
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/locality"
@@ -139,19 +140,61 @@ func (r *Report) addStream(s *trace.StreamInfo, first bool) {
 
 func (r *Report) columns(f *trace.File) {
 	r.Columns = []string{"topk_indices"}
-	if f.HasScores() {
-		r.Columns = append(r.Columns, "scores")
+	for _, c := range []struct {
+		name string
+		has  bool
+	}{{"scores", f.HasScores()}, {"covered_mass", f.HasCoveredMass()}, {"attention_mass", f.HasAttentionMass()},
+		{"predicted_indices", f.HasPredicted()}, {"prompt_mass", f.HasPromptMass()}} {
+		if c.has {
+			r.Columns = append(r.Columns, c.name)
+		}
 	}
-	if f.HasCoveredMass() {
-		r.Columns = append(r.Columns, "covered_mass")
+}
+
+// distinct lists the values of a key, ascending, without NoHead.
+func distinct(f *trace.File, key func(*trace.StreamInfo) int32) []int32 {
+	values := []int32{}
+	for i := range f.Streams() {
+		if v := key(&f.Streams()[i]); v != trace.NoHead {
+			values = append(values, v)
+		}
 	}
-	if f.HasAttentionMass() {
-		r.Columns = append(r.Columns, "attention_mass")
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+// locality measures stream after stream.
+func (r *Report) locality(ctx context.Context, f *trace.File, layers bool) error {
+	reader := f.NewReader(0)
+	defer reader.Close()
+	analyzer := locality.New(f.Meta(), r.TopK)
+	var s trace.Stream
+	var all locality.Counts
+	byLayer := map[int32]*locality.Counts{}
+	for i := range f.Streams() {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("inspect %s: %w", r.Path, err)
+		}
+		if err := reader.Read(i, &s); err != nil {
+			return err
+		}
+		for j := range s.Steps {
+			r.List.add(int64(len(s.List(j))), i == 0 && j == 0)
+		}
+		c := analyzer.Stream(&s)
+		all.Add(c)
+		if layers {
+			if byLayer[s.Layer] == nil {
+				byLayer[s.Layer] = new(locality.Counts)
+			}
+			byLayer[s.Layer].Add(c)
+		}
 	}
-	if f.HasPredicted() {
-		r.Columns = append(r.Columns, "predicted_indices")
+	r.Locality.Summary = all.Summary()
+	if layers {
+		for _, l := range r.Layers {
+			r.Locality.ByLayer = append(r.Locality.ByLayer, Layer{l, byLayer[l].Summary()})
+		}
 	}
-	if f.HasPromptMass() {
-		r.Columns = append(r.Columns, "prompt_mass")
-	}
+	return nil
 }

@@ -1,11 +1,11 @@
-package trace
+package parquet
 
 import (
 	"bytes"
 	"strings"
 	"testing"
 
-	"github.com/parquet-go/parquet-go"
+	parquetgo "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -14,12 +14,12 @@ import (
 // 458 MiB pass for 7,000 bytes by their ratio.
 func TestPackedLength(t *testing.T) {
 	plain := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
-	for _, codec := range []compress.Codec{&parquet.Gzip, &parquet.Brotli, &parquet.Zstd, &parquet.Snappy} {
+	for _, codec := range []compress.Codec{&parquetgo.Gzip, &parquetgo.Brotli, &parquetgo.Zstd, &parquetgo.Snappy} {
 		packed, err := codec.Encode(nil, plain)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := &File{source: bytes.NewReader(packed), size: int64(len(packed))}
+		f := &File{source: bytes.NewReader(packed)}
 		for n, good := range map[int]bool{len(plain): true, len(plain) + 1: false, 400 << 20: false} {
 			head := &pageHead{PageHeader: format.PageHeader{UncompressedPageSize: int32(n), CompressedPageSize: int32(len(packed))}}
 			err := f.checkPacked(&format.ColumnMetaData{Codec: codec.CompressionCodec()}, head)
@@ -33,7 +33,7 @@ func TestPackedLength(t *testing.T) {
 // A dictionary has no more values than bytes, and a page of version 2 without values is
 // named, as the library panics at one.
 func TestPageHeaders(t *testing.T) {
-	c, l := &format.ColumnMetaData{Codec: format.Uncompressed}, &leaf{maxDef: 3, list: true}
+	c, l := &format.ColumnMetaData{Codec: format.Uncompressed}, &Leaf{maxDef: 3, List: true}
 	dictionary := &pageHead{PageHeader: format.PageHeader{Type: format.DictionaryPage, UncompressedPageSize: 40, CompressedPageSize: 40}}
 	dictionary.DictionaryPageHeader.Valid = true
 	for n, good := range map[int32]bool{10: true, 40: true, 41: false, 1 << 30: false, -1: false} {

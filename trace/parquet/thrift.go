@@ -1,4 +1,4 @@
-package trace
+package parquet
 
 import (
 	"encoding/binary"

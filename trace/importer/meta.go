@@ -1,0 +1,157 @@
+package importer
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// flagNames are the flags that state the fields of the metadata that must agree, by JSON key.
+var flagNames = map[string]string{
+	"order": "--order", "topk": "--topk", "block_tokens": "--block-tokens", "sink": "--sink", "local": "--local",
+	"entry_bytes": "--entry-bytes", "selector": "--selector", "reducer": "--reducer", "score_kind": "--score-kind",
+	"score_mantissa_bits": "--score-bits", "model": "--model", "generator": "--generator", "decoding": "--decoding",
+	"licence": "--licence",
+}
+
+// metadata joins the statements of options and sources into the metadata of the trace.
+func (c *collector) metadata() (trace.Meta, error) {
+	flags := c.opts.Meta
+	flags.Candidates = 0
+	meta, err := combine(append([]statement{{source: "", meta: flags}}, c.statements...))
+	if err != nil {
+		return meta, err
+	}
+	if err := c.findOrder(&meta); err != nil {
+		return meta, err
+	}
+	if err := c.findTopK(&meta); err != nil {
+		return meta, err
+	}
+	if meta.Candidates > 0 && meta.Order == trace.OrderRank { // stated by a source, for its own lists
+		meta.Candidates = max(meta.Candidates, c.longest)
+	}
+	if err := c.findPrompts(); err != nil {
+		return meta, err
+	}
+	c.warnUnsaid(&meta)
+	return meta, meta.Validate()
+}
+
+// combine merges statements, of which the first is that of the flags, field by field. Two that
+// differ are an error, except for notes: those of several sources are joined, and a flag's
+// replaces theirs.
+func combine(all []statement) (trace.Meta, error) {
+	merged := trace.Meta{Version: trace.Version}
+	from, notes := map[string]string{}, map[string][]string{}
+	for _, s := range all {
+		merged.Candidates = max(merged.Candidates, s.meta.Candidates)
+		for note, v := range s.meta.Notes {
+			if _, flag := all[0].meta.Notes[note]; (!flag || s.source == "") && !slices.Contains(notes[note], v) {
+				notes[note] = append(notes[note], v)
+			}
+		}
+		for i, f := range reflect.VisibleFields(reflect.TypeFor[trace.Meta]()) {
+			key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			flag, ok := flagNames[key]
+			v, to := reflect.ValueOf(s.meta).Field(i), reflect.ValueOf(&merged).Elem().Field(i)
+			if !ok || v.IsZero() {
+				continue
+			}
+			if old, known := from[key]; known && !reflect.DeepEqual(to.Interface(), v.Interface()) {
+				return merged, fmt.Errorf("%s: says %s %v, but %s says %v: sources and flags must agree", s.source, key, reflect.Indirect(v), cmp.Or(old, flag), reflect.Indirect(to))
+			}
+			to.Set(v)
+			from[key] = s.source
+		}
+	}
+	for note, values := range notes {
+		if merged.Notes == nil {
+			merged.Notes = map[string]string{}
+		}
+		merged.Notes[note] = strings.Join(values, "; ")
+	}
+	merged.BlockTokens = max(merged.BlockTokens, 1)
+	return merged, nil
+}
+
+// findOrder finds the order where no flag states it: every source does, or scores rank the
+// lists. What one source says of its lists does not hold for another's.
+func (c *collector) findOrder(m *trace.Meta) error {
+	flag := c.opts.Meta.Order != ""
+	switch {
+	case c.scored != "" && m.Order == trace.OrderIndex && flag:
+		return fmt.Errorf("%s: has scores, which rank the list, but order=index is stated: leave out --order, or import the source without scores", c.scored)
+	case c.scored != "" && m.Order == trace.OrderIndex:
+		return fmt.Errorf("%s: has scores, which rank the list, but another source says that its lists have no ranks (order=index): make a trace of each", c.scored)
+	case flag:
+		return nil
+	case c.scored != "" && c.unscored != "":
+		return fmt.Errorf("%s: has scores and %s has none: expected scores in all records or in none", c.scored, c.unscored)
+	case c.unscored != "":
+		return fmt.Errorf("%s: does not say what the order of its lists means: state --order rank (best first) or --order index (no meaning; lists get sorted)", c.unscored)
+	case c.scored != "":
+		m.Order = trace.OrderRank
+	}
+	return nil
+}
+
+// findTopK finds K, which is the longest list unless it is stated. A stated K may be larger if
+// no context holds K blocks. If only a flag states it, the longest list must also hold all of
+// its context.
+func (c *collector) findTopK(m *trace.Meta) error {
+	small := m.Blocks(int(c.maxSeqLen)) < m.TopK
+	if c.opts.Meta.TopK > 0 && !slices.ContainsFunc(c.statements, func(s statement) bool { return s.meta.TopK > 0 }) {
+		sink, local, _ := m.Pins()
+		small = small && c.longest*m.BlockTokens+sink+local >= int(c.longestOf)
+	}
+	switch {
+	case m.TopK == 0:
+		m.TopK = c.longest
+	case m.TopK > c.longest && !small && m.Candidates < m.TopK:
+		return fmt.Errorf("topk K = %d is stated, but the longest list has %d indices of a context of %d blocks (%s): expected K of at most that", m.TopK, c.longest, m.Blocks(int(c.longestOf)), c.longestAt)
+	case m.Order == trace.OrderIndex && m.TopK < c.longest:
+		return fmt.Errorf("topk K = %d is stated, but with order=index the whole list is the demand and the longest has %d indices (%s): leave out --topk", m.TopK, c.longest, c.longestAt)
+	}
+	return nil
+}
+
+// findPrompts finds every request's prompt length.
+func (c *collector) findPrompts() error {
+	given := int32(c.opts.PromptLen)
+	for _, id := range slices.Sorted(maps.Keys(c.requests)) {
+		q := c.requests[id]
+		switch {
+		case !q.implied:
+		case q.varies && given == 0:
+			return fmt.Errorf("request %q: context − step − 1 should be the prompt's length, one for all records, but is %d (%s) and %d (%s): state --prompt-len",
+				id, q.prompt, c.where(q.at), q.prompt2, c.where(q.at2))
+		case q.varies:
+			q.resolved = given
+			c.warn("request %q: its step numbers do not follow its contexts; steps were counted from --prompt-len %d", id, given)
+		case given != 0 && given != q.prompt:
+			return fmt.Errorf("%s: request %q implies a prompt of %d tokens (context − step − 1), but --prompt-len says %d", c.where(q.at), id, q.prompt, given)
+		default:
+			q.resolved = q.prompt
+		}
+	}
+	return nil
+}
+
+// warnUnsaid warns of what is not stated and the replay will assume.
+func (c *collector) warnUnsaid(m *trace.Meta) {
+	if _, _, known := m.Pins(); !known {
+		c.warn("sink and local sizes are not both stated (--sink, --local): replay takes 0 and 1 for what is unsaid")
+	}
+	if m.EntryBytes == 0 {
+		c.warn("entry_bytes is not stated (--entry-bytes): replay cannot turn misses into bytes without being told")
+	}
+	if !c.ownSeen && m.BlockTokens == 1 && m.Local == nil {
+		c.warn("no list holds the token being decoded: either the selector leaves the local window out (then state --local), or positions are off by one")
+	}
+}

@@ -1,0 +1,248 @@
+package parquet
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+	parquetgo "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// maxRowsPerByte bounds the rows that a file may announce, by its size.
+const maxRowsPerByte = 1 << 10
+
+// codecs are the compressions of format v1. LZ4 is not: the Go library decodes some of it
+// to other values, and allocates without bound when it decodes damage.
+var codecs = []format.CompressionCodec{format.Uncompressed, format.Snappy, format.Gzip, format.Brotli, format.Zstd}
+
+// CheckCodec reports a compression that no Parquet file may have that is read here, a trace
+// or a source of one.
+func CheckCodec(codec format.CompressionCodec) error {
+	if slices.Contains(codecs, codec) {
+		return nil
+	}
+	return fmt.Errorf("compression %v, expected one of %v", codec, codecs)
+}
+
+// CheckPages compares all page headers with the footer and reports whether every page has a
+// CRC. Neither page headers nor the footer have a checksum, but each number is in both: a
+// damaged one is noticed here. With anyEncoding, pages may have encodings that the footer does
+// not list.
+func (f *File) CheckPages(anyEncoding bool) (crc bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			crc, err = false, fmt.Errorf("corrupt data: %v", p)
+		}
+	}()
+	crc = true
+	groups := f.Metadata().RowGroups
+	var rows int64
+	for g := range groups {
+		group := &groups[g]
+		rows += group.NumRows
+		if group.NumRows < 0 || group.NumRows/maxRowsPerByte > f.Size() || len(group.Columns) != len(f.Leaves) {
+			return false, fmt.Errorf("row group %d: %d rows and %d columns in a file of %d bytes and %d columns", g, group.NumRows, len(group.Columns), f.Size(), len(f.Leaves))
+		}
+		if group.NumRows == 0 {
+			continue // its chunks are anywhere, and are not read
+		}
+		for i := range group.Columns {
+			all, err := f.checkChunk(group, i, anyEncoding)
+			if err != nil {
+				return false, fmt.Errorf("row group %d column %s: %w", g, f.Leaves[i].Name, err)
+			}
+			crc = crc && all
+		}
+	}
+	if rows != f.NumRows() {
+		return false, fmt.Errorf("row groups of %d rows in a file of %d", rows, f.NumRows())
+	}
+	return crc, f.checkOverlap()
+}
+
+// checkChunk checks one column chunk; crc is whether all of its pages have a CRC.
+func (f *File) checkChunk(group *format.RowGroup, i int, anyEncoding bool) (crc bool, err error) {
+	c, l := &group.Columns[i].MetaData, &f.Leaves[i]
+	if err := CheckCodec(c.Codec); err != nil {
+		return false, err
+	}
+	crc = true
+	var values int64
+	begun := false
+	err = f.walkPages(c, func(p *pageHead) error {
+		crc = crc && p.hasCRC()
+		if p.isData() {
+			values += p.values()
+			if !begun && p.at != c.DataPageOffset && c.DictionaryPageOffset > 0 {
+				return fmt.Errorf("is the first of data, the footer says that the one at byte %d is", c.DataPageOffset)
+			}
+			begun = true
+			if !anyEncoding && !slices.Contains(c.Encoding, p.encoding()) {
+				return fmt.Errorf("page encoding %v, the footer lists %v", p.encoding(), c.Encoding)
+			}
+		}
+		if err := checkPage(c, l, p); err != nil {
+			return err
+		}
+		return f.checkPacked(c, p)
+	})
+	if err != nil {
+		return false, err
+	}
+	if values != c.NumValues {
+		return false, fmt.Errorf("pages of %d values in a column chunk of %d", values, c.NumValues)
+	}
+	if values < group.NumRows || !l.List && values != group.NumRows {
+		return false, fmt.Errorf("%d values in %d rows", values, group.NumRows)
+	}
+	return crc, nil
+}
+
+// checkOverlap reports column chunks that share bytes.
+func (f *File) checkOverlap() error {
+	type span struct{ from, to int64 }
+	var spans []span
+	for _, g := range f.Metadata().RowGroups {
+		for i := range g.Columns {
+			if g.NumRows == 0 {
+				break
+			}
+			from, to := chunkRange(&g.Columns[i].MetaData)
+			spans = append(spans, span{from, to})
+		}
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for i := 1; i < len(spans); i++ {
+		if spans[i].from < spans[i-1].to {
+			return fmt.Errorf("two column chunks share bytes %d to %d", spans[i].from, spans[i-1].to)
+		}
+	}
+	return nil
+}
+
+// Bounds on what a page header may announce. A page's CRC covers its data, not its
+// header, and the decoder allocates what the header says.
+const (
+	maxPageValues = 1 << 27
+	maxPageBytes  = 1 << 30
+	maxPageRatio  = 1 << 16 // uncompressed to compressed bytes: zstd reaches 2¹⁵
+)
+
+// checkPage checks what one page header says of itself.
+func checkPage(c *format.ColumnMetaData, l *Leaf, p *pageHead) error {
+	plain, packed := int64(p.UncompressedPageSize), int64(p.CompressedPageSize)
+	v2 := &p.DataPageHeaderV2.V
+	stored := c.Codec == format.Uncompressed || p.DataPageHeaderV2.Valid && v2.IsCompressed.Valid && !v2.IsCompressed.V
+	switch {
+	case plain < 0 || plain > maxPageBytes || plain > (packed+1)*maxPageRatio:
+		return fmt.Errorf("page of %d bytes, %d uncompressed", packed, plain)
+	case stored && plain != packed:
+		return fmt.Errorf("page without compression of %d bytes, %d uncompressed", packed, plain)
+	case p.Type == format.DictionaryPage:
+		if n := p.DictionaryPageHeader.V.NumValues; n < 0 || n > p.UncompressedPageSize { // a value takes a byte at least
+			return fmt.Errorf("dictionary of %d values in %d bytes", n, p.UncompressedPageSize)
+		}
+		return nil
+	case p.Type != format.DataPage && p.Type != format.DataPageV2 || !p.isData():
+		return fmt.Errorf("page of type %v", p.Type)
+	case p.values() < 0 || p.values() > maxPageValues:
+		return fmt.Errorf("page of %d values", p.values())
+	case p.DataPageHeaderV2.Valid:
+		return checkPageV2(c, l, p)
+	}
+	return nil
+}
+
+func checkPageV2(c *format.ColumnMetaData, l *Leaf, p *pageHead) error {
+	v2 := &p.DataPageHeaderV2.V
+	levels := int64(v2.RepetitionLevelsByteLength) + int64(v2.DefinitionLevelsByteLength)
+	present := p.values() - int64(v2.NumNulls)
+	wide := c.Type == format.Int32 || c.Type == format.Float
+	switch {
+	case v2.NumValues == 0 && l.maxDef > 0: // pyarrow makes them where a list is longer than data_page_size
+		return errors.New("page of version 2 without values, which Go's library cannot read: have the file written with data_page_version 1.0 or larger pages")
+	case v2.RepetitionLevelsByteLength < 0 || v2.DefinitionLevelsByteLength < 0 || levels > int64(p.CompressedPageSize) || levels > int64(p.UncompressedPageSize):
+		return fmt.Errorf("levels of %d bytes in a page of %d", levels, p.CompressedPageSize)
+	case v2.NumValues > 0 && (v2.RepetitionLevelsByteLength > 0 != l.List || v2.DefinitionLevelsByteLength > 0 != (l.maxDef > 0)):
+		return fmt.Errorf("%d bytes of repetition and %d of definition levels", v2.RepetitionLevelsByteLength, v2.DefinitionLevelsByteLength)
+	case present < 0 || v2.NumNulls < 0 || v2.NumRows < 0 || v2.NumRows > v2.NumValues:
+		return fmt.Errorf("page of %d values, %d null, %d rows", v2.NumValues, v2.NumNulls, v2.NumRows)
+	case wide && (v2.Encoding == format.Plain || v2.Encoding == format.ByteStreamSplit) && int64(p.UncompressedPageSize) != levels+4*present:
+		return fmt.Errorf("page of %d values of 4 bytes has %d bytes", present, int64(p.UncompressedPageSize)-levels)
+	}
+	return nil
+}
+
+// checkPacked compares the length that compressed data announce themselves with the page
+// header, by which the decoder allocates. If they announce none and the header says much more
+// than they take, they are decompressed to count.
+func (f *File) checkPacked(c *format.ColumnMetaData, p *pageHead) error {
+	v2 := &p.DataPageHeaderV2.V
+	if c.Codec == format.Uncompressed || p.DataPageHeaderV2.Valid && v2.IsCompressed.Valid && !v2.IsCompressed.V {
+		return nil
+	}
+	var levels int64 // stand before the compressed data in pages v2
+	if p.DataPageHeaderV2.Valid {
+		levels = int64(v2.RepetitionLevelsByteLength) + int64(v2.DefinitionLevelsByteLength)
+	}
+	packed, want := io.NewSectionReader(f.source, p.data+levels, p.end()-p.data-levels), int64(p.UncompressedPageSize)-levels
+	var buf [zstd.HeaderMaxSize]byte
+	n, err := packed.ReadAt(buf[:], 0)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	got, known := packedLength(c.Codec, buf[:n])
+	if !known && want > plainUnseen+plainRatio*packed.Size() {
+		data, err := io.ReadAll(packed)
+		if err != nil {
+			return err
+		}
+		plain, err := parquetgo.LookupCompressionCodec(c.Codec).Decode(nil, data)
+		if err != nil {
+			return err
+		}
+		got, known = uint64(len(plain)), true
+	}
+	if known && got != uint64(want) {
+		return fmt.Errorf("%v data of %d bytes uncompressed, the page header says %d", c.Codec, got, want)
+	}
+	return nil
+}
+
+// Uncompressed bytes of a page that are allocated on the word of its header: few, or not many
+// more than the page takes.
+const (
+	plainUnseen = 1 << 20
+	plainRatio  = 16
+)
+
+// packedLength is the uncompressed length that data of Snappy and mostly of zstd begin with.
+func packedLength(codec format.CompressionCodec, data []byte) (n uint64, known bool) {
+	var h zstd.Header
+	switch {
+	case codec == format.Snappy:
+		n, used := binary.Uvarint(data)
+		return n, used > 0
+	case codec != format.Zstd || h.Decode(data) != nil:
+		return 0, false
+	}
+	return h.FrameContentSize, h.HasFCS
+}
+
+// PageData lists the ranges of the file that the data of pages take: the bytes that CRCs cover.
+func (f *File) PageData() (ranges [][2]int64) {
+	for _, g := range f.Metadata().RowGroups {
+		for i := range g.Columns {
+			_ = f.walkPages(&g.Columns[i].MetaData, func(p *pageHead) error {
+				ranges = append(ranges, [2]int64{p.data, p.end()})
+				return nil
+			})
+		}
+	}
+	return ranges
+}

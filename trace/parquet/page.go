@@ -1,0 +1,341 @@
+package parquet
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/bits"
+	"slices"
+	"sync"
+
+	"github.com/parquet-go/bitpack"
+	parquetgo "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/rle"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// Bytes read for a page header, which takes 20 to 60, and at most, with statistics.
+const (
+	pageHeaderGuess = 512
+	pageHeaderLimit = 1 << 16
+)
+
+// pageHead is a page's header and place.
+type pageHead struct {
+	format.PageHeader
+	at   int64 // first byte of the header
+	data int64 // first byte of the data
+}
+
+func (p *pageHead) isData() bool { return p.DataPageHeader.Valid || p.DataPageHeaderV2.Valid }
+
+func (p *pageHead) end() int64 { return p.data + int64(p.CompressedPageSize) }
+
+// hasCRC reports whether damage to the page's data is seen. The CRC of no bytes is 0: such
+// are the dictionaries of columns that are null throughout.
+func (p *pageHead) hasCRC() bool { return p.CRC != 0 || p.CompressedPageSize == 0 }
+
+// values is the number of levels in a data page.
+func (p *pageHead) values() int64 {
+	if p.DataPageHeaderV2.Valid {
+		return int64(p.DataPageHeaderV2.V.NumValues)
+	}
+	return int64(p.DataPageHeader.V.NumValues)
+}
+
+// isDictionary reports whether the values of a data page are codes of a dictionary.
+func (p *pageHead) isDictionary() bool {
+	e := p.encoding()
+	return e == parquetgo.RLEDictionary.Encoding() || e == parquetgo.PlainDictionary.Encoding()
+}
+
+func (p *pageHead) encoding() format.Encoding {
+	if p.DataPageHeaderV2.Valid {
+		return p.DataPageHeaderV2.V.Encoding
+	}
+	return p.DataPageHeader.V.Encoding
+}
+
+// chunkRange is the part of the file that a column chunk takes.
+func chunkRange(c *format.ColumnMetaData) (from, to int64) {
+	from = c.DataPageOffset
+	if c.DictionaryPageOffset > 0 {
+		from = min(from, c.DictionaryPageOffset)
+	}
+	return from, from + c.TotalCompressedSize
+}
+
+// rows is the number of rows that begin in a data page. Lists in pages of version 1 do not
+// say it.
+func (p *pageHead) rows(list bool) (n int64, known bool) {
+	if p.DataPageHeaderV2.Valid {
+		return int64(p.DataPageHeaderV2.V.NumRows), true
+	}
+	return p.values(), !list
+}
+
+// walkPages hands over the header of every page of a chunk, in file order. Together
+// the pages fill the chunk exactly.
+func (f *File) walkPages(c *format.ColumnMetaData, visit func(*pageHead) error) error {
+	at, end := chunkRange(c)
+	if at < 4 || c.TotalCompressedSize < 0 || end > f.Size() {
+		return fmt.Errorf("column chunk at bytes %d to %d of a file of %d", at, end, f.Size())
+	}
+	buf := make([]byte, pageHeaderGuess)
+	for at < end {
+		head, err := f.pageHead(at, end, buf)
+		if err == nil {
+			err = visit(head)
+		}
+		if err != nil {
+			return fmt.Errorf("page at byte %d: %w", at, err)
+		}
+		at = head.end()
+	}
+	return nil
+}
+
+// pageHead reads the header at byte at of a chunk that ends at end.
+func (f *File) pageHead(at, end int64, buf []byte) (*pageHead, error) {
+	head := &pageHead{at: at}
+	for {
+		n := min(int64(len(buf)), end-at)
+		if _, err := f.source.ReadAt(buf[:n], at); err != nil {
+			return nil, err
+		}
+		used, err := decodeHeader(buf[:n], &head.PageHeader)
+		if err == nil {
+			head.data = at + int64(used)
+			break
+		}
+		if n < int64(len(buf)) || n == pageHeaderLimit {
+			return nil, fmt.Errorf("page header: %w", err)
+		}
+		buf = make([]byte, pageHeaderLimit) // statistics make longer headers
+	}
+	if head.CompressedPageSize < 0 || head.end() > end {
+		return nil, fmt.Errorf("page of %d bytes reaches past the end of its column chunk at byte %d", head.CompressedPageSize, end)
+	}
+	return head, nil
+}
+
+func decodeHeader(buf []byte, header *format.PageHeader) (used int, err error) {
+	var protocol thrift.CompactProtocol
+	*header = format.PageHeader{}
+	r := protocol.NewReaderFromBytes(buf)
+	err = Guard(func() error { return thrift.NewDecoder(r).Decode(header) })
+	return r.BytesRead(), err
+}
+
+// buffers is the memory of pages, which readers pass on to each other.
+type buffers struct {
+	packed, plain, rep, def []byte
+	values                  []int32
+}
+
+var unused = sync.Pool{New: func() any { return new(buffers) }}
+
+// pages reads the data pages of a column chunk, one after the other.
+type pages struct {
+	file       *File
+	leaf       *Leaf
+	chunk      *format.ColumnMetaData
+	buffers    *buffers
+	header     []byte // scratch
+	at, end    int64  // the next page's header, and the end of the chunk
+	dictionary []byte // as encoded; nil before it was read
+
+	row int64 // rows that begin before byte at; -1 if the pages do not say it
+
+	head pageHead // of the page that was read last
+	// Of the same page: nulls and empty lists have a level and no value.
+	levels, present int
+	rep, def        []byte
+	encoded         []byte // its values
+}
+
+func (p *pages) open(f *File, g int, l *Leaf) {
+	if p.buffers == nil {
+		p.buffers, p.header = unused.Get().(*buffers), make([]byte, pageHeaderGuess)
+	}
+	p.file, p.leaf, p.chunk = f, l, &f.Metadata().RowGroups[g].Columns[l.Index].MetaData
+	p.dictionary = nil
+	p.rewind()
+}
+
+func (p *pages) rewind() {
+	p.at, p.end = chunkRange(p.chunk)
+	p.head, p.row, p.levels = pageHead{}, 0, 0
+}
+
+// Close gives memory back. The cursor may be opened again.
+func (p *pages) Close() {
+	if p.buffers != nil {
+		unused.Put(p.buffers)
+		p.buffers = nil
+	}
+}
+
+// advance reads the header of the next data page, and the dictionary if it comes first;
+// io.EOF after the last page.
+func (p *pages) advance() error {
+	for p.at < p.end {
+		head, err := p.file.pageHead(p.at, p.end, p.header)
+		if err != nil {
+			return err
+		}
+		if err := checkPage(p.chunk, p.leaf, head); err != nil {
+			return err
+		}
+		p.at = head.end()
+		if head.isData() {
+			p.head = *head
+			if n, known := head.rows(p.leaf.List); known && p.row >= 0 {
+				p.row += n
+			} else {
+				p.row = -1
+			}
+			return nil
+		}
+		if p.dictionary == nil {
+			packed, err := p.read(head)
+			if err != nil {
+				return err
+			}
+			if packed, err = p.unpack(packed, int(head.UncompressedPageSize)); err != nil {
+				return err
+			}
+			p.dictionary = append([]byte{}, packed...)
+		}
+	}
+	return io.EOF
+}
+
+// seek goes to the page that holds a row, as far as headers tell, and returns the number of
+// rows before it that begin there.
+func (p *pages) seek(row int64) (before int64, err error) {
+	defer func() {
+		if err != nil && err != io.EOF {
+			err = fmt.Errorf("column %s: %w", p.leaf.Name, err)
+		}
+	}()
+	p.levels = 0
+	n, _ := p.head.rows(p.leaf.List)
+	if p.row < 0 || row < p.row-n {
+		p.rewind()
+	}
+	for row >= p.row {
+		if err := p.advance(); err != nil {
+			return 0, err
+		}
+		if p.row < 0 {
+			p.rewind()
+			return row, nil
+		}
+	}
+	n, _ = p.head.rows(p.leaf.List)
+	p.at, p.row = p.head.at, p.row-n
+	return row - p.row, nil
+}
+
+// next reads the next data page.
+func (p *pages) next() error {
+	p.levels = 0
+	if err := p.advance(); err != nil {
+		return err
+	}
+	b, h, plain := p.buffers, &p.head, int(p.head.UncompressedPageSize)
+	body, err := p.read(h)
+	if err != nil {
+		return err
+	}
+	var rep, def []byte
+	if v2 := &h.DataPageHeaderV2.V; h.DataPageHeaderV2.Valid {
+		n, m := int(v2.RepetitionLevelsByteLength), int(v2.DefinitionLevelsByteLength)
+		rep, def, body = body[:n], body[n:n+m], body[n+m:]
+		if stored := v2.IsCompressed.Valid && !v2.IsCompressed.V; !stored {
+			body, err = p.unpack(body, plain-n-m)
+		}
+	} else if body, err = p.unpack(body, plain); err == nil {
+		if p.leaf.List {
+			rep, body, err = cutLevels(body, h.DataPageHeader.V.RepetitionLevelEncoding)
+		}
+		if err == nil && p.leaf.maxDef > 0 {
+			def, body, err = cutLevels(body, h.DataPageHeader.V.DefinitionLevelEncoding)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	levels := int(h.values())
+	p.present, p.encoded, p.rep, p.def = levels, body, nil, nil
+	if p.leaf.List {
+		if p.rep, err = decodeLevels(&b.rep, rep, 1, levels); err != nil {
+			return err
+		}
+		if h.DataPageHeaderV2.Valid && p.rep[0] != 0 {
+			return errors.New("page of version 2 that begins inside a row")
+		}
+	}
+	if p.leaf.maxDef > 0 {
+		if p.def, err = decodeLevels(&b.def, def, p.leaf.maxDef, levels); err != nil {
+			return err
+		}
+		p.present = bytes.Count(p.def, []byte{p.leaf.maxDef})
+	}
+	p.levels = levels
+	return nil
+}
+
+// read reads a page and checks its CRC.
+func (p *pages) read(head *pageHead) ([]byte, error) {
+	b, n := p.buffers, int(head.CompressedPageSize)
+	b.packed = slices.Grow(b.packed[:0], n+bitpack.PaddingInt32)[:n]
+	if _, err := p.file.source.ReadAt(b.packed, head.data); err != nil {
+		return nil, err
+	}
+	if sum := crc32.ChecksumIEEE(b.packed); head.CRC != 0 && sum != uint32(head.CRC) {
+		return nil, fmt.Errorf("crc32 checksum mismatch: the page has %08x, its header says %08x", sum, uint32(head.CRC))
+	}
+	return b.packed, nil
+}
+
+// unpack decompresses data to the given number of bytes.
+func (p *pages) unpack(data []byte, size int) (plain []byte, err error) {
+	if p.chunk.Codec == format.Uncompressed {
+		return data, nil
+	}
+	b := p.buffers
+	b.plain = slices.Grow(b.plain[:0], size+bitpack.PaddingInt32)[:size]
+	plain, err = parquetgo.LookupCompressionCodec(p.chunk.Codec).Decode(b.plain, data)
+	if err == nil && len(plain) != size {
+		err = fmt.Errorf("%v data of %d bytes uncompressed, the page header says %d", p.chunk.Codec, len(plain), size)
+	}
+	return plain, err
+}
+
+// cutLevels cuts levels of a page of version 1 off its data.
+func cutLevels(data []byte, e format.Encoding) (levels, rest []byte, err error) {
+	if e != format.RLE {
+		return nil, nil, fmt.Errorf("levels of encoding %v, expected RLE", e)
+	}
+	if len(data) < 4 || int64(binary.LittleEndian.Uint32(data)) > int64(len(data)-4) {
+		return nil, nil, io.ErrUnexpectedEOF
+	}
+	n := 4 + int(binary.LittleEndian.Uint32(data))
+	return data[4:n], data[n:], nil
+}
+
+// decodeLevels decodes n levels from 0 to most to a buffer.
+func decodeLevels(buffer *[]byte, data []byte, most byte, n int) ([]byte, error) {
+	levels, err := (&rle.Encoding{BitWidth: bits.Len8(most)}).DecodeLevels((*buffer)[:0], data)
+	*buffer = levels
+	if err == nil && len(levels) < n {
+		err = fmt.Errorf("%d levels, expected %d", len(levels), n)
+	}
+	return levels[:min(n, len(levels))], err
+}

@@ -1,0 +1,182 @@
+package tracetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Environment is a virtual environment of Python.
+type Environment struct {
+	Name         string // of its folder in the user's cache, which the hash of Requirements ends
+	Requirements string // path of the file that pins its packages
+	Imports      string // what code that runs in it imports, as in "numpy, pyarrow"
+}
+
+// made are the outcomes of making each environment, once a process.
+var made sync.Map
+
+// Python returns the environment's interpreter; it is made where it is not there. Without
+// Python or the packages the test is skipped, unless KVREPLAY_REQUIRE_PYTHON=1.
+func Python(t testing.TB, e Environment) (interpreter string) {
+	t.Helper()
+	once, _ := made.LoadOrStore(e, sync.OnceValues(e.make))
+	interpreter, err := once.(func() (string, error))()
+	switch {
+	case err == nil:
+	case os.Getenv("KVREPLAY_REQUIRE_PYTHON") == "1":
+		t.Fatalf("KVREPLAY_REQUIRE_PYTHON=1, but: %v", err)
+	default:
+		t.Skipf("no comparison without Python and its packages (KVREPLAY_REQUIRE_PYTHON=1 makes this an error): %v", err)
+	}
+	return interpreter
+}
+
+// make makes the environment under another name first, so that tests in parallel see it
+// whole or not at all.
+func (e Environment) make() (string, error) {
+	requirements, err := os.ReadFile(e.Requirements)
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(requirements)
+	final := filepath.Join(cache, "kvreplay", e.Name+"-"+hex.EncodeToString(sum[:6]))
+	interpreter := filepath.Join(final, "bin", "python")
+	works := func() bool { return exec.Command(interpreter, "-c", "import "+e.Imports).Run() == nil }
+	if works() {
+		return interpreter, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(final), 0o755); err != nil {
+		return "", err
+	}
+	building, err := os.MkdirTemp(filepath.Dir(final), "building-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(building)
+	if err := e.install(building); err != nil {
+		return "", err
+	}
+	if err := os.Rename(building, final); err != nil && !works() {
+		return "", fmt.Errorf("install the environment %s: %w", e.Name, err)
+	}
+	return interpreter, nil
+}
+
+// install fills a folder with Python and the packages.
+func (e Environment) install(dir string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	for _, args := range [][]string{
+		{"python3", "-m", "venv", dir},
+		{filepath.Join(dir, "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", e.Requirements},
+	} {
+		if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", args[0], err, out)
+		}
+	}
+	return nil
+}
+
+// Copy writes a copy of a trace under a name of its own and returns its path.
+func Copy(t testing.TB, path, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(copied, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return copied
+}
+
+// Hostile are texts that attack the readers of names: terminals, spreadsheets, browsers,
+// Markdown, shells and file systems.
+var Hostile = []string{
+	"x\x1b[31m\x1b]0;title\x07", "\u009b31m\u0090q\u009c", "a\rb\x08\x7f\x00", "t\u202ecod.exe\u2066\u200f",
+	"l\u200br\u200du\u2060\ufeff\u00ad\ufe0f\u115f\u3164", "\U000e0041\U000e0042", "line\u2028par\u2029end", "\xff\xfe\xc0\x80\xed\xa0\x80", "\ufffe\uffff\U0010ffff\ufffd",
+	"line\nFORGED: every check passed", "\r\nFORGED,1,2\r\n", "\tFORGED",
+	"=1+1", "+1+1", "-2+3+cmd|' /C calc'!A0", "@SUM(1,1)", "\t=1", "'=1", "''", "＝1+1", "=HYPERLINK(\"http://a.example\",\"b\")", "a,\"=1\"", "-1", "1e5",
+	"<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "</text></svg><script>", "<!--", "-->", "]]>", "<![CDATA[", "&lt;b&gt;&#60;&copy;", "<https://a.example>", "<a@b.example>",
+	"[a](javascript:alert)", "![a](http://a.example/x.png)", "[a]: http://a.example", "[^1]: hidden", "[^1]", "[x] done", "[ ]", "](", "\\](a)", "http://a.example www.a.example ftp://a a@b.example",
+	"# heading", "heading #", "###", "> quote", "- item", "+ item", "* item", "1. item", "2) item", "---", "***", "===", "    code", "```", "~~~", "`code`", "``", "`` ` ``",
+	"*a*", "**a**", "_a_", "~~a~~", "$x$", "$`x`$", "a|b", "a\\|b", "a\\", "\\", "\\\\`", "|---|", "| a | b |", "||", "a  ", " ",
+	"../../etc/x", "/etc/passwd", "a/b", "a\\b", "..", ".", ".hidden", "-rf", "--out=x", "~root", "C:x", "con", "NUL.txt", "LPT¹", "a:b", "*", "?", "[a-z]", "{a,b}", "a b", "$(touch x)", "`touch x`", ";touch x", "a&b", "!!", "a'b", "\"", "%s%n%d", "{{.}}", "%PATH%",
+	"漢字 é 🙂", strings.Repeat("x", 300), strings.Repeat("é", 150), strings.Repeat("\u202e", 80), "",
+}
+
+// HostileText draws a text that is made of pieces of Hostile and of any characters.
+func HostileText(r *rand.Rand) string {
+	var b strings.Builder
+	for range 1 + r.IntN(5) {
+		piece := Hostile[r.IntN(len(Hostile))]
+		switch r.IntN(5) {
+		case 0:
+			piece = piece[:r.IntN(len(piece)+1)]
+		case 1:
+			b.WriteRune(rune(r.IntN(0x80)))
+		case 2:
+			b.WriteRune(rune(r.IntN(0x3100)))
+		case 3:
+			b.WriteByte(byte(r.IntN(0x100)))
+		}
+		b.WriteString(piece)
+	}
+	return b.String()
+}
+
+// Meanwhile is a context that calls Do when it is asked for the N-th time whether it has
+// ended, as readers ask before each stream.
+type Meanwhile struct {
+	context.Context
+	N  int64
+	Do func()
+
+	asked atomic.Int64
+}
+
+// Err is that of the context inside.
+func (c *Meanwhile) Err() error {
+	if c.asked.Add(1) == c.N {
+		c.Do()
+	}
+	return c.Context.Err()
+}
+
+// Asked is how often it was asked.
+func (c *Meanwhile) Asked() int64 { return c.asked.Load() }
+
+// Overwrite writes over some bytes a third into the file at path, which readers that are near
+// its end have read.
+func Overwrite(t testing.TB, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil {
+		_, err = f.WriteAt([]byte("changed"), info.Size()/3)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
