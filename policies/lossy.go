@@ -1,6 +1,9 @@
 package policies
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // Lossy is a policy (Traits.Lossy) that drops blocks for good: nothing is ever fetched
 // again, and a demanded block that it no longer holds is lost. It looks after all blocks
@@ -125,4 +128,26 @@ func mulDiv(a, b, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	q, _ := bits.Div64(hi, lo, uint64(c))
 	return int64(q)
+}
+
+// alphaParts is the precision of alpha.
+const alphaParts = 1_000_000
+
+// Safeguard is a head's part of its layer's memory by AdaKV (Feng et al. 2024,
+// arXiv:2407.11550): (1−alpha)·own + alpha·mean, rounded down. The largest scores of all heads
+// give it own, mean is the mean of the heads.
+func Safeguard(own, mean int64, alpha float64) int64 {
+	parts := int64(math.Round(alpha * alphaParts))
+	return ((alphaParts-parts)*own + parts*mean) / alphaParts
+}
+
+// PyramidWeights are the shares of the layers by PyramidKV's law (Cai et al. 2024,
+// arXiv:2406.02069). Layer i of m has the weight (2β−1)(m−1) − 2(β−1)·i, which is the
+// law times β(m−1)/B with B the mean of the layers.
+func PyramidWeights(layers int, beta int64) []int64 {
+	weights := make([]int64, layers)
+	for i := range weights {
+		weights[i] = max(1, (2*beta-1)*int64(layers-1)-2*(beta-1)*int64(i))
+	}
+	return weights
 }

@@ -4,15 +4,15 @@ import (
 	"fmt"
 
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/policies/allocate"
+	"github.com/kvreplay/kvreplay/replay/allocate"
+	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// PlannedCapacity is the capacity that a plan of package allocate gives each layer and
-// head. Its text names the method and the memory, as in "plan:2d-greedy@2x"; the plan
-// itself is needed to replay it again.
+// PlannedCapacity is the capacity that a plan gives each layer and head. Its text names the
+// method and the memory, as in "plan:2d-greedy@2x".
 func PlannedCapacity(p *allocate.Plan) Capacity {
-	return Capacity{text: "plan:" + p.Method + "@" + p.Memory, kind: planned, plan: p}
+	return setting.Planned("plan:" + p.Method + "@" + p.Memory)
 }
 
 // settleAllocation checks that the plan is one for these streams.
@@ -25,8 +25,8 @@ func (p *plan) settleAllocation() error {
 	for i := range p.streams {
 		keys = append(keys, p.allocated(i))
 	}
-	setting := allocate.Setting{TopK: p.topk, BlockTokens: p.pins.BlockTokens, StepTokens: p.layout.mtp, SharedHeads: p.layout.heads}
-	return a.Covers(setting, keys)
+	units := allocate.Units{TopK: p.topk, BlockTokens: p.pins.BlockTokens, StepTokens: p.layout.mtp, SharedHeads: p.layout.heads}
+	return a.Covers(units, keys)
 }
 
 // allocated is the layer and head that a plan names for the i-th selected stream.
@@ -57,7 +57,7 @@ func (p *plan) applyAllocation() error {
 	default:
 		c := PlannedCapacity(a)
 		if r := p.opt.Reallocation; r.Every > 0 {
-			c.text += "/" + r.String()
+			c = setting.Planned(c.String() + "/" + r.String())
 		}
 		p.opt.Capacities = []Capacity{c}
 	}
@@ -95,11 +95,4 @@ func (p *plan) plannedSpec(spec policies.Spec) policies.Spec {
 		spec.Options = "plan:" + a.Method + "@" + a.Memory
 	}
 	return spec
-}
-
-func (p *plan) allocationDigest() string {
-	if p.opt.Allocation == nil {
-		return ""
-	}
-	return p.opt.Allocation.Digest()
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/policies/allocate"
+	"github.com/kvreplay/kvreplay/replay/allocate"
 )
 
 // planOf allocates 2 × K on the rows of a run, a row a stream, and reads the plan back

@@ -10,8 +10,9 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/policies/lru"
+	"github.com/kvreplay/kvreplay/replay/allocate"
+	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
 // behaviour is a policy and what it does. The windows of a plan have no name of their own.
@@ -28,13 +29,13 @@ func (p *plan) behaviours(c *cellPlan) (all []behaviour) {
 	} else {
 		all = []behaviour{behaviourOf(c.spec)}
 	}
-	if c.capacity != nil && c.capacity.kind == peakOf {
-		at := slices.IndexFunc(p.opt.Policies, func(s policies.Spec) bool { return s.Name() == c.capacity.peak })
+	if c.capacity != nil && c.capacity.Peak() != "" {
+		at := slices.IndexFunc(p.opt.Policies, func(s policies.Spec) bool { return s.Name() == c.capacity.Peak() })
 		if at >= 0 {
 			all = append(all, behaviourOf(p.opt.Policies[at]))
 		}
 	}
-	if c.capacity != nil && c.capacity.kind == planned && p.opt.Reallocation.Every > 0 {
+	if c.capacity != nil && c.capacity.Form() == setting.OfPlan && p.opt.Reallocation.Every > 0 {
 		all = append(all, behaviourOf(policies.Spec{Entry: &lru.Entry, Make: func() policies.Policy { return new(lru.Policy) }}))
 	}
 	if c.tier > 0 {
@@ -100,7 +101,6 @@ func (p *plan) behaviourDigest() string {
 // outdated is what the store has of a cell from before its policies did what they do now.
 type outdated struct {
 	policies []string // that have changed since
-	unnamed  bool     // kept by a version whose cells had no fingerprints
 	files    []string // to remove when the cell is kept anew
 }
 
@@ -109,9 +109,6 @@ func (o *outdated) remove() {
 		_ = os.Remove(path) // a file that stays is never read
 	}
 }
-
-// withoutFingerprints is the schema of rows whose cells were kept without fingerprints.
-const withoutFingerprints = 1
 
 // findOutdated finds the cells of the plan that the store has under other fingerprints.
 func (p *plan) findOutdated() error {
@@ -133,10 +130,6 @@ func (p *plan) findOutdated() error {
 		}
 		slices.Sort(o.policies)
 		o.policies = slices.Compact(o.policies)
-		k.Schema = withoutFingerprints
-		if name := hashOf(k); slices.Contains(kept[name], name) {
-			o.files, o.unnamed = append(o.files, p.opt.Store.cellPath(name)), true
-		}
 	}
 	return nil
 }
@@ -186,9 +179,6 @@ func (p *plan) noteChanged(r *Result) {
 				r.Changed = map[string]int{}
 			}
 			r.Changed[policy]++
-		}
-		if o.unnamed {
-			r.Unnamed++
 		}
 	}
 }

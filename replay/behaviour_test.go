@@ -189,34 +189,6 @@ func TestEditedPolicyIsProfiledAgain(t *testing.T) {
 	}
 }
 
-// A cell that an earlier version kept, whose rows have no fingerprint, is replayed and
-// removed.
-func TestCellsWithoutFingerprints(t *testing.T) {
-	f := manyStreams(t)
-	store, err := OpenStore(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := Options{Policies: specs(t, "lru", "fifo"), Capacities: capacities(t, "2x"), Store: store}
-	p, err := newPlan(f, &o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, k := range p.keys() {
-		k.Schema, k.Behaviours = 1, nil
-		if err := writeSealed(store.cellPath(hashOf(k)), []byte(`{"schema":1}`+"\n")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r, err := Run(t.Context(), f, o)
-	if err != nil || r.Unnamed != 2 || r.Recalled != 0 || r.Changed != nil || cellFiles(t, store) != 2 {
-		t.Fatalf("%+v, %v: expected 2 cells without fingerprints, replaced", r, err)
-	}
-	if r, err = Run(t.Context(), f, o); err != nil || r.Unnamed != 0 || r.Recalled != 2 {
-		t.Errorf("again: %+v, %v", r, err)
-	}
-}
-
 // Rows of planned windows state one fingerprint under every plan, and their cells depend on
 // the windows of the plan.
 func TestFingerprintOfPlannedWindows(t *testing.T) {

@@ -78,7 +78,7 @@ func (w workload) policies() (list []string) {
 
 func (w workload) build(b *testing.B, d *Delta, needs policies.Needs) {
 	b.Helper()
-	err := d.build(w.stream, deltaOptions{k: w.plan.topk, m: w.plan.m, pins: w.plan.pins, meta: w.plan.meta, windows: w.plan.warmup.replayed(),
+	err := d.build(w.stream, deltaOptions{k: w.plan.topk, m: w.plan.m, pins: w.plan.pins, meta: w.plan.meta, windows: w.plan.warmup.Replayed(),
 		members: needs&policies.NeedDemand != 0, nexts: needs&policies.NeedNext != 0}, nil)
 	if err != nil {
 		b.Fatal(err)

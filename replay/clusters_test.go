@@ -15,6 +15,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -79,7 +80,7 @@ func TestClustersOfOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if spec.Entry.Traits.Lossy || spec.Entry.Traits.Windowed || unfit(spec, UseClusters) != "" {
+		if spec.Entry.Traits.Lossy || spec.Entry.Traits.Windowed || setting.Unfit(spec, setting.UseClusters) != "" {
 			continue
 		}
 		ran++
@@ -242,7 +243,7 @@ func TestClusterErrors(t *testing.T) {
 	for want, o := range map[string]Options{
 		"--block-tokens":                   {Clusters: c, Shape: Shape{BlockTokens: 4}},
 		"--share-heads":                    {Clusters: c, Shape: Shape{ShareHeads: true}},
-		"--clusters and --outliers":        {Clusters: c, Outliers: Outliers{OutliersWindows, 3}},
+		"--clusters and --outliers":        {Clusters: c, Outliers: Outliers{Source: OutliersWindows, Count: 3}},
 		"--clusters and --warmup":          {Clusters: c, Warmup: Warmup{Kind: WarmupStaging}},
 		"prices blocks of one size":        {Clusters: c, Profile: new(Profile)},
 		"selector that ranks clusters":     {Clusters: lists},

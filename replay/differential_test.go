@@ -10,6 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/referee"
 	"github.com/kvreplay/kvreplay/replay/referee/brute"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -73,14 +74,14 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 	}
 	spec, runner := b.runner(t, name)
 	check := trace.NewChecker("test", p.meta)
-	if err := b.delta.build(s, deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), members: true, nexts: true, joined: joined, outliers: p.opt.Outliers, clusters: joined.units()}, check); err != nil {
+	if err := b.delta.build(s, deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.Replayed(), members: true, nexts: true, joined: joined, outliers: p.opt.Outliers, clusters: joined.units()}, check); err != nil {
 		t.Fatal(err)
 	}
 	later := b.later
 	if spec.Entry.Traits.Windowed {
 		capacity, later = policies.Unbounded, nil
 	}
-	st := start{capacity: capacity, ranks: p.ranks, placed: p.warmup.placed(&b.delta, p.pins, capacity, nil), unit: p.layout.unit(p.pins), prefetch: b.prefetch, staging: b.staging, swaps: b.swaps, later: later}
+	st := start{capacity: capacity, ranks: p.ranks, placed: placeBlocks(p.warmup, &b.delta, p.pins, capacity, nil), unit: p.layout.unit(p.pins), prefetch: b.prefetch, staging: b.staging, swaps: b.swaps, later: later}
 	if b.alone {
 		counts, err := runner.run(&b.delta, st, nil)
 		if err != nil {
@@ -246,7 +247,7 @@ func ExampleParseCapacity() {
 			panic(err)
 		}
 		bytes := 656
-		blocks, err := c.blocks(sizing{topk: 256, blockTokens: 1, promptLen: 8192, entryBytes: &bytes, streams: 61})
+		blocks, err := c.Blocks(setting.Sizing{TopK: 256, BlockTokens: 1, PromptLen: 8192, EntryBytes: &bytes, Streams: 61})
 		if err != nil {
 			panic(err)
 		}

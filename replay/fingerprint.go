@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/lru"
+	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
 // Fingerprint returns a name for what a policy does: a digest of every decision that it
@@ -136,11 +137,12 @@ func (f *fingerprinter) suits(t *trial) bool {
 		return false // it has no capacity
 	}
 	with, ok := trialMechanisms[t.kind]
-	return !ok || unfit(f.spec, with) == ""
+	return !ok || setting.Unfit(f.spec, with) == ""
 }
 
 // trialMechanisms are those of the trials that some exact policies do not combine with.
-var trialMechanisms = map[trialKind]Mechanism{inClusters: UseClusters, grows: AtChanging, swaps: UseSwap, belowLRU: AsTier, belowLRUCopy: AsTier}
+var trialMechanisms = map[trialKind]setting.Mechanism{inClusters: setting.UseClusters, grows: setting.AtChanging, swaps: setting.UseSwap,
+	belowLRU: setting.AsTier, belowLRUCopy: setting.AsTier}
 
 // exact replays a trial with an exact policy and digests what every step did.
 func (f *fingerprinter) exact(t *trial) {

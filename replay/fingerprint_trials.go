@@ -217,7 +217,7 @@ func makeTrial(s *trace.Stream, m *trace.Meta, kind trialKind, capacity, warmup 
 		fill = Warmup{Kind: WarmupCold}
 	}
 	t := trial{kind: kind, start: start{capacity: capacity, ranks: m.Order == trace.OrderRank, seed: streamSeed(1, s.Key)}}
-	o := deltaOptions{k: m.TopK, m: m.Candidates, meta: m, windows: fill.replayed(), members: true, nexts: true}
+	o := deltaOptions{k: m.TopK, m: m.Candidates, meta: m, windows: fill.Replayed(), members: true, nexts: true}
 	check := trace.NewChecker("fingerprint", m)
 	switch kind {
 	case inBlocksOf:
@@ -244,7 +244,7 @@ func makeTrial(s *trace.Stream, m *trace.Meta, kind trialKind, capacity, warmup 
 	} else {
 		must(t.delta.build(s, o, check))
 	}
-	t.start.placed = fill.placed(t.delta, pins, capacity, nil)
+	t.start.placed = placeBlocks(fill, t.delta, pins, capacity, nil)
 	return t
 }
 

@@ -130,7 +130,7 @@ func (w *worker) settleBudgets(sizes []int) error {
 	if sizes == nil {
 		return nil
 	}
-	later, err := p.opt.Reallocation.reallocate(a.observed, a.initial, sizes, p.pins.BlockTokens)
+	later, err := reallocate(p.opt.Reallocation, a.observed, a.initial, sizes, p.pins.BlockTokens)
 	if err != nil {
 		return err
 	}

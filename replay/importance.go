@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// placed returns the blocks resident before step 0, ascending: nil for lru and cold. In
+// placeBlocks returns the blocks resident before step 0, ascending: nil for lru and cold. In
 // a pool, staging places position by position, of each the first streams first, and
 // importance ranks the blocks of all its streams together. request is the importance of
 // each position over a whole request (ScopeRequest), nil where every stream's own counts.
-func (w Warmup) placed(d *Delta, p Pins, capacity int, request map[int32]float64) []int32 {
+func placeBlocks(w Warmup, d *Delta, p Pins, capacity int, request map[int32]float64) []int32 {
 	free, local := p.firstFree(), p.firstLocal(int(d.stream.PromptLen))
 	switch w.Kind {
 	case WarmupStaging:
@@ -96,5 +96,5 @@ func (d *Delta) addImportance(sums map[int32]float64, windows int) {
 
 // placed are the blocks of a cache of so many that are resident before step 0.
 func (w *worker) placed(capacity int) []int32 {
-	return w.plan.warmup.placed(&w.delta, w.plan.pins, capacity, w.ahead.importance)
+	return placeBlocks(w.plan.warmup, &w.delta, w.plan.pins, capacity, w.ahead.importance)
 }

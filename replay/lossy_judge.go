@@ -23,7 +23,7 @@ func newLossyCheck(p *plan, i, c int, cell *lossyCell, st lossyStart) (*lossyChe
 	from, to := p.requestOf(i)
 	reader := p.file.NewReader(trace.ReadScores | trace.ReadMasses | trace.ReadPromptMass)
 	defer reader.Close()
-	config := referee.LossyConfig{Policy: p.cells[c].spec.Name(), TopK: p.topk, Candidates: p.m, Windows: p.warmup.replayed(),
+	config := referee.LossyConfig{Policy: p.cells[c].spec.Name(), TopK: p.topk, Candidates: p.m, Windows: p.warmup.Replayed(),
 		Sink: p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens, Attention: st.attention.of, Masses: st.attention.masses, Covered: st.attention.covered}
 	var streams []*trace.Stream
 	for n := from; n < to; n++ {
@@ -31,7 +31,7 @@ func newLossyCheck(p *plan, i, c int, cell *lossyCell, st lossyStart) (*lossyChe
 		if err := reader.Read(p.streams[n], s); err != nil {
 			return nil, err
 		}
-		blocks, err := p.cells[c].capacity.blocks(p.sizingOf(n))
+		blocks, err := p.cells[c].capacity.Blocks(p.sizingOf(n))
 		if err != nil {
 			blocks = st.budget // a peak, which only methods have that do not divide
 		}

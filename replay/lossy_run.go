@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -116,7 +117,7 @@ func (p *plan) divide(i int) (from int, cells map[int][]int, err error) {
 		}
 		streams, total := surveys[plan.runner], 0
 		for n := range streams {
-			if streams[n].Capacity, err = plan.capacity.blocks(p.sizingOf(from + n)); err != nil {
+			if streams[n].Capacity, err = plan.capacity.Blocks(p.sizingOf(from + n)); err != nil {
 				return from, nil, err
 			}
 			total += streams[n].Capacity
@@ -183,7 +184,12 @@ func (d *Delta) windowsOf() (windows []policies.Window) {
 
 // sizingOf is what a capacity of the i-th selected stream is resolved against, without
 // the peaks of other policies.
-func (p *plan) sizingOf(i int) sizing {
-	return sizing{topk: p.topk * p.meta.BlockTokens, blockTokens: p.pins.BlockTokens, promptLen: int(p.selected(i).PromptLen),
-		entryBytes: p.bytes, streams: p.siblings[i], at: p.allocated(i)}
+func (p *plan) sizingOf(i int) setting.Sizing {
+	s := setting.Sizing{TopK: p.topk * p.meta.BlockTokens, BlockTokens: p.pins.BlockTokens, PromptLen: int(p.selected(i).PromptLen),
+		EntryBytes: p.bytes, Streams: p.siblings[i]}
+	if a := p.opt.Allocation; a != nil {
+		k := p.allocated(i)
+		s.Planned, _ = a.Capacity(k.Layer, k.Head) // settleAllocation has checked that the plan has it
+	}
+	return s
 }

@@ -183,9 +183,8 @@ func TestSelectorRecall(t *testing.T) {
 		{"exact", "1", "-"}, {"", "0.25", "-"},
 	} {
 		for _, topk := range []int{8, 4} {
-			p := &plan{meta: &trace.Meta{TopK: 8, Selector: c.selector, Notes: map[string]string{"exact.recall": c.note}}, topk: topk}
-			var r result.Row
-			p.selector(&r)
+			meta := trace.Meta{Order: trace.OrderRank, TopK: 8, Candidates: 8, BlockTokens: 1, Selector: c.selector, Notes: map[string]string{"exact.recall": c.note}}
+			r := mustRun(t, withMeta(t, meta), Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), TopK: topk})[0]
 			got := "-"
 			if r.SelectorRecall != nil {
 				got = fmt.Sprint(*r.SelectorRecall)
@@ -211,7 +210,7 @@ func TestLossyRefuses(t *testing.T) {
 		{plain, "snapkv", nil, "it needs prompt_mass"},
 		{plain, "duoattention", func(o *Options) { o.Warmup = Warmup{Kind: WarmupCold} }, "it needs prompt windows or prompt_mass"},
 		{masses, "snapkv", func(o *Options) { o.Shape.StepTokens = 2 }, "--mtp do not combine"},
-		{masses, "snapkv", func(o *Options) { o.Outliers = Outliers{OutliersUnlisted, 1} }, "--outliers do not combine"},
+		{masses, "snapkv", func(o *Options) { o.Outliers = Outliers{Source: OutliersUnlisted, Count: 1} }, "--outliers do not combine"},
 		{masses, "snapkv", func(o *Options) { o.Prefetch = prefetch(t, "candidates:1") }, "--prefetch do not combine"},
 		{masses, "snapkv", func(o *Options) { o.Tiers = tiers(t, "dram=lru@8x") }, "--tier do not combine"},
 		{masses, "snapkv", func(o *Options) { o.Warmup = Warmup{Kind: WarmupStaging} }, "compresses the prompt itself"},
@@ -241,4 +240,20 @@ func TestLossyRefuses(t *testing.T) {
 	if err := job.Record(new(Profile)); err == nil || !strings.Contains(err.Error(), "snapkv") {
 		t.Errorf("a profile of a lossy policy: %v", err)
 	}
+}
+
+// withMeta is a trace of one stream with some metadata.
+func withMeta(t *testing.T, meta trace.Meta) *trace.File {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "meta.parquet")
+	w, err := trace.Create(path, meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := replaytest.Stream(rand.New(rand.NewPCG(1, 2)), replaytest.Options{Prompt: 20, Steps: 3, M: 8, Locality: 0.9, Local: 1})
+	s.Key = trace.Key{Request: "r", Head: trace.NoHead}
+	if err := w.Write(s); err != nil {
+		t.Fatal(err)
+	}
+	return reopen(t, w, path)
 }

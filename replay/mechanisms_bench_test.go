@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/policies/allocate"
+	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -30,14 +30,14 @@ func BenchmarkMechanisms(b *testing.B) {
 			o.Prefetch = Prefetch{Source: PrefetchCandidates, Staging: capacities(b, "0.1x")[0], Swap: true}
 		}},
 		{"clusters", func(o *Options) { o.Clusters, o.Capacities = clusters, capacities(b, "8x") }},
-		{"outliers", func(o *Options) { o.Outliers = Outliers{OutliersWindows, 48} }},
+		{"outliers", func(o *Options) { o.Outliers = Outliers{Source: OutliersWindows, Count: 48} }},
 		{"tiers", func(o *Options) { o.Tiers = tiers(b, "dram=lru@4x") }},
 		{"inclusive-tiers", func(o *Options) { o.Tiers, o.Inclusive = tiers(b, "dram=lru@4x"), true }},
 		{"pool", func(o *Options) { o.Pool = PoolRequest }},
 		{"pool-lookahead", func(o *Options) { o.Pool, o.Policies = PoolRequest, specs(b, "lookahead") }},
 		{"lookahead", func(o *Options) { o.Policies = specs(b, "lookahead") }},
 		{"reallocating", func(o *Options) {
-			p := &allocate.Plan{Method: "uniform", Family: allocate.Capacities, Memory: "2x", Floor: benchK, Setting: allocate.Setting{TopK: benchK, BlockTokens: 1, StepTokens: 1, SharedHeads: 1}}
+			p := &allocate.Plan{Method: "uniform", Family: allocate.Capacities, Memory: "2x", Floor: benchK, Units: allocate.Units{TopK: benchK, BlockTokens: 1, StepTokens: 1, SharedHeads: 1}}
 			for layer := range int32(4) {
 				p.Streams = append(p.Streams, allocate.Share{Key: allocate.Key{Layer: layer, Head: trace.NoHead}, Size: 2 * benchK})
 			}

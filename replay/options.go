@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/policies/allocate"
+	"github.com/kvreplay/kvreplay/replay/allocate"
 )
 
 // Detail is how far a cell's counts are pooled.
@@ -79,5 +79,5 @@ func (o *Options) check() error {
 	_, pool := ParsePool(string(o.Pool))
 	_, prefetch := ParsePrefetch(o.Prefetch.String())
 	_, outliers := ParseOutliers(o.Outliers.String())
-	return cmp.Or(o.Warmup.check(), pool, prefetch, outliers)
+	return cmp.Or(o.Warmup.Check(), pool, prefetch, outliers)
 }

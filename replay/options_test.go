@@ -23,7 +23,7 @@ func TestOptionsOfNoText(t *testing.T) {
 		`warm-up "cold:2": expected auto`:           func(o *Options) { o.Warmup = Warmup{Kind: WarmupCold, Windows: 2} },
 		`rows per "head": expected cell`:            func(o *Options) { o.Per = "head" },
 		`pool "model": expected layer`:              func(o *Options) { o.Pool = "model" },
-		`prefetch "candidate:64": expected`:         func(o *Options) { o.Prefetch = Prefetch{"candidate", capacities(t, "64")[0], false} },
+		`prefetch "candidate:64": expected`:         func(o *Options) { o.Prefetch = Prefetch{Source: "candidate", Staging: capacities(t, "64")[0]} },
 		`prefetch "predicted:": capacity ""`:        func(o *Options) { o.Prefetch = Prefetch{Source: PrefetchPredicted} },
 		`outliers "windows:0": expected the number`: func(o *Options) { o.Outliers = Outliers{Source: OutliersWindows} },
 	} {
@@ -51,7 +51,7 @@ func TestOptionsOutOfBounds(t *testing.T) {
 		"warm-up importance:1 needs scores, the trace has none":            func(o *Options) { o.Warmup = Warmup{Kind: WarmupImportance, Windows: 1} },
 		"policy score-ewma:decay=0.8 cannot run here: it needs scores":     func(o *Options) { o.Policies = specs(t, "score-ewma") },
 		"capacity peak:window:2: policy window:2 is not part of this":      func(o *Options) { o.Capacities = capacities(t, "peak:window:2") },
-		"prefetch predicted:4 needs predicted_indices, the trace has":      func(o *Options) { o.Prefetch = Prefetch{PrefetchPredicted, capacities(t, "4")[0], false} },
+		"prefetch predicted:4 needs predicted_indices, the trace has":      func(o *Options) { o.Prefetch = Prefetch{Source: PrefetchPredicted, Staging: capacities(t, "4")[0]} },
 		"tier dram=score-ewma:decay=0.8@4x cannot run here: it needs":      func(o *Options) { o.Tiers = tiers(t, "dram=score-ewma@4x") },
 		"tier dram=arc@1x+2x@4: the policy is built for one capacity":      func(o *Options) { o.Tiers = tiers(t, "dram=arc@1x+2x@4") },
 		"policy arc cannot run here: the policy is built for one capacity": func(o *Options) { o.Policies, o.Capacities = specs(t, "arc"), capacities(t, "1x+2x@4") },

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -29,7 +30,7 @@ func TestOutliersAgreeWithReferee(t *testing.T) {
 		if p.ranks && p.m > p.topk && r.IntN(3) == 0 {
 			b.prefetch, b.staging = PrefetchCandidates, 1+r.IntN(p.topk)
 		}
-		p.opt.Outliers = Outliers{[]OutlierSource{OutliersWindows, OutliersUnlisted}[r.IntN(8)/7], 1 + r.IntN(2*p.topk)}
+		p.opt.Outliers = Outliers{Source: []setting.OutlierSource{OutliersWindows, OutliersUnlisted}[r.IntN(8)/7], Count: 1 + r.IntN(2*p.topk)}
 		for _, name := range exactNames {
 			spec, _ := all.Table().Parse(name)
 			if p.unable(spec, policies.NeedsOf(spec.Make())) != "" {
@@ -56,7 +57,7 @@ func TestRunOfOutliers(t *testing.T) {
 	f := manyStreams(t)
 	o := everyCell(t, PerStream, 1)
 	plain := mustRun(t, f, o)
-	o.Outliers, o.Shape.BlockTokens = Outliers{OutliersWindows, 3}, 4
+	o.Outliers, o.Shape.BlockTokens = Outliers{Source: OutliersWindows, Count: 3}, 4
 	want := mustRun(t, f, o)
 	o.Workers, o.oneByOne = 3, true
 	if got := mustRun(t, f, o); !reflect.DeepEqual(got, want) {
@@ -87,7 +88,7 @@ func TestOutlierErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Outliers: Outliers{OutliersWindows, 4}}
+	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Outliers: Outliers{Source: OutliersWindows, Count: 4}}
 	if _, err := Run(context.Background(), f, o); err == nil || !strings.Contains(err.Error(), "need prompt windows") {
 		t.Errorf("a trace without windows: %v", err)
 	}
@@ -95,7 +96,7 @@ func TestOutlierErrors(t *testing.T) {
 	if err := p.settleOutliers(); err == nil || !strings.Contains(err.Error(), "unlisted:N") {
 		t.Errorf("a trace of ShadowKV: %v", err)
 	}
-	o = Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Outliers: Outliers{OutliersUnlisted, 4}}
+	o = Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Outliers: Outliers{Source: OutliersUnlisted, Count: 4}}
 	for _, r := range mustRun(t, f, o) {
 		if !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, "only shadowkv is known") }) {
 			t.Errorf("unlisted outliers of a trace of no such selector: %q", r.Warnings)

@@ -11,6 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -19,6 +20,7 @@ type plan struct {
 	file      *trace.File
 	meta      *trace.Meta
 	digest    string
+	setting   result.Setting
 	opt       *Options
 	pins      Pins
 	layout    layout
@@ -99,6 +101,7 @@ func newPlan(f *trace.File, o *Options) (*plan, error) {
 	if p.digest, err = f.Digest(); err != nil {
 		return nil, err
 	}
+	p.setting = p.state()
 	return p, p.recall()
 }
 
@@ -119,8 +122,8 @@ func (p *plan) recall() error {
 			}
 			p.kept[i] = rows
 		}
-		if c := p.cells[i].capacity; p.kept[i] == nil && c != nil && c.kind == peakOf {
-			needed[c.peak] = true
+		if c := p.cells[i].capacity; p.kept[i] == nil && c != nil && c.Peak() != "" {
+			needed[c.Peak()] = true
 		}
 	}
 	missing := map[int]bool{} // a cell is replayed with all its tiers
@@ -235,7 +238,7 @@ func (p *plan) settleWarmup() (err error) {
 	for i := range p.streams {
 		infos[i] = *p.selected(i)
 	}
-	if p.warmup, err = w.resolve(infos); err != nil {
+	if p.warmup, err = resolveWarmup(w, infos); err != nil {
 		return err
 	}
 	if p.warmup.Kind == WarmupImportance && !p.file.HasScores() {
@@ -258,7 +261,7 @@ func (p *plan) settleWarmup() (err error) {
 
 // settleColumns looks at what the trace has, as the run sees it.
 func (p *plan) settleColumns() error {
-	p.has = columns{ranks: p.ranks, scores: p.file.HasScores(), attention: p.attention().weights, promptMass: p.file.HasPromptMass(), windows: p.warmup.replayed() > 0}
+	p.has = columns{ranks: p.ranks, scores: p.file.HasScores(), attention: p.attention().weights, promptMass: p.file.HasPromptMass(), windows: p.warmup.Replayed() > 0}
 	return nil
 }
 
@@ -317,7 +320,7 @@ func (p *plan) planCells() error {
 			}
 		} else {
 			for i := range p.opt.Capacities {
-				if why := unfit(spec, p.kinds(&p.opt.Capacities[i])...); why != "" {
+				if why := setting.Unfit(spec, p.kinds(&p.opt.Capacities[i])...); why != "" {
 					if !p.opt.SkipUnable {
 						return fmt.Errorf("policy %s cannot run here: %s", spec.Name(), why)
 					}
@@ -334,8 +337,8 @@ func (p *plan) planCells() error {
 	}
 	for _, name := range windowed {
 		for _, c := range companions {
-			capacity := Capacity{text: "peak:" + name, kind: peakOf, peak: name}
-			if !slices.ContainsFunc(p.opt.Capacities, func(o Capacity) bool { return o.text == capacity.text }) {
+			capacity := setting.PeakOf(name)
+			if !slices.ContainsFunc(p.opt.Capacities, func(o Capacity) bool { return o.String() == capacity.String() }) {
 				c.capacity = &capacity
 				p.cells = append(p.cells, c)
 			}
@@ -358,11 +361,11 @@ func (p *plan) planCells() error {
 func (p *plan) unable(spec policies.Spec, needs policies.Needs) string {
 	with := p.used()
 	for i := range p.opt.Capacities {
-		if slices.Contains(p.kinds(&p.opt.Capacities[i]), AtPeakOrPlan) {
-			with = append(with, AtPeakOrPlan)
+		if slices.Contains(p.kinds(&p.opt.Capacities[i]), setting.AtPeakOrPlan) {
+			with = append(with, setting.AtPeakOrPlan)
 		}
 	}
-	why := unfit(spec, with...)
+	why := setting.Unfit(spec, with...)
 	if why == "" && spec.Entry.Traits.Lossy {
 		why = p.has.lackLossy(needs)
 	}

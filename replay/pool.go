@@ -5,32 +5,11 @@ import (
 	"math"
 	"slices"
 
-	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Pool says which streams of a request share one cache, of the sum of their capacities.
-type Pool string
-
-// Pools.
-const (
-	PoolNone    Pool = ""        // every stream has a cache of its own
-	PoolLayer   Pool = "layer"   // the KV heads of a layer share one
-	PoolRequest Pool = "request" // all layers and heads of a request do
-)
-
-// ParsePool reads "", "layer" or "request".
-func ParsePool(text string) (Pool, error) {
-	switch p := Pool(text); p {
-	case PoolNone, PoolLayer, PoolRequest:
-		return p, nil
-	}
-	return PoolNone, fmt.Errorf("pool %q: expected layer (the heads of a layer share a cache) or request (all layers and heads do)%s",
-		text, names.Nearest(text, []string{string(PoolLayer), string(PoolRequest)}))
-}
-
 // joins reports whether two streams share a cache.
-func (p Pool) joins(a, b trace.Key) bool {
+func joins(p Pool, a, b trace.Key) bool {
 	return p == PoolRequest && a.Request == b.Request || p == PoolLayer && sameLayer(a, b)
 }
 
@@ -38,7 +17,7 @@ func (p Pool) joins(a, b trace.Key) bool {
 func (p *plan) settlePool() error {
 	p.caches = p.caches[:0]
 	for i := range p.streams {
-		if last := len(p.caches) - 1; i > 0 && p.opt.Pool.joins(p.selected(i-1).Key, p.selected(i).Key) {
+		if last := len(p.caches) - 1; i > 0 && joins(p.opt.Pool, p.selected(i-1).Key, p.selected(i).Key) {
 			p.caches[last].to = i + 1
 		} else {
 			p.caches = append(p.caches, cache{i, i + 1})

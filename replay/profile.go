@@ -9,7 +9,6 @@ import (
 	"hash"
 	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
 // ProfileSchema is the version of the profile's columns.
@@ -48,28 +48,13 @@ type ProfileRow struct {
 // ProfileMeta is stored in the profile's key-value metadata under "kvreplay.profile", and
 // the ProfileSum of all rows and of that text under "kvreplay.profile.digest".
 type ProfileMeta struct {
-	Schema      int    `json:"schema"`
-	Trace       string `json:"trace"`
-	TraceDigest string `json:"trace_digest"`
-	TopK        int    `json:"topk"`
-	Candidates  int    `json:"candidates"`
-	Warmup      string `json:"warmup"`
-	Sink        int    `json:"sink"`
-	Local       int    `json:"local"`
-	BlockTokens int    `json:"block_tokens"`
+	Schema int `json:"schema"`
+	result.Setting
 	// ListTokens are the tokens of an index of the trace's lists, the unit of TopK and
 	// Candidates; 0 in files that are older than it: BlockTokens.
-	ListTokens  int    `json:"list_tokens,omitempty"`
-	Tiers       string `json:"tiers,omitempty"`
-	StepTokens  int    `json:"step_tokens"`
-	SharedHeads int    `json:"shared_heads"`
-	// Outliers are the blocks of a stream that stay for good, at most; 0 also in files that
-	// are older than it.
-	Outliers   int    `json:"outliers,omitempty"`
-	Pool       Pool   `json:"pool,omitempty"`
-	EntryBytes *int   `json:"entry_bytes"`
-	Model      string `json:"model,omitempty"`
-	Engine     string `json:"engine"`
+	ListTokens int `json:"list_tokens,omitempty"`
+	// OutlierBlocks is the count of Outliers, which readers of a profile set.
+	OutlierBlocks int `json:"-"`
 	// Labels are the conditions that limit every price of the profile.
 	Labels result.Labels `json:"labels,omitempty"`
 	// Oracles are the policies of the profile that see the future.
@@ -161,7 +146,7 @@ func (p *plan) settleProfile() error {
 		return nil
 	}
 	for _, c := range p.cells {
-		if why := unfit(c.spec, UseProfile); why != "" {
+		if why := setting.Unfit(c.spec, setting.UseProfile); why != "" {
 			return fmt.Errorf("profile: policy %s: %s", c.spec.Name(), why)
 		}
 	}
@@ -319,9 +304,8 @@ func (p *plan) profileKey(indices bool) string {
 
 func (p *Profile) finish() error {
 	pl := p.plan
-	text, err := json.Marshal(ProfileMeta{Schema: ProfileSchema, Trace: filepath.Base(pl.file.Path()), TraceDigest: pl.digest, TopK: pl.topk, Candidates: pl.m,
-		Warmup: pl.warmup.String(), Sink: pl.pins.Sink, Local: pl.pins.Local, BlockTokens: pl.pins.BlockTokens, ListTokens: pl.meta.BlockTokens, Tiers: tiersText(pl.opt.Tiers, pl.opt.Inclusive), StepTokens: pl.layout.mtp, SharedHeads: pl.layout.heads, Outliers: pl.opt.Outliers.Count, Pool: pl.opt.Pool, EntryBytes: pl.bytes,
-		Model: pl.meta.Model, Engine: EngineVersion, Labels: pl.traceLabels(), Oracles: pl.oracles(), Fingerprints: pl.policyFingerprints()})
+	text, err := json.Marshal(ProfileMeta{Schema: ProfileSchema, Setting: pl.setting, ListTokens: pl.meta.BlockTokens,
+		Labels: pl.traceLabels(), Oracles: pl.oracles(), Fingerprints: pl.policyFingerprints()})
 	if err != nil {
 		return err
 	}

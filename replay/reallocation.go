@@ -2,56 +2,14 @@ package replay
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/policies/decimal"
 	"github.com/kvreplay/kvreplay/policies/lru"
+	"github.com/kvreplay/kvreplay/replay/allocate"
+	"github.com/kvreplay/kvreplay/replay/setting"
 )
-
-// Reallocation divides the memory that a plan gives a request anew while it is decoded:
-// every so many decode steps, by what was observed in these steps. Its text form parses
-// back. The zero value keeps the plan.
-//
-// Observed are LRU stack distances (Mattson et al. 1970), which a system learns from the
-// ids of what it evicted (ghost entries): for each stream the misses that an LRU cache of
-// any size would have had. They do not depend on the policy that is replayed, so all
-// policies of a run, OPT too, have the same budgets at the same steps. What a budget that
-// shrinks gives up leaves at the end of its first step, and comes back as a miss where a
-// budget grows again.
-type Reallocation struct {
-	Every  int // decode steps; 0: the plan stays
-	Method allocate.Spec
-}
-
-// ParseReallocation reads "64" or "64:METHOD", a method of package allocate; 2d-greedy
-// without. Empty is none.
-func ParseReallocation(text string) (r Reallocation, err error) {
-	if text == "" {
-		return r, nil
-	}
-	steps, method, named := strings.Cut(text, ":")
-	if !named {
-		method = "2d-greedy"
-	}
-	if r.Every, err = strconv.Atoi(steps); err != nil || r.Every < 1 || r.Every > 1<<30 {
-		return Reallocation{}, fmt.Errorf("reallocation %q: expected every N decode steps, N ≥ 1, and perhaps a method: 64 or 64:2d-exact", text)
-	}
-	if r.Method, err = allocate.ParseMethod(method); err != nil {
-		return Reallocation{}, fmt.Errorf("reallocation %q: %w", text, err)
-	}
-	return r, nil
-}
-
-// String is the text form.
-func (r Reallocation) String() string {
-	if r.Every == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d:%s", r.Every, r.Method.Name())
-}
 
 // settleReallocation checks what budgets that change need.
 func (p *plan) settleReallocation() error {
@@ -81,7 +39,7 @@ func (p *plan) budgets(memory int64) (sizes []int) {
 	unit := p.pins.BlockTokens
 	sizes = append(sizes, max(unit, p.opt.Allocation.Floor/unit*unit))
 	k := p.topk * p.meta.BlockTokens
-	for _, text := range sweepGrid(SweepPoints) {
+	for _, text := range setting.SweepGrid(setting.SweepPoints) {
 		multiple, err := decimal.Parse(strings.TrimSuffix(text, "x"))
 		if err != nil {
 			panic(err) // the grid's own
@@ -133,7 +91,7 @@ func (w *watcher) observe(d *Delta, every int, sizes []int32) (map[int][]int64, 
 // reallocate settles the budgets of all streams of a request from the first change on: of
 // each stream, in blocks. initial are the plan's, in entries. What no observed miss asks
 // for is shared equally, so that the memory of the request stays what it is.
-func (r Reallocation) reallocate(streams []observed, initial, sizes []int, unit int) ([][]grown, error) {
+func reallocate(r Reallocation, streams []observed, initial, sizes []int, unit int) ([][]grown, error) {
 	memory, last := int64(0), int32(0)
 	for i, s := range streams {
 		memory += int64(initial[i])

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/policies/allocate"
+	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/replay/referee"
 	"github.com/kvreplay/kvreplay/replay/referee/brute"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
@@ -30,7 +30,7 @@ func reallocation(t testing.TB, text string) Reallocation {
 func uniformPlan(t testing.TB) *allocate.Plan {
 	t.Helper()
 	p := &allocate.Plan{Method: "uniform", Family: allocate.Capacities, Policy: "lru", Memory: "2x", Floor: 24, MemoryEntries: 8 * 48, UsedEntries: 8 * 48,
-		Setting: allocate.Setting{TopK: 24, BlockTokens: 1, StepTokens: 1, SharedHeads: 1}}
+		Units: allocate.Units{TopK: 24, BlockTokens: 1, StepTokens: 1, SharedHeads: 1}}
 	for layer := range int32(4) {
 		for head := range int32(2) {
 			p.Streams = append(p.Streams, allocate.Share{Key: allocate.Key{Layer: layer, Head: head}, Size: 48})
@@ -109,7 +109,7 @@ func TestMemoryStaysConstant(t *testing.T) {
 			initial = append(initial, floor+unit*r.IntN(20))
 			memory += initial[len(initial)-1]
 		}
-		later, err := reallocation(t, "4").reallocate(streams, initial, sizes, unit)
+		later, err := reallocate(reallocation(t, "4"), streams, initial, sizes, unit)
 		if err != nil {
 			t.Fatal(seed, err)
 		}

@@ -2,10 +2,7 @@ package replay
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
@@ -36,25 +33,20 @@ func (p *plan) rows(total [][]tally) ([]result.Row, error) {
 
 // stated is what all rows of a cell state: the settings and traits, without counts.
 func (p *plan) stated(c *cellPlan) result.Row {
-	does := p.behaviours(c)
+	does, traits := p.behaviours(c), c.spec.Entry.Traits
 	r := result.Row{
-		Schema: result.RowSchema, Trace: filepath.Base(p.file.Path()), TraceDigest: p.digest, Model: p.meta.Model,
+		Schema: result.RowSchema, Setting: p.setting,
 		Policy: c.spec.Name(), Options: c.spec.Options, PolicyFingerprint: does[0].fingerprint, DependsOn: dependsOn(does[1:]),
-		Offline: c.spec.Entry.Traits.Offline, Bypasses: c.spec.Bypasses(),
-		TopK: p.topk, Candidates: p.m, Warmup: p.warmup.String(),
-		Sink: p.pins.Sink, Local: p.pins.Local, BlockTokens: p.pins.BlockTokens, EntryBytes: p.bytes,
-		StepTokens: p.layout.mtp, SharedHeads: p.layout.heads, Pool: string(p.opt.Pool),
-		Allocation: p.allocationDigest(), Reallocation: p.opt.Reallocation.String(), Tiers: tiersText(p.opt.Tiers, p.opt.Inclusive), Tier: c.tier, Above: c.above,
-		Outliers: p.opt.Outliers.String(), Clusters: p.opt.Clusters.String(), Prefetch: p.opt.Prefetch.String(),
-		Layers: layersText(p.opt.Layers), Requests: strings.Join(p.opt.Requests, ","),
-		Lossy: c.spec.Entry.Traits.Lossy, Labels: p.labels(c).String(),
-		Engine: EngineVersion, Seed: p.opt.Seed, Warnings: slices.Clone(p.warn),
+		Offline: traits.Offline, Bypasses: c.spec.Bypasses(), Lossy: traits.Lossy, Tier: c.tier, Above: c.above,
+		Labels: p.labels(c).String(), Warnings: slices.Clone(p.warn),
 	}
 	if c.capacity != nil {
 		text := c.capacity.String()
 		r.Capacity = &text
 	}
-	p.selector(&r)
+	if r.SelectorRecall != nil && p.topk != p.meta.TopK {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("selector_recall was measured at K = %d, not at %d", p.meta.TopK, p.topk))
+	}
 	r.Warnings = slices.Clip(r.Warnings)
 	return r
 }
@@ -130,25 +122,10 @@ func (p *plan) sizeWarnings(c *cellPlan, t *tally) (warnings []string) {
 	if c.spec.Entry.Traits.Lossy {
 		least = t.maxEntries // lossy methods give some streams less than they were given
 	}
-	if k := int64(p.topk * p.meta.BlockTokens); least < k && c.capacity.kind != peakOf {
+	if k := int64(p.topk * p.meta.BlockTokens); least < k && c.capacity.Peak() == "" {
 		warnings = append(warnings, fmt.Sprintf("capacity %v is under K: a stream keeps %d entries, a full demand of %d cannot fit", c.capacity, least, k))
 	}
 	return warnings
-}
-
-// noteRecall is the metadata note in which the capture keeps a selector's recall of the
-// exact Top-K.
-const noteRecall = "exact.recall"
-
-// selector fills how good the trace's selector is.
-func (p *plan) selector(r *result.Row) {
-	r.Selector = p.meta.Selector
-	if recall, err := strconv.ParseFloat(p.meta.Notes[noteRecall], 64); err == nil && recall >= 0 && recall <= 1 && r.Selector != "" && r.Selector != "exact" {
-		r.SelectorRecall = &recall
-		if p.topk != p.meta.TopK {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("selector_recall was measured at K = %d, not at %d", p.meta.TopK, p.topk))
-		}
-	}
 }
 
 // losses fills what a lossy policy lost.
@@ -190,12 +167,4 @@ func (p *plan) entries(c *cellPlan, r *result.Row, n *Counts) {
 		amplification := float64(n.Moved) / float64(missed)
 		r.ReadAmplification = &amplification
 	}
-}
-
-func layersText(layers []int32) string {
-	text := make([]string, len(layers))
-	for i, l := range layers {
-		text[i] = strconv.Itoa(int(l))
-	}
-	return strings.Join(text, ",")
 }

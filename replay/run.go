@@ -17,10 +17,8 @@ type Result struct {
 	Rows     []result.Row
 	Recalled int // cells that the store had
 	// Changed counts, by policy, the cells that were replayed because the policy takes other
-	// decisions than when the store kept them. Unnamed counts those that an earlier version
-	// kept without a fingerprint of their policy.
+	// decisions than when the store kept them.
 	Changed map[string]int
-	Unnamed int
 	Notes   []string // what the user should know, as of Job.Notes
 	LeftOut []LeftOut
 }

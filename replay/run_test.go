@@ -263,7 +263,7 @@ func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 // outside the capacity.
 func TestProfileMeta(t *testing.T) {
 	f := manyStreams(t)
-	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Workers: 1, Outliers: Outliers{OutliersWindows, 3}}
+	o := Options{Policies: specs(t, "lru"), Capacities: capacities(t, "2x"), Workers: 1, Outliers: Outliers{Source: OutliersWindows, Count: 3}}
 	o.Shape.BlockTokens = 4
 	sink, local := 2, 5
 	o.Sink, o.Local = &sink, &local
@@ -295,9 +295,9 @@ func TestProfileMeta(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &rows[0]
-	want := ProfileMeta{Schema: ProfileSchema, Trace: r.Trace, TraceDigest: r.TraceDigest, TopK: r.TopK, Candidates: r.Candidates, Warmup: r.Warmup,
-		Sink: 2, Local: 5, BlockTokens: 4, ListTokens: 1, StepTokens: 1, SharedHeads: 1, Outliers: 3, EntryBytes: r.EntryBytes, Model: r.Model, Engine: EngineVersion, Labels: result.ParseLabels(r.Labels), Fingerprints: map[string]string{r.Policy: r.PolicyFingerprint}}
-	if !reflect.DeepEqual(got, want) {
+	want := ProfileMeta{Schema: ProfileSchema, Setting: r.Setting, ListTokens: 1,
+		Labels: result.ParseLabels(r.Labels), Fingerprints: map[string]string{r.Policy: r.PolicyFingerprint}}
+	if !reflect.DeepEqual(got, want) || got.Outliers != "windows:3" || got.Sink != 2 || got.Local != 5 || got.BlockTokens != 4 {
 		t.Errorf("%+v, expected %+v", got, want)
 	}
 }

@@ -6,21 +6,6 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Shape says how recorded lists become the rows that are replayed. The zero value
-// replays them as they stand.
-type Shape struct {
-	// BlockTokens is the unit of the cache in tokens (SEMANTICS S2): a multiple of the
-	// trace's; 0: the trace's. The demand is the distinct blocks of the first K entries.
-	BlockTokens int
-	// ShareHeads joins the heads of a layer: one cache of blocks that hold all heads, as
-	// PQCache keeps them. The demand of a step is the union of the heads' demands.
-	ShareHeads bool
-	// StepTokens joins the demand of that many consecutive positions to one step, as
-	// speculative decoding and multi-token prediction do; 0 and 1: one. Prompt windows
-	// stay single.
-	StepTokens int
-}
-
 // layout is a shape settled against a trace.
 type layout struct {
 	factor int // entries of a list in a block
@@ -37,9 +22,9 @@ func (l layout) plain() bool { return l.factor == 1 && l.heads == 1 && l.mtp == 
 // joined stream holds.
 func (l layout) unit(p Pins) int64 { return int64(p.BlockTokens) * int64(l.heads) }
 
-// settle checks the shape against the trace's unit; heads are settled where streams
+// settleShape checks the shape against the trace's unit; heads are settled where streams
 // are selected.
-func (s Shape) settle(m *trace.Meta) (layout, error) {
+func settleShape(s Shape, m *trace.Meta) (layout, error) {
 	l := layout{factor: 1, heads: 1, mtp: max(1, s.StepTokens)}
 	if s.StepTokens < 0 {
 		return l, fmt.Errorf("%d positions a step, expected at least 1", s.StepTokens)
@@ -55,7 +40,7 @@ func (s Shape) settle(m *trace.Meta) (layout, error) {
 }
 
 func (p *plan) settleShape() (err error) {
-	p.layout, err = p.opt.Shape.settle(p.meta)
+	p.layout, err = settleShape(p.opt.Shape, p.meta)
 	return err
 }
 

@@ -48,27 +48,18 @@ func OpenStore(dir string) (*Store, error) {
 // cellKey is everything that a cell's rows depend on. Behaviours stay out of the hash, so
 // that a cell that was kept before its policy was edited is found by the rest of the key.
 type cellKey struct {
-	Behaviours                              []behaviour `json:"-"`
-	Trace, Digest, Policy, Capacity, Warmup string
-	TopK, Candidates, Sink, Local           int
-	EntryBytes                              *int
-	BlockTokens, StepTokens, SharedHeads    int
-	Layers                                  []int32
-	Requests                                []string
-	Per                                     Detail
-	Prefetch, Tiers, Above, Allocation      string
-	Outliers, Clusters                      string
-	Tier                                    int
-	Pool                                    Pool `json:",omitempty"`
-	Seed                                    uint64
-	Engine                                  string
-	Schema                                  int
+	Behaviours []behaviour `json:"-"`
+	result.Setting
+	Policy, Capacity, Above string
+	Tier                    int
+	Selected                []string // requests: their ids may have commas, at which Setting joins them
+	Per                     Detail
+	Schema                  int
 }
 
 func (p *plan) key(c *cellPlan) cellKey {
-	k := cellKey{Behaviours: p.behaviours(c), Trace: filepath.Base(p.file.Path()), Digest: p.digest, Policy: c.spec.Name(), Warmup: p.warmup.String(),
-		TopK: p.topk, Candidates: p.m, Sink: p.pins.Sink, Local: p.pins.Local, EntryBytes: p.bytes, BlockTokens: p.pins.BlockTokens, StepTokens: p.layout.mtp, SharedHeads: p.layout.heads,
-		Layers: p.opt.Layers, Requests: p.opt.Requests, Per: p.opt.Per, Outliers: p.opt.Outliers.String(), Clusters: p.opt.Clusters.String(), Prefetch: p.opt.Prefetch.String(), Allocation: p.allocationDigest(), Tiers: tiersText(p.opt.Tiers, p.opt.Inclusive), Above: c.above, Tier: c.tier, Pool: p.opt.Pool, Seed: p.opt.Seed, Engine: EngineVersion, Schema: result.RowSchema}
+	k := cellKey{Behaviours: p.behaviours(c), Setting: p.setting, Policy: c.spec.Name(), Above: c.above, Tier: c.tier,
+		Selected: p.opt.Requests, Per: p.opt.Per, Schema: result.RowSchema}
 	if c.capacity != nil {
 		k.Capacity = c.capacity.String()
 	}

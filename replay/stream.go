@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -47,10 +48,10 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 	if o.Candidates == 0 {
 		o.Candidates = m.Candidates
 	}
-	if o.Warmup.Scope != ScopeStream {
+	if o.Warmup.Scope != setting.ScopeStream {
 		return Counts{}, fmt.Errorf("replay stream: warm-up %v is over a whole request", o.Warmup)
 	}
-	if err := o.Warmup.check(); err != nil {
+	if err := o.Warmup.Check(); err != nil {
 		return Counts{}, fmt.Errorf("replay stream: %w", err)
 	}
 	if o.Warmup.Kind == WarmupAuto || o.Warmup.Kind == WarmupImportance && len(s.Scores) == 0 {
@@ -82,9 +83,9 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 	}
 	pins := pinsOf(m, &Options{Shape: o.Shape})
 	check, ranks := trace.NewChecker("stream", m), m.Order == trace.OrderRank
-	do := deltaOptions{k: o.TopK, m: o.Candidates, pins: pins, meta: m, windows: o.Warmup.replayed(),
+	do := deltaOptions{k: o.TopK, m: o.Candidates, pins: pins, meta: m, windows: o.Warmup.Replayed(),
 		members: c.needs&policies.NeedDemand != 0, nexts: c.needs&policies.NeedNext != 0}
-	l, err := o.Shape.settle(m)
+	l, err := settleShape(o.Shape, m)
 	if err != nil {
 		return Counts{}, fmt.Errorf("replay stream: %w", err)
 	}
@@ -108,13 +109,13 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 		}
 		st.later = append(st.later, grown{at.Step, at.Capacity})
 	}
-	st.placed = o.Warmup.placed(&e.delta, pins, o.Capacity, nil)
+	st.placed = placeBlocks(o.Warmup, &e.delta, pins, o.Capacity, nil)
 	return c.run(&e.delta, st, o.Observer)
 }
 
 // runLossy is RunStream of a lossy policy, whose budget is Capacity, a Divider's too.
 func (e *Engine) runLossy(s *trace.Stream, m *trace.Meta, p policies.Policy, o StreamOptions) (Counts, error) {
-	switch l, err := o.Shape.settle(m); {
+	switch l, err := settleShape(o.Shape, m); {
 	case err != nil:
 		return Counts{}, fmt.Errorf("replay stream: %w", err)
 	case !l.plain():
@@ -132,7 +133,7 @@ func (e *Engine) runLossy(s *trace.Stream, m *trace.Meta, p policies.Policy, o S
 		e.lossy[p] = c
 	}
 	pins := pinsOf(m, &Options{Shape: o.Shape})
-	do := deltaOptions{k: o.TopK, m: o.Candidates, pins: pins, meta: m, windows: o.Warmup.replayed(), members: true}
+	do := deltaOptions{k: o.TopK, m: o.Candidates, pins: pins, meta: m, windows: o.Warmup.Replayed(), members: true}
 	if err := e.delta.build(s, do, trace.NewChecker("stream", m)); err != nil {
 		return Counts{}, err
 	}

@@ -40,7 +40,7 @@ func TestSwapAgreesWithReferee(t *testing.T) {
 			continue
 		}
 		if r.IntN(3) == 0 {
-			p.opt.Outliers = Outliers{OutliersWindows, 1 + r.IntN(p.topk)}
+			p.opt.Outliers = Outliers{Source: OutliersWindows, Count: 1 + r.IntN(p.topk)}
 		}
 		b.staging = 1 + r.IntN(p.topk+2)
 		for _, name := range names {

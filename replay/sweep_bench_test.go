@@ -8,6 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/policies/lru"
 	"github.com/kvreplay/kvreplay/policies/window"
+	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
 // BenchmarkSweep counts all cells of a curve on a delta that is there, in one pass and
@@ -23,7 +24,7 @@ func BenchmarkSweep(b *testing.B) {
 		w.build(b, &d, 0)
 		var sizes, windows []int32
 		for _, c := range grid {
-			n, err := c.blocks(sizing{topk: w.plan.topk, blockTokens: 1})
+			n, err := c.Blocks(setting.Sizing{TopK: w.plan.topk, BlockTokens: 1})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -53,7 +53,7 @@ func (w *sweeper) check(t *testing.T, what string, pass *sweep, sizes []int32, s
 // as many of them as most.
 func (w *sweeper) stream(t *testing.T, r *rand.Rand, p *plan, s *trace.Stream, most int) int {
 	t.Helper()
-	o := deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed()}
+	o := deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.Replayed()}
 	if err := w.delta.build(s, o, trace.NewChecker("test", p.meta)); err != nil {
 		t.Fatal(err)
 	}

@@ -2,66 +2,10 @@ package replay
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/setting"
 )
-
-// Tier is a cache below the GPU's: host memory, an SSD. What the tier above misses is
-// its demand; what it misses in turn is the demand of the next. Below the last tier
-// everything is found (KVDrive keeps a copy of all entries on SSD). Its text form
-// parses back.
-type Tier struct {
-	Name     string // "dram", "cxl"
-	Policy   policies.Spec
-	Capacity Capacity
-}
-
-// ParseTier reads "dram=lru@8x" or "dram=lru@2x+8x@64": a name, a policy of the table, a capacity.
-func ParseTier(table policies.Table, text string) (Tier, error) {
-	name, rest, named := strings.Cut(text, "=")
-	policy, capacity, sized := strings.Cut(rest, "@") // the first: a capacity that grows has more
-	if !named || name == "" || strings.ContainsAny(name, " ,@>") || policy == "" || !sized {
-		return Tier{}, fmt.Errorf("tier %q: expected NAME=POLICY@CAPACITY, as in dram=lru@8x", text)
-	}
-	t := Tier{Name: name}
-	var err error
-	if t.Policy, err = table.Parse(policy); err != nil {
-		return t, fmt.Errorf("tier %q: %w", text, err)
-	}
-	if t.Capacity, err = ParseCapacity(capacity); err != nil {
-		return t, fmt.Errorf("tier %q: %w", text, err)
-	}
-	return t, t.check()
-}
-
-// check refuses a policy or a capacity that a tier below the GPU's cache cannot have.
-func (t Tier) check() error {
-	if t.Capacity.kind == peakOf {
-		return fmt.Errorf("tier %v: a capacity of its own is needed", t)
-	}
-	if why := unfit(t.Policy, AsTier); why != "" {
-		return fmt.Errorf("tier %v: %s", t, why)
-	}
-	return nil
-}
-
-// String is the text form.
-func (t Tier) String() string {
-	return fmt.Sprintf("%s=%s@%s", t.Name, t.Policy.Name(), t.Capacity)
-}
-
-// tiersText is how rows name the tiers of a run.
-func tiersText(tiers []Tier, inclusive bool) string {
-	var texts []string
-	for _, t := range tiers {
-		texts = append(texts, t.String())
-	}
-	if inclusive && len(tiers) > 0 {
-		texts = append(texts, "inclusive")
-	}
-	return strings.Join(texts, " ")
-}
 
 // tier is a tier of a cell: a cell of its own, whose demand the one above makes.
 //
@@ -223,14 +167,14 @@ func (p *plan) settleTiers() error {
 	}
 	names := map[string]bool{}
 	for _, t := range p.opt.Tiers {
-		if err := t.check(); err != nil {
+		if err := t.Check(); err != nil {
 			return err
 		}
 		if names[t.Name] {
 			return fmt.Errorf("two tiers are named %s", t.Name)
 		}
 		names[t.Name] = true
-		if why := unfit(t.Policy, p.kinds(&t.Capacity)...); why != "" {
+		if why := setting.Unfit(t.Policy, p.kinds(&t.Capacity)...); why != "" {
 			return fmt.Errorf("tier %v: %s", t, why)
 		}
 		if why := p.unable(t.Policy, policies.NeedsOf(t.Policy.Make())); why != "" {

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/policies/allocate"
+	"github.com/kvreplay/kvreplay/replay/allocate"
+	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -63,7 +64,11 @@ func (h worked) run(t *testing.T, st start, inclusive bool, below ...string) (*c
 	st.ranks, st.unit = true, 1
 	var starts []tierStart
 	for _, tier := range list {
-		starts = append(starts, tierStart{start: start{capacity: int(tier.Capacity.value.Times(1)), ranks: true, unit: 1}})
+		blocks, err := tier.Capacity.Blocks(setting.Sizing{BlockTokens: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		starts = append(starts, tierStart{start: start{capacity: blocks, ranks: true, unit: 1}})
 	}
 	counts, err := c.run(&d, st, nil, starts...)
 	if err != nil {
@@ -141,12 +146,12 @@ func TestWorkedGrowth(t *testing.T) {
 // one block, and an overflow of one at the end. Pinned are two outliers and
 // the last of 101 blocks, which holds the token that is generated.
 func TestWorkedOutliers(t *testing.T) {
-	h := worked{topk: 2, lists: [][]int32{{1, 2}, {1, 3}, {2, 4}, {1, 3}, {2, 4}, {3, 4}}, windows: 3, outliers: Outliers{OutliersWindows, 2}}
+	h := worked{topk: 2, lists: [][]int32{{1, 2}, {1, 3}, {2, 4}, {1, 3}, {2, 4}, {3, 4}}, windows: 3, outliers: Outliers{Source: OutliersWindows, Count: 2}}
 	_, n := h.run(t, start{capacity: 1}, false)
 	if n.Steps != 3 || n.Demand != 4 || n.Misses != 3 || n.Overflow != 1 || n.PinnedPeak != 3 {
 		t.Errorf("%+v, worked out: 3 steps, demand 4, 3 misses, overflow 1, 3 pinned", n)
 	}
-	h.outliers = Outliers{OutliersUnlisted, 7}
+	h.outliers = Outliers{Source: OutliersUnlisted, Count: 7}
 	if _, n := h.run(t, start{capacity: 2}, false); n.Demand != 6 || n.PinnedPeak != 8 {
 		t.Errorf("%+v, worked out: demand 6, 8 pinned", n)
 	}
@@ -256,7 +261,7 @@ func TestWorkedReallocation(t *testing.T) {
 		{key: key(0), misses: map[int][]int64{0: {4, 2, 0}, 1: {0, 0, 0}}, last: 5},
 		{key: key(1), misses: map[int][]int64{0: {3, 3, 3}, 1: {2, 0, 0}}, last: 5},
 	}
-	got, err := reallocation(t, "2").reallocate(streams, []int{2, 2}, []int{1, 2, 3}, 1)
+	got, err := reallocate(reallocation(t, "2"), streams, []int{2, 2}, []int{1, 2, 3}, 1)
 	if want := [][]grown{{{2, 3}, {4, 2}}, {{2, 1}, {4, 2}}}; err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("budgets %v, %v, worked out: %v", got, err, want)
 	}

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -118,7 +119,7 @@ func (w *worker) name() string {
 
 // deltaOptions say what of a stream the plan replays.
 func (p *plan) deltaOptions(joined *joiner) deltaOptions {
-	return deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.replayed(), joined: joined, outliers: p.opt.Outliers, clusters: joined.units(),
+	return deltaOptions{k: p.topk, m: p.m, pins: p.pins, meta: p.meta, windows: p.warmup.Replayed(), joined: joined, outliers: p.opt.Outliers, clusters: joined.units(),
 		members: p.needs&policies.NeedDemand != 0, nexts: p.needs&policies.NeedNext != 0}
 }
 
@@ -154,7 +155,7 @@ func (w *worker) start(i, c int) (start, error) {
 		}
 	}
 	if f := p.opt.Prefetch; f.Source != PrefetchNothing {
-		blocks, err := f.Staging.blocks(w.sizing(i))
+		blocks, err := f.Staging.Blocks(w.sizing(i))
 		if err != nil {
 			return st, err
 		}
@@ -168,15 +169,15 @@ func (w *worker) start(i, c int) (start, error) {
 func (w *worker) room(st *start, capacity *Capacity) error {
 	st.capacity = 0
 	for i := w.cache.from; i < w.cache.to; i++ {
-		blocks, err := capacity.blocks(w.sizing(i))
+		blocks, err := capacity.Blocks(w.sizing(i))
 		if err != nil {
 			return err
 		}
-		later, err := capacity.parts(w.sizing(i))
+		later, err := growthOn(capacity, w.sizing(i))
 		if err != nil {
 			return err
 		}
-		if capacity.kind == planned && w.ahead.budgets != nil {
+		if capacity.Form() == setting.OfPlan && w.ahead.budgets != nil {
 			later, st.divided = w.ahead.budgets[i], true
 		}
 		if st.capacity += blocks; st.later == nil {
@@ -186,7 +187,7 @@ func (w *worker) room(st *start, capacity *Capacity) error {
 				st.later[n].blocks += later[n].blocks
 			}
 		}
-		if capacity.kind == peakOf {
+		if capacity.Peak() != "" {
 			break // it is that of the pool
 		}
 	}
@@ -207,10 +208,10 @@ func (st *start) stated(streams int) (least, most int64) {
 }
 
 // sizing is what capacities of the i-th selected stream are resolved against.
-func (w *worker) sizing(i int) sizing {
-	p := w.plan
-	return sizing{topk: p.topk * p.meta.BlockTokens, blockTokens: p.pins.BlockTokens, promptLen: int(w.stream.PromptLen),
-		entryBytes: p.bytes, streams: p.siblings[i], peaks: w.peaks, at: p.allocated(i)}
+func (w *worker) sizing(i int) setting.Sizing {
+	s := w.plan.sizingOf(i)
+	s.PromptLen, s.Peaks = int(w.stream.PromptLen), w.peaks
+	return s
 }
 
 func (w *worker) runCell(i, c int, st start, steps recording) error {

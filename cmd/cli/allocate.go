@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/render/texttable"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/policies/allocate"
+	"github.com/kvreplay/kvreplay/replay/allocate"
 )
 
 // allocateFlags are the flags of `kvreplay allocate` as typed.

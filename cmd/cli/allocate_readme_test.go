@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/metrics/result"
-	"github.com/kvreplay/kvreplay/policies/allocate"
+	"github.com/kvreplay/kvreplay/replay/allocate"
 )
 
 // gainMemories are the columns of the README's gains.
@@ -56,7 +56,7 @@ func TestAllocateREADMEIsCurrent(t *testing.T) {
 		}
 		b.WriteByte('\n')
 	}
-	const path = "../../policies/allocate/README.md"
+	const path = "../../replay/allocate/README.md"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

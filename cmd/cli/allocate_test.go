@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/metrics/result"
-	"github.com/kvreplay/kvreplay/policies/allocate"
+	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/replay/replaytest"
 	"github.com/kvreplay/kvreplay/trace"
 )
@@ -198,7 +198,7 @@ func TestAllocateErrors(t *testing.T) {
 		"method's option":   {[]string{sweep, "--memory", "2x", "--method", "adakv:alpha=7"}, 2, "not between 0 and 1"},
 		"pooled":            {[]string{pooled, "--memory", "2x"}, 1, "replay with --per stream"},
 		"one capacity":      {[]string{single, "--memory", "2x"}, 1, "a curve takes at least 2; replay with --capacity sweep"},
-		"cold and warmed":   {[]string{sweep, cold, "--policy", "lru", "--memory", "2x"}, 1, "choose with --where warmup="},
+		"cold and warmed":   {[]string{sweep, cold, "--policy", "lru", "--memory", "2x"}, 1, "choose with --where, as --where warmup="},
 		"below the floor":   {[]string{cold, "--memory", "0.5x"}, 1, "below the floor"},
 		"memory":            {[]string{cold, "--memory", "lots"}, 2, `size "lots"`},
 		"bytes":             {[]string{cold, "--memory", "1KiB"}, 1, "--entry-bytes"},

@@ -21,6 +21,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -165,7 +166,7 @@ func newHelpCommand() *cobra.Command {
 func newCombinationsTopic() *cobra.Command {
 	var text strings.Builder
 	text.WriteString("Flags, policies and capacities of `kvreplay replay` combine, except for these pairs:\n")
-	for _, c := range replay.Conflicts() {
+	for _, c := range setting.Conflicts() {
 		fmt.Fprintf(&text, "\n%s and %s:\n  %s\n", c.A, c.B, c.Why)
 	}
 	return &cobra.Command{Use: "combinations", Short: "The flags and policies that do not combine", Long: strings.TrimSpace(text.String())}

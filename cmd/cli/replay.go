@@ -15,8 +15,9 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/allocate"
+	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -24,19 +25,15 @@ import (
 type replayFlags struct {
 	table                policies.Table
 	policies, capacities []string
-	warmup, per, format  string
-	prefetch, outliers   string
-	clusters             string
+	setting              result.Setting // the texts of mechanisms, and numbers that flags give
+	per, format          string
 	tiers                []string
 	inclusive            bool
 	allocation           string
-	pool, reallocate     string
-	topk, candidates     int
-	sink, local, bytes   int
-	shape                replay.Shape
+	bytes                int
+	shareHeads           bool
 	layers, requests     []string
 	parallel             int
-	seed                 uint64
 	out                  string
 	referee              bool
 	profile, indices     bool
@@ -64,23 +61,23 @@ every cell is replayed.`,
 		flags: func(fl *flagSet) {
 			fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policies, each `NAME[:OPTIONS]`, comma-separated or repeated; all: every exact policy that the trace can serve, windows of 1 to 4 steps among them; lossy: every lossy one; window:1-16: windows from 1 to 16 steps")
 			fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request), 1x+2x@64 (grows at step 64), peak:window:2, sweep[:N] (a curve: 64 or N from 1x to below 16x)")
-			fl.StringVar(&f.warmup, "warmup", "auto", "lru:W, importance:W[,scope=request] (W prompt windows), staging, cold; auto: lru with the windows that all streams have")
-			fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in entries of a list, whatever --block-tokens makes of them (default: the trace's)")
-			fl.IntVar(&f.candidates, "candidates", 0, "M, how many entries of a list policies may see (default: the trace's)")
-			fl.IntVar(&f.sink, "sink", 0, "first tokens that are always resident (default: the trace's, or 0)")
-			fl.IntVar(&f.local, "local", 0, "last tokens that are always resident, the one being generated among them (default: the trace's, or 1)")
+			fl.StringVar(&f.setting.Warmup, "warmup", "auto", "lru:W, importance:W[,scope=request] (W prompt windows), staging, cold; auto: lru with the windows that all streams have")
+			fl.IntVar(&f.setting.TopK, "topk", 0, "K, the demand's budget in entries of a list, whatever --block-tokens makes of them (default: the trace's)")
+			fl.IntVar(&f.setting.Candidates, "candidates", 0, "M, how many entries of a list policies may see (default: the trace's)")
+			fl.IntVar(&f.setting.Sink, "sink", 0, "first tokens that are always resident (default: the trace's, or 0)")
+			fl.IntVar(&f.setting.Local, "local", 0, "last tokens that are always resident, the one being generated among them (default: the trace's, or 1)")
 			sizeVar(fl, &f.bytes, "entry-bytes", 0, mostBytes, "bytes of a token's entry in a stream (default: the trace's)")
-			fl.IntVar(&f.shape.BlockTokens, "block-tokens", 0, "tokens of a block, the unit of the cache (default: the trace's)")
-			fl.BoolVar(&f.shape.ShareHeads, "share-heads", false, "the heads of a layer share one cache, of blocks that hold all of them")
-			fl.IntVar(&f.shape.StepTokens, "mtp", 1, "consecutive positions that a step decodes: their demands are joined")
-			fl.StringVar(&f.clusters, "clusters", "", "units of unequal sizes: lists (read off the lists of a selector that ranks clusters), or a `FILE` of clusters; either with ,page=N: each takes whole pages of N tokens")
-			fl.StringVar(&f.outliers, "outliers", "", "blocks of a stream that stay on the GPU for good, beside the capacity: windows:N (the N that most prompt windows demand), unlisted:N (kept by the trace's selector, in no list)")
-			fl.StringVar(&f.prefetch, "prefetch", "", "fetch ahead into a staging buffer: predicted:SIZE (predicted_indices), candidates:SIZE (ranks K … M-1 of the step before); SIZE as a capacity; candidates:SIZE,swap: into the cache, at most SIZE a step, for what ranks worse")
+			fl.IntVar(&f.setting.BlockTokens, "block-tokens", 0, "tokens of a block, the unit of the cache (default: the trace's)")
+			fl.BoolVar(&f.shareHeads, "share-heads", false, "the heads of a layer share one cache, of blocks that hold all of them")
+			fl.IntVar(&f.setting.StepTokens, "mtp", 1, "consecutive positions that a step decodes: their demands are joined")
+			fl.StringVar(&f.setting.Clusters, "clusters", "", "units of unequal sizes: lists (read off the lists of a selector that ranks clusters), or a `FILE` of clusters; either with ,page=N: each takes whole pages of N tokens")
+			fl.StringVar(&f.setting.Outliers, "outliers", "", "blocks of a stream that stay on the GPU for good, beside the capacity: windows:N (the N that most prompt windows demand), unlisted:N (kept by the trace's selector, in no list)")
+			fl.StringVar(&f.setting.Prefetch, "prefetch", "", "fetch ahead into a staging buffer: predicted:SIZE (predicted_indices), candidates:SIZE (ranks K … M-1 of the step before); SIZE as a capacity; candidates:SIZE,swap: into the cache, at most SIZE a step, for what ranks worse")
 			fl.StringArrayVar(&f.tiers, "tier", nil, "a cache below the GPU's, repeatable from fast to slow: `NAME=POLICY@CAPACITY`, as in dram=lru@8x; below the last everything is found")
 			fl.BoolVar(&f.inclusive, "inclusive", false, "with --tier: tiers keep a copy of what passes through; otherwise they keep what the one above gives up, and most policies are LRU there (TIERS.md)")
 			fl.StringVar(&f.allocation, "allocation", "", "`PLAN` of kvreplay allocate: what each layer and head may keep, instead of --capacity")
-			fl.StringVar(&f.reallocate, "reallocate", "", "with --allocation: every `STEPS[:METHOD]` decode steps divide the plan's memory anew by what was observed in them, by a METHOD of allocate (default 2d-greedy)")
-			fl.StringVar(&f.pool, "pool", "", "streams that share one cache of the sum of their capacities: those of a `request` (all layers and heads) or of a layer (its heads) (default: each has its own)")
+			fl.StringVar(&f.setting.Reallocation, "reallocate", "", "with --allocation: every `STEPS[:METHOD]` decode steps divide the plan's memory anew by what was observed in them, by a METHOD of allocate (default 2d-greedy)")
+			fl.StringVar(&f.setting.Pool, "pool", "", "streams that share one cache of the sum of their capacities: those of a `request` (all layers and heads) or of a layer (its heads) (default: each has its own)")
 			fl.StringSliceVar(&f.layers, "layers", nil, "layers to replay, as in 0,5,10-20 (default: all)")
 			fl.StringSliceVar(&f.requests, "requests", nil, "requests to replay, by id (default: all)")
 			fl.enum(&f.per, "per", string(replay.PerCell), "rows: one a `cell`, request, layer or stream",
@@ -88,7 +85,7 @@ every cell is replayed.`,
 			fl.enum(&f.format, "format", "", "on stdout: `summary` (ten lines), or all rows as table, jsonl or csv (default summary, with --out nothing)",
 				"summary", "table", "jsonl", "csv")
 			fl.parallel(&f.parallel, "workers; rows do not depend on it")
-			fl.Uint64Var(&f.seed, "seed", 0, "seed of policies that draw (default 0)")
+			fl.Uint64Var(&f.setting.Seed, "seed", 0, "seed of policies that draw (default 0)")
 			fl.out(&f.out, "folder to keep rows (and profiles) in, one file a trace")
 			fl.BoolVar(&f.explain, "explain", false, "say for each policy of a group why it is left out, and what it needs")
 			fl.BoolVar(&f.fresh, "fresh", false, "with --out: replay cells that the folder has, too")
@@ -138,7 +135,7 @@ func (f *replayFlags) run(c *call) error {
 	bar.start(steps, "replay "+count(cells, "cell"), "steps")
 	var rows []result.Row // to be printed
 	kept, recalled := 0, 0
-	var redone changes
+	redone := changes{}
 	for _, t := range tasks {
 		if t.profile != nil {
 			t.profile.Failing = func(err error) { bar.note("kvreplay: %v; the replay goes on, for the rows", err) }
@@ -206,7 +203,10 @@ func (f *replayFlags) next(c *call) []string {
 
 // options checks the flags and turns them into replay's options.
 func (f *replayFlags) options(c *call) (o replay.Options, err error) {
-	o = replay.Options{TopK: f.topk, Candidates: f.candidates, Requests: f.requests, Workers: f.parallel, Seed: f.seed, Shape: f.shape, Referee: f.referee, Fresh: f.fresh, Checkpoint: f.checkpoint}
+	s := &f.setting
+	o = replay.Options{TopK: s.TopK, Candidates: s.Candidates, Requests: f.requests, Workers: f.parallel, Seed: s.Seed,
+		Shape:   replay.Shape{BlockTokens: s.BlockTokens, ShareHeads: f.shareHeads, StepTokens: s.StepTokens},
+		Referee: f.referee, Fresh: f.fresh, Checkpoint: f.checkpoint}
 	if o.Policies, o.SkipUnable, err = parsePolicies(f.table, f.policies); err != nil {
 		return o, errUsage{err}
 	}
@@ -216,27 +216,15 @@ func (f *replayFlags) options(c *call) (o replay.Options, err error) {
 	if err = checkPeaks(f.table, o.Policies, o.Capacities); err != nil {
 		return o, errUsage{err}
 	}
-	if o.Warmup, err = replay.ParseWarmup(f.warmup); err != nil {
+	if err = o.Read(s, f.table); err != nil {
 		return o, errUsage{err}
 	}
-	if o.Pool, err = replay.ParsePool(f.pool); err != nil {
-		return o, errUsage{err}
-	}
-	if o.Reallocation, err = replay.ParseReallocation(f.reallocate); err != nil {
-		return o, errUsage{err}
-	}
-	if o.Prefetch, err = replay.ParsePrefetch(f.prefetch); err != nil {
-		return o, errUsage{err}
-	}
-	if o.Clusters, err = unlessStopped(c.Context(), func() (*replay.Clusters, error) { return replay.ParseClusters(f.clusters) }); err != nil {
+	if o.Clusters, err = unlessStopped(c.Context(), func() (*replay.Clusters, error) { return replay.ParseClusters(s.Clusters) }); err != nil {
 		var text *replay.ClustersError
 		if errors.As(err, &text) {
 			return o, errUsage{err}
 		}
 		return o, err // of its file
-	}
-	if o.Outliers, err = replay.ParseOutliers(f.outliers); err != nil {
-		return o, errUsage{err}
 	}
 	for _, text := range f.tiers {
 		t, err := replay.ParseTier(f.table, text)
@@ -268,7 +256,7 @@ func (f *replayFlags) options(c *call) (o replay.Options, err error) {
 		}
 		return nil
 	}
-	o.Sink, o.Local, o.EntryBytes = given("sink", &f.sink), given("local", &f.local), given("entry-bytes", &f.bytes)
+	o.Sink, o.Local, o.EntryBytes = given("sink", &s.Sink), given("local", &s.Local), given("entry-bytes", &f.bytes)
 	return o, f.check(c)
 }
 
@@ -276,21 +264,21 @@ func (f *replayFlags) options(c *call) (o replay.Options, err error) {
 func hasCapacity(s policies.Spec) bool { return !s.Entry.Traits.Windowed }
 
 func (f *replayFlags) check(c *call) error {
-	var used []replay.Mechanism // of those that replay.Plan does not see
-	for _, m := range []replay.Mechanism{replay.UseCheckpoint, replay.UseProfile, replay.UseReferee, replay.UseClusters} {
+	var used []setting.Mechanism // of those that replay.Plan does not see
+	for _, m := range []setting.Mechanism{setting.UseCheckpoint, setting.UseProfile, setting.UseReferee, setting.UseClusters} {
 		if c.changed(strings.TrimPrefix(string(m), "--")) {
 			used = append(used, m)
 		}
 	}
-	if err := replay.Combine(used...); err != nil {
+	if err := setting.Combine(used...); err != nil {
 		return errUsage{err}
 	}
 	switch {
 	case f.checkpoint <= 0:
 		return usagef("--checkpoint %v: expected a time above 0", f.checkpoint)
-	case f.sink < 0:
-		return usagef("--sink %d: expected at least 0", f.sink)
-	case f.reallocate != "" && f.allocation == "":
+	case f.setting.Sink < 0:
+		return usagef("--sink %d: expected at least 0", f.setting.Sink)
+	case f.setting.Reallocation != "" && f.allocation == "":
 		return usagef("--reallocate divides the memory of a plan anew: give one with --allocation")
 	case f.inclusive && len(f.tiers) == 0:
 		return usagef("--inclusive goes with --tier")
@@ -462,29 +450,18 @@ func (f *replayFlags) finish(ctx context.Context, t *task, store *replay.Store) 
 }
 
 // changes counts the cells that a run replays again although its folder has them, over all
-// traces.
-type changes struct {
-	changed map[string]int // by policy, if its decisions have changed
-	unnamed int            // kept without a fingerprint
-}
+// traces, by policy. These policies decide differently now.
+type changes map[string]int
 
-func (c *changes) add(r *replay.Result) {
-	if c.changed == nil {
-		c.changed = map[string]int{}
-	}
+func (c changes) add(r *replay.Result) {
 	for policy, cells := range r.Changed {
-		c.changed[policy] += cells
+		c[policy] += cells
 	}
-	c.unnamed += r.Unnamed
 }
 
 // write prints a line for each policy that has changed.
-func (c *changes) write(w io.Writer) {
-	for _, policy := range slices.Sorted(maps.Keys(c.changed)) {
-		fmt.Fprintf(w, "kvreplay: %s changed since these cells were kept: %s replayed\n", policy, count(c.changed[policy], "cell"))
-	}
-	if c.unnamed > 0 {
-		fmt.Fprintf(w, "kvreplay: an earlier version kept these cells without policy fingerprints: %s replayed\n",
-			count(c.unnamed, "cell"))
+func (c changes) write(w io.Writer) {
+	for _, policy := range slices.Sorted(maps.Keys(c)) {
+		fmt.Fprintf(w, "kvreplay: %s changed since these cells were kept: %s replayed\n", policy, count(c[policy], "cell"))
 	}
 }

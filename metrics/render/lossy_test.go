@@ -71,7 +71,7 @@ func TestSelectorRecallIsShown(t *testing.T) {
 
 // Of several selectors a title says the range of their recalls, or that one was not measured.
 func TestMarkedWithRecalls(t *testing.T) {
-	b := &board.Board{Traces: []board.TraceInfo{{Trace: "a", Selector: "quest", SelectorRecall: rowstest.Ptr(0.25)}, {Trace: "b", Selector: "quest", SelectorRecall: rowstest.Ptr(0.5)}, {Trace: "c", Selector: "magicpig"}, {Trace: "d", Selector: "dsa"}}}
+	b := &board.Board{Traces: []board.TraceInfo{{Setting: result.Setting{Trace: "a", Selector: "quest", SelectorRecall: rowstest.Ptr(0.25)}}, {Setting: result.Setting{Trace: "b", Selector: "quest", SelectorRecall: rowstest.Ptr(0.5)}}, {Setting: result.Setting{Trace: "c", Selector: "magicpig"}}, {Setting: result.Setting{Trace: "d", Selector: "dsa"}}}}
 	for traces, want := range map[string]struct {
 		title string
 		least float64 // 0: none

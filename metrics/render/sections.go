@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -314,7 +315,7 @@ func settingsSection(b *board.Board) section {
 	tab := newTable("trace", "digest", "requests", "streams", "steps", "demand/step", "K", "M", "warm-up", "sink", "local", "block", "entry bytes", "selection")
 	tab.rightFrom(2)
 	for _, t := range b.Traces {
-		tab.add(traceName(b, t.Trace), result.ShortDigest(t.Digest), intText(t.RequestCount, "pooled"), fmt.Sprint(t.Streams), fmt.Sprint(t.Steps), fmt.Sprintf("%.1f", result.PerStep(float64(t.Demand), t.Steps)),
+		tab.add(traceName(b, t.Trace), result.ShortDigest(t.TraceDigest), intText(t.RequestCount, "pooled"), fmt.Sprint(t.Streams), fmt.Sprint(t.Steps), fmt.Sprintf("%.1f", result.PerStep(float64(t.Demand), t.Steps)),
 			fmt.Sprint(t.TopK), fmt.Sprint(t.Candidates), t.Warmup, fmt.Sprint(t.Sink), fmt.Sprint(t.Local), fmt.Sprint(t.BlockTokens), intText(t.EntryBytes, notAvailable), selection(t))
 	}
 	notes := slices.Clone(b.Notes)
@@ -332,38 +333,7 @@ func intText(n *int, none string) string {
 }
 
 func selection(t board.TraceInfo) string {
-	var words []string
-	if t.Layers != "" {
-		words = append(words, "layers "+t.Layers)
-	}
-	if t.Requests != "" {
-		words = append(words, "requests "+t.Requests)
-	}
-	if t.SharedHeads > 1 {
-		words = append(words, fmt.Sprintf("%d heads share a cache", t.SharedHeads))
-	}
-	if t.Pool != "" {
-		words = append(words, "one cache a "+t.Pool)
-	}
-	if t.StepTokens > 1 {
-		words = append(words, fmt.Sprintf("%d positions a step", t.StepTokens))
-	}
-	if t.Prefetch != "" {
-		words = append(words, "prefetch "+t.Prefetch)
-	}
-	if t.Outliers != "" {
-		words = append(words, "outliers "+t.Outliers)
-	}
-	if t.Clusters != "" {
-		words = append(words, "clusters "+t.Clusters)
-	}
-	if t.Tiers != "" {
-		words = append(words, "tiers "+t.Tiers)
-	}
-	if words == nil {
-		return "all"
-	}
-	return strings.Join(words, ", ")
+	return cmp.Or(strings.Join(t.Words(), ", "), "all")
 }
 
 func tierSection(b *board.Board) section {

@@ -3,6 +3,7 @@ package result
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,23 +13,51 @@ import (
 // null is how text names the absence of a value: `--where capacity=null`.
 const null = "null"
 
-// field is one field of Row: its JSON name, and how its value is read and written as text.
+// field is a field of a row in files: its JSON name, its place, and how its value is read and
+// written as text.
 type field struct {
 	name  string
-	index int
+	at    int   // position among the fields
+	index []int // in the struct
 	kind  reflect.Type
+	role  string // the tag "setting"
+	words string // the tag "words"
 }
 
 var (
-	rowFields  = fieldsOf(reflect.TypeFor[Row]())
-	fieldIndex = indexOf(rowFields)
+	rowFields     = fieldsOf(reflect.TypeFor[Row]())
+	fieldIndex    = indexOf(rowFields)
+	settingFields = settingsThat(func(string) bool { return true })
 )
 
-func fieldsOf(t reflect.Type) []field {
-	fields := make([]field, t.NumField())
+// fieldsOf lists the fields of a struct and of the Setting that it embeds, in the order of
+// files: that of the declaration, but for the tag "moves" of the embedded struct and
+// the tag "before" of other fields. "a<b" moves a before b, "a<" leaves a out.
+func fieldsOf(t reflect.Type) (fields []field) {
+	var moves []string
+	for _, f := range reflect.VisibleFields(t) {
+		if f.Anonymous {
+			moves = append(moves, strings.Fields(f.Tag.Get("moves"))...)
+			continue
+		}
+		tag := f.Tag
+		name, _, _ := strings.Cut(tag.Get("json"), ",")
+		fields = append(fields, field{name: name, index: f.Index, kind: f.Type, role: tag.Get("setting"), words: tag.Get("words")})
+		if before := tag.Get("before"); before != "" {
+			moves = append(moves, name+"<"+before)
+		}
+	}
+	at := func(name string) int { return slices.IndexFunc(fields, func(f field) bool { return f.name == name }) }
+	for _, move := range moves {
+		name, before, _ := strings.Cut(move, "<")
+		f := fields[at(name)]
+		fields = slices.Delete(fields, at(name), at(name)+1)
+		if before != "" {
+			fields = slices.Insert(fields, at(before), f)
+		}
+	}
 	for i := range fields {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		fields[i] = field{name, i, t.Field(i).Type}
+		fields[i].at = i
 	}
 	return fields
 }
@@ -39,6 +68,16 @@ func indexOf(fields []field) map[string]int {
 		index[f.name] = i
 	}
 	return index
+}
+
+// settingsThat are the settings whose role fulfils a condition, as Setting declares them.
+func settingsThat(fits func(role string) bool) (fields []field) {
+	for _, f := range fieldsOf(reflect.TypeFor[Setting]()) {
+		if fits(f.role) {
+			fields = append(fields, rowFields[fieldIndex[f.name]])
+		}
+	}
+	return fields
 }
 
 // FieldNames lists the fields of a row by their JSON names, in file order.
@@ -61,7 +100,14 @@ func fieldNamed(name string) (field, error) {
 	return rowFields[i], nil
 }
 
-func (f field) value(r *Row) reflect.Value { return reflect.ValueOf(r).Elem().Field(f.index) }
+func (f field) value(r *Row) reflect.Value { return f.in(reflect.ValueOf(r).Elem()) }
+
+func (f field) in(v reflect.Value) reflect.Value {
+	for _, i := range f.index {
+		v = v.Field(i)
+	}
+	return v
+}
 
 func (f field) nullable() bool { return f.kind.Kind() == reflect.Pointer }
 

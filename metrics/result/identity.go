@@ -7,19 +7,16 @@ import (
 )
 
 var (
-	// identitySettings tell the cells of results apart. Rows that agree in all of them are of
-	// one cell, so that rows of a new replay replace old ones. The engine and what
-	// describes a policy are not among them: a changed engine or policy replaces its rows.
-	identitySettings = []string{
-		"trace", "trace_digest", "policy", "capacity", "tier", "above", "topk", "candidates", "warmup", "sink", "local", "block_tokens",
-		"entry_bytes", "step_tokens", "shared_heads", "pool", "prefetch", "outliers", "clusters", "tiers", "layers", "requests",
-		"allocation", "reallocation", "seed",
-	}
-	identityFields = fieldsNamed(identitySettings)
-	versionFields  = fieldsNamed(append([]string{"engine", "policy_fingerprint", "depends_on"}, policySettings...))
+	// identityFields tell the cells of results apart. Rows that agree in all of them are of
+	// one cell, so that rows of a new replay replace old ones. The engine and the fields that
+	// describe a policy are not among them: a changed engine or policy replaces its rows.
+	identityFields = append(fieldsNamed("trace", "trace_digest", "policy", "capacity", "tier", "above"),
+		settingsThat(func(role string) bool { return role != "about" && role != "version" })...)
+	versionFields = append(settingsThat(func(role string) bool { return role == "version" }),
+		fieldsNamed(append([]string{"policy_fingerprint", "depends_on"}, policySettings...)...)...)
 )
 
-func fieldsNamed(names []string) []field {
+func fieldsNamed(names ...string) []field {
 	fields := make([]field, len(names))
 	for i, name := range names {
 		fields[i] = rowFields[fieldIndex[name]]

@@ -87,7 +87,7 @@ func WithoutOutdated(asked, rows []Row) []Row {
 // ofCells are the conditions that hold for all rows of a cell or for none.
 func (w Where) ofCells() Where {
 	return Where{slices.DeleteFunc(slices.Clone(w.conditions), func(c condition) bool {
-		i := c.field.index
+		i := c.field.at
 		return i >= fieldIndex["request_id"] && i <= fieldIndex["resident_peak"] || c.field.name == "capacity_entries"
 	})}
 }

@@ -74,16 +74,6 @@ func TestIncompleteNames(t *testing.T) {
 	}
 }
 
-// All settings that rows are told apart by identify a cell, but those that the trace's
-// digest determines.
-func TestIdentityHasAllSettings(t *testing.T) {
-	for _, name := range slices.Concat(result.TraceSettings, result.PlaceSettings, []string{"seed"}) {
-		if !slices.Contains(result.IdentitySettings, name) && !slices.Contains([]string{"model", "selector", "selector_recall"}, name) {
-			t.Errorf("%s is a setting, and identifies no cell", name)
-		}
-	}
-}
-
 // Newer rows replace older ones of the same cell and level; the result is in one order and
 // without repeats.
 func TestMergeRows(t *testing.T) {
@@ -134,7 +124,7 @@ func TestWriteParquet(t *testing.T) {
 		if err := r.Read(got.Interface()); err != nil {
 			t.Fatal(err)
 		}
-		row := got.Elem().Convert(reflect.TypeFor[result.Row]()).Interface().(result.Row)
+		row := result.FromParquet(got.Elem())
 		if len(row.Warnings) == 0 {
 			row.Warnings = nil
 		}

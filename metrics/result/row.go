@@ -10,87 +10,42 @@ const RowSchema = 2
 // Row is one cell of a run: one trace, policy, capacity and warm-up, its counts pooled
 // over streams, or one part of that cell where the run was asked for detail. Counts
 // are of counted steps (step ≥ 0) only.
+//
+// Fields stand in files in the order of FieldNames. The tag "before" moves a field before
+// another one, "moves" the fields of the embedded struct.
 type Row struct {
 	// Schema is RowSchema.
-	Schema int `json:"schema"`
-	// Trace is the trace's file name without its folder.
-	Trace string `json:"trace"`
-	// TraceDigest is the digest of the trace's content and metadata.
-	TraceDigest string `json:"trace_digest"`
-	// Model is the model whose decoding the trace recorded, empty where it does not say.
-	Model string `json:"model"`
+	Schema  int `json:"schema"`
+	Setting `moves:"tiers<prefetch allocation<tiers reallocation<tiers engine<warnings seed<warnings"`
+
 	// Policy is the policy with its options, as `--policy` takes it.
-	Policy string `json:"policy"`
+	Policy string `json:"policy" before:"selector"`
 	// Options is the canonical text of the options, empty without.
-	Options string `json:"options"`
-	// PolicyFingerprint names what the policy does: a digest of its decisions on fixed
+	Options string `json:"options" before:"selector"`
+	// PolicyFingerprint names the policy's behaviour: a digest of its decisions on fixed
 	// streams. An edited policy keeps its name and gets another fingerprint.
-	PolicyFingerprint string `json:"policy_fingerprint"`
+	PolicyFingerprint string `json:"policy_fingerprint" before:"selector"`
 	// DependsOn are other policies on whose decisions the counts depend, with their
 	// fingerprints, "window:2=c3a9f15c5d9a22ee": of the caches above a tier, of the policy
 	// whose peak is the capacity; empty for none.
-	DependsOn string `json:"depends_on"`
+	DependsOn string `json:"depends_on" before:"selector"`
 	// Offline is true for policies that see the future: bounds, not contenders.
-	Offline bool `json:"offline"`
+	Offline bool `json:"offline" before:"selector"`
 	// Bypasses is true for policies that may keep demanded blocks out; opt-bypass bounds them.
-	Bypasses bool `json:"bypasses"`
+	Bypasses bool `json:"bypasses" before:"selector"`
 	// Lossy is true for policies that drop entries for good.
-	Lossy bool `json:"lossy"`
-	// Selector is what chose the trace's lists; empty where the trace does not say. Of one
-	// that approximates, SelectorRecall is the share of the exact Top-K among its first K, as
-	// measured when the trace was recorded; null of an exact one, and where it was not measured.
-	Selector       string   `json:"selector"`
-	SelectorRecall *float64 `json:"selector_recall"`
-	// TopK is K, the demand's budget in the unit of the trace's lists (replay's --topk).
-	TopK int `json:"topk"`
-	// Candidates is M, the list length that policies may see, in that unit.
-	Candidates int `json:"candidates"`
+	Lossy bool `json:"lossy" before:"selector"`
 	// Capacity is the capacity as asked for ("1.5x", "0.2ctx", "6400", "64MiB",
 	// "peak:window:2"), spelled as CapacityText does; null for policies without capacity.
-	Capacity *string `json:"capacity"`
+	Capacity *string `json:"capacity" before:"warmup"`
 	// CapacityEntries is the capacity of a stream in entries (tokens), of each head where heads
 	// share a cache, the largest of one that grows; null for policies without capacity and
 	// where the pooled streams differ.
-	CapacityEntries *int64 `json:"capacity_entries"`
-	// Warmup is the warm-up that ran: "lru:32", "cold", "importance:32", "staging".
-	Warmup string `json:"warmup"`
-	// Sink and Local are the pinned tokens, BlockTokens the unit, EntryBytes the bytes
-	// of an entry (null where neither trace nor user states it): they change counts.
-	Sink        int  `json:"sink"`
-	Local       int  `json:"local"`
-	BlockTokens int  `json:"block_tokens"`
-	EntryBytes  *int `json:"entry_bytes"`
-	// StepTokens is the number of consecutive positions that make a step, SharedHeads
-	// that of the heads that share a cache, whose entries a block holds; 1 as recorded.
-	StepTokens  int `json:"step_tokens"`
-	SharedHeads int `json:"shared_heads"`
-	// Pool says which streams share one cache of the sum of their capacities: "request",
-	// "layer"; empty where each has its own.
-	Pool string `json:"pool"`
-	// Allocation is the digest of the plan that gave each layer and head its capacity or
-	// window; empty for none.
-	Allocation string `json:"allocation"`
-	// Reallocation says every how many decode steps the plan's memory is divided anew, and
-	// by which method, "64:2d-greedy"; empty where it is not.
-	Reallocation string `json:"reallocation"`
-	// Tiers are the caches below the GPU's, "dram=lru@8x" and so on, "inclusive" at the end
-	// where they keep what passes through; empty for none. Tier is 0 for the GPU's cache
-	// and n for the n-th below, whose demand is what the one above misses; Above are the
-	// caches above it, "lru@2x".
-	Tiers string `json:"tiers"`
-	Tier  int    `json:"tier"`
-	Above string `json:"above"`
-	// Prefetch is the prefetcher and its staging buffer, "predicted:0.5x", or with ",swap"
-	// the most that a step swaps into the cache; empty for none.
-	Prefetch string `json:"prefetch"`
-	// Outliers are the blocks of a stream that stay for good beside the capacity,
-	// "windows:48"; empty for none. Clusters says what groups tokens to units of unequal
-	// sizes, "lists" or the digest of a file; empty where units are blocks.
-	Outliers string `json:"outliers"`
-	Clusters string `json:"clusters"`
-	// Layers and Requests are the selections that were replayed, empty for all.
-	Layers   string `json:"layers"`
-	Requests string `json:"requests"`
+	CapacityEntries *int64 `json:"capacity_entries" before:"warmup"`
+	// Tier is 0 for the GPU's cache and n for the n-th below, whose demand is the misses of the
+	// one above; Above are the caches above it, "lru@2x".
+	Tier  int    `json:"tier" before:"prefetch"`
+	Above string `json:"above" before:"prefetch"`
 	// Labels are the conditions that limit the row's figures, as Labels.String writes them;
 	// empty without any.
 	Labels string `json:"labels"`
@@ -162,10 +117,6 @@ type Row struct {
 	ResidentMean float64 `json:"resident_mean"`
 	ResidentPeak int64   `json:"resident_peak"`
 
-	// Engine is the version of the replay semantics.
-	Engine string `json:"engine"`
-	// Seed is the seed of the run.
-	Seed uint64 `json:"seed"`
 	// Warnings say what a reader must know before comparing this row.
 	Warnings []string `json:"warnings"`
 }

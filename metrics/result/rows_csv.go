@@ -111,10 +111,10 @@ func csvHeader(names []string) ([]field, error) {
 		if err != nil {
 			return nil, fmt.Errorf("header (rows are JSON lines or CSV): %w", err)
 		}
-		if seen[f.index] {
+		if seen[f.at] {
 			return nil, fmt.Errorf("header: field %s stands twice", name)
 		}
-		fields[i], seen[f.index] = f, true
+		fields[i], seen[f.at] = f, true
 	}
 	for i, ok := range seen {
 		if !ok {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"strconv"
 	"unicode/utf8"
 )
 
@@ -14,9 +16,7 @@ import (
 // canonical form: equal rows give equal bytes. A row that fails Check is an error.
 func WriteJSONL(w io.Writer, rows []Row) error {
 	b := bufio.NewWriterSize(w, 1<<16)
-	enc := json.NewEncoder(b)
-	enc.SetEscapeHTML(false)
-	var r Row // one for all: the encoder is given its address
+	var r Row // one for all: reflection takes its address
 	for i := range rows {
 		r = rows[i]
 		if err := r.Check(); err != nil {
@@ -25,11 +25,68 @@ func WriteJSONL(w io.Writer, rows []Row) error {
 		if r.Warnings == nil {
 			r.Warnings = []string{}
 		}
-		if err := enc.Encode(&r); err != nil {
+		line, err := appendFields(b.AvailableBuffer(), rowFields, reflect.ValueOf(&r).Elem())
+		if err != nil {
 			return fmt.Errorf("write rows: row %d: %w", i+1, err)
 		}
+		b.Write(append(line, '\n')) // an error comes back from Flush
 	}
 	return b.Flush()
+}
+
+// MarshalJSON writes the fields in their order.
+func (r Row) MarshalJSON() ([]byte, error) {
+	return appendFields(nil, rowFields, reflect.ValueOf(r))
+}
+
+// MarshalSetting writes a struct that embeds Setting as JSON. The tags of its fields that Row
+// describes give their order.
+func MarshalSetting(v any) ([]byte, error) {
+	return appendFields(nil, fieldsOf(reflect.TypeOf(v)), reflect.ValueOf(v))
+}
+
+func appendFields(dst []byte, fields []field, v reflect.Value) (_ []byte, err error) {
+	next := byte('{')
+	for _, f := range fields {
+		dst = append(append(append(dst, next, '"'), f.name...), `":`...)
+		next = ','
+		if dst, err = appendValue(dst, f.in(v)); err != nil {
+			return nil, fmt.Errorf("field %s: %w", f.name, err)
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+// appendValue writes a value as encoding/json does, without escapes for HTML.
+func appendValue(dst []byte, v reflect.Value) ([]byte, error) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return append(dst, null...), nil
+		}
+		return appendValue(dst, v.Elem())
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return strconv.AppendInt(dst, v.Int(), 10), nil
+	case reflect.String:
+		if text := v.String(); plainJSON(text) {
+			return append(append(append(dst, '"'), text...), '"'), nil
+		}
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v.Interface())
+	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...), err
+}
+
+// plainJSON reports whether a text stands in JSON as it is.
+func plainJSON(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 func (d *decoder) lines(b *bufio.Reader, name string) error {
@@ -94,10 +151,10 @@ func decodeField(dec *json.Decoder, row *Row, seen []bool) error {
 	if err != nil {
 		return err
 	}
-	if seen[f.index] {
+	if seen[f.at] {
 		return fmt.Errorf("field %s stands twice", f.name)
 	}
-	seen[f.index] = true
+	seen[f.at] = true
 	var raw json.RawMessage
 	if err := dec.Decode(&raw); err != nil {
 		return fmt.Errorf("field %s: JSON: %w", f.name, err)

@@ -15,7 +15,7 @@ var parquetRow = parquetType()
 func parquetType() reflect.Type {
 	fields := make([]reflect.StructField, len(rowFields))
 	for i, f := range rowFields {
-		fields[i] = reflect.TypeFor[Row]().Field(i)
+		fields[i] = reflect.TypeFor[Row]().FieldByIndex(f.index)
 		tag := f.name
 		if !f.scalar() {
 			tag += ",list"
@@ -35,7 +35,11 @@ func WriteParquet(w io.Writer, rows []Row) error {
 		if err := rows[i].Check(); err != nil {
 			return fmt.Errorf("write rows: row %d: %w", i+1, err)
 		}
-		if err := p.Write(reflect.ValueOf(&rows[i]).Elem().Convert(parquetRow).Interface()); err != nil {
+		row := reflect.New(parquetRow).Elem()
+		for j, f := range rowFields {
+			row.Field(j).Set(f.value(&rows[i]))
+		}
+		if err := p.Write(row.Interface()); err != nil {
 			return fmt.Errorf("write rows: %w", err)
 		}
 	}

@@ -9,24 +9,19 @@ import (
 	"github.com/kvreplay/kvreplay/internal/printable"
 )
 
-// Rows are comparable only where everything but the policy and the capacity is equal.
-// These lists say which fields that are, and over which rows they must be equal.
+// Rows are comparable only if everything but the policy and the capacity is equal. These are
+// the fields over which rows must be equal. The tags of Setting give most of them.
 var (
-	// runSettings must be equal over all rows of a board.
-	runSettings = []string{"engine", "seed"}
-	// traceSettings must be equal over all rows of a trace: they change its counts.
-	traceSettings = []string{
-		"trace_digest", "model", "selector", "selector_recall", "topk", "candidates", "warmup", "sink", "local", "block_tokens",
-		"entry_bytes", "step_tokens", "shared_heads", "pool", "prefetch", "outliers", "clusters", "tiers", "layers", "requests",
-	}
+	runFields    = settingsThat(func(role string) bool { return role == "run" || role == "version" })
+	traceFields  = settingsThat(func(role string) bool { return role == "" || role == "about" })
+	placeFields  = settingsThat(func(role string) bool { return role == "place" })
+	policyFields = fieldsNamed(policySettings...)
+	// partFields must be equal over the rows that exact policies have of one part of a place;
+	// lossy methods divide a budget as they see fit.
+	partFields = fieldsNamed("capacity_entries")
+
 	// policySettings must be equal over all rows of a policy.
 	policySettings = []string{"options", "offline", "bypasses", "lossy"}
-	// placeSettings must be equal over all rows of a trace at a capacity: plans of one
-	// method and memory have one name, whatever they give to whom.
-	placeSettings = []string{"allocation", "reallocation"}
-	// partSettings must be equal over the rows that exact policies have of one part of
-	// such a place; lossy methods divide a budget as they see fit.
-	partSettings = []string{"capacity_entries"}
 )
 
 // ColdStart is the warm-up that leaves caches empty (SEMANTICS S8).
@@ -35,16 +30,16 @@ const ColdStart = "cold"
 // CheckSettings refuses rows that differ in a hidden setting. The error lists the
 // settings, their values and how to choose.
 func CheckSettings(rows []*Row) error {
-	if err := checkEqual("the rows", runSettings, rows); err != nil {
+	if err := checkEqual("the rows", runFields, rows); err != nil {
 		return err
 	}
 	for _, g := range GroupBy(rows, func(r *Row) string { return r.Trace }) {
-		if err := checkEqual("the rows of trace "+g.Key, traceSettings, g.Rows); err != nil {
+		if err := checkEqual("the rows of trace "+g.Key, traceFields, g.Rows); err != nil {
 			return err
 		}
 	}
 	for _, g := range GroupBy(rows, func(r *Row) string { return r.Policy }) {
-		if err := checkEqual("the rows of policy "+g.Key, policySettings, g.Rows); err != nil {
+		if err := checkEqual("the rows of policy "+g.Key, policyFields, g.Rows); err != nil {
 			return err
 		}
 	}
@@ -58,6 +53,27 @@ func CheckSettings(rows []*Row) error {
 		return err
 	}
 	return checkCopies(rows)
+}
+
+// CheckPooled refuses rows whose counts cannot be pooled over traces: rows that differ in a
+// setting, apart from those that describe or select from a trace, and traces that would count
+// twice.
+func CheckPooled(rows []*Row) error {
+	own := []string{"trace", "trace_digest", "layers", "requests"}
+	fields := slices.DeleteFunc(append(settingsThat(func(role string) bool { return role != "about" }), fieldsNamed("tier", "above", "labels")...),
+		func(f field) bool { return slices.Contains(own, f.name) })
+	if err := checkEqual("the rows", fields, rows); err != nil {
+		return err
+	}
+	for _, g := range GroupBy(rows, func(r *Row) string { return r.Trace }) {
+		if err := checkEqual("the rows of trace "+g.Key, fieldsNamed("trace_digest"), g.Rows); err != nil {
+			return err
+		}
+	}
+	if err := checkCopies(rows); err != nil {
+		return err
+	}
+	return checkBehaviours(rows)
 }
 
 // checkBehaviours refuses rows of a policy that was edited between their replays, and rows
@@ -90,12 +106,12 @@ func checkUnedited(what, name string, rows []*Row) error {
 func checkPlaces(rows []*Row) error {
 	for _, g := range GroupBy(rows, placeKey) {
 		what := "the rows of " + placeName(g.Rows[0])
-		if err := checkEqual(what, placeSettings, g.Rows); err != nil {
+		if err := checkEqual(what, placeFields, g.Rows); err != nil {
 			return err
 		}
 		_, exact := Split(g.Rows, func(r *Row) bool { return r.Lossy })
 		for _, p := range GroupBy(exact, func(r *Row) string { return PartOf(r).String() }) {
-			if err := checkEqual(fmt.Sprintf("%s (%s)", what, p.Key), partSettings, p.Rows); err != nil {
+			if err := checkEqual(fmt.Sprintf("%s (%s)", what, p.Key), partFields, p.Rows); err != nil {
 				return err
 			}
 		}
@@ -156,10 +172,9 @@ func checkCopies(rows []*Row) error {
 	return nil
 }
 
-func checkEqual(what string, names []string, rows []*Row) error {
+func checkEqual(what string, fields []field, rows []*Row) error {
 	var differ []field
-	for _, name := range names {
-		f := rowFields[fieldIndex[name]]
+	for _, f := range fields {
 		if slices.ContainsFunc(rows, func(r *Row) bool { return !f.same(r, rows[0]) }) {
 			differ = append(differ, f)
 		}

@@ -90,12 +90,12 @@ func (w Where) Selects(r *Row) bool {
 	return true
 }
 
-func (c condition) sameKey(d condition) bool { return !d.negate && c.field.index == d.field.index }
+func (c condition) sameKey(d condition) bool { return !d.negate && c.field.at == d.field.at }
 
 func (w Where) anyEqual(f field, r *Row) bool {
 	text := f.text(r)
 	return slices.ContainsFunc(w.conditions, func(c condition) bool {
-		return !c.negate && c.field.index == f.index && c.holds(text)
+		return !c.negate && c.field.at == f.at && c.holds(text)
 	})
 }
 
@@ -121,9 +121,9 @@ func (c condition) holds(text string) bool {
 func (w Where) Including(policy string) Where {
 	f := rowFields[fieldIndex["policy"]]
 	changed := Where{slices.DeleteFunc(slices.Clone(w.conditions), func(c condition) bool {
-		return c.negate && c.field.index == f.index && c.holds(policy)
+		return c.negate && c.field.at == f.at && c.holds(policy)
 	})}
-	if slices.ContainsFunc(changed.conditions, func(c condition) bool { return !c.negate && c.field.index == f.index }) {
+	if slices.ContainsFunc(changed.conditions, func(c condition) bool { return !c.negate && c.field.at == f.at }) {
 		changed.conditions = append(changed.conditions, condition{field: f, value: policy})
 	}
 	return changed

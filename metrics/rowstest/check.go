@@ -75,7 +75,11 @@ func JSONNames(t reflect.Type) []string {
 			if tag := f.Tag.Get("json"); tag != "" && tag != "-" {
 				names = append(names, tag)
 			}
-			names = append(names, JSONNames(f.Type)...)
+			for _, name := range JSONNames(f.Type) {
+				if !slices.Contains(strings.Fields(f.Tag.Get("moves")), name+"<") { // left out
+					names = append(names, name)
+				}
+			}
 		}
 	}
 	return names

@@ -14,10 +14,12 @@ func Ptr[T any](x T) *T { return &x }
 // Row is a row whose counts are of one stream with ten steps and a demand of 10 each.
 func Row(trace, policy, capacity string, misses int64) result.Row {
 	r := result.Row{
-		Schema: result.RowSchema, Trace: trace, TraceDigest: "sha256:" + trace, Policy: policy, PolicyFingerprint: "f-" + policy, TopK: 10, Candidates: 10,
-		Warmup: "lru:2", Local: 1, BlockTokens: 1, StepTokens: 1, SharedHeads: 1, Streams: 1, Steps: 10, Demand: 100, DemandMean: 10,
-		Hits: 100 - misses, Misses: misses, Births: 10, Engine: "1",
-		Offline: policy == "opt" || policy == "opt-bypass", Bypasses: policy == "opt-bypass" || policy == "bypasser", Lossy: policy == "lossy",
+		Setting: result.Setting{Trace: trace, TraceDigest: "sha256:" + trace, TopK: 10, Candidates: 10,
+			Warmup: "lru:2", Local: 1, BlockTokens: 1, StepTokens: 1, SharedHeads: 1, Engine: "1"},
+		Schema: result.RowSchema, Policy: policy, PolicyFingerprint: "f-" + policy, Streams: 1, Steps: 10,
+		Demand: 100, DemandMean: 10, Hits: 100 - misses, Misses: misses, Births: 10,
+		Offline:  policy == "opt" || policy == "opt-bypass",
+		Bypasses: policy == "opt-bypass" || policy == "bypasser", Lossy: policy == "lossy",
 	}
 	if r.Lossy {
 		r.Misses, r.Lost, r.Recall = 0, misses, Ptr(1-float64(misses)/100)

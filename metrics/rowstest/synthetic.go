@@ -55,13 +55,18 @@ func syntheticRow(trace string, p syntheticPolicy, capacity string, request int,
 		labels = labels.With(result.LabelOraclePolicy)
 	}
 	r := result.Row{
-		Schema: result.RowSchema, Labels: labels.String(), Trace: trace, TraceDigest: "synthetic:" + trace, Policy: p.name, PolicyFingerprint: "f-" + p.name, Offline: p.offline, Bypasses: p.bypasses,
-		TopK: syntheticK, Candidates: 2 * syntheticK, Capacity: &capacity, CapacityEntries: &entries, Warmup: "lru:32",
-		Sink: 4, Local: 16, BlockTokens: 1, StepTokens: 1, SharedHeads: 1, EntryBytes: Ptr(syntheticBytes), RequestID: Ptr(fmt.Sprintf("r%d", request)),
-		Streams: 1, Steps: syntheticSteps, Demand: demand, DemandMean: float64(demand) / syntheticSteps, Hits: demand - misses, Misses: misses,
-		Evictions: misses, Births: syntheticSteps, HostToDeviceBytes: Ptr(misses * syntheticBytes), DeviceToHostBytes: Ptr(int64(syntheticSteps * syntheticBytes)),
-		DemandEntries: &demand, MissedEntries: &misses, MovedEntries: misses, ReadAmplification: Ptr(1.0),
-		ResidentMean: float64(entries), ResidentPeak: entries, Engine: "1", Warnings: []string{"synthetic: an example of the format, not a measurement"},
+		Setting: result.Setting{Trace: trace, TraceDigest: "synthetic:" + trace, TopK: syntheticK,
+			Candidates: 2 * syntheticK, Warmup: "lru:32", Sink: 4, Local: 16, BlockTokens: 1, StepTokens: 1,
+			SharedHeads: 1, EntryBytes: Ptr(syntheticBytes), Engine: "1"},
+		Schema: result.RowSchema, Labels: labels.String(), Policy: p.name, PolicyFingerprint: "f-" + p.name,
+		Offline: p.offline, Bypasses: p.bypasses, Capacity: &capacity, CapacityEntries: &entries,
+		RequestID: Ptr(fmt.Sprintf("r%d", request)), Streams: 1, Steps: syntheticSteps, Demand: demand,
+		DemandMean: float64(demand) / syntheticSteps, Hits: demand - misses, Misses: misses, Evictions: misses,
+		Births: syntheticSteps, HostToDeviceBytes: Ptr(misses * syntheticBytes),
+		DeviceToHostBytes: Ptr(int64(syntheticSteps * syntheticBytes)), DemandEntries: &demand,
+		MissedEntries: &misses, MovedEntries: misses, ReadAmplification: Ptr(1.0),
+		ResidentMean: float64(entries), ResidentPeak: entries,
+		Warnings: []string{"synthetic: an example of the format, not a measurement"},
 	}
 	return r
 }

@@ -27,7 +27,6 @@ import (
 	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/policies/snapkv"
 )
 
@@ -93,7 +92,7 @@ func (p *Policy) layer(heads []policies.Surveyed) []int {
 	budgets := make([]int, len(heads))
 	given := 0
 	for i, own := range marked(heads, rest) {
-		budgets[i] = max(1, min(most[i], window+int(allocate.Safeguard(int64(own), int64(rest/len(heads)), p.Alpha))))
+		budgets[i] = max(1, min(most[i], window+int(policies.Safeguard(int64(own), int64(rest/len(heads)), p.Alpha))))
 		given += budgets[i]
 	}
 	return policies.Spread(budgets, total-given, most) // what rounding leaves, and heads that are full

@@ -24,7 +24,6 @@ import (
 	_ "embed" // the package comment is the policy's documentation
 
 	"github.com/kvreplay/kvreplay/policies"
-	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/policies/snapkv"
 )
 
@@ -68,7 +67,7 @@ func (p *Policy) Divide(streams []policies.Surveyed) []int {
 		total += s.Capacity
 		window = max(window, int(s.Values[0]))
 	}
-	byDepth := allocate.PyramidWeights(len(layers), int64(p.Beta))
+	byDepth := policies.PyramidWeights(len(layers), int64(p.Beta))
 	weights, most := make([]int64, len(streams)), make([]int, len(streams))
 	layer := 0
 	for i, s := range streams {

@@ -71,7 +71,7 @@ type sums struct {
 
 // pinnedTokens are those of a head that attention reads beside the demand: sinks, local window, outliers.
 func pinnedTokens(m *replay.ProfileMeta) float64 {
-	return float64(m.Sink + m.Local + m.Outliers*max(1, m.BlockTokens))
+	return float64(m.Sink + m.Local + m.OutlierBlocks*max(1, m.BlockTokens))
 }
 
 // sum adds up one profiled layer of one step over some requests. context and positions,

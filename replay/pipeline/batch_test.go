@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 )
 
@@ -36,7 +37,7 @@ func TestSums(t *testing.T) {
 	at := func(n int64) [][]Counts {
 		return [][]Counts{{{Demand: n, Misses: 2 * n, Runs: 3 * n, Moved: 4 * n, SSDMisses: 5 * n, SSDMoved: 6 * n, SSDRuns: 7 * n, Positions: 2, SeqLen: 20, Prompt: 9}}}
 	}
-	b := &Batch{Profile: &Profile{Meta: replay.ProfileMeta{Sink: 2, Local: 1, BlockTokens: 4}, Requests: []Request{{Steps: at(1)}, {Steps: at(10)}}}}
+	b := &Batch{Profile: &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{Sink: 2, Local: 1, BlockTokens: 4}}, Requests: []Request{{Steps: at(1)}, {Steps: at(10)}}}}
 	got := b.sum([]share{{0, 1}, {1, 2}}, 0, 5, &Scaling{Factor: 2, Heads: 1}, 0, 0)
 	want := sums{Counts: Counts{Demand: 21, Misses: 42, Runs: 63, Moved: 84, SSDMisses: 105, SSDMoved: 126, SSDRuns: 147, Positions: 6, SeqLen: 60, Prompt: 27},
 		requests: 3, scored: 120, attended: 2 * (11 + 20 + 20), entries: 11 + 20 + 20, squares: 3 * 400}
@@ -44,11 +45,11 @@ func TestSums(t *testing.T) {
 		t.Errorf("%+v, expected %+v", got, want)
 	}
 	// Attention reads the two outliers, blocks of 4 tokens, as well.
-	b.Profile.Meta.Outliers = 2
+	b.Profile.Meta.OutlierBlocks = 2
 	if got := b.sum([]share{{0, 1}}, 0, 5, &Scaling{Factor: 2, Heads: 1}, 0, 0); got.entries != 11+8 {
 		t.Errorf("%g entries are read with outliers, expected 19", got.entries)
 	}
-	b.Profile.Meta.Outliers = 0
+	b.Profile.Meta.OutlierBlocks = 0
 	// Asked for a context of 100 and 3 positions.
 	got = b.sum([]share{{1, 2}}, 0, 0, &Scaling{Factor: 2, Heads: 1}, 100, 3)
 	if got.SeqLen != 200 || got.Prompt != 200 || got.Positions != 6 || got.scored != 600 || got.entries != 2*83 || got.attended != 6*83 || got.squares != 20000 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -269,7 +270,7 @@ func TestAttentionReadsAllHeads(t *testing.T) {
 	for _, name := range []string{"llama-3.1-8b", "opt-13b", "smollm2-135m"} {
 		machine, m := parts(t, "h100", name)
 		for _, heads := range []int{1, int(m.KVHeads.Value)} {
-			p := &Profile{Meta: replay.ProfileMeta{TopK: 256, Local: 1}, Layers: []int32{0}, Heads: heads,
+			p := &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: 256, Local: 1}}, Layers: []int32{0}, Heads: heads,
 				Requests: []Request{{Steps: [][]Counts{{{Demand: 256 * int64(heads), Positions: 1, SeqLen: 9000}}}}}}
 			scaling, err := NewScaling(p, m, "nearest", 0)
 			if err != nil {
@@ -291,7 +292,7 @@ func TestAttentionReadsAllHeads(t *testing.T) {
 // Of the 256 + 1 entries that a request attends to, 64 are fetched.
 func TestShareFetched(t *testing.T) {
 	machine, m := parts(t, "h100", "llama-3.1-8b")
-	p := &Profile{Meta: replay.ProfileMeta{TopK: 256, Local: 1}, Layers: []int32{0}, Heads: 1,
+	p := &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: 256, Local: 1}}, Layers: []int32{0}, Heads: 1,
 		Requests: []Request{{Steps: [][]Counts{{{Demand: 256, Misses: 4, Moved: 64, Positions: 1, SeqLen: 9000}}}}}}
 	scaling, err := NewScaling(p, m, "nearest", 0)
 	if err != nil {

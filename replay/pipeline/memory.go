@@ -158,7 +158,7 @@ func mosts(p *Profile) [][]most {
 			}
 			all[i] = append(all[i], m)
 		}
-		if p.Meta.Pool == replay.PoolRequest {
+		if p.Meta.Pool == string(replay.PoolRequest) {
 			above, below := fullest(layers, func(c *Counts) int64 { return c.Resident }), fullest(layers, func(c *Counts) int64 { return c.Below })
 			for l := range layers {
 				all[i][l].resident, all[i][l].below = layers[l][above].Resident, layers[l][below].Below
@@ -187,7 +187,7 @@ func fullest(layers [][]Counts, of func(*Counts) int64) (step int) {
 // room: sinks, the local window wherever it begins, outliers.
 func pinnedRoom(m *replay.ProfileMeta) float64 {
 	block := max(1, m.BlockTokens)
-	return float64((m.Sink+block-1)/block*block + localRoom(m.Local, block) + m.Outliers*block)
+	return float64((m.Sink+block-1)/block*block + localRoom(m.Local, block) + m.OutlierBlocks*block)
 }
 
 // localRoom is the most tokens for which the blocks that a local window touches have room.

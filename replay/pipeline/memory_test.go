@@ -18,7 +18,7 @@ func TestResidentBlocks(t *testing.T) {
 		{1000, 320 + 2*(1+2+3)*16, 40 * 32},
 		{200, 13 * 32, 13 * 32}, // of the last block all 16 tokens
 	} {
-		p := &Profile{Meta: replay.ProfileMeta{Sink: 4, Local: 8, Outliers: 3, BlockTokens: 16, SharedHeads: 2},
+		p := &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{Sink: 4, Local: 8, BlockTokens: 16, SharedHeads: 2}, OutlierBlocks: 3},
 			Requests: []Request{{Steps: [][]Counts{{{Resident: 10, Below: 40, SeqLen: int64(c.context)}}}}}}
 		r := &runner{profile: p, batch: &Batch{Profile: p, Drawn: []int{0, 0}}}
 		r.options.Scaling, r.options.mosts = &Scaling{LayerOf: []int{0, 0}, Factor: 1, Heads: 2, EntryBytes: 256}, mosts(p)
@@ -53,13 +53,15 @@ func TestPinnedOfRows(t *testing.T) {
 		meta       replay.ProfileMeta
 		room, read float64 // tokens of a head
 	}{
-		{replay.ProfileMeta{Sink: 4, Local: 64, BlockTokens: 128}, 3 * 128, 4 + 64},
-		{replay.ProfileMeta{Sink: 4, Local: 64, BlockTokens: 128, Outliers: 2}, 5 * 128, 4 + 64 + 2*128},
-		{replay.ProfileMeta{Sink: 4, Local: 64, BlockTokens: 16, Outliers: 3, SharedHeads: 3}, (1 + 5 + 3) * 16, 4 + 64 + 3*16},
-		{replay.ProfileMeta{Sink: 1, Local: 1, BlockTokens: 1, Outliers: 7}, 9, 9},
+		{replay.ProfileMeta{Setting: result.Setting{Sink: 4, Local: 64, BlockTokens: 128}}, 3 * 128, 4 + 64},
+		{replay.ProfileMeta{Setting: result.Setting{Sink: 4, Local: 64, BlockTokens: 128}, OutlierBlocks: 2}, 5 * 128, 4 + 64 + 2*128},
+		{replay.ProfileMeta{Setting: result.Setting{Sink: 4, Local: 64, BlockTokens: 16, SharedHeads: 3}, OutlierBlocks: 3}, (1 + 5 + 3) * 16, 4 + 64 + 3*16},
+		{replay.ProfileMeta{Setting: result.Setting{Sink: 1, Local: 1, BlockTokens: 1}, OutlierBlocks: 7}, 9, 9},
 	} {
-		row := &result.Row{Steps: 1, Sink: c.meta.Sink, Local: c.meta.Local, BlockTokens: c.meta.BlockTokens, SharedHeads: c.meta.SharedHeads,
-			PinnedPeakEntries: int64(c.room) * int64(max(1, c.meta.SharedHeads))}
+		row := &result.Row{
+			Setting: result.Setting{Sink: c.meta.Sink, Local: c.meta.Local, BlockTokens: c.meta.BlockTokens, SharedHeads: c.meta.SharedHeads},
+			Steps:   1, PinnedPeakEntries: int64(c.room) * int64(max(1, c.meta.SharedHeads)),
+		}
 		p, _ := meanStep(row, model)
 		for of, meta := range map[string]*replay.ProfileMeta{"profile": &c.meta, "row": &p.Meta} {
 			near(t, "room of a "+of, pinnedRoom(meta), c.room)

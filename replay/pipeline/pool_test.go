@@ -19,7 +19,7 @@ func TestPooledMemory(t *testing.T) {
 		replay.PoolLayer:   {{5, 9, 11}, {6, 8, 11}},
 		replay.PoolRequest: {{2, 9, 11}, {6, 8, 11}},
 	} {
-		p.Meta.Pool = pool
+		p.Meta.Pool = string(pool)
 		if got := mosts(p); !reflect.DeepEqual(got, [][]most{want}) {
 			t.Errorf("pool %q: %v, worked out: %v", pool, got, want)
 		}

@@ -7,12 +7,13 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 )
 
 // randomProfile has requests of different lengths with counts of all sorts.
 func randomProfile(r *rand.Rand, requests, layers int) *Profile {
-	p := &Profile{Meta: replay.ProfileMeta{TopK: 256, Local: 1, BlockTokens: 1, SharedHeads: 1, StepTokens: 1}, Cell: Cell{"lru", "2x"}, Heads: 1}
+	p := &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: 256, Local: 1, BlockTokens: 1, SharedHeads: 1, StepTokens: 1}}, Cell: Cell{"lru", "2x"}, Heads: 1}
 	for i := range layers {
 		p.Layers = append(p.Layers, int32(5*i))
 	}

@@ -119,13 +119,18 @@ func openProfile(path string) (p *profileFile, err error) {
 	p = &profileFile{path: path, file: file, text: text}
 	p.digest, _ = pf.Lookup("kvreplay.profile.digest")
 	if err := json.Unmarshal([]byte(text), &p.meta); err != nil {
-		return nil, fmt.Errorf("metadata kvreplay.profile: %w", err)
+		return nil, fmt.Errorf("metadata kvreplay.profile: %w; replay the trace again", err)
 	}
 	if p.meta.Schema != replay.ProfileSchema {
 		return nil, fmt.Errorf("schema %d, expected %d; %w", p.meta.Schema, replay.ProfileSchema, ErrSchema)
 	}
-	if m := &p.meta; m.TopK < 1 || min(m.Sink, m.Local, m.Outliers, m.BlockTokens, m.SharedHeads, m.StepTokens) < 0 {
-		return nil, fmt.Errorf("metadata kvreplay.profile: K %d, sink %d, local %d, %d outliers, blocks of %d tokens and %d heads, steps of %d: expected K of at least 1, nothing negative", m.TopK, m.Sink, m.Local, m.Outliers, m.BlockTokens, m.SharedHeads, m.StepTokens)
+	outliers, err := replay.ParseOutliers(p.meta.Outliers)
+	if err != nil {
+		return nil, fmt.Errorf("metadata kvreplay.profile: %w; replay the trace again", err)
+	}
+	p.meta.OutlierBlocks = outliers.Count
+	if m := &p.meta; m.TopK < 1 || min(m.Sink, m.Local, m.BlockTokens, m.SharedHeads, m.StepTokens) < 0 {
+		return nil, fmt.Errorf("metadata kvreplay.profile: K %d, sink %d, local %d, blocks of %d tokens and %d heads, steps of %d: expected K of at least 1, nothing negative", m.TopK, m.Sink, m.Local, m.BlockTokens, m.SharedHeads, m.StepTokens)
 	}
 	if said := slices.Concat(p.meta.Labels, p.meta.Oracles); !result.Printable(strings.Join(said, "")) {
 		return nil, fmt.Errorf("metadata kvreplay.profile: labels and oracles %q are not printable; replay the trace again", said)

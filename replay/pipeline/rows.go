@@ -81,9 +81,10 @@ func meanStep(r *result.Row, m *hardware.Model) (*Profile, *Scaling) {
 		s.TopK *= max(1, r.BlockTokens)
 	}
 	blocks := r.Misses + r.Prefetched
-	meta := replay.ProfileMeta{TopK: r.TopK, Sink: r.Sink, Local: r.Local, BlockTokens: r.BlockTokens, SharedHeads: r.SharedHeads, StepTokens: 1}
+	meta := replay.ProfileMeta{Setting: result.Setting{TopK: r.TopK, Sink: r.Sink, Local: r.Local, BlockTokens: r.BlockTokens,
+		SharedHeads: r.SharedHeads, StepTokens: 1}}
 	room := float64(r.PinnedPeakEntries)/shared - pinnedRoom(&meta) // of a head, beyond sinks and local window
-	meta.Outliers = max(0, int(room)/max(1, r.BlockTokens))
+	meta.OutlierBlocks = max(0, int(room)/max(1, r.BlockTokens))
 	step := Counts{Demand: r.Demand, Misses: blocks, Runs: blocks, Moved: r.MovedEntries, Resident: r.ResidentPeak * r.Steps, Positions: 1}
 	return &Profile{
 		Meta:     meta,

@@ -13,7 +13,7 @@ import (
 func summed(t *testing.T, path string) *result.Row {
 	t.Helper()
 	entry := 768
-	r := &result.Row{Policy: "lru", Model: "SmolLM2-135M", TopK: 256, Local: 1, BlockTokens: 1, StepTokens: 1, SharedHeads: 1, EntryBytes: &entry}
+	r := &result.Row{Setting: result.Setting{Model: "SmolLM2-135M", TopK: 256, Local: 1, BlockTokens: 1, StepTokens: 1, SharedHeads: 1, EntryBytes: &entry}, Policy: "lru"}
 	for _, p := range rowsOf(t, path) {
 		if p.Policy == "lru" {
 			r.Steps++
@@ -83,7 +83,7 @@ func TestRowsOfHeads(t *testing.T) {
 	o := options(t, read(t, realProfile(t)), "sequential")
 	p := rowPricer(t, o)
 	shared, apart := 768, 256
-	row := &result.Row{Model: "SmolLM2-135M", TopK: 100, Local: 1, BlockTokens: 1, StepTokens: 1, SharedHeads: 1, Steps: 10, Demand: 1000, Misses: 40, MovedEntries: 40, EntryBytes: &shared}
+	row := &result.Row{Setting: result.Setting{Model: "SmolLM2-135M", TopK: 100, Local: 1, BlockTokens: 1, StepTokens: 1, SharedHeads: 1, EntryBytes: &shared}, Steps: 10, Demand: 1000, Misses: 40, MovedEntries: 40}
 	for _, bytes := range []*int{&shared, &apart, nil} {
 		row.EntryBytes = bytes
 		r, err := p.Price(t.Context(), row)
@@ -128,7 +128,7 @@ func TestRowsOfHeads(t *testing.T) {
 
 func TestRowsRefused(t *testing.T) {
 	o := options(t, read(t, realProfile(t)), "da")
-	good := result.Row{Model: "SmolLM2-135M", Steps: 1, BlockTokens: 1, StepTokens: 1}
+	good := result.Row{Setting: result.Setting{Model: "SmolLM2-135M", BlockTokens: 1, StepTokens: 1}, Steps: 1}
 	for want, change := range map[string]func(*result.Row, *RowPricer){
 		"names no model":           func(r *result.Row, _ *RowPricer) { r.Model = "" },
 		"the shape of GPT":         func(r *result.Row, _ *RowPricer) { r.Model = "GPT" },

@@ -17,7 +17,7 @@ func TestBirths(t *testing.T) {
 	for step, list := range [][]int32{{0, 5, 6, 7}, {5, 6, 7, 8}, {6, 7, 8, 2}} {
 		s.Append(trace.Row{Step: int32(step), Indices: list})
 	}
-	r := result.Row{Warmup: "cold", TopK: 4, BlockTokens: 1, Sink: 1, Local: 4}
+	r := result.Row{Setting: result.Setting{Warmup: "cold", TopK: 4, BlockTokens: 1, Sink: 1, Local: 4}}
 	want := "[{0 5 false} {0 6 true} {1 5 false} {1 6 false} {1 7 true} {2 6 false} {2 7 false} {2 8 true} {2 2 false}]"
 	if got := fmt.Sprint(flatten(nil, &s, &r)); got != want {
 		t.Errorf("%s, expected %s", got, want)

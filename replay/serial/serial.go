@@ -83,7 +83,7 @@ func (o *Options) Validate() error {
 		}
 	}
 	for _, c := range o.Capacities {
-		if c.Grows() {
+		if len(c.Later()) > 0 {
 			return fmt.Errorf("capacity %v grows; a per-access cache has one size: name its parts as capacities", c)
 		}
 	}

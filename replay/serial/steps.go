@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -18,7 +19,7 @@ func (o *Options) steps(f *trace.File) (s replay.Options, notes []string, err er
 	meta := f.Meta()
 	if meta.EntryBytes == 0 {
 		for _, c := range o.Capacities {
-			if c.InBytes() {
+			if c.Form() == setting.InBytes {
 				return s, nil, fmt.Errorf("serial replay of %s: capacity %v is in bytes, and the trace does not state entry_bytes: name a multiple of K or entries", f.Path(), c)
 			}
 		}

@@ -79,7 +79,7 @@ func (r *Report) gapLines() (lines []string) {
 		if cells[k] == nil {
 			order = append(order, k)
 		}
-		cells[k] = append(cells[k], g.Policy+" at "+orDash(g.Capacity))
+		cells[k] = append(cells[k], g.Policy+" at "+result.OrDash(g.Capacity))
 	}
 	for _, k := range order {
 		names := cells[k]

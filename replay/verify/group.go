@@ -21,21 +21,21 @@ type group struct {
 // first drawn.
 func groupByCell(rows []result.Row, drawn []int, o *Options) []*group {
 	var groups []*group
-	of := map[cell]*group{}
+	of := map[string]*group{}
 	isDrawn := make(map[int]bool, len(drawn))
 	for _, i := range drawn {
 		c := cellOf(&rows[i])
-		g := of[c]
+		g := of[c.key()]
 		if g == nil {
 			g = &group{cell: c}
-			of[c] = g
+			of[c.key()] = g
 			groups = append(groups, g)
 		}
 		g.drawn = append(g.drawn, i)
 		isDrawn[i] = true
 	}
 	for i := range rows {
-		g := of[cellOf(&rows[i])]
+		g := of[cellOf(&rows[i]).key()]
 		if g == nil {
 			continue
 		}

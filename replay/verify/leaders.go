@@ -36,31 +36,23 @@ func rankedFirst(rows []result.Row) (names []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range b.Tables {
-		for _, l := range t.Ranked {
-			if isFirst(l.Rank) {
-				names = append(names, l.Policy)
-			}
-		}
-		if len(t.Ranked) == 0 && len(t.Unranked) == 1 { // first and last
-			names = append(names, t.Unranked[0].Policy)
+	rank := func(policy, rank string, ranked, unranked int) {
+		if strings.TrimSuffix(rank, "=") == "1" || ranked == 0 && unranked == 1 { // first in a tie, or first and last
+			names = append(names, policy)
 		}
 	}
-	if b.Lossy != nil {
-		for _, l := range b.Lossy.Ranked {
-			if isFirst(l.Rank) {
-				names = append(names, l.Policy)
-			}
+	for _, t := range b.Tables {
+		for _, l := range append(t.Ranked, t.Unranked...) {
+			rank(l.Policy, l.Rank, len(t.Ranked), len(t.Unranked))
 		}
-		if len(b.Lossy.Ranked) == 0 && len(b.Lossy.Unranked) == 1 {
-			names = append(names, b.Lossy.Unranked[0].Policy)
+	}
+	if t := b.Lossy; t != nil {
+		for _, l := range append(t.Ranked, t.Unranked...) {
+			rank(l.Policy, l.Rank, len(t.Ranked), len(t.Unranked))
 		}
 	}
 	return names, nil
 }
-
-// isFirst reads a rank, "1" or in a tie "1=".
-func isFirst(rank string) bool { return strings.TrimSuffix(rank, "=") == "1" }
 
 func byTrace(rows []result.Row) [][]result.Row {
 	of := map[string]int{}
@@ -81,10 +73,10 @@ func byTrace(rows []result.Row) [][]result.Row {
 // of the leaders, the others of which are compared with it, and the one with the lowest
 // × OPT.
 func claims(rows []result.Row, among []int, leaders []string) (always []int) {
-	seen := map[cell]bool{}
+	seen := map[string]bool{}
 	for _, at := range among {
-		if r := &rows[at]; slices.Contains(leaders, r.Policy) && r.Tier == 0 && !seen[cellOf(r)] {
-			seen[cellOf(r)] = true
+		if r := &rows[at]; slices.Contains(leaders, r.Policy) && r.Tier == 0 && !seen[cellOf(r).key()] {
+			seen[cellOf(r).key()] = true
 			always = append(always, at)
 		}
 	}
@@ -96,15 +88,11 @@ func claims(rows []result.Row, among []int, leaders []string) (always []int) {
 
 // place is what a row shares with that of another policy that did the same work.
 type place struct {
-	cell cell // without its policy
+	work string
 	part twinKey
 }
 
-func placeOf(r *result.Row) place {
-	p := place{cellOf(r), twinKeyOf(r)}
-	p.cell.policy = ""
-	return p
-}
+func placeOf(r *result.Row) place { return place{cellOf(r).work(), twinKeyOf(r)} }
 
 // lowest finds the contender's row with the fewest misses for each of OPT's.
 func lowest(rows []result.Row, among []int) (at int, there bool) {

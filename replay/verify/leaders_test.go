@@ -54,7 +54,7 @@ func TestClaimsAreAlwaysReplayed(t *testing.T) {
 // claimed is a row of 100 blocks demanded of a trace's request; text is its policy,
 // capacity and misses, "lru 2x 40", and a tier where it is one below.
 func claimed(trace, request, text string) result.Row {
-	r := result.Row{Schema: result.RowSchema, Trace: trace, TraceDigest: trace, TopK: 4, BlockTokens: 1, Streams: 1, Steps: 10, Demand: 100}
+	r := result.Row{Setting: result.Setting{Trace: trace, TraceDigest: trace, TopK: 4, BlockTokens: 1}, Schema: result.RowSchema, Streams: 1, Steps: 10, Demand: 100}
 	var capacity string
 	if _, err := fmt.Sscan(text+" 0", &r.Policy, &capacity, &r.Misses, &r.Tier); err != nil {
 		panic(err)

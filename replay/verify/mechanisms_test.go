@@ -8,8 +8,8 @@ import (
 
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies/all"
-	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/allocate"
 )
 
 // Rows of outliers, swaps and clusters hold, and differ once their setting is another one;

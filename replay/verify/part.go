@@ -16,28 +16,15 @@ type Part struct {
 
 func partOf(r *result.Row) Part { return Part{r.RequestID, r.LayerID, r.Head} }
 
-// twinKey is what a row and its twin of the replay share: the cache, which is the GPU's or
-// a tier below, and the part.
+// twinKey is shared by a row and its twin of the replay: the cache, which is the GPU's or a
+// tier below, and the part.
 type twinKey struct {
-	tier                       int
-	above, request             string
-	layer, head                int32
-	inRequest, layered, headed bool
+	tier  int
+	above string
+	part  result.Part
 }
 
-func twinKeyOf(r *result.Row) twinKey {
-	k := twinKey{tier: r.Tier, above: r.Above}
-	if r.RequestID != nil {
-		k.request, k.inRequest = *r.RequestID, true
-	}
-	if r.LayerID != nil {
-		k.layer, k.layered = *r.LayerID, true
-	}
-	if r.Head != nil {
-		k.head, k.headed = *r.Head, true
-	}
-	return k
-}
+func twinKeyOf(r *result.Row) twinKey { return twinKey{r.Tier, r.Above, result.PartOf(r)} }
 
 // sameCache says whether two rows of a cell are of the same cache.
 func sameCache(a, b *result.Row) bool { return a.Tier == b.Tier && a.Above == b.Above }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // RenderJSON writes the report as indented JSON.
@@ -65,7 +67,7 @@ func (r *Report) table() string {
 	t.AppendHeader(table.Row{"row", "trace", "policy", "capacity", "part", "verdict"})
 	for i := range r.Outcomes {
 		o := &r.Outcomes[i]
-		t.AppendRow(table.Row{o.Row, o.Trace, o.Policy, orDash(o.Capacity), o.Part, o.Verdict})
+		t.AppendRow(table.Row{o.Row, o.Trace, o.Policy, result.OrDash(o.Capacity), o.Part, o.Verdict})
 	}
 	var out strings.Builder
 	for line := range strings.SplitSeq(t.Render(), "\n") {
@@ -84,11 +86,4 @@ func (o *Outcome) details() string {
 		fmt.Fprintf(&out, "row %d differs: %s %s, replayed %s\n", o.Row, d.Field, d.Stated, d.Replayed)
 	}
 	return out.String()
-}
-
-func orDash(s *string) string {
-	if s == nil {
-		return "–"
-	}
-	return *s
 }

@@ -83,7 +83,7 @@ func TestReportKeeps(t *testing.T) {
 	if r.Holding != 2 || r.Differing != 1 || r.Unverifiable != 1 || r.Others != 2 || len(r.Outcomes) != 3 {
 		t.Errorf("%+v", r)
 	}
-	row := result.Row{Trace: "a"}
+	row := result.Row{Setting: result.Setting{Trace: "a"}}
 	r.rename(&row, "b")
 	r.rename(&row, "b")
 	r.rename(&row, "c")

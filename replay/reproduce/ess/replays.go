@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"github.com/kvreplay/kvreplay/datasets/synthetic"
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -133,7 +134,7 @@ func (s *study) even(misses, context int) *pipeline.Profile {
 // uneven is a profile of one step, with the blocks that each layer misses.
 func (s *study) uneven(misses func(layer int) float64, context int) *pipeline.Profile {
 	k := int64(s.model.Indexer.TopK.Value)
-	p := &pipeline.Profile{Heads: 1, Cell: pipeline.Cell{Policy: "lru"}, Meta: replay.ProfileMeta{Schema: replay.ProfileSchema, TopK: int(k)}}
+	p := &pipeline.Profile{Heads: 1, Cell: pipeline.Cell{Policy: "lru"}, Meta: replay.ProfileMeta{Setting: result.Setting{TopK: int(k)}, Schema: replay.ProfileSchema}}
 	var steps [][]pipeline.Counts
 	for i := range int32(s.model.Layers.Value) {
 		n := int64(math.Round(misses(int(i))))

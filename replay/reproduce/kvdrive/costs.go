@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/kvreplay/kvreplay/policies/all"
-	"github.com/kvreplay/kvreplay/policies/allocate"
 	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/allocate"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/reproduce"

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -38,7 +39,7 @@ func (s *Setting) profile() *pipeline.Profile {
 	}
 	counts := pipeline.Counts{Demand: r.Demand, Misses: r.Misses, Runs: r.Misses, Moved: r.Misses, Resident: r.Resident,
 		Positions: 1, SeqLen: r.Context, Prompt: r.Context}
-	return &pipeline.Profile{Meta: replay.ProfileMeta{TopK: int(max(1, r.Demand/heads))}, Layers: []int32{0}, Heads: int(heads),
+	return &pipeline.Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: int(max(1, r.Demand/heads))}}, Layers: []int32{0}, Heads: int(heads),
 		Requests: []pipeline.Request{{Steps: [][]pipeline.Counts{{counts}}}}}
 }
 

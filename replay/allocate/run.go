@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
 // Options say what Run divides, how, and on which requests it judges.
@@ -24,14 +25,19 @@ type Options struct {
 
 // Validate checks the sizes that have forms of their own, whatever the rows.
 func (o *Options) Validate() error {
-	if _, err := parseSize(o.Memory); o.Memory != "" && err != nil {
-		return fmt.Errorf("memory: %w", err)
-	}
-	if s, err := parseSize(o.Floor); o.Floor != "" {
+	for _, size := range []struct{ name, text string }{{"memory", o.Memory}, {"floor", o.Floor}} {
+		_, window, err := parseWindow(size.text)
+		if size.text == "" || window && err == nil {
+			continue
+		}
+		var c setting.Capacity
+		if err == nil {
+			c, err = parseSize(size.text)
+		}
 		switch {
 		case err != nil:
-			return fmt.Errorf("floor: %w", err)
-		case s.kind == requestBytes || s.kind == ofContext:
+			return fmt.Errorf("%s: %w", size.name, err)
+		case size.name == "floor" && (c.Form() == setting.InBytes || c.Form() == setting.OfContext):
 			return fmt.Errorf("floor %q: %w", o.Floor, errFloor)
 		}
 	}
@@ -110,7 +116,12 @@ func (c *Rows) run(o Options, profiled, judged []Request) ([]*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if most := profile.largest(); memory > most {
+	most := int64(0)
+	for i := range profile.Curves {
+		points := profile.Curves[i].Points
+		most += points[len(points)-1].Cost
+	}
+	if memory > most {
 		profile.Warnings = append(profile.Warnings, fmt.Sprintf("memory %s is %d entries a request, and the largest sizes profiled take %d in all: there is nothing to divide; state less, or profile larger ones", o.Memory, memory, most))
 	}
 	var judge *Profile
@@ -118,27 +129,33 @@ func (c *Rows) run(o Options, profiled, judged []Request) ([]*Report, error) {
 		if judge, err = c.Pool(judged, o.Cost); err != nil {
 			return nil, fmt.Errorf("judge: %w", err)
 		}
-		if err := sameStreams(profile, judge); err != nil {
-			return nil, err
+		if !slices.EqualFunc(profile.Curves, judge.Curves, func(a, b Curve) bool { return a.Key == b.Key }) {
+			return nil, fmt.Errorf("the judged requests have %d layers and heads, those profiled on %d, and they are not the same; replay both with the same --layers", len(judge.Curves), len(profile.Curves))
 		}
 	}
 	var reports []*Report
 	for _, spec := range o.Methods {
-		r, err := makeReport(profile, judge, spec, o.Memory, memory)
+		chosen, err := spec.Allocate(&profile.Problem, memory)
 		if err != nil {
 			return nil, err
+		}
+		plan, err := newPlan(profile, spec, chosen.Sizes, o.Memory, memory)
+		if err != nil {
+			return nil, err
+		}
+		r, err := report(plan, profile, judge, chosen.Sizes)
+		if err != nil {
+			return nil, err
+		}
+		if chosen.AtLeast > 0 {
+			r.AtLeast = &chosen.AtLeast
+		}
+		if chosen.Granularity > 0 {
+			r.Granularity = &chosen.Granularity
 		}
 		reports = append(reports, r)
 	}
 	return reports, nil
-}
-
-// largest is what the largest sizes of all streams take.
-func (p *Profile) largest() (entries int64) {
-	for i := range p.Curves {
-		entries += p.Curves[i].Points[len(p.Curves[i].Points)-1].Cost
-	}
-	return entries
 }
 
 // above is the profile from the floor on.
@@ -159,11 +176,51 @@ func (p *Profile) above(floor string) (*Profile, error) {
 	return from, nil
 }
 
-// sameStreams says whether the judged requests have the layers and heads of the profile.
-func sameStreams(profile, judge *Profile) error {
-	same := slices.EqualFunc(profile.Curves, judge.Curves, func(a, b Curve) bool { return a.Key == b.Key })
-	if !same {
-		return fmt.Errorf("the judged requests have %d layers and heads, those profiled on %d, and they are not the same; replay both with the same --layers", len(judge.Curves), len(profile.Curves))
+// judgePlan judges a plan on all requests of the rows, or those that o selects.
+func (c *Rows) judgePlan(o Options) (*Report, error) {
+	plan := o.Plan
+	if len(o.Judge) > 0 || o.Memory != "" || o.Floor != "" {
+		return nil, errors.New("a plan is judged on the requests of the rows, in its own memory; memory, floor and judge are of plans to be made")
 	}
-	return nil
+	if plan.Family == Windows {
+		o.Cost = plan.Cost
+	}
+	if c.Family != plan.Family {
+		return nil, fmt.Errorf("the plan is of family %s, the rows of %s are of %s; choose others with --policy", plan.Family, c.Policy, c.Family)
+	}
+	requests, _, err := c.split(o)
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.Pool(requests, o.Cost)
+	if err != nil {
+		return nil, err
+	}
+	sizes, err := plan.sizesOf(p)
+	if err != nil {
+		return nil, err
+	}
+	if p, err = p.From(plan.Floor); err != nil {
+		return nil, err
+	}
+	return report(plan, nil, p, sizes)
+}
+
+// sizesOf are the plan's sizes for a profile's curves, which must be just the plan's.
+func (p *Plan) sizesOf(profile *Profile) ([]int, error) {
+	var keys []Key
+	var sizes []int
+	for i := range profile.Curves {
+		keys = append(keys, profile.Curves[i].Key)
+	}
+	if err := p.Covers(profile.Units, keys); err != nil {
+		return nil, err
+	}
+	if len(keys) != len(p.Streams) {
+		return nil, fmt.Errorf("the plan has %d layers and heads, the rows %d of them; its memory is for all", len(p.Streams), len(keys))
+	}
+	for _, s := range p.Streams {
+		sizes = append(sizes, s.Size)
+	}
+	return sizes, nil
 }

@@ -3,6 +3,8 @@ package allocate
 import (
 	"fmt"
 	"math/bits"
+
+	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
 // Point is one size of a layer and head, with its counts pooled over requests.
@@ -24,10 +26,6 @@ type Curve struct {
 	Points []Point
 }
 
-// MostEntries is the most that a size can ask for, and times K, and prompts: beyond any model
-// and machine.
-const MostEntries = 1 << 30
-
 // Bounds that keep sums far from overflow: 2^48 B are 256 TiB.
 const (
 	mostCurves = 1 << 14
@@ -41,8 +39,8 @@ func (c *Curve) check(f Family) error {
 	}
 	for i, p := range c.Points {
 		switch {
-		case min(int64(p.Size), p.Cost, p.Misses, p.Moved) < 0 || max(int64(p.Size), p.Cost) > MostEntries || max(p.Misses, p.Moved) > mostMoved:
-			return fmt.Errorf("size %d costs %d entries, misses %d and moves %d; expected 0 to %d entries, and to %d", p.Size, p.Cost, p.Misses, p.Moved, MostEntries, int64(mostMoved))
+		case min(int64(p.Size), p.Cost, p.Misses, p.Moved) < 0 || max(int64(p.Size), p.Cost) > setting.MostEntries || max(p.Misses, p.Moved) > mostMoved:
+			return fmt.Errorf("size %d costs %d entries, misses %d and moves %d; expected 0 to %d entries, and to %d", p.Size, p.Cost, p.Misses, p.Moved, setting.MostEntries, int64(mostMoved))
 		case f == Capacities && p.Cost != int64(p.Size):
 			return fmt.Errorf("capacity %d costs %d entries", p.Size, p.Cost)
 		case i > 0 && (p.Size <= c.Points[i-1].Size || p.Cost < c.Points[i-1].Cost):

@@ -15,7 +15,7 @@ var exact2D = Method{
 	Summary: "the best choice of all, by dynamic programming",
 	Source:  "KVDrive, section 5.2: the multiple-choice knapsack problem",
 	Usage:   "2d-exact",
-	New:     plain(solveExact),
+	solve:   solveExact,
 }
 
 // exactStates is the most multiples of memory that 2d-exact tells apart.

@@ -1,4 +1,4 @@
-package replay
+package setting
 
 import (
 	"reflect"
@@ -16,7 +16,7 @@ func FuzzParse(f *testing.F) {
 			if err != nil || !reflect.DeepEqual(again, c) {
 				t.Errorf("capacity %q reads as %+v, its text as %+v, %v", text, c, again, err)
 			}
-			if n, err := c.blocks(sizing{topk: 256, blockTokens: 8, promptLen: 8192, streams: 3}); err == nil && n < 1 {
+			if n, err := c.Blocks(Sizing{TopK: 256, BlockTokens: 8, PromptLen: 8192, Streams: 3}); err == nil && n < 1 {
 				t.Errorf("capacity %q is %d blocks", text, n)
 			}
 		}

@@ -267,10 +267,10 @@ func TestRunErrors(t *testing.T) {
 		"plan and memory":     {func(o *Options) { o.Plan = plan }, "in its own memory"},
 		"a plan of windows":   {func(o *Options) { *o = Options{Plan: somePlan(Windows)} }, "the plan is of family window, the rows of lru are of capacity"},
 		"other layers": {func(o *Options) {
-			*o = Options{Plan: &Plan{Family: Capacities, Setting: Setting{4, 1, 1, 1}, Streams: []Share{{Key{7, shared}, 4}}}}
+			*o = Options{Plan: &Plan{Family: Capacities, Units: Units{4, 1, 1, 1}, Streams: []Share{{Key{7, shared}, 4}}}}
 		}, "the plan is for other layers: it has no layer 0, but layers 7"},
 		"more layers": {func(o *Options) {
-			*o = Options{Plan: &Plan{Family: Capacities, Setting: Setting{4, 1, 1, 1}, Streams: []Share{{Key{0, shared}, 4}, {Key{1, shared}, 4}, {Key{2, shared}, 4}}}}
+			*o = Options{Plan: &Plan{Family: Capacities, Units: Units{4, 1, 1, 1}, Streams: []Share{{Key{0, shared}, 4}, {Key{1, shared}, 4}, {Key{2, shared}, 4}}}}
 		}, "the plan has 3 layers and heads, the rows 2 of them"},
 	} {
 		o := greedy

@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
 // Profile are curves pooled over requests: counts are summed, so that long requests
 // weigh more; memory is that of one request.
 type Profile struct {
 	Problem
-	Setting
+	Units
 	Policy     string
 	EntryBytes *int   // nil where the rows do not state it: Point.Moved is then in entries
 	Cost       CostOf // of windows; empty for capacities
@@ -27,19 +28,6 @@ type Profile struct {
 	capacities map[string]int64 // entries of a request by the capacity's text, averaged over the requests
 }
 
-// Setting is what sizes are relative to: a plan for one says nothing of another.
-type Setting struct {
-	TopK        int // K in the unit of the trace's lists
-	BlockTokens int // entries of a block
-	StepTokens  int // positions of a step
-	SharedHeads int // heads that share a cache
-}
-
-// text lists the setting.
-func (s Setting) text() string {
-	return fmt.Sprintf("topk %d, block_tokens %d, step_tokens %d, shared_heads %d", s.TopK, s.BlockTokens, s.StepTokens, s.SharedHeads)
-}
-
 // Pool makes the curves of some requests. Every request must have every layer and head;
 // a curve has the sizes that all requests have for it, two at least.
 func (c *Rows) Pool(requests []Request, cost CostOf) (*Profile, error) {
@@ -50,7 +38,7 @@ func (c *Rows) Pool(requests []Request, cost CostOf) (*Profile, error) {
 		return nil, fmt.Errorf("cost %q: expected %s or %s", cost, MeanResidents, PeakResidents)
 	}
 	p := &Profile{Problem: Problem{Family: c.Family, Unit: c.sample.BlockTokens}, Policy: c.Policy,
-		Setting:    Setting{c.sample.TopK, c.sample.BlockTokens, c.sample.StepTokens, c.sample.SharedHeads},
+		Units:      Units{c.sample.TopK, c.sample.BlockTokens, c.sample.StepTokens, c.sample.SharedHeads},
 		EntryBytes: c.sample.EntryBytes, Requests: requests}
 	if c.Family == Windows {
 		p.Cost = cost
@@ -206,11 +194,12 @@ func (c *Rows) entriesOfK() int {
 // where 1x is k entries.
 func (c *Rows) consistent(k int) bool {
 	for text, of := range c.capacities {
-		s, err := parseSize(text)
-		if err != nil || s.kind != timesK {
+		size, err := parseSize(text)
+		if err != nil || size.Form() != setting.TimesK {
 			continue
 		}
-		want := int64(wholeBlocks(s.value.Times(k), c.sample.BlockTokens))
+		blocks, _ := size.Blocks(setting.Sizing{TopK: k, BlockTokens: c.sample.BlockTokens})
+		want := int64(blocks * c.sample.BlockTokens)
 		for _, keys := range of {
 			for _, have := range keys {
 				if have != want {

@@ -2,6 +2,7 @@ package allocate
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
@@ -13,7 +14,9 @@ type Method struct {
 	Summary string // the rule in one line
 	Source  string
 	Usage   string // as ParseMethod takes it, with its options
-	New     func(options string) (solve solver, canonical string, err error)
+	solve   solver // of a method without options
+	// parse reads the options of a method that has some.
+	parse func(options string) (solve solver, canonical string, err error)
 }
 
 // solver chooses a size for each curve. It is called with memory ≥ p.Least() and must
@@ -69,9 +72,15 @@ func ParseMethod(text string) (Spec, error) {
 		if m.Name != name {
 			continue
 		}
-		solve, canonical, err := m.New(options)
+		solve, canonical := m.solve, ""
+		switch {
+		case m.parse != nil:
+			solve, canonical, err = m.parse(options)
+		case options != "":
+			err = fmt.Errorf("unexpected options %q", options)
+		}
 		if err != nil {
-			return Spec{}, fmt.Errorf("method %s: %w", text, err)
+			return Spec{}, fmt.Errorf("method %s: %w; usage: %s", text, err, m.Usage)
 		}
 		return Spec{m, canonical, solve}, nil
 	}
@@ -96,12 +105,44 @@ func (s Spec) Allocate(p *Problem, memory int64) (*Result, error) {
 	return r, nil
 }
 
-// plain is New of a method without options.
-func plain(solve solver) func(string) (solver, string, error) {
-	return func(options string) (solver, string, error) {
-		if options != "" {
-			return nil, "", fmt.Errorf("unexpected options %q", options)
-		}
-		return solve, "", nil
+// Reallocation divides the memory that a plan gives a request anew while it is decoded:
+// every so many decode steps, by what was observed in these steps. Its text form parses
+// back. The zero value keeps the plan.
+//
+// Observed are LRU stack distances (Mattson et al. 1970), which a system learns from the
+// ids of what it evicted (ghost entries): for each stream the misses that an LRU cache of
+// any size would have had. They do not depend on the policy that is replayed, so all
+// policies of a run, OPT too, have the same budgets at the same steps. What a budget that
+// shrinks gives up leaves at the end of its first step, and comes back as a miss where a
+// budget grows again.
+type Reallocation struct {
+	Every  int // decode steps; 0: the plan stays
+	Method Spec
+}
+
+// ParseReallocation reads "64" or "64:METHOD", a method of package allocate; 2d-greedy
+// without. Empty is none.
+func ParseReallocation(text string) (r Reallocation, err error) {
+	if text == "" {
+		return r, nil
 	}
+	steps, method, named := strings.Cut(text, ":")
+	if !named {
+		method = "2d-greedy"
+	}
+	if r.Every, err = strconv.Atoi(steps); err != nil || r.Every < 1 || r.Every > 1<<30 {
+		return Reallocation{}, fmt.Errorf("reallocation %q: expected every N decode steps, N ≥ 1, and perhaps a method: 64 or 64:2d-exact", text)
+	}
+	if r.Method, err = ParseMethod(method); err != nil {
+		return Reallocation{}, fmt.Errorf("reallocation %q: %w", text, err)
+	}
+	return r, nil
+}
+
+// String is the text form.
+func (r Reallocation) String() string {
+	if r.Every == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d:%s", r.Every, r.Method.Name())
 }

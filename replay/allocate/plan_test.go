@@ -12,7 +12,7 @@ import (
 
 // somePlan has text that needs quoting.
 func somePlan(f Family) *Plan {
-	p := &Plan{Method: "2d-greedy", Family: f, Policy: "near-lrfu:gamma=0.97,w=2", Setting: Setting{TopK: 4, BlockTokens: 2, StepTokens: 1, SharedHeads: 1}, Floor: 4,
+	p := &Plan{Method: "2d-greedy", Family: f, Policy: "near-lrfu:gamma=0.97,w=2", Units: Units{TopK: 4, BlockTokens: 2, StepTokens: 1, SharedHeads: 1}, Floor: 4,
 		Memory: "2x", MemoryEntries: 50, UsedEntries: 28,
 		Profile: []Source{{"a: b #.parquet", "sha256:1", []string{"yes", "1e3", "ü\"\\ {x}", "- y"}}, {"c", "sha256:2", nil}},
 		Streams: []Share{{Key{0, shared}, 4}, {Key{3, 0}, 8}, {Key{3, 1}, 16}}}
@@ -73,13 +73,13 @@ func TestPlanSizes(t *testing.T) {
 
 func TestCovers(t *testing.T) {
 	p := somePlan(Capacities)
-	if err := p.Covers(p.Setting, []Key{{3, 1}, {0, shared}}); err != nil {
+	if err := p.Covers(p.Units, []Key{{3, 1}, {0, shared}}); err != nil {
 		t.Error(err)
 	}
-	if err := p.Covers(p.Setting, []Key{{3, 1}, {5, shared}}); err == nil || !strings.Contains(err.Error(), "plan is for other layers: it has no layer 5, but layers 0, 3") {
+	if err := p.Covers(p.Units, []Key{{3, 1}, {5, shared}}); err == nil || !strings.Contains(err.Error(), "plan is for other layers: it has no layer 5, but layers 0, 3") {
 		t.Errorf("another layer: %v", err)
 	}
-	other := p.Setting
+	other := p.Units
 	other.TopK = 8
 	if err := p.Covers(other, nil); err == nil || !strings.Contains(err.Error(), "the plan is for topk 4") {
 		t.Errorf("another K: %v", err)

@@ -1,4 +1,4 @@
-package replay
+package setting
 
 import (
 	"flag"
@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite the table of README.md")
 
 // TestConflictsDocumented compares the table of README.md with the one in the code.
 func TestConflictsDocumented(t *testing.T) {
-	const path, begin, end = "README.md", "<!-- conflicts -->\n", "<!-- end of conflicts -->"
+	const path, begin, end = "../README.md", "<!-- conflicts -->\n", "<!-- end of conflicts -->"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestConflictsDocumented(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("the table of %s is out of date: go test ./replay -run ConflictsDocumented -update", path)
+		t.Fatalf("the table of %s is out of date: go test ./replay/setting -run ConflictsDocumented -update", path)
 	}
 	if err := os.WriteFile(path, []byte(before+begin+want.String()+end+after), 0o644); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestConflictsOfPolicies(t *testing.T) {
 	for m, want := range refused {
 		var got []string
 		for _, e := range all.Table() {
-			if unfit(specOf(t, e), m) != "" {
+			if Unfit(specOf(t, e), m) != "" {
 				got = append(got, e.Name)
 			}
 		}

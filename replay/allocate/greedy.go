@@ -24,7 +24,7 @@ var greedy2D = Method{
 	Summary: "the largest saving per entry of memory first, from the smallest sizes up",
 	Source:  "KVDrive, section 5.2: greedy by benefit-to-cost ratio",
 	Usage:   "2d-greedy",
-	New:     plain(solveGreedy),
+	solve:   solveGreedy,
 }
 
 // step enlarges a curve from one point of its envelope to the next.

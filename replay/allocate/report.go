@@ -3,6 +3,8 @@ package allocate
 import (
 	"fmt"
 	"slices"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // Report is a plan with what it comes to, beside uniform sizes in the same memory.
@@ -71,52 +73,35 @@ type SizeReport struct {
 	Size  int    `json:"size"`
 }
 
-// makeReport runs a method.
-func makeReport(profile, judge *Profile, spec Spec, text string, memory int64) (*Report, error) {
-	result, err := spec.Allocate(&profile.Problem, memory)
+// report says what the sizes of a plan come to on the requests that were profiled, nil for a
+// plan that is given, and on those that it is judged on.
+func report(plan *Plan, profile, judge *Profile, sizes []int) (*Report, error) {
+	first := profile
+	if profile == nil {
+		first, judge = judge, nil
+	}
+	uniformly, err := Spec{Method: uniform, solve: uniform.solve}.Allocate(&first.Problem, plan.MemoryEntries)
 	if err != nil {
 		return nil, err
 	}
-	even, err := evenly(profile, memory)
+	even := uniformly.Sizes
+	r := newReport(plan, first)
+	side, err := newSide(first, even, sizes)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := newPlan(profile, spec, result.Sizes, text, memory)
-	if err != nil {
-		return nil, err
+	if profile == nil {
+		r.Judge = side
+		return r, r.layers(first, nil, even, sizes)
 	}
-	r := newReport(plan, profile)
-	if r.Profile, err = newSide(profile, even, result.Sizes); err != nil {
-		return nil, err
-	}
-	r.note(result)
-	return r, r.finish(profile, judge, even, result.Sizes)
-}
-
-// evenly are uniform sizes in the memory.
-func evenly(p *Profile, memory int64) ([]int, error) {
-	spec, err := ParseMethod(uniform.Name)
-	if err != nil {
-		return nil, err
-	}
-	r, err := spec.Allocate(&p.Problem, memory)
-	if err != nil {
-		return nil, err
-	}
-	return r.Sizes, nil
-}
-
-// finish adds layers, and the judged side where there is one.
-func (r *Report) finish(profile, judge *Profile, even, sizes []int) (err error) {
+	r.Profile = side
 	if judge != nil {
 		if r.Judge, err = newSide(judge, even, sizes); err != nil {
-			return fmt.Errorf("judge: %w; replay the judged requests at the same sizes", err)
+			return nil, fmt.Errorf("judge: %w; replay the judged requests at the same sizes", err)
 		}
-		r.Warnings = append(r.Warnings, judge.Warnings...)
-		slices.Sort(r.Warnings)
-		r.Warnings = slices.Compact(r.Warnings)
+		r.Warnings = result.Unite(r.Warnings, judge.Warnings)
 	}
-	return r.layers(profile, judge, even, sizes)
+	return r, r.layers(profile, judge, even, sizes)
 }
 
 func newReport(plan *Plan, p *Profile) *Report {
@@ -136,16 +121,6 @@ func newReport(plan *Plan, p *Profile) *Report {
 		r.Sizes = append(r.Sizes, line)
 	}
 	return r
-}
-
-// note keeps what the method knows of the best choice.
-func (r *Report) note(result *Result) {
-	if result.AtLeast > 0 {
-		r.AtLeast = &result.AtLeast
-	}
-	if result.Granularity > 0 {
-		r.Granularity = &result.Granularity
-	}
 }
 
 func newSide(p *Profile, even, sizes []int) (*Side, error) {

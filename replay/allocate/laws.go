@@ -1,0 +1,163 @@
+package allocate
+
+import "github.com/kvreplay/kvreplay/policies"
+
+// uniform gives every layer and head the same: a capacity of memory ÷ streams, or the
+// largest window whose cost, summed over all, fits (KVDrive, section 5.1).
+var uniform = Method{
+	Name:    "uniform",
+	Summary: "every layer and head the same",
+	Source:  "KVDrive, section 5.1: the largest window that fits",
+	Usage:   "uniform",
+	solve:   solveUniform,
+}
+
+func solveUniform(p *Problem, memory int64) *Result {
+	if p.Family == Windows {
+		size := p.Curves[0].Points[0].Size
+		for _, pt := range merge(p.Curves).Points {
+			if pt.Cost <= memory {
+				size = pt.Size
+			}
+		}
+		return &Result{Sizes: equal(size, len(p.Curves))}
+	}
+	return fitAll(p, func(int) int64 { return memory / int64(len(p.Curves)) })
+}
+
+func equal(size, n int) []int {
+	sizes := make([]int, n)
+	for i := range sizes {
+		sizes[i] = size
+	}
+	return sizes
+}
+
+// fitAll gives each curve what fits its share of the memory.
+func fitAll(p *Problem, share func(curve int) int64) *Result {
+	sizes := make([]int, len(p.Curves))
+	for i := range p.Curves {
+		sizes[i] = p.Curves[i].fit(p, share(i))
+	}
+	return &Result{Sizes: sizes}
+}
+
+// perLayer chooses like 2d-greedy, the heads of a layer all alike.
+var perLayer = Method{
+	Name:    "layer",
+	Summary: "2d-greedy with the heads of a layer alike",
+	Source:  "KVDrive, section 5.2, without its head dimension",
+	Usage:   "layer",
+	solve:   solveLayer,
+}
+
+func solveLayer(p *Problem, memory int64) *Result {
+	runs := p.layers()
+	merged := &Problem{Family: p.Family, Unit: p.Unit}
+	for _, run := range runs {
+		merged.Curves = append(merged.Curves, merge(p.Curves[run[0]:run[1]]))
+	}
+	var sizes []int
+	for i, size := range solveGreedy(merged, memory).Sizes {
+		sizes = append(sizes, equal(size, runs[i][1]-runs[i][0])...)
+	}
+	return &Result{Sizes: sizes}
+}
+
+// perHead gives every layer the same memory above its floors and divides it among the
+// layer's heads like 2d-greedy. With one head a layer it is uniform.
+var perHead = Method{
+	Name:    "head",
+	Summary: "2d-greedy within each layer, layers alike",
+	Source:  "KVDrive, section 5.2, without its layer dimension",
+	Usage:   "head",
+	solve:   solveHead,
+}
+
+func solveHead(p *Problem, memory int64) *Result {
+	if len(p.layers()) == len(p.Curves) {
+		return solveUniform(p, memory)
+	}
+	var sizes []int
+	rest := memory - p.Least()
+	runs := p.layers()
+	for _, run := range runs {
+		layer := p.part(run)
+		sizes = append(sizes, solveGreedy(layer, layer.Least()+rest/int64(len(runs))).Sizes...)
+	}
+	return &Result{Sizes: sizes}
+}
+
+// pyramidKV lets memory fall linearly with depth. Every layer keeps its floor, as the
+// paper's every layer keeps its last α tokens; of the rest, B a layer on average, the
+// last of m layers gets B÷β, the first 2·B − B÷β, and those between lie on the line.
+// β ≥ 1, 20 as in the paper: the larger, the steeper; 1 is uniform. Heads of a layer
+// are alike. The law is of a lossy method, for which deep layers matter less; here
+// only its division is taken. It looks at no curve.
+var pyramidKV = Method{
+	Name:    "pyramidkv",
+	Summary: "memory falls linearly with depth, the more the larger beta; heads alike",
+	Source:  "PyramidKV: Cai et al. 2024, arXiv:2406.02069, cache budget allocation",
+	Usage:   "pyramidkv[:beta=20]",
+	parse: func(options string) (solver, string, error) {
+		beta := 20
+		canonical, err := policies.ParseOptions(options, policies.Int("beta", &beta, 1, 1000))
+		return func(p *Problem, memory int64) *Result { return solvePyramid(p, memory, int64(beta)) }, canonical, err
+	},
+}
+
+// solvePyramid gives the heads of a layer its weight each.
+func solvePyramid(p *Problem, memory, beta int64) *Result {
+	runs := p.layers()
+	weights, total := make([]int64, 0, len(p.Curves)), int64(0)
+	for i, w := range policies.PyramidWeights(len(runs), beta) {
+		for range runs[i][1] - runs[i][0] {
+			weights = append(weights, w)
+			total += w
+		}
+	}
+	rest := memory - p.Least()
+	return fitAll(p, func(i int) int64 { return p.Curves[i].Points[0].Cost + mulDiv(rest, weights[i], total) })
+}
+
+// adaKV divides the memory of a layer among its heads by the mass that their top
+// entries hold: the heaviest entries of all heads together are kept, as many as the
+// layer may keep, and a head gets as many as are its own, B*. A safeguard then takes
+// (1−α)·B* + α·B, with B the heads' mean. Layers are alike.
+//
+// The mixture is that of the authors' code (floor_alpha), α = 0.2 that of NVIDIA's
+// kvpress (alpha_safeguard). The mass is in attention weights, which rows do not carry.
+// Here the mass of a head's entries is the transfers that keeping them saves on the
+// profile: its c most valuable entries hold what a capacity of c saves over its floor,
+// and the heaviest entries of all heads are found by climbing the concave envelopes,
+// which is `head`. So adakv is `head` with the safeguard.
+var adaKV = Method{
+	Name:    "adakv",
+	Summary: "layers alike, heads by the mass of their top entries, with a uniform share alpha",
+	Source:  "AdaKV: Feng et al. 2024, arXiv:2407.11550, budget allocation and safeguard",
+	Usage:   "adakv[:alpha=0.2]",
+	parse: func(options string) (solver, string, error) {
+		alpha := 0.2
+		canonical, err := policies.ParseOptions(options, policies.Float("alpha", &alpha, 0, 1))
+		return func(p *Problem, memory int64) *Result { return solveAda(p, memory, alpha) }, canonical, err
+	},
+}
+
+func solveAda(p *Problem, memory int64, alpha float64) *Result {
+	rest := memory - p.Least()
+	runs := p.layers()
+	var sizes []int
+	for _, run := range runs {
+		layer := p.part(run)
+		extra := rest / int64(len(runs))
+		mass := solveGreedy(layer, layer.Least()+extra).Sizes
+		mean := extra / int64(len(layer.Curves))
+		sizes = append(sizes, fitAll(layer, func(i int) int64 {
+			c := &layer.Curves[i]
+			own, _ := c.At(p.Family, mass[i]) // it is one of the curve's points
+			floor := c.Points[0].Cost
+			return floor + policies.Safeguard(own.Cost-floor, mean, alpha)
+		}).Sizes...)
+	}
+	return &Result{Sizes: sizes}
+}

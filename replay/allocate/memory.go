@@ -1,0 +1,117 @@
+package allocate
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/policies/decimal"
+	"github.com/kvreplay/kvreplay/replay/setting"
+)
+
+// parseSize reads a size of the forms of `replay --capacity` that stay and that are no peak.
+func parseSize(text string) (setting.Capacity, error) {
+	c, err := setting.ParseCapacity(text)
+	switch {
+	case errors.Is(err, setting.ErrTooLarge) || errors.Is(err, decimal.ErrTooManyBytes):
+		return c, err
+	case err != nil || c.Form() == setting.OfPeak || c.Later() != nil:
+		return c, badSize(text)
+	}
+	return c, nil
+}
+
+// parseWindow reads window:N; false for any other text.
+func parseWindow(text string) (steps int, ok bool, err error) {
+	number, ok := strings.CutPrefix(text, windowPrefix)
+	n, err := strconv.ParseUint(number, 10, 31)
+	if ok && err != nil {
+		return 0, true, badSize(text)
+	}
+	return int(n), ok, nil
+}
+
+func badSize(text string) error {
+	return fmt.Errorf("size %q: expected a multiple of K (2x), entries of a stream (6400), a share of the context (0.2ctx), bytes of a request (64MiB), or window:N", text)
+}
+
+// entriesOf is a size of a stream in whole blocks, at least one, in entries.
+func (p *Profile) entriesOf(c setting.Capacity) int {
+	s := setting.Sizing{TopK: p.kEntries, BlockTokens: p.Unit, Streams: len(p.Curves) * p.SharedHeads, EntryBytes: p.EntryBytes}
+	blocks, err := c.Blocks(s)
+	if err != nil {
+		panic(err) // the caller has looked for the bytes of an entry
+	}
+	return blocks * p.Unit
+}
+
+// Memory is the memory of a request in entries that a text stands for: as much as
+// `replay --capacity TEXT` gives all streams of a request together, or what the
+// same window costs everywhere (window:N).
+func (p *Profile) Memory(text string) (int64, error) {
+	steps, window, err := parseWindow(text)
+	if err != nil {
+		return 0, fmt.Errorf("memory: %w", err)
+	}
+	if window {
+		if p.Family != Windows {
+			return 0, fmt.Errorf("memory %s is of windows, the rows are of %s; say --policy window", text, p.Policy)
+		}
+		t, err := p.Totals(equal(steps, len(p.Curves)))
+		if err != nil {
+			return 0, fmt.Errorf("memory %s: %w", text, err)
+		}
+		return t.Memory, nil
+	}
+	c, err := parseSize(text)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("memory: %w", err)
+	case c.Form() == setting.InBytes && p.EntryBytes == nil:
+		return 0, fmt.Errorf("memory %s is in bytes, but the rows do not say what an entry takes; replay with --entry-bytes", text)
+	case c.Form() == setting.InBytes, c.Form() == setting.InEntries, c.Form() == setting.TimesK && p.kEntries > 0:
+		return int64(len(p.Curves)) * int64(p.entriesOf(c)), nil
+	}
+	if m, ok := p.capacities[result.CapacityText(text)]; ok { // as rows spell it
+		return m, nil
+	}
+	return 0, fmt.Errorf("memory %s depends on what these rows do not say, the length of the prompt or of a list's unit; replay with --capacity sweep,%s, or give entries of a stream (6400)", text, text)
+}
+
+// Floor is the least size of a stream that a text stands for: 1x or entries for
+// capacities, window:N for windows. Empty is the smallest size profiled at which no
+// step overflows, and for capacities at least K.
+func (p *Profile) Floor(text string) (int, error) {
+	if text == "" {
+		return p.defaultFloor(), nil
+	}
+	steps, window, err := parseWindow(text)
+	if window && err == nil && p.Family == Windows {
+		return steps, nil
+	}
+	if !window {
+		c, bad := parseSize(text)
+		if err = bad; err == nil && p.Family == Capacities && (c.Form() == setting.InEntries || c.Form() == setting.TimesK && p.kEntries > 0) {
+			return p.entriesOf(c), nil
+		}
+	}
+	if err == nil {
+		err = errFloor
+	}
+	return 0, fmt.Errorf("floor %q: %w", text, err)
+}
+
+var errFloor = errors.New("expected 1x or entries for capacities, window:N for windows")
+
+func (p *Profile) defaultFloor() int {
+	smallest := p.fits
+	for i := range p.Curves {
+		smallest = max(smallest, p.Curves[i].Points[0].Size)
+	}
+	if p.Family == Windows || p.kEntries == 0 {
+		return smallest
+	}
+	return max(smallest, max(1, p.kEntries/p.Unit)*p.Unit)
+}

@@ -1,0 +1,341 @@
+package allocate
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/replay/setting"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// PlanSchema is the version of plan files.
+const PlanSchema = 1
+
+// Plan gives each layer and head of a model its size. PLAN.md describes its file.
+type Plan struct {
+	Method string `yaml:"method"` // with options, as ParseMethod takes it
+	Family Family `yaml:"family"`
+	Policy string `yaml:"policy"` // whose curves were profiled; "window" for windows
+	Units  `yaml:",inline"`
+	Floor  int `yaml:"floor"` // least size of a stream
+
+	Memory        string `yaml:"memory"`         // as asked for
+	MemoryEntries int64  `yaml:"memory_entries"` // of a request
+	UsedEntries   int64  `yaml:"used_entries"`   // of a request, on the profile
+	Cost          CostOf `yaml:"cost"`           // of windows; empty for capacities
+
+	Profile []Source `yaml:"profile"`
+	Streams []Share  `yaml:"-"` // sorted by layer, then head
+}
+
+// Units are the settings that sizes are relative to. A plan for some says nothing of others.
+type Units struct {
+	TopK        int `yaml:"topk"`         // K in the unit of the trace's lists
+	BlockTokens int `yaml:"block_tokens"` // entries of a block
+	StepTokens  int `yaml:"step_tokens"`  // positions of a step
+	SharedHeads int `yaml:"shared_heads"` // heads that share a cache
+}
+
+func (s Units) text() string {
+	return fmt.Sprintf("topk %d, block_tokens %d, step_tokens %d, shared_heads %d", s.TopK, s.BlockTokens, s.StepTokens, s.SharedHeads)
+}
+
+// Source are the requests of a trace that were profiled.
+type Source struct {
+	Trace    string   `yaml:"trace"`
+	Digest   string   `yaml:"digest"`
+	Requests []string `yaml:"requests"`
+}
+
+// Share is the size of a layer and head.
+type Share struct {
+	Key
+	Size int // entries of a capacity, steps of a window
+}
+
+// newPlan states what a method chose on a profile.
+func newPlan(p *Profile, s Spec, sizes []int, memory string, memoryEntries int64) (*Plan, error) {
+	plan := &Plan{Method: s.Name(), Family: p.Family, Policy: p.Policy, Units: p.Units, Floor: p.Curves[0].Points[0].Size,
+		Memory: memory, MemoryEntries: memoryEntries, Cost: p.Cost}
+	for i, r := range p.Requests {
+		if i == 0 || p.Requests[i-1].Trace != r.Trace {
+			plan.Profile = append(plan.Profile, Source{Trace: r.Trace, Digest: r.Digest})
+		}
+		last := &plan.Profile[len(plan.Profile)-1]
+		last.Requests = append(last.Requests, r.ID)
+	}
+	for i := range p.Curves {
+		plan.Streams = append(plan.Streams, Share{p.Curves[i].Key, sizes[i]})
+	}
+	used, err := p.Totals(sizes)
+	plan.UsedEntries = used.Memory
+	return plan, err
+}
+
+// Capacity is what a layer and head may keep, in entries (tokens); false where the plan
+// does not have it, or is of windows. head is trace.NoHead where the layer shares its
+// selection.
+func (p *Plan) Capacity(layer, head int32) (entries int, ok bool) {
+	return p.size(Capacities, Key{layer, head})
+}
+
+// Window is the window of a layer and head in steps; false where the plan does not have
+// it, or is of capacities.
+func (p *Plan) Window(layer, head int32) (steps int, ok bool) {
+	return p.size(Windows, Key{layer, head})
+}
+
+func (p *Plan) size(f Family, k Key) (int, bool) {
+	i, ok := slices.BinarySearchFunc(p.Streams, k, func(s Share, k Key) int { return compareKeys(s.Key, k) })
+	if !ok || p.Family != f {
+		return 0, false
+	}
+	return p.Streams[i].Size, true
+}
+
+// Covers says whether the plan fits a replay in these units of these layers and
+// heads; the error names what does not.
+func (p *Plan) Covers(units Units, keys []Key) error {
+	if p.Units != units {
+		return fmt.Errorf("the plan is for %s, not for %s; allocate again on rows of that", p.Units.text(), units.text())
+	}
+	for _, k := range keys {
+		if _, ok := p.size(p.Family, k); !ok {
+			return fmt.Errorf("the plan is for other layers: it has no %v, but %s", k, p.extent())
+		}
+	}
+	return nil
+}
+
+// extent says which layers and heads the plan has.
+func (p *Plan) extent() string {
+	var layers []string
+	heads := map[int32]bool{}
+	for i, s := range p.Streams {
+		if i == 0 || p.Streams[i-1].Layer != s.Layer {
+			layers = append(layers, fmt.Sprint(s.Layer))
+		}
+		heads[s.Head] = true
+	}
+	if heads[trace.NoHead] && len(heads) == 1 {
+		return fmt.Sprintf("layers %s, each with one selection", names.Some(layers))
+	}
+	return fmt.Sprintf("layers %s with %d heads", names.Some(layers), len(heads))
+}
+
+// Digest identifies what a replay depends on, the family and the sizes, and nothing
+// else: plans that give every layer and head the same have the same digest, whatever
+// method, memory or profile they came from.
+func (p *Plan) Digest() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "kvreplay plan %d %s\n", PlanSchema, p.Family)
+	for _, s := range p.Streams {
+		fmt.Fprintf(&b, "%d %d %d\n", s.Layer, s.Head, s.Size)
+	}
+	sum := sha256.Sum256([]byte(b.String()))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// planFile is a plan as its file has it.
+type planFile struct {
+	Schema  int `yaml:"schema"`
+	Plan    `yaml:",inline"`
+	Streams []shareFile `yaml:"streams"`
+}
+
+type shareFile struct {
+	Layer    *int32 `yaml:"layer"`
+	Head     *int32 `yaml:"head"`
+	Capacity *int   `yaml:"capacity_entries"`
+	Window   *int   `yaml:"window"`
+}
+
+// Encode is the plan's file: the same plan gives the same bytes.
+func (p *Plan) Encode() []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "schema: %d\nfamily: %s\nmethod: %q\npolicy: %q\n", PlanSchema, p.Family, p.Method, p.Policy)
+	fmt.Fprintf(&b, "topk: %d\nblock_tokens: %d\nstep_tokens: %d\nshared_heads: %d\nfloor: %d\n", p.TopK, p.BlockTokens, p.StepTokens, p.SharedHeads, p.Floor)
+	fmt.Fprintf(&b, "memory: %q\nmemory_entries: %d\nused_entries: %d\n", p.Memory, p.MemoryEntries, p.UsedEntries)
+	size := "capacity_entries"
+	if p.Family == Windows {
+		size = "window"
+		fmt.Fprintf(&b, "cost: %s\n", p.Cost)
+	}
+	b.WriteString("profile:")
+	for _, s := range p.Profile {
+		fmt.Fprintf(&b, "\n  - trace: %q\n    digest: %q\n    requests:", s.Trace, s.Digest)
+		for _, r := range s.Requests {
+			fmt.Fprintf(&b, "\n      - %q", r)
+		}
+		if len(s.Requests) == 0 {
+			b.WriteString(" []")
+		}
+	}
+	if len(p.Profile) == 0 {
+		b.WriteString(" []")
+	}
+	b.WriteString("\nstreams:\n")
+	for _, s := range p.Streams {
+		head := ""
+		if s.Head != trace.NoHead {
+			head = fmt.Sprintf("head: %d, ", s.Head)
+		}
+		fmt.Fprintf(&b, "  - {layer: %d, %s%s: %d}\n", s.Layer, head, size, s.Size)
+	}
+	return b.Bytes()
+}
+
+// Write writes the plan's file; it appears whole or not at all.
+func (p *Plan) Write(path string) error {
+	if err := files.Write(path, p.Encode()); err != nil {
+		return fmt.Errorf("write plan: %w", err)
+	}
+	return nil
+}
+
+// mostPlanBytes is the largest plan file that is read.
+const mostPlanBytes = 16 << 20
+
+// Read reads a plan file, strictly: an unknown, repeated or missing field, another
+// schema, and figures that cannot be true are errors that name the file.
+func Read(path string) (*Plan, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read plan: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostPlanBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read plan: %w", err)
+	}
+	p, err := Decode(text)
+	if err != nil {
+		return nil, fmt.Errorf("read plan %s: %w", path, err)
+	}
+	return p, nil
+}
+
+// Decode reads a plan as Read does.
+func Decode(text []byte) (*Plan, error) {
+	if len(text) > mostPlanBytes {
+		return nil, fmt.Errorf("the file has more than %d bytes; it is no plan", mostPlanBytes)
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, errors.New("it is empty; `kvreplay allocate -o` writes plans")
+	}
+	var f planFile
+	if err := yaml.Load(text, &f, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {
+		return nil, fmt.Errorf("%w; expected a plan, as `kvreplay allocate -o` writes it", names.OfFields(err, f))
+	}
+	if f.Schema != PlanSchema {
+		return nil, fmt.Errorf("plan schema %d, this program reads schema %d", f.Schema, PlanSchema)
+	}
+	p := &f.Plan
+	for i := range p.Profile {
+		p.Profile[i].Requests = append([]string(nil), p.Profile[i].Requests...) // nil for none
+	}
+	p.Profile = append([]Source(nil), p.Profile...)
+	for i, s := range f.Streams {
+		share, err := s.share(f.Family)
+		if err != nil {
+			return nil, fmt.Errorf("streams[%d]: %w", i, err)
+		}
+		p.Streams = append(p.Streams, share)
+	}
+	return p, p.check()
+}
+
+// share is the stream's line with exactly the fields of its family.
+func (s *shareFile) share(f Family) (Share, error) {
+	if s.Layer == nil {
+		return Share{}, errors.New("layer is missing")
+	}
+	share := Share{Key: Key{*s.Layer, trace.NoHead}}
+	if s.Head != nil {
+		if *s.Head < 0 {
+			return Share{}, fmt.Errorf("head %d; leave it out where the layer shares its selection", *s.Head)
+		}
+		share.Head = *s.Head
+	}
+	size, other, name := s.Capacity, s.Window, "capacity_entries"
+	if f == Windows {
+		size, other, name = s.Window, s.Capacity, "window"
+	}
+	if size == nil || other != nil {
+		return Share{}, fmt.Errorf("%v: a plan of family %s has %s, and nothing else, for each stream", share.Key, f, name)
+	}
+	share.Size = *size
+	return share, nil
+}
+
+// check says whether a plan can be true.
+func (p *Plan) check() error {
+	switch {
+	case p.Family != Capacities && p.Family != Windows:
+		return fmt.Errorf("family %q, expected %s or %s", p.Family, Capacities, Windows)
+	case min(p.TopK, p.BlockTokens, p.StepTokens, p.SharedHeads) < 1 || p.Floor < 0:
+		return fmt.Errorf("%s, floor %d; expected at least 1, and 0", p.Units.text(), p.Floor)
+	case p.UsedEntries < 0 || p.UsedEntries > p.MemoryEntries:
+		return fmt.Errorf("used_entries %d exceeds memory_entries %d, or one is negative", p.UsedEntries, p.MemoryEntries)
+	case (p.Family == Windows) != (p.Cost == MeanResidents || p.Cost == PeakResidents):
+		return fmt.Errorf("cost %q: a plan of windows states %s or %s, one of capacities nothing", p.Cost, MeanResidents, PeakResidents)
+	case len(p.Streams) == 0:
+		return errors.New("streams is missing or empty")
+	}
+	err := cmp.Or(checkText("method", p.Method), checkText("policy", p.Policy), checkText("memory", p.Memory))
+	for i, s := range p.Profile {
+		at := fmt.Sprintf("profile[%d]: ", i)
+		err = cmp.Or(err, checkText(at+"trace", s.Trace), checkText(at+"digest", s.Digest))
+		for _, r := range s.Requests {
+			err = cmp.Or(err, checkText(at+"requests", r))
+		}
+	}
+	return cmp.Or(err, p.checkStreams())
+}
+
+// checkText takes one line of printable text.
+func checkText(name, text string) error {
+	switch {
+	case text == "":
+		return fmt.Errorf("%s: missing or empty", name)
+	case !result.Printable(text):
+		return fmt.Errorf("%s: %q is not printable UTF-8", name, text)
+	}
+	return nil
+}
+
+func (p *Plan) checkStreams() error {
+	var sum int64
+	for i, s := range p.Streams {
+		switch {
+		case s.Layer < 0:
+			return fmt.Errorf("streams[%d]: layer %d", i, s.Layer)
+		case i > 0 && compareKeys(p.Streams[i-1].Key, s.Key) >= 0:
+			return fmt.Errorf("streams[%d]: %v after %v; expected each once, by layer, then head", i, s.Key, p.Streams[i-1].Key)
+		case i > 0 && p.Streams[i-1].Layer == s.Layer && p.Streams[i-1].Head == trace.NoHead:
+			return fmt.Errorf("streams[%d]: %v, but the layer stands without heads before", i, s.Key)
+		case s.Size < p.Floor || s.Size > setting.MostEntries:
+			return fmt.Errorf("streams[%d]: %v has size %d, expected %d (floor) to %d", i, s.Key, s.Size, p.Floor, setting.MostEntries)
+		case p.Family == Capacities && (s.Size < 1 || s.Size%p.BlockTokens != 0):
+			return fmt.Errorf("streams[%d]: %v may keep %d entries, expected whole blocks of %d", i, s.Key, s.Size, p.BlockTokens)
+		}
+		sum += int64(s.Size)
+	}
+	if p.Family == Capacities && sum != p.UsedEntries {
+		return fmt.Errorf("used_entries %d, but the streams have %d in all", p.UsedEntries, sum)
+	}
+	return nil
+}

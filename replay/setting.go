@@ -1,0 +1,113 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay/allocate"
+	"github.com/kvreplay/kvreplay/replay/setting"
+)
+
+// Types of packages setting and allocate that Options has.
+type (
+	Capacity       = setting.Capacity
+	Warmup         = setting.Warmup
+	WarmupKind     = setting.WarmupKind
+	Shape          = setting.Shape
+	Pool           = setting.Pool
+	Outliers       = setting.Outliers
+	Prefetch       = setting.Prefetch
+	PrefetchSource = setting.PrefetchSource
+	Reallocation   = allocate.Reallocation
+	Tier           = setting.Tier
+)
+
+// Values of these types, see package setting.
+const (
+	WarmupAuto         = setting.WarmupAuto
+	WarmupRun          = setting.WarmupRun
+	WarmupCold         = setting.WarmupCold
+	WarmupImportance   = setting.WarmupImportance
+	WarmupStaging      = setting.WarmupStaging
+	ScopeRequest       = setting.ScopeRequest
+	PoolNone           = setting.PoolNone
+	PoolLayer          = setting.PoolLayer
+	PoolRequest        = setting.PoolRequest
+	OutliersNone       = setting.OutliersNone
+	OutliersWindows    = setting.OutliersWindows
+	OutliersUnlisted   = setting.OutliersUnlisted
+	PrefetchNothing    = setting.PrefetchNothing
+	PrefetchPredicted  = setting.PrefetchPredicted
+	PrefetchCandidates = setting.PrefetchCandidates
+)
+
+// Readers of their texts.
+var (
+	ParseCapacity     = setting.ParseCapacity
+	ParseCapacities   = setting.ParseCapacities
+	ParseWarmup       = setting.ParseWarmup
+	ParsePool         = setting.ParsePool
+	ParseOutliers     = setting.ParseOutliers
+	ParsePrefetch     = setting.ParsePrefetch
+	ParseTier         = setting.ParseTier
+	ParseReallocation = allocate.ParseReallocation
+)
+
+// Read takes the mechanisms of a setting, whose texts are those of rows: warm-up, pool,
+// prefetching, outliers, tiers, reallocation and layers. Clusters, requests and the plan need
+// files, and defaults need the trace.
+func (o *Options) Read(s *result.Setting, table policies.Table) error {
+	var errs [7]error
+	o.Warmup, errs[0] = ParseWarmup(s.Warmup)
+	o.Pool, errs[1] = ParsePool(s.Pool)
+	o.Reallocation, errs[2] = ParseReallocation(s.Reallocation)
+	o.Prefetch, errs[3] = ParsePrefetch(s.Prefetch)
+	o.Outliers, errs[4] = ParseOutliers(s.Outliers)
+	o.Tiers, o.Inclusive, errs[5] = setting.ParseTiers(table, s.Tiers)
+	for text := range strings.SplitSeq(s.Layers, ",") {
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil && s.Layers != "" {
+			errs[6] = fmt.Errorf("layers %q: expected numbers, as in 0,5", s.Layers)
+		} else if err == nil {
+			o.Layers = append(o.Layers, int32(n))
+		}
+	}
+	return cmp.Or(errs[:]...)
+}
+
+// state gives the plan as a setting, with every default filled in.
+func (p *plan) state() result.Setting {
+	o, m := p.opt, p.meta
+	s := result.Setting{
+		Trace: filepath.Base(p.file.Path()), TraceDigest: p.digest, Model: m.Model, Selector: m.Selector,
+		TopK: p.topk, Candidates: p.m, Warmup: p.warmup.String(), Sink: p.pins.Sink, Local: p.pins.Local,
+		BlockTokens: p.pins.BlockTokens, EntryBytes: p.bytes, StepTokens: p.layout.mtp, SharedHeads: p.layout.heads,
+		Pool: string(o.Pool), Prefetch: o.Prefetch.String(), Outliers: o.Outliers.String(), Clusters: o.Clusters.String(),
+		Tiers: setting.TiersText(o.Tiers, o.Inclusive), Layers: layersText(o.Layers), Requests: strings.Join(o.Requests, ","),
+		Reallocation: o.Reallocation.String(), Engine: EngineVersion, Seed: o.Seed,
+	}
+	if o.Allocation != nil {
+		s.Allocation = o.Allocation.Digest()
+	}
+	if recall, err := strconv.ParseFloat(m.Notes[noteRecall], 64); err == nil && recall >= 0 && recall <= 1 && s.Selector != "" && s.Selector != "exact" {
+		s.SelectorRecall = &recall
+	}
+	return s
+}
+
+// noteRecall is the metadata note in which the capture keeps a selector's recall of the
+// exact Top-K.
+const noteRecall = "exact.recall"
+
+func layersText(layers []int32) string {
+	text := make([]string, len(layers))
+	for i, l := range layers {
+		text[i] = strconv.Itoa(int(l))
+	}
+	return strings.Join(text, ",")
+}

@@ -1,0 +1,274 @@
+// Package setting has the texts of what a run sets: capacities, warm-ups, prefetching, tiers,
+// pools, shapes and outliers. Each type is read by a Parse function, and String writes the
+// text that parses back. Rows, cell keys and profiles state these texts. The package also has
+// the table of mechanisms that do not combine.
+//
+// Package replay resolves settings against a trace and replays them.
+package setting
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/policies/decimal"
+)
+
+// ErrTooLarge is of a size above MostEntries.
+var ErrTooLarge = fmt.Errorf("expected at most %d", MostEntries)
+
+// MostEntries is the largest size in entries, multiples of K and prompts: beyond any model
+// and machine.
+const MostEntries = 1 << 30
+
+// Capacity is the size that a stream may keep between steps, pinned tokens not counted, in
+// one of the forms of SEMANTICS S4. Its text form parses back.
+type Capacity struct {
+	text  string
+	form  Form
+	value decimal.Number // factor of K, factor of the context, entries, or bytes
+	peak  string         // policy whose peak residents are the capacity
+	later []Growth
+}
+
+// Growth is a later part of a capacity that grows: its size from a decode step on. KVDrive
+// grows its caches until looking up takes as long as fetching (section on scheduling).
+type Growth struct {
+	From     int32 // decode step
+	Capacity Capacity
+}
+
+// Form is a form of capacities.
+type Form uint8
+
+// The forms of capacities.
+const (
+	TimesK    Form = iota + 1 // "1.5x"
+	OfContext                 // "0.2ctx"
+	InEntries                 // "6400"
+	InBytes                   // "64MiB"
+	OfPeak                    // "peak:POLICY"
+	OfPlan                    // of each layer and head, by a plan
+)
+
+// ParseCapacity reads "1.5x" (of K), "0.2ctx" (of the prompt), "6400" (entries),
+// "64MiB" (of a request, shared by its streams) or "peak:POLICY" (as much as that
+// policy keeps at its peak, stream by stream). "1x+2x@64" grows at decode step 64. Two
+// spellings of a size are one capacity, whose text is result.CapacityText's; its number
+// is taken as that text states it, not as the float next to it.
+func ParseCapacity(text string) (Capacity, error) {
+	if strings.Contains(text, "+") {
+		return parseGrowing(text)
+	}
+	c := Capacity{text: result.CapacityText(text)}
+	switch {
+	case strings.HasPrefix(text, "peak:"):
+		c.form, c.peak = OfPeak, strings.TrimPrefix(text, "peak:")
+		if c.peak == "" {
+			return c, badCapacity(text)
+		}
+		return c, nil
+	case strings.HasSuffix(text, "ctx"):
+		c.form = OfContext
+		return c, c.read(text, "ctx")
+	case strings.HasSuffix(text, "x"):
+		c.form = TimesK
+		return c, c.read(text, "x")
+	case strings.HasSuffix(text, "B"):
+		bytes, err := decimal.ParseBytes(text)
+		switch {
+		case err == decimal.ErrTooManyBytes:
+			return c, fmt.Errorf("capacity %q: %w", text, err)
+		case err != nil:
+			return c, badCapacity(text)
+		}
+		c.form, c.value = InBytes, bytes
+		return c, c.bounded()
+	}
+	if strings.Trim(text, "0123456789") != "" {
+		if _, err := strconv.ParseFloat(text, 64); err == nil {
+			return c, fmt.Errorf("capacity %q: entries are a whole number, as in 6400", text)
+		}
+		return c, badCapacity(text)
+	}
+	c.form = InEntries
+	return c, c.read(text, "")
+}
+
+// read takes the number before a unit. What was typed must be a decimal: its one spelling
+// is, whatever was.
+func (c *Capacity) read(text, unit string) error {
+	_, err := decimal.Parse(strings.TrimSuffix(text, unit))
+	if err == nil {
+		c.value, err = decimal.Parse(strings.TrimSuffix(c.text, unit))
+	}
+	if err != nil {
+		return badCapacity(text)
+	}
+	return c.bounded()
+}
+
+func badCapacity(text string) error {
+	return fmt.Errorf("capacity %q: expected a multiple of K (1.5x), a share of the context (0.2ctx), entries (6400), bytes a request (64MiB), peak:POLICY, or one that grows (1x+2x@64)", text)
+}
+
+// bounded refuses a capacity that keeps nothing, or more than any cache.
+func (c Capacity) bounded() error {
+	switch {
+	case c.value.IsZero():
+		return fmt.Errorf("capacity %q keeps nothing; policy none replays a cache of no entries", c.text)
+	case c.form != InBytes && c.value.Compare(decimal.Int(MostEntries)) > 0:
+		return fmt.Errorf("capacity %q: %w", c.text, ErrTooLarge)
+	}
+	return nil
+}
+
+// parseGrowing reads "1x+2x@64+4x@128": 1 × K at first, 2 × K from step 64 on, 4 × K
+// from step 128 on.
+func parseGrowing(text string) (Capacity, error) {
+	parts := strings.Split(text, "+")
+	first, err := ParseCapacity(parts[0])
+	if err != nil {
+		return first, err
+	}
+	c := first
+	c.text = result.CapacityText(text)
+	last := 0
+	for _, part := range parts[1:] {
+		size, step, timed := strings.Cut(part, "@")
+		from, err := strconv.Atoi(step)
+		if !timed || err != nil || from <= last || from > 1<<30 {
+			return c, fmt.Errorf("capacity %q: expected SIZE+SIZE@STEP+…, as in 1x+2x@64, steps from 1 and rising", text)
+		}
+		last = from
+		later, err := ParseCapacity(size)
+		if err != nil {
+			return c, fmt.Errorf("capacity %q: %w", text, err)
+		}
+		if later.form != first.form || later.form == OfPeak || later.value.Compare(c.last().value) <= 0 {
+			return c, fmt.Errorf("capacity %q: expected sizes of one form that grow, %s follows %s", text, size, c.last().text)
+		}
+		c.later = append(c.later, Growth{int32(from), later})
+	}
+	return c, nil
+}
+
+// last is the largest part.
+func (c Capacity) last() Capacity {
+	if len(c.later) == 0 {
+		return c
+	}
+	return c.later[len(c.later)-1].Capacity
+}
+
+// PeakOf is the capacity "peak:POLICY": as much as the policy keeps at its peak.
+func PeakOf(policy string) Capacity {
+	return Capacity{text: result.PeakPrefix + policy, form: OfPeak, peak: policy}
+}
+
+// Planned is the capacity that a plan gives each layer and head. The text names the plan, as
+// in "plan:2d-greedy@2x", and does not parse back: the plan itself is needed.
+func Planned(text string) Capacity { return Capacity{text: text, form: OfPlan} }
+
+// Peak is the policy whose peak residents are the capacity, empty for any other form.
+func (c Capacity) Peak() string { return c.peak }
+
+// Form is the capacity's form, of its first part if it grows.
+func (c Capacity) Form() Form { return c.form }
+
+// Later are the later parts of a capacity that grows, "1x+2x@64"; none if it stays.
+func (c Capacity) Later() []Growth { return c.later }
+
+// String is the text form, with sizes in their one spelling.
+func (c Capacity) String() string { return c.text }
+
+// Sizing is one stream as capacities are resolved against it.
+type Sizing struct {
+	TopK, BlockTokens, PromptLen int // tokens all
+	EntryBytes                   *int
+	Streams                      int              // of the stream's request, that are replayed
+	Peaks                        map[string]int64 // blocks, of the policies that ran on the stream before
+	Planned                      int              // entries that a plan gives the stream, 0 for none
+}
+
+// Blocks is the first size of a capacity for a stream, in whole blocks, at least one.
+func (c Capacity) Blocks(s Sizing) (int, error) {
+	var tokens int64
+	switch c.form {
+	case TimesK:
+		tokens = c.value.Times(s.TopK)
+	case OfContext:
+		tokens = c.value.Times(s.PromptLen)
+	case InEntries:
+		tokens = c.value.Times(1)
+	case InBytes:
+		if s.EntryBytes == nil {
+			return 0, fmt.Errorf("capacity %s is in bytes, but neither trace nor --entry-bytes says what an entry takes", c.text)
+		}
+		tokens = c.value.Over(s.Streams * *s.EntryBytes)
+	case OfPeak:
+		peak, ok := s.Peaks[c.peak]
+		if !ok {
+			return 0, fmt.Errorf("capacity %s: policy %s is not part of this run", c.text, c.peak)
+		}
+		return max(1, int(peak)), nil
+	case OfPlan:
+		tokens = int64(s.Planned)
+	}
+	return max(1, int(min(tokens, MostEntries))/s.BlockTokens), nil
+}
+
+// SweepPoints is how many capacities `sweep` stands for.
+const SweepPoints = 64
+
+// maxSweepPoints keeps the texts of a grid apart.
+const maxSweepPoints = 1024
+
+// sweepOctaves is how often the capacity doubles along a sweep.
+const sweepOctaves = 4
+
+// SweepGrid are n multiples of K from 1x up to, but not with, 16x: evenly many to each
+// doubling and evenly spaced within it. Being multiples of K, and the same for every
+// stream and trace, they pool; where 4 divides n they have 1x, 2x, 4x and 8x among
+// them, where 8 does 1.5x and 3x too. Below 1x every policy overflows (SEMANTICS S5).
+func SweepGrid(n int) []string {
+	texts := make([]string, n)
+	for i := range texts {
+		octave, within := math.Modf(float64(i) * sweepOctaves / float64(n))
+		multiple := math.Exp2(octave) * (1 + within)
+		texts[i] = strconv.FormatFloat(math.Round(multiple*1e4)/1e4, 'f', -1, 64) + "x"
+	}
+	return texts
+}
+
+// ParseCapacities reads capacities as ParseCapacity does, each once; "sweep" and
+// "sweep:N" stand for the SweepPoints or N multiples of K of a whole curve.
+func ParseCapacities(texts []string) (capacities []Capacity, err error) {
+	seen := map[string]bool{}
+	for _, text := range texts {
+		expanded := []string{strings.TrimSpace(text)}
+		if name, count, has := strings.Cut(expanded[0], ":"); name == "sweep" {
+			n := SweepPoints
+			if has {
+				n, err = strconv.Atoi(count)
+			}
+			if err != nil || n < 1 || n > maxSweepPoints {
+				return nil, fmt.Errorf("capacity %q: expected sweep or sweep:N with N from 1 to %d capacities", text, maxSweepPoints)
+			}
+			expanded = SweepGrid(n)
+		}
+		for _, one := range expanded {
+			c, err := ParseCapacity(one)
+			if err != nil {
+				return nil, err
+			}
+			if !seen[c.text] {
+				seen[c.text] = true
+				capacities = append(capacities, c)
+			}
+		}
+	}
+	return capacities, nil
+}
