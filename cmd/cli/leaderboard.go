@@ -268,7 +268,7 @@ func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
 	if err != nil {
 		return nil, errUsage{err}
 	}
-	if m, _ := pipeline.MovesOf(schedule); m != pipeline.MovesMisses {
+	if schedule.Traits().Moves != pipeline.MovesMisses {
 		return nil, usagef("--schedule %s does not move misses: all policies take as long", schedule.Name())
 	}
 	if schedule.Parts() > f.batch {

@@ -30,7 +30,7 @@ func (s *suite) boundedOn(c *setting) error {
 	if c.capacity == policies.Unbounded {
 		best.capacity = peak(steps)
 	}
-	_, least, err := replayEngine(&best, &probe{policy: newBound()})
+	_, least, err := replayEngine(&best, &probe{policy: newBound(), rule: fetch})
 	if err != nil {
 		return fmt.Errorf("%s: %w", bound.Name, err)
 	}

@@ -1,8 +1,15 @@
 package policytest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/trace"
 )
 
 // Streams that a check draws; -short halves them.
@@ -42,23 +49,14 @@ func (s *suite) deterministic() error {
 	if err != nil {
 		return err
 	}
-	return s.draws(func(judge func(error) error) error {
-		return s.seeds(agreeStreams, func(c *setting) error {
-			other := *c
-			other.runSeed += 1000
-			return judge(s.compare(c, &other, "with one seed it", "with another it"))
-		})
-	})
-}
-
-// draws holds Traits.Random against pairs of replays with two seeds of the run: judge is
-// told how each differs, or nil.
-func (s *suite) draws(pairs func(judge func(differ error) error) error) error {
 	drew := false
-	err := pairs(func(differ error) error {
-		drew = drew || differ != nil
-		if differ != nil && !s.entry.Traits.Random {
-			return fmt.Errorf("results depend on Scope.Seed: set Traits.Random\n%w", differ)
+	err = s.seeds(agreeStreams, func(c *setting) error {
+		other := *c
+		other.runSeed += 1000
+		difference := s.compare(c, &other, "with one seed it", "with another it")
+		drew = drew || difference != nil
+		if difference != nil && !s.entry.Traits.Random {
+			return fmt.Errorf("results depend on Scope.Seed: set Traits.Random\n%w", difference)
 		}
 		return nil
 	})
@@ -96,7 +94,7 @@ func (s *suite) borrowsOn(c *setting) error {
 		err = differ("normally it", "with lists overwritten it", plain, spoilt)
 	}
 	if err != nil {
-		return fmt.Errorf("keeps a slice or a pointer that it was given: Scope, Step and their lists are valid until the call returns, and are overwritten here after it; copy what is needed later\n%w", err)
+		return fmt.Errorf("keeps a slice or a pointer that it was given: Scope, Prompt, Step and their lists are valid until the call returns, and are overwritten here after it; copy what is needed later\n%w", err)
 	}
 	return nil
 }
@@ -190,4 +188,95 @@ func (s *suite) refereedOn(c *setting) error {
 		return err
 	}
 	return differ("the policy", "the reference", got, want)
+}
+
+// online cuts streams short: a policy that does not see the future does the same up to the
+// cut.
+func (s *suite) online() error {
+	if s.needs&policies.NeedNext != 0 {
+		return nil
+	}
+	return s.seeds(onlineStreams, func(c *setting) error {
+		counted := c.stream.Rows - c.stream.Windows
+		if counted < 2 {
+			return nil
+		}
+		whole, _, err := replayEngine(c, s.fresh())
+		if err != nil {
+			return err
+		}
+		rows := c.stream.Windows + 1 + rand.New(rand.NewPCG(c.seed, 34)).IntN(counted-1)
+		short := *c
+		short.stream = firstRows(c.stream, rows)
+		cut, _, err := replayEngine(&short, s.fresh())
+		if err == nil {
+			err = differ("on the whole stream it", "cut short it", whole[:len(cut)], cut)
+		}
+		if err != nil {
+			return fmt.Errorf("what it does depends on steps to come: with the stream cut after row %d, steps before the cut differ; Scope.Steps, Scope.Demand and Scope.Blocks are for taking memory, Prompt.Most for Divide; a policy that decides by the future asks for NeedNext\n%w", rows, err)
+		}
+		return nil
+	})
+}
+
+// firstRows returns a stream of the first rows of another.
+func firstRows(whole *trace.Stream, rows int) *trace.Stream {
+	stream := new(trace.Stream)
+	stream.Reset(whole.StreamInfo)
+	for i := range rows {
+		row := trace.Row{Step: whole.Steps[i], Indices: whole.List(i), Scores: whole.ScoreList(i)}
+		if len(whole.AttentionMass) > 0 {
+			row.AttentionMass = whole.AttentionMass[whole.Offsets[i]:whole.Offsets[i+1]]
+		}
+		stream.Append(row)
+	}
+	stream.PromptMass = whole.PromptMass
+	return stream
+}
+
+// apart makes the calls of two replays in turn, an instance each: both answer as they did
+// alone.
+func (s *suite) apart() error {
+	var last *script
+	return s.seeds(apartStreams, func(c *setting) error {
+		calls, err := s.record(c)
+		if err != nil {
+			return err
+		}
+		other := cmp.Or(last, calls)
+		last = calls
+		if err := calls.beside(other, s); err != nil {
+			return fmt.Errorf("two instances are not apart, as workers need them: made in turn with those of another stream, its calls are answered in another way than alone (a variable of the package, or something that New's factory gives to all?)\n%w", err)
+		}
+		return nil
+	})
+}
+
+// beside makes the calls of r and of another script in turn, and checks the answers of r.
+func (r *script) beside(other *script, s *suite) (err error) {
+	defer catch(&err)
+	one, two := s.make(), s.make()
+	r.begin(one)
+	other.begin(two)
+	for i := range r.calls {
+		c := &r.calls[i]
+		got := c.make(one, nil)
+		if i < len(other.calls) {
+			other.calls[i].make(two, nil)
+		}
+		if (c.kind == callEvict || c.kind == callBypass) && !slices.Equal(got, c.answer) {
+			return fmt.Errorf("step T = %d: asked for %d blocks it names %v, alone %v", r.stepOf(i), c.n, got, c.answer)
+		}
+	}
+	return nil
+}
+
+// stepOf is the step that a call belongs to.
+func (r *script) stepOf(call int) int32 {
+	for ; call >= 0; call-- {
+		if r.calls[call].kind == callUpdate {
+			return r.calls[call].step.T
+		}
+	}
+	return math.MinInt32
 }

@@ -33,20 +33,29 @@ func (s *suite) entryHolds() error {
 	if err := s.optionsParseBack(); err != nil {
 		return err
 	}
-	return s.traitsFit()
-}
-
-// exactEntry is entryHolds, and that the policy is not of the other contract.
-func (s *suite) exactEntry() error {
-	if err := s.entryHolds(); err != nil {
+	if err := s.traitsFit(); err != nil {
 		return err
 	}
+	return s.ruleFits()
+}
+
+// lossyNeeds are what a lossy policy can ask for.
+const lossyNeeds = policies.NeedCandidates | policies.NeedAttention | policies.NeedPromptMass | policies.NeedWindows
+
+// ruleFits checks that the policy is one of the suite's miss rule.
+func (s *suite) ruleFits() error {
 	_, prompt := s.make().(policies.Lossy)
-	switch {
-	case prompt:
-		return fmt.Errorf("the policy has a method Prompt, as lossy ones have (Traits.Lossy is %v): policytest.RunLossy checks it, Run is for exact policies", s.entry.Traits.Lossy)
-	case s.entry.Traits.Lossy:
+	switch lossy := s.entry.Traits.Lossy; {
+	case s.rule == fetch && prompt:
+		return fmt.Errorf("the policy has a method Prompt, as lossy ones have (Traits.Lossy is %v): policytest.RunLossy checks it, Run is for exact policies", lossy)
+	case s.rule == fetch && lossy:
 		return errors.New("the entry's Traits.Lossy is true, but the policy has no method Prompt(*policies.Prompt): it is an exact one, whose victims are fetched again")
+	case s.rule == lose && !prompt:
+		return errors.New("the policy has no method Prompt(*policies.Prompt): a lossy policy is handed its prompt")
+	case s.rule == lose && !lossy:
+		return errors.New("the entry's Traits.Lossy is false: what the policy drops would be fetched again, and it would be ranked with exact ones")
+	case s.rule == lose && s.needs&^lossyNeeds != 0:
+		return errors.New("the policy's Needs has columns of exact policies, which stay empty for a lossy one: it can ask for NeedCandidates, NeedAttention, NeedPromptMass and NeedWindows")
 	}
 	return nil
 }

@@ -8,16 +8,16 @@ import (
 
 // CheckBy is Check by the named check and by those that keep others from being run.
 func CheckBy(name string, entry policies.Entry, newReference func() Reference) []Failure {
-	return checkBy(some(checks, name), entry, "", newReference)
+	return (&suite{entry: entry, rule: fetch, reference: newReference}).failures(some(name))
 }
 
 // CheckLossyBy is CheckLossy by the named check and by those that keep others from being run.
 func CheckLossyBy(name string, entry policies.Entry) []Failure {
-	return checkBy(some(lossyChecks, name), entry, "", nil)
+	return (&suite{entry: entry, rule: lose}).failures(some(name))
 }
 
-func some(all []check, name string) (some []check) {
-	for _, c := range all {
+func some(name string) (some []check) {
+	for _, c := range checks {
 		if c.gate || c.name == name {
 			some = append(some, c)
 		}
@@ -27,10 +27,10 @@ func some(all []check, name string) (some []check) {
 
 // RunAlone is one of Run's checks, the others left out.
 func RunAlone(name string, entry policies.Entry) error {
-	s := &suite{entry: entry, short: true}
+	s := &suite{entry: entry, rule: fetch, short: true}
 	for _, c := range checks {
 		if c.name == name {
-			return s.after(s.exactEntry, c)
+			return s.alone(c)
 		}
 	}
 	panic("no check " + name)
@@ -39,7 +39,10 @@ func RunAlone(name string, entry policies.Entry) error {
 // Claimed is the memory in bytes that the entry states for a block of the context, and what
 // an instance holds for it.
 func Claimed(entry policies.Entry) (claimed, held float64, err error) {
-	s := &suite{entry: entry, options: entry.Example}
+	s := &suite{entry: entry, options: entry.Example, rule: fetch}
+	if entry.Traits.Lossy {
+		s.rule = lose
+	}
 	if err := s.parse(); err != nil {
 		return 0, 0, err
 	}
@@ -47,6 +50,6 @@ func Claimed(entry policies.Entry) (claimed, held float64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	held, err = s.heldEach()
+	held, err = s.memoryEach()
 	return claim, held, err
 }

@@ -15,7 +15,7 @@ import (
 //
 //	func FuzzConformance(f *testing.F) { policytest.Fuzz(f, lru.Entry, "", nil) }
 func Fuzz(f *testing.F, entry policies.Entry, options string, newReference func() Reference) {
-	s := &suite{entry: entry, options: options, reference: newReference}
+	s := &suite{entry: entry, options: options, rule: fetch, reference: newReference}
 	if err := s.parse(); err != nil {
 		f.Fatal(err)
 	}

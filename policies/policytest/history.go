@@ -1,6 +1,7 @@
 package policytest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,8 +14,8 @@ import (
 )
 
 // History replays a short history that a person worked out, and compares every step.
-// Settings come first, a line each; then a line a step with the list, best first, what
-// is missed, what is evicted and, where something is, what is kept out. Text behind #
+// Settings come first, a line each. Then comes a line a step with the list, best first,
+// the misses, the victims and, if there are any, the blocks that are kept out. Text behind #
 // is a comment.
 //
 //	capacity 2
@@ -22,34 +23,75 @@ import (
 //	2   | 2 |
 //	3   | 3 | 1  # block 1 was used longest ago
 //
-// Settings are capacity, topk (K; the longest list otherwise: the rest of a list are
-// candidates), windows (the first so many steps are a warm-up), entries (of a list in a
-// block: lists then name entries, the other columns blocks) and prompt. Without
-// prompt blocks have a hundred tokens, so that none is born; with it blocks are tokens,
-// and the token prompt+t-1 is born at step t.
+// Settings are capacity, topk (K; otherwise the longest list: the rest of a list are
+// candidates), windows (the number of first steps that are a warm-up), entries (of a list in
+// a block: lists then name entries, the other columns blocks) and prompt. Without prompt
+// blocks have a hundred tokens, so that none is born. With it blocks are tokens, and the
+// token prompt+t-1 is born at step t.
 func History(t *testing.T, entry policies.Entry, options, text string) {
 	t.Helper()
-	s := &suite{entry: entry, options: options}
+	compareHistory(t, &suite{entry: entry, options: options, rule: fetch}, text)
+}
+
+// LossyHistory is History for a lossy policy. Its settings are capacity (the budget), prompt
+// (tokens, which are blocks), local (tokens that are pinned at the end, 1 otherwise), windows
+// (the number of first steps that are windows of the prompt), and mass, the prompt_mass of
+// each token of the prompt. A step's line has the list, as block or block:attention, the lost
+// blocks and the dropped ones. A window has a list and a bar. The line that begins with
+// prompt has the blocks that are dropped when the prompt ends.
+//
+//	capacity 2
+//	prompt 5
+//	prompt |   | 0 1
+//	1 3    | 1 | 2   # 1 was dropped; 4 leaves the local window, 2 is the oldest
+func LossyHistory(t *testing.T, entry policies.Entry, options, text string) {
+	t.Helper()
+	compareHistory(t, &suite{entry: entry, options: options, rule: lose}, text)
+}
+
+// Divide is how a method with these options divides a request's memory among streams that a
+// person made up.
+func Divide(t *testing.T, entry policies.Entry, options string, streams []policies.Surveyed) []int {
+	t.Helper()
+	fresh, _, err := entry.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fresh().(policies.Divider).Divide(streams)
+}
+
+func compareHistory(t *testing.T, s *suite, text string) {
+	t.Helper()
 	if err := s.parse(); err != nil {
 		t.Fatal(err)
 	}
-	h := history{settings: settings{"capacity": 1, "topk": 0, "windows": 0, "prompt": 0, "entries": 1}, longest: 1}
-	readLines(t, text, h.read)
-	c, want := h.setting(), h.want
-	if entry.Traits.Windowed {
+	h := &history{rule: s.rule, longest: 1, settings: map[string]int{"capacity": 1, "topk": 0, "windows": 0, "prompt": 0, "entries": 1, "local": 1}}
+	verbs := [3]string{"misses", "evicts", "keeps out"}
+	if s.rule == lose {
+		h.settings["prompt"], verbs[0], verbs[1] = 1, "loses", "drops"
+	}
+	for n, line := range strings.Split(text, "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		if err := h.read(line); err != nil {
+			t.Fatalf("history, line %d: %v", n+1, err)
+		}
+	}
+	c := h.setting()
+	if s.entry.Traits.Windowed {
 		c.capacity = policies.Unbounded
 	}
 	got, _, err := replayEngine(c, s.fresh())
 	if err != nil {
 		t.Fatalf("%s: %v", s.name(), err)
 	}
-	for i := range want {
-		for _, f := range []struct {
-			what      string
-			got, want []int32
-		}{{"misses", got[i].misses, want[i].misses}, {"evicts", got[i].victims, want[i].victims}, {"keeps out", got[i].keptOut, want[i].keptOut}} {
-			if !slices.Equal(f.got, f.want) {
-				t.Errorf("%s: step T = %d %s %v, worked out: %v", s.name(), got[i].T, f.what, f.got, f.want)
+	if len(got) != len(h.want) {
+		t.Fatalf("%s: %d steps, %d worked out", s.name(), len(got), len(h.want))
+	}
+	for i, want := range h.want {
+		have := [3][]int32{got[i].misses, got[i].victims, got[i].keptOut}
+		for j, want := range [][]int32{want.misses, want.victims, want.keptOut} {
+			if !slices.Equal(have[j], want) {
+				t.Errorf("%s: step T = %d %s %v, worked out: %v", s.name(), got[i].T, verbs[j], have[j], want)
 			}
 		}
 	}
@@ -57,97 +99,103 @@ func History(t *testing.T, entry policies.Entry, options, text string) {
 
 // history is a history as it is read.
 type history struct {
-	settings settings
-	lists    [][]int32
+	rule     missRule
+	settings map[string]int // the numbers that it may set, with their defaults
+	mass     []float32
+	rows     []trace.Row
 	longest  int
 	want     []step
 }
 
 // read reads a line.
 func (h *history) read(line string) error {
-	columns := strings.Split(line, "|")
-	words := strings.Fields(line)
+	columns, words := strings.Split(line, "|"), strings.Fields(line)
 	switch {
 	case len(words) == 0:
 		return nil
+	case h.rule == lose && words[0] == "mass":
+		for _, w := range words[1:] {
+			v, err := strconv.ParseFloat(w, 32)
+			if err != nil {
+				return err
+			}
+			h.mass = append(h.mass, float32(v))
+		}
+		return nil
 	case len(columns) == 1:
-		return h.settings.set(words)
-	case len(columns) > 4:
+		if _, ok := h.settings[words[0]]; !ok || len(words) != 2 {
+			return fmt.Errorf("%q is no setting", strings.Join(words, " "))
+		}
+		n, err := strconv.Atoi(words[1])
+		h.settings[words[0]] = n
+		return err
+	case len(columns) > 4 || h.rule == lose && len(columns) > 3:
 		return fmt.Errorf("%d columns", len(columns))
 	}
-	var blocks [4][]int32
-	for i := range columns {
-		var err error
-		if blocks[i], err = readBlocks(columns[i]); err != nil {
+	if h.rule == fetch || words[0] != "prompt" {
+		if err := h.row(strings.Fields(columns[0])); err != nil {
 			return err
 		}
 	}
-	h.longest = max(h.longest, len(blocks[0]))
-	h.lists = append(h.lists, blocks[0])
-	h.want = append(h.want, step{misses: sorted(blocks[1]), victims: sorted(blocks[2]), keptOut: sorted(blocks[3])})
+	if h.rule == lose && len(columns) == 2 { // a window
+		return nil
+	}
+	var blocks [3][]int32
+	for i, column := range columns[1:] {
+		for _, word := range strings.Fields(column) {
+			x, err := strconv.Atoi(word)
+			if err != nil {
+				return err
+			}
+			blocks[i] = append(blocks[i], int32(x))
+		}
+	}
+	h.want = append(h.want, step{misses: sorted(blocks[0]), victims: sorted(blocks[1]), keptOut: sorted(blocks[2])})
 	return nil
 }
 
-// readLines hands the lines of a history to read, without their comments.
-func readLines(t *testing.T, text string, read func(line string) error) {
-	t.Helper()
-	for n, line := range strings.Split(text, "\n") {
-		line, _, _ = strings.Cut(line, "#")
-		if err := read(line); err != nil {
-			t.Fatalf("history, line %d: %v", n+1, err)
-		}
-	}
-}
-
-// settings are the numbers that a history may set, with their defaults.
-type settings map[string]int
-
-// set reads a setting's line.
-func (s settings) set(words []string) (err error) {
-	if _, ok := s[words[0]]; !ok || len(words) != 2 {
-		return fmt.Errorf("%q is no setting", strings.Join(words, " "))
-	}
-	s[words[0]], err = strconv.Atoi(words[1])
-	return err
-}
-
-// warmup is a run over the windows, where there are some.
-func (s settings) warmup() replay.Warmup {
-	if n := s["windows"]; n > 0 {
-		return replay.Warmup{Kind: replay.WarmupRun, Windows: n}
-	}
-	return replay.Warmup{Kind: replay.WarmupCold}
-}
-
-func readBlocks(text string) (blocks []int32, err error) {
-	for _, word := range strings.Fields(text) {
-		x, err := strconv.Atoi(word)
+// row reads a step's list.
+func (h *history) row(words []string) error {
+	row := trace.Row{Step: int32(len(h.rows) - h.settings["windows"])}
+	for _, w := range words {
+		block, mass, scored := strings.Cut(w, ":")
+		x, err := strconv.Atoi(block)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		blocks = append(blocks, int32(x))
+		row.Indices = append(row.Indices, int32(x))
+		if scored {
+			m, err := strconv.ParseFloat(mass, 32)
+			if err != nil {
+				return err
+			}
+			row.AttentionMass = append(row.AttentionMass, float32(m))
+		}
 	}
-	return blocks, nil
+	h.longest = max(h.longest, len(row.Indices))
+	h.rows = append(h.rows, row)
+	return nil
 }
 
 // setting builds the stream.
 func (h *history) setting() *setting {
-	sink, local, tokens, prompt := 0, 1, 1, h.settings["prompt"]
+	sink, tokens, prompt := 0, 1, h.settings["prompt"]
 	if prompt == 0 {
 		tokens, prompt = 100, 100*100*h.settings["entries"]+20 // a hundred blocks; the next is not full for 80 steps
 	}
-	windows, topK := h.settings["windows"], h.settings["topk"]
-	if topK == 0 {
-		topK = h.longest
+	topK := cmp.Or(h.settings["topk"], h.longest)
+	c := &setting{capacity: h.settings["capacity"], topK: topK, candidates: h.longest, local: h.settings["local"], blockTokens: tokens,
+		warmup: replay.Warmup{Kind: replay.WarmupCold}}
+	if n := h.settings["windows"]; n > 0 {
+		c.warmup = replay.Warmup{Kind: replay.WarmupRun, Windows: n}
 	}
-	c := &setting{capacity: h.settings["capacity"], topK: topK, candidates: h.longest, local: local, blockTokens: tokens}
-	c.meta = trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: topK, Candidates: h.longest, BlockTokens: tokens, Sink: &sink, Local: &local}
+	c.meta = trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: topK, Candidates: h.longest, BlockTokens: tokens, Sink: &sink, Local: &c.local}
 	c.inBlocks(h.settings["entries"])
 	c.stream = new(trace.Stream)
 	c.stream.Reset(trace.StreamInfo{Key: trace.Key{Request: "history", Head: trace.NoHead}, PromptLen: int32(prompt)})
-	for i, list := range h.lists {
-		c.stream.Append(trace.Row{Step: int32(i - windows), Indices: list})
+	for _, row := range h.rows {
+		c.stream.Append(row)
 	}
-	c.warmup = h.settings.warmup()
+	c.stream.PromptMass = h.mass
 	return c
 }

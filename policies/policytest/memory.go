@@ -3,12 +3,74 @@ package policytest
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"runtime"
 	"strconv"
+	"strings"
+	"sync"
+	"testing"
 
 	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/replaytest"
+	"github.com/kvreplay/kvreplay/trace"
 )
+
+// allocationsAStream is what Reset may take: a random source, say.
+const allocationsAStream = 4
+
+// allocates counts the allocations of a replay that the instance has made before: Reset
+// takes a few at most, the steps none.
+func (s *suite) allocates() error {
+	o := s.usable(replaytest.Options{Prompt: 1200, Steps: 2400, Windows: 16, M: 32, Locality: 0.95, Scores: true, Local: 4, BlockTokens: 8})
+	if s.short {
+		o.Steps = 1200
+	}
+	where := "Reset"
+	if s.rule == lose { // which grows by births alone
+		where, o.BlockTokens = "Reset or Prompt", 4
+	}
+	r := rand.New(rand.NewPCG(1, 32))
+	stream, meta := replaytest.Stream(r, o), o.Meta(24)
+	s.addMasses(r, stream, o)
+	for _, factor := range []int{1, 3} {
+		c := s.configure(r, stream, meta)
+		if c.capacity != policies.Unbounded {
+			c.capacity = c.topK * factor
+		}
+		calls, err := s.record(c)
+		if err != nil {
+			return fmt.Errorf("%w\n%v", err, c)
+		}
+		if err := calls.allocates(s.make(), make([]int32, 0, c.stream.MaxSeqLen())); err != nil {
+			return fmt.Errorf("%w: take memory in %s (policies.Fill keeps it from stream to stream) and reuse buffers as s[:0]\n%v", err, where, c)
+		}
+	}
+	return nil
+}
+
+// allocates plays the script until nothing new is allocated, twice as often each time: a
+// list that only grows takes memory ever more seldom, and never stops.
+func (r *script) allocates(p policies.Policy, dst []int32) error {
+	dst = r.play(p, dst)
+	begin := testing.AllocsPerRun(3, func() { r.begin(p) })
+	if begin > allocationsAStream {
+		return fmt.Errorf("Reset allocates %.0f times on a stream that it has begun before, %d are allowed", begin, allocationsAStream)
+	}
+	n := 0.0
+	for plays := 1; plays <= 4; plays *= 2 {
+		n = testing.AllocsPerRun(1, func() {
+			for range plays {
+				dst = r.play(p, dst)
+			}
+		}) - begin*float64(plays)
+		if n <= 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("allocates %.0f times in the %d steps of four replays that it has made before, none are allowed", n, 4*r.steps())
+}
 
 // bytesClaimed reads what Traits.Memory begins with.
 var bytesClaimed = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?) B\b`)
@@ -32,7 +94,7 @@ func (s *suite) remembers() error {
 	if err != nil {
 		return err
 	}
-	each, err := s.heldEach()
+	each, err := s.memoryEach()
 	if err != nil {
 		return err
 	}
@@ -42,39 +104,111 @@ func (s *suite) remembers() error {
 	return nil
 }
 
-// heldEach is the memory in bytes that an instance holds for a block of the context: what
+// memoryEach is the memory in bytes that an instance holds for a block of the context: what
 // it holds more where the context is larger.
-func (s *suite) heldEach() (bytes float64, err error) {
-	held := s.heldOver
-	if s.entry.Traits.Lossy {
-		held = s.lossyHeldOver
-	}
-	small, err1 := held(smallContext)
-	large, err2 := held(largeContext)
+func (s *suite) memoryEach() (bytes float64, err error) {
+	small, err1 := s.memoryOver(smallContext)
+	large, err2 := s.memoryOver(largeContext)
 	return (large - small) / (largeContext - smallContext), errors.Join(err1, err2)
 }
 
-// heldOver is the memory in bytes of an instance that has replayed a stream over a context
-// longer by so many blocks.
-func (s *suite) heldOver(blocks int) (bytes float64, err error) {
-	return s.held(s.draw(2).shift(blocks))
-}
-
-// held is the memory in bytes of an instance that has replayed a stream.
-func (s *suite) held(c *setting) (bytes float64, err error) {
-	p := s.fresh()
-	p.script = new(script)
-	if _, _, err := replayEngine(c, p); err != nil {
+// memoryOver is the memory in bytes of an instance that has replayed a stream over a context
+// of, or longer by, a number of blocks.
+func (s *suite) memoryOver(blocks int) (bytes float64, err error) {
+	c := wide
+	if s.rule == fetch {
+		c = s.draw(2).shift
+	}
+	calls, err := s.record(c(blocks))
+	if err != nil {
 		return 0, err
 	}
-	return p.script.held(s)
+	return calls.memory(s)
 }
 
-// held is the memory in bytes of an instance that has answered the script.
-func (r *script) held(s *suite) (bytes float64, err error) {
+// memory is the memory in bytes of an instance that has answered the script.
+func (r *script) memory(s *suite) (bytes float64, err error) {
 	defer catch(&err)
 	var policy policies.Policy
 	live := liveBytes(func() { policy = s.make(); r.play(policy, nil) })
 	runtime.KeepAlive(policy)
 	return float64(live), nil
+}
+
+// profiling serializes changes of runtime.MemProfileRate, which is global.
+var profiling sync.Mutex
+
+// liveBytes calls f and returns the bytes that f allocated and that are still reachable.
+// It reads them from the heap profile by call stack. Allocations of other goroutines, and
+// garbage from before the call, do not count. The caller keeps alive the memory to measure.
+func liveBytes(f func()) int64 {
+	profiling.Lock()
+	defer profiling.Unlock()
+	before := profiledBytes()
+	rate := runtime.MemProfileRate
+	defer func() { runtime.MemProfileRate = rate }()
+	runtime.MemProfileRate = 1 // every allocation
+	profiled(f)
+	runtime.MemProfileRate = rate
+	return profiledBytes() - before
+}
+
+// profiled is the frame by which profiledBytes finds the allocations to count.
+//
+//go:noinline
+func profiled(f func()) { f() }
+
+// profiledBytes sums the live allocations made below profiled.
+func profiledBytes() (live int64) {
+	for range 3 { // the profile may be two collections old (runtime.MemProfile)
+		runtime.GC()
+	}
+	var records []runtime.MemProfileRecord
+	for {
+		n, ok := runtime.MemProfile(records, false)
+		if ok {
+			records = records[:n]
+			break
+		}
+		records = make([]runtime.MemProfileRecord, n+50)
+	}
+	for i := range records {
+		if belowProfiled(records[i].Stack()) {
+			live += records[i].InUseBytes()
+		}
+	}
+	return live
+}
+
+// belowProfiled reports whether a call stack contains profiled.
+func belowProfiled(stack []uintptr) bool {
+	for frames := runtime.CallersFrames(stack); ; {
+		frame, more := frames.Next()
+		if strings.HasSuffix(frame.Function, "/policytest.profiled") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+// wide is a short stream over a prompt of blocks, with the budget of a small one. A lossy
+// policy is handed all of the prompt.
+func wide(blocks int) *setting {
+	const listed, windows, steps = 16, 4, 24
+	r, sink, local := rand.New(rand.NewPCG(1, 39)), 0, 1
+	stream := new(trace.Stream)
+	stream.Reset(trace.StreamInfo{Key: trace.Key{Request: "wide", Head: trace.NoHead}, PromptLen: int32(blocks)})
+	for step := -windows; step < steps; step++ {
+		row := trace.Row{Step: int32(step)}
+		for i := range listed { // one of each part of the prompt: they differ
+			row.Indices = append(row.Indices, int32(i*(blocks/(2*listed))+r.IntN(blocks/(2*listed))))
+		}
+		stream.Append(row)
+	}
+	replaytest.Masses(r, stream, 1)
+	meta := trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: listed, Candidates: listed, BlockTokens: 1, Sink: &sink, Local: &local}
+	return &setting{stream: stream, meta: meta, topK: listed, candidates: listed, capacity: 4 * listed, local: local, blockTokens: 1,
+		warmup: replay.Warmup{Kind: replay.WarmupRun, Windows: windows}}
 }

@@ -6,32 +6,44 @@
 //		policytest.Run(t, lru.Entry, "", func() policytest.Reference { return new(reference) })
 //	}
 //
-// The checks, each a subtest:
+// RunLossy does the same for a lossy policy (policies.Lossy). Both kinds of policy pass one
+// kit, with the miss rule as a value. The checks, each a subtest, of both kinds:
 //
 //	Entry          the line of the table: names, options that parse back, traits that fit the methods
 //	Legal          every answer is one that the engine accepts; nothing panics
-//	Deterministic  two instances agree; seeds matter only where Traits.Random says so
+//	Deterministic  two instances agree; seeds matter only if Traits.Random says so
 //	Borrows        nothing that was lent is changed or kept; answers are appended
-//	Forgets        an instance that has seen other streams does as a new one
+//	Forgets        an instance that has seen other streams answers as a new one does
 //	Allocates      nothing, once an instance has seen a stream
 //	Memory         no more a block of the context than Traits.Memory states
-//	Reference      every step does what a literal transcription of the definition does
-//	Optimum        never fewer misses than opt, or opt-bypass for a bypasser
-//	Stack          a larger capacity misses nothing else, where Traits.Stack claims it
-//	Sized          Scope.Capacity means nothing to a policy that does not claim Traits.Sized
-//	Resize         at a capacity that grows and shrinks all the same holds, for a Resizer and
-//	               for who never looks at the capacity
-//	Single         victims asked for one by one are those asked for at once, where Traits.Sized
-//	               is not claimed
-//	Sweep          a Sweeper's pass says at every step what runs at single sizes do
-//	Peek           a Peeker names what it then evicts first, and forgets nothing by it
 //	Online         with a stream cut short, the steps before the cut stay as they were
 //	Apart          two instances whose calls are made in turn answer as they do alone
+//
+// of exact policies alone:
+//
+//	Reference      every step does what a literal transcription of the definition does
+//	Optimum        never fewer misses than opt, or opt-bypass for a bypasser
+//	Stack          a larger capacity misses nothing else, if Traits.Stack claims it
+//	Sized          Scope.Capacity means nothing to a policy that does not claim Traits.Sized
+//	Resize         the same holds at a capacity that grows and shrinks, for a Resizer and for a
+//	               policy that does not read the capacity
+//	Single         victims asked for one by one are those asked for at once, unless Traits.Sized
+//	               is claimed
+//	Sweep          a Sweeper's pass says at every step what runs at single sizes do
+//	Peek           a Peeker names what it then evicts first, and forgets nothing by it
 //	Shift          streams with all blocks renumbered by a constant give the same counts
 //	Long           a stream of more steps than 16 bits can number does what the reference says
-//	Pool           in a pool (--pool) it changes nothing how many streams demand nothing
+//	Pool           in a pool (--pool) the number of streams that demand nothing changes nothing
 //	Files          workers, files cut in two, entries of twice the bytes, many capacities in one
 //	               run: the same rows
+//
+// and of lossy policies alone:
+//
+//	Divides        a Divider's budgets: one a stream, at least one block, in sum no more than
+//	               the capacities; the same from any instance; nothing that it is shown is changed
+//
+// Histories that a person worked out (History, LossyHistory) check that a policy does what
+// its paper says.
 //
 // A failure names the seed of the smallest stream that shows it; -policytest.seed draws
 // that stream alone. Run must not be called from a parallel test: it counts allocations.
@@ -44,10 +56,19 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
+// missRule says what becomes of a demanded block that is not held.
+type missRule uint8
+
+const (
+	fetch missRule = 1 << iota // it is fetched again: exact policies
+	lose                       // it stays lost: lossy policies
+)
+
 // suite is a policy under test.
 type suite struct {
 	entry     policies.Entry
 	options   string
+	rule      missRule
 	spec      policies.Spec
 	make      func() policies.Policy
 	needs     policies.Needs
@@ -57,43 +78,59 @@ type suite struct {
 
 // check is one claim of the contract.
 type check struct {
-	name string
-	run  func(*suite) error
-	gate bool // what follows makes no sense where this fails
+	name  string
+	run   func(*suite) error
+	rules missRule // whose policies it is for
+	gate  bool     // if it fails, the checks behind it make no sense
 }
 
 var checks = []check{
-	{"Entry", (*suite).exactEntry, true},
-	{"Legal", (*suite).legal, true},
-	{"Deterministic", (*suite).deterministic, true},
-	{"Borrows", (*suite).borrows, true},
-	{"Forgets", (*suite).forgets, true},
-	{"Allocates", (*suite).allocates, false},
-	{"Memory", (*suite).remembers, false},
-	{"Reference", (*suite).refereed, false},
-	{"Optimum", (*suite).bounded, false},
-	{"Stack", (*suite).stacked, false},
-	{"Sized", (*suite).sized, false},
-	{"Resize", (*suite).resized, false},
-	{"Single", (*suite).single, false},
-	{"Sweep", (*suite).swept, false},
-	{"Peek", (*suite).peeked, false},
-	{"Online", (*suite).online, false},
-	{"Apart", (*suite).apart, false},
-	{"Shift", (*suite).shifted, false},
-	{"Long", (*suite).long, false},
-	{"Pool", (*suite).pooled, false},
-	{"Files", (*suite).filed, false},
+	{"Entry", (*suite).entryHolds, fetch | lose, true},
+	{"Legal", (*suite).legal, fetch | lose, true},
+	{"Deterministic", (*suite).deterministic, fetch | lose, true},
+	{"Borrows", (*suite).borrows, fetch | lose, true},
+	{"Forgets", (*suite).forgets, fetch | lose, true},
+	{"Allocates", (*suite).allocates, fetch | lose, false},
+	{"Memory", (*suite).remembers, fetch | lose, false},
+	{"Reference", (*suite).refereed, fetch, false},
+	{"Optimum", (*suite).bounded, fetch, false},
+	{"Stack", (*suite).stacked, fetch, false},
+	{"Sized", (*suite).sized, fetch, false},
+	{"Resize", (*suite).resized, fetch, false},
+	{"Single", (*suite).single, fetch, false},
+	{"Sweep", (*suite).swept, fetch, false},
+	{"Peek", (*suite).peeked, fetch, false},
+	{"Online", (*suite).online, fetch | lose, false},
+	{"Apart", (*suite).apart, fetch | lose, false},
+	{"Shift", (*suite).shifted, fetch, false},
+	{"Long", (*suite).long, fetch, false},
+	{"Pool", (*suite).pooled, fetch, false},
+	{"Files", (*suite).filed, fetch, false},
+	{"Divides", (*suite).divides, lose, false},
 }
 
 // Run checks a policy with the given options. newReference makes transcriptions of its
 // definition; nil leaves that check out.
 func Run(t *testing.T, entry policies.Entry, options string, newReference func() Reference) {
 	t.Helper()
-	s := &suite{entry: entry, options: options, reference: newReference, short: testing.Short()}
+	(&suite{entry: entry, options: options, rule: fetch, reference: newReference, short: testing.Short()}).test(t)
+}
+
+// RunLossy checks a lossy policy with the given options, over random streams with attention
+// masses. It must not be called from a parallel test: it counts allocations.
+func RunLossy(t *testing.T, entry policies.Entry, options string) {
+	t.Helper()
+	(&suite{entry: entry, options: options, rule: lose, short: testing.Short()}).test(t)
+}
+
+func (s *suite) test(t *testing.T) {
+	t.Helper()
 	for _, c := range checks {
+		if c.rules&s.rule == 0 {
+			continue
+		}
 		ok := t.Run(c.name, func(t *testing.T) {
-			if err := s.after(s.exactEntry, c); err != nil {
+			if err := s.alone(c); err != nil {
 				t.Errorf("%s: %v", s.name(), err)
 			}
 		})
@@ -103,10 +140,10 @@ func Run(t *testing.T, entry policies.Entry, options string, newReference func()
 	}
 }
 
-// after runs a check; where -run leaves out that of the entry, it is made first.
-func (s *suite) after(entry func() error, c check) error {
+// alone runs a check. If -run leaves out that of the entry, it is made first.
+func (s *suite) alone(c check) error {
 	if c.name != "Entry" && s.make == nil {
-		if err := entry(); err != nil {
+		if err := s.entryHolds(); err != nil {
 			return err
 		}
 	}
@@ -121,13 +158,20 @@ type Failure struct {
 
 // Check is Run without a test: it returns what fails, in the order of Run.
 func Check(entry policies.Entry, options string, newReference func() Reference) []Failure {
-	return checkBy(checks, entry, options, newReference)
+	return (&suite{entry: entry, options: options, rule: fetch, reference: newReference}).failures(checks)
 }
 
-// checkBy is Check by some of the checks.
-func checkBy(checks []check, entry policies.Entry, options string, newReference func() Reference) (failures []Failure) {
-	s := &suite{entry: entry, options: options, reference: newReference, short: testing.Testing() && testing.Short()}
+// CheckLossy is RunLossy without a test: it returns what fails.
+func CheckLossy(entry policies.Entry, options string) []Failure {
+	return (&suite{entry: entry, options: options, rule: lose}).failures(checks)
+}
+
+func (s *suite) failures(checks []check) (failures []Failure) {
+	s.short = testing.Testing() && testing.Short()
 	for _, c := range checks {
+		if c.rules&s.rule == 0 {
+			continue
+		}
 		if err := c.run(s); err != nil {
 			failures = append(failures, Failure{c.name, err})
 			if c.gate {

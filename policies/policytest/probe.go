@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
@@ -14,6 +15,7 @@ import (
 // so that a policy that keeps a slice is found out.
 type probe struct {
 	policy  policies.Policy
+	rule    missRule
 	spoil   bool   // overwrite what was lent
 	peek    bool   // ask a Peeker before every eviction
 	single  bool   // ask for victims one by one
@@ -30,6 +32,9 @@ type probe struct {
 	outside map[int32]bool
 	gone    []int32 // victims of the last question, in outside until the next step
 	asked   string  // the last question and its answer
+
+	answered bool    // the first question of the stream, of a lossy policy
+	ofPrompt []int32 // what it dropped of the prompt: its first answer
 }
 
 // lent is a list that the policy was given.
@@ -68,6 +73,9 @@ func (l *lent[E]) spoil(garbage E) {
 // wrap returns the probe as the engine should see it: with Bypass, Admits and Resize only
 // where the policy has them.
 func wrap(p *probe) policies.Policy {
+	if p.rule == lose {
+		return &lossyProbe{p}
+	}
 	b, bypasses := p.policy.(policies.Bypasser)
 	r, resizes := p.policy.(policies.Resizer)
 	_, admits := p.policy.(policies.Admitter)
@@ -125,6 +133,7 @@ func (p *probe) Reset(sc *policies.Scope) error {
 		p.script.scope = *sc
 	}
 	p.outside, p.gone, p.asked, p.told = map[int32]bool{}, p.gone[:0], "", policies.Step{}
+	p.answered, p.ofPrompt = false, nil
 	given := *sc
 	given.Capacity *= max(1, p.inflate)
 	was := given
@@ -194,6 +203,9 @@ func (p *probe) follow(s *policies.Step) {
 // story is what the policy was told last, what E was then, and what it answered.
 func (p *probe) story() string {
 	e := slices.Sorted(maps.Keys(p.outside))
+	if p.rule == lose {
+		return fmt.Sprintf("told: T = %d, |D_t| = %d, Offered %v, List %v\nheld are %v%s", p.told.T, p.told.Demand, p.told.Offered, p.told.List, e, p.asked)
+	}
 	return fmt.Sprintf("told: T = %d, |D_t| = %d, Offered %v, Hit %v, Miss %v, Exit %v, Pass %v\nE is %v%s", p.told.T, p.told.Demand,
 		p.told.Offered, p.told.Hit, p.told.Miss, p.told.Exit, p.told.Pass, e, p.asked)
 }
@@ -236,6 +248,9 @@ func (p *probe) Evict(n int, dst []int32) []int32 {
 		dst = p.answer("Evict", dst, func(dst []int32) []int32 { return p.policy.Evict(n, dst) })
 	}
 	p.gone = append(p.gone[:0], dst[at:]...)
+	if !p.answered {
+		p.ofPrompt, p.answered = slices.Clone(p.gone), true
+	}
 	if p.script != nil {
 		p.script.asked(callEvict, n, p.gone)
 	}
@@ -296,4 +311,77 @@ func (p *probe) fail(format string, args ...any) {
 	if p.err == nil {
 		p.err = fmt.Errorf("%s: "+format, append([]any{p.at}, args...)...)
 	}
+}
+
+// lossyProbe is the probe of lossy policies. Outside the demand are, of them, the blocks
+// that they hold.
+type lossyProbe struct{ *probe }
+
+// Prompt hands over the prompt.
+func (p *lossyProbe) Prompt(pr *policies.Prompt) {
+	p.at = "Prompt"
+	if p.script != nil {
+		p.script.prompt(pr)
+	}
+	for x := pr.First; x < pr.End; x++ {
+		p.outside[int32(x)] = true
+	}
+	l := lendPrompt(pr)
+	p.policy.(policies.Lossy).Prompt(&l.given)
+	if name := l.changed(); name != "" {
+		p.fail("changes %s, which is the engine's: a Prompt is read only, copy what must be changed", name)
+	}
+	if p.spoil {
+		l.spoil()
+	}
+}
+
+// lentPrompt is a prompt that the policy was given.
+type lentPrompt struct {
+	given   policies.Prompt
+	numbers policies.Prompt // as it was, without its lists
+	mass    lent[float32]
+	demands []lent[int32]
+}
+
+// lendPrompt copies a prompt, with lists of its own.
+func lendPrompt(pr *policies.Prompt) *lentPrompt {
+	l := &lentPrompt{given: *pr, numbers: withoutLists(pr)}
+	l.mass = lendList("Prompt.Mass", &l.given.Mass, garbageScore)
+	l.given.Windows = slices.Clone(pr.Windows)
+	for i := range l.given.Windows {
+		l.demands = append(l.demands, lendList("Prompt.Windows", &l.given.Windows[i].Demand, garbage))
+	}
+	return l
+}
+
+func withoutLists(pr *policies.Prompt) policies.Prompt {
+	numbers := *pr
+	numbers.Mass, numbers.Windows = nil, nil
+	return numbers
+}
+
+// changed names what the policy wrote on; empty: nothing.
+func (l *lentPrompt) changed() string {
+	if l.mass.changed() {
+		return l.mass.name
+	}
+	for _, d := range l.demands {
+		if d.changed() {
+			return d.name
+		}
+	}
+	if !reflect.DeepEqual(withoutLists(&l.given), l.numbers) {
+		return "the numbers of its Prompt"
+	}
+	return ""
+}
+
+// spoil overwrites what was lent.
+func (l *lentPrompt) spoil() {
+	l.mass.spoil(float32(math.NaN()))
+	for _, d := range l.demands {
+		d.spoil(garbage)
+	}
+	l.given = policies.Prompt{Layer: garbage, Head: garbage, Blocks: garbage, First: garbage, End: garbage, Most: garbage}
 }

@@ -38,9 +38,18 @@ func (s *suite) draw(seed uint64) *setting {
 		kind = replaytest.Small
 	}
 	o := s.usable(kind(r))
-	c := s.settle(r, replaytest.Stream(r, o), o.Meta(1+r.IntN(o.M)))
+	stream, meta := replaytest.Stream(r, o), o.Meta(1+r.IntN(o.M))
+	s.addMasses(r, stream, o)
+	c := s.configure(r, stream, meta)
 	c.seed, c.runSeed = seed, seed
 	return c
+}
+
+// addMasses draws attention masses for a lossy policy.
+func (s *suite) addMasses(r *rand.Rand, stream *trace.Stream, o replaytest.Options) {
+	if s.rule == lose {
+		replaytest.Masses(r, stream, max(1, o.BlockTokens))
+	}
 }
 
 // usable gives a stream what the policy needs, and a counted step, as every run asks.
@@ -51,12 +60,23 @@ func (s *suite) usable(o replaytest.Options) replaytest.Options {
 	if s.picks() {
 		o.BlockTokens = 1 // lists of entries, which replay makes blocks of
 	}
+	if s.rule == lose {
+		o.Windows = max(o.Windows, 1)
+	}
 	return o
 }
 
-// settle draws how a stream is replayed.
-func (s *suite) settle(r *rand.Rand, stream *trace.Stream, meta trace.Meta) *setting {
+// configure draws how a stream is replayed.
+func (s *suite) configure(r *rand.Rand, stream *trace.Stream, meta trace.Meta) *setting {
 	c := &setting{stream: stream, meta: meta, topK: meta.TopK, candidates: meta.TopK, blockTokens: meta.BlockTokens}
+	if s.rule == lose { // which sees whole lists and all windows
+		c.candidates, c.warmup = meta.Candidates, replay.Warmup{Kind: replay.WarmupCold}
+		if stream.Windows > 0 {
+			c.warmup = replay.Warmup{Kind: replay.WarmupRun, Windows: stream.Windows}
+		}
+		c.capacity = 1 + r.IntN(3*c.topK)
+		return c
+	}
 	if meta.Order == trace.OrderRank {
 		c.candidates += r.IntN(meta.Candidates - meta.TopK + 1)
 	}
@@ -110,8 +130,8 @@ func (c *setting) replayedWindows() int {
 
 func (c *setting) blocks(seqLen int) int { return (seqLen + c.blockTokens - 1) / c.blockTokens }
 
-func (c *setting) streamOptions(look replay.Observer) replay.StreamOptions {
-	return replay.StreamOptions{TopK: c.topK, Candidates: c.candidates, Capacity: c.capacity, Warmup: c.warmup, Seed: c.runSeed, Observer: look, Later: c.later,
+func (c *setting) streamOptions(observe replay.Observer) replay.StreamOptions {
+	return replay.StreamOptions{TopK: c.topK, Candidates: c.candidates, Capacity: c.capacity, Warmup: c.warmup, Seed: c.runSeed, Observer: observe, Later: c.later,
 		Shape: replay.Shape{BlockTokens: c.meta.BlockTokens * max(1, c.entries)}}
 }
 
@@ -143,22 +163,15 @@ func (c *setting) String() string {
 	return text
 }
 
+// lossyStreams are drawn by every check of a lossy policy.
+const lossyStreams = 120
+
 // seeds calls check with settings from seed 1 on and returns the failure on the
 // smallest stream: the one that is easiest to follow by hand.
 func (s *suite) seeds(n int, check func(c *setting) error) error {
-	return seedsOf(s, n, s.draw, check)
-}
-
-// drawn is a setting of either kind of policy.
-type drawn interface {
-	fmt.Stringer
-	size() int // indices of its stream
-}
-
-func (c *setting) size() int { return len(c.stream.Indices) }
-
-// seedsOf is seeds for any kind of setting.
-func seedsOf[C drawn](s *suite, n int, draw func(seed uint64) C, check func(C) error) error {
+	if s.rule == lose {
+		n = lossyStreams
+	}
 	if s.short {
 		n /= 2
 	}
@@ -169,12 +182,12 @@ func seedsOf[C drawn](s *suite, n int, draw func(seed uint64) C, check func(C) e
 	var smallest error
 	size := 0
 	for seed := from; seed <= to; seed++ {
-		c := draw(seed)
-		if smallest != nil && c.size() >= size {
+		c := s.draw(seed)
+		if smallest != nil && len(c.stream.Indices) >= size {
 			continue
 		}
 		if err := check(c); err != nil {
-			smallest, size = fmt.Errorf("%w\n%v", err, c), c.size()
+			smallest, size = fmt.Errorf("%w\n%v", err, c), len(c.stream.Indices)
 		}
 	}
 	return smallest

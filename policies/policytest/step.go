@@ -10,6 +10,7 @@ import (
 )
 
 // step is what one step of a cell did. before, demand and born are known to the model only.
+// For a lossy policy misses are lost blocks, and the first step is the end of the prompt.
 type step struct {
 	T, step        int32
 	before, demand []int32
@@ -35,13 +36,19 @@ func replayEngine(c *setting, p *probe) (steps []step, counts replay.Counts, err
 			err = fmt.Errorf("panics in %s: %v\n%s%s", p.at, r, stackOf(debug.Stack()), p.story())
 		}
 	}()
-	look := func(r *replay.StepReport) {
-		steps = append(steps, step{T: r.T, step: r.Step, births: r.Births, misses: slices.Clone(r.Misses),
+	observe := func(r *replay.StepReport) {
+		if p.rule == lose && r.T < 0 { // windows are part of the prompt
+			return
+		}
+		steps = append(steps, step{T: r.T, step: r.Step, births: r.Births, misses: slices.Concat(r.Misses, r.Lost),
 			victims: sorted(r.Victims), keptOut: slices.Clone(r.KeptOut), resident: r.Resident})
 	}
-	counts, err = new(replay.Engine).RunStream(c.stream, &c.meta, wrap(p), c.streamOptions(look))
+	counts, err = new(replay.Engine).RunStream(c.stream, &c.meta, wrap(p), c.streamOptions(observe))
 	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, p.story())
+	}
+	if p.rule == lose {
+		steps = append([]step{{T: -1, victims: sorted(p.ofPrompt)}}, steps...)
 	}
 	return steps, counts, err
 }
@@ -72,7 +79,7 @@ func stackOf(stack []byte) string {
 }
 
 // fresh is a new instance behind a probe.
-func (s *suite) fresh() *probe { return &probe{policy: s.make()} }
+func (s *suite) fresh() *probe { return &probe{policy: s.make(), rule: s.rule} }
 
 // differ returns the first difference of two histories; a and b say whose they are.
 func differ(a, b string, x, y []step) error {

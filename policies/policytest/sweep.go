@@ -31,7 +31,7 @@ func (s *suite) swept() error {
 		if c.replayedWindows() == 0 {
 			cold.warmup = replay.Warmup{Kind: replay.WarmupCold}
 		}
-		runs, told, err := s.alone(&cold)
+		runs, told, err := s.singles(&cold)
 		if err != nil {
 			return err
 		}
@@ -48,9 +48,9 @@ func (s *suite) swept() error {
 	})
 }
 
-// alone runs the policy at a few sizes. The script is what a pass is told: at every size
+// singles runs the policy at a few sizes. The script is what a pass is told: at every size
 // the engine tells the same changes, but for what is a hit.
-func (s *suite) alone(c *setting) (runs []single, told *script, err error) {
+func (s *suite) singles(c *setting) (runs []single, told *script, err error) {
 	p := s.fresh()
 	if _, _, err := replayEngine(c, p); err != nil {
 		return nil, nil, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -138,4 +139,37 @@ type Citation string
 
 func (c *Citation) bind(b *binder, n *yaml.Node, opts fieldOptions) {
 	*c = Citation(b.citation(n, n.Value, opts.path))
+}
+
+// Lines lists the numbers of an item in the order of its file format, as text.
+func Lines(it Item) []Line {
+	var lines []Line
+	addLines(reflect.ValueOf(it).Elem(), "", &lines)
+	return lines
+}
+
+func addLines(v reflect.Value, path string, lines *[]Line) {
+	if fact, ok := v.Addr().Interface().(interface {
+		Known() bool
+		line(field string) Line
+	}); ok { // a Fact of any dimension
+		if fact.Known() {
+			*lines = append(*lines, fact.line(path))
+		}
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			addLines(v.Elem(), path, lines)
+		}
+	case reflect.Struct:
+		for _, f := range fieldsOf(v.Type()) {
+			addLines(v.FieldByIndex(f.index), join(path, f.name), lines)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			addLines(v.Index(i), fmt.Sprintf("%s[%d]", path, i), lines)
+		}
+	}
 }

@@ -1,20 +1,15 @@
 package hardware
 
 import (
-	"bytes"
 	"embed"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v4"
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/names"
@@ -62,15 +57,20 @@ func Load(dir string) (*Library, error) {
 			return nil, err
 		}
 	}
-	return lib, lib.settle()
+	return lib, lib.complete()
 }
 
-// settle sorts the names and finds machines that name what there is not.
-func (lib *Library) settle() error {
+// complete sorts the names and resolves the parts of every machine.
+func (lib *Library) complete() error {
 	for kind, items := range lib.items {
 		lib.order[kind] = slices.Sorted(maps.Keys(items))
 	}
-	return lib.resolveAll()
+	for _, it := range lib.Items(KindMachine) {
+		if _, err := lib.Resolve(it); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (lib *Library) addFolder(dir string) error {
@@ -78,13 +78,13 @@ func (lib *Library) addFolder(dir string) error {
 	if err != nil {
 		return fmt.Errorf("hardware folder: %w", err)
 	}
-	var names []string
+	var files []string
 	for _, e := range entries {
 		if !e.IsDir() && isYAML(e.Name()) {
-			names = append(names, filepath.Join(dir, e.Name()))
+			files = append(files, filepath.Join(dir, e.Name()))
 		}
 	}
-	_, err = lib.addFiles(names)
+	_, err = lib.addFiles(files)
 	return err
 }
 
@@ -103,7 +103,7 @@ func (lib *Library) AddFiles(names []string) ([]Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	return items, lib.settle()
+	return items, lib.complete()
 }
 
 func (lib *Library) addFiles(names []string) (items []Item, err error) {
@@ -166,95 +166,14 @@ func (lib *Library) add(file string, text []byte, own map[string]string) (Item, 
 // alias means this one.
 func (lib *Library) replace(it Item) {
 	h := it.header()
-	of := lib.items[Kind(h.Kind)]
-	if old := of[h.Name]; old != nil && old.header().Name == h.Name {
+	items := lib.items[Kind(h.Kind)]
+	if old := items[h.Name]; old != nil && old.header().Name == h.Name {
 		for _, alias := range old.header().Aliases {
-			if of[alias] == old {
-				of[alias] = it
+			if items[alias] == old {
+				items[alias] = it
 			}
 		}
 	}
-}
-
-// newItem makes an empty item of a kind.
-func newItem(kind Kind) Item {
-	switch kind {
-	case KindGPU:
-		return new(GPU)
-	case KindLink:
-		return new(Link)
-	case KindDrive:
-		return new(Drive)
-	case KindHost:
-		return new(Host)
-	case KindModel:
-		return new(Model)
-	case KindMachine:
-		return new(machineFile)
-	}
-	return nil
-}
-
-// Parse reads one file's text. Errors name file and line; all that are found are joined.
-func Parse(file string, text []byte) (Item, error) {
-	var doc, more yaml.Node
-	documents := yaml.NewDecoder(bytes.NewReader(text))
-	if err := documents.Decode(&doc); err != nil && err != io.EOF {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	switch err := documents.Decode(&more); {
-	case err == nil:
-		return nil, fmt.Errorf("%s:%d: a second document begins, expected one thing a file", file, more.Line)
-	case err != io.EOF:
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("%s:1: expected a mapping that begins with kind: gpu, link, drive, host, model or machine", file)
-	}
-	root := doc.Content[0]
-	b := &binder{faults: faults{file: file, lines: map[string]int{}}}
-	kind, node := b.prepare(root)
-	it := newItem(Kind(kind))
-	if it == nil {
-		return nil, fmt.Errorf("%s:%d: kind %q, expected one of %s%s", file, node.Line, kind, kindNames(), names.Nearest(kind, strings.Split(kindNames(), ", ")))
-	}
-	b.mapping(root, it, "")
-	if err := b.err(); err != nil {
-		return nil, err
-	}
-	it.header().file, it.header().lines = file, b.lines
-	it.header().checkNames(&b.faults)
-	it.check(&b.faults)
-	if err := b.err(); err != nil {
-		return nil, err
-	}
-	return it, nil
-}
-
-// prepare finds the kind, the sources and the defaults, which numbers refer to.
-func (b *binder) prepare(root *yaml.Node) (kind string, node *yaml.Node) {
-	node = root
-	quiet := &binder{faults: faults{file: b.file, lines: map[string]int{}}} // errors come again when all is read
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		value := root.Content[i+1]
-		switch root.Content[i].Value {
-		case "kind":
-			kind, node = value.Value, value
-		case "sources":
-			quiet.value(value, reflect.ValueOf(&b.sources).Elem(), fieldOptions{path: "sources"})
-		case "defaults":
-			quiet.value(value, reflect.ValueOf(&b.defaults).Elem(), fieldOptions{path: "defaults"})
-		}
-	}
-	return kind, node
-}
-
-func kindNames() string {
-	var names []string
-	for _, k := range Kinds {
-		names = append(names, string(k))
-	}
-	return strings.Join(names, ", ")
 }
 
 // Names lists what there is of a kind, aliases included, sorted.
@@ -328,12 +247,12 @@ func (lib *Library) Any(name string) ([]Item, error) {
 	var found []Item
 	var known []names.Name
 	for _, k := range Kinds {
-		of := lib.match(k, name)
-		if len(of) > 1 {
+		items := lib.match(k, name)
+		if len(items) > 1 {
 			_, err := lib.Item(k, name)
 			return nil, err
 		}
-		found = append(found, of...)
+		found = append(found, items...)
 		known = append(known, lib.spellings(k)...)
 	}
 	if found == nil {
@@ -403,14 +322,4 @@ func part[T any](f *faults, find func(string) (*T, error), field, name string) *
 		return nil
 	}
 	return it
-}
-
-// resolveAll finds machines that name what there is not.
-func (lib *Library) resolveAll() error {
-	for _, it := range lib.Items(KindMachine) {
-		if _, err := lib.Resolve(it); err != nil {
-			return err
-		}
-	}
-	return nil
 }

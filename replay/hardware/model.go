@@ -65,14 +65,9 @@ func (m *Model) check(f *faults) {
 	if n := m.FFNMatrices.Value; n != 2 && n != 3 {
 		f.at("ffn_matrices", "%s, expected 2 or 3", m.FFNMatrices.Written)
 	}
-	if m.MoE == nil {
-		return
-	}
-	if e := m.MoE; e.DenseLayers.Value > m.Layers.Value {
-		f.at("moe.dense_layers", "%s exceeds layers %s", e.DenseLayers.Written, m.Layers.Written)
-	}
-	if e := m.MoE; e.Active.Value > e.Experts.Value {
-		f.at("moe.active", "%s exceeds moe.experts %s", e.Active.Written, e.Experts.Written)
+	if e := m.MoE; e != nil {
+		atMost(f, "moe.dense_layers", &e.DenseLayers, "layers", &m.Layers)
+		atMost(f, "moe.active", &e.Active, "moe.experts", &e.Experts)
 	}
 }
 

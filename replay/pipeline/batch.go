@@ -8,7 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 )
 
-// Batch is what decodes together: requests of a profile, aligned by decode index. A
+// Batch is the requests of a profile that decode together, aligned by decode index. A
 // request that ends before the others begins again.
 type Batch struct {
 	Profile *Profile
@@ -16,9 +16,8 @@ type Batch struct {
 	Steps   int
 }
 
-// NewBatch draws requests with a seed: distinct ones, or, where the profile has fewer than
-// size, with replacement. steps is how many are priced, 0 for as many as the longest of
-// them has.
+// NewBatch draws requests with a seed: distinct ones, or, if the profile has fewer than size, with
+// replacement. steps is the number of steps to price, 0 for that of the longest request.
 func NewBatch(p *Profile, size int, seed uint64, steps int) (*Batch, error) {
 	if size < 1 {
 		return nil, fmt.Errorf("a batch of %d requests, expected at least 1", size)
@@ -47,16 +46,16 @@ type share struct {
 }
 
 // part are the requests of the p-th of n parts.
-func (b *Batch) part(p, n int) (shares []share) {
+func (b *Batch) part(p, n int) (counted []share) {
 	drawn := slices.Sorted(slices.Values(b.Drawn[p*len(b.Drawn)/n : (p+1)*len(b.Drawn)/n]))
 	for i, r := range drawn {
 		if i > 0 && drawn[i-1] == r {
-			shares[len(shares)-1].times++
+			counted[len(counted)-1].times++
 		} else {
-			shares = append(shares, share{r, 1})
+			counted = append(counted, share{r, 1})
 		}
 	}
-	return shares
+	return counted
 }
 
 // sums are counts over requests, before scaling.

@@ -29,44 +29,43 @@ type Memory struct {
 // memory adds up what a batch needs under a schedule; staging are the bytes of its
 // largest fetch.
 func (r *runner) memory(staging float64) (mem Memory) {
-	p, o := &r.pricer, &r.options
-	m, machine := o.Model, o.Machine
+	m, machine := r.Model, r.Machine
 	layers := float64(m.Layers.Value)
 	tokens := r.tokens()
 	kv := tokens * float64(m.Entry.Value) * layers
-	mem.Weights = GPUWeights(m, p.Experts)
-	mem.Index = tokens * o.Selection.HeldBytes(m) * layers
+	mem.Weights = GPUWeights(m, r.Experts)
+	mem.Index = tokens * r.Selection.HeldBytes(m) * layers
 	mem.Staging = 2 * staging
 	mem.GPUHas, mem.HostHas = float64(machine.GPU.Memory.Value), float64(machine.Host.Memory.Value)
 	mem.Reserve = r.reserve()
 	gpus := float64(machine.GPUs)
-	switch p.Moves {
+	switch r.traits.Moves {
 	case MovesNothing:
 		mem.Cache, mem.Staging = kv, 0
 	case MovesLayers:
-		one, k := kv/layers/float64(r.schedule.Parts()), p.Dense
+		one, k := kv/layers/float64(r.Schedule.Parts()), r.kvpr
 		mem.Cache, mem.Staging = 2*one*k.KV.Ratio(), 0
 		if k.KV.Group > 0 {
 			mem.Cache += one // where it is FP16 again
 		}
 		mem.Host = kv * k.KV.Ratio() * gpus
-		mem.Host += p.recomputed * float64(len(r.batch.Drawn)) * float64(m.Hidden.Value) * k.X.PerNumber() * layers * gpus
-		if p.Weights { // of the layers, two of which are on the GPU; the embedding stays there
+		mem.Host += r.recomputed * float64(len(r.batch.Drawn)) * float64(m.Hidden.Value) * k.X.PerNumber() * layers * gpus
+		if r.traits.Weights { // of the layers, two of which are on the GPU; the embedding stays there
 			embedding := m.EmbeddingParameters() * float64(m.BytesPerParameter.Value)
-			moved := mem.Weights - embedding
-			mem.Host += moved * gpus
-			mem.Weights = 2*moved/layers + embedding
+			streamed := mem.Weights - embedding
+			mem.Host += streamed * gpus
+			mem.Weights = 2*streamed/layers + embedding
 		}
 	case MovesUncached:
 		mem.Staging = 0
-		mem.Cache = kv * p.Partial.cached(layers)
-		mem.Host = kv * p.Partial.hosted() * gpus
+		mem.Cache = kv * r.ellm.cached(layers)
+		mem.Host = kv * r.ellm.hosted() * gpus
 	default:
-		var below float64
-		mem.Cache, below = r.resident()
+		var lower float64
+		mem.Cache, lower = r.resident()
 		mem.Host = kv * gpus
 		if r.profile.Tiered {
-			mem.Host, mem.SSD = below*gpus, kv*gpus
+			mem.Host, mem.SSD = lower*gpus, kv*gpus
 		}
 	}
 	mem.GPU = mem.Weights + mem.Index + mem.Cache + mem.Staging + mem.Reserve
@@ -82,8 +81,8 @@ const usualReserved hardware.Bytes = 1e9
 // state, or an estimate. The estimate is what driver and context keep, and the activations
 // of the step. Prefill is not modelled, so its activations are not counted.
 func (r *runner) reserve() float64 {
-	gpu := r.options.Machine.GPU
-	if share := r.options.Reserve; share > 0 {
+	gpu := r.Machine.GPU
+	if share := r.Reserve; share > 0 {
 		return share * float64(gpu.Memory.Value)
 	}
 	return float64(gpu.Reserved.Or(usualReserved)) + r.activations()
@@ -95,13 +94,13 @@ func (r *runner) reserve() float64 {
 // inputs of the feed-forward's last matrix. eLLM runs layers again over its uncached
 // tokens, whose results take as much.
 func (r *runner) activations() float64 {
-	m := r.options.Model
-	positions := r.options.Positions
+	m := r.Model
+	positions := r.Positions
 	if positions == 0 {
 		positions = max(1, r.profile.Meta.StepTokens)
 	}
 	queries, again := float64(len(r.batch.Drawn)*positions), 0.
-	if e := r.pricer.Partial; e != nil {
+	if e := r.ellm; e != nil {
 		again = e.Uncached * r.tokens()
 	}
 	hidden, heads, dim := float64(m.Hidden.Value), float64(m.QueryHeads.Value), float64(m.HeadDim.Value)
@@ -115,14 +114,14 @@ func (r *runner) activations() float64 {
 }
 
 func (m *Memory) verdict(machine *hardware.Machine) string {
-	var over []string
+	var exceeds []string
 	if m.GPU > m.GPUHas {
-		over = append(over, fmt.Sprintf("GPU needs %s of %s", hardware.Bytes(m.GPU), hardware.Bytes(m.GPUHas)))
+		exceeds = append(exceeds, fmt.Sprintf("GPU needs %s of %s", hardware.Bytes(m.GPU), hardware.Bytes(m.GPUHas)))
 	}
 	if m.Host > m.HostHas {
-		over = append(over, fmt.Sprintf("host needs %s of %s for %d GPUs", hardware.Bytes(m.Host), hardware.Bytes(m.HostHas), machine.GPUs))
+		exceeds = append(exceeds, fmt.Sprintf("host needs %s of %s for %d GPUs", hardware.Bytes(m.Host), hardware.Bytes(m.HostHas), machine.GPUs))
 	}
-	return strings.Join(over, "; ")
+	return strings.Join(exceeds, "; ")
 }
 
 // tokens are those of all requests at their longest.
@@ -135,14 +134,14 @@ func (r *runner) tokens() (sum float64) {
 
 // longest is a request's greatest context, or the one that was asked for.
 func (r *runner) longest(request int) float64 {
-	if r.options.Context > 0 {
-		return float64(r.options.Context)
+	if r.Context > 0 {
+		return float64(r.Context)
 	}
-	return float64(r.options.mosts[request][0].length)
+	return float64(r.mosts[request][0].length)
 }
 
 // most are the greatest counts of a request's layer.
-type most struct{ resident, below, length int64 }
+type most struct{ resident, lower, length int64 }
 
 // mosts are by request and layer. Where layers share a cache, it is fullest at one step:
 // resident and below are then what each layer has at that step.
@@ -154,14 +153,14 @@ func mosts(p *Profile) [][]most {
 			var m most
 			for j := range steps {
 				c := &steps[j]
-				m = most{max(m.resident, c.Resident), max(m.below, c.Below), max(m.length, c.SeqLen)}
+				m = most{max(m.resident, c.Resident), max(m.lower, c.Below), max(m.length, c.SeqLen)}
 			}
 			all[i] = append(all[i], m)
 		}
 		if p.Meta.Pool == string(replay.PoolRequest) {
-			above, below := fullest(layers, func(c *Counts) int64 { return c.Resident }), fullest(layers, func(c *Counts) int64 { return c.Below })
+			above, lower := fullest(layers, func(c *Counts) int64 { return c.Resident }), fullest(layers, func(c *Counts) int64 { return c.Below })
 			for l := range layers {
-				all[i][l].resident, all[i][l].below = layers[l][above].Resident, layers[l][below].Below
+				all[i][l].resident, all[i][l].lower = layers[l][above].Resident, layers[l][lower].Below
 			}
 		}
 	}
@@ -169,12 +168,12 @@ func mosts(p *Profile) [][]most {
 }
 
 // fullest is the step at which the layers together have the most.
-func fullest(layers [][]Counts, of func(*Counts) int64) (step int) {
+func fullest(layers [][]Counts, count func(*Counts) int64) (step int) {
 	most := int64(-1)
 	for j := range layers[0] {
 		sum := int64(0)
 		for l := range layers {
-			sum += of(&layers[l][j])
+			sum += count(&layers[l][j])
 		}
 		if sum > most {
 			step, most = j, sum
@@ -201,18 +200,18 @@ func localRoom(tokens, block int) int {
 // resident are the bytes of the GPU's caches, each stream at its most, pinned blocks
 // included, and of the tier below. No cache has more than its request's context, which
 // counts that are scaled could exceed.
-func (r *runner) resident() (cache, below float64) {
-	meta, s := &r.profile.Meta, r.options.Scaling
+func (r *runner) resident() (cache, lower float64) {
+	meta, s := &r.profile.Meta, r.Scaling
 	block := float64(max(1, meta.BlockTokens))
 	entries := block * float64(max(1, meta.SharedHeads)) * s.Factor
 	pinned := pinnedRoom(meta) * s.Heads
 	for _, i := range r.batch.Drawn {
 		all := math.Ceil(r.longest(i)/block) * block * s.Heads
 		for _, j := range s.LayerOf {
-			m := &r.options.mosts[i][j]
+			m := &r.mosts[i][j]
 			cache += min(float64(m.resident)*entries+pinned, all) * s.EntryBytes
-			below += min(float64(m.below)*entries, all) * s.EntryBytes
+			lower += min(float64(m.lower)*entries, all) * s.EntryBytes
 		}
 	}
-	return cache, below
+	return cache, lower
 }

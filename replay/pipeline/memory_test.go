@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"math"
+	"reflect"
 	"testing"
 
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -14,17 +15,17 @@ import (
 // may begin in one and end in the next, and 3 outliers; no more than the blocks of its context.
 // Two requests of two layers, entries of 256 B.
 func TestResidentBlocks(t *testing.T) {
-	for _, c := range []struct{ context, cache, below float64 }{
+	for _, c := range []struct{ context, cache, lower float64 }{
 		{1000, 320 + 2*(1+2+3)*16, 40 * 32},
 		{200, 13 * 32, 13 * 32}, // of the last block all 16 tokens
 	} {
 		p := &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{Sink: 4, Local: 8, BlockTokens: 16, SharedHeads: 2}, OutlierBlocks: 3},
 			Requests: []Request{{Steps: [][]Counts{{{Resident: 10, Below: 40, SeqLen: int64(c.context)}}}}}}
 		r := &runner{profile: p, batch: &Batch{Profile: p, Drawn: []int{0, 0}}}
-		r.options.Scaling, r.options.mosts = &Scaling{LayerOf: []int{0, 0}, Factor: 1, Heads: 2, EntryBytes: 256}, mosts(p)
-		cache, below := r.resident()
+		r.Scaling, r.mosts = &Scaling{LayerOf: []int{0, 0}, Factor: 1, Heads: 2, EntryBytes: 256}, mosts(p)
+		cache, lower := r.resident()
 		near(t, "cache", cache, 4*256*c.cache)
-		near(t, "below", below, 4*256*c.below)
+		near(t, "below", lower, 4*256*c.lower)
 	}
 }
 
@@ -63,9 +64,9 @@ func TestPinnedOfRows(t *testing.T) {
 			Steps:   1, PinnedPeakEntries: int64(c.room) * int64(max(1, c.meta.SharedHeads)),
 		}
 		p, _ := meanStep(row, model)
-		for of, meta := range map[string]*replay.ProfileMeta{"profile": &c.meta, "row": &p.Meta} {
-			near(t, "room of a "+of, pinnedRoom(meta), c.room)
-			near(t, "read of a "+of, pinnedTokens(meta), c.read)
+		for count, meta := range map[string]*replay.ProfileMeta{"profile": &c.meta, "row": &p.Meta} {
+			near(t, "room of a "+count, pinnedRoom(meta), c.room)
+			near(t, "read of a "+count, pinnedTokens(meta), c.read)
 		}
 	}
 }
@@ -90,16 +91,16 @@ func TestCacheIsWithinContext(t *testing.T) {
 		near(t, "reserve", m.Reserve, o.Reserve*float64(o.Machine.GPU.Memory.Value))
 		near(t, "sum", m.GPU, m.Weights+m.Index+m.Cache+m.Staging+m.Reserve)
 		each := 3 * entry * layers
-		if below := m.Host / each / float64(o.Machine.GPUs); m.Cache != want*each || below > float64(context) {
-			t.Errorf("context %d: caches of %g and %g entries, expected %g and at most the context", context, m.Cache/each, below, want)
+		if lower := m.Host / each / float64(o.Machine.GPUs); m.Cache != want*each || lower > float64(context) {
+			t.Errorf("context %d: caches of %g and %g entries, expected %g and at most the context", context, m.Cache/each, lower, want)
 		}
 	}
 }
 
 // shaped is a model with the shape of another: Llama-like, with a gated feed-forward and
 // separate embeddings.
-func shaped(of *hardware.Model, layers, kvHeads, ffn, vocabulary hardware.Number) *hardware.Model {
-	m := *of
+func shaped(count *hardware.Model, layers, kvHeads, ffn, vocabulary hardware.Number) *hardware.Model {
+	m := *count
 	m.Layers.Value, m.KVHeads.Value, m.FFN.Value, m.Vocabulary.Value = layers, kvHeads, ffn, vocabulary
 	m.Entry.Value = hardware.Bytes(2 * kvHeads * m.HeadDim.Value * halfBytes)
 	return &m
@@ -182,4 +183,23 @@ func TestReserve(t *testing.T) {
 		gpu.Reserved, own.GPU = hardware.Fact[hardware.Bytes]{}, &gpu
 		o.Machine = &own
 	}), 1e9+10*each)
+}
+
+// Two layers hold 5 and 1 blocks, then 2 and 6: alone they take 5 and 6; where they share a
+// cache it is fullest at the second step, with 2 and 6.
+func TestPooledMemory(t *testing.T) {
+	counts := func(resident, lower, length int64) Counts {
+		return Counts{Resident: resident, Below: lower, SeqLen: length}
+	}
+	p := &Profile{Requests: []Request{{ID: "a", Steps: [][]Counts{{counts(5, 9, 10), counts(2, 1, 11)}, {counts(1, 8, 10), counts(6, 2, 11)}}}}}
+	for pool, want := range map[replay.Pool][]most{
+		replay.PoolNone:    {{5, 9, 11}, {6, 8, 11}},
+		replay.PoolLayer:   {{5, 9, 11}, {6, 8, 11}},
+		replay.PoolRequest: {{2, 9, 11}, {6, 8, 11}},
+	} {
+		p.Meta.Pool = string(pool)
+		if got := mosts(p); !reflect.DeepEqual(got, [][]most{want}) {
+			t.Errorf("pool %q: %v, worked out: %v", pool, got, want)
+		}
+	}
 }

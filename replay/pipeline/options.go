@@ -96,11 +96,10 @@ func (o *Options) check(p *Profile) error {
 	if positions == 0 {
 		positions = max(1, p.Meta.StepTokens)
 	}
-	moves, _ := MovesOf(o.Schedule)
 	switch parts := o.Schedule.Parts(); {
 	case parts > o.Batch:
 		return fmt.Errorf("schedule %s divides a batch of %d requests into %d parts", o.Schedule.Name(), o.Batch, parts)
-	case o.Context > 0 && o.Context < int64(o.Scaling.TopK) && moves == MovesMisses:
+	case o.Context > 0 && o.Context < int64(o.Scaling.TopK) && o.Schedule.Traits().Moves == MovesMisses:
 		return fmt.Errorf("context %d, expected at least the %d tokens (K) that a head selects of it", o.Context, o.Scaling.TopK)
 	case o.Accept == 0 && positions > 1:
 		return fmt.Errorf("a step decodes %d positions: say how many tokens it yields (--accept, 1 to %d)", positions, positions)
@@ -125,8 +124,8 @@ func (o *Options) check(p *Profile) error {
 // quantizable says whether the schedule leaves the cache as it is, or the cache is K and V
 // in FP16.
 func (o *Options) quantizable() bool {
-	d, ok := o.Schedule.(denser)
-	if !ok || d.dense().KV.Group == 0 {
+	k, ok := o.Schedule.(*KVPR)
+	if !ok || k.KV.Group == 0 {
 		return true
 	}
 	m := o.Model

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
 // CacheRatio is ESS's memory planner (section 4.1): the share of its context that each of
@@ -96,7 +99,15 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, er
 	if len(o.Schedules) == 0 || len(profiles) == 0 {
 		return nil, errors.New("nothing to choose from: expected a schedule and a profile at least")
 	}
-	pairs := o.pairs(profiles)
+	var pairs []pair
+	for _, schedule := range o.Schedules {
+		for i, p := range profiles {
+			if i > 0 && schedule.Traits().Moves != MovesMisses {
+				break // one cell stands for all
+			}
+			pairs = append(pairs, pair{profile: p, schedule: schedule})
+		}
+	}
 	var done atomic.Int64
 	progress := func(n int64) {
 		if o.Progress != nil {
@@ -148,19 +159,6 @@ type pair struct {
 	refused  refusal
 }
 
-// pairs are all combinations; where no misses move, one cell stands for all.
-func (o *PlanOptions) pairs(profiles []*Profile) (pairs []pair) {
-	for _, s := range o.Schedules {
-		for i, p := range profiles {
-			if m, _ := MovesOf(s); i > 0 && m != MovesMisses {
-				break
-			}
-			pairs = append(pairs, pair{profile: p, schedule: s})
-		}
-	}
-	return pairs
-}
-
 // refusal says why a batch cannot be taken; the zero value that it can.
 type refusal struct {
 	why     string
@@ -173,7 +171,7 @@ type refusal struct {
 func (p *pair) dropped() Dropped {
 	r := &p.refused
 	d := Dropped{Schedule: p.schedule.Name(), Cell: p.profile.Cell, Reason: r.why, Binding: r.binding}
-	if m, _ := MovesOf(p.schedule); m != MovesMisses {
+	if p.schedule.Traits().Moves != MovesMisses {
 		d.Cell = Cell{}
 	}
 	switch r.binding {
@@ -188,43 +186,40 @@ func (p *pair) dropped() Dropped {
 // best is the best batch of one cell and schedule. Without a candidate the refusal is that
 // of the smallest batch.
 func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (*Candidate, refusal, error) {
-	x, err := newSearch(ctx, p, s, o)
-	if err != nil {
+	x := &search{ctx: ctx, profile: p, slo: o.SLO, most: o.MaxBatch, options: o.Options}
+	x.options.Schedule, x.options.mosts, x.options.timeline = s, mosts(p), NewTimeline()
+	x.options.bases = map[[resources]bool]basis{}
+	var err error
+	if x.options.Scaling, err = NewScaling(p, o.Model, o.LayerMap, o.TopK); err != nil {
 		return nil, refusal{}, err
 	}
 	limit, err := x.run()
+	c := x.best
 	switch {
 	case err != nil:
 		return nil, refusal{}, err
-	case x.best == nil && limit.why == "":
+	case c == nil && limit.why == "":
 		return nil, refusal{fmt.Sprintf("it divides the batch into %d parts, the largest batch is %d", s.Parts(), o.MaxBatch), math.Inf(1), BindsParts, s.Parts()}, nil
-	case x.best == nil:
+	case c == nil:
 		return nil, limit, nil
 	}
-	x.best.Binding = limit.binding
-	if x.best.Batch < x.good {
-		x.best.Binding = BindsThroughput
+	if c.Binding = limit.binding; c.Batch < x.good {
+		c.Binding = BindsThroughput
 	}
-	o.ratios(x.best, &x.options)
-	x.best.Serves, x.best.Oracle, x.best.asked = ServesOf(s), Oracle(s), s
-	if m, _ := MovesOf(s); m == MovesMisses {
-		x.best.Oracle = x.best.Oracle || p.Oracle()
+	o.ratios(c, &x.options)
+	traits := s.Traits()
+	c.Serves, c.Oracle, c.asked = traits.Serves, traits.Predicted > 0, s
+	if traits.Moves == MovesMisses {
+		c.Oracle = c.Oracle || p.Oracle()
 	} else {
-		x.best.Cell = Cell{}
+		c.Cell = Cell{}
 	}
-	return x.best, refusal{}, nil
-}
-
-func (m *Memory) refusal() refusal {
-	if m.GPU > m.GPUHas {
-		return refusal{why: m.Verdict, tpot: math.Inf(1), binding: BindsGPU}
-	}
-	return refusal{why: m.Verdict, tpot: math.Inf(1), binding: BindsHost}
+	return c, refusal{}, nil
 }
 
 // ratios compares the cache with the context, and with the memory that is left.
 func (o *PlanOptions) ratios(c *Candidate, options *Options) {
-	switch m, _ := MovesOf(options.Schedule); m {
+	switch options.Schedule.Traits().Moves {
 	case MovesLayers:
 		return
 	case MovesUncached:
@@ -244,4 +239,131 @@ func (o *PlanOptions) ratios(c *Candidate, options *Options) {
 	left := c.Memory.GPUHas - c.Memory.Weights - c.Memory.Reserve - c.Memory.Staging
 	fills := rounded(CacheRatio(left/all*float64(c.Batch), float64(c.Batch), index/(entry+index)))
 	c.Ratio, c.Fill = &kept, &fills
+}
+
+// search is that for the batch of one cell and schedule.
+type search struct {
+	ctx     context.Context
+	profile *Profile
+	slo     float64 // s, of TPOT; 0: none
+	most    int     // batch
+	options Options
+	best    *Candidate
+	good    int   // the largest feasible batch, 0: none yet
+	tried   []int // batches, feasible or not
+}
+
+// run doubles the batch while it is feasible, then halves the gap to the first that is
+// not, which limit refuses. If a smaller batch than the largest has the most tokens/s, the
+// gaps next to it are halved as well.
+func (x *search) run() (limit refusal, err error) {
+	limit = refusal{binding: BindsBatch}
+	bad := 0 // the smallest batch that is not feasible, 0: none yet
+	narrow := func(batch int) error {
+		why, err := x.try(batch)
+		if why.why != "" {
+			bad, limit = batch, why
+		}
+		return err
+	}
+	for batch := x.options.Schedule.Parts(); bad == 0 && batch <= x.most; batch = min(2*batch, max(x.most, batch+1)) {
+		if err := narrow(batch); err != nil {
+			return limit, err
+		}
+	}
+	for x.good > 0 && bad-x.good > 1 {
+		if err := narrow((x.good + bad) / 2); err != nil {
+			return limit, err
+		}
+	}
+	if x.best == nil {
+		return limit, nil
+	}
+	return limit, x.refine()
+}
+
+// refine halves the wider of the gaps between the best batch and the nearest ones that were
+// tried, until both neighbours were tried. The result is the best of all if tokens/s rise
+// and then fall. If the largest feasible batch is better than the one below it, nothing is
+// to be done.
+func (x *search) refine() error {
+	if x.best.Batch == x.good && x.good > x.options.Schedule.Parts() && !slices.Contains(x.tried, x.good-1) {
+		if _, err := x.try(x.good - 1); err != nil {
+			return err
+		}
+	}
+	for {
+		lower, upper := x.options.Schedule.Parts()-1, x.good+1 // the nearest that need not be tried
+		for _, batch := range x.tried {
+			if batch < x.best.Batch {
+				lower = max(lower, batch)
+			}
+			if batch > x.best.Batch {
+				upper = min(upper, batch)
+			}
+		}
+		batch := x.best.Batch
+		switch {
+		case batch == x.good:
+			return nil
+		case upper-batch > 1 && upper-batch >= batch-lower:
+			batch = (batch + upper) / 2
+		case batch-lower > 1:
+			batch = (batch + lower) / 2
+		default:
+			return nil
+		}
+		if _, err := x.try(batch); err != nil {
+			return err
+		}
+	}
+}
+
+// try prices a batch and keeps it if it is the best yet; the refusal says why it is not
+// feasible.
+func (x *search) try(batch int) (refusal, error) {
+	x.tried, x.options.Batch = append(x.tried, batch), batch
+	if x.options.enough = 0; x.best != nil { // what is too slow need not be known then
+		x.options.enough = x.slo
+	}
+	r, why, err := x.price()
+	if err != nil || why.why != "" {
+		return why, err
+	}
+	x.good = max(x.good, batch)
+	if x.best == nil || r.Tokens > x.best.Tokens {
+		x.best = &Candidate{Result: r}
+	}
+	return why, nil
+}
+
+// price prices one batch, unless it is known to be too large. What eLLM needs follows from
+// prices.
+func (x *search) price() (*Result, refusal, error) {
+	if x.options.Schedule.Traits().Moves != MovesUncached {
+		need, err := Need(x.ctx, x.profile, x.options)
+		if err != nil || need.Verdict != "" {
+			return nil, need.refusal(), err
+		}
+	}
+	r, err := Price(x.ctx, x.profile, x.options)
+	switch {
+	case errors.Is(err, ErrBeyond):
+		return nil, refusal{why: err.Error(), tpot: math.Inf(1), binding: BindsTable}, nil
+	case err != nil:
+		return nil, refusal{}, err
+	case !r.Fits():
+		return r, r.Memory.refusal(), nil
+	case x.slo > 0 && r.TPOT > x.slo:
+		return r, refusal{fmt.Sprintf("a token takes %s at batch %d, the SLO is %s", hardware.Seconds(r.TPOT), r.Batch, hardware.Seconds(x.slo)), r.TPOT, BindsSLO, r.Batch}, nil
+	}
+	return r, refusal{}, nil
+}
+
+func (m *Memory) refusal() refusal {
+	r := refusal{why: m.Verdict, tpot: math.Inf(1), binding: BindsHost}
+	if m.GPU > m.GPUHas {
+		r.binding = BindsGPU
+	}
+	return r
 }

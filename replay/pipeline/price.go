@@ -11,29 +11,6 @@ import (
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
-// runner prices one batch under one schedule.
-type runner struct {
-	ctx      context.Context
-	options  Options
-	profile  *Profile
-	batch    *Batch
-	schedule Schedule
-	pricer   Pricer
-	notes    []string
-
-	timeline *Timeline
-	step     Step
-	traffic  Traffic
-	staging  float64 // bytes of the largest fetch of a layer
-	split    int     // positions that the latest step recomputes (KVPR)
-	used     [resources]bool
-
-	whole prices
-	parts []prices // none where the batch stays whole
-	known []pricedLayer
-	turn  int
-}
-
 // Price runs a schedule over a profile's steps.
 func Price(ctx context.Context, p *Profile, o Options) (*Result, error) {
 	r, err := newRunner(ctx, p, o)
@@ -44,7 +21,7 @@ func Price(ctx context.Context, p *Profile, o Options) (*Result, error) {
 }
 
 // Need is the memory of a batch without its staging, the least that it takes. Nothing is
-// priced, but for the groups that eLLM chooses.
+// priced except for the groups that eLLM chooses.
 func Need(ctx context.Context, p *Profile, o Options) (Memory, error) {
 	if sfc, ok := o.Schedule.(*SFC); ok && sfc.N == 0 {
 		o.Schedule = &SFC{N: 1} // its memory does not depend on micro-batches
@@ -69,8 +46,38 @@ func WriteTimeline(ctx context.Context, w io.Writer, p *Profile, o Options) erro
 	if err := r.place(result.median); err != nil {
 		return err
 	}
-	title := result.Labels.Title(fmt.Sprintf("%s, %s, batch %d, %s, step %d", result.Machine, result.Model, result.Batch, result.Schedule, result.median))
-	return r.timeline.WriteChrome(w, title)
+	title := fmt.Sprintf("%s, %s, batch %d, %s, step %d", result.Machine, result.Model, result.Batch, result.Schedule, result.median)
+	return r.timeline.WriteChrome(w, result.Labels.Title(title))
+}
+
+// runner prices one batch under one schedule. Its Options are complete: what they leave
+// open is chosen.
+type runner struct {
+	Options
+	ctx     context.Context
+	profile *Profile
+	batch   *Batch
+	notes   []string
+
+	traits     Traits
+	kvpr       *KVPR // the schedule if it moves layers
+	ellm       *ELLM // the schedule if it moves uncached tokens
+	computer   Computer
+	gpuRate    float64       // bytes/s of the GPU's memory
+	fetch      transfer.Path // host to device
+	store      transfer.Path // device to host
+	ssd        transfer.Path
+	recomputed float64 // the largest number of positions that a layer recomputed (KVPR)
+
+	step    Step
+	traffic Traffic
+	staging float64 // bytes of the largest fetch of a layer
+	used    [resources]bool
+
+	whole prices
+	parts []prices // none if the batch stays whole
+	known []pricedLayer
+	turn  int
 }
 
 func newRunner(ctx context.Context, p *Profile, o Options) (*runner, error) {
@@ -80,10 +87,10 @@ func newRunner(ctx context.Context, p *Profile, o Options) (*runner, error) {
 	if o.mosts == nil {
 		o.mosts = mosts(p)
 	}
-	r := &runner{ctx: ctx, options: o, profile: p, schedule: o.Schedule, timeline: o.timeline}
-	if r.timeline == nil {
-		r.timeline = NewTimeline()
+	if o.timeline == nil {
+		o.timeline = NewTimeline()
 	}
+	r := &runner{Options: o, ctx: ctx, profile: p}
 	var err error
 	if r.batch, err = NewBatch(p, o.Batch, o.Seed, o.Steps); err != nil {
 		return nil, err
@@ -91,158 +98,119 @@ func newRunner(ctx context.Context, p *Profile, o Options) (*runner, error) {
 	if err := r.prepare(); err != nil {
 		return nil, err
 	}
-	switch s := r.schedule.(type) {
+	switch s := o.Schedule.(type) {
 	case *SFC:
 		if s.N == 0 {
 			return r, r.calibrate()
 		}
 	case *ELLM:
-		return r, r.settle(s)
+		return r, r.choose(s)
 	}
 	return r, nil
 }
 
-// prepare builds the pricer.
+// prepare completes the options and states what follows from them.
 func (r *runner) prepare() error {
-	o := &r.options
-	if o.Accept == 0 {
-		o.Accept = 1
+	if r.Accept == 0 {
+		r.Accept = 1
 	}
-	r.notes = append(r.notes, o.Scaling.Notes...)
-	switch m, _ := MovesOf(o.Schedule); {
-	case m == MovesLayers:
-		r.notes = append(r.notes, "no misses are priced: the schedule moves whole layers")
-	case m == MovesUncached:
-		r.notes = append(r.notes, "no misses are priced: the schedule moves uncached tokens")
-	case AttendsDensely(o.Schedule):
-		r.notes = append(r.notes, "no misses are priced: attention reads the whole context, which is on the GPU")
+	r.traits = r.Schedule.Traits()
+	r.kvpr, _ = r.Schedule.(*KVPR)
+	r.notes = append(r.notes, r.Scaling.Notes...)
+	switch {
+	case r.traits.Moves == MovesLayers:
+		r.note("no misses are priced: the schedule moves whole layers")
+	case r.traits.Moves == MovesUncached:
+		r.note("no misses are priced: the schedule moves uncached tokens")
+	case AttendsDensely(r.Schedule):
+		r.note("no misses are priced: attention reads the whole context, which is on the GPU")
 	default:
-		r.notes = append(r.notes, "selection: "+o.Selection.String())
+		r.note("selection: %s", r.Selection)
 	}
-	if AttendsDensely(o.Schedule) {
-		o.Selection = Selection{}
+	if AttendsDensely(r.Schedule) {
+		r.Selection = Selection{}
 	}
-	p := &r.pricer
-	*p = Pricer{Machine: o.Machine, Model: o.Model, Scaling: o.Scaling, Experts: o.Experts, Context: o.Context,
-		Layout: transfer.Layout{Merge: o.Merge, Fragments: o.Fragments}, SSD: sharedDrives(o.Machine, o.Depth)}
-	p.Ahead = o.Ahead
-	if o.Ahead.Direct {
-		p.SSD = transfer.Capped(p.SSD, float64(o.Machine.GPUDirect.Value))
+	if a := r.Ahead.Accuracy; a > 0 {
+		r.note("read-ahead: %g of the SSD's reads are taken to be named when a layer begins", a)
 	}
-	if a := o.Ahead.Accuracy; a > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("read-ahead: %g of the SSD's reads are taken to be named when a layer begins", a))
+	r.divideExperts()
+	if limit := int64(r.Model.Context.Value); r.Context > limit {
+		r.note("a context of %d tokens exceeds the %d of %s", r.Context, limit, r.Model.Name)
 	}
-	p.Moves, p.Weights = MovesOf(o.Schedule)
-	if d, ok := o.Schedule.(denser); ok {
-		p.Dense = d.dense()
+	if r.Context > 0 {
+		r.note("every request has a context of %d tokens; the misses are those of the profile", r.Context)
 	}
-	if o.Model.MoE == nil {
-		p.Experts = 1
-	} else if p.Experts == 0 {
-		p.Experts = expertGPUs(o.Machine, o.Model)
-		why := "doubled until half of each is free"
-		if GPUWeights(o.Model, p.Experts) > float64(o.Machine.GPU.Memory.Value)/2 {
-			why = "one an expert, which leaves less than half of each free"
-		}
-		r.notes = append(r.notes, fmt.Sprintf("routed experts are divided among %d GPUs, %s; traffic between GPUs is not counted", p.Experts, why))
+	if r.Positions > 0 {
+		r.note("a step decodes %d positions of every request; the misses are those of the profile", r.Positions)
 	}
-	if limit := int64(o.Model.Context.Value); o.Context > limit {
-		r.notes = append(r.notes, fmt.Sprintf("a context of %d tokens exceeds the %d of %s", o.Context, limit, o.Model.Name))
-	}
-	if o.Context > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("every request has a context of %d tokens; the misses are those of the profile", o.Context))
-	}
-	if o.Positions > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("a step decodes %d positions of every request; the misses are those of the profile", o.Positions))
-	}
-	roofline := NewRoofline(o.Machine, o.Model, o.Selection, p.Experts, o.Threads)
-	p.Compute, p.Memory = roofline, roofline.memory
+	roofline := NewRoofline(r.Machine, r.Model, r.Selection, r.Experts, r.Threads)
+	r.computer, r.gpuRate = roofline, roofline.memory
 	var err error
-	if o.Table != nil {
-		if p.Compute, err = o.Table(roofline); err != nil {
+	if r.Table != nil {
+		if r.computer, err = r.Table(roofline); err != nil {
 			return err
 		}
 	}
-	return r.paths()
+	return r.choosePaths()
 }
 
-// paths chooses the link's paths; host memory is shared by the GPUs of the machine.
-func (r *runner) paths() error {
-	machine, p := r.options.Machine, &r.pricer
-	link := transfer.NewLink(machine.Link)
-	share := float64(machine.Host.StreamBandwidth.Value) / float64(machine.GPUs)
-	p.Store = transfer.Capped(link.Fastest(transfer.DeviceToHost), share)
-	path := r.options.Path
-	if path == "" || path == fastest {
-		p.Fetch = transfer.Capped(link.Fastest(transfer.HostToDevice), share)
-		return nil
+func (r *runner) note(format string, args ...any) {
+	r.notes = append(r.notes, fmt.Sprintf(format, args...))
+}
+
+// divideExperts sets the GPUs that share routed experts: the number asked for, or the least
+// power of two with which the weights take at most half of a GPU, at most one GPU an expert.
+func (r *runner) divideExperts() {
+	if r.Model.MoE == nil {
+		r.Experts = 1
+		return
 	}
-	c, err := link.Path(transfer.HostToDevice, transfer.Mechanism(slices.Index(hardware.PathNames, path)))
-	if err != nil {
-		return err
+	if r.Experts > 0 {
+		return
 	}
-	p.Fetch = transfer.Capped(c, share)
-	return nil
-}
-
-// sharedDrives are the machine's drives as one of its GPUs has them while all read: what
-// they deliver and the reads in flight, one at least, are divided evenly.
-func sharedDrives(machine *hardware.Machine, depth int64) *transfer.SSD {
-	gpus := max(1, int64(machine.GPUs))
-	s := transfer.NewSSD(machine.Drive, machine.Drives, max(1, depth/gpus))
-	s.IOPS /= float64(gpus)
-	s.Bandwidth /= float64(gpus)
-	return s
-}
-
-// expertGPUs is the least power of two with which the weights take at most half of a GPU,
-// at most one GPU an expert.
-func expertGPUs(machine *hardware.Machine, m *hardware.Model) int {
-	n, most := 1, int(m.MoE.Experts.Value)
-	for n < most && GPUWeights(m, n) > float64(machine.GPU.Memory.Value)/2 {
-		n = min(2*n, most)
+	half, most, why := float64(r.Machine.GPU.Memory.Value)/2, int(r.Model.MoE.Experts.Value), "doubled until half of each is free"
+	for r.Experts = 1; r.Experts < most && GPUWeights(r.Model, r.Experts) > half; {
+		r.Experts = min(2*r.Experts, most)
 	}
-	return n
-}
-
-// place puts one step on the timeline, and its traffic into r.traffic.
-func (r *runner) place(step int) error {
-	if err := r.priceStep(step); err != nil {
-		return err
+	if GPUWeights(r.Model, r.Experts) > half {
+		why = "one an expert, which leaves less than half of each free"
 	}
-	r.lay()
-	return nil
+	r.note("routed experts are divided among %d GPUs, %s; traffic between GPUs is not counted", r.Experts, why)
 }
 
-// lay puts the priced step on the timeline.
-func (r *runner) lay() {
-	if f, ok := r.schedule.(*Prefetch); ok {
-		for i := 1; i < len(r.whole.moved); i++ { // all but the first layer are predicted
-			r.traffic.add(r.whole.moved[i].fetched(1 - f.Accuracy))
+// choosePaths sets the paths of fetches, write-backs and reads. The GPUs of the machine
+// share host memory and drives evenly.
+func (r *runner) choosePaths() error {
+	gpus := max(1, int64(r.Machine.GPUs))
+	drives := transfer.NewSSD(r.Machine.Drive, r.Machine.Drives, max(1, r.Depth/gpus))
+	drives.IOPS /= float64(gpus)
+	drives.Bandwidth /= float64(gpus)
+	if r.ssd = drives; r.Ahead.Direct {
+		r.ssd = transfer.Capped(drives, float64(r.Machine.GPUDirect.Value))
+	}
+	link, fetch := transfer.NewLink(r.Machine.Link), transfer.Path(nil)
+	if r.Path == "" || r.Path == fastest {
+		fetch = link.Fastest(transfer.HostToDevice)
+	} else {
+		c, err := link.Path(transfer.HostToDevice, transfer.Mechanism(slices.Index(hardware.PathNames, r.Path)))
+		if err != nil {
+			return err
 		}
+		fetch = c
 	}
-	if r.pricer.Weights {
-		for layer := range int(r.options.Model.Layers.Value) {
-			r.traffic.H2D += LayerWeights(r.options.Model, layer, r.pricer.Experts)
-		}
-	}
-	if d, ok := r.schedule.(denser); ok {
-		r.traffic.H2D += d.dense().moved(&r.step)
-	}
-	r.timeline.Reset()
-	r.schedule.Place(r.timeline, &r.step)
-	r.timeline.Contend(&r.step)
+	share := float64(r.Machine.Host.StreamBandwidth.Value) / float64(r.Machine.GPUs)
+	r.fetch, r.store = transfer.Capped(fetch, share), transfer.Capped(link.Fastest(transfer.DeviceToHost), share)
+	return nil
 }
 
 // run prices all steps.
 func (r *runner) run() (*Result, error) {
-	o := &r.options
-	result := &Result{Machine: o.Machine.Name, Model: o.Model.Name, Cell: r.profile.Cell, Batch: o.Batch, Steps: r.batch.Steps, Experts: r.pricer.Experts, Accept: o.Accept}
+	result := &Result{Machine: r.Machine.Name, Model: r.Model.Name, Cell: r.profile.Cell, Batch: r.Batch, Steps: r.batch.Steps, Experts: r.Experts, Accept: r.Accept}
 	var times []float64
 	var exposed Exposure
 	spent := 0.
 	for step := range r.batch.Steps {
-		if o.enough > 0 && o.Table == nil && spent > o.enough*o.Accept*float64(r.batch.Steps)*(1+1e-6) {
+		if r.enough > 0 && r.Table == nil && spent > r.enough*r.Accept*float64(r.batch.Steps)*(1+1e-6) {
 			return r.tooSlow(result, step)
 		}
 		if err := r.place(step); err != nil {
@@ -260,7 +228,9 @@ func (r *runner) run() (*Result, error) {
 		result.SSD += r.traffic.SSD
 		result.Pieces += r.traffic.Descriptors
 		result.Reads += r.traffic.SSDRequests
-		result.Recomputed += r.recomputed()
+		if r.kvpr != nil {
+			result.Recomputed += r.kvpr.meanRecomputed(&r.step)
+		}
 	}
 	n := float64(len(times))
 	for _, v := range []*float64{&result.H2D, &result.D2H, &result.SSD, &result.Pieces, &result.Reads, &result.Recomputed} {
@@ -275,21 +245,20 @@ func (r *runner) run() (*Result, error) {
 		return nil, fmt.Errorf("a step takes %g s by the table of times: no tokens a second follow from it", result.Mean)
 	}
 	result.distribution(times)
-	result.TPOT = result.Mean / o.Accept
+	result.TPOT = result.Mean / r.Accept
 	result.OTPS = 1 / result.TPOT
-	result.Tokens = float64(o.Batch) * result.OTPS
+	result.Tokens = float64(r.Batch) * result.OTPS
 	result.Memory = r.memory(r.staging)
-	result.Schedule = r.schedule.Name()
+	result.Schedule = r.Schedule.Name()
 	result.round()
-	result.Notes = append(append([]string{}, r.notes...), r.pricer.Compute.Notes()...)
-	b := r.basisOnce()
-	result.Notes = append(result.Notes, b.notes(o.Machine.Name)...)
+	b := r.basis()
+	result.Notes = slices.Concat(r.notes, r.computer.Notes(), b.notes(r.Machine.Name))
 	result.Labels = r.labels(b)
 	return result, nil
 }
 
-// tooSlow gives a result its memory, without times: from a step on, layers are priced for
-// what they move alone.
+// tooSlow gives a result its memory, without times. From a step on, layers are priced only
+// for the bytes that they move.
 func (r *runner) tooSlow(result *Result, from int) (*Result, error) {
 	for step := from; step < r.batch.Steps; step++ {
 		if err := r.priceStep(step); err != nil {
@@ -298,4 +267,171 @@ func (r *runner) tooSlow(result *Result, from int) (*Result, error) {
 	}
 	result.Memory, result.TPOT = r.memory(r.staging), math.Inf(1)
 	return result, nil
+}
+
+// calibrationSteps are the steps that micro-batches and eLLM's groups are chosen on,
+// evenly spread.
+const calibrationSteps = 8
+
+// trial is the time of a schedule over the calibration's steps, infinite as soon as it is
+// known to be least or more. With a table, whose edges are errors, all steps are priced.
+func (r *runner) trial(s interface {
+	Schedule
+	atLeast(s *Step) float64 // a lower bound of a step's time
+}, least float64) (sum float64, err error) {
+	r.Schedule = s
+	steps := min(calibrationSteps, r.batch.Steps)
+	for i := range steps {
+		if err := r.priceStep(i * r.batch.Steps / steps); err != nil {
+			return 0, err
+		}
+		if r.Table == nil && sum+s.atLeast(&r.step)*(1-1e-9) >= least {
+			return math.Inf(1), nil
+		}
+		r.placePriced()
+		sum += r.timeline.End()
+	}
+	return sum, nil
+}
+
+// place prices one step and puts it on the timeline, and its traffic into r.traffic.
+func (r *runner) place(step int) error {
+	if err := r.priceStep(step); err != nil {
+		return err
+	}
+	r.placePriced()
+	return nil
+}
+
+// placePriced puts the priced step on the timeline.
+func (r *runner) placePriced() {
+	if f, ok := r.Schedule.(*Prefetch); ok {
+		for i := 1; i < len(r.whole.traffic); i++ { // all but the first layer are predicted
+			r.traffic.add(r.whole.traffic[i].fetched(1 - f.Accuracy))
+		}
+	}
+	if r.traits.Weights {
+		for layer := range int(r.Model.Layers.Value) {
+			r.traffic.H2D += LayerWeights(r.Model, layer, r.Experts)
+		}
+	}
+	if r.kvpr != nil {
+		r.traffic.H2D += r.kvpr.movedBytes(&r.step)
+	}
+	r.timeline.Reset()
+	r.Schedule.Place(r.timeline, &r.step)
+	r.timeline.Contend(&r.step)
+}
+
+// priceStep prices one step, whole and in parts, into r.step and r.traffic.
+func (r *runner) priceStep(step int) error {
+	if err := r.ctx.Err(); err != nil {
+		return err
+	}
+	r.divide(r.Schedule.Parts())
+	if err := r.price(&r.whole, step); err != nil {
+		return err
+	}
+	r.step.Whole, r.step.Parts, r.traffic = r.whole.layers, r.step.Parts[:0], Traffic{}
+	if len(r.parts) == 0 {
+		r.traffic.add(r.whole.traffic...)
+	}
+	for i := range r.parts {
+		p := &r.parts[i]
+		if same := p.same; same >= 0 {
+			p.layers, p.traffic = r.parts[same].layers, r.parts[same].traffic
+		} else if err := r.price(p, step); err != nil {
+			return err
+		}
+		r.traffic.add(p.traffic...)
+		r.step.Parts = append(r.step.Parts, p.layers)
+	}
+	var err error
+	if r.step.Output, err = r.computer.Output(r.whole.positions); err != nil {
+		return err
+	}
+	if r.kvpr != nil {
+		split := r.kvpr.fastest(&r.step, r.timeline)
+		r.step.split = &split
+		for _, n := range r.kvpr.splits(&r.step) {
+			r.recomputed = max(r.recomputed, float64(n))
+		}
+	}
+	return nil
+}
+
+// prices are a batch, or a part of it, with the prices of its layers in one step.
+type prices struct {
+	requests  []share
+	layers    []Layer
+	traffic   []Traffic // by layer
+	positions float64
+	same      int // an earlier part of the same requests, whose prices these are; -1: none
+}
+
+// divide prepares the prices of the whole batch and of the parts of a schedule.
+func (r *runner) divide(parts int) {
+	if r.whole.requests == nil {
+		r.whole.requests = r.batch.part(0, 1)
+	}
+	if parts == 1 {
+		parts = 0 // the whole stands for its only part
+	}
+	if len(r.parts) == parts {
+		return
+	}
+	r.parts = slices.Grow(r.parts[:0], parts)[:parts]
+	for i := range r.parts {
+		p := &r.parts[i]
+		if p.same >= 0 { // its slices are another's
+			p.layers, p.traffic = nil, nil
+		}
+		p.requests = r.batch.part(i, parts)
+		p.same = slices.IndexFunc(r.parts[:i], func(o prices) bool { return slices.Equal(o.requests, p.requests) })
+	}
+}
+
+// pricedLayer is the price of the layers of a step that stand for the same profiled one and
+// have the same shape.
+type pricedLayer struct {
+	turn    int // of price that it is of
+	layer   Layer
+	traffic Traffic
+	sums    sums
+}
+
+// price prices the layers of one step. Layers that stand for the same profiled one and
+// have the same shape are priced once.
+func (r *runner) price(p *prices, step int) error {
+	p.layers, p.traffic = p.layers[:0], p.traffic[:0]
+	r.turn++
+	dense := 0
+	if m := r.Model.MoE; m != nil {
+		dense = int(m.DenseLayers.Value)
+	}
+	if r.known == nil {
+		r.known = make([]pricedLayer, 2*len(r.profile.Layers))
+	}
+	for layer, profiled := range r.Scaling.LayerOf {
+		k, other := &r.known[2*profiled], &r.known[2*profiled+1]
+		if layer < dense {
+			k, other = other, k
+		}
+		if k.turn != r.turn || r.ellm != nil { // which is another for every layer
+			if other.turn == r.turn {
+				k.sums = other.sums
+			} else if k.turn != r.turn {
+				k.sums = r.batch.sum(p.requests, profiled, step, r.Scaling, r.Context, int64(r.Positions))
+			}
+			k.turn = r.turn
+			var err error
+			if k.layer, k.traffic, err = r.layer(layer, &k.sums); err != nil {
+				return fmt.Errorf("step %d: %w", step, err)
+			}
+		}
+		p.layers, p.traffic = append(p.layers, k.layer), append(p.traffic, k.traffic)
+		r.staging = max(r.staging, k.traffic.H2D)
+		p.positions = float64(k.sums.Positions)
+	}
+	return nil
 }

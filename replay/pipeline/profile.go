@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -377,8 +378,13 @@ func (g *gatherer) add(r *replay.ProfileRow) error {
 	if steps == nil && !slices.Contains(g.order, r.RequestID) {
 		g.order = append(g.order, r.RequestID)
 	}
-	ahead := g.ahead(r)
-	c := Counts{Demand: int64(r.Demand), Misses: int64(r.Misses) + ahead, Runs: int64(r.MissRuns) + ahead, Moved: r.Moved, Resident: int64(r.Resident),
+	// A prefetcher moved ahead what was moved beyond the misses, each block a piece of its own.
+	// For a policy that admits (block-lfu) a row has the entries, not how many of them moved
+	// one by one. Fewer than the blocks of the misses are as many pieces as misses, more are
+	// pieces of whole blocks.
+	m := &g.profile.Meta
+	prefetched := max(0, r.Moved/int64(max(1, m.BlockTokens)*max(1, m.SharedHeads))-int64(r.Misses))
+	c := Counts{Demand: int64(r.Demand), Misses: int64(r.Misses) + prefetched, Runs: int64(r.MissRuns) + prefetched, Moved: r.Moved, Resident: int64(r.Resident),
 		Positions: int64(r.Positions), SeqLen: int64(r.SeqLen), Prompt: int64(r.SeqLen - r.Step - 1)}
 	g.streams[key] = append(steps, c)
 	if !slices.Contains(g.profile.Layers, r.LayerID) {
@@ -388,25 +394,12 @@ func (g *gatherer) add(r *replay.ProfileRow) error {
 	return nil
 }
 
-// ahead are the blocks that a prefetcher moved: what was moved beyond the misses, each a
-// piece of its own. Of a policy that admits (block-lfu) a row has the entries and not how
-// many of them moved one by one: less than its misses' blocks are as many pieces as misses,
-// more are pieces of whole blocks.
-func (g *gatherer) ahead(r *replay.ProfileRow) int64 {
-	m := &g.profile.Meta
-	return max(0, r.Moved/int64(max(1, m.BlockTokens)*max(1, m.SharedHeads))-int64(r.Misses))
-}
-
 // finish adds up the heads of each layer and looks for holes.
 func (g *gatherer) finish() error {
 	p := g.profile
 	slices.Sort(p.Layers)
 	p.Heads = len(g.heads)
-	var heads []int32
-	for h := range g.heads {
-		heads = append(heads, h)
-	}
-	slices.Sort(heads)
+	heads := slices.Sorted(maps.Keys(g.heads))
 	for _, id := range g.order {
 		q := Request{ID: id}
 		for _, layer := range p.Layers {
@@ -436,28 +429,26 @@ func (g *gatherer) layer(id string, layer int32, heads []int32) (sum []Counts, e
 		if sum == nil {
 			sum = make([]Counts, len(own))
 		}
-		below := g.streams[streamKey{id, layer, 1, h}]
-		if g.profile.Tiered && len(below) != len(own) {
-			return nil, fmt.Errorf("request %s, layer %d, head %d has %d steps in the tier below, expected %d", id, layer, h, len(below), len(own))
+		lower := g.streams[streamKey{id, layer, 1, h}]
+		if g.profile.Tiered && len(lower) != len(own) {
+			return nil, fmt.Errorf("request %s, layer %d, head %d has %d steps in the tier below, expected %d", id, layer, h, len(lower), len(own))
 		}
 		for i := range own {
-			sum[i].add(&own[i])
+			c, o := &sum[i], &own[i]
+			c.Demand += o.Demand
+			c.Misses += o.Misses
+			c.Runs += o.Runs
+			c.Moved += o.Moved
+			c.Resident += o.Resident
+			c.Positions, c.SeqLen, c.Prompt = max(c.Positions, o.Positions), max(c.SeqLen, o.SeqLen), max(c.Prompt, o.Prompt) // of all heads
 			if g.profile.Tiered {
-				b := &below[i]
-				sum[i].SSDMisses, sum[i].SSDMoved, sum[i].SSDRuns = sum[i].SSDMisses+b.Misses, sum[i].SSDMoved+b.Moved, sum[i].SSDRuns+b.Runs
-				sum[i].Below += b.Resident
+				b := &lower[i]
+				c.SSDMisses += b.Misses
+				c.SSDMoved += b.Moved
+				c.SSDRuns += b.Runs
+				c.Below += b.Resident
 			}
 		}
 	}
 	return sum, nil
-}
-
-// add adds another head; positions and context are those of all heads.
-func (c *Counts) add(o *Counts) {
-	c.Demand += o.Demand
-	c.Misses += o.Misses
-	c.Runs += o.Runs
-	c.Moved += o.Moved
-	c.Resident += o.Resident
-	c.Positions, c.SeqLen, c.Prompt = max(c.Positions, o.Positions), max(c.SeqLen, o.SeqLen), max(c.Prompt, o.Prompt)
 }

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -63,15 +65,7 @@ func (r *Result) distribution(times []float64) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case times[a] < times[b]:
-			return -1
-		case times[a] > times[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(times[a], times[b]) })
 	rank := func(share float64) int { return order[max(0, int(math.Ceil(share*float64(len(order))))-1)] }
 	r.median = rank(0.5)
 	r.P50, r.P95, r.P99 = times[r.median], times[rank(0.95)], times[rank(0.99)]
@@ -93,10 +87,50 @@ func (r *Result) round() {
 	}
 }
 
-func rounded(v float64) float64 {
-	v, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', resultDigits, 64), 64)
+func rounded(v float64) float64 { return roundedTo(resultDigits, v) }
+
+func roundedTo(digits int, v float64) float64 {
+	v, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
 	if err != nil {
 		panic(err) // what FormatFloat writes, ParseFloat reads
 	}
 	return v
+}
+
+// Oracle reports whether the profile's policy sees the future.
+func (p *Profile) Oracle() bool { return slices.Contains(p.Meta.Oracles, p.Cell.Policy) }
+
+// labels are the conditions that limit a result with the basis b.
+func (r *runner) labels(b basis) result.Labels {
+	labels := slices.Concat(r.profile.Meta.Labels, r.Scaling.Labels)
+	if r.traits.Moves == MovesMisses && r.profile.Oracle() {
+		labels = append(labels, result.LabelOraclePolicy)
+	}
+	if r.Ahead.Accuracy > 0 {
+		labels = append(labels, result.LabelReadAhead)
+	}
+	if r.traits.Predicted > 0 {
+		labels = append(labels, result.LabelOracleSchedule)
+	}
+	if b.fitted != "" {
+		labels = append(labels, result.LabelFitted)
+	}
+	return result.Labels{}.With(labels...)
+}
+
+// sharedLabels are the labels of several results together.
+func sharedLabels(results []*Result) result.Labels {
+	labels := make([]result.Labels, len(results))
+	for i, r := range results {
+		labels[i] = r.Labels
+	}
+	return result.SharedLabels(labels, "lines")
+}
+
+// scheduleText is the result's schedule, with the labels that not all results have.
+func (r *Result) scheduleText(shared result.Labels) string {
+	if apart := r.Labels.Without(shared); len(apart) > 0 {
+		return fmt.Sprintf("%s [%s]", r.Schedule, apart)
+	}
+	return r.Schedule
 }

@@ -122,41 +122,41 @@ func listed(layers []int32) string {
 
 // mapLayers reads a layer map.
 func mapLayers(profiled []int32, layers int, text string) ([]int, error) {
-	of := make([]int, layers)
+	layerOf := make([]int, layers)
 	switch text {
 	case "nearest":
-		for i := range of {
+		for i := range layerOf {
 			for j, l := range profiled {
-				if math.Abs(float64(l)-float64(i)) < math.Abs(float64(profiled[of[i]])-float64(i)) {
-					of[i] = j
+				if math.Abs(float64(l)-float64(i)) < math.Abs(float64(profiled[layerOf[i]])-float64(i)) {
+					layerOf[i] = j
 				}
 			}
 		}
-		return of, nil
+		return layerOf, nil
 	case "stretch":
-		for i := range of {
-			of[i] = i * len(profiled) / layers
+		for i := range layerOf {
+			layerOf[i] = i * len(profiled) / layers
 		}
-		return of, nil
+		return layerOf, nil
 	}
-	for i := range of {
-		of[i] = -1
+	for i := range layerOf {
+		layerOf[i] = -1
 	}
 	for item := range strings.SplitSeq(text, ",") {
-		if err := mapItem(profiled, of, item); err != nil {
+		if err := mapItem(profiled, layerOf, item); err != nil {
 			return nil, err
 		}
 	}
-	for i, j := range of {
+	for i, j := range layerOf {
 		if j < 0 {
 			return nil, fmt.Errorf("layer %d of %d has no profiled layer", i, layers)
 		}
 	}
-	return of, nil
+	return layerOf, nil
 }
 
 // mapItem reads "0-19=3" or "7=3".
-func mapItem(profiled []int32, of []int, item string) error {
+func mapItem(profiled []int32, layerOf []int, item string) error {
 	span, layer, ok := strings.Cut(item, "=")
 	from, to, isRange := strings.Cut(span, "-")
 	if !isRange {
@@ -165,16 +165,16 @@ func mapItem(profiled []int32, of []int, item string) error {
 	a, err1 := strconv.Atoi(from)
 	b, err2 := strconv.Atoi(to)
 	l, err3 := strconv.Atoi(layer)
-	if !ok || err1 != nil || err2 != nil || err3 != nil || a < 0 || a > b || b >= len(of) {
-		return fmt.Errorf("%q: expected nearest, stretch, or MODEL LAYERS=PROFILED LAYER with layers 0 to %d, as in 0-19=3", item, len(of)-1)
+	if !ok || err1 != nil || err2 != nil || err3 != nil || a < 0 || a > b || b >= len(layerOf) {
+		return fmt.Errorf("%q: expected nearest, stretch, or MODEL LAYERS=PROFILED LAYER with layers 0 to %d, as in 0-19=3", item, len(layerOf)-1)
 	}
 	for j, p := range profiled {
 		if int(p) == l {
 			for i := a; i <= b; i++ {
-				if of[i] >= 0 {
+				if layerOf[i] >= 0 {
 					return fmt.Errorf("%q: layer %d of the model is named twice", item, i)
 				}
-				of[i] = j
+				layerOf[i] = j
 			}
 			return nil
 		}

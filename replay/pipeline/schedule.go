@@ -6,55 +6,51 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/policies"
 )
 
-// Schedule places the operations of a step on a timeline.
+// Schedule places the operations of a step on a timeline. To add one, write its type next
+// to its family (schedule_*.go) and add a line to the table below.
 type Schedule interface {
-	// Name is its text form, with all options; ParseSchedule reads it.
+	// Name is its text form with all options. ParseSchedule reads it.
 	Name() string
-	// Parts is how many parts the batch is divided into, 1 where it stays whole.
+	// Parts is the number of parts that the batch is divided into, 1 if it stays whole.
 	Parts() int
+	// Traits say what it moves and which model it serves.
+	Traits() Traits
 	// Place adds a step to an empty timeline.
 	Place(t *Timeline, s *Step)
 }
 
-// Closed is a schedule with a closed form of its step time.
+// Closed is a schedule with a closed form of its step time. A test holds the timeline
+// against it.
 type Closed interface {
 	Schedule
-	// Closed is the step's time in seconds where nothing but the stages of the formula
-	// takes time: write-back hides, but for the SMs that its kernel takes, and copy engines
-	// fetch (no SMs are taken).
+	// Closed is the step's time if only the stages of the formula take time: write-back
+	// hides, except for the SMs that its kernel takes, and copy engines fetch.
 	Closed(s *Step) float64
 }
 
-// Moves says which data a schedule moves, and what must fit into the GPU.
+// Traits are the properties of a schedule that its timeline does not show.
+type Traits struct {
+	Serves  Serves
+	Moves   Moves
+	Weights bool // move over the link too
+	// Predicted is the share of the misses that a prediction names, 0 to 1. Profiles measure
+	// no predictions, so every prediction is assumed.
+	Predicted float64
+}
+
+// Moves is the data that a schedule moves. It decides what must fit into the GPU.
 type Moves int
 
-// What moves.
+// The data that moves.
 const (
 	MovesMisses   Moves = iota // of a cache; the rest of the KV is below it
 	MovesNothing               // all KV is on the GPU
 	MovesLayers                // each layer's KV, every step; the GPU holds two of them
 	MovesUncached              // a share of each layer's KV, every step, of some layers
 )
-
-// mover is a schedule that does not move a cache's misses.
-type mover interface {
-	moves() (m Moves, weights bool)
-}
-
-// denser is a schedule that moves whole layers of KV.
-type denser interface {
-	dense() *KVPR
-}
-
-// MovesOf says what a schedule moves, and whether weights go over the link too.
-func MovesOf(s Schedule) (m Moves, weights bool) {
-	if m, ok := s.(mover); ok {
-		return m.moves()
-	}
-	return MovesMisses, false
-}
 
 // Serves names the model that a schedule's tokens come from. Speeds are only ranked among
 // schedules that serve the same one.
@@ -69,63 +65,52 @@ const (
 )
 
 // AttendsDensely reports whether attention reads the whole context, as the model was
-// trained, rather than its Top-K. Such a schedule selects nothing, and takes as long
-// whatever a cache would miss.
-func AttendsDensely(s Schedule) bool {
-	return ServesOf(s) != SparseTopK
+// trained, instead of its Top-K. Such a schedule selects nothing, and its time does not
+// depend on the misses of a cache.
+func AttendsDensely(s Schedule) bool { return s.Traits().Serves != SparseTopK }
+
+// wholeBatch is embedded by schedules that move a cache's misses and keep the batch whole.
+type wholeBatch struct{ name string }
+
+// Name is the text form.
+func (w wholeBatch) Name() string { return w.name }
+
+// Parts is 1.
+func (wholeBatch) Parts() int { return 1 }
+
+// Traits are those of a schedule that moves misses.
+func (wholeBatch) Traits() Traits { return Traits{Serves: SparseTopK} }
+
+// canonical reads a schedule's options and returns its name with all of them.
+func canonical(name, options string, list ...policies.Option) (wholeBatch, error) {
+	text, err := policies.ParseOptions(options, list...)
+	if text != "" {
+		name += ":" + text
+	}
+	return wholeBatch{name}, err
 }
 
 // entry is a schedule of the table.
 type entry struct {
-	name   string
-	serves Serves // with options that lose nothing
-	usage  string
-	// summary is one line of help.
-	summary string
-	parse   func(options string) (Schedule, error)
-	aliases []string // the systems that it models, and other names
-}
-
-// ServesOf returns the model that a schedule of the table serves.
-func ServesOf(s Schedule) Serves {
-	if d, ok := s.(denser); ok && (d.dense().KV.Group > 0 || d.dense().X.Group > 0) {
-		return Quantized
-	}
-	name, _, _ := strings.Cut(s.Name(), ":")
-	for _, e := range table {
-		if e.name == name {
-			return e.serves
-		}
-	}
-	panic("pipeline: schedule " + name + " is not in the table")
-}
-
-// predictor is a schedule that assumes a prediction.
-type predictor interface {
-	// predicts is the share of the misses that the prediction names, 0 to 1.
-	predicts() float64
-}
-
-// Oracle reports whether a schedule predicts more misses than the profile measured.
-// Profiles measure no predictions, so every prediction is assumed.
-func Oracle(s Schedule) bool {
-	p, ok := s.(predictor)
-	return ok && p.predicts() > 0
+	name, usage string
+	summary     string // one line of help
+	parse       func(options string) (Schedule, error)
+	aliases     []string // the systems that it models, and other names
 }
 
 var table = []entry{
-	{"sequential", SparseTopK, "sequential[:lookup=gpu|cpu]", "select, look up, fetch, compute, one after the other", parseSequential, []string{"serial"}},
-	{"prefetch", SparseTopK, "prefetch[:accuracy=1]", "a layer ahead, with the input of the layer before (InfiniGen)", parsePrefetch, []string{"infinigen"}},
-	{"da", SparseTopK, "da", "attention on residents overlaps the fetch (ESS)", parseDA, []string{"ess"}},
-	{"dba", SparseTopK, "dba[:phi=0.5,delta_us=0]", "da, and the last phi of the selection overlaps too (ESS)", parseDBA, []string{"ess"}},
-	{"layerwise", SparseTopK, "layerwise[:phi=0.5,delta_us=0]", "da or dba, whichever exposes less, layer by layer (ESS)", parseLayerwise, []string{"ess"}},
-	{"sfc", SparseTopK, "sfc[:parts=auto]", "micro-batches: GPU selects, CPU looks up, link fetches side by side (KVDrive)", parseSFC, []string{"kvdrive"}},
-	{"tbo", SparseTopK, "tbo", "two halves of the batch, half a layer apart (two-batch overlap)", parseTBO, []string{"two-batch-overlap"}},
-	{"kvpr", DenseAttended, "kvpr[:order=row|column,batches=1,weights=gpu|host,load=first|coarse|fine,recompute=on|paper|off,kv=fp16|int4,x=fp16|int4,group=64]", "all KV moves, a part of it is recomputed from activations x meanwhile (KVPR)", parseKVPR, nil},
-	{"flexgen", DenseAttended, "flexgen[:batches=1,weights=gpu|host,kv=fp16|int4,group=64]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen, nil},
-	{"ellm", DenseAttended, "ellm[:uncached=auto,swap=auto,recompute=auto,choose=time,fused=no]", "first tokens stay uncached: layers run again while others are swapped in (eLLM)", parseELLM, nil},
-	{"gpu", SparseTopK, "gpu", "sparse Top-K attention, all KV on the GPU", parseOnGPU, []string{"on-gpu"}},
-	{"dense", DenseAttended, "dense", "dense attention over the whole context, all KV on the GPU", parseDense, nil},
+	{"sequential", "sequential[:lookup=gpu|cpu]", "select, look up, fetch, compute, one after the other", parseSequential, []string{"serial"}},
+	{"prefetch", "prefetch[:accuracy=1]", "a layer ahead, with the input of the layer before (InfiniGen)", parsePrefetch, []string{"infinigen"}},
+	{"da", "da", "attention on residents overlaps the fetch (ESS)", parseDA, []string{"ess"}},
+	{"dba", "dba[:phi=0.5,delta_us=0]", "da, and the last phi of the selection overlaps too (ESS)", parseDBA, []string{"ess"}},
+	{"layerwise", "layerwise[:phi=0.5,delta_us=0]", "da or dba, whichever exposes less, layer by layer (ESS)", parseLayerwise, []string{"ess"}},
+	{"sfc", "sfc[:parts=auto]", "micro-batches: GPU selects, CPU looks up, link fetches side by side (KVDrive)", parseSFC, []string{"kvdrive"}},
+	{"tbo", "tbo", "two halves of the batch, half a layer apart (two-batch overlap)", parseTBO, []string{"two-batch-overlap"}},
+	{"kvpr", "kvpr[:order=row|column,batches=1,weights=gpu|host,load=first|coarse|fine,recompute=on|paper|off,kv=fp16|int4,x=fp16|int4,group=64]", "all KV moves, a part of it is recomputed from activations x meanwhile (KVPR)", parseKVPR, nil},
+	{"flexgen", "flexgen[:batches=1,weights=gpu|host,kv=fp16|int4,group=64]", "all KV moves, a layer ahead (FlexGen)", parseFlexGen, nil},
+	{"ellm", "ellm[:uncached=auto,swap=auto,recompute=auto,choose=time,fused=no]", "first tokens stay uncached: layers run again while others are swapped in (eLLM)", parseELLM, nil},
+	{"gpu", "gpu", "sparse Top-K attention, all KV on the GPU", parseOnGPU, []string{"on-gpu"}},
+	{"dense", "dense", "dense attention over the whole context, all KV on the GPU", parseDense, nil},
 }
 
 // ScheduleList describes the schedules, a line each.
@@ -166,34 +151,10 @@ func ParseSchedule(text string) (Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range table {
-		if e.name != name {
-			continue
-		}
-		s, err := e.parse(options)
-		if err != nil {
-			return nil, fmt.Errorf("schedule %s: %w; usage: %s", text, err, e.usage)
-		}
-		return s, nil
+	e := &table[slices.IndexFunc(table, func(e entry) bool { return e.name == name })]
+	s, err := e.parse(options)
+	if err != nil {
+		return nil, fmt.Errorf("schedule %s: %w; usage: %s", text, err, e.usage)
 	}
-	panic("pipeline: no schedule is named " + name)
+	return s, nil
 }
-
-// named joins a schedule's name and the canonical text of its options.
-func named(name, options string) string {
-	if options == "" {
-		return name
-	}
-	return name + ":" + options
-}
-
-// parts are those of the step, or the whole batch as one.
-func (s *Step) parts() [][]Layer {
-	if len(s.Parts) == 0 {
-		return [][]Layer{s.Whole}
-	}
-	return s.Parts
-}
-
-// later ends with the last of two operations.
-func (t *Timeline) later(a, b Op) Op { return t.Add(Join, 0, 0, 0, a, b) }

@@ -125,12 +125,12 @@ func (t *Tiers) reads(d Demand, blocks int64) Request {
 	if blocks <= 0 {
 		return Request{}
 	}
-	reads, held := d.Extents, max(d.Read, d.SSD)
+	reads, blocksRead := d.Extents, max(d.Read, d.SSD)
 	if reads == 0 {
 		reads = d.SSD
 	}
 	share := func(n int64) int64 { return (n*blocks + d.SSD - 1) / d.SSD }
-	return Request{share(reads), share(held) * t.Layout.BlockBytes(), 1}
+	return Request{share(reads), share(blocksRead) * t.Layout.BlockBytes(), 1}
 }
 
 func (t *Tiers) ssd(r Request) float64 {

@@ -149,8 +149,8 @@ func (s *survey) stream(st *trace.Stream) error {
 			row.Learned += int64(learned)
 			for _, demand := range demands[learned:] {
 				s.places = p.Places(layer, head, demand, s.places[:0])
-				reads, held := transfer.Extents(s.places, extent)
-				row.Steps, row.Demand, row.Reads, row.Blocks = row.Steps+1, row.Demand+int64(len(demand)), row.Reads+reads, row.Blocks+held
+				reads, blocksRead := transfer.Extents(s.places, extent)
+				row.Steps, row.Demand, row.Reads, row.Blocks = row.Steps+1, row.Demand+int64(len(demand)), row.Reads+reads, row.Blocks+blocksRead
 			}
 		}
 	}

@@ -1,8 +1,10 @@
 package fit
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
@@ -109,11 +111,7 @@ func (c *Comparison) link(l *hardware.Link, link *transfer.Link, s *hardware.Ser
 
 func requestOf(p *hardware.Point) transfer.Request {
 	blocks := int64(p.Blocks.Value)
-	launches := int64(1)
-	if p.Launches.Known() {
-		launches = int64(p.Launches.Value)
-	}
-	return transfer.Request{Descriptors: blocks, Bytes: blocks * int64(p.Block.Value), Launches: launches}
+	return transfer.Request{Descriptors: blocks, Bytes: blocks * int64(p.Block.Value), Launches: max(1, int64(p.Launches.Value))}
 }
 
 // modelOf prices a request on the path of a series.
@@ -121,12 +119,9 @@ func modelOf(l *hardware.Link, link *transfer.Link, s *hardware.Series, r transf
 	m := mechanismOf(s.Path)
 	if s.Direction == "both" { // half of it each way
 		half := transfer.Request{Descriptors: (r.Descriptors + 1) / 2, Bytes: r.Bytes / 2, Launches: r.Launches}
-		fetch, err := link.Path(transfer.HostToDevice, m)
-		if err != nil {
-			return 0, err
-		}
-		store, err := link.Path(transfer.DeviceToHost, m)
-		if err != nil {
+		fetch, err1 := link.Path(transfer.HostToDevice, m)
+		store, err2 := link.Path(transfer.DeviceToHost, m)
+		if err := cmp.Or(err1, err2); err != nil {
 			return 0, err
 		}
 		return link.Both(m, fetch.Cost(half), store.Cost(half)), nil
@@ -156,13 +151,9 @@ func pathsOf(l *hardware.Link, d transfer.Direction) *hardware.Paths {
 	return &l.DeviceToHost
 }
 
+// mechanismOf is the mechanism of a path that hardware.Load has checked.
 func mechanismOf(name string) transfer.Mechanism {
-	for m, known := range hardware.PathNames {
-		if known == name {
-			return transfer.Mechanism(m)
-		}
-	}
-	panic("fit: unknown path " + name) // hardware.Load refuses it
+	return transfer.Mechanism(slices.Index(hardware.PathNames, name))
 }
 
 func directionOf(name string) transfer.Direction {
@@ -187,24 +178,18 @@ func FittedPaths(l *hardware.Link) (fitted []Fitted) {
 		if !s.Fits {
 			continue
 		}
-		f := find(&fitted, l, s)
+		at := slices.IndexFunc(fitted, func(f Fitted) bool { return f.Path == s.Path && f.Direction == s.Direction })
+		if at < 0 {
+			at = len(fitted)
+			fitted = append(fitted, Fitted{Path: s.Path, Direction: s.Direction, Form: FormOf(l, directionOf(s.Direction), s.Path)})
+		}
+		f := &fitted[at]
 		for j := range s.Points {
 			f.Points = append(f.Points, Point{Request: requestOf(&s.Points[j]), Seconds: s.Points[j].Seconds()})
 			f.origin = append(f.origin, [2]int{i, j})
 		}
 	}
 	return fitted
-}
-
-func find(fitted *[]Fitted, l *hardware.Link, s *hardware.Series) *Fitted {
-	for i := range *fitted {
-		if f := &(*fitted)[i]; f.Path == s.Path && f.Direction == s.Direction {
-			return f
-		}
-	}
-	d := directionOf(s.Direction)
-	*fitted = append(*fitted, Fitted{Path: s.Path, Direction: s.Direction, Form: FormOf(l, d, s.Path)})
-	return &(*fitted)[len(*fitted)-1]
 }
 
 // FormOf is the form of a link's path. Its rates are bounded by what large copies were

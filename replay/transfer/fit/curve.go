@@ -1,3 +1,6 @@
+// Package fit finds the constants of package transfer's models from measured points and
+// says how well they hold: residuals, and the error of each point when it is left out.
+// It also compares the models of the data files with every measurement in them.
 package fit
 
 import (
@@ -185,8 +188,8 @@ func (f *fitting) rate(r int) constant {
 			return perPacket.Time(transfer.Request{Descriptors: p.Request.Descriptors, Bytes: p.Request.Bytes})
 		},
 		func(c *transfer.Curve, v float64) {
-			for i, of := range f.rateOf {
-				if of == r {
+			for i, source := range f.rateOf {
+				if source == r {
 					c.Regimes[i].Rate = f.bound(1 / v)
 				}
 			}

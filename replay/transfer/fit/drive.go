@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/optimize"
+
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
@@ -49,4 +51,86 @@ func solveDrive(points []DrivePoint, bandwidth float64, start []float64, scales 
 		}
 		return sum
 	})
+}
+
+// minimize finds non-negative constants near start with the least total. Constants are
+// searched by their logarithms, with gonum's Nelder–Mead, from start times each of the
+// scales, one after the other; the best wins. It is deterministic.
+func minimize(start []float64, scales [][]float64, total func(constants []float64) float64) []float64 {
+	constants := make([]float64, len(start))
+	problem := optimize.Problem{Func: func(x []float64) float64 {
+		for i := range x {
+			constants[i] = math.Exp(x[i])
+		}
+		return total(constants)
+	}}
+	best, least := append([]float64{}, start...), total(start)
+	for _, scale := range scales {
+		x := make([]float64, len(start))
+		for i := range x {
+			x[i] = math.Log(start[i] * scale[i])
+		}
+		settings := &optimize.Settings{MajorIterations: 4000, Converger: &optimize.FunctionConverge{Absolute: 1e-14, Relative: 1e-12, Iterations: 200}}
+		for range 2 { // restarted once, as a simplex can collapse early
+			result, err := optimize.Minimize(problem, x, settings, &optimize.NelderMead{SimplexSize: 0.5})
+			if result == nil || err != nil && result.X == nil {
+				break
+			}
+			copy(x, result.X)
+			if result.F < least {
+				least = result.F
+				for i := range x {
+					best[i] = math.Exp(x[i])
+				}
+			}
+		}
+	}
+	return best
+}
+
+// near searches from the starting constants alone, wide also from each alone by 8 up or
+// down.
+func near(n int) [][]float64 { return wide(n)[:1] }
+
+func wide(n int) (scales [][]float64) {
+	ones := func() []float64 {
+		s := make([]float64, n)
+		for i := range s {
+			s[i] = 1
+		}
+		return s
+	}
+	scales = append(scales, ones())
+	for i := range n {
+		for _, factor := range []float64{1. / 8, 8} {
+			s := ones()
+			s[i] = factor
+			scales = append(scales, s)
+		}
+	}
+	return scales
+}
+
+// relative is predicted over measured, less 1.
+func relative(predicted, measured float64) float64 { return predicted/measured - 1 }
+
+// softScale is the relative error from which on loss grows only linearly.
+const softScale = 0.1
+
+// loss is of one point: quadratic in the log error while that is small, linear beyond
+// softScale (soft L1), so that one point which no curve of the form explains does not bend
+// the curve for all others.
+func loss(predicted, measured float64) float64 {
+	d := math.Log(predicted/measured) / softScale
+	return math.Sqrt(1+d*d) - 1
+}
+
+// Worst is the largest absolute value, NaN left out; 0 of none.
+func Worst(errors []float64) (worst float64) {
+	for _, e := range errors {
+		if !math.IsNaN(e) {
+			worst = math.Max(worst, math.Abs(e))
+		}
+	}
+	return worst
 }

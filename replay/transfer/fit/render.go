@@ -120,7 +120,9 @@ func summary(rows []Comparison) string {
 			kind = 2
 		}
 		all[kind]++
-		within[kind] += count(!r.Missed())
+		if !r.Missed() {
+			within[kind]++
+		}
 	}
 	text := fmt.Sprintf("%s. Within %.0f %%: %d of %d left out of a fit, %d of %d predicted without a fit, %d of %d that set a constant.",
 		english.Plural(len(rows), "point", ""), 100*Tolerance, within[1], all[1], within[2], all[2], within[3], all[3])
@@ -128,13 +130,6 @@ func summary(rows []Comparison) string {
 		text += fmt.Sprintf(" %d of blocks whose size the source does not say.", all[0])
 	}
 	return text
-}
-
-func count(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
 }
 
 // reasons say of each missed point why.

@@ -1,0 +1,256 @@
+package policytest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+	"github.com/kvreplay/kvreplay/replay"
+)
+
+// sized tells a policy that does not claim Traits.Sized a capacity that is not the
+// engine's: nothing may change. A claim that is not needed only costs the policy
+// capacities that grow.
+func (s *suite) sized() error {
+	if s.entry.Traits.Sized || s.entry.Traits.Windowed {
+		return nil
+	}
+	return s.seeds(sizedStreams, func(c *setting) error {
+		_, want, err := replayEngine(c, s.fresh())
+		if err != nil {
+			return err
+		}
+		p := s.fresh()
+		p.inflate = 3
+		_, got, err := replayEngine(c, p)
+		if err == nil && got != want {
+			err = fmt.Errorf("counts %+v become %+v", want, got)
+		}
+		if err != nil {
+			return fmt.Errorf("with Scope.Capacity three times what the engine keeps to: %w: a policy that looks at Scope.Capacity claims Traits.Sized, and where it can follow a capacity that grows it is a policies.Resizer", err)
+		}
+		return nil
+	})
+}
+
+// resized replays at capacities that grow and shrink, as --capacity 1x+2x@64 and
+// --reallocate have them: with every policy that runs there, and step by step with the
+// reference.
+func (s *suite) resized() error {
+	if _, resizes := s.make().(policies.Resizer); s.entry.Traits.Windowed || s.entry.Traits.Sized && !resizes {
+		return nil
+	}
+	err := s.seeds(resizeStreams, s.resizedOn)
+	if err == nil && s.reference != nil && !s.referenceResizes() {
+		return errors.New("the policy is a Resizer and its Reference is not: it follows a capacity that changes, and nothing says whether rightly; give the Reference a Resize(capacity int), too")
+	}
+	return err
+}
+
+func (s *suite) resizedOn(c *setting) error {
+	c.later = c.changes()
+	_, _, err := replayEngine(c, s.fresh())
+	if err == nil && s.reference != nil && s.referenceResizes() {
+		err = s.refereedOn(c)
+	}
+	if err != nil {
+		return fmt.Errorf("at a capacity that changes: %w", err)
+	}
+	return nil
+}
+
+// referenceResizes reports whether the reference follows a capacity that changes.
+func (s *suite) referenceResizes() bool {
+	if !s.entry.Traits.Sized {
+		return true
+	}
+	_, resizes := s.reference().(policies.Resizer)
+	return resizes
+}
+
+// changes draws what the capacity becomes: more, less, or what it was.
+func (c *setting) changes() (later []replay.CapacityAt) {
+	r := rand.New(rand.NewPCG(c.seed, 33))
+	step := int32(0)
+	for range 1 + r.IntN(4) {
+		later = append(later, replay.CapacityAt{Step: step, Capacity: 1 + r.IntN(3*c.topK)})
+		step += 1 + int32(r.IntN(1+c.stream.Rows/3))
+	}
+	return later
+}
+
+// single asks for victims one by one, as the engine does where units have unequal sizes
+// (--clusters): as many calls of Evict(1) after an Update give what one call gives. Those
+// that do not run there are left out, and windows, which have no capacity to exceed.
+func (s *suite) single() error {
+	if s.entry.Traits.Sized || s.entry.Traits.Windowed || s.entry.Traits.Bypasses {
+		return nil
+	}
+	return s.seeds(singleStreams, func(c *setting) error {
+		want, _, err := replayEngine(c, s.fresh())
+		if err != nil {
+			return err
+		}
+		p := s.fresh()
+		p.single = true
+		got, _, err := replayEngine(c, p)
+		if err == nil {
+			err = differ("asked at once it", "asked one by one it", want, got)
+		}
+		if err != nil {
+			return fmt.Errorf("Evict(1) several times after an Update is not Evict of as many, which --clusters needs: do in Update what is done once a step, or claim Traits.Sized\n%w", err)
+		}
+		return nil
+	})
+}
+
+// shifted renumbers all blocks by a constant, with sinks and prompt longer by as much:
+// the order of blocks stays, so the counts do. Some constants are small, some bring the
+// stream across a power of two, where numbers kept in too few bits begin anew. Policies
+// that draw are left out.
+func (s *suite) shifted() error {
+	if s.entry.Traits.Random {
+		return nil
+	}
+	return s.seeds(shiftStreams, func(c *setting) error {
+		_, want, err := replayEngine(c, s.fresh())
+		if err != nil {
+			return err
+		}
+		_, got, err := replayEngine(c.shift(c.raise()), s.fresh())
+		got.PinnedPeak = want.PinnedPeak // sinks are longer
+		if err == nil && got != want {
+			err = fmt.Errorf("counts %+v become %+v", want, got)
+		}
+		if err != nil {
+			return fmt.Errorf("with every block's index raised by a constant: %w: order may depend on indices only through ties, lowest first (SEMANTICS S12)", err)
+		}
+		return nil
+	})
+}
+
+// raise draws a constant.
+func (c *setting) raise() int {
+	if bits := c.seed / 2 % 20; bits >= 7 { // of small streams and of larger ones
+		return max(1, 1<<bits-c.blocks(c.stream.MaxSeqLen())/2)
+	}
+	return 1 + int(c.seed%7)
+}
+
+// shift returns the setting with every block's index raised.
+func (c *setting) shift(blocks int) *setting {
+	tokens := blocks * c.blockTokens
+	raised := *c
+	stream := *c.stream
+	stream.PromptLen += int32(tokens)
+	stream.Indices = slices.Clone(stream.Indices)
+	for i := range stream.Indices {
+		stream.Indices[i] += int32(blocks * max(1, c.entries))
+	}
+	raised.stream, raised.sink = &stream, c.sink+tokens
+	raised.meta.Sink = &raised.sink
+	return &raised
+}
+
+// peeked asks a Peeker, before every eviction, what would go first, and holds the policy
+// to it; that it is asked may change nothing.
+func (s *suite) peeked() error {
+	if _, ok := s.make().(policies.Peeker); !ok {
+		return nil
+	}
+	return s.seeds(peekStreams, func(c *setting) error {
+		_, want, err := replayEngine(c, s.fresh())
+		if err != nil {
+			return err
+		}
+		p := s.fresh()
+		p.peek = true
+		_, got, err := replayEngine(c, p)
+		if p.err != nil {
+			return p.err // the engine may see no more than what came of it
+		}
+		if err == nil && got != want {
+			err = fmt.Errorf("counts %+v become %+v where Peek is asked: it must change nothing", want, got)
+		}
+		if err != nil {
+			return err
+		}
+		return s.drains(c)
+	})
+}
+
+// drains asks a Peeker after a step's eviction, as a prefetcher that swaps does, and
+// evicts what it names, until nothing is left.
+func (s *suite) drains(c *setting) (err error) {
+	defer catch(&err)
+	calls, err := s.record(c)
+	if err != nil {
+		return err
+	}
+	until := rand.New(rand.NewPCG(c.seed, 38)).IntN(calls.steps()) + 1
+	policy, left := calls.playSteps(s.make(), until)
+	peeker := policy.(policies.Peeker)
+	for {
+		first, named := peeker.Peek()
+		if !named && len(left) == 0 {
+			return nil
+		}
+		what := fmt.Sprintf("after %d steps, E is %v and Peek names ", until, slices.Sorted(maps.Keys(left)))
+		switch {
+		case !named:
+			return fmt.Errorf("%sno block", what)
+		case !left[first]:
+			return fmt.Errorf("%sblock %d, which is not in it", what, first)
+		}
+		if victims := policy.Evict(1, nil); len(victims) != 1 || victims[0] != first {
+			return fmt.Errorf("%sblock %d, and Evict(1) then %v: a prefetcher that swaps asks between Evict and the next Update", what, first, victims)
+		}
+		delete(left, first)
+	}
+}
+
+// playSteps makes the calls of so many steps, and returns the policy and E.
+func (r *script) playSteps(p policies.Policy, steps int) (policies.Policy, map[int32]bool) {
+	r.begin(p)
+	at := &probe{outside: map[int32]bool{}}
+	for i := range r.calls {
+		c := &r.calls[i]
+		if c.kind == callUpdate {
+			if steps--; steps < 0 {
+				break
+			}
+			at.follow(&c.step)
+		}
+		got := c.make(p, nil)
+		if c.kind == callEvict {
+			at.gone = got
+		}
+	}
+	at.follow(&policies.Step{})
+	return p, at.outside
+}
+
+// asPeeked asks what would go first, and asks again.
+func (p *probe) asPeeked() (int32, bool) {
+	peeker := p.policy.(policies.Peeker)
+	first, named := peeker.Peek()
+	if again, still := peeker.Peek(); again != first || still != named {
+		p.fail("Peek names block %d (%v), asked again block %d (%v): it must forget nothing", first, named, again, still)
+	}
+	return first, named
+}
+
+// compare holds what is evicted against what Peek named before.
+func (p *probe) compare(first int32, named bool, victims []int32) {
+	if len(victims) == 0 || named && victims[0] == first {
+		return
+	}
+	what := "no block"
+	if named {
+		what = fmt.Sprintf("block %d", first)
+	}
+	p.fail("Peek names %s, and Evict then %v: the first victim must be the one that was named (is it the Peek of what the policy embeds?)", what, victims)
+}

@@ -1,0 +1,94 @@
+package hardware
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// Kind says what a file describes.
+type Kind string
+
+// The kinds, as files name them.
+const (
+	KindGPU     Kind = "gpu"
+	KindLink    Kind = "link"
+	KindDrive   Kind = "drive"
+	KindHost    Kind = "host"
+	KindModel   Kind = "model"
+	KindMachine Kind = "machine"
+)
+
+// Kinds lists them in the order of listings.
+var Kinds = []Kind{KindMachine, KindGPU, KindLink, KindDrive, KindHost, KindModel}
+
+// Header begins every file.
+type Header struct {
+	Kind     string            `yaml:"kind"`
+	Name     string            `yaml:"name"`
+	Aliases  []string          `yaml:"aliases" need:"no"`
+	Title    string            `yaml:"title"`
+	Note     string            `yaml:"note" need:"no"`
+	Sources  map[string]string `yaml:"sources" need:"no"` // citations by the key that numbers name
+	Defaults *Defaults         `yaml:"defaults" need:"no"`
+
+	file  string
+	lines map[string]int // of its fields by their path
+}
+
+// Defaults are the status and source of numbers that state none.
+type Defaults struct {
+	Status string `yaml:"status"`
+	Source string `yaml:"source"`
+}
+
+// Item is one described thing.
+type Item interface {
+	header() *Header
+	// check looks for what no unit shows: numbers that contradict others, counts of nothing.
+	check(f *faults)
+}
+
+func (h *Header) header() *Header { return h }
+
+var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
+
+// names are what the item is asked for by.
+func (h *Header) names() []string { return append([]string{h.Name}, h.Aliases...) }
+
+// checkNames refuses names that a command line could not carry.
+func (h *Header) checkNames(f *faults) {
+	const form = "%q, expected small letters, digits, '.', '-' and '_'"
+	if !nameForm.MatchString(h.Name) {
+		f.at("name", form, h.Name)
+	}
+	for i, name := range h.Aliases {
+		if !nameForm.MatchString(name) {
+			f.at(fmt.Sprintf("aliases[%d]", i), form, name)
+		}
+	}
+}
+
+// File is the file that the item was read from: a path, or bundled:NAME.
+func File(it Item) string { return it.header().file }
+
+// Head is what all items have.
+func Head(it Item) *Header { return it.header() }
+
+// newItem makes an empty item of a kind.
+func newItem(kind Kind) Item {
+	switch kind {
+	case KindGPU:
+		return new(GPU)
+	case KindLink:
+		return new(Link)
+	case KindDrive:
+		return new(Drive)
+	case KindHost:
+		return new(Host)
+	case KindModel:
+		return new(Model)
+	case KindMachine:
+		return new(machineFile)
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// use notes the resources that the placed step occupies.
+func (r *runner) use() {
+	for i := range r.timeline.Events {
+		if e := &r.timeline.Events[i]; e.seconds > 0 {
+			r.used[e.Kind.Resource()] = true
+		}
+	}
+}
+
+// basis names the numbers of the machine's files that were not measured and that the placed
+// steps used. Each text is empty if there are none.
+type basis struct{ assumed, fitted string }
+
+// basis is that of the resources used, from the options if they keep it.
+func (r *runner) basis() basis {
+	kept := r.bases
+	b, known := kept[r.used]
+	if !known {
+		m := r.Machine
+		files := machineLines{gpu: hardware.Lines(m.GPU), link: hardware.Lines(m.Link), host: hardware.Lines(m.Host)}
+		if r.used[SSD] {
+			files.drive = hardware.Lines(m.Drive)
+		}
+		b = basis{r.facts(&files, hardware.Assumed), r.facts(&files, hardware.Fitted)}
+	}
+	if kept != nil {
+		kept[r.used] = b
+	}
+	return b
+}
+
+// machineLines are the numbers of a machine's files.
+type machineLines struct{ gpu, link, host, drive []hardware.Line }
+
+// notes are those of a result about its basis.
+func (b basis) notes(machine string) (notes []string) {
+	if b.assumed != "" {
+		notes = append(notes, fmt.Sprintf("assumed, as no source has it (kvreplay hardware show %s says why): %s", machine, b.assumed))
+	}
+	if b.fitted != "" {
+		notes = append(notes, fmt.Sprintf("fitted to measured points (kvreplay hardware show %s names them): %s", machine, b.fitted))
+	}
+	return notes
+}
+
+// facts lists the numbers of the machine's files with a status that the placed steps used.
+// The roofline has notes of its own.
+func (r *runner) facts(files *machineLines, status hardware.Status) string {
+	m := r.Machine
+	var parts []string
+	list := func(name string, facts []string) {
+		if len(facts) > 0 {
+			parts = append(parts, fmt.Sprintf("%s [%s]", name, strings.Join(facts, ", ")))
+		}
+	}
+	list(m.GPU.Name, factsOf(files.gpu, status, func(field string) bool {
+		if field == "reserved" {
+			return r.Reserve == 0
+		}
+		return r.Model.BytesPerParameter.Value <= 1 || !strings.Contains(field, "fp8")
+	}))
+	link := r.used[H2D] || r.used[D2H]
+	if link {
+		facts := factsOf(files.link, status, func(field string) bool { return strings.HasPrefix(field, "pcie.") })
+		if r.used[H2D] {
+			facts = append(facts, pathFacts(files.link, status, "host_to_device", r.Path)...)
+		}
+		if r.used[D2H] {
+			facts = append(facts, pathFacts(files.link, status, "device_to_host", fastest)...)
+		}
+		list(m.Link.Name, facts)
+	}
+	binds := float64(m.Host.StreamBandwidth.Value) < float64(m.GPUs)*float64(m.Link.Bandwidth.Value)
+	list(m.Host.Name, factsOf(files.host, status, func(field string) bool {
+		switch field {
+		case "latency":
+			return r.used[CPU]
+		case "stream_bandwidth":
+			return binds && link
+		}
+		return field == "memory" && r.traits.Moves != MovesNothing
+	}))
+	if r.used[SSD] {
+		list(m.Drive.Name, factsOf(files.drive, status, func(field string) bool { return field != "write_bandwidth" }))
+	}
+	if r.Ahead.Direct && m.GPUDirect.Status == status {
+		list(m.Name, []string{"gpudirect " + m.GPUDirect.Written})
+	}
+	return strings.Join(parts, ", ")
+}
+
+// factsOf lists the fields of a file that have a status and are used.
+func factsOf(lines []hardware.Line, status hardware.Status, uses func(field string) bool) (facts []string) {
+	for _, l := range lines {
+		if l.Status == status && uses(l.Field) {
+			facts = append(facts, l.Field+" "+l.Text)
+		}
+	}
+	return facts
+}
+
+// pathFacts lists the paths of a direction that can be taken, each with its numbers of a
+// status. It leaves out the sizes at which regimes begin and the costs that are 0.
+func pathFacts(lines []hardware.Line, status hardware.Status, direction, only string) (facts []string) {
+	for _, path := range hardware.PathNames {
+		if only != "" && only != fastest && path != only {
+			continue
+		}
+		var names []string
+		all := true
+		for _, l := range lines {
+			field, ok := strings.CutPrefix(l.Field, direction+"."+path+".")
+			field = field[strings.LastIndex(field, ".")+1:] // of whichever regime
+			switch {
+			case !ok || field == "from" || l.Value == 0:
+			case l.Status != status:
+				all = false
+			case !slices.Contains(names, field):
+				names = append(names, field)
+			}
+		}
+		switch {
+		case len(names) == 0:
+		case all:
+			facts = append(facts, fmt.Sprintf("%s.%s (all)", direction, path))
+		default:
+			facts = append(facts, fmt.Sprintf("%s.%s (%s)", direction, path, strings.Join(names, ", ")))
+		}
+	}
+	return facts
+}

@@ -1,0 +1,183 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/kvreplay/kvreplay/replay/transfer"
+)
+
+// Traffic is what moves, bytes and requests.
+type Traffic struct {
+	H2D, D2H, SSD            float64 // bytes
+	Descriptors, SSDRequests float64
+}
+
+func (t *Traffic) add(more ...Traffic) {
+	for _, o := range more {
+		t.H2D += o.H2D
+		t.D2H += o.D2H
+		t.SSD += o.SSD
+		t.Descriptors += o.Descriptors
+		t.SSDRequests += o.SSDRequests
+	}
+}
+
+// fetched is a share of the fetches; nothing is written back.
+func (t *Traffic) fetched(share float64) Traffic {
+	return Traffic{H2D: share * t.H2D, SSD: share * t.SSD, Descriptors: share * t.Descriptors, SSDRequests: share * t.SSDRequests}
+}
+
+// layer prices one layer of the model for some requests of the batch: it turns their counts
+// into the seconds of its operators and transfers.
+func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error) {
+	s := r.Scaling
+	load := Load{Requests: t.requests, Queries: float64(t.Positions), Context: float64(t.SeqLen), Scored: t.scored,
+		Demand: float64(t.Demand) * s.Factor, Attended: t.attended, Bytes: t.entries * s.EntryBytes, Missed: float64(t.Misses) * s.Factor}
+	if r.ellm != nil {
+		share := r.ellm.Uncached
+		load.Again = share * float64(t.SeqLen)
+		load.Pairs = (share*share*t.squares + load.Again) / 2
+	}
+	o, err := r.computer.Layer(layer, &load)
+	if err != nil {
+		return l, traffic, fmt.Errorf("layer %d: %w", layer, err)
+	}
+	l = Layer{Project: o.Project, Select: o.Select, Pre: o.Pre, Attend: o.Attend, Post: o.Post, LookupGPU: o.LookupGPU, LookupCPU: o.LookupCPU, Update: o.Update}
+	switch r.traits.Moves {
+	case MovesNothing:
+		l.Dense.Attend = o.AttendAll
+	case MovesUncached:
+		r.moveUncached(layer, t, &o, &l, &traffic)
+	case MovesLayers:
+		r.writeBack(t, s.EntryBytes*r.kvpr.KV.Ratio(), &l, &traffic)
+		r.moveLayer(layer, t, &o, &l, &traffic)
+	default:
+		r.writeBack(t, s.EntryBytes, &l, &traffic)
+		r.moveMisses(t, &l, &traffic)
+	}
+	return l, traffic, nil
+}
+
+// smShare is the share of the SMs that a transfer takes while it runs.
+func (r *runner) smShare(c *transfer.Cost) float64 { return c.SMs / float64(r.Machine.GPU.SMs.Value) }
+
+// writeBack prices the entries that a step generated, of entry bytes each.
+func (r *runner) writeBack(t *sums, entry float64, l *Layer, traffic *Traffic) {
+	layout := transfer.Layout{EntryBytes: int64(entry), Fragments: r.Fragments}
+	store := r.store.Cost(layout.WriteBack(int64(r.Scaling.Heads), t.Positions))
+	l.Store, l.Loads.Store, l.Scatter = store.Seconds, store.Load, r.smShare(&store)
+	traffic.D2H = float64(store.Bytes)
+}
+
+// moveMisses prices the misses of a cache: from host memory, and from the SSD by way of it
+// or directly.
+func (r *runner) moveMisses(t *sums, l *Layer, traffic *Traffic) {
+	dram := r.pieces(t.Misses-t.SSDMisses, hostRuns(t.Runs, t.SSDRuns), t.Moved-t.SSDMoved)
+	drive := r.pieces(t.SSDMisses, t.SSDRuns, t.SSDMoved)
+	fetch, hop := dram.cost(r.fetch), drive.cost(r.fetch)
+	l.Fetch, l.Loads.Fetch = Transfer{fetch.Seconds, fetch.By.Launch}, fetch.Load
+	l.Hop, l.Loads.Hop = Transfer{hop.Seconds, hop.By.Launch}, hop.Load
+	l.Read = drive.cost(r.ssd).Seconds
+	l.Ahead = r.Ahead
+	l.Gather = max(r.smShare(&fetch), r.smShare(&hop))
+	if t.entries > 0 {
+		l.Missed = min(1, float64(t.Moved)*r.Scaling.Factor/t.entries)
+	}
+	reads := 1 + r.Ahead.again()
+	passes := 1.
+	if r.Ahead.Direct {
+		passes = reads
+	}
+	traffic.H2D, traffic.SSD = dram.bytes+passes*drive.bytes, reads*drive.bytes
+	traffic.Descriptors, traffic.SSDRequests = dram.count+passes*drive.count, reads*drive.count
+}
+
+// pieces are missed blocks of some entries as they move. Scaling may leave their number
+// between two whole ones.
+type pieces struct{ count, bytes float64 }
+
+func (r *runner) pieces(blocks, runs, entries int64) pieces {
+	count := blocks
+	if r.Merge {
+		count = min(blocks, max(1, runs))
+	}
+	s := r.Scaling
+	return pieces{float64(count*max(1, r.Fragments)) * s.Factor, float64(entries) * s.Factor * s.EntryBytes}
+}
+
+// hostRuns is the least number of runs of the misses in host memory, if all misses have runs
+// runs and those on the SSD ssd: between two of the latter lies one of the former.
+func hostRuns(runs, ssd int64) int64 { return max(runs-ssd, ssd-runs) }
+
+// over is the cost of one launch on a path: linear between the whole numbers of pieces of
+// equal size.
+func (m pieces) cost(path transfer.Path) transfer.Cost {
+	if m.count == 0 {
+		return transfer.Cost{}
+	}
+	few := math.Floor(m.count)
+	share := m.count - few
+	if share < 1e-9 || share > 1-1e-9 {
+		return path.Cost(m.whole(math.Round(m.count)))
+	}
+	c, more := path.Cost(m.whole(few)), path.Cost(m.whole(few+1))
+	c.Seconds += share * (more.Seconds - c.Seconds)
+	c.By.Launch += share * (more.By.Launch - c.By.Launch)
+	c.Load += share * (more.Load - c.Load)
+	c.SMs = max(c.SMs, more.SMs)
+	return c
+}
+
+// whole is a request of n of the pieces.
+func (m pieces) whole(n float64) transfer.Request {
+	if n == 0 {
+		return transfer.Request{}
+	}
+	return transfer.Request{Descriptors: int64(n), Bytes: int64(math.Round(n * (m.bytes / m.count))), Launches: 1}
+}
+
+// cached is the request for bytes of the KV of some requests, one piece each.
+func (r *runner) cached(t *sums, bytes float64) transfer.Request {
+	return transfer.Request{Descriptors: int64(t.requests) * max(1, r.Fragments), Bytes: int64(bytes), Launches: 1}
+}
+
+// moveLayer prices a layer whose whole KV moves. The bytes follow from the step's split
+// (KVPR.movedBytes).
+func (r *runner) moveLayer(layer int, t *sums, o *Operators, l *Layer, traffic *Traffic) {
+	k, m := r.kvpr, r.Model
+	entry, hidden := float64(m.Entry.Value), float64(m.Hidden.Value)
+	kv := r.cached(t, float64(t.SeqLen)*entry*k.KV.Ratio())
+	cost := r.fetch.Cost(kv)
+	l.Loads.Layer = cost.Load
+	rate := float64(kv.Bytes) / (cost.Seconds - cost.By.Launch)
+	activations := t.requests * hidden * k.X.PerNumber() // bytes a position
+	numbers := entry / halfBytes
+	perParameter, all := float64(m.BytesPerParameter.Value), LayerWeights(m, layer, r.Experts)
+	weights := r.fetch.Cost(transfer.Request{Descriptors: 1, Bytes: int64(all), Launches: 1})
+	l.Dense = Dense{
+		Attend: o.AttendAll, KV: Transfer{cost.Seconds, cost.By.Launch}, Gather: r.smShare(&cost),
+		Positions: int(math.Round(float64(t.SeqLen) / t.requests)), Prompt: int(math.Round(float64(t.Prompt) / t.requests)),
+		Activations: activations / rate, Recompute: o.Recompute + t.requests*hidden*k.X.Dequantized()/r.gpuRate,
+		Dequantize: t.requests * numbers * k.KV.Dequantized() / r.gpuRate, Quantize: float64(t.Positions) * numbers * k.KV.Quantized() / r.gpuRate,
+		Weights: weights.Seconds, WeightsGather: r.smShare(&weights),
+		KeyValueShare: keyValueWeights(m) * perParameter / all, AttentionShare: m.AttentionParameters() * perParameter / all,
+		Bytes: float64(kv.Bytes), ActivationBytes: activations,
+	}
+	traffic.Descriptors = float64(kv.Descriptors)
+}
+
+// moveUncached prices a layer whose first tokens are not cached: over the link, and run
+// again. The schedule decides which of both is traffic.
+func (r *runner) moveUncached(layer int, t *sums, o *Operators, l *Layer, traffic *Traffic) {
+	l.Dense = Dense{Attend: o.AttendAll, Again: o.Again}
+	kv := r.cached(t, r.ellm.Uncached*float64(t.SeqLen)*float64(r.Model.Entry.Value))
+	if kv.Bytes == 0 {
+		return
+	}
+	cost := r.fetch.Cost(kv)
+	l.Dense.Uncached, l.Dense.Gather = Transfer{cost.Seconds, cost.By.Launch}, r.smShare(&cost)
+	if r.ellm.swapped(layer) {
+		traffic.H2D, traffic.Descriptors = float64(kv.Bytes), float64(kv.Descriptors)
+	}
+}

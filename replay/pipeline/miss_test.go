@@ -1,0 +1,340 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/replay"
+)
+
+// Merged, adjacent misses are one piece, of those in host memory and on the SSD apart. How
+// the two lie among each other a profile does not say: host memory has as many runs as it
+// must have.
+func TestPiecesByHand(t *testing.T) {
+	p := read(t, realProfile(t))
+	r, err := newRunner(t.Context(), p, options(t, p, "sequential"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		counts       Counts
+		merge        bool
+		pieces, read float64 // over the link, from the SSD
+	}{
+		"each its own":         {Counts{Misses: 10, Runs: 6, SSDMisses: 4, SSDRuns: 3}, false, 10, 4},
+		"apart":                {Counts{Misses: 10, Runs: 6, SSDMisses: 4, SSDRuns: 3}, true, 3 + 3, 3},
+		"one run, every other": {Counts{Misses: 9, Runs: 1, SSDMisses: 4, SSDRuns: 4}, true, 3 + 4, 4},
+		"one run, its halves":  {Counts{Misses: 8, Runs: 1, SSDMisses: 4, SSDRuns: 1}, true, 1 + 1, 1},
+		"all on the SSD":       {Counts{Misses: 4, Runs: 2, SSDMisses: 4, SSDRuns: 2}, true, 2, 2},
+		"all in host memory":   {Counts{Misses: 4, Runs: 2}, true, 2, 0},
+	} {
+		s := sums{Counts: c.counts, requests: 1, entries: 256}
+		s.Moved, s.SSDMoved, s.Demand, s.Positions, s.SeqLen = s.Misses, s.SSDMisses, 256, 1, 8192
+		r.Merge = c.merge
+		_, moved, err := r.layer(0, &s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if moved.Descriptors != c.pieces || moved.SSDRequests != c.read || moved.H2D != 768*float64(s.Misses) || moved.SSD != 768*float64(s.SSDMisses) {
+			t.Errorf("%s: %+v, expected %g pieces and %g reads", name, moved, c.pieces, c.read)
+		}
+	}
+}
+
+// A batch that the profile has requests for draws each at most once, a larger one some twice.
+func TestDraws(t *testing.T) {
+	p := &Profile{Requests: make([]Request, 9)}
+	for i := range p.Requests {
+		p.Requests[i].Steps = [][]Counts{make([]Counts, 1+i)}
+	}
+	for seed := range uint64(20) {
+		for _, size := range []int{1, 5, 9, 40} {
+			b, err := NewBatch(p, size, seed, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			drawn := slices.Sorted(slices.Values(b.Drawn))
+			if different := slices.Compact(slices.Clone(drawn)); len(drawn) != size || drawn[size-1] > 8 || size <= 9 && len(different) != size {
+				t.Fatalf("seed %d: a batch of %d draws %v", seed, size, b.Drawn)
+			}
+			if b.Steps != drawn[size-1]+1 {
+				t.Fatalf("seed %d: %d steps, the longest of %v has %d", seed, b.Steps, b.Drawn, drawn[size-1]+1)
+			}
+		}
+	}
+}
+
+// By hand: one request once and another twice, with 3 pinned tokens beside the demand, which
+// blocks of 4 and a factor of 2 make 8 tokens a block; none attends to more than its context.
+func TestSums(t *testing.T) {
+	at := func(n int64) [][]Counts {
+		return [][]Counts{{{Demand: n, Misses: 2 * n, Runs: 3 * n, Moved: 4 * n, SSDMisses: 5 * n, SSDMoved: 6 * n, SSDRuns: 7 * n, Positions: 2, SeqLen: 20, Prompt: 9}}}
+	}
+	b := &Batch{Profile: &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{Sink: 2, Local: 1, BlockTokens: 4}}, Requests: []Request{{Steps: at(1)}, {Steps: at(10)}}}}
+	got := b.sum([]share{{0, 1}, {1, 2}}, 0, 5, &Scaling{Factor: 2, Heads: 1}, 0, 0)
+	want := sums{Counts: Counts{Demand: 21, Misses: 42, Runs: 63, Moved: 84, SSDMisses: 105, SSDMoved: 126, SSDRuns: 147, Positions: 6, SeqLen: 60, Prompt: 27},
+		requests: 3, scored: 120, attended: 2 * (11 + 20 + 20), entries: 11 + 20 + 20, squares: 3 * 400}
+	if got != want {
+		t.Errorf("%+v, expected %+v", got, want)
+	}
+	// Attention reads the two outliers, blocks of 4 tokens, as well.
+	b.Profile.Meta.OutlierBlocks = 2
+	if got := b.sum([]share{{0, 1}}, 0, 5, &Scaling{Factor: 2, Heads: 1}, 0, 0); got.entries != 11+8 {
+		t.Errorf("%g entries are read with outliers, expected 19", got.entries)
+	}
+	b.Profile.Meta.OutlierBlocks = 0
+	// Asked for a context of 100 and 3 positions.
+	got = b.sum([]share{{1, 2}}, 0, 0, &Scaling{Factor: 2, Heads: 1}, 100, 3)
+	if got.SeqLen != 200 || got.Prompt != 200 || got.Positions != 6 || got.scored != 600 || got.entries != 2*83 || got.attended != 6*83 || got.squares != 20000 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// randomProfile has requests of different lengths with counts of all sorts.
+func randomProfile(r *rand.Rand, requests, layers int) *Profile {
+	p := &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: 256, Local: 1, BlockTokens: 1, SharedHeads: 1, StepTokens: 1}}, Cell: Cell{"lru", "2x"}, Heads: 1}
+	for i := range layers {
+		p.Layers = append(p.Layers, int32(5*i))
+	}
+	for i := range requests {
+		q := Request{ID: fmt.Sprint(i), Steps: make([][]Counts, layers)}
+		for range 4 + r.IntN(4) {
+			for l := range q.Steps {
+				n, length := r.Int64N(200), 1000*int64(i+1)+int64(len(q.Steps[l]))
+				q.Steps[l] = append(q.Steps[l], Counts{Demand: 256, Misses: n, Runs: n/2 + n%2, Moved: n, Resident: 512 + n, Positions: 1, SeqLen: length, Prompt: 1000 * int64(i+1)})
+			}
+		}
+		p.Requests = append(p.Requests, q)
+	}
+	return p
+}
+
+// onSSD puts a third of the misses on the SSD.
+func (p *Profile) onSSD() {
+	p.Tiered = true
+	for _, q := range p.Requests {
+		for _, steps := range q.Steps {
+			for i := range steps {
+				c := &steps[i]
+				c.SSDMisses, c.SSDMoved, c.SSDRuns, c.Below = c.Misses/3, c.Moved/3, c.Runs/3, c.Resident
+			}
+		}
+	}
+}
+
+// slowStep prices a step layer by layer and part by part.
+func slowStep(t *testing.T, r *runner, step int) (s *Step, traffic Traffic, staging float64) {
+	t.Helper()
+	layers := func(requests []share, traffic *Traffic) (list []Layer) {
+		for layer, profiled := range r.Scaling.LayerOf {
+			sums := r.batch.sum(requests, profiled, step, r.Scaling, r.Context, int64(r.Positions))
+			l, moved, err := r.layer(layer, &sums)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, l)
+			traffic.add(moved)
+			if f, ok := r.Schedule.(*Prefetch); ok && layer > 0 {
+				traffic.H2D += (1 - f.Accuracy) * moved.H2D
+			}
+			staging = max(staging, moved.H2D)
+		}
+		return list
+	}
+	s = &Step{Whole: layers(r.batch.part(0, 1), &traffic)}
+	if n := r.Schedule.Parts(); n > 1 {
+		traffic = Traffic{}
+		for i := range n {
+			s.Parts = append(s.Parts, layers(r.batch.part(i, n), &traffic))
+		}
+	}
+	for layer := range int(r.Model.Layers.Value) {
+		if r.traits.Weights {
+			traffic.H2D += LayerWeights(r.Model, layer, r.Experts)
+		}
+	}
+	var err error
+	if s.Output, err = r.computer.Output(float64(len(r.batch.Drawn))); err != nil {
+		t.Fatal(err)
+	}
+	if k := r.kvpr; k != nil {
+		for _, part := range s.parts() {
+			for i := range part {
+				l := &part[i].Dense
+				n := k.recomputed(l, k.split(s))
+				traffic.H2D += l.Bytes*(1-float64(n)/float64(l.Positions)) + float64(n)*l.ActivationBytes
+			}
+		}
+	}
+	return s, traffic, staging
+}
+
+// slowPrice is a batch's mean step and its traffic, nothing remembered.
+func slowPrice(t *testing.T, p *Profile, o Options) (mean, h2d, staging float64) {
+	t.Helper()
+	r, err := newRunner(t.Context(), p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var exposed Exposure
+	for step := range r.batch.Steps {
+		s, traffic, most := slowStep(t, r, step)
+		tl := NewTimeline()
+		r.Schedule.Place(tl, s)
+		tl.Contend(s)
+		for c, v := range tl.Exposure() {
+			exposed[c] += v
+		}
+		h2d, staging = h2d+traffic.H2D, max(staging, most)
+	}
+	n := float64(r.batch.Steps)
+	for c := range exposed {
+		exposed[c] /= n
+	}
+	return exposed.Sum(), h2d / n, staging
+}
+
+// Remembered prices are those of every layer and part on its own, to the last bit.
+func TestPricesAreTheSlowOnes(t *testing.T) {
+	r, sample := rand.New(rand.NewPCG(21, 22)), read(t, realProfile(t))
+	base := options(t, sample, "da")
+	for _, model := range []string{"smollm2-135m", "deepseek-v3.2"} {
+		machine, m := parts(t, "h200", model)
+		for _, requests := range []int{1, 5} {
+			p := randomProfile(r, requests, 4)
+			for _, name := range append(ScheduleNames(), "sfc:parts=3", "kvpr:order=column,batches=2,weights=host", "prefetch:accuracy=0.5") {
+				for _, batch := range []int{3, 8} {
+					o := base
+					o.Machine, o.Model = machine, m
+					var err error
+					if o.Selection, err = ParseSelection("auto", o.Model); err != nil {
+						t.Fatal(err)
+					}
+					if o.Scaling, err = NewScaling(p, o.Model, []string{"stretch", "nearest"}[batch%2], 300); err != nil {
+						t.Fatal(err)
+					}
+					o.Schedule, o.Batch, o.Merge = schedule(t, name), batch, batch == 3
+					if s := o.Schedule.Parts(); s > batch {
+						continue
+					}
+					got := priced(t, p, o)
+					if o.Schedule, err = ParseSchedule(got.Schedule); err != nil {
+						t.Fatal(err)
+					}
+					mean, h2d, staging := slowPrice(t, p, o)
+					if got.Mean != rounded(mean) || got.H2D != rounded(h2d) || got.Memory.Staging != 0 && got.Memory.Staging != rounded(2*staging) {
+						t.Errorf("%s, %d requests, %s, batch %d: %g s, %g B, staging %g; slowly %g, %g, %g", model, requests, name, batch, got.Mean, got.H2D, got.Memory.Staging, mean, h2d, 2*staging)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The number of micro-batches is that of all divisors tried to the end.
+func TestCalibrationIsTheSlowOne(t *testing.T) {
+	r, sample := rand.New(rand.NewPCG(23, 24)), read(t, realProfile(t))
+	for _, batch := range []int{1, 6, 12, 16, 48} {
+		p := randomProfile(r, 1+r.IntN(4), 3)
+		if batch%4 == 0 {
+			p.onSSD()
+		}
+		o := options(t, sample, "sfc")
+		var err error
+		if o.Scaling, err = NewScaling(p, o.Model, "nearest", 0); err != nil {
+			t.Fatal(err)
+		}
+		o.Batch = batch
+		best, least := 0, math.Inf(1)
+		for n := 1; n <= batch; n++ {
+			if batch%n != 0 {
+				continue
+			}
+			o.Schedule = &SFC{N: n}
+			run, err := newRunner(t.Context(), p, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum, steps := 0., min(calibrationSteps, run.batch.Steps)
+			for i := range steps {
+				s, _, _ := slowStep(t, run, i*run.batch.Steps/steps)
+				tl := NewTimeline()
+				o.Schedule.Place(tl, s)
+				tl.Contend(s)
+				sum += tl.End()
+			}
+			if sum < least {
+				best, least = n, sum
+			}
+		}
+		o.Schedule = &SFC{}
+		if got := priced(t, p, o).Schedule; got != (&SFC{N: best}).Name() {
+			t.Errorf("batch %d: %s, the best of all is %d parts", batch, got, best)
+		}
+	}
+}
+
+// A plan is that of prices which never stop early: with an SLO, candidates and what binds
+// them are those found without one among the batches that meet it.
+func TestPlanStopsEarlyForNothing(t *testing.T) {
+	p := randomProfile(rand.New(rand.NewPCG(25, 26)), 3, 4)
+	o := planOptions(t, p, "da", "sfc", "tbo", "kvpr")
+	for _, slo := range []float64{0.6e-3, 1e-3, 3e-3} {
+		o.SLO = slo
+		plan, err := Plan(t.Context(), []*Profile{p}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := plan.Candidates
+		for i := range got {
+			q := o.Options
+			q.Batch = got[i].Batch
+			if q.Scaling, err = NewScaling(p, q.Model, o.LayerMap, o.TopK); err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range o.Schedules {
+				if s.Name()[:2] == got[i].Schedule[:2] {
+					q.Schedule = s
+				}
+			}
+			alone := priced(t, p, q)
+			alone.Cell = got[i].Cell
+			if !reflect.DeepEqual(got[i].Result, alone) {
+				t.Errorf("SLO %g: %s is not what it is alone", slo, got[i].Schedule)
+			}
+			if q.Batch++; got[i].Binding == BindsSLO && priced(t, p, q).TPOT <= slo {
+				t.Errorf("SLO %g: %s is bound at batch %d, the next meets it", slo, got[i].Schedule, got[i].Batch)
+			}
+		}
+	}
+}
+
+// Positions of a step multiply computation and write-back, and leave the misses as they are.
+func TestPositions(t *testing.T) {
+	p := read(t, realProfile(t))
+	o := options(t, p, "sequential")
+	o.Batch = 1024 // bound by arithmetic
+	one := priced(t, p, o)
+	o.Positions = 4
+	if _, err := Price(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "accept, 1 to 4") {
+		t.Errorf("%v, expected that the yield is asked for", err)
+	}
+	o.Accept = 2.8
+	four := priced(t, p, o)
+	near(t, "fetched", four.H2D, one.H2D)
+	near(t, "exposed fetch", four.Causes.Fetch, one.Causes.Fetch)
+	near(t, "written back", four.D2H, 4*one.D2H)
+	near(t, "TPOT", four.TPOT, four.Mean/2.8)
+	if four.Causes.Compute <= one.Causes.Compute {
+		t.Errorf("computation takes %g s with four positions, %g with one", four.Causes.Compute, one.Causes.Compute)
+	}
+	if notes := strings.Join(four.Notes, "\n"); !strings.Contains(notes, "decodes 4 positions") {
+		t.Errorf("notes say nothing of positions:\n%s", notes)
+	}
+}

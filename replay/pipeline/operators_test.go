@@ -1,0 +1,327 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+func library(t testing.TB) *hardware.Library {
+	t.Helper()
+	lib, err := hardware.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lib
+}
+
+func parts(t testing.TB, machine, model string) (*hardware.Machine, *hardware.Model) {
+	t.Helper()
+	m, err := library(t).Machine(machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := library(t).Model(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, shape
+}
+
+// FLOP of DeepSeek-V3.2 a layer and query token, from its published shape: attention over
+// 2048 latent entries 0.570 GFLOP, queries and their absorption 92.3 MFLOP, indexer scores
+// 0.537 GFLOP at 32K. The roofline's times are these over the rate where memory is no bound.
+func TestDeepSeekFLOP(t *testing.T) {
+	machine, m := parts(t, "h200", "deepseek-v3.2")
+	r := NewRoofline(machine, m, Selection{Method: "indexer", Tokens: 1}, 32, 1)
+	r.matrix, r.low, r.memory = 1, 1, math.Inf(1)
+	o, err := r.Layer(10, &Load{Requests: 1, Queries: 1, Context: 32768, Scored: 32768, Demand: 2048, Attended: 2048, Bytes: 2048 * 656})
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "attention", o.Attend, 128*2048*(576+512)*2)
+	near(t, "pre-attention", o.Pre, 2*(1536*128*192+128*128*512))
+	near(t, "indexer", o.Select, 64*128*2*32768)
+	// What a layer multiplies with is what it stores, but for norms and, of 256 experts, the
+	// 8 that a token uses.
+	stored, active := m.FFNParameters(10)
+	norms := 512. + 1536 + 2*128
+	weights := o.Project + o.Pre + o.Post
+	if want := 2 * (m.AttentionParameters() + active); math.Abs(weights-want) > 2*norms {
+		t.Errorf("products of %g FLOP, expected %g but for norms", weights, want)
+	}
+	if stored <= active {
+		t.Errorf("a layer stores %g weights and uses %g", stored, active)
+	}
+}
+
+// A layer of Llama 3 8B (hidden 4096, 32 heads and 8 of K and V × 128, FFN 14336) with an
+// index of two vectors for four tokens: once at 1 FLOP/s and a memory without bound, once
+// at 1 B/s and arithmetic without bound.
+func TestOperatorsByHand(t *testing.T) {
+	machine, m := parts(t, "h100", "llama-3-8b")
+	load := &Load{Requests: 3, Queries: 6, Context: 3000, Scored: 6000, Demand: 512, Missed: 40, Attended: 1000, Bytes: 77}
+	const q, kv, hidden, ffn = 32 * 128, 8 * 128, 4096, 14336
+	arithmetic := Operators{Project: 2 * 6 * hidden * (q + 2*kv), Select: 6000 * 2 * q * 2 / 4, Attend: 2 * 1000 * q * 2, AttendAll: 2 * 6000 * q * 2,
+		Post: 2 * 6 * (q*hidden + 3*hidden*ffn), Recompute: 2 * 3 * hidden * 2 * kv, LookupCPU: 512. / 4, Update: 2 * 40. / 4}
+	// Bytes: weights once; the index, and four of each score three times; 3 sectors of 32 B an entry.
+	memory := Operators{Project: 2 * hidden * (q + 2*kv), Select: 3000*kv*2*2/4 + 6000*8/4*4*3, Attend: 77, AttendAll: 3000 * 2 * 2 * kv,
+		Post: 2 * (q*hidden + 3*hidden*ffn), LookupGPU: 512 * 3 * 32, LookupCPU: 512. / 4, Update: 2 * 40. / 4}
+	for name, c := range map[string]struct {
+		flop, bytes float64
+		want        Operators
+	}{"arithmetic": {1, math.Inf(1), arithmetic}, "memory": {math.Inf(1), 1, memory}} {
+		r := NewRoofline(machine, m, Selection{Method: "minmax", Tokens: 4}, 1, 4)
+		r.matrix, r.low, r.memory, r.latency = c.flop, c.flop, c.bytes, 1
+		if got, err := r.Layer(0, load); err != nil || got != c.want {
+			t.Errorf("%s: %+v, expected %+v: %v", name, got, c.want, err)
+		}
+	}
+}
+
+// KVPR's Table 1, batch 32, 1024 tokens, FP16, times that the paper prints: one layer's K
+// and V over the GPU's own memory is what attention over all of it takes.
+func TestKVPRTable1(t *testing.T) {
+	for name, want := range map[string]float64{"opt-6.7b": 0.3509e-3, "opt-13b": 0.4388e-3, "opt-30b": 0.6143e-3} {
+		machine, m := parts(t, "a100-40", name)
+		r := NewRoofline(machine, m, Selection{Method: "keys", Tokens: 1}, 1, 1)
+		o, err := r.Layer(0, &Load{Requests: 32, Queries: 32, Context: 32 * 1024, Scored: 32 * 1024})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(o.AttendAll/want-1) > 0.005 {
+			t.Errorf("%s: %g s, the paper prints %g", name, o.AttendAll, want)
+		}
+	}
+}
+
+// Weights of one byte are multiplied at the FP8 rate where the GPU has one, attention is not.
+func TestRates(t *testing.T) {
+	for name, fp8 := range map[string]bool{"h100": true, "a100-40": false} {
+		for model, bytes := range map[string]float64{"deepseek-v3.2": 1, "llama-3-8b": 2} {
+			machine, m := parts(t, name, model)
+			if float64(m.BytesPerParameter.Value) != bytes {
+				t.Fatalf("%s has %v a weight", model, m.BytesPerParameter.Value)
+			}
+			r := NewRoofline(machine, m, Selection{Method: "keys", Tokens: 1}, 1, 1)
+			if faster := r.low > r.matrix; faster != (fp8 && bytes == 1) || r.low < r.matrix {
+				t.Errorf("%s on %s: weights at %g FLOP/s, the rest at %g", model, name, r.low, r.matrix)
+			}
+		}
+	}
+}
+
+func TestWeights(t *testing.T) {
+	_, m := parts(t, "h200", "deepseek-v3.2")
+	if all := GPUWeights(m, 1); math.Abs(all/671e9-1) > 0.01 {
+		t.Errorf("weights of %g B, expected about 671 GB", all)
+	}
+	if GPUWeights(m, 32) >= GPUWeights(m, 16) {
+		t.Error("more GPUs do not make a GPU's weights less")
+	}
+}
+
+const tableText = `operator,query_tokens,context_tokens,time_us
+attend,1,1000,10
+attend,9,1000,90
+attend,1,3000,20
+attend,9,3000,120
+output,1,1000,5
+output,3,1000,9
+`
+
+func TestTimetable(t *testing.T) {
+	machine, m := parts(t, "h100", "smollm2-135m")
+	rest := NewRoofline(machine, m, Selection{Method: "keys", Tokens: 1}, 1, 1)
+	table, err := ReadTimetable(strings.NewReader(tableText), "t.csv", rest, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := table.Layer(0, &Load{Requests: 5, Queries: 5, Context: 5 * 2000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "attention between four points", o.Attend, (10+90+20+120)/4.*1e-6)
+	seconds, err := table.Output(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "output", seconds, 7e-6)
+	if notes := strings.Join(table.Notes(), "\n"); !strings.Contains(notes, "no times of project, select") {
+		t.Errorf("notes %q, expected the operators that are the roofline's", notes)
+	}
+	beyond := &Load{Requests: 17, Queries: 17, Context: 17 * 1000}
+	if _, err := table.Layer(0, beyond); err == nil || !strings.Contains(err.Error(), "lie outside the table, 1 to 9") {
+		t.Errorf("beyond the table: %v", err)
+	}
+	free, err := ReadTimetable(strings.NewReader(tableText), "t.csv", rest, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o, err = free.Layer(0, beyond); err != nil {
+		t.Fatal(err)
+	}
+	near(t, "attention extrapolated", o.Attend, 170e-6)
+	if notes := strings.Join(free.Notes(), "\n"); !strings.Contains(notes, "extrapolated") {
+		t.Errorf("notes %q do not say that times were extrapolated", notes)
+	}
+}
+
+// Between the second and the third point it is theirs that count.
+func TestTimetableOfThreePoints(t *testing.T) {
+	machine, m := parts(t, "h100", "smollm2-135m")
+	rest := NewRoofline(machine, m, Selection{Method: "keys", Tokens: 1}, 1, 1)
+	text := strings.Join(tableHeader, ",") + "\noutput,1,1000,5\noutput,3,1000,9\noutput,5,1000,29\n"
+	table, err := ReadTimetable(strings.NewReader(text), "t.csv", rest, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for queries, want := range map[float64]float64{1: 5, 2: 7, 3: 9, 4: 19, 5: 29} {
+		seconds, err := table.Output(queries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, fmt.Sprintf("output of %g", queries), seconds*1e6, want)
+	}
+}
+
+func TestBadTimetables(t *testing.T) {
+	header := strings.Join(tableHeader, ",") + "\n"
+	for text, want := range map[string]string{
+		"":                                      "expected the columns",
+		"operator,time\n":                       "wrong number of fields",
+		"a,b,c,d\n":                             "expected operator,query_tokens",
+		header:                                  "has no rows",
+		header + "attent,1,1,1\n":               "did you mean",
+		header + "attend,x,1,1\n":               `query_tokens is "x"`,
+		header + "attend,1,1,-1\n":              "at least 0",
+		header + "attend,1,1,NaN\n":             "time_us",
+		header + "attend,1,1,1\nattend,1,1,2\n": "there twice",
+		header + "attend,1,1,1\nattend,2,2,2\n": "a hole: no time for 1 query tokens at context 2",
+	} {
+		if _, err := ReadTimetable(strings.NewReader(text), "t.csv", nil, false); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, expected %q", text, err, want)
+		}
+	}
+}
+
+func FuzzReadTimetable(f *testing.F) {
+	f.Add(tableText)
+	f.Add("operator,query_tokens,context_tokens,time_us\npost,1,0,1e300\npost,2,0,1\n")
+	machine, m := parts(f, "h100", "smollm2-135m")
+	rest := NewRoofline(machine, m, Selection{Method: "keys", Tokens: 1}, 1, 1)
+	f.Fuzz(func(t *testing.T, text string) {
+		table, err := ReadTimetable(strings.NewReader(text), "f.csv", rest, true)
+		if err != nil {
+			return
+		}
+		o, err := table.Layer(0, &Load{Requests: 2, Queries: 2, Context: 100})
+		if err != nil || o.Attend < 0 || math.IsNaN(o.Attend) {
+			t.Errorf("attention takes %g: %v", o.Attend, err)
+		}
+	})
+}
+
+// ShadowKV on a token and layer of 8 heads × 128: an eighth of a key each, 160 numbers.
+func TestHeldBytes(t *testing.T) {
+	_, m := parts(t, "l20", "llama-3-8b")
+	s, err := ParseSelection("mean:rank=160", m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "index", s.IndexBytes(m), 8*128*2/8)
+	near(t, "held", s.HeldBytes(m), 8*128*2/8+320)
+	if s.String() != "mean:tokens=8,rank=160" {
+		t.Errorf("the selection is called %s", s)
+	}
+}
+
+func TestParseSelection(t *testing.T) {
+	_, deepseek := parts(t, "h100", "deepseek-v3.2")
+	_, llama := parts(t, "h100", "llama-3-8b")
+	s, err := ParseSelection("auto", deepseek)
+	if err != nil || s.String() != "indexer" || s.IndexBytes(deepseek) != 132 {
+		t.Errorf("auto is %v with %g B a token: %v", s, s.IndexBytes(deepseek), err)
+	}
+	// A vector of a KV head has 256 B: of 120K tokens Quest keeps 2 a chunk, ShadowKV 1, both
+	// with chunks of 8, KVDrive 1 of 16 tokens: 4 : 2 : 1.
+	for text, want := range map[string]float64{"minmax:tokens=8": 30720, "mean": 15360, "centroids": 7680} {
+		s, err := ParseSelection(text, llama)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, text, s.IndexBytes(llama)*122880/8/256, want)
+	}
+	for text, want := range map[string]string{"indexer": "has none", "means": "known: auto, indexer", "mean:tokens=0": "between 1", "keys:tokens=2": "unknown option"} {
+		if _, err := ParseSelection(text, llama); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, expected %q", text, err, want)
+		}
+	}
+}
+
+// Attention reads K and V of all KV heads, whoever selects: at K of 256 of each head, a
+// layer that shares its selection reads as much as one whose heads select apart.
+func TestAttentionReadsAllHeads(t *testing.T) {
+	for _, name := range []string{"llama-3.1-8b", "opt-13b", "smollm2-135m"} {
+		machine, m := parts(t, "h100", name)
+		for _, heads := range []int{1, int(m.KVHeads.Value)} {
+			p := &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: 256, Local: 1}}, Layers: []int32{0}, Heads: heads,
+				Requests: []Request{{Steps: [][]Counts{{{Demand: 256 * int64(heads), Positions: 1, SeqLen: 9000}}}}}}
+			scaling, err := NewScaling(p, m, "nearest", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: Selection{Method: "keys", Tokens: 1}, Schedule: OnGPU{}, Batch: 8})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.priceStep(0); err != nil {
+				t.Fatal(err)
+			}
+			near(t, fmt.Sprintf("%s, %d select: bytes", name, heads), r.step.Whole[0].Attend*r.gpuRate, 8*(256+1)*float64(m.Entry.Value))
+		}
+	}
+}
+
+// Of the 256 + 1 entries that a request attends to, 64 are fetched.
+func TestShareFetched(t *testing.T) {
+	machine, m := parts(t, "h100", "llama-3.1-8b")
+	p := &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: 256, Local: 1}}, Layers: []int32{0}, Heads: 1,
+		Requests: []Request{{Steps: [][]Counts{{{Demand: 256, Misses: 4, Moved: 64, Positions: 1, SeqLen: 9000}}}}}}
+	scaling, err := NewScaling(p, m, "nearest", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: Selection{Method: "keys", Tokens: 1}, Schedule: schedule(t, "sequential"), Batch: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.priceStep(0); err != nil {
+		t.Fatal(err)
+	}
+	near(t, "fetched", r.step.Whole[0].Missed, 64./257)
+}
+
+// Experts are divided among powers of two, and never among more GPUs than there are
+// experts, which the options refuse.
+func TestExpertGPUs(t *testing.T) {
+	for _, c := range []struct {
+		machine string
+		experts hardware.Number
+		want    int
+	}{{"h200", 256, 16}, {"a10", 256, 256}, {"a10", 160, 160}, {"a10", 3, 3}} {
+		machine, found := parts(t, c.machine, "deepseek-v3.2")
+		m, moe := *found, *found.MoE
+		moe.Experts.Value = c.experts
+		m.MoE = &moe
+		r := &runner{Options: Options{Machine: machine, Model: &m}}
+		if r.divideExperts(); r.Experts != c.want {
+			t.Errorf("%s: %g experts are divided among %d GPUs, expected %d", c.machine, c.experts, r.Experts, c.want)
+		}
+	}
+}

@@ -1,0 +1,275 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/metrics/result"
+)
+
+// PlanVersion is the version of Planned's JSON form. Version 1 was a list of candidates.
+const PlanVersion = 2
+
+// tieShare is the share of tokens/s below which two candidates are a tie. Assumed: prices
+// differ from published step times by more (REPRODUCTION.md).
+const tieShare = 0.02
+
+// Planned is the answer of Plan.
+type Planned struct {
+	// Version is PlanVersion.
+	Version int    `json:"plan_version"`
+	Machine string `json:"machine"`
+	Model   string `json:"model"`
+	Steps   int    `json:"steps"`
+	// SLO is the longest TPOT in seconds; null without one.
+	SLO *float64 `json:"slo_s"`
+	// Labels are the conditions that limit the candidates. Those of some candidates only
+	// state their share.
+	Labels result.Labels `json:"labels"`
+	// TieShare is the share of tokens/s below which candidates tie.
+	TieShare float64 `json:"tie_share"`
+	// Candidates come in groups that serve one model each, oracles last; in a group the most
+	// tokens/s come first. Only those of one group are ranked against each other.
+	Candidates []Candidate `json:"candidates"`
+	// Dropped are the cells and schedules without a candidate.
+	Dropped []Dropped `json:"dropped"`
+}
+
+// servesOrder is the order of groups.
+var servesOrder = []Serves{SparseTopK, DenseAttended, Quantized}
+
+// planned orders candidates by group and tokens/s, of equals the smaller memory first. It
+// keeps the first cell of each schedule, unless every cell is asked for, and ranks them.
+func (o *PlanOptions) planned(found []Candidate, dropped []Dropped) *Planned {
+	slices.SortStableFunc(found, func(a, b Candidate) int {
+		return cmp.Or(compareGroups(&a, &b), -cmp.Compare(a.Tokens, b.Tokens), cmp.Compare(a.Memory.GPU, b.Memory.GPU))
+	})
+	if !o.EveryCell {
+		found = bestCells(found)
+	}
+	rank(found)
+	p := &Planned{Version: PlanVersion, Machine: found[0].Machine, Model: found[0].Model, Steps: found[0].Steps, TieShare: tieShare,
+		Labels: sharedLabels(resultsOf(found)), Candidates: found, Dropped: dropped}
+	if o.SLO > 0 {
+		p.SLO = &o.SLO
+	}
+	return p
+}
+
+func compareGroups(a, b *Candidate) int {
+	place := func(c *Candidate) int {
+		if c.Oracle { // oracles are listed together
+			return len(servesOrder)
+		}
+		return slices.Index(servesOrder, c.Serves)
+	}
+	return place(a) - place(b)
+}
+
+// ties reports whether c has as many tokens/s as best, which has the most.
+func (c *Candidate) ties(best *Candidate) bool { return c.Tokens >= best.Tokens*(1-tieShare) }
+
+// bestCells keeps the first candidate of each schedule and group, with the cells that tie.
+func bestCells(found []Candidate) (kept []Candidate) {
+	for i := range found {
+		c := &found[i]
+		at := slices.IndexFunc(kept, func(k Candidate) bool { return k.asked == c.asked && compareGroups(&k, c) == 0 })
+		switch {
+		case at < 0:
+			kept = append(kept, *c)
+		case c.ties(&kept[at]):
+			kept[at].Ties = append(kept[at].Ties, c.Cell)
+		}
+	}
+	return kept
+}
+
+// rank numbers the candidates of each group. Those that tie with the first of them share its
+// number; oracles have none.
+func rank(found []Candidate) {
+	for i := 0; i < len(found); {
+		tie := i + 1
+		for tie < len(found) && compareGroups(&found[i], &found[tie]) == 0 && found[tie].ties(&found[i]) {
+			tie++
+		}
+		first := i - slices.IndexFunc(found, func(c Candidate) bool { return compareGroups(&c, &found[i]) == 0 }) + 1
+		text := strconv.Itoa(first)
+		if tie > i+1 {
+			text += "="
+		}
+		for ; i < tie; i++ {
+			if found[i].Ties == nil {
+				found[i].Ties = []Cell{}
+			}
+			if !found[i].Oracle {
+				found[i].Rank = text
+			}
+		}
+	}
+}
+
+func resultsOf(cs []Candidate) (results []*Result) {
+	for i := range cs {
+		results = append(results, cs[i].Result)
+	}
+	return results
+}
+
+// groups are the candidates that are listed together, at most the first of each.
+func (p *Planned) groups(top int) (groups [][]Candidate) {
+	for i := range p.Candidates {
+		c := &p.Candidates[i]
+		last := len(groups) - 1
+		switch {
+		case last < 0 || compareGroups(&groups[last][0], c) != 0:
+			groups = append(groups, p.Candidates[i:i+1])
+		case len(groups[last]) < top:
+			groups[last] = append(slices.Clip(groups[last]), *c)
+		}
+	}
+	return groups
+}
+
+// WriteJSON writes the plan with at most the first candidates of each group.
+func (p *Planned) WriteJSON(w io.Writer, top int) error {
+	shown := *p
+	shown.Candidates = slices.Concat(p.groups(top)...)
+	return encode(w, &shown)
+}
+
+// WriteTable writes a table for each group, with at most its first candidates, then notes
+// and the schedules and policies without a candidate.
+func (p *Planned) WriteTable(w io.Writer, top int) error {
+	var b strings.Builder
+	groups := p.groups(top)
+	for _, g := range groups {
+		p.writeGroup(&b, g)
+	}
+	if err := writeNotes(&b, resultsOf(slices.Concat(groups...))); err != nil {
+		return err
+	}
+	for _, line := range p.droppedLines() {
+		fmt.Fprintf(&b, "dropped: %s\n", line)
+	}
+	_, err := io.WriteString(w, printable.Text(b.String()))
+	return err
+}
+
+// heading says what a group serves.
+func (c *Candidate) heading() string {
+	switch {
+	case c.Oracle:
+		return "oracles, which know more than a system can: not ranked"
+	case c.Serves == SparseTopK:
+		return string(c.Serves)
+	}
+	return string(c.Serves) + ", another model than Top-K: not ranked against it"
+}
+
+func (p *Planned) writeGroup(b *strings.Builder, g []Candidate) {
+	labels := sharedLabels(resultsOf(g))
+	fmt.Fprintf(b, "%s\n", labels.Title(fmt.Sprintf("%s on %s, %d steps: %s", p.Model, p.Machine, p.Steps, g[0].heading())))
+	t := newTable(b)
+	fmt.Fprintln(t, "#\tschedule\tpolicy\tcapacity\tbatch\tcache ratio\tthat fills\tTPOT\ttokens/s\tGPU memory\tbound by")
+	tied := false
+	for _, c := range g {
+		tied = tied || strings.HasSuffix(c.Rank, "=")
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(c.Rank, "-"), c.scheduleText(labels), cmp.Or(c.Policy, "-"), cmp.Or(c.Capacity, "-"), c.Batch,
+			ratio(c.Ratio), ratio(c.Fill), seconds(digits(c.TPOT)), strconv.FormatFloat(digits(c.Tokens), 'f', -1, 64), size(digits(c.Memory.GPU)), c.Binding)
+	}
+	t.Flush() // a strings.Builder takes all
+	if tied {
+		fmt.Fprintf(b, "  =: a tie, at most %g %% of tokens/s below the first line of that rank\n", 100*tieShare)
+	}
+	for _, c := range g {
+		if len(c.Ties) > 0 {
+			fmt.Fprintf(b, "  %s: %s %s with %s\n", c.Schedule, cellList(c.Ties), plural(len(c.Ties), "ties", "tie"), c.Cell)
+		}
+	}
+	b.WriteString("\n")
+}
+
+func plural(n int, one, several string) string {
+	if n == 1 {
+		return one
+	}
+	return several
+}
+
+// mostCells is how many cells a line names.
+const mostCells = 4
+
+// cellList names the first of several cells.
+func cellList(cells []Cell) string {
+	var names []string
+	for i, c := range cells {
+		if i == mostCells {
+			return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), len(cells)-i)
+		}
+		names = append(names, c.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// droppedLines name what was dropped: a line for each schedule and constraint, with the
+// reason of the cell that came nearest.
+func (p *Planned) droppedLines() (lines []string) {
+	type key struct {
+		schedule, policy string
+		binding          Binding
+	}
+	var order []key
+	byKey := map[key][]Dropped{}
+	for _, d := range p.Dropped {
+		k := key{schedule: d.Schedule, binding: d.Binding}
+		if d.Schedule == "" {
+			k.policy = d.Policy
+		}
+		if byKey[k] == nil {
+			order = append(order, k)
+		}
+		byKey[k] = append(byKey[k], d)
+	}
+	for _, k := range order {
+		nearest := slices.MinFunc(byKey[k], func(a, b Dropped) int {
+			if a.FastestTPOT == nil || b.FastestTPOT == nil {
+				return 0
+			}
+			return cmp.Compare(*a.FastestTPOT, *b.FastestTPOT)
+		})
+		var cells []Cell
+		for _, d := range byKey[k] {
+			if d.Cell != (Cell{}) {
+				cells = append(cells, d.Cell)
+			}
+		}
+		name := k.schedule
+		if len(cells) > 0 {
+			name = strings.TrimPrefix(name+" with "+cellList(cells), " with ")
+		}
+		if len(cells) > 1 {
+			nearest.Reason += " (" + nearest.Cell.String() + ")"
+		}
+		lines = append(lines, name+": "+nearest.Reason)
+	}
+	return lines
+}
+
+// planDigits are the significant digits of a plan's table.
+const planDigits = 3
+
+// digits rounds a figure to planDigits.
+func digits(v float64) float64 { return roundedTo(planDigits, v) }
+
+// ratio is a share, "-" where there is none.
+func ratio(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", *v)
+}

@@ -1,0 +1,214 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every schedule of the table states the model that it serves. Quantised KV is another model
+// than exact KV, and only a prediction is an oracle.
+func TestServes(t *testing.T) {
+	want := map[string]Serves{"sequential": SparseTopK, "prefetch": SparseTopK, "da": SparseTopK, "dba": SparseTopK, "layerwise": SparseTopK, "sfc": SparseTopK, "tbo": SparseTopK,
+		"gpu": SparseTopK, "dense": DenseAttended, "ellm": DenseAttended, "flexgen": DenseAttended, "flexgen:kv=int4": Quantized,
+		"kvpr": DenseAttended, "kvpr:kv=int4": Quantized, "kvpr:x=int4": Quantized}
+	for _, e := range table {
+		if !slices.Contains(servesOrder, want[e.name]) {
+			t.Errorf("%s is not tested", e.name)
+		}
+	}
+	for text, want := range want {
+		if got := schedule(t, text).Traits().Serves; got != want {
+			t.Errorf("%s serves %q, expected %q", text, got, want)
+		}
+	}
+	for text, want := range map[string]bool{"prefetch": true, "prefetch:accuracy=0.5": true, "prefetch:accuracy=0": false, "da": false, "gpu": false} {
+		if got := schedule(t, text).Traits().Predicted > 0; got != want {
+			t.Errorf("%s is an oracle: %t, expected %t", text, got, want)
+		}
+	}
+}
+
+// Candidates are ranked among those that serve the same model. Oracles come last without a
+// rank, whatever tokens/s they promise.
+func TestPlanRanksWithinModels(t *testing.T) {
+	p := read(t, realProfile(t))
+	plan, err := Plan(t.Context(), []*Profile{p}, planOptions(t, p, "prefetch", "kvpr:kv=int4", "kvpr", "flexgen", "da", "sequential"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range plan.Candidates {
+		name, _, _ := strings.Cut(c.Schedule, ":")
+		got = append(got, name+" "+c.heading()[:6]+" "+strings.TrimSuffix(c.Rank, "="))
+	}
+	if want := "da sparse 1, sequential sparse 2, flexgen dense  1, kvpr dense  1, kvpr dense  1, prefetch oracle "; strings.Join(got, ", ") != want {
+		t.Errorf("candidates %q, expected %q", strings.Join(got, ", "), want)
+	}
+	if oracle, best := plan.Candidates[5], plan.Candidates[0]; oracle.Tokens <= best.Tokens {
+		t.Errorf("the oracle has %g tokens/s, %g the best: the test shows nothing", oracle.Tokens, best.Tokens)
+	}
+	var text strings.Builder
+	if err := plan.WriteTable(&text, 10); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{": sparse Top-K attention\n", ": dense attention, another model", ": dense attention, quantised KV, another model", ", oracle schedule, fitted constant] smollm2-135m on h100, 3 steps: oracles, "} {
+		if strings.Count(text.String(), want) != 1 {
+			t.Errorf("no heading %q in\n%s", want, &text)
+		}
+	}
+	// A policy that sees the future makes an oracle of every schedule that moves its misses.
+	future := *p
+	future.Meta.Oracles = []string{p.Cell.Policy}
+	if plan, err = Plan(t.Context(), []*Profile{&future}, planOptions(t, p, "da", "gpu")); err != nil {
+		t.Fatal(err)
+	}
+	if c := plan.Candidates; c[0].Schedule != "gpu" || c[0].Oracle || slices.Contains(c[0].Labels, "oracle policy") || !c[1].Oracle || c[1].Rank != "" || !slices.Contains(c[1].Labels, "oracle policy") {
+		t.Errorf("candidates %+v and %+v, expected gpu, then da as an oracle", c[0], c[1])
+	}
+}
+
+// By hand: 100 and 98.5 tie, 97 does not tie with 100, and starts a tie of its own.
+func TestPlanTies(t *testing.T) {
+	candidate := func(s Schedule, policy string, tokens float64) Candidate {
+		return Candidate{Result: &Result{Schedule: s.Name(), Cell: Cell{policy, "2x"}, Tokens: tokens, TPOT: 0.0123456}, Serves: SparseTopK, asked: s}
+	}
+	da, gpu, tbo, sequential := schedule(t, "da"), schedule(t, "gpu"), schedule(t, "tbo"), schedule(t, "sequential")
+	found := []Candidate{candidate(da, "lru", 98.5), candidate(gpu, "", 100), candidate(tbo, "lru", 96), candidate(da, "fifo", 97), candidate(da, "lfu", 90), candidate(sequential, "lru", 97)}
+	o := PlanOptions{}
+	plan := o.planned(slices.Clone(found), nil)
+	var got []string
+	for _, c := range plan.Candidates {
+		got = append(got, c.Schedule+" "+c.Rank)
+	}
+	if want := "gpu 1=, da 1=, sequential:lookup=gpu 3=, tbo 3="; strings.Join(got, ", ") != want {
+		t.Errorf("ranks %q, expected %q", strings.Join(got, ", "), want)
+	}
+	if ties := plan.Candidates[1].Ties; len(ties) != 1 || ties[0].Policy != "fifo" {
+		t.Errorf("da ties with %v, expected fifo alone", ties)
+	}
+	if o.EveryCell = true; len(o.planned(slices.Clone(found), nil).Candidates) != 6 {
+		t.Error("with every cell some are left out")
+	}
+	var text strings.Builder
+	if err := plan.WriteTable(&text, 3); err != nil {
+		t.Fatal(err)
+	}
+	for want, times := range map[string]int{"  12.3 ms  ": 3, "  98.5      ": 1, "da: fifo @ 2x ties with lru @ 2x\n": 1, "at most 2 %": 1, "tbo": 0} {
+		if strings.Count(text.String(), want) != times {
+			t.Errorf("%q is not there %d times:\n%s", want, times, &text)
+		}
+	}
+}
+
+func TestPlanDigits(t *testing.T) {
+	for v, want := range map[float64]float64{129600: 130000, 3361: 3360, 0.0123456: 0.0123, 99.96: 100, 2: 2} {
+		if got := digits(v); got != want {
+			t.Errorf("%g is %g to three digits, expected %g", v, got, want)
+		}
+	}
+}
+
+// What is dropped is named with its reason, in the table and in JSON.
+func TestPlanNamesTheDropped(t *testing.T) {
+	p := read(t, realProfile(t))
+	o := planOptions(t, p, "gpu", "da", "sequential", "tbo", "kvpr")
+	o.MaxBatch = 1
+	alone := o.Options
+	alone.Batch, alone.Schedule = 1, o.Schedules[2]
+	slow := priced(t, p, alone)
+	alone.Schedule = o.Schedules[1]
+	o.SLO = (slow.TPOT + priced(t, p, alone).TPOT) / 2
+	plan, err := Plan(t.Context(), []*Profile{p}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, text strings.Builder
+	if err := plan.WriteJSON(&out, 10); err != nil {
+		t.Fatal(err)
+	}
+	var back Planned
+	if err := json.Unmarshal([]byte(out.String()), &back); err != nil {
+		t.Fatal(err)
+	}
+	var reasons []string
+	for _, d := range back.Dropped {
+		name, _, _ := strings.Cut(d.Schedule, ":")
+		reasons = append(reasons, name+": "+string(d.Binding))
+	}
+	if want := "sequential: SLO, tbo: parts of the batch, kvpr: SLO"; strings.Join(reasons, ", ") != want || back.Version != PlanVersion || *back.SLO != o.SLO {
+		t.Errorf("dropped %q of version %d with the SLO %g, expected %q", strings.Join(reasons, ", "), back.Version, *back.SLO, want)
+	}
+	if got := *back.Dropped[0].FastestTPOT; math.Abs(got-slow.TPOT) > 1e-9 {
+		t.Errorf("the fastest TPOT is %g, expected %g", got, slow.TPOT)
+	}
+	if err := plan.WriteTable(&text, 10); err != nil {
+		t.Fatal(err)
+	}
+	if want := "dropped: sequential:lookup=gpu with lru @ 2x: misses the SLO: fastest TPOT " + seconds(digits(slow.TPOT)) + ", at batch 1\ndropped: tbo with lru @ 2x: it divides the batch into 2 parts, the largest batch is 1\ndropped: kvpr"; !strings.Contains(text.String(), want) {
+		t.Errorf("no %q in\n%s", want, &text)
+	}
+	// Memory: the cache of 64 requests does not fit beside the weights, that of none does.
+	machine, gpu := *o.Machine, *o.Machine.GPU
+	o.SLO, gpu.Memory.Value = 0, 330e6
+	machine.GPU, o.Machine = &gpu, &machine
+	if plan, err = Plan(t.Context(), []*Profile{p}, o); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(plan.Dropped, func(d Dropped) bool { return d.Schedule == "gpu" })
+	if i < 0 || plan.Dropped[i].Binding != BindsGPU || !strings.HasPrefix(plan.Dropped[i].Reason, "does not fit: GPU needs ") {
+		t.Errorf("dropped %+v, expected that gpu does not fit", plan.Dropped)
+	}
+}
+
+// Prices state what limits them: the profile's labels, what was scaled, what is assumed, and
+// constants that are fitted.
+func TestPricesStateLabels(t *testing.T) {
+	p := read(t, realProfile(t))
+	if got := p.Meta.Labels.String(); got != "1 request" {
+		t.Errorf("the profile has the labels %q", got)
+	}
+	for _, c := range []struct{ schedule, machine, model, want string }{
+		{"gpu", "h100", "smollm2-135m", "1 request, layers stretched"},
+		{"da", "gh200", "smollm2-135m", "1 request, layers stretched"},
+		{"da", "h100", "smollm2-135m", "1 request, layers stretched, fitted constant"},
+		{"prefetch", "h100", "deepseek-v3.2", "1 request, K scaled ×8, layers stretched, oracle schedule, fitted constant"},
+	} {
+		o := options(t, p, c.schedule)
+		o.Machine, o.Model = parts(t, c.machine, c.model)
+		topk := 0
+		if c.model != "smollm2-135m" {
+			topk = 2048
+		}
+		var err error
+		if o.Scaling, err = NewScaling(p, o.Model, "stretch", topk); err != nil {
+			t.Fatal(err)
+		}
+		if o.Selection, err = ParseSelection("auto", o.Model); err != nil {
+			t.Fatal(err)
+		}
+		o.Steps, o.Context = 1, 4096
+		r := priced(t, p, o)
+		if got := r.Labels.String(); got != c.want {
+			t.Errorf("%s on %s, %s: labels %q, expected %q", c.schedule, c.machine, c.model, got, c.want)
+		}
+		if notes := strings.Join(r.Notes, "\n"); strings.Contains(notes, "fitted to measured points") != strings.HasSuffix(c.want, "fitted constant") {
+			t.Errorf("%s on %s: the notes do not name what is fitted, or name it for nothing:\n%s", c.schedule, c.machine, notes)
+		}
+		var step strings.Builder
+		if err := WriteTimeline(t.Context(), &step, p, o); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(step.String(), "["+c.want+"] ") {
+			t.Errorf("the timeline's title lacks %q", c.want)
+		}
+	}
+	tiered := read(t, realProfile(t, "dram=lru@4x"))
+	o := options(t, tiered, "da")
+	o.Ahead.Accuracy, o.Steps = 0.5, 1
+	if r := priced(t, tiered, o); !slices.Contains(r.Labels, "read-ahead assumed") {
+		t.Errorf("labels %q lack the read-ahead", r.Labels)
+	}
+}

@@ -1,0 +1,125 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// RowPricer prices cells from their result rows alone, which have sums over steps,
+// layers and heads: one step is priced in which every layer and selecting head of the
+// model misses as the mean recorded stream does. As far as a step's time is linear in its
+// misses (a sequential schedule, one path of the link) that is the mean step of the
+// profile. Two bends are lost: a schedule hides more of a mean fetch than of uneven ones,
+// and the fastest of several paths is faster for uneven ones.
+type RowPricer struct {
+	// Options, but for Model, Scaling and Selection, which follow from the row. A Context
+	// of 0 is the model's, at most RowContext: rows do not state their requests' lengths.
+	Options
+	// Find is the shape that a row's model has, nil where it is not known.
+	Find func(model string) *hardware.Model
+	// Selection is how models find their Top-K, as ParseSelection reads it.
+	Selection string
+}
+
+// RowContext is the context that rows are priced at, in tokens, where nothing else is
+// said and the model has one as long.
+const RowContext = 32768
+
+// Price prices the mean step of a row, which may be summed over any parts of its cell.
+func (p *RowPricer) Price(ctx context.Context, r *result.Row) (*Result, error) {
+	o := p.Options
+	if o.Schedule.Traits().Moves != MovesMisses {
+		return nil, fmt.Errorf("schedule %s does not move misses: all policies take as long", o.Schedule.Name())
+	}
+	if o.Model = p.Find(r.Model); o.Model == nil {
+		return nil, unknownShape(r)
+	}
+	switch {
+	case r.Steps == 0:
+		return nil, errors.New("the rows have no steps")
+	case r.Clusters != "":
+		return nil, errors.New("the rows count clusters of unequal sizes, whose times are not modelled: compare their moved_entries")
+	case r.Tiers != "":
+		return nil, errors.New("the rows are of a cache with tiers below it: price its profile with kvreplay time")
+	case r.StepTokens > 1:
+		return nil, fmt.Errorf("a step decodes %d positions: price its profile with kvreplay time --accept", r.StepTokens)
+	}
+	var err error
+	if o.Selection, err = ParseSelection(p.Selection, o.Model); err != nil {
+		return nil, err
+	}
+	if o.Context == 0 {
+		o.Context = min(RowContext, int64(o.Model.Context.Value))
+	}
+	profile, scaling := meanStep(r, o.Model)
+	o.Scaling, o.Steps = scaling, 1
+	return Price(ctx, profile, o)
+}
+
+func unknownShape(r *result.Row) error {
+	if r.Model == "" {
+		return errors.New("the trace names no model: name a shape with --model")
+	}
+	return fmt.Errorf("the shape of %s is not known: name one with --model", r.Model)
+}
+
+// meanStep is a profile of one step and layer that stands for all: counts are the row's
+// sums, which the scaling divides by its stream-steps.
+func meanStep(r *result.Row, m *hardware.Model) (*Profile, *Scaling) {
+	heads, entry := keyHeads(m), float64(m.EntryPerHead())
+	if r.EntryBytes != nil && float64(*r.EntryBytes) == float64(m.Entry.Value) { // a layer shares its selection
+		heads, entry = 1, float64(m.Entry.Value)
+	}
+	shared := float64(max(1, r.SharedHeads))
+	s := &Scaling{LayerOf: make([]int, int(m.Layers.Value)), Factor: heads / shared / float64(r.Steps), Heads: heads, EntryBytes: entry, TopK: r.TopK}
+	if r.DemandEntries == nil { // the trace lists blocks, and K counts them
+		s.TopK *= max(1, r.BlockTokens)
+	}
+	blocks := r.Misses + r.Prefetched
+	meta := replay.ProfileMeta{Setting: result.Setting{TopK: r.TopK, Sink: r.Sink, Local: r.Local, BlockTokens: r.BlockTokens,
+		SharedHeads: r.SharedHeads, StepTokens: 1}}
+	room := float64(r.PinnedPeakEntries)/shared - pinnedRoom(&meta) // of a head, beyond sinks and local window
+	meta.OutlierBlocks = max(0, int(room)/max(1, r.BlockTokens))
+	step := Counts{Demand: r.Demand, Misses: blocks, Runs: blocks, Moved: r.MovedEntries, Resident: r.ResidentPeak * r.Steps, Positions: 1}
+	return &Profile{
+		Meta:     meta,
+		Cell:     Cell{Policy: r.Policy},
+		Requests: []Request{{ID: "mean", Steps: [][]Counts{{step}}}},
+		Layers:   []int32{0}, Heads: int(max(1, heads/shared)),
+	}, s
+}
+
+// Decoding is a profile for schedules that move whole layers, whatever a cache would
+// miss: every request has prompt tokens and generates others, the first of which is
+// prefill's, so that generate − 1 steps follow, step i with prompt + i tokens cached.
+// Allocated caches have prompt + generate positions from the first step on, and all of
+// them move (static caches, as Hugging Face Transformers' OffloadedStaticCache copies
+// them).
+func Decoding(prompt, generate int, allocated bool, m *hardware.Model) (*Profile, *Scaling, error) {
+	if prompt < 1 || generate < 2 {
+		return nil, nil, fmt.Errorf("a prompt of %d tokens and %d generated, expected at least 1 and 2: the first token is prefill's", prompt, generate)
+	}
+	if prompt > mostContext || generate > mostSteps {
+		return nil, nil, fmt.Errorf("a prompt of %d tokens and %d generated, expected at most %d and %d", prompt, generate, mostContext, mostSteps)
+	}
+	steps := make([]Counts, generate-1)
+	for i := range steps {
+		length := int64(prompt + i + 1)
+		if allocated {
+			length = int64(prompt + generate)
+		}
+		steps[i] = Counts{Demand: length, Resident: length, Positions: 1, SeqLen: length, Prompt: int64(prompt)}
+	}
+	p := &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: prompt + generate, Model: m.Name}}, Cell: Cell{Policy: fmt.Sprintf("prompt %d, generate %d", prompt, generate)},
+		Requests: []Request{{ID: "0", Steps: [][]Counts{steps}}}, Layers: []int32{0}, Heads: 1}
+	scaling := &Scaling{LayerOf: make([]int, int(m.Layers.Value)), Factor: 1, Heads: 1, EntryBytes: float64(m.Entry.Value)}
+	if limit := int(m.Context.Value); prompt+generate > limit {
+		scaling.Notes = append(scaling.Notes, fmt.Sprintf("%d tokens exceed the context of %s, %d", prompt+generate, m.Name, limit))
+	}
+	return p, scaling, nil
+}

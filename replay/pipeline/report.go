@@ -1,0 +1,190 @@
+package pipeline
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// WriteTable writes results of one model, batch and cell for people: a column of figures
+// for one result, a line each for several, and the notes.
+func WriteTable(w io.Writer, results []*Result) error {
+	if len(results) == 1 {
+		return writeOne(w, results[0])
+	}
+	first, labels := results[0], sharedLabels(results)
+	title := labels.Title(fmt.Sprintf("%s, batch %d, %s, %d steps", first.Model, first.Batch, first.Cell, first.Steps))
+	if _, err := fmt.Fprintln(w, title); err != nil {
+		return err
+	}
+	t := newTable(w)
+	fmt.Fprintln(t, "machine\tschedule\tstep p50\tp95\tp99\tTPOT\ttokens/s/request\ttokens/s\texposed transfers\tGPU memory\tdoes not fit")
+	for _, r := range results {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.4g\t%.4g\t%s\t%s\t%s\n", r.Machine, r.scheduleText(labels), seconds(r.P50), seconds(r.P95), seconds(r.P99), seconds(r.TPOT),
+			r.OTPS, r.Tokens, seconds(r.Causes.transfers()), size(r.Memory.GPU), r.Memory.Verdict)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return writeNotes(w, results)
+}
+
+func newTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) }
+
+func seconds(v float64) string { return hardware.Seconds(v).String() }
+func size(v float64) string    { return hardware.Bytes(v).String() }
+
+func writeOne(w io.Writer, r *Result) error {
+	t := newTable(w)
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(t, " %s\t%s\n", name, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(t, "%s\n", r.Labels.Title(fmt.Sprintf("%s on %s, batch %d, %s, %s", r.Model, r.Machine, r.Batch, r.Schedule, r.Cell)))
+	line("step", "p50 %s  p95 %s  p99 %s  mean %s, of %d steps", seconds(r.P50), seconds(r.P95), seconds(r.P99), seconds(r.Mean), r.Steps)
+	line("TPOT", "%s at %g tokens a step", seconds(r.TPOT), r.Accept)
+	line("tokens/s", "%.4g a request, %.4g a GPU", r.OTPS, r.Tokens)
+	for i, v := range r.Causes.values() {
+		if v > 0 {
+			line("of it "+CauseNames[i], "%s\t%.1f %%", seconds(v), 100*v/r.Mean)
+		}
+	}
+	line("moved a step", "%s to the GPU in %.0f pieces, %s back", size(r.H2D), r.Pieces, size(r.D2H))
+	if r.Recomputed > 0 {
+		line("recomputed", "%.1f positions of each request", r.Recomputed)
+	}
+	if r.SSD > 0 {
+		line("", "%s from the SSD in %.0f reads", size(r.SSD), r.Reads)
+	}
+	m := &r.Memory
+	line("GPU memory", "%s of %s: weights %s, index %s, cache %s, staging %s, reserve %s", size(m.GPU), size(m.GPUHas), size(m.Weights), size(m.Index), size(m.Cache), size(m.Staging), size(m.Reserve))
+	line("host memory", "%s of %s", size(m.Host), size(m.HostHas))
+	if m.SSD > 0 {
+		line("SSD", "%s", size(m.SSD))
+	}
+	if !r.Fits() {
+		line("does not fit", "%s", m.Verdict)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return writeNotes(w, []*Result{r})
+}
+
+// writeNotes writes each note once, with the names of the results that have it unless all do.
+func writeNotes(w io.Writer, results []*Result) error {
+	var notes []string
+	about := map[string][]int{}
+	for i, r := range results {
+		for _, n := range r.Notes {
+			if about[n] == nil {
+				notes = append(notes, n)
+			}
+			about[n] = append(about[n], i)
+		}
+	}
+	for _, n := range notes {
+		prefix := ""
+		if len(about[n]) < len(results) {
+			prefix = concerned(results, about[n]) + ": "
+		}
+		if _, err := fmt.Fprintf(w, "note: %s%s\n", prefix, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// concerned names some of the results: by their machines, or by their schedules, if no other
+// result has those, otherwise by both.
+func concerned(results []*Result, some []int) (text string) {
+	for _, name := range []func(r *Result) string{
+		func(r *Result) string { return r.Machine },
+		func(r *Result) string { return shortName(results, r) },
+		func(r *Result) string { return r.Machine + " " + shortName(results, r) },
+	} {
+		var names []string
+		for _, i := range some {
+			if n := name(results[i]); !slices.Contains(names, n) {
+				names = append(names, n)
+			}
+		}
+		all := 0
+		for _, r := range results {
+			if slices.Contains(names, name(r)) {
+				all++
+			}
+		}
+		if text = strings.Join(names, ", "); all == len(some) {
+			break
+		}
+	}
+	return text
+}
+
+// shortName is a schedule without its options, unless another one differs in them alone.
+func shortName(results []*Result, one *Result) string {
+	name, _, _ := strings.Cut(one.Schedule, ":")
+	for _, r := range results {
+		if other, _, _ := strings.Cut(r.Schedule, ":"); other == name && r.Schedule != one.Schedule {
+			return one.Schedule
+		}
+	}
+	return name
+}
+
+// values are the causes in the order of CauseNames.
+func (c *Causing) values() [Causes]float64 {
+	return [Causes]float64{c.Compute, c.Selection, c.Lookup, c.Fetch, c.WriteBack, c.SSD, c.Weights}
+}
+
+// transfers are what links and drives expose.
+func (c *Causing) transfers() float64 { return c.Fetch + c.WriteBack + c.SSD + c.Weights }
+
+// WriteJSON writes the results as an array.
+func WriteJSON(w io.Writer, results []*Result) error { return encode(w, results) }
+
+func encode(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// WriteCSV writes a line a result; times are seconds, sizes bytes.
+func WriteCSV(w io.Writer, results []*Result) error {
+	c := csv.NewWriter(w)
+	header := []string{"machine", "model", "schedule", "policy", "capacity", "batch", "steps", "tokens_per_step", "step_mean_s", "step_p50_s", "step_p95_s", "step_p99_s", "tpot_s", "tokens_per_s_request", "tokens_per_s_gpu"}
+	for _, name := range CauseNames {
+		header = append(header, "exposed_"+strings.ReplaceAll(name, "-", "_")+"_s")
+	}
+	header = append(header, "h2d_bytes_per_step", "d2h_bytes_per_step", "ssd_bytes_per_step", "gpu_bytes", "host_bytes", "does_not_fit", "labels")
+	if err := c.Write(header); err != nil {
+		return err
+	}
+	text := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+	for _, r := range results {
+		row := []string{r.Machine, r.Model, r.Schedule, r.Policy, r.Capacity, strconv.Itoa(r.Batch), strconv.Itoa(r.Steps), text(r.Accept)}
+		for _, v := range []float64{r.Mean, r.P50, r.P95, r.P99, r.TPOT, r.OTPS, r.Tokens} {
+			row = append(row, text(v))
+		}
+		for _, v := range r.Causes.values() {
+			row = append(row, text(v))
+		}
+		for _, v := range []float64{r.H2D, r.D2H, r.SSD, r.Memory.GPU, r.Memory.Host} {
+			row = append(row, text(v))
+		}
+		if err := c.Write(printable.Record(append(row, r.Memory.Verdict, r.Labels.String()))); err != nil {
+			return err
+		}
+	}
+	c.Flush()
+	return c.Error()
+}

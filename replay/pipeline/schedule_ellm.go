@@ -1,0 +1,357 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// ELLM keeps the last tokens of every request on the GPU; of the first share, Uncached,
+// nothing stays there from one step to the next. Layers are taken in groups of Recompute
+// + Swap: the first ones are run again over the uncached tokens, while for the others
+// their KV comes from host memory; meanwhile the group before decodes (eLLM, sections 2.3
+// and 4.3). With R_g and D_g what group g computes again and decodes, u_j the transfer of
+// layer j:
+//
+//	q_j = max(q_{j−1}, e of group g−2) + u_j
+//	group g: e += R_{g+1}; for each layer j of g: e = max(e + pre_j, q_j) + rest_j
+//
+// and R_0 before the first. Fused, group g+1 is run again within the kernels that decode
+// group g: e += max(0, R_{g+1} − D_g) afterwards, as if the two never wanted the same (an
+// upper bound of section 4.3.2).
+//
+// As in the paper, a layer can be run again though the one before was swapped: where its
+// input comes from is not stated there. Generated tokens are written back at no cost.
+type ELLM struct {
+	Uncached  float64 // share of each request's tokens, from its first; NaN: the least that fits the GPU
+	Swap      int     // layers of a group whose KV moves; −1: chosen with Recompute
+	Recompute int     // layers of a group that are run again
+	ByIdle    bool    // where they are chosen: by Layer.Idle, otherwise by the step's time
+	Fused     bool
+}
+
+func parseELLM(options string) (Schedule, error) {
+	e := &ELLM{Uncached: math.NaN(), Swap: -1, Recompute: -1}
+	var items []string
+	for item := range strings.SplitSeq(options, ",") {
+		if item != "uncached=auto" && item != "" {
+			items = append(items, item)
+		}
+	}
+	swap, recompute, choose, fused := "auto", "auto", "time", "no"
+	share := -1.
+	_, err := policies.ParseOptions(strings.Join(items, ","), policies.Float("uncached", &share, 0, 1),
+		policies.Word("swap", &swap, "auto", "0", "1", "2", "3"), policies.Word("recompute", &recompute, "auto", "0", "1", "2"),
+		policies.Word("choose", &choose, "time", "idle"), policies.Word("fused", &fused, "no", "yes"))
+	if err != nil {
+		return nil, err
+	}
+	if share >= 0 {
+		e.Uncached = share
+	}
+	if (swap == "auto") != (recompute == "auto") || swap == "0" && recompute == "0" {
+		return nil, fmt.Errorf("swap=%s,recompute=%s: expected both auto, or numbers of which one is above 0", swap, recompute)
+	}
+	if swap != "auto" && choose != "time" {
+		return nil, fmt.Errorf("choose=%s goes with swap=auto,recompute=auto", choose)
+	}
+	if swap != "auto" {
+		e.Swap, e.Recompute = int(swap[0]-'0'), int(recompute[0]-'0')
+	}
+	e.ByIdle, e.Fused = choose == "idle", fused == "yes"
+	return e, nil
+}
+
+// Name is its text form.
+func (e *ELLM) Name() string {
+	uncached, group, fused := "auto", "swap=auto,recompute=auto,choose=time", "no"
+	if !math.IsNaN(e.Uncached) {
+		uncached = strconv.FormatFloat(e.Uncached, 'g', -1, 64)
+	}
+	switch {
+	case e.Swap >= 0:
+		group = fmt.Sprintf("swap=%d,recompute=%d", e.Swap, e.Recompute)
+	case e.ByIdle:
+		group = "swap=auto,recompute=auto,choose=idle"
+	}
+	if e.Fused {
+		fused = "yes"
+	}
+	return fmt.Sprintf("ellm:uncached=%s,%s,fused=%s", uncached, group, fused)
+}
+
+// Parts is 1.
+func (e *ELLM) Parts() int { return 1 }
+
+// Traits say that a share of the KV moves.
+func (*ELLM) Traits() Traits { return Traits{Serves: DenseAttended, Moves: MovesUncached} }
+
+// cached is the share of all KV that the GPU holds: what is cached, and the uncached
+// tokens of two groups, one that decodes and one that comes (M_o = 8·h·b·s·r·(l1 + l2) of
+// section 4.3.2).
+func (e *ELLM) cached(layers float64) float64 {
+	return 1 - e.Uncached + e.Uncached*min(1, 2*float64(e.Swap+e.Recompute)/layers)
+}
+
+// hosted is the share of all KV that host memory holds: uncached tokens of swapped layers.
+func (e *ELLM) hosted() float64 {
+	return e.Uncached * float64(e.Swap) / float64(e.Swap+e.Recompute)
+}
+
+// swapped says whether a layer's KV moves; otherwise the layer is run again.
+func (e *ELLM) swapped(layer int) bool { return layer%(e.Swap+e.Recompute) >= e.Recompute }
+
+// groups are the layers of a step in turn.
+func (e *ELLM) groups(layers []Layer) (groups [][]Layer) {
+	for n := e.Swap + e.Recompute; len(layers) > 0; layers = layers[min(n, len(layers)):] {
+		groups = append(groups, layers[:min(n, len(layers))])
+	}
+	return groups
+}
+
+// Place adds a step.
+func (e *ELLM) Place(t *Timeline, s *Step) {
+	e = e.settled(s)
+	groups, first := e.groups(s.Whole), 0
+	end, freed := None, [2]Op{None, None} // of the group before the last, and the last
+	last, arrived := e.prepare(t, groups, 0, 0, None, None)
+	for g := range groups {
+		next := first + len(groups[g])
+		var coming []Op
+		if !e.Fused {
+			last, coming = e.prepare(t, groups, g+1, next, last, freed[1])
+		}
+		for j := range groups[g] {
+			last = t.attendDensely(&groups[g][j], first+j, last, arrived[j])
+		}
+		end = last
+		if e.Fused {
+			last, coming = e.prepare(t, groups, g+1, next, last, freed[1])
+		}
+		freed, arrived, first = [2]Op{freed[1], end}, coming, next
+	}
+	t.Add(Output, len(s.Whole), 0, s.Output, last)
+}
+
+// prepare makes the uncached KV of group g, whose layers begin at first: on the SMs after
+// last, over the link once its buffers are free. arrived is what each layer waits for.
+func (e *ELLM) prepare(t *Timeline, groups [][]Layer, g, first int, last, freed Op) (_ Op, arrived []Op) {
+	if g == len(groups) {
+		return last, nil
+	}
+	again := e.again(groups, g)
+	for j := range groups[g] {
+		d := &groups[g][j].Dense
+		if e.swapped(j) {
+			arrived = append(arrived, t.load(FetchLayer, d, first+j, 0, d.Uncached.Seconds, freed))
+			continue
+		}
+		seconds := min(d.Again, again) // what no decoding hides
+		again -= seconds
+		last = t.Add(Recompute, first+j, 0, seconds, last)
+		arrived = append(arrived, last)
+	}
+	return last, arrived
+}
+
+// again is how long group g is run again by itself.
+func (e *ELLM) again(groups [][]Layer, g int) (seconds float64) {
+	for j := range groups[g] {
+		if !e.swapped(j) {
+			seconds += groups[g][j].Dense.Again
+		}
+	}
+	if e.Fused && g > 0 {
+		for j := range groups[g-1] {
+			l := &groups[g-1][j]
+			seconds -= l.Project + l.Pre + l.Dense.Attend + l.Post
+		}
+	}
+	return max(0, seconds)
+}
+
+// Closed is the recurrence above.
+func (e *ELLM) Closed(s *Step) float64 {
+	e = e.settled(s)
+	groups := e.groups(s.Whole)
+	arrived := make([][]float64, len(groups))
+	link := 0.
+	swap := func(g int, freed float64) {
+		for j := range groups[g] {
+			at := 0.
+			if e.swapped(j) {
+				link = max(link, freed) + groups[g][j].Dense.Uncached.Seconds
+				at = link
+			}
+			arrived[g] = append(arrived[g], at)
+		}
+	}
+	swap(0, 0)
+	end, before := e.again(groups, 0), 0. // and of the group before
+	for g := range groups {
+		if g+1 < len(groups) {
+			swap(g+1, before)
+			if !e.Fused {
+				end += e.again(groups, g+1)
+			}
+		}
+		for j := range groups[g] {
+			l := &groups[g][j]
+			end = max(end+l.Project+l.Pre, arrived[g][j]) + l.Dense.Attend + l.Post
+		}
+		before = end
+		if e.Fused && g+1 < len(groups) {
+			end += e.again(groups, g+1)
+		}
+	}
+	return end + s.Output
+}
+
+// The layers of a group that eLLM chooses among (section 4.3.1).
+const (
+	mostSwapped    = 3
+	mostRecomputed = 2
+)
+
+// choose fixes what the schedule leaves open. By time, each of the six groups takes the
+// least share that fits with it, and that of the least time over some steps is chosen; by
+// idle time it is as in eLLM (section 4.3.2): the share with the largest groups, the
+// groups of least idle time, the share again.
+func (r *runner) choose(s *ELLM) error {
+	e := *s
+	r.Schedule, r.ellm = &e, &e
+	open, chosen := math.IsNaN(e.Uncached), e.Swap < 0
+	if chosen {
+		e.Swap, e.Recompute = mostSwapped, mostRecomputed
+	}
+	if open {
+		e.Uncached = r.leastUncached(&e)
+	}
+	if chosen && e.Uncached > 0 {
+		if err := r.chooseGroup(&e, open); err != nil {
+			return err
+		}
+		r.note("chosen: of each %d layers %d are run again, %d are swapped in", e.Swap+e.Recompute, e.Recompute, e.Swap)
+	}
+	if open {
+		e.Uncached = r.leastUncached(&e)
+		r.note("chosen: %.3g of each request's tokens stay uncached, the least that fits", e.Uncached)
+	}
+	return nil
+}
+
+// chooseGroup sets the group of least idle time, each layer like the first of a step, or of
+// least time over the calibration's steps. The latter takes for each group its own share if
+// that is open, prefers groups that fit, and of equals takes the smaller.
+func (r *runner) chooseGroup(e *ELLM, open bool) error {
+	if e.ByIdle {
+		err := r.priceStep(0)
+		if err == nil {
+			e.Swap, e.Recompute = leastIdle(&r.step.Whole[0])
+		}
+		return err
+	}
+	var best ELLM
+	least, fits := math.Inf(1), false
+	for swap, recompute := range configurations {
+		if e.Swap, e.Recompute = swap, recompute; open {
+			e.Uncached = r.leastUncached(e)
+		}
+		fit := r.memory(0).Verdict == ""
+		switch {
+		case fits && !fit:
+			continue
+		case fit && !fits:
+			least, fits = math.Inf(1), true
+		}
+		seconds, err := r.trial(e, least)
+		if err != nil {
+			return err
+		}
+		if seconds < least {
+			best, least = *e, seconds
+		}
+	}
+	*e = best
+	return nil
+}
+
+// uncachedSteps is one over the step in which the share is chosen.
+const uncachedSteps = 1e4
+
+// leastUncached is the smallest share with which the GPU's memory suffices, at most 1.
+// Memory falls linearly with it and a step's time rises, so that of all shares that fit it
+// serves most tokens/s.
+func (r *runner) leastUncached(e *ELLM) float64 {
+	at := func(share float64) float64 {
+		e.Uncached = share
+		mem := r.memory(0)
+		return mem.GPU - mem.GPUHas
+	}
+	none, all := at(0), at(1)
+	switch {
+	case none <= 0:
+		return 0
+	case all >= 0:
+		return 1
+	}
+	share := math.Ceil(none/(none-all)*uncachedSteps) / uncachedSteps
+	return min(1, share)
+}
+
+// settled is the schedule with the groups that suit a step, where they are to be chosen.
+func (e *ELLM) settled(s *Step) *ELLM {
+	if e.Swap >= 0 {
+		return e
+	}
+	best, least := *e, math.Inf(1)
+	if e.ByIdle {
+		best.Swap, best.Recompute = leastIdle(&s.Whole[0])
+		return &best
+	}
+	for swap, recompute := range configurations {
+		c := *e
+		c.Swap, c.Recompute = swap, recompute
+		if seconds := c.Closed(s); seconds < least {
+			best, least = c, seconds
+		}
+	}
+	return &best
+}
+
+// atLeast is the closed form. Kernels that fetch take time of the SMs in addition.
+func (e *ELLM) atLeast(s *Step) float64 { return e.Closed(s) }
+
+// Idle is how long one of link and SMs waits for the other in a group of swap layers that
+// move and recompute layers that are run again, each like l: what eLLM's choice among its
+// six configurations is by (section 4.3.1). It leaves out that the link moves while layers
+// decode as well, and compares groups of different sizes, so that the group of least idle
+// time need not be the fastest.
+func (l *Layer) Idle(swap, recompute int) float64 {
+	return math.Abs(float64(swap)*l.Dense.Uncached.Seconds - float64(recompute)*l.Dense.Again)
+}
+
+// configurations yields the six groups, smaller ones first.
+func configurations(yield func(swap, recompute int) bool) {
+	for recompute := 1; recompute <= mostRecomputed; recompute++ {
+		for swap := 1; swap <= mostSwapped; swap++ {
+			if !yield(swap, recompute) {
+				return
+			}
+		}
+	}
+}
+
+// leastIdle is the configuration that leaves least idle; of equals the smaller.
+func leastIdle(l *Layer) (swap, recompute int) {
+	least := math.Inf(1)
+	for s, r := range configurations {
+		if idle := l.Idle(s, r); idle < least {
+			swap, recompute, least = s, r, idle
+		}
+	}
+	return swap, recompute
+}

@@ -1,0 +1,474 @@
+package pipeline
+
+import (
+	"errors"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// KVPR keeps all KV on the host. In each step the GPU recomputes a layer's first positions
+// from their activations, while the other positions move (KVPR, section 3). Activations are
+// half as large as K and V of as many heads. Recompute says how the split is chosen. It is
+// chosen anew for every step.
+//
+// Row by row, a layer begins when the one before has ended (latency). If all is FP16 and
+// the weights are on the GPU or move first,
+//
+//	layer = w + l·x + max(l·g + projections, (S − l)·y) + attention + FFN
+//
+// Column by column several batches pass a layer before the next, and share its weights;
+// the next batch's transfers run during the computation of the one before, into one of
+// two buffers (throughput). Where the link is what binds, it never waits:
+//
+//	layer = w + batches·(l·x + (S − l)·y)
+//
+// which is w + batches·t(l) if the split is at the bend of Eq. 10 (Dense.SplitPoint).
+type KVPR struct {
+	Column    bool
+	Batches   int         // that pass a layer in turn, column by column
+	Weights   bool        // on the host
+	Load      WeightOrder // when they move
+	Recompute Recomputing // how many positions are recomputed
+	KV, X     Quantization
+	name      string
+}
+
+// Recomputing is the rule by which KVPR chooses how many positions it recomputes.
+type Recomputing int
+
+const (
+	// RecomputeFastest takes the number with which the step takes least time, 0 included.
+	RecomputeFastest Recomputing = iota
+	// RecomputePaper takes the number of Eq. 11 (Dense.SplitPoint). That formula knows
+	// neither the rest of the computation nor quantisation, so a step can take longer than
+	// without recomputing.
+	RecomputePaper
+	// RecomputeNone moves all KV, as offloading without KVPR does.
+	RecomputeNone
+)
+
+var recomputeNames = []string{"on", "paper", "off"}
+
+// WeightOrder is when a layer's weights move, if they do.
+type WeightOrder int
+
+const (
+	// WeightsFirst: all of them before the layer's activations and KV, so that recomputing
+	// waits for its activations alone. With several batches a layer, FlexGen spreads a
+	// layer's weights over the batches of the layer before, which comes to the same.
+	WeightsFirst WeightOrder = iota
+	// WeightsCoarse: after the first batch's activations and KV, those of attention, then
+	// the FFN's; recomputing waits for all of attention's (KVPR, Fig. 5a).
+	WeightsCoarse
+	// WeightsFine: the same with W_K and W_V before W_Q and W_O; recomputing waits for W_K
+	// and W_V (KVPR, section 3.3 and Fig. 5b, "hiding").
+	WeightsFine
+)
+
+var loadNames = []string{"first", "coarse", "fine"}
+
+func parseKVPR(options string) (Schedule, error) {
+	order, where, load, recompute := "row", "gpu", loadNames[WeightsFirst], recomputeNames[RecomputeFastest]
+	kv, x, group := "fp16", "fp16", 64
+	k := &KVPR{Batches: 1}
+	name, err := canonical("kvpr", options, policies.Word("order", &order, "row", "column"), policies.Int("batches", &k.Batches, 1, 1<<20),
+		policies.Word("weights", &where, "gpu", "host"), policies.Word("load", &load, loadNames...), policies.Word("recompute", &recompute, recomputeNames...),
+		policies.Word("kv", &kv, "fp16", "int4"), policies.Word("x", &x, "fp16", "int4"), policies.Int("group", &group, 2, 1<<16))
+	if err != nil {
+		return nil, err
+	}
+	k.Column, k.Weights, k.name = order == "column", where == "host", name.name
+	k.KV, k.X = quantization(kv, group), quantization(x, group)
+	k.Load = WeightOrder(slices.Index(loadNames, load))
+	k.Recompute = Recomputing(slices.Index(recomputeNames, recompute))
+	switch {
+	case !k.Column && k.Batches > 1:
+		return nil, errors.New("batches above 1 go with order=column")
+	case !k.Weights && k.Load != WeightsFirst:
+		return nil, errors.New("load=" + load + " goes with weights=host")
+	}
+	return k, nil
+}
+
+// parseFlexGen reads the options of FlexGen. It keeps all KV on the host and moves each
+// layer's every step, a layer ahead, into one of two buffers. Attention reads all of it,
+// and there is no selection. Weights on the host move before it, once for all batches that
+// pass the layer (Sheng et al., FlexGen, ICML 2023; KVPR, section 2). It is KVPR column by
+// column with nothing recomputed:
+//
+//	layer = w + batches·S·y
+func parseFlexGen(options string) (Schedule, error) {
+	k := &KVPR{Column: true, Batches: 1, Recompute: RecomputeNone}
+	where, kv, group := "gpu", "fp16", 64
+	name, err := canonical("flexgen", options, policies.Int("batches", &k.Batches, 1, 1<<20), policies.Word("weights", &where, "gpu", "host"),
+		policies.Word("kv", &kv, "fp16", "int4"), policies.Int("group", &group, 2, 1<<16))
+	k.Weights, k.KV, k.name = where == "host", quantization(kv, group), name.name
+	return k, err
+}
+
+// Name is the text form.
+func (k *KVPR) Name() string { return k.name }
+
+// Parts is the number of batches that share a layer's weights.
+func (k *KVPR) Parts() int { return max(1, k.Batches) }
+
+// Traits say that whole layers move.
+func (k *KVPR) Traits() Traits {
+	t := Traits{Serves: DenseAttended, Moves: MovesLayers, Weights: k.Weights}
+	if k.KV.Group > 0 || k.X.Group > 0 {
+		t.Serves = Quantized
+	}
+	return t
+}
+
+// Place adds a step.
+func (k *KVPR) Place(t *Timeline, s *Step) { k.place(t, s, k.split(s)) }
+
+// place adds a step that recomputes n positions of each request, where the rule leaves n open.
+func (k *KVPR) place(t *Timeline, s *Step, n int) {
+	parts := s.parts()
+	last := make([]Op, len(parts)) // of each batch
+	for p := range last {
+		last[p] = None
+	}
+	turn, end := 0, None
+	free := [2]Op{None, None} // when each buffer is free again
+	for i := range s.Whole {
+		var w weightOps
+		for p := range parts {
+			begin := end // row by row, a layer waits for all that came before,
+			if k.Column {
+				begin = free[turn%2] // otherwise for its buffer
+			}
+			last[p] = k.placePart(t, &parts[p][i], i, p, n, begin, last[p], &w)
+			end, free[turn%2] = last[p], last[p]
+			turn++
+		}
+	}
+	t.Add(Output, len(s.Whole), 0, s.Output, end)
+}
+
+// weightOps are the loads of a layer's weights: what recomputing, projections and the FFN
+// wait for.
+type weightOps struct{ kv, attention, ffn Op }
+
+// placePart adds a layer for one batch, the first with the layer's weights, and returns
+// its last operation.
+func (k *KVPR) placePart(t *Timeline, l *Layer, layer, part, n int, begin, before Op, w *weightOps) Op {
+	d := &l.Dense
+	n = k.recomputed(d, n)
+	late := part == 0 && k.Load != WeightsFirst
+	if part == 0 {
+		*w = weightOps{None, None, None}
+		if k.Weights && !late {
+			all := t.load(LoadWeights, d, layer, 0, d.Weights, begin)
+			*w = weightOps{all, all, all}
+		}
+	}
+	x := t.load(LoadActivations, d, layer, part, float64(n)*d.Activations, begin)
+	kv := t.load(FetchLayer, d, layer, part, d.rest(n), x, begin)
+	dequantize := float64(d.Positions-n) * d.Dequantize
+	if late {
+		*w = k.loadLate(t, d, layer, kv)
+		kv = t.Add(Dequantize, layer, part, dequantize, kv)
+	}
+	recomputed := t.Add(Recompute, layer, part, float64(n)*d.Recompute, x, w.kv)
+	op := t.Add(Project, layer, part, l.Project+l.Pre, before, recomputed, w.attention)
+	op = t.Add(Quantize, layer, part, d.Quantize, op)
+	t.store(l, layer, part, op)
+	if !late {
+		kv = t.Add(Dequantize, layer, part, dequantize, op, kv)
+	}
+	op = t.Add(Attend, layer, part, d.Attend, op, kv)
+	return t.Add(Post, layer, part, l.Post, op, w.ffn)
+}
+
+// loadLate adds the loads of weights that come after a layer's KV.
+func (k *KVPR) loadLate(t *Timeline, d *Dense, layer int, kv Op) (w weightOps) {
+	if k.Load == WeightsFine {
+		w.kv = t.load(LoadWeights, d, layer, 0, d.Weights*d.KeyValueShare, kv)
+		w.attention = t.load(LoadWeights, d, layer, 0, d.Weights*(d.AttentionShare-d.KeyValueShare), w.kv)
+	} else {
+		w.attention = t.load(LoadWeights, d, layer, 0, d.Weights*d.AttentionShare, kv)
+		w.kv = w.attention
+	}
+	w.ffn = t.load(LoadWeights, d, layer, 0, d.Weights*(1-d.AttentionShare), w.attention)
+	return w
+}
+
+// Closed is row by row the sum of the layers' forms, each alone; column by column the
+// link's time, with what the last layer of the last batch takes after its transfers. The
+// latter holds where the link never waits for computation.
+func (k *KVPR) Closed(s *Step) float64 {
+	sum, parts, split := s.Output, s.parts(), k.split(s)
+	for i := range s.Whole {
+		for p := range parts {
+			l := &parts[p][i]
+			n := k.recomputed(&l.Dense, split)
+			if !k.Column || i == len(s.Whole)-1 && p == len(parts)-1 {
+				sum += k.alone(l, n, p == 0)
+			} else {
+				sum += k.link(l, n, p == 0)
+			}
+		}
+	}
+	return sum
+}
+
+// link is the time of the transfers of a part that recomputes n positions. The first part
+// moves the layer's weights as well.
+func (k *KVPR) link(l *Layer, n int, first bool) float64 {
+	sum := float64(n)*l.Dense.Activations + l.Dense.rest(n)
+	if first && k.Weights {
+		sum += l.Dense.Weights
+	}
+	return sum
+}
+
+// alone is the time of a part that recomputes n positions, on idle resources.
+func (k *KVPR) alone(l *Layer, n int, first bool) float64 {
+	d := &l.Dense
+	x, rest, recomputed := float64(n)*d.Activations, d.rest(n), float64(n)*d.Recompute
+	dequantize, project := float64(d.Positions-n)*d.Dequantize, l.Project+d.Quantize+l.pre()
+	loaded := k.link(l, n, first)
+	if !first || k.Load == WeightsFirst {
+		return loaded - rest + max(recomputed+project, rest) + dequantize + d.Attend + l.Post
+	}
+	attention := x + rest + d.Weights*d.AttentionShare // when it has its weights
+	recompute := attention
+	if k.Load == WeightsFine {
+		recompute = x + rest + d.Weights*d.KeyValueShare
+	}
+	recomputed += max(x+rest+dequantize, recompute)
+	return max(max(recomputed, attention)+project+d.Attend, loaded) + l.Post
+}
+
+// RecomputeTime is KVPR's Eq. 10: the time of a layer's KV if the first l positions are
+// recomputed from activations and the others move meanwhile,
+//
+//	t(l) = l·x + max(l·g, fixed + (S − l)·y)
+//
+// with x, g and y the times of one position's activations over the link, of recomputing
+// it, and of its KV over the link. Nothing moves at l = S.
+func (d *Dense) RecomputeTime(l int) float64 {
+	return float64(l)*d.Activations + max(float64(l)*d.Recompute, d.rest(l))
+}
+
+// rest is the time of the KV that is not recomputed.
+func (d *Dense) rest(l int) float64 {
+	if d.Positions == 0 {
+		return 0
+	}
+	return d.KV.Part(float64(d.Positions-l) / float64(d.Positions))
+}
+
+// most is the largest number of positions that can be recomputed. Activations are kept of
+// the prompt alone (KVPR, section 3.2).
+func (d *Dense) most() int { return max(0, min(d.Prompt, d.Positions)) }
+
+// SplitPoint is KVPR's Eq. 11: the l of 0 … min(prompt, S) with the least RecomputeTime.
+// Between its ends the function is piecewise linear with one bend, where both sides of the
+// max are equal. So only the ends and the two integers next to the bend can be least. Of
+// equals it takes the smallest.
+func (d *Dense) SplitPoint() int {
+	limit := d.most()
+	if limit == 0 {
+		return 0
+	}
+	y := (d.KV.Seconds - d.KV.Fixed) / float64(d.Positions)
+	bend := math.Floor(d.KV.Seconds / (d.Recompute + y))
+	best, least := 0, d.RecomputeTime(0)
+	for _, at := range []float64{bend, bend + 1, float64(limit)} {
+		l := int(min(max(at, 0), float64(limit)))
+		if t := d.RecomputeTime(l); t < least {
+			best, least = l, t
+		}
+	}
+	return best
+}
+
+// recomputed is how many positions of a layer are recomputed, n being the step's split.
+func (k *KVPR) recomputed(d *Dense, n int) int {
+	switch k.Recompute {
+	case RecomputePaper:
+		return d.SplitPoint()
+	case RecomputeNone:
+		return 0
+	}
+	return min(n, d.most())
+}
+
+// split is the step's split: the known one, or the fastest.
+func (k *KVPR) split(s *Step) int {
+	if s.split != nil {
+		return *s.split
+	}
+	return k.fastest(s, NewTimeline())
+}
+
+// splitPrecision is the share of a step's time by which one split must be faster than
+// another. Processors round differently, and equal times must give equal splits on all.
+const splitPrecision = 1e-12
+
+// fastest is the split with which the step takes least time on the timeline, which is used
+// for trials. Of equals it takes the smallest.
+//
+// With n positions recomputed, every operation takes a time that is linear in n. The step
+// is the longest of the paths through its operations, so its time is convex in n. Three
+// cases are exceptions. With n = 0 no computation waits for activations, and if n is the
+// whole context no KV moves: both are tried apart. If requests have different lengths, or
+// both directions of the link slow each other, the time is only nearly convex. The result
+// is then no slower than n = 0, but another n can be slightly faster.
+func (k *KVPR) fastest(s *Step, t *Timeline) int {
+	if k.Recompute != RecomputeFastest {
+		return 0
+	}
+	seconds := func(n int) float64 {
+		t.Reset()
+		k.place(t, s, n)
+		t.Contend(s)
+		return t.End()
+	}
+	limit, whole := 0, false
+	for _, part := range s.parts() {
+		for i := range part {
+			d := &part[i].Dense
+			limit, whole = max(limit, d.most()), whole || d.most() == d.Positions
+		}
+	}
+	if limit == 0 {
+		return 0
+	}
+	best, least := 0, seconds(0)
+	precision := splitPrecision * least
+	try := func(n int) {
+		if v := seconds(n); v < least-precision {
+			best, least = n, v
+		}
+	}
+	last := limit
+	if whole {
+		last = max(1, limit-1)
+	}
+	near := s.parts()[0][0].Dense.SplitPoint()
+	try(bottom(1, last, near, func(n int) bool { return seconds(n+1) < seconds(n)-precision }))
+	if whole {
+		try(limit)
+	}
+	return best
+}
+
+// bottom is the first number of low … high after which a convex function falls no more.
+// falls says whether it falls from n to n + 1. The search begins at near, and moves away
+// from it in growing steps.
+func bottom(low, high, near int, falls func(n int) bool) int {
+	at, stride := near, 1
+	for low < high {
+		if at < low || at >= high {
+			at = low + (high-low)/2
+		}
+		if falls(at) {
+			low = at + 1
+			at += stride
+		} else {
+			high = at
+			at -= stride
+		}
+		stride *= 2
+	}
+	return low
+}
+
+// splits yields the layers of all parts, each with the positions that it recomputes.
+func (k *KVPR) splits(s *Step) iter.Seq2[*Dense, int] {
+	split := k.split(s)
+	return func(yield func(*Dense, int) bool) {
+		for _, part := range s.parts() {
+			for i := range part {
+				if d := &part[i].Dense; !yield(d, k.recomputed(d, split)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// movedBytes are the bytes that a step moves to the GPU for its layers' KV, without weights.
+func (k *KVPR) movedBytes(s *Step) (bytes float64) {
+	for d, n := range k.splits(s) {
+		if d.Positions > 0 {
+			bytes += d.Bytes*(1-float64(n)/float64(d.Positions)) + float64(n)*d.ActivationBytes
+		}
+	}
+	return bytes
+}
+
+// meanRecomputed is the mean number of positions that a step's layers recompute.
+func (k *KVPR) meanRecomputed(s *Step) float64 {
+	sum, layers := 0, 0
+	for _, n := range k.splits(s) {
+		sum, layers = sum+n, layers+1
+	}
+	return float64(sum) / float64(layers)
+}
+
+// Quantization is how numbers of FP16 lie in host memory: as they are, or as 4-bit
+// integers, each group of adjacent ones with its scale and its least value in FP16
+// (FlexGen, ICML 2023, section 5, with groups of 64). It is lossy; what it loses is not
+// said here.
+type Quantization struct {
+	Group int // numbers that share a scale; 0: FP16
+}
+
+const (
+	halfBytes   = 2   // a number of FP16
+	packedBytes = 0.5 // one of 4 bits
+)
+
+// PerNumber are the bytes of a number, with its share of two of FP16 a group: 0.5625 in
+// groups of 64, 3.6 times less than FP16.
+func (q Quantization) PerNumber() float64 {
+	if q.Group == 0 {
+		return halfBytes
+	}
+	return packedBytes + 2*halfBytes/float64(q.Group)
+}
+
+// Ratio is PerNumber over that of FP16.
+func (q Quantization) Ratio() float64 { return q.PerNumber() / halfBytes }
+
+// Dequantized are the bytes of GPU memory read and written to make a number FP16 again,
+// pass by pass as FlexGen's code does (FlexLLMGen, flexgen/compression.py, decompress):
+// shift and mask read and write all packed bytes, what each leaves is copied into every
+// second number, and a division and an addition in place take a constant a group: 13.06
+// in groups of 64. A fused kernel would take 2.56.
+func (q Quantization) Dequantized() float64 {
+	if q.Group == 0 {
+		return 0
+	}
+	const unpack = 2 * (2*packedBytes + packedBytes + halfBytes/2.)
+	inPlace := 2*halfBytes + halfBytes/float64(q.Group)
+	return unpack + 2*inPlace
+}
+
+// Quantized are the bytes of GPU memory read and written to quantise a new number (the
+// same file, compress): least and greatest of a group; subtract, multiply, clamp, round;
+// to bytes; a shift of every second one and their union. 25.5.
+func (q Quantization) Quantized() float64 {
+	if q.Group == 0 {
+		return 0
+	}
+	const bounds, passes, bytes, pack = 2 * halfBytes, 4 * 2 * halfBytes, halfBytes + 1, 2*packedBytes + 3*packedBytes
+	return bounds + passes + bytes + pack
+}
+
+// quantization is that of a word of the options kv and x.
+func quantization(word string, group int) Quantization {
+	if word == "int4" {
+		return Quantization{group}
+	}
+	return Quantization{}
+}

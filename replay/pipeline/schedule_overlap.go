@@ -1,0 +1,211 @@
+package pipeline
+
+import "github.com/kvreplay/kvreplay/policies"
+
+// DA overlaps the fetch with the projections that selection did not need and with the
+// attention on resident entries. Attention on the fetched entries follows, and the results
+// are merged (ESS, section 3.3, Dual-Attention).
+type DA struct{ wholeBatch }
+
+func parseDA(options string) (Schedule, error) {
+	w, err := canonical("da", options)
+	return DA{w}, err
+}
+
+// Place adds a step.
+func (DA) Place(t *Timeline, s *Step) { placeOverlapped(t, s, func(*Layer) *DBA { return nil }) }
+
+// Closed adds the exposed part of the fetch to the computation.
+func (DA) Closed(s *Step) float64 {
+	return s.sum(func(l *Layer) float64 { return l.hidden() + ExposedDA(l) })
+}
+
+// DBA divides the selection along the batch: the fetch for the first 1 − Phi of the
+// requests runs while the others are selected (ESS, section 3.3, DualBatch-Attention).
+// Everything else is as with DA. No request's fetch begins before its own selection. The
+// paper's closed form lets the whole fetch overlap, so the timeline can be longer than it
+// if (1−Phi)·fetch is shorter than Phi·select.
+type DBA struct {
+	wholeBatch
+	Phi   float64 // share of the selection that overlaps, about half
+	Delta float64 // s a layer, overhead of dividing it
+}
+
+func newDBA(name, options string) (*DBA, error) {
+	d, delta := &DBA{Phi: 0.5}, 0.
+	var err error
+	d.wholeBatch, err = canonical(name, options, policies.Float("phi", &d.Phi, 0, 1), policies.Float("delta_us", &delta, 0, 1e6))
+	d.Delta = delta * 1e-6
+	return d, err
+}
+
+func parseDBA(options string) (Schedule, error) { return newDBA("dba", options) }
+
+// Place adds a step.
+func (d *DBA) Place(t *Timeline, s *Step) { placeOverlapped(t, s, func(*Layer) *DBA { return d }) }
+
+// Closed adds the overhead and the exposed part of the fetch to the computation.
+func (d *DBA) Closed(s *Step) float64 {
+	return s.sum(func(l *Layer) float64 { return l.hidden() + d.Exposed(l) })
+}
+
+// Layerwise takes DA or DBA for each layer, whichever exposes less (ESS, section 3.3: DBA
+// pays if a layer misses much). DBA's exposure here is that of its two fetches, each with
+// its launch and after its own selection.
+type Layerwise struct{ DBA }
+
+func parseLayerwise(options string) (Schedule, error) {
+	d, err := newDBA("layerwise", options)
+	return &Layerwise{*d}, err
+}
+
+// Place adds a step.
+func (w *Layerwise) Place(t *Timeline, s *Step) {
+	placeOverlapped(t, s, func(l *Layer) *DBA {
+		if ExposedDA(l) < w.exposedApart(l) {
+			return nil
+		}
+		return &w.DBA
+	})
+}
+
+// Closed takes the lesser exposure of every layer.
+func (w *Layerwise) Closed(s *Step) float64 {
+	return s.sum(func(l *Layer) float64 { return l.hidden() + min(ExposedDA(l), w.exposedApart(l)) })
+}
+
+// ExposedDA is the time of a layer's fetch that DA does not hide:
+//
+//	max(0, F − W_pre − W_attn·(1 − missed))
+//
+// and no less than a gather kernel takes of the SMs.
+func ExposedDA(l *Layer) float64 {
+	return max(l.gathering(1), l.fetching(1)-l.pre()-l.Attend*(1-l.Missed))
+}
+
+// Exposed is the time of a layer's fetch that DBA does not hide, and its overhead:
+//
+//	delta + max(0, F − W_pre − W_attn·(1 − missed) − phi·W_select)
+//
+// W_select includes the lookup, which ESS does not state apart. The gather kernel is as in
+// ExposedDA.
+func (d *DBA) Exposed(l *Layer) float64 {
+	return d.Delta + max(l.gathering(1), l.fetching(1)-l.pre()-l.Attend*(1-l.Missed)-d.Phi*(l.Select+l.LookupGPU))
+}
+
+// exposedApart is Exposed with each part's fetch after its own selection. The first fetch
+// also delays the second.
+func (d *DBA) exposedApart(l *Layer) float64 {
+	second := d.Phi * (l.Select + l.LookupGPU)
+	first := l.gathering(1 - d.Phi)
+	end := max(l.fetching(1-d.Phi), first+second) + l.fetching(d.Phi)
+	return d.Delta + max(first+l.gathering(d.Phi), end-second-l.pre()-l.Attend*(1-l.Missed))
+}
+
+// hidden is the time of a layer whose fetch is hidden.
+func (l *Layer) hidden() float64 { return l.Project + l.Select + l.LookupGPU + l.computing() }
+
+// placeOverlapped adds a step. split says for each layer how its selection is divided; nil
+// leaves it whole.
+func placeOverlapped(t *Timeline, s *Step, split func(*Layer) *DBA) {
+	t.layers(s, func(i int, l *Layer, last Op) Op {
+		last = t.Add(Project, i, 0, l.Project, last)
+		var fetched Op
+		if d := split(l); d == nil {
+			last, fetched = t.selectAndFetch(l, i, 0, 1, last)
+		} else {
+			var first Op
+			last = t.Add(Split, i, 0, d.Delta, last)
+			last, first = t.selectAndFetch(l, i, 0, 1-d.Phi, last)
+			last, fetched = t.selectAndFetch(l, i, 1, d.Phi, last)
+			fetched = t.later(first, fetched)
+		}
+		last = t.Add(Pre, i, 0, l.Pre, last)
+		t.store(l, i, 0, last)
+		last = t.Add(AttendResident, i, 0, l.Attend*(1-l.Missed), last)
+		last = t.Add(AttendFetched, i, 0, l.Attend*l.Missed, last, fetched)
+		return t.Add(Post, i, 0, l.Post, last)
+	})
+}
+
+// Prefetch selects and fetches a layer ahead: with the input of layer i the selection of
+// layer i+1 is predicted, and fetched while layer i computes (InfiniGen, as KVDrive's
+// section 3 times it). The prediction is made when layer i's own fetch has ended, so
+// selection stays exposed. The first layer of a step has nothing to hide behind. In steady
+// state a layer takes
+//
+//	select + max(compute, fetch)
+//
+// With an accuracy below 1 the selection is made again with the layer's own input. The
+// misses that the prediction did not name are fetched then. Blocks that it named wrongly
+// move for nothing, so the fetch ahead takes as long as before.
+type Prefetch struct {
+	wholeBatch
+	Accuracy float64 // share of the misses that the prediction names
+}
+
+func parsePrefetch(options string) (_ Schedule, err error) {
+	p := &Prefetch{Accuracy: 1}
+	p.wholeBatch, err = canonical("prefetch", options, policies.Float("accuracy", &p.Accuracy, 0, 1))
+	return p, err
+}
+
+// Traits state the assumed prediction.
+func (p *Prefetch) Traits() Traits { return Traits{Serves: SparseTopK, Predicted: p.Accuracy} }
+
+// Place adds a step.
+func (p *Prefetch) Place(t *Timeline, s *Step) {
+	fetched := None
+	t.layers(s, func(i int, l *Layer, last Op) Op {
+		input := last
+		if i == 0 {
+			last = t.Add(Project, i, 0, l.Project, last)
+			fetched = p.fetchLayer(t, l, i, FetchBlocks, last)
+		}
+		own := fetched
+		if i+1 < len(s.Whole) {
+			fetched = p.fetchLayer(t, &s.Whole[i+1], i+1, FetchAhead, input, own)
+		}
+		if i > 0 {
+			last = t.Add(Project, i, 0, l.Project, last)
+		}
+		if i > 0 && p.Accuracy < 1 {
+			again := t.Add(Select, i, 0, l.Select, last)
+			again = t.Add(LookupGPU, i, 0, l.LookupGPU, again, own)
+			own = t.later(own, t.fetch(FetchBlocks, l, i, 0, 1-p.Accuracy, again))
+		}
+		return t.compute(l, i, 0, own, last)
+	})
+}
+
+// ahead selects, looks up and fetches one layer.
+func (p *Prefetch) fetchLayer(t *Timeline, l *Layer, layer int, k Kind, after ...Op) Op {
+	op := t.Add(Select, layer, 0, l.Select, after...)
+	op = t.Add(LookupGPU, layer, 0, l.LookupGPU, op)
+	return t.fetch(k, l, layer, 0, 1, op)
+}
+
+// Closed is the sum of the steady state. The first layer's projections, selection and fetch
+// come before it, and the last layer's computation after it, whose projections run while its
+// fetch ends. It holds if the prediction is right.
+func (p *Prefetch) Closed(s *Step) float64 {
+	sum, waits := s.Output, 0. // the rest of a fetch when a layer begins
+	for i := range s.Whole {
+		l := &s.Whole[i]
+		early, rest := l.pre(), l.Attend+l.Post
+		if i > 0 {
+			early += l.Project
+		} else {
+			sum += l.Project + l.Select + l.LookupGPU
+			waits = l.fetching(1)
+		}
+		if i+1 == len(s.Whole) {
+			sum += max(waits, early) + rest
+			continue
+		}
+		next := &s.Whole[i+1]
+		sum += waits + next.Select + next.LookupGPU + early + rest
+		waits = max(0, next.fetching(1)-early-rest)
+	}
+	return sum
+}

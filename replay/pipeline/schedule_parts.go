@@ -1,0 +1,164 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// SFC divides the batch for selection, lookup and fetch (KVDrive, section 5.3): while the
+// GPU selects for one micro-batch, the CPU looks up for the one before and the link
+// fetches for the one before that. Computation takes the whole batch, and the CPU keeps its
+// books meanwhile. A layer takes, for micro-batches with times s, u, f:
+//
+//	A_i = A_{i−1} + s_i;  B_i = max(A_i, B_{i−1}) + u_i;  D_i = max(B_i, D_{i−1}) + f_i
+//	layer = project + D_n + max(compute, update)
+type SFC struct {
+	N int // micro-batches; 0: calibrated, by trying the divisors of the batch
+}
+
+func parseSFC(options string) (Schedule, error) {
+	c := &SFC{}
+	if options == "" || options == "parts=auto" {
+		return c, nil
+	}
+	_, err := policies.ParseOptions(options, policies.Int("parts", &c.N, 1, 1<<20))
+	return c, err
+}
+
+// Name is its text form.
+func (c *SFC) Name() string {
+	if c.N == 0 {
+		return "sfc:parts=auto"
+	}
+	return fmt.Sprintf("sfc:parts=%d", c.N)
+}
+
+// Parts is the number of micro-batches.
+func (c *SFC) Parts() int { return max(1, c.N) }
+
+// Traits are those of a schedule that moves misses.
+func (*SFC) Traits() Traits { return Traits{Serves: SparseTopK} }
+
+// Place adds a step.
+func (c *SFC) Place(t *Timeline, s *Step) {
+	parts := s.parts()
+	fetches := make([]Op, 0, len(parts))
+	t.layers(s, func(i int, l *Layer, last Op) Op {
+		last = t.Add(Project, i, 0, l.Project, last)
+		fetches = fetches[:0]
+		for p := range parts {
+			m := &parts[p][i]
+			last = t.Add(Select, i, p, m.Select, last)
+			found := t.Add(LookupCPU, i, p, m.LookupCPU, last)
+			fetches = append(fetches, t.fetch(FetchBlocks, m, i, p, 1, found))
+		}
+		fetched := t.Add(Join, i, 0, 0, fetches...)
+		t.Add(Update, i, 0, l.Update, fetched)
+		return t.compute(l, i, 0, None, last, fetched)
+	})
+}
+
+// Closed is the recurrence above, layer after layer.
+func (c *SFC) Closed(s *Step) float64 {
+	sum, parts := s.Output, s.parts()
+	for i := range s.Whole {
+		var a, b, d float64
+		for p := range parts {
+			m := &parts[p][i]
+			a += m.Select
+			b = max(a, b) + m.LookupCPU
+			d = max(b, d) + m.fetching(1)
+		}
+		l := &s.Whole[i]
+		sum += l.Project + d + max(l.computing(), l.Update)
+	}
+	return sum
+}
+
+// calibrate chooses SFC's number of micro-batches: the divisor of the batch with the
+// least time over some steps (KVDrive, section 5.3).
+func (r *runner) calibrate() error {
+	best, least := 1, math.Inf(1)
+	for n := 1; n <= r.Batch; n++ {
+		if r.Batch%n != 0 {
+			continue
+		}
+		sum, err := r.trial(&SFC{N: n}, least)
+		if err != nil {
+			return err
+		}
+		if sum < least {
+			best, least = n, sum
+		}
+	}
+	r.Schedule = &SFC{N: best}
+	r.note("calibrated: %d micro-batches", best)
+	return nil
+}
+
+// atLeast is a lower bound of the step's time with micro-batches: the time that the
+// busiest resource works.
+func (c *SFC) atLeast(s *Step) float64 {
+	var sms, link, host, drive float64
+	for i := range s.Whole {
+		l := &s.Whole[i]
+		sms += l.Project + l.Pre + l.Attend + l.Post
+		host += l.Update
+	}
+	for _, part := range s.parts() {
+		for i := range part {
+			l := &part[i]
+			sms += l.Select
+			link += l.Fetch.Seconds + l.Hop.Seconds
+			host += l.LookupCPU
+			drive += l.Read
+		}
+	}
+	return max(sms, link, host, drive)
+}
+
+// TBO runs two halves of the batch half a layer apart: while one half's misses are on the
+// link, the other half computes (two-batch overlap, which ESS's simulator has for
+// DeepSeek). Weights are read for each half.
+type TBO struct{ wholeBatch }
+
+func parseTBO(options string) (Schedule, error) {
+	w, err := canonical("tbo", options)
+	return TBO{w}, err
+}
+
+// Parts is 2.
+func (TBO) Parts() int { return 2 }
+
+// Place adds a step. The SMs take, layer by layer: first half to its selection, second
+// half from attention of the layer before, second half to its selection, first half from
+// attention.
+func (TBO) Place(t *Timeline, s *Step) {
+	parts := s.parts()
+	last, fetched := make([]Op, len(parts)), make([]Op, len(parts))
+	for p := range parts {
+		last[p] = None
+	}
+	compute := func(i, p int) { last[p] = t.compute(&parts[p][i], i, p, fetched[p], last[p]) }
+	for i := range s.Whole {
+		for p := range parts {
+			if p > 0 && i > 0 {
+				compute(i-1, p)
+			}
+			l := &parts[p][i]
+			last[p] = t.Add(Project, i, p, l.Project, last[p])
+			last[p], fetched[p] = t.selectAndFetch(l, i, p, 1, last[p])
+		}
+		compute(i, 0)
+	}
+	done := None
+	for p := range parts {
+		if p > 0 && len(s.Whole) > 0 {
+			compute(len(s.Whole)-1, p)
+		}
+		done = t.later(done, last[p])
+	}
+	t.Add(Output, len(s.Whole), 0, s.Output, done)
+}

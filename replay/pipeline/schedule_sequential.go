@@ -1,0 +1,105 @@
+package pipeline
+
+import "github.com/kvreplay/kvreplay/policies"
+
+// Sequential does one thing at a time (KVDrive, section 3): a layer takes
+//
+//	project + select + look up + fetch + compute (+ update, if the CPU looks up)
+type Sequential struct {
+	wholeBatch
+	CPU bool // the host looks up, as in KVDrive; otherwise a kernel, as in ESS
+}
+
+func parseSequential(options string) (Schedule, error) {
+	lookup := "gpu"
+	w, err := canonical("sequential", options, policies.Word("lookup", &lookup, "gpu", "cpu"))
+	return &Sequential{w, lookup == "cpu"}, err
+}
+
+// Place adds a step.
+func (q *Sequential) Place(t *Timeline, s *Step) {
+	t.layers(s, func(i int, l *Layer, last Op) Op {
+		last = t.Add(Project, i, 0, l.Project, last)
+		last = t.Add(Select, i, 0, l.Select, last)
+		if q.CPU {
+			last = t.Add(LookupCPU, i, 0, l.LookupCPU, last)
+		} else {
+			last = t.Add(LookupGPU, i, 0, l.LookupGPU, last)
+		}
+		last = t.compute(l, i, 0, None, t.fetch(FetchBlocks, l, i, 0, 1, last))
+		if q.CPU {
+			last = t.Add(Update, i, 0, l.Update, last)
+		}
+		return last
+	})
+}
+
+// Closed is the sum of all stages.
+func (q *Sequential) Closed(s *Step) float64 {
+	return s.sum(func(l *Layer) float64 {
+		sum := l.Project + l.Select + l.fetching(1) + l.computing()
+		if q.CPU {
+			return sum + l.LookupCPU + l.Update
+		}
+		return sum + l.LookupGPU
+	})
+}
+
+// OnGPU keeps all KV on the GPU, so nothing moves. Attention is sparse: it reads the Top-K
+// that the selection finds. With Dense there is no selection, and attention reads the whole
+// context. A model that attends densely gives other answers than one that attends to its
+// Top-K, so the two are different services.
+type OnGPU struct{ Dense bool }
+
+func parseOnGPU(options string) (Schedule, error) {
+	_, err := policies.ParseOptions(options)
+	return OnGPU{}, err
+}
+
+func parseDense(options string) (Schedule, error) {
+	_, err := policies.ParseOptions(options)
+	return OnGPU{Dense: true}, err
+}
+
+// Name is gpu or dense.
+func (g OnGPU) Name() string {
+	if g.Dense {
+		return "dense"
+	}
+	return "gpu"
+}
+
+// Parts is 1.
+func (OnGPU) Parts() int { return 1 }
+
+// Traits say that nothing moves.
+func (g OnGPU) Traits() Traits {
+	if g.Dense {
+		return Traits{Serves: DenseAttended, Moves: MovesNothing}
+	}
+	return Traits{Serves: SparseTopK, Moves: MovesNothing}
+}
+
+// Place adds a step.
+func (g OnGPU) Place(t *Timeline, s *Step) {
+	t.layers(s, func(i int, l *Layer, last Op) Op {
+		if g.Dense {
+			return t.attendDensely(l, i, last, None)
+		}
+		last = t.Add(Project, i, 0, l.Project, last)
+		last = t.Add(Select, i, 0, l.Select, last)
+		last = t.Add(Pre, i, 0, l.Pre, last)
+		last = t.Add(Attend, i, 0, l.Attend, last)
+		return t.Add(Post, i, 0, l.Post, last)
+	})
+}
+
+// Closed is the sum of all operators.
+func (g OnGPU) Closed(s *Step) float64 {
+	return s.sum(func(l *Layer) float64 {
+		if g.Dense {
+			return l.Project + l.Pre + l.Dense.Attend + l.Post
+		}
+		return l.Project + l.Select + l.Pre + l.Attend + l.Post
+	})
+}
