@@ -23,8 +23,9 @@ LDFLAGS := -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) -X $(CLI).bui
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# The tag has the plotting library leave out PDF, EPS, TeX and bitmaps: charts are SVG.
 build: ## build bin/kvreplay
-	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/kvreplay
+	@$(GO) build -trimpath -tags minimal -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/kvreplay
 
 leaderboard: build ## replay the corpus of real traces through every policy, print the board, write results/ (RESULTS=)
 	@$(BIN) replay $(TRACES) --policy all --policy lossy --capacity 1.25x,1.5x,2x,3x,4x --per request --out $(RESULTS)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/metrics/render/texttable"
+	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/allocate"
@@ -117,7 +117,7 @@ func (f *allocateFlags) run(c *call) error {
 	if f.format == "json" {
 		err = writeJSON(c.stdout, reports)
 	} else {
-		err = allocate.WriteText(c.stdout, reports, texttable.Figures)
+		err = allocate.WriteText(c.stdout, reports, table.Figures)
 	}
 	return cmp.Or(err, errorOf(selected.incomplete))
 }

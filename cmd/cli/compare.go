@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/policies"
@@ -98,9 +100,9 @@ func (f *compareFlags) run(c *call, table policies.Table) error {
 // render prints a *board.Comparison or *board.Comparisons.
 func (f *compareFlags) render(w io.Writer, compared any) error {
 	if f.format == "json" {
-		return render.JSON(w, compared)
+		return text.WriteJSON(w, compared)
 	}
-	var report render.Report
+	var report *table.Report
 	switch c := compared.(type) {
 	case *board.Comparison:
 		report = render.Comparison(c)
@@ -110,5 +112,5 @@ func (f *compareFlags) render(w io.Writer, compared any) error {
 	if f.format == "markdown" {
 		return report.Markdown(w)
 	}
-	return report.Table(w)
+	return report.Text(w)
 }

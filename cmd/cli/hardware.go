@@ -8,11 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/pflag"
 
-	"github.com/kvreplay/kvreplay/metrics/render/texttable"
+	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -86,14 +84,10 @@ func kinds(chosen string) (known []string, kinds []hardware.Kind) {
 	return known, kinds
 }
 
-// printTable writes a table without blanks at line ends.
-func printTable(w io.Writer, t table.Writer) error {
-	for line := range strings.Lines(t.Render() + "\n") {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
-			return err
-		}
-	}
-	return nil
+// printTable writes a table for a terminal.
+func printTable(w io.Writer, t *table.Table) error {
+	_, err := io.WriteString(w, t.Text())
+	return err
 }
 
 // listedItem is an item as `hardware list --format json` prints it.
@@ -138,9 +132,9 @@ func (f *hardwareFlags) list() command {
 			if f.format == "json" {
 				return writeJSON(c.stdout, items)
 			}
-			t := texttable.New(table.Row{"kind", "name", "what", "file"})
+			t := table.New("kind", "name", "what", "file")
 			for _, it := range items {
-				t.AppendRow(table.Row{it.Kind, strings.Join(append([]string{it.Name}, it.Aliases...), ", "), it.Title, it.File})
+				t.Add(it.Kind, strings.Join(append([]string{it.Name}, it.Aliases...), ", "), it.Title, it.File)
 			}
 			return printTable(c.stdout, t)
 		},
@@ -232,14 +226,13 @@ func (s *shownItem) print(w io.Writer) error {
 	if s.Note != "" {
 		fmt.Fprintln(w, s.Note)
 	}
-	t := texttable.New(table.Row{"number", "value", "status", "source", "note"}, 2)
-	t.SetColumnConfigs([]table.ColumnConfig{{Number: 2, Align: text.AlignRight, AlignHeader: text.AlignRight}, {Number: 5, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft}})
+	t := table.New("number", "value", "status", "source", "note").Right(1).Wrap(4, 60)
 	var sources []string
 	for _, l := range s.Lines {
 		if !slices.Contains(sources, l.Source) {
 			sources = append(sources, l.Source)
 		}
-		t.AppendRow(table.Row{l.Field, l.Text, string(l.Status), fmt.Sprintf("[%d]", slices.Index(sources, l.Source)+1), l.Note})
+		t.Add(l.Field, l.Text, l.Status, fmt.Sprintf("[%d]", slices.Index(sources, l.Source)+1), l.Note)
 	}
 	if err := printTable(w, t); err != nil {
 		return err

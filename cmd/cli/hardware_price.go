@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-
-	"github.com/kvreplay/kvreplay/metrics/render/texttable"
+	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 	"github.com/kvreplay/kvreplay/replay/transfer/extents"
@@ -203,18 +201,18 @@ func (f *hardwareFlags) printPriced(w io.Writer, p priced) error {
 		}
 		return us(s)
 	}
-	t := texttable.New(table.Row{p.Machine, "path", "pieces", "bytes", "on the wire", "back", "launch us", "submit us", "pieces us", "bytes us", "all us", "GB/s", "SMs"}, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
+	t := table.New(p.Machine, "path", "pieces", "bytes", "on the wire", "back", "launch us", "submit us", "pieces us", "bytes us", "all us", "GB/s", "SMs").RightFrom(2)
 	for i := range p.Paths {
 		r := &p.Paths[i]
-		t.AppendRow(table.Row{r.Direction, r.Path, r.Descriptors, r.Bytes, fmt.Sprintf("%.0f", r.WireForward), fmt.Sprintf("%.0f", r.WireBack),
-			cause(r, r.Launch), cause(r, r.Submit), cause(r, r.Descriptor), cause(r, r.Link), us(r.Seconds), fmt.Sprintf("%.3g", float64(r.Bytes)/r.Seconds/1e9), r.SMs})
+		t.Add(r.Direction, r.Path, r.Descriptors, r.Bytes, fmt.Sprintf("%.0f", r.WireForward), fmt.Sprintf("%.0f", r.WireBack),
+			cause(r, r.Launch), cause(r, r.Submit), cause(r, r.Descriptor), cause(r, r.Link), us(r.Seconds), fmt.Sprintf("%.3g", float64(r.Bytes)/r.Seconds/1e9), r.SMs)
 	}
 	if err := printTable(w, t); err != nil || p.Levels == nil {
 		return err
 	}
-	t = texttable.New(table.Row{"level", "exposed us", "link bytes", "SSD bytes", "SSD reads"}, 2, 3, 4, 5)
+	t = table.New("level", "exposed us", "link bytes", "SSD bytes", "SSD reads").RightFrom(1)
 	for _, l := range p.Levels {
-		t.AppendRow(table.Row{l.Level, us(l.Seconds), l.Link, l.SSD, l.Reads})
+		t.Add(l.Level, us(l.Seconds), l.Link, l.SSD, l.Reads)
 	}
 	fmt.Fprintln(w)
 	return printTable(w, t)
@@ -297,7 +295,7 @@ func noteBlocks(w io.Writer, f *trace.File, bytes int64) {
 }
 
 func printExtents(w io.Writer, rows []extents.Row, ssd *transfer.SSD, entry int64) error {
-	t := texttable.New(table.Row{"order", "extent", "demand a step", "reads a step", "blocks read", "× demand", "us a step"}, 2, 3, 4, 5, 6, 7)
+	t := table.New("order", "extent", "demand a step", "reads a step", "blocks read", "× demand", "us a step").RightFrom(1)
 	for _, r := range rows {
 		if r.Steps == 0 {
 			continue
@@ -305,8 +303,8 @@ func printExtents(w io.Writer, rows []extents.Row, ssd *transfer.SSD, entry int6
 		steps := float64(r.Steps)
 		bytes := r.Blocks/r.Steps*entry + r.Blocks%r.Steps*entry/r.Steps // of a step; the product of all may not fit
 		request := transfer.Request{Descriptors: (r.Reads + r.Steps/2) / r.Steps, Bytes: bytes, Launches: 1}
-		t.AppendRow(table.Row{r.Order, r.Extent, fmt.Sprintf("%.1f", float64(r.Demand)/steps), fmt.Sprintf("%.1f", float64(r.Reads)/steps),
-			fmt.Sprintf("%.1f", float64(r.Blocks)/steps), fmt.Sprintf("%.2f", float64(r.Blocks)/float64(max(1, r.Demand))), fmt.Sprintf("%.4g", ssd.Time(request)*1e6)})
+		t.Add(r.Order, r.Extent, fmt.Sprintf("%.1f", float64(r.Demand)/steps), fmt.Sprintf("%.1f", float64(r.Reads)/steps),
+			fmt.Sprintf("%.1f", float64(r.Blocks)/steps), fmt.Sprintf("%.2f", float64(r.Blocks)/float64(max(1, r.Demand))), fmt.Sprintf("%.4g", ssd.Time(request)*1e6))
 	}
 	return printTable(w, t)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/render"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -187,13 +188,13 @@ func (f *boardFlags) renderAll(w io.Writer, boards []startBoard, format string) 
 func (f *boardFlags) render(w io.Writer, b *board.Board, format string) error {
 	switch format {
 	case "markdown":
-		return render.Markdown(w, b, f.perTrace)
+		return render.Board(b, f.perTrace).Markdown(w)
 	case "csv":
 		return render.CSV(w, b)
 	case "json":
-		return render.JSON(w, b)
+		return text.WriteJSON(w, b)
 	}
-	return render.Table(w, b, f.perTrace)
+	return render.Board(b, f.perTrace).Text(w)
 }
 
 // write writes every rendering and the curves into the folder. Each file is whole or missing,

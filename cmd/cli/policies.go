@@ -7,10 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
 )
@@ -130,25 +128,14 @@ func listed(none string, words ...word) string {
 
 // writePolicies prints a table.
 func writePolicies(w io.Writer, lines []policyLine) error {
-	t := table.NewWriter()
-	style := table.StyleLight
-	style.Format = table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault}
-	style.Options = table.Options{SeparateHeader: true}
-	t.SetStyle(style)
-	t.SetColumnConfigs([]table.ColumnConfig{{Number: 6, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft}})
-	t.AppendHeader(table.Row{"policy", "traits", "needs", "memory", "cost a change", "evicts"})
+	t := table.New("policy", "traits", "needs", "memory", "cost a change", "evicts").Wrap(5, 60)
 	for _, exact := range []bool{true, false} {
 		for _, p := range lines {
 			if p.Exact == exact {
-				t.AppendRow(table.Row{p.Name, p.traits(), p.needs(), p.MemoryPerBlock, p.CostPerChange, p.Summary})
+				t.Add(p.Name, p.traits(), p.needs(), p.MemoryPerBlock, p.CostPerChange, p.Summary)
 			}
 		}
-		t.AppendSeparator()
-	}
-	for line := range strings.Lines(t.Render() + "\n") {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
-			return err
-		}
+		t.Line()
 	}
 	var spelled []string
 	for _, p := range lines {
@@ -156,14 +143,14 @@ func writePolicies(w io.Writer, lines []policyLine) error {
 			spelled = append(spelled, fmt.Sprintf("%s (%s)", p.Name, strings.Join(p.Aliases, ", ")))
 		}
 	}
-	_, err := fmt.Fprintf(w, `
+	_, err := fmt.Fprintf(w, `%s
 exact: what is evicted can be fetched again; lossy: what is dropped is lost, ranked
 apart by recall; divides a request: gives its streams budgets of their own, in sum no
 more than the capacity; bound: sees the future, never ranked; stack: a larger capacity
 never misses more; bypasses: may keep demanded blocks out; draws: depends on --seed;
 memory: a block of the context. Say more of one: kvreplay policies describe NAME
 Case does not count in names. Other names: %s
-`, strings.Join(spelled, ", "))
+`, t.Text(), strings.Join(spelled, ", "))
 	return err
 }
 

@@ -9,13 +9,12 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/pflag"
 
 	"github.com/kvreplay/kvreplay/datasets/synthetic"
 	"github.com/kvreplay/kvreplay/datasets/synthetic/twin"
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -264,19 +263,9 @@ func (f *fitFlags) run(c *call) error {
 	return printTwin(c.stdout, rows)
 }
 
-func fitTable(header ...any) table.Writer {
-	t := table.NewWriter()
-	style := table.StyleLight
-	style.Format.Header = text.FormatDefault
-	style.Options.DrawBorder, style.Options.SeparateColumns = false, false
-	t.SetStyle(style)
-	t.AppendHeader(header)
-	return t
-}
-
 // printDials prints the mean of each dial and its range over the layers.
 func printDials(w io.Writer, d *synthetic.Dials) error {
-	t := fitTable("dial", "mean", "least", "most", "")
+	t := table.New("dial", "mean", "least", "most", "")
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 	for i := range synthetic.LocalityDials {
 		dial := &synthetic.LocalityDials[i]
@@ -285,10 +274,11 @@ func printDials(w io.Writer, d *synthetic.Dials) error {
 		if values := d.ByLayer[dial.Name]; len(values) > 0 {
 			least, most = slices.Min(values), slices.Max(values)
 		}
-		t.AppendRow(table.Row{dial.Name, number(mean), number(least), number(most), dial.Usage})
+		t.Add(dial.Name, number(mean), number(least), number(most), dial.Usage)
 	}
-	return printLines(w, fmt.Sprintf("%s\n%d layers, K = %d, M = %d, context %d, %d steps after %d windows; over the layers:\n%s",
-		d.About, d.Layers, d.TopK, d.Candidates, d.Context, d.Steps, d.Windows, t.Render()))
+	_, err := fmt.Fprintf(w, "%s\n%d layers, K = %d, M = %d, context %d, %d steps after %d windows; over the layers:\n%s",
+		d.About, d.Layers, d.TopK, d.Candidates, d.Context, d.Steps, d.Windows, t.Text())
+	return err
 }
 
 // errorText is the twin's error; +∞ where only the twin misses.
@@ -301,19 +291,10 @@ func errorText(r twin.Row) string {
 
 // printTwin prints the misses on both traces.
 func printTwin(w io.Writer, rows []twin.Row) error {
-	t := fitTable("policy", "capacity", "misses", "twin", "error")
+	t := table.New("policy", "capacity", "misses", "twin", "error").Right(2, 3)
 	for _, r := range rows {
-		t.AppendRow(table.Row{r.Policy, r.Capacity, r.Original, r.Twin, errorText(r)})
+		t.Add(r.Policy, r.Capacity, r.Original, r.Twin, errorText(r))
 	}
-	return printLines(w, "\nMisses of the trace and of its synthetic twin\n"+t.Render())
-}
-
-// printLines prints text without blanks at the ends of its lines.
-func printLines(w io.Writer, s string) error {
-	lines := strings.Split(s, "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	_, err := io.WriteString(w, "\nMisses of the trace and of its synthetic twin\n"+t.Text())
 	return err
 }

@@ -1,16 +1,15 @@
 package catalogue
 
 import (
-	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
 	"github.com/dustin/go-humanize"
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
 )
 
 // Formats are the renderings of a list of entries.
@@ -21,28 +20,25 @@ var Formats = []string{"table", "json", "csv", "markdown"}
 func Render(w io.Writer, entries []Entry, format string) error {
 	switch format {
 	case "json":
-		return writeJSON(w, entries)
+		return text.WriteJSON(w, entries)
 	case "csv":
-		return writeCSV(w, entries)
+		return fullTable(entries, func(commands []string) string { return strings.Join(commands, "\n") }).CSV(w)
 	case "markdown":
-		return writeMarkdown(w, entries)
+		_, err := io.WriteString(w, fullTable(entries, code).RawMarkdown())
+		return err
 	case "table":
 		return writeTable(w, entries)
 	}
 	return fmt.Errorf("format %q, expected one of %s", format, strings.Join(Formats, ", "))
 }
 
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
-
 // columns are those of CSV and Markdown.
 var columns = []string{"name", "kind", "what", "licence", "origin", "file", "bytes", "sha256", "digest", "make", "note"}
 
-// lines are an entry's, one a file, at least one.
+// makeColumn is the column of the commands that make an entry.
+const makeColumn = 9
+
+// lines are an entry's, one a file, at least one. They lack the commands.
 func (e *Entry) lines() [][]string {
 	files := e.Files
 	if len(files) == 0 {
@@ -54,41 +50,21 @@ func (e *Entry) lines() [][]string {
 		if f.Bytes > 0 {
 			size = strconv.FormatInt(f.Bytes, 10)
 		}
-		lines = append(lines, []string{e.Name, string(e.Kind), e.What, e.Licence, e.Origin, f.Name, size, f.SHA256, f.Digest, strings.Join(e.Make, "\n"), e.Note})
+		lines = append(lines, []string{e.Name, string(e.Kind), e.What, e.Licence, e.Origin, f.Name, size, f.SHA256, f.Digest, "", e.Note})
 	}
 	return lines
 }
 
-func writeCSV(w io.Writer, entries []Entry) error {
-	c := csv.NewWriter(w)
-	lines := [][]string{columns}
+// fullTable has every column. The commands that make an entry are joined to one text.
+func fullTable(entries []Entry, join func(commands []string) string) *table.Table {
+	t := table.New(columns...)
 	for i := range entries {
-		lines = append(lines, entries[i].lines()...)
-	}
-	if err := c.WriteAll(lines); err != nil {
-		return fmt.Errorf("write catalogue: %w", err)
-	}
-	return nil
-}
-
-func writeMarkdown(w io.Writer, entries []Entry) error {
-	t := table.NewWriter()
-	row := func(cells []string) table.Row {
-		r := make(table.Row, len(cells))
-		for i, c := range cells {
-			r[i] = c
-		}
-		return r
-	}
-	t.AppendHeader(row(columns))
-	for i := range entries {
-		for _, cells := range entries[i].lines() {
-			cells[9] = code(entries[i].Make)
-			t.AppendRow(row(cells))
+		for _, texts := range entries[i].lines() {
+			texts[makeColumn] = join(entries[i].Make)
+			t.AddTexts(texts)
 		}
 	}
-	_, err := fmt.Fprintln(w, t.RenderMarkdown())
-	return err
+	return t
 }
 
 // code is commands as Markdown's inline code, a line each.
@@ -101,28 +77,13 @@ func code(commands []string) string {
 }
 
 func writeTable(w io.Writer, entries []Entry) error {
-	t := table.NewWriter()
-	style := table.StyleLight
-	style.Format = table.FormatOptions{Header: text.FormatDefault, Row: text.FormatDefault}
-	style.Options = table.Options{SeparateHeader: true}
-	t.SetStyle(style)
-	t.SetColumnConfigs([]table.ColumnConfig{
-		{Name: "bytes", Align: text.AlignRight, AlignHeader: text.AlignRight},
-		{Name: "licence", WidthMax: 18, WidthMaxEnforcer: text.WrapSoft},
-		{Name: "what", WidthMax: 56, WidthMaxEnforcer: text.WrapSoft},
-	})
-	t.AppendHeader(table.Row{"name", "kind", "licence", "bytes", "digest", "what"})
+	t := table.New("name", "kind", "licence", "bytes", "digest", "what").Right(3).Wrap(2, 18).Wrap(5, 56)
 	for i := range entries {
 		e := &entries[i]
 		size, digest := e.short()
-		t.AppendRow(table.Row{e.Name, e.Kind, e.Licence, size, digest, e.What})
+		t.Add(e.Name, e.Kind, e.Licence, size, digest, e.What)
 	}
-	for line := range strings.Lines(t.Render() + "\n") {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
-			return err
-		}
-	}
-	_, err := fmt.Fprint(w, `
+	_, err := fmt.Fprint(w, t.Text()+`
 Origin, digests in full, and the commands that make it again: kvreplay datasets
 describe NAME, or --format json, csv or markdown. bytes and digest are of the files that
 it makes or names; – where they depend on what is asked for.
@@ -171,7 +132,7 @@ func (e *Entry) Text(w io.Writer) error {
 	for _, s := range e.Sources {
 		fact("source", s.text())
 	}
-	fact("note", strings.ReplaceAll(text.WrapSoft(e.Note, 80), "\n", "\n         "))
+	fact("note", strings.Join(table.Wrap(e.Note, 80), "\n         "))
 	fmt.Fprint(&b, "\nMade by\n")
 	for _, c := range e.Make {
 		fmt.Fprintf(&b, "  %s\n", c)
@@ -181,12 +142,12 @@ func (e *Entry) Text(w io.Writer) error {
 }
 
 func (s *Source) text() string {
-	text := s.Name
+	line := s.Name
 	if s.SHA256 != "" {
-		text += ", SHA-256 " + s.SHA256
+		line += ", SHA-256 " + s.SHA256
 	}
 	if s.Origin != "" {
-		text += ", " + s.Origin
+		line += ", " + s.Origin
 	}
-	return text
+	return line
 }

@@ -11,12 +11,10 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
-	"github.com/kvreplay/kvreplay/trace/inspect"
+	"github.com/kvreplay/kvreplay/internal/table"
 )
 
 // Summary is what `kvreplay inspect --format json` prints of a request trace; README.md
@@ -313,18 +311,14 @@ func (s *Summary) Text(w io.Writer) error {
 	if s.Prefixes != nil {
 		parts = append(parts, fmt.Sprintf("Shared prefixes: blocks of %d tokens, cache without bound\n%s", s.Prefixes.BlockTokens, s.Prefixes.text(s.Requests)))
 	}
-	var b strings.Builder
-	for line := range strings.SplitSeq(strings.Join(parts, "\n\n"), "\n") {
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, strings.Join(parts, "\n"))
 	return err
 }
 
 // facts tell when requests came.
 func (s *Summary) facts() string {
 	a := &s.Arrivals
-	return pairs([]table.Row{
+	return pairs([][]any{
 		{"format", s.Format},
 		{"bytes", humanize.Comma(s.Bytes)},
 		{"requests", humanize.Comma(s.Requests)},
@@ -336,36 +330,34 @@ func (s *Summary) facts() string {
 	})
 }
 
-func pairs(rows []table.Row) string {
-	t := inspect.PlainTable()
-	t.AppendRows(rows)
-	return t.Render()
+// pairs lays out names and values in two columns.
+func pairs(rows [][]any) string {
+	t := table.New()
+	for _, row := range rows {
+		t.Add(row...)
+	}
+	return t.Text()
 }
 
 // spreads are the distributions, one a row.
 func (s *Summary) spreads() string {
-	t := inspect.PlainTable("", "min", "mean", "p50", "p90", "p99", "max", "total")
-	var columns []table.ColumnConfig
-	for c := range 7 {
-		columns = append(columns, table.ColumnConfig{Number: c + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	t.SetColumnConfigs(columns)
+	t := table.New("", "min", "mean", "p50", "p90", "p99", "max", "total").RightFrom(1)
 	row := func(name string, s Spread, digits, meanDigits int, total ...any) {
-		row := table.Row{name, number(s.Min, digits), number(s.Mean, meanDigits)}
+		row := []any{name, number(s.Min, digits), number(s.Mean, meanDigits)}
 		for _, v := range []*float64{s.P50, s.P90, s.P99, s.Max} {
 			row = append(row, number(v, digits))
 		}
-		t.AppendRow(append(row, total...))
+		t.Add(append(row, total...)...)
 	}
 	row("gap between arrivals, ms", s.Arrivals.Gap.times(1000), 3, 3)
 	row("input tokens", s.Input.Spread, 0, 1, humanize.Comma(s.Input.Total))
 	row("output tokens", s.Output.Spread, 0, 1, humanize.Comma(s.Output.Total))
-	return t.Render()
+	return t.Text()
 }
 
 func (p *Prefixes) text(requests int64) string {
 	u := &p.Uses
-	rows := []table.Row{
+	rows := [][]any{
 		{"blocks", humanize.Comma(p.Blocks)},
 		{"distinct blocks", humanize.Comma(p.Distinct)},
 		{"seen before, of all blocks", percent(p.SeenShare)},
@@ -378,7 +370,7 @@ func (p *Prefixes) text(requests int64) string {
 		{"blocks that one request has", percent(p.UsedOnceShare)},
 	}
 	if p.Displaced > 0 {
-		rows = append(rows, table.Row{"blocks seen before behind another block, or twice in a prompt (contradictory)", humanize.Comma(p.Displaced)})
+		rows = append(rows, []any{"blocks seen before behind another block, or twice in a prompt (contradictory)", humanize.Comma(p.Displaced)})
 	}
 	return pairs(rows)
 }

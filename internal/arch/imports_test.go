@@ -40,7 +40,7 @@ var allowed = []struct {
 	{"replay/replaytest", []string{"trace"}},
 	{"replay/hardware", nil},
 	{"replay/transfer", []string{"replay/hardware", "trace"}},
-	{"replay/transfer/fit", []string{"metrics/render/texttable", "replay/hardware", "replay/transfer"}},
+	{"replay/transfer/fit", []string{"replay/hardware", "replay/transfer"}},
 	{"replay/pipeline", []string{"metrics/result", "policies", "replay", "replay/hardware", "replay/transfer"}},
 	{"replay/serial", []string{"metrics/result", "policies", "policies/all", "replay", "replay/setting", "trace"}},
 	{"replay/verify", []string{"metrics/board", "metrics/result", "policies", "replay", "replay/allocate", "replay/setting", "trace"}},
@@ -50,7 +50,7 @@ var allowed = []struct {
 	{"datasets/synthetic", []string{"trace"}},
 	{"datasets/synthetic/twin", []string{"datasets/synthetic", "metrics/result", "policies", "replay", "trace"}},
 	{"scripts", nil},
-	{"cmd", []string{"datasets", "datasets/card", "datasets/synthetic", "datasets/synthetic/twin", "metrics/board", "metrics/render", "metrics/render/texttable", "metrics/result",
+	{"cmd", []string{"datasets", "datasets/card", "datasets/synthetic", "datasets/synthetic/twin", "metrics/board", "metrics/render", "metrics/result",
 		"policies", "policies/all", "replay", "replay/allocate", "replay/hardware", "replay/pipeline", "replay/reproduce", "replay/serial", "replay/setting", "replay/transfer", "replay/transfer/fit", "replay/verify", "trace"}},
 }
 

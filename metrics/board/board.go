@@ -4,11 +4,11 @@
 package board
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
@@ -36,11 +36,11 @@ type Board struct {
 	// Traces are the tasks, by name, with the settings that their rows share.
 	Traces []TraceInfo `json:"traces"`
 	// Tables are the rankings of exact policies; none without rows of any.
-	Tables []Table `json:"tables"`
+	Tables []Ranking `json:"tables"`
 	// Cells are all figures by trace and capacity, in that order, contenders and bounds.
 	Cells []CellLine `json:"cells"`
 	// Lossy is the ranking of the lossy policies (SEMANTICS S10), null without rows of any.
-	Lossy *LossyTable `json:"lossy"`
+	Lossy *Ranking `json:"lossy"`
 	// Windows are the policies without capacity, by trace.
 	Windows []WindowLine `json:"windows"`
 	// Tiers are the caches below the GPU's, by trace and the cache above.
@@ -50,81 +50,6 @@ type Board struct {
 	Footnotes []string `json:"footnotes"`
 	// Notes concern the board as a whole.
 	Notes []string `json:"notes"`
-}
-
-// Table ranks the policies of one kind.
-type Table struct {
-	// Kind is "exact".
-	Kind string `json:"kind"`
-	// Capacities are the capacities as asked for, ascending.
-	Capacities []string `json:"capacities"`
-	// Traces are those with cells in which × OPT exists, by name.
-	Traces []string `json:"traces"`
-	// Common are the cells that all ranked policies have: pooled figures are over them.
-	Common []CellRef `json:"common"`
-	// OptZero are cells left out because OPT has no miss there, NoOpt those without a
-	// row of OPT, NoMiss those where a contender has no miss although OPT has: one such
-	// cell would make a geometric mean 0. Prefetched are those of rows that prefetch, left
-	// out where others do not: OPT does not bound them.
-	OptZero    []CellRef `json:"opt_zero"`
-	NoOpt      []CellRef `json:"no_opt"`
-	NoMiss     []CellRef `json:"no_miss"`
-	Prefetched []CellRef `json:"prefetched_cells"`
-	// Ranked are the contenders, best first. Unranked are those that lack a common cell,
-	// and all of them if fewer than two can be ranked. Bounds are the offline policies.
-	Ranked   []Line `json:"ranked"`
-	Unranked []Line `json:"unranked"`
-	Bounds   []Line `json:"bounds"`
-	// Pairs are the tests of all pairs of Ranked; none if the requests are too few.
-	Pairs []PairTest `json:"pairs"`
-	// Notes say what the table's figures are over.
-	Notes []string `json:"notes"`
-
-	usable  []CellRef            // cells in which × OPT exists
-	onTrace map[string][]CellRef // those that a line's figures on a trace are over
-	untimed []string             // with a cell in common, yet without a time to rank by
-	ahead   bool                 // all usable cells are of rows that prefetch: × OPT ranks nobody
-	alone   string               // the only policy that could be ranked
-
-	letterNotes []string // what the letters are, or why there are none
-}
-
-// Line is a policy's line of a table.
-type Line struct {
-	// Rank is "1", or "2=" in a tie; empty for bounds and unranked policies.
-	Rank string `json:"rank"`
-	// Letters are the groups of the policy: policies that share a letter are not
-	// distinguished by their requests. Empty for unranked policies and bounds, and if the
-	// requests are too few.
-	Letters string `json:"letters"`
-	Policy  string `json:"policy"`
-	// Pooled is over Table.Common, null where the policy lacks one of those cells.
-	Pooled *Figures `json:"pooled"`
-	// Capacities are over the common cells of each of Table.Capacities, null likewise.
-	Capacities []*Figures `json:"capacities"`
-	// Traces are over the cells of each of Table.Traces that the policies that ran there
-	// have, null where this one lacks one of them.
-	Traces []*Figures `json:"traces"`
-	// Notes are numbers of footnotes.
-	Notes []int `json:"notes"`
-
-	texts []string // the footnotes, before they are numbered
-}
-
-// CellLine is one policy at one trace and capacity.
-type CellLine struct {
-	CellRef
-	Policy string `json:"policy"`
-	// Kind is "exact"; Bound is true for offline policies.
-	Kind  string `json:"kind"`
-	Bound bool   `json:"bound"`
-	// CapacityOverK is the capacity of a stream ÷ K, the mean where streams differ; null where
-	// it is not known.
-	CapacityOverK *float64 `json:"capacity_over_k"`
-	Figures       *Figures `json:"figures"`
-	Notes         []int    `json:"notes"`
-
-	texts []string
 }
 
 // Options of a board; the zero value is 2000 resamples with seed 0.
@@ -148,9 +73,11 @@ func NewBoard(rows []result.Row, o Options) (*Board, error) {
 	if len(rows) == 0 {
 		return nil, errors.New("leaderboard: no rows")
 	}
-	if o.Resamples == 0 {
-		o.Resamples = DefaultResamples
+	key := MissesKey
+	if o.By == ByTime {
+		key = TimeKey
 	}
+	s := newSampler(o)
 	all := result.Pointers(rows)
 	if err := result.CheckSettings(all); err != nil {
 		return nil, err
@@ -164,7 +91,7 @@ func NewBoard(rows []result.Row, o Options) (*Board, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := newGrid(cells, o.Seed, o.Resamples)
+	g, err := newGrid(cells, s)
 	if err != nil {
 		return nil, err
 	}
@@ -174,13 +101,13 @@ func NewBoard(rows []result.Row, o Options) (*Board, error) {
 	if o.Timer != nil {
 		g.clock = &clock{o.Timer, map[*cell]float64{}, map[string][]string{}}
 	}
-	g.by = cmp.Or(o.By, ByMisses)
-	b := &Board{Version: BoardVersion, Resamples: o.Resamples, Seed: o.Seed, RankedBy: g.by, Incomplete: o.Incomplete, Traces: g.traces()}
+	b := &Board{Version: BoardVersion, Resamples: s.count, Seed: s.seed, RankedBy: key.Name,
+		Incomplete: o.Incomplete, Traces: g.traces(), Tiers: tiers}
 	b.Labels = b.labels()
-	if t, ok := g.table(); ok {
-		b.Tables = append(b.Tables, t)
+	if t := g.ranking(key); t != nil {
+		b.Tables = []Ranking{*t}
 	}
-	b.Cells, b.Windows, b.Tiers, b.Lossy = g.cellLines(), g.windows(), tiers, g.lossyTable()
+	b.Lossy, b.Cells, b.Windows = g.ranking(RecallKey), g.cellLines(key), g.windows()
 	b.Time = g.clock.model()
 	b.Notes = slices.Concat(o.Incomplete.Notes(), g.notes(b), g.clock.notes())
 	b.number()
@@ -204,15 +131,26 @@ func (b *Board) check() error {
 	return nil
 }
 
-// Intervals is true where some line of the table has a × OPT with an interval.
-func (t *Table) Intervals() bool {
-	return slices.ContainsFunc(slices.Concat(t.Ranked, t.Unranked, t.Bounds), func(l Line) bool { return l.Pooled != nil && l.Pooled.XOpt.Bounded() })
+// labels are those of all traces of the board together.
+func (b *Board) labels() result.Labels {
+	of := make([]result.Labels, len(b.Traces))
+	for i, t := range b.Traces {
+		of[i] = t.Labels
+	}
+	return result.SharedLabels(of, "traces")
 }
 
-// Lines are all lines of the table, in their order.
-func (t *Table) Lines() []Line { return slices.Concat(t.Ranked, t.Unranked, t.Bounds) }
+// LabelsOn are the labels of the figures on one trace.
+func (b *Board) LabelsOn(trace string) result.Labels {
+	for _, t := range b.Traces {
+		if t.Trace == trace {
+			return t.Labels
+		}
+	}
+	return nil
+}
 
-// fillLists makes nil lists empty ones, in depth: JSON's lists are never null.
+// fillLists makes nil lists empty ones, in depth: JSON's lists are null only if they are omitted.
 func fillLists(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -228,7 +166,9 @@ func fillLists(v reflect.Value) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
+			f := v.Type().Field(i)
+			omitted := strings.Contains(f.Tag.Get("json"), ",omitzero") && v.Field(i).IsZero()
+			if f.IsExported() && f.Tag.Get("json") != "-" && !omitted {
 				fillLists(v.Field(i))
 			}
 		}

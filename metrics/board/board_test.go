@@ -167,7 +167,7 @@ func TestPooledFiguresAreOverCommonCells(t *testing.T) {
 	wantFigure(t, "p's hit rate", lines["p"].Pooled.HitRate, 1-(80.)/200) // 50 + 30 misses
 	rowstest.WantNote(t, table.Notes, "pooled over 2 cells that all ranked policies have: a 1x 2x")
 	rowstest.WantNote(t, table.Notes, "not pooled, as q did not run there: b 1x; --where policy!=q pools more")
-	if notes := lines["q"].Notes; len(notes) != 1 || b.Footnotes[notes[0]-1] != takesNote || len(lines["p"].Notes) > 0 {
+	if notes := lines["q"].Notes; len(notes) != 1 || b.Footnotes[notes[0]-1] != shrinksNote || len(lines["p"].Notes) > 0 {
 		t.Errorf("notes of q %v, of p %v, footnotes %q", notes, lines["p"].Notes, b.Footnotes)
 	}
 }
@@ -258,12 +258,21 @@ func TestTies(t *testing.T) {
 	}
 }
 
-// A tie shares the rank of its first line.
-func TestPlace(t *testing.T) {
-	keys := []float64{1, 2, 2, 3, 4}
-	for i, want := range []string{"1", "2=", "2=", "4", "5"} {
-		if got := place(i, len(keys), func(j int) float64 { return keys[j] }); got != want {
-			t.Errorf("line %d: %s, want %s", i+1, got, want)
+// A tie shares the rank of its first line, and more recall is better.
+func TestRanks(t *testing.T) {
+	for _, key := range []*Key{MissesKey, TimeKey, RecallKey} {
+		ranking := Ranking{Key: key}
+		for i, x := range []float64{4, 2, 3, 1, 2} {
+			f := &Figures{ExactFigures: &ExactFigures{XOpt: &Figure{Value: x}, TPOT: &x}, LossyFigures: &LossyFigures{Recall: &Figure{Value: 5 - x}}}
+			ranking.Ranked = append(ranking.Ranked, Line{Policy: string(rune('a' + i)), Pooled: f})
+		}
+		ranking.sort()
+		var got []string
+		for _, l := range ranking.Ranked {
+			got = append(got, l.Rank+" "+l.Policy)
+		}
+		if want := []string{"1 d", "2= b", "2= e", "4 c", "5 a"}; !slices.Equal(got, want) {
+			t.Errorf("by %s: %q, want %q", key.Name, got, want)
 		}
 	}
 }
@@ -341,5 +350,5 @@ func TestNoRankAmongOneLossyMethod(t *testing.T) {
 	if len(apart.Ranked) != 0 || len(apart.Unranked) != 2 {
 		t.Errorf("%+v", apart)
 	}
-	rowstest.WantNote(t, apart.Notes, noSharedCell)
+	rowstest.WantNote(t, apart.Notes, "not ranked: no two policies ran at the same trace and capacity")
 }

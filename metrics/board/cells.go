@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -20,6 +22,14 @@ type cell struct {
 }
 
 func (c *cell) name() string { return result.CellName(c.sample) }
+
+// onBoard is true for cells of the main board: of an exact policy, at a capacity that every
+// one can be given.
+func (c *cell) onBoard() bool {
+	return c.capacity != "" && !strings.HasPrefix(c.capacity, result.PeakPrefix) && !c.sample.Lossy
+}
+
+func (c *cell) ref() CellRef { return CellRef{c.trace, c.capacity} }
 
 // newCells makes the cells of rows whose settings are equal. Rows at several levels of
 // detail are counted once: they must agree, and the finest division by request is kept.
@@ -58,7 +68,7 @@ func newCell(rows []*result.Row) (*cell, error) {
 	for _, r := range rows {
 		c.warnings = append(c.warnings, r.Warnings...)
 	}
-	c.warnings = result.Unite(c.warnings, nil)
+	c.warnings = text.Union(c.warnings)
 	pooled, byRequest := result.Split(rows, func(r *result.Row) bool { return r.RequestID == nil })
 	levels, err := c.levels(pooled)
 	if err != nil {
@@ -139,4 +149,133 @@ func (c *cell) agree(where string, levels []level) (tally, error) {
 		}
 	}
 	return first.tally, nil
+}
+
+// tally is counts that can be pooled: sums over streams.
+type tally struct {
+	streams, steps, demand, hits, misses, prefetched, moved int64
+	bytes, written                                          *int64 // host to device, and back; nil without entry_bytes
+
+	residentSum  float64 // resident_mean × steps
+	residentPeak int64
+	entriesSum   float64 // capacity_entries × streams
+	entriesKnown bool
+
+	lost                int64
+	keptSum, coveredSum float64 // masses × steps
+	massKnown           bool    // kept; coveredKnown of what is covered
+	coveredKnown        bool
+}
+
+func tallyOf(r *result.Row) tally {
+	t := tally{
+		streams: r.Streams, steps: r.Steps, demand: r.Demand, hits: r.Hits, misses: r.Misses,
+		prefetched: r.Prefetched, moved: r.MovedEntries, bytes: r.HostToDeviceBytes, written: r.DeviceToHostBytes,
+		residentSum: r.ResidentMean * float64(r.Steps), residentPeak: r.ResidentPeak,
+	}
+	if r.CapacityEntries != nil {
+		t.entriesSum, t.entriesKnown = float64(*r.CapacityEntries)*float64(r.Streams), true
+	}
+	t.lost = r.Lost
+	if r.KeptMass != nil {
+		t.keptSum, t.massKnown = *r.KeptMass*float64(r.Steps), true
+	}
+	if r.CoveredMass != nil {
+		t.coveredSum, t.coveredKnown = *r.CoveredMass*float64(r.Steps), true
+	}
+	return t
+}
+
+func (t *tally) countMisses() int64 { return t.misses }
+func (t *tally) countLost() int64   { return t.lost }
+func (t *tally) countDemand() int64 { return t.demand }
+
+// perRequest lists a count of each of a cell's requests.
+func perRequest[N int64 | float64](c *cell, count func(*tally) int64) []N {
+	values := make([]N, len(c.requests))
+	for i := range c.requests {
+		values[i] = N(count(&c.requests[i]))
+	}
+	return values
+}
+
+func talliesOf(rows []*result.Row) []tally {
+	tallies := make([]tally, len(rows))
+	for i, r := range rows {
+		tallies[i] = tallyOf(r)
+	}
+	return tallies
+}
+
+// sum pools counts: the only way in which this package combines them.
+func sum(tallies []tally) tally {
+	total := tallies[0]
+	for _, t := range tallies[1:] {
+		total.streams += t.streams
+		total.steps += t.steps
+		total.demand += t.demand
+		total.hits += t.hits
+		total.misses += t.misses
+		total.prefetched += t.prefetched
+		total.moved += t.moved
+		total.bytes, total.written = addKnown(total.bytes, t.bytes), addKnown(total.written, t.written)
+		total.residentSum += t.residentSum
+		total.residentPeak = max(total.residentPeak, t.residentPeak)
+		total.entriesSum += t.entriesSum
+		total.entriesKnown = total.entriesKnown && t.entriesKnown
+		total.lost += t.lost
+		total.keptSum += t.keptSum
+		total.coveredSum += t.coveredSum
+		total.massKnown = total.massKnown && t.massKnown
+		total.coveredKnown = total.coveredKnown && t.coveredKnown
+	}
+	return total
+}
+
+// addKnown is unknown when either is.
+func addKnown(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	s := *a + *b
+	return &s
+}
+
+// differs names the first count in which two tallies of the same work differ, or "".
+func (t tally) differs(u tally) string {
+	if what := t.workDiffers(u); what != "" {
+		return what
+	}
+	for _, c := range []struct {
+		name string
+		a, b int64
+	}{
+		{"misses", t.misses, u.misses}, {"lost", t.lost, u.lost}, {"prefetched", t.prefetched, u.prefetched},
+		{"host_to_device_bytes", orZero(t.bytes), orZero(u.bytes)}, {"device_to_host_bytes", orZero(t.written), orZero(u.written)},
+	} {
+		if c.a != c.b {
+			return fmt.Sprintf("%s %d and %d", c.name, c.a, c.b)
+		}
+	}
+	return ""
+}
+
+// workDiffers compares what no policy can change: streams, steps and demand.
+func (t tally) workDiffers(u tally) string {
+	for _, c := range []struct {
+		name string
+		a, b int64
+	}{{"streams", t.streams, u.streams}, {"steps", t.steps, u.steps}, {"demand", t.demand, u.demand}} {
+		if c.a != c.b {
+			return fmt.Sprintf("%s %d and %d", c.name, c.a, c.b)
+		}
+	}
+	return ""
+}
+
+func orZero(p *int64) int64 {
+	if p == nil {
+		return 0
+	}
+	return *p
 }

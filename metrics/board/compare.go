@@ -1,9 +1,9 @@
 package board
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -67,8 +67,8 @@ type Contest struct {
 	// miss; below 1 A is better. Low and High are of paired resamples of the requests. Null
 	// where B alone has no miss (it would be infinite), and where neither has.
 	Ratio *Figure `json:"ratio"`
-	// Requests and Streams count who missed less, one vote a request or stream; null
-	// where rows are pooled over them.
+	// Requests and Streams count which policy missed less, one vote a request or stream;
+	// null where rows are pooled over them.
 	Requests *Votes `json:"requests"`
 	Streams  *Votes `json:"streams"`
 	// P is of the paired permutation test over the requests: the chance of a ratio at
@@ -82,47 +82,15 @@ type Contest struct {
 	Inverse *Figure `json:"-"`
 }
 
-// Compare sets policies a and b side by side over the cells that both have in rows.
-// Rows that must not be compared (settings that differ, other work, exact beside
-// lossy) are an error that says which; a name without rows is an *UnknownPolicy. Rows of
-// tiers below the GPU's cache are left out: their demand is what that one misses.
-func Compare(rows []result.Row, a, b string, o Options) (*Comparison, error) {
-	c, err := compare(rows, a, b, o)
-	if err != nil {
-		return nil, err
-	}
-	return c, c.check()
-}
-
-// compare is Compare without the demand that the two policies share a cell.
-func compare(rows []result.Row, a, b string, o Options) (*Comparison, error) {
-	c := &Comparison{Version: ComparisonVersion, A: a, B: b, Resamples: cmp.Or(o.Resamples, DefaultResamples), Seed: o.Seed, Incomplete: o.Incomplete}
-	top, tiers := splitTiers(result.Pointers(rows))
-	both, err := c.rowsOfBoth(top)
-	if err != nil {
-		return nil, fmt.Errorf("compare %s with %s: %w", a, b, err)
-	}
-	cold, warmed := result.Split(both, func(r *result.Row) bool { return r.Warmup == result.ColdStart })
-	for _, part := range []struct {
-		start string
-		rows  []*result.Row
-	}{{warmedStart, warmed}, {result.ColdStart, cold}} {
-		if len(part.rows) == 0 {
-			continue
-		}
-		g, err := c.group(part.rows)
-		if err != nil {
-			return nil, fmt.Errorf("compare %s with %s: %w", a, b, err)
-		}
-		g.Start = part.start
-		g.Notes = append(o.Incomplete.Notes(), g.Notes...)
-		if len(tiers) > 0 {
-			g.Notes = append(g.Notes, "the GPU's caches are compared; rows of the tiers below are left out, whose demand is what the cache above misses")
-		}
-		c.Groups = append(c.Groups, g)
-	}
-	fillLists(reflect.ValueOf(c).Elem())
-	return c, nil
+// Votes count which of two policies missed less, one vote a request or stream: its
+// misses summed over the cells.
+type Votes struct {
+	// Count = Wins + Losses + Ties.
+	Count int `json:"count"`
+	// Wins are those in which A missed less, Losses those in which B did.
+	Wins   int `json:"wins"`
+	Losses int `json:"losses"`
+	Ties   int `json:"ties"`
 }
 
 // UnknownPolicy is a name that no row has.
@@ -133,24 +101,87 @@ type UnknownPolicy struct {
 
 func (e *UnknownPolicy) Error() string { return fmt.Sprintf("no rows of policy %q", e.Name) }
 
-// rowsOfBoth keeps the rows of the two policies, which must be of one kind.
-func (c *Comparison) rowsOfBoth(rows []*result.Row) ([]*result.Row, error) {
-	if c.A == c.B {
-		return nil, errors.New("that is one policy; name two")
+// Compare sets policies a and b side by side over the cells that both have in rows.
+// Rows that must not be compared (settings that differ, other work, exact beside
+// lossy) are an error that says which; a name without rows is an *UnknownPolicy. Rows of
+// tiers below the GPU's cache are left out: their demand is what that one misses.
+func Compare(rows []result.Row, a, b string, o Options) (*Comparison, error) {
+	c, err := newComparer(rows, o).compare(a, b)
+	if err != nil {
+		return nil, err
 	}
-	a, _ := result.Split(rows, func(r *result.Row) bool { return r.Policy == c.A })
-	b, _ := result.Split(rows, func(r *result.Row) bool { return r.Policy == c.B })
-	switch {
-	case len(a) == 0:
-		return nil, &UnknownPolicy{c.A, result.PolicyNames(rows)}
-	case len(b) == 0:
-		return nil, &UnknownPolicy{c.B, result.PolicyNames(rows)}
-	case a[0].Lossy && b[0].Lossy:
-		return nil, fmt.Errorf("%s and %s are lossy, which miss nothing and lose: kvreplay leaderboard compares their recall", c.A, c.B)
-	case a[0].Lossy != b[0].Lossy:
-		return nil, fmt.Errorf("%s is %s and %s is %s: exact and lossy policies are never compared by their misses", c.A, kindOf(a[0].Lossy), c.B, kindOf(b[0].Lossy))
+	return c, c.check()
+}
+
+// comparer holds the rows of a comparison by policy.
+type comparer struct {
+	options  Options
+	sampler  *sampler
+	policies map[string][]*result.Row
+	tiers    bool // there are rows of tiers, which are left out
+}
+
+func newComparer(rows []result.Row, o Options) *comparer {
+	top, tiers := splitTiers(result.Pointers(rows))
+	c := &comparer{o, newSampler(o), map[string][]*result.Row{}, len(tiers) > 0}
+	for _, r := range top {
+		c.policies[r.Policy] = append(c.policies[r.Policy], r)
 	}
-	return slices.Concat(a, b), nil
+	return c
+}
+
+// known lists the policies that have rows, sorted.
+func (c *comparer) known() []string { return slices.Sorted(maps.Keys(c.policies)) }
+
+// compare is Compare, but it accepts policies that share no cell.
+func (c *comparer) compare(a, b string) (*Comparison, error) {
+	wrap := func(err error) error { return fmt.Errorf("compare %s with %s: %w", a, b, err) }
+	if err := c.checkPair(a, b); err != nil {
+		return nil, wrap(err)
+	}
+	d := &Comparison{Version: ComparisonVersion, A: a, B: b,
+		Resamples: c.sampler.count, Seed: c.sampler.seed, Incomplete: c.options.Incomplete}
+	isCold := func(r *result.Row) bool { return r.Warmup == result.ColdStart }
+	cold, warmed := result.Split(slices.Concat(c.policies[a], c.policies[b]), isCold)
+	for _, part := range []struct {
+		start string
+		rows  []*result.Row
+	}{{warmedStart, warmed}, {result.ColdStart, cold}} {
+		if len(part.rows) == 0 {
+			continue
+		}
+		g, err := d.group(part.rows, c.sampler)
+		if err != nil {
+			return nil, wrap(err)
+		}
+		g.Start = part.start
+		g.Notes = append(c.options.Incomplete.Notes(), g.Notes...)
+		if c.tiers {
+			g.Notes = append(g.Notes, "the GPU's caches are compared; rows of the tiers below are left out, whose demand is what the cache above misses")
+		}
+		d.Groups = append(d.Groups, g)
+	}
+	fillLists(reflect.ValueOf(d).Elem())
+	return d, nil
+}
+
+// checkPair refuses a pair of policies that cannot be compared by misses.
+func (c *comparer) checkPair(a, b string) error {
+	if a == b {
+		return errors.New("that is one policy; name two")
+	}
+	for _, name := range []string{a, b} {
+		if len(c.policies[name]) == 0 {
+			return &UnknownPolicy{name, c.known()}
+		}
+	}
+	switch lossyA, lossyB := c.policies[a][0].Lossy, c.policies[b][0].Lossy; {
+	case lossyA && lossyB:
+		return fmt.Errorf("%s and %s are lossy, which miss nothing and lose: kvreplay leaderboard compares their recall", a, b)
+	case lossyA != lossyB:
+		return fmt.Errorf("%s is %s and %s is %s: exact and lossy policies are never compared by their misses", a, kindOf(lossyA), b, kindOf(lossyB))
+	}
+	return nil
 }
 
 // check refuses a comparison over nothing.
@@ -166,4 +197,272 @@ func (c *Comparison) check() error {
 		return fmt.Errorf("compare %s with %s: no trace and capacity at which both ran with warmed caches or both from cold starts (warmup=cold), which are never compared: replay both with the same --warmup", c.A, c.B)
 	}
 	return fmt.Errorf("compare %s with %s: no trace and capacity at which both ran, only %s: replay both at the same capacities; a policy without capacity is compared with rows at its peak (replay it with lru or opt in one run)", c.A, c.B, refsText(ran))
+}
+
+// pair is the cells of A and B at one place.
+type pair struct {
+	at   CellRef
+	a, b *cell
+}
+
+func (p pair) hasRatio() bool { return p.a.total.misses > 0 && p.b.total.misses > 0 }
+
+// labels are those of both cells of the pair, an oracle policy among them.
+func (p pair) labels() result.Labels {
+	return result.Labels{}.With(slices.Concat(result.ParseLabels(p.a.sample.Labels), result.ParseLabels(p.b.sample.Labels))...)
+}
+
+// group compares over rows of both policies that are all warmed or all cold.
+func (c *Comparison) group(rows []*result.Row, s *sampler) (g ComparedGroup, err error) {
+	if err := result.CheckSettings(rows); err != nil {
+		return g, err
+	}
+	cells, err := newCells(rows)
+	if err != nil {
+		return g, err
+	}
+	grid, err := newGrid(cells, s)
+	if err != nil {
+		return g, err
+	}
+	if err := checkOptimum(rows, cells); err != nil {
+		return g, err
+	}
+	pairs, unpaired := c.pairs(cells)
+	streams := streamMisses(rows)
+	var traces []string
+	var labels []result.Labels // of each trace
+	for _, p := range pairs {
+		contest := c.contest(grid, []pair{p}, streams)
+		contest.CellRef, contest.Labels = p.at, p.labels()
+		g.Cells = append(g.Cells, contest)
+		if !slices.Contains(traces, p.at.Trace) {
+			traces, labels = append(traces, p.at.Trace), append(labels, contest.Labels)
+		}
+	}
+	if len(pairs) > 0 {
+		pooled := c.contest(grid, pairs, streams)
+		g.Pooled = &pooled
+	}
+	g.Unpaired, g.Notes, g.Labels = unpaired, c.notes(pairs, unpaired), result.SharedLabels(labels, "traces")
+	return g, nil
+}
+
+// pairs finds the places where both ran, sorted. A policy without capacity is compared at its
+// own peak, which other policies can be given. No other pair is compared at a peak.
+func (c *Comparison) pairs(cells []*cell) (pairs []pair, unpaired []CellRef) {
+	places := map[CellRef]pair{}
+	for _, one := range cells {
+		at := one.ref()
+		if at.Capacity == "" {
+			at.Capacity = result.PeakPrefix + one.policy
+		}
+		if !one.onBoard() && at.Capacity != result.PeakPrefix+c.A && at.Capacity != result.PeakPrefix+c.B {
+			continue
+		}
+		p := places[at]
+		p.at = at
+		if one.policy == c.A {
+			p.a = one
+		} else {
+			p.b = one
+		}
+		places[at] = p
+	}
+	for at, p := range places {
+		if p.a != nil && p.b != nil {
+			pairs = append(pairs, p)
+		} else {
+			unpaired = append(unpaired, at)
+		}
+	}
+	slices.SortFunc(pairs, func(p, q pair) int { return compareRefs(p.at, q.at) })
+	slices.SortFunc(unpaired, compareRefs)
+	return pairs, unpaired
+}
+
+// contest computes the figures over the pairs.
+func (c *Comparison) contest(g *grid, pairs []pair, streams map[cellKey]byPart) Contest {
+	d := Contest{Cells: len(pairs)}
+	exchanged := make([]pair, len(pairs))
+	for i, p := range pairs {
+		d.MissesA += p.a.total.misses
+		d.MissesB += p.b.total.misses
+		exchanged[i] = pair{p.at, p.b, p.a}
+	}
+	if d.Ratio = ratioOf(g, pairs); d.Ratio == nil {
+		d.Inverse = ratioOf(g, exchanged)
+	}
+	d.Requests = vote(pairs, requestMisses)
+	d.Streams = vote(pairs, func(c *cell) byPart { return streams[cellKey{c.trace, c.policy, c.capacity}] })
+	if d.Requests != nil {
+		d.P = pairedP(c.Seed, pairs)
+	}
+	d.decide(c.A, c.B, d.P, 1)
+	return d
+}
+
+// withRatio keeps the pairs that a ratio is over: a single one, or those in which both miss.
+func withRatio(pairs []pair) []pair {
+	if len(pairs) < 2 {
+		return pairs
+	}
+	return slices.DeleteFunc(slices.Clone(pairs), func(p pair) bool { return !p.hasRatio() })
+}
+
+// pairedP tests the log ratio of misses over the pairs; nil without rows by request. The
+// cells are those of the ratio.
+func pairedP(seed uint64, pairs []pair) *float64 {
+	var cells []sides
+	for _, p := range withRatio(pairs) {
+		if p.a.requests == nil || p.b.requests == nil {
+			return nil
+		}
+		a, b := perRequest[float64](p.a, (*tally).countMisses), perRequest[float64](p.b, (*tally).countMisses)
+		cells = append(cells, sides{p.at.Trace, a, b})
+	}
+	if cells == nil {
+		return nil
+	}
+	return Number(newSwaps(seed, cells).p(cells, logRatio))
+}
+
+// ratioOf is A's misses ÷ B's with its interval. B is the yardstick, where boards have OPT.
+// Both take the same resamples. There is no interval if a trace has none.
+func ratioOf(g *grid, pairs []pair) *Figure {
+	pairs = withRatio(pairs)
+	points, refs := make([]point, len(pairs)), make([]CellRef, len(pairs))
+	var resamples [][]point
+	sampled := true
+	for i, p := range pairs {
+		refs[i] = p.at
+		points[i] = point{misses: misses(p.a), opt: misses(p.b)}
+		a, b := g.resampled(p.at.Trace, p.a), g.resampled(p.at.Trace, p.b)
+		if sampled = sampled && a != nil && b != nil; !sampled {
+			resamples = nil
+			continue
+		}
+		if resamples == nil {
+			resamples = pointsOf(len(a), len(pairs))
+		}
+		for r := range resamples {
+			resamples[r][i] = point{misses: a[r], opt: b[r]}
+		}
+	}
+	return estimate(timesOpt, points, resamples, g.tail(refs))
+}
+
+// byPart is misses by part of a cell: by request, or by stream.
+type byPart map[result.Part]int64
+
+// requestMisses is a cell's misses by request; nil where rows are pooled over them.
+func requestMisses(c *cell) byPart {
+	if c.requests == nil {
+		return nil
+	}
+	by := byPart{}
+	for i, t := range c.requests {
+		by[result.Part{Request: c.ids[i]}] = t.misses
+	}
+	return by
+}
+
+// streamMisses finds the rows of single streams, as `replay --per stream` writes them.
+func streamMisses(rows []*result.Row) map[cellKey]byPart {
+	streams := map[cellKey]byPart{}
+	for _, r := range rows {
+		if r.RequestID == nil || r.LayerID == nil || r.Streams != 1 {
+			continue
+		}
+		k := cellKey{trace: r.Trace, policy: r.Policy}
+		if r.Capacity != nil {
+			k.capacity = *r.Capacity
+		}
+		if streams[k] == nil {
+			streams[k] = byPart{}
+		}
+		streams[k][result.PartOf(r)] = r.Misses
+	}
+	return streams
+}
+
+// vote lets every part of the pairs vote, the same part of a trace once; nil where a pair
+// lacks votes of one side.
+func vote(pairs []pair, missesOf func(*cell) byPart) *Votes {
+	type voter struct {
+		trace string
+		part  result.Part
+	}
+	lead := map[voter]int64{} // A's misses less B's
+	for _, p := range pairs {
+		a, b := missesOf(p.a), missesOf(p.b)
+		if len(a) == 0 || len(a) != len(b) {
+			return nil
+		}
+		for part, n := range a {
+			m, both := b[part]
+			if !both {
+				return nil
+			}
+			lead[voter{p.at.Trace, part}] += n - m
+		}
+	}
+	v := &Votes{Count: len(lead)}
+	for _, d := range lead {
+		switch {
+		case d < 0:
+			v.Wins++
+		case d > 0:
+			v.Losses++
+		default:
+			v.Ties++
+		}
+	}
+	return v
+}
+
+// outcome is what the requests say of a contest.
+type outcome int
+
+const (
+	unknown   outcome = iota // rows are pooled over requests
+	tooFew                   // no outcome of so few requests could be significant
+	undecided                // not significant
+	decided
+)
+
+// outcome reads p, which Holm corrected for a number of tests.
+func (d *Contest) outcome(p *float64, tests int) outcome {
+	switch {
+	case p == nil:
+		return unknown
+	case *p < Significant:
+		return decided
+	case !decidable(d.Requests.Count, tests):
+		return tooFew
+	}
+	return undecided
+}
+
+// decide names the better of A and B if p decides. Holm corrected p for a number of tests.
+func (d *Contest) decide(a, b string, p *float64, tests int) {
+	switch {
+	case d.outcome(p, tests) != decided:
+		d.Better = nil
+	case d.Ratio != nil && d.Ratio.Value < 1:
+		d.Better = &a
+	default:
+		d.Better = &b
+	}
+}
+
+// contradicts reports whether the interval excludes 1 and the p decides nothing, or the
+// other way round.
+func (d *Contest) contradicts(p *float64, tests int) bool {
+	interval := d.Ratio
+	if d.Inverse != nil {
+		interval = d.Inverse
+	}
+	is := d.outcome(p, tests)
+	return interval.Bounded() && (is == decided || is == undecided) && interval.excludes1() != (is == decided)
 }

@@ -57,41 +57,33 @@ type ComparedPolicy struct {
 // compared are an error, as in Compare. Lossy policies, and those that ran at no place
 // where b did, are left out with a note.
 func CompareAll(rows []result.Row, b string, o Options) (*Comparisons, error) {
-	all := &Comparisons{Version: ComparisonVersion, B: b, Resamples: cmp.Or(o.Resamples, DefaultResamples), Seed: o.Seed, Incomplete: o.Incomplete}
-	top, _ := splitTiers(result.Pointers(rows))
-	known := result.PolicyNames(top)
-	if !slices.Contains(known, b) {
-		return nil, fmt.Errorf("compare all with %s: %w", b, &UnknownPolicy{b, known})
-	}
-	lossy, offline := map[string]bool{}, map[string]bool{}
-	for _, r := range top {
-		lossy[r.Policy], offline[r.Policy] = r.Lossy, r.Offline
-	}
-	if lossy[b] {
+	c := newComparer(rows, o)
+	first := func(policy string) *result.Row { return c.policies[policy][0] }
+	switch {
+	case c.policies[b] == nil:
+		return nil, fmt.Errorf("compare all with %s: %w", b, &UnknownPolicy{b, c.known()})
+	case first(b).Lossy:
 		return nil, fmt.Errorf("compare all with %s: it is lossy, which misses nothing: kvreplay leaderboard compares recall", b)
 	}
-	groups := map[string]*ComparedPolicies{}
-	for _, start := range []string{warmedStart, result.ColdStart} {
-		groups[start] = &ComparedPolicies{Start: start}
-	}
-	var left, lossyOnes []string
-	for _, a := range known {
+	groups := map[string]*ComparedPolicies{warmedStart: {Start: warmedStart}, result.ColdStart: {Start: result.ColdStart}}
+	var left, lossy []string
+	for _, a := range c.known() {
 		switch {
 		case a == b:
 			continue
-		case lossy[a]:
-			lossyOnes = append(lossyOnes, a)
+		case first(a).Lossy:
+			lossy = append(lossy, a)
 			continue
 		}
-		c, err := compare(rows, a, b, o)
+		compared, err := c.compare(a, b)
 		if err != nil {
 			return nil, err
 		}
 		found := false
-		for _, g := range c.Groups {
+		for _, g := range compared.Groups {
 			if g.Pooled != nil {
 				found = true
-				p := ComparedPolicy{A: a, Bound: offline[a], Contest: *g.Pooled}
+				p := ComparedPolicy{A: a, Bound: first(a).Offline, Contest: *g.Pooled}
 				p.Labels = g.Labels
 				groups[g.Start].Policies = append(groups[g.Start].Policies, p)
 			}
@@ -100,10 +92,11 @@ func CompareAll(rows []result.Row, b string, o Options) (*Comparisons, error) {
 			left = append(left, a)
 		}
 	}
+	all := &Comparisons{Version: ComparisonVersion, B: b, Resamples: c.sampler.count, Seed: c.sampler.seed, Incomplete: o.Incomplete}
 	for _, start := range []string{warmedStart, result.ColdStart} {
 		if g := groups[start]; len(g.Policies) > 0 {
-			g.finish(b, left, lossyOnes)
-			g.Labels = g.shared(offline[b])
+			g.finish(b, left, lossy)
+			g.Labels = g.shared(first(b).Offline)
 			g.Notes = append(o.Incomplete.Notes(), g.Notes...)
 			all.Groups = append(all.Groups, *g)
 		}
@@ -151,7 +144,7 @@ func (g *ComparedPolicies) correct(b string) {
 	for k, corrected := range holm(ps) {
 		p := &g.Policies[at[k]]
 		p.PHolm = Number(corrected)
-		p.judge(p.A, b, p.PHolm, len(ps))
+		p.decide(p.A, b, p.PHolm, len(ps))
 	}
 }
 

@@ -5,11 +5,105 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/internal/text"
 )
 
-// notes say what the figures are over, who may not be judged by misses alone, and
-// what the rows warn of.
+// Legend explains what the lines show.
+func (c *Comparison) Legend(g *ComparedGroup) []string {
+	if g.Pooled == nil {
+		return nil
+	}
+	notes := []string{
+		"A ÷ B: misses, below 1 A is better; pooled: geometric mean over cells",
+		"A:B:=: requests (streams) in which A missed less, B did, neither",
+	}
+	contests := append(slices.Clone(g.Cells), *g.Pooled)
+	if slices.ContainsFunc(contests, func(d Contest) bool { return d.P != nil }) {
+		notes = append(notes, testNotes(contests, "better:", 1, c.Resamples, c.Seed)...)
+		notes = append(notes, "the pooled line is the answer: cells share their requests, and their p is not corrected for their number")
+	}
+	if slices.ContainsFunc(contests, func(d Contest) bool { return d.contradicts(d.P, 1) }) {
+		notes = append(notes, disagreeNote)
+	}
+	return append(notes, intervalNotes(Ratios(contests))...)
+}
+
+// disagreeNote explains an interval and a verdict that contradict each other.
+const disagreeNote = "if the interval and p disagree, p decides: with few requests the interval is too narrow"
+
+// Ratios lists the ratios of contests.
+func Ratios(contests []Contest) (ratios []*Figure) {
+	for _, d := range contests {
+		ratios = append(ratios, d.Ratio, d.Inverse)
+	}
+	return ratios
+}
+
+// testNotes explain the columns of the interval, p and the verdict. The tests are those
+// that are corrected together.
+func testNotes(contests []Contest, verdict string, tests, resamples int, seed uint64) []string {
+	var notes []string
+	if slices.ContainsFunc(Ratios(contests), (*Figure).Bounded) {
+		notes = append(notes, fmt.Sprintf("95 %%: paired bootstrap over requests, %d resamples, seed %d", resamples, seed))
+	}
+	return append(notes,
+		"p: two-sided permutation test of A ÷ B, which exchanges A and B in each request",
+		fmt.Sprintf("%s p < %g; ≈: not distinguished; n = N: N requests cannot decide, %d can", verdict, Significant, fewestDecidable(tests)))
+}
+
+// Verdict names the better policy, or the reason that none is named. Holm corrected p for a
+// number of tests.
+func (d *Contest) Verdict(p *float64, tests int) string {
+	switch d.outcome(p, tests) {
+	case decided:
+		return *d.Better
+	case tooFew:
+		return fmt.Sprintf("n = %d", d.Requests.Count)
+	case undecided:
+		return "≈"
+	}
+	return "–"
+}
+
+// Legend explains what the lines show.
+func (all *Comparisons) Legend(g *ComparedPolicies) []string {
+	notes := []string{
+		"A ÷ B: misses, below 1 A is better; geometric mean over the cells that both have",
+		"A:B:=: requests in which A missed less, B did, neither",
+	}
+	if n := g.Tests(); n > 0 {
+		notes = append(notes, testNotes(g.Contests(), "A is better or worse if", n, all.Resamples, all.Seed)...)
+		notes = append(notes, fmt.Sprintf("p is corrected for %s (Holm); bounds see the future and are not tested", text.Count(n, "test")))
+	} else if slices.ContainsFunc(g.Policies, func(p ComparedPolicy) bool { return p.Requests == nil }) {
+		notes = append(notes, "no test: rows are pooled over requests; replay with --per request")
+	}
+	if slices.ContainsFunc(g.Policies, func(p ComparedPolicy) bool { return !p.Bound && p.contradicts(p.PHolm, g.Tests()) }) {
+		notes = append(notes, disagreeNote)
+	}
+	return append(notes, intervalNotes(Ratios(g.Contests()))...)
+}
+
+// Tests is the number of tests that are corrected together.
+func (g *ComparedPolicies) Tests() (n int) {
+	for _, p := range g.Policies {
+		if p.PHolm != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Contests are those of all policies.
+func (g *ComparedPolicies) Contests() []Contest {
+	contests := make([]Contest, len(g.Policies))
+	for i, p := range g.Policies {
+		contests[i] = p.Contest
+	}
+	return contests
+}
+
+// notes say what the figures are over and repeat the warnings of the rows. They name the
+// policies whose misses do not tell everything.
 func (c *Comparison) notes(pairs []pair, unpaired []CellRef) []string {
 	var notes []string
 	var as, bs []*cell
@@ -24,7 +118,7 @@ func (c *Comparison) notes(pairs []pair, unpaired []CellRef) []string {
 		notes = append(notes, requestsNote(pairs))
 	}
 	if without > 0 && len(pairs) > 1 {
-		notes = append(notes, fmt.Sprintf("left out of the pooled ratio, as one of the two has no miss there: %s", result.Count(without, "cell")))
+		notes = append(notes, fmt.Sprintf("left out of the pooled ratio, as one of the two has no miss there: %s", text.Count(without, "cell")))
 	}
 	if len(unpaired) > 0 {
 		notes = append(notes, "not compared, as only one of the two ran there: "+refsText(unpaired))
@@ -32,23 +126,23 @@ func (c *Comparison) notes(pairs []pair, unpaired []CellRef) []string {
 	return append(notes, c.remarks(remarksOf(as), remarksOf(bs))...)
 }
 
-// remarks names whom each remark is about.
+// remarks names the policy that each remark is about.
 func (c *Comparison) remarks(as, bs []string) []string {
 	var all []string
-	for _, text := range result.Unite(as, bs) {
-		who := "A and B"
+	for _, remark := range text.Union(as, bs...) {
+		subject := "A and B"
 		switch {
-		case !slices.Contains(bs, text):
-			who = c.A
-		case !slices.Contains(as, text):
-			who = c.B
+		case !slices.Contains(bs, remark):
+			subject = c.A
+		case !slices.Contains(as, remark):
+			subject = c.B
 		}
-		all = append(all, who+": "+text)
+		all = append(all, subject+": "+remark)
 	}
 	return all
 }
 
-// remarksOf are what a reader must know of one side.
+// remarksOf are the remarks about one side.
 func remarksOf(cells []*cell) []string {
 	var warnings []string
 	for _, c := range cells {
@@ -85,5 +179,5 @@ func requestsNote(pairs []pair) string {
 			traces = append(traces, fmt.Sprintf("%s (n = %d)", p.at.Trace, n))
 		}
 	}
-	return "requests: " + strings.Join(result.Unite(traces, nil), ", ")
+	return "requests: " + strings.Join(text.Union(traces), ", ")
 }

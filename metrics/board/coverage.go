@@ -1,15 +1,16 @@
 package board
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
-	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/internal/text"
 )
 
-// coverage says in a table's notes who ran where.
+// coverage writes the notes about the cells at which policies ran.
 type coverage struct {
 	policies []string // all contenders
 	cellsOf  func(policy string) []CellRef
@@ -28,17 +29,17 @@ func (c *coverage) pooledNote() string {
 	if len(c.ranked) > 1 {
 		shared = " that all ranked policies have"
 	}
-	return fmt.Sprintf("pooled over %s%s: %s", result.Count(len(c.common), "cell"), shared, refsText(c.common))
+	return fmt.Sprintf("pooled over %s%s: %s", text.Count(len(c.common), "cell"), shared, refsText(c.common))
 }
 
-// leftNotes name the cells of ranked policies that are not pooled, and those who did not run
-// there, or, where they are fewer, those who did.
+// leftNotes name the cells of ranked policies that are not pooled. Each names the policies
+// that did not run there or, if they are fewer, those that did.
 func (c *coverage) leftNotes() (notes []string) {
 	var reasons []string // in the order of the cells
 	of := map[string][]CellRef{}
 	hints := map[string]string{}
 	for _, r := range c.left {
-		ran, lack := c.parted(r)
+		ran, lack := c.split(r)
 		reason, hint := "only "+c.names(ran)+" ran there", ""
 		if len(lack) <= len(ran) {
 			reason, hint = c.names(lack)+" did not run there", "; --where policy!="+strings.Join(lack, " --where policy!=")+" pools more"
@@ -54,17 +55,20 @@ func (c *coverage) leftNotes() (notes []string) {
 	return notes
 }
 
-// takes is true for a ranked policy that keeps cells out of the pooled figures of others:
-// it did not run where half of them did.
-func (c *coverage) takes(policy string) bool {
+// shrinksNote marks the line of a policy for which shrinksPool is true.
+const shrinksNote = "did not run where other ranked policies did: what it lacks is pooled for nobody, the notes name it"
+
+// shrinksPool reports whether a ranked policy lacks a cell that at least half of the ranked
+// policies have. Such a cell is pooled for no policy.
+func (c *coverage) shrinksPool(policy string) bool {
 	return slices.ContainsFunc(c.left, func(r CellRef) bool {
-		ran, lack := c.parted(r)
+		ran, lack := c.split(r)
 		return len(lack) <= len(ran) && slices.Contains(lack, policy)
 	})
 }
 
-// parted are the ranked policies that ran at a cell, and those that did not.
-func (c *coverage) parted(r CellRef) (ran, lack []string) {
+// split returns the ranked policies that ran at a cell, and those that did not.
+func (c *coverage) split(r CellRef) (ran, lack []string) {
 	for _, p := range c.ranked {
 		if slices.Contains(c.cellsOf(p), r) {
 			ran = append(ran, p)
@@ -83,21 +87,21 @@ func (c *coverage) names(policies []string) string {
 	return strings.Join(policies, ", ")
 }
 
-// unrankedNote says which cells a policy lacks, or where it ran, whichever are fewer, and
-// how to have it ranked.
+// unrankedNote names the cells that a policy lacks or, if they are fewer, those at which it
+// ran. It adds the filter that ranks the policy.
 func (c *coverage) unrankedNote(policy string) string {
 	ran := c.cellsOf(policy)
 	lacks := lacking(c.common, ran)
-	text := fmt.Sprintf("%s is not ranked: it lacks %d of the pooled cells", policy, len(lacks))
+	note := fmt.Sprintf("%s is not ranked: it lacks %d of the pooled cells", policy, len(lacks))
 	if 2*len(lacks) <= len(c.common) {
-		text += ": " + refsText(lacks)
+		note += ": " + refsText(lacks)
 	} else {
-		text += fmt.Sprintf(" (it ran at %s)", orNone(refsText(ran)))
+		note += fmt.Sprintf(" (it ran at %s)", cmp.Or(refsText(ran), "none"))
 	}
 	if filter := c.rankedWhere(policy); filter != "" {
-		text += "; " + filter + " ranks it there"
+		note += "; " + filter + " ranks it there"
 	}
-	return text
+	return note
 }
 
 // rankedWhere is a filter of one trace or one capacity that ranks a policy with others,
@@ -122,11 +126,30 @@ func (c *coverage) rankedWhere(policy string) string {
 	return ""
 }
 
-// TraceNotes say which cells the figures by trace are not over.
-func (t *Table) TraceNotes() []string {
+// TraceNotes say which cells the figures by trace leave out.
+func (t *Ranking) TraceNotes() []string {
 	left := slices.DeleteFunc(slices.Clone(t.usable), func(r CellRef) bool { return slices.Contains(t.onTrace[r.Trace], r) })
 	if len(left) == 0 {
 		return nil
 	}
 	return []string{fmt.Sprintf("not in the figures of a trace, as not all policies compared there have them: %s; n/a: the policy lacks others, or ran at none (--per-trace shows every cell)", refsText(left))}
+}
+
+// commonOnTraces chooses for each trace, as for the ranking, the usable cells that the
+// policies that ran there have.
+func commonOnTraces(traces, policies []string, cellsOf func(string) []CellRef) map[string][]CellRef {
+	type place struct{ trace, policy string }
+	cells := map[place][]CellRef{}
+	for _, p := range policies {
+		for _, r := range cellsOf(p) {
+			cells[place{r.Trace, p}] = append(cells[place{r.Trace, p}], r)
+		}
+	}
+	common := map[string][]CellRef{}
+	for _, trace := range traces {
+		onTrace := func(policy string) []CellRef { return cells[place{trace, policy}] }
+		ran := slices.DeleteFunc(slices.Clone(policies), func(p string) bool { return len(onTrace(p)) == 0 })
+		common[trace], _, _ = commonCells(ran, onTrace)
+	}
+	return common
 }

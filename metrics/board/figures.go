@@ -5,6 +5,9 @@ import (
 	"strconv"
 
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/kvreplay/kvreplay/internal/text"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // Figure is a number of the board with its 95 % interval where there is one.
@@ -17,20 +20,34 @@ type Figure struct {
 	Low  *float64 `json:"low"`
 	High *float64 `json:"high"`
 
-	undefined bool // why there is no interval: resamples have no such figure
+	undefined bool // too many resamples have no such figure, so there is no interval
 }
+
+// Bounded is true for a figure that has an interval, with an upper end or without.
+func (f *Figure) Bounded() bool { return f != nil && f.Low != nil }
 
 // Unbounded is true for an interval without an upper end.
 func (f *Figure) Unbounded() bool { return f.Bounded() && f.High == nil }
 
-// lost is true where resamples have no such figure, so that there is no interval.
-func (f *Figure) lost() bool { return f != nil && f.undefined }
+// excludes1 reports whether the figure has an interval that does not contain 1.
+func (f *Figure) excludes1() bool {
+	return f.Bounded() && (*f.Low > 1 || f.High != nil && *f.High < 1)
+}
 
-// Figures compare one policy over some cells. A figure that cannot be computed is
-// null.
+// Figures describe one policy over some cells: an exact policy by its misses, a lossy one by
+// the entries that it lost. A figure that cannot be computed is null.
 type Figures struct {
 	// Cells is the number of (trace, capacity) cells that the figures are over.
 	Cells int `json:"cells"`
+	*ExactFigures
+	*LossyFigures
+	// Demand (blocks) and Steps (stream-steps) are sums over the cells.
+	Demand int64 `json:"demand"`
+	Steps  int64 `json:"steps"`
+}
+
+// ExactFigures compare an exact policy with OPT and LRU.
+type ExactFigures struct {
 	// XOpt is misses ÷ OPT's in each cell, geometric mean over cells (SEMANTICS S9).
 	XOpt *Figure `json:"x_opt"`
 	// XLRU is misses ÷ LRU's in each cell, geometric mean over cells.
@@ -44,16 +61,31 @@ type Figures struct {
 	// TPOT is the modelled time per output token in seconds, geometric mean over the cells;
 	// null without a Timer, or where one of the cells has no time.
 	TPOT *float64 `json:"tpot_s"`
-	// Misses, OptMisses, LRUMisses, Demand (blocks) and Steps (stream-steps) are the sums.
+	// Misses, OptMisses and LRUMisses are sums over the cells.
 	Misses    int64  `json:"misses"`
 	OptMisses *int64 `json:"opt_misses"`
 	LRUMisses *int64 `json:"lru_misses"`
-	Demand    int64  `json:"demand"`
-	Steps     int64  `json:"steps"`
 }
 
-// point is what figures are made of: the counts of one cell, of all its requests or
-// of a resample. NaN where there is no such row.
+// LossyFigures state what a lossy policy kept of the demand (SEMANTICS S10).
+type LossyFigures struct {
+	// Recall is 1 − lost ÷ demand.
+	Recall *Figure `json:"recall"`
+	// MassKept is the share of the recorded attention mass that the policy kept: of the mass
+	// that the traces' lists cover. Of all attention it kept MassLeast at least and MassMost
+	// at most, as CoveredMass of it is recorded. Null where a trace records no masses.
+	MassKept    *float64 `json:"mass_kept"`
+	MassLeast   *float64 `json:"mass_least"`
+	MassMost    *float64 `json:"mass_most"`
+	CoveredMass *float64 `json:"covered_mass"`
+	// ResidentMean is the mean number of blocks of a stream after a step.
+	ResidentMean float64 `json:"resident_mean"`
+	// Lost is blocks.
+	Lost int64 `json:"lost"`
+}
+
+// point is the input of a figure: the counts of one cell, of all its requests or of a
+// resample. NaN where there is no such row.
 type point struct{ misses, opt, lru, demand float64 }
 
 // timesOpt is the geometric mean over cells of misses ÷ OPT's: infinite where OPT alone has
@@ -101,21 +133,126 @@ func hitRate(points []point) float64 {
 
 // Number is x rounded to nine digits, so that the bytes of a board do not depend on a
 // machine's last bit; nil for NaN and infinities.
-func Number(x float64) *float64 {
+func Number(x float64) *float64 { return rounded(x, 9) }
+
+// rounded is x with some significant digits; nil for NaN and infinities.
+func rounded(x float64, digits int) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
 	}
-	y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 9, 64), 64)
+	y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64)
 	if err != nil {
-		panic(err) // what FormatFloat writes, ParseFloat reads
+		panic(err) // ParseFloat reads what FormatFloat writes
 	}
 	return &y
 }
 
-// Ratio is a ÷ b, NaN for b = 0.
-func Ratio(a, b int64) float64 {
-	if b == 0 {
-		return math.NaN()
+// estimate computes a statistic and, from the resamples, its interval, without a tail
+// at either end. It is nil where it is not a number: a yardstick has no rows, or no miss.
+func estimate(statistic func([]point) float64, points []point, resamples [][]point, tail float64) *Figure {
+	value := Number(statistic(points))
+	if value == nil {
+		return nil
 	}
-	return float64(a) / float64(b)
+	f := &Figure{Value: *value}
+	if resamples != nil {
+		series := make([]float64, len(resamples))
+		for b, r := range resamples {
+			series[b] = statistic(r)
+		}
+		f.Low, f.High = interval(series, tail)
+		f.undefined = f.Low == nil
+	}
+	return f
+}
+
+// measure computes an exact policy's figures over the cells. It returns nil without cells,
+// and if the policy has no row in one of them.
+func (g *grid) measure(policy string, refs []CellRef) *Figures {
+	points := g.points(policy, refs)
+	if len(points) == 0 {
+		return nil
+	}
+	resamples, tail, total := g.resampledPoints(policy, refs), g.tail(refs), sum(g.tallies(policy, refs))
+	f := &ExactFigures{
+		XOpt:      estimate(timesOpt, points, resamples, tail),
+		XLRU:      estimate(timesLRU, points, resamples, tail),
+		GapClosed: estimate(gapClosed, points, resamples, tail),
+		HitRate:   estimate(hitRate, points, resamples, tail),
+		TPOT:      g.tpot(policy, refs),
+		Misses:    total.misses, OptMisses: g.missesOf(OptPolicy, refs), LRUMisses: g.missesOf(LRUPolicy, refs),
+	}
+	if total.bytes != nil {
+		f.BytesPerStep = Number(text.Ratio(*total.bytes, total.steps))
+	}
+	return &Figures{Cells: len(refs), ExactFigures: f, Demand: total.demand, Steps: total.steps}
+}
+
+// measureLossy is measure for a lossy policy.
+func (g *grid) measureLossy(policy string, refs []CellRef) *Figures {
+	tallies := g.tallies(policy, refs)
+	if len(tallies) == 0 {
+		return nil
+	}
+	total := sum(tallies)
+	f := &LossyFigures{Lost: total.lost, Recall: &Figure{Value: *Number(result.RecallOf(total.demand, total.lost))}}
+	if steps := float64(total.steps); steps > 0 {
+		f.ResidentMean = *Number(total.residentSum / steps)
+		kept, covered := total.keptSum/steps, total.coveredSum/steps
+		if total.coveredKnown {
+			f.CoveredMass = Number(covered)
+		}
+		if total.massKnown {
+			f.MassKept, f.MassLeast, f.MassMost = Number(kept/covered), Number(kept), Number(kept+1-covered)
+		}
+	}
+	if series := g.lostShares(policy, refs); series != nil {
+		if low, high := interval(series, g.tail(refs)); low != nil && high != nil {
+			f.Recall.Low, f.Recall.High = Number(1-*high), Number(1-*low)
+		}
+	}
+	return &Figures{Cells: len(refs), LossyFigures: f, Demand: total.demand, Steps: total.steps}
+}
+
+// lostShares are the resamples of lost ÷ demand; nil where a trace has too few requests.
+func (g *grid) lostShares(policy string, refs []CellRef) []float64 {
+	var lost, demand []float64
+	for _, r := range refs {
+		c, d := g.at(r, policy), g.draws[r.Trace]
+		if d == nil || c.requests == nil {
+			return nil
+		}
+		if lost == nil {
+			lost, demand = make([]float64, d.resamples()), make([]float64, d.resamples())
+		}
+		for b, n := range d.sums(perRequest[int64](c, (*tally).countLost)) {
+			lost[b], demand[b] = lost[b]+n, demand[b]+g.demand[r.Trace][b]
+		}
+	}
+	for b := range lost {
+		lost[b] /= math.Max(1, demand[b])
+	}
+	return lost
+}
+
+// tallies collects a policy's counts; nil where a cell is missing.
+func (g *grid) tallies(policy string, refs []CellRef) []tally {
+	tallies := make([]tally, len(refs))
+	for i, r := range refs {
+		c := g.at(r, policy)
+		if c == nil {
+			return nil
+		}
+		tallies[i] = c.total
+	}
+	return tallies
+}
+
+func (g *grid) missesOf(policy string, refs []CellRef) *int64 {
+	tallies := g.tallies(policy, refs)
+	if tallies == nil {
+		return nil
+	}
+	n := sum(tallies).misses
+	return &n
 }

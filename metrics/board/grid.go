@@ -38,16 +38,15 @@ type grid struct {
 	sampled map[*cell][]float64
 	demand  map[string][]float64 // resampled demand by trace
 	clock   *clock               // nil: no times
-	by      string
 	seed    uint64
 }
 
-// newGrid checks that all policies of a trace did the same work, and draws resamples
-// for the traces that have requests enough.
-func newGrid(cells []*cell, seed uint64, resamples int) (*grid, error) {
+// newGrid checks that all policies of a trace did the same work. It draws resamples for the
+// traces that have enough requests.
+func newGrid(cells []*cell, s *sampler) (*grid, error) {
 	g := &grid{
 		list: cells, cells: map[cellKey]*cell{}, draws: map[string]*draws{},
-		sampled: map[*cell][]float64{}, demand: map[string][]float64{}, seed: seed,
+		sampled: map[*cell][]float64{}, demand: map[string][]float64{}, seed: s.seed,
 	}
 	first := map[string]*cell{} // by trace, with requests where any cell has
 	for _, c := range cells {
@@ -73,8 +72,8 @@ func newGrid(cells []*cell, seed uint64, resamples int) (*grid, error) {
 	}
 	for trace, c := range first {
 		if len(c.requests) >= MinRequests {
-			d := newDraws(seed, trace, len(c.requests), resamples)
-			g.draws[trace], g.demand[trace] = d, d.sums(demands(c.requests))
+			d := s.draws(trace, len(c.requests))
+			g.draws[trace], g.demand[trace] = d, d.sums(perRequest[int64](c, (*tally).countDemand))
 		}
 	}
 	return g, nil
@@ -109,14 +108,6 @@ func sameMemory(a, b *cell) error {
 	return nil
 }
 
-func demands(tallies []tally) []int64 {
-	values := make([]int64, len(tallies))
-	for i, t := range tallies {
-		values[i] = t.demand
-	}
-	return values
-}
-
 func (g *grid) at(r CellRef, policy string) *cell {
 	return g.cells[cellKey{r.Trace, policy, r.Capacity}]
 }
@@ -142,11 +133,7 @@ func (g *grid) resampled(trace string, c *cell) []float64 {
 	if c == nil {
 		return slices.Repeat([]float64{math.NaN()}, len(g.demand[trace]))
 	}
-	values := make([]int64, len(c.requests))
-	for i, t := range c.requests {
-		values[i] = t.misses
-	}
-	g.sampled[c] = d.sums(values)
+	g.sampled[c] = d.sums(perRequest[int64](c, (*tally).countMisses))
 	return g.sampled[c]
 }
 
@@ -163,7 +150,7 @@ func (g *grid) points(policy string, refs []CellRef) []point {
 	return points
 }
 
-// pointsOf makes room for the points of so many resamples, over so many cells each.
+// pointsOf makes room for the points of some resamples, over some cells each.
 func pointsOf(resamples, cells int) [][]point {
 	all, room := make([][]point, resamples), make([]point, resamples*cells)
 	for b := range all {
@@ -189,4 +176,31 @@ func (g *grid) resampledPoints(policy string, refs []CellRef) [][]point {
 		}
 	}
 	return all
+}
+
+// requests lists how many requests each trace of the cells has; nil where one has too few
+// for intervals.
+func (g *grid) requests(refs []CellRef) []int {
+	var requests []int
+	seen := map[string]bool{}
+	for _, r := range refs {
+		if seen[r.Trace] {
+			continue
+		}
+		d := g.draws[r.Trace]
+		if d == nil {
+			return nil
+		}
+		seen[r.Trace], requests = true, append(requests, d.requests)
+	}
+	return requests
+}
+
+// tail is that of figures over the cells; the nominal one where they have no resamples.
+func (g *grid) tail(refs []CellRef) float64 {
+	requests := g.requests(refs)
+	if requests == nil {
+		return nominalTail
+	}
+	return tail(requests)
 }

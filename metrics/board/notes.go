@@ -1,10 +1,14 @@
 package board
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -18,116 +22,133 @@ func (c *cell) footnotes() []string {
 	if c.total.prefetched > 0 {
 		texts = append(texts, "prefetches: judge misses and bytes together; opt bounds neither")
 	}
-	return result.Unite(texts, nil)
+	return text.Union(texts)
 }
 
-// number collects the footnotes of all lines, sorted, and has the lines refer to them.
-func (b *Board) number() {
-	var texts []string
-	for _, l := range b.lineTexts() {
-		texts = append(texts, *l.texts...)
-	}
-	footnotes, of := MergeNotes(texts)
-	b.Footnotes = footnotes
-	for _, l := range b.lineTexts() {
-		for _, text := range *l.texts {
-			*l.notes = append(*l.notes, slices.Index(footnotes, of[text])+1)
-		}
-		slices.Sort(*l.notes)
-		*l.notes = slices.Compact(*l.notes)
-	}
+// Remarks are the footnotes of a line.
+type Remarks struct {
+	// Notes are numbers of Board.Footnotes, from 1.
+	Notes []int `json:"notes"`
+
+	texts []string // the footnotes, before they are numbered
 }
 
-type noted struct {
-	texts *[]string
-	notes *[]int
-}
-
-// lineTexts lists the footnotes of every line of the board.
-func (b *Board) lineTexts() []noted {
-	var all []noted
+// remarks lists the footnotes of every line of the board.
+func (b *Board) remarks() (all []*Remarks) {
+	rankings := make([]*Ranking, 0, 2)
 	for i := range b.Tables {
-		t := &b.Tables[i]
+		rankings = append(rankings, &b.Tables[i])
+	}
+	if b.Lossy != nil {
+		rankings = append(rankings, b.Lossy)
+	}
+	for _, t := range rankings {
 		for _, lines := range [][]Line{t.Ranked, t.Unranked, t.Bounds} {
-			for j := range lines {
-				all = append(all, noted{&lines[j].texts, &lines[j].Notes})
+			for i := range lines {
+				all = append(all, &lines[i].Remarks)
 			}
+		}
+		for i := range t.Cells {
+			all = append(all, &t.Cells[i].Remarks)
 		}
 	}
 	for i := range b.Cells {
-		all = append(all, noted{&b.Cells[i].texts, &b.Cells[i].Notes})
+		all = append(all, &b.Cells[i].Remarks)
 	}
 	for i := range b.Windows {
-		all = append(all, noted{&b.Windows[i].texts, &b.Windows[i].Notes})
+		all = append(all, &b.Windows[i].Remarks)
 	}
-	return append(all, b.Lossy.lineTexts()...)
+	return all
 }
 
 // LineNotes lists the numbers of the footnotes of every line of the board.
-func (b *Board) LineNotes() [][]int {
-	var notes [][]int
-	for _, l := range b.lineTexts() {
-		notes = append(notes, *l.notes)
+func (b *Board) LineNotes() (notes [][]int) {
+	for _, r := range b.remarks() {
+		notes = append(notes, r.Notes)
 	}
 	return notes
 }
 
-// takesNote marks the line of a policy that coverage.takes; the notes name the cells.
-const takesNote = "did not run where other ranked policies did: what it lacks is pooled for nobody, the notes name it"
-
-// tableNotes say what pooled figures are over, and what is left out of them.
-func (g *grid) tableNotes(t *Table, c *coverage) []string {
-	var notes []string
-	switch {
-	case t.ahead:
-		notes = append(notes, "not ranked, as these rows prefetch: opt bounds neither their misses nor their bytes, judge both together; kvreplay compare sets two policies side by side, --by time ranks by a model",
-			fmt.Sprintf("pooled over %s: %s", result.Count(len(t.Common), "cell"), refsText(t.Common)))
-	case len(t.Common) > 0:
-		notes = append(notes, c.pooledNote())
-	case len(t.usable) > 0 && len(t.Unranked) > 1:
-		notes = append(notes, noSharedCell)
+// number collects the footnotes of all lines, and has the lines refer to them.
+func (b *Board) number() {
+	remarks := b.remarks()
+	texts := make([][]string, len(remarks))
+	for i, r := range remarks {
+		texts[i] = r.texts
 	}
-	notes = append(notes, c.leftNotes()...)
-	for _, line := range t.Unranked {
-		switch {
-		case slices.Contains(t.untimed, line.Policy):
-			notes = append(notes, fmt.Sprintf("%s is not ranked: one of the cells has no modelled time", line.Policy))
-		case len(c.cellsOf(line.Policy)) == 0:
-			notes = append(notes, fmt.Sprintf("%s is not ranked: in no cell where it ran is there a × OPT (it ran at %s)", line.Policy, refsText(g.refs([]string{line.Policy}))))
-		case line.Policy == t.alone:
-			notes = append(notes, aloneNote(t.alone))
-		case line.Pooled == nil && len(t.Common) > 0:
-			notes = append(notes, c.unrankedNote(line.Policy))
+	var notes [][]int
+	b.Footnotes, notes = Footnotes(texts)
+	for i, r := range remarks {
+		r.Notes = notes[i]
+	}
+}
+
+// Footnotes numbers the texts of lines. It returns the footnotes, sorted, and the numbers of
+// each line's, ascending, from 1. Texts that are alike share a footnote (MergeNotes).
+func Footnotes(lines [][]string) (footnotes []string, numbers [][]int) {
+	footnotes, of := MergeNotes(slices.Concat(lines...))
+	numbers = make([][]int, len(lines))
+	for i, texts := range lines {
+		for _, t := range texts {
+			numbers[i] = append(numbers[i], slices.Index(footnotes, of[t])+1)
+		}
+		slices.Sort(numbers[i])
+		numbers[i] = slices.Compact(numbers[i])
+	}
+	return footnotes, numbers
+}
+
+// numbers are digits, with decimals where they have any.
+var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
+
+// MergeNotes maps every text to its footnote, and returns the footnotes sorted. Texts
+// that differ in numbers alone, as the counts of a warning by request do, share one in
+// which a range stands for the number: "by 3–17 blocks".
+func MergeNotes(texts []string) (footnotes []string, of map[string]string) {
+	alike := map[string][]string{}
+	for _, t := range text.Union(texts) {
+		key := numbers.ReplaceAllString(t, "0")
+		alike[key] = append(alike[key], t)
+	}
+	of = map[string]string{}
+	for _, same := range alike {
+		merged := withRanges(same)
+		footnotes = append(footnotes, merged)
+		for _, t := range same {
+			of[t] = merged
 		}
 	}
-	if n := len(t.OptZero); n > 0 {
-		notes = append(notes, fmt.Sprintf("left out, as OPT has no miss there: %s: %s", result.Count(n, "cell"), refsText(t.OptZero)))
-	}
-	if n := len(t.NoMiss); n > 0 {
-		notes = append(notes, fmt.Sprintf("left out, as OPT has misses there and %s has none: %s: %s", strings.Join(g.missless(c.policies, t.NoMiss), ", "), result.Count(n, "cell"), refsText(t.NoMiss)))
-	}
-	if n := len(t.Prefetched); n > 0 {
-		notes = append(notes, fmt.Sprintf("left out, as its rows prefetch, which OPT does not bound: %s: %s; --where trace=NAME shows them", result.Count(n, "cell"), refsText(t.Prefetched)))
-	}
-	if n := len(t.NoOpt); n > 0 {
-		notes = append(notes, fmt.Sprintf("left out, for want of a row of opt: %s: %s", result.Count(n, "cell"), refsText(t.NoOpt)))
-	}
-	if g.by != ByTime && t.Intervals() { // times are shown without intervals
-		notes = append(notes, g.intervalNotes(t.Common)...)
-	}
-	return append(notes, g.markNotes(t)...)
+	slices.Sort(footnotes)
+	return footnotes, of
 }
 
-// noSharedCell explains a table without ranks.
-const noSharedCell = "not ranked: no two policies ran at the same trace and capacity; replay them at the same ones"
-
-// aloneNote explains why the only policy that could be ranked is not.
-func aloneNote(policy string) string {
-	return policy + " is not ranked: no other policy has these cells; replay another at the same traces and capacities"
+// withRanges replaces each number in which the texts differ by its range.
+func withRanges(texts []string) string {
+	found := make([][]string, len(texts))
+	for i, t := range texts {
+		found[i] = numbers.FindAllString(t, -1)
+	}
+	n := -1
+	return numbers.ReplaceAllStringFunc(texts[0], func(string) string {
+		n++
+		values := make([]string, len(found))
+		for i := range found {
+			values[i] = found[i][n]
+		}
+		low, high := slices.MinFunc(values, compareNumbers), slices.MaxFunc(values, compareNumbers)
+		if low == high {
+			return low
+		}
+		return fmt.Sprintf("%s–%s", low, high)
+	})
 }
 
-// timesNote says how far to trust an order by modelled times.
-const timesNote = "modelled times hold to within 3 % on a sequential schedule: `kvreplay time` may order closer lines otherwise"
+// compareNumbers orders numbers by value, whatever their length.
+func compareNumbers(a, b string) int {
+	x, _ := strconv.ParseFloat(a, 64) // digits always read, as infinity where there are too many
+	y, _ := strconv.ParseFloat(b, 64)
+	return cmp.Or(cmp.Compare(x, y), cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+}
 
 // fewRequests is the number of requests of a trace below which intervals are too narrow.
 const fewRequests = 10
@@ -148,19 +169,6 @@ func (g *grid) intervalNotes(common []CellRef) []string {
 		note += fmt.Sprintf(", too narrow below %d requests: with 5 it covers the true figure about 91 %% of the time", fewRequests)
 	}
 	return []string{note}
-}
-
-// markNotes explain the marks that the table shows.
-func (g *grid) markNotes(t *Table) []string {
-	var notes []string
-	notes = append(notes, t.letterNotes...)
-	if g.by == ByTime && len(t.Ranked) > 0 {
-		notes = append(notes, timesNote)
-	}
-	if slices.ContainsFunc(t.Ranked, func(l Line) bool { return strings.HasSuffix(l.Rank, "=") }) {
-		notes = append(notes, map[string]string{ByMisses: "=: equal × OPT", ByTime: "=: equal TPOT"}[g.by])
-	}
-	return notes
 }
 
 // notes concern the whole board: where intervals come from, or why there are none.
@@ -229,25 +237,39 @@ func capacitiesText(refs []CellRef) string {
 	return strings.Join(names, " ")
 }
 
-func orNone(s string) string {
-	if s == "" {
-		return "none"
+// intervalNotes explain intervals without an upper end, and figures without an interval whose
+// traces have enough requests.
+func intervalNotes(figures []*Figure) (notes []string) {
+	if slices.ContainsFunc(figures, (*Figure).Unbounded) {
+		notes = append(notes, "∞: the requests leave the upper end open; in some resamples the one compared with has no miss, and the other has")
 	}
-	return s
+	if slices.ContainsFunc(figures, func(f *Figure) bool { return f != nil && f.undefined }) {
+		notes = append(notes, fmt.Sprintf("no interval where more than %g %% of the resamples have no such figure: of the requests drawn neither of the two compared has a miss in some cell", 100*mostUndefined))
+	}
+	return notes
 }
 
-// lineTexts lists the footnotes of every line and cell.
-func (t *LossyTable) lineTexts() (all []noted) {
-	if t == nil {
-		return nil
-	}
-	for _, lines := range [][]LossyLine{t.Ranked, t.Unranked} {
-		for i := range lines {
-			all = append(all, noted{&lines[i].texts, &lines[i].Notes})
+// ratios lists the ratios of misses of the board that are shown with an interval.
+func (b *Board) ratios() (all []*Figure) {
+	add := func(figures ...*Figures) {
+		for _, f := range figures {
+			if f != nil {
+				all = append(all, f.XOpt, f.XLRU)
+			}
 		}
 	}
-	for i := range t.Cells {
-		all = append(all, noted{&t.Cells[i].texts, &t.Cells[i].Notes})
+	for _, t := range b.Tables {
+		for _, l := range t.Lines() {
+			add(l.Pooled)
+			add(l.Capacities...)
+			add(l.Traces...)
+		}
+	}
+	for _, c := range b.Cells {
+		add(c.Figures)
+	}
+	for _, w := range b.Windows {
+		add(w.Figures)
 	}
 	return all
 }

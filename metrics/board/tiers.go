@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -50,10 +51,10 @@ func tierLines(rows []*result.Row) ([]TierLine, error) {
 		l := TierLine{Trace: c.trace, Above: r.Above, Tier: r.Tier, Policy: c.policy, Capacity: c.capacity, Demand: t.demand, Misses: t.misses,
 			Name: strings.Fields(r.Tiers)[r.Tier-1], Steps: t.steps}
 		if l.Demand > 0 {
-			l.HitRate = Number(Ratio(l.Demand-l.Misses, l.Demand))
+			l.HitRate = Number(text.Ratio(l.Demand-l.Misses, l.Demand))
 		}
 		if t.bytes != nil && t.written != nil && l.Steps > 0 {
-			l.ReadPerStep, l.WrittenPerStep = Number(Ratio(*t.bytes, l.Steps)), Number(Ratio(*t.written, l.Steps))
+			l.ReadPerStep, l.WrittenPerStep = Number(text.Ratio(*t.bytes, l.Steps)), Number(text.Ratio(*t.written, l.Steps))
 		}
 		lines = append(lines, l)
 	}

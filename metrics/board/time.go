@@ -4,21 +4,16 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/kvreplay/kvreplay/metrics/result"
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/kvreplay/kvreplay/internal/text"
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// What a board can rank by.
-const (
-	ByMisses = "misses" // × OPT
-	ByTime   = "time"   // modelled time per output token
-)
-
-// Timer models how long cells take. This package knows no hardware: whoever makes a board
-// of times brings one.
+// Timer models how long cells take. This package knows no hardware: the caller of NewBoard
+// gives it a Timer.
 type Timer interface {
 	// TPOT is the time per output token of a cell in seconds. The row has the settings that
 	// the cell's rows share and the sums of their counts. The error says why there is none.
@@ -80,15 +75,7 @@ func (g *grid) tpot(policy string, refs []CellRef) *float64 {
 	for i, r := range refs {
 		times[i] = g.clock.time(g.at(r, policy))
 	}
-	mean := stat.GeometricMean(times, nil)
-	if math.IsNaN(mean) {
-		return nil
-	}
-	mean, err := strconv.ParseFloat(strconv.FormatFloat(mean, 'g', 6, 64), 64)
-	if err != nil {
-		panic(err) // what FormatFloat writes, ParseFloat reads
-	}
-	return &mean
+	return rounded(stat.GeometricMean(times, nil), 6)
 }
 
 // model is what the board says of its times: nil where no cell has one.
@@ -111,23 +98,50 @@ func (k *clock) notes() (notes []string) {
 		return nil
 	}
 	for why, cells := range k.refused {
-		traces := result.Unite(nil, cells)
+		traces := text.Union(cells)
 		notes = append(notes, fmt.Sprintf("no modelled TPOT: %s: %s", strings.Join(traces, ", "), why))
 	}
 	slices.Sort(notes)
 	return notes
 }
 
-// untimed parts the contenders whose pooled figures have no time from the others. The
-// times become the others' keys.
-func untimed(cs []contender) (timed []contender, without []string) {
-	for _, c := range cs {
-		if c.line.Pooled.TPOT == nil {
-			without = append(without, c.line.Policy)
-			continue
-		}
-		c.key = *c.line.Pooled.TPOT
-		timed = append(timed, c)
+// requestTimes divides a cell's time among its requests, so that it is their sum. A
+// request's share is the time at its own rate of misses, weighed by its steps. Times
+// between the fewest and the most misses of a request are interpolated: on a sequential
+// schedule they are linear in misses.
+func (g *grid) requestTimes(c *cell) []float64 {
+	counts := make([]float64, len(c.requests)) // misses at each request's rate, in the steps of the cell
+	for i, t := range c.requests {
+		counts[i] = float64(t.misses) * float64(c.total.steps) / float64(max(1, t.steps))
 	}
-	return timed, without
+	fewest, most := math.Floor(slices.Min(counts)), math.Ceil(slices.Max(counts))
+	slope := 0.0
+	if fewest < most {
+		slope = (g.clock.timeAt(c, most) - g.clock.timeAt(c, fewest)) / (most - fewest)
+	}
+	times := make([]float64, len(counts))
+	for i, n := range counts {
+		share := float64(c.requests[i].steps) / float64(max(1, c.total.steps))
+		times[i] = share * (g.clock.time(c) + slope*(n-float64(c.total.misses)))
+	}
+	return times
+}
+
+// timeAt is a cell's TPOT had it missed otherwise, and moved entries in proportion; NaN
+// where it has none.
+func (k *clock) timeAt(c *cell, misses float64) float64 {
+	r := c.row()
+	scale := misses / max(1, float64(r.Misses))
+	scaled := func(n int64) int64 { return int64(math.Round(scale * float64(n))) }
+	r.Misses = int64(misses)
+	r.Hits, r.Prefetched, r.MovedEntries = r.Demand-r.Misses, scaled(r.Prefetched), scaled(r.MovedEntries)
+	if r.HostToDeviceBytes != nil {
+		bytes := scaled(*r.HostToDeviceBytes)
+		r.HostToDeviceBytes = &bytes
+	}
+	t, err := k.timer.TPOT(r)
+	if err != nil {
+		return math.NaN()
+	}
+	return t
 }

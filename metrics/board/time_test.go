@@ -89,7 +89,7 @@ func TestRequestTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := newGrid(cells, 0, 100)
+	g, err := newGrid(cells, newSampler(Options{Resamples: 100}))
 	if err != nil {
 		t.Fatal(err)
 	}

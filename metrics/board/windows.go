@@ -20,9 +20,7 @@ type WindowLine struct {
 	// Figures of the policy; XOpt, XLRU and GapClosed are against the companions, null
 	// where there is no such row. The gap is from LRU at the peak to OPT at the peak.
 	Figures *Figures `json:"figures"`
-	Notes   []int    `json:"notes"`
-
-	texts []string
+	Remarks
 }
 
 // windows lists the policies without capacity by trace, shorter windows first.
@@ -40,14 +38,13 @@ func (g *grid) windows() []WindowLine {
 }
 
 func (g *grid) window(c *cell) WindowLine {
-	// The companions stand at another capacity than the window, which has none: for
-	// measuring, the window is taken to stand there too.
+	// A window has no capacity. It is measured at the capacity of its companions.
 	at := CellRef{c.trace, result.PeakPrefix + c.policy}
 	g.cells[cellKey{at.Trace, c.policy, at.Capacity}] = c
 	mean := Number(c.total.residentSum / max(1, float64(c.total.steps)))
 	return WindowLine{
 		Trace: c.trace, Policy: c.policy, ResidentMean: *mean, ResidentPeak: c.total.residentPeak,
-		Figures: g.measure(c.policy, []CellRef{at}), texts: c.footnotes(),
+		Figures: g.measure(c.policy, []CellRef{at}), Remarks: Remarks{texts: c.footnotes()},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
@@ -46,7 +47,7 @@ func TestOrderOfRowsDoesNotMatter(t *testing.T) {
 func renderAll(t *testing.T, b *board.Board) string {
 	t.Helper()
 	var out bytes.Buffer
-	for _, err := range []error{Table(&out, b, true), Markdown(&out, b, true), CSV(&out, b), JSON(&out, b)} {
+	for _, err := range []error{Board(b, true).Text(&out), Board(b, true).Markdown(&out), CSV(&out, b), text.WriteJSON(&out, b)} {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,14 +53,6 @@ func nearestMultiple(capacities []string, multiple float64) int {
 	return at
 }
 
-// pick returns the items at the given positions.
-func pick[T any](items []T, at []int) (picked []T) {
-	for _, i := range at {
-		picked = append(picked, items[i])
-	}
-	return picked
-}
-
 // columnNotes say what a table leaves out.
 func columnNotes(capacities []string, shown []int) []string {
 	if len(shown) == len(capacities) {

@@ -22,7 +22,11 @@ func TestColumns(t *testing.T) {
 		{[]string{"8x", "9x", "10x", "11x", "12x", "13x", "14x", "15x"}, []string{"8x", "9x", "10x", "12x", "13x", "15x"}},
 		{context, []string{"0.01ctx", "0.11ctx", "0.21ctx", "0.31ctx", "0.41ctx", "0.51ctx"}},
 	} {
-		if got := pick(c.all, columns(c.all)); !slices.Equal(got, c.want) {
+		var got []string
+		for _, i := range columns(c.all) {
+			got = append(got, c.all[i])
+		}
+		if !slices.Equal(got, c.want) {
 			t.Errorf("of %v the table shows %v, want %v", c.all, got, c.want)
 		}
 	}

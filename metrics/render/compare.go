@@ -2,55 +2,40 @@ package render
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 
+	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Report is a comparison laid out as tables with notes.
-type Report []section
-
-// Table writes the report for a terminal.
-func (r Report) Table(w io.Writer) error {
-	_, err := io.WriteString(w, textOf(r))
-	return err
-}
-
-// Markdown writes the report as Markdown (GitHub's tables).
-func (r Report) Markdown(w io.Writer) error {
-	_, err := io.WriteString(w, markdownOf(r))
-	return err
-}
-
 // Comparison lays out a comparison of two policies. A group in which the two share no cell
 // has no table.
-func Comparison(c *board.Comparison) (all Report) {
+func Comparison(c *board.Comparison) *table.Report {
+	r := new(table.Report)
 	for i := range c.Groups {
 		g := &c.Groups[i]
-		s := section{title: comparisonTitle(c, g), notes: slices.Concat(g.Notes, c.Legend(g))}
-		if g.Pooled != nil {
-			s.table = comparisonTable(c, g)
-		}
-		all = append(all, s)
+		t := comparisonTable(g)
+		t.Title = c.Incomplete.Titled(g.Labels.Title(fmt.Sprintf("A = %s against B = %s", c.A, c.B) + startText(g.Start)))
+		t.Notes = slices.Concat(g.Notes, c.Legend(g))
+		r.Tables = append(r.Tables, t)
 	}
-	return all
+	return r
 }
 
 // Comparisons lays out the comparisons of all policies with one.
-func Comparisons(c *board.Comparisons) (all Report) {
+func Comparisons(c *board.Comparisons) *table.Report {
+	r := new(table.Report)
 	for i := range c.Groups {
 		g := &c.Groups[i]
-		title := c.Incomplete.Titled(g.Labels.Title("Every policy A against B = " + c.B + startText(g.Start)))
-		all = append(all, section{title, policiesTable(g), slices.Concat(g.Notes, c.Legend(g))})
+		t := policiesTable(g)
+		t.Title = c.Incomplete.Titled(g.Labels.Title("Every policy A against B = " + c.B + startText(g.Start)))
+		t.Notes = slices.Concat(g.Notes, c.Legend(g))
+		r.Tables = append(r.Tables, t)
 	}
-	return all
-}
-
-func comparisonTitle(c *board.Comparison, g *board.ComparedGroup) string {
-	return c.Incomplete.Titled(g.Labels.Title(fmt.Sprintf("A = %s against B = %s", c.A, c.B) + startText(g.Start)))
+	return r
 }
 
 // startText is what a title says of a start; it is empty for warmed caches.
@@ -61,12 +46,14 @@ func startText(start string) string {
 	return ""
 }
 
-func comparisonTable(c *board.Comparison, g *board.ComparedGroup) *textTable {
-	t := newTable("trace", "capacity", "misses A", "misses B", "A ÷ B", "95 %", "requests A:B:=", "p", "streams A:B:=", "better")
-	t.rightFrom(2)
-	add := func(d *board.Contest, u unit, place ...string) {
+func comparisonTable(g *board.ComparedGroup) *table.Table {
+	if g.Pooled == nil {
+		return table.New()
+	}
+	t := table.New("trace", "capacity", "misses A", "misses B", "A ÷ B", "95 %", "requests A:B:=", "p", "streams A:B:=", "better").RightFrom(2)
+	add := func(d *board.Contest, u unit, trace, capacity string) {
 		ratio, interval := ratioTexts(d, u)
-		t.add(append(place, fmt.Sprint(d.MissesA), fmt.Sprint(d.MissesB), ratio, interval, votesText(d.Requests), pText(d.P), votesText(d.Streams), d.Verdict(d.P, 1))...)
+		t.Add(trace, capacity, d.MissesA, d.MissesB, ratio, interval, votesText(d.Requests), pText(d.P), votesText(d.Streams), d.Verdict(d.P, 1))
 	}
 	single := ratioUnit.column(board.Ratios(g.Cells))
 	for i := range g.Cells {
@@ -76,14 +63,14 @@ func comparisonTable(c *board.Comparison, g *board.ComparedGroup) *textTable {
 		}
 		add(&g.Cells[i], single, trace, g.Cells[i].Capacity)
 	}
-	t.line()
-	add(g.Pooled, ratioUnit.column([]*board.Figure{g.Pooled.Ratio}), "pooled", result.Count(len(g.Cells), "cell"))
+	t.Line()
+	add(g.Pooled, ratioUnit.column([]*board.Figure{g.Pooled.Ratio}), "pooled", text.Count(len(g.Cells), "cell"))
 	return t
 }
 
 // ratioTexts are A ÷ B and its interval.
 func ratioTexts(d *board.Contest, u unit) (ratio, interval string) {
-	ratio, interval = u.aligned(d.Ratio), u.interval(d.Ratio)
+	ratio, interval = u.cell(d.Ratio), u.interval(d.Ratio)
 	if interval == "" { // every request has the same ratio
 		interval = fmt.Sprintf("[%[1]s, %[1]s]", u.text(d.Ratio))
 	}
@@ -119,15 +106,14 @@ func votesText(v *board.Votes) string {
 	return fmt.Sprintf("%d:%d:%d", v.Wins, v.Losses, v.Ties)
 }
 
-func policiesTable(g *board.ComparedPolicies) *textTable {
-	t := newTable("A", "cells", "A ÷ B", "95 %", "requests A:B:=", "p", "A is")
-	t.rightFrom(1)
+func policiesTable(g *board.ComparedPolicies) *table.Table {
+	t := table.New("A", "cells", "A ÷ B", "95 %", "requests A:B:=", "p", "A is").RightFrom(1)
 	u := ratioUnit.column(board.Ratios(g.Contests()))
 	bounds := false
 	for i := range g.Policies {
 		p := &g.Policies[i]
 		if p.Bound && !bounds && i > 0 {
-			t.line()
+			t.Line()
 		}
 		bounds = p.Bound
 		verdict := p.Verdict(p.PHolm, g.Tests())
@@ -140,7 +126,7 @@ func policiesTable(g *board.ComparedPolicies) *textTable {
 			verdict = "worse"
 		}
 		ratio, interval := ratioTexts(&p.Contest, u)
-		t.add(p.A, fmt.Sprint(p.Cells), ratio, interval, votesText(p.Requests), pText(p.PHolm), verdict)
+		t.Add(p.A, p.Cells, ratio, interval, votesText(p.Requests), pText(p.PHolm), verdict)
 	}
 	return t
 }

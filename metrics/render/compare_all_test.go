@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
@@ -30,7 +31,7 @@ func TestCompareAllNeedsMoreRequests(t *testing.T) {
 	}
 	all := mustCompareAll(t, rows, "best")
 	var out bytes.Buffer
-	if err := Comparisons(all).Table(&out); err != nil {
+	if err := Comparisons(all).Text(&out); err != nil {
 		t.Fatal(err)
 	}
 	if words := rowstest.LineOf(t, out.String(), "worse"); strings.Join(words[len(words)-3:], " ") != "n = 6" || !strings.Contains(out.String(), "N requests cannot decide, 7 can") {
@@ -40,21 +41,21 @@ func TestCompareAllNeedsMoreRequests(t *testing.T) {
 
 func TestCompareAllRenderings(t *testing.T) {
 	all := mustCompareAll(t, rowstest.Synthetic(), "lru")
-	for name, render := range map[string]func(io.Writer) error{"compare_all.txt": Comparisons(all).Table, "compare_all.md": Comparisons(all).Markdown} {
+	for name, render := range map[string]func(io.Writer) error{"compare_all.txt": Comparisons(all).Text, "compare_all.md": Comparisons(all).Markdown} {
 		var out bytes.Buffer
 		if err := render(&out); err != nil {
 			t.Fatal(err)
 		}
 		rowstest.Golden(t, name, out.Bytes())
 	}
-	text := rowstest.Document(t, "README.md")
+	document := rowstest.Document(t, "README.md")
 	for _, name := range rowstest.JSONNames(reflect.TypeFor[board.Comparisons]()) {
-		if !strings.Contains(text, "`"+name+"`") {
+		if !strings.Contains(document, "`"+name+"`") {
 			t.Errorf("README.md does not document `%s`", name)
 		}
 	}
 	var out bytes.Buffer
-	if err := JSON(&out, all); err != nil || strings.Contains(out.String(), `"notes": null`) || !strings.Contains(out.String(), `"p_holm": 0.0078125`) {
+	if err := text.WriteJSON(&out, all); err != nil || strings.Contains(out.String(), `"notes": null`) || !strings.Contains(out.String(), `"p_holm": 0.0078125`) {
 		t.Errorf("%v\n%s", err, &out)
 	}
 }

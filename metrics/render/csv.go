@@ -1,13 +1,11 @@
 package render
 
 import (
-	"encoding/csv"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 
-	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
@@ -32,88 +30,99 @@ var boardColumns = []string{
 // as the warnings of rows are. Incomplete is the same in all lines: "2 of 27 traces" if
 // cells that were asked for have no rows.
 func CSV(w io.Writer, b *board.Board) error {
-	c := csv.NewWriter(w)
-	lines := [][]string{boardColumns}
-	for _, t := range b.Tables {
-		lines = append(lines, csvLines(b, &t)...)
+	c := boardCSV{b, table.New(boardColumns...)}
+	for i := range b.Tables {
+		c.ranking(&b.Tables[i])
 	}
-	for _, l := range b.Cells {
-		lines = append(lines, csvLine(b, l.Figures, map[string]string{
-			"scope": "cell", "labels": csvLabels(b, l.Trace, l.Figures), "kind": l.Kind, "bound": fmt.Sprint(l.Bound), "policy": l.Policy, "trace": l.Trace,
-			"capacity": l.Capacity, "capacity_over_k": floatText(l.CapacityOverK), "selector_recall": recallOn(b, l.Trace), "notes": noteText(b, l.Notes),
-		}))
-	}
+	c.cells(b.Cells)
 	for _, l := range b.Windows {
-		lines = append(lines, csvLine(b, l.Figures, map[string]string{
-			"scope": "window", "labels": csvLabels(b, l.Trace, l.Figures), "policy": l.Policy, "trace": l.Trace, "resident_mean": floatText(&l.ResidentMean),
-			"resident_peak": fmt.Sprint(l.ResidentPeak), "selector_recall": recallOn(b, l.Trace), "notes": noteText(b, l.Notes),
-		}))
+		c.add(l.Figures, map[string]string{"scope": "window", "policy": l.Policy, "trace": l.Trace, "notes": c.notes(l.Notes),
+			"resident_mean": floatText(&l.ResidentMean), "resident_peak": fmt.Sprint(l.ResidentPeak)})
 	}
 	for _, l := range b.Tiers {
-		f := board.Figures{Demand: l.Demand, Misses: l.Misses, Steps: l.Steps, BytesPerStep: l.ReadPerStep}
+		exact := &board.ExactFigures{Misses: l.Misses, BytesPerStep: l.ReadPerStep}
+		f := &board.Figures{Demand: l.Demand, Steps: l.Steps, ExactFigures: exact}
 		if l.HitRate != nil {
 			f.HitRate = &board.Figure{Value: *l.HitRate}
 		}
-		lines = append(lines, csvLine(b, &f, map[string]string{"scope": "tier", "labels": csvLabels(b, l.Trace, nil), "policy": l.Above + " > " + l.Name, "trace": l.Trace, "capacity": l.Capacity, "selector_recall": recallOn(b, l.Trace)}))
+		c.add(f, map[string]string{"scope": "tier", "policy": l.Above + " > " + l.Name, "trace": l.Trace, "capacity": l.Capacity})
 	}
-	return c.WriteAll(append(lines, csvLossy(b)...))
+	if b.Lossy != nil {
+		c.ranking(b.Lossy)
+		c.cells(b.Lossy.Cells)
+	}
+	return c.table.CSV(w)
 }
 
-// recallOn is the selector's recall on a trace.
-func recallOn(b *board.Board, trace string) string {
-	return floatText(leastRecall(b, []board.CellRef{{Trace: trace}}))
+// boardCSV collects the lines of a board's CSV.
+type boardCSV struct {
+	*board.Board
+	table *table.Table
 }
 
-// csvLabels are the labels of a line: those of its trace, or of the board if the line is of
-// several, and those of its modelled time.
-func csvLabels(b *board.Board, trace string, f *board.Figures) string {
-	labels := b.Labels
-	if trace != "" {
-		labels = b.LabelsOn(trace)
-	}
-	if f != nil && f.TPOT != nil {
-		labels = limitLabels(b.Time, labels, labelledTPOT)
-	}
-	return labels.String()
-}
-
-// csvLines are a table's lines, each pooled and by capacity.
-func csvLines(b *board.Board, t *board.Table) [][]string {
-	var lines [][]string
-	for i, l := range slices.Concat(t.Ranked, t.Unranked, t.Bounds) {
-		bound := fmt.Sprint(i >= len(t.Ranked)+len(t.Unranked))
+// ranking adds the lines of a ranking, each pooled and by capacity.
+func (c *boardCSV) ranking(t *board.Ranking) {
+	recall := floatText(leastRecall(c.Board, t.Common))
+	for i, l := range t.Lines() {
 		line := func(f *board.Figures, scope, capacity, rank, letters string) {
-			lines = append(lines, csvLine(b, f, map[string]string{
-				"scope": scope, "labels": csvLabels(b, "", f), "kind": t.Kind, "bound": bound, "rank": rank, "letters": letters, "policy": l.Policy,
-				"capacity": capacity, "selector_recall": floatText(leastRecall(b, t.Common)), "notes": noteText(b, l.Notes),
-			}))
+			bound := fmt.Sprint(i >= len(t.Ranked)+len(t.Unranked))
+			c.add(f, map[string]string{"scope": scope, "kind": t.Key.Kind, "bound": bound, "rank": rank, "letters": letters,
+				"policy": l.Policy, "capacity": capacity, "selector_recall": recall, "notes": c.notes(l.Notes)})
 		}
 		line(l.Pooled, "pooled", "", l.Rank, l.Letters)
 		for j, f := range l.Capacities {
 			line(f, "capacity", t.Capacities[j], "", "")
 		}
 	}
-	return lines
 }
 
-// csvLine adds figures to the cells of a line.
-func csvLine(b *board.Board, f *board.Figures, cells map[string]string) []string {
+// cells adds a line for every cell.
+func (c *boardCSV) cells(cells []board.CellLine) {
+	for _, l := range cells {
+		line := map[string]string{"scope": "cell", "kind": board.LossyKind, "bound": "false",
+			"policy": l.Policy, "trace": l.Trace, "capacity": l.Capacity, "notes": c.notes(l.Notes)}
+		if l.ExactCell != nil {
+			line["kind"], line["bound"], line["capacity_over_k"] = l.Kind, fmt.Sprint(l.Bound), floatText(l.CapacityOverK)
+		}
+		c.add(l.Figures, line)
+	}
+}
+
+// add adds a line with figures. The labels are those of its trace, or of the board if the line
+// is of several, and those of its modelled time.
+func (c *boardCSV) add(f *board.Figures, cells map[string]string) {
+	labels := c.Labels
+	if trace := cells["trace"]; trace != "" {
+		labels = c.LabelsOn(trace)
+		cells["selector_recall"] = floatText(leastRecall(c.Board, []board.CellRef{{Trace: trace}}))
+	}
 	if f != nil {
-		cells["cells"], cells["misses"] = fmt.Sprint(f.Cells), fmt.Sprint(f.Misses)
-		cells["demand"], cells["steps"] = fmt.Sprint(f.Demand), fmt.Sprint(f.Steps)
-		cells["opt_misses"], cells["lru_misses"] = intPointerText(f.OptMisses), intPointerText(f.LRUMisses)
+		cells["cells"], cells["demand"], cells["steps"] = fmt.Sprint(f.Cells), fmt.Sprint(f.Demand), fmt.Sprint(f.Steps)
+	}
+	if f != nil && f.ExactFigures != nil {
+		cells["misses"] = fmt.Sprint(f.Misses)
+		cells["opt_misses"], cells["lru_misses"] = intText(f.OptMisses, ""), intText(f.LRUMisses, "")
 		cells["bytes_per_step"], cells["tpot_s"] = floatText(f.BytesPerStep), floatText(f.TPOT)
 		addFigure(cells, "x_opt", f.XOpt)
 		addFigure(cells, "x_lru", f.XLRU)
 		addFigure(cells, "gap_closed", f.GapClosed)
 		addFigure(cells, "hit_rate", f.HitRate)
+		if f.TPOT != nil {
+			labels = limitLabels(c.Time, labels, labelledTPOT)
+		}
 	}
-	cells["incomplete"] = b.Incomplete.Shares()
+	if f != nil && f.LossyFigures != nil {
+		addFigure(cells, "recall", f.Recall)
+		cells["lost"], cells["mass_kept"] = fmt.Sprint(f.Lost), floatText(f.MassKept)
+		cells["mass_least"], cells["mass_most"] = floatText(f.MassLeast), floatText(f.MassMost)
+		cells["covered_mass"], cells["resident_mean"] = floatText(f.CoveredMass), floatText(&f.ResidentMean)
+	}
+	cells["incomplete"], cells["labels"] = c.Incomplete.Shares(), labels.String()
 	line := make([]string, len(boardColumns))
 	for i, name := range boardColumns {
-		line[i] = printable.CSV(cells[name])
+		line[i] = cells[name]
 	}
-	return line
+	c.table.AddTexts(line)
 }
 
 func addFigure(cells map[string]string, name string, f *board.Figure) {
@@ -123,10 +132,11 @@ func addFigure(cells map[string]string, name string, f *board.Figure) {
 	}
 }
 
-func noteText(b *board.Board, notes []int) string {
+// notes are footnotes as a JSON list.
+func (c *boardCSV) notes(notes []int) string {
 	texts := make([]string, len(notes))
 	for i, n := range notes {
-		texts[i] = b.Footnotes[n-1]
+		texts[i] = c.Footnotes[n-1]
 	}
 	return result.JSONList(texts)
 }
@@ -136,11 +146,4 @@ func floatText(x *float64) string {
 		return ""
 	}
 	return strconv.FormatFloat(*x, 'g', -1, 64)
-}
-
-func intPointerText(n *int64) string {
-	if n == nil {
-		return ""
-	}
-	return fmt.Sprint(*n)
 }

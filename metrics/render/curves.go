@@ -1,14 +1,18 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 
+	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/render/chart"
 )
@@ -32,7 +36,7 @@ func Curves(w io.Writer, b *board.Board, trace string) error {
 	if len(curves) == 0 {
 		return fmt.Errorf("curves of trace %s: no cell with a known capacity in entries", trace)
 	}
-	scale, styles, legend := ratioScaleOf(curves), curveStyles(b), newLegend()
+	scale, styles, legend := ratioScaleOf(curves), curveStyles(b), chart.NewLegend()
 	ratios, shares := newPanel(curves), newPanel(curves)
 	for _, c := range curves {
 		line, marks, err := addCurve(shares, c.points, styles[c.policy])
@@ -84,28 +88,48 @@ func curvesOn(b *board.Board, trace string) []curve {
 			i, at[c.Policy] = len(curves), len(curves)
 			curves = append(curves, curve{policy: c.Policy, bound: c.Bound})
 		}
-		curves[i].points = append(curves[i].points, plotter.XY{X: *c.CapacityOverK, Y: board.Ratio(c.Figures.Misses, c.Figures.Demand)})
+		curves[i].points = append(curves[i].points, plotter.XY{X: *c.CapacityOverK, Y: text.Ratio(c.Figures.Misses, c.Figures.Demand)})
 		if x := c.Figures.XOpt; x != nil && x.Value > 0 { // the axis has no 0
 			curves[i].ratios = append(curves[i].ratios, plotter.XY{X: *c.CapacityOverK, Y: x.Value})
 		}
 	}
-	byCapacity := func(p, q plotter.XY) int { return compareFloat(p.X, q.X) }
+	byCapacity := func(p, q plotter.XY) int { return cmp.Compare(p.X, q.X) }
 	for _, c := range curves {
 		slices.SortStableFunc(c.points, byCapacity)
 		slices.SortStableFunc(c.ratios, byCapacity)
 	}
 	slices.SortStableFunc(curves, func(a, b curve) int {
-		return compareFloat(b.points[len(b.points)-1].Y, a.points[len(a.points)-1].Y)
+		return cmp.Compare(b.points[len(b.points)-1].Y, a.points[len(a.points)-1].Y)
 	})
 	return curves
 }
 
-func compareFloat(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
+// CurveTraces lists the traces that curves can be drawn of, by name.
+func CurveTraces(b *board.Board) []string {
+	var traces []string
+	for _, t := range b.Traces {
+		if len(curvesOn(b, t.Trace)) > 0 {
+			traces = append(traces, t.Trace)
+		}
 	}
-	return 0
+	return traces
+}
+
+// CurveNames returns a file name for the curves of each trace: "curves-a.svg" for
+// a.parquet, "curves-a-cold.svg" with the suffix "-cold", with a number where the name is
+// taken, by another trace or in the list.
+func CurveNames(b *board.Board, suffix string, taken []string) map[string]string {
+	names := map[string]string{}
+	taken = slices.Clone(taken)
+	for _, trace := range CurveTraces(b) {
+		stem := files.SafeName("curves-"+strings.TrimSuffix(trace, ".parquet")) + suffix
+		name := stem + ".svg"
+		isTaken := func(other string) bool { return strings.EqualFold(other, name) } // one file on some systems
+		for n := 2; slices.ContainsFunc(taken, isTaken); n++ {
+			name = fmt.Sprintf("%s-%d.svg", stem, n)
+		}
+		taken = append(taken, name)
+		names[trace] = name
+	}
+	return names
 }

@@ -7,34 +7,22 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/kvreplay/kvreplay/metrics/board"
-	"github.com/kvreplay/kvreplay/metrics/result"
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/kvreplay/kvreplay/internal/text"
+	"github.com/kvreplay/kvreplay/metrics/board"
+	"github.com/kvreplay/kvreplay/metrics/render/chart"
 )
 
-// palette is that of Okabe and Ito (Color Universal Design, 2008), made to be told
-// apart without colour vision, less its yellow, which is faint on white.
-var palette = []color.RGBA{
-	{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff},
-	{0xcc, 0x79, 0xa7, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff},
+// glyphs repeat at another length than chart.Palette, so that no two of the first 24 policies
+// look alike.
+var glyphs = []draw.GlyphDrawer{
+	draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{},
+	draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{},
 }
-
-// glyphs and dashes repeat at other lengths than the palette, so that no two of the
-// first 24 policies look alike.
-var (
-	glyphs = []draw.GlyphDrawer{
-		draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{},
-		draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{},
-	}
-	dashes = [][]vg.Length{nil, {7, 2}, {2, 2}, {8, 2, 2, 2}}
-	ink    = color.RGBA{0x22, 0x22, 0x22, 0xff}
-	grey   = color.RGBA{0x77, 0x77, 0x77, 0xff}
-	faint  = color.RGBA{0xdd, 0xdd, 0xdd, 0xff}
-)
 
 // curveStyle is how a policy is drawn, the same on all traces of a board.
 type curveStyle struct {
@@ -54,13 +42,13 @@ func curveStyles(b *board.Board) map[string]curveStyle {
 		}
 	}
 	styles := map[string]curveStyle{}
-	for i, p := range result.Unite(contenders, nil) {
-		styles[p] = newStyle(palette[i%len(palette)], glyphs[i%len(glyphs)], dashes[i/len(palette)%len(dashes)])
+	for i, p := range text.Union(contenders) {
+		styles[p] = newStyle(chart.Palette[i%len(chart.Palette)], glyphs[i%len(glyphs)], chart.Dashes[i/len(chart.Palette)%len(chart.Dashes)])
 	}
-	for i, p := range result.Unite(bounds, nil) {
-		styles[p] = newStyle(grey, glyphs[(i+3)%len(glyphs)], []vg.Length{2, 3})
+	for i, p := range text.Union(bounds) {
+		styles[p] = newStyle(chart.Grey, glyphs[(i+3)%len(glyphs)], []vg.Length{2, 3})
 	}
-	styles[board.OptPolicy] = newStyle(ink, draw.CircleGlyph{}, []vg.Length{5, 3})
+	styles[board.OptPolicy] = newStyle(chart.Ink, draw.CircleGlyph{}, []vg.Length{5, 3})
 	return styles
 }
 
@@ -71,25 +59,56 @@ func newStyle(c color.Color, glyph draw.GlyphDrawer, dash []vg.Length) curveStyl
 	}
 }
 
-func sans(size float64) font.Font {
-	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Points(size)}
+// mostMarks is how many points of a curve are marked; a curve of more is drawn by its
+// line, with marks to tell it from others.
+const mostMarks = 16
+
+// linePoints is plotter.NewLinePoints with marks at some points of a dense curve: those
+// at capacities that readers know.
+func linePoints(points plotter.XYs) (*plotter.Line, *plotter.Scatter, error) {
+	var sizes []float64
+	for _, p := range points {
+		sizes = append(sizes, p.X)
+	}
+	known := knownSizes(sizes)
+	marked := slices.DeleteFunc(slices.Clone(points), func(p plotter.XY) bool { return !slices.Contains(known, p.X) })
+	line, err := plotter.NewLine(points)
+	if err != nil {
+		return nil, nil, err
+	}
+	marks, err := plotter.NewScatter(marked)
+	return line, marks, err
 }
 
-func newLegend() plot.Legend {
-	l := plot.NewLegend()
-	l.Top, l.Left = true, true
-	l.TextStyle.Font, l.TextStyle.Color = sans(10), ink
-	l.ThumbnailWidth = 9 * vg.Millimeter
-	l.Padding = 1.2 * vg.Millimeter
-	l.YPosition = draw.PosCenter
-	return l
+// knownSizes are all of a few capacities ÷ K; of many, powers of two and 1.5 times
+// them, or as many as there is room for where those are too few.
+func knownSizes(sizes []float64) []float64 {
+	if len(sizes) <= mostMarks {
+		return sizes
+	}
+	known := slices.DeleteFunc(slices.Clone(sizes), func(x float64) bool {
+		return !isPowerOfTwo(x) && !isPowerOfTwo(x/1.5)
+	})
+	if len(known) >= 4 {
+		return known
+	}
+	known = known[:0]
+	for i := range mostMarks {
+		known = append(known, sizes[i*(len(sizes)-1)/(mostMarks-1)])
+	}
+	return known
+}
+
+func isPowerOfTwo(x float64) bool {
+	fraction, _ := math.Frexp(x)
+	return fraction == 0.5
 }
 
 // styleTitle titles the uppermost panel.
 func styleTitle(b *board.Board, p *plot.Plot, trace string) {
 	info := b.Traces[slices.IndexFunc(b.Traces, func(t board.TraceInfo) bool { return t.Trace == trace })]
 	p.Title.Text = b.Incomplete.Titled(info.Labels.Title(fmt.Sprintf("%s   (K = %d, warm-up %s)", trace, info.TopK, info.Warmup)))
-	p.Title.TextStyle.Font, p.Title.TextStyle.Color = sans(min(13, 13*60/float64(len(p.Title.Text)))), ink
+	p.Title.TextStyle.Font, p.Title.TextStyle.Color = chart.Sans(min(13, 13*60/float64(len(p.Title.Text)))), chart.Ink
 	p.Title.Padding = 4 * vg.Millimeter
 }
 
@@ -98,13 +117,7 @@ func styleTitle(b *board.Board, p *plot.Plot, trace string) {
 func newPanel(curves []curve) *plot.Plot {
 	p := plot.New()
 	p.X.Label.Text = "capacity of a stream ÷ K"
-	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Label.TextStyle.Font, axis.Label.TextStyle.Color = sans(11), ink
-		axis.Label.Padding = 2 * vg.Millimeter
-		axis.Tick.Label.Font, axis.Tick.Label.Color = sans(10), ink
-		axis.Color, axis.Tick.Color = grey, grey
-		axis.Padding = 0
-	}
+	chart.StyleAxes(p)
 	sizes, _ := extent(curves)
 	low, high := sizes[0], sizes[len(sizes)-1]
 	if low > 0 && high/low >= 1.5 {
@@ -112,9 +125,7 @@ func newPanel(curves []curve) *plot.Plot {
 		p.X.Label.Text += " (log scale)"
 	}
 	p.X.Tick.Marker = plot.ConstantTicks(sizeTicks(sizes))
-	grid := plotter.NewGrid()
-	grid.Horizontal.Color, grid.Vertical.Color = faint, faint
-	p.Add(grid)
+	p.Add(chart.Grid())
 	return p
 }
 
@@ -180,6 +191,98 @@ func roundTicks(low, high float64) []plot.Tick {
 	var ticks []plot.Tick
 	for i := math.Ceil(low / step); i*step <= high; i++ {
 		ticks = append(ticks, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'f', decimals, 64)})
+	}
+	return ticks
+}
+
+const (
+	// mostAbove is how many times the worst × OPT of the median contender the axis reaches:
+	// those that are far worse do not press the others together.
+	mostAbove = 1.5
+	// mostBelow is the share of OPT's, or of a better contender's, that it reaches down to
+	// for bounds.
+	mostBelow = 0.95
+)
+
+// ratioScale is the range of × OPT that is drawn; the zero value where there is none.
+type ratioScale struct{ low, high float64 }
+
+// ratioScaleOf fits the range to the contenders, and to the bounds where there are none.
+func ratioScaleOf(curves []curve) ratioScale {
+	var all, worst []float64
+	least := 1.0
+	for _, c := range curves {
+		if len(c.ratios) == 0 {
+			continue
+		}
+		low, high := span(c.ratios)
+		all = append(all, low, high)
+		if !c.bound {
+			worst, least = append(worst, high), min(least, low)
+		}
+	}
+	if all == nil {
+		return ratioScale{}
+	}
+	s := ratioScale{max(slices.Min(all), mostBelow*least), slices.Max(all)}
+	if slices.Sort(worst); len(worst) > 0 {
+		s.high = min(s.high, mostAbove*worst[len(worst)/2])
+	}
+	s.low, s.high = s.low/1.03, max(s.high, 1)*1.03 // room for marks
+	return s
+}
+
+// span is the least and the largest y.
+func span(points plotter.XYs) (low, high float64) {
+	low, high = math.Inf(1), math.Inf(-1)
+	for _, p := range points {
+		low, high = min(low, p.Y), max(high, p.Y)
+	}
+	return low, high
+}
+
+// beyond says in the legend that a curve leaves the scale.
+func (s ratioScale) beyond(c curve) string {
+	if s.high == 0 || len(c.ratios) == 0 {
+		return ""
+	}
+	switch low, high := span(c.ratios); {
+	case high > s.high:
+		return fmt.Sprintf(" (off the scale, to %.3g × OPT)", high)
+	case low < s.low:
+		return fmt.Sprintf(" (off the scale, to %.2g × OPT)", low)
+	}
+	return ""
+}
+
+// style makes y × OPT over the range, logarithmic.
+func (s ratioScale) style(p *plot.Plot, curves []curve) {
+	spanSizes(p, curves)
+	p.Y.Label.Text = "× OPT (misses ÷ OPT's, log scale)"
+	p.Y.Min, p.Y.Max, p.Y.Scale = s.low, s.high, plot.LogScale{}
+	p.Y.Tick.Marker = plot.ConstantTicks(s.ticks())
+}
+
+// ratioTicks are the digits at which an axis of ratios is labelled, of each power of ten.
+var ratioTicks = []float64{1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9}
+
+// ticks are those of ratioTicks within the range that have room; of a range that holds
+// but two of them round ones.
+func (s ratioScale) ticks() []plot.Tick {
+	var ticks []plot.Tick
+	room, last := math.Log(s.high/s.low)/18, math.Inf(-1)
+	for power := math.Floor(math.Log10(s.low)); power <= math.Log10(s.high); power++ {
+		for _, digits := range ratioTicks {
+			x := digits * math.Pow(10, power)
+			if x < s.low || x > s.high || math.Log(x)-last < room {
+				continue
+			}
+			ticks = append(ticks, plot.Tick{Value: x, Label: strconv.FormatFloat(x, 'g', 3, 64)})
+			last = math.Log(x)
+		}
+	}
+	if len(ticks) < 3 {
+		return roundTicks(s.low, s.high)
 	}
 	return ticks
 }

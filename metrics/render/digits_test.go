@@ -29,7 +29,7 @@ func TestDigits(t *testing.T) {
 		{&board.Figure{Value: 0.0123456}, "0.012", "n/a"},
 		{nil, "n/a", "n/a"},
 	} {
-		if text, interval := times(c.f), ratioUnit.interval(c.f); text != c.text || interval != c.interval {
+		if text, interval := strings.TrimRight(ratioUnit.cell(c.f), " "), ratioUnit.interval(c.f); text != c.text || interval != c.interval {
 			t.Errorf("%+v: %s %s, want %s %s", c.f, text, interval, c.text, c.interval)
 		}
 	}
@@ -40,7 +40,7 @@ func TestDigits(t *testing.T) {
 		{figure(0.1403, 0.1201, 0.1609), "14 %"}, {figure(-5.697, -6.2, -5.1), "-570 %"}, {figure(-0.001, -0.03, 0.02), "0 %"},
 		{&board.Figure{Value: 1}, "100 %"}, {&board.Figure{Value: 0.81298}, "81.3 %"}, {&board.Figure{}, "0.0 %"}, {figure(0.5, 0.4999, 0.5001), "50.0 %"},
 	} {
-		if got := percentFigure(c.f); got != c.want {
+		if got := percentUnit.cell(c.f); got != c.want {
 			t.Errorf("%v: %s, want %s", c.f.Value, got, c.want)
 		}
 	}
@@ -57,7 +57,7 @@ func TestColumnsLineUp(t *testing.T) {
 	u := ratioUnit.column(column)
 	var got []string
 	for _, f := range column {
-		got = append(got, u.aligned(f))
+		got = append(got, u.cell(f))
 	}
 	if want := "1.23|1.60|2.35|6.1 |13   |n/a"; strings.Join(got, "|") != want {
 		t.Errorf("%q, want %q", strings.Join(got, "|"), want)

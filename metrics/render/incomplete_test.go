@@ -18,9 +18,9 @@ func TestIncompleteTitles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, s := range boardSections(b, true) {
-		if !strings.HasPrefix(s.title, "INCOMPLETE: 1 of 2 traces. ") {
-			t.Errorf("section %d has title %q", i, s.title)
+	for i, s := range Board(b, true).Tables {
+		if !strings.HasPrefix(s.Title, "INCOMPLETE: 1 of 2 traces. ") {
+			t.Errorf("section %d has title %q", i, s.Title)
 		}
 	}
 	var csv bytes.Buffer

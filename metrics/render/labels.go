@@ -1,7 +1,9 @@
 package render
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
@@ -22,16 +24,157 @@ func limitLabels(m *board.TimeModel, l result.Labels, prefix string) result.Labe
 	return l
 }
 
-// labelsBeside are the labels of a table of counts, with those of times if it shows any.
-func labelsBeside(b *board.Board, timed bool) result.Labels {
-	if !timed {
-		return b.Labels
-	}
-	return limitLabels(b.Time, b.Labels, labelledTPOT)
+// timed reports whether some line of the ranking has a modelled time.
+func timed(t *board.Ranking) bool {
+	return slices.ContainsFunc(t.Lines(), func(l board.Line) bool { return l.Pooled != nil && l.Pooled.TPOT != nil })
 }
 
-// labelled puts labels before the section's title.
-func (s section) labelled(l result.Labels) section {
-	s.title = l.Title(s.title)
-	return s
+// timeNotes state the assumptions of a table with times.
+func timeNotes(m *board.TimeModel) []string {
+	if m == nil {
+		return nil
+	}
+	notes := []string{fmt.Sprintf("TPOT is modelled, not measured: %s on %s, batch %d, %s; geometric mean over the cells", m.Model, m.Hardware, m.Batch, m.Schedule)}
+	if len(m.Assumptions) > 0 {
+		notes = append(notes, "TPOT assumes: "+strings.Join(m.Assumptions, "; "))
+	}
+	return notes
+}
+
+// exactSelectors choose the demand of their model itself: there is nothing that they would
+// approximate. A trace that does not name its selector says nothing of one.
+var exactSelectors = []string{"", "exact", "dsa"}
+
+// approximates reports whether the trace's selector stands for another, exact one. Then no
+// figure of the trace is shown without its recall.
+func approximates(t *board.TraceInfo) bool {
+	return t.SelectorRecall != nil || !slices.Contains(exactSelectors, t.Selector)
+}
+
+// recallText is "quest, recall 28.1 %".
+func recallText(t *board.TraceInfo) string {
+	if t.SelectorRecall == nil {
+		return t.Selector + ", recall not measured"
+	}
+	return fmt.Sprintf("%s, recall %s", t.Selector, percent(*t.SelectorRecall))
+}
+
+// traceName is a trace's name with brackets that set it apart: the labels that not all traces
+// of the board have, and the recall of a selector that approximates.
+func (v *boardView) traceName(name string) string {
+	return nameBeside(v.Board, v.LabelsOn(name).Without(v.Labels), name)
+}
+
+// nameBeside is a trace's name with labels, and the recall of a selector that approximates.
+func nameBeside(b *board.Board, apart result.Labels, name string) string {
+	for i := range b.Traces {
+		if t := &b.Traces[i]; t.Trace == name && approximates(t) {
+			apart = append(apart, recallText(t))
+		}
+	}
+	if len(apart) == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s (%s)", name, apart)
+}
+
+// selectorRecall says which recall the selectors of cells have, if they approximate: in the
+// end of a title, and in a note.
+func (v *boardView) selectorRecall(refs []board.CellRef) (title string, notes []string) {
+	var of []string
+	low, high, unknown := 1.0, 0.0, false
+	for _, t := range approximate(v.Board, refs) {
+		of = append(of, v.traceName(t.Trace))
+		if t.SelectorRecall == nil {
+			unknown = true
+			continue
+		}
+		low, high = min(low, *t.SelectorRecall), max(high, *t.SelectorRecall)
+	}
+	switch {
+	case of == nil:
+		return "", nil
+	case unknown:
+		title = ", selector recall not measured"
+	case low == high:
+		title = ", selector recall " + percent(low)
+	default:
+		title = fmt.Sprintf(", selector recall %s to %s", percent(low), percent(high))
+	}
+	return title, []string{"approximate selectors: the demand of these traces has that share of the exact Top-K, whatever serves it: " + strings.Join(of, ", ")}
+}
+
+// approximate lists the traces of the cells whose selectors approximate.
+func approximate(b *board.Board, refs []board.CellRef) (traces []*board.TraceInfo) {
+	for i := range b.Traces {
+		t := &b.Traces[i]
+		if approximates(t) && slices.ContainsFunc(refs, func(r board.CellRef) bool { return r.Trace == t.Trace }) {
+			traces = append(traces, t)
+		}
+	}
+	return traces
+}
+
+// leastRecall is the least recall of the approximate selectors of some traces. It is nil
+// without any, and if one was not measured.
+func leastRecall(b *board.Board, refs []board.CellRef) (least *float64) {
+	for _, t := range approximate(b, refs) {
+		if t.SelectorRecall == nil {
+			return nil
+		}
+		if least == nil || *t.SelectorRecall < *least {
+			least = t.SelectorRecall
+		}
+	}
+	return least
+}
+
+// marks write the numbers of footnotes at lines. A footnote of every line is not
+// marked: it is shown as one of all.
+type marks struct{ everywhere []int }
+
+func boardMarks(b *board.Board) marks { return marksOf(b.LineNotes(), len(b.Footnotes)) }
+
+// marksOf are the marks of lines, by the numbers of their footnotes, 1 to n.
+func marksOf(lines [][]int, n int) marks {
+	times := make([]int, n+1)
+	for _, notes := range lines {
+		for _, n := range notes {
+			times[n]++
+		}
+	}
+	var m marks
+	for n := range times {
+		if n > 0 && times[n] == len(lines) {
+			m.everywhere = append(m.everywhere, n)
+		}
+	}
+	return m
+}
+
+// text is the superscript numbers of a line's footnotes, with a space before.
+func (m marks) text(notes []int) string {
+	var numbers []string
+	for _, n := range notes {
+		if !slices.Contains(m.everywhere, n) {
+			numbers = append(numbers, superscript(n))
+		}
+	}
+	if numbers == nil {
+		return ""
+	}
+	return " " + strings.Join(numbers, "˒")
+}
+
+// footnote is the n-th footnote's line.
+func (m marks) footnote(n int, text string) string {
+	if slices.Contains(m.everywhere, n) {
+		return "all lines: " + text
+	}
+	return superscript(n) + " " + text
+}
+
+func superscript(n int) string {
+	digits := []rune("⁰¹²³⁴⁵⁶⁷⁸⁹")
+	return strings.Map(func(r rune) rune { return digits[r-'0'] }, fmt.Sprint(n))
 }

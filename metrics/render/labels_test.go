@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
@@ -31,18 +32,18 @@ func TestBoardTitlesStateLabels(t *testing.T) {
 	b := mustBoard(t, append(rowstest.LabelledRows(), rowstest.Row("b", "lossy", "1x", 20)))
 	b.Time = &board.TimeModel{Batch: 8, Labels: result.Labels{result.LabelFitted}}
 	var counts bytes.Buffer
-	if err := Table(&counts, b, false); err != nil || strings.Contains(counts.String(), result.LabelFitted) {
+	if err := Board(b, false).Text(&counts); err != nil || strings.Contains(counts.String(), result.LabelFitted) {
 		t.Errorf("a board without a time states the label of times: %v\n%s", err, &counts)
 	}
 	b.Tables[0].Ranked[0].Pooled.TPOT = rowstest.Ptr(0.01)
 	const share = "synthetic trace: 1 of 2 traces, 1 request: 1 of 2 traces"
-	for name, by := range map[string]string{"misses": board.ByMisses, "time": board.ByTime} {
-		b.RankedBy = by
+	for name, key := range map[string]*board.Key{"misses": board.MissesKey, "time": board.TimeKey} {
+		b.Tables[0].Key = key
 		var text, markdown bytes.Buffer
-		if err := Table(&text, b, true); err != nil {
+		if err := Board(b, true).Text(&text); err != nil {
 			t.Fatal(err)
 		}
-		if err := Markdown(&markdown, b, true); err != nil {
+		if err := Board(b, true).Markdown(&markdown); err != nil {
 			t.Fatal(err)
 		}
 		found := titles(text.String())
@@ -77,7 +78,7 @@ func TestBoardTitlesStateLabels(t *testing.T) {
 func TestBoardFilesStateLabels(t *testing.T) {
 	b := mustBoard(t, rowstest.LabelledRows())
 	var out, picture bytes.Buffer
-	if err := JSON(&out, b); err != nil {
+	if err := text.WriteJSON(&out, b); err != nil {
 		t.Fatal(err)
 	}
 	var back board.Board
@@ -122,7 +123,7 @@ func TestComparisonStatesLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := Comparison(c).Table(&text); err != nil {
+	if err := Comparison(c).Text(&text); err != nil {
 		t.Fatal(err)
 	}
 	if want := "[synthetic trace: 1 of 2 traces, 1 request: 1 of 2 traces, oracle policy] A = p against B = opt\n"; !strings.HasPrefix(text.String(), want) {

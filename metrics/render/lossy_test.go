@@ -89,11 +89,12 @@ func TestMarkedWithRecalls(t *testing.T) {
 		if r := leastRecall(b, refs); r != nil {
 			least = *r
 		}
-		if got := marked(b, section{}, refs); got.title != want.title || least != want.least {
-			t.Errorf("%s: title %q and least %g, expected %q and %g", traces, got.title, least, want.title, want.least)
+		v := boardView{Board: b}
+		if got, _ := v.selectorRecall(refs); got != want.title || least != want.least {
+			t.Errorf("%s: title %q and least %g, expected %q and %g", traces, got, least, want.title, want.least)
 		}
 	}
-	if got, want := traceName(b, "c"), "c (magicpig, recall not measured)"; got != want {
+	if got, want := (&boardView{Board: b}).traceName("c"), "c (magicpig, recall not measured)"; got != want {
 		t.Errorf("%q, expected %q", got, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
@@ -17,8 +18,8 @@ import (
 func TestGoldens(t *testing.T) {
 	b := mustBoard(t, rowstest.RenderRows())
 	for name, render := range map[string]func(*bytes.Buffer) error{
-		"board.txt": func(w *bytes.Buffer) error { return Table(w, b, true) },
-		"board.md":  func(w *bytes.Buffer) error { return Markdown(w, b, false) },
+		"board.txt": func(w *bytes.Buffer) error { return Board(b, true).Text(w) },
+		"board.md":  func(w *bytes.Buffer) error { return Board(b, false).Markdown(w) },
 		"board.csv": func(w *bytes.Buffer) error { return CSV(w, b) },
 	} {
 		var out bytes.Buffer
@@ -33,7 +34,7 @@ func TestGoldens(t *testing.T) {
 func TestJSONReadsBack(t *testing.T) {
 	b := mustBoard(t, rowstest.RenderRows())
 	var out bytes.Buffer
-	if err := JSON(&out, b); err != nil {
+	if err := text.WriteJSON(&out, b); err != nil {
 		t.Fatal(err)
 	}
 	var back board.Board
@@ -41,7 +42,7 @@ func TestJSONReadsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	var again bytes.Buffer
-	if err := JSON(&again, back); err != nil {
+	if err := text.WriteJSON(&again, back); err != nil {
 		t.Fatal(err)
 	}
 	if out.String() != again.String() {
@@ -72,18 +73,18 @@ func TestColumnsHaveTheirFigures(t *testing.T) {
 	}
 	b := &board.Board{
 		Time: &board.TimeModel{Batch: 8},
-		Tables: []board.Table{{Capacities: []string{"2x"}, Ranked: []board.Line{{Rank: "1", Policy: "p", Capacities: []*board.Figures{{XOpt: share(1.25, 1.25, 1.25)}}, Pooled: &board.Figures{
-			XOpt: share(1.5, 1.25, 2), XLRU: &board.Figure{Value: 0.75}, GapClosed: &board.Figure{Value: 0.6}, HitRate: &board.Figure{Value: 0.875}, BytesPerStep: rowstest.Ptr(2048.), TPOT: rowstest.Ptr(0.0125)}}}}},
-		Windows: []board.WindowLine{{Trace: "a", Policy: "window:2", ResidentMean: 12.5, ResidentPeak: 20, Figures: &board.Figures{
-			Misses: 30, LRUMisses: rowstest.Ptr(int64(24)), OptMisses: rowstest.Ptr(int64(15)), XLRU: &board.Figure{Value: 1.25}, XOpt: &board.Figure{Value: 2}, HitRate: &board.Figure{Value: 0.7}, BytesPerStep: rowstest.Ptr(1024.), TPOT: rowstest.Ptr(0.002)}}},
-		Lossy: &board.LossyTable{Capacities: []string{"2x"}, Ranked: []board.LossyLine{
-			{Rank: "1", Letters: "b", Policy: "whole", Capacities: []*board.LossyFigures{{Recall: share(0.925, 0.9, 0.95)}}, Pooled: &board.LossyFigures{Cells: 1, Recall: share(0.9, 0.85, 0.95),
-				MassKept: rowstest.Ptr(0.8), MassLeast: rowstest.Ptr(0.6), MassMost: rowstest.Ptr(0.85), CoveredMass: rowstest.Ptr(0.75), ResidentMean: 12.5, Lost: 30, Demand: 300, Steps: 20}},
-			{Rank: "2", Policy: "silent", Capacities: []*board.LossyFigures{nil}, Pooled: &board.LossyFigures{Cells: 1, Recall: &board.Figure{Value: 0.5}, ResidentMean: 8, Lost: 150, Demand: 300, Steps: 20}},
+		Tables: []board.Ranking{{Key: board.MissesKey, Capacities: []string{"2x"}, Ranked: []board.Line{{Rank: "1", Policy: "p", Capacities: []*board.Figures{{ExactFigures: &board.ExactFigures{XOpt: share(1.25, 1.25, 1.25)}}}, Pooled: &board.Figures{ExactFigures: &board.ExactFigures{
+			XOpt: share(1.5, 1.25, 2), XLRU: &board.Figure{Value: 0.75}, GapClosed: &board.Figure{Value: 0.6}, HitRate: &board.Figure{Value: 0.875}, BytesPerStep: rowstest.Ptr(2048.), TPOT: rowstest.Ptr(0.0125)}}}}}},
+		Windows: []board.WindowLine{{Trace: "a", Policy: "window:2", ResidentMean: 12.5, ResidentPeak: 20, Figures: &board.Figures{ExactFigures: &board.ExactFigures{
+			Misses: 30, LRUMisses: rowstest.Ptr(int64(24)), OptMisses: rowstest.Ptr(int64(15)), XLRU: &board.Figure{Value: 1.25}, XOpt: &board.Figure{Value: 2}, HitRate: &board.Figure{Value: 0.7}, BytesPerStep: rowstest.Ptr(1024.), TPOT: rowstest.Ptr(0.002)}}}},
+		Lossy: &board.Ranking{Key: board.RecallKey, Capacities: []string{"2x"}, Ranked: []board.Line{
+			{Rank: "1", Letters: "b", Policy: "whole", Capacities: []*board.Figures{{LossyFigures: &board.LossyFigures{Recall: share(0.925, 0.9, 0.95)}}}, Pooled: &board.Figures{Cells: 1, Demand: 300, Steps: 20, LossyFigures: &board.LossyFigures{Recall: share(0.9, 0.85, 0.95),
+				MassKept: rowstest.Ptr(0.8), MassLeast: rowstest.Ptr(0.6), MassMost: rowstest.Ptr(0.85), CoveredMass: rowstest.Ptr(0.75), ResidentMean: 12.5, Lost: 30}}},
+			{Rank: "2", Policy: "silent", Capacities: []*board.Figures{nil}, Pooled: &board.Figures{Cells: 1, Demand: 300, Steps: 20, LossyFigures: &board.LossyFigures{Recall: &board.Figure{Value: 0.5}, ResidentMean: 8, Lost: 150}}},
 		}},
 	}
-	var text, lines bytes.Buffer
-	if err := Table(&text, b, false); err != nil {
+	var shown, lines bytes.Buffer
+	if err := Board(b, false).Text(&shown); err != nil {
 		t.Fatal(err)
 	}
 	for policy, want := range map[string]string{
@@ -92,12 +93,12 @@ func TestColumnsHaveTheirFigures(t *testing.T) {
 		"whole":    "1 whole b 90 % [85, 95] 92 % 1.50 80.0 % 75.0 % 60.0–85.0 % 12.5",
 		"silent":   "2 silent 50 % n/a n/a 7.50 n/a n/a n/a 8.00",
 	} {
-		if got := strings.Join(rowstest.LineOf(t, text.String(), policy), " "); got != want {
+		if got := strings.Join(rowstest.LineOf(t, shown.String(), policy), " "); got != want {
 			t.Errorf("%s: %q, expected %q", policy, got, want)
 		}
 	}
 	var headers []string
-	for line := range strings.SplitSeq(text.String(), "\n") {
+	for line := range strings.SplitSeq(shown.String(), "\n") {
 		if words := strings.Fields(line); slices.Contains(words, "policy") {
 			headers = append(headers, strings.Join(words, " "))
 		}
@@ -110,12 +111,13 @@ func TestColumnsHaveTheirFigures(t *testing.T) {
 		t.Errorf("headers %q, expected %q", headers, want)
 	}
 	// By time, a capacity's is its own, of OPT's and in tokens a second of the batch.
-	timed := &board.Board{RankedBy: board.ByTime, Time: b.Time, Tables: []board.Table{b.Tables[0]}}
+	timed := &board.Board{RankedBy: board.ByTime, Time: b.Time, Tables: []board.Ranking{b.Tables[0]}}
 	p := *b.Tables[0].Ranked[0].Pooled
-	timed.Tables[0].Ranked = []board.Line{{Rank: "1", Policy: "p", Pooled: &p, Capacities: []*board.Figures{{TPOT: rowstest.Ptr(0.015)}}}}
-	timed.Tables[0].Bounds = []board.Line{{Policy: "opt", Pooled: &board.Figures{TPOT: rowstest.Ptr(0.01)}, Capacities: []*board.Figures{nil}}}
+	timed.Tables[0].Key = board.TimeKey
+	timed.Tables[0].Ranked = []board.Line{{Rank: "1", Policy: "p", Pooled: &p, Capacities: []*board.Figures{{ExactFigures: &board.ExactFigures{TPOT: rowstest.Ptr(0.015)}}}}}
+	timed.Tables[0].Bounds = []board.Line{{Policy: "opt", Pooled: &board.Figures{ExactFigures: &board.ExactFigures{TPOT: rowstest.Ptr(0.01)}}, Capacities: []*board.Figures{nil}}}
 	var byTime bytes.Buffer
-	if err := Table(&byTime, timed, false); err != nil {
+	if err := Board(timed, false).Text(&byTime); err != nil {
 		t.Fatal(err)
 	}
 	for policy, want := range map[string]string{"p": "1 p 12.5 ms 15.0 ms 1.25 640 1.5 2.00 KiB", "opt": "bound opt 10.0 ms n/a 1.00 800 n/a n/a"} {
@@ -176,7 +178,7 @@ func TestMarkdownEscapesNames(t *testing.T) {
 	const trace, policy = "<img src=x>_a_|b", "<b>[p](x)|*"
 	rows := []result.Row{rowstest.Row(trace, "opt", "1x", 4), rowstest.Row(trace, policy, "1x", 5), rowstest.Row("c", "opt", "1x", 4), rowstest.Row("c", policy, "1x", 5)}
 	var out bytes.Buffer
-	if err := Markdown(&out, mustBoard(t, rows), true); err != nil {
+	if err := Board(mustBoard(t, rows), true).Markdown(&out); err != nil {
 		t.Fatal(err)
 	}
 	plain := regexp.MustCompile(`\\.`).ReplaceAllString(out.String(), "")

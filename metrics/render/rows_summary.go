@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
@@ -60,7 +62,7 @@ func (s *summary) add(r *result.Row) {
 	if !slices.Contains(s.traces, r.TraceDigest) {
 		s.labels = append(s.labels, r.TraceLabels())
 	}
-	s.traces = result.Unite(s.traces, []string{r.TraceDigest})
+	s.traces = text.Union(s.traces, r.TraceDigest)
 	s.prefetch = s.prefetch || r.Prefetch != ""
 	s.tiers = s.tiers || r.Tier > 0
 	capacity := noCapacity
@@ -83,7 +85,7 @@ func (s *summary) add(r *result.Row) {
 		s.cells[key] = c
 	}
 	c.demand, c.hits, c.misses, c.lost = c.demand+r.Demand, c.hits+r.Hits, c.misses+r.Misses, c.lost+r.Lost
-	c.traces = result.Unite(c.traces, []string{r.TraceDigest})
+	c.traces = text.Union(c.traces, r.TraceDigest)
 }
 
 // at is the cell of a policy if it ran on every trace, else nil: cells of other traces cannot
@@ -169,16 +171,15 @@ func (s *summary) text(rows []result.Row) string {
 	for _, capacity := range columns {
 		header = append(header, cmp.Or(capacity, "no capacity"))
 	}
-	t := newTable(header...)
-	t.rightFrom(1)
+	t := table.New(header...).RightFrom(1)
 	for _, r := range shown {
 		line := []string{s.name(r), s.missesText(r)}
 		for _, capacity := range columns {
 			line = append(line, s.cellText(r, capacity))
 		}
-		t.add(line...)
+		t.AddTexts(line)
 	}
-	return t.text() + s.legend(shown, columns) + warningText(warnings) + s.rest(rows, shown)
+	return t.Text() + s.legend(shown, columns) + warningText(warnings) + s.rest(rows, shown)
 }
 
 // name is the policy without options, if no other policy of the run has that name.
@@ -214,11 +215,11 @@ func (s *summary) cellText(r *result.Row, capacity string) string {
 	if c == nil {
 		return "–"
 	}
-	text := percent(board.Ratio(c.hits, c.demand))
+	cell := percent(text.Ratio(c.hits, c.demand))
 	if opt := s.at(board.OptPolicy, capacity); opt != nil && opt.misses > 0 && !r.Lossy && !s.prefetch {
-		text += fmt.Sprintf(" %6s", fmt.Sprintf("%.2f×", board.Ratio(c.misses, opt.misses)))
+		cell += fmt.Sprintf(" %6s", fmt.Sprintf("%.2f×", text.Ratio(c.misses, opt.misses)))
 	}
-	return text
+	return cell
 }
 
 // legend says what the figures are, with the conditions that limit them before it.

@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/board"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Rows writes the rows for people: one line per row with its counts, hit rate
-// and bytes, and their warnings as footnotes. Where there are tiers below the GPU's
-// cache, lines say which they are of and what is above. It cannot be read back; JSON
-// lines and CSV can.
+// Rows writes the rows for people: one line per row with its counts, hit rate and bytes, and
+// warnings as footnotes. If there are tiers below the GPU's cache, lines name their tier and
+// the cache above. The table cannot be read back, unlike JSON lines and CSV.
 func Rows(w io.Writer, rows []result.Row) error {
 	for i := range rows {
 		if err := rows[i].Check(); err != nil {
@@ -26,8 +27,7 @@ func Rows(w io.Writer, rows []result.Row) error {
 	if tiers {
 		header = []string{"trace", "above", "tier", "policy", "capacity", "part"}
 	}
-	t := newTable(append(header, "demand", "hits", "misses", "hit rate", "bytes/step")...)
-	t.rightFrom(len(header))
+	t := table.New(append(header, "demand", "hits", "misses", "hit rate", "bytes/step")...).RightFrom(len(header))
 	footnotes, notes := rowNotes(rows)
 	marks := marksOf(notes, len(footnotes))
 	for i := range rows {
@@ -36,33 +36,24 @@ func Rows(w io.Writer, rows []result.Row) error {
 		if tiers {
 			cells = append(cells, r.Above, tierName(r))
 		}
-		t.add(append(cells, r.Policy+marks.text(notes[i]), result.OrDash(r.Capacity), result.PartOf(r).String(), fmt.Sprint(r.Demand), fmt.Sprint(r.Hits),
-			fmt.Sprint(r.Misses), percent(board.Ratio(r.Hits, r.Demand)), bytesText(rowBytesPerStep(r)))...)
+		t.AddTexts(append(cells, r.Policy+marks.text(notes[i]), result.OrDash(r.Capacity), result.PartOf(r).String(), fmt.Sprint(r.Demand), fmt.Sprint(r.Hits),
+			fmt.Sprint(r.Misses), percent(text.Ratio(r.Hits, r.Demand)), bytesText(rowBytesPerStep(r))))
 	}
-	text := t.text()
+	out := t.Text()
 	for i, note := range footnotes {
-		text += printable.Line(marks.footnote(i+1, note)) + "\n"
+		out += printable.Line(marks.footnote(i+1, note)) + "\n"
 	}
-	_, err := io.WriteString(w, printable.Text(text))
+	_, err := io.WriteString(w, printable.Text(out))
 	return err
 }
 
 // rowNotes are the rows' warnings as footnotes, and the numbers of each row's, from 1.
 func rowNotes(rows []result.Row) (footnotes []string, notes [][]int) {
-	var texts []string
+	warnings := make([][]string, len(rows))
 	for i := range rows {
-		texts = append(texts, rows[i].Warnings...)
+		warnings[i] = rows[i].Warnings
 	}
-	footnotes, of := board.MergeNotes(texts)
-	notes = make([][]int, len(rows))
-	for i := range rows {
-		for _, text := range rows[i].Warnings {
-			notes[i] = append(notes[i], slices.Index(footnotes, of[text])+1)
-		}
-		slices.Sort(notes[i])
-		notes[i] = slices.Compact(notes[i])
-	}
-	return footnotes, notes
+	return board.Footnotes(warnings)
 }
 
 // tierName is "dram" of "dram=lru@8x", or "gpu".
@@ -78,5 +69,5 @@ func rowBytesPerStep(r *result.Row) *float64 {
 	if r.HostToDeviceBytes == nil {
 		return nil
 	}
-	return board.Number(board.Ratio(*r.HostToDeviceBytes, r.Steps))
+	return board.Number(text.Ratio(*r.HostToDeviceBytes, r.Steps))
 }

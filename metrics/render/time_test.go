@@ -43,7 +43,7 @@ func TestTimesAreShown(t *testing.T) {
 		board.ByTime: {"modelled time per output token", "÷ OPT's", " 1      lru     59900 ms", "0.782", "0.0668", "TPOT assumes: hits take a second"},
 	} {
 		var out bytes.Buffer
-		if err := Table(&out, timedBoard(t, handTimer{}, by), false); err != nil {
+		if err := Board(timedBoard(t, handTimer{}, by), false).Text(&out); err != nil {
 			t.Fatal(err)
 		}
 		for _, text := range want {
@@ -67,7 +67,7 @@ func TestTimesBesideOpt(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := Table(&out, b, false); err != nil {
+	if err := Board(b, false).Text(&out); err != nil {
 		t.Fatal(err)
 	}
 	_, times, _ := strings.Cut(out.String(), "modelled time per output token")
@@ -89,7 +89,7 @@ func TestTimesOfWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := Table(&out, b, false); err != nil {
+	if err := Board(b, false).Text(&out); err != nil {
 		t.Fatal(err)
 	}
 	// window:2 misses 30 of 100: 71 s.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/text"
 )
 
 // Incomplete says that results lack cells that were asked for, as they do if a replay was
@@ -97,7 +98,7 @@ func (i *Incomplete) Shares() string {
 	if i == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d of %s", i.Complete, Count(i.Traces, "trace"))
+	return fmt.Sprintf("%d of %s", i.Complete, text.Count(i.Traces, "trace"))
 }
 
 // mark is "INCOMPLETE: 2 of 27 traces", which every title begins with; empty if nothing is
@@ -148,19 +149,11 @@ func (i *Incomplete) names() string {
 			name += " (" + ShortDigest(m.TraceDigest) + ")"
 		}
 		if m.Missing < m.Asked {
-			name += fmt.Sprintf(" (%d of %s)", m.Missing, Count(m.Asked, "cell"))
+			name += fmt.Sprintf(" (%d of %s)", m.Missing, text.Count(m.Asked, "cell"))
 		}
 		names = append(names, name)
 	}
 	return strings.Join(names, ", ")
-}
-
-// Count is a number of things, as a note names it: "1 cell", "2 cells".
-func Count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // ShortDigest is the beginning of a digest, enough to tell traces apart.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/text"
 )
 
 // Part says which part of a cell a row is. The zero value is the whole cell.
@@ -93,7 +95,7 @@ func Unique(rows []*Row) ([]*Row, error) {
 		}
 		if !slices.Equal(last.Warnings, r.Warnings) {
 			both := *last
-			both.Warnings = Unite(last.Warnings, r.Warnings)
+			both.Warnings = text.Union(last.Warnings, r.Warnings...)
 			kept[len(kept)-1] = &both
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 )
 
 // ErrNoRows is of a folder without files of rows.
@@ -94,11 +93,4 @@ func OrDash(s *string) string {
 		return "–"
 	}
 	return *s
-}
-
-// Unite returns the distinct strings of both, sorted, nil where there are none.
-func Unite(a, b []string) []string {
-	all := append(slices.Clone(a), b...)
-	slices.Sort(all)
-	return slices.Compact(all)
 }

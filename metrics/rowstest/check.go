@@ -72,7 +72,7 @@ func JSONNames(t reflect.Type) []string {
 	var names []string
 	for i := range t.NumField() {
 		if f := t.Field(i); f.IsExported() {
-			if tag := f.Tag.Get("json"); tag != "" && tag != "-" {
+			if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag != "" && tag != "-" {
 				names = append(names, tag)
 			}
 			for _, name := range JSONNames(f.Type) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/internal/text"
 )
 
 // Report is a plan with what it comes to, beside uniform sizes in the same memory.
@@ -99,7 +99,7 @@ func report(plan *Plan, profile, judge *Profile, sizes []int) (*Report, error) {
 		if r.Judge, err = newSide(judge, even, sizes); err != nil {
 			return nil, fmt.Errorf("judge: %w; replay the judged requests at the same sizes", err)
 		}
-		r.Warnings = result.Unite(r.Warnings, judge.Warnings)
+		r.Warnings = text.Union(r.Warnings, judge.Warnings...)
 	}
 	return r, r.layers(profile, judge, even, sizes)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/metrics/render/texttable"
+	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -300,7 +300,7 @@ func TestText(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got strings.Builder
-	if err := WriteText(&got, reports, texttable.Figures); err != nil {
+	if err := WriteText(&got, reports, table.Figures); err != nil {
 		t.Fatal(err)
 	}
 	want := `lru: 2 streams in 2 layers, capacities from 4 to 8 entries
@@ -335,7 +335,7 @@ func TestTextOfMethods(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got strings.Builder
-	if err := WriteText(&got, reports, texttable.Figures); err != nil {
+	if err := WriteText(&got, reports, table.Figures); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Count(got.String(), "\n uniform ") != 1 || !strings.Contains(got.String(), "2d-exact: no choice of profiled sizes moves less (memory counted in 2 entries)") || strings.Contains(got.String(), "layer  heads") {

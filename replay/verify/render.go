@@ -1,24 +1,17 @@
 package verify
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
-
+	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
 // RenderJSON writes the report as indented JSON.
-func (r *Report) RenderJSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(r)
-}
+func (r *Report) RenderJSON(w io.Writer) error { return text.WriteJSON(w, r) }
 
 // RenderTable writes the report for a terminal: a line a row, then what is wrong with
 // those that do not hold, and what is not there.
@@ -51,29 +44,20 @@ func (r *Report) Summary() string {
 	if r.Sample < r.Rows {
 		of = fmt.Sprintf("%d of %d rows, drawn with seed %d, and %d others of their cells", r.Sample, r.Rows, r.Seed, r.Others)
 	}
-	text := fmt.Sprintf("%s: %d hold, %d differ, %d not verifiable", of, r.Holding, r.Differing, r.Unverifiable)
+	summary := fmt.Sprintf("%s: %d hold, %d differ, %d not verifiable", of, r.Holding, r.Differing, r.Unverifiable)
 	if n := len(r.Gaps); n > 0 {
-		text += fmt.Sprintf("; incomplete cells: %d", n)
+		summary += fmt.Sprintf("; incomplete cells: %d", n)
 	}
-	return text
+	return summary
 }
 
 func (r *Report) table() string {
-	t := table.NewWriter()
-	style := table.StyleLight
-	style.Format = table.FormatOptions{Header: text.FormatDefault, Footer: text.FormatDefault, Row: text.FormatDefault}
-	style.Options = table.Options{SeparateHeader: true}
-	t.SetStyle(style)
-	t.AppendHeader(table.Row{"row", "trace", "policy", "capacity", "part", "verdict"})
+	t := table.New("row", "trace", "policy", "capacity", "part", "verdict").Right(0)
 	for i := range r.Outcomes {
 		o := &r.Outcomes[i]
-		t.AppendRow(table.Row{o.Row, o.Trace, o.Policy, result.OrDash(o.Capacity), o.Part, o.Verdict})
+		t.Add(o.Row, o.Trace, o.Policy, result.OrDash(o.Capacity), o.Part, o.Verdict)
 	}
-	var out strings.Builder
-	for line := range strings.SplitSeq(t.Render(), "\n") {
-		out.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
-	return out.String()
+	return t.Text()
 }
 
 // details say what is wrong with a row; nothing where it holds.

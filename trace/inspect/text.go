@@ -9,10 +9,9 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/trace/locality"
 )
 
@@ -26,34 +25,17 @@ func (r *Report) Text(w io.Writer) error {
 	if r.Locality.ByLayer != nil {
 		parts = append(parts, "By layer\n"+r.byLayer())
 	}
-	lines := strings.Split(strings.Join(parts, "\n\n"), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	_, err := io.WriteString(w, strings.Join(parts, "\n"))
 	return err
-}
-
-// PlainTable begins a table without lines: how traces and requests are shown.
-func PlainTable(header ...any) table.Writer {
-	t := table.NewWriter()
-	style := table.StyleLight
-	style.Format.Header = text.FormatDefault
-	style.Options.SeparateRows, style.Options.DrawBorder, style.Options.SeparateColumns = false, false, false
-	t.SetStyle(style)
-	if header != nil {
-		t.AppendHeader(header)
-	}
-	return t
 }
 
 // facts is metadata and extent, a field a row.
 func (r *Report) facts() string {
 	m := &r.Metadata
-	t := PlainTable()
+	t := table.New()
 	row := func(name, value string) {
 		if value != "" {
-			t.AppendRow(table.Row{printable.Line(name), printable.Line(value)})
+			t.Add(name, value)
 		}
 	}
 	row("bytes", fmt.Sprintf("%s (%.2f an index)", humanize.Comma(r.Bytes), float64(r.Bytes)/float64(max(1, r.Indices))))
@@ -83,56 +65,56 @@ func (r *Report) facts() string {
 	for _, k := range sortedKeys(m.Notes) {
 		row("note "+k, m.Notes[k])
 	}
-	return t.Render()
+	return t.Text()
 }
 
 func (r *Report) requests() string {
-	t := PlainTable("request", "prompt_len", "streams", "steps", "windows")
+	t := table.New("request", "prompt_len", "streams", "steps", "windows").RightFrom(1)
 	for i, q := range r.Requests {
 		if i == mostRequests {
-			t.AppendRow(table.Row{fmt.Sprintf("… and %d more", len(r.Requests)-i)})
+			t.Add(fmt.Sprintf("… and %d more", len(r.Requests)-i))
 			break
 		}
-		t.AppendRow(table.Row{printable.Line(q.ID), q.PromptLen, q.Streams, q.Steps, q.Windows})
+		t.Add(q.ID, q.PromptLen, q.Streams, q.Steps, q.Windows)
 	}
-	return t.Render()
+	return t.Text()
 }
 
 // whole is the pooled locality, a figure a row.
 func (r *Report) whole() string {
 	s := &r.Locality.Summary
-	t := PlainTable()
-	t.AppendRow(table.Row{"blocks demanded a step", number(s.DemandMean, 1)})
-	t.AppendRow(table.Row{"of them pinned (sink, local)", share(s.PinnedShare)})
-	t.AppendRow(table.Row{"overlap with the step before", share(s.Overlap)})
-	t.AppendRow(table.Row{"Jaccard index of consecutive steps", number(s.Jaccard, 3)})
-	t.AppendRow(table.Row{"first seen, of the demand", share(s.FirstSeenShare)})
-	t.AppendRow(table.Row{"first seen, of what enters", share(s.FirstSeenOfEntries)})
-	t.AppendRow(table.Row{"distinct blocks of a stream", number(s.DistinctMean, 1)})
+	t := table.New()
+	t.Add("blocks demanded a step", number(s.DemandMean, 1))
+	t.Add("of them pinned (sink, local)", share(s.PinnedShare))
+	t.Add("overlap with the step before", share(s.Overlap))
+	t.Add("Jaccard index of consecutive steps", number(s.Jaccard, 3))
+	t.Add("first seen, of the demand", share(s.FirstSeenShare))
+	t.Add("first seen, of what enters", share(s.FirstSeenOfEntries))
+	t.Add("distinct blocks of a stream", number(s.DistinctMean, 1))
 	for _, w := range s.WorkingSet {
-		t.AppendRow(table.Row{fmt.Sprintf("working set of %d step(s)", w.Steps), number(w.Mean, 1)})
+		t.Add(fmt.Sprintf("working set of %d step(s)", w.Steps), number(w.Mean, 1))
 	}
-	t.AppendRow(table.Row{"reuse distance p50, p90, p99 (blocks)", quantiles(s.Reuse)})
-	t.AppendRow(table.Row{"  of re-entries", quantiles(s.Reentry)})
-	t.AppendRow(table.Row{"re-entry gap p50, p90, p99 (steps)", quantiles(s.Gap)})
-	return t.Render()
+	t.Add("reuse distance p50, p90, p99 (blocks)", quantiles(s.Reuse))
+	t.Add("  of re-entries", quantiles(s.Reentry))
+	t.Add("re-entry gap p50, p90, p99 (steps)", quantiles(s.Gap))
+	return t.Text()
 }
 
 func (r *Report) byLayer() string {
-	header := []any{"layer", "demand", "pinned", "overlap", "Jaccard", "first seen", "distinct"}
+	header := []string{"layer", "demand", "pinned", "overlap", "Jaccard", "first seen", "distinct"}
 	for _, w := range locality.Windows[1:] {
 		header = append(header, fmt.Sprintf("set %d", w))
 	}
-	t := PlainTable(append(header, "reuse p50 p90 p99", "gap p50 p90 p99")...)
+	t := table.New(append(header, "reuse p50 p90 p99", "gap p50 p90 p99")...).Right(0)
 	for i := range r.Locality.ByLayer {
 		l := &r.Locality.ByLayer[i]
-		row := table.Row{l.Layer, number(l.DemandMean, 1), share(l.PinnedShare), share(l.Overlap), number(l.Jaccard, 3), share(l.FirstSeenShare), number(l.DistinctMean, 1)}
+		row := []any{l.Layer, number(l.DemandMean, 1), share(l.PinnedShare), share(l.Overlap), number(l.Jaccard, 3), share(l.FirstSeenShare), number(l.DistinctMean, 1)}
 		for _, w := range l.WorkingSet[1:] {
 			row = append(row, number(w.Mean, 1))
 		}
-		t.AppendRow(append(row, quantiles(l.Reuse), quantiles(l.Gap)))
+		t.Add(append(row, quantiles(l.Reuse), quantiles(l.Gap))...)
 	}
-	return t.Render()
+	return t.Text()
 }
 
 const none = "–" // no value: nothing to divide by

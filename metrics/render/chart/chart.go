@@ -28,18 +28,20 @@ const (
 	mostLines = 24
 )
 
-// palette is that of Okabe and Ito (Color Universal Design, 2008), made to be told apart
+// Palette is that of Okabe and Ito (Color Universal Design, 2008), made to be told apart
 // without colour vision, less its yellow, which is faint on white.
-var palette = []color.RGBA{
+var Palette = []color.RGBA{
 	{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff},
 	{0xcc, 0x79, 0xa7, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff},
 }
 
 var (
-	dashes = [][]vg.Length{nil, {7, 2}, {2, 2}, {8, 2, 2, 2}}
-	ink    = color.RGBA{0x22, 0x22, 0x22, 0xff}
-	grey   = color.RGBA{0x77, 0x77, 0x77, 0xff}
-	faint  = color.RGBA{0xdd, 0xdd, 0xdd, 0xff}
+	// Dashes tell lines of one colour apart.
+	Dashes = [][]vg.Length{nil, {7, 2}, {2, 2}, {8, 2, 2, 2}}
+	// Ink is the colour of text, Grey that of axes.
+	Ink   = color.RGBA{0x22, 0x22, 0x22, 0xff}
+	Grey  = color.RGBA{0x77, 0x77, 0x77, 0xff}
+	faint = color.RGBA{0xdd, 0xdd, 0xdd, 0xff}
 )
 
 // Chart is lines over x, or rows of bars.
@@ -88,10 +90,7 @@ func (c *Chart) Empty() bool {
 func (c *Chart) Draw() ([]byte, error) {
 	p := plot.New()
 	c.style(p)
-	legend := plot.NewLegend()
-	legend.Top, legend.Left = true, true
-	legend.TextStyle.Font, legend.TextStyle.Color = sans(10), ink
-	legend.ThumbnailWidth, legend.Padding, legend.YPosition = 9*vg.Millimeter, 1.2*vg.Millimeter, draw.PosCenter
+	legend := NewLegend()
 	height := vg.Length(chartHeight)
 	var err error
 	if len(c.Bars) > 0 {
@@ -106,21 +105,41 @@ func (c *Chart) Draw() ([]byte, error) {
 	return SVG(p, &legend, height, c.Title)
 }
 
-func sans(size float64) font.Font {
+// Sans is the font of all texts, in points.
+func Sans(size float64) font.Font {
 	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Points(size)}
+}
+
+// NewLegend is an empty legend.
+func NewLegend() plot.Legend {
+	l := plot.NewLegend()
+	l.Top, l.Left = true, true
+	l.TextStyle.Font, l.TextStyle.Color = Sans(10), Ink
+	l.ThumbnailWidth, l.Padding, l.YPosition = 9*vg.Millimeter, 1.2*vg.Millimeter, draw.PosCenter
+	return l
+}
+
+// StyleAxes gives the axes of a plot their fonts and colours.
+func StyleAxes(p *plot.Plot) {
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		axis.Label.TextStyle.Font, axis.Label.TextStyle.Color, axis.Label.Padding = Sans(11), Ink, margin/2
+		axis.Tick.Label.Font, axis.Tick.Label.Color = Sans(10), Ink
+		axis.Color, axis.Tick.Color, axis.Padding = Grey, Grey, 0
+	}
+}
+
+// Grid is the grid behind the lines.
+func Grid() *plotter.Grid {
+	grid := plotter.NewGrid()
+	grid.Horizontal.Color, grid.Vertical.Color = faint, faint
+	return grid
 }
 
 func (c *Chart) style(p *plot.Plot) {
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.Title, c.X, c.Y
-	p.Title.TextStyle.Font, p.Title.TextStyle.Color, p.Title.Padding = sans(13), ink, margin
-	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Label.TextStyle.Font, axis.Label.TextStyle.Color, axis.Label.Padding = sans(11), ink, margin/2
-		axis.Tick.Label.Font, axis.Tick.Label.Color = sans(10), ink
-		axis.Color, axis.Tick.Color, axis.Padding = grey, grey, 0
-	}
-	grid := plotter.NewGrid()
-	grid.Horizontal.Color, grid.Vertical.Color = faint, faint
-	p.Add(grid)
+	p.Title.TextStyle.Font, p.Title.TextStyle.Color, p.Title.Padding = Sans(13), Ink, margin
+	StyleAxes(p)
+	p.Add(Grid())
 }
 
 // shares are ticks from 0 to 1.
@@ -132,7 +151,7 @@ func (c *Chart) addLines(p *plot.Plot, legend *plot.Legend) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.Name, err)
 		}
-		drawn.LineStyle = draw.LineStyle{Color: palette[i%len(palette)], Width: vg.Points(1.6), Dashes: dashes[i/len(palette)%len(dashes)]}
+		drawn.LineStyle = draw.LineStyle{Color: Palette[i%len(Palette)], Width: vg.Points(1.6), Dashes: Dashes[i/len(Palette)%len(Dashes)]}
 		p.Add(drawn)
 		legend.Add(l.Name, drawn)
 	}
@@ -166,7 +185,7 @@ func (c *Chart) addBars(p *plot.Plot, legend *plot.Legend) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		drawn.Horizontal, drawn.Color, drawn.LineStyle.Width = true, palette[i%len(palette)], 0
+		drawn.Horizontal, drawn.Color, drawn.LineStyle.Width = true, Palette[i%len(Palette)], 0
 		drawn.Offset = width * (vg.Length(len(c.Series)-1)/2 - vg.Length(i))
 		p.Add(drawn)
 		if len(c.Series) > 1 {

@@ -2,8 +2,6 @@
 package texttable
 
 import (
-	"strings"
-
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 )
@@ -23,30 +21,4 @@ func New(header table.Row, right ...int) table.Writer {
 	t.SetColumnConfigs(columns)
 	t.AppendHeader(header)
 	return t
-}
-
-// Figures lays out rows whose first column is text and whose others are figures. No line
-// ends with spaces.
-func Figures(header []string, rows [][]string) string {
-	var right []int
-	for i := range header[1:] {
-		right = append(right, i+2)
-	}
-	t := New(rowOf(header), right...)
-	for _, cells := range rows {
-		t.AppendRow(rowOf(cells))
-	}
-	lines := strings.Split(t.Render(), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return strings.Join(lines, "\n") + "\n"
-}
-
-func rowOf(cells []string) table.Row {
-	row := make(table.Row, len(cells))
-	for i, c := range cells {
-		row[i] = c
-	}
-	return row
 }

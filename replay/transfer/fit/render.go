@@ -8,22 +8,11 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize/english"
-	"github.com/jedib0t/go-pretty/v6/table"
 
-	"github.com/kvreplay/kvreplay/metrics/render/texttable"
+	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
-
-// write prints text without blanks at line ends.
-func write(w io.Writer, text string) error {
-	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // percent writes an error, n/a where there is none.
 func percent(e *float64) string {
@@ -38,7 +27,7 @@ func rate(v float64) string {
 	return strings.Replace(fmt.Sprintf("%.3g GB/s", v/1e9), "e+0", "e", 1)
 }
 
-func (c *Comparison) row() table.Row {
+func (c *Comparison) row() []any {
 	measured, model := rate(c.Measured), "n/a"
 	if c.AtMost {
 		measured = "at most " + measured
@@ -53,29 +42,30 @@ func (c *Comparison) row() table.Row {
 	if c.Missed() {
 		verdict = "missed"
 	}
-	return table.Row{c.Item, c.Series, c.Path, c.Point, measured, model, percent(c.Error), percent(c.LeftOut), verdict}
+	return []any{c.Item, c.Series, c.Path, c.Point, measured, model, percent(c.Error), percent(c.LeftOut), verdict}
 }
 
-func comparisonTable(rows []Comparison) table.Writer {
-	t := texttable.New(table.Row{"link or drive", "series", "path", "blocks", "measured", "model", "error", "left out", ""}, 5, 6, 7, 8)
+func comparisonTable(rows []Comparison) *table.Table {
+	t := table.New("link or drive", "series", "path", "blocks", "measured", "model", "error", "left out", "").Right(4, 5, 6, 7)
 	for i := range rows {
-		t.AppendRow(rows[i].row())
+		t.Add(rows[i].row()...)
 	}
 	return t
 }
 
 // WriteComparisons prints a table for people, and why the model misses what it misses.
 func WriteComparisons(w io.Writer, rows []Comparison) error {
-	text := comparisonTable(rows).Render() + "\n\n" + summary(rows) + "\n"
+	text := comparisonTable(rows).Text() + "\n" + summary(rows) + "\n"
 	for _, line := range reasons(rows) {
 		text += "  " + line + "\n"
 	}
-	return write(w, text)
+	_, err := io.WriteString(w, text)
+	return err
 }
 
 // WriteComparisonsMarkdown prints the table as Markdown with its sources.
 func WriteComparisonsMarkdown(w io.Writer, rows []Comparison) error {
-	text := comparisonTable(rows).RenderMarkdown() + "\n\n" + summary(rows) + "\n\n"
+	text := comparisonTable(rows).Markdown() + "\n" + summary(rows) + "\n\n"
 	for _, line := range reasons(rows) {
 		text += "- " + line + "\n"
 	}
@@ -83,7 +73,8 @@ func WriteComparisonsMarkdown(w io.Writer, rows []Comparison) error {
 	for _, line := range sources(rows) {
 		text += "- " + line + "\n"
 	}
-	return write(w, text)
+	_, err := io.WriteString(w, text)
+	return err
 }
 
 // sources lists each source with the series that it gives.
@@ -147,37 +138,38 @@ func WriteResult(w io.Writer, title string, r *Result, points []Point) error {
 	if title != "" {
 		title += "\n"
 	}
-	text := title + constantsTable(r).Render() + "\n\n" + pointsTable(r, points).Render() + "\n\n" +
+	text := title + constantsTable(r).Text() + "\n" + pointsTable(r, points).Text() + "\n" +
 		fmt.Sprintf("worst error %.1f %%, left out %.1f %%\n", 100*Worst(r.Errors), 100*Worst(r.LeftOut))
 	if r.Zero != nil {
 		text += "not told by these points, and 0 or another regime's: " + strings.Join(r.Zero, ", ") + "\n"
 	}
-	return write(w, text)
+	_, err := io.WriteString(w, text)
+	return err
 }
 
-func constantsTable(r *Result) table.Writer {
-	t := texttable.New(table.Row{"constant", "value"}, 2)
+func constantsTable(r *Result) *table.Table {
+	t := table.New("constant", "value").Right(1)
 	c := r.Curve
-	t.AppendRow(table.Row{"launch", microseconds(c.Launch)})
+	t.Add("launch", microseconds(c.Launch))
 	if c.Submit > 0 {
-		t.AppendRow(table.Row{"submit", microseconds(c.Submit)})
-		t.AppendRow(table.Row{"ahead", fmt.Sprintf("%.0f descriptors", c.Ahead)})
+		t.Add("submit", microseconds(c.Submit))
+		t.Add("ahead", fmt.Sprintf("%.0f descriptors", c.Ahead))
 	}
 	for _, g := range c.Regimes {
 		from := ""
 		if g.From > 0 {
 			from = fmt.Sprintf(" from %g B", g.From)
 		}
-		t.AppendRow(table.Row{"descriptor" + from, microseconds(g.Descriptor)})
-		t.AppendRow(table.Row{"rate" + from, hardware.BytesPerSecond(g.Rate).String()})
+		t.Add("descriptor"+from, microseconds(g.Descriptor))
+		t.Add("rate"+from, hardware.BytesPerSecond(g.Rate).String())
 	}
 	return t
 }
 
 func microseconds(s float64) string { return fmt.Sprintf("%.4g us", s*1e6) }
 
-func pointsTable(r *Result, points []Point) table.Writer {
-	t := texttable.New(table.Row{"line", "block", "blocks", "measured", "fitted", "error", "left out"}, 1, 2, 3, 4, 5, 6, 7)
+func pointsTable(r *Result, points []Point) *table.Table {
+	t := table.New("line", "block", "blocks", "measured", "fitted", "error", "left out").RightFrom(0)
 	for i := range points {
 		p := &points[i]
 		left := "n/a"
@@ -185,7 +177,7 @@ func pointsTable(r *Result, points []Point) table.Writer {
 			left = percent(&e)
 		}
 		bytes := float64(p.Request.Bytes)
-		t.AppendRow(table.Row{p.Line, fmt.Sprintf("%g B", p.block()), p.Request.Descriptors, rate(bytes / p.Seconds), rate(bytes / r.Curve.Time(p.Request)), percent(&r.Errors[i]), left})
+		t.Add(p.Line, fmt.Sprintf("%g B", p.block()), p.Request.Descriptors, rate(bytes/p.Seconds), rate(bytes/r.Curve.Time(p.Request)), percent(&r.Errors[i]), left)
 	}
 	return t
 }
@@ -210,5 +202,6 @@ func WriteYAML(w io.Writer, c *transfer.Curve, source string) error {
 			lines = append(lines, "    inline: true")
 		}
 	}
-	return write(w, strings.Join(lines, "\n"))
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
 }

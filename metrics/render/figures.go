@@ -13,14 +13,19 @@ import (
 // figureDigits are the significant digits of a figure without an interval.
 const figureDigits = 3
 
-// unit is how figures are shown: multiplied by scale, with at most a number of decimals.
+// unit is how figures are shown: multiplied by scale, with at most a number of decimals, and a
+// suffix.
 type unit struct {
-	scale float64
-	most  int
+	scale  float64
+	most   int
+	suffix string
 }
 
-// Ratios such as × OPT have at most three decimals, shares in percent one.
-var ratioUnit, percentUnit = unit{scale: 1, most: 3}, unit{scale: 100, most: 1}
+var (
+	ratioUnit   = unit{1, 3, ""}
+	percentUnit = unit{100, 1, " %"}
+	timeUnit    = unit{1e3, math.MaxInt, " ms"} // of seconds, so that a column has one unit
+)
 
 // rounded writes x with some decimals; fewer than 0 round to tens, hundreds and so on.
 func rounded(x float64, decimals int) string {
@@ -52,7 +57,7 @@ func digitsOf(x float64, n int) int {
 	_, exponent, _ := strings.Cut(strconv.FormatFloat(x, 'e', n-1, 64), "e")
 	e, err := strconv.Atoi(exponent)
 	if err != nil {
-		panic(err) // what FormatFloat writes, Atoi reads
+		panic(err) // Atoi reads what FormatFloat writes
 	}
 	return n - 1 - e
 }
@@ -132,13 +137,16 @@ func (u unit) interval(f *board.Figure) string {
 	return fmt.Sprintf("[%s, %s]", u.number(f, *f.Low), u.number(f, *f.High))
 }
 
-// aligned is text with spaces for the decimals that others in the column have, so that
-// decimal points line up.
-func (u unit) aligned(f *board.Figure) string {
+// cell shows a figure in its column. A unit without a suffix has spaces for the decimals that
+// others in the column have, so that decimal points line up.
+func (u unit) cell(f *board.Figure) string {
 	if f == nil {
 		return notAvailable
 	}
 	text := u.text(f)
+	if u.suffix != "" {
+		return text + u.suffix
+	}
 	_, decimals, _ := strings.Cut(text, ".")
 	missing := max(0, u.most-len(decimals))
 	if decimals == "" && u.most > 0 {
@@ -147,10 +155,55 @@ func (u unit) aligned(f *board.Figure) string {
 	return text + strings.Repeat(" ", missing)
 }
 
-// percent is text with the sign of a percentage.
-func (u unit) percent(f *board.Figure) string {
-	if f == nil {
+// notAvailable stands for a figure that cannot be computed.
+const notAvailable = "n/a"
+
+// timesWithInterval is "1.23 [1.20, 1.27]".
+func timesWithInterval(f *board.Figure) string {
+	switch {
+	case f == nil:
+		return notAvailable
+	case f.Low == nil:
+		return ratioUnit.text(f)
+	}
+	return strings.TrimSpace(ratioUnit.text(f) + " " + ratioUnit.interval(f))
+}
+
+// percent shows a share with three digits.
+func percent(x float64) string {
+	if x != x {
 		return notAvailable
 	}
-	return u.text(f) + " %"
+	return threeDigits(100*x) + " %"
+}
+
+// shareText is percent, or notAvailable for nil.
+func shareText(x *float64) string {
+	if x == nil {
+		return notAvailable
+	}
+	return percent(*x)
+}
+
+// timeText shows seconds as milliseconds with three digits, so that a column has one unit.
+func timeText(seconds *float64) string {
+	if seconds == nil {
+		return notAvailable
+	}
+	return timeUnit.cell(&board.Figure{Value: *seconds})
+}
+
+// bytesText shows bytes with three digits and a binary unit.
+func bytesText(b *float64) string {
+	if b == nil {
+		return notAvailable
+	}
+	x := *b
+	for _, unit := range []string{"B", "KiB", "MiB", "GiB"} {
+		if x < 999.5 { // 1000 B have four digits
+			return threeDigits(x) + " " + unit
+		}
+		x /= 1024
+	}
+	return threeDigits(x) + " TiB"
 }

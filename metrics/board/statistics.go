@@ -1,11 +1,122 @@
 package board
 
 import (
+	"cmp"
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
 )
+
+const (
+	// MinRequests is the fewest requests of a trace that intervals are made from.
+	MinRequests = 5
+	// DefaultResamples is how often requests are resampled.
+	DefaultResamples = 2000
+	// nominalTail is the chance that the truth lies beyond one end of an interval.
+	nominalTail = 0.025
+	// mostUndefined is the share of the resamples that may leave a figure undefined: as much
+	// as the nominal interval leaves out at an end. With more there is no interval, as those that are
+	// left would be of another question.
+	mostUndefined = nominalTail
+)
+
+// draws are the resamples of one trace: how often each request was drawn. All policies
+// and capacities of the trace share them, so ratios are paired.
+type draws struct {
+	requests int
+	times    []uint16 // resample b, request i at b × requests + i
+}
+
+// sampler draws the resamples of traces. All grids of one comparison share them.
+type sampler struct {
+	seed  uint64
+	count int
+	drawn map[string]*draws
+}
+
+func newSampler(o Options) *sampler {
+	return &sampler{o.Seed, cmp.Or(o.Resamples, DefaultResamples), map[string]*draws{}}
+}
+
+// draws returns the resamples of a trace with a number of requests.
+func (s *sampler) draws(trace string, requests int) *draws {
+	if d := s.drawn[trace]; d == nil || d.requests != requests {
+		s.drawn[trace] = newDraws(s.seed, trace, requests, s.count)
+	}
+	return s.drawn[trace]
+}
+
+// newDraws draws as many requests as there are, with replacement, resamples times. The
+// stream of random numbers depends on the seed and the trace's name alone.
+func newDraws(seed uint64, trace string, requests, resamples int) *draws {
+	h := fnv.New64a()
+	h.Write([]byte(trace))
+	rng := rand.New(rand.NewPCG(seed, h.Sum64()))
+	d := &draws{requests, make([]uint16, requests*resamples)}
+	for b := range resamples {
+		for range requests {
+			d.times[b*requests+rng.IntN(requests)]++
+		}
+	}
+	return d
+}
+
+// resamples is the number of resamples.
+func (d *draws) resamples() int { return len(d.times) / d.requests }
+
+// sums returns the sum of the drawn requests' values, one per resample.
+func (d *draws) sums(values []int64) []float64 {
+	sums := make([]float64, d.resamples())
+	for b := range sums {
+		var s int64
+		for i, times := range d.times[b*d.requests : (b+1)*d.requests] {
+			s += int64(times) * values[i]
+		}
+		sums[b] = float64(s)
+	}
+	return sums
+}
+
+// tail is the share of the resamples that an interval leaves out at either end, for a figure
+// over traces with these numbers of requests. It is that of the expanded percentile interval
+// (Hesterberg, What teachers should know about the bootstrap, 2015, section 5.3). The factor
+// √(n ÷ (n−1)) corrects the too small variance of resamples, Student's t the unknown one. With
+// several traces n is the fewest requests, and the degrees of freedom add up. TestCoverage
+// measures how often such intervals cover the true figure.
+func tail(requests []int) float64 {
+	n, freedom := float64(slices.Min(requests)), 0
+	for _, r := range requests {
+		freedom += r - 1
+	}
+	t := distuv.StudentsT{Sigma: 1, Nu: float64(freedom)}.Quantile(1 - nominalTail)
+	return distuv.UnitNormal.CDF(-t * math.Sqrt(n/(n-1)))
+}
+
+// interval is the 95 % interval of a statistic's resamples, without a tail at either end
+// (bounds). It is nil where more of them than mostUndefined are undefined; an infinite end
+// is nil, too.
+func interval(series []float64, tail float64) (low, high *float64) {
+	l, h := bounds(series, tail)
+	return Number(l), Number(h)
+}
+
+// bounds returns the k-th smallest and the k-th largest resample, k = ⌊tail·n⌋. It does not
+// interpolate, so the interval of 1/x is the reciprocal of that of x. ±Inf are ordinary
+// values. NaN are dropped. If more than mostUndefined are NaN, both ends are NaN.
+func bounds(series []float64, tail float64) (low, high float64) {
+	defined := slices.DeleteFunc(slices.Clone(series), math.IsNaN)
+	if lost := len(series) - len(defined); len(defined) == 0 || float64(lost) > mostUndefined*float64(len(series)) {
+		return math.NaN(), math.NaN()
+	}
+	slices.Sort(defined)
+	out := int(tail * float64(len(defined)))
+	return defined[out], defined[len(defined)-1-out]
+}
 
 const (
 	// Significant is the p below which two policies count as different.
@@ -250,4 +361,87 @@ func fewestDecidable(pairs int) int {
 		n++
 	}
 	return n
+}
+
+// holm corrects p-values for their number (Holm, Scandinavian Journal of Statistics 6,
+// 1979): the chance of one false difference or more is at most that of one test.
+func holm(ps []float64) []float64 {
+	order := make([]int, len(ps))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(ps[i], ps[j]) })
+	corrected, least := make([]float64, len(ps)), 0.0
+	for rank, i := range order {
+		least = max(least, min(1, ps[i]*float64(len(ps)-rank)))
+		corrected[i] = least
+	}
+	return corrected
+}
+
+// alphabet has the letters of groups.
+const alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+// mostGroups bounds the groups that lettersOf keeps while it works.
+const mostGroups = 20 * len(alphabet)
+
+// lettersOf is the compact letter display of n items, some pairs of which are different:
+// two items share a letter if and only if they are not different. Each letter stands for
+// a largest group of items without a difference (insert-and-absorb: Piepho, Journal of
+// Computational and Graphical Statistics 13, 2004). Letters follow the order of the
+// items. It returns nil if there are more groups than letters.
+func lettersOf(n int, different [][2]int) []string {
+	groups := [][]bool{slices.Repeat([]bool{true}, n)}
+	for _, pair := range different {
+		var kept, halves [][]bool
+		for _, g := range groups {
+			if !g[pair[0]] || !g[pair[1]] {
+				kept = append(kept, g)
+				continue
+			}
+			for _, out := range pair {
+				half := slices.Clone(g)
+				half[out] = false
+				halves = append(halves, half)
+			}
+		}
+		for _, half := range halves {
+			if !slices.ContainsFunc(kept, func(g []bool) bool { return within(half, g) }) {
+				kept = append(kept, half)
+			}
+		}
+		if groups = kept; len(groups) > mostGroups {
+			return nil
+		}
+	}
+	if len(groups) > len(alphabet) {
+		return nil
+	}
+	slices.SortFunc(groups, func(a, b []bool) int { // the one with the first item that the other lacks
+		for i := range a {
+			if c := result.CompareBool(b[i], a[i]); c != 0 {
+				return c
+			}
+		}
+		return 0
+	})
+	letters := make([]string, n)
+	for k, g := range groups {
+		for i, in := range g {
+			if in {
+				letters[i] += alphabet[k : k+1]
+			}
+		}
+	}
+	return letters
+}
+
+// within reports whether all items of a are in b.
+func within(a, b []bool) bool {
+	for i := range a {
+		if a[i] && !b[i] {
+			return false
+		}
+	}
+	return true
 }

@@ -1,0 +1,278 @@
+// Package table lays out tables of texts. A Table is filled once and rendered for a terminal,
+// as Markdown or as CSV. A Report is tables with titles, notes and footnotes.
+package table
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/kvreplay/kvreplay/internal/printable"
+)
+
+// Table is rows of texts under a header, with a title and notes.
+type Table struct {
+	Title string
+	// Header names the columns. A table without one has no rule.
+	Header []string
+	// Notes are lines below the table.
+	Notes []string
+
+	rows  [][]string
+	lines map[int]bool // rows that a rule follows
+	right map[int]bool // columns aligned right
+	width map[int]int  // of columns whose texts are wrapped
+}
+
+// New begins a table with a header.
+func New(header ...string) *Table {
+	return &Table{Header: header, lines: map[int]bool{}, right: map[int]bool{}, width: map[int]int{}}
+}
+
+// Right aligns columns, counted from 0, to the right.
+func (t *Table) Right(columns ...int) *Table {
+	for _, c := range columns {
+		t.right[c] = true
+	}
+	return t
+}
+
+// RightFrom aligns the columns of the header from the n-th on, counted from 0, to the right.
+func (t *Table) RightFrom(n int) *Table {
+	for c := n; c < len(t.Header); c++ {
+		t.right[c] = true
+	}
+	return t
+}
+
+// Wrap breaks the texts of a column between words if they are wider than width. The column is
+// then as wide as that. Markdown and CSV keep the texts whole.
+func (t *Table) Wrap(column, width int) *Table {
+	t.width[column] = width
+	return t
+}
+
+// Add adds a row. Cells are texts, or values that fmt.Sprint turns into texts.
+func (t *Table) Add(cells ...any) {
+	row := make([]string, len(cells))
+	for i, c := range cells {
+		row[i] = fmt.Sprint(c)
+	}
+	t.rows = append(t.rows, row)
+}
+
+// Figures lays out rows whose first column is text and whose others are figures.
+func Figures(header []string, rows [][]string) string {
+	t := New(header...).RightFrom(1)
+	t.rows = rows
+	return t.Text()
+}
+
+// AddTexts adds a row of texts.
+func (t *Table) AddTexts(cells []string) { t.rows = append(t.rows, cells) }
+
+// Line draws a rule between the rows before and those that follow. Markdown has no such rule.
+func (t *Table) Line() { t.lines[len(t.rows)-1] = true }
+
+// columns is the number of columns.
+func (t *Table) columns() int {
+	n := len(t.Header)
+	for _, row := range t.rows {
+		n = max(n, len(row))
+	}
+	return n
+}
+
+// Text renders the table for a terminal. No line ends with blanks.
+func (t *Table) Text() string {
+	n := t.columns()
+	widths := make([]int, n)
+	layOut := func(row []string) [][]string { // the lines of each cell
+		cells := make([][]string, n)
+		for c, cell := range row {
+			cells[c] = Wrap(printable.Line(cell), t.width[c])
+			for _, line := range cells[c] {
+				widths[c] = max(widths[c], width(line))
+			}
+			if len(cells[c]) > 1 {
+				widths[c] = max(widths[c], t.width[c])
+			}
+		}
+		return cells
+	}
+	header, rows := layOut(t.Header), make([][][]string, len(t.rows))
+	for i, row := range t.rows {
+		rows[i] = layOut(row)
+	}
+	var out strings.Builder
+	rule := func() {
+		total := 2 * n
+		for _, w := range widths {
+			total += w
+		}
+		out.WriteString(strings.Repeat("─", total) + "\n")
+	}
+	write := func(cells [][]string) {
+		for i := range max(1, len(slices.MaxFunc(cells, func(a, b []string) int { return len(a) - len(b) }))) {
+			var line strings.Builder
+			for c, lines := range cells {
+				shown := ""
+				if i < len(lines) {
+					shown = lines[i]
+				}
+				blanks := strings.Repeat(" ", widths[c]-width(shown))
+				if t.right[c] {
+					shown, blanks = blanks+shown, ""
+				}
+				line.WriteString(" " + shown + blanks + " ")
+			}
+			out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+		}
+	}
+	if t.Header != nil {
+		write(header)
+		rule()
+	}
+	for i, cells := range rows {
+		write(cells)
+		if t.lines[i] && i+1 < len(rows) {
+			rule()
+		}
+	}
+	return out.String()
+}
+
+// Markdown renders the table as GitHub's Markdown, without title and notes.
+func (t *Table) Markdown() string { return t.markdown(printable.Cell) }
+
+// RawMarkdown is Markdown of cells that are Markdown already, except for bars and line ends.
+func (t *Table) RawMarkdown() string { return t.markdown(func(s string) string { return s }) }
+
+func (t *Table) markdown(escape func(string) string) string {
+	var out strings.Builder
+	n := t.columns()
+	bars := strings.NewReplacer("|", `\|`, "\n", "<br/>")
+	write := func(row []string) {
+		for c := range n {
+			cell := ""
+			if c < len(row) {
+				cell = row[c]
+			}
+			out.WriteString("| " + bars.Replace(escape(strings.TrimRight(cell, " "))) + " ")
+		}
+		out.WriteString("|\n")
+	}
+	if t.Header != nil {
+		write(t.Header)
+		for c := range n {
+			out.WriteString(map[bool]string{true: "| ---:", false: "| --- "}[t.right[c]])
+		}
+		out.WriteString("|\n")
+	}
+	for _, row := range t.rows {
+		write(row)
+	}
+	return out.String()
+}
+
+// CSV writes the header and the rows. Spreadsheets show the cells and compute none.
+func (t *Table) CSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	for _, row := range slices.Concat([][]string{t.Header}, t.rows) {
+		if err := c.Write(printable.Record(slices.Clone(row))); err != nil {
+			return err
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// Report is tables one below the other.
+type Report struct {
+	// Title heads the Markdown document. A terminal does not show it.
+	Title     string
+	Tables    []*Table
+	Footnotes []string
+}
+
+// Text writes the report for a terminal.
+func (r *Report) Text(w io.Writer) error {
+	var out strings.Builder
+	for i, t := range r.Tables {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		out.WriteString(printable.Line(t.Title) + "\n" + t.Text())
+		for _, n := range t.Notes {
+			out.WriteString("  " + printable.Line(n) + "\n")
+		}
+	}
+	for i, n := range r.Footnotes {
+		if i == 0 {
+			out.WriteString("\n")
+		}
+		out.WriteString(printable.Line(n) + "\n")
+	}
+	_, err := io.WriteString(w, printable.Text(out.String()))
+	return err
+}
+
+// Markdown writes the report as GitHub's Markdown.
+func (r *Report) Markdown(w io.Writer) error {
+	var out strings.Builder
+	list := func(items []string) {
+		for _, item := range items {
+			out.WriteString("- " + printable.Markdown(item) + "\n")
+		}
+	}
+	if r.Title != "" {
+		out.WriteString("# " + r.Title + "\n\n")
+	}
+	for i, t := range r.Tables {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		out.WriteString("## " + printable.Markdown(t.Title) + "\n\n" + t.Markdown())
+		if t.Header != nil && t.Notes != nil {
+			out.WriteString("\n")
+		}
+		list(t.Notes)
+	}
+	if len(r.Footnotes) > 0 {
+		out.WriteString("\n## Footnotes\n\n")
+	}
+	list(r.Footnotes)
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// cellWidth does not depend on the locale: ambiguous characters such as × are one cell wide.
+var cellWidth = &runewidth.Condition{StrictEmojiNeutral: true}
+
+// width is the number of terminal cells of a line.
+func width(line string) (n int) {
+	for _, r := range line {
+		n += cellWidth.RuneWidth(r)
+	}
+	return n
+}
+
+// Wrap breaks a line between words if it is wider than most; 0 does not break it.
+func Wrap(line string, most int) []string {
+	if most == 0 || width(line) <= most {
+		return []string{line}
+	}
+	var lines []string
+	for _, word := range strings.Fields(line) {
+		if last := len(lines) - 1; last >= 0 && width(lines[last])+1+width(word) <= most {
+			lines[last] += " " + word
+		} else {
+			lines = append(lines, word)
+		}
+	}
+	return lines
+}

@@ -1,0 +1,72 @@
+package table
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRenderings(t *testing.T) {
+	tab := New("name", "what", "n").Right(2).Wrap(1, 10)
+	tab.Add("a|b", "two words, three", 1)
+	tab.Line()
+	tab.Add("=1+1", "`a`", "×10")
+	tab.Add("more")
+	tab.Line()
+	var csv, text, markdown strings.Builder
+	if err := tab.CSV(&csv); err != nil {
+		t.Fatal(err)
+	}
+	if raw := tab.RawMarkdown(); !strings.Contains(raw, "| =1+1 | `a` | ×10 |") {
+		t.Errorf("raw Markdown:\n%s", raw)
+	}
+	tab.Title, tab.Notes = "Title", []string{"note"}
+	r := Report{Title: "Report", Tables: []*Table{tab, {Title: "No table", Notes: []string{"why"}}}, Footnotes: []string{"1 foot"}}
+	if err := r.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Markdown(&markdown); err != nil {
+		t.Fatal(err)
+	}
+	for what, got := range map[string][2]string{
+		"text": {text.String(), `Title
+ name  what          n
+───────────────────────
+ a|b   two words,    1
+       three
+───────────────────────
+ =1+1  ` + "`a`" + `         ×10
+ more
+  note
+
+No table
+  why
+
+1 foot
+`},
+		"markdown": {markdown.String(), `# Report
+
+## Title
+
+| name | what | n |
+| --- | --- | ---:|
+| a\|b | two words, three | 1 |
+| =1+1 | ` + "\\`a\\`" + ` | ×10 |
+| more |  |  |
+
+- note
+
+## No table
+
+- why
+
+## Footnotes
+
+- 1 foot
+`},
+		"csv": {csv.String(), "name,what,n\na|b,\"two words, three\",1\n'=1+1,`a`,×10\nmore\n"},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("%s:\n%s\nexpected\n%s", what, got[0], got[1])
+		}
+	}
+}

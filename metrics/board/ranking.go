@@ -1,0 +1,505 @@
+package board
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/text"
+	"github.com/kvreplay/kvreplay/metrics/result"
+)
+
+// Kinds of policies that are ranked apart (SEMANTICS S10).
+const (
+	ExactKind = "exact"
+	LossyKind = "lossy"
+)
+
+func kindOf(lossy bool) string {
+	if lossy {
+		return LossyKind
+	}
+	return ExactKind
+}
+
+// The names of the keys that exact policies can be ranked by.
+const (
+	ByMisses = "misses"
+	ByTime   = "time"
+)
+
+// Key is a figure that policies are ranked by.
+type Key struct {
+	// Name is "misses", "time" or "recall". Column heads the column of the figure.
+	Name, Column string
+	// Kind is that of the policies which the key ranks.
+	Kind string
+	// Descending is true if more is better.
+	Descending bool
+	// Of reads the figure. It is nil where the figures lack it.
+	Of func(*Figures) *Figure
+
+	// The permutation test of two policies: the amounts of a cell's requests, which sum to
+	// the figure's numerator, and the statistic that compares them.
+	amounts   func(*grid, *cell) []float64
+	statistic statistic
+}
+
+// The keys of rankings.
+var (
+	// MissesKey ranks exact policies by misses ÷ OPT's.
+	MissesKey = &Key{Name: ByMisses, Column: "× OPT", Kind: ExactKind, Of: func(f *Figures) *Figure { return f.XOpt },
+		amounts: func(_ *grid, c *cell) []float64 { return perRequest[float64](c, (*tally).countMisses) }}
+	// TimeKey ranks exact policies by modelled time per output token, in seconds.
+	TimeKey = &Key{Name: ByTime, Column: "TPOT", Kind: ExactKind, Of: func(f *Figures) *Figure {
+		if f.TPOT == nil {
+			return nil
+		}
+		return &Figure{Value: *f.TPOT}
+	}, amounts: (*grid).requestTimes}
+	// RecallKey ranks lossy policies by the share of the demand that they kept. The blocks that
+	// they lost tell them apart, as all have one demand.
+	RecallKey = &Key{Name: "recall", Column: "recall", Kind: LossyKind, Descending: true, statistic: difference,
+		Of:      func(f *Figures) *Figure { return f.Recall },
+		amounts: func(_ *grid, c *cell) []float64 { return perRequest[float64](c, (*tally).countLost) }}
+)
+
+// includes reports whether a cell belongs to the key's ranking: a cell of a lossy policy, or
+// of an exact one at a capacity that every exact policy can be given.
+func (k *Key) includes(c *cell) bool {
+	if k.Kind == LossyKind {
+		return c.sample.Lossy
+	}
+	return c.onBoard()
+}
+
+// measure computes a policy's figures over the cells, nil if it lacks one.
+func (k *Key) measure(g *grid, policy string, refs []CellRef) *Figures {
+	if k.Kind == LossyKind {
+		return g.measureLossy(policy, refs)
+	}
+	return g.measure(policy, refs)
+}
+
+// Ranking orders the policies of one kind by a key. Exact and lossy policies are never ranked
+// together: exact ones have all of the demand (SEMANTICS S10).
+type Ranking struct {
+	// Key is the figure that the policies are ranked by.
+	Key *Key `json:"-"`
+	// Kind is "exact". It is left out of the ranking of lossy policies.
+	Kind string `json:"kind,omitempty"`
+	// Capacities are the capacities as asked for, ascending.
+	Capacities []string `json:"capacities"`
+	// Traces are those with cells in which × OPT exists, by name; only of exact policies.
+	Traces []string `json:"traces,omitzero"`
+	// Common are the cells that all ranked policies have: pooled figures are over them.
+	Common []CellRef `json:"common"`
+	*Excluded
+	// Ranked are the contenders, best first. Unranked are those that lack a common cell,
+	// and all of them if fewer than two can be ranked. Bounds are the offline policies.
+	Ranked   []Line `json:"ranked"`
+	Unranked []Line `json:"unranked"`
+	Bounds   []Line `json:"bounds,omitzero"`
+	// Pairs are the tests of all pairs of Ranked; none if the requests are too few.
+	Pairs []PairTest `json:"pairs"`
+	// Cells are all figures of lossy policies by trace and capacity, in that order. Those of
+	// exact policies are Board.Cells.
+	Cells []CellLine `json:"cells,omitzero"`
+	// Notes say what the figures are over.
+	Notes []string `json:"notes"`
+
+	usable  []CellRef            // cells in which the key exists
+	onTrace map[string][]CellRef // those that a line's figures on a trace are over
+	untimed []string             // policies with all common cells that lack a time in one
+	unbound bool                 // all usable cells are of rows that prefetch: × OPT ranks no policy
+	alone   string               // the only policy that could be ranked
+}
+
+// Excluded are the cells that rankings of exact policies leave out.
+type Excluded struct {
+	// OptZero are cells in which OPT has no miss, NoOpt those without a row of OPT, NoMiss
+	// those in which a contender has no miss although OPT has: one such cell would make a
+	// geometric mean 0. Prefetched are those of rows that prefetch, left out if other rows do
+	// not: OPT does not bound them.
+	OptZero    []CellRef `json:"opt_zero"`
+	NoOpt      []CellRef `json:"no_opt"`
+	NoMiss     []CellRef `json:"no_miss"`
+	Prefetched []CellRef `json:"prefetched_cells"`
+}
+
+// Line is a policy's line of a ranking.
+type Line struct {
+	// Rank is "1", or "2=" in a tie; empty for bounds and unranked policies.
+	Rank string `json:"rank"`
+	// Letters are the groups of the policy: policies that share a letter are not
+	// distinguished by their requests. Empty for unranked policies and bounds, and if the
+	// requests are too few.
+	Letters string `json:"letters"`
+	Policy  string `json:"policy"`
+	// Pooled is over Ranking.Common, null where the policy lacks one of those cells.
+	Pooled *Figures `json:"pooled"`
+	// Capacities are over the common cells of each of Ranking.Capacities, null likewise.
+	Capacities []*Figures `json:"capacities"`
+	// Traces are over the cells of each of Ranking.Traces that the policies that ran there
+	// have, null where this one lacks one of them.
+	Traces []*Figures `json:"traces,omitzero"`
+	Remarks
+}
+
+// CellLine is one policy at one trace and capacity.
+type CellLine struct {
+	CellRef
+	Policy string `json:"policy"`
+	*ExactCell
+	Figures *Figures `json:"figures"`
+	Remarks
+}
+
+// ExactCell describes the cell of an exact policy.
+type ExactCell struct {
+	// Kind is "exact"; Bound is true for offline policies.
+	Kind  string `json:"kind"`
+	Bound bool   `json:"bound"`
+	// CapacityOverK is the capacity of a stream ÷ K, the mean where streams differ; null where
+	// it is not known.
+	CapacityOverK *float64 `json:"capacity_over_k"`
+}
+
+// Lines are all lines of the ranking, in their order.
+func (t *Ranking) Lines() []Line { return slices.Concat(t.Ranked, t.Unranked, t.Bounds) }
+
+// Intervals reports whether the key of some line has an interval.
+func (t *Ranking) Intervals() bool {
+	return slices.ContainsFunc(t.Lines(), func(l Line) bool { return l.Pooled != nil && t.Key.Of(l.Pooled).Bounded() })
+}
+
+// ranking ranks the policies of the key's kind. It returns nil if no row is of one.
+func (g *grid) ranking(key *Key) *Ranking {
+	contenders, bounds := g.policies(key)
+	ran := contenders
+	if len(ran) == 0 {
+		ran = bounds
+	}
+	if len(ran) == 0 {
+		return nil
+	}
+	t := &Ranking{Key: key}
+	for _, r := range g.refs(key, ran) {
+		t.Capacities = append(t.Capacities, r.Capacity)
+		t.usable = append(t.usable, r)
+	}
+	t.Capacities = result.SortCapacities(t.Capacities)
+	if key.Kind == ExactKind {
+		t.Kind, t.Bounds = ExactKind, []Line{}
+		g.exclude(t, ran)
+	} else {
+		t.Cells = g.cellLines(key)
+	}
+	cells := map[string][]CellRef{}
+	for _, p := range ran {
+		cells[p] = slices.DeleteFunc(slices.Clone(t.usable), func(r CellRef) bool { return g.at(r, p) == nil })
+	}
+	cellsOf := func(policy string) []CellRef { return cells[policy] }
+	var ranked, unranked []string
+	t.Common, ranked, unranked = commonCells(contenders, cellsOf)
+	if len(contenders) == 0 {
+		t.Common = t.usable
+	}
+	pool := newCoverage(contenders, cellsOf, t.Common, ranked)
+	if t.unbound {
+		ranked, unranked = nil, contenders
+	}
+	if key.Kind == ExactKind {
+		t.Traces = []string{}
+		for _, r := range t.usable {
+			t.Traces = append(t.Traces, r.Trace)
+		}
+		t.Traces = slices.Compact(t.Traces)
+		t.onTrace = commonOnTraces(t.Traces, ran, cellsOf)
+	}
+	for _, line := range g.lines(ranked, t) {
+		if key.Of(line.Pooled) == nil {
+			t.untimed = append(t.untimed, line.Policy)
+			continue
+		}
+		if pool.shrinksPool(line.Policy) {
+			line.texts = text.Union(line.texts, shrinksNote)
+		}
+		t.Ranked = append(t.Ranked, line)
+	}
+	if len(t.Ranked) == 1 { // a rank is a place among others
+		t.alone, t.Ranked = t.Ranked[0].Policy, nil
+		unranked = text.Union(unranked, t.alone)
+	}
+	t.sort()
+	t.Unranked = g.lines(text.Union(unranked, t.untimed...), t)
+	t.Bounds = append(t.Bounds, g.lines(bounds, t)...)
+	letterNotes := g.addLetters(t)
+	t.Notes = append(g.rankingNotes(t, pool), letterNotes...)
+	if key == TimeKey && len(t.Ranked) > 0 {
+		t.Notes = append(t.Notes, "modelled times hold to within 3 % on a sequential schedule: `kvreplay time` may order closer lines otherwise")
+	}
+	tied := func(l Line) bool { return strings.HasSuffix(l.Rank, "=") }
+	if key.Kind == ExactKind && slices.ContainsFunc(t.Ranked, tied) {
+		t.Notes = append(t.Notes, "=: equal "+key.Column)
+	}
+	return t
+}
+
+// sort orders the ranked lines by the key, best first, and numbers them: 1, 2=, 2=, 4. Keys
+// are rounded, × OPT and recall to nine digits and times to six, so that equal figures tie.
+func (t *Ranking) sort() {
+	key := func(l *Line) float64 {
+		if value := t.Key.Of(l.Pooled).Value; !t.Key.Descending {
+			return value
+		} else {
+			return -value
+		}
+	}
+	slices.SortFunc(t.Ranked, func(a, b Line) int {
+		return cmp.Or(cmp.Compare(key(&a), key(&b)), strings.Compare(a.Policy, b.Policy))
+	})
+	for i := range t.Ranked {
+		equal := func(l Line) bool { return key(&l) == key(&t.Ranked[i]) }
+		first := slices.IndexFunc(t.Ranked, equal)
+		t.Ranked[i].Rank = fmt.Sprint(first + 1)
+		if first < i || i+1 < len(t.Ranked) && equal(t.Ranked[i+1]) {
+			t.Ranked[i].Rank += "="
+		}
+	}
+}
+
+// policies lists the contenders and the bounds of the key's ranking, by name.
+func (g *grid) policies(key *Key) (contenders, bounds []string) {
+	for _, c := range g.list {
+		switch {
+		case !key.includes(c):
+		case c.sample.Offline && !c.sample.Lossy:
+			bounds = append(bounds, c.policy)
+		default:
+			contenders = append(contenders, c.policy)
+		}
+	}
+	return text.Union(contenders), text.Union(bounds)
+}
+
+// refs lists the places of the key's ranking at which any of the policies ran, sorted.
+func (g *grid) refs(key *Key, policies []string) []CellRef {
+	var refs []CellRef
+	for _, c := range g.list {
+		if key.includes(c) && slices.Contains(policies, c.policy) {
+			refs = append(refs, c.ref())
+		}
+	}
+	slices.SortFunc(refs, compareRefs)
+	return slices.Compact(refs)
+}
+
+// exclude keeps the usable cells in which × OPT exists and can be part of a mean, and lists
+// the others in Excluded. OPT does not bound rows that prefetch, so a rank by × OPT says
+// nothing about them. If there are no other rows, they stay, unranked.
+func (g *grid) exclude(t *Ranking, policies []string) {
+	t.Excluded = new(Excluded)
+	var usable, prefetched, onDemand []CellRef
+	for _, r := range t.usable {
+		switch opt := g.at(r, OptPolicy); {
+		case opt == nil:
+			t.NoOpt = append(t.NoOpt, r)
+		case opt.total.misses == 0:
+			t.OptZero = append(t.OptZero, r)
+		case g.missless(policies, []CellRef{r}) != nil:
+			t.NoMiss = append(t.NoMiss, r)
+		default:
+			usable = append(usable, r)
+			if opt.sample.Prefetch != "" {
+				prefetched = append(prefetched, r)
+			} else {
+				onDemand = append(onDemand, r)
+			}
+		}
+	}
+	t.usable = usable
+	if t.Key == TimeKey {
+		return
+	}
+	if t.unbound = len(prefetched) > 0 && onDemand == nil; !t.unbound {
+		t.usable, t.Prefetched = onDemand, prefetched
+	}
+}
+
+// missless lists the policies without a miss in some of the cells.
+func (g *grid) missless(policies []string, refs []CellRef) (without []string) {
+	for _, p := range policies {
+		if slices.ContainsFunc(refs, func(r CellRef) bool { c := g.at(r, p); return c != nil && c.total.misses == 0 }) {
+			without = append(without, p)
+		}
+	}
+	return without
+}
+
+// lines computes the figures of policies: over the common cells, all and by capacity, and by
+// trace.
+func (g *grid) lines(policies []string, t *Ranking) []Line {
+	var lines []Line
+	for _, policy := range policies {
+		line := Line{Policy: policy, Pooled: t.Key.measure(g, policy, t.Common)}
+		for _, capacity := range t.Capacities {
+			at := slices.DeleteFunc(slices.Clone(t.Common), func(r CellRef) bool { return r.Capacity != capacity })
+			line.Capacities = append(line.Capacities, t.Key.measure(g, policy, at))
+		}
+		if t.Kind == ExactKind {
+			line.Traces = []*Figures{}
+		}
+		for _, trace := range t.Traces {
+			line.Traces = append(line.Traces, t.Key.measure(g, policy, t.onTrace[trace]))
+		}
+		for _, c := range g.list {
+			if c.policy == policy && t.Key.includes(c) {
+				line.texts = text.Union(line.texts, c.footnotes()...)
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// cellLines lists every cell of the key's ranking.
+func (g *grid) cellLines(key *Key) []CellLine {
+	lines := []CellLine{}
+	for _, c := range g.list {
+		if !key.includes(c) {
+			continue
+		}
+		line := CellLine{CellRef: c.ref(), Policy: c.policy, Remarks: Remarks{texts: c.footnotes()}}
+		line.Figures = key.measure(g, c.policy, []CellRef{c.ref()})
+		if key.Kind == ExactKind {
+			line.ExactCell = &ExactCell{ExactKind, c.sample.Offline, c.overK()}
+		}
+		lines = append(lines, line)
+	}
+	slices.SortStableFunc(lines, func(a, b CellLine) int { return compareRefs(a.CellRef, b.CellRef) })
+	return lines
+}
+
+// PairTest is the paired permutation test of two ranked policies.
+type PairTest struct {
+	A string `json:"a"`
+	B string `json:"b"`
+	// P is two-sided, Holm is P corrected for the number of pairs.
+	P    float64 `json:"p"`
+	Holm float64 `json:"p_holm"`
+}
+
+// addLetters tests every pair of the ranked policies over the common cells by the key. It
+// gives letters to the groups that the requests do not distinguish. It does nothing without
+// rows by request. It returns notes that explain the letters, or say why there are none.
+func (g *grid) addLetters(t *Ranking) (notes []string) {
+	amounts := make([][][]float64, len(t.Ranked)) // by policy, cell and request
+	for i, l := range t.Ranked {
+		for _, r := range t.Common {
+			c := g.at(r, l.Policy)
+			if c.requests == nil {
+				return nil
+			}
+			amounts[i] = append(amounts[i], t.Key.amounts(g, c))
+		}
+	}
+	if len(t.Ranked) < 2 || len(t.Common) == 0 {
+		return nil
+	}
+	sidesOf := func(i, j int) []sides {
+		cells := make([]sides, len(t.Common))
+		for k, r := range t.Common {
+			cells[k] = sides{r.Trace, amounts[i][k], amounts[j][k]}
+		}
+		return cells
+	}
+	swaps := newSwaps(g.seed, sidesOf(0, 0))
+	n, tests := swaps.requests(), len(t.Ranked)*(len(t.Ranked)-1)/2
+	if !decidable(n, tests) {
+		return []string{fmt.Sprintf("no letters: n = %d; to distinguish one of %s takes %d requests; `kvreplay compare A B` tests one", n, text.Count(tests, "pair"), fewestDecidable(tests))}
+	}
+	var ps []float64
+	var pairs [][2]int
+	for i := range t.Ranked {
+		for j := i + 1; j < len(t.Ranked); j++ {
+			p := swaps.p(sidesOf(i, j), t.Key.statistic)
+			if math.IsNaN(p) { // an amount is not known
+				return nil
+			}
+			ps, pairs = append(ps, p), append(pairs, [2]int{i, j})
+		}
+	}
+	var different [][2]int
+	for k, corrected := range holm(ps) {
+		a, b := t.Ranked[pairs[k][0]].Policy, t.Ranked[pairs[k][1]].Policy
+		t.Pairs = append(t.Pairs, PairTest{a, b, *Number(ps[k]), *Number(corrected)})
+		if corrected < Significant {
+			different = append(different, pairs[k])
+		}
+	}
+	letters := lettersOf(len(t.Ranked), different)
+	if letters == nil {
+		return []string{"no letters: the policies make too many groups; `kvreplay compare --all B` tests all against one"}
+	}
+	for i := range letters {
+		t.Ranked[i].Letters = letters[i]
+	}
+	return []string{fmt.Sprintf("letters: policies that share one are not distinguished (permutation test over %d requests, Holm for %s, p < %g)", n, text.Count(tests, "pair"), Significant)}
+}
+
+// rankingNotes say what pooled figures are over, and what is left out of them.
+func (g *grid) rankingNotes(t *Ranking, c *coverage) []string {
+	var notes []string
+	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if t.Key == RecallKey {
+		note("a lossy policy fetches nothing: what it dropped and is demanded is lost. Replay takes later selections as the full model made them: an approximation, never ranked with exact policies, whose recall is 1")
+	}
+	switch {
+	case t.unbound:
+		note("not ranked, as these rows prefetch: opt bounds neither their misses nor their bytes, judge both together; kvreplay compare sets two policies side by side, --by time ranks by a model")
+		note("pooled over %s: %s", text.Count(len(t.Common), "cell"), refsText(t.Common))
+	case len(t.Common) > 0:
+		notes = append(notes, c.pooledNote())
+	case len(t.usable) > 0 && len(t.Unranked) > 1:
+		note("not ranked: no two policies ran at the same trace and capacity; replay them at the same ones")
+	}
+	notes = append(notes, c.leftNotes()...)
+	for _, line := range t.Unranked {
+		switch {
+		case slices.Contains(t.untimed, line.Policy):
+			note("%s is not ranked: one of the cells has no modelled time", line.Policy)
+		case len(c.cellsOf(line.Policy)) == 0:
+			ran := g.refs(t.Key, []string{line.Policy})
+			note("%s is not ranked: in no cell where it ran is there a × OPT (it ran at %s)", line.Policy, refsText(ran))
+		case line.Policy == t.alone:
+			note("%s is not ranked: no other policy has these cells; replay another at the same traces and capacities", t.alone)
+		case line.Pooled == nil && len(t.Common) > 0:
+			notes = append(notes, c.unrankedNote(line.Policy))
+		}
+	}
+	if t.Excluded != nil {
+		for _, left := range []struct {
+			cells     []CellRef
+			why, hint string
+		}{
+			{t.OptZero, "as OPT has no miss there", ""},
+			{t.NoMiss, "as OPT has misses there and " + strings.Join(g.missless(c.policies, t.NoMiss), ", ") + " has none", ""},
+			{t.Prefetched, "as its rows prefetch, which OPT does not bound", "; --where trace=NAME shows them"},
+			{t.NoOpt, "for want of a row of opt", ""},
+		} {
+			if n := len(left.cells); n > 0 {
+				note("left out, %s: %s: %s%s", left.why, text.Count(n, "cell"), refsText(left.cells), left.hint)
+			}
+		}
+	}
+	if slices.ContainsFunc(t.Cells, func(c CellLine) bool { return c.Figures.MassKept != nil }) {
+		note("mass kept: share of the recorded attention that the policy still had. The lists cover the share in the column beside; of all attention it had between the bounds")
+	}
+	if t.Intervals() { // times are shown without intervals
+		notes = append(notes, g.intervalNotes(t.Common)...)
+	}
+	return notes
+}

@@ -1,0 +1,345 @@
+// Package render prints result rows, boards and comparisons: tables for a terminal and in
+// Markdown, CSV, and curves as SVG. It computes no statistic.
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
+	"github.com/kvreplay/kvreplay/metrics/board"
+	"github.com/kvreplay/kvreplay/metrics/result"
+)
+
+// Board lays the board out; perTrace adds a table for every trace.
+func Board(b *board.Board, perTrace bool) *table.Report {
+	v := &boardView{b, boardMarks(b), nil}
+	v.rankings()
+	if perTrace {
+		for i := range b.Traces {
+			v.trace(&b.Traces[i])
+		}
+	}
+	v.windows()
+	v.tiers()
+	v.settings()
+	for _, t := range v.tables {
+		t.Title = b.Incomplete.Titled(t.Title)
+	}
+	r := &table.Report{Title: b.Incomplete.Titled("Leaderboard"), Tables: v.tables}
+	for i, text := range b.Footnotes {
+		r.Footnotes = append(r.Footnotes, v.marks.footnote(i+1, text))
+	}
+	return r
+}
+
+// boardView collects the tables of a board.
+type boardView struct {
+	*board.Board
+	marks  marks
+	tables []*table.Table
+}
+
+// add adds a table with labels before its title.
+func (v *boardView) add(t *table.Table, title string, labels result.Labels, notes ...string) {
+	t.Title, t.Notes = labels.Title(title), notes
+	v.tables = append(v.tables, t)
+}
+
+// column is a column of a ranking.
+type column struct {
+	header string
+	text   func(*board.Line) string
+}
+
+// figureColumn is a column of figures, which share a unit.
+func figureColumn(header string, u unit, lines []board.Line, figure func(*board.Line) *board.Figure) column {
+	figures := make([]*board.Figure, len(lines))
+	for i := range lines {
+		figures[i] = figure(&lines[i])
+	}
+	u = u.column(figures)
+	return column{header, func(l *board.Line) string { return u.cell(figure(l)) }}
+}
+
+// pooled reads a figure of a line's pooled figures; nil without any.
+func pooled(figure func(*board.Figures) *board.Figure) func(*board.Line) *board.Figure {
+	return func(l *board.Line) *board.Figure {
+		if l.Pooled == nil {
+			return nil
+		}
+		return figure(l.Pooled)
+	}
+}
+
+// pooledText is a column of texts of the pooled figures.
+func pooledText(header string, text func(*board.Figures) string) column {
+	return column{header, func(l *board.Line) string {
+		if l.Pooled == nil {
+			return notAvailable
+		}
+		return text(l.Pooled)
+	}}
+}
+
+// xOpt, xLRU, gapClosed and hitRate read figures of exact policies.
+func xOpt(f *board.Figures) *board.Figure      { return f.XOpt }
+func xLRU(f *board.Figures) *board.Figure      { return f.XLRU }
+func gapClosed(f *board.Figures) *board.Figure { return f.GapClosed }
+func hitRate(f *board.Figures) *board.Figure   { return f.HitRate }
+
+func bytesPerStep(f *board.Figures) string { return bytesText(f.BytesPerStep) }
+
+// keyView is how the rankings by a key are shown.
+type keyView struct {
+	title  string
+	unit   unit
+	others func(*boardView, *board.Ranking) []column // columns after those of the key
+}
+
+var keyViews = map[*board.Key]keyView{
+	board.MissesKey: {"Exact policies: misses ÷ OPT's at the same capacity", ratioUnit, missColumns},
+	board.TimeKey:   {"Exact policies: modelled time per output token", timeUnit, timeColumns},
+	board.RecallKey: {"Lossy methods: recall of the demand at equal budget", percentUnit, lossColumns},
+}
+
+func missColumns(_ *boardView, t *board.Ranking) []column {
+	lines := t.Lines()
+	columns := []column{
+		figureColumn("× LRU", ratioUnit, lines, pooled(xLRU)),
+		figureColumn("gap closed", percentUnit, lines, pooled(gapClosed)),
+		figureColumn("hit rate", percentUnit, lines, pooled(hitRate)),
+		pooledText("H2D/step", bytesPerStep),
+	}
+	if timed(t) {
+		columns = append(columns, pooledText("TPOT", func(f *board.Figures) string { return timeText(f.TPOT) }))
+	}
+	return columns
+}
+
+func timeColumns(v *boardView, t *board.Ranking) []column {
+	var opt *float64
+	for _, l := range t.Bounds {
+		if l.Policy == board.OptPolicy && l.Pooled != nil {
+			opt = l.Pooled.TPOT
+		}
+	}
+	return []column{
+		pooledText("÷ OPT's", func(f *board.Figures) string {
+			if f.TPOT == nil || opt == nil {
+				return notAvailable
+			}
+			return threeDigits(*f.TPOT / *opt)
+		}),
+		pooledText("tokens/s", func(f *board.Figures) string {
+			if f.TPOT == nil {
+				return notAvailable
+			}
+			return threeDigits(float64(v.Time.Batch) / *f.TPOT)
+		}),
+		figureColumn("× OPT", ratioUnit, t.Lines(), pooled(xOpt)),
+		pooledText("H2D/step", bytesPerStep),
+	}
+}
+
+func lossColumns(*boardView, *board.Ranking) []column {
+	loss := func(header string, text func(*board.Figures) string) column {
+		return pooledText(header, func(f *board.Figures) string {
+			if f.Steps == 0 {
+				return notAvailable
+			}
+			return text(f)
+		})
+	}
+	return []column{
+		loss("lost/step", func(f *board.Figures) string { return threeDigits(float64(f.Lost) / float64(f.Steps)) }),
+		loss("mass kept", func(f *board.Figures) string { return shareText(f.MassKept) }),
+		loss("recorded", func(f *board.Figures) string { return shareText(f.CoveredMass) }),
+		loss("of all mass", func(f *board.Figures) string {
+			if f.MassLeast == nil {
+				return notAvailable
+			}
+			return fmt.Sprintf("%s–%s %%", threeDigits(100**f.MassLeast), threeDigits(100**f.MassMost))
+		}),
+		loss("held", func(f *board.Figures) string { return threeDigits(f.ResidentMean) }),
+	}
+}
+
+// rankings lays the rankings out.
+func (v *boardView) rankings() {
+	for i := range v.Tables {
+		t := &v.Tables[i]
+		switch {
+		case t.Key == board.TimeKey:
+			v.ranking(t, limitLabels(v.Time, v.Labels, ""), timeNotes(v.Time))
+			continue
+		case timed(t):
+			v.ranking(t, limitLabels(v.Time, v.Labels, labelledTPOT), timeNotes(v.Time))
+		default:
+			v.ranking(t, v.Labels, nil)
+		}
+		if len(t.Traces) > 1 {
+			v.byTrace(t)
+		}
+	}
+	if v.Lossy != nil {
+		v.ranking(v.Lossy, v.Labels, nil)
+	}
+}
+
+// ranking lays one ranking out.
+func (v *boardView) ranking(t *board.Ranking, labels result.Labels, timeNotes []string) {
+	view, lines, shown := keyViews[t.Key], t.Lines(), columns(t.Capacities)
+	columns := []column{
+		{"#", func(l *board.Line) string { return rankText(t, l) }},
+		{"policy", func(l *board.Line) string { return l.Policy + v.marks.text(l.Notes) }},
+	}
+	if slices.ContainsFunc(t.Ranked, func(l board.Line) bool { return l.Letters != "" }) {
+		columns = append(columns, column{"letters", func(l *board.Line) string { return l.Letters }})
+	}
+	places := len(columns)
+	key := pooled(t.Key.Of)
+	columns = append(columns, figureColumn(t.Key.Column, view.unit, lines, key))
+	if t.Intervals() {
+		figures := make([]*board.Figure, len(lines))
+		for i := range lines {
+			figures[i] = key(&lines[i])
+		}
+		u := view.unit.column(figures)
+		columns = append(columns, column{"95 %", func(l *board.Line) string { return u.interval(key(l)) }})
+	}
+	for _, i := range shown {
+		at := func(l *board.Line) *board.Figure {
+			if l.Capacities[i] == nil {
+				return nil
+			}
+			return t.Key.Of(l.Capacities[i])
+		}
+		columns = append(columns, figureColumn("at "+t.Capacities[i], view.unit, lines, at))
+	}
+	columns = append(columns, view.others(v, t)...)
+	tab := tableOf(columns, lines, places, len(t.Ranked)+len(t.Unranked))
+	suffix, selectorNotes := v.selectorRecall(t.Common)
+	notes := slices.Concat(t.Notes, columnNotes(t.Capacities, shown), timeNotes, selectorNotes)
+	v.add(tab, view.title+suffix, labels, notes...)
+}
+
+// tableOf lays lines out. Columns are figures from the n-th on. A rule is drawn before one of
+// the lines; 0 draws none.
+func tableOf(columns []column, lines []board.Line, figures, rule int) *table.Table {
+	headers := make([]string, len(columns))
+	for i, c := range columns {
+		headers[i] = c.header
+	}
+	t := table.New(headers...).RightFrom(figures)
+	for i := range lines {
+		if i > 0 && i == rule {
+			t.Line()
+		}
+		cells := make([]string, len(columns))
+		for k, c := range columns {
+			cells[k] = c.text(&lines[i])
+		}
+		t.AddTexts(cells)
+	}
+	return t
+}
+
+// rankText is "bound" for a bound. For a policy without a rank it is – if the policy has
+// figures, and n/a if it has none.
+func rankText(t *board.Ranking, l *board.Line) string {
+	switch {
+	case slices.ContainsFunc(t.Bounds, func(bound board.Line) bool { return bound.Policy == l.Policy }):
+		return "bound"
+	case l.Rank != "":
+		return l.Rank
+	case l.Pooled != nil:
+		return "–"
+	}
+	return notAvailable
+}
+
+// byTrace lays × OPT out by trace, over the capacities of each.
+func (v *boardView) byTrace(t *board.Ranking) {
+	lines := t.Lines()
+	columns := []column{{"policy", func(l *board.Line) string { return l.Policy }}}
+	for i, trace := range t.Traces {
+		on := func(l *board.Line) *board.Figure {
+			if l.Traces[i] == nil {
+				return nil
+			}
+			return l.Traces[i].XOpt
+		}
+		name := strings.Replace(v.traceName(trace), ".parquet", "", 1)
+		columns = append(columns, figureColumn(name, ratioUnit, lines, on))
+	}
+	v.add(tableOf(columns, lines, 1, 0), "Exact policies by trace: × OPT over all capacities", v.Labels, t.TraceNotes()...)
+}
+
+// trace lays out × OPT, and the recall of lossy policies, over the capacities of a trace.
+func (v *boardView) trace(info *board.TraceInfo) {
+	of := func(cells []board.CellLine) []board.CellLine {
+		return slices.DeleteFunc(slices.Clone(cells), func(c board.CellLine) bool { return c.Trace != info.Trace })
+	}
+	for i := range v.Tables {
+		t := &v.Tables[i]
+		onlyBounds := len(t.Ranked)+len(t.Unranked) == 0
+		var policies, capacities []string
+		for _, l := range t.Lines() {
+			policies = append(policies, l.Policy)
+		}
+		cells := of(v.Cells)
+		for _, c := range cells {
+			if !c.Bound || onlyBounds {
+				capacities = append(capacities, c.Capacity)
+			}
+		}
+		texts := func(f *board.Figures) (key, other string) {
+			if f.OptMisses != nil && *f.OptMisses == 0 {
+				return "OPT 0", percentUnit.cell(f.HitRate)
+			}
+			return timesWithInterval(f.XOpt), percentUnit.cell(f.HitRate)
+		}
+		v.traceTable(info, "Exact policies on %s: × OPT", "hit rate", cells, policies, capacities, texts)
+	}
+	if v.Lossy != nil {
+		var policies, capacities []string
+		cells := of(v.Lossy.Cells)
+		for _, c := range cells {
+			policies, capacities = append(policies, c.Policy), append(capacities, c.Capacity)
+		}
+		texts := func(f *board.Figures) (key, other string) { return percentUnit.cell(f.Recall), shareText(f.MassKept) }
+		v.traceTable(info, "Lossy methods on %s: recall", "mass kept", cells, text.Union(policies), capacities, texts)
+	}
+}
+
+// traceTable shows two figures of every policy at each capacity, and nothing without any.
+func (v *boardView) traceTable(info *board.TraceInfo, title, other string, cells []board.CellLine,
+	policies, capacities []string, texts func(*board.Figures) (key, other string)) {
+	capacities = result.SortCapacities(capacities)
+	if capacities == nil {
+		return
+	}
+	shown := columns(capacities)
+	header := []string{"policy"}
+	for _, i := range shown {
+		header = append(header, "at "+capacities[i], other)
+	}
+	tab := table.New(header...).RightFrom(1)
+	for _, p := range policies {
+		row := []string{p}
+		for _, i := range shown {
+			at := slices.IndexFunc(cells, func(c board.CellLine) bool { return c.Policy == p && c.Capacity == capacities[i] })
+			if at < 0 {
+				row = append(row, notAvailable, notAvailable)
+				continue
+			}
+			key, second := texts(cells[at].Figures)
+			row = append(row, key+v.marks.text(cells[at].Notes), second)
+		}
+		tab.AddTexts(row)
+	}
+	v.add(tab, fmt.Sprintf(title, nameBeside(v.Board, nil, info.Trace)), info.Labels, columnNotes(capacities, shown)...)
+}
