@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvreplay/kvreplay/datasets/synthetic"
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/reproduce/papers"
@@ -22,7 +24,7 @@ type reproduceFlags struct {
 	format   string
 }
 
-// traceFolders hold the traces of a checkout.
+// traceFolders are the folders of traces in a checkout.
 var traceFolders = []string{"datasets/bundled", "datasets/corpus"}
 
 func reproduceCommand() command {
@@ -63,7 +65,7 @@ kinds and results.`,
 	}
 }
 
-// paperList names what can be reproduced, a line each.
+// paperList lists the papers, a line each.
 func paperList() string {
 	var b strings.Builder
 	for _, p := range papers.All() {
@@ -83,8 +85,8 @@ func knownPapers(known []string) cobra.PositionalArgs {
 	}
 }
 
-// chosenPapers are those named, all without names, in the order of reports; of them, where
-// each of the sections names its paper, those papers.
+// chosenPapers are the named papers, or all, in the order of reports. If each of the sections
+// names its paper, no others are chosen.
 func chosenPapers(args, sections []string) []reproduce.Paper {
 	chosen := papers.All()
 	args = slices.Clone(args)
@@ -94,20 +96,32 @@ func chosenPapers(args, sections []string) []reproduce.Paper {
 	if len(args) > 0 && !slices.Contains(args, "all") {
 		chosen = slices.DeleteFunc(chosen, func(p reproduce.Paper) bool { return !slices.Contains(args, p.Name) })
 	}
-	var named []reproduce.Paper
+	named := func(p reproduce.Paper, section string) bool { return strings.HasPrefix(section, p.Name+"/") }
 	for _, section := range sections {
-		i := slices.IndexFunc(chosen, func(p reproduce.Paper) bool { return strings.HasPrefix(section, p.Name+"/") })
-		if i < 0 { // of any paper, or unknown
-			return chosen
+		if !slices.ContainsFunc(chosen, func(p reproduce.Paper) bool { return named(p, section) }) {
+			return chosen // a section of any paper, or an unknown one
 		}
-		named = append(named, chosen[i])
 	}
-	if len(named) == 0 {
+	if len(sections) == 0 {
 		return chosen
 	}
 	return slices.DeleteFunc(chosen, func(p reproduce.Paper) bool {
-		return !slices.ContainsFunc(named, func(n reproduce.Paper) bool { return n.Name == p.Name })
+		return !slices.ContainsFunc(sections, func(section string) bool { return named(p, section) })
 	})
+}
+
+// drawSynthetic writes the synthetic trace of a preset for a study, without candidates beyond
+// the demand.
+func drawSynthetic(ctx context.Context, path, preset string, steps int) error {
+	d, err := synthetic.Preset(preset)
+	if err != nil {
+		return err
+	}
+	d.Candidates = d.TopK
+	if steps > 0 {
+		d.Steps = steps
+	}
+	return synthetic.Write(ctx, path, d, synthetic.Options{})
 }
 
 func (f *reproduceFlags) run(c *call) error {
@@ -128,7 +142,8 @@ func (f *reproduceFlags) run(c *call) error {
 	}
 	bar.start(int64(parts), "reproduce", "parts")
 	defer bar.close()
-	report, err := reproduce.Make(c.Context(), chosen, reproduce.Inputs{Traces: traces, Hardware: f.hardware, Progress: func() { bar.add(1) }})
+	report, err := reproduce.Make(c.Context(), chosen, reproduce.Inputs{Traces: traces, Hardware: f.hardware,
+		Synthetic: drawSynthetic, Progress: func() { bar.add(1) }})
 	if err != nil {
 		return err
 	}
@@ -153,7 +168,7 @@ func (f *reproduceFlags) run(c *call) error {
 	return nil
 }
 
-// tracePaths are the traces that are named, or those of a checkout.
+// tracePaths are the named traces, or those of a checkout.
 func (f *reproduceFlags) tracePaths() ([]string, error) {
 	if f.traces != nil {
 		return tracesIn(f.traces)

@@ -1,162 +1,166 @@
 package reproduce
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 )
 
-// Gate is the largest error that passes.
-type Gate struct {
-	Relative float64 // |ours − target| ÷ |target|, for example 0.04. 0 is no limit
-	Absolute float64 // |ours − target| in the line's unit. 0 is no limit
+// Kind is the strength of the proof if a printed and a computed figure agree. Every line
+// declares one.
+type Kind string
+
+// Kinds of judged lines, from the one that proves most to the one that proves least.
+const (
+	// Prediction: no constant is fitted to the table or figure.
+	Prediction Kind = "prediction"
+	// Transferred: the constants are fitted to other cells or tables.
+	Transferred Kind = "transferred"
+	// Tuned: as Transferred, but the calibration cells were chosen with this figure in view.
+	Tuned Kind = "tuned"
+	// Ordinal: a statement, such as a ranking or a trend, that holds or does not hold.
+	Ordinal Kind = "ordinal"
+	// Arithmetic: follows from numbers that the paper prints, up to their rounding.
+	Arithmetic Kind = "exact arithmetic"
+	// SelfCheck: the code against a reference of ours, usually a formula worked by hand.
+	SelfCheck Kind = "self-check"
+)
+
+// Kinds of lines that are not judged.
+const (
+	// Fitted: a constant is fitted to this cell, so that it proves nothing.
+	Fitted Kind = "fitted"
+	// NotComputable: the figure does not follow from the paper's text. The note says why.
+	NotComputable Kind = "not computable"
+)
+
+// kinds are all kinds with their meaning, in the order of reports.
+var kinds = []struct {
+	kind    Kind
+	meaning string
+}{
+	{Prediction, "no constant is fitted to the table or figure"},
+	{Transferred, "constants fitted to other cells or tables"},
+	{Tuned, "as transferred, but the calibration cells were chosen with these figures in view"},
+	{Ordinal, "a ranking or trend that holds or does not hold"},
+	{Arithmetic, "follows from numbers that the paper prints"},
+	{SelfCheck, "our code against our own reference, mostly worked by hand"},
+	{Fitted, "a constant is fitted to this figure: not judged"},
+	{NotComputable, "the paper's text does not determine it: not judged"},
 }
 
-// Target is the figure that a computed figure is compared with. The zero value is none.
-type Target struct {
-	value float64
-	from  string
-	set   bool
+// Judged reports whether lines of the kind can fail.
+func (k Kind) Judged() bool {
+	return slices.Contains([]Kind{Prediction, Transferred, Tuned, Ordinal, Arithmetic, SelfCheck}, k)
 }
 
-// Printed is a number as the paper prints it.
-func Printed(v float64) Target { return Target{value: v, set: true} }
+// Verdict is the result of a line.
+type Verdict string
 
-// Reference is a number that the paper does not print. From says how it was obtained.
-func Reference(v float64, from string) Target { return Target{v, from, true} }
+// Verdicts.
+const (
+	Within    Verdict = "within"        // its gate
+	Holds     Verdict = "holds"         // the statement
+	NotJudged Verdict = "not judged"    // fitted, or not computable
+	KnownMiss Verdict = "known miss"    // past its gate, or a statement that does not hold, with the reason
+	PastGate  Verdict = "past its gate" // the same without a reason: an error
+)
 
-// Value returns the number, or NaN if there is none.
-func (t Target) Value() float64 {
-	if !t.set {
-		return math.NaN()
-	}
-	return t.value
-}
-
-// Printed returns the number if the paper prints it, otherwise NaN.
-func (t Target) Printed() float64 {
-	if t.from != "" {
-		return math.NaN()
-	}
-	return t.Value()
-}
-
-// Reference returns a number that the paper does not print, and how it was obtained. It
-// returns NaN if the target is printed or missing.
-func (t Target) Reference() (v float64, from string) {
-	if t.from == "" {
-		return math.NaN(), ""
-	}
-	return t.Value(), t.from
-}
-
-// Line is one figure of a table, or one statement about it. The functions below make lines.
-type Line struct {
-	Kind   Kind
-	Item   string  // what the figure is, within its section: "batch 32, prompt 512, FlexGen"
-	Unit   string  // of Target and Ours: "tokens/s". Empty for ratios, counts and statements
-	Target Target  // what Ours is compared with
-	Ours   float64 // the computed figure, NaN if there is none
-	Gate   Gate    // required for every kind but Ordinal and NotComputable
-	Holds  bool    // whether an ordinal line's statement holds in the computed figures
-	Known  bool    // the reason why the line misses its gate is known: Note states it
-	Note   string  // one short sentence, mostly the reason for a difference
-}
-
-// Error returns (ours − target) ÷ |target|. It returns NaN for statements, if one of the
-// figures is missing, and if the target is 0.
-func (l Line) Error() float64 {
-	target := l.Target.Value()
-	if target == 0 || l.Kind == Ordinal {
-		return math.NaN()
-	}
-	return (l.Ours - target) / math.Abs(target)
-}
-
-// Passes reports whether the line is within its gate. A statement passes if it holds. A
-// figure that is not computable always passes. A missing figure of another kind fails.
-func (l Line) Passes() bool {
-	switch l.Kind {
-	case NotComputable:
-		return true
-	case Ordinal:
-		return l.Holds
-	}
-	target := l.Target.Value()
-	if math.IsNaN(target) || math.IsNaN(l.Ours) || math.IsInf(l.Ours, 0) {
-		return false
-	}
-	if g := l.Gate.Relative; g > 0 && !(math.Abs(l.Error()) <= g) {
-		return false
-	}
-	if g := l.Gate.Absolute; g > 0 && !(math.Abs(l.Ours-target) <= g) {
-		return false
-	}
-	return true
-}
-
-// Unless returns the line as a known miss with a reason if it misses its gate. A line that
-// passes is returned unchanged.
-func (l Line) Unless(why string) Line {
-	if !l.Passes() {
-		l.Known, l.Note = true, why
-	}
-	return l
-}
-
-// check reports a line that declares no kind, or lacks something that its kind needs.
-func (l *Line) check() error {
-	target := l.Target.Value()
-	_, from := l.Target.Reference()
-	switch k := l.Kind; {
-	case !k.valid():
-		return fmt.Errorf("kind %q is unknown, expected one of package reproduce's kinds", string(k))
-	case (l.Known || k == NotComputable) && l.Note == "":
-		return errors.New("no reason is given why it misses")
-	case k == Ordinal || k == NotComputable:
-		return nil
-	case math.IsNaN(target):
-		return errors.New("there is neither a printed figure nor a reference to compare with")
-	case !(l.Gate.Relative > 0 || l.Gate.Absolute > 0):
-		return errors.New("there is no gate, so that any figure would pass")
-	case k == SelfCheck && from == "":
-		return errors.New("a self-check compares with a reference, not with a printed figure")
-	}
-	return nil
-}
+// Number is a figure. NaN stands for none: null in JSON, empty in CSV.
+type Number float64
 
 // None stands for a missing figure.
 var None = math.NaN()
 
-// equal is the largest relative difference that rounding in the computer explains.
-const equal = 1e-9
-
-// Compare is a line that compares a computed figure with a target.
-func Compare(kind Kind, item, unit string, target Target, ours float64, gate Gate) Line {
-	return Line{Kind: kind, Item: item, Unit: unit, Target: target, Ours: ours, Gate: gate}
+// MarshalJSON implements json.Marshaler.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if v := float64(n); !math.IsNaN(v) && !math.IsInf(v, 0) {
+		return json.Marshal(v)
+	}
+	return []byte("null"), nil
 }
 
-// Same is a figure that follows from numbers that the paper prints, to 1e-9.
-func Same(item, unit string, printed, ours float64) Line {
-	return Compare(Arithmetic, item, unit, Printed(printed), ours, Gate{Relative: equal})
+// String is the number with all its digits, empty for none.
+func (n Number) String() string {
+	if math.IsNaN(float64(n)) {
+		return ""
+	}
+	return strconv.FormatFloat(float64(n), 'g', -1, 64)
 }
 
-// Check is a self-check against a reference of ours, to 1e-9.
-func Check(item, unit string, reference Target, ours float64) Line {
-	return Compare(SelfCheck, item, unit, reference, ours, Gate{Relative: equal})
+// Line is one figure of a table, or one statement about it.
+type Line struct {
+	Item      string  `json:"item"` // the figure's name within its section: "batch 32, prompt 512, FlexGen"
+	Unit      string  `json:"unit"` // "tokens/s". Empty for ratios, counts and statements
+	Kind      Kind    `json:"kind"`
+	Printed   Number  `json:"printed"`        // the figure as the paper prints it
+	Reference Number  `json:"reference"`      // a figure to compare with that the paper does not print
+	From      string  `json:"reference_from"` // how the reference was obtained
+	Ours      Number  `json:"ours"`           // the computed figure
+	Error     Number  `json:"error"`          // (ours − target) ÷ |target|, for figures with a target other than 0
+	Relative  Number  `json:"gate_relative"`  // largest |error| that passes, for example 0.04
+	Absolute  Number  `json:"gate_absolute"`  // largest |ours − target| that passes, in the line's unit
+	Result    Verdict `json:"result"`
+	Note      string  `json:"note"` // mostly the reason for a difference
 }
 
-// ByHand is a self-check against a figure that was worked by hand from the paper's text.
-func ByHand(item, unit string, hand, ours float64) Line {
-	return Check(item, unit, Reference(hand, "worked by hand from the paper's text"), ours)
+// target is the figure that ours is compared with, NaN if there is none.
+func (l *Line) target() float64 {
+	if !math.IsNaN(float64(l.Printed)) {
+		return float64(l.Printed)
+	}
+	return float64(l.Reference)
 }
 
-// Statement is an ordinal line. Ours is the computed figure that decides it.
-func Statement(item, unit string, ours float64, holds bool) Line {
-	return Line{Kind: Ordinal, Item: item, Unit: unit, Ours: ours, Holds: holds}
+// passes reports whether the line is within its gates. A missing figure fails.
+func (l *Line) passes() bool {
+	if d := math.Abs(float64(l.Ours) - l.target()); math.IsNaN(d) || math.IsInf(d, 0) || d > float64(l.Absolute) {
+		return false
+	}
+	return math.IsNaN(float64(l.Relative)) || math.Abs(float64(l.Error)) <= float64(l.Relative)
 }
 
-// Absent is a figure that is not computable, and why.
-func Absent(item, unit string, target Target, why string) Line {
-	return Line{Kind: NotComputable, Item: item, Unit: unit, Target: target, Ours: None, Note: why}
+// complete sets the error and the result. Holds says whether a statement holds. A reason, if
+// there is one, becomes the note of a line that misses. A fitted cell past its gate is an
+// error too: the code no longer computes the figure that the constant was fitted with.
+func (l *Line) complete(holds bool, reason string) {
+	l.Error = Number(None)
+	if target := l.target(); target != 0 && l.Kind != Ordinal {
+		l.Error = (l.Ours - Number(target)) / Number(math.Abs(target))
+	}
+	passes := l.Kind == NotComputable || l.Kind == Ordinal && holds || l.Kind != Ordinal && l.passes()
+	switch {
+	case !passes && reason != "":
+		l.Result, l.Note = KnownMiss, reason
+	case !passes:
+		l.Result = PastGate
+	case !l.Kind.Judged():
+		l.Result = NotJudged
+	case l.Kind == Ordinal:
+		l.Result = Holds
+	default:
+		l.Result = Within
+	}
+}
+
+// check reports a line that lacks something that its kind needs.
+func (l *Line) check() error {
+	switch {
+	case !l.Kind.Judged() && l.Kind != Fitted && l.Kind != NotComputable:
+		return fmt.Errorf("kind %q is unknown, expected one of package reproduce's kinds", string(l.Kind))
+	case l.Kind == NotComputable && l.Note == "":
+		return errors.New("no reason is given why it misses")
+	case l.Kind == Ordinal || l.Kind == NotComputable:
+		return nil
+	case math.IsNaN(l.target()):
+		return errors.New("there is neither a printed figure nor a reference to compare with")
+	case !(l.Relative > 0 || l.Absolute > 0):
+		return errors.New("there is no gate, so that any figure would pass")
+	case l.Kind == SelfCheck && l.From == "":
+		return errors.New("a self-check compares with a reference, not with a printed figure")
+	}
+	return nil
 }

@@ -1,101 +1,203 @@
 package reproduce
 
 import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
+	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/metrics/render/texttable"
 )
 
-var summaryHeader = table.Row{"paper", "section", "judged", "within", "worst error", "known misses", "past", "fitted", "not computable"}
+// FileName is the report in a folder that Write writes, figuresFolder the folder of its figures.
+const (
+	FileName      = "REPRODUCTION.md"
+	figuresFolder = "reproduction"
+)
 
-// lines is the table of a section. The column of references is there if a line has one, that
-// of notes if notes are wanted and a line has one.
-func (s *Section) lines(notes bool, text func(string) string) table.Writer {
-	references := slices.ContainsFunc(s.Lines, func(l Line) bool { v, _ := l.Target.Reference(); return !math.IsNaN(v) })
-	notes = notes && slices.ContainsFunc(s.Lines, func(l Line) bool { return l.Note != "" })
-	columns := func(item any, printed, reference, ours, err, gate, kind, result, note any) table.Row {
-		row := table.Row{item, printed}
-		if references {
-			row = append(row, reference)
-		}
-		row = append(row, ours, err, gate, kind, result)
-		if notes {
-			row = append(row, note)
-		}
-		return row
-	}
-	right := []int{2, 3, 4}
-	if references {
-		right = append(right, 5)
-	}
-	t := texttable.New(columns("", "printed", "reference", "ours", "error", "gate", "kind", "result", "note"), right...)
-	for i := range s.Lines {
-		l := &s.Lines[i]
-		t.AppendRow(columns(text(l.Item), l.printed(), l.reference(), l.ours(), l.err(), l.Gate.String(), l.Kind, l.Verdict(), text(l.Note)))
-	}
-	return t
-}
-
-func (c *Constant) text() string {
-	return fmt.Sprintf("%s = %s (%s)", c.Name, figure(c.Value, c.Unit, -1), c.From)
-}
-
-// sum is the row of a section, named as given, in the table of all.
-func (s *Section) sum(paper, name string) table.Row {
-	n := s.Summary()
-	return table.Row{paper, name, n.Judged, n.Within, percent(n.Worst, false), n.Known, n.Past, n.Fitted, n.Absent}
+// printer writes a report for a terminal or as Markdown (GitHub's tables).
+type printer struct {
+	strings.Builder
+	markdown bool
+	figures  bool // the figures lie next to the Markdown
 }
 
 // RenderTable writes the report for a terminal: the counts by kind and by paper, the papers,
 // and last the counts by section.
 func (r *Report) RenderTable(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n%s\n\n%s\n", r.Headline(), r.byKind().Render(), r.byPaper().Render())
+	p := &printer{}
+	fmt.Fprintf(p, "%s\n\n%s\n\n%s\n", r.Headline(), r.byKind().Render(), r.byPaper().Render())
 	if gaps := r.gaps(); gaps != "" {
-		fmt.Fprintf(&b, "\n%s\n", gaps)
+		fmt.Fprintf(p, "\n%s\n", gaps)
 	}
-	all := texttable.New(summaryHeader, 3, 4, 5, 6, 7, 8, 9)
-	for _, p := range r.Papers {
-		fmt.Fprintf(&b, "\n%s: %s\n\n", p.Name, p.Citation)
-		for i := range p.Sections {
-			s := &p.Sections[i]
-			s.text(&b)
-			all.AppendRow(s.sum(p.Name, s.Name))
+	for _, paper := range r.Papers {
+		fmt.Fprintf(p, "\n%s: %s\n\n", paper.Name, paper.Citation)
+		for i := range paper.Sections {
+			p.section(&paper.Sections[i])
 		}
-		for i := range p.Gaps {
-			fmt.Fprintf(&b, "  without a line: %s\n", p.Gaps[i].text())
+		for _, g := range paper.Gaps {
+			fmt.Fprintf(p, "  without a line: %s\n", g.text())
 		}
 	}
-	fmt.Fprintf(&b, "\n%s\n", all.Render())
-	return writeTrimmed(w, b.String())
+	fmt.Fprintf(p, "\n%s\n", r.bySection(p).Render())
+	return p.flush(w)
 }
 
-func (s *Section) text(b *strings.Builder) {
-	fmt.Fprintf(b, "%s (%s)\n", s.Title, s.Name)
-	fmt.Fprintf(b, "  %s\n", s.Method)
-	for _, a := range s.Assumptions {
-		fmt.Fprintf(b, "  assumption: %s\n", a)
+const (
+	markdownHead = `# Figures that papers print, and what kvreplay computes
+
+` + "`kvreplay reproduce all`" + ` prints this document. [reproduce](reproduce/README.md) says how the figures are made.
+
+`
+	markdownLegend = `A *gate* is the largest error that passes. A *known miss* is past its gate, or a statement that ` +
+		`does not hold, and its note gives the reason. It counts as judged. A line *past* its gate has no known ` +
+		`reason, and the command fails. *Printed* holds numbers as the paper prints them. *Reference* holds all other numbers ` +
+		`that ours are compared with, and a line below the table says where they come from.
+
+`
+	// The README shows the text between these marks.
+	splitBegins, splitEnds = "<!-- split -->\n", "<!-- end of split -->\n"
+)
+
+// RenderMarkdown writes the report as Markdown. Figures says whether the figures lie next to it.
+func (r *Report) RenderMarkdown(w io.Writer, figures bool) error {
+	p := &printer{markdown: true, figures: figures}
+	fmt.Fprintf(p, "%s%s%s\n\n%s\n%s\n%s\n\n", markdownHead, splitBegins, r.Headline(), r.byKind().RenderMarkdown(),
+		splitEnds, r.byPaper().RenderMarkdown())
+	if gaps := r.gaps(); gaps != "" {
+		fmt.Fprintf(p, "%s Each paper's part of this document ends with their list.\n\n", gaps)
 	}
-	for i := range s.Constants {
-		fmt.Fprintf(b, "  constant: %s\n", s.Constants[i].text())
+	fmt.Fprintf(p, "%s%s\n", markdownLegend, r.bySection(p).RenderMarkdown())
+	for _, paper := range r.Papers {
+		fmt.Fprintf(p, "\n## %s\n\n%s\n", paper.Name, escape(paper.Citation))
+		for i := range paper.Sections {
+			fmt.Fprintf(p, "\n<a id=\"%s-%s\"></a>\n\n", paper.Name, paper.Sections[i].Name)
+			p.section(&paper.Sections[i])
+		}
+		if len(paper.Gaps) == 0 {
+			continue
+		}
+		t := texttable.New(table.Row{"place", "shows", "printed numbers", "why no line exists"})
+		for _, g := range paper.Gaps {
+			t.AppendRow(table.Row{g.Place, escape(g.Shows), escape(strings.Join(g.Prints, ", ")), escape(g.Why)})
+		}
+		fmt.Fprintf(p, "\n### Figures of the paper without a line\n\n%s\n", t.RenderMarkdown())
 	}
-	fmt.Fprintf(b, "%s\n", s.lines(false, func(text string) string { return text }).Render())
-	for _, r := range s.references() {
-		fmt.Fprintf(b, "  %s\n", r)
+	return p.flush(w)
+}
+
+// section writes a section. At a terminal, notes stand below the table and the summary comes last.
+func (p *printer) section(s *Section) {
+	if p.markdown {
+		fmt.Fprintf(p, "### %s\n\n%s\n", escape(s.Title), escape(s.Method))
+	} else {
+		fmt.Fprintf(p, "%s (%s)\n  %s\n", s.Title, s.Name, s.Method)
 	}
-	for _, g := range grouped(s.Lines, func(l *Line) string { return l.Note }) {
-		fmt.Fprintf(b, "  %s: %s\n", strings.Join(g.items, "; "), g.text)
+	p.list("Assumptions", "assumption: ", s.Assumptions)
+	var constants []string
+	for _, c := range s.Constants {
+		constants = append(constants, fmt.Sprintf("%s = %s (%s)", c.Name, figure(c.Value, c.Unit, -1), c.From))
 	}
-	for _, c := range s.Contradictions {
-		fmt.Fprintf(b, "  contradiction: %s\n", c)
+	p.list("Constants", "constant: ", constants)
+	switch {
+	case !p.markdown:
+		fmt.Fprintf(p, "%s\n", p.lines(s).Render())
+	case len(s.Lines) > 0:
+		fmt.Fprintf(p, "\n%s\n", p.lines(s).RenderMarkdown())
 	}
-	fmt.Fprintf(b, "  %s\n\n", s.Summary())
+	p.list("", "", s.references())
+	if p.markdown {
+		fmt.Fprintf(p, "\n%s.\n", s.Summary)
+	} else {
+		for _, g := range grouped(s.Lines, func(l *Line) string { return l.Note }) {
+			fmt.Fprintf(p, "  %s: %s\n", strings.Join(g.items, "; "), g.text)
+		}
+	}
+	p.list("Contradictions within the paper", "contradiction: ", s.Contradictions)
+	if !p.markdown {
+		fmt.Fprintf(p, "  %s\n\n", s.Summary)
+	}
+	for _, f := range s.Figures {
+		if p.figures {
+			fmt.Fprintf(p, "\n![%s](%s/%s.svg)\n", escape(f.Alt), figuresFolder, f.Name)
+		}
+	}
+}
+
+// list writes items, in Markdown below a heading. Without a heading they are paragraphs.
+func (p *printer) list(heading, label string, items []string) {
+	for i, item := range items {
+		switch {
+		case !p.markdown:
+			fmt.Fprintf(p, "  %s%s\n", label, item)
+		case heading == "":
+			fmt.Fprintf(p, "\n%s\n", escape(item))
+		default:
+			if i == 0 {
+				fmt.Fprintf(p, "\n%s:\n\n", heading)
+			}
+			fmt.Fprintf(p, "- %s\n", escape(item))
+		}
+	}
+}
+
+// lines is the table of a section. It has a column of references if a line has one, and in
+// Markdown a column of notes if a line has one.
+func (p *printer) lines(s *Section) table.Writer {
+	references := slices.ContainsFunc(s.Lines, func(l Line) bool { return l.From != "" })
+	notes := p.markdown && slices.ContainsFunc(s.Lines, func(l Line) bool { return l.Note != "" })
+	columns := func(all ...any) table.Row {
+		if !notes {
+			all = all[:len(all)-1]
+		}
+		if !references {
+			all = slices.Delete(all, 2, 3)
+		}
+		return all
+	}
+	right := []int{2, 3, 4, 5}
+	if !references {
+		right = right[:3]
+	}
+	t := texttable.New(columns("", "printed", "reference", "ours", "error", "gate", "kind", "result", "note"), right...)
+	for i := range s.Lines {
+		l := &s.Lines[i]
+		t.AppendRow(columns(p.text(l.Item), figure(l.Printed, l.Unit, -1), figure(l.Reference, l.Unit, -1),
+			l.ours(), l.error(), l.gate(), l.Kind, l.Result, p.text(l.Note)))
+	}
+	return t
+}
+
+// text escapes a text in Markdown.
+func (p *printer) text(text string) string {
+	if p.markdown {
+		return escape(text)
+	}
+	return text
+}
+
+// escape returns the text such that Markdown shows it as it is.
+func escape(s string) string {
+	return strings.NewReplacer("\\", "\\\\", "*", "\\*", "_", "\\_", "`", "\\`", "<", "&lt;", "\n", " ").Replace(s)
+}
+
+// flush writes the text without blanks at line ends.
+func (p *printer) flush(w io.Writer) error {
+	var b strings.Builder
+	for line := range strings.Lines(p.String()) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // group is a text that several lines share.
@@ -105,24 +207,24 @@ type group struct {
 }
 
 // grouped lists the texts of lines once each, in their order.
-func grouped(lines []Line, of func(*Line) string) (groups []group) {
+func grouped(lines []Line, text func(*Line) string) (groups []group) {
 	for i := range lines {
-		text := of(&lines[i])
-		if text == "" {
+		shared := text(&lines[i])
+		if shared == "" {
 			continue
 		}
-		at := slices.IndexFunc(groups, func(g group) bool { return g.text == text })
+		at := slices.IndexFunc(groups, func(g group) bool { return g.text == shared })
 		if at < 0 {
-			at, groups = len(groups), append(groups, group{text: text})
+			at, groups = len(groups), append(groups, group{text: shared})
 		}
 		groups[at].items = append(groups[at].items, lines[i].Item)
 	}
 	return groups
 }
 
-// references says where the figures in the column of references come from.
+// references states the origin of the figures in the column of references.
 func (s *Section) references() (texts []string) {
-	groups := grouped(s.Lines, func(l *Line) string { _, from := l.Target.Reference(); return from })
+	groups := grouped(s.Lines, func(l *Line) string { return l.From })
 	for _, g := range groups {
 		if len(groups) == 1 {
 			return []string{"Reference: " + g.text + "."}
@@ -132,12 +234,264 @@ func (s *Section) references() (texts []string) {
 	return texts
 }
 
-// writeTrimmed writes text without blanks at line ends.
-func writeTrimmed(w io.Writer, text string) error {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+// byKind is the table of kinds.
+func (r *Report) byKind() table.Writer {
+	t := texttable.New(table.Row{"kind", "figures", "within", "known misses", "past", "meaning"}, 2, 3, 4, 5)
+	for _, s := range split(r.lines()) {
+		if s.Kind.Judged() {
+			t.AppendRow(table.Row{s.Kind, s.Lines, s.Within, s.Known, s.Past, s.Meaning})
+		} else {
+			t.AppendRow(table.Row{s.Kind, s.Lines, none, none, none, s.Meaning})
+		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return t
+}
+
+// byPaper is the table of papers: their judged lines by kind, then the results.
+func (r *Report) byPaper() table.Writer {
+	header := table.Row{"paper"}
+	for _, k := range kinds {
+		header = append(header, k.kind)
+	}
+	t := texttable.New(append(header, "within", "known misses", "past"), 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+	row := func(name string, lines []Line) {
+		row := table.Row{name}
+		for _, s := range split(lines) {
+			row = append(row, s.Lines)
+		}
+		all := count(lines, nil)
+		t.AppendRow(append(row, all.Within, all.Known, all.Past))
+	}
+	for _, p := range r.Papers {
+		row(p.Name, p.lines())
+	}
+	if len(r.Papers) > 1 {
+		row("all", r.lines())
+	}
+	return t
+}
+
+// bySection is the table of sections, in Markdown with links to them.
+func (r *Report) bySection(p *printer) table.Writer {
+	header := table.Row{"paper", "section", "judged", "within", "worst error", "known misses", "past", "fitted",
+		"not computable"}
+	t := texttable.New(header, 3, 4, 5, 6, 7, 8, 9)
+	for _, paper := range r.Papers {
+		for _, s := range paper.Sections {
+			name, n := s.Name, s.Summary
+			if p.markdown {
+				name = fmt.Sprintf("[%s](#%s-%s)", escape(s.Title), paper.Name, s.Name)
+			}
+			t.AppendRow(table.Row{paper.Name, name, n.Judged, n.Within, percent(n.Worst, false), n.Known, n.Past,
+				n.Fitted, n.Absent})
+		}
+	}
+	return t
+}
+
+// gaps states how much of each paper has no line.
+func (r *Report) gaps() string {
+	var parts []string
+	for _, p := range r.Papers {
+		prints := 0
+		for _, g := range p.Gaps {
+			prints += len(g.Prints)
+		}
+		if len(p.Gaps) > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d places with %d printed numbers", p.Name, len(p.Gaps), prints))
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return "Without a line: " + strings.Join(parts, ", ") + "."
+}
+
+// text is the gap as a sentence.
+func (g *Gap) text() string {
+	text := g.Place + ": " + g.Shows
+	if len(g.Prints) > 0 {
+		text += fmt.Sprintf(" (%d printed: %s)", len(g.Prints), strings.Join(g.Prints, ", "))
+	}
+	return text + ". " + strings.ToUpper(g.Why[:1]) + g.Why[1:] + "."
+}
+
+// none stands for a missing figure.
+const none = "–"
+
+// figure writes a number with its unit, rounded to a number of digits, or with −1 as it was printed.
+func figure(v Number, unit string, digits int) string {
+	if math.IsNaN(float64(v)) {
+		return none
+	}
+	text := plain(float64(v), digits)
+	if unit != "" {
+		text += " " + unit
+	}
+	return text
+}
+
+// plain is a number rounded to a number of digits, without exponent up to 16 of them. With
+// −1 digits it is as it was printed, which is 9 digits at most except for integers.
+func plain(v float64, digits int) string {
+	a := math.Abs(v)
+	switch {
+	case v == 0 || v == math.Trunc(v) && a < 1e16 && (digits < 0 || a >= 1e6):
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case a < 1e-4 || a >= 1e16:
+		return strconv.FormatFloat(v, 'g', digits, 64)
+	case digits < 0:
+		if text := strconv.FormatFloat(v, 'f', -1, 64); len(text) <= 10 {
+			return text
+		}
+		digits = 6
+	}
+	text := strconv.FormatFloat(v, 'f', max(0, digits-1-int(math.Floor(math.Log10(a)))), 64)
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	return text
+}
+
+// percent writes a share of 1.
+func percent(v Number, signed bool) string {
+	format := "%.1f %%"
+	switch a := math.Abs(float64(v)); {
+	case math.IsNaN(a):
+		return none
+	case a < 5e-7:
+		return "0"
+	case a < 0.001:
+		format = "%.4f %%"
+	case a < 0.01:
+		format = "%.2f %%"
+	}
+	if signed {
+		format = "%+" + format[1:]
+	}
+	return fmt.Sprintf(format, 100*v)
+}
+
+// ours is our figure to 5 digits. More would show the order of operations and a processor's
+// fused multiplications.
+func (l *Line) ours() string {
+	if l.meets() {
+		return figure(Number(l.target()), l.Unit, -1)
+	}
+	return figure(l.Ours, l.Unit, 5)
+}
+
+// meets reports whether ours equals the target up to rounding in the computer.
+func (l *Line) meets() bool {
+	return math.Abs(float64(l.Ours)-l.target()) <= 1e-9*math.Abs(l.target())
+}
+
+// error is the error in the terms of the gate.
+func (l *Line) error() string {
+	switch d := float64(l.Ours) - l.target(); {
+	case math.IsNaN(d) || l.Kind == Ordinal:
+		return none
+	case l.meets():
+		return "0"
+	case l.Absolute > 0 && !(l.Relative > 0) || l.target() == 0:
+		return fmt.Sprintf("%+.2g", d)
+	}
+	return percent(l.Error, true)
+}
+
+// gate is the largest error that passes, empty if there is none.
+func (l *Line) gate() string {
+	var parts []string
+	if l.Relative > 0 {
+		parts = append(parts, "± "+plain(100*float64(l.Relative), 4)+" %")
+	}
+	if l.Absolute > 0 {
+		parts = append(parts, "± "+plain(float64(l.Absolute), 4))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// RenderCSV writes a line a row. An empty field is a missing figure.
+func (r *Report) RenderCSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	rows := [][]string{{"paper", "section", "item", "unit", "kind", "printed", "reference", "reference_from", "ours",
+		"error", "gate_relative", "gate_absolute", "result", "note"}}
+	for _, p := range r.Papers {
+		for _, s := range p.Sections {
+			for _, l := range s.Lines {
+				rows = append(rows, []string{p.Name, s.Name, l.Item, l.Unit, string(l.Kind),
+					l.Printed.String(), l.Reference.String(), l.From, l.Ours.String(), l.Error.String(),
+					l.Relative.String(), l.Absolute.String(), string(l.Result), l.Note})
+			}
+		}
+	}
+	return c.WriteAll(rows)
+}
+
+// RenderJSON writes the report as an object: the counts by kind and the papers. Figures are
+// given by name.
+func (r *Report) RenderJSON(w io.Writer) error {
+	type paper struct {
+		Paper    string    `json:"paper"`
+		Citation string    `json:"citation"`
+		Split    []Split   `json:"split"`
+		Sections []Section `json:"sections"`
+		Gaps     []Gap     `json:"without_line"`
+	}
+	report := struct {
+		Headline string  `json:"headline"`
+		Split    []Split `json:"split"`
+		Papers   []paper `json:"papers"`
+	}{r.Headline(), split(r.lines()), []paper{}}
+	for _, p := range r.Papers {
+		report.Papers = append(report.Papers, paper{p.Name, p.Citation, split(p.lines()), p.Sections, p.Gaps})
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(report); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return nil
+}
+
+// Write writes the report into a folder, REPRODUCTION.md, and the figures into its folder
+// reproduction. Each file is written whole or not at all.
+func (r *Report) Write(folder string) error {
+	if err := Prepare(folder); err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := r.RenderMarkdown(&text, true); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	all := map[string][]byte{FileName: text.Bytes()}
+	for _, p := range r.Papers {
+		for _, s := range p.Sections {
+			for _, f := range s.Figures {
+				all[filepath.Join(figuresFolder, f.Name+".svg")] = f.SVG
+			}
+		}
+	}
+	for name, text := range all {
+		if err := files.Write(filepath.Join(folder, name), text); err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
+	}
+	return nil
+}
+
+// Prepare makes the folders that Write writes into. It says why a report cannot be written
+// there, so that it is known before the work.
+func Prepare(folder string) error {
+	figures := filepath.Join(folder, figuresFolder)
+	if err := files.MakeFolder(figures); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	for _, path := range []string{filepath.Join(folder, FileName), filepath.Join(figures, "any.svg")} {
+		if err := files.Check(path); err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
+	}
+	return nil
 }

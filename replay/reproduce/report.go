@@ -15,9 +15,43 @@ type Report struct{ Papers []Reproduced }
 
 // Reproduced is a paper with its sections.
 type Reproduced struct {
-	Paper
+	Name     string
+	Citation string
 	Sections []Section
+	Gaps     []Gap // figures, tables and printed numbers without a line
 }
+
+// Section is one table or figure of a paper.
+type Section struct {
+	Name           string     `json:"section"`     // unique within the paper, for anchors: "table-2"
+	Title          string     `json:"title"`       // "Table 2: decoding throughput, OPT-6.7B to OPT-30B"
+	Covers         []string   `json:"covers"`      // the paper's figures and tables counts the lines: "Fig. 5", "Table 2"
+	Method         string     `json:"method"`      // through which code our figures come
+	Assumptions    []string   `json:"assumptions"` // of the figures, not stated in the paper, with their effect
+	Constants      []Constant `json:"constants"`
+	Lines          []Line     `json:"lines"`
+	Contradictions []string   `json:"contradictions"` // where the paper disagrees with itself, with the figures
+	Figures        []Figure   `json:"figures"`
+	Summary        Summary    `json:"summary"`
+}
+
+// Constant is a number that a section needs and its paper does not print.
+type Constant struct {
+	Name  string `json:"name"`
+	Value Number `json:"value"`
+	Unit  string `json:"unit"`
+	From  string `json:"from"` // the cells that it was fitted to, or its source
+}
+
+// Figure is a plot of a section, made of our figures.
+type Figure struct {
+	Name string // of the file, without ending: "ess-fig-5"
+	Alt  string // the content in words
+	SVG  []byte
+}
+
+// MarshalText is the figure's name.
+func (f Figure) MarshalText() ([]byte, error) { return []byte(f.Name), nil }
 
 // Make computes the sections of papers, several papers at once. The report does not depend
 // on how many.
@@ -26,12 +60,17 @@ func Make(ctx context.Context, papers []Paper, in Inputs) (*Report, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	for i, p := range papers {
 		group.Go(func() error {
-			sections, err := p.Sections(ctx, in)
+			s, err := Begin(ctx, p, in)
 			if err != nil {
 				return fmt.Errorf("reproduce %s: %w", p.Name, err)
 			}
-			r.Papers[i] = Reproduced{p, sections}
-			return r.Papers[i].check()
+			defer s.Close()
+			sections, err := s.Run()
+			if err != nil {
+				return fmt.Errorf("reproduce %s: %w", p.Name, err)
+			}
+			r.Papers[i] = Reproduced{p.Name, p.Citation, sections, append([]Gap{}, s.data.Gaps...)}
+			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -40,28 +79,21 @@ func Make(ctx context.Context, papers []Paper, in Inputs) (*Report, error) {
 	return r, nil
 }
 
-// check rejects a paper that a report cannot present truthfully: two sections of one name,
-// an incomplete line, or a figure of the paper that is silently left out.
-func (p *Reproduced) check() error {
-	seen := map[string]bool{}
-	for i := range p.Sections {
-		s := &p.Sections[i]
-		if s.Name == "" || seen[s.Name] {
-			return fmt.Errorf("reproduce %s: two sections are named %q", p.Name, s.Name)
+// Run computes all sections of the paper, in the order of the data file.
+func (s *Study) Run() (sections []Section, err error) {
+	err = Try(func() {
+		s.paper.Study(s)
+		for _, o := range s.data.Sections {
+			sections = append(sections, s.Section(o.Section).Finish())
 		}
-		seen[s.Name] = true
-		for j := range s.Lines {
-			if err := s.Lines[j].check(); err != nil {
-				return fmt.Errorf("reproduce %s, section %s, %s: %w", p.Name, s.Name, s.Lines[j].Item, err)
-			}
-		}
-	}
-	return p.account(p.Sections)
+	})
+	return sections, err
 }
 
 // Keep leaves the sections of the given names, each "table-2" or "kvpr/table-2", and no
 // gaps. It returns the first name that no section has, empty if all are found.
 func (r *Report) Keep(names []string) (unknown string) {
+	matches := func(name, known string) bool { return name == known || strings.HasSuffix(known, "/"+name) }
 	for _, name := range names {
 		if !slices.ContainsFunc(r.Names(), func(known string) bool { return matches(name, known) }) {
 			return name
@@ -69,17 +101,13 @@ func (r *Report) Keep(names []string) (unknown string) {
 	}
 	for i := range r.Papers {
 		p := &r.Papers[i]
-		p.Gaps = nil // they are of the whole paper
+		p.Gaps = []Gap{} // they are of the whole paper
 		p.Sections = slices.DeleteFunc(p.Sections, func(s Section) bool {
 			return !slices.ContainsFunc(names, func(name string) bool { return matches(name, p.Name+"/"+s.Name) })
 		})
 	}
 	r.Papers = slices.DeleteFunc(r.Papers, func(p Reproduced) bool { return len(p.Sections) == 0 })
 	return ""
-}
-
-func matches(name, known string) bool {
-	return name == known || strings.HasSuffix(known, "/"+name)
 }
 
 // Names lists the sections as "paper/section".
@@ -96,107 +124,70 @@ func (r *Report) Names() (names []string) {
 // "paper/section: item".
 func (r *Report) Past() (past []string) {
 	for _, p := range r.Papers {
-		for _, s := range p.Sections {
-			for i := range s.Lines {
-				if s.Lines[i].Verdict() == PastGate {
-					past = append(past, fmt.Sprintf("%s/%s: %s", p.Name, s.Name, s.Lines[i].Item))
-				}
+		for _, item := range Past(p.Sections) {
+			past = append(past, p.Name+"/"+item)
+		}
+	}
+	return past
+}
+
+// Past lists the lines of sections that miss their gates without a known reason, as
+// "section: item".
+func Past(sections []Section) (past []string) {
+	for _, s := range sections {
+		for _, l := range s.Lines {
+			if l.Result == PastGate {
+				past = append(past, s.Name+": "+l.Item)
 			}
 		}
 	}
 	return past
 }
 
-// Verdict is the result of a line.
-type Verdict string
-
-// Verdicts.
-const (
-	Within    Verdict = "within"        // its gate
-	Holds     Verdict = "holds"         // the statement
-	NotJudged Verdict = "not judged"    // fitted, or not computable
-	KnownMiss Verdict = "known miss"    // past its gate, or a statement that does not hold, with the reason
-	PastGate  Verdict = "past its gate" // the same without a reason: an error
-)
-
-// Verdict returns the line's result. A fitted cell past its gate is an error too: the code
-// no longer computes the figure that the constant was fitted with.
-func (l *Line) Verdict() Verdict {
-	switch {
-	case !l.Passes() && l.Known:
-		return KnownMiss
-	case !l.Passes():
-		return PastGate
-	case !l.Kind.Judged():
-		return NotJudged
-	case l.Kind == Ordinal:
-		return Holds
-	}
-	return Within
-}
-
 // Summary counts lines.
 type Summary struct {
-	Judged int     `json:"judged"` // lines that can fail
-	Within int     `json:"within"`
-	Known  int     `json:"known_misses"`
-	Past   int     `json:"past_gate"`
-	Fitted int     `json:"fitted"`
-	Absent int     `json:"not_computable"`
-	Worst  float64 `json:"-"` // largest relative error of the judged figures, NaN if there is none
+	Judged int    `json:"judged"` // lines that can fail
+	Within int    `json:"within"`
+	Known  int    `json:"known_misses"`
+	Past   int    `json:"past_gate"`
+	Fitted int    `json:"fitted"`
+	Absent int    `json:"not_computable"`
+	Worst  Number `json:"worst_error"` // largest relative error of the judged figures, NaN if there is none
 }
 
-// add counts a line.
-func (s *Summary) add(l *Line) {
-	switch l.Verdict() {
-	case PastGate:
-		s.Past++
-	case KnownMiss:
-		s.Known++
-	case NotJudged:
-		if l.Kind == Fitted {
-			s.Fitted++
-		} else {
-			s.Absent++
+// count counts the lines that a condition holds for, all without one.
+func count(lines []Line, counts func(*Line) bool) Summary {
+	sum := Summary{Worst: Number(None)}
+	for i := range lines {
+		l := &lines[i]
+		switch {
+		case counts != nil && !counts(l):
+			continue
+		case l.Result == PastGate:
+			sum.Past++
+		case l.Result == KnownMiss:
+			sum.Known++
+		case l.Result == NotJudged && l.Kind == Fitted:
+			sum.Fitted++
+			continue
+		case l.Result == NotJudged:
+			sum.Absent++
+			continue
+		default:
+			sum.Within++
 		}
-		return
-	default:
-		s.Within++
-	}
-	s.Judged++
-	if e := math.Abs(l.Error()); !math.IsNaN(e) && !(e <= s.Worst) {
-		s.Worst = e
-	}
-}
-
-// Summary counts the lines of a section.
-func (s *Section) Summary() Summary { return count([]Section{*s}, func(*Line) bool { return true }) }
-
-// count counts the lines of sections that a condition holds for.
-func count(sections []Section, of func(*Line) bool) Summary {
-	sum := Summary{Worst: math.NaN()}
-	for i := range sections {
-		for j := range sections[i].Lines {
-			if l := &sections[i].Lines[j]; of(l) {
-				sum.add(l)
-			}
+		sum.Judged++
+		if e := Number(math.Abs(float64(l.Error))); !math.IsNaN(float64(e)) && !(e <= sum.Worst) {
+			sum.Worst = e
 		}
 	}
 	return sum
 }
 
-// sections are those of all papers.
-func (r *Report) sections() (all []Section) {
-	for i := range r.Papers {
-		all = append(all, r.Papers[i].Sections...)
-	}
-	return all
-}
-
 // String is the line below a section.
 func (s Summary) String() string {
 	parts := []string{fmt.Sprintf("%d judged, %d within their gates", s.Judged, s.Within)}
-	if !math.IsNaN(s.Worst) {
+	if !math.IsNaN(float64(s.Worst)) {
 		parts = append(parts, "worst error "+percent(s.Worst, false))
 	}
 	for _, p := range []struct {
@@ -208,4 +199,55 @@ func (s Summary) String() string {
 		}
 	}
 	return strings.Join(parts, "; ")
+}
+
+// Split is the number of lines of one kind, and their results. Fitted lines and lines that
+// are not computable have no result: they are not judged.
+type Split struct {
+	Kind    Kind   `json:"kind"`
+	Meaning string `json:"meaning"`
+	Lines   int    `json:"lines"`
+	Within  int    `json:"within"`
+	Known   int    `json:"known_misses"`
+	Past    int    `json:"past_gate"`
+}
+
+// split counts lines by kind, from the kind that proves most to the one that proves least.
+func split(lines []Line) (list []Split) {
+	for _, k := range kinds {
+		n := count(lines, func(l *Line) bool { return l.Kind == k.kind })
+		list = append(list, Split{k.kind, k.meaning, n.Judged + n.Fitted + n.Absent, n.Within, n.Known, n.Past})
+	}
+	return list
+}
+
+// lines are those of all sections.
+func (p *Reproduced) lines() (all []Line) {
+	for _, s := range p.Sections {
+		all = append(all, s.Lines...)
+	}
+	return all
+}
+
+// lines are those of all papers.
+func (r *Report) lines() (all []Line) {
+	for i := range r.Papers {
+		all = append(all, r.Papers[i].lines()...)
+	}
+	return all
+}
+
+// Headline states how many figures are judged, with which results, by kind.
+func (r *Report) Headline() string {
+	lines := r.lines()
+	all := count(lines, nil)
+	var parts []string
+	for _, s := range split(lines) {
+		if s.Kind.Judged() {
+			parts = append(parts, fmt.Sprintf("%d %s", s.Lines, s.Kind))
+		}
+	}
+	return fmt.Sprintf("%d figures and statements are judged: %d within their gates, %d past them for a known reason, "+
+		"%d past them without one. By kind: %s. Not judged: %d fitted, %d not computable.",
+		all.Judged, all.Within, all.Known, all.Past, strings.Join(parts, ", "), all.Fitted, all.Absent)
 }

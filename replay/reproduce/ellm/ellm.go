@@ -1,78 +1,201 @@
-// Package ellm reproduces eLLM, which keeps part of each request's tokens uncached and
-// makes their KV again while others' comes from the host: its equations, memory blocks,
-// optimiser, and what its schedule gains.
+// Package ellm reproduces eLLM, which keeps part of each request's tokens uncached and makes
+// their KV again while that of others comes from the host: its equations, memory blocks,
+// optimiser, and the gains of its schedule.
 package ellm
 
 import (
-	"context"
+	_ "embed"
 	"fmt"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
-	"github.com/kvreplay/kvreplay/replay/reproduce/setting"
 )
+
+//go:embed paper.yaml
+var data string
 
 // Paper is eLLM.
 func Paper() reproduce.Paper {
 	return reproduce.Paper{
-		Name:     "ellm",
-		Citation: "Chen et al., High Throughput and Low Latency LLM Serving via Adaptive KV Caching, EuroSys 2026, 10.1145/3767295.3803570.",
-		Figures:  16, Tables: 2, Gaps: gaps,
-		Parts: 6,
-		Sections: func(ctx context.Context, in reproduce.Inputs) ([]reproduce.Section, error) {
-			lib, err := hardware.Load(in.Hardware)
-			if err != nil {
-				return nil, err
-			}
-			return Of(ctx, in, lib)
-		},
+		Name: "ellm",
+		Citation: "Chen et al., High Throughput and Low Latency LLM Serving via Adaptive KV Caching, EuroSys 2026, " +
+			"10.1145/3767295.3803570.",
+		Data: data, Parts: 6, Study: study,
 	}
 }
 
-// What the paper states of its experiments: Llama2-13B on one A100 with 80 GB, ShareGPT's
-// mean prompt and answer, of which a request has half on average while it decodes.
+// The paper's experiments: Llama2-13B on one A100 with 80 GB, ShareGPT's mean prompt and
+// answer, of which a request has half on average while it decodes.
 const (
 	prompt, answer = 222, 1346
 	length         = prompt + answer/2
 	slo            = 0.050 // s, Table 1
 	uncached       = 0.36  // mean cached ratio 0.64, section 6.2
+
+	a100 = 312e12 // FLOP/s as the equations take it
+	v100 = 125e12
 )
 
-// study is what the sections share.
-type study struct {
-	ctx     context.Context
-	lib     *hardware.Library
+// bench is the machine and the model that all sections share.
+type bench struct {
+	*reproduce.Study
 	machine *hardware.Machine
 	model   *hardware.Model
 	shape   shape
 }
 
-// Of are the paper's sections with the machines and models of a library.
-func Of(ctx context.Context, in reproduce.Inputs, lib *hardware.Library) (sections []reproduce.Section, err error) {
-	s := &study{ctx: ctx, lib: lib}
-	if s.machine, err = lib.Machine("a100-80"); err != nil {
-		return nil, err
+func study(s *reproduce.Study) {
+	b := &bench{Study: s, machine: s.Machine("a100-80"), model: s.Model("llama-2-13b")}
+	b.shape = shapeOf(b.model)
+	for _, part := range []func(){b.equations, b.layers, b.blocks, b.optimiser, b.schedule, b.serving} {
+		part()
+		s.Done()
 	}
-	if s.model, err = lib.Model("llama-2-13b"); err != nil {
-		return nil, err
-	}
-	s.shape = shapeOf(s.model)
-	for _, part := range []func() (reproduce.Section, error){s.equations, s.choice, s.layout, s.request, s.schedule, s.serving} {
-		section, err := part()
-		if err != nil {
-			return nil, err
+}
+
+// decode is a batch of requests of ShareGPT's mean length.
+func (b *bench) decode(batch int) (*pipeline.Profile, pipeline.Options) {
+	r := reproduce.Request{Context: length, Demand: length * int64(b.model.KVHeads.Value)}
+	p, scaling := r.Profile(b.model)
+	return p, pipeline.Options{Machine: b.machine, Model: b.model, Batch: batch, Threads: 16, Reserve: 0.1, Depth: 64,
+		Scaling: scaling}
+}
+
+// price is the output of kvreplay time for such a batch.
+func (b *bench) price(batch int, schedule string) *pipeline.Result {
+	p, o := b.decode(batch)
+	return b.Price(p, schedule, "", o)
+}
+
+// chosen is an ellm schedule with the choices that kvreplay made.
+func chosen(schedule string) *pipeline.ELLM {
+	return reproduce.Must(pipeline.ParseSchedule(schedule)).(*pipeline.ELLM)
+}
+
+// equations holds Eqs. 2 to 5, as printed and corrected.
+func (b *bench) equations() {
+	d, m, one, ten := b.Section("equations"), b.shape, equal(1, 1000), equal(10, 1000)
+	d.Set("Eq. 2, literal", m.recomputation(one, 0.5, false))
+	d.Set("Eq. 3, literal", m.decoding(one, false))
+	d.Set("Eq. 4, literal, A100", 1e3*m.latency(gpu{flops: a100}, one, 0.5, false))
+	d.Set("Eq. 4, literal, V100", 1e3*m.latency(gpu{flops: v100}, one, 0.5, false))
+	d.Set("Eq. 2, corrected", m.recomputation(one, 0.5, true))
+	d.Set("Eq. 3, corrected", m.decoding(one, true))
+	d.Set("Eq. 5", 1e3*m.latency(gpu{flops: a100}, ten, 0.5, false)/ten.requests)
+	again, decode := b.counted()
+	d.Set("Eq. 2, counted", again, reproduce.Row{"equation": m.recomputation(one, 0.5, true)})
+	d.Set("Eq. 3, counted", decode, reproduce.Row{"equation": m.decoding(one, true)})
+
+	mean := equal(1, length)
+	d.Let("length", length)
+	d.Let("literal", m.decoding(mean, false)/a100*1e3)
+	d.Let("right", m.decoding(mean, true)/a100*1e3)
+	gated := 4*m.hidden*m.hidden + float64(b.model.FFNMatrices.Value*b.model.FFN.Value)*m.hidden
+	d.Let("parameters", gated/m.hidden/m.hidden)
+	d.Let("more", 100*(gated/m.hidden/m.hidden/12-1))
+	d.Let("uncached of L-Eval", 0.47*35956)
+	d.Let("step of L-Eval", m.latency(gpu{flops: a100}, equal(1, 35956), 0.47, false))
+}
+
+// counted is the arithmetic of 500 of 1000 tokens run again through 40 layers, and of a
+// token decoded after 1000, as the roofline of kvreplay time counts it.
+func (b *bench) counted() (again, decode float64) {
+	m := *b.Model("opt-13b")
+	m.Bias, m.Vocabulary.Value = false, b.model.Vocabulary.Value
+	card, machine := *b.machine.GPU, *b.machine
+	card.MemoryBandwidth.Value, card.AchievedMemoryBandwidth = 1e30, hardware.Fact[hardware.BytesPerSecond]{}
+	machine.GPU = &card
+	r := pipeline.NewRoofline(&machine, &m, pipeline.Selection{}, 1, 1)
+	load := pipeline.Load{Requests: 1, Queries: 1, Context: 1001, Scored: 1001, Again: 500, Pairs: 500 * 500 / 2}
+	o := reproduce.Must(r.Layer(0, &load))
+	logits := reproduce.Must(r.Output(1))
+	rate, layers := float64(card.AchievedBF16.Value), b.shape.layers
+	return layers * o.Again * rate, (layers*(o.Project+o.AttendAll+o.Post) + logits) * rate
+}
+
+// layers holds Eqs. 6 to 9: swap and recomputation of layers, the six configurations, M_o,
+// the threads of the fused kernel.
+func (b *bench) layers() {
+	const requests, link = 8, 25e9 // bytes/s, an A100 on PCIe 4.0 x16
+	d, m, g, eight := b.Section("layers"), b.shape, gpu{flops: a100}, equal(requests, length)
+	swap := func(l1 float64) float64 { return m.swap(eight, uncached, l1, link) }
+	d.Set("Eq. 6, a layer swapped", 1e3*swap(1))
+	readings := map[string]reading{"literal": asPrinted, "without the vocabulary": noVocabulary, "corrected": causal}
+	for name, as := range readings {
+		again := func(l2 int) float64 { return m.layersAgain(g, eight, uncached, float64(l2), as) }
+		layer := pipeline.Layer{Dense: pipeline.Dense{Again: again(1), Uncached: pipeline.Transfer{Seconds: swap(1)}}}
+		for l2 := 1; l2 <= 2; l2++ {
+			d.Set(fmt.Sprintf("Eq. 7, %s, l2 = %d", name, l2), again(l2)*1e3)
+			for l1 := 1; l1 <= 3 && as != asPrinted; l1++ {
+				line := fmt.Sprintf("idle, %s, l1 = %d swapped, l2 = %d recomputed", name, l1, l2)
+				d.Set(line, layer.Idle(l1, l2)*1e3)
+			}
 		}
-		sections = append(sections, section)
-		in.Done()
 	}
-	return sections, nil
+	r := b.price(requests, fmt.Sprintf("ellm:uncached=%g,swap=3,recompute=2", uncached))
+	d.Set("M_o", m.overhead(eight, uncached, 3, 2))
+	d.Set("M_o of the ellm schedule", r.Memory.Cache-m.cached(eight, uncached))
+	e := chosen(b.price(requests, fmt.Sprintf("ellm:uncached=%g,choose=idle", uncached)).Schedule)
+	d.Set("layers swapped for one", float64(e.Swap)/float64(e.Recompute))
+
+	one := equal(1, length)
+	k1, literal := m.threads(one, uncached, 3, 1, 1024, asPrinted)
+	own, ratio := m.threads(one, uncached, 3, 1, 1024, noVocabulary)
+	_, corrected := m.threads(one, uncached, 3, 1, 1024, causal)
+	d.Set("V_K1 ÷ V_K2, literal", literal)
+	d.Set("V_K1 ÷ V_K2 without the vocabulary", ratio)
+	d.Set("V_K1 ÷ V_K2 corrected", corrected)
+	d.Set("threads of K1 of 1024, literal", float64(k1))
+	d.Set("threads of K1 of 1024 without the vocabulary", float64(own))
 }
 
-// decode is a batch of requests of ShareGPT's mean length under a schedule.
-func (s *study) decode(batch int, schedule string) *setting.Setting {
-	return &setting.Setting{Machine: s.machine, Model: s.model, Batch: batch, Schedule: schedule, Reserve: 0.1,
-		Request: setting.Request{Context: length, Demand: length * int64(s.model.KVHeads.Value)}}
+// blocks holds the memory blocks: Fig. 7 and Table 2.
+func (b *bench) blocks() {
+	d, four := b.Section("blocks"), blocks{tokens: 4, layers: 4}
+	d.Set("Fig. 7, example A", float64(four.count(2, 4, 1+1+2)))
+	d.Set("Fig. 7, example B", float64(four.count(2, 4, 2+2+4)))
+	d.Set("wasted", four.wasted(4, 1))
+	rows := b.Rows("table-2")
+	for i, row := range rows {
+		line := "overhead"
+		if i == 0 {
+			line = "overhead, calibration"
+		}
+		d.Set(line, rows[0].Number("overhead")*2/row.Number("F"), row)
+		d.Absent("fragmentation", row)
+	}
 }
 
-// percent writes a share of 1.
-func percent(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
+// schedule holds the effect of partial caching, overlap and fusion on a step.
+func (b *bench) schedule() {
+	const batch = 60 // fills the GPU
+	d := b.Section("schedule")
+	price := func(format string, args ...any) (ms, cache float64) {
+		r := b.price(batch, "ellm:"+fmt.Sprintf(format, args...))
+		return 1e3 * r.Mean, r.Memory.Cache
+	}
+	cached, all := price("uncached=0")
+	again, _ := price("uncached=%g,swap=0,recompute=1", uncached)
+	overlapped, part := price("uncached=%g,choose=idle", uncached)
+	fused, _ := price("uncached=%g,choose=idle,fused=yes", uncached)
+	few, _ := price("uncached=0.05,choose=idle")
+	d.Set("saved", 100*(1-part/all))
+	d.Set("overlap", overlapped/again)
+	d.Set("fused", 100*(1-fused/overlapped))
+	d.Set("flat", few/cached)
+	d.Holds("longer", overlapped/cached, overlapped > few && few > cached)
+}
+
+// serving lists figures that were measured under load: none of them follows from the print.
+func (b *bench) serving() {
+	d, rows := b.Section("serving"), b.Rows("Llama2-70B")
+	rate := func(row reproduce.Row) float64 { return row.Number("running") / row.Number("ms a token") }
+	for _, row := range rows[1:] {
+		d.Let("over "+row.Text("system"), rows[0].Number("running")/rows[0].Number("ms a token")/rate(row))
+	}
+	prefill := b.shape.recomputation(equal(1, 35956), 1, true) // FLOP of L-Eval's mean prompt
+	d.Let("PFLOP", prefill/1e15)
+	d.Let("seconds", prefill/a100)
+	d.Let("rate", a100/prefill)
+}

@@ -10,38 +10,33 @@ import (
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
-func sections(t *testing.T, change func(*hardware.Library)) (past []string) {
+// past are the lines past their gates, with a library that change may change.
+func past(t *testing.T, change func(*hardware.Library)) []string {
 	t.Helper()
-	lib, err := hardware.Load("")
+	s, err := reproduce.Begin(t.Context(), Paper(), reproduce.Inputs{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer s.Close()
 	if change != nil {
-		change(lib)
+		change(s.Library)
 	}
-	all, err := Of(t.Context(), reproduce.Inputs{}, lib)
+	all, err := s.Run()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range all {
-		for i := range s.Lines {
-			if l := &s.Lines[i]; l.Verdict() == reproduce.PastGate {
-				past = append(past, s.Name+": "+l.Item)
-			}
-		}
-	}
-	return past
+	return reproduce.Past(all)
 }
 
 func TestReproduced(t *testing.T) {
-	if past := sections(t, nil); past != nil {
+	if past := past(t, nil); past != nil {
 		t.Errorf("past their gates: %q", past)
 	}
 }
 
 // A model of another width no longer gives the paper's figures.
 func TestGatesBite(t *testing.T) {
-	past := sections(t, func(lib *hardware.Library) {
+	past := past(t, func(lib *hardware.Library) {
 		m, err := lib.Model("llama-2-13b")
 		if err != nil {
 			t.Fatal(err)

@@ -6,14 +6,14 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// shape is what the equations know of a model: L, h and V.
+// shape is a model as the equations have it: L, h and V.
 type shape struct{ layers, hidden, vocabulary float64 }
 
 func shapeOf(m *hardware.Model) shape {
 	return shape{float64(m.Layers.Value), float64(m.Hidden.Value), float64(m.Vocabulary.Value)}
 }
 
-// batch is all that the equations sum over requests: their number, tokens, tokens².
+// batch is the sums of the equations over requests: their number, tokens, tokens².
 type batch struct{ requests, tokens, squares float64 }
 
 // and is the batch with one more request.
@@ -46,16 +46,16 @@ func (m shape) decoding(b batch, corrected bool) (flop float64) {
 	return 24*h*h*L*b.requests + 4*h*L*(b.tokens+b.requests) + 2*h*V*logits
 }
 
-// gpu is the accelerator and what the equations' constraints say of it.
+// gpu is the accelerator in the equations' constraints.
 type gpu struct {
 	flops     float64 // FLOP/s
-	bandwidth float64 // bytes/s; 0: the equations' GPU, which reads for nothing
+	bandwidth float64 // bytes/s; 0: reading takes no time, as the equations have it
 	memory    float64 // bytes for weights, KV and M_o
 	weights   float64 // bytes, M_W
 }
 
-// latency is Eq. 4, s. Corrected: at least what it takes to read the weights and the
-// cached KV, the term that section 6.6 leaves out.
+// latency is Eq. 4, s. Corrected: at least the time of reading the weights and the cached
+// KV, the term that section 6.6 leaves out.
 func (m shape) latency(g gpu, b batch, r float64, corrected bool) float64 {
 	t := (m.recomputation(b, r, corrected) + m.decoding(b, corrected)) / g.flops
 	if corrected && g.bandwidth > 0 {
@@ -69,16 +69,16 @@ func (m shape) cached(b batch, r float64) (bytes float64) {
 	return 4 * m.layers * m.hidden * b.tokens * (1 - r)
 }
 
-// reading is how Eqs. 7 to 9, of single layers, are taken.
+// reading is an interpretation of Eqs. 7 to 9, which are of single layers.
 type reading int
 
 const (
 	asPrinted    reading = iota
 	noVocabulary         // l2 layers, without the vocabulary, which belongs to none
-	causal               // and half of the pairs: what Eqs. 2 and 3 call corrected
+	causal               // and half of the pairs, as in the corrected Eqs. 2 and 3
 )
 
-// layerAgain is what one layer computes for the uncached tokens, FLOP, without the
+// layerAgain is the arithmetic of one layer for the uncached tokens, FLOP, without the
 // vocabulary.
 func (m shape) layerAgain(b batch, r float64, as reading) float64 {
 	h, pairs := m.hidden, 4.0
@@ -122,3 +122,18 @@ func (m shape) threads(b batch, r, l1, l2 float64, total int, as reading) (k1 in
 func (m shape) overhead(b batch, r, l1, l2 float64) float64 {
 	return 2 * m.cached(b, 1-r) / m.layers * (l1 + l2)
 }
+
+// blocks are memory blocks of eLLM (section 3.2): tokens × layers of them.
+type blocks struct{ tokens, layers int }
+
+// count is the number of blocks that requests need for some tokens and layers each.
+func (b blocks) count(requests, tokens, layers int) int {
+	return requests * ceil(tokens, b.tokens) * ceil(layers, b.layers)
+}
+
+// wasted is the empty share of those blocks.
+func (b blocks) wasted(tokens, layers int) float64 {
+	return 1 - float64(tokens*layers)/float64(ceil(tokens, b.tokens)*b.tokens*ceil(layers, b.layers)*b.layers)
+}
+
+func ceil(n, size int) int { return (n + size - 1) / size }

@@ -1,36 +1,36 @@
 package ess
 
 import (
+	"context"
 	"math"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/datasets/synthetic"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
-func library(t *testing.T) *hardware.Library {
+// begin begins the study with short synthetic traces, unless whole ones are wanted.
+func begin(t *testing.T, in reproduce.Inputs) *bench {
 	t.Helper()
-	lib, err := hardware.Load("")
+	in.Synthetic = func(ctx context.Context, path, preset string, steps int) error {
+		d, err := synthetic.Preset(preset)
+		if err != nil {
+			return err
+		}
+		if d.Candidates = d.TopK; steps > 0 {
+			d.Steps = steps
+		}
+		return synthetic.Write(ctx, path, d, synthetic.Options{})
+	}
+	s, err := reproduce.Begin(t.Context(), Paper(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lib
-}
-
-// past are the lines that are past their gates.
-func past(sections []reproduce.Section) (lines []string) {
-	for _, s := range sections {
-		for _, l := range s.Lines {
-			if !l.Passes() && !l.Known {
-				lines = append(lines, s.Name+": "+l.Item)
-			}
-		}
-	}
-	return lines
+	t.Cleanup(s.Close)
+	return newBench(s)
 }
 
 // Every line is within its gate or a known miss, and every part of the paper is there.
@@ -42,11 +42,11 @@ func TestESS(t *testing.T) {
 	if err != nil || len(traces) == 0 {
 		t.Fatalf("%d bundled traces (%v)", len(traces), err)
 	}
-	sections, err := Of(t.Context(), reproduce.Inputs{Traces: traces, Short: true}, library(t))
+	sections, err := begin(t, reproduce.Inputs{Traces: traces, Short: true}).Run()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range past(sections) {
+	for _, line := range reproduce.Past(sections) {
 		t.Error(line)
 	}
 	lines, figures := map[string]int{}, 0
@@ -54,7 +54,7 @@ func TestESS(t *testing.T) {
 		lines[s.Name] = len(s.Lines)
 		figures += len(s.Figures)
 		for _, l := range s.Lines {
-			t.Logf("%s | %s | %.6g, ours %.6g %s, %+.2f %%, %s, %v %s", s.Name, l.Item, l.Target.Value(), l.Ours, l.Unit, 100*l.Error(), l.Kind, l.Passes(), l.Note)
+			t.Logf("%s | %s | %v %v, ours %.6g %s, %+.2f %%, %s, %s %s", s.Name, l.Item, l.Printed, l.Reference, l.Ours, l.Unit, 100*l.Error, l.Kind, l.Result, l.Note)
 		}
 	}
 	for name, least := range map[string]int{"table-2-identities": 23, "headlines": 3, "memory": 9, "small-blocks": 4, "table-2": 18, "table-2-unseen": 10,
@@ -77,35 +77,21 @@ func TestESS(t *testing.T) {
 }
 
 // Joined positions, as replay --mtp counts them, miss more than single ones. A step of the
-// largest batch then takes longer than printed, and the line says so.
+// largest batch then takes longer than printed.
 func TestJoinedPositionsContradict(t *testing.T) {
-	s, at := models(t, reproduce.Inputs{Short: true})
-	m := at[short]
-	f, err := fit(m.errors(plain), start[:2])
+	b := begin(t, reproduce.Inputs{Short: true})
+	m := b.newModel(short)
+	f, err := fit(m.errors(b.plain()), start[:2])
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, mtp := range []int{2, 4} {
-		l, err := m.joinedPositions(mtp, stepOf(f.at))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if l.Passes() || !l.Known || l.Error() < 0.1 || l.Error() > 0.3 {
-			t.Errorf("%s: %+.1f %%, known %v", l.Item, 100*l.Error(), l.Known)
+	for _, r := range []*row{b.find(short, 2, 1.7, 160), b.find(short, 4, 2.8, 160)} {
+		p := m.replay(b.synthetic(short), "lru:32", r.mtp, capacitiesOf(r.ratio)...)[0]
+		if e := m.with(r, p).priced(r, stepOf(f.at)).Mean/r.seconds() - 1; e < 0.1 || e > 0.3 {
+			t.Errorf("MTP %d: a step of joined positions takes %+.1f %%", r.mtp, 100*e)
 		}
 	}
-	trace, err := s.synthetic(short)
-	if err != nil {
-		t.Fatal(err)
-	}
-	single, err := s.replay(trace, "lru:32", "0.21ctx")
-	if err != nil {
-		t.Fatal(err)
-	}
-	joined, err := s.joined(trace, "lru:32", 2, "0.21ctx")
-	if err != nil {
-		t.Fatal(err)
-	}
+	single, joined := b.replay(b.synthetic(short), "lru:32", 1, "0.21ctx"), b.replay(b.synthetic(short), "lru:32", 2, "0.21ctx")
 	if one, two := pool(single[0]), pool(joined[0]); len(two.steps) != (len(one.steps)+1)/2 {
 		t.Errorf("%d steps of two positions are made of %d", len(two.steps), len(one.steps))
 	}
@@ -121,8 +107,10 @@ func TestChoices(t *testing.T) {
 			t.Errorf("cell %v leaves %g, expected %g", c.cells[i], c.worst[i], want)
 		}
 	}
-	if text := c.text([]int{0}); !strings.Contains(text, "range from 20.0 % to 40.0 %, median 40.0 %") || !strings.Contains(text, "leave 20.0 %, and 0 of") {
-		t.Error(text)
+	for name, want := range map[string]float64{"least": 20, "median": 40, "most": 40, "own": 20, "better": 0, "choices": 3, "all": 3} {
+		if got := c.compare([]int{0}).Number(name); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s is %g, expected %g", name, got, want)
+		}
 	}
 	parallel := &fitted{at: []float64{1, 1}, errors: []float64{0.1, 0.1, 0.1}, slopes: mat.NewDense(3, 2, []float64{1, 2, 2, 4, 1, 3})}
 	if c := parallel.choices(); len(c.cells) != 2 || c.vague != 1 {
@@ -132,33 +120,32 @@ func TestChoices(t *testing.T) {
 
 // Wrong constants of the link, the model and the paper are noticed.
 func TestGatesBite(t *testing.T) {
-	s, err := newStudy(t.Context(), reproduce.Inputs{Short: true}, library(t), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
+	blocks, memory, identities := (*bench).blocks, (*bench).memory, (*bench).identities
 	for name, c := range map[string]struct {
-		value *float64
-		part  func() ([]reproduce.Section, error)
+		value    func(*bench) *float64
+		part     func(*bench)
+		sections []string
 	}{
-		"descriptors of per-block copies": {(*float64)(&s.machine.Link.HostToDevice.Call.Regimes[0].Descriptor.Value), s.blocks},
-		"rate of the gather":              {(*float64)(&s.machine.Link.HostToDevice.Kernel.Regimes[0].Rate.Value), s.blocks},
-		"bytes of the index":              {(*float64)(&s.model.Indexer.Entry.Value), s.memory},
-		"memory of the GPU":               {(*float64)(&s.machine.GPU.Memory.Value), s.memory},
-		"a throughput":                    {&table2[3].throughput, s.arithmetic},
-		"a best throughput":               {&table2[4].throughput, s.arithmetic},
+		"descriptors of per-block copies": {func(b *bench) *float64 {
+			return (*float64)(&b.machine.Link.HostToDevice.Call.Regimes[0].Descriptor.Value)
+		}, blocks, []string{"small-blocks"}},
+		"rate of the gather": {func(b *bench) *float64 { return (*float64)(&b.machine.Link.HostToDevice.Kernel.Regimes[0].Rate.Value) }, blocks, []string{"small-blocks"}},
+		"bytes of the index": {func(b *bench) *float64 { return (*float64)(&b.model.Indexer.Entry.Value) }, memory, []string{"memory"}},
+		"memory of the GPU":  {func(b *bench) *float64 { return (*float64)(&b.machine.GPU.Memory.Value) }, memory, []string{"memory"}},
+		"a throughput":       {func(b *bench) *float64 { return &b.table2[3].throughput }, identities, []string{"table-2-identities", "headlines"}},
+		"a best throughput":  {func(b *bench) *float64 { return &b.table2[4].throughput }, identities, []string{"table-2-identities", "headlines"}},
 	} {
-		right := *c.value
 		for _, factor := range []float64{1, 1.2} {
-			*c.value = right * factor
-			sections, err := c.part()
-			if err != nil {
-				t.Fatal(err)
+			b := begin(t, reproduce.Inputs{Short: true})
+			*c.value(b) *= factor
+			c.part(b)
+			var sections []reproduce.Section
+			for _, name := range c.sections {
+				sections = append(sections, b.Section(name).Finish())
 			}
-			if lines := past(sections); len(lines) > 0 != (factor > 1) {
+			if lines := reproduce.Past(sections); len(lines) > 0 != (factor > 1) {
 				t.Errorf("%s times %g: past their gates are %q", name, factor, lines)
 			}
 		}
-		*c.value = right
 	}
 }

@@ -3,8 +3,12 @@ package ess
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/combin"
+
+	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
 // fitted are constants with the relative errors that they leave, and the errors' slopes.
@@ -14,21 +18,17 @@ type fitted struct {
 	slopes *mat.Dense // of each error by each constant
 }
 
-// fit searches the constants of a model whose relative errors, cell by cell, have the
-// least sum of squares: steps of Gauss and Newton with the slopes at the start, as the
-// time of a step is nearly a straight line in each. As many cells as constants are met
-// exactly.
-func fit(errorsAt func(x []float64) ([]float64, error), start []float64) (f *fitted, err error) {
+// fit searches the constants of a model whose relative errors, cell by cell, have the least
+// sum of squares. It takes steps of Gauss and Newton with the slopes at the start, as the
+// time of a step is nearly a straight line in each. If there are as many constants as cells,
+// the cells are met exactly.
+func fit(errorsAt func(x []float64) []float64, start []float64) (f *fitted, err error) {
 	const enough, rounds = 1e-6, 50
 	f = &fitted{at: append([]float64{}, start...)}
 	for range rounds {
-		if f.errors, err = errorsAt(f.at); err != nil {
-			return nil, err
-		}
+		f.errors = errorsAt(f.at)
 		if f.slopes == nil {
-			if f.slopes, err = slopes(errorsAt, f.at, f.errors); err != nil {
-				return nil, err
-			}
+			f.slopes = slopes(errorsAt, f.at, f.errors)
 		}
 		move, err := f.towards(func(int) float64 { return 1 })
 		if err != nil {
@@ -46,20 +46,17 @@ func fit(errorsAt func(x []float64) ([]float64, error), start []float64) (f *fit
 }
 
 // slopes are differences over a thousandth of each constant.
-func slopes(errorsAt func(x []float64) ([]float64, error), x, e []float64) (*mat.Dense, error) {
+func slopes(errorsAt func(x []float64) []float64, x, e []float64) *mat.Dense {
 	m := mat.NewDense(len(e), len(x), nil)
 	for j := range x {
-		moved := append([]float64{}, x...)
-		moved[j] *= 1.001
-		after, err := errorsAt(moved)
-		if err != nil {
-			return nil, err
-		}
+		shifted := append([]float64{}, x...)
+		shifted[j] *= 1.001
+		after := errorsAt(shifted)
 		for i := range e {
-			m.Set(i, j, (after[i]-e[i])/(moved[j]-x[j]))
+			m.Set(i, j, (after[i]-e[i])/(shifted[j]-x[j]))
 		}
 	}
-	return m, nil
+	return m
 }
 
 // towards is the move to the least weighted sum of squares of the errors, as the slopes
@@ -94,17 +91,14 @@ func (f *fitted) after(move []float64) []float64 {
 
 // floor is the least that the largest error can be, whatever the constants (Lawson's
 // iteration: weights grow with the error).
-func (f *fitted) floor() (float64, error) {
+func (f *fitted) floor() float64 {
 	weights := make([]float64, len(f.errors))
 	for i := range weights {
 		weights[i] = 1
 	}
 	least := math.Inf(1)
 	for range 500 {
-		move, err := f.towards(func(i int) float64 { return weights[i] })
-		if err != nil {
-			return 0, err
-		}
+		move := reproduce.Must(f.towards(func(i int) float64 { return weights[i] }))
 		e, sum := f.after(move), 0.
 		least = min(least, largest(e))
 		for i := range weights {
@@ -115,24 +109,21 @@ func (f *fitted) floor() (float64, error) {
 			weights[i] /= sum
 		}
 	}
-	return least, nil
+	return least
 }
 
 // leaveOneOut are the errors of each cell with the constants that the others give.
-func (f *fitted) leaveOneOut() (out []float64, err error) {
+func (f *fitted) leaveOneOut() (out []float64) {
 	for left := range f.errors {
-		move, err := f.towards(func(i int) float64 {
+		move := reproduce.Must(f.towards(func(i int) float64 {
 			if i == left {
 				return 0
 			}
 			return 1
-		})
-		if err != nil {
-			return nil, err
-		}
+		}))
 		out = append(out, f.after(move)[left])
 	}
-	return out, nil
+	return out
 }
 
 func largest(values []float64) (most float64) {
@@ -140,4 +131,64 @@ func largest(values []float64) (most float64) {
 		most = max(most, math.Abs(v))
 	}
 	return most
+}
+
+// choices are the worst errors that each choice of calibration cells leaves on the other
+// cells, by the slopes of a fit to all cells.
+type choices struct {
+	cells  [][]int
+	worst  []float64 // of each choice, relative
+	vague  int       // choices that do not determine the constants
+	chosen int       // cells of a choice
+	all    int       // cells
+}
+
+// vagueness is the condition number from which cells do not determine the constants. With it,
+// an error of 0.05 % in the table moves a constant by its own size.
+const vagueness = 2e3
+
+// choices tries every set of as many cells as constants.
+func (f *fitted) choices() *choices {
+	all, constants := f.slopes.Dims()
+	c := &choices{chosen: constants, all: all}
+	for _, cells := range combin.Combinations(all, constants) {
+		move, err := f.towards(func(cell int) float64 {
+			if slices.Contains(cells, cell) {
+				return 1
+			}
+			return 0
+		})
+		if err != nil || f.vague(cells) {
+			c.vague++
+			continue
+		}
+		c.cells, c.worst = append(c.cells, cells), append(c.worst, largest(f.after(move)))
+	}
+	return c
+}
+
+// vague reports whether cells leave a combination of the constants open.
+func (f *fitted) vague(cells []int) bool {
+	n := len(cells)
+	m := mat.NewDense(n, n, nil)
+	for i, cell := range cells {
+		for j := range n {
+			m.Set(i, j, f.slopes.At(cell, j)*f.at[j])
+		}
+	}
+	return !(mat.Cond(m, 2) < vagueness)
+}
+
+// compare compares one choice with all of them, in percent. It returns nil if the choice does
+// not determine the constants.
+func (c *choices) compare(used []int) reproduce.Row {
+	slices.Sort(used)
+	at := slices.IndexFunc(c.cells, func(cells []int) bool { return slices.Equal(cells, used) })
+	if at < 0 {
+		return nil
+	}
+	worst := slices.Sorted(slices.Values(c.worst))
+	return reproduce.Row{"choices": len(worst), "chosen": c.chosen, "all": c.all,
+		"least": 100 * worst[0], "most": 100 * worst[len(worst)-1], "median": 100 * median(worst),
+		"own": 100 * c.worst[at], "better": slices.Index(worst, c.worst[at])}
 }

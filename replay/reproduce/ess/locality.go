@@ -4,54 +4,135 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot/plotter"
 
 	"github.com/kvreplay/kvreplay/metrics/render/chart"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
-// observed are the traces that the figures are drawn of.
+// ratios are the Sparse Memory Ratios that are replayed.
+var ratios = []float64{0.1, 0.2, 0.3, 0.4, 0.5}
+
+// middle is the ratio of the paper's examples.
+const middle = 0.2
+
+// traced is a trace replayed with LRU at the ratios, after 32 prompt windows, and without
+// them at the middle one. Ratios at which a cache does not hold one demand are left out.
+type traced struct {
+	name    string
+	model   string
+	context int // tokens of a prompt, the mean
+	topk    int
+	windows int
+	layers  []int32
+	at      map[float64]*misses
+	cold    *misses
+}
+
+// misses are the misses of a replay as shares of the demand, requests and heads pooled.
+type misses struct {
+	mean   float64
+	layers []float64 // by layer
+	steps  []float64 // by decode step, as far as all requests go
+}
+
+// pool pools a profile.
+func pool(p *pipeline.Profile) *misses {
+	steps := len(p.Requests[0].Steps[0])
+	for i := range p.Requests {
+		steps = min(steps, len(p.Requests[i].Steps[0]))
+	}
+	m := &misses{layers: make([]float64, len(p.Layers)), steps: make([]float64, steps)}
+	var missed, demand float64
+	byStep := make([]float64, steps) // demand
+	for l := range p.Layers {
+		var layerMissed, layerDemand float64
+		for i := range p.Requests {
+			for t, c := range p.Requests[i].Steps[l] {
+				layerMissed += float64(c.Misses)
+				layerDemand += float64(c.Demand)
+				if t < steps {
+					m.steps[t] += float64(c.Misses)
+					byStep[t] += float64(c.Demand)
+				}
+			}
+		}
+		m.layers[l] = layerMissed / layerDemand
+		missed, demand = missed+layerMissed, demand+layerDemand
+	}
+	for t := range m.steps {
+		m.steps[t] /= byStep[t]
+	}
+	m.mean = missed / demand
+	return m
+}
+
+// trace replays a trace. It returns nil if the middle ratio does not hold a demand.
+func (b *bench) trace(f *reproduce.Trace) *traced {
+	t := &traced{name: f.Name, model: cmp.Or(f.Meta().Model, "a model that is not stated"), topk: f.Meta().TopK,
+		windows: f.Streams()[0].Windows, at: map[float64]*misses{}}
+	sum := 0
+	for _, info := range f.Streams() {
+		sum += int(info.PromptLen)
+		t.windows = min(t.windows, info.Windows)
+	}
+	t.context = sum / len(f.Streams())
+	warmup := "cold"
+	if t.windows > 0 {
+		warmup = fmt.Sprintf("lru:%d", min(32, t.windows))
+	}
+	var kept []float64
+	for _, r := range ratios {
+		if r*float64(t.context) >= float64(t.topk) {
+			kept = append(kept, r)
+		}
+	}
+	if !slices.Contains(kept, middle) {
+		return nil
+	}
+	for i, p := range b.replay(f, warmup, 1, capacitiesOf(kept...)...) {
+		t.layers, t.at[kept[i]] = p.Layers, pool(p)
+	}
+	t.cold = pool(b.replay(f, "cold", 1, capacitiesOf(middle)...)[0])
+	return t
+}
+
+// observed are the traces of the figures.
 type observed struct {
 	short  *traced   // synthetic, 32K
 	long   *traced   // synthetic, 128K
 	traces []*traced // real
-	cut    bool      // synthetic traces are shorter
 }
 
-// locality are the figures about misses.
-func (s *study) locality() ([]reproduce.Section, error) {
-	o := observed{cut: s.in.Short}
-	for context, into := range map[int]**traced{short: &o.short, long: &o.long} {
-		source, err := s.synthetic(context)
-		if err != nil {
-			return nil, err
+// locality are the figures about misses. The real traces are those of the exact selection,
+// in the order of their file names.
+func (b *bench) locality() {
+	o := &observed{short: b.trace(b.synthetic(short)), long: b.trace(b.synthetic(long))}
+	byName := func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) }
+	for _, path := range slices.SortedFunc(slices.Values(b.Traces), byName) {
+		f := b.Open(path)
+		if m := f.Meta(); m.Synthetic() || m.Selector != "" && m.Selector != "exact" {
+			continue
 		}
-		t, err := s.trace(source)
-		if err != nil {
-			return nil, err
+		if t := b.trace(f); t != nil {
+			o.traces = append(o.traces, t)
 		}
-		*into = t
 	}
-	var err error
-	if o.traces, err = s.real(); err != nil {
-		return nil, err
-	}
-	var sections []reproduce.Section
-	for _, of := range []func() (*reproduce.Section, error){o.similarity, o.warmup, o.byLayer, o.layersByContext, o.contexts} {
-		section, err := of()
-		if err != nil {
-			return nil, err
-		}
-		sections = append(sections, *section)
-	}
-	return sections, nil
+	o.similarity(b.Section("fig-2"))
+	o.warmup(b.Section("fig-4"))
+	o.byLayer(b.Section("fig-5"), !b.Short)
+	o.layersByContext(b.Section("fig-8"))
+	o.contexts(b.Section("fig-9"))
 }
 
-// others says what the real traces are of: statements about DeepSeek need not hold of them.
+// others names the models of the real traces: statements about DeepSeek need not hold of them.
 func (o *observed) others() string {
 	var models []string
 	least, most := o.traces[0].context, 0
@@ -65,13 +146,24 @@ func (o *observed) others() string {
 	return fmt.Sprintf("these are of %s with %d to %d tokens", strings.Join(models, ", "), least, most)
 }
 
-// each holds a statement against every real trace that it can be judged on: ours is the
-// median. Where it does not hold on each of them, it is a known miss.
-func (o *observed) each(item, unit string, of func(t *traced) (value float64, holds, ok bool)) (l reproduce.Line) {
+// property is a figure of a trace, whether a statement about it holds, and whether the
+// statement applies to the trace.
+type property func(t *traced) (value float64, holds, ok bool)
+
+// both decides a statement about the synthetic trace of 32K and about each real trace.
+func (o *observed) both(d *reproduce.Draft, line string, figure property) {
+	v, holds, _ := figure(o.short)
+	d.Holds("synthetic 32K: "+line, v, holds)
+	o.each(d, line, figure)
+}
+
+// each decides a statement about every real trace that it applies to: ours is the median. If
+// it does not hold on each of them, it is a known miss.
+func (o *observed) each(d *reproduce.Draft, line string, figure property) {
 	var values []float64
 	var against []string
 	for _, t := range o.traces {
-		v, holds, ok := of(t)
+		v, holds, ok := figure(t)
 		if !ok {
 			continue
 		}
@@ -81,64 +173,27 @@ func (o *observed) each(item, unit string, of func(t *traced) (value float64, ho
 		}
 	}
 	if len(values) == 0 {
-		return reproduce.Absent("real traces: "+item, "", reproduce.Target{}, "no real trace that it can be judged on was given. Name some with --traces")
+		d.Absent("real: "+line, reproduce.Row{"traces": "real traces"})
+		return
 	}
 	slices.Sort(values)
-	l = reproduce.Statement(fmt.Sprintf("%s: %s", count(len(values), "real trace", "real traces, on each of them (ours the median)"), item), unit, median(values), len(against) == 0)
-	if !l.Holds {
-		l.Known, l.Note = true, fmt.Sprintf("not on %s; %s", strings.Join(against, ", "), o.others())
-	}
-	return l
+	d.Holds("real: "+line, median(values), len(against) == 0, reproduce.Row{
+		"against": strings.Join(against, ", "), "others": o.others(),
+		"traces": counted(len(values), "real trace", "real traces, on each of them (ours the median)")})
 }
 
-// median is the middle of ascending values, the mean of the two in the middle where their
+// median is the middle of ascending values, the mean of the two in the middle if their
 // number is even.
 func median(values []float64) float64 {
 	n := len(values)
 	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
-// count names how many there are.
-func count(n int, one, several string) string {
+func counted(n int, one, several string) string {
 	if n == 1 {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, several)
-}
-
-// points are values over 0, 1, …
-func points(values []float64) (xys plotter.XYs) {
-	for i, v := range values {
-		xys = append(xys, plotter.XY{X: float64(i), Y: v})
-	}
-	return xys
-}
-
-// similarity is Fig. 2.
-func (o *observed) similarity() (*reproduce.Section, error) {
-	section := &reproduce.Section{Name: "fig-2", Covers: []string{"Fig. 2"}, Title: "Fig. 2: similarity of the demand and what the GPU keeps",
-		Method: "kvreplay replay --policy lru --capacity 0.2ctx: the share of a step's demand that is resident before its fetch, layers and requests pooled (Eq. 1, whose formula the text lacks, as section 2.2 describes it). The paper's figure is of LongBench v2 on DeepSeek-V3.2-Exp and prints no values."}
-	const high, steady = 0.8, 0.05
-	judge := func(t *traced) (mean, spread float64) {
-		mean, spread = stat.MeanStdDev(t.at[middle].steps[min(16, len(t.at[middle].steps)/2):], nil)
-		return 1 - mean, spread
-	}
-	mean, spread := judge(o.short)
-	section.Lines = []reproduce.Line{
-		reproduce.Statement("synthetic 32K: high, at least 80 % from step 16 on", "%", 100*mean, mean >= high),
-		reproduce.Statement("synthetic 32K: stable, a standard deviation over these steps of at most 5 points", "points", 100*spread, spread <= steady),
-		o.each("high, at least 80 % from step 16 on", "%", func(t *traced) (float64, bool, bool) { m, _ := judge(t); return 100 * m, m >= high, true }),
-		o.each("stable, a standard deviation over these steps of at most 5 points", "points", func(t *traced) (float64, bool, bool) { _, d := judge(t); return 100 * d, d <= steady, true }),
-	}
-	c := &chart.Chart{Title: "Demand that LRU keeps at a ratio of 0.2 (ESS, Fig. 2)", X: "decode step", Y: "resident ÷ demand"}
-	for _, g := range o.groups() {
-		l := chart.Line{Name: g.name, Points: g.mean(func(t *traced) *misses { return t.at[middle] })}
-		for i := range l.Points {
-			l.Points[i].Y = 1 - l.Points[i].Y
-		}
-		c.Lines = append(c.Lines, l)
-	}
-	return section, section.Draw("ess-fig-2", "Share of the demand that is resident, by decode step, for the synthetic trace and the means of real ones.", c)
 }
 
 // group are traces whose figures are averaged: their names begin alike.
@@ -163,85 +218,92 @@ func (o *observed) groups() []group {
 }
 
 // mean is that of the traces' misses by step, as far as all of them go.
-func (g *group) mean(of func(t *traced) *misses) plotter.XYs {
-	steps := len(of(g.traces[0]).steps)
+func (g *group) mean(choose func(t *traced) *misses) (points plotter.XYs) {
+	steps := len(choose(g.traces[0]).steps)
 	for _, t := range g.traces {
-		steps = min(steps, len(of(t).steps))
+		steps = min(steps, len(choose(t).steps))
 	}
-	values := make([]float64, steps)
-	for _, t := range g.traces {
-		for i := range values {
-			values[i] += of(t).steps[i] / float64(len(g.traces))
+	for i := range steps {
+		sum := 0.
+		for _, t := range g.traces {
+			sum += choose(t).steps[i] / float64(len(g.traces))
 		}
+		points = append(points, plotter.XY{X: float64(i), Y: sum})
 	}
-	return points(values)
+	return points
+}
+
+func warm(t *traced) *misses { return t.at[middle] }
+func cold(t *traced) *misses { return t.cold }
+
+// similarity is Fig. 2.
+func (o *observed) similarity(d *reproduce.Draft) {
+	late := func(t *traced) (mean, spread float64) {
+		mean, spread = stat.MeanStdDev(t.at[middle].steps[min(16, len(t.at[middle].steps)/2):], nil)
+		return 1 - mean, spread
+	}
+	o.both(d, "high", func(t *traced) (float64, bool, bool) { m, _ := late(t); return 100 * m, m >= 0.8, true })
+	o.both(d, "stable", func(t *traced) (float64, bool, bool) { _, s := late(t); return 100 * s, s <= 0.05, true })
+	var lines []chart.Line
+	for _, g := range o.groups() {
+		l := chart.Line{Name: g.name, Points: g.mean(warm)}
+		for i := range l.Points {
+			l.Points[i].Y = 1 - l.Points[i].Y
+		}
+		lines = append(lines, l)
+	}
+	d.Draw("ess-fig-2", lines)
 }
 
 // warmup is Fig. 4.
-func (o *observed) warmup() (*reproduce.Section, error) {
-	section := &reproduce.Section{Name: "fig-4", Covers: []string{"Fig. 4"}, Title: "Fig. 4: misses at the beginning of decoding, with and without LRU-Warmup",
-		Method: "kvreplay replay --policy lru --capacity 0.2ctx, --warmup cold and --warmup lru:32."}
-	first := func(t *traced) (float64, bool, bool) { // times what it is late
+func (o *observed) warmup(d *reproduce.Draft) {
+	o.both(d, "first step", func(t *traced) (float64, bool, bool) { // times the later half
 		cold := t.cold.steps
 		v := cold[0] / stat.Mean(cold[len(cold)/2:], nil)
 		return v, v >= 3, true
-	}
-	fades := func(t *traced) (float64, bool, bool) {
+	})
+	o.both(d, "fades", func(t *traced) (float64, bool, bool) {
 		cold := t.cold.steps
 		v := stat.Mean(cold[min(16, len(cold)/2):], nil) / cold[0]
 		return 100 * v, v <= 1./3, true
-	}
-	warm := func(t *traced) (float64, bool, bool) { // over the first 8 steps
+	})
+	o.both(d, "warmed up", func(t *traced) (float64, bool, bool) { // over the first 8 steps
 		n := min(8, len(t.cold.steps))
 		v := 1 - stat.Mean(t.at[middle].steps[:n], nil)/stat.Mean(t.cold.steps[:n], nil)
 		return 100 * v, v >= 0.5, t.windows > 0
-	}
-	for _, x := range []struct {
-		item, unit string
-		of         func(t *traced) (float64, bool, bool)
-	}{
-		{"cold, the first step misses at least 3 times as much as the later half", "times", first},
-		{"cold, steps from the 16th on miss at most a third of the first", "%", fades},
-		{"warmed up, the first 8 steps miss less than half of what they do cold; less by", "%", warm},
-	} {
-		v, holds, _ := x.of(o.short)
-		section.Lines = append(section.Lines, reproduce.Statement("synthetic 32K: "+x.item, x.unit, v, holds), o.each(x.item, x.unit, x.of))
-	}
-	c := &chart.Chart{Title: "Misses at the beginning, cold and warmed up (ESS, Fig. 4)", X: "decode step", Y: "misses ÷ demand, ratio 0.2"}
+	})
+	var lines []chart.Line
 	for _, g := range o.groups() {
 		g.traces = slices.DeleteFunc(slices.Clone(g.traces), func(t *traced) bool { return t.windows == 0 })
 		if len(g.traces) == 0 {
 			continue
 		}
 		const first = 32 // steps
-		cold, warm := g.mean(func(t *traced) *misses { return t.cold }), g.mean(func(t *traced) *misses { return t.at[middle] })
-		c.Lines = append(c.Lines, chart.Line{Name: g.name + ", cold", Points: cold[:min(first, len(cold))]}, chart.Line{Name: g.name + ", warm", Points: warm[:min(first, len(warm))]})
+		cold, warm := g.mean(cold), g.mean(warm)
+		lines = append(lines, chart.Line{Name: g.name + ", cold", Points: cold[:min(first, len(cold))]},
+			chart.Line{Name: g.name + ", warm", Points: warm[:min(first, len(warm))]})
 	}
-	return section, section.Draw("ess-fig-4", "Misses by decode step, cold and warmed up, for the synthetic trace and the means of real ones.", c)
+	d.Draw("ess-fig-4", lines)
 }
 
-// byLayer is Fig. 5.
-func (o *observed) byLayer() (*reproduce.Section, error) {
-	section := &reproduce.Section{Name: "fig-5", Covers: []string{"Fig. 5"}, Title: "Fig. 5: misses by layer and Sparse Memory Ratio",
-		Method: "kvreplay replay --policy lru --capacity 0.1ctx,…,0.5ctx --per layer, warmed up: entries a step, request and layer. The dials of the synthetic trace were fitted to the printed range at 0.2; which layer misses how much is assumed (datasets/synthetic)."}
+// byLayer is Fig. 5. The dials of the synthetic trace are fitted to all of its steps.
+func (o *observed) byLayer(d *reproduce.Draft, whole bool) {
 	k := float64(o.short.topk)
-	m := o.short.at[middle].layers
-	if !o.cut { // the dials are of all steps
-		section.Lines = append(section.Lines,
-			reproduce.Compare(reproduce.Fitted, "synthetic 32K, ratio 0.2, least of a layer", "", reproduce.Printed(16.66), k*slices.Min(m), reproduce.Gate{Relative: 0.1}),
-			reproduce.Compare(reproduce.Fitted, "synthetic 32K, ratio 0.2, most of a layer", "", reproduce.Printed(605), k*slices.Max(m), reproduce.Gate{Relative: 0.1}))
+	if m := o.short.at[middle].layers; whole {
+		d.Set("least of a layer", k*slices.Min(m))
+		d.Set("most of a layer", k*slices.Max(m))
 	}
-	varies := func(t *traced) (float64, bool, bool) {
+	width := func(m *misses) float64 { return slices.Max(m.layers) - slices.Min(m.layers) }
+	o.both(d, "layers differ", func(t *traced) (float64, bool, bool) {
 		m := t.at[middle].layers
 		v := slices.Max(m) / slices.Min(m)
 		return v, v >= 2, len(m) >= 6
-	}
-	narrows := func(t *traced) (float64, bool, bool) {
-		wide, narrow := t.at[middle].layers, t.at[0.4].layers
-		v := (slices.Max(narrow) - slices.Min(narrow)) / (slices.Max(wide) - slices.Min(wide))
-		return v, v < 1, len(wide) >= 6
-	}
-	falls := func(t *traced) (float64, bool, bool) {
+	})
+	o.both(d, "layers differ less", func(t *traced) (float64, bool, bool) {
+		v := width(t.at[0.4]) / width(t.at[middle])
+		return v, v < 1, len(t.layers) >= 6
+	})
+	o.both(d, "falls", func(t *traced) (float64, bool, bool) {
 		before, holds := math.Inf(1), true
 		for _, r := range ratios {
 			if at := t.at[r]; at != nil {
@@ -249,57 +311,144 @@ func (o *observed) byLayer() (*reproduce.Section, error) {
 			}
 		}
 		return 100 * t.at[0.5].mean / t.at[middle].mean, holds, true
-	}
-	for _, x := range []struct {
-		item, unit string
-		of         func(t *traced) (float64, bool, bool)
-	}{
-		{"layers differ, the most is at least twice the least; times", "", varies},
-		{"layers differ less with more memory, range at 0.4 over that at 0.2", "", narrows},
-		{"the mean falls from each ratio to the next; that at 0.5 over that at 0.2", "%", falls},
-	} {
-		v, holds, _ := x.of(o.short)
-		section.Lines = append(section.Lines, reproduce.Statement("synthetic 32K: "+x.item, x.unit, v, holds), o.each(x.item, x.unit, x.of))
-	}
-	section.Contradictions = []string{"Misses are called an average per batch. 605 of the 2048 entries that a step demands are meant of one request: 605 × 656 B of a whole batch would take 11 us at 37 GB/s, and no overlap would be needed."}
-	c := &chart.Chart{Title: "Misses by layer and ratio, synthetic 32K (ESS, Fig. 5)", X: "layer", Y: "misses a step and request", Open: true, Ticks: chart.Ticks(0, 10, 20, 30, 40, 50, 60)}
-	for _, r := range ratios {
-		l := chart.Line{Name: fmt.Sprintf("ratio %g", r), Points: o.short.overLayers(o.short.at[r])}
-		for i := range l.Points {
-			l.Points[i].Y *= k
+	})
+	byRatio := func(t *traced, scale float64) (lines []chart.Line) {
+		for _, r := range ratios {
+			if at := t.at[r]; at != nil {
+				l := chart.Line{Name: fmt.Sprintf("ratio %g", r), Points: t.overLayers(at)}
+				for i := range l.Points {
+					l.Points[i].Y *= scale
+				}
+				lines = append(lines, l)
+			}
 		}
-		c.Lines = append(c.Lines, l)
+		return lines
 	}
-	if err := section.Draw("ess-fig-5", "Misses by layer at five ratios, on the synthetic trace.", c); err != nil {
-		return nil, err
+	d.Draw("ess-fig-5", byRatio(o.short, k))
+	// The real trace with most layers, of these the one with the longest context.
+	if len(o.traces) > 0 {
+		deepest := slices.MaxFunc(o.traces, func(a, b *traced) int {
+			return cmp.Or(cmp.Compare(len(a.layers), len(b.layers)), cmp.Compare(a.context, b.context))
+		})
+		d.Let("deepest", deepest.name)
+		d.Draw("ess-fig-5-real", byRatio(deepest, 1))
 	}
-	deepest := o.deepest()
-	if deepest == nil {
-		return section, nil
-	}
-	c = &chart.Chart{Title: "Misses by layer and ratio, " + deepest.name + " (ESS, Fig. 5)", X: "layer", Y: "misses ÷ demand", Open: true}
-	for _, r := range ratios {
-		if at := deepest.at[r]; at != nil {
-			c.Lines = append(c.Lines, chart.Line{Name: fmt.Sprintf("ratio %g", r), Points: deepest.overLayers(at)})
-		}
-	}
-	return section, section.Draw("ess-fig-5-real", "Misses by layer at five ratios, on a real trace.", c)
 }
 
-// deepest is the real trace with most layers, of these the one with the longest context;
-// the first of equals.
-func (o *observed) deepest() (best *traced) {
-	for _, t := range o.traces {
-		if best == nil || cmp.Or(cmp.Compare(len(t.layers), len(best.layers)), cmp.Compare(t.context, best.context)) > 0 {
-			best = t
-		}
-	}
-	return best
-}
-
-func (t *traced) overLayers(m *misses) (xys plotter.XYs) {
+func (t *traced) overLayers(m *misses) (points plotter.XYs) {
 	for i, v := range m.layers {
-		xys = append(xys, plotter.XY{X: float64(t.layers[i]), Y: v})
+		points = append(points, plotter.XY{X: float64(t.layers[i]), Y: v})
 	}
-	return xys
+	return points
+}
+
+// rankCorrelation is Spearman's. Equal values share the mean of their ranks.
+func rankCorrelation(a, b []float64) float64 {
+	ranks := func(values []float64) []float64 {
+		order, rank := make([]int, len(values)), make([]float64, len(values))
+		for i := range order {
+			order[i] = i
+		}
+		sort.SliceStable(order, func(i, j int) bool { return values[order[i]] < values[order[j]] })
+		for first, last := 0, 0; first < len(order); first = last {
+			for last < len(order) && values[order[last]] == values[order[first]] {
+				last++
+			}
+			for _, i := range order[first:last] {
+				rank[i] = float64(first+last-1) / 2
+			}
+		}
+		return rank
+	}
+	return stat.Correlation(ranks(a), ranks(b), nil)
+}
+
+// sameOrder is the rank correlation of the misses of two traces in the layers that both have.
+func sameOrder(a, b *traced) float64 {
+	var x, y []float64
+	for i, layer := range a.layers {
+		if j := slices.Index(b.layers, layer); j >= 0 {
+			x, y = append(x, a.at[middle].layers[i]), append(y, b.at[middle].layers[j])
+		}
+	}
+	return rankCorrelation(x, y)
+}
+
+// layersByContext is Fig. 8. Real traces of at least 12 layers are compared pair by pair.
+func (o *observed) layersByContext(d *reproduce.Draft) {
+	d.Set("synthetic", sameOrder(o.short, o.long))
+	var deep []*traced
+	for _, t := range o.traces {
+		if len(t.layers) >= 12 {
+			deep = append(deep, t)
+		}
+	}
+	var values []float64
+	var against []string
+	for i, a := range deep {
+		for _, b := range deep[i+1:] {
+			c := sameOrder(a, b)
+			values = append(values, c)
+			if c < 0.5 {
+				against = append(against, fmt.Sprintf("%s and %s (%.2f)", a.name, b.name, c))
+			}
+		}
+	}
+	if len(values) == 0 {
+		d.Absent("real", reproduce.Row{"traces": "real traces"})
+	} else {
+		slices.Sort(values)
+		traces := counted(len(values), "pair of real traces", "pairs of real traces, in each of them (ours the median)")
+		row := reproduce.Row{"traces": traces, "against": strings.Join(against, ", ")}
+		d.Holds("real", median(values), len(against) == 0, row)
+	}
+	var lines []chart.Line
+	for _, t := range append([]*traced{o.short, o.long}, deep...) {
+		name := fmt.Sprintf("%s, %d tokens", t.name, t.context)
+		lines = append(lines, chart.Line{Name: name, Points: t.overLayers(t.at[middle])})
+	}
+	d.Draw("ess-fig-8", lines)
+}
+
+// contexts is Fig. 9.
+func (o *observed) contexts(d *reproduce.Draft) {
+	fewer := true
+	for _, r := range ratios {
+		fewer = fewer && o.long.at[r].mean < o.short.at[r].mean
+	}
+	d.Holds("fewer", 100*o.long.at[0.1].mean/o.short.at[0.1].mean, fewer)
+	flat := func(t *traced) (float64, bool, bool) {
+		if t.at[0.1] == nil {
+			return 0, false, false
+		}
+		v := (t.at[middle].mean - t.at[0.5].mean) / (t.at[0.1].mean - t.at[0.5].mean)
+		return 100 * v, v <= 0.5, true
+	}
+	o.both(d, "stable", flat)
+	v, holds, _ := flat(o.long)
+	d.Holds("synthetic 128K: stable", v, holds)
+
+	// Over the real traces, by rank: a longer context, in units of K, misses a smaller share at 0.2.
+	var contexts, missed []float64
+	for _, t := range o.traces {
+		contexts, missed = append(contexts, float64(t.context)/float64(t.topk)), append(missed, t.at[middle].mean)
+	}
+	if n := len(contexts); n < 3 {
+		d.Absent("longer", reproduce.Row{"traces": "real traces"})
+	} else {
+		c := rankCorrelation(contexts, missed)
+		d.Holds("longer", c, c < 0, reproduce.Row{"traces": fmt.Sprintf("%d real traces", n), "others": o.others()})
+	}
+	d.Set("recommended", middle*short/1024)
+	var lines []chart.Line
+	for _, t := range append([]*traced{o.short, o.long}, o.traces...) {
+		l := chart.Line{Name: fmt.Sprintf("%s, context %.0f K", t.name, float64(t.context)/float64(t.topk))}
+		for _, r := range ratios {
+			if at := t.at[r]; at != nil {
+				l.Points = append(l.Points, plotter.XY{X: r, Y: at.mean})
+			}
+		}
+		lines = append(lines, l)
+	}
+	d.Draw("ess-fig-9", lines)
 }

@@ -1,70 +1,198 @@
-// Package kvdrive reproduces KVDrive, which caches what attention selects in HBM, DRAM and
-// SSD: bytes and memory, its schedules and tiers, and the locality of its figures on real
-// traces.
+// Package kvdrive reproduces KVDrive, which caches the entries that attention selects in HBM,
+// DRAM and SSD: bytes and memory, its schedules and tiers, and the locality of its figures on
+// real traces.
 package kvdrive
 
 import (
-	"context"
+	"cmp"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
+	"github.com/kvreplay/kvreplay/trace"
 )
+
+//go:embed paper.yaml
+var data string
 
 // Paper is KVDrive.
 func Paper() reproduce.Paper {
 	return reproduce.Paper{
-		Name:     "kvdrive",
-		Citation: "Lin et al., KVDrive: A Holistic Multi-Tier KV Cache Management System for Long-Context LLM Inference, May 2026.",
-		Figures:  24, Tables: 3, Gaps: gaps,
-		Parts: 15,
-		Sections: func(ctx context.Context, in reproduce.Inputs) ([]reproduce.Section, error) {
-			lib, err := hardware.Load(in.Hardware)
-			if err != nil {
-				return nil, err
+		Name: "kvdrive",
+		Citation: "Lin et al., KVDrive: A Holistic Multi-Tier KV Cache Management System for Long-Context LLM " +
+			"Inference, May 2026.",
+		Data: data, Parts: 15,
+		Study: func(s *reproduce.Study) {
+			b := newBench(s)
+			for _, part := range []func(){
+				b.bytes, b.memory, b.throughput, b.schedules, b.tiers, b.breakdown, b.windows, b.reuse,
+				b.lookahead, b.scaling, b.roofline, b.windowSize, b.chunks, b.warmUp, b.drives,
+			} {
+				part()
+				s.Done()
 			}
-			return Of(ctx, in, lib)
 		},
 	}
 }
 
-// study is what the sections share.
-type study struct {
-	ctx    context.Context
-	lib    *hardware.Library
+// bench is the server, the model and the traces that all sections share.
+type bench struct {
+	*reproduce.Study
 	l20    *hardware.Machine
 	llama  *hardware.Model
 	traces []*source
-	dir    string // of profiles
 }
 
-// Of are the paper's sections with the machines and models of a library.
-func Of(ctx context.Context, in reproduce.Inputs, lib *hardware.Library) (sections []reproduce.Section, err error) {
-	s := &study{ctx: ctx, lib: lib}
-	if s.l20, err = lib.Machine("l20"); err != nil {
-		return nil, err
-	}
-	if s.llama, err = lib.Model("llama-3-8b-1048k"); err != nil {
-		return nil, err
-	}
-	if err := s.open(in); err != nil {
-		return nil, err
-	}
-	defer s.close()
-	for _, part := range []func() (reproduce.Section, error){s.bytes, s.memory, s.throughput, s.schedules, s.tiers,
-		s.breakdown, s.windows, s.reuse, s.lookahead, s.scaling, s.roofline, s.windowSize, s.chunks, s.warmUp, s.rest} {
-		section, err := part()
-		if err != nil {
-			return nil, err
+func newBench(s *reproduce.Study) *bench {
+	b := &bench{Study: s, l20: s.Machine("l20"), llama: s.Model("llama-3-8b-1048k")}
+	for _, path := range s.Traces {
+		if f := (&source{Trace: s.Open(path)}); len(f.Streams()) > 0 {
+			f.describe()
+			b.traces = append(b.traces, f)
 		}
-		sections = append(sections, section)
-		in.Done()
 	}
-	return sections, nil
+	return b
 }
 
-// rounded is exact up to how the paper rounds.
-func rounded(item, unit string, printed, ours, gate float64) reproduce.Line {
-	l := reproduce.Same(item, unit, printed, ours)
-	l.Gate.Relative = gate
-	return l
+// source is a real trace with the properties that sections choose by.
+type source struct {
+	*reproduce.Trace
+	selector string  // exact if the trace does not say
+	budget   float64 // K, share of the prompt
+	perHead  bool
+}
+
+func (f *source) describe() {
+	m, info := f.Meta(), f.Streams()[0]
+	f.selector, f.perHead = cmp.Or(m.Selector, "exact"), info.Key.Head != trace.NoHead
+	if n := info.PromptLen; n > 0 {
+		f.budget = float64(m.TopK*m.BlockTokens) / float64(n)
+	}
+}
+
+// The budgets of the paper's figures, as shares of the context: 1.56 % and 6.25 %.
+const (
+	small = 1. / 64
+	large = 1. / 16
+)
+
+// exactNear are the traces of the exact Top-K at about a budget.
+func (b *bench) exactNear(budget float64) []*source {
+	return b.which(func(f *source) bool {
+		return f.selector == "exact" && f.budget > budget/1.5 && f.budget < budget*1.5
+	})
+}
+
+// which are the traces that a condition holds for.
+func (b *bench) which(holds func(*source) bool) (found []*source) {
+	for _, f := range b.traces {
+		if holds(f) {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// ranked reports whether lists are in rank order and longer than the demand.
+func (f *source) ranked() bool {
+	return f.Meta().Order == trace.OrderRank && f.Meta().Candidates > f.Meta().TopK
+}
+
+// requests are the requests of a trace in order.
+func (f *source) requests() (ids []string) {
+	for _, info := range f.Streams() {
+		if id := info.Key.Request; len(ids) == 0 || ids[len(ids)-1] != id {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func namesOf(files []*source) string {
+	var names []string
+	for _, f := range files {
+		names = append(names, f.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// about states models, prompts and K of traces, for which their figures can differ from the
+// paper's.
+func about(files ...*source) string {
+	var models []string
+	tokens, demand := [2]int{1 << 30, 0}, [2]int{1 << 30, 0}
+	widen := func(v *[2]int, n int) { *v = [2]int{min(v[0], n), max(v[1], n)} }
+	for _, f := range files {
+		m := f.Meta()
+		if name := cmp.Or(m.Model, "a model that is not named"); !slices.Contains(models, name) {
+			models = append(models, name)
+		}
+		widen(&demand, m.TopK*m.BlockTokens)
+		for _, info := range f.Streams() {
+			widen(&tokens, int(info.PromptLen))
+		}
+	}
+	span := func(v [2]int) string {
+		if v[0] == v[1] {
+			return strconv.Itoa(v[0])
+		}
+		return fmt.Sprintf("%d to %d", v[0], v[1])
+	}
+	return fmt.Sprintf("%s, prompts of %s tokens, K of %s", strings.Join(models, ", "), span(tokens), span(demand))
+}
+
+// typical is the trace whose misses a section prices, at the small budget: by head if there
+// is one. The section names it. Without such a trace the section says so, and it is nil.
+func (b *bench) typical(d *reproduce.Draft) *source {
+	files := b.exactNear(small)
+	if len(files) == 0 {
+		d.Absent("no trace")
+		return nil
+	}
+	f := files[max(0, slices.IndexFunc(files, func(f *source) bool { return f.perHead }))]
+	d.Extend("misses", reproduce.Row{"trace": f.Name})
+	return f
+}
+
+// count is the sum of rows of one policy.
+type count struct{ demand, misses int64 }
+
+// hit is the share of the demand that was resident.
+func (c count) hit() float64 { return 1 - float64(c.misses)/float64(c.demand) }
+
+// counts replays traces and pools their counts by policy.
+func (b *bench) counts(files []*source, policies, capacities []string, warmup string) map[string]count {
+	pooled := map[string]count{}
+	for _, f := range files {
+		for _, r := range b.Replay(f.Trace, b.Options(policies, capacities, warmup)) {
+			c := pooled[r.Policy]
+			pooled[r.Policy] = count{c.demand + r.Demand, c.misses + r.Misses}
+		}
+	}
+	return pooled
+}
+
+// profile is the profile of a policy with blocks of some tokens; 0: the trace's.
+func (b *bench) profile(f *source, policy, capacity, tier string, blockTokens int) *pipeline.Profile {
+	r := reproduce.Replay{Policy: policy, Tier: tier, Shape: replay.Shape{BlockTokens: blockTokens}}
+	return b.Profiles(f.Trace, r, capacity)[0]
+}
+
+// kvdrives is KVDrive's selection.
+const kvdrives = "centroids:tokens=16"
+
+// price is the output of kvreplay time for Llama-3-8B at the small budget. Batch and context
+// are given in the options. The machine is the L20 and the host has 16 threads if they say
+// nothing else.
+func (b *bench) price(p *pipeline.Profile, schedule, selection string, o pipeline.Options) *pipeline.Result {
+	o.Machine, o.Threads = cmp.Or(o.Machine, b.l20), cmp.Or(o.Threads, 16)
+	o.Model, o.Depth, o.Steps = b.llama, 64, 16
+	o.Scaling = reproduce.Must(pipeline.NewScaling(p, b.llama, "stretch", int(o.Context/64)))
+	return b.Price(p, schedule, selection, o)
 }

@@ -15,25 +15,25 @@ import (
 // sections reproduces from the bundled traces, with a library that change may change.
 func sections(t *testing.T, traces []string, change func(*hardware.Library)) (all []reproduce.Section, past []string) {
 	t.Helper()
-	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := begin(t, traces)
 	if change != nil {
-		change(lib)
+		change(b.Library)
 	}
-	all, err = Of(t.Context(), reproduce.Inputs{Traces: traces}, lib)
+	all, err := b.Run()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range all {
-		for i := range s.Lines {
-			if l := &s.Lines[i]; l.Verdict() == reproduce.PastGate {
-				past = append(past, s.Name+": "+l.Item)
-			}
-		}
+	return all, reproduce.Past(all)
+}
+
+func begin(t *testing.T, traces []string) *reproduce.Study {
+	t.Helper()
+	s, err := reproduce.Begin(t.Context(), Paper(), reproduce.Inputs{Traces: traces})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return all, past
+	t.Cleanup(s.Close)
+	return s
 }
 
 func bundled(t *testing.T) []string {
@@ -95,52 +95,34 @@ func TestGatesBite(t *testing.T) {
 // The reasons for known misses are those that the model confirms: one thing is changed at a
 // time.
 func TestReasonsOfMisses(t *testing.T) {
-	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
 	traces, err := filepath.Glob("../../../datasets/corpus/deep_*.parquet")
 	if err != nil || len(traces) != 3 {
 		t.Fatalf("deep traces %v, %v", traces, err)
 	}
-	s := &study{ctx: t.Context(), lib: lib, llama: model(t, lib, "llama-3-8b-1048k")}
-	if s.l20, err = lib.Machine("l20"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.open(reproduce.Inputs{Traces: traces}); err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
-	ratio := func(f *source, tokens int, change ...func(*pipeline.Options)) float64 {
-		_, ratio, err := s.drive(f, tokens, change...)
-		if err != nil {
-			t.Fatal(err)
-		}
+	b := newBench(begin(t, traces))
+	var none, readAhead pipeline.Options
+	readAhead.Ahead.Accuracy = 1
+	ratio := func(f *source, tokens int, o pipeline.Options) float64 {
+		_, ratio := b.drive(f, tokens, o)
 		return ratio
 	}
 	// Fig. 21: the size of a read and the trace move the throughput, read-ahead does not.
-	first := s.traces[0]
-	base := ratio(first, chunk)
-	if ahead := ratio(first, chunk, func(o *pipeline.Options) { o.Ahead.Accuracy = 1 }); math.Abs(ahead-base) > 0.02 {
+	first := b.traces[0]
+	base := ratio(first, chunk, none)
+	if ahead := ratio(first, chunk, readAhead); math.Abs(ahead-base) > 0.02 {
 		t.Errorf("Fig. 21: read-ahead changes %.3f to %.3f", base, ahead)
 	}
-	if larger := ratio(first, 2*chunk); larger < base+0.1 {
+	if larger := ratio(first, 2*chunk, none); larger < base+0.1 {
 		t.Errorf("Fig. 21: chunks of twice the size change %.3f to %.3f", base, larger)
 	}
-	if other := ratio(s.traces[1], chunk); math.Abs(other-base) < 0.1 {
+	if other := ratio(b.traces[1], chunk, none); math.Abs(other-base) < 0.1 {
 		t.Errorf("Fig. 21: another trace changes %.3f to %.3f", base, other)
 	}
 	// Fig. 16: lookup takes as long in a large cache as in a small one.
 	var lookups []float64
 	for _, policy := range []string{"window:2", "window:4"} {
-		p, err := s.profile(first, policy, "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := s.price(p, 1, k60, "sequential:lookup=cpu")
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := pipeline.Options{Batch: 1, Context: k60}
+		r := b.price(b.profile(first, policy, "", "", 0), "sequential:lookup=cpu", kvdrives, o)
 		lookups = append(lookups, r.Causes.Lookup)
 	}
 	if lookups[1] > lookups[0] {

@@ -1,25 +1,23 @@
 package kvpr
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/replay/reproduce"
+	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
 // bench prices the paper's settings.
-type bench struct {
-	ctx context.Context
-	lib *hardware.Library
-}
+type bench struct{ *reproduce.Study }
 
-// rates are what a machine reaches.
+// rates are those that a machine reaches.
 type rates struct {
 	link     float64 // bytes/s to the GPU
 	flops    float64 // FLOP/s of recomputing
-	overhead float64 // s a layer, row by row; column by column it is part of the link's rate
+	overhead float64 // s a layer, row by row. Column by column it is part of the link's rate
 }
 
 // setting is one run of the paper: a batch of equal prompts that decodes.
@@ -28,108 +26,98 @@ type setting struct {
 	schedule         string
 	batch            int // of all batches that pass a layer
 	prompt, generate int
-	// static: all positions that were allocated move, from the first step on, and what a
-	// layer takes besides moving and recomputing is the overhead alone.
+	// static: all positions that were allocated move, from the first step on. The overhead is
+	// all that a layer takes besides moving and recomputing.
 	static bool
-	gpus   int // that share the host, each with such a batch; 0: as many as the machine has
+	gpus   int // that share the host, each with such a batch. 0 is the machine's number
 }
 
 // steps are those of decoding: prefill makes the first token.
 func (s *setting) steps() float64 { return float64(s.generate - 1) }
 
-// machine is a bundled one with a link and a GPU of some rates.
-func (b *bench) machine(name string, gpus int, r rates) (*hardware.Machine, error) {
-	bundled, err := b.lib.Machine(name)
-	if err != nil {
-		return nil, err
-	}
-	m, gpu := *bundled, *bundled.GPU
-	m.Link = plainLink(r.link)
-	gpu.AchievedBF16 = hardware.Fact[hardware.FLOPPerSecond]{Value: hardware.FLOPPerSecond(r.flops), Written: "fitted"}
-	m.GPU = &gpu
-	if gpus > 0 {
-		m.GPUs = gpus
-	}
-	return &m, nil
-}
-
 // plainLink moves at one rate, whatever the pieces.
 func plainLink(rate float64) *hardware.Link {
-	paths := hardware.Paths{Call: &hardware.Curve{Regimes: []hardware.Regime{{Rate: hardware.Fact[hardware.BytesPerSecond]{Value: hardware.BytesPerSecond(rate), Written: "fitted"}}}}}
+	fact := hardware.Fact[hardware.BytesPerSecond]{Value: hardware.BytesPerSecond(rate), Written: "fitted"}
+	paths := hardware.Paths{Call: &hardware.Curve{Regimes: []hardware.Regime{{Rate: fact}}}}
 	return &hardware.Link{HostToDevice: paths, DeviceToHost: paths}
 }
 
-// price is what `kvreplay time` prints of a setting, on a machine with the given rates. It
-// prices all steps, or one step if they are equal.
-func (b *bench) price(s setting, r rates) (*pipeline.Result, error) {
-	machine, err := b.machine(s.machine, s.gpus, r)
-	if err != nil {
-		return nil, err
+// onePiece is the time of one contiguous transfer at a rate.
+func onePiece(rate float64, bytes int64) float64 {
+	path := transfer.NewCurve(plainLink(rate).HostToDevice.Call, transfer.Packets{})
+	return path.Time(transfer.Request{Descriptors: 1, Bytes: bytes, Launches: 1})
+}
+
+// price is the output of `kvreplay time` for a setting, on a machine with the given rates.
+func (b *bench) price(s setting, r rates) *pipeline.Result {
+	m := *b.Machine(s.machine)
+	gpu := *m.GPU
+	gpu.AchievedBF16 = hardware.Fact[hardware.FLOPPerSecond]{Value: hardware.FLOPPerSecond(r.flops), Written: "fitted"}
+	m.Link, m.GPU = plainLink(r.link), &gpu
+	if s.gpus > 0 {
+		m.GPUs = s.gpus
 	}
-	o := pipeline.Options{Machine: machine, Threads: 1, Reserve: 0}
+	o := pipeline.Options{Machine: &m, Threads: 1, Reserve: 0}
 	if s.static {
 		o.Table = overheadOnly(r.overhead)
 	}
 	return b.decode(s, o)
 }
 
-// shipped is what `kvreplay time` prints of a setting by default: on the bundled machine,
+// shipped is the output of `kvreplay time` for a setting by default: on the bundled machine,
 // without a constant of the paper.
-func (b *bench) shipped(s setting) (*pipeline.Result, error) {
-	machine, err := b.lib.Machine(s.machine)
-	if err != nil {
-		return nil, err
-	}
-	return b.decode(s, pipeline.Options{Machine: machine, Threads: 16, Reserve: 0.1, Depth: 64})
+func (b *bench) shipped(s setting) *pipeline.Result {
+	return b.decode(s, pipeline.Options{Machine: b.Machine(s.machine), Threads: 16, Reserve: 0.1, Depth: 64})
 }
 
-// decode prices a setting on a machine.
-func (b *bench) decode(s setting, o pipeline.Options) (_ *pipeline.Result, err error) {
-	if o.Model, err = b.lib.Model(s.model); err != nil {
-		return nil, err
-	}
-	var profile *pipeline.Profile
-	if profile, o.Scaling, err = pipeline.Decoding(s.prompt, s.generate, s.static, o.Model); err != nil {
-		return nil, err
-	}
-	if o.Schedule, err = pipeline.ParseSchedule(s.schedule); err != nil {
-		return nil, err
-	}
-	if o.Selection, err = pipeline.ParseSelection("auto", o.Model); err != nil {
-		return nil, err
-	}
-	o.Batch = s.batch
+// decode prices all steps of a setting, or one step if they are equal.
+func (b *bench) decode(s setting, o pipeline.Options) *pipeline.Result {
+	o.Model, o.Batch = b.Model(s.model), s.batch
 	if s.static {
 		o.Steps = 1
 	}
-	return pipeline.Price(b.ctx, profile, o)
+	profile, scaling, err := pipeline.Decoding(s.prompt, s.generate, s.static, o.Model)
+	reproduce.Check(err)
+	o.Scaling = scaling
+	return b.Price(profile, s.schedule, "", o)
 }
 
-// overheadOnly is a table of measured times, as `kvreplay time --table` reads it, in which
-// a layer takes some seconds for all that is neither moving nor recomputing.
+// overheadOnly is a table of measured times, as `kvreplay time --table` reads it. A layer
+// takes the given seconds for all that is neither moving nor recomputing.
 func overheadOnly(seconds float64) func(pipeline.Computer) (pipeline.Computer, error) {
-	var csv strings.Builder
-	csv.WriteString("operator,query_tokens,context_tokens,time_us\n")
-	for _, operator := range []string{"project", "pre", "attend_all", "output"} {
-		fmt.Fprintf(&csv, "%s,1,1,0\n", operator)
-	}
-	fmt.Fprintf(&csv, "post,1,1,%.17g\n", seconds*1e6)
+	csv := "operator,query_tokens,context_tokens,time_us\nproject,1,1,0\npre,1,1,0\nattend_all,1,1,0\noutput,1,1,0\n" +
+		fmt.Sprintf("post,1,1,%.17g\n", seconds*1e6)
 	return func(rest pipeline.Computer) (pipeline.Computer, error) {
-		return pipeline.ReadTimetable(strings.NewReader(csv.String()), "overhead", rest, false)
+		return pipeline.ReadTimetable(strings.NewReader(csv), "overhead", rest, false)
 	}
 }
 
-// seconds is how long a setting decodes.
-func (b *bench) seconds(s setting, r rates) (float64, error) {
-	result, err := b.price(s, r)
-	if err != nil {
-		return 0, err
-	}
-	return result.Mean * s.steps(), nil
-}
+// seconds is the time in which a setting decodes.
+func (b *bench) seconds(s setting, r rates) float64 { return b.price(s, r).Mean * s.steps() }
 
 // tokens are tokens/s of a setting that takes once some seconds more.
-func (b *bench) tokens(s setting, r rates, once float64) (float64, error) {
-	t, err := b.seconds(s, r)
-	return float64(s.batch) * s.steps() / (t + once), err
+func (b *bench) tokens(s setting, r rates, once float64) float64 {
+	return float64(s.batch) * s.steps() / (b.seconds(s, r) + once)
 }
+
+// predict compares a cell with the output of kvreplay time by default. The rates are the
+// fitted ones, for the reason of a miss. It returns ours, NaN if the setting does not fit.
+func (b *bench) predict(
+	d *reproduce.Draft, cell []reproduce.Row, s setting, r *rates, ours func(*pipeline.Result) float64,
+) float64 {
+	result := b.shipped(s)
+	if !result.Fits() {
+		d.Absent("default", append(cell, reproduce.Row{"verdict": result.Memory.Verdict})...)
+		return reproduce.None
+	}
+	const large = 1 << 30
+	m := b.Machine(s.machine)
+	link := transfer.NewLink(m.Link).Fastest(transfer.HostToDevice)
+	rate := large / link.Time(transfer.Request{Descriptors: 1, Bytes: large, Launches: 1})
+	d.Set("default", ours(result), append(cell, reproduce.Row{"bundled": rate / 1e9, "link": r.link / 1e9,
+		"share": 100 * r.flops / float64(m.GPU.BF16.Value), "overhead": 1e3 * r.overhead})...)
+	return ours(result)
+}
+
+// tokensPerSecond is the throughput of all requests.
+func tokensPerSecond(r *pipeline.Result) float64 { return r.Tokens }

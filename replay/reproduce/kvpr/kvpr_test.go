@@ -1,42 +1,27 @@
 package kvpr
 
 import (
-	"context"
 	"math"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	lib, err := hardware.Load("")
+	s, err := reproduce.Begin(t.Context(), Paper(), reproduce.Inputs{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &bench{t.Context(), lib}
+	t.Cleanup(s.Close)
+	return &bench{s}
 }
-
-// fitted are the constants, fitted once for all tests.
-var fitted = sync.OnceValues(func() (*constants, error) {
-	lib, err := hardware.Load("")
-	if err != nil {
-		return nil, err
-	}
-	return (&bench{context.Background(), lib}).fit()
-})
 
 // Every cell is within its gate, or is one that the paper contradicts; no cell that a
 // constant comes from counts, and there are no more of them than constants.
 func TestWithinGates(t *testing.T) {
-	c, err := fitted()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sections, err := newBench(t).sections(c)
+	sections, err := newBench(t).Run()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,15 +29,12 @@ func TestWithinGates(t *testing.T) {
 	for _, s := range sections {
 		for _, l := range s.Lines {
 			switch {
-			case l.Known && l.Passes():
-				t.Errorf("%s, %s: known to miss its gate, but does not", s.Name, l.Item)
-			case !l.Known && !l.Passes():
-				t.Errorf("%s, %s: %g, the paper prints %g (%+.1f %%), past ± %g", s.Name, l.Item, l.Ours, l.Target.Value(), 100*l.Error(), l.Gate)
+			case l.Result == reproduce.KnownMiss:
+				known[l.Kind]++
+			case l.Result == reproduce.PastGate:
+				t.Errorf("%s, %s: %g, the paper prints %g (%+.1f %%), past ± %g", s.Name, l.Item, l.Ours, l.Printed, 100*l.Error, l.Relative)
 			}
 			lines[l.Kind]++
-			if l.Known {
-				known[l.Kind]++
-			}
 		}
 	}
 	// Table 1: 3 links and 3 sizes are arithmetic, 3 reads are predictions. Tables 2 to 5
@@ -68,13 +50,7 @@ func TestWithinGates(t *testing.T) {
 
 // A constant that is off by a little more than it may be puts a judged cell past its gate.
 func TestGatesBite(t *testing.T) {
-	b := newBench(t)
-	found, err := fitted()
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := *found
-	c := &own
+	c := newBench(t).fit()
 	for _, change := range []struct {
 		name, section string
 		constant      *float64
@@ -87,15 +63,12 @@ func TestGatesBite(t *testing.T) {
 	} {
 		was := *change.constant
 		*change.constant *= change.factor
-		section := map[string]func(*constants) (reproduce.Section, error){"table-2": b.table2, "table-3": b.table3, "table-4": b.table4, "table-5": b.table5}[change.section]
-		s, err := section(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := newBench(t)
+		map[string]func(*constants){"table-2": b.table2, "table-3": b.table3, "table-4": b.table4, "table-5": b.table5}[change.section](c)
 		*change.constant = was
 		past := 0
-		for _, l := range s.Lines {
-			if l.Kind == reproduce.Transferred && !l.Known && !l.Passes() {
+		for _, l := range b.Section(change.section).Finish().Lines {
+			if l.Kind == reproduce.Transferred && l.Result == reproduce.PastGate {
 				past++
 			}
 		}
@@ -111,30 +84,24 @@ func TestPricedIsThePapersFormula(t *testing.T) {
 	b := newBench(t)
 	r := rates{link: 26e9, flops: 70e12, overhead: 1e-3}
 	const layers, hidden = 40, 5120
-	for i := range opt13 {
-		l := &opt13[i]
-		positions := float64(l.prompt + l.generate)
+	for _, row := range b.Rows("table-4") {
+		prompt, generate := row.Number("prompt"), row.Number("generation")
+		positions := prompt + generate
 		x, g := requests*hidden*2/r.link, 4*requests*hidden*hidden/r.flops
 		least := math.Inf(1)
-		for n := 0.; n <= float64(l.prompt); n++ {
+		for n := 0.; n <= prompt; n++ {
 			least = min(least, n*x+max(n*g, 2*x*(positions-n)))
 		}
 		for schedule, layer := range map[string]float64{accelerate: 2 * x * positions, rowByRow: least} {
-			got, err := b.seconds(l.setting("opt-13b", schedule), r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if want := float64(l.generate-1) * layers * (layer + r.overhead); math.Abs(got/want-1) > 1e-9 {
-				t.Errorf("%s at %d/%d takes %.12g s, by the formula %.12g", schedule, l.prompt, l.generate, got, want)
+			got := b.seconds(latency("opt-13b", row, schedule), r)
+			if want := (generate - 1) * layers * (layer + r.overhead); math.Abs(got/want-1) > 1e-9 {
+				t.Errorf("%s at %g/%g takes %.12g s, by the formula %.12g", schedule, prompt, generate, got, want)
 			}
 		}
 	}
 	// Column by column: weights of 12·h² and their biases, KV of the positions in use.
 	low := rates{link: 10e9, flops: 20e12}
-	got, err := b.lowTokens(&lowEnd[1], flexgenBatches, low, math.Inf(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := b.lowTokens(b.Rows("table-5")[1], flexgenBatches, low, math.Inf(1))
 	const small = 4096
 	bytes := 32 * (2*(12*small*small+9*small) + 2*inAll*small*2*(256+64.))
 	if want := inAll * low.link / bytes; math.Abs(got/want-1) > 0.002 {
@@ -143,20 +110,20 @@ func TestPricedIsThePapersFormula(t *testing.T) {
 }
 
 func TestSolve(t *testing.T) {
-	x, err := solve([]float64{1, 1}, []float64{7, 2.25}, func(x []float64) ([]float64, error) {
-		return []float64{6/x[0] + x[1], 3/x[0] + x[1]/4}, nil // 3 and 5
+	x, err := solve([]float64{1, 1}, []float64{7, 2.25}, func(x []float64) []float64 {
+		return []float64{6/x[0] + x[1], 3/x[0] + x[1]/4} // 3 and 5
 	})
 	if err != nil || math.Abs(x[0]-3) > 1e-6 || math.Abs(x[1]-5) > 1e-6 {
 		t.Errorf("solved by %g, expected 3 and 5: %v", x, err)
 	}
-	if _, err := solve([]float64{1}, []float64{2}, func(x []float64) ([]float64, error) { return []float64{1}, nil }); err == nil {
+	if _, err := solve([]float64{1}, []float64{2}, func(x []float64) []float64 { return []float64{1} }); err == nil {
 		t.Error("a constant that changes nothing is found")
 	}
-	c, err := between(1, 100, 4, func(x float64) (float64, error) { return 20 / x, nil })
+	c, err := between(1, 100, 4, func(x float64) float64 { return 20 / x })
 	if err != nil || math.Abs(c-5) > 1e-9 {
 		t.Errorf("between: %g, expected 5: %v", c, err)
 	}
-	if _, err := between(1, 4, 4, func(x float64) (float64, error) { return 20 / x, nil }); err == nil || !strings.Contains(err.Error(), "no constant between") {
+	if _, err := between(1, 4, 4, func(x float64) float64 { return 20 / x }); err == nil || !strings.Contains(err.Error(), "no constant between") {
 		t.Errorf("beyond its range: %v", err)
 	}
 }

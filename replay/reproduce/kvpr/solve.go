@@ -8,35 +8,28 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// solve finds as many positive constants as there are cells to meet: predicted gives ours
-// of each for some constants. Newton's method on logarithms of both, in which times are
-// nearly straight lines of rates, with slopes by differences.
-func solve(start, printed []float64, predicted func(constants []float64) ([]float64, error)) ([]float64, error) {
+// solve finds as many positive constants as there are printed cells to meet. Predicted gives
+// our cells for some constants. Newton's method works on logarithms of both, in which times
+// are nearly straight lines of rates, with slopes by differences.
+func solve(start, printed []float64, predicted func(constants []float64) []float64) ([]float64, error) {
 	const most, enough = 30, 1e-10
 	n := len(start)
 	x, miss := make([]float64, n), make([]float64, n)
 	for i, c := range start {
 		x[i] = math.Log(c)
 	}
-	var failed error
 	misses := func(dst, x []float64) {
 		constants := make([]float64, n)
 		for i := range x {
 			constants[i] = math.Exp(x[i])
 		}
-		ours, err := predicted(constants)
-		if err != nil {
-			failed = err
-			return
-		}
+		ours := predicted(constants)
 		for i := range dst {
 			dst[i] = math.Log(ours[i] / printed[i])
 		}
 	}
 	for range most {
-		if misses(miss, x); failed != nil {
-			return nil, failed
-		}
+		misses(miss, x)
 		if worst(miss) < enough {
 			for i := range x {
 				x[i] = math.Exp(x[i])
@@ -45,9 +38,6 @@ func solve(start, printed []float64, predicted func(constants []float64) ([]floa
 		}
 		slopes, step := mat.NewDense(n, n, nil), mat.NewVecDense(n, nil)
 		fd.Jacobian(slopes, misses, x, &fd.JacobianSettings{Step: 1e-5, OriginValue: miss})
-		if failed != nil {
-			return nil, failed
-		}
 		if err := step.SolveVec(slopes, mat.NewVecDense(n, miss)); err != nil {
 			return nil, fmt.Errorf("fit %d constants: %w", n, err)
 		}
@@ -58,11 +48,10 @@ func solve(start, printed []float64, predicted func(constants []float64) ([]floa
 	return nil, fmt.Errorf("fit %d constants: off by %.3g after %d steps", n, worst(miss), most)
 }
 
-// between finds the constant of low … high at which ours meets a printed cell, by
-// bisection of its logarithm; ours must fall as the constant grows. Recomputing needs it:
-// its time is a staircase of the rate with slopes between flat steps, as whole positions
-// are recomputed.
-func between(low, high, printed float64, predicted func(constant float64) (float64, error)) (float64, error) {
+// between finds the constant of low … high at which ours meets a printed cell, by bisection
+// of its logarithm. Ours must fall as the constant grows. Recomputing needs it: whole
+// positions are recomputed, so that its time is flat in some parts and falls in others.
+func between(low, high, printed float64, predicted func(constant float64) float64) (float64, error) {
 	const halvings = 60
 	a, b := math.Log(low), math.Log(high)
 	for i := range halvings + 2 {
@@ -73,12 +62,11 @@ func between(low, high, printed float64, predicted func(constant float64) (float
 		case 1:
 			x = b
 		}
-		ours, err := predicted(math.Exp(x))
+		ours := predicted(math.Exp(x))
 		switch {
-		case err != nil:
-			return 0, err
 		case i < 2 && (ours > printed) != (i == 0):
-			return 0, fmt.Errorf("no constant between %g and %g gives %g: at %g it is %g", low, high, printed, math.Exp(x), ours)
+			return 0, fmt.Errorf("no constant between %g and %g gives %g: at %g it is %g",
+				low, high, printed, math.Exp(x), ours)
 		case ours > printed:
 			a = x
 		default:
@@ -88,7 +76,7 @@ func between(low, high, printed float64, predicted func(constant float64) (float
 	return math.Exp((a + b) / 2), nil
 }
 
-// worst is the largest absolute value; infinite where one is no number.
+// worst is the largest absolute value, infinite if one is NaN.
 func worst(values []float64) (most float64) {
 	for _, v := range values {
 		if math.IsNaN(v) {

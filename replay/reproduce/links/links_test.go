@@ -6,40 +6,49 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/reproduce/links"
+	"github.com/kvreplay/kvreplay/replay/transfer/fit"
 )
 
-// past counts lines past their gates.
-func past(t *testing.T, lib *hardware.Library) (lines, n int) {
+// sections compares the points with a library that change may change.
+func sections(t *testing.T, change func(*hardware.Library)) []reproduce.Section {
 	t.Helper()
-	sections, err := links.Of(lib)
+	s, err := reproduce.Begin(t.Context(), links.Paper(), reproduce.Inputs{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range sections {
-		lines += len(s.Lines)
-		for i := range s.Lines {
-			if s.Lines[i].Verdict() == reproduce.PastGate {
-				n++
-			}
-		}
+	defer s.Close()
+	if change != nil {
+		change(s.Library)
 	}
-	return lines, n
+	all, err := s.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 func TestLinks(t *testing.T) {
-	lib, err := hardware.Load("")
-	if err != nil {
-		t.Fatal(err)
+	lines := 0
+	all := sections(t, nil)
+	for _, s := range all {
+		lines += len(s.Lines)
+		for _, l := range s.Lines {
+			if l.Kind.Judged() && float64(l.Relative) != fit.Tolerance {
+				t.Errorf("%s: the gate is %v, the fit's tolerance %v", l.Item, l.Relative, fit.Tolerance)
+			}
+		}
 	}
-	if lines, n := past(t, lib); lines < 80 || n > 0 {
-		t.Errorf("%d lines, %d past their gates, expected at least 80 and none", lines, n)
+	if past := reproduce.Past(all); lines < 80 || past != nil {
+		t.Errorf("%d lines, expected at least 80; past their gates: %q", lines, past)
 	}
-	link, err := lib.Link("pcie5-x16")
-	if err != nil {
-		t.Fatal(err)
-	}
-	link.HostToDevice.Call.Regimes[0].Descriptor.Value *= 2
-	if _, n := past(t, lib); n == 0 {
+	changed := sections(t, func(lib *hardware.Library) {
+		link, err := lib.Link("pcie5-x16")
+		if err != nil {
+			t.Fatal(err)
+		}
+		link.HostToDevice.Call.Regimes[0].Descriptor.Value *= 2
+	})
+	if reproduce.Past(changed) == nil {
 		t.Error("a descriptor of twice the time is not noticed")
 	}
 }

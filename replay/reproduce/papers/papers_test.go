@@ -23,8 +23,8 @@ func TestNames(t *testing.T) {
 		if !strings.Contains(string(text), "| `"+name+"` |") {
 			t.Errorf("replay/reproduce/README.md has no line for %s", name)
 		}
-		if p := papers.All()[i]; p.Citation == "" || p.Sections == nil {
-			t.Errorf("paper %s has no citation or no sections", name)
+		if p := papers.All()[i]; p.Citation == "" || p.Study == nil {
+			t.Errorf("paper %s has no citation or no study", name)
 		}
 	}
 }

@@ -1,0 +1,172 @@
+package reproduce
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics/result"
+	"github.com/kvreplay/kvreplay/policies/all"
+	"github.com/kvreplay/kvreplay/replay"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+	"github.com/kvreplay/kvreplay/replay/pipeline"
+	"github.com/kvreplay/kvreplay/trace"
+)
+
+// Machine is a bundled machine.
+func (s *Study) Machine(name string) *hardware.Machine { return Must(s.Library.Machine(name)) }
+
+// Model is a bundled model.
+func (s *Study) Model(name string) *hardware.Model { return Must(s.Library.Model(name)) }
+
+// Trace is an open trace with the profiles of its replays.
+type Trace struct {
+	*trace.File
+	Name     string // of the file, without ending
+	profiles map[profileKey]*pipeline.Profile
+}
+
+type profileKey struct {
+	replay   Replay
+	capacity string
+}
+
+// Open opens a trace, once. The study closes it.
+func (s *Study) Open(path string) *Trace {
+	if s.traces[path] == nil {
+		name := strings.TrimSuffix(filepath.Base(path), ".parquet")
+		s.traces[path] = &Trace{Must(trace.Open(path)), name, map[profileKey]*pipeline.Profile{}}
+	}
+	return s.traces[path]
+}
+
+// DrawTrace draws a synthetic trace with the dials of a preset, once.
+func (s *Study) DrawTrace(preset, name string, steps int) *Trace {
+	path := s.file(preset + ".parquet")
+	if s.traces[path] == nil {
+		if s.Synthetic == nil {
+			Check(errors.New("the study was given nothing that makes synthetic traces"))
+		}
+		Check(s.Synthetic(s.Context, path, preset, steps))
+		s.Open(path).Name = name
+	}
+	return s.traces[path]
+}
+
+// Options are those of `kvreplay replay` for some policies at some capacities.
+func (s *Study) Options(policies, capacities []string, warmup string) replay.Options {
+	o := replay.Options{Workers: runtime.GOMAXPROCS(0), Warmup: Must(replay.ParseWarmup(warmup))}
+	for _, name := range policies {
+		o.Policies = append(o.Policies, Must(all.Table().Parse(name)))
+	}
+	if len(capacities) > 0 {
+		o.Capacities = Must(replay.ParseCapacities(capacities))
+	}
+	return o
+}
+
+// Replay replays a trace, as `kvreplay replay` does.
+func (s *Study) Replay(t *Trace, o replay.Options) []result.Row {
+	r, err := replay.Run(s.Context, t.File, o)
+	if err != nil {
+		Check(fmt.Errorf("replay %s: %w", t.Name, err))
+	}
+	return r.Rows
+}
+
+// Replay is a replay whose profile is wanted.
+type Replay struct {
+	Policy string
+	Warmup string // empty: auto
+	Tier   string // below the GPU, empty: none
+	Shape  replay.Shape
+}
+
+// Profiles are the profiles of a replay, in the order of the capacities. Each is replayed once.
+func (s *Study) Profiles(t *Trace, r Replay, capacities ...string) (profiles []*pipeline.Profile) {
+	var missing []string
+	for _, c := range capacities {
+		if t.profiles[profileKey{r, c}] == nil {
+			missing = append(missing, c)
+		}
+	}
+	if len(missing) > 0 {
+		for i, p := range s.profile(t, r, missing) {
+			t.profiles[profileKey{r, missing[i]}] = p
+		}
+	}
+	for _, c := range capacities {
+		profiles = append(profiles, t.profiles[profileKey{r, c}])
+	}
+	return profiles
+}
+
+// profile replays a trace and reads the profile back. The capacity of a policy that has none
+// is empty.
+func (s *Study) profile(t *Trace, r Replay, capacities []string) []*pipeline.Profile {
+	given := capacities
+	if capacities[0] == "" {
+		given = nil
+	}
+	o := s.Options([]string{r.Policy}, given, cmp.Or(r.Warmup, "auto"))
+	o.Shape = r.Shape
+	if r.Tier != "" {
+		o.Tiers = []replay.Tier{Must(replay.ParseTier(all.Table(), r.Tier))}
+	}
+	path := s.file("profile.parquet")
+	p := Must(replay.CreateProfile(path, false))
+	defer p.Abort()
+	o.Profile = p
+	s.Replay(t, o)
+	Check(p.Close())
+	var cells []pipeline.Cell
+	for _, c := range capacities {
+		cells = append(cells, pipeline.Cell{Policy: o.Policies[0].Name(), Capacity: c})
+	}
+	return Must(pipeline.ReadProfiles(s.Context, path, cells))
+}
+
+// Price is the output of `kvreplay time` for a profile. An empty selection is auto.
+func (s *Study) Price(p *pipeline.Profile, schedule, selection string, o pipeline.Options) *pipeline.Result {
+	o.Schedule = Must(pipeline.ParseSchedule(schedule))
+	o.Selection = Must(pipeline.ParseSelection(cmp.Or(selection, "auto"), o.Model))
+	r, err := pipeline.Price(s.Context, p, o)
+	if err != nil {
+		Check(fmt.Errorf("%s, batch %d: %w", schedule, o.Batch, err))
+	}
+	return r
+}
+
+// Plan is the first choice of `kvreplay plan` for a profile.
+func (s *Study) Plan(p *pipeline.Profile, schedule, selection string, o pipeline.PlanOptions) *pipeline.Candidate {
+	o.Schedule = Must(pipeline.ParseSchedule(schedule))
+	o.Selection = Must(pipeline.ParseSelection(cmp.Or(selection, "auto"), o.Model))
+	o.Schedules = []pipeline.Schedule{o.Schedule}
+	return &Must(pipeline.Plan(s.Context, []*pipeline.Profile{p}, o)).Candidates[0]
+}
+
+// Request is one decode step of each layer of one request. It stands for papers that state
+// counts instead of traces.
+type Request struct {
+	Context  int64 // cached tokens
+	Demand   int64 // entries that attention reads, of all heads of a layer
+	Misses   int64 // of them, moved one by one
+	Resident int64 // entries that the GPU keeps after the step
+}
+
+// Profile has the request in every layer and head of a model. Scaling maps it to the model.
+func (r Request) Profile(m *hardware.Model) (*pipeline.Profile, *pipeline.Scaling) {
+	heads := max(1, int64(m.KVHeads.Value))
+	if m.Latent != nil {
+		heads = 1
+	}
+	counts := pipeline.Counts{Demand: r.Demand, Misses: r.Misses, Runs: r.Misses, Moved: r.Misses, Resident: r.Resident,
+		Positions: 1, SeqLen: r.Context, Prompt: r.Context}
+	p := &pipeline.Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: int(max(1, r.Demand/heads))}},
+		Layers: []int32{0}, Heads: int(heads),
+		Requests: []pipeline.Request{{Steps: [][]pipeline.Counts{{counts}}}}}
+	return p, Must(pipeline.NewScaling(p, m, "nearest", 0))
+}

@@ -1,0 +1,374 @@
+package reproduce
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/kvreplay/kvreplay/metrics/render/chart"
+	"github.com/kvreplay/kvreplay/replay/hardware"
+)
+
+// Paper is one published system.
+type Paper struct {
+	Name     string       // "kvpr", as the command line has it
+	Citation string       // authors, title, where, identifier
+	Data     string       // the text of paper.yaml
+	Parts    int          // how often Study calls Done, for progress
+	Study    func(*Study) // computes our figures
+}
+
+// Inputs are the further inputs of studies.
+type Inputs struct {
+	Traces []string // paths of real traces. Sections choose among them by their metadata
+	// Hardware is a folder of machines and models that replace the bundled ones. Empty is none.
+	Hardware string
+	// Synthetic writes a synthetic trace with the dials of a preset. Steps shortens it, 0 does
+	// not. The trace has no candidates beyond the demand.
+	Synthetic func(ctx context.Context, path, preset string, steps int) error
+	Short     bool // smaller synthetic traces, for tests
+	// Progress, if not nil, is called when a part of a paper is done, Paper.Parts times for
+	// each paper. Several goroutines call it.
+	Progress func()
+}
+
+// stopped is the panic that ends a study with an error.
+type stopped struct{ err error }
+
+// Check ends the study if there is an error, as testing.T.Fatal ends a test. [Make] and [Try]
+// return the error. Formulas stay readable that way: they ask models that can all fail.
+func Check(err error) {
+	if err != nil {
+		panic(stopped{err})
+	}
+}
+
+// Must returns v. It ends the study if there is an error.
+func Must[T any](v T, err error) T {
+	Check(err)
+	return v
+}
+
+// Try runs f and returns the error that ended it. A goroutine of a study runs within Try.
+func Try(f func()) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case stopped:
+			err = r.err
+		default:
+			panic(r)
+		}
+	}()
+	f()
+	return nil
+}
+
+// Study is a run of one paper: its data file, and the models that its figures come from.
+type Study struct {
+	Inputs
+	Context context.Context
+	Library *hardware.Library
+
+	paper  Paper
+	data   *document
+	drafts map[string]*Draft
+	traces map[string]*Trace // by path
+	folder string            // of files in between, empty until the first
+}
+
+// Begin reads the data file of a paper and the machines and models. The caller closes the study.
+func Begin(ctx context.Context, p Paper, in Inputs) (*Study, error) {
+	s := &Study{Inputs: in, Context: ctx, paper: p, drafts: map[string]*Draft{}, traces: map[string]*Trace{}}
+	var err error
+	if s.data, err = parse(p.Name+"/paper.yaml", p.Data); err != nil {
+		return nil, err
+	}
+	if s.Library, err = hardware.Load(in.Hardware); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close removes the files in between and closes the traces.
+func (s *Study) Close() {
+	for _, t := range s.traces {
+		t.Close()
+	}
+	os.RemoveAll(s.folder)
+}
+
+// file is the path of a file in between.
+func (s *Study) file(name string) string {
+	if s.folder == "" {
+		s.folder = Must(os.MkdirTemp("", "kvreplay-"+s.paper.Name+"-"))
+	}
+	return filepath.Join(s.folder, name)
+}
+
+// Done reports that a part of the paper is done.
+func (s *Study) Done() {
+	if s.Progress != nil {
+		s.Progress()
+	}
+}
+
+// Rows are the rows of a printed table of the data file.
+func (s *Study) Rows(table string) []Row {
+	rows, ok := s.data.Printed[table]
+	if !ok {
+		Check(fmt.Errorf("%s: printed has no table %q", s.data.file, table))
+	}
+	return rows
+}
+
+// Number is the number in a column.
+func (r Row) Number(column string) float64 {
+	v := number(r[column])
+	if math.IsNaN(v) {
+		Check(fmt.Errorf("row %v has no number in column %q", r, column))
+	}
+	return v
+}
+
+// Int is the whole number in a column.
+func (r Row) Int(column string) int { return int(r.Number(column)) }
+
+// Text is the text in a column, empty if the row does not have it.
+func (r Row) Text(column string) string { text, _ := r[column].(string); return text }
+
+// Draft is a section that a study fills in.
+type Draft struct {
+	study   *Study
+	outline *outline
+	values  Row // of names in braces
+	entries []entry
+	more    []string // sentences of the method
+	figures []Figure
+}
+
+// entry is our figure for a line.
+type entry struct {
+	spec   *spec
+	values []Row
+	ours   float64
+	holds  bool
+	absent bool
+}
+
+// Section is the section of a name, of the data file.
+func (s *Study) Section(name string) *Draft {
+	if s.drafts[name] == nil {
+		i := slices.IndexFunc(s.data.Sections, func(o *outline) bool { return o.Section == name })
+		if i < 0 {
+			Check(fmt.Errorf("%s has no section %q", s.data.file, name))
+		}
+		s.drafts[name] = &Draft{study: s, outline: s.data.Sections[i], values: Row{}}
+	}
+	return s.drafts[name]
+}
+
+// fail ends the study with an error of the section.
+func (d *Draft) fail(format string, args ...any) {
+	Check(fmt.Errorf("%s: section %s: %w", d.study.data.file, d.outline.Section, fmt.Errorf(format, args...)))
+}
+
+// Let gives the section's texts a value: that of {name}.
+func (d *Draft) Let(name string, value any) { d.values[name] = value }
+
+// Set gives our figure of a line. The data file says when a statement holds. The values are
+// those of the names in the line's texts.
+func (d *Draft) Set(line string, ours float64, values ...Row) {
+	l := d.line(line)
+	if l.Kind == Ordinal && !l.limited() {
+		d.fail("statement %q has no limits, so that the study must say whether it holds", line)
+	}
+	d.add(entry{spec: l, values: values, ours: ours, holds: l.holds(ours)})
+}
+
+// Holds says whether a statement holds, and gives the figure that decides it.
+func (d *Draft) Holds(line string, ours float64, holds bool, values ...Row) {
+	l := d.line(line)
+	if l.Kind != Ordinal || l.limited() {
+		d.fail("line %q is not a statement that the study decides", line)
+	}
+	d.add(entry{spec: l, values: values, ours: ours, holds: holds})
+}
+
+// Absent says that the study cannot compute a figure, for the reason in the data file.
+func (d *Draft) Absent(line string, values ...Row) {
+	l := d.line(line)
+	if l.Absent == "" && l.Kind != NotComputable {
+		d.fail("line %q gives no reason to be absent", line)
+	}
+	d.add(entry{spec: l, values: values, ours: None, absent: true})
+}
+
+func (d *Draft) line(id string) *spec {
+	i := slices.IndexFunc(d.outline.specs, func(l *spec) bool { return l.ID == id })
+	if i < 0 {
+		d.fail("there is no line %q", id)
+	}
+	return d.outline.specs[i]
+}
+
+func (d *Draft) add(e entry) {
+	if e.spec.Each == "" && slices.ContainsFunc(d.entries, func(x entry) bool { return x.spec == e.spec }) {
+		d.fail("line %q has two figures", e.spec.ID)
+	}
+	d.entries = append(d.entries, e)
+}
+
+// Extend adds a sentence of the data file to the method.
+func (d *Draft) Extend(sentence string, values ...Row) {
+	text, ok := d.outline.More[sentence]
+	if !ok {
+		d.fail("there is no sentence %q", sentence)
+	}
+	d.more = append(d.more, d.text(text, values...))
+}
+
+// Draw draws a figure of the data file with some lines.
+func (d *Draft) Draw(figure string, lines []chart.Line) { d.draw(figure, chart.Chart{Lines: lines}) }
+
+// DrawBars draws a figure of the data file with some bars.
+func (d *Draft) DrawBars(figure string, bars []chart.Bar) { d.draw(figure, chart.Chart{Bars: bars}) }
+
+func (d *Draft) draw(figure string, c chart.Chart) {
+	i := slices.IndexFunc(d.outline.Figures, func(f figureText) bool { return f.Name == figure })
+	if i < 0 {
+		d.fail("there is no figure %q", figure)
+	}
+	f := &d.outline.Figures[i]
+	c.Title, c.X, c.Y, c.Open, c.Series = d.text(f.Title), f.X, f.Y, f.Open, f.Series
+	if f.Ticks != nil {
+		c.Ticks = chart.Ticks(f.Ticks...)
+	}
+	svg, err := c.Draw()
+	if err != nil {
+		d.fail("figure %s: %w", figure, err)
+	}
+	d.figures = append(d.figures, Figure{Name: f.Name, Alt: d.text(f.Alt), SVG: svg})
+}
+
+// braces are names in a text, each with a verb of package fmt if a colon follows.
+var braces = regexp.MustCompile(`\{([^{}:]+)(?::([^{}]+))?\}`)
+
+// text replaces the names in braces by their values.
+func (d *Draft) text(text string, values ...Row) string {
+	return braces.ReplaceAllStringFunc(text, func(found string) string {
+		parts := braces.FindStringSubmatch(found)
+		done := fmt.Sprintf(cmp.Or(parts[2], "%v"), d.value(parts[1], values...))
+		if parts[2] != "" && strings.Contains(done, "%!") {
+			d.fail("%q: the verb does not fit the value: %s", text, done)
+		}
+		return done
+	})
+}
+
+// value is the value of a name: the line's, or else the section's.
+func (d *Draft) value(name string, values ...Row) any {
+	for _, row := range append(slices.Clip(values), d.values) {
+		if v, ok := row[name]; ok {
+			return v
+		}
+	}
+	d.fail("{%s} has no value", name)
+	return nil
+}
+
+// Finish makes the section. It ends the study if a line has no figure.
+func (d *Draft) Finish() Section {
+	o := d.outline
+	method := append([]string{d.text(o.Method)}, d.more...)
+	s := Section{Name: o.Section, Title: d.text(o.Title), Covers: append([]string{}, o.Covers...),
+		Method: strings.Join(method, " "), Assumptions: d.texts(o.Assumptions), Constants: []Constant{}, Lines: d.lines(),
+		Contradictions: d.texts(o.Contradictions), Figures: append([]Figure{}, d.figures...)}
+	for _, c := range o.Constants {
+		value := number(d.values[c.ID])
+		if c.Value != nil {
+			value = *c.Value
+		}
+		if math.IsNaN(value) {
+			d.fail("constant %q has no value", c.Name)
+		}
+		s.Constants = append(s.Constants, Constant{c.Name, Number(value), c.Unit, d.text(c.From)})
+	}
+	s.Summary = count(s.Lines, nil)
+	return s
+}
+
+func (d *Draft) texts(list []string) []string {
+	done := []string{}
+	for _, text := range list {
+		done = append(done, d.text(text))
+	}
+	return done
+}
+
+// lines are the lines in the order of the data file. Neighbours that are repeated for the
+// same rows stay together: the study's order is theirs.
+func (d *Draft) lines() []Line {
+	lines := []Line{}
+	specs := d.outline.specs
+	for _, l := range specs {
+		_, table := d.study.data.Printed[l.Each]
+		required := table || l.Each == "" && l.Kind != NotComputable
+		if required && !slices.ContainsFunc(d.entries, func(e entry) bool { return e.spec == l }) {
+			d.fail("line %q has no figure", l.ID)
+		}
+	}
+	for len(specs) > 0 {
+		n := 1
+		for specs[0].Each != "" && n < len(specs) && specs[n].Each == specs[0].Each {
+			n++
+		}
+		before := len(lines)
+		for _, e := range d.entries {
+			if slices.Contains(specs[:n], e.spec) {
+				lines = append(lines, d.finished(&e))
+			}
+		}
+		if l := specs[0]; len(lines) == before && l.Each == "" && l.Kind == NotComputable {
+			lines = append(lines, d.finished(&entry{spec: l, ours: None}))
+		}
+		specs = specs[n:]
+	}
+	return lines
+}
+
+// finished is a line with our figure.
+func (d *Draft) finished(e *entry) Line {
+	value := func(v any) Number {
+		if name, ok := v.(string); ok {
+			v = d.value(name, e.values...)
+		}
+		if v != nil && math.IsNaN(number(v)) {
+			d.fail("line %q is compared with %v, which is no number", e.spec.ID, v)
+		}
+		return Number(number(v))
+	}
+	l := *e.spec
+	if e.absent && l.Kind != NotComputable {
+		if l.Kind == Ordinal { // the unit is that of the figure that decides it
+			l.Unit = new(string)
+		}
+		l.Kind, l.Note, l.Miss = NotComputable, l.Absent, ""
+	}
+	line := l.line(value)
+	line.Ours = Number(e.ours)
+	for _, text := range []*string{&line.Item, &line.Note, &line.From} {
+		*text = d.text(*text, e.values...)
+	}
+	line.complete(e.holds, d.text(l.Miss, e.values...))
+	if err := line.check(); err != nil {
+		Check(fmt.Errorf("%s, %s: %w", l.place, line.Item, err))
+	}
+	return line
+}
