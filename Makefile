@@ -16,7 +16,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 BUILT   := $(shell git log -1 --format=%cI 2>/dev/null || echo unknown)
 CLI     := github.com/kvreplay/kvreplay/cmd/cli
-LDFLAGS := -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) -X $(CLI).built=$(BUILT)
+LDFLAGS := -s -w -X $(CLI).version=$(VERSION) -X $(CLI).commit=$(COMMIT) -X $(CLI).built=$(BUILT)
 
 .PHONY: help build leaderboard corpus test test-all python check fmt vet staticcheck tidy portable race bench bench-once fuzz clean
 
