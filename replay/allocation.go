@@ -84,7 +84,7 @@ func (w *worker) windowed(i int, c *cellPlan) (*cell, string, error) {
 			return nil, name, fmt.Errorf("the plan's window of layer %d: %w", k.Layer, err)
 		}
 		w.windows[steps] = newCell(make())
-		w.windows[steps].below = own.below
+		w.windows[steps].lower = own.lower
 	}
 	return w.windows[steps], name, nil
 }

@@ -92,7 +92,7 @@ func perAccess(b *testing.B, accesses int64) {
 }
 
 func (d *Delta) accesses() (n int64) {
-	for _, s := range d.Size {
+	for _, s := range d.size {
 		n += int64(s)
 	}
 	return n

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -25,34 +26,93 @@ func TestDivider(t *testing.T) {
 	}
 }
 
-// Single lists are joined as all others are: the same blocks, demand, entries, scores.
-func TestSingleListsJoinLikeOthers(t *testing.T) {
-	quick, slow := new(joiner), &joiner{slow: true}
+// joinedRow is a row that naiveRow makes.
+type joinedRow struct {
+	blocks, picked []int32
+	scores         []float32
+	demand         int
+}
+
+// naiveRow joins the lists of rows of streams, as the comment of joiner says, with maps.
+func naiveRow(p *plan, heads []trace.Stream, rows []int) (out joinedRow) {
+	type entry struct {
+		head int
+		x    int32
+	}
+	place, seen := map[int32]int{}, map[entry]bool{}
+	for r := range p.m {
+		if r == p.topk {
+			out.demand = len(out.blocks)
+		}
+		for _, row := range rows {
+			for h := range heads {
+				list := heads[h].List(row)
+				if r >= len(list) {
+					continue
+				}
+				b := list[r] / int32(p.layout.factor)
+				at, has := place[b]
+				if !has {
+					at = len(out.blocks)
+					place[b] = at
+					out.blocks, out.picked, out.scores = append(out.blocks, b), append(out.picked, 0), append(out.scores, float32(math.Inf(-1)))
+				}
+				if scores := heads[h].ScoreList(row); scores != nil {
+					out.scores[at] = max(out.scores[at], scores[r])
+				}
+				if e := (entry{h, list[r]}); r < p.topk && !seen[e] {
+					seen[e] = true
+					out.picked[at]++
+				}
+			}
+		}
+	}
+	if p.topk == p.m {
+		out.demand = len(out.blocks)
+	}
+	return out
+}
+
+// Rows are joined as a literal version does it: the same blocks, demand, entries, scores.
+func TestJoinedRows(t *testing.T) {
+	j := new(joiner)
 	for seed := uint64(0); seed < draws(2000); seed++ {
 		r := rand.New(rand.NewPCG(seed, 99))
 		o := replaytest.Medium(r)
-		o.BlockTokens, o.Predicted = 1+r.IntN(2), []float64{0, 0.8}[r.IntN(2)]
+		o.BlockTokens, o.Gap, o.Ascending = 1+r.IntN(2), 0, false
 		s, p := draw(r, o)
-		l := layout{factor: 2 + r.IntN(63), heads: 1, mtp: 1}
+		p.layout = layout{factor: 1 + r.IntN(63), heads: 1 + r.IntN(3), mtp: 1 + r.IntN(3)}
 		if r.IntN(2) == 0 {
-			l.factor = 2 + r.IntN(5)
+			p.layout.factor = 1 + r.IntN(5)
 		}
-		for _, j := range []*joiner{quick, slow} {
-			j.layout, j.k, j.m, j.ranks = l, p.topk, p.m, p.ranks
-			if err := j.join([]trace.Stream{*s}, o.BlockTokens*l.factor); err != nil {
-				t.Fatal(err)
+		heads := []trace.Stream{*s}
+		for len(heads) < p.layout.heads {
+			heads = append(heads, *replaytest.Stream(r, o))
+		}
+		j.layout, j.k, j.m, j.ranks, j.checks = p.layout, p.topk, p.m, true, p.m == p.meta.Candidates
+		if err := j.join(heads, o.BlockTokens*p.layout.factor); err != nil {
+			t.Fatal(err)
+		}
+		for row, n := 0, 0; row < s.Rows; n++ {
+			end := j.groupEnd(s, row)
+			var rows []int
+			for ; row < end; row++ {
+				rows = append(rows, row)
 			}
-		}
-		a, b := &quick.out, &slow.out
-		if !slices.Equal(a.Indices, b.Indices) || !slices.Equal(a.Offsets, b.Offsets) || !slices.Equal(a.Steps, b.Steps) || !slices.Equal(a.Scores, b.Scores) ||
-			!slices.Equal(a.Predicted, b.Predicted) || !slices.Equal(a.PredictedOffsets, b.PredictedOffsets) || a.StreamInfo != b.StreamInfo ||
-			!slices.Equal(quick.demand, slow.demand) || !slices.Equal(quick.picked, slow.picked) || !slices.Equal(quick.made, slow.made) || !slices.Equal(quick.span, slow.span) {
-			t.Fatalf("seed %d: blocks of %d: joined apart: %v, as all others: %v", seed, l.factor, a, b)
+			want := naiveRow(p, heads, rows)
+			list, demand := j.list(n)
+			picked, scores := j.picked[j.out.Offsets[n]:][:demand], j.out.ScoreList(n)
+			if !slices.Equal(list, want.blocks) || demand != want.demand || p.layout.weighed() && !slices.Equal(picked, want.picked[:demand]) || scores != nil && !slices.Equal(scores, want.scores) {
+				t.Fatalf("seed %d, row %d of %+v: %v, %d demanded, %v picked, scores %v, literally %+v", seed, n, p.layout, list, demand, picked, scores, want)
+			}
+			if j.positions(n) != len(rows) || j.out.Steps[n] != s.Steps[end-1] || j.span(n) != int(s.Steps[end-1]-s.Steps[rows[0]])+1 {
+				t.Fatalf("seed %d, row %d: %d positions", seed, n, j.positions(n))
+			}
 		}
 	}
 }
 
-// Lists that nobody has checked are refused if and only if the format forbids them.
+// Lists that the reader has not checked are refused if and only if the format forbids them.
 func TestBlocksRefuseWhatTheFormatForbids(t *testing.T) {
 	j := new(joiner)
 	refused := uint64(0)
@@ -69,7 +129,7 @@ func TestBlocksRefuseWhatTheFormatForbids(t *testing.T) {
 		}
 		damage(r, s, p.pins.blocks(s.MaxSeqLen()))
 		want := trace.NewChecker("stream", p.meta).First(s)
-		j.layout, j.k, j.m, j.ranks, j.trusts = layout{factor: 2 + r.IntN(20), heads: 1, mtp: 1}, p.topk, p.meta.Candidates, p.ranks, true
+		j.layout, j.k, j.m, j.ranks, j.checks = layout{factor: 2 + r.IntN(20), heads: 1, mtp: 1}, p.topk, p.meta.Candidates, p.ranks, true
 		err := j.join([]trace.Stream{*s}, p.pins.BlockTokens*j.factor)
 		if err != nil && err != errBroken || (err == nil) != (want == nil) {
 			t.Fatalf("seed %d: joining says %v, the format %v", seed, err, want)

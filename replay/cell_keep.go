@@ -7,53 +7,74 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// overflow is how many of D_t exceed the capacity, and chooses which they are, unless the
-// policy does.
-func (c *cell) overflow(d *Delta, i int, ranks bool) int {
-	n := max(0, c.step.Demand-c.capacity)
-	if c.weight != nil {
-		n = c.surplusWeighed(d, i, ranks)
-	} else if n > 0 && c.bypasser == nil {
-		c.surplus(d.ranked(i), n, ranks)
-	} else {
-		return n
+// weigh is the part of the capacity that blocks take: their number, or their entries if
+// units have unequal sizes.
+func (c *cell) weigh(blocks []int32) int {
+	if c.weight == nil {
+		return len(blocks)
 	}
-	if n > 0 {
-		c.step.Pass = c.pass
+	n := 0
+	for _, x := range blocks {
+		n += int(c.weight[x])
 	}
 	return n
 }
 
-// surplus chooses which members of D_t are not kept: worst rank first, without ranks
-// lowest index first (SEMANTICS S5).
-func (c *cell) surplus(list []int32, n int, ranks bool) {
-	c.pass = c.pass[:0]
-	take := func(x int32) {
-		if len(c.pass) < n && c.state[x] == demanded {
-			c.pass = append(c.pass, x)
-		}
+// chooseOverflow finds how many blocks of D_t exceed the capacity, and chooses them unless
+// the policy does: worst rank first, without ranks lowest index first (SEMANTICS S5).
+func (c *cell) chooseOverflow(v View, i int) {
+	excess := c.step.Demand - c.capacity
+	if c.weight != nil {
+		c.keptWeight = c.weigh(v.Members(i))
+		excess = c.keptWeight - c.capacity
 	}
-	if !ranks {
-		for _, x := range list {
-			take(x)
-		}
+	c.overflow = max(0, excess)
+	if c.overflow == 0 || c.bypasser != nil && c.weight == nil {
 		return
 	}
-	for i := len(list) - 1; i >= 0; i-- {
-		take(list[i])
+	c.pass = c.surplus(v.Ranked(i), excess)
+	c.step.Pass = c.pass
+	if c.weight != nil {
+		c.overflow = len(c.pass)
+		c.keptWeight -= c.weigh(c.pass)
 	}
 }
 
+// surplus chooses members of D_t that weigh at least excess.
+func (c *cell) surplus(list []int32, excess int) []int32 {
+	pass := c.pass[:0]
+	for at := 0; at < len(list) && excess > 0; at++ {
+		x := list[at]
+		if c.ranks {
+			x = list[len(list)-1-at]
+		}
+		switch {
+		case c.weight != nil: // no unit in the list is pinned
+			excess -= int(c.weight[x])
+		case c.state[x] == demanded:
+			excess--
+		default:
+			continue
+		}
+		pass = append(pass, x)
+	}
+	return pass
+}
+
 // keepOut takes the engine's or the policy's choice of members of D_t out of the cache.
-func (c *cell) keepOut(overflow int) error {
+func (c *cell) keepOut() error {
 	if c.bypasser != nil {
-		c.pass = c.bypasser.Bypass(overflow, c.pass[:0])
-	} else if overflow == 0 {
-		c.keepAll()
+		c.pass = c.bypasser.Bypass(c.overflow, c.pass[:0])
+	} else if c.overflow == 0 {
+		c.emptied = false
+		if c.unmarked {
+			c.unmarked = false
+			c.markMembers()
+		}
 		return nil
 	}
-	if len(c.pass) < overflow {
-		return fmt.Errorf("policy keeps %d demanded blocks out, the demand exceeds the capacity by %d", len(c.pass), overflow)
+	if len(c.pass) < c.overflow {
+		return fmt.Errorf("policy keeps %d demanded blocks out, the demand exceeds the capacity by %d", len(c.pass), c.overflow)
 	}
 	if c.unmarked {
 		c.unmarked = false
@@ -83,15 +104,6 @@ func (c *cell) keepOut(overflow int) error {
 	return nil
 }
 
-// keepAll ends what began when nothing of a step's demand was kept: all of D_t is.
-func (c *cell) keepAll() {
-	if c.unmarked {
-		c.markMembers()
-	}
-	c.emptied, c.unmarked = false, false
-}
-
-// markMembers marks D_t as demanded.
 func (c *cell) markMembers() {
 	for _, x := range c.step.Members {
 		c.state[x] = demanded
@@ -100,41 +112,75 @@ func (c *cell) markMembers() {
 
 // notKept are the members of D_t that left with the step, ascending.
 func (c *cell) notKept() []int32 {
-	kept := c.pass[:c.leftOut]
-	c.sorted = append(c.sorted[:0], kept...)
-	slices.Sort(c.sorted)
-	return c.sorted
+	c.merged = append(c.merged[:0], c.pass[:c.leftOut]...)
+	slices.Sort(c.merged)
+	return c.merged
 }
 
-// evict asks for as many victims as the capacity needs and checks each.
+// evict asks for as many victims as the capacity needs.
 func (c *cell) evict() error {
 	if c.weight != nil {
-		return c.evictWeighed()
+		return c.evictByWeight()
 	}
 	need, before := max(0, c.size-c.capacity), len(c.victims)
 	c.victims = c.policy.Evict(need, c.victims)
-	victims := c.victims[before:]
-	if len(victims) < need {
-		return fmt.Errorf("policy named %d victims, %d are needed (capacity %d blocks, %d resident)", len(victims), need, c.capacity, c.size)
+	if n := len(c.victims) - before; n < need {
+		if c.lossy != nil {
+			return fmt.Errorf("policy named %d victims, %d are needed (budget %d blocks, %d held)", n, need, c.capacity, c.size)
+		}
+		return fmt.Errorf("policy named %d victims, %d are needed (capacity %d blocks, %d resident)", n, need, c.capacity, c.size)
+	}
+	return c.remove(c.victims[before:])
+}
+
+// evictByWeight asks for victims one by one, because the number of units that make room is
+// not known, and checks each. If part of D_t was not kept, all blocks go first that it does
+// not demand.
+func (c *cell) evictByWeight() error {
+	for asked := false; ; asked = true {
+		need := 0
+		if outside := c.size > c.keptWeight; c.size > c.capacity || outside && c.leftOut > 0 {
+			need = 1
+		} else if asked {
+			return nil
+		}
+		before := len(c.victims)
+		c.victims = c.policy.Evict(need, c.victims)
+		if len(c.victims)-before < need {
+			return fmt.Errorf("policy named no victim (capacity %d entries, %d resident)", c.capacity, c.size)
+		}
+		if err := c.remove(c.victims[before:]); err != nil {
+			return err
+		}
+	}
+}
+
+// remove checks each victim and takes it out of the cache.
+func (c *cell) remove(victims []int32) error {
+	state, first := c.state, 0
+	if c.lossy != nil { // the other blocks are pinned
+		state, first = state[:c.lossy.local], c.lossy.free
 	}
 	for _, x := range victims {
-		if uint32(x) >= uint32(len(c.state)) || c.state[x] != outside {
+		if uint(x) >= uint(len(state)) || int(x) < first || state[x] != outside {
 			return c.illegalVictim(x)
 		}
-		c.state[x] = absent
+		state[x] = absent
 	}
 	if c.staging.swaps {
 		for _, x := range victims {
-			c.lose(x)
+			c.staging.evicted(x)
 		}
 	}
-	c.size -= len(victims)
+	c.size -= c.weigh(victims)
 	return nil
 }
 
 func (c *cell) illegalVictim(x int32) error {
 	why := "is not resident (or was named twice)"
 	switch {
+	case c.lossy != nil:
+		why = "is not held (dropped before, pinned, or named twice)"
 	case uint32(x) >= uint32(len(c.state)):
 		why = fmt.Sprintf("does not exist, blocks are 0 to %d", len(c.state)-1)
 	case c.state[x] == demanded || c.state[x] == keptOut:

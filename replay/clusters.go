@@ -1,11 +1,14 @@
 package replay
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -167,96 +170,41 @@ func (p *plan) settleClusters() error {
 	return nil
 }
 
-// clustering is the units of a stream, numbered by their first token.
-type clustering struct {
-	of     []int32 // unit of each token
-	weight []int32 // entries that each unit takes
-	tokens []int32 // of each unit
+// WriteClusters writes the clusters of every stream of a trace as a file of clusters,
+// streams in the trace's order, clusters numbered by their first token. They are read off
+// the lists, as `--clusters lists` does; tokens that are alone are in none. A cancelled
+// context ends it between two streams, with the context's error.
+func WriteClusters(ctx context.Context, w io.Writer, f *trace.File) error {
+	if err := listsClusters(f.Meta()); err != nil {
+		return fmt.Errorf("%s: %w", f.Path(), err)
+	}
+	r := f.NewReader(0)
+	defer r.Close()
+	out := bufio.NewWriter(w)
+	lines := json.NewEncoder(out)
+	var s trace.Stream
+	for i := range f.Streams() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.Read(i, &s); err != nil {
+			return err
+		}
+		row := clusterRow{Request: &s.Request, Layer: &s.Layer, Clusters: numbered(chains(&s, s.MaxSeqLen(), f.Meta().Candidates))}
+		if s.Head != trace.NoHead {
+			row.Head = &s.Head
+		}
+		if err := lines.Encode(row); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
 }
 
-// units numbers the units of a stream with that many tokens.
-func (c *Clusters) units(s *trace.Stream, tokens, candidates int) *clustering {
-	given := c.file[s.Key]
-	if c.file == nil {
-		given = numbered(chains(s, tokens, candidates))
+// listsClusters reports whether a trace's selector ranks clusters.
+func listsClusters(m *trace.Meta) error {
+	if m.Order != trace.OrderRank || m.BlockTokens != 1 || m.Selector != "retroinfer" && m.Selector != "kvdrive" {
+		return fmt.Errorf("clusters from lists need a selector that ranks clusters of tokens (retroinfer, kvdrive), the trace's is %q", m.Selector)
 	}
-	u := &clustering{of: make([]int32, tokens)}
-	number := map[int32]int32{}
-	var grouped []bool
-	for t := range u.of {
-		group := int32(-1)
-		if t < len(given) {
-			group = given[t]
-		}
-		unit, known := number[group]
-		if group < 0 || !known {
-			unit = int32(len(u.tokens))
-			u.tokens, grouped = append(u.tokens, 0), append(grouped, group >= 0)
-			number[group] = unit
-		}
-		u.of[t] = unit
-		u.tokens[unit]++
-	}
-	for unit, n := range u.tokens {
-		if grouped[unit] {
-			n = (n + int32(c.page) - 1) / int32(c.page) * int32(c.page)
-		}
-		u.weight = append(u.weight, n)
-	}
-	return u
-}
-
-// Marks of a token that is followed, or led, by different ones.
-const (
-	unknown  int32 = -1
-	differs  int32 = -2
-	boundary int32 = -3 // the end of a list that was not cut
-)
-
-// chains reads the clusters off the lists of the counted steps. A selector that ranks
-// clusters lists the tokens of each side by side, ascending: b belongs to the cluster of a
-// where it follows a, a < b, in every list that has either, but for a at the end of a list
-// of M, which is cut. Clusters that were listed only side by side, ascending, are told
-// apart by nothing, and what of a cluster was never listed is not known to be of it.
-func chains(s *trace.Stream, tokens, candidates int) []int32 {
-	next, before := make([]int32, tokens), make([]int32, tokens)
-	for t := range next {
-		next[t], before[t] = unknown, unknown
-	}
-	note := func(at *int32, x int32) {
-		if *at == unknown {
-			*at = x
-		} else if *at != x {
-			*at = differs
-		}
-	}
-	for row := s.Windows; row < s.Rows; row++ {
-		list := s.List(row)
-		note(&before[list[0]], boundary)
-		for i, b := range list[1:] {
-			note(&next[list[i]], b)
-			note(&before[b], list[i])
-		}
-		if len(list) < candidates {
-			note(&next[list[len(list)-1]], boundary)
-		}
-	}
-	of := make([]int32, tokens)
-	for t := range of {
-		of[t] = int32(t)
-		if a := before[t]; a >= 0 && a < int32(t) && next[a] == int32(t) {
-			of[t] = of[a]
-		}
-	}
-	return of
-}
-
-// births appends the units of one token that left the local window when the context grew.
-func (u *clustering) births(dst []int32, p Pins, before, seqLen int) []int32 {
-	for t := max(p.firstLocal(before), p.firstFree()); t < p.firstLocal(seqLen); t++ {
-		if unit := u.of[t]; u.tokens[unit] == 1 {
-			dst = append(dst, unit)
-		}
-	}
-	return dst
+	return nil
 }

@@ -81,7 +81,7 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 	if spec.Entry.Traits.Windowed {
 		capacity, later = policies.Unbounded, nil
 	}
-	st := start{capacity: capacity, ranks: p.ranks, placed: placeBlocks(p.warmup, &b.delta, p.pins, capacity, nil), unit: p.layout.unit(p.pins), prefetch: b.prefetch, staging: b.staging, swaps: b.swaps, later: later}
+	st := start{capacity: capacity, ranks: p.ranks, placed: placeBlocks(p.warmup, &b.delta, capacity, nil), unit: p.layout.unit(p.pins), prefetch: b.prefetch, staging: b.staging, swaps: b.swaps, later: later}
 	if b.alone {
 		counts, err := runner.run(&b.delta, st, nil)
 		if err != nil {
@@ -93,7 +93,7 @@ func (b *bench) runShared(t *testing.T, p *plan, streams []trace.Stream, name st
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts, err := runner.run(&b.delta, st, judges[0].watch(nil))
+	counts, err := runner.run(&b.delta, st, judges[0].observer(nil))
 	if err == nil {
 		err = judges[0].verdict()
 	}

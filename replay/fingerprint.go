@@ -131,7 +131,7 @@ func (f *fingerprinter) attempt(ask func()) {
 func (f *fingerprinter) suits(t *trial) bool {
 	needs, windowed := policies.NeedsOf(f.policy), f.spec.Entry.Traits.Windowed
 	switch {
-	case needs&policies.NeedCandidates != 0 && !t.start.ranks, needs&policies.NeedPicked != 0 && !t.delta.weighed():
+	case needs&policies.NeedCandidates != 0 && !t.start.ranks, needs&policies.NeedPicked != 0 && t.kind != inBlocksOf && t.kind != inClusters:
 		return false
 	case windowed && (t.again || len(t.start.placed) > 0 || t.kind == grows):
 		return false // it has no capacity
@@ -153,11 +153,11 @@ func (f *fingerprinter) exact(t *trial) {
 	var err error
 	if t.kind == belowLRU || t.kind == belowLRUCopy {
 		top, lower := newCell(new(lru.Policy)), st
-		top.below = &tier{cell: c, inclusive: t.kind == belowLRUCopy}
+		top.lower = newTier(c, t.kind == belowLRUCopy)
 		st.capacity = max(1, st.capacity/2)
-		_, err = top.run(t.delta, st, nil, tierStart{lower, f.look})
+		_, err = top.run(t.view, st, nil, tierStart{lower, f.look})
 	} else {
-		_, err = c.run(t.delta, st, f.look)
+		_, err = c.run(t.view, st, f.look)
 	}
 	f.failed(err)
 }
@@ -167,10 +167,9 @@ func (f *fingerprinter) lossy(t *trial) {
 	if t.kind != asRecorded || policies.NeedsOf(f.policy)&policies.NeedCandidates != 0 && !t.start.ranks {
 		return
 	}
-	c, err := newLossyCell(f.policy)
-	if err == nil {
-		_, err = c.run(t.delta, lossyStart{budget: t.start.capacity, seed: t.start.seed, attention: attention{weights: true}}, f.look)
-	}
+	st := t.start
+	st.attention = attention{weights: true}
+	_, err := newLossyCell(f.policy).run(t.view, st, f.look)
 	f.failed(err)
 }
 
@@ -190,10 +189,10 @@ func (f *fingerprinter) passes(all []trial) {
 		if !f.spec.Entry.Traits.Windowed {
 			sizes = sizes[:0]
 			for _, more := range []int{0, 1, 5, 20} {
-				sizes = append(sizes, pass.Size(t.delta.MaxDemand+more))
+				sizes = append(sizes, pass.Size(t.view.Bounds().MaxDemand+more))
 			}
 		}
-		counts, err := w.run(t.delta, sizes, t.start)
+		counts, err := w.run(t.view, sizes, t.start)
 		f.failed(err)
 		for _, n := range counts {
 			f.number(n.Misses, n.Evictions, n.ResidentSum, n.ResidentPeak)

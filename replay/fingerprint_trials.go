@@ -42,8 +42,9 @@ var heads = sync.OnceValue(func() (prompts []policies.Prompt) {
 		p := pattern{prompt: 500, steps: 1, windows: 4, m: 24, k: 16, tokens: 1, sink: 4, local: 8, levels: 64, change: 10, recent: 2 * n}
 		t := makeTrial(p.draw(n), p.meta(), asRecorded, 1, 1)
 		var prompt policies.Prompt
-		t.delta.promptOf(&prompt)
-		prompt.Windows = t.delta.windowsOf()
+		d := t.view.(*Delta)
+		d.promptOf(&prompt)
+		prompt.Windows = d.windowsOf()
 		prompts = append(prompts, prompt)
 	}
 	return prompts
@@ -145,7 +146,8 @@ func (p *pattern) row(d dice, scores []int, step int) trace.Row {
 
 // trial is a fixed stream and one way to replay it.
 type trial struct {
-	delta *Delta
+	view  View
+	key   trace.Key // of the stream, or of the first one of a pool
 	start start
 	kind  trialKind
 	again bool // of the same rows as an earlier trial, at another capacity
@@ -165,7 +167,7 @@ const (
 	belowLRUCopy           // a tier that keeps a copy of what an LRU cache misses
 )
 
-// trials are those of every fingerprint, made once. They are used under a lock, as a Delta
+// trials are those of every fingerprint, made once. They are used under a lock, as a View
 // has scratch memory.
 var trials = sync.OnceValue(makeTrials)
 
@@ -200,7 +202,7 @@ func makeTrials() (all []trial) {
 	known := map[rows]bool{}
 	for i := range all {
 		t := &all[i]
-		r := rows{t.kind, t.delta.stream.Key, t.delta.Windows}
+		r := rows{t.kind, t.key, t.view.Bounds().Windows}
 		t.again, known[r] = known[r], true
 	}
 	return all
@@ -216,7 +218,7 @@ func makeTrial(s *trace.Stream, m *trace.Meta, kind trialKind, capacity, warmup 
 	if kind > inBlocksOf && fill.Kind != WarmupRun {
 		fill = Warmup{Kind: WarmupCold}
 	}
-	t := trial{kind: kind, start: start{capacity: capacity, ranks: m.Order == trace.OrderRank, seed: streamSeed(1, s.Key)}}
+	t := trial{kind: kind, key: s.Key, start: start{capacity: capacity, ranks: m.Order == trace.OrderRank, seed: streamSeed(1, s.Key)}}
 	o := deltaOptions{k: m.TopK, m: m.Candidates, meta: m, windows: fill.Replayed(), members: true, nexts: true}
 	check := trace.NewChecker("fingerprint", m)
 	switch kind {
@@ -238,13 +240,14 @@ func makeTrial(s *trace.Stream, m *trace.Meta, kind trialKind, capacity, warmup 
 		must(j.join([]trace.Stream{*s}, pins.BlockTokens))
 		o.joined, o.clusters, s = j, j.units(), &j.out
 	}
-	t.delta = new(Delta)
 	if kind == inPool {
-		t.delta = poolOf(s, o, check)
+		t.view = poolOf(s, o, check)
 	} else {
-		must(t.delta.build(s, o, check))
+		d := new(Delta)
+		must(d.build(s, o, check))
+		t.view = d
 	}
-	t.start.placed = placeBlocks(fill, t.delta, pins, capacity, nil)
+	t.start.placed = placeBlocks(fill, t.view, capacity, nil)
 	return t
 }
 
@@ -259,9 +262,9 @@ func trialClusters(s *trace.Stream) *Clusters {
 	return &Clusters{page: 1, file: map[trace.Key][]int32{s.Key: of}}
 }
 
-// poolOf is the delta of a pool of s and its mirror image: the same steps, whose lists are
+// poolOf is a pool of s and its mirror image: the same steps, whose lists are
 // those of s from the last step to the first as far as they are of the context.
-func poolOf(s *trace.Stream, o deltaOptions, check *trace.Checker) *Delta {
+func poolOf(s *trace.Stream, o deltaOptions, check *trace.Checker) *pool {
 	other := new(trace.Stream)
 	other.Reset(s.StreamInfo)
 	other.Layer++
@@ -278,14 +281,12 @@ func poolOf(s *trace.Stream, o deltaOptions, check *trace.Checker) *Delta {
 		}
 		other.Append(row)
 	}
-	shared, d := new(pool), new(Delta)
+	shared := new(pool)
 	shared.grow(2)
-	own := o
-	own.nexts = false
-	must(shared.members[0].delta.build(s, own, check))
-	must(shared.members[1].delta.build(other, own, check))
-	d.buildPool(shared, o)
-	return d
+	must(shared.add(0, s, o, check))
+	must(shared.add(1, other, o, check))
+	shared.build(o.nexts)
+	return shared
 }
 
 // must is of what cannot fail: the trials are fixed.

@@ -19,14 +19,3 @@ func growthOn(c *Capacity, s setting.Sizing) (later []grown, err error) {
 	}
 	return later, nil
 }
-
-// grow gives the cell what it may keep at a decode step; it may be less than before.
-func (c *cell) grow(step int32) {
-	for len(c.later) > 0 && step >= c.later[0].from {
-		c.capacity = c.later[0].blocks
-		c.later = c.later[1:]
-		if c.resizer != nil {
-			c.resizer.Resize(c.capacity)
-		}
-	}
-}

@@ -1,7 +1,7 @@
 package replay
 
 import (
-	"fmt"
+	"errors"
 	"math"
 	"slices"
 
@@ -9,36 +9,32 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// lossyCell replays a lossy policy at one budget (policies.Lossy): what it dropped is never
-// fetched, a demanded block that is not held is lost. It keeps its memory from stream to
-// stream; one per goroutine.
+// lose is the miss rule of lossy policies (policies.Lossy): a block that the policy dropped
+// is never fetched, and a demanded block that is not held is lost. Its cells see single
+// streams only. A block is in state outside if it is held or pinned; in a prompt window all
+// blocks are.
 //
 // Replay is open loop: later demands are those of the full model.
-type lossyCell struct {
-	policy policies.Lossy
-	needs  policies.Needs
+type lose struct {
+	policy    policies.Lossy // nil if the policy is none
+	view      *Delta
+	attention attention
+	prompt    policies.Prompt
+	free      int // the first block that no sink pins
+	local     int // the first block that the local window pins
 
-	there  []uint8 // 1: held or pinned, or of a window, which sees all there is
-	free   int     // the first block that no sink pins
-	local  int     // the first block that the local window pins
-	size   int     // blocks held
-	budget int
-	scope  policies.Scope
-	step   policies.Step
-	prompt policies.Prompt
-	counts Counts
-	report StepReport
-
-	born, lost, victims, list []int32
-	weights                   []float32
+	born, lost, list []int32
+	weights          []float32
+	kept, covered    int64 // masses of the current step
 }
 
-func newLossyCell(p policies.Policy) (*lossyCell, error) {
-	l, ok := p.(policies.Lossy)
-	if !ok {
-		return nil, fmt.Errorf("policy claims Traits.Lossy and has no method Prompt(*policies.Prompt)")
-	}
-	return &lossyCell{policy: l, needs: policies.NeedsOf(p)}, nil
+// newLossyCell makes the cell of a policy that claims to be lossy.
+func newLossyCell(p policies.Policy) *cell {
+	c := newCell(p)
+	c.lossy = new(lose)
+	c.lossy.policy, _ = p.(policies.Lossy)
+	c.rule, c.bypasser, c.resizer = c.lossy, nil, nil
+	return c
 }
 
 // massUnit is the attention mass of 1 in Counts: masses are summed as integers, so that
@@ -65,8 +61,8 @@ func attentionOf(m *trace.Meta, hasMass, hasScores, hasCovered bool) (a attentio
 	return a
 }
 
-// of is the attention of row's list, nil where the trace has none.
-func (a attention) of(s *trace.Stream, row int) []float32 {
+// given is the attention that the blocks of a row's list were given, nil if the trace has none.
+func (a attention) given(s *trace.Stream, row int) []float32 {
 	switch {
 	case !a.weights:
 		return nil
@@ -76,43 +72,49 @@ func (a attention) of(s *trace.Stream, row int) []float32 {
 	return s.AttentionMass[s.Offsets[row]:s.Offsets[row+1]]
 }
 
-// lossyStart is how a lossy cell begins on a stream.
-type lossyStart struct {
-	budget    int // blocks
-	seed      uint64
-	attention attention
+func (l *lose) reset(c *cell, v View, a attention) error {
+	if l.policy == nil {
+		return errors.New("policy claims Traits.Lossy and has no method Prompt(*policies.Prompt)")
+	}
+	l.view, l.attention = v.(*Delta), a
+	l.free, l.local = 0, 0
+	return nil
 }
 
-// run replays the stream that d was built from, with its members.
-func (c *lossyCell) run(d *Delta, st lossyStart, look Observer) (Counts, error) {
-	c.scope = policies.Scope{Blocks: d.Blocks, Capacity: st.budget, Steps: d.Rows, Windows: d.Windows, Demand: d.MaxDemand, Seed: st.seed}
-	if err := c.policy.Reset(&c.scope); err != nil {
-		return Counts{}, err
+// arrive hands the prompt over before the first counted step, and then makes the blocks held
+// that leave the local window.
+func (l *lose) arrive(c *cell, _ View, i int) error {
+	c.arrived, l.lost = nil, l.lost[:0]
+	c.step = policies.Step{T: c.step.T, Demand: c.step.Demand}
+	if i < c.windows {
+		return nil
 	}
-	c.there = policies.Fill(c.there, d.Blocks, 1)
-	c.size, c.budget, c.counts = 0, st.budget, Counts{Streams: 1, PinnedPeak: int64(d.PinnedPeak) * int64(d.pins.BlockTokens)}
-	for i := range d.Rows {
-		if i == d.Windows {
-			if err := c.compress(d); err != nil {
-				return Counts{}, err
-			}
+	d := l.view
+	seqLen := d.stream.SeqLen(d.first + i)
+	c.arrived = c.change.Born
+	if i == c.windows {
+		if err := l.compress(c); err != nil {
+			return err
 		}
-		if err := c.apply(d, i, st.attention, look); err != nil {
-			return Counts{}, fmt.Errorf("step %d: %w", d.stream.Steps[d.first+i], err)
-		}
+		l.born = d.pins.appendBirths(l.born[:0], seqLen-1, seqLen) // earlier ones are part of the prompt
+		c.arrived = l.born
 	}
-	return c.counts, nil
+	c.step.Offered = c.arrived
+	l.local = d.pins.firstLocal(seqLen)
+	c.size += len(c.arrived)
+	return nil
 }
 
 // compress hands over the prompt, which the policy cuts to its budget.
-func (c *lossyCell) compress(d *Delta) error {
-	d.promptOf(&c.prompt)
-	c.free, c.local = c.prompt.First, c.prompt.End
-	c.size = max(0, c.local-c.free)
-	c.policy.Prompt(&c.prompt)
+func (l *lose) compress(c *cell) error {
+	l.view.promptOf(&l.prompt)
+	l.free, l.local = l.prompt.First, l.prompt.End
+	c.size = max(0, l.local-l.free)
+	l.policy.Prompt(&l.prompt)
 	if err := c.evict(); err != nil {
-		return fmt.Errorf("prompt: %w", err)
+		return err
 	}
+	c.victims = c.victims[:0]
 	return nil
 }
 
@@ -127,130 +129,75 @@ func (d *Delta) promptOf(p *policies.Prompt) {
 	}
 }
 
-// apply replays row i: births, what of the demand is lost, what the policy then drops. Of a
+// classify finds the demanded blocks that are lost, and shows the policy the list. Of a prompt
 // window the policy only sees the list.
-func (c *lossyCell) apply(d *Delta, i int, a attention, look Observer) error {
-	row, t := d.first+i, i-d.Windows
-	seqLen := d.stream.SeqLen(row)
-	c.step = policies.Step{T: int32(t), Demand: int(d.Size[i])}
-	c.victims, c.lost = c.victims[:0], c.lost[:0]
-	if t >= 0 {
-		c.offer(d, i, seqLen)
-		c.lose(d.Members.Row(i))
-	}
-	kept, covered := c.see(d, row, a)
-	c.policy.Update(&c.step)
-	if t >= 0 {
-		if err := c.evict(); err != nil {
-			return err
+func (l *lose) classify(c *cell, v View, i int) {
+	if i >= c.windows {
+		demand := v.Members(i)
+		l.lost = slices.Grow(l.lost, len(demand))[:len(demand)]
+		lost, n := l.lost, 0
+		for _, x := range demand { // all are written, some are kept: no branch to mispredict
+			lost[n] = x
+			n += 1 - int(c.state[x])
 		}
-		c.count(kept, covered)
+		l.lost = lost[:n]
 	}
-	if look != nil {
-		c.report = StepReport{T: int32(t), Step: d.stream.Steps[row], Demand: c.step.Demand, Births: len(c.step.Offered), Victims: c.victims, Resident: c.size, Made: 1,
-			Lost: c.lost, KeptMass: kept, CoveredMass: covered}
-		look(&c.report)
-	}
-	return nil
-}
-
-// offer makes the blocks that leave the local window held.
-func (c *lossyCell) offer(d *Delta, i, seqLen int) {
-	c.step.Offered = d.Born.Row(i)
-	if i == d.Windows { // what left it between recorded steps is part of the prompt
-		c.born = d.pins.appendBirths(c.born[:0], seqLen-1, seqLen)
-		c.step.Offered = c.born
-	}
-	c.local = d.pins.firstLocal(seqLen)
-	c.size += len(c.step.Offered)
-}
-
-// lose finds what of the demand is lost.
-func (c *lossyCell) lose(demand []int32) {
-	c.lost = slices.Grow(c.lost, len(demand))[:len(demand)]
-	lost, n := c.lost, 0
-	for _, x := range demand { // all are written, some are kept: no branch to mispredict
-		lost[n] = x
-		n += 1 - int(c.there[x])
-	}
-	c.lost = lost[:n]
-}
-
-// see tells the policy what of the list is still there, if it asks, and returns the mass that
-// the list covers and the part of it that is, in parts of massUnit.
-func (c *lossyCell) see(d *Delta, row int, a attention) (kept, covered int64) {
-	list := d.stream.List(row)
-	list = list[:d.listed(list)]
+	d, a := l.view, l.attention
+	row := d.first + i
+	list, _ := d.rows.list(row)
 	if c.needs&(policies.NeedCandidates|policies.NeedAttention) != 0 {
-		c.show(list, a.of(d.stream, row))
+		l.show(c, list, a.given(d.stream, row))
 	}
+	l.kept, l.covered = 0, 0
 	switch {
 	case a.masses:
-		return c.masses(list, a.of(d.stream, row))
+		l.sum(c.state, list, a.given(d.stream, row))
 	case a.covered:
-		return 0, int64(math.RoundToEven(float64(d.stream.CoveredMass[row]) * massUnit))
+		l.covered = int64(math.RoundToEven(float64(d.stream.CoveredMass[row]) * massUnit))
 	}
-	return 0, 0
 }
 
-// show tells the policy what of a list is still there, and what attention it was given.
-func (c *lossyCell) show(list []int32, given []float32) {
-	c.list, c.weights = c.list[:0], c.weights[:0]
+// keep keeps everything: a lossy policy evicts.
+func (l *lose) keep(*cell, View, int) error { return nil }
+
+// show tells the policy which blocks of a list are still there, and what attention they were
+// given.
+func (l *lose) show(c *cell, list []int32, given []float32) {
+	l.list, l.weights = l.list[:0], l.weights[:0]
 	weighs := c.needs&policies.NeedAttention != 0
 	for j, x := range list {
-		if c.there[x] == 0 {
+		if c.state[x] == absent {
 			continue
 		}
-		c.list = append(c.list, x)
+		l.list = append(l.list, x)
 		if weighs {
-			c.weights = append(c.weights, given[j])
+			l.weights = append(l.weights, given[j])
 		}
 	}
-	c.step.List = c.list
+	c.step.List = l.list
 	if weighs {
-		c.step.Scores = c.weights
+		c.step.Scores = l.weights
 	}
 }
 
-// masses sums the attention that a list was given, and that of what is still there.
-func (c *lossyCell) masses(list []int32, given []float32) (kept, covered int64) {
+// sum adds up the attention that a list was given, and that of its blocks that are still there.
+func (l *lose) sum(state []uint8, list []int32, given []float32) {
 	given = given[:len(list)]
+	kept, covered := int64(0), int64(0)
 	for j, x := range list {
 		mass := int64(math.RoundToEven(float64(given[j]) * massUnit))
 		covered += mass
-		kept += mass * int64(c.there[x])
+		kept += mass * int64(state[x])
 	}
-	return min(kept, massUnit), min(covered, massUnit) // rounded shares may add up to a little over 1
+	l.kept, l.covered = min(kept, massUnit), min(covered, massUnit) // rounded shares may add up to a little over 1
 }
 
-// count counts a counted step.
-func (c *lossyCell) count(kept, covered int64) {
-	n := &c.counts
-	n.Steps++
-	n.Demand += int64(c.step.Demand)
-	n.Lost += int64(len(c.lost))
-	n.Evictions += int64(len(c.victims))
-	n.Births += int64(len(c.step.Offered))
-	n.ResidentSum += int64(c.size)
-	n.ResidentPeak = max(n.ResidentPeak, int64(c.size))
-	n.Made++
-	n.KeptMass += kept
-	n.CoveredMass += covered
-}
-
-// evict asks for as many victims as the budget needs and checks each.
-func (c *lossyCell) evict() error {
-	need := max(0, c.size-c.budget)
-	c.victims = c.policy.Evict(need, c.victims[:0])
-	if len(c.victims) < need {
-		return fmt.Errorf("policy named %d victims, %d are needed (budget %d blocks, %d held)", len(c.victims), need, c.budget, c.size)
-	}
-	for _, x := range c.victims {
-		if int(x) < c.free || int(x) >= c.local || c.there[x] == 0 {
-			return fmt.Errorf("policy named block %d as a victim, which is not held (dropped before, pinned, or named twice)", x)
+// held are the blocks that a lossy cell holds, ascending.
+func (c *cell) heldBlocks() (blocks []int32) {
+	for x := c.lossy.free; x < c.lossy.local; x++ {
+		if c.state[x] != absent {
+			blocks = append(blocks, int32(x))
 		}
-		c.there[x] = 0
 	}
-	c.size -= len(c.victims)
-	return nil
+	return blocks
 }

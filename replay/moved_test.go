@@ -33,11 +33,11 @@ func TestMoved(t *testing.T) {
 	if err := d.build(&j.out, deltaOptions{k: 3, m: 3, pins: p.pins, meta: meta, joined: j}, nil); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string][]moved{
+	for name, want := range map[string][]struct{ picked, missed, fetched, staged int64 }{
 		// step 0 demands block 1 (10, 11 of one head, 10 of the other), 2 (one), 3 (two);
 		// step 1 block 1 (12; 10, 11), 2 (two) and 4 (one).
-		"block-lfu": {{picked: 6, missed: 6, fetched: 6 + 20, staged: 6}, {picked: 6, missed: 3, fetched: 3, staged: 3}},
-		"lru":       {{picked: 6, missed: 6, fetched: 60, staged: 40}, {picked: 6, missed: 3, fetched: 40, staged: 40}},
+		"block-lfu": {{6, 6, 6 + 20, 6}, {6, 3, 3, 3}},
+		"lru":       {{6, 6, 60, 40}, {6, 3, 40, 40}},
 	} {
 		spec, err := all.Table().Parse(name)
 		if err != nil {

@@ -51,7 +51,7 @@ func pooled(t *testing.T, p *plan, members []*member, needs policies.Needs) *wor
 	t.Helper()
 	p.opt.Pool, p.needs = PoolRequest, needs
 	w := &worker{plan: p, check: trace.NewChecker("test", p.meta), cache: cache{0, len(members)}, pool: pool{members: members}}
-	for _, m := range members {
+	for n, m := range members {
 		stream := &m.recorded[0]
 		if m.joiner != nil {
 			if err := m.joiner.join(m.recorded, p.pins.BlockTokens); err != nil {
@@ -59,11 +59,11 @@ func pooled(t *testing.T, p *plan, members []*member, needs policies.Needs) *wor
 			}
 			stream = &m.joiner.out
 		}
-		if err := w.buildMember(m, stream); err != nil {
+		if err := w.pool.add(n, stream, p.deltaOptions(m.joiner), w.check); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.delta.buildPool(&w.pool, p.deltaOptions(nil))
+	w.pool.build(needs&policies.NeedNext != 0)
 	return w
 }
 
@@ -78,18 +78,18 @@ func (b *bench) runPool(t *testing.T, w *worker, name string, capacity int) []Co
 		capacity, later = policies.Unbounded, nil
 	}
 	st := start{capacity: capacity, later: later, ranks: p.ranks, unit: p.layout.unit(p.pins), placed: w.placed(capacity)}
-	judges, err := newRefereeChecks(p, name, w.recorded(), w.ahead.over(), st, nil)
+	judges, err := newRefereeChecks(p, name, w.recorded(), w.request.importanceStreams(), st, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.run(&w.delta, st, judges[0].watch(nil))
+	_, err = c.run(&w.pool, st, judges[0].observer(nil))
 	if err == nil {
 		err = judges[0].verdict()
 	}
 	if err != nil {
 		t.Fatalf("%s capacity %d warm-up %v K %d M %d pins %+v layout %+v %d streams: %v", name, capacity, p.warmup, p.topk, p.m, p.pins, p.layout, len(w.pool.members), err)
 	}
-	return c.shares.counts
+	return c.counter.streams
 }
 
 // Pools of streams, joined to blocks, over heads and positions or not, with every warm-up,
@@ -284,12 +284,12 @@ func TestStepsOfAPoolAreDecodeSteps(t *testing.T) {
 			capacity = policies.Unbounded
 		}
 		cell := newCell(specs(t, c[0])[0].Make())
-		if _, err := cell.run(&w.delta, start{capacity: capacity, ranks: true, unit: 1}, nil); err != nil {
+		if _, err := cell.run(&w.pool, start{capacity: capacity, ranks: true, unit: 1}, nil); err != nil {
 			t.Fatal(err)
 		}
 		got := Counts{}
-		for i := range cell.shares.counts {
-			got.Add(&cell.shares.counts[i])
+		for i := range cell.counter.streams {
+			got.Add(&cell.counter.streams[i])
 		}
 		var e Engine
 		want, err := e.RunStream(&flat, meta, specs(t, c[1])[0].Make(), StreamOptions{Capacity: capacity})

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kvreplay/kvreplay/policies"
@@ -51,38 +52,44 @@ func (p *plan) budgets(memory int64) (sizes []int) {
 	return sizes
 }
 
-// watcher runs the LRU stack over streams.
-type watcher struct {
+// stackCounter runs the LRU stack over streams.
+type stackCounter struct {
 	sweep     sweep
 	distances []int32
 }
 
-func newWatcher() *watcher {
-	return &watcher{sweep: sweep{pass: policies.SweepOf(new(lru.Policy))}}
+func newStackCounter() *stackCounter {
+	return &stackCounter{sweep: sweep{pass: policies.SweepOf(new(lru.Policy))}}
 }
 
 // observe counts a stream's misses by interval and size, in blocks, ascending.
-func (w *watcher) observe(d *Delta, every int, sizes []int32) (map[int][]int64, error) {
+func (w *stackCounter) observe(v View, every int, sizes []int32) (map[int][]int64, error) {
 	s := &w.sweep
-	if err := s.reset(d, sizes, 0); err != nil {
+	if err := s.reset(v, sizes, 0); err != nil {
 		return nil, err
 	}
 	misses := map[int][]int64{}
-	for i := range d.Rows {
-		s.load(d, i)
+	x := v.Bounds()
+	for i := range x.Rows {
+		s.load(v, i)
 		w.distances = s.pass.Distances(&s.step, w.distances[:0])
-		if i < d.Windows {
+		if i < x.Windows {
 			continue
 		}
-		interval := int(d.step(i)) / every
+		interval := int(v.Step(i)) / every
 		if misses[interval] == nil {
 			misses[interval] = make([]int64, len(sizes))
 		}
 		at := misses[interval]
 		for _, distance := range w.distances {
-			for j := 0; j < len(sizes) && distance > sizes[j]; j++ {
-				at[j]++
+			if n, _ := slices.BinarySearch(sizes, distance); n > 0 {
+				at[n-1]++ // the largest size that misses: all smaller ones do, too
 			}
+		}
+	}
+	for _, at := range misses {
+		for j := len(at) - 2; j >= 0; j-- {
+			at[j] += at[j+1]
 		}
 	}
 	return misses, nil

@@ -170,7 +170,7 @@ func TestChangingCapacities(t *testing.T) {
 
 // What is observed is the referee's, on every kind of stream.
 func TestObservedAgreesWithReferee(t *testing.T) {
-	w := newWatcher()
+	w := newStackCounter()
 	for seed := uint64(0); seed < draws(400); seed++ {
 		r := rand.New(rand.NewPCG(seed, 134))
 		s, p := draw(r, replaytest.Medium(r))

@@ -1,20 +1,29 @@
 package replay
 
-import "github.com/kvreplay/kvreplay/policies"
+import (
+	"fmt"
+	"slices"
 
-// staging is the buffer of prefetched blocks beside a cell's cache.
+	"github.com/kvreplay/kvreplay/policies"
+)
+
+// staging is where blocks go that a cell fetches ahead: a buffer next to its cache, or with
+// swaps the cache itself.
 type staging struct {
-	source PrefetchSource
-	size   int
-	blocks []int32 // in the buffer, best rank first
-	next   []int32
-	crowd  []int32 // named at the step, but there was no room
-	is     []stagedState
-	left   []int32 // misses of the step that were not staged
-	swaps  bool    // into the cache, there is no buffer: see swap.go
-	rank   []int32 // of the candidates of the step before, by block: 1 for the best, 0 for none
+	source     PrefetchSource
+	swaps      bool
+	view       *Delta // of the stream; pools and tiers fetch nothing ahead
+	size       int
+	blocks     []int32 // in the buffer, best rank first
+	next       []int32 // to be in the buffer, or swapped in
+	crowd      []int32 // named at the step, but there was no room
+	state      []stagedState
+	candidates []int32 // named at the step, pinned ones left out
+	misses     []int32 // of the step that were not staged
+	offered    []int32
+	rank       []int32 // of the candidates of the step before, by block: 1 for the best, 0 for none
 
-	counts prefetched // of the step at hand
+	counts prefetched // of the current step
 }
 
 // prefetched counts blocks fetched ahead.
@@ -29,100 +38,196 @@ type stagedState uint8
 
 const (
 	unstaged stagedState = iota
-	held                 // in the buffer, not named again so far
-	staged               // in the buffer for the step at hand
-	crowded              // named, but the buffer is full, or what is cached ranks better
-	ousted               // swapped out for the step at hand
+	carried              // in the buffer, not named again so far
+	staged               // in the buffer for the current step
+	crowded              // named, but the buffer is full, or the cached blocks rank better
+	ousted               // swapped out for the current step
 )
 
 // reset empties the buffer for a stream.
-func (g *staging) reset(st *start, blocks int) {
+func (g *staging) reset(v View, st *start) {
 	g.source, g.size, g.blocks, g.counts, g.swaps = st.prefetch, st.staging, g.blocks[:0], prefetched{}, st.swaps
-	if g.source != PrefetchNothing {
-		g.is = policies.Fill(g.is, blocks, unstaged)
+	if g.source == PrefetchNothing {
+		return
 	}
+	g.view = v.(*Delta)
+	g.state = policies.Fill(g.state, g.view.Blocks, unstaged)
 	if g.swaps {
-		g.rank = policies.Fill(g.rank, blocks, 0)
+		g.rank = policies.Fill(g.rank, g.view.Blocks, 0)
 	}
 }
 
-// fill fetches ahead of row i what the source names and neither the cache nor the
-// buffer holds, before the step is classified.
-func (g *staging) fill(c *cell, d *Delta, i int) {
-	g.counts, g.next, g.crowd = prefetched{}, g.next[:0], g.crowd[:0]
-	for _, x := range g.blocks {
-		g.is[x] = held
+// begin finds the blocks that the source names for row i, best rank first. Blocks that are
+// pinned at row at are left out.
+func (g *staging) begin(i, at int) {
+	g.counts, g.next, g.crowd, g.candidates = prefetched{}, g.next[:0], g.crowd[:0], g.candidates[:0]
+	switch {
+	case g.source == PrefetchPredicted:
+		g.candidates = g.view.Unpinned(g.candidates, g.view.Predicted(i), at)
+	case i > 0:
+		g.candidates = g.view.Unpinned(g.candidates, g.view.Candidates(i-1), at)
 	}
-	free, local := d.unpinned(i)
-	for _, x := range d.named(g.source, i) {
+}
+
+// fill fetches the blocks ahead of row i that the source names and neither the cache nor the
+// buffer holds, before the step is classified. cached is the state of the cell's blocks.
+func (g *staging) fill(cached []uint8, i int) {
+	g.begin(i, i)
+	for _, x := range g.blocks {
+		g.state[x] = carried
+	}
+	for _, x := range g.candidates {
 		switch {
-		case int(x) < free || int(x) >= local || d.isKept(x) || c.state[x] == outside || c.state[x] == demanded:
+		case cached[x] == outside || cached[x] == demanded:
 		case len(g.next) < g.size:
-			if g.is[x] != held {
+			if g.state[x] != carried {
 				g.counts.moved++
 			}
-			g.is[x] = staged
+			g.state[x] = staged
 			g.next = append(g.next, x)
 		default:
-			g.is[x] = crowded
+			g.state[x] = crowded
 			g.crowd = append(g.crowd, x)
 		}
 	}
 	for _, x := range g.blocks {
-		if g.is[x] != staged {
+		if g.state[x] != staged {
 			g.counts.useless++
 		}
-		if g.is[x] == held {
-			g.is[x] = unstaged
+		if g.state[x] == carried {
+			g.state[x] = unstaged
 		}
 	}
 	g.blocks, g.next = g.next, g.blocks
 }
 
-// take serves what it can of a step's misses and returns the rest.
+// take serves the misses of a step that are staged and returns the others.
 func (g *staging) take(miss []int32) []int32 {
-	g.left = g.left[:0]
+	g.misses = g.misses[:0]
 	for _, x := range miss {
-		switch g.is[x] {
+		switch g.state[x] {
 		case staged:
-			g.is[x] = unstaged
+			g.state[x] = unstaged
 			g.counts.useful++
 			continue
 		case crowded:
 			g.counts.late++
 		}
-		g.left = append(g.left, x)
+		g.misses = append(g.misses, x)
 	}
 	stay := g.blocks[:0]
 	for _, x := range g.blocks {
 		switch {
-		case g.is[x] != staged: // demanded
+		case g.state[x] != staged: // demanded
 		case g.source == PrefetchPredicted: // it was predicted for this step
-			g.is[x] = unstaged
+			g.state[x] = unstaged
 			g.counts.useless++
 		default:
 			stay = append(stay, x)
 		}
 	}
 	g.blocks = stay
-	for _, x := range g.crowd {
-		g.is[x] = unstaged
-	}
-	return g.left
+	g.clearCrowd()
+	return g.misses
 }
 
-// named are the blocks that the source names for row i, best rank first.
-func (d *Delta) named(source PrefetchSource, i int) []int32 {
-	switch {
-	case source == PrefetchPredicted:
-		return d.stream.PredictedList(d.first + i)
-	case i > 0:
-		return d.Candidates(i - 1)
+func (g *staging) clearCrowd() {
+	for _, x := range g.crowd {
+		g.state[x] = unstaged
 	}
+}
+
+// swapIn fetches ahead of row i into the cache itself. The candidates are the ranks K … M-1
+// of the step before, best first, that are neither pinned nor resident. At most size of them
+// are fetched, while there is room in the cache, or while the block that the policy would
+// evict next ranks worse in that step's list. Blocks that are not listed rank last. That
+// block is evicted, and does not come back at this step. The policy sees fetched blocks as
+// offered: last used and inserted at the step before, after the blocks that left the demand.
+func (c *cell) swapIn(i int) error {
+	g := &c.staging
+	g.begin(i, max(0, i-1)) // blocks that have left the local window since are born
+	for r, x := range g.candidates {
+		g.rank[x] = int32(r) + 1
+	}
+	open := true
+	for _, x := range g.candidates {
+		if c.state[x] != absent || g.state[x] == ousted {
+			continue
+		}
+		open = open && len(g.next) < g.size
+		if open && c.size >= c.capacity {
+			var err error
+			if open, err = c.oust(g.rank[x]); err != nil {
+				return err
+			}
+		}
+		if open {
+			c.state[x], g.state[x] = outside, staged
+			c.size++
+			g.next = append(g.next, x)
+		} else {
+			g.state[x] = crowded
+			g.crowd = append(g.crowd, x)
+		}
+	}
+	for _, x := range g.candidates {
+		g.rank[x] = 0
+	}
+	for _, x := range c.victims {
+		g.state[x] = unstaged
+	}
+	g.counts.moved = int64(len(g.next))
+	slices.Sort(g.next)
 	return nil
 }
 
-// unpinned is the range [free, local) of blocks that are not pinned at row i.
-func (d *Delta) unpinned(i int) (free, local int) {
-	return d.pins.firstFree(), d.pins.firstLocal(d.stream.SeqLen(d.first + i))
+// oust evicts the policy's next victim if it ranks worse than rank.
+func (c *cell) oust(rank int32) (bool, error) {
+	peeker := c.policy.(policies.Peeker) // the table of conflicts refuses all other policies
+	x, ok := peeker.Peek()
+	if ok && (uint32(x) >= uint32(len(c.state)) || c.state[x] != outside) {
+		return false, c.illegalVictim(x)
+	}
+	if !ok || c.staging.rank[x] != 0 && c.staging.rank[x] < rank {
+		return false, nil
+	}
+	n := len(c.victims)
+	if c.victims = c.policy.Evict(1, c.victims); len(c.victims) != n+1 || c.victims[n] != x {
+		return false, fmt.Errorf("policy names block %d as its next victim and evicts %v", x, c.victims[n:])
+	}
+	err := c.remove(c.victims[n:])
+	c.staging.state[x] = ousted
+	return true, err
+}
+
+// offer merges the swapped blocks with the step's births.
+func (g *staging) offer(born []int32) []int32 {
+	g.offered = mergeSorted(g.offered[:0], g.next, born)
+	return g.offered
+}
+
+// useSwapped counts the swapped blocks that a step demands, and its misses that were named
+// and not fetched.
+func (c *cell) useSwapped() {
+	g := &c.staging
+	for _, x := range c.hit {
+		if g.state[x] == staged {
+			g.state[x] = unstaged
+			g.counts.useful++
+		}
+	}
+	for _, x := range c.miss {
+		if g.state[x] == crowded {
+			g.counts.late++
+		}
+	}
+	g.clearCrowd()
+}
+
+// evicted counts a victim that was swapped in for nothing.
+func (g *staging) evicted(x int32) {
+	if g.state[x] == staged {
+		g.state[x] = unstaged
+		g.counts.useless++
+	}
 }

@@ -35,7 +35,6 @@ type Engine struct {
 	delta Delta
 	join  joiner
 	cells map[policies.Policy]*cell
-	lossy map[policies.Policy]*lossyCell
 }
 
 // RunStream replays s with p. The instance p is reset and may be used again. Every
@@ -64,31 +63,27 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 		return Counts{}, fmt.Errorf("replay stream: %v has no counted step (step ≥ 0)", s.Key)
 	}
 	needs, has := policies.NeedsOf(p), columnsOf(s, m, &o)
-	if why := has.lack(needs); why != "" {
+	_, lossy := p.(policies.Lossy)
+	why := has.lack(needs)
+	if lossy && why == "" {
+		why = has.lackLossy(needs &^ policies.NeedWindows)
+	}
+	if why != "" {
 		return Counts{}, fmt.Errorf("replay stream: the policy cannot run here: %s", why)
 	}
-	if e.cells == nil {
-		e.cells = map[policies.Policy]*cell{}
-	}
-	if _, lossy := p.(policies.Lossy); lossy {
-		if why := has.lackLossy(needs &^ policies.NeedWindows); why != "" {
-			return Counts{}, fmt.Errorf("replay stream: the policy cannot run here: %s", why)
-		}
-		return e.runLossy(s, m, p, o)
-	}
-	c := e.cells[p]
-	if c == nil {
-		c = newCell(p)
-		e.cells[p] = c
-	}
-	pins := pinsOf(m, &Options{Shape: o.Shape})
-	check, ranks := trace.NewChecker("stream", m), m.Order == trace.OrderRank
-	do := deltaOptions{k: o.TopK, m: o.Candidates, pins: pins, meta: m, windows: o.Warmup.Replayed(),
-		members: c.needs&policies.NeedDemand != 0, nexts: c.needs&policies.NeedNext != 0}
 	l, err := settleShape(o.Shape, m)
 	if err != nil {
 		return Counts{}, fmt.Errorf("replay stream: %w", err)
 	}
+	if lossy && !l.plain() {
+		return Counts{}, fmt.Errorf("replay stream: a lossy policy runs on streams as recorded, without a shape of their own")
+	}
+	c := e.cell(p, lossy)
+	pins := pinsOf(m, &Options{Shape: o.Shape})
+	check, ranks := trace.NewChecker("stream", m), m.Order == trace.OrderRank
+	do := deltaOptions{k: o.TopK, m: o.Candidates, pins: pins, meta: m, windows: o.Warmup.Replayed(),
+		members: lossy || c.needs&policies.NeedDemand != 0, nexts: !lossy && c.needs&policies.NeedNext != 0}
+	st := start{capacity: o.Capacity, ranks: ranks, seed: streamSeed(o.Seed, s.Key), unit: l.unit(pins), attention: streamAttention(s, m, &o)}
 	if !l.plain() {
 		if e := check.First(s); e != nil {
 			return Counts{}, e
@@ -102,41 +97,30 @@ func (e *Engine) RunStream(s *trace.Stream, m *trace.Meta, p policies.Policy, o 
 	if err := e.delta.build(s, do, check); err != nil {
 		return Counts{}, err
 	}
-	st := start{capacity: o.Capacity, ranks: ranks, seed: streamSeed(o.Seed, s.Key), unit: l.unit(pins)}
-	for _, at := range o.Later {
-		if at.Capacity < 1 {
-			return Counts{}, fmt.Errorf("replay stream: capacity %d from step %d on", at.Capacity, at.Step)
+	if !lossy {
+		for _, at := range o.Later {
+			if at.Capacity < 1 {
+				return Counts{}, fmt.Errorf("replay stream: capacity %d from step %d on", at.Capacity, at.Step)
+			}
+			st.later = append(st.later, grown{at.Step, at.Capacity})
 		}
-		st.later = append(st.later, grown{at.Step, at.Capacity})
+		st.placed = placeBlocks(o.Warmup, &e.delta, o.Capacity, nil)
 	}
-	st.placed = placeBlocks(o.Warmup, &e.delta, pins, o.Capacity, nil)
 	return c.run(&e.delta, st, o.Observer)
 }
 
-// runLossy is RunStream of a lossy policy, whose budget is Capacity, a Divider's too.
-func (e *Engine) runLossy(s *trace.Stream, m *trace.Meta, p policies.Policy, o StreamOptions) (Counts, error) {
-	switch l, err := settleShape(o.Shape, m); {
-	case err != nil:
-		return Counts{}, fmt.Errorf("replay stream: %w", err)
-	case !l.plain():
-		return Counts{}, fmt.Errorf("replay stream: a lossy policy runs on streams as recorded, without a shape of their own")
+// cell is the cell of a policy, always the same.
+func (e *Engine) cell(p policies.Policy, lossy bool) *cell {
+	c := e.cells[p]
+	switch {
+	case c != nil:
+		return c
+	case e.cells == nil:
+		e.cells = map[policies.Policy]*cell{}
 	}
-	if e.lossy == nil {
-		e.lossy = map[policies.Policy]*lossyCell{}
+	if c = newCell(p); lossy {
+		c = newLossyCell(p)
 	}
-	c := e.lossy[p]
-	if c == nil {
-		var err error
-		if c, err = newLossyCell(p); err != nil {
-			return Counts{}, err
-		}
-		e.lossy[p] = c
-	}
-	pins := pinsOf(m, &Options{Shape: o.Shape})
-	do := deltaOptions{k: o.TopK, m: o.Candidates, pins: pins, meta: m, windows: o.Warmup.Replayed(), members: true}
-	if err := e.delta.build(s, do, trace.NewChecker("stream", m)); err != nil {
-		return Counts{}, err
-	}
-	at := lossyStart{budget: o.Capacity, seed: streamSeed(o.Seed, s.Key), attention: streamAttention(s, m, &o)}
-	return c.run(&e.delta, at, o.Observer)
+	e.cells[p] = c
+	return c
 }

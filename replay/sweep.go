@@ -6,11 +6,13 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// sweep replays all cells of a stack algorithm on a stream in one pass. The policy
-// tells distances and sizes, the engine counts: whatever a single run counts.
+// sweep replays all cells of a stack algorithm on a stream in one pass. It is an algorithm of
+// its own next to the step machine: no capacity is simulated. The policy computes distances
+// and sizes, and the sweep derives from them every count of a single run.
 type sweep struct {
-	pass policies.Sweep
-	step policies.Step
+	pass   policies.Sweep
+	step   policies.Step
+	change Change
 
 	distances []int32
 	resident  []int32 // at each size, after the step
@@ -23,47 +25,50 @@ type sweep struct {
 
 // run returns the counts at each of sizes, which ascend, on the stream that d was
 // built from. They are valid until the next run.
-func (w *sweep) run(d *Delta, sizes []int32, at start) ([]Counts, error) {
-	if err := w.reset(d, sizes, at.seed); err != nil {
+func (w *sweep) run(v View, sizes []int32, at start) ([]Counts, error) {
+	if err := w.reset(v, sizes, at.seed); err != nil {
 		return nil, err
 	}
-	for i := range d.Rows {
-		w.load(d, i)
+	x := v.Bounds()
+	for i := range x.Rows {
+		w.load(v, i)
 		w.distances = w.pass.Distances(&w.step, w.distances[:0])
 		switch {
-		case i >= d.Windows:
+		case i >= x.Windows:
 			w.count(sizes)
-		case i == d.Windows-1:
+		case i == x.Windows-1:
 			w.before = w.pass.Residents(sizes, w.before[:0])
 		}
 	}
-	w.finish(d, sizes, at.unit)
+	w.finish(v, sizes, at.unit)
 	return w.counts, nil
 }
 
-func (w *sweep) reset(d *Delta, sizes []int32, seed uint64) error {
-	w.at = policies.Fill(w.at, max(d.Blocks, d.Rows)+2, 0) // no distance is larger: blocks, or steps
+func (w *sweep) reset(v View, sizes []int32, seed uint64) error {
+	x := v.Bounds()
+	w.at = policies.Fill(w.at, max(x.Blocks, x.Rows)+2, 0) // no distance is larger: blocks, or steps
 	w.counts = policies.Fill(w.counts, len(sizes), Counts{Streams: 1})
 	w.sums, w.peaks = policies.Fill(w.sums, len(sizes), 0), policies.Fill(w.peaks, len(sizes), 0)
 	w.before = policies.Fill(w.before, len(sizes), 0)
 	w.resident = policies.Fill(w.resident, len(sizes), 0)
 	most := int(sizes[len(sizes)-1])
-	return w.pass.Reset(&policies.Scope{Blocks: d.Blocks, Capacity: most, Steps: d.Rows, Windows: d.Windows, Demand: d.MaxDemand, Seed: seed})
+	return w.pass.Reset(&policies.Scope{Blocks: x.Blocks, Capacity: most, Steps: x.Rows, Windows: x.Windows, Demand: x.MaxDemand, Seed: seed})
 }
 
 // load fills the step with row i. Births happen before the step is classified
 // (SEMANTICS S3): one that is demanded at once is a hit at every size. Births end where
 // the local window begins, and no demand goes beyond: what enters from the first
 // birth on was born.
-func (w *sweep) load(d *Delta, i int) {
+func (w *sweep) load(v View, i int) {
 	s := &w.step
-	enter, born := d.Enter.Row(i), d.Born.Row(i)
+	v.Change(i, &w.change)
+	enter, born := w.change.Enter, w.change.Born
 	known := len(enter)
 	if len(born) > 0 {
 		known, _ = slices.BinarySearch(enter, born[0])
 	}
-	s.T, s.Demand = int32(i-d.Windows), int(d.Size[i])
-	s.Hit, s.Miss, s.Exit, s.Offered = enter[known:], enter[:known], d.Exit.Row(i), born
+	s.T, s.Demand = int32(i-v.Bounds().Windows), w.change.Demand
+	s.Hit, s.Miss, s.Exit, s.Offered = enter[known:], enter[:known], w.change.Exit, born
 }
 
 // count notes a counted step.
@@ -82,13 +87,15 @@ func (w *sweep) count(sizes []int32) {
 
 // finish turns distances into misses, largest size first, and what came and stayed
 // into evictions.
-func (w *sweep) finish(d *Delta, sizes []int32, unit int64) {
+func (w *sweep) finish(v View, sizes []int32, unit int64) {
 	var stream Counts // the same at every size
-	for i := d.Windows; i < d.Rows; i++ {
+	x := v.Bounds()
+	for i := x.Windows; i < x.Rows; i++ {
+		v.Change(i, &w.change)
 		stream.Steps++
-		stream.Made += d.Made(i)
-		stream.Demand += int64(d.Size[i])
-		stream.Births += int64(len(d.Born.Row(i)))
+		stream.Made += int64(w.change.Positions)
+		stream.Demand += int64(w.change.Demand)
+		stream.Births += int64(len(w.change.Born))
 	}
 	misses, n := int64(0), len(w.at)-1
 	for j := len(sizes) - 1; j >= 0; j-- {
@@ -97,7 +104,7 @@ func (w *sweep) finish(d *Delta, sizes []int32, unit int64) {
 		}
 		c := &w.counts[j]
 		c.Steps, c.Demand, c.Births, c.Misses = stream.Steps, stream.Demand, stream.Births, misses
-		c.Made, c.Moved, c.PinnedPeak = stream.Made, misses*unit, int64(d.PinnedPeak)*unit
+		c.Made, c.Moved, c.PinnedPeak = stream.Made, misses*unit, int64(x.PinnedPeaks[0])*unit
 		c.ResidentSum, c.ResidentPeak = w.sums[j], int64(w.peaks[j])
 		if stream.Steps > 0 {
 			c.Evictions = stream.Births + misses - int64(w.resident[j]-w.before[j])

@@ -63,7 +63,7 @@ func (w *worker) runGroup(i int, g *group, steps recording) (int, error) {
 		if err != nil {
 			return c, err
 		}
-		if g.sweep != nil && len(st.later) == 0 && !w.delta.weighed() && len(st.placed) == 0 && st.capacity >= w.delta.MaxDemand {
+		if g.sweep != nil && len(st.later) == 0 && !w.plan.layout.weighed() && len(st.placed) == 0 && st.capacity >= w.delta.MaxDemand {
 			g.swept = append(g.swept, sweptCell{c, g.sizer[j].Size(st.capacity), st})
 		} else if err := w.runCell(i, c, st, steps); err != nil {
 			return c, err
@@ -87,7 +87,7 @@ func (w *worker) runSweep(i int, g *group) error {
 	for _, s := range g.swept {
 		g.sizes = append(g.sizes, s.size)
 	}
-	counts, err := g.sweep.run(&w.delta, g.sizes, g.swept[0].at)
+	counts, err := g.sweep.run(w.view(), g.sizes, g.swept[0].at)
 	if err != nil {
 		return err
 	}

@@ -88,8 +88,8 @@ func TestSweepAgreesWithSingleRuns(t *testing.T) {
 		s, p := draw(r, replaytest.Medium(r))
 		cells += w.stream(t, r, p, s, 1000)
 		for i := range w.delta.Rows {
-			for _, x := range w.delta.Born.Row(i) {
-				if _, at := slices.BinarySearch(w.delta.Enter.Row(i), x); at {
+			for _, x := range w.delta.born.Row(i) {
+				if _, at := slices.BinarySearch(w.delta.enter.Row(i), x); at {
 					born++
 				}
 			}

@@ -60,7 +60,7 @@ func (h worked) run(t *testing.T, st start, inclusive bool, below ...string) (*c
 	}
 	c := newCell(specs(t, "lru")[0].Make())
 	list := tiers(t, below...)
-	c.below = newTiers(list, inclusive)
+	c.lower = newTiers(list, inclusive)
 	st.ranks, st.unit = true, 1
 	var starts []tierStart
 	for _, tier := range list {
@@ -127,7 +127,7 @@ func TestWorkedTiers(t *testing.T) {
 	h := worked{topk: 1, lists: [][]int32{{1}, {2}, {1}, {3}, {2}}}
 	for inclusive, want := range map[bool]int64{false: 4, true: 5} {
 		c, n := h.run(t, start{capacity: 1}, inclusive, "dram=lru@1")
-		if low := c.below.cell.counts; n.Misses != 5 || low.Demand != 5 || low.Misses != want {
+		if low := c.lower.cell.counter.streams[0]; n.Misses != 5 || low.Demand != 5 || low.Misses != want {
 			t.Errorf("inclusive %v: %d misses above; %d of %d below, worked out: 5; %d of 5", inclusive, n.Misses, low.Misses, low.Demand, want)
 		}
 	}
@@ -199,12 +199,12 @@ func TestWorkedPool(t *testing.T) {
 	w := worked{topk: 1, lists: [][]int32{{1}, {1}, {1}}}.pool(t, worked{lists: [][]int32{{1}, {2}, {1}}})
 	for capacity, want := range map[int][4]int64{2: {1, 3, 0, 2}, 3: {1, 2, 0, 0}} {
 		c := newCell(specs(t, "lru")[0].Make())
-		if _, err := c.run(&w.delta, start{capacity: capacity, ranks: true, unit: 1}, nil); err != nil {
+		if _, err := c.run(&w.pool, start{capacity: capacity, ranks: true, unit: 1}, nil); err != nil {
 			t.Fatal(err)
 		}
-		a, b := c.shares.counts[0], c.shares.counts[1]
-		if got := [4]int64{a.Misses, b.Misses, a.Evictions, b.Evictions}; got != want || a.Demand != 3 || b.Steps != 3 || c.shares.peak != int64(capacity) {
-			t.Errorf("capacity %d: misses and evictions by layer %v of demand %d, %d blocks at most; worked out: %v of 3, %d", capacity, got, a.Demand, c.shares.peak, want, capacity)
+		a, b := c.counter.streams[0], c.counter.streams[1]
+		if got := [4]int64{a.Misses, b.Misses, a.Evictions, b.Evictions}; got != want || a.Demand != 3 || b.Steps != 3 || c.counter.peak != int64(capacity) {
+			t.Errorf("capacity %d: misses and evictions by layer %v of demand %d, %d blocks at most; worked out: %v of 3, %d", capacity, got, a.Demand, c.counter.peak, want, capacity)
 		}
 	}
 }
@@ -216,16 +216,17 @@ func TestWorkedImportance(t *testing.T) {
 		s := trace.Stream{}
 		s.Reset(trace.StreamInfo{PromptLen: 20})
 		s.Append(trace.Row{Step: -1, Indices: list, Scores: scores})
-		return &Delta{stream: &s, first: 1, k: 2, m: 2}
+		return &Delta{stream: &s, rows: &recorded{&s, 2, 2}}
 	}
 	a, b := stream([]int32{1, 2}, []float32{3, 1}), stream([]int32{2, 3}, []float32{5, 2})
 	request := map[int32]float64{}
 	a.addImportance(request, 1)
 	b.addImportance(request, 1)
-	pool := []shown{{a, 0}, {b, 100}}
+	b.base = 100
+	pool := []*Delta{a, b}
 	for _, c := range []struct {
 		what     string
-		streams  []shown
+		streams  []*Delta
 		capacity int
 		request  map[int32]float64
 		want     []int32

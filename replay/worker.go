@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/setting"
@@ -17,25 +18,24 @@ type worker struct {
 	check   *trace.Checker
 	streams []trace.Stream // the heads that share blocks
 	joiner  *joiner        // nil where rows are replayed as recorded
-	stream  *trace.Stream  // that is replayed
-	delta   Delta
-	cache   cache // streams that it is of
-	pool    pool  // where these are several
-	ahead   foresight
+	stream  *trace.Stream  // that is replayed; the first one of a pool
+	delta   Delta          // of one stream
+	cache   cache          // the streams that share the cache
+	pool    pool           // if these are several
+	request requestFacts
 	runners []*cell  // one a policy, shared by its capacities
 	groups  []*group // cells that are replayed together, windowed ones first
 	tallies [][]tally
 	peaks   map[string]int64
-	windows map[int]*cell      // that a plan allocates
-	lossy   map[int]*lossyCell // by runner
+	windows map[int]*cell // that a plan allocates
 }
 
 func newWorker(p *plan) *worker {
-	w := &worker{plan: p, tallies: p.newTallies(), peaks: map[string]int64{}, lossy: map[int]*lossyCell{}}
+	w := &worker{plan: p, tallies: p.newTallies(), peaks: map[string]int64{}}
 	w.streams = make([]trace.Stream, p.layout.heads)
 	columns := trace.ReadScores
-	if p.layout.plain() || p.trustsJoiners() {
-		columns |= trace.TrustLists // the delta checks them, or joiner.single
+	if p.layout.plain() || p.checksJoined() {
+		columns |= trace.TrustLists // the delta checks them, or the joiner
 	}
 	if !p.layout.plain() {
 		w.joiner = p.newJoiner()
@@ -49,7 +49,7 @@ func newWorker(p *plan) *worker {
 	w.reader = p.file.NewReader(columns)
 	w.check = trace.NewChecker(p.file.Path(), p.meta)
 	var windowed, others []int
-	below := newTiers(p.opt.Tiers, p.opt.Inclusive)
+	lower := newTiers(p.opt.Tiers, p.opt.Inclusive)
 	for _, i := range p.todo {
 		c := p.cells[i]
 		if c.tier > 0 {
@@ -60,7 +60,10 @@ func newWorker(p *plan) *worker {
 		}
 		if w.runners[c.runner] == nil {
 			w.runners[c.runner] = newCell(c.spec.Make())
-			w.runners[c.runner].below = below
+			if c.spec.Entry.Traits.Lossy {
+				w.runners[c.runner] = newLossyCell(c.spec.Make())
+			}
+			w.runners[c.runner].lower = lower
 		}
 		if c.capacity == nil {
 			windowed = append(windowed, i)
@@ -72,19 +75,31 @@ func newWorker(p *plan) *worker {
 	return w
 }
 
-// trustsJoiners reports whether joiners check all of a list.
-func (p *plan) trustsJoiners() bool {
-	return p.layout.alone() && p.m == p.meta.Candidates && (p.ranks || !p.file.HasScores())
+// checksJoined reports whether joiners check the rules for lists. They do if they see whole
+// lists, and if nothing reads the lists before them.
+func (p *plan) checksJoined() bool {
+	return !p.layout.plain() && !p.layout.clustered && p.m == p.meta.Candidates
 }
 
 // newJoiner makes the rows of the plan's layout.
 func (p *plan) newJoiner() *joiner {
-	return &joiner{layout: p.layout, k: p.topk, m: p.m, ranks: p.ranks, pins: p.pins, trusts: p.trustsJoiners()}
+	return &joiner{layout: p.layout, k: p.topk, m: p.m, ranks: p.ranks, pins: p.pins, checks: p.checksJoined()}
+}
+
+// hasLossy reports whether a cell of the plan has a lossy policy.
+func (p *plan) hasLossy() bool {
+	return slices.ContainsFunc(p.cells, func(c cellPlan) bool { return c.spec.Entry.Traits.Lossy })
+}
+
+// attention is what the trace records of the attention that listed blocks were given.
+func (p *plan) attention() attention {
+	whole := p.m == p.meta.Candidates // covered_mass is of whole lists
+	return attentionOf(p.meta, p.file.HasAttentionMass(), p.file.HasScores(), p.file.HasCoveredMass() && whole)
 }
 
 func (w *worker) close() { w.reader.Close() }
 
-// replay reads the streams of a cache, derives its delta and runs every cell.
+// replay reads the streams of a cache, derives its demand and runs every cell.
 func (w *worker) replay(c cache) (err error) {
 	p := w.plan
 	w.cache = c
@@ -96,7 +111,7 @@ func (w *worker) replay(c cache) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := w.foresee(); err != nil {
+	if err := w.readRequest(); err != nil {
 		return err
 	}
 	steps := p.opt.Profile.begin(c)
@@ -107,6 +122,62 @@ func (w *worker) replay(c cache) (err error) {
 	}
 	p.opt.Profile.end(c, steps)
 	return nil
+}
+
+// readPool reads the streams of the cache and derives the demand of the pool.
+func (w *worker) readPool() error {
+	p, pool := w.plan, &w.pool
+	pool.grow(w.cache.streams())
+	for n, m := range pool.members {
+		if m.recorded == nil {
+			m.recorded = make([]trace.Stream, p.layout.heads)
+			if !p.layout.plain() {
+				m.joiner = p.newJoiner()
+			}
+		}
+		stream, err := w.read(w.cache.from+n, m.recorded, m.joiner)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			w.stream = stream
+		}
+		if err := pool.add(n, stream, p.deltaOptions(m.joiner), w.check); err != nil {
+			return err
+		}
+	}
+	if i := pool.unequal(); i > 0 {
+		return fmt.Errorf("%s: pool %s: %v and %v share a cache but not their steps", p.file.Path(), p.opt.Pool, w.stream.Key, pool.members[i].delta.stream.Key)
+	}
+	pool.build(p.needs&policies.NeedNext != 0)
+	return nil
+}
+
+// view is the demand of the cache.
+func (w *worker) view() View {
+	if w.plan.opt.Pool != PoolNone {
+		return &w.pool
+	}
+	return &w.delta
+}
+
+// recorded are the streams of the cache as the trace has them: for each stream the heads
+// that share its blocks.
+func (w *worker) recorded() (streams [][]*trace.Stream) {
+	if w.plan.opt.Pool == PoolNone {
+		return [][]*trace.Stream{pointers(w.streams)}
+	}
+	for _, m := range w.pool.members {
+		streams = append(streams, pointers(m.recorded))
+	}
+	return streams
+}
+
+func pointers(streams []trace.Stream) (all []*trace.Stream) {
+	for i := range streams {
+		all = append(all, &streams[i])
+	}
+	return all
 }
 
 // name is what is replayed, as messages show it.
@@ -138,7 +209,12 @@ func (w *worker) read(i int, recorded []trace.Stream, j *joiner) (*trace.Stream,
 		j.clusters = c.units(&recorded[0], recorded[0].MaxSeqLen(), w.plan.meta.Candidates)
 	}
 	if err := j.join(recorded, w.plan.pins.BlockTokens); errors.Is(err, errBroken) {
-		return nil, brokenList(&recorded[0], w.check)
+		for h := range recorded {
+			if e := w.check.First(&recorded[h]); e != nil {
+				return nil, e
+			}
+		}
+		panic("replay: the joiner refused lists that break no rule")
 	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", w.plan.file.Path(), err)
 	}
@@ -148,7 +224,7 @@ func (w *worker) read(i int, recorded []trace.Stream, j *joiner) (*trace.Stream,
 // start settles how cell c begins on the cache whose first stream is the i-th selected.
 func (w *worker) start(i, c int) (start, error) {
 	p, plan := w.plan, &w.plan.cells[c]
-	st := start{capacity: policies.Unbounded, ranks: p.ranks, seed: streamSeed(p.opt.Seed, w.stream.Key), unit: p.layout.unit(p.pins)}
+	st := start{capacity: policies.Unbounded, ranks: p.ranks, seed: streamSeed(p.opt.Seed, w.stream.Key), unit: p.layout.unit(p.pins), attention: p.attention()}
 	if plan.capacity != nil {
 		if err := w.room(&st, plan.capacity); err != nil {
 			return st, err
@@ -177,8 +253,8 @@ func (w *worker) room(st *start, capacity *Capacity) error {
 		if err != nil {
 			return err
 		}
-		if capacity.Form() == setting.OfPlan && w.ahead.budgets != nil {
-			later, st.divided = w.ahead.budgets[i], true
+		if capacity.Form() == setting.OfPlan && w.request.budgets != nil {
+			later, st.divided = w.request.budgets[i], true
 		}
 		if st.capacity += blocks; st.later == nil {
 			st.later = later
@@ -194,9 +270,9 @@ func (w *worker) room(st *start, capacity *Capacity) error {
 	return nil
 }
 
-// stated is the capacity as rows state it, of each of the streams that share it, from the
-// least to the most: one that only grows is stated as it ends.
-func (st *start) stated(streams int) (least, most int64) {
+// rowCapacity is the smallest and the largest capacity to report for each of the streams that
+// share it. A capacity that only grows reports its final size.
+func (st *start) rowCapacity(streams int) (least, most int64) {
 	if n := len(st.later); n > 0 && !st.divided {
 		return int64(st.later[n-1].blocks / streams), int64(st.later[n-1].blocks / streams)
 	}
@@ -214,69 +290,79 @@ func (w *worker) sizing(i int) setting.Sizing {
 	return s
 }
 
+// runCell replays cell c on the cache whose first stream is the i-th selected.
 func (w *worker) runCell(i, c int, st start, steps recording) error {
 	p, plan := w.plan, &w.plan.cells[c]
-	if plan.spec.Entry.Traits.Lossy {
-		return w.runLossy(i, c, st)
-	}
-	look := steps.observer(c)
 	runner, policy, err := w.windowed(i, plan)
 	if err != nil {
 		return err
 	}
+	lossy := plan.spec.Entry.Traits.Lossy
+	if _, divides := runner.policy.(policies.Divider); lossy && divides {
+		if st.capacity, err = p.divisions.budget(p, i, c); err != nil {
+			return err
+		}
+	}
 	tiers := p.tiersOf(c)
-	below, err := w.tierStarts(i, st, tiers, steps)
+	lower, err := w.tierStarts(i, st, tiers, steps)
 	if err != nil {
 		return err
 	}
-	var judges []*refereeCheck
+	observer := steps.observer(c)
+	var checks []*refereeCheck
 	if p.opt.Referee {
-		if judges, err = newRefereeChecks(p, policy, w.recorded(), w.ahead.over(), st, below); err != nil {
+		if lossy {
+			checks, err = newLossyCheck(p, i, c, runner, st)
+		} else {
+			checks, err = newRefereeChecks(p, policy, w.recorded(), w.request.importanceStreams(), st, lower)
+		}
+		if err != nil {
 			return err
 		}
-		look = judges[0].watch(look)
-		for n := range below {
-			below[n].look = judges[n+1].watch(below[n].look)
+		observer = checks[0].observer(observer)
+		for n := range lower {
+			lower[n].observer = checks[n+1].observer(lower[n].observer)
 		}
 	}
-	counts, err := runner.run(&w.delta, st, look, below...)
-	if err != nil {
+	if _, err := runner.run(w.view(), st, observer, lower...); err != nil {
 		return err
 	}
-	for _, judge := range judges {
-		if err := judge.verdict(); err != nil {
+	for _, check := range checks {
+		if err := check.verdict(); err != nil {
 			return err
 		}
 	}
-	w.tallyCache(c, st, &counts, &runner.shares)
-	t := runner.below
+	w.tallyCache(c, st, &runner.counter)
+	t := runner.lower
 	for n, cell := range tiers {
-		w.tallyCache(cell, below[n].start, &t.cell.counts, &t.cell.shares)
-		t = t.below
+		w.tallyCache(cell, lower[n].start, &t.cell.counter)
+		t = t.cell.lower
 	}
 	return nil
 }
 
-// tierStarts settles how the tiers of a cell begin: a warm-up that places blocks goes on
-// where the tier above was full.
-func (w *worker) tierStarts(i int, top start, tiers []int, steps recording) (below []tierStart, err error) {
+// tierStarts returns how the tiers of a cell begin. A warm-up that places blocks goes on
+// behind the blocks that fill the tier above.
+func (w *worker) tierStarts(i int, top start, tiers []int, steps recording) (lower []tierStart, err error) {
 	capacity := top.capacity
 	for _, c := range tiers {
-		t := tierStart{look: steps.observer(c)}
+		t := tierStart{observer: steps.observer(c)}
 		if t.start, err = w.start(i, c); err != nil {
 			return nil, err
 		}
 		if !w.plan.opt.Inclusive {
 			capacity += t.capacity
-			t.placed = lacking(w.placed(capacity), w.placed(capacity-t.capacity))
+			t.placed = appendDifference(nil, w.placed(capacity), w.placed(capacity-t.capacity))
 		}
-		below = append(below, t)
+		lower = append(lower, t)
 	}
-	return below, nil
+	return lower, nil
 }
 
-// lacking are the members of a that b lacks; both ascend.
-func lacking(a, b []int32) []int32 { return appendLacking(nil, a, b) }
+// placed are the blocks of a cache of that capacity that are resident before step 0.
+func (w *worker) placed(capacity int) []int32 {
+	return placeBlocks(w.plan.warmup, w.view(), capacity, w.request.importance)
+}
 
 // tally pools what cell c counted on the i-th selected stream, and tells of it.
 func (w *worker) tally(i, c int, st start, counts *Counts) {
@@ -286,7 +372,7 @@ func (w *worker) tally(i, c int, st start, counts *Counts) {
 	if plan.capacity == nil {
 		w.peaks[plan.spec.Name()] = counts.ResidentPeak
 	} else {
-		least, most = st.stated(w.cache.streams())
+		least, most = st.rowCapacity(w.cache.streams())
 		if first := int64(st.capacity / w.cache.streams()); min(first, least)*tokens >= int64(p.selected(i).MaxSeqLen()) {
 			whole = counts.Streams
 		}
@@ -298,16 +384,12 @@ func (w *worker) tally(i, c int, st start, counts *Counts) {
 }
 
 // tallyCache pools what cell c counted on the streams that are replayed.
-func (w *worker) tallyCache(c int, st start, counts *Counts, s *shares) {
-	if s.pool == nil {
-		w.tally(w.cache.from, c, st, counts)
-		return
+func (w *worker) tallyCache(c int, st start, n *counter) {
+	for s := range n.streams {
+		w.tally(w.cache.from+s, c, st, &n.streams[s])
 	}
-	for n := range s.counts {
-		w.tally(w.cache.from+n, c, st, &s.counts[n])
-	}
-	if plan := &w.plan.cells[c]; plan.capacity == nil {
-		w.peaks[plan.spec.Name()] = s.peak
+	if plan := &w.plan.cells[c]; plan.capacity == nil && n.pooled() {
+		w.peaks[plan.spec.Name()] = n.peak
 	}
 }
 

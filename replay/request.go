@@ -10,43 +10,149 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// runLossy replays a cell of a lossy policy on the i-th selected stream.
-func (w *worker) runLossy(i, c int, st start) error {
-	p, plan := w.plan, &w.plan.cells[c]
-	runner := w.lossy[plan.runner]
-	if runner == nil {
-		var err error
-		if runner, err = newLossyCell(plan.spec.Make()); err != nil {
-			return err
+// requestFacts are known of a whole request before its caches are replayed: the importance of
+// its positions at the end of the prompt, and budgets that change.
+type requestFacts struct {
+	request    string
+	known      bool
+	importance map[int32]float64 // of each position, over layers and heads; nil unless the warm-up needs it
+	budgets    map[int][]grown   // by selected stream; nil if they stay
+	streams    [][]*trace.Stream // of the request, for the referee
+
+	delta    Delta
+	observed []observed
+	initial  []int // entries
+	members  []int // selected streams
+}
+
+// readRequest reads all selected streams of the cache's request, unless nothing depends on
+// them or the worker has just done so.
+func (w *worker) readRequest() error {
+	p, a := w.plan, &w.request
+	request := p.selected(w.cache.from).Request
+	if p.warmup.Scope != ScopeRequest && p.opt.Reallocation.Every == 0 || a.known && a.request == request {
+		return nil
+	}
+	*a = requestFacts{request: request, delta: a.delta}
+	if p.warmup.Scope == ScopeRequest {
+		a.importance = map[int32]float64{}
+	}
+	for i := range p.streams {
+		if p.selected(i).Request == request {
+			a.members = append(a.members, i)
 		}
-		w.lossy[plan.runner] = runner
 	}
-	at := lossyStart{budget: st.capacity, seed: st.seed, attention: p.attention()}
-	if _, divides := runner.policy.(policies.Divider); divides {
-		budget, err := p.divisions.budget(p, i, c)
-		if err != nil {
-			return err
-		}
-		at.budget, st.capacity = budget, budget
-	}
-	var look Observer
-	var judge *lossyCheck
-	if p.opt.Referee {
-		var err error
-		if judge, err = newLossyCheck(p, i, c, runner, at); err != nil {
-			return err
-		}
-		look = judge.compare
-	}
-	counts, err := runner.run(&w.delta, at, look)
-	if err == nil && judge != nil {
-		err = judge.verdict()
-	}
+	sizes, err := w.initialBudgets()
 	if err != nil {
 		return err
 	}
-	w.tally(i, c, st, &counts)
+	counter := newStackCounter()
+	var j *joiner
+	if !p.layout.plain() {
+		j = p.newJoiner()
+	}
+	recorded := make([]trace.Stream, p.layout.heads)
+	for _, i := range a.members {
+		s, err := w.read(i, recorded, j)
+		if err != nil {
+			return err
+		}
+		if err := w.addStream(i, s, j, counter, sizes); err != nil {
+			return err
+		}
+		if p.opt.Referee {
+			a.streams = append(a.streams, pointers(recorded))
+			recorded = make([]trace.Stream, p.layout.heads)
+		}
+	}
+	if err := w.divideAnew(sizes); err != nil {
+		return err
+	}
+	a.known = true
 	return nil
+}
+
+// addStream adds the i-th selected stream to the facts of its request.
+func (w *worker) addStream(i int, s *trace.Stream, j *joiner, counter *stackCounter, sizes []int) error {
+	p, a := w.plan, &w.request
+	if a.importance != nil {
+		d := Delta{stream: s, rows: &recorded{s, p.topk, p.m}}
+		if j != nil {
+			d.rows = j
+		}
+		d.addImportance(a.importance, p.warmup.Windows)
+	}
+	if sizes == nil {
+		return nil
+	}
+	o := p.deltaOptions(j)
+	o.nexts = false
+	if err := a.delta.build(s, o, w.check); err != nil {
+		return err
+	}
+	misses, err := counter.observe(&a.delta, p.opt.Reallocation.Every, inBlocks(sizes, p.pins.BlockTokens))
+	if err != nil {
+		return err
+	}
+	a.observed = append(a.observed, observed{key: p.allocated(i), misses: misses, last: s.LastStep})
+	return nil
+}
+
+func inBlocks(sizes []int, unit int) []int32 {
+	blocks := make([]int32, len(sizes))
+	for i, size := range sizes {
+		blocks[i] = int32(size / unit)
+	}
+	return blocks
+}
+
+// initialBudgets are what the plan gives the streams of the request; it returns the sizes
+// that budgets are chosen among, nil where they stay.
+func (w *worker) initialBudgets() ([]int, error) {
+	p, a := w.plan, &w.request
+	if p.opt.Reallocation.Every == 0 {
+		return nil, nil
+	}
+	memory := int64(0)
+	for _, i := range a.members {
+		k := p.allocated(i)
+		entries, ok := p.opt.Allocation.Capacity(k.Layer, k.Head)
+		if !ok {
+			return nil, fmt.Errorf("reallocation: the plan says nothing of %v", k)
+		}
+		a.initial = append(a.initial, entries)
+		memory += int64(entries)
+	}
+	return p.budgets(memory), nil
+}
+
+// divideAnew divides the memory of the request among its streams, interval by interval.
+func (w *worker) divideAnew(sizes []int) error {
+	p, a := w.plan, &w.request
+	if sizes == nil {
+		return nil
+	}
+	later, err := reallocate(p.opt.Reallocation, a.observed, a.initial, sizes, p.pins.BlockTokens)
+	if err != nil {
+		return err
+	}
+	a.budgets = map[int][]grown{}
+	for n, i := range a.members {
+		a.budgets[i] = later[n]
+	}
+	if p.opt.Referee {
+		return w.checkObserved(sizes)
+	}
+	return nil
+}
+
+// importanceStreams are the streams over which positions have one importance, for the
+// referee. It is nil if each stream has its own.
+func (a *requestFacts) importanceStreams() [][]*trace.Stream {
+	if a.importance == nil {
+		return nil
+	}
+	return a.streams
 }
 
 // divisions are the budgets that Dividers give the streams of a request, worked out when the
@@ -177,13 +283,13 @@ func (p *plan) survey(from, to int, makers map[int]policies.Divider) (map[int][]
 // windowsOf are the prompt windows of d, which was built with members.
 func (d *Delta) windowsOf() (windows []policies.Window) {
 	for i := range d.Windows {
-		windows = append(windows, policies.Window{Demand: d.Members.Row(i), Local: int32(d.pins.firstLocal(d.stream.SeqLen(d.first + i)))})
+		windows = append(windows, policies.Window{Demand: d.Members(i), Local: int32(d.pins.firstLocal(d.stream.SeqLen(d.first + i)))})
 	}
 	return windows
 }
 
-// sizingOf is what a capacity of the i-th selected stream is resolved against, without
-// the peaks of other policies.
+// sizingOf is what a capacity of the i-th selected stream is resolved against, apart from the
+// peaks of other policies.
 func (p *plan) sizingOf(i int) setting.Sizing {
 	s := setting.Sizing{TopK: p.topk * p.meta.BlockTokens, BlockTokens: p.pins.BlockTokens, PromptLen: int(p.selected(i).PromptLen),
 		EntryBytes: p.bytes, Streams: p.siblings[i]}

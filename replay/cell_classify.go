@@ -6,31 +6,32 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// sift parts what enters the demand of row i into hits and misses, and finds what left it.
-func (c *cell) sift(d *Delta, i int) {
+// split finds the hits and misses among the blocks that enter the demand of row i, and the
+// blocks that left it.
+func (c *cell) split(v View, i int) {
 	s := &c.step
-	s.Exit = d.Exit.Row(i)
+	s.Exit = c.change.Exit
 	if c.needs != 0 {
-		c.columns(d, i)
+		c.columns(v, i)
 	}
 	switch {
 	case c.emptied:
 		s.Exit, s.ExitNext = nil, nil
-		if c.onlyBirths(s.Members, d.Born.Row(i)) {
+		if c.onlyBirths(s.Members, c.arrived) {
 			c.hit, c.miss, c.unmarked = c.hit[:0], append(c.miss[:0], s.Members...), true
 		} else {
 			c.classify(s.Members)
 		}
 	case len(c.passed) == 0:
-		c.classify(d.Enter.Row(i))
+		c.classify(c.change.Enter)
 		for _, x := range s.Exit {
 			c.state[x] = outside
 		}
-	case d.hasMembers && 8*len(c.passed) > s.Demand:
+	case 8*len(c.passed) > s.Demand && v.Bounds().HasMembers:
 		c.leave(s)
-		c.reclassify(d.Members.Row(i))
+		c.reclassify(v.Members(i))
 	default:
-		c.classify(d.Enter.Row(i))
+		c.classify(c.change.Enter)
 		c.leave(s)
 		c.returnPassed()
 	}
@@ -38,14 +39,14 @@ func (c *cell) sift(d *Delta, i int) {
 	s.Hit, s.Miss = c.hit, c.miss
 }
 
-// onlyBirths reports whether births are all that is resident and none is demanded:
-// every member is then a miss without a look at its state.
+// onlyBirths reports whether births are the only resident blocks and none is demanded: then
+// every member is a miss.
 func (c *cell) onlyBirths(members, born []int32) bool {
 	return c.size == len(born) && (len(born) == 0 || len(members) == 0 || members[len(members)-1] < born[0])
 }
 
-// classify splits what enters the demand into hits and misses, against the residents
-// at the step's start.
+// classify splits the blocks that enter the demand into hits and misses, by the residents at
+// the step's start.
 func (c *cell) classify(enter []int32) {
 	n := len(enter)
 	c.hit, c.miss = slices.Grow(c.hit[:0], n+1)[:n+1], slices.Grow(c.miss[:0], n+1)[:n+1]
@@ -61,7 +62,7 @@ func (c *cell) classify(enter []int32) {
 	c.hit, c.miss = hit[:h], miss[:m]
 }
 
-// reclassify parts all of D_t, where much of what it demands was kept out a step ago.
+// reclassify splits all of D_t. It is quicker if many of its blocks were kept out a step ago.
 func (c *cell) reclassify(members []int32) {
 	n := len(members)
 	c.hit, c.miss = slices.Grow(c.hit[:0], n+1)[:n+1], slices.Grow(c.miss[:0], n+1)[:n+1]
@@ -77,16 +78,16 @@ func (c *cell) reclassify(members []int32) {
 	c.hit, c.miss = hit[:h], miss[:m]
 }
 
-// leave handles what left the demand, where blocks were kept out a step ago: these are
-// gone. Which they are is as good as random: every block is written, and counted where it
-// belongs.
+// leave handles the blocks that left the demand if some were kept out a step ago: these are
+// gone. A branch on it would be mispredicted: every block is written, and only those that
+// stay are counted.
 func (c *cell) leave(s *policies.Step) {
 	state, left := c.state, s.Exit
-	c.exit = slices.Grow(c.exit[:0], len(left)+1)[:len(left)+1]
-	exit, n := c.exit, 0
+	c.left = slices.Grow(c.left[:0], len(left)+1)[:len(left)+1]
+	exit, n := c.left, 0
 	if next := s.ExitNext; next != nil {
-		c.exitNext = slices.Grow(c.exitNext[:0], len(left)+1)[:len(left)+1]
-		nexts, m := c.exitNext, 0
+		c.leftNext = slices.Grow(c.leftNext[:0], len(left)+1)[:len(left)+1]
+		nexts, m := c.leftNext, 0
 		for j, x := range left { // before states change
 			nexts[m] = next[j]
 			m += 1 - int(isKeptOut(state[x]))
@@ -102,8 +103,8 @@ func (c *cell) leave(s *policies.Step) {
 	s.Exit = exit[:n]
 }
 
-// returnPassed adds to the misses what was kept out a step ago and is demanded still. What
-// left is absent by now.
+// returnPassed adds the blocks to the misses that were kept out a step ago and are still
+// demanded. Those that left the demand are absent by now.
 func (c *cell) returnPassed() {
 	state, again, n := c.state, c.passed, 0
 	for _, x := range c.passed {
@@ -133,30 +134,32 @@ func mergeSorted(dst, a, b []int32) []int32 {
 	return append(append(dst, a...), b...)
 }
 
-// columns fills what the policy asked for.
-func (c *cell) columns(d *Delta, i int) {
+// columns fills the columns that the policy asked for.
+func (c *cell) columns(v View, i int) {
 	s := &c.step
 	if c.needs&policies.NeedCandidates != 0 {
-		s.Candidates = d.Candidates(i)
+		s.Candidates = v.Candidates(i)
 	}
 	if c.needs&policies.NeedDemand != 0 {
-		s.Members = d.Members.Row(i)
+		s.Members = v.Members(i)
 	}
 	if c.needs&policies.NeedPicked != 0 {
-		s.Picked = d.picked(i)
+		for len(c.ones) < len(s.Members) {
+			c.ones = append(c.ones, 1)
+		}
+		if s.Picked = c.ones[:len(s.Members)]; c.picked {
+			s.Picked = v.Picked(i)
+		}
 	}
 	if c.needs&policies.NeedScores != 0 {
-		s.List, s.Scores = d.scored(i)
+		s.List, s.Scores = v.Scored(i)
 	}
 	if c.needs&policies.NeedNext == 0 {
 		return
 	}
-	s.OfferedNext = d.BornNext[d.Born.ends[i]:d.Born.ends[i+1]]
-	s.ExitNext = d.ExitNext[d.Exit.ends[i]:d.Exit.ends[i+1]]
-	if i+1 < d.Rows {
-		s.Leaving = d.Exit.Row(i + 1)
-		s.LeavingNext = d.ExitNext[d.Exit.ends[i+1]:d.Exit.ends[i+2]]
-	} else {
-		s.Leaving, s.LeavingNext = nil, nil
+	s.ExitNext, s.OfferedNext = c.change.ExitNext, c.change.BornNext
+	if s.Leaving, s.LeavingNext = nil, nil; i+1 < c.scope.Steps {
+		v.Change(i+1, &c.following)
+		s.Leaving, s.LeavingNext = c.following.Exit, c.following.ExitNext
 	}
 }
