@@ -1,7 +1,7 @@
 // Package synthetic draws Top-K traces whose locality is dialled: how much consecutive
 // demands overlap, after what gaps blocks come back, how unlike each other blocks are,
 // what stands next to the threshold. Dials are set by hand, taken from a preset, or
-// fitted to a real trace. README.md is the model on a page.
+// fitted to a real trace. MODEL.md describes the model.
 //
 // A stream is drawn in two passes. A process decides which blocks enter and leave the
 // demand at each step; a ranker then orders each demand and picks the candidates
@@ -274,7 +274,7 @@ func (d *Dials) SetHeads(n int) {
 }
 
 // Locality are the dials of a stream: how its demand repeats. Times are in decode
-// steps; README.md gives the formulas.
+// steps; MODEL.md gives the formulas.
 type Locality struct {
 	// Overlap is the mean share of the demand that the next step demands again:
 	// (1 − overlap)·K blocks leave at a step and as many enter.

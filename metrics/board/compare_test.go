@@ -262,10 +262,10 @@ func TestCompareIsSymmetric(t *testing.T) {
 }
 
 func TestComparisonFieldsAreDocumented(t *testing.T) {
-	text := rowstest.Document(t, "README.md")
+	text := rowstest.Document(t, "BOARD.md")
 	for _, name := range rowstest.JSONNames(reflect.TypeFor[Comparison]()) {
 		if !strings.Contains(text, "`"+name+"`") {
-			t.Errorf("README.md does not document `%s`", name)
+			t.Errorf("BOARD.md does not document `%s`", name)
 		}
 	}
 }

@@ -48,10 +48,10 @@ func TestCompareAllRenderings(t *testing.T) {
 		}
 		rowstest.Golden(t, name, out.Bytes())
 	}
-	document := rowstest.Document(t, "README.md")
+	document := rowstest.Document(t, "BOARD.md")
 	for _, name := range rowstest.JSONNames(reflect.TypeFor[board.Comparisons]()) {
 		if !strings.Contains(document, "`"+name+"`") {
-			t.Errorf("README.md does not document `%s`", name)
+			t.Errorf("BOARD.md does not document `%s`", name)
 		}
 	}
 	var out bytes.Buffer

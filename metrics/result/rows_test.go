@@ -101,7 +101,7 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 }
 
-// A digit of what rankings stand on that is changed alone is seen, as README.md says.
+// A digit of what rankings stand on that is changed alone is seen, as VERIFY.md says.
 func TestChangedDigitsAreSeen(t *testing.T) {
 	good := line(t)
 	for _, name := range []string{"hits", "misses", "lost", "demand", "demand_mean", "steps"} {

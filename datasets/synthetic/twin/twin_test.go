@@ -70,21 +70,21 @@ func halved(t *testing.T, rows []Row, topK int) {
 }
 
 // fuses reports whether sums of products are rounded once here, as Go compiles them for arm64
-// and for GOAMD64=v3, and not twice. A fit's third digit then differs, and README.md has the
+// and for GOAMD64=v3, and not twice. A fit's third digit then differs, and MODEL.md has the
 // figures of twice.
 //
 //go:noinline
 func fuses(x, y, z float64) bool { return x*y+z != float64(x*y)+z }
 
-// stated reports whether README.md has a line of figures, or whether others come out here.
+// stated reports whether MODEL.md has a line of figures, or whether others come out here.
 func stated(readme []byte, line string) bool {
 	return fuses(1+0x1p-30, 1-0x1p-30, -1) || strings.Contains(string(readme), line+" |\n")
 }
 
 // Synthetic twins of the bundled real traces, of several requests, have the misses of the
-// originals within the stated error, and README.md's table is what comes out.
+// originals within the stated error, and MODEL.md's table is what comes out.
 func TestBundled(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
+	readme, err := os.ReadFile(filepath.Join("..", "MODEL.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestBundled(t *testing.T) {
 				if line += " | " + percent(r.Error()); (i+1)%len(Capacities) == 0 {
 					t.Logf("%-9s%s |", r.Policy, line)
 					if !stated(readme, line) {
-						t.Errorf("README.md has other figures for %s", r.Policy)
+						t.Errorf("MODEL.md has other figures for %s", r.Policy)
 					}
 					line = ""
 				}
@@ -115,10 +115,10 @@ func TestBundled(t *testing.T) {
 }
 
 // Twins of the corpus' traces of single tokens have the misses of the originals within an
-// error for each trace, and README.md's table is what comes out: the worst of a policy, and
+// error for each trace, and MODEL.md's table is what comes out: the worst of a policy, and
 // its capacity.
 func TestCorpus(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
+	readme, err := os.ReadFile(filepath.Join("..", "MODEL.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,13 +147,13 @@ func TestCorpus(t *testing.T) {
 			}
 			t.Log(line + " |")
 			if !stated(readme, line) {
-				t.Error("README.md has other figures")
+				t.Error("MODEL.md has other figures")
 			}
 		})
 	}
 }
 
-// percent is a share as README.md writes it.
+// percent is a share as MODEL.md writes it.
 func percent(v float64) string {
 	return strings.NewReplacer("+0.0 ", "0.0 ", "-0.0 ", "0.0 ", "-", "−").Replace(fmt.Sprintf("%+.1f %%", 100*v))
 }
