@@ -12,11 +12,11 @@ import (
 	"github.com/kvreplay/kvreplay/policies/all"
 )
 
-var update = flag.Bool("update", false, "rewrite the table of README.md")
+var update = flag.Bool("update", false, "rewrite the table of COMBINATIONS.md")
 
-// TestConflictsDocumented compares the table of README.md with the one in the code.
+// TestConflictsDocumented compares the table of COMBINATIONS.md with the one in the code.
 func TestConflictsDocumented(t *testing.T) {
-	const path, begin, end = "../README.md", "<!-- conflicts -->\n", "<!-- end of conflicts -->"
+	const path, begin, end = "../COMBINATIONS.md", "<!-- conflicts -->\n", "<!-- end of conflicts -->"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
