@@ -8,38 +8,38 @@ import (
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
-// Traits are what a policy is, apart from what it does.
+// Traits describe a policy, apart from its rule.
 type Traits struct {
-	Offline  bool   // looks into the future: a bound, never ranked with contenders
-	Bypasses bool   // may keep demanded blocks out of the cache; bounded by opt-bypass, not by opt
-	Windowed bool   // has no capacity: keeps what its rule says (window:N)
+	Offline  bool   // reads the future: a bound, never ranked with contenders
+	Bypasses bool   // may keep demanded blocks out of the cache. Bounded by opt-bypass, not by opt
+	Windowed bool   // has no capacity and keeps the blocks that its rule names (window:N)
 	Random   bool   // draws from Scope.Seed: results depend on the seed of the run
-	Sized    bool   // looks at Scope.Capacity: all others leave the capacity to the engine
+	Sized    bool   // reads Scope.Capacity. All other policies leave the capacity to the engine
 	Stack    bool   // a larger capacity never misses more (inclusion property)
-	Lossy    bool   // drops for good: its loss is reported, and it is never ranked with exact ones
+	Lossy    bool   // drops blocks for good. Its loss is reported, and it is never ranked with exact policies
 	Memory   string // state per block of the context, as text: "8 B"
 	Cost     string // work per change of the demand, as text: "O(1)"
 }
 
-// Entry is a line of the policy table.
+// Entry is one policy in the table.
 type Entry struct {
 	Name    string   // as users write it
-	Aliases []string // other names that users may write; rows have Name
+	Aliases []string // other names that users may write. Rows state Name
 	Summary string   // one line: the rule
 	Source  string   // citation
-	Usage   string   // the form of its options, empty without: "window:N, N ≥ 0 steps"
-	Example string   // options to test it with, and to show it with where it cannot do without: "2"
-	Doc     string   // its package comment, for `policies describe`: PackageComment of its source; may be empty
+	Usage   string   // the form of its options, empty if it has none: "window:N, N ≥ 0 steps"
+	Example string   // options for tests, and for the help if an option is required: "2"
+	Doc     string   // its package comment, for `policies describe`: PackageComment of its source. May be empty
 	Traits  Traits
-	// New parses the text after the colon ("" without one) and returns a factory of
-	// instances and the canonical text of the options, which parses back.
+	// New parses the text after the colon, "" without one. It returns a factory of instances and the
+	// canonical text of the options, which parses back.
 	New func(options string) (make func() Policy, canonical string, err error)
 }
 
-// Spec is a policy with its options, ready to make instances.
+// Spec is a policy with its options. It can make instances.
 type Spec struct {
 	Entry   *Entry
-	Options string // canonical, empty without
+	Options string // canonical, empty if there are none
 	Make    func() Policy
 }
 
@@ -57,7 +57,7 @@ func (s Spec) Bypasses() bool {
 	return ok
 }
 
-// Table is a list of policies; names are unique.
+// Table is a list of policies with unique names.
 type Table []Entry
 
 // NewTable checks that names and aliases are unique and returns the table sorted by name.
@@ -81,8 +81,8 @@ func (t Table) Names() []string {
 	return names.List(t.spellings())
 }
 
-// Canonical returns text, "name" or "name:options", with the name that the table has for it.
-// It returns text as it is if the table has none.
+// Canonical replaces the name in text ("name" or "name:options") by the table's spelling. It
+// returns text unchanged if the table has no such name.
 func (t Table) Canonical(text string) string {
 	name, options, more := strings.Cut(text, ":")
 	found, err := names.Find("policy", name, t.spellings())
@@ -139,8 +139,8 @@ func NoOptions(make func() Policy) func(string) (func() Policy, string, error) {
 	}
 }
 
-// PackageComment returns the package comment at the head of a Go file's text, without
-// its slashes: what a policy shows as its documentation.
+// PackageComment returns the package comment at the head of a Go file's text, without its slashes.
+// A policy shows it as its documentation.
 //
 //	//go:embed lru.go
 //	var source string

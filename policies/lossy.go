@@ -5,41 +5,41 @@ import (
 	"math/bits"
 )
 
-// Lossy is a policy (Traits.Lossy) that drops blocks for good: nothing is ever fetched
-// again, and a demanded block that it no longer holds is lost. It looks after all blocks
-// that are not pinned, demanded or not:
+// Lossy is a policy (Traits.Lossy) that drops blocks for good. Nothing is ever fetched again, and a
+// demanded block that was dropped is lost. The policy manages all blocks that are not pinned,
+// demanded or not:
 //
 //	held ← (held ∪ Offered) \ victims
 //
-// Calls come in this order. Reset; Update for each prompt window that the run has
-// (T < 0), when all of the prompt is still there and nothing can be dropped; Prompt, which
-// hands over the prompt, and Evict; then for every counted step Update and Evict. Evict
-// names members of held: at least n, as many as exceed the budget (Scope.Capacity, or the
-// policy's share of a Divider's).
+// Calls come in this order. First comes Reset. Update follows for each prompt window of the run (T
+// < 0). All of the prompt is still held then and nothing can be dropped. Prompt hands over the
+// prompt, and Evict follows. Then every counted step calls Update and Evict. Evict names members of
+// held: at least n, the number that exceeds the budget. The budget is Scope.Capacity, or the
+// policy's share from Divide.
 //
-// Of a Step it is told T, Demand (the number), Offered (what left the local window) and,
-// for NeedAttention or NeedCandidates, List: what of the step's list of M blocks is still
-// there, held or pinned, best first. A method cannot see what it has dropped. For
-// NeedAttention Scores is the attention that each block of List was given. Hit, Miss, Exit
-// and Pass are empty.
+// The Step of a Lossy has T, Demand (the number) and Offered (the blocks that left the local
+// window). For NeedAttention or NeedCandidates it also has List: the blocks of the step's list of M
+// that are still held or pinned, best first. A method cannot see blocks that it has dropped. For
+// NeedAttention, Scores is the attention that each block of List was given. Hit, Miss, Exit and
+// Pass are empty.
 type Lossy interface {
 	Policy
-	// Prompt hands over the prompt at its end: what is not pinned of it is held.
+	// Prompt hands over the prompt at its end. Its blocks that are not pinned are held.
 	Prompt(*Prompt)
 }
 
-// Prompt is a stream's prompt as its last query leaves it. Slices are valid until the call
-// returns and read only.
+// Prompt is a stream's prompt after its last query. Its slices are valid until the call returns and
+// are read only.
 type Prompt struct {
-	Layer, Head int32 // Head: trace.NoHead where the layer shares its selection
-	// Blocks is the number of blocks of the prompt. Those of [First, End) are held; those
-	// before are sinks, those from End on are in the local window and come as births.
+	Layer, Head int32 // Head: trace.NoHead if the layer shares its selection
+	// Blocks is the number of blocks of the prompt. Those of [First, End) are held. The blocks before
+	// First are sinks. Those from End on are in the local window and become births.
 	Blocks, First, End int
-	// Most is the number of blocks that are not pinned when the stream ends: what a budget
-	// can hold at most.
+	// Most is the number of blocks that are not pinned when the stream ends. No larger budget can be
+	// filled.
 	Most int
-	// Mass is the attention mass that the last queries of the prompt gave each of its
-	// blocks, all queries together; nil where the trace has none (NeedPromptMass).
+	// Mass is the attention mass that the last queries of the prompt gave each of its blocks, summed
+	// over queries (NeedPromptMass). It is nil if the trace has none.
 	Mass []float32
 	// Windows are the prompt windows of the run, oldest first. Filled for Survey only.
 	Windows []Window
@@ -47,19 +47,19 @@ type Prompt struct {
 
 // Window is one of the last queries of the prompt.
 type Window struct {
-	Demand []int32 // the blocks that it selected, pinned ones left out, ascending
+	Demand []int32 // the blocks that it selected, without pinned blocks, ascending
 	Local  int32   // first block of its local window
 }
 
-// Divider is a Lossy policy whose budget is of a whole request: it divides what all
-// streams of the request (that are replayed) may keep.
+// Divider is a Lossy policy whose budget covers a whole request. It divides the budget among the
+// streams of the request that are replayed.
 type Divider interface {
 	Lossy
-	// Survey appends to dst what Divide must know of a stream. It may be called on an
-	// instance that was never Reset.
+	// Survey appends to dst the values that Divide needs of a stream. It may be called on an instance
+	// that was never Reset.
 	Survey(p *Prompt, dst []float32) []float32
-	// Divide returns the budget of each stream in blocks, at least one. They sum to what
-	// the streams' capacities sum to, at most.
+	// Divide returns the budget of each stream in blocks, at least one. Their sum is at most the sum
+	// of the streams' capacities.
 	Divide(streams []Surveyed) []int
 }
 
@@ -71,11 +71,10 @@ type Surveyed struct {
 	Values      []float32
 }
 
-// Shares divides total by weights, none of which is negative. Share i is at least least
-// and at most most[i], and at least 1 whatever they say; what one cannot take goes to the
-// others by their weights, and what rounding leaves goes to the first that have room. The
-// shares sum to total where the bounds allow it: never to more, but for least, or 1 each,
-// where total is below them.
+// Shares divides total by weights, none of which is negative. Share i is at least 1, at least least
+// and at most most[i]. If a share is full, the others take the excess by their weights. The rest
+// after rounding goes to the first shares with room. The shares sum to total if the bounds allow
+// it, and to less if all are full. They sum to more only if the lower bounds do.
 func Shares(total, least int, weights []int64, most []int) []int {
 	shares := make([]int, len(weights))
 	rest := total
@@ -105,8 +104,8 @@ func Shares(total, least int, weights []int64, most []int) []int {
 	return shares
 }
 
-// Spread adds rest to shares, one each in turn from the first on, to those below their
-// most; what none has room for is left. It changes shares and returns them.
+// Spread adds rest to the shares that are below their most, one each in turn from the first on. If
+// all are full, the remainder is dropped. Spread changes shares and returns them.
 func Spread(shares []int, rest int, most []int) []int {
 	for rest > 0 {
 		before := rest
@@ -123,7 +122,7 @@ func Spread(shares []int, rest int, most []int) []int {
 	return shares
 }
 
-// mulDiv is a·b÷c, rounded down, for numbers whose product may not fit.
+// mulDiv returns ⌊a·b÷c⌋ even if a·b overflows.
 func mulDiv(a, b, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	q, _ := bits.Div64(hi, lo, uint64(c))
@@ -133,17 +132,17 @@ func mulDiv(a, b, c int64) int64 {
 // alphaParts is the precision of alpha.
 const alphaParts = 1_000_000
 
-// Safeguard is a head's part of its layer's memory by AdaKV (Feng et al. 2024,
-// arXiv:2407.11550): (1−alpha)·own + alpha·mean, rounded down. The largest scores of all heads
-// give it own, mean is the mean of the heads.
+// Safeguard returns a head's part of its layer's memory by AdaKV (Feng et al. 2024,
+// arXiv:2407.11550): (1−alpha)·own + alpha·mean, rounded down. own is the head's part by the
+// largest scores of all heads. mean is the mean of the heads.
 func Safeguard(own, mean int64, alpha float64) int64 {
 	parts := int64(math.Round(alpha * alphaParts))
 	return ((alphaParts-parts)*own + parts*mean) / alphaParts
 }
 
-// PyramidWeights are the shares of the layers by PyramidKV's law (Cai et al. 2024,
-// arXiv:2406.02069). Layer i of m has the weight (2β−1)(m−1) − 2(β−1)·i, which is the
-// law times β(m−1)/B with B the mean of the layers.
+// PyramidWeights returns the shares of the layers by PyramidKV's law (Cai et al. 2024,
+// arXiv:2406.02069). Layer i of m has the weight (2β−1)(m−1) − 2(β−1)·i. That is the law times
+// β(m−1)/B with B the mean of the layers.
 func PyramidWeights(layers int, beta int64) []int64 {
 	weights := make([]int64, layers)
 	for i := range weights {

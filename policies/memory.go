@@ -1,7 +1,7 @@
 package policies
 
-// Fill returns a slice of n values v in s's memory where it is large enough: the way
-// policies keep their arrays from stream to stream.
+// Fill returns a slice of n values v, in s's memory if it is large enough. Policies keep their
+// arrays from stream to stream with it.
 func Fill[T any](s []T, n int, v T) []T {
 	if cap(s) < n {
 		s = make([]T, n)
@@ -16,5 +16,5 @@ func Fill[T any](s []T, n int, v T) []T {
 	return s
 }
 
-// stretch is how many values Fill writes one by one.
+// stretch is the number of values that Fill writes one by one.
 const stretch = 256

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Fill writes every value, and takes new memory only where there is too little.
+// Fill writes every value, and allocates only if the slice is too small.
 func TestFill(t *testing.T) {
 	s := Fill[int32](nil, 3*stretch+1, 5)
 	for _, n := range []int{3*stretch + 1, 2 * stretch, stretch + 1, stretch, 7, 0} {

@@ -7,10 +7,10 @@ import (
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
-// Named returns the policy of rows or of a profile that a user means by name: the policy of
-// exactly that name, or else the only one that matches it. Options may be left out, as rows of
-// "s3-fifo" name it "s3-fifo:small=0.1", and case does not count. If none or several match,
-// Named returns name as it is.
+// Named returns the policy of rows or of a profile that a user means by name. That is the policy of
+// exactly that name, or else the only one that matches it. A name without options matches:
+// "s3-fifo" matches "s3-fifo:small=0.1". Case is ignored. If none or several match, Named returns
+// name unchanged.
 func Named(name string, among []string) string {
 	if slices.Contains(among, name) {
 		return name

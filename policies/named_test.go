@@ -2,7 +2,8 @@ package policies
 
 import "testing"
 
-// A name without options, in any case, means the only policy that has it. It means none of several.
+// A name without options, in any case, means the only policy with that name. If there are several,
+// it means none.
 func TestNamed(t *testing.T) {
 	among := []string{"2q:kin=0.25", "lfu", "lfu-decay:half_life=4", "s3-fifo:small=0.1", "s3-fifo:small=0.1", "window:1", "window:2"}
 	for name, want := range map[string]string{

@@ -10,15 +10,15 @@ import (
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
-// Option is one named value of a policy's options. Int, Float and Word make one from a
-// variable that holds the default.
+// Option is one named value of a policy's options. Int, Float and Word make one from a variable
+// with the default.
 type Option struct {
 	name string
 	set  func(text string) error
 	text func() string
 }
 
-// Int is an integer option in [low, high]; *v holds the default and takes the value.
+// Int returns an integer option in [low, high]. *v has the default and takes the value.
 func Int(name string, v *int, low, high int) Option {
 	return Option{name: name, text: func() string { return strconv.Itoa(*v) }, set: func(text string) error {
 		n, err := strconv.Atoi(text)
@@ -33,7 +33,7 @@ func Int(name string, v *int, low, high int) Option {
 	}}
 }
 
-// Float is a number in [low, high]; *v holds the default and takes the value.
+// Float returns a number option in [low, high]. *v has the default and takes the value.
 func Float(name string, v *float64, low, high float64) Option {
 	return Option{name: name, text: func() string { return formatFloat(*v) }, set: func(text string) error {
 		x, err := strconv.ParseFloat(text, 64)
@@ -50,7 +50,7 @@ func Float(name string, v *float64, low, high float64) Option {
 
 func formatFloat(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// Word is one of the given words; *v holds the default and takes the value.
+// Word returns an option for one of the given words. *v has the default and takes the value.
 func Word(name string, v *string, words ...string) Option {
 	return Option{name: name, text: func() string { return *v }, set: func(text string) error {
 		for _, w := range words {
@@ -63,9 +63,9 @@ func Word(name string, v *string, words ...string) Option {
 	}}
 }
 
-// ParseOptions reads "name=value[,name=value]" into the options' variables; what the
-// text leaves out keeps its default. It returns the canonical text, which states every
-// option, in the order given here, and parses back to the same values.
+// ParseOptions reads "name=value[,name=value]" into the options' variables. An option that the text
+// omits keeps its default. ParseOptions returns the canonical text. It states every option, in the
+// order given here, and parses back to the same values.
 func ParseOptions(text string, options ...Option) (canonical string, err error) {
 	given := make(map[string]bool)
 	for rest, more := text, text != ""; more; {
@@ -90,7 +90,7 @@ func ParseOptions(text string, options ...Option) (canonical string, err error) 
 	return strings.Join(texts, ","), nil
 }
 
-// setOption hands value to the option called name.
+// setOption sets the option called name.
 func setOption(options []Option, name, value string) error {
 	known := make([]string, len(options))
 	for i, o := range options {

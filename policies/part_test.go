@@ -23,7 +23,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// A decimal and a size of 15 digits together are told apart from all others.
+// A decimal and a size with 15 digits together differ from all others.
 func TestPartOfManyDigits(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 100000 {

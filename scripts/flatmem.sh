@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Shows that replay's memory does not grow with the trace: makes a synthetic trace of
-# the given size and replays it, reporting the largest resident set.
+# Shows that replay's memory does not grow with the trace. It makes a synthetic trace of
+# the given size, replays it, and reports the largest resident set.
 #   scripts/flatmem.sh GIGABYTES
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,7 +8,7 @@ gigabytes=${1:?usage: scripts/flatmem.sh GIGABYTES}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 go build -o "$dir/kvreplay" ./cmd/kvreplay
-# A request is 61 layers × 512 rows × 2560 indices, at 2.06 bytes an index.
+# A request is 61 layers × 512 rows × 2560 indices, at 2.06 bytes per index.
 "$dir/kvreplay" datasets make synthetic --preset deepseek-v3.2-32k --steps 480 --requests "$(((gigabytes * 1000 + 164) / 165))" -o "$dir/big.parquet"
 ls -l "$dir/big.parquet" | awk '{printf "trace: %.2f GB\n", $5 / 1e9}'
 python3 - "$dir/kvreplay" "$dir/big.parquet" <<'PY'

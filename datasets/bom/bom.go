@@ -1,6 +1,5 @@
-// Package bom reads texts that begin with a byte order mark, as editors and spreadsheets
-// leave them: the mark is dropped, and UTF-16 becomes UTF-8. Texts without one stay as they
-// are.
+// Package bom reads texts that begin with a byte order mark, as editors and spreadsheets write
+// them. It drops the mark and converts UTF-16 to UTF-8. A text without a mark is unchanged.
 package bom
 
 import (
@@ -11,10 +10,10 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// Reader reads r without its byte order mark.
+// Reader returns r without its byte order mark, in UTF-8.
 func Reader(r io.Reader) io.Reader {
 	return transform.NewReader(r, unicode.BOMOverride(transform.Nop))
 }
 
-// Bytes is text without its byte order mark.
+// Bytes returns text without its byte order mark, in UTF-8.
 func Bytes(text []byte) ([]byte, error) { return io.ReadAll(Reader(bytes.NewReader(text))) }

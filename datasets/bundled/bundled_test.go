@@ -10,8 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// README.md describes every trace as it is. That the traces are sound, and what the
-// catalogue says of them, is tested there.
+// README.md describes every trace. Other tests check the traces and the catalogue.
 func TestREADME(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
@@ -28,8 +27,8 @@ func TestREADME(t *testing.T) {
 	}
 }
 
-// row is a trace's row of the table, as far as the trace tells it, of the form
-// file | prompt | steps (windows) | streams.
+// row returns a trace's row of the table, without columns that the trace does not determine. Its
+// form is file | prompt | steps (windows) | streams.
 func row(t *testing.T, path string) string {
 	t.Helper()
 	f, err := trace.Open(path)

@@ -1,9 +1,9 @@
-// Package card writes the card of a corpus of traces: what they are, how they were made,
-// their limits, and what was measured on them, with plots, beside what papers report.
+// Package card writes the card of a corpus of traces. It states the traces, their making and their
+// limits. It shows measurements on them, with plots, next to the figures of papers.
 //
-// Everything in a card follows from the traces and from the papers' printed figures; no
-// sentence about the corpus is fixed. Figures are rounded and dates are left out: equal
-// traces give equal bytes, at any number of workers.
+// Everything in a card follows from the traces and from the papers' printed figures. No sentence
+// about the corpus is fixed. Figures are rounded and dates are left out, so equal traces give equal
+// bytes at any number of workers.
 package card
 
 import (
@@ -25,12 +25,12 @@ import (
 	"github.com/kvreplay/kvreplay/internal/printable"
 )
 
-// Options say how a card is made.
+// Options configure the making of a card.
 type Options struct {
-	Command string // the command that makes the card, as the card shows it
+	Command string // the command that makes the card, shown in it
 	Plots   string // the plots' folder as the card links to it, relative to the card
-	Workers int    // traces measured at once; 0: one
-	// Progress is told of each trace that is measured, from any goroutine; may be nil.
+	Workers int    // traces measured at once, 0 for one
+	// Progress is called after each measured trace, from any goroutine. It may be nil.
 	Progress func()
 }
 
@@ -40,12 +40,12 @@ type Card struct {
 	Plots map[string][]byte // SVG by file name
 }
 
-// PlotNames are all plots that a card may have. One is left out where nothing was measured for it.
+// PlotNames are all plots that a card may have. A plot without measurements is left out.
 var PlotNames = []string{"lru-capacity.svg", "lru-layers.svg", "next-topk.svg", "overlap-layers.svg", "overlap-tasks.svg",
 	"reentry-gaps.svg", "selectors.svg", "working-sets.svg"}
 
-// Make measures the traces at paths and writes their card. Errors are of a trace that
-// cannot be read, of two traces with one file name, of none, or of ctx.
+// Make measures the traces at paths and writes their card. It fails if a trace cannot be read, if
+// two traces share a file name, if there is no trace, or if ctx ends.
 func Make(ctx context.Context, paths []string, o Options) (*Card, error) {
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("card: no traces")
@@ -71,7 +71,7 @@ func Make(ctx context.Context, paths []string, o Options) (*Card, error) {
 	return &Card{Text: text, Plots: plots}, nil
 }
 
-// measure reads all traces, then what compares one with another.
+// measure reads all traces, then compares them with each other.
 func measure(ctx context.Context, paths []string, o Options) (*corpus, error) {
 	measured := make([]*source, len(paths))
 	g, group := errgroup.WithContext(ctx)
@@ -99,7 +99,7 @@ func (c *corpus) render(o Options, plots map[string][]byte) ([]byte, error) {
 	}
 	lines := strings.Split(printable.Text(out.String()), "\n")
 	var text []string
-	for _, line := range lines { // what a template leaves out leaves blank lines
+	for _, line := range lines { // omitted parts of a template leave blank lines
 		line = strings.TrimRight(line, " ")
 		if line != "" || len(text) > 0 && text[len(text)-1] != "" {
 			text = append(text, line)
@@ -111,11 +111,11 @@ func (c *corpus) render(o Options, plots map[string][]byte) ([]byte, error) {
 //go:embed card.md.tmpl
 var pageText string
 
-// page is the card's template. Its data is a *view, and line escapes a text of traces.
+// page is the card's template. Its data is a *view, and line escapes a text from a trace.
 var page = template.Must(template.New("card").Funcs(template.FuncMap{"line": printable.Markdown}).Parse(pageText))
 
-// PlotsFolder is the name of the folder beside the card that its plots lie in: "card"
-// for CARD.md.
+// PlotsFolder returns the name of the folder of a card's plots, next to the card: "card" for
+// CARD.md.
 func PlotsFolder(path string) string {
 	name := filepath.Base(path)
 	folder := strings.ToLower(strings.TrimSuffix(name, filepath.Ext(name)))
@@ -125,7 +125,7 @@ func PlotsFolder(path string) string {
 	return folder
 }
 
-// Write writes the plots and then the card, each file whole or not at all, and removes
+// Write writes the plots and then the card. Each file is written whole or not at all. Write removes
 // plots of an earlier card that this one lacks.
 func (c *Card) Write(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {

@@ -31,8 +31,8 @@ const (
 	largestPlot  = 40 << 10 // bytes
 )
 
-// TestCorpus keeps datasets/CARD.md and its plots what the command makes of
-// datasets/corpus; -update rewrites them.
+// TestCorpus checks that datasets/CARD.md and its plots are the command's output for
+// datasets/corpus. -update rewrites them.
 func TestCorpus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures the whole corpus")
@@ -116,8 +116,8 @@ func soundPlots(t *testing.T, c *card.Card) {
 	}
 }
 
-// TestBundled makes the card of the bundled traces: the figures are those of inspect and
-// replay, the bytes do not depend on workers or on the order of the traces.
+// TestBundled makes the card of the bundled traces. The figures are those of inspect and replay.
+// The bytes do not depend on workers or on the order of the traces.
 func TestBundled(t *testing.T) {
 	paths := traces(t, "../bundled")
 	one := makeCard(t, paths, card.Options{Command: "c", Plots: "card", Workers: 1})
@@ -156,7 +156,7 @@ func overlap(t *testing.T, path string) string {
 	return fmt.Sprintf("%.1f %%", 100**r.Locality.Overlap)
 }
 
-// lruHits are LRU's at capacities of 1.25 to 4 × K, joined as the table has them.
+// lruHits returns LRU's hit rates at capacities of 1.25 to 4 × K, joined as in the table.
 func lruHits(t *testing.T, path string) string {
 	t.Helper()
 	f, err := trace.Open(path)
@@ -183,7 +183,7 @@ func lruHits(t *testing.T, path string) string {
 	return strings.Join(hits, " | ")
 }
 
-// TestWrite: plots beside the card, those of an earlier card gone.
+// TestWrite checks that plots lie next to the card and that those of an earlier card are removed.
 func TestWrite(t *testing.T) {
 	c := &card.Card{Text: []byte("# x\n"), Plots: map[string][]byte{"lru-layers.svg": []byte("<svg/>")}}
 	path := filepath.Join(t.TempDir(), "new", "My Card.md")

@@ -16,15 +16,15 @@ import (
 	"github.com/kvreplay/kvreplay/trace/locality"
 )
 
-// corpus is all traces, measured.
+// corpus is all traces with their measurements.
 type corpus struct {
 	sources []*source // by name
 	sets    []*set
 	recalls []recall
 }
 
-// set is the streams of a part that can be compared: of one demand in tokens, of the
-// exact selector where the part has it.
+// set is the comparable streams of a part. They have one demand in tokens, and the exact selector
+// if the part has it.
 type set struct {
 	name    string
 	part    string
@@ -57,7 +57,7 @@ func newCorpus(sources []*source) *corpus {
 	return c
 }
 
-// assign puts a trace's streams into the set that they can be compared in.
+// assign puts a trace's streams into the set of comparable streams.
 func (c *corpus) assign(s *source) {
 	m := s.meta
 	i := slices.IndexFunc(c.sets, func(x *set) bool {
@@ -72,7 +72,7 @@ func (c *corpus) assign(s *source) {
 	}
 }
 
-// group is a pool of streams with the value that they share.
+// group is a pool of streams that share a value.
 type group[K any] struct {
 	key   K
 	facts facts
@@ -128,8 +128,8 @@ func (x *set) places() []group[place] {
 	})
 }
 
-// deepest is the set with the most layers, the first of several: the one that layers and
-// heads are shown of.
+// deepest returns the set with the most layers, the first of several. Figures by layer and head
+// show this set.
 func (c *corpus) deepest() *set {
 	best, most := c.sets[0], 0
 	for _, x := range c.sets {
@@ -140,19 +140,19 @@ func (c *corpus) deepest() *set {
 	return best
 }
 
-// source is a trace, measured.
+// source is a measured trace.
 type source struct {
-	path, name string // name without folder
+	path, name string // name is path without its folder
 	bytes      int64
 	digest     string
 	meta       *trace.Meta
-	part       string // the note of that name, else the file's stem
-	selector   string // with its parameters, "quest:page=8"; empty where not stated
+	part       string // the note part, or else the file's stem
+	selector   string // with its parameters, "quest:page=8", or empty if not stated
 	columns    []string
 	streams    []stream
 }
 
-// stream is one stream with what was counted of it.
+// stream is one stream with its counts.
 type stream struct {
 	source *source
 	info   trace.StreamInfo
@@ -163,7 +163,7 @@ type stream struct {
 // noteSeparator joins the values of a note that several sources state.
 const noteSeparator = "; "
 
-// noteOf is a note with each of its values once.
+// noteOf returns a note with each of its values once.
 func noteOf(m *trace.Meta, key string) string {
 	var values []string
 	for _, v := range strings.Split(m.Notes[key], noteSeparator) {
@@ -174,7 +174,7 @@ func noteOf(m *trace.Meta, key string) string {
 	return strings.Join(values, noteSeparator)
 }
 
-// exact is the selector that the others imitate.
+// exact is the name of the selector that the others imitate.
 const exact = "exact"
 
 // readSource opens and measures the trace at path.
@@ -225,7 +225,7 @@ func (s *source) listColumns(f *trace.File) {
 	}
 }
 
-// selectorName is the selector with the parameters that the notes "selector.*" state.
+// selectorName returns the selector with the parameters of the notes "selector.*".
 func selectorName(m *trace.Meta) string {
 	var options []string
 	for key, value := range m.Notes {
@@ -240,9 +240,9 @@ func selectorName(m *trace.Meta) string {
 	return m.Selector + ":" + strings.Join(options, ",")
 }
 
-// taskOf is the task of a request: of those that the note lists the longest that the
-// request's id begins with, after "ruler-" where it has that; the one that is listed
-// alone; or the file's stem.
+// taskOf returns the task of a request. It prefers the longest task of the note that the request's
+// id begins with, after "ruler-" if the id has that. Otherwise it is the note's only task, or the
+// file's stem.
 func taskOf(note, request, stem string) string {
 	tasks := strings.Split(note, noteSeparator)
 	best := ""
@@ -260,7 +260,7 @@ func taskOf(note, request, stem string) string {
 	return stem
 }
 
-// measure counts what lists say, stream after stream.
+// measure counts the lists of every stream.
 func (s *source) measure(ctx context.Context, f *trace.File) error {
 	columns := trace.Columns(0)
 	if f.HasCoveredMass() {
@@ -322,13 +322,13 @@ func demandOf(s *trace.Stream, row, k int) []int32 {
 	return list[:min(k, len(list))]
 }
 
-// marker is a set of blocks that is emptied in no time.
+// marker is a set of blocks that is emptied in constant time.
 type marker struct {
 	round []int
 	now   int
 }
 
-// set makes the set the given blocks, of n that there are.
+// set replaces the set by the given blocks, out of n blocks.
 func (m *marker) set(blocks []int32, n int) {
 	if len(m.round) < n {
 		m.round = append(m.round, make([]int, n-len(m.round))...)
@@ -353,9 +353,9 @@ func (m *marker) count(blocks []int32) (n int64) {
 // cellName is a policy at a capacity that is replayed on every trace.
 type cellName struct{ policy, capacity string }
 
-// cells are replayed on every trace that can serve them: LRU over the capacities at which
-// a window of few steps is kept, at ESS's Sparse Memory Ratio 0.2 (Fig. 5), and KVDrive's
-// policies at its window of 2 (Table 3) with the optimum.
+// cells are replayed on every trace that has their columns. LRU runs at capacities that keep a
+// window of few steps and at ESS's Sparse Memory Ratio 0.2 (Fig. 5). KVDrive's policies run at its
+// window of 2 (Table 3) with the optimum.
 var cells = [...]cellName{
 	{"lru", "1.25x"}, {"lru", "1.5x"}, {"lru", "2x"}, {"lru", "3x"}, {"lru", "4x"}, {"lru", "0.2ctx"},
 	{"lookahead", "2x"}, {"opt", "2x"},
@@ -371,7 +371,7 @@ const (
 	lru2, lru3, lruESS, look2, opt2 = 2, 3, 5, 6, 7
 )
 
-// facts are counts of one stream or of many, pooled as sums.
+// facts are counts of one stream or of several, pooled as sums.
 type facts struct {
 	streams  int64
 	locality locality.Counts
@@ -384,7 +384,7 @@ type facts struct {
 	cells                      [len(cells)]replayed
 }
 
-// replayed is what a cell counts.
+// replayed has the counts of a cell.
 type replayed struct{ steps, demand, misses int64 }
 
 func (f *facts) add(o *facts) {
@@ -410,7 +410,7 @@ func sum(a, b []int64) []int64 {
 	return a
 }
 
-// share is a ÷ b, absent where b is 0.
+// share is a ÷ b, absent if b is 0.
 type share struct {
 	v  float64
 	ok bool
@@ -429,7 +429,7 @@ func (f *facts) hits(cell int) share {
 }
 func (f *facts) predicted() share { return ratio(f.predictedHits, f.predictedOf) }
 
-// missesAStep is of a stream.
+// missesAStep returns a stream's misses per step.
 func (f *facts) missesAStep(cell int) share { return ratio(f.cells[cell].misses, f.cells[cell].steps) }
 
 func (f *facts) mass() share {
@@ -439,7 +439,8 @@ func (f *facts) mass() share {
 	return share{f.covered / float64(f.massRows), true}
 }
 
-// nextTopK is the share of a step's demand that the first m blocks of the list before it hold.
+// nextTopK returns the share of a step's demand that is among the first m blocks of the list before
+// it.
 func (f *facts) nextTopK(m int) share {
 	var hits int64
 	for _, n := range f.next[:min(m, len(f.next))] {
@@ -448,7 +449,7 @@ func (f *facts) nextTopK(m int) share {
 	return ratio(hits, f.locality.After)
 }
 
-// stays is the share of blocks at ranks [from, to) that the next step demands.
+// stays returns the share of blocks at ranks [from, to) that the next step demands.
 func (f *facts) stays(from, to int) share {
 	var hits, total int64
 	for r := max(0, from); r < min(to, len(f.next)); r++ {
@@ -457,8 +458,8 @@ func (f *facts) stays(from, to int) share {
 	return ratio(hits, total)
 }
 
-// keptFor is the share of the demand, after a stream's first step, that one of the n
-// steps before demanded: what a cache of the last n steps' demand hits.
+// keptFor returns the share of the demand, after a stream's first step, that one of the n steps
+// before demanded. A cache of the last n steps' demand hits that share.
 func (f *facts) keptFor(n int) share {
 	hits := f.locality.Common
 	for gap, count := range f.locality.Gaps {
@@ -469,7 +470,7 @@ func (f *facts) keptFor(n int) share {
 	return ratio(hits, f.locality.After)
 }
 
-// workingSet is the mean number of distinct blocks of locality.Windows[w] steps, over K.
+// workingSet returns the mean number of distinct blocks of locality.Windows[w] steps, divided by K.
 func (f *facts) workingSet(w int) share {
 	set, demand := ratio(f.locality.WorkingSet[w], f.locality.WorkingSteps[w]), ratio(f.locality.Demand, f.locality.Steps)
 	if !set.ok || !demand.ok || demand.v == 0 {
@@ -478,8 +479,8 @@ func (f *facts) workingSet(w int) share {
 	return share{set.v / demand.v, true}
 }
 
-// replay replays every cell and keeps its counts with the streams. A policy that the
-// trace cannot serve is left out.
+// replay replays every cell and keeps its counts with the streams. It leaves out a policy that
+// needs columns that the trace lacks.
 func (s *source) replay(ctx context.Context, f *trace.File) error {
 	at := map[trace.Key]*facts{}
 	for i := range s.streams {
@@ -515,9 +516,9 @@ func (s *source) replay(ctx context.Context, f *trace.File) error {
 	return nil
 }
 
-// recall is a selector held against the exact one on the same requests.
+// recall compares a selector with the exact one on the same requests.
 type recall struct {
-	part, selector, name string // selector with its parameters, name without
+	part, selector, name string // selector has the parameters, name has not
 	block                int
 	hits, of             int64 // tokens of the exact Top-K, over counted steps
 	mass, resident       []float64
@@ -526,8 +527,8 @@ type recall struct {
 
 func (r *recall) share() share { return ratio(r.hits, r.of) }
 
-// compareSelectors holds each selector's demand, as tokens, against the exact Top-K of
-// the same request, step, layer and head, in every part that has both.
+// compareSelectors compares each selector's demand, as tokens, with the exact Top-K of the same
+// request, step, layer and head. It does so in every part that has both.
 func (c *corpus) compareSelectors(ctx context.Context) error {
 	for _, s := range c.sources {
 		if s.meta.Selector == "" || s.meta.Selector == exact {
@@ -594,7 +595,7 @@ func (c *corpus) compareWith(ctx context.Context, s, e *source) error {
 	return nil
 }
 
-// appendNote appends a number that the capture noted.
+// appendNote appends a number from a note of the capture.
 func appendNote(list []float64, s *source, note string) []float64 {
 	for _, text := range strings.Split(s.meta.Notes[note], noteSeparator) {
 		if v, err := strconv.ParseFloat(text, 64); err == nil {
@@ -614,8 +615,8 @@ func (c *corpus) recallOf(s *source) *recall {
 	return &c.recalls[len(c.recalls)-1]
 }
 
-// compare counts the tokens of y's demand that lie in the blocks of x's, step by step;
-// steps that one of them lacks are passed over.
+// compare counts the tokens of y's demand that lie in the blocks of x's demand, step by step. It
+// skips steps that one of them lacks.
 func (r *recall) compare(x *trace.Stream, xm *trace.Meta, y *trace.Stream, ym *trace.Meta, marks *marker) {
 	i, j := x.Windows, y.Windows
 	for i < x.Rows && j < y.Rows {

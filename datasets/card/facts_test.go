@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// write makes a trace of one stream a layer, each with the same rows.
+// write makes a trace of one stream per layer, each with the same rows.
 func write(t *testing.T, path string, m trace.Meta, layers []int32, rows []trace.Row) string {
 	t.Helper()
 	w, err := trace.Create(path, m)
@@ -45,8 +45,8 @@ func exactTrace(t *testing.T, folder string) string {
 	})
 }
 
-// questTrace selects tokens 0 to 3, 8 to 11 and 4 to 7, of a layer and a step more than
-// the exact trace has.
+// questTrace selects tokens 0 to 3, 8 to 11 and 4 to 7. It has one layer and one step more than the
+// exact trace.
 func questTrace(t *testing.T, folder string) string {
 	m := trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 4, Selector: "quest", Model: "Tiny-7B",
 		Notes: map[string]string{"part": "p", "task": "vt; cwe", "selector.page": "4", "exact.mass": "0.5; 0.7", "exact.resident": "0.25"}}
@@ -84,7 +84,7 @@ func TestFacts(t *testing.T) {
 	if s.streams[0].task != "vt" || s.part != "p" {
 		t.Errorf("task %s, part %s", s.streams[0].task, s.part)
 	}
-	// Of 12 blocks a cache of 3 K and more misses, without warm-up, each of 7 once.
+	// A cache of at least 3 K, without warm-up, misses each of 7 of 12 blocks once.
 	same(t, "LRU of 3 × K", f.hits(lru3), 5./12)
 }
 
@@ -133,8 +133,8 @@ func TestPool(t *testing.T) {
 	same(t, "mass", a.mass(), 0.25)
 }
 
-// What papers print, as their text sums it up: KVDrive's section 9.3 says +0.9 to +3.9 on
-// Llama and Qwen, and two losses on Phi-4-mini stand in its table.
+// The figures agree with the papers' text. KVDrive's section 9.3 says +0.9 to +3.9 on Llama and
+// Qwen, and its table has two losses on Phi-4-mini.
 func TestPapers(t *testing.T) {
 	least, most, better, of, loss, gain, mean := driveHitRange()
 	if least != 70 || most != 90.7 || better != 10 || of != 12 || math.Abs(loss+1.8) > 1e-9 || math.Abs(gain-3.9) > 1e-9 || math.Abs(mean-17.2/12) > 1e-9 {
@@ -142,7 +142,7 @@ func TestPapers(t *testing.T) {
 	}
 }
 
-// A note of several sources is shown once, though its value has the separator in it.
+// A note of several sources is shown once, even if its value contains the separator.
 func TestNoteOf(t *testing.T) {
 	m := trace.Meta{Notes: map[string]string{"a": "x; y; x; y", "b": "z"}}
 	if a, b, c := noteOf(&m, "a"), noteOf(&m, "b"), noteOf(&m, "c"); a != "x; y" || b != "z" || c != "" {

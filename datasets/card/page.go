@@ -19,14 +19,14 @@ import (
 	"github.com/kvreplay/kvreplay/trace/locality"
 )
 
-// view is what the page's template asks.
+// view is the data of the page's template.
 type view struct {
 	*corpus
 	Options
 	plots map[string][]byte
 }
 
-// Plot is a picture, or nothing where none was drawn.
+// Plot returns a picture, or nothing if none was drawn.
 func (v *view) Plot(name, about string) string {
 	if v.plots[name] == nil {
 		return ""
@@ -40,7 +40,7 @@ type selection struct {
 	streams []*stream
 }
 
-// where are the traces of which is true, in order.
+// where returns the traces for which is returns true, in order.
 func (c *corpus) where(is func(*source) bool) (s selection) {
 	for _, x := range c.sources {
 		if is(x) {
@@ -53,7 +53,7 @@ func (c *corpus) where(is func(*source) bool) (s selection) {
 	return s
 }
 
-// all are the traces of the corpus, and part those of a part.
+// all returns all traces, and part those of a part.
 func (c *corpus) all() selection { return c.where(func(*source) bool { return true }) }
 
 func (c *corpus) part(name string) selection {
@@ -68,7 +68,7 @@ func (s selection) bytes() string {
 	return humanize.Comma(n)
 }
 
-// distinct are the different values, in order.
+// distinct returns the different values, in order.
 func distinct[X any, V cmp.Ordered](list []X, value func(X) V) []V {
 	var values []V
 	for _, x := range list {
@@ -91,12 +91,12 @@ func (s selection) texts(text func(*source) string) string {
 	return strings.Join(distinct(s.sources, text), "; ")
 }
 
-// span is the range of a number of the streams, "5" or "5 to 9".
+// span returns the range of a number of the streams, "5" or "5 to 9".
 func (s selection) span(number func(*stream) int) string { return span(distinct(s.streams, number)) }
 
 func promptOf(x *stream) int { return int(x.info.PromptLen) }
 
-// Extent is the corpus in a sentence.
+// Extent returns the size of the corpus in a sentence.
 func (c *corpus) Extent() string {
 	var rows int
 	var demand int64
@@ -120,7 +120,7 @@ func (c *corpus) parts() []string {
 
 func orNone(s string) string { return cmp.Or(s, "not stated") }
 
-// Metadata are the facts that traces state, with the parts where they differ.
+// Metadata returns the metadata of the traces, by part if they differ.
 func (c *corpus) Metadata() string {
 	fields := []struct {
 		name string
@@ -173,7 +173,7 @@ func librariesOf(m *trace.Meta) string {
 	return strings.Join(list, ", ")
 }
 
-// differing is a field's value, or each value with the parts that have it.
+// differing returns a field's value, or each value with its parts.
 func (c *corpus) differing(field func(*trace.Meta) string) string {
 	value := func(s *source) string { return orNone(field(s.meta)) }
 	values := distinct(c.sources, value)
@@ -188,7 +188,7 @@ func (c *corpus) differing(field func(*trace.Meta) string) string {
 	return strings.Join(values, "; ")
 }
 
-// Parts are the parts, one a row.
+// Parts returns a table with one row per part.
 func (c *corpus) Parts() string {
 	var rows [][]string
 	for _, name := range c.parts() {
@@ -210,7 +210,7 @@ func (c *corpus) Parts() string {
 	return markdown(14, []string{"part", "traces", "tasks", "requests", "layers", "KV heads", "prompt, tokens", "steps", "windows", "K / M, blocks", "K ÷ prompt", "selectors", "columns", "bytes"}, rows)
 }
 
-// listsOf is K and M, with the block where that is more than a token.
+// listsOf returns K and M, and the block if it is more than a token.
 func listsOf(s *source) string {
 	text := fmt.Sprintf("%d / %d", s.meta.TopK, s.meta.Candidates)
 	if s.meta.BlockTokens > 1 {
@@ -219,13 +219,13 @@ func listsOf(s *source) string {
 	return text
 }
 
-// budget is a stream's K in tokens over its prompt.
+// budget returns a stream's K in tokens divided by its prompt.
 func (s *stream) budget() float64 {
 	m := s.source.meta
 	return float64(m.TopK*m.BlockTokens) / float64(s.info.PromptLen)
 }
 
-// Files are the traces with their digests.
+// Files returns the table of the traces with their digests.
 func (c *corpus) Files() string {
 	var rows [][]string
 	for _, s := range c.sources {
@@ -234,7 +234,7 @@ func (c *corpus) Files() string {
 	return markdown(4, []string{"file", "selector", "bytes", "digest of the content"}, rows)
 }
 
-// Sources are the licences of what prompts are made of, by task, as the catalogue has them.
+// Sources returns the licences of the prompts' sources by task, from the catalogue.
 func (c *corpus) Sources() string {
 	type source struct{ licence, origin string }
 	tasks := map[source][]string{}
@@ -269,14 +269,14 @@ var (
 	quantised  = regexp.MustCompile(`\b(?:Q\d\w*|(?i:int[48]|fp[48]|awq|gptq))\b`)
 )
 
-// smallModel is fewer parameters than the smallest of KVDrive's models, Phi-4-mini with
-// 3.8 thousand million.
+// smallModel is a bound on parameters. KVDrive's smallest model, Phi-4-mini, has 3.8 thousand
+// million.
 const smallModel = 3.8e9
 
-// shortContext is the shortest that ESS and KVDrive measure, in tokens.
+// shortContext is the shortest context that ESS and KVDrive measure, in tokens.
 const shortContext = 32 << 10
 
-// Limits are what a reader must know before drawing conclusions, as far as traces tell.
+// Limits returns the limits of the conclusions that the traces allow.
 func (c *corpus) Limits() []string {
 	var list []string
 	add := func(format string, a ...any) { list = append(list, fmt.Sprintf(format, a...)) }
@@ -291,7 +291,7 @@ func (c *corpus) Limits() []string {
 			add("The weights of %s are quantised (%s): its attention is that of the rounded weights.", m, q)
 		}
 	}
-	// limit adds one of the parts with a trace of which is true.
+	// limit adds a limit of the parts with a trace for which is returns true.
 	limit := func(format string, is func(*source) bool) {
 		if traces := c.where(is).sources; len(traces) > 0 {
 			add(format, and(distinct(traces, func(s *source) string { return s.part })))
@@ -317,7 +317,7 @@ func (c *corpus) Limits() []string {
 	return list
 }
 
-// fewestRequests is the task of a part with the fewest requests.
+// fewestRequests returns the task of a part with the fewest requests.
 func (c *corpus) fewestRequests() (least int, task string) {
 	least = 1 << 30
 	for _, x := range c.sets {
@@ -331,7 +331,7 @@ func (c *corpus) fewestRequests() (least int, task string) {
 	return least, task
 }
 
-// Tasks are how the demand repeats, a table a set.
+// Tasks returns tables of the demand's repetition, one per set.
 func (c *corpus) Tasks() string {
 	header := []string{"task", "overlap", "first seen", "set 4 ÷ K", "set 16 ÷ K", "set 64 ÷ K", "gap p50 / p90, steps", "reuse p50 / p90 / p99, blocks", "covered mass"}
 	return c.bySet(header, func(f *facts) []string {
@@ -345,7 +345,7 @@ func (c *corpus) Tasks() string {
 	})
 }
 
-// Hits are the hit rates of every cell, in the order of cells.
+// Hits returns tables of the hit rates of every cell, in the order of cells.
 func (c *corpus) Hits() string {
 	header := []string{"task"}
 	for _, m := range multiples {
@@ -360,8 +360,8 @@ func (c *corpus) Hits() string {
 	})
 }
 
-// bySet is a table of every set, titled by name, K and M: a row a task and, of several, one
-// of all together.
+// bySet returns a table of every set, titled by name, K and M. It has one row per task, and one for
+// all tasks together if there are several.
 func (c *corpus) bySet(header []string, row func(*facts) []string) string {
 	var parts []string
 	for _, x := range c.sets {
@@ -378,7 +378,7 @@ func (c *corpus) bySet(header []string, row func(*facts) []string) string {
 	return strings.Join(parts, "\n")
 }
 
-// lists is "K 24, M 30, a list a KV head".
+// lists returns a text like "K 24, M 30, a list a KV head".
 func (x *set) lists() string {
 	text := fmt.Sprintf("K %d, M %d", x.k, x.m)
 	if x.block > 1 {
@@ -390,10 +390,11 @@ func (x *set) lists() string {
 	return text + ", a list a layer"
 }
 
-// Deepest names the set that layers are shown of.
+// Deepest returns the name of the set in the figures by layer.
 func (c *corpus) Deepest() string { return c.deepest().name }
 
-// Layers are overlap and LRU's hit rate at 2 × K by layer and head of the deepest set.
+// Layers returns a table of overlap and LRU's hit rate at 2 × K by layer and head of the deepest
+// set.
 func (c *corpus) Layers() string {
 	x := c.deepest()
 	heads := x.heads()
@@ -434,10 +435,10 @@ func headName(h int32) string {
 	return fmt.Sprintf(", head %d", h)
 }
 
-// leastRanked is the smallest K whose quarters can be told apart.
+// leastRanked is the smallest K with distinct quarters.
 const leastRanked = 4
 
-// Ranks are what becomes of ranks one step later, a set a row.
+// Ranks returns the fate of ranks one step later, one row per set.
 func (c *corpus) Ranks() string {
 	var rows [][]string
 	for _, x := range c.sets {
@@ -457,10 +458,10 @@ func (c *corpus) Ranks() string {
 	return markdown(1, []string{"part", "M = K ÷ 4", "K ÷ 2", "K", "the list's", "ranks to K ÷ 4 stay", "3 K ÷ 4 to K stay", "K to the end enter or stay"}, rows)
 }
 
-// quarters are the best ranks of the demand, its last, and those behind it.
+// quarters returns the best ranks of the demand, its last, and those behind it.
 func (x *set) quarters() [3][2]int { return [3][2]int{{0, x.k / 4}, {3 * x.k / 4, x.k}, {x.k, x.m}} }
 
-// Selectors are selectors held against the exact Top-K, best first.
+// Selectors returns the comparison of selectors with the exact Top-K, best first.
 func (c *corpus) Selectors() string {
 	var rows [][]string
 	for i := range c.recalls {
@@ -471,7 +472,7 @@ func (c *corpus) Selectors() string {
 	return markdown(2, []string{"part", "selector", "block", "recall", "resident", "mass", "overlap", "LRU 2 × K", "lookahead 2 × K"}, rows)
 }
 
-// mean is of what captures noted, as a share.
+// mean returns the mean of noted values, as a share.
 func mean(values []float64) string { return percent(meanOf(values)) }
 
 func meanOf(values []float64) share {
@@ -485,7 +486,8 @@ func meanOf(values []float64) share {
 	return share{s / float64(len(values)), true}
 }
 
-// Predictions are the share of the demand that was predicted one layer ahead, by task and layer.
+// Predictions returns the share of the demand that was predicted one layer ahead, by task and
+// layer.
 func (c *corpus) Predictions() string {
 	var rows [][]string
 	for _, x := range c.sets {
@@ -507,7 +509,7 @@ func compareTaskLayers(a, b taskLayer) int {
 	return cmp.Or(cmp.Compare(a.task, b.task), cmp.Compare(a.layer, b.layer))
 }
 
-// HitsBesidePaper are KVDrive's Table 3 with the same selectors of this corpus beside it.
+// HitsBesidePaper returns KVDrive's Table 3 next to the same selectors of this corpus.
 func (c *corpus) HitsBesidePaper() string {
 	var rows [][]string
 	pair := func(lru, la float64) string { return fmt.Sprintf("%.1f → %.1f", lru, la) }
@@ -536,14 +538,14 @@ func (c *corpus) HitsBesidePaper() string {
 	return markdown(1, []string{"LRU → lookahead, %", "Llama-3-8B", "Qwen-3-8B", "Phi-4-mini", "here"}, rows)
 }
 
-// selectors are the set's, mostly one.
+// selectors returns the selectors of the set, usually one.
 func (x *set) selectors() []string {
 	return distinct(x.streams, func(s *stream) string { return "selector " + orNone(s.source.selector) })
 }
 
-const none = "–" // no value: nothing to divide by, or not in the trace
+const none = "–" // no value: a division by 0, or not in the trace
 
-// percent is a share to a tenth of a percent.
+// percent returns a share to a tenth of a percent.
 func percent(s share) string {
 	if !s.ok {
 		return none
@@ -551,7 +553,7 @@ func percent(s share) string {
 	return strconv.FormatFloat(100*s.v, 'f', 1, 64) + " %"
 }
 
-// spanOf is "5.0 %" or "5.0 % to 9.0 %".
+// spanOf returns "5.0 %" or "5.0 % to 9.0 %".
 func spanOf(values []share) string {
 	var least, most share
 	for _, v := range values {
@@ -582,7 +584,7 @@ func whole(v *float64) string {
 	return strconv.FormatFloat(*v, 'f', 0, 64)
 }
 
-// span is "5" or "5 to 9".
+// span returns "5" or "5 to 9".
 func span(values []int) string {
 	least, most := slices.Min(values), slices.Max(values)
 	if least == most {
@@ -611,14 +613,14 @@ func plural(n int, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// codeBegins and codeEnds enclose the text of a code span in a cell. Texts of traces may
-// contain them: whatever lies between them is escaped, too.
+// codeBegins and codeEnds enclose the text of a code span in a cell. Texts from traces may contain
+// them, and the text between them is escaped too.
 const codeBegins, codeEnds = "\x0e", "\x0f"
 
 // code marks a text of a cell as code.
 func code(s string) string { return codeBegins + s + codeEnds }
 
-// cell is the Markdown of a cell, in which nothing but code is markup.
+// cell returns the Markdown of a cell. Only code is markup.
 func cell(s string) string {
 	before, rest, _ := strings.Cut(s, codeBegins)
 	text := printable.Cell(before)
@@ -629,8 +631,8 @@ func cell(s string) string {
 	return strings.ReplaceAll(text, "|", `\|`)
 }
 
-// markdown is a table of texts; columns from the given one on are numbers, right aligned.
-// Without rows it is empty.
+// markdown returns a table of texts, empty if there are no rows. Columns from the given one on are
+// numbers and right aligned.
 func markdown(numbers int, header []string, rows [][]string) string {
 	for _, r := range rows {
 		for i, c := range r {
@@ -640,7 +642,7 @@ func markdown(numbers int, header []string, rows [][]string) string {
 	return table(numbers, header, rows)
 }
 
-// table is markdown of cells that are Markdown already.
+// table is markdown for cells that are already Markdown.
 func table(numbers int, header []string, rows [][]string) string {
 	if len(rows) == 0 {
 		return ""

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// What the papers print. ESS: "ESS: An Offload-Centric Latent-Cache Management
-// Architecture for DeepSeek-V3.2-Exp", arXiv 2512.10576. KVDrive: "KVDRIVE: A Holistic
-// Multi-Tier KV Cache Management System for Long-Context LLM Inference".
+// Printed figures of the papers. ESS: "ESS: An Offload-Centric Latent-Cache Management Architecture
+// for DeepSeek-V3.2-Exp", arXiv 2512.10576. KVDrive: "KVDRIVE: A Holistic Multi-Tier KV Cache
+// Management System for Long-Context LLM Inference".
 const (
-	essFewest, essMost = 16.66, 605 // misses a batch over layers at Sparse Memory Ratio 0.2 (section 3.3 on Fig. 5)
+	essFewest, essMost = 16.66, 605 // misses per batch, by layer, at Sparse Memory Ratio 0.2 (section 3.3 on Fig. 5)
 	essTopK            = 2048       // DeepSeek-V3.2-Exp's Top-K (section 2.2)
 
-	driveWindow0, driveWindow3 = 500, 12.5 // MB a step for windows ×0 (over) and ×3 (below) at 6.25 % (section 3 on Fig. 3)
+	driveWindow0, driveWindow3 = 500, 12.5 // MB per step, windows ×0 (over) and ×3 (below) at 6.25 % (section 3 on Fig. 3)
 )
 
-// driveHits are KVDrive's Table 3: hit rates of LRU and lookahead eviction in percent at
-// window 2, K = 2048, M = 2560, 120K context; of Llama-3-8B, Qwen-3-8B, Phi-4-mini.
+// driveHits are KVDrive's Table 3, for Llama-3-8B, Qwen-3-8B and Phi-4-mini. They are hit rates of
+// LRU and lookahead eviction in percent at window 2, K = 2048, M = 2560 and 120K context.
 var driveHits = []struct {
 	selector string
 	lru, la  [3]float64
@@ -28,8 +28,8 @@ var driveHits = []struct {
 	{"kvdrive", [3]float64{80.0, 77.5, 78.0}, [3]float64{81.5, 79.0, 81.0}},
 }
 
-// driveHitRange are the least and most of LRU's in driveHits, in how many cells lookahead
-// is better, of how many, and the least, most and mean that it gains in points.
+// driveHitRange summarises driveHits. least and most are the range of LRU. Lookahead is better in
+// better of of cells. loss, gain and mean are its least, largest and mean gain in points.
 func driveHitRange() (least, most float64, better, of int, loss, gain, mean float64) {
 	least = 100
 	for _, row := range driveHits {
@@ -47,14 +47,14 @@ func driveHitRange() (least, most float64, better, of int, loss, gain, mean floa
 	return least, most, better, of, loss, gain, mean / float64(of)
 }
 
-// driveAnswers are KVDrive's Table 2, RULER's average with Llama-3-8B, best first. The
-// papers compare answers with each other, not recall of the exact Top-K.
+// driveAnswers are KVDrive's Table 2, RULER's average with Llama-3-8B, best first. The papers
+// compare answers with each other, not recall of the exact Top-K.
 var driveAnswers = []struct {
 	selector string
 	ruler    float64
 }{{"shadowkv", 76.95}, {"kvdrive", 76.15}, {"retroinfer", 75.82}, {"quest", 73.99}, {"pqcache", 69.49}, {"magicpig", 67.54}}
 
-// verdict says whether the corpus shows what a paper reports.
+// verdict states whether the corpus agrees with a paper.
 type verdict string
 
 const (
@@ -63,20 +63,19 @@ const (
 	undecided verdict = "Not measured here"
 )
 
-// comparison is a paper's figure with what was measured.
+// comparison is a paper's figure with the measured one.
 type comparison struct {
 	Source, Paper, Here string
 	Verdict             verdict
 	Why                 string // the measured reason, with the criterion
 }
 
-// Papers are the comparisons, computed. A criterion that the paper does not give is
-// stated with the verdict.
+// Papers returns the comparisons. If the paper gives no criterion, the verdict states one.
 func (c *corpus) Papers() []comparison {
 	return []comparison{c.similarity(), c.missProfile(), c.windows(), c.nextStep(), c.hitLevel(), c.lookaheadGain(), c.selectorOrder()}
 }
 
-// Different are the sources of the comparisons that differ.
+// Different returns the sources of the comparisons that differ.
 func (c *corpus) Different() string {
 	var list []string
 	for _, p := range c.Papers() {
@@ -97,7 +96,7 @@ func decide(same bool) verdict {
 	return differs
 }
 
-// similarity is ESS's Fig. 2, whose text gives no number.
+// similarity compares with ESS's Fig. 2, whose text gives no number.
 func (c *corpus) similarity() comparison {
 	const least, apart = 0.5, 0.1
 	p := comparison{Source: "ESS, Fig. 2 (intra-layer similarity)",
@@ -123,7 +122,7 @@ func (c *corpus) similarity() comparison {
 	return p
 }
 
-// extremes are the least and the most of a figure over groups.
+// extremes returns the least and the largest value of a figure over groups.
 func extremes[K any](gs []group[K], figure func(*facts) share) (least, most share) {
 	for i := range gs {
 		v := figure(&gs[i].facts)
@@ -140,7 +139,7 @@ func extremes[K any](gs []group[K], figure func(*facts) share) (least, most shar
 	return least, most
 }
 
-// missProfile is ESS's Fig. 5: how far layers lie apart.
+// missProfile compares with ESS's Fig. 5: how far layers lie apart.
 func (c *corpus) missProfile() comparison {
 	paper := essMost / essFewest
 	p := comparison{Source: "ESS, Fig. 5 (misses by layer)",
@@ -163,9 +162,9 @@ func (c *corpus) missProfile() comparison {
 	return p
 }
 
-// windows is KVDrive's Fig. 3, decided by the parts of about its budget.
+// windows compares with KVDrive's Fig. 3, by the parts of about its budget.
 func (c *corpus) windows() comparison {
-	const budget, near = 0.0625, 0.2 // the paper's, and what is taken for it: a fifth more or less
+	const budget, near = 0.0625, 0.2 // the paper's budget, and the tolerance: a fifth more or less
 	paper := float64(driveWindow3) / driveWindow0
 	p := comparison{Source: "KVDrive, Fig. 3 (critical KV windows)",
 		Paper: fmt.Sprintf("from window ×0 to ×3 at 6.25 %% budget: over %d MB to below %.1f MB moved a step, so that less than %.1f %% of the demand is missed", driveWindow0, driveWindow3, 100*paper)}
@@ -194,7 +193,7 @@ func (c *corpus) windows() comparison {
 	return p
 }
 
-// budget is the mean of the streams' K over their prompts.
+// budget returns the mean of K divided by the prompt over the streams.
 func (x *set) budget() float64 {
 	var sum float64
 	for _, s := range x.streams {
@@ -205,7 +204,7 @@ func (x *set) budget() float64 {
 
 func less(s share) share { return share{1 - s.v, s.ok} }
 
-// nextStep is KVDrive's Fig. 7.
+// nextStep compares with KVDrive's Fig. 7.
 func (c *corpus) nextStep() comparison {
 	p := comparison{Source: "KVDrive, Fig. 7 (Top-M against the next Top-K)",
 		Paper: "the overlap of a step's Top-M with the next step's Top-K “rises rapidly at first and then saturates” as M grows: high ranks stay, low ones add little; a plot without numbers in the text"}
@@ -239,7 +238,7 @@ func (c *corpus) nextStep() comparison {
 	return p
 }
 
-// hitLevel is how high Table 3's hit rates are.
+// hitLevel compares with the level of the hit rates in Table 3.
 func (c *corpus) hitLevel() comparison {
 	least, most, _, _, _, _, _ := driveHitRange()
 	p := comparison{Source: "KVDrive, Table 3 (hit rates of LRU at window 2)",
@@ -266,7 +265,7 @@ func (c *corpus) hitLevel() comparison {
 	return p
 }
 
-// lookaheadGain is what Table 3's lookahead gains over LRU.
+// lookaheadGain compares with the gain of lookahead over LRU in Table 3.
 func (c *corpus) lookaheadGain() comparison {
 	_, _, better, of, loss, gain, paper := driveHitRange()
 	p := comparison{Source: "KVDrive, Table 3 (lookahead over LRU)",
@@ -307,8 +306,8 @@ func (c *corpus) lookaheadGain() comparison {
 	return p
 }
 
-// selectorOrder holds the order of selectors, by attention mass, against that of the
-// answers they give in KVDrive's Table 2.
+// selectorOrder compares the order of selectors by attention mass with that by their answers in
+// KVDrive's Table 2.
 func (c *corpus) selectorOrder() comparison {
 	var order []string
 	for _, a := range driveAnswers {
@@ -344,7 +343,7 @@ func (c *corpus) selectorOrder() comparison {
 	return p
 }
 
-// bestMass is each selector's noted mass, of its best variant.
+// bestMass returns each selector's noted mass, of its best variant.
 func (c *corpus) bestMass() map[string]share {
 	best := map[string]share{}
 	for i := range c.recalls {

@@ -13,7 +13,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace/locality"
 )
 
-// plots draws all plots that there are figures for.
+// plots draws all plots that have figures.
 func (c *corpus) plots() (map[string][]byte, error) {
 	plots := map[string][]byte{}
 	deepest := c.deepest()
@@ -39,7 +39,7 @@ func (c *corpus) plots() (map[string][]byte, error) {
 	return plots, nil
 }
 
-// byLayer is a line of a figure over layers.
+// byLayer returns a line of a figure over layers.
 func byLayer(name string, layers []group[int32], figure func(*facts) share) chart.Line {
 	l := chart.Line{Name: name}
 	for i := range layers {
@@ -50,7 +50,7 @@ func byLayer(name string, layers []group[int32], figure func(*facts) share) char
 	return l
 }
 
-// layerTicks are the set's layers, every fifth of many.
+// layerTicks returns ticks at the set's layers, at every fifth if there are many.
 func (x *set) layerTicks() plot.ConstantTicks {
 	layers := x.layers()
 	var at []float64
@@ -62,7 +62,7 @@ func (x *set) layerTicks() plot.ConstantTicks {
 	return chart.Ticks(at...)
 }
 
-// only are the streams of which is true, as a set.
+// only returns the streams for which is returns true, as a set.
 func (x *set) only(is func(*stream) bool) *set {
 	y := *x
 	y.streams = nil
@@ -94,7 +94,7 @@ func (x *set) lruLayers() *chart.Chart {
 	return ch
 }
 
-// eachFile adds a line of every trace of the sets.
+// eachFile adds one line for every trace of the sets.
 func (c *corpus) eachFile(ch *chart.Chart, points func(x *set, f *facts) plotter.XYs) *chart.Chart {
 	for _, x := range c.sets {
 		files := x.files()

@@ -1,7 +1,6 @@
-// Package catalogue lists what kvreplay has or can make: bundled traces, workloads,
-// synthetic traces, traces of requests; each with licence, origin, size, digests and
-// the commands that make it again. catalogue.yaml is the list; README.md says how to
-// add to it.
+// Package catalogue lists everything that kvreplay has or can make: bundled traces, workloads,
+// synthetic traces and traces of requests. Each has a licence, an origin, sizes, digests and the
+// commands that make it again. catalogue.yaml is the list. README.md says how to add to it.
 package catalogue
 
 import (
@@ -24,10 +23,10 @@ import (
 //go:embed catalogue.yaml
 var source []byte
 
-// Kind is what an entry is.
+// Kind is the kind of an entry.
 type Kind string
 
-// The kinds, in the order in which entries stand.
+// The kinds, in the order of the catalogue.
 const (
 	Trace     Kind = "trace"     // recorded selections, bundled
 	Workload  Kind = "workload"  // prompts for captures
@@ -37,15 +36,15 @@ const (
 
 var kinds = []Kind{Trace, Workload, Synthetic, Requests}
 
-// Entry is one thing that there is or that can be made.
+// Entry is one item that kvreplay has or can make.
 type Entry struct {
 	Name    string   `yaml:"name" json:"name"`
 	Kind    Kind     `yaml:"kind" json:"kind"`
 	What    string   `yaml:"what" json:"what"`
-	Licence string   `yaml:"licence" json:"licence"` // SPDX expression, with words where one does not do
+	Licence string   `yaml:"licence" json:"licence"` // SPDX expression, with words if it does not suffice
 	Origin  string   `yaml:"origin" json:"origin"`   // URL: the model, benchmark, paper or data set
-	Bundled string   `yaml:"bundled" json:"bundled"` // folder of its files, from the root of a checkout; empty: not bundled
-	Files   []File   `yaml:"files" json:"files"`     // empty where they depend on what is asked for
+	Bundled string   `yaml:"bundled" json:"bundled"` // folder of its files in a checkout. Empty if not bundled
+	Files   []File   `yaml:"files" json:"files"`     // empty if they depend on options
 	Sources []Source `yaml:"sources" json:"sources"` // files that the commands read
 	Make    []string `yaml:"make" json:"make"`       // commands, from an empty folder with the sources in SRC
 	Note    string   `yaml:"note" json:"note"`
@@ -56,14 +55,14 @@ type File struct {
 	Name   string `yaml:"name" json:"name"`
 	Bytes  int64  `yaml:"bytes" json:"bytes"`
 	SHA256 string `yaml:"sha256" json:"sha256"` // 64 hexadecimal digits
-	Digest string `yaml:"digest" json:"digest"` // of a trace's content (trace/FORMAT.md), sha256:…; else empty
+	Digest string `yaml:"digest" json:"digest"` // of a trace's content (trace/FORMAT.md), sha256:…, otherwise empty
 }
 
-// Source is a file that an entry is made of and that is not bundled.
+// Source is an input of an entry that is not bundled.
 type Source struct {
 	Name   string `yaml:"name" json:"name"`
-	SHA256 string `yaml:"sha256" json:"sha256"` // empty where any version will do
-	Origin string `yaml:"origin" json:"origin"` // where to get it; empty where it is not published
+	SHA256 string `yaml:"sha256" json:"sha256"` // empty if any version will do
+	Origin string `yaml:"origin" json:"origin"` // where to get it. Empty if it is not published
 }
 
 var all = sync.OnceValue(func() []Entry {
@@ -74,12 +73,11 @@ var all = sync.OnceValue(func() []Entry {
 	return entries
 })
 
-// All returns the entries in their order. Callers do not change them.
+// All returns the entries in their order. Callers must not change them.
 func All() []Entry { return all() }
 
-// Find returns the entry of that name, of which a part before a slash may be left out
-// where one entry alone ends so; or an error that offers the nearest.
-// Case does not count.
+// Find returns the entry of a name, in any case. A part before a slash may be left out if only one
+// entry ends with the rest. If there is none, the error offers the nearest name.
 func Find(name string) (*Entry, error) {
 	entries := All()
 	known := make([]names.Name, len(entries))
@@ -96,8 +94,8 @@ func Find(name string) (*Entry, error) {
 	return &entries[slices.IndexFunc(entries, func(e Entry) bool { return e.Name == found })], nil
 }
 
-// Parse reads a catalogue: a YAML list of entries. Unknown keys, missing ones and
-// repeated names are errors.
+// Parse reads a catalogue: a YAML list of entries. Unknown keys, missing keys and repeated names
+// are errors.
 func Parse(text []byte) ([]Entry, error) {
 	var entries []Entry
 	if err := yaml.Load(text, &entries, yaml.WithKnownFields()); err != nil {
@@ -125,7 +123,7 @@ func Parse(text []byte) ([]Entry, error) {
 	return entries, nil
 }
 
-// fill makes empty lists of absent ones, as JSON should have them.
+// fill replaces absent lists by empty ones, for JSON.
 func (e *Entry) fill() {
 	if e.Files == nil {
 		e.Files = []File{}

@@ -21,8 +21,8 @@ const root = "../.."
 
 var folder = filepath.Join(root, bundled.Folder)
 
-// The catalogue has all the bundled files, and every file that it says is bundled is
-// there with the bytes and the content that it states.
+// The catalogue has all the bundled files. Every file that it calls bundled exists with the bytes
+// and the content that it states.
 func TestBundled(t *testing.T) {
 	known := map[string]bool{}
 	for _, e := range catalogue.All() {
@@ -51,7 +51,7 @@ func TestBundled(t *testing.T) {
 	}
 }
 
-// What is in the binary is what the catalogue says of it.
+// The embedded trace agrees with the catalogue.
 func TestEmbedded(t *testing.T) {
 	e, err := catalogue.Find(strings.TrimSuffix(bundled.EmbeddedFile, ".parquet"))
 	if err != nil {
@@ -118,7 +118,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// The five states of a file, and what is said of each.
+// Each of the five states of a file has its message.
 func TestVerify(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join(folder, bundled.EmbeddedFile))
 	if err != nil {

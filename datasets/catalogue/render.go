@@ -15,8 +15,8 @@ import (
 // Formats are the renderings of a list of entries.
 var Formats = []string{"table", "json", "csv", "markdown"}
 
-// Render writes entries in one of Formats. Table leaves out origins, commands and most
-// of the digests, which Text and the other formats have.
+// Render writes entries in one of Formats. The table omits origins, commands and most of the
+// digests. Text and the other formats have them.
 func Render(w io.Writer, entries []Entry, format string) error {
 	switch format {
 	case "json":
@@ -35,10 +35,10 @@ func Render(w io.Writer, entries []Entry, format string) error {
 // columns are those of CSV and Markdown.
 var columns = []string{"name", "kind", "what", "licence", "origin", "file", "bytes", "sha256", "digest", "make", "note"}
 
-// makeColumn is the column of the commands that make an entry.
+// makeColumn is the number of the column of the commands that make an entry.
 const makeColumn = 9
 
-// lines are an entry's, one a file, at least one. They lack the commands.
+// lines returns an entry's lines, one per file and at least one, without the commands.
 func (e *Entry) lines() [][]string {
 	files := e.Files
 	if len(files) == 0 {
@@ -55,7 +55,8 @@ func (e *Entry) lines() [][]string {
 	return lines
 }
 
-// fullTable has every column. The commands that make an entry are joined to one text.
+// fullTable returns a table with every column. It joins the commands that make an entry to one
+// text.
 func fullTable(entries []Entry, join func(commands []string) string) *table.Table {
 	t := table.New(columns...)
 	for i := range entries {
@@ -67,7 +68,7 @@ func fullTable(entries []Entry, join func(commands []string) string) *table.Tabl
 	return t
 }
 
-// code is commands as Markdown's inline code, a line each.
+// code returns commands as Markdown's inline code, one per line.
 func code(commands []string) string {
 	quoted := make([]string, len(commands))
 	for i, c := range commands {
@@ -91,7 +92,7 @@ it makes or names; – where they depend on what is asked for.
 	return err
 }
 
-// short is size and digest for the table: of a trace its content's.
+// short returns size and digest for the table. For a trace it is the digest of the content.
 func (e *Entry) short() (size, digest string) {
 	if len(e.Files) == 0 {
 		return "–", "–"
@@ -110,7 +111,7 @@ func (e *Entry) short() (size, digest string) {
 	return humanize.Comma(bytes), digest
 }
 
-// Text writes all that is known of an entry for people.
+// Text writes everything known about an entry.
 func (e *Entry) Text(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n\n", e.Name, e.What)

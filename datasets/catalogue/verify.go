@@ -15,10 +15,10 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// State is what Verify found of a file.
+// State is the result of Verify for a file.
 type State string
 
-// The states; all but Good and Reencoded are faults.
+// The states. All but Good and Reencoded are faults.
 const (
 	Good       State = "good"
 	Missing    State = "missing"
@@ -31,17 +31,17 @@ const (
 type Check struct {
 	Name   string `json:"name"` // of the entry
 	File   string `json:"file"`
-	Path   string `json:"path"` // where it was looked for
+	Path   string `json:"path"` // the path that was checked
 	State  State  `json:"state"`
-	Bytes  int64  `json:"bytes"`  // found
-	SHA256 string `json:"sha256"` // found
-	Digest string `json:"digest"` // found; empty where there is none
-	// Problem says what was found, what was expected and what to do; empty when good.
+	Bytes  int64  `json:"bytes"`  // of the file
+	SHA256 string `json:"sha256"` // of the file
+	Digest string `json:"digest"` // of the file, empty if there is none
+	// Problem states the finding, the expectation and the remedy. It is empty if the file is good.
 	Problem string `json:"problem"`
 }
 
-// Verify compares the entry's files in a folder with the catalogue. The error is that
-// of ctx; whatever is wrong with files is in the checks.
+// Verify compares the entry's files in a folder with the catalogue. The error is that of ctx.
+// Faults of files are in the checks.
 func (e *Entry) Verify(ctx context.Context, folder string) ([]Check, error) {
 	var checks []Check
 	for i := range e.Files {
@@ -92,7 +92,7 @@ func (c *Check) read() error {
 	return nil
 }
 
-// digest computes the digest of a trace's content; the first violation prevents it.
+// digest computes the digest of a trace's content. The first violation of the format prevents it.
 func (c *Check) digest(ctx context.Context) (violation *trace.Error) {
 	v, err := trace.Validate(ctx, c.Path, func(e *trace.Error) bool { violation = e; return false })
 	if err != nil && violation == nil {
@@ -125,7 +125,7 @@ func (c *Check) bytes(want *File) string {
 	return fmt.Sprintf("%d bytes with SHA-256 %s, expected %d with %s", c.Bytes, c.SHA256, want.Bytes, want.SHA256)
 }
 
-// remedy says what to do.
+// remedy returns the remedy of a fault.
 func (e *Entry) remedy(c *Check) string {
 	again := fmt.Sprintf("`kvreplay datasets describe %s` says how to make it again", e.Name)
 	if e.Bundled != "" {

@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzRows: whatever the bytes, rows are whole or there is one error, at the end, with
-// a line that the file has.
+// FuzzRows checks that any bytes give whole rows, or one error at the end with a line of the file.
 func FuzzRows(f *testing.F) {
 	for _, q := range readV2(f) {
 		q["context"] = q["context"][:20]

@@ -1,14 +1,14 @@
-// Package longbench makes prompts of LongBench's own files: v1 with its 21 sets and the
-// 13 of LongBench-E, and the 503 questions of v2.
+// Package longbench makes prompts from LongBench's own files: v1 with its 21 sets and the 13 of
+// LongBench-E, and the 503 questions of v2.
 //
 // Sources: Bai et al., "LongBench: A Bilingual, Multitask Benchmark for Long Context
-// Understanding", ACL 2024 (arXiv:2308.14508), and "LongBench v2", arXiv:2412.15204.
-// Prompts, tokens to generate, truncation and the sets that go without a chat template
-// are those of github.com/THUDM/LongBench (MIT): config/dataset2prompt.json,
-// config/dataset2maxlen.json and pred.py for v1, prompts/0shot.txt and pred.py for v2.
+// Understanding", ACL 2024 (arXiv:2308.14508), and "LongBench v2", arXiv:2412.15204. Prompts,
+// tokens to generate, truncation and the sets without a chat template are those of
+// github.com/THUDM/LongBench (MIT): config/dataset2prompt.json, config/dataset2maxlen.json and
+// pred.py for v1, prompts/0shot.txt and pred.py for v2.
 //
-// The rows themselves are the user's to bring; what a source is, a file, a folder or a
-// zip, packed by gzip or not, is told from its content.
+// The user supplies the rows. A source may be a file, a folder or a zip, with or without gzip. Its
+// content decides which it is.
 package longbench
 
 import (
@@ -38,24 +38,24 @@ const (
 	BenchmarkV2 = "longbench-v2"
 )
 
-// Where the original files are, for manifests.
+// Addresses of the original files, for manifests.
 const (
 	originV1 = "https://huggingface.co/datasets/THUDM/LongBench, data.zip"
 	originV2 = "https://huggingface.co/datasets/THUDM/LongBench-v2, data.json"
 )
 
-// Options say which rows become prompts, and how long those may be.
+// Options choose the rows that become prompts, and limit their length.
 type Options struct {
-	Tasks     []string         // sets, or domains of v2; empty or "all": see Make and MakeV2
-	Samples   int              // rows of a task at most; 0: all
-	Seed      *uint64          // draws the rows; nil: the first ones
-	Length    int              // tokens of a prompt at most, before any chat template; 0: uncut
+	Tasks     []string         // sets, or domains of v2. Empty or "all": see Make and MakeV2
+	Samples   int              // largest number of rows per task, 0 for all
+	Seed      *uint64          // draws the rows, nil for the first ones
+	Length    int              // largest number of tokens of a prompt before any chat template, 0 for no limit
 	Tokenizer tokens.Tokenizer // counts and cuts
 
-	Difficulty, Context string // v2: easy or hard; short, medium or long; "": all
+	Difficulty, Context string // v2: easy or hard, and short, medium or long. "" for all
 }
 
-// Validate says what is wrong with the options, if anything is.
+// Validate returns an error if the options are invalid.
 func (o *Options) Validate() error {
 	switch {
 	case o.Samples < 0:
@@ -74,7 +74,7 @@ const Version = "2"
 // Sink takes the prompts in order.
 type Sink = func(*prompts.Row) error
 
-// maker makes prompts of rows.
+// maker makes prompts from rows.
 type maker struct {
 	*prompts.Maker
 	*Options
@@ -88,13 +88,13 @@ func (o *Options) maker(benchmark string, write Sink) maker {
 	return maker{prompts.NewMaker(about, o.Tokenizer, write), o}
 }
 
-// Make turns rows of v1 into prompts. A source is a file of a set, gzip'ed or not, a
-// folder of them, or the original data.zip, which is read without unpacking.
+// Make turns rows of v1 into prompts. A source is a file of a set, with or without gzip, a folder
+// of such files, or the original data.zip. A zip is read without unpacking.
 //
-// Tasks are sets by name, those of LongBench-E with _e at the end; "all" are those of
-// the 21 that the sources hold, "all_e" those of LongBench-E's 13. All rows of a chosen
-// set are checked, whether they become prompts or not. The manifest lacks the command.
-// Errors name the file, and line and row where it is one's.
+// Tasks are names of sets. Those of LongBench-E end with _e. "all" are the sources' sets among the
+// 21, and "all_e" those of LongBench-E's 13. Make checks all rows of a chosen set, even those that
+// do not become prompts. The manifest lacks the command. Errors name the file, and the line and row
+// if they concern one.
 func Make(ctx context.Context, o Options, sources []string, write Sink) (*prompts.Manifest, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func Make(ctx context.Context, o Options, sources []string, write Sink) (*prompt
 	return &m.Manifest, nil
 }
 
-// prompt is the filled, uncut prompt of a row.
+// prompt returns the filled, uncut prompt of a row.
 func (t task) prompt(row *Row) *prompts.Row {
 	return &prompts.Row{
 		Input: t.Fill(row.Context, row.Input), Outputs: row.Answers,
@@ -135,11 +135,11 @@ func (t task) prompt(row *Row) *prompts.Row {
 	}
 }
 
-// MakeV2 turns questions of v2 into prompts. The source is data.json, a file of the same
-// rows as JSON lines, gzip'ed or not, or a folder with data.json. Tasks are domains
-// (DomainTasks), "all" is each; Samples counts the rows of a domain, after Difficulty
-// and Context have chosen. Prompts are in the order of the source. All rows are checked;
-// manifest and errors are as of Make.
+// MakeV2 turns questions of v2 into prompts. The source is data.json, a file of the same rows as
+// JSON lines, with or without gzip, or a folder with data.json. Tasks are domains (DomainTasks),
+// and "all" is every domain. Difficulty and Context select rows first. Samples then counts the rows
+// of a domain. Prompts are in the order of the source. All rows are checked. The manifest and
+// errors are like those of Make.
 func MakeV2(ctx context.Context, o Options, source string, write Sink) (*prompts.Manifest, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func MakeV2(ctx context.Context, o Options, source string, write Sink) (*prompts
 	return &m.Manifest, nil
 }
 
-// chooseQuestions checks what is asked for and returns the domains, in order.
+// chooseQuestions checks the options and returns the domains, in order.
 func (o *Options) chooseQuestions() ([]string, error) {
 	all := DomainTasks()
 	err := cmp.Or(oneOf("difficulty", o.Difficulty, Difficulties), oneOf("context", o.Context, Contexts))
@@ -191,7 +191,7 @@ func (o *Options) chooseQuestions() ([]string, error) {
 	return slices.DeleteFunc(all, func(t string) bool { return !slices.Contains(o.Tasks, t) }), nil
 }
 
-// oneOf refuses a value that is not known; "" is fine.
+// oneOf rejects an unknown value. "" is valid.
 func oneOf(what, value string, known []string) error {
 	if value == "" || slices.Contains(known, value) {
 		return nil
@@ -199,7 +199,7 @@ func oneOf(what, value string, known []string) error {
 	return fmt.Errorf("unknown %s %q%s, expected one of %s", what, value, names.Nearest(value, known), strings.Join(known, ", "))
 }
 
-// fileV2 finds the file of a source.
+// fileV2 returns the file of a source.
 func fileV2(ctx context.Context, path string) (*file, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -230,7 +230,7 @@ func (o *Options) wanted(all iter.Seq2[*Question, error], tasks []string) iter.S
 	}
 }
 
-// prompt is the filled, uncut prompt of a question; its reference is the letter.
+// prompt returns the filled, uncut prompt of a question. Its reference is the letter.
 func (q *Question) prompt() *prompts.Row {
 	return &prompts.Row{
 		Input: q.Fill(), Outputs: []string{q.Answer},
@@ -238,11 +238,11 @@ func (q *Question) prompt() *prompts.Row {
 	}
 }
 
-// makeRows writes the prompts of rows, at most Samples of a task in their order: the first,
-// or those drawn with the seed. It reads all rows in any case to find malformed ones.
+// makeRows writes the prompts of rows, at most Samples per task in their order: the first, or those
+// drawn with the seed. It always reads all rows to find malformed ones.
 //
-// A row's lot depends on seed, task and the row's own id only. The order of the rows
-// does not matter therefore, and n+1 rows are the n and one more.
+// A row's lot depends only on seed, task and the row's id. The order of the rows therefore does not
+// matter, and a draw of n+1 rows is the draw of n plus one row.
 func makeRows[R entry](ctx context.Context, m maker, rows iter.Seq2[R, error],
 	task func(R) string, prompt func(R) *prompts.Row, cut cut) error {
 	chosen, at := map[string][]lot[R]{}, 0
@@ -284,7 +284,7 @@ func (m maker) write(position int, row *prompts.Row, cut cut) error {
 	return m.Write(row)
 }
 
-// keep puts a lot among the n smallest, which are sorted.
+// keep inserts a lot into the n smallest, which are sorted.
 func keep[R any](lots []lot[R], l lot[R], n int) []lot[R] {
 	place, _ := slices.BinarySearchFunc(lots, l, lot[R].compare)
 	if place == n {
@@ -294,7 +294,7 @@ func keep[R any](lots []lot[R], l lot[R], n int) []lot[R] {
 	return lots[:min(n, len(lots))]
 }
 
-// lot is a row with what decides whether it is chosen, smallest first.
+// lot is a row with the key that decides whether it is chosen, smallest first.
 type lot[R any] struct {
 	row  R
 	at   int
@@ -305,7 +305,7 @@ func (l lot[R]) compare(m lot[R]) int {
 	return cmp.Or(cmp.Compare(l.draw, m.draw), cmp.Compare(l.at, m.at))
 }
 
-// draw is a number that depends on nothing else.
+// draw returns a number that depends only on its arguments.
 func draw(seed uint64, task, id string) uint64 {
 	text := binary.LittleEndian.AppendUint64(nil, seed)
 	text = append(text, task...)
@@ -314,12 +314,12 @@ func draw(seed uint64, task, id string) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// cut shortens a prompt to so many tokens; 0 leaves it as it is.
+// cut shortens a prompt to length tokens. 0 leaves it unchanged.
 type cut func(t tokens.Tokenizer, prompt string, length int) (string, error)
 
-// cutHalves keeps the first and the last half of the tokens, as pred.py of v1: both
-// halves are length/2 rounded down, decoded each on its own and joined. It counts the
-// tokenizer's special tokens, which ours does not add: one more token of text fits.
+// cutHalves keeps the first and the last half of the tokens, as pred.py of v1 does. Each half is
+// length/2 rounded down, decoded by itself, and then joined. pred.py also counts the tokenizer's
+// special tokens. Ours adds none, so one more token of text fits.
 func cutHalves(t tokens.Tokenizer, prompt string, length int) (string, error) {
 	ids, err := excess(t, prompt, length)
 	if ids == nil || err != nil {
@@ -334,8 +334,8 @@ func cutHalves(t tokens.Tokenizer, prompt string, length int) (string, error) {
 	return first + last, err
 }
 
-// cutMiddle is pred.py of v2: the halves are decoded together, and an odd length gives
-// its last token to the second.
+// cutMiddle cuts as pred.py of v2 does. It decodes the halves together, and an odd length gives its
+// last token to the second half.
 func cutMiddle(t tokens.Tokenizer, prompt string, length int) (string, error) {
 	ids, err := excess(t, prompt, length)
 	if ids == nil || err != nil {
@@ -344,7 +344,7 @@ func cutMiddle(t tokens.Tokenizer, prompt string, length int) (string, error) {
 	return decode(t, slices.Concat(ids[:length/2], ids[len(ids)-(length+1)/2:]))
 }
 
-// excess returns the tokens of a prompt that is too long, else nil.
+// excess returns the tokens of a prompt that is too long, otherwise nil.
 func excess(t tokens.Tokenizer, prompt string, length int) ([]int, error) {
 	if length == 0 {
 		return nil, nil
@@ -356,8 +356,8 @@ func excess(t tokens.Tokenizer, prompt string, length int) ([]int, error) {
 	return ids, nil
 }
 
-// decode writes what is left of cut characters as U+FFFD, as many as Python's decoders
-// do: one for the beginning of a character, one for each byte that continues none.
+// decode writes cut characters as U+FFFD, as many as Python's decoders do. It writes one for the
+// beginning of a character, and one for each byte that continues none.
 func decode(t tokens.Tokenizer, ids []int) (string, error) {
 	text, err := t.Decode(ids)
 	if err != nil {
@@ -370,7 +370,7 @@ func decode(t tokens.Tokenizer, ids []int) (string, error) {
 	return text, nil
 }
 
-// checkLength refuses a length that would cut into the instructions themselves.
+// checkLength rejects a length that would cut into the instructions.
 func (m maker) checkLength(task, empty string) error {
 	if own := m.Count(empty); m.Length != 0 && m.Length <= own {
 		return fmt.Errorf("length %d is too short for %s: its instructions alone are %d tokens", m.Length, task, own)

@@ -60,7 +60,7 @@ func TestExcerpt(t *testing.T) {
 	}
 }
 
-// Cut prompts keep both instructions, and no more than length tokens.
+// Cut prompts keep both instructions and have at most length tokens.
 func TestExcerptCut(t *testing.T) {
 	tok := builtin(t)
 	whole, _, err := collect(Options{Tokenizer: tok}, excerpt)
@@ -116,7 +116,7 @@ func TestEverySetFromZip(t *testing.T) {
 	}
 }
 
-// A folder of files, and one with data below it, hold the same.
+// A folder of files, and a folder with data below it, give the same rows.
 func TestFolder(t *testing.T) {
 	folder := t.TempDir()
 	for _, p := range []string{"lcc.jsonl", filepath.Join("data", "trec_e.jsonl"), "notes.txt"} {
@@ -146,7 +146,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// What a file is says its content where its name does not.
+// If a name does not identify a file, its content does.
 func TestNamelessFile(t *testing.T) {
 	path := write(t, "some.txt", row("1", "samsum", "c"))
 	rows, _, err := collect(Options{Tokenizer: runes{}}, path)
@@ -243,7 +243,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// Of many rows the first or the drawn ones are taken, and a bad row is seen either way.
+// The first or the drawn rows are taken, and a bad row is found in both cases.
 func TestSamples(t *testing.T) {
 	var text strings.Builder
 	for i := range 50 {
@@ -283,8 +283,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// Rows are drawn by the first eight bytes of the SHA-256 of the seed, the task, a zero byte
-// and the row's id: who has drawn rows once draws them again.
+// The first eight bytes of the SHA-256 of the seed, the task, a zero byte and the row's id draw the
+// rows. The same draw gives the same rows again.
 func TestDraw(t *testing.T) {
 	for id, want := range map[[2]string]uint64{{"trec", "a1"}: 7265280609169878096, {"tre", "ca1"}: 10596091212818157346} {
 		if got := draw(1, id[0], id[1]); got != want {

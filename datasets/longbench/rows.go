@@ -18,9 +18,9 @@ import (
 
 // Row is a row of v1.
 type Row struct {
-	Input      string   // question, query or code; may be empty
+	Input      string   // question, query or code, may be empty
 	Context    string   // documents, examples or code
-	Answers    []string // all that count as right
+	Answers    []string // all correct answers
 	Length     int      // words (characters in Chinese) of the three above
 	Dataset    string   // set
 	Language   string
@@ -51,7 +51,7 @@ func (e *RowError) Error() string {
 	return fmt.Sprintf("%s:%d: row %d: %v", e.File, e.Line, e.Row, e.Err)
 }
 
-// Unwrap returns what is wrong with the row.
+// Unwrap returns the cause.
 func (e *RowError) Unwrap() error { return e.Err }
 
 // rowsV1 parses the rows of one file of v1, and questions those of v2.
@@ -114,7 +114,7 @@ func parseRow(text []byte) (*Row, error) {
 	return row, nil
 }
 
-// blank says whether a text has nothing to read.
+// blank reports whether a text is only white space.
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
 // fields are the keys of a row.
@@ -133,7 +133,7 @@ func parseFields(text []byte) (fields, error) {
 
 func (f fields) has(key string) bool { return f[key] != nil }
 
-// get reads a key that must be there and not null.
+// get reads a required key that is not null.
 func (f fields) get(key string, to any) error {
 	if text := f[key]; text == nil || string(text) == "null" {
 		return fmt.Errorf("no %q", key)
@@ -154,10 +154,10 @@ func (f fields) optional(key string, to any) error {
 // RowsV2 is the number of questions in the original data.json.
 const RowsV2 = 503
 
-// maxNewTokensV2 is what pred.py of v2 generates without chain of thought.
+// maxNewTokensV2 is the number of tokens that pred.py of v2 generates without chain of thought.
 const maxNewTokensV2 = 128
 
-// promptV2 is THUDM/LongBench, prompts/0shot.txt (MIT).
+// promptV2 is prompts/0shot.txt of THUDM/LongBench (MIT).
 //
 //go:embed prompt_v2.txt
 var promptV2 string
@@ -190,7 +190,7 @@ var (
 	Contexts     = []string{"short", "medium", "long"}
 )
 
-// DomainTasks returns the tasks of v2, one a domain.
+// DomainTasks returns the tasks of v2, one per domain.
 func DomainTasks() (names []string) {
 	for _, d := range domains {
 		names = append(names, d.task)
@@ -198,8 +198,8 @@ func DomainTasks() (names []string) {
 	return names
 }
 
-// Fill puts the question into v2's prompt, one placeholder after the other as pred.py
-// does: a placeholder in a text that was put in before is filled too.
+// Fill puts the question into v2's prompt, one placeholder after the other as pred.py does. A
+// placeholder in a text that was inserted before is filled too.
 func (q *Question) Fill() string {
 	text := promptV2
 	for _, p := range []struct{ mark, with string }{
@@ -211,12 +211,12 @@ func (q *Question) Fill() string {
 	return text
 }
 
-// strip is Python's str.strip, which takes four more characters for space than Go.
+// strip is Python's str.strip, which strips four more characters than Go's TrimSpace.
 func strip(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || '\x1c' <= r && r <= '\x1f' })
 }
 
-// task is that of the question's domain, "" if there is none.
+// task returns the task of the question's domain, "" if there is none.
 func (q *Question) task() string {
 	for _, d := range domains {
 		if d.domain == q.Domain {
@@ -265,8 +265,8 @@ func (q *Question) validate() error {
 	return nil
 }
 
-// maxRow is the size in bytes beyond which a row is refused. The longest contexts, of
-// v2, have two million words.
+// maxRow is the largest size of a row in bytes. The longest contexts, of v2, have two million
+// words.
 const maxRow = 64 << 20
 
 // value is one row's JSON.
@@ -275,13 +275,13 @@ type value struct {
 	text []byte
 }
 
-// place is where a row is.
+// place is the position of a row.
 type place struct {
 	file      string
 	line, row int // from 1
 }
 
-// wrap says where a row's error is; nil stays nil.
+// wrap adds the position to an error of a row. nil stays nil.
 func (p place) wrap(err error) error {
 	if err == nil {
 		return nil
@@ -289,8 +289,8 @@ func (p place) wrap(err error) error {
 	return &RowError{p.file, p.line, p.row, err}
 }
 
-// values streams the JSON objects of a file: one after another, as JSON lines, or the
-// elements of one array. One is in memory at a time; a text is the receiver's.
+// values streams the JSON objects of a file: one after another, as JSON lines, or the elements of
+// one array. One is in memory at a time. The receiver owns its text.
 func values(file string, r io.Reader) iter.Seq2[value, error] {
 	return func(yield func(value, error) bool) {
 		buffered := bufio.NewReader(r)
@@ -315,7 +315,7 @@ func values(file string, r io.Reader) iter.Seq2[value, error] {
 			err = errNoRows
 		}
 		if err != nil {
-			at := s.lines.offset // what was read last
+			at := s.lines.offset // the position behind the last read byte
 			if err == errMore {
 				at = s.d.InputOffset()
 			}
@@ -324,14 +324,14 @@ func values(file string, r io.Reader) iter.Seq2[value, error] {
 	}
 }
 
-// scanner takes a file apart.
+// scanner splits a file into rows.
 type scanner struct {
 	lines *lineReader
 	d     *json.Decoder
 	array bool
 }
 
-// open passes over white space and tells objects from an array by the first character.
+// open skips white space and decides between objects and an array by the first character.
 func (s *scanner) open(r *bufio.Reader) error {
 	for range 1 << 20 {
 		first, err := r.ReadByte()
@@ -358,7 +358,7 @@ func (s *scanner) open(r *bufio.Reader) error {
 	return errors.New("a megabyte of space, expected JSON")
 }
 
-// next returns a row and the line that it begins on.
+// next returns a row and the line at which it begins.
 func (s *scanner) next() ([]byte, int, error) {
 	var text json.RawMessage
 	s.lines.left = maxRow
@@ -377,13 +377,13 @@ func (s *scanner) next() ([]byte, int, error) {
 	return text, s.lines.at(s.d.InputOffset() - int64(len(text))), nil
 }
 
-// gap is the length of what lies before the row that could not be read.
+// gap returns the number of bytes before the row that could not be read.
 func (s *scanner) gap() int64 {
 	rest, _ := io.ReadAll(s.d.Buffered())
 	return int64(len(rest) - len(bytes.TrimLeft(rest, " \t\r\n,")))
 }
 
-// close checks that the file ends where its rows do.
+// close checks that the file ends after its rows.
 func (s *scanner) close() error {
 	if s.array {
 		switch _, err := s.d.Token(); {
@@ -407,11 +407,10 @@ var (
 	errNoRows = errors.New("no rows")
 )
 
-// lineReader knows the line of an offset that was read lately, and how much may be
-// read before the next row.
+// lineReader returns the line of a recent offset, and limits the bytes read before the next row.
 type lineReader struct {
 	r        io.Reader
-	offset   int64   // of what comes next
+	offset   int64   // of the next byte
 	newlines []int64 // offsets after line's beginning
 	line     int     // of everything before newlines
 	left     int     // bytes until the row is too long
@@ -433,7 +432,7 @@ func (l *lineReader) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// at returns the line of an offset, from 1; offsets must not fall.
+// at returns the line of an offset, from 1. Offsets must not decrease.
 func (l *lineReader) at(offset int64) int {
 	passed := 0
 	for passed < len(l.newlines) && l.newlines[passed] < offset {

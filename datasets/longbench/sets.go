@@ -48,7 +48,7 @@ var sets = []Set{
 // Sets returns the 21 sets.
 func Sets() []Set { return slices.Clone(sets) }
 
-// Lookup returns the set of a name and whether there is one.
+// Lookup returns the set of a name, and whether it exists.
 func Lookup(name string) (Set, bool) {
 	i := slices.IndexFunc(sets, func(s Set) bool { return s.Name == name })
 	if i < 0 {
@@ -70,8 +70,8 @@ var templates = func() (m map[string]string) {
 	return m
 }()
 
-// Fill puts context and input into the set's prompt, as Python's str.format does: what
-// looks like a field in them stays text.
+// Fill puts context and input into the set's prompt, as Python's str.format does. Text in them that
+// looks like a field is not filled.
 func (s Set) Fill(context, input string) string {
 	return strings.NewReplacer("{context}", context, "{input}", input).Replace(templates[s.Name])
 }
@@ -92,13 +92,13 @@ func (t task) name() string {
 	return t.Name
 }
 
-// Names that ask for many tasks: the 21 sets, and those of LongBench-E.
+// Names of several tasks: the 21 sets, and those of LongBench-E.
 const (
 	All  = "all"
 	AllE = "all_e"
 )
 
-// allTasks are the 21 sets, or LongBench-E's 13.
+// allTasks returns the 21 sets, or LongBench-E's 13.
 func allTasks(e bool) (list []task) {
 	for _, s := range sets {
 		if s.E || !e {
@@ -108,7 +108,7 @@ func allTasks(e bool) (list []task) {
 	return list
 }
 
-// taskNames are all names that a task can have.
+// taskNames returns all names of tasks.
 func taskNames() (names []string) {
 	for _, t := range append(allTasks(false), allTasks(true)...) {
 		names = append(names, t.name())

@@ -50,8 +50,8 @@ func TestMaxNewTokens(t *testing.T) {
 	}
 }
 
-// What follows the context is what a model answers to: a blank too many is another
-// prompt. The ends are copied from the published file by hand.
+// A model answers to the text after the context, so an additional blank makes another prompt. The
+// ends are copied from the published file by hand.
 func TestEnds(t *testing.T) {
 	for name, want := range map[string]string{
 		"narrativeqa":          "Question: I\n\nAnswer:",
@@ -75,7 +75,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// The prompts as THUDM/LongBench writes them, four blanks deep, are 4979 characters.
+// The prompts, as THUDM/LongBench writes them with an indent of four blanks, are 4979 characters.
 func TestPublished(t *testing.T) {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -100,7 +100,7 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// What looks like a field in a context stays text.
+// Text in a context that looks like a field is not filled.
 func TestFill(t *testing.T) {
 	s, _ := Lookup("repobench-p")
 	if got := s.Fill("x := {input}{}", "{context}\n"); got != "Please complete the code given below. \nx := {input}{}{context}\nNext line of code:\n" {

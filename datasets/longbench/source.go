@@ -28,15 +28,15 @@ type file struct {
 	path   string // for messages: folder/a.jsonl, data.zip/data/a.jsonl
 	name   string // for manifests, without folders
 	open   func() (io.ReadCloser, error)
-	digest string // sha256:… once all of it was read
+	digest string // sha256:…, after all of it was read
 }
 
-// onDisk is a file outside of zips. Reading it ends with ctx.
+// onDisk returns a file outside of zips. Reading it ends with ctx.
 func onDisk(ctx context.Context, path string) *file {
 	return &file{path: path, name: filepath.Base(path), open: func() (io.ReadCloser, error) { return files.Open(ctx, path) }}
 }
 
-// values streams the file's rows; afterwards its digest is known.
+// values streams the file's rows. Afterwards its digest is known.
 func (f *file) values() iter.Seq2[value, error] {
 	return func(yield func(value, error) bool) {
 		r, err := f.open()
@@ -62,13 +62,13 @@ func (f *file) values() iter.Seq2[value, error] {
 
 func digest(sum hash.Hash) string { return "sha256:" + hex.EncodeToString(sum.Sum(nil)) }
 
-// library is what the sources of v1 hold.
+// library is the files of the sources of v1.
 type library struct {
 	files map[string]*file // by task
 	zips  []*zip.ReadCloser
 }
 
-// openLibrary looks into files, folders and zips; the caller closes it.
+// openLibrary opens files, folders and zips. The caller closes it.
 func openLibrary(ctx context.Context, paths []string) (*library, error) {
 	l := &library{files: map[string]*file{}}
 	for _, p := range paths {
@@ -87,7 +87,7 @@ func (l *library) close() {
 }
 
 func (l *library) add(ctx context.Context, path string) error {
-	if err := files.CheckInput(path); err != nil { // its first row says what it is
+	if err := files.CheckInput(path); err != nil { // its first row decides its set
 		return err
 	}
 	info, err := os.Stat(path)
@@ -103,8 +103,8 @@ func (l *library) add(ctx context.Context, path string) error {
 	return l.addFile(ctx, path)
 }
 
-// addFolder takes the files that are named as sets are, in the folder or in its data,
-// and data.zip where there is none.
+// addFolder adds the files with names of sets, in the folder or in its folder data. If there are
+// none, it adds data.zip.
 func (l *library) addFolder(ctx context.Context, folder string) error {
 	before := len(l.files)
 	for _, name := range taskNames() {
@@ -127,7 +127,7 @@ func (l *library) addFolder(ctx context.Context, folder string) error {
 	return fmt.Errorf("%s: no set of LongBench in this folder, expected <set>.jsonl, data/<set>.jsonl or data.zip", folder)
 }
 
-// addZip takes the files in a zip that are named as sets are, as in LongBench's data.zip.
+// addZip adds the files in a zip with names of sets, as in LongBench's data.zip.
 func (l *library) addZip(path_ string) error {
 	z, err := zip.OpenReader(path_)
 	if err != nil {
@@ -151,8 +151,7 @@ func (l *library) addZip(path_ string) error {
 	return nil
 }
 
-// addFile takes one file of rows. Where its name is not a set's, its first row says
-// which it is.
+// addFile adds one file of rows. If its name is not a set's, its first row decides its set.
 func (l *library) addFile(ctx context.Context, path string) error {
 	f := onDisk(ctx, path)
 	name := strings.TrimSuffix(strings.TrimSuffix(f.name, ".gz"), ".jsonl")
@@ -184,7 +183,7 @@ func (l *library) put(name string, f *file) error {
 	return nil
 }
 
-// names are the sets that there are, in order.
+// names returns the sets of the library, in order.
 func (l *library) names() (names []string) {
 	for _, name := range taskNames() {
 		if l.files[name] != nil {
@@ -194,7 +193,7 @@ func (l *library) names() (names []string) {
 	return names
 }
 
-// choose returns the tasks asked for, in order: those named, or all that there are.
+// choose returns the requested tasks, in order: the named ones, or all of the library.
 func (l *library) choose(asked []string) (chosen []task, err error) {
 	if len(asked) == 0 {
 		asked = []string{All}
@@ -230,7 +229,7 @@ func (l *library) choose(asked []string) (chosen []task, err error) {
 	return chosen, nil
 }
 
-// rows streams the rows of a task, which must say that they are of its set.
+// rows streams the rows of a task. Each must state its set.
 func (l *library) rows(t task) iter.Seq2[*Row, error] {
 	return rows(l.files[t.name()].values(), func(text []byte) (*Row, error) {
 		row, err := parseRow(text)

@@ -47,8 +47,8 @@ func TestCutCharacter(t *testing.T) {
 	}
 }
 
-// U+1F469 is three tokens, of two, one and one bytes. Python writes bytes 1 to 3 of it as
-// one U+FFFD and bytes 3 and 4 as two; decoded together, some make another character.
+// U+1F469 is three tokens, of two, one and one bytes. Python writes its bytes 1 to 3 as one U+FFFD
+// and its bytes 3 and 4 as two. Decoded together, some of them make another character.
 func TestCutCharacterAsPython(t *testing.T) {
 	tok := builtin(t)
 	text := "\U0001F469\U0001F469\U0001F469\U0001F469"

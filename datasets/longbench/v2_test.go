@@ -12,7 +12,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 )
 
-// madeV2 has the schema of v2's data.json; questions and contexts were made for tests.
+// madeV2 has the schema of v2's data.json. Its questions and contexts were made for tests.
 const madeV2 = "testdata/made_v2.json"
 
 func collectV2(o Options, source string) (rows []*prompts.Row, m *prompts.Manifest, err error) {
@@ -45,7 +45,7 @@ func TestV2(t *testing.T) {
 			t.Errorf("row %d has index %d", i, r.Index)
 		}
 	}
-	q := readV2(t)[1] // question and context have space around them, which goes
+	q := readV2(t)[1] // question and context have space around them, which is removed
 	want := "Please read the following text and answer the question below.\n\n<text>\n" + strings.TrimSpace(q["context"]) +
 		"\n</text>\n\nWhat is the correct answer to this question: Why was the printing of the book delayed?" +
 		"\nChoices:\n(A) For want of money\n(B) To avoid disputes\n(C) The press was at war\n(D) It was lost" +

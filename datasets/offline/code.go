@@ -13,8 +13,8 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 )
 
-// lineAfter asks for the line after a run of lines. A unit is a line: of the file, and
-// where that has too few, of the other files in its folder before it.
+// lineAfter makes a task: the line after a run of lines. A unit is a line of the file. If the file
+// has too few, units are lines of the other files in its folder, put before it.
 func lineAfter(t *tree, budget int) (generator, error) {
 	enough := budget * bytesPerToken
 	folders := map[string][]file{}
@@ -50,7 +50,7 @@ func lineAfter(t *tree, budget int) (generator, error) {
 	}, nil
 }
 
-// others are the lines of all files but one, each with its name before it.
+// others returns the lines of all files but one, each file after its name.
 func (t *tree) others(files []file, but file) (all []string) {
 	for _, f := range files {
 		if f != but {
@@ -62,7 +62,7 @@ func (t *tree) others(files []file, but file) (all []string) {
 	return append(all, t.comment+" "+but.path+"\n")
 }
 
-// size is the bytes of files, length those of lines.
+// size returns the bytes of files, length those of lines.
 func size(files []file) (n int) {
 	for _, f := range files {
 		n += len(f.text)
@@ -77,8 +77,8 @@ func length(lines []string) (n int) {
 	return n
 }
 
-// targets are the lines that may be asked for: code, with so many bytes before them or,
-// where the file is shorter, in its second half.
+// targets returns the lines that may be the answer. They are code with at least enough bytes before
+// them. In a shorter file they are in its second half.
 func (t *tree) targets(all []string, enough int) (at []int) {
 	before := 0
 	enough = min(enough, length(all)/2)
@@ -91,7 +91,7 @@ func (t *tree) targets(all []string, enough int) (at []int) {
 	return at
 }
 
-// says is whether a line holds more than a comment or brackets.
+// says reports whether a line has more than a comment or brackets.
 func (t *tree) says(line string) bool {
 	line = strings.TrimSpace(line)
 	letters := 0
@@ -103,7 +103,7 @@ func (t *tree) says(line string) bool {
 	return letters >= 4 && !strings.HasPrefix(line, t.comment)
 }
 
-// codeLine is a line without what may be behind it.
+// codeLine returns a line without trailing white space.
 func codeLine(line string) string { return strings.TrimRight(line, " \t\r\n") }
 
 // use is the first line of a file that uses a package, by one of its declarations
@@ -114,15 +114,15 @@ type use struct {
 	of   *decl
 }
 
-// linesBefore is how many lines of the file come before the one asked for, at most.
+// linesBefore is the largest number of lines of the file before the requested one.
 const linesBefore = 40
 
-// maxBytes is the size of the longest declaration or passage that a prompt shows: half a
-// byte a token, so that one too many leaves at most a seventh of the prompt empty.
+// maxBytes returns the size of the longest declaration or passage in a prompt. It is half a byte
+// per token, so that one too many leaves at most a seventh of the prompt empty.
 func maxBytes(budget int) int { return min(6000, max(budget/2, 400)) }
 
-// lineUsing asks for a line that uses another file's declaration. A unit is a
-// declaration that the line does not use.
+// lineUsing makes a task: a line that uses another file's declaration. A unit is a declaration that
+// the line does not use.
 func lineUsing(t *goTree, budget int) (generator, error) {
 	var uses []use
 	var rest []*decl
@@ -148,11 +148,11 @@ func lineUsing(t *goTree, budget int) (generator, error) {
 	}, nil
 }
 
-// firstUses finds the first use of each package that a file imports, in a function or a
-// group, of a declaration of so many bytes at most.
+// firstUses returns the first use of each package that a file imports. A use is in a function or a
+// group, of a declaration of at most most bytes.
 func (t *goTree) firstUses(f *goFile, most int) (list []use) {
 	all := lines(f.text)
-	seen := f.declared() // what the file declares by a package's name hides the package
+	seen := f.declared() // a declaration with a package's name hides the package
 	ast.Inspect(f.syntax, func(n ast.Node) bool {
 		s, ok := n.(*ast.SelectorExpr)
 		if !ok {
@@ -173,7 +173,7 @@ func (t *goTree) firstUses(f *goFile, most int) (list []use) {
 	return list
 }
 
-// declared are the names of the file's variables, parameters and fields.
+// declared returns the names of the file's variables, parameters and fields.
 func (f *goFile) declared() map[string]bool {
 	names := map[string]bool{}
 	add := func(x ast.Expr) {
@@ -204,7 +204,7 @@ func (f *goFile) declared() map[string]bool {
 	return names
 }
 
-// lookup finds a function or type, nil if there is none.
+// lookup returns a function or type, or nil.
 func (t *goTree) lookup(path, name string) *decl {
 	p := t.byPath[path]
 	if p == nil {
@@ -217,9 +217,9 @@ func (t *goTree) lookup(path, name string) *decl {
 	return p.decls[i]
 }
 
-// nextLine is the problem of one use: declarations of the packages that the file
-// imports, in random order, then of any others, the one that is used among them; then
-// the file's imports and the lines before.
+// nextLine makes the problem of one use. Declarations of the imported packages come first, in
+// random order, with the used one among them. Declarations of other packages follow, then the
+// file's imports and the lines before.
 func (t *goTree) nextLine(r *rand.Rand, u use, all []*decl, budget int) *prompts.Sample {
 	near, far := t.others(u, all)
 	near, far = shuffled(r, near), shuffled(r, far)
@@ -240,8 +240,8 @@ func (t *goTree) nextLine(r *rand.Rand, u use, all []*decl, budget int) *prompts
 	}
 }
 
-// others are the declarations that the line does not use: those of imported packages,
-// and the rest but for the file's own.
+// others returns the declarations that the line does not use: those of imported packages, and the
+// rest except the file's own.
 func (t *goTree) others(u use, all []*decl) (near, far []*decl) {
 	imported := map[*goPackage]bool{}
 	for _, path := range u.file.imports {
@@ -259,11 +259,11 @@ func (t *goTree) others(u use, all []*decl) (near, far []*decl) {
 	return near, far
 }
 
-// shown is a declaration as a snippet of its file.
+// shown returns a declaration as a snippet of its file.
 func (d *decl) shown() string { return "// Path: " + d.file.path + "\n" + d.source + "\n\n" }
 
-// before is the file up to a line: its head with the imports, and the last lines, which
-// have so many bytes at most.
+// before returns the file up to a line: its head with the imports, and the last lines, at most most
+// bytes.
 func (f *goFile) before(line, most int) string {
 	all := lines(f.text)
 	head := f.line(f.syntax.Package)

@@ -12,7 +12,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 )
 
-// documentationOf asks for a package's documentation. A unit is a line of its source.
+// documentationOf makes a task: a package's documentation. A unit is a line of its source.
 func documentationOf(t *goTree, budget int) (generator, error) {
 	documented := slices.DeleteFunc(slices.Clone(t.packages), func(p *goPackage) bool {
 		return p.isMain() || wordCount(p.doc) < 30
@@ -38,7 +38,7 @@ func documentationOf(t *goTree, budget int) (generator, error) {
 	}, nil
 }
 
-// undocumented is the source of all files without the package's documentation.
+// undocumented returns the source of all files without the package's documentation.
 func (p *goPackage) undocumented() string {
 	var b strings.Builder
 	for _, f := range p.files {
@@ -47,17 +47,17 @@ func (p *goPackage) undocumented() string {
 	return b.String()
 }
 
-// docParagraphs are the first n paragraphs of a package's documentation.
+// docParagraphs returns the first n paragraphs of a package's documentation.
 func (p *goPackage) docParagraphs(n int) string {
 	all := paragraphs(p.doc)
 	return strings.Join(all[:min(n, len(all))], "\n\n")
 }
 
-// A prompt of multi_summary_go has four packages, or more where they are too short, but
-// no more than a summary has room for.
+// A prompt of multi_summary_go has four packages, or more if they are too short, but no more than a
+// summary has room for.
 const fewSummarised, manySummarised = 4, 12
 
-// purposesOf asks what each of some packages is for. A unit is a line of each.
+// purposesOf makes a task: the purposes of some packages. A unit is a line of each.
 func purposesOf(t *goTree, budget int) (generator, error) {
 	var apis []api
 	for _, p := range t.packages {
@@ -87,7 +87,7 @@ func purposesOf(t *goTree, budget int) (generator, error) {
 	}, nil
 }
 
-// together are the first packages that have so many bytes.
+// together returns the first packages whose sizes sum to enough bytes.
 func together(list []api, enough int) []api {
 	n, size := 0, 0
 	for n < len(list) && n < manySummarised && (n < fewSummarised || size < enough) {
@@ -97,14 +97,14 @@ func together(list []api, enough int) []api {
 	return list[:n]
 }
 
-// api is what a package's declarations say of themselves.
+// api is the documented declarations of a package.
 type api struct {
 	path, summary string
 	lines         []string
 	size          int // bytes of the lines
 }
 
-// api returns that of a public package which has enough to say.
+// api returns that of a public package with enough documentation.
 func (p *goPackage) api() (a api, ok bool) {
 	a.path = p.path
 	a.summary, _ = splitSentence(p.doc)
@@ -133,7 +133,7 @@ func multiSummary(apis []api, n int, answer string) prompts.Draft {
 // abstract is a piece of documentation, apart from its first sentence.
 type abstract struct{ of, summary, rest string }
 
-// paragraphOf asks which paragraph a summary is of. A unit is another paragraph.
+// paragraphOf makes a task: the paragraph of a summary. A unit is another paragraph.
 func paragraphOf(t *goTree, budget int) (generator, error) {
 	all := t.abstracts(maxBytes(budget))
 	if len(all) < 2 {
@@ -158,9 +158,9 @@ func paragraphOf(t *goTree, budget int) (generator, error) {
 	}, nil
 }
 
-// abstracts are those of public packages and their declarations: a sentence of six
-// words, then forty words or more and so many bytes at most. Sentence and rest are there
-// once each, so that only one paragraph is right.
+// abstracts returns those of public packages and their declarations. A summary is a sentence of six
+// words, and the rest has at least forty words and at most most bytes. Both are unique, so that
+// only one paragraph is right.
 func (t *goTree) abstracts(most int) (list []abstract) {
 	seen := map[string]bool{}
 	add := func(of, doc string) {
@@ -193,8 +193,7 @@ type hop struct {
 	to    *decl
 }
 
-// typeOf asks for what a parameter's type is. A unit is a passage that does not
-// help.
+// typeOf makes a task: the purpose of a parameter's type. A unit is a passage that does not help.
 func typeOf(t *goTree, budget int) (generator, error) {
 	hops := map[*decl][]hop{}
 	var types, all []*decl
@@ -220,9 +219,8 @@ func typeOf(t *goTree, budget int) (generator, error) {
 	}, nil
 }
 
-// hops are a function's parameters of other packages' types, as far as those have
-// documentation that begins with a sentence of 6 to 40 words, and a passage of so many
-// bytes at most.
+// hops returns a function's parameters with types of other packages. The type's documentation must
+// begin with a sentence of 6 to 40 words. Its passage has at most most bytes.
 func (t *goTree) hops(d *decl, most int) (list []hop) {
 	if d.params == nil || d.recv != "" {
 		return nil
@@ -236,7 +234,7 @@ func (t *goTree) hops(d *decl, most int) (list []hop) {
 		if !ok || len(field.Names) == 0 {
 			continue
 		}
-		to := t.lookup(d.file.imports[s.X.(*ast.Ident).Name], s.Sel.Name) // what is left of a type's dot is a name
+		to := t.lookup(d.file.imports[s.X.(*ast.Ident).Name], s.Sel.Name) // a name is left of a type's dot
 		if to == nil || to.params != nil || to.doc == "" || !to.pkg.public() || len(to.passage()) > most {
 			continue
 		}
@@ -247,7 +245,7 @@ func (t *goTree) hops(d *decl, most int) (list []hop) {
 	return list
 }
 
-// twoHops is the problem of one hop: both passages at random places among others.
+// twoHops makes the problem of one hop: both passages at random places among others.
 func (t *goTree) twoHops(r *rand.Rand, h hop, all []*decl) *prompts.Sample {
 	var others []string
 	for _, d := range shuffled(r, all) {
@@ -269,7 +267,7 @@ func (t *goTree) twoHops(r *rand.Rand, h hop, all []*decl) *prompts.Sample {
 	}
 }
 
-// passage is a declaration with its documentation.
+// passage returns a declaration with its documentation.
 func (d *decl) passage() string {
 	return d.qualified() + "\n" + strings.TrimSpace(d.doc) + "\n" + strings.TrimSpace(d.signature)
 }
@@ -277,8 +275,8 @@ func (d *decl) passage() string {
 // labelled is the first sentence of a declaration's documentation, and its package.
 type labelled struct{ of, sentence, label string }
 
-// packageOf asks for the package of a comment. A unit is an example; two at least are
-// of the same package.
+// packageOf makes a task: the package of a comment. A unit is an example, and at least two are of
+// the same package.
 func packageOf(t *goTree, _ int) (generator, error) {
 	var all []labelled
 	byLabel := map[string][]labelled{}
@@ -322,7 +320,7 @@ func packageOf(t *goTree, _ int) (generator, error) {
 	}, nil
 }
 
-// count adds up how often each first sentence is there.
+// count adds the number of uses of each first sentence.
 func (p *goPackage) count(sentences map[string]int) {
 	for _, d := range p.decls {
 		sentence, _ := splitSentence(d.doc)
@@ -330,8 +328,8 @@ func (p *goPackage) count(sentences map[string]int) {
 	}
 }
 
-// labelled are the first sentences of a package's documentation that do not name it and
-// that are there once in all packages.
+// labelled returns the first sentences of a package's documentation that do not name it and are
+// unique among all packages.
 func (p *goPackage) labelled(sentences map[string]int) (list []labelled) {
 	name := strings.ToLower(path.Base(p.path))
 	for _, d := range p.decls {

@@ -1,12 +1,12 @@
-// Package offline makes tasks like LongBench's without any download: of the sources of
-// the Go distribution, of Python's standard library, and of a public-domain text that
-// comes with Go, or texts of the user's.
+// Package offline makes tasks like LongBench's without any download. Its sources are the Go
+// distribution, Python's standard library, a public-domain text that comes with Go, and texts of
+// the user.
 //
-// They are substitutes. Each task stands in for a set of LongBench: same kind of
-// context, same tokens to generate, same use of a chat template, and the published
-// prompt where it fits. Results on them are not results on LongBench. References are
-// facts of the sources, as the line of code that comes next, never a model's output;
-// every row says what it was made from and what its reference is.
+// They are substitutes. Each task stands in for a set of LongBench. Its kind of context, tokens to
+// generate and use of a chat template are the same. It uses the published prompt if that fits.
+// Results on them are not results on LongBench. References are facts of the sources, such as the
+// line of code that comes next, never a model's output. Every row states its source and the origin
+// of its reference.
 package offline
 
 import (
@@ -25,28 +25,27 @@ import (
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
-// Benchmark is what prompts.Row and the manifest call these tasks.
+// Benchmark is the name of these tasks in prompts.Row and in the manifest.
 const Benchmark = "substitute"
 
 // Version changes when the same input gives other prompts than before.
 const Version = "3"
 
-// All asks for every task.
+// All requests every task.
 const All = "all"
 
-// Options say what is made. The same options, tokenizer and sources give the same
-// prompts; a prompt depends on seed, task, index and length, not on the number of
-// samples or on the other tasks.
+// Options configure Make. The same options, tokenizer and sources give the same prompts. A prompt
+// depends on seed, task, index and length, not on the number of samples or on the other tasks.
 type Options struct {
-	Tasks     []string // by name; empty or All: every one for which there are sources
+	Tasks     []string // by name. Empty or All: every task whose sources exist
 	Samples   int      // prompts of each task
 	Seed      uint64
-	Length    int // tokens of a prompt at most, those to generate included
+	Length    int // largest number of tokens of a prompt, those to generate included
 	Tokenizer tokens.Tokenizer
-	Places    Places // where the sources are
+	Places    Places // locations of the sources
 }
 
-// Validate says what is wrong with the options, if anything is.
+// Validate returns an error if the options are invalid.
 func (o *Options) Validate() error {
 	switch {
 	case o.Samples < 1:
@@ -60,13 +59,13 @@ func (o *Options) Validate() error {
 	return err
 }
 
-// Result is what was made.
+// Result is the result of Make.
 type Result struct {
 	Manifest *prompts.Manifest // lacks the command
-	Notes    []string          // tasks that were left out or came out short, and why
+	Notes    []string          // tasks that were left out or fell short, with the reasons
 }
 
-// Make makes the prompts of the tasks in order and hands each on.
+// Make makes the prompts of the tasks in order and passes each to write.
 func Make(ctx context.Context, o Options, write func(*prompts.Row) error) (*Result, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -93,10 +92,10 @@ func Make(ctx context.Context, o Options, write func(*prompts.Row) error) (*Resu
 	return r, nil
 }
 
-// redraws is how often a prompt is drawn again if it repeats another one.
+// redraws is the largest number of new draws for a prompt that repeats another one.
 const redraws = 32
 
-// makeTask writes the prompts of one task. The notes say how they fall short.
+// makeTask writes the prompts of one task. The notes state shortfalls.
 func (o *Options) makeTask(ctx context.Context, t Task, s *sources, m *prompts.Maker) (notes []string, err error) {
 	set, ok := longbench.Lookup(t.StandsFor)
 	if !ok {
@@ -173,13 +172,13 @@ func choose(asked []string) ([]Task, error) {
 type Task struct {
 	Name      string
 	StandsFor string // set of LongBench
-	Summary   string // what is asked
-	Reference string // where the answer comes from
+	Summary   string // the question
+	Reference string // origin of the answer
 
 	open func(s *sources, budget int) (generator, error)
 }
 
-// tasks are all that there are.
+// tasks are all tasks.
 var tasks = []Task{
 	{"lcc_go", "lcc", "the next line of a Go file", "the line that follows in the file", lineOfGo},
 	{"lcc_python", "lcc", "the next line of a file of Python's standard library", "the line that follows in the file", lineOfPython},
@@ -213,7 +212,7 @@ func lineOfPython(s *sources, budget int) (generator, error) {
 	return lineAfter(t, budget)
 }
 
-// ofGo opens a task of the Go distribution, ofTexts one of the texts in turn.
+// ofGo opens a task of the Go distribution. ofTexts opens one of the texts in turn.
 func ofGo(open func(*goTree, int) (generator, error)) func(*sources, int) (generator, error) {
 	return func(s *sources, budget int) (generator, error) {
 		t, err := s.golang()
@@ -237,14 +236,14 @@ func ofTexts(draw func(*text, int, *rand.Rand) (*prompts.Sample, error)) func(*s
 // generator draws a task's i-th sample. Its units are lines, passages or examples.
 type generator func(i int, r *rand.Rand) (*prompts.Sample, error)
 
-// random is a generator that depends on nothing else.
+// random returns a generator that depends only on its arguments.
 func random(seed uint64, name string, i int) *rand.Rand {
 	text := binary.LittleEndian.AppendUint64(nil, seed)
 	text = binary.LittleEndian.AppendUint64(text, uint64(i))
 	return rand.New(rand.NewChaCha8(sha256.Sum256(append(text, name...))))
 }
 
-// redrawn is random for the first draw of sample i, and another for each one after.
+// redrawn returns random for the first draw of sample i, and another generator for each later draw.
 func redrawn(seed uint64, name string, i, again int) *rand.Rand {
 	if again > 0 {
 		name = fmt.Sprintf("%s/%d", name, again)
@@ -264,8 +263,8 @@ func shuffled[T any](r *rand.Rand, from []T) []T {
 	return to
 }
 
-// published fills the prompt of a set of LongBench. If its words name another kind of
-// source, pairs of old and new words adapt the prompt before it is filled.
+// published fills the prompt of a set of LongBench. If its words name another kind of source, pairs
+// of old and new words adapt the prompt before it is filled.
 func published(set, context, input, answer string, words ...string) prompts.Draft {
 	s, ok := longbench.Lookup(set)
 	if !ok {
@@ -294,8 +293,8 @@ func numbered(name, after string, passages []string) string {
 	return b.String()
 }
 
-// placed returns the passages with another put among them, at a share of the way from
-// the first place to the last, and its place from 0.
+// placed inserts other into the passages, at a share of the way from the first place to the last.
+// It also returns other's place from 0.
 func placed(passages []string, other string, share float64) ([]string, int) {
 	at := int(share * float64(len(passages)+1))
 	out := make([]string, 0, len(passages)+2)

@@ -45,8 +45,8 @@ func collect(o Options) (rows []*prompts.Row, r *Result, err error) {
 	return rows, r, err
 }
 
-// Every task on the real sources. What each row claims is checked against the files of
-// the distribution, read anew.
+// Every task works on the real sources. The claims of each row are checked against the files of the
+// distribution, read again.
 func TestRealSources(t *testing.T) {
 	root := goroot(t)
 	tok := tokenizer(t)
@@ -167,8 +167,8 @@ func checkAbsent(t *testing.T, r *prompts.Row) {
 	}
 }
 
-// checkRetrieval: abstract and paragraph together are the documentation of what the row
-// names.
+// checkRetrieval checks that abstract and paragraph together are the documentation of the row's
+// name.
 func checkRetrieval(t *testing.T, r *prompts.Row) {
 	_, body, _ := strings.Cut(r.Input, "\n\nParagraph 1: ")
 	body, after, _ := strings.Cut(body, "\n\nThe following is an abstract.\n\n")
@@ -339,7 +339,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Without Python, all is the rest, and says so; asked for by name it is an error.
+// Without Python, all makes the other tasks and notes the absence. A task requested by name fails.
 func TestNoPython(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes every task")
@@ -404,7 +404,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// Prompts of a task differ as long as the sources have others; how many repeat is said.
+// Prompts of a task differ while the sources allow it. The notes state the number of repeats.
 func TestPromptsDiffer(t *testing.T) {
 	rows, result, err := collect(Options{Tasks: []string{"summary_go"}, Samples: 40, Length: 2048, Tokenizer: tokenizer(t)})
 	if err != nil || len(result.Notes) > 0 {

@@ -94,7 +94,7 @@ func TestParseText(t *testing.T) {
 	}
 }
 
-// Of three sections with one heading the question says which is meant.
+// If three sections share a heading, the question says which one it means.
 func TestWhich(t *testing.T) {
 	x, err := parseText([]byte("OBS\n\nThe first begins.\n\nOBS\n\nThe second begins.\n\nOBS\n\nThe third begins.\n"))
 	if err != nil {
@@ -122,8 +122,8 @@ func TestLong(t *testing.T) {
 	}
 }
 
-// Tests, other systems' files, what is vendored and what a program wrote stay outside;
-// the digest is that of sha256sum's lines.
+// Tests, other systems' files, vendored files and generated files are left out. The digest is that
+// of sha256sum's lines.
 func TestReadGo(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	a, b := "package a\n", "// Package b is good.\npackage b\n"
@@ -226,7 +226,7 @@ func f()
 	}
 }
 
-// A variable by a package's name hides the package; of two uses the first counts.
+// A variable with a package's name hides the package. The first of two uses counts.
 func TestFirstUses(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	tree, err := readGo(fstest.MapFS{"VERSION": file("go1.99"),
@@ -306,7 +306,7 @@ func FuzzSentence(f *testing.F) {
 	})
 }
 
-// A line that is asked for says something: four letters at least, and no comment.
+// A requested line has at least four letters and is no comment.
 func TestTargets(t *testing.T) {
 	code := &tree{comment: "//"}
 	for line, want := range map[string]bool{"else {\n": true, "\treturn x\n": true, "for {\n": false, "\t})\n": false, "\t// a comment\n": false, "x = 1 // comment\n": true} {

@@ -12,7 +12,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 )
 
-// beginningOf asks how a part of a text begins. A unit is a line.
+// beginningOf makes a task: the beginning of a part of a text. A unit is a line.
 func beginningOf(t *text, _ int, r *rand.Rand) (*prompts.Sample, error) {
 	usable := slices.DeleteFunc(slices.Clone(t.sections), func(x section) bool { return !x.askable() })
 	if len(usable) == 0 {
@@ -30,22 +30,22 @@ func beginningOf(t *text, _ int, r *rand.Rand) (*prompts.Sample, error) {
 	}, nil
 }
 
-// askable says whether the section begins with a sentence of 5 to 40 words.
+// askable reports whether the section begins with a sentence of 5 to 40 words.
 func (x section) askable() bool {
 	n := wordCount(x.first)
 	r, _ := utf8.DecodeRuneInString(x.first)
 	return n >= 5 && n <= 40 && complete(x.first) && (unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
-// window is the first of n lines that hold a section's beginning, at a share of the way
-// that they can be moved.
+// window returns the first of n lines that contain a section's beginning. share is the position
+// within the possible range.
 func (t *text) window(x section, n int, share float64) int {
 	lo := max(0, x.to-n)
 	hi := min(x.from, len(t.lines)-n)
 	return lo + int(share*float64(hi-lo+1))
 }
 
-// which tells a section from others of the same heading in the excerpt.
+// which distinguishes a section from others with the same heading in the excerpt.
 func (t *text) which(x section, from, n int) string {
 	place, count := 0, 0
 	for _, y := range t.sections {
@@ -62,15 +62,15 @@ func (t *text) which(x section, from, n int) string {
 	return fmt.Sprintf(" where it occurs for time %d of %d", place, count)
 }
 
-// excerpt is n lines.
+// excerpt returns n lines.
 func (t *text) excerpt(from, n int) string {
 	return strings.TrimRight(strings.Join(t.lines[from:from+n], ""), "\n")
 }
 
-// maxSentences is how many sentences a summary's reference has at most.
+// maxSentences is the largest number of sentences of a summary's reference.
 const maxSentences = 12
 
-// summaryOf asks for a summary. A unit is a line.
+// summaryOf makes a task: a summary. A unit is a line.
 func summaryOf(t *text, budget int, r *rand.Rand) (*prompts.Sample, error) {
 	from := pick(r, t.beginnings(budget*bytesPerToken))
 	return &prompts.Sample{
@@ -84,8 +84,8 @@ func summaryOf(t *text, budget int, r *rand.Rand) (*prompts.Sample, error) {
 	}, nil
 }
 
-// beginnings are the first lines of parts of the text that have so many bytes from
-// there on, of paragraphs where there are no headings; the first paragraph's always is.
+// beginnings returns the first lines of parts of the text that have enough bytes after them.
+// Without headings, parts are paragraphs. The first paragraph's line is always included.
 func (t *text) beginnings(enough int) []int {
 	var at []int
 	for _, x := range t.sections {
@@ -107,8 +107,8 @@ func (t *text) beginnings(enough int) []int {
 	return at
 }
 
-// extract is the first sentences of the parts in n lines, of paragraphs where there are
-// no parts, evenly thinned to maxSentences.
+// extract returns the first sentences of the parts in n lines, evenly thinned to maxSentences.
+// Without parts it uses paragraphs.
 func (t *text) extract(from, n int) string {
 	var sentences []string
 	for _, x := range t.sections {
@@ -134,8 +134,8 @@ func (t *text) extract(from, n int) string {
 	return strings.Join(out, " ")
 }
 
-// countOf asks for the number of different paragraphs. A unit is a paragraph, shown
-// for the first time or again.
+// countOf makes a task: the number of different paragraphs. A unit is a paragraph, shown for the
+// first time or again.
 func countOf(t *text, budget int, r *rand.Rand) (*prompts.Sample, error) {
 	pool := shuffled(r, t.distinct(maxBytes(budget)))
 	if len(pool) < 2 {
@@ -154,8 +154,8 @@ func countOf(t *text, budget int, r *rand.Rand) (*prompts.Sample, error) {
 	}, nil
 }
 
-// repeats is all different paragraphs in order, with repeats of earlier ones between:
-// a random share of 0.3 to 1 is different.
+// repeats returns all different paragraphs in order, with repeats of earlier ones between. A random
+// share of 0.3 to 1 is different.
 func repeats(r *rand.Rand, different []string) (shown []string) {
 	share := 0.3 + 0.7*r.Float64()
 	for used := 0; used < len(different); {
@@ -169,8 +169,8 @@ func repeats(r *rand.Rand, different []string) (shown []string) {
 	return shown
 }
 
-// distinct are the text's paragraphs of 30 words or more and so many bytes at most, each
-// in one line and once.
+// distinct returns the text's paragraphs of at least 30 words and at most most bytes, each in one
+// line and once.
 func (t *text) distinct(most int) (list []string) {
 	seen := map[string]bool{}
 	for _, p := range t.paragraphs {

@@ -27,11 +27,11 @@ import (
 	"github.com/kvreplay/kvreplay/internal/files"
 )
 
-// Places say where the sources are; what is empty is looked for.
+// Places are the locations of the sources. An empty field means that kvreplay searches for it.
 type Places struct {
-	GoRoot string   // of a Go distribution with its sources; else $GOROOT or what `go env GOROOT` says
-	Python string   // Python's standard library; else what python3 says
-	Texts  []string // files of plain text in UTF-8; else Newton's Opticks of the Go distribution
+	GoRoot string   // of a Go distribution with its sources. By default $GOROOT or the output of `go env GOROOT`
+	Python string   // Python's standard library. By default that of python3
+	Texts  []string // files of plain text in UTF-8. By default Newton's Opticks of the Go distribution
 }
 
 // sources are read when a task first needs them.
@@ -78,10 +78,10 @@ func newSources(ctx context.Context, p Places) *sources {
 	return s
 }
 
-// errNoPython marks the error that there is no Python; all other tasks can be made.
+// errNoPython marks an absent Python. All other tasks can be made.
 var errNoPython = errors.New("no standard library of Python")
 
-// goRoot finds the Go distribution.
+// goRoot returns the folder of the Go distribution.
 func (p Places) goRoot() (string, error) {
 	root, from := p.GoRoot, "given"
 	if root == "" {
@@ -99,7 +99,7 @@ func (p Places) goRoot() (string, error) {
 	return root, nil
 }
 
-// pythonLibrary finds Python's standard library.
+// pythonLibrary returns the folder of Python's standard library.
 func (p Places) pythonLibrary() (string, error) {
 	folder := p.Python
 	if folder == "" {
@@ -117,8 +117,8 @@ func (p Places) pythonLibrary() (string, error) {
 	return folder, nil
 }
 
-// said is the first line that a program prints, "" if it cannot be run. The go command
-// is kept from fetching another version for the folder that it runs in.
+// said returns the first line that a program prints, "" if it cannot run. It keeps the go command
+// from fetching another version for the current folder.
 func said(program string, args ...string) string {
 	c := exec.Command(program, args...)
 	c.Env = append(os.Environ(), "GOTOOLCHAIN=local")
@@ -130,7 +130,7 @@ func said(program string, args ...string) string {
 	return strings.TrimSpace(line)
 }
 
-// readTexts reads the texts, Newton's Opticks if none is named.
+// readTexts reads the texts, or Newton's Opticks if none is named.
 func (p Places) readTexts(ctx context.Context) (list []*text, err error) {
 	for _, path := range p.Texts {
 		content, err := files.Read(ctx, path)
@@ -166,26 +166,26 @@ type tree struct {
 	digest                string // of paths and contents
 }
 
-// file is one of them.
+// file is a file of a tree.
 type file struct {
-	path string // within the tree, by slashes
+	path string // within the tree, with slashes
 	text string
 }
 
-// source is the tree in the manifest.
+// source returns the tree's entry in the manifest.
 func (t *tree) source() prompts.Source {
 	return prompts.Source{Role: "code", Name: t.name, Digest: t.digest, Licence: t.licence, Origin: t.origin}
 }
 
-// generated is how Go marks files that a program wrote (go.dev/s/generatedcode), and
-// how programs mark other languages' files mostly.
+// generated matches Go's mark of files that a program wrote (go.dev/s/generatedcode), and the usual
+// marks in other languages.
 var generated = regexp.MustCompile(`(?m)^(//|#) (Code|This file was|This file is) (automatically )?generated\b.*$`)
 
 // maxLine is the length in bytes beyond which a line is data, not code.
 const maxLine = 1000
 
-// isCode says whether a person may have written the file: it is UTF-8, not generated,
-// and has no line beyond maxLine.
+// isCode reports whether a person may have written the file: it is UTF-8, not generated, and has no
+// line beyond maxLine.
 func isCode(content []byte) bool {
 	if !utf8.Valid(content) || generated.Match(content[:min(len(content), 2048)]) {
 		return false
@@ -198,7 +198,7 @@ func isCode(content []byte) bool {
 	return true
 }
 
-// read fills in the files that keep wants and that are code.
+// read adds the files for which keep returns true and that are code.
 func (t *tree) read(fsys fs.FS, root string, skip []string, keep func(path string) bool) error {
 	err := fs.WalkDir(fsys, root, func(p string, d fs.DirEntry, err error) error {
 		switch {
@@ -231,8 +231,8 @@ func (t *tree) read(fsys fs.FS, root string, skip []string, keep func(path strin
 	return nil
 }
 
-// digest is the SHA-256 over a line for each file: the SHA-256 of its content, two
-// blanks and its path, as `sha256sum` prints them.
+// digest returns the SHA-256 over a line for each file: the SHA-256 of its content, two blanks and
+// its path, as `sha256sum` prints them.
 func digest(files []file) string {
 	sum := sha256.New()
 	for _, f := range files {
@@ -242,8 +242,8 @@ func digest(files []file) string {
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
 }
 
-// readPython reads a standard library of Python without its tests, its editor and what
-// was installed besides.
+// readPython reads a standard library of Python without its tests, its editor and installed
+// packages.
 func readPython(fsys fs.FS, name string) (*tree, error) {
 	t := &tree{name: "Python standard library, " + name, licence: "PSF-2.0", origin: "https://www.python.org/downloads/source/", comment: "#"}
 	skip := []string{"test", "tests", "idlelib", "lib2to3", "pydoc_data", "site-packages", "dist-packages", "__pycache__", "lib-dynload"}
@@ -251,8 +251,8 @@ func readPython(fsys fs.FS, name string) (*tree, error) {
 	return t, err
 }
 
-// long returns what has at least so many bytes or, where that is fewer things than
-// should be there to choose from, the longest.
+// long returns the elements with at least bytes bytes. If they are fewer than fewest, it returns
+// the longest.
 func long[T any](list []T, bytes, fewest int, size func(T) int) []T {
 	enough := slices.DeleteFunc(slices.Clone(list), func(x T) bool { return size(x) < bytes })
 	if len(enough) >= fewest {
@@ -263,8 +263,8 @@ func long[T any](list []T, bytes, fewest int, size func(T) int) []T {
 	return sorted[:min(fewest, len(sorted))]
 }
 
-// bytesPerToken is more than what code and prose have in vocabularies of today, 3 to
-// 4.8: what has that many bytes fills the prompt.
+// bytesPerToken exceeds the 3 to 4.8 bytes per token of code and prose in current vocabularies. A
+// text of that many bytes per token therefore fills the prompt.
 const bytesPerToken = 5
 
 // lines splits text into lines with their newlines.
@@ -273,7 +273,7 @@ func lines(text string) []string { return slices.Collect(strings.Lines(text)) }
 // goTree is the standard library of a Go distribution.
 type goTree struct {
 	tree
-	packages []*goPackage // by path; filled by parse
+	packages []*goPackage // by path. parse fills it
 	byPath   map[string]*goPackage
 }
 
@@ -293,8 +293,8 @@ type goFile struct {
 	imports map[string]string // import path by the name in this file
 }
 
-// readGo reads the standard library: the files that linux/amd64 builds, whatever this
-// program runs on, without tests and what is vendored.
+// readGo reads the standard library: the files that linux/amd64 builds, on any machine, without
+// tests and vendored packages.
 func readGo(fsys fs.FS) (*goTree, error) {
 	version, err := fs.ReadFile(fsys, "VERSION")
 	if err != nil {
@@ -313,8 +313,8 @@ func readGo(fsys fs.FS) (*goTree, error) {
 	return t, err
 }
 
-// buildContext is that of linux/amd64 with every release tag, so that the files chosen
-// do not depend on the Go that built this program.
+// buildContext returns that of linux/amd64 with every release tag. The chosen files therefore do
+// not depend on the Go that built this program.
 func buildContext(fsys fs.FS) *build.Context {
 	c := &build.Context{GOOS: "linux", GOARCH: "amd64", Compiler: "gc", CgoEnabled: true, JoinPath: path.Join,
 		OpenFile: func(p string) (io.ReadCloser, error) { return fsys.Open(p) }}
@@ -324,7 +324,7 @@ func buildContext(fsys fs.FS) *build.Context {
 	return c
 }
 
-// parse parses all files, once.
+// parse parses all files once.
 func (t *goTree) parse() error {
 	if t.packages != nil {
 		return nil
@@ -357,7 +357,7 @@ func (t *goTree) pkg(path string) *goPackage {
 	return p
 }
 
-// importNames are the packages that a file names in its code.
+// importNames returns the packages by the names that a file uses for them.
 func importNames(f *ast.File) map[string]string {
 	names := map[string]string{}
 	for _, i := range f.Imports {
@@ -371,15 +371,15 @@ func importNames(f *ast.File) map[string]string {
 	return names
 }
 
-// public says whether users of Go may import the package.
+// public reports whether users of Go may import the package.
 func (p *goPackage) public() bool {
 	return !strings.Contains("/"+p.path+"/", "/internal/") && p.path != "builtin"
 }
 
-// isMain says whether the package is a program, as some generators are.
+// isMain reports whether the package is a program, as some generators are.
 func (p *goPackage) isMain() bool { return p.files[0].syntax.Name.Name == "main" }
 
-// bytes is the size of the source from the package clauses on.
+// bytes returns the size of the source from the package clauses on.
 func (p *goPackage) bytes() (n int) {
 	for _, f := range p.files {
 		n += len(f.clause())
@@ -387,11 +387,11 @@ func (p *goPackage) bytes() (n int) {
 	return n
 }
 
-// clause is the file from its package clause on; what stands before may be the
-// package's documentation.
+// clause returns the file from its package clause on. The text before may be the package's
+// documentation.
 func (f *goFile) clause() string { return f.text[f.offset(f.syntax.Package):] }
 
-// offset is the byte of a place in the file, line its line, both from 0.
+// offset returns the byte of a position in the file, and line its line, both from 0.
 func (f *goFile) offset(at token.Pos) int { return f.set.PositionFor(at, false).Offset }
 func (f *goFile) line(at token.Pos) int   { return f.set.PositionFor(at, false).Line - 1 }
 
@@ -400,19 +400,20 @@ type decl struct {
 	pkg       *goPackage
 	file      *goFile
 	name      string
-	recv      string         // type of the receiver, of a method
+	recv      string         // type of a method's receiver
 	doc       string         // its documentation
-	signature string         // without body, in one or more lines
+	signature string         // without body, on one or more lines
 	source    string         // all of it, documentation included
 	params    *ast.FieldList // of a function
 }
 
-// exported says whether its name is; a method's receiver must be, too.
+// exported reports whether the declaration's name is exported. A method's receiver must be exported
+// too.
 func (d *decl) exported() bool {
 	return ast.IsExported(d.name) && (d.recv == "" || ast.IsExported(d.recv))
 }
 
-// qualified is how documentation names it: bufio.Reader.Peek.
+// qualified returns the name as documentation writes it: bufio.Reader.Peek.
 func (d *decl) qualified() string {
 	name := d.pkg.path + "."
 	if d.recv != "" {
@@ -464,7 +465,7 @@ func (f *goFile) types(p *goPackage, d *ast.GenDecl) (list []*decl) {
 	return list
 }
 
-// begin is where a declaration begins with its documentation.
+// begin returns the position of a declaration with its documentation.
 func begin(doc *ast.CommentGroup, pos token.Pos) token.Pos {
 	if doc != nil {
 		return doc.Pos()
@@ -472,7 +473,7 @@ func begin(doc *ast.CommentGroup, pos token.Pos) token.Pos {
 	return pos
 }
 
-// receiver is the name of a receiver's type.
+// receiver returns the name of a receiver's type.
 func receiver(list *ast.FieldList) string {
 	x := list.List[0].Type
 	for {
@@ -491,12 +492,12 @@ func receiver(list *ast.FieldList) string {
 	}
 }
 
-// between is the source from one place to another.
+// between returns the source between two positions.
 func (f *goFile) between(from, to token.Pos) string {
 	return f.text[f.offset(from):f.offset(to)]
 }
 
-// firstLines cuts a text after n lines and says so.
+// firstLines cuts a text after n lines and marks the cut.
 func firstLines(text string, n int) string {
 	all := lines(text)
 	if len(all) <= n {

@@ -14,7 +14,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 )
 
-// text is a book: lines, which make paragraphs, some of which are or begin with headings.
+// text is a book. Its lines make paragraphs. Some paragraphs are headings or begin with one.
 type text struct {
 	name, licence, origin, digest string
 
@@ -23,26 +23,26 @@ type text struct {
 	sections   []section
 }
 
-// paragraph is what stands between empty lines.
+// paragraph is the text between empty lines.
 type paragraph struct {
-	text string // as it stands
+	text string // unchanged
 	at   int    // its first line
 }
 
-// section is what stands under one heading.
+// section is the text under one heading.
 type section struct {
 	heading string
-	first   string // sentence under the heading, "" if there is none
+	first   string // first sentence under the heading, "" if there is none
 	from    int    // line of the heading
 	to      int    // line after the sentence
 }
 
-// source is the text in the manifest.
+// source returns the text's entry in the manifest.
 func (t *text) source() prompts.Source {
 	return prompts.Source{Role: "text", Name: t.name, Digest: t.digest, Licence: t.licence, Origin: t.origin}
 }
 
-// opticks is where Go has had Newton's book.
+// opticks are the paths of Newton's book in Go distributions.
 var opticks = []string{"src/testdata/Isaac.Newton-Opticks.txt", "src/compress/testdata/Isaac.Newton-Opticks.txt"}
 
 // readOpticks reads Newton's book from a Go distribution.
@@ -67,7 +67,7 @@ func readOpticks(fsys fs.FS) (*text, error) {
 	return nil, fmt.Errorf("the Go distribution has no %s; name a text by --text FILE", opticks[0])
 }
 
-// marks are the lines between which Project Gutenberg's own words are not.
+// marks are the lines around the book, which exclude Project Gutenberg's own words.
 var (
 	markStart = regexp.MustCompile(`(?m)^\*\*\* ?START OF .*$`)
 	markEnd   = regexp.MustCompile(`(?m)^\*\*\* ?END OF .*$`)
@@ -115,7 +115,7 @@ func (t *text) split() (list []paragraph) {
 	return list
 }
 
-// add appends a paragraph; the first sentence after a heading is its section's.
+// add appends a paragraph. The first sentence after a heading belongs to its section.
 func (t *text) add(p paragraph) {
 	t.paragraphs = append(t.paragraphs, p)
 	heading, rest := splitHeading(p.text)
@@ -130,7 +130,7 @@ func (t *text) add(p paragraph) {
 	}
 }
 
-// linesOf is the number of lines that hold so many words of a text.
+// linesOf returns the number of lines with the given number of words of a text.
 func linesOf(text string, words int) (n int) {
 	for line := range strings.Lines(text) {
 		if words <= 0 {
@@ -169,15 +169,15 @@ func splitHeading(p string) (heading, rest string) {
 	return "", p
 }
 
-// plain takes away the underscores that mark italics.
+// plain removes the underscores that mark italics.
 func plain(text string) string { return strings.ReplaceAll(text, "_", "") }
 
-// abbreviations end in a full stop that ends no sentence.
+// abbreviations end in a full stop that does not end a sentence.
 var abbreviations = []string{"mr", "mrs", "dr", "st", "fig", "viz", "i.e", "e.g", "vs", "vol", "chap", "sect", "lect", "lib",
 	"prop", "theor", "prob", "obs", "exper", "qu", "quest", "ax", "defin", "cor", "cap", "no", "sin", "etc", "cf", "pag", "p", "opt", "part"}
 
-// splitSentence returns the first sentence of a text and the rest. White space, line
-// breaks included, becomes one blank in the sentence.
+// splitSentence returns the first sentence of a text and the rest. White space in the sentence,
+// line breaks included, becomes one blank.
 func splitSentence(text string) (sentence, rest string) {
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
@@ -193,10 +193,10 @@ func splitSentence(text string) (sentence, rest string) {
 	return squeeze(text), ""
 }
 
-// closing may stand between the mark that ends a sentence and the blank behind it.
+// closing are the characters that may follow the mark that ends a sentence.
 const closing = `"')]_”’`
 
-// endsSentence says whether the mark at the end of before ends a sentence.
+// endsSentence reports whether the mark at the end of before ends a sentence.
 func endsSentence(before, after string) bool {
 	after = strings.TrimLeft(after, closing)
 	next := strings.TrimLeftFunc(after, unicode.IsSpace)
@@ -217,16 +217,16 @@ func endsSentence(before, after string) bool {
 	return utf8.RuneCountInString(word) != 1 && !slices.Contains(abbreviations, word)
 }
 
-// complete says whether a sentence has its end.
+// complete reports whether a sentence has its end.
 func complete(sentence string) bool {
 	sentence = strings.TrimRight(sentence, closing)
 	return sentence != "" && strings.ContainsAny(sentence[len(sentence)-1:], ".?!")
 }
 
-// squeeze makes white space single blanks.
+// squeeze replaces white space by single blanks.
 func squeeze(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// wordCount is the number of words.
+// wordCount returns the number of words.
 func wordCount(text string) int { return len(strings.Fields(text)) }
 
 // paragraphs splits a text at empty lines.

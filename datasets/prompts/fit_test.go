@@ -24,8 +24,7 @@ func sampleOf(least, most int, built *int, cost func(n int) int) Sample {
 	}}
 }
 
-// TestFit compares with trying every size, where each unit makes a prompt longer or leaves
-// it as long.
+// TestFit compares with trying every size. Each unit makes a prompt longer or leaves its length.
 func TestFit(t *testing.T) {
 	const seed = 11
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -68,7 +67,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestFitProbes: of a nearly linear sample few prompts are built, from wherever it starts.
+// TestFitProbes checks that Fit builds few prompts of a nearly linear sample from any starting
+// size.
 func TestFitProbes(t *testing.T) {
 	for _, guess := range []int{0, 1, 4321, 4323, 9000} {
 		built := 0

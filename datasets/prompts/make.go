@@ -6,8 +6,8 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/tokens"
 )
 
-// Maker makes the prompts of a benchmark. Its tasks draw samples or read rows. The maker
-// fits samples to a length, completes the rows and lists them in the manifest.
+// Maker makes the prompts of a benchmark. Its tasks draw samples or read rows. The maker fits
+// samples to a length, completes the rows and lists them in the manifest.
 type Maker struct {
 	Manifest
 	Tokenizer tokens.Tokenizer
@@ -51,7 +51,7 @@ type Draft struct {
 // words or documents) is still open. One goroutine uses it.
 type Sample struct {
 	Least, Most int                   // units that it can have
-	Prompt      func(units int) Draft // the same prompt at each call; more units make it longer
+	Prompt      func(units int) Draft // the same prompt at each call. More units make it longer
 	Origin      string                // the part of the sources that it was made from
 }
 
@@ -75,15 +75,14 @@ func (e *TightError) Error() string {
 // probes is the number of interpolated sizes after which Fit halves instead.
 const probes = 6
 
-// Fit returns the prompt of n units for which n fit in budget tokens and n+1 do not, or of
-// Most. If every unit makes the prompt longer, that is the largest. guess is a size to start
-// from, 0 for none. If the least size does not fit, the error is a *TightError.
+// Fit returns the prompt of n units if n units fit in budget tokens and n+1 do not, or if n is
+// Most. If every unit makes the prompt longer, n is the largest size that fits. guess is a size to
+// start from, 0 for none. If the least size does not fit, the error is a *TightError.
 //
-// RULER halves over the sizes with a new draw each time, and takes the result for all
-// samples, minus steps of 5 … 500 units for those that turn out longer. Here every sample
-// has its own size. Since a prompt's length is close to linear in its units, the
-// interpolated size is a unit or two off, and a prompt is built and counted four or five
-// times.
+// RULER bisects over the sizes with a new draw each time. It uses the result for all samples, and
+// subtracts steps of 5 … 500 units for samples that turn out longer. Here every sample has its own
+// size. A prompt's length is close to linear in its units, so the interpolated size is off by a
+// unit or two. A prompt is built and counted four or five times.
 func (m *Maker) Fit(s Sample, budget, guess int) (*Fitted, error) {
 	at := func(n int) *Fitted {
 		d := s.Prompt(n)
@@ -93,8 +92,8 @@ func (m *Maker) Fit(s Sample, budget, guess int) (*Fitted, error) {
 	if low.Tokens > budget {
 		return nil, &TightError{s.Least, low.Tokens, budget}
 	}
-	high := &Fitted{Units: s.Most + 1} // does not fit; its tokens are known once it is built
-	slope := 0.0                       // tokens a unit
+	high := &Fitted{Units: s.Most + 1} // does not fit. Its tokens are known after it is built
+	slope := 0.0                       // tokens per unit
 	if second := s.Least + 16; second < high.Units {
 		p := at(second)
 		slope = float64(p.Tokens-low.Tokens) / 16

@@ -13,25 +13,25 @@ import (
 	"github.com/kvreplay/kvreplay/internal/files"
 )
 
-// Manifest says what is in a prompts file and how to make it again.
+// Manifest describes a prompts file and how to make it again.
 type Manifest struct {
-	File      string   `json:"file"`   // name of the prompts file beside it
+	File      string   `json:"file"`   // name of the prompts file, in the same folder
 	Rows      int      `json:"rows"`   // prompts in it
 	Digest    string   `json:"digest"` // sha256:… of its bytes
 	Generator string   `json:"generator"`
 	Version   string   `json:"version"` // of the generator
 	Command   []string `json:"command,omitempty"`
 	Benchmark string   `json:"benchmark"`
-	Tokenizer string   `json:"tokenizer"` // what lengths were counted with (package tokens)
+	Tokenizer string   `json:"tokenizer"` // tokenizer of the lengths (package tokens)
 	Seed      uint64   `json:"seed"`
 	Tasks     []Task   `json:"tasks"`
-	Sources   []Source `json:"sources"` // every text that went into the prompts
+	Sources   []Source `json:"sources"` // every text in the prompts
 }
 
 // Task is the share of a manifest's rows that one task has at one length.
 type Task struct {
 	Name      string `json:"name"`
-	MaxLength int    `json:"max_length,omitempty"` // tokens asked for
+	MaxLength int    `json:"max_length,omitempty"` // requested tokens
 	Rows      int    `json:"rows"`
 }
 
@@ -42,16 +42,16 @@ type Source struct {
 	Digest     string `json:"digest"`               // sha256:… of its bytes
 	Licence    string `json:"licence"`              // SPDX expression, public domain, or as stated
 	Origin     string `json:"origin,omitempty"`     // where to get it
-	Substitute string `json:"substitute,omitempty"` // the original that it stands in for, if it does
+	Substitute string `json:"substitute,omitempty"` // the original that it stands in for, if any
 }
 
-// ManifestPath is where the manifest of a prompts file lies: a.jsonl has a.manifest.json.
+// ManifestPath returns the path of the manifest of a prompts file. a.jsonl has a.manifest.json.
 func ManifestPath(prompts string) string {
 	return strings.TrimSuffix(prompts, ".jsonl") + ".manifest.json"
 }
 
-// checkManifest says why the manifest of a prompts file cannot be written: its path is no
-// regular file, or has the manifest of another prompts file.
+// checkManifest returns an error if the manifest of a prompts file cannot be written. Its path may
+// be no regular file, or have the manifest of another prompts file.
 func checkManifest(prompts string) error {
 	path := ManifestPath(prompts)
 	if err := files.Check(path, prompts); err != nil {
@@ -59,11 +59,11 @@ func checkManifest(prompts string) error {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil // there is none
+		return nil // there is no manifest yet
 	}
 	var old struct{ File string }
 	if err := json.Unmarshal(text, &old); err != nil || old.File == filepath.Base(prompts) {
-		return nil // it is replaced
+		return nil // it will be replaced
 	}
 	if _, err := os.Stat(filepath.Join(filepath.Dir(prompts), old.File)); old.File == "" || err != nil {
 		return nil
@@ -71,7 +71,7 @@ func checkManifest(prompts string) error {
 	return &files.TargetError{Target: path, Why: fmt.Sprintf("the manifest of %s, which lies beside it", old.File)}
 }
 
-// Digest is how manifests write a SHA-256.
+// Digest returns a SHA-256 as manifests write it.
 func Digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])

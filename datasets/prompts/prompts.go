@@ -1,6 +1,6 @@
-// Package prompts is the file that workloads are handed on in: JSON lines, one prompt
-// a line, with the keys that RULER's own files have and a few more. Every maker under
-// datasets writes it; a capture reads it. A manifest beside it says where it comes from.
+// Package prompts reads and writes the file format of workloads: JSON lines, one prompt per line,
+// with the keys of RULER's files and a few more. Every maker below datasets writes it, and a
+// capture reads it. A manifest in the same folder states its origin.
 package prompts
 
 import (
@@ -19,33 +19,33 @@ import (
 	"github.com/kvreplay/kvreplay/internal/files"
 )
 
-// Row is one prompt with its references. What the model is given is Input, as the
-// user's turn of its chat template where ChatTemplate says so, and then AnswerPrefix,
-// which begins the model's own turn.
+// Row is one prompt with its references. The model is given Input and then AnswerPrefix. If
+// ChatTemplate is true, Input is the user's turn of the model's chat template. AnswerPrefix begins
+// the model's own turn.
 //
-// The first six keys are RULER's (NVIDIA/RULER, scripts/data): a file of that project
-// is read as it is, and its tools read ours. Rows of RULER's first releases have no
-// answer_prefix: their Input ends with it.
+// The first six keys are RULER's (NVIDIA/RULER, scripts/data). kvreplay reads files of that project
+// unchanged, and its tools read ours. Rows of RULER's first releases have no answer_prefix: their
+// Input ends with it.
 type Row struct {
 	Index               int      `json:"index"`                           // from 0, within task and length
 	Input               string   `json:"input"`                           // the filled prompt, without the answer's prefix
-	Outputs             []string `json:"outputs"`                         // references; what counts as right is the task's metric
+	Outputs             []string `json:"outputs"`                         // references for the task's metric
 	Length              int      `json:"length"`                          // tokens(Input + AnswerPrefix) + MaxNewTokens, by Tokenizer
 	AnswerPrefix        string   `json:"answer_prefix"`                   // begins the answer, as " The answer is"
 	TokenPositionAnswer *int     `json:"token_position_answer,omitempty"` // tokens of Input before Outputs[0]
 
 	Benchmark    string `json:"benchmark,omitempty"`      // ruler, longbench, longbench-v2, substitute
 	Task         string `json:"task,omitempty"`           // niah_single_1, gov_report, …
-	ID           string `json:"id,omitempty"`             // unique in the file; becomes the trace's request_id
-	MaxLength    int    `json:"max_length,omitempty"`     // tokens asked for, as 4096: the most of Length, of LongBench's the most of the prompt
+	ID           string `json:"id,omitempty"`             // unique in the file. It becomes the trace's request_id
+	MaxLength    int    `json:"max_length,omitempty"`     // requested tokens: bound of Length, or of LongBench's prompt
 	MaxNewTokens int    `json:"max_new_tokens,omitempty"` // tokens to generate
 	ChatTemplate bool   `json:"chat_template,omitempty"`  // wrap Input as the user's turn before generation
-	Tokenizer    string `json:"tokenizer,omitempty"`      // what lengths and positions were counted with (package tokens)
-	Seed         uint64 `json:"seed,omitempty"`           // what the row was drawn with
-	Substitute   string `json:"substitute,omitempty"`     // what stands in for the original source, if anything does
+	Tokenizer    string `json:"tokenizer,omitempty"`      // tokenizer of lengths and positions (package tokens)
+	Seed         uint64 `json:"seed,omitempty"`           // seed of the draw
+	Substitute   string `json:"substitute,omitempty"`     // the substitute for the original source, if any
 }
 
-// Validate says what is wrong with a row, if anything is.
+// Validate returns an error if the row is invalid.
 func (r *Row) Validate() error {
 	switch {
 	case r.Input == "":
@@ -122,9 +122,9 @@ func (w *Writer) Write(r *Row) error {
 	return nil
 }
 
-// Close finishes the file, puts rows and digest of it into m, and moves the file and
-// then the manifest to their names (ManifestPath). After an error nothing is left
-// behind, save a file whose manifest could not be moved.
+// Close finishes the file and puts its rows and digest into m. It moves the file and then the
+// manifest to their names (ManifestPath). After an error nothing is left behind, except a file
+// whose manifest could not be moved.
 func (w *Writer) Close(m *Manifest) error {
 	defer w.Abort()
 	if w.rows == 0 {
@@ -148,5 +148,5 @@ func (w *Writer) Close(m *Manifest) error {
 	return nil
 }
 
-// Abort removes the unfinished file. It does nothing after Close.
+// Abort removes the unfinished file. After Close it does nothing.
 func (w *Writer) Abort() { w.file.Abort() }

@@ -20,16 +20,15 @@ import (
 // azureHeader is the first line of the Azure traces of 2023.
 const azureHeader = "TIMESTAMP,ContextTokens,GeneratedTokens"
 
-// azureTimes are the layouts of TIMESTAMP; a fraction of a second, of which the traces
-// have seven digits, is allowed after either. The zone of the traces is not stated;
-// differences do not depend on it.
+// azureTimes are the layouts of TIMESTAMP. Both allow a fraction of a second. The traces have seven
+// digits of it. The zone of the traces is not stated, and differences do not depend on it.
 var azureTimes = []string{"2006-01-02 15:04:05", "2006-01-02 15:04:05Z07:00"}
 
 // azureRows are the lines of the CSV.
 type azureRows struct {
 	csv    *csv.Reader
 	line   int
-	layout string // of the timestamps, by the first
+	layout string // of the timestamps, from the first one
 	first  time.Time
 }
 
@@ -71,7 +70,7 @@ func (a *azureRows) next(q *Request) (int, error) {
 	return a.line, err
 }
 
-// arrival is the time since the first timestamp.
+// arrival returns the time since the first timestamp.
 func (a *azureRows) arrival(text string) (time.Duration, error) {
 	if a.layout == "" {
 		return 0, a.begin(text)
@@ -116,11 +115,10 @@ func csvCause(err error) error {
 	return err
 }
 
-// mooncakeKeys are the keys of a line: it has each of them once and no other.
+// mooncakeKeys are the keys of a line. Each must appear once, and no other.
 var mooncakeKeys = []string{"timestamp", "input_length", "output_length", "hash_ids"}
 
-// maxLine is the length in bytes beyond which a line is refused: one of a million
-// tokens has 2,000 ids.
+// maxLine is the largest length of a line in bytes. A prompt of a million tokens has 2,000 ids.
 const maxLine = 16 << 20
 
 // mooncakeRows are the lines of the JSON.
@@ -150,7 +148,7 @@ func (m *mooncakeRows) next(q *Request) (int, error) {
 	return m.line, nil
 }
 
-// nextLine reads a line, without its newline; io.EOF where there is none.
+// nextLine reads a line without its newline. It returns io.EOF if there is none.
 func (m *mooncakeRows) nextLine() error {
 	m.text = m.text[:0]
 	for {
@@ -169,7 +167,7 @@ func (m *mooncakeRows) nextLine() error {
 	}
 }
 
-// mooncakeValues takes a line apart into the values of the four keys, in their order.
+// mooncakeValues splits a line into the values of the four keys, in their order.
 func mooncakeValues(line []byte) (values [4]string, err error) {
 	if len(line) == 0 {
 		return values, errors.New("empty line, expected a JSON object")
@@ -219,7 +217,7 @@ func mooncakeValue(dec *json.Decoder, values *[4]string) error {
 	return nil
 }
 
-// mooncake fills in the request; Arrival is the timestamp as it stands.
+// mooncake fills in the request. Arrival is the timestamp as written.
 func (q *Request) mooncake(values [4]string) (err error) {
 	ms, err := strconv.ParseInt(values[0], 10, 64)
 	if err != nil || ms < 0 || ms > math.MaxInt64/int64(time.Millisecond) {
@@ -250,7 +248,7 @@ func blockIDs(ids []int64, text string) ([]int64, error) {
 		return nil, fmt.Errorf("hash_ids %.40s, expected a list", text)
 	}
 	if ids == nil {
-		ids = []int64{} // of a prompt without tokens: known to have no block
+		ids = []int64{} // of a prompt without tokens, which is known to have no block
 	}
 	if strings.TrimSpace(inner) == "" {
 		return ids, nil
@@ -265,7 +263,7 @@ func blockIDs(ids []int64, text string) ([]int64, error) {
 	return ids, nil
 }
 
-// jsonCause says in words what encoding/json only hints at.
+// jsonCause rewords errors of encoding/json.
 func jsonCause(err error) error {
 	var syntax *json.SyntaxError
 	switch {

@@ -1,8 +1,7 @@
-// Package requests reads traces of requests as serving systems recorded them: when each
-// request arrived, how long its prompt and its answer were and, where the source says
-// it, which blocks of its prompt it shares with others. They hold no selections and are
-// not replayed; they drive models of serving. README.md describes both formats and
-// every figure of the summary.
+// Package requests reads traces of requests as serving systems recorded them. They state when each
+// request arrived and the lengths of its prompt and answer. Some also state the blocks of the
+// prompt that requests share. They have no selections, so they are not replayed. They drive models
+// of serving. README.md describes both formats and every figure of the summary.
 package requests
 
 import (
@@ -21,9 +20,9 @@ import (
 	"github.com/kvreplay/kvreplay/internal/gunzip"
 )
 
-// BlockTokens is the number of prompt tokens that one of Mooncake's hash ids stands
-// for; the last block of a prompt may be shorter (Qin et al., "Mooncake", FAST 2025, and
-// the traces of its release: every request has ⌈input_length ÷ 512⌉ ids).
+// BlockTokens is the number of prompt tokens of one of Mooncake's hash ids. The last block of a
+// prompt may be shorter. Source: Qin et al., "Mooncake", FAST 2025, and the traces of its release,
+// in which every request has ⌈input_length ÷ 512⌉ ids.
 const BlockTokens = 512
 
 // Request is one request of a trace.
@@ -31,21 +30,21 @@ type Request struct {
 	Arrival      time.Duration // since the first request's
 	InputTokens  int           // of the prompt
 	OutputTokens int           // generated
-	// PrefixBlocks are ids of the prompt's blocks of BlockTokens tokens, the last one
-	// possibly shorter. Equal ids mean equal blocks behind equal prefixes, so that a KV
-	// cache may share them. Nil where the source does not say.
+	// PrefixBlocks are ids of the prompt's blocks of BlockTokens tokens. The last block may be
+	// shorter. Equal ids mean equal blocks behind equal prefixes, so a KV cache may share them. It is
+	// nil if the source does not state them.
 	PrefixBlocks []int64
 }
 
 // Format is a kind of request trace.
 type Format int
 
-// The formats, and what Detect tells apart from them.
+// The formats, and the other content that Detect recognises.
 const (
 	Unknown  Format = iota
 	Azure           // CSV of the Azure LLM inference traces
 	Mooncake        // JSON lines of the Mooncake traces
-	Parquet         // no request trace: what trace.Open reads
+	Parquet         // not a request trace, but a trace for trace.Open
 )
 
 var formatNames = [...]string{"unknown", "azure-csv", "mooncake-jsonl", "parquet"}
@@ -53,10 +52,10 @@ var formatNames = [...]string{"unknown", "azure-csv", "mooncake-jsonl", "parquet
 // String is the name of the format in messages and in JSON.
 func (f Format) String() string { return formatNames[f] }
 
-// Known says what request traces are known by, for messages.
+// Known describes the recognised formats, for messages.
 const Known = "CSV with the header " + azureHeader + ", or JSON lines with timestamp, input_length, output_length and hash_ids, gzip'ed or not"
 
-// maxTokens bounds a request's tokens: what is above is a damaged number.
+// maxTokens bounds a request's tokens. A larger number is damaged.
 const maxTokens = 1<<31 - 1
 
 // RowError is a malformed line of a request trace.
@@ -66,12 +65,12 @@ type RowError struct {
 	Err  error
 }
 
-// Error is one line: file, line, what was found and what was expected.
+// Error returns one line: file, line, finding and expectation.
 func (e *RowError) Error() string {
 	return fmt.Sprintf("read requests: %s:%d: %v", e.File, e.Line, e.Err)
 }
 
-// Unwrap returns what is wrong with the line.
+// Unwrap returns the cause.
 func (e *RowError) Unwrap() error { return e.Err }
 
 // Reader streams the requests of a file in order of arrival.
@@ -86,13 +85,13 @@ type Reader struct {
 	failed error         // the end of the stream
 }
 
-// rows are the lines of one format. next fills in a request, its arrival counted from
-// the first one's, and returns the number of its line; io.EOF where there is none.
+// rows are the lines of one format. next fills in a request, with its arrival counted from the
+// first one's, and returns the number of its line. It returns io.EOF if there is none.
 type rows interface {
 	next(q *Request) (line int, err error)
 }
 
-// Open opens a request trace, gzip'ed or not. Its content decides on the format. The caller
+// Open opens a request trace, with or without gzip. Its content decides the format. The caller
 // closes it.
 func Open(path string) (*Reader, error) {
 	f, text, err := openText(path)
@@ -107,7 +106,7 @@ func Open(path string) (*Reader, error) {
 	return r, nil
 }
 
-// openText opens a regular file, looks through gzip and drops a byte order mark.
+// openText opens a regular file, unpacks gzip and drops a byte order mark.
 func openText(path string) (*os.File, *bufio.Reader, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -130,7 +129,7 @@ func openText(path string) (*os.File, *bufio.Reader, error) {
 	return f, bufio.NewReaderSize(bom.Reader(text), 1<<16), nil
 }
 
-// begin reads the header of the format, and refuses content without one.
+// begin reads the header of the format, and rejects content without one.
 func (r *Reader) begin(text *bufio.Reader) error {
 	info, err := r.file.Stat()
 	if err != nil {
@@ -159,16 +158,15 @@ func (r *Reader) begin(text *bufio.Reader) error {
 	return fmt.Errorf("read requests: %s is empty, expected %s", r.path, Known)
 }
 
-// Format is the format of the content.
+// Format returns the format of the content.
 func (r *Reader) Format() Format { return r.format }
 
-// Bytes is the size of the file on the disk.
+// Bytes returns the size of the file on disk.
 func (r *Reader) Bytes() int64 { return r.size }
 
-// Read puts the next request into q, whose PrefixBlocks it reuses; they are valid until
-// the next call. io.EOF follows the last request. Any other error ends the stream: a
-// failure of reading, or a *RowError for a line that is malformed or contradicts
-// itself or the lines before it.
+// Read puts the next request into q and reuses q.PrefixBlocks, which are valid until the next call.
+// io.EOF follows the last request. Any other error ends the stream: a failure of reading, or a
+// *RowError. A *RowError means that a line is malformed, or contradicts itself or earlier lines.
 func (r *Reader) Read(q *Request) error {
 	if r.failed == nil {
 		r.failed = r.next(q)
@@ -196,8 +194,8 @@ func (r *Reader) next(q *Request) error {
 // Close closes the file.
 func (r *Reader) Close() error { return r.file.Close() }
 
-// Detect tells from its content, never from its name, the format of the file at path. The
-// error is one of reading. The format of other content is Unknown.
+// Detect returns the format of the file at path, from its content and never from its name. It
+// returns Unknown for other content. The error is one of reading.
 func Detect(path string) (Format, error) {
 	f, text, err := openText(path)
 	if err != nil {
@@ -207,11 +205,11 @@ func Detect(path string) (Format, error) {
 	return sniff(text), nil
 }
 
-// sniffed is the size of the content that decides on its format. The first keys of a line
-// tell that it is Mooncake's.
+// sniffed is the size of the content that decides its format. The first keys of a line identify
+// Mooncake's.
 const sniffed = 1 << 12
 
-// sniff looks at the beginning of unpacked content without consuming it.
+// sniff reads the beginning of unpacked content without consuming it.
 func sniff(r *bufio.Reader) Format {
 	head, _ := r.Peek(sniffed)
 	switch first, _, _ := strings.Cut(string(head), "\n"); {
@@ -219,14 +217,13 @@ func sniff(r *bufio.Reader) Format {
 		return Parquet
 	case strings.HasPrefix(first, "TIMESTAMP,"):
 		return Azure
-	case strings.HasPrefix(first, "{") && hasKey(head, mooncakeKeys[1:]): // others have a timestamp too
+	case strings.HasPrefix(first, "{") && hasKey(head, mooncakeKeys[1:]): // other formats have a timestamp too
 		return Mooncake
 	}
 	return Unknown
 }
 
-// hasKey reports whether one of the keys is in the first object of the text, as far as
-// it goes.
+// hasKey reports whether the first object of the text, which may be cut, has one of the keys.
 func hasKey(text []byte, keys []string) bool {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.Token()

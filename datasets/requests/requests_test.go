@@ -24,7 +24,7 @@ const (
 	synthetic    = "testdata/mooncake_synthetic_300.jsonl.gz"
 )
 
-// figures are the expected ones of an excerpt.
+// figures are the expected figures of an excerpt.
 type figures struct {
 	duration, rate      float64
 	peak, peakMinute    int64
@@ -36,9 +36,9 @@ type figures struct {
 	uses                [6]float64
 }
 
-// The figures of the excerpts were computed by a Python script of its own (csv and json
-// of the standard library; a quantile is sorted(v)[ceil(p·n) − 1], deviations are
-// statistics.stdev, hits come from a set of the ids seen so far).
+// The figures of the excerpts come from a separate Python script, with csv and json of the standard
+// library. A quantile is sorted(v)[ceil(p·n) − 1], deviations are statistics.stdev, and hits come
+// from a set of the ids seen so far.
 var excerpts = map[string]figures{
 	code: {
 		216.838239, 1.3789080808759013, 237, 3,
@@ -128,7 +128,7 @@ func text(v *float64) any {
 	return *v
 }
 
-// readAll returns all requests of a file, each with blocks of its own.
+// readAll returns all requests of a file, each with its own blocks.
 func readAll(path string) (all []requests.Request, err error) {
 	r, err := requests.Open(path)
 	if err != nil {
@@ -146,7 +146,7 @@ func readAll(path string) (all []requests.Request, err error) {
 	}
 }
 
-// The first and a later row of the excerpts, as they stand in the files.
+// Read returns the first and a later row of the excerpts as the files have them.
 func TestReadAll(t *testing.T) {
 	azure, err := readAll(code)
 	if err != nil {
@@ -168,10 +168,10 @@ func TestReadAll(t *testing.T) {
 	}
 }
 
-// Six requests by hand. Blocks of 512 tokens: request 1 fills its cache with 1 2 3;
-// 2 hits 1 2, and not 3, which stands behind another block; 3 is wholly known, its last
-// block is short; 4 shares nothing; 5 knows a block only behind an unknown one; 6 has no
-// tokens. Hits: 1024 of 1, 700 of 3.
+// Six requests by hand, with blocks of 512 tokens. Request 1 fills its cache with 1 2 3. Request 2
+// hits 1 2, and not 3, which follows another block. Request 3 is wholly known, and its last block
+// is short. Request 4 shares nothing. Request 5 knows a block only behind an unknown one. Request 6
+// has no tokens. Hits: 1024 of 1, 700 of 3.
 const byHand = `{"timestamp": 5000, "input_length": 1536, "output_length": 1, "hash_ids": [1, 2, 3]}
 {"timestamp": 5000, "input_length": 1537, "output_length": 2, "hash_ids": [1, 2, 4, 3]}
 {"timestamp": 64999, "input_length": 700, "output_length": 3, "hash_ids": [1, 2]}
@@ -189,7 +189,7 @@ func TestByHand(t *testing.T) {
 	if s.Requests != 6 || a.DurationSeconds != 120 || *a.RatePerSecond != 5.0/120 {
 		t.Errorf("%d requests in %v s, %v a second", s.Requests, a.DurationSeconds, *a.RatePerSecond)
 	}
-	if a.PeakPerMinute != 3 || a.PeakMinute != 0 || *a.Simultaneous != 0.4 { // two at 0, one at 59.999 s; gaps 0 59.999 0.001 0 60
+	if a.PeakPerMinute != 3 || a.PeakMinute != 0 || *a.Simultaneous != 0.4 { // 2 at 0, one at 59.999 s. Gaps 0 59.999 0.001 0 60
 		t.Errorf("peak %d in minute %d, zero gaps %v", a.PeakPerMinute, a.PeakMinute, *a.Simultaneous)
 	}
 	if p.Blocks != 12 || p.Distinct != 6 || *p.SeenShare != 0.5 || p.Displaced != 2 {
@@ -214,7 +214,7 @@ func TestDisplacedBlocksEndTheHit(t *testing.T) {
 	}
 }
 
-// A block that a prompt names twice was not there from another request, and is used by one.
+// A block that a prompt names twice was not found by another request, and one request uses it.
 func TestBlockTwiceInAPrompt(t *testing.T) {
 	s, err := requests.Summarise(context.Background(), file(t, `{"timestamp": 0, "input_length": 2048, "output_length": 1, "hash_ids": [5, 7, 5, 7]}
 {"timestamp": 1, "input_length": 1024, "output_length": 1, "hash_ids": [5, 5]}
@@ -231,7 +231,7 @@ func TestBlockTwiceInAPrompt(t *testing.T) {
 	}
 }
 
-// One request has no gaps, no rate and no deviation; JSON says null.
+// One request has no gaps, no rate and no deviation, which are null in JSON.
 func TestOneRequest(t *testing.T) {
 	s, err := requests.Summarise(context.Background(), file(t, azureHead+"2024-05-10 00:00:00.009930+00:00,7,1\n"))
 	if err != nil {
@@ -252,7 +252,7 @@ func TestOneRequest(t *testing.T) {
 	}
 }
 
-// Gaps of one length vary by nothing, gaps of none have no variation, nor has a single one.
+// Equal gaps have no variation. Variation is undefined for gaps of 0 and for a single gap.
 func TestVariation(t *testing.T) {
 	for content, want := range map[string]any{"0 0 0": "null", "0 7": "null", "0 1000 2000": 0.0, "3 1003 5003": math.Sqrt(0.72)} {
 		var lines string
@@ -269,8 +269,8 @@ func TestVariation(t *testing.T) {
 	}
 }
 
-// Of two minutes with as many requests the first is the busiest; a prompt without tokens has
-// no block, and is known to have none.
+// The first of two minutes with equal numbers of requests is the busiest. A prompt without tokens
+// is known to have no block.
 func TestTiesAndEmptyPrompts(t *testing.T) {
 	row := `{"timestamp": 9, "input_length": 0, "output_length": 3, "hash_ids": []}` + "\n"
 	path := file(t, row+strings.Replace(row, "9", "60009", 1)+strings.Replace(row, "9", "180009", 1))
@@ -315,7 +315,7 @@ const (
 	moonRow   = `{"timestamp": 9, "input_length": 513, "output_length": 3, "hash_ids": [7, 8]}` + "\n"
 )
 
-// Content decides on the format, packed or not, whatever a file is called.
+// The content decides the format, packed or not, with any file name.
 func TestDetect(t *testing.T) {
 	for content, want := range map[string]requests.Format{
 		azureHead + azureRow:            requests.Azure,
@@ -337,7 +337,7 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// What is malformed is named with file, line, and what was expected.
+// An error names the malformed line with file and line, and the expectation.
 func TestMalformed(t *testing.T) {
 	long := `{"timestamp": 9, "input_length": 513, "output_length": 3, "hash_ids": [` + strings.Repeat(" ", 17<<20) + "7, 8]}\n"
 	for _, c := range []struct {

@@ -17,8 +17,8 @@ import (
 	"github.com/kvreplay/kvreplay/internal/table"
 )
 
-// Summary is what `kvreplay inspect --format json` prints of a request trace; README.md
-// explains the fields.
+// Summary is the output of `kvreplay inspect --format json` for a request trace. README.md explains
+// the fields.
 type Summary struct {
 	Kind     string    `json:"kind"` // "requests"
 	Path     string    `json:"path"`
@@ -28,19 +28,19 @@ type Summary struct {
 	Arrivals Arrivals  `json:"arrivals"`
 	Input    Lengths   `json:"input_tokens"`
 	Output   Lengths   `json:"output_tokens"`
-	Prefixes *Prefixes `json:"prefixes"` // null where the format has none
+	Prefixes *Prefixes `json:"prefixes"` // null if the format has none
 }
 
-// Arrivals say when requests came.
+// Arrivals describe when requests arrive.
 type Arrivals struct {
 	DurationSeconds float64  `json:"duration_s"`      // from the first to the last
-	RatePerSecond   *float64 `json:"rate_per_s"`      // inverse of the mean gap; null without a duration
+	RatePerSecond   *float64 `json:"rate_per_s"`      // inverse of the mean gap, null without a duration
 	PeakPerMinute   int64    `json:"peak_per_minute"` // requests of the busiest minute, counted from the first arrival
-	PeakMinute      int64    `json:"peak_minute"`     // its number from 0; the first of equals
+	PeakMinute      int64    `json:"peak_minute"`     // its number from 0, the first if several are equal
 	Gap             Spread   `json:"gap_s"`           // seconds from one arrival to the next
 	GapCV           *float64 `json:"gap_cv"`          // standard deviation ÷ mean of the gaps: 1 for Poisson arrivals
 	Simultaneous    *float64 `json:"gap_zero_share"`  // gaps of 0 ÷ gaps
-	minute          int64    // the one that is being counted
+	minute          int64    // the minute that is being counted
 	inMinute        int64    // requests in it
 	last            time.Duration
 	gaps            []float64
@@ -128,8 +128,8 @@ func (a *Arrivals) finish() {
 	a.Gap = spread(a.gaps, nil).times(1 / float64(time.Second))
 }
 
-// Spread is a distribution. A quantile is the smallest value that at least the share of
-// all values does not exceed. All are null where there is no value.
+// Spread is a distribution. A quantile is the smallest value that at least that share of all values
+// does not exceed. All fields are null if there is no value.
 type Spread struct {
 	Min  *float64 `json:"min"`
 	Mean *float64 `json:"mean"`
@@ -139,8 +139,8 @@ type Spread struct {
 	Max  *float64 `json:"max"`
 }
 
-// spread is the distribution of values, which it sorts; weights, where there are any,
-// belong to ascending values.
+// spread returns the distribution of values, which it sorts. Weights, if any, belong to ascending
+// values.
 func spread(values, weights []float64) Spread {
 	if len(values) == 0 {
 		return Spread{}
@@ -156,7 +156,7 @@ func spread(values, weights []float64) Spread {
 	return Spread{Min: &least, Mean: &mean, P50: at(0.5), P90: at(0.9), P99: at(0.99), Max: &most}
 }
 
-// times is the distribution in another unit.
+// times returns the distribution in another unit.
 func (s Spread) times(factor float64) Spread {
 	for _, v := range []**float64{&s.Min, &s.Mean, &s.P50, &s.P90, &s.P99, &s.Max} {
 		if *v != nil {
@@ -167,7 +167,7 @@ func (s Spread) times(factor float64) Spread {
 	return s
 }
 
-// variation is the standard deviation over the mean, null where either has no meaning.
+// variation returns the standard deviation divided by the mean, or null if either is undefined.
 func variation(values []float64) *float64 {
 	if len(values) < 2 {
 		return nil
@@ -180,7 +180,7 @@ func variation(values []float64) *float64 {
 	return &v
 }
 
-// zeroShare is the share of values that are 0.
+// zeroShare returns the share of values that are 0.
 func zeroShare(values []float64) *float64 {
 	zeros := 0
 	for _, v := range values {
@@ -191,7 +191,7 @@ func zeroShare(values []float64) *float64 {
 	return share(int64(zeros), int64(len(values)))
 }
 
-// share is part ÷ whole, null where the whole is 0.
+// share returns part ÷ whole, or null if whole is 0.
 func share(part, whole int64) *float64 {
 	if whole == 0 {
 		return nil
@@ -210,7 +210,7 @@ func (t *tally) add(value int64) {
 	(*t)[value]++
 }
 
-// spread is the distribution of what was counted.
+// spread returns the distribution of the counted values.
 func (t tally) spread() Spread {
 	var values, weights []float64
 	for _, v := range slices.Sorted(maps.Keys(t)) {
@@ -219,27 +219,28 @@ func (t tally) spread() Spread {
 	return spread(values, weights)
 }
 
-// Prefixes say what prompts share: what a KV cache without bound, kept from the first
-// request on and filled at once, would find of each prompt when it arrives.
+// Prefixes describe the blocks that prompts share: the hits of each arriving prompt in an unbounded
+// KV cache. The cache is kept from the first request on and filled at once.
 type Prefixes struct {
 	BlockTokens int   `json:"block_tokens"`
 	Blocks      int64 `json:"blocks"`   // of all prompts
-	Distinct    int64 `json:"distinct"` // different ones
-	// SeenShare are the blocks that a request before had, of all blocks.
+	Distinct    int64 `json:"distinct"` // distinct blocks
+	// SeenShare is the share of all blocks that an earlier request had.
 	SeenShare *float64 `json:"seen_share"`
-	// HitTokens are in the leading blocks of prompts that requests before had all of;
-	// HitShare is their share of all input tokens.
+	// HitTokens are the tokens in the leading blocks of prompts that earlier requests had. HitShare is
+	// their share of all input tokens.
 	HitTokens int64    `json:"hit_tokens"`
 	HitShare  *float64 `json:"hit_share"`
-	// HitRequests found at least one block, FullRequests all of their blocks.
+	// HitRequests is the number of requests that found at least one block. FullRequests is the number
+	// of requests that found all of their blocks.
 	HitRequests  int64 `json:"hit_requests"`
 	FullRequests int64 `json:"full_requests"`
-	// Uses are of a distinct block: the requests that have it.
+	// Uses is the distribution of requests per distinct block.
 	Uses Spread `json:"uses"`
-	// UsedOnceShare are the distinct blocks that one request has.
+	// UsedOnceShare is the share of the distinct blocks that one request has.
 	UsedOnceShare *float64 `json:"used_once_share"`
-	// Displaced blocks were seen before behind another block, or in the same prompt. A
-	// block's id stands for its whole prefix, so there should be none; they end the hit.
+	// Displaced is the number of blocks that were seen before behind another block, or in the same
+	// prompt. A block's id stands for its whole prefix, so there should be none. They end the hit.
 	Displaced int64 `json:"displaced"`
 
 	seen     int64
@@ -247,7 +248,7 @@ type Prefixes struct {
 	blocks   map[int64]block
 }
 
-// block is what is known of a block.
+// block is the state of a block.
 type block struct {
 	before      int64 // the block before it, noBlock at the beginning of a prompt
 	first, last int64 // requests that have it, by number
@@ -315,7 +316,7 @@ func (s *Summary) Text(w io.Writer) error {
 	return err
 }
 
-// facts tell when requests came.
+// facts returns a text about the arrivals.
 func (s *Summary) facts() string {
 	a := &s.Arrivals
 	return pairs([][]any{
@@ -330,7 +331,7 @@ func (s *Summary) facts() string {
 	})
 }
 
-// pairs lays out names and values in two columns.
+// pairs formats names and values in two columns.
 func pairs(rows [][]any) string {
 	t := table.New()
 	for _, row := range rows {
@@ -339,7 +340,7 @@ func pairs(rows [][]any) string {
 	return t.Text()
 }
 
-// spreads are the distributions, one a row.
+// spreads returns the distributions, one per row.
 func (s *Summary) spreads() string {
 	t := table.New("", "min", "mean", "p50", "p90", "p99", "max", "total").RightFrom(1)
 	row := func(name string, s Spread, digits, meanDigits int, total ...any) {
@@ -375,7 +376,7 @@ func (p *Prefixes) text(requests int64) string {
 	return pairs(rows)
 }
 
-const none = "–" // no value: nothing to divide by
+const none = "–" // no value: a division by 0
 
 func number(v *float64, digits int) string {
 	if v == nil {

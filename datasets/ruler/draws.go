@@ -13,14 +13,14 @@ type draws struct {
 	name string
 }
 
-// stream returns the generator of one kind of choice, at one size where that matters.
+// stream returns the generator of one kind of choice, at one size if the size matters.
 func (d draws) stream(kind string, n int) *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(d.name + "/" + kind + "/" + strconv.Itoa(n)))
 	return rand.New(rand.NewPCG(d.seed, h.Sum64()))
 }
 
-// distinct returns k of 0 … n−1 in random order; k must not be more than n.
+// distinct returns k of 0 … n−1 in random order. k must be at most n.
 func distinct(r *rand.Rand, n, k int) []int {
 	if k*8 > n {
 		return r.Perm(n)[:k]
@@ -49,7 +49,7 @@ func letters(r *rand.Rand, first byte, n int) string {
 	return string(text)
 }
 
-// unused draws until something comes that is not in seen, and puts it there.
+// unused draws until the result is not in seen, and adds it.
 func unused(seen map[string]bool, draw func() string) string {
 	for {
 		if s := draw(); !seen[s] {

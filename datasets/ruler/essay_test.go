@@ -7,7 +7,7 @@ func TestEndsSentence(t *testing.T) {
 		{"ran.", "He"}: true, {"ran?", "He"}: true, {"ran!", "He"}: true, {"ran.", "7"}: true,
 		{"ran", "He"}: false, {"ran,", "He"}: false, {`")`, "He"}: false,
 		{`ran."`, `"He`}: true, {"ran.)", "(He"}: true,
-		{"ran.", "he"}: false, {`ran!"`, `"he`}: false, // a small letter goes on
+		{"ran.", "he"}: false, {`ran!"`, `"he`}: false, // a small letter continues the sentence
 		{"Dr.", "He"}: false, {"(e.g.", "He"}: false, {"etc?", "He"}: true, // abbreviations end with a full stop
 		{"J.", "He"}: false, {"I.", "He"}: true, {"a.", "He"}: true, {"J!", "He"}: true, // I is no initial
 	} {

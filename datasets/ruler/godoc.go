@@ -14,13 +14,13 @@ import (
 	"unicode/utf8"
 )
 
-// What stands in for SQuAD and HotpotQA: the documentation of Go's standard library
-// (internal/mkgodoc collects it), with questions made by rule from first sentences.
+// The documentation of Go's standard library stands in for SQuAD and HotpotQA (internal/mkgodoc
+// collects it). Rules make the questions from first sentences.
 //
-// For SQuAD: "Compact replaces consecutive runs of equal elements with a single copy."
-// asks "Which function of Go's package slices replaces consecutive …?". For HotpotQA two
-// documents are needed: "which method of the type that implements buffering for an
-// io.Reader object reads and returns a single byte?"; eight more come from the package.
+// For SQuAD: "Compact replaces consecutive runs of equal elements with a single copy." asks "Which
+// function of Go's package slices replaces consecutive …?". For HotpotQA two documents are needed:
+// "which method of the type that implements buffering for an io.Reader object reads and returns a
+// single byte?". Eight more documents come from the package.
 
 // goEntry is a line of data/godoc.jsonl.gz.
 type goEntry struct {
@@ -31,11 +31,10 @@ type goEntry struct {
 	Text    string `json:"text"`
 }
 
-// firstSentence has the name and what it does, which begins with a verb.
+// firstSentence matches the name and the purpose, which begins with a verb.
 var firstSentence = regexp.MustCompile(`^(?:Package |An? |The )?(\S+) ([a-z]+s\b.{15,200}?)\.(?:\s|$)`)
 
-// does returns what the first sentence says that the entry does, "" where it says nothing
-// of the kind.
+// does returns the purpose in the first sentence, "" if it has none of this form.
 func (e *goEntry) does() string {
 	m := firstSentence.FindStringSubmatch(e.Text)
 	if m == nil || m[1] != e.lastName() {
@@ -44,19 +43,19 @@ func (e *goEntry) does() string {
 	return m[2]
 }
 
-// lastName is the name without the path of a package.
+// lastName returns the name without the path of a package.
 func (e *goEntry) lastName() string { return e.Name[strings.LastIndexByte(e.Name, '/')+1:] }
 
-// tells says whether what an entry does has its name in it, in whatever letters.
+// tells reports whether an entry's purpose contains its name, in any case.
 func (e *goEntry) tells() bool {
 	return strings.Contains(strings.ToLower(e.does()), strings.ToLower(e.lastName()))
 }
 
-// named is how a documentation begins: with the name.
+// named matches the beginning of a documentation: the name.
 var named = regexp.MustCompile(`^(?:Package |An? |The )?(\S+) `)
 
-// says reports whether the documentation of the entry begins with what is said of another:
-// the one answers a question after the other as well.
+// says reports whether the documentation of the entry begins with another entry's purpose. Then
+// both answer the question.
 func (e *goEntry) says(does string) bool {
 	m := named.FindStringSubmatchIndex(e.Text)
 	if m == nil || e.Text[m[2]:m[3]] != e.lastName() {
@@ -67,7 +66,7 @@ func (e *goEntry) says(does string) bool {
 	return ok && !unicode.IsLetter(next) && !unicode.IsDigit(next)
 }
 
-// document is the entry as a paragraph with a title.
+// document returns the entry as a paragraph with a title.
 func (e *goEntry) document() string {
 	switch e.Kind {
 	case "package":
@@ -87,7 +86,7 @@ type goSet struct {
 	members   map[string][]int // entries of a package
 }
 
-// loadGo reads the documentation, once, for both sets of questions; the text comes with it.
+// loadGo reads the documentation, once, for both sets of questions. It also returns its text.
 var loadGo = sync.OnceValues(func() (*goSet, []byte) {
 	text := unpack(godocFile)
 	set := &goSet{byPackage: make(map[string][]int), members: make(map[string][]int)}
@@ -128,7 +127,7 @@ func (s *goSet) single() *questions {
 	return set
 }
 
-// hotpotDocs is the number of paragraphs that a question of HotpotQA comes with.
+// hotpotDocs is the number of paragraphs of a HotpotQA question.
 const hotpotDocs = 10
 
 // double makes the questions that two documents answer, a type's and a method's.
@@ -158,8 +157,8 @@ func (s *goSet) double() *questions {
 	return set
 }
 
-// answers are the name of an entry and those of others of its kind and package, of one of
-// these types, of which the same is said.
+// answers returns the name of an entry, and those of others of its package and of the given types
+// with the same purpose.
 func (s *goSet) answers(entry int, types ...string) []string {
 	e := &s.entries[entry]
 	names := []string{e.Name}
@@ -172,7 +171,7 @@ func (s *goSet) answers(entry int, types ...string) []string {
 	return names
 }
 
-// alike are the names of the types of a package of which what is said of one is said.
+// alike returns the names of the types of a package with the same purpose.
 func (s *goSet) alike(entry int) []string { return s.answers(entry, "") }
 
 // without returns the documents that are not taken.
@@ -180,8 +179,8 @@ func without(docs []int, taken ...int) []int {
 	return slices.DeleteFunc(slices.Clone(docs), func(d int) bool { return slices.Contains(taken, d) })
 }
 
-// mixed drops questions that are there twice and orders the others by a hash, so that
-// the first ones are about many packages.
+// mixed drops repeated questions and orders the others by a hash, so that the first ones are about
+// many packages.
 func mixed(list []question) []question {
 	seen := make(map[string]int)
 	hash := func(q question) uint64 {

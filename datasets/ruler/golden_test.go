@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The prompts below are written by hand from the templates; where n leaves one choice
-// only, positions are known without the generator.
+// The prompts below are written by hand from the templates. If n leaves one choice only, positions
+// are known without the generator.
 
 func TestGoldenNiah(t *testing.T) {
 	h := &hunt{
@@ -30,7 +30,8 @@ func TestGoldenNiahEssay(t *testing.T) {
 		essay:   newEssay("Mr. Fox ran.\nHe \"slept.\" Then,  e.g. at noon, he woke!"),
 		needles: []string{"N1.", "N2."}, query: "a, and b", outputs: []string{"1", "2"},
 	}
-	// Sentences: "Mr. Fox ran." | He "slept." | "Then, e.g. at noon, he woke!"; the text begins again.
+	// Sentences: "Mr. Fox ran." | He "slept." | "Then, e.g. at noon, he woke!". After them the text
+	// begins again.
 	if got, want := h.essay.sentences(13), []string{"Mr. Fox ran.", `He "slept."`, "Then, e.g. at noon, he woke!", "Mr. Fox"}; !slices.Equal(got, want) {
 		t.Errorf("sentences %q, want %q", got, want)
 	}

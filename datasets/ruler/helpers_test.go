@@ -19,7 +19,7 @@ var counter = sync.OnceValue(func() tokens.Tokenizer {
 	return t
 })
 
-// options make samples of some tasks at one length.
+// options returns options for some tasks at one length.
 func options(length, samples int, tasks ...string) Options {
 	return Options{Tasks: tasks, Lengths: []int{length}, Samples: samples, Seed: 42, Tokenizer: counter()}
 }
@@ -55,7 +55,7 @@ func taskNamed(name string) task {
 	return list[0]
 }
 
-// between returns what stands between two texts, of which the first is sought from the end.
+// between returns the text between two texts. It searches for the first from the end.
 func between(t *testing.T, text, before, after string) string {
 	t.Helper()
 	i := strings.LastIndex(text, before)

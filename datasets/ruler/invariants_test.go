@@ -15,8 +15,8 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/tokens"
 )
 
-// TestEverySample: of each task, at a short length, at RULER's shortest and with a
-// model's own tokenizer, what must hold of a row does.
+// TestEverySample checks the invariants of rows for each task. It uses a short length, RULER's
+// shortest length, and a model's own tokenizer.
 func TestEverySample(t *testing.T) {
 	small, err := tokens.Open("../tokens/testdata/llama3.json")
 	if err != nil {
@@ -95,7 +95,7 @@ func checkLargest(t *testing.T, m *maker, r *prompts.Row) {
 
 var needle = regexp.MustCompile(`One of the special magic (numbers|uuids) for (\S+(?: [^:]+?)?) is: (\S+)\.`)
 
-// checkTask: the answers are in the prompt as often as they should be, and nowhere else.
+// checkTask checks that the prompt has the answers as often as it should, and nowhere else.
 func checkTask(t *testing.T, r *prompts.Row) {
 	switch {
 	case strings.HasPrefix(r.Task, "niah"):
@@ -256,7 +256,7 @@ func checkQuestion(t *testing.T, r *prompts.Row) {
 	}
 }
 
-// TestDeterministic: the rows depend on task, length, index and seed alone.
+// TestDeterministic checks that the rows depend only on task, length, index and seed.
 func TestDeterministic(t *testing.T) {
 	text := func(o Options) string {
 		var b bytes.Buffer

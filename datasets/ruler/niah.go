@@ -15,8 +15,8 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 )
 
-// niah is a needle-in-a-haystack task (scripts/data/synthetic/niah.py): keys × values
-// needles in a haystack, queries of the keys asked for.
+// niah is a needle-in-a-haystack task (scripts/data/synthetic/niah.py). Its haystack has keys ×
+// values needles, and it asks for queries of the keys.
 type niah struct {
 	name                  string
 	haystack              haystack
@@ -24,7 +24,7 @@ type niah struct {
 	keys, values, queries int
 }
 
-// haystack is what needles are hidden in.
+// haystack is the text that needles are hidden in.
 type haystack string
 
 const (
@@ -33,7 +33,7 @@ const (
 	needles haystack = "needles" // further needles, without a question
 )
 
-// kind is what keys and values are, in the plural, as it stands in the prompt.
+// kind is the kind of keys and values, in the plural, as the prompt has it.
 type kind string
 
 const (
@@ -42,8 +42,8 @@ const (
 	uuids   kind = "uuids"   // version 4
 )
 
-// depths is the number of points, evenly spread from 0 to 100 % of an essay's
-// sentences, of which needles take some; each is rounded to a whole percent.
+// depths is the number of points, evenly spread from 0 to 100 % of an essay's sentences. Each is
+// rounded to a whole percent. Needles take some of them.
 const depths = 40
 
 func (n niah) task() task {
@@ -158,7 +158,7 @@ func (h *hunt) context(n int) string {
 	return strings.Join(insert(slices.Repeat([]string{noiseLine}, n), h.needles, distinct(r, n, len(h.needles))), "\n")
 }
 
-// essayPositions returns the sentences, of n, before which k needles go: k of the depths.
+// essayPositions returns the sentences, of n, before which k needles are placed: k of the depths.
 func essayPositions(r *rand.Rand, n, k int) []int {
 	positions := distinct(r, depths, k)
 	for i, d := range positions {
@@ -177,8 +177,8 @@ func (h *hunt) further(n int) []string {
 	return h.hay[:n]
 }
 
-// insert returns lines with each needle before the line of its position, needles in
-// order of position, len(lines) being the end.
+// insert returns lines with each needle before the line of its position. Needles are in order of
+// position, and len(lines) is the end.
 func insert(lines, needles []string, positions []int) []string {
 	order := make([]int, len(needles))
 	for i := range order {

@@ -10,11 +10,11 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 )
 
-// Question answering (scripts/data/synthetic/qa.py): the documents that a question
-// needs, among others, shuffled. SQuAD's others are first those of the same article;
-// HotpotQA's ten paragraphs belong to the question.
+// Question answering (scripts/data/synthetic/qa.py) shows the documents that a question needs,
+// shuffled among others. For SQuAD the first others are those of the same article. For HotpotQA ten
+// paragraphs belong to the question.
 
-// questions are a set of documents and what is asked about them.
+// questions are a set of documents and the questions about them.
 type questions struct {
 	docs []string
 	list []question
@@ -37,7 +37,8 @@ func newQuestion(role string) func(*maker, int, int, draws) (prompts.Sample, err
 	}
 }
 
-// sample asks a question. The documents join the prompt in an order, and repeat after the last.
+// sample makes the sample of a question. The documents join the prompt in an order, and repeat
+// after the last.
 func (s *questions) sample(index int, d draws) prompts.Sample {
 	q := &s.list[index]
 	order := q.order(d, len(s.docs))
@@ -58,7 +59,7 @@ func (s *questions) sample(index int, d draws) prompts.Sample {
 	}}
 }
 
-// order is gold, near in random order, then all others in random order.
+// order returns gold, then near in random order, then all others in random order.
 func (q *question) order(d draws, docs int) []int {
 	order := slices.Concat(q.gold, q.near)
 	shuffle(d.stream("near", 0), order[len(q.gold):])
@@ -95,8 +96,8 @@ func (d *documents) add(text string) int {
 	return i
 }
 
-// squadFile is what a file of SQuAD has (Rajpurkar et al. 2018, dev-v2.0.json; 1.1 has
-// no is_impossible).
+// squadFile is the format of SQuAD's files (Rajpurkar et al. 2018, dev-v2.0.json). Version 1.1 has
+// no is_impossible.
 type squadFile struct {
 	Data []struct {
 		Paragraphs []struct {
@@ -112,7 +113,7 @@ type squadFile struct {
 	} `json:"data"`
 }
 
-// parseSquad takes the questions that have an answer, in the order of the file.
+// parseSquad returns the questions that have an answer, in the order of the file.
 func parseSquad(content []byte) (*questions, error) {
 	var file squadFile
 	if err := json.Unmarshal(content, &file); err != nil {
@@ -153,7 +154,7 @@ func parseSquad(content []byte) (*questions, error) {
 	return set, set.check()
 }
 
-// checkIn refuses a question that cannot be judged by its context: an answer is a part of it.
+// checkIn rejects a question whose answer is not in its context.
 func (q *question) checkIn(context string) error {
 	if blank(context) || blank(q.text) || len(q.answers) == 0 {
 		return errors.New("context, question or answers missing")
@@ -166,10 +167,10 @@ func (q *question) checkIn(context string) error {
 	return nil
 }
 
-// blank says whether a text has nothing to read.
+// blank reports whether a text is only white space.
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// check refuses a set without a question.
+// check rejects a set without a question.
 func (s *questions) check() error {
 	if len(s.list) == 0 {
 		return errors.New("no question with an answer")
@@ -185,7 +186,7 @@ type hotpotRow struct {
 	Context  []hotpotParagraph `json:"context"`
 }
 
-// hotpotParagraph is written [title, [sentence, …]].
+// hotpotParagraph has the form [title, [sentence, …]].
 type hotpotParagraph struct {
 	title     string
 	sentences []string
@@ -209,8 +210,8 @@ func (p *hotpotParagraph) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// parseHotpotQA takes all questions in the order of the file; each needs all of its
-// paragraphs, the two that answer it and the distractors.
+// parseHotpotQA returns all questions in the order of the file. Each needs all of its paragraphs:
+// the two that answer it and the distractors.
 func parseHotpotQA(content []byte) (*questions, error) {
 	var rows []hotpotRow
 	if err := json.Unmarshal(content, &rows); err != nil {

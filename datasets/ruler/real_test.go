@@ -34,10 +34,10 @@ func TestRealSchema(t *testing.T) {
 	}
 }
 
-// TestRealLength: what RULER wrote as length is our count of the prompt in cl100k_base and
-// 128 tokens to generate, less at most three. Of the file's 500 rows 382 agree to the
-// token and 118 are one to three shorter, as they are by a vocabulary that has cl100k's
-// tokens and more; o200k_base is off in both directions.
+// TestRealLength compares RULER's length with ours: the prompt in cl100k_base and 128 tokens to
+// generate. RULER's is at most three tokens smaller. 382 of the file's 500 rows agree to the token.
+// 118 are one to three shorter, as with a vocabulary that extends cl100k. o200k_base is off in both
+// directions.
 func TestRealLength(t *testing.T) {
 	tok := counter()
 	exact := 0
@@ -60,15 +60,15 @@ var (
 	anyNeedles = regexp.MustCompile(`(?:\nOne of the special magic uuids for UUID is: UUID\.)+`)
 )
 
-// skeleton is a prompt with its answer's prefix, without what is drawn.
+// skeleton returns a prompt with its answer's prefix, without the drawn parts.
 func skeleton(r *prompts.Row) string {
 	text := anyUUID.ReplaceAllString(r.Input+r.AnswerPrefix, "UUID")
 	return anyNeedles.ReplaceAllString(text, "\nNEEDLES")
 }
 
-// TestRealStructure: ours and RULER's prompts differ in what is drawn and in the number of
-// needles only. RULER's haystack grew in steps of 25 needles then: 50, and 75 would have
-// been too long; ours grows by one.
+// TestRealStructure checks that our prompts and RULER's differ only in the drawn parts and in the
+// number of needles. RULER's haystack grew in steps of 25 needles: 50, and 75 would have been too
+// long. Ours grows by one.
 func TestRealStructure(t *testing.T) {
 	ours, _ := mustMake(t, options(4096, 2, "niah_multikey_3"))
 	want := "A special magic uuid is hidden within the following text. Make sure to memorize it. I will quiz you about the uuid afterwards.\n" +
@@ -101,9 +101,9 @@ func needleLine(r *prompts.Row) (line, n int) {
 	return line, len(lines)
 }
 
-// TestNeedlePositions: RULER puts the needle before a line of the haystack, each as likely:
-// never last. Of the 500 rows of the real file it is in line 0 … 49 of 51; of ours every
-// tenth of the lines gets its share.
+// TestNeedlePositions: RULER puts the needle before a line of the haystack, with equal chances, so
+// never last. In the 500 rows of the real file it is in line 0 … 49 of 51. In ours every tenth of
+// the lines has its share.
 func TestNeedlePositions(t *testing.T) {
 	for i, r := range realRows(t) {
 		if line, n := needleLine(r); line == n-1 {
@@ -122,7 +122,7 @@ func TestNeedlePositions(t *testing.T) {
 		}
 		tenths[line*10/(n-1)]++
 	}
-	for i, got := range tenths { // 60 each by expectation, standard deviation 7.3; lines do not divide evenly
+	for i, got := range tenths { // 60 each by expectation, standard deviation 7.3. Lines do not divide evenly
 		if got < 25 || got > 110 {
 			t.Errorf("%d of 600 needles in tenth %d: %v", got, i, tenths)
 		}

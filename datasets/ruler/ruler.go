@@ -1,9 +1,8 @@
-// Package ruler makes the 13 tasks of RULER (Hsieh et al., "RULER: What's the Real
-// Context Size of Your Long-Context Language Models?", COLM 2024; NVIDIA/RULER) at any
-// length. Names, parameters, wordings and the length law are the benchmark's
-// (scripts/synthetic.yaml, scripts/data/synthetic); the code is its own and so are the
-// random draws: a seed gives other rows here than there. README.md lists the tasks,
-// the texts that stand in where the user has not the originals, and what differs.
+// Package ruler makes the 13 tasks of RULER (Hsieh et al., "RULER: What's the Real Context Size of
+// Your Long-Context Language Models?", COLM 2024, NVIDIA/RULER) at any length. Names, parameters,
+// wordings and the length law are the benchmark's (scripts/synthetic.yaml, scripts/data/synthetic).
+// The code and the random draws are not: a seed gives other rows here than there. README.md lists
+// the tasks, the substitutes for original texts, and the differences.
 package ruler
 
 import (
@@ -21,39 +20,40 @@ import (
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
-// Benchmark is what rows and manifests have under benchmark.
+// Benchmark is the benchmark's name in rows and manifests.
 const Benchmark = "ruler"
 
 // Version changes when the same options give other prompts than before.
 const Version = "3"
 
-// maxLength bounds what may be asked for, in tokens.
+// maxLength bounds the requested length, in tokens.
 const maxLength = 1 << 24
 
-// Options says what to make. Tokenizer, Tasks, Lengths and Samples must be set.
+// Options configure Make. Tokenizer, Tasks, Lengths and Samples must be set.
 type Options struct {
-	Tasks   []string // names in Names, or all; each once
+	Tasks   []string // names in Names, or all. Each once
 	Lengths []int    // tokens of prompt and generation together
-	Samples int      // prompts per task and length; RULER has 500
+	Samples int      // prompts per task and length. RULER has 500
 	Seed    uint64   // RULER has 42
 
 	// Tokenizer counts the tokens.
 	Tokenizer tokens.Tokenizer
 
-	// TemplateTokens are kept free within every length for the chat template that a
-	// capture puts around the prompt (RULER: model_template_token).
+	// TemplateTokens are kept free within every length, for the chat template that a capture puts
+	// around the prompt (RULER: model_template_token).
 	TemplateTokens int
 
-	// Files of the user; "" takes the text that is built in instead.
+	// Files of the user. "" means the built-in text.
 	Essays   string // PaulGrahamEssays.json ({"text": …}), a text file, or a folder of text files
 	Squad    string // dev-v2.0.json or another file of SQuAD
 	HotpotQA string // hotpot_dev_distractor_v1.json or another file of HotpotQA
 
-	// Workers make samples at the same time; 0: one a core. The rows do not depend on it.
+	// Workers is the number of samples made at the same time, 0 for one per core. The rows do not
+	// depend on it.
 	Workers int
 }
 
-// Validate says what is wrong with the options, if anything is.
+// Validate returns an error if the options are invalid.
 func (o *Options) Validate() error {
 	if o.Tokenizer == nil {
 		return fmt.Errorf("ruler: no tokenizer")
@@ -81,10 +81,9 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// Make makes every sample of every task at every length, in the order of Names, then of
-// o.Lengths, and hands each row to write in turn. It returns the manifest of the rows. An
-// error of write, a file that does not read, a length that a task cannot have or a cancelled
-// context ends it.
+// Make makes every sample of every task at every length, in the order of Names, then of o.Lengths.
+// It passes each row to write in turn and returns the manifest of the rows. It ends with an error
+// of write, an unreadable file, a length too short for a task, or a cancelled context.
 func Make(ctx context.Context, o Options, write func(*prompts.Row) error) (*prompts.Manifest, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -121,9 +120,9 @@ func Make(ctx context.Context, o Options, write func(*prompts.Row) error) (*prom
 type task struct {
 	name      string
 	newTokens int      // tokens to generate (scripts/data/synthetic/constants.py)
-	unit      string   // what the length is calibrated in
+	unit      string   // unit of the length's calibration
 	located   bool     // rows have token_position_answer
-	texts     []string // roles of the texts that the prompts are made of
+	texts     []string // roles of the texts in the prompts
 	sample    func(m *maker, length, index int, d draws) (prompts.Sample, error)
 }
 
@@ -152,7 +151,7 @@ var tasks = []task{
 	{name: "qa_2", newTokens: qaTokens, unit: "documents", texts: []string{roleHotpotQA}, sample: newQuestion(roleHotpotQA)},
 }
 
-// Names are the tasks in the order of scripts/synthetic.yaml.
+// Names returns the tasks in the order of scripts/synthetic.yaml.
 func Names() []string {
 	list := make([]string, len(tasks))
 	for i, t := range tasks {
@@ -161,8 +160,8 @@ func Names() []string {
 	return list
 }
 
-// ReadersOf are the tasks whose prompts are made of a text that the user may give: essays,
-// squad or hotpotqa.
+// ReadersOf returns the tasks whose prompts use a text that the user may give: essays, squad or
+// hotpotqa.
 func ReadersOf(text string) (list []string) {
 	for _, t := range tasks {
 		if slices.Contains(t.texts, text) {
@@ -172,7 +171,7 @@ func ReadersOf(text string) (list []string) {
 	return list
 }
 
-// resolve returns the named tasks in the order of Names; "all" is every one.
+// resolve returns the named tasks in the order of Names. "all" is every one.
 func resolve(asked []string) ([]task, error) {
 	wanted := make(map[string]bool)
 	for _, text := range asked {
@@ -213,21 +212,21 @@ func newMaker(o Options, write func(*prompts.Row) error) *maker {
 	return &maker{Maker: prompts.NewMaker(about, o.Tokenizer, write), options: o}
 }
 
-// draws are those of one sample of a task.
+// draws returns those of one sample of a task.
 func (m *maker) draws(t task, index int) draws {
 	return draws{m.options.Seed, fmt.Sprintf("%s/%d", t.name, index)}
 }
 
-// budget is what a prompt may take at a length, in tokens.
+// budget returns the largest size of a prompt at a length, in tokens.
 func (m *maker) budget(t task, length int) int {
 	return length - t.newTokens - m.options.TemplateTokens
 }
 
-// ample is how many times the first sample's smallest prompt a budget holds that is not
-// short for any sample.
+// ample is a multiple of the first sample's smallest prompt. A budget of that size is long enough
+// for every sample.
 const ample = 8
 
-// check says whether every sample's smallest prompt fits.
+// check returns an error unless every sample's smallest prompt fits.
 func (m *maker) check(ctx context.Context, t task, length int) error {
 	worst, longest := 0, &prompts.TightError{Budget: m.budget(t, length)}
 	for index := 0; index < m.options.Samples && (index == 0 || longest.Tokens*ample > longest.Budget); index++ {
@@ -246,14 +245,14 @@ func (m *maker) check(ctx context.Context, t task, length int) error {
 	return fmt.Errorf("%w; that is the least for all %d samples of %s", m.short(t, length, worst, longest), m.options.Samples, t.name)
 }
 
-// short words a length that is too short for a task.
+// short returns the error of a length that is too short for a task.
 func (m *maker) short(t task, length, index int, e *prompts.TightError) error {
 	extra := t.newTokens + m.options.TemplateTokens
 	return fmt.Errorf("ruler: %s: length %d is too short: sample %d takes %d tokens (%d of the prompt with %d %s, %d to generate or kept free) by %s",
 		t.name, length, index, e.Tokens+extra, e.Tokens, e.Units, t.unit, extra, m.Tokenizer.Name())
 }
 
-// row makes one sample; guess is a size to start from.
+// row makes one sample. guess is a size to start from.
 func (m *maker) row(t task, length, index, guess int) (*prompts.Row, int, error) {
 	s, err := t.sample(m, length, index, m.draws(t, index))
 	if err != nil {
@@ -279,7 +278,7 @@ func (m *maker) row(t task, length, index, guess int) (*prompts.Row, int, error)
 	return row, f.Units, nil
 }
 
-// substitute says what the prompts of a task have in place of RULER's texts.
+// substitute returns the texts in a task's prompts that stand in for RULER's.
 func (m *maker) substitute(t task) string {
 	for _, role := range t.texts {
 		if s := m.stands[role]; s != "" {
@@ -289,8 +288,8 @@ func (m *maker) substitute(t task) string {
 	return ""
 }
 
-// rows makes the samples of a task at a length, several at a time, and writes them in
-// order. The size of the first is where the search for the others begins.
+// rows makes the samples of a task at a length, several at a time, and writes them in order. The
+// search for a size begins at the size of the first.
 func (m *maker) rows(ctx context.Context, t task, length int) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 )
 
-// TestOriginals: files of the user take the place of what is built in, and the manifest
-// names them by name and digest.
+// TestOriginals checks that the user's files replace the built-in texts, and that the manifest has
+// their names and digests.
 func TestOriginals(t *testing.T) {
 	essay := filepath.Join(t.TempDir(), "PaulGrahamEssays.json")
 	content := []byte(`{"text": "One word. ` + strings.Repeat("Another sentence of mine is here. ", 50) + `"}`)
@@ -46,7 +46,7 @@ func TestOriginals(t *testing.T) {
 	}
 }
 
-// TestSquadOrder: the documents of a question's article come before others.
+// TestSquadOrder checks that the documents of a question's article come before others.
 func TestSquadOrder(t *testing.T) {
 	content, err := os.ReadFile("testdata/squad.json")
 	if err != nil {
@@ -66,8 +66,8 @@ func TestSquadOrder(t *testing.T) {
 	}
 }
 
-// TestOrderIsDrawn: what a question needs leads, those near it come next and all others
-// last, both in an order of the sample's own.
+// TestOrderIsDrawn checks the order of documents: those that a question needs, then near ones, then
+// all others. The sample draws the order of the last two groups.
 func TestOrderIsDrawn(t *testing.T) {
 	q := &question{gold: []int{7, 3}, near: []int{0, 1, 2, 4, 5, 6}}
 	order := func(sample string) []int { return q.order(draws{name: sample}, 14) }
@@ -86,7 +86,7 @@ func TestOrderIsDrawn(t *testing.T) {
 	}
 }
 
-// TestEssayFolder: files are joined in the order of their names; others are left out.
+// TestEssayFolder checks that files are joined in the order of their names, and others left out.
 func TestEssayFolder(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"b.txt": "second", "a.md": "first", "c.bin": "\xff"} {
@@ -100,7 +100,7 @@ func TestEssayFolder(t *testing.T) {
 	}
 }
 
-// TestSubstitutes: the texts that are built in are what data/README.md says.
+// TestSubstitutes compares the built-in texts with data/README.md.
 func TestSubstitutes(t *testing.T) {
 	w, _ := loadWords()
 	if len(w.nouns) != 6782 || len(w.adjectives) != 912 || len(w.all) != 8168 || !slices.IsSorted(w.all) {
@@ -140,7 +140,7 @@ func TestSubstitutes(t *testing.T) {
 	}
 }
 
-// TestGoAnswers: where the same is said of several entries, each of them is an answer.
+// TestGoAnswers checks that all entries with the same purpose are answers.
 func TestGoAnswers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("with -short the questions are not all made")
@@ -181,7 +181,7 @@ func TestGoAnswers(t *testing.T) {
 	}
 }
 
-// TestErrors: what cannot be made is said, with the file and what to do.
+// TestErrors checks that errors name the file and the remedy.
 func TestErrors(t *testing.T) {
 	write := func(name, content string) string {
 		path := filepath.Join(t.TempDir(), name)
@@ -293,8 +293,8 @@ func FuzzSources(f *testing.F) {
 	})
 }
 
-// TestEssaysRefused: a JSON list is no running text, and a name that stands for nothing is
-// refused where no task asks for essays, too.
+// TestEssaysRefused checks that a JSON list is rejected, and so is an absent file even if no task
+// needs essays.
 func TestEssaysRefused(t *testing.T) {
 	if text, err := essayText([]byte(`["one.", "two."]`)); err == nil || !strings.Contains(err.Error(), "JSON list") {
 		t.Errorf("list: %q, %v", text, err)

@@ -11,9 +11,9 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 )
 
-// The wordings are NVIDIA/RULER's (scripts/data/synthetic/constants.py, niah.py and
-// qa.py; Copyright NVIDIA Corporation, Apache-2.0), to the letter: scores and traces of
-// other wordings are not comparable. "assgined" is how RULER spells it.
+// The wordings are NVIDIA/RULER's to the letter (scripts/data/synthetic/constants.py, niah.py and
+// qa.py. Copyright NVIDIA Corporation, Apache-2.0). Scores and traces of other wordings are not
+// comparable. "assgined" is RULER's spelling.
 
 // template is the text of a task with {names} to fill in.
 type template struct{ input, prefix string }
@@ -65,10 +65,10 @@ var (
 	}
 )
 
-// qaDocument is how a document is written, with its number from 1.
+// qaDocument is the form of a document, with its number from 1.
 const qaDocument = "Document %d:\n%s"
 
-// fill puts values in place of {names}, given in turn.
+// fill replaces {names} by values. They are given in turn.
 func fill(text string, pairs ...string) string {
 	for i := 0; i < len(pairs); i += 2 {
 		pairs[i] = "{" + pairs[i] + "}"
@@ -76,17 +76,17 @@ func fill(text string, pairs ...string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// Variable tracking (scripts/data/synthetic/variable_tracking.py): one chain of hops
-// assignments in noise, and a solved example before it.
+// Variable tracking (scripts/data/synthetic/variable_tracking.py): one chain of hops assignments in
+// noise, after a solved example.
 const (
 	vtHops          = 4
 	vtLetters       = 5   // of a variable's name
 	vtExampleLetter = 3   // of one in the example
-	vtLeastNoise    = 5   // lines of noise at least: one position for each assignment
-	vtExampleTokens = 500 // the example without its answer is the largest of at most so many tokens, or the least
+	vtLeastNoise    = 5   // least number of lines of noise: one position for each assignment
+	vtExampleTokens = 500 // the example without its answer is the largest of at most this many tokens, or the least
 )
 
-// newChain draws a chain and a solved example, which have no name or value in common.
+// newChain draws a chain and a solved example. They share no name or value.
 func newChain(m *maker, _, _ int, d draws) (prompts.Sample, error) {
 	seen := make(map[string]bool)
 	s := makeChain(d, seen, vtLetters)
@@ -100,8 +100,8 @@ func newChain(m *maker, _, _ int, d draws) (prompts.Sample, error) {
 	return after(example.Input+example.Prefix+" "+strings.Join(example.Outputs, " ")+"\n\n", s), nil
 }
 
-// makeChain draws names and a value that are not in seen. Its prompt has the assignments in
-// order before lines of noise at random.
+// makeChain draws names and a value that are not in seen. Its prompt has the assignments in order,
+// each before a random line of noise.
 func makeChain(d draws, seen map[string]bool, length int) prompts.Sample {
 	r := d.stream("chain", 0)
 	value := unused(seen, func() string { return strconv.Itoa(10_000 + r.IntN(89_999)) })
@@ -141,11 +141,12 @@ func after(example string, s prompts.Sample) prompts.Sample {
 	return s
 }
 
-// Common words extraction (scripts/data/synthetic/common_words_extraction.py): n
-// distinct words, of which the first 10 come more often, shuffled and numbered.
+// Common words extraction (scripts/data/synthetic/common_words_extraction.py): n distinct words,
+// shuffled and numbered. The first 10 occur more often.
 const cweCommon = 10
 
-// repeats are how often words come, and how many distinct ones a solved example has.
+// repeats are the numbers of occurrences of words. example is the number of distinct words of a
+// solved example.
 type repeats struct{ common, rest, example int }
 
 var (
@@ -157,7 +158,7 @@ var (
 
 const cweShort = 4096
 
-// newCommon draws an order of all words. With fewer words than the example has, hardly any
+// newCommon draws an order of all words. With fewer words than in the example, hardly any word
 // would not be common.
 func newCommon(m *maker, length, _ int, d draws) (prompts.Sample, error) {
 	asked, solved := cweRepeats, cweExample
@@ -184,7 +185,7 @@ func distinctWords(words []string, r *rand.Rand) []string {
 	})
 }
 
-// cweDraft is the prompt of the words, the common ones first.
+// cweDraft returns the prompt of the words, the common ones first.
 func cweDraft(list []string, r repeats, d draws, kind string) prompts.Draft {
 	common, rest := list[:cweCommon], list[cweCommon:]
 	all := slices.Concat(slices.Repeat(common, r.common), slices.Repeat(rest, r.rest))
@@ -206,17 +207,17 @@ func numbered(list []string) string {
 	return text.String()
 }
 
-// Frequent words extraction (scripts/data/synthetic/freq_words_extraction.py): coded
-// words whose counts follow Zipf's law with exponent 2, ⌊n / (rank² ζ(2))⌋ of each rank.
-// Rank 1 is written as dots; ranks 2 … 4 are the answer.
+// Frequent words extraction (scripts/data/synthetic/freq_words_extraction.py): coded words whose
+// counts follow Zipf's law with exponent 2, ⌊n / (rank² ζ(2))⌋ for each rank. Rank 1 is written as
+// dots. Ranks 2 … 4 are the answer.
 const (
 	fweLetters    = 6
 	fweAnswers    = 3
-	fweLengthWord = 50 // the vocabulary has one word for so many tokens of the length
+	fweLengthWord = 50 // tokens of the length per word of the vocabulary
 	fweLeastWords = fweAnswers + 3
 
-	// fweLeast is the least n at which rank 4 certainly comes more often than rank 5:
-	// n (1/16 − 1/25) / ζ(2) ≥ 1.
+	// fweLeast is the least n at which rank 4 certainly occurs more often than rank 5: n (1/16 − 1/25)
+	// / ζ(2) ≥ 1.
 	fweLeast = 74
 )
 

@@ -30,15 +30,15 @@ const (
 	roleHotpotQA = "hotpotqa"
 )
 
-// originals are what the roles have in RULER, and where it is had from.
+// originals are the texts of the roles in RULER, with their addresses.
 var originals = map[string]struct{ title, origin string }{
 	roleEssays:   {"Paul Graham's essays", "NVIDIA/RULER, scripts/data/synthetic/json/download_paulgraham_essay.py"},
 	roleSquad:    {"SQuAD 2.0, development set", "rajpurkar.github.io/SQuAD-explorer, dev-v2.0.json"},
 	roleHotpotQA: {"HotpotQA, development set, distractor setting", "hotpotqa.github.io, hotpot_dev_distractor_v1.json"},
 }
 
-// load reads the texts that the tasks need and lists them. A file that no task needs must
-// still exist.
+// load reads the texts that the tasks need and lists them. A file that no task needs must still
+// exist.
 func (m *maker) load(ctx context.Context, tasks []task) error {
 	m.qa, m.stands = make(map[string]*questions), make(map[string]string)
 	for _, text := range []struct{ role, path string }{
@@ -63,7 +63,7 @@ func (m *maker) load(ctx context.Context, tasks []task) error {
 	return nil
 }
 
-// title names the text of a role for messages.
+// title returns the name of a role's text for messages.
 func (m *maker) title(role string) string {
 	for _, s := range m.Sources {
 		if s.Role == role {
@@ -73,7 +73,7 @@ func (m *maker) title(role string) string {
 	return role
 }
 
-// loadBuiltin takes a text that is built in and lists it.
+// loadBuiltin loads a built-in text and lists it.
 func (m *maker) loadBuiltin(role string) {
 	original := originals[role].title
 	source := prompts.Source{Role: role, Substitute: original}
@@ -138,7 +138,7 @@ func readQuestions(ctx context.Context, role, path string) (set *questions, cont
 	return set, content, nil
 }
 
-// The texts that are built in; data/README.md says where they are from.
+// The built-in texts. data/README.md states their origin.
 var (
 	//go:embed data/nounlist.txt.gz
 	nounsFile []byte
@@ -152,7 +152,7 @@ var (
 	godocFile []byte
 )
 
-// unpack returns a file that is built in; that it does not unpack cannot be.
+// unpack returns an embedded file. It panics if the file does not unpack.
 func unpack(file []byte) []byte {
 	z, err := gzip.NewReader(bytes.NewReader(file))
 	if err != nil {
@@ -167,8 +167,8 @@ func unpack(file []byte) []byte {
 
 // wordLists are the words of the wonderwords package, as RULER uses them.
 type wordLists struct {
-	nouns, adjectives []string // as the files have them
-	all               []string // with verbs, sorted, without spaces; two are there twice
+	nouns, adjectives []string // as in the files
+	all               []string // with verbs, sorted, without spaces. Two appear twice
 }
 
 func loadWords() (*wordLists, []byte) {
@@ -177,7 +177,7 @@ func loadWords() (*wordLists, []byte) {
 	w.all = slices.Concat(lines(nouns), lines(adjectives), lines(verbs))
 	slices.Sort(w.all)
 	w.all = slices.Compact(w.all)
-	for i, word := range w.all { // three adjectives have a space behind them, which wonderwords drops
+	for i, word := range w.all { // three adjectives end with a space, which wonderwords drops
 		w.all[i] = strings.TrimRight(word, " ")
 	}
 	return w, slices.Concat(nouns, adjectives, verbs)
@@ -190,7 +190,7 @@ func (w *wordLists) pair(r *rand.Rand) string {
 	return w.adjectives[r.IntN(len(w.adjectives))] + "-" + w.nouns[r.IntN(len(w.nouns))]
 }
 
-// essay is running text that needles are hidden in.
+// essay is running text in which needles are hidden.
 type essay struct {
 	words []string // split at white space
 	ends  []bool   // the word ends a sentence
@@ -206,8 +206,8 @@ func newEssay(text string) *essay {
 	return e
 }
 
-// sentences returns the sentences of the first n words; after the last word the text
-// begins again, and what is cut is a sentence too.
+// sentences returns the sentences of the first n words. After the last word the text begins again.
+// A sentence that is cut counts too.
 func (e *essay) sentences(n int) []string {
 	var list []string
 	for start := 0; start < n; {
@@ -222,15 +222,15 @@ func (e *essay) sentences(n int) []string {
 	return list
 }
 
-// abbreviations are words that end with a full stop and seldom a sentence.
+// abbreviations are words that end with a full stop and seldom end a sentence.
 var abbreviations = map[string]bool{
 	"mr": true, "mrs": true, "ms": true, "dr": true, "st": true, "prof": true, "vs": true, "etc": true,
 	"e.g": true, "i.e": true, "fig": true, "prop": true, "exper": true, "obs": true, "p": true, "pp": true, "vol": true, "no": true,
 }
 
-// endsSentence says whether a sentence ends between two words: the first ends with . ? or
-// !, maybe in quotes or brackets, and is no abbreviation or initial; the next does not
-// begin with a small letter.
+// endsSentence reports whether a sentence ends between two words. The first ends with . ? or !,
+// perhaps in quotes or brackets, and is no abbreviation or initial. The next does not begin with a
+// small letter.
 func endsSentence(word, next string) bool {
 	word = strings.TrimRight(word, `"')]}_*”’`)
 	if word == "" || !strings.ContainsRune(".?!", rune(word[len(word)-1])) {
@@ -244,9 +244,9 @@ func endsSentence(word, next string) bool {
 	return !unicode.IsLower(r)
 }
 
-// readEssays reads the user's essays: RULER's PaulGrahamEssays.json, an object whose text
-// is all of them, a text file, or a folder whose .txt and .md files are joined in the
-// order of their names.
+// readEssays reads the user's essays from one of three sources. It is RULER's PaulGrahamEssays.json
+// (an object with all of them as text), a text file, or a folder. The .txt and .md files of a
+// folder are joined in the order of their names.
 func readEssays(ctx context.Context, path string) (text string, raw []byte, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -294,7 +294,7 @@ func textFiles(dir string) (found []string, err error) {
 	return found, nil
 }
 
-// essayText is the text of one file; an object is told by its brace.
+// essayText returns the text of one file. A brace marks an object.
 func essayText(content []byte) (string, error) {
 	content, err := bom.Bytes(content)
 	if err != nil {

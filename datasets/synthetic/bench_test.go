@@ -29,8 +29,8 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// BenchmarkWrite draws and writes traces of 16 such streams, with ranks and, of the demand
-// alone, without: on one core, and on as many as there are.
+// BenchmarkWrite draws and writes traces of 16 such streams, on one core and on all cores. It does
+// so with ranks, and with the demand only.
 func BenchmarkWrite(b *testing.B) {
 	d := Default()
 	d.Steps, d.Layers, d.Overlap = 480, 16, 0.9

@@ -1,12 +1,12 @@
-// Package synthetic draws Top-K traces whose locality is dialled: how much consecutive
-// demands overlap, after what gaps blocks come back, how unlike each other blocks are,
-// what stands next to the threshold. Dials are set by hand, taken from a preset, or
-// fitted to a real trace. MODEL.md describes the model.
+// Package synthetic draws Top-K traces whose locality is set by dials. Dials control the overlap of
+// consecutive demands, the gaps after which blocks come back, the differences between blocks, and
+// the blocks next to the threshold. Dials are set by hand, taken from a preset, or fitted to a real
+// trace. MODEL.md describes the model.
 //
-// A stream is drawn in two passes. A process decides which blocks enter and leave the
-// demand at each step; a ranker then orders each demand and picks the candidates
-// behind it. Both work on what changes, so that a step of any context costs what it
-// lists. Streams depend on their dials, seed and key alone.
+// A stream is drawn in two passes. A process decides which blocks enter and leave the demand at
+// each step. A ranker then orders each demand and picks the candidates behind it. Both work on
+// changes, so a step costs the size of its lists, at any context. Streams depend only on their
+// dials, seed and key.
 package synthetic
 
 import (
@@ -29,52 +29,52 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Dials say what trace to draw: its extent and how its demand repeats.
+// Dials describe the trace to draw: its extent and the repetition of its demand.
 type Dials struct {
-	// About says what this is: what was fitted to what, what is assumed. It goes into
-	// the metadata of the trace.
+	// About describes the dials: the fitted trace and the assumptions. It becomes metadata of the
+	// trace.
 	About string `yaml:"about,omitempty" json:"about,omitempty"`
-	// Seed is the only source of chance.
+	// Seed is the only source of randomness.
 	Seed uint64 `yaml:"seed" json:"seed"`
 
 	Requests int     `yaml:"requests" json:"requests"`
 	Layers   int     `yaml:"layers" json:"layers"`
-	LayerIDs []int32 `yaml:"layer_ids,omitempty,flow" json:"layer_ids,omitempty"` // ascending; none: 0 … layers−1
+	LayerIDs []int32 `yaml:"layer_ids,omitempty,flow" json:"layer_ids,omitempty"` // ascending. None means 0 … layers−1
 	Heads    int     `yaml:"heads" json:"heads"`                                  // 0: a layer's heads share one selection
 	Context  int     `yaml:"context" json:"context"`                              // tokens of a prompt
 	Steps    int     `yaml:"steps" json:"steps"`                                  // decode steps of a stream
 	Windows  int     `yaml:"windows" json:"windows"`                              // prompt windows before them
 	TopK     int     `yaml:"topk" json:"topk"`                                    // K, the demand
-	// Sink and Local are the numbers of first and of last tokens that are pinned, the one
-	// being generated included; lists name none of them. Local 0: nothing is said of pins,
-	// and lists name any token.
+	// Sink and Local are the numbers of first and of last tokens that are pinned, including the token
+	// being generated. Lists name none of them. Local 0 means that the trace states no pins, and lists
+	// name any token.
 	Sink  int `yaml:"sink,omitempty" json:"sink,omitempty"`
 	Local int `yaml:"local,omitempty" json:"local,omitempty"`
 	// Candidates is M, the length of a list.
 	Candidates int `yaml:"candidates" json:"candidates"`
 	// Order is trace.OrderRank, or trace.OrderIndex for lists without ranks.
 	Order string `yaml:"order" json:"order"`
-	// Scores is the exponent α > 0 of scores: that of rank i is (i+1)^−α over the sum of
-	// the list's. 0 is a trace without scores.
+	// Scores is the exponent α > 0 of scores. The score of rank i is (i+1)^−α divided by the sum over
+	// the list. 0 is a trace without scores.
 	Scores     float64 `yaml:"scores" json:"scores"`
-	EntryBytes int     `yaml:"entry_bytes,omitempty" json:"entry_bytes,omitempty"` // of a token in a stream; 0: not stated
+	EntryBytes int     `yaml:"entry_bytes,omitempty" json:"entry_bytes,omitempty"` // of a token in a stream, 0 if unknown
 
-	// LayerSpread and HeadSpread are standard deviations of the logarithm of churn,
-	// 1 − overlap, between layers and between the heads of a layer. Its mean stays.
+	// LayerSpread and HeadSpread are standard deviations of the logarithm of churn, 1 − overlap,
+	// between layers and between the heads of a layer. The mean churn stays.
 	LayerSpread float64 `yaml:"layer_spread" json:"layer_spread"`
 	HeadSpread  float64 `yaml:"head_spread" json:"head_spread"`
 
 	Locality `yaml:",inline"`
-	// ByLayer are dials that differ between layers: a value for each layer, or one for
-	// each head of each layer, those of a layer together.
+	// ByLayer are dials that differ between layers. A dial has a value for each layer, or one for each
+	// head of each layer, with those of a layer together.
 	ByLayer map[string]Values `yaml:"by_layer,omitempty" json:"by_layer,omitempty"`
 }
 
-// Values are a dial's values, one a layer or one a head.
+// Values are a dial's values, one per layer or one per head.
 type Values []float64
 
-// Default returns dials of the kind that small models show: every field is set, so
-// that a dial file needs to name only what it changes.
+// Default returns dials that are typical of small models. Every field is set, so a dial file needs
+// to name only its changes.
 func Default() Dials {
 	return Dials{Seed: 1, Requests: 1, Layers: 4, Context: 32 << 10, Steps: 256, Windows: 32,
 		TopK: 2048, Candidates: 2560, Order: trace.OrderRank,
@@ -82,7 +82,7 @@ func Default() Dials {
 			Heat: 0.4, Company: 0.05, Recent: 0.1, Neighbours: 0.3, Near: 0.25}}
 }
 
-// Limits of what is drawn.
+// Limits of a drawing.
 const (
 	mostTokens  = 1 << 24
 	mostSteps   = forever - leadIn - leadOut // with windows
@@ -90,7 +90,7 @@ const (
 	mostStreams = 1 << 24
 )
 
-// Validate reports the first thing that cannot be drawn.
+// Validate returns the first error that prevents a drawing.
 func (d *Dials) Validate() error {
 	for _, check := range []func() error{d.validateExtent, d.validateLists, d.validateLayers} {
 		if err := check(); err != nil {
@@ -144,10 +144,10 @@ func (d *Dials) validateLists() error {
 	return nil
 }
 
-// listed is the number of tokens that the first list can name.
+// listed returns the number of tokens that the first list can name.
 func (d *Dials) listed() int { return d.Context - d.Windows - d.Sink - d.Local }
 
-// lessPins says what pins take from it.
+// lessPins describes the tokens that pins exclude.
 func (d *Dials) lessPins() string {
 	if d.Local == 0 {
 		return ""
@@ -245,8 +245,7 @@ func (d *Dials) Set(name string, value float64) error {
 	return nil
 }
 
-// SetLayers keeps the first n layers. It adds none to those that dials by layer are of:
-// Validate refuses more.
+// SetLayers keeps the first n layers. It adds none to dials by layer: Validate rejects more.
 func (d *Dials) SetLayers(n int) {
 	keep := min(max(n, 0), d.Layers)
 	for name, values := range d.ByLayer {
@@ -258,7 +257,7 @@ func (d *Dials) SetLayers(n int) {
 	d.Layers = n
 }
 
-// SetHeads keeps the first n heads of each layer. It adds none to those that dials are of.
+// SetHeads keeps the first n heads of each layer. It adds none to dials by head.
 func (d *Dials) SetHeads(n int) {
 	keep := min(max(n, 1), d.Heads)
 	for name, values := range d.ByLayer {
@@ -273,50 +272,50 @@ func (d *Dials) SetHeads(n int) {
 	d.Heads = n
 }
 
-// Locality are the dials of a stream: how its demand repeats. Times are in decode
-// steps; MODEL.md gives the formulas.
+// Locality are the dials of a stream: how its demand repeats. Times are in decode steps. MODEL.md
+// gives the formulas.
 type Locality struct {
-	// Overlap is the mean share of the demand that the next step demands again:
-	// (1 − overlap)·K blocks leave at a step and as many enter.
+	// Overlap is the mean share of the demand that the next step demands again. (1 − overlap)·K blocks
+	// leave at a step, and the same number enters.
 	Overlap float64 `yaml:"overlap" json:"overlap"`
-	// Burst is the coefficient of variation of the number that leave, step by step.
+	// Burst is the coefficient of variation of the number of blocks that leave per step.
 	Burst float64 `yaml:"burst" json:"burst"`
-	// RunShape is the shape β of the log-logistic law of runs, the numbers of
-	// consecutive steps that demand a block: 1/(1 + (r/m)^β) of the blocks that entered
-	// stay longer than r. The median m follows from the overlap.
+	// RunShape is the shape β of the log-logistic law of runs. A run is the number of consecutive
+	// steps that demand a block. 1/(1 + (r/m)^β) of the blocks that entered stay longer than r. The
+	// median m follows from the overlap.
 	RunShape float64 `yaml:"run_shape" json:"run_shape"`
-	// GapMedian and GapShape are median and shape of the log-logistic law of gaps, the
-	// numbers of consecutive steps that do not demand a block between two that do.
+	// GapMedian and GapShape are median and shape of the log-logistic law of gaps. A gap is the number
+	// of consecutive steps that do not demand a block, between two that do.
 	GapMedian float64 `yaml:"gap_median" json:"gap_median"`
 	GapShape  float64 `yaml:"gap_shape" json:"gap_shape"`
-	// Drift is the share of the blocks leaving that never come back.
+	// Drift is the share of the leaving blocks that never come back.
 	Drift float64 `yaml:"drift" json:"drift"`
-	// Heat is the correlation of a block's gaps: with 0 all blocks are alike, with 1 a
-	// block that came back soon always does, and stays long.
+	// Heat is the correlation of a block's gaps. With 0 all blocks are alike. With 1 a block that came
+	// back soon always does, and stays long.
 	Heat float64 `yaml:"heat" json:"heat"`
-	// Company is the correlation of gaps that begin at the same step: blocks that leave
-	// together come back together.
+	// Company is the correlation of gaps that begin at the same step. Blocks that leave together come
+	// back together.
 	Company float64 `yaml:"company" json:"company"`
 	// Hot is the share of the demand that never leaves, the first tokens first.
 	Hot float64 `yaml:"hot" json:"hot"`
-	// Recent is the share of the demand that generated tokens hold in their first run,
-	// the one that begins when they are generated: what the local window makes of it.
+	// Recent is the share of the demand that generated tokens in their first run have. That run begins
+	// after the local window.
 	Recent float64 `yaml:"recent" json:"recent"`
-	// Skipped is the share of the generated tokens that are not demanded at once: at the
-	// first step at which they are not pinned, which is their own without a local window.
+	// Skipped is the share of the generated tokens that are not demanded at once. That is the first
+	// step at which they are not pinned, which is their own step without a local window.
 	Skipped float64 `yaml:"skipped,omitempty" json:"skipped,omitempty"`
-	// Neighbours is the share of the never-seen blocks that enter behind a demanded one,
-	// x where x−1 is demanded, while there are such. The others come from anywhere.
+	// Neighbours is the share of the never-seen blocks that enter behind a demanded block: x if x−1 is
+	// demanded, while there are any. The others come from anywhere.
 	Neighbours float64 `yaml:"neighbours" json:"neighbours"`
-	// Near is the chance that a block which has just left, or enters at the next step,
-	// is among the candidates, the ranks K … M−1; n steps away it is Near/n. What
-	// candidates then lack is drawn from anywhere.
+	// Near is the chance that a block which has just left, or enters at the next step, is a candidate
+	// (ranks K … M−1). At a distance of n steps the chance is Near/n. The remaining candidates are
+	// drawn from anywhere.
 	Near float64 `yaml:"near" json:"near"`
 }
 
 // Dial describes a field of Locality.
 type Dial struct {
-	Name        string // as dial files and flags have it
+	Name        string // as in dial files and flags
 	Usage       string
 	Least, Most float64
 	At          func(*Locality) *float64
@@ -339,7 +338,7 @@ var LocalityDials = []Dial{
 	{"near", "chance that a block which has just left or is about to enter is a candidate", 0, 1, func(l *Locality) *float64 { return &l.Near }},
 }
 
-// FindDial returns the dial of that name, or an error that offers the nearest.
+// FindDial returns the dial of a name, or an error that offers the nearest name.
 func FindDial(name string) (*Dial, error) {
 	var known []string
 	for i := range LocalityDials {
@@ -351,11 +350,11 @@ func FindDial(name string) (*Dial, error) {
 	return nil, fmt.Errorf("no dial is named %q%s", name, names.Nearest(name, known))
 }
 
-// validate reports the first dial out of its range, or dials that contradict each
-// other for a demand of k blocks.
+// validate returns the first dial out of its range, or the first contradiction between dials, for a
+// demand of k blocks.
 func (l *Locality) validate(k int) error {
 	for _, d := range LocalityDials {
-		if v := *d.At(l); !(v >= d.Least && v <= d.Most) { // NaN too
+		if v := *d.At(l); !(v >= d.Least && v <= d.Most) { // rejects NaN too
 			return fmt.Errorf("%s %v, expected %v to %v", d.Name, v, d.Least, d.Most)
 		}
 	}
@@ -369,20 +368,20 @@ func (l *Locality) validate(k int) error {
 	return nil
 }
 
-// bornOf is the number of generated tokens that enter at a step, on average.
+// bornOf returns the mean number of generated tokens that enter per step.
 func bornOf(l *Locality) float64 { return 1 - l.Skipped }
 
-// mostOverlap is the overlap of a demand of k of which only the token generated is new.
+// mostOverlap returns the overlap of a demand of k in which only the generated token is new.
 func mostOverlap(l *Locality, k int) float64 { return 1 - bornOf(l)/float64(k) }
 
-// churnOf is the mean number of blocks that leave a demand of k at a step.
+// churnOf returns the mean number of blocks that leave a demand of k per step.
 func churnOf(l *Locality, k float64) float64 { return (1 - l.Overlap) * k }
 
-// recentDemand is what generated tokens hold of a demand of k: those that enter are there
-// for a step at least.
+// recentDemand returns the generated tokens in a demand of k. A token that enters stays for at
+// least one step.
 func recentDemand(l *Locality, k float64) float64 { return math.Max(bornOf(l), l.Recent*k) }
 
-// recentRun is the mean first run of generated tokens.
+// recentRun returns the mean first run of generated tokens.
 func recentRun(l *Locality, k float64) float64 {
 	if bornOf(l) <= 0 {
 		return 1
@@ -390,7 +389,7 @@ func recentRun(l *Locality, k float64) float64 {
 	return recentDemand(l, k) / bornOf(l)
 }
 
-// restDemand is the part of a demand of k that is neither hot nor recent.
+// restDemand returns the part of a demand of k that is neither hot nor recent.
 func restDemand(l *Locality, k float64) float64 { return k*(1-l.Hot) - recentDemand(l, k) }
 
 //go:embed presets/*.yaml
@@ -412,7 +411,7 @@ func Presets() []string {
 	return list
 }
 
-// Preset returns the dials of that preset, or an error that offers the nearest.
+// Preset returns the dials of a preset, or an error that offers the nearest name.
 func Preset(name string) (*Dials, error) {
 	name, err := names.Find("preset", name, names.Of(Presets()...))
 	if err != nil {
@@ -429,7 +428,7 @@ func Preset(name string) (*Dials, error) {
 	return &d, nil
 }
 
-// Read changes d by the dial file at path, YAML or JSON.
+// Read changes d by the dial file at path, in YAML or JSON.
 func (d *Dials) Read(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -446,9 +445,9 @@ func (d *Dials) Read(path string) error {
 	return nil
 }
 
-// Decode changes d by what text says, YAML or JSON. What it does not name stays, except
-// that a dial named for all layers has no values by layer any more, and by_layer
-// replaces all that was said by layer. On an error d is as before.
+// Decode changes d by text, in YAML or JSON. Dials that text does not name stay, with two
+// exceptions. A dial named for all layers loses its values by layer. by_layer replaces all values
+// by layer. On an error d is unchanged.
 func (d *Dials) Decode(text []byte) error {
 	if len(text) > mostDialBytes {
 		return fmt.Errorf("more than %d bytes, too many for dials", mostDialBytes)
@@ -480,7 +479,7 @@ func (d *Dials) Decode(text []byte) error {
 	return nil
 }
 
-// without returns a copy of d, less the values by layer that said replaces.
+// without returns a copy of d, without the values by layer that said replaces.
 func (d *Dials) without(said map[string]any) Dials {
 	next := *d
 	next.ByLayer = nil
@@ -499,7 +498,7 @@ func (d *Dials) without(said map[string]any) Dials {
 	return next
 }
 
-// checkKeys offers the nearest to an unknown key.
+// checkKeys returns an error for an unknown key, which offers the nearest key.
 func checkKeys(said map[string]any) error {
 	known := slices.Clone(extentKeys)
 	for i := range LocalityDials {
@@ -513,7 +512,7 @@ func checkKeys(said map[string]any) error {
 	return nil
 }
 
-// extentKeys are the keys of a dial file besides those of LocalityDials.
+// extentKeys are the keys of a dial file other than those of LocalityDials.
 var extentKeys = []string{"about", "seed", "requests", "layers", "layer_ids", "heads", "context", "steps", "windows", "topk", "sink", "local",
 	"candidates", "order", "scores", "entry_bytes", "layer_spread", "head_spread", "by_layer"}
 

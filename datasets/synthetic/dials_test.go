@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What cannot be drawn is refused with the dial's name and what was expected.
+// Invalid dials are rejected with the dial's name and the expectation.
 func TestBadDials(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Dials)
@@ -55,7 +55,7 @@ func TestBadDials(t *testing.T) {
 	}
 }
 
-// A dial file changes what it names; dials for all layers end those by layer.
+// A dial file changes the dials that it names. Dials for all layers replace those by layer.
 func TestDecode(t *testing.T) {
 	d := Default()
 	for _, text := range []string{
@@ -107,7 +107,7 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// A bad dial file leaves the dials as they were and says what is wrong.
+// A bad dial file leaves the dials unchanged, and its error states the fault.
 func TestBadFiles(t *testing.T) {
 	for text, want := range map[string]string{
 		"overlapp: 0.5":                          "did you mean overlap?",
@@ -146,7 +146,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// What Encode writes, Decode reads back.
+// Decode reads back the output of Encode.
 func TestEncode(t *testing.T) {
 	for _, name := range Presets() {
 		d, err := Preset(name)
@@ -170,7 +170,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// No text breaks the decoder, and what it takes can be drawn from.
+// No text breaks the decoder, and accepted dials can be drawn.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte("layers: 3\nheads: 8\nlayer_spread: 0.25\norder: rank\nrecent: 0.075\n"))
 	f.Add([]byte(`{"layers": 2, "by_layer": {"overlap": [0.5, 0.25]}, "layer_ids": [3, 5], "hot": 1e-3}`))

@@ -12,15 +12,15 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// FitOptions say how dials are fitted.
+// FitOptions configure the fitting of dials.
 type FitOptions struct {
-	Workers int // layers or heads at once; 0: one for each CPU. The dials do not depend on it.
+	Workers int // layers or heads fitted at once, 0 for one per CPU. No effect on the dials
 }
 
-// Fit estimates the dials of the trace of f, layer by layer, and head by head where heads
-// select. First each dial is
-// estimated by itself; then twins are drawn and the dials corrected by what the same
-// estimates say of them, several times. One stream a worker is in memory.
+// Fit estimates the dials of the trace of f, layer by layer, and head by head if heads select.
+// First it estimates each dial by itself. Then it draws twins, estimates their dials in the same
+// way, and corrects the dials by the difference. It does so several times. One stream per worker is
+// in memory.
 func Fit(ctx context.Context, f *trace.File, o FitOptions) (*Dials, error) {
 	d, err := fit(ctx, f, o)
 	if err != nil {
@@ -75,7 +75,7 @@ func workersOf(n int) int {
 	return n
 }
 
-// extentOf is the extent of a trace; where streams differ, the middle one's.
+// extentOf returns the extent of a trace. If streams differ, it is the median stream's.
 func extentOf(f *trace.File) (*Dials, error) {
 	m := f.Meta()
 	if m.BlockTokens != 1 {
@@ -106,8 +106,8 @@ func extentOf(f *trace.File) (*Dials, error) {
 	return &d, d.Validate()
 }
 
-// setPins takes over the sink and the local window of a trace, where its lists leave the
-// pinned tokens out: the first stream tells.
+// setPins copies the sink and the local window of a trace if its lists leave the pinned tokens out.
+// The first stream decides.
 func (d *Dials) setPins(f *trace.File) error {
 	sink, local, stated := f.Meta().Pins()
 	if !stated {
@@ -132,7 +132,7 @@ func (d *Dials) setPins(f *trace.File) error {
 	return d.Validate()
 }
 
-// fewestSteps is the length of the shortest streams that are fitted.
+// fewestSteps is the least length of a stream that can be fitted.
 const fewestSteps = 8
 
 func modelOf(m *trace.Meta) string {
@@ -176,7 +176,7 @@ func measureLayers(ctx context.Context, f *trace.File, d *Dials) ([]*measure, fl
 		}
 		head, _ := slices.BinarySearch(heads, s.Head)
 		m := measures[at*max(1, d.Heads)+head]
-		m.state, scratch = scratch, nil // one for all layers: contexts are long
+		m.state, scratch = scratch, nil // one for all layers, because contexts are long
 		m.stream(&s)
 		m.state, scratch = nil, m.state
 		power.stream(&s)
@@ -192,7 +192,7 @@ func measureLayers(ctx context.Context, f *trace.File, d *Dials) ([]*measure, fl
 	return measures, power.exponent(), nil
 }
 
-// headsOf are the numbers of the heads, ascending; none where layers share a selection.
+// headsOf returns the numbers of the heads, ascending, or none if layers share a selection.
 func headsOf(f *trace.File) []int32 {
 	var heads []int32
 	for _, s := range f.Streams() {
@@ -203,7 +203,7 @@ func headsOf(f *trace.File) []int32 {
 	return heads
 }
 
-// setByLayer sets the dials of each layer, or of each of its heads, and those of all to
+// setByLayer sets the dials of each layer, or of each of its heads, and sets the common dials to
 // their means.
 func (d *Dials) setByLayer(fitted []Locality) {
 	d.ByLayer = map[string]Values{}
@@ -225,7 +225,7 @@ func (d *Dials) setByLayer(fitted []Locality) {
 	}
 }
 
-// round rounds the dials, the overlap not beyond what can be.
+// round rounds the dials and keeps the overlap within its limit.
 func (l *Locality) round(k int) {
 	for _, dial := range LocalityDials {
 		v := dial.At(l)
@@ -234,7 +234,7 @@ func (l *Locality) round(k int) {
 	l.Overlap = min(l.Overlap, mostOverlap(l, k))
 }
 
-// round keeps four significant digits: dial files are read by people.
+// round keeps four significant digits, because people read dial files.
 func round(v float64) float64 {
 	if v == 0 || math.IsInf(v, 0) || math.IsNaN(v) {
 		return v
@@ -261,7 +261,7 @@ func (p *powerFit) stream(s *trace.Stream) {
 	}
 }
 
-// exponent is the power with its sign changed, 0 without scores.
+// exponent returns the power with its sign changed, 0 without scores.
 func (p *powerFit) exponent() float64 {
 	variance := p.n*p.xx - p.x*p.x
 	if p.n == 0 || variance <= 0 {
@@ -270,17 +270,16 @@ func (p *powerFit) exponent() float64 {
 	return round(max(0, min(10, -(p.n*p.xy-p.x*p.y)/variance)))
 }
 
-// estimate is what a measure says of each dial.
+// estimate is the estimate of each dial from a measure.
 type estimate struct {
 	Locality
 	runMedian float64
 	soon      float64 // mean log odds of staying away longer than 1, 2, 4 and 8 steps
-	unknown   float64 // share of the blocks entering at counted steps that were never demanded before
-	strange   float64 // share of the blocks entering at counted steps that were not demanded for long, or never
+	unknown   float64 // share of the blocks entering at counted steps that had no demand before
+	strange   float64 // share of the blocks entering at counted steps without a demand for long, or ever
 }
 
-// estimate estimates dials one by one. What too few values rest on is left at the
-// value in from.
+// estimate estimates dials one by one. A dial with too few values keeps the value in from.
 func (m *measure) estimate(from *Locality) estimate {
 	e := estimate{Locality: *from, strange: ratio(m.strange, m.counted), unknown: ratio(m.unknown, m.counted)}
 	e.Skipped = 1 - ratio(m.born, m.steps)
@@ -306,7 +305,7 @@ func (m *measure) estimate(from *Locality) estimate {
 	return e
 }
 
-// soonOf is the mean log odds of a curve at 1, 2, 4 and 8.
+// soonOf returns the mean log odds of a curve at 1, 2, 4 and 8.
 func soonOf(curve []float64) float64 {
 	sum, n := 0.0, 0.0
 	for x := 1; x <= min(8, len(curve)); x *= 2 {
@@ -317,13 +316,13 @@ func soonOf(curve []float64) float64 {
 	return sum / max(1, n)
 }
 
-// soonCentre is the mean log of 1, 2, 4 and 8: a law of median m and shape β has mean
-// log odds β·(ln m − soonCentre) there.
+// soonCentre is the mean logarithm of 1, 2, 4 and 8. A law of median m and shape β has mean log
+// odds β·(ln m − soonCentre) there.
 const soonCentre = 1.5 * math.Ln2
 
-// heatOf compares the gaps that follow a long one, of blocks seen for the first time,
-// with all: if a block keeps its quantile with probability √heat, a share of heat
-// stays away as long again, and the others as all do.
+// heatOf compares the gaps after a long one, of blocks seen for the first time, with all gaps. A
+// block keeps its quantile with probability √heat. A share of heat therefore stays away as long
+// again, and the others as all do.
 func heatOf(all, fresh []float64) (float64, bool) {
 	sum, n := 0.0, 0.0
 	for _, x := range []int{4, 8, 16} {
@@ -335,9 +334,8 @@ func heatOf(all, fresh []float64) (float64, bool) {
 	return max(0, min(1, sum/max(1, n))), n > 0
 }
 
-// recentOf is the share of the demand that generated tokens hold in their first run,
-// as far as there is room: a quarter, and what leaves other blocks runs of more than a
-// step.
+// recentOf returns the share of the demand that generated tokens have in their first run. It is
+// limited to a quarter, and so that other blocks have runs of more than a step.
 func (m *measure) recentOf(dials *Locality) float64 {
 	k := float64(m.topK)
 	room := max(0, min(0.25, 1-shortRun*((1-dials.Overlap)-bornOf(dials)/k)))
@@ -360,11 +358,10 @@ func (m *measure) recentOf(dials *Locality) float64 {
 	return min(room, bornOf(dials)*l.meanSteps()/k)
 }
 
-// shortRun is the mean run that recent tokens leave room for.
+// shortRun is the least mean run that recent tokens leave to other blocks.
 const shortRun = 1.3
 
-// hotOf is the share of the demand that is left when runs of that median and recent
-// tokens are taken out of it.
+// hotOf returns the share of the demand that remains without recent tokens and runs of that median.
 func hotOf(l *Locality, k, runMedian float64) float64 {
 	var runs law
 	runs.set(max(runMedian, 1e-3), l.RunShape, longestRun)
@@ -372,10 +369,10 @@ func hotOf(l *Locality, k, runMedian float64) float64 {
 }
 
 const (
-	rounds     = 8       // of corrections
-	twinTarget = 1 << 21 // indices of the twins of a layer in a round
+	rounds     = 8       // of correction
+	twinTarget = 1 << 21 // indices of a layer's twins in a round
 
-	mostCompany = 0.02 // fitted: more makes short traces a matter of luck
+	mostCompany = 0.02 // limit of the fit: more makes short traces depend on luck
 )
 
 // calibrate returns the dials of a layer.
@@ -413,7 +410,7 @@ func measureTwin(twin *Dials) *measure {
 	return m
 }
 
-// correct moves each dial by a part, gain, of what its estimate lacks to the target.
+// correct moves each dial by gain times the difference between its target and its estimate.
 func (l *Locality) correct(target, got *estimate, gain float64) {
 	factor := func(dial *float64, want, is float64) {
 		if want > 0 && is > 0 {
@@ -425,7 +422,7 @@ func (l *Locality) correct(target, got *estimate, gain float64) {
 	l.Overlap = 1 - churn
 	factor(&l.Burst, target.Burst, got.Burst)
 	factor(&l.RunShape, target.RunShape, got.RunShape)
-	// The law of gaps is given by its odds at short times and at a long one.
+	// Odds at short times and at a long one determine the law of gaps.
 	soon := l.GapShape*(math.Log(l.GapMedian)-soonCentre) + gain*(target.soon-got.soon)
 	slope := strangeSlope(l.GapShape, soon)
 	factor(&l.GapShape, math.Pow(got.strange, 1/slope), math.Pow(target.strange, 1/slope))
@@ -436,21 +433,21 @@ func (l *Locality) correct(target, got *estimate, gain float64) {
 	l.Heat += gain * (target.Heat - got.Heat)
 }
 
-// medianOf is the median of a law of gaps with that shape and those odds at short times.
+// medianOf returns the median of a law of gaps with this shape and these odds at short times.
 func medianOf(shape, soon float64) float64 { return math.Exp(soonCentre + soon/shape) }
 
-// strangeSlope is by how many per cent the gaps longer than longTime become fewer when
-// their shape grows by one per cent and the odds at short times stay.
+// strangeSlope returns the relative fall of the gaps longer than longTime for a relative growth of
+// their shape. The odds at short times stay.
 func strangeSlope(shape, soon float64) float64 {
 	longer := func(shape float64) float64 { return 1 / (1 + math.Pow(longTime/medianOf(shape, soon), shape)) }
 	const step = 0.01
 	return max(0.25, math.Log(longer(shape)/longer(shape*(1+step)))/math.Log1p(step))
 }
 
-// slack is the share of the demand that keeps rounded dials free of contradiction.
+// slack is the share of the demand that prevents contradictions between rounded dials.
 const slack = 1e-3
 
-// limit keeps dials in their ranges and free of contradiction.
+// limit keeps dials in their ranges and free of contradictions.
 func (l *Locality) limit(k int) {
 	l.Overlap = min(l.Overlap, mostOverlap(l, k))
 	for i := range LocalityDials {

@@ -12,12 +12,12 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Hand-worked: five times end after 1, 1, 2, 3, 4 steps, one is cut at 3, when it was known
-// to exceed 2. Six are at risk of ending at 1, and 2 do: 4/6. Four at 2: × 3/4. At 3 the cut
-// one no longer counts: two at risk, one ends: × 1/2.
+// Hand-worked: five times end after 1, 1, 2, 3, 4 steps. One is cut at 3, when it was known to
+// exceed 2. Six are at risk of ending at 1, and 2 do: 4/6. Four are at risk at 2: × 3/4. At 3 the
+// cut one no longer counts. Two are at risk and one ends: × 1/2.
 func TestCurve(t *testing.T) {
 	var s survival
-	for range fewest { // as many times over, so that there are enough
+	for range fewest { // repeated so often that there are enough
 		for _, steps := range []int{1, 1, 2, 3, 4} {
 			s.add(steps, false)
 		}
@@ -66,7 +66,7 @@ func TestCorrelation(t *testing.T) {
 	}
 }
 
-// Each dial moves its estimate, and estimates of a trace drawn from dials are near them.
+// Each dial moves its estimate. Estimates of a trace drawn from dials are near them.
 func TestEstimates(t *testing.T) {
 	base := Default()
 	base.Layers, base.Context, base.Steps, base.TopK, base.Candidates, base.Requests = 1, 8192, 160, 256, 320, 2
@@ -178,8 +178,8 @@ func TestFitExtremes(t *testing.T) {
 	}
 }
 
-// Pinned tokens are in no list, the metadata says which they are, and fitting finds them,
-// and how many of the tokens that leave the local window are demanded at once.
+// Pinned tokens are in no list, and the metadata names them. Fitting finds them, and the share of
+// the tokens leaving the local window that are demanded at once.
 func TestPins(t *testing.T) {
 	d := small()
 	d.Sink, d.Local, d.Skipped, d.Steps = 4, 64, 0.6, 100
@@ -212,7 +212,7 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// What cannot be fitted says why.
+// A trace that cannot be fitted gives an error with the reason.
 func TestCannotFit(t *testing.T) {
 	d := small()
 	d.Steps = 4

@@ -63,8 +63,8 @@ func TestMeanSteps(t *testing.T) {
 	}
 }
 
-// Intervals are met in proportion to their length: of a law cut so that half its
-// times are short and half ten times as long, 10 of 11 moments fall into long ones.
+// A random moment meets intervals in proportion to their length. If half the times of a law are
+// short and half ten times as long, 10 of 11 moments fall into long ones.
 func TestLengths(t *testing.T) {
 	l := law{median: 1, most: 10}
 	for i := range l.unit {

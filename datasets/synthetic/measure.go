@@ -8,18 +8,18 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// measure gathers what dials are estimated from, of streams that share them.
+// measure gathers the input of the estimates, from streams that share their dials.
 type measure struct {
 	topK  int
-	local int // tokens that are pinned as the last ones; 0: lists may name all
+	local int // number of last tokens that are pinned, 0 if lists may name all
 
 	runs, gaps survival
 	recent     survival // first runs of generated tokens
-	freshGaps  survival // first gaps of blocks first seen once the stream is under way
+	freshGaps  survival // first gaps of blocks first seen after underWay rows
 
-	after, common  int64 // demand at counted steps after the first, and what repeats
+	after, common  int64 // demand at counted steps after the first, and its repeated part
 	born, steps    int64 // rows after the first, and those at which the newest token enters
-	entered        int64 // blocks at steps after the first row, that the row before lacks
+	entered        int64 // blocks at steps after the first row that the row before lacks
 	counted        int64 // of entered, in counted steps
 	fromCandidates int64 // of entered, candidates of the row before
 	fresh, behind  int64 // first-seen blocks, and those whose left neighbour is demanded too
@@ -29,26 +29,26 @@ type measure struct {
 	company        float64 // sum over streams
 	streams        int
 
-	rows     int     // of the stream in hand
+	rows     int     // of the current stream
 	state    []state // by block
-	gone     classes // gaps by the row that they begin at
+	gone     classes // gaps by the row of their beginning
 	entering []arrival
 	now      []float64
 }
 
-// state is what a measure knows of a block in a stream.
+// state is the history of a block in a stream.
 type state struct {
 	last      int32 // row of its last demand, -1 before the first
 	start     int32 // row of its run's first demand, -1 for a run that began before the stream
 	candidate int32 // last row that had it among the candidates, -1 for none
 	born      bool  // its run is the first of a generated token
-	fresh     bool  // its last run was its first, begun once the stream was under way
+	fresh     bool  // its last run was its first, begun after underWay rows
 }
 
 const (
 	underWay   = 16 // rows after which a block's first demand follows a long gap
 	longTime   = 24 // rows after which a block is a stranger
-	longestGap = 32 // rows: gaps compared with each other are cut there
+	longestGap = 32 // rows: limit of gaps that are compared with each other
 )
 
 // stream adds a stream. Rows count as steps.
@@ -75,7 +75,7 @@ func (m *measure) stream(s *trace.Stream) {
 	m.company += m.gone.correlation()
 }
 
-// row adds the demand of row t, before that of the row before.
+// row adds the demand of row t. before is the demand of the row before.
 func (m *measure) row(s *trace.Stream, t int, demand, before []int32) {
 	m.entering = m.entering[:0]
 	for _, x := range demand {
@@ -160,7 +160,7 @@ func (m *measure) gap(from, to int, b *state, cut bool) {
 	}
 }
 
-// end cuts what is under way after the last row.
+// end cuts the runs and gaps that last beyond the last row.
 func (m *measure) end() {
 	rows := m.rows
 	for x := range m.state {
@@ -177,10 +177,10 @@ func (m *measure) end() {
 	}
 }
 
-// rounding is the square of the variation that equal values may seem to have.
+// rounding is the largest squared variation that rounding gives to equal values.
 const rounding = 1e-24
 
-// variation is the coefficient of variation; 0 of fewer than two values.
+// variation returns the coefficient of variation, 0 for fewer than two values.
 func variation(values []float64) float64 {
 	if len(values) < 2 {
 		return 0
@@ -205,8 +205,8 @@ func ratio(a, b int64) float64 {
 	return float64(a) / float64(b)
 }
 
-// survival counts times in steps, of which some were cut off by the end of the trace:
-// then it is only known that they exceed what was seen of them, less one.
+// survival counts times in steps. The end of the trace cuts some of them. A cut time is only known
+// to exceed its observed steps less one.
 type survival struct{ ended, cut []int64 }
 
 func (s *survival) add(steps int, cut bool) {
@@ -220,11 +220,11 @@ func (s *survival) add(steps int, cut bool) {
 	}
 }
 
-// fewest is the number of times that a point of a curve rests on at least.
+// fewest is the least number of times behind a point of a curve.
 const fewest = 30
 
-// curve is the Kaplan–Meier estimate of P(X > x) for x = 1, 2, …, as far as at least
-// fewest times are known to reach x.
+// curve returns the Kaplan–Meier estimate of P(X > x) for x = 1, 2, …, while at least fewest times
+// are known to reach x.
 func (s *survival) curve() []float64 {
 	atRisk := int64(0)
 	for i := range s.ended {
@@ -233,7 +233,7 @@ func (s *survival) curve() []float64 {
 	var curve []float64
 	share := 1.0
 	for x := 1; x < len(s.ended); x++ {
-		atRisk -= s.ended[x-1] + s.cut[x] // what was cut at x may end at x
+		atRisk -= s.ended[x-1] + s.cut[x] // a time that was cut at x may end at x
 		if atRisk < fewest {
 			break
 		}
@@ -243,8 +243,8 @@ func (s *survival) curve() []float64 {
 	return curve
 }
 
-// fitLogLogistic fits 1/(1 + (x/m)^β) to a curve by least squares, each octave of x
-// with equal weight. ok is false where there are fewer than three points.
+// fitLogLogistic fits 1/(1 + (x/m)^β) to a curve by least squares, with equal weight for each
+// octave of x. ok is false if there are fewer than three points.
 func fitLogLogistic(curve []float64) (median, shape float64, ok bool) {
 	if len(curve) < 3 {
 		return 0, 0, false
@@ -265,7 +265,7 @@ func fitLogLogistic(curve []float64) (median, shape float64, ok bool) {
 	return math.Exp(r.X[0]), math.Exp(r.X[1]), true
 }
 
-// classes measures how much values that share a class resemble each other.
+// classes measures the resemblance of values that share a class.
 type classes struct{ n, sum, squares []float64 }
 
 func (c *classes) add(class int, v float64) {
@@ -277,8 +277,8 @@ func (c *classes) add(class int, v float64) {
 	c.squares[class] += v * v
 }
 
-// correlation is the intraclass correlation, estimated from the analysis of variance;
-// 0 where there are too few values.
+// correlation returns the intraclass correlation, estimated from the analysis of variance, or 0 if
+// there are too few values.
 func (c *classes) correlation() float64 {
 	var total, sum, groups, squared float64
 	for i, n := range c.n {

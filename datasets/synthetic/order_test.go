@@ -33,7 +33,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Each shuffle is another permutation, in which the far come early, but not always.
+// Each shuffle is a different permutation, in which far elements mostly come early.
 func TestShuffles(t *testing.T) {
 	var o order
 	h := make([]uint8, 400)
@@ -68,8 +68,7 @@ func TestShuffles(t *testing.T) {
 	}
 }
 
-// Spans follow one on another from the newest departure on, as far as candidates come from,
-// whatever the churn.
+// Spans are adjacent from the newest departure on, up to the limit of candidates, for any churn.
 func TestPlan(t *testing.T) {
 	for _, churn := range []float64{1, 3.5, 205, 1 << 15, 1 << 24} {
 		for _, near := range []float64{0, 1e-6, 0.25, 1} {

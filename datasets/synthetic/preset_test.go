@@ -93,9 +93,8 @@ func rankCorrelation(a, b []float64) float64 {
 	return 1 - 6*d/(n*(n*n-1))
 }
 
-// With LRU, warmed up, and 0.2 of the context on the GPU, the layers of deepseek-v3.2-32k
-// miss from 16.66 to 605 entries a step (ESS, section 3.3), in the order of the preset's
-// profile.
+// LRU is warmed up and has 0.2 of the context on the GPU. The layers of deepseek-v3.2-32k miss from
+// 16.66 to 605 entries per step (ESS, section 3.3). Their order is that of the preset's profile.
 func TestDeepSeekLayers(t *testing.T) {
 	misses := column(byLayer(t, "deepseek-v3.2-32k", 1, 0.2), 0)
 	if least := slices.Min(misses); math.Abs(least/16.66-1) > 0.1 || misses[0] != least {
@@ -118,9 +117,9 @@ func TestDeepSeekLayers(t *testing.T) {
 	t.Logf("mean misses at 0.2 of 32K: %.1f", meanOf(misses))
 }
 
-// Misses fall steeply up to 0.2 of the context and slowly beyond it; at equal ratios they
-// fall as the context grows, and contexts differ less from 0.2 on, while the same layers
-// stand out (ESS, sections 3.3 and 3.4).
+// Misses fall steeply up to 0.2 of the context and slowly beyond it. At equal ratios they fall as
+// the context grows. From 0.2 on contexts differ less, while the same layers stand out (ESS,
+// sections 3.3 and 3.4).
 func TestDeepSeekContexts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("replays long contexts")
@@ -145,8 +144,8 @@ func TestDeepSeekContexts(t *testing.T) {
 	}
 }
 
-// Layer 0 and layer 35 of deepseek-v3.2-32k miss what they are meant to on average over
-// requests, not by the luck of the preset's seed.
+// Layer 0 and layer 35 of deepseek-v3.2-32k miss their targets on average over requests, not by the
+// luck of the preset's seed.
 func TestDeepSeekAverage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("replays many requests")
@@ -168,9 +167,9 @@ func TestDeepSeekAverage(t *testing.T) {
 	}
 }
 
-// In KVDrive's setting of Table 3 (120K, K = 2048, M = 2560, room for two steps' demand)
-// hit rates lie in the range that it prints for Llama-3-8B over four systems: LRU 80.0 to
-// 89.2 %, lookahead 81.5 to 90.1 %, lookahead ahead.
+// KVDrive's Table 3 has a setting of 120K, K = 2048, M = 2560 and room for two steps' demand. Hit
+// rates lie in the range that it prints for Llama-3-8B over four systems. LRU has 80.0 to 89.2 %,
+// lookahead 81.5 to 90.1 %, and lookahead is better.
 func TestLlama(t *testing.T) {
 	d, err := Preset("llama-3-8b-120k")
 	if err != nil {

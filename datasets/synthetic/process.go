@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// block is what a process knows of one.
+// block is the state of a block in a process.
 type block struct {
-	state int32 // one of those below
+	state int32 // a state below
 	heat  uint16
 	seen  bool // demanded before
 }
@@ -16,21 +16,21 @@ type block struct {
 // States of a block.
 const (
 	demanded = 0
-	free     = -1 // it has never been demanded, or is in no queue
-	waiting  = -2 // less the bucket of the queue in which it waits to come back; behind the last it never does
+	free     = -1 // it was never demanded, or is in no queue
+	waiting  = -2 // less the bucket in which it waits to come back. Behind the last bucket it never does
 )
 
-// extent is the shape of a stream's process in steps of its own: it begins before the
-// first recorded row, to be in its stride there, and ends after the last one, so that
-// every row knows which blocks enter next.
+// extent is the shape of a stream's process in its own steps. The process begins before the first
+// recorded row, so that it is steady there. It ends after the last row, so that every row knows the
+// blocks that enter next.
 type extent struct {
 	topK   int
-	tokens int // context at step 0 of the process, the token being generated included
+	tokens int // context at step 0 of the process, with the token being generated
 	steps  int
 }
 
-// process draws which blocks are demanded at which step. It reuses its memory from
-// stream to stream. All draws come from one generator in one order.
+// process draws the demanded blocks of each step. It reuses its memory from stream to stream. All
+// draws come from one generator in one order.
 type process struct {
 	extent
 	dials   Locality
@@ -40,20 +40,20 @@ type process struct {
 	heat    int32  // chance of a block's own quantile, in 1/chances
 	company int32  // chance of the step's quantile of gaps
 	never   uint32 // chance of no return
-	skipped uint32 // chance of a generated token not to be demanded at once
+	skipped uint32 // chance that a generated token is not demanded at once
 	blocks  []block
 	due     queue   // runs by their end
 	back    queue   // blocks by their return
-	coming  []int32 // blocks due to come back, not yet in
-	leaving []int32 // runs that end at the step in hand
+	coming  []int32 // blocks due to come back, not yet demanded
+	leaving []int32 // runs that end at the current step
 	numbers []int32 // of runs that begin
 	mixed   []int32 // quantiles, then buckets, of blocks that enter or leave
 	ending  int     // runs in due
 
 	runs  []run   // in the order of their first step
-	first []int32 // by step, of runs; one more for the end
-	left  []int32 // blocks in the order of the first step that no longer demands them
-	gone  []int32 // by step, of left; one more for the end
+	first []int32 // by step, of runs. One more for the end
+	left  []int32 // blocks in the order of the first step that does not demand them
+	gone  []int32 // by step, of left. One more for the end
 }
 
 // laws are the distributions of a stream's times.
@@ -63,9 +63,9 @@ type laws struct {
 }
 
 const (
-	longestRun  = 1024 // steps: where the laws of runs are cut
+	longestRun  = 1024 // steps: limit of the laws of runs
 	recentShape = 1.5  // of the runs of generated tokens
-	sinks       = 4    // of the hot blocks, the first ones; KVDrive keeps as many
+	sinks       = 4    // first of the hot blocks. KVDrive keeps the same number
 	chances     = 1 << 20
 )
 
@@ -86,7 +86,7 @@ func (p *process) draw(e extent, dials *Locality, r *random) {
 		pace := math.Exp(-variance/2 + deviation*p.rand.NormFloat64())
 		clock += pace
 		plan := churn * pace
-		n := p.step(t, clock, plan-debt/debtSteps, max(0, plan*unseen-born), debt/churn) // less the newest token
+		n := p.step(t, clock, plan-debt/debtSteps, max(0, plan*unseen-born), debt/churn) // without the newest token
 		debt += float64(n) - plan
 		p.mark()
 	}
@@ -108,8 +108,8 @@ func (p *process) setDials(d *Locality) {
 	}
 }
 
-// set fills in the tables. The scale of runs follows from the overlap: what leaves at
-// a step times the mean run is the demand that is neither hot nor recent.
+// set fills in the tables. The scale of runs follows from the overlap. The blocks that leave per
+// step times the mean run equal the demand that is neither hot nor recent.
 func (l *laws) set(d *Locality, k float64) {
 	l.gaps.set(d.GapMedian, d.GapShape, math.Inf(1))
 	l.recent.setMean(recentRun(d, k), recentShape, math.Max(longestRun, 8*recentRun(d, k)))
@@ -129,12 +129,12 @@ func (p *process) reset() {
 	p.due.reset(2 * p.steps)
 	p.back.reset(2 * p.steps)
 	p.coming, p.ending = p.coming[:0], 0
-	leaving := int(churnOf(&p.dials, float64(p.topK))*float64(p.steps)) * 9 / 8 // about
+	leaving := int(churnOf(&p.dials, float64(p.topK))*float64(p.steps)) * 9 / 8 // approximately
 	p.runs, p.first = slices.Grow(p.runs[:0], p.topK+leaving), append(p.first[:0], 0)
 	p.left, p.gone = slices.Grow(p.left[:0], leaving), append(p.gone[:0], 0)
 }
 
-// unseen is the share of gaps longer than time.
+// unseen returns the share of gaps longer than time.
 func (p *process) unseen(time float64) float64 {
 	return 1 - (1-p.dials.Drift)*float64(p.laws.gaps.under(time))/quantiles
 }
@@ -142,11 +142,12 @@ func (p *process) unseen(time float64) float64 {
 // step draws the demand of step t, at time clock, and returns the number of blocks that it
 // exchanged. Blocks that are due come back, and the newest token enters unless it is skipped.
 //
-// The number of blocks never seen lies halfway between two numbers: the one that a process of
-// this age brings (unseen), and the one that is missing to plan. If even none is too many,
-// half of the surplus waits. The number that enters may then differ from plan for a while.
-// If it has differed for long (surplus, in mean exchanges), plan holds: blocks that are due
-// beyond it never return, or blocks never seen make up for all that is missing.
+// The number of never-seen blocks is the mean of two numbers. One is the number that a process of
+// this age brings (unseen). The other is the number missing to plan. If even none is too many, half
+// of the surplus waits. The number that enters may then differ from plan for a while.
+//
+// surplus is the lasting difference, in mean exchanges. If it is too large, plan holds. Due blocks
+// beyond plan then never return, or never-seen blocks fill all missing places.
 func (p *process) step(t int, clock, plan, unseen, surplus float64) int {
 	newest, tick := int32(p.tokens+t-1), int(clock*ticks)
 	p.coming = p.back.takeBefore(tick+1, p.coming)
@@ -179,7 +180,7 @@ func (p *process) step(t int, clock, plan, unseen, surplus float64) int {
 	return n
 }
 
-// leave ends the runs that are due to and sets when their blocks come back, if ever.
+// leave ends the runs that are due and sets the return of their blocks, if any.
 func (p *process) leave(t, tick int) {
 	n, from := len(p.leaving), len(p.left)
 	p.left = slices.Grow(p.left, n)[:from+n]
@@ -205,7 +206,7 @@ func (p *process) leave(t, tick int) {
 	}
 }
 
-// forget delays some returns for ever.
+// forget makes some returns never happen.
 func (p *process) forget(due []int32, last int32) {
 	for i := range due {
 		if uint32(p.random.Uint64()>>44) < p.never {
@@ -214,14 +215,14 @@ func (p *process) forget(due []int32, last int32) {
 	}
 }
 
-// forgetAll makes blocks that are due never come back.
+// forgetAll makes due blocks never come back.
 func (p *process) forgetAll(blocks []int32) {
 	for _, x := range blocks {
 		p.blocks[x].state = waiting - int32(len(p.back.end))
 	}
 }
 
-// own returns the blocks' own quantiles, in memory that is used again.
+// own returns the blocks' own quantiles, in memory that is reused.
 func (p *process) own(blocks []int32) []int32 {
 	p.mixed = resized(p.mixed, len(blocks))
 	mixed, all := p.mixed, p.blocks
@@ -231,8 +232,8 @@ func (p *process) own(blocks []int32) []int32 {
 	return mixed
 }
 
-// mix keeps each of the quantiles with the chance p.heat, makes it another one with the
-// chance given, and any otherwise.
+// mix keeps each quantile with the chance p.heat, replaces it by other with the given chance, and
+// draws it otherwise.
 func (p *process) mix(mixed []int32, chance, other int32) {
 	random, heat, bits := *p.random, p.heat, uint64(0)
 	for i, own := range mixed {
@@ -244,15 +245,15 @@ func (p *process) mix(mixed []int32, chance, other int32) {
 	*p.random = random
 }
 
-// quantile is own with the chance heat, other with the chance given, else any; bits decide,
-// without a branch, as none could foretell them.
+// quantile returns own with the chance heat, other with the given chance, and otherwise any. bits
+// decide without a branch, because no branch could be predicted.
 func quantile(bits uint32, heat, own, chance, other int32) int32 {
 	v := int32(bits % chances)
 	q := pick(chances-chance-1-v, other, int32(bits/chances))
 	return pick(v-heat, own, q)
 }
 
-// pick is a where sign is negative, else b.
+// pick returns a if sign is negative, otherwise b.
 func pick(sign, a, b int32) int32 { return b ^ (a^b)&(sign>>31) }
 
 // enterAll begins a run of each of the blocks at step t.
@@ -283,7 +284,7 @@ func (p *process) enter(t int, x int32) {
 	p.begun(t, x, p.laws.runs.ticks[q])
 }
 
-// begun begins a run that is so many ticks long.
+// begun begins a run of length ticks.
 func (p *process) begun(t int, x int32, length int32) {
 	p.demand(t, x)
 	p.due.put(int32(len(p.runs)-1), int32(min(p.due.at+int(length), len(p.due.end)-1)))
@@ -309,11 +310,11 @@ func (p *process) enterNewest(t int, x int32) {
 	bits := p.random.Uint64()
 	p.blocks[x].heat = uint16(bits % quantiles)
 	p.begun(t, x, p.laws.recent.ticks[bits>>32%quantiles])
-	p.runs[len(p.runs)-1] = p.runs[len(p.runs)-1].from(0) // ranked as if it had long been demanded
+	p.runs[len(p.runs)-1] = p.runs[len(p.runs)-1].from(0) // ranked as if it had been demanded for long
 }
 
-// enterFresh begins the first run of n blocks. They were last demanded before the process
-// began, if ever, so their gaps exceed the clock, and that tells of their heat.
+// enterFresh begins the first run of n blocks. If they were ever demanded, it was before the
+// process began. Their gaps therefore exceed the clock, which determines their heat.
 func (p *process) enterFresh(t int, clock float64, newest int32, n int) {
 	past := int32(min(p.laws.gaps.under(clock), quantiles-1))
 	for range n {
@@ -326,12 +327,12 @@ func (p *process) enterFresh(t int, clock float64, newest int32, n int) {
 	}
 }
 
-// tries is how often a block that was never seen is looked for before one that was is
-// taken: contexts are finite. Of as many of those, the one comes that is due first.
+// tries is the number of draws of a never-seen block before a seen one is taken, because contexts
+// are finite. Among the seen ones, the one due first is taken.
 const tries = 8
 
-// fresh picks a block below newest that is not demanded, and takes it out of its queue:
-// one behind a demanded block with the chance Neighbours, if there is one, else any.
+// fresh picks a block below newest that is not demanded, and takes it out of its queue. With the
+// chance Neighbours it picks one behind a demanded block, if there is one.
 func (p *process) fresh(newest int32) int32 {
 	if bits := p.random.Uint64(); float64(bits>>40)/(1<<24) < p.dials.Neighbours {
 		if x := p.behind(newest); x >= 0 {
@@ -348,8 +349,7 @@ func (p *process) fresh(newest int32) int32 {
 	return p.early(x, newest)
 }
 
-// early picks a block that is away, one that would come back soon, and takes it out of its
-// queue.
+// early picks a block that is away and would come back soon, and takes it out of its queue.
 func (p *process) early(x, newest int32) int32 {
 	x = p.nextAway(x, newest)
 	if b := &p.blocks[x]; p.isWaiting(b.state) {
@@ -358,13 +358,13 @@ func (p *process) early(x, newest int32) int32 {
 	return x
 }
 
-// isWaiting reports whether a block in that state is in the queue of those to come back.
+// isWaiting reports whether a block in that state is in the queue of returning blocks.
 func (p *process) isWaiting(state int32) bool {
 	return state <= waiting && int(waiting-state) < len(p.back.end)
 }
 
-// behind looks for a block never seen that follows demanded ones, the last of which or
-// one before it entered at this step; -1 if tries fail.
+// behind returns a never-seen block after a span of demanded blocks. A block of the span entered at
+// this step. It returns -1 if its tries fail.
 func (p *process) behind(newest int32) int32 {
 	entered := p.runs[p.first[len(p.first)-1]:]
 	if len(entered) == 0 {
@@ -382,8 +382,8 @@ func (p *process) behind(newest int32) int32 {
 	return -1
 }
 
-// nextAway is the first block from x on, around the end, that is not demanded and not
-// about to come back at this step.
+// nextAway returns the first block from x on, around the end, that is not demanded and does not
+// come back at this step.
 func (p *process) nextAway(x, newest int32) int32 {
 	for s := p.blocks[x].state; s == demanded || s <= waiting && int(waiting-s) < p.back.at; s = p.blocks[x].state {
 		if x++; x == newest {
@@ -393,14 +393,14 @@ func (p *process) nextAway(x, newest int32) int32 {
 	return x
 }
 
-// begin draws the demand of step 0: hot blocks, the last tokens, others in the middle
-// of their run.
+// begin draws the demand of step 0: hot blocks, the last tokens, and others in the middle of their
+// run.
 func (p *process) begin() {
 	newest := int32(p.tokens - 1)
 	if p.born() > 0 {
 		p.enterNewest(0, newest)
 	}
-	hot := min(p.topK-1, int(p.dials.Hot*float64(p.topK)+0.5)) // one may leave at least
+	hot := min(p.topK-1, int(p.dials.Hot*float64(p.topK)+0.5)) // at least one may leave
 	for i := 0; i < hot && len(p.runs) < p.topK; i++ {
 		x := int32(i)
 		if i >= sinks || p.blocks[x].state != free {
@@ -417,8 +417,8 @@ func (p *process) begin() {
 	}
 }
 
-// beginRecent demands the tokens before the newest as if each had been generated: the
-// part of its run that is left.
+// beginRecent demands the tokens before the newest as if each had been generated, for the rest of
+// its run.
 func (p *process) beginRecent(newest int32) {
 	for age := int32(1); age <= newest && len(p.runs) < p.topK; age++ {
 		past := p.laws.recent.under(float64(age))
@@ -436,19 +436,19 @@ func (p *process) beginRecent(newest int32) {
 }
 
 const (
-	debtSteps = 16 // the time in which a surplus of exchanged blocks is made up for
-	mostDebt  = 4  // mean exchanges: a surplus or lack of more is ended at once
+	debtSteps = 16 // time in which a surplus of exchanged blocks is compensated
+	mostDebt  = 4  // mean exchanges: a larger surplus or lack ends at once
 )
 
-// run is a maximal span of steps that demand a block, in one word, which loads and stores
-// at once: from the lowest bit on 32 of the block, 16 of the first step that demands it and
-// 16 of the first that no longer does.
+// run is a maximal span of steps that demand a block. It is one word, for fast loads and stores.
+// The lowest 32 bits are the block. The next 16 are the first step that demands it. The last 16 are
+// the first step that does not.
 type run uint64
 
-// forever is the exit of a run that outlasts the process; steps are below it.
+// forever is the exit of a run that outlasts the process. Steps are smaller.
 const forever = math.MaxUint16
 
-// endless is a run from step enter on.
+// endless returns a run from step enter on.
 func endless(block int32, enter int) run {
 	return run(uint32(block)) | run(uint16(enter))<<32 | forever<<48
 }
@@ -457,30 +457,30 @@ func (r run) block() int32  { return int32(uint32(r)) }
 func (r run) enter() uint16 { return uint16(r >> 32) }
 func (r run) exit() uint16  { return uint16(r >> 48) }
 
-// bucket is the bucket of its block's distance from the threshold at step now.
+// bucket returns the bucket of its block's distance from the threshold at step now.
 func (r run) bucket(now int) uint8 {
 	return bucketOf(uint16(now+1)-r.enter(), r.exit()-uint16(now))
 }
 
-// from is the run that begins at step enter.
+// from returns the run that begins at step enter.
 func (r run) from(enter int) run { return r&^(forever<<32) | run(uint16(enter))<<32 }
 
-// until is the run that ends before step exit.
+// until returns the run that ends before step exit.
 func (r run) until(exit int) run { return r&^(forever<<48) | run(uint16(exit))<<48 }
 
 // quantiles is the resolution of laws: a law is a table of its quantiles at
 // (i + ½)/quantiles.
 const quantiles = 1 << 12
 
-// law is a log-logistic distribution of times in steps: P(X > x) = 1/(1 + (x/m)^β),
-// cut at most.
+// law is a log-logistic distribution of times in steps: P(X > x) = 1/(1 + (x/m)^β), limited to
+// most.
 type law struct {
 	shape, median, most float64
 	unit                [quantiles]float32 // quantiles for a median of 1, ascending
 	ticks               [quantiles]int32   // quantiles in ticks, after fillTicks
 }
 
-// set makes l the law of that shape β and median m.
+// set makes l the law of shape β and median m.
 func (l *law) set(median, shape, most float64) {
 	if shape != l.shape {
 		for i := range l.unit {
@@ -491,20 +491,20 @@ func (l *law) set(median, shape, most float64) {
 	l.median, l.shape, l.most = median, shape, most
 }
 
-// at is the quantile (i + ½)/quantiles.
+// at returns the quantile (i + ½)/quantiles.
 func (l *law) at(i uint16) float64 {
 	return min(l.most, l.median*float64(l.unit[i]))
 }
 
-// fillTicks fills in the quantiles in ticks, least at least; those of the far future are as
-// good as any.
+// fillTicks fills in the quantiles in ticks, at least least. Quantiles in the far future need no
+// exact value.
 func (l *law) fillTicks(least float64) {
 	for i := range l.ticks {
 		l.ticks[i] = int32(min(math.MaxInt32/2, max(least, math.Round(l.at(uint16(i))*ticks))))
 	}
 }
 
-// under is the number of quantiles under x: quantiles × P(X < x).
+// under returns the number of quantiles under x: quantiles × P(X < x).
 func (l *law) under(x float64) int {
 	if x > l.most {
 		return quantiles
@@ -520,9 +520,9 @@ func (l *law) under(x float64) int {
 	return lo
 }
 
-// meanSteps is the mean of ⌈X⌉, the whole steps that a time X takes, 1 at least, of a law
-// that is cut. The table ascends: only between the quantiles of one step and those that are
-// cut steps are counted one by one. All sums are of whole numbers and exact.
+// meanSteps returns the mean of ⌈X⌉, the whole steps of a time X, at least 1, of a limited law. The
+// table ascends, so steps are counted one by one only between the quantiles of one step and the
+// limited ones. All sums are of whole numbers and exact.
 func (l *law) meanSteps() float64 {
 	cut := l.under(l.most)
 	short := min(l.under(1), cut)
@@ -551,8 +551,8 @@ func (l *law) setMean(mean, shape, most float64) {
 	}
 }
 
-// lengths is the law of the quantile of the interval that a random moment falls into:
-// intervals weigh by their length.
+// lengths is the law of the quantile of the interval that contains a random moment. Intervals weigh
+// by their length.
 type lengths [quantiles]uint16
 
 func (w *lengths) set(l *law) {
@@ -572,11 +572,11 @@ func (w *lengths) set(l *law) {
 	}
 }
 
-// ticks is the number of buckets of a queue to a step.
+// ticks is the number of buckets per step of a queue.
 const ticks = 16
 
-// queue holds what is due by buckets of 1/ticks step. A bucket is a chain of chunks, so
-// that what it holds can be read without waiting for a link from one to the next.
+// queue holds due elements by buckets of 1/ticks step. A bucket is a chain of chunks, so that
+// elements are read without waiting for a link from one to the next.
 type queue struct {
 	end   []int32 // by bucket: behind its last element in pool, 0 for none
 	pool  []int32 // chunks: the end of the chunk before, then elements
@@ -593,11 +593,11 @@ func (q *queue) reset(steps int) {
 	q.pool, q.spare, q.at = append(q.pool[:0], make([]int32, chunk)...), q.spare[:0], 0
 }
 
-// put is putAll of one element.
+// put adds one element.
 func (q *queue) put(x, bucket int32) { q.putAll([]int32{x}, []int32{bucket}) }
 
-// putAll adds elements, each to the bucket given, from q.at on. There is no bucket behind
-// the last: what is due there never is.
+// putAll adds elements, each to its bucket, from q.at on. Behind the last bucket there is none: an
+// element due there is never taken.
 func (q *queue) putAll(elements, buckets []int32) {
 	end, pool, elements := q.end, q.pool, elements[:len(buckets)]
 	for i, bucket := range buckets {
@@ -627,7 +627,7 @@ func (q *queue) extend(end int32) int32 {
 	return base + 1
 }
 
-// takeBefore takes out all elements of the buckets before limit and appends them to list.
+// takeBefore takes all elements out of the buckets before limit and appends them to list.
 func (q *queue) takeBefore(limit int, list []int32) []int32 {
 	for limit = min(limit, len(q.end)); q.at < limit; q.at++ {
 		for q.end[q.at] > 0 {
@@ -637,8 +637,8 @@ func (q *queue) takeBefore(limit int, list []int32) []int32 {
 	return list
 }
 
-// takeFirst takes out the n elements that are due first, of which there are so many, and
-// appends them to list.
+// takeFirst takes out the n elements that are due first and appends them to list. The queue must
+// have n.
 func (q *queue) takeFirst(n int, list []int32) []int32 {
 	for n += len(list); len(list) < n; {
 		if q.end[q.at] > 0 {
@@ -668,8 +668,8 @@ func (q *queue) drop(base int32, bucket int) {
 	q.spare = append(q.spare, base)
 }
 
-// remove takes x out of its bucket. It looks for it there: few are removed before they
-// are due.
+// remove takes x out of its bucket. It searches the bucket, because few elements are removed before
+// they are due.
 func (q *queue) remove(x int32, bucket int) {
 	end := q.end[bucket]
 	last := q.pool[end-1]
@@ -687,7 +687,7 @@ func (q *queue) remove(x int32, bucket int) {
 	}
 }
 
-// resized returns a slice of n elements that reuses memory; its content is undefined.
+// resized returns a slice of n elements that reuses memory. Its content is undefined.
 func resized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -695,9 +695,9 @@ func resized[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// random is SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
-// generators", OOPSLA 2014): a third of the time of the standard library's generators,
-// which drawing a stream mostly waits for. It is a rand.Source.
+// random is SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
+// OOPSLA 2014). It takes a third of the time of the standard library's generators, which dominates
+// the drawing of a stream. It is a rand.Source.
 type random uint64
 
 // Uint64 returns the next number.
@@ -712,7 +712,7 @@ func (r *random) Uint64() uint64 {
 // intN returns a number from 0 to n−1.
 func (r *random) intN(n int32) int32 { return int32(r.Uint64() >> 32 * uint64(n) >> 32) }
 
-// What random sources are for: streams, the spread over layers and heads, orders of candidates.
+// The purposes of random sources: streams, the spread over layers and heads, orders of candidates.
 const (
 	ofStream = iota
 	ofLayer

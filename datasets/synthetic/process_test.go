@@ -46,14 +46,14 @@ func extremes() map[string]Locality {
 	}
 }
 
-// Whatever the dials: K distinct blocks are demanded at every step, the newest token among
-// them and none from the future, and runs and departures tell the same story.
+// Any dials fulfil these rules. K distinct blocks are demanded at every step, the newest token
+// among them and none from the future. Runs and departures agree.
 func TestProcess(t *testing.T) {
 	for name, l := range extremes() {
 		if err := l.validate(256); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		for _, tokens := range []int{8192, 300} { // there are many blocks to choose from, or hardly any
+		for _, tokens := range []int{8192, 300} { // many blocks to choose from, or hardly any
 			p := new(process)
 			p.draw(extent{topK: 256, tokens: tokens, steps: 80}, &l, source(uint64(1), 0, 0, 0, 2))
 			demanded := map[int32]bool{}
@@ -83,8 +83,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// The clock of very uneven steps runs past the end of its queue: no block comes back then,
-// and nothing breaks.
+// The clock of very uneven steps runs past the end of its queue. Then no block comes back, and
+// nothing fails.
 func TestClockRunsOut(t *testing.T) {
 	l := Default().Locality
 	l.Burst = 2
@@ -116,8 +116,8 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// The overlap holds at any K and at any age of a stream, also where a token a step is most
-// of what there is room for, and where dials would have all blocks come back at once.
+// The overlap holds at any K and at any age of a stream. It holds even if one token per step takes
+// most of the room, and if dials would have all blocks come back at once.
 func TestOverlapLasts(t *testing.T) {
 	type dials = func(*Locality)
 	for name, c := range map[string]struct {
@@ -152,8 +152,8 @@ func TestOverlapLasts(t *testing.T) {
 	}
 }
 
-// Without heat, gaps follow their law: what Kaplan and Meier's estimate says of them is
-// the log-logistic survival, whatever the bursts.
+// Without heat, gaps follow their law: the Kaplan–Meier estimate equals the log-logistic survival,
+// for any bursts.
 func TestGaps(t *testing.T) {
 	l := Default().Locality
 	l.Overlap, l.Heat, l.Company, l.Drift = 0.7, 0, 0, 0.2

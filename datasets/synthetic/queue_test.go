@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The queue gives out elements in the order of their buckets, each once, however many are in
-// one, and forgets those that were removed and those due behind the last.
+// The queue returns elements in the order of their buckets, each once, with any number per bucket.
+// It forgets removed elements and those due behind the last bucket.
 func TestQueue(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -58,8 +58,9 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// checkTaken checks what was taken when the bucket at hand had come to at: nothing due later,
-// in order, and all that was due before. inAt: some due at it may have been taken too.
+// checkTaken checks the taken elements when the current bucket had come to at. They are in order,
+// none is due later, and all that were due before are taken. inAt: some due at it may have been
+// taken too.
 func checkTaken(t *testing.T, seed uint64, due map[int32]int, taken []int32, at int, inAt bool) {
 	t.Helper()
 	last := 0

@@ -2,7 +2,7 @@ package synthetic
 
 import "testing"
 
-// The first numbers of SplitMix64 from 1234567, as its authors' program gives them.
+// The first numbers of SplitMix64 from 1234567, from its authors' program.
 func TestRandom(t *testing.T) {
 	r := random(1234567)
 	for i, want := range []uint64{6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821} {

@@ -6,12 +6,11 @@ import (
 	"slices"
 )
 
-// A block's score is thought of as a path that crosses the K-th best score when the
-// block enters the demand and when it leaves: seen a steps after one crossing and r
-// steps before the other, its distance from the threshold is √(E·h), 1/h = 1/a + 1/r,
-// with E drawn anew from the exponential law. So a random walk behaves between two
-// visits of a level. Ranks need only the order of E·h, in buckets of a sixth of an
-// octave.
+// A block's score is modelled as a path. It crosses the K-th best score when the block enters the
+// demand and when it leaves. At a steps after one crossing and r steps before the other, its
+// distance from the threshold is √(E·h). Here 1/h = 1/a + 1/r, and E is drawn anew from the
+// exponential law. A random walk behaves in this way between two visits of a level. Ranks need only
+// the order of E·h, in buckets of a sixth of an octave.
 const (
 	perOctave = 6
 	timeBins  = 64
@@ -20,7 +19,7 @@ const (
 // The tables behind bucketOf.
 var (
 	timeBin  [1 << 16]uint8  // of a time in steps
-	distance [256 << 6]uint8 // bucket of h by the bins of a and r; any bytes are in range
+	distance [256 << 6]uint8 // bucket of h by the bins of a and r. Any bytes are in range
 	noise    [256]uint8      // bucket of E by quantile
 )
 
@@ -28,7 +27,7 @@ func init() {
 	var middle [timeBins]float64
 	for a := range timeBin {
 		bin := a
-		if a > 8 { // exact up to 8, then eight to an octave, 1,024 and more in the last
+		if a > 8 { // exact up to 8, then eight per octave. The last one has 1,024 and more
 			bin = 8 + int(8*math.Log2(float64(a)/8))
 		}
 		timeBin[a] = uint8(min(bin, timeBins-1))
@@ -47,37 +46,36 @@ func init() {
 	}
 }
 
-// bucketOf is the bucket of h, nearest to the threshold first, a steps after one crossing
-// and r before the other.
+// bucketOf returns the bucket of h, nearest to the threshold first, a steps after one crossing and
+// r before the other.
 func bucketOf(a, r uint16) uint8 { return distance[int(timeBin[a])<<6|int(timeBin[r])] }
 
 // ranker turns a process into rows: the demand in rank order, then the candidates.
 //
-// The demand is kept in the order of h, which is made anew every few steps; until then
-// blocks keep their places, and those that enter come last. Blocks far from either crossing
-// lead. A row is that order with noise: one of several shuffles that were drawn for the
-// distances at the beginning.
+// The demand is kept in the order of h, which is computed again every few steps. Until then blocks
+// keep their places, and new ones come last. Blocks far from both crossings lead. A row is that
+// order with noise: one of several shuffles that were drawn for the initial distances.
 type ranker struct {
 	p        *process
 	now      int // step
 	leading  []run
 	leaders  []int32  // the blocks of leading
 	moving   []run    // the rest of the demand, the farthest from the threshold first
-	before   []run    // moving as it was before it was put in order
-	lasting  []uint64 // bitset of the demanded
+	before   []run    // moving before it was sorted
+	lasting  []uint64 // bitset of the demanded blocks
 	order    order
-	h        []uint8   // buckets of what moved at the beginning, in its order
-	shuffles [][]int32 // places of as many, by shuffle and by place in order
+	h        []uint8   // buckets of the initial moving runs, in their order
+	shuffles [][]int32 // places of these runs, by shuffle and by place in order
 	outside  outside
 }
 
 const (
 	sorting = 8       // steps from one order to the next
-	farAway = sorting // steps after entering and before leaving of those that lead
-	noises  = 16      // shuffles to choose from
+	farAway = sorting // steps after entering and before leaving of the leading blocks
+	noises  = 16      // number of shuffles
 )
 
-// begin starts at step t. It is all that demand by index needs; ranks need rank too.
+// begin starts at step t. Demand by index needs only begin. Ranks need rank too.
 func (k *ranker) begin(p *process, t int) {
 	k.p, k.now, k.leading, k.moving = p, t, k.leading[:0], k.moving[:0]
 	k.lasting = resized(k.lasting, len(p.blocks)>>6+1)
@@ -90,7 +88,7 @@ func (k *ranker) begin(p *process, t int) {
 	k.last(k.moving)
 }
 
-// rank puts the demand of the first step in order, and draws the shuffles.
+// rank sorts the demand of the first step and draws the shuffles.
 func (k *ranker) rank() {
 	k.sort()
 	k.h = k.h[:0]
@@ -100,13 +98,13 @@ func (k *ranker) rank() {
 	k.shuffles = k.order.shuffles(noises, k.h, k.p.random, k.shuffles)
 }
 
-// demand fills list with the demand of the step, best first: as many in order as led at the
-// beginning, then the others, shuffled.
+// demand fills list with the demand of the step, best first. The initial number of leading blocks
+// comes first, in order. The others follow, shuffled.
 func (k *ranker) demand(list []int32) {
 	places := k.shuffles[k.p.random.intN(int32(len(k.shuffles)))]
 	list, rest := list[:len(list)-len(places)], list[len(list)-len(places):]
 	n := copy(list, k.leaders)
-	first, late := k.moving[:len(list)-n], k.leaders[n:] // fewer lead than then, or more
+	first, late := k.moving[:len(list)-n], k.leaders[n:] // fewer blocks lead than initially, or more
 	for i, r := range first {
 		list[n+i] = r.block()
 	}
@@ -119,7 +117,7 @@ func (k *ranker) demand(list []int32) {
 	}
 }
 
-// advance goes on to the next step.
+// advance goes to the next step.
 func (k *ranker) advance() {
 	entering := k.follow()
 	k.forget()
@@ -129,8 +127,8 @@ func (k *ranker) advance() {
 	}
 }
 
-// follow goes on to the next step as far as demand by index needs it, and returns the runs
-// that begin there.
+// follow goes to the next step, as far as demand by index needs it, and returns the runs that begin
+// there.
 func (k *ranker) follow() []run {
 	k.now++
 	p, lasting := k.p, k.lasting
@@ -150,8 +148,8 @@ func (k *ranker) last(runs []run) {
 	}
 }
 
-// forget drops the runs that have ended before the step, without a branch: none could
-// foretell them. Those that lead have not.
+// forget drops the runs that have ended before the step, without a branch that could not be
+// predicted. Leading runs have not ended.
 func (k *ranker) forget() {
 	moving, now, n := k.moving, uint16(k.now), 0
 	for _, r := range moving {
@@ -161,10 +159,10 @@ func (k *ranker) forget() {
 	k.moving = moving[:n]
 }
 
-// more is 1 if a exceeds b, else 0.
+// more returns 1 if a exceeds b, otherwise 0.
 func more(a, b uint16) int { return int((uint32(b) - uint32(a)) >> 31) }
 
-// sort puts the demand in order.
+// sort sorts the demand.
 func (k *ranker) sort() {
 	k.lead(uint16(k.now))
 	before, moving := k.moving, resized(k.before, len(k.moving))
@@ -179,7 +177,7 @@ func (k *ranker) sort() {
 	k.before, k.moving = before, moving
 }
 
-// lead chooses the runs that lead: those that led, and then others.
+// lead chooses the leading runs: the previous ones, and then others.
 func (k *ranker) lead(now uint16) {
 	leading := append(k.leading, k.moving...)
 	moving := resized(k.moving, len(leading))
@@ -196,16 +194,16 @@ func (k *ranker) lead(now uint16) {
 	}
 }
 
-// ascending fills list with the demand of the step by index, as traces without ranks have it.
+// ascending fills list with the demand of the step by index, for traces without ranks.
 func (k *ranker) ascending(list []int32) {
 	n, words := 0, k.lasting
 	for i, w := range words {
-		if n+64 > len(list) { // not as many as a word may have are left
+		if n+64 > len(list) { // less room is left than a word may need
 			n = appendBits(list, n, int32(i<<6), w)
 			continue
 		}
 		base, end := int32(i<<6), n+bits.OnesCount64(w)
-		for ; n < end; n += 4 { // four at a time, whether they are there or not
+		for ; n < end; n += 4 { // four at a time, present or not
 			four := list[n : n+4 : n+4]
 			four[0] = base + int32(bits.TrailingZeros64(w))
 			w &= w - 1
@@ -220,8 +218,8 @@ func (k *ranker) ascending(list []int32) {
 	}
 }
 
-// appendBits puts base plus the number of each bit of a set into list, from n on, and
-// returns where they end.
+// appendBits writes base plus the number of each bit of a set into list, from n on. It returns
+// their end.
 func appendBits(list []int32, n int, base int32, set uint64) int {
 	for ; set != 0; set &= set - 1 {
 		list[n] = base + int32(bits.TrailingZeros64(set))
@@ -233,12 +231,13 @@ func appendBits(list []int32, n int, base int32, set uint64) int {
 // outside draws candidates: blocks that a step does not demand.
 type outside struct {
 	plan    plan
-	listed  []uint64 // bitset of blocks: demanded, or candidates of the step in hand
-	missing []int32  // ranks for which any block will do
+	listed  []uint64 // bitset of blocks: demanded, or candidates of the current step
+	missing []int32  // ranks that any block may fill
 }
 
-// candidates fills list with blocks that the step does not demand, best first: of those
-// that left x steps before or will enter x steps after, a share of Near/x; then any.
+// candidates fills list with blocks that the step does not demand, best first. A share of Near/x of
+// the blocks that left x steps before, or will enter x steps after, is listed. Any blocks fill the
+// rest.
 func (k *ranker) candidates(list []int32) {
 	o, p, t := &k.outside, k.p, k.now
 	o.plan.set(p.dials.Near, max(1, churnOf(&p.dials, float64(p.topK))), len(list))
@@ -250,7 +249,7 @@ func (k *ranker) candidates(list []int32) {
 	o.drawAny(list, limit, p.random)
 }
 
-// add puts block x into a set and returns 1 if it was not there yet, else 0.
+// add puts block x into a set. It returns 1 if x is new, otherwise 0.
 func add(listed []uint64, x int32) int {
 	w := &listed[x>>6]
 	fresh := ^*w >> (x & 63) & 1
@@ -258,8 +257,7 @@ func add(listed []uint64, x int32) int {
 	return int(fresh)
 }
 
-// drawNear draws from the blocks that left, the last one last, and from the runs that begin
-// next.
+// drawNear draws from the blocks that left, the last one last, and from the runs that begin next.
 func (o *outside) drawNear(list, left []int32, next []run, limit int32, ranks []int32, r *random) {
 	random, m, spans, unit := *r, len(o.missing), o.plan.spans, bits.TrailingZeros32(o.plan.unit)
 	missing := slices.Grow(o.missing, len(ranks))[:m+len(ranks)]
@@ -286,7 +284,7 @@ func (o *outside) drawNear(list, left []int32, next []run, limit int32, ranks []
 	*r, o.missing = random, missing[:m]
 }
 
-// drawAny fills what is missing with blocks below limit.
+// drawAny fills the missing ranks with blocks below limit.
 func (o *outside) drawAny(list []int32, limit int32, r *random) {
 	random, listed, missing, i := *r, o.listed, o.missing, 0
 	for tries := 16 * len(missing); i < len(missing) && tries > 0; tries-- {
@@ -301,20 +299,20 @@ func (o *outside) drawAny(list []int32, limit int32, r *random) {
 	*r = random
 }
 
-// place is a place in the span, chosen by a draw.
+// place returns a place in the span, chosen by a draw.
 func (s span) place(draw uint32) int { return int(s.begin) + int(uint64(s.width)*uint64(draw)>>32) }
 
-// reach is how many steps from its leaving or entering a block may be a candidate.
+// reach is the largest number of steps between a candidate and its leaving or entering.
 const reach = 16
 
 // offset makes the mean of 1/(offset + x) over the x from n−1 to n equal to 1/n, to 2 %.
 const offset = 1 / (math.E - 1)
 
-// plan says where the n candidates of a step come from and how they are ranked: a block
-// from each span of those that left, one from each span of those that will enter, then any
-// blocks, in one of several orders that are drawn in advance.
+// plan is the origin and the ranking of the n candidates of a step. One block comes from each span
+// of those that left, one from each span of those that will enter, then any blocks follow. Their
+// order is one of several that are drawn in advance.
 type plan struct {
-	near, churn float64 // that it is for
+	near, churn float64 // the dials of the plan
 	n           int
 	spans       []span
 	unit        uint32  // of spans, in parts of a block: a power of two
@@ -323,21 +321,21 @@ type plan struct {
 	ranks       [][]int32 // by order: of each candidate in that sequence
 }
 
-// span is part of those that left, the last first, or of those that will enter: from begin
-// on and width wide, in units of the plan.
+// span is part of the blocks that left, the last first, or of those that will enter. It begins at
+// begin and is width wide, in units of the plan.
 type span struct{ begin, width uint32 }
 
 const (
-	leastUnit = 1 << 8  // parts of a block, where
-	mostSpan  = 1 << 31 // units are not exceeded
+	leastUnit = 1 << 8  // parts of a block, unless
+	mostSpan  = 1 << 31 // units would exceed this
 )
 
-// far is the distance in steps of candidates that come from anywhere.
+// far is the distance in steps of candidates from anywhere.
 const far = 64
 
-// set makes the plan for n candidates. At c blocks a step, the j-th block is drawn with
-// density Near/(o + j/c), which makes Near/x of those x steps away; so the i-th draw lies
-// at j = o·c·(exp(i/(Near·c)) − 1).
+// set makes the plan for n candidates. At c blocks per step, the j-th block is drawn with density
+// Near/(o + j/c), which makes Near/x of the blocks x steps away. The i-th draw therefore lies at j
+// = o·c·(exp(i/(Near·c)) − 1).
 func (p *plan) set(near, churn float64, n int) {
 	if p.near == near && p.churn == churn && p.n == n {
 		return
@@ -365,18 +363,17 @@ func (p *plan) set(near, churn float64, n int) {
 	}
 }
 
-// order puts elements in the order of their keys, small ones first; elements of the same
-// key keep theirs.
+// order sorts elements by their keys, small ones first. The sort is stable.
 type order struct {
 	keys []uint8
-	next [512]int32 // by key: the place of the next element, or how many there are
+	next [512]int32 // by key: the place of the next element, or the number of elements
 }
 
-// farthest exceeds no bucket of a distance: it less the bucket is a key.
+// farthest is at least every bucket of a distance. farthest less the bucket is a key.
 const farthest = 255
 
-// count finds the places from the keys. Elements with even and odd numbers are counted
-// apart, as that is faster.
+// count computes the places from the keys. It counts elements with even and odd numbers apart,
+// which is faster.
 func (o *order) count() {
 	next := &o.next
 	*next = [512]int32{}
@@ -391,16 +388,16 @@ func (o *order) count() {
 	}
 }
 
-// place returns the place of element i; it is asked once for each, in their order.
+// place returns the place of element i. Call it once for each element, in order.
 func (o *order) place(i int) int32 {
 	at := &o.next[i&1<<8|int(o.keys[i])]
 	*at++
 	return *at - 1
 }
 
-// shuffles draws noisy orders of elements whose distances h from the threshold are given, as
-// buckets: the places by E·h, the farthest first. There are at most n, and at least one; less
-// where they would have more than mostPlaces together.
+// shuffles draws noisy orders of elements with the distances h from the threshold, as buckets. An
+// order has the places by E·h, the farthest first. shuffles draws n orders, or fewer if they would
+// have more than mostPlaces places together, but at least one.
 func (o *order) shuffles(n int, h []uint8, r *random, places [][]int32) [][]int32 {
 	places = resized(places, max(1, min(n, mostPlaces/max(1, len(h)))))
 	o.keys = resized(o.keys, len(h))

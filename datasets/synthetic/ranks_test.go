@@ -26,7 +26,7 @@ func rows(l Locality, steps, m int) (*process, [][]int32) {
 	return p, lists
 }
 
-// The first K of a list are the demand; the candidates behind it are others, each once.
+// The first K of a list are the demand. The candidates behind it are other blocks, each once.
 func TestLists(t *testing.T) {
 	for name, l := range extremes() {
 		p, lists := rows(l, 40, 320)
@@ -58,13 +58,12 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// Of the blocks that enter at the next step, and of those that have just left, a share of
-// about Near is among the candidates, and of those n steps away Near/n, as long as the
-// candidates have room.
+// A share of about Near of the blocks that enter at the next step, or have just left, are
+// candidates. At n steps the share is Near/n, while the candidates have room.
 func TestNear(t *testing.T) {
 	l := Default().Locality
 	l.Overlap, l.Near = 0.7, 0.2
-	_, lists := rows(l, 300, 256+96) // 96 places, all of them for blocks near the threshold
+	_, lists := rows(l, 300, 256+96) // 96 places, all for blocks near the threshold
 	place := make([]map[int32]int, len(lists))
 	for i, list := range lists {
 		place[i] = map[int32]int{}
@@ -95,8 +94,9 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// Blocks that leave next stand low in the demand, blocks that stay long stand high: at
-// 0.69 K and 0.25 K on average in the bundled trace of multi_news, whose overlap is 0.7.
+// Blocks that leave next have low ranks in the demand, and blocks that stay long have high ranks.
+// In the bundled trace of multi_news, whose overlap is 0.7, they are at 0.69 K and 0.25 K on
+// average.
 func TestRanks(t *testing.T) {
 	l := Default().Locality
 	l.Overlap = 0.7
@@ -134,7 +134,7 @@ func has(list []int32, x int32) bool {
 	return false
 }
 
-// Distances from the threshold order as h does, whatever the times, and leave room for noise.
+// Distances from the threshold order as h does, for any times, and leave room for noise.
 func TestBuckets(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	h := func(a, r uint16) float64 { return 1 / (1/float64(a) + 1/float64(r)) }

@@ -15,8 +15,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Source draws the streams of a trace in any order and reuses its memory; one per
-// goroutine.
+// Source draws the streams of a trace in any order and reuses its memory. Each goroutine needs its
+// own.
 type Source struct {
 	dials   *Dials
 	process process
@@ -27,10 +27,10 @@ type Source struct {
 
 const (
 	leadIn  = 8 // steps of a process before its first recorded one, if the context has them
-	leadOut = 8 // and after its last
+	leadOut = 8 // steps after its last recorded one
 )
 
-// NewSource returns a source of the streams that d describes; d has been validated.
+// NewSource returns a source of the streams that d describes. d must be valid.
 func NewSource(d *Dials) *Source {
 	g := &Source{dials: d}
 	if d.Scores > 0 {
@@ -39,7 +39,7 @@ func NewSource(d *Dials) *Source {
 	return g
 }
 
-// scoresOf are the scores by rank: a power law that sums to 1.
+// scoresOf returns the scores by rank: a power law that sums to 1.
 func scoresOf(n int, power float64) []float32 {
 	values, sum := make([]float64, n), 0.0
 	for i := range values {
@@ -53,7 +53,7 @@ func scoresOf(n int, power float64) []float32 {
 	return scores
 }
 
-// Streams is the number of streams.
+// Streams returns the number of streams.
 func (g *Source) Streams() int { return g.dials.streams() }
 
 // Stream draws the i-th stream in the order of keys into s.
@@ -82,10 +82,10 @@ func (g *Source) draw(i int) {
 	g.process.draw(extent{topK: d.TopK, tokens: d.listed() - g.lead() + 1, steps: g.lead() + d.Windows + d.Steps + leadOut}, &l, r)
 }
 
-// lead is the number of steps of a process before its first recorded one.
+// lead returns the number of steps of a process before its first recorded one.
 func (g *Source) lead() int { return min(leadIn, g.dials.listed()-g.dials.Candidates) }
 
-// place says which request, layer and head the i-th stream is of, by number.
+// place returns the request, layer and head of the i-th stream, by number.
 func (d *Dials) place(i int) (request, layer, head int) {
 	heads := max(1, d.Heads)
 	return i / heads / d.Layers, i / heads % d.Layers, i % heads
@@ -110,7 +110,7 @@ func (g *Source) rows(info trace.StreamInfo, n int, s *trace.Stream) {
 	}
 }
 
-// row appends the next row. It writes the list where it stays: s has room for it.
+// row appends the next row. It writes the list in place, because s has room for it.
 func (g *Source) row(s *trace.Stream) {
 	m, from := g.dials.Candidates, len(s.Indices)
 	list := s.Indices[from : from+m]
@@ -133,12 +133,12 @@ func (g *Source) row(s *trace.Stream) {
 	s.Offsets[s.Rows] = int32(from + m)
 }
 
-// requestID names the i-th of n requests so that names sort as numbers do.
+// requestID names the i-th of n requests. Names sort as numbers do.
 func requestID(i, n int) string {
 	return fmt.Sprintf("synthetic-%0*d", len(fmt.Sprint(n-1)), i)
 }
 
-// Meta is the metadata of the trace that d describes.
+// Meta returns the metadata of the trace that d describes.
 func (d *Dials) Meta() (trace.Meta, error) {
 	dials := *d
 	dials.About = ""
@@ -160,17 +160,17 @@ func (d *Dials) Meta() (trace.Meta, error) {
 	return m, nil
 }
 
-// Options say how a trace is written.
+// Options configure the writing of a trace.
 type Options struct {
-	// Workers draw streams, each one at a time; 0: one for each CPU. The bytes written
-	// do not depend on it.
+	// Workers is the number of streams drawn at once, 0 for one per CPU. The written bytes do not
+	// depend on it.
 	Workers int
-	// Progress is told of streams that were written; may be nil.
+	// Progress is called with the number of written streams. It may be nil.
 	Progress func(streams int)
 }
 
-// Write writes the trace that d describes to path, a few rows a worker in memory. After an
-// error, or when ctx is cancelled, nothing is left behind.
+// Write writes the trace that d describes to path, with a few rows per worker in memory. After an
+// error, or if ctx is cancelled, nothing is left behind.
 func Write(ctx context.Context, path string, d *Dials, o Options) (err error) {
 	if err := d.Validate(); err != nil {
 		return fmt.Errorf("make synthetic trace: %w", err)
@@ -193,16 +193,16 @@ func Write(ctx context.Context, path string, d *Dials, o Options) (err error) {
 	return w.Close()
 }
 
-// partRows is how many rows are drawn, and then written, together. It is a multiple of
-// trace.RowsPerWrite: the file has the bytes of one whose streams were written as a whole.
+// partRows is the number of rows that are drawn, and then written, together. It is a multiple of
+// trace.RowsPerWrite, so the file has the same bytes as if its streams were written whole.
 const partRows = trace.RowsPerWrite
 
-// parts are what a worker draws, in the order of its streams.
+// parts are the parts that a worker draws, in the order of its streams.
 type parts struct {
-	drawn, used chan *trace.Stream // used are to be filled again
+	drawn, used chan *trace.Stream // used streams will be filled again
 }
 
-// drawAll draws the streams on several workers and hands them to write in key order.
+// drawAll draws the streams on several workers and passes them to write in key order.
 func drawAll(ctx context.Context, d *Dials, o Options, write func(trace.StreamInfo, iter.Seq2[*trace.Stream, error]) error) error {
 	workers := o.Workers
 	if workers <= 0 {
@@ -246,13 +246,13 @@ func (p parts) draw(ctx context.Context, d *Dials, first, n int) error {
 			case s = <-p.used:
 			}
 			source.rows(info, min(partRows, left), s)
-			p.drawn <- s // there is room: no more are in use
+			p.drawn <- s // it does not block, because no more are in use
 		}
 	}
 	return nil
 }
 
-// stream gives the parts of the next stream.
+// stream returns the parts of the next stream.
 func (p parts) stream(ctx context.Context, info trace.StreamInfo) iter.Seq2[*trace.Stream, error] {
 	return func(yield func(*trace.Stream, error) bool) {
 		for left := info.Rows; left > 0; {
@@ -271,8 +271,8 @@ func (p parts) stream(ctx context.Context, info trace.StreamInfo) iter.Seq2[*tra
 	}
 }
 
-// spread returns the dials of a stream: those of its layer and head, the churn spread
-// over layers, then over the heads of a layer.
+// spread returns the dials of a stream: those of its layer and head, with the churn spread over
+// layers, then over the heads of a layer.
 func (d *Dials) spread(layer, head int) Locality {
 	l := d.at(layer, head)
 	if d.LayerSpread > 0 {
@@ -284,12 +284,11 @@ func (d *Dials) spread(layer, head int) Locality {
 	return l
 }
 
-// mostSpread is the factor by which a spread changes churn at most.
+// mostSpread is the largest factor by which a spread changes churn.
 const mostSpread = 4
 
-// spread draws a churn: log-normal with that deviation of its logarithm, cut at a factor
-// of mostSpread each way and as far as the other dials allow. Its mean is the churn
-// before.
+// spread draws a churn. It is log-normal with that deviation of its logarithm, limited to a factor
+// of mostSpread each way and by the other dials. Its mean is the previous churn.
 func (l *Locality) spread(deviation float64, r *random, topK int) {
 	k := float64(topK)
 	churn := churnOf(l, k)
@@ -298,8 +297,8 @@ func (l *Locality) spread(deviation float64, r *random, topK int) {
 	l.Overlap = 1 - max(least, min(most, math.Exp(centre(churn, deviation, least, most)+deviation*z)))/k
 }
 
-// centre is the mean logarithm of log-normal values that have that mean once those normal
-// least and above most are set to these.
+// centre returns the mean logarithm of log-normal values with the given mean. Values below least or
+// above most are set to these limits.
 func centre(mean, deviation, least, most float64) float64 {
 	lo, hi := math.Log(least)-8*deviation, math.Log(most)+8*deviation
 	for range 50 {
@@ -312,17 +311,18 @@ func centre(mean, deviation, least, most float64) float64 {
 	return (lo + hi) / 2
 }
 
-// cutMean is the mean of log-normal values, those normal least and above most set to these.
+// cutMean returns the mean of log-normal values. Values below least or above most are set to these
+// limits.
 func cutMean(mu, sigma, least, most float64) float64 {
 	normal := func(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) } // normal distribution
 	a, b := (math.Log(least)-mu)/sigma, (math.Log(most)-mu)/sigma
 	return least*normal(a) + math.Exp(mu+sigma*sigma/2)*(normal(b-sigma)-normal(a-sigma)) + most*normal(-b)
 }
 
-// Reached draws streams of d as it stands and returns the mean overlap that comes out and
-// the one that the dials ask for. They differ where other dials leave no room: README.md
-// has the range. No ranks are drawn, and no more than a few streams, of short ones as many
-// as it takes for the mean to be that of the dials rather than of chance.
+// Reached draws streams of d and returns their mean overlap and the overlap that the dials request.
+// They differ if other dials leave no room: README.md gives the range. Reached draws no ranks and
+// only a few streams. It draws enough of short ones that the mean is that of the dials rather than
+// of chance.
 func (d *Dials) Reached() (overlap, asked float64) {
 	const indices, most, steps = 1 << 23, 8, 1 << 10
 	rows := d.Windows + d.Steps

@@ -16,7 +16,7 @@ func small() Dials {
 	return d
 }
 
-// Streams keep the rules of the format, and come in key order.
+// Streams follow the rules of the format and come in key order.
 func TestStreams(t *testing.T) {
 	ranked, unranked, tight, one := small(), small(), small(), small()
 	unranked.Order, unranked.Candidates, unranked.Scores, unranked.Heads = trace.OrderIndex, unranked.TopK, 0, 0
@@ -51,8 +51,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// A stream depends on seed, dials and key alone: not on what was drawn before, nor on how
-// many others there are.
+// A stream depends only on seed, dials and key, not on earlier draws or on the number of other
+// streams.
 func TestStreamsAreIndependent(t *testing.T) {
 	d := small()
 	all := NewSource(&d)
@@ -107,8 +107,8 @@ func TestSpread(t *testing.T) {
 	overlaps() // stay free of contradiction
 }
 
-// What the dials ask for is reached, but where steps would have to exchange more than the
-// demand, or the context has no other blocks.
+// The overlap of the dials is reached, with two exceptions. Steps may have to exchange more than
+// the demand, or the context may have no other blocks.
 func TestReached(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(*Dials)

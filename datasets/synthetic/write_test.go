@@ -13,7 +13,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// The bytes depend on the dials alone, not on how many draw at once, and say what they are.
+// The bytes depend only on the dials, not on the number of workers. Their metadata describe them.
 func TestWrite(t *testing.T) {
 	d := small()
 	d.About = "a test"

@@ -41,8 +41,8 @@ type merge struct{ rank, id int32 }
 // Name implements Tokenizer.
 func (t *bpe) Name() string { return t.name }
 
-// Encode implements Tokenizer. Tokens that the file adds, special ones too, are found in
-// the text.
+// Encode implements Tokenizer. It finds the tokens that the file adds, special ones too, in the
+// text.
 func (t *bpe) Encode(text string) []int {
 	var ids []int
 	t.each(text, func(list []int32) {
@@ -96,10 +96,10 @@ func (t *bpe) each(text string, yield func([]int32)) {
 	})
 }
 
-// maxCached is the length in bytes of the longest piece that is remembered.
+// maxCached is the length in bytes of the longest piece in the cache.
 const maxCached = 32
 
-// pieceCache remembers the tokens of short pieces, up to a number of them.
+// pieceCache caches the tokens of short pieces, up to a number of them.
 type pieceCache struct {
 	sync.RWMutex
 	list map[string][]int32
@@ -228,7 +228,7 @@ func (t *bpe) merge(p string) []int32 {
 	return ids
 }
 
-// symbols are the tokens of single bytes or characters.
+// symbols returns the tokens of single bytes or characters.
 func (t *bpe) symbols(p string) []int32 {
 	ids := make([]int32, 0, len(p))
 	fused := false
@@ -259,7 +259,7 @@ func (t *bpe) symbols(p string) []int32 {
 	return ids
 }
 
-// bytes are the tokens <0x00> … of the bytes of a character.
+// bytes returns the tokens <0x00> … of the bytes of a character.
 func (t *bpe) bytes(part string) ([]int32, bool) {
 	var list []int32
 	for i := range len(part) {

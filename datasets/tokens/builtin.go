@@ -21,7 +21,7 @@ var (
 	o200kFile []byte
 )
 
-// builtinNames are the vocabularies that the program holds.
+// builtinNames are the vocabularies in the program.
 var builtinNames = []string{"cl100k_base", "o200k_base"}
 
 var (
@@ -101,7 +101,7 @@ func o200kPiece(s string) int {
 	return otherPiece(s, "\r\n/")
 }
 
-// lowerWord is the length of a word that ends in small letters, 0 if there is none. Letters
+// lowerWord returns the length of a word that ends in small letters, 0 if there is none. Letters
 // without case and marks count as both.
 func lowerWord(s string) int {
 	upper := run(s, notLower)
@@ -116,7 +116,7 @@ func lowerWord(s string) int {
 	return last + size
 }
 
-// upperWord is the length of a word of capital letters. No small letter follows it, because
+// upperWord returns the length of a word of capital letters. No small letter follows it, because
 // lowerWord has then matched.
 func upperWord(s string) int { return run(s, notLower) }
 
@@ -126,8 +126,8 @@ func notUpper(c rune) bool {
 	return unicode.IsLetter(c) && !unicode.IsUpper(c) && !unicode.IsTitle(c) || unicode.IsMark(c)
 }
 
-// contraction is the length of 's, 't, 're, 've, 'm, 'll or 'd at the beginning of s in any
-// case, 0 if there is none. The long s is an s, as Unicode folds case.
+// contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the beginning of s, in any
+// case. It is 0 if there is none. The long s is an s, as in Unicode's case folding.
 func contraction(s string) int {
 	if len(s) < 2 || s[0] != '\'' {
 		return 0
@@ -144,7 +144,7 @@ func contraction(s string) int {
 	return 0
 }
 
-// leading is the size of a first character that is no letter, number or newline.
+// leading returns the size of a first character that is no letter, number or newline.
 func leading(s string) int {
 	c, size := utf8.DecodeRuneInString(s)
 	if c == '\r' || c == '\n' || isWord(c) {
@@ -155,8 +155,8 @@ func leading(s string) int {
 
 func isWord(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }
 
-// otherPiece is the length of a first piece of numbers, of marks with the characters of
-// behind that follow them, or of white space.
+// otherPiece returns the length of a first piece of numbers, of marks, or of white space.
+// Characters of behind may follow the marks.
 func otherPiece(s, behind string) int {
 	digits := 0
 	for range 3 {
@@ -185,7 +185,7 @@ func otherPiece(s, behind string) int {
 	return blank - last // the last one belongs to the next piece
 }
 
-// run is the length of the longest beginning of s whose characters are all in a class.
+// run returns the length of the longest beginning of s whose characters are all in a class.
 func run(s string, in func(rune) bool) int {
 	for i, c := range s {
 		if !in(c) {

@@ -21,9 +21,9 @@ import (
 	"github.com/kvreplay/kvreplay/internal/files"
 )
 
-// A tokenizer.json is what the tokenizers library of Hugging Face writes. Of its parts,
-// this package reads those of byte-pair encoding as GPT-2, Llama, Qwen, DeepSeek, Mistral,
-// Gemma and SmolLM have them, and refuses the rest by name.
+// hfFile is a tokenizer.json, written by the tokenizers library of Hugging Face. This package reads
+// the parts of byte-pair encoding that GPT-2, Llama, Qwen, DeepSeek, Mistral, Gemma and SmolLM use.
+// It rejects other parts by name.
 type hfFile struct {
 	Added        []hfAdded `json:"added_tokens"`
 	Normalizer   *hfPart   `json:"normalizer"`
@@ -74,7 +74,7 @@ type hfPattern struct {
 // hfModel is the vocabulary with its merges.
 type hfModel struct {
 	Type         string          `json:"type"`
-	Vocab        json.RawMessage `json:"vocab"` // an object; of Unigram a list
+	Vocab        json.RawMessage `json:"vocab"` // an object. For Unigram a list
 	Merges       []hfMerge       `json:"merges"`
 	Unknown      string          `json:"unk_token"`
 	FuseUnknown  bool            `json:"fuse_unk"`
@@ -125,7 +125,7 @@ func openFile(path string) (Tokenizer, error) {
 	return t, nil
 }
 
-// parseFile makes a tokenizer of a tokenizer.json. Its name is the file's digest.
+// parseFile makes a tokenizer from a tokenizer.json. Its name is the file's digest.
 func parseFile(text []byte) (Tokenizer, error) {
 	var file hfFile
 	if err := json.Unmarshal(text, &file); err != nil {
@@ -225,8 +225,8 @@ func (t *bpe) raw(token string) string {
 	return string(bytes)
 }
 
-// byteOf are the bytes of the characters that stand for them: printable ones of Latin-1
-// for themselves, the others, in order, for 256, 257 and so on.
+// byteOf maps characters to the bytes that they encode. Printable characters of Latin-1 encode
+// themselves. 256, 257 and so on encode the other bytes, in order.
 var byteOf = func() map[rune]byte {
 	table := make(map[rune]byte, 256)
 	next := rune(256)
@@ -241,9 +241,9 @@ var byteOf = func() map[rune]byte {
 	return table
 }()
 
-// addedTokens finds added tokens in text: the leftmost first, of several the longest.
+// addedTokens finds added tokens in text: the leftmost first, and of several the longest.
 type addedTokens struct {
-	find   *regexp.Regexp // nil if there are none
+	find   *regexp.Regexp // nil if there are no added tokens
 	tokens map[string]hfAdded
 }
 
@@ -271,8 +271,8 @@ func (t *bpe) readAdded(list []hfAdded) error {
 	return nil
 }
 
-// cut yields the parts of text in order: added tokens with their id, the texts between them
-// with −1. Tokens that strip take the white space next to them.
+// cut yields the parts of text in order: added tokens with their id, the texts between them with
+// −1. Tokens that strip take the adjacent white space.
 func (a addedTokens) cut(text string, yield func(part string, id int)) {
 	between := func(part string) {
 		if part != "" {
@@ -414,8 +414,8 @@ func metaspace(p *hfPart) ([]splitter, error) {
 	return splitOn(list, hfPattern{String: &p.Replacement}, "MergedWithNext", false)
 }
 
-// prefixed puts a text in front of the pieces that lack it. wanted tells which, of those that
-// begin the whole text and of the others.
+// prefixed puts a text in front of the pieces that lack it. wanted selects the pieces: those that
+// begin the whole text, or the others.
 func prefixed(text string, wanted func(first bool) bool) splitter {
 	return func(pieces []string, first bool) []string {
 		out := slices.Clone(pieces)
@@ -434,8 +434,8 @@ type span struct {
 	match bool
 }
 
-// splitOn appends a cut at a pattern to list. behavior says what becomes of the matches.
-// With invert, matches and the texts between them change roles.
+// splitOn appends a cut at a pattern to list. behavior decides the fate of the matches. With
+// invert, matches and the texts between them change roles.
 func splitOn(list []splitter, pattern hfPattern, behavior string, invert bool) ([]splitter, error) {
 	joins, ok := behaviors[behavior]
 	if !ok {
@@ -481,7 +481,7 @@ func finder(pattern hfPattern) (func(string) [][]int, error) {
 		}
 		return func(s string) [][]int {
 			list, err := expression.FindAllStringIndex(s, -1)
-			must(err) // there is none without a time limit
+			must(err) // it fails only with a time limit
 			return list
 		}, nil
 	}
@@ -559,7 +559,7 @@ func mapped(list []string, f func(string) string) []string {
 	return out
 }
 
-// fallbackByte is the byte that <0x0A> stands for; other tokens stay.
+// fallbackByte returns the byte of a token such as <0x0A>. Other tokens stay.
 func fallbackByte(token string) string {
 	if len(token) == 6 && strings.HasPrefix(token, "<0x") && token[5] == '>' {
 		if b, err := strconv.ParseUint(token[3:5], 16, 8); err == nil {

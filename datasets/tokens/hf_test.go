@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestGolden: testdata/NAME.json are two small files that the tokenizers library (0.23.3)
-// wrote, by testdata/peer.py's forms of the same name; golden.json has the ids and the
-// text that it made of them. TestPeers compares many more where Python is at hand.
+// TestGolden: testdata/NAME.json are two small files from the tokenizers library (0.23.3), by the
+// forms of the same name in testdata/peer.py. golden.json has the ids and the text that the library
+// gave. If Python is available, TestPeers compares many more.
 func TestGolden(t *testing.T) {
 	text, err := os.ReadFile("testdata/golden.json")
 	if err != nil {
@@ -148,7 +148,7 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// FuzzBuiltin: text comes back from its tokens.
+// FuzzBuiltin checks that decoding inverts encoding.
 func FuzzBuiltin(f *testing.F) {
 	f.Add("hello \u4e16\u754c\n\n \t<|endoftext|>\x7f\x00")
 	list := []Tokenizer{builtin(builtinNames[0]), builtin(builtinNames[1])}

@@ -23,10 +23,9 @@ import (
 // peers has the packages that are compared with.
 var peers = tracetest.Environment{Name: "tokens", Requirements: "testdata/requirements.txt", Imports: "tiktoken, tokenizers"}
 
-// TestPeers compares every token with those of the tokenizers library of Hugging Face,
-// for one tokenizer.json of each form that is read, and of OpenAI's tiktoken with the
-// vocabularies that are built in. Without Python the test is skipped, unless
-// KVREPLAY_REQUIRE_PYTHON=1.
+// TestPeers compares every token with those of two libraries: Hugging Face's tokenizers, for one
+// tokenizer.json of each supported form, and OpenAI's tiktoken with the built-in vocabularies.
+// Without Python the test is skipped, unless KVREPLAY_REQUIRE_PYTHON=1.
 func TestPeers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a virtual environment and trains tokenizers")
@@ -117,7 +116,7 @@ func peerTexts(t *testing.T) []string {
 	return texts
 }
 
-// peerRow is what a peer made of a text.
+// peerRow is a peer's result for a text.
 type peerRow struct {
 	ids  []int
 	text string

@@ -13,28 +13,27 @@ import (
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
-// Default is the tokenizer where none is named: what RULER's scripts use for OpenAI's
-// models, and the vocabulary that Llama 3's was extended from.
+// Default is the default tokenizer. RULER's scripts use it for OpenAI's models, and Llama 3's
+// vocabulary extends it.
 const Default = "cl100k_base"
 
 // Tokenizer turns text into tokens and back. It may be used by several goroutines.
 type Tokenizer interface {
-	// Name identifies vocabulary and rules: two tokenizers of one name give the same
-	// tokens. It holds no path.
+	// Name identifies vocabulary and rules: two tokenizers of one name give the same tokens. It
+	// contains no path.
 	Name() string
 
-	// Encode returns the tokens of text as it stands: no token is put before or after
-	// it. Bytes that are not UTF-8 count as U+FFFD.
+	// Encode returns the tokens of text, without adding a token before or after it. Bytes that are not
+	// UTF-8 count as U+FFFD.
 	Encode(text string) []int
 
-	// Decode returns the text of tokens. Where they begin or end inside a character,
-	// the text holds the bytes that there are. An id that the vocabulary does not have
-	// is an error.
+	// Decode returns the text of tokens. If they begin or end inside a character, the text has only
+	// part of its bytes. An id that the vocabulary lacks is an error.
 	Decode(ids []int) (string, error)
 }
 
-// Open returns the tokenizer of a name: "" for Default, a built-in vocabulary, or the
-// path of a tokenizer.json or of the folder that holds one.
+// Open returns the tokenizer of a name: "" for Default, a built-in vocabulary, or the path of a
+// tokenizer.json or of its folder.
 func Open(name string) (Tokenizer, error) {
 	if name == "" {
 		name = Default
@@ -51,7 +50,7 @@ func Open(name string) (Tokenizer, error) {
 	return openFile(name)
 }
 
-// counter is what a tokenizer may have besides: Encode's length without the ids.
+// counter is an optional method of a tokenizer: Encode's length without the ids.
 type counter interface{ count(text string) int }
 
 // Count returns the number of tokens of text.

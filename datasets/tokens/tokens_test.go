@@ -8,8 +8,8 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/tokens"
 )
 
-// TestBuiltin: ids as tiktoken's own documentation and tests give them
-// (openai/tiktoken, tests/test_encoding.py).
+// TestBuiltin compares ids with tiktoken's documentation and tests (openai/tiktoken,
+// tests/test_encoding.py).
 func TestBuiltin(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string

@@ -13,8 +13,8 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// BoardVersion is the version of Board's JSON form. A field is never renamed or
-// reused; a change of meaning raises the version.
+// BoardVersion is the version of Board's JSON form. A field is never renamed or reused. A change of
+// meaning raises the version.
 const BoardVersion = 2
 
 // Board is the leaderboard: a pure function of rows. Every rendering is made from it.
@@ -26,16 +26,16 @@ type Board struct {
 	Seed      uint64 `json:"seed"`
 	// RankedBy is ByMisses or ByTime.
 	RankedBy string `json:"ranked_by"`
-	// Incomplete says that cells which were asked for have no rows; null if all have.
+	// Incomplete lists the requested cells without rows. It is null if all have rows.
 	Incomplete *result.Incomplete `json:"incomplete"`
-	// Time is what modelled times assume, null where there are none.
+	// Time is the assumptions of modelled times, null if there are none.
 	Time *TimeModel `json:"time"`
-	// Labels are the conditions that limit the figures. Those of some traces only state
-	// their share: "synthetic trace: 2 of 7 traces".
+	// Labels are the conditions that limit the figures. A label of only some traces states its share:
+	// "synthetic trace: 2 of 7 traces".
 	Labels result.Labels `json:"labels"`
 	// Traces are the tasks, by name, with the settings that their rows share.
 	Traces []TraceInfo `json:"traces"`
-	// Tables are the rankings of exact policies; none without rows of any.
+	// Tables are the rankings of exact policies. It is empty without rows of any.
 	Tables []Ranking `json:"tables"`
 	// Cells are all figures by trace and capacity, in that order, contenders and bounds.
 	Cells []CellLine `json:"cells"`
@@ -45,30 +45,30 @@ type Board struct {
 	Windows []WindowLine `json:"windows"`
 	// Tiers are the caches below the GPU's, by trace and the cache above.
 	Tiers []TierLine `json:"tiers"`
-	// Footnotes are the warnings of the rows and what must be known of a policy; lines
-	// refer to them by number, from 1.
+	// Footnotes are the warnings of the rows and remarks about policies. Lines refer to them by
+	// number, from 1.
 	Footnotes []string `json:"footnotes"`
 	// Notes concern the board as a whole.
 	Notes []string `json:"notes"`
 }
 
-// Options of a board; the zero value is 2000 resamples with seed 0.
+// Options of a board. The zero value means 2000 resamples with seed 0.
 type Options struct {
 	// Seed of the bootstrap.
 	Seed uint64
-	// Resamples of the requests; 0 means DefaultResamples.
+	// Resamples of the requests. 0 means DefaultResamples.
 	Resamples int
-	// Timer models times; nil: the board has none.
+	// Timer models times. If it is nil, the board has none.
 	Timer Timer
-	// By is what tables rank by: ByMisses, also where it is empty, or ByTime.
+	// By is the key of the tables: ByMisses, which is the default, or ByTime.
 	By string
-	// Incomplete says which cells have no rows although they were asked for; nil: none.
+	// Incomplete lists the requested cells without rows, nil for none.
 	Incomplete *result.Incomplete
 }
 
-// NewBoard computes the leaderboard of the rows, in whatever order they come. Rows
-// that must not be pooled (settings that differ, contradicting counts, other work) are
-// an error that says which, and how to choose.
+// NewBoard computes the leaderboard of the rows, in any order. Rows that must not be pooled are an
+// error: different settings, contradicting counts or different work. The error names them and how
+// to choose.
 func NewBoard(rows []result.Row, o Options) (*Board, error) {
 	if len(rows) == 0 {
 		return nil, errors.New("leaderboard: no rows")
@@ -115,10 +115,10 @@ func NewBoard(rows []result.Row, o Options) (*Board, error) {
 	return b, b.check()
 }
 
-// ErrNoOptimum is the error of rows of contenders without rows of the optimum.
+// ErrNoOptimum means that there are rows of contenders but no rows of the optimum.
 var ErrNoOptimum = errors.New("no rows of policy opt")
 
-// check refuses a board without the yardstick: a rank is × OPT.
+// check rejects a board without the yardstick, because a rank is × OPT.
 func (b *Board) check() error {
 	opt := slices.ContainsFunc(b.Cells, func(c CellLine) bool { return c.Policy == OptPolicy })
 	contenders := slices.ContainsFunc(b.Cells, func(c CellLine) bool { return !c.Bound })
@@ -131,7 +131,7 @@ func (b *Board) check() error {
 	return nil
 }
 
-// labels are those of all traces of the board together.
+// labels returns the labels of all traces of the board together.
 func (b *Board) labels() result.Labels {
 	of := make([]result.Labels, len(b.Traces))
 	for i, t := range b.Traces {
@@ -140,7 +140,7 @@ func (b *Board) labels() result.Labels {
 	return result.SharedLabels(of, "traces")
 }
 
-// LabelsOn are the labels of the figures on one trace.
+// LabelsOn returns the labels of the figures on one trace.
 func (b *Board) LabelsOn(trace string) result.Labels {
 	for _, t := range b.Traces {
 		if t.Trace == trace {
@@ -150,7 +150,8 @@ func (b *Board) LabelsOn(trace string) result.Labels {
 	return nil
 }
 
-// fillLists makes nil lists empty ones, in depth: JSON's lists are null only if they are omitted.
+// fillLists replaces nil lists by empty ones, in depth. JSON's lists are null only if they are
+// omitted.
 func fillLists(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -26,8 +26,8 @@ func wantFigure(t *testing.T, what string, f *Figure, want float64) {
 	}
 }
 
-// A policy's line has the footnotes of its cells on the board, not of its rows at the peak of
-// a window, which are no part of it.
+// A policy's line has the footnotes of its cells on the board. Rows at the peak of a window are not
+// on the board and give it none.
 func TestFootnotesAreOfTheBoard(t *testing.T) {
 	rows := append(rowstest.HandRows(), rowstest.Row("a", "lru", "peak:window:2", 24), rowstest.Row("a", "window:2", "", 30))
 	for i := range rows {
@@ -56,9 +56,9 @@ func TestBoardByHand(t *testing.T) {
 		t.Fatalf("ranked %+v", table.Ranked)
 	}
 	p := table.Ranked[0]
-	// 50/40 × 30/20 × 12/10 = 1.25 × 1.5 × 1.2 = 2.25; three cells.
+	// 50/40 × 30/20 × 12/10 = 1.25 × 1.5 × 1.2 = 2.25, over three cells.
 	wantFigure(t, "× OPT", p.Pooled.XOpt, math.Cbrt(2.25))
-	// At 1x: √(1.25 × 1.2); at 2x there is trace a alone.
+	// At 1x: √(1.25 × 1.2). 2x has only trace a.
 	wantFigure(t, "× OPT at 1x", p.Capacities[0].XOpt, math.Sqrt(1.5))
 	wantFigure(t, "× OPT at 2x", p.Capacities[1].XOpt, 1.5)
 	// 50/60 × 30/40 × 12/15 = 1/2.
@@ -77,7 +77,7 @@ func TestBoardByHand(t *testing.T) {
 }
 
 func TestGeometricMeanIsOverCells(t *testing.T) {
-	// 4× in one cell and 1× in another are 2×, whatever the cells' sizes.
+	// 4× in one cell and 1× in another are 2×, with cells of any size.
 	rows := []result.Row{
 		rowstest.Row("a", "opt", "1x", 1), rowstest.Row("b", "opt", "1x", 80), rowstest.Row("a", "p", "1x", 4), rowstest.Row("b", "p", "1x", 80),
 	}
@@ -108,8 +108,8 @@ func TestCellsWithoutMissOfOPTAreLeftOut(t *testing.T) {
 	rowstest.WantNote(t, table.Notes, "left out, as OPT has no miss there: 1 cell: b 2x")
 }
 
-// TestCellsWithoutMissAreLeftOut: a bypasser that nothing bounds, as there is no opt-bypass,
-// misses nothing at b 1x: a mean over it would be 0.
+// TestCellsWithoutMissAreLeftOut: without opt-bypass nothing bounds a bypasser. It misses nothing
+// at b 1x, so a mean over that cell would be 0.
 func TestCellsWithoutMissAreLeftOut(t *testing.T) {
 	rows := append(rowstest.HandRows(), rowstest.Row("a", "bypasser", "1x", 80), rowstest.Row("a", "bypasser", "2x", 60), rowstest.Row("b", "bypasser", "1x", 0))
 	table := mustBoard(t, rows).Tables[0]
@@ -120,8 +120,8 @@ func TestCellsWithoutMissAreLeftOut(t *testing.T) {
 	rowstest.WantNote(t, table.Notes, "left out, as OPT has misses there and bypasser has none: 1 cell: b 1x")
 }
 
-// TestPrefetchingIsNotRanked: OPT bounds no caches that prefetch. Beside others their cells are
-// left out, alone they are shown without ranks.
+// TestPrefetchingIsNotRanked: OPT does not bound caches that prefetch. Their cells are left out if
+// there are others. Alone they are shown without ranks.
 func TestPrefetchingIsNotRanked(t *testing.T) {
 	rows := rowstest.HandRows()
 	for i := range rows {
@@ -152,7 +152,7 @@ func TestCellsWithoutOPTAreLeftOut(t *testing.T) {
 }
 
 func TestPooledFiguresAreOverCommonCells(t *testing.T) {
-	// Of two contenders q lacks trace b: the two are pooled over trace a alone.
+	// q, one of two contenders, lacks trace b. The two are pooled over trace a alone.
 	rows := append(rowstest.HandRows(), rowstest.Row("a", "q", "1x", 80), rowstest.Row("a", "q", "2x", 20))
 	rows = slices.DeleteFunc(rows, func(r result.Row) bool { return r.Policy == "lru" })
 	b := mustBoard(t, rows)
@@ -172,8 +172,8 @@ func TestPooledFiguresAreOverCommonCells(t *testing.T) {
 	}
 }
 
-// TestNobodyTakesCellsFromOthers: who leaves out its worst cell is not ranked, and changes
-// nobody's figures.
+// TestNobodyTakesCellsFromOthers: a policy that leaves out its worst cell is not ranked, and
+// changes no other policy's figures.
 func TestNobodyTakesCellsFromOthers(t *testing.T) {
 	rows := append(rowstest.HandRows(), rowstest.Row("a", "q", "1x", 40), rowstest.Row("a", "q", "2x", 20))
 	table := mustBoard(t, rows).Tables[0]
@@ -185,7 +185,7 @@ func TestNobodyTakesCellsFromOthers(t *testing.T) {
 	rowstest.WantNote(t, table.Notes, "q is not ranked: it lacks 1 of the pooled cells: b 1x; --where trace=a ranks it there")
 }
 
-// TestOwnCellsAreNotPooled: cells of one's own take nothing from the others, and are named.
+// TestOwnCellsAreNotPooled: cells of only one policy take nothing from the others, and are named.
 func TestOwnCellsAreNotPooled(t *testing.T) {
 	rows := append(rowstest.HandRows(), rowstest.Row("a", "p", "8x", 9), rowstest.Row("a", "opt", "8x", 3))
 	rows = append(rows, rowstest.Row("a", "q", "1x", 70), rowstest.Row("a", "q", "2x", 70), rowstest.Row("b", "q", "1x", 70))
@@ -194,8 +194,8 @@ func TestOwnCellsAreNotPooled(t *testing.T) {
 	rowstest.WantNote(t, table.Notes, "not pooled, as only p ran there: a 8x")
 }
 
-// TestHowToRank: the filter that a note names ranks the policy; there is no such trace where
-// it lacks a capacity of each.
+// TestHowToRank: the filter in a note ranks the policy. No filter by trace exists if the policy
+// lacks a capacity of each trace.
 func TestHowToRank(t *testing.T) {
 	rows := append(slices.DeleteFunc(rowstest.HandRows(), func(r result.Row) bool { return r.Trace == "b" }), rowstest.Row("a", "q", "2x", 25))
 	rowstest.WantNote(t, mustBoard(t, rows).Tables[0].Notes, "q is not ranked: it lacks 1 of the pooled cells: a 1x; --where capacity=2x ranks it there")
@@ -209,25 +209,25 @@ func TestHowToRank(t *testing.T) {
 	if table := mustBoard(t, rows).Tables[0]; table.Ranked[0].Policy != "q" {
 		t.Errorf("ranked %+v", table.Ranked)
 	}
-	// Where OPT misses nothing there is nothing to lack.
+	// If OPT has no miss in a cell, a policy cannot lack that cell.
 	rows = []result.Row{rowstest.Row("a", "opt", "1x", 0), rowstest.Row("a", "lru", "1x", 5)}
 	rowstest.WantNote(t, mustBoard(t, rows).Tables[0].Notes, "lru is not ranked: in no cell where it ran is there a × OPT (it ran at a 1x)")
 }
 
-// TestFiguresByTraceAreOverCommonCells: a cell that two policies have more does not take
-// the trace's figures from the others.
+// TestFiguresByTraceAreOverCommonCells: an additional cell of two policies does not remove the
+// trace's figures of the others.
 func TestFiguresByTraceAreOverCommonCells(t *testing.T) {
 	b := mustBoard(t, append(rowstest.HandRows(), rowstest.Row("a", "fifo", "1x", 80), rowstest.Row("a", "fifo", "2x", 40), rowstest.Row("a", "fifo", "8x", 9), rowstest.Row("a", "opt", "8x", 5)))
 	table := b.Tables[0]
 	for _, l := range slices.Concat(table.Ranked, table.Unranked) {
-		want := map[string]float64{"p": math.Sqrt(1.875), "lru": math.Sqrt(3), "fifo": 2}[l.Policy] // 50/40 × 30/20; 60/40 × 40/20; 80/40 × 40/20
+		want := map[string]float64{"p": math.Sqrt(1.875), "lru": math.Sqrt(3), "fifo": 2}[l.Policy] // 50/40 × 30/20, 60/40 × 40/20, 80/40 × 40/20
 		wantFigure(t, l.Policy+" on a", l.Traces[0].XOpt, want)
 	}
 	rowstest.WantNote(t, table.TraceNotes(), "not all policies compared there have them: a 8x;")
 }
 
 func TestLonelyPolicyDoesNotEmptyTheBoard(t *testing.T) {
-	// q ran where only OPT did.
+	// q ran only at a cell of OPT.
 	rows := append(rowstest.HandRows(), rowstest.Row("c", "q", "1x", 30), rowstest.Row("c", "opt", "1x", 20))
 	table := mustBoard(t, rows).Tables[0]
 	wantFigure(t, "p", table.Ranked[0].Pooled.XOpt, math.Cbrt(2.25))
@@ -245,8 +245,8 @@ func TestTies(t *testing.T) {
 			rows = append(rows, r)
 		}
 	}
-	// 60/40 × 30/20 × 10/10 = 2.25 as p's, of other misses: a tie. And p's sum of misses
-	// in other cells, 46/40 × 30/20 × 16/10 = 2.76: none.
+	// 60/40 × 30/20 × 10/10 = 2.25 equals p's, from other misses: a tie. p's sum of misses in other
+	// cells gives 46/40 × 30/20 × 16/10 = 2.76: no tie.
 	rows = append(rows, rowstest.Row("a", "q", "1x", 60), rowstest.Row("a", "q", "2x", 30), rowstest.Row("b", "q", "1x", 10))
 	rows = append(rows, rowstest.Row("a", "s", "1x", 46), rowstest.Row("a", "s", "2x", 30), rowstest.Row("b", "s", "1x", 16))
 	var got []string
@@ -312,7 +312,7 @@ func TestWindows(t *testing.T) {
 }
 
 func TestFewPoliciesDoNotTakeCellsFromMany(t *testing.T) {
-	// Of four policies, one lacks trace b's cell: ranked by three on three cells.
+	// One of four policies lacks trace b's cell. Three are ranked on three cells.
 	rows := append(rowstest.HandRows(), rowstest.Row("a", "q", "1x", 80), rowstest.Row("a", "q", "2x", 20))
 	for _, r := range rowstest.HandRows() {
 		if r.Policy == "p" {
@@ -327,7 +327,8 @@ func TestFewPoliciesDoNotTakeCellsFromMany(t *testing.T) {
 	rowstest.WantNote(t, table.Notes, "q is not ranked: it lacks 1 of the pooled cells: b 1x; --where trace=a ranks it there")
 }
 
-// TestTwoThatShareACellAreRanked: p has the most cells, all its own; q and r share one.
+// TestTwoThatShareACellAreRanked: p has the most cells, and no other policy has them. q and r share
+// one.
 func TestTwoThatShareACellAreRanked(t *testing.T) {
 	rows := []result.Row{rowstest.Row("a", "opt", "8x", 5), rowstest.Row("a", "q", "8x", 6), rowstest.Row("a", "r", "8x", 7)}
 	for _, capacity := range []string{"1x", "2x", "3x", "4x"} {
@@ -339,7 +340,7 @@ func TestTwoThatShareACellAreRanked(t *testing.T) {
 	}
 }
 
-// TestNoRankAmongOneLossyMethod: as of exact policies.
+// TestNoRankAmongOneLossyMethod: the rule is the same as for exact policies.
 func TestNoRankAmongOneLossyMethod(t *testing.T) {
 	one := mustBoard(t, []result.Row{rowstest.LossyRow("a", "h2o", "1x", 30, 0.5)}).Lossy
 	if len(one.Ranked) != 0 || len(one.Unranked) != 1 || one.Unranked[0].Pooled == nil {

@@ -31,8 +31,8 @@ func TestIntervalsNeedFiveRequests(t *testing.T) {
 	}
 }
 
-// TestIntervalsArePaired: where every request has the same ratio, however large it is,
-// all resamples have it too.
+// TestIntervalsArePaired: if every request has the same ratio, whatever its size, all resamples
+// have it too.
 func TestIntervalsArePaired(t *testing.T) {
 	b := mustBoard(t, append(rowstest.ByRequest("p", []int64{2, 20, 40, 60, 100}), rowstest.ByRequest("opt", []int64{1, 10, 20, 30, 50})...))
 	if x := b.Tables[0].Unranked[0].Pooled.XOpt; *x.Low != 2 || *x.High != 2 {
@@ -57,10 +57,10 @@ func TestSeedsAndResamples(t *testing.T) {
 	}
 }
 
-// TestCoverage draws samples of requests whose true pooled ratio is 1.5, of log-normal
-// sizes and ratios, and counts how often intervals hold it: nominally 95 %. Left as the
-// percentiles are they hold it as often as the last column says. Rates are of 4000 trials;
-// these fewer may be off by two in a hundred.
+// TestCoverage draws samples of requests whose true pooled ratio is 1.5, with log-normal sizes and
+// ratios. It counts how often intervals cover the ratio: nominally 95 %. Unexpanded percentile
+// intervals have the rates of the last column. Those rates are from 4000 trials. The test runs
+// fewer, so its rates may be off by two in a hundred.
 func TestCoverage(t *testing.T) {
 	const trials, resamples, truth = 1000, 1000, 1.5
 	for _, c := range []struct {

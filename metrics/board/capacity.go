@@ -8,10 +8,10 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// overK is a cell's capacity in multiples of K, nil where it is not known: capacity in
-// entries ÷ K, which counts what the trace lists. Rows count demanded entries where that are
-// tokens; else K counts the trace's blocks, which are taken to be the row's, unless the
-// capacity itself is one of K.
+// overK returns a cell's capacity in multiples of K, nil if it is unknown. It is the capacity in
+// entries divided by K, in the unit of the trace's lists. That unit is the token if rows count
+// demanded entries. Otherwise it is the trace's block, taken to be the row's. A capacity that is a
+// multiple of K needs no unit.
 func (c *cell) overK() *float64 {
 	kind, x := result.CapacitySize(c.capacity)
 	k := float64(c.sample.TopK)
@@ -28,8 +28,8 @@ func (c *cell) overK() *float64 {
 	return nil
 }
 
-// sizedTwice names the capacities of a trace that are one size under several names: "4x"
-// and "1024" where K is 256. They are cells of their own, and both count.
+// sizedTwice names the capacities of a trace that are one size under several names, such as "4x"
+// and "1024" if K is 256. They are separate cells, and both count.
 func (g *grid) sizedTwice() []string {
 	type size struct {
 		trace   string

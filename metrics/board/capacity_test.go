@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
 
-// Rows that name one capacity in two ways are of one cell, and filters find it either way.
+// Rows that spell one capacity in two ways are in one cell, and filters match both spellings.
 func TestReadRowsSpellsCapacities(t *testing.T) {
 	written := []result.Row{rowstest.Row("a", "opt", "4.0x", 10), rowstest.Row("a", "opt", "4x", 10)}
 	for form, write := range map[string]func(*bytes.Buffer) error{
@@ -38,13 +38,13 @@ func TestReadRowsSpellsCapacities(t *testing.T) {
 	}
 }
 
-// K counts what the trace lists, whatever the blocks of the replay.
+// K counts the entries of the trace's lists, with any block size of the replay.
 func TestCapacityOverK(t *testing.T) {
 	for name, c := range map[string]struct {
 		capacity string
 		entries  int64 // of a stream, of K = 10
 		block    int
-		tokens   bool // are listed
+		tokens   bool // whether the lists name tokens
 		want     float64
 	}{
 		"tokens in blocks of 16":               {"16x", 160, 16, true, 16},
@@ -69,7 +69,7 @@ func TestCapacityOverK(t *testing.T) {
 	}
 }
 
-// A multiple of K and an absolute size that come to the same are two cells, with a note.
+// A multiple of K and an equal absolute size are two cells, with a note.
 func TestNoteOfOneSizeTwice(t *testing.T) {
 	var rows []result.Row
 	for _, capacity := range []string{"4x", "1024", "2x"} {

@@ -10,30 +10,30 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// cell is one (trace, policy, capacity), of the GPU's cache or of a tier below one: its
-// counts pooled over all its streams, and by request where the rows have them.
+// cell is one (trace, policy, capacity), of the GPU's cache or of a tier below it. Its counts are
+// pooled over all its streams, and also kept by request if the rows have them.
 type cell struct {
-	trace, policy, capacity string      // capacity is "" for policies without
+	trace, policy, capacity string      // capacity is "" for policies without one
 	sample                  *result.Row // a row of the cell, for its settings and traits
 	total                   tally
-	requests                []tally // sorted by id; nil where rows are pooled over requests
+	requests                []tally // sorted by id. Nil if rows are pooled over requests
 	ids                     []string
 	warnings                []string
 }
 
 func (c *cell) name() string { return result.CellName(c.sample) }
 
-// onBoard is true for cells of the main board: of an exact policy, at a capacity that every
-// one can be given.
+// onBoard reports whether a cell is on the main board: of an exact policy, at a capacity that every
+// exact policy can have.
 func (c *cell) onBoard() bool {
 	return c.capacity != "" && !strings.HasPrefix(c.capacity, result.PeakPrefix) && !c.sample.Lossy
 }
 
 func (c *cell) ref() CellRef { return CellRef{c.trace, c.capacity} }
 
-// newCells makes the cells of rows whose settings are equal. Rows at several levels of
-// detail are counted once: they must agree, and the finest division by request is kept.
-// Cells come sorted by trace, policy and capacity text.
+// newCells makes the cells of rows with equal settings. Rows at several levels of detail are
+// counted once. The levels must agree, and the finest division by request is kept. Cells are sorted
+// by trace, policy and capacity text.
 func newCells(rows []*result.Row) ([]*cell, error) {
 	rows = slices.Clone(rows)
 	slices.SortStableFunc(rows, result.CompareRows)
@@ -100,14 +100,14 @@ func (c *cell) addRequests(rows []*result.Row) error {
 	return nil
 }
 
-// level is what the rows of one level of detail sum to.
+// level is the sum of the rows of one level of detail.
 type level struct {
 	name  string
 	tally tally
 }
 
-// levels sums rows of one request, or pooled over requests: the row without layer,
-// and the rows by layer, each of which is one row or rows by head.
+// levels sums rows of one request, or rows pooled over requests. One level is the row without
+// layer. The other is the rows by layer, each of which is one row or rows by head.
 func (c *cell) levels(rows []*result.Row) ([]level, error) {
 	var levels []level
 	whole, byLayer := result.Split(rows, func(r *result.Row) bool { return r.LayerID == nil })
@@ -140,7 +140,7 @@ func (c *cell) layer(g result.Group) (tally, error) {
 	return c.agree(", layer "+g.Key, levels)
 }
 
-// agree returns the first level's tally once all levels count the same.
+// agree returns the first level's tally if all levels have the same counts.
 func (c *cell) agree(where string, levels []level) (tally, error) {
 	first := levels[0]
 	for _, l := range levels[1:] {
@@ -151,10 +151,10 @@ func (c *cell) agree(where string, levels []level) (tally, error) {
 	return first.tally, nil
 }
 
-// tally is counts that can be pooled: sums over streams.
+// tally is the counts that can be pooled, as sums over streams.
 type tally struct {
 	streams, steps, demand, hits, misses, prefetched, moved int64
-	bytes, written                                          *int64 // host to device, and back; nil without entry_bytes
+	bytes, written                                          *int64 // host to device, and back. Nil without entry_bytes
 
 	residentSum  float64 // resident_mean × steps
 	residentPeak int64
@@ -163,7 +163,7 @@ type tally struct {
 
 	lost                int64
 	keptSum, coveredSum float64 // masses × steps
-	massKnown           bool    // kept; coveredKnown of what is covered
+	massKnown           bool    // of keptSum. coveredKnown is that of coveredSum
 	coveredKnown        bool
 }
 
@@ -190,7 +190,7 @@ func (t *tally) countMisses() int64 { return t.misses }
 func (t *tally) countLost() int64   { return t.lost }
 func (t *tally) countDemand() int64 { return t.demand }
 
-// perRequest lists a count of each of a cell's requests.
+// perRequest returns one count for each request of a cell.
 func perRequest[N int64 | float64](c *cell, count func(*tally) int64) []N {
 	values := make([]N, len(c.requests))
 	for i := range c.requests {
@@ -207,7 +207,7 @@ func talliesOf(rows []*result.Row) []tally {
 	return tallies
 }
 
-// sum pools counts: the only way in which this package combines them.
+// sum pools counts. This package combines counts in no other way.
 func sum(tallies []tally) tally {
 	total := tallies[0]
 	for _, t := range tallies[1:] {
@@ -232,7 +232,7 @@ func sum(tallies []tally) tally {
 	return total
 }
 
-// addKnown is unknown when either is.
+// addKnown returns a + b, or nil if either is unknown.
 func addKnown(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		return nil
@@ -260,7 +260,7 @@ func (t tally) differs(u tally) string {
 	return ""
 }
 
-// workDiffers compares what no policy can change: streams, steps and demand.
+// workDiffers compares the counts that no policy can change: streams, steps and demand.
 func (t tally) workDiffers(u tally) string {
 	for _, c := range []struct {
 		name string

@@ -20,7 +20,7 @@ func oneCell(t *testing.T, rows []result.Row) *cell {
 	return cells[0]
 }
 
-// TestDetailIsCountedOnce: any level alone, and all of them together, are one cell.
+// TestDetailIsCountedOnce: any level alone, and all of them together, make the same cell.
 func TestDetailIsCountedOnce(t *testing.T) {
 	all := rowstest.Detailed()
 	for name, rows := range map[string][]result.Row{

@@ -2,15 +2,15 @@ package board
 
 import "slices"
 
-// mostLeftOut is the share of the policies that may be left out of a ranking for the sake
-// of more cells, where most of them do not agree on any.
+// mostLeftOut is the largest share of the policies that a ranking leaves out to gain cells, if most
+// policies agree on no cell.
 const mostLeftOut = 0.25
 
-// commonCells chooses the cells that pooled figures are over, which all ranked policies
-// have: those that more than half of the policies have. Who lacks one of them is not ranked,
-// so that nobody takes cells from the others by not running there. Where that would leave
-// out half of the policies or more, largestTable chooses. If no two policies share a cell
-// there is nothing to choose, and none is ranked. Cells and policies come back sorted.
+// commonCells chooses the cells of pooled figures: those that more than half of the policies have.
+// All ranked policies have all of them. A policy that lacks one is not ranked, because its absence
+// would remove the cell from every other policy's average. If that leaves out half of the policies
+// or more, largestTable chooses. If no two policies share a cell, none is ranked. Cells and
+// policies are sorted.
 func commonCells(policies []string, cellsOf func(string) []CellRef) (common []CellRef, ranked, unranked []string) {
 	ran := slices.DeleteFunc(slices.Sorted(slices.Values(policies)), func(p string) bool { return len(cellsOf(p)) == 0 })
 	common = haveMoreThan(len(ran)/2, ran, cellsOf)
@@ -31,10 +31,10 @@ func commonCells(policies []string, cellsOf func(string) []CellRef) (common []Ce
 	return common, ranked, unranked
 }
 
-// largestTable ranks over the cells that all ranked policies have. Policies are left out,
-// fewest cells first, while that makes policies × cells larger, a quarter of them at most;
-// any number rather than having no cell. It never leaves one policy alone: if no larger
-// table was found, sharedByTwo looks for one.
+// largestTable ranks over the cells that all ranked policies have. It leaves out policies, fewest
+// cells first, while that increases policies × cells. It leaves out at most a quarter of them, or
+// more if there would be no cell otherwise. It never leaves only one policy: if it finds no table,
+// it tries sharedByTwo.
 func largestTable(policies []string, cellsOf func(string) []CellRef) (common []CellRef, ranked []string) {
 	left := slices.Clone(policies)
 	for len(left) > 1 {
@@ -53,8 +53,8 @@ func largestTable(policies []string, cellsOf func(string) []CellRef) (common []C
 	return common, ranked
 }
 
-// sharedByTwo finds the two policies that share the most cells, and the others that have
-// these cells, too. It returns nothing if no two share a cell.
+// sharedByTwo returns the two policies that share the most cells, and the others that have these
+// cells too. It returns nothing if no two share a cell.
 func sharedByTwo(policies []string, cellsOf func(string) []CellRef) (common []CellRef, ranked []string) {
 	for i, p := range policies {
 		for _, q := range policies[i+1:] {
@@ -71,7 +71,7 @@ func sharedByTwo(policies []string, cellsOf func(string) []CellRef) (common []Ce
 	return common, ranked
 }
 
-// lacking are the cells that are not among those had.
+// lacking returns the cells that are not in had.
 func lacking(cells, had []CellRef) []CellRef {
 	there := make(map[CellRef]bool, len(had))
 	for _, r := range had {
@@ -102,8 +102,8 @@ func haveMoreThan(n int, policies []string, cellsOf func(string) []CellRef) (cel
 	return cells
 }
 
-// loneliest picks the policy with the fewest cells; of equals the one whose leaving
-// frees most cells, then the last by name.
+// loneliest returns the index of the policy with the fewest cells. A tie goes to the one whose
+// removal frees most cells, then to the last by name.
 func loneliest(policies []string, cellsOf func(string) []CellRef) int {
 	best, bestFreed := 0, -1
 	for i, p := range policies {

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// The policy with the fewest cells goes first; of equals the one without which the others
-// have most in common, then the last by name.
+// The policy with the fewest cells is removed first. A tie goes to the one without which the others
+// have most in common, then to the last by name.
 func TestLoneliest(t *testing.T) {
 	for cells, want := range map[string]int{
 		"x, x y, x y":        0,
 		"x y, z, x y":        1,
-		"x, y z, y z w":      0, // without which the others have two
-		"v, w x, y z":        0, // as nothing is in common without it either
+		"x, y z, y z w":      0, // without it the others have two
+		"v, w x, y z":        0, // nothing is in common without it either
 		"x, y, x":            1,
 		"x, x, x":            2,
 		"x y, u v, x y, u w": 3, // without any of them the others have nothing in common
@@ -40,17 +40,17 @@ func TestCommonCells(t *testing.T) {
 		cells map[string]string
 		want  string
 	}{
-		// x stands at three of four, which is more than half; s lacks it.
+		// Three of four have x, which is more than half. s lacks it.
 		"most agree": {map[string]string{"p": "x", "q": "x y", "r": "x", "s": "y"}, "[a x] [p q r] [s]"},
-		// No cell stands at more than two. As many policies as need be are left out, fewest
-		// cells first, of equals the last by name.
+		// No more than two have any cell. Policies are left out until there is one, fewest cells first,
+		// then the last by name.
 		"halves": {map[string]string{"p": "x y", "q": "x y", "r": "z", "s": "z"}, "[a x a y] [p q] [r s]"},
-		// x and y stand at three of four, but p and q alone have both. Without s there is x;
-		// that p and q have 2 × 2 cells does not count, half of the policies would be out.
+		// Three of four have x, and three have y, but only p and q have both. Without s there is x. p and
+		// q have 2 × 2 cells, which does not count, because half of the policies would be out.
 		"a quarter": {map[string]string{"p": "x y", "q": "x y", "r": "x", "s": "y"}, "[a x] [p q r] [s]"},
-		// All have w. Without s there are two cells of three, which is more than one of four.
+		// All have w. Without s, three policies have two cells, which is more than four with one.
 		"a quarter for more": {map[string]string{"p": "w x y", "q": "w x y", "r": "w x", "s": "w y"}, "[a w a x] [p q r] [s]"},
-		// Leaving out the one that frees most: without r there are two cells, without q one.
+		// The one that frees most is left out: without r there are two cells, without q one.
 		"frees most":     {map[string]string{"p": "x y", "q": "x y", "r": "u v"}, "[a x a y] [p q] [r]"},
 		"ran nowhere":    {map[string]string{"p": "x", "q": ""}, "[a x] [p] [q]"},
 		"none has cells": {map[string]string{"p": "", "q": ""}, "[] [] [p q]"},

@@ -10,15 +10,15 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// ComparisonVersion is the version of Comparison's JSON form. A field is never renamed
-// or reused; a change of meaning raises the version.
+// ComparisonVersion is the version of Comparison's JSON form. A field is never renamed or reused. A
+// change of meaning raises the version.
 const ComparisonVersion = 2
 
 // warmedStart is the start of rows that are not cold.
 const warmedStart = "warmed"
 
-// Comparison says which of two policies misses less, where, and whether the requests
-// at hand tell the two apart. It is a pure function of rows.
+// Comparison states which of two policies misses less, at which cells, and whether the requests
+// distinguish the two. It is a pure function of rows.
 type Comparison struct {
 	// Version is ComparisonVersion.
 	Version int `json:"comparison_version"`
@@ -28,9 +28,9 @@ type Comparison struct {
 	// Resamples and Seed are those of the bootstrap intervals.
 	Resamples int    `json:"resamples"`
 	Seed      uint64 `json:"seed"`
-	// Incomplete says that cells which were asked for have no rows; null if all have.
+	// Incomplete lists the requested cells without rows. It is null if all have rows.
 	Incomplete *result.Incomplete `json:"incomplete"`
-	// Groups are the warmed rows and the cold ones, which are never pooled (SEMANTICS S8).
+	// Groups are the warmed rows and the cold ones. They are never pooled (SEMANTICS S8).
 	Groups []ComparedGroup `json:"groups"`
 }
 
@@ -41,59 +41,60 @@ type ComparedGroup struct {
 	// Labels are the conditions that limit the figures. Those of some traces only state
 	// their share.
 	Labels result.Labels `json:"labels"`
-	// Cells are the places where both policies ran, by trace and capacity.
+	// Cells are the places at which both policies ran, by trace and capacity.
 	Cells []Contest `json:"cells"`
-	// Pooled is over all Cells; null without any.
+	// Pooled is over all Cells, null if there are none.
 	Pooled *Contest `json:"pooled"`
-	// Unpaired are the places where only one of the two ran.
+	// Unpaired are the places at which only one of the two ran.
 	Unpaired []CellRef `json:"unpaired"`
-	// Notes say what the figures are over, and what the rows warn of.
+	// Notes describe the cells of the figures, and repeat the warnings of the rows.
 	Notes []string `json:"notes"`
 }
 
 // Contest is A against B over one cell or, pooled, over several.
 type Contest struct {
-	// CellRef is the place: "peak:window:2" where one of the two has no capacity and
-	// the other was given its peak. Empty where pooled.
+	// CellRef is the place, empty if pooled. It is "peak:window:2" if one of the two has no capacity
+	// and the other had its peak.
 	CellRef
-	// Labels are those of the place; empty where pooled.
+	// Labels are those of the place, empty if pooled.
 	Labels result.Labels `json:"labels"`
 	// Cells is the number of cells.
 	Cells int `json:"cells"`
 	// MissesA and MissesB are blocks, summed over the cells.
 	MissesA int64 `json:"misses_a"`
 	MissesB int64 `json:"misses_b"`
-	// Ratio is A's misses ÷ B's in each cell, geometric mean over the cells where both
-	// miss; below 1 A is better. Low and High are of paired resamples of the requests. Null
-	// where B alone has no miss (it would be infinite), and where neither has.
+	// Ratio is A's misses ÷ B's in each cell, as a geometric mean over the cells in which both miss.
+	// Below 1 A is better. Low and High come from paired resamples of the requests. Ratio is null if B
+	// has no miss.
 	Ratio *Figure `json:"ratio"`
-	// Requests and Streams count which policy missed less, one vote a request or stream;
-	// null where rows are pooled over them.
+	// Requests and Streams count which policy missed less, with one vote per request or stream. They
+	// are null if rows are pooled over them.
 	Requests *Votes `json:"requests"`
 	Streams  *Votes `json:"streams"`
-	// P is of the paired permutation test over the requests: the chance of a ratio at
-	// least as far from 1 if A and B could be exchanged in any request. Null if rows are
-	// pooled over requests.
+	// P is from the paired permutation test over the requests. It is the chance of a ratio at least as
+	// far from 1 if A and B could be exchanged in any request. It is null if rows are pooled over
+	// requests.
 	P *float64 `json:"p"`
-	// Better is the policy that misses less, if P is below 0.05; else null.
+	// Better is the policy that misses less, if P is below 0.05, otherwise null.
 	Better *string `json:"better"`
 
-	// Inverse is B's misses ÷ A's, 0; only if B alone has no miss, so that there is no Ratio.
+	// Inverse is B's misses ÷ A's, which is 0. It exists only if B alone has no miss, so that there is
+	// no Ratio.
 	Inverse *Figure `json:"-"`
 }
 
-// Votes count which of two policies missed less, one vote a request or stream: its
-// misses summed over the cells.
+// Votes count which of two policies missed less, with one vote per request or stream. A vote is
+// over its misses summed over the cells.
 type Votes struct {
 	// Count = Wins + Losses + Ties.
 	Count int `json:"count"`
-	// Wins are those in which A missed less, Losses those in which B did.
+	// Wins are the votes for A, which missed less there. Losses are those for B.
 	Wins   int `json:"wins"`
 	Losses int `json:"losses"`
 	Ties   int `json:"ties"`
 }
 
-// UnknownPolicy is a name that no row has.
+// UnknownPolicy is an error: no row has the policy's name.
 type UnknownPolicy struct {
 	Name  string
 	Known []string // the policies of the rows, sorted
@@ -101,10 +102,10 @@ type UnknownPolicy struct {
 
 func (e *UnknownPolicy) Error() string { return fmt.Sprintf("no rows of policy %q", e.Name) }
 
-// Compare sets policies a and b side by side over the cells that both have in rows.
-// Rows that must not be compared (settings that differ, other work, exact beside
-// lossy) are an error that says which; a name without rows is an *UnknownPolicy. Rows of
-// tiers below the GPU's cache are left out: their demand is what that one misses.
+// Compare compares policies a and b over the cells that both have in rows. Rows that must not be
+// compared are an error that names them: different settings, different work, or an exact with a
+// lossy policy. A name without rows is an *UnknownPolicy. Rows of tiers below the GPU's cache are
+// left out, because their demand is the misses of the cache above.
 func Compare(rows []result.Row, a, b string, o Options) (*Comparison, error) {
 	c, err := newComparer(rows, o).compare(a, b)
 	if err != nil {
@@ -113,7 +114,7 @@ func Compare(rows []result.Row, a, b string, o Options) (*Comparison, error) {
 	return c, c.check()
 }
 
-// comparer holds the rows of a comparison by policy.
+// comparer keeps the rows of a comparison by policy.
 type comparer struct {
 	options  Options
 	sampler  *sampler
@@ -165,7 +166,7 @@ func (c *comparer) compare(a, b string) (*Comparison, error) {
 	return d, nil
 }
 
-// checkPair refuses a pair of policies that cannot be compared by misses.
+// checkPair rejects two policies that cannot be compared by misses.
 func (c *comparer) checkPair(a, b string) error {
 	if a == b {
 		return errors.New("that is one policy; name two")
@@ -184,7 +185,7 @@ func (c *comparer) checkPair(a, b string) error {
 	return nil
 }
 
-// check refuses a comparison over nothing.
+// check rejects a comparison without cells.
 func (c *Comparison) check() error {
 	if slices.ContainsFunc(c.Groups, func(g ComparedGroup) bool { return g.Pooled != nil }) {
 		return nil
@@ -207,7 +208,7 @@ type pair struct {
 
 func (p pair) hasRatio() bool { return p.a.total.misses > 0 && p.b.total.misses > 0 }
 
-// labels are those of both cells of the pair, an oracle policy among them.
+// labels returns those of both cells of the pair, with that of an oracle policy.
 func (p pair) labels() result.Labels {
 	return result.Labels{}.With(slices.Concat(result.ParseLabels(p.a.sample.Labels), result.ParseLabels(p.b.sample.Labels))...)
 }
@@ -248,8 +249,8 @@ func (c *Comparison) group(rows []*result.Row, s *sampler) (g ComparedGroup, err
 	return g, nil
 }
 
-// pairs finds the places where both ran, sorted. A policy without capacity is compared at its
-// own peak, which other policies can be given. No other pair is compared at a peak.
+// pairs returns the places at which both ran, sorted. A policy without capacity is compared at its
+// own peak, which other policies can have as capacity. No other pair is compared at a peak.
 func (c *Comparison) pairs(cells []*cell) (pairs []pair, unpaired []CellRef) {
 	places := map[CellRef]pair{}
 	for _, one := range cells {
@@ -302,7 +303,7 @@ func (c *Comparison) contest(g *grid, pairs []pair, streams map[cellKey]byPart) 
 	return d
 }
 
-// withRatio keeps the pairs that a ratio is over: a single one, or those in which both miss.
+// withRatio returns the pairs of a ratio: a single one, or those in which both miss.
 func withRatio(pairs []pair) []pair {
 	if len(pairs) < 2 {
 		return pairs
@@ -310,7 +311,7 @@ func withRatio(pairs []pair) []pair {
 	return slices.DeleteFunc(slices.Clone(pairs), func(p pair) bool { return !p.hasRatio() })
 }
 
-// pairedP tests the log ratio of misses over the pairs; nil without rows by request. The
+// pairedP tests the log ratio of misses over the pairs. It returns nil without rows by request. The
 // cells are those of the ratio.
 func pairedP(seed uint64, pairs []pair) *float64 {
 	var cells []sides
@@ -327,8 +328,8 @@ func pairedP(seed uint64, pairs []pair) *float64 {
 	return Number(newSwaps(seed, cells).p(cells, logRatio))
 }
 
-// ratioOf is A's misses ÷ B's with its interval. B is the yardstick, where boards have OPT.
-// Both take the same resamples. There is no interval if a trace has none.
+// ratioOf returns A's misses ÷ B's with its interval. B has the place of OPT on a board. Both take
+// the same resamples. There is no interval if a trace has none.
 func ratioOf(g *grid, pairs []pair) *Figure {
 	pairs = withRatio(pairs)
 	points, refs := make([]point, len(pairs)), make([]CellRef, len(pairs))
@@ -355,7 +356,7 @@ func ratioOf(g *grid, pairs []pair) *Figure {
 // byPart is misses by part of a cell: by request, or by stream.
 type byPart map[result.Part]int64
 
-// requestMisses is a cell's misses by request; nil where rows are pooled over them.
+// requestMisses returns a cell's misses by request, nil if rows are pooled over requests.
 func requestMisses(c *cell) byPart {
 	if c.requests == nil {
 		return nil
@@ -367,7 +368,7 @@ func requestMisses(c *cell) byPart {
 	return by
 }
 
-// streamMisses finds the rows of single streams, as `replay --per stream` writes them.
+// streamMisses returns the rows of single streams, from `replay --per stream`.
 func streamMisses(rows []*result.Row) map[cellKey]byPart {
 	streams := map[cellKey]byPart{}
 	for _, r := range rows {
@@ -386,8 +387,8 @@ func streamMisses(rows []*result.Row) map[cellKey]byPart {
 	return streams
 }
 
-// vote lets every part of the pairs vote, the same part of a trace once; nil where a pair
-// lacks votes of one side.
+// vote counts one vote for every part of the pairs, and the same part of a trace once. It returns
+// nil if a pair lacks the parts of one side.
 func vote(pairs []pair, missesOf func(*cell) byPart) *Votes {
 	type voter struct {
 		trace string
@@ -421,17 +422,17 @@ func vote(pairs []pair, missesOf func(*cell) byPart) *Votes {
 	return v
 }
 
-// outcome is what the requests say of a contest.
+// outcome is the decision of the requests in a contest.
 type outcome int
 
 const (
 	unknown   outcome = iota // rows are pooled over requests
-	tooFew                   // no outcome of so few requests could be significant
+	tooFew                   // no outcome could be significant
 	undecided                // not significant
 	decided
 )
 
-// outcome reads p, which Holm corrected for a number of tests.
+// outcome interprets p, which Holm corrected for a number of tests.
 func (d *Contest) outcome(p *float64, tests int) outcome {
 	switch {
 	case p == nil:
@@ -456,8 +457,8 @@ func (d *Contest) decide(a, b string, p *float64, tests int) {
 	}
 }
 
-// contradicts reports whether the interval excludes 1 and the p decides nothing, or the
-// other way round.
+// contradicts reports whether only one of the interval and p decides: the interval excludes 1, or p
+// is significant.
 func (d *Contest) contradicts(p *float64, tests int) bool {
 	interval := d.Ratio
 	if d.Inverse != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Comparisons sets every policy of the rows side by side with one. It is a pure function
-// of rows.
+// Comparisons compares every policy of the rows with one. It is a pure function of rows.
 type Comparisons struct {
 	// Version is ComparisonVersion.
 	Version int `json:"comparison_version"`
@@ -22,7 +21,7 @@ type Comparisons struct {
 	// Resamples and Seed are those of the bootstrap intervals.
 	Resamples int    `json:"resamples"`
 	Seed      uint64 `json:"seed"`
-	// Incomplete says that cells which were asked for have no rows; null if all have.
+	// Incomplete lists the requested cells without rows. It is null if all have rows.
 	Incomplete *result.Incomplete `json:"incomplete"`
 	// Groups are the warmed rows and the cold ones, as in Comparison.
 	Groups []ComparedPolicies `json:"groups"`
@@ -48,14 +47,13 @@ type ComparedPolicy struct {
 	Bound bool   `json:"bound"`
 	// The contest is pooled. Its Better is by PHolm.
 	Contest
-	// PHolm is P corrected for the number of policies that are not bounds (Holm). Null for
-	// bounds, and without P.
+	// PHolm is P corrected for the number of policies that are not bounds (Holm). It is null for
+	// bounds and without P.
 	PHolm *float64 `json:"p_holm"`
 }
 
-// CompareAll sets every policy of the rows side by side with b. Rows that must not be
-// compared are an error, as in Compare. Lossy policies, and those that ran at no place
-// where b did, are left out with a note.
+// CompareAll compares every policy of the rows with b. Rows that must not be compared are an error,
+// as in Compare. Lossy policies, and those that share no place with b, are left out with a note.
 func CompareAll(rows []result.Row, b string, o Options) (*Comparisons, error) {
 	c := newComparer(rows, o)
 	first := func(policy string) *result.Row { return c.policies[policy][0] }
@@ -108,7 +106,7 @@ func CompareAll(rows []result.Row, b string, o Options) (*Comparisons, error) {
 	return all, nil
 }
 
-// finish corrects the tests, names the better ones and sorts.
+// finish corrects the tests, names the better policies and sorts.
 func (g *ComparedPolicies) finish(b string, left, lossy []string) {
 	g.correct(b)
 	slices.SortStableFunc(g.Policies, func(p, q ComparedPolicy) int {
@@ -148,8 +146,8 @@ func (g *ComparedPolicies) correct(b string) {
 	}
 }
 
-// shared are the labels of all policies together. Those of a bound are its own unless B is
-// one.
+// shared returns the labels of all policies together. Labels of a bound stay with it unless B is a
+// bound.
 func (g *ComparedPolicies) shared(offline bool) result.Labels {
 	of := make([]result.Labels, len(g.Policies))
 	for i, p := range g.Policies {
@@ -160,7 +158,7 @@ func (g *ComparedPolicies) shared(offline bool) result.Labels {
 	return result.SharedLabels(of, "policies")
 }
 
-// order is the ratio: infinite where B alone has no miss, and last without a ratio.
+// order is the ratio, infinite if B alone has no miss. Policies without a ratio come last.
 func (p *ComparedPolicy) order() float64 {
 	switch {
 	case p.Ratio != nil:

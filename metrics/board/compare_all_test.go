@@ -21,8 +21,8 @@ func mustCompareAll(t *testing.T, rows []result.Row, b string) *Comparisons {
 	return all
 }
 
-// TestCompareAllByHand: of seven requests close differs from best in neither direction, worse
-// loses all: p = 2 ÷ 2⁷, of two tests twice that. OPT is a bound and not tested.
+// TestCompareAllByHand: over seven requests close differs from best in neither direction, and worse
+// loses all. Its p is 2 ÷ 2⁷, doubled for two tests. OPT is a bound and not tested.
 func TestCompareAllByHand(t *testing.T) {
 	g := mustCompareAll(t, rowstest.LetteredRows(), "best").Groups[0]
 	var got []string
@@ -36,14 +36,14 @@ func TestCompareAllByHand(t *testing.T) {
 	if *worse.P != 2./128 || math.Abs(*worse.PHolm-4./128) > 1e-9 || *closest.PHolm != *closest.P || opt.PHolm != nil {
 		t.Errorf("p %v → %v, %v → %v, %v", *worse.P, *worse.PHolm, *closest.P, *closest.PHolm, opt.PHolm)
 	}
-	// The figures are those of the two alone.
+	// The figures equal those of a comparison of the two alone.
 	if alone := mustCompare(t, rowstest.LetteredRows(), "worse", "best").Groups[0].Pooled; alone.Ratio.Value != worse.Ratio.Value || *alone.P != *worse.P {
 		t.Errorf("%+v, alone %+v", worse.Contest, alone)
 	}
 }
 
-// TestCompareAllLeavesOut: lossy policies, and those that ran elsewhere, are named in notes; a
-// policy with fewer cells is marked as such.
+// TestCompareAllLeavesOut: lossy policies, and those that ran elsewhere, are named in notes. A
+// policy with fewer cells is marked.
 func TestCompareAllLeavesOut(t *testing.T) {
 	rows := append(rowstest.HandRows(), rowstest.Row("a", "lossy", "1x", 9), rowstest.Row("c", "late", "1x", 9), rowstest.Row("a", "few", "1x", 61))
 	g := mustCompareAll(t, rows, "lru").Groups[0]

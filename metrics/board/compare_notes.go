@@ -8,7 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/text"
 )
 
-// Legend explains what the lines show.
+// Legend explains the lines.
 func (c *Comparison) Legend(g *ComparedGroup) []string {
 	if g.Pooled == nil {
 		return nil
@@ -51,8 +51,8 @@ func testNotes(contests []Contest, verdict string, tests, resamples int, seed ui
 		fmt.Sprintf("%s p < %g; ≈: not distinguished; n = N: N requests cannot decide, %d can", verdict, Significant, fewestDecidable(tests)))
 }
 
-// Verdict names the better policy, or the reason that none is named. Holm corrected p for a
-// number of tests.
+// Verdict names the better policy, or the reason that there is none. Holm corrected p for a number
+// of tests.
 func (d *Contest) Verdict(p *float64, tests int) string {
 	switch d.outcome(p, tests) {
 	case decided:
@@ -65,7 +65,7 @@ func (d *Contest) Verdict(p *float64, tests int) string {
 	return "–"
 }
 
-// Legend explains what the lines show.
+// Legend explains the lines.
 func (all *Comparisons) Legend(g *ComparedPolicies) []string {
 	notes := []string{
 		"A ÷ B: misses, below 1 A is better; geometric mean over the cells that both have",
@@ -102,8 +102,8 @@ func (g *ComparedPolicies) Contests() []Contest {
 	return contests
 }
 
-// notes say what the figures are over and repeat the warnings of the rows. They name the
-// policies whose misses do not tell everything.
+// notes describe the cells of the figures and repeat the warnings of the rows. They name the
+// policies with more to consider than misses.
 func (c *Comparison) notes(pairs []pair, unpaired []CellRef) []string {
 	var notes []string
 	var as, bs []*cell
@@ -142,7 +142,7 @@ func (c *Comparison) remarks(as, bs []string) []string {
 	return all
 }
 
-// remarksOf are the remarks about one side.
+// remarksOf returns the remarks about one side.
 func remarksOf(cells []*cell) []string {
 	var warnings []string
 	for _, c := range cells {
@@ -164,7 +164,7 @@ func remarksOf(cells []*cell) []string {
 	return merged
 }
 
-// requestsNote says how many requests each trace has, and whether they are too few for an
+// requestsNote states the number of requests of each trace, and whether they are too few for an
 // interval.
 func requestsNote(pairs []pair) string {
 	var traces []string

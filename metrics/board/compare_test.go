@@ -31,8 +31,8 @@ func wantVotes(t *testing.T, what string, v *Votes, want string) {
 	}
 }
 
-// A stream's misses are of a row of one request and layer that pools no others: neither a
-// layer's over all requests nor a layer's of many heads votes.
+// A stream's misses come from a row of one request and one layer that pools no other rows. A
+// layer's row over all requests does not vote, nor does a layer's row over many heads.
 func TestStreamMisses(t *testing.T) {
 	base := rowstest.Row("a", "p", "1x", 0)
 	got := streamMisses(result.Pointers([]result.Row{rowstest.PartRow(base, "x", 0, -1, 1, 3), rowstest.PartRow(base, "x", 1, 2, 1, 5), rowstest.PartRow(base, "", 0, -1, 1, 7), rowstest.PartRow(base, "x", -1, -1, 1, 11), rowstest.PartRow(base, "x", 2, -1, 2, 13)}))
@@ -42,8 +42,8 @@ func TestStreamMisses(t *testing.T) {
 	}
 }
 
-// TestCompareByHand: p against lru of handRows misses 50/60, 30/40 and 12/15 as much,
-// whose product is 1/2; the rows are pooled over requests.
+// TestCompareByHand: p against lru of handRows misses 50/60, 30/40 and 12/15 as much. The product
+// is 1/2. The rows are pooled over requests.
 func TestCompareByHand(t *testing.T) {
 	g := mustCompare(t, rowstest.HandRows(), "p", "lru").Groups[0]
 	for i, want := range []float64{50.0 / 60, 30.0 / 40, 12.0 / 15} {
@@ -62,9 +62,9 @@ func TestCompareByHand(t *testing.T) {
 	}
 }
 
-// TestSignificance: of n requests A misses less in all, so that of the 2ⁿ exchanges only
-// the observed labels and their opposite are as far from 1: p = 2 ÷ 2ⁿ. A request that
-// ties doubles both; one that B wins by 1 can be exchanged, too, with the same sum or less.
+// TestSignificance: A misses less in all of n requests. Only the observed labels and their
+// opposite, of 2ⁿ exchanges, are as far from 1: p = 2 ÷ 2ⁿ. A request that ties doubles both. A
+// request that B wins by 1 can be exchanged too, with the same sum or less.
 func TestSignificance(t *testing.T) {
 	a, b := []int64{10, 21, 30, 41, 45, 50, 12}, []int64{20, 40, 60, 80, 90, 99, 11}
 	for _, c := range []struct {
@@ -89,9 +89,9 @@ func TestSignificance(t *testing.T) {
 	}
 }
 
-// TestTheTestWeighsMisses: A wins eight requests of nine by a little and loses one by far,
-// so that its misses are 110 to 93. Every exchange leaves the large request ahead: p is 1,
-// where votes alone (2 × (1 + 9) ÷ 2⁹ = 0.039) would call A better.
+// TestTheTestWeighsMisses: A wins eight of nine requests by a little and loses one by far. Its
+// misses are 110 to 93. Every exchange leaves the large request ahead, so p is 1. Votes alone would
+// call A better: 2 × (1 + 9) ÷ 2⁹ = 0.039.
 func TestTheTestWeighsMisses(t *testing.T) {
 	a, b := []int64{5, 5, 5, 5, 5, 5, 5, 5, 70}, []int64{6, 6, 6, 6, 6, 6, 6, 6, 45}
 	d := mustCompare(t, append(rowstest.ByRequest("p", a), rowstest.ByRequest("q", b)...), "p", "q").Groups[0].Pooled
@@ -101,8 +101,8 @@ func TestTheTestWeighsMisses(t *testing.T) {
 	}
 }
 
-// TestRequestsVoteOnce: over two capacities a request has one vote, of its summed
-// misses: r0 4+9 to 5+9, r1 8+8 to 8+8, r2 9+1 to 1+2.
+// TestRequestsVoteOnce: over two capacities a request has one vote, with its summed misses. r0 has
+// 4+9 to 5+9, r1 8+8 to 8+8, r2 9+1 to 1+2.
 func TestRequestsVoteOnce(t *testing.T) {
 	var rows []result.Row
 	for policy, misses := range map[string][2][]int64{"p": {{4, 8, 9}, {9, 8, 1}}, "q": {{5, 8, 1}, {9, 8, 2}}} {
@@ -119,13 +119,13 @@ func TestRequestsVoteOnce(t *testing.T) {
 	wantVotes(t, "pooled", g.Pooled.Requests, "1:1:1")
 }
 
-// forStream makes a row that of one stream.
+// forStream turns a row into that of one stream.
 func forStream(r result.Row, request string, layer int32) result.Row {
 	r.RequestID, r.LayerID = &request, &layer
 	return r
 }
 
-// TestStreamsVote: of r0 A has 3+9 misses to 5+5, of r1 2+2 to 4+2.
+// TestStreamsVote: A has 3+9 misses to 5+5 of r0, and 2+2 to 4+2 of r1.
 func TestStreamsVote(t *testing.T) {
 	var rows []result.Row
 	for policy, misses := range map[string][]int64{"p": {3, 9, 2, 2}, "q": {5, 5, 4, 2}} {
@@ -138,8 +138,8 @@ func TestStreamsVote(t *testing.T) {
 	wantVotes(t, "requests", d.Requests, "1:1:0")
 }
 
-// TestWindowsAtTheirPeak: a policy without capacity is compared where the other was
-// given its peak, and no one else is compared there.
+// TestWindowsAtTheirPeak: a policy without capacity is compared where the other has its peak, and
+// no other pair is compared there.
 func TestWindowsAtTheirPeak(t *testing.T) {
 	rows := []result.Row{
 		rowstest.Row("a", "window:2", "", 30), rowstest.Row("a", "lru", "peak:window:2", 20), rowstest.Row("a", "lru", "1x", 50), rowstest.Row("a", "lru", "peak:window:3", 15),
@@ -179,8 +179,7 @@ func TestColdIsComparedApart(t *testing.T) {
 	}
 }
 
-// TestNoMisses: where one side misses nothing there is no ratio to pool; it still has
-// the vote.
+// TestNoMisses: if one side misses nothing, there is no ratio to pool, but it still has the vote.
 func TestNoMisses(t *testing.T) {
 	rows := []result.Row{rowstest.Row("a", "p", "1x", 10), rowstest.Row("a", "q", "1x", 20), rowstest.Row("a", "p", "2x", 5), rowstest.Row("a", "q", "2x", 0), rowstest.Row("a", "p", "4x", 0), rowstest.Row("a", "q", "4x", 7)}
 	g := mustCompare(t, rows, "p", "q").Groups[0]
@@ -191,7 +190,7 @@ func TestNoMisses(t *testing.T) {
 	}
 }
 
-// TestTiersAreNotCompared: below each of the two stands an lru of 4x, which is neither of them.
+// TestTiersAreNotCompared: an lru of 4x lies below each of the two caches and is neither of them.
 func TestTiersAreNotCompared(t *testing.T) {
 	rows := append(rowstest.HandRows(), rowstest.Row("a", "lru", "4x", 7), rowstest.Row("a", "lru", "4x", 9))
 	for i := range rows {
@@ -239,8 +238,8 @@ func TestCompareRefuses(t *testing.T) {
 	}
 }
 
-// TestCompareIsSymmetric: exchanging A and B turns ratios over and swaps votes, and the
-// order of rows changes nothing.
+// TestCompareIsSymmetric: exchanging A and B inverts ratios and swaps votes. The order of rows
+// changes nothing.
 func TestCompareIsSymmetric(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 7))

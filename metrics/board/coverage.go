@@ -10,20 +10,20 @@ import (
 	"github.com/kvreplay/kvreplay/internal/text"
 )
 
-// coverage writes the notes about the cells at which policies ran.
+// coverage writes the notes about the cells of the policies.
 type coverage struct {
 	policies []string // all contenders
 	cellsOf  func(policy string) []CellRef
 	common   []CellRef // pooled
 	ranked   []string
-	left     []CellRef // of ranked policies, and not pooled; sorted
+	left     []CellRef // cells of ranked policies that are not pooled, sorted
 }
 
 func newCoverage(policies []string, cellsOf func(string) []CellRef, common []CellRef, ranked []string) *coverage {
 	return &coverage{policies, cellsOf, common, ranked, lacking(haveMoreThan(0, ranked, cellsOf), common)}
 }
 
-// pooledNote says what pooled figures are over.
+// pooledNote describes the cells of pooled figures.
 func (c *coverage) pooledNote() string {
 	shared := ""
 	if len(c.ranked) > 1 {
@@ -104,8 +104,8 @@ func (c *coverage) unrankedNote(policy string) string {
 	return note
 }
 
-// rankedWhere is a filter of one trace or one capacity that ranks a policy with others,
-// empty without any.
+// rankedWhere returns a filter of one trace or one capacity that ranks a policy with others, empty
+// if there is none.
 func (c *coverage) rankedWhere(policy string) string {
 	for _, key := range []struct {
 		name string
@@ -126,7 +126,7 @@ func (c *coverage) rankedWhere(policy string) string {
 	return ""
 }
 
-// TraceNotes say which cells the figures by trace leave out.
+// TraceNotes name the cells that the figures by trace leave out.
 func (t *Ranking) TraceNotes() []string {
 	left := slices.DeleteFunc(slices.Clone(t.usable), func(r CellRef) bool { return slices.Contains(t.onTrace[r.Trace], r) })
 	if len(left) == 0 {
@@ -135,8 +135,8 @@ func (t *Ranking) TraceNotes() []string {
 	return []string{fmt.Sprintf("not in the figures of a trace, as not all policies compared there have them: %s; n/a: the policy lacks others, or ran at none (--per-trace shows every cell)", refsText(left))}
 }
 
-// commonOnTraces chooses for each trace, as for the ranking, the usable cells that the
-// policies that ran there have.
+// commonOnTraces chooses cells for each trace as for the ranking: the usable cells that its
+// policies have.
 func commonOnTraces(traces, policies []string, cellsOf func(string) []CellRef) map[string][]CellRef {
 	type place struct{ trace, policy string }
 	cells := map[place][]CellRef{}

@@ -10,23 +10,23 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Figure is a number of the board with its 95 % interval where there is one.
+// Figure is a number of the board with its 95 % interval, if it has one.
 type Figure struct {
 	Value float64 `json:"value"`
-	// Low and High bound the 95 % bootstrap interval over requests; null where a trace
-	// has fewer than five, or rows are pooled over requests, and where more than
-	// mostUndefined of the resamples have no such figure. High alone is null where the
-	// interval has no upper end: resamples in which the yardstick misses nothing.
+	// Low and High bound the 95 % bootstrap interval over requests. Both are null if a trace has fewer
+	// than five requests or rows are pooled over requests. They are also null if more than
+	// mostUndefined of the resamples lack the figure. Only High is null if the interval has no upper
+	// end: in some resamples the yardstick misses nothing.
 	Low  *float64 `json:"low"`
 	High *float64 `json:"high"`
 
-	undefined bool // too many resamples have no such figure, so there is no interval
+	undefined bool // too many resamples lack the figure, so there is no interval
 }
 
-// Bounded is true for a figure that has an interval, with an upper end or without.
+// Bounded reports whether the figure has an interval, with an upper end or without.
 func (f *Figure) Bounded() bool { return f != nil && f.Low != nil }
 
-// Unbounded is true for an interval without an upper end.
+// Unbounded reports whether the figure has an interval without an upper end.
 func (f *Figure) Unbounded() bool { return f.Bounded() && f.High == nil }
 
 // excludes1 reports whether the figure has an interval that does not contain 1.
@@ -34,8 +34,8 @@ func (f *Figure) excludes1() bool {
 	return f.Bounded() && (*f.Low > 1 || f.High != nil && *f.High < 1)
 }
 
-// Figures describe one policy over some cells: an exact policy by its misses, a lossy one by
-// the entries that it lost. A figure that cannot be computed is null.
+// Figures describe one policy over some cells: an exact policy by its misses, a lossy one by the
+// entries that it lost. A figure that cannot be computed is null.
 type Figures struct {
 	// Cells is the number of (trace, capacity) cells that the figures are over.
 	Cells int `json:"cells"`
@@ -58,8 +58,8 @@ type ExactFigures struct {
 	HitRate *Figure `json:"hit_rate"`
 	// BytesPerStep is host-to-device bytes ÷ stream-steps, both summed over the cells.
 	BytesPerStep *float64 `json:"bytes_per_step"`
-	// TPOT is the modelled time per output token in seconds, geometric mean over the cells;
-	// null without a Timer, or where one of the cells has no time.
+	// TPOT is the modelled time per output token in seconds, as a geometric mean over the cells. It is
+	// null without a Timer, or if one of the cells has no time.
 	TPOT *float64 `json:"tpot_s"`
 	// Misses, OptMisses and LRUMisses are sums over the cells.
 	Misses    int64  `json:"misses"`
@@ -67,29 +67,29 @@ type ExactFigures struct {
 	LRUMisses *int64 `json:"lru_misses"`
 }
 
-// LossyFigures state what a lossy policy kept of the demand (SEMANTICS S10).
+// LossyFigures describe the demand that a lossy policy kept (SEMANTICS S10).
 type LossyFigures struct {
 	// Recall is 1 − lost ÷ demand.
 	Recall *Figure `json:"recall"`
-	// MassKept is the share of the recorded attention mass that the policy kept: of the mass
-	// that the traces' lists cover. Of all attention it kept MassLeast at least and MassMost
-	// at most, as CoveredMass of it is recorded. Null where a trace records no masses.
+	// MassKept is the share of the recorded attention mass that the policy kept. The traces' lists
+	// record CoveredMass of all attention. The policy kept at least MassLeast and at most MassMost of
+	// all attention. All are null if a trace records no masses.
 	MassKept    *float64 `json:"mass_kept"`
 	MassLeast   *float64 `json:"mass_least"`
 	MassMost    *float64 `json:"mass_most"`
 	CoveredMass *float64 `json:"covered_mass"`
 	// ResidentMean is the mean number of blocks of a stream after a step.
 	ResidentMean float64 `json:"resident_mean"`
-	// Lost is blocks.
+	// Lost is the number of lost blocks.
 	Lost int64 `json:"lost"`
 }
 
-// point is the input of a figure: the counts of one cell, of all its requests or of a
-// resample. NaN where there is no such row.
+// point is the input of a figure: the counts of one cell, of all its requests or of a resample. A
+// count without a row is NaN.
 type point struct{ misses, opt, lru, demand float64 }
 
-// timesOpt is the geometric mean over cells of misses ÷ OPT's: infinite where OPT alone has
-// no miss, not defined where neither has one in some cell.
+// timesOpt returns the geometric mean over cells of misses ÷ OPT's. It is infinite if OPT alone has
+// no miss in a cell, and NaN if neither has one.
 func timesOpt(points []point) float64 {
 	return meanRatio(points, func(p point) float64 { return p.opt })
 }
@@ -107,8 +107,8 @@ func meanRatio(points []point, yardstick func(point) float64) float64 {
 	return stat.GeometricMean(ratios, nil)
 }
 
-// gapClosed is the share of the distance from LRU to OPT that a policy covers, of
-// summed misses; below 0 where it misses more than LRU.
+// gapClosed returns the share of the distance from LRU to OPT that a policy covers, by summed
+// misses. It is negative if the policy misses more than LRU.
 func gapClosed(points []point) float64 {
 	var p, opt, lru float64
 	for _, q := range points {
@@ -131,24 +131,24 @@ func hitRate(points []point) float64 {
 	return (demand - misses) / demand
 }
 
-// Number is x rounded to nine digits, so that the bytes of a board do not depend on a
-// machine's last bit; nil for NaN and infinities.
+// Number returns x rounded to nine digits, so that the bytes of a board do not depend on a
+// machine's last bit. It returns nil for NaN and infinities.
 func Number(x float64) *float64 { return rounded(x, 9) }
 
-// rounded is x with some significant digits; nil for NaN and infinities.
+// rounded returns x with a number of significant digits, nil for NaN and infinities.
 func rounded(x float64, digits int) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
 	}
 	y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64)
 	if err != nil {
-		panic(err) // ParseFloat reads what FormatFloat writes
+		panic(err) // ParseFloat reads the output of FormatFloat
 	}
 	return &y
 }
 
-// estimate computes a statistic and, from the resamples, its interval, without a tail
-// at either end. It is nil where it is not a number: a yardstick has no rows, or no miss.
+// estimate computes a statistic and, from the resamples, its interval, without a tail at either
+// end. It returns nil if the statistic is NaN: a yardstick has no rows, or no miss.
 func estimate(statistic func([]point) float64, points []point, resamples [][]point, tail float64) *Figure {
 	value := Number(statistic(points))
 	if value == nil {
@@ -166,8 +166,8 @@ func estimate(statistic func([]point) float64, points []point, resamples [][]poi
 	return f
 }
 
-// measure computes an exact policy's figures over the cells. It returns nil without cells,
-// and if the policy has no row in one of them.
+// measure computes an exact policy's figures over the cells. It returns nil if there are no cells,
+// or if the policy has no row in one of them.
 func (g *grid) measure(policy string, refs []CellRef) *Figures {
 	points := g.points(policy, refs)
 	if len(points) == 0 {
@@ -214,7 +214,7 @@ func (g *grid) measureLossy(policy string, refs []CellRef) *Figures {
 	return &Figures{Cells: len(refs), LossyFigures: f, Demand: total.demand, Steps: total.steps}
 }
 
-// lostShares are the resamples of lost ÷ demand; nil where a trace has too few requests.
+// lostShares returns the resamples of lost ÷ demand, nil if a trace has too few requests.
 func (g *grid) lostShares(policy string, refs []CellRef) []float64 {
 	var lost, demand []float64
 	for _, r := range refs {
@@ -235,7 +235,7 @@ func (g *grid) lostShares(policy string, refs []CellRef) []float64 {
 	return lost
 }
 
-// tallies collects a policy's counts; nil where a cell is missing.
+// tallies returns a policy's counts, nil if a cell is missing.
 func (g *grid) tallies(policy string, refs []CellRef) []tally {
 	tallies := make([]tally, len(refs))
 	for i, r := range refs {

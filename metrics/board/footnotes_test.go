@@ -12,7 +12,7 @@ func TestMergeNotes(t *testing.T) {
 	}
 }
 
-// Decimals are one number, and the ends of a range are the least and the largest.
+// A decimal is one number. The ends of a range are the least and the largest number.
 func TestMergedNotesKeepDecimals(t *testing.T) {
 	footnotes, _ := MergeNotes([]string{"recall 0.15 of it", "recall 0.9 of it", "recall 1 of it", "12 of 9.5", "9 of 9.5"})
 	if got, want := strings.Join(footnotes, "|"), "9–12 of 9.5|recall 0.15–1 of it"; got != want {

@@ -15,7 +15,7 @@ const (
 	LRUPolicy = "lru"
 )
 
-// CellRef names a place of the board that all policies are compared at.
+// CellRef names a place of the board: a trace and a capacity at which policies are compared.
 type CellRef struct {
 	Trace    string `json:"trace"`
 	Capacity string `json:"capacity"`
@@ -30,11 +30,11 @@ func compareRefs(a, b CellRef) int {
 
 type cellKey struct{ trace, policy, capacity string }
 
-// grid finds cells and computes figures over them.
+// grid is the cells, with figures over them.
 type grid struct {
 	list    []*cell
 	cells   map[cellKey]*cell
-	draws   map[string]*draws // by trace; none where intervals cannot be made
+	draws   map[string]*draws // by trace. None if intervals cannot be made
 	sampled map[*cell][]float64
 	demand  map[string][]float64 // resampled demand by trace
 	clock   *clock               // nil: no times
@@ -48,7 +48,7 @@ func newGrid(cells []*cell, s *sampler) (*grid, error) {
 		list: cells, cells: map[cellKey]*cell{}, draws: map[string]*draws{},
 		sampled: map[*cell][]float64{}, demand: map[string][]float64{}, seed: s.seed,
 	}
-	first := map[string]*cell{} // by trace, with requests where any cell has
+	first := map[string]*cell{} // by trace. With requests if any cell has them
 	for _, c := range cells {
 		g.cells[cellKey{c.trace, c.policy, c.capacity}] = c
 		if f := first[c.trace]; f == nil || f.requests == nil && c.requests != nil {
@@ -79,8 +79,8 @@ func newGrid(cells []*cell, s *sampler) (*grid, error) {
 	return g, nil
 }
 
-// sameWork compares streams, steps and demand, which no policy can change: a cell that
-// lost requests, or ran on others, is never compared.
+// sameWork compares streams, steps and demand, which no policy can change. A cell that lost
+// requests, or ran on others, is never compared.
 func sameWork(a, b *cell) error {
 	what := a.total.workDiffers(b.total)
 	if what == "" && b.requests != nil {
@@ -99,8 +99,8 @@ func sameWork(a, b *cell) error {
 	return nil
 }
 
-// sameMemory compares the entries that two cells of one place were given, where both
-// know: their rows may be of different detail, which are not compared one by one.
+// sameMemory compares the entries of the caches of two cells of one place, if both are known. Their
+// rows may have different detail, so rows are not compared one by one.
 func sameMemory(a, b *cell) error {
 	if a.total.entriesKnown && b.total.entriesKnown && a.total.entriesSum != b.total.entriesSum {
 		return fmt.Errorf("%s and %s were not given the same memory: capacity_entries sum to %.0f and %.0f over the streams", a.name(), b.name(), a.total.entriesSum, b.total.entriesSum)
@@ -112,7 +112,7 @@ func (g *grid) at(r CellRef, policy string) *cell {
 	return g.cells[cellKey{r.Trace, policy, r.Capacity}]
 }
 
-// misses is a cell's count, NaN without a cell.
+// misses returns a cell's count, NaN without a cell.
 func misses(c *cell) float64 {
 	if c == nil {
 		return math.NaN()
@@ -120,8 +120,8 @@ func misses(c *cell) float64 {
 	return float64(c.total.misses)
 }
 
-// resampled returns a cell's misses in every resample; nil where they cannot be made.
-// Without a cell they are NaN.
+// resampled returns a cell's misses in every resample, nil if they cannot be made. Without a cell
+// they are NaN.
 func (g *grid) resampled(trace string, c *cell) []float64 {
 	d := g.draws[trace]
 	if d == nil || c != nil && c.requests == nil {
@@ -137,7 +137,7 @@ func (g *grid) resampled(trace string, c *cell) []float64 {
 	return g.sampled[c]
 }
 
-// points gathers a policy's cells; nil where one is missing.
+// points returns a policy's cells, nil if one is missing.
 func (g *grid) points(policy string, refs []CellRef) []point {
 	points := make([]point, len(refs))
 	for i, r := range refs {
@@ -150,7 +150,7 @@ func (g *grid) points(policy string, refs []CellRef) []point {
 	return points
 }
 
-// pointsOf makes room for the points of some resamples, over some cells each.
+// pointsOf allocates the points of some resamples, over some cells each.
 func pointsOf(resamples, cells int) [][]point {
 	all, room := make([][]point, resamples), make([]point, resamples*cells)
 	for b := range all {
@@ -159,7 +159,7 @@ func pointsOf(resamples, cells int) [][]point {
 	return all
 }
 
-// resampledPoints returns the points of every resample; nil where one cell has none.
+// resampledPoints returns the points of every resample, nil if a cell has none.
 func (g *grid) resampledPoints(policy string, refs []CellRef) [][]point {
 	var all [][]point
 	for i, r := range refs {
@@ -178,8 +178,8 @@ func (g *grid) resampledPoints(policy string, refs []CellRef) [][]point {
 	return all
 }
 
-// requests lists how many requests each trace of the cells has; nil where one has too few
-// for intervals.
+// requests returns the number of requests of each trace of the cells, nil if one has too few for
+// intervals.
 func (g *grid) requests(refs []CellRef) []int {
 	var requests []int
 	seen := map[string]bool{}
@@ -196,7 +196,7 @@ func (g *grid) requests(refs []CellRef) []int {
 	return requests
 }
 
-// tail is that of figures over the cells; the nominal one where they have no resamples.
+// tail returns the tail of figures over the cells, or the nominal one if they have no resamples.
 func (g *grid) tail(refs []CellRef) float64 {
 	requests := g.requests(refs)
 	if requests == nil {

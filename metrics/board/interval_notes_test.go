@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestBounds: as many values are outside at either end, undefined ones are left out while
-// they are few, infinite ones count.
+// TestBounds: the same number of values is outside at either end. Undefined values are left out
+// while they are few, and infinite ones count.
 func TestBounds(t *testing.T) {
 	series := make([]float64, 200)
 	for i := range series {

@@ -30,7 +30,7 @@ func TestLetters(t *testing.T) {
 	}
 }
 
-// TestLettersOfALossyBoard: of one pair six requests can decide.
+// TestLettersOfALossyBoard: six requests can decide one pair.
 func TestLettersOfALossyBoard(t *testing.T) {
 	for gap, want := range map[int64]string{30: "a b", 0: "a a"} {
 		var rows []result.Row
@@ -44,7 +44,7 @@ func TestLettersOfALossyBoard(t *testing.T) {
 	}
 }
 
-// By hand: sorted 0.005 × 4, 0.01 × 3, 0.03 × 2, 0.04 × 1, none below the one before.
+// By hand: sorted 0.005 × 4, 0.01 × 3, 0.03 × 2, 0.04 × 1, each at least the one before.
 func TestHolm(t *testing.T) {
 	for i, got := range holm([]float64{0.01, 0.04, 0.03, 0.005}) {
 		if want := []float64{0.03, 0.06, 0.06, 0.02}[i]; math.Abs(got-want) > 1e-12 {
@@ -82,8 +82,8 @@ func TestLettersByHand(t *testing.T) {
 	}
 }
 
-// TestLettersSayWhatDiffers: two items share a letter if and only if they do not differ, and
-// no letter's group is part of another's.
+// TestLettersSayWhatDiffers: two items share a letter if and only if they do not differ. No
+// letter's group is part of another's.
 func TestLettersSayWhatDiffers(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 4))

@@ -35,8 +35,8 @@ func TestLossyByHand(t *testing.T) {
 	}
 }
 
-// Cells of a trace share their draws: of two that are alike the pooled interval is that of
-// one, as what is lost and what is demanded double.
+// Cells of a trace share their draws. Two equal cells have the pooled interval of one, because both
+// lost blocks and demand double.
 func TestLossyPooledInterval(t *testing.T) {
 	var one, two []result.Row
 	for i := range 6 {
@@ -53,8 +53,8 @@ func TestLossyPooledInterval(t *testing.T) {
 	}
 }
 
-// What is lost and what is demanded add up over traces: of one that loses nothing and one of
-// as many requests that all lose half, every resample loses a quarter.
+// Lost blocks and demand add up over traces. One trace loses nothing, and one with the same number
+// of requests loses half in each. Every resample then loses a quarter.
 func TestLossyIntervalOverTraces(t *testing.T) {
 	var rows []result.Row
 	for i := range 6 {
@@ -67,7 +67,7 @@ func TestLossyIntervalOverTraces(t *testing.T) {
 	}
 }
 
-// A policy whose rows are pooled over requests has no interval beside one that has.
+// A policy whose rows are pooled over requests has no interval, even if another policy has one.
 func TestLossyIntervalNeedsRequests(t *testing.T) {
 	var rows []result.Row
 	pooled := rowstest.LossyRow("a", "snapkv", "1x", 0, 0.5)

@@ -12,8 +12,8 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// footnotes are what a reader of the cell must know: its rows' warnings, and where OPT
-// is not its bound.
+// footnotes returns the remarks about a cell: its rows' warnings, and whether OPT does not bound
+// it.
 func (c *cell) footnotes() []string {
 	texts := slices.Clone(c.warnings)
 	if c.sample.Bypasses && !c.sample.Offline {
@@ -69,7 +69,7 @@ func (b *Board) LineNotes() (notes [][]int) {
 	return notes
 }
 
-// number collects the footnotes of all lines, and has the lines refer to them.
+// number collects the footnotes of all lines and sets their numbers in the lines.
 func (b *Board) number() {
 	remarks := b.remarks()
 	texts := make([][]string, len(remarks))
@@ -98,12 +98,12 @@ func Footnotes(lines [][]string) (footnotes []string, numbers [][]int) {
 	return footnotes, numbers
 }
 
-// numbers are digits, with decimals where they have any.
+// numbers are digits, with decimals if they have any.
 var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 
-// MergeNotes maps every text to its footnote, and returns the footnotes sorted. Texts
-// that differ in numbers alone, as the counts of a warning by request do, share one in
-// which a range stands for the number: "by 3–17 blocks".
+// MergeNotes maps every text to its footnote, and returns the footnotes sorted. Texts that differ
+// only in numbers, such as the counts of a warning by request, share one. There a range replaces
+// the number: "by 3–17 blocks".
 func MergeNotes(texts []string) (footnotes []string, of map[string]string) {
 	alike := map[string][]string{}
 	for _, t := range text.Union(texts) {
@@ -122,7 +122,7 @@ func MergeNotes(texts []string) (footnotes []string, of map[string]string) {
 	return footnotes, of
 }
 
-// withRanges replaces each number in which the texts differ by its range.
+// withRanges replaces each number that differs between the texts by its range.
 func withRanges(texts []string) string {
 	found := make([][]string, len(texts))
 	for i, t := range texts {
@@ -143,9 +143,9 @@ func withRanges(texts []string) string {
 	})
 }
 
-// compareNumbers orders numbers by value, whatever their length.
+// compareNumbers orders numbers by value, at any length.
 func compareNumbers(a, b string) int {
-	x, _ := strconv.ParseFloat(a, 64) // digits always read, as infinity where there are too many
+	x, _ := strconv.ParseFloat(a, 64) // digits always parse, too many of them as infinity
 	y, _ := strconv.ParseFloat(b, 64)
 	return cmp.Or(cmp.Compare(x, y), cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
@@ -153,8 +153,8 @@ func compareNumbers(a, b string) int {
 // fewRequests is the number of requests of a trace below which intervals are too narrow.
 const fewRequests = 10
 
-// intervalNotes explain the column of intervals over the cells. Without intervals there
-// are no notes. TestCoverage measures the rate.
+// intervalNotes explain the column of intervals over the cells. Without intervals there are no
+// notes. TestCoverage measures the rate.
 func (g *grid) intervalNotes(common []CellRef) []string {
 	requests := g.requests(common)
 	if requests == nil {
@@ -171,7 +171,7 @@ func (g *grid) intervalNotes(common []CellRef) []string {
 	return []string{note}
 }
 
-// notes concern the whole board: where intervals come from, or why there are none.
+// notes concern the whole board: the source of its intervals, or the reason that there are none.
 func (g *grid) notes(b *Board) []string {
 	var with, without []string
 	for _, t := range b.Traces {
@@ -194,8 +194,8 @@ func (g *grid) notes(b *Board) []string {
 	return slices.Concat(notes, intervalNotes(b.ratios()), g.sizedTwice())
 }
 
-// refsText lists cells by trace: "a 1x 2x, b 1x"; of many only the ends: "a 1x … 15.5x";
-// of traces with the same ones: "each of a, b at 1x 2x".
+// refsText lists cells by trace: "a 1x 2x, b 1x". Many cells are shown by their ends: "a 1x …
+// 15.5x". Traces with the same cells are joined: "each of a, b at 1x 2x".
 func refsText(refs []CellRef) string {
 	type run struct {
 		traces     []string
@@ -249,7 +249,7 @@ func intervalNotes(figures []*Figure) (notes []string) {
 	return notes
 }
 
-// ratios lists the ratios of misses of the board that are shown with an interval.
+// ratios returns the board's ratios of misses that are shown with an interval.
 func (b *Board) ratios() (all []*Figure) {
 	add := func(figures ...*Figures) {
 		for _, f := range figures {

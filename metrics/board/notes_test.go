@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A note names the cells of a trace while they are few, and traces with the same ones together.
+// A note names the cells of a trace while they are few, and joins traces with the same cells.
 func TestRefsText(t *testing.T) {
 	var refs []CellRef
 	for n := range 9 {

@@ -10,10 +10,10 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// bypassPolicy is the optimum of those that need not keep their demand.
+// bypassPolicy is the optimum of policies that may bypass.
 const bypassPolicy = "opt-bypass"
 
-// mostNamed is how many rows an error names.
+// mostNamed is the number of rows that an error names.
 const mostNamed = 5
 
 // counted is a part of a cell that has a count of misses.
@@ -22,10 +22,10 @@ type counted struct {
 	part result.Part
 }
 
-// checkOptimum refuses counts below the optimum that bounds them (SEMANTICS S9), in cells,
-// requests and every other part that both have: opt where the demand is kept, opt-bypass
-// always. Lossy policies and those without capacity have no such bound, nor have caches that
-// prefetch or hold clusters of unequal sizes.
+// checkOptimum rejects counts below the optimum that bounds them (SEMANTICS S9). It compares cells,
+// requests and every other part that both have. opt bounds policies that keep their demand, and
+// opt-bypass bounds all. Some rows have no such bound: lossy policies, policies without capacity,
+// and caches that prefetch or have clusters of unequal sizes.
 func checkOptimum(rows []*result.Row, cells []*cell) error {
 	least := map[counted]int64{}
 	for at, n := range missCounts(rows, cells) {
@@ -54,7 +54,7 @@ func checkOptimum(rows []*result.Row, cells []*cell) error {
 		return nil
 	}
 	slices.Sort(below)
-	below = slices.Compact(below) // a row that is all of its cell or request
+	below = slices.Compact(below) // a row may be all of its cell or request
 	more := ""
 	if n := len(below) - mostNamed; n > 0 {
 		below, more = below[:mostNamed], fmt.Sprintf("  and %d more\n", n)
@@ -67,7 +67,7 @@ func checkOptimum(rows []*result.Row, cells []*cell) error {
 		strings.Join(below, "\n"), more, strings.Join(without, " "))
 }
 
-// missCounts are the misses of every part that has a row, of cells and of their requests.
+// missCounts yields the misses of every part that has a row, of cells and of their requests.
 func missCounts(rows []*result.Row, cells []*cell) iter.Seq2[counted, int64] {
 	return func(yield func(counted, int64) bool) {
 		for _, r := range rows {
@@ -88,11 +88,11 @@ func missCounts(rows []*result.Row, cells []*cell) iter.Seq2[counted, int64] {
 	}
 }
 
-// key names the cell; the capacity is a dash for policies without.
+// key returns the cell's name. The capacity is a dash for policies without one.
 func (c *cell) key() cellKey { return cellKey{c.trace, c.policy, result.OrDash(c.sample.Capacity)} }
 
-// optimaOf are the policies that miss no more than the row's in a part, whatever it does. In
-// a pool they bound what its streams miss together, not each.
+// optimaOf returns the policies that never miss more than the row's in a part. In a pool they bound
+// the total misses of its streams, not those of each.
 func optimaOf(r *result.Row, p result.Part) []string {
 	switch {
 	case r.Lossy, r.Capacity == nil, r.Prefetch != "", r.Clusters != "":

@@ -8,8 +8,9 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
 
-// TestBelowTheOptimum: what keeps its demand misses as much as opt at least, whatever may
-// bypass as much as opt-bypass, in every part that both have; nothing else is bounded.
+// TestBelowTheOptimum: a policy that keeps its demand misses at least as much as opt. One that may
+// bypass misses at least as much as opt-bypass. Both hold in every part that both have. Nothing
+// else is bounded.
 func TestBelowTheOptimum(t *testing.T) {
 	bypasses := func(r *result.Row) { r.Bypasses = true }
 	all := func(change func(*result.Row)) func([]result.Row) {
@@ -20,7 +21,7 @@ func TestBelowTheOptimum(t *testing.T) {
 		}
 	}
 	layer := func(r result.Row, layer int32) result.Row { r.LayerID = &layer; return r }
-	// Of each policy, rows of two layers.
+	// Each policy has rows of two layers.
 	layers := func(p1, p2 int64) []result.Row {
 		return []result.Row{layer(rowstest.Row("a", "p", "1x", p1), 0), layer(rowstest.Row("a", "p", "1x", p2), 1), layer(rowstest.Row("a", "opt", "1x", 20), 0), layer(rowstest.Row("a", "opt", "1x", 20), 1)}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Kinds of policies that are ranked apart (SEMANTICS S10).
+// Kinds of policies, ranked apart (SEMANTICS S10).
 const (
 	ExactKind = "exact"
 	LossyKind = "lossy"
@@ -34,15 +34,15 @@ const (
 type Key struct {
 	// Name is "misses", "time" or "recall". Column heads the column of the figure.
 	Name, Column string
-	// Kind is that of the policies which the key ranks.
+	// Kind is the kind of policies that the key ranks.
 	Kind string
 	// Descending is true if more is better.
 	Descending bool
-	// Of reads the figure. It is nil where the figures lack it.
+	// Of returns the figure, nil if the figures lack it.
 	Of func(*Figures) *Figure
 
-	// The permutation test of two policies: the amounts of a cell's requests, which sum to
-	// the figure's numerator, and the statistic that compares them.
+	// The permutation test of two policies. amounts are those of a cell's requests, whose sum is the
+	// figure's numerator. statistic compares them.
 	amounts   func(*grid, *cell) []float64
 	statistic statistic
 }
@@ -59,15 +59,15 @@ var (
 		}
 		return &Figure{Value: *f.TPOT}
 	}, amounts: (*grid).requestTimes}
-	// RecallKey ranks lossy policies by the share of the demand that they kept. The blocks that
-	// they lost tell them apart, as all have one demand.
+	// RecallKey ranks lossy policies by the share of the demand that they kept. All have the same
+	// demand, so the lost blocks decide.
 	RecallKey = &Key{Name: "recall", Column: "recall", Kind: LossyKind, Descending: true, statistic: difference,
 		Of:      func(f *Figures) *Figure { return f.Recall },
 		amounts: func(_ *grid, c *cell) []float64 { return perRequest[float64](c, (*tally).countLost) }}
 )
 
-// includes reports whether a cell belongs to the key's ranking: a cell of a lossy policy, or
-// of an exact one at a capacity that every exact policy can be given.
+// includes reports whether a cell belongs to the key's ranking: a cell of a lossy policy, or of an
+// exact one at a capacity that every exact policy can have.
 func (k *Key) includes(c *cell) bool {
 	if k.Kind == LossyKind {
 		return c.sample.Lossy
@@ -84,45 +84,44 @@ func (k *Key) measure(g *grid, policy string, refs []CellRef) *Figures {
 }
 
 // Ranking orders the policies of one kind by a key. Exact and lossy policies are never ranked
-// together: exact ones have all of the demand (SEMANTICS S10).
+// together, because exact ones have all of the demand (SEMANTICS S10).
 type Ranking struct {
 	// Key is the figure that the policies are ranked by.
 	Key *Key `json:"-"`
 	// Kind is "exact". It is left out of the ranking of lossy policies.
 	Kind string `json:"kind,omitempty"`
-	// Capacities are the capacities as asked for, ascending.
+	// Capacities are the requested capacities, ascending.
 	Capacities []string `json:"capacities"`
-	// Traces are those with cells in which × OPT exists, by name; only of exact policies.
+	// Traces are those with cells in which × OPT exists, by name. Only for exact policies.
 	Traces []string `json:"traces,omitzero"`
-	// Common are the cells that all ranked policies have: pooled figures are over them.
+	// Common are the cells of pooled figures, which all ranked policies have.
 	Common []CellRef `json:"common"`
 	*Excluded
-	// Ranked are the contenders, best first. Unranked are those that lack a common cell,
-	// and all of them if fewer than two can be ranked. Bounds are the offline policies.
+	// Ranked are the contenders, best first. Unranked are those that lack a common cell, and all of
+	// them if fewer than two can be ranked. Bounds are the offline policies.
 	Ranked   []Line `json:"ranked"`
 	Unranked []Line `json:"unranked"`
 	Bounds   []Line `json:"bounds,omitzero"`
-	// Pairs are the tests of all pairs of Ranked; none if the requests are too few.
+	// Pairs are the tests of all pairs of Ranked. It is empty if the requests are too few.
 	Pairs []PairTest `json:"pairs"`
 	// Cells are all figures of lossy policies by trace and capacity, in that order. Those of
 	// exact policies are Board.Cells.
 	Cells []CellLine `json:"cells,omitzero"`
-	// Notes say what the figures are over.
+	// Notes describe the cells of the figures.
 	Notes []string `json:"notes"`
 
 	usable  []CellRef            // cells in which the key exists
-	onTrace map[string][]CellRef // those that a line's figures on a trace are over
+	onTrace map[string][]CellRef // the cells of a line's figures on a trace
 	untimed []string             // policies with all common cells that lack a time in one
-	unbound bool                 // all usable cells are of rows that prefetch: × OPT ranks no policy
+	unbound bool                 // all usable cells are of rows that prefetch, so × OPT ranks no policy
 	alone   string               // the only policy that could be ranked
 }
 
 // Excluded are the cells that rankings of exact policies leave out.
 type Excluded struct {
-	// OptZero are cells in which OPT has no miss, NoOpt those without a row of OPT, NoMiss
-	// those in which a contender has no miss although OPT has: one such cell would make a
-	// geometric mean 0. Prefetched are those of rows that prefetch, left out if other rows do
-	// not: OPT does not bound them.
+	// OptZero are cells in which OPT has no miss. NoOpt are those without a row of OPT. NoMiss are
+	// those in which a contender has no miss although OPT has, which would make a geometric mean 0.
+	// Prefetched are those of rows that prefetch, if there are other rows: OPT does not bound them.
 	OptZero    []CellRef `json:"opt_zero"`
 	NoOpt      []CellRef `json:"no_opt"`
 	NoMiss     []CellRef `json:"no_miss"`
@@ -131,19 +130,19 @@ type Excluded struct {
 
 // Line is a policy's line of a ranking.
 type Line struct {
-	// Rank is "1", or "2=" in a tie; empty for bounds and unranked policies.
+	// Rank is "1", or "2=" in a tie. It is empty for bounds and unranked policies.
 	Rank string `json:"rank"`
-	// Letters are the groups of the policy: policies that share a letter are not
-	// distinguished by their requests. Empty for unranked policies and bounds, and if the
-	// requests are too few.
+	// Letters are the groups of the policy: policies that share a letter are not distinguished by
+	// their requests. It is empty for unranked policies and bounds, and if the requests are too few.
 	Letters string `json:"letters"`
 	Policy  string `json:"policy"`
-	// Pooled is over Ranking.Common, null where the policy lacks one of those cells.
+	// Pooled is over Ranking.Common, null if the policy lacks one of those cells.
 	Pooled *Figures `json:"pooled"`
-	// Capacities are over the common cells of each of Ranking.Capacities, null likewise.
+	// Capacities are over the common cells of each of Ranking.Capacities. Each is null if the policy
+	// lacks one.
 	Capacities []*Figures `json:"capacities"`
-	// Traces are over the cells of each of Ranking.Traces that the policies that ran there
-	// have, null where this one lacks one of them.
+	// Traces are over the cells of each of Ranking.Traces that the trace's policies have. Each is null
+	// if this policy lacks one of them.
 	Traces []*Figures `json:"traces,omitzero"`
 	Remarks
 }
@@ -159,15 +158,15 @@ type CellLine struct {
 
 // ExactCell describes the cell of an exact policy.
 type ExactCell struct {
-	// Kind is "exact"; Bound is true for offline policies.
+	// Kind is "exact". Bound is true for offline policies.
 	Kind  string `json:"kind"`
 	Bound bool   `json:"bound"`
-	// CapacityOverK is the capacity of a stream ÷ K, the mean where streams differ; null where
-	// it is not known.
+	// CapacityOverK is the capacity of a stream ÷ K, the mean if streams differ, null if it is
+	// unknown.
 	CapacityOverK *float64 `json:"capacity_over_k"`
 }
 
-// Lines are all lines of the ranking, in their order.
+// Lines returns all lines of the ranking, in their order.
 func (t *Ranking) Lines() []Line { return slices.Concat(t.Ranked, t.Unranked, t.Bounds) }
 
 // Intervals reports whether the key of some line has an interval.
@@ -175,7 +174,7 @@ func (t *Ranking) Intervals() bool {
 	return slices.ContainsFunc(t.Lines(), func(l Line) bool { return l.Pooled != nil && t.Key.Of(l.Pooled).Bounded() })
 }
 
-// ranking ranks the policies of the key's kind. It returns nil if no row is of one.
+// ranking ranks the policies of the key's kind. It returns nil if no row is of that kind.
 func (g *grid) ranking(key *Key) *Ranking {
 	contenders, bounds := g.policies(key)
 	ran := contenders
@@ -229,7 +228,7 @@ func (g *grid) ranking(key *Key) *Ranking {
 		}
 		t.Ranked = append(t.Ranked, line)
 	}
-	if len(t.Ranked) == 1 { // a rank is a place among others
+	if len(t.Ranked) == 1 { // a rank needs others to compare with
 		t.alone, t.Ranked = t.Ranked[0].Policy, nil
 		unranked = text.Union(unranked, t.alone)
 	}
@@ -248,8 +247,8 @@ func (g *grid) ranking(key *Key) *Ranking {
 	return t
 }
 
-// sort orders the ranked lines by the key, best first, and numbers them: 1, 2=, 2=, 4. Keys
-// are rounded, × OPT and recall to nine digits and times to six, so that equal figures tie.
+// sort orders the ranked lines by the key, best first, and numbers them: 1, 2=, 2=, 4. Keys are
+// rounded so that equal figures tie: × OPT and recall to nine digits, times to six.
 func (t *Ranking) sort() {
 	key := func(l *Line) float64 {
 		if value := t.Key.Of(l.Pooled).Value; !t.Key.Descending {
@@ -297,9 +296,9 @@ func (g *grid) refs(key *Key, policies []string) []CellRef {
 	return slices.Compact(refs)
 }
 
-// exclude keeps the usable cells in which × OPT exists and can be part of a mean, and lists
-// the others in Excluded. OPT does not bound rows that prefetch, so a rank by × OPT says
-// nothing about them. If there are no other rows, they stay, unranked.
+// exclude keeps the usable cells, in which × OPT exists and can be part of a mean. It lists the
+// others in Excluded. OPT does not bound rows that prefetch, so a rank by × OPT says nothing about
+// them. If there are no other rows, they stay, unranked.
 func (g *grid) exclude(t *Ranking, policies []string) {
 	t.Excluded = new(Excluded)
 	var usable, prefetched, onDemand []CellRef
@@ -339,8 +338,7 @@ func (g *grid) missless(policies []string, refs []CellRef) (without []string) {
 	return without
 }
 
-// lines computes the figures of policies: over the common cells, all and by capacity, and by
-// trace.
+// lines computes the figures of policies: over the common cells, all and by capacity, and by trace.
 func (g *grid) lines(policies []string, t *Ranking) []Line {
 	var lines []Line
 	for _, policy := range policies {
@@ -392,9 +390,9 @@ type PairTest struct {
 	Holm float64 `json:"p_holm"`
 }
 
-// addLetters tests every pair of the ranked policies over the common cells by the key. It
-// gives letters to the groups that the requests do not distinguish. It does nothing without
-// rows by request. It returns notes that explain the letters, or say why there are none.
+// addLetters tests every pair of the ranked policies over the common cells by the key. It gives
+// letters to the groups that the requests do not distinguish. It does nothing without rows by
+// request. It returns notes that explain the letters or their absence.
 func (g *grid) addLetters(t *Ranking) (notes []string) {
 	amounts := make([][][]float64, len(t.Ranked)) // by policy, cell and request
 	for i, l := range t.Ranked {
@@ -426,7 +424,7 @@ func (g *grid) addLetters(t *Ranking) (notes []string) {
 	for i := range t.Ranked {
 		for j := i + 1; j < len(t.Ranked); j++ {
 			p := swaps.p(sidesOf(i, j), t.Key.statistic)
-			if math.IsNaN(p) { // an amount is not known
+			if math.IsNaN(p) { // an amount is unknown
 				return nil
 			}
 			ps, pairs = append(ps, p), append(pairs, [2]int{i, j})
@@ -450,7 +448,7 @@ func (g *grid) addLetters(t *Ranking) (notes []string) {
 	return []string{fmt.Sprintf("letters: policies that share one are not distinguished (permutation test over %d requests, Holm for %s, p < %g)", n, text.Count(tests, "pair"), Significant)}
 }
 
-// rankingNotes say what pooled figures are over, and what is left out of them.
+// rankingNotes describe the cells of pooled figures, and the cells that are left out.
 func (g *grid) rankingNotes(t *Ranking, c *coverage) []string {
 	var notes []string
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }

@@ -8,7 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
 
-// TestHiddenSettings: rows that differ in any setting are refused, with the setting,
+// TestHiddenSettings: rows that differ in any setting are rejected. The error names the setting,
 // its values and the filter.
 func TestHiddenSettings(t *testing.T) {
 	for name, change := range map[string]func(*result.Row){
@@ -54,8 +54,8 @@ func TestHiddenSettings(t *testing.T) {
 	}
 }
 
-// TestEditedPolicy: rows of a policy that was edited between two replays are refused, and so
-// are those that depend on it, with both fingerprints and a filter that leaves one out.
+// TestEditedPolicy: rows of a policy that was edited between two replays are rejected, and so are
+// those that depend on it. The error names both fingerprints and a filter that leaves one out.
 func TestEditedPolicy(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit  func(*result.Row)
@@ -126,8 +126,8 @@ func TestOneTraceUnderTwoNames(t *testing.T) {
 	}
 }
 
-// TestPlansBySide: other capacities, windows and tiers below another cache may have plans of
-// their own, and lossy methods divide a budget as they see fit.
+// TestPlansBySide: other capacities, windows and tiers below another cache may have their own
+// plans. Lossy methods divide a budget in their own way.
 func TestPlansBySide(t *testing.T) {
 	rows := rowstest.HandRows()
 	for i, p := range []string{"opt", "lru"} {
@@ -141,7 +141,7 @@ func TestPlansBySide(t *testing.T) {
 	mustBoard(t, append(append(rows, windows...), divided...))
 }
 
-// TestMemoryIsComparedAcrossDetail: one policy's rows are by request, the other's pooled.
+// TestMemoryIsComparedAcrossDetail: one policy has rows by request, the other pooled rows.
 func TestMemoryIsComparedAcrossDetail(t *testing.T) {
 	opt := rowstest.Row("a", "opt", "1x", 10)
 	opt.Streams, opt.Demand, opt.Hits, opt.Steps, opt.CapacityEntries = 2, 200, 190, 20, rowstest.Ptr(int64(10))

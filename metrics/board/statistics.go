@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// MinRequests is the fewest requests of a trace that intervals are made from.
+	// MinRequests is the least number of requests of a trace for intervals.
 	MinRequests = 5
-	// DefaultResamples is how often requests are resampled.
+	// DefaultResamples is the default number of resamples of the requests.
 	DefaultResamples = 2000
-	// nominalTail is the chance that the truth lies beyond one end of an interval.
+	// nominalTail is the chance that the true figure lies beyond one end of an interval.
 	nominalTail = 0.025
-	// mostUndefined is the share of the resamples that may leave a figure undefined: as much
-	// as the nominal interval leaves out at an end. With more there is no interval, as those that are
-	// left would be of another question.
+	// mostUndefined is the share of the resamples that may leave a figure undefined: the share that
+	// the nominal interval leaves out at one end. With more there is no interval, because the other
+	// resamples would answer another question.
 	mostUndefined = nominalTail
 )
 
-// draws are the resamples of one trace: how often each request was drawn. All policies
-// and capacities of the trace share them, so ratios are paired.
+// draws are the resamples of one trace: how often each request was drawn. All policies and
+// capacities of the trace share them, so ratios are paired.
 type draws struct {
 	requests int
 	times    []uint16 // resample b, request i at b × requests + i
@@ -51,8 +51,8 @@ func (s *sampler) draws(trace string, requests int) *draws {
 	return s.drawn[trace]
 }
 
-// newDraws draws as many requests as there are, with replacement, resamples times. The
-// stream of random numbers depends on the seed and the trace's name alone.
+// newDraws draws the given number of requests with replacement, resamples times. The random numbers
+// depend only on the seed and the trace's name.
 func newDraws(seed uint64, trace string, requests, resamples int) *draws {
 	h := fnv.New64a()
 	h.Write([]byte(trace))
@@ -66,7 +66,7 @@ func newDraws(seed uint64, trace string, requests, resamples int) *draws {
 	return d
 }
 
-// resamples is the number of resamples.
+// resamples returns the number of resamples.
 func (d *draws) resamples() int { return len(d.times) / d.requests }
 
 // sums returns the sum of the drawn requests' values, one per resample.
@@ -82,12 +82,12 @@ func (d *draws) sums(values []int64) []float64 {
 	return sums
 }
 
-// tail is the share of the resamples that an interval leaves out at either end, for a figure
+// tail returns the share of the resamples that an interval leaves out at either end, for a figure
 // over traces with these numbers of requests. It is that of the expanded percentile interval
-// (Hesterberg, What teachers should know about the bootstrap, 2015, section 5.3). The factor
-// √(n ÷ (n−1)) corrects the too small variance of resamples, Student's t the unknown one. With
-// several traces n is the fewest requests, and the degrees of freedom add up. TestCoverage
-// measures how often such intervals cover the true figure.
+// (Hesterberg, What teachers should know about the bootstrap, 2015, section 5.3). The factor √(n ÷
+// (n−1)) corrects the too small variance of resamples, Student's t the unknown one. With several
+// traces n is the fewest requests, and the degrees of freedom add up. TestCoverage measures how
+// often such intervals cover the true figure.
 func tail(requests []int) float64 {
 	n, freedom := float64(slices.Min(requests)), 0
 	for _, r := range requests {
@@ -97,9 +97,9 @@ func tail(requests []int) float64 {
 	return distuv.UnitNormal.CDF(-t * math.Sqrt(n/(n-1)))
 }
 
-// interval is the 95 % interval of a statistic's resamples, without a tail at either end
-// (bounds). It is nil where more of them than mostUndefined are undefined; an infinite end
-// is nil, too.
+// interval returns the 95 % interval of a statistic's resamples, without a tail at either end
+// (bounds). Both ends are nil if more resamples than mostUndefined are undefined. An infinite end
+// is nil too.
 func interval(series []float64, tail float64) (low, high *float64) {
 	l, h := bounds(series, tail)
 	return Number(l), Number(h)
@@ -123,7 +123,7 @@ const (
 	Significant = 0.05
 	// mostRequests is the largest number of requests whose 2ⁿ exchanges are all tried.
 	mostRequests = 16
-	// randomSwaps is how many random exchanges are tried with more requests. With the
+	// randomSwaps is the number of random exchanges that are tried with more requests. With the
 	// observed one they make 2¹⁶, so the smallest p is 1.5·10⁻⁵.
 	randomSwaps = 1<<mostRequests - 1
 	// tieTolerance is the relative difference below which two statistics are equal. It
@@ -131,15 +131,15 @@ const (
 	tieTolerance = 1e-9
 )
 
-// sides holds the amounts that two policies have in one cell, by request. The amounts of
-// a policy sum to its figure in the cell: its misses, its lost blocks or its time.
+// sides is the amounts of two policies in one cell, by request. The amounts of a policy sum to its
+// figure in the cell: its misses, its lost blocks or its time.
 type sides struct {
 	trace string
 	a, b  []float64
 }
 
-// statistic is a comparison of A and B that is 0 if they are equal, odd in A − B, and adds
-// up over cells.
+// statistic is a comparison of A and B that is 0 if they are equal, odd in A − B, and additive over
+// cells.
 type statistic int
 
 const (
@@ -150,15 +150,15 @@ const (
 	difference
 )
 
-// mostFactors is the number of ratios that are multiplied before their logarithm is taken:
-// few enough that no product overflows.
+// mostFactors is the number of ratios that are multiplied before the logarithm. It is small enough
+// that no product overflows.
 const mostFactors = 16
 
-// swaps are the exchanges of a paired permutation test. If two policies do not differ,
-// their labels can be exchanged in any request: each of the 2ⁿ exchanges is as likely as
-// the labels that were observed (Fisher, The Design of Experiments, 1935, section 21;
-// Smucker, Allan and Carterette, CIKM 2007, section 3.3, for rankings). All cells of a
-// trace exchange a request together, as they replay the same request.
+// swaps are the exchanges of a paired permutation test. If two policies do not differ, their labels
+// can be exchanged in any request. Each of the 2ⁿ exchanges is then as likely as the observed
+// labels. (Fisher, The Design of Experiments, 1935, section 21. Smucker, Allan and Carterette, CIKM
+// 2007, section 3.3, for rankings.) All cells of a trace exchange a request together, because they
+// replay the same request.
 type swaps struct {
 	traces []*traceSwaps
 	count  int
@@ -169,16 +169,16 @@ type swaps struct {
 type traceSwaps struct {
 	trace    string
 	requests int
-	// patterns has width bytes for each pattern. Bit i says that request i is exchanged.
+	// patterns has width bytes for each pattern. Bit i is set if request i is exchanged.
 	patterns []byte
 	width    int
 	// of is the pattern of each of swaps.count exchanges.
 	of []uint32
 }
 
-// newSwaps makes the exchanges of some cells, which are sorted by trace: all of them for
-// up to mostRequests requests, else random ones. The stream of random numbers depends on
-// the seed and the trace's name alone.
+// newSwaps makes the exchanges of some cells, which are sorted by trace. It makes all of them for
+// up to mostRequests requests, otherwise random ones. The random numbers depend only on the seed
+// and the trace's name.
 func newSwaps(seed uint64, cells []sides) *swaps {
 	s, n := &swaps{count: randomSwaps}, 0
 	for i := range cells {
@@ -235,7 +235,7 @@ func (t *traceSwaps) all() {
 	}
 }
 
-// requests is how many there are, over all traces.
+// requests returns the number of requests over all traces.
 func (s *swaps) requests() (n int) {
 	for _, t := range s.traces {
 		n += t.requests
@@ -243,10 +243,10 @@ func (s *swaps) requests() (n int) {
 	return n
 }
 
-// p is the two-sided p of the summed statistic over the cells: the share of the exchanges
-// whose statistic is at least as far from 0 as the observed one. Of random exchanges it is
-// (b + 1) ÷ (m + 1), which is never 0 (Phipson and Smyth, 2010). It is NaN if the
-// observed statistic is. The cells are of the traces of the swaps, and sorted by trace.
+// p returns the two-sided p of the summed statistic over the cells: the share of the exchanges
+// whose statistic is at least as far from 0 as the observed one. For random exchanges it is (b + 1)
+// ÷ (m + 1), which is never 0 (Phipson and Smyth, 2010). It is NaN if the observed statistic is.
+// The cells must be of the traces of the swaps, and sorted by trace.
 func (s *swaps) p(cells []sides, of statistic) float64 {
 	observed := 0.0
 	values := make([][]float64, len(s.traces))
@@ -269,7 +269,7 @@ func (s *swaps) p(cells []sides, of statistic) float64 {
 		for i, t := range s.traces {
 			sum += values[i][t.of[k]]
 		}
-		if !(math.Abs(sum) < limit) { // ∞ − ∞ counts, too
+		if !(math.Abs(sum) < limit) { // ∞ − ∞ counts too
 			extreme++
 		}
 	}
@@ -300,7 +300,7 @@ func (t *traceSwaps) statistics(cells []sides, of statistic) (observed float64, 
 			for k, lead := range leads {
 				values[k] += lead
 			}
-		case sum > 0: // equal where neither has anything
+		case sum > 0: // equal if neither has anything
 			for k, lead := range leads {
 				ratios[k] *= (sum + lead) / (sum - lead)
 			}
@@ -315,8 +315,8 @@ func (t *traceSwaps) statistics(cells []sides, of statistic) (observed float64, 
 	return values[patterns-1], values[:patterns-1]
 }
 
-// leads fills in A − B of a cell for each pattern, and as observed at the end. It returns
-// A + B.
+// leads fills in A − B of a cell for each pattern, and the observed one at the end. It returns A +
+// B.
 func (t *traceSwaps) leads(leads []float64, c sides) (sum float64) {
 	observed := 0.0
 	for i := range c.a {
@@ -336,8 +336,8 @@ func (t *traceSwaps) leads(leads []float64, c sides) (sum float64) {
 	return sum
 }
 
-// byteChanges sums twice the leads of the requests whose bits are set, the first bit
-// standing for the given request.
+// byteChanges sums twice the leads of the requests whose bits are set. The first bit is the given
+// request.
 func byteChanges(changes *[256]float64, c sides, first int) {
 	*changes = [256]float64{}
 	for bit := range min(8, len(c.a)-first) {
@@ -348,8 +348,8 @@ func byteChanges(changes *[256]float64, c sides, first int) {
 	}
 }
 
-// decidable reports whether n requests can distinguish a pair among pairs that are tested
-// together. The smallest p of n requests is 2 ÷ 2ⁿ. Holm's correction multiplies it by pairs.
+// decidable reports whether n requests can distinguish a pair among pairs that are tested together.
+// The smallest p of n requests is 2 ÷ 2ⁿ. Holm's correction multiplies it by pairs.
 func decidable(n, pairs int) bool {
 	return float64(pairs)*math.Ldexp(2, -n) < Significant
 }
@@ -385,11 +385,11 @@ const alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 // mostGroups bounds the groups that lettersOf keeps while it works.
 const mostGroups = 20 * len(alphabet)
 
-// lettersOf is the compact letter display of n items, some pairs of which are different:
-// two items share a letter if and only if they are not different. Each letter stands for
-// a largest group of items without a difference (insert-and-absorb: Piepho, Journal of
-// Computational and Graphical Statistics 13, 2004). Letters follow the order of the
-// items. It returns nil if there are more groups than letters.
+// lettersOf returns the compact letter display of n items, some pairs of which are different. Two
+// items share a letter if and only if they are not different. Each letter is a largest group of
+// items without a difference (insert-and-absorb: Piepho, Journal of Computational and Graphical
+// Statistics 13, 2004). Letters follow the order of the items. It returns nil if there are more
+// groups than letters.
 func lettersOf(n int, different [][2]int) []string {
 	groups := [][]bool{slices.Repeat([]bool{true}, n)}
 	for _, pair := range different {

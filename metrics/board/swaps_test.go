@@ -23,7 +23,7 @@ func randomSides(rng *rand.Rand, ratio float64, requests ...int) (cells []sides)
 	return cells
 }
 
-// literalP tries every exchange by building both sides anew.
+// literalP tries every exchange by building both sides again.
 func literalP(cells []sides, of statistic) float64 {
 	starts, n := map[string]int{}, 0 // bit of a trace's first request
 	for _, c := range cells {
@@ -73,8 +73,8 @@ func TestSwapsTryEveryExchange(t *testing.T) {
 	}
 }
 
-// TestRandomSwaps: with more requests than all exchanges can be tried of, p is that of
-// random ones, within five standard errors, whether a trace has few requests or many.
+// TestRandomSwaps: with too many requests for all exchanges, p is that of random ones. It agrees
+// within five standard errors, for traces with few or many requests.
 func TestRandomSwaps(t *testing.T) {
 	for _, requests := range [][]int{{17}, {5, 6, 7}} {
 		cells := randomSides(rand.New(rand.NewPCG(5, 2)), 1.07, requests...)
@@ -99,7 +99,7 @@ func TestRandomSwaps(t *testing.T) {
 	}
 }
 
-// TestSmallestP: 40 requests that all say the same have the smallest p of random exchanges.
+// TestSmallestP: 40 unanimous requests have the smallest p of random exchanges.
 func TestSmallestP(t *testing.T) {
 	c := sides{trace: "a", a: make([]float64, 40), b: make([]float64, 40)}
 	for i := range c.a {
@@ -110,8 +110,8 @@ func TestSmallestP(t *testing.T) {
 	}
 }
 
-// TestLevel draws requests in which neither policy is better: at most one test in twenty
-// says otherwise, by up to three standard errors.
+// TestLevel draws requests in which neither policy is better. At most one test in twenty finds a
+// difference, up to three standard errors.
 func TestLevel(t *testing.T) {
 	const trials = 2000
 	rng, wrong := rand.New(rand.NewPCG(3, 3)), 0
@@ -135,8 +135,7 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-// TestSwapsWithoutMisses: infinite ratios count as they are, and where neither misses
-// nothing differs.
+// TestSwapsWithoutMisses: infinite ratios count. If neither side misses, nothing differs.
 func TestSwapsWithoutMisses(t *testing.T) {
 	zeros := make([]float64, 4)
 	for name, c := range map[string]struct {
@@ -150,7 +149,7 @@ func TestSwapsWithoutMisses(t *testing.T) {
 	}
 }
 
-// TestDecidable: of one pair 2 ÷ 2⁶ = 0.03 is significant, of 105 pairs 2 ÷ 2¹³ × 105 = 0.026.
+// TestDecidable: 2 ÷ 2⁶ = 0.03 is significant for one pair, 2 ÷ 2¹³ × 105 = 0.026 for 105 pairs.
 func TestDecidable(t *testing.T) {
 	for pairs, want := range map[int]int{1: 6, 3: 7, 10: 9, 105: 13} {
 		if got := fewestDecidable(pairs); got != want || decidable(want-1, pairs) {

@@ -7,7 +7,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
 
-// Counts add up, the peak is the largest, and what one does not know the sum does not.
+// Counts add up and the peak is the largest. A count that one tally lacks, the sum lacks too.
 func TestSum(t *testing.T) {
 	a := tally{1, 2, 3, 4, 5, 6, 7, rowstest.Ptr(int64(8)), rowstest.Ptr(int64(9)), 10, 11, 12, true, 13, 14, 15, true, true}
 	b := tally{10, 20, 30, 40, 50, 60, 70, rowstest.Ptr(int64(80)), rowstest.Ptr(int64(90)), 100, 110, 120, true, 130, 140, 150, true, true}

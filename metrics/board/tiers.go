@@ -9,21 +9,21 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// TierLine is a cache below the GPU's, under one cache above. Its demand is what that
-// one misses, so tiers are ranked against nothing.
+// TierLine is a cache below the GPU's, under one cache above. Its demand is the misses of that
+// cache, so tiers are not ranked.
 type TierLine struct {
 	Trace string `json:"trace"`
-	// Above are the caches above it, Tier is its place below the GPU's, from 1.
+	// Above are the caches above it. Tier is its place below the GPU's, from 1.
 	Above    string `json:"above"`
 	Tier     int    `json:"tier"`
 	Policy   string `json:"policy"`
 	Capacity string `json:"capacity"`
-	// Demand and Misses are blocks, HitRate their hits ÷ demand, null without demand.
+	// Demand and Misses are blocks. HitRate is hits ÷ demand, null without demand.
 	Demand  int64    `json:"demand"`
 	Misses  int64    `json:"misses"`
 	HitRate *float64 `json:"hit_rate"`
-	// ReadPerStep and WrittenPerStep are bytes a stream-step: read from below for the
-	// tier above, and written from above; null without entry_bytes.
+	// ReadPerStep and WrittenPerStep are bytes per stream-step: read from below for the tier above,
+	// and written from above. They are null without entry_bytes.
 	ReadPerStep    *float64 `json:"read_bytes_per_step"`
 	WrittenPerStep *float64 `json:"written_bytes_per_step"`
 
@@ -33,13 +33,13 @@ type TierLine struct {
 	Steps int64 `json:"-"`
 }
 
-// splitTiers parts the rows of the GPU's cache from those of the tiers below.
+// splitTiers separates the rows of the GPU's cache from those of the tiers below.
 func splitTiers(rows []*result.Row) (top, below []*result.Row) {
 	return result.Split(rows, func(r *result.Row) bool { return r.Tier == 0 })
 }
 
-// tierLines are the lines of lower tiers, by trace and the caches above. Rows at several
-// levels of detail are counted once, as those of the GPU's cache are.
+// tierLines returns the lines of lower tiers, by trace and the caches above. Rows at several levels
+// of detail are counted once, as for the GPU's cache.
 func tierLines(rows []*result.Row) ([]TierLine, error) {
 	cells, err := newCells(rows)
 	if err != nil {

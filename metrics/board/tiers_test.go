@@ -20,7 +20,7 @@ func tierRow(above string, demand, misses, bytes int64) result.Row {
 	return r
 }
 
-// tiered are rows of lru and opt at 1x, and of the tier below lru there as tierRow gives it.
+// tiered returns rows of lru and opt at 1x, and the given rows of the tier below lru.
 func tiered(tiers ...result.Row) []result.Row {
 	rows := []result.Row{rowstest.Row("a", "lru", "1x", 50), rowstest.Row("a", "opt", "1x", 40)}
 	for i := range rows {
@@ -30,8 +30,8 @@ func tiered(tiers ...result.Row) []result.Row {
 	return append(rows, tiers...)
 }
 
-// TestTierRowsCountOnce: a folder that has a cell of a tier twice, or pooled and by request,
-// has it once.
+// TestTierRowsCountOnce: a tier's cell that a folder has twice, or pooled and by request, counts
+// once.
 func TestTierRowsCountOnce(t *testing.T) {
 	whole := tierRow("lru@1x", 80, 20, 100)
 	first, second := tierRow("lru@1x", 50, 15, 60), tierRow("lru@1x", 30, 5, 40)
@@ -76,15 +76,15 @@ func TestTiersComeByTheSizeAbove(t *testing.T) {
 	}
 }
 
-// belowLRU makes a row one of tier n below lru@1x, with bytes.
+// belowLRU turns a row into one of tier n below lru@1x, with bytes.
 func belowLRU(r result.Row, n int) result.Row {
 	r.Tiers, r.Tier, r.Above = "dram=p@1x ssd=p@1x", n, []string{"", "lru@1x", "lru@1x > dram=p@1x"}[n]
 	r.EntryBytes, r.HostToDeviceBytes, r.DeviceToHostBytes = rowstest.Ptr(8), rowstest.Ptr(8*r.Misses), rowstest.Ptr(16*r.Misses)
 	return r
 }
 
-// Tiers are told apart, and as in cells any level of detail alone, and all of them together,
-// are one line: 8 streams with 80 misses of a demand of 800 in 80 steps.
+// Tiers are distinguished. Any level of detail alone, and all of them together, make one line: 8
+// streams with 80 misses, a demand of 800 and 80 steps.
 func TestTiersAreCountedOnce(t *testing.T) {
 	var all []result.Row
 	for _, r := range rowstest.Detailed() {
@@ -114,7 +114,7 @@ func TestTiersAreCountedOnce(t *testing.T) {
 	}
 }
 
-// A tier without demand or steps, or of rows without bytes, has no figures of them.
+// A tier without demand, steps or bytes lacks the figures that need them.
 func TestTiersWithoutFigures(t *testing.T) {
 	r := belowLRU(rowstest.Row("a", "p", "1x", 0), 1)
 	r.Demand, r.Hits, r.Steps = 0, 0, 0

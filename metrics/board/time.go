@@ -12,25 +12,25 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Timer models how long cells take. This package knows no hardware: the caller of NewBoard
-// gives it a Timer.
+// Timer models the times of cells. This package knows no hardware: the caller of NewBoard supplies
+// a Timer.
 type Timer interface {
-	// TPOT is the time per output token of a cell in seconds. The row has the settings that
-	// the cell's rows share and the sums of their counts. The error says why there is none.
+	// TPOT returns the time per output token of a cell in seconds. The row has the settings that the
+	// cell's rows share and the sums of their counts. The error states why there is no time.
 	TPOT(cell *result.Row) (float64, error)
-	// Model says what the times so far assume.
+	// Model returns the assumptions of the times so far.
 	Model() TimeModel
 }
 
-// TimeModel is what modelled times assume.
+// TimeModel is the assumptions of modelled times.
 type TimeModel struct {
 	Hardware string `json:"hardware"`
-	// Model is the shape that computes; several, with commas, where traces have their own.
+	// Model is the shape that computes. Several are joined with commas, if traces have their own.
 	Model    string `json:"model"`
 	Schedule string `json:"schedule"`
-	// Batch is the requests that decode together, each of which misses as the cell does.
+	// Batch is the number of requests that decode together. Each misses as the cell does.
 	Batch int `json:"batch"`
-	// Labels are the conditions that limit the times, and not the counts.
+	// Labels are the conditions that limit only the times, not the counts.
 	Labels result.Labels `json:"labels"`
 	// Assumptions are texts.
 	Assumptions []string `json:"assumptions"`
@@ -39,11 +39,11 @@ type TimeModel struct {
 // clock keeps the times of cells.
 type clock struct {
 	timer   Timer
-	times   map[*cell]float64   // NaN: there is none
+	times   map[*cell]float64   // NaN if there is none
 	refused map[string][]string // traces of cells by reason
 }
 
-// time is a cell's TPOT, NaN where it has none.
+// time returns a cell's TPOT, NaN if it has none.
 func (k *clock) time(c *cell) float64 {
 	if t, ok := k.times[c]; ok {
 		return t
@@ -57,7 +57,7 @@ func (k *clock) time(c *cell) float64 {
 	return t
 }
 
-// row is the cell as one row: settings of the sample, sums of the counts.
+// row returns the cell as one row: settings of the sample, sums of the counts.
 func (c *cell) row() *result.Row {
 	r, t := *c.sample, &c.total
 	r.RequestID, r.LayerID, r.Head = nil, nil, nil
@@ -66,7 +66,7 @@ func (c *cell) row() *result.Row {
 	return &r
 }
 
-// tpot is the geometric mean of the cells' times to six digits, nil where one has none.
+// tpot returns the geometric mean of the cells' times to six digits, nil if one has none.
 func (g *grid) tpot(policy string, refs []CellRef) *float64 {
 	if g.clock == nil {
 		return nil
@@ -78,7 +78,7 @@ func (g *grid) tpot(policy string, refs []CellRef) *float64 {
 	return rounded(stat.GeometricMean(times, nil), 6)
 }
 
-// model is what the board says of its times: nil where no cell has one.
+// model returns the time model of the board, nil if no cell has a time.
 func (k *clock) model() *TimeModel {
 	if k == nil {
 		return nil
@@ -92,7 +92,7 @@ func (k *clock) model() *TimeModel {
 	return nil
 }
 
-// notes say which traces have no times, and why, in a fixed order.
+// notes name the traces without times, with the reasons, in a fixed order.
 func (k *clock) notes() (notes []string) {
 	if k == nil {
 		return nil
@@ -127,8 +127,8 @@ func (g *grid) requestTimes(c *cell) []float64 {
 	return times
 }
 
-// timeAt is a cell's TPOT had it missed otherwise, and moved entries in proportion; NaN
-// where it has none.
+// timeAt returns a cell's TPOT with other misses, and moved entries in proportion. It is NaN if the
+// cell has none.
 func (k *clock) timeAt(c *cell, misses float64) float64 {
 	r := c.row()
 	scale := misses / max(1, float64(r.Misses))

@@ -15,7 +15,7 @@ type noTimer struct{ Timer }
 
 func (noTimer) TPOT(*result.Row) (float64, error) { return 0, errors.New("no shape") }
 
-// Traces without times are each named once, and cost no more where there are many.
+// Traces without times are named once each, and many of them cost no more.
 func TestRefusedTimes(t *testing.T) {
 	const traces = 5000
 	k := &clock{timer: noTimer{}, times: map[*cell]float64{}, refused: map[string][]string{}}

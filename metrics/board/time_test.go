@@ -11,8 +11,8 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
 
-// handTimer takes a second a cell, and another for every hit, so that times order the
-// policies the other way round than misses.
+// handTimer takes a second per cell, and another for every hit. Times therefore order the policies
+// in the reverse order of misses.
 type handTimer struct{ without string }
 
 func (h handTimer) TPOT(r *result.Row) (float64, error) {
@@ -35,8 +35,8 @@ func timedBoard(t *testing.T, h handTimer, by string) *Board {
 	return b
 }
 
-// Hits of lru are 40, 60, 85, of p 50, 70, 88 in the cells a 1x, a 2x, b 1x: times 41, 61
-// and 86 s, and 51, 71 and 89 s, pooled by the geometric mean.
+// In the cells a 1x, a 2x and b 1x, lru has 40, 60 and 85 hits, and p has 50, 70 and 88. Their
+// times are 41, 61 and 86 s, and 51, 71 and 89 s, pooled by the geometric mean.
 func TestTimesByHand(t *testing.T) {
 	b := timedBoard(t, handTimer{}, "")
 	p := b.Tables[0].Ranked[0]
@@ -55,7 +55,7 @@ func TestTimesByHand(t *testing.T) {
 	}
 }
 
-// missTimer takes a second, and a thousandth for every miss a step.
+// missTimer takes a second, and a thousandth for every miss per step.
 type missTimer struct{ handTimer }
 
 func (missTimer) TPOT(r *result.Row) (float64, error) {
@@ -81,8 +81,8 @@ func TestLettersByTime(t *testing.T) {
 	}
 }
 
-// Requests divide the time of their cell: each has the time at its own rate of misses, for
-// its share of the steps.
+// Requests divide the time of their cell. Each has the time at its own rate of misses, for its
+// share of the steps.
 func TestRequestTimes(t *testing.T) {
 	misses := []int64{3, 25, 41, 66, 90}
 	cells, err := newCells(result.Pointers(rowstest.ByRequest("p", misses)))
@@ -106,14 +106,14 @@ func TestRequestTimes(t *testing.T) {
 	}
 }
 
-// movedTimer reads what a row moves beside its misses.
+// movedTimer reads the moved entries of a row in addition to its misses.
 type movedTimer struct{ missTimer }
 
 func (movedTimer) TPOT(r *result.Row) (float64, error) {
 	return float64(r.Misses) + 1e3*float64(r.MovedEntries) + 1e6*float64(r.Prefetched) + 1e9*float64(*r.HostToDeviceBytes), nil
 }
 
-// Where a cell had missed half as much, it had moved and prefetched half as much.
+// A cell with half the misses would have moved and prefetched half as much.
 func TestTimeOfOtherMisses(t *testing.T) {
 	r := rowstest.Row("a", "p", "1x", 40)
 	r.Prefetched, r.MovedEntries, r.EntryBytes, r.HostToDeviceBytes, r.DeviceToHostBytes = 6, 120, rowstest.Ptr(2), rowstest.Ptr(int64(240)), rowstest.Ptr(int64(0))

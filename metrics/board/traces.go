@@ -2,12 +2,12 @@ package board
 
 import "github.com/kvreplay/kvreplay/metrics/result"
 
-// TraceInfo is a task of the board: a trace, how it was replayed, and how much of it. Plans
-// may differ from capacity to capacity, so it states none.
+// TraceInfo is a task of the board: a trace, its replay settings, and its amount of work. Plans may
+// differ from capacity to capacity, so it states none.
 type TraceInfo struct {
 	result.Setting `moves:"allocation< reallocation<"`
 
-	// RequestCount is the number of requests; null where rows are pooled over them.
+	// RequestCount is the number of requests, null if rows are pooled over them.
 	RequestCount *int `json:"request_count" before:"topk"`
 	// Streams, Steps (stream-steps) and Demand (blocks) are the work of every cell.
 	Streams int64 `json:"streams" before:"topk"`

@@ -9,16 +9,16 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// WindowLine is a policy without capacity on one trace, against LRU and OPT given its
-// peak size (rows of capacity "peak:<policy>").
+// WindowLine is a policy without capacity on one trace, compared with LRU and OPT at its peak size
+// (rows of capacity "peak:<policy>").
 type WindowLine struct {
 	Trace  string `json:"trace"`
 	Policy string `json:"policy"`
 	// ResidentMean and ResidentPeak are blocks of a stream after a step.
 	ResidentMean float64 `json:"resident_mean"`
 	ResidentPeak int64   `json:"resident_peak"`
-	// Figures of the policy; XOpt, XLRU and GapClosed are against the companions, null
-	// where there is no such row. The gap is from LRU at the peak to OPT at the peak.
+	// Figures of the policy. XOpt, XLRU and GapClosed compare with LRU and OPT at the peak, and are
+	// null if there is no such row. The gap is from LRU at the peak to OPT at the peak.
 	Figures *Figures `json:"figures"`
 	Remarks
 }
@@ -62,10 +62,10 @@ func compareNatural(a, b string) int {
 	return strings.Compare(a[i:], b[i:])
 }
 
-// lastNumber is the number that a text ends in and that may go on, empty without one.
+// lastNumber matches the number at the end of a text, which may continue. It may be empty.
 var lastNumber = regexp.MustCompile(`([0-9]+\.)?[0-9]*$`)
 
-// leading is the number that s begins with, empty without one.
+// leading returns the number that s begins with, empty without one.
 func leading(s string) string {
 	if at := numbers.FindStringIndex(s); at != nil && at[0] == 0 {
 		return s[:at[1]]

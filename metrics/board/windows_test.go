@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Numbers in names count by their size, decimals included; what is no number by its letters,
-// and what goes on comes after what has ended.
+// Numbers in names order by size, decimals included. Other parts order by their letters. A longer
+// name comes after its beginning.
 func TestCompareNatural(t *testing.T) {
 	for _, c := range []struct {
 		a, b string

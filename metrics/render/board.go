@@ -13,7 +13,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Board lays the board out; perTrace adds a table for every trace.
+// Board lays out the board. With perTrace it adds a table for every trace.
 func Board(b *board.Board, perTrace bool) *table.Report {
 	v := &boardView{b, boardMarks(b), nil}
 	v.rankings()
@@ -64,7 +64,7 @@ func figureColumn(header string, u unit, lines []board.Line, figure func(*board.
 	return column{header, func(l *board.Line) string { return u.cell(figure(l)) }}
 }
 
-// pooled reads a figure of a line's pooled figures; nil without any.
+// pooled reads a figure of a line's pooled figures, nil if it has none.
 func pooled(figure func(*board.Figures) *board.Figure) func(*board.Line) *board.Figure {
 	return func(l *board.Line) *board.Figure {
 		if l.Pooled == nil {
@@ -92,7 +92,7 @@ func hitRate(f *board.Figures) *board.Figure   { return f.HitRate }
 
 func bytesPerStep(f *board.Figures) string { return bytesText(f.BytesPerStep) }
 
-// keyView is how the rankings by a key are shown.
+// keyView is the presentation of the rankings by a key.
 type keyView struct {
 	title  string
 	unit   unit
@@ -167,7 +167,7 @@ func lossColumns(*boardView, *board.Ranking) []column {
 	}
 }
 
-// rankings lays the rankings out.
+// rankings lays out the rankings.
 func (v *boardView) rankings() {
 	for i := range v.Tables {
 		t := &v.Tables[i]
@@ -189,7 +189,7 @@ func (v *boardView) rankings() {
 	}
 }
 
-// ranking lays one ranking out.
+// ranking lays out one ranking.
 func (v *boardView) ranking(t *board.Ranking, labels result.Labels, timeNotes []string) {
 	view, lines, shown := keyViews[t.Key], t.Lines(), columns(t.Capacities)
 	columns := []column{
@@ -226,8 +226,8 @@ func (v *boardView) ranking(t *board.Ranking, labels result.Labels, timeNotes []
 	v.add(tab, view.title+suffix, labels, notes...)
 }
 
-// tableOf lays lines out. Columns are figures from the n-th on. A rule is drawn before one of
-// the lines; 0 draws none.
+// tableOf lays out lines. Columns are figures from the n-th on. A rule is drawn before one of the
+// lines, or none for 0.
 func tableOf(columns []column, lines []board.Line, figures, rule int) *table.Table {
 	headers := make([]string, len(columns))
 	for i, c := range columns {
@@ -261,7 +261,7 @@ func rankText(t *board.Ranking, l *board.Line) string {
 	return notAvailable
 }
 
-// byTrace lays × OPT out by trace, over the capacities of each.
+// byTrace lays out × OPT by trace, over the capacities of each.
 func (v *boardView) byTrace(t *board.Ranking) {
 	lines := t.Lines()
 	columns := []column{{"policy", func(l *board.Line) string { return l.Policy }}}
@@ -315,7 +315,8 @@ func (v *boardView) trace(info *board.TraceInfo) {
 	}
 }
 
-// traceTable shows two figures of every policy at each capacity, and nothing without any.
+// traceTable shows two figures of every policy at each capacity. It shows nothing if there are
+// none.
 func (v *boardView) traceTable(info *board.TraceInfo, title, other string, cells []board.CellLine,
 	policies, capacities []string, texts func(*board.Figures) (key, other string)) {
 	capacities = result.SortCapacities(capacities)

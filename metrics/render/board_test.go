@@ -61,8 +61,8 @@ func renderAll(t *testing.T, b *board.Board) string {
 	return out.String()
 }
 
-// TestNoRankAmongOne: a policy that no other shares a cell with is shown and not ranked,
-// whether others ran elsewhere or there are none.
+// TestNoRankAmongOne: a policy that shares no cell with another is shown and not ranked, whether
+// there are other policies or not.
 func TestNoRankAmongOne(t *testing.T) {
 	alone := slices.DeleteFunc(rowstest.HandRows(), func(r result.Row) bool { return r.Policy == "lru" })
 	table := mustBoard(t, alone).Tables[0]

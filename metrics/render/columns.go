@@ -8,16 +8,15 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// mostColumns is how many capacities a table for readers shows side by side. Files
-// (JSON, CSV) and curves have them all.
+// mostColumns is the number of capacities that a table for readers shows side by side. Files (JSON,
+// CSV) and curves have all capacities.
 const mostColumns = 6
 
-// columnMultiples are the multiples of K that a table with more shows.
+// columnMultiples are the multiples of K that a table with more capacities shows.
 var columnMultiples = []float64{1, 1.5, 2, 3, 4}
 
-// columns chooses which of many capacities, ascending, a table shows, by position:
-// those nearest to columnMultiples by ratio, or evenly many where there are too few near
-// them to stand for each.
+// columns chooses the capacities that a table shows, by position. capacities are ascending. It
+// chooses those nearest to columnMultiples by ratio. If too few are near them, it chooses evenly.
 func columns(capacities []string) (shown []int) {
 	if len(capacities) <= mostColumns {
 		for i := range capacities {
@@ -40,8 +39,8 @@ func columns(capacities []string) (shown []int) {
 	return shown
 }
 
-// nearestMultiple is the position of the capacity nearest to a multiple of K, -1 where
-// none is a multiple.
+// nearestMultiple returns the position of the capacity nearest to a multiple of K, -1 if none is a
+// multiple.
 func nearestMultiple(capacities []string, multiple float64) int {
 	at, least := -1, math.Inf(1)
 	for i, text := range capacities {
@@ -53,7 +52,7 @@ func nearestMultiple(capacities []string, multiple float64) int {
 	return at
 }
 
-// columnNotes say what a table leaves out.
+// columnNotes name the columns that a table omits.
 func columnNotes(capacities []string, shown []int) []string {
 	if len(shown) == len(capacities) {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Tables show a few of many capacities: those that readers know, or evenly many.
+// A table shows few of many capacities: familiar ones, or an even selection.
 func TestColumns(t *testing.T) {
 	var dense, context []string
 	for n := 16; n <= 64; n++ {
@@ -32,7 +32,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// Dense curves are marked and labelled at capacities that readers know.
+// Dense curves have marks and labels at familiar capacities.
 func TestKnownSizes(t *testing.T) {
 	var dense, odd []float64
 	for n := range 64 {

@@ -38,7 +38,7 @@ func Comparisons(c *board.Comparisons) *table.Report {
 	return r
 }
 
-// startText is what a title says of a start; it is empty for warmed caches.
+// startText is the text of a start in a title. It is empty for warmed caches.
 func startText(start string) string {
 	if start == result.ColdStart {
 		return ", cold starts"
@@ -82,7 +82,7 @@ func ratioTexts(d *board.Contest, u unit) (ratio, interval string) {
 	return ratio, interval
 }
 
-// pText shows p with two digits, and with more if two would show another verdict.
+// pText shows p with two digits, or with more if two would show another verdict.
 func pText(p *float64) string {
 	if p == nil {
 		return notAvailable

@@ -23,7 +23,7 @@ func mustCompareAll(t *testing.T, rows []result.Row, b string) *board.Comparison
 	return all
 }
 
-// TestCompareAllNeedsMoreRequests: six requests decide one test, and not one of two.
+// TestCompareAllNeedsMoreRequests: six requests can decide one test, but not one of two.
 func TestCompareAllNeedsMoreRequests(t *testing.T) {
 	rows := slices.DeleteFunc(rowstest.LetteredRows(), func(r result.Row) bool { return *r.RequestID == "r006" })
 	if mustCompare(t, rows, "worse", "best").Groups[0].Pooled.Better == nil {

@@ -25,8 +25,8 @@ func mustCompare(t *testing.T, rows []result.Row, a, b string) *board.Comparison
 	return c
 }
 
-// TestCompareIsSymmetricWithoutMisses: also where resamples of one side have no miss, which
-// makes the ratio 0 or infinite, the two orders say the same.
+// TestCompareIsSymmetricWithoutMisses: if resamples of one side have no miss, the ratio is 0 or
+// infinite. The two orders agree then too.
 func TestCompareIsSymmetricWithoutMisses(t *testing.T) {
 	check := func(a, b []int64) *board.Comparison {
 		t.Helper()
@@ -66,8 +66,8 @@ func TestCompareIsSymmetricWithoutMisses(t *testing.T) {
 	}
 }
 
-// TestCompareWithoutMissesSays: a ratio to no miss is shown as what it is, and a p is explained
-// wherever one is shown.
+// TestCompareWithoutMissesSays: a ratio to no miss is shown as such. A p is explained wherever it
+// is shown.
 func TestCompareWithoutMissesSays(t *testing.T) {
 	none, some := make([]int64, 8), []int64{13, 14, 15, 16, 17, 18, 19, 20}
 	for _, c := range []struct {

@@ -21,14 +21,19 @@ var boardColumns = []string{
 	"selector_recall", "incomplete", "labels", "notes",
 }
 
-// CSV writes the board as CSV, one line per figure: scope "pooled" (all common
-// cells), "capacity" (those of one capacity), "cell" (one trace and capacity), "window" (a
-// policy without capacity) and "tier" (a cache below the GPU's). Lines of kind "lossy" have
-// the first three. What does not apply or cannot be computed is empty. selector_recall is
-// the least of the line's traces of approximate selectors. Labels are those of the line's
-// trace, or of the board, and of its times. Notes are the footnotes' texts as a JSON list,
-// as the warnings of rows are. Incomplete is the same in all lines: "2 of 27 traces" if
-// cells that were asked for have no rows.
+// CSV writes the board as CSV, one line per figure. Its scope is one of these:
+//
+//   - "pooled": all common cells
+//   - "capacity": those of one capacity
+//   - "cell": one trace and capacity
+//   - "window": a policy without capacity
+//   - "tier": a cache below the GPU's
+//
+// Lines of kind "lossy" have the first three. A value that does not apply or cannot be computed is
+// empty. selector_recall is the least of the line's traces of approximate selectors. Labels are
+// those of the line's trace, or of the board, and of its times. Notes are the footnotes' texts as a
+// JSON list, like the warnings of rows. Incomplete is the same in all lines: "2 of 27 traces" if
+// requested cells have no rows.
 func CSV(w io.Writer, b *board.Board) error {
 	c := boardCSV{b, table.New(boardColumns...)}
 	for i := range b.Tables {
@@ -88,8 +93,8 @@ func (c *boardCSV) cells(cells []board.CellLine) {
 	}
 }
 
-// add adds a line with figures. The labels are those of its trace, or of the board if the line
-// is of several, and those of its modelled time.
+// add adds a line with figures. Its labels are those of its trace, or of the board if the line is
+// of several traces, and those of its modelled time.
 func (c *boardCSV) add(f *board.Figures, cells map[string]string) {
 	labels := c.Labels
 	if trace := cells["trace"]; trace != "" {
@@ -132,7 +137,7 @@ func addFigure(cells map[string]string, name string, f *board.Figure) {
 	}
 }
 
-// notes are footnotes as a JSON list.
+// notes returns footnotes as a JSON list.
 func (c *boardCSV) notes(notes []int) string {
 	texts := make([]string, len(notes))
 	for i, n := range notes {

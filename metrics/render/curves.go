@@ -24,13 +24,13 @@ type curve struct {
 	policy string
 	bound  bool
 	points plotter.XYs // x capacity ÷ K ascending, y misses ÷ demand
-	ratios plotter.XYs // y × OPT, where OPT misses
+	ratios plotter.XYs // y × OPT, if OPT misses
 }
 
-// Curves draws the curves of a trace as SVG, one line per policy, bounds dashed, over
-// capacity ÷ K: × OPT, which tells policies apart, and under it misses ÷ demand; that alone
-// where OPT has no miss or no rows. Equal boards give equal bytes. A trace without a cell
-// whose capacity in entries is known is an error.
+// Curves draws the curves of a trace as SVG over capacity ÷ K, one line per policy, bounds dashed.
+// The upper panel is × OPT, which separates policies. The lower panel is misses ÷ demand. If OPT
+// has no miss or no rows, there is only the lower panel. Equal boards give equal bytes. A trace
+// without a known capacity in entries is an error.
 func Curves(w io.Writer, b *board.Board, trace string) error {
 	curves := curvesOn(b, trace)
 	if len(curves) == 0 {
@@ -74,8 +74,8 @@ func addCurve(p *plot.Plot, points plotter.XYs, s curveStyle) (*plotter.Line, *p
 	return line, marks, nil
 }
 
-// curvesOn collects the lines of a trace, highest miss ratio at its largest capacity
-// first, as the legend lists them.
+// curvesOn returns the lines of a trace in the order of the legend: highest miss ratio at its
+// largest capacity first.
 func curvesOn(b *board.Board, trace string) []curve {
 	var curves []curve
 	at := map[string]int{}
@@ -104,7 +104,7 @@ func curvesOn(b *board.Board, trace string) []curve {
 	return curves
 }
 
-// CurveTraces lists the traces that curves can be drawn of, by name.
+// CurveTraces lists the traces with curves, by name.
 func CurveTraces(b *board.Board) []string {
 	var traces []string
 	for _, t := range b.Traces {
@@ -115,9 +115,9 @@ func CurveTraces(b *board.Board) []string {
 	return traces
 }
 
-// CurveNames returns a file name for the curves of each trace: "curves-a.svg" for
-// a.parquet, "curves-a-cold.svg" with the suffix "-cold", with a number where the name is
-// taken, by another trace or in the list.
+// CurveNames returns a file name for the curves of each trace: "curves-a.svg" for a.parquet,
+// "curves-a-cold.svg" with the suffix "-cold". It adds a number if another trace or the list has
+// the name.
 func CurveNames(b *board.Board, suffix string, taken []string) map[string]string {
 	names := map[string]string{}
 	taken = slices.Clone(taken)

@@ -17,21 +17,21 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/render/chart"
 )
 
-// glyphs repeat at another length than chart.Palette, so that no two of the first 24 policies
-// look alike.
+// glyphs repeat at another length than chart.Palette, so that no two of the first 24 policies look
+// alike.
 var glyphs = []draw.GlyphDrawer{
 	draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{},
 	draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{},
 }
 
-// curveStyle is how a policy is drawn, the same on all traces of a board.
+// curveStyle is the style of a policy, the same on all traces of a board.
 type curveStyle struct {
 	line draw.LineStyle
 	mark draw.GlyphStyle
 }
 
-// curveStyles gives every policy of the board its look: OPT dashed black, other bounds
-// dashed grey, contenders by name from the palette.
+// curveStyles gives every policy of the board its style: OPT dashed black, other bounds dashed
+// grey, contenders by name from the palette.
 func curveStyles(b *board.Board) map[string]curveStyle {
 	var contenders, bounds []string
 	for _, c := range b.Cells {
@@ -59,12 +59,12 @@ func newStyle(c color.Color, glyph draw.GlyphDrawer, dash []vg.Length) curveStyl
 	}
 }
 
-// mostMarks is how many points of a curve are marked; a curve of more is drawn by its
-// line, with marks to tell it from others.
+// mostMarks is the number of marked points of a curve. A denser curve is drawn as a line, with
+// marks only to distinguish it.
 const mostMarks = 16
 
-// linePoints is plotter.NewLinePoints with marks at some points of a dense curve: those
-// at capacities that readers know.
+// linePoints is plotter.NewLinePoints with marks at some points of a dense curve: those at familiar
+// capacities.
 func linePoints(points plotter.XYs) (*plotter.Line, *plotter.Scatter, error) {
 	var sizes []float64
 	for _, p := range points {
@@ -80,8 +80,8 @@ func linePoints(points plotter.XYs) (*plotter.Line, *plotter.Scatter, error) {
 	return line, marks, err
 }
 
-// knownSizes are all of a few capacities ÷ K; of many, powers of two and 1.5 times
-// them, or as many as there is room for where those are too few.
+// knownSizes returns all of a few capacities ÷ K. From many it picks powers of two and 1.5 times
+// them. If these are too few, it returns as many as there is room for.
 func knownSizes(sizes []float64) []float64 {
 	if len(sizes) <= mostMarks {
 		return sizes
@@ -112,8 +112,8 @@ func styleTitle(b *board.Board, p *plot.Plot, trace string) {
 	p.Title.Padding = 4 * vg.Millimeter
 }
 
-// newPanel is a plot with grid and x axis: logarithmic where capacities span a factor of
-// 1.5, with a tick at every capacity, labelled where there is room.
+// newPanel returns a plot with grid and x axis, with a tick at every capacity and labels if there
+// is room. The axis is logarithmic if capacities span a factor of 1.5.
 func newPanel(curves []curve) *plot.Plot {
 	p := plot.New()
 	p.X.Label.Text = "capacity of a stream ÷ K"
@@ -129,7 +129,7 @@ func newPanel(curves []curve) *plot.Plot {
 	return p
 }
 
-// styleShares makes y misses ÷ demand, from 0.
+// styleShares scales y as misses ÷ demand, from 0.
 func styleShares(p *plot.Plot, curves []curve) {
 	spanSizes(p, curves)
 	_, top := extent(curves)
@@ -138,7 +138,7 @@ func styleShares(p *plot.Plot, curves []curve) {
 	p.Y.Tick.Marker = plot.ConstantTicks(roundTicks(0, p.Y.Max))
 }
 
-// spanSizes has the x axis end a little beyond the capacities.
+// spanSizes extends the x axis a little beyond the capacities.
 func spanSizes(p *plot.Plot, curves []curve) {
 	sizes, _ := extent(curves)
 	low, high := sizes[0], sizes[len(sizes)-1]
@@ -159,9 +159,9 @@ func extent(curves []curve) (sizes []float64, top float64) {
 	return slices.Compact(sizes), top
 }
 
-// sizeTicks marks all capacities, ascending, and labels both ends and between them those
-// that stand far enough from the one labelled before and from the last; of many capacities
-// only those that readers know.
+// sizeTicks marks all capacities, which are ascending. It labels both ends, and those between with
+// enough distance from the previous label and from the last. If there are many, it labels only
+// familiar ones.
 func sizeTicks(sizes []float64) []plot.Tick {
 	var ticks []plot.Tick
 	known := knownSizes(sizes)
@@ -178,7 +178,7 @@ func sizeTicks(sizes []float64) []plot.Tick {
 	return ticks
 }
 
-// roundTicks are at most seven ticks from low to high, in steps of 1, 2 or 5 × 10ⁿ.
+// roundTicks returns at most seven ticks from low to high, in steps of 1, 2 or 5 × 10ⁿ.
 func roundTicks(low, high float64) []plot.Tick {
 	unit := math.Pow10(int(math.Floor(math.Log10(high-low))) - 1)
 	step := unit
@@ -196,18 +196,18 @@ func roundTicks(low, high float64) []plot.Tick {
 }
 
 const (
-	// mostAbove is how many times the worst × OPT of the median contender the axis reaches:
-	// those that are far worse do not press the others together.
+	// mostAbove is the factor beyond the worst × OPT of the median contender that the axis reaches.
+	// Much worse contenders then do not compress the others.
 	mostAbove = 1.5
-	// mostBelow is the share of OPT's, or of a better contender's, that it reaches down to
-	// for bounds.
+	// mostBelow is the share of OPT's ratio, or of a better contender's, down to which the axis
+	// reaches for bounds.
 	mostBelow = 0.95
 )
 
-// ratioScale is the range of × OPT that is drawn; the zero value where there is none.
+// ratioScale is the drawn range of × OPT, zero if there is none.
 type ratioScale struct{ low, high float64 }
 
-// ratioScaleOf fits the range to the contenders, and to the bounds where there are none.
+// ratioScaleOf fits the range to the contenders, or to the bounds if there are none.
 func ratioScaleOf(curves []curve) ratioScale {
 	var all, worst []float64
 	least := 1.0
@@ -232,7 +232,7 @@ func ratioScaleOf(curves []curve) ratioScale {
 	return s
 }
 
-// span is the least and the largest y.
+// span returns the least and the largest y.
 func span(points plotter.XYs) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, p := range points {
@@ -241,7 +241,7 @@ func span(points plotter.XYs) (low, high float64) {
 	return low, high
 }
 
-// beyond says in the legend that a curve leaves the scale.
+// beyond returns the legend's remark that a curve leaves the scale.
 func (s ratioScale) beyond(c curve) string {
 	if s.high == 0 || len(c.ratios) == 0 {
 		return ""
@@ -255,7 +255,7 @@ func (s ratioScale) beyond(c curve) string {
 	return ""
 }
 
-// style makes y × OPT over the range, logarithmic.
+// style scales y as × OPT over the range, logarithmically.
 func (s ratioScale) style(p *plot.Plot, curves []curve) {
 	spanSizes(p, curves)
 	p.Y.Label.Text = "× OPT (misses ÷ OPT's, log scale)"
@@ -263,11 +263,11 @@ func (s ratioScale) style(p *plot.Plot, curves []curve) {
 	p.Y.Tick.Marker = plot.ConstantTicks(s.ticks())
 }
 
-// ratioTicks are the digits at which an axis of ratios is labelled, of each power of ten.
+// ratioTicks are the labelled ratios of an axis, in each power of ten.
 var ratioTicks = []float64{1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9}
 
-// ticks are those of ratioTicks within the range that have room; of a range that holds
-// but two of them round ones.
+// ticks returns those of ratioTicks within the range that have room. A range with only two of them
+// gets round ticks.
 func (s ratioScale) ticks() []plot.Tick {
 	var ticks []plot.Tick
 	room, last := math.Log(s.high/s.low)/18, math.Inf(-1)

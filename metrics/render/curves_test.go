@@ -41,14 +41,14 @@ func TestCurvePoints(t *testing.T) {
 	b := mustBoard(t, rowstest.HandRows())
 	curves := curvesOn(b, "a")
 	p := curves[slices.IndexFunc(curves, func(c curve) bool { return c.policy == "p" })]
-	// Misses 50 and 30 of 100; 1x and 2x are known without entries.
+	// The misses are 50 and 30 of 100. 1x and 2x are known without entries.
 	if got := fmt.Sprint(p.points); got != "[{1 0.5} {2 0.3}]" {
 		t.Errorf("points %s", got)
 	}
 }
 
-// TestRatioScale: the scale is that of the contenders; one far worse, and a bound far below,
-// leave it, and the legend says so.
+// TestRatioScale: the scale is that of the contenders. A much worse contender and a much lower
+// bound leave it, and the legend says so.
 func TestRatioScale(t *testing.T) {
 	line := func(name string, bound bool, ys ...float64) curve {
 		c := curve{policy: name, bound: bound}
@@ -79,7 +79,7 @@ func TestRatioScale(t *testing.T) {
 	}
 }
 
-// TestEndsOfTheCapacityAxisAreLabelled, whichever capacities readers know.
+// TestEndsOfTheCapacityAxisAreLabelled, whether they are familiar or not.
 func TestEndsOfTheCapacityAxisAreLabelled(t *testing.T) {
 	var sizes []float64
 	for n := range 30 {
@@ -93,7 +93,7 @@ func TestEndsOfTheCapacityAxisAreLabelled(t *testing.T) {
 	}
 }
 
-// TestCurvesWithoutOPT: a trace that OPT lacks has its miss ratios.
+// TestCurvesWithoutOPT: a trace without OPT has its miss ratios.
 func TestCurvesWithoutOPT(t *testing.T) {
 	var out bytes.Buffer
 	if err := Curves(&out, mustBoard(t, append(rowstest.HandRows(), rowstest.Row("c", "lru", "1x", 5))), "c"); err != nil {
@@ -104,8 +104,8 @@ func TestCurvesWithoutOPT(t *testing.T) {
 	}
 }
 
-// TestEntriesPlaceCapacities: the capacity of requests that differ is their mean, in
-// multiples of K.
+// TestEntriesPlaceCapacities: if requests have different capacities, the mean counts, in multiples
+// of K.
 func TestEntriesPlaceCapacities(t *testing.T) {
 	rows := append(rowstest.ByRequest("p", []int64{3, 4}), rowstest.ByRequest("opt", []int64{1, 2})...)
 	for i := range rows {

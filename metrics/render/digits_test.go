@@ -7,7 +7,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/board"
 )
 
-// TestDigits: the half-width decides, by its first digit, and after a 1 by its second.
+// TestDigits: the first digit of the half-width decides, or after a 1 the second.
 func TestDigits(t *testing.T) {
 	figure := func(value, low, high float64) *board.Figure {
 		return &board.Figure{Value: value, Low: &low, High: &high}
@@ -46,8 +46,8 @@ func TestDigits(t *testing.T) {
 	}
 }
 
-// TestColumnsLineUp: a column has the decimals that half of its figures support; those that
-// support fewer keep fewer, with the point in place.
+// TestColumnsLineUp: a column has the decimals that half of its figures support. Less certain
+// figures have fewer decimals, with the point in place.
 func TestColumnsLineUp(t *testing.T) {
 	figure := func(value, half float64) *board.Figure {
 		low, high := value-half, value+half

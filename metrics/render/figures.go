@@ -13,8 +13,8 @@ import (
 // figureDigits are the significant digits of a figure without an interval.
 const figureDigits = 3
 
-// unit is how figures are shown: multiplied by scale, with at most a number of decimals, and a
-// suffix.
+// unit is the presentation of figures: multiplied by scale, with a largest number of decimals, and
+// a suffix.
 type unit struct {
 	scale  float64
 	most   int
@@ -27,7 +27,7 @@ var (
 	timeUnit    = unit{1e3, math.MaxInt, " ms"} // of seconds, so that a column has one unit
 )
 
-// rounded writes x with some decimals; fewer than 0 round to tens, hundreds and so on.
+// rounded writes x with a number of decimals. Negative numbers round to tens, hundreds and so on.
 func rounded(x float64, decimals int) string {
 	if decimals < 0 {
 		unit := math.Pow10(-decimals)
@@ -40,12 +40,13 @@ func rounded(x float64, decimals int) string {
 	return text
 }
 
-// threeDigits writes x with three significant digits, and never with an exponent.
+// threeDigits writes x with three significant digits, never with an exponent.
 func threeDigits(x float64) string {
 	return rounded(x, digitsOf(x, figureDigits))
 }
 
-// digitsOf is the number of decimals with which x has n significant digits; 0 is 0.0.
+// digitsOf returns the number of decimals with which x has n significant digits. 0 is written as
+// 0.0.
 func digitsOf(x float64, n int) int {
 	if x == 0 {
 		return 1
@@ -53,19 +54,19 @@ func digitsOf(x float64, n int) int {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0
 	}
-	// The exponent is that of x rounded: 9.999 has three digits as 10.0.
+	// The exponent is that of x rounded: 9.999 with three digits is 10.0.
 	_, exponent, _ := strings.Cut(strconv.FormatFloat(x, 'e', n-1, 64), "e")
 	e, err := strconv.Atoi(exponent)
 	if err != nil {
-		panic(err) // Atoi reads what FormatFloat writes
+		panic(err) // Atoi reads the output of FormatFloat
 	}
 	return n - 1 - e
 }
 
-// decimals is the number of decimals of a figure. The first digit of its interval's
-// half-width sets the last place; after a 1 there is one place more (Taylor, An Introduction
-// to Error Analysis, 1997, section 2.2). A figure without an interval, or with one of no
-// width, has three significant digits.
+// decimals returns the number of decimals of a figure. The first digit of its interval's half-width
+// sets the last place. After a 1 there is one place more (Taylor, An Introduction to Error
+// Analysis, 1997, section 2.2). A figure without an interval, or with one of width 0, has three
+// significant digits.
 func (u unit) decimals(f *board.Figure) int {
 	half := halfWidth(f)
 	if half <= 0 {
@@ -81,8 +82,8 @@ func (u unit) decimals(f *board.Figure) int {
 	return min(u.most, places)
 }
 
-// halfWidth is half the width of a figure's interval, up to the figure if it has no upper
-// end; 0 without an interval.
+// halfWidth returns half the width of a figure's interval. It is the lower half if the interval has
+// no upper end, and 0 without an interval.
 func halfWidth(f *board.Figure) float64 {
 	switch {
 	case !f.Bounded():
@@ -93,8 +94,8 @@ func halfWidth(f *board.Figure) float64 {
 	return (*f.High - *f.Low) / 2
 }
 
-// column is the unit for the figures of one column: its decimals are at most those that
-// half of the intervals support. Figures that are less certain keep fewer.
+// column returns the unit for the figures of one column. Its decimals are at most those that half
+// of the intervals support. Less certain figures have fewer.
 func (u unit) column(figures []*board.Figure) unit {
 	var all, certain []int
 	for _, f := range figures {
@@ -123,8 +124,8 @@ func (u unit) number(f *board.Figure, value float64) string {
 	return rounded(u.scale*value, min(u.most, u.decimals(f)))
 }
 
-// interval shows the interval of a figure with the decimals of its value. It is empty for
-// an interval without width, that of a yardstick against itself.
+// interval shows the interval of a figure with the decimals of its value. It is empty for an
+// interval of width 0, which is that of a yardstick against itself.
 func (u unit) interval(f *board.Figure) string {
 	switch {
 	case f == nil || f.Low == nil:
@@ -137,8 +138,8 @@ func (u unit) interval(f *board.Figure) string {
 	return fmt.Sprintf("[%s, %s]", u.number(f, *f.Low), u.number(f, *f.High))
 }
 
-// cell shows a figure in its column. A unit without a suffix has spaces for the decimals that
-// others in the column have, so that decimal points line up.
+// cell shows a figure in its column. A unit without a suffix pads missing decimals with spaces, so
+// that decimal points line up.
 func (u unit) cell(f *board.Figure) string {
 	if f == nil {
 		return notAvailable
@@ -155,7 +156,7 @@ func (u unit) cell(f *board.Figure) string {
 	return text + strings.Repeat(" ", missing)
 }
 
-// notAvailable stands for a figure that cannot be computed.
+// notAvailable is the text of a figure that cannot be computed.
 const notAvailable = "n/a"
 
 // timesWithInterval is "1.23 [1.20, 1.27]".

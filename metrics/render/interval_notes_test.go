@@ -8,10 +8,10 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
 
-// TestResamplesWithoutMisses: in trace a OPT misses in one request of five, which a third of
-// the resamples lack (0.8⁵ = 0.33). There lru, which misses everywhere, has no upper end, and
-// of p, which misses nothing there either, nothing can be said. In b all is as usual, and
-// pooled figures do not turn into those of b alone.
+// TestResamplesWithoutMisses: in trace a OPT misses in one of five requests, which a third of the
+// resamples lack (0.8⁵ = 0.33). There lru misses everywhere and has no upper end. p misses nothing
+// there either, so it has no interval. In b nothing is unusual, and pooled figures do not become
+// those of b alone.
 func TestResamplesWithoutMisses(t *testing.T) {
 	rows := append(rowstest.ByRequest("opt", []int64{10, 0, 0, 0, 0}), rowstest.ByRequest("lru", []int64{90, 50, 50, 50, 50})...)
 	rows = append(rows, rowstest.ByRequest("p", []int64{30, 0, 0, 0, 0})...)
@@ -29,9 +29,8 @@ func TestResamplesWithoutMisses(t *testing.T) {
 	if x := p.Pooled.XOpt; x.Low != nil || x.High != nil {
 		t.Errorf("p has an interval from %v", *x.Low)
 	}
-	// Of two traces of five the tail is 0.5 % (t of 8 degrees is 2.306). The first request is
-	// drawn five times in 0.03 % of the resamples, four times in 0.6 %:
-	// √((4 × 90 + 50) ÷ (4 × 10) × 2).
+	// With two traces of five the tail is 0.5 % (t of 8 degrees is 2.306). The first request is drawn
+	// five times in 0.03 % of the resamples, four times in 0.6 %: √((4 × 90 + 50) ÷ (4 × 10) × 2).
 	if x := lru.Pooled.XOpt; !x.Unbounded() || math.Abs(*x.Low-math.Sqrt(20.5)) > 1e-3 || ratioUnit.interval(x) != "[5, ∞)" {
 		t.Errorf("lru: %s", ratioUnit.interval(x))
 	}

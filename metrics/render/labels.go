@@ -41,12 +41,12 @@ func timeNotes(m *board.TimeModel) []string {
 	return notes
 }
 
-// exactSelectors choose the demand of their model itself: there is nothing that they would
-// approximate. A trace that does not name its selector says nothing of one.
+// exactSelectors define the demand of their model, so they approximate nothing. A trace that does
+// not name its selector counts as exact.
 var exactSelectors = []string{"", "exact", "dsa"}
 
-// approximates reports whether the trace's selector stands for another, exact one. Then no
-// figure of the trace is shown without its recall.
+// approximates reports whether the trace's selector stands in for an exact one. Then every figure
+// of the trace is shown with its recall.
 func approximates(t *board.TraceInfo) bool {
 	return t.SelectorRecall != nil || !slices.Contains(exactSelectors, t.Selector)
 }
@@ -59,13 +59,13 @@ func recallText(t *board.TraceInfo) string {
 	return fmt.Sprintf("%s, recall %s", t.Selector, percent(*t.SelectorRecall))
 }
 
-// traceName is a trace's name with brackets that set it apart: the labels that not all traces
-// of the board have, and the recall of a selector that approximates.
+// traceName returns a trace's name with brackets. They have the labels that not all traces of the
+// board have, and the recall of a selector that approximates.
 func (v *boardView) traceName(name string) string {
 	return nameBeside(v.Board, v.LabelsOn(name).Without(v.Labels), name)
 }
 
-// nameBeside is a trace's name with labels, and the recall of a selector that approximates.
+// nameBeside returns a trace's name with labels, and the recall of a selector that approximates.
 func nameBeside(b *board.Board, apart result.Labels, name string) string {
 	for i := range b.Traces {
 		if t := &b.Traces[i]; t.Trace == name && approximates(t) {
@@ -78,8 +78,8 @@ func nameBeside(b *board.Board, apart result.Labels, name string) string {
 	return fmt.Sprintf("%s (%s)", name, apart)
 }
 
-// selectorRecall says which recall the selectors of cells have, if they approximate: in the
-// end of a title, and in a note.
+// selectorRecall returns the recall of the selectors of cells that approximate, as the end of a
+// title and as notes.
 func (v *boardView) selectorRecall(refs []board.CellRef) (title string, notes []string) {
 	var of []string
 	low, high, unknown := 1.0, 0.0, false
@@ -115,8 +115,8 @@ func approximate(b *board.Board, refs []board.CellRef) (traces []*board.TraceInf
 	return traces
 }
 
-// leastRecall is the least recall of the approximate selectors of some traces. It is nil
-// without any, and if one was not measured.
+// leastRecall returns the least recall of the approximate selectors of some traces. It is nil if
+// there are none, and if one was not measured.
 func leastRecall(b *board.Board, refs []board.CellRef) (least *float64) {
 	for _, t := range approximate(b, refs) {
 		if t.SelectorRecall == nil {
@@ -129,13 +129,13 @@ func leastRecall(b *board.Board, refs []board.CellRef) (least *float64) {
 	return least
 }
 
-// marks write the numbers of footnotes at lines. A footnote of every line is not
-// marked: it is shown as one of all.
+// marks write the numbers of footnotes at lines. A footnote of every line is not marked, but shown
+// as one of all.
 type marks struct{ everywhere []int }
 
 func boardMarks(b *board.Board) marks { return marksOf(b.LineNotes(), len(b.Footnotes)) }
 
-// marksOf are the marks of lines, by the numbers of their footnotes, 1 to n.
+// marksOf returns the marks of lines, by the numbers of their footnotes, 1 to n.
 func marksOf(lines [][]int, n int) marks {
 	times := make([]int, n+1)
 	for _, notes := range lines {
@@ -152,7 +152,7 @@ func marksOf(lines [][]int, n int) marks {
 	return m
 }
 
-// text is the superscript numbers of a line's footnotes, with a space before.
+// text returns the superscript numbers of a line's footnotes, with a space before.
 func (m marks) text(notes []int) string {
 	var numbers []string
 	for _, n := range notes {
@@ -166,7 +166,7 @@ func (m marks) text(notes []int) string {
 	return " " + strings.Join(numbers, "˒")
 }
 
-// footnote is the n-th footnote's line.
+// footnote returns the n-th footnote's line.
 func (m marks) footnote(n int, text string) string {
 	if slices.Contains(m.everywhere, n) {
 		return "all lines: " + text

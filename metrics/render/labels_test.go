@@ -15,7 +15,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
 
-// titles are the lines of a text above the column names of a table.
+// titles returns the lines of a text above the column names of a table.
 func titles(text string) (found []string) {
 	lines := strings.Split("\n"+text, "\n")
 	for i := range lines[3:] {
@@ -26,8 +26,8 @@ func titles(text string) (found []string) {
 	return found
 }
 
-// Every title of a board states the labels, with their share if only some traces have them,
-// and every line of a trace states its own.
+// Every title of a board states the labels, with their share if only some traces have them. Every
+// line of a trace states its own labels.
 func TestBoardTitlesStateLabels(t *testing.T) {
 	b := mustBoard(t, append(rowstest.LabelledRows(), rowstest.Row("b", "lossy", "1x", 20)))
 	b.Time = &board.TimeModel{Batch: 8, Labels: result.Labels{result.LabelFitted}}

@@ -9,7 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
 
-// TestTooFewForLetters: one request less distinguishes no pair, whatever it says.
+// TestTooFewForLetters: one request fewer distinguishes no pair, with any counts.
 func TestTooFewForLetters(t *testing.T) {
 	rows := slices.DeleteFunc(rowstest.LetteredRows(), func(r result.Row) bool { return *r.RequestID == "r006" })
 	b := mustBoard(t, rows)

@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
 
-// A board of lossy rows alone needs no optimum.
+// A board with only lossy rows needs no optimum.
 func TestLossyAlone(t *testing.T) {
 	var rows []result.Row
 	for i := range 6 {
@@ -55,7 +55,7 @@ func TestSelectorRecallIsShown(t *testing.T) {
 	if strings.Contains(text, "exact, recall") {
 		t.Error("the exact selector approximates nothing")
 	}
-	// Pooled is the least of the approximate ones: b's selector is exact.
+	// Pooled is the least of the approximate ones, because b's selector is exact.
 	b, at := mustBoard(t, rows), func(trace string) board.CellRef { return board.CellRef{Trace: trace} }
 	if r := leastRecall(b, []board.CellRef{at("b"), at("a")}); r == nil || *r != 0.25 {
 		t.Errorf("recall over both traces %v", r)
@@ -69,7 +69,7 @@ func TestSelectorRecallIsShown(t *testing.T) {
 	}
 }
 
-// Of several selectors a title says the range of their recalls, or that one was not measured.
+// With several selectors a title states the range of their recalls, or that one was not measured.
 func TestMarkedWithRecalls(t *testing.T) {
 	b := &board.Board{Traces: []board.TraceInfo{{Setting: result.Setting{Trace: "a", Selector: "quest", SelectorRecall: rowstest.Ptr(0.25)}}, {Setting: result.Setting{Trace: "b", Selector: "quest", SelectorRecall: rowstest.Ptr(0.5)}}, {Setting: result.Setting{Trace: "c", Selector: "magicpig"}}, {Setting: result.Setting{Trace: "d", Selector: "dsa"}}}}
 	for traces, want := range map[string]struct {

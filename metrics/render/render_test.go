@@ -30,7 +30,7 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// TestJSONReadsBack: the JSON form holds the whole board, without null lists.
+// TestJSONReadsBack: the JSON form has the whole board, without null lists.
 func TestJSONReadsBack(t *testing.T) {
 	b := mustBoard(t, rowstest.RenderRows())
 	var out bytes.Buffer
@@ -59,7 +59,7 @@ func TestCSVIsRectangular(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines, err := csv.NewReader(&out).ReadAll()
-	// 6 policies: pooled and 4 capacities, 2 traces × 4 capacities; 2 windows; the header.
+	// 6 policies, pooled and at 4 capacities. 2 traces × 4 capacities. 2 windows. The header.
 	if want := 6*5 + 6*8 + 2 + 1; err != nil || len(lines) != want {
 		t.Errorf("%d lines, %v; want %d", len(lines), err, want)
 	}
@@ -110,7 +110,8 @@ func TestColumnsHaveTheirFigures(t *testing.T) {
 	}; !slices.Equal(headers, want) {
 		t.Errorf("headers %q, expected %q", headers, want)
 	}
-	// By time, a capacity's is its own, of OPT's and in tokens a second of the batch.
+	// By time, a capacity's time is its own, as a multiple of OPT's and in tokens per second of the
+	// batch.
 	timed := &board.Board{RankedBy: board.ByTime, Time: b.Time, Tables: []board.Ranking{b.Tables[0]}}
 	p := *b.Tables[0].Ranked[0].Pooled
 	timed.Tables[0].Key = board.TimeKey
@@ -150,7 +151,7 @@ func TestColumnsHaveTheirFigures(t *testing.T) {
 	t.Error("no pooled line of a lossy policy in the CSV")
 }
 
-// TestCSVNotesReadBack: texts with any mark come back one by one.
+// TestCSVNotesReadBack: texts with any mark are read back one by one.
 func TestCSVNotesReadBack(t *testing.T) {
 	rows := rowstest.HandRows()
 	want := []string{"a; b", "“c”, \"d\""}
@@ -173,7 +174,7 @@ func TestCSVNotesReadBack(t *testing.T) {
 	}
 }
 
-// TestMarkdownEscapesNames: no name is markup, in whichever cell or header it stands.
+// TestMarkdownEscapesNames: no name is markup, in any cell or header.
 func TestMarkdownEscapesNames(t *testing.T) {
 	const trace, policy = "<img src=x>_a_|b", "<b>[p](x)|*"
 	rows := []result.Row{rowstest.Row(trace, "opt", "1x", 4), rowstest.Row(trace, policy, "1x", 5), rowstest.Row("c", "opt", "1x", 4), rowstest.Row("c", policy, "1x", 5)}

@@ -14,7 +14,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Limits of a summary. Besides the policies it has two lines of header and two of notes. A
+// Limits of a summary. In addition to the policies it has two lines of header and two of notes. A
 // warning takes the line of a policy.
 const (
 	summaryPolicies   = 6
@@ -51,7 +51,7 @@ type summaryCell struct {
 type summary struct {
 	cells      map[summaryKey]*summaryCell
 	policies   []*result.Row   // a row of each
-	capacities []string        // in columns; noCapacity last
+	capacities []string        // in columns, noCapacity last
 	traces     []string        // digests
 	labels     []result.Labels // of each trace
 	prefetch   bool
@@ -88,8 +88,8 @@ func (s *summary) add(r *result.Row) {
 	c.traces = text.Union(c.traces, r.TraceDigest)
 }
 
-// at is the cell of a policy if it ran on every trace, else nil: cells of other traces cannot
-// be compared.
+// at returns the cell of a policy if it ran on every trace, otherwise nil. Cells of other traces
+// cannot be compared.
 func (s *summary) at(policy, capacity string) *summaryCell {
 	if c := s.cells[summaryKey{policy, capacity}]; c != nil && len(c.traces) == len(s.traces) {
 		return c
@@ -97,7 +97,7 @@ func (s *summary) at(policy, capacity string) *summaryCell {
 	return nil
 }
 
-// misses are those of a policy at all capacities with a size, and whether it has them all.
+// misses returns those of a policy at all capacities with a size, and whether it has them all.
 func (s *summary) misses(policy string) (n int64, all bool) {
 	all = true
 	for _, capacity := range s.capacities {
@@ -110,8 +110,8 @@ func (s *summary) misses(policy string) (n int64, all bool) {
 	return n, all
 }
 
-// group orders policies: the optimum, contenders, other bounds, those without some cell or
-// without capacity, lossy ones.
+// group returns a policy's place in the order: the optimum, contenders, other bounds, those without
+// some cell or without capacity, lossy ones.
 func (s *summary) group(r *result.Row) int {
 	_, all := s.misses(r.Policy)
 	switch {
@@ -142,8 +142,8 @@ func (s *summary) order(most int) []*result.Row {
 	return shown
 }
 
-// columns are the capacities to show: a few, from the smallest to the largest, and
-// noCapacity if a shown policy has none.
+// columns returns the capacities to show: a few, from the smallest to the largest, and noCapacity
+// if a shown policy has none.
 func (s *summary) columns(shown []*result.Row) (columns []string) {
 	sized := result.SortCapacities(slices.DeleteFunc(slices.Clone(s.capacities), func(c string) bool { return c == noCapacity }))
 	for i := range min(len(sized), summaryCapacities) {
@@ -182,7 +182,7 @@ func (s *summary) text(rows []result.Row) string {
 	return t.Text() + s.legend(shown, columns) + warningText(warnings) + s.rest(rows, shown)
 }
 
-// name is the policy without options, if no other policy of the run has that name.
+// name returns the policy without options, if no other policy of the run has that name.
 func (s *summary) name(r *result.Row) string {
 	name, _, _ := strings.Cut(r.Policy, ":")
 	same := 0
@@ -197,7 +197,7 @@ func (s *summary) name(r *result.Row) string {
 	return name
 }
 
-// missesText is the misses at all capacities, or of a policy without capacity its own.
+// missesText returns the misses at all capacities, or those of a policy without capacity.
 func (s *summary) missesText(r *result.Row) string {
 	n, all := s.misses(r.Policy)
 	if c := s.at(r.Policy, noCapacity); c != nil {
@@ -209,7 +209,7 @@ func (s *summary) missesText(r *result.Row) string {
 	return fmt.Sprint(n)
 }
 
-// cellText is the hit rate and × OPT. A lossy policy has no misses: its hit rate is recall.
+// cellText returns the hit rate and × OPT. A lossy policy has no misses: its hit rate is recall.
 func (s *summary) cellText(r *result.Row, capacity string) string {
 	c := s.at(r.Policy, capacity)
 	if c == nil {
@@ -222,7 +222,7 @@ func (s *summary) cellText(r *result.Row, capacity string) string {
 	return cell
 }
 
-// legend says what the figures are, with the conditions that limit them before it.
+// legend explains the figures. The conditions that limit them come first.
 func (s *summary) legend(shown []*result.Row, columns []string) string {
 	text := "hit rate"
 	if slices.ContainsFunc(shown, func(r *result.Row) bool { return r.Policy == board.OptPolicy }) && !s.prefetch {
@@ -241,7 +241,7 @@ func (s *summary) legend(shown []*result.Row, columns []string) string {
 	return result.SharedLabels(s.labels, "traces").Title(text) + "\n"
 }
 
-// warningText is the first warning and the number of others, nothing for none.
+// warningText returns the first warning and the number of others, empty without warnings.
 func warningText(warnings []string) string {
 	switch n := len(warnings); n {
 	case 0:

@@ -14,8 +14,8 @@ import (
 )
 
 // Rows writes the rows for people: one line per row with its counts, hit rate and bytes, and
-// warnings as footnotes. If there are tiers below the GPU's cache, lines name their tier and
-// the cache above. The table cannot be read back, unlike JSON lines and CSV.
+// warnings as footnotes. If there are tiers below the GPU's cache, lines name their tier and the
+// cache above. The table cannot be read back, unlike JSON lines and CSV.
 func Rows(w io.Writer, rows []result.Row) error {
 	for i := range rows {
 		if err := rows[i].Check(); err != nil {
@@ -47,7 +47,7 @@ func Rows(w io.Writer, rows []result.Row) error {
 	return err
 }
 
-// rowNotes are the rows' warnings as footnotes, and the numbers of each row's, from 1.
+// rowNotes returns the rows' warnings as footnotes, and the numbers of each row's, from 1.
 func rowNotes(rows []result.Row) (footnotes []string, notes [][]int) {
 	warnings := make([][]string, len(rows))
 	for i := range rows {
@@ -56,7 +56,7 @@ func rowNotes(rows []result.Row) (footnotes []string, notes [][]int) {
 	return board.Footnotes(warnings)
 }
 
-// tierName is "dram" of "dram=lru@8x", or "gpu".
+// tierName returns "dram" for "dram=lru@8x", or "gpu".
 func tierName(r *result.Row) string {
 	if r.Tier == 0 {
 		return "gpu"

@@ -8,7 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
 
-// tableText is what WriteTable prints.
+// tableText returns the output of Rows.
 func tableText(t *testing.T, rows ...result.Row) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -18,8 +18,7 @@ func tableText(t *testing.T, rows ...result.Row) string {
 	return b.String()
 }
 
-// A row's warnings stand below the table: those of one row with its mark, those of all
-// without.
+// A row's warnings appear below the table: those of one row with its mark, those of all without.
 func TestTableShowsWarnings(t *testing.T) {
 	lru, opt, cold := rowstest.Row("a", "lru", "10", 40), rowstest.Row("a", "opt", "10", 30), rowstest.Row("a", "lru", "2x", 20)
 	lru.Warnings = []string{"overflow: by 7 blocks", "sampled"}
@@ -38,7 +37,8 @@ all lines: sampled
 	}
 }
 
-// Rows of tiers with one policy and capacity differ by their tier and what is above it.
+// Rows of tiers with the same policy and capacity are distinguished by their tier and the caches
+// above.
 func TestTableTellsTiersApart(t *testing.T) {
 	rows := []result.Row{rowstest.Row("a", "lru", "2x", 100), rowstest.Row("a", "lru", "2x", 100), rowstest.Row("a", "lru", "2x", 60)}
 	above := []string{"", "lru@2x", "lru@2x > dram=lru@2x"}

@@ -11,7 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// windows shows the policies without capacity; nothing without any.
+// windows shows the policies without capacity, if there are any.
 func (v *boardView) windows() {
 	if len(v.Windows) == 0 {
 		return
@@ -54,7 +54,7 @@ func (v *boardView) settings() {
 	v.add(tab, "Traces", v.Labels, notes...)
 }
 
-// intText is the number that n points to, none for nil.
+// intText returns the number that n points to, or none for nil.
 func intText[N int | int64](n *N, none string) string {
 	if n == nil {
 		return none
@@ -66,7 +66,7 @@ func selection(t board.TraceInfo) string {
 	return cmp.Or(strings.Join(t.Words(), ", "), "all")
 }
 
-// tiers shows the caches below the GPU's; nothing without any.
+// tiers shows the caches below the GPU's, if there are any.
 func (v *boardView) tiers() {
 	if len(v.Tiers) == 0 {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
 
-// handTimer takes a second a cell, and another for every hit, so that times order the
-// policies the other way round than misses.
+// handTimer takes a second per cell, and another for every hit. Times therefore order the policies
+// in the reverse order of misses.
 type handTimer struct{ without string }
 
 func (h handTimer) TPOT(r *result.Row) (float64, error) {
@@ -35,11 +35,12 @@ func timedBoard(t *testing.T, h handTimer, by string) *board.Board {
 	return b
 }
 
-// Views by misses and by time show the times, in milliseconds, with what they assume.
+// Views by misses and by time show the times, in milliseconds, with their assumptions.
 func TestTimesAreShown(t *testing.T) {
 	for by, want := range map[string][]string{
 		board.ByMisses: {"H2D/step      TPOT", "68", "TPOT is modelled, not measured: tiny on abacus, batch 4, sequential", "TPOT assumes: hits take a second"},
-		// lru: 59.9 s, at batch 4 a fifteenth of a token a second; OPT takes 61, 81 and 91 s: 76.6.
+		// lru takes 59.9 s, which at batch 4 is a fifteenth of a token per second. OPT takes 61, 81 and
+		// 91 s: 76.6.
 		board.ByTime: {"modelled time per output token", "÷ OPT's", " 1      lru     59900 ms", "0.782", "0.0668", "TPOT assumes: hits take a second"},
 	} {
 		var out bytes.Buffer
@@ -54,7 +55,7 @@ func TestTimesAreShown(t *testing.T) {
 	}
 }
 
-// Times are set beside OPT's, which is not the last of the bounds.
+// Times are compared with OPT's, which is not the last of the bounds.
 func TestTimesBesideOpt(t *testing.T) {
 	rows := append(rowstest.HandRows(), rowstest.Row("a", "opt-bypass", "1x", 30), rowstest.Row("a", "opt-bypass", "2x", 15), rowstest.Row("b", "opt-bypass", "1x", 6))
 	for i := range rows {
@@ -98,14 +99,14 @@ func TestTimesOfWindows(t *testing.T) {
 	}
 }
 
-// What has no time is shown without, not ranked by time, and said why.
+// A policy without time is shown without it and not ranked by time, with the reason.
 func TestTimesThatAreMissing(t *testing.T) {
 	b := timedBoard(t, handTimer{without: "p"}, "")
 	if b.Tables[0].Ranked[0].Pooled.TPOT != nil || !strings.Contains(strings.Join(b.Notes, "\n"), "no modelled TPOT: a, b: no time") {
 		t.Errorf("p has a time, or the notes do not say why not: %q", b.Notes)
 	}
 	table := timedBoard(t, handTimer{without: "p"}, board.ByTime).Tables[0]
-	if len(table.Ranked) != 0 || len(table.Unranked) != 2 { // lru would be ranked among one
+	if len(table.Ranked) != 0 || len(table.Unranked) != 2 { // lru would be the only ranked policy
 		t.Errorf("%+v is ranked", table.Ranked)
 	}
 	rowstest.WantNote(t, table.Notes, "p is not ranked: one of the cells has no modelled time")

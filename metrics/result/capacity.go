@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// PeakPrefix starts the capacity text of LRU and OPT rows that were given the peak
-// size of a policy without capacity: "peak:window:2".
+// PeakPrefix starts the capacity text of LRU and OPT rows at the peak size of a policy without
+// capacity: "peak:window:2".
 const PeakPrefix = "peak:"
 
-// Forms of a capacity, in the order in which boards show them.
+// Forms of a capacity, in the order of boards.
 const (
 	// TimesK is the form "1.5x", a multiple of K.
 	TimesK = iota
@@ -22,7 +22,7 @@ const (
 	OtherForm
 )
 
-// capacityUnits are how the forms are written.
+// capacityUnits are the spellings of the forms.
 var capacityUnits = []struct {
 	suffix string
 	kind   int
@@ -34,8 +34,7 @@ var capacityUnits = []struct {
 	{"", inEntries, 1},
 }
 
-// CapacitySize reads a capacity's kind and size for ordering; texts of no known form
-// come last.
+// CapacitySize returns a capacity's form and size for ordering. Texts of no known form come last.
 func CapacitySize(text string) (kind int, size float64) {
 	for _, u := range capacityUnits {
 		if digits, ok := strings.CutSuffix(text, u.suffix); ok {

@@ -6,7 +6,8 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// One size has one spelling, and that is its own; what is no size stays as it is.
+// One size has one spelling, which is unchanged by CapacityText. A text that is no size is
+// unchanged too.
 func TestCapacityText(t *testing.T) {
 	for want, spellings := range map[string][]string{
 		"4x":                    {"4.0x", "4.00x", "04x", "0.4e1x"},

@@ -8,10 +8,9 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// CapacityText is the one spelling of a capacity that rows have: numbers in their
-// shortest form, "4x" for "4.0x"; bytes in the unit in which they are shortest, "1MiB" for
-// "1024KiB"; one that grows part by part. Whatever is no size of replay's forms, as
-// "peak:lru", stays as it is.
+// CapacityText returns the one spelling of a capacity in rows. Numbers have their shortest form:
+// "4x" for "4.0x". Bytes have the unit with the shortest text: "1MiB" for "1024KiB". A growing
+// capacity is spelled part by part. Any other text, such as "peak:lru", is unchanged.
 func CapacityText(text string) string {
 	if strings.Contains(text, "+") && !strings.Contains(text, ":") {
 		parts := strings.Split(text, "+")
@@ -23,7 +22,7 @@ func CapacityText(text string) string {
 	return sizeText(text)
 }
 
-// partText spells a part of a capacity that grows, "2x" or "2x@64".
+// partText spells a part of a growing capacity, "2x" or "2x@64".
 func partText(text string) string {
 	size, step, timed := strings.Cut(text, "@")
 	if n, err := strconv.Atoi(step); timed && err == nil {
@@ -32,7 +31,7 @@ func partText(text string) string {
 	return sizeText(text)
 }
 
-// sizeText spells a size that stays: "1.5x", "0.2ctx", "6400", "64MiB".
+// sizeText spells a fixed size: "1.5x", "0.2ctx", "6400", "64MiB".
 func sizeText(text string) string {
 	for _, unit := range []string{"ctx", "x"} {
 		if number, ok := strings.CutSuffix(text, unit); ok {
@@ -54,8 +53,8 @@ func sizeText(text string) string {
 	return text
 }
 
-// bytesSize spells a number of bytes in the unit that takes the fewest letters and reads
-// back as the same number, of several the first of capacityUnits.
+// bytesSize spells a number of bytes with the fewest letters that parse back to the same number. A
+// tie goes to the first unit of capacityUnits.
 func bytesSize(n uint64) string {
 	best := strconv.FormatUint(n, 10) + "B"
 	for _, u := range capacityUnits {
@@ -70,7 +69,7 @@ func bytesSize(n uint64) string {
 	return best
 }
 
-// spellCapacity gives a row that was read its capacity as CapacityText spells it.
+// spellCapacity spells the capacity of a row as CapacityText does.
 func (r *Row) spellCapacity() {
 	if r.Capacity != nil {
 		*r.Capacity = CapacityText(*r.Capacity)

@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// Check says whether a row can be true: its schema is known, counts are not negative,
-// hits + misses + lost = demand, means fit their sums, bytes are there exactly where
-// entry_bytes is, and a head names its layer. Readers and writers refuse rows that fail.
+// Check returns an error if a row cannot be true. Its schema is known, and counts are not negative.
+// hits + misses + lost = demand, and means agree with their sums. Bytes exist exactly if
+// entry_bytes does, and a head names its layer. Readers and writers reject rows that fail.
 func (r *Row) Check() error {
 	if r.Schema != RowSchema {
 		return fmt.Errorf("row schema %d, this program reads schema %d: replay the trace again, and remove this file", r.Schema, RowSchema)
@@ -55,7 +55,7 @@ func (r *Row) checkCounts() error {
 	return r.checkEntries()
 }
 
-// RecallOf is the share of the demand that was not lost; 1 without demand.
+// RecallOf returns the share of the demand that was not lost, 1 without demand.
 func RecallOf(demand, lost int64) float64 {
 	if demand == 0 {
 		return 1
@@ -111,7 +111,7 @@ func (r *Row) checkIdentity() error {
 	return nil
 }
 
-// check tests what every field must hold by its kind alone.
+// check tests the constraints of a field's kind.
 func (f field) check(r *Row) error {
 	v := f.value(r)
 	if f.nullable() {
@@ -147,7 +147,7 @@ func Printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// checkText refuses what is not Printable.
+// checkText rejects a text that is not Printable.
 func checkText(s string) error {
 	if !Printable(s) {
 		return fmt.Errorf("%q is not printable UTF-8", s)
@@ -155,7 +155,7 @@ func checkText(s string) error {
 	return nil
 }
 
-// PerStep is x ÷ steps, 0 without steps.
+// PerStep returns x ÷ steps, 0 without steps.
 func PerStep(x float64, steps int64) float64 {
 	if steps == 0 {
 		return 0
@@ -163,5 +163,6 @@ func PerStep(x float64, steps int64) float64 {
 	return x / float64(steps)
 }
 
-// near allows for the rounding of a mean that was computed in another order.
+// near reports whether a and b are equal up to the rounding of a mean that was computed in another
+// order.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }

@@ -2,15 +2,15 @@ package result
 
 import "reflect"
 
-// Difference is a field in which two rows differ, with both values as text: a list as
-// JSON, "null" for no value.
+// Difference is a field in which two rows differ, with both values as text: a list as JSON, "null"
+// for no value.
 type Difference struct {
 	Field       string
 	This, Other string
 }
 
-// Differences lists the fields in which r and o differ, in file order. Means are equal
-// to nine digits; no value and an empty list are the same list.
+// Differences lists the fields in which r and o differ, in file order. Means are compared to nine
+// digits. A null list equals an empty list.
 func (r *Row) Differences(o *Row) []Difference {
 	var all []Difference
 	for _, f := range rowFields {

@@ -2,7 +2,7 @@ package result
 
 import "reflect"
 
-// The tests of the package are outside it, as the rows that they share import it.
+// The tests of the package are outside it, because the rows that they share import it.
 var (
 	DecodeCanonical = decodeCanonical
 	DecodeObject    = decodeObject
@@ -13,7 +13,7 @@ var (
 // Names is names.
 func (i *Incomplete) Names() string { return i.names() }
 
-// FromParquet is the row that a value of ParquetRow has.
+// FromParquet returns the row of a value of ParquetRow.
 func FromParquet(v reflect.Value) (r Row) {
 	for i, f := range rowFields {
 		f.value(&r).Set(v.Field(i))

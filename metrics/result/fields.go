@@ -10,11 +10,11 @@ import (
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
-// null is how text names the absence of a value: `--where capacity=null`.
+// null is the text of an absent value: `--where capacity=null`.
 const null = "null"
 
-// field is a field of a row in files: its JSON name, its place, and how its value is read and
-// written as text.
+// field is a field of a row in files: its JSON name, its place, and the reading and writing of its
+// value as text.
 type field struct {
 	name  string
 	at    int   // position among the fields
@@ -30,9 +30,9 @@ var (
 	settingFields = settingsThat(func(string) bool { return true })
 )
 
-// fieldsOf lists the fields of a struct and of the Setting that it embeds, in the order of
-// files: that of the declaration, but for the tag "moves" of the embedded struct and
-// the tag "before" of other fields. "a<b" moves a before b, "a<" leaves a out.
+// fieldsOf lists the fields of a struct and of its embedded Setting, in the order of files. That is
+// the order of declaration, changed by the tag "moves" of the embedded struct and the tag "before"
+// of other fields. "a<b" moves a before b. "a<" leaves a out.
 func fieldsOf(t reflect.Type) (fields []field) {
 	var moves []string
 	for _, f := range reflect.VisibleFields(t) {
@@ -70,7 +70,7 @@ func indexOf(fields []field) map[string]int {
 	return index
 }
 
-// settingsThat are the settings whose role fulfils a condition, as Setting declares them.
+// settingsThat returns the settings whose role fulfils a condition, in the order of Setting.
 func settingsThat(fits func(role string) bool) (fields []field) {
 	for _, f := range fieldsOf(reflect.TypeFor[Setting]()) {
 		if fits(f.role) {
@@ -111,7 +111,7 @@ func (f field) in(v reflect.Value) reflect.Value {
 
 func (f field) nullable() bool { return f.kind.Kind() == reflect.Pointer }
 
-// element is the type of the value where there is one.
+// element returns the type of a value that is not null.
 func (f field) element() reflect.Type {
 	if f.nullable() {
 		return f.kind.Elem()
@@ -122,7 +122,7 @@ func (f field) element() reflect.Type {
 // scalar is false for lists, which have no text form to filter by.
 func (f field) scalar() bool { return f.kind.Kind() != reflect.Slice }
 
-// text is the value as text: the shortest that parses back, "null" for no value.
+// text returns the value as text: the shortest that parses back, "null" for no value.
 func (f field) text(r *Row) string {
 	v := f.value(r)
 	if f.nullable() {
@@ -140,7 +140,7 @@ func (f field) text(r *Row) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// same reports whether two rows have one value, or both none.
+// same reports whether two rows have the same value, or both none.
 func (f field) same(a, b *Row) bool {
 	v, w := f.value(a), f.value(b)
 	if !f.nullable() {

@@ -7,9 +7,9 @@ import (
 )
 
 var (
-	// identityFields tell the cells of results apart. Rows that agree in all of them are of
-	// one cell, so that rows of a new replay replace old ones. The engine and the fields that
-	// describe a policy are not among them: a changed engine or policy replaces its rows.
+	// identityFields distinguish the cells of results. Rows that agree in all of them are of one cell,
+	// so that rows of a new replay replace old ones. The engine and the fields that describe a policy
+	// are not among them: a changed engine or policy replaces its rows.
 	identityFields = append(fieldsNamed("trace", "trace_digest", "policy", "capacity", "tier", "above"),
 		settingsThat(func(role string) bool { return role != "about" && role != "version" })...)
 	versionFields = append(settingsThat(func(role string) bool { return role == "version" }),
@@ -24,7 +24,7 @@ func fieldsNamed(names ...string) []field {
 	return fields
 }
 
-// CellID is the same for all rows of one cell at one level of detail, and for no others.
+// CellID returns a text that all rows of one cell at one level of detail share, and no others have.
 // Rows by request and rows pooled over requests are two levels.
 func (r *Row) CellID() string {
 	level := "cell"
@@ -39,7 +39,7 @@ func (r *Row) CellID() string {
 	return level + "\x00" + r.texts(identityFields)
 }
 
-// version is the same for rows that one engine and one policy can have made.
+// version returns a text that rows of the same engine and policy share.
 func (r *Row) version() string { return r.texts(versionFields) }
 
 // texts joins the values of fields. A text in a row has no control character.
@@ -52,8 +52,8 @@ func (r *Row) texts(fields []field) string {
 	return b.String()
 }
 
-// MergeRows returns the rows of both in canonical order: by trace, cache, policy, capacity
-// and part. Cells of which newer has rows are newer's alone.
+// MergeRows returns the rows of both in canonical order: by trace, cache, policy, capacity and
+// part. If newer has rows of a cell, it replaces all older rows of that cell.
 func MergeRows(newer, older []Row) []Row {
 	type keyed struct {
 		row *Row
@@ -82,8 +82,8 @@ func MergeRows(newer, older []Row) []Row {
 	return rows
 }
 
-// Covers reports whether rows have every part of every cell that older has, so that older
-// adds nothing to them.
+// Covers reports whether rows have every part of every cell that older has. Then older adds
+// nothing.
 func Covers(rows, older []Row) bool {
 	parts := map[string]bool{}
 	name := func(r *Row) string { return r.CellID() + PartOf(r).String() }
@@ -93,8 +93,8 @@ func Covers(rows, older []Row) bool {
 	return !slices.ContainsFunc(older, func(r Row) bool { return !parts[name(&r)] })
 }
 
-// Pointers are the rows by their addresses: rows are large, and what follows sorts, splits
-// and groups them many times.
+// Pointers returns the addresses of rows. Rows are large, and callers sort, split and group them
+// many times.
 func Pointers(rows []Row) []*Row {
 	all := make([]*Row, len(rows))
 	for i := range rows {
@@ -103,7 +103,7 @@ func Pointers(rows []Row) []*Row {
 	return all
 }
 
-// Split parts rows by a condition; both parts keep their order.
+// Split divides rows by a condition. Both parts keep their order.
 func Split(rows []*Row, first func(*Row) bool) (yes, no []*Row) {
 	for _, r := range rows {
 		if first(r) {

@@ -10,18 +10,17 @@ import (
 	"github.com/kvreplay/kvreplay/internal/text"
 )
 
-// Incomplete says that results lack cells that were asked for, as they do if a replay was
-// stopped.
+// Incomplete describes results that lack requested cells, as after a stopped replay.
 type Incomplete struct {
-	// Traces is the number of traces that were asked for, Complete of those that have rows
-	// of all their cells.
+	// Traces is the number of requested traces. Complete is the number of those with rows of all their
+	// cells.
 	Traces   int `json:"traces"`
 	Complete int `json:"complete"`
 	// Missing are the traces that lack cells, by name.
 	Missing []MissingCells `json:"missing"`
 }
 
-// MissingCells counts the cells of a trace that were asked for, and those that lack rows.
+// MissingCells is the number of requested cells of a trace, and the number of those without rows.
 type MissingCells struct {
 	Trace       string `json:"trace"`
 	TraceDigest string `json:"trace_digest"`
@@ -29,10 +28,10 @@ type MissingCells struct {
 	Missing     int    `json:"missing"`
 }
 
-// FindIncomplete compares rows with the cells that were asked for. Each is given as one of
-// its rows, whose counts do not matter. A row of another engine or of a changed policy does
-// not stand for the cell. Only cells that where can select matter: its conditions on parts
-// of a cell and on counts are passed over. If no cell is missing, the result is nil.
+// FindIncomplete compares rows with the requested cells. Each requested cell is given as one of its
+// rows, whose counts do not matter. A row of another engine or of a changed policy does not count
+// for the cell. Only cells that where can select matter. Its conditions on parts of a cell and on
+// counts are ignored. If no cell is missing, the result is nil.
 func FindIncomplete(asked, rows []Row, where Where) *Incomplete {
 	made := map[string]bool{}
 	for i := range rows {
@@ -67,9 +66,9 @@ func FindIncomplete(asked, rows []Row, where Where) *Incomplete {
 	return &Incomplete{len(of), len(of) - len(missing), missing}
 }
 
-// WithoutOutdated leaves out the rows of cells that were asked for again of another engine or
-// of a changed policy, and that have no rows of it. Such rows have counts that the run which
-// was stopped was to replace.
+// WithoutOutdated leaves out outdated rows. They are of requested cells, but of another engine or
+// of a changed policy, and the cell has no newer rows. The stopped run would have replaced their
+// counts.
 func WithoutOutdated(asked, rows []Row) []Row {
 	made, outdated := map[string]bool{}, map[string]bool{}
 	for i := range rows {
@@ -85,7 +84,7 @@ func WithoutOutdated(asked, rows []Row) []Row {
 	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return outdated[r.CellID()] })
 }
 
-// ofCells are the conditions that hold for all rows of a cell or for none.
+// ofCells returns the conditions that hold for all rows of a cell or for none.
 func (w Where) ofCells() Where {
 	return Where{slices.DeleteFunc(slices.Clone(w.conditions), func(c condition) bool {
 		i := c.field.at
@@ -93,7 +92,7 @@ func (w Where) ofCells() Where {
 	})}
 }
 
-// Shares is "2 of 27 traces"; empty if nothing is missing.
+// Shares returns "2 of 27 traces", empty if nothing is missing.
 func (i *Incomplete) Shares() string {
 	if i == nil {
 		return ""
@@ -101,8 +100,8 @@ func (i *Incomplete) Shares() string {
 	return fmt.Sprintf("%d of %s", i.Complete, text.Count(i.Traces, "trace"))
 }
 
-// mark is "INCOMPLETE: 2 of 27 traces", which every title begins with; empty if nothing is
-// missing.
+// mark returns "INCOMPLETE: 2 of 27 traces", with which every title begins. It is empty if nothing
+// is missing.
 func (i *Incomplete) mark() string {
 	if i == nil {
 		return ""
@@ -118,7 +117,7 @@ func (i *Incomplete) Titled(title string) string {
 	return i.mark() + ". " + title
 }
 
-// Error says which traces lack cells and what to do.
+// Error names the traces that lack cells, and the remedy.
 func (i *Incomplete) Error() string {
 	return fmt.Sprintf("%s. Missing: %s. Run the same replay command again, or leave traces out with --where %s",
 		i.mark(), i.names(), printable.ShellWord("trace!="+i.Missing[0].Trace))
@@ -132,11 +131,10 @@ func (i *Incomplete) Notes() []string {
 	return []string{i.Error()}
 }
 
-// MostListed is how many traces, or cells of one, a note names.
+// MostListed is the number of traces, or cells of one, that a note names.
 const MostListed = 8
 
-// names lists the first of the traces that lack cells, with the number of cells of those
-// that have some.
+// names lists the first of the traces that lack cells, with the number of their missing cells.
 func (i *Incomplete) names() string {
 	var names []string
 	for n, m := range i.Missing {
@@ -156,7 +154,7 @@ func (i *Incomplete) names() string {
 	return strings.Join(names, ", ")
 }
 
-// ShortDigest is the beginning of a digest, enough to tell traces apart.
+// ShortDigest returns the beginning of a digest, which suffices to distinguish traces.
 func ShortDigest(digest string) string {
 	_, hex, found := strings.Cut(digest, ":")
 	if !found {

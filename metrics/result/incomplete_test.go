@@ -12,8 +12,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// A cell is missing if it was asked for and no row of its settings, level of detail, engine
-// and policy is there. Conditions on settings choose the cells that matter.
+// A requested cell is missing without a row of its settings, level of detail, engine and policy.
+// Conditions on settings choose the cells that matter.
 func TestFindIncomplete(t *testing.T) {
 	asked := []result.Row{rowstest.Row("a", "lru", "1x", 0), rowstest.Row("a", "opt", "1x", 0), rowstest.Row("b", "lru", "1x", 0), rowstest.Row("b", "opt", "1x", 0)}
 	change := func(i int, f func(*result.Row)) []result.Row {
@@ -58,7 +58,8 @@ func TestFindIncomplete(t *testing.T) {
 	}
 }
 
-// Of two versions of one trace each is named with its digest; of many traces the first.
+// Two versions of one trace are named with their digests. If there are many traces, the first are
+// named.
 func TestIncompleteNames(t *testing.T) {
 	twice := []result.Row{rowstest.Row("a", "lru", "1x", 0), rowstest.Row("a", "lru", "1x", 0)}
 	twice[0].TraceDigest, twice[1].TraceDigest = "sha256:1111", "sha256:2222"
@@ -74,8 +75,8 @@ func TestIncompleteNames(t *testing.T) {
 	}
 }
 
-// Newer rows replace older ones of the same cell and level; the result is in one order and
-// without repeats.
+// Newer rows replace older ones of the same cell and level. The result is in one order and without
+// repeats.
 func TestMergeRows(t *testing.T) {
 	older := []result.Row{rowstest.Row("b", "lru", "1x", 1), rowstest.Row("a", "lru", "2x", 2), rowstest.Row("a", "lru", "1x", 3)}
 	newer := []result.Row{rowstest.Row("a", "lru", "1x", 4), rowstest.Row("a", "fifo", "1x", 5), rowstest.Row("a", "fifo", "1x", 5)}
@@ -94,7 +95,7 @@ func TestMergeRows(t *testing.T) {
 	}
 }
 
-// A Parquet file has every field of every row, in one order whatever the order of the rows.
+// A Parquet file has every field of every row, in one order for any order of the rows.
 func TestWriteParquet(t *testing.T) {
 	rows := rowstest.RenderRows()
 	rows[0].RequestID, rows[0].LayerID, rows[0].EntryBytes = nil, nil, nil
@@ -138,7 +139,7 @@ func TestWriteParquet(t *testing.T) {
 	}
 }
 
-// A condition that a message prints is one word for a shell, whatever a trace is called.
+// A condition in a message is one word for a shell, with any trace name.
 func TestIncompleteRemedyIsQuoted(t *testing.T) {
 	asked := []result.Row{rowstest.Row("a; b's.parquet", "lru", "1x", 0)}
 	if got, want := result.FindIncomplete(asked, nil, result.Where{}).Error(), `--where 'trace!=a; b'\''s.parquet'`; !strings.HasSuffix(got, want) {

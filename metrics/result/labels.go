@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Labels are the conditions that limit the figures of a row, a table or a plot. Every
-// title states them in brackets. Each text has one spelling, given by the constants and
-// functions below, and a set keeps their order.
+// Labels are the conditions that limit the figures of a row, a table or a plot. Every title states
+// them in brackets. Each text has one spelling, given by the constants and functions below, and a
+// set keeps their order.
 type Labels []string
 
 // The labels without a number.
 const (
-	// LabelSynthetic: the lists were drawn from a random process, no model selected them.
+	// LabelSynthetic: the lists were drawn from a random process, without a model.
 	LabelSynthetic = "synthetic trace"
 	// LabelOneRequest: the figures rest on one request, so they have no intervals.
 	LabelOneRequest = "1 request"
-	// LabelStretched: profiled layers stand for other layers of the model.
+	// LabelStretched: profiled layers are used for other layers of the model.
 	LabelStretched = "layers stretched"
 	// LabelReadAhead: the share of SSD reads that are named ahead is assumed.
 	LabelReadAhead = "read-ahead assumed"
@@ -71,10 +71,10 @@ func (l Labels) Without(others Labels) Labels {
 
 const labelSeparator = ", "
 
-// String joins the labels with commas, as a row states them.
+// String joins the labels with commas, as in a row.
 func (l Labels) String() string { return strings.Join(l, labelSeparator) }
 
-// ParseLabels reads what String writes.
+// ParseLabels parses the output of String.
 func ParseLabels(text string) Labels {
 	if text == "" {
 		return nil
@@ -90,8 +90,8 @@ func (l Labels) Title(title string) string {
 	return "[" + l.String() + "] " + title
 }
 
-// SharedLabels are the labels of several things together. A label that only some of them
-// have states its share: "synthetic trace: 2 of 7 traces". The plural names the things.
+// SharedLabels returns the labels of several things together. A label that only some of them have
+// states its share: "synthetic trace: 2 of 7 traces". The plural names the things.
 func SharedLabels(of []Labels, plural string) (shared Labels) {
 	var all Labels
 	for _, l := range of {
@@ -112,7 +112,7 @@ func SharedLabels(of []Labels, plural string) (shared Labels) {
 	return shared
 }
 
-// TraceLabels are the row's labels that hold for every policy on its trace.
+// TraceLabels returns the row's labels that hold for every policy on its trace.
 func (r *Row) TraceLabels() Labels {
 	return ParseLabels(r.Labels).Without(Labels{LabelOraclePolicy})
 }

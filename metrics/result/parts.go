@@ -10,14 +10,14 @@ import (
 	"github.com/kvreplay/kvreplay/internal/text"
 )
 
-// Part says which part of a cell a row is. The zero value is the whole cell.
+// Part is the part of a cell that a row describes. The zero value is the whole cell.
 type Part struct {
 	Request        string // "" for all
 	Layer, Head    int32
 	Layered, Heads bool // whether it is of one layer, of one head
 }
 
-// PartOf is the part that a row states.
+// PartOf returns the part of a row.
 func PartOf(r *Row) Part {
 	var p Part
 	if r.RequestID != nil {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// ErrNoRows is of a folder without files of rows.
+// ErrNoRows is the error of a folder without files of rows.
 var ErrNoRows = errors.New("holds no *.jsonl")
 
 // RowError is a row that cannot be read. Errors of ReadRows that concern one line are
@@ -24,10 +24,10 @@ func (e *RowError) Error() string { return fmt.Sprintf("read rows: %s:%d: %v", e
 // Unwrap returns the cause.
 func (e *RowError) Unwrap() error { return e.Err }
 
-// ReadRows reads result rows from files, JSON lines or CSV by their content, and from
-// every *.jsonl of folders in the order of names. It is strict: an unknown schema or
-// field, a missing or repeated field, counts that cannot be true (Row.Check) and a
-// truncated last line are errors with file and line, never rows left out.
+// ReadRows reads result rows from files, JSON lines or CSV by their content, and from every *.jsonl
+// of folders in the order of names. It is strict and never leaves out rows. Errors are an unknown,
+// missing or repeated field, an unknown schema, counts that cannot be true (Row.Check), and a
+// truncated last line. They name file and line.
 func ReadRows(paths ...string) ([]Row, error) {
 	var names []string
 	for _, path := range paths {
@@ -51,7 +51,7 @@ func ReadRows(paths ...string) ([]Row, error) {
 	return d.rows, nil
 }
 
-// rowFiles are the files that a path stands for: itself, or those of a folder.
+// rowFiles returns the files of a path: itself, or those of a folder.
 func rowFiles(path string) (names []string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -75,7 +75,7 @@ func rowFiles(path string) (names []string, err error) {
 	return names, nil
 }
 
-// DecodeRows reads rows as ReadRows does, from r; name stands for the file in errors.
+// DecodeRows reads rows as ReadRows does, from r. name is the file's name in errors.
 func DecodeRows(r io.Reader, name string) ([]Row, error) {
 	var d decoder
 	if known, ok := r.(interface{ Len() int }); ok { // text in memory
@@ -87,7 +87,7 @@ func DecodeRows(r io.Reader, name string) ([]Row, error) {
 	return d.rows, nil
 }
 
-// OrDash is a dash for the capacity of a policy that has none.
+// OrDash returns the text, or a dash for nil, such as the capacity of a policy without one.
 func OrDash(s *string) string {
 	if s == nil {
 		return "–"

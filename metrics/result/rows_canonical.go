@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// openings are what stands before each field's value in a line of WriteJSONL.
+// openings are the texts before each field's value in a line of WriteJSONL.
 var openings = openingsOf(rowFields)
 
 func openingsOf(fields []field) []string {
@@ -19,9 +19,9 @@ func openingsOf(fields []field) []string {
 	return texts
 }
 
-// decodeCanonical reads a line as WriteJSONL writes it: all fields in their order, nothing
-// between them, no escapes but in warnings. It reads what decodeObject does, many times
-// faster, and gives up, false, at anything else, be it a row or not.
+// decodeCanonical reads a line of WriteJSONL: all fields in their order, nothing between them, and
+// escapes only in warnings. It gives the same row as decodeObject, many times faster. It returns
+// false for any other line, valid or not.
 func decodeCanonical(line []byte) (row Row, ok bool) {
 	if !utf8.Valid(line) || !json.Valid(line) {
 		return row, false
@@ -41,9 +41,9 @@ func decodeCanonical(line []byte) (row Row, ok bool) {
 	return row, rest == "}\n"
 }
 
-// valueLength is how many bytes of valid JSON the value at its start takes: a list that no
-// field follows, a text up to the next quote, anything else up to the next field. It is -1
-// where that is not where a value ends.
+// valueLength returns the number of bytes of the JSON value at the start of text. A list must be
+// the last field, a text ends at the next quote, and anything else at the next field. It returns -1
+// if no value ends there.
 func valueLength(text string) int {
 	switch text[0] {
 	case '[':
@@ -54,8 +54,8 @@ func valueLength(text string) int {
 	return strings.IndexAny(text, ",}")
 }
 
-// parseJSON sets the value from the JSON of it; false where the field has no such values, or
-// where it is a text with an escape.
+// parseJSON sets the value from its JSON. It returns false if the field has no such values, or if
+// the value is a text with an escape.
 func (f field) parseJSON(r *Row, text string) bool {
 	switch {
 	case !f.scalar():

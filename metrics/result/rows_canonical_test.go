@@ -13,7 +13,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
 
-// canonicalLines are lines as WriteJSONL writes them, of rows without escapes in their names.
+// canonicalLines returns lines of WriteJSONL, from rows without escapes in their names.
 func canonicalLines(t testing.TB) [][]byte {
 	rows := append(rowstest.Synthetic(), awkward()[1])
 	rows[0].Warnings = []string{"two\nlines, \"quoted\"} é", "]"}
@@ -24,7 +24,7 @@ func canonicalLines(t testing.TB) [][]byte {
 	return bytes.SplitAfter(bytes.TrimSuffix(b.Bytes(), []byte("\n")), []byte("\n"))
 }
 
-// TestCanonicalLinesAreRead: the fast way takes every line that it is made for.
+// TestCanonicalLinesAreRead: the fast decoder accepts every canonical line.
 func TestCanonicalLinesAreRead(t *testing.T) {
 	lines := canonicalLines(t)
 	for i, line := range lines[:len(lines)-1] {
@@ -37,8 +37,8 @@ func TestCanonicalLinesAreRead(t *testing.T) {
 	}
 }
 
-// sameAsObject holds decodeCanonical against decodeObject, which reads token by token: what
-// the one takes for a true row the other reads alike, and refuses what is false.
+// sameAsObject compares decodeCanonical with decodeObject, which reads token by token. A row that
+// the first accepts must be true and equal to the second's.
 func sameAsObject(t *testing.T, from string, line []byte) {
 	row, ok := result.DecodeCanonical(line)
 	if !ok {
@@ -53,7 +53,7 @@ func sameAsObject(t *testing.T, from string, line []byte) {
 	}
 }
 
-// pieces are what a line is changed by.
+// pieces are the texts that a line is changed by.
 var pieces = []string{
 	`"`, `\`, `,`, `:`, `{`, `}`, `[`, `]`, ` `, "\n", "\r", "\x00", "\xff", "0", "-", "-0", "1e3", "1.0", ".5", "007", "+1", "1_0", "0x10", "1e999", "99999999999", "true", "null", `""`, `"a"`, `"\u0041"`, `"a\"b"`, "\"\xff\"", "[\"\xff\"]", `"1x"`, `"01x"`,
 	`[]`, `[""]`, `[null]`, `["\u00e9"]`, `\u0041`, `\"`, `NaN`, `Inf`, `"schema":2,`, `,"misses":40`, `"warnings":[]`, `"Misses":`,
@@ -83,7 +83,7 @@ func TestCanonicalLinesAreReadAsObjects(t *testing.T) {
 	}
 }
 
-// FuzzCanonicalLine is TestCanonicalLinesAreReadAsObjects of any text.
+// FuzzCanonicalLine is TestCanonicalLinesAreReadAsObjects for any text.
 func FuzzCanonicalLine(f *testing.F) {
 	lines := canonicalLines(f)
 	f.Add(lines[0])
@@ -91,7 +91,7 @@ func FuzzCanonicalLine(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) { sameAsObject(t, "fuzz", line) })
 }
 
-// TestReadTextsAreShared: a text that many rows have is in memory once, whatever the form.
+// TestReadTextsAreShared: a text that many rows have is in memory once, in any file form.
 func TestReadTextsAreShared(t *testing.T) {
 	var jsonl, csv bytes.Buffer
 	rows := awkward()

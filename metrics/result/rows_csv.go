@@ -12,9 +12,9 @@ import (
 	"github.com/kvreplay/kvreplay/internal/printable"
 )
 
-// WriteCSV writes the rows with a header line of the JSON field names. No value is an
-// empty cell; warnings are a JSON list in one cell. A text that a spreadsheet would compute
-// begins with a quote (printable.CSV), which reading removes.
+// WriteCSV writes the rows with a header line of the JSON field names. No value is an empty cell.
+// Warnings are a JSON list in one cell. A text that a spreadsheet would compute begins with a quote
+// (printable.CSV), which reading removes.
 func WriteCSV(w io.Writer, rows []Row) error {
 	c := csv.NewWriter(w)
 	if err := c.Write(FieldNames()); err != nil {
@@ -46,7 +46,7 @@ func (f field) csvText(r *Row) string {
 	return f.text(r)
 }
 
-// JSONList is texts as a JSON list, empty without any.
+// JSONList returns texts as a JSON list, empty if there are none.
 func JSONList(texts []string) string {
 	if len(texts) == 0 {
 		return ""
@@ -93,7 +93,7 @@ func (d *decoder) csv(b *bufio.Reader, name string) error {
 	}
 }
 
-// csvError takes the line from the parser where it knows it.
+// csvError takes the line from the parser if the parser knows it.
 func csvError(name string, line int, err error) error {
 	var parse *csv.ParseError
 	if errors.As(err, &parse) {
@@ -102,7 +102,7 @@ func csvError(name string, line int, err error) error {
 	return &RowError{name, line, err}
 }
 
-// csvHeader finds the columns' fields; every field must be there once, in any order.
+// csvHeader returns the columns' fields. Every field must appear once, in any order.
 func csvHeader(names []string) ([]field, error) {
 	fields := make([]field, len(names))
 	seen := make([]bool, len(rowFields))

@@ -14,11 +14,11 @@ import (
 	"github.com/kvreplay/kvreplay/internal/files"
 )
 
-// decoder gathers the rows of one input after the other.
+// decoder collects the rows of several inputs.
 type decoder struct {
 	rows  []Row
 	texts texts
-	left  int64 // bytes of the inputs that are still to be read; 0 where nobody knows
+	left  int64 // bytes of the inputs that are still to be read, 0 if unknown
 }
 
 func (d *decoder) file(path string) error {
@@ -56,8 +56,8 @@ func (d *decoder) decode(r io.Reader, name string) error {
 	return d.csv(b, name)
 }
 
-// add keeps a row that stood in so many bytes. As rows are large and many, room is made at
-// once for all that are left, an eighth more than there are if they are as long as this one.
+// add keeps a row that took size bytes. Rows are large and many, so add makes room for all
+// remaining rows at once. It estimates their number from this row's size, plus an eighth.
 func (d *decoder) add(row Row, size int64) {
 	if len(d.rows) == cap(d.rows) {
 		d.rows = slices.Grow(d.rows, 1+int(d.left/size*9/8))
@@ -67,10 +67,10 @@ func (d *decoder) add(row Row, size int64) {
 	d.rows = append(d.rows, row)
 }
 
-// texts has one copy of each text, as rows repeat most of theirs.
+// texts has one copy of each text, because rows repeat most of theirs.
 type texts map[string]string
 
-// share gives the row's texts the copies that other rows have.
+// share replaces the row's texts by the copies that other rows have.
 func (t *texts) share(r *Row) {
 	for _, f := range textFields {
 		v := f.value(r)
@@ -95,7 +95,7 @@ func (t *texts) copy(text string) string {
 		*t = texts{}
 	}
 	if _, ok := (*t)[text]; !ok {
-		text = strings.Clone(text) // not the line that it stood in
+		text = strings.Clone(text) // without keeping the line in memory
 		(*t)[text] = text
 	}
 	return (*t)[text]

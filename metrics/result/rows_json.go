@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// WriteJSONL writes the rows one JSON object a line, fields in Row's order, the
-// canonical form: equal rows give equal bytes. A row that fails Check is an error.
+// WriteJSONL writes the rows in the canonical form, one JSON object per line, with fields in Row's
+// order. Equal rows give equal bytes. A row that fails Check is an error.
 func WriteJSONL(w io.Writer, rows []Row) error {
 	b := bufio.NewWriterSize(w, 1<<16)
 	var r Row // one for all: reflection takes its address
@@ -29,7 +29,7 @@ func WriteJSONL(w io.Writer, rows []Row) error {
 		if err != nil {
 			return fmt.Errorf("write rows: row %d: %w", i+1, err)
 		}
-		b.Write(append(line, '\n')) // an error comes back from Flush
+		b.Write(append(line, '\n')) // Flush returns the error
 	}
 	return b.Flush()
 }
@@ -79,7 +79,7 @@ func appendValue(dst []byte, v reflect.Value) ([]byte, error) {
 	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...), err
 }
 
-// plainJSON reports whether a text stands in JSON as it is.
+// plainJSON reports whether a text needs no escape in JSON.
 func plainJSON(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -108,7 +108,7 @@ func (d *decoder) lines(b *bufio.Reader, name string) error {
 	}
 }
 
-// decodeLine reads one JSON object in which every field of Row stands exactly once.
+// decodeLine reads one JSON object with every field of Row exactly once.
 func decodeLine(text []byte) (Row, error) {
 	if row, ok := decodeCanonical(text); ok && row.Check() == nil {
 		return row, nil
@@ -116,8 +116,8 @@ func decodeLine(text []byte) (Row, error) {
 	return decodeObject(text)
 }
 
-// decodeObject reads a line token by token: encoding/json alone would take other
-// spellings, null for a number, fields twice and fields left out.
+// decodeObject reads a line token by token. encoding/json alone would accept other spellings, null
+// for a number, repeated fields and missing fields.
 func decodeObject(text []byte) (Row, error) {
 	var row Row
 	if !utf8.Valid(text) {
@@ -168,8 +168,8 @@ func decodeField(dec *json.Decoder, row *Row, seen []bool) error {
 	return nil
 }
 
-// finishRow checks a decoded row: the schema first, for the fields of another schema
-// may differ.
+// finishRow checks a decoded row. It checks the schema first, because another schema may have other
+// fields.
 func finishRow(row Row, seen []bool) (Row, error) {
 	if len(row.Warnings) == 0 {
 		row.Warnings = nil

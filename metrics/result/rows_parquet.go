@@ -8,8 +8,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// parquetRow is Row with the columns of a Parquet file: one a field, of its name, in its
-// order. A field that can be null is an optional column, warnings are a list.
+// parquetRow is Row with the columns of a Parquet file: one per field, with its name and in its
+// order. A field that can be null is an optional column, and warnings are a list.
 var parquetRow = parquetType()
 
 func parquetType() reflect.Type {
@@ -25,9 +25,8 @@ func parquetType() reflect.Type {
 	return reflect.StructOf(fields)
 }
 
-// WriteParquet writes the rows as a Parquet file for DuckDB, pandas and others, in canonical
-// order and each cell once. Equal rows give equal bytes in whatever order they are read. A
-// row that fails Check is an error.
+// WriteParquet writes the rows as a Parquet file for DuckDB, pandas and others, in canonical order
+// and each cell once. Equal rows give equal bytes in any order. A row that fails Check is an error.
 func WriteParquet(w io.Writer, rows []Row) error {
 	p := parquet.NewWriter(w, parquet.SchemaOf(reflect.New(parquetRow).Interface()), parquet.Compression(&parquet.Zstd), parquet.CreatedBy("kvreplay", "v1", ""))
 	rows = MergeRows(rows, nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
 
-// awkward is rows with everything a form could lose: nulls, quotes, commas, line breaks
-// in warnings, the largest numbers.
+// awkward returns rows with values that a form could lose: nulls, quotes, commas, line breaks in
+// warnings, the largest numbers.
 func awkward() []result.Row {
 	a := rowstest.Row("a, \"b\".parquet", "lru", "", 100)
 	a.Warnings = []string{"two\r\nlines, \"quoted\"", "<é>"}
@@ -101,7 +101,7 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 }
 
-// A digit of what rankings stand on that is changed alone is seen, as VERIFY.md says.
+// A change of one digit in a count behind the rankings is found, as README.md says.
 func TestChangedDigitsAreSeen(t *testing.T) {
 	good := line(t)
 	for _, name := range []string{"hits", "misses", "lost", "demand", "demand_mean", "steps"} {
@@ -155,7 +155,7 @@ func TestReadFolder(t *testing.T) {
 	}
 }
 
-// FuzzDecodeRows: what decodes is true, and survives both forms.
+// FuzzDecodeRows: decoded rows are true, and survive both forms.
 func FuzzDecodeRows(f *testing.F) {
 	var b bytes.Buffer
 	if err := errors.Join(result.WriteJSONL(&b, awkward())); err != nil {

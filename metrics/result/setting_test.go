@@ -10,8 +10,8 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
 
-// Every setting is a field of rows. Rows that differ in one are told apart and never pooled,
-// and all but those that describe the trace are of two cells or two versions.
+// Every setting is a field of rows. Rows that differ in one are distinguished and never pooled.
+// Settings except those that describe the trace make them two cells or two versions.
 func TestEverySetting(t *testing.T) {
 	described := []string{"model", "selector", "selector_recall"}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[result.Setting]()) {

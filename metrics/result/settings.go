@@ -9,15 +9,15 @@ import (
 	"github.com/kvreplay/kvreplay/internal/printable"
 )
 
-// Rows are comparable only if everything but the policy and the capacity is equal. These are
-// the fields over which rows must be equal. The tags of Setting give most of them.
+// Rows are comparable only if everything except the policy and the capacity is equal. These are the
+// fields that must be equal. The tags of Setting give most of them.
 var (
 	runFields    = settingsThat(func(role string) bool { return role == "run" || role == "version" })
 	traceFields  = settingsThat(func(role string) bool { return role == "" || role == "about" })
 	placeFields  = settingsThat(func(role string) bool { return role == "place" })
 	policyFields = fieldsNamed(policySettings...)
-	// partFields must be equal over the rows that exact policies have of one part of a place;
-	// lossy methods divide a budget as they see fit.
+	// partFields must be equal over the rows that exact policies have of one part of a place. Lossy
+	// methods divide a budget in their own way.
 	partFields = fieldsNamed("capacity_entries")
 
 	// policySettings must be equal over all rows of a policy.
@@ -27,8 +27,8 @@ var (
 // ColdStart is the warm-up that leaves caches empty (SEMANTICS S8).
 const ColdStart = "cold"
 
-// CheckSettings refuses rows that differ in a hidden setting. The error lists the
-// settings, their values and how to choose.
+// CheckSettings rejects rows that differ in a hidden setting. The error lists the settings, their
+// values and how to choose.
 func CheckSettings(rows []*Row) error {
 	if err := checkEqual("the rows", runFields, rows); err != nil {
 		return err
@@ -55,9 +55,8 @@ func CheckSettings(rows []*Row) error {
 	return checkCopies(rows)
 }
 
-// CheckPooled refuses rows whose counts cannot be pooled over traces: rows that differ in a
-// setting, apart from those that describe or select from a trace, and traces that would count
-// twice.
+// CheckPooled rejects rows whose counts cannot be pooled over traces. They differ in a setting,
+// apart from those that describe or select from a trace, or a trace would count twice.
 func CheckPooled(rows []*Row) error {
 	own := []string{"trace", "trace_digest", "layers", "requests"}
 	fields := slices.DeleteFunc(append(settingsThat(func(role string) bool { return role != "about" }), fieldsNamed("tier", "above", "labels")...),
@@ -76,8 +75,8 @@ func CheckPooled(rows []*Row) error {
 	return checkBehaviours(rows)
 }
 
-// checkBehaviours refuses rows of a policy that was edited between their replays, and rows
-// that depend on another policy that was: it took other decisions in some of them.
+// checkBehaviours rejects rows of a policy that was edited between their replays, and rows that
+// depend on such a policy. Some of the rows have its old decisions and some its new ones.
 func checkBehaviours(rows []*Row) error {
 	for _, g := range GroupBy(rows, func(r *Row) string { return r.Policy }) {
 		if err := checkUnedited("policy "+g.Key+" was", "policy_fingerprint", g.Rows); err != nil {
@@ -102,7 +101,7 @@ func checkUnedited(what, name string, rows []*Row) error {
 		what, examples(f, rows), name, values[0])
 }
 
-// checkPlaces refuses rows of one trace and capacity that were not given the same memory.
+// checkPlaces rejects rows of one trace and capacity with different memory.
 func checkPlaces(rows []*Row) error {
 	for _, g := range GroupBy(rows, placeKey) {
 		what := "the rows of " + placeName(g.Rows[0])
@@ -119,8 +118,8 @@ func checkPlaces(rows []*Row) error {
 	return nil
 }
 
-// placeKey is the same for rows that were asked to run in the same memory. A policy
-// without capacity stands alone, and so does a tier below one cache.
+// placeKey returns a text that rows of the same requested memory share. A policy without capacity
+// has its own place, and so does a tier below one cache.
 func placeKey(r *Row) string {
 	own := ""
 	if r.Capacity == nil {
@@ -136,8 +135,8 @@ func placeName(r *Row) string {
 	return fmt.Sprintf("trace %s at %s", r.Trace, *r.Capacity)
 }
 
-// SplitCold parts the rows of cold starts from warmed ones: they are never pooled, and
-// each part makes a board of its own. A part that is all of the rows is the slice itself.
+// SplitCold separates the rows of cold starts from warmed ones. They are never pooled, and each
+// part makes its own board. A part that has all of the rows is the slice itself.
 func SplitCold(rows []Row) (warmed, cold []Row) {
 	if !slices.ContainsFunc(rows, func(r Row) bool { return r.Warmup == ColdStart }) {
 		return rows, nil
@@ -152,7 +151,7 @@ func SplitCold(rows []Row) (warmed, cold []Row) {
 	return warmed, cold
 }
 
-// checkCold keeps cold traces from being pooled with warmed ones.
+// checkCold rejects cold traces that are pooled with warmed ones.
 func checkCold(rows []*Row) error {
 	f := rowFields[fieldIndex["warmup"]]
 	if values := distinct(f, rows); len(values) > 1 && slices.Contains(values, ColdStart) {
@@ -161,7 +160,7 @@ func checkCold(rows []*Row) error {
 	return nil
 }
 
-// checkCopies refuses one trace under two names: it would count twice.
+// checkCopies rejects one trace under two names, because it would count twice.
 func checkCopies(rows []*Row) error {
 	for _, g := range GroupBy(rows, func(r *Row) string { return r.TraceDigest }) {
 		f := rowFields[fieldIndex["trace"]]
@@ -197,7 +196,7 @@ func differences(fields []field, rows []*Row) string {
 	return b.String()
 }
 
-// examples lists the values of a field, a line each, with a cell that has it.
+// examples lists the values of a field, one per line, with a cell that has it.
 func examples(f field, rows []*Row) string {
 	var b strings.Builder
 	for _, v := range distinct(f, rows) {
@@ -219,7 +218,7 @@ type Group struct {
 	Rows []*Row
 }
 
-// GroupBy splits rows by key; groups are sorted by key, rows keep their order.
+// GroupBy splits rows by key. Groups are sorted by key, and rows keep their order.
 func GroupBy(rows []*Row, key func(*Row) string) []Group {
 	var groups []Group
 	at := map[string]int{}

@@ -8,8 +8,8 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/rowstest"
 )
 
-// TestSyntheticRows keeps testdata/rows.jsonl, which the documents show, equal to what
-// makes it.
+// TestSyntheticRows compares testdata/rows.jsonl, which the documents show, with its generator's
+// output.
 func TestSyntheticRows(t *testing.T) {
 	var out bytes.Buffer
 	if err := result.WriteJSONL(&out, rowstest.Synthetic()); err != nil {

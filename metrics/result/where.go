@@ -11,18 +11,17 @@ import (
 // Where selects rows by their fields. The zero value selects all.
 type Where struct{ conditions []condition }
 
-// condition holds for rows whose field has the value, or, negated, has not.
+// condition requires that a row's field has the value or, negated, that it does not.
 type condition struct {
 	field  field
-	value  string // as field.text writes it
+	value  string // in the form of field.text
 	negate bool
 }
 
-// ParseWhere reads conditions "key=value" and "key!=value", where key is any field of
-// a row but the warnings and value is its text, "null" for none. The name of a policy
-// matches in any case, and without options it matches the policy with any options. One
-// label matches all sets that contain it. Several values of one key are alternatives.
-// Different keys, and every !=, must all hold.
+// ParseWhere reads conditions "key=value" and "key!=value". key is any field of a row except the
+// warnings. value is its text, "null" for none. The name of a policy matches in any case, and
+// without options it matches the policy with any options. One label matches all sets that contain
+// it. Several values of one key are alternatives. Different keys, and every !=, must all hold.
 func ParseWhere(texts []string) (Where, error) {
 	var w Where
 	for _, text := range texts {
@@ -56,8 +55,8 @@ func parseCondition(text string) (condition, error) {
 	return condition{f, f.text(&probe), negate}, nil
 }
 
-// Filter returns the rows that the conditions select. Selecting none of some rows is
-// an error that names the values there are.
+// Filter returns the rows that the conditions select. If there are rows but none is selected, the
+// error lists the existing values.
 func (w Where) Filter(rows []Row) ([]Row, error) {
 	if w.conditions == nil {
 		return rows, nil
@@ -74,7 +73,7 @@ func (w Where) Filter(rows []Row) ([]Row, error) {
 	return kept, nil
 }
 
-// Selects says whether a row is one that the conditions select.
+// Selects reports whether the conditions select a row.
 func (w Where) Selects(r *Row) bool {
 	for i, c := range w.conditions {
 		if c.negate {
@@ -129,7 +128,7 @@ func (w Where) Including(policy string) Where {
 	return changed
 }
 
-// Conditions returns the conditions as ParseWhere reads them.
+// Conditions returns the conditions in the form that ParseWhere reads.
 func (w Where) Conditions() []string {
 	texts := make([]string, len(w.conditions))
 	for i, c := range w.conditions {
@@ -138,12 +137,12 @@ func (w Where) Conditions() []string {
 	return texts
 }
 
-// values lists what the conditions' fields hold in the rows.
+// values lists the values of the conditions' fields in the rows.
 func (w Where) values(rows []Row) string {
 	var lists []string
 	for _, c := range w.conditions {
 		known := distinct(c.field, Pointers(rows))
-		if c.field.name == "labels" { // each by itself, as a condition names one
+		if c.field.name == "labels" { // each by itself, because a condition names one
 			var each Labels
 			for _, v := range known {
 				each = each.With(ParseLabels(v)...)

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata")
 
-// Golden compares with a file of metrics/testdata; -update rewrites it.
+// Golden compares with a file of metrics/testdata. -update rewrites it.
 func Golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := "../testdata/" + name
@@ -38,7 +38,7 @@ func WantNote(t *testing.T, notes []string, want string) {
 	}
 }
 
-// LineOf is the words of the line of a text that has a policy's name.
+// LineOf returns the words of the line of a text that has a policy's name.
 func LineOf(t *testing.T, text, policy string) []string {
 	t.Helper()
 	for line := range strings.SplitSeq(text, "\n") {

@@ -1,4 +1,4 @@
-// Package rowstest makes the result rows that the tests of metrics share, and compares with
+// Package rowstest makes the result rows that the tests of metrics share. It compares them with
 // their documents and golden files.
 package rowstest
 
@@ -11,7 +11,7 @@ import (
 // Ptr returns a pointer to a copy of x.
 func Ptr[T any](x T) *T { return &x }
 
-// Row is a row whose counts are of one stream with ten steps and a demand of 10 each.
+// Row returns a row with the counts of one stream, with ten steps and a demand of 10 each.
 func Row(trace, policy, capacity string, misses int64) result.Row {
 	r := result.Row{
 		Setting: result.Setting{Trace: trace, TraceDigest: "sha256:" + trace, TopK: 10, Candidates: 10,
@@ -30,7 +30,7 @@ func Row(trace, policy, capacity string, misses int64) result.Row {
 	return r
 }
 
-// ForRequest makes a row that of one request.
+// ForRequest turns a row into that of one request.
 func ForRequest(r result.Row, id string) result.Row {
 	r.RequestID = &id
 	return r
@@ -59,7 +59,7 @@ func ByRequest(policy string, misses []int64) []result.Row {
 	return rows
 }
 
-// PartRow makes a row a part of its cell with other counts.
+// PartRow turns a row into a part of its cell with other counts.
 func PartRow(r result.Row, request string, layer, head int32, streams, misses int64) result.Row {
 	if request != "" {
 		r.RequestID = &request
@@ -75,8 +75,8 @@ func PartRow(r result.Row, request string, layer, head int32, streams, misses in
 	return r
 }
 
-// Detailed is one cell, 8 streams and 80 misses, at every level of detail that there
-// is: pooled, by layer, by request, by request and layer, by stream.
+// Detailed returns one cell, 8 streams and 80 misses, at every level of detail: pooled, by layer,
+// by request, by request and layer, by stream.
 func Detailed() []result.Row {
 	base := Row("a", "p", "1x", 0)
 	rows := []result.Row{
@@ -84,14 +84,14 @@ func Detailed() []result.Row {
 		PartRow(base, "", 0, -1, 4, 30), PartRow(base, "", 1, -1, 4, 50),
 		PartRow(base, "x", -1, -1, 4, 20), PartRow(base, "y", -1, -1, 4, 60),
 	}
-	// Layer 0 has heads 0 and 1 in x; elsewhere two streams are pooled in a layer's row.
+	// Layer 0 has heads 0 and 1 in x. Elsewhere a layer's row pools two streams.
 	return append(rows,
 		PartRow(base, "x", 0, -1, 2, 8), PartRow(base, "x", 1, -1, 2, 12),
 		PartRow(base, "y", 0, -1, 2, 22), PartRow(base, "y", 1, -1, 2, 38),
 		PartRow(base, "x", 0, 0, 1, 3), PartRow(base, "x", 0, 1, 1, 5))
 }
 
-// LabelledRows are HandRows of which trace a is synthetic, and of one request.
+// LabelledRows are HandRows in which trace a is synthetic and has one request.
 func LabelledRows() []result.Row {
 	rows := HandRows()
 	for i := range rows {
@@ -105,8 +105,8 @@ func LabelledRows() []result.Row {
 	return rows
 }
 
-// LetteredRows are rows of seven requests, the fewest that can distinguish one of three pairs:
-// best and close share their requests out, worse misses more in each.
+// LetteredRows are rows of seven requests, the fewest that can distinguish one of three pairs. best
+// and close win some requests each, and worse misses more in each.
 func LetteredRows() []result.Row {
 	rows := ByRequest("opt", []int64{10, 20, 30, 40, 50, 30, 20})
 	rows = append(rows, ByRequest("best", []int64{15, 30, 45, 60, 75, 44, 30})...)
@@ -114,8 +114,8 @@ func LetteredRows() []result.Row {
 	return append(rows, ByRequest("worse", []int64{30, 60, 80, 90, 99, 77, 61})...)
 }
 
-// LossyRow is a row of a lossy policy: of 100 demanded blocks some are lost; of each step's
-// attention the list covers 80 %.
+// LossyRow returns a row of a lossy policy. Some of 100 demanded blocks are lost. The list covers
+// 80 % of each step's attention.
 func LossyRow(trace, policy, capacity string, lost int64, kept float64) result.Row {
 	r := Row(trace, "lossy", capacity, lost)
 	r.Policy, r.KeptMass, r.CoveredMass = policy, &kept, Ptr(0.8)
@@ -123,8 +123,8 @@ func LossyRow(trace, policy, capacity string, lost int64, kept float64) result.R
 	return r
 }
 
-// RenderRows are HandRows with what a rendering must show: a tie, a bypassing policy,
-// warnings, a policy that lacks a trace, a window, a lossy policy.
+// RenderRows are HandRows with further cases for renderings: a tie, a bypassing policy, warnings, a
+// policy that lacks a trace, a window, a lossy policy.
 func RenderRows() []result.Row {
 	rows := append(HandRows(), Row("a", "bypasser", "1x", 45), Row("a", "bypasser", "2x", 30), Row("b", "bypasser", "1x", 12),
 		Row("a", "lossy", "1x", 20), Row("b", "opt", "2x", 0), Row("b", "lru", "2x", 3),

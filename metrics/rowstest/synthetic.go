@@ -8,7 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Synthetic makes the committed example: two traces, five requests each, counts drawn
+// Synthetic makes the committed example: two traces with five requests each. Counts are drawn
 // around a miss ratio that falls with capacity. No policy was run for it.
 func Synthetic() []result.Row {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -71,7 +71,7 @@ func syntheticRow(trace string, p syntheticPolicy, capacity string, request int,
 	return r
 }
 
-// syntheticWindow is window:2 with its companions, LRU and OPT at its peak.
+// syntheticWindow returns rows of window:2 and of LRU and OPT at its peak.
 func syntheticWindow(trace string, request int, level float64) []result.Row {
 	w := syntheticRow(trace, syntheticPolicy{name: "window:2"}, "", request, 1.9, level*math.Pow(1.6, -0.9))
 	w.Options, w.Capacity, w.CapacityEntries, w.ResidentMean = "2", nil, nil, 1.6*syntheticK

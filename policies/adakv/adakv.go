@@ -1,24 +1,23 @@
-// Package adakv is SnapKV with the budget of a layer divided among its heads by where the
-// attention of the prompt's end is widest.
+// Package adakv is SnapKV with the budget of a layer divided among its heads. A head gets more if
+// the attention at the prompt's end is wider there.
 //
 // Source: Ada-KV (Feng et al. 2024, "Ada-KV: Optimizing KV Cache Eviction by Adaptive Budget
 // Allocation for Efficient LLM Inference", arXiv:2407.11550, Algorithm 1 and the safeguard).
 //
-// Rule: every head keeps its observation window. Of the rest the layer may keep N blocks:
-// as many of the largest scores of all heads together are marked (ties to the first head),
-// and a head that has B* of them gets (1−alpha)·B* + alpha·N÷heads. What rounding leaves
-// goes to the first heads. A head then keeps what package snapkv keeps with its budget.
+// Rule: every head keeps its observation window. The layer may keep N further blocks. The N largest
+// scores of all its heads are marked, ties to the first head. A head with B* marked scores gets
+// (1−alpha)·B* + alpha·N÷heads blocks. Blocks that rounding leaves over go to the first heads. Each
+// head then keeps the blocks that package snapkv keeps with that budget.
 //
-// Options: window=32, kernel=7, pooling=max, as in the authors' code; alpha=0.2, the
-// safeguard of NVIDIA's kvpress (alpha_safeguard), floor_alpha in the authors' code.
+// Options: window=32, kernel=7 and pooling=max, as in the authors' code. alpha=0.2 is the safeguard
+// of NVIDIA's kvpress (alpha_safeguard). The authors' code calls it floor_alpha.
 //
-// State: that of snapkv, and the scores of a whole request while its budgets are worked
-// out. Cost: O(1) a step. Memory: 12 B a block of the prompt. Lossy, online, needs
-// prompt_mass; the budgets of a layer sum to what its capacity gives them. Departs from
-// the paper as snapkv does. Where the heads of a layer share one selection there is
-// nothing to divide: it is SnapKV.
+// State: that of snapkv. The scores of a whole request are kept while its budgets are computed.
+// Cost: O(1) per step. Memory: 12 B per block of the prompt. Lossy, online, needs prompt_mass. The
+// budgets of a layer sum to the capacity of the layer. It departs from the paper as snapkv does. If
+// the heads of a layer share one selection, there is nothing to divide and it is SnapKV.
 //
-// It loses where one head's scores are large and flat and another's few entries matter.
+// It loses if one head's scores are large and flat and another head's few entries matter.
 package adakv
 
 import (
@@ -54,8 +53,8 @@ type Policy struct {
 
 var _ policies.Divider = (*Policy)(nil)
 
-// Survey tells how many blocks of the observation window are not pinned, then the scores
-// of those in front of it, largest first.
+// Survey appends the number of observation window blocks that are not pinned. It then appends the
+// scores of the blocks in front of the window, largest first.
 func (p *Policy) Survey(pr *policies.Prompt, dst []float32) []float32 {
 	dst = append(dst, float32(p.Observed(pr)))
 	at := len(dst)
@@ -78,7 +77,7 @@ func (p *Policy) Divide(streams []policies.Surveyed) []int {
 	return budgets
 }
 
-// layer divides what the heads of a layer may keep.
+// layer divides the budget of a layer among its heads.
 func (p *Policy) layer(heads []policies.Surveyed) []int {
 	total, window := 0, 0
 	most := make([]int, len(heads))
@@ -95,7 +94,7 @@ func (p *Policy) layer(heads []policies.Surveyed) []int {
 		budgets[i] = max(1, min(most[i], window+int(policies.Safeguard(int64(own), int64(rest/len(heads)), p.Alpha))))
 		given += budgets[i]
 	}
-	return policies.Spread(budgets, total-given, most) // what rounding leaves, and heads that are full
+	return policies.Spread(budgets, total-given, most) // the rest after rounding and after heads that are full
 }
 
 // marked counts how many of the n largest scores of all heads each head has.
@@ -109,7 +108,7 @@ func marked(heads []policies.Surveyed, n int) []int {
 			}
 		}
 		if best < 0 {
-			break // no more scores than that
+			break // no more scores are marked
 		}
 		own[best]++
 	}

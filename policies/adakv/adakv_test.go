@@ -15,9 +15,9 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// Two heads of 6 blocks, window 2: N = 8 scores. Of 9 8 7 6 5 4 | 9 3 2 1 the largest eight are
-// the first head's six and the second's 9 and 3: with alpha ½ and 4 a head on average,
-// 2 + (6+4)/2 = 7 and 2 + (2+4)/2 = 5. The next layer is divided on its own.
+// Two heads of 6 blocks, window 2: N = 8 scores. The scores are 9 8 7 6 5 4 | 9 3 2 1. The largest
+// eight are the first head's six and the second's 9 and 3. With alpha ½ and 4 per head on average,
+// the budgets are 2 + (6+4)/2 = 7 and 2 + (2+4)/2 = 5. The next layer is divided separately.
 func TestLaw(t *testing.T) {
 	wide, narrow := []float32{2, 9, 8, 7, 6, 5, 4}, []float32{2, 9, 3, 2, 1}
 	streams := []policies.Surveyed{
@@ -30,8 +30,8 @@ func TestLaw(t *testing.T) {
 	if got := policytest.Divide(t, Entry, "alpha=0", streams[:2]); !slices.Equal(got, []int{8, 4}) {
 		t.Error(got)
 	}
-	// The order of the heads means nothing, but that ties go to the first: of ten equal scores
-	// eight are marked, all five of the first head.
+	// The order of the heads matters only for ties, which go to the first. Eight of ten equal scores
+	// are marked, all five of the first head.
 	if got := policytest.Divide(t, Entry, "alpha=0", []policies.Surveyed{streams[1], streams[0]}); !slices.Equal(got, []int{4, 8}) {
 		t.Error(got)
 	}
@@ -48,8 +48,8 @@ func TestLaw(t *testing.T) {
 	}
 }
 
-// A layer whose heads share one selection has nothing to divide: it keeps its capacity, as
-// under SnapKV.
+// A layer whose heads share one selection has nothing to divide. It keeps its capacity, as under
+// SnapKV.
 func TestLayerWithOneSelection(t *testing.T) {
 	streams := []policies.Surveyed{
 		{Layer: 0, Head: trace.NoHead, Capacity: 6, Most: 100, Values: []float32{2, 9, 3}},
@@ -62,7 +62,7 @@ func TestLayerWithOneSelection(t *testing.T) {
 	}
 }
 
-// Of eight blocks the first and the last are pinned, and one of the two observed ones is held.
+// The first and the last of eight blocks are pinned, and one of the two observed ones is held.
 func TestSurvey(t *testing.T) {
 	make, _, err := Entry.New("window=2,kernel=1")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/all"
 )
 
-// Every policy shows its own package comment, with what policies/README.md asks of one.
+// Every policy shows its own package comment, with the parts that policies/README.md requires.
 func TestEveryPolicyIsDocumented(t *testing.T) {
 	table := all.Table()
 	for _, e := range table {

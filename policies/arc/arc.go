@@ -1,46 +1,43 @@
-// Package arc balances recency against frequency: blocks demanded once and blocks
-// demanded again have a queue each, and misses that the other split would have avoided
-// move the split.
+// Package arc balances recency against frequency. Blocks demanded once and blocks demanded again
+// have a queue each. A miss that the other split would have avoided moves the split.
 //
-// Source: Megiddo and Modha, "ARC: A Self-Tuning, Low Overhead Replacement Cache",
-// FAST 2003, section III.B and Fig. 4. c is the capacity; T1 and T2 are resident, B1
-// and B2 are ghosts: block ids that were evicted from T1 and T2.
+// Source: Megiddo and Modha, "ARC: A Self-Tuning, Low Overhead Replacement Cache", FAST 2003,
+// section III.B and Fig. 4. c is the capacity. T1 and T2 are resident. B1 and B2 are ghosts: block
+// ids that were evicted from T1 and T2.
 //
-// Step semantics: an access is one demanded step of a block. T1 holds the residents
-// with at most one access since they came in, T2 those with more; a stay of n steps is
-// n accesses, so whoever stays for two is in T2. A fetch is the first access; a birth
-// (and a block that a warm-up placed) is inserted into T1 with none, so that its first
-// demanded step leaves it there. A ghost hit is a miss on a block of B1 or B2: it
-// comes in as a member of T2 at once. A step is
+// Step semantics: an access is one demanded step of a block. T1 holds the residents with at most
+// one access since their insertion, T2 those with more. A stay of n steps is n accesses, so a block
+// that stays for two steps is in T2. A fetch is the first access. A birth, or a block that a
+// warm-up placed, is inserted into T1 with no access. Its first demanded step therefore leaves it
+// in T1. A ghost hit is a miss on a block of B1 or B2. The block becomes a member of T2 at once. A
+// step is
 //
-//  1. what left the demand becomes the most recent of its queue, then what was born;
-//  2. every ghost hit, in ascending order, moves the target p and leaves its ghost list:
-//     in B1 p rises by max(1, |B2|/|B1|), in B2 it falls by max(1, |B1|/|B2|), within [0, c];
-//  3. as many victims as the capacity needs: from T1 while |T1| > p (while |T1| ≥ p in a
-//     step that hit B2), otherwise from T2; each becomes the newest ghost;
-//  4. the oldest of B1 go until |T1|+|B1| ≤ c, then the oldest of B2 until all four
-//     hold no more than 2c.
+//  1. The blocks that left the demand become the most recent of their queue, then the births.
+//  2. Every ghost hit, in ascending order, moves the target p and leaves its ghost list. In B1 p
+//     rises by max(1, |B2|/|B1|), in B2 it falls by max(1, |B1|/|B2|), within [0, c].
+//  3. As many victims are named as the capacity requires. They come from T1 while |T1| > p (while
+//     |T1| ≥ p in a step that hit B2), otherwise from T2. Each becomes the newest ghost.
+//  4. The oldest of B1 are forgotten until |T1|+|B1| ≤ c, then the oldest of B2 until all four
+//     lists have at most 2c members.
 //
-// The paper evicts before it inserts, so |T1| in 3 leaves out what the step fetched. A
-// member of D_t is never a victim: a queue with no other member passes the turn on.
-// Blocks that an overflow keeps out are forgotten; they leave no ghost.
+// The paper evicts before it inserts, so |T1| in 3 does not count the blocks that the step fetched.
+// A member of D_t is never a victim. If a queue has no other member, the other queue gives the
+// victim. Blocks that an overflow keeps out are forgotten and leave no ghost.
 //
-// Rule: first victim is the least recently used block of the queue that 3 names; ties
-// go to the lowest index. Ghosts go in the order of their eviction.
+// Rule: the first victim is the least recently used block of the queue that 3 names. Ties go to the
+// lowest index. Ghosts are forgotten in the order of their eviction.
 //
-// State: four lists (package lists), of which T1 and T2 hold only what is outside D_t;
-// which queue a member of D_t belongs to is settled when it leaves, from the step of
-// its first access. Invariants: 4, and those of Fig. 4. The target p is a float64,
-// moved by sums and quotients that are rounded one by one: the same on every machine.
-// Cost: O(1) a change of the demand. Memory: 8 B a block of the context, and 4 B to
-// 32 B for each resident or ghost. Exact, online, no stack property, no options.
+// State: four lists (package lists). T1 and T2 hold only blocks outside D_t. The queue of a member
+// of D_t is decided when it leaves, from the step of its first access. Invariants: 4, and those of
+// Fig. 4. The target p is a float64. Its sums and quotients are rounded one by one, so it is the
+// same on every machine. Cost: O(1) per change of the demand. Memory: 8 B per block of the context,
+// and 4 B to 32 B per resident or ghost. Exact, online, no stack property, no options.
 //
-// Where it departs from the paper: a step is classified and adapted to as a whole
-// before anything is evicted, and one step's hits in B2 settle the tie |T1| = p for all of
-// its victims. With steps of one block it is the paper's ARC to the last miss. It loses
-// to decayed frequency, which remembers how often and not only whether again. Most of T2
-// is in the demand and cannot be traded for T1, so it stays near LRU: on the README's
-// board it misses 3 % less in the geometric mean.
+// Where it departs from the paper: a whole step is classified, and p adapted, before anything is
+// evicted. One hit in B2 decides the tie |T1| = p for all victims of the step. With steps of one
+// block it is the paper's ARC to the last miss. It loses to decayed frequency, which also remembers
+// how often a block was demanded. Most of T2 is in the demand and cannot be traded for T1, so it
+// stays near LRU. On the README's board it misses 3 % less than LRU in the geometric mean.
 package arc
 
 import (
@@ -113,7 +110,7 @@ func (p *Policy) Update(s *policies.Step) {
 	}
 }
 
-// leave takes in what left the demand and what was born.
+// leave inserts the blocks that left the demand and the births into their queues.
 func (p *Policy) leave(s *policies.Step) {
 	p.queues.Reserve(t1, len(s.Exit)+len(s.Offered))
 	p.queues.Reserve(t2, len(s.Exit))
@@ -196,8 +193,8 @@ func (p *Policy) Evict(n int, dst []int32) []int32 {
 	return dst
 }
 
-// surplus is how many victims T1 gives before T2 does (Fig. 4, REPLACE): a victim of
-// T2 changes nothing that REPLACE looks at.
+// surplus returns the number of victims that T1 gives before T2 does (Fig. 4, REPLACE). A victim of
+// T2 changes nothing that REPLACE reads.
 func (p *Policy) surplus() int {
 	size, target := p.queues.Len(t1)+p.hitT1, int(p.target) // size > p if and only if size > ⌊p⌋
 	if p.tie && float64(target) == p.target {
@@ -206,7 +203,7 @@ func (p *Policy) surplus() int {
 	return min(size-target, p.queues.Len(t1))
 }
 
-// evict appends n blocks of a queue and makes them ghosts.
+// evict appends n blocks of a queue to dst and makes them ghosts.
 func (p *Policy) evict(in int32, n int, dst []int32) []int32 {
 	from := len(dst)
 	dst = p.queues.Pop(in, n, dst)

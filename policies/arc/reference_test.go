@@ -7,13 +7,13 @@ import (
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
-// reference is Fig. 4 of the paper, told every demanded step of every block: four
-// lists from least to most recent, members of D_t among them, moved at each access.
+// reference is Fig. 4 of the paper, given every demanded step of every block. Its four lists run
+// from least to most recent, include members of D_t and change at each access.
 type reference struct {
 	c              int
 	p              float64
 	t1, t2, b1, b2 []int32
-	accessed       map[int32]bool // members of T1 that were accessed; the others were born
+	accessed       map[int32]bool // members of T1 that were accessed. The others were born
 	demand         []int32
 	fetched        []int32 // into T1 at this step
 	hitB2          bool
@@ -38,7 +38,7 @@ func (r *reference) forget(x int32) {
 	r.t1, r.t2, r.b1, r.b2 = drop(r.t1, x), drop(r.t2, x), drop(r.b1, x), drop(r.b2, x)
 }
 
-// access is a request for x; REPLACE comes later, for the whole step.
+// access is a request for x. REPLACE comes later, for the whole step.
 func (r *reference) access(x int32) {
 	n1, n2 := float64(len(r.b1)), float64(len(r.b2))
 	switch {

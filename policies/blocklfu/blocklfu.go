@@ -1,34 +1,34 @@
-// Package blocklfu is LFU over blocks with admission: of what a step misses, only the
-// blocks with the most demanded entries are worth a place.
+// Package blocklfu is LFU over blocks with admission: only the missed blocks with the most demanded
+// entries are inserted.
 //
-// Source: PQCache (Zhang et al., "PQCache: Product Quantization-based KVCache for Long
-// Context LLM Inference", SIGMOD 2025), its block-level GPU cache and the authors'
-// implementation (HugoZHL/PQCache, vq_method/retrieval_based): blocks of 128 tokens,
-// shared by the heads of a layer; a step's blocks are counted over its Top-K of all
-// heads, and the cache_topk blocks with the most of them, by default as many as the
-// cache holds, are inserted or, where they are there, counted once more; missed
-// entries are fetched one by one, whatever is inserted moves whole as well.
+// Source: PQCache (Zhang et al., "PQCache: Product Quantization-based KVCache for Long Context LLM
+// Inference", SIGMOD 2025), its block-level GPU cache, and the authors' implementation
+// (HugoZHL/PQCache, vq_method/retrieval_based). Its blocks have 128 tokens and are shared by the
+// heads of a layer. The Top-K entries of all heads are counted per block. The cache_topk blocks
+// with the most entries are inserted, or counted once more if they are resident. By default
+// cache_topk is the capacity. Every missed entry is fetched by itself, and every inserted block is
+// moved whole as well.
 //
-// Step semantics: an access is one demanded step of a block that is among the step's
-// first `admit` by demanded entries, ties to the lowest block index. Only such blocks
-// are counted and only such are inserted, with a count of one, as long as there is room
-// beside the hits of the step: most demanded entries first. All other misses are kept
-// out. A birth has a count of zero.
+// Step semantics: an access is one demanded step of a block that is among the first `admit` blocks
+// of the step by demanded entries. Ties go to the lowest block index. Only such blocks are counted,
+// and only such blocks are inserted, with a count of one. They are inserted while the hits of the
+// step leave room, most demanded entries first. All other misses are kept out. A birth has a count
+// of zero.
 //
-// Rule: first victim is the block outside the demand with the lowest count; ties go to
-// the least recently used, then to the lowest block index. Where births leave more hits
-// than the capacity, the hits with the lowest counts go, lowest index first.
+// Rule: the first victim is the block outside the demand with the lowest count. Ties go to the
+// least recently used, then to the lowest block index. If births leave more hits than the capacity,
+// the hits with the lowest counts leave, lowest index first.
 //
-// It departs from the implementation where that inserts one block after the other and
-// may evict what the same step inserted; here a member of D_t is never a victim. The
-// order of equal counts is by last use, not by the time of the last count.
+// It departs from the implementation in two ways. The implementation inserts one block after the
+// other and may evict a block that the same step inserted. Here a member of D_t is never a victim.
+// The order of equal counts is by last use, not by the time of the last count.
 //
-// It is a Bypasser and an Admitter: what it fetches and what it fills differ. With
-// blocks of one entry each block has one demanded entry and admission is by index: it
-// is meant for `--block-tokens 128 --share-heads`. Cost: O(|D_t| log |D_t|) a step.
-// Memory: 8 B a block of the context and 4 B a change. Exact, online, no stack
-// property. It loses where a few entries of many blocks are demanded: it then moves
-// whole blocks for them.
+// It is a Bypasser and an Admitter: the bytes that it fetches and the bytes that it fills the cache
+// with differ. With blocks of one entry each block has one demanded entry, and admission is by
+// index. The policy is meant for `--block-tokens 128 --share-heads`. Cost: O(|D_t| log |D_t|) per
+// step. Memory: 8 B per block of the context and 4 B per change. Exact, online, no stack property.
+// It loses if steps demand a few entries of many blocks, because it then moves whole blocks for
+// them.
 package blocklfu
 
 import (
@@ -63,16 +63,16 @@ func parse(text string) (func() policies.Policy, string, error) {
 
 // Policy is LFU over blocks with admission, over one stream.
 type Policy struct {
-	Admit int // most blocks that a step counts or inserts; 0: the capacity
+	Admit int // most blocks that a step counts or inserts. 0 means the capacity
 
 	capacity int
 	queue    bucket.Queue // outside the demand, by count
-	count    []int32      // of each resident block; absent where it is not resident
+	count    []int32      // of each resident block, absent if it is not resident
 	order    []ranked     // of D_t, most demanded entries first
 	bypass   []int32
 }
 
-// ranked is a block behind the number that it is ordered by: they sort as one.
+// ranked is a block index below a number. The blocks sort by that number, then by index.
 type ranked uint64
 
 func rankedBy(number uint32, block int32) ranked { return ranked(number)<<32 | ranked(block) }
@@ -84,7 +84,7 @@ const absent = -1
 // Needs asks for the demand and its entries.
 func (p *Policy) Needs() policies.Needs { return policies.NeedDemand | policies.NeedPicked }
 
-// Admits says that what is kept out is fetched entry by entry.
+// Admits marks the policy as an Admitter: misses that it keeps out are fetched entry by entry.
 func (p *Policy) Admits() {}
 
 // Reset starts a stream.
@@ -96,10 +96,10 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 	return nil
 }
 
-// Resize follows a capacity that changes.
+// Resize sets a changed capacity.
 func (p *Policy) Resize(capacity int) { p.capacity = capacity }
 
-// Update applies a step and decides what of it is kept.
+// Update applies a step and decides which blocks of it are kept.
 func (p *Policy) Update(s *policies.Step) {
 	p.queue.PushBy(p.count, s.Exit)
 	p.queue.Push(0, s.Offered...)
@@ -120,8 +120,8 @@ func (p *Policy) rank(s *policies.Step) {
 	slices.Sort(p.order)
 }
 
-// choose counts the hits among the first blocks, inserts their misses where there is
-// room and keeps the rest out.
+// choose counts the hits among the first blocks and inserts their misses while there is room. It
+// keeps the rest out.
 func (p *Policy) choose() {
 	p.bypass = p.bypass[:0]
 	room := p.capacity
@@ -168,7 +168,7 @@ func (p *Policy) dropHits(n int) {
 	}
 }
 
-// Bypass returns what of the demand is not kept.
+// Bypass returns the blocks of the demand that are not kept.
 func (p *Policy) Bypass(_ int, dst []int32) []int32 { return append(dst, p.bypass...) }
 
 // Evict appends the n blocks with the smallest counts.

@@ -1,13 +1,11 @@
-// Package bucket is the queue that eviction orders are built from: ids in numbered
-// buckets, first in first out within a bucket, the lowest or highest bucket popped
-// first. An id is pushed, removed and popped in O(1) amortised, but for the search of
-// the next bucket in use, which looks at 64 buckets at a time. There are no heaps: a heap
-// costs ten times as much an event.
+// Package bucket is the queue behind most eviction orders. It holds ids in numbered buckets, first
+// in first out within a bucket. It pops the lowest or the highest bucket first. Push, remove and
+// pop cost O(1) amortised per id. The search for the next bucket in use comes on top and looks at
+// 64 buckets at a time. A heap would cost ten times as much per event.
 //
-// A bucket's ids stand in chunks, each of which names the next. An id that is removed
-// leaves its place behind, empty: so a removal is one store. Chunks that were read are used
-// again. Ids go in and out by the list, as a step tells them, and in no loop is there a
-// branch that depends on the id.
+// A bucket's ids are stored in chunks, and each chunk names the next. Removing an id is one store:
+// its place stays behind, empty. Chunks that were read are used again. Ids are pushed and removed
+// by the list, as a step names them. No loop has a branch that depends on the id.
 package bucket
 
 import (
@@ -19,20 +17,19 @@ import (
 
 // Queue holds ids 0 … n-1, each in at most one of its buckets.
 type Queue struct {
-	place []int32  // of each id in ids, where it is or was
-	ids   []int32  // chunks, the first one empty; none in a place that was given up
+	place []int32  // of each id in ids, its current or last place
+	ids   []int32  // chunks, the first one empty. A place that was given up holds none
 	ends  []ends   // of each bucket
 	used  []uint64 // buckets with ids, or with empty places only, a bit each
-	free  int32    // a chunk to use again, which names the next; 0 without one
+	free  int32    // a chunk to use again, which names the next, or 0
 	low   int      // no bucket in a word below is in use
 	high  int      // no bucket in a word above is in use
 	size  int
 	by    []int32 // scratch of PushBy
 }
 
-// ends are the places of a bucket's first id and behind its last one. A place at the end
-// of a chunk holds the next chunk's first place; a bucket out of use has that of the
-// first chunk.
+// ends are the places of a bucket's first id and behind its last one. A place at the end of a chunk
+// holds the next chunk's first place. A bucket out of use has the first chunk's.
 type ends struct{ first, behind int32 }
 
 const (
@@ -118,14 +115,14 @@ func (q *Queue) Remove(ids ...int32) {
 	q.size -= len(ids)
 }
 
-// PopLowest removes n ids, or all if there are fewer, and appends them to dst: always
-// the first id of the lowest bucket in use.
+// PopLowest removes n ids, or all if there are fewer, and appends them to dst. It always takes the
+// first id of the lowest bucket in use.
 func (q *Queue) PopLowest(n int, dst []int32) []int32 {
 	return q.pop(n, dst, func() int { return int(q.Lowest()) })
 }
 
-// PeekLowest is what PopLowest would remove first, which stays; false where the queue is
-// empty.
+// PeekLowest returns the id that PopLowest would remove first, without removing it. It returns
+// false if the queue is empty.
 func (q *Queue) PeekLowest() (int32, bool) {
 	for q.size > 0 {
 		b := q.Lowest()
@@ -156,12 +153,12 @@ func (q *Queue) PopHighest(n int, dst []int32) []int32 {
 type Order interface {
 	// Mixed reports whether ids of bucket b may differ in the order.
 	Mixed(b int32) bool
-	// Sort puts ids of one bucket in order; equal ones stay as they are.
+	// Sort puts ids of one bucket in order. The sort is stable.
 	Sort(ids []int32)
 }
 
-// PopLowestBy is PopLowest where ids have an order within their buckets too: it appends
-// the n lowest. Only a bucket that gives up a part of its ids is sorted.
+// PopLowestBy is PopLowest for ids that have an order within their buckets too. It appends the n
+// lowest. It sorts a bucket only if some of the bucket's ids stay.
 func (q *Queue) PopLowestBy(order Order, n int, dst []int32) []int32 {
 	n = min(n, q.size)
 	if n <= 0 {
@@ -169,7 +166,7 @@ func (q *Queue) PopLowestBy(order Order, n int, dst []int32) []int32 {
 	}
 	from := len(dst)
 	dst = slices.Grow(dst, q.size+1)
-	out := dst[from : from+q.size+1] // one spare place lets take write before it knows
+	out := dst[from : from+q.size+1] // a spare place lets take write before it checks
 	for k := 0; ; {
 		b, most := q.Lowest(), n
 		if order.Mixed(b) {
@@ -188,8 +185,8 @@ func (q *Queue) PopLowestBy(order Order, n int, dst []int32) []int32 {
 	}
 }
 
-// Lowest is the lowest bucket in use. The queue must not be empty, but the bucket may
-// be, of late.
+// Lowest returns the lowest bucket in use. The queue must not be empty. The bucket may have become
+// empty since.
 func (q *Queue) Lowest() int32 {
 	for q.used[q.low] == 0 {
 		q.low++
@@ -197,9 +194,10 @@ func (q *Queue) Lowest() int32 {
 	return int32(q.low<<6 | bits.TrailingZeros64(q.used[q.low]))
 }
 
-// PopBuckets removes whole buckets, the lowest in use first and none above top, until they
-// are n ids or more, or all, and appends these to dst. With them come the last bucket, and
-// where its ids begin. The queue must not be empty, nor its lowest bucket be above top.
+// PopBuckets removes whole buckets, the lowest in use first and none above top, and appends their
+// ids to dst. It stops when it has n ids or more, or all. It also returns the last bucket and the
+// index in out at which the ids of that bucket begin. The queue must not be empty, and its lowest
+// bucket must not be above top.
 func (q *Queue) PopBuckets(n int, top int32, dst []int32) (out []int32, last int32, begin int) {
 	end := len(dst)
 	dst = slices.Grow(dst, q.size+1)
@@ -223,7 +221,7 @@ func (q *Queue) pop(n int, dst []int32, next func() int) []int32 {
 	}
 	from := len(dst)
 	dst = slices.Grow(dst, n+1)
-	out := dst[from : from+n+1] // one spare place lets take write before it knows
+	out := dst[from : from+n+1] // a spare place lets take write before it checks
 	for k := 0; k < n; {
 		k += q.take(next(), out[k:])
 	}
@@ -231,8 +229,8 @@ func (q *Queue) pop(n int, dst []int32, next func() int) []int32 {
 	return dst[:from+n]
 }
 
-// take moves the first ids of bucket b to out, all but one place of it at most, and
-// returns their number. A bucket with no more ids is out of use.
+// take moves the first ids of bucket b to out, whose last place it leaves free, and returns their
+// number. A bucket with no more ids is out of use.
 func (q *Queue) take(b int, out []int32) (n int) {
 	e := &q.ends[b]
 	at, most := e.first, len(out)-1
@@ -252,8 +250,8 @@ func (q *Queue) take(b int, out []int32) (n int) {
 	return n
 }
 
-// squeeze moves ids but for empty places to out, and returns their number. A function of
-// its own has registers enough.
+// squeeze copies ids to out without empty places and returns their number. As a separate function
+// it has enough registers.
 //
 //go:noinline
 func squeeze(ids, out []int32) (n int) {
@@ -264,8 +262,8 @@ func squeeze(ids, out []int32) (n int) {
 	return n
 }
 
-// next frees the chunk of bucket b that was read up to a place, and returns the first
-// place of the chunk behind it; without one the bucket is out of use.
+// next frees the chunk of bucket b that was read up to a place. It returns the first place of the
+// following chunk. If there is none, the bucket is out of use.
 func (q *Queue) next(b, at int32) int32 {
 	e, behind := &q.ends[b], q.ids[at|link]
 	q.ids[at|link], q.free = q.free, at&^link

@@ -2,8 +2,8 @@ package bucket
 
 import "slices"
 
-// Front holds back the ids of a list that belong below all that is queued: they are the
-// next to be popped, and need not be queued where as many and more are popped at once.
+// Front holds back the ids of a list that belong below everything in the queue. They are popped
+// next. If one pop takes all of them, they need not be queued.
 type Front struct {
 	ids, buckets []int32 // held back
 	rest         []int32 // scratch: not held back
@@ -27,8 +27,8 @@ func (f *Front) Push(q *Queue, buckets, ids []int32) {
 	q.PushAll(buckets[:n-low], f.rest[:n-low])
 }
 
-// split copies the ids of buckets below floor, which it counts, to lowIDs, their buckets to
-// lowBuckets, the other ids to rest, and moves the other buckets to the front.
+// split counts the ids of buckets below floor and copies them to lowIDs and their buckets to
+// lowBuckets. It copies the other ids to rest and moves their buckets to the front.
 //
 //go:noinline
 func split(floor int32, buckets, ids, lowIDs, lowBuckets, rest []int32) (low int) {
@@ -45,8 +45,8 @@ func split(floor int32, buckets, ids, lowIDs, lowBuckets, rest []int32) (low int
 	return low
 }
 
-// Pop appends the ids held back to dst if they are fewer than n and q is not empty; if not
-// it pushes them. What was pushed since belongs above them, or n does not count it.
+// Pop appends the ids held back to dst if they are fewer than n and q is not empty. Otherwise it
+// pushes them to q. Ids pushed to q since then must belong above them, or n must not count them.
 func (f *Front) Pop(q *Queue, n int, dst []int32) []int32 {
 	if len(f.ids) >= n || q.size == 0 {
 		f.queue(q)

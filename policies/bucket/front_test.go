@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// What a front lets through and what the queue then pops are the ids that a queue without
-// one pops.
+// A queue with a front pops the same ids as a queue without one.
 func TestFront(t *testing.T) {
 	for seed := uint64(0); seed < 300; seed++ {
 		r := rand.New(rand.NewPCG(seed, 3))

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Keyed is an id to be sorted by two numbers, which no other id has both of.
+// Keyed is an id to be sorted by two numbers. No two ids share both.
 type Keyed struct {
 	Key, Tie uint64
 	ID       int32
 }
 
-// few is up to how many ids comparing each with each is faster than sorting: it costs
-// no mispredicted branch.
+// few is the largest number of ids for which comparing each pair is faster than sorting. Comparing
+// pairs costs no mispredicted branch.
 const few = 32
 
 // Sort orders ids by Key, then by Tie.

@@ -1,37 +1,35 @@
-// Package clock evicts the first block that a hand, going round the cache's frames,
-// finds not demanded again since it passed last (second chance).
+// Package clock evicts the first block that was not demanded again since the hand last passed it
+// (second chance). The hand goes round the cache's frames.
 //
-// Source: Corbató, "A paging experiment with the Multics system", MIT Project MAC
-// report MAC-M-384, 1968. In the form that today's comparisons use, also called FIFO
-// with reinsertion, a block comes in unreferenced (Yang et al., "FIFO queues are all
-// you need for cache eviction", SOSP 2023).
+// Source: Corbató, "A paging experiment with the Multics system", MIT Project MAC report MAC-M-384,
+// 1968. Today's comparisons insert a block unreferenced (Yang et al., "FIFO queues are all you need
+// for cache eviction", SOSP 2023). That is also called FIFO with reinsertion.
 //
-// Step semantics: an access is one demanded step of a block. A fetch inserts the
-// block unreferenced at its step, a birth at the step before its own. Any further
-// demanded step references it: of a stay of n steps that a fetch begins, n-1 are. A
-// block of D_t is in use: the hand passes over it and leaves its mark alone.
+// Step semantics: an access is one demanded step of a block. A fetch inserts the block unreferenced
+// at its step. A birth inserts it at the step before its own. Any further demanded step references
+// it: in a stay of n steps that a fetch begins, n-1 steps do. A block of D_t is in use: the hand
+// passes over it and leaves its mark alone.
 //
-// Frames: a step's births, ascending, take frames that are free, the one freed
-// longest ago first, or else new frames at the end of the ring. Then the hand frees
-// what the capacity needs; then the step's fetches, ascending, take frames in the
-// same way. So a fetch replaces a victim of its own step, as on a page fault. What an
-// overflow keeps out takes no frame; the one that it had is freed before the hand moves,
-// of the worst rank first (without ranks, of the lowest index).
+// Frames: a step's births, ascending, take free frames, the one freed longest ago first. If no
+// frame is free, they take new frames at the end of the ring. Then the hand frees the frames that
+// the capacity requires. Then the step's fetches, ascending, take frames in the same way. Like a
+// page fault, a fetch therefore replaces a victim of its own step. A block that an overflow keeps
+// out takes no frame. If it had one, the frame is freed before the hand moves, the worst rank first
+// (without ranks, the lowest index).
 //
-// Rule: the hand moves up from frame 0, round and round, clears the mark of each
-// referenced block it passes and evicts the first unreferenced one; it stops behind
-// it. Frames order all blocks, so no ties are left to break.
+// Rule: the hand moves up from frame 0, round and round. It clears the mark of each referenced
+// block that it passes, evicts the first unreferenced one and stops behind it. Frames order all
+// blocks, so there are no ties.
 //
-// State: the frames, with a bit each for "outside the demand" and "referenced": the
-// hand passes 64 frames at a time; and a bit a block for "fetched at the last step", as
-// only such a block can leave the demand unreferenced. Invariant: outside a step no
-// more frames are in use than the capacity has, and no more exist than that and one
-// step's births. Cost: O(1) a change of the demand, and a 64th of the capacity a round
-// of the hand. Memory: 5 B a block of the context and 5 B a frame. Exact, online, no
-// stack property. Where it departs from the sources: a step is marked as a whole before
-// the hand moves. It loses to LRU where blocks are demanded for a while and never
-// again, since a mark keeps each for a further round, and to FIFO at no capacity of the
-// README's board.
+// State: the frames, with a bit each for "outside the demand" and "referenced", so that the hand
+// passes 64 frames at a time. Each block has a bit for "fetched at the last step", because only
+// such a block can leave the demand unreferenced. Invariant: outside a step at most C frames are in
+// use, C the capacity. At most C and one step's births exist. Cost: O(1) per change of the demand,
+// and 1/64 of the capacity per round of the hand. Memory: 5 B per block of the context and 5 B per
+// frame. Exact, online, no stack property. Where it departs from the sources: a whole step is
+// marked before the hand moves. It loses to LRU if blocks are demanded for a while and never again,
+// because a mark keeps each for a further round. It loses to FIFO at no capacity of the README's
+// board.
 package clock
 
 import (
@@ -59,7 +57,7 @@ var Entry = policies.Entry{
 // Policy is CLOCK over one stream.
 type Policy struct {
 	ring    places.Queue
-	free    []int32 // frames, the one freed longest ago first
+	free    []int32 // free frames, the one freed longest ago first
 	waiting []int32 // fetched at this step, not yet in a frame
 	hand    int     // frame
 }
@@ -105,8 +103,8 @@ func (p *Policy) drop(pass []int32) {
 	p.waiting = slices.DeleteFunc(p.waiting, func(x int32) bool { return !p.ring.Fetched(x) })
 }
 
-// Evict appends the n blocks that the hand finds; the step's fetches take their frames
-// before the next step.
+// Evict appends the n blocks that the hand finds. The step's fetches take their frames before the
+// next step.
 func (p *Policy) Evict(n int, dst []int32) []int32 {
 	freed := len(p.free)
 	p.free, p.hand = p.ring.Sweep(p.hand, n, p.free)

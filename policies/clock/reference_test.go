@@ -7,7 +7,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
-// frame is a page frame: free where it holds none.
+// frame is a page frame, free if it has no block.
 type frame struct {
 	block      int32
 	referenced bool
@@ -15,8 +15,8 @@ type frame struct {
 
 const none = -1
 
-// reference is the rule, literally: a ring of frames, a mark a frame, a hand that
-// looks at one frame after the other, told every demanded step of every block.
+// reference is the rule, literally: a ring of frames, a mark per frame, a hand that checks one
+// frame after the other. It receives every demanded step of every block.
 type reference struct {
 	frames  []frame
 	free    []int // frames in the order in which they were freed

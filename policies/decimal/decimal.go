@@ -1,5 +1,5 @@
-// Package decimal takes sizes as they are typed. 2.3 times 100 is 230; the float next to
-// 2.3 times 100 is 229.99…, which is one less once it is floored.
+// Package decimal reads sizes exactly as they are typed. 2.3 times 100 is 230. The float product is
+// 229.99…, which rounds down to 229.
 package decimal
 
 import (
@@ -15,8 +15,8 @@ import (
 // Number is a decimal of zero or more, exact. The zero value is 0.
 type Number struct{ rat *big.Rat }
 
-// Parse reads digits with at most one point among them: "2.3", ".5", "64". Signs,
-// exponents, hexadecimal, Inf and NaN are refused.
+// Parse reads digits with at most one point among them: "2.3", ".5", "64". It rejects signs,
+// exponents, hexadecimal, Inf and NaN.
 func Parse(text string) (Number, error) {
 	digits := strings.Replace(text, ".", "", 1)
 	if digits == "" || strings.Trim(digits, "0123456789") != "" {
@@ -29,7 +29,7 @@ func Parse(text string) (Number, error) {
 	return Number{rat}, nil
 }
 
-// ErrTooManyBytes is of a size that no request has.
+// ErrTooManyBytes rejects a size that no request has.
 var ErrTooManyBytes = errors.New("expected less than 1 EiB a request")
 
 // ParseBytes reads a size with its unit, "64MiB", below 1 EiB.
@@ -44,7 +44,7 @@ func ParseBytes(text string) (Number, error) {
 	return Int(bytes.Uint64()), nil
 }
 
-// Int is a whole number.
+// Int returns a whole number.
 func Int(n uint64) Number {
 	return Number{new(big.Rat).SetInt(new(big.Int).SetUint64(n))}
 }
@@ -59,13 +59,13 @@ func (n Number) value() *big.Rat {
 // IsZero reports whether n is 0.
 func (n Number) IsZero() bool { return n.value().Sign() == 0 }
 
-// Compare is negative where n is below m, positive where it is above, 0 where they are one.
+// Compare returns a negative number if n < m, a positive one if n > m, and 0 if they are equal.
 func (n Number) Compare(m Number) int { return n.value().Cmp(m.value()) }
 
-// Times is n × k without what is left behind the point, math.MaxInt64 at most; k ≥ 0.
+// Times returns ⌊n × k⌋, at most math.MaxInt64. k must not be negative.
 func (n Number) Times(k int) int64 { return floor(new(big.Rat).Mul(n.value(), whole(k))) }
 
-// Over is n ÷ k without what is left behind the point, math.MaxInt64 at most; k > 0.
+// Over returns ⌊n ÷ k⌋, at most math.MaxInt64. k must be positive.
 func (n Number) Over(k int) int64 { return floor(new(big.Rat).Quo(n.value(), whole(k))) }
 
 func whole(k int) *big.Rat { return new(big.Rat).SetInt64(int64(k)) }

@@ -1,35 +1,36 @@
-// Package duoattention keeps all of some heads, and of the others only the first blocks and
-// the most recent.
+// Package duoattention keeps all blocks of some heads. It keeps only the first and the most recent
+// blocks of the others.
 //
-// Source: DuoAttention (Xiao et al. 2024, "DuoAttention: Efficient Long-Context LLM Inference
-// with Retrieval and Streaming Heads", arXiv:2410.10819, sections 2.2 and 2.3).
+// Source: DuoAttention (Xiao et al. 2024, "DuoAttention: Efficient Long-Context LLM Inference with
+// Retrieval and Streaming Heads", arXiv:2410.10819, sections 2.2 and 2.3).
 //
-// Rule: a head (a stream of the request) is measured by what the prompt's last queries
-// demanded of it: the share that lies behind the first sink blocks and more than recent
-// blocks in front of the local window. The heads with the largest share are retrieval
-// heads and keep everything, ties to the first; the others are streaming heads and keep,
-// of their budget b, the first ⌊b·sink÷(sink+recent)⌋ blocks, sink at most, and the most
-// recent ones: there the lowest index goes first.
+// Rule: a head is a stream of the request. Its measure is a share of the blocks that the prompt's
+// last queries demanded of it: the blocks that a streaming head would lack. They lie behind the
+// first sink blocks and more than recent blocks in front of the local window. The heads with the
+// largest share are retrieval heads and keep everything, ties to the first. The others are
+// streaming heads. With a budget of b blocks, a streaming head keeps the first
+// ⌊b·sink÷(sink+recent)⌋ blocks, at most sink, and the most recent ones. Its lowest index behind
+// the sinks leaves first.
 //
-// How many retrieval heads: as many as the request's memory has room for when the
-// streaming heads have the share stream of their capacity, and at most the share full of
-// all heads. What that leaves is divided among the streaming heads.
+// Number of retrieval heads: streaming heads get the share stream of their capacity. The request's
+// remaining memory decides how many heads can be whole, at most the share full of all heads. The
+// streaming heads divide the memory that is left.
 //
-// Options: full=0.5, the share that the paper gives models with grouped queries (0.25 for
-// those without); stream=0.5; sink=64 and recent=256, those of the authors' LongBench
-// runs (scripts/longbench.sh), in blocks of the trace, which are tokens where a block is one.
+// Options: full=0.5 is the share that the paper gives models with grouped queries (0.25 for those
+// without). stream=0.5. sink=64 and recent=256 are those of the authors' LongBench runs
+// (scripts/longbench.sh). They count blocks of the trace, which are tokens if a block is one token.
 //
-// State: the oldest block that is no sink. Cost: O(1) a step. Memory: none. Lossy, online,
-// needs prompt windows (or prompt_mass, of whose mass the same share is then measured). The
-// budgets of a request's streams sum to what its capacity gives them.
+// State: the oldest block that is no sink. Cost: O(1) per step. Memory: none. Lossy, online, needs
+// prompt windows. If there is prompt_mass, it measures the same share of that mass. The budgets of
+// a request's streams sum to the capacity of the request.
 //
-// Departs from the paper: there a gate for each head is trained on passkey retrieval, once a
-// model, and its memory is what the classes need; here classes are measured on the prompt of
-// each request, and the budget decides how many heads can be whole. Below sink + recent
-// blocks a head, streaming windows shrink with the budget, too.
+// Departs from the paper: there a gate for each head is trained once per model on passkey
+// retrieval, and the memory follows from the classes. Here the prompt of each request decides the
+// classes, and the budget decides how many heads can be whole. Below sink + recent blocks per head,
+// streaming windows shrink with the budget too.
 //
-// It loses at small budgets, which are worth few whole heads, and where what decides lies
-// evenly over heads.
+// It loses at small budgets, which are worth few whole heads. It also loses if the attention that
+// matters is spread evenly over heads.
 package duoattention
 
 import (
@@ -76,8 +77,7 @@ var _ policies.Divider = (*Policy)(nil)
 // Needs asks for prompt windows.
 func (p *Policy) Needs() policies.Needs { return policies.NeedWindows }
 
-// Survey appends the share of what the prompt's last queries demanded that a streaming
-// head would not have.
+// Survey appends the share of the prompt's last demands that a streaming head would lack.
 func (p *Policy) Survey(pr *policies.Prompt, dst []float32) []float32 {
 	if len(pr.Windows) > 0 {
 		return append(dst, p.demandedFar(pr.Windows))
@@ -143,7 +143,7 @@ func (p *Policy) Divide(streams []policies.Surveyed) []int {
 	return fill(budgets, rest, streams)
 }
 
-// least is what a streaming head has in any case.
+// least returns the blocks that a streaming head gets in any case.
 func (p *Policy) least(s policies.Surveyed) int {
 	return max(1, min(s.Most, policies.Part(p.Stream, s.Capacity)))
 }
@@ -173,7 +173,7 @@ func (p *Policy) Prompt(pr *policies.Prompt) {
 	p.oldest = int32(pr.First + max(0, min(sinks-pr.First, p.capacity-1)))
 }
 
-// Update applies a step: what is born follows the blocks that are there.
+// Update does nothing: births follow the blocks that are held.
 func (p *Policy) Update(*policies.Step) {}
 
 // Evict appends the oldest blocks that are no sinks.

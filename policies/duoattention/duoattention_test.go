@@ -23,8 +23,8 @@ func newPolicy(t *testing.T, options string) policies.Divider {
 	return make().(policies.Divider)
 }
 
-// Of what two windows demand, 3 and 4 of the first are neither among the first 2 blocks nor
-// among the 3 in front of the local window; the second's window is one further.
+// Two windows demand blocks. In the first, 3 and 4 are neither among the first 2 blocks nor among
+// the 3 in front of the local window. The second's window is one further.
 func TestMeasure(t *testing.T) {
 	p := newPolicy(t, "sink=2,recent=3")
 	windows := []policies.Window{{Demand: []int32{0, 1, 3, 4, 7}, Local: 8}, {Demand: []int32{1, 5, 6}, Local: 9}}
@@ -32,7 +32,7 @@ func TestMeasure(t *testing.T) {
 		t.Error(got)
 	}
 	mass := []float32{1, 1, 2, 0, 2, 1, 1, 5}
-	if got := p.Survey(&policies.Prompt{Mass: mass, End: 7}, nil); !slices.Equal(got, []float32{2.0 / 8}) { // token 2 of 8; 7 is pinned
+	if got := p.Survey(&policies.Prompt{Mass: mass, End: 7}, nil); !slices.Equal(got, []float32{2.0 / 8}) { // token 2 of 8. 7 is pinned
 		t.Error(got)
 	}
 	one := []policies.Window{{Demand: []int32{5}, Local: 9}}
@@ -44,8 +44,8 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// Four heads of 20 blocks, contexts of 50. The streaming heads have 10 each in any case; of
-// the 40 left, the head with the largest share becomes whole, and there is none for another.
+// Four heads of 20 blocks have contexts of 50. The streaming heads have 10 each in any case. With
+// the 40 left, the head with the largest share becomes whole. Not enough is left for another.
 func TestDivision(t *testing.T) {
 	var streams []policies.Surveyed
 	for head, far := range []float32{0.1, 0.5, 0.9, 0.5} {
@@ -54,7 +54,7 @@ func TestDivision(t *testing.T) {
 	if got := newPolicy(t, "").Divide(streams); !slices.Equal(got, []int{10, 10, 50, 10}) {
 		t.Error(got)
 	}
-	// Twice the memory: two whole heads, of the tied ones the first, and 30 to each other.
+	// Twice the memory gives two whole heads (the first of the tied ones) and 30 to each other head.
 	for i := range streams {
 		streams[i].Capacity = 40
 	}
@@ -66,8 +66,8 @@ func TestDivision(t *testing.T) {
 	}
 }
 
-// Where a head with a larger share does not fit, those behind it are streaming heads too:
-// they keep 10 each, and 10 more of the 20 that are left, or all that they have.
+// If a head with a larger share does not fit, the heads behind it are streaming heads too. They
+// keep 10 each, and 10 more of the 20 that are left, or all their blocks.
 func TestWholeHeadsAreTheFirst(t *testing.T) {
 	streams := []policies.Surveyed{{Capacity: 20, Most: 12, Values: []float32{0.5}}, {Capacity: 20, Most: 50, Values: []float32{0.9}}}
 	if got := newPolicy(t, "full=1").Divide(streams); !slices.Equal(got, []int{12, 28}) {
@@ -79,8 +79,8 @@ func TestWholeHeadsAreTheFirst(t *testing.T) {
 	}
 }
 
-// A streaming head has a block at least, so 19 more for a whole head are one too many. What
-// nobody has use for stays.
+// A streaming head has at least one block, so 19 more for a whole head are one too many. Memory
+// that no head can use stays free.
 func TestLeastAndMost(t *testing.T) {
 	streams := []policies.Surveyed{{Capacity: 10, Most: 20, Values: []float32{0.9}}, {Capacity: 10, Most: 20, Values: []float32{0.5}}}
 	if got := newPolicy(t, "stream=0").Divide(streams); !slices.Equal(got, []int{10, 10}) {
@@ -94,8 +94,7 @@ func TestLeastAndMost(t *testing.T) {
 	}
 }
 
-// Of five blocks four are first ones, sink 4 to recent 1, of which those that are pinned are
-// not in the budget.
+// Four of five blocks are first ones, sink 4 to recent 1. Pinned ones are not in the budget.
 func TestFirstBlocks(t *testing.T) {
 	for first, want := range map[int]int32{0: 4, 1: 4, 4: 4, 6: 6} {
 		p := &Policy{Sink: 4, Recent: 1}
@@ -109,7 +108,7 @@ func TestFirstBlocks(t *testing.T) {
 	}
 }
 
-// 0.7 of 90 heads are 63, and 0.7 of 90 blocks, though the float next to 0.7 times 90 is less.
+// 0.7 of 90 heads are 63, and so are 0.7 of 90 blocks. The float product is less.
 func TestSharesAsWritten(t *testing.T) {
 	streams := make([]policies.Surveyed, 90)
 	for i := range streams {

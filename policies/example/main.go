@@ -1,5 +1,5 @@
-// Command example is kvreplay with one more policy, from a module of its own: the whole
-// program, its table longer by one line.
+// Command example is kvreplay with one more policy, built from a separate module. It differs from
+// kvreplay by one line in the policy table.
 package main
 
 import (

@@ -1,16 +1,14 @@
-// Package fifo evicts what was brought in longest ago, however often it was used since.
+// Package fifo evicts the block that was inserted longest ago, however often it was used since.
 //
-// Source: the textbook baseline (Belady, "A study of replacement algorithms for a
-// virtual-storage computer", IBM Systems Journal 5(2), 1966). A whole step's fetches
-// are inserted at that step.
+// Source: the textbook baseline (Belady, "A study of replacement algorithms for a virtual-storage
+// computer", IBM Systems Journal 5(2), 1966). A whole step's fetches are inserted at that step.
 //
-// Rule: first victim is the block with the earliest step of insertion (its fetch, or
-// the step before its birth); ties go to the least recently used, then to the lowest
-// block index.
+// Rule: the first victim is the block with the earliest step of insertion (its fetch, or the step
+// before its birth). Ties go to the least recently used, then to the lowest block index.
 //
-// Cost: O(1) a change of the demand. Memory: 8 B a block of the context and 4 B a
-// change. No stack property (Belady's anomaly). Loses to LRU wherever a stable core is
-// demanded again and again: on the README's board by a quarter of the misses at 2 × K.
+// Cost: O(1) per change of the demand. Memory: 8 B per block of the context and 4 B per change. No
+// stack property (Belady's anomaly). It loses to LRU if a stable core is demanded again and again:
+// on the README's board by a quarter of the misses at 2 × K.
 package fifo
 
 import (
@@ -33,7 +31,7 @@ var Entry = policies.Entry{
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }
 
-// Policy is FIFO over one stream: a bucket a step of insertion.
+// Policy is FIFO over one stream: one bucket per step of insertion.
 type Policy struct {
 	queue    bucket.Queue
 	inserted []int32 // bucket of each block: its step of insertion, counted from the first warm-up
@@ -65,5 +63,5 @@ func (p *Policy) Update(s *policies.Step) {
 // Evict appends the n blocks inserted first.
 func (p *Policy) Evict(n int, dst []int32) []int32 { return p.queue.PopLowest(n, dst) }
 
-// Peek is the block inserted first, which stays.
+// Peek returns the block inserted first, without removing it.
 func (p *Policy) Peek() (int32, bool) { return p.queue.PeekLowest() }

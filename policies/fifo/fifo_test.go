@@ -13,7 +13,7 @@ func TestConformance(t *testing.T) { policytest.Run(t, fifo.Entry, "", newRefere
 
 func FuzzConformance(f *testing.F) { policytest.Fuzz(f, fifo.Entry, "", newReference) }
 
-// What came in first goes, however often it was used since.
+// The block inserted first is evicted, however often it was used since.
 func TestHistory(t *testing.T) {
 	policytest.History(t, fifo.Entry, "", `
 capacity 2

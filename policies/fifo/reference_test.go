@@ -2,7 +2,7 @@ package fifo_test
 
 import "github.com/kvreplay/kvreplay/policies/policytest"
 
-// reference is FIFO: the earliest insertion goes first, then the least recently used.
+// reference is FIFO: the earliest insertion is evicted first, then the least recently used.
 type reference struct{ policytest.Ledger }
 
 func (r *reference) Victims(n int, outside []int32) []int32 {

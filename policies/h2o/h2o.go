@@ -1,30 +1,30 @@
-// Package h2o keeps the heavy hitters, the blocks with the largest attention of all
-// queries so far, and the most recent blocks.
+// Package h2o keeps the most recent blocks and the heavy hitters: the blocks with the largest
+// attention of all queries so far.
 //
-// Source: H2O (Zhang et al. 2023, "H2O: Heavy-Hitter Oracle for Efficient Generative
-// Inference of Large Language Models", arXiv:2306.14048, Algorithm 1).
+// Source: H2O (Zhang et al. 2023, "H2O: Heavy-Hitter Oracle for Efficient Generative Inference of
+// Large Language Models", arXiv:2306.14048, Algorithm 1).
 //
-// Rule: every block has the score F(i) = Σ over queries of the attention that it was given.
-// Of a budget of C blocks the ⌊recent·C⌋ with the highest index are recent and stay; of
-// the others the lowest score goes first, ties to the lowest index. Greedy: what goes does
-// not come back, whatever it would have scored later.
+// Rule: the score of a block is F(i) = Σ over queries of the attention that it was given. With a
+// budget of C blocks, the ⌊recent·C⌋ blocks with the highest index are recent and stay. The lowest
+// score of the others leaves first, ties to the lowest index. The choice is greedy: a dropped block
+// does not return, whatever its later scores.
 //
-// Options: recent=0.5, half of the budget, as the authors' experiments have it
-// (heavy_ratio = recent_ratio); scores=attention, or ranks: a stand-in for traces
-// without attention, in which the r-th block of a step's list that is still there, r =
-// 1 for the best, is given 1 ÷ r.
+// Options: recent=0.5, half of the budget, as in the authors' experiments (heavy_ratio =
+// recent_ratio). scores=attention or ranks. ranks is a stand-in for traces without attention: the
+// r-th block of a step's list that is still held, r = 1 for the best, is given 1 ÷ r.
 //
-// State: the score of each block and the list of those that are held. Cost: O(M + C) a
-// step, and a sort where more than one block goes, as at the end of the prompt. Memory:
-// 12 B a block of the context. Lossy, online, needs the attention that listed blocks
-// were given (or ranks), and of the prompt prompt_mass or prompt windows. Departs from
-// the paper: of the prompt only the last queries count, those that the trace was
-// recorded with (all of them where there is prompt_mass, and what they listed where
-// there is not), and of a step only the M blocks that its list has. The attention is
-// the full model's, where H2O's own is over what it has kept.
+// State: the score of each block and the list of those that are held. Cost: O(M + C) per step, and
+// a sort if more than one block leaves, as at the end of the prompt. Memory: 12 B per block of the
+// context. Lossy, online. It needs the attention that listed blocks were given (or ranks), and for
+// the prompt it needs prompt_mass or prompt windows.
 //
-// It loses where attention moves: a block that was asked for by no query so far is gone
-// when it is.
+// Departs from the paper: only the last queries of the prompt count, those that the trace recorded.
+// With prompt_mass that is all their attention, otherwise that of the blocks that they listed. A
+// decoding step counts only the M blocks of its list. The attention is the full model's. H2O's own
+// is over the blocks that it has kept.
+//
+// It loses if attention moves: a block that no query has demanded so far is dropped before its
+// first demand.
 package h2o
 
 import (
@@ -88,8 +88,8 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 	return nil
 }
 
-// Prompt takes what the last queries gave the prompt in the place of what windows listed,
-// where it is known.
+// Prompt replaces the scores from prompt windows by the attention of the last queries, if the trace
+// has it.
 func (p *Policy) Prompt(pr *policies.Prompt) {
 	for i, m := range pr.Mass {
 		p.score[i] = float64(m)
@@ -111,8 +111,8 @@ func (p *Policy) Update(s *policies.Step) {
 	p.held = append(p.held, s.Offered...)
 }
 
-// Evict appends the blocks with the lowest scores, recent ones last: those only where the
-// budget is smaller than they are.
+// Evict appends the blocks with the lowest scores. It appends recent blocks last, and only if the
+// budget is smaller than their number.
 func (p *Policy) Evict(n int, dst []int32) []int32 {
 	old := p.held[:max(0, len(p.held)-p.recent)]
 	switch {

@@ -25,7 +25,7 @@ prompt     |   | 1  # 0 to 4 are held, 3 and 4 are recent; of 0, 1, 2 the least 
 `)
 }
 
-// Without prompt_mass windows tell what the prompt was given; of ranks the r-th is given 1 ÷ r.
+// Without prompt_mass, windows give the prompt's attention. With ranks, the r-th is given 1 ÷ r.
 func TestRanksAndWindows(t *testing.T) {
 	policytest.LossyHistory(t, Entry, "scores=ranks,recent=0", `
 capacity 2
@@ -39,7 +39,8 @@ prompt |     | 0 2
 `)
 }
 
-// Of ranks the second, twice, is as much as the first once, and of equals the oldest goes.
+// The second rank twice counts as much as the first rank once. The oldest of equal blocks is
+// dropped.
 func TestRanksAddUp(t *testing.T) {
 	policytest.LossyHistory(t, Entry, "scores=ranks,recent=0", `
 capacity 2

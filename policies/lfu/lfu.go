@@ -1,16 +1,16 @@
-// Package lfu evicts what was demanded in the fewest steps since it came in.
+// Package lfu evicts the block that was demanded in the fewest steps since its insertion.
 //
-// Source: the textbook baseline; PQCache caches blocks by LFU. A step counts once
-// for a block however its tokens were selected.
+// Source: the textbook baseline. PQCache caches blocks by LFU. A step counts once for a block
+// however its tokens were selected.
 //
-// Rule: first victim is the block with the smallest number of demanded steps since
-// its insertion (a birth starts at 0, a fetch at 1; an eviction forgets the count);
-// ties go to the least recently used, then to the lowest block index.
+// Rule: the first victim is the block with the smallest number of demanded steps since its
+// insertion. A birth starts at 0 and a fetch at 1. An eviction forgets the count. Ties go to the
+// least recently used, then to the lowest block index.
 //
-// The count is settled when a block leaves the demand, from the step at which it
-// entered, so a stay of any length costs two operations. Cost: O(1) a change of the
-// demand. Memory: 8 B a block of the context and 4 B a change. No stack property. Loses
-// when the topic moves: old counts keep dead blocks.
+// The count is updated when a block leaves the demand, from the step at which it entered. A stay of
+// any length therefore costs two operations. Cost: O(1) per change of the demand. Memory: 8 B per
+// block of the context and 4 B per change. No stack property. It loses when the topic moves,
+// because old counts keep dead blocks.
 package lfu
 
 import (
@@ -33,12 +33,11 @@ var Entry = policies.Entry{
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }
 
-// Policy is LFU over one stream: a bucket a count.
+// Policy is LFU over one stream: one bucket per count.
 type Policy struct {
 	queue bucket.Queue
-	// count is a block's demanded steps since insertion while it is outside the demand,
-	// and that less the step at which it entered while it is inside: one place in
-	// memory a change.
+	// count of a block outside the demand is its demanded steps since insertion. While the block is
+	// inside, the step at which it entered is subtracted. A change then touches one place in memory.
 	count []int32
 }
 
@@ -71,5 +70,5 @@ func (p *Policy) Update(s *policies.Step) {
 // Evict appends the n blocks with the smallest counts.
 func (p *Policy) Evict(n int, dst []int32) []int32 { return p.queue.PopLowest(n, dst) }
 
-// Peek is the block with the smallest count, which stays.
+// Peek returns the block with the smallest count, without removing it.
 func (p *Policy) Peek() (int32, bool) { return p.queue.PeekLowest() }

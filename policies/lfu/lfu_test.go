@@ -13,7 +13,7 @@ func TestConformance(t *testing.T) { policytest.Run(t, lfu.Entry, "", newReferen
 
 func FuzzConformance(f *testing.F) { policytest.Fuzz(f, lfu.Entry, "", newReference) }
 
-// What was demanded in the fewest steps goes; an eviction forgets the count.
+// The block demanded in the fewest steps is evicted. An eviction forgets the count.
 func TestHistory(t *testing.T) {
 	policytest.History(t, lfu.Entry, "", `
 capacity 2

@@ -2,7 +2,7 @@ package lfu_test
 
 import "github.com/kvreplay/kvreplay/policies/policytest"
 
-// reference is LFU: the fewest demanded steps since insertion go first, then the least
+// reference is LFU: the fewest demanded steps since insertion are evicted first, then the least
 // recently used.
 type reference struct{ policytest.Ledger }
 

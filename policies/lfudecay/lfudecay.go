@@ -1,38 +1,37 @@
-// Package lfudecay evicts what was demanded least since it came in, where a demand
+// Package lfudecay evicts the block with the least decayed demand since its insertion. A demand
 // counts half as much as one that is a half-life younger.
 //
-// Source: dynamic aging of frequency counts, as in Robinson and Devarakonda, "Data
-// cache management using frequency-based replacement", SIGMETRICS 1990 (counts halved
-// when their mean is too high), and the ageing of TinyLFU (Einziger et al., ACM ToS
-// 13(4), 2017, section 3.3, "reset"). Here no count is ever rounded.
+// Source: dynamic aging of frequency counts. Robinson and Devarakonda, "Data cache management using
+// frequency-based replacement", SIGMETRICS 1990, halve counts when their mean is too high. TinyLFU
+// ages in a similar way (Einziger et al., ACM ToS 13(4), 2017, section 3.3, "reset"). Here no count
+// is ever rounded.
 //
-// Step semantics: a step is one demand of each block of D_t, however its tokens were
-// selected. A demanded step t weighs 2^⌊t/H⌋ with H the half-life in steps (t is
-// negative in warm-up windows). A birth and a block that a warm-up placed start at 0;
-// a fetch starts at the weight of its own step; an eviction forgets.
+// Step semantics: a step is one demand of each block of D_t, however its tokens were selected. A
+// demanded step t weighs 2^⌊t/H⌋ with H the half-life in steps (t is negative in warm-up windows).
+// A birth, or a block that a warm-up placed, starts at 0. A fetch starts at the weight of its own
+// step. An eviction forgets the sum.
 //
-// Rule: first victim is the block with the smallest sum of weights; ties go to the
-// least recently used, then to the lowest block index. All weights age by the same
-// factor, so a sum that is not demanded again needs no work, and the order of two
-// idle blocks never changes.
+// Rule: the first victim is the block with the smallest sum of weights. Ties go to the least
+// recently used, then to the lowest block index. All weights age by the same factor. A sum that is
+// not demanded again therefore needs no work, and the order of two idle blocks never changes.
 //
-// State and invariant: the sums are exact integers of any length (see weight.go), so
-// neither the order of summation nor the length of a stay or a stream can change a
-// result, nor the machine: nothing is a float. The outside set is a bucket.Queue by
-// length and leading bits; a bucket that gives up a part of its blocks is sorted.
+// State and invariant: the sums are exact integers of any length (see weight.go), without floats.
+// Results therefore do not depend on the order of summation, the length of a stay or a stream, or
+// the machine. The outside set is a bucket.Queue by length and leading bits. A bucket is sorted if
+// only some of its blocks are evicted.
 //
-// Options: half_life=H, 1 to 1048576 steps, 16 by default: the power of two nearest to
-// the half-life of LRFU with γ = .95, 13.5 steps. H = 1 compares demand histories as
-// binary numbers, latest step first: LRU with the older history as tie-break, but that
-// births, which weigh 0, go first. H beyond the stream is LFU, but that warm-up windows
-// weigh half. On the traces and capacities of the README's board 4 and 8 miss 3 % less
-// in the geometric mean.
+// Options: half_life=H, 1 to 1048576 steps, 16 by default. That is the power of two nearest to 13.5
+// steps, the half-life of LRFU with γ = .95. H = 1 compares demand histories as binary numbers,
+// latest step first. That is LRU with the older history as tie-break, except that births weigh 0
+// and are evicted first. An H longer than the stream is LFU, except that warm-up windows weigh
+// half. On the traces and capacities of the README's board 4 and 8 miss 3 % less in the geometric
+// mean.
 //
-// Cost: O(1) a change of the demand. Memory: 20 B a block of the context, 4 B a change,
-// and 12 B for each block and each 32 half-lives in which it was demanded. Exact,
-// online, no stack property. Where it departs: the sources halve and round counts now
-// and then, and results depend on when. It loses to LRU right after the topic moves,
-// for about H steps, and to LRFU, which remembers what was evicted.
+// Cost: O(1) per change of the demand. Memory: 20 B per block of the context and 4 B per change.
+// Each block takes a further 12 B for each 32 half-lives in which it was demanded. Exact, online,
+// no stack property. Where it departs: the sources halve and round counts now and then, and results
+// depend on when. It loses to LRU for about H steps after the topic moves. It loses to LRFU, which
+// remembers evicted blocks.
 package lfudecay
 
 import (
@@ -72,7 +71,7 @@ type Policy struct {
 
 	queue   bucket.Queue
 	sums    ledger
-	mixed   []uint64 // not 0: buckets that had weights with more bits than the bucket tells
+	mixed   []uint64 // not 0: buckets that had weights with more bits than the bucket number encodes
 	buckets []int32  // of the blocks that left the demand
 }
 

@@ -45,7 +45,7 @@ capacity 2
 `)
 }
 
-// Seventy steps together weigh 2^71 - 2, whoever has them; the one before them weighs 1.
+// Seventy steps together weigh 2^71 - 2, and the one before them weighs 1.
 func TestHistoryOfManyHalfLives(t *testing.T) {
 	policytest.History(t, lfudecay.Entry, "half_life=1", `
 capacity 3

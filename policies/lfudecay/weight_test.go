@@ -20,8 +20,8 @@ func (e exact) stay(x int32, from, to int, l *ledger) {
 	}
 }
 
-// The ledger's order, leading bits and buckets are those of the exact sums, over
-// streams of hundreds of half-lives, whatever the stays and the pauses.
+// The ledger's order, leading bits and buckets agree with the exact sums, over streams of hundreds
+// of half-lives with any stays and pauses.
 func TestOrderIsExact(t *testing.T) {
 	const blocks = 24
 	for seed := uint64(0); seed < 120; seed++ {
@@ -75,7 +75,7 @@ func TestOrderIsExact(t *testing.T) {
 	}
 }
 
-// checkPair holds two idle blocks of the ledger against their sums.
+// checkPair compares two idle blocks of the ledger with their sums.
 func checkPair(t *testing.T, seed uint64, l *ledger, buckets []int32, mixed []uint64, sums exact, x, y int32) {
 	t.Helper()
 	want := sums[x].Cmp(sums[y])
@@ -98,7 +98,7 @@ func checkPair(t *testing.T, seed uint64, l *ledger, buckets []int32, mixed []ui
 	}
 }
 
-// A weight of more than 53 bits goes where its leading bits go, however a float64 would
+// The bucket of a weight of more than 53 bits follows its leading bits, however a float64 would
 // round it.
 func TestSticky(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
@@ -106,7 +106,7 @@ func TestSticky(t *testing.T) {
 	for range 10000 {
 		v := (r.Uint64() | 1<<63) >> (1 + r.IntN(10))
 		if r.IntN(2) == 0 {
-			v |= 1<<(50+r.IntN(3)) - 1 // long runs of ones are what rounds up
+			v |= 1<<(50+r.IntN(3)) - 1 // long runs of ones round up
 		}
 		b, rest := s.bucket(sticky(v))
 		length := bits.Len64(v)

@@ -1,53 +1,51 @@
-// Package lirs keeps the blocks that were demanded twice at the shortest distance: the
-// number of other blocks demanded between the last two demands of a block, and not the
-// time since the last one, says how soon it comes back.
+// Package lirs keeps the blocks that were demanded twice at the shortest distance. The distance is
+// the number of other blocks demanded between the last two demands of a block. It predicts the next
+// demand better than the time since the last one.
 //
-// Source: Jiang and Zhang, "LIRS: An Efficient Low Inter-reference Recency Set
-// Replacement Policy to Improve Buffer Cache Performance", SIGMETRICS 2002, sections
-// 3.1 to 3.3. S is the stack of blocks by last access, with ghosts; Q the queue of
-// resident HIR blocks. LIR blocks have a low distance, HIR blocks a high one or none.
+// Source: Jiang and Zhang, "LIRS: An Efficient Low Inter-reference Recency Set Replacement Policy
+// to Improve Buffer Cache Performance", SIGMETRICS 2002, sections 3.1 to 3.3. S is the stack of
+// blocks by last access, with ghosts. Q is the queue of resident HIR blocks. LIR blocks have a low
+// distance, HIR blocks a high one or none.
 //
-// Step semantics: an access is one demanded step of a block. D_t as a whole is above
-// everything else on S. A step is
+// Step semantics: an access is one demanded step of a block. All of D_t lies above everything else
+// on S. A step is
 //
-//  1. what left the demand lies on S in ascending order, HIR blocks at the end of Q too;
-//     a birth, or a block that a warm-up placed, was inserted and not accessed: it is a
-//     HIR block at the end of Q, and not on S;
-//  2. whoever stays in the demand for a second step becomes a LIR block (its distance is
-//     nothing); then of those that enter, in ascending order, LIR blocks stay so (case 1),
-//     blocks on S become LIR, resident (case 2a) or a ghost that is hit (case 3a), and
-//     the others are HIR blocks (cases 2b, 3b); S is as it was at the step's start. At the
-//     start of a stream every access makes a LIR block, until the LIR set is full once;
-//  3. while there are too many LIR blocks, the lowest on S becomes a HIR block at the end
-//     of Q; members of D_t are never demoted, so that there may be too many for a while;
-//  4. what lies on S below the lowest LIR block is taken off (stack pruning): ghosts are
-//     forgotten;
-//  5. victims are taken.
+//  1. Blocks that left the demand are put on S in ascending order, HIR blocks at the end of Q too.
+//     A birth, or a block that a warm-up placed, was inserted but not accessed. It is a HIR block
+//     at the end of Q and is not on S.
+//  2. A block that stays in the demand for a second step becomes a LIR block, because its distance
+//     is 0. Then the blocks that enter are taken in ascending order. LIR blocks stay LIR (case 1).
+//     Blocks on S become LIR, if resident (case 2a) or a ghost that is hit (case 3a). The others
+//     are HIR blocks (cases 2b, 3b). S is as it was at the step's start. At the start of a stream
+//     every access makes a LIR block, until the LIR set is full once.
+//  3. While there are too many LIR blocks, the lowest on S becomes a HIR block at the end of Q.
+//     Members of D_t are never demoted, so there may be too many for a while.
+//  4. The blocks on S below the lowest LIR block are removed (stack pruning), and ghosts among them
+//     are forgotten.
+//  5. Victims are taken.
 //
-// Rule: first victim is the block at the front of Q: the one that became a HIR block, or
-// was last accessed as one, at the earliest step; ties go to the least recently used,
-// then to the lowest index. It stays on S, as a ghost, if it is on it. Where Q is empty
-// (step 2 may turn all of it into the demand) the lowest LIR block on S goes, which the
-// paper would demote next. What an overflow keeps out is forgotten.
+// Rule: the first victim is the block at the front of Q. It became a HIR block, or was last
+// accessed as one, at the earliest step. Ties go to the least recently used, then to the lowest
+// index. If it is on S, it stays there as a ghost. Step 2 may turn all of Q into the demand. Then
+// the lowest LIR block on S is evicted, which the paper would demote next. A block that an overflow
+// keeps out is forgotten.
 //
-// Options: hir, the share of the capacity of HIR blocks, rounded down, but at least one
-// block, and at least one is left to LIR blocks; 0.01 by default, the paper's choice
-// (section 4.2: 1 % of the cache).
+// Options: hir is the share of the capacity for HIR blocks, rounded down. HIR and LIR blocks have
+// room for at least one block each. The default is 0.01, the paper's choice (section 4.2: 1 % of
+// the cache).
 //
-// State: S and Q as lists of what is outside D_t, and the status of each block. The
-// share is that of the decimal as written, exact (policies.Part), taken at the start.
-// Cost: O(1) a change of the demand; pruning takes off what was put on. Memory: 13 B a
-// block of the context, and 4 B to 32 B for each on S or Q. Exact, online, no stack
-// property.
+// State: S and Q as lists of blocks outside D_t, and the status of each block. The share is the
+// decimal exactly as written (policies.Part), applied at the start. Cost: O(1) per change of the
+// demand, because pruning removes only blocks that were put on. Memory: 13 B per block of the
+// context, and 4 B to 32 B for each on S or Q. Exact, online, no stack property.
 //
-// Where it departs from the paper: a step is classified as a whole before anything is
-// demoted or evicted, and victims are taken after the accesses and not before. With
-// steps of one block it is the paper's LIRS to the last miss. Ghosts are bounded by the
-// context and not otherwise. It loses to LRU at several times the demand, where nearly
-// every block has stayed for two steps once and is LIR, so that what is new is given no
-// time: on the README's board it misses less than LRU up to 2 × K, and more at 4 × K.
-// It loses too where newcomers come back after a demand of one step: Q has room for few
-// of them.
+// Where it departs from the paper: a whole step is classified before anything is demoted or
+// evicted. Victims are taken after the accesses, not before. With steps of one block it is the
+// paper's LIRS to the last miss. Only the context bounds the number of ghosts. It loses to LRU at
+// several times the demand. There nearly every block has stayed for two steps once and is LIR, so
+// new blocks are given no time. On the README's board it misses less than LRU up to 2 × K and more
+// at 4 × K. It also loses if new blocks come back after a demand of one step, because Q has room
+// for few of them.
 package lirs
 
 import (
@@ -78,10 +76,10 @@ func parse(text string) (func() policies.Policy, string, error) {
 	return func() policies.Policy { return &Policy{HIR: hir} }, canonical, err
 }
 
-// q is the list that Q is.
+// q is the list number of Q.
 const q int32 = 0
 
-// settled is no step: a member of D_t that is a LIR block.
+// settled marks a member of D_t that is a LIR block. It is no step.
 const settled = -1 << 31
 
 // Policy is LIRS over one stream.
@@ -91,9 +89,9 @@ type Policy struct {
 	stack               // S
 	queue   lists.Lists // Q
 	entered []int32     // step at which a member of D_t entered as a HIR block, or settled
-	most    int         // LIR blocks that there may be
-	lirs    int         // LIR blocks that there are, D_t included
-	full    bool        // there were as many once: the start is over
+	most    int         // largest number of LIR blocks
+	lirs    int         // number of LIR blocks, D_t included
+	full    bool        // lirs has reached most once: the start is over
 	fresh   int         // members of D_t that are HIR blocks: they entered at this step
 	cold    []int32
 }
@@ -127,7 +125,7 @@ func (p *Policy) Update(s *policies.Step) {
 	p.queue.PushAll(q, p.cold)
 }
 
-// leave takes in what left the demand and what was born.
+// leave inserts the blocks that left the demand and the births.
 func (p *Policy) leave(s *policies.Step) {
 	p.cold = slices.Grow(p.cold[:0], len(s.Exit)+1)
 	cold, n := p.cold[:len(s.Exit)+1], 0
@@ -177,8 +175,8 @@ func (p *Policy) access(x, t int32) {
 	p.entered[x] = entered
 }
 
-// start takes the first blocks of the demand in, in ascending order, as long as every
-// access makes a LIR block, and returns the others.
+// start takes the first blocks of the demand in, in ascending order, while every access makes a LIR
+// block. It returns the others.
 func (p *Policy) start(s *policies.Step) (hit, miss []int32) {
 	hit, miss = s.Hit, s.Miss
 	for !p.full && len(hit)+len(miss) > 0 {
@@ -197,7 +195,7 @@ func (p *Policy) start(s *policies.Step) (hit, miss []int32) {
 	return hit, miss
 }
 
-// pass forgets what an overflow keeps out.
+// pass forgets the blocks that an overflow keeps out.
 func (p *Policy) pass(s *policies.Step) {
 	for _, x := range s.Pass {
 		if p.entered[x] == s.T {

@@ -7,13 +7,13 @@ import (
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
-// reference is section 3.3 of the paper, told every demanded step of every block: S
-// from bottom to top and Q from front to end, members of D_t among them.
+// reference is section 3.3 of the paper, given every demanded step of every block. S runs from
+// bottom to top and Q from front to end, and both include members of D_t.
 type reference struct {
 	share float64 // of HIR blocks
 
 	most     int  // LIR blocks
-	full     bool // there were as many once
+	full     bool // the LIR set has been full once
 	lir      map[int32]bool
 	resident map[int32]bool
 	s, q     []int32
@@ -35,12 +35,12 @@ func (r *reference) forget(x int32) {
 	delete(r.resident, x)
 }
 
-// access is a reference to x; recent says that S held it when the step began.
+// access is a reference to x. recent reports whether x was on S when the step began.
 func (r *reference) access(x int32, recent bool) {
 	r.q = drop(r.q, x)
 	switch {
 	case r.lir[x]: // case 1
-	case recent, !r.full: // cases 2(a) and 3(a); the first accesses fill the LIR set
+	case recent, !r.full: // cases 2(a) and 3(a). The first accesses fill the LIR set
 		r.lir[x] = true
 		r.full = r.full || len(r.lir) == r.most
 	} // cases 2(b) and 3(b): x is a HIR block and joins Q
@@ -58,7 +58,7 @@ func (r *reference) Step(s *policytest.Step) {
 		stays[x] = r.resident[x]
 	}
 	r.demand = slices.Clone(s.Demand)
-	for _, first := range []bool{true, false} { // whoever stays has been demanded again, whatever S holds
+	for _, first := range []bool{true, false} { // a block that stays was demanded again, whether it is on S or not
 		for _, x := range r.demand {
 			if stays[x] == first {
 				r.access(x, stays[x] || slices.Contains(r.s, x))
@@ -98,7 +98,7 @@ func (r *reference) demote() {
 	r.prune()
 }
 
-// prune is the paper's stack pruning; D_t lies above everything else.
+// prune is the paper's stack pruning. D_t lies above everything else.
 func (r *reference) prune() {
 	for len(r.s) > 0 && !r.lir[r.s[0]] && !slices.Contains(r.demand, r.s[0]) {
 		r.s = r.s[1:]

@@ -6,10 +6,10 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// stack is S without D_t: an array from bottom to top. A block that leaves keeps its
-// entry, which is stale from then on, recognised by the block's place.
+// stack is S without D_t: an array from bottom to top. A block that leaves keeps its entry. The
+// entry is stale if it disagrees with the block's place.
 type stack struct {
-	place   []int32 // of each block, off where it is not on S
+	place   []int32 // of each block, off if it is not on S
 	lir     []uint8 // 1: LIR block
 	entries []int32
 	bottom  int // entries before are stale
@@ -18,7 +18,7 @@ type stack struct {
 
 const (
 	off   = -1
-	slack = 4096 // entries that the array may hold before it is compacted
+	slack = 4096 // entries that the array may have before it is compacted
 )
 
 func (s *stack) reset(blocks int) {
@@ -59,13 +59,13 @@ func (s *stack) take(x int32) (was uint8) {
 	return was
 }
 
-// cool takes off the n lowest LIR blocks, or all, with everything below them, and
-// appends them to dst; they are LIR no more.
+// cool takes off the n lowest LIR blocks, or all, with everything below them. It appends them to
+// dst as HIR blocks.
 func (s *stack) cool(n int, dst []int32) []int32 {
 	n = max(n, 0)
 	from := len(dst)
 	dst = slices.Grow(dst, n+1)
-	out := dst[from : from+n+1] // one spare place lets the loop write before it knows
+	out := dst[from : from+n+1] // a spare place lets the loop write before it checks
 	at, k := s.bottom, 0
 	for ; k < n && at < len(s.entries); at++ {
 		x := s.entries[at]
@@ -92,7 +92,7 @@ func (s *stack) pop(x int32, at int) (was uint8) {
 	return was
 }
 
-// prune takes off what is below the lowest LIR block.
+// prune takes off the entries below the lowest LIR block.
 func (s *stack) prune() {
 	for ; s.bottom < len(s.entries); s.bottom++ {
 		x := s.entries[s.bottom]

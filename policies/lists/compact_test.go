@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A list that is compacted keeps its ids and their order: two stay behind an entry that is
-// stale, thousands come and go behind them, and some more come after.
+// A list that is compacted keeps its ids and their order. Two ids stay behind a stale entry,
+// thousands join and leave behind them, and some more join after.
 func TestCompact(t *testing.T) {
 	const in = 2
 	var l Lists

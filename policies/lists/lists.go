@@ -1,11 +1,10 @@
-// Package lists keeps dense ids in a few numbered lists, each id in one list at most,
-// oldest first: what policies with several queues and ghosts are built from.
+// Package lists keeps dense ids in a few numbered lists, oldest first. Each id is in one list at
+// most. Policies with several queues and ghosts are built from it.
 //
-// A list is an array in order of joining. An id that leaves keeps its entry, which is
-// stale from then on, recognised by the id's place: so leaving is one store, and
-// entries are written and read one behind the other. Where stale entries are most of
-// an array, Reserve compacts it. Every operation is O(1) amortised, and none has a
-// branch that depends on whether an entry is stale.
+// A list is an array in order of joining. An id that leaves keeps its entry, which is stale if it
+// disagrees with the id's place. Leaving is therefore one store, and entries are written and read
+// in order. Reserve compacts an array of mostly stale entries. Every operation is O(1) amortised.
+// None has a branch that depends on whether an entry is stale.
 package lists
 
 import (
@@ -23,12 +22,12 @@ const Max = 1 << listBits
 const (
 	listBits = 2
 	listMask = Max - 1
-	slack    = 4096 // entries that an array may hold before it is compacted
+	slack    = 4096 // entries that an array may have before it is compacted
 )
 
-// Lists holds ids 0 … n-1. Memory: 4 B an id, and 4 B to 32 B for each that is held.
+// Lists holds ids 0 … n-1. Memory: 4 B per id, and 4 B to 32 B for each id in a list.
 type Lists struct {
-	place []int32 // of each id: its entry's number and its list, -1 in none
+	place []int32 // of each id: its entry's number and its list, -1 if it is in none
 	lists [Max]list
 }
 
@@ -46,13 +45,13 @@ func (l *Lists) Reset(ids int) {
 	}
 }
 
-// Len is the length of a list.
+// Len returns the length of a list.
 func (l *Lists) Len(in int32) int { return l.lists[in].size }
 
-// In is the list that holds x, or None.
+// In returns the list of x, or None.
 func (l *Lists) In(x int32) int32 {
 	p := l.place[x]
-	return p>>31 | p&listMask // no branch: the sign of a place that is none is all ones
+	return p>>31 | p&listMask // no branch: the sign of an absent place is all ones
 }
 
 // Reserve makes room for n ids that join a list.
@@ -77,7 +76,7 @@ func (l *Lists) compact(in int32) {
 	q.entries, q.head = kept, 0
 }
 
-// Push appends x, which must be in no list; there must be room.
+// Push appends x, which must be in no list. The list must have room (Reserve).
 func (l *Lists) Push(in int32, x int32) {
 	q := &l.lists[in&listMask]
 	at := len(q.entries)
@@ -99,7 +98,7 @@ func (l *Lists) PushAll(in int32, ids []int32) {
 	q.size += len(ids)
 }
 
-// Drop takes x out of its list if it is in one, and tells which that was.
+// Drop takes x out of its list, if it is in one, and returns that list or None.
 func (l *Lists) Drop(x int32) int32 {
 	p := l.place[x]
 	l.lists[p&listMask].size -= 1 + int(p>>31)
@@ -107,8 +106,8 @@ func (l *Lists) Drop(x int32) int32 {
 	return p>>31 | p&listMask
 }
 
-// DropAll takes ids out of a list and returns how many of them were in it; the others
-// must be in none.
+// DropAll takes ids out of a list and returns how many of them were in it. The others must be in no
+// list.
 func (l *Lists) DropAll(in int32, ids []int32) (dropped int) {
 	for _, x := range ids {
 		dropped += 1 + int(l.place[x]>>31)
@@ -128,7 +127,7 @@ func (l *Lists) Pop(in int32, n int, dst []int32) []int32 {
 	}
 	from := len(dst)
 	dst = slices.Grow(dst, n+1)
-	out := dst[from : from+n+1] // one spare place lets the loop write before it knows
+	out := dst[from : from+n+1] // a spare place lets the loop write before it checks
 	head, k := q.head, 0
 	for k < n {
 		x := q.entries[head]

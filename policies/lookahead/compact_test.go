@@ -8,8 +8,8 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// Over a long stream with a block that is always a candidate, and never goes, the queue
-// stays as short as its residents allow, and its victims are those of a plain list.
+// A long stream has a block that is always a candidate and is never evicted. The queue stays as
+// short as its residents allow, and its victims are those of a plain list.
 func TestLongStream(t *testing.T) {
 	const blocks, steps, stays = 300, 4000, 0
 	r := rand.New(rand.NewPCG(1, 2))

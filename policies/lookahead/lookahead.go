@@ -1,23 +1,20 @@
-// Package lookahead evicts what the current step's ranking likes least (KVDrive's
-// lookahead eviction): the selection ranks M > K candidates, and a block among the
-// ranks K … M-1 is likely to be demanded next.
+// Package lookahead evicts the block that the current step's ranking likes least (KVDrive's
+// lookahead eviction). The selection ranks M > K candidates. A block among the ranks K … M-1 is
+// likely to be demanded next.
 //
-// Source: KVDrive, section 5.1, "lookahead eviction" (Table 3: K = 2048, M = 2560). The
-// paper evicts the lowest current-step score; ranks order the same way, so scores are
-// not needed.
+// Source: KVDrive, section 5.1, "lookahead eviction" (Table 3: K = 2048, M = 2560). The paper
+// evicts the lowest current-step score. Ranks order the same way, so scores are not needed.
 //
-// Rule: first victims are the residents outside the step's M candidates, least
-// recently used first; then the candidates, worst rank first. The paper does not say
-// how residents without a score are ordered among themselves; arbitrary order loses
-// to LRU, recency beats it.
+// Rule: the first victims are the residents outside the step's M candidates, least recently used
+// first. The candidates follow, worst rank first. The paper does not state an order for residents
+// without a score. An arbitrary order loses to LRU, and recency beats it.
 //
-// State: the LRU queue with a bit a place, so that candidates can be passed over
-// without leaving it. Places that are empty are closed up once they are most of all: a
-// candidate that stays holds up neither time nor memory. Cost: O(1) a change of the
-// demand and O(M-K) a step, beside a look at the bits of up to 8 places a resident.
-// Memory: 8 B a block of the context and up to 33 B a resident. No stack property.
-// Needs ranks; with M = K it is LRU. Loses to LRU where the ranking is noisy near K,
-// and mostly to LRFU: on the README's board on every trace up to 2 × K.
+// State: the LRU queue with a bit per place, so that candidates can be passed over and stay in it.
+// The queue is compacted if most of its places are empty, so a candidate that stays costs neither
+// time nor memory. Cost: O(1) per change of the demand and O(M-K) per step. In addition, it reads
+// the bits of up to 8 places per resident. Memory: 8 B per block of the context and up to 33 B per
+// resident. No stack property. Needs ranks. With M = K it is LRU. It loses to LRU if the ranking is
+// noisy near K, and mostly to LRFU: on the README's board on every trace up to 2 × K.
 package lookahead
 
 import (
@@ -92,8 +89,8 @@ func (p *Policy) join(blocks []int32) {
 	p.live += len(blocks)
 }
 
-// compact closes up empty places if more than seven in eight would be empty after n more
-// blocks have joined: every place is moved or dropped O(1) times.
+// compact closes up empty places if more than seven in eight would be empty after n more blocks
+// have joined. Every place is moved or dropped O(1) times.
 func (p *Policy) compact(n int) {
 	if len(p.order)+n <= 8*(p.live+n)+1024 {
 		return
@@ -144,7 +141,7 @@ func (p *Policy) Evict(n int, dst []int32) []int32 {
 	return dst
 }
 
-// Peek is the block that Evict would name first, which stays.
+// Peek returns the block that Evict would name first, without removing it.
 func (p *Policy) Peek() (int32, bool) {
 	for w := p.head; w < len(p.open); w++ {
 		for rest := p.open[w]; rest != 0; rest &= rest - 1 {

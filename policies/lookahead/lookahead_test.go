@@ -13,7 +13,7 @@ func TestConformance(t *testing.T) { policytest.Run(t, lookahead.Entry, "", newR
 
 func FuzzConformance(f *testing.F) { policytest.Fuzz(f, lookahead.Entry, "", newReference) }
 
-// What the list does not have goes first, then its worst rank.
+// The blocks that the list lacks are evicted first, then its worst rank.
 func TestHistory(t *testing.T) {
 	policytest.History(t, lookahead.Entry, "", `
 capacity 2

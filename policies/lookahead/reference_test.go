@@ -7,8 +7,8 @@ import (
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
-// reference is lookahead: residents outside the step's list go first, least recently
-// used first, then the worst rank.
+// reference is lookahead: residents outside the step's list are evicted first, least recently used
+// first. The worst rank follows.
 type reference struct {
 	policytest.Ledger
 	list []int32

@@ -8,25 +8,25 @@ import (
 	"github.com/kvreplay/kvreplay/policies/bucket"
 )
 
-// Rates are the decayed demand rates of a stream's blocks: the rate of a block at step
-// t is Σ γ^(t-s) over the steps s ≤ t that demanded it. Package nearlrfu uses them too.
+// Rates are the decayed demand rates of a stream's blocks. The rate of a block at step t is Σ
+// γ^(t-s) over the steps s ≤ t that demanded it. Package nearlrfu uses them too.
 type Rates struct {
 	blocks  []rate
 	power   []float64      // γ^k
-	stay    []float64      // Σ γ^i for i < n: what a stay of n steps adds
+	stay    []float64      // Σ γ^i for i < n: the addend of a stay of n steps
 	scale   []scale        // γ^-k
 	first   int32          // first step of the stream
-	updates int32          // of a step
+	updates int32          // updates per step
 	bits    int            // leading bits of a bucket
 	buckets []int32        // of the blocks that leave the demand
 	values  []float64      // their rates
 	keyed   []bucket.Keyed // blocks that are sorted
-	front   bucket.Front   // of those blocks, the ones below the queue
-	offered int            // blocks of the step that came to the queue after
+	front   bucket.Front   // those of these blocks that are below the queue
+	offered int            // blocks of the step that were queued after front
 }
 
-// rate is a block's state: value is its rate at step last, the last that demanded it
-// before the current stay, which began at step entered.
+// rate is a block's state. value is its rate at step last, the last step that demanded it before
+// the current stay. The current stay began at step entered.
 type rate struct {
 	value         float64
 	last, entered int32
@@ -38,17 +38,17 @@ type scale struct {
 	exponent int32
 }
 
-// Place is where a block outside the demand belongs: a bucket, and a key within it.
+// Place is the position of a block outside the demand: a bucket, and a key within it.
 type Place struct {
 	Bucket int32
 	Key    uint64
 }
 
-// Reset forgets all rates. Places will be asked for rates that are raised by up to
-// 2^headroom; it returns the number of buckets that they need.
+// Reset forgets all rates. Places may raise rates by up to 2^headroom. Reset returns the number of
+// buckets that they need.
 //
-// Every product that is added to is rounded first, by a conversion, so that no machine
-// fuses the two: the same bits everywhere.
+// Every product is rounded by a conversion before a sum, so that no machine fuses the two. The bits
+// are the same everywhere.
 func (r *Rates) Reset(sc *policies.Scope, gamma float64, headroom int) (buckets int) {
 	r.updates = int32(sc.Updates())
 	r.first = int32(-sc.Windows) / r.updates
@@ -69,7 +69,8 @@ func (r *Rates) Reset(sc *policies.Scope, gamma float64, headroom int) (buckets 
 	return 1 + octaves<<r.bits
 }
 
-// maxBits makes buckets of a few blocks each: as many as are sorted at little cost.
+// maxBits bounds the leading bits of a bucket, for buckets of a few blocks that cost little to
+// sort.
 const maxBits = 7
 
 func (s scale) over(gamma float64) scale {
@@ -79,7 +80,7 @@ func (s scale) over(gamma float64) scale {
 	return s
 }
 
-// step is the step that an update belongs to.
+// step returns the step of an update.
 func (r *Rates) step(t int32) int32 {
 	if r.updates == 1 {
 		return t
@@ -97,14 +98,14 @@ func (r *Rates) enter(blocks []int32, t int32) {
 	}
 }
 
-// leave ends the stays of blocks, and returns their buckets: step t is the first that
-// does not demand them. What step t demands and does not keep (Step.Pass) leaves at t+1:
-// step t counts, and a step that demands it again begins a stay.
+// leave ends the stays of blocks and returns their buckets. Step t is the first that does not
+// demand them. A block that step t demands and does not keep (Step.Pass) leaves at t+1. Step t
+// counts, and the next step that demands the block begins a stay.
 func (r *Rates) leave(blocks []int32, t int32) (buckets []int32) {
 	r.buckets = slices.Grow(r.buckets[:0], len(blocks))[:len(blocks)]
 	buckets = r.buckets
 	if len(blocks) == 0 {
-		return buckets // at the first step there is none before
+		return buckets // the first step has no step before it
 	}
 	s := r.scale[t-1-r.first]
 	zero, shift := r.zero(s), (52-r.bits)&63
@@ -114,9 +115,8 @@ func (r *Rates) leave(blocks []int32, t int32) (buckets []int32) {
 	return buckets
 }
 
-// settle adds to the rates of blocks what they gained in stays that ended before step t,
-// and returns them. Two short loops, for which there are registers enough, are faster than
-// one.
+// settle adds to the rates of blocks the gains of stays that ended before step t, and returns the
+// rates. Two short loops fit into the registers and are faster than one.
 func (r *Rates) settle(blocks []int32, t int32) (values []float64) {
 	r.values = slices.Grow(r.values[:0], len(blocks))[:len(blocks)]
 	values, all, power, stay, last := r.values, r.blocks, r.power, r.stay, t-1
@@ -129,13 +129,13 @@ func (r *Rates) settle(blocks []int32, t int32) (values []float64) {
 	return values
 }
 
-// zero is what is added to the leading bits of a number, sign, exponent and fraction, to
-// make them its bucket where it is to be scaled by s's exponent.
+// zero returns the addend that turns a number's leading bits (sign, exponent, fraction) into the
+// bucket of the number scaled by s's exponent.
 func (r *Rates) zero(s scale) int32 { return 1 - (1023-s.exponent)<<r.bits }
 
-// Update applies a step to the rates and to the queue of the outside set, but for blocks
-// that PopFront is to be asked for first; forget drops the rate of what was evicted and is
-// fetched again.
+// Update applies a step to the rates and to the queue of the outside set. It does not queue the
+// blocks that PopFront returns first. With forget, a block that is fetched again starts without its
+// old rate.
 func (r *Rates) Update(q *bucket.Queue, s *policies.Step, forget bool) {
 	now := r.step(s.T)
 	r.front.Push(q, r.leave(s.Exit, r.step(s.T-1)+1), s.Exit)
@@ -152,9 +152,9 @@ func (r *Rates) Update(q *bucket.Queue, s *policies.Step, forget bool) {
 	r.leave(s.Pass, now+1)
 }
 
-// PopFront appends the blocks of the latest step that Update did not queue, for having the
-// lowest rates outside the demand, if they are among the n lowest, and queues them if not.
-// Where any are appended, fewer than n are, and the queue is not empty.
+// PopFront handles the blocks of the latest step that Update did not queue, because they have the
+// lowest rates outside the demand. It appends them if they are among the n lowest. Otherwise it
+// queues them. If it appends any, they are fewer than n, and the queue is not empty.
 func (r *Rates) PopFront(q *bucket.Queue, n int, dst []int32) []int32 {
 	return r.front.Pop(q, n-r.offered, dst)
 }
@@ -168,9 +168,8 @@ func (r *Rates) Join(q *bucket.Queue, blocks []int32) {
 	q.PushAll(r.buckets, blocks)
 }
 
-// Place is where x's rate, raised by a factor ≥ 1, belongs: places order as
-// value·γ^-last·factor does, and as ln value - last·ln γ + ln factor. x is outside the
-// demand.
+// Place returns the position of x's rate, raised by a factor ≥ 1. Places order as
+// value·γ^-last·factor does, and as ln value - last·ln γ + ln factor. x must be outside the demand.
 func (r *Rates) Place(x int32, factor float64) Place {
 	b := &r.blocks[x]
 	if b.value == 0 {
@@ -181,9 +180,9 @@ func (r *Rates) Place(x int32, factor float64) Place {
 	return Place{Bucket: r.zero(s) + int32(u>>(52-r.bits)), Key: u & (1<<52 - 1)}
 }
 
-// Sort puts blocks whose places are in one bucket in order: lowest key first, then least
-// recently used, then lowest index. Those of rate 0 stay as they are. A block's rate is
-// raised by the factor that is parallel to it.
+// Sort puts blocks whose places are in one bucket in order: lowest key first, then least recently
+// used, then lowest index. Blocks of rate 0 keep their order. factors is parallel to blocks and
+// raises their rates.
 func (r *Rates) Sort(blocks []int32, factors []float64) {
 	r.keyed = r.keyed[:0]
 	for i, x := range blocks {

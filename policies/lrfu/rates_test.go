@@ -9,8 +9,8 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// Over long streams a rate stays within a few units of the last place of its
-// definition, Σ γ^(t-s), and places order as rates do.
+// Over long streams a rate stays within a few units of the last place of its definition, Σ γ^(t-s).
+// Places order as rates do.
 func TestRatesOverLongStreams(t *testing.T) {
 	const steps, windows = 4000, 32
 	for _, gamma := range []float64{MinGamma, 0.5, 0.95, 0.97, 0.999, MaxGamma} {
@@ -43,7 +43,7 @@ func TestRatesOverLongStreams(t *testing.T) {
 	}
 }
 
-// checkPlaces holds two idle blocks against their rates before step now.
+// checkPlaces compares two idle blocks with their rates before step now.
 func checkPlaces(t *testing.T, rates *Rates, buckets int, gamma float64, now int32, exact []*big.Float) {
 	t.Helper()
 	x, _ := exact[0].Float64()
@@ -66,8 +66,8 @@ func checkPlaces(t *testing.T, rates *Rates, buckets int, gamma float64, now int
 	}
 }
 
-// On every machine a rate and its place are these, to the last bit: no product is fused
-// with the sum that it goes into.
+// A rate and its place have these exact bits on every machine, because no product is fused with its
+// sum.
 func TestRatesToTheLastBit(t *testing.T) {
 	var rates Rates
 	rates.Reset(&policies.Scope{Blocks: 1, Steps: 400, Windows: 8}, 0.95, 0)

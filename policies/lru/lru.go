@@ -1,21 +1,20 @@
-// Package lru evicts what was demanded longest ago.
+// Package lru evicts the block that was demanded longest ago.
 //
-// Source: ESS (DeepSeek-V3.2-Exp), the swap engine of its sparse memory pool and
-// LRU-Warmup; Mattson et al., "Evaluation techniques for storage hierarchies", IBM
-// Systems Journal 9(2), 1970, for the stack property. Under step semantics a whole
-// step is one use: its blocks are equally recent.
+// Source: ESS (DeepSeek-V3.2-Exp), the swap engine of its sparse memory pool and LRU-Warmup.
+// Mattson et al., "Evaluation techniques for storage hierarchies", IBM Systems Journal 9(2), 1970,
+// for the stack property. Under step semantics a whole step is one use: its blocks are equally
+// recent.
 //
-// Rule: first victim is the block whose last demanded step is earliest (a birth was
-// last used at the step before it); of equal last use what was demanded then goes
-// before what came undemanded (births), then the lowest block index.
+// Rule: the first victim is the block whose last demanded step is earliest (a birth was last used
+// at the step before it). At equal last use, demanded blocks are evicted before births, then the
+// lowest block index.
 //
-// State: the order in which blocks left the demand, as a queue; a block that is
-// demanded again leaves a stale place behind, recognised by its position. A queue
-// place joins in use order because all blocks that leave the demand at a step were
-// last used at the step before.
-// Cost: O(1) a change of the demand. Memory: 4 B a block of the context and 4 B a
-// change. Stack property: yes. Loses to decayed frequency where blocks come back at
-// long, regular gaps, and to OPT by what recency cannot know.
+// State: the order in which blocks left the demand, as a queue. A block that is demanded again
+// leaves a stale entry behind, recognised by its position. Entries join in use order, because all
+// blocks that leave the demand at a step were last used at the step before. Cost: O(1) per change
+// of the demand. Memory: 4 B per block of the context and 4 B per change. Stack property: yes. It
+// loses to decayed frequency if blocks come back at long, regular gaps. It loses to OPT by the
+// knowledge that recency lacks.
 package lru
 
 import (

@@ -13,7 +13,8 @@ func TestConformance(t *testing.T) { policytest.Run(t, lru.Entry, "", newReferen
 
 func FuzzConformance(f *testing.F) { policytest.Fuzz(f, lru.Entry, "", newReference) }
 
-// What was used longest ago goes; within a step all were used at once, and the lowest goes.
+// The block used longest ago is evicted. All blocks of a step were used at once, so the lowest
+// index decides.
 func TestHistory(t *testing.T) {
 	policytest.History(t, lru.Entry, "", `
 capacity 3
@@ -26,7 +27,7 @@ capacity 3
 `)
 }
 
-// A birth was last used at the step before, with what that step demanded.
+// A birth was last used at the step before, like the demand of that step.
 func TestBirths(t *testing.T) {
 	policytest.History(t, lru.Entry, "", `
 capacity 2

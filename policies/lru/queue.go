@@ -6,10 +6,10 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// Queue is the outside set in order of last use, as other policies embed it.
+// Queue is the outside set in order of last use. Other policies embed it.
 type Queue struct {
-	place []int32 // of each block in order; -1 while demanded or never seen
-	order []int32 // blocks in the order of joining; stale where place disagrees
+	place []int32 // of each block in order, -1 while demanded or never seen
+	order []int32 // blocks in the order of joining, stale if place disagrees
 	head  int     // places before are empty
 }
 
@@ -19,8 +19,8 @@ func (q *Queue) Reset(blocks int) {
 	q.order, q.head = q.order[:0], 0
 }
 
-// Update applies a step: what left the demand and what was born joins, in that order
-// (SEMANTICS S3); what is demanded leaves.
+// Update applies a step. Blocks that left the demand join, then births (SEMANTICS S3). Then
+// demanded blocks leave.
 func (q *Queue) Update(s *policies.Step) {
 	q.join(s.Exit)
 	q.join(s.Offered)
@@ -37,7 +37,7 @@ func (q *Queue) join(blocks []int32) {
 	}
 }
 
-// Len is the number of places given out: a mark for EvictTo.
+// Len returns the number of places given out, which EvictTo takes as a mark.
 func (q *Queue) Len() int { return len(q.order) }
 
 // Evict appends the n least recently used blocks to dst.
@@ -47,7 +47,7 @@ func (q *Queue) Evict(n int, dst []int32) []int32 {
 	}
 	at := len(dst)
 	dst = slices.Grow(dst, n+1)
-	out := dst[at : at+n+1] // one spare place lets the loop write before it knows
+	out := dst[at : at+n+1] // a spare place lets the loop write before it checks
 	head, k := q.head, 0
 	for k < n && head < len(q.order) {
 		x := q.order[head]
@@ -61,7 +61,7 @@ func (q *Queue) Evict(n int, dst []int32) []int32 {
 	return dst[:at+k]
 }
 
-// Peek is the least recently used block, which stays.
+// Peek returns the least recently used block, without removing it.
 func (q *Queue) Peek() (int32, bool) {
 	for ; q.head < len(q.order); q.head++ {
 		if x := q.order[q.head]; q.place[x] == int32(q.head) {

@@ -7,19 +7,19 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// stack answers every capacity C ≥ |D| at once. At each of them the residents after a
-// step are D_t and the newest C - |D_t| of the queue that an unbounded LRU would have:
-// a cache that has ever been full stays full, and one that was never full has all that
-// was ever seen. So a block comes back as a hit at C where its distance is at most C:
-// |D_{t-1}| and its position from the queue's end (Mattson et al. 1970, for batches).
+// stack answers every capacity C ≥ |D| at once. Residents after a step are D_t and the newest C -
+// |D_t| blocks of the queue of an unbounded LRU. A cache that was ever full stays full, and one
+// that was never full has every block seen. A block therefore hits at C if its distance is at most
+// C. The distance is |D_{t-1}| plus its position from the queue's end (Mattson et al. 1970, for
+// batches).
 //
-// Places in the queue are given out in order and a bitset tells which are taken:
-// positions are counts of bits, with no tree to update. Cost: O(1) a change of the
-// demand and a scan of the places taken a step. Memory: 12 B a block of the context.
+// Places in the queue are given out in order, and a bitset marks those that are taken. Positions
+// are counts of bits, with no tree to update. Cost: O(1) per change of the demand and a scan of the
+// places taken per step. Memory: 12 B per block of the context.
 type stack struct {
-	place []int32  // of each block in the queue; absent otherwise
+	place []int32  // of each block in the queue, otherwise absent
 	owner []int32  // the block that was given a place
-	taken []uint64 // places whose owner still waits there
+	taken []uint64 // places whose owner is still there
 	above []int32  // places taken behind each word of taken
 	next  int      // place to give out
 	left  []int32  // places of the blocks that left last
@@ -41,11 +41,11 @@ func (p *Policy) Sweep(self policies.Policy) policies.Sweep {
 	return new(stack)
 }
 
-// Size is the capacity.
+// Size returns the capacity.
 func (q *stack) Size(capacity int) int32 { return int32(capacity) }
 
-// Reset starts a stream. There are twice as many places as blocks, so that moving the
-// queue to the front costs a constant a change.
+// Reset starts a stream. It makes twice as many places as blocks, so that moving the queue to the
+// front costs O(1) per change.
 func (q *stack) Reset(sc *policies.Scope) error {
 	words := (2*sc.Blocks + 127) / 64
 	q.place = policies.Fill(q.place, sc.Blocks, absent)
@@ -155,7 +155,7 @@ func (q *stack) compact() {
 	q.next = n
 }
 
-// Residents are all blocks seen, or as many as fit.
+// Residents appends the number of blocks seen, or each size if it is smaller.
 func (q *stack) Residents(sizes, dst []int32) []int32 {
 	for _, c := range sizes {
 		dst = append(dst, min(c, q.seen))

@@ -8,8 +8,8 @@ type lifts struct {
 	w      float64
 }
 
-// set prepares the factors of m candidates at weight w: nothing to do where they are as
-// many as at the step before.
+// set prepares the factors of m candidates at weight w. It does nothing if m is the same as at the
+// step before.
 func (l *lifts) set(w float64, m int) {
 	if len(l.factor) == m && l.w == w {
 		return
@@ -23,9 +23,9 @@ func (l *lifts) set(w float64, m int) {
 	}
 }
 
-// exp is e^x for x from 0 to 20, by its series, all of whose terms are positive: to a
-// few units of the last place. No product meets a sum, so no machine can fuse them;
-// math.Exp differs by machine in the last place.
+// exp returns e^x for x from 0 to 20, to a few units of the last place. It sums the series, whose
+// terms are all positive. No product meets a sum, so no machine can fuse them. math.Exp differs by
+// machine in the last place.
 func exp(x float64) float64 {
 	sum, term := 0.0, 1.0
 	for n := 1.0; sum+term != sum; n++ {

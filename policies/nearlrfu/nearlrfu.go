@@ -1,37 +1,34 @@
-// Package nearlrfu is LRFU that also looks at what the current step almost selected: a
-// candidate of rank K to M has its demand rate raised for the step.
+// Package nearlrfu is LRFU with a look at near misses: a candidate of rank K to M has its demand
+// rate raised for the step.
 //
-// Source: new here; the rate is LRFU's (Lee et al., IEEE Transactions on Computers
-// 50(12), 2001), the use of the ranks KVDrive's (lookahead eviction). How it does is on the
-// README's board.
+// Source: new here. The rate is LRFU's (Lee et al., IEEE Transactions on Computers 50(12), 2001),
+// and the use of the ranks is KVDrive's (lookahead eviction). The README's board shows how it does.
 //
-// Step semantics: the rate is that of package lrfu. The ranks of the step itself count,
-// as they are known when it evicts; they do not enter the rate. M is the run's: near
-// misses are the ranks K … M-1 that the trace holds and the run uses.
+// Step semantics: the rate is that of package lrfu. The ranks of the step itself count, because
+// they are known when it evicts. They do not enter the rate. Near misses are the ranks K … M-1 that
+// the trace has and the run uses.
 //
-// Rule: first victim is the block with the lowest S + w·near, where S is the logarithm
-// of the rate and near = 1 - i/(m+1) for the i-th of the step's m candidates, counted
-// from 1 at rank K, pinned ones too, and 0 for all other blocks. So the best
-// candidate's rate is raised by the factor e^(w·m/(m+1)), nearly e^w. Ties go to the
-// least recently used, then to the lowest block index. A rate of 0 stays 0: births are
-// not raised.
+// Rule: the first victim is the block with the lowest S + w·near, with S the logarithm of the rate.
+// near = 1 - i/(m+1) for the i-th of the step's m candidates, counted from 1 at rank K, pinned ones
+// included. near = 0 for all other blocks. The best candidate's rate is therefore raised by the
+// factor e^(w·m/(m+1)), nearly e^w. Ties go to the least recently used, then to the lowest block
+// index. A rate of 0 stays 0, so births are not raised.
 //
-// State and invariant: package lrfu's, the queue ordered by rate, and each block's place
-// among the candidates. Raising only helps, so Evict looks only at candidates that come
-// to the front by their rate; they are set aside, raised (raised.go), and are queued by
-// their rate again at its end.
+// State and invariant: package lrfu's, the queue ordered by rate, and each block's place among the
+// candidates. A raised rate is never lower. Evict therefore reads only the candidates that reach
+// the front by their rate. They are set aside and raised (raised.go), and queued by their rate
+// again at its end.
 //
-// The factors of m candidates are the powers of e^(w/(m+1)), worked out (lift.go) by
-// products, quotients and sums of float64 that are rounded one by one: the same on
-// every machine, as package lrfu's rates are.
+// The factors of m candidates are the powers of e^(w/(m+1)) (lift.go). Their float64 products,
+// quotients and sums are rounded one by one, so they are the same on every machine, like package
+// lrfu's rates.
 //
-// Options: gamma=G, the decay a step, 0.1 to 0.99999, 0.97 by default; w=W, 0 to 20, 2
-// by default; history=keep or forget, as in lrfu. Defaults were chosen by hand.
-// w = 0 is lrfu.
+// Options: gamma=G is the decay per step, 0.1 to 0.99999, 0.97 by default. w=W is 0 to 20, 2 by
+// default. history=keep or forget, as in lrfu. Defaults were chosen by hand. w = 0 is lrfu.
 //
-// Cost: O(1) a change of the demand, and a store a candidate and step. Memory: 24 B a
-// block of the context and 4 B a change. Exact, online, no stack property. Needs
-// ranks; with M = K it is lrfu. It loses to lrfu where the ranking near K is noise.
+// Cost: O(1) per change of the demand, and one store per candidate and step. Memory: 24 B per block
+// of the context and 4 B per change. Exact, online, no stack property. Needs ranks. With M = K it
+// is lrfu. It loses to lrfu if the ranking near K is noise.
 package nearlrfu
 
 import (
@@ -57,7 +54,7 @@ var Entry = policies.Entry{
 	New:     parse,
 }
 
-// maxW bounds w: at the default decay e^20 makes up for 650 steps without a demand.
+// maxW bounds w. At the default decay, e^20 equals 650 steps without a demand.
 const maxW = 20
 
 func parse(text string) (func() policies.Policy, string, error) {
@@ -75,8 +72,8 @@ type Policy struct {
 
 	rates   lrfu.Rates
 	queue   bucket.Queue // the outside set, by rate
-	raised  raised       // during a call of Evict: candidates that it looked at
-	near    []int32      // base plus its place among the candidates, of each of the step's
+	raised  raised       // during a call of Evict: candidates that it reached
+	near    []int32      // base plus the place of each of the step's candidates
 	base    int32        // larger than any entry of near before the step
 	lifts   lifts
 	factors []float64
@@ -113,7 +110,7 @@ func (p *Policy) Update(s *policies.Step) {
 	}
 }
 
-// factor is what x's rate is raised by.
+// factor returns the factor that raises x's rate.
 func (p *Policy) factor(x int32) float64 {
 	if i := p.near[x] - p.base; i >= 0 {
 		return p.lifts.factor[i]
@@ -121,8 +118,8 @@ func (p *Policy) factor(x int32) float64 {
 	return 1
 }
 
-// Evict appends the n blocks with the lowest raised rates. A raised rate is never below
-// the rate, so only candidates that come to the front by their rate are looked at.
+// Evict appends the n blocks with the lowest raised rates. A raised rate is never below the rate,
+// so Evict reads only candidates that reach the front by their rate.
 func (p *Policy) Evict(n int, dst []int32) []int32 {
 	from := len(dst)
 	dst = p.rates.PopFront(&p.queue, n, dst)
@@ -139,10 +136,10 @@ func (p *Policy) Evict(n int, dst []int32) []int32 {
 	return dst
 }
 
-// pop appends to dst, which has blocks of lower rates from place from on, those of the
-// lowest buckets by rate that make it end long, but no buckets above one where a raised
-// block waits. Candidates among all of these are raised; those that belong in these buckets
-// all the same come back. It returns where the blocks of the last bucket begin: before end.
+// pop extends dst towards the length end. From index from on, dst has blocks of lower rates. pop
+// appends the blocks of the lowest buckets by rate, but of no bucket above one in which a raised
+// block waits. It raises the candidates among all of these and keeps those that still belong in
+// these buckets. It returns the index at which the blocks of the last bucket begin: before end.
 func (p *Policy) pop(from, end int, dst []int32) (out []int32, begin int) {
 	last := p.raised.low
 	begin = len(dst)
@@ -159,7 +156,7 @@ func (p *Policy) pop(from, end int, dst []int32) (out []int32, begin int) {
 	return p.raised.take(last, begin, dst)
 }
 
-// raise works out the buckets of blocks that were set aside.
+// raise computes the buckets of blocks that were set aside.
 func (p *Policy) raise() {
 	for _, x := range p.raised.blocks[len(p.raised.buckets):] {
 		p.raised.in(p.rates.Place(x, p.factor(x)).Bucket)

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// raised are the candidates that a call of Evict came upon by their rates and set aside:
-// mostly few, and in no order: they are looked through only where one of them comes back.
+// raised are the candidates that a call of Evict met by their rates and set aside. They are mostly
+// few and in no order. They are searched only if one of them comes back.
 type raised struct {
 	blocks, buckets []int32 // buckets of raised rates
-	low             int32   // the lowest of them, MaxInt32 without one
+	low             int32   // the lowest of them, MaxInt32 if there is none
 }
 
-// clear drops all.
+// clear empties r.
 func (r *raised) clear() {
 	r.blocks, r.buckets, r.low = r.blocks[:0], r.buckets[:0], math.MaxInt32
 }
 
-// sift sets aside the candidates among blocks, those whose near is base or more, moves the
-// others to the front, and returns how many these are.
+// sift sets aside the candidates among blocks: those whose near is base or more. It moves the
+// others to the front and returns their number.
 func (r *raised) sift(blocks, near []int32, base int32) (stay int) {
 	n, had := len(blocks), len(r.blocks)
 	r.blocks = slices.Grow(r.blocks, n)[:had+n]
@@ -27,14 +27,14 @@ func (r *raised) sift(blocks, near []int32, base int32) (stay int) {
 	return stay
 }
 
-// in tells the bucket of the next block that was set aside.
+// in adds the bucket of the next block that was set aside.
 func (r *raised) in(bucket int32) {
 	r.buckets = append(r.buckets, bucket)
 	r.low = min(r.low, bucket)
 }
 
-// split moves the blocks with near below base to the front, counts them, and copies the
-// others to out. A function of its own has registers enough.
+// split moves the blocks with near below base to the front and counts them. It copies the others to
+// out. As a separate function it has enough registers.
 //
 //go:noinline
 func split(blocks, near []int32, base int32, out []int32) (stay int) {
@@ -49,8 +49,8 @@ func split(blocks, near []int32, base int32, out []int32) (stay int) {
 	return stay
 }
 
-// take appends the blocks of buckets up to last to dst, whose blocks of bucket last begin at
-// a place; the lower ones go before it.
+// take appends the blocks of buckets up to last to dst. The blocks of bucket last begin at index
+// begin of dst, and take puts the lower ones before them.
 func (r *raised) take(last int32, begin int, dst []int32) (out []int32, at int) {
 	if r.low > last {
 		return dst, begin

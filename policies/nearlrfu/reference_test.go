@@ -9,8 +9,8 @@ import (
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
-// reference is the definition, literally: every step multiplies every rate by γ and
-// adds 1 to those demanded, in 400 bits; candidates are ranked with a raised rate.
+// reference is the definition, literally. Every step multiplies every rate by γ and adds 1 to those
+// demanded, in 400 bits. Candidates are ranked with a raised rate.
 type reference struct {
 	policytest.Ledger
 	gamma, w float64

@@ -1,11 +1,11 @@
-// Package none keeps nothing between steps: everything demanded is fetched, but for
-// a block that leaves the local window at the step that demands it.
+// Package none keeps nothing between steps. It fetches every demanded block, except a block that
+// leaves the local window at the step that demands it.
 //
-// Source: KVDrive's window ×0 (section 3): most systems that offload fetch what a step
-// selects, use it once and drop it.
+// Source: KVDrive's window ×0 (section 3): most systems that offload fetch a step's selection, use
+// it once and drop it.
 //
-// It is the floor of any comparison: its misses are the demand itself. Cost:
-// O(|D_t|) a step. Memory: none.
+// It is the floor of any comparison, because its misses are the demand itself. Cost: O(|D_t|) per
+// step. Memory: none.
 package none
 
 import (
@@ -42,7 +42,7 @@ func (p *Policy) Reset(*policies.Scope) error {
 	return nil
 }
 
-// Update notes what is there: births that the step did not demand.
+// Update finds the residents to drop: births that the step did not demand.
 func (p *Policy) Update(s *policies.Step) {
 	p.demand = append(p.demand[:0], s.Members...) // the engine owns the list
 	for _, x := range s.Offered {

@@ -13,7 +13,7 @@ func TestConformance(t *testing.T) { policytest.Run(t, none.Entry, "", newRefere
 
 func FuzzConformance(f *testing.F) { policytest.Fuzz(f, none.Entry, "", newReference) }
 
-// All that is demanded is fetched, but for a token that leaves the local window as it is demanded.
+// Every demanded block is fetched, except a token that leaves the local window when it is demanded.
 func TestHistory(t *testing.T) {
 	policytest.History(t, none.Entry, "", `
 prompt 3

@@ -1,23 +1,23 @@
-// Package opt is the exact optimum for policies that keep the whole demand resident:
-// batch-aware MIN. It looks into the future and is a bound, not a contender.
+// Package opt is the exact optimum for policies that keep the whole demand resident: batch-aware
+// MIN. It reads the future and is a bound, not a contender.
 //
-// Source: Belady, "A study of replacement algorithms for a virtual-storage computer",
-// IBM Systems Journal 5(2), 1966; a whole step is classified at once (SEMANTICS S4), so
-// only blocks outside the step's demand are candidates.
+// Source: Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems
+// Journal 5(2), 1966. A whole step is classified at once (SEMANTICS S4), so only blocks outside the
+// step's demand are candidates.
 //
-// Rule: first victim is the block whose next demand is farthest. A next demand in a
-// warm-up window counts as never: windows are not counted, so such a block comes back
-// for free and keeping it gains nothing. (The block's next *counted* demand would be
-// the wrong key: it prefers a block that returns for free over one that does not.)
-// Ties go to the least recently used, then to the lowest block index.
+// Rule: the first victim is the block whose next demand is farthest. A next demand in a warm-up
+// window counts as never. Windows are not counted, so such a block comes back for free and keeping
+// it gains nothing. The block's next *counted* demand would be the wrong key: it prefers a block
+// that returns for free over one that does not. Ties go to the least recently used, then to the
+// lowest block index.
 //
-// Why it is optimal: keeping a block from one use to the next saves one miss if the
-// next use is counted and nothing otherwise. Choosing which of these intervals to
-// keep under a capacity that changes from step to step (C less the demand) is
-// interval scheduling, where giving up the interval that ends last is optimal.
+// Why it is optimal: keeping a block from one use to the next saves one miss if the next use is
+// counted, and nothing otherwise. Choosing which of these intervals to keep is interval scheduling
+// under a capacity that changes from step to step (C less the demand). There, giving up the
+// interval that ends last is optimal.
 //
-// It bounds misses, not time, of every policy that neither bypasses nor prefetches.
-// Cost: O(1) a change of the demand. Memory: 4 B a block of the context and 4 B a change.
+// It bounds the misses, not the time, of every policy that neither bypasses nor prefetches. Cost:
+// O(1) per change of the demand. Memory: 4 B per block of the context and 4 B per change.
 package opt
 
 import (
@@ -41,7 +41,7 @@ var Entry = policies.Entry{
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }
 
-// Policy is MIN over one stream: a bucket a step of next demand, the last for never.
+// Policy is MIN over one stream: one bucket per step of next demand, the last for never.
 type Policy struct{ queue bucket.Queue }
 
 // Needs asks for the future.

@@ -13,7 +13,7 @@ func TestConformance(t *testing.T) { policytest.Run(t, opt.Entry, "", newReferen
 
 func FuzzConformance(f *testing.F) { policytest.Fuzz(f, opt.Entry, "", newReference) }
 
-// What is demanded farthest in the future goes.
+// The block demanded farthest in the future is evicted.
 func TestHistory(t *testing.T) {
 	policytest.History(t, opt.Entry, "", `
 capacity 2

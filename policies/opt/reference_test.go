@@ -2,8 +2,8 @@ package opt_test
 
 import "github.com/kvreplay/kvreplay/policies/policytest"
 
-// reference is MIN: the farthest next demand goes first, then the least recently used. A
-// demand in a warm-up window is none (SEMANTICS S9).
+// reference is MIN: the farthest next demand is evicted first, then the least recently used. A
+// demand in a warm-up window does not count (SEMANTICS S9).
 type reference struct {
 	policytest.Ledger
 	step *policytest.Step

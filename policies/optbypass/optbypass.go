@@ -1,19 +1,17 @@
-// Package optbypass is the exact optimum for policies that may keep part of what they
-// fetched out of the cache: MIN with victims from the demand too.
+// Package optbypass is the exact optimum for policies that may keep fetched blocks out of the
+// cache: MIN with victims from the demand too.
 //
-// Source: McFarling, "Cache replacement with dynamic exclusion", ISCA 1992, for the
-// idea that not caching can be optimal; here batch-aware as package opt.
+// Source: McFarling, "Cache replacement with dynamic exclusion", ISCA 1992, for the idea that not
+// caching can be optimal. Here it is batch-aware, as package opt is.
 //
-// Rule: after each step the farthest next demand goes first, among the residents and
-// the demand alike, as many as exceed the capacity. A next demand in a warm-up window
-// counts as never (see package opt). Ties go to the least recently used, then to the
-// lowest block index. Members of the demand that the next step demands again are the
-// last to go.
+// Rule: after each step the blocks that exceed the capacity leave, farthest next demand first,
+// among the residents and the demand alike. A next demand in a warm-up window counts as never (see
+// package opt). Ties go to the least recently used, then to the lowest block index. Members of the
+// demand that the next step demands again leave last.
 //
-// It bounds every policy that does not prefetch; it never misses more than opt. Cost:
-// O(1) a change of the demand, O(|D_t|) at windows and where what two steps in a row
-// both demand exceeds the capacity. Memory: 8 B a block of the context and 4 B a
-// change.
+// It bounds every policy that does not prefetch. It never misses more than opt. Cost: O(1) per
+// change of the demand. It is O(|D_t|) at windows, and if the blocks that two steps in a row demand
+// exceed the capacity. Memory: 8 B per block of the context and 4 B per change.
 package optbypass
 
 import (
@@ -37,14 +35,14 @@ var Entry = policies.Entry{
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }
 
-// Policy is MIN with bypass over one stream. The queue holds the outside set and,
-// ahead of their exit, the members of D_t that the next step does not demand.
+// Policy is MIN with bypass over one stream. The queue holds the outside set. It also holds the
+// members of D_t that the next step does not demand, ahead of their exit.
 type Policy struct {
 	queue    bucket.Queue
 	capacity int
 	never    int32
 	outside  int     // members of the queue that are outside the demand
-	leaves   []int32 // step after which a block leaves the demand, where it is queued ahead
+	leaves   []int32 // step after which a block leaves the demand, if it is queued ahead
 	staying  []int32 // blocks queued in a window although the next window demands them
 	farthest []int32
 	bypass   []int32
@@ -66,7 +64,7 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 // Resize follows a capacity that changes.
 func (p *Policy) Resize(capacity int) { p.capacity = capacity }
 
-// Update applies a step and decides who goes.
+// Update applies a step and chooses the blocks that leave.
 func (p *Policy) Update(s *policies.Step) {
 	for _, x := range p.staying {
 		if p.queue.Has(x) {
@@ -90,7 +88,7 @@ func (p *Policy) Update(s *policies.Step) {
 	p.choose(s)
 }
 
-// queueLeaving queues what the next step does not demand.
+// queueLeaving queues the blocks that the next step does not demand.
 func (p *Policy) queueLeaving(s *policies.Step) {
 	p.queue.PushAll(s.LeavingNext, s.Leaving)
 	for _, x := range s.Leaving {
@@ -98,8 +96,8 @@ func (p *Policy) queueLeaving(s *policies.Step) {
 	}
 }
 
-// queueWindow queues the whole demand of a window that another window follows: what
-// that one demands again comes back for free.
+// queueWindow queues the whole demand of a window that another window follows. A block that the
+// next window demands again comes back for free.
 func (p *Policy) queueWindow(s *policies.Step) {
 	i := 0
 	for _, x := range s.Members {
@@ -115,7 +113,7 @@ func (p *Policy) queueWindow(s *policies.Step) {
 	}
 }
 
-// choose pops the farthest until the rest fits; members of the demand are bypassed.
+// choose pops the farthest until the rest fits. Members of the demand are bypassed.
 func (p *Policy) choose(s *policies.Step) {
 	over := p.outside + s.Demand - p.capacity
 	p.farthest = p.queue.PopHighest(over, p.farthest[:0])
@@ -123,7 +121,7 @@ func (p *Policy) choose(s *policies.Step) {
 	over -= len(p.farthest)
 	p.outside -= len(p.victims)
 	i := 0
-	for _, x := range s.Members { // only those are left that the next step demands again
+	for _, x := range s.Members { // the remaining members are demanded again by the next step
 		if over <= 0 {
 			break
 		}
@@ -138,8 +136,8 @@ func (p *Policy) choose(s *policies.Step) {
 	}
 }
 
-// split divides what goes into members of the demand and residents: each is written to
-// both lists before it is known, so no branch is mispredicted.
+// split divides blocks into members of the demand and residents. It writes each to both lists
+// before it is known, so no branch is mispredicted.
 func (p *Policy) split(blocks []int32, t int32) {
 	n := len(blocks) + 1
 	p.bypass, p.victims = slices.Grow(p.bypass[:0], n)[:n], slices.Grow(p.victims[:0], n)[:n]

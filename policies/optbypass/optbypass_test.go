@@ -13,7 +13,7 @@ func TestConformance(t *testing.T) { policytest.Run(t, optbypass.Entry, "", newR
 
 func FuzzConformance(f *testing.F) { policytest.Fuzz(f, optbypass.Entry, "", newReference) }
 
-// What is fetched is not kept where all that is resident is demanded sooner.
+// A fetched block is not kept if all residents are demanded sooner.
 func TestHistory(t *testing.T) {
 	policytest.History(t, optbypass.Entry, "", `
 capacity 1

@@ -7,8 +7,8 @@ import (
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
-// reference is MIN with bypass: all that are resident after the fetches stand in one
-// order, farthest next demand first, then least recently used.
+// reference is MIN with bypass. All residents after the fetches form one order: farthest next
+// demand first, then least recently used.
 type reference struct {
 	policytest.Ledger
 	capacity int

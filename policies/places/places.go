@@ -1,7 +1,7 @@
-// Package places is the queue of policies that keep blocks in order of insertion and
-// look for victims with a hand: an array of places with a bit each for "outside the
-// demand" and "demanded again", so that a hand passes 64 places at a time. Blocks come
-// and go by the list, as a step tells them.
+// Package places is the queue of policies that keep blocks in order of insertion and search for
+// victims with a hand. It is an array of places with a bit each for "outside the demand" and
+// "demanded again". A hand passes 64 places at a time. Blocks are inserted and removed by the list,
+// as a step names them.
 package places
 
 import (
@@ -14,13 +14,13 @@ import (
 // empty is the owner of a place whose block is gone, and the place of such a block.
 const empty = -1
 
-// Queue is the resident blocks, each at a place, oldest insertion first. A place is
-// open while its block is outside the demand; only open places can be found. It is
-// marked if its block was demanded again since it came in or since a hand passed it.
+// Queue is the resident blocks, each at a place, oldest insertion first. A place is open while its
+// block is outside the demand. Only open places can be found. A place is marked if its block was
+// demanded again since its insertion or since a hand last passed it.
 type Queue struct {
 	owner   []int32 // block at each place
 	place   []int32 // of each block
-	words   []word  // of 64 places each; len = len(owner)/64 + 1
+	words   []word  // of 64 places each, len(owner)/64 + 1 of them
 	live    int     // places that are not empty
 	shown   int     // places that are open
 	fetched []int32 // by the last step
@@ -39,13 +39,13 @@ func (q *Queue) Reset(blocks int) {
 	q.live, q.shown = 0, 0
 }
 
-// Len is the number of places, empty ones included.
+// Len returns the number of places, empty ones included.
 func (q *Queue) Len() int { return len(q.owner) }
 
-// Has reports whether x is held.
+// Has reports whether x is resident.
 func (q *Queue) Has(x int32) bool { return q.place[x] != empty }
 
-// Insert gives blocks, none of which may be held, new last places, closed and unmarked.
+// Insert gives blocks new last places, closed and unmarked. None of them may be resident.
 func (q *Queue) Insert(blocks []int32) {
 	n := len(q.owner)
 	q.owner = append(q.owner, blocks...)
@@ -60,8 +60,8 @@ func (q *Queue) Insert(blocks []int32) {
 	q.live += len(blocks)
 }
 
-// Put gives blocks, none of which may be held, the empty places that are parallel to
-// them, closed and unmarked.
+// Put gives blocks the empty places that are parallel to them, closed and unmarked. None of them
+// may be resident.
 func (q *Queue) Put(blocks, places []int32) {
 	places = places[:len(blocks)]
 	for i, x := range blocks {
@@ -72,7 +72,7 @@ func (q *Queue) Put(blocks, places []int32) {
 	q.live += len(blocks)
 }
 
-// Fetch notes what a step fetches.
+// Fetch notes the blocks that a step fetches.
 func (q *Queue) Fetch(blocks []int32) {
 	for _, x := range q.fetched {
 		q.fresh[x>>6] = 0
@@ -89,9 +89,8 @@ func (q *Queue) Fetched(x int32) bool { return q.fresh[x>>6]>>(x&63)&1 != 0 }
 // Unfetch takes back that the last step fetched x.
 func (q *Queue) Unfetch(x int32) { q.fresh[x>>6] &^= 1 << (x & 63) }
 
-// Leave opens the places of blocks that leave the demand. It marks all that were
-// demanded by more than the step that fetched them: those that the last step did not
-// fetch.
+// Leave opens the places of blocks that leave the demand. It marks the blocks that the last step
+// did not fetch, because more than their fetching step demanded them.
 func (q *Queue) Leave(blocks []int32) {
 	for _, x := range blocks {
 		again := ^q.fresh[x>>6] >> (x & 63) & 1
@@ -112,7 +111,7 @@ func (q *Queue) Open(blocks []int32) {
 	q.shown += len(blocks)
 }
 
-// Enter closes the places of blocks that enter the demand, which are open. Marks stay.
+// Enter closes the open places of blocks that enter the demand. Marks stay.
 func (q *Queue) Enter(blocks []int32) {
 	for _, x := range blocks {
 		at := q.place[x]
@@ -121,7 +120,7 @@ func (q *Queue) Enter(blocks []int32) {
 	q.shown -= len(blocks)
 }
 
-// Remove empties the place of x, which is closed, and returns it.
+// Remove empties the closed place of x and returns it.
 func (q *Queue) Remove(x int32) (at int32) {
 	at = q.place[x]
 	q.owner[at], q.place[x] = empty, empty
@@ -129,10 +128,9 @@ func (q *Queue) Remove(x int32) (at int32) {
 	return at
 }
 
-// Sweep moves a hand from a place on, round and round, until it has found n open places
-// without a mark, or all open ones. It clears the marks of the open places that it
-// passes, and closes those found and appends them to dst. It returns where it stops:
-// behind the last one found.
+// Sweep moves a hand round from a place until it has found n open places without a mark, or all
+// open ones. It clears the marks of the open places that it passes. It closes the found places and
+// appends them to dst. stop is the place behind the last one found.
 func (q *Queue) Sweep(hand, n int, dst []int32) (places []int32, stop int) {
 	n = max(0, min(n, q.shown))
 	q.shown -= n
@@ -160,7 +158,7 @@ func (q *Queue) Sweep(hand, n int, dst []int32) (places []int32, stop int) {
 	return dst[:had], hand
 }
 
-// nth is the position of the n-th bit of a set, counted from 1.
+// nth returns the position of the n-th bit of a set, counted from 1.
 func nth(set uint64, n int) int {
 	for ; n > 1; n-- {
 		set &= set - 1
@@ -168,9 +166,9 @@ func nth(set uint64, n int) int {
 	return bits.TrailingZeros64(set)
 }
 
-// putBits writes base plus the position of each bit of a set to dst, which has two places
-// to spare, and returns their number. Two are written before they are known to be there:
-// a word with at most two costs no mispredicted branch.
+// putBits writes base plus the position of each bit of a set to dst, and returns their number. dst
+// has two places to spare. Two are written before their bits are checked, so a word with at most
+// two bits costs no mispredicted branch.
 func putBits(dst []int32, base int32, set uint64) int {
 	n := bits.OnesCount64(set)
 	for i := 0; i < max(n, 2); i++ {
@@ -180,7 +178,7 @@ func putBits(dst []int32, base int32, set uint64) int {
 	return n
 }
 
-// Vacate empties places, which are closed, and appends their blocks to dst.
+// Vacate empties closed places and appends their blocks to dst.
 func (q *Queue) Vacate(places, dst []int32) []int32 {
 	for _, at := range places {
 		x := q.owner[at]
@@ -204,9 +202,8 @@ func (q *Queue) cut(n int) {
 	q.owner, q.words = q.owner[:n], q.words[:n>>6+1]
 }
 
-// Compact closes the gaps if more than three in four places would be empty after n
-// further insertions. It returns where the place that was at hand, or the next one
-// that is not empty, is then.
+// Compact closes the gaps if more than three in four places would be empty after n further
+// insertions. It returns the new place of hand, or of the next place that is not empty.
 func (q *Queue) Compact(n, hand int) int {
 	if len(q.owner)+n <= 4*(q.live+n)+64 {
 		return hand

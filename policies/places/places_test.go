@@ -12,7 +12,7 @@ type member struct {
 	open, marked bool
 }
 
-// twin is the queue as a slice, and who was fetched at the last step.
+// twin is the queue as a slice, with the blocks fetched at the last step.
 type twin struct {
 	members []member
 	fetched []int32
@@ -43,8 +43,8 @@ func (w *twin) absent(r *rand.Rand, blocks int) (list []int32) {
 	return list
 }
 
-// sweep moves a hand from the i-th member on and returns who is found, and the member
-// behind the last one.
+// sweep moves a hand from the i-th member on. It returns the members found, and the member behind
+// the last one.
 func (w *twin) sweep(i, n int) (found []int32, stop int) {
 	for open := len(w.some(rand.New(always{}), true)); n > 0 && open > 0; i++ {
 		m := &w.members[i%len(w.members)]
@@ -108,7 +108,7 @@ func (w *twin) leave(q *Queue, list []int32) {
 	}
 }
 
-// insert inserts fetches, or births; three in four places may be empty then, and 64 more.
+// insert inserts fetches or births. Three in four places may be empty then, and 64 more.
 func (w *twin) insert(t *testing.T, q *Queue, list []int32, births bool) {
 	q.Compact(len(list), 0)
 	q.Insert(list)
@@ -126,7 +126,7 @@ func (w *twin) insert(t *testing.T, q *Queue, list []int32, births bool) {
 	}
 }
 
-// remove empties places, and fills all but one of them again.
+// remove empties places and fills all but one of them again.
 func (w *twin) remove(q *Queue, list []int32) {
 	var places []int32
 	for _, x := range list {

@@ -9,8 +9,8 @@ import (
 	"github.com/kvreplay/kvreplay/policies/optbypass"
 )
 
-// bounded holds the policy against the optimum at the same capacity; a policy without
-// capacity against the optimum given its peak.
+// bounded compares the policy with the optimum at the same capacity. For a policy without capacity,
+// the optimum gets the policy's peak.
 func (s *suite) bounded() error { return s.seeds(boundStreams, s.boundedOn) }
 
 func (s *suite) boundedOn(c *setting) error {
@@ -40,7 +40,7 @@ func (s *suite) boundedOn(c *setting) error {
 	return nil
 }
 
-// peak is the most that is kept after a step, warm-up included; 1 at least.
+// peak returns the largest number of residents after a step, warm-up included, and at least 1.
 func peak(steps []step) int {
 	most := 1
 	for _, st := range steps {
@@ -49,12 +49,12 @@ func peak(steps []step) int {
 	return most
 }
 
-// stackAbove are the capacities, less the largest demand, at which the stack property is
-// tried: each step from one to the next, and the last is more than any stream holds.
+// stackAbove are the capacities, less the largest demand, at which the stack property is tried.
+// Each capacity is compared with the next. The last one exceeds any stream.
 var stackAbove = []int{1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32, 64, 1024}
 
-// stacked checks the stack property step by step at capacities above the largest demand,
-// below which the surplus of S5 decides with the policy.
+// stacked checks the stack property step by step at capacities above the largest demand. At lower
+// capacities the overflow of S5 decides too.
 func (s *suite) stacked() error {
 	if !s.entry.Traits.Stack || s.entry.Traits.Windowed {
 		return nil
@@ -84,7 +84,7 @@ func (s *suite) stacked() error {
 	})
 }
 
-// includes looks whether one history misses only what another one does.
+// includes checks that one history misses only blocks that another one misses too.
 func includes(larger, smaller []step) error {
 	for i := range larger {
 		for _, x := range larger[i].misses {

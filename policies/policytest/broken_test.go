@@ -13,7 +13,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
-// lruReference is what most of the broken policies should have been.
+// lruReference is the correct version of most of the broken policies.
 type lruReference struct{ policytest.Ledger }
 
 func (r *lruReference) Victims(n int, outside []int32) []int32 {
@@ -34,8 +34,8 @@ func with(e policies.Entry, change func(*policies.Entry)) policies.Entry {
 	return e
 }
 
-// broken are policies with one fault each; the kit must find it in the check named, with
-// a message that has all the words: what the author needs to see.
+// broken are policies with one fault each. The kit must find it in the check named. The message
+// must have all the words, which the author needs.
 var broken = []struct {
 	fault string
 	entry policies.Entry
@@ -199,14 +199,14 @@ func TestKitBites(t *testing.T) {
 	}
 }
 
-// What is sound passes.
+// A sound policy passes.
 func TestKitAccepts(t *testing.T) {
 	if failures := policytest.Check(line(newLRUPolicy), "", newLRU); failures != nil {
 		t.Error(failures)
 	}
 }
 
-// A check runs alone, as -run asks for it.
+// A check runs alone, as with -run.
 func TestOneCheckAlone(t *testing.T) {
 	if err := policytest.RunAlone("Legal", line(newLRUPolicy)); err != nil {
 		t.Error(err)

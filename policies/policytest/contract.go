@@ -12,7 +12,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Streams that a check draws; -short halves them.
+// The number of streams that a check draws, halved by -short.
 const (
 	legalStreams     = 600
 	agreeStreams     = 200
@@ -30,7 +30,7 @@ const (
 	poolTraces       = 6
 )
 
-// legal replays with a new instance a stream: the engine checks every answer.
+// legal replays with a new instance per stream. The engine checks every answer.
 func (s *suite) legal() error {
 	return s.seeds(legalStreams, func(c *setting) error {
 		_, _, err := replayEngine(c, s.fresh())
@@ -76,7 +76,7 @@ func (s *suite) compare(a, b *setting, first, second string) error {
 	return differ(first, second, x, y)
 }
 
-// borrows overwrites all that the policy was lent after every call.
+// borrows overwrites everything that the policy was lent, after every call.
 func (s *suite) borrows() error { return s.seeds(agreeStreams, s.borrowsOn) }
 
 func (s *suite) borrowsOn(c *setting) error {
@@ -99,8 +99,8 @@ func (s *suite) borrowsOn(c *setting) error {
 	return nil
 }
 
-// forgets replays streams A, B, A with one instance, and A again after as many streams as
-// a counter of 8 or 16 bits can count.
+// forgets replays streams A, B, A with one instance. It replays A again after as many streams as a
+// counter of 8 or 16 bits can count.
 func (s *suite) forgets() error {
 	if err := s.forgetsOther(); err != nil {
 		return err
@@ -119,8 +119,8 @@ func (s *suite) forgets() error {
 	return nil
 }
 
-// forgetsMany begins so many streams from a replay of a stream to the next of the same:
-// a stamp that counts streams, in too few bits, is then what it was.
+// forgetsMany begins the given number of streams between two replays of the same stream. A stamp
+// that counts streams in too few bits then repeats.
 func (s *suite) forgetsMany(c *setting, streams int) (err error) {
 	defer catch(&err)
 	p := s.fresh()
@@ -190,8 +190,7 @@ func (s *suite) refereedOn(c *setting) error {
 	return differ("the policy", "the reference", got, want)
 }
 
-// online cuts streams short: a policy that does not see the future does the same up to the
-// cut.
+// online cuts streams short. A policy that does not see the future does the same up to the cut.
 func (s *suite) online() error {
 	if s.needs&policies.NeedNext != 0 {
 		return nil
@@ -219,7 +218,7 @@ func (s *suite) online() error {
 	})
 }
 
-// firstRows returns a stream of the first rows of another.
+// firstRows returns a copy of the first rows of a stream.
 func firstRows(whole *trace.Stream, rows int) *trace.Stream {
 	stream := new(trace.Stream)
 	stream.Reset(whole.StreamInfo)
@@ -234,8 +233,7 @@ func firstRows(whole *trace.Stream, rows int) *trace.Stream {
 	return stream
 }
 
-// apart makes the calls of two replays in turn, an instance each: both answer as they did
-// alone.
+// apart makes the calls of two replays in turn, with an instance each. Both must answer as alone.
 func (s *suite) apart() error {
 	var last *script
 	return s.seeds(apartStreams, func(c *setting) error {
@@ -271,7 +269,7 @@ func (r *script) beside(other *script, s *suite) (err error) {
 	return nil
 }
 
-// stepOf is the step that a call belongs to.
+// stepOf returns the step of a call.
 func (r *script) stepOf(call int) int32 {
 	for ; call >= 0; call-- {
 		if r.calls[call].kind == callUpdate {

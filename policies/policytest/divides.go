@@ -72,9 +72,9 @@ func (s *suite) dividesOn(r *rand.Rand) error {
 	return nil
 }
 
-// surveyed shows a prompt to a Divider and returns what it must know of it.
+// surveyed shows a prompt to a Divider and returns the values that Survey appends.
 func surveyed(d policies.Divider, p *policies.Prompt) ([]float32, error) {
-	const before = 0.25 // what dst holds already
+	const before = 0.25 // a value that dst has before the call
 	l := lendPrompt(p)
 	values := d.Survey(&l.given, []float32{before})
 	if name := l.changed(); name != "" {
@@ -96,7 +96,7 @@ func cloneSurveyed(streams []policies.Surveyed) []policies.Surveyed {
 	return own
 }
 
-// surveyor keeps the prompt that a run hands over, with a window.
+// surveyor copies the prompt that a run hands over, with its windows.
 type surveyor struct {
 	policies.Divider
 	prompt *policies.Prompt

@@ -12,7 +12,7 @@ import (
 
 var policyName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// entryHolds checks the line of the table against itself and against the methods.
+// entryHolds checks the table entry itself and against the methods.
 func (s *suite) entryHolds() error {
 	e := &s.entry
 	switch {
@@ -39,10 +39,10 @@ func (s *suite) entryHolds() error {
 	return s.ruleFits()
 }
 
-// lossyNeeds are what a lossy policy can ask for.
+// lossyNeeds are the columns that a lossy policy can ask for.
 const lossyNeeds = policies.NeedCandidates | policies.NeedAttention | policies.NeedPromptMass | policies.NeedWindows
 
-// ruleFits checks that the policy is one of the suite's miss rule.
+// ruleFits checks that the policy has the suite's miss rule.
 func (s *suite) ruleFits() error {
 	_, prompt := s.make().(policies.Lossy)
 	switch lossy := s.entry.Traits.Lossy; {
@@ -75,7 +75,7 @@ func (s *suite) optionsParseBack() error {
 	return nil
 }
 
-// traitsFit checks that the traits say what the methods do.
+// traitsFit checks that the traits agree with the methods.
 func (s *suite) traitsFit() error {
 	a, b := s.make(), s.make()
 	if a == nil || b == nil {

@@ -36,8 +36,8 @@ func RunAlone(name string, entry policies.Entry) error {
 	panic("no check " + name)
 }
 
-// Claimed is the memory in bytes that the entry states for a block of the context, and what
-// an instance holds for it.
+// Claimed returns the memory in bytes per block of the context: the number in the entry, and the
+// measured one.
 func Claimed(entry policies.Entry) (claimed, held float64, err error) {
 	s := &suite{entry: entry, options: entry.Example, rule: fetch}
 	if entry.Traits.Lossy {

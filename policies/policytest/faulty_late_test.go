@@ -10,10 +10,10 @@ import (
 	"github.com/kvreplay/kvreplay/policies/lru"
 )
 
-// The policies of this file have faults that a short stream, or one instance, does not
-// show; TestKitBites says which.
+// The policies of this file have faults that a short stream, or one instance, does not show.
+// TestKitBites names the faults.
 
-// allocatesSeldom takes a buffer anew every thousandth step.
+// allocatesSeldom allocates a buffer at every thousandth step.
 type allocatesSeldom struct {
 	lru.Policy
 	steps  int
@@ -49,7 +49,7 @@ func (p *holdsMuch) Reset(sc *policies.Scope) error {
 	return p.Policy.Reset(sc)
 }
 
-// stampsStreams is LFU whose counts hold where their stamp is that of the stream: a byte.
+// stampsStreams is LFU whose counts are valid if their stamp is that of the stream, one byte.
 type stampsStreams struct {
 	counting
 	stream uint8
@@ -104,7 +104,7 @@ func (p *keepsScope) Evict(n int, dst []int32) []int32 {
 	})
 }
 
-// changesScope counts down in the capacity that it was told.
+// changesScope counts down in the capacity of its Scope.
 type changesScope struct{ lru.Policy }
 
 func (p *changesScope) Reset(sc *policies.Scope) error {
@@ -150,7 +150,7 @@ func (p *stacksSmall) Evict(n int, dst []int32) []int32 {
 	return p.lru.Evict(n, dst)
 }
 
-// sharesScratch hands what left the demand from Update to Evict in a variable of all.
+// sharesScratch passes the blocks that left the demand from Update to Evict in a package variable.
 type sharesScratch struct{ lru.Policy }
 
 var scratch policies.Step
@@ -161,7 +161,7 @@ func (p *sharesScratch) Reset(sc *policies.Scope) error {
 }
 
 func (p *sharesScratch) Update(s *policies.Step) {
-	p.Policy.Update(&scratch) // what a warm-up placed
+	p.Policy.Update(&scratch) // the blocks that a warm-up placed
 	scratch = policies.Step{Exit: slices.Clone(s.Exit), Offered: slices.Clone(s.Offered), Hit: slices.Clone(s.Hit)}
 }
 
@@ -223,7 +223,7 @@ func (p *playsEnd) Evict(n int, dst []int32) []int32 {
 	})
 }
 
-// peeksOnce names its first victim of a step, whatever has gone since.
+// peeksOnce names its first victim of a step, even if it was evicted since.
 type peeksOnce struct {
 	lru.Policy
 	first int32

@@ -7,7 +7,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// oldest drops the lowest index: what the broken ones embed.
+// oldest drops the lowest index. The broken policies embed it.
 type oldest struct{ held []int32 }
 
 func (p *oldest) Reset(*policies.Scope) error { p.held = p.held[:0]; return nil }
@@ -30,7 +30,7 @@ func (p *asksDemand) Needs() policies.Needs { return policies.NeedDemand }
 type dropsAgain struct{ oldest }
 
 func (p *dropsAgain) Evict(n int, dst []int32) []int32 {
-	return append(dst, p.held[:n]...) // and does not forget them
+	return append(dst, p.held[:n]...) // without forgetting them
 }
 
 type dropsFew struct{ oldest }
@@ -88,7 +88,7 @@ func (p *mapDrops) Evict(n int, dst []int32) []int32 {
 	return dst
 }
 
-// sortsList sorts what it was shown of the list.
+// sortsList sorts the List that it was lent.
 type sortsList struct{ oldest }
 
 func (p *sortsList) Needs() policies.Needs { return policies.NeedCandidates }
@@ -97,7 +97,7 @@ func (p *sortsList) Update(s *policies.Step) {
 	slices.Sort(s.List)
 }
 
-// clearsMass takes what it has read of the prompt for its own.
+// clearsMass writes to the Mass that it was lent.
 type clearsMass struct{ oldest }
 
 func (p *clearsMass) Needs() policies.Needs { return policies.NeedPromptMass }
@@ -106,8 +106,8 @@ func (p *clearsMass) Prompt(pr *policies.Prompt) {
 	clear(pr.Mass)
 }
 
-// asksScope keeps what it was reset with, and looks there later: as long as the engine
-// leaves it alone, all is well.
+// asksScope keeps the Scope of Reset and reads it later. It works as long as the engine leaves the
+// Scope alone.
 type asksScope struct {
 	oldest
 	scope *policies.Scope
@@ -146,7 +146,7 @@ type answersAnew struct{ oldest }
 
 func (p *answersAnew) Evict(n int, _ []int32) []int32 { return p.oldest.Evict(n, nil) }
 
-// ranksAnew makes the list of what it holds anew for each step.
+// ranksAnew allocates a new list of its blocks for each step.
 type ranksAnew struct{ oldest }
 
 func (p *ranksAnew) Evict(n int, dst []int32) []int32 {
@@ -154,7 +154,7 @@ func (p *ranksAnew) Evict(n int, dst []int32) []int32 {
 	return p.oldest.Evict(n, dst)
 }
 
-// neverDrops keeps a list of all that it was ever handed beside what is held.
+// neverDrops keeps a list of every block that it ever received, in addition to those it holds.
 type neverDrops struct {
 	oldest
 	all []int32
@@ -216,7 +216,7 @@ func (p *sharesHeld) Evict(n int, dst []int32) []int32 {
 	return dst
 }
 
-// drawsOrder draws what it drops, from the seed.
+// drawsOrder draws its victims from the seed.
 type drawsOrder struct {
 	oldest
 	r *rand.Rand
@@ -231,7 +231,7 @@ func (p *drawsOrder) Evict(n int, dst []int32) []int32 {
 	return p.oldest.Evict(n, dst)
 }
 
-// dividesFairly is what the broken Dividers embed.
+// dividesFairly is embedded in the broken Dividers.
 type dividesFairly struct{ oldest }
 
 func (p *dividesFairly) Survey(_ *policies.Prompt, dst []float32) []float32 { return append(dst, 1) }

@@ -9,7 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/optbypass"
 )
 
-// The policies of this file have one fault each; TestKitBites says which.
+// The policies of this file have one fault each. TestKitBites names the faults.
 
 // namesDemanded never takes hits out.
 type namesDemanded struct{ lru.Policy }
@@ -64,8 +64,7 @@ type namesFew struct{ lru.Policy }
 
 func (p *namesFew) Evict(n int, dst []int32) []int32 { return p.Policy.Evict(n-1, dst) }
 
-// halvesItself drops eagerly what exceeds the capacity that it was told less one, and
-// does not say that it looks at it.
+// halvesItself eagerly drops the blocks above its capacity less one, without claiming Traits.Sized.
 type halvesItself struct {
 	lru.Policy
 	capacity, size int
@@ -87,7 +86,7 @@ func (p *halvesItself) Evict(n int, dst []int32) []int32 {
 	return p.Policy.Evict(n, dst)
 }
 
-// needsWork looks at its first victim before it knows that there is one.
+// needsWork reads its first victim without checking that there is one.
 type needsWork struct{ lru.Policy }
 
 func (p *needsWork) Evict(n int, dst []int32) []int32 {
@@ -98,7 +97,7 @@ func (p *needsWork) Evict(n int, dst []int32) []int32 {
 	return append(dst, victims...)
 }
 
-// ignoresBirths does not know what left the local window.
+// ignoresBirths ignores the blocks that left the local window.
 type ignoresBirths struct{ lru.Policy }
 
 func (p *ignoresBirths) Update(s *policies.Step) {
@@ -107,7 +106,7 @@ func (p *ignoresBirths) Update(s *policies.Step) {
 	p.Policy.Update(&unborn)
 }
 
-// keepsSlice takes in what left the demand only when it is asked for victims.
+// keepsSlice adds the blocks that left the demand only when it is asked for victims.
 type keepsSlice struct {
 	lru.Policy
 	exit []int32
@@ -131,7 +130,7 @@ func (p *sortsExit) Update(s *policies.Step) {
 	p.Policy.Update(s)
 }
 
-// appendsExit joins two lists where one of them lies.
+// appendsExit appends one lent list to another in place.
 type appendsExit struct{ lru.Policy }
 
 func (p *appendsExit) Update(s *policies.Step) {
@@ -140,7 +139,7 @@ func (p *appendsExit) Update(s *policies.Step) {
 	p.Policy.Update(&joined)
 }
 
-// zeroesScores clears what it has seen.
+// zeroesScores clears the scores that it has read.
 type zeroesScores struct{ lru.Policy }
 
 func (p *zeroesScores) Needs() policies.Needs { return policies.NeedScores }
@@ -162,7 +161,7 @@ func (p *sumsPicked) Update(s *policies.Step) {
 	p.Policy.Update(s)
 }
 
-// answersOnce has nothing to say to a second question about a step.
+// answersOnce does not answer a second question about a step.
 type answersOnce struct {
 	lru.Policy
 	answered bool
@@ -186,7 +185,7 @@ type panicsResized struct{ lru.Policy }
 
 func (*panicsResized) Resize(int) { panic("fixed") }
 
-// growsOnly is MIN with bypass that goes on with the largest capacity it was told.
+// growsOnly is MIN with bypass at the largest capacity so far.
 type growsOnly struct {
 	optbypass.Policy
 	most int
@@ -213,7 +212,7 @@ func (p *ownSlice) Evict(n int, _ []int32) []int32 {
 	return p.victims
 }
 
-// counting is LFU with a map that holds all counts for ever.
+// counting is LFU with a map of all counts, which it never forgets.
 type counting struct {
 	lru.Policy
 	out    map[int32]bool
@@ -295,7 +294,7 @@ func (p *drawsGlobally) Evict(n int, dst []int32) []int32 {
 	return p.take(n, dst, func(a, b int32) int { return lots[a] - lots[b] })
 }
 
-// mapOrder takes what the map gives.
+// mapOrder takes victims in map order.
 type mapOrder struct{ counting }
 
 func (p *mapOrder) Evict(n int, dst []int32) []int32 {
@@ -326,7 +325,7 @@ func (p *drawsSecretly) Evict(n int, dst []int32) []int32 {
 	return p.take(n, dst, func(a, b int32) int { return int(flip * (a - b)) })
 }
 
-// allocates makes a buffer a step.
+// allocates allocates a buffer per step.
 type allocates struct{ lru.Policy }
 
 func (p *allocates) Evict(n int, dst []int32) []int32 {
@@ -343,7 +342,7 @@ func (p *tiesLate) Update(s *policies.Step) {
 	p.Policy.Update(&backwards)
 }
 
-// birthsFirst takes in births ahead of what was demanded at the step before.
+// birthsFirst inserts births before the blocks demanded at the step before.
 type birthsFirst struct{ lru.Policy }
 
 func (p *birthsFirst) Update(s *policies.Step) {
@@ -351,7 +350,7 @@ func (p *birthsFirst) Update(s *policies.Step) {
 	p.Policy.Update(&policies.Step{Exit: s.Exit, Hit: s.Hit})
 }
 
-// eager keeps nothing outside the demand.
+// eager keeps only the demand.
 type eager struct{ lru.Policy }
 
 func (p *eager) Evict(_ int, dst []int32) []int32 { return p.EvictTo(p.Len(), dst) }
@@ -381,7 +380,7 @@ type faultySweep struct {
 
 func (p *faultySweep) Sweep(policies.Policy) policies.Sweep { return p.wrap(p.Policy.Sweep(&p.Policy)) }
 
-// sweeps makes a policy of a pass.
+// sweeps makes a policy from a pass.
 func sweeps(wrap func(policies.Sweep) policies.Sweep) policies.Entry {
 	return line(func() policies.Policy { return &faultySweep{wrap: wrap} })
 }
@@ -398,7 +397,7 @@ func (w tooNear) Distances(s *policies.Step, dst []int32) []int32 {
 	return dst
 }
 
-// demandTwice counts the demand as if it were not among the residents.
+// demandTwice counts the demand as if it were not resident.
 type demandTwice struct {
 	policies.Sweep
 	demand int32
@@ -418,7 +417,7 @@ func (w *demandTwice) Residents(sizes, dst []int32) []int32 {
 	return dst
 }
 
-// startsOnce begins with the first stream and goes on with it.
+// startsOnce resets only at the first stream.
 type startsOnce struct {
 	policies.Sweep
 	blocks int
@@ -432,7 +431,7 @@ func (w *startsOnce) Reset(sc *policies.Scope) error {
 	return w.Sweep.Reset(sc)
 }
 
-// joinsLate tells the pass below what left the demand when it is asked again.
+// joinsLate reports the blocks that left the demand to the inner pass one call late.
 type joinsLate struct {
 	policies.Sweep
 	late policies.Step
@@ -459,7 +458,7 @@ func (w *joinsLate) Residents(sizes, dst []int32) []int32 {
 	return w.Sweep.Residents(sizes, dst)
 }
 
-// evictsNewest has a rule of its own, and the answers of the policy that it embeds.
+// evictsNewest has a different rule, but the Sweep of the policy that it embeds.
 type evictsNewest struct{ counting }
 
 func (p *evictsNewest) Evict(n int, dst []int32) []int32 {
@@ -470,7 +469,7 @@ func (p *evictsNewest) Sweep(policies.Policy) policies.Sweep {
 	return p.Policy.Sweep(&p.Policy)
 }
 
-// peeksAway evicts what it is asked to name.
+// peeksAway evicts the block that Peek asks for.
 type peeksAway struct{ lru.Policy }
 
 func (p *peeksAway) Peek() (int32, bool) {

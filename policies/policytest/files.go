@@ -18,7 +18,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// filed replays a file of three streams, whole and cut in two, with one worker and
+// filed replays a file of three streams in several ways: whole and cut in two, with one worker and
 // with four, with entries of twice the bytes, and at many capacities in one run.
 func (s *suite) filed() error {
 	dir, err := os.MkdirTemp("", "policytest")
@@ -53,8 +53,8 @@ func (s *suite) threeStreams() (trace.Meta, []*trace.Stream) {
 	return meta, streams
 }
 
-// fileWindows are the warm-up windows of the streams in files, fileEntries the entries
-// of a block for policies that look at them.
+// fileWindows is the number of warm-up windows of the streams in files. fileEntries is the number
+// of entries per block, for policies that count them.
 const fileWindows, fileEntries = 6, 2
 
 func (s *suite) sameRows(whole string, parts []string) error {
@@ -85,8 +85,8 @@ func (s *suite) sameRows(whole string, parts []string) error {
 	return nil
 }
 
-// together compares a run at many capacities with streams replayed one capacity at a
-// time and watched step by step: a Sweeper answers the run in one pass.
+// together compares a run at many capacities with single streams. A Sweeper answers the run in one
+// pass. The streams are replayed one capacity at a time and observed step by step.
 func (s *suite) together(path string) error {
 	rows, err := s.rows(path, 1, 0, "8", "9", "10", "12", "15", "20", "40")
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *suite) together(path string) error {
 	return nil
 }
 
-// write writes a trace of streams and returns its path. The streams stay as they are.
+// write writes a trace of streams and returns its path. It does not change the streams.
 func write(path string, meta trace.Meta, streams []*trace.Stream) (string, error) {
 	w, err := trace.Create(path, meta)
 	if err != nil {
@@ -140,12 +140,12 @@ func write(path string, meta trace.Meta, streams []*trace.Stream) (string, error
 	return path, w.Close()
 }
 
-// rows replays a file, a row a stream.
+// rows replays a file, one row per stream.
 func (s *suite) rows(path string, workers, entryBytes int, capacities ...string) ([]result.Row, error) {
 	return s.replay(path, replayed{capacities: capacities, workers: workers, entryBytes: entryBytes})
 }
 
-// replayed is how a file is replayed, a row a stream.
+// replayed is a way to replay a file, one row per stream.
 type replayed struct {
 	capacities []string
 	workers    int     // 0: one
@@ -181,7 +181,7 @@ func (s *suite) replay(path string, how replayed) ([]result.Row, error) {
 	return result.Rows, nil
 }
 
-// sameCounts compares what streams did, not what was asked for.
+// sameCounts compares the counts of rows, not their settings.
 func sameCounts(want, got []result.Row) error {
 	if len(want) != len(got) {
 		return fmt.Errorf("%d rows, expected %d", len(got), len(want))
@@ -195,10 +195,10 @@ func sameCounts(want, got []result.Row) error {
 	return nil
 }
 
-// pooled replays a stream in pools with one and with three others that demand nothing and
-// bear nothing, as --pool request does: what it misses of the same memory is the same.
+// pooled replays a stream in pools with one and with three other streams, as --pool request does.
+// The others demand nothing and have no births. The stream must miss the same with the same memory.
 func (s *suite) pooled() error {
-	if s.entry.Traits.Random || s.picks() || s.needs&policies.NeedCandidates != 0 { // candidates are also what other streams list
+	if s.entry.Traits.Random || s.picks() || s.needs&policies.NeedCandidates != 0 { // other streams' lists are candidates too
 		return nil
 	}
 	dir, err := os.MkdirTemp("", "policytest")
@@ -219,10 +219,10 @@ func (s *suite) pooled() error {
 	return nil
 }
 
-// The streams of a pool share a cache of poolCapacity blocks; nothing is born in poolSteps.
+// The streams of a pool share a cache of poolCapacity blocks. Within poolSteps there is no birth.
 const poolCapacity, poolSteps, poolWindows, poolTokens = 12, 40, 8, 64
 
-// missesInPool counts what a stream misses in a pool of so many.
+// missesInPool returns the misses of one stream in a pool of the given number of streams.
 func (s *suite) missesInPool(dir string, seed uint64, streams int) (int64, error) {
 	r := rand.New(rand.NewPCG(seed, 36))
 	o := s.usable(replaytest.Options{Prompt: 30*poolTokens + poolWindows + 1, Steps: poolSteps, Windows: poolWindows, M: 9,
@@ -245,7 +245,7 @@ func (s *suite) missesInPool(dir string, seed uint64, streams int) (int64, error
 	return rows[busy.Layer].Misses, nil
 }
 
-// idle is a stream of the same steps that selects what is pinned.
+// idle returns a stream of the same steps that selects only pinned tokens.
 func idle(busy *trace.Stream, layer int32) *trace.Stream {
 	stream, info := new(trace.Stream), busy.StreamInfo
 	info.Layer = layer

@@ -9,9 +9,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Fuzz decodes bytes to a stream and a way to replay it, and checks that the policy
-// answers legally, keeps no slice, stays above the optimum and does what the
-// reference does (nil: none).
+// Fuzz decodes bytes to a stream and a way to replay it. It checks that the policy answers legally,
+// keeps no slice, stays above the optimum and agrees with the reference (nil: none).
 //
 //	func FuzzConformance(f *testing.F) { policytest.Fuzz(f, lru.Entry, "", nil) }
 func Fuzz(f *testing.F, entry policies.Entry, options string, newReference func() Reference) {
@@ -35,7 +34,7 @@ func Fuzz(f *testing.F, entry policies.Entry, options string, newReference func(
 	})
 }
 
-// bytesReader gives out bytes, zeros at the end.
+// bytesReader reads bytes, and zeros after the end.
 type bytesReader []byte
 
 func (b *bytesReader) next() int {
@@ -47,8 +46,8 @@ func (b *bytesReader) next() int {
 	return int(x)
 }
 
-// decode reads a setting: nine bytes of settings, then rows of a length with a bit for
-// a gap, and the blocks. It returns nil where no counted row is left.
+// decode reads a setting. Nine bytes of settings come first. Each row follows as a byte with its
+// length and a bit for a gap, then the blocks. decode returns nil if no counted row is left.
 func (s *suite) decode(data []byte) *setting {
 	b := (*bytesReader)(&data)
 	k, more, windows := 1+b.next()%12, b.next()%8, b.next()%10
@@ -68,7 +67,7 @@ func (s *suite) decode(data []byte) *setting {
 	for step := -windows; len(*b) > 0 && stream.Rows < 64; step++ {
 		step += appendRow(stream, &meta, step, b)
 	}
-	if stream.Rows == 0 || stream.LastStep < 0 { // a run refuses streams without a counted step
+	if stream.Rows == 0 || stream.LastStep < 0 { // a run rejects streams without a counted step
 		return nil
 	}
 	c := &setting{stream: stream, meta: meta, topK: k, candidates: meta.Candidates, capacity: capacity,

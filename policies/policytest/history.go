@@ -13,32 +13,39 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// History replays a short history that a person worked out, and compares every step.
-// Settings come first, a line each. Then comes a line a step with the list, best first,
-// the misses, the victims and, if there are any, the blocks that are kept out. Text behind #
-// is a comment.
+// History replays a short history that a person worked out, and compares every step. The settings
+// come first, one per line. One line per step follows: the list, best first, the misses, the
+// victims, and the blocks that are kept out, if there are any. Text behind # is a comment.
 //
 //	capacity 2
 //	1   | 1 |
 //	2   | 2 |
 //	3   | 3 | 1  # block 1 was used longest ago
 //
-// Settings are capacity, topk (K; otherwise the longest list: the rest of a list are
-// candidates), windows (the number of first steps that are a warm-up), entries (of a list in
-// a block: lists then name entries, the other columns blocks) and prompt. Without prompt
-// blocks have a hundred tokens, so that none is born. With it blocks are tokens, and the
-// token prompt+t-1 is born at step t.
+// The settings are
+//
+//   - capacity
+//   - topk: K, by default the longest list. The rest of a list are candidates.
+//   - windows: the number of first steps that are a warm-up
+//   - entries: the entries per block. Lists then name entries, and the other columns name blocks.
+//   - prompt: the number of prompt tokens. Blocks are then tokens, and token prompt+t-1 is born at
+//     step t. By default blocks have a hundred tokens, so that none is born.
 func History(t *testing.T, entry policies.Entry, options, text string) {
 	t.Helper()
 	compareHistory(t, &suite{entry: entry, options: options, rule: fetch}, text)
 }
 
-// LossyHistory is History for a lossy policy. Its settings are capacity (the budget), prompt
-// (tokens, which are blocks), local (tokens that are pinned at the end, 1 otherwise), windows
-// (the number of first steps that are windows of the prompt), and mass, the prompt_mass of
-// each token of the prompt. A step's line has the list, as block or block:attention, the lost
-// blocks and the dropped ones. A window has a list and a bar. The line that begins with
-// prompt has the blocks that are dropped when the prompt ends.
+// LossyHistory is History for a lossy policy. The settings are
+//
+//   - capacity: the budget
+//   - prompt: the number of prompt tokens, which are blocks
+//   - local: the number of tokens that are pinned at the end, by default 1
+//   - windows: the number of first steps that are windows of the prompt
+//   - mass: the prompt_mass of each token of the prompt
+//
+// A step's line has the list, as block or block:attention, the lost blocks and the dropped ones. A
+// window has a list and a bar. The line that begins with prompt has the blocks that are dropped
+// when the prompt ends.
 //
 //	capacity 2
 //	prompt 5
@@ -49,8 +56,8 @@ func LossyHistory(t *testing.T, entry policies.Entry, options, text string) {
 	compareHistory(t, &suite{entry: entry, options: options, rule: lose}, text)
 }
 
-// Divide is how a method with these options divides a request's memory among streams that a
-// person made up.
+// Divide returns the budgets by which a method with these options divides a request's memory among
+// the given streams.
 func Divide(t *testing.T, entry policies.Entry, options string, streams []policies.Surveyed) []int {
 	t.Helper()
 	fresh, _, err := entry.New(options)
@@ -97,10 +104,10 @@ func compareHistory(t *testing.T, s *suite, text string) {
 	}
 }
 
-// history is a history as it is read.
+// history is a history while it is read.
 type history struct {
 	rule     missRule
-	settings map[string]int // the numbers that it may set, with their defaults
+	settings map[string]int // the settings that it accepts, with their defaults
 	mass     []float32
 	rows     []trace.Row
 	longest  int
@@ -181,7 +188,7 @@ func (h *history) row(words []string) error {
 func (h *history) setting() *setting {
 	sink, tokens, prompt := 0, 1, h.settings["prompt"]
 	if prompt == 0 {
-		tokens, prompt = 100, 100*100*h.settings["entries"]+20 // a hundred blocks; the next is not full for 80 steps
+		tokens, prompt = 100, 100*100*h.settings["entries"]+20 // a hundred blocks. The next is not full for 80 steps
 	}
 	topK := cmp.Or(h.settings["topk"], h.longest)
 	c := &setting{capacity: h.settings["capacity"], topK: topK, candidates: h.longest, local: h.settings["local"], blockTokens: tokens,

@@ -10,22 +10,22 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// longRows are the lengths of long streams: the last has more steps than 16 bits can
-// number. One block is demanded in nearly all of them.
+// longRows are the lengths of long streams. The last has more steps than 16 bits can number. One
+// block is demanded in nearly all of them.
 var longRows = []int{1 << 10, 1 << 12, 1<<16 + 1<<12}
 
 const (
-	longTokens = 1 << 13 // of a block: few are born
+	longTokens = 1 << 13 // of a block: there are few births
 	longHot    = 0.99    // chance that the hot block is demanded
 )
 
-// patience is how long a longer stream may take at least, by the time of the one before:
-// some references form every value from the whole history, and take the square of that.
+// patience is the minimum time for a longer stream, estimated from the one before. Some references
+// compute every value from the whole history, which takes quadratic time.
 const patience = 2 * time.Second
 
-// long holds the policy against the reference on streams that are long and small.
+// long compares the policy with the reference on streams that are long and have few blocks.
 func (s *suite) long() error {
-	if s.reference == nil || s.needs&policies.NeedNext != 0 { // the model looks for the next use from every step on
+	if s.reference == nil || s.needs&policies.NeedNext != 0 { // the model searches for the next use from every step on
 		return nil
 	}
 	for i, rows := range longRows {

@@ -17,18 +17,18 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// allocationsAStream is what Reset may take: a random source, say.
+// allocationsAStream is the number of allocations that Reset may make, such as for a random source.
 const allocationsAStream = 4
 
-// allocates counts the allocations of a replay that the instance has made before: Reset
-// takes a few at most, the steps none.
+// allocates counts the allocations of a replay that the instance has made before. Reset may make a
+// few, the steps none.
 func (s *suite) allocates() error {
 	o := s.usable(replaytest.Options{Prompt: 1200, Steps: 2400, Windows: 16, M: 32, Locality: 0.95, Scores: true, Local: 4, BlockTokens: 8})
 	if s.short {
 		o.Steps = 1200
 	}
 	where := "Reset"
-	if s.rule == lose { // which grows by births alone
+	if s.rule == lose { // it grows by births only
 		where, o.BlockTokens = "Reset or Prompt", 4
 	}
 	r := rand.New(rand.NewPCG(1, 32))
@@ -50,8 +50,8 @@ func (s *suite) allocates() error {
 	return nil
 }
 
-// allocates plays the script until nothing new is allocated, twice as often each time: a
-// list that only grows takes memory ever more seldom, and never stops.
+// allocates plays the script until nothing new is allocated, twice as often each time. A list that
+// only grows allocates less and less often, but never stops.
 func (r *script) allocates(p policies.Policy, dst []int32) error {
 	dst = r.play(p, dst)
 	begin := testing.AllocsPerRun(3, func() { r.begin(p) })
@@ -72,19 +72,19 @@ func (r *script) allocates(p policies.Policy, dst []int32) error {
 	return fmt.Errorf("allocates %.0f times in the %d steps of four replays that it has made before, none are allowed", n, 4*r.steps())
 }
 
-// bytesClaimed reads what Traits.Memory begins with.
+// bytesClaimed reads the number at the start of Traits.Memory.
 var bytesClaimed = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?) B\b`)
 
-// Contexts whose memory is compared, in blocks, and what a block may take beyond the claim:
-// a few bits, and what slices are rounded up by.
+// Contexts whose memory is compared, in blocks. memorySlack is the allowance per block beyond the
+// claim, for a few bits and for the rounding of slices.
 const (
 	smallContext, largeContext = 1 << 16, 1 << 18
 	memorySlack                = 0.75
 )
 
-// remembers measures what an instance holds after streams that differ in the length of
-// their context alone, and compares it with the claim. One that is no number of bytes is
-// not looked at.
+// remembers measures the memory of an instance after streams that differ only in the length of
+// their context. It compares the difference with the claim, unless the claim is not a number of
+// bytes.
 func (s *suite) remembers() error {
 	match := bytesClaimed.FindStringSubmatch(s.entry.Traits.Memory)
 	if match == nil {
@@ -104,16 +104,16 @@ func (s *suite) remembers() error {
 	return nil
 }
 
-// memoryEach is the memory in bytes that an instance holds for a block of the context: what
-// it holds more where the context is larger.
+// memoryEach returns the memory in bytes per block of the context: the additional memory of an
+// instance for a larger context.
 func (s *suite) memoryEach() (bytes float64, err error) {
 	small, err1 := s.memoryOver(smallContext)
 	large, err2 := s.memoryOver(largeContext)
 	return (large - small) / (largeContext - smallContext), errors.Join(err1, err2)
 }
 
-// memoryOver is the memory in bytes of an instance that has replayed a stream over a context
-// of, or longer by, a number of blocks.
+// memoryOver returns the memory in bytes of an instance after a stream with a context of, or longer
+// by, the given number of blocks.
 func (s *suite) memoryOver(blocks int) (bytes float64, err error) {
 	c := wide
 	if s.rule == fetch {
@@ -126,7 +126,7 @@ func (s *suite) memoryOver(blocks int) (bytes float64, err error) {
 	return calls.memory(s)
 }
 
-// memory is the memory in bytes of an instance that has answered the script.
+// memory returns the memory in bytes of an instance that has answered the script.
 func (r *script) memory(s *suite) (bytes float64, err error) {
 	defer catch(&err)
 	var policy policies.Policy
@@ -193,8 +193,8 @@ func belowProfiled(stack []uintptr) bool {
 	}
 }
 
-// wide is a short stream over a prompt of blocks, with the budget of a small one. A lossy
-// policy is handed all of the prompt.
+// wide returns a short stream with a prompt of the given number of blocks and the budget of a small
+// prompt. A lossy policy receives all of the prompt.
 func wide(blocks int) *setting {
 	const listed, windows, steps = 16, 4, 24
 	r, sink, local := rand.New(rand.NewPCG(1, 39)), 0, 1
@@ -202,7 +202,7 @@ func wide(blocks int) *setting {
 	stream.Reset(trace.StreamInfo{Key: trace.Key{Request: "wide", Head: trace.NoHead}, PromptLen: int32(blocks)})
 	for step := -windows; step < steps; step++ {
 		row := trace.Row{Step: int32(step)}
-		for i := range listed { // one of each part of the prompt: they differ
+		for i := range listed { // one of each part of the prompt, with different values
 			row.Indices = append(row.Indices, int32(i*(blocks/(2*listed))+r.IntN(blocks/(2*listed))))
 		}
 		stream.Append(row)

@@ -10,8 +10,8 @@ import (
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
-// The memory that the program's own policies state is the memory that they hold, to a byte.
-// The kit itself rejects only claims that are too low.
+// The program's own policies use exactly the memory that they state, to the byte. The kit itself
+// rejects only claims that are too low.
 func TestMemoryStatedIsHeld(t *testing.T) {
 	for _, entry := range all.Table() {
 		checkMemory(t, entry)
@@ -43,7 +43,7 @@ func TestMemoryOfNeighboursIsNotHeld(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-// checkMemory compares the memory that an entry states with the memory that it holds.
+// checkMemory compares the memory that an entry states with the measured memory.
 func checkMemory(t *testing.T, entry policies.Entry) {
 	t.Helper()
 	claimed, held, err := policytest.Claimed(entry)

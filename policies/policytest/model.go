@@ -9,18 +9,18 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// model replays a setting by the definitions S1–S5 with a map of residents; a
-// Reference decides who leaves.
+// model replays a setting by the definitions S1–S5 with a map of residents. A Reference names the
+// blocks that leave.
 type model struct {
 	*setting
 	reference Reference
 	capacity  int // of the step
 	resident  map[int32]bool
 	demands   [][]int32 // of every replayed row, ascending
-	first     int       // row of the stream that is replayed first
+	first     int       // first replayed row of the stream
 }
 
-// replayReference replays the setting with a reference and returns what every step did.
+// replayReference replays the setting with a reference and returns the history of all steps.
 func replayReference(c *setting, r Reference) (steps []step, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -65,12 +65,12 @@ func (m *model) place() error {
 	return nil
 }
 
-// pinned reports whether a sink or the local window holds a token of block b (S2).
+// pinned reports whether a token of block b is a sink or in the local window (S2).
 func (m *model) pinned(b int32, seqLen int) bool {
 	return int(b)*m.blockTokens < m.sink || (int(b)+1)*m.blockTokens > seqLen-m.local
 }
 
-// demand is D_t of a row, ascending (S4).
+// demand returns D_t of a row, ascending (S4).
 func (m *model) demand(row int) []int32 {
 	var demand []int32
 	for _, x := range head(m.stream.List(row), m.topK) {
@@ -82,7 +82,7 @@ func (m *model) demand(row int) []int32 {
 	return slices.Compact(demand)
 }
 
-// picked is how many entries of a block the row demands.
+// picked returns the number of entries of a block that the row demands.
 func (m *model) picked(b int32, row int) (n int) {
 	for _, x := range head(m.stream.List(row), m.topK) {
 		if m.blockOf(x) == b {
@@ -94,8 +94,8 @@ func (m *model) picked(b int32, row int) (n int) {
 
 func head[T any](list []T, n int) []T { return list[:min(n, len(list))] }
 
-// births are the blocks whose last token left the local window since the step before;
-// at the first step, one token did (S3).
+// births returns the blocks whose last token left the local window since the step before. At the
+// first step, one token left it (S3).
 func (m *model) births(row int) (born []int32) {
 	seqLen := m.stream.SeqLen(row)
 	before := seqLen - 1
@@ -111,7 +111,7 @@ func (m *model) births(row int) (born []int32) {
 	return born
 }
 
-// resize follows the capacity to a row's step.
+// resize sets the capacity of a row's step.
 func (m *model) resize(row int) {
 	for _, at := range m.later {
 		if m.stream.Steps[row] >= at.Step {
@@ -153,7 +153,7 @@ func (m *model) step(row int) (step, error) {
 	return out, err
 }
 
-// leave asks who leaves, checks the answers and applies them (S4, S5).
+// leave asks the reference for the blocks that leave, checks the answers and applies them (S4, S5).
 func (m *model) leave(s *Step, out *step) (err error) {
 	overflow := max(0, len(s.Demand)-m.capacity)
 	bypasser, bypasses := m.reference.(KeepsOut)
@@ -174,7 +174,8 @@ func (m *model) leave(s *Step, out *step) (err error) {
 	return err
 }
 
-// surplus is what S5 drops of D_t: worst rank first, without ranks lowest index first.
+// surplus returns the members of D_t that S5 drops: worst rank first, without ranks lowest index
+// first.
 func (m *model) surplus(s *Step, n int) (pass []int32) {
 	order := slices.Clone(s.Demand)
 	if m.meta.Order == trace.OrderRank {
@@ -184,7 +185,7 @@ func (m *model) surplus(s *Step, n int) (pass []int32) {
 	return order[:n]
 }
 
-// remove takes blocks out of the cache after checking that they may go.
+// remove takes blocks out of the cache after checking that they may leave.
 func (m *model) remove(verb string, blocks []int32, least int, from []int32) ([]int32, error) {
 	if len(blocks) < least {
 		return blocks, fmt.Errorf("%s %d blocks, %d must go", verb, len(blocks), least)
@@ -209,7 +210,7 @@ func (m *model) residents() []int32 {
 
 func (m *model) time(row int) int32 { return int32(row - m.stream.Windows) }
 
-// next is the step of the next demand of x after row (S9).
+// next returns the step of the next demand of x after row (S9).
 func (m *model) next(x int32, row int) int32 {
 	for later := row + 1; later < m.stream.Rows; later++ {
 		if _, ok := slices.BinarySearch(m.demands[later-m.first], x); ok {

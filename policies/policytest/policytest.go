@@ -1,52 +1,51 @@
-// Package policytest is the conformance kit of policies: what policies/policies.go asks
-// for, checked over random streams with births, pins, blocks, gaps, warm-ups, ties and
+// Package policytest is the conformance kit of policies. It checks the contract of
+// policies/policies.go over random streams with births, pins, blocks, gaps, warm-ups, ties and
 // overflow. A policy's test is one call:
 //
 //	func TestConformance(t *testing.T) {
 //		policytest.Run(t, lru.Entry, "", func() policytest.Reference { return new(reference) })
 //	}
 //
-// RunLossy does the same for a lossy policy (policies.Lossy). Both kinds of policy pass one
-// kit, with the miss rule as a value. The checks, each a subtest, of both kinds:
+// RunLossy does the same for a lossy policy (policies.Lossy). Both kinds of policy pass one kit,
+// with the miss rule as a value. Each check is a subtest. Checks of both kinds:
 //
 //	Entry          the line of the table: names, options that parse back, traits that fit the methods
-//	Legal          every answer is one that the engine accepts; nothing panics
-//	Deterministic  two instances agree; seeds matter only if Traits.Random says so
-//	Borrows        nothing that was lent is changed or kept; answers are appended
+//	Legal          every answer is one that the engine accepts, without a panic
+//	Deterministic  two instances agree, and seeds matter only if Traits.Random says so
+//	Borrows        nothing that was lent is changed or kept, and answers are appended
 //	Forgets        an instance that has seen other streams answers as a new one does
 //	Allocates      nothing, once an instance has seen a stream
-//	Memory         no more a block of the context than Traits.Memory states
+//	Memory         no more per block of the context than Traits.Memory states
 //	Online         with a stream cut short, the steps before the cut stay as they were
 //	Apart          two instances whose calls are made in turn answer as they do alone
 //
-// of exact policies alone:
+// Checks of exact policies only:
 //
-//	Reference      every step does what a literal transcription of the definition does
+//	Reference      every step agrees with a literal transcription of the definition
 //	Optimum        never fewer misses than opt, or opt-bypass for a bypasser
 //	Stack          a larger capacity misses nothing else, if Traits.Stack claims it
 //	Sized          Scope.Capacity means nothing to a policy that does not claim Traits.Sized
 //	Resize         the same holds at a capacity that grows and shrinks, for a Resizer and for a
 //	               policy that does not read the capacity
-//	Single         victims asked for one by one are those asked for at once, unless Traits.Sized
+//	Single         victims named one by one are those named at once, unless Traits.Sized
 //	               is claimed
-//	Sweep          a Sweeper's pass says at every step what runs at single sizes do
-//	Peek           a Peeker names what it then evicts first, and forgets nothing by it
+//	Sweep          at every step a Sweeper's pass agrees with runs at single sizes
+//	Peek           a Peeker names its next victim and forgets nothing by it
 //	Shift          streams with all blocks renumbered by a constant give the same counts
-//	Long           a stream of more steps than 16 bits can number does what the reference says
+//	Long           a stream of more steps than 16 bits can number agrees with the reference
 //	Pool           in a pool (--pool) the number of streams that demand nothing changes nothing
 //	Files          workers, files cut in two, entries of twice the bytes, many capacities in one
 //	               run: the same rows
 //
-// and of lossy policies alone:
+// Checks of lossy policies only:
 //
-//	Divides        a Divider's budgets: one a stream, at least one block, in sum no more than
-//	               the capacities; the same from any instance; nothing that it is shown is changed
+//	Divides        a Divider's budgets: one per stream, at least one block, in sum no more than
+//	               the capacities. They are the same from any instance, and the input is unchanged
 //
-// Histories that a person worked out (History, LossyHistory) check that a policy does what
-// its paper says.
+// Histories that a person worked out (History, LossyHistory) check that a policy follows its paper.
 //
-// A failure names the seed of the smallest stream that shows it; -policytest.seed draws
-// that stream alone. Run must not be called from a parallel test: it counts allocations.
+// A failure names the seed of the smallest stream that shows it, and -policytest.seed draws that
+// stream alone. Run counts allocations, so it must not be called from a parallel test.
 package policytest
 
 import (
@@ -56,7 +55,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// missRule says what becomes of a demanded block that is not held.
+// missRule is the fate of a demanded block that is not held.
 type missRule uint8
 
 const (
@@ -80,8 +79,8 @@ type suite struct {
 type check struct {
 	name  string
 	run   func(*suite) error
-	rules missRule // whose policies it is for
-	gate  bool     // if it fails, the checks behind it make no sense
+	rules missRule // the kinds of policy that it checks
+	gate  bool     // if it fails, the later checks make no sense
 }
 
 var checks = []check{
@@ -109,15 +108,15 @@ var checks = []check{
 	{"Divides", (*suite).divides, lose, false},
 }
 
-// Run checks a policy with the given options. newReference makes transcriptions of its
-// definition; nil leaves that check out.
+// Run checks a policy with the given options. newReference makes transcriptions of its definition.
+// If it is nil, the checks that need one are left out.
 func Run(t *testing.T, entry policies.Entry, options string, newReference func() Reference) {
 	t.Helper()
 	(&suite{entry: entry, options: options, rule: fetch, reference: newReference, short: testing.Short()}).test(t)
 }
 
-// RunLossy checks a lossy policy with the given options, over random streams with attention
-// masses. It must not be called from a parallel test: it counts allocations.
+// RunLossy checks a lossy policy with the given options, over random streams with attention masses.
+// It counts allocations, so it must not be called from a parallel test.
 func RunLossy(t *testing.T, entry policies.Entry, options string) {
 	t.Helper()
 	(&suite{entry: entry, options: options, rule: lose, short: testing.Short()}).test(t)
@@ -140,7 +139,7 @@ func (s *suite) test(t *testing.T) {
 	}
 }
 
-// alone runs a check. If -run leaves out that of the entry, it is made first.
+// alone runs a check. If -run leaves out the Entry check, alone makes the policy first.
 func (s *suite) alone(c check) error {
 	if c.name != "Entry" && s.make == nil {
 		if err := s.entryHolds(); err != nil {
@@ -156,12 +155,12 @@ type Failure struct {
 	Err   error
 }
 
-// Check is Run without a test: it returns what fails, in the order of Run.
+// Check is Run without a test. It returns the failures in the order of Run.
 func Check(entry policies.Entry, options string, newReference func() Reference) []Failure {
 	return (&suite{entry: entry, options: options, rule: fetch, reference: newReference}).failures(checks)
 }
 
-// CheckLossy is RunLossy without a test: it returns what fails.
+// CheckLossy is RunLossy without a test. It returns the failures.
 func CheckLossy(entry policies.Entry, options string) []Failure {
 	return (&suite{entry: entry, options: options, rule: lose}).failures(checks)
 }
@@ -193,7 +192,7 @@ func (s *suite) parse() error {
 	return nil
 }
 
-// text is the policy as a user types it.
+// text returns the policy as a user types it.
 func (s *suite) text() string {
 	if s.options == "" {
 		return s.entry.Name

@@ -10,47 +10,46 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// probe stands between the engine and a policy. It gives the policy copies of every
-// list, looks whether the copies stay as they are, and overwrites them after the call,
-// so that a policy that keeps a slice is found out.
+// probe stands between the engine and a policy. It gives the policy copies of every list, checks
+// that the copies are unchanged, and overwrites them after the call. This exposes a policy that
+// keeps a slice.
 type probe struct {
 	policy  policies.Policy
 	rule    missRule
-	spoil   bool   // overwrite what was lent
+	spoil   bool   // overwrite the lent lists
 	peek    bool   // ask a Peeker before every eviction
 	single  bool   // ask for victims one by one
-	inflate int    // Scope.Capacity is told so many times too large; 0: as it is
-	err     error  // first rule broken that the engine cannot see
+	inflate int    // factor by which Scope.Capacity is too large, 0 for none
+	err     error  // first violation that the engine cannot see
 	at      string // the call in progress, for panics
 	scope   policies.Scope
-	script  *script // receives every call; nil for none
+	script  *script // receives every call, unless nil
 	lent    []lent[int32]
 	scores  lent[float32]
 	dst     []int32
 
 	told    policies.Step // the last step, for messages
 	outside map[int32]bool
-	gone    []int32 // victims of the last question, in outside until the next step
+	gone    []int32 // victims of the last question, still in outside until the next step
 	asked   string  // the last question and its answer
 
-	answered bool    // the first question of the stream, of a lossy policy
-	ofPrompt []int32 // what it dropped of the prompt: its first answer
+	answered bool    // whether a lossy policy has answered the first question of the stream
+	ofPrompt []int32 // the blocks of the prompt that it dropped: its first answer
 }
 
 // lent is a list that the policy was given.
 type lent[E comparable] struct {
 	name       string
-	list, copy []E // to their capacity, which is behind the policy's end
+	list, copy []E // to their capacity, which lies behind the policy's end
 }
 
-// garbage is what lent lists are overwritten with, and what stands behind their ends.
+// garbage overwrites lent lists and lies behind their ends.
 const (
 	garbage      = math.MinInt32
 	garbageScore = -math.MaxFloat32
 )
 
-// lendList puts a copy in a list's place, with garbage behind its end: an append in place
-// is seen.
+// lendList replaces a list by a copy with garbage behind its end. This exposes an append in place.
 func lendList[E comparable](name string, list *[]E, garbage E) lent[E] {
 	if *list == nil {
 		return lent[E]{}
@@ -61,7 +60,7 @@ func lendList[E comparable](name string, list *[]E, garbage E) lent[E] {
 	return lent[E]{name, room, slices.Clone(room)}
 }
 
-// changed says that the policy wrote on the list.
+// changed reports whether the policy wrote to the list.
 func (l *lent[E]) changed() bool { return !slices.Equal(l.list, l.copy) }
 
 func (l *lent[E]) spoil(garbage E) {
@@ -70,8 +69,8 @@ func (l *lent[E]) spoil(garbage E) {
 	}
 }
 
-// wrap returns the probe as the engine should see it: with Bypass, Admits and Resize only
-// where the policy has them.
+// wrap returns the probe as the engine should see it. It has Bypass, Admits and Resize only if the
+// policy has them.
 func wrap(p *probe) policies.Policy {
 	if p.rule == lose {
 		return &lossyProbe{p}
@@ -120,10 +119,10 @@ type resizeProbe struct {
 
 type admitProbe struct{}
 
-// Admits is an Admitter's.
+// Admits marks the probe of an Admitter.
 func (admitProbe) Admits() {}
 
-// Needs asks for what the policy asks for.
+// Needs returns the columns that the policy needs.
 func (p *probe) Needs() policies.Needs { return policies.NeedsOf(p.policy) }
 
 // Reset starts a stream.
@@ -159,7 +158,7 @@ func (p *probe) Update(s *policies.Step) {
 	p.takeBack(given)
 }
 
-// takeBack looks whether what was lent is as it was, and spoils it.
+// takeBack checks that the lent lists are unchanged, and spoils them.
 func (p *probe) takeBack(given *policies.Step) {
 	for _, l := range p.lent {
 		if l.changed() {
@@ -182,7 +181,7 @@ func (p *probe) failChanged(list string) {
 	p.fail("changes Step.%s, which is the engine's: the lists of a Step are read only, copy what must be changed or appended to", list)
 }
 
-// follow keeps E as the contract writes it.
+// follow updates E as the contract defines it.
 func (p *probe) follow(s *policies.Step) {
 	p.told, p.asked = *s, ""
 	for _, x := range p.gone {
@@ -200,7 +199,7 @@ func (p *probe) follow(s *policies.Step) {
 	}
 }
 
-// story is what the policy was told last, what E was then, and what it answered.
+// story describes the last step that the policy received, E at that time, and its answer.
 func (p *probe) story() string {
 	e := slices.Sorted(maps.Keys(p.outside))
 	if p.rule == lose {
@@ -210,7 +209,7 @@ func (p *probe) story() string {
 		p.told.Offered, p.told.Hit, p.told.Miss, p.told.Exit, p.told.Pass, e, p.asked)
 }
 
-// lend returns a copy of s with lists of its own.
+// lend returns a copy of s with its own lists.
 func (p *probe) lend(s *policies.Step) *policies.Step {
 	p.lent = p.lent[:0]
 	given := *s
@@ -226,7 +225,7 @@ type namedList struct {
 	list *[]int32
 }
 
-// lists are the lists of a Step but for Scores, which holds no blocks.
+// lists returns the lists of a Step except Scores, which has no blocks.
 func lists(s *policies.Step) []namedList {
 	return []namedList{{"Offered", &s.Offered}, {"Hit", &s.Hit}, {"Miss", &s.Miss}, {"Exit", &s.Exit}, {"Pass", &s.Pass},
 		{"Candidates", &s.Candidates}, {"Members", &s.Members}, {"Picked", &s.Picked}, {"List", &s.List}, {"OfferedNext", &s.OfferedNext},
@@ -260,7 +259,7 @@ func (p *probe) Evict(n int, dst []int32) []int32 {
 	return dst
 }
 
-// oneByOne asks for n victims in as many calls, or until there are no more.
+// oneByOne asks for n victims in n calls, or until there are no more.
 func (p *probe) oneByOne(n int, dst []int32) []int32 {
 	for from, had := len(dst), -1; len(dst)-from < n && len(dst) > had; {
 		had = len(dst)
@@ -270,13 +269,13 @@ func (p *probe) oneByOne(n int, dst []int32) []int32 {
 	return dst
 }
 
-// Resize tells a capacity that has changed.
+// Resize passes on a changed capacity.
 func (p resizeProbe) Resize(capacity int) {
 	p.told.at = fmt.Sprintf("Resize(%d)", capacity)
 	p.resizer.Resize(capacity)
 }
 
-// Bypass asks for what is kept out.
+// Bypass asks for the blocks that are kept out.
 func (p *bypassProbe) Bypass(n int, dst []int32) []int32 {
 	p.at = fmt.Sprintf("Bypass(%d)", n)
 	at := len(dst)
@@ -287,8 +286,7 @@ func (p *bypassProbe) Bypass(n int, dst []int32) []int32 {
 	return dst
 }
 
-// answer checks that a method appends to what it is given, and overwrites the buffer
-// once the answer is copied.
+// answer checks that a method appends to dst, and overwrites the buffer after copying the answer.
 func (p *probe) answer(method string, dst []int32, call func([]int32) []int32) []int32 {
 	p.dst = append(p.dst[:0], garbage, garbage)
 	got := call(p.dst)
@@ -313,8 +311,7 @@ func (p *probe) fail(format string, args ...any) {
 	}
 }
 
-// lossyProbe is the probe of lossy policies. Outside the demand are, of them, the blocks
-// that they hold.
+// lossyProbe is the probe of lossy policies. Its outside set is the blocks that they hold.
 type lossyProbe struct{ *probe }
 
 // Prompt hands over the prompt.
@@ -336,15 +333,15 @@ func (p *lossyProbe) Prompt(pr *policies.Prompt) {
 	}
 }
 
-// lentPrompt is a prompt that the policy was given.
+// lentPrompt is a prompt that was lent to the policy.
 type lentPrompt struct {
 	given   policies.Prompt
-	numbers policies.Prompt // as it was, without its lists
+	numbers policies.Prompt // its original values, without lists
 	mass    lent[float32]
 	demands []lent[int32]
 }
 
-// lendPrompt copies a prompt, with lists of its own.
+// lendPrompt copies a prompt with its own lists.
 func lendPrompt(pr *policies.Prompt) *lentPrompt {
 	l := &lentPrompt{given: *pr, numbers: withoutLists(pr)}
 	l.mass = lendList("Prompt.Mass", &l.given.Mass, garbageScore)
@@ -361,7 +358,7 @@ func withoutLists(pr *policies.Prompt) policies.Prompt {
 	return numbers
 }
 
-// changed names what the policy wrote on; empty: nothing.
+// changed names the field that the policy wrote to, or is empty.
 func (l *lentPrompt) changed() string {
 	if l.mass.changed() {
 		return l.mass.name
@@ -377,7 +374,7 @@ func (l *lentPrompt) changed() string {
 	return ""
 }
 
-// spoil overwrites what was lent.
+// spoil overwrites the lent lists.
 func (l *lentPrompt) spoil() {
 	l.mass.spoil(float32(math.NaN()))
 	for _, d := range l.demands {

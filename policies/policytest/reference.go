@@ -7,33 +7,33 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// Reference is a policy written out by its definition: slow, plain, from the paper and
-// SEMANTICS S1–S13 instead of from the code that it referees. It sees whole steps where
-// the policy sees changes. Calls come in the order Reset, then for every step Step,
-// KeepOut (KeepsOut only), Victims. One that looks at Scope.Capacity and is a
-// policies.Resizer is told the capacity before every Step.
+// Reference is a policy written out by its definition. It is slow and plain, from the paper and
+// SEMANTICS S1–S13 instead of from the code that it checks. It sees whole steps, where the policy
+// sees changes. Calls come in the order Reset, then for every step Step, KeepOut (KeepsOut only),
+// Victims. A Reference that reads Scope.Capacity and is a policies.Resizer gets the capacity before
+// every Step.
 type Reference interface {
-	// Reset starts a stream. Scope is what the policy is given.
+	// Reset starts a stream. It gets the policy's Scope.
 	Reset(policies.Scope)
-	// Step tells a step, after its births and fetches and before anything leaves.
+	// Step reports a step, after its births and fetches and before any block leaves.
 	Step(*Step)
-	// Victims returns at least n distinct members of outside, which is ascending: the
-	// residents that the step does not demand. All that it returns are evicted.
+	// Victims returns at least n distinct members of outside, all of which are evicted. outside is
+	// ascending: the residents that the step does not demand.
 	Victims(n int, outside []int32) []int32
 }
 
 // KeepsOut is the Reference of a policies.Bypasser.
 type KeepsOut interface {
-	// KeepOut returns at least n distinct members of demand (D_t, ascending) that are
-	// not kept after the step; n = max(0, |D_t|-C).
+	// KeepOut returns at least n distinct members of demand (D_t, ascending) that are not kept after
+	// the step. n = max(0, |D_t|-C).
 	KeepOut(n int, demand []int32) []int32
 }
 
-// Step is a whole step. Every list of blocks is ascending unless it says otherwise.
+// Step is a whole step. Every list of blocks is ascending unless its comment says otherwise.
 //
-// What a warm-up places (SEMANTICS S8) is told before the first step, as Births with
-// T = 0 and no other list: last used and inserted at step -1, like the births of
-// step 0. No Victims follow it.
+// The blocks that a warm-up places (SEMANTICS S8) come before the first step, as Births with T = 0
+// and no other list. They were last used and inserted at step -1, like the births of step 0. No
+// Victims follow this call.
 type Step struct {
 	T      int32   // recorded steps without gaps, negative in warm-up windows
 	Before []int32 // residents before the step's births
@@ -41,11 +41,11 @@ type Step struct {
 	Demand []int32 // D_t
 	Hits   []int32 // D_t, resident after the births
 	Misses []int32 // D_t, fetched
-	Pass   []int32 // members of D_t that S5 does not keep, first to go first; none for a bypasser
+	Pass   []int32 // members of D_t that S5 does not keep, first to leave first. Empty for a bypasser
 
 	TopK   int       // K: the demand is drawn from the first K of List
-	List   []int32   // the step's first M blocks as recorded, pinned ones included; best first where lists have ranks
-	Scores []float32 // parallel to List, nil without
+	List   []int32   // the step's first M blocks as recorded, pinned ones included. Best first if lists have ranks
+	Scores []float32 // parallel to List, or nil
 
 	next   func(x int32) int32
 	picked func(x int32) int
@@ -54,14 +54,14 @@ type Step struct {
 // Candidates are the ranks K … M-1, best first, resident or not, pinned or not.
 func (s *Step) Candidates() []int32 { return s.List[min(s.TopK, len(s.List)):] }
 
-// Next is the step of the next demand of x after this one: policies.Never where there
-// is none or where a warm-up window has it (SEMANTICS S9).
+// Next returns the step of the next demand of x after this one. It is policies.Never if there is
+// none or if a warm-up window has it (SEMANTICS S9).
 func (s *Step) Next(x int32) int32 { return s.next(x) }
 
-// Picked is how many entries of block x of the demand the first K of the list name.
+// Picked returns the number of entries of demanded block x among the first K of the list.
 func (s *Step) Picked(x int32) int { return s.picked(x) }
 
-// Ledger keeps what most definitions ask of a block. A Reference that embeds it has
+// Ledger keeps the values that most definitions need of a block. A Reference that embeds it has
 // Reset and Step.
 type Ledger struct{ blocks map[int32]*account }
 
@@ -70,7 +70,7 @@ type account struct{ lastUse, inserted, uses int64 }
 // Reset forgets all.
 func (l *Ledger) Reset(policies.Scope) { l.blocks = map[int32]*account{} }
 
-// Step enters a step.
+// Step records a step.
 func (l *Ledger) Step(s *Step) {
 	t := int64(s.T)
 	for _, x := range s.Births {
@@ -85,18 +85,18 @@ func (l *Ledger) Step(s *Step) {
 	}
 }
 
-// LastUse is the step that last demanded x; of a birth, the step before it.
+// LastUse returns the step that last demanded x, or for a birth the step before it.
 func (l *Ledger) LastUse(x int32) int64 { return l.blocks[x].lastUse }
 
-// Inserted is the step that fetched x; of a birth, the step before it.
+// Inserted returns the step that fetched x, or for a birth the step before it.
 func (l *Ledger) Inserted(x int32) int64 { return l.blocks[x].inserted }
 
-// Uses is the number of steps that demanded x since it was inserted: 0 at its birth,
-// 1 at its fetch.
+// Uses returns the number of steps that demanded x since its insertion: 0 at its birth, 1 at its
+// fetch.
 func (l *Ledger) Uses(x int32) int64 { return l.blocks[x].uses }
 
-// Least returns the n blocks that are least by the first key, then by the second and so
-// on, then by index: what an eviction order is (SEMANTICS S12).
+// Least returns the n least blocks by the first key, then by the second and so on, then by index.
+// Eviction orders have this form (SEMANTICS S12).
 func Least(n int, blocks []int32, keys ...func(x int32) int64) []int32 {
 	order := slices.Clone(blocks)
 	slices.SortFunc(order, func(a, b int32) int {

@@ -6,7 +6,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// script is the calls of one replay, to be made again without an engine.
+// script records the calls of one replay, so that they can be repeated without an engine.
 type script struct {
 	scope policies.Scope
 	calls []call
@@ -54,7 +54,7 @@ func (s *suite) record(c *setting) (*script, error) {
 	return p.script, err
 }
 
-// play makes the calls; dst is the caller's buffer.
+// play makes the calls. dst is the caller's buffer.
 func (r *script) play(p policies.Policy, dst []int32) []int32 {
 	r.begin(p)
 	for i := range r.calls {
@@ -82,7 +82,7 @@ func (c *call) make(p policies.Policy, dst []int32) []int32 {
 func (r *script) begin(p policies.Policy) {
 	scope := r.scope
 	if err := p.Reset(&scope); err != nil {
-		panic(err) // it did not refuse the first time
+		panic(err) // it succeeded the first time
 	}
 }
 

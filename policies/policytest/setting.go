@@ -16,21 +16,21 @@ var onlySeed = flag.Uint64("policytest.seed", 0, "policytest: draw only this str
 
 // setting is one stream and one way to replay it.
 type setting struct {
-	seed                     uint64 // of the draw; 0: decoded by a fuzz target
+	seed                     uint64 // of the draw, or 0 if a fuzz target decoded it
 	stream                   *trace.Stream
 	meta                     trace.Meta
 	topK, candidates         int
 	capacity                 int
-	later                    []replay.CapacityAt // what the capacity becomes
+	later                    []replay.CapacityAt // later changes of the capacity
 	warmup                   replay.Warmup
 	sink, local, blockTokens int
-	entries                  int    // of a list in a block; 0: one
+	entries                  int    // of a list per block, 0 for one
 	runSeed                  uint64 // the run's --seed
-	scopeSeed                uint64 // what the engine makes of it for this stream
+	scopeSeed                uint64 // the seed that the engine derives from it for this stream
 }
 
-// draw draws a setting that the policy can use: odd seeds give streams of a dozen
-// blocks, even ones of a hundred.
+// draw draws a setting that the policy can use. Odd seeds give streams of a dozen blocks, even ones
+// of a hundred.
 func (s *suite) draw(seed uint64) *setting {
 	r := rand.New(rand.NewPCG(seed, 31))
 	kind := replaytest.Medium
@@ -52,13 +52,13 @@ func (s *suite) addMasses(r *rand.Rand, stream *trace.Stream, o replaytest.Optio
 	}
 }
 
-// usable gives a stream what the policy needs, and a counted step, as every run asks.
+// usable adds the columns that the policy needs, and a counted step, which every run requires.
 func (s *suite) usable(o replaytest.Options) replaytest.Options {
 	o.Steps = max(o.Steps, 1)
 	o.Scores = o.Scores || s.needs&policies.NeedScores != 0
 	o.Ascending = o.Ascending && s.needs&policies.NeedCandidates == 0
 	if s.picks() {
-		o.BlockTokens = 1 // lists of entries, which replay makes blocks of
+		o.BlockTokens = 1 // lists of entries, which the replay groups into blocks
 	}
 	if s.rule == lose {
 		o.Windows = max(o.Windows, 1)
@@ -66,10 +66,10 @@ func (s *suite) usable(o replaytest.Options) replaytest.Options {
 	return o
 }
 
-// configure draws how a stream is replayed.
+// configure draws the way a stream is replayed.
 func (s *suite) configure(r *rand.Rand, stream *trace.Stream, meta trace.Meta) *setting {
 	c := &setting{stream: stream, meta: meta, topK: meta.TopK, candidates: meta.TopK, blockTokens: meta.BlockTokens}
-	if s.rule == lose { // which sees whole lists and all windows
+	if s.rule == lose { // it sees whole lists and all windows
 		c.candidates, c.warmup = meta.Candidates, replay.Warmup{Kind: replay.WarmupCold}
 		if stream.Windows > 0 {
 			c.warmup = replay.Warmup{Kind: replay.WarmupRun, Windows: stream.Windows}
@@ -109,16 +109,16 @@ func (s *suite) drawWarmup(r *rand.Rand, stream *trace.Stream) replay.Warmup {
 	return replay.Warmup{Kind: replay.WarmupCold}
 }
 
-// picks reports whether the policy looks at how many entries of a block are demanded.
+// picks reports whether the policy uses the number of demanded entries of a block.
 func (s *suite) picks() bool { return s.needs&policies.NeedPicked != 0 }
 
-// inBlocks makes blocks of so many entries of the lists.
+// inBlocks groups the lists' entries into blocks of the given number of entries.
 func (c *setting) inBlocks(entries int) {
 	c.entries = entries
 	c.blockTokens *= entries
 }
 
-// blockOf is the block of an entry of a list.
+// blockOf returns the block of an entry of a list.
 func (c *setting) blockOf(x int32) int32 { return x / int32(max(1, c.entries)) }
 
 func (c *setting) replayedWindows() int {
@@ -143,7 +143,7 @@ func (c *setting) refereeConfig() referee.Config {
 		Sink:   c.sink, Local: c.local, BlockTokens: c.blockTokens, Entries: c.entries}
 }
 
-// String is the setting as failures show it.
+// String returns the setting as failures show it.
 func (c *setting) String() string {
 	capacity := fmt.Sprint(c.capacity)
 	if c.capacity == policies.Unbounded {
@@ -163,11 +163,11 @@ func (c *setting) String() string {
 	return text
 }
 
-// lossyStreams are drawn by every check of a lossy policy.
+// lossyStreams is the number of streams that every check of a lossy policy draws.
 const lossyStreams = 120
 
-// seeds calls check with settings from seed 1 on and returns the failure on the
-// smallest stream: the one that is easiest to follow by hand.
+// seeds calls check with settings from seed 1 on. It returns the failure on the smallest stream,
+// which is the easiest to follow by hand.
 func (s *suite) seeds(n int, check func(c *setting) error) error {
 	if s.rule == lose {
 		n = lossyStreams

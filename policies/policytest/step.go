@@ -9,8 +9,8 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 )
 
-// step is what one step of a cell did. before, demand and born are known to the model only.
-// For a lossy policy misses are lost blocks, and the first step is the end of the prompt.
+// step is the outcome of one step of a cell. Only the model knows before, demand and born. For a
+// lossy policy misses are lost blocks, and the first step is the end of the prompt.
 type step struct {
 	T, step        int32
 	before, demand []int32
@@ -28,8 +28,8 @@ func sorted(blocks []int32) []int32 {
 	return s
 }
 
-// replayEngine replays the setting with the engine and returns what every step did. A
-// panic of the policy is an error.
+// replayEngine replays the setting with the engine and returns the history of all steps. A panic of
+// the policy is an error.
 func replayEngine(c *setting, p *probe) (steps []step, counts replay.Counts, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -53,15 +53,15 @@ func replayEngine(c *setting, p *probe) (steps []step, counts replay.Counts, err
 	return steps, counts, err
 }
 
-// catch makes an error of a panic of the policy where calls are made without an engine; it
-// is deferred.
+// catch turns a panic of the policy into an error if calls are made without an engine. It is
+// deferred.
 func catch(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("panics: %v\n%s", r, stackOf(debug.Stack()))
 	}
 }
 
-// stackOf is the part of a stack that is the policy's: from the panic to the probe.
+// stackOf returns the policy's part of a stack: from the panic to the probe.
 func stackOf(stack []byte) string {
 	var kept strings.Builder
 	lines := strings.Split(string(stack), "\n")
@@ -78,10 +78,10 @@ func stackOf(stack []byte) string {
 	return kept.String()
 }
 
-// fresh is a new instance behind a probe.
+// fresh returns a new instance behind a probe.
 func (s *suite) fresh() *probe { return &probe{policy: s.make(), rule: s.rule} }
 
-// differ returns the first difference of two histories; a and b say whose they are.
+// differ returns the first difference of two histories as an error. a and b are their names.
 func differ(a, b string, x, y []step) error {
 	for i := range min(len(x), len(y)) {
 		for _, f := range []struct {
@@ -104,7 +104,7 @@ func differ(a, b string, x, y []step) error {
 	return nil
 }
 
-// around shows the steps up to the i-th as the model knows them, where it does.
+// around shows the steps up to the i-th, from the model if one history is the model's.
 func around(x, y []step, i int) string {
 	known := y
 	if known[i].before == nil && known[i].demand == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 )
 
-// sizesAboveDemand are the capacities, less the largest demand, at which a pass is held
-// against single runs.
+// sizesAboveDemand are the capacities, less the largest demand, at which a pass is compared with
+// single runs.
 var sizesAboveDemand = []int{0, 1, 2, 4, 8, 16, 64}
 
 // single is a run of a policy at one size, without its pass.
@@ -19,15 +19,14 @@ type single struct {
 	steps    []step
 }
 
-// swept holds every step of a Sweeper's pass against single runs, one pass over all
-// streams.
+// swept compares every step of a Sweeper's pass with single runs, with one pass for all streams.
 func (s *suite) swept() error {
 	pass := policies.SweepOf(s.make())
 	if pass == nil {
 		return nil
 	}
 	return s.seeds(sweepStreams, func(c *setting) error {
-		cold := *c // a pass starts with nothing resident
+		cold := *c // a pass starts with an empty cache
 		if c.replayedWindows() == 0 {
 			cold.warmup = replay.Warmup{Kind: replay.WarmupCold}
 		}
@@ -48,8 +47,8 @@ func (s *suite) swept() error {
 	})
 }
 
-// singles runs the policy at a few sizes. The script is what a pass is told: at every size
-// the engine tells the same changes, but for what is a hit.
+// singles runs the policy at a few sizes. The script is the input of a pass: the engine reports the
+// same changes at every size, except for hits.
 func (s *suite) singles(c *setting) (runs []single, told *script, err error) {
 	p := s.fresh()
 	if _, _, err := replayEngine(c, p); err != nil {
@@ -78,7 +77,7 @@ func (s *suite) singles(c *setting) (runs []single, told *script, err error) {
 	return runs, told, nil
 }
 
-// follow tells a pass the script and compares it with single runs, step by step.
+// follow plays the script to a pass and compares it with single runs, step by step.
 func follow(pass policies.Sweep, told *script, runs []single, spoil bool) (err error) {
 	p := &probe{spoil: spoil, at: "Reset"}
 	defer func() {
@@ -108,8 +107,8 @@ func follow(pass policies.Sweep, told *script, runs []single, spoil bool) (err e
 	return nil
 }
 
-// entering is a step as a pass is told it: Hit what was born and is demanded at once, Miss
-// all else that enters the demand.
+// entering returns a step as a pass receives it. Hit has the births that are demanded at once, and
+// Miss all other blocks that enter the demand.
 func entering(s *policies.Step) *policies.Step {
 	enter := sorted(slices.Concat(s.Hit, s.Miss))
 	born := func(x int32) bool { return slices.Contains(s.Offered, x) }
@@ -142,7 +141,7 @@ func (p *probe) followStep(pass policies.Sweep, s *policies.Step, sizes []int32,
 	return nil
 }
 
-// agrees compares what a pass says of the i-th step with what the run did.
+// agrees compares the answer of a pass for the i-th step with the run.
 func (r *single) agrees(i int, entered, distances []int32, residents int32) error {
 	did := &r.steps[i]
 	for j, x := range entered {

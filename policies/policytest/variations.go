@@ -11,9 +11,8 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 )
 
-// sized tells a policy that does not claim Traits.Sized a capacity that is not the
-// engine's: nothing may change. A claim that is not needed only costs the policy
-// capacities that grow.
+// sized gives a policy that does not claim Traits.Sized a wrong capacity. Nothing may change. An
+// unnecessary claim only excludes the policy from capacities that grow.
 func (s *suite) sized() error {
 	if s.entry.Traits.Sized || s.entry.Traits.Windowed {
 		return nil
@@ -36,9 +35,8 @@ func (s *suite) sized() error {
 	})
 }
 
-// resized replays at capacities that grow and shrink, as --capacity 1x+2x@64 and
-// --reallocate have them: with every policy that runs there, and step by step with the
-// reference.
+// resized replays at capacities that grow and shrink, as with --capacity 1x+2x@64 and --reallocate.
+// It includes every policy that runs there, and compares step by step with the reference.
 func (s *suite) resized() error {
 	if _, resizes := s.make().(policies.Resizer); s.entry.Traits.Windowed || s.entry.Traits.Sized && !resizes {
 		return nil
@@ -71,7 +69,7 @@ func (s *suite) referenceResizes() bool {
 	return resizes
 }
 
-// changes draws what the capacity becomes: more, less, or what it was.
+// changes draws later capacities: more, fewer or the same number of blocks.
 func (c *setting) changes() (later []replay.CapacityAt) {
 	r := rand.New(rand.NewPCG(c.seed, 33))
 	step := int32(0)
@@ -82,9 +80,9 @@ func (c *setting) changes() (later []replay.CapacityAt) {
 	return later
 }
 
-// single asks for victims one by one, as the engine does where units have unequal sizes
-// (--clusters): as many calls of Evict(1) after an Update give what one call gives. Those
-// that do not run there are left out, and windows, which have no capacity to exceed.
+// single asks for victims one by one, as the engine does if units have unequal sizes (--clusters).
+// Several calls of Evict(1) after an Update give the same as one call. Policies that cannot run
+// there are left out, and so are windows, which have no capacity to exceed.
 func (s *suite) single() error {
 	if s.entry.Traits.Sized || s.entry.Traits.Windowed || s.entry.Traits.Bypasses {
 		return nil
@@ -107,10 +105,9 @@ func (s *suite) single() error {
 	})
 }
 
-// shifted renumbers all blocks by a constant, with sinks and prompt longer by as much:
-// the order of blocks stays, so the counts do. Some constants are small, some bring the
-// stream across a power of two, where numbers kept in too few bits begin anew. Policies
-// that draw are left out.
+// shifted renumbers all blocks by a constant, with sinks and prompt longer by the same number. The
+// order of blocks stays, so the counts do too. Some constants are small. Others move the stream
+// across a power of two, where numbers in too few bits overflow. Random policies are left out.
 func (s *suite) shifted() error {
 	if s.entry.Traits.Random {
 		return nil
@@ -121,7 +118,7 @@ func (s *suite) shifted() error {
 			return err
 		}
 		_, got, err := replayEngine(c.shift(c.raise()), s.fresh())
-		got.PinnedPeak = want.PinnedPeak // sinks are longer
+		got.PinnedPeak = want.PinnedPeak // there are more sinks
 		if err == nil && got != want {
 			err = fmt.Errorf("counts %+v become %+v", want, got)
 		}
@@ -155,8 +152,8 @@ func (c *setting) shift(blocks int) *setting {
 	return &raised
 }
 
-// peeked asks a Peeker, before every eviction, what would go first, and holds the policy
-// to it; that it is asked may change nothing.
+// peeked asks a Peeker before every eviction for its next victim and compares it with the eviction.
+// The question may change nothing.
 func (s *suite) peeked() error {
 	if _, ok := s.make().(policies.Peeker); !ok {
 		return nil
@@ -170,7 +167,7 @@ func (s *suite) peeked() error {
 		p.peek = true
 		_, got, err := replayEngine(c, p)
 		if p.err != nil {
-			return p.err // the engine may see no more than what came of it
+			return p.err // the engine may see only a consequence of it
 		}
 		if err == nil && got != want {
 			err = fmt.Errorf("counts %+v become %+v where Peek is asked: it must change nothing", want, got)
@@ -182,8 +179,8 @@ func (s *suite) peeked() error {
 	})
 }
 
-// drains asks a Peeker after a step's eviction, as a prefetcher that swaps does, and
-// evicts what it names, until nothing is left.
+// drains asks a Peeker after a step's eviction, as a prefetcher that swaps does. It evicts the
+// named block and repeats until nothing is left.
 func (s *suite) drains(c *setting) (err error) {
 	defer catch(&err)
 	calls, err := s.record(c)
@@ -212,7 +209,7 @@ func (s *suite) drains(c *setting) (err error) {
 	}
 }
 
-// playSteps makes the calls of so many steps, and returns the policy and E.
+// playSteps makes the calls of the given number of steps, and returns the policy and E.
 func (r *script) playSteps(p policies.Policy, steps int) (policies.Policy, map[int32]bool) {
 	r.begin(p)
 	at := &probe{outside: map[int32]bool{}}
@@ -233,7 +230,7 @@ func (r *script) playSteps(p policies.Policy, steps int) (policies.Policy, map[i
 	return p, at.outside
 }
 
-// asPeeked asks what would go first, and asks again.
+// asPeeked asks for the next victim twice.
 func (p *probe) asPeeked() (int32, bool) {
 	peeker := p.policy.(policies.Peeker)
 	first, named := peeker.Peek()
@@ -243,7 +240,7 @@ func (p *probe) asPeeked() (int32, bool) {
 	return first, named
 }
 
-// compare holds what is evicted against what Peek named before.
+// compare compares the victims with the block that Peek named before.
 func (p *probe) compare(first int32, named bool, victims []int32) {
 	if len(victims) == 0 || named && victims[0] == first {
 		return

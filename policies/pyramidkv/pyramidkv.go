@@ -1,23 +1,22 @@
 // Package pyramidkv is SnapKV with budgets that fall linearly with depth.
 //
-// Source: PyramidKV (Cai et al. 2024, "PyramidKV: Dynamic KV Cache Compression based on
-// Pyramidal Information Funneling", arXiv:2406.02069, section 4, cache budget allocation).
+// Source: PyramidKV (Cai et al. 2024, "PyramidKV: Dynamic KV Cache Compression based on Pyramidal
+// Information Funneling", arXiv:2406.02069, section 4, cache budget allocation).
 //
-// Rule: every stream keeps its observation window. Of the rest, B blocks a layer on average,
-// the last of m layers gets B÷β, the first 2·B − B÷β, and those between lie on the line;
-// heads of a layer are alike. What a short prompt has no use for goes to the other layers
-// by the same law. A stream then keeps what package snapkv keeps with its budget.
+// Rule: every stream keeps its observation window. The rest is B blocks per layer on average. The
+// last of m layers gets B÷β, the first 2·B − B÷β, and those between lie on the line. The heads of a
+// layer are alike. Blocks that a short prompt cannot fill go to the other layers by the same law. A
+// stream then keeps the blocks that package snapkv keeps with its budget.
 //
-// Options: window=8, kernel=7, pooling=max, those of the authors' LongBench
-// experiments; beta=20 as in their code, the larger, the steeper; 1 is SnapKV with this
-// window.
+// Options: window=8, kernel=7 and pooling=max are those of the authors' LongBench experiments.
+// beta=20 is as in their code. A larger beta is steeper, and 1 is SnapKV with this window.
 //
-// State: that of snapkv. Cost: O(1) a step. Memory: 12 B a block of the prompt. Lossy,
-// online, needs prompt_mass, and the budgets of a request's streams sum to what its
-// capacity gives them. Departs from the paper as snapkv does. Layers are those that the
-// trace has and the run replays: the first of them counts as the model's first.
+// State: that of snapkv. Cost: O(1) per step. Memory: 12 B per block of the prompt. Lossy, online,
+// needs prompt_mass. The budgets of a request's streams sum to the capacity of the request. It
+// departs from the paper as snapkv does. Layers are those that the trace has and the run replays:
+// the first of them counts as the model's first.
 //
-// It loses where deep layers attend as widely as shallow ones.
+// It loses if deep layers attend as widely as shallow ones.
 package pyramidkv
 
 import (
@@ -46,12 +45,12 @@ var Entry = policies.Entry{
 // Policy is PyramidKV over one stream.
 type Policy struct {
 	snapkv.Policy
-	Beta int // how much less than the mean the last layer gets
+	Beta int // the mean layer's share divided by the last layer's
 }
 
 var _ policies.Divider = (*Policy)(nil)
 
-// Survey tells how many blocks of the observation window are not pinned.
+// Survey appends the number of observation window blocks that are not pinned.
 func (p *Policy) Survey(pr *policies.Prompt, dst []float32) []float32 {
 	return append(dst, float32(p.Observed(pr)))
 }

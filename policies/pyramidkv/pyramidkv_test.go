@@ -33,8 +33,8 @@ func TestLaw(t *testing.T) {
 	if got := policytest.Divide(t, Entry, "beta=1", request(3, 1, 40, 10, 1000)); !slices.Equal(got, []int{40, 40, 40}) {
 		t.Errorf("beta 1 is uniform: %v", got)
 	}
-	// The first layer has room for 50 only: its other 14 go to the others as 30 : 6, that is
-	// 11 and 2, and the one that is left to the first with room.
+	// The first layer has room for 50 only. Its other 14 go to the others as 30 : 6, that is 11 and 2.
+	// The last one goes to the first layer with room.
 	if got := policytest.Divide(t, Entry, "beta=5", request(3, 1, 40, 10, 50)); !slices.Equal(got, []int{50, 50, 20}) {
 		t.Error(got)
 	}

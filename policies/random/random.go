@@ -1,26 +1,25 @@
 // Package random evicts a block drawn uniformly from those outside the demand.
 //
-// Source: the baseline of Belady, "A study of replacement algorithms for a
-// virtual-storage computer", IBM Systems Journal 5(2), 1966 (RANDOM). It knows
-// nothing: what a policy gains over it, it gains by knowing something.
+// Source: the baseline of Belady, "A study of replacement algorithms for a virtual-storage
+// computer", IBM Systems Journal 5(2), 1966 (RANDOM). It knows nothing. A policy that beats it does
+// so by its knowledge.
 //
-// Step semantics: a victim is drawn among the residents that the step does not
-// demand, the step's births included; drawing is the whole rule, so a use and an
-// insertion mean nothing to it and ties do not arise.
+// Step semantics: a victim is drawn among the residents that the step does not demand, the step's
+// births included. Drawing is the whole rule, so uses and insertions do not matter and ties do not
+// arise.
 //
-// Rule, in full, so that two implementations agree to the last miss: the outside set
-// is a list, empty at the start. What leaves the demand joins at its end, ascending,
-// then births, ascending; then what is demanded leaves, ascending: the last of the
-// list takes the place of one that leaves. A draw is the place ⌊u·n / 2^64⌋ of n,
-// with u the next number of PCG (O'Neill 2014; math/rand/v2) seeded by the stream's
-// seed and 0x72616e646f6d; the victim leaves likewise. No place is more likely than
-// another by more than n / 2^64.
+// Rule, in full, so that two implementations agree to the last miss: the outside set is a list,
+// empty at the start. Blocks that leave the demand join at its end, ascending, then births,
+// ascending. Then demanded blocks leave, ascending, and the last of the list takes the place of one
+// that leaves. A draw is the place ⌊u·n / 2^64⌋ of n. u is the next number of PCG (O'Neill 2014,
+// math/rand/v2) seeded by the stream's seed and 0x72616e646f6d. The victim leaves in the same way.
+// No place is more likely than another by more than n / 2^64.
 //
-// The seed is the run's, mixed with the stream's key, so results depend neither on the
-// order nor on the parallelism of streams. Cost: O(1) a change of the demand. Memory:
-// 4 B a block of the context and 4 B a resident. Exact, online, no stack property.
-// Loses to LRU at every capacity of the README's board; on traces of selectors that
-// repeat themselves less (KVDrive's, RetroInfer's) it draws level here and there.
+// The seed is the run's, mixed with the stream's key, so results depend neither on the order nor on
+// the parallelism of streams. Cost: O(1) per change of the demand. Memory: 4 B per block of the
+// context and 4 B per resident. Exact, online, no stack property. It loses to LRU at every capacity
+// of the README's board. On traces of selectors that repeat themselves less (KVDrive's,
+// RetroInfer's) it sometimes draws level.
 package random
 
 import (
@@ -79,7 +78,7 @@ func (p *Policy) join(blocks []int32) {
 	}
 }
 
-// leave takes the block at a place out: the last takes its place.
+// leave takes the block at a place out, and the last block takes its place.
 func (p *Policy) leave(at int32) {
 	last := len(p.list) - 1
 	x := p.list[last]

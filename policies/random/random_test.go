@@ -14,7 +14,7 @@ func TestConformance(t *testing.T) { policytest.Run(t, random.Entry, "", newRefe
 
 func FuzzConformance(f *testing.F) { policytest.Fuzz(f, random.Entry, "", newReference) }
 
-// Where one block is outside the demand there is nothing to draw.
+// If one block is outside the demand, there is nothing to draw.
 func TestHistory(t *testing.T) {
 	policytest.History(t, random.Entry, "", `
 capacity 1

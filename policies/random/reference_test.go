@@ -21,7 +21,7 @@ func (r *reference) Reset(sc policies.Scope) {
 }
 
 func (r *reference) Step(s *policytest.Step) {
-	for _, x := range s.Before { // what is resident and not listed was demanded a step ago
+	for _, x := range s.Before { // residents that are not listed were demanded a step ago
 		if !slices.Contains(r.list, x) && !slices.Contains(s.Demand, x) {
 			r.list = append(r.list, x)
 		}

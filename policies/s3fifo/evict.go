@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// evictSmall appends up to n blocks of the small queue to dst, oldest first (EVICTS of the
-// paper); what has a frequency above 1 moves to the main queue instead. It stops where
-// the small queue has less than smallSize, or the main queue more than mainSize, and
-// then evicts one there. It gathers as many blocks as can go before a limit is reached, and
-// begins again.
+// evictSmall appends up to n blocks of the small queue to dst, oldest first (EVICTS of the paper).
+// A block with a frequency above 1 moves to the main queue instead. evictSmall stops if the small
+// queue has fewer than smallSize blocks. If the main queue has more than mainSize, it evicts one
+// there and stops. It gathers as many blocks as can leave before a limit is reached, and repeats.
 func (q *queues) evictSmall(n, smallSize, mainSize int, dst []int32) []int32 {
 	in, to := &q.of[small], &q.of[main]
 	for n > 0 && in.shown > 0 {
@@ -29,8 +28,8 @@ func (q *queues) evictSmall(n, smallSize, mainSize int, dst []int32) []int32 {
 	return dst
 }
 
-// rise moves blocks of a frequency above 1 to the main queue, and appends the others to
-// dst. It reports whether the last was one of them.
+// rise moves blocks of a frequency above 1 to the main queue and appends the others to dst. It
+// reports whether the last block of met was appended.
 func (q *queues) rise(met, dst []int32) (out []int32, last bool) {
 	to, from := &q.of[main], len(dst)
 	begin := to.room(len(met) + 1)
@@ -56,8 +55,8 @@ func (q *queues) rise(met, dst []int32) (out []int32, last bool) {
 	return dst[:from+k], moved == 0
 }
 
-// evictMain appends n blocks of the main queue, which must have them, to dst (EVICTM of the
-// paper); what has a frequency goes back to the queue's end with one less.
+// evictMain appends n blocks of the main queue to dst (EVICTM of the paper). The queue must have
+// them. A block with a frequency above 0 goes back to the queue's end with one less.
 func (q *queues) evictMain(n int, dst []int32) []int32 {
 	for from := len(dst); len(dst)-from < n; {
 		dst = q.turn(n-(len(dst)-from), dst)
@@ -65,7 +64,7 @@ func (q *queues) evictMain(n int, dst []int32) []int32 {
 	return dst
 }
 
-// turn is evictMain until each open block of the queue has had its turn.
+// turn is evictMain for at most one turn of each open block of the queue.
 func (q *queues) turn(n int, dst []int32) []int32 {
 	in, from := &q.of[main], len(dst)
 	dst = slices.Grow(dst, n+1)

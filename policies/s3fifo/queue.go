@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// queue is an array of entries, oldest first, some of them empty. Past the last one no
-// word has a bit.
+// queue is an array of entries, oldest first, some of them empty. Bits past the last entry are 0.
 type queue struct {
 	entries []int32 // blocks
 	words   []word
@@ -15,11 +14,11 @@ type queue struct {
 	shown   int // entries that are open
 }
 
-// word is a bit for each of 64 entries: held where there is a block, open where it is
-// outside the demand.
+// word has two bits for each of 64 entries: held if it has a block, open if that block is outside
+// the demand.
 type word struct{ held, open uint64 }
 
-// room makes the queue n entries longer and returns where they begin; none is held.
+// room makes the queue n entries longer and returns their start. They are not held.
 func (q *queue) room(n int) (end int) {
 	end = len(q.entries)
 	q.entries = slices.Grow(q.entries, n)[:end+n]
@@ -29,7 +28,7 @@ func (q *queue) room(n int) (end int) {
 	return end
 }
 
-// join makes the entries [from, to) the queue's last. They are held, and open if told to.
+// join makes the entries [from, to) the queue's last. They are held, and open if open is 1.
 func (q *queue) join(from, to int, open uint64) {
 	q.entries = q.entries[:to]
 	q.live += to - from
@@ -44,9 +43,9 @@ func (q *queue) join(from, to int, open uint64) {
 	}
 }
 
-// gather empties the n oldest open entries, which there must be, and returns their blocks in
-// dst's place. It reads four of a word at a time, whether they are there or not: a word
-// of at most four costs no mispredicted branch.
+// gather empties the n oldest open entries, which must exist, and returns their blocks in dst's
+// place. It reads four of a word at a time, present or not, so a word of at most four costs no
+// mispredicted branch.
 func (q *queue) gather(n int, dst []int32) []int32 {
 	dst = slices.Grow(dst[:0], n+4)[:n+4]
 	words, entries, w, k := q.words, q.entries, q.low, 0
@@ -85,7 +84,7 @@ func (q *queue) gather(n int, dst []int32) []int32 {
 	return dst[:n]
 }
 
-// first is the first n of a set.
+// first returns the first n bits of a set.
 func first(set uint64, n int) uint64 {
 	rest := set
 	for ; n > 0; n-- {
@@ -94,7 +93,7 @@ func first(set uint64, n int) uint64 {
 	return set &^ rest
 }
 
-// next is the number of the first word with an open entry, if there is one.
+// next returns the number of the first word with an open entry. There must be one.
 func (q *queue) next() int {
 	for q.words[q.low].open == 0 {
 		q.low++
@@ -102,7 +101,7 @@ func (q *queue) next() int {
 	return q.low
 }
 
-// take empties those open entries of a word that are not in rest.
+// take empties the open entries of a word that are not in rest.
 func (q *queue) take(w int, rest uint64) {
 	taken := q.words[w].open &^ rest
 	q.words[w].held &^= taken

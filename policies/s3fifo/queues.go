@@ -10,7 +10,7 @@ import (
 
 // The queues.
 const (
-	small int32 = iota // 0: places in it are twice an entry
+	small int32 = iota // 0: the place of an entry of small is twice its number
 	main
 )
 
@@ -23,16 +23,15 @@ type queues struct {
 	ghosts  int32 // evictions that are remembered
 }
 
-// block is what is known of a block. place is twice its entry plus its queue, or, where
-// it is not resident, gone plus the number of its eviction, if it left a ghost that
-// nobody took. frequency is, while it is demanded, less the step from which demanded
-// steps count as hits.
+// block is the state of a block. place is twice its entry plus its queue. If the block is not
+// resident, place is gone, plus the number of its eviction if its ghost was not hit. While the
+// block is demanded, frequency is reduced by the step from which demanded steps count as hits.
 type block struct{ place, frequency int32 }
 
 const (
 	gone   = math.MinInt32
-	spread = 6    // entries to one that is held, when a queue is compacted
-	slack  = 1024 // entries that a queue may hold before
+	spread = 6    // entries per held entry at which a queue is compacted
+	slack  = 1024 // entries that a queue may have before it is compacted
 )
 
 func (q *queues) reset(blocks, ghosts int) {
@@ -42,10 +41,10 @@ func (q *queues) reset(blocks, ghosts int) {
 		q.of[i] = queue{entries: old.entries[:0], words: append(old.words[:0], word{})}
 	}
 	q.ghosts = int32(ghosts)
-	q.evicted = q.ghosts // so that a block without a ghost, number 0, is not remembered
+	q.evicted = q.ghosts // a block without a ghost, number 0, is not remembered
 }
 
-// listOf is a list of n places, valid until the next call.
+// listOf returns a list of n places, valid until the next call.
 func (q *queues) listOf(n int) []int32 {
 	q.scratch = slices.Grow(q.scratch[:0], n)[:n]
 	return q.scratch
@@ -62,9 +61,9 @@ func (q *queues) bear(blocks []int32) {
 	in.join(at, at+len(blocks), 1)
 }
 
-// fetch appends blocks: to the main queue what is remembered, else to the small one. In
-// all that follows a block is written to both places that it may take before it is known
-// which, so that no branch is mispredicted.
+// fetch appends blocks to the main queue if they are remembered, otherwise to the small one. Here
+// and below, a block is written to both possible places before its place is known, so no branch is
+// mispredicted.
 func (q *queues) fetch(blocks []int32, frequency int32) {
 	beginA, beginB := q.of[small].room(len(blocks)+1), q.of[main].room(len(blocks)+1)
 	a, b, newcomers, rest := beginA, beginB, q.of[small].entries, q.of[main].entries
@@ -82,8 +81,8 @@ func (q *queues) fetch(blocks []int32, frequency int32) {
 	q.of[main].join(beginB, b, 0)
 }
 
-// leave opens blocks that leave the demand before step t. Places are looked up ahead of
-// the writes that depend on them.
+// leave opens blocks that leave the demand before step t. It looks places up before the writes that
+// depend on them.
 func (q *queues) leave(blocks []int32, t int32) {
 	places, known := q.listOf(len(blocks)), q.blocks
 	for i, x := range blocks {
@@ -130,7 +129,7 @@ func (q *queues) drop(blocks []int32) {
 	}
 }
 
-// compact closes the gaps of the queues where most entries are empty.
+// compact closes the gaps of queues with mostly empty entries.
 func (q *queues) compact() {
 	for in := range q.of {
 		if c := &q.of[in]; len(c.entries) > spread*c.live+slack {

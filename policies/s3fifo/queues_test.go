@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Of 200 entries four are held, and a block that was dropped and came back: when the gaps are
-// closed they stand in the order in which they came, 70 and 150 outside the demand as before.
+// Four of 200 entries are held, and so is a block that was dropped and came back. After compaction
+// they are in order of insertion, with 70 and 150 outside the demand as before.
 func TestCloseGaps(t *testing.T) {
 	var q queues
 	q.reset(200, 0)

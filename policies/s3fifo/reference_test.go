@@ -7,8 +7,8 @@ import (
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
-// reference is Algorithm 1, literally: queues are slices, oldest first, and it is told
-// every demanded step of every block.
+// reference is Algorithm 1, literally, given every demanded step of every block. Queues are slices,
+// oldest first.
 type reference struct {
 	share               float64
 	smallSize, mainSize int

@@ -1,42 +1,40 @@
-// Package s3fifo keeps newcomers in a small queue until a second look, and the rest in
-// a main queue with second chances (S3-FIFO).
+// Package s3fifo keeps new blocks in a small queue until a second look, and the rest in a main
+// queue with second chances (S3-FIFO).
 //
-// Source: Yang, Zhang, Qiu, Yue and Rashmi, "FIFO queues are all you need for cache
-// eviction", SOSP 2023, section 4.1 and Algorithm 1.
+// Source: Yang, Zhang, Qiu, Yue and Rashmi, "FIFO queues are all you need for cache eviction", SOSP
+// 2023, section 4.1 and Algorithm 1.
 //
-// Step semantics: an access is one demanded step of a block. A fetch inserts at its
-// step with frequency 0, into the main queue if the ghost queue remembers the block
-// (a ghost hit), else into the small one; a birth inserts into the small queue at the
-// step before its own. Within a step births come before fetches and lower indices
-// before higher ones. Any further demanded step is a hit and raises the frequency, up
-// to 3: of a stay of n steps that a fetch begins, n-1 are. Ghost hits are settled
-// against the ghost queue as the step before left it. A block of D_t is in use: it
-// keeps its place and is passed over, and it counts in the size of its queue.
+// Step semantics: an access is one demanded step of a block. A fetch inserts at its step with
+// frequency 0. It inserts into the main queue if the ghost queue remembers the block (a ghost hit),
+// otherwise into the small one. A birth inserts into the small queue at the step before its own.
+// Within a step births come before fetches and lower indices before higher ones. Any further
+// demanded step is a hit and raises the frequency, up to 3: in a stay of n steps that a fetch
+// begins, n-1 steps do. Ghost hits use the ghost queue as the step before left it. A block of D_t
+// is in use: it keeps its place and is passed over, and it counts in the size of its queue.
 //
-// Rule, of capacity C and with s = max(1, ⌊small·C⌋): while the small queue holds s
-// blocks or more its oldest goes, else the main queue's oldest. In the small queue a
-// block of frequency above 1 moves to the main queue's head with frequency 0 instead,
-// and if the main queue then holds more than C-s, its oldest goes for it; what is
-// evicted enters the ghost queue. In the main queue a block of frequency above 0 goes
-// back to the head with one less. Where a queue has only blocks of D_t the other one
-// gives the victim. Queues order their blocks, so no ties are left to break.
+// Rule, with capacity C and s = max(1, ⌊small·C⌋): while the small queue has s blocks or more its
+// oldest leaves, otherwise the main queue's oldest. In the small queue a block of frequency above 1
+// moves to the main queue's head with frequency 0 instead. If the main queue then has more than C-s
+// blocks, its oldest is evicted. A block evicted from the small queue enters the ghost queue. In
+// the main queue a block of frequency above 0 goes back to the head with one less. If a queue has
+// only blocks of D_t, the other one gives the victim. Queues order their blocks, so there are no
+// ties.
 //
-// The ghost queue is the last C-s blocks evicted from the small queue; a ghost hit
-// takes the block out, and nobody takes its place.
+// The ghost queue is the last C-s blocks evicted from the small queue. A ghost hit takes the block
+// out, and its place stays empty.
 //
-// Options: small=0.1, the small queue's share of the capacity, 0.01 to 0.9 (the
-// paper's 10 %, section 4.1 and its sensitivity study).
+// Options: small=0.1, the small queue's share of the capacity, 0.01 to 0.9 (the paper's 10 %,
+// section 4.1 and its sensitivity study).
 //
-// State (queue.go, queues.go): the queues as entries in order of joining, with a bit an
-// entry for "outside the demand"; of each block its entry, or the number of its
-// eviction if it is a ghost, and its frequency. The share is that of the decimal as
-// written, exact (policies.Part), taken at the start. Cost: O(1) a change of the
-// demand, and a 64th of the queues a step that evicts. Memory: 8 B a block of the
-// context, and 4 B to 26 B for each resident. Exact, online, no stack property. Where
-// it departs from the paper: a step is inserted and counted as a whole before anything
-// is evicted; one call evicts one block, where Algorithm 1 can evict two (lines 27-32).
-// It loses to LRU where the small queue is shorter than the gaps between stays: then
-// newcomers go before they can come back, and only the ghost queue saves them.
+// State (queue.go, queues.go): the queues as entries in order of joining, with a bit per entry for
+// "outside the demand". Each block has its entry, or the number of its eviction if it is a ghost,
+// and its frequency. The share is the decimal exactly as written (policies.Part), applied at the
+// start. Cost: O(1) per change of the demand, and 1/64 of the queues per step that evicts. Memory:
+// 8 B per block of the context, and 4 B to 26 B per resident. Exact, online, no stack property.
+// Where it departs from the paper: a whole step is inserted and counted before anything is evicted.
+// One call evicts one block, where Algorithm 1 can evict two (lines 27-32). It loses to LRU if the
+// small queue is shorter than the gaps between stays. New blocks then leave before they can come
+// back, and only the ghost queue saves them.
 package s3fifo
 
 import (
@@ -65,7 +63,7 @@ func parse(text string) (func() policies.Policy, string, error) {
 	return func() policies.Policy { return &Policy{Small: share} }, canonical, err
 }
 
-// maxFrequency is the cap of two bits.
+// maxFrequency is the largest value of two bits.
 const maxFrequency = 3
 
 // Policy is S3-FIFO over one stream.
@@ -73,7 +71,7 @@ type Policy struct {
 	Small float64 // share of the capacity that the small queue should have
 
 	queues
-	smallSize, mainSize int // what they should hold
+	smallSize, mainSize int // target sizes of the queues
 }
 
 // Reset starts a stream.
@@ -101,7 +99,7 @@ func (p *Policy) Evict(n int, dst []int32) []int32 {
 	for n = min(n, newcomers.shown+rest.shown); n > 0; {
 		had := len(dst)
 		if newcomers.shown == 0 || newcomers.live < p.smallSize && rest.shown > 0 {
-			dst = p.evictMain(min(n, rest.shown), dst) // changes nothing that is asked here
+			dst = p.evictMain(min(n, rest.shown), dst) // the change does not matter here
 		} else {
 			dst = p.evictSmall(n, p.smallSize, p.mainSize, dst)
 		}

@@ -2,19 +2,19 @@ package scoreewma
 
 import "math/bits"
 
-// ranked is a block with its place in an order, lowest first.
+// ranked is a block with its key in an order, lowest first.
 type ranked struct {
 	key   uint64
 	block int32
 }
 
-// digit is how many bits of a key a pass looks at.
+// digit is the number of bits of a key that a pass reads.
 const digit = 8
 
-// lowest appends to dst the blocks of the n lowest keys, as far as keys tell blocks
-// apart: tied are the blocks of which it cannot be said which more of them go.
-// Each pass spreads the keys over 256 buckets; all below the bucket with the n-th
-// go, those in it are looked at again. The blocks are in no order; list is overwritten.
+// lowest appends to dst the blocks of the n lowest keys. If equal keys straddle the n-th place, it
+// returns their blocks in tied, and more, the number of them that must still be chosen. Each pass
+// spreads the keys over 256 buckets. It takes all buckets below the one with the n-th key and
+// repeats within that one. The blocks are in no order. list is overwritten.
 func lowest(list []ranked, n int, dst []int32) (tied []ranked, more int, out []int32) {
 	for n > 0 && n < len(list) {
 		low, high := span(list)
@@ -41,7 +41,7 @@ func span(list []ranked) (low, high uint64) {
 	return low, high
 }
 
-// boundary is the bucket that holds the n-th lowest key.
+// boundary returns the bucket with the n-th lowest key.
 func boundary(list []ranked, low uint64, shift, n int) uint64 {
 	var count [1 << digit]int32
 	for _, r := range list {

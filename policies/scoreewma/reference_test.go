@@ -14,8 +14,7 @@ type listing struct {
 	score float64
 }
 
-// reference keeps every score of every block and forms each mean from all of them
-// whenever it is asked for.
+// reference keeps every score of every block and computes each mean from all of them at each use.
 type reference struct {
 	policytest.Ledger
 	decay  float64

@@ -1,36 +1,33 @@
-// Package scoreewma evicts the block with the lowest exponentially weighted mean of
-// its scores.
+// Package scoreewma evicts the block with the lowest exponentially weighted mean of its scores.
 //
-// Source: exponential smoothing (Brown, "Statistical Forecasting for Inventory
-// Control", 1959) of the selector's scores; heavy hitters by accumulated attention
-// are its limit without decay (H2O, Zhang et al., NeurIPS 2023, section 4).
+// Source: exponential smoothing (Brown, "Statistical Forecasting for Inventory Control", 1959) of
+// the selector's scores. Heavy hitters by accumulated attention are its limit without decay (H2O,
+// Zhang et al., NeurIPS 2023, section 4).
 //
-// Step semantics: every step gives every block a score, resident or not, pinned or
-// not: the one that the step's list of M blocks records, 0 where the list does not hold
-// the block. The mean of a block after step t is decay × its mean before + (1-decay) ×
-// its score, from 0 before the first step that is replayed. Fetches, births, evictions
-// and the demand itself change no mean. Victims are chosen by the means after the step.
+// Step semantics: every step gives every block a score, resident or not, pinned or not. It is the
+// score in the step's list of M blocks, or 0 if the block is not listed. The mean of a block after
+// step t is decay × its mean before + (1-decay) × its score. It starts at 0 before the first step
+// that is replayed. Fetches, births, evictions and the demand itself change no mean. Victims are
+// chosen by the means after the step.
 //
-// Rule: first victim is the block with the lowest mean; ties go to the least recently
-// used, then to the lowest block index.
+// Rule: the first victim is the block with the lowest mean. Ties go to the least recently used,
+// then to the lowest block index.
 //
-// State: the mean at the last step that listed the block, and that step; the decay of
-// the n steps since is a factor from a table, decay multiplied n times. So the mean is
-// one product of two float64 numbers and the same on every machine: no fused
-// multiply-add, no logarithm. Victims are found by radix selection over the outside
-// set, a few passes and no sorting.
+// State: the mean at the last step that listed the block, and that step. The decay of the n steps
+// since is a factor from a table, decay multiplied n times. The mean is therefore one product of
+// two float64 numbers, without fused multiply-add or logarithm, and the same on every machine.
+// Victims are found by radix selection over the outside set, a few passes and no sorting.
 //
-// Options: decay, 0 to 1; 0 is the last score alone, which is lookahead where scores
-// order as ranks do; at 1 means stay 0, which is LRU. 0.8 by default, chosen by hand;
-// on the wide traces of the README's board 0.5 misses 2.5 % more in the geometric mean,
-// on the news trace of datasets/bundled 1 % less.
+// Options: decay, 0 to 1, is 0.8 by default, chosen by hand. 0 is the last score alone, which is
+// lookahead if scores order as ranks do. At 1, means stay 0, which is LRU. On the wide traces of
+// the README's board 0.5 misses 2.5 % more in the geometric mean. On the news trace of
+// datasets/bundled it misses 1 % less.
 //
-// Cost: O(M) a step and O(C) where something must go: scores change every step, so that
-// no work can be left to changes of the demand. Memory: 16 B a block of the context and
-// 16 B a resident. Exact, online, no stack property. Needs scores. It loses to LRU
-// where the past weighs much (0.95 on the news trace), and where what is not listed
-// should not score 0: with raw logits, which may be negative, a block that is never
-// listed looks better than one that is.
+// Cost: O(M) per step, and O(C) if a block must leave. Scores change at every step, so changes of
+// the demand cannot share the work. Memory: 16 B per block of the context and 16 B per resident.
+// Exact, online, no stack property. Needs scores. It loses to LRU if the past weighs much (0.95 on
+// the news trace). It also loses if an unlisted block should not score 0: raw logits may be
+// negative, and then a block that is never listed looks better than a listed one.
 package scoreewma
 
 import (
@@ -69,13 +66,13 @@ type Policy struct {
 	blocks  []block
 	outside []uint64  // E, a bit a block
 	factor  []float64 // Decay multiplied n times
-	offset  int32     // makes steps positive
-	updates int32     // of a step
+	offset  int32     // added to steps to make them positive
+	updates int32     // updates per step
 	now     int32
-	members []ranked // of E, where victims are chosen
+	members []ranked // members of E, while victims are chosen
 }
 
-// block is what is known of a block.
+// block is the state of a block.
 type block struct {
 	mean float64 // at the last step that listed it
 	at   int32   // that step
@@ -123,7 +120,7 @@ func (p *Policy) join(blocks []int32) {
 	}
 }
 
-// mean is the mean of b as of now.
+// mean returns the current mean of b.
 func (p *Policy) mean(b *block) float64 {
 	if p.updates > 1 {
 		return float64(p.factor[(p.now-2)/p.updates-(b.at-2)/p.updates] * b.mean)
@@ -156,7 +153,7 @@ func (p *Policy) Evict(n int, dst []int32) []int32 {
 	return dst
 }
 
-// ordered maps a number to one that compares as it does.
+// ordered maps a float to an integer with the same order.
 func ordered(v float64) uint64 {
 	b := math.Float64bits(v + 0) // no negative zero
 	if b>>63 != 0 {

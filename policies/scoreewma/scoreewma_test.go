@@ -41,7 +41,7 @@ func TestHistory(t *testing.T) {
 		{policies.Step{Exit: []int32{0}, Miss: []int32{1}, List: []int32{1, 2}, Scores: []float32{0.4, 0.3}}, nil},
 		// 0: 1/8, 1: 17/80, 2: 3/40 + 1/2
 		{policies.Step{Exit: []int32{1}, Miss: []int32{2}, List: []int32{2}, Scores: []float32{1}}, []int32{0}},
-		// 0, which was evicted, keeps its past: 1/16 + 1/2; 1: 17/160, 2: 23/80
+		// Block 0 was evicted and keeps its past: 1/16 + 1/2. Block 1 has 17/160, block 2 23/80.
 		{policies.Step{Exit: []int32{2}, Miss: []int32{0}, List: []int32{0}, Scores: []float32{1}}, []int32{1}},
 		// 0: 9/32, 2: 23/160
 		{policies.Step{Exit: []int32{0}, Miss: []int32{3}, List: []int32{3}, Scores: []float32{1}}, []int32{2}},
@@ -54,8 +54,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// A pool of two streams: updates 0 and 1 are one step, so at update 3 both means have decayed
-// once, 0 to 1/4 and 1 to 3/20; by updates they would be 1/16 and 3/40.
+// In a pool of two streams, updates 0 and 1 are one step. At update 3 both means have therefore
+// decayed once, 0 to 1/4 and 1 to 3/20. If updates counted, they would be 1/16 and 3/40.
 func TestHistoryOfPool(t *testing.T) {
 	p := &Policy{Decay: 0.5}
 	if err := p.Reset(&policies.Scope{Blocks: 4, Capacity: 2, Steps: 6, Demand: 1, PerStep: 2}); err != nil {

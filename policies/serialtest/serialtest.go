@@ -1,5 +1,5 @@
-// Package serialtest holds policies against the algorithms of their papers where both
-// mean the same: on steps of one block each, where a step is an access.
+// Package serialtest compares policies with the algorithms of their papers. It uses steps of one
+// block each, so that a step is an access and both mean the same.
 package serialtest
 
 import (
@@ -9,12 +9,12 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// Access is a cache of a paper: it is given an access and says whether it hit and what
-// it evicted, -1 for nothing.
+// Access applies an access to a paper's cache. It returns whether the access hit and the block that
+// was evicted, -1 for none.
 type Access func(x int32) (hit bool, evicted int32)
 
-// Compare replays random accesses with the policy, at random capacities of at least
-// two, and with what paper makes, and compares every hit and every victim.
+// Compare replays random accesses with the policy and with the cache that paper returns, at random
+// capacities of at least two. It compares every hit and every victim.
 func Compare(t *testing.T, entry policies.Entry, options string, paper func(capacity int) Access) {
 	t.Helper()
 	spec, err := policies.NewTable(entry).Parse(entry.Name + ":" + options)
@@ -43,7 +43,7 @@ func Compare(t *testing.T, entry policies.Entry, options string, paper func(capa
 
 const blocks = 64
 
-// draw mixes loops, a hot set that moves, and noise; one in five repeats the one before.
+// draw mixes loops, a hot set that moves, and noise. One access in five repeats the one before.
 func draw(r *rand.Rand) (accesses []int32) {
 	loop, hot := 1+r.IntN(30), 1+r.IntN(12)
 	for i := range 600 {
@@ -62,7 +62,7 @@ func draw(r *rand.Rand) (accesses []int32) {
 	return accesses
 }
 
-// driver is the least of an engine: steps of one block, no births, no pins.
+// driver is a minimal engine: steps of one block, no births, no pins.
 type driver struct {
 	policy   policies.Policy
 	capacity int
@@ -70,7 +70,7 @@ type driver struct {
 	last     int32 // block of the step before, -1 at first
 }
 
-// access is step t, which demands x.
+// access applies step t, which demands x.
 func (d *driver) access(t, x int32) (hit bool, victim int32) {
 	s := policies.Step{T: t, Demand: 1}
 	if d.last >= 0 && d.last != x {

@@ -14,7 +14,7 @@ type object struct {
 	next    *object // towards the tail
 }
 
-// reference is Algorithm 1, literally: a linked queue, a mark an object, a hand, told
+// reference is Algorithm 1, literally: a linked queue, a mark per object, and a hand. It receives
 // every demanded step of every block.
 type reference struct {
 	head, tail, hand *object

@@ -1,34 +1,30 @@
-// Package sieve evicts the first block that a hand meets, moving from the oldest to
-// the newest insertion, that was not demanded again since the hand passed it last.
+// Package sieve evicts the first block that was not demanded again since the hand last passed it.
+// The hand moves from the oldest to the newest insertion.
 //
-// Source: Zhang, Yang, Yue, Vigfusson and Rashmi, "SIEVE is Simpler than LRU: an
-// Efficient Turn-Key Eviction Algorithm for Web Caches", NSDI 2024, section 3.1 and
-// Algorithm 1.
+// Source: Zhang, Yang, Yue, Vigfusson and Rashmi, "SIEVE is Simpler than LRU: an Efficient Turn-Key
+// Eviction Algorithm for Web Caches", NSDI 2024, section 3.1 and Algorithm 1.
 //
-// Step semantics: an access is one demanded step of a block. A fetch inserts at the
-// head of the queue, unvisited, at its step; a birth does at the step before its own;
-// within a step births come before fetches and lower indices before higher ones. Any
-// further demanded step is a hit and marks the block visited: of a stay of n steps
-// that a fetch begins, n-1 are. A block of D_t is in use: the hand passes over it and
-// leaves its mark alone, as pinned buffers are passed over (PostgreSQL's clock sweep
-// does so). The hand moves only after the whole step is inserted.
+// Step semantics: an access is one demanded step of a block. A fetch inserts at the head of the
+// queue, unvisited, at its step. A birth inserts at the step before its own. Within a step births
+// come before fetches and lower indices before higher ones. Any further demanded step is a hit and
+// marks the block visited: in a stay of n steps that a fetch begins, n-1 steps do. A block of D_t
+// is in use: the hand passes over it and leaves its mark alone, as PostgreSQL's clock sweep passes
+// over pinned buffers. The hand moves only after the whole step is inserted.
 //
-// Rule: from where it stands (at the start and past the head: from the oldest) the
-// hand moves towards the head, clears the mark of each visited block it passes, and
-// evicts the first unvisited one; it stops behind it. The queue orders all blocks, so
-// no ties are left to break.
+// Rule: the hand starts at the oldest block and moves towards the head. Past the head it starts
+// again at the oldest. It clears the mark of each visited block that it passes, evicts the first
+// unvisited one and stops behind it. The queue orders all blocks, so there are no ties.
 //
-// State: the queue as places in order of insertion, with a bit a place for "outside the
-// demand" and one for "visited": the hand passes 64 places at a time; and a bit a block
-// for "fetched at the last step", as only such a block can leave the demand unvisited.
-// Places of evicted blocks stay empty until three in four are; then the gaps are
-// closed. Cost: O(1) a change of the demand, and a 64th of the queue a round of the
-// hand. Memory: 5 B a block of the context and 5 B a place. Exact, online, no stack
-// property. Where it departs from the paper: the demand of a step is inserted and
-// marked as a whole before the hand moves, and is passed over. It loses to LRU where
-// newcomers are demanded for one step and again after a gap, since they go unvisited
-// before they come back; and, by less, where blocks are demanded for a while and never
-// again: each costs the hand a full round.
+// State: the queue as places in order of insertion, with a bit per place for "outside the demand"
+// and one for "visited". The hand passes 64 places at a time. Each block has a bit for "fetched at
+// the last step", because only such a block can leave the demand unvisited. Places of evicted
+// blocks stay empty until three in four are, then the gaps are closed. Cost: O(1) per change of the
+// demand, and 1/64 of the queue per round of the hand. Memory: 5 B per block of the context and 5 B
+// per place. Exact, online, no stack property. Where it departs from the paper: the demand of a
+// step is inserted and marked as a whole before the hand moves, and is passed over. It loses to LRU
+// if new blocks are demanded for one step and again after a gap. They are evicted unvisited before
+// they come back. It loses less if blocks are demanded for a while and never again: each costs the
+// hand a full round.
 package sieve
 
 import (
@@ -80,7 +76,7 @@ func (p *Policy) Update(s *policies.Step) {
 	p.settle()
 }
 
-// settle takes empty places off the head; a hand that is left past it starts anew.
+// settle takes empty places off the head. If the hand is then past it, the hand starts again.
 func (p *Policy) settle() {
 	p.queue.Trim()
 	if p.hand >= p.queue.Len() {

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// ranking sorts blocks by score, the lowest first, ties to the lowest index: pass by pass it
-// spreads them over 256 buckets by eight bits of their scores, the lowest bits first, and keeps
-// within a bucket the order of the pass before. No scores are compared.
+// ranking sorts blocks by score, the lowest first, ties to the lowest index. It is a radix sort.
+// Each pass spreads the blocks over 256 buckets by eight bits of their scores, the lowest bits
+// first. Within a bucket it keeps the order of the pass before. It compares no scores.
 type ranking struct {
-	spread []int32 // what a pass makes
+	spread []int32 // the output of a pass
 }
 
-// passes is how many eight bits a score has. It is even: what the last one makes is where the
-// first one began.
+// passes is the number of bytes of a score. It is even, so the last pass writes to the memory in
+// which the first one began.
 const passes = 4
 
-// rank returns the blocks first, first+1, … that have the scores, in order, in dst's memory.
+// rank returns the blocks first, first+1, … with the given scores, in order, in dst's memory.
 func (r *ranking) rank(first int32, scores []float32, dst []int32) []int32 {
 	n := len(scores)
 	dst, r.spread = slices.Grow(dst[:0], n)[:n], slices.Grow(r.spread[:0], n)[:n]
@@ -46,7 +46,7 @@ func (r *ranking) rank(first int32, scores []float32, dst []int32) []int32 {
 	return dst
 }
 
-// ordered maps a score to a number that compares as it does.
+// ordered maps a score to an integer with the same order.
 func ordered(score float32) uint32 {
 	b := math.Float32bits(score + 0) // no negative zero
 	if b>>31 != 0 {

@@ -1,34 +1,33 @@
-// Package snapkv keeps of the prompt what its last queries attended to, once and for all.
+// Package snapkv keeps the blocks of the prompt that its last queries attended to. It chooses once.
 //
-// Source: SnapKV (Li et al. 2024, "SnapKV: LLM Knows What You are Looking for Before
-// Generation", arXiv:2404.14469, section 4 and Listing 1).
+// Source: SnapKV (Li et al. 2024, "SnapKV: LLM Knows What You are Looking for Before Generation",
+// arXiv:2404.14469, section 4 and Listing 1).
 //
-// Rule: the last window blocks of the prompt, the observation window, stay. A block i in
-// front of them has the score
+// Rule: the last window blocks of the prompt, the observation window, stay. A block i in front of
+// them has the score
 //
 //	s(i) = pool of m(j) over i-k/2 ≤ j ≤ i+k/2,   m(j) = Σ attention of the last queries to j
 //
-// where m is the trace's prompt_mass and pool the maximum, or the sum ÷ k, over blocks in
-// front of the window; blocks that do not exist count as nothing. The highest scores fill
-// the budget. Victims: the lowest score first, ties to the lowest index; when none of these
-// is left, the oldest of the rest. What the local window of the run pins of the prompt comes
-// to be held when it leaves it, with its score where it is in front of the observation window.
+// m is the trace's prompt_mass. pool is the maximum, or the sum ÷ k, over blocks in front of the
+// window. Blocks that do not exist count as nothing. The highest scores fill the budget. Victims:
+// the lowest score first, ties to the lowest index, and when none of these is left, the oldest of
+// the rest. The run's local window pins some blocks of the prompt. When they leave it, they are
+// held, with their score if they lie in front of the observation window.
 //
-// Options: window=32, kernel=7, pooling=max: those of the authors' LongBench experiments
-// (configuration ablation_c1024_w32_k7_maxpool; the classes of their code default to the
-// average over 5). kernel is odd. In blocks of the trace, which are tokens where a block is
-// one.
+// Options: window=32, kernel=7 and pooling=max are those of the authors' LongBench experiments
+// (configuration ablation_c1024_w32_k7_maxpool). The classes of their code default to the average
+// over 5. kernel is odd. Options count blocks of the trace, which are tokens if a block is one
+// token.
 //
-// State: the blocks in front of the window by score. Cost: O(P·kernel) once, P blocks
-// of the prompt, then O(1) a step, or O(C) where a block of the prompt leaves the local
-// window. Memory: 12 B a block of the prompt. Lossy, online, needs prompt_mass. Departs
-// from the paper: there generated tokens make the cache grow beyond its budget; here
-// they take the place of the lowest scores, so that the budget holds at every step and
-// methods compare at equal memory. The queries that are summed are those that the trace
-// was recorded with, not as many as window says. Of grouped queries the mass is their
-// mean, one score a KV head.
+// State: the blocks in front of the window by score. Cost: O(P·kernel) once for P blocks of the
+// prompt. Then it is O(1) per step, or O(C) if a block of the prompt leaves the local window.
+// Memory: 12 B per block of the prompt. Lossy, online, needs prompt_mass. Departs from the paper:
+// there generated tokens make the cache grow beyond its budget. Here they replace the lowest
+// scores, so the budget holds at every step and methods compare at equal memory. The sum is over
+// the queries that the trace recorded, not over window queries. For grouped queries the mass is
+// their mean, one score per KV head.
 //
-// It loses where what generation needs is not what the end of the prompt looks at.
+// It loses if generation needs blocks that the end of the prompt does not attend to.
 package snapkv
 
 import (
@@ -54,14 +53,14 @@ var Entry = policies.Entry{
 	New:     Parser(New(32), func(p *Policy) (*Policy, []policies.Option) { return p, nil }),
 }
 
-// Usage is the form of the options of a method that embeds SnapKV, with an observation
-// window of so many blocks; more is the form of options of its own, each behind a comma.
+// Usage returns the usage text of a method that embeds SnapKV. window is its default observation
+// window in blocks. more is the text of its further options, each behind a comma.
 func Usage(name string, window int, more string) string {
 	return fmt.Sprintf("%s[:window=%d,kernel=7,pooling=max%s], blocks; kernel odd; pooling max or avg", name, window, more)
 }
 
-// Parser reads the options of a method that embeds SnapKV, for policies.Entry.New: own
-// returns the SnapKV in it and the options that it has besides.
+// Parser returns a parser of the options of a method that embeds SnapKV, for policies.Entry.New.
+// own returns the embedded SnapKV and the further options of the method.
 func Parser[P any, M interface {
 	*P
 	policies.Policy
@@ -83,8 +82,8 @@ type Policy struct {
 	Kernel  int    // blocks that are pooled, odd
 	Pooling string // max or avg
 
-	first, front int32     // blocks of the prompt that have a score: [first, front)
-	scores       []float32 // theirs
+	first, front int32     // blocks of the prompt with a score: [first, front)
+	scores       []float32 // of these blocks
 	order        []int32   // those that are held, lowest score first, from next on
 	next         int
 	oldest       int32 // of the rest
@@ -96,13 +95,13 @@ var _ policies.Lossy = (*Policy)(nil)
 // New returns the policy with its defaults and the given observation window.
 func New(window int) Policy { return Policy{Window: window, Kernel: 7, Pooling: "max"} }
 
-// options are those that set the policy.
+// options returns the options of the policy.
 func (p *Policy) options() []policies.Option {
 	return []policies.Option{policies.Int("window", &p.Window, 0, 1<<20), policies.Int("kernel", &p.Kernel, 1, 1<<16-1),
 		policies.Word("pooling", &p.Pooling, "max", "avg")}
 }
 
-// check refuses a kernel that has no middle.
+// check rejects a kernel without a middle.
 func (p *Policy) check() error {
 	if p.Kernel%2 == 0 {
 		return fmt.Errorf("kernel=%d, expected an odd number of blocks: as many on either side", p.Kernel)
@@ -116,14 +115,13 @@ func (p *Policy) Needs() policies.Needs { return policies.NeedPromptMass }
 // Reset starts a stream.
 func (p *Policy) Reset(*policies.Scope) error { return nil }
 
-// Observed is how many blocks of the observation window are held when the prompt ends; the
+// Observed returns the number of observation window blocks that are held when the prompt ends. The
 // others are in the local window.
 func (p *Policy) Observed(pr *policies.Prompt) int {
 	return max(0, pr.End-max(pr.First, pr.Blocks-p.Window))
 }
 
-// Scores appends the pooled masses of the blocks [First, end), of those in front of the
-// observation window.
+// Scores appends the pooled masses of the blocks [First, end) in front of the observation window.
 func (p *Policy) Scores(pr *policies.Prompt, end int, dst []float32) []float32 {
 	front, half := min(len(pr.Mass), pr.Blocks-p.Window), p.Kernel/2
 	for i := pr.First; i < min(end, front); i++ {
@@ -151,13 +149,12 @@ func (p *Policy) Prompt(pr *policies.Prompt) {
 	p.order = p.ranking.rank(p.first, held, p.order)
 }
 
-// before orders victims that have a score.
+// before orders victims with a score.
 func (p *Policy) before(a, b int32) int {
 	return cmp.Or(cmp.Compare(p.scores[a-p.first], p.scores[b-p.first]), cmp.Compare(a, b))
 }
 
-// Update applies a step: blocks of the prompt that leave the local window are ranked as
-// the others were.
+// Update applies a step. It ranks blocks of the prompt that leave the local window like the others.
 func (p *Policy) Update(s *policies.Step) {
 	for _, x := range s.Offered {
 		if x < p.front {

@@ -48,7 +48,7 @@ prompt |   | 2    # 4 is pinned
 `)
 }
 
-// No window, no pooling: what is born of the prompt is ranked by its mass.
+// No window, no pooling: a block of the prompt that is born is ranked by its mass.
 func TestBirthsAreRanked(t *testing.T) {
 	policytest.LossyHistory(t, Entry, "window=0,kernel=1", `
 capacity 3

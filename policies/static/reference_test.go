@@ -8,13 +8,12 @@ import (
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
-// reference counts every demanded window of every block, sorts them all, and keeps the
-// first C.
+// reference counts every demanded window of every block, sorts the counts, and keeps the first C.
 type reference struct {
 	capacity int
 	demands  map[int32]int
 	set      map[int32]bool
-	births   []int32 // of the last step, while nobody has asked for victims
+	births   []int32 // of the last step, until victims are requested
 }
 
 func (r *reference) Reset(sc policies.Scope) {
@@ -22,7 +21,7 @@ func (r *reference) Reset(sc policies.Scope) {
 }
 
 func (r *reference) Step(s *policytest.Step) {
-	for _, x := range r.births { // no victims were asked for: a warm-up placed them
+	for _, x := range r.births { // no victims were requested, so a warm-up placed them
 		r.set[x] = true
 	}
 	r.births = s.Births

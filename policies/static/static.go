@@ -1,32 +1,32 @@
-// Package static keeps what the warm-up demanded most, for good.
+// Package static keeps the blocks that the warm-up demanded most, for good.
 //
-// Source: the static caches of recommender and graph systems, filled once by frequency,
-// observed or expected (Lin, Li, Miao, Liu and Xu, "PaGraph", SoCC 2020, caches the
-// vertices that sampling reads most, by their out-degree, and never replaces them).
+// Source: the static caches of recommender and graph systems, filled once by frequency, observed or
+// expected. PaGraph (Lin, Li, Miao, Liu and Xu, SoCC 2020) caches the vertices that sampling reads
+// most, by their out-degree, and never replaces them.
 //
-// Step semantics: an access is one demanded step of a block. In the warm-up windows
-// (T < 0) accesses are counted, and after each window exactly the C blocks with the
-// most accesses so far are kept, ties to the lowest block index (a choice of a set, as
-// the importance warm-up makes it, not an order of eviction). Every block of that set
-// was fetched at its last demand and kept since, so that at step 0 the C most demanded
-// of all windows are resident. From step 0 on they are the cache, whatever is demanded:
-// a block of the set always hits; any other is fetched for its step and kept out; a
-// birth belongs to no set and is dropped at the step that hands it over, in the windows
-// too unless it is demanded there. With an importance or staging warm-up, which run no
-// window, what they place is the set. A cold static keeps nothing, like none; blocks
-// that no window demanded are not in the set, which may be smaller than C.
+// Step semantics: an access is one demanded step of a block. In the warm-up windows (T < 0)
+// accesses are counted. After each window exactly the C blocks with the most accesses so far are
+// kept, ties to the lowest block index. This is a choice of a set, as the importance warm-up makes
+// it, not an order of eviction. Every block of that set was fetched at its last demand and kept
+// since. At step 0 the C most demanded blocks of all windows are therefore resident.
 //
-// Rule: in the windows what falls out of the set is evicted, lowest counts first; from
-// step 0 on births alone. It is a Bypasser: |D_t| may exceed C.
+// From step 0 on they are the cache, whatever is demanded. A block of the set always hits. Any
+// other is fetched for its step and kept out. A birth belongs to no set and is dropped at the step
+// that hands it over. In the windows it is dropped too, unless it is demanded there. An importance
+// or staging warm-up runs no window, and the blocks that it places are the set. A cold static keeps
+// nothing, like none. Blocks that no window demanded are not in the set, which may be smaller than
+// C.
 //
-// State: in the windows a counter a block and the number of blocks of each count; after
-// them none. Cost: O(|D_t| + C) and a 64th of the context a window; from step 0 on
-// O(misses) a step, and every demanded block outside the set is a miss at every step.
-// Memory: 4 B a block of the context. Exact, online, no options. Stack property: yes,
-// the sets are nested.
+// Rule: in the windows, blocks that fall out of the set are evicted, lowest counts first. From step
+// 0 on, only births are. It is a Bypasser: |D_t| may exceed C.
 //
-// It is the measure of what replacement is worth at all: it loses to everything as the
-// demand drifts from what the prompt's end asked for.
+// State: in the windows a counter per block and the number of blocks of each count, after them
+// none. Cost: O(|D_t| + C) and 1/64 of the context per window. From step 0 on it is O(misses) per
+// step, and every demanded block outside the set is a miss at every step. Memory: 4 B per block of
+// the context. Exact, online, no options. Stack property: yes, the sets are nested.
+//
+// It measures the worth of replacement as such. It loses to every policy as the demand drifts away
+// from the demand at the prompt's end.
 package static
 
 import (
@@ -54,14 +54,14 @@ var Entry = policies.Entry{
 type Policy struct {
 	capacity int
 	count    []int32  // windows that demanded each block
-	having   []int32  // blocks by count
-	set      []uint64 // blocks that are kept, and D_t until it is chosen from
+	having   []int32  // number of blocks per count
+	set      []uint64 // blocks that are kept, and D_t until the choice
 	demand   []uint64 // D_t of a window
 	bypass   []int32
 	victims  []int32
 }
 
-// Needs asks for the demand: the engine then parts it as a whole, where so much of it misses.
+// Needs asks for the demand. The engine then partitions it as a whole, because much of it misses.
 func (p *Policy) Needs() policies.Needs { return policies.NeedDemand }
 
 // Reset starts a stream.
@@ -87,7 +87,7 @@ func (p *Policy) Update(s *policies.Step) {
 	p.dropBirths(s, &p.bypass)
 }
 
-// dropBirths makes victims of births; those that are demanded go to demanded.
+// dropBirths makes victims of births that are not demanded. It appends the others to demanded.
 func (p *Policy) dropBirths(s *policies.Step, demanded *[]int32) {
 	for _, x := range s.Offered {
 		if _, ok := slices.BinarySearch(s.Hit, x); !ok {
@@ -125,7 +125,7 @@ func (p *Policy) tally(x int) {
 	p.having[p.count[x]]++
 }
 
-// choose keeps of the set the capacity's worth of blocks with the most demands. Blocks
+// choose keeps the blocks of the set with the most demands, as many as the capacity allows. Blocks
 // outside the set cannot be among them: see the package's doc.
 func (p *Policy) choose() {
 	least, room := p.least()
@@ -144,7 +144,7 @@ func (p *Policy) choose() {
 	}
 }
 
-// least is the count of the last blocks that fit, and how many of that count do.
+// least returns the count of the last blocks that fit, and how many of that count do.
 func (p *Policy) least() (count int32, room int) {
 	room = p.capacity
 	for n := len(p.having) - 1; n > 0; n-- {
@@ -160,15 +160,15 @@ func (p *Policy) least() (count int32, room int) {
 func (p *Policy) drop(w int, bit uint64, x int32) {
 	p.set[w] &^= bit
 	if p.demand[w]&bit != 0 {
-		p.demand[w] &^= bit // told as a miss where it is demanded again
+		p.demand[w] &^= bit // a miss when it is demanded again
 		p.bypass = append(p.bypass, x)
 	} else {
 		p.victims = append(p.victims, x)
 	}
 }
 
-// Bypass returns what the step demands and the set does not hold.
+// Bypass returns the demanded blocks that are not in the set.
 func (p *Policy) Bypass(_ int, dst []int32) []int32 { return append(dst, p.bypass...) }
 
-// Evict returns the births, and in a window what fell out of the set.
+// Evict returns the births and, in a window, the blocks that fell out of the set.
 func (p *Policy) Evict(_ int, dst []int32) []int32 { return append(dst, p.victims...) }

@@ -12,7 +12,7 @@ func TestConformance(t *testing.T) { policytest.Run(t, Entry, "", newReference) 
 
 func FuzzConformance(f *testing.F) { policytest.Fuzz(f, Entry, "", newReference) }
 
-// Two windows choose the set: 2 twice, 1 and 3 once, of which 1 is lower.
+// Two windows choose the set: 2 was demanded twice, 1 and 3 once, and 1 is the lower index.
 func TestHistory(t *testing.T) {
 	policytest.History(t, Entry, "", `
 capacity 2
@@ -25,7 +25,7 @@ windows 2
 `)
 }
 
-// Births are not kept, demanded at once or not.
+// Births are not kept, whether they are demanded at once or not.
 func TestBirths(t *testing.T) {
 	policytest.History(t, Entry, "", `
 capacity 2

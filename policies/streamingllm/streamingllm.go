@@ -1,23 +1,23 @@
-// Package streamingllm keeps the first blocks of the context and the most recent ones,
-// whatever is attended to.
+// Package streamingllm keeps the first blocks of the context and the most recent ones, whatever the
+// queries attend to.
 //
-// Source: StreamingLLM (Xiao et al. 2024, "Efficient Streaming Language Models with
-// Attention Sinks", arXiv:2309.17453, section 3.2: attention sinks and a rolling cache).
+// Source: StreamingLLM (Xiao et al. 2024, "Efficient Streaming Language Models with Attention
+// Sinks", arXiv:2309.17453, section 3.2: attention sinks and a rolling cache).
 //
-// Rule: the first sink blocks of the context stay; of all others the lowest index goes
-// first. Pinned blocks are kept anyway and outside the budget: those of the sinks are
-// counted among the sink blocks, and the recent blocks are those behind the local window.
-// Where the budget is no larger than the sinks, one block of it stays recent.
+// Rule: the first sink blocks of the context stay. The lowest index of the others leaves first.
+// Pinned blocks are kept anyway and outside the budget. Pinned sinks count as sink blocks, and the
+// recent blocks are those behind the local window. If the budget is no larger than the sinks, one
+// block of it stays recent.
 //
-// Options: sink=4, the paper's four initial tokens (section 3.1, Table 2); in blocks of the
-// trace, which are tokens where a block is one.
+// Options: sink=4, the paper's four initial tokens (section 3.1, Table 2), in blocks of the trace,
+// which are tokens if a block is one token.
 //
-// State: the oldest block that is no sink. Cost: O(1) a step. Memory: none. Lossy,
-// online, needs nothing of a trace. Departs from the paper in nothing but positions: it
-// re-indexes them within the cache, a replay has none.
+// State: the oldest block that is no sink. Cost: O(1) per step. Memory: none. Lossy, online, needs
+// no optional column of a trace. It departs from the paper only in positions: the paper re-indexes
+// them within the cache, and a replay has none.
 //
-// It is what every other lossy method must beat: it loses wherever what is attended to lies
-// in the middle.
+// It is the baseline of every other lossy method. It loses if attention goes to the middle of the
+// context.
 package streamingllm
 
 import (
@@ -70,7 +70,7 @@ func (p *Policy) Prompt(pr *policies.Prompt) {
 	p.oldest = int32(pr.First + sinks)
 }
 
-// Update applies a step: what is born follows the blocks that are there.
+// Update does nothing: births follow the blocks that are held.
 func (p *Policy) Update(*policies.Step) {}
 
 // Evict appends the oldest blocks that are no sinks.

@@ -46,8 +46,8 @@ prompt |   | 2 3 # 0 and 1 of the four sinks, and 4
 `)
 }
 
-// Of four sinks three are pinned and outside the budget of two blocks: 3 is the fourth. Where
-// more are pinned, none is left to the budget.
+// Three of four sinks are pinned and outside the budget of two blocks, so 3 is the fourth. If more
+// are pinned, the budget has no sink.
 func TestPinnedSinks(t *testing.T) {
 	for first, want := range map[int][]int32{3: {4, 5}, 4: {4, 5}, 6: {6, 7}} {
 		p := &Policy{Sink: 4}

@@ -8,9 +8,8 @@ import (
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
-// reference is the paper's full version, told every demanded step of every block: Am
-// from least to most recent, A1in and A1out from first in to last in, members of D_t
-// among them.
+// reference is the paper's full version, given every demanded step of every block. Am runs from
+// least to most recent. A1in and A1out run from first in to last in. Members of D_t are included.
 type reference struct {
 	shareIn, shareOut float64
 
@@ -35,7 +34,7 @@ func (r *reference) insert(x, t int32) {
 	r.inserted[x] = t
 }
 
-// access is the paper's "on accessing a page X"; reclaimfor comes later, for the whole step.
+// access is the paper's "on accessing a page X". reclaimfor comes later, for the whole step.
 func (r *reference) access(x, t int32) {
 	switch {
 	case slices.Contains(r.am, x):
@@ -43,7 +42,7 @@ func (r *reference) access(x, t int32) {
 	case slices.Contains(r.a1out, x):
 		r.a1out = drop(r.a1out, x)
 		r.am = append(r.am, x)
-	case slices.Contains(r.a1in, x): // do nothing
+	case slices.Contains(r.a1in, x): // does nothing
 	default:
 		r.insert(x, t)
 		r.fetched = append(r.fetched, x)

@@ -1,43 +1,39 @@
-// Package twoq lets a block into the main queue only when it is demanded again after
-// it has passed a short first-in-first-out queue.
+// Package twoq lets a block into the main queue only if it is demanded again after it has passed a
+// short first-in-first-out queue.
 //
-// Source: Johnson and Shasha, "2Q: A Low Overhead High Performance Buffer Management
-// Replacement Algorithm", VLDB 1994, section 3.2, "Full Version". Am is the main queue,
-// A1in the short one, A1out its ghosts: block ids that were evicted from A1in.
+// Source: Johnson and Shasha, "2Q: A Low Overhead High Performance Buffer Management Replacement
+// Algorithm", VLDB 1994, section 3.2, "Full Version". Am is the main queue, A1in the short one,
+// A1out its ghosts: block ids that were evicted from A1in.
 //
-// Step semantics: an access is one demanded step of a block. A fetch inserts at its
-// step: into Am if the block is a ghost of A1out (a ghost hit), otherwise into A1in. A
-// birth, and a block that a warm-up placed, is inserted into A1in at the step before. A
-// further access of a member of A1in does nothing: that is correlated reference, and
-// so is every step of a stay but its first. An access of a member of Am makes it the
-// most recent. A step is: what left the demand takes its place (in A1in that of its
-// insertion), then births; then the accesses, where ghosts that are hit leave A1out;
-// then the victims.
+// Step semantics: an access is one demanded step of a block. A fetch inserts at its step: into Am
+// if the block is a ghost of A1out (a ghost hit), otherwise into A1in. A birth, or a block that a
+// warm-up placed, is inserted into A1in at the step before. A further access of a member of A1in
+// does nothing. It is correlated reference, as is every step of a stay but its first. An access of
+// a member of Am makes it the most recent. A step begins with the blocks that left the demand,
+// which take their place (in A1in that of their insertion), then births. The accesses follow, and
+// ghosts that are hit leave A1out. Victims come last.
 //
-// Rule: while |A1in| > Kin the next victim is the block of A1in that was inserted at
-// the earliest step, and it becomes the newest ghost; otherwise the least recently
-// used of Am, which leaves none. Ties go to the least recently used, then to the
-// lowest index. |A1in| counts members of D_t, which are no victims, but not what the step
-// fetched, since the paper reclaims a slot before it inserts. A queue with no other
-// member passes the turn on. The oldest of more than Kout ghosts are forgotten. What an
+// Rule: while |A1in| > Kin the next victim is the block of A1in that was inserted at the earliest
+// step, and it becomes the newest ghost. Otherwise it is the least recently used block of Am, which
+// leaves no ghost. Ties go to the least recently used, then to the lowest index. |A1in| counts
+// members of D_t, which are no victims. It does not count the blocks that the step fetched, because
+// the paper reclaims a slot before it inserts. If a queue has no other member, the other queue
+// gives the victim. If there are more than Kout ghosts, the oldest are forgotten. A block that an
 // overflow keeps out is forgotten and leaves no ghost.
 //
-// Options: kin and kout, the shares of the capacity of A1in and of ghosts, rounded
-// down; 0.25 and 0.5 by default, the paper's choice (section 3.2: 25 % of the page
-// slots, ids for 50 %).
+// Options: kin and kout are the shares of the capacity for A1in and for ghosts, rounded down. The
+// defaults 0.25 and 0.5 are the paper's choice (section 3.2: 25 % of the page slots, ids for 50 %).
 //
-// State: a bucket a step of insertion for A1in, two lists for Am and A1out; members of
-// D_t are in none, and join when they leave it. Shares are those of the decimals as
-// written, exact (policies.Part), taken at the start. Cost: O(1) a change of the
-// demand. Memory: 12 B a block of the context, 4 B a change, and 4 B to 32 B for each
-// of Am or A1out. Exact, online, no stack property.
+// State: a bucket per step of insertion for A1in, two lists for Am and A1out. Members of D_t are in
+// none, and join when they leave it. Shares are the decimals exactly as written (policies.Part),
+// applied at the start. Cost: O(1) per change of the demand. Memory: 12 B per block of the context,
+// 4 B per change, and 4 B to 32 B for each block of Am or A1out. Exact, online, no stack property.
 //
-// Where it departs from the paper: a step is classified as a whole before anything is
-// evicted; the paper leaves open whether a ghost that is hit still counts while its
-// slot is reclaimed: here it does not. With steps of one block it is the paper's 2Q
-// to the last miss. It loses to LRU where stays follow each other closely: every block
-// that is to be kept must first leave A1in and be missed once. On the README's
-// board that costs misses from 2 × K on, the more the larger the cache.
+// Where it departs from the paper: a whole step is classified before anything is evicted. The paper
+// does not say whether a ghost that is hit counts while its slot is reclaimed. Here it does not.
+// With steps of one block it is the paper's 2Q to the last miss. It loses to LRU if stays follow
+// each other closely: every block to be kept must first leave A1in and be missed once. On the
+// README's board that costs misses from 2 × K on, and more at larger capacities.
 package twoq
 
 import (
@@ -118,7 +114,7 @@ func (p *Policy) Update(s *policies.Step) {
 	}
 }
 
-// leave takes in what left the demand and what was born.
+// leave inserts the blocks that left the demand and the births into their queues.
 func (p *Policy) leave(s *policies.Step, now int32) {
 	main, short := p.split(s.Exit)
 	p.queues.PushAll(am, main)
@@ -131,8 +127,8 @@ func (p *Policy) leave(s *policies.Step, now int32) {
 	p.a1in.Push(now-1, s.Offered...)
 }
 
-// split divides blocks into members of Am and of A1in, which is as good as random:
-// each is written to both before it is known, so no branch is mispredicted.
+// split divides blocks into members of Am and of A1in. The two alternate almost at random, so each
+// block is written to both before its queue is known, and no branch is mispredicted.
 func (p *Policy) split(blocks []int32) (main, short []int32) {
 	half := len(blocks) + 1
 	p.scratch = slices.Grow(p.scratch[:0], 2*half)
@@ -158,7 +154,7 @@ func (p *Policy) hit(s *policies.Step) {
 	p.held += len(short)
 }
 
-// miss inserts what is fetched.
+// miss inserts the fetched blocks.
 func (p *Policy) miss(s *policies.Step, now int32) {
 	for _, x := range s.Miss {
 		at := now

@@ -2,13 +2,13 @@ package window
 
 import "github.com/kvreplay/kvreplay/policies"
 
-// ages answers every window at once: a block that left the demand at step j was last
-// used at j-1, so that it is resident at the start of step t where N ≥ t-j+1. Cost:
-// O(1) a change of the demand and O(N) a step. Memory: 4 B a block of the context.
+// ages answers every window at once. A block that left the demand at step j was last used at j-1.
+// It is resident at the start of step t if N ≥ t-j+1. Cost: O(1) per change of the demand and O(N)
+// per step. Memory: 4 B per block of the context.
 type ages struct {
 	window int32   // of the policy that made the pass
-	joined []int32 // step at which a block left the demand or was born; unseen otherwise
-	left   []int32 // of those that joined at each step, how many wait still
+	joined []int32 // step at which a block left the demand or was born, otherwise unseen
+	left   []int32 // number of blocks that joined at each step and are still outside
 	step   int32   // recorded steps so far
 	demand int32
 }
@@ -26,7 +26,7 @@ func (p *Policy) Sweep(self policies.Policy) policies.Sweep {
 	return &ages{window: int32(p.Steps)}
 }
 
-// Size is the window, whatever the capacity.
+// Size returns the window. It does not depend on the capacity.
 func (a *ages) Size(int) int32 { return a.window }
 
 // Reset starts a stream.
@@ -64,7 +64,7 @@ func (a *ages) Distances(s *policies.Step, dst []int32) []int32 {
 	return dst
 }
 
-// Residents are the demand and what joined in the last N-1 steps, this one included.
+// Residents counts the demand and the blocks that joined in the last N-1 steps, this one included.
 func (a *ages) Residents(sizes, dst []int32) []int32 {
 	n, j := a.demand, a.step
 	for _, window := range sizes {

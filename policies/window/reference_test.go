@@ -6,7 +6,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/policytest"
 )
 
-// reference is the window: what was last used before step T-N+1 goes.
+// reference is the window: blocks last used before step T-N+1 are evicted.
 type reference struct {
 	policytest.Ledger
 	steps, now int64

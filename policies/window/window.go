@@ -1,17 +1,16 @@
-// Package window keeps what the last N steps demanded and nothing else (KVDrive's
-// critical KV window ×N). It has no capacity: its size is what the trace makes of it.
+// Package window keeps exactly the blocks that the last N steps demanded (KVDrive's critical KV
+// window ×N). It has no capacity: its size follows from the trace.
 //
 // Source: KVDrive, critical KV window, Figs. 3 and 16 (×0 … ×4).
 //
-// Rule: after step t exactly the blocks last used at step t-N+1 or later stay (a
-// birth was last used at the step before it). N = 0 keeps nothing: see package none.
+// Rule: after step t exactly the blocks last used at step t-N+1 or later stay (a birth was last
+// used at the step before it). N = 0 keeps nothing: see package none.
 //
-// State: the LRU queue and its length after each of the last N steps. Cost: O(1) a
-// change of the demand. Memory: 4 B a block of the context and 4 B a change. Stack
-// property: a larger window never misses more. Its misses are about those of LRU at the
-// window's mean size (within 3 % for N = 1 … 8 on deep_vt, wide_questions and the news
-// trace); LRU given the window's peak has fewer, because it keeps what the window drops
-// while there is room.
+// State: the LRU queue and its length after each of the last N steps. Cost: O(1) per change of the
+// demand. Memory: 4 B per block of the context and 4 B per change. Stack property: a larger window
+// never misses more. Its misses are about those of LRU at the window's mean size: within 3 % for N
+// = 1 … 8 on deep_vt, wide_questions and the news trace. LRU with the window's peak capacity misses
+// less, because it keeps blocks that the window drops while there is room.
 package window
 
 import (
@@ -57,7 +56,7 @@ func parse(options string) (func() policies.Policy, string, error) {
 type Policy struct {
 	Steps int
 	queue lru.Queue
-	marks []int // queue length after each update of the last Steps steps, a ring once it is full
+	marks []int // queue length after each update of the last Steps steps, used as a ring
 	full  int   // updates of Steps steps
 	calls int
 }
@@ -70,7 +69,7 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 	return nil
 }
 
-// Update applies a step. What joined at step t was last used at t-1.
+// Update applies a step. Blocks that join at step t were last used at t-1.
 func (p *Policy) Update(s *policies.Step) {
 	p.queue.Update(s)
 	if p.calls < p.full {
@@ -81,8 +80,7 @@ func (p *Policy) Update(s *policies.Step) {
 	p.calls++
 }
 
-// Evict appends what was last used before step t-N+1: all that joined at step
-// t-N+1 or earlier.
+// Evict appends the blocks last used before step t-N+1, which joined at step t-N+1 or earlier.
 func (p *Policy) Evict(_ int, dst []int32) []int32 {
 	if p.calls < p.full {
 		return dst

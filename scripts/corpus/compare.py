@@ -1,8 +1,8 @@
 """Compares the selections of a corpus and of traces made again: compare.py FOLDER TRACE...
 
-Of the requests of each trace the share of the folder's entries that stand in the same row
-of the trace, in any order. Fails below 99 %: on another machine or with other library versions sums
-are added in another order, and entries with almost the same score change places.
+Prints the share of the folder's entries that are in the same row of the trace, in any order, for the
+requests of each trace. Fails below 99 %. Another machine or other library versions add sums in
+another order, so entries with almost the same score change places.
 """
 
 import sys
@@ -22,7 +22,7 @@ def rows(path: Path) -> dict:
 
 
 def before(folder: Path, trace: Path, requests: set[str]) -> dict:
-    """The folder's lists of the requests of a trace: of its part and selector, whatever tasks share a file there."""
+    """The folder's lists of the requests of a trace, by part and selector. Tasks may share a file there."""
     part, _, rest = trace.stem.partition("_")
     _, dot, selector = rest.partition(".")
     found = {}
@@ -35,7 +35,7 @@ def before(folder: Path, trace: Path, requests: set[str]) -> dict:
 
 
 def share(one: dict, other: dict) -> float:
-    """Entries of one that the other has too; rows that the other lacks count as different."""
+    """Entries of one that the other has too. Rows that the other lacks count as different."""
     same = sum(len(set(a) & set(other.get(key, ()))) for key, a in one.items())
     return same / sum(map(len, one.values()))
 

@@ -1,8 +1,8 @@
 """Makes the trace corpus from nothing: environment, prompts, captures, traces, replay.
 
-`make corpus` runs this. Each step leaves a file and is skipped when the file is there and
-was made in the same way, so that the work can be stopped and gone on with at any time.
-Only the standard library is needed; the capture's environment is made on the way.
+`make corpus` runs this. Each step writes a file. It is skipped if the file exists and was made
+in the same way, so the work can be stopped and continued at any time. Only the standard
+library is needed. The capture's environment is made on the way.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import environment  # noqa: E402
 
 @dataclass
 class Unit:
-    """One task of one part of the plan: one workload, one capture, one trace a selector."""
+    """One task of one part of the plan: one workload, one capture, one trace per selector."""
 
     part: str
     task: str
@@ -35,7 +35,7 @@ class Unit:
     budget: float  # K as a share of the length
     capture: list[str]
     score_bits: int
-    file: str  # of the tasks that share a trace; the task where it has one alone
+    file: str  # of the tasks that share a trace, or the task if it has its own
 
     @property
     def topk(self) -> int:
@@ -47,7 +47,7 @@ class Unit:
 
 
 def plan_units(plan: dict, options: argparse.Namespace) -> list[Unit]:
-    """What is to be made: all of the plan, or the tasks and parts that were asked for."""
+    """The units to make: all of the plan, or the requested tasks and parts."""
     units, known = [], set()
     for part in plan["part"]:
         files = {task: name for name, tasks in part.get("files", {}).items() for task in tasks}
@@ -59,7 +59,7 @@ def plan_units(plan: dict, options: argparse.Namespace) -> list[Unit]:
                 units.append(Unit(part["name"], task, maker, options.length or part["length"], options.samples or part["samples"],
                                   options.steps or plan["steps"], part["budget"], part["capture"], part.get("score_bits", 10), files.get(task, task)))
         shared = {name for name, tasks in part.get("files", {}).items() if {u.task for u in units if u.part == part["name"]} >= set(tasks)}
-        for unit in units:  # some tasks of a trace alone are traces of their own
+        for unit in units:  # if only some tasks of a trace are made, each has its own trace
             if unit.part == part["name"] and unit.file not in shared:
                 unit.file = unit.task
     parts = {part["name"] for part in plan["part"]}
@@ -75,7 +75,7 @@ def plan_units(plan: dict, options: argparse.Namespace) -> list[Unit]:
 
 
 class Corpus:
-    """The folder that is made."""
+    """The output folder."""
 
     def __init__(self, plan: dict, options: argparse.Namespace, python: Path):
         self.plan, self.options, self.python = plan, options, python
@@ -84,7 +84,7 @@ class Corpus:
         self.given = continuations(options.check) if options.check else {}
 
     def run(self, *command, quiet: bool = False) -> None:
-        """Runs a command in the repository's root; ends the program with its status if it fails."""
+        """Runs a command in the repository's root. If it fails, the program ends with its status."""
         print("+", " ".join(str(c) for c in command), file=sys.stderr)
         env = os.environ | {"PYTHONPATH": str(CAPTURE), "HF_HUB_OFFLINE": "1"}
         done = subprocess.run([str(c) for c in command], env=env, stdout=subprocess.DEVNULL if quiet else None)
@@ -101,7 +101,7 @@ class Corpus:
         return path
 
     def prompts(self, unit: Unit) -> Path:
-        """The workload of a unit, with continuations where they are to be followed."""
+        """The workload of a unit, with continuations if decoding follows them."""
         path = self.work / unit.part / f"{unit.task}.jsonl"
         command = ["datasets", "make", unit.maker, "--task", unit.task, "--length", unit.length, "--samples", unit.samples,
                    "--seed", self.plan["seed"], "--tokenizer", self.tokenizer(), "-o", path]
@@ -117,7 +117,7 @@ class Corpus:
         return path
 
     def forced(self, unit: Unit, workload: Path) -> Path:
-        """The workload with what followed its prompts in the corpus that is checked."""
+        """The workload with the continuations of its prompts in the checked corpus."""
         lines = []
         for row in map(json.loads, workload.read_text().splitlines()):
             ids = self.given.get((unit.name, row["id"]))
@@ -129,7 +129,7 @@ class Corpus:
         return path
 
     def capture(self, unit: Unit) -> list[Path]:
-        """The Arrow files of a unit, one a selector."""
+        """The Arrow files of a unit, one per selector."""
         out = self.work / unit.part / f"{unit.task}.arrow"
         workload = self.prompts(unit)
         decoding = ["--decode", "forced"] if self.options.check else [*self.plan["decoding"], "--seed", self.plan["seed"]]
@@ -159,7 +159,7 @@ class Corpus:
         return path
 
     def make(self, units: list[Unit]) -> list[Path]:
-        """All traces of the units: one a task, selector and part, or one of several tasks."""
+        """All traces of the units: one per task, selector and part, or one of several tasks."""
         groups: dict[str, tuple[int, list[Path]]] = {}
         for unit in units:
             for arrow in self.capture(unit):
@@ -171,7 +171,7 @@ class Corpus:
         return traces
 
     def keep_continuations(self) -> None:
-        """What followed each prompt, of all units in the folder, for checks to force decoding along."""
+        """Writes the continuations of all units in the folder, along which checks force decoding."""
         lines = []
         for generated in sorted(self.work.glob("*/*.generated.jsonl")):
             unit = f"{generated.parent.name}/{generated.name.removesuffix('.generated.jsonl')}"
@@ -180,14 +180,14 @@ class Corpus:
         write(self.out / "continuations.jsonl", "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
 
     def replay(self, traces: list[Path]) -> None:
-        """Replays what was made and prints the board."""
+        """Replays the traces and prints the board."""
         results = self.out / "results"
         self.kvreplay("replay", *traces, *self.plan["replay"], "--out", results)
         self.kvreplay("leaderboard", results)
 
 
 def continuations(folder: Path) -> dict:
-    """What followed each prompt of the corpus in folder."""
+    """The continuation of each prompt of the corpus in folder."""
     try:
         rows = [json.loads(line) for line in (folder / "continuations.jsonl").read_text().splitlines()]
     except OSError as e:
@@ -196,7 +196,7 @@ def continuations(folder: Path) -> dict:
 
 
 def stale(path: Path, command: list, source: str = "") -> bool:
-    """Whether path must be made: it is not there, or was made by another command or of another source."""
+    """Whether path must be made: it is absent, or was made by another command or from another source."""
     made = path.with_name(path.name + ".made")
     return not made.exists() or made.read_text() != recipe(command, source) or not (path.exists() or list(path.parent.glob(f"{path.stem}.*{path.suffix}")))
 
@@ -216,7 +216,7 @@ def write(path: Path, text: str) -> None:
 
 
 def digest(path: Path) -> str:
-    """Of a file, or of a capture's several ones."""
+    """The digest of a file, or of the files of a capture."""
     total = hashlib.sha256()
     for file in [path] if path.exists() else sorted(path.parent.glob(f"{path.stem}.*{path.suffix}")):
         total.update(file.read_bytes())

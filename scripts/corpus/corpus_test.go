@@ -1,4 +1,4 @@
-// Package corpus_test makes a piece of the corpus from nothing.
+// Package corpus_test makes a part of the corpus from nothing.
 package corpus_test
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// One short prompt goes the whole way with the real model: made, captured by every
-// selector, imported, validated, replayed. Then the same again by force along what the
-// model said, where the selections must be the same ones.
+// One short prompt passes through all steps with the real model. It is made, captured by every
+// selector, imported, validated and replayed. A second run forces decoding along the model's answer
+// and must give the same selections.
 func TestCorpus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a language model")
@@ -40,7 +40,7 @@ func TestCorpus(t *testing.T) {
 	if strings.Contains(again, "-m capture") {
 		t.Errorf("made again what was there:\n%s", again)
 	}
-	other := filepath.Join(dir, "again", "work") // the tokenizer takes as long as the capture: not twice
+	other := filepath.Join(dir, "again", "work") // the tokenizer takes as long as the capture, so it runs once
 	run(t, "mkdir", "-p", other)
 	run(t, "cp", filepath.Join(out, "work", "tokenizer.json"), other)
 	check := run(t, "python3", append(args, "--out", filepath.Join(dir, "again"), "--check", out)...)
@@ -49,7 +49,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// checkTraces reads what was made.
+// checkTraces reads the written traces.
 func checkTraces(t *testing.T, pattern string) {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)
@@ -69,10 +69,10 @@ func checkTraces(t *testing.T, pattern string) {
 	}
 }
 
-// checkRecall holds the order of the selectors against what their papers say: smaller
-// pages are more precise (Quest, section 4), a few columns of query and key nearly
-// decide the selection (InfiniGen, section 4), everything beats chance. ShadowKV is in no
-// pair: in a prompt this short its outliers are most of what there is.
+// checkRecall compares the order of the selectors with their papers. Smaller pages are more precise
+// (Quest, section 4). A few columns of query and key nearly decide the selection (InfiniGen,
+// section 4). All selectors are better than chance. ShadowKV is in no pair, because in such a short
+// prompt most chunks are its outliers.
 func checkRecall(t *testing.T, recall map[string]float64) {
 	t.Helper()
 	const chance = 12.0 / 650
@@ -105,8 +105,8 @@ func recalls(t *testing.T, printed string) map[string]float64 {
 	return found
 }
 
-// requireEnvironment skips the test where the capture's environment is not there and is
-// not demanded by KVREPLAY_REQUIRE_CAPTURE=1.
+// requireEnvironment skips the test if the capture's environment is absent and
+// KVREPLAY_REQUIRE_CAPTURE=1 does not require it.
 func requireEnvironment(t *testing.T) {
 	t.Helper()
 	if os.Getenv("KVREPLAY_REQUIRE_CAPTURE") == "1" {
@@ -117,7 +117,7 @@ func requireEnvironment(t *testing.T) {
 	}
 }
 
-// run returns what a command prints on both streams; it must succeed.
+// run returns the output of a command on both streams. It must succeed.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 9*time.Minute)

@@ -1,4 +1,4 @@
-"""Print, as one JSON object, what pyarrow, pandas and DuckDB see in a Parquet file.
+"""Print, as one JSON object, the content of a Parquet file in pyarrow, pandas and DuckDB.
 
 Usage: dump.py FILE K
 """
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 
 def plain(value):
-    """A value as JSON has it; pandas writes a null number as NaN."""
+    """A value as JSON has it. pandas writes a null number as NaN."""
     if value is None or isinstance(value, float) and math.isnan(value):
         return None
     if hasattr(value, "tolist"):

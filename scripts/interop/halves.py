@@ -1,5 +1,5 @@
-"""Write a table whose scores are all finite float16, each way that pyarrow can, and print as one
-JSON object the files' names and what import should make of every row: its list and scores, best first.
+"""Write a table whose scores are all finite float16, in each way that pyarrow has. Print as one JSON
+object the files' names and the expected import of every row: its list and scores, best first.
 
 Usage: halves.py FOLDER
 """

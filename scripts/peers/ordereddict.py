@@ -1,5 +1,5 @@
-"""LRU over an OrderedDict, the loop that people write first: reads int32 accesses from
-a file, replays them one by one, prints the seconds of the loop.
+"""LRU over an OrderedDict, the usual first implementation. It reads int32 accesses from a
+file, replays them one by one, and prints the seconds of the loop.
 
     python3 ordereddict.py ACCESSES CAPACITY
 """

@@ -1,5 +1,5 @@
-// Package twin says how near a synthetic trace comes to the one it was fitted to, where
-// it matters: in the misses of policies.
+// Package twin compares a synthetic trace with the trace that it was fitted to, by the misses of
+// policies.
 package twin
 
 import (
@@ -19,13 +19,13 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Table are the policies that are compared, where the trace can serve them.
+// Table are the policies that are compared, if the trace has their columns.
 var Table = policies.NewTable(lru.Entry, lookahead.Entry, opt.Entry)
 
-// Most is the error beyond which a twin is no stand-in for its original.
+// Most is the error beyond which a twin does not stand in for its original.
 const Most = 0.12
 
-// Worst is the row of the largest error, up or down; ok is false without rows.
+// Worst returns the row of the largest error, up or down. ok is false if there are no rows.
 func Worst(rows []Row) (worst Row, ok bool) {
 	for _, r := range rows {
 		if !ok || math.Abs(r.Error()) > math.Abs(worst.Error()) {
@@ -35,7 +35,7 @@ func Worst(rows []Row) (worst Row, ok bool) {
 	return worst, ok
 }
 
-// Capacities at which they are compared, in K.
+// Capacities of the comparison, in K.
 var Capacities = []string{"1.25x", "1.5x", "2x", "3x", "4x"}
 
 // Row is a policy at a capacity on both traces, streams pooled.
@@ -46,8 +46,8 @@ type Row struct {
 	Twin     int64 // misses for as much demand
 }
 
-// Error is the twin's misses over the original's, less 1: 0 where both have none, infinite
-// where only the original has.
+// Error returns the twin's misses divided by the original's, less 1. It is 0 if both have none, and
+// infinite if only the original has none.
 func (r Row) Error() float64 {
 	switch {
 	case r.Original == r.Twin:
@@ -58,12 +58,12 @@ func (r Row) Error() float64 {
 	return float64(r.Twin)/float64(r.Original) - 1
 }
 
-// requests is how many times more requests a twin has than its original, so that little
-// of the error is chance.
+// requests is the number of requests of a twin per request of its original, so that chance has
+// little effect on the error.
 const requests = 8
 
-// Check draws a twin of the dials that were fitted to original, in a folder of its own,
-// and compares the two.
+// Check draws a twin of the dials that were fitted to original, in a temporary folder, and compares
+// the two.
 func Check(ctx context.Context, original *trace.File, d *synthetic.Dials, workers int) ([]Row, error) {
 	rows, err := check(ctx, original, d, workers, 0)
 	if err != nil {
@@ -72,7 +72,7 @@ func Check(ctx context.Context, original *trace.File, d *synthetic.Dials, worker
 	return rows[0], nil
 }
 
-// check is Check at each of several K; 0 is the traces' own.
+// check is Check at each of several K. 0 means the traces' own K.
 func check(ctx context.Context, original *trace.File, d *synthetic.Dials, workers int, topKs ...int) (rows [][]Row, err error) {
 	dir, err := os.MkdirTemp("", "kvreplay-twin-")
 	if err != nil {
@@ -100,12 +100,12 @@ func check(ctx context.Context, original *trace.File, d *synthetic.Dials, worker
 	return rows, nil
 }
 
-// Compare replays both traces with the policies that they can serve.
+// Compare replays both traces with the policies whose columns they have.
 func Compare(ctx context.Context, original, twin *trace.File, workers int) ([]Row, error) {
 	return compare(ctx, original, twin, workers, 0)
 }
 
-// compare is Compare at K; 0 is the traces' own.
+// compare is Compare at K. 0 means the traces' own K.
 func compare(ctx context.Context, original, twin *trace.File, workers, topK int) ([]Row, error) {
 	a, err := run(ctx, original, workers, topK)
 	if err != nil {

@@ -24,7 +24,7 @@ func open(t *testing.T, path string) *trace.File {
 	return f
 }
 
-// twinOf fits a trace and replays it beside its twin.
+// twinOf fits a trace and replays it together with its twin.
 func twinOf(t *testing.T, path string) []Row {
 	t.Helper()
 	original := open(t, path)
@@ -46,8 +46,8 @@ func twinOf(t *testing.T, path string) []Row {
 	return rows[0]
 }
 
-// halved holds what README.md says of half the K: by how much LRU's misses of the twin are
-// off the original's, of traces of a large K and of a small one.
+// halved checks README.md's statement about half the K: the error of the twin's LRU misses, for
+// traces of a large K and of a small one.
 func halved(t *testing.T, rows []Row, topK int) {
 	t.Helper()
 	low, high := -0.65, -0.2
@@ -69,20 +69,20 @@ func halved(t *testing.T, rows []Row, topK int) {
 	}
 }
 
-// fuses reports whether sums of products are rounded once here, as Go compiles them for arm64
-// and for GOAMD64=v3, and not twice. A fit's third digit then differs, and MODEL.md has the
-// figures of twice.
+// fuses reports whether sums of products are rounded once here, not twice. Go compiles them so for
+// arm64 and for GOAMD64=v3. A fit's third digit then differs. MODEL.md has the figures for two
+// roundings.
 //
 //go:noinline
 func fuses(x, y, z float64) bool { return x*y+z != float64(x*y)+z }
 
-// stated reports whether MODEL.md has a line of figures, or whether others come out here.
+// stated reports whether MODEL.md has a line of figures, or whether this machine gives others.
 func stated(readme []byte, line string) bool {
 	return fuses(1+0x1p-30, 1-0x1p-30, -1) || strings.Contains(string(readme), line+" |\n")
 }
 
-// Synthetic twins of the bundled real traces, of several requests, have the misses of the
-// originals within the stated error, and MODEL.md's table is what comes out.
+// Synthetic twins of the bundled real traces, with several requests, have the misses of the
+// originals within the stated error. MODEL.md's table agrees.
 func TestBundled(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "MODEL.md"))
 	if err != nil {
@@ -114,9 +114,8 @@ func TestBundled(t *testing.T) {
 	}
 }
 
-// Twins of the corpus' traces of single tokens have the misses of the originals within an
-// error for each trace, and MODEL.md's table is what comes out: the worst of a policy, and
-// its capacity.
+// Twins of the corpus' traces of single tokens have the misses of the originals within an error for
+// each trace. MODEL.md's table agrees: the worst error per policy, and its capacity.
 func TestCorpus(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "MODEL.md"))
 	if err != nil {
@@ -158,8 +157,8 @@ func percent(v float64) string {
 	return strings.NewReplacer("+0.0 ", "0.0 ", "-0.0 ", "0.0 ", "-", "−").Replace(fmt.Sprintf("%+.1f %%", 100*v))
 }
 
-// A trace compared with itself has no error. Misses of a twin whose original has none are the
-// worst of errors; none of both are none.
+// A trace compared with itself has no error. Misses of a twin whose original has none are the worst
+// error. If both have none, there is no error.
 func TestCompare(t *testing.T) {
 	f := open(t, filepath.Join("..", "..", "bundled", "smollm2_niah_1k_sglang.parquet"))
 	rows, err := Compare(context.Background(), f, f, 1)

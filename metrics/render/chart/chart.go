@@ -24,19 +24,19 @@ const (
 	chartHeight = 10 * vg.Centimeter
 	barHeight   = 5.5 * vg.Millimeter // of a bar's row
 	margin      = 4 * vg.Millimeter
-	// mostLines is how many lines a chart shows; readers cannot tell more apart.
+	// mostLines is the number of lines of a chart. Readers cannot distinguish more.
 	mostLines = 24
 )
 
-// Palette is that of Okabe and Ito (Color Universal Design, 2008), made to be told apart
-// without colour vision, less its yellow, which is faint on white.
+// Palette is that of Okabe and Ito (Color Universal Design, 2008), designed for readers without
+// colour vision. It omits yellow, which is faint on white.
 var Palette = []color.RGBA{
 	{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff},
 	{0xcc, 0x79, 0xa7, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff},
 }
 
 var (
-	// Dashes tell lines of one colour apart.
+	// Dashes distinguish lines of one colour.
 	Dashes = [][]vg.Length{nil, {7, 2}, {2, 2}, {8, 2, 2, 2}}
 	// Ink is the colour of text, Grey that of axes.
 	Ink   = color.RGBA{0x22, 0x22, 0x22, 0xff}
@@ -64,19 +64,19 @@ func Ticks(values ...float64) plot.ConstantTicks {
 	return ticks
 }
 
-// Line is a curve; charts show the first 24.
+// Line is a curve. Charts show the first 24.
 type Line struct {
 	Name   string
 	Points plotter.XYs
 }
 
-// Bar is a row of values, one a series.
+// Bar is a row of values, one per series.
 type Bar struct {
 	Name   string
 	Values []float64
 }
 
-// Empty reports whether there is nothing to draw.
+// Empty reports whether the chart has no data.
 func (c *Chart) Empty() bool {
 	for _, l := range c.Lines {
 		if len(l.Points) > 0 {
@@ -86,7 +86,7 @@ func (c *Chart) Empty() bool {
 	return len(c.Bars) == 0
 }
 
-// Draw is the chart as SVG.
+// Draw returns the chart as SVG.
 func (c *Chart) Draw() ([]byte, error) {
 	p := plot.New()
 	c.style(p)
@@ -105,12 +105,12 @@ func (c *Chart) Draw() ([]byte, error) {
 	return SVG(p, &legend, height, c.Title)
 }
 
-// Sans is the font of all texts, in points.
+// Sans returns the font of all texts. size is in points.
 func Sans(size float64) font.Font {
 	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Points(size)}
 }
 
-// NewLegend is an empty legend.
+// NewLegend returns an empty legend.
 func NewLegend() plot.Legend {
 	l := plot.NewLegend()
 	l.Top, l.Left = true, true
@@ -128,7 +128,7 @@ func StyleAxes(p *plot.Plot) {
 	}
 }
 
-// Grid is the grid behind the lines.
+// Grid returns the grid behind the lines.
 func Grid() *plotter.Grid {
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = faint, faint
@@ -199,20 +199,20 @@ func (c *Chart) addBars(p *plot.Plot, legend *plot.Legend) error {
 		longest = max(longest, p.Y.Tick.Label.Font.Size*vg.Length(len(b.Name))/2)
 	}
 	p.NominalY(names...)
-	p.Y.Padding = 0.2 * longest // room for fonts wider than the one that is measured
+	p.Y.Padding = 0.2 * longest // room for fonts wider than the measured one
 	p.Y.Label.Text, p.X.Label.Text = "", c.Y
 	p.Y.Min, p.Y.Max = -0.6, float64(len(c.Bars))-0.4
 	p.X.Min, p.X.Max, p.X.Tick.Marker = 0, 1, shares
 	return nil
 }
 
-// SVG draws a plot, as wide as all charts, and right of it the legend; height is the least.
-// Plots below it share its left edge and its height. Readers who cannot see the picture
-// have its title.
+// SVG draws a plot with the width of all charts, and the legend to its right. height is the least
+// height. Plots below it share its left edge and its height. The title is the text for readers who
+// cannot see the picture.
 func SVG(p *plot.Plot, legend *plot.Legend, height vg.Length, title string, below ...*plot.Plot) ([]byte, error) {
 	height *= vg.Length(1 + len(below))
 	size := legend.Rectangle(draw.New(vgsvg.New(chartWidth, height))).Size()
-	width := chartWidth + 1.15*size.X + 4*margin // some fonts are wider than the one that is measured
+	width := chartWidth + 1.15*size.X + 4*margin // some fonts are wider than the measured one
 	height = max(height, size.Y+8*margin)
 	svg := vgsvg.New(width, height)
 	svg.SetColor(color.White)
@@ -240,8 +240,8 @@ func SVG(p *plot.Plot, legend *plot.Legend, height vg.Length, title string, belo
 	return []byte(portable(out.String(), title)), nil
 }
 
-// portable names fallbacks of the same metrics for readers without the Liberation fonts,
-// and gives the picture a title for those who cannot see it.
+// portable names fallback fonts of the same metrics for readers without the Liberation fonts. It
+// gives the picture a title for readers who cannot see it.
 func portable(svg, title string) string {
 	svg = strings.ReplaceAll(svg, "font-family:Liberation Sans;", "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")
 	head, body, _ := strings.Cut(svg, ">\n<g")

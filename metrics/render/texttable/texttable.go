@@ -1,4 +1,4 @@
-// Package texttable is the look of the tables that commands print.
+// Package texttable sets the style of the tables that commands print.
 package texttable
 
 import (
@@ -6,8 +6,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// New begins a table with a header; the columns of the given numbers, from 1, are
-// figures and stand to the right.
+// New begins a table with a header. The columns of the given numbers, from 1, are figures and right
+// aligned.
 func New(header table.Row, right ...int) table.Writer {
 	t := table.NewWriter()
 	style := table.StyleLight

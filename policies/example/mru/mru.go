@@ -1,15 +1,15 @@
-// Package mru evicts what was demanded last: the example of a policy in a module of its
-// own.
+// Package mru evicts the block that was demanded last. It is the example of a policy in a separate
+// module.
 //
-// Source: the textbook's answer to a loop that is longer than the cache, where LRU
-// evicts every block just before it comes back.
+// Source: the textbook's answer to a loop that is longer than the cache. There LRU evicts every
+// block just before its next demand.
 //
-// Rule: first victim is the block whose last demanded step is latest (a birth was last
-// used at the step before it); ties go to the lowest block index.
+// Rule: the first victim is the block whose last demanded step is latest (a birth was last used at
+// the step before it). Ties go to the lowest block index.
 //
-// Cost: O(1) a change of the demand. Memory: 4 B a block of the context and 4 B a
-// change. Stack property: not claimed. Loses wherever what was demanded lately is
-// demanded again soon, which is nearly everywhere in decoding.
+// Cost: O(1) per change of the demand. Memory: 4 B per block of the context and 4 B per change.
+// Stack property: not claimed. It loses if recently demanded blocks are demanded again soon, which
+// is nearly always true in decoding.
 package mru
 
 import (
@@ -32,7 +32,7 @@ var Entry = policies.Entry{
 	New:     policies.NoOptions(func() policies.Policy { return new(Policy) }),
 }
 
-// Policy is MRU over one stream: a bucket a step of last use.
+// Policy is MRU over one stream: one bucket per step of last use.
 type Policy struct {
 	queue  bucket.Queue
 	offset int32 // bucket of last use at step 0
@@ -45,7 +45,7 @@ func (p *Policy) Reset(sc *policies.Scope) error {
 	return nil
 }
 
-// Update applies a step: what exits and what is born was last used at the step before.
+// Update applies a step. Exits and births were last used at the step before.
 func (p *Policy) Update(s *policies.Step) {
 	used := s.T - 1 + p.offset
 	p.queue.Push(used, s.Exit...)

@@ -8,7 +8,7 @@ import (
 	"example.com/kvreplay-mru/mru"
 )
 
-// reference is MRU by its definition: the latest last use goes first.
+// reference is MRU by its definition: the latest last use is evicted first.
 type reference struct{ policytest.Ledger }
 
 func (r *reference) Victims(n int, outside []int32) []int32 {

@@ -1,8 +1,8 @@
 """The attention function that transformers calls in every layer.
 
-Registered under one name with AttentionInterface, it serves every decoder-only model
-whose attention goes through that interface. It computes full attention and shows what it
-sees to an observer.
+It is registered under one name with AttentionInterface. It serves every decoder-only
+model whose attention uses that interface. It computes full attention and shows queries and
+keys to an observer.
 """
 
 import torch
@@ -16,14 +16,14 @@ _observer = None
 
 
 def observe(observer) -> None:
-    """Sets who is shown the queries and keys from now on: an object with a method
-    attend(module, query, key, value, scaling) that returns the output, or None for nobody."""
+    """Sets the observer of all later queries and keys: an object with a method
+    attend(module, query, key, value, scaling) that returns the output. None removes it."""
     global _observer
     _observer = observer
 
 
 def full(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float) -> torch.Tensor:
-    """Causal attention of (heads, N, D) queries over as many (KV heads, N, D) keys, without
+    """Causal attention of (heads, N, D) queries over (KV heads, N, D) keys, without
     repeating keys or values."""
     return torch.nn.functional.scaled_dot_product_attention(
         query[None], key[None], value[None], is_causal=query.shape[1] > 1, scale=scaling, enable_gqa=query.shape[0] != key.shape[0])[0]

@@ -1,7 +1,7 @@
 """A KV cache that is allocated once.
 
-Caches that grow by concatenation allocate every layer anew at every step; glibc's
-allocator then fragments until the process is killed. This one writes in place and
+Caches that grow by concatenation allocate every layer again at every step. glibc's
+allocator then fragments until the process is killed. This cache writes in place and
 returns views.
 """
 
@@ -47,5 +47,5 @@ class _Layer(CacheLayerMixin):
 
 
 def preallocated(layers: int, capacity: int) -> Cache:
-    """A cache for one request of at most capacity tokens; reset() makes it ready for the next."""
+    """A cache for one request of at most capacity tokens. reset() prepares it for the next."""
     return Cache(layers=[_Layer(capacity) for _ in range(layers)])

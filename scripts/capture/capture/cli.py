@@ -88,12 +88,12 @@ def note(text: str) -> tuple[str, str]:
 
 
 def main(args: list[str] | None = None) -> int:
-    """The program; returns the exit status."""
+    """Runs the program and returns the exit status."""
     options = flags().parse_args(args)
     if options.quiet:
         os.environ["TQDM_DISABLE"] = "1"  # transformers' bars too
     try:
-        from .run import run  # torch takes seconds to import; --help does not need it
+        from .run import run  # torch takes seconds to import, and --help does not need it
 
         return run(options)
     except CaptureError as e:

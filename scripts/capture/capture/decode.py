@@ -1,4 +1,4 @@
-"""How the next token is chosen."""
+"""Chooses the next token."""
 
 import hashlib
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Decoding:
     temperature: float = 1.0
     top_p: float = 1.0
     seed: int = 0
-    stop: bool = True  # end at the model's end-of-sequence token; otherwise it is never chosen
+    stop: bool = True  # end at the model's end-of-sequence token, which is otherwise never chosen
 
     def __post_init__(self):
         if self.kind == "sample" and not (self.temperature > 0 and 0 < self.top_p <= 1):
@@ -45,7 +45,7 @@ class Decoding:
         return choose
 
     def _uniform(self, request: str):
-        """Uniform numbers that depend on the seed and the request's name alone, not on its place in the file."""
+        """Uniform numbers that depend only on the seed and the request's name, not on its place in the file."""
         generator = torch.Generator()
         generator.manual_seed(int.from_bytes(hashlib.sha256(f"{self.seed} {request}".encode()).digest()[:7], "little"))
         return lambda: float(torch.rand((), generator=generator, dtype=torch.float64))

@@ -1,12 +1,12 @@
-"""What is wrong with what a user gave, as opposed to a bug of ours."""
+"""Errors of the user's input, as opposed to bugs."""
 
 
 class CaptureError(Exception):
-    """Its message tells the user what was being done, what was found and what was expected."""
+    """An error whose message states the action, the finding and the expectation."""
 
 
 def nearest(name: str, known) -> str:
-    """The end of a message on an unknown name: what was perhaps meant, and what there is."""
+    """The end of a message on an unknown name: the nearest name and the existing names."""
     import difflib
 
     known = sorted(known)

@@ -1,4 +1,4 @@
-"""How much memory a capture needs and how much there is."""
+"""The memory that a capture needs, and the free memory."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from .errors import CaptureError
 
 
 def available(device: torch.device) -> int:
-    """Free bytes on the device; on the CPU also within the limit of the process's control group."""
+    """Free bytes on the device. On the CPU they are also limited by the process's control group."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     free = psutil.virtual_memory().available
@@ -24,7 +24,7 @@ def available(device: torch.device) -> int:
 
 
 def need(config, weights: int, prompt: int, steps: int, dtype: torch.dtype, selectors: int, streams: int, candidates: int, windows: int) -> dict[str, int]:
-    """Bytes by use, for the longest request. A little more than what was measured."""
+    """Bytes by use, for the longest request. They are a little more than measured."""
     size = dtype.itemsize
     heads, kv = config.num_attention_heads, getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     head = getattr(config, "head_dim", None) or config.hidden_size // heads
@@ -41,7 +41,7 @@ def need(config, weights: int, prompt: int, steps: int, dtype: torch.dtype, sele
 
 
 def check(needed: dict[str, int], device: torch.device) -> None:
-    """Fails before the long work rather than in it."""
+    """Fails before the long work if memory is too small."""
     total, free = sum(needed.values()), available(device)
     if total > free:
         parts = ", ".join(f"{name} {gib(n)}" for name, n in needed.items())

@@ -18,7 +18,7 @@ _WEIGHTS = ("*.safetensors", "*.bin", "*.gguf")
 
 @dataclass
 class Source:
-    """Where a model lies: a folder, and the GGUF file in it if it is one."""
+    """The place of a model: a folder, and the name of its GGUF file, if any."""
 
     folder: Path
     gguf: str | None
@@ -87,8 +87,8 @@ def configuration(source: Source):
 
 @functools.cache
 def _read_gguf_once() -> None:
-    """transformers parses a GGUF file anew for configuration, tokenizer and weights, and makes
-    the table of tensor names anew for each module, which takes seconds: once is enough."""
+    """Caches the parsing of a GGUF file. transformers would parse it for configuration, tokenizer
+    and weights, and make the table of tensor names for each module, which takes seconds."""
     import gguf
 
     for name in ("GGUFReader", "get_tensor_name_map"):
@@ -103,7 +103,7 @@ def tokenizer(source: Source):
 
 
 def check_context(config, name: str, longest: int, request: str) -> None:
-    """Refuses contexts that the model was not made for, sliding windows shorter than the context included."""
+    """Rejects contexts beyond the model's limit or its sliding window."""
     limit = getattr(config, "max_position_embeddings", None)
     if limit and longest > limit:
         raise CaptureError(f"request {request}: prompt and generation are {longest} tokens, {name} takes at most {limit}: expected shorter prompts or fewer --steps")
@@ -150,8 +150,8 @@ class _Seen:
 
 
 def attention_modules(model) -> dict[int, torch.nn.Module]:
-    """The attention module of each layer, found by running four tokens. Fails where a layer
-    does not ask for attention in the way that is expected."""
+    """The attention module of each layer, found by running four tokens. Fails if a layer
+    does not call attention in the expected way."""
     seen, layers = _Seen(), model.config.num_hidden_layers
     attention.observe(seen)
     try:
@@ -165,8 +165,8 @@ def attention_modules(model) -> dict[int, torch.nn.Module]:
 
 
 def check_prediction(model, modules: dict[int, torch.nn.Module], observer) -> None:
-    """Fails unless a layer, given its own input again, asks with its own query: then its
-    projections can be used on the input of the layer before."""
+    """Fails unless a layer computes the same query from the same input. Only then can its
+    projections be used on the input of the layer before."""
     seen = _Seen()
     def remember(module, args, kwargs):
         seen.inputs[module.layer_idx] = args, kwargs

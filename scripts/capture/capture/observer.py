@@ -1,4 +1,4 @@
-"""What is recorded of a request while the model runs."""
+"""Records a request while the model runs."""
 
 from dataclasses import dataclass, field
 
@@ -9,12 +9,12 @@ from .ranking import mask, top
 from .selectors import Selector, Step, per_block, tokens
 from .selectors.exact import Exact
 
-_ELEMENTS = 1 << 26  # of a temporary: windows are taken so many queries at a time
+_ELEMENTS = 1 << 26  # of a temporary, which limits the queries of windows per pass
 
 
 @dataclass
 class Settings:
-    """What to record. Numbers of tokens; a selector of blocks divides them by its block size."""
+    """The extent of a recording, in tokens. A selector of blocks divides it by its block size."""
 
     topk: int = 64
     candidates: int = 80
@@ -33,7 +33,7 @@ class Settings:
 
 @dataclass
 class Lists:
-    """One selector's lists in one layer: one tensor a call, (heads, queries, M), index -1 = no entry."""
+    """One selector's lists in one layer: one tensor per call, (heads, queries, M). Index -1 is no entry."""
 
     index: list = field(default_factory=list)
     score: list = field(default_factory=list)
@@ -44,26 +44,26 @@ class Lists:
 
 @dataclass
 class Recall:
-    """How many of the exact Top-K a selector's first K hold, over counted steps."""
+    """The exact Top-K entries among a selector's first K, over counted steps."""
 
     exact: int = 0  # entries of the exact Top-K
     listed: int = 0  # of them in the selector's first K
-    resident: int = 0  # of them there or in what the selector keeps anyway
+    resident: int = 0  # of them there or among the entries that the selector keeps anyway
     exact_mass: float = 0  # attention mass of the exact Top-K
-    mass: float = 0  # of the selector's first K and what else it keeps, sinks and local window left out
+    mass: float = 0  # of the selector's first K and other entries that it keeps, without sinks and local window
 
 
 class Observer:
     """Receives each layer's queries and keys, lets the selectors rank, and keeps the lists.
 
-    Used for one request after another: take() hands out what was recorded and forgets it.
+    It serves one request after another: take() returns the recording and forgets it.
     """
 
     def __init__(self, settings: Settings, selectors: list[Selector]):
         self.settings, self.selectors = settings, selectors
         self.reference = Exact({})
         self.ahead = settings.predict or any(s.ahead for s in selectors)
-        self.inputs: dict = {}  # the attention module's arguments in the layer that runs, with its number
+        self.inputs: dict = {}  # the attention module's arguments in the current layer, with its number
         self.last: dict = {}  # and in the one that ran before it
         self.probed: torch.Tensor | None = None
         self.probing = False
@@ -78,7 +78,7 @@ class Observer:
         return out
 
     def watch(self, modules: dict[int, torch.nn.Module]) -> list:
-        """Remembers each attention module's input, from which the next one's query is predicted.
+        """Stores each attention module's input, from which the next one's query is predicted.
         Returns handles to remove."""
         def remember(module, args, kwargs):
             if not self.probing:
@@ -111,7 +111,7 @@ class Observer:
         return self.probe(module, self.last["args"], self.last["kwargs"])
 
     def probe(self, module, args, kwargs) -> torch.Tensor:
-        """The query that module would ask with, (heads, N, D), given a layer's input."""
+        """The query that module computes from a layer's input, (heads, N, D)."""
         self.probing = True
         try:
             module(*args, **(kwargs | {"past_key_values": None}))
@@ -142,11 +142,11 @@ class Observer:
                 self.prompt_mass[layer] = self.prompt_mass.get(layer, 0) + given
 
     def _heads(self, mass: torch.Tensor) -> torch.Tensor:
-        """A value of each KV head, or the mean over them where a layer has one list."""
+        """A value of each KV head, or the mean over them if a layer has one list."""
         return mass.mean(0, keepdim=True) if self.settings.per == "layer" else mass
 
     def _scores(self, selector: Selector, step: Step) -> torch.Tensor:
-        """The selector's scores of what may be listed, -inf elsewhere: (heads, queries, blocks)."""
+        """The selector's scores of blocks that may be listed, -inf for others: (heads, queries, blocks)."""
         scores = selector.scores(step, self.settings.per)
         if self.settings.per == "layer" and scores.shape[0] > 1:
             found = scores != -torch.inf
@@ -172,7 +172,7 @@ class Observer:
                 self._recall(self.recalls[i], selector, step, index[..., :k], best, mass)
 
     def _predict(self, selector: Selector, step: Step, k: int) -> torch.Tensor:
-        """The selection made with the query predicted one layer ahead; none in the first layer."""
+        """The selection with the query predicted one layer ahead. The first layer has none."""
         if step.ahead is None:
             return torch.full((1 if self.settings.per == "layer" else step.keys.shape[0], len(step.lengths), 1), -1, dtype=torch.int32)
         return top(self._scores(selector, step.ahead), k)[0].int().cpu()

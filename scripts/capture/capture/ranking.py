@@ -8,11 +8,11 @@ _LOW = 0xFFFFFFFF
 def top(scores: torch.Tensor, m: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The m best of the last axis, best first: (indices int64, scores float32).
 
-    Equal scores rank by index, lowest first: torch.topk alone leaves their order open.
-    -inf marks what must not be listed; such places, all at the end, have index -1.
+    Equal scores rank by index, lowest first. torch.topk alone leaves their order open.
+    -inf marks entries that must not be listed. Their places, all at the end, have index -1.
 
-    A score and its index become one int64, so that no two are equal: the bits of a float,
-    with the lower 31 flipped where it is negative, order as integers do.
+    A score and its index become one int64, so that no two are equal. The bits of a float
+    order as integers do, if the lower 31 bits of negative floats are flipped.
     """
     units = scores.shape[-1]
     m = min(m, units)
@@ -26,7 +26,7 @@ def top(scores: torch.Tensor, m: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def mask(index: torch.Tensor, units: int) -> torch.Tensor:
-    """The set of the indices of the last axis as a boolean row of units; -1 is nothing."""
+    """The set of the indices of the last axis as a boolean row of units. -1 is no index."""
     out = torch.zeros(*index.shape[:-1], units + 1, dtype=torch.bool, device=index.device)
     out.scatter_(-1, torch.where(index < 0, units, index), True)
     return out[..., :units]

@@ -25,8 +25,8 @@ _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torc
 
 
 def run(options: argparse.Namespace) -> int:
-    """Captures; 0, or 130 after Ctrl-C. Everything that can be wrong with the options, the workload
-    and the model's size is found before weights are loaded."""
+    """Captures. Returns 0, or 130 after Ctrl-C. Faults of the options, the workload and the model's
+    size are reported before weights are loaded."""
     set_up_libraries()
     capture = Capture(options)
     capture.prepare()
@@ -34,8 +34,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def set_up_libraries() -> None:
-    """Large allocations straight from the system, so that freed ones go back to it
-    (glibc's M_MMAP_THRESHOLD, as MALLOC_MMAP_THRESHOLD_=65536); deterministic kernels."""
+    """Makes large allocations directly from the system, so that it gets them back when freed
+    (glibc's M_MMAP_THRESHOLD, as MALLOC_MMAP_THRESHOLD_=65536). Selects deterministic kernels."""
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     if platform.libc_ver()[0] == "glibc":
@@ -71,7 +71,7 @@ class Capture:
         self.prompts = workload.read(o.workload, o.limit)
 
     def prepare(self) -> None:
-        """Checks all that can be checked without weights."""
+        """Makes all checks that need no weights."""
         o = self.options
         self.source = models.resolve(o.model)
         self.config = models.configuration(self.source)
@@ -129,7 +129,7 @@ class Capture:
                                        f"{o.sink} sinks, {o.local} local, {o.windows} windows and {selector.shortest()} to choose from")
 
     def _fingerprint(self) -> dict:
-        """What must not change between the parts of one capture."""
+        """The values that must not change between the parts of one capture."""
         return asdict(self.settings) | {
             "layers": list(self.layers), "selectors": self.labels, "model": str(self.source.folder), "model_file": self.source.gguf,
             "decoding": str(self.decoding), "eos": self.decoding.stop, "steps": self.steps, "workload": file_digest(self.options.workload),
@@ -137,7 +137,7 @@ class Capture:
             "threads": torch.get_num_threads(), "attention_mass": self.options.attention_mass, "scores": self.options.scores, "version": __version__, "libraries": versions()}
 
     def work(self) -> int:
-        """Captures what is not done yet and writes the outputs; the exit status."""
+        """Captures the remaining requests, writes the outputs and returns the exit status."""
         todo = [i for i in range(len(self.prompts)) if i not in self.store.done()]
         try:
             if todo:
@@ -148,7 +148,7 @@ class Capture:
             self._finish(complete=False)
             return 130
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as e:
-            if type(e) is RuntimeError and "can't allocate memory" not in str(e):  # how torch says it on the CPU
+            if type(e) is RuntimeError and "can't allocate memory" not in str(e):  # torch's text on the CPU
                 raise
             raise CaptureError(f"out of memory on {self.device}: {str(e).splitlines()[0]}; finished requests are kept, --resume goes on") from e
         finally:
@@ -173,7 +173,7 @@ class Capture:
                 self._keep(i, generated, observer)
 
     def _request(self, model, i: int, bar) -> list[int]:
-        """Prefill and decoding of one request; the observer sees it all. Returns the tokens fed."""
+        """Runs prefill and decoding of one request under the observer. Returns the tokens fed."""
         ids = self.ids[i]
         cache = preallocated(self.config.num_hidden_layers, len(ids) + self.steps[i])
         choose = self.decoding.chooser(self.prompts[i].id, self.forced[i], self.ends)
@@ -210,7 +210,7 @@ class Capture:
             yield table.schema(self.options.scores, mass, self.settings.predict, self.settings.prompt_mass, metadata[s] if metadata else None)
 
     def _finish(self, complete: bool) -> None:
-        """Writes the output files of what is finished and says what they are worth."""
+        """Writes the output files of finished requests and prints their recall."""
         done = self.store.done()
         if not done:
             print("capture: stopped before a request was finished", file=sys.stderr)
@@ -241,7 +241,7 @@ class Capture:
                 for s, selector in enumerate(self.selectors)]
 
     def _report(self, done: dict[int, Finished]) -> None:
-        """What each selector's first K hold of the exact Top-K, on standard output."""
+        """Prints each selector's recall of the exact Top-K on standard output."""
         print(f"{'selector':24} {'K':>6} {'block':>5} {'recall':>7} {'resident':>8} {'mass':>7}")
         for s, selector in enumerate(self.selectors):
             shares = rates(total(done, s)) or {"recall": "n/a", "resident": "n/a", "mass": "n/a"}
@@ -254,8 +254,8 @@ def total(done: dict[int, Finished], selector: int) -> Recall:
 
 
 def rates(r: Recall) -> dict[str, str]:
-    """Of the exact Top-K: the share in the selector's first K, there or in what it keeps
-    anyway, and the attention mass of the selection relative to the exact one's."""
+    """Three rates: the share of the exact Top-K in the selector's first K, the share there or
+    among the entries that it keeps anyway, and the selection's mass relative to the exact one's."""
     if not r.exact:
         return {}
     return {"recall": f"{r.listed / r.exact:.4f}", "resident": f"{r.resident / r.exact:.4f}", "mass": f"{r.mass / r.exact_mass:.4f}"}

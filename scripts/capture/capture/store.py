@@ -1,9 +1,9 @@
 """Output files, and the finished requests before there are any.
 
-Beside OUT.arrow a folder OUT.parts holds one Arrow file a finished request and selector, and
-a JSON file a request that is written last. From them the output files are made, whole and
-under their names only when they are: at the end, and after Ctrl-C. So a capture can go on
-after any end, and the bytes do not depend on where it stopped.
+Next to OUT.arrow, a folder OUT.parts has one Arrow file per finished request and selector. A JSON
+file per request is written last. The output files are made from them at the end and after
+Ctrl-C, and get their names only when they are whole. A capture can therefore continue after any
+end, and the bytes do not depend on the place where it stopped.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from .errors import CaptureError
 
 @dataclass
 class Finished:
-    """One request that is done."""
+    """A finished request."""
 
     number: int
     id: str
@@ -32,7 +32,7 @@ class Finished:
 
 
 class Store:
-    """The parts of a capture. outputs are the names of the final files, one a selector."""
+    """The parts of a capture. outputs are the names of the final files, one per selector."""
 
     def __init__(self, out: Path, outputs: list[Path], fingerprint: dict, resume: bool, overwrite: bool):
         self.out, self.outputs = out, outputs
@@ -65,14 +65,14 @@ class Store:
         return found
 
     def add(self, finished: Finished, tables: list[list[pa.RecordBatch]]) -> None:
-        """Keeps a request: a list of batches for each selector."""
+        """Stores a request: a list of batches for each selector."""
         for selector, batches in enumerate(tables):
             _write_arrow(self.part(finished.number, selector), batches[0].schema, batches)
         write(self.folder / f"{finished.number:06d}.json", json.dumps(asdict(finished)).encode())
 
     def merge(self, schemas: list[pa.Schema], rows: dict[int, dict]) -> list[Path]:
-        """Writes the output files of what is finished, and the workload of it with the
-        continuations; rows are the workload's lines by number."""
+        """Writes the output files of finished requests, and their workload with the
+        continuations. rows are the workload's lines by number."""
         done = self.done()
         for selector, path in enumerate(self.outputs):
             _write_arrow(path, schemas[selector], self._batches(sorted(done), selector))
@@ -88,12 +88,12 @@ class Store:
                     yield file.get_batch(i)
 
     def clear(self) -> None:
-        """Forgets the parts: the outputs are whole, or there are none."""
+        """Removes the parts: the outputs are whole, or there are none."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _write_arrow(path: Path, schema: pa.Schema, batches) -> None:
-    """An Arrow file under its name only when it is whole."""
+    """Writes an Arrow file, which gets its name only when it is whole."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
@@ -105,7 +105,7 @@ def _write_arrow(path: Path, schema: pa.Schema, batches) -> None:
 
 
 def write(path: Path, data: bytes) -> None:
-    """A file under its name only when it is whole."""
+    """Writes a file, which gets its name only when it is whole."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         temporary.write_bytes(data)

@@ -42,7 +42,7 @@ def ragged(padded: np.ndarray, used: np.ndarray, type_: pa.DataType) -> pa.ListA
 
 
 def padded(parts: list[torch.Tensor], fill) -> np.ndarray:
-    """Tensors (heads, steps, M), M differing, as one array (heads · steps, M)."""
+    """Tensors (heads, steps, M) with different M as one array (heads · steps, M)."""
     width = max(p.shape[-1] for p in parts)
     parts = [torch.nn.functional.pad(p, (0, width - p.shape[-1]), value=fill) for p in parts]
     return torch.cat(parts, 1).flatten(0, 1).numpy()
@@ -80,7 +80,7 @@ def stream_batch(request: str, layer: int, prompt: int, lists: Lists, mass: torc
 
 
 def _first_rows(mass: torch.Tensor | None, rows: int, type_: pa.DataType) -> pa.Array:
-    """One list a stream, in its first row."""
+    """One list per stream, in its first row."""
     out = []
     for head in mass if mass is not None else []:
         out += [head.float().cpu().numpy()] + [None] * (rows - 1)
@@ -88,7 +88,7 @@ def _first_rows(mass: torch.Tensor | None, rows: int, type_: pa.DataType) -> pa.
 
 
 def metadata(selector: Selector, settings: Settings, source: dict, notes: dict[str, str]) -> dict:
-    """What the trace says of itself; source has model, generator, decoding, licence and entry_bytes."""
+    """The metadata of the trace. source has model, generator, decoding, licence and entry_bytes."""
     k, m = settings.blocks(selector)
     own = {f"selector.{key}": f"{value:g}" for key, value in selector.params.items()}
     if settings.per == "layer" and selector.name != "exact":

@@ -14,7 +14,7 @@ from .store import write
 
 
 def main(args: list[str] | None = None) -> int:
-    """The program; returns the exit status."""
+    """Runs the program and returns the exit status."""
     flags = argparse.ArgumentParser(prog="python -m capture.tokenizer", description="write a model's tokenizer.json")
     flags.add_argument("--model", required=True, help="as of python -m capture")
     flags.add_argument("--out", required=True, type=Path)

@@ -1,9 +1,9 @@
-"""Reads workloads: JSON lines, one prompt a line.
+"""Reads workloads: JSON lines, one prompt per line.
 
 The keys are RULER's (index, input, outputs, length, answer_prefix) and those that
 `kvreplay datasets make` adds (benchmark, task, id, max_new_tokens, chat_template, …).
-Only input is required. Rows that a capture wrote beside its trace also have
-continuation_ids, the tokens that followed; decoding can be forced along them.
+Only input is required. Rows that a capture wrote next to its trace also have
+continuation_ids, the tokens that followed. Decoding can be forced along them.
 """
 
 import hashlib
@@ -22,9 +22,9 @@ class Prompt:
     text: str  # input, with the answer's prefix outside the chat template
     prefix: str
     chat: bool  # wrap text as the user's turn
-    steps: int | None  # tokens to generate, where the row says so
-    continuation: list[int] | str | None  # what to force decoding along
-    row: dict  # the line as it stands
+    steps: int | None  # tokens to generate, if the row says so
+    continuation: list[int] | str | None  # the text to force decoding along
+    row: dict  # the unchanged line
 
 
 def read(path: Path, limit: int | None = None) -> list[Prompt]:
@@ -53,7 +53,7 @@ def read(path: Path, limit: int | None = None) -> list[Prompt]:
 
 
 def parse(line: str, stem: str, position: int) -> Prompt:
-    """One prompt; ValueError says what is wrong with the line."""
+    """One prompt. ValueError states the fault of the line."""
     try:
         row = json.loads(line)
     except json.JSONDecodeError as e:
@@ -78,5 +78,5 @@ def parse(line: str, stem: str, position: int) -> Prompt:
 
 
 def digest(ids: list[int]) -> str:
-    """SHA-256 of token ids as little-endian int32, 16 hexadecimal digits of it."""
+    """The first 16 hexadecimal digits of the SHA-256 of token ids as little-endian int32."""
     return hashlib.sha256(b"".join(x.to_bytes(4, "little") for x in ids)).hexdigest()[:16]

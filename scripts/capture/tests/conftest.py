@@ -1,4 +1,4 @@
-"""Tiny models with random weights, in the families that the capture must serve."""
+"""Tiny models with random weights, in the supported families."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def libraries():
 
 
 def tiny(family: str, **changes):
-    """A model whose attention is peaked enough that rankings are not decided by rounding."""
+    """A model with attention so peaked that rounding does not decide rankings."""
     if family in ("qwen3", "smollm3"):
         changes.setdefault("head_dim", 8)
     if family == "mistral":
@@ -41,7 +41,7 @@ def tiny(family: str, **changes):
 
 
 def save(model, folder: Path) -> Path:
-    """The model with a tokenizer of one token a word: w3 … w95, and unknown words."""
+    """The model with a tokenizer of one token per word: w3 … w95, and unknown words."""
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     words = {"<unk>": 0, "<s>": 1, "</s>": 2} | {f"w{i}": i for i in range(3, VOCABULARY)}
@@ -66,7 +66,7 @@ def prompt(length: int, seed: int) -> str:
 
 @pytest.fixture
 def workload(tmp_path) -> Path:
-    """Three prompts, the keys of the first as RULER's."""
+    """Three prompts. The first has RULER's keys."""
     rows = [{"index": i, "input": prompt(length, i), "outputs": ["w3"], "length": length + 6, "answer_prefix": ""}
             for i, length in enumerate((61, 75, 70))]
     rows[1] |= {"task": "niah_single_1", "benchmark": "ruler", "id": "named", "max_new_tokens": 4, "chat_template": True}

@@ -1,4 +1,4 @@
-"""One attention function serves many families: outputs and selections are those of the
+"""One attention function serves many families. Outputs and selections agree with the
 library's own attention."""
 
 import pytest
@@ -87,7 +87,7 @@ def test_per_layer():
 
 @torch.inference_mode()
 def test_prediction():
-    """The predicted selection is the one of the query that the layer makes of the input of the layer before."""
+    """The predicted selection is that of the layer's query for the input of the layer before."""
     model = tiny("llama")
     _, observer = capture(model, Settings(**SETTINGS, predict=True))
     lists, _, _ = observer.take()

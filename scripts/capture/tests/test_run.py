@@ -41,7 +41,7 @@ def test_file(capture, tmp_path, workload):
         "score_kind": "softmax", "licence": "Apache-2.0", "entry_bytes": 2 * 8 * 2, "decoding": "greedy, end-of-sequence never chosen"}
     assert meta["notes"]["a"] == "b" and meta["notes"]["weights"].startswith("sha256:") and meta["notes"]["prompt.named"].startswith("78 tokens")
     rows = table.to_pylist()
-    prompts = {"work-0": (61, 128), "named": (78, 4), "vt-2": (70, 9)}  # tokens and steps; the chat template adds three
+    prompts = {"work-0": (61, 128), "named": (78, 4), "vt-2": (70, 9)}  # tokens and steps. The chat template adds three
     assert len(rows) == sum(3 * 2 * (4 + steps) for _, steps in prompts.values())
     keys = [(r["request_id"], r["layer_id"], r["head"], r["step"]) for r in rows]
     assert len(set(keys)) == len(keys)
@@ -107,7 +107,7 @@ def test_same_bytes_again_and_after_interruption(capture, tmp_path, monkeypatch)
 
 
 def test_ctrl_c(llama, workload, tmp_path):
-    """A real signal: exit status 130, and nothing under the final name that is not whole."""
+    """After a real signal, the exit status is 130, and files under final names are whole."""
     process = subprocess.Popen([sys.executable, "-m", "capture", "--model", str(llama), "--workload", str(workload), "--out", str(tmp_path / "x.arrow"),
                                 *FLAGS, "--steps", "400", "--eos", "never"], cwd=Path(__file__).parent.parent, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     while len(list(tmp_path.glob("x.parts/[0-9]*.json"))) < 1:
@@ -120,7 +120,7 @@ def test_ctrl_c(llama, workload, tmp_path):
 
 
 def test_forced(capture, tmp_path):
-    """Along its own continuation a capture says the same again."""
+    """A capture forced along its own continuation gives the same lists."""
     assert capture("--decode", "sample", "--eos", "never", "--steps", "6")[0] == 0
     assert capture("--decode", "forced", out="y.arrow", work=tmp_path / "x.generated.jsonl")[0] == 0
     (x, _), (y, meta) = load(tmp_path / "x.arrow"), load(tmp_path / "y.arrow")

@@ -1,4 +1,4 @@
-"""Each selector against a twin in plain loops, and at the limit where it must be exact."""
+"""Compares each selector with a twin in plain loops, and with the limit at which it is exact."""
 
 import math
 
@@ -63,7 +63,7 @@ def test_exact():
 
 
 def test_causal_queries():
-    """Several queries at once are each alone with its context."""
+    """Several queries at once give the same as each alone with its context."""
     both = step(queries=random(H, G, 2, D, seed=4), lengths=[50, 51])
     for i, n in enumerate((50, 51)):
         alone = step(n, queries=random(H, G, 2, D, seed=4)[:, :, i : i + 1])
@@ -127,7 +127,7 @@ def test_shadowkv():
 
 
 def slow_kmeans(points, clusters, iterations):
-    """Spherical k-means on one head, as the module's text says it."""
+    """Spherical k-means on one head, as the module's docstring defines it."""
     points = numpy.array(points, dtype=numpy.float64)
     centre = points.mean(0)
     points = points - centre
@@ -236,7 +236,7 @@ def test_infinigen():
 
 @pytest.mark.parametrize("text", ["quest:page=1", "shadowkv:chunk=1,outliers=0", "retroinfer:tokens_per_centroid=1", "pqcache:parts=1,bits=7", "infinigen:columns=1"])
 def test_exact_at_the_limit(text):
-    """With an index as fine as the keys, one head a group, each ranks like the exact selector."""
+    """With an index as fine as the keys and one head per group, each ranks like the exact selector."""
     keys = torch.nn.functional.normalize(random(1, 90, D, seed=5), dim=-1)
     queries = random(1, 1, N, D, seed=6)
     selector = selectors.parse(text)
@@ -245,7 +245,7 @@ def test_exact_at_the_limit(text):
     s = step(queries=queries[:, :, -1:], keys=keys)
     def ranks(which):
         return top(which.scores(s, "head").masked_fill(~s.eligible(), -torch.inf), 12)[0]
-    if text.startswith("retroinfer"):  # of normalised centroids the nearest may be another's
+    if text.startswith("retroinfer"):  # with normalised centroids the nearest may be another's
         assert len(set(ranks(selector).flatten().tolist()) & set(ranks(Exact({})).flatten().tolist())) >= 9
     else:
         assert torch.equal(ranks(selector), ranks(Exact({})))

@@ -1,10 +1,10 @@
-// Mkgodoc collects the documentation of Go's standard library into the file that
-// stands in for SQuAD and HotpotQA where the user has neither.
+// Mkgodoc collects the documentation of Go's standard library into the file that stands in for
+// SQuAD and HotpotQA if the user has neither.
 //
 //	go run ./datasets/ruler/internal/mkgodoc datasets/ruler/data/godoc.jsonl.gz
 //
-// One line is one exported name that has a comment: package, kind, name and the
-// comment's first paragraphs, as text. The output depends on the Go version only.
+// One line is one exported name that has a comment: package, kind, name and the comment's first
+// paragraphs, as text. The output depends only on the Go version.
 package main
 
 import (
@@ -22,11 +22,11 @@ import (
 	"strings"
 )
 
-// minText is the length in bytes below which a comment is left out: it tells nothing.
+// minText is the least length of a comment in bytes. Shorter ones say too little.
 const minText = 60
 
-// maxText is the length in bytes at which a comment is cut, between paragraphs: most
-// paragraphs of SQuAD are shorter.
+// maxText is the length in bytes at which a comment is cut, between paragraphs. Most paragraphs of
+// SQuAD are shorter.
 const maxText = 1200
 
 // entry is a line of the file.
@@ -84,8 +84,8 @@ func run(path string) error {
 	return file.Close()
 }
 
-// skipped says which folders are left out: what is not for users, and what has
-// thousands of names with the same sentence.
+// skipped reports whether a folder is left out: it is not for users, or has thousands of names with
+// the same sentence.
 func skipped(folder string) bool {
 	switch folder {
 	case "internal", "vendor", "testdata", "cmd", "builtin", "syscall", "simd":
@@ -136,7 +136,7 @@ func collect(out *json.Encoder, path, dir string) error {
 	return err
 }
 
-// paragraphs returns the first paragraphs of a comment, a line each, links as plain text.
+// paragraphs returns the first paragraphs of a comment, one per line, with links as plain text.
 func paragraphs(p *doc.Package, comment string) string {
 	printer := p.Printer()
 	printer.TextWidth = -1

@@ -1,4 +1,4 @@
-"""What a selector is, and what it is shown."""
+"""The interface of selectors, and their input."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +10,7 @@ import torch
 class Step:
     """One or more queries of one layer, with the keys that they may attend to.
 
-    Shapes: H KV heads, G query heads a KV head, Q queries, N tokens, D head dimension.
+    Shapes: H KV heads, G query heads per KV head, Q queries, N tokens, D head dimension.
     All tensors are float32.
     """
 
@@ -39,7 +39,7 @@ class Step:
         return self.probs.mean(1)
 
     def eligible(self, block: int = 1) -> torch.Tensor:
-        """Which blocks may be listed, (Q, blocks): those in the context without a token of
+        """The blocks that may be listed, (Q, blocks): those in the context without a token of
         the sinks or of the local window, which are kept anyway."""
         first = -(-self.sink // block)
         units = torch.arange(-(-self.keys.shape[1] // block), device=self.keys.device)
@@ -50,14 +50,14 @@ class Step:
 class Selector:
     """Ranks blocks for each query. A subclass is one published method.
 
-    One object serves one capture; what it keeps of a layer lies in self.index[layer] and
-    is replaced by the next prompt.
+    One object serves one capture. Its state of a layer is self.index[layer], which the next
+    prompt replaces.
     """
 
     name: str  # as on the command line and in the trace's metadata
     defaults: dict[str, int | float] = {}  # parameters, with the method's own values
-    score_kind: str  # what a score is, for the metadata
-    reducer: str  # how the query heads of a KV head became one list
+    score_kind: str  # the meaning of a score, for the metadata
+    reducer: str  # the reduction of the query heads of a KV head to one list
     ahead = False  # whether it needs Step.ahead
     probability = False  # whether a score is an attention probability
 
@@ -67,27 +67,27 @@ class Selector:
 
     @property
     def block(self) -> int:
-        """Tokens that one index stands for."""
+        """Number of tokens per index."""
         return 1
 
     def shortest(self) -> int:
-        """Tokens outside sinks and local window without which there is nothing to rank."""
+        """Least number of tokens outside sinks and local window for a ranking."""
         return 2 * self.block
 
     def prompt(self, step: Step) -> None:
         """Builds the index of a prompt. step holds all its queries and keys."""
 
     def grow(self, step: Step) -> None:
-        """Takes up a generated token: step.keys has one more than before."""
+        """Adds a generated token: step.keys has one more than before."""
 
     def scores(self, step: Step, per: str) -> torch.Tensor:
-        """(H, Q, blocks), higher is better, -inf for what the method never retrieves.
-        A selector that reduces all heads of a layer in its own way returns (1, Q, blocks)
-        if per is "layer"; the scores of others are averaged."""
+        """(H, Q, blocks), higher is better, -inf for blocks that the method never retrieves.
+        If per is "layer", a selector may reduce all heads of a layer and return (1, Q, blocks).
+        The scores of other selectors are averaged."""
         raise NotImplementedError
 
     def kept(self, layer: int) -> torch.Tensor | None:
-        """(H, blocks) that the method keeps on the GPU besides sinks and local window."""
+        """(H, blocks) that the method keeps on the GPU in addition to sinks and local window."""
         return None
 
 
@@ -97,7 +97,7 @@ def tokens(blocks: torch.Tensor, block: int, n: int) -> torch.Tensor:
 
 
 def per_block(values: torch.Tensor, block: int) -> torch.Tensor:
-    """Values of tokens summed over blocks; the last block may be short."""
+    """Values of tokens summed over blocks. The last block may be short."""
     if block == 1:
         return values
     short = -values.shape[-1] % block

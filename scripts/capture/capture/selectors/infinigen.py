@@ -10,9 +10,9 @@ Dynamic KV Cache Management", OSDI, arXiv:2406.19707, section 4:
     score(i)  = max over the group's query heads of (q̂A)[columns] · (k_i A)[columns] / √d
 
 As A is orthogonal, the last line is (P q̂)·k_i with P = A diag(columns) Aᵀ. A comes from
-the prompt's own queries, the paper's from one sample text. The first layer has no layer
-before: its own query is used (the paper loads all of it). How many tokens are fetched
-depends in the paper on a threshold α below the best score; here K is the replay's.
+the prompt's own queries. The paper takes it from one sample text. The first layer has no
+layer before it, so its own query is used (the paper loads all of it). In the paper a
+threshold α below the best score sets the number of fetched tokens. Here K is the replay's.
 """
 
 import torch

@@ -1,11 +1,11 @@
-"""k-means as RetroInfer builds its index; not a selector itself.
+"""k-means as in RetroInfer's index. It is not a selector.
 
 Chen et al. 2025, "RetroInfer: A Vector-Storage Approach for Scalable Long-Context LLM
 Inference", arXiv:2505.02922, section 4.2, and its repository's segment_k_means: keys are
-centred; the first centroids are keys at equal distances; each segment of 8,192 keys has
-its own centroids for all but the last iteration, of which every one assigns by inner
-product and replaces a centroid by the normalised mean; the last one assigns over all
-segments and takes the plain mean. 10 iterations, 16 tokens a centroid.
+centred. The first centroids are keys at equal distances. In all iterations but the last,
+each segment of 8,192 keys has its own centroids, keys are assigned by inner product, and
+the normalised mean replaces a centroid. The last iteration assigns over all segments and
+takes the plain mean. There are 10 iterations and 16 tokens per centroid.
 """
 
 import torch
@@ -15,13 +15,13 @@ ITERATIONS = 10
 
 
 def assign(points: torch.Tensor, centroids: torch.Tensor) -> torch.Tensor:
-    """The centroid with the largest inner product for each point, (H, N); a few points at a time."""
+    """The centroid with the largest inner product for each point, (H, N). It takes a few points at a time."""
     rows = max(1, (1 << 26) // (centroids.shape[0] * centroids.shape[1]))
     return torch.cat([(part @ centroids.mT).argmax(-1) for part in points.split(rows, 1)], 1)
 
 
 def means(points: torch.Tensor, where: torch.Tensor, centroids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The mean of each centroid's points, its old place where it has none, and the counts."""
+    """The mean of each centroid's points, or the old centroid if it has none, and the counts."""
     total = torch.zeros_like(centroids).scatter_add_(1, where[..., None].expand_as(points), points)
     count = torch.zeros(centroids.shape[:2], device=points.device).scatter_add_(1, where, torch.ones_like(where, dtype=torch.float32))
     return torch.where(count[..., None] > 0, total / count.clamp(min=1)[..., None], centroids), count

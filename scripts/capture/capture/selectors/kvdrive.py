@@ -1,10 +1,10 @@
 """KVDrive's index: chunks in clusters of similar mean keys, clusters ranked by their centroid.
 
-KVDrive, section 4 and figures 17 to 19: the cache is cut into chunks, the mean of a
-chunk's keys stands for it, and chunks with similar means share a centroid. Chunks of 4
-tokens are fastest (figure 17); 8,192 centroids for 120K tokens, and in proportion for
-others (figure 18): one a 15 tokens, taken as 16 like RetroInfer's, whose k-means the
-authors use. Clusters are ranked as RetroInfer ranks them.
+KVDrive, section 4 and figures 17 to 19: the cache is cut into chunks. The mean of a
+chunk's keys represents it, and chunks with similar means share a centroid. Chunks of 4
+tokens are fastest (figure 17). There are 8,192 centroids for 120K tokens, and in proportion
+for others (figure 18). That is one per 15 tokens, taken as 16 like RetroInfer's, whose
+k-means the authors use. Clusters are ranked as RetroInfer ranks them.
 """
 
 import torch

@@ -2,14 +2,14 @@
 
 Chen et al. 2025, "MagicPIG: LSH Sampling for Efficient LLM Generation", ICLR,
 arXiv:2410.16179, section 4 and Algorithm 1: L hash tables of K random hyperplanes each
-(SimHash, the same for all layers and heads); keys are centred by their mean; a token is
-sampled by a query head if it falls into the query's bucket in at least two tables.
+(SimHash, the same for all layers and heads). Keys are centred by their mean. A query head
+samples a token if the token falls into the query's bucket in at least two tables.
 
     score(i) = max over the group's query heads of the number of tables that agree
 
-K = 10, L = 150 (section 5). The method samples and has no ranks; here more collisions
-rank higher, and a list has fewer than K entries where fewer are sampled. The best token is
-listed even if it collides less than twice: a step's list is never empty. Generated tokens
+K = 10, L = 150 (section 5). The method samples and has no ranks. Here more collisions
+rank higher, and a list has fewer than K entries if fewer are sampled. The best token is
+listed even if it collides less than twice, so a step's list is never empty. Generated tokens
 stay on the GPU, as in the authors' code, and are not listed. The paper's dense layers (0
 and every 16th) are not treated apart.
 """

@@ -8,7 +8,7 @@ is replaced by the nearest of 2^b centroids (k-means, Euclidean), and
 
 m = 2, b = 6 (section 4.1). Sinks are not in the index. A generated token is encoded with
 the prompt's centroids when it leaves the local window. The paper bounds the iterations of
-k-means by what prefill leaves time for; here they are 20, from keys at equal distances.
+k-means by the time of prefill. Here there are 20, from keys at equal distances.
 """
 
 import torch

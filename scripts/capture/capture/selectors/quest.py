@@ -7,7 +7,7 @@ ICML, arXiv:2406.10774, section 3.3 and Algorithm 1:
 
 with m and M the minimum and maximum of the page's keys in channel c. No key of the page
 has a larger dot product with q. Page size 16 (section 4.1). The paper's models have one
-query head a KV head; with grouped queries the bounds are summed over the group, as in
+query head per KV head. With grouped queries the bounds are summed over the group, as in
 the Quest baseline of MagicPIG's repository.
 
 A page enters when its last token leaves the local window, generated ones too.
@@ -46,7 +46,7 @@ class Quest(Selector):
 
     def scores(self, step: Step, per: str):
         low, high = self.index[step.layer]
-        # max(q·m, q·M) in a channel is q·M where q > 0 and q·m elsewhere; the sum over the
-        # group is that of the positive and of the negative parts.
+        # max(q·m, q·M) in a channel is q·M if q > 0, otherwise q·m. The sum over the group is
+        # that of the positive and of the negative parts.
         positive, negative = step.queries.clamp(min=0).sum(1), step.queries.clamp(max=0).sum(1)
         return positive @ high.mT + negative @ low.mT

@@ -5,8 +5,8 @@ Inference", arXiv:2505.02922, sections 4.1 and 4.2:
 
     score(cluster) = Σ over the group's query heads of softmax(q·centroid/√d)
 
-and all tokens of the best clusters are retrieved. One centroid a 16 tokens; generated
-tokens enter 1,024 at a time, until then they stay on the GPU and are not listed. The
+and all tokens of the best clusters are retrieved. One centroid per 16 tokens. Generated
+tokens enter 1,024 at a time. Until then they stay on the GPU and are not listed. The
 estimation zone, which replaces values by averages, retrieves nothing and is left out.
 
 A list holds the clusters' tokens in order of rank, ascending within a cluster. Its first
@@ -26,7 +26,7 @@ class RetroInfer(Selector):
     reducer = "sum"
 
     def clusters(self, keys: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Centroids, the centroid of each token, tokens a centroid."""
+        """Centroids, the centroid of each token, tokens per centroid."""
         return kmeans.spherical(keys, keys.shape[1] // int(self.params["tokens_per_centroid"]))
 
     def prompt(self, step: Step) -> None:

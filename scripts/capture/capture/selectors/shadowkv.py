@@ -9,8 +9,8 @@ Inference", ICML, arXiv:2410.21465, section 4 and Algorithms 1 and 2:
     score(chunk)    = max over the group's query heads of softmax(q·landmark/√d)
 
 Chunk size 8, 48 outlier chunks (section 5). Outliers are neither listed nor in the
-softmax. So are generated tokens: the method keeps them on the GPU. The low-rank keys
-change what is computed with a chunk, not which is chosen, and are left out.
+softmax. The same holds for generated tokens, which the method keeps on the GPU. The
+low-rank keys change the computation with a chunk, not the choice, and are left out.
 """
 
 import torch
