@@ -9,7 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// An independent Parquet reader sees the same indices. Index columns only: that
+// Another Parquet reader sees the same indices. The test compares index columns only, because that
 // library panics on BYTE_STREAM_SPLIT, the encoding of scores.
 func TestArrowReadsIndices(t *testing.T) {
 	path := interopSample(t, trace.ReadAll)

@@ -37,7 +37,7 @@ func drift(r *rand.Rand, s *trace.Stream, key trace.Key, prompt, rows, m int, sc
 	}
 }
 
-// benchTrace writes streams of one request; the layout of one layer-shared selection.
+// benchTrace writes streams of one request, in the layout of a layer-shared selection.
 func benchTrace(b testing.TB, streams, rows, prompt, m int, scores bool) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "bench.parquet")
@@ -154,7 +154,7 @@ func readOne(t testing.TB, path string, stream int) (opened, read int64) {
 	return opened, bytes.Load() - opened
 }
 
-// One stream is found through the page index: the others are not read.
+// Reading one stream uses the page index and does not read the others.
 func TestOneStreamReadsLittle(t *testing.T) {
 	path := benchTrace(t, 61, 64, 32<<10, 1280, false)
 	info, err := os.Stat(path)
@@ -203,7 +203,7 @@ func TestReadAllocatesByPage(t *testing.T) {
 	}
 }
 
-// Writers abandon their file unless they are closed.
+// A Writer that is aborted leaves no file.
 func TestAbortLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	w, err := trace.Create(filepath.Join(dir, "a.parquet"), testMeta)

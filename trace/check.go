@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// Checker applies the rules of FORMAT.md to streams. It keeps its scratch memory;
-// one per goroutine.
+// Checker applies the rules of FORMAT.md to streams. It keeps its scratch memory, so each goroutine
+// needs its own.
 type Checker struct {
 	path string
 	meta *Meta
@@ -19,8 +19,8 @@ func NewChecker(path string, m *Meta) *Checker { return &Checker{path: path, met
 // Blocks is the number of blocks in a context of seqLen tokens.
 func (m *Meta) Blocks(seqLen int) int { return (seqLen + m.BlockTokens - 1) / m.BlockTokens }
 
-// Stream reports every broken rule of the columns that s holds, in row order, until
-// report returns false; it returns whether report never did.
+// Stream reports every broken rule of the columns that s holds, in row order, until report returns
+// false. It returns whether report never returned false.
 func (c *Checker) Stream(s *Stream, report func(*Error) bool) bool {
 	return c.lists(s, report) && c.scores(s, report) && c.masses(s, report) && c.predicted(s, report) && c.promptMass(s, report)
 }
@@ -60,11 +60,11 @@ func (c *Checker) lists(s *Stream, report func(*Error) bool) bool {
 	return true
 }
 
-// increasing reports whether every index is from 0 to limit-1 and above the one before:
-// then it is in order and stands once. It takes four at a time and looks at signs alone.
+// increasing reports whether all indices are from 0 to limit-1 and strictly increasing, hence
+// distinct. It compares four at a time by the signs of their differences.
 func increasing(list []int32, limit int) bool {
-	// The sign of all is set where some index is negative, that of falls where each index is
-	// less than the next.
+	// The sign bit of all is set if any index is negative. The sign bit of falls is set if each
+	// index is less than the next.
 	last, all, falls := int32(-1), int32(0), int32(-1)
 	for ; len(list) >= 4; list = list[4:] {
 		a, b, c, d := list[0], list[1], list[2], list[3]
@@ -80,7 +80,7 @@ func increasing(list []int32, limit int) bool {
 	return all >= 0 && falls < 0 && int(last) < limit
 }
 
-// list checks range and distinctness of one list; at most one error.
+// list checks that one list is in range and has distinct indices. It returns at most one error.
 func (c *Checker) list(s *Stream, i int, list []int32, column, ruleRange, ruleDistinct string) *Error {
 	limit := c.meta.Blocks(s.SeqLen(i))
 	if words := limit>>6 + 1; len(c.seen) < words {
@@ -105,15 +105,15 @@ func (c *Checker) list(s *Stream, i int, list []int32, column, ruleRange, ruleDi
 	return nil
 }
 
-// sound reports whether every index is from 0 to limit-1 and none stands twice: then as
-// many bits are set below limit as there are indices. Where it does, c.seen is all 0 again.
+// sound reports whether all indices are from 0 to limit-1 and distinct. They are if the bits set
+// below limit number as many as the indices. If so, it clears c.seen again.
 func (c *Checker) sound(list []int32, limit int) bool {
 	if limit < 1 {
 		return len(list) == 0
 	}
 	seen := c.seen[:(limit+63)>>6]
 	for _, x := range list {
-		w := uint(uint32(x) >> 6) // of a negative index too large
+		w := uint(uint32(x) >> 6) // a negative index gives a word that is too large
 		if w >= uint(len(seen)) {
 			return false
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// randomList draws up to 300 indices for a context of limit blocks; one list in two breaks
-// a rule, once or twice.
+// randomList draws up to 300 indices for a context of limit blocks. Half of the lists break a rule
+// once or twice.
 func randomList(r *rand.Rand, limit int) []int32 {
 	var list []int32
 	for _, x := range r.Perm(limit)[:1+r.IntN(min(limit, 300))] {
@@ -35,8 +35,8 @@ func randomList(r *rand.Rand, limit int) []int32 {
 	return list
 }
 
-// unsort breaks the order at one place of every other list, by neighbours that changed
-// places or by a value whose difference to others overflows.
+// unsort breaks the order of half of the lists at one place. It swaps two neighbours or inserts a
+// value whose difference to others overflows.
 func unsort(r *rand.Rand, list []int32) {
 	at := r.IntN(len(list))
 	switch r.IntN(6) {
@@ -49,7 +49,8 @@ func unsort(r *rand.Rand, list []int32) {
 	}
 }
 
-// firstFault is the rules of a list, index by index, and then its order: the message's beginning, or nothing.
+// firstFault checks a list index by index, then its order. It returns the beginning of the expected
+// message, or "".
 func firstFault(list []int32, limit int, order string) string {
 	seen := map[int32]bool{}
 	for j, x := range list {
@@ -69,7 +70,7 @@ func firstFault(list []int32, limit int, order string) string {
 	return ""
 }
 
-// The checks that look at whole lists find what looking at each index finds.
+// The checks of whole lists find the same faults as checks index by index.
 func TestListRules(t *testing.T) {
 	orders := []string{trace.OrderRank, trace.OrderIndex}
 	var checks [2]*trace.Checker
@@ -97,8 +98,8 @@ func TestListRules(t *testing.T) {
 	}
 }
 
-// The digest is that of the values written one by one (FORMAT.md, "Digest"), wherever lists
-// end in the buffer that is hashed.
+// The digest equals that of the values written one by one (FORMAT.md, "Digest"), for any position
+// of list ends in the hash buffer.
 func TestDigestValueByValue(t *testing.T) {
 	meta := &trace.Meta{Version: 1, Order: trace.OrderRank, TopK: 1, Candidates: 1 << 20, BlockTokens: 1}
 	for seed := uint64(0); seed < 20; seed++ {
@@ -125,7 +126,7 @@ func TestDigestValueByValue(t *testing.T) {
 	}
 }
 
-// slowDigest is the digest of a stream with scores.
+// slowDigest returns the digest of a stream with scores, value by value.
 func slowDigest(t *testing.T, m *trace.Meta, s *trace.Stream) string {
 	t.Helper()
 	var b bytes.Buffer

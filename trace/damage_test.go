@@ -15,8 +15,8 @@ import (
 
 var exhaustive = flag.Bool("exhaustive", false, "flip every bit that no checksum covers (a minute)")
 
-// contents reads everything that a caller can learn of the file at path, in the
-// given order of streams; the text of two files is equal only if they are.
+// contents reads everything that a caller can learn about the file at path, with the streams in a
+// random order. Two files have equal text only if their contents are equal.
 func contents(path string, shuffle *rand.Rand) (string, error) {
 	f, err := trace.Open(path)
 	if err != nil {
@@ -46,8 +46,8 @@ func contents(path string, shuffle *rand.Rand) (string, error) {
 
 var allHeads = []int32{trace.NoHead, 0, 1}
 
-// damageSample is a small file with every column, several streams and several pages
-// a column, and its contents. Each layer has streams of the heads given.
+// damageSample returns a small file with every column, several streams and several pages per
+// column, and its contents. Each layer has streams of the given heads.
 func damageSample(t testing.TB, heads ...int32) (raw []byte, want string) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(7, 7))
@@ -71,8 +71,8 @@ func damageSample(t testing.TB, heads ...int32) (raw []byte, want string) {
 	return raw, want
 }
 
-// bitsToFlip are all bits that no CRC covers, page headers, page index and footer,
-// in random order, and some of those in page data.
+// bitsToFlip returns all bits that no CRC covers (page headers, page index, footer) in random
+// order, and some of the bits in page data.
 func bitsToFlip(t *testing.T, raw []byte, r *rand.Rand) []int {
 	path := filepath.Join(t.TempDir(), "whole.parquet")
 	if err := os.WriteFile(path, raw, 0o600); err != nil {
@@ -101,8 +101,8 @@ func bitsToFlip(t *testing.T, raw []byte, r *rand.Rand) []int {
 	return bits
 }
 
-// A flipped bit anywhere, page headers, page index and footer included, is an error
-// or changes nothing; read in file order and in random order (through the index).
+// A flipped bit anywhere in the file causes an error or changes nothing. This holds in file order
+// and in random order, which uses the page index.
 func TestFlippedBits(t *testing.T) {
 	for name, heads := range map[string][]int32{"heads": allHeads, "no heads": {trace.NoHead}} {
 		t.Run(name, func(t *testing.T) { flipBits(t, heads) })
@@ -114,7 +114,7 @@ func flipBits(t *testing.T, heads []int32) {
 	path := filepath.Join(t.TempDir(), "flipped.parquet")
 	r := rand.New(rand.NewPCG(3, 3))
 	flips := bitsToFlip(t, raw, r)
-	if testing.Short() { // a tenth, anywhere
+	if testing.Short() { // a tenth of the bits
 		r.Shuffle(len(flips), func(i, j int) { flips[i], flips[j] = flips[j], flips[i] })
 		flips = flips[:len(flips)/10]
 	}
@@ -153,7 +153,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// Lengths that a damaged file announces are not allocated.
+// A damaged file that announces large lengths does not cause large allocations.
 func TestDamageAllocatesLittle(t *testing.T) {
 	raw, _ := damageSample(t, allHeads...)
 	path := filepath.Join(t.TempDir(), "huge.parquet")

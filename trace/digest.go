@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// digestBuffer is the number of bytes that are hashed together.
+// digestBuffer is the number of bytes that are hashed in one call.
 const digestBuffer = 4 << 10
 
 // Digester computes the digest of a trace: SHA-256 over the canonical metadata and
@@ -25,14 +25,14 @@ type Digester struct {
 // NewDigester returns an empty digester.
 func NewDigester() *Digester { return &Digester{row: sha256.New(), buf: make([]byte, 0, digestBuffer)} }
 
-// Add digests the next stream; streams come in key order. s must hold all columns.
+// Add digests the next stream. Streams must be added in key order, and s must hold all columns.
 func (d *Digester) Add(s *Stream) {
 	d.begin(&s.StreamInfo)
 	d.rows(s)
 	d.end()
 }
 
-// begin begins the next stream, of s.Rows rows.
+// begin starts the next stream, which has s.Rows rows.
 func (d *Digester) begin(s *StreamInfo) {
 	d.row.Reset()
 	d.buf = binary.LittleEndian.AppendUint32(d.buf[:0], uint32(len(s.Request)))
@@ -77,11 +77,11 @@ func (d *Digester) end() {
 	d.streams = d.row.Sum(d.streams)
 }
 
-// numbers hashes a few numbers that stand between lists.
+// numbers hashes a few numbers between lists.
 func (d *Digester) numbers(values ...int32) { d.buf = appendLittleEndian(d.buf, values) }
 
-// words hashes values as they stand in memory of a little-endian machine: long lists
-// from where they are, short ones together, as hashing has a price for each piece.
+// words hashes values in little-endian byte order. Long lists are hashed in place and short ones
+// are gathered first, because each hash call has a fixed cost.
 func words[T int32 | float32](d *Digester, values []T) {
 	raw := littleEndian(&d.portable, values)
 	if len(d.buf)+len(raw) <= digestBuffer {
@@ -107,8 +107,8 @@ func (d *Digester) Sum(m *Meta) (string, error) {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// seal protects the stored metadata and digest themselves: the first 16 hexadecimal
-// digits of their SHA-256.
+// seal returns the first 16 hexadecimal digits of the SHA-256 of the stored metadata and digest. It
+// protects them against changes.
 func seal(meta []byte, digest string) string {
 	h := sha256.New()
 	h.Write(meta)
@@ -116,11 +116,11 @@ func seal(meta []byte, digest string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// littleEndianMachine says whether numbers in this machine's memory are little-endian.
+// littleEndianMachine reports whether this machine is little-endian.
 var littleEndianMachine = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// littleEndian returns values as little-endian bytes, 4 each: their own memory, which
-// the caller only reads, or *scratch on a machine of the other order.
+// littleEndian returns values as little-endian bytes, 4 each. On a little-endian machine these are
+// the memory of values, which the caller must not change. Otherwise they are in *scratch.
 func littleEndian[T int32 | float32](scratch *[]byte, values []T) []byte {
 	if littleEndianMachine {
 		return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*len(values))
@@ -129,7 +129,7 @@ func littleEndian[T int32 | float32](scratch *[]byte, values []T) []byte {
 	return *scratch
 }
 
-// appendLittleEndian is littleEndian on any machine.
+// appendLittleEndian appends values as little-endian bytes on any machine.
 func appendLittleEndian[T int32 | float32](dst []byte, values []T) []byte {
 	for _, v := range values {
 		switch v := any(v).(type) {

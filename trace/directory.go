@@ -8,8 +8,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace/parquet"
 )
 
-// readDirectory builds the stream directory from the key columns, a row group at a
-// time, and checks key order and seq_len.
+// readDirectory builds the stream directory from the key columns, one row group at a time. It
+// checks key order and seq_len.
 func (f *File) readDirectory(report func(*Error) bool) error {
 	if report == nil {
 		var first *Error
@@ -48,7 +48,7 @@ func (f *File) directory(report func(*Error) bool) error {
 	return nil
 }
 
-// nullHead stands for null among the heads of keyRows, where NoHead would hide a stored −1.
+// nullHead marks a null head in keyRows. NoHead would not differ from a stored −1.
 const nullHead = math.MinInt32
 
 // keyRows are the key columns of one row group.
@@ -57,7 +57,7 @@ type keyRows struct {
 	layer, head, prompt, step, seqLen []int32
 }
 
-// key is the key of row i.
+// key returns the key of row i.
 func (k *keyRows) key(i int) Key {
 	key := Key{Request: k.request[i], Layer: k.layer[i], Head: k.head[i]}
 	if key.Head == nullHead {
@@ -105,7 +105,7 @@ func (k *keyRows) read(f *File, g int) error {
 	return nil
 }
 
-// count is the number of values that are x.
+// count returns the number of values equal to x.
 func count(values []int32, x int32) (n int) {
 	for _, v := range values {
 		if v == x {
@@ -115,7 +115,7 @@ func count(values []int32, x int32) (n int) {
 	return n
 }
 
-// addGroup adds the streams of row group g; false when report said stop.
+// addGroup adds the streams of row group g. It returns false if report asked to stop.
 func (f *File) addGroup(g int, k *keyRows, report func(*Error) bool) bool {
 	var cur *StreamInfo
 	defer f.keepSteps(len(f.streams), k)
@@ -177,8 +177,8 @@ func (f *File) addGroup(g int, k *keyRows, report func(*Error) bool) bool {
 	return true
 }
 
-// keepSteps keeps the step numbers of the streams from index first on that skip
-// steps; those of the others follow from their first.
+// keepSteps stores the step numbers of streams from index first on that skip steps. The steps of
+// the other streams follow from their first step.
 func (f *File) keepSteps(first int, k *keyRows) {
 	for i := first; i < len(f.streams); i++ {
 		s := &f.streams[i]

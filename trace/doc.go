@@ -1,11 +1,11 @@
 // Package trace reads, writes and checks Top-K traces: the recorded selections of a model that
-// decodes with sparse attention. FORMAT.md in this folder specifies the format in a way that
-// other languages can implement. This package is its reference implementation.
+// decodes with sparse attention. FORMAT.md in this folder specifies the format in a way that other
+// languages can implement. This package is its reference implementation.
 //
-// A trace is a Parquet file of rows, one per (request, layer, head, step), sorted by that key.
-// All rows of one (request, layer, head) are a stream and lie in one row group. Each row lists
-// the selected blocks, usually best first, so that the demand of any K is a prefix and the rest
-// are the candidates.
+// A trace is a Parquet file of rows, one per (request, layer, head, step), sorted by that key. All
+// rows of one (request, layer, head) form a stream and are in one row group. Each row lists the
+// selected blocks, usually best first. The demand of any K is then a prefix, and the rest are the
+// candidates.
 //
 //	f, err := trace.Open("prompt.parquet")     // directory and metadata, checked
 //	r := f.NewReader(trace.ReadScores)         // one per goroutine
@@ -14,8 +14,8 @@
 //		err = r.Read(i, &s)                // every rule of FORMAT.md is checked
 //	}
 //
-// A broken rule is an *Error with file, row group, row and stream. A truncated or altered file
-// is never half read: pages are checked by their CRC, or the file by its digest. Page headers
-// and footer have no checksum. They are compared with each other when a file is opened, and
-// no length in them is trusted that the file cannot hold. Package trace/parquet does that.
+// A broken rule is an *Error with file, row group, row and stream. A truncated or altered file is
+// never half read. Its pages are checked by their CRC, or the whole file by its digest. Page
+// headers and footer have no checksum. Package trace/parquet compares them with each other when a
+// file is opened. It rejects any length in them that the file cannot hold.
 package trace

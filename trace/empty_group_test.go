@@ -14,7 +14,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Row groups without rows, which pyarrow writes of empty tables, are passed over.
+// The reader skips row groups without rows. pyarrow writes them for empty tables.
 func TestEmptyRowGroups(t *testing.T) {
 	path := writeRaw(t, map[string]string{"kvreplay": rawMeta}, goodRows()[:3], goodRows()[3:])
 	want := digestOf(t, path)
@@ -35,8 +35,8 @@ func TestEmptyRowGroups(t *testing.T) {
 	}
 }
 
-// withEmptyGroups puts row groups without rows before, between and behind those of a file.
-// Their chunks lie as pyarrow writes them, over the beginning of the file.
+// withEmptyGroups puts row groups without rows before, between and behind those of a file. Their
+// chunks point to the beginning of the file, as pyarrow writes them.
 func withEmptyGroups(t *testing.T, path string) {
 	t.Helper()
 	raw, err := os.ReadFile(path)

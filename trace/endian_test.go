@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The memory of a little-endian machine is what the portable function makes.
+// littleEndian and the portable appendLittleEndian give the same bytes.
 func TestLittleEndian(t *testing.T) {
 	ints := []int32{0, 1, -1, 0x01020304, math.MinInt32, math.MaxInt32}
 	floats := []float32{0, 1, -1.5, float32(math.Inf(1)), math.MaxFloat32, math.SmallestNonzeroFloat32}

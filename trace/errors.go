@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Rules that a trace can break; Error.Rule holds one of them. `kvreplay validate`
-// prints them and FORMAT.md numbers them.
+// Rules that a trace can break. Error.Rule holds one of them. `kvreplay validate` prints them and
+// FORMAT.md numbers them.
 const (
 	RuleFile       = "file"        // not a readable Parquet file with rows: truncated, corrupt, empty
 	RuleSchema     = "schema"      // a column is missing, unknown or of another type
-	RuleMetadata   = "metadata"    // version or a field of the metadata, or none at all
+	RuleMetadata   = "metadata"    // version or a field of the metadata is invalid, or the metadata is missing
 	RuleKey        = "key"         // keys not strictly increasing, a stream split or repeated
 	RuleSeqLen     = "seq_len"     // seq_len ≠ prompt_len + step + 1, or < 1
 	RuleList       = "list"        // an empty list, or one longer than the metadata's M
@@ -23,7 +23,7 @@ const (
 	RulePredict    = "predicted"   // a predicted list breaks the index rules
 	RulePromptMass = "prompt_mass" // masses of prompt blocks below 0, one too few or many, or not in a first row
 	RuleDigest     = "digest"      // content or metadata do not match the stored digest or seal
-	RuleChecksum   = "checksum"    // pages without a CRC and no digest to hold against
+	RuleChecksum   = "checksum"    // pages have no CRC and the file has no digest
 )
 
 // Error is a broken rule with its place. Fields that do not apply are -1 or nil.
@@ -37,7 +37,7 @@ type Error struct {
 	Err      error
 }
 
-// Error is one line: file, row group, row, stream, step, what was expected.
+// Error returns one line: file, row group, row, stream, step and the expected value.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Path)
@@ -72,7 +72,8 @@ func streamError(path string, s *StreamInfo, i int, step int32, rule string, for
 		Rule: rule, Err: fmt.Errorf(format, args...)}
 }
 
-// ErrForeign marks the error of a file that is no trace: `kvreplay import` may make one of it.
+// ErrForeign marks the error of a file that is not a trace but may be imported with `kvreplay
+// import`.
 var ErrForeign = errors.New("foreign files become traces by `kvreplay import`")
 
 // AsError returns the *Error in err's chain, or nil.

@@ -9,7 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Read a trace's first stream; the next one may use its memory again.
+// Read a trace's first stream. The next Read may reuse its memory.
 func Example() {
 	f, err := trace.Open("../datasets/bundled/smollm2_multi_news_8k.parquet")
 	if err != nil {
@@ -28,7 +28,8 @@ func Example() {
 	// layer 0: 32 windows, 96 steps, a demand of 256 of 8288 tokens
 }
 
-// Write a trace of one stream, step by step; lists are best first, whole lists the demand.
+// Write a trace of one stream, step by step. Lists are best first, and each whole list is the
+// demand.
 func ExampleCreate() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

@@ -18,7 +18,7 @@ func (c countingReader) ReadAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
-// OpenCounting is Open with a count of the bytes read, opening included.
+// OpenCounting is Open with a count of the bytes read, including those that Open reads.
 func OpenCounting(path string) (*File, *atomic.Int64, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -36,28 +36,27 @@ func OpenCounting(path string) (*File, *atomic.Int64, error) {
 	return f, count, f.verifyUnchecked()
 }
 
-// SetPageBytes changes the size of the pages that a Writer makes; the result
-// restores it.
+// SetPageBytes changes the page size of Writers. The returned function restores it.
 func SetPageBytes(n int) (restore func()) {
 	old := pageBytes
 	pageBytes = n
 	return func() { pageBytes = old }
 }
 
-// SetRowGroupIndices changes the size of the row groups that a Writer makes; the result
-// restores it.
+// SetRowGroupIndices changes the row group size of Writers. The returned function restores it.
 func SetRowGroupIndices(n int) (restore func()) {
 	old := rowGroupIndices
 	rowGroupIndices = n
 	return func() { rowGroupIndices = old }
 }
 
-// PageData lists the ranges of the file that pages' data take, the bytes that CRCs cover.
+// PageData lists the byte ranges of the file that hold page data. CRCs cover these bytes.
 func PageData(f *File) (ranges [][2]int64) {
 	return f.parquet.PageData()
 }
 
-// SetMostValues changes the most that the lists of a stream may hold; the result restores it.
+// SetMostValues changes the largest number of values in the lists of a stream. The returned
+// function restores it.
 func SetMostValues(n int) (restore func()) {
 	old := mostValues
 	mostValues = n

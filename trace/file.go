@@ -16,15 +16,15 @@ import (
 	"github.com/kvreplay/kvreplay/trace/parquet"
 )
 
-// File is an open trace: its metadata and the directory of its streams. It is safe
-// for concurrent use; each goroutine reads through its own Reader.
+// File is an open trace: its metadata and the directory of its streams. It is safe for concurrent
+// use if each goroutine reads through its own Reader.
 type File struct {
 	path    string
 	source  io.ReaderAt
 	closer  io.Closer
 	parquet *parquet.File
 	size    int64
-	leaves  [numColumns]*parquet.Leaf // nil where the file lacks the column
+	leaves  [numColumns]*parquet.Leaf // nil if the file lacks the column
 	present [numColumns]bool          // optional columns that hold values
 	meta    Meta
 	digest  string
@@ -37,10 +37,10 @@ type File struct {
 	unchanged unchanged
 }
 
-// Open opens the trace at path and checks what needs no lists: schema, metadata and
-// its seal, key order, seq_len. Pages are checked by their CRC when they are read; a
-// file without CRCs, or with a digest that has no seal, is verified against its digest
-// here, once, and one with neither CRCs nor digest is an error.
+// Open opens the trace at path. It checks the schema, the metadata and its seal, the key order and
+// seq_len, but no lists. A Reader checks the CRC of each page that it reads. A file without CRCs,
+// or with a digest but no seal, is verified against its digest here, once. A file with neither CRCs
+// nor a digest is an error.
 func Open(path string) (*File, error) {
 	f, err := open(path, nil)
 	if err != nil {
@@ -53,8 +53,8 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// OpenReader is Open of the trace that the size bytes of r are; path is its name in
-// messages. Close leaves r open.
+// OpenReader opens the trace in the first size bytes of r. Messages name it path. Close does not
+// close r.
 func OpenReader(path string, r io.ReaderAt, size int64) (*File, error) {
 	f := &File{path: path, source: r, closer: io.NopCloser(nil), size: size}
 	if err := f.loadGuarded(nil); err != nil {
@@ -66,7 +66,8 @@ func OpenReader(path string, r io.ReaderAt, size int64) (*File, error) {
 	return f, nil
 }
 
-// open opens path; broken key and seq_len rules go to report, nil stops at the first.
+// open opens path. It passes broken key and seq_len rules to report. If report is nil, the first
+// one is the error.
 func open(path string, report func(*Error) bool) (*File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -100,7 +101,7 @@ func open(path string, report func(*Error) bool) (*File, error) {
 	return f, nil
 }
 
-// loadGuarded is load with the decoder's panics as errors.
+// loadGuarded calls load and turns panics of the decoder into errors.
 func (f *File) loadGuarded(report func(*Error) bool) (err error) {
 	if p := parquet.Guard(func() error { err = f.load(report); return nil }); p != nil {
 		return f.corrupt(p)
@@ -146,7 +147,7 @@ func (f *File) openParquet() (err error) {
 // probeOptional looks at the first row of every optional column.
 func (f *File) probeOptional() (err error) {
 	first := slices.IndexFunc(f.parquet.RowGroups(), func(g parquetgo.RowGroup) bool { return g.NumRows() > 0 })
-	for c := colScores; c < numColumns && first >= 0; c++ { // without rows the directory is an error
+	for c := colScores; c < numColumns && first >= 0; c++ { // a file without rows is an error of the directory
 		if f.leaves[c] != nil {
 			if f.present[c], err = f.parquet.FirstPresent(first, f.leaves[c]); err != nil {
 				return err
@@ -156,7 +157,8 @@ func (f *File) probeOptional() (err error) {
 	return nil
 }
 
-// corrupt is err of reading the file: of what it holds, unless the file system says why.
+// corrupt turns a read error into an error of the file's content. Errors of the file system keep
+// their cause.
 func (f *File) corrupt(err error) error {
 	if errors.As(err, new(syscall.Errno)) {
 		return fileError(f.path, RuleFile, "cannot be read: %w", err)
@@ -167,17 +169,17 @@ func (f *File) corrupt(err error) error {
 // Close closes the file.
 func (f *File) Close() error { return f.closer.Close() }
 
-// Path is the path the file was opened with.
+// Path returns the path that the file was opened with.
 func (f *File) Path() string { return f.path }
 
-// Meta is the file's metadata.
+// Meta returns the file's metadata.
 func (f *File) Meta() *Meta { return &f.meta }
 
-// StoredDigest is the digest that the file states, empty where it states none.
+// StoredDigest returns the digest that the file states, or "" if it states none.
 func (f *File) StoredDigest() string { return f.digest }
 
-// Digest is the digest of content and metadata: the stored one, or computed by
-// reading everything where the file states none.
+// Digest returns the digest of content and metadata. If the file states none, Digest computes it by
+// reading everything.
 func (f *File) Digest() (string, error) {
 	if f.digest != "" {
 		return f.digest, nil
@@ -185,19 +187,19 @@ func (f *File) Digest() (string, error) {
 	return f.ComputeDigest()
 }
 
-// Streams is the directory, in key order. Callers must not change it.
+// Streams returns the directory in key order. Callers must not change it.
 func (f *File) Streams() []StreamInfo { return f.streams }
 
-// RowGroups is the number of row groups.
+// RowGroups returns the number of row groups.
 func (f *File) RowGroups() int { return len(f.parquet.RowGroups()) }
 
-// Indices is the number of indices of all lists, an upper bound where some are null.
+// Indices returns the number of indices in all lists. It is an upper bound if some lists are null.
 func (f *File) Indices() int64 { return f.indices }
 
-// HasScores reports whether the file has scores: all of its rows do, or none.
+// HasScores reports whether the rows of the file have scores. Either all rows have them or none.
 func (f *File) HasScores() bool { return f.has(colScores) }
 
-// HasCoveredMass reports whether the file says what share of the attention its lists hold.
+// HasCoveredMass reports whether the file records the share of the attention that its lists hold.
 func (f *File) HasCoveredMass() bool { return f.has(colCoveredMass) }
 
 // HasPredicted reports whether the file has predicted lists.
@@ -206,23 +208,24 @@ func (f *File) HasPredicted() bool { return f.has(colPredicted) }
 // HasAttentionMass reports whether the file has attention masses.
 func (f *File) HasAttentionMass() bool { return f.has(colAttentionMass) }
 
-// HasPromptMass reports whether the file says what attention mass the windows gave each
+// HasPromptMass reports whether the file records the attention mass that the windows gave each
 // block of the prompt.
 func (f *File) HasPromptMass() bool { return f.has(colPromptMass) }
 
-// has reports whether an optional column holds values: its first row does, and the
-// reader checks that the others agree.
+// has reports whether an optional column holds values. It looks at the first row. The reader checks
+// that the other rows agree.
 func (f *File) has(column int) bool { return f.present[column] }
 
-// unchanged knows when the open file was last written to.
+// unchanged records when the open file was last written to.
 type unchanged struct {
 	mu   sync.Mutex
-	file *os.File // nil where the trace is no file
+	file *os.File // nil if the trace is not a file
 	last written
 }
 
-// written is what writing to a file changes. The time of the change itself is the file
-// system's own, and a program that sets back the other, as a copy with times does, moves it.
+// written holds the properties of a file that writing changes. A program can set back the
+// modification time, as copying with times does. The file system then still updates the change
+// time.
 type written struct {
 	size             int64
 	modified, change unix.Timespec
@@ -247,9 +250,9 @@ func (u *unchanged) begin(file *os.File) (err error) {
 	return err
 }
 
-// Unchanged is an error where the file was written to since it was opened and its content is
-// no longer that of the digest: what was read meanwhile may be of either. A file that took
-// the place of this one under its name is no concern of it.
+// Unchanged returns an error if the file was written to since it was opened and its content no
+// longer has this digest. Bytes read in between may be from either version. Another file that took
+// its name does not matter.
 func (f *File) Unchanged(digest string) error {
 	u := &f.unchanged
 	u.mu.Lock()

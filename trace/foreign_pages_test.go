@@ -10,8 +10,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Pages of other writers end anywhere: streams that are read one after the other begin and
-// end inside pages, in columns of lists and of single values.
+// Pages of other writers end anywhere. Streams that begin and end inside pages are read one after
+// the other, in list columns and single-value columns.
 func TestStreamsAcrossPages(t *testing.T) {
 	type row struct {
 		RequestID string   `parquet:"request_id"`

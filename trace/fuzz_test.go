@@ -8,8 +8,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// FuzzOpen reads arbitrary bytes as a trace: an error or a trace that keeps every
-// rule, no panic.
+// FuzzOpen reads arbitrary bytes as a trace. The result is an error or a trace that keeps every
+// rule, never a panic.
 func FuzzOpen(f *testing.F) {
 	raw, _ := damageSample(f, allHeads...)
 	f.Add(raw)
@@ -42,7 +42,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzParseMeta: what is accepted has a canonical text that parses back to itself.
+// FuzzParseMeta checks that accepted metadata has a canonical text that parses back to itself.
 func FuzzParseMeta(f *testing.F) {
 	f.Add([]byte(rawMeta))
 	f.Add([]byte(`{"version":1,"order":"index","topk":4,"candidates":4,"block_tokens":16,"sink":4,"notes":{"a":"b"}}`))

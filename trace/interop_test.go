@@ -13,7 +13,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// interopSample writes a file with several streams and pages; columns chooses its columns.
+// interopSample writes a file with several streams and pages and the given columns.
 func interopSample(t *testing.T, columns trace.Columns) string {
 	t.Helper()
 	r := rand.New(rand.NewPCG(11, uint64(columns)))
@@ -27,11 +27,11 @@ func interopSample(t *testing.T, columns trace.Columns) string {
 	return writeTrace(t, testMeta, streams...)
 }
 
-// pyRow is a row as Python's JSON has it.
+// pyRow is a row in Python's JSON.
 type pyRow struct {
 	RequestID string    `json:"request_id"`
 	LayerID   int32     `json:"layer_id"`
-	Head      *float64  `json:"head"` // pandas makes a column with nulls double
+	Head      *float64  `json:"head"` // pandas turns a column with nulls into float64
 	PromptLen int32     `json:"prompt_len"`
 	Step      int32     `json:"step"`
 	SeqLen    int32     `json:"seq_len"`
@@ -77,7 +77,7 @@ func pyRows(t *testing.T, path string) (all []pyRow) {
 	return all
 }
 
-// pyarrow, pandas and DuckDB see what the Writer was given.
+// pyarrow, pandas and DuckDB read the values that the Writer wrote.
 func TestPythonReadsOurs(t *testing.T) {
 	for _, columns := range []trace.Columns{0, trace.ReadScores, trace.ReadAll} {
 		path := interopSample(t, columns)
@@ -138,7 +138,7 @@ func checkSchemas(t *testing.T, arrow [][3]any, duck [][2]any) {
 	}
 }
 
-// Whatever pyarrow writes in the format is read with the same content and digest.
+// A trace that pyarrow writes is read with the same content and digest.
 func TestWeReadPython(t *testing.T) {
 	for _, columns := range []trace.Columns{0, trace.ReadAll} {
 		ours, folder := interopSample(t, columns), t.TempDir()
@@ -185,8 +185,8 @@ func digestOf(t *testing.T, path string) string {
 	return digest
 }
 
-// readShuffled compares two files stream by stream in random order: page indexes,
-// dictionaries and pages that begin inside a row are all met.
+// readShuffled compares two files stream by stream in random order. It uses page indexes,
+// dictionaries and pages that begin inside a row.
 func readShuffled(t *testing.T, path, like string) {
 	t.Helper()
 	var files [2]*trace.File
@@ -214,7 +214,7 @@ func readShuffled(t *testing.T, path, like string) {
 	}
 }
 
-// alterUnchecked changes one index of a file without CRCs: the digest tells.
+// alterUnchecked changes one index of a file without CRCs. The digest reveals the change.
 func alterUnchecked(t *testing.T, path string) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -242,7 +242,8 @@ func alterUnchecked(t *testing.T, path string) {
 	}
 }
 
-// The examples of FORMAT.md run: the writer's file is good and the readers accept it.
+// The examples of FORMAT.md run. The file that they write is valid, and the reading examples accept
+// it.
 func TestFormatExamples(t *testing.T) {
 	text, err := os.ReadFile("FORMAT.md")
 	if err != nil {
@@ -274,7 +275,7 @@ func TestFormatExamples(t *testing.T) {
 	if len(f.Streams()) != 2 || f.RowGroups() != 2 || !f.HasScores() || f.Streams()[0].Windows != 2 {
 		t.Errorf("streams %+v", f.Streams())
 	}
-	// Index 3 stays at rank 2, the best one changes: half of the demand repeats.
+	// Index 3 stays at rank 2 and the best one changes, so half of the demand repeats.
 	if out := string(python(t, scripts[1], path)); strings.Count(out, "0.5") != 2 {
 		t.Errorf("the reader prints\n%s", out)
 	}

@@ -16,13 +16,13 @@ import (
 // Version is the format version that this package reads and writes.
 const Version = 1
 
-// Orders of a list.
+// Orders of the indices in a list.
 const (
 	OrderRank  = "rank"  // best first: any K is a prefix
 	OrderIndex = "index" // ascending: the source gives no ranks, K is fixed
 )
 
-// Reducers: how the query heads of a KV head, or the heads of a layer, became one list.
+// Reducers combine the lists of several query heads into the list of a KV head or a layer.
 const (
 	ReducerMax   = "max"
 	ReducerSum   = "sum"
@@ -31,34 +31,37 @@ const (
 	ReducerNone  = "none"
 )
 
-// Meta is what a trace says of itself. Fields that a source does not state stay
-// absent: nil or empty, never a guess.
+// Meta is the metadata of a trace. Fields that a source does not state are nil or empty, never a
+// guess.
 type Meta struct {
 	// Version is the format version, 1.
 	Version int `json:"version"`
 	// Order is OrderRank or OrderIndex.
 	Order string `json:"order"`
-	// TopK is K, the selection budget that the source worked with, in blocks.
+	// TopK is K, the selection budget of the source, in blocks.
 	TopK int `json:"topk"`
-	// Candidates is M, in blocks: no list is longer, and M ≥ K. Where it is 0 a Writer takes
-	// the longest list's length, or K where none has as many.
+	// Candidates is M, in blocks: the longest permitted list, with M ≥ K. If it is 0, a Writer
+	// stores the length of the longest list, at least K.
 	Candidates int `json:"candidates"`
-	// BlockTokens is the number of consecutive tokens that one index stands for.
+	// BlockTokens is the number of consecutive tokens per index.
 	BlockTokens int `json:"block_tokens"`
-	// Sink is the number of first tokens that are always resident; nil where the source does not say.
+	// Sink is the number of first tokens that are always resident. It is nil if the source does not
+	// state it.
 	Sink *int `json:"sink,omitempty"`
-	// Local is the number of last tokens, the current one included, that are always
-	// resident; nil where the source does not say.
+	// Local is the number of last tokens, including the current one, that are always resident. It
+	// is nil if the source does not state it.
 	Local *int `json:"local,omitempty"`
-	// EntryBytes is the size of one token's KV entry in one stream, in bytes; 0 where the source does not say.
+	// EntryBytes is the size of one token's KV entry in one stream, in bytes. It is 0 if the source
+	// does not state it.
 	EntryBytes int `json:"entry_bytes,omitempty"`
-	// Selector names what chose the entries: exact, dsa, quest, …
+	// Selector names the method that chose the entries: exact, dsa, quest, …
 	Selector string `json:"selector,omitempty"`
-	// Reducer is one of the Reducer constants; empty where the source does not say.
+	// Reducer is one of the Reducer constants, or empty if the source does not state it.
 	Reducer string `json:"reducer,omitempty"`
-	// ScoreKind says what a score is: softmax, logit, bound, …
+	// ScoreKind names the kind of score: softmax, logit, bound, …
 	ScoreKind string `json:"score_kind,omitempty"`
-	// ScoreMantissaBits is the number of mantissa bits that scores were rounded to, 23 = exact; nil without scores.
+	// ScoreMantissaBits is the number of mantissa bits that scores were rounded to. 23 is exact. It
+	// is nil without scores.
 	ScoreMantissaBits *int `json:"score_mantissa_bits,omitempty"`
 	// Model is the model whose decoding was recorded.
 	Model string `json:"model,omitempty"`
@@ -66,20 +69,20 @@ type Meta struct {
 	Generator string `json:"generator,omitempty"`
 	// Decoding is greedy, sampled (with seed) or forced.
 	Decoding string `json:"decoding,omitempty"`
-	// Licence is the licence of the trace, as an SPDX expression where one exists.
+	// Licence is the licence of the trace, as an SPDX expression if one exists.
 	Licence string `json:"licence,omitempty"`
-	// Notes are further facts: workload, prompt digests, what was derived from what.
+	// Notes are further facts: workload, prompt digests, how the trace was derived.
 	Notes map[string]string `json:"notes,omitempty"`
 }
 
-// What a trace states that was drawn from a random process: its model or its generator.
+// Model and generator of a trace that was drawn from a random process.
 const (
 	SyntheticModel     = "synthetic"
 	SyntheticGenerator = "kvreplay datasets make synthetic"
 )
 
-// Synthetic reports whether the lists were drawn from a random process. Deriving and
-// importing keep both fields that say so.
+// Synthetic reports whether the lists were drawn from a random process. Deriving and importing keep
+// both fields that it tests.
 func (m *Meta) Synthetic() bool {
 	return m.Model == SyntheticModel || strings.HasPrefix(m.Generator, SyntheticGenerator)
 }
@@ -116,7 +119,7 @@ func (m *Meta) Validate() error {
 	return fmt.Errorf("metadata: reducer %q, expected max, sum, mean, union or none", m.Reducer)
 }
 
-// validateLists reports K > M, and an order=index trace whose lists are not all demand.
+// validateLists reports K > M. It also reports an order=index trace with candidates.
 func (m *Meta) validateLists() error {
 	if m.TopK > m.Candidates {
 		return fmt.Errorf("metadata: topk K = %d exceeds candidates M = %d, lists hold the demand and more", m.TopK, m.Candidates)
@@ -127,10 +130,10 @@ func (m *Meta) validateLists() error {
 	return nil
 }
 
-// Canonical returns the JSON text that is stored and digested: keys ascending by code
-// point, no white space, UTF-8, only what JSON must escape is escaped, integers in
-// decimal (RFC 8785 as far as strings and integers need it; Python's
-// json.dumps(m, sort_keys=True, separators=(",", ":"), ensure_ascii=False) is the same).
+// Canonical returns the JSON text that is stored and digested. Keys ascend by code point, and there
+// is no white space. The text is UTF-8 with only the escapes that JSON requires. Integers are
+// decimal. It follows RFC 8785 as far as strings and integers need it. Python's json.dumps(m,
+// sort_keys=True, separators=(",", ":"), ensure_ascii=False) gives the same text.
 func (m *Meta) Canonical() ([]byte, error) {
 	raw, err := json.Marshal(m)
 	if err != nil {
@@ -145,14 +148,13 @@ func (m *Meta) Canonical() ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(fields); err != nil { // maps are written with ascending keys
+	if err := enc.Encode(fields); err != nil { // Encode writes the keys of a map in ascending order
 		return nil, err
 	}
 	return rawSeparators(bytes.TrimRight(out.Bytes(), "\n")), nil
 }
 
-// rawSeparators undoes the one escape that encoding/json makes and others do not:
-// U+2028 and U+2029 stand for themselves.
+// rawSeparators undoes the escapes of U+2028 and U+2029. Only encoding/json makes them.
 func rawSeparators(text []byte) []byte {
 	out := text[:0:0]
 	for i := 0; i < len(text); i++ {
@@ -170,8 +172,8 @@ func rawSeparators(text []byte) []byte {
 	return out
 }
 
-// ParseMeta reads the stored JSON text. An unknown field is an error: a newer
-// writer may mean by it something that changes counts.
+// ParseMeta parses the stored JSON text. An unknown field is an error, because a newer writer may
+// use it for something that changes counts.
 func ParseMeta(text []byte) (Meta, error) {
 	m, err := ParseOpenMeta(text)
 	if err != nil {
@@ -180,8 +182,8 @@ func ParseMeta(text []byte) (Meta, error) {
 	return m, m.validateLists()
 }
 
-// ParseOpenMeta is ParseMeta for text whose candidates may be missing or 0. A program that
-// writes a table row by row does not know them yet.
+// ParseOpenMeta is ParseMeta for text without candidates, or with 0. A program that writes a table
+// row by row does not know them yet.
 func ParseOpenMeta(text []byte) (Meta, error) {
 	var m Meta
 	if err := checkFields(text); err != nil {
@@ -193,8 +195,8 @@ func ParseOpenMeta(text []byte) (Meta, error) {
 	return m, m.Validate()
 }
 
-// Pins returns the pinned sink and local sizes in tokens, with the defaults of
-// SEMANTICS S2 (0 and 1) where the trace says nothing, and whether it said both.
+// Pins returns the numbers of pinned sink and local tokens. If the trace does not state them, Pins
+// uses the defaults of SEMANTICS S2 (0 and 1). known reports whether the trace states both.
 func (m *Meta) Pins() (sink, local int, known bool) {
 	local = 1
 	if m.Sink != nil {
@@ -215,8 +217,8 @@ var metaFields = func() (list []string) {
 	return list
 }()
 
-// checkFields reports what encoding/json lets pass: a field that is not spelled as in
-// FORMAT.md, one that stands twice, text after the object.
+// checkFields reports faults that encoding/json accepts: a field in another spelling than in
+// FORMAT.md, a repeated field, or text after the object.
 func checkFields(text []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if err := checkValue(dec, metaFields, metaDepth); err == io.EOF {
@@ -230,11 +232,11 @@ func checkFields(text []byte) error {
 	return nil
 }
 
-// metaDepth is how deep metadata may nest: notes are an object in an object.
+// metaDepth is the largest nesting depth of metadata. Notes need two levels.
 const metaDepth = 16
 
-// checkValue consumes the next value, which nests no deeper than depth. In every object of it
-// a field stands once; known are those of the outermost, nil for any.
+// checkValue consumes the next value, which nests no deeper than depth. It rejects repeated fields
+// in any object. known lists the permitted fields of the outermost object, or is nil for any.
 func checkValue(dec *json.Decoder, known []string, depth int) error {
 	t, err := dec.Token()
 	if err != nil {

@@ -28,7 +28,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// Fields out of range are errors that name the field.
+// Fields out of range cause errors that name the field.
 func TestMetaFields(t *testing.T) {
 	for old, c := range map[string]struct{ new, text string }{
 		`"block_tokens":1`:             {`"block_tokens":0`, "block_tokens 0, expected at least 1"},

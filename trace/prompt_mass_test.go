@@ -10,8 +10,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// A prompt of no tokens has an empty list where other streams have masses: it is written,
-// read and digested as one, wherever the stream stands.
+// A prompt without tokens has an empty mass list if other streams have masses. It is written, read
+// and digested as an empty list at any place in the file.
 func TestEmptyPromptMass(t *testing.T) {
 	for _, emptyFirst := range []bool{false, true} {
 		var streams []*trace.Stream
@@ -49,7 +49,7 @@ func TestEmptyPromptMass(t *testing.T) {
 	}
 }
 
-// massDigest is the digest of streams of one row with one index and prompt masses.
+// massDigest returns the digest of streams with one row, one index and prompt masses.
 func massDigest(t *testing.T, m *trace.Meta, streams []*trace.Stream) string {
 	t.Helper()
 	all := []byte("kvreplay trace 1\n")

@@ -8,11 +8,11 @@ import (
 	"github.com/kvreplay/kvreplay/trace/parquet"
 )
 
-// mostValues is the most that the lists of a stream may hold together, as their ends are int32.
-// Tests make it smaller.
+// mostValues is the largest number of values in the lists of a stream, because their ends are
+// int32. Tests make it smaller.
 var mostValues = math.MaxInt32
 
-// Columns chooses what a Reader decodes besides keys and indices.
+// Columns are the columns that a Reader decodes in addition to keys and indices.
 type Columns uint8
 
 // Columns of a row that a Reader may skip.
@@ -21,15 +21,15 @@ const (
 	ReadMasses
 	ReadPredicted
 	ReadPromptMass
-	// TrustLists leaves the index rules to the caller (replay checks them in the pass
-	// that it makes anyway). All other rules are still checked.
+	// TrustLists skips the index rules, because replay checks them in a pass of its own. All other
+	// rules are still checked.
 	TrustLists
 
 	ReadAll = ReadScores | ReadMasses | ReadPredicted | ReadPromptMass
 )
 
-// Reader reads streams of a File. It keeps its buffers and its place: consecutive
-// streams are read without seeking. One per goroutine.
+// Reader reads streams of a File. It keeps its buffers and its place, so consecutive streams are
+// read without seeking. Each goroutine needs its own.
 type Reader struct {
 	file    *File
 	columns Columns
@@ -43,9 +43,9 @@ type Reader struct {
 	attention column[float32]
 	predicted column[int32]
 	prompt    column[float32]
-	ends      []int32 // of the lists of a parallel column
+	ends      []int32 // ends of the lists of a parallel column
 
-	broken []*Error // rules of whole columns that the stream decoded last breaks
+	broken []*Error // rules that a whole column of the last decoded stream breaks
 }
 
 // NewReader returns a reader that decodes the given columns.
@@ -66,14 +66,14 @@ func (f *File) NewReader(columns Columns) *Reader {
 	return r
 }
 
-// column is a cursor with the leaf that it reads, nil for a column that is not read.
+// column is a cursor with the leaf that it reads. It is nil if the column is not read.
 type column[T int32 | float32] struct {
 	parquet.Cursor[T]
 	leaf *parquet.Leaf
 }
 
-// place opens row group g of the column, unless it is open, and goes to a row, -1 for the one
-// that comes next.
+// place opens row group g of the column, unless it is open, and goes to a row. Row -1 is the next
+// one.
 func (c *column[T]) place(f *File, g int, open bool, row int64) error {
 	if c.leaf == nil {
 		return nil
@@ -105,8 +105,8 @@ func (r *Reader) all() [6]placed {
 	return [...]placed{&r.indices, &r.scores, &r.covered, &r.attention, &r.predicted, &r.prompt}
 }
 
-// Read decodes stream i of the directory into s and checks it. The first broken rule
-// is the error, an *Error; s is then not to be used.
+// Read decodes stream i of the directory into s and checks it. The first broken rule is returned as
+// an *Error. After an error s must not be used.
 func (r *Reader) Read(i int, s *Stream) error {
 	if err := r.decode(i, s); err != nil {
 		return err
@@ -130,8 +130,8 @@ func (r *Reader) firstBroken(s *Stream) *Error {
 	return first
 }
 
-// decode fills s without applying the rules of single lists. A column that breaks a rule as a
-// whole is left out of s and noted in r.broken.
+// decode fills s but does not apply the rules of single lists. It leaves out a column that breaks a
+// rule as a whole and notes it in r.broken.
 func (r *Reader) decode(i int, s *Stream) error {
 	info := r.file.streams[i]
 	s.Reset(info)
@@ -212,12 +212,12 @@ func (r *Reader) fill(s *Stream) error {
 	return nil
 }
 
-// breaks notes that row i of s breaks a rule by which a whole column is left out.
+// breaks notes that row i of s breaks a rule, so that the whole column is left out.
 func (r *Reader) breaks(s *Stream, i int, rule, format string, args ...any) {
 	r.broken = append(r.broken, streamError(r.file.path, &s.StreamInfo, i, s.Steps[i], rule, format, args...))
 }
 
-// promptMass reads the column that has a list in a stream's first row and null in the others.
+// promptMass reads the column with a list in a stream's first row and null in the others.
 func (r *Reader) promptMass(s *Stream) error {
 	var err error
 	if s.PromptMass, r.ends, err = r.prompt.Lists(s.Rows, mostValues, s.PromptMass, r.ends[:0]); err != nil {
@@ -240,8 +240,8 @@ func (r *Reader) promptMass(s *Stream) error {
 	return nil
 }
 
-// allOrNone checks that an optional column is null in no row of the file or in all. It
-// returns whether the column holds values.
+// allOrNone checks that an optional column is null in all rows of the file or in none. It returns
+// whether the column holds values.
 func (r *Reader) allOrNone(s *Stream, column int, k *parquet.RowKinds, rule string) bool {
 	row, first := k.FirstNull, "has a value"
 	if !r.file.present[column] {
@@ -254,13 +254,13 @@ func (r *Reader) allOrNone(s *Stream, column int, k *parquet.RowKinds, rule stri
 	return false
 }
 
-// mostIndices bounds a stream's indices by its rows and by what its row group holds.
+// mostIndices returns an upper bound of a stream's indices, from its rows and its row group.
 func (r *Reader) mostIndices(s *StreamInfo) int {
 	group := r.file.parquet.Metadata().RowGroups[s.RowGroup]
 	return min(s.Rows*r.file.meta.Candidates, int(group.Columns[r.indices.leaf.Index].MetaData.NumValues))
 }
 
-// parallel reads a list column that must have the lengths of topk_indices, or be null throughout.
+// parallel reads a list column that must have the lengths of topk_indices or be null in every row.
 func (r *Reader) parallel(c *column[float32], column int, s *Stream, dst []float32, rule string) ([]float32, error) {
 	var err error
 	if dst, r.ends, err = c.Lists(s.Rows, mostValues, dst, r.ends[:0]); err != nil {

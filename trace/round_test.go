@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Many values are rounded as each is alone, at the ends of the number range too.
+// roundMantissas gives the same values as RoundMantissa, including the extremes of float32.
 func TestRoundMantissas(t *testing.T) {
 	for seed := uint64(0); seed < 200; seed++ {
 		r := rand.New(rand.NewPCG(seed, 6))

@@ -86,8 +86,7 @@ func writeFile(t testing.TB, create func(path string) (*trace.Writer, error), wr
 	return path
 }
 
-// columnsOf are the optional columns of a seed's streams: every set comes up within a few
-// dozen seeds.
+// columnsOf returns the optional columns of a seed's streams. A few dozen seeds cover every set.
 func columnsOf(seed uint64) trace.Columns {
 	columns := trace.Columns(seed) & (trace.ReadScores | trace.ReadMasses | trace.ReadPredicted)
 	if seed%3 == 0 {
@@ -104,7 +103,7 @@ func clone(s *trace.Stream) *trace.Stream {
 	return &c
 }
 
-// What is written is what is read, in any order of reading, for every set of columns.
+// The reader returns the written values, in any order of reading and for every set of columns.
 func TestRoundTrip(t *testing.T) {
 	for seed := uint64(0); seed < 40; seed++ {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -162,8 +161,8 @@ func compare(t *testing.T, seed uint64, got, want *trace.Stream) {
 	}
 }
 
-// The ends of lists have 31 bits: a stream of more values is refused, wherever it stands in
-// the file, and one of as many is read.
+// List ends have 31 bits. A stream with more values is refused anywhere in the file, and a stream
+// with exactly the limit is read.
 func TestMostValues(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	short := randomStream(r, trace.Key{Request: "a"}, 40, 0, 9, 8, trace.ReadScores)

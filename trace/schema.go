@@ -13,9 +13,9 @@ import (
 	"github.com/kvreplay/kvreplay/trace/parquet"
 )
 
-// fileRow is the Parquet schema of format v1, in column order. An optional column
-// that a trace does not have is all null and takes next to no space, so that every file
-// that is written here has the same schema; those of others may lack it.
+// fileRow is the Parquet schema of format v1, in column order. Every file that this package writes
+// has all columns. An optional column without values is all null and takes almost no space. Files
+// of other writers may lack it.
 type fileRow struct {
 	RequestID     string    `parquet:"request_id,dict"`
 	LayerID       int32     `parquet:"layer_id,dict"`
@@ -60,7 +60,7 @@ const (
 	keySeal   = "kvreplay.seal"
 )
 
-// columnKinds are the physical types that format v1 asks for; lists have one leaf.
+// columnKinds are the physical types that format v1 requires. Lists have one leaf.
 var columnKinds = [numColumns]parquetgo.Kind{
 	colRequestID: parquetgo.ByteArray, colLayerID: parquetgo.Int32, colHead: parquetgo.Int32, colPromptLen: parquetgo.Int32,
 	colStep: parquetgo.Int32, colSeqLen: parquetgo.Int32, colIndices: parquetgo.Int32, colScores: parquetgo.Float,
@@ -91,10 +91,10 @@ func (f *File) bindColumns() error {
 	return nil
 }
 
-// keyProfile is in the metadata of a profile, which package replay writes.
+// keyProfile is a metadata key of the profiles that package replay writes.
 const keyProfile = "kvreplay.profile"
 
-// foreign adds to an error of a file that does not say that it is a trace what makes one of it.
+// foreign adds a remedy to an error of a file without trace metadata.
 func (f *File) foreign(err error) error {
 	if _, ok := f.parquet.Lookup(keyMeta); ok {
 		return err
@@ -136,8 +136,8 @@ func (f *File) bindColumn(path []string, leaf *parquet.Leaf) error {
 	return nil
 }
 
-// plainType refuses logical types that change what a number means, unsigned, dates, times,
-// and bytes that are not text.
+// plainType refuses logical types that change the meaning of a number: unsigned, dates and times.
+// It also refuses bytes that are not text.
 func plainType(t parquetgo.Type) bool {
 	if t.Kind() == parquetgo.ByteArray {
 		if t.LogicalType() == nil {
@@ -172,8 +172,8 @@ func (f *File) bindMetadata() error {
 	return nil
 }
 
-// CheckSeal holds the seal that stands among a file's key-value metadata, if one does,
-// against the trace's metadata and digest there.
+// CheckSeal compares the seal in a file's key-value metadata, if one exists, with the trace's
+// metadata and digest there.
 func CheckSeal(lookup func(key string) (value string, ok bool)) error {
 	text, _ := lookup(keyMeta)
 	digest, _ := lookup(keyDigest)
@@ -183,8 +183,8 @@ func CheckSeal(lookup func(key string) (value string, ok bool)) error {
 	return nil
 }
 
-// verifyUnchecked verifies against its digest what nothing else covers: pages without CRC,
-// and without a seal the metadata and the digest, by which rows name the trace.
+// verifyUnchecked verifies the parts that no checksum covers against the digest. These are pages
+// without CRC and, without a seal, the metadata and the digest that names the trace.
 func (f *File) verifyUnchecked() error {
 	if f.crc && (f.sealed || f.digest == "") {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Files of another schema are refused by name of the column and by what was expected.
+// Files with another schema are refused. The message names the column and the expected type.
 func TestSchemaViolations(t *testing.T) {
 	meta := map[string]string{"kvreplay": rawMeta}
 	type keys struct {
@@ -70,7 +70,7 @@ func TestSchemaViolations(t *testing.T) {
 	}
 }
 
-// A null inside a list, or in place of one, has no meaning.
+// A null inside or instead of a list is an error.
 func TestNullsInLists(t *testing.T) {
 	type row struct {
 		RequestID   string   `parquet:"request_id"`
@@ -92,7 +92,7 @@ func TestNullsInLists(t *testing.T) {
 	expectRule(t, writeRaw(t, meta, []row{null}), trace.RuleList, "empty")
 }
 
-// What is no trace file at all says so.
+// The error for a file that is not a trace says so.
 func TestNotATrace(t *testing.T) {
 	dir := t.TempDir()
 	empty, text := filepath.Join(dir, "empty.parquet"), filepath.Join(dir, "text.jsonl")
@@ -129,7 +129,7 @@ func unwrapAll(err error) error {
 	}
 }
 
-// Files compressed by what the library cannot read back are refused.
+// Files with a compression that the library cannot read are refused.
 func TestCodecs(t *testing.T) {
 	for name, codec := range map[string]parquet.WriterOption{
 		"snappy": parquet.Compression(&parquet.Snappy), "zstd": parquet.Compression(&parquet.Zstd),

@@ -9,19 +9,19 @@ import (
 // NoHead is the head of a stream that all heads of a layer share.
 const NoHead int32 = -1
 
-// Key names a stream.
+// Key identifies a stream.
 type Key struct {
 	Request string
 	Layer   int32
-	Head    int32 // NoHead where the layer shares its selection
+	Head    int32 // NoHead if the layer shares its selection
 }
 
-// Compare orders keys as a file does: request id bytewise, layer, head, NoHead first.
+// Compare orders keys as in a file: request id bytewise, then layer, then head with NoHead first.
 func (k Key) Compare(o Key) int {
 	return cmp.Or(strings.Compare(k.Request, o.Request), cmp.Compare(k.Layer, o.Layer), cmp.Compare(k.Head, o.Head))
 }
 
-// String is the key as messages show it.
+// String returns the key as messages show it.
 func (k Key) String() string {
 	if k.Head == NoHead {
 		return fmt.Sprintf("request %q layer %d", k.Request, k.Layer)
@@ -41,37 +41,37 @@ type StreamInfo struct {
 	LastStep  int32
 }
 
-// Stream holds the rows of one stream, column by column. All slices belong to the
-// Stream and are reused by the next Read.
+// Stream holds the rows of one stream, column by column. All slices belong to the Stream, and the
+// next Read reuses them.
 type Stream struct {
 	StreamInfo
-	// Steps are the step numbers, strictly increasing; negative for prompt windows.
+	// Steps are the step numbers, strictly increasing. They are negative for windows.
 	Steps []int32
 	// Offsets has Rows+1 values: row i lists Indices[Offsets[i]:Offsets[i+1]].
 	Offsets []int32
-	// Indices are block indices: token i/BlockTokens; best first with OrderRank.
+	// Indices are block indices, token i/BlockTokens. They are best first with OrderRank.
 	Indices []int32
-	// Scores is parallel to Indices; empty where the trace has none or they were not asked for.
+	// Scores is parallel to Indices. It is empty if the trace has none or the reader skips them.
 	Scores []float32
-	// CoveredMass has a value per row, or is empty.
+	// CoveredMass has one value per row, or is empty.
 	CoveredMass []float32
 	// AttentionMass is parallel to Indices, or empty.
 	AttentionMass []float32
 	// PredictedOffsets and Predicted are the lists predicted one layer ahead, or empty.
 	PredictedOffsets []int32
 	Predicted        []int32
-	// PromptMass has the attention mass that all windows together gave each block of the
-	// prompt, or is empty. It is stored in the stream's first row.
+	// PromptMass has the attention mass that all windows together gave each block of the prompt, or
+	// is empty. The file stores it in the stream's first row.
 	PromptMass []float32
-	// EmptyPromptMass says that PromptMass is empty for a prompt without a token, in a trace
-	// that has prompt masses; such a trace stores an empty list, not null.
+	// EmptyPromptMass is set if PromptMass is empty because the prompt has no token, in a trace
+	// with prompt masses. The file then stores an empty list instead of null.
 	EmptyPromptMass bool
 }
 
-// List returns row i's blocks.
+// List returns the blocks of row i.
 func (s *Stream) List(i int) []int32 { return s.Indices[s.Offsets[i]:s.Offsets[i+1]] }
 
-// ScoreList returns row i's scores, nil where there are none.
+// ScoreList returns the scores of row i, or nil if there are none.
 func (s *Stream) ScoreList(i int) []float32 {
 	if len(s.Scores) == 0 {
 		return nil
@@ -79,7 +79,7 @@ func (s *Stream) ScoreList(i int) []float32 {
 	return s.Scores[s.Offsets[i]:s.Offsets[i+1]]
 }
 
-// PredictedList returns row i's predicted blocks, nil where there are none.
+// PredictedList returns the predicted blocks of row i, or nil if there are none.
 func (s *Stream) PredictedList(i int) []int32 {
 	if len(s.PredictedOffsets) == 0 {
 		return nil
@@ -87,13 +87,13 @@ func (s *Stream) PredictedList(i int) []int32 {
 	if list := s.Predicted[s.PredictedOffsets[i]:s.PredictedOffsets[i+1]]; list != nil {
 		return list
 	}
-	return []int32{} // recorded, and empty
+	return []int32{} // recorded, but empty
 }
 
 // hasPromptMass reports whether the stream's first row has a list of prompt masses.
 func (s *Stream) hasPromptMass() bool { return len(s.PromptMass) > 0 || s.EmptyPromptMass }
 
-// columns are the optional list columns that s holds.
+// columns returns the optional list columns that s holds.
 func (s *Stream) columns() (c Columns) {
 	if len(s.Scores) > 0 {
 		c |= ReadScores
@@ -110,10 +110,10 @@ func (s *Stream) columns() (c Columns) {
 	return c
 }
 
-// SeqLen is the context of row i in tokens: prompt_len + step + 1 (SEMANTICS S1).
+// SeqLen returns the context of row i in tokens: prompt_len + step + 1 (SEMANTICS S1).
 func (s *Stream) SeqLen(i int) int { return int(s.PromptLen) + int(s.Steps[i]) + 1 }
 
-// MaxSeqLen is the context of the last row, in tokens.
+// MaxSeqLen returns the context of the last row, in tokens.
 func (s *StreamInfo) MaxSeqLen() int { return int(s.PromptLen) + int(s.LastStep) + 1 }
 
 // Reset empties the stream and keeps its memory.
@@ -132,11 +132,11 @@ type Row struct {
 	Scores        []float32
 	CoveredMass   *float32
 	AttentionMass []float32
-	Predicted     []int32   // nil: none recorded
-	PromptMass    []float32 // of a stream's first row
+	Predicted     []int32   // nil if none is recorded
+	PromptMass    []float32 // only in a stream's first row
 }
 
-// Append adds a row at the end; the slices are copied.
+// Append adds a row at the end. It copies the slices.
 func (s *Stream) Append(r Row) {
 	if len(s.Offsets) == 0 {
 		s.Offsets = append(s.Offsets, 0)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// ComputeDigest reads every column of every stream, applying every rule, and returns
-// the digest of what it read.
+// ComputeDigest reads every column of every stream, applies every rule and returns the digest of
+// the content.
 func (f *File) ComputeDigest() (string, error) {
 	r := f.NewReader(ReadAll)
 	defer r.Close()
@@ -33,19 +33,18 @@ func (f *File) Verify() error {
 	return nil
 }
 
-// Validation is the outcome of Validate.
+// Validation is the result of Validate.
 type Validation struct {
 	Streams int    // streams read
 	Rows    int64  // rows in them
 	Indices int64  // indices in them
-	Digest  string // of the content; empty where violations prevent it
+	Digest  string // of the content, empty if violations prevent it
 	Stored  bool   // the file states this digest
 }
 
-// Validate applies every rule of FORMAT.md to the file at path and hands each
-// violation to report until report returns false. The error is non-nil only where
-// the file cannot be opened as a trace at all, or ctx ended, which is looked at between
-// streams; violations are not errors here.
+// Validate applies every rule of FORMAT.md to the file at path and passes each violation to report
+// until report returns false. Violations are not errors here. The error is non-nil only if the file
+// cannot be opened as a trace, or if ctx ended. Validate checks ctx between streams.
 func Validate(ctx context.Context, path string, report func(*Error) bool) (Validation, error) {
 	var v Validation
 	clean, stopped := true, false

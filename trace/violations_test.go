@@ -94,8 +94,8 @@ func violated(t *testing.T, path string) (rules []string, messages string) {
 	return rules, messages
 }
 
-// expectRule checks that Validate reports exactly this rule with this text, and that
-// reading the file ends in an error of the same rule.
+// expectRule checks that Validate reports exactly this rule with this text. Reading the file must
+// end in an error of the same rule.
 func expectRule(t *testing.T, path, rule, text string) {
 	t.Helper()
 	rules, messages := violated(t, path)
@@ -110,7 +110,7 @@ func expectRule(t *testing.T, path, rule, text string) {
 
 func ptr[T any](v T) *T { return &v }
 
-// Each case spoils one thing in a good file.
+// Each case breaks one thing in a valid file.
 func TestViolations(t *testing.T) {
 	meta := func(text string) map[string]string { return map[string]string{"kvreplay": text} }
 	replaced := func(old, new string) map[string]string { return meta(strings.Replace(rawMeta, old, new, 1)) }
@@ -218,7 +218,7 @@ func TestViolations(t *testing.T) {
 			t.Errorf("a good file breaks %q:\n%s", rules, messages)
 		}
 	})
-	t.Run("a context of no token", func(t *testing.T) { // whatever it lists lies outside, too
+	t.Run("a context of no token", func(t *testing.T) { // every index is outside of it as well
 		rows := goodRows()[:1]
 		rows[0].PromptLen, rows[0].Step, rows[0].SeqLen = 0, -1, 0
 		rules, messages := violated(t, writeRaw(t, meta(rawMeta), rows))
@@ -236,7 +236,7 @@ func TestViolations(t *testing.T) {
 	})
 }
 
-// Every violation is reported with its place, up to the caller's limit.
+// Every violation is reported with its place, up to the limit of the caller.
 func TestValidateReportsAll(t *testing.T) {
 	rows := goodRows()
 	rows[0].Scores[1] = 9
@@ -258,8 +258,8 @@ func TestValidateReportsAll(t *testing.T) {
 	}
 }
 
-// A column that is null here and there is left out; what is wrong with others of the stream
-// is reported all the same, each at its row.
+// A column that is null in only some rows is left out. Faults in other columns of the stream are
+// still reported, each at its row.
 func TestValidateGoesOn(t *testing.T) {
 	rows := goodRows()
 	rows[1].Scores = nil
@@ -281,7 +281,7 @@ func TestValidateGoesOn(t *testing.T) {
 	}
 }
 
-// Validation stops between streams when it is told to.
+// Validation stops between streams if its context ends.
 func TestValidateCancelled(t *testing.T) {
 	path := writeRaw(t, map[string]string{"kvreplay": rawMeta}, goodRows())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -292,7 +292,7 @@ func TestValidateCancelled(t *testing.T) {
 	}
 }
 
-// A file whose directory breaks a rule is closed where nobody wants to hear more.
+// Opening closes a file whose directory breaks a rule, even if report stops early.
 func TestValidateCloses(t *testing.T) {
 	const open = "/proc/self/fd"
 	before, err := os.ReadDir(open)

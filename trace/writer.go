@@ -11,21 +11,21 @@ import (
 	"github.com/kvreplay/kvreplay/internal/files"
 )
 
-// rowGroupIndices is the number of indices after which a row group ends, at the
-// next stream's end: large groups keep the footer small, several groups let
-// workers share a file. Tests make it smaller.
+// rowGroupIndices is the number of indices after which a row group ends, at the end of the stream.
+// Large groups keep the footer small. Several groups let workers share a file. Tests make it
+// smaller.
 var rowGroupIndices = 4 << 20
 
-// pageBytes is the size of a data page before compression; tests make it smaller.
+// pageBytes is the size of a data page before compression. Tests make it smaller.
 var pageBytes = 512 << 10
 
-// writerOptions are the options of the library that shape the file.
+// writerOptions returns the library options that shape the file.
 func writerOptions() []parquet.WriterOption {
 	return []parquet.WriterOption{parquet.PageBufferSize(pageBytes), parquet.DataPageStatistics(false), parquet.CreatedBy("kvreplay", "v1", "")}
 }
 
-// Writer writes a trace. Streams come in key order; the file appears under its name
-// only when Close succeeds, and is never half written.
+// Writer writes a trace. Streams must be written in key order. The file appears under its name only
+// after Close succeeds.
 type Writer struct {
 	path    string
 	meta    Meta
@@ -34,7 +34,7 @@ type Writer struct {
 	digest  *Digester
 	check   *Checker
 	rows    []fileRow
-	last    *Key  // of the last stream that has rows in the file
+	last    *Key  // last stream that has rows in the file
 	failed  error // why the last stream was not finished
 	inGroup int   // indices in the open row group
 	longest int   // longest list so far
@@ -43,11 +43,13 @@ type Writer struct {
 	covered bool    // the first stream has covered masses
 }
 
-// Create opens a writer for a trace at path. meta.Version may be 0 (current).
-// meta.Candidates may be 0: Close then stores the longest list, K at least; with
-// meta.TopK = 0 as well, whole lists are the demand and K = M is the longest. Scores,
-// attention masses and prompt masses are rounded to meta.ScoreMantissaBits, DefaultMantissaBits
-// where nil.
+// Create opens a writer for a trace at path. Some fields of meta may be left out:
+//
+//   - Version 0 means the current version.
+//   - Candidates 0 makes Close store the length of the longest list, at least K.
+//   - TopK 0 as well makes whole lists the demand, so K = M is the length of the longest list.
+//   - ScoreMantissaBits nil means DefaultMantissaBits. Scores, attention masses and prompt
+//     masses are rounded to this precision.
 func Create(path string, meta Meta) (*Writer, error) {
 	if meta.Version == 0 {
 		meta.Version = Version
@@ -78,11 +80,12 @@ func (w *Writer) Write(s *Stream) error {
 	return w.WriteParts(s.StreamInfo, func(yield func(*Stream, error) bool) { yield(s, nil) })
 }
 
-// WriteParts appends a stream of info.Rows rows that come in parts, so that it need not be
-// in memory as a whole: each part has the next rows, one at least. A part's memory may be
-// used again when the next one is asked for. After an error behind the first part
-// the Writer can only be aborted. Where pages end in the file depends on the parts, unless
-// all but the last have a multiple of RowsPerWrite; the trace and its digest do not.
+// WriteParts appends a stream of info.Rows rows in parts, so that the whole need not be in memory.
+// Each part has the next rows, at least one. The caller may reuse a part's memory when the next
+// part is requested. After an error behind the first part the Writer can only be aborted.
+//
+// The trace and its digest do not depend on the parts. Page boundaries do, unless all parts but the
+// last have a multiple of RowsPerWrite rows.
 func (w *Writer) WriteParts(info StreamInfo, parts iter.Seq2[*Stream, error]) (err error) {
 	if w.failed != nil {
 		return w.failed
@@ -94,7 +97,7 @@ func (w *Writer) WriteParts(info StreamInfo, parts iter.Seq2[*Stream, error]) (e
 	rows, step := 0, int32(math.MinInt32)
 	defer func() {
 		if err != nil && rows > 0 {
-			w.failed = err // rows of half a stream are in the file
+			w.failed = err // the file already has rows of an incomplete stream
 		}
 	}()
 	for s, err := range parts {
@@ -145,7 +148,7 @@ func (w *Writer) part(s *Stream) error {
 	return nil
 }
 
-// Close finishes the file and moves it to its name. After an error nothing is left behind.
+// Close finishes the file and renames it to its path. After an error it leaves no file.
 func (w *Writer) Close() error {
 	if w.last == nil && w.failed == nil {
 		w.Abort()
@@ -196,7 +199,7 @@ func (w *Writer) finish() error {
 // Abort removes the unfinished file. It does nothing after Close.
 func (w *Writer) Abort() { w.file.Abort() }
 
-// bad is a rule that a stream breaks.
+// bad returns the error for a rule that a stream breaks.
 func (w *Writer) bad(key *Key, rule, format string, args ...any) error {
 	k := *key // the caller may change it
 	return &Error{Path: w.path, RowGroup: -1, Row: -1, Stream: &k, Rule: rule, Err: fmt.Errorf(format, args...)}
@@ -216,8 +219,8 @@ func (w *Writer) admit(info *StreamInfo) error {
 	return nil
 }
 
-// admitPart checks what the rules of rows do not: the order of steps, the first of which is
-// above the one given, and the shape of columns.
+// admitPart checks the order of steps and the shape of columns, which the rules of rows do not
+// cover. The first step must be greater than step.
 func (w *Writer) admitPart(s *Stream, first bool, step int32) error {
 	bad := func(rule, format string, args ...any) error { return w.bad(&s.Key, rule, format, args...) }
 	if s.Rows == 0 || len(s.Steps) != s.Rows || len(s.Offsets) != s.Rows+1 {
@@ -229,7 +232,7 @@ func (w *Writer) admitPart(s *Stream, first bool, step int32) error {
 		}
 		step = next
 	}
-	for _, i := range []int{0, s.Rows - 1} { // steps ascend
+	for _, i := range []int{0, s.Rows - 1} { // steps ascend, so two rows suffice
 		if n := s.SeqLen(i); n < 1 || n > math.MaxInt32 {
 			return bad(RuleSeqLen, "step %d with prompt_len %d has a context of %d tokens, expected 1 to %d", s.Steps[i], s.PromptLen, n, math.MaxInt32)
 		}
@@ -248,7 +251,7 @@ func (w *Writer) admitPart(s *Stream, first bool, step int32) error {
 	}
 	columns, covered := s.columns(), len(s.CoveredMass) > 0
 	if !first {
-		columns |= w.columns & ReadPromptMass // which stands in the first row
+		columns |= w.columns & ReadPromptMass // prompt mass is only in the first row
 	}
 	if w.last != nil && (columns != w.columns || covered != w.covered) {
 		return bad(RuleSchema, "scores, masses, predicted lists or prompt masses are there in this stream or in the first, but not in both; a file has them in all rows or in none")
@@ -256,8 +259,8 @@ func (w *Writer) admitPart(s *Stream, first bool, step int32) error {
 	return nil
 }
 
-// begun notes that the first rows of s are in the file: a stream that was refused leaves
-// nothing, and may be written again.
+// begun notes that the first rows of s are in the file. A refused stream leaves no mark, and a
+// corrected one may be written.
 func (w *Writer) begun(s *Stream) {
 	if w.last == nil {
 		w.columns, w.covered = s.columns(), len(s.CoveredMass) > 0
@@ -277,8 +280,8 @@ func (w *Writer) round(s *Stream) {
 	roundMantissas(s.PromptMass, bits)
 }
 
-// RowsPerWrite is the number of rows that are written together. The library checks after each
-// such write if a page is full.
+// RowsPerWrite is the number of rows per write. After each write the library checks whether a page
+// is full.
 const RowsPerWrite = 64
 
 // write writes the rows of s, a few at a time.
@@ -292,7 +295,7 @@ func (w *Writer) write(s *Stream) error {
 	return nil
 }
 
-// fileRows fills w.rows with the rows of s from one to another; they share its memory.
+// fileRows fills w.rows with the rows [from, to) of s. They share its memory.
 func (w *Writer) fileRows(s *Stream, from, to int) {
 	var head *int32
 	if s.Head != NoHead {
@@ -320,13 +323,13 @@ func (w *Writer) fileRows(s *Stream, from, to int) {
 	}
 }
 
-// DefaultMantissaBits is the precision scores are stored with unless told otherwise:
-// rounding to 10 bits changes score-driven policies by at most 0.0013 % of their
-// misses and halves the bytes of a score (FORMAT.md, "Rounding of scores").
+// DefaultMantissaBits is the default precision of stored scores (FORMAT.md, "Rounding of scores").
+// Rounding to 10 bits changes the misses of score-driven policies by at most 0.0013 %. It halves
+// the bytes of a score.
 const DefaultMantissaBits = 10
 
-// RoundMantissa rounds finite v to the given number of mantissa bits, ties to even;
-// it is monotone, so ranks never swap. 23 bits or more change nothing.
+// RoundMantissa rounds finite v to the given number of mantissa bits, ties to even. It is monotone,
+// so ranks never swap. With 23 bits or more it returns v.
 func RoundMantissa(v float32, bits int) float32 {
 	if bits >= 23 || v != v || math.IsInf(float64(v), 0) {
 		return v
@@ -336,13 +339,13 @@ func RoundMantissa(v float32, bits int) float32 {
 	odd := b >> drop & 1
 	r := math.Float32frombits((b + 1<<(drop-1) - 1 + odd) &^ (1<<drop - 1))
 	if math.IsInf(float64(r), 0) {
-		return math.Float32frombits(b &^ (1<<drop - 1)) // the largest values round down rather than overflow
+		return math.Float32frombits(b &^ (1<<drop - 1)) // the largest values round down, so that they do not overflow
 	}
 	return r
 }
 
-// roundMantissas rounds each of values, with RoundMantissa where rounding may overflow or
-// there is no finite number.
+// roundMantissas rounds values in place. It calls RoundMantissa for values that are not finite or
+// may overflow.
 func roundMantissas(values []float32, bits int) {
 	if bits >= 23 {
 		return

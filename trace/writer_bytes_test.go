@@ -11,8 +11,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// A Writer is done with a stream's memory when Write returns, for every set of columns and
-// wherever streams, pages and row groups end.
+// A Writer does not keep a stream's memory after Write returns. The test covers every set of
+// columns and many positions of stream, page and row group ends.
 func TestWriterKeepsNoMemory(t *testing.T) {
 	seeds := uint64(64)
 	if testing.Short() {
@@ -74,7 +74,7 @@ func TestWriterRepeatsCorpus(t *testing.T) {
 	}
 }
 
-// shorten is s with lists of one to all of their values.
+// shorten returns s with lists cut to a random length of at least one.
 func shorten(r *rand.Rand, s *trace.Stream) *trace.Stream {
 	short := &trace.Stream{}
 	short.Reset(s.StreamInfo)
@@ -93,8 +93,8 @@ func shorten(r *rand.Rand, s *trace.Stream) *trace.Stream {
 	return short
 }
 
-// fileOf writes streams and returns the file; reuse copies each into one stream first,
-// which the next overwrites.
+// fileOf writes streams and returns the file. With reuse it copies each stream into the same memory
+// first.
 func fileOf(t *testing.T, meta trace.Meta, streams []*trace.Stream, reuse bool) []byte {
 	t.Helper()
 	path := writeFile(t, func(path string) (*trace.Writer, error) { return trace.Create(path, meta) }, func(w *trace.Writer) error {
@@ -120,7 +120,7 @@ func fileOf(t *testing.T, meta trace.Meta, streams []*trace.Stream, reuse bool) 
 	return file
 }
 
-// overwrite makes dst equal to src, in the memory that it has.
+// overwrite copies src into the memory of dst.
 func overwrite(dst, src *trace.Stream) {
 	dst.StreamInfo = src.StreamInfo
 	dst.Steps, dst.Offsets, dst.Indices = append(dst.Steps[:0], src.Steps...), append(dst.Offsets[:0], src.Offsets...), append(dst.Indices[:0], src.Indices...)

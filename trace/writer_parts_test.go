@@ -13,7 +13,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// inParts gives the rows of s in parts of the sizes given, in memory that is used again.
+// inParts yields the rows of s in parts of the given sizes, in memory that it reuses.
 func inParts(s *trace.Stream, size func() int) iter.Seq2[*trace.Stream, error] {
 	return func(yield func(*trace.Stream, error) bool) {
 		var part trace.Stream
@@ -40,8 +40,8 @@ func inParts(s *trace.Stream, size func() int) iter.Seq2[*trace.Stream, error] {
 	}
 }
 
-// A stream that is written in parts has the digest of the whole, and its bytes where the
-// parts are as large as what is written together.
+// A stream written in parts has the digest of the whole. Its bytes are equal if the parts have a
+// multiple of RowsPerWrite rows.
 func TestWriteParts(t *testing.T) {
 	defer trace.SetPageBytes(1 << 12)()
 	defer trace.SetRowGroupIndices(1 << 14)()
@@ -77,7 +77,7 @@ func writeParts(t *testing.T, streams []*trace.Stream, size func() int) string {
 	})
 }
 
-// checkDigest checks that two files hold the same trace, and the first what its digest says.
+// checkDigest checks that two files hold the same trace and that the first has its stored digest.
 func checkDigest(t *testing.T, path, other string) {
 	t.Helper()
 	if _, err := trace.Validate(t.Context(), path, func(e *trace.Error) bool { t.Error(e); return true }); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// The writer refuses what the reader would, and leaves no file.
+// The writer refuses the streams that the reader refuses, and leaves no file.
 func TestWriterRefuses(t *testing.T) {
 	stream := func(layer int32, rows ...trace.Row) *trace.Stream {
 		s := &trace.Stream{}
@@ -67,8 +67,8 @@ func TestWriterRefuses(t *testing.T) {
 	}
 }
 
-// A refused stream leaves no trace of itself: corrected it is taken, with other columns too,
-// and a file of refused streams only is none.
+// A refused stream leaves no mark. The corrected stream is accepted, also with other columns. A
+// file with only refused streams is an error.
 func TestWriterAfterRefusal(t *testing.T) {
 	stream := func(index int32, scores []float32) *trace.Stream {
 		s := &trace.Stream{}
@@ -103,7 +103,7 @@ func TestWriterAfterRefusal(t *testing.T) {
 	}
 }
 
-// K and M may be left to the writer: the longest list.
+// The writer sets K and M to the length of the longest list if the caller leaves them out.
 func TestWriterFillsIn(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, c := range []struct{ k, m, wantK, wantM int }{{0, 0, 7, 7}, {3, 0, 3, 7}, {9, 0, 9, 9}, {3, 12, 3, 12}} {
@@ -119,7 +119,7 @@ func TestWriterFillsIn(t *testing.T) {
 	}
 }
 
-// Readers of one file work side by side, each in its own order.
+// Readers of one file work concurrently, each in its own order.
 func TestConcurrentReaders(t *testing.T) {
 	path := interopSample(t, trace.ReadAll)
 	f, err := trace.Open(path)

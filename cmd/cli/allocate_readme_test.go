@@ -17,12 +17,12 @@ var gainMemories = []string{"1.25x", "1.5x", "2x", "3x", "4x"}
 
 // gainCase is a line of the README's gains.
 type gainCase struct {
-	profiled, judged string // as the table shows them
+	profiled, judged string // names in the table
 	rows             string
 	judge            []string
 }
 
-// The gains in the allocators' README are what the program prints of the bundled traces.
+// The gains in the allocators' README equal the program's output for the bundled traces.
 func TestAllocateREADMEIsCurrent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("replays all bundled traces")
@@ -35,7 +35,7 @@ func TestAllocateREADMEIsCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var pyramids []float64 // judged, of the deep traces
+	var pyramids []float64 // judged gains of the deep traces
 	var b strings.Builder
 	fmt.Fprintf(&b, "| profiled on | judged on | %s |\n|---|---|%s\n", strings.Join(gainMemories, " | "), strings.Repeat("---|", len(gainMemories)))
 	for _, c := range slices.Concat(deep(t), halves(t), tasks(t)) {
@@ -79,8 +79,8 @@ func TestAllocateREADMEIsCurrent(t *testing.T) {
 	}
 }
 
-// deep judges requests of the corpus' deep part on others: of the same task, of all tasks,
-// and of another task.
+// deep profiles requests of the corpus' deep part and judges others: of the same task, of all
+// tasks, and of another task.
 func deep(t *testing.T) (cases []gainCase) {
 	paths, err := filepath.Glob("../../datasets/corpus/deep_*.parquet")
 	if err != nil || len(paths) != 3 {
@@ -96,7 +96,7 @@ func deep(t *testing.T) (cases []gainCase) {
 		gainCase{"deep_niah_multikey_2 and deep_vt", "deep_summary_go", rows, []string{"*summary_go*"}})
 }
 
-// halves judges the second half of each bundled trace on its first.
+// halves profiles the first half of each bundled trace and judges the second.
 func halves(t *testing.T) (cases []gainCase) {
 	for _, c := range []struct {
 		name  string
@@ -112,7 +112,7 @@ func halves(t *testing.T) (cases []gainCase) {
 	return cases
 }
 
-// tasks judges one task on the profile of another, on the layers that both have.
+// tasks profiles one task and judges another, on their common layers.
 func tasks(t *testing.T) []gainCase {
 	needle := filepath.Join(t.TempDir(), "needle.parquet")
 	must(t, "derive", "../../datasets/bundled/smollm2_niah_multikey_3_4k.parquet", "-o", needle, "--layers", "0,5,10,15,20,25")

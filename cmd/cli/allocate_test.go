@@ -15,7 +15,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// profileOf replays a whole curve, stream by stream, and returns the folder.
+// profileOf replays a whole curve for each stream and returns the folder.
 func profileOf(t *testing.T, args ...string) string {
 	t.Helper()
 	out := t.TempDir()
@@ -23,7 +23,7 @@ func profileOf(t *testing.T, args ...string) string {
 	return out
 }
 
-// allocated is what `allocate --format json` says.
+// allocated returns the output of `allocate --format json`.
 func allocated(t *testing.T, args ...string) []allocate.Report {
 	t.Helper()
 	var reports []allocate.Report
@@ -33,7 +33,7 @@ func allocated(t *testing.T, args ...string) []allocate.Report {
 	return reports
 }
 
-// missesOf replays each layer of a trace with one selection a layer at its own size.
+// missesOf replays each layer of a trace at its own size. A layer has one selection.
 func missesOf(t *testing.T, path string, sizes []allocate.SizeReport) (misses int64) {
 	t.Helper()
 	for _, s := range sizes {
@@ -48,8 +48,8 @@ func missesOf(t *testing.T, path string, sizes []allocate.SizeReport) (misses in
 	return misses
 }
 
-// What is predicted of a real trace is what a replay of the plan counts: to the last
-// miss at profiled sizes, nearly between them. And 2D moves less than uniform there.
+// Predictions for a real trace equal the counts of a replay of the plan: exactly at profiled sizes,
+// and nearly between them. 2D moves less than uniform there.
 func TestAllocatePredictsReplays(t *testing.T) {
 	profile := profileOf(t, newsTrace, "--policy", "lru", "--capacity", "sweep")
 	for _, r := range allocated(t, profile, "--memory", "2x", "--method", "all") {
@@ -75,8 +75,8 @@ func TestAllocatePredictsReplays(t *testing.T) {
 	}
 }
 
-// A plan that is made, written, read and judged on other requests is the one that was
-// judged at once; halves of a real trace stand for requests.
+// A plan that is written, read and judged on other requests gives the result of judging it at once.
+// Halves of a real trace stand for requests.
 func TestAllocateJudges(t *testing.T) {
 	dir := t.TempDir()
 	early, late, plan := filepath.Join(dir, "early.parquet"), filepath.Join(dir, "late.parquet"), filepath.Join(dir, "plan.yaml")
@@ -127,8 +127,8 @@ func headTrace(t *testing.T) string {
 	return path
 }
 
-// Where heads differ and layers do not, dividing by head gains, by layer nothing, and
-// the gain holds on requests that were not profiled.
+// If heads differ and layers do not, dividing by head gains and dividing by layer does not. The
+// gain holds on requests that were not profiled.
 func TestAllocateHeads(t *testing.T) {
 	rows := profileOf(t, headTrace(t), "--policy", "lru", "--capacity", "sweep")
 	ratios := map[string][2]float64{}
@@ -149,7 +149,7 @@ func TestAllocateHeads(t *testing.T) {
 	}
 }
 
-// The plan's bytes do not depend on how the rows came about.
+// The plan's bytes do not depend on the runs that made the rows.
 func TestPlansAreReproducible(t *testing.T) {
 	tracePath, dir := headTrace(t), t.TempDir()
 	var first []byte
@@ -169,7 +169,7 @@ func TestPlansAreReproducible(t *testing.T) {
 	}
 }
 
-// Errors say what is wrong and what to do, and leave no plan.
+// Errors state the fault and a remedy, and no plan is written.
 func TestAllocateErrors(t *testing.T) {
 	path := smallTrace(t, small)
 	sweep := profileOf(t, path, "--policy", "lru", "--policy", "window:0-4", "--capacity", "sweep:8")

@@ -15,7 +15,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/random"
 )
 
-// runWith is run with one more policy in the table: lru2, whose rule is that of e.
+// runWith runs kvreplay with one more policy in the table, lru2, which follows the rule of e.
 func runWith(e policies.Entry, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	e.Name = "lru2"
@@ -23,8 +23,8 @@ func runWith(e policies.Entry, args ...string) (code int, stdout, stderr string)
 	return code, out.String(), errs.String()
 }
 
-// The same command after an edit of a policy gives new counts and says why it replays. A
-// board refuses rows from before and after the edit.
+// After an edit of a policy, the same command gives new counts and states why it replays. A board
+// refuses rows from before and after the edit.
 func TestReplayAfterAnEdit(t *testing.T) {
 	path, out := smallTrace(t, small), t.TempDir()
 	args := []string{"replay", path, "--policy", "lru2,opt", "--capacity", "1.5x,2x", "--tier", "dram=lru2@4x", "--out", out, "--format", "csv"}
@@ -55,8 +55,8 @@ func TestReplayAfterAnEdit(t *testing.T) {
 	}
 }
 
-// A run that is stopped after an edit leaves rows from before it. They are not ranked, and
-// the board is incomplete until the same command has finished.
+// A run that is stopped after an edit leaves rows from before it. They are not ranked. The board is
+// incomplete until the same command has finished.
 func TestStoppedAfterAnEdit(t *testing.T) {
 	path, out := smallTrace(t, small), t.TempDir()
 	args := []string{"replay", path, "--policy", "lru2,fifo,opt", "--capacity", "2x", "--out", out}
@@ -65,7 +65,7 @@ func TestStoppedAfterAnEdit(t *testing.T) {
 	if code, _, stderr := runWith(random.Entry, args...); code != 0 {
 		t.Fatal(stderr)
 	}
-	if err := os.WriteFile(filepath.Join(out, "small.rows.jsonl"), before, 0o644); err != nil { // as until the run is finished
+	if err := os.WriteFile(filepath.Join(out, "small.rows.jsonl"), before, 0o644); err != nil { // the state before the run finished
 		t.Fatal(err)
 	}
 	code, stdout, stderr := run("leaderboard", out)
@@ -85,7 +85,7 @@ func TestStoppedAfterAnEdit(t *testing.T) {
 	}
 }
 
-// A profile from before an edit is not priced once its cells were replayed without it.
+// A profile from before an edit is not priced after its cells were replayed without a profile.
 func TestProfileFromBeforeAnEdit(t *testing.T) {
 	path, out := smallTrace(t, small), t.TempDir()
 	args := []string{"replay", path, "--policy", "lru2,fifo", "--capacity", "2x,3x", "--out", out}
@@ -125,7 +125,7 @@ func TestProfileFromBeforeAnEdit(t *testing.T) {
 	}
 }
 
-// A folder whose cells an earlier version kept is replayed, and the user reads why.
+// A folder with cells of an earlier version is replayed, and a message states why.
 func TestReplayOfAnEarlierFolder(t *testing.T) {
 	path, out := smallTrace(t, small), t.TempDir()
 	args := []string{"replay", path, "--policy", "lru", "--capacity", "2x", "--out", out}
@@ -135,7 +135,7 @@ func TestReplayOfAnEarlierFolder(t *testing.T) {
 	says(t, 1, "row schema 1, this program reads schema 2: replay the trace again", "leaderboard", asSchema1(t, out))
 }
 
-// asSchema1 is the rows of a folder as an earlier version wrote them.
+// asSchema1 returns the rows of a folder in the form of an earlier version.
 func asSchema1(t *testing.T, folder string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))

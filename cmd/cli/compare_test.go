@@ -8,7 +8,7 @@ import (
 
 const exampleRows = "../../metrics/testdata/rows.jsonl"
 
-// The example has two traces of five requests; s3fifo misses less in each.
+// The example has two traces of five requests. s3fifo has fewer misses in each.
 func TestCompare(t *testing.T) {
 	for format, want := range map[string]string{
 		"table": "10:0:0  0.0020            n/a  s3fifo", "markdown": "| pooled | 8 cells | 66694 | 72083 |", "json": `"better": "s3fifo"`,

@@ -23,7 +23,7 @@ import (
 
 const catalogueFile = "../../datasets/catalogue/catalogue.yaml"
 
-// Sizes and digests of bundled files are those of the files; -update rewrites them.
+// The catalogue has the sizes and digests of the bundled files. -update rewrites them.
 func TestCatalogueBundled(t *testing.T) {
 	for _, e := range catalogue.All() {
 		if e.Bundled != "" {
@@ -32,8 +32,8 @@ func TestCatalogueBundled(t *testing.T) {
 	}
 }
 
-// Every command that an entry is made by is one that kvreplay has. Those of entries
-// without sources are run, and make what the catalogue says; -update rewrites it.
+// kvreplay has every command that makes an entry. Commands of entries without sources are run and
+// make the files of the catalogue. -update rewrites it.
 func TestCatalogueMakes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes every workload of the catalogue")
@@ -74,8 +74,8 @@ func TestCatalogueMakes(t *testing.T) {
 	}
 }
 
-// tooLarge tells whether a command makes a file that takes long, as the catalogue says;
-// such are made for -update only.
+// tooLarge reports whether a command makes a file that takes long, according to the catalogue. Such
+// commands run only with -update.
 func tooLarge(e *catalogue.Entry, args []string) bool {
 	return !*update && slices.ContainsFunc(e.Files, func(f catalogue.File) bool { return f.Name == args[len(args)-1] && f.Bytes > 8<<20 })
 }
@@ -85,7 +85,7 @@ func compareFiles(t *testing.T, e *catalogue.Entry, folder string) {
 	compareFilesIn(t, e, folder, catalogueFile)
 }
 
-// compareFilesIn compares the files of an entry, or rewrites what the catalogue says.
+// compareFilesIn compares the files of an entry with the catalogue, or rewrites the catalogue.
 func compareFilesIn(t *testing.T, e *catalogue.Entry, folder, catalogueFile string) {
 	t.Helper()
 	for _, f := range e.Files {
@@ -115,7 +115,7 @@ func compareFilesIn(t *testing.T, e *catalogue.Entry, folder, catalogueFile stri
 	}
 }
 
-// rewriteCatalogue puts size and digests of a file into the YAML and leaves the rest.
+// rewriteCatalogue sets the size and digests of a file in the YAML and changes nothing else.
 func rewriteCatalogue(t *testing.T, path string, f *catalogue.File) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -136,7 +136,7 @@ func rewriteCatalogue(t *testing.T, path string, f *catalogue.File) {
 	}
 }
 
-// The catalogue has every task that there is a generator for, and no other.
+// The catalogue has exactly the tasks that have a generator.
 func TestCatalogueIsComplete(t *testing.T) {
 	var substitutes []string
 	for _, task := range offline.Tasks() {
@@ -159,7 +159,7 @@ func TestCatalogueIsComplete(t *testing.T) {
 	}
 }
 
-// list prints every entry in each format, and datasets alone lists too.
+// list prints every entry in each format, and datasets without a subcommand does the same.
 func TestDatasetsList(t *testing.T) {
 	entries := catalogue.All()
 	outputs := map[string]string{}
@@ -198,7 +198,7 @@ func TestDatasetsDescribe(t *testing.T) {
 	}
 }
 
-// verify finds what is missing, altered or written anew, and says so of each file.
+// verify reports each file that is missing, altered or rewritten.
 func TestDatasetsVerify(t *testing.T) {
 	folder := filepath.Join("..", "..", bundled.Folder)
 	out, _ := kvreplay(t, 0, "datasets", "verify", "--dir", folder, "smollm2_multi_news_8k", "smollm2_niah_1k_sglang", "smollm2_niah_multikey_3_4k")
@@ -231,7 +231,7 @@ func TestDatasetsVerify(t *testing.T) {
 	}
 }
 
-// A folder of bundled traces, or a checkout, is checked for what it should have.
+// A folder of bundled traces, or a checkout, is checked for missing files.
 func TestDatasetsVerifyFolders(t *testing.T) {
 	root := t.TempDir()
 	folder := filepath.Join(root, filepath.FromSlash(bundled.Folder))
@@ -247,7 +247,7 @@ func TestDatasetsVerifyFolders(t *testing.T) {
 	says(t, 1, "has none of the bundled traces", "datasets", "verify", "--dir", t.TempDir())
 }
 
-// A user with the binary alone has something to replay.
+// A user who has only the binary can extract a trace to replay.
 func TestDatasetsExtract(t *testing.T) {
 	t.Chdir(t.TempDir())
 	kvreplay(t, 0, "datasets", "extract", "smollm2_niah_1k_sglang", "-o", bundled.EmbeddedFile)
@@ -258,7 +258,7 @@ func TestDatasetsExtract(t *testing.T) {
 	}
 }
 
-// What cannot be done says why, and leaves nothing.
+// Impossible requests state the reason and leave no file.
 func TestDatasetsCatalogueRefused(t *testing.T) {
 	folder := t.TempDir()
 	t.Chdir(folder)
@@ -287,7 +287,7 @@ func TestDatasetsCatalogueRefused(t *testing.T) {
 	}
 }
 
-// The card names its command, and its plots lie beside it.
+// The card names its command, and its plots are next to it.
 func TestDatasetsCard(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "CARD.md")
 	trace := filepath.Join("..", "..", bundled.Folder, bundled.EmbeddedFile)
@@ -303,7 +303,7 @@ func TestDatasetsCard(t *testing.T) {
 	}
 }
 
-// What cannot be done says why, and leaves nothing.
+// Impossible requests state the reason and leave no file.
 func TestDatasetsCardRefused(t *testing.T) {
 	trace, err := filepath.Abs(filepath.Join("..", "..", bundled.Folder, bundled.EmbeddedFile))
 	if err != nil {

@@ -14,12 +14,11 @@ import (
 	"github.com/kvreplay/kvreplay/policies/all"
 )
 
-// TestDocs runs every command line of every Markdown file in the repository: the
-// lines that begin with `$ kvreplay` in ```console blocks. They run from the root of
-// the repository; $TMP is an empty folder that the commands of one block share.
-// A trailing backslash continues a line, `> FILE` at the end redirects stdout, what
-// follows `|` or `#` is not run. A command that fails, fails the test; what it prints
-// is not compared.
+// TestDocs runs every command line of every Markdown file in the repository: the lines that begin
+// with `$ kvreplay` in ```console blocks. They run from the root of the repository. $TMP is an
+// empty folder that the commands of one block share. A backslash at the end continues a line. `>
+// FILE` at the end redirects stdout. Text after `|` or `#` is not run. A command that fails, fails
+// the test. Its output is not compared.
 func TestDocs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every command of the documents")
@@ -41,7 +40,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// markdownFiles are all *.md below the working directory, hidden folders left out.
+// markdownFiles returns all *.md below the working directory, except in hidden folders.
 func markdownFiles(t *testing.T) (paths []string) {
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -62,7 +61,7 @@ func markdownFiles(t *testing.T) (paths []string) {
 
 // block is one ```console block.
 type block struct {
-	line     int // of its first line
+	line     int // number of its first line
 	commands []string
 }
 
@@ -120,7 +119,7 @@ func (b *block) run(t *testing.T) {
 	}
 }
 
-// words splits a command line as a shell does, as far as documents need: quotes, $TMP.
+// words splits a command line as a shell does, with the syntax that documents use: quotes and $TMP.
 func words(command, tmp string) (list []string, err error) {
 	var word strings.Builder
 	quote, started := rune(0), false

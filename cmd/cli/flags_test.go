@@ -11,8 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/synthetic"
 )
 
-// Flags that change nothing in the company that they are given in are refused, not taken in
-// silence.
+// Flags without effect in the given combination are refused, not ignored.
 func TestFlagsWithoutEffect(t *testing.T) {
 	path, out := smallTrace(t, small), t.TempDir()
 	kvreplay(t, 0, "replay", path, "--policy", "lru", "--policy", "opt", "--capacity", "1x,2x", "--per", "stream", "--profile", "--out", out)
@@ -52,7 +51,7 @@ func TestFlagsWithoutEffect(t *testing.T) {
 	}
 }
 
-// A dash is no stdin, and is not looked for as a file unless there is one of that name.
+// A dash does not mean stdin. It is a file only if one has that name.
 func TestDashIsNoInput(t *testing.T) {
 	path := smallTrace(t, small)
 	t.Chdir(t.TempDir())
@@ -66,8 +65,8 @@ func TestDashIsNoInput(t *testing.T) {
 	kvreplay(t, 0, "validate", "-")
 }
 
-// Files that are named by a flag and are empty or not there are no errors of the command line,
-// and say what was expected; what is no file is one.
+// If a file that a flag names is empty or missing, the error is not one of the command line. It
+// states the expected content. A path that is not a file is an error of the command line.
 func TestFilesOfFlags(t *testing.T) {
 	path, dir := smallTrace(t, small), t.TempDir()
 	t.Chdir(dir)
@@ -101,7 +100,7 @@ func TestFilesOfFlags(t *testing.T) {
 	}
 }
 
-// What a command does not take is an error of the command line that names the command.
+// An unexpected argument is an error of the command line that names the command.
 func TestUnexpectedArguments(t *testing.T) {
 	for line, want := range map[string]string{
 		"version x":               "kvreplay: version: unexpected argument \"x\"; usage: kvreplay version [flags]",
@@ -134,7 +133,7 @@ func TestUnexpectedArguments(t *testing.T) {
 	}
 }
 
-// What a shell asks of `kvreplay completion` scripts: the word under the cursor may be empty.
+// `kvreplay completion` scripts may complete an empty word.
 func TestCompletion(t *testing.T) {
 	for line, want := range map[string]string{
 		"__complete EMPTY":               "replay\tReplay traces",
@@ -166,7 +165,7 @@ func TestHelpOfACommand(t *testing.T) {
 	}
 }
 
-// Advice fits the command that gives it.
+// Advice fits the command that prints it.
 func TestAdvice(t *testing.T) {
 	out := profiled(t)
 	short := filepath.Join(t.TempDir(), "short.parquet")
@@ -187,8 +186,8 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// A number that no input could make right is an error of the command line; an explicit 0
-// does not stand for a default.
+// A number that is invalid for any input is an error of the command line. An explicit 0 does not
+// mean the default.
 func TestNumbersOutOfRange(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	for want, lines := range map[string][]string{
@@ -217,7 +216,7 @@ func TestNumbersOutOfRange(t *testing.T) {
 	}
 }
 
-// Bytes are taken with and without a unit, policies as a list and one by one.
+// Bytes are accepted with and without a unit, and policies as a list or one by one.
 func TestUnitsAndLists(t *testing.T) {
 	trace := smallTrace(t, small)
 	for one, other := range map[string]string{
@@ -234,8 +233,8 @@ func TestUnitsAndLists(t *testing.T) {
 	}
 }
 
-// Commands that price drives take the reads in flight by one name, with one default, and by
-// the name that some of them had.
+// Commands that price drives share one name and one default for the reads in flight. They also
+// accept an older name that some of them had.
 func TestDepthFlag(t *testing.T) {
 	for _, command := range []string{"hardware price", "hardware extents", "time", "plan"} {
 		_, help, _ := run(append(strings.Fields(command), "--help")...)
@@ -259,7 +258,7 @@ func TestDepthFlag(t *testing.T) {
 	}
 }
 
-// The help of a flag says what holds without it, also where that is no number of the flag's own.
+// The help of a flag states its default, even if the default is not a number of the flag itself.
 func TestHelpSaysDefaults(t *testing.T) {
 	d := synthetic.Default()
 	for command, flags := range map[string]map[string]string{

@@ -26,7 +26,7 @@ func decoded[T any](t *testing.T, args ...string) (v T) {
 	return v
 }
 
-// What is listed can be shown, each number with status and source.
+// Every listed item can be shown, with status and source for each number.
 func TestHardwareListAndShow(t *testing.T) {
 	type item struct{ Kind, Name string }
 	type shown struct {
@@ -75,7 +75,7 @@ bf16: {value: 100 TFLOP/s, status: datasheet, source: here}
 sms: {value: 80, status: datasheet, source: here}
 `
 
-// A folder's files are found by flag and by environment, checked, and refused with their
+// A folder's files are found by flag and by environment variable, and checked. Errors name the
 // lines.
 func TestHardwareFolder(t *testing.T) {
 	dir := t.TempDir()
@@ -108,8 +108,8 @@ func TestHardwareFolder(t *testing.T) {
 	}
 }
 
-// A fit prints constants, residuals and what each point is off when left out; the YAML is
-// a link's path.
+// A fit prints constants, residuals and the leave-one-out error of each point. The YAML is a link's
+// path.
 func TestHardwareFit(t *testing.T) {
 	type series struct {
 		Series  string
@@ -134,8 +134,8 @@ func TestHardwareFit(t *testing.T) {
 	}
 }
 
-// All paths of a machine and its drives are priced; a fetch from DRAM and SSD at all levels,
-// each no slower than the one before.
+// All paths of a machine and its drives are priced. A fetch from DRAM and SSD is priced at all
+// levels, each no slower than the previous one.
 func TestHardwarePrice(t *testing.T) {
 	type price struct {
 		Paths []struct {
@@ -148,7 +148,7 @@ func TestHardwarePrice(t *testing.T) {
 		}
 	}
 	p := decoded[price](t, "hardware", "price", "--hardware", "h100", "--entry-bytes", "656", "--blocks", "2048", "--format", "json")
-	if len(p.Paths) != 11 || p.Levels != nil { // 3 paths × 2 ways and both, SSD, DRAM
+	if len(p.Paths) != 11 || p.Levels != nil { // 3 paths × 3 directions with both, SSD, DRAM
 		t.Errorf("priced %+v", p)
 	}
 	p = decoded[price](t, "hardware", "price", "--hardware", "l20", "--entry-bytes", "512", "--block-tokens", "16", "--blocks", "300", "--from-ssd", "40", "--pinned", "10", "--layer-blocks", "8192", "--ahead-us", "200", "--format", "json")
@@ -218,8 +218,8 @@ func TestHardwareBadInput(t *testing.T) {
 	}
 }
 
-// The GPU and the machine that the README describes are checked together, in any order of
-// files, and are a machine of their folder.
+// The GPU and the machine in the README are checked together, in any order of files. They form a
+// machine of their folder.
 func TestHardwareREADMEMachine(t *testing.T) {
 	text, err := os.ReadFile("../../replay/hardware/README.md")
 	if err != nil {
@@ -248,7 +248,7 @@ func TestHardwareREADMEMachine(t *testing.T) {
 	}
 }
 
-// The block that the drives are timed with is said where it is not the trace's.
+// If the block size for timing drives is not the trace's, the output states it.
 func TestHardwareExtentsBlocks(t *testing.T) {
 	trace := "../../datasets/corpus/selectors_qa_text.quest-page8.parquet"
 	_, stderr := kvreplay(t, 0, "hardware", "extents", trace, "--extent", "1", "--entry-bytes", "256")

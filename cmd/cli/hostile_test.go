@@ -33,12 +33,12 @@ import (
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
-// hostileCommands are every kind of output, of the traces and rows of a corpus in the
-// current folder. Each is run in the order of the table.
+// hostileCommands produce every kind of output for the traces and rows of a corpus in the current
+// folder. They run in the order of the table.
 var hostileCommands = []struct {
 	name   string
 	args   []string
-	stdout string // its notation: text (for people), csv, json, jsonl, markdown
+	stdout string // its notation: text, csv, json, jsonl, markdown
 }{
 	{"rows", []string{"replay", "TRACES", "--policy", "POLICIES", "--capacity", "1.5x,2x", "--per", "request", "--out", "out", "--format", "table"}, "text"},
 	{"rows csv", []string{"replay", "TRACES", "--policy", "POLICIES", "--capacity", "1.5x,2x", "--per", "request", "--out", "out", "--format", "csv"}, "csv"},
@@ -72,9 +72,9 @@ var hostileCommands = []struct {
 	{"fit", []string{"datasets", "fit", "TRACE", "-o", "dials.yaml"}, "text"},
 }
 
-// Names of traces, requests, policies and models, and notes, are texts in every output:
-// nothing is executed or hidden, no line is forged, documents have the structure that they
-// have with plain names, and all files lie in the folders that were named.
+// Names of traces, requests, policies and models, and notes, are plain text in every output.
+// Nothing is executed or hidden, and no line is forged. Documents have the same structure as with
+// plain names. All files are in the named folders.
 func TestHostileOutputs(t *testing.T) {
 	hostile := hostileNames(result.Printable)
 	if testing.Short() {
@@ -120,8 +120,7 @@ func TestHostileOutputs(t *testing.T) {
 	}
 }
 
-// Names that rows cannot state are refused before any work, by every command, and are not
-// obeyed by the message.
+// Every command refuses names that rows cannot state, before any work. The message escapes them.
 func TestHostileNamesRefused(t *testing.T) {
 	for _, name := range hostileNames(func(s string) bool { return !result.Printable(s) }) {
 		t.Chdir(t.TempDir())
@@ -146,7 +145,7 @@ func TestHostileNamesRefused(t *testing.T) {
 	}
 }
 
-// hostileNames are those of tracetest.Hostile that can be names of files and are of a kind.
+// hostileNames returns the texts of tracetest.Hostile of a kind that can be file names.
 func hostileNames(kind func(string) bool) (names []string) {
 	for _, s := range tracetest.Hostile {
 		if s != "" && !strings.ContainsAny(s, "/\x00") && len(s) <= 240 && kind(s) {
@@ -156,8 +155,8 @@ func hostileNames(kind func(string) bool) (names []string) {
 	return names
 }
 
-// hostileRun writes a corpus with the given names, runs every command on it, and returns
-// all outputs: what was printed as "name.notation" and "name.stderr", and files.
+// hostileRun writes a corpus with the given names, runs every command on it, and returns all
+// outputs: stdout as "name.notation", stderr as "name.stderr", and files.
 func hostileRun(t *testing.T, texts []string) map[string]string {
 	t.Helper()
 	parent := t.TempDir()
@@ -195,7 +194,7 @@ func hostileRun(t *testing.T, texts []string) map[string]string {
 		if failing := strings.HasPrefix(c.name, "un") || strings.HasPrefix(c.name, "refused"); failing != (code != 0) {
 			t.Errorf("%s: exit %d: %s", c.name, code, messages.String())
 		}
-		if c.name == "verify" { // and not before, as warnings are verified, too
+		if c.name == "verify" { // not earlier, because warnings are verified too
 			warn(t, "out/*.jsonl", at)
 		}
 		printed[c.name+"."+c.stdout], printed[c.name+".stderr"] = out.String(), "\n"+messages.String()
@@ -229,11 +228,11 @@ func warn(t *testing.T, pattern string, at func(int) string) {
 	}
 }
 
-// plainName is a file that no shell, glob or file system takes for more than a file.
+// plainName matches names without special meaning for a shell, a glob or a file system.
 var plainName = regexp.MustCompile(`^[\pL\pM\pN_][\pL\pM\pN._-]{0,254}$`)
 
-// addFiles adds the files below the current folder, but for the traces, whose names are
-// given. It expects plain names in the folders that the commands name.
+// addFiles adds the files below the current folder, except for the traces, whose names are given.
+// It expects plain names in the folders that the commands name.
 func addFiles(t *testing.T, printed map[string]string) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS("."), ".", func(path string, e fs.DirEntry, err error) error {
@@ -283,7 +282,7 @@ func writeNamed(t *testing.T, path string, seed uint64, at func(int) string) {
 	}
 }
 
-// named is LRU under another name, with options of any text.
+// named returns LRU under another name, with options of any text.
 func named(options string) policies.Entry {
 	table := all.Table()
 	e := table[slices.IndexFunc(table, func(e policies.Entry) bool { return e.Name == "lru" })]
@@ -296,17 +295,17 @@ func named(options string) policies.Entry {
 	return e
 }
 
-// obeyedOrHidden reports whether a reader does not see a character as it is.
+// obeyedOrHidden reports whether a reader does not see a character unchanged.
 func obeyedOrHidden(r rune) bool {
 	return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// markdownTag is a tag of rendered Markdown.
+// markdownTag matches a tag of rendered Markdown.
 var (
 	markdownTag = regexp.MustCompile(`<!--|<[^>]*>`)
 )
 
-// structure is the tags of rendered Markdown, each with the text before it.
+// structure returns the tags of rendered Markdown, each with the text before it.
 func structure(t *testing.T, markdown string) [][2]string {
 	t.Helper()
 	var out bytes.Buffer
@@ -315,7 +314,7 @@ func structure(t *testing.T, markdown string) [][2]string {
 		t.Fatal(err)
 	}
 	var tags [][2]string
-	text := strings.ReplaceAll(out.String(), "<!-- -->", "") // in addresses of mail
+	text := strings.ReplaceAll(out.String(), "<!-- -->", "") // in mail addresses
 	end := 0
 	for _, at := range markdownTag.FindAllStringIndex(text, -1) {
 		tags = append(tags, [2]string{text[end:at[0]], text[at[0]:at[1]]})
@@ -324,7 +323,7 @@ func structure(t *testing.T, markdown string) [][2]string {
 	return tags
 }
 
-// differ is the first tag in which two structures differ, whatever their texts.
+// differ returns the first tag in which two structures differ, for any texts.
 func differ(a, b [][2]string) int {
 	i := 0
 	for i < min(len(a), len(b)) && a[i][1] == b[i][1] {
@@ -333,7 +332,7 @@ func differ(a, b [][2]string) int {
 	return i
 }
 
-// elements are the distinct elements of an SVG, which must be XML without comments.
+// elements returns the distinct elements of an SVG, which must be XML without comments.
 func elements(t *testing.T, name, text string) (tags []string) {
 	t.Helper()
 	for d := xml.NewDecoder(strings.NewReader(text)); ; {
@@ -357,7 +356,7 @@ func elements(t *testing.T, name, text string) (tags []string) {
 	}
 }
 
-// csvShape are the numbers of cells of each line. No cell may be a formula.
+// csvShape returns the number of cells of each line. No cell may be a formula.
 func csvShape(t *testing.T, name, text string) (cells []int) {
 	t.Helper()
 	all, err := csv.NewReader(strings.NewReader(text)).ReadAll()
@@ -386,7 +385,7 @@ func checkJSON(t *testing.T, name, text string) {
 	}
 }
 
-// names are what rows name.
+// names returns the traces, policies and requests of rows.
 func names(rows []result.Row) (names [][3]string) {
 	for i := range rows {
 		names = append(names, [3]string{rows[i].Trace, rows[i].Policy, *rows[i].RequestID})
@@ -394,8 +393,8 @@ func names(rows []result.Row) (names [][3]string) {
 	return names
 }
 
-// What names of files, requests and models hold, a terminal must not obey: it is written
-// out on stdout, stderr and in documents. Data formats carry it as it is.
+// Names of files, requests and models must not control a terminal. They are escaped on stdout, on
+// stderr and in documents. Data formats carry them unchanged.
 func TestNamesThatTerminalsObey(t *testing.T) {
 	const reversed = "t\u202eqaz"
 	dir := t.TempDir()
@@ -439,7 +438,7 @@ func TestNamesThatTerminalsObey(t *testing.T) {
 	}
 }
 
-// obeyed reports whether a terminal would do something else than to show the text.
+// obeyed reports whether a terminal would obey the text instead of showing it.
 func obeyed(text string) bool { return strings.ContainsAny(text, "\u202e\x1b\x07") }
 
 func hostileTrace(t *testing.T, path, request, model string) {

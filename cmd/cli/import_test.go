@@ -15,8 +15,8 @@ import (
 
 var quoted = regexp.MustCompile("`kvreplay ([^`]+)`")
 
-// A source that is no trace is named for what it is, with a complete command that makes a
-// trace of it. The command works as it stands.
+// The error for a file that is not a trace names its format, with a complete command that makes a
+// trace from it. The command works as printed.
 func TestForeignFiles(t *testing.T) {
 	testdata, err := filepath.Abs("../../trace/importer/testdata")
 	if err != nil {
@@ -55,7 +55,7 @@ func TestForeignFiles(t *testing.T) {
 	says(t, 1, "is not text; expected rows", "leaderboard", filepath.Join(testdata, "niah.npz"))
 }
 
-// An import says at once everything that is missing, with a complete command that works.
+// The error of an import lists all missing options at once, with a complete command that works.
 func TestImportAsksOnce(t *testing.T) {
 	npz, err := filepath.Abs("../../trace/importer/testdata/niah.npz")
 	if err != nil {
@@ -92,8 +92,8 @@ func TestImportAsksOnce(t *testing.T) {
 	}
 }
 
-// An import prints its summary to stderr only; a wrong command line is exit code 2,
-// wrong data 1, and neither leaves a file.
+// An import prints its summary only to stderr. A wrong command line has exit code 2, and wrong data
+// 1. Neither leaves a file.
 func TestImport(t *testing.T) {
 	testdata := filepath.Join("..", "..", "trace", "importer", "testdata")
 	news, npz := filepath.Join(testdata, "news.jsonl.gz"), filepath.Join(testdata, "niah.npz")

@@ -13,8 +13,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
-// After Ctrl-C in the second of two traces, every output of the folder says that it is
-// incomplete, the exit code is 3, and the same command completes the folder.
+// After Ctrl-C in the second of two traces, every output of the folder states that it is
+// incomplete, with exit code 3. The same command completes the folder.
 func TestInterruptedFolderIsIncomplete(t *testing.T) {
 	bin, second := program(t), longTrace(t)
 	first := smallTrace(t, small)
@@ -67,7 +67,7 @@ func TestInterruptedFolderIsIncomplete(t *testing.T) {
 	if stdout, _ := kvreplay(t, 0, "leaderboard", out, "--where", "trace!=long.parquet"); strings.Contains(stdout, "INCOMPLETE") {
 		t.Errorf("the selection is complete:\n%s", stdout)
 	}
-	kvreplay(t, 0, "leaderboard", filepath.Join(out, "small.rows.jsonl")) // a file was asked for nothing
+	kvreplay(t, 0, "leaderboard", filepath.Join(out, "small.rows.jsonl")) // a single file has no requested cells
 	if text, err := exec.Command(bin, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -76,8 +76,8 @@ func TestInterruptedFolderIsIncomplete(t *testing.T) {
 	}
 }
 
-// interruptedOnce sends SIGINT to a program as soon as a file is there. It reports whether
-// the program ended of that.
+// interruptedOnce sends SIGINT to a program as soon as a file exists. It reports whether the signal
+// ended the program.
 func interruptedOnce(cmd *exec.Cmd, ended <-chan error, file string) bool {
 	for {
 		select {
@@ -92,8 +92,8 @@ func interruptedOnce(cmd *exec.Cmd, ended <-chan error, file string) bool {
 	}
 }
 
-// A folder was asked for all that runs into it were: other traces, policies and settings
-// add up, and rows that go missing are noticed.
+// A folder records the cells of all runs into it. Other traces, policies and settings add up, and
+// missing rows are noticed.
 func TestAskedCellsAddUp(t *testing.T) {
 	path, out := smallTrace(t, small), t.TempDir()
 	other := small
@@ -118,7 +118,7 @@ func TestAskedCellsAddUp(t *testing.T) {
 	replay(second, "lru,opt")
 	board(0, "lru")
 	rows := filepath.Join(out, "small.rows.jsonl")
-	if err := os.WriteFile(rows, before, 0o644); err != nil { // as it is while fifo is replayed
+	if err := os.WriteFile(rows, before, 0o644); err != nil { // the state while fifo is replayed
 		t.Fatal(err)
 	}
 	board(3, "INCOMPLETE: 1 of 2 traces. Missing: small.parquet (2 of 6 cells)")
@@ -134,10 +134,10 @@ func TestAskedCellsAddUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	board(3, "INCOMPLETE: 0 of 2 traces. Missing: second.parquet, small.parquet. Run")
-	replay(path, "lru") // writes all that is finished
+	replay(path, "lru") // writes all finished rows
 	replay(second, "lru")
 	board(0, "fifo")
-	// A trace is dropped for good with the note that it was asked for.
+	// The note about a trace's requested cells must also be removed to drop the trace.
 	if err := os.Remove(rows); err != nil {
 		t.Fatal(err)
 	}
@@ -147,8 +147,8 @@ func TestAskedCellsAddUp(t *testing.T) {
 	board(0, "lru")
 }
 
-// A damaged note of what was asked for ends a board and a replay before the work, with the
-// remedy; after that the finished cells are found.
+// If the note about requested cells is damaged, a board and a replay end before the work, with a
+// remedy. After that the finished cells are found.
 func TestDamagedAskedFile(t *testing.T) {
 	path, out := smallTrace(t, small), t.TempDir()
 	args := []string{"replay", path, "--policy", "lru,opt", "--capacity", "2x", "--out", out}

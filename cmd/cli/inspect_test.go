@@ -10,7 +10,7 @@ import (
 
 const requestsData = "../../datasets/requests/testdata/"
 
-// Traces of requests are told from traces by content, and printed in both forms.
+// Traces of requests are recognised by content and printed in both formats.
 func TestInspectRequests(t *testing.T) {
 	disguised := filepath.Join(t.TempDir(), "t.parquet")
 	text, err := os.ReadFile(requestsData + "mooncake_conversation_300.jsonl.gz")
@@ -34,7 +34,7 @@ func TestInspectRequests(t *testing.T) {
 		if err := d.Decode(&raw); err != nil {
 			t.Fatal(err)
 		}
-		json.Unmarshal(raw, &r) // a trace's "requests" is a list
+		json.Unmarshal(raw, &r) // in a trace, "requests" is a list
 		kinds = append(kinds, r.Kind+r.Format)
 	}
 	if want := "requestsmooncake-jsonl  requestsazure-csv"; strings.Join(kinds, " ") != want {
@@ -42,8 +42,8 @@ func TestInspectRequests(t *testing.T) {
 	}
 }
 
-// What makes no sense there is an error of the command line; what is neither kind of
-// trace says what was expected.
+// A useless option is an error of the command line. The error for a file that is not a trace of
+// either kind states the expected content.
 func TestInspectRequestsErrors(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.csv")
 	if err := os.WriteFile(bad, []byte("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,5,-3\n"), 0o644); err != nil {
@@ -69,8 +69,8 @@ func TestInspectRequestsErrors(t *testing.T) {
 	}
 }
 
-// --layers of inspect takes no layers, though that of other commands does: they are no file and
-// no yes or no.
+// --layers of inspect is a flag without a value, unlike that of other commands. A list of layers
+// after it is neither a file nor a boolean.
 func TestInspectLayersTakesNone(t *testing.T) {
 	path := smallTrace(t, small)
 	for want, args := range map[string][]string{
@@ -97,7 +97,7 @@ func TestInspectLayersTakesNone(t *testing.T) {
 	kvreplay(t, 0, "inspect", "5", "--layers")
 }
 
-// Commands that take so many layers, and those that take layers, say which there are.
+// Commands with a number of layers, and those with a list of layers, state the existing layers.
 func TestLayersOfSummaries(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "x.parquet")
 	if _, stderr := kvreplay(t, 0, "derive", smallTrace(t, small), "--layers", "1", "-o", out); !strings.Contains(stderr, " indices; layers 1\n") {

@@ -37,7 +37,7 @@ var buildProgram = sync.OnceValues(func() (bin string, err error) {
 })
 
 var (
-	packageFolder string // tests change the working directory
+	packageFolder string // because tests change the working directory
 	programBuilt  bool
 )
 
@@ -68,8 +68,8 @@ func program(t *testing.T) string {
 	return bin
 }
 
-// untilItOpens waits until a process has opened a file whose path begins with one of the
-// paths, which is after it began to listen to signals, or has ended.
+// untilItOpens waits until a process has ended or opened a file whose path begins with one of the
+// paths. It listens to signals before it opens one.
 func untilItOpens(t *testing.T, pid int, paths ...string) {
 	t.Helper()
 	fds := fmt.Sprintf("/proc/%d/fd", pid)
@@ -91,7 +91,7 @@ func untilItOpens(t *testing.T, pid int, paths ...string) {
 	}
 }
 
-// longTrace writes a trace of several parts, so that a run can be stopped half-way.
+// longTrace writes a trace of several parts, so that a run can be stopped in the middle.
 func longTrace(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "long.parquet")
@@ -117,7 +117,7 @@ func replayArgs(tracePath, out string, parallel int) []string {
 		"--per", "layer", "--out", out, "--checkpoint", "1ms", "--parallel", fmt.Sprint(parallel)}
 }
 
-// rowsOf returns the rows file of a folder; empty if there is none yet.
+// rowsOf returns the rows file of a folder, or nil if there is none yet.
 func rowsOf(t *testing.T, out string) []byte {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(out, "*.jsonl"))
@@ -134,9 +134,8 @@ func rowsOf(t *testing.T, out string) []byte {
 	return text
 }
 
-// A run killed (SIGKILL) at a hundred random moments and started again each time ends
-// with the bytes of a run that nobody disturbed, at any parallelism, and leaves nothing
-// half-written behind.
+// A run is killed (SIGKILL) at a hundred random moments and restarted each time. It ends with the
+// bytes of an undisturbed run, for any number of workers, and leaves no incomplete file.
 func TestKilledRunsContinue(t *testing.T) {
 	bin, tracePath := program(t), longTrace(t)
 	calm := filepath.Join(t.TempDir(), "calm")
@@ -184,8 +183,8 @@ func TestKilledRunsContinue(t *testing.T) {
 	t.Logf("%d kills, %d of them with progress kept, %d runs completed between them", kills, resumed, completed)
 }
 
-// Pools are the units of a run with --pool: killed between two of them it goes on with the
-// next, and ends with the bytes of a run that nobody disturbed.
+// With --pool, a run continues pool by pool. Killed between two pools it continues with the next
+// one, and ends with the bytes of an undisturbed run.
 func TestKilledPoolsContinue(t *testing.T) {
 	bin, tracePath := program(t), pooledTrace(t)
 	args := func(out string, parallel int) []string {
@@ -196,7 +195,7 @@ func TestKilledPoolsContinue(t *testing.T) {
 	if text, err := exec.Command(bin, args(calm, 2)...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	// As soon as a run has kept something it is killed. The next has that to go on with.
+	// The run is killed as soon as it has kept a part. The next run continues from there.
 	killed := 0
 	for range 20 { // until one is done
 		before := keptParts(out)
@@ -243,13 +242,14 @@ func pooledTrace(t *testing.T) string {
 	return path
 }
 
-// keptParts is how many files of unfinished passes a folder has.
+// keptParts returns the number of files of unfinished passes in a folder.
 func keptParts(out string) int {
 	kept, _ := filepath.Glob(filepath.Join(out, "partial", "*", "*.json"))
 	return len(kept)
 }
 
-// killedInTheMiddle kills a program as soon as due says so; false where it ends before.
+// killedInTheMiddle kills a program as soon as due returns true. It returns false if the program
+// ends before.
 func killedInTheMiddle(cmd *exec.Cmd, ended <-chan error, due func() bool) bool {
 	for {
 		select {
@@ -274,7 +274,7 @@ func checkFinished(t *testing.T, out string, want []byte) {
 	}
 }
 
-// Ctrl-C drains, keeps what is counted, says how to go on and exits with 130.
+// Ctrl-C finishes open work, keeps the counts, states how to continue and exits with 130.
 func TestCtrlC(t *testing.T) {
 	bin, tracePath := program(t), longTrace(t)
 	calm, out := filepath.Join(t.TempDir(), "calm"), filepath.Join(t.TempDir(), "stopped")
@@ -283,7 +283,7 @@ func TestCtrlC(t *testing.T) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	wait := time.Since(began) / 3
-	for range 20 { // the moment is a matter of luck: try until one lands in the middle
+	for range 20 { // the moment is random, so try until one is in the middle
 		cmd := exec.Command(bin, replayArgs(tracePath, out, 1)...)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
@@ -301,11 +301,11 @@ func TestCtrlC(t *testing.T) {
 			continue
 		}
 		if cmd.ProcessState.ExitCode() == -1 && cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
-			wait *= 2 // before the program listened
+			wait *= 2 // it came before the program listened
 			continue
 		}
 		if cmd.ProcessState.ExitCode() == 130 && strings.Contains(stderr.String(), "nothing of this trace is kept") {
-			wait *= 2 // before the first stream was counted
+			wait *= 2 // it came before the first stream was counted
 			continue
 		}
 		if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(stderr.String(), "run the same command again") {
@@ -320,7 +320,7 @@ func TestCtrlC(t *testing.T) {
 	t.Fatal("no interrupt landed in the middle of a run")
 }
 
-// Ctrl-C ends what only reads too, even where the next byte never comes.
+// Ctrl-C also ends a command that only reads, even if no further byte arrives.
 func TestCtrlCWhileReading(t *testing.T) {
 	dir := t.TempDir()
 	bin, pipe, rows, out := program(t), filepath.Join(dir, "pipe"), filepath.Join(dir, "rows.jsonl"), filepath.Join(dir, "out")
@@ -357,8 +357,8 @@ func TestCtrlCWhileReading(t *testing.T) {
 	}
 }
 
-// On a file system that takes no more (here a limit on file sizes) the run ends with an
-// error that says so, and what was kept before is whole.
+// On a full file system (here a limit on file sizes), the run ends with an error that states it.
+// Earlier kept files are whole.
 func TestDiskFull(t *testing.T) {
 	bin, tracePath := program(t), longTrace(t)
 	out := filepath.Join(t.TempDir(), "full")
@@ -384,8 +384,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// A profile that the disk has no room for fails behind the rows, which are kept, and says how
-// to get it; the same command then makes it, and replays what it left out.
+// A profile without room on the disk fails after the rows, which are kept. The error states how to
+// get the profile. The same command then makes it, and replays the missing cells.
 func TestProfileDiskFull(t *testing.T) {
 	bin, out := program(t), t.TempDir()
 	first, second := "../../datasets/bundled/smollm2_niah_1k_sglang.parquet", "../../datasets/bundled/smollm2_niah_multikey_3_4k.parquet"
@@ -393,7 +393,7 @@ func TestProfileDiskFull(t *testing.T) {
 		text, err := exec.Command("bash", "-c", "ulimit -f "+limit+"; exec "+bin+" replay "+first+" "+second+" --policy lru,opt --capacity 1x,2x --profile --out "+out).CombinedOutput()
 		return string(text), err
 	}
-	text, err := command("10") // KiB, of a profile of 34
+	text, err := command("10") // KiB, for a profile of 34
 	rows, _ := filepath.Glob(filepath.Join(out, "*.jsonl"))
 	if err == nil || len(rows) != 1 || !strings.Contains(text, "is the disk full?") || !strings.Contains(text, "the rows are kept in "+rows[0]) || !strings.Contains(text, "replays this trace and those behind it") {
 		t.Fatalf("%v, rows %v\n%s", err, rows, text)
@@ -409,7 +409,7 @@ func TestProfileDiskFull(t *testing.T) {
 	}
 }
 
-// What lies in the place of the rows is told before the work.
+// A file in the place of the rows is reported before the work.
 func TestRowsPlaceIsTaken(t *testing.T) {
 	path, out := smallTrace(t, small), t.TempDir()
 	args := []string{"replay", path, "--policy", "lru", "--capacity", "1x", "--out", out}
@@ -426,8 +426,8 @@ func TestRowsPlaceIsTaken(t *testing.T) {
 	}
 }
 
-// A command that the disk has no room for names the file that it could not write and leaves
-// nothing of it.
+// A command without room on the disk names the file that it could not write, and leaves nothing of
+// it.
 func TestDiskFullLeavesNothing(t *testing.T) {
 	bin := program(t)
 	clustered, err := filepath.Abs("../../datasets/corpus/selectors_qa_text.retroinfer.parquet")
@@ -454,7 +454,7 @@ func TestDiskFullLeavesNothing(t *testing.T) {
 	}
 }
 
-// Two runs into one folder at once both end well, with the rows of either alone.
+// Two concurrent runs into one folder both succeed, with the rows that each has alone.
 func TestTwoRunsOneFolder(t *testing.T) {
 	bin, tracePath := program(t), longTrace(t)
 	calm, out := filepath.Join(t.TempDir(), "calm"), filepath.Join(t.TempDir(), "shared")
@@ -480,8 +480,8 @@ func TestTwoRunsOneFolder(t *testing.T) {
 	}
 }
 
-// Whatever the signal, a command that it stops leaves no file and exits as shells say;
-// what keeps nothing says so, and only replay speaks of --out.
+// Any signal that stops a command leaves no file, with the exit code that shells expect. A command
+// that keeps nothing says so. Only replay mentions --out.
 func TestStopped(t *testing.T) {
 	bin, tracePath := program(t), longTrace(t)
 	for _, c := range []struct {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A synthetic trace stays synthetic: when it is derived, in rows and profiles, and in the
-// titles, files and plots of every command that shows its figures.
+// A synthetic trace is labelled synthetic everywhere: when it is derived, in rows and profiles, and
+// in the titles, files and plots of every command that shows its figures.
 func TestSyntheticTracesStaySynthetic(t *testing.T) {
 	dir := t.TempDir()
 	made, path, out := filepath.Join(dir, "made.parquet"), filepath.Join(dir, "t.parquet"), filepath.Join(dir, "results")
@@ -62,7 +62,8 @@ func TestSyntheticTracesStaySynthetic(t *testing.T) {
 	}
 }
 
-// No plan recommends what no system can do, and it names whatever it left out.
+// A plan never recommends a schedule that no system can run. It names everything that it leaves
+// out.
 func TestPlanOfAllSchedules(t *testing.T) {
 	out := t.TempDir()
 	must(t, "replay", "../../datasets/bundled/smollm2_multi_news_8k.parquet", "--policy", "lru,opt", "--capacity", "8x", "--out", out, "--profile")

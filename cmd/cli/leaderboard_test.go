@@ -48,8 +48,8 @@ func TestLeaderboardOut(t *testing.T) {
 	}
 }
 
-// TestLeaderboardOutKeepsBothStarts: cold rows of a trace beside its warmed ones have files
-// of their own.
+// TestLeaderboardOutKeepsBothStarts checks that cold and warmed rows of a trace have separate
+// files.
 func TestLeaderboardOutKeepsBothStarts(t *testing.T) {
 	rows, err := os.ReadFile(syntheticRows)
 	if err != nil {
@@ -70,8 +70,8 @@ func TestLeaderboardOutKeepsBothStarts(t *testing.T) {
 	}
 }
 
-// By time, with a model of its own: the bytes are the rows', times follow misses, and what
-// is assumed stands under the table. The JSON has the same times.
+// Ranking by time, with another model. The bytes are those of the rows, times follow misses, and
+// assumptions appear below the table. The JSON has the same times.
 func TestLeaderboardByTime(t *testing.T) {
 	args := []string{syntheticRows, "--by", "time", "--model", "llama-3.1-8b", "--hardware", "rtx4090", "--batch", "2", "--context", "4096"}
 	code, out, errs := runBoard(args...)
@@ -138,7 +138,7 @@ func TestLeaderboardErrors(t *testing.T) {
 	}
 }
 
-// coldRows are the example's rows, those that hold text replayed cold.
+// coldRows returns the example's rows that contain text, replayed cold.
 func coldRows(t *testing.T, text string) string {
 	t.Helper()
 	rows, err := os.ReadFile(syntheticRows)
@@ -158,8 +158,8 @@ func coldRows(t *testing.T, text string) string {
 	return path
 }
 
-// Cold rows and warmed ones make two boards, whether or not the trace has windows; where they
-// cannot, the error names the warm-ups.
+// Cold and warmed rows make two boards, for traces with and without windows. If they cannot, the
+// error names the warm-ups.
 func TestLeaderboardColdAndWarmed(t *testing.T) {
 	code, out, errs := runBoard(coldRows(t, `"trace":"synthetic-qa.parquet"`))
 	if code != exitOK || !strings.Contains(out, "=== Warmed caches ===") || !strings.Contains(out, "=== Cold starts ===") {

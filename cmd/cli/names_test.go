@@ -11,8 +11,8 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Runs that differ in what their rows depend on add up in the one rows file of the trace.
-// Runs that mean the same replace each other's rows, however they are typed.
+// Runs with different settings add up in the one rows file of the trace. Runs with equal settings
+// replace each other's rows, in any spelling.
 func TestRunsInOneFolderAddUp(t *testing.T) {
 	path, out := smallTrace(t, small), t.TempDir() // the trace states sink 2
 	for _, more := range [][]string{{}, {"--sink", "2"}, {"--sink", "0"}, {"--warmup", "cold"}, {"--sink", "0", "--seed", "0"}} {
@@ -24,8 +24,8 @@ func TestRunsInOneFolderAddUp(t *testing.T) {
 	}
 }
 
-// A run with more policies replaces the rows file with one that has every cell once. The
-// order of the runs does not change its bytes.
+// A run with more policies replaces the rows file with one that has every cell once. The order of
+// the runs does not change its bytes.
 func TestSupersetRunReplacesRows(t *testing.T) {
 	path, first, second := smallTrace(t, small), t.TempDir(), t.TempDir()
 	replay := func(out, policies string) {
@@ -46,7 +46,7 @@ func TestSupersetRunReplacesRows(t *testing.T) {
 	if got := rowsOf(t, first); !bytes.Equal(got, want) {
 		t.Errorf("a run with fewer policies took rows away:\n%s", got)
 	}
-	// Counts that were edited are those of the kept cells again, by any run.
+	// Edited counts are replaced by those of the kept cells in any run.
 	if err := os.WriteFile(rowsPath(t, first), bytes.ReplaceAll(want, []byte(`"evictions":`), []byte(`"evictions":1`)), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestSupersetRunReplacesRows(t *testing.T) {
 	if got := rowsOf(t, first); !bytes.Equal(got, want) {
 		t.Errorf("edited rows stayed:\n%s", got)
 	}
-	// Without the kept cells, rows that are not replayed stay as they are.
+	// Without the kept cells, rows that are not replayed stay unchanged.
 	if err := os.RemoveAll(filepath.Join(first, "cells")); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestSupersetRunReplacesRows(t *testing.T) {
 	}
 }
 
-// Runs of different policies into one folder at once lose none of their rows.
+// Concurrent runs of different policies into one folder lose no rows.
 func TestRunsAtOnceAddUp(t *testing.T) {
 	path, out, calm := smallTrace(t, small), t.TempDir(), t.TempDir()
 	var names []string
@@ -85,8 +85,8 @@ func TestRunsAtOnceAddUp(t *testing.T) {
 	kvreplay(t, 0, "leaderboard", out)
 }
 
-// A rows file of an earlier version is removed if the new one has its rows, whatever
-// its schema. Otherwise it stays, and a note says what to do.
+// A rows file of an earlier version with any schema is removed if the new file has its rows.
+// Otherwise it stays, with a note and a remedy.
 func TestOldRowsFiles(t *testing.T) {
 	path, out, other := smallTrace(t, small), t.TempDir(), t.TempDir()
 	args := func(out, policies string) []string {

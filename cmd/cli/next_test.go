@@ -14,8 +14,8 @@ import (
 	"github.com/kvreplay/kvreplay/policies/all"
 )
 
-// atTerminal runs kvreplay with stdout and stderr on a terminal and returns what the terminal
-// got, with plain line ends.
+// atTerminal runs kvreplay with stdout and stderr on a terminal. It returns the terminal's text
+// with plain line ends.
 func atTerminal(t *testing.T, args ...string) (code int, screen string) {
 	t.Helper()
 	keyboard, terminal, err := pty.Open()
@@ -36,8 +36,8 @@ func atTerminal(t *testing.T, args ...string) (code int, screen string) {
 
 var nextLine = regexp.MustCompile(`(?m)^next: kvreplay (.*)$`)
 
-// At a terminal each command ends with the next one. The commands work as they are printed,
-// from the first call of kvreplay to a comparison, and with a path that needs quotes.
+// At a terminal each command prints the next command. These work as printed, from the first call of
+// kvreplay to a comparison, also with a path that needs quotes.
 func TestNextCommands(t *testing.T) {
 	corpus, err := filepath.Abs("../../datasets/corpus/deep_vt.parquet")
 	if err != nil {
@@ -107,7 +107,7 @@ func TestNextCommands(t *testing.T) {
 	}
 }
 
-// shellWords splits a printed command as a POSIX shell does, for the quotes that are printed.
+// shellWords splits a printed command as a POSIX shell does, with the quotes that kvreplay prints.
 func shellWords(line string) ([]string, error) {
 	return words(strings.ReplaceAll(line, `'\''`, `'"'"'`), "")
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/kvreplay/kvreplay/policies/all"
 )
 
-// contents are the files of a folder, by name; of what is no regular file, its mode.
+// contents returns the files of a folder by name. For anything but a regular file it returns the
+// mode.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -33,8 +34,8 @@ func contents(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-// No command writes its output in the place of an input, or of what is no regular file:
-// it says so before the work, exits with 2 and leaves all files as they are.
+// No command overwrites an input or anything but a regular file. The error comes before the work
+// with exit code 2, and all files stay unchanged.
 func TestOutputsDestroyNothing(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -80,7 +81,7 @@ func TestOutputsDestroyNothing(t *testing.T) {
 	priced := []string{"time", at("p.parquet"), "--policy", "lru", "--capacity", "2x", "--model", "smollm2-135m", "--layer-map", "nearest"}
 	for _, c := range []struct {
 		args  []string // without the output
-		flag  string   // that names it
+		flag  string   // flag for the output
 		input string
 	}{
 		{[]string{"derive", at("t.parquet"), "--topk", "4"}, "-o", "t.parquet"},
@@ -124,7 +125,7 @@ func TestOutputsDestroyNothing(t *testing.T) {
 	}
 }
 
-// An output that cannot be written is named, and the temporary file is not.
+// An output that cannot be written is named, not its temporary file.
 func TestOutputErrors(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "no", "t.parquet")
 	for _, args := range [][]string{
@@ -142,7 +143,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// Output that cannot be written is an error, whatever writes it.
+// Output that cannot be written is an error for every writer.
 func TestOutputThatFails(t *testing.T) {
 	for _, line := range []string{"version", "--version", "--help", "help replay", "replay --help", "policies", "hardware list", "datasets list", "policies describe lru"} {
 		var stderr bytes.Buffer
@@ -159,8 +160,8 @@ func TestVersionFlag(t *testing.T) {
 	}
 }
 
-// Every spelling names what is written, of a command that writes a file and of one that
-// writes a folder.
+// Every spelling of the flag names the output, for commands that write a file and for those that
+// write a folder.
 func TestOutSpellings(t *testing.T) {
 	in := smallTrace(t, small)
 	for _, flag := range []string{"-o", "--out", "--output"} {
@@ -179,21 +180,21 @@ func TestOutSpellings(t *testing.T) {
 	}
 }
 
-// A slip in either long spelling is offered that spelling.
+// A typing error in either long spelling is offered that spelling.
 func TestOutSlips(t *testing.T) {
 	for slip, want := range map[string]string{"--ouput": "--output", "--outt": "--out"} {
 		says(t, 2, "did you mean "+want, "derive", "t.parquet", slip, "x.parquet")
 	}
 }
 
-// Inputs that have to be read twice are no pipes, and none is a device without an end;
-// the error says so and nothing is read.
+// Inputs that are read twice must not be pipes. No input may be a device without an end. The error
+// states it, and nothing is read.
 func TestPipesAndDevices(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo.parquet")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// held open for writing, so that a command that opens it does not wait for ever
+	// held open for writing, so that a command that opens it does not wait forever
 	held, err := os.OpenFile(fifo, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)

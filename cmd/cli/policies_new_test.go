@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// bundledTrace is small and real.
+// bundledTrace is a small real trace.
 const bundledTrace = "datasets/bundled/smollm2_niah_1k_sglang.parquet"
 
-// A new policy compiles, passes the kit and is replayed once its line is in the table.
+// A new policy compiles, passes the kit and can be replayed after its line is added to the table.
 func TestPoliciesNewWorks(t *testing.T) {
 	root, dir := repository(t), t.TempDir()
 	copyFile(t, root, dir, "go.mod")
@@ -31,7 +31,7 @@ func TestPoliciesNewWorks(t *testing.T) {
 	sameMisses(t, rows, "my-demo", "lru") // the skeleton is LRU
 }
 
-// The example of a policy in a module of its own is the whole program with it.
+// The example of a policy in its own module is the whole program with that policy.
 func TestExampleModule(t *testing.T) {
 	root := repository(t)
 	example := filepath.Join(root, "policies", "example")
@@ -42,7 +42,7 @@ func TestExampleModule(t *testing.T) {
 	}
 }
 
-// An edit of the example's rule, and nothing else, makes the same command count anew.
+// An edit of only the example's rule makes the same command count again.
 func TestExampleModuleEdited(t *testing.T) {
 	root, dir, out := repository(t), t.TempDir(), t.TempDir()
 	const file = "policies/example/mru/mru.go"
@@ -77,7 +77,7 @@ func TestExampleModuleEdited(t *testing.T) {
 	sameMisses(t, rows, "mru", "lru")
 }
 
-// A module that `policies new --dir` writes compiles, its tests too.
+// A module from `policies new --dir` compiles, including its tests.
 func TestPoliciesNewModule(t *testing.T) {
 	root, dir := repository(t), filepath.Join(t.TempDir(), "mine")
 	if code, _, errs := run("policies", "new", "mine", "--dir", dir); code != 0 {
@@ -90,7 +90,7 @@ func TestPoliciesNewModule(t *testing.T) {
 	}
 }
 
-// repository is the root; tests that call the go command are left out with -short.
+// repository returns the root. Tests that call the go command are skipped with -short.
 func repository(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
@@ -132,7 +132,7 @@ func copyFile(t *testing.T, from, to, name string) {
 	}
 }
 
-// overlayOf puts files of dir in the repository's place for the go command.
+// overlayOf replaces files of the repository by those of dir for the go command.
 func overlayOf(t *testing.T, root, dir string, names ...string) string {
 	t.Helper()
 	replace := map[string]string{}
@@ -150,8 +150,8 @@ func overlayOf(t *testing.T, root, dir string, names ...string) string {
 	return file
 }
 
-// moduleFile is a go.mod for the module in dir that takes kvreplay from root, in a
-// folder of its own: the go command adds to it what kvreplay requires.
+// moduleFile writes a go.mod for the module in dir that uses kvreplay from root. It is in another
+// folder, because the go command adds kvreplay's requirements to it.
 func moduleFile(t *testing.T, root, dir string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -178,7 +178,7 @@ func sameMisses(t *testing.T, rows, a, b string) {
 	}
 }
 
-// A name that its package could not have is refused, and leaves no folder.
+// A name that is impossible for a package is refused and leaves no folder.
 func TestPoliciesNewReserved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mine")
 	for _, name := range []string{"main", "init", "nil", "true", "len", "string", "str-ing", "type", "func", "policies", "policytest", "all", "lossy", "internal"} {
@@ -189,7 +189,7 @@ func TestPoliciesNewReserved(t *testing.T) {
 	}
 }
 
-// A policy that could not be registered is not said to be.
+// If a policy could not be registered, the output does not claim that it was.
 func TestPoliciesNewUnregistered(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{"go.mod": "module github.com/kvreplay/kvreplay\n", "policies/all/all.go": "package all\n"} {

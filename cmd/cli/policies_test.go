@@ -33,7 +33,7 @@ func TestPoliciesLists(t *testing.T) {
 	}
 }
 
-// fingerprintOf is the fingerprint that rows of a policy state.
+// fingerprintOf returns the fingerprint in rows of a policy.
 func fingerprintOf(name string) string {
 	spec, err := all.Table().Parse(name)
 	if err != nil {

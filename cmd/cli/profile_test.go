@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A run with --profile that is given again replays nothing where its profile is there as
-// it was written, and everything where it is not; both end with the same files.
+// If its profile exists unchanged, a repeated run with --profile replays nothing. Otherwise it
+// replays everything. Both end with the same files.
 func TestProfileAgain(t *testing.T) {
 	path, out := smallTrace(t, small), t.TempDir()
 	args := []string{"replay", path, "--policy", "lru", "--policy", "opt", "--capacity", "1x,2x", "--out", out, "--profile"}
@@ -26,7 +26,7 @@ func TestProfileAgain(t *testing.T) {
 		before  func() error
 		flags   []string
 		there   string // cells that the run finds
-		another bool   // it writes another profile, for good
+		another bool   // the run writes a different profile
 	}{
 		{"first", func() error { return nil }, nil, "(0 cells", true},
 		{"again", func() error { return nil }, nil, "(4 cells", false},
@@ -71,7 +71,7 @@ func rowsPath(t *testing.T, out string) string {
 	return found[0]
 }
 
-// A profile of another version in the folder is not one of those to choose from.
+// A profile of another version in the folder is not offered as a choice.
 func TestOldProfileIsNoChoice(t *testing.T) {
 	path, out := smallTrace(t, small), t.TempDir()
 	kvreplay(t, 0, "replay", path, "--policy", "lru", "--capacity", "2x", "--out", out, "--profile")

@@ -50,7 +50,7 @@ func TestMakeLongbenchV2(t *testing.T) {
 	}
 }
 
-// What is refused leaves nothing behind, and says why.
+// A refused command leaves no file and states the reason.
 func TestMakeLongbenchRefused(t *testing.T) {
 	for want, args := range map[string][]string{
 		"output missing":               {"longbench", longbenchRows},
@@ -119,7 +119,7 @@ func TestMakeRuler(t *testing.T) {
 	}
 }
 
-// TestMakeRulerRefused: nothing is left behind, and an older file stays.
+// TestMakeRulerRefused checks that a refused command leaves nothing, and that an older file stays.
 func TestMakeRulerRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
@@ -173,7 +173,7 @@ func TestMakeOffline(t *testing.T) {
 	}
 }
 
-// What is refused leaves nothing behind, and says why.
+// A refused command leaves no file and states the reason.
 func TestMakeOfflineRefused(t *testing.T) {
 	for want, args := range map[string][]string{
 		"output missing":         {},

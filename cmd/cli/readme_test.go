@@ -10,8 +10,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the README's leaderboard")
 
-// The leaderboard in the README is what `make leaderboard` prints of exact policies and
-// of lossy methods.
+// The leaderboard in the README equals the output of `make leaderboard` for exact policies and
+// lossy methods.
 func TestREADMEBoardIsCurrent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("replays the corpus through every policy")
@@ -54,7 +54,7 @@ func TestREADMEBoardIsCurrent(t *testing.T) {
 	}
 }
 
-// The record that the README shows is one that import takes.
+// import accepts the record in the README.
 func TestREADMERecord(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {

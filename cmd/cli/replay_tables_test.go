@@ -26,7 +26,7 @@ func missesByPolicy(t *testing.T, args ...string) map[string]int64 {
 	return misses
 }
 
-// documentHas complains of lines that a document of the engine does not have.
+// documentHas reports lines that a document of the engine lacks.
 func documentHas(t *testing.T, name string, lines ...string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../replay", name))
@@ -40,7 +40,7 @@ func documentHas(t *testing.T, name string, lines ...string) {
 	}
 }
 
-// The misses under plans that ALLOCATION.md tells are those of its commands.
+// The misses with plans in ALLOCATION.md are those of its commands.
 func TestReallocationTable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("replays bundled traces under many plans")
@@ -61,7 +61,7 @@ func TestReallocationTable(t *testing.T) {
 	documentHas(t, "ALLOCATION.md", lines...)
 }
 
-// The misses of pools that POOLS.md tells are those of its command.
+// The misses of pools in POOLS.md are those of its command.
 func TestPoolTable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("replays bundled traces in pools")

@@ -19,7 +19,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
-// smallTrace writes a sound trace of two layers.
+// smallTrace writes a valid trace of two layers.
 func smallTrace(t *testing.T, o replaytest.Options) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "small.parquet")
@@ -43,7 +43,7 @@ func smallTrace(t *testing.T, o replaytest.Options) string {
 
 var small = replaytest.Options{Prompt: 100, Steps: 30, Windows: 8, M: 16, Locality: 0.9, Scores: true, Sink: 2, Local: 3}
 
-// scoreless is small without scores and without ranks.
+// scoreless returns small without scores and ranks.
 func scoreless() replaytest.Options {
 	o := small
 	o.Scores, o.Ascending = false, true
@@ -102,8 +102,8 @@ func foreign(t *testing.T, meta string, change func([]foreignRow)) string {
 
 const foreignMeta = `{"version":1,"order":"rank","topk":3,"candidates":4,"block_tokens":1}`
 
-// Bad input never yields a score: a clear error with the place, the right exit code,
-// nothing on stdout, no rows kept.
+// Bad input never yields a score. It gives a clear error with the place, the right exit code,
+// nothing on stdout, and no kept rows.
 func TestBadInput(t *testing.T) {
 	good, noRanks := smallTrace(t, small), smallTrace(t, scoreless())
 	nan := float32(0)
@@ -114,7 +114,7 @@ func TestBadInput(t *testing.T) {
 	cases := map[string]struct {
 		args []string
 		code int
-		want []string // all in stderr
+		want []string // texts expected in stderr
 	}{
 		"no trace":              {[]string{}, 2, []string{"kvreplay: replay: trace missing", "usage"}},
 		"no such file":          {[]string{"nowhere.parquet"}, 1, []string{"nowhere.parquet", "no such file"}},
@@ -214,7 +214,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A file that nobody may read is an error, not an empty trace.
+// A file without read permission is an error, not an empty trace.
 func TestNoPermission(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root may read everything")
@@ -226,8 +226,8 @@ func TestNoPermission(t *testing.T) {
 	fails(t, 1, "permission", "replay", path)
 }
 
-// Whatever bit of a trace is flipped, replay gives the rows of the sound trace or an
-// error, never other rows.
+// For any flipped bit of a trace, replay gives the rows of the valid trace or an error, never other
+// rows.
 func TestFlippedBits(t *testing.T) {
 	good := smallTrace(t, small)
 	args := []string{"--policy", "lru", "--policy", "lookahead", "--capacity", "1.5x", "--per", "stream", "--format", "csv"}
@@ -266,8 +266,8 @@ func TestFlippedBits(t *testing.T) {
 	t.Logf("%d flips: %d errors, %d that change nothing that is read", flips, flips-silent, silent)
 }
 
-// Traces whose rows could not be told apart, or that rows cannot name, are refused before
-// anything is replayed.
+// Traces whose rows would be indistinguishable, or that rows cannot name, are refused before any
+// replay.
 func TestTraceNames(t *testing.T) {
 	good := smallTrace(t, small)
 	other := small
@@ -299,8 +299,8 @@ func TestTraceNames(t *testing.T) {
 	}
 }
 
-// Without --out a replay prints at most ten lines, whatever ran: hit rates and × OPT that the
-// rows have. --format prints the rows.
+// Without --out a replay prints at most ten lines, for any number of policies: hit rates and × OPT
+// of the rows. --format prints the rows.
 func TestReplaySummary(t *testing.T) {
 	const path = "../../datasets/bundled/smollm2_niah_multikey_3_4k.parquet"
 	for _, args := range [][]string{nil, {"--policy", "lossy,lru,opt"}, {"--policy", "window:1-8"}, {"--capacity", "sweep:16", "--policy", "lru,opt"},
@@ -326,8 +326,8 @@ func TestReplaySummary(t *testing.T) {
 	}
 }
 
-// Policies that a group leaves out are one line, and the same line of several traces is
-// printed once. --explain says why each is left out.
+// Policies that a group leaves out take one line, and the same line of several traces is printed
+// once. --explain states the reason for each.
 func TestLeftOutIsOneLine(t *testing.T) {
 	const path, other = "../../datasets/bundled/smollm2_niah_multikey_3_4k.parquet", "../../datasets/corpus/wide_questions.parquet"
 	_, _, stderr := run("replay", path, "--policy", "all,lossy", "--capacity", "2x")
@@ -348,7 +348,7 @@ func TestLeftOutIsOneLine(t *testing.T) {
 	}
 }
 
-// Pools and budgets that change: what a user may get wrong says what to do.
+// Errors about pools and changing budgets state a remedy.
 func TestPoolFlags(t *testing.T) {
 	good := smallTrace(t, small)
 	for _, c := range []struct {
@@ -369,8 +369,8 @@ func TestPoolFlags(t *testing.T) {
 	}
 }
 
-// A folder that holds results of another engine version: nothing of them is reused,
-// and the board refuses to pool them and says how to choose.
+// In a folder with results of another engine version, none of them is reused. The board refuses to
+// pool them and states how to choose.
 func TestFolderOfAnotherEngine(t *testing.T) {
 	path, out := smallTrace(t, small), t.TempDir()
 	args := []string{"replay", path, "--policy", "lru", "--policy", "opt", "--capacity", "2x", "--out", out}
@@ -391,7 +391,7 @@ func TestFolderOfAnotherEngine(t *testing.T) {
 	}
 }
 
-// makeOld turns the results of a folder into those of engine 0, under names of their own.
+// makeOld turns the results of a folder into those of engine 0, under other names.
 func makeOld(t *testing.T, out string) {
 	t.Helper()
 	for _, pattern := range []string{"*.jsonl", "cells/*.jsonl"} {
@@ -416,14 +416,14 @@ func makeOld(t *testing.T, out string) {
 	}
 }
 
-// Memory does not grow with the trace: a trace four times as large is replayed in the
-// same memory. scripts/flatmem.sh does it with 10 GB.
+// Memory does not grow with the trace: a trace four times as large is replayed in the same memory.
+// scripts/flatmem.sh tests it with 10 GB.
 func TestFlatMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 100 MB")
 	}
 	bin := program(t)
-	peak := func(layers int) int64 { // of 256 rows of 2560 indices: 1.4 MB each
+	peak := func(layers int) int64 { // 256 rows of 2560 indices each: 1.4 MB per layer
 		path := filepath.Join(t.TempDir(), "synthetic.parquet")
 		if out, err := exec.Command(bin, "datasets", "make", "synthetic", "--preset", "deepseek-v3.2-32k", "--steps", "224", "--layers", strconv.Itoa(layers), "-o", path).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -441,7 +441,7 @@ func TestFlatMemory(t *testing.T) {
 	}
 }
 
-// A clusters command that fails says why, leaves the trace as it is and nothing behind.
+// A failed clusters command states the reason, does not change the trace and leaves nothing.
 func TestClustersRefuses(t *testing.T) {
 	folder := t.TempDir()
 	ranked, out := filepath.Join(folder, "t.parquet"), filepath.Join(folder, "clusters.jsonl")

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// replay/REPRODUCTION.md and its figures are what `kvreplay reproduce all --out replay`
-// writes; -update rewrites them.
+// replay/REPRODUCTION.md and its figures equal the output of `kvreplay reproduce all --out replay`.
+// -update rewrites them.
 func TestReproductionIsCurrent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reproduces all papers")
@@ -84,8 +84,8 @@ func checkSplit(t *testing.T, report string) {
 	}
 }
 
-// The lines "by default" are the output of kvreplay time: the same seconds for the same setting
-// and schedule, which has the split that the paper uses.
+// The lines "by default" are the output of kvreplay time: the same seconds for the same setting and
+// schedule, with the paper's split.
 func TestReproduceByDefault(t *testing.T) {
 	code, stdout, stderr := run("time", "--prompt", "512", "--generate", "32", "--static", "--model", "opt-13b", "--hardware", "a100-40", "--batch", "64", "--schedule", "kvpr:recompute=paper", "--format", "csv")
 	if code != 0 {
@@ -112,7 +112,7 @@ func TestReproduceByDefault(t *testing.T) {
 	}
 }
 
-// records are the lines of a CSV with a header.
+// records returns the lines of a CSV with a header.
 func records(t *testing.T, text string) (list []map[string]string) {
 	t.Helper()
 	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
@@ -129,8 +129,8 @@ func records(t *testing.T, text string) (list []map[string]string) {
 	return list
 }
 
-// An entry of another size breaks the figures that rest on it: the exit code is 1, and
-// stderr says which.
+// An entry of another size breaks the figures that depend on it. The exit code is 1, and stderr
+// names them.
 func TestReproduceNoticesAConstant(t *testing.T) {
 	data, err := os.ReadFile("../../replay/hardware/data/models/llama-3-8b-1048k.yaml")
 	if err != nil {
@@ -167,7 +167,7 @@ func clearFigures(t *testing.T, folder string) {
 	}
 }
 
-// A folder that takes no report is told before anything is computed.
+// A folder that cannot hold the report is reported before any computation.
 func TestReproduceOut(t *testing.T) {
 	dir := t.TempDir()
 	file, report := filepath.Join(dir, "file"), filepath.Join(dir, "taken", "REPRODUCTION.md")
@@ -175,7 +175,7 @@ func TestReproduceOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for out, want := range map[string]string{file: "file is a file, expected a folder", filepath.Join(dir, "taken"): "output " + report + " is a directory"} {
-		code, stdout, stderr := run("reproduce", "links", "--section", "unknown", "--out", out) // computed, the section is what is wrong
+		code, stdout, stderr := run("reproduce", "links", "--section", "unknown", "--out", out) // computed before the section turns out to be unknown
 		if code == 0 || stdout != "" || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %q, expected %q", out, code, stderr, want)
 		}

@@ -15,7 +15,7 @@ import (
 
 const interopDir = "../../scripts/interop"
 
-// python runs a script in the environment of DuckDB and pandas and returns what it prints.
+// python runs a script in the environment of DuckDB and pandas and returns its output.
 func python(t *testing.T, args ...string) []byte {
 	t.Helper()
 	interpreter := tracetest.Python(t, tracetest.Environment{Name: "interop", Requirements: interopDir + "/requirements.txt", Imports: "duckdb, numpy, pandas, pyarrow"})
@@ -29,8 +29,8 @@ func python(t *testing.T, args ...string) []byte {
 	return out
 }
 
-// DuckDB counts every cell of a folder once after runs that repeat some, and DuckDB, pandas
-// and pyarrow see in rows.parquet all fields of all rows.
+// DuckDB counts every cell of a folder once after runs that repeat some. DuckDB, pandas and pyarrow
+// read all fields of all rows in rows.parquet.
 func TestPythonReadsRows(t *testing.T) {
 	traces, results, board := []string{smallTrace(t, small), "../../datasets/bundled/smollm2_niah_1k_sglang.parquet"}, t.TempDir(), t.TempDir()
 	for _, policies := range []string{"lru,opt", "lru,opt,fifo,window:2", "fifo"} {
@@ -74,7 +74,7 @@ func TestPythonReadsRows(t *testing.T) {
 	}
 }
 
-// mustJSON is JSON with sorted keys.
+// mustJSON returns JSON with sorted keys.
 func mustJSON(t *testing.T, v any) string {
 	t.Helper()
 	text, err := json.Marshal(v)

@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/all"
 )
 
-// run is the command line as a user calls it.
+// run runs the command line as a user does.
 func run(args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
 	code = cli.Main(all.Table(), args, &out, &err)

@@ -9,7 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/serial"
 )
 
-// Serial counts the demand that replay counts, and flattens what it counts.
+// serial counts the same demand as replay, and flattens the accesses that it counts.
 func TestSerialCommand(t *testing.T) {
 	out, _ := kvreplay(t, 0, "serial", newsTrace, "--policy", "lru", "--capacity", "2x", "--layers", "5", "--format", "jsonl")
 	var row serial.Row
@@ -62,8 +62,8 @@ func TestSerialUsage(t *testing.T) {
 	}
 }
 
-// All are the policies that have a per-access cache; what a trace cannot serve is said of
-// serial, before anything is replayed; all traces are opened first.
+// "all" means the policies with a per-access cache. If a trace does not fit, the error speaks of
+// serial and comes before any replay. All traces are opened first.
 func TestSerialBeforeTheWork(t *testing.T) {
 	out, _ := kvreplay(t, 0, "serial", newsTrace, "--policy", "all", "--capacity", "2x", "--layers", "5")
 	if strings.Count(out, "\n") != 1+len(serial.Policies()) {

@@ -66,12 +66,12 @@ func TestWhereRemovesPolicy(t *testing.T) {
 	} {
 		says(t, 1, c.want, c.args...)
 	}
-	for _, args := range [][]string{{"--where", "policy=lru", "--where", "policy=opt"}, {"--where", "capacity=2x"}} { // what the errors say to use
+	for _, args := range [][]string{{"--where", "policy=lru", "--where", "policy=opt"}, {"--where", "capacity=2x"}} { // the conditions that the errors suggest
 		must(t, append([]string{"leaderboard", rows}, args...)...)
 	}
 }
 
-// An unknown field, wherever one is read, is offered the nearest.
+// The error for an unknown field offers the nearest one, everywhere.
 func TestUnknownFieldsAreOffered(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -107,8 +107,7 @@ func TestUnknownFieldsAreOffered(t *testing.T) {
 	}
 }
 
-// A policy that was replayed by its name is found by its name, wherever rows and profiles
-// are read.
+// A policy that was replayed by its name is found by its name in rows and profiles.
 func TestPoliciesByName(t *testing.T) {
 	out := t.TempDir()
 	must(t, "replay", "../../datasets/bundled/smollm2_niah_1k_sglang.parquet", "--policy", "opt,lru,s3-fifo,lfu-decay:half_life=4,lfu-decay:half_life=8",

@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// tiny are flags for a trace that is quickly made.
+// tiny are flags for a trace that is made quickly.
 var tiny = []string{"--context", "1000", "--topk", "64", "--layers", "2", "--steps", "16", "--windows", "4"}
 
 func makeSynthetic(out string, more ...string) (code int, stdout, stderr string) {
 	return run(append(append([]string{"datasets", "make", "synthetic", "-o", out}, tiny...), more...)...)
 }
 
-// Presets, dial files and flags win over each other in that order, and the bytes do not
-// depend on --parallel.
+// Presets, dial files and flags override each other in that order. The bytes do not depend on
+// --parallel.
 func TestMakeSynthetic(t *testing.T) {
 	dir := t.TempDir()
 	dials := filepath.Join(dir, "dials.yaml")
@@ -46,7 +46,7 @@ func TestMakeSynthetic(t *testing.T) {
 	}
 }
 
-// Where the dials contradict each other and the overlap is another, a warning says so.
+// If the dials contradict each other and the overlap differs, a warning says so.
 func TestSyntheticOverlap(t *testing.T) {
 	for overlap, warned := range map[string]bool{"0.05": true, "0.8": false} {
 		code, _, stderr := makeSynthetic(filepath.Join(t.TempDir(), "t.parquet"), "--overlap", overlap, "--recent", "0", "--burst", "0.8", "--steps", "200")
@@ -56,7 +56,7 @@ func TestSyntheticOverlap(t *testing.T) {
 	}
 }
 
-// A trace of two steps has one exchange, whose size is chance: that is no contradiction.
+// A trace of two steps has one exchange of random size, which is not a contradiction.
 func TestSyntheticOverlapOfTwoSteps(t *testing.T) {
 	for seed := range 6 {
 		code, _, stderr := makeSynthetic(filepath.Join(t.TempDir(), "t.parquet"), "--layers", "1", "--steps", "2", "--windows", "0", "--seed", strconv.Itoa(seed))
@@ -110,7 +110,7 @@ func TestBadSynthetic(t *testing.T) {
 	}
 }
 
-// fit prints dials, keeps them as a file that make takes, and says how near the twin is.
+// fit prints dials, writes them to a file that make reads, and states the difference from the twin.
 func TestFitDials(t *testing.T) {
 	dir := t.TempDir()
 	path, dials := filepath.Join(dir, "t.parquet"), filepath.Join(dir, "dials.yaml")

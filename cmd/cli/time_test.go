@@ -66,8 +66,8 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// Without a profile: Table 2 of KVPR at batch 32, at the bundled machine's rates. Bytes by
-// hand: the weights of a layer, 12·h² and 9·h of biases, and K and V of 257 to 319 positions.
+// Without a profile: Table 2 of KVPR at batch 32, at the bundled machine's rates. The bytes by hand
+// are the weights of a layer, 12·h² and 9·h of biases, and K and V of 257 to 319 positions.
 func TestTimeDecoding(t *testing.T) {
 	code, stdout, stderr := run("time", "--prompt", "256", "--generate", "64", "--model", "opt-6.7b", "--hardware", "a100-40", "--batch", "32",
 		"--schedule", "flexgen:weights=host,kvpr:order=column,weights=host,load=fine,kvpr:order=column,weights=host,load=fine,kv=int4,x=int4", "--format", "json")
@@ -114,7 +114,7 @@ func TestTimeDecoding(t *testing.T) {
 	}
 }
 
-// With a tier the SSD is read; ahead and direct it takes less of the step.
+// With a tier, the SSD is read. Reads ahead and direct reads take less of the step.
 func TestTimeOfAnSSD(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "results")
 	code, _, stderr := run("replay", "../../datasets/bundled/smollm2_multi_news_8k.parquet", "--policy", "lru", "--capacity", "2x", "--tier", "dram=lru@4x", "--out", out, "--profile")
@@ -185,8 +185,7 @@ func TestTimeRefuses(t *testing.T) {
 	}
 }
 
-// The split of kvpr is the fastest of the schedule that is run: the paper's split is slower
-// here than none at all.
+// The split of kvpr is the fastest for the schedule. Here the paper's split is slower than none.
 func TestTimeSplit(t *testing.T) {
 	const schedules = "kvpr:order=column,kv=int4,x=int4,recompute=on,kvpr:order=column,kv=int4,x=int4,recompute=off,kvpr:order=column,kv=int4,x=int4,recompute=paper"
 	code, stdout, stderr := run("time", "--prompt", "512", "--generate", "32", "--model", "opt-13b", "--hardware", "a100-40", "--batch", "32", "--schedule", schedules, "--format", "csv")
@@ -208,8 +207,8 @@ func TestTimeSplit(t *testing.T) {
 	}
 }
 
-// An 80 GB card has 85.9·10⁹ bytes: four requests of 122K fit, as ShadowKV's Table 3 has
-// them, and --reserve states another share than the estimate.
+// An 80 GB card has 85.9·10⁹ bytes. Four requests of 122K fit, as in ShadowKV's Table 3. --reserve
+// states another share than the estimate.
 func TestTimeFits(t *testing.T) {
 	args := []string{"time", "--prompt", "124896", "--generate", "32", "--model", "llama-3-8b-1048k", "--hardware", "a100-80", "--batch", "4", "--steps", "1", "--schedule", "dense"}
 	code, stdout, stderr := run(args...)
@@ -219,7 +218,7 @@ func TestTimeFits(t *testing.T) {
 	says(t, 1, "GPU needs 90.15 GB of 85.9 GB", append(args, "--reserve", "0.1")...)
 }
 
-// All schedules are those that the batch and what is priced allow; the others are named.
+// "all" means the schedules that the batch and the profile allow. The others are named.
 func TestEverySchedule(t *testing.T) {
 	out := profiled(t)
 	all := pipeline.ScheduleNames()

@@ -10,7 +10,7 @@ import (
 
 const newsTrace = "../../datasets/bundled/smollm2_multi_news_8k.parquet"
 
-// A damaged file fails a run of validate, and the good one is reported all the same.
+// A damaged file fails a run of validate, and the good one is still reported.
 func TestValidateCommand(t *testing.T) {
 	raw, err := os.ReadFile(newsTrace)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestValidateCommand(t *testing.T) {
 	kvreplay(t, 2, "validate", "--limit", "-1", newsTrace)
 }
 
-// Every way of naming what does not exist says what does; usage errors exit with 2.
+// Errors about unknown names list the existing ones. Usage errors exit with 2.
 func TestDeriveCommand(t *testing.T) {
 	dst := filepath.Join(t.TempDir(), "out.parquet")
 	for _, c := range []struct {
@@ -71,7 +71,7 @@ func TestDeriveCommand(t *testing.T) {
 	kvreplay(t, 0, "validate", dst)
 }
 
-// inspect prints both forms of the same report.
+// inspect prints both formats of the same report.
 func TestInspectCommand(t *testing.T) {
 	out, _ := kvreplay(t, 0, "inspect", "--layers", newsTrace)
 	for _, want := range []string{"rank, 256, 320", "overlap with the step before", "By layer"} {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// tutorialPart matches a shell block, or a Go block behind the name of its file.
+// tutorialPart matches a shell block, or a Go block after the name of its file.
 var tutorialPart = regexp.MustCompile("(?s)(?:`(policies/mine/[a-z_]+\\.go)`:\n\n```go|```sh)\n(.*?)```")
 
 // TestTutorial follows the tutorial in a copy of the repository: it writes each named Go
@@ -48,8 +48,8 @@ func TestTutorial(t *testing.T) {
 	}
 }
 
-// copyTree copies the Go files of a repository and the files that they embed, and links
-// to its corpus. It leaves out hidden folders and results.
+// copyTree copies the Go files of a repository and the files that they embed, and links to its
+// corpus. It leaves out hidden folders and results.
 func copyTree(t *testing.T, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {

@@ -46,7 +46,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// Rows that do not hold are shown, and the exit code says so.
+// Rows that do not hold are shown, and the exit code reports them.
 func TestVerifyFindsAlteredRows(t *testing.T) {
 	path := ownRows(t, "jsonl")
 	rows, err := os.ReadFile(path)
@@ -80,7 +80,7 @@ func TestVerifyFindsAlteredRows(t *testing.T) {
 	}
 }
 
-// Without a seed each run draws anew and says with which, so that it can be repeated.
+// Without a seed each run draws a new sample and prints its seed, so that it can be repeated.
 func TestVerifySeed(t *testing.T) {
 	path := ownRows(t, "jsonl")
 	verify := func(more ...string) (out, seed string) {
@@ -101,7 +101,8 @@ func TestVerifySeed(t *testing.T) {
 	}
 }
 
-// Requests that rows leave out are named, and the exit code says so; a filter is none.
+// Missing requests are named, and the exit code reports them. A filter does not count as missing
+// rows.
 func TestVerifyFindsMissingRows(t *testing.T) {
 	code, rows, errs := run("replay", niah, "--policy", "lru", "--capacity", "2x", "--per", "layer", "--format", "jsonl")
 	if code != 0 {
@@ -120,7 +121,7 @@ func TestVerifyFindsMissingRows(t *testing.T) {
 	}
 }
 
-// Rows under a plan are verified with it, and say what they need without.
+// Rows with a plan are verified with it. Without it the error names the missing plan.
 func TestVerifyPlan(t *testing.T) {
 	plan := filepath.Join(t.TempDir(), "plan.yaml")
 	profile := filepath.Join(t.TempDir(), "profile")

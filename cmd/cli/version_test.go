@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The version is kvreplay's, also in a program of another module, whose version and commit
-// are its own.
+// The version is that of kvreplay, even in a program of another module with its own version and
+// commit.
 func TestVersionOfModule(t *testing.T) {
 	vcs := []debug.BuildSetting{{Key: "vcs.revision", Value: "c0ffee"}, {Key: "vcs.time", Value: "2026-01-02T03:04:05Z"}}
 	other := debug.Module{Path: "example.com/mine", Version: "v9.9.9"}

@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// MakeFolder makes a folder and those above it, where they are not there yet. An error says
-// what lies in the place of one.
+// MakeFolder makes a folder and its missing parents. If a file is in the way, the error names its
+// kind.
 func MakeFolder(folder string) error {
 	err := os.MkdirAll(folder, 0o755)
 	var path *fs.PathError
@@ -34,8 +34,8 @@ func MakeFolder(folder string) error {
 	return err
 }
 
-// Matching returns the files of a folder whose names match the pattern (path.Match), with
-// the folder, by name. The name of the folder itself is no pattern.
+// Matching returns the paths of the files in a folder whose names match the pattern (path.Match),
+// sorted by name. The folder itself may contain pattern characters.
 func Matching(folder, pattern string) ([]string, error) {
 	names, err := fs.Glob(os.DirFS(folder), pattern)
 	for i, name := range names {
@@ -44,21 +44,20 @@ func Matching(folder, pattern string) ([]string, error) {
 	return names, err
 }
 
-// longestSafeName leaves room in the 255 bytes that file systems allow for what callers
-// append to a name and for what temporary files add.
+// longestSafeName is shorter than the 255 bytes that file systems allow. The rest is for suffixes
+// of callers and of temporary files.
 const longestSafeName = 200
 
 var (
-	// unsafeInNames are the characters that a shell, a glob or a file system may read as
-	// more than a letter.
+	// unsafeInNames are characters with a special meaning for a shell, a glob or a file system.
 	unsafeInNames = regexp.MustCompile(`[^\pL\pM\pN._-]+`)
-	// reserved are the names that Windows gives to devices, with any ending.
+	// reserved are the names of devices in Windows, with any extension.
 	reserved = regexp.MustCompile(`(?i)^(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|$)`)
 )
 
-// SafeName returns s as a name for a new file, of at most 200 bytes. Letters, digits and
-// ". _ -" stay, the rest becomes "_". A name of this kind stays in its folder, is not hidden,
-// and is no option of a command. Different texts may have one name.
+// SafeName returns s as a name for a new file, of at most 200 bytes. It keeps letters, digits and
+// ". _ -" and replaces the rest by "_". The name stays in its folder, is not hidden, and is not an
+// option of a command. Different texts may give the same name.
 func SafeName(s string) string {
 	s = unsafeInNames.ReplaceAllString(strings.ToValidUTF8(s, "_"), "_")
 	if s == "" || strings.ContainsRune(".-", rune(s[0])) || reserved.MatchString(s) {
@@ -71,10 +70,10 @@ func SafeName(s string) string {
 	return s
 }
 
-// Locked calls f while no other program is in Locked with the same path, so that several
-// programs can read and replace the same files. The lock ends with the program, however it
-// ends. The file at path is made if need be and stays. A file system without locks gives
-// none.
+// Locked calls f while no other program is in Locked with the same path. So several programs can
+// read and replace the same files. The lock ends with the program, however it ends. Locked creates
+// the file at path if it is missing, and never removes it. File systems without locks do not
+// protect f.
 func Locked(path string, f func() error) error {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -93,20 +92,20 @@ func Locked(path string, f func() error) error {
 	return f()
 }
 
-// staleAfter is how long nothing was written to an unfinished file that Sweep removes.
+// staleAfter is the age of the last write from which Sweep removes an unfinished file.
 const staleAfter = time.Hour
 
-// unfinished is how temporary files of what kvreplay keeps are named.
+// unfinished matches the names of temporary files.
 var unfinished = regexp.MustCompile(`^\..+\.(jsonl|json|parquet|sha256)[0-9]+$`)
 
-// lock marks the file as that of a running program; the mark ends with it.
+// lock marks the file as one of a running program. The mark ends with the program.
 func lock(f *os.File) {
-	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // without locks, age alone protects it
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // without locks, only the age protects the file
 }
 
-// Sweep removes from a folder the unfinished outputs of programs that were killed: files
-// named as such that no program holds and that nobody has written to for an hour, or that
-// are of a clock which was ahead by more. What cannot be removed stays.
+// Sweep removes from a folder the unfinished outputs of killed programs. These are files with such
+// a name that no program holds. Their last write is more than an hour ago, or more than an hour in
+// the future if a clock was wrong. Files that cannot be removed stay.
 func Sweep(folder string) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
-// What lies in the place of a folder is named, and what to do.
+// The error names the file in the place of a folder, and a remedy.
 func TestMakeFolder(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -40,7 +40,8 @@ func TestMakeFolder(t *testing.T) {
 	}
 }
 
-// A folder that takes no files is told before the work, also where one there would be replaced.
+// A folder without write permission is reported before the work, also if a file in it would be
+// replaced.
 func TestFolderTakesNoFiles(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("nothing is denied to root")
@@ -58,7 +59,7 @@ func TestFolderTakesNoFiles(t *testing.T) {
 	}
 }
 
-// The name of a folder is no pattern.
+// Pattern characters in the name of the folder are literal.
 func TestMatching(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a[1]*?")
 	path := filepath.Join(dir, "x.profile-1.parquet")
@@ -70,7 +71,7 @@ func TestMatching(t *testing.T) {
 	}
 }
 
-// A safe name is one plain component of a path, whatever it is made of.
+// A safe name is one plain component of a path, for any text.
 func TestSafeName(t *testing.T) {
 	for given, want := range map[string]string{
 		"qa_text-4k.v2": "qa_text-4k.v2", "a b": "a_b", "../x": "_.._x", "": "_", ".hidden": "_.hidden", "-rf": "_-rf", "con": "_con", "NUL.txt": "_NUL.txt", "console": "console",
@@ -89,7 +90,7 @@ func TestSafeName(t *testing.T) {
 	}
 }
 
-// One call at a time is in Locked, the file stays, and errors are those of the function.
+// Only one call at a time is in Locked. The file stays, and errors are those of the function.
 func TestLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), ".lock")
 	inside, most := 0, 0

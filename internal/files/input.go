@@ -8,11 +8,11 @@ import (
 	"os"
 )
 
-// NotRegular says of an input that is a pipe or a device what to do.
+// NotRegular is the message for an input that is a pipe or a device.
 const NotRegular = "is not a regular file and cannot be read twice; save it to a file first"
 
-// CheckInput says why path cannot be read twice: it is a pipe or a device. Whatever else
-// is wrong with it is left to who opens it.
+// CheckInput returns an error if path is a pipe or a device, which cannot be read twice. Other
+// faults are reported when it is opened.
 func CheckInput(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() || info.Mode().IsRegular() {
@@ -21,8 +21,7 @@ func CheckInput(path string) error {
 	return fmt.Errorf("%s %s", path, NotRegular)
 }
 
-// CheckStream says why path cannot be read to its end: it is a device, which may have
-// none. A pipe has one.
+// CheckStream returns an error if path is a device, which may have no end. A pipe has an end.
 func CheckStream(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode()&fs.ModeDevice == 0 {
@@ -31,7 +30,7 @@ func CheckStream(path string) error {
 	return fmt.Errorf("%s is a device, expected a file or a pipe", path)
 }
 
-// Read reads an input to its end, once, so that it may be a pipe; Open has what ctx ends.
+// Read reads an input once to its end, so it may be a pipe. If ctx ends, reading stops as in Open.
 func Read(ctx context.Context, path string) ([]byte, error) {
 	f, err := Open(ctx, path)
 	if err != nil {
@@ -41,8 +40,8 @@ func Read(ctx context.Context, path string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// Open opens an input that is read once, so that it may be a pipe. The writer of a pipe
-// may never come, or say nothing: the end of ctx is that of the waiting.
+// Open opens an input that is read once, so it may be a pipe. The writer of a pipe may never open
+// it or never write. If ctx ends, opening and reading stop.
 func Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	if err := CheckStream(path); err != nil {
 		return nil, err
@@ -75,7 +74,7 @@ type stream struct {
 	stop func() bool
 }
 
-// Read says that the context ended where that closed the file.
+// Read reads from the file. If ctx closed the file, it returns the error of ctx.
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.file.Read(p)
 	if err != nil && s.ctx.Err() != nil {

@@ -1,6 +1,6 @@
-// Package files is how kvreplay treats files that users name. An output appears whole
-// under its name or not at all, takes the place of nothing but a regular file, and never
-// that of an input; an input that has to be read twice is a regular file.
+// Package files handles the files that users name. An output appears under its name whole or not at
+// all. It replaces only regular files, and never an input. An input that is read twice must be a
+// regular file.
 package files
 
 import (
@@ -16,19 +16,19 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// File is an output that is being written, in a temporary file beside its target.
-// Errors of its methods state the cause only: callers name the target.
+// File is an output that is being written, in a temporary file next to its target. Errors of its
+// methods state only the cause. Callers name the target.
 type File struct {
 	pending *renameio.PendingFile
-	long    string // the target where its name leaves a temporary one no room, else empty
+	long    string // target if its name is too long for a temporary one, else empty
 }
 
-// longestName is how long a name may be so that the temporary one, which is a dot and up to
-// 19 digits longer, has no more than the 255 bytes that file systems allow.
+// longestName is the longest name, in bytes, that leaves room for a temporary one. That adds a dot
+// and up to 19 digits, and file systems allow 255 bytes.
 const longestName = 255 - 1 - 19
 
-// Create begins an output at target, which appears by Commit. An error names the target;
-// it is a *TargetError where Check has one.
+// Create begins an output at target, which appears after Commit. An error names the target. If
+// Check would fail, it is a *TargetError.
 func Create(target string) (*File, error) {
 	if err := Check(target); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func Create(target string) (*File, error) {
 	f := &File{}
 	if name := filepath.Base(path); len(name) > longestName {
 		f.long, path = path, filepath.Join(filepath.Dir(path), shortened(name))
-		options = options[:2] // the file at the shorter name, if there is one, is another
+		options = options[:2] // a file at the shorter name, if one exists, is a different file
 		if info, err := os.Stat(f.long); err == nil {
 			options = append(options, renameio.WithStaticPermissions(info.Mode().Perm()))
 		}
@@ -53,13 +53,14 @@ func Create(target string) (*File, error) {
 	return f, nil
 }
 
-// shortened is a name cut to longestName bytes, with the ending by which Sweep knows it.
+// shortened returns a name cut to longestName bytes. It keeps the extension by which Sweep finds
+// it.
 func shortened(name string) string {
 	ext := filepath.Ext(name)
 	if len(ext) > longestName/2 {
 		ext = ""
 	}
-	return strings.ToValidUTF8(name[:longestName-len(ext)], "") + ext // not a part of a character
+	return strings.ToValidUTF8(name[:longestName-len(ext)], "") + ext // drops an incomplete character
 }
 
 // Write appends to the output.
@@ -68,7 +69,7 @@ func (f *File) Write(p []byte) (int, error) {
 	return n, cause(err)
 }
 
-// Commit finishes the output and moves it to its target.
+// Commit finishes the output and renames it to its target.
 func (f *File) Commit() error {
 	if f.long == "" {
 		return cause(f.pending.CloseAtomicallyReplace())
@@ -83,9 +84,9 @@ func (f *File) Commit() error {
 }
 
 // Abort removes an unfinished output. It does nothing after Commit.
-func (f *File) Abort() { _ = f.pending.Cleanup() } // what cannot be removed stays hidden, and Sweep finds it
+func (f *File) Abort() { _ = f.pending.Cleanup() } // a file that cannot be removed stays hidden until Sweep finds it
 
-// Write writes text to target, whole or not at all. An error names the target.
+// Write writes text to target whole or not at all. An error names the target.
 func Write(target string, text []byte) error {
 	return WriteBy(target, func(w io.Writer) error {
 		_, err := w.Write(text)
@@ -93,7 +94,7 @@ func Write(target string, text []byte) error {
 	})
 }
 
-// WriteBy is Write of what write writes.
+// WriteBy is Write for the output of a function.
 func WriteBy(target string, write func(io.Writer) error) error {
 	f, err := Create(target)
 	if err != nil {
@@ -109,8 +110,8 @@ func WriteBy(target string, write func(io.Writer) error) error {
 	return nil
 }
 
-// cause is an error without the name of the temporary file, which says nothing to users,
-// and with what to look at.
+// cause returns an error without the name of the temporary file, which does not help users. It adds
+// a hint.
 func cause(err error) error {
 	var path *fs.PathError
 	var link *os.LinkError
@@ -127,20 +128,20 @@ func cause(err error) error {
 	return err
 }
 
-// TargetError is of an output that must not be written: a file there would be lost.
+// TargetError reports an output that must not be written because it would destroy a file.
 type TargetError struct {
-	Target string // as named
+	Target string // as the user named it
 	Why    string
 }
 
-// Error names the target and what to do.
+// Error names the target and a remedy.
 func (e *TargetError) Error() string {
 	return fmt.Sprintf("output %s is %s; name another file", e.Target, e.Why)
 }
 
-// Check says before the work why target cannot be written: it is there and no regular
-// file, it is one of the inputs, or its folder is missing or takes no files. Inputs that are not there, or
-// are empty, are no concern of it. The error names the target.
+// Check reports before the work why target cannot be written. It may be something other than a
+// regular file, or one of the inputs. Its folder may be missing or not writable. Check ignores
+// missing and empty inputs. The error names the target.
 func Check(target string, inputs ...string) error {
 	if target == "" {
 		return &TargetError{`""`, "no name"}
@@ -163,13 +164,13 @@ func Check(target string, inputs ...string) error {
 	return checkFolder(target)
 }
 
-// What syscall.Access asks of a folder in which files are made.
+// Permissions of a folder in which files are made, for syscall.Access.
 const (
 	canEnter = 1
 	canWrite = 2
 )
 
-// checkFolder says why no file can be made or replaced in the folder of the target.
+// checkFolder reports why no file can be made or replaced in the folder of the target.
 func checkFolder(target string) error {
 	path, err := resolve(target)
 	if err != nil {
@@ -182,7 +183,7 @@ func checkFolder(target string) error {
 	return nil
 }
 
-// kind is what a file is that is not regular.
+// kind names the kind of a file that is not regular.
 func kind(m fs.FileMode) string {
 	switch {
 	case m.IsDir():
@@ -197,8 +198,8 @@ func kind(m fs.FileMode) string {
 	return "not a regular file"
 }
 
-// resolve is the file that target stands for, behind symbolic links: these stay, and
-// what they lead to is replaced.
+// resolve follows symbolic links to the file behind target. The links stay, and that file is
+// replaced.
 func resolve(target string) (string, error) {
 	info, err := os.Lstat(target)
 	if errors.Is(err, fs.ErrNotExist) {

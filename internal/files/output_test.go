@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// An output never takes the place of what is no regular file, or of an input.
+// An output never replaces an input or anything but a regular file.
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -28,7 +28,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%q: %v, expected %q", target, err, want)
 		}
 		if strings.Contains(want, "an input") {
-			continue // Create knows of none
+			continue // Create gets no inputs
 		}
 		if f, err := Create(target); err == nil {
 			f.Abort()
@@ -40,11 +40,10 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// An output is there after Commit only, keeps permissions and links, and leaves nothing
-// beside it.
+// An output appears only after Commit. It keeps permissions and links and leaves no other file.
 func TestWhole(t *testing.T) {
 	dir := t.TempDir()
-	t.Setenv("TMPDIR", t.TempDir()) // on the same file system, and to stay empty
+	t.Setenv("TMPDIR", t.TempDir()) // on the same file system, and expected to stay empty
 	path, link := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	if err := errors.Join(os.WriteFile(path, []byte("old"), 0o600), os.Symlink("a", link)); err != nil {
 		t.Fatal(err)
@@ -79,8 +78,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// A name as long as file systems allow is one like others, though a temporary one is
-// longer: it is written whole, keeps its permissions, and takes nothing else's place.
+// A file with the longest permitted name is written like others, although the temporary name would
+// be longer. It is written whole, keeps its permissions and replaces no other file.
 func TestLongNames(t *testing.T) {
 	for _, name := range []string{strings.Repeat("x", 247) + ".parquet", strings.Repeat("x", 255), "x." + strings.Repeat("y", 253), strings.Repeat("é", 127)} {
 		dir := t.TempDir()
@@ -111,7 +110,7 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// Errors name the target, not the temporary file.
+// Errors name the target and not the temporary file.
 func TestErrorNames(t *testing.T) {
 	path := filepath.Join(t.TempDir(), strings.Repeat("x", 256))
 	if err := Write(path, nil); err == nil || !strings.HasPrefix(err.Error(), "cannot write "+path+": ") || strings.Contains(err.Error(), ".x") {
@@ -122,8 +121,8 @@ func TestErrorNames(t *testing.T) {
 	}
 }
 
-// An input that is read once may be a pipe, whose writer may be late, but no device; the
-// wait for a pipe ends with the context.
+// An input that is read once may be a pipe with a late writer, but not a device. Waiting for a pipe
+// ends with the context.
 func TestRead(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -153,7 +152,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Sweep takes what a killed program left, and nothing else.
+// Sweep removes only the files of a killed program.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	old := time.Now().Add(-2 * staleAfter)

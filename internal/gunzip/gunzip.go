@@ -1,5 +1,5 @@
-// Package gunzip reads what may be gzip'ed, which is told by its first bytes, never by a
-// file's name.
+// Package gunzip reads data that may be compressed with gzip. It looks at the first bytes and never
+// at a file's name.
 package gunzip
 
 import (
@@ -12,14 +12,14 @@ import (
 	"io"
 )
 
-// magic is what gzip data begin with (RFC 1952, section 2.3.1).
+// magic is the first bytes of gzip data (RFC 1952, section 2.3.1).
 var magic = []byte{0x1f, 0x8b}
 
-// Begins reports whether a file that begins with head is gzip'ed.
+// Begins reports whether head is the beginning of a gzip file.
 func Begins(head []byte) bool { return bytes.HasPrefix(head, magic) }
 
-// Reader reads r, unpacked where it is gzip'ed. The errors of gzip data say what to do;
-// those of r stay as they are.
+// Reader returns a reader of r, decompressed if it is gzip. Errors in gzip data state a remedy.
+// Errors of r are unchanged.
 func Reader(r io.Reader) (*bufio.Reader, error) {
 	buffered := bufio.NewReaderSize(r, 1<<16)
 	head, err := buffered.Peek(len(magic))
@@ -36,7 +36,7 @@ func Reader(r io.Reader) (*bufio.Reader, error) {
 	return bufio.NewReaderSize(reader{unpacked}, 1<<16), nil
 }
 
-// reader is a gzip reader whose errors say what to do.
+// reader is a gzip reader whose errors state a remedy.
 type reader struct{ *gzip.Reader }
 
 func (r reader) Read(p []byte) (int, error) {
@@ -47,7 +47,7 @@ func (r reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cause says of an error of the data what to do.
+// cause adds a remedy to an error in the data.
 func cause(err error) error {
 	switch {
 	case err == io.EOF, err == io.ErrUnexpectedEOF:

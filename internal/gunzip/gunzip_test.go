@@ -30,7 +30,7 @@ func unzipped(r io.Reader) (string, error) {
 	return string(all), err
 }
 
-// What is gzip'ed is unpacked, several members one after the other; all else stays.
+// Gzip data is decompressed, including several members in a row. Other data is unchanged.
 func TestReader(t *testing.T) {
 	for name, c := range map[string]struct{ packed, want string }{
 		"gzip":        {string(zipped(t, "a line\n")), "a line\n"},
@@ -48,7 +48,7 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// Damage is told from a file that ends too early, and both from what the disk reports.
+// Errors distinguish damage, a file that ends too early, and errors of the disk.
 func TestErrors(t *testing.T) {
 	whole := zipped(t, strings.Repeat("a line of text, and another\n", 100))
 	sum, body := bytes.Clone(whole), bytes.Clone(whole)

@@ -1,8 +1,8 @@
-// Package names finds what a user means by a name: a machine, a policy, a field.
+// Package names finds the machine, policy or field that a user names.
 //
-// Letter case and the separators "-", "_", "." and space do not count, so "S3FIFO" is
-// "s3-fifo". A name that is spelled exactly always wins. A name that is still unknown is an
-// error that offers the nearest names.
+// Letter case and the separators "-", "_", "." and space do not count, so "S3FIFO" is "s3-fifo". A
+// name that is spelled exactly always wins. An unknown name is an error that offers the nearest
+// names.
 package names
 
 import (
@@ -53,9 +53,9 @@ func WithAliases(known []Name) []string {
 	return list
 }
 
-// Error is why Find found no name or more than one.
+// Error reports why Find found no name or more than one.
 type Error struct {
-	Kind       string // what was looked for: "policy"
+	Kind       string // kind of the name: "policy"
 	Text       string // as the user wrote it
 	Candidates []string
 	Known      []Name
@@ -78,8 +78,8 @@ func (e *Error) Short() string {
 	return fmt.Sprintf("unknown %s %.60q%s", e.Kind, e.Text, DidYouMean(nearest(e.Text, e.Known)))
 }
 
-// Find returns the known name that text means: a name that it matches, or else the name with
-// an alias that it matches. Its errors are of type *Error.
+// Find returns the known name that text matches, or else the name with an alias that it matches.
+// Its errors are of type *Error.
 func Find(kind, text string, known []Name) (string, error) {
 	found := Match(text, List(known))
 	if found == nil {
@@ -95,8 +95,8 @@ func Find(kind, text string, known []Name) (string, error) {
 	return "", &Error{kind, text, found, known}
 }
 
-// Match returns the spellings that text matches: text itself, or else every spelling that
-// differs from it in case and separators alone.
+// Match returns the spellings that text matches: text itself, or else every spelling that differs
+// only in case and separators.
 func Match(text string, spellings []string) (found []string) {
 	if slices.Contains(spellings, text) {
 		return []string{text}
@@ -119,7 +119,7 @@ var separators = strings.NewReplacer("-", "", "_", "", ".", "", " ", "")
 // match.
 func Fold(name string) string { return separators.Replace(strings.ToLower(name)) }
 
-// nearest returns the names that are, or have an alias, near to text.
+// nearest returns the names that are near to text or have an alias near to it.
 func nearest(text string, known []Name) (found []string) {
 	var spellings []string
 	for _, n := range known {
@@ -139,7 +139,7 @@ func nearest(text string, known []Name) (found []string) {
 // if none is near.
 func Nearest(name string, known []string) string { return DidYouMean(Near(name, known)) }
 
-// DidYouMean is ", did you mean a or b?", or nothing for no names.
+// DidYouMean returns ", did you mean a or b?", or "" for no names.
 func DidYouMean(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -168,7 +168,7 @@ func Near(name string, known []string) (near []string) {
 	return near
 }
 
-// Some lists a few of many names, as messages do.
+// Some formats a few of many names for a message.
 func Some(list []string) string {
 	const most = 6
 	if n := len(list); n > most {
@@ -177,12 +177,12 @@ func Some(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// unknownField is how encoding/json and go.yaml.in/yaml say that a struct lacks a field. Both
-// report it as text only.
+// unknownField matches the errors of encoding/json and go.yaml.in/yaml about a field that a struct
+// lacks. Both report it only as text.
 var unknownField = regexp.MustCompile(`(?:unknown field "([^"]+)"|field (\S+) not found in type \S+)`)
 
-// OfFields adds the nearest names to an error of encoding/json or go.yaml.in/yaml about a
-// field that v, which was decoded into, does not have. It returns other errors as they are.
+// OfFields adds the nearest names to an error of encoding/json or go.yaml.in/yaml about a field
+// that v lacks. v is the decoded value. OfFields returns other errors unchanged.
 func OfFields(err error, v any) error {
 	if err == nil {
 		return nil
@@ -202,7 +202,7 @@ func OfFields(err error, v any) error {
 	return errors.New(text[:at[0]] + fmt.Sprintf("unknown field %q%s", name, Nearest(name, known)) + text[at[1]:])
 }
 
-// fieldsOf lists the fields of a type and of the types within it, by their tags.
+// fieldsOf lists the fields of a type and of nested types by their tags.
 func fieldsOf(t reflect.Type, seen map[reflect.Type]bool) (list []string) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map || t.Kind() == reflect.Array {
 		t = t.Elem()

@@ -46,7 +46,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// An unknown field is offered the fields of the type and of those within it.
+// The error for an unknown field offers the fields of the type and of nested types.
 func TestOfFields(t *testing.T) {
 	type inner struct {
 		Capacity *int `json:"capacity_entries" yaml:"capacity_entries"`

@@ -18,8 +18,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
-// Adversarial texts stay texts in every notation: a table of them, and random ones of the
-// same pieces.
+// Adversarial texts stay plain text in every notation. They come from a table and from random
+// combinations of its pieces.
 func TestHostileTexts(t *testing.T) {
 	for _, s := range tracetest.Hostile {
 		checkNotations(t, s)
@@ -40,7 +40,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// FuzzNotations is TestHostileTexts of any text.
+// FuzzNotations is TestHostileTexts for any text.
 func FuzzNotations(f *testing.F) {
 	for _, s := range tracetest.Hostile {
 		f.Add(s)
@@ -66,7 +66,7 @@ func checkNotations(t *testing.T, s string) {
 	}
 }
 
-// isHidden is an independent statement of what no output may contain.
+// isHidden defines independently which characters no output may contain.
 func isHidden(r rune) bool {
 	return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Cs, unicode.Zl, unicode.Zp) ||
 		unicode.In(r, unicode.Bidi_Control, unicode.Variation_Selector, unicode.Noncharacter_Code_Point, unicode.Other_Default_Ignorable_Code_Point)
@@ -75,8 +75,8 @@ func isHidden(r rune) bool {
 // parser reads Markdown as GitHub does, with footnotes, and passes HTML through.
 var parser = goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote), goldmark.WithRendererOptions(render.WithUnsafe()))
 
-// checkMarkdown renders documents that contain s and expects the document of a plain name,
-// with s in the name's place.
+// checkMarkdown renders documents that contain s. It expects the document of a plain name with s in
+// its place.
 func checkMarkdown(t *testing.T, s string) {
 	t.Helper()
 	bars := strings.NewReplacer("|", `\|`)
@@ -88,14 +88,14 @@ func checkMarkdown(t *testing.T, s string) {
 		{"| a | b |\n| --- | --- |\n| @ | 1 |\n| 2 | @ |\n", bars.Replace(printable.Code(s)), ""},
 	} {
 		if strings.TrimSpace(d.markdown) == "" {
-			continue // an empty paragraph is none
+			continue // an empty paragraph disappears
 		}
 		got, plain := asHTML(t, strings.ReplaceAll(d.document, "@", d.markdown)), asHTML(t, strings.ReplaceAll(d.document, "@", "NAME"))
 		if d.shown == "" {
 			d.shown = printable.Text(s)
 			plain = strings.ReplaceAll(plain, "NAME", "<code>NAME</code>")
 		}
-		got = strings.ReplaceAll(got, "<!-- -->", "") // in addresses of mail
+		got = strings.ReplaceAll(got, "<!-- -->", "") // in mail addresses
 		if want := strings.ReplaceAll(plain, "NAME", html.EscapeString(d.shown)); words(got) != words(want) {
 			t.Errorf("%q as %q in %q:\n%s\nexpected\n%s", s, d.markdown, d.document, got, want)
 		}
@@ -111,8 +111,8 @@ func asHTML(t *testing.T, markdown string) string {
 	return out.String()
 }
 
-// words makes HTML comparable: entities in one spelling, and without white space, in which
-// Markdown has no rules of use here.
+// words makes HTML comparable. It unifies the spelling of entities and removes white space, whose
+// rules in Markdown do not matter here.
 func words(s string) string {
 	s = strings.NewReplacer("&quot;", `"`, "&#34;", `"`, "&#39;", "'").Replace(s)
 	return strings.Join(strings.FieldsFunc(s, unicode.IsSpace), "")

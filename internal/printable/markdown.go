@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// markup are the texts that GitHub's Markdown reads as its own inside a line: emphasis,
-// code, strikethrough, links, formulas, HTML and entities.
+// markup are the texts with a meaning inside a line in GitHub's Markdown: emphasis, code,
+// strikethrough, links, formulas, HTML and entities.
 var markup = strings.NewReplacer(`\`, `\\`, "*", `\*`, "`", "\\`", "~", `\~`, "](", `]\(`, "$", `\$`,
 	"&", "&amp;", "<", "&lt;", "://", `:\//`, "www.", `www\.`, "\r", " ", "\n", " ", "\t", " ")
 
-// space is one that Markdown keeps at the ends of a line.
+// space is a space that Markdown keeps at the ends of a line.
 const space = "&#32;"
 
-// opens is the beginning of a line that Markdown reads as a heading, a quote, an item of a
-// list, a definition of a link, a checkbox or a table.
+// opens matches the beginning of a line that Markdown reads as a block: a heading, a quote, a list
+// item, a link definition, a checkbox or a table.
 var opens = regexp.MustCompile(`^(?:[#>=[|:]|[+-]\B|[0-9]+[.)]\B)`)
 
-// Cell returns Text of s as Markdown for the cell of a table whose writer escapes bars.
-// Readers see s and nothing else: no picture, HTML, formatting or link.
+// Cell returns Text of s as Markdown for a table cell whose writer escapes bars. Readers see
+// exactly s, without pictures, HTML, formatting or links.
 func Cell(s string) string {
 	s = markup.Replace(Text(s))
 	var b strings.Builder
@@ -31,19 +31,19 @@ func Cell(s string) string {
 	return address.ReplaceAllString(b.String(), "$1<!-- -->$2")
 }
 
-// address matches the middle of a mail address. GitHub makes a link of an address whatever is
-// escaped, so Cell puts an empty comment before the "@".
+// address matches the middle of a mail address. GitHub makes a link of an address despite escapes,
+// so Cell puts an empty comment before the "@".
 var address = regexp.MustCompile(`([A-Za-z0-9.!#$%&'*+/=?^_{|}~;-])(@[A-Za-z0-9_\\-]+\.[A-Za-z0-9])`)
 
 func isWord(c byte) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }
 
-// Markdown returns Text of s as one line of Markdown, of a paragraph, heading or item of a
-// list, with the same promise as Cell.
+// Markdown returns Text of s as one line of Markdown: a paragraph, a heading or a list item.
+// Readers see exactly s, as with Cell.
 func Markdown(s string) string {
 	s = strings.ReplaceAll(Cell(s), "|", `\|`)
-	if rest, ok := strings.CutPrefix(s, " "); ok { // not code, and a name of spaces is one
+	if rest, ok := strings.CutPrefix(s, " "); ok { // not code, even if the name consists of spaces
 		s = space + rest
 	}
 	if rest, ok := strings.CutSuffix(s, " "); ok {
@@ -65,7 +65,7 @@ func Code(s string) string {
 	for strings.Contains(s, fence) {
 		fence += "`"
 	}
-	if s == "" || strings.Trim(s, "` ") != s { // a space at both ends is not part of the code
+	if s == "" || strings.Trim(s, "` ") != s { // Markdown strips one space at both ends of a code span
 		s = " " + s + " "
 	}
 	return fence + s + fence

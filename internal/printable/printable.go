@@ -1,6 +1,6 @@
-// Package printable shows texts of others on a terminal and in documents. Names of files,
-// requests and models may hold what a terminal obeys, or what reorders the text around it;
-// data formats carry that as it is, and people see it written out.
+// Package printable shows untrusted texts on a terminal and in documents. Names of files, requests
+// and models may contain characters that control a terminal or reorder the text around them. Data
+// formats carry such characters unchanged. People see them escaped.
 package printable
 
 import (
@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 )
 
-// Text writes out, as Go does (\x1b or \u202e), the characters of s that act or that are
-// invisible: control characters other than line feeds and tabs, bytes that are not UTF-8,
-// marks of writing direction, Unicode's line ends, and characters without a glyph.
+// Text escapes the characters of s that act or are invisible, as Go does (\x1b or \u202e). These
+// are control characters other than line feeds and tabs, bytes that are not UTF-8, and marks of
+// writing direction. Unicode's line ends and characters without a glyph also count.
 func Text(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, acts) {
 		return s
@@ -36,12 +36,12 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Line is Text of what has to stay on one line.
+// Line is Text for texts that must stay on one line.
 func Line(s string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Text(s))
 }
 
-// acts reports whether a character is carried out instead of shown, or shown as nothing.
+// acts reports whether a terminal obeys a character or shows nothing for it.
 func acts(r rune) bool {
 	if r == '\n' || r == '\t' {
 		return false
@@ -49,22 +49,22 @@ func acts(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, invisible...)
 }
 
-// invisible are the characters that readers cannot see: formats (zero-width spaces and
-// joiners, marks of direction, tags), Unicode's line ends, fillers, variation selectors,
-// and code points that are no characters, which XML does not allow.
+// invisible are the characters that readers cannot see. They are formats (zero-width spaces and
+// joiners, marks of direction, tags), Unicode's line ends, fillers and variation selectors.
+// Noncharacters, which XML does not allow, also count.
 var invisible = []*unicode.RangeTable{unicode.Cf, unicode.Zl, unicode.Zp,
 	unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Noncharacter_Code_Point}
 
-// Writer writes Text of what it is given to another one.
+// Writer writes Text of its input to another writer.
 type Writer struct {
 	w    io.Writer
-	part []byte // of a character that the next Write may complete
+	part []byte // incomplete character that the next Write may complete
 }
 
 // NewWriter returns a writer in front of w. Flush ends it.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// Write writes whole characters and keeps back the part of one that p may end in.
+// Write writes whole characters and keeps an incomplete one at the end of p.
 func (t *Writer) Write(p []byte) (int, error) {
 	text := append(t.part, p...)
 	whole := len(text)
@@ -81,22 +81,22 @@ func (t *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes what is kept back.
+// Flush writes the kept bytes.
 func (t *Writer) Flush() error {
 	_, err := io.WriteString(t.w, Text(string(t.part)))
 	t.part = nil
 	return err
 }
 
-// formula are the first characters that make spreadsheets compute a cell instead of showing
-// it (OWASP, "CSV Injection"): the ASCII ones and their full-width forms.
+// formula are first characters that make spreadsheets compute a cell instead of showing it (OWASP,
+// "CSV Injection"). They are the ASCII ones and their full-width forms.
 const formula = "=+-@\t\r\n＝＋－＠"
 
-// quote marks a cell as text, as in spreadsheets.
+// quote marks a cell as text in spreadsheets.
 const quote = "'"
 
-// CSV returns the text of a cell that spreadsheets show and do not compute: a quote goes
-// before the beginning of a formula. FromCSV removes it. Numbers get none.
+// CSV returns a text for a cell that spreadsheets show and do not compute. It puts a quote before a
+// formula, and FromCSV removes it. Numbers get no quote.
 func CSV(s string) string {
 	if computed(s) {
 		return quote + s
@@ -104,7 +104,7 @@ func CSV(s string) string {
 	return s
 }
 
-// FromCSV returns the text that CSV was given.
+// FromCSV returns the argument of CSV.
 func FromCSV(s string) string {
 	if rest, ok := strings.CutPrefix(s, quote); ok && computed(rest) {
 		return rest
@@ -120,8 +120,8 @@ func Record(cells []string) []string {
 	return cells
 }
 
-// computed reports whether CSV puts a quote before s: s is a formula, or a formula that has
-// quotes already, which FromCSV has to leave.
+// computed reports whether CSV puts a quote before s. It does so for a formula, and for a formula
+// that already has quotes, which FromCSV must keep.
 func computed(s string) bool {
 	s = strings.TrimLeft(s, quote)
 	first, size := utf8.DecodeRuneInString(s)
@@ -132,7 +132,7 @@ func computed(s string) bool {
 	return err != nil
 }
 
-// plainWord is a word that no shell changes.
+// plainWord matches a word that no shell changes.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // ShellWord quotes a word for a POSIX shell if it needs quotes.

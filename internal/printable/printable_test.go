@@ -18,7 +18,7 @@ var cases = []struct{ given, text, line string }{
 	{"", "", ""},
 }
 
-// What a terminal obeys is written out, whatever else a text holds stays.
+// Characters that control a terminal are escaped. All others are unchanged.
 func TestText(t *testing.T) {
 	for _, c := range cases {
 		if got := Text(c.given); got != c.text {
@@ -33,7 +33,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// The writer writes the same however the text is divided.
+// The writer's output does not depend on the division of the text.
 func TestWriter(t *testing.T) {
 	for _, c := range cases {
 		for size := 1; size < 6; size++ {
@@ -62,7 +62,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-// A shell reads a quoted word as it was.
+// A shell reads a quoted word unchanged.
 func TestShellWord(t *testing.T) {
 	for word, want := range map[string]string{
 		"trace!=a.parquet": "'trace!=a.parquet'", "lfu-decay:half_life=16": "lfu-decay:half_life=16", "": "''", "a b": "'a b'",

@@ -25,7 +25,7 @@ type Table struct {
 	rows  [][]string
 	lines map[int]bool // rows that a rule follows
 	right map[int]bool // columns aligned right
-	width map[int]int  // of columns whose texts are wrapped
+	width map[int]int  // widths of wrapped columns
 }
 
 // New begins a table with a header.
@@ -78,7 +78,7 @@ func (t *Table) AddTexts(cells []string) { t.rows = append(t.rows, cells) }
 // Line draws a rule between the rows before and those that follow. Markdown has no such rule.
 func (t *Table) Line() { t.lines[len(t.rows)-1] = true }
 
-// columns is the number of columns.
+// columns returns the number of columns.
 func (t *Table) columns() int {
 	n := len(t.Header)
 	for _, row := range t.rows {
@@ -149,7 +149,7 @@ func (t *Table) Text() string {
 // Markdown renders the table as GitHub's Markdown, without title and notes.
 func (t *Table) Markdown() string { return t.markdown(printable.Cell) }
 
-// RawMarkdown is Markdown of cells that are Markdown already, except for bars and line ends.
+// RawMarkdown is Markdown for cells that contain Markdown. It escapes only bars and line ends.
 func (t *Table) RawMarkdown() string { return t.markdown(func(s string) string { return s }) }
 
 func (t *Table) markdown(escape func(string) string) string {
@@ -179,7 +179,7 @@ func (t *Table) markdown(escape func(string) string) string {
 	return out.String()
 }
 
-// CSV writes the header and the rows. Spreadsheets show the cells and compute none.
+// CSV writes the header and the rows. Spreadsheets show the cells without computing them.
 func (t *Table) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	for _, row := range slices.Concat([][]string{t.Header}, t.rows) {
@@ -191,7 +191,7 @@ func (t *Table) CSV(w io.Writer) error {
 	return c.Error()
 }
 
-// Report is tables one below the other.
+// Report is a sequence of tables.
 type Report struct {
 	// Title heads the Markdown document. A terminal does not show it.
 	Title     string
@@ -253,7 +253,7 @@ func (r *Report) Markdown(w io.Writer) error {
 // cellWidth does not depend on the locale: ambiguous characters such as × are one cell wide.
 var cellWidth = &runewidth.Condition{StrictEmojiNeutral: true}
 
-// width is the number of terminal cells of a line.
+// width returns the number of terminal cells of a line.
 func width(line string) (n int) {
 	for _, r := range line {
 		n += cellWidth.RuneWidth(r)
@@ -261,7 +261,7 @@ func width(line string) (n int) {
 	return n
 }
 
-// Wrap breaks a line between words if it is wider than most; 0 does not break it.
+// Wrap breaks a line between words if it is wider than most. With 0 it does not break the line.
 func Wrap(line string, most int) []string {
 	if most == 0 || width(line) <= most {
 		return []string{line}

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Count is "1 cell" or "2 cells".
+// Count returns "1 cell" or "2 cells".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -17,14 +17,14 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Union is the texts of a and b, sorted, each once.
+// Union returns the distinct texts of a and b, sorted.
 func Union(a []string, b ...string) []string {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// Ratio is a ÷ b, NaN for b = 0.
+// Ratio returns a ÷ b, NaN for b = 0.
 func Ratio(a, b int64) float64 {
 	if b == 0 {
 		return math.NaN()
@@ -32,7 +32,7 @@ func Ratio(a, b int64) float64 {
 	return float64(a) / float64(b)
 }
 
-// WriteJSON writes a value as indented JSON, with <, > and & as they are.
+// WriteJSON writes a value as indented JSON and does not escape <, > and &.
 func WriteJSON(w io.Writer, value any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

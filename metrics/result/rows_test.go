@@ -101,7 +101,7 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 }
 
-// A change of one digit in a count behind the rankings is found, as README.md says.
+// A change of one digit in a count behind the rankings is found, as VERIFY.md says.
 func TestChangedDigitsAreSeen(t *testing.T) {
 	good := line(t)
 	for _, name := range []string{"hits", "misses", "lost", "demand", "demand_mean", "steps"} {

@@ -1,17 +1,17 @@
-// Package allocate divides the cache memory of a request among the layers and heads of
-// a model: KVDrive's 2D layer–head window scaling (section 5.2), and the laws that it
-// is held against.
+// Package allocate divides the cache memory of a request among the layers and heads of a model. It
+// implements KVDrive's 2D layer–head window scaling (section 5.2) and the laws that it is compared
+// with.
 //
-// A profile gives each layer and head a curve: what a size costs (memory) and what it
-// saves (transfers). Choosing one size for each, so that the savings are largest and
-// the costs fit the memory, is the multiple-choice knapsack problem:
+// A profile gives each layer and head a curve: the cost (memory) and the saving (transfers) of each
+// size. The task is to choose one size for each, so that the savings are largest and the costs fit
+// the memory. This is the multiple-choice knapsack problem:
 //
 //	max Σ Benefit_{l,h}(w_{l,h})   subject to   Σ Cost_{l,h}(w_{l,h}) ≤ M
 //
-// A method is one file; Methods lists them. What comes out is a Plan, a file that
-// replay reads. Sizes are capacities in entries, or windows in steps (KVDrive's ×N).
+// Each method has its own file, and Methods lists them. The result is a Plan, a file that replay
+// reads. Sizes are capacities in entries, or windows in steps (KVDrive's ×N).
 //
-// Everything is integer arithmetic: the same rows give the same plan on every machine.
+// All arithmetic is on integers, so the same rows give the same plan on every machine.
 package allocate
 
 import (
@@ -22,19 +22,18 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Family is what the sizes of a plan are.
+// Family is the kind of the sizes of a plan.
 type Family string
 
 // The families.
 const (
-	// Capacities are entries (tokens) that a stream may keep; the policy that keeps
-	// them is replay's choice.
+	// Capacities are entries (tokens) that a stream may keep. The policy is chosen at replay.
 	Capacities Family = "capacity"
-	// Windows are the numbers of steps whose demand a stream keeps (policy window:N).
+	// Windows are numbers of steps whose demand a stream keeps (policy window:N).
 	Windows Family = "window"
 )
 
-// text names a size.
+// text formats a size.
 func (f Family) text(size int) string {
 	if f == Windows {
 		return fmt.Sprintf("%s%d", windowPrefix, size)
@@ -42,13 +41,13 @@ func (f Family) text(size int) string {
 	return fmt.Sprintf("%d entries", size)
 }
 
-// Key is a layer and head of a model, request by request a stream.
+// Key is a layer and head of a model. In each request it is a stream.
 type Key struct {
 	Layer int32
-	Head  int32 // trace.NoHead where the layer shares its selection
+	Head  int32 // trace.NoHead if the layer shares its selection
 }
 
-// String is "layer 3", or "layer 3 head 1".
+// String returns "layer 3" or "layer 3 head 1".
 func (k Key) String() string {
 	if k.Head == trace.NoHead {
 		return fmt.Sprintf("layer %d", k.Layer)
@@ -60,16 +59,15 @@ func compareKeys(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Head, b.Head))
 }
 
-// Problem is what there is to choose from: a curve for each layer and head. The first
-// point of each curve is its floor, the least that a method may choose; all curves
-// begin at the same size.
+// Problem holds the choices: a curve for each layer and head. The first point of each curve is its
+// floor, the smallest size that a method may choose. All curves begin at the same size.
 type Problem struct {
 	Family Family
-	Unit   int     // entries of a block: capacities are multiples of it
+	Unit   int     // entries of a block, of which capacities are multiples
 	Curves []Curve // sorted by layer, then head
 }
 
-// Least is the memory of the floors, in entries of a request.
+// Least returns the memory of the floors, in entries per request.
 func (p *Problem) Least() (entries int64) {
 	for i := range p.Curves {
 		entries += p.Curves[i].Points[0].Cost
@@ -77,7 +75,7 @@ func (p *Problem) Least() (entries int64) {
 	return entries
 }
 
-// check says whether the methods can work on p.
+// check reports why the methods cannot work on p.
 func (p *Problem) check() error {
 	if p.Family != Capacities && p.Family != Windows {
 		return fmt.Errorf("family %q, expected %s or %s", p.Family, Capacities, Windows)
@@ -102,8 +100,8 @@ func (p *Problem) check() error {
 	return nil
 }
 
-// From returns the problem with sizes from floor on: those below are dropped, and a
-// capacity that was not profiled is read off the curve (Curve.At).
+// From returns the problem with sizes from floor on. It drops smaller sizes. A capacity that was
+// not profiled is interpolated on the curve (Curve.At).
 func (p *Problem) From(floor int) (*Problem, error) {
 	from := &Problem{Family: p.Family, Unit: p.Unit}
 	for i := range p.Curves {
@@ -123,15 +121,14 @@ func (p *Problem) From(floor int) (*Problem, error) {
 	return from, nil
 }
 
-// Totals are what sizes come to, summed over layers and heads.
+// Totals are the sums of a choice of sizes over layers and heads.
 type Totals struct {
-	Memory int64 // entries of a request
-	Misses int64 // blocks, of all pooled requests
-	Moved  int64 // of all pooled requests, see Point
+	Memory int64 // entries per request
+	Misses int64 // blocks of all pooled requests
+	Moved  int64 // of all pooled requests, see Point.Moved
 }
 
-// Totals are what the sizes, one for each curve, come to on the requests that p was
-// pooled from.
+// Totals returns the totals of one size per curve, on the requests that p was pooled from.
 func (p *Problem) Totals(sizes []int) (t Totals, err error) {
 	for i := range p.Curves {
 		pt, err := p.Curves[i].At(p.Family, sizes[i])
@@ -160,7 +157,7 @@ func (p *Problem) layers() (runs [][2]int) {
 	return runs
 }
 
-// part is the problem of the curves [from, to).
+// part returns the problem of the curves [from, to).
 func (p *Problem) part(run [2]int) *Problem {
 	return &Problem{p.Family, p.Unit, p.Curves[run[0]:run[1]]}
 }

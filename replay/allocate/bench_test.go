@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// model is a problem as `--capacity sweep` profiles one: 64 multiples of K from 1 to 16,
-// concave but for noise.
+// model returns a problem like those of `--capacity sweep`: 64 multiples of K from 1 to 16, concave
+// except for noise.
 func model(layers, heads int, family Family) *Problem {
 	r := rand.New(rand.NewPCG(uint64(layers), uint64(heads)))
 	p := &Problem{Family: family, Unit: 1}
@@ -34,8 +34,9 @@ func model(layers, heads int, family Family) *Problem {
 	return p
 }
 
-// 61 layers with one selection each (DeepSeek-V3.2-Exp) and 32 layers of 8 heads
-// (Llama-3-8B), 64 sizes, in twice K. Costs of windows have no divisor in common.
+// The models have 61 layers with one selection each (DeepSeek-V3.2-Exp) or 32 layers of 8 heads
+// (Llama-3-8B), and 64 sizes. The memory is 2 × K per stream. Costs of windows have no common
+// divisor.
 func BenchmarkAllocate(b *testing.B) {
 	for _, m := range []struct{ layers, heads int }{{61, 1}, {32, 8}} {
 		for _, family := range []Family{Capacities, Windows} {

@@ -9,24 +9,24 @@ import (
 
 // Point is one size of a layer and head, with its counts pooled over requests.
 type Point struct {
-	Size int // entries of a capacity, steps of a window
-	// Cost is the memory of the size in entries of one request, Cost_{l,h}(w): the
-	// capacity itself; of a window the entries that were resident.
+	Size int // entries of a capacity or steps of a window
+	// Cost is the memory of the size, Cost_{l,h}(w), in entries per request. For a capacity it is
+	// the capacity itself, and for a window the number of resident entries.
 	Cost int64
 	// Misses are blocks.
 	Misses int64
-	// Moved is what crosses to the GPU: bytes, or entries where their bytes are not
-	// known. Benefit_{l,h}(w) is Moved of the smallest size less Moved of this one.
+	// Moved is the transfer to the GPU: bytes, or entries if their bytes are not known.
+	// Benefit_{l,h}(w) is Moved of the smallest size minus Moved of this one.
 	Moved int64
 }
 
-// Curve is what the sizes of one layer and head cost and save, sizes ascending.
+// Curve holds the costs and savings of one layer and head, by ascending size.
 type Curve struct {
 	Key
 	Points []Point
 }
 
-// Bounds that keep sums far from overflow: 2^48 B are 256 TiB.
+// Limits that keep sums far from overflow. 2^48 B are 256 TiB.
 const (
 	mostCurves = 1 << 14
 	mostPoints = 1 << 16
@@ -50,9 +50,9 @@ func (c *Curve) check(f Family) error {
 	return nil
 }
 
-// At is the point of a size. A capacity between two that were profiled lies on the
-// line between them, to the nearest whole; one beyond the largest counts like that. Windows,
-// and capacities below the smallest, must have been profiled.
+// At returns the point of a size. A capacity between two profiled ones is interpolated linearly, to
+// the nearest integer. One beyond the largest counts as the largest. Windows, and capacities below
+// the smallest, must have been profiled.
 func (c *Curve) At(f Family, size int) (Point, error) {
 	n := len(c.Points)
 	i := 0
@@ -75,7 +75,8 @@ func (c *Curve) At(f Family, size int) (Point, error) {
 	return Point{size, int64(size), between(a.Misses, b.Misses, part, whole), between(a.Moved, b.Moved, part, whole)}, nil
 }
 
-// between is a + (b-a)·part÷whole to the nearest whole, half rounded up; 0 ≤ part ≤ whole.
+// between returns a + (b-a)·part÷whole rounded to the nearest integer, half up, for 0 ≤ part ≤
+// whole.
 func between(a, b, part, whole int64) int64 {
 	if b < a {
 		a, b, part = b, a, whole-part
@@ -83,7 +84,7 @@ func between(a, b, part, whole int64) int64 {
 	return a + mulAddDiv(b-a, part, whole/2, whole)
 }
 
-// mulDiv is a·b÷c without overflow on the way, rounded down; a, b ≥ 0, b ≤ c, c > 0.
+// mulDiv returns a·b÷c rounded down without intermediate overflow, for a, b ≥ 0, b ≤ c, c > 0.
 func mulDiv(a, b, c int64) int64 {
 	if b == c {
 		return a
@@ -91,7 +92,8 @@ func mulDiv(a, b, c int64) int64 {
 	return mulAddDiv(a, b, 0, c)
 }
 
-// mulAddDiv is (a·b + plus)÷c likewise; a, b ≥ 0, b ≤ c, 0 ≤ plus < c.
+// mulAddDiv returns (a·b + plus)÷c rounded down without intermediate overflow. It requires a, b ≥
+// 0, b ≤ c, 0 ≤ plus < c.
 func mulAddDiv(a, b, plus, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	lo, carry := bits.Add64(lo, uint64(plus), 0)
@@ -99,8 +101,8 @@ func mulAddDiv(a, b, plus, c int64) int64 {
 	return int64(q)
 }
 
-// frontier are the points that are worth choosing, costs ascending: each moves less
-// than all cheaper ones. The first is the curve's cheapest.
+// frontier returns the points that are worth choosing, by ascending cost. Each moves less than all
+// cheaper ones. The first is the curve's cheapest point.
 func (c *Curve) frontier() []Point {
 	var f []Point
 	for _, p := range c.Points {
@@ -117,8 +119,8 @@ func (c *Curve) frontier() []Point {
 	return f
 }
 
-// fit is the largest size that costs no more than share; at least the floor. A
-// capacity need not have been profiled, but is no larger than the largest that was.
+// fit returns the largest size that costs at most share, but at least the floor. A capacity need
+// not have been profiled, but it is at most the largest profiled one.
 func (c *Curve) fit(p *Problem, share int64) int {
 	size := c.Points[0].Size
 	for _, pt := range c.Points {
@@ -132,8 +134,8 @@ func (c *Curve) fit(p *Problem, share int64) int {
 	return size
 }
 
-// merge is the one curve of several that must all have the same size: its points are
-// the sizes that they have in common, costs and counts summed.
+// merge returns one curve for several that must have equal sizes. Its points are their common
+// sizes, with costs and counts summed.
 func merge(curves []Curve) Curve {
 	merged := Curve{Key: curves[0].Key, Points: append([]Point(nil), curves[0].Points...)}
 	for _, c := range curves[1:] {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Sizes 10, 20, 40 move 100, 50, 10: a capacity of 15 is half-way, one of 25 a quarter
-// of the way from 50 to 10, one of 27 seven twentieths: 50 - 14; 41 is like 40.
+// Sizes 10, 20, 40 move 100, 50, 10. A capacity of 15 is half-way, and one of 25 a quarter of the
+// way from 50 to 10. One of 27 is seven twentieths of it: 50 - 14. 41 equals 40.
 func TestAt(t *testing.T) {
 	c := curveOf(0, shared, 10, 100, 20, 50, 40, 10)
 	for size, want := range map[int]int64{10: 100, 15: 75, 20: 50, 25: 40, 27: 36, 39: 12, 40: 10, 41: 10, 4000: 10} {
@@ -36,7 +36,7 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// mulDiv is the quotient of whole numbers of any size.
+// mulDiv returns the quotient of integers of any size.
 func TestMulDiv(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 10000 {
@@ -58,7 +58,7 @@ func TestFrontier(t *testing.T) {
 	}
 }
 
-// Only what all have in common is a size of all.
+// The merged curve has only sizes that all curves have.
 func TestMerge(t *testing.T) {
 	got := merge([]Curve{curveOf(3, 0, 10, 5, 20, 4, 30, 3), curveOf(3, 1, 10, 50, 30, 30, 40, 20), curveOf(3, 2, 10, 1, 20, 1, 30, 1)})
 	want := []Point{{10, 30, 56, 56}, {30, 90, 34, 34}}
@@ -67,8 +67,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// The envelope of 100 80 35 (sizes 10, 20, 30) goes over 20: 6.5 an entry beat 2, then 4.5. Two steps that save
-// the same an entry stay two.
+// The envelope of 100 80 35 (sizes 10, 20, 30) skips 20, because 6.5 per entry beats 2 followed by
+// 4.5. Two steps with equal savings per entry stay separate.
 func TestSteps(t *testing.T) {
 	p := capacities(curveOf(0, shared, 10, 100, 20, 80, 30, 35, 40, 30), curveOf(1, shared, 10, 9, 20, 4, 30, 0), curveOf(2, shared, 10, 90, 20, 60, 40, 0))
 	want := []step{{0, 2, 20, 65}, {0, 3, 10, 5}, {1, 1, 10, 5}, {1, 2, 10, 4}, {2, 1, 10, 30}, {2, 2, 20, 60}}

@@ -1,15 +1,14 @@
 package allocate
 
-// exact2D solves the multiple-choice knapsack by dynamic programming over memory
-// (Dudzinski and Walukiewicz 1987): best(i, m) = max over the sizes of curve i of
-// benefit + best(i-1, m - cost).
+// exact2D solves the multiple-choice knapsack by dynamic programming over memory (Dudzinski and
+// Walukiewicz 1987). best(i, m) is the maximum over the sizes of curve i of benefit + best(i-1, m -
+// cost).
 //
-// Memory is counted in multiples of the greatest common divisor of all costs above the
-// floors, which loses nothing: K÷16 on the grid of `--capacity sweep`. Where that makes
-// more than exactStates multiples, in a coarser unit, costs rounded up: what comes out
-// fits still and is the best at that granularity (Result.Granularity), or 2d-greedy's
-// choice where that moves less. Cost: curves × sizes × multiples; memory: 2 B × curves
-// × multiples.
+// It counts memory in multiples of the greatest common divisor of all costs above the floors. This
+// loses nothing: on the grid of `--capacity sweep` the divisor is K÷16. If that gives more than
+// exactStates multiples, it uses a coarser unit and rounds costs up. The result still fits and is
+// the best at that granularity (Result.Granularity). If 2d-greedy's choice moves less, that is the
+// result. The time is curves × sizes × multiples. The memory is 2 B × curves × multiples.
 var exact2D = Method{
 	Name:    "2d-exact",
 	Summary: "the best choice of all, by dynamic programming",
@@ -18,12 +17,12 @@ var exact2D = Method{
 	solve:   solveExact,
 }
 
-// exactStates is the most multiples of memory that 2d-exact tells apart.
+// exactStates is the largest number of multiples of memory in 2d-exact.
 const exactStates = 1 << 16
 
 func solveExact(p *Problem, memory int64) *Result { return solveExactIn(p, memory, exactStates) }
 
-// solveExactIn tells apart at most states multiples of memory.
+// solveExactIn distinguishes at most states multiples of memory.
 func solveExactIn(p *Problem, memory, states int64) *Result {
 	g := newClimb(p, memory)
 	unit, fine := g.granularity(states)
@@ -45,9 +44,9 @@ func solveExactIn(p *Problem, memory, states int64) *Result {
 	return r
 }
 
-// granularity is the unit of memory, and whether it is as fine as the costs are.
+// granularity returns the unit of memory. fine reports whether it is as fine as the costs.
 func (g *climb) granularity(states int64) (unit int64, fine bool) {
-	most := int64(0) // that could be spent
+	most := int64(0) // memory that can be spent
 	for _, f := range g.frontiers {
 		for _, p := range f {
 			unit = gcd(unit, p.Cost-f[0].Cost)
@@ -71,8 +70,8 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// knapsack is the dynamic programme: best[m] is the most that the curves so far save with
-// m units above the floors, picks[i][m] the point of curve i there.
+// knapsack is the dynamic programme. best[m] is the largest saving of the curves so far with m
+// units above the floors. picks[i][m] is the point of curve i in that choice.
 type knapsack struct {
 	unit       int64
 	frontiers  [][]Point
@@ -89,12 +88,12 @@ func newKnapsack(g *climb, unit int64) *knapsack {
 	return &knapsack{unit: unit, frontiers: g.frontiers, best: make([]int64, n), next: make([]int64, n)}
 }
 
-// weight is what a point costs above its floor, in units, rounded up.
+// weight returns the cost of a point above its floor, in units, rounded up.
 func (t *knapsack) weight(f []Point, j int) int {
 	return int((f[j].Cost - f[0].Cost + t.unit - 1) / t.unit)
 }
 
-// add enters one curve. Among equals the cheaper point stands.
+// add adds one curve. Among equals it keeps the cheaper point.
 func (t *knapsack) add(f []Point) {
 	pick := make([]uint16, len(t.best))
 	copy(t.next, t.best)
@@ -109,7 +108,7 @@ func (t *knapsack) add(f []Point) {
 	t.best, t.next, t.picks = t.next, t.best, append(t.picks, pick)
 }
 
-// sizes walks the picks back from the least memory that saves most.
+// sizes follows the picks back from the least memory with the largest saving.
 func (t *knapsack) sizes() []int {
 	m := len(t.best) - 1
 	for m > 0 && t.best[m-1] == t.best[m] {

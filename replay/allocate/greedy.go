@@ -6,19 +6,18 @@ import (
 	"slices"
 )
 
-// greedy2D starts from the smallest sizes and enlarges where a byte of memory saves
-// most, until the memory is spent (KVDrive, section 5.2).
+// greedy2D starts from the smallest sizes. It enlarges the size that saves most per entry of
+// memory, until the memory is spent (KVDrive, section 5.2).
 //
-// The paper enlarges "the window with the highest benefit-to-cost ratio" and does not
-// say by how much. One size at a time gets stuck where a curve is not concave: before
-// a step that saves much comes one that saves little. So a curve is climbed along its
-// upper concave envelope, from each size to the one with the best ratio of all larger
-// ones; on concave curves that is one size at a time. Once a step does not fit, steps
-// are of any curve to any size that fits, still the best ratio first, until none does.
+// The paper enlarges "the window with the highest benefit-to-cost ratio" and does not state the
+// amount. Single sizes get stuck if a curve is not concave: a step that saves little precedes one
+// that saves much. So a curve is climbed along its upper concave envelope, from each size to the
+// larger size with the best ratio. On concave curves that is the next size. After a step does not
+// fit, steps may go from any curve to any size that fits, best ratio first, until none fits.
 //
-// Up to the first step that does not fit this is the optimum of the linear relaxation
-// (Sinha and Zoltners 1979), so that the best choice saves less than that one step
-// more than this method: Result.AtLeast states it. Cost: sorting all sizes.
+// Up to the first step that does not fit, this is the optimum of the linear relaxation (Sinha and
+// Zoltners 1979). So the best choice saves less than that one step more than this method.
+// Result.AtLeast states the bound. The time is that of sorting all sizes.
 var greedy2D = Method{
 	Name:    "2d-greedy",
 	Summary: "the largest saving per entry of memory first, from the smallest sizes up",
@@ -29,11 +28,11 @@ var greedy2D = Method{
 
 // step enlarges a curve from one point of its envelope to the next.
 type step struct {
-	curve, to  int // to: the point of the frontier
+	curve, to  int // point of the frontier
 	cost, gain int64
 }
 
-// byRatio sorts the largest gain ÷ cost first, exactly.
+// byRatio orders by falling gain ÷ cost, exactly.
 func byRatio(a, b step) int {
 	ah, al := bits.Mul64(uint64(a.gain), uint64(b.cost))
 	bh, bl := bits.Mul64(uint64(b.gain), uint64(a.cost))
@@ -57,15 +56,15 @@ func solveGreedy(p *Problem, memory int64) *Result {
 	return &Result{Sizes: g.sizes(), AtLeast: atLeast}
 }
 
-// climb is a choice that only grows.
+// climb is a choice whose sizes only grow.
 type climb struct {
 	frontiers [][]Point
-	at        []int // point of each frontier
-	left      int64 // memory
+	at        []int // current point of each frontier
+	left      int64 // remaining memory
 	moved     int64
 }
 
-// newClimb begins at the cheapest points.
+// newClimb starts at the cheapest points.
 func newClimb(p *Problem, memory int64) *climb {
 	g := &climb{at: make([]int, len(p.Curves)), left: memory}
 	for i := range p.Curves {
@@ -83,13 +82,13 @@ func (g *climb) take(s step) {
 	g.moved -= s.gain
 }
 
-// steps are the steps of all envelopes; along a curve their ratios fall.
+// steps returns the steps of all envelopes. Along a curve their ratios fall.
 func (g *climb) steps() (steps []step) {
 	for c, f := range g.frontiers {
 		first := len(steps)
 		for to := 1; to < len(f); to++ {
 			s := step{c, to, f[to].Cost - f[to-1].Cost, f[to-1].Moved - f[to].Moved}
-			for len(steps) > first && byRatio(steps[len(steps)-1], s) > 0 { // the step before is less steep: go over it
+			for len(steps) > first && byRatio(steps[len(steps)-1], s) > 0 { // the previous step is less steep, so merge it with this one
 				before := steps[len(steps)-1]
 				s.cost, s.gain = s.cost+before.cost, s.gain+before.gain
 				steps = steps[:len(steps)-1]
@@ -100,8 +99,8 @@ func (g *climb) steps() (steps []step) {
 	return steps
 }
 
-// fill takes the best ratio of all steps that fit, again and again; of equals the
-// cheaper one, then that of the lower layer and head.
+// fill takes the step with the best ratio among those that fit, until none fits. Among equals it
+// takes the cheaper one, then that of the lower layer and head.
 func (g *climb) fill() {
 	for {
 		best := step{cost: 1}

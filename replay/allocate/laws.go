@@ -2,8 +2,8 @@ package allocate
 
 import "github.com/kvreplay/kvreplay/policies"
 
-// uniform gives every layer and head the same: a capacity of memory ÷ streams, or the
-// largest window whose cost, summed over all, fits (KVDrive, section 5.1).
+// uniform gives every layer and head the same size. It is a capacity of memory ÷ streams, or the
+// largest window whose summed cost fits (KVDrive, section 5.1).
 var uniform = Method{
 	Name:    "uniform",
 	Summary: "every layer and head the same",
@@ -33,7 +33,7 @@ func equal(size, n int) []int {
 	return sizes
 }
 
-// fitAll gives each curve what fits its share of the memory.
+// fitAll gives each curve the largest size that fits its share of the memory.
 func fitAll(p *Problem, share func(curve int) int64) *Result {
 	sizes := make([]int, len(p.Curves))
 	for i := range p.Curves {
@@ -42,7 +42,7 @@ func fitAll(p *Problem, share func(curve int) int64) *Result {
 	return &Result{Sizes: sizes}
 }
 
-// perLayer chooses like 2d-greedy, the heads of a layer all alike.
+// perLayer chooses like 2d-greedy, with equal sizes for the heads of a layer.
 var perLayer = Method{
 	Name:    "layer",
 	Summary: "2d-greedy with the heads of a layer alike",
@@ -64,8 +64,8 @@ func solveLayer(p *Problem, memory int64) *Result {
 	return &Result{Sizes: sizes}
 }
 
-// perHead gives every layer the same memory above its floors and divides it among the
-// layer's heads like 2d-greedy. With one head a layer it is uniform.
+// perHead gives every layer the same memory above its floors. It divides this among the layer's
+// heads like 2d-greedy. With one head per layer it equals uniform.
 var perHead = Method{
 	Name:    "head",
 	Summary: "2d-greedy within each layer, layers alike",
@@ -88,12 +88,12 @@ func solveHead(p *Problem, memory int64) *Result {
 	return &Result{Sizes: sizes}
 }
 
-// pyramidKV lets memory fall linearly with depth. Every layer keeps its floor, as the
-// paper's every layer keeps its last α tokens; of the rest, B a layer on average, the
-// last of m layers gets B÷β, the first 2·B − B÷β, and those between lie on the line.
-// β ≥ 1, 20 as in the paper: the larger, the steeper; 1 is uniform. Heads of a layer
-// are alike. The law is of a lossy method, for which deep layers matter less; here
-// only its division is taken. It looks at no curve.
+// pyramidKV lets memory fall linearly with depth. Every layer keeps its floor, as every layer keeps
+// its last α tokens in the paper. The rest is B per layer on average. The last of m layers gets
+// B÷β, the first 2·B − B÷β, and the others lie on the line between them. β ≥ 1 is 20 as in the
+// paper. Larger values are steeper, and 1 is uniform. Heads of a layer are equal. The law belongs
+// to a lossy method, for which deep layers matter less. Here only its division is used. It ignores
+// the curves.
 var pyramidKV = Method{
 	Name:    "pyramidkv",
 	Summary: "memory falls linearly with depth, the more the larger beta; heads alike",
@@ -106,7 +106,7 @@ var pyramidKV = Method{
 	},
 }
 
-// solvePyramid gives the heads of a layer its weight each.
+// solvePyramid gives the heads of a layer its weight.
 func solvePyramid(p *Problem, memory, beta int64) *Result {
 	runs := p.layers()
 	weights, total := make([]int64, 0, len(p.Curves)), int64(0)
@@ -120,17 +120,16 @@ func solvePyramid(p *Problem, memory, beta int64) *Result {
 	return fitAll(p, func(i int) int64 { return p.Curves[i].Points[0].Cost + mulDiv(rest, weights[i], total) })
 }
 
-// adaKV divides the memory of a layer among its heads by the mass that their top
-// entries hold: the heaviest entries of all heads together are kept, as many as the
-// layer may keep, and a head gets as many as are its own, B*. A safeguard then takes
-// (1−α)·B* + α·B, with B the heads' mean. Layers are alike.
+// adaKV divides the memory of a layer among its heads by the mass of their top entries. It keeps
+// the heaviest entries of all heads together, up to the layer's memory. B* is the number of a
+// head's own entries among them. A safeguard then takes (1−α)·B* + α·B, with B the heads' mean.
+// Layers are equal.
 //
-// The mixture is that of the authors' code (floor_alpha), α = 0.2 that of NVIDIA's
-// kvpress (alpha_safeguard). The mass is in attention weights, which rows do not carry.
-// Here the mass of a head's entries is the transfers that keeping them saves on the
-// profile: its c most valuable entries hold what a capacity of c saves over its floor,
-// and the heaviest entries of all heads are found by climbing the concave envelopes,
-// which is `head`. So adakv is `head` with the safeguard.
+// The mixture follows the authors' code (floor_alpha). α = 0.2 is that of NVIDIA's kvpress
+// (alpha_safeguard). The mass is in attention weights, which rows lack. Here it is the transfers
+// that keeping a head's entries saves on the profile. A head's c most valuable entries have the
+// saving of capacity c over its floor. The heaviest entries of all heads follow from climbing the
+// concave envelopes, which is `head`. So adakv is `head` with the safeguard.
 var adaKV = Method{
 	Name:    "adakv",
 	Summary: "layers alike, heads by the mass of their top entries, with a uniform share alpha",
@@ -154,7 +153,7 @@ func solveAda(p *Problem, memory int64, alpha float64) *Result {
 		mean := extra / int64(len(layer.Curves))
 		sizes = append(sizes, fitAll(layer, func(i int) int64 {
 			c := &layer.Curves[i]
-			own, _ := c.At(p.Family, mass[i]) // it is one of the curve's points
+			own, _ := c.At(p.Family, mass[i]) // the size is one of the curve's points
 			floor := c.Points[0].Cost
 			return floor + policies.Safeguard(own.Cost-floor, mean, alpha)
 		}).Sizes...)

@@ -11,7 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
-// parseSize reads a size of the forms of `replay --capacity` that stay and that are no peak.
+// parseSize reads a size in the forms of `replay --capacity` that do not change and are not a peak.
 func parseSize(text string) (setting.Capacity, error) {
 	c, err := setting.ParseCapacity(text)
 	switch {
@@ -23,7 +23,7 @@ func parseSize(text string) (setting.Capacity, error) {
 	return c, nil
 }
 
-// parseWindow reads window:N; false for any other text.
+// parseWindow reads window:N. ok is false for any other text.
 func parseWindow(text string) (steps int, ok bool, err error) {
 	number, ok := strings.CutPrefix(text, windowPrefix)
 	n, err := strconv.ParseUint(number, 10, 31)
@@ -37,19 +37,19 @@ func badSize(text string) error {
 	return fmt.Errorf("size %q: expected a multiple of K (2x), entries of a stream (6400), a share of the context (0.2ctx), bytes of a request (64MiB), or window:N", text)
 }
 
-// entriesOf is a size of a stream in whole blocks, at least one, in entries.
+// entriesOf returns the entries of a stream's size, in whole blocks, at least one.
 func (p *Profile) entriesOf(c setting.Capacity) int {
 	s := setting.Sizing{TopK: p.kEntries, BlockTokens: p.Unit, Streams: len(p.Curves) * p.SharedHeads, EntryBytes: p.EntryBytes}
 	blocks, err := c.Blocks(s)
 	if err != nil {
-		panic(err) // the caller has looked for the bytes of an entry
+		panic(err) // the caller has checked that the entry size is known
 	}
 	return blocks * p.Unit
 }
 
-// Memory is the memory of a request in entries that a text stands for: as much as
-// `replay --capacity TEXT` gives all streams of a request together, or what the
-// same window costs everywhere (window:N).
+// Memory returns the memory per request for a text, in entries. It is the sum that `replay
+// --capacity TEXT` gives all streams of a request, or the cost of the same window for every stream
+// (window:N).
 func (p *Profile) Memory(text string) (int64, error) {
 	steps, window, err := parseWindow(text)
 	if err != nil {
@@ -74,15 +74,15 @@ func (p *Profile) Memory(text string) (int64, error) {
 	case c.Form() == setting.InBytes, c.Form() == setting.InEntries, c.Form() == setting.TimesK && p.kEntries > 0:
 		return int64(len(p.Curves)) * int64(p.entriesOf(c)), nil
 	}
-	if m, ok := p.capacities[result.CapacityText(text)]; ok { // as rows spell it
+	if m, ok := p.capacities[result.CapacityText(text)]; ok { // in the spelling of rows
 		return m, nil
 	}
 	return 0, fmt.Errorf("memory %s depends on what these rows do not say, the length of the prompt or of a list's unit; replay with --capacity sweep,%s, or give entries of a stream (6400)", text, text)
 }
 
-// Floor is the least size of a stream that a text stands for: 1x or entries for
-// capacities, window:N for windows. Empty is the smallest size profiled at which no
-// step overflows, and for capacities at least K.
+// Floor returns the smallest size of a stream for a text: 1x or entries for capacities, window:N
+// for windows. The empty text means the smallest profiled size at which no step overflows, and for
+// capacities at least K.
 func (p *Profile) Floor(text string) (int, error) {
 	if text == "" {
 		return p.defaultFloor(), nil

@@ -7,10 +7,10 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// K = 4, two streams of a request, 10 B an entry: as much as replay gives both.
+// With K = 4, two streams per request and 10 B per entry, Memory equals replay's sum over both.
 func TestMemory(t *testing.T) {
 	rows := twoRequests()
-	for i := range rows { // 0.5ctx was replayed: 9 entries of request a, 14 of b
+	for i := range rows { // 0.5ctx was replayed: 9 entries for request a, 14 for b
 		r := rowOf(*rows[i].RequestID, *rows[i].LayerID, -1, map[string]int64{"a": 9, "b": 14}[*rows[i].RequestID], 20)
 		text := "0.5ctx"
 		r.Capacity = &text
@@ -29,7 +29,7 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%q: %d, %v, want %q", text, got, err, want)
 		}
 	}
-	for i, request := range []string{"a", "b", "b"} { // 0.7ctx was not replayed of layer 0 of request a
+	for i, request := range []string{"a", "b", "b"} { // 0.7ctx was not replayed for layer 0 of request a
 		r := rowOf(request, int32(1-i%2), -1, 12, 20)
 		text := "0.7ctx"
 		r.Capacity = &text
@@ -43,7 +43,7 @@ func TestMemory(t *testing.T) {
 		t.Errorf("1KB with shared heads: %d, %v, want 12 for each of two streams", got, err)
 	}
 	p.SharedHeads, p.Unit = 1, 16
-	for text, want := range map[string]int64{"1KB": 96, "319B": 32, "10KB": 992} { // blocks of 16: 3, 1 and 31 a stream
+	for text, want := range map[string]int64{"1KB": 96, "319B": 32, "10KB": 992} { // blocks of 16: 3, 1 and 31 per stream
 		if got, err := p.Memory(text); err != nil || got != want {
 			t.Errorf("%s in whole blocks: %d, %v, want %d", text, got, err, want)
 		}
@@ -54,7 +54,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// K = 100: sizes are those of the decimals as typed.
+// With K = 100, sizes follow the typed decimals exactly.
 func TestMemoryOfDecimals(t *testing.T) {
 	p := &Profile{Problem: Problem{Family: Capacities, Unit: 1, Curves: make([]Curve, 3)}, kEntries: 100}
 	for text, want := range map[string]int64{"2.3x": 690, "1.15x": 345, "0.29x": 87, "2.299x": 687} {
@@ -84,11 +84,11 @@ func TestFloor(t *testing.T) {
 	if got, err := pool(t, rows, "").Floor(""); err != nil || got != 8 {
 		t.Errorf("with overflow at 6: %d, %v, want 8", got, err)
 	}
-	rows[2].Overflow = 1 // and at 8, the largest
+	rows[2].Overflow = 1 // and at 8 entries, the largest size
 	if got, err := pool(t, rows, "").Floor(""); err != nil || got != 8 {
 		t.Errorf("with overflow at 8: %d, %v, want 8", got, err)
 	}
-	// Sizes below K are no floor, and K is whole blocks.
+	// Sizes below K are not a floor, and K is in whole blocks.
 	half := append(twoRequests(), rowOf("a", 0, -1, 2, 95), rowOf("a", 1, -1, 2, 95), rowOf("b", 0, -1, 2, 95), rowOf("b", 1, -1, 2, 95))
 	if got, err := pool(t, half, "").Floor(""); err != nil || got != 4 {
 		t.Errorf("with sizes from 2: %d, %v, want K = 4", got, err)
@@ -107,8 +107,8 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// Rows of blocks of 8 tokens made of a trace of tokens: 1x is K tokens. Made of a trace
-// of blocks of 8 it is K blocks. Rows with one capacity in K may leave it open.
+// If blocks of 8 tokens are made from a trace of tokens, 1x is K tokens. If the trace has blocks of
+// 8, 1x is K blocks. Rows with only one capacity in K may leave both open.
 func TestEntriesOfK(t *testing.T) {
 	rows := func(sizes map[string]int64) (rows []result.Row) {
 		for text, entries := range sizes {

@@ -13,32 +13,33 @@ type Method struct {
 	Name    string
 	Summary string // the rule in one line
 	Source  string
-	Usage   string // as ParseMethod takes it, with its options
-	solve   solver // of a method without options
-	// parse reads the options of a method that has some.
+	Usage   string // name and options in the form of ParseMethod
+	solve   solver // for a method without options
+	// parse reads the options of a method with options.
 	parse func(options string) (solve solver, canonical string, err error)
 }
 
-// solver chooses a size for each curve. It is called with memory ≥ p.Least() and must
-// not exceed it.
+// solver chooses a size for each curve. It is called with memory ≥ p.Least() and must not exceed
+// it.
 type solver func(p *Problem, memory int64) *Result
 
-// Result is what a method chose.
+// Result is the choice of a method.
 type Result struct {
 	Sizes []int // one for each curve
-	// AtLeast bounds every method: no choice among the profiled sizes that fits the
-	// memory moves less (see Point.Moved). 0 where the method does not know.
+	// AtLeast bounds every method: each choice of profiled sizes that fits the memory moves at
+	// least this much (see Point.Moved). It is 0 if the method does not know a bound.
 	AtLeast int64
-	// Granularity is the unit in which 2d-exact counted memory, in entries; 0 elsewhere.
+	// Granularity is the unit in which 2d-exact counted memory, in entries. It is 0 for other
+	// methods.
 	Granularity int64
 }
 
-// Methods are all methods, the plain division first.
+// Methods returns all methods, uniform first.
 func Methods() []Method {
 	return []Method{uniform, perLayer, perHead, greedy2D, exact2D, pyramidKV, adaKV}
 }
 
-// MethodNames are the names of all methods, in the order of Methods.
+// MethodNames returns the names of all methods, in the order of Methods.
 func MethodNames() (list []string) {
 	for _, m := range Methods() {
 		list = append(list, m.Name)
@@ -53,7 +54,7 @@ type Spec struct {
 	solve   solver
 }
 
-// Name is the method with its options, as ParseMethod takes it.
+// Name returns the method with its options, in the form of ParseMethod.
 func (s Spec) Name() string {
 	if s.Options == "" {
 		return s.Method.Name
@@ -87,8 +88,8 @@ func ParseMethod(text string) (Spec, error) {
 	panic("allocate: no method is named " + name)
 }
 
-// Allocate divides memory, in entries of a request, over the curves of p. Memory below
-// the floors is an error.
+// Allocate divides memory, in entries per request, among the curves of p. Memory below the floors
+// is an error.
 func (s Spec) Allocate(p *Problem, memory int64) (*Result, error) {
 	if err := p.check(); err != nil {
 		return nil, fmt.Errorf("curves: %w", err)
@@ -105,23 +106,22 @@ func (s Spec) Allocate(p *Problem, memory int64) (*Result, error) {
 	return r, nil
 }
 
-// Reallocation divides the memory that a plan gives a request anew while it is decoded:
-// every so many decode steps, by what was observed in these steps. Its text form parses
-// back. The zero value keeps the plan.
+// Reallocation divides the memory of a request's plan again during decoding. It does so every N
+// decode steps, by observations of these steps. Its text form parses back. The zero value keeps the
+// plan.
 //
-// Observed are LRU stack distances (Mattson et al. 1970), which a system learns from the
-// ids of what it evicted (ghost entries): for each stream the misses that an LRU cache of
-// any size would have had. They do not depend on the policy that is replayed, so all
-// policies of a run, OPT too, have the same budgets at the same steps. What a budget that
-// shrinks gives up leaves at the end of its first step, and comes back as a miss where a
-// budget grows again.
+// The observations are LRU stack distances (Mattson et al. 1970). A system gets them from the ids
+// of evicted blocks (ghost entries): the misses of an LRU cache of any size, for each stream. They
+// do not depend on the replayed policy, so all policies of a run, including OPT, have equal budgets
+// at equal steps. A shrinking budget evicts its excess at the end of its first step. If the budget
+// grows again, these blocks come back as misses.
 type Reallocation struct {
-	Every  int // decode steps; 0: the plan stays
+	Every  int // decode steps, 0 keeps the plan
 	Method Spec
 }
 
-// ParseReallocation reads "64" or "64:METHOD", a method of package allocate; 2d-greedy
-// without. Empty is none.
+// ParseReallocation reads "64" or "64:METHOD" with a method of package allocate. The default is
+// 2d-greedy. An empty text means no reallocation.
 func ParseReallocation(text string) (r Reallocation, err error) {
 	if text == "" {
 		return r, nil
@@ -139,7 +139,7 @@ func ParseReallocation(text string) (r Reallocation, err error) {
 	return r, nil
 }
 
-// String is the text form.
+// String returns the text form.
 func (r Reallocation) String() string {
 	if r.Every == 0 {
 		return ""

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// sizesBy is what a method chooses.
+// sizesBy returns the choice of a method.
 func sizesBy(t *testing.T, method string, p *Problem, memory int64) []int {
 	t.Helper()
 	spec, err := ParseMethod(method)
@@ -19,12 +19,11 @@ func sizesBy(t *testing.T, method string, p *Problem, memory int64) []int {
 	return r.Sizes
 }
 
-// Two layers, sizes 10, 20, 30. Layer 0 saves 50, then 10; layer 1 saves 20, then 45,
-// so that its envelope has one step from 10 to 30: 65 for 20 entries, 3.25 an entry. Of
-// 20 entries the floors take 20. Of 30: layer 0's first step, 5 an entry, goes first.
-// Of 40: layer 1's step does not fit the 10 that are left, so the best of what fits:
-// layer 1 to 20 for 2 an entry, layer 0 to 30 for 1. Of 50 layer 0 and layer 1's whole
-// step.
+// Two layers have sizes 10, 20, 30. Layer 0 saves 50, then 10. Layer 1 saves 20, then 45, so its
+// envelope has one step from 10 to 30: 65 for 20 entries, 3.25 per entry. The floors take 20
+// entries. With 30, layer 0's first step goes first at 5 per entry. With 40, layer 1's step does
+// not fit the remaining 10. Among those that fit, layer 1 to 20 saves 2 per entry and layer 0 to 30
+// saves 1. With 50, layer 0's first step and layer 1's whole step fit.
 func TestGreedyByHand(t *testing.T) {
 	p := capacities(curveOf(0, shared, 10, 100, 20, 50, 30, 40), curveOf(1, shared, 10, 100, 20, 80, 30, 35))
 	for memory, want := range map[int64][]int{20: {10, 10}, 29: {10, 10}, 30: {20, 10}, 40: {20, 20}, 50: {20, 30}, 60: {30, 30}, 99: {30, 30}} {
@@ -37,9 +36,9 @@ func TestGreedyByHand(t *testing.T) {
 	}
 }
 
-// What is left when layer 2's step, the best of all, does not fit goes to the best ratio that
-// does: layer 0's 60 for 20 entries before layer 1's 20 for 10; of equals to the cheaper one,
-// layer 1's 30 for 10, then to that of the lower layer.
+// Layer 2's step is the best of all and does not fit. The remaining memory goes to the best ratio
+// that fits: layer 0's 60 for 20 entries before layer 1's 20 for 10. Among equals it goes to the
+// cheaper one, layer 1's 30 for 10, then to the lower layer.
 func TestGreedyFills(t *testing.T) {
 	large := curveOf(2, shared, 10, 2000, 60, 1000)
 	for saved, want := range map[int64][]int{20: {30, 10, 10}, 30: {10, 20, 10}} {
@@ -54,10 +53,10 @@ func TestGreedyFills(t *testing.T) {
 	}
 }
 
-// Where greedy is not the best: layer 0 saves 60 for 10 entries, 6 an entry; layer 1
-// 100 for 20, 5 an entry. Of 40 (20 above the floors) greedy takes layer 0's and has 10
-// left, for which layer 1 has no size; the best is layer 1's. The bound is that of the
-// relaxation: 60 + half of 100 = 110, so at least 200 - 110 = 90 are moved.
+// Greedy is not always the best. Layer 0 saves 60 for 10 entries, 6 per entry. Layer 1 saves 100
+// for 20, 5 per entry. With 40 (20 above the floors), greedy takes layer 0's and has 10 left, which
+// fit no size of layer 1. The best choice is layer 1's. The bound is that of the relaxation: 60 +
+// half of 100 = 110, so at least 200 - 110 = 90 are moved.
 func TestGreedyIsNotTheBest(t *testing.T) {
 	p := capacities(curveOf(0, shared, 10, 100, 20, 40), curveOf(1, shared, 10, 100, 30, 0))
 	greedy := solveGreedy(p, 40)
@@ -70,7 +69,7 @@ func TestGreedyIsNotTheBest(t *testing.T) {
 	}
 }
 
-// Memory that saves nothing is left alone: layer 0 is flat from 20 on, layer 1 rises.
+// No method spends memory that saves nothing: layer 0 is flat from 20 on, layer 1 rises.
 func TestNothingForNothing(t *testing.T) {
 	p := capacities(curveOf(0, shared, 10, 100, 20, 50, 30, 50), curveOf(1, shared, 10, 10, 20, 12, 30, 11))
 	for _, method := range []string{"2d-greedy", "2d-exact", "layer"} {
@@ -80,7 +79,7 @@ func TestNothingForNothing(t *testing.T) {
 	}
 }
 
-// Of equals the lower layer is enlarged.
+// Among equals the lower layer is enlarged.
 func TestTies(t *testing.T) {
 	p := capacities(curveOf(0, shared, 10, 100, 20, 50), curveOf(1, shared, 10, 100, 20, 50), curveOf(2, shared, 10, 100, 20, 50))
 	for _, method := range []string{"2d-greedy", "2d-exact", "layer"} {
@@ -90,7 +89,7 @@ func TestTies(t *testing.T) {
 	}
 }
 
-// One layer of two heads saves by head 0 only, the other by head 1 only.
+// One layer of two heads saves only by head 0, the other only by head 1.
 //
 //	uniform  80 ÷ 4 = 20 each
 //	layer    heads alike: layer 0 to 20 saves 60 for 20 entries, layer 1 saves 30
@@ -103,7 +102,7 @@ func twoByTwo() *Problem {
 }
 
 func TestDimensions(t *testing.T) {
-	for method, want := range map[string][4][]int{ // of 50, 60, 70, 80
+	for method, want := range map[string][4][]int{ // memory of 50, 60, 70, 80
 		"uniform":   {{12, 12, 12, 12}, {15, 15, 15, 15}, {17, 17, 17, 17}, {20, 20, 20, 20}},
 		"layer":     {{10, 10, 10, 10}, {20, 20, 10, 10}, {20, 20, 10, 10}, {20, 20, 20, 20}},
 		"head":      {{10, 10, 10, 10}, {20, 10, 10, 20}, {20, 10, 10, 20}, {30, 10, 10, 30}},
@@ -117,9 +116,9 @@ func TestDimensions(t *testing.T) {
 	}
 }
 
-// PyramidKV: 3 layers of floor 10 in 120 entries: 90 above the floors, B = 30 a layer.
-// β = 20: the last layer B/20 = 1.5, the first 60 − 1.5 = 58.5, the middle 30.
-// β = 2: 15, 45 and 30. β = 1 is uniform. β = 3: 10 and 50.
+// PyramidKV: 3 layers of floor 10 in 120 entries leave 90 above the floors, B = 30 per layer. β =
+// 20: the last layer gets B/20 = 1.5, the first 60 − 1.5 = 58.5, the middle 30. β = 2: 15, 45 and
+// 30. β = 1 is uniform. β = 3: 10 and 50.
 func TestPyramidByHand(t *testing.T) {
 	c := func(layer int32) Curve { return curveOf(layer, shared, 10, 5, 500, 1) }
 	p := capacities(c(0), c(1), c(2))
@@ -139,9 +138,9 @@ func TestPyramidByHand(t *testing.T) {
 	}
 }
 
-// AdaKV on the heads of twoByTwo, 80 entries: a layer has 20 above its floors, B = 10 a
-// head. B* is what `head` gives: 20 and 0. α = 0.2: 0.8·20 + 0.2·10 = 18, and 0 + 2.
-// α = 1: heads alike; α = 0: head.
+// AdaKV on the heads of twoByTwo with 80 entries: a layer has 20 above its floors, B = 10 per head.
+// B* is the choice of `head`: 20 and 0. α = 0.2: 0.8·20 + 0.2·10 = 18, and 0 + 2. α = 1: equal
+// heads. α = 0: head.
 func TestAdaByHand(t *testing.T) {
 	for method, want := range map[string][]int{
 		"adakv": {28, 12, 12, 28}, "adakv:alpha=1": {20, 20, 20, 20}, "adakv:alpha=0": {30, 10, 10, 30}, "adakv:alpha=0.5": {25, 15, 15, 25},
@@ -152,8 +151,8 @@ func TestAdaByHand(t *testing.T) {
 	}
 }
 
-// Windows cost what is resident: uniform takes the largest that fits in all, the others
-// may go on where there is room.
+// Windows cost their residents. uniform takes the largest window that fits for all. The other
+// methods may enlarge further in the remaining memory.
 func TestWindowsByHand(t *testing.T) {
 	window := func(layer int32, triples ...int64) Curve {
 		c := Curve{Key: Key{layer, shared}}
@@ -197,7 +196,7 @@ func TestParseMethod(t *testing.T) {
 	}
 }
 
-// A problem that cannot be is an error, not a plan.
+// An impossible problem is an error, not a plan.
 func TestBadProblems(t *testing.T) {
 	good := curveOf(0, shared, 10, 5, 20, 3)
 	for name, c := range map[string]struct {

@@ -24,24 +24,24 @@ import (
 // PlanSchema is the version of plan files.
 const PlanSchema = 1
 
-// Plan gives each layer and head of a model its size. PLAN.md describes its file.
+// Plan holds a size for each layer and head of a model. PLAN.md describes its file.
 type Plan struct {
-	Method string `yaml:"method"` // with options, as ParseMethod takes it
+	Method string `yaml:"method"` // with options, in the form of ParseMethod
 	Family Family `yaml:"family"`
-	Policy string `yaml:"policy"` // whose curves were profiled; "window" for windows
+	Policy string `yaml:"policy"` // policy whose curves were profiled, "window" for windows
 	Units  `yaml:",inline"`
-	Floor  int `yaml:"floor"` // least size of a stream
+	Floor  int `yaml:"floor"` // smallest size of a stream
 
-	Memory        string `yaml:"memory"`         // as asked for
-	MemoryEntries int64  `yaml:"memory_entries"` // of a request
-	UsedEntries   int64  `yaml:"used_entries"`   // of a request, on the profile
-	Cost          CostOf `yaml:"cost"`           // of windows; empty for capacities
+	Memory        string `yaml:"memory"`         // as the user stated it
+	MemoryEntries int64  `yaml:"memory_entries"` // entries per request
+	UsedEntries   int64  `yaml:"used_entries"`   // entries per request, on the profile
+	Cost          CostOf `yaml:"cost"`           // cost of windows, empty for capacities
 
 	Profile []Source `yaml:"profile"`
 	Streams []Share  `yaml:"-"` // sorted by layer, then head
 }
 
-// Units are the settings that sizes are relative to. A plan for some says nothing of others.
+// Units are the settings that sizes depend on. A plan applies only to its own units.
 type Units struct {
 	TopK        int `yaml:"topk"`         // K in the unit of the trace's lists
 	BlockTokens int `yaml:"block_tokens"` // entries of a block
@@ -53,7 +53,7 @@ func (s Units) text() string {
 	return fmt.Sprintf("topk %d, block_tokens %d, step_tokens %d, shared_heads %d", s.TopK, s.BlockTokens, s.StepTokens, s.SharedHeads)
 }
 
-// Source are the requests of a trace that were profiled.
+// Source holds the profiled requests of a trace.
 type Source struct {
 	Trace    string   `yaml:"trace"`
 	Digest   string   `yaml:"digest"`
@@ -66,7 +66,7 @@ type Share struct {
 	Size int // entries of a capacity, steps of a window
 }
 
-// newPlan states what a method chose on a profile.
+// newPlan returns a plan for the choice of a method on a profile.
 func newPlan(p *Profile, s Spec, sizes []int, memory string, memoryEntries int64) (*Plan, error) {
 	plan := &Plan{Method: s.Name(), Family: p.Family, Policy: p.Policy, Units: p.Units, Floor: p.Curves[0].Points[0].Size,
 		Memory: memory, MemoryEntries: memoryEntries, Cost: p.Cost}
@@ -85,15 +85,14 @@ func newPlan(p *Profile, s Spec, sizes []int, memory string, memoryEntries int64
 	return plan, err
 }
 
-// Capacity is what a layer and head may keep, in entries (tokens); false where the plan
-// does not have it, or is of windows. head is trace.NoHead where the layer shares its
-// selection.
+// Capacity returns the capacity of a layer and head, in entries (tokens). ok is false if the plan
+// lacks it or holds windows. head is trace.NoHead if the layer shares its selection.
 func (p *Plan) Capacity(layer, head int32) (entries int, ok bool) {
 	return p.size(Capacities, Key{layer, head})
 }
 
-// Window is the window of a layer and head in steps; false where the plan does not have
-// it, or is of capacities.
+// Window returns the window of a layer and head, in steps. ok is false if the plan lacks it or
+// holds capacities.
 func (p *Plan) Window(layer, head int32) (steps int, ok bool) {
 	return p.size(Windows, Key{layer, head})
 }
@@ -106,8 +105,8 @@ func (p *Plan) size(f Family, k Key) (int, bool) {
 	return p.Streams[i].Size, true
 }
 
-// Covers says whether the plan fits a replay in these units of these layers and
-// heads; the error names what does not.
+// Covers returns an error that names a difference if the plan does not fit a replay in these units
+// with these layers and heads.
 func (p *Plan) Covers(units Units, keys []Key) error {
 	if p.Units != units {
 		return fmt.Errorf("the plan is for %s, not for %s; allocate again on rows of that", p.Units.text(), units.text())
@@ -120,7 +119,7 @@ func (p *Plan) Covers(units Units, keys []Key) error {
 	return nil
 }
 
-// extent says which layers and heads the plan has.
+// extent formats the layers and heads of the plan.
 func (p *Plan) extent() string {
 	var layers []string
 	heads := map[int32]bool{}
@@ -136,9 +135,8 @@ func (p *Plan) extent() string {
 	return fmt.Sprintf("layers %s with %d heads", names.Some(layers), len(heads))
 }
 
-// Digest identifies what a replay depends on, the family and the sizes, and nothing
-// else: plans that give every layer and head the same have the same digest, whatever
-// method, memory or profile they came from.
+// Digest identifies the data that a replay depends on: the family and the sizes. Plans with equal
+// sizes have equal digests for any method, memory or profile.
 func (p *Plan) Digest() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "kvreplay plan %d %s\n", PlanSchema, p.Family)
@@ -149,7 +147,7 @@ func (p *Plan) Digest() string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// planFile is a plan as its file has it.
+// planFile is a plan in the form of its file.
 type planFile struct {
 	Schema  int `yaml:"schema"`
 	Plan    `yaml:",inline"`
@@ -163,7 +161,7 @@ type shareFile struct {
 	Window   *int   `yaml:"window"`
 }
 
-// Encode is the plan's file: the same plan gives the same bytes.
+// Encode returns the plan's file. Equal plans give equal bytes.
 func (p *Plan) Encode() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "schema: %d\nfamily: %s\nmethod: %q\npolicy: %q\n", PlanSchema, p.Family, p.Method, p.Policy)
@@ -198,7 +196,7 @@ func (p *Plan) Encode() []byte {
 	return b.Bytes()
 }
 
-// Write writes the plan's file; it appears whole or not at all.
+// Write writes the plan's file whole or not at all.
 func (p *Plan) Write(path string) error {
 	if err := files.Write(path, p.Encode()); err != nil {
 		return fmt.Errorf("write plan: %w", err)
@@ -209,8 +207,8 @@ func (p *Plan) Write(path string) error {
 // mostPlanBytes is the largest plan file that is read.
 const mostPlanBytes = 16 << 20
 
-// Read reads a plan file, strictly: an unknown, repeated or missing field, another
-// schema, and figures that cannot be true are errors that name the file.
+// Read reads a plan file strictly. An unknown, repeated or missing field, another schema, or an
+// impossible figure is an error that names the file.
 func Read(path string) (*Plan, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -245,7 +243,7 @@ func Decode(text []byte) (*Plan, error) {
 	}
 	p := &f.Plan
 	for i := range p.Profile {
-		p.Profile[i].Requests = append([]string(nil), p.Profile[i].Requests...) // nil for none
+		p.Profile[i].Requests = append([]string(nil), p.Profile[i].Requests...) // nil if it is empty
 	}
 	p.Profile = append([]Source(nil), p.Profile...)
 	for i, s := range f.Streams {
@@ -258,7 +256,7 @@ func Decode(text []byte) (*Plan, error) {
 	return p, p.check()
 }
 
-// share is the stream's line with exactly the fields of its family.
+// share returns the share of a stream's line, which must have exactly the fields of its family.
 func (s *shareFile) share(f Family) (Share, error) {
 	if s.Layer == nil {
 		return Share{}, errors.New("layer is missing")
@@ -281,7 +279,7 @@ func (s *shareFile) share(f Family) (Share, error) {
 	return share, nil
 }
 
-// check says whether a plan can be true.
+// check reports values that no plan can have.
 func (p *Plan) check() error {
 	switch {
 	case p.Family != Capacities && p.Family != Windows:
@@ -306,7 +304,7 @@ func (p *Plan) check() error {
 	return cmp.Or(err, p.checkStreams())
 }
 
-// checkText takes one line of printable text.
+// checkText accepts one line of printable text.
 func checkText(name, text string) error {
 	switch {
 	case text == "":

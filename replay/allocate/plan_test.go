@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// somePlan has text that needs quoting.
+// somePlan returns a plan with text that needs quoting.
 func somePlan(f Family) *Plan {
 	p := &Plan{Method: "2d-greedy", Family: f, Policy: "near-lrfu:gamma=0.97,w=2", Units: Units{TopK: 4, BlockTokens: 2, StepTokens: 1, SharedHeads: 1}, Floor: 4,
 		Memory: "2x", MemoryEntries: 50, UsedEntries: 28,
@@ -86,7 +86,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// The digest is of what replay depends on and of nothing else.
+// The digest depends on exactly the data that replay depends on.
 func TestDigest(t *testing.T) {
 	a, b := somePlan(Capacities), somePlan(Capacities)
 	b.Method, b.Memory, b.MemoryEntries, b.Profile, b.Policy = "uniform", "50", 60, nil, "lru"
@@ -103,7 +103,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// Whatever is changed in a file so that it can no longer be true is found.
+// Every change of a file that makes it impossible is an error.
 func TestDecodeErrors(t *testing.T) {
 	text := string(somePlan(Capacities).Encode())
 	if _, err := Decode([]byte(text)); err != nil {
@@ -159,7 +159,7 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
-// What is read is written, read and written the same.
+// FuzzDecode checks that an accepted plan does not change when it is written and read again.
 func FuzzDecode(f *testing.F) {
 	f.Add(somePlan(Capacities).Encode())
 	f.Add(somePlan(Windows).Encode())
@@ -176,7 +176,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Plans of any size and text go to a file and back.
+// Plans of any size and text survive writing and reading.
 func TestRandomPlans(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 12))
@@ -202,7 +202,7 @@ func TestRandomPlans(t *testing.T) {
 	}
 }
 
-// A plan file that nobody may read is an error.
+// A plan file without read permission is an error.
 func TestUnreadable(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root may read everything")

@@ -7,7 +7,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// curveOf is a curve of capacities: pairs of size and what it moves.
+// curveOf returns a curve of capacities from pairs of size and moved amount.
 func curveOf(layer, head int32, pairs ...int64) Curve {
 	c := Curve{Key: Key{layer, head}}
 	for i := 0; i < len(pairs); i += 2 {
@@ -16,19 +16,19 @@ func curveOf(layer, head int32, pairs ...int64) Curve {
 	return c
 }
 
-// capacities are a problem of layers with one selection each.
+// capacities returns a problem of layers with one selection each.
 func capacities(curves ...Curve) *Problem { return &Problem{Capacities, 1, curves} }
 
 const shared = trace.NoHead
 
-// shape is how large a random problem is.
+// shape is the size of a random problem.
 type shape struct {
 	layers, heads, sizes int
 	family               Family
 }
 
-// random draws a problem. Costs of capacities are the same for all curves, those of
-// windows differ; curves fall, are flat, or now and then rise, and are not concave.
+// random draws a problem. Costs of capacities are equal for all curves, and those of windows
+// differ. Curves fall, are flat, or sometimes rise, and are not concave.
 func random(r *rand.Rand, s shape) *Problem {
 	p := &Problem{Family: s.family, Unit: 1 + r.IntN(3)}
 	step := p.Unit * (1 + r.IntN(4))
@@ -57,7 +57,7 @@ func random(r *rand.Rand, s shape) *Problem {
 	return p
 }
 
-// randomMemory is at least the floors, now and then more than all can use.
+// randomMemory is at least that of the floors, and sometimes more than all curves can use.
 func randomMemory(r *rand.Rand, p *Problem) int64 {
 	most := int64(1)
 	for _, c := range p.Curves {
@@ -67,7 +67,7 @@ func randomMemory(r *rand.Rand, p *Problem) int64 {
 	return least + r.Int64N(2+(most-least)*5/4)
 }
 
-// exhaustive tries every choice of profiled sizes: the referee.
+// exhaustive tries every choice of profiled sizes, as the referee.
 func exhaustive(p *Problem, memory int64) (moved int64) {
 	moved = -1
 	var try func(i int, left, sum int64)
@@ -97,8 +97,8 @@ func movedBy(t *testing.T, p *Problem, sizes []int) int64 {
 	return totals.Moved
 }
 
-// The best choice of 2d-exact is that of exhaustive search; 2d-greedy's is no better,
-// and worse by less than one step of an envelope; the bounds hold.
+// 2d-exact finds the best choice of exhaustive search. 2d-greedy's choice is no better, and worse
+// by less than one step of an envelope. The bounds hold.
 func TestExactEqualsExhaustive(t *testing.T) {
 	cases := 6000
 	if testing.Short() {
@@ -131,8 +131,8 @@ func TestExactEqualsExhaustive(t *testing.T) {
 	t.Logf("2d-greedy was worse than the best in %d of %d cases", worse, cases)
 }
 
-// Counted in a coarser unit the choice still fits and is no worse than 2d-greedy's, now and
-// then better, and the bound is still below the best.
+// In a coarser unit, the choice still fits and is no worse than 2d-greedy's. Sometimes it is
+// better, and the bound is still below the best.
 func TestCoarseExact(t *testing.T) {
 	better := 0
 	for seed := range uint64(500) {
@@ -158,7 +158,7 @@ func TestCoarseExact(t *testing.T) {
 	}
 }
 
-// What is told apart is the memory at hand, however much the curves could take: with 6
+// The multiples depend on the available memory, not on the memory that the curves could use. With 6
 // entries above the floors, 8 multiples are enough for costs up to 1000.
 func TestExactInLittleMemory(t *testing.T) {
 	p := capacities(curveOf(0, shared, 10, 100, 13, 60, 1010, 0), curveOf(1, shared, 10, 100, 12, 90, 14, 50, 16, 1, 1010, 0))
@@ -168,9 +168,8 @@ func TestExactInLittleMemory(t *testing.T) {
 	}
 }
 
-// Memory is told apart by what all costs above the floors have in common, as long as the
-// entries that can be spent make no more multiples than allowed, and else by as few entries
-// as make that many.
+// The unit is the common divisor of all costs above the floors if the entries to spend then make
+// few enough multiples. Otherwise it is the smallest number of entries that makes few enough.
 func TestGranularity(t *testing.T) {
 	windows := &Problem{Windows, 1, []Curve{
 		{Key{0, shared}, []Point{{0, 1, 9, 9}, {1, 7, 5, 5}, {2, 13, 0, 0}}},
@@ -189,8 +188,8 @@ func TestGranularity(t *testing.T) {
 	}
 }
 
-// Every method keeps to the memory, the floors, whole blocks and the curves' ends; says
-// the same twice; and divides among more of the same as among one.
+// Every method keeps to the memory, the floors, whole blocks and the curves' ends. It is
+// deterministic. It divides memory among copies of a problem as in the single problem.
 func TestMethodsKeepTheRules(t *testing.T) {
 	for _, m := range Methods() {
 		spec, err := ParseMethod(m.Name)
@@ -232,8 +231,7 @@ func equalInts(a, b []int) bool {
 	return len(a) == len(b)
 }
 
-// What is moved in a unit twice as fine, and memory in one twice as coarse, change no
-// choice.
+// Finer units of the moved amount and coarser units of memory do not change the choice.
 func TestUnitsDoNotMatter(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 10))
@@ -258,7 +256,7 @@ func TestUnitsDoNotMatter(t *testing.T) {
 				t.Fatal(errA, errB)
 			}
 			for i := range a.Sizes {
-				// Laws round shares to whole blocks: twice the share is at most a block more.
+				// Laws round shares to whole blocks, so twice the share differs by at most a block.
 				if d := b.Sizes[i] - 2*a.Sizes[i]; d != 0 && (m.Name != "adakv" && m.Name != "pyramidkv" || d < -2*p.Unit || d > 2*p.Unit) {
 					t.Fatalf("%s, seed %d: %v, in other units %v", m.Name, seed, a.Sizes, b.Sizes)
 				}
@@ -267,7 +265,7 @@ func TestUnitsDoNotMatter(t *testing.T) {
 	}
 }
 
-// More memory never moves more by the best choice; nor does a larger choice of sizes.
+// With the best choice, more memory never moves more. Neither does a larger choice of sizes.
 func TestMoreNeverHurtsExact(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 11))

@@ -11,25 +11,25 @@ import (
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
-// Profile are curves pooled over requests: counts are summed, so that long requests
-// weigh more; memory is that of one request.
+// Profile holds curves pooled over requests. Counts are summed, so long requests weigh more. Memory
+// is per request.
 type Profile struct {
 	Problem
 	Units
 	Policy     string
-	EntryBytes *int   // nil where the rows do not state it: Point.Moved is then in entries
-	Cost       CostOf // of windows; empty for capacities
+	EntryBytes *int   // nil if the rows do not state it, and Point.Moved is then in entries
+	Cost       CostOf // cost of windows, empty for capacities
 	Requests   []Request
 	Steps      int64 // decode steps, summed over requests
 	Warnings   []string
 
-	kEntries   int              // entries of 1x; 0 where the rows do not say
-	fits       int              // the least size that no step overflowed at, nor at a larger one
-	capacities map[string]int64 // entries of a request by the capacity's text, averaged over the requests
+	kEntries   int              // entries of 1x, 0 if the rows do not determine it
+	fits       int              // smallest size from which on no step overflowed
+	capacities map[string]int64 // entries per request by the capacity's text, averaged over the requests
 }
 
-// Pool makes the curves of some requests. Every request must have every layer and head;
-// a curve has the sizes that all requests have for it, two at least.
+// Pool makes the curves of some requests. Every request must have every layer and head. A curve has
+// the sizes that all requests have for it, at least two.
 func (c *Rows) Pool(requests []Request, cost CostOf) (*Profile, error) {
 	switch {
 	case len(requests) == 0:
@@ -61,7 +61,7 @@ func (c *Rows) Pool(requests []Request, cost CostOf) (*Profile, error) {
 	return p, nil
 }
 
-// keys are the layers and heads, which all requests must have.
+// keys returns the layers and heads, which must be equal in all requests.
 func (c *Rows) keys(requests []Request) (keys []Key, err error) {
 	keys = slices.SortedFunc(maps.Keys(c.parts[requests[0]]), compareKeys)
 	for _, r := range requests[1:] {
@@ -79,7 +79,7 @@ func (c *Rows) keys(requests []Request) (keys []Key, err error) {
 	return keys, nil
 }
 
-// sizes are those that all requests have for a layer and head.
+// sizes returns the sizes that all requests have for a layer and head.
 func (c *Rows) sizes(requests []Request, key Key) (sizes []int) {
 	for size := range c.parts[requests[0]][key] {
 		common := true
@@ -117,7 +117,7 @@ func (c *Rows) point(requests []Request, key Key, size int, cost CostOf) Point {
 	return pt
 }
 
-// moved is what crossed to the GPU, in bytes where known.
+// moved returns the transfer to the GPU, in bytes if known, otherwise in entries.
 func moved(r *result.Row) int64 {
 	if r.HostToDeviceBytes != nil {
 		return *r.HostToDeviceBytes
@@ -125,7 +125,7 @@ func moved(r *result.Row) int64 {
 	return r.MovedEntries
 }
 
-// rest fills in what is not a curve.
+// rest fills in the fields other than curves.
 func (c *Rows) rest(p *Profile) {
 	c.capacityTexts(p)
 	p.kEntries = c.entriesOfK()
@@ -136,7 +136,7 @@ func (c *Rows) rest(p *Profile) {
 		row := c.parts[r][p.Curves[0].Key][p.Curves[0].Points[0].Size]
 		p.Steps += row.Steps
 		for _, w := range row.Warnings {
-			if !strings.HasPrefix(w, "overflow:") { // of the smallest size alone
+			if !strings.HasPrefix(w, "overflow:") { // a warning about the smallest size only
 				p.Warnings = append(p.Warnings, w)
 			}
 		}
@@ -145,8 +145,8 @@ func (c *Rows) rest(p *Profile) {
 	p.Warnings = slices.Compact(p.Warnings)
 }
 
-// fitsFrom is the least size of a curve at which, and above which, no step of the
-// request overflowed; the largest size where all did.
+// fitsFrom returns the smallest size of a curve from which on no step of the request overflowed. If
+// all sizes overflow, it returns the largest.
 func (c *Rows) fitsFrom(r Request, curve *Curve) int {
 	fits := curve.Points[0].Size
 	for i, pt := range curve.Points {
@@ -157,7 +157,7 @@ func (c *Rows) fitsFrom(r Request, curve *Curve) int {
 	return fits
 }
 
-// capacityTexts are the capacities that all requests have for all curves.
+// capacityTexts fills in the capacities that all requests have for all curves.
 func (c *Rows) capacityTexts(p *Profile) {
 	p.capacities = map[string]int64{}
 	for text, of := range c.capacities {
@@ -174,9 +174,9 @@ func (c *Rows) capacityTexts(p *Profile) {
 	}
 }
 
-// entriesOfK is what 1x stands for. K is in the unit of the trace's lists, which rows
-// do not state; blocks may be larger. So it is the one unit that all capacities in K
-// of the rows have in common; 0 where there is none, or more.
+// entriesOfK returns the entries of 1x. K is in the unit of the trace's lists, which rows do not
+// state, and blocks may be larger. So it is the only unit that fits all capacities in K of the
+// rows. It is 0 if no unit or several units fit.
 func (c *Rows) entriesOfK() int {
 	found, block := 0, c.sample.BlockTokens
 	for unit := 1; unit <= block; unit++ {
@@ -190,8 +190,8 @@ func (c *Rows) entriesOfK() int {
 	return found
 }
 
-// consistent says whether all rows of a capacity in K have the entries that it comes to
-// where 1x is k entries.
+// consistent reports whether all rows of a capacity in K have the entries that follow from 1x = k
+// entries.
 func (c *Rows) consistent(k int) bool {
 	for text, of := range c.capacities {
 		size, err := parseSize(text)

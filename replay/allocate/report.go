@@ -7,7 +7,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/text"
 )
 
-// Report is a plan with what it comes to, beside uniform sizes in the same memory.
+// Report compares a plan with uniform sizes in the same memory.
 type Report struct {
 	Plan *Plan `json:"-"`
 
@@ -18,52 +18,52 @@ type Report struct {
 	MemoryEntries int64         `json:"memory_entries"`
 	Floor         int           `json:"floor"`
 	Digest        string        `json:"plan_digest"`
-	AtLeast       *int64        `json:"at_least"`    // see Result: bytes, or entries where their bytes are not known
-	Granularity   *int64        `json:"granularity"` // entries, of 2d-exact
-	Profile       *Side         `json:"profile"`     // null where a plan was given
-	Judge         *Side         `json:"judge"`       // null where nothing was judged
+	AtLeast       *int64        `json:"at_least"`    // see Result: bytes, or entries if their bytes are not known
+	Granularity   *int64        `json:"granularity"` // entries, for 2d-exact
+	Profile       *Side         `json:"profile"`     // null if a plan was given
+	Judge         *Side         `json:"judge"`       // null if no requests were judged
 	Layers        []LayerReport `json:"layers"`
 	Sizes         []SizeReport  `json:"sizes"`
 	Warnings      []string      `json:"warnings"`
 
-	kEntries int    // of 1x, 0 where it is not known
-	sizes    [2]int // smallest and largest profiled
+	kEntries int    // entries of 1x, 0 if not known
+	sizes    [2]int // smallest and largest profiled size
 }
 
-// Side is what a plan and uniform sizes come to on some requests.
+// Side holds the results of a plan and of uniform sizes on some requests.
 type Side struct {
 	Requests []Request `json:"requests"`
 	Steps    int64     `json:"steps"` // decode steps
 	Uniform  Outcome   `json:"uniform"`
 	Plan     Outcome   `json:"plan"`
-	// Ratio is the plan's transfers ÷ those of uniform sizes in the same memory; null
-	// where those are 0, or not known. Windows come in steps, and cost on other requests
-	// what they do there: theirs are read off the line between the uniform windows that
-	// cost just less and just more than the plan.
+	// Ratio is the plan's transfers ÷ those of uniform sizes in the same memory. It is null if
+	// those are 0 or not known. Windows are whole steps, and their cost differs between requests.
+	// Their uniform transfers are interpolated between the uniform windows that cost just less and
+	// just more than the plan.
 	Ratio *float64 `json:"ratio"`
 }
 
-// Outcome are the counts of all requests of a side; memory is of one request.
+// Outcome holds the counts of all requests of a side. Memory is per request.
 type Outcome struct {
 	MemoryEntries     int64  `json:"memory_entries"`
 	Misses            int64  `json:"misses"`
 	HostToDeviceBytes *int64 `json:"host_to_device_bytes"`
 
-	moved int64 // see Point
+	moved int64 // see Point.Moved
 }
 
 // LayerReport is one layer of a plan.
 type LayerReport struct {
 	Layer         int32    `json:"layer_id"`
-	Heads         int      `json:"heads"` // 1 where the layer shares its selection
+	Heads         int      `json:"heads"` // 1 if the layer shares its selection
 	Smallest      int      `json:"smallest"`
-	Largest       int      `json:"largest"` // sizes of its heads
+	Largest       int      `json:"largest"` // smallest and largest size of its heads
 	MemoryEntries int64    `json:"memory_entries"`
-	Share         float64  `json:"share"` // of the plan's memory
+	Share         float64  `json:"share"` // share of the plan's memory
 	Misses        int64    `json:"misses"`
 	UniformMisses int64    `json:"uniform_misses"`
 	Ratio         *float64 `json:"ratio"`       // transfers ÷ uniform's
-	JudgeRatio    *float64 `json:"judge_ratio"` // likewise, on the judged requests
+	JudgeRatio    *float64 `json:"judge_ratio"` // the same on the judged requests
 }
 
 // SizeReport is one stream of a plan.
@@ -73,8 +73,8 @@ type SizeReport struct {
 	Size  int    `json:"size"`
 }
 
-// report says what the sizes of a plan come to on the requests that were profiled, nil for a
-// plan that is given, and on those that it is judged on.
+// report compares the sizes of a plan with uniform sizes on the profiled requests and on the judged
+// ones. profile is nil if the plan was given.
 func report(plan *Plan, profile, judge *Profile, sizes []int) (*Report, error) {
 	first := profile
 	if profile == nil {
@@ -140,7 +140,8 @@ func newSide(p *Profile, even, sizes []int) (*Side, error) {
 	return side, nil
 }
 
-// uniformIn is what uniform windows move in the memory; 0 where the smallest needs more.
+// uniformIn returns the transfers of uniform windows in the memory, or 0 if the smallest needs
+// more.
 func (p *Profile) uniformIn(memory int64) int64 {
 	points := merge(p.Curves).Points
 	more := slices.IndexFunc(points, func(pt Point) bool { return pt.Cost > memory })
@@ -198,7 +199,7 @@ func (r *Report) layers(profile, judge *Profile, even, sizes []int) error {
 	return nil
 }
 
-// compare are the totals of a run of curves.
+// compare returns the totals of a run of curves for the plan and for uniform sizes.
 func (p *Profile) compare(run [2]int, even, sizes []int) (plan, uniform Totals, err error) {
 	part := p.part(run)
 	if plan, err = part.Totals(sizes[run[0]:run[1]]); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// study are three requests of two layers at 4, 6 and 8 entries: on a and b layer 0
-// needs memory, on c layer 1.
+// study has three requests of two layers at 4, 6 and 8 entries. On a and b layer 0 needs memory, on
+// c layer 1.
 func study() (rows []result.Row) {
 	for request, misses := range map[string][2][3]int64{"a": {{90, 40, 20}, {50, 45, 43}}, "b": {{80, 50, 30}, {50, 44, 41}}, "c": {{50, 45, 44}, {90, 30, 10}}} {
 		for layer, of := range misses {
@@ -33,10 +33,10 @@ func options(t *testing.T, method string) Options {
 	return Options{Methods: []Spec{spec}, Memory: "1.5x"}
 }
 
-// Memory for more than the largest sizes, of which nothing has to be divided, is warned of.
+// Memory beyond the largest sizes, which needs no division, causes a warning.
 func TestMoreMemoryThanSizes(t *testing.T) {
 	o := options(t, "2d-greedy")
-	for memory, warned := range map[string]bool{"2x": false, "9": true, "48GB": true} { // 8 and 8 entries are the most
+	for memory, warned := range map[string]bool{"2x": false, "9": true, "48GB": true} { // 8 and 8 entries are the largest sizes
 		o.Memory = memory
 		reports, err := Run(study(), o)
 		if err != nil {
@@ -48,9 +48,9 @@ func TestMoreMemoryThanSizes(t *testing.T) {
 	}
 }
 
-// In 12 entries uniform gives 6 and 6: on a and b together 40 + 50 + 45 + 44 = 179
-// misses. 2d-greedy gives 8 and 4: 20 + 30 + 50 + 50 = 150. On c the same sizes miss
-// 44 + 90 = 134, uniform's 45 + 30 = 75.
+// In 12 entries uniform gives 6 and 6: on a and b together 40 + 50 + 45 + 44 = 179 misses.
+// 2d-greedy gives 8 and 4: 20 + 30 + 50 + 50 = 150. On c these sizes miss 44 + 90 = 134, and
+// uniform's 45 + 30 = 75.
 func TestRun(t *testing.T) {
 	o := options(t, "2d-greedy")
 	o.Judge = []string{"c"}
@@ -76,7 +76,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A report warns of what the rows warn of, those that are judged on too, once.
+// A report repeats each warning of the profiled and judged rows once.
 func TestReportKeepsWarnings(t *testing.T) {
 	rows := study()
 	for i := range rows {
@@ -126,7 +126,7 @@ func TestPlanOfTwoTraces(t *testing.T) {
 	}
 }
 
-// Which requests are profiled on does not depend on how that is said.
+// Different spellings select the same requests to profile.
 func TestSplit(t *testing.T) {
 	want := ""
 	for _, o := range []Options{{Judge: []string{"c"}}, {Requests: []string{"a", "b"}, Judge: []string{"c"}}, {Requests: []string{"b", "a"}, Judge: []string{"c", "c"}}, {Judge: []string{"c"}, Exclude: []string{"c"}}} {
@@ -168,8 +168,8 @@ func TestJudgePlan(t *testing.T) {
 	}
 }
 
-// A judged window may cost more there than on the profile; uniform windows are then
-// taken in the same memory, between two of them.
+// A window may cost more on judged requests than on the profile. Uniform windows are then
+// interpolated in the same memory.
 func TestWindowsAreComparedInEqualMemory(t *testing.T) {
 	var rows []result.Row
 	add := func(request string, layer int32, misses, sums [3]int64) {
@@ -187,26 +187,25 @@ func TestWindowsAreComparedInEqualMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// On a 8 entries: uniform ×1 misses 100; layer 0 alone to ×1, then for the 4 left
-	// the same ratio or better: layer 0 to ×2 saves 10, layer 1 to ×1 saves 10, the lower
-	// layer first: 10 + 90.
+	// On a with 8 entries, uniform ×1 misses 100. The plan takes layer 0 to ×1. For the remaining
+	// 4, layer 0 to ×2 and layer 1 to ×1 save 10 each. The lower layer goes first: 10 + 90.
 	r := reports[0]
 	if r.Plan.Streams[0].Size != 2 || r.Plan.Streams[1].Size != 0 || r.Profile.Plan.Misses != 100 || *r.Profile.Ratio != 1 {
 		t.Fatalf("plan %+v, profile %+v", r.Plan.Streams, r.Profile)
 	}
-	// On b it costs 10 entries, and misses 20 + 90 = 110. Uniform ×1 costs 8 and misses
-	// 100, ×2 costs 16 and misses 80: at 10 it would miss 95.
+	// On b it costs 10 entries and misses 20 + 90 = 110. Uniform ×1 costs 8 and misses 100, ×2
+	// costs 16 and misses 80. At 10 it would miss 95.
 	if j := r.Judge; j.Plan.MemoryEntries != 10 || j.Plan.Misses != 110 || j.Uniform.MemoryEntries != 8 || j.Uniform.Misses != 100 || *j.Ratio != 110.0/95 {
 		t.Errorf("judged %+v, uniform %+v, ratio %v", j.Plan, j.Uniform, *j.Ratio)
 	}
 	if r.Plan.Cost != MeanResidents {
 		t.Errorf("cost %q", r.Plan.Cost)
 	}
-	o.Cost = PeakResidents // nine times as much
+	o.Cost = PeakResidents // nine times the mean
 	if reports, err = Run(rows, o); err != nil || reports[0].MemoryEntries != 72 || reports[0].Plan.Cost != PeakResidents {
 		t.Errorf("peak: %+v, %v", reports, err)
 	}
-	// From a file the plan is judged by its own cost: of b's peaks, 9 × 10 entries.
+	// From a file, the plan is judged by its own cost: with b's peaks, 9 × 10 entries.
 	judged, err := Run(rows, Options{Plan: reports[0].Plan, Requests: []string{"b"}})
 	if err != nil {
 		t.Fatal(err)
@@ -216,9 +215,9 @@ func TestWindowsAreComparedInEqualMemory(t *testing.T) {
 	}
 }
 
-// Windows 1 and 2 keep the same at their peaks, so that memory for the one is memory for the
-// other: uniform takes the larger, and the comparison in equal memory that, too. Between two
-// it is on the line, beyond the largest like that, and below the smallest nothing.
+// Windows 1 and 2 have equal peaks, so they cost the same memory. uniform takes the larger one, and
+// so does the comparison in equal memory. Between two windows it is interpolated. Beyond the
+// largest it equals the largest, and below the smallest it is nothing.
 func TestUniformWindowsOfOneCost(t *testing.T) {
 	var rows []result.Row
 	for n, misses := range []int64{90, 50, 40, 10} {

@@ -16,28 +16,28 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// CostOf is what a window costs: KVDrive's "additional GPU memory consumed by that
+// CostOf is the measure of a window's cost: KVDrive's "additional GPU memory consumed by that
 // window size". A capacity costs itself.
 type CostOf string
 
 // The costs of a window.
 const (
-	// MeanResidents are the entries resident after a step, averaged over steps: what a
-	// window occupies, KVDrive's memory footprint. A pool shared by all layers and heads
-	// must hold their sum.
+	// MeanResidents is the mean over steps of the entries that are resident after a step. This is
+	// the memory that a window occupies, KVDrive's memory footprint. A pool that all layers and
+	// heads share must hold their sum.
 	MeanResidents CostOf = "mean"
-	// PeakResidents are the most entries resident after any step: what must be reserved
-	// where every layer and head has memory of its own.
+	// PeakResidents is the largest number of entries that are resident after any step. Every layer
+	// and head with memory of its own must reserve it.
 	PeakResidents CostOf = "peak"
 )
 
-// Rows are the rows of one policy by request, layer and head, and comparable.
+// Rows holds the comparable rows of one policy by request, layer and head.
 type Rows struct {
 	Family Family
 	Policy string // "window" for windows
 	sample result.Row
 	parts  map[Request]map[Key]map[int]result.Row // by size
-	// capacities are the entries of a stream by the capacity's text.
+	// capacities holds the entries of a stream by the capacity's text.
 	capacities map[string]map[Request]map[Key]int64
 }
 
@@ -47,7 +47,7 @@ const (
 	windowPrefix = windowPolicy + ":"
 )
 
-// groupOf is the policy as Collect takes it: all windows are one.
+// groupOf returns the policy in Collect's terms: all windows are one.
 func groupOf(r *result.Row) string {
 	if r.Capacity == nil && strings.HasPrefix(r.Policy, windowPrefix) {
 		return windowPolicy
@@ -55,10 +55,10 @@ func groupOf(r *result.Row) string {
 	return r.Policy
 }
 
-// Collect takes the rows of one policy ("window" for all windows, empty for the only
-// one there is) that are of one stream: those of `replay --per stream`. Coarser rows are
-// left out; none left, rows that differ in what changes counts, and rows that
-// contradict each other are errors.
+// Collect takes the rows of one policy that are of one stream each, from `replay --per stream`.
+// policy is "window" for all windows, or empty if the rows have only one policy. Collect ignores
+// coarser rows. It returns an error if no rows remain, if settings that change counts differ, or if
+// rows contradict each other.
 func Collect(rows []result.Row, policy string) (*Rows, error) {
 	of, err := streamRows(rows, policy)
 	if err != nil {
@@ -80,7 +80,7 @@ func Collect(rows []result.Row, policy string) (*Rows, error) {
 	return c, nil
 }
 
-// groupsOf are the groups of rows, sorted.
+// groupsOf returns the groups of rows, sorted.
 func groupsOf(rows []result.Row) []string {
 	groups := make([]string, len(rows))
 	for i := range rows {
@@ -90,7 +90,7 @@ func groupsOf(rows []result.Row) []string {
 	return slices.Compact(groups)
 }
 
-// streamRows selects the rows of one policy that say their layer and head.
+// streamRows selects the rows of one policy that state their layer and head.
 func streamRows(rows []result.Row, policy string) ([]result.Row, error) {
 	var of []result.Row
 	pooled := 0
@@ -128,8 +128,7 @@ func streamRows(rows []result.Row, policy string) ([]result.Row, error) {
 	return of, nil
 }
 
-// add files a row. The same cell may be there several times, as runs that share a
-// folder leave it, if it counts the same.
+// add adds a row. Runs that share a folder can repeat a cell, and the counts must then be equal.
 func (c *Rows) add(r *result.Row) error {
 	at := Request{r.Trace, r.TraceDigest, *r.RequestID}
 	key := Key{*r.LayerID, trace.NoHead}
@@ -155,7 +154,7 @@ func (c *Rows) add(r *result.Row) error {
 	return nil
 }
 
-// inner is the map at a key, made if need be.
+// inner returns the map at a key and makes it if it is missing.
 func inner[K, L comparable, V any](m map[K]map[L]V, key K) map[L]V {
 	if m[key] == nil {
 		m[key] = map[L]V{}
@@ -163,8 +162,8 @@ func inner[K, L comparable, V any](m map[K]map[L]V, key K) map[L]V {
 	return m[key]
 }
 
-// size is the row's size; false for rows that are no point of a curve, whose capacity
-// is another policy's peak or a plan's.
+// size returns the row's size. ok is false for rows that are not a point of a curve, because their
+// capacity is another policy's peak or a plan's.
 func (c *Rows) size(r *result.Row) (size int, ok bool, err error) {
 	if c.Family == Windows {
 		size, err = strconv.Atoi(strings.TrimPrefix(r.Policy, windowPrefix))
@@ -182,14 +181,14 @@ func (c *Rows) size(r *result.Row) (size int, ok bool, err error) {
 	return int(*r.CapacityEntries), true, nil
 }
 
-// agree says whether two rows count the same.
+// agree reports whether two rows have equal counts.
 func agree(a, b *result.Row) bool {
 	return a.Steps == b.Steps && a.Demand == b.Demand && a.Misses == b.Misses && a.Prefetched == b.Prefetched &&
 		a.ResidentMean == b.ResidentMean && a.ResidentPeak == b.ResidentPeak
 }
 
-// residentSum is the row's resident blocks summed over steps: ResidentMean is their
-// quotient, so that the product is whole again.
+// residentSum returns the row's resident blocks summed over steps. ResidentMean is their quotient,
+// so the product is an integer again.
 func residentSum(r *result.Row) int64 { return int64(math.Round(r.ResidentMean * float64(r.Steps))) }
 
 // Request is a request of a trace.
@@ -203,8 +202,8 @@ func compareRequests(a, b Request) int {
 	return cmp.Or(strings.Compare(a.Trace, b.Trace), strings.Compare(a.ID, b.ID))
 }
 
-// matches says whether a pattern selects the request: its id, its trace's file name or
-// TRACE/ID, * and ? standing for anything.
+// matches reports whether a pattern selects the request by its id, its trace's file name or
+// TRACE/ID. * and ? match anything.
 func (r Request) matches(pattern string) bool {
 	for _, name := range []string{r.ID, r.Trace, r.Trace + "/" + r.ID} {
 		if ok, err := path.Match(pattern, name); pattern == name || ok && err == nil {
@@ -214,7 +213,7 @@ func (r Request) matches(pattern string) bool {
 	return false
 }
 
-// Requests are all requests, by trace, then id.
+// Requests returns all requests, by trace and then id.
 func (c *Rows) Requests() []Request {
 	var all []Request
 	for r := range c.parts {
@@ -224,8 +223,8 @@ func (c *Rows) Requests() []Request {
 	return all
 }
 
-// Select are the requests that any of the patterns matches: an id, a trace's file name
-// or TRACE/ID, with * and ?. A pattern that matches none is an error.
+// Select returns the requests that any of the patterns matches: an id, a trace's file name or
+// TRACE/ID, with * and ?. A pattern that matches none is an error.
 func (c *Rows) Select(patterns []string) ([]Request, error) {
 	all := c.Requests()
 	var selected []Request
@@ -245,7 +244,7 @@ func (c *Rows) Select(patterns []string) ([]Request, error) {
 	return slices.Compact(selected), nil
 }
 
-// idsOf are the distinct ids, sorted.
+// idsOf returns the distinct ids, sorted.
 func idsOf(requests []Request) (ids []string) {
 	for _, r := range requests {
 		ids = append(ids, r.ID)

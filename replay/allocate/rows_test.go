@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// rowOf is a row of a stream: K = 4, capacity in entries, misses.
+// rowOf returns a row of a stream with K = 4, a capacity in entries and misses.
 func rowOf(request string, layer, head int32, capacity, misses int64) result.Row {
 	text, bytes, moved := fmt.Sprintf("%gx", float64(capacity)/4), 10, misses*10
 	r := result.Row{
@@ -23,7 +23,7 @@ func rowOf(request string, layer, head int32, capacity, misses int64) result.Row
 	return r
 }
 
-// windowRow is a row of window:n, whose residents sum to sum over 5 steps.
+// windowRow returns a row of window:n, whose residents sum to sum over 5 steps.
 func windowRow(request string, layer int32, n int, misses, sum, peak int64) result.Row {
 	r := rowOf(request, layer, -1, 4, misses)
 	r.Policy, r.Options, r.Capacity, r.CapacityEntries = fmt.Sprintf("window:%d", n), fmt.Sprint(n), nil, nil
@@ -31,7 +31,7 @@ func windowRow(request string, layer int32, n int, misses, sum, peak int64) resu
 	return r
 }
 
-// twoRequests are two requests of two layers at 4, 6 and 8 entries.
+// twoRequests returns two requests of two layers at 4, 6 and 8 entries.
 func twoRequests() (rows []result.Row) {
 	for i, request := range []string{"a", "b"} {
 		for layer := range int32(2) {
@@ -43,7 +43,7 @@ func twoRequests() (rows []result.Row) {
 	return rows
 }
 
-// pool collects and pools everything.
+// pool collects and pools all rows.
 func pool(t *testing.T, rows []result.Row, policy string) *Profile {
 	t.Helper()
 	c, err := Collect(rows, policy)
@@ -57,8 +57,8 @@ func pool(t *testing.T, rows []result.Row, policy string) *Profile {
 	return p
 }
 
-// Counts are summed over requests, memory is that of one: layer 0 misses 90 + 90 at 4
-// entries, 70 + 50 at 6, 50 + 10 at 8.
+// Counts are summed over requests, and memory is per request: layer 0 misses 90 + 90 at 4 entries,
+// 70 + 50 at 6, 50 + 10 at 8.
 func TestPool(t *testing.T) {
 	p := pool(t, twoRequests(), "")
 	want := []Curve{
@@ -73,8 +73,8 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// What rows warn of stands with the profile, once, in order; overflow of the smallest size
-// does not, as the floor is above it.
+// The profile has each warning of the rows once, in order. It omits the overflow of the smallest
+// size, because the floor is above it.
 func TestPoolKeepsWarnings(t *testing.T) {
 	rows := twoRequests()
 	for i := range rows {
@@ -85,7 +85,7 @@ func TestPoolKeepsWarnings(t *testing.T) {
 	}
 }
 
-// In the order of rows lies nothing, nor in rows that stand twice.
+// The order of rows and repeated rows do not change the result.
 func TestOrderOfRowsDoesNotMatter(t *testing.T) {
 	rows := twoRequests()
 	want := fmt.Sprint(pool(t, rows, "lru").Curves)
@@ -99,9 +99,8 @@ func TestOrderOfRowsDoesNotMatter(t *testing.T) {
 	}
 }
 
-// A window costs its residents, averaged over the steps of all requests and rounded up
-// to an entry: 31 in 10 steps are 4; its peak is the largest of any. Residents are
-// blocks, here of 2 entries.
+// A window costs its mean residents over the steps of all requests, rounded up to an entry: 31 in
+// 10 steps are 4. Its peak is the largest of any request. Residents are blocks, here of 2 entries.
 func TestWindowCosts(t *testing.T) {
 	rows := []result.Row{windowRow("a", 0, 0, 90, 0, 0), windowRow("a", 0, 1, 50, 20, 7), windowRow("b", 0, 0, 90, 0, 0), windowRow("b", 0, 1, 50, 11, 9)}
 	c, err := Collect(append(rows, rowOf("a", 0, -1, 4, 9)), "window")
@@ -128,7 +127,7 @@ func TestWindowCosts(t *testing.T) {
 	}
 }
 
-// Sizes are those that every request has; rows that are no size of a curve are left out.
+// The sizes are those that every request has. Rows without a size of the curve are left out.
 func TestSizesInCommon(t *testing.T) {
 	rows := twoRequests()
 	peak, plan := "peak:window:2", "plan:x"
@@ -196,7 +195,7 @@ func TestCollectErrors(t *testing.T) {
 	}
 }
 
-// Rows of caches that streams share, or that change, are no curves.
+// Rows of caches that streams share, or that change, do not make curves.
 func TestCollectRefusesSharedCaches(t *testing.T) {
 	for want, change := range map[string]func(*result.Row){
 		`pool "request"`:    func(r *result.Row) { r.Pool = "request" },
@@ -213,7 +212,7 @@ func TestCollectRefusesSharedCaches(t *testing.T) {
 	}
 }
 
-// layersOfB are rows of more layers of request b.
+// layersOfB returns rows of more layers of request b.
 func layersOfB(layers ...int32) (rows []result.Row) {
 	for _, layer := range layers {
 		rows = append(rows, rowOf("b", layer, -1, 4, 5), rowOf("b", layer, -1, 6, 5))
@@ -286,7 +285,7 @@ func TestSelect(t *testing.T) {
 	if c, err = Collect(rows, ""); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := c.Select([]string{"b[1]"}); err != nil || len(got) != 2 { // as a pattern it is b1
+	if got, err := c.Select([]string{"b[1]"}); err != nil || len(got) != 2 { // as a pattern it matches b1
 		t.Errorf("by its name: %v, %v, want b[1] of both traces", got, err)
 	}
 	for _, pattern := range []string{"c", "[", ""} {

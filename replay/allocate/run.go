@@ -9,21 +9,22 @@ import (
 	"github.com/kvreplay/kvreplay/replay/setting"
 )
 
-// Options say what Run divides, how, and on which requests it judges.
+// Options select the memory that Run divides, the methods, and the requests to judge on.
 type Options struct {
-	Policy  string // whose rows: see Collect
+	Policy  string // policy whose rows are used, see Collect
 	Methods []Spec
-	// Plan is judged instead of what methods make; Memory and Floor are then its own.
+	// Plan, if not nil, is judged instead of the plans of methods. Memory and Floor are then its
+	// own.
 	Plan   *Plan
 	Memory string // see Profile.Memory
 	Floor  string // see Profile.Floor
-	Cost   CostOf // of windows; empty: MeanResidents
-	// Requests are profiled on (empty: all), less those that Exclude and Judge select.
-	// Judge are those that plans are judged on. See Rows.Select.
+	Cost   CostOf // cost of windows, empty for MeanResidents
+	// Requests are the profiled requests (empty: all), without those that Exclude and Judge select.
+	// Plans are judged on Judge. See Rows.Select.
 	Requests, Exclude, Judge []string
 }
 
-// Validate checks the sizes that have forms of their own, whatever the rows.
+// Validate checks sizes whose form does not depend on the rows.
 func (o *Options) Validate() error {
 	for _, size := range []struct{ name, text string }{{"memory", o.Memory}, {"floor", o.Floor}} {
 		_, window, err := parseWindow(size.text)
@@ -44,7 +45,7 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// Run makes, or judges, plans from rows: a report for each method.
+// Run makes or judges plans from rows. It returns a report for each method.
 func Run(rows []result.Row, o Options) ([]*Report, error) {
 	reports, err := run(rows, o)
 	if err != nil {
@@ -158,7 +159,7 @@ func (c *Rows) run(o Options, profiled, judged []Request) ([]*Report, error) {
 	return reports, nil
 }
 
-// above is the profile from the floor on.
+// above returns the profile from the floor on.
 func (p *Profile) above(floor string) (*Profile, error) {
 	size, err := p.Floor(floor)
 	if err != nil {
@@ -176,7 +177,7 @@ func (p *Profile) above(floor string) (*Profile, error) {
 	return from, nil
 }
 
-// judgePlan judges a plan on all requests of the rows, or those that o selects.
+// judgePlan judges a plan on all requests of the rows, or on those that o selects.
 func (c *Rows) judgePlan(o Options) (*Report, error) {
 	plan := o.Plan
 	if len(o.Judge) > 0 || o.Memory != "" || o.Floor != "" {
@@ -206,7 +207,7 @@ func (c *Rows) judgePlan(o Options) (*Report, error) {
 	return report(plan, nil, p, sizes)
 }
 
-// sizesOf are the plan's sizes for a profile's curves, which must be just the plan's.
+// sizesOf returns the plan's sizes for a profile's curves, which must be exactly the plan's.
 func (p *Plan) sizesOf(profile *Profile) ([]int, error) {
 	var keys []Key
 	var sizes []int

@@ -10,9 +10,9 @@ import (
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
-// WriteText writes reports of the same rows and memory for people: one line a
-// method, and of a single one its layers. It leaves the look of tables to layout, which
-// gets texts in the first column and figures in the others.
+// WriteText writes reports of the same rows and memory as text. It writes one line per method, and
+// for a single method also its layers. layout formats the tables, with texts in the first column
+// and figures in the others.
 func WriteText(w io.Writer, reports []*Report, layout func(header []string, rows [][]string) string) error {
 	r := reports[0]
 	var b strings.Builder
@@ -29,7 +29,7 @@ func WriteText(w io.Writer, reports []*Report, layout func(header []string, rows
 	return err
 }
 
-// head says what was divided, and on which requests.
+// head writes the divided memory and the requests.
 func (r *Report) head(b *strings.Builder) {
 	sizes := fmt.Sprintf("capacities from %s to %s entries", comma(r.sizes[0]), comma(r.sizes[1]))
 	if r.Family == Windows {
@@ -71,7 +71,7 @@ func methodTable(reports []*Report) (header []string, rows [][]string) {
 	rows = append(rows, first)
 	for _, r := range reports {
 		if r.Method == uniform.Name && r.Profile != nil {
-			continue // just made: the first line
+			continue // just made: only the first line
 		}
 		cells := []string{r.Method}
 		for _, s := range r.sides() {
@@ -82,7 +82,7 @@ func methodTable(reports []*Report) (header []string, rows [][]string) {
 	return header, rows
 }
 
-// namedSide is a side with what its columns begin with.
+// namedSide is a side with the first text of its line.
 type namedSide struct {
 	name string
 	side *Side
@@ -102,7 +102,7 @@ func (s *Side) cells(o Outcome, ratio *float64) []string {
 	return []string{comma64(o.MemoryEntries), comma64(o.Misses), bytesText(o.HostToDeviceBytes, s.Steps), ratioText(ratio)}
 }
 
-// bound says how far the plan can be from the best.
+// bound writes how far the plan can be from the best.
 func (r *Report) bound(b *strings.Builder) {
 	if r.Profile == nil || r.AtLeast == nil {
 		return
@@ -117,7 +117,7 @@ func (r *Report) bound(b *strings.Builder) {
 	}
 }
 
-// layerTable shows the plan.
+// layerTable returns the table of the plan's layers.
 func (r *Report) layerTable() (header []string, rows [][]string) {
 	size := "entries"
 	if r.Family == Windows {
@@ -156,7 +156,7 @@ func ratioText(q *float64) string {
 	return fmt.Sprintf("%.4f", *q)
 }
 
-// bytesText is bytes a step in binary units.
+// bytesText formats bytes per step in binary units.
 func bytesText(bytes *int64, steps int64) string {
 	if bytes == nil || steps == 0 {
 		return "n/a"

@@ -7,7 +7,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// Look a machine and a model up among the bundled files; a folder adds to them.
+// Look up a machine and a model among the bundled files. A folder can add to them.
 func ExampleLoad() {
 	lib, err := hardware.Load("")
 	if err != nil {

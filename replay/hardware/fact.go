@@ -13,16 +13,16 @@ import (
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
-// Status says how a number is known.
+// Status is the origin of a number.
 type Status string
 
-// The ways to know a number.
+// The origins of numbers.
 const (
 	Measured  Status = "measured"  // by the named source
-	Datasheet Status = "datasheet" // the vendor's figure, or a published configuration
-	Derived   Status = "derived"   // arithmetic on sourced numbers, which its note states
-	Fitted    Status = "fitted"    // constant of a formula, chosen to meet measured points; its note names them
-	Assumed   Status = "assumed"   // no source has it, or none but resellers and lists; the note says why this value
+	Datasheet Status = "datasheet" // a figure of the vendor, or a published configuration
+	Derived   Status = "derived"   // arithmetic on sourced numbers that its note states
+	Fitted    Status = "fitted"    // constant of a formula that meets the measured points in its note
+	Assumed   Status = "assumed"   // no source has it, or only resellers and lists do, and the note justifies the value
 )
 
 var statuses = []string{string(Measured), string(Datasheet), string(Derived), string(Fitted), string(Assumed)}
@@ -33,16 +33,16 @@ var explained = []string{string(Derived), string(Fitted), string(Assumed)}
 // Fact is a number with its status and source.
 type Fact[D dimension] struct {
 	Value   D
-	Written string // as the file has it: "3350 GB/s"
+	Written string // text in the file: "3350 GB/s"
 	Status  Status
 	Source  string // the citation
 	Note    string
 }
 
-// Known says whether the file has the number; an optional one may be missing.
+// Known reports whether the file has the number. An optional number may be missing.
 func (f *Fact[D]) Known() bool { return f != nil && f.Written != "" }
 
-// Or is the value, or another where the file has none.
+// Or returns the value, or other if the file has none.
 func (f *Fact[D]) Or(other D) D {
 	if f.Known() {
 		return f.Value
@@ -72,8 +72,8 @@ type factKeys struct {
 	Note   string `yaml:"note" need:"no"`
 }
 
-// bind reads {value: 3350 GB/s, status: datasheet, source: sheet}, or the short form
-// 61 for numbers without a unit in files with defaults.
+// bind reads {value: 3350 GB/s, status: datasheet, source: sheet}. In files with defaults it also
+// reads the short form 61 for numbers without a unit.
 func (f *Fact[D]) bind(b *binder, n *yaml.Node, opts fieldOptions) {
 	var keys factKeys
 	if n.Kind == yaml.ScalarNode {
@@ -109,13 +109,13 @@ func (f *Fact[D]) bind(b *binder, n *yaml.Node, opts fieldOptions) {
 	*f = Fact[D]{Value: value, Written: strings.TrimSpace(keys.Value), Status: Status(keys.Status), Source: b.citation(n, keys.Source, opts.path), Note: keys.Note}
 }
 
-// Measure is a quantity of a measured point, whose status and source its series states.
+// Measure is a quantity of a measured point. Its series states status and source.
 type Measure[D dimension] struct {
 	Value   D
 	Written string
 }
 
-// Known says whether the point has the quantity.
+// Known reports whether the point has the quantity.
 func (m *Measure[D]) Known() bool { return m.Written != "" }
 
 // bind reads the short form "4 KiB".
@@ -134,7 +134,7 @@ func (m *Measure[D]) bind(b *binder, n *yaml.Node, opts fieldOptions) {
 	*m = Measure[D]{value, n.Value}
 }
 
-// Citation is a source named by its key among the file's.
+// Citation is a source, which files name by its key.
 type Citation string
 
 func (c *Citation) bind(b *binder, n *yaml.Node, opts fieldOptions) {

@@ -5,7 +5,7 @@ import (
 	"regexp"
 )
 
-// Kind says what a file describes.
+// Kind is the kind of item that a file describes.
 type Kind string
 
 // The kinds, as files name them.
@@ -28,23 +28,23 @@ type Header struct {
 	Aliases  []string          `yaml:"aliases" need:"no"`
 	Title    string            `yaml:"title"`
 	Note     string            `yaml:"note" need:"no"`
-	Sources  map[string]string `yaml:"sources" need:"no"` // citations by the key that numbers name
+	Sources  map[string]string `yaml:"sources" need:"no"` // citations by the key that numbers use
 	Defaults *Defaults         `yaml:"defaults" need:"no"`
 
 	file  string
-	lines map[string]int // of its fields by their path
+	lines map[string]int // lines of its fields by path
 }
 
-// Defaults are the status and source of numbers that state none.
+// Defaults are the status and source of numbers that do not state them.
 type Defaults struct {
 	Status string `yaml:"status"`
 	Source string `yaml:"source"`
 }
 
-// Item is one described thing.
+// Item is one described item.
 type Item interface {
 	header() *Header
-	// check looks for what no unit shows: numbers that contradict others, counts of nothing.
+	// check reports faults that units do not reveal: contradicting numbers and counts of zero.
 	check(f *faults)
 }
 
@@ -52,10 +52,10 @@ func (h *Header) header() *Header { return h }
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
 
-// names are what the item is asked for by.
+// names returns the names and aliases of the item.
 func (h *Header) names() []string { return append([]string{h.Name}, h.Aliases...) }
 
-// checkNames refuses names that a command line could not carry.
+// checkNames refuses names that are not usable on a command line.
 func (h *Header) checkNames(f *faults) {
 	const form = "%q, expected small letters, digits, '.', '-' and '_'"
 	if !nameForm.MatchString(h.Name) {
@@ -68,13 +68,13 @@ func (h *Header) checkNames(f *faults) {
 	}
 }
 
-// File is the file that the item was read from: a path, or bundled:NAME.
+// File returns the file that the item was read from: a path, or bundled:NAME.
 func File(it Item) string { return it.header().file }
 
-// Head is what all items have.
+// Head returns the header that all items have.
 func Head(it Item) *Header { return it.header() }
 
-// newItem makes an empty item of a kind.
+// newItem returns an empty item of a kind.
 func newItem(kind Kind) Item {
 	switch kind {
 	case KindGPU:

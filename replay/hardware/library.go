@@ -18,21 +18,21 @@ import (
 //go:embed data
 var bundled embed.FS
 
-// DirVariable is the environment variable that names the user's folder where no flag does.
+// DirVariable is the environment variable with the user's folder, used if no flag names one.
 const DirVariable = "KVREPLAY_HARDWARE_DIR"
 
-// fileLimit is the size of the largest file that is read.
+// fileLimit is the largest file that is read, in bytes.
 const fileLimit = 1 << 20
 
-// Library is everything that is described, the user's files over the bundled ones.
+// Library holds all described items. The user's files replace bundled ones.
 type Library struct {
 	items map[Kind]map[string]Item
 	order map[Kind][]string // names, sorted
 }
 
-// Load reads the bundled files and then those of dir, if it is not empty: every *.yaml
-// and *.yml in it. A file of dir replaces a bundled one of the same kind and name, which is
-// also found by the aliases of the bundled one.
+// Load reads the bundled files, and then every *.yaml and *.yml file in dir if it is not empty. A
+// file of dir replaces a bundled one of the same kind and name. It also takes over the aliases of
+// the bundled one.
 func Load(dir string) (*Library, error) {
 	lib := &Library{items: map[Kind]map[string]Item{}, order: map[Kind][]string{}}
 	for _, k := range Kinds {
@@ -88,11 +88,10 @@ func (lib *Library) addFolder(dir string) error {
 	return err
 }
 
-// isYAML says whether a folder's file of that name is read.
+// isYAML reports whether a file with this name in a folder is read.
 func isYAML(name string) bool { return slices.Contains([]string{".yaml", ".yml"}, path.Ext(name)) }
 
-// AddFiles adds files as Load does those of a folder, over what lib has, and returns what
-// they describe.
+// AddFiles adds files to lib, as Load does with those of a folder. It returns the items in them.
 func (lib *Library) AddFiles(names []string) ([]Item, error) {
 	for _, name := range names {
 		if info, err := os.Stat(name); err == nil && !info.IsDir() && !isYAML(name) {
@@ -132,14 +131,14 @@ func readFile(name string) ([]byte, error) {
 	case info.Size() > fileLimit:
 		return nil, fmt.Errorf("%s has %d bytes, expected at most %d", name, info.Size(), fileLimit)
 	}
-	if err := files.CheckInput(name); err != nil { // each paper of reproduce loads the folder anew
+	if err := files.CheckInput(name); err != nil { // reproduce loads the folder again for each paper
 		return nil, err
 	}
 	return os.ReadFile(name)
 }
 
-// add reads one file; own are the names that files of the same folder have taken, nil
-// for bundled files, which take theirs for all.
+// add reads one file. own holds the names that files of the same folder have taken. It is nil for
+// bundled files, whose names count for all of them.
 func (lib *Library) add(file string, text []byte, own map[string]string) (Item, error) {
 	it, err := Parse(file, text)
 	if err != nil {
@@ -162,8 +161,7 @@ func (lib *Library) add(file string, text []byte, own map[string]string) (Item, 
 	return it, nil
 }
 
-// replace gives an item what the one of its name is called beside it: who asks for that by an
-// alias means this one.
+// replace adds the aliases of an item to the item that replaces it.
 func (lib *Library) replace(it Item) {
 	h := it.header()
 	items := lib.items[Kind(h.Kind)]
@@ -176,10 +174,10 @@ func (lib *Library) replace(it Item) {
 	}
 }
 
-// Names lists what there is of a kind, aliases included, sorted.
+// Names returns the names of a kind, aliases included, sorted.
 func (lib *Library) Names(kind Kind) []string { return slices.Clone(lib.order[kind]) }
 
-// Items lists what there is of a kind, each once, sorted by name.
+// Items returns the items of a kind, each once, sorted by name.
 func (lib *Library) Items(kind Kind) (items []Item) {
 	for _, name := range lib.order[kind] {
 		if it := lib.items[kind][name]; it.header().Name == name {
@@ -198,7 +196,7 @@ func (lib *Library) Item(kind Kind, name string) (Item, error) {
 	return nil, &names.Error{Kind: string(kind), Text: name, Candidates: namesOf(found), Known: lib.spellings(kind)}
 }
 
-// spellings are the names of a kind with their aliases.
+// spellings returns the names of a kind with their aliases.
 func (lib *Library) spellings(kind Kind) (list []names.Name) {
 	for _, it := range lib.Items(kind) {
 		n := names.Name{Name: it.header().Name}
@@ -212,8 +210,8 @@ func (lib *Library) spellings(kind Kind) (list []names.Name) {
 	return list
 }
 
-// match finds the items of a kind that name matches, each once. A model is also found by its
-// name in a hub: "meta-llama/Llama-3.1-8B-Instruct" is llama-3.1-8b.
+// match returns the items of a kind that name matches, each once. A model also matches its name in
+// a hub: "meta-llama/Llama-3.1-8B-Instruct" is llama-3.1-8b.
 func (lib *Library) match(kind Kind, name string) (found []Item) {
 	spellings := names.Match(name, lib.order[kind])
 	if spellings == nil && kind == KindModel {
@@ -227,8 +225,8 @@ func (lib *Library) match(kind Kind, name string) (found []Item) {
 	return found
 }
 
-// hubName is a model's name in a hub without owner, stored format and "-Instruct".
-// A recording adds the format in brackets: "SmolLM2-135M-Instruct (q4)" is smollm2-135m.
+// hubName returns a model's name in a hub without owner, stored format and "-Instruct". A recording
+// adds the format in brackets: "SmolLM2-135M-Instruct (q4)" is smollm2-135m.
 func hubName(model string) string {
 	model, _, _ = strings.Cut(model, " (")
 	name := strings.ToLower(model[strings.LastIndex(model, "/")+1:])
@@ -314,7 +312,7 @@ func (lib *Library) Resolve(it Item) (*Machine, error) {
 	return &Machine{Name: m.Name, Title: m.Title, GPU: gpu, GPUs: int(m.GPUs.Value), Link: link, Host: host, Drive: drive, Drives: int(m.Drives.Value), GPUDirect: m.GPUDirect}, nil
 }
 
-// part looks up a part of a machine, nil and a fault where there is none.
+// part looks up a part of a machine. If it does not exist, part returns nil and notes a fault.
 func part[T any](f *faults, find func(string) (*T, error), field, name string) *T {
 	it, err := find(name)
 	if err != nil {

@@ -20,8 +20,7 @@ func load(t testing.TB, dir string) *Library {
 	return lib
 }
 
-// Every bundled item has numbers, each with a source that names something public, and
-// stands in a file of its name.
+// Every bundled item has numbers with a public source each, and is in a file of its name.
 func TestBundled(t *testing.T) {
 	lib := load(t, "")
 	public := regexp.MustCompile(`https?://|arXiv|KVPR|KVDrive|PCI Express|bundled link|common server`)
@@ -52,8 +51,8 @@ func TestBundled(t *testing.T) {
 	t.Logf("%d numbers", numbers)
 }
 
-// The numbers of a file are listed in its order, those of parts that it may lack and of lists
-// among them; a file's default is for those that do not say themselves.
+// The numbers of a file are listed in its order, including optional parts and lists. A file's
+// default applies only to numbers that do not state their own.
 func TestLines(t *testing.T) {
 	lib := load(t, "")
 	link, err := lib.Link("pcie5-x16")
@@ -78,7 +77,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Each item is listed once, whatever it is called besides.
+// Each item is listed once, with any number of aliases.
 func TestItems(t *testing.T) {
 	lib := load(t, "")
 	var names []string
@@ -91,7 +90,7 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// Machines that the command line documents are there, by their aliases too.
+// The library has the machines that the command line documents, also by alias.
 func TestMachines(t *testing.T) {
 	lib := load(t, "")
 	for _, name := range []string{"a100", "a100-40", "a100-80", "h100", "h100-sxm", "h200", "h20", "l20", "l40s", "a10", "rtx4090", "rtx5090", "rtx5000", "b200", "gh200", "gb300", "mi300x"} {
@@ -108,9 +107,9 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// A KV entry is K and V of all heads in 16 bits, or the latent vector; the FP8 entry of
-// DeepSeek-V3.2 is 512 FP8, four FP32 scales and 64 BF16 for RoPE: 656 B. Its indexer key
-// takes 132 of 788 B, the 16.8 % of ESS.
+// A KV entry is K and V of all heads in 16 bits, or the latent vector. The FP8 entry of
+// DeepSeek-V3.2 is 512 FP8, four FP32 scales and 64 BF16 for RoPE: 656 B. Its indexer key takes 132
+// of 788 B, the 16.8 % of ESS.
 func TestEntries(t *testing.T) {
 	lib := load(t, "")
 	perToken := map[string]Bytes{"llama-3-8b": 4096, "llama-2-13b": 20480, "llama-2-70b": 4096, "qwen3-8b": 4096, "phi-4-mini": 4096, "opt-6.7b": 16384, "opt-13b": 20480, "opt-30b": 28672, "smollm2-135m": 768, "deepseek-v2-lite": 1152, "deepseek-v3.2-exp": 656}
@@ -142,8 +141,8 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// The weights that a shape implies are as many as its publisher counts: exactly, but for
-// DeepSeek-V3.2, published in whole billions, the indexer's 0.8 B included.
+// The number of weights that a shape implies equals the publisher's count exactly. Only
+// DeepSeek-V3.2 is published in whole billions, which include the indexer's 0.8 B.
 func TestParameters(t *testing.T) {
 	for _, it := range load(t, "").Items(KindModel) {
 		m := it.(*Model)
@@ -157,8 +156,8 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// DeepSeek-V3.2 by hand: attention with factors of 1536 and 512 + 64, its indexer of 64 heads
-// of 128, and in layer 3 257 experts of three matrices, a router and a bias an expert.
+// DeepSeek-V3.2 by hand: attention with factors of 1536 and 512 + 64, and its indexer of 64 heads
+// of 128. Layer 3 has 257 experts of three matrices, a router and a bias per expert.
 func TestSparseParameters(t *testing.T) {
 	m, err := load(t, "").Model("deepseek-v3.2")
 	if err != nil {
@@ -178,13 +177,14 @@ func TestSparseParameters(t *testing.T) {
 	}
 }
 
-// One token uses 37 B of DeepSeek-V3's parameters, its report says; the indexer adds to that.
+// One token uses 37 B of DeepSeek-V3's parameters according to its report. The indexer adds to
+// that.
 func TestActive(t *testing.T) {
 	m, err := load(t, "").Model("deepseek-v3.2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	active := m.EmbeddingParameters() / 2 // the output matrix; one row of the embedding
+	active := m.EmbeddingParameters() / 2 // the output matrix, because a token uses one row of the embedding
 	for i := range int(m.Layers.Value) {
 		_, ffn := m.FFNParameters(i)
 		active += m.AttentionParameters() + ffn
@@ -210,7 +210,7 @@ sms: {value: 80, status: datasheet, source: here}
 
 func gpuFile(name string) string { return strings.ReplaceAll(tiny, "%NAME%", name) }
 
-// A user's folder adds and replaces; what is not YAML is left alone.
+// A user's folder adds and replaces items. Files other than YAML are ignored.
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -257,7 +257,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// An alias of what a user replaces is the user's, too, unless another file takes it as its name.
+// An alias of a replaced item names the user's item, unless another file uses it as its name.
 func TestAliasOfReplaced(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string) {
@@ -286,7 +286,7 @@ func TestAliasOfReplaced(t *testing.T) {
 	}
 }
 
-// Files that are added are held to what a folder of them is.
+// Added files follow the same rules as a folder of them.
 func TestAddFiles(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -335,7 +335,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// The file that README.md shows is sound.
+// The example file in README.md is valid.
 func TestDocumentedFile(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {

@@ -9,74 +9,74 @@ import (
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
-// Link joins host memory and GPU. Package transfer says how its constants make times.
+// Link connects host memory and GPU. Package transfer has the formulas for its constants.
 type Link struct {
 	Header
-	Bandwidth    Fact[BytesPerSecond] `yaml:"bandwidth"`      // nominal, each way
-	PCIe         *PCIe                `yaml:"pcie" need:"no"` // absent: not PCI Express
+	Bandwidth    Fact[BytesPerSecond] `yaml:"bandwidth"`      // nominal, per direction
+	PCIe         *PCIe                `yaml:"pcie" need:"no"` // absent if not PCI Express
 	HostToDevice Paths                `yaml:"host_to_device"`
 	DeviceToHost Paths                `yaml:"device_to_host"`
-	Duplex       *Duplex              `yaml:"duplex" need:"no"` // absent: the directions do not disturb each other
+	Duplex       *Duplex              `yaml:"duplex" need:"no"` // absent if the directions do not slow each other
 	Series       []Series             `yaml:"measurements" need:"no"`
 }
 
-// PCIe is what packets look like on the wire.
+// PCIe describes packets on the wire.
 type PCIe struct {
 	Generation     Fact[Number] `yaml:"generation" most:"6"`
 	Lanes          Fact[Number] `yaml:"lanes" most:"32"`
-	MaxPayload     Fact[Bytes]  `yaml:"max_payload"`      // MPS, payload of one packet
-	MaxReadRequest Fact[Bytes]  `yaml:"max_read_request"` // MRRS, what one request of a copy engine asks for
+	MaxPayload     Fact[Bytes]  `yaml:"max_payload"`      // MPS, largest payload of a packet
+	MaxReadRequest Fact[Bytes]  `yaml:"max_read_request"` // MRRS, size of a read request by a copy engine
 }
 
-// Paths are the ways to move blocks in one direction; at least one is there.
+// Paths are the ways to move blocks in one direction. At least one exists.
 type Paths struct {
-	Call   *Curve `yaml:"call" need:"no"`   // copy engine, a driver call a block
-	Batch  *Curve `yaml:"batch" need:"no"`  // copy engine, a driver call a batch
+	Call   *Curve `yaml:"call" need:"no"`   // copy engine, one driver call per block
+	Batch  *Curve `yaml:"batch" need:"no"`  // copy engine, one driver call per batch
 	Kernel *Curve `yaml:"kernel" need:"no"` // threads read or write host memory
 }
 
 // Curve is the time of one path as a function of blocks and their size.
 type Curve struct {
-	Launch Fact[Seconds] `yaml:"launch" zero:"ok"` // once a launch: a kernel, a driver call
-	// Submit is CPU time a descriptor; Ahead is how many are submitted before the engine
-	// begins with the first.
+	Launch Fact[Seconds] `yaml:"launch" zero:"ok"` // per launch: a kernel, a driver call
+	// Submit is CPU time per descriptor. Ahead is the number of descriptors submitted before the
+	// engine begins with the first.
 	Submit  Fact[Seconds] `yaml:"submit" need:"no" zero:"ok"`
 	Ahead   Fact[Number]  `yaml:"ahead" need:"no" zero:"ok"`
 	Regimes []Regime      `yaml:"regimes"` // by block size, ascending
-	// SMs are taken from compute while a kernel runs. With InFlight, the bytes that one
-	// of them keeps outstanding, and RoundTrip they bound the rate.
+	// SMs are not available to compute while a kernel runs. InFlight is the bytes that each SM
+	// keeps in flight. With RoundTrip, they bound the rate.
 	SMs       Fact[Number]  `yaml:"sms" need:"no" most:"1e5"`
 	InFlight  Fact[Bytes]   `yaml:"in_flight" need:"no"`
 	RoundTrip Fact[Seconds] `yaml:"round_trip" need:"no"`
 }
 
-// Regime are the constants of blocks from a size on.
+// Regime holds the constants of blocks from a size on.
 type Regime struct {
 	From       Fact[Bytes]          `yaml:"from" zero:"ok"`
-	Descriptor Fact[Seconds]        `yaml:"descriptor" zero:"ok"` // the engine's time a descriptor
+	Descriptor Fact[Seconds]        `yaml:"descriptor" zero:"ok"` // engine time per descriptor
 	Rate       Fact[BytesPerSecond] `yaml:"rate"`                 // payload, in full packets
-	// Inline: the submitting thread moves the bytes as well, no engine runs beside it.
+	// Inline is set if the submitting thread also moves the bytes, without an engine.
 	Inline bool `yaml:"inline" need:"no"`
 }
 
-// Duplex are the payload rates of both directions together, when both are busy.
+// Duplex holds the payload rates of both directions together if both are busy.
 type Duplex struct {
 	CopyEngine Fact[BytesPerSecond] `yaml:"copy_engine"`
 	Kernel     Fact[BytesPerSecond] `yaml:"kernel"`
 }
 
-// Series are points measured under the same conditions.
+// Series holds points measured under the same conditions.
 type Series struct {
 	Name      string   `yaml:"name"`
 	Path      string   `yaml:"path"`      // call, batch, kernel
-	Direction string   `yaml:"direction"` // h2d, d2h, both (rates are sums)
+	Direction string   `yaml:"direction"` // h2d, d2h, both (sum of the rates)
 	Source    Citation `yaml:"source"`
 	Note      string   `yaml:"note" need:"no"`
-	// Fits says that the path's constants are fitted to these points, Sets that one of them
-	// is taken from a point.
+	// Fits is set if the path's constants are fitted to these points. Sets is set if one of them is
+	// taken from a point.
 	Fits bool `yaml:"fits" need:"no"`
 	Sets bool `yaml:"sets" need:"no"`
-	// Another kernel than the path's: its SMs, what each keeps in flight, the round trip.
+	// Another kernel than the path's: its SMs, the bytes in flight per SM, the round trip.
 	SMs       Fact[Number]  `yaml:"sms" need:"no" most:"1e5"`
 	InFlight  Fact[Bytes]   `yaml:"in_flight" need:"no"`
 	RoundTrip Fact[Seconds] `yaml:"round_trip" need:"no"`
@@ -85,16 +85,16 @@ type Series struct {
 
 // Point is one measurement: Blocks blocks moved in Launches launches.
 type Point struct {
-	Block    Measure[Bytes]          `yaml:"block" need:"no"` // unknown: the source does not say
+	Block    Measure[Bytes]          `yaml:"block" need:"no"` // unknown if the source does not state it
 	Blocks   Measure[Number]         `yaml:"blocks"`
 	Launches Measure[Number]         `yaml:"launches" need:"no"` // 1
 	Rate     Measure[BytesPerSecond] `yaml:"rate" need:"no"`
 	Time     Measure[Seconds]        `yaml:"time" need:"no"`
-	AtMost   bool                    `yaml:"at_most" need:"no"` // the source gives a bound of the rate
-	Why      string                  `yaml:"why" need:"no"`     // why the model misses it
+	AtMost   bool                    `yaml:"at_most" need:"no"` // the source gives an upper bound of the rate
+	Why      string                  `yaml:"why" need:"no"`     // reason that the model misses it
 }
 
-// Seconds is the measured time.
+// Seconds returns the measured time in seconds.
 func (p *Point) Seconds() float64 {
 	if p.Time.Known() {
 		return float64(p.Time.Value)
@@ -108,7 +108,7 @@ var (
 	directionNames = []string{"h2d", "d2h", "both"}
 )
 
-// Named is a path by its name, or nil.
+// Named returns a path by its name, or nil.
 func (p *Paths) Named(name string) *Curve {
 	switch name {
 	case "call":
@@ -144,8 +144,8 @@ func (l *Link) check(f *faults) {
 	}
 }
 
-// checkDuplex refuses directions that together move less than half of what one does alone:
-// a unit was mistaken, and whatever overlaps would be slower than one after the other.
+// checkDuplex refuses directions that together move less than half of one direction alone. A unit
+// is then probably wrong, and overlapping transfers would be slower than sequential ones.
 func (l *Link) checkDuplex(f *faults) {
 	if l.Duplex == nil {
 		return
@@ -193,18 +193,18 @@ func (c *Curve) check(f *faults, path string, l *Link) {
 	}
 }
 
-// The most that a point can move: its numbers are of 63 bits where they are priced.
+// The largest values of a point. Its numbers have 63 bits when they are priced.
 const (
 	mostBlocks = 1e9
 	mostMoved  = 1e18
 )
 
-// wholeCount says whether a measure counts things, one at least.
+// wholeCount reports whether a measure is a positive integer.
 func wholeCount(m *Measure[Number]) bool {
 	return m.Value >= 1 && m.Value <= mostBlocks && float64(m.Value) == math.Trunc(float64(m.Value))
 }
 
-// windowFault is what is wrong with half of what bounds a kernel's rate.
+// windowFault is the error if only part of the limit of a kernel's rate is given.
 const windowFault = "is incomplete: in_flight and round_trip come together, with sms"
 
 func halfWindow(sms *Fact[Number], inFlight *Fact[Bytes], roundTrip *Fact[Seconds]) bool {

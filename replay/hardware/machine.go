@@ -2,48 +2,49 @@ package hardware
 
 import "fmt"
 
-// machineFile is a machine as its file names the parts.
+// machineFile is a machine whose parts are given by name.
 type machineFile struct {
 	Header
 	GPU    string       `yaml:"gpu"`
-	GPUs   Fact[Number] `yaml:"gpus" most:"1e4"` // that share the host
-	Link   string       `yaml:"link"`            // of each GPU
+	GPUs   Fact[Number] `yaml:"gpus" most:"1e4"` // GPUs that share the host
+	Link   string       `yaml:"link"`            // link of each GPU
 	Host   string       `yaml:"host"`
 	Drive  string       `yaml:"drive"`
 	Drives Fact[Number] `yaml:"drives" most:"1e4"` // striped
-	// GPUDirect is what drives deliver straight into one GPU's memory; absent: through the host.
+	// GPUDirect is the rate from drives straight into one GPU's memory. Without it, data goes
+	// through the host.
 	GPUDirect Fact[BytesPerSecond] `yaml:"gpudirect" need:"no"`
 }
 
-func (m *machineFile) check(*faults) {} // Resolve has the parts
+func (m *machineFile) check(*faults) {} // Resolve checks the parts
 
-// Machine is a GPU with its link, host and drives: what --hardware names.
+// Machine is a GPU with its link, host and drives. --hardware names it.
 type Machine struct {
 	Name      string
 	Title     string
 	GPU       *GPU
-	GPUs      int // share the host
+	GPUs      int // GPUs that share the host
 	Link      *Link
 	Host      *Host
 	Drive     *Drive
 	Drives    int                  // striped
-	GPUDirect Fact[BytesPerSecond] // from drives into one GPU's memory; not Known: through the host
+	GPUDirect Fact[BytesPerSecond] // from drives into one GPU's memory, not Known if data goes through the host
 }
 
-// GPU is an accelerator: dense arithmetic, memory, and what a benchmark has reached.
+// GPU is an accelerator: dense arithmetic, memory and measured rates.
 type GPU struct {
 	Header
 	// Memory is the capacity that the device reports. Vendors call 80 × 2³⁰ B 80 GB.
 	Memory Fact[Bytes] `yaml:"memory"`
-	// Reserved is the part of Memory that no program can allocate: the driver keeps some,
-	// and the context of a process some more.
+	// Reserved is the part of Memory that programs cannot allocate. The driver and the context of a
+	// process keep it.
 	Reserved        Fact[Bytes]          `yaml:"reserved" need:"no"`
 	MemoryBandwidth Fact[BytesPerSecond] `yaml:"memory_bandwidth"`
-	BF16            Fact[FLOPPerSecond]  `yaml:"bf16"`           // dense, FP32 accumulate; FP16 where the GPU has no BF16
+	BF16            Fact[FLOPPerSecond]  `yaml:"bf16"`           // dense with FP32 accumulation, FP16 if the GPU has no BF16
 	FP8             Fact[FLOPPerSecond]  `yaml:"fp8" need:"no"`  // dense
 	SMs             Fact[Number]         `yaml:"sms" most:"1e5"` // streaming multiprocessors, compute units
 
-	// What matrix products and copies were measured to reach.
+	// Measured rates of matrix products and copies.
 	AchievedBF16            Fact[FLOPPerSecond]  `yaml:"achieved_bf16" need:"no"`
 	AchievedFP8             Fact[FLOPPerSecond]  `yaml:"achieved_fp8" need:"no"`
 	AchievedMemoryBandwidth Fact[BytesPerSecond] `yaml:"achieved_memory_bandwidth" need:"no"`
@@ -66,8 +67,8 @@ func (g *GPU) check(f *faults) {
 type Host struct {
 	Header
 	Memory          Fact[Bytes]          `yaml:"memory"`
-	MemoryBandwidth Fact[BytesPerSecond] `yaml:"memory_bandwidth"` // of all channels
-	// StreamBandwidth is what all cores reach, ThreadBandwidth what one copies.
+	MemoryBandwidth Fact[BytesPerSecond] `yaml:"memory_bandwidth"` // nominal rate of all channels
+	// StreamBandwidth is the measured rate of all cores, ThreadBandwidth that of one thread's copy.
 	StreamBandwidth Fact[BytesPerSecond] `yaml:"stream_bandwidth"`
 	ThreadBandwidth Fact[BytesPerSecond] `yaml:"thread_bandwidth"`
 	Latency         Fact[Seconds]        `yaml:"latency"`
@@ -92,22 +93,22 @@ type Drive struct {
 	ReadBandwidth  Fact[BytesPerSecond] `yaml:"read_bandwidth"`            // sequential
 	WriteBandwidth Fact[BytesPerSecond] `yaml:"write_bandwidth" need:"no"` // sequential
 	ReadIOPS       Fact[PerSecond]      `yaml:"read_iops"`                 // random 4 KiB
-	ReadLatency    Fact[Seconds]        `yaml:"read_latency"`              // of a lone read, less its bytes at RequestRate
-	// RequestRate is what one request streams at, after its latency; absent: ReadBandwidth.
+	ReadLatency    Fact[Seconds]        `yaml:"read_latency"`              // of a lone read, without its bytes at RequestRate
+	// RequestRate is the rate of one request after its latency. If absent, it is ReadBandwidth.
 	RequestRate Fact[BytesPerSecond] `yaml:"request_rate" need:"no"`
-	// Knee is how sharply throughput turns from growing with queue depth to the drive's
-	// limits: 1 is a long bend, above 8 a corner.
+	// Knee is the sharpness of the transition from throughput that grows with queue depth to the
+	// drive's limits. 1 is a long bend, above 8 it is a corner.
 	Knee   Fact[Number]  `yaml:"knee"`
 	Series []DriveSeries `yaml:"measurements" need:"no"`
 }
 
-// DriveSeries are reads measured under the same conditions.
+// DriveSeries holds reads measured under the same conditions.
 type DriveSeries struct {
 	Name   string   `yaml:"name"`
 	Source Citation `yaml:"source"`
 	Note   string   `yaml:"note" need:"no"`
-	// Fits says that the drive's constants are fitted to these points, Sets that one of
-	// them is taken from a point.
+	// Fits is set if the drive's constants are fitted to these points. Sets is set if one of them
+	// is taken from a point.
 	Sets   bool         `yaml:"sets" need:"no"`
 	Fits   bool         `yaml:"fits" need:"no"`
 	Points []DrivePoint `yaml:"points"`
@@ -119,10 +120,10 @@ type DrivePoint struct {
 	Depth Measure[Number]         `yaml:"depth"` // requests in flight
 	Rate  Measure[BytesPerSecond] `yaml:"rate" need:"no"`
 	IOPS  Measure[PerSecond]      `yaml:"iops" need:"no"`
-	Why   string                  `yaml:"why" need:"no"` // why the model misses it
+	Why   string                  `yaml:"why" need:"no"` // reason that the model misses it
 }
 
-// BytesPerSecond is the measured throughput.
+// BytesPerSecond returns the measured throughput.
 func (p *DrivePoint) BytesPerSecond() float64 {
 	if p.Rate.Known() {
 		return float64(p.Rate.Value)

@@ -1,6 +1,6 @@
 package hardware
 
-// Model is the shape of a decoder: what fixes bytes and arithmetic of a token.
+// Model is the shape of a decoder, which determines the bytes and the arithmetic of a token.
 type Model struct {
 	Header
 	Layers     Fact[Number] `yaml:"layers" most:"1e4"`
@@ -8,12 +8,12 @@ type Model struct {
 	QueryHeads Fact[Number] `yaml:"query_heads" most:"1e7"`
 	KVHeads    Fact[Number] `yaml:"kv_heads" most:"1e7"`
 	HeadDim    Fact[Number] `yaml:"head_dim" most:"1e7"`
-	// FFN is the width of a dense feed-forward layer, FFNMatrices how many hidden × FFN
-	// matrices it has: 3 with a gate, 2 without.
+	// FFN is the width of a dense feed-forward layer. FFNMatrices is the number of its hidden × FFN
+	// matrices: 3 with a gate, 2 without.
 	FFN         Fact[Number] `yaml:"ffn_size" most:"1e7"`
 	FFNMatrices Fact[Number] `yaml:"ffn_matrices" most:"3"`
 	Vocabulary  Fact[Number] `yaml:"vocabulary" most:"1e7"`
-	// Positions are learned position embeddings, 0 with rotary ones.
+	// Positions is the number of learned position embeddings, 0 with rotary ones.
 	Positions Fact[Number] `yaml:"learned_positions" need:"no" zero:"ok" most:"1e9"`
 	Context   Fact[Number] `yaml:"context" most:"1e9"` // tokens
 	Tied      bool         `yaml:"tied_embeddings"`
@@ -23,19 +23,19 @@ type Model struct {
 	Latent  *Latent  `yaml:"latent" need:"no"`  // multi-head latent attention
 	MoE     *MoE     `yaml:"moe" need:"no"`     // mixture of experts
 	Indexer *Indexer `yaml:"indexer" need:"no"` // DeepSeek sparse attention
-	// Entry is the cached KV of one token in one layer, all KV heads, as served; it does
-	// not include the indexer's keys.
+	// Entry is the cached KV of one token in one layer, all KV heads, as served. It excludes the
+	// indexer's keys.
 	Entry Fact[Bytes] `yaml:"entry"`
-	// BytesPerParameter of the weights as served.
+	// BytesPerParameter is the size of the weights as served.
 	BytesPerParameter Fact[Bytes] `yaml:"bytes_per_parameter"`
-	// Parameters as published, all experts included.
+	// Parameters is the published number, all experts included.
 	Parameters Fact[Number] `yaml:"parameters" most:"1e15"`
 }
 
 // Latent is multi-head latent attention: keys and values of all heads from one vector.
 type Latent struct {
 	KVRank    Fact[Number] `yaml:"kv_rank" most:"1e7"`
-	QueryRank Fact[Number] `yaml:"query_rank" zero:"ok" most:"1e7"` // 0: queries are not factored
+	QueryRank Fact[Number] `yaml:"query_rank" zero:"ok" most:"1e7"` // 0 if queries are not factored
 	Rope      Fact[Number] `yaml:"rope_dim" most:"1e7"`
 	NoPE      Fact[Number] `yaml:"nope_dim" most:"1e7"`
 	Value     Fact[Number] `yaml:"value_dim" most:"1e7"`
@@ -44,9 +44,9 @@ type Latent struct {
 // MoE replaces the feed-forward layers after the first DenseLayers.
 type MoE struct {
 	Experts     Fact[Number] `yaml:"experts" most:"1e7"`
-	Active      Fact[Number] `yaml:"active" most:"1e7"` // routed experts a token, shared ones apart
+	Active      Fact[Number] `yaml:"active" most:"1e7"` // routed experts per token, without shared ones
 	Shared      Fact[Number] `yaml:"shared" zero:"ok" most:"1e7"`
-	FFN         Fact[Number] `yaml:"ffn_size" most:"1e7"` // of one expert
+	FFN         Fact[Number] `yaml:"ffn_size" most:"1e7"` // width of one expert
 	DenseLayers Fact[Number] `yaml:"dense_layers" zero:"ok" most:"1e4"`
 }
 
@@ -55,7 +55,7 @@ type Indexer struct {
 	Heads   Fact[Number] `yaml:"heads" most:"1e7"`
 	HeadDim Fact[Number] `yaml:"head_dim" most:"1e7"`
 	TopK    Fact[Number] `yaml:"topk" most:"1e9"`
-	Entry   Fact[Bytes]  `yaml:"entry"` // its key of one token in one layer
+	Entry   Fact[Bytes]  `yaml:"entry"` // key of one token in one layer
 }
 
 func (m *Model) check(f *faults) {
@@ -71,7 +71,7 @@ func (m *Model) check(f *faults) {
 	}
 }
 
-// EntryPerHead is the cached KV of one token in one layer and KV head; with latent
+// EntryPerHead returns the cached KV of one token in one layer and KV head, in bytes. With latent
 // attention all heads share one entry.
 func (m *Model) EntryPerHead() Bytes {
 	if m.Latent != nil {
@@ -80,7 +80,7 @@ func (m *Model) EntryPerHead() Bytes {
 	return m.Entry.Value / Bytes(m.KVHeads.Value)
 }
 
-// AttentionParameters are the weights of one layer's attention: projections, latent
+// AttentionParameters returns the number of weights of one layer's attention: projections, latent
 // factors, indexer.
 func (m *Model) AttentionParameters() float64 {
 	h, q, kv, d := float64(m.Hidden.Value), float64(m.QueryHeads.Value), float64(m.KVHeads.Value), float64(m.HeadDim.Value)
@@ -105,8 +105,8 @@ func (m *Model) AttentionParameters() float64 {
 	return n + m.indexerParameters()
 }
 
-// indexerParameters: queries from the factored query, one key with a LayerNorm, a weight
-// a head (DeepSeek-V3.2-Exp, inference code).
+// indexerParameters returns the indexer's weights: queries from the factored query, one key with a
+// LayerNorm, and a weight per head (DeepSeek-V3.2-Exp, inference code).
 func (m *Model) indexerParameters() float64 {
 	if m.Indexer == nil {
 		return 0
@@ -115,8 +115,8 @@ func (m *Model) indexerParameters() float64 {
 	return float64(m.Latent.QueryRank.Value)*heads*dim + float64(m.Hidden.Value)*(dim+heads) + 2*dim
 }
 
-// FFNParameters are the feed-forward weights of layer i: all that are stored, and those
-// that one token uses.
+// FFNParameters returns the feed-forward weights of layer i: all that are stored, and those that
+// one token uses.
 func (m *Model) FFNParameters(i int) (stored, active float64) {
 	h, matrices := float64(m.Hidden.Value), float64(m.FFNMatrices.Value)
 	if m.MoE == nil || i < int(m.MoE.DenseLayers.Value) {
@@ -128,14 +128,14 @@ func (m *Model) FFNParameters(i int) (stored, active float64) {
 	}
 	e := m.MoE
 	expert, router := matrices*h*float64(e.FFN.Value), h*float64(e.Experts.Value)
-	if m.Indexer != nil { // the router of DeepSeek-V3 has a bias an expert
+	if m.Indexer != nil { // the router of DeepSeek-V3 has a bias per expert
 		router += float64(e.Experts.Value)
 	}
 	shared := float64(e.Shared.Value)
 	return expert*(float64(e.Experts.Value)+shared) + router, expert*(float64(e.Active.Value)+shared) + router
 }
 
-// EmbeddingParameters are embeddings, learned positions and the output matrix.
+// EmbeddingParameters returns the weights of embeddings, learned positions and the output matrix.
 func (m *Model) EmbeddingParameters() float64 {
 	matrices := 2.0
 	if m.Tied {
@@ -148,7 +148,7 @@ func (m *Model) EmbeddingParameters() float64 {
 func (m *Model) CountParameters() float64 {
 	layers, h := int(m.Layers.Value), float64(m.Hidden.Value)
 	norm := h
-	if m.Bias { // LayerNorm has a bias as well
+	if m.Bias { // LayerNorm also has a bias
 		norm = 2 * h
 	}
 	total := m.EmbeddingParameters() + norm

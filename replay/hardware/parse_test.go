@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What is wrong with a file is said with file, line and what was expected.
+// The error for a bad file names the file, the line and the expected value.
 func TestBadFiles(t *testing.T) {
 	good := gpuFile("g")
 	change := func(old, new string) string {
@@ -37,7 +37,7 @@ func TestBadFiles(t *testing.T) {
 		}
 		return strings.Replace(string(text), old, new, 1)
 	}
-	// between replaces what a text has from one mark to the next.
+	// between replaces the text between two marks.
 	between := func(text, from, to, with string) string {
 		before, rest, _ := strings.Cut(text, from)
 		_, after, ok := strings.Cut(rest, to)
@@ -144,7 +144,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// A bound is not beyond itself: what is as large as it may be is read.
+// A value equal to its bound is accepted.
 func TestBounds(t *testing.T) {
 	for _, c := range []struct{ file, old, new string }{
 		{"models/deepseek-v3.2", "active: 8", "active: 256"},
@@ -171,7 +171,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Quantities are read to the unit and written back so that a person can compare.
+// Quantities are parsed with their unit and formatted for people.
 func TestUnits(t *testing.T) {
 	for text, want := range map[string]float64{"656 B": 656, "28 KiB": 28672, "1.5 GB": 1.5e9, "2 MB": 2e6, "1 GiB": 1 << 30} {
 		if got, err := ParseBytes(text); err != nil || float64(got) != want {
@@ -191,8 +191,8 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// Whatever the file, Parse returns an error or an item whose numbers are finite, not
-// negative and have a source.
+// FuzzParse checks that for any file, Parse returns an error or a valid item. Its numbers are
+// finite, not negative and have a source.
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{"gpus/h100", "links/pcie5-x16", "links/gb300-c2c", "drives/phison-e27t", "hosts/epyc-9004-cxl", "models/deepseek-v3.2", "machines/l40s"} {
 		text, err := bundled.ReadFile("data/" + name + ".yaml")

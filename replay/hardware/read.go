@@ -16,7 +16,7 @@ import (
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
-// Parse reads one file's text. Errors name file and line; all that are found are joined.
+// Parse reads one file's text. Errors name file and line, and all of them are joined.
 func Parse(file string, text []byte) (Item, error) {
 	var doc, more yaml.Node
 	documents := yaml.NewDecoder(bytes.NewReader(text))
@@ -52,10 +52,10 @@ func Parse(file string, text []byte) (Item, error) {
 	return it, nil
 }
 
-// prepare finds the kind, the sources and the defaults, which numbers refer to.
+// prepare finds the kind, and the sources and defaults that numbers refer to.
 func (b *binder) prepare(root *yaml.Node) (kind string, node *yaml.Node) {
 	node = root
-	quiet := &binder{faults: faults{file: b.file, lines: map[string]int{}}} // errors come again when all is read
+	quiet := &binder{faults: faults{file: b.file, lines: map[string]int{}}} // the errors occur again in the full pass
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		value := root.Content[i+1]
 		switch root.Content[i].Value {
@@ -78,20 +78,20 @@ func kindNames() string {
 	return strings.Join(names, ", ")
 }
 
-// binder reads the nodes of one file into structs, strictly: each key known and given
-// once, each field there unless it may be missing. It collects errors with their lines.
+// binder reads the nodes of one file into structs, strictly. Each key must be known and appear
+// once. Each field must exist unless it is optional. It collects errors with their lines.
 type binder struct {
 	faults
 	sources  map[string]string
 	defaults *Defaults
 }
 
-// fieldOptions are of the field that is read: its path, whether 0 is a value and, of
-// counts, the most that makes sense.
+// fieldOptions are the options of a field: its path, whether 0 is permitted, and the largest
+// sensible count.
 type fieldOptions struct {
 	path string
 	zero bool
-	most float64 // 0: no count
+	most float64 // 0 if the field is not a count
 }
 
 // bound is a type that reads its own node.
@@ -129,7 +129,7 @@ func (b *binder) inherit(status, source *string) {
 	}
 }
 
-// value reads a node into v, whatever it is.
+// value reads a node of any kind into v.
 func (b *binder) value(n *yaml.Node, v reflect.Value, opts fieldOptions) {
 	if own, ok := v.Addr().Interface().(bound); ok {
 		own.bind(b, n, opts)
@@ -210,7 +210,7 @@ type field struct {
 	most     float64
 }
 
-// fieldsOf lists the keys of a struct in order, those of embedded structs among them.
+// fieldsOf lists the keys of a struct in order, including those of embedded structs.
 func fieldsOf(t reflect.Type) (fields []field) {
 	for _, f := range reflect.VisibleFields(t) {
 		if name := f.Tag.Get("yaml"); name != "" {
@@ -221,7 +221,8 @@ func fieldsOf(t reflect.Type) (fields []field) {
 	return fields
 }
 
-// mapping reads a node into the struct that into points to and says whether it is one.
+// mapping reads a node into the struct that into points to. It reports whether the node is a
+// mapping.
 func (b *binder) mapping(n *yaml.Node, into any, path string) bool {
 	if n.Kind != yaml.MappingNode {
 		b.fail(n, "%s: expected a mapping", orFile(path))
@@ -269,19 +270,19 @@ func orFile(path string) string {
 	return cmp.Or(path, "the file")
 }
 
-// faults collects what is wrong with an item, each with its file, line and field.
+// faults collects the errors of an item, each with its file, line and field.
 type faults struct {
 	file  string
-	lines map[string]int // of fields by their path, "host_to_device.call.regimes[1].rate"
+	lines map[string]int // lines of fields by path, "host_to_device.call.regimes[1].rate"
 	errs  []error
 }
 
-// at notes what is wrong with a field, as a sentence that begins with its path.
+// at notes an error of a field. The sentence begins with the field's path.
 func (f *faults) at(path, format string, args ...any) {
 	f.errs = append(f.errs, fmt.Errorf("%s:%d: %s "+format, append([]any{f.file, f.line(path), path}, args...)...))
 }
 
-// line is where a field stands or, if the file does not have it, what it belongs to.
+// line returns the line of a field. If the file lacks the field, it is the line of its parent.
 func (f *faults) line(path string) int {
 	for {
 		if line, ok := f.lines[path]; ok {

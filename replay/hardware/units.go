@@ -16,10 +16,10 @@ type BytesPerSecond float64
 // Seconds is a duration.
 type Seconds float64
 
-// FLOPPerSecond is a rate of arithmetic, a multiply-add being two FLOP.
+// FLOPPerSecond is a rate of arithmetic. A multiply-add counts as two FLOP.
 type FLOPPerSecond float64
 
-// PerSecond is a frequency: operations a second.
+// PerSecond is a frequency: operations per second.
 type PerSecond float64
 
 // Number has no unit: a count or an exponent.
@@ -31,8 +31,8 @@ type dimension interface {
 	units() units
 }
 
-// units are what a dimension is written in, ascending, what it is called, and between what
-// (in SI units) values other than 0 make sense and leave times finite.
+// units describes a dimension: its name, its units in ascending order, and the range of sensible
+// values in SI units. Values in the range other than 0 give finite times.
 type units struct {
 	what        string
 	least, most float64
@@ -109,7 +109,7 @@ func (u units) example() string {
 	return "1.5 " + u.list[len(u.list)/2].name
 }
 
-// format writes a value in the largest decimal unit that leaves at least 1.
+// format formats a value in the largest decimal unit that leaves at least 1.
 func (u units) format(value float64) string {
 	if len(u.list) == 0 {
 		return strconv.FormatFloat(value, 'g', 12, 64)
@@ -130,7 +130,7 @@ func (v FLOPPerSecond) String() string  { return v.units().format(float64(v)) }
 func (v PerSecond) String() string      { return v.units().format(float64(v)) }
 func (v Number) String() string         { return v.units().format(float64(v)) }
 
-// ParseBytes reads a size as data files write it: "656 B", "28 KiB".
+// ParseBytes reads a size in the form of data files: "656 B", "28 KiB".
 func ParseBytes(text string) (Bytes, error) { return parse[Bytes](text) }
 
 func parse[D dimension](text string) (D, error) {

@@ -17,11 +17,11 @@ func (r *runner) use() {
 	}
 }
 
-// basis names the numbers of the machine's files that were not measured and that the placed
-// steps used. Each text is empty if there are none.
+// basis lists the unmeasured numbers of the machine's files that the placed steps used. Each text
+// is empty if there are none.
 type basis struct{ assumed, fitted string }
 
-// basis is that of the resources used, from the options if they keep it.
+// basis returns the basis of the used resources, from the options if they cache it.
 func (r *runner) basis() basis {
 	kept := r.bases
 	b, known := kept[r.used]
@@ -39,10 +39,10 @@ func (r *runner) basis() basis {
 	return b
 }
 
-// machineLines are the numbers of a machine's files.
+// machineLines holds the numbers of a machine's files.
 type machineLines struct{ gpu, link, host, drive []hardware.Line }
 
-// notes are those of a result about its basis.
+// notes returns the notes of a result about its basis.
 func (b basis) notes(machine string) (notes []string) {
 	if b.assumed != "" {
 		notes = append(notes, fmt.Sprintf("assumed, as no source has it (kvreplay hardware show %s says why): %s", machine, b.assumed))
@@ -53,8 +53,8 @@ func (b basis) notes(machine string) (notes []string) {
 	return notes
 }
 
-// facts lists the numbers of the machine's files with a status that the placed steps used.
-// The roofline has notes of its own.
+// facts lists the numbers with a status in the machine's files that the placed steps used. The
+// roofline has notes of its own.
 func (r *runner) facts(files *machineLines, status hardware.Status) string {
 	m := r.Machine
 	var parts []string
@@ -99,7 +99,7 @@ func (r *runner) facts(files *machineLines, status hardware.Status) string {
 	return strings.Join(parts, ", ")
 }
 
-// factsOf lists the fields of a file that have a status and are used.
+// factsOf lists the used fields of a file with a status.
 func factsOf(lines []hardware.Line, status hardware.Status, uses func(field string) bool) (facts []string) {
 	for _, l := range lines {
 		if l.Status == status && uses(l.Field) {
@@ -109,8 +109,8 @@ func factsOf(lines []hardware.Line, status hardware.Status, uses func(field stri
 	return facts
 }
 
-// pathFacts lists the paths of a direction that can be taken, each with its numbers of a
-// status. It leaves out the sizes at which regimes begin and the costs that are 0.
+// pathFacts lists the possible paths of a direction, each with its numbers that have a status. It
+// leaves out the sizes at which regimes begin, and costs of 0.
 func pathFacts(lines []hardware.Line, status hardware.Status, direction, only string) (facts []string) {
 	for _, path := range hardware.PathNames {
 		if only != "" && only != fastest && path != only {
@@ -120,7 +120,7 @@ func pathFacts(lines []hardware.Line, status hardware.Status, direction, only st
 		all := true
 		for _, l := range lines {
 			field, ok := strings.CutPrefix(l.Field, direction+"."+path+".")
-			field = field[strings.LastIndex(field, ".")+1:] // of whichever regime
+			field = field[strings.LastIndex(field, ".")+1:] // in any regime
 			switch {
 			case !ok || field == "from" || l.Value == 0:
 			case l.Status != status:

@@ -8,16 +8,16 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 )
 
-// Batch is the requests of a profile that decode together, aligned by decode index. A
-// request that ends before the others begins again.
+// Batch holds the requests of a profile that decode together, aligned by decode index. A request
+// that ends before the others starts again.
 type Batch struct {
 	Profile *Profile
 	Drawn   []int // indices of requests
 	Steps   int
 }
 
-// NewBatch draws requests with a seed: distinct ones, or, if the profile has fewer than size, with
-// replacement. steps is the number of steps to price, 0 for that of the longest request.
+// NewBatch draws distinct requests with a seed. If the profile has fewer than size, it draws with
+// replacement. steps is the number of steps to price, or 0 for that of the longest request.
 func NewBatch(p *Profile, size int, seed uint64, steps int) (*Batch, error) {
 	if size < 1 {
 		return nil, fmt.Errorf("a batch of %d requests, expected at least 1", size)
@@ -39,13 +39,13 @@ func NewBatch(p *Profile, size int, seed uint64, steps int) (*Batch, error) {
 	return b, nil
 }
 
-// share is a request with how often it is drawn.
+// share is a request with the number of times that it is drawn.
 type share struct {
 	request int
 	times   int64
 }
 
-// part are the requests of the p-th of n parts.
+// part returns the requests of the p-th of n parts.
 func (b *Batch) part(p, n int) (counted []share) {
 	drawn := slices.Sorted(slices.Values(b.Drawn[p*len(b.Drawn)/n : (p+1)*len(b.Drawn)/n]))
 	for i, r := range drawn {
@@ -65,16 +65,17 @@ type sums struct {
 	scored   float64 // cached tokens × query tokens
 	attended float64 // tokens attended × query tokens
 	entries  float64 // entries that attention reads
-	squares  float64 // of the requests' tokens
+	squares  float64 // tokens × tokens of the requests
 }
 
-// pinnedTokens are those of a head that attention reads beside the demand: sinks, local window, outliers.
+// pinnedTokens returns the tokens of a head that attention reads in addition to the demand: sinks,
+// local window, outliers.
 func pinnedTokens(m *replay.ProfileMeta) float64 {
 	return float64(m.Sink + m.Local + m.OutlierBlocks*max(1, m.BlockTokens))
 }
 
-// sum adds up one profiled layer of one step over some requests. context and positions,
-// if not 0, stand for the requests' own.
+// sum adds up one profiled layer of one step over some requests. If context or positions is not 0,
+// it replaces the requests' own.
 func (b *Batch) sum(requests []share, layer, step int, s *Scaling, context, positions int64) (t sums) {
 	meta := &b.Profile.Meta
 	block := float64(max(1, meta.BlockTokens) * max(1, meta.SharedHeads))

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// One layer and step by closed form, by events with the time by cause, and with pricing
-// from a profile's counts.
+// The benchmark prices one layer and step three ways: by closed form, by events with the time by
+// cause, and from a profile's counts.
 func BenchmarkLayerSteps(b *testing.B) {
 	step := random(rand.New(rand.NewPCG(1, 1)), 61)
 	step.Parts = [][]Layer{step.Whole, step.Whole, step.Whole, step.Whole}
@@ -52,8 +52,8 @@ func BenchmarkLayerSteps(b *testing.B) {
 	}
 }
 
-// A plan for a model of 61 layers from two cells, with the schedules that `kvreplay plan`
-// chooses from.
+// The benchmark plans for a model of 61 layers from two cells, with the schedules that `kvreplay
+// plan` chooses from.
 func BenchmarkPlan(b *testing.B) {
 	path := realProfile(b)
 	p := read(b, path)

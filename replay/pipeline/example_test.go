@@ -13,7 +13,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Price what a replay counted as the time of a step on a machine.
+// Price the misses of a replay as the time of a step on a machine.
 func ExampleRowPricer() {
 	f, err := trace.Open("../../datasets/bundled/smollm2_multi_news_8k.parquet")
 	if err != nil {

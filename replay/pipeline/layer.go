@@ -1,17 +1,17 @@
 package pipeline
 
-// Step is one decode step: its layers for the whole batch and, for schedules that divide
-// the batch, for each part.
+// Step is one decode step. It has the layers of the whole batch and, if the schedule divides the
+// batch, the layers of each part.
 type Step struct {
 	Whole  []Layer
 	Parts  [][]Layer // by part, then layer
 	Output float64   // final projection to the vocabulary, s
 
-	// split is how many positions KVPR recomputes; nil: not yet chosen.
+	// number of positions that KVPR recomputes, nil before it is chosen
 	split *int
 }
 
-// parts are those of the step, or the whole batch as one.
+// parts returns the parts of the step, or the whole batch as one part.
 func (s *Step) parts() [][]Layer {
 	if len(s.Parts) == 0 {
 		return [][]Layer{s.Whole}
@@ -19,7 +19,7 @@ func (s *Step) parts() [][]Layer {
 	return s.Parts
 }
 
-// sum is a closed form that adds up the layers of the whole batch.
+// sum returns a closed form that adds up the layers of the whole batch.
 func (s *Step) sum(layer func(*Layer) float64) float64 {
 	sum := s.Output
 	for i := range s.Whole {
@@ -28,7 +28,7 @@ func (s *Step) sum(layer func(*Layer) float64) float64 {
 	return sum
 }
 
-// Layer is what one layer of one step takes, for a batch or a part of it: seconds.
+// Layer holds the times of one layer of one step, for a batch or a part of it, in seconds.
 type Layer struct {
 	Project float64 // projections that selection needs
 	Select  float64
@@ -38,60 +38,60 @@ type Layer struct {
 
 	LookupGPU, LookupCPU, Update float64
 
-	Fetch   Transfer // misses that host memory has
-	Read    float64  // from the SSD, of the other misses
-	Hop     Transfer // those to the GPU
+	Fetch   Transfer // misses that are in host memory
+	Read    float64  // reads of the other misses from the SSD
+	Hop     Transfer // transfer of those misses to the GPU
 	Store   float64  // write-back
 	Gather  float64  // share of the SMs that a running fetch takes, 0 with copy engines
 	Scatter float64  // share of the SMs that a running write-back takes, 0 with copy engines
-	Missed  float64  // share of the attended entries that is fetched, 0 to 1
+	Missed  float64  // share of the attended entries that are fetched, 0 to 1
 
 	Dense Dense
 	Loads Loads
 	Ahead ReadAhead
 }
 
-// Loads are the rates of a layer's transfers while they move, over what the link carries
-// both ways: 0 where the directions do not disturb each other.
+// Loads are the rates of a layer's transfers while they move, divided by the link's rate in both
+// directions together. They are 0 if the directions do not slow each other.
 type Loads struct{ Fetch, Hop, Store, Layer float64 }
 
-// Dense is what a layer takes where its whole KV stays on the host and moves every step
-// (FlexGen, KVPR), or that of some tokens does (eLLM): seconds.
+// Dense holds the times of a layer whose whole KV stays on the host and moves every step (FlexGen,
+// KVPR), in seconds. In eLLM this holds for only some tokens.
 type Dense struct {
-	Weights float64 // of the layer over the link
-	// Shares of them: W_K and W_V, and all of attention, those included.
+	Weights float64 // weights of the layer over the link
+	// Shares of the weights: W_K and W_V, and all of attention including them.
 	KeyValueShare, AttentionShare float64
-	// Shares of the SMs that take the layer's KV and activations, and its weights, while
-	// they move: 0 with copy engines.
+	// Shares of the SMs that the transfers of the layer's KV and activations, and of its weights,
+	// take while they run. They are 0 with copy engines.
 	Gather, WeightsGather float64
 
 	Attend      float64  // attention over the context
-	KV          Transfer // all of it over the link
-	Positions   int      // of each request, cached
-	Prompt      int      // of them, those that activations are kept of
-	Activations float64  // a position of all requests, over the link
-	Recompute   float64  // a position of all requests, K and V from its activations
-	Uncached    Transfer // the uncached tokens of all requests over the link
-	Again       float64  // the whole layer over them, from its input
-	Dequantize  float64  // a position of all requests, where KV is quantised
-	Quantize    float64  // the KV that a step generates
+	KV          Transfer // whole KV over the link
+	Positions   int      // cached positions of each request
+	Prompt      int      // positions whose activations are kept
+	Activations float64  // one position of all requests, over the link
+	Recompute   float64  // one position of all requests, K and V from its activations
+	Uncached    Transfer // uncached tokens of all requests over the link
+	Again       float64  // whole layer over the uncached tokens, from its input
+	Dequantize  float64  // one position of all requests, if KV is quantised
+	Quantize    float64  // KV that a step generates
 
-	Bytes           float64 // of KV over the link
-	ActivationBytes float64 // of a position's activations, all requests
+	Bytes           float64 // KV over the link
+	ActivationBytes float64 // activations of one position of all requests
 }
 
-// computing is the time of compute: all operators from the end of the selection.
+// computing returns the time of all operators after the selection.
 func (l *Layer) computing() float64 { return l.pre() + l.Attend + l.Post }
 
-// pre is what comes between selection and attention: projections, and what the write-back
-// takes of the SMs.
+// pre returns the time between selection and attention: the projections and the write-back's share
+// of the SMs.
 func (l *Layer) pre() float64 { return l.Pre + l.Scatter*l.Store }
 
-// Transfer is a time that divides: a fixed part, once a launch, and the rest, in
-// proportion to what is moved.
+// Transfer is the time of a transfer that can be divided. Fixed is the part per launch. The rest is
+// proportional to the bytes.
 type Transfer struct{ Seconds, Fixed float64 }
 
-// Part is the time of a share of it.
+// Part returns the time of a share of the transfer.
 func (t Transfer) Part(share float64) float64 {
 	if share <= 0 || t.Seconds == 0 {
 		return 0
@@ -99,19 +99,19 @@ func (t Transfer) Part(share float64) float64 {
 	return t.Fixed + share*(t.Seconds-t.Fixed)
 }
 
-// ReadAhead is how a system reads a layer's misses from the SSD before they are known.
-// The zero value waits for the selection.
+// ReadAhead describes how a system reads a layer's misses from the SSD before they are known. The
+// zero value waits for the selection.
 type ReadAhead struct {
-	// Accuracy is the share of the reads that are named when the layer begins, so that they
-	// run during its projections and selection (KVDrive, section 5: hierarchical staging).
-	// What was named wrongly was read for nothing, and is read again after the selection.
+	// Accuracy is the share of the reads that are predicted when the layer begins. These run during
+	// its projections and selection (KVDrive, section 5: hierarchical staging). Wrongly predicted
+	// reads are wasted and made again after the selection.
 	Accuracy float64
-	// Direct: the SSD writes into the GPU (GPUDirect Storage). Its bytes share the link with
-	// what comes from host memory, instead of passing it afterwards.
+	// Direct is set if the SSD writes into the GPU (GPUDirect Storage). Its bytes then share the
+	// link with those from host memory. Otherwise they pass the link afterwards.
 	Direct bool
 }
 
-// again is the share of the reads that is read again.
+// again returns the share of the reads that is read again.
 func (a ReadAhead) again() float64 {
 	if a.Accuracy == 0 {
 		return 0
@@ -129,7 +129,7 @@ func (t *Timeline) layers(s *Step, place func(i int, l *Layer, last Op) Op) {
 	t.Add(Output, len(s.Whole), 0, s.Output, last)
 }
 
-// selectAndFetch adds the selection, lookup and fetch of a share of the batch.
+// selectAndFetch adds the selection, lookup and fetch for a share of the batch.
 func (t *Timeline) selectAndFetch(l *Layer, layer, part int, share float64, after Op) (selected, fetched Op) {
 	selected = t.Add(Select, layer, part, l.Select*share, after)
 	selected = t.Add(LookupGPU, layer, part, l.LookupGPU*share, selected)
@@ -153,11 +153,11 @@ func (t *Timeline) attendDensely(l *Layer, layer int, last, arrived Op) Op {
 	return t.Add(Post, layer, 0, l.Post, last)
 }
 
-// later ends with the last of two operations.
+// later returns an operation that ends with the later of two.
 func (t *Timeline) later(a, b Op) Op { return t.Add(Join, 0, 0, 0, a, b) }
 
-// fetch moves a share of a layer's misses: those in host memory while the SSD reads the
-// others, which follow (KVDrive's hierarchical staging), or, direct, share the link.
+// fetch moves a share of a layer's misses. Those in host memory move while the SSD reads the
+// others. The latter follow (KVDrive's hierarchical staging) or, if direct, share the link.
 func (t *Timeline) fetch(k Kind, l *Layer, layer, part int, share float64, after Op) Op {
 	seconds, read, hop := l.Fetch.Part(share), l.Read*share, l.Hop.Part(share)
 	if read == 0 && hop == 0 {
@@ -189,14 +189,14 @@ func (t *Timeline) fetch(k Kind, l *Layer, layer, part int, share float64, after
 	return t.Add(Join, layer, part, 0, late, passed, blocks)
 }
 
-// store writes back what a layer generated; a kernel takes its share of the SMs.
+// store writes back the entries that a layer generated. A kernel takes its share of the SMs.
 func (t *Timeline) store(l *Layer, layer, part int, after Op) {
 	t.Add(Store, layer, part, l.Store, after)
 	t.Add(Scatter, layer, part, l.Scatter*l.Store, after)
 }
 
-// load moves some of a layer whose KV moves as a whole, or its weights; a kernel takes its
-// share of the SMs.
+// load moves some of a layer's KV, if it moves as a whole, or its weights. A kernel takes its share
+// of the SMs.
 func (t *Timeline) load(k Kind, d *Dense, layer, part int, seconds float64, after ...Op) Op {
 	kernel, share := Gather, d.Gather
 	if k == LoadWeights {
@@ -207,14 +207,15 @@ func (t *Timeline) load(k Kind, d *Dense, layer, part int, seconds float64, afte
 	return op
 }
 
-// fetching is the time of fetch on idle resources, from the end of the selection. Reads
-// ahead hide behind the layer's projections, selection and lookup on the GPU:
+// fetching returns the time of fetch on idle resources, from the end of the selection. On the GPU,
+// reads ahead hide behind the layer's projections, selection and lookup. The time is
 //
-//	max(host, late) + hop;  direct: max(host + early + (1 − accuracy)·hop, late)
+//	max(host, late) + hop
+//	direct: max(host + early + (1 − accuracy)·hop, late)
 //
-// late being the SSD's time, or max(0, SSD − hidden) + (1 − accuracy)·SSD with reads ahead,
-// early what those leave of the hop, max(0, hop − hidden). Without, nothing is hidden and
-// nothing read again.
+// late is the SSD's time. With reads ahead it is max(0, SSD − hidden) + (1 − accuracy)·SSD. early
+// is the part of the hop that reads ahead do not hide, max(0, hop − hidden). Without reads ahead,
+// nothing is hidden and nothing is read again.
 func (l *Layer) fetching(share float64) float64 {
 	host, late, hop := l.Fetch.Part(share), l.Read*share, l.Hop.Part(share)
 	hidden := 0.
@@ -228,8 +229,8 @@ func (l *Layer) fetching(share float64) float64 {
 	return max(host, late) + hop
 }
 
-// gathering is the time that the fetch of a share takes of the SMs; drives that write into
-// the GPU take none.
+// gathering returns the SM time that the fetch of a share takes. Drives that write into the GPU
+// take none.
 func (l *Layer) gathering(share float64) float64 {
 	seconds := l.Fetch.Part(share)
 	if !l.Ahead.Direct {

@@ -10,15 +10,15 @@ import (
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
-// staged is a layer that fetches as transfer's example of KVDrive's levels: 8 blocks of
-// 4 us in host memory, 2 on the SSD that take 120 us there, 60 us of selection before.
+// staged is a layer with the fetches of transfer's example of KVDrive's levels. It has 8 blocks of
+// 4 us in host memory, 2 on the SSD that take 120 us there, and 60 us of selection before.
 func staged(a ReadAhead) Layer {
 	return Layer{Project: 20, Select: 40, Fetch: Transfer{Seconds: 32}, Read: 120, Hop: Transfer{Seconds: 8}, Attend: 5, Ahead: a}
 }
 
-// By hand: max(32, 120) + 8; ahead max(32, 120 − 60) + 8; direct max(32 + 8, 120); both
-// max(32 + max(0, 8 − 60), 120 − 60). With a tenth wrong, 12 us of the SSD more, and, direct,
-// 0.8 of the link. The second layer's reads begin after the first layer, not before.
+// By hand: max(32, 120) + 8. Ahead: max(32, 120 − 60) + 8. Direct: max(32 + 8, 120). Both: max(32 +
+// max(0, 8 − 60), 120 − 60). If a tenth is wrong, the SSD takes 12 us more and, if direct, the link
+// 0.8 us. The second layer's reads begin after the first layer.
 func TestReadAheadByHand(t *testing.T) {
 	for _, c := range []struct {
 		ahead ReadAhead
@@ -31,7 +31,7 @@ func TestReadAheadByHand(t *testing.T) {
 		near(t, "fetch", l.fetching(1), c.want)
 		for _, name := range []string{"sequential", "sfc:parts=1"} {
 			if name == "sfc:parts=1" && c.ahead.Accuracy > 0 {
-				l.Project = 60 // what hides is projections and selection together
+				l.Project = 60 // projections and selection together hide reads
 				l.Select = 0
 			}
 			tl := place(t, schedule(t, name), layers(l, 3))
@@ -40,7 +40,7 @@ func TestReadAheadByHand(t *testing.T) {
 	}
 }
 
-// The same as transfer.Tiers has it, level by level, on a real machine.
+// The result equals that of transfer.Tiers, level by level, on a real machine.
 func TestReadAheadIsTiers(t *testing.T) {
 	m, _ := parts(t, "l40s", "llama-3-8b")
 	link := transfer.NewLink(m.Link).Fastest(transfer.HostToDevice)
@@ -60,7 +60,7 @@ func TestReadAheadIsTiers(t *testing.T) {
 	}
 }
 
-// Where nothing else takes time, closed forms hold with read-ahead too.
+// If nothing else takes time, closed forms also hold with reads ahead.
 func TestReadAheadClosed(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32))
 	for range 200 {
@@ -69,7 +69,7 @@ func TestReadAheadClosed(t *testing.T) {
 			l := &s.Whole[i]
 			l.Read, l.Hop = 3*r.Float64(), Transfer{Seconds: r.Float64()}
 			l.Ahead = ReadAhead{float64(r.IntN(3)) / 2, r.IntN(2) == 0}
-			l.Missed = 0 // da: nothing computes while the fetch is waited for
+			l.Missed = 0 // da: nothing computes while attention waits for the fetch
 		}
 		c := schedule(t, "sequential").(Closed)
 		near(t, "sequential", place(t, c, s).End(), c.Closed(s))
@@ -90,7 +90,7 @@ func TestReadAheadClosed(t *testing.T) {
 	}
 }
 
-// On real misses: reads ahead and direct ones shorten the step, wrong ones read more.
+// On real misses, reads ahead and direct reads shorten the step. Wrong predictions read more.
 func TestReadAheadOnRealMisses(t *testing.T) {
 	p := read(t, realProfile(t, "dram=lru@4x"))
 	o := options(t, p, "sequential")
@@ -117,9 +117,9 @@ func TestReadAheadOnRealMisses(t *testing.T) {
 	}
 }
 
-// Over NVLink-C2C less of the fetch is exposed than over PCIe 5.0, of the same bytes; a
-// kernel that gathers takes time of the SMs, a copy engine none; and what a step generated
-// goes back, on the link's other direction.
+// For the same bytes, less of the fetch is exposed over NVLink-C2C than over PCIe 5.0. A gather
+// kernel takes SM time and a copy engine takes none. Generated entries go back on the link's other
+// direction.
 func TestPathsOnRealMisses(t *testing.T) {
 	p := read(t, realProfile(t))
 	o := options(t, p, "sequential")
@@ -159,9 +159,9 @@ func TestPathsOnRealMisses(t *testing.T) {
 	}
 }
 
-// A kernel takes its share of the SMs whichever way it moves and whatever: 12 of the
-// H100's 132 while a step's entries go back, which are fastest by kernel, and, where
-// fetches go by kernel as well, while layers and weights come.
+// A kernel takes its share of the SMs for any transfer in either direction: 12 of the H100's 132.
+// Write-back is fastest by kernel. If fetches also go by kernel, the share applies to layers and
+// weights.
 func TestKernelsTakeSMs(t *testing.T) {
 	p := read(t, realProfile(t))
 	for _, c := range []struct {
@@ -203,8 +203,8 @@ func TestKernelsTakeSMs(t *testing.T) {
 	}
 }
 
-// Of four drives each of four GPUs gets one, with a quarter of the reads in flight; a lone
-// read keeps its latency.
+// With four drives and four GPUs, each GPU gets one drive and a quarter of the reads in flight. A
+// single read keeps its latency.
 func TestGPUsShareDrives(t *testing.T) {
 	p := read(t, realProfile(t, "dram=lru@2x"))
 	o := options(t, p, "sequential")

@@ -9,12 +9,12 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// Memory is what lies where, bytes. GPU figures are one GPU's; the host is shared by
-// GPUs that each have a batch of their own.
+// Memory is the memory of each device, in bytes. GPU figures are those of one GPU. The GPUs share
+// the host, and each GPU has a batch of its own.
 type Memory struct {
 	Weights float64 `json:"weights_bytes"`
-	Index   float64 `json:"index_bytes"`   // of the selection, all tokens; 0 without a selection
-	Cache   float64 `json:"cache_bytes"`   // residents and pinned blocks at their most, or all KV
+	Index   float64 `json:"index_bytes"`   // of the selection for all tokens, 0 without a selection
+	Cache   float64 `json:"cache_bytes"`   // residents and pinned blocks at their largest, or all KV
 	Staging float64 `json:"staging_bytes"` // two of the largest fetches
 	Reserve float64 `json:"reserve_bytes"` // driver, context, activations of a step
 	GPU     float64 `json:"gpu_bytes"`     // sum of the above
@@ -22,12 +22,11 @@ type Memory struct {
 	Host    float64 `json:"host_bytes"`
 	HostHas float64 `json:"host_has_bytes"`
 	SSD     float64 `json:"ssd_bytes"`
-	// Verdict is empty where everything fits.
+	// Verdict is empty if everything fits.
 	Verdict string `json:"verdict,omitempty"`
 }
 
-// memory adds up what a batch needs under a schedule; staging are the bytes of its
-// largest fetch.
+// memory adds up the memory of a batch under a schedule. staging is its largest fetch, in bytes.
 func (r *runner) memory(staging float64) (mem Memory) {
 	m, machine := r.Model, r.Machine
 	layers := float64(m.Layers.Value)
@@ -46,11 +45,11 @@ func (r *runner) memory(staging float64) (mem Memory) {
 		one, k := kv/layers/float64(r.Schedule.Parts()), r.kvpr
 		mem.Cache, mem.Staging = 2*one*k.KV.Ratio(), 0
 		if k.KV.Group > 0 {
-			mem.Cache += one // where it is FP16 again
+			mem.Cache += one // dequantised to FP16
 		}
 		mem.Host = kv * k.KV.Ratio() * gpus
 		mem.Host += r.recomputed * float64(len(r.batch.Drawn)) * float64(m.Hidden.Value) * k.X.PerNumber() * layers * gpus
-		if r.traits.Weights { // of the layers, two of which are on the GPU; the embedding stays there
+		if r.traits.Weights { // two layers' weights are on the GPU, and the embedding stays there
 			embedding := m.EmbeddingParameters() * float64(m.BytesPerParameter.Value)
 			streamed := mem.Weights - embedding
 			mem.Host += streamed * gpus
@@ -73,13 +72,13 @@ func (r *runner) memory(staging float64) (mem Memory) {
 	return mem
 }
 
-// usualReserved is what driver and context keep of a GPU whose file does not say: assumed,
-// the bundled files have 0.4 to 1.2 GB.
+// usualReserved is the memory that driver and context keep on a GPU whose file does not state it.
+// It is assumed. The bundled files have 0.4 to 1.2 GB.
 const usualReserved hardware.Bytes = 1e9
 
-// reserve is the GPU memory that holds neither weights nor KV: the share that the options
-// state, or an estimate. The estimate is what driver and context keep, and the activations
-// of the step. Prefill is not modelled, so its activations are not counted.
+// reserve returns the GPU memory that holds neither weights nor KV: the share in the options, or an
+// estimate. The estimate covers driver, context and the activations of the step. Prefill is not
+// modelled, so its activations are not counted.
 func (r *runner) reserve() float64 {
 	gpu := r.Machine.GPU
 	if share := r.Reserve; share > 0 {
@@ -88,11 +87,11 @@ func (r *runner) reserve() float64 {
 	return float64(gpu.Reserved.Or(usualReserved)) + r.activations()
 }
 
-// activations are the bytes of a layer's intermediate results in FP16 and of the logits in
-// FP16 and FP32, for the positions that a step decodes. Derived from the model's shape: the
-// layer's input and its residual, queries, keys and values, the attention's output, and the
-// inputs of the feed-forward's last matrix. eLLM runs layers again over its uncached
-// tokens, whose results take as much.
+// activations returns the bytes of a layer's intermediate results in FP16, and of the logits in
+// FP16 and FP32, for the positions of a step. They are derived from the model's shape: the layer's
+// input and residual, queries, keys and values, the attention's output, and the inputs of the
+// feed-forward's last matrix. eLLM runs layers again over its uncached tokens, which need as much
+// per token.
 func (r *runner) activations() float64 {
 	m := r.Model
 	positions := r.Positions
@@ -124,7 +123,7 @@ func (m *Memory) verdict(machine *hardware.Machine) string {
 	return strings.Join(exceeds, "; ")
 }
 
-// tokens are those of all requests at their longest.
+// tokens returns the tokens of all requests at their longest.
 func (r *runner) tokens() (sum float64) {
 	for _, i := range r.batch.Drawn {
 		sum += r.longest(i)
@@ -132,7 +131,7 @@ func (r *runner) tokens() (sum float64) {
 	return sum
 }
 
-// longest is a request's greatest context, or the one that was asked for.
+// longest returns a request's greatest context, or the one in the options, in tokens.
 func (r *runner) longest(request int) float64 {
 	if r.Context > 0 {
 		return float64(r.Context)
@@ -140,11 +139,11 @@ func (r *runner) longest(request int) float64 {
 	return float64(r.mosts[request][0].length)
 }
 
-// most are the greatest counts of a request's layer.
+// most holds the greatest counts of a request's layer.
 type most struct{ resident, lower, length int64 }
 
-// mosts are by request and layer. Where layers share a cache, it is fullest at one step:
-// resident and below are then what each layer has at that step.
+// mosts returns the greatest counts by request and layer. If layers share a cache, it is fullest at
+// one step. resident and lower are then the counts of each layer at that step.
 func mosts(p *Profile) [][]most {
 	all := make([][]most, len(p.Requests))
 	for i := range p.Requests {
@@ -167,7 +166,7 @@ func mosts(p *Profile) [][]most {
 	return all
 }
 
-// fullest is the step at which the layers together have the most.
+// fullest returns the step with the largest sum over the layers.
 func fullest(layers [][]Counts, count func(*Counts) int64) (step int) {
 	most := int64(-1)
 	for j := range layers[0] {
@@ -182,14 +181,15 @@ func fullest(layers [][]Counts, count func(*Counts) int64) (step int) {
 	return step
 }
 
-// pinnedRoom are the tokens of a head for which the blocks that stay beside its cache have
-// room: sinks, the local window wherever it begins, outliers.
+// pinnedRoom returns the room of a head's pinned blocks, in tokens: sinks, outliers, and the local
+// window at its worst position.
 func pinnedRoom(m *replay.ProfileMeta) float64 {
 	block := max(1, m.BlockTokens)
 	return float64((m.Sink+block-1)/block*block + localRoom(m.Local, block) + m.OutlierBlocks*block)
 }
 
-// localRoom is the most tokens for which the blocks that a local window touches have room.
+// localRoom returns the room of the blocks that a local window touches at its worst position, in
+// tokens.
 func localRoom(tokens, block int) int {
 	if tokens == 0 {
 		return 0
@@ -197,9 +197,8 @@ func localRoom(tokens, block int) int {
 	return (tokens + 2*block - 2) / block * block
 }
 
-// resident are the bytes of the GPU's caches, each stream at its most, pinned blocks
-// included, and of the tier below. No cache has more than its request's context, which
-// counts that are scaled could exceed.
+// resident returns the bytes of the GPU's caches and of the tier below. Each stream counts at its
+// most, with pinned blocks. Scaled counts are limited to the request's context.
 func (r *runner) resident() (cache, lower float64) {
 	meta, s := &r.profile.Meta, r.Scaling
 	block := float64(max(1, meta.BlockTokens))

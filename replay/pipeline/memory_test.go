@@ -10,14 +10,14 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// By hand: blocks of 16 tokens of both heads, 32 entries. A cache has 10 blocks and, beside
-// them, of each head a block with the 4 sinks, two with the 8 tokens of the local window, which
-// may begin in one and end in the next, and 3 outliers; no more than the blocks of its context.
-// Two requests of two layers, entries of 256 B.
+// By hand: blocks of 16 tokens of both heads, 32 entries. A cache has 10 blocks. For each head it
+// has additional blocks: one with the 4 sinks, 3 outliers, and two with the 8 tokens of the local
+// window, which may cross a boundary. It has no more than the blocks of its context. There are two
+// requests of two layers, with entries of 256 B.
 func TestResidentBlocks(t *testing.T) {
 	for _, c := range []struct{ context, cache, lower float64 }{
 		{1000, 320 + 2*(1+2+3)*16, 40 * 32},
-		{200, 13 * 32, 13 * 32}, // of the last block all 16 tokens
+		{200, 13 * 32, 13 * 32}, // all 16 tokens of the last block
 	} {
 		p := &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{Sink: 4, Local: 8, BlockTokens: 16, SharedHeads: 2}, OutlierBlocks: 3},
 			Requests: []Request{{Steps: [][]Counts{{{Resident: 10, Below: 40, SeqLen: int64(c.context)}}}}}}
@@ -29,7 +29,7 @@ func TestResidentBlocks(t *testing.T) {
 	}
 }
 
-// A local window has room for what it touches wherever it begins, in a row as in a profile.
+// A local window has room at any position, for rows and profiles.
 func TestLocalRoom(t *testing.T) {
 	for _, block := range []int{1, 2, 5, 16} {
 		for local := range 4 * block {
@@ -46,8 +46,8 @@ func TestLocalRoom(t *testing.T) {
 	}
 }
 
-// What is pinned takes memory in whole blocks and is read by attention as tokens, in a row,
-// which states whole blocks, as in a profile.
+// Pinned tokens take memory in whole blocks, and attention reads them as tokens. This holds for
+// profiles and for rows, which state whole blocks.
 func TestPinnedOfRows(t *testing.T) {
 	model := options(t, read(t, realProfile(t)), "sequential").Model
 	for _, c := range []struct {
@@ -71,8 +71,8 @@ func TestPinnedOfRows(t *testing.T) {
 	}
 }
 
-// Counts that are scaled from K = 256 to 2048 would keep 8 × (512 + 1) entries of a request,
-// and no cache keeps more than its context has.
+// Counts scaled from K = 256 to 2048 would keep 8 × (512 + 1) entries per request. No cache keeps
+// more than its context.
 func TestCacheIsWithinContext(t *testing.T) {
 	p := read(t, realProfile(t, "dram=lru@4x"))
 	o := options(t, p, "sequential")
@@ -82,7 +82,7 @@ func TestCacheIsWithinContext(t *testing.T) {
 	}
 	o.Batch = 3
 	const entry, layers = 768., 30.
-	for context, want := range map[int64]float64{2048: 2048, 4096: 4096, 4098: 4097, 65536: 4097} { // the 1 is the token being generated
+	for context, want := range map[int64]float64{2048: 2048, 4096: 4096, 4098: 4097, 65536: 4097} { // the 1 is the token that is being decoded
 		o.Context = context
 		m, err := Need(t.Context(), p, o)
 		if err != nil {
@@ -97,8 +97,8 @@ func TestCacheIsWithinContext(t *testing.T) {
 	}
 }
 
-// shaped is a model with the shape of another: Llama-like, with a gated feed-forward and
-// separate embeddings.
+// shaped returns a model with another shape: Llama-like, with a gated feed-forward and separate
+// embeddings.
 func shaped(count *hardware.Model, layers, kvHeads, ffn, vocabulary hardware.Number) *hardware.Model {
 	m := *count
 	m.Layers.Value, m.KVHeads.Value, m.FFN.Value, m.Vocabulary.Value = layers, kvHeads, ffn, vocabulary
@@ -106,9 +106,9 @@ func shaped(count *hardware.Model, layers, kvHeads, ffn, vocabulary hardware.Num
 	return &m
 }
 
-// ShadowKV (arXiv 2410.21465), Table 3, prints tokens/s of full attention on one A100 with
-// 80 GB at these batches, so all of them fitted. With 80·10⁹ bytes and a tenth of them
-// reserved, one of the 11 does.
+// ShadowKV (arXiv 2410.21465), Table 3, prints tokens/s of full attention on one A100 with 80 GB
+// for these batches, so all of them fitted. If a tenth of 80·10⁹ bytes were reserved, only one of
+// the 11 would fit.
 func TestPublishedRunsFit(t *testing.T) {
 	machine, llama := parts(t, "a100-80", "llama-3-8b-1048k")
 	// The shapes are those of config.json of THUDM/glm-4-9b-chat-1m and 01-ai/Yi-9B-200K.
@@ -154,8 +154,8 @@ func TestPublishedRunsFit(t *testing.T) {
 	}
 }
 
-// The reserve is the stated share of all memory, or what driver and context keep with the
-// activations by hand: never both.
+// The reserve is either the stated share of all memory, or the sum by hand of driver, context and
+// activations.
 func TestReserve(t *testing.T) {
 	machine, m := parts(t, "a100-80", "llama-3-8b-1048k")
 	p, scaling, err := Decoding(1000, 2, false, m)
@@ -173,8 +173,8 @@ func TestReserve(t *testing.T) {
 		return need.Reserve
 	}
 	near(t, "stated", reserve(func(o *Options) { o.Reserve = 0.05 }), 0.05*81920*(1<<20))
-	// Input, residual and output of a layer, queries and attention's output, K and V, gate
-	// and up; logits of 2 and of 4 B.
+	// Input, residual and output of a layer, queries and attention's output, K and V, gate and up,
+	// and logits of 2 and of 4 B.
 	const each = 2*(3*4096+2*4096+2*1024+2*14336) + 6*128256
 	near(t, "estimated", reserve(func(*Options) {}), 1.2e9+10*each)
 	near(t, "3 positions", reserve(func(o *Options) { o.Positions, o.Accept = 3, 1 }), 1.2e9+30*each)
@@ -185,8 +185,8 @@ func TestReserve(t *testing.T) {
 	}), 1e9+10*each)
 }
 
-// Two layers hold 5 and 1 blocks, then 2 and 6: alone they take 5 and 6; where they share a
-// cache it is fullest at the second step, with 2 and 6.
+// Two layers hold 5 and 1 blocks, then 2 and 6. Separate caches take 5 and 6. A shared cache is
+// fullest at the second step, with 2 and 6.
 func TestPooledMemory(t *testing.T) {
 	counts := func(resident, lower, length int64) Counts {
 		return Counts{Resident: resident, Below: lower, SeqLen: length}

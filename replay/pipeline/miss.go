@@ -7,7 +7,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
-// Traffic is what moves, bytes and requests.
+// Traffic counts the moved bytes and requests.
 type Traffic struct {
 	H2D, D2H, SSD            float64 // bytes
 	Descriptors, SSDRequests float64
@@ -23,13 +23,13 @@ func (t *Traffic) add(more ...Traffic) {
 	}
 }
 
-// fetched is a share of the fetches; nothing is written back.
+// fetched returns the traffic of a share of the fetches, without write-back.
 func (t *Traffic) fetched(share float64) Traffic {
 	return Traffic{H2D: share * t.H2D, SSD: share * t.SSD, Descriptors: share * t.Descriptors, SSDRequests: share * t.SSDRequests}
 }
 
-// layer prices one layer of the model for some requests of the batch: it turns their counts
-// into the seconds of its operators and transfers.
+// layer prices one layer of the model for some requests of the batch. It turns their counts into
+// the seconds of its operators and transfers.
 func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error) {
 	s := r.Scaling
 	load := Load{Requests: t.requests, Queries: float64(t.Positions), Context: float64(t.SeqLen), Scored: t.scored,
@@ -59,10 +59,10 @@ func (r *runner) layer(layer int, t *sums) (l Layer, traffic Traffic, err error)
 	return l, traffic, nil
 }
 
-// smShare is the share of the SMs that a transfer takes while it runs.
+// smShare returns the share of the SMs that a transfer takes while it runs.
 func (r *runner) smShare(c *transfer.Cost) float64 { return c.SMs / float64(r.Machine.GPU.SMs.Value) }
 
-// writeBack prices the entries that a step generated, of entry bytes each.
+// writeBack prices the entries that a step generated. entry is their size in bytes.
 func (r *runner) writeBack(t *sums, entry float64, l *Layer, traffic *Traffic) {
 	layout := transfer.Layout{EntryBytes: int64(entry), Fragments: r.Fragments}
 	store := r.store.Cost(layout.WriteBack(int64(r.Scaling.Heads), t.Positions))
@@ -70,7 +70,7 @@ func (r *runner) writeBack(t *sums, entry float64, l *Layer, traffic *Traffic) {
 	traffic.D2H = float64(store.Bytes)
 }
 
-// moveMisses prices the misses of a cache: from host memory, and from the SSD by way of it
+// moveMisses prices the misses of a cache: from host memory, and from the SSD through host memory
 // or directly.
 func (r *runner) moveMisses(t *sums, l *Layer, traffic *Traffic) {
 	dram := r.pieces(t.Misses-t.SSDMisses, hostRuns(t.Runs, t.SSDRuns), t.Moved-t.SSDMoved)
@@ -93,8 +93,8 @@ func (r *runner) moveMisses(t *sums, l *Layer, traffic *Traffic) {
 	traffic.Descriptors, traffic.SSDRequests = dram.count+passes*drive.count, reads*drive.count
 }
 
-// pieces are missed blocks of some entries as they move. Scaling may leave their number
-// between two whole ones.
+// pieces are missed blocks of some entries that move together. Scaling may give a fractional
+// number.
 type pieces struct{ count, bytes float64 }
 
 func (r *runner) pieces(blocks, runs, entries int64) pieces {
@@ -106,11 +106,11 @@ func (r *runner) pieces(blocks, runs, entries int64) pieces {
 	return pieces{float64(count*max(1, r.Fragments)) * s.Factor, float64(entries) * s.Factor * s.EntryBytes}
 }
 
-// hostRuns is the least number of runs of the misses in host memory, if all misses have runs
-// runs and those on the SSD ssd: between two of the latter lies one of the former.
+// hostRuns returns the least number of runs of the misses in host memory. All misses have runs
+// runs, and those on the SSD have ssd runs. Between two SSD runs there is a host run.
 func hostRuns(runs, ssd int64) int64 { return max(runs-ssd, ssd-runs) }
 
-// over is the cost of one launch on a path: linear between the whole numbers of pieces of
+// cost returns the cost of one launch on a path. It is linear between whole numbers of pieces of
 // equal size.
 func (m pieces) cost(path transfer.Path) transfer.Cost {
 	if m.count == 0 {
@@ -129,7 +129,7 @@ func (m pieces) cost(path transfer.Path) transfer.Cost {
 	return c
 }
 
-// whole is a request of n of the pieces.
+// whole returns a request for n of the pieces.
 func (m pieces) whole(n float64) transfer.Request {
 	if n == 0 {
 		return transfer.Request{}
@@ -137,7 +137,7 @@ func (m pieces) whole(n float64) transfer.Request {
 	return transfer.Request{Descriptors: int64(n), Bytes: int64(math.Round(n * (m.bytes / m.count))), Launches: 1}
 }
 
-// cached is the request for bytes of the KV of some requests, one piece each.
+// cached returns the request for bytes of the KV of some requests, one piece per request.
 func (r *runner) cached(t *sums, bytes float64) transfer.Request {
 	return transfer.Request{Descriptors: int64(t.requests) * max(1, r.Fragments), Bytes: int64(bytes), Launches: 1}
 }
@@ -151,7 +151,7 @@ func (r *runner) moveLayer(layer int, t *sums, o *Operators, l *Layer, traffic *
 	cost := r.fetch.Cost(kv)
 	l.Loads.Layer = cost.Load
 	rate := float64(kv.Bytes) / (cost.Seconds - cost.By.Launch)
-	activations := t.requests * hidden * k.X.PerNumber() // bytes a position
+	activations := t.requests * hidden * k.X.PerNumber() // bytes per position
 	numbers := entry / halfBytes
 	perParameter, all := float64(m.BytesPerParameter.Value), LayerWeights(m, layer, r.Experts)
 	weights := r.fetch.Cost(transfer.Request{Descriptors: 1, Bytes: int64(all), Launches: 1})
@@ -167,8 +167,8 @@ func (r *runner) moveLayer(layer int, t *sums, o *Operators, l *Layer, traffic *
 	traffic.Descriptors = float64(kv.Descriptors)
 }
 
-// moveUncached prices a layer whose first tokens are not cached: over the link, and run
-// again. The schedule decides which of both is traffic.
+// moveUncached prices a layer whose first tokens are not cached, both over the link and run again.
+// The schedule decides which of the two counts as traffic.
 func (r *runner) moveUncached(layer int, t *sums, o *Operators, l *Layer, traffic *Traffic) {
 	l.Dense = Dense{Attend: o.AttendAll, Again: o.Again}
 	kv := r.cached(t, r.ellm.Uncached*float64(t.SeqLen)*float64(r.Model.Entry.Value))

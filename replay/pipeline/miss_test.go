@@ -13,9 +13,8 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 )
 
-// Merged, adjacent misses are one piece, of those in host memory and on the SSD apart. How
-// the two lie among each other a profile does not say: host memory has as many runs as it
-// must have.
+// Adjacent merged misses are one piece, separately for host memory and the SSD. A profile does not
+// state how the two alternate, so host memory has the least possible number of runs.
 func TestPiecesByHand(t *testing.T) {
 	p := read(t, realProfile(t))
 	r, err := newRunner(t.Context(), p, options(t, p, "sequential"))
@@ -47,7 +46,8 @@ func TestPiecesByHand(t *testing.T) {
 	}
 }
 
-// A batch that the profile has requests for draws each at most once, a larger one some twice.
+// If the profile has enough requests, a batch draws each at most once. A larger batch draws some
+// twice.
 func TestDraws(t *testing.T) {
 	p := &Profile{Requests: make([]Request, 9)}
 	for i := range p.Requests {
@@ -70,8 +70,9 @@ func TestDraws(t *testing.T) {
 	}
 }
 
-// By hand: one request once and another twice, with 3 pinned tokens beside the demand, which
-// blocks of 4 and a factor of 2 make 8 tokens a block; none attends to more than its context.
+// By hand: one request once and another twice, with 3 pinned tokens in addition to the demand.
+// Blocks of 4 and a factor of 2 make 8 tokens per block. No request attends to more than its
+// context.
 func TestSums(t *testing.T) {
 	at := func(n int64) [][]Counts {
 		return [][]Counts{{{Demand: n, Misses: 2 * n, Runs: 3 * n, Moved: 4 * n, SSDMisses: 5 * n, SSDMoved: 6 * n, SSDRuns: 7 * n, Positions: 2, SeqLen: 20, Prompt: 9}}}
@@ -83,20 +84,20 @@ func TestSums(t *testing.T) {
 	if got != want {
 		t.Errorf("%+v, expected %+v", got, want)
 	}
-	// Attention reads the two outliers, blocks of 4 tokens, as well.
+	// Attention also reads the two outliers, blocks of 4 tokens.
 	b.Profile.Meta.OutlierBlocks = 2
 	if got := b.sum([]share{{0, 1}}, 0, 5, &Scaling{Factor: 2, Heads: 1}, 0, 0); got.entries != 11+8 {
 		t.Errorf("%g entries are read with outliers, expected 19", got.entries)
 	}
 	b.Profile.Meta.OutlierBlocks = 0
-	// Asked for a context of 100 and 3 positions.
+	// The options state a context of 100 and 3 positions.
 	got = b.sum([]share{{1, 2}}, 0, 0, &Scaling{Factor: 2, Heads: 1}, 100, 3)
 	if got.SeqLen != 200 || got.Prompt != 200 || got.Positions != 6 || got.scored != 600 || got.entries != 2*83 || got.attended != 6*83 || got.squares != 20000 {
 		t.Errorf("%+v", got)
 	}
 }
 
-// randomProfile has requests of different lengths with counts of all sorts.
+// randomProfile has requests of different lengths with random counts.
 func randomProfile(r *rand.Rand, requests, layers int) *Profile {
 	p := &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: 256, Local: 1, BlockTokens: 1, SharedHeads: 1, StepTokens: 1}}, Cell: Cell{"lru", "2x"}, Heads: 1}
 	for i := range layers {
@@ -175,7 +176,7 @@ func slowStep(t *testing.T, r *runner, step int) (s *Step, traffic Traffic, stag
 	return s, traffic, staging
 }
 
-// slowPrice is a batch's mean step and its traffic, nothing remembered.
+// slowPrice returns a batch's mean step and its traffic without caching prices.
 func slowPrice(t *testing.T, p *Profile, o Options) (mean, h2d, staging float64) {
 	t.Helper()
 	r, err := newRunner(t.Context(), p, o)
@@ -200,7 +201,7 @@ func slowPrice(t *testing.T, p *Profile, o Options) (mean, h2d, staging float64)
 	return exposed.Sum(), h2d / n, staging
 }
 
-// Remembered prices are those of every layer and part on its own, to the last bit.
+// Cached prices equal those of every layer and part computed separately, to the last bit.
 func TestPricesAreTheSlowOnes(t *testing.T) {
 	r, sample := rand.New(rand.NewPCG(21, 22)), read(t, realProfile(t))
 	base := options(t, sample, "da")
@@ -237,7 +238,7 @@ func TestPricesAreTheSlowOnes(t *testing.T) {
 	}
 }
 
-// The number of micro-batches is that of all divisors tried to the end.
+// The number of micro-batches equals that of a search that prices all divisors completely.
 func TestCalibrationIsTheSlowOne(t *testing.T) {
 	r, sample := rand.New(rand.NewPCG(23, 24)), read(t, realProfile(t))
 	for _, batch := range []int{1, 6, 12, 16, 48} {
@@ -280,8 +281,8 @@ func TestCalibrationIsTheSlowOne(t *testing.T) {
 	}
 }
 
-// A plan is that of prices which never stop early: with an SLO, candidates and what binds
-// them are those found without one among the batches that meet it.
+// A plan equals one whose prices never stop early. With an SLO, its candidates and binding
+// constraints are those found without an SLO among the batches that meet it.
 func TestPlanStopsEarlyForNothing(t *testing.T) {
 	p := randomProfile(rand.New(rand.NewPCG(25, 26)), 3, 4)
 	o := planOptions(t, p, "da", "sfc", "tbo", "kvpr")
@@ -315,7 +316,7 @@ func TestPlanStopsEarlyForNothing(t *testing.T) {
 	}
 }
 
-// Positions of a step multiply computation and write-back, and leave the misses as they are.
+// Positions of a step multiply computation and write-back but not the misses.
 func TestPositions(t *testing.T) {
 	p := read(t, realProfile(t))
 	o := options(t, p, "sequential")

@@ -14,22 +14,22 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// Load is what the operators of one layer and step work on, summed over the requests of a
-// batch or of a part of it.
+// Load is the input of the operators of one layer and step, summed over the requests of a batch or
+// of a part of it.
 type Load struct {
 	Requests float64
 	Queries  float64 // query tokens: positions decoded
 	Context  float64 // cached tokens
 	Scored   float64 // cached tokens × query tokens that score them
-	Demand   float64 // blocks demanded, of all heads
+	Demand   float64 // demanded blocks of all heads
 	Attended float64 // tokens attended × query tokens that attend to them
-	Bytes    float64 // read by attention, of all heads: the demand and what is pinned
-	Missed   float64 // of them
-	Again    float64 // tokens that the layer is run again over
-	Pairs    float64 // of them, those before each, itself included
+	Bytes    float64 // bytes that attention reads, all heads: the demand and pinned blocks
+	Missed   float64 // part of Bytes that is fetched
+	Again    float64 // tokens that the layer runs again over
+	Pairs    float64 // sum over these tokens of the tokens up to and including each
 }
 
-// Operators are the seconds that a layer's operators take.
+// Operators are the times of a layer's operators, in seconds.
 type Operators struct {
 	Project, Select, Pre, Attend, Post float64
 	LookupGPU, LookupCPU, Update       float64
@@ -38,52 +38,52 @@ type Operators struct {
 	Again                              float64 // the layer over Load.Again tokens
 }
 
-// Computer gives the times of operators.
+// Computer returns the times of operators.
 type Computer interface {
-	// Layer is one layer of a model, from 0.
+	// Layer returns the times of one layer of a model, counted from 0.
 	Layer(layer int, l *Load) (Operators, error)
-	// Output is the projection to the vocabulary, seconds.
+	// Output returns the time of the projection to the vocabulary, in seconds.
 	Output(queries float64) (float64, error)
-	// Notes say what was assumed.
+	// Notes returns the assumptions.
 	Notes() []string
 }
 
-// What a GPU reaches of its datasheet where its file has no measurement: about what
-// matrix products reach on A100, H100, H200 and B200 (0.78 to 0.87 of dense BF16), and
-// copies on H100 (0.87). Assumed for all others; reports say so.
+// Shares of the datasheet's rates that a GPU reaches if its file has no measurement. Matrix
+// products reach 0.78 to 0.87 of dense BF16 on A100, H100, H200 and B200. Copies reach 0.87 on
+// H100. The values are assumed for all other GPUs, and reports state it.
 const (
 	assumedMatrix = 0.8
 	assumedMemory = 0.87
 )
 
-// Lookup and bookkeeping. A kernel reads and writes a few words of the position table for
-// each demanded block, at a sector of device memory each; the host waits for its memory
-// once for a block looked up and twice for one that enters, its threads side by side.
-// No source states them: assumed.
+// Lookup and bookkeeping. For each demanded block a kernel reads and writes a few words of the
+// position table, each in a sector of device memory. The host waits for its memory once per block
+// that it looks up and twice per block that enters. Its threads work in parallel. No source states
+// these numbers, so they are assumed.
 const (
 	sectorBytes   = 32
 	sectors       = 3
 	updateTouches = 2
-	topkPasses    = 3 // over scores of 4 B
+	topkPasses    = 3 // over scores of 4 B each
 )
 
-// Roofline times an operator as the longer of its arithmetic at the GPU's rate and its
-// bytes at the memory's (Williams et al., CACM 2009), from the model's shape. Kernel
-// launches are not counted. Weights are read once for all query tokens of a call; of
-// routed experts, those that some token of the group chooses, evenly drawn.
+// Roofline takes as the time of an operator the longer of two: its arithmetic at the GPU's rate and
+// its bytes at the memory's rate (Williams et al., CACM 2009). Both follow from the model's shape.
+// Kernel launches are not counted. Weights are read once for all query tokens of a call. Only
+// routed experts that some token of the group chooses are read, and tokens choose evenly.
 type Roofline struct {
 	Model     *hardware.Model
 	Selection Selection
-	Experts   int // GPUs that share the routed experts; each has its own batch. 0 is 1
-	Threads   int // of the host, that look up. 0 is 1
+	Experts   int // GPUs that share the routed experts, each with its own batch, 0 for 1
+	Threads   int // host threads for lookups, 0 for 1
 
-	matrix, low float64 // FLOP/s: BF16, and that of the weights' precision
+	matrix, low float64 // FLOP/s of BF16, and of the weights' precision
 	memory      float64 // bytes/s
-	latency     float64 // s, host memory
+	latency     float64 // latency of host memory, s
 	notes       []string
 }
 
-// NewRoofline takes rates from the machine's files.
+// NewRoofline returns a roofline with the rates of the machine's files.
 func NewRoofline(machine *hardware.Machine, m *hardware.Model, s Selection, experts, threads int) *Roofline {
 	g := machine.GPU
 	r := &Roofline{Model: m, Selection: s, Experts: max(1, experts), Threads: max(1, threads), latency: float64(machine.Host.Latency.Value)}
@@ -108,13 +108,13 @@ func (r *Roofline) rate(what string, known bool, achieved, sheet, share float64)
 	return share * sheet
 }
 
-// Notes say what was assumed.
+// Notes returns the assumptions.
 func (r *Roofline) Notes() []string { return r.notes }
 
-// at is the longer of arithmetic and memory.
+// at returns the longer of the times of arithmetic and memory.
 func (r *Roofline) at(flop, rate, bytes float64) float64 { return max(flop/rate, bytes/r.memory) }
 
-// weights is a product of n weights with some tokens.
+// weights returns the time to multiply n weights with some tokens.
 func (r *Roofline) weights(n, tokens float64) float64 {
 	return r.at(2*n*tokens, r.low, n*float64(r.Model.BytesPerParameter.Value))
 }
@@ -141,17 +141,18 @@ func (r *Roofline) Layer(layer int, l *Load) (o Operators, err error) {
 	return o, nil
 }
 
-// selecting scores the index and finds the Top-K.
+// selecting returns the time to score the index and find the Top-K.
 func (r *Roofline) selecting(l *Load) float64 {
 	rate := r.matrix
 	if r.Selection.Method == "indexer" {
-		rate = r.low // its keys are FP8
+		rate = r.low // the indexer's keys are FP8
 	}
 	scores := l.Scored * r.Selection.scores(r.Model)
 	return r.at(l.Scored*r.Selection.scoreFLOP(r.Model), rate, l.Context*r.Selection.IndexBytes(r.Model)) + r.at(0, 1, scores*4*topkPasses)
 }
 
-// attention of tokens attended × queries, with bytes of entries read.
+// attention returns the time of attention: attended is tokens × queries, bytes are those of the
+// entries that it reads.
 func (r *Roofline) attention(attended, bytes float64) float64 {
 	m := r.Model
 	wide := 2 * float64(m.HeadDim.Value) // scores and values
@@ -161,8 +162,8 @@ func (r *Roofline) attention(attended, bytes float64) float64 {
 	return r.at(2*attended*float64(m.QueryHeads.Value)*wide, r.matrix, bytes)
 }
 
-// feedForward is a layer's FFN. Routed experts are divided among the GPUs, whose tokens
-// spread evenly over them; the traffic between GPUs is not counted.
+// feedForward returns the time of a layer's FFN. Routed experts are divided among the GPUs, and
+// tokens spread evenly over them. Traffic between GPUs is not counted.
 func (r *Roofline) feedForward(layer int, queries float64) float64 {
 	m := r.Model
 	stored, active := m.FFNParameters(layer)
@@ -173,19 +174,19 @@ func (r *Roofline) feedForward(layer int, queries float64) float64 {
 	return r.at(2*active*queries, r.low, read*float64(m.BytesPerParameter.Value))
 }
 
-// touched is how many of this GPU's routed experts some token chooses.
+// touched returns the number of this GPU's routed experts that some token chooses.
 func (r *Roofline) touched(queries float64) float64 {
 	e := r.Model.MoE
 	missed := math.Pow(1-float64(e.Active.Value)/float64(e.Experts.Value), queries*float64(r.Experts))
 	return float64(e.Experts.Value) / float64(r.Experts) * (1 - missed)
 }
 
-// Output is the projection to the vocabulary.
+// Output returns the time of the projection to the vocabulary, in seconds.
 func (r *Roofline) Output(queries float64) (float64, error) {
 	return r.weights(float64(r.Model.Hidden.Value)*float64(r.Model.Vocabulary.Value), queries), nil
 }
 
-// LayerWeights are the bytes of a layer on one GPU.
+// LayerWeights returns the bytes of a layer's weights on one GPU.
 func LayerWeights(m *hardware.Model, layer, experts int) float64 {
 	stored, active := m.FFNParameters(layer)
 	n := m.AttentionParameters() + stored
@@ -195,7 +196,7 @@ func LayerWeights(m *hardware.Model, layer, experts int) float64 {
 	return n * float64(m.BytesPerParameter.Value)
 }
 
-// GPUWeights are the bytes of all weights on one GPU, embeddings included.
+// GPUWeights returns the bytes of all weights on one GPU, embeddings included.
 func GPUWeights(m *hardware.Model, experts int) float64 {
 	sum := m.EmbeddingParameters() * float64(m.BytesPerParameter.Value)
 	for i := range int(m.Layers.Value) {
@@ -204,17 +205,16 @@ func GPUWeights(m *hardware.Model, experts int) float64 {
 	return sum
 }
 
-// routed are the weights of one routed expert.
+// routed returns the bytes of one routed expert's weights.
 func routed(m *hardware.Model) float64 {
 	return float64(m.FFNMatrices.Value) * float64(m.Hidden.Value) * float64(m.MoE.FFN.Value)
 }
 
-// projections are the weights that a layer's attention multiplies with before selection,
-// between selection and attention, and after. Latent attention selects with the indexer's
-// query, from the factored one, so that the full queries and their absorption into the
-// latent space can wait; keys are absorbed, so that none is expanded (DeepSeek-V2,
-// section 2.1). Elsewhere selection needs the queries. The indexer's own projections count
-// if it is used.
+// projections returns the numbers of weights that a layer's attention multiplies with before
+// selection, between selection and attention, and after. In latent attention the indexer's query,
+// from the factored one, is enough to select. The full queries and their absorption into the latent
+// space can wait. Keys are absorbed, so none is expanded (DeepSeek-V2, section 2.1). In other
+// models selection needs the queries. The indexer's own projections count if it is used.
 func projections(m *hardware.Model, indexes bool) (first, second, out float64) {
 	h, q, kv, d := float64(m.Hidden.Value), float64(m.QueryHeads.Value), float64(m.KVHeads.Value), float64(m.HeadDim.Value)
 	l := m.Latent
@@ -236,7 +236,8 @@ func projections(m *hardware.Model, indexes bool) (first, second, out float64) {
 	return first, second, out
 }
 
-// keyValueWeights are the weights that make K and V of a position from its activations.
+// keyValueWeights returns the number of weights that compute K and V of a position from its
+// activations.
 func keyValueWeights(m *hardware.Model) float64 {
 	h := float64(m.Hidden.Value)
 	if m.Latent != nil {
@@ -245,10 +246,9 @@ func keyValueWeights(m *hardware.Model) float64 {
 	return 2 * h * float64(m.KVHeads.Value) * float64(m.HeadDim.Value)
 }
 
-// Timetable is a Computer of measured times: each operator over a grid of query tokens of
-// the batch and mean context, with linear interpolation between the points, as ESS's
-// simulator has it (section 4.1). Operators that the table leaves out are another
-// Computer's, and Notes name them.
+// Timetable is a Computer of measured times. Each operator has a grid over query tokens of the
+// batch and mean context. Times between the points are interpolated linearly, as in ESS's simulator
+// (section 4.1). Operators that the table lacks come from another Computer, and Notes name them.
 type Timetable struct {
 	grids       map[string]*grid
 	rest        Computer
@@ -257,24 +257,24 @@ type Timetable struct {
 	beyond      bool // extrapolation was noted
 }
 
-// ErrBeyond says that a table has no points around what was asked for.
+// ErrBeyond reports that a table has no points around the request.
 var ErrBeyond = errors.New("outside the table")
 
-// grid is a function of query tokens and context, at the crossings of both.
+// grid is a function of query tokens and context, given at all pairs of both.
 type grid struct {
 	queries, context []float64   // ascending
 	seconds          [][]float64 // by query, then context
 }
 
-// operatorNames are the operators of a table, in the order of Operators.
+// operatorNames are the operators of a table, in the order of Operators' fields.
 var operatorNames = []string{"project", "select", "pre", "attend", "post", "lookup_gpu", "lookup_cpu", "update", "attend_all", "output"}
 
 var tableHeader = []string{"operator", "query_tokens", "context_tokens", "time_us"}
 
-// ReadTimetable reads CSV with the columns operator, query_tokens, context_tokens, time_us:
-// the time of one layer's operator for that many query tokens in all, each with a context
-// of that many tokens. Each operator's points must fill a grid. With extrapolate, points
-// outside continue its outer pieces; otherwise they are errors.
+// ReadTimetable reads CSV with the columns operator, query_tokens, context_tokens, time_us. A row
+// is the time of one layer's operator for that total of query tokens, each with a context of that
+// many tokens. Each operator's points must fill a grid. With extrapolate, points outside continue
+// the outer pieces of the grid. Otherwise they are errors.
 func ReadTimetable(r io.Reader, name string, rest Computer, extrapolate bool) (*Timetable, error) {
 	reader := csv.NewReader(r)
 	reader.FieldsPerRecord = len(tableHeader)
@@ -324,7 +324,7 @@ func ReadTimetable(r io.Reader, name string, rest Computer, extrapolate bool) (*
 	return t, nil
 }
 
-// gridPoint is a row.
+// gridPoint is a row of a table.
 type gridPoint struct{ queries, context, seconds float64 }
 
 func parsePoint(record []string) (p gridPoint, err error) {
@@ -342,7 +342,7 @@ func parsePoint(record []string) (p gridPoint, err error) {
 	return p, nil
 }
 
-// newGrid arranges points; each crossing must be there once.
+// newGrid arranges points. Each pair of coordinates must exist exactly once.
 func newGrid(points []gridPoint) (*grid, error) {
 	g := &grid{}
 	for _, p := range points {
@@ -374,8 +374,8 @@ func newGrid(points []gridPoint) (*grid, error) {
 	return g, nil
 }
 
-// at interpolates; ok is false outside the grid. A grid of one value along an axis is the
-// same everywhere along it.
+// at interpolates. ok is false outside the grid. A grid with one value along an axis is constant
+// along it.
 func (g *grid) at(queries, context float64) (seconds float64, ok bool) {
 	i, a, ok1 := between(g.queries, queries)
 	j, b, ok2 := between(g.context, context)
@@ -392,7 +392,7 @@ func (g *grid) at(queries, context float64) (seconds float64, ok bool) {
 	return seconds, ok1 && ok2
 }
 
-// between finds the piece of an axis that x lies in, and where in it.
+// between finds the piece of an axis that contains x, and the position of x in it from 0 to 1.
 func between(axis []float64, x float64) (i int, share float64, inside bool) {
 	if len(axis) == 1 {
 		return 0, 0, true
@@ -402,10 +402,10 @@ func between(axis []float64, x float64) (i int, share float64, inside bool) {
 	return i, (x - axis[i]) / (axis[i+1] - axis[i]), x >= axis[0] && x <= axis[len(axis)-1]
 }
 
-// Notes say what is not the table's.
+// Notes returns the notes of the table and of the other Computer.
 func (t *Timetable) Notes() []string { return append(slices.Clone(t.notes), t.rest.Notes()...) }
 
-// look replaces a time by the table's where it has one.
+// replace sets *v to the table's time if the table has one.
 func (t *Timetable) replace(name string, queries, context float64, v *float64) error {
 	g := t.grids[name]
 	if g == nil || queries == 0 {
@@ -424,7 +424,7 @@ func (t *Timetable) replace(name string, queries, context float64, v *float64) e
 	return nil
 }
 
-// Layer is the table's, the rest's where it has none.
+// Layer returns the table's times, or those of the other Computer if the table has none.
 func (t *Timetable) Layer(layer int, l *Load) (o Operators, err error) {
 	if o, err = t.rest.Layer(layer, l); err != nil {
 		return o, err
@@ -441,7 +441,7 @@ func (t *Timetable) Layer(layer int, l *Load) (o Operators, err error) {
 	return o, nil
 }
 
-// Output is the table's, or the rest's.
+// Output returns the table's time, or that of the other Computer.
 func (t *Timetable) Output(queries float64) (float64, error) {
 	seconds, err := t.rest.Output(queries)
 	if err != nil {

@@ -33,9 +33,10 @@ func parts(t testing.TB, machine, model string) (*hardware.Machine, *hardware.Mo
 	return m, shape
 }
 
-// FLOP of DeepSeek-V3.2 a layer and query token, from its published shape: attention over
-// 2048 latent entries 0.570 GFLOP, queries and their absorption 92.3 MFLOP, indexer scores
-// 0.537 GFLOP at 32K. The roofline's times are these over the rate where memory is no bound.
+// The FLOP of DeepSeek-V3.2 per layer and query token follow from its published shape. Attention
+// over 2048 latent entries takes 0.570 GFLOP, queries and their absorption 92.3 MFLOP, and indexer
+// scores 0.537 GFLOP at 32K. If memory is no limit, the roofline's times are these divided by the
+// rate.
 func TestDeepSeekFLOP(t *testing.T) {
 	machine, m := parts(t, "h200", "deepseek-v3.2")
 	r := NewRoofline(machine, m, Selection{Method: "indexer", Tokens: 1}, 32, 1)
@@ -47,8 +48,8 @@ func TestDeepSeekFLOP(t *testing.T) {
 	near(t, "attention", o.Attend, 128*2048*(576+512)*2)
 	near(t, "pre-attention", o.Pre, 2*(1536*128*192+128*128*512))
 	near(t, "indexer", o.Select, 64*128*2*32768)
-	// What a layer multiplies with is what it stores, but for norms and, of 256 experts, the
-	// 8 that a token uses.
+	// A layer multiplies with the weights that it stores, except for norms. Of 256 experts it uses
+	// the 8 of each token.
 	stored, active := m.FFNParameters(10)
 	norms := 512. + 1536 + 2*128
 	weights := o.Project + o.Pre + o.Post
@@ -60,16 +61,17 @@ func TestDeepSeekFLOP(t *testing.T) {
 	}
 }
 
-// A layer of Llama 3 8B (hidden 4096, 32 heads and 8 of K and V × 128, FFN 14336) with an
-// index of two vectors for four tokens: once at 1 FLOP/s and a memory without bound, once
-// at 1 B/s and arithmetic without bound.
+// A layer of Llama 3 8B has hidden size 4096, 32 heads and 8 of K and V × 128, and FFN size 14336.
+// Its index has two vectors for four tokens. The test prices it at 1 FLOP/s with unlimited memory,
+// and at 1 B/s with unlimited arithmetic.
 func TestOperatorsByHand(t *testing.T) {
 	machine, m := parts(t, "h100", "llama-3-8b")
 	load := &Load{Requests: 3, Queries: 6, Context: 3000, Scored: 6000, Demand: 512, Missed: 40, Attended: 1000, Bytes: 77}
 	const q, kv, hidden, ffn = 32 * 128, 8 * 128, 4096, 14336
 	arithmetic := Operators{Project: 2 * 6 * hidden * (q + 2*kv), Select: 6000 * 2 * q * 2 / 4, Attend: 2 * 1000 * q * 2, AttendAll: 2 * 6000 * q * 2,
 		Post: 2 * 6 * (q*hidden + 3*hidden*ffn), Recompute: 2 * 3 * hidden * 2 * kv, LookupCPU: 512. / 4, Update: 2 * 40. / 4}
-	// Bytes: weights once; the index, and four of each score three times; 3 sectors of 32 B an entry.
+	// Bytes: weights once, the index, four bytes per score three times, and 3 sectors of 32 B per
+	// entry.
 	memory := Operators{Project: 2 * hidden * (q + 2*kv), Select: 3000*kv*2*2/4 + 6000*8/4*4*3, Attend: 77, AttendAll: 3000 * 2 * 2 * kv,
 		Post: 2 * (q*hidden + 3*hidden*ffn), LookupGPU: 512 * 3 * 32, LookupCPU: 512. / 4, Update: 2 * 40. / 4}
 	for name, c := range map[string]struct {
@@ -84,8 +86,8 @@ func TestOperatorsByHand(t *testing.T) {
 	}
 }
 
-// KVPR's Table 1, batch 32, 1024 tokens, FP16, times that the paper prints: one layer's K
-// and V over the GPU's own memory is what attention over all of it takes.
+// KVPR's Table 1 prints these times for batch 32, 1024 tokens and FP16. Attention over one layer
+// takes as long as reading its K and V from the GPU's own memory.
 func TestKVPRTable1(t *testing.T) {
 	for name, want := range map[string]float64{"opt-6.7b": 0.3509e-3, "opt-13b": 0.4388e-3, "opt-30b": 0.6143e-3} {
 		machine, m := parts(t, "a100-40", name)
@@ -100,7 +102,7 @@ func TestKVPRTable1(t *testing.T) {
 	}
 }
 
-// Weights of one byte are multiplied at the FP8 rate where the GPU has one, attention is not.
+// Weights of one byte are multiplied at the FP8 rate if the GPU has one. Attention is not.
 func TestRates(t *testing.T) {
 	for name, fp8 := range map[string]bool{"h100": true, "a100-40": false} {
 		for model, bytes := range map[string]float64{"deepseek-v3.2": 1, "llama-3-8b": 2} {
@@ -172,7 +174,7 @@ func TestTimetable(t *testing.T) {
 	}
 }
 
-// Between the second and the third point it is theirs that count.
+// Between the second and the third point, only these two count.
 func TestTimetableOfThreePoints(t *testing.T) {
 	machine, m := parts(t, "h100", "smollm2-135m")
 	rest := NewRoofline(machine, m, Selection{Method: "keys", Tokens: 1}, 1, 1)
@@ -227,7 +229,7 @@ func FuzzReadTimetable(f *testing.F) {
 	})
 }
 
-// ShadowKV on a token and layer of 8 heads × 128: an eighth of a key each, 160 numbers.
+// ShadowKV keeps per token and layer of 8 heads × 128 an eighth of a key per head, and 160 numbers.
 func TestHeldBytes(t *testing.T) {
 	_, m := parts(t, "l20", "llama-3-8b")
 	s, err := ParseSelection("mean:rank=160", m)
@@ -248,8 +250,8 @@ func TestParseSelection(t *testing.T) {
 	if err != nil || s.String() != "indexer" || s.IndexBytes(deepseek) != 132 {
 		t.Errorf("auto is %v with %g B a token: %v", s, s.IndexBytes(deepseek), err)
 	}
-	// A vector of a KV head has 256 B: of 120K tokens Quest keeps 2 a chunk, ShadowKV 1, both
-	// with chunks of 8, KVDrive 1 of 16 tokens: 4 : 2 : 1.
+	// A vector of a KV head has 256 B. For 120K tokens, Quest keeps 2 vectors and ShadowKV 1 per
+	// chunk of 8. KVDrive keeps 1 per 16 tokens. The ratio is 4 : 2 : 1.
 	for text, want := range map[string]float64{"minmax:tokens=8": 30720, "mean": 15360, "centroids": 7680} {
 		s, err := ParseSelection(text, llama)
 		if err != nil {
@@ -264,8 +266,8 @@ func TestParseSelection(t *testing.T) {
 	}
 }
 
-// Attention reads K and V of all KV heads, whoever selects: at K of 256 of each head, a
-// layer that shares its selection reads as much as one whose heads select apart.
+// Attention reads K and V of all KV heads. With K = 256 per head, a layer that shares its selection
+// reads as much as one whose heads select separately.
 func TestAttentionReadsAllHeads(t *testing.T) {
 	for _, name := range []string{"llama-3.1-8b", "opt-13b", "smollm2-135m"} {
 		machine, m := parts(t, "h100", name)
@@ -288,7 +290,7 @@ func TestAttentionReadsAllHeads(t *testing.T) {
 	}
 }
 
-// Of the 256 + 1 entries that a request attends to, 64 are fetched.
+// A request attends to 256 + 1 entries, of which 64 are fetched.
 func TestShareFetched(t *testing.T) {
 	machine, m := parts(t, "h100", "llama-3.1-8b")
 	p := &Profile{Meta: replay.ProfileMeta{Setting: result.Setting{TopK: 256, Local: 1}}, Layers: []int32{0}, Heads: 1,
@@ -307,8 +309,7 @@ func TestShareFetched(t *testing.T) {
 	near(t, "fetched", r.step.Whole[0].Missed, 64./257)
 }
 
-// Experts are divided among powers of two, and never among more GPUs than there are
-// experts, which the options refuse.
+// Experts are divided among a power of two of GPUs. The options refuse more GPUs than experts.
 func TestExpertGPUs(t *testing.T) {
 	for _, c := range []struct {
 		machine string

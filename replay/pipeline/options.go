@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// Options are what to price a profile with.
+// Options state how to price a profile.
 type Options struct {
 	Machine   *hardware.Machine
 	Model     *hardware.Model
@@ -19,43 +19,43 @@ type Options struct {
 	Schedule  Schedule
 	Batch     int
 	Seed      uint64
-	Steps     int     // 0: as many as the longest request has
-	Context   int64   // tokens of every request; 0: the profile's
-	Positions int     // that a step decodes of every request; 0: the profile's
-	Accept    float64 // tokens that a step yields; 0: 1, for steps of one position
-	Experts   int     // GPUs that share routed experts; 0: doubled from 1 until half of each GPU is free
-	Threads   int     // of the host, that look up
-	Reserve   float64 // share of GPU memory for driver, context, activations and workspace; 0: estimated (Memory.Reserve)
-	Path      string  // call, batch, kernel; "" or fastest: the fastest for each fetch
+	Steps     int     // 0: those of the longest request
+	Context   int64   // tokens of every request, 0 for the profile's
+	Positions int     // positions of every request that a step decodes, 0 for the profile's
+	Accept    float64 // tokens that a step yields, 0 for 1 if steps have one position
+	Experts   int     // GPUs that share routed experts, 0: doubled from 1 until half of each GPU is free
+	Threads   int     // host threads for lookups
+	Reserve   float64 // share of GPU memory for driver, context, activations and workspace, 0: estimated (Memory.Reserve)
+	Path      string  // call, batch, kernel, or the fastest for each fetch if it is "" or fastest
 	Merge     bool    // adjacent missed blocks move as one piece
-	Fragments int64   // places that a block lies in; 0: 1
-	Depth     int64   // reads in flight to the drives, of all GPUs that share them
+	Fragments int64   // pieces of a block in memory, 0 for 1
+	Depth     int64   // reads in flight to the drives, over all GPUs that share them
 	Ahead     ReadAhead
-	// Table, if not nil, replaces the roofline where it has times.
+	// Table, if not nil, replaces the roofline for the times that it has.
 	Table func(rest Computer) (Computer, error)
 
-	// enough is a TPOT: where the mean is known to be longer, Price may return one that is
-	// infinite, with the memory but without times. 0: never.
+	// enough is a TPOT in seconds, or 0. If the mean is known to be longer, Price may return an
+	// infinite TPOT with the memory but without times.
 	enough float64
-	mosts  [][]most // of the profile; nil: not yet known
-	// bases are those of results, by the resources used; nil: none is kept.
+	mosts  [][]most // of the profile, nil before they are computed
+	// bases caches the bases of results by the used resources. nil disables it.
 	bases map[[resources]bool]basis
-	// timeline is empty and is used again; nil: one of its own.
+	// timeline is empty and is reused. If it is nil, each runner makes one.
 	timeline *Timeline
 }
 
-// The most that can be asked for: beyond any machine, and products of them have 63 bits.
+// Largest values of options. They exceed any machine, and their products fit into 63 bits.
 const (
-	mostRequests  = 1 << 20 // of a batch
+	mostRequests  = 1 << 20 // requests in a batch
 	mostContext   = 1 << 30 // tokens of a request
-	mostPositions = 1 << 10 // of a step
+	mostPositions = 1 << 10 // positions in a step
 	mostSteps     = 1 << 20
-	mostFragments = 1 << 10 // of a block
-	mostThreads   = 1 << 12 // of a host
+	mostFragments = 1 << 10 // pieces of a block
+	mostThreads   = 1 << 12 // threads of a host
 	mostDepth     = 1 << 20 // reads in flight
 )
 
-// Bounds checks the numbers that have bounds of their own, whatever is priced.
+// Bounds checks the numbers with fixed bounds.
 func (o *Options) Bounds() error {
 	for _, b := range []struct {
 		name             string
@@ -75,7 +75,7 @@ func (o *Options) Bounds() error {
 		}
 	}
 	switch {
-	case !(o.Reserve >= 0 && o.Reserve < 1): // NaN neither
+	case !(o.Reserve >= 0 && o.Reserve < 1): // excludes NaN
 		return fmt.Errorf("reserve %g, expected a share of GPU memory, 0 to below 1", o.Reserve)
 	case !(o.Ahead.Accuracy >= 0 && o.Ahead.Accuracy <= 1):
 		return fmt.Errorf("read-ahead %g, expected a share of the reads, 0 to 1", o.Ahead.Accuracy)
@@ -85,7 +85,7 @@ func (o *Options) Bounds() error {
 	return nil
 }
 
-// fastest is the path of a fetch that takes least time.
+// fastest selects the path that takes the least time for a fetch.
 const fastest = "fastest"
 
 func (o *Options) check(p *Profile) error {
@@ -103,7 +103,7 @@ func (o *Options) check(p *Profile) error {
 		return fmt.Errorf("context %d, expected at least the %d tokens (K) that a head selects of it", o.Context, o.Scaling.TopK)
 	case o.Accept == 0 && positions > 1:
 		return fmt.Errorf("a step decodes %d positions: say how many tokens it yields (--accept, 1 to %d)", positions, positions)
-	case o.Accept != 0 && !(o.Accept >= 1 && o.Accept <= float64(positions)): // NaN neither
+	case o.Accept != 0 && !(o.Accept >= 1 && o.Accept <= float64(positions)): // excludes NaN
 		return fmt.Errorf("accept %g, expected 1 to the %d positions that a step decodes", o.Accept, positions)
 	case o.Experts > 1 && o.Model.MoE == nil:
 		return fmt.Errorf("%d GPUs share routed experts, %s has none", o.Experts, o.Model.Name)
@@ -121,8 +121,7 @@ func (o *Options) check(p *Profile) error {
 	return nil
 }
 
-// quantizable says whether the schedule leaves the cache as it is, or the cache is K and V
-// in FP16.
+// quantizable reports whether the schedule does not quantise, or the cache is K and V in FP16.
 func (o *Options) quantizable() bool {
 	k, ok := o.Schedule.(*KVPR)
 	if !ok || k.KV.Group == 0 {

@@ -14,33 +14,32 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// CacheRatio is ESS's memory planner (section 4.1): the share of its context that each of
-// batch requests may keep on the GPU, where full requests fit with all of theirs,
+// CacheRatio is ESS's memory planner (section 4.1). It returns the share of its context that each
+// of batch requests may keep on the GPU. full is the number of requests that fit on it whole:
 //
 //	r(B) = (B₀/B − x) / (1 − x)
 //
-// and index is x, the share of a token's bytes that always stays there: the indexer's. It
-// is at most 1, and below 0 where not even the index fits.
+// B₀ is full. index is x, the share of a token's bytes that always stays on the GPU, those of the
+// indexer. The ratio is at most 1. It is below 0 if not even the index fits.
 func CacheRatio(full, batch, index float64) float64 {
 	return min(1, (full/batch-index)/(1-index))
 }
 
-// PlanOptions are what a plan may choose from. Of Options, Schedule, Batch and Scaling are
-// chosen or made by Plan.
+// PlanOptions are the choices of a plan. Plan sets Schedule, Batch and Scaling of Options.
 type PlanOptions struct {
 	Options
 	Schedules []Schedule
 	LayerMap  string
 	TopK      int
 	MaxBatch  int
-	SLO       float64 // s, of TPOT; 0: none
-	EveryCell bool    // keep all cells of a schedule, not only its best
-	// Progress, if not nil, is called with the searches done and their number: first with 0
-	// done, then after each. Several goroutines call it.
+	SLO       float64 // longest TPOT in seconds, 0 for none
+	EveryCell bool    // keep all cells of a schedule instead of its best
+	// Progress, if not nil, gets the number of finished searches and their total, first with 0 and
+	// then after each search. Several goroutines call it.
 	Progress func(done, total int)
 }
 
-// Binding is what keeps a candidate from a larger batch.
+// Binding is the constraint that prevents a larger batch.
 type Binding string
 
 // The constraints.
@@ -58,40 +57,42 @@ const (
 // Candidate is the best batch of one cell and schedule.
 type Candidate struct {
 	*Result
-	// Serves is the model that the schedule serves, Oracle true if its schedule or its policy
+	// Serves is the model that the schedule serves. Oracle is true if its schedule or its policy
 	// knows more than a system can.
 	Serves Serves `json:"serves"`
 	Oracle bool   `json:"oracle"`
-	// Rank is the place among the candidates that serve the same model, "2=" in a tie; empty
+	// Rank is the place among the candidates that serve the same model, "2=" in a tie. It is empty
 	// for oracles.
 	Rank string `json:"rank"`
-	// Ties are other cells of the schedule with as many tokens/s; none if every cell is kept.
+	// Ties are other cells of the schedule within TieShare of its tokens/s. It is empty if every
+	// cell is kept.
 	Ties []Cell `json:"ties"`
-	// Ratio is the share of the context that the cache keeps, Fill the one that would fill
-	// the GPU's memory at this batch (CacheRatio). Where whole layers move there is neither;
-	// where uncached tokens do, Fill is not there.
+	// Ratio is the share of the context that the cache keeps. Fill is the share that would fill the
+	// GPU's memory at this batch (CacheRatio). Both are nil if whole layers move. Fill is nil if
+	// uncached tokens move.
 	Ratio   *float64 `json:"cache_ratio"`
 	Fill    *float64 `json:"cache_ratio_that_fills"`
 	Binding Binding  `json:"binding"`
 
-	asked Schedule // before options were chosen
+	asked Schedule // schedule before its options were chosen
 }
 
 // Dropped is a cell and schedule without a batch that fits and meets the SLO.
 type Dropped struct {
-	// Schedule is empty for a policy that was left out of all schedules.
+	// Schedule is empty if all schedules dropped the policy.
 	Schedule string `json:"schedule"`
 	// Cell is empty for a schedule whose times do not depend on misses.
 	Cell
 	Reason  string  `json:"reason"`
 	Binding Binding `json:"binding"`
-	// FastestTPOT is that of the smallest batch; null unless it misses the SLO.
+	// FastestTPOT is the TPOT of the smallest batch. It is null unless it misses the SLO.
 	FastestTPOT *float64 `json:"fastest_tpot_s"`
 }
 
-// Plan finds for each profile (a policy at a capacity) and schedule the batch with the most
-// tokens/s that fits into memory and meets the SLO. It keeps the best cell of each schedule,
-// or all of them, and names those without such a batch. It is an error if there is none.
+// Plan searches a batch for each profile (a policy at a capacity) and schedule. The batch must fit
+// into memory, meet the SLO and have the most tokens/s. Plan keeps the best cell of each schedule,
+// or all of them. It names those without such a batch. If there is none at all, it returns an
+// error.
 func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, error) {
 	if o.MaxBatch < 1 || o.MaxBatch > mostRequests || !(o.SLO >= 0) {
 		return nil, fmt.Errorf("largest batch %d, SLO %g s: expected 1 to %d, and at least 0", o.MaxBatch, o.SLO, mostRequests)
@@ -103,7 +104,7 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, er
 	for _, schedule := range o.Schedules {
 		for i, p := range profiles {
 			if i > 0 && schedule.Traits().Moves != MovesMisses {
-				break // one cell stands for all
+				break // all cells give the same result
 			}
 			pairs = append(pairs, pair{profile: p, schedule: schedule})
 		}
@@ -151,7 +152,7 @@ func Plan(ctx context.Context, profiles []*Profile, o PlanOptions) (*Planned, er
 	return o.planned(found, dropped), nil
 }
 
-// pair is a cell and a schedule with what its search found.
+// pair is a cell and a schedule with the result of its search.
 type pair struct {
 	profile  *Profile
 	schedule Schedule
@@ -159,15 +160,15 @@ type pair struct {
 	refused  refusal
 }
 
-// refusal says why a batch cannot be taken; the zero value that it can.
+// refusal is the reason to refuse a batch. The zero value refuses nothing.
 type refusal struct {
 	why     string
-	tpot    float64 // s; infinite where memory refuses
+	tpot    float64 // s, infinite if memory refuses
 	binding Binding
 	batch   int
 }
 
-// dropped says why the smallest batch of a pair is refused.
+// dropped returns why the smallest batch of a pair is refused.
 func (p *pair) dropped() Dropped {
 	r := &p.refused
 	d := Dropped{Schedule: p.schedule.Name(), Cell: p.profile.Cell, Reason: r.why, Binding: r.binding}
@@ -183,7 +184,7 @@ func (p *pair) dropped() Dropped {
 	return d
 }
 
-// best is the best batch of one cell and schedule. Without a candidate the refusal is that
+// best searches the best batch of one cell and schedule. Without a candidate, the refusal is that
 // of the smallest batch.
 func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (*Candidate, refusal, error) {
 	x := &search{ctx: ctx, profile: p, slo: o.SLO, most: o.MaxBatch, options: o.Options}
@@ -217,13 +218,13 @@ func (o *PlanOptions) best(ctx context.Context, p *Profile, s Schedule) (*Candid
 	return c, refusal{}, nil
 }
 
-// ratios compares the cache with the context, and with the memory that is left.
+// ratios compares the cache with the context and with the remaining memory.
 func (o *PlanOptions) ratios(c *Candidate, options *Options) {
 	switch options.Schedule.Traits().Moves {
 	case MovesLayers:
 		return
 	case MovesUncached:
-		if s, err := ParseSchedule(c.Schedule); err == nil { // as it was settled
+		if s, err := ParseSchedule(c.Schedule); err == nil { // with its chosen options
 			cached := 1 - s.(*ELLM).Uncached
 			c.Ratio = &cached
 		}
@@ -233,7 +234,7 @@ func (o *PlanOptions) ratios(c *Candidate, options *Options) {
 	index := o.Selection.HeldBytes(o.Model)
 	all := c.Memory.Index * (entry + index) / index // all tokens with KV and index
 	if AttendsDensely(options.Schedule) {
-		index, all = 0, c.Memory.Cache // there is no index, and all KV is cached
+		index, all = 0, c.Memory.Cache // no index, and all KV is cached
 	}
 	kept := rounded(c.Memory.Cache / (all * entry / (entry + index)))
 	left := c.Memory.GPUHas - c.Memory.Weights - c.Memory.Reserve - c.Memory.Staging
@@ -241,24 +242,24 @@ func (o *PlanOptions) ratios(c *Candidate, options *Options) {
 	c.Ratio, c.Fill = &kept, &fills
 }
 
-// search is that for the batch of one cell and schedule.
+// search finds the batch of one cell and schedule.
 type search struct {
 	ctx     context.Context
 	profile *Profile
-	slo     float64 // s, of TPOT; 0: none
-	most    int     // batch
+	slo     float64 // longest TPOT in seconds, 0 for none
+	most    int     // largest batch
 	options Options
 	best    *Candidate
-	good    int   // the largest feasible batch, 0: none yet
-	tried   []int // batches, feasible or not
+	good    int   // largest feasible batch, 0 before the first
+	tried   []int // batches tried so far
 }
 
-// run doubles the batch while it is feasible, then halves the gap to the first that is
-// not, which limit refuses. If a smaller batch than the largest has the most tokens/s, the
-// gaps next to it are halved as well.
+// run doubles the batch while it is feasible. It then halves the gap to the first infeasible batch,
+// whose refusal is limit. If a smaller batch than the largest has the most tokens/s, refine also
+// halves the gaps next to it.
 func (x *search) run() (limit refusal, err error) {
 	limit = refusal{binding: BindsBatch}
-	bad := 0 // the smallest batch that is not feasible, 0: none yet
+	bad := 0 // smallest infeasible batch, 0 before the first
 	narrow := func(batch int) error {
 		why, err := x.try(batch)
 		if why.why != "" {
@@ -282,10 +283,9 @@ func (x *search) run() (limit refusal, err error) {
 	return limit, x.refine()
 }
 
-// refine halves the wider of the gaps between the best batch and the nearest ones that were
-// tried, until both neighbours were tried. The result is the best of all if tokens/s rise
-// and then fall. If the largest feasible batch is better than the one below it, nothing is
-// to be done.
+// refine halves the wider gap between the best batch and the nearest tried ones, until both
+// neighbours were tried. The result is the best of all if tokens/s rise and then fall. If the
+// largest feasible batch is better than the one below it, there is nothing to do.
 func (x *search) refine() error {
 	if x.best.Batch == x.good && x.good > x.options.Schedule.Parts() && !slices.Contains(x.tried, x.good-1) {
 		if _, err := x.try(x.good - 1); err != nil {
@@ -293,7 +293,7 @@ func (x *search) refine() error {
 		}
 	}
 	for {
-		lower, upper := x.options.Schedule.Parts()-1, x.good+1 // the nearest that need not be tried
+		lower, upper := x.options.Schedule.Parts()-1, x.good+1 // nearest batches that need not be tried
 		for _, batch := range x.tried {
 			if batch < x.best.Batch {
 				lower = max(lower, batch)
@@ -319,11 +319,11 @@ func (x *search) refine() error {
 	}
 }
 
-// try prices a batch and keeps it if it is the best yet; the refusal says why it is not
-// feasible.
+// try prices a batch and keeps it if it is the best so far. A non-zero refusal means that the batch
+// is not feasible.
 func (x *search) try(batch int) (refusal, error) {
 	x.tried, x.options.Batch = append(x.tried, batch), batch
-	if x.options.enough = 0; x.best != nil { // what is too slow need not be known then
+	if x.options.enough = 0; x.best != nil { // exact times above the SLO are then not needed
 		x.options.enough = x.slo
 	}
 	r, why, err := x.price()
@@ -337,7 +337,7 @@ func (x *search) try(batch int) (refusal, error) {
 	return why, nil
 }
 
-// price prices one batch, unless it is known to be too large. What eLLM needs follows from
+// price prices one batch unless it is known to be too large. The memory of eLLM follows only from
 // prices.
 func (x *search) price() (*Result, refusal, error) {
 	if x.options.Schedule.Traits().Moves != MovesUncached {

@@ -19,22 +19,22 @@ const PlanVersion = 2
 // differ from published step times by more (REPRODUCTION.md).
 const tieShare = 0.02
 
-// Planned is the answer of Plan.
+// Planned is the result of Plan.
 type Planned struct {
 	// Version is PlanVersion.
 	Version int    `json:"plan_version"`
 	Machine string `json:"machine"`
 	Model   string `json:"model"`
 	Steps   int    `json:"steps"`
-	// SLO is the longest TPOT in seconds; null without one.
+	// SLO is the longest TPOT in seconds, or null without one.
 	SLO *float64 `json:"slo_s"`
-	// Labels are the conditions that limit the candidates. Those of some candidates only
-	// state their share.
+	// Labels are the conditions that limit the candidates. A condition of only some candidates
+	// states their share.
 	Labels result.Labels `json:"labels"`
 	// TieShare is the share of tokens/s below which candidates tie.
 	TieShare float64 `json:"tie_share"`
-	// Candidates come in groups that serve one model each, oracles last; in a group the most
-	// tokens/s come first. Only those of one group are ranked against each other.
+	// Candidates are grouped by the model that they serve, with oracles last. In a group the most
+	// tokens/s come first. Only candidates of one group are ranked against each other.
 	Candidates []Candidate `json:"candidates"`
 	// Dropped are the cells and schedules without a candidate.
 	Dropped []Dropped `json:"dropped"`
@@ -43,8 +43,8 @@ type Planned struct {
 // servesOrder is the order of groups.
 var servesOrder = []Serves{SparseTopK, DenseAttended, Quantized}
 
-// planned orders candidates by group and tokens/s, of equals the smaller memory first. It
-// keeps the first cell of each schedule, unless every cell is asked for, and ranks them.
+// planned orders candidates by group and by falling tokens/s. Among equals, less memory comes
+// first. It keeps the first cell of each schedule, unless every cell is requested, and ranks them.
 func (o *PlanOptions) planned(found []Candidate, dropped []Dropped) *Planned {
 	slices.SortStableFunc(found, func(a, b Candidate) int {
 		return cmp.Or(compareGroups(&a, &b), -cmp.Compare(a.Tokens, b.Tokens), cmp.Compare(a.Memory.GPU, b.Memory.GPU))
@@ -71,10 +71,10 @@ func compareGroups(a, b *Candidate) int {
 	return place(a) - place(b)
 }
 
-// ties reports whether c has as many tokens/s as best, which has the most.
+// ties reports whether c has as many tokens/s as best, within tieShare. best has the most.
 func (c *Candidate) ties(best *Candidate) bool { return c.Tokens >= best.Tokens*(1-tieShare) }
 
-// bestCells keeps the first candidate of each schedule and group, with the cells that tie.
+// bestCells keeps the first candidate of each schedule and group, with the cells that tie with it.
 func bestCells(found []Candidate) (kept []Candidate) {
 	for i := range found {
 		c := &found[i]
@@ -89,8 +89,8 @@ func bestCells(found []Candidate) (kept []Candidate) {
 	return kept
 }
 
-// rank numbers the candidates of each group. Those that tie with the first of them share its
-// number; oracles have none.
+// rank numbers the candidates of each group. Candidates that tie with the first of them share its
+// number. Oracles have no number.
 func rank(found []Candidate) {
 	for i := 0; i < len(found); {
 		tie := i + 1
@@ -120,7 +120,7 @@ func resultsOf(cs []Candidate) (results []*Result) {
 	return results
 }
 
-// groups are the candidates that are listed together, at most the first of each.
+// groups returns at most top candidates of each group.
 func (p *Planned) groups(top int) (groups [][]Candidate) {
 	for i := range p.Candidates {
 		c := &p.Candidates[i]
@@ -135,15 +135,15 @@ func (p *Planned) groups(top int) (groups [][]Candidate) {
 	return groups
 }
 
-// WriteJSON writes the plan with at most the first candidates of each group.
+// WriteJSON writes the plan as JSON with at most top candidates per group.
 func (p *Planned) WriteJSON(w io.Writer, top int) error {
 	shown := *p
 	shown.Candidates = slices.Concat(p.groups(top)...)
 	return encode(w, &shown)
 }
 
-// WriteTable writes a table for each group, with at most its first candidates, then notes
-// and the schedules and policies without a candidate.
+// WriteTable writes a table for each group with at most top candidates. Notes follow, and then the
+// schedules and policies without a candidate.
 func (p *Planned) WriteTable(w io.Writer, top int) error {
 	var b strings.Builder
 	groups := p.groups(top)
@@ -160,7 +160,7 @@ func (p *Planned) WriteTable(w io.Writer, top int) error {
 	return err
 }
 
-// heading says what a group serves.
+// heading returns the heading of a candidate's group.
 func (c *Candidate) heading() string {
 	switch {
 	case c.Oracle:
@@ -182,7 +182,7 @@ func (p *Planned) writeGroup(b *strings.Builder, g []Candidate) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(c.Rank, "-"), c.scheduleText(labels), cmp.Or(c.Policy, "-"), cmp.Or(c.Capacity, "-"), c.Batch,
 			ratio(c.Ratio), ratio(c.Fill), seconds(digits(c.TPOT)), strconv.FormatFloat(digits(c.Tokens), 'f', -1, 64), size(digits(c.Memory.GPU)), c.Binding)
 	}
-	t.Flush() // a strings.Builder takes all
+	t.Flush() // writing to a strings.Builder cannot fail
 	if tied {
 		fmt.Fprintf(b, "  =: a tie, at most %g %% of tokens/s below the first line of that rank\n", 100*tieShare)
 	}
@@ -201,7 +201,7 @@ func plural(n int, one, several string) string {
 	return several
 }
 
-// mostCells is how many cells a line names.
+// mostCells is the largest number of cells that a line names.
 const mostCells = 4
 
 // cellList names the first of several cells.
@@ -216,8 +216,8 @@ func cellList(cells []Cell) string {
 	return strings.Join(names, ", ")
 }
 
-// droppedLines name what was dropped: a line for each schedule and constraint, with the
-// reason of the cell that came nearest.
+// droppedLines returns a line for each schedule and constraint that was dropped, with the reason of
+// the cell that came nearest.
 func (p *Planned) droppedLines() (lines []string) {
 	type key struct {
 		schedule, policy string
@@ -260,13 +260,13 @@ func (p *Planned) droppedLines() (lines []string) {
 	return lines
 }
 
-// planDigits are the significant digits of a plan's table.
+// planDigits is the number of significant digits in a plan's table.
 const planDigits = 3
 
 // digits rounds a figure to planDigits.
 func digits(v float64) float64 { return roundedTo(planDigits, v) }
 
-// ratio is a share, "-" where there is none.
+// ratio formats a share, "-" if it is nil.
 func ratio(v *float64) string {
 	if v == nil {
 		return "-"

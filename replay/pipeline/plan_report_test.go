@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Every schedule of the table states the model that it serves. Quantised KV is another model
-// than exact KV, and only a prediction is an oracle.
+// Every schedule of the table states the model that it serves. Quantised KV and exact KV are
+// different models. Only a prediction is an oracle.
 func TestServes(t *testing.T) {
 	want := map[string]Serves{"sequential": SparseTopK, "prefetch": SparseTopK, "da": SparseTopK, "dba": SparseTopK, "layerwise": SparseTopK, "sfc": SparseTopK, "tbo": SparseTopK,
 		"gpu": SparseTopK, "dense": DenseAttended, "ellm": DenseAttended, "flexgen": DenseAttended, "flexgen:kv=int4": Quantized,
@@ -31,8 +31,8 @@ func TestServes(t *testing.T) {
 	}
 }
 
-// Candidates are ranked among those that serve the same model. Oracles come last without a
-// rank, whatever tokens/s they promise.
+// Candidates are ranked among those that serve the same model. Oracles come last without a rank, at
+// any tokens/s.
 func TestPlanRanksWithinModels(t *testing.T) {
 	p := read(t, realProfile(t))
 	plan, err := Plan(t.Context(), []*Profile{p}, planOptions(t, p, "prefetch", "kvpr:kv=int4", "kvpr", "flexgen", "da", "sequential"))
@@ -59,7 +59,7 @@ func TestPlanRanksWithinModels(t *testing.T) {
 			t.Errorf("no heading %q in\n%s", want, &text)
 		}
 	}
-	// A policy that sees the future makes an oracle of every schedule that moves its misses.
+	// A policy that sees the future makes every schedule that moves its misses an oracle.
 	future := *p
 	future.Meta.Oracles = []string{p.Cell.Policy}
 	if plan, err = Plan(t.Context(), []*Profile{&future}, planOptions(t, p, "da", "gpu")); err != nil {
@@ -70,7 +70,7 @@ func TestPlanRanksWithinModels(t *testing.T) {
 	}
 }
 
-// By hand: 100 and 98.5 tie, 97 does not tie with 100, and starts a tie of its own.
+// By hand: 100 and 98.5 tie. 97 does not tie with 100 and starts a tie of its own.
 func TestPlanTies(t *testing.T) {
 	candidate := func(s Schedule, policy string, tokens float64) Candidate {
 		return Candidate{Result: &Result{Schedule: s.Name(), Cell: Cell{policy, "2x"}, Tokens: tokens, TPOT: 0.0123456}, Serves: SparseTopK, asked: s}
@@ -111,7 +111,7 @@ func TestPlanDigits(t *testing.T) {
 	}
 }
 
-// What is dropped is named with its reason, in the table and in JSON.
+// The table and the JSON name dropped schedules with the reason.
 func TestPlanNamesTheDropped(t *testing.T) {
 	p := read(t, realProfile(t))
 	o := planOptions(t, p, "gpu", "da", "sequential", "tbo", "kvpr")
@@ -150,7 +150,7 @@ func TestPlanNamesTheDropped(t *testing.T) {
 	if want := "dropped: sequential:lookup=gpu with lru @ 2x: misses the SLO: fastest TPOT " + seconds(digits(slow.TPOT)) + ", at batch 1\ndropped: tbo with lru @ 2x: it divides the batch into 2 parts, the largest batch is 1\ndropped: kvpr"; !strings.Contains(text.String(), want) {
 		t.Errorf("no %q in\n%s", want, &text)
 	}
-	// Memory: the cache of 64 requests does not fit beside the weights, that of none does.
+	// Memory: the caches of 64 requests do not fit next to the weights. Without a cache they fit.
 	machine, gpu := *o.Machine, *o.Machine.GPU
 	o.SLO, gpu.Memory.Value = 0, 330e6
 	machine.GPU, o.Machine = &gpu, &machine
@@ -163,8 +163,7 @@ func TestPlanNamesTheDropped(t *testing.T) {
 	}
 }
 
-// Prices state what limits them: the profile's labels, what was scaled, what is assumed, and
-// constants that are fitted.
+// Prices state their limits: the profile's labels, scaling, assumptions and fitted constants.
 func TestPricesStateLabels(t *testing.T) {
 	p := read(t, realProfile(t))
 	if got := p.Meta.Labels.String(); got != "1 request" {

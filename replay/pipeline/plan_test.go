@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// ESS's Table 2: the ratios printed with its batches. 54.3 requests of 32K fit whole, a
-// quarter of them at 128K; the indexer's share is 132 of 788 B.
+// ESS's Table 2 prints these ratios with its batches. 54.3 requests of 32K fit whole, and a quarter
+// as many of 128K. The indexer's share is 132 of 788 B.
 func TestCacheRatio(t *testing.T) {
 	for _, c := range []struct{ full, batch, printed float64 }{
 		{54.3, 52, 1}, {54.3, 64, 0.82}, {54.3, 96, 0.48}, {54.3, 128, 0.31}, {54.3, 160, 0.21}, {54.3 / 4, 13, 1}, {54.3 / 4, 40, 0.2}, {54.3 / 4, 54, 0.1},
@@ -28,7 +28,7 @@ func planOptions(t *testing.T, p *Profile, schedules ...string) PlanOptions {
 	return o
 }
 
-// The best batch of a plan is the best of all batches, priced one by one.
+// The batch of a plan is the best of all batches, priced one by one.
 func TestPlanIsTheBest(t *testing.T) {
 	p := read(t, realProfile(t))
 	o := planOptions(t, p, "da", "gpu")
@@ -56,8 +56,7 @@ func TestPlanIsTheBest(t *testing.T) {
 	if len(plan.Candidates) != 2 || plan.Candidates[1].Tokens > plan.Candidates[0].Tokens {
 		t.Errorf("a plan of %d candidates, the runner-up has %g tokens/s", len(plan.Candidates), plan.Candidates[1].Tokens)
 	}
-	// Where a step yields two tokens, a token takes half a step, and larger batches are fast
-	// enough.
+	// If a step yields two tokens, a token takes half a step, and larger batches are fast enough.
 	twice := o
 	twice.Positions, twice.Accept, twice.SLO = 2, 2, o.SLO/2
 	pairs, err := Plan(t.Context(), []*Profile{p}, twice)
@@ -90,7 +89,7 @@ func TestPlanIsTheBest(t *testing.T) {
 	}
 }
 
-// A table can say what no machine's file can: that a step takes no time.
+// A table can state that a step takes no time. No machine's file can.
 func TestStepOfNoTime(t *testing.T) {
 	p := read(t, realProfile(t))
 	o := options(t, p, "gpu")
@@ -147,8 +146,8 @@ func TestPlanRefuses(t *testing.T) {
 	}
 }
 
-// Where tokens/s rise and then fall, as eLLM's do once requests no longer fit whole, the
-// plan has the best of all batches, priced one by one, wherever the search began.
+// Tokens/s may rise and then fall, as eLLM's do when requests no longer fit whole. The plan then
+// still finds the best of all batches, priced one by one, for any start of the search.
 func TestPlanFindsThePeak(t *testing.T) {
 	p, o := decodes(t, 900, 1, "ellm")
 	best, tokens := 0, 0.
@@ -158,7 +157,7 @@ func TestPlanFindsThePeak(t *testing.T) {
 			best, tokens = batch, r.Tokens
 		}
 	}
-	if best <= 33 || best >= 79 { // the peak is between powers of 2, and no edge
+	if best <= 33 || best >= 79 { // the peak is between powers of 2 and not at an edge
 		t.Fatalf("the best of all batches is %d", best)
 	}
 	for _, most := range []int{best - 1, best, best + 1, best + 2, 80, 512} {

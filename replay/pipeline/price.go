@@ -20,8 +20,8 @@ func Price(ctx context.Context, p *Profile, o Options) (*Result, error) {
 	return r.run()
 }
 
-// Need is the memory of a batch without its staging, the least that it takes. Nothing is
-// priced except for the groups that eLLM chooses.
+// Need returns the memory of a batch without its staging, which is a lower bound. It prices nothing
+// except for the groups that eLLM chooses.
 func Need(ctx context.Context, p *Profile, o Options) (Memory, error) {
 	if sfc, ok := o.Schedule.(*SFC); ok && sfc.N == 0 {
 		o.Schedule = &SFC{N: 1} // its memory does not depend on micro-batches
@@ -50,8 +50,8 @@ func WriteTimeline(ctx context.Context, w io.Writer, p *Profile, o Options) erro
 	return r.timeline.WriteChrome(w, result.Labels.Title(title))
 }
 
-// runner prices one batch under one schedule. Its Options are complete: what they leave
-// open is chosen.
+// runner prices one batch under one schedule. Its Options are complete, because open choices were
+// made.
 type runner struct {
 	Options
 	ctx     context.Context
@@ -60,14 +60,14 @@ type runner struct {
 	notes   []string
 
 	traits     Traits
-	kvpr       *KVPR // the schedule if it moves layers
-	ellm       *ELLM // the schedule if it moves uncached tokens
+	kvpr       *KVPR // the schedule, if it moves layers
+	ellm       *ELLM // the schedule, if it moves uncached tokens
 	computer   Computer
 	gpuRate    float64       // bytes/s of the GPU's memory
 	fetch      transfer.Path // host to device
 	store      transfer.Path // device to host
 	ssd        transfer.Path
-	recomputed float64 // the largest number of positions that a layer recomputed (KVPR)
+	recomputed float64 // largest number of positions that a layer recomputed (KVPR)
 
 	step    Step
 	traffic Traffic
@@ -75,7 +75,7 @@ type runner struct {
 	used    [resources]bool
 
 	whole prices
-	parts []prices // none if the batch stays whole
+	parts []prices // empty if the batch stays whole
 	known []pricedLayer
 	turn  int
 }
@@ -109,7 +109,7 @@ func newRunner(ctx context.Context, p *Profile, o Options) (*runner, error) {
 	return r, nil
 }
 
-// prepare completes the options and states what follows from them.
+// prepare completes the options and computes the values that follow from them.
 func (r *runner) prepare() error {
 	if r.Accept == 0 {
 		r.Accept = 1
@@ -158,8 +158,8 @@ func (r *runner) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
-// divideExperts sets the GPUs that share routed experts: the number asked for, or the least
-// power of two with which the weights take at most half of a GPU, at most one GPU an expert.
+// divideExperts sets the number of GPUs that share routed experts. By default it is the least power
+// of two with which the weights take at most half of a GPU. It is at most one GPU per expert.
 func (r *runner) divideExperts() {
 	if r.Model.MoE == nil {
 		r.Experts = 1
@@ -178,8 +178,8 @@ func (r *runner) divideExperts() {
 	r.note("routed experts are divided among %d GPUs, %s; traffic between GPUs is not counted", r.Experts, why)
 }
 
-// choosePaths sets the paths of fetches, write-backs and reads. The GPUs of the machine
-// share host memory and drives evenly.
+// choosePaths sets the paths of fetches, write-backs and reads. The GPUs of the machine share host
+// memory and drives evenly.
 func (r *runner) choosePaths() error {
 	gpus := max(1, int64(r.Machine.GPUs))
 	drives := transfer.NewSSD(r.Machine.Drive, r.Machine.Drives, max(1, r.Depth/gpus))
@@ -241,7 +241,7 @@ func (r *runner) run() (*Result, error) {
 	}
 	result.Causes = Causing{exposed[Compute], exposed[Selecting], exposed[Lookup], exposed[Fetch], exposed[WriteBack], exposed[Drive], exposed[Weights]}
 	result.Mean = exposed.Sum()
-	if !(result.Mean > 0) { // no machine's file says that, a table of times can
+	if !(result.Mean > 0) { // no machine's file gives that, but a table of times can
 		return nil, fmt.Errorf("a step takes %g s by the table of times: no tokens a second follow from it", result.Mean)
 	}
 	result.distribution(times)
@@ -257,8 +257,8 @@ func (r *runner) run() (*Result, error) {
 	return result, nil
 }
 
-// tooSlow gives a result its memory, without times. From a step on, layers are priced only
-// for the bytes that they move.
+// tooSlow gives a result its memory, without times. Layers of the steps at and after from are only
+// priced for their bytes.
 func (r *runner) tooSlow(result *Result, from int) (*Result, error) {
 	for step := from; step < r.batch.Steps; step++ {
 		if err := r.priceStep(step); err != nil {
@@ -269,12 +269,12 @@ func (r *runner) tooSlow(result *Result, from int) (*Result, error) {
 	return result, nil
 }
 
-// calibrationSteps are the steps that micro-batches and eLLM's groups are chosen on,
-// evenly spread.
+// calibrationSteps is the number of evenly spread steps on which micro-batches and eLLM's groups
+// are chosen.
 const calibrationSteps = 8
 
-// trial is the time of a schedule over the calibration's steps, infinite as soon as it is
-// known to be least or more. With a table, whose edges are errors, all steps are priced.
+// trial returns the time of a schedule over the calibration's steps. It returns infinity once the
+// time is known to be at least least. With a table, whose edges are errors, it prices all steps.
 func (r *runner) trial(s interface {
 	Schedule
 	atLeast(s *Step) float64 // a lower bound of a step's time
@@ -294,7 +294,7 @@ func (r *runner) trial(s interface {
 	return sum, nil
 }
 
-// place prices one step and puts it on the timeline, and its traffic into r.traffic.
+// place prices one step, places it on the timeline and sets r.traffic.
 func (r *runner) place(step int) error {
 	if err := r.priceStep(step); err != nil {
 		return err
@@ -303,10 +303,10 @@ func (r *runner) place(step int) error {
 	return nil
 }
 
-// placePriced puts the priced step on the timeline.
+// placePriced places the priced step on the timeline.
 func (r *runner) placePriced() {
 	if f, ok := r.Schedule.(*Prefetch); ok {
-		for i := 1; i < len(r.whole.traffic); i++ { // all but the first layer are predicted
+		for i := 1; i < len(r.whole.traffic); i++ { // every layer except the first is predicted
 			r.traffic.add(r.whole.traffic[i].fetched(1 - f.Accuracy))
 		}
 	}
@@ -360,13 +360,13 @@ func (r *runner) priceStep(step int) error {
 	return nil
 }
 
-// prices are a batch, or a part of it, with the prices of its layers in one step.
+// prices holds a batch, or a part of it, with the prices of its layers in one step.
 type prices struct {
 	requests  []share
 	layers    []Layer
 	traffic   []Traffic // by layer
 	positions float64
-	same      int // an earlier part of the same requests, whose prices these are; -1: none
+	same      int // an earlier part with the same requests and prices, or -1
 }
 
 // divide prepares the prices of the whole batch and of the parts of a schedule.
@@ -375,7 +375,7 @@ func (r *runner) divide(parts int) {
 		r.whole.requests = r.batch.part(0, 1)
 	}
 	if parts == 1 {
-		parts = 0 // the whole stands for its only part
+		parts = 0 // the whole is the only part
 	}
 	if len(r.parts) == parts {
 		return
@@ -383,7 +383,7 @@ func (r *runner) divide(parts int) {
 	r.parts = slices.Grow(r.parts[:0], parts)[:parts]
 	for i := range r.parts {
 		p := &r.parts[i]
-		if p.same >= 0 { // its slices are another's
+		if p.same >= 0 { // its slices belong to that part
 			p.layers, p.traffic = nil, nil
 		}
 		p.requests = r.batch.part(i, parts)
@@ -391,17 +391,16 @@ func (r *runner) divide(parts int) {
 	}
 }
 
-// pricedLayer is the price of the layers of a step that stand for the same profiled one and
-// have the same shape.
+// pricedLayer is the price of layers of a step with the same profiled layer and the same shape.
 type pricedLayer struct {
-	turn    int // of price that it is of
+	turn    int // call of price that computed it
 	layer   Layer
 	traffic Traffic
 	sums    sums
 }
 
-// price prices the layers of one step. Layers that stand for the same profiled one and
-// have the same shape are priced once.
+// price prices the layers of one step. Layers with the same profiled layer and the same shape are
+// priced once.
 func (r *runner) price(p *prices, step int) error {
 	p.layers, p.traffic = p.layers[:0], p.traffic[:0]
 	r.turn++
@@ -417,7 +416,7 @@ func (r *runner) price(p *prices, step int) error {
 		if layer < dense {
 			k, other = other, k
 		}
-		if k.turn != r.turn || r.ellm != nil { // which is another for every layer
+		if k.turn != r.turn || r.ellm != nil { // eLLM differs for every layer
 			if other.turn == r.turn {
 				k.sums = other.sums
 			} else if k.turn != r.turn {

@@ -69,7 +69,7 @@ func realProfile(t testing.TB, tiers ...string) string {
 	return path
 }
 
-// read reads the profile's LRU cell.
+// read returns the LRU cell of the profile at path.
 func read(t testing.TB, path string) *Profile {
 	t.Helper()
 	p, err := ReadProfile(t.Context(), path, Cell{"lru", "2x"})
@@ -79,7 +79,7 @@ func read(t testing.TB, path string) *Profile {
 	return p
 }
 
-// options price SmolLM2 on an H100, each profiled layer standing for the nearest.
+// options prices SmolLM2 on an H100. The nearest profiled layer stands for each layer.
 func options(t testing.TB, p *Profile, text string) Options {
 	t.Helper()
 	machine, m := parts(t, "h100", "smollm2-135m")
@@ -103,7 +103,7 @@ func priced(t testing.TB, p *Profile, o Options) *Result {
 	return r
 }
 
-// rowsOf reads a profile's rows by itself.
+// rowsOf reads a profile's rows without this package.
 func rowsOf(t *testing.T, path string) []replay.ProfileRow {
 	rows, err := parquet.ReadFile[replay.ProfileRow](path)
 	if err != nil {
@@ -112,8 +112,8 @@ func rowsOf(t *testing.T, path string) []replay.ProfileRow {
 	return rows
 }
 
-// The bytes of a step are the rows' entries, each layer's as often as the layer map says:
-// layers 0, 5, …, 25 stand for 30 as the nearest; of two as near, the first.
+// The bytes of a step are the rows' entries, each layer weighted by the layer map. The nearest of
+// layers 0, 5, …, 25 stands for each of 30. If two are equally near, the first does.
 func TestBytesAreTheProfiles(t *testing.T) {
 	path := realProfile(t)
 	times := map[int32]float64{0: 3, 5: 5, 10: 5, 15: 5, 20: 5, 25: 7}
@@ -140,7 +140,7 @@ func TestBytesAreTheProfiles(t *testing.T) {
 	}
 }
 
-// One request drawn eight times misses eight times as much.
+// A request drawn eight times misses eight times as much.
 func TestBatchAddsUp(t *testing.T) {
 	p := read(t, realProfile(t))
 	one := options(t, p, "da")
@@ -158,7 +158,7 @@ func TestBatchAddsUp(t *testing.T) {
 	}
 }
 
-// What hides more takes no longer, and nothing beats having all on the GPU.
+// A schedule that hides more takes no longer, and none is faster than keeping all KV on the GPU.
 func TestSchedulesOnRealMisses(t *testing.T) {
 	p := read(t, realProfile(t))
 	mean := map[string]float64{}
@@ -183,8 +183,7 @@ func TestSchedulesOnRealMisses(t *testing.T) {
 	}
 }
 
-// What a prediction names wrongly moves as well; the first layer of a step
-// is not predicted.
+// Wrongly predicted blocks also move. The first layer of a step is not predicted.
 func TestWrongPrefetchMoves(t *testing.T) {
 	path := realProfile(t)
 	first, steps := 0., 0.
@@ -204,7 +203,7 @@ func TestWrongPrefetchMoves(t *testing.T) {
 	}
 }
 
-// Misses of the tier below come from the SSD, and pass the link as well.
+// Misses of the tier below come from the SSD and also pass the link.
 func TestTierIsTheSSD(t *testing.T) {
 	p := read(t, realProfile(t, "dram=lru@8x"))
 	q := read(t, realProfile(t))
@@ -271,8 +270,8 @@ func TestTimelineFile(t *testing.T) {
 	}
 }
 
-// All figures that are written are rounded, whatever is added to the struct: processors
-// that fuse multiplication and addition differ in the last digits.
+// All written figures are rounded, including any field added later. Processors that fuse
+// multiplication and addition differ in the last digits.
 func TestFiguresAreRounded(t *testing.T) {
 	p := read(t, realProfile(t))
 	figures := reflect.ValueOf(*priced(t, p, options(t, p, "layerwise")))
@@ -337,19 +336,19 @@ func TestScaling(t *testing.T) {
 			t.Errorf("%q: %v, expected %q", text, err, want)
 		}
 	}
-	// K counts what the trace lists, whatever the blocks of the replay.
+	// K counts entries of the trace's lists, for any block size of the replay.
 	chunks := *p
 	chunks.Meta.BlockTokens, chunks.Meta.ListTokens = 4, 1
 	if s, err := NewScaling(&chunks, m, "nearest", 512); err != nil || s.Factor != 2 {
 		t.Errorf("K = 256 in blocks of 4 is scaled to 512 by %v, %v, expected 2", s, err)
 	}
-	// Lists of blocks say K in blocks.
+	// Lists of blocks state K in blocks.
 	lists := *p
 	lists.Meta.BlockTokens, lists.Meta.ListTokens, lists.Meta.TopK = 16, 0, 16
 	if s, err := NewScaling(&lists, m, "nearest", 512); err != nil || s.Factor != 2 {
 		t.Errorf("K = 16 blocks of 16 is scaled to 512 by %v, %v, expected 2", s, err)
 	}
-	// Four heads that share a cache stand for the model's eight, each with an entry of its own.
+	// Four heads that share a cache stand for the model's eight, each with its own entries.
 	_, llama := parts(t, "h100", "llama-3-8b")
 	shared := *p
 	shared.Heads, shared.Meta.SharedHeads, shared.Meta.EntryBytes = 1, 4, nil
@@ -400,7 +399,7 @@ func writeRows(t *testing.T, rows []replay.ProfileRow, meta string) string {
 	return path
 }
 
-// Profiles with holes, negative counts or nothing of the sort are refused.
+// Profiles with holes or negative counts, and other files, are refused.
 func TestBadProfiles(t *testing.T) {
 	rows := rowsOf(t, realProfile(t))
 	write := func(rows []replay.ProfileRow, meta string) string { return writeRows(t, rows, meta) }
@@ -443,7 +442,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// A broken file is an error, or a profile that can be priced.
+// FuzzReadProfile checks that a broken file gives an error or a profile that can be priced.
 func FuzzReadProfile(f *testing.F) {
 	text, err := os.ReadFile(realProfile(f))
 	if err != nil {
@@ -476,7 +475,7 @@ func FuzzReadProfile(f *testing.F) {
 	})
 }
 
-// Heads with rows of their own are added up; a model with more heads moves as many more.
+// Heads with separate rows are added up. A model with more heads moves proportionally more.
 func TestHeads(t *testing.T) {
 	var rows []replay.ProfileRow
 	capacity, moved := "2x", 0.

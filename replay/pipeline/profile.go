@@ -24,23 +24,23 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 )
 
-// Counts are what one layer of one request moved in one step, over all its heads.
+// Counts are the moves of one layer of one request in one step, over all its heads.
 type Counts struct {
 	Demand    int64 // blocks
-	Misses    int64 // blocks, those moved ahead among them
-	Runs      int64 // runs of adjacent ones
+	Misses    int64 // blocks, including prefetched ones
+	Runs      int64 // runs of adjacent missed blocks
 	Moved     int64 // entries
 	Resident  int64 // blocks after the step
-	SSDMisses int64 // blocks of the misses that the tier below did not have
+	SSDMisses int64 // missed blocks that the tier below did not have
 	SSDMoved  int64 // entries
 	SSDRuns   int64
 	Below     int64 // blocks resident in the tier below
-	Positions int64 // decoded, of one head
+	Positions int64 // decoded positions of one head
 	SeqLen    int64 // tokens
-	Prompt    int64 // of them, those of the prompt
+	Prompt    int64 // tokens of the prompt
 }
 
-// Cell names a policy at a capacity, empty where the policy has none.
+// Cell is a policy at a capacity. Capacity is empty if the policy has none.
 type Cell struct {
 	Policy   string `json:"policy"`
 	Capacity string `json:"capacity"`
@@ -59,11 +59,11 @@ type Profile struct {
 	Cell     Cell
 	Requests []Request
 	Layers   []int32 // ascending
-	Heads    int     // that have rows of their own; 1 where a layer shares its selection
+	Heads    int     // heads with separate rows, 1 if a layer shares its selection
 	Tiered   bool    // the misses of a tier below the GPU's cache are known
 }
 
-// Request are the steps of one request.
+// Request holds the steps of one request.
 type Request struct {
 	ID    string
 	Steps [][]Counts // by profiled layer, then decode step
@@ -73,8 +73,8 @@ type Request struct {
 type profileFile struct {
 	path   string
 	meta   replay.ProfileMeta
-	text   string // of meta
-	digest string // as stated; empty in files that are older than it
+	text   string // text of meta
+	digest string // stated digest, empty in older files
 	file   *os.File
 	rows   *parquet.GenericReader[replay.ProfileRow]
 }
@@ -146,8 +146,8 @@ func openProfile(path string) (p *profileFile, err error) {
 	return p, nil
 }
 
-// checkColumns refuses files that lack a column or have another type for it, in the schema or
-// in a row group: the library would read its bytes as what they are not.
+// checkColumns refuses files that lack a column or have it with another type, in the schema or in a
+// row group. The library would misread such bytes.
 func checkColumns(f *parquet.File) error {
 	schema := parquet.SchemaOf(replay.ProfileRow{})
 	for _, path := range schema.Columns() {
@@ -170,9 +170,9 @@ func checkColumns(f *parquet.File) error {
 	return nil
 }
 
-// checkPlaces refuses files whose columns do not lie one behind the other, as they are written:
-// of a column that runs into the next one the library would read values that are none.
-// Package trace takes the smaller of two offsets, by which a damaged other one would pass.
+// checkPlaces refuses files whose columns are not adjacent, as the writer places them. If a column
+// overlapped the next one, the library would read wrong values. Package trace uses the smaller of
+// two offsets, so it would accept damage in the other.
 func checkPlaces(f *parquet.File) error {
 	end := int64(len("PAR1"))
 	for i, g := range f.Metadata().RowGroups {
@@ -193,7 +193,7 @@ func checkPlaces(f *parquet.File) error {
 
 func (p *profileFile) close() { p.file.Close() }
 
-// each calls use for every row; the row is reused. The file's digest is checked at its end.
+// each calls use for every row, and reuses the row. At the end it checks the file's digest.
 func (p *profileFile) each(ctx context.Context, use func(*replay.ProfileRow) error) (err error) {
 	defer recovered(p.path, &err)
 	rows, at, sum := make([]replay.ProfileRow, 1024), 0, replay.NewProfileSum()
@@ -252,7 +252,7 @@ func Cells(ctx context.Context, path string) (cells []Cell, err error) {
 // ErrSchema is wrapped by the error of a profile that another version of kvreplay wrote.
 var ErrSchema = errors.New("replay the trace again")
 
-// Oracles lists the policies of a profile that see the future.
+// Oracles returns the policies of a profile that see the future.
 func Oracles(path string) ([]string, error) {
 	p, err := openProfile(path)
 	if err != nil {
@@ -262,8 +262,8 @@ func Oracles(path string) ([]string, error) {
 	return p.meta.Oracles, nil
 }
 
-// Choose finds the one cell that policy and capacity name; either may be empty where the
-// other leaves no choice.
+// Choose finds the only cell with this policy and capacity. Either may be empty if the other
+// identifies the cell.
 func Choose(cells []Cell, policy, capacity string) (Cell, error) {
 	var fit []Cell
 	var known, ran []string
@@ -302,7 +302,7 @@ func ReadProfile(ctx context.Context, path string, cell Cell) (*Profile, error) 
 	return profiles[0], nil
 }
 
-// ReadProfiles reads cells of a profile in one pass.
+// ReadProfiles reads several cells of a profile in one pass.
 func ReadProfiles(ctx context.Context, path string, cells []Cell) (profiles []*Profile, err error) {
 	p, err := openProfile(path)
 	if err != nil {
@@ -340,7 +340,7 @@ func ReadProfiles(ctx context.Context, path string, cells []Cell) (profiles []*P
 	return profiles, nil
 }
 
-// above says whether the caches above a tier are the cell, as replay writes them.
+// above reports whether the caches above a tier are the cell, in the text that replay writes.
 func above(text string, c Cell) bool {
 	return text == c.Policy || text == c.Policy+"@"+c.Capacity
 }
@@ -349,14 +349,14 @@ type streamKey struct {
 	request string
 	layer   int32
 	tier    int32
-	head    int32 // -1 where the layer shares its selection
+	head    int32 // -1 if the layer shares its selection
 }
 
 // gatherer collects rows.
 type gatherer struct {
 	profile *Profile
 	streams map[streamKey][]Counts
-	order   []string // requests
+	order   []string // requests in order
 	heads   map[int32]bool
 }
 
@@ -378,10 +378,10 @@ func (g *gatherer) add(r *replay.ProfileRow) error {
 	if steps == nil && !slices.Contains(g.order, r.RequestID) {
 		g.order = append(g.order, r.RequestID)
 	}
-	// A prefetcher moved ahead what was moved beyond the misses, each block a piece of its own.
-	// For a policy that admits (block-lfu) a row has the entries, not how many of them moved
-	// one by one. Fewer than the blocks of the misses are as many pieces as misses, more are
-	// pieces of whole blocks.
+	// Moves beyond the misses were prefetched, each block as a piece of its own. For a policy that
+	// admits (block-lfu), a row has the number of entries, but not how many moved one by one. If
+	// they are fewer than the blocks of the misses, they count as one piece per miss. Any further
+	// entries count as pieces of whole blocks.
 	m := &g.profile.Meta
 	prefetched := max(0, r.Moved/int64(max(1, m.BlockTokens)*max(1, m.SharedHeads))-int64(r.Misses))
 	c := Counts{Demand: int64(r.Demand), Misses: int64(r.Misses) + prefetched, Runs: int64(r.MissRuns) + prefetched, Moved: r.Moved, Resident: int64(r.Resident),
@@ -394,7 +394,7 @@ func (g *gatherer) add(r *replay.ProfileRow) error {
 	return nil
 }
 
-// finish adds up the heads of each layer and looks for holes.
+// finish adds up the heads of each layer and checks for holes.
 func (g *gatherer) finish() error {
 	p := g.profile
 	slices.Sort(p.Layers)
@@ -440,7 +440,7 @@ func (g *gatherer) layer(id string, layer int32, heads []int32) (sum []Counts, e
 			c.Runs += o.Runs
 			c.Moved += o.Moved
 			c.Resident += o.Resident
-			c.Positions, c.SeqLen, c.Prompt = max(c.Positions, o.Positions), max(c.SeqLen, o.SeqLen), max(c.Prompt, o.Prompt) // of all heads
+			c.Positions, c.SeqLen, c.Prompt = max(c.Positions, o.Positions), max(c.SeqLen, o.SeqLen), max(c.Prompt, o.Prompt) // equal in all heads
 			if g.profile.Tiered {
 				b := &lower[i]
 				c.SSDMisses += b.Misses

@@ -10,27 +10,28 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// RowPricer prices cells from their result rows alone, which have sums over steps,
-// layers and heads: one step is priced in which every layer and selecting head of the
-// model misses as the mean recorded stream does. As far as a step's time is linear in its
-// misses (a sequential schedule, one path of the link) that is the mean step of the
-// profile. Two bends are lost: a schedule hides more of a mean fetch than of uneven ones,
-// and the fastest of several paths is faster for uneven ones.
+// RowPricer prices cells from their result rows alone, which hold sums over steps, layers and
+// heads. It prices one step in which every layer and selecting head of the model misses as the mean
+// recorded stream. The result is the mean step of the profile if a step's time is linear in its
+// misses. This holds for a sequential schedule with one path of the link.
+//
+// Otherwise averaging hides two effects. Schedules overlap a constant fetch better than uneven
+// ones. Choosing the fastest of several paths per fetch helps uneven fetches more.
 type RowPricer struct {
-	// Options, but for Model, Scaling and Selection, which follow from the row. A Context
-	// of 0 is the model's, at most RowContext: rows do not state their requests' lengths.
+	// Options, without Model, Scaling and Selection, which follow from the row. A Context of 0 is
+	// the model's, at most RowContext, because rows do not state the lengths of their requests.
 	Options
-	// Find is the shape that a row's model has, nil where it is not known.
+	// Find returns the shape of a row's model, or nil if it is not known.
 	Find func(model string) *hardware.Model
-	// Selection is how models find their Top-K, as ParseSelection reads it.
+	// Selection is the method by which models find their Top-K, in the form of ParseSelection.
 	Selection string
 }
 
-// RowContext is the context that rows are priced at, in tokens, where nothing else is
-// said and the model has one as long.
+// RowContext is the default context for pricing rows, in tokens. Models with a shorter context use
+// their own.
 const RowContext = 32768
 
-// Price prices the mean step of a row, which may be summed over any parts of its cell.
+// Price prices the mean step of a row, which may sum any parts of its cell.
 func (p *RowPricer) Price(ctx context.Context, r *result.Row) (*Result, error) {
 	o := p.Options
 	if o.Schedule.Traits().Moves != MovesMisses {
@@ -68,8 +69,8 @@ func unknownShape(r *result.Row) error {
 	return fmt.Errorf("the shape of %s is not known: name one with --model", r.Model)
 }
 
-// meanStep is a profile of one step and layer that stands for all: counts are the row's
-// sums, which the scaling divides by its stream-steps.
+// meanStep returns a profile of one step and layer that stands for all. Its counts are the sums of
+// the row. The scaling divides them by the stream-steps.
 func meanStep(r *result.Row, m *hardware.Model) (*Profile, *Scaling) {
 	heads, entry := keyHeads(m), float64(m.EntryPerHead())
 	if r.EntryBytes != nil && float64(*r.EntryBytes) == float64(m.Entry.Value) { // a layer shares its selection
@@ -77,13 +78,13 @@ func meanStep(r *result.Row, m *hardware.Model) (*Profile, *Scaling) {
 	}
 	shared := float64(max(1, r.SharedHeads))
 	s := &Scaling{LayerOf: make([]int, int(m.Layers.Value)), Factor: heads / shared / float64(r.Steps), Heads: heads, EntryBytes: entry, TopK: r.TopK}
-	if r.DemandEntries == nil { // the trace lists blocks, and K counts them
+	if r.DemandEntries == nil { // the trace lists blocks, and K counts blocks
 		s.TopK *= max(1, r.BlockTokens)
 	}
 	blocks := r.Misses + r.Prefetched
 	meta := replay.ProfileMeta{Setting: result.Setting{TopK: r.TopK, Sink: r.Sink, Local: r.Local, BlockTokens: r.BlockTokens,
 		SharedHeads: r.SharedHeads, StepTokens: 1}}
-	room := float64(r.PinnedPeakEntries)/shared - pinnedRoom(&meta) // of a head, beyond sinks and local window
+	room := float64(r.PinnedPeakEntries)/shared - pinnedRoom(&meta) // of a head, without sinks and local window
 	meta.OutlierBlocks = max(0, int(room)/max(1, r.BlockTokens))
 	step := Counts{Demand: r.Demand, Misses: blocks, Runs: blocks, Moved: r.MovedEntries, Resident: r.ResidentPeak * r.Steps, Positions: 1}
 	return &Profile{
@@ -94,12 +95,11 @@ func meanStep(r *result.Row, m *hardware.Model) (*Profile, *Scaling) {
 	}, s
 }
 
-// Decoding is a profile for schedules that move whole layers, whatever a cache would
-// miss: every request has prompt tokens and generates others, the first of which is
-// prefill's, so that generate − 1 steps follow, step i with prompt + i tokens cached.
-// Allocated caches have prompt + generate positions from the first step on, and all of
-// them move (static caches, as Hugging Face Transformers' OffloadedStaticCache copies
-// them).
+// Decoding returns a profile for schedules that move whole layers, independent of any cache. Every
+// request has prompt tokens and generates generate tokens. Prefill computes the first of them, so
+// generate − 1 steps follow. Step i has prompt + i cached tokens. Allocated caches have prompt +
+// generate positions from the first step, and all of them move. These are static caches, as Hugging
+// Face Transformers' OffloadedStaticCache copies them.
 func Decoding(prompt, generate int, allocated bool, m *hardware.Model) (*Profile, *Scaling, error) {
 	if prompt < 1 || generate < 2 {
 		return nil, nil, fmt.Errorf("a prompt of %d tokens and %d generated, expected at least 1 and 2: the first token is prefill's", prompt, generate)

@@ -9,7 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// summed adds up a profile's rows of LRU, as a result row has them.
+// summed adds up a profile's rows of LRU into a result row.
 func summed(t *testing.T, path string) *result.Row {
 	t.Helper()
 	entry := 768
@@ -35,9 +35,9 @@ func rowPricer(t *testing.T, o Options) *RowPricer {
 	}}
 }
 
-// A row's mean step has the bytes of its profile's, where every profiled layer stands for
-// as many, and nearly its time: to 1e-4 where fetches take one path and nothing overlaps,
-// so that times are linear in misses, less the launches of layers that miss nothing.
+// A row's mean step has the bytes of its profile's if every profiled layer stands for equally many.
+// It also has nearly its time: to 1e-4 if fetches take one path and nothing overlaps. Times are
+// then linear in misses, except for the launches of layers without misses.
 func TestRowsAreTheMeanStep(t *testing.T) {
 	path := realProfile(t)
 	p, row := read(t, path), summed(t, path)
@@ -77,7 +77,7 @@ func TestRowsAreTheMeanStep(t *testing.T) {
 	}
 }
 
-// Heads that select apart miss each as the mean stream; a layer that shares its selection
+// Heads that select separately each miss as the mean stream. A layer that shares its selection
 // moves as many entries, each of all heads.
 func TestRowsOfHeads(t *testing.T) {
 	o := options(t, read(t, realProfile(t)), "sequential")
@@ -90,13 +90,13 @@ func TestRowsOfHeads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pieces := 3. // of each missed token
+		pieces := 3. // pieces per missed token
 		if bytes == &shared {
 			pieces = 1
 		}
 		near(t, "bytes", r.H2D, 30*4*768)
 		near(t, "pieces", r.Pieces, 30*4*pieces)
-		row.Misses, row.Prefetched = 30, 10 // what was moved ahead was moved
+		row.Misses, row.Prefetched = 30, 10 // prefetched blocks have moved
 		ahead, err := p.Price(t.Context(), row)
 		if err != nil {
 			t.Fatal(err)
@@ -112,7 +112,7 @@ func TestRowsOfHeads(t *testing.T) {
 		near(t, "cache", pinned.Memory.Cache-r.Memory.Cache, 30*100*768)
 		row.PinnedPeakEntries = 0
 	}
-	// Where the three heads share a cache, its pinned entries are those of all.
+	// If the three heads share a cache, its pinned entries are those of all heads.
 	row.EntryBytes, row.SharedHeads = &apart, 3
 	r, err := p.Price(t.Context(), row)
 	if err != nil {
@@ -148,8 +148,8 @@ func TestRowsRefused(t *testing.T) {
 	}
 }
 
-// No context is shorter than what a head selects of it: K tokens, or as many blocks where the
-// trace lists blocks, of which no row knows what entries are demanded.
+// A context is at least as long as the tokens that a head selects: K tokens or, if the trace lists
+// blocks, K blocks. No row then states the demanded entries.
 func TestRowsOfShortContexts(t *testing.T) {
 	path := realProfile(t)
 	row, o := summed(t, path), options(t, read(t, path), "sequential")

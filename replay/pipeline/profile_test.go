@@ -14,9 +14,9 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 )
 
-// A layer's counts are the sums of its heads', context and positions those of one; the tier
-// below has its own. Blocks of 2 tokens: head 1 moved 3 blocks for 2 misses, one of them
-// ahead, which was no part of a run; of the tier's 2 misses one was not taken whole.
+// A layer's counts are the sums of its heads'. Context and positions are those of one head. The
+// tier below has separate counts. Blocks have 2 tokens. Head 1 moved 3 blocks for 2 misses, one of
+// them a prefetch outside of any run. The tier has 2 misses, and one was not taken whole.
 func TestHeadsAddUp(t *testing.T) {
 	two := "2x"
 	row := func(head, tier, demand, misses, runs, moved, resident int32) replay.ProfileRow {
@@ -47,7 +47,7 @@ func TestHeadsAddUp(t *testing.T) {
 	}
 }
 
-// Whatever bit of a profile is flipped, what is read of it is the same or an error.
+// Any flipped bit of a profile causes an error or changes nothing.
 func TestFlippedBits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("where the library panics on damaged pages, the race detector ends the program before that is an error")
@@ -62,7 +62,7 @@ func TestFlippedBits(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	seen := 0
 	for range 500 {
-		at := len(good) - 1 - r.IntN(min(len(good), 6000)) // the footer, and whatever is before it
+		at := len(good) - 1 - r.IntN(min(len(good), 6000)) // in the footer or shortly before it
 		flipped := bytes.Clone(good)
 		flipped[at] ^= 1 << r.IntN(8)
 		if err := os.WriteFile(path, flipped, 0o644); err != nil {
@@ -82,7 +82,7 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// A file whose columns lie otherwise than they are written is refused before it is read.
+// A file whose columns are not in the written order is refused before it is read.
 func TestPlaces(t *testing.T) {
 	path := realProfile(t)
 	file, err := os.Open(path)

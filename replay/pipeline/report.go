@@ -14,8 +14,8 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// WriteTable writes results of one model, batch and cell for people: a column of figures
-// for one result, a line each for several, and the notes.
+// WriteTable writes results of one model, batch and cell as text: a column of figures for one
+// result, one line each for several, and the notes.
 func WriteTable(w io.Writer, results []*Result) error {
 	if len(results) == 1 {
 		return writeOne(w, results[0])
@@ -78,7 +78,7 @@ func writeOne(w io.Writer, r *Result) error {
 	return writeNotes(w, []*Result{r})
 }
 
-// writeNotes writes each note once, with the names of the results that have it unless all do.
+// writeNotes writes each note once. It names the results that have it, unless all do.
 func writeNotes(w io.Writer, results []*Result) error {
 	var notes []string
 	about := map[string][]int{}
@@ -102,8 +102,8 @@ func writeNotes(w io.Writer, results []*Result) error {
 	return nil
 }
 
-// concerned names some of the results: by their machines, or by their schedules, if no other
-// result has those, otherwise by both.
+// concerned names some of the results by their machines or by their schedules. It uses both if
+// other results share them.
 func concerned(results []*Result, some []int) (text string) {
 	for _, name := range []func(r *Result) string{
 		func(r *Result) string { return r.Machine },
@@ -129,7 +129,7 @@ func concerned(results []*Result, some []int) (text string) {
 	return text
 }
 
-// shortName is a schedule without its options, unless another one differs in them alone.
+// shortName returns a schedule without its options, unless another one differs only in them.
 func shortName(results []*Result, one *Result) string {
 	name, _, _ := strings.Cut(one.Schedule, ":")
 	for _, r := range results {
@@ -140,12 +140,12 @@ func shortName(results []*Result, one *Result) string {
 	return name
 }
 
-// values are the causes in the order of CauseNames.
+// values returns the causes in the order of CauseNames.
 func (c *Causing) values() [Causes]float64 {
 	return [Causes]float64{c.Compute, c.Selection, c.Lookup, c.Fetch, c.WriteBack, c.SSD, c.Weights}
 }
 
-// transfers are what links and drives expose.
+// transfers returns the exposed time of links and drives, in seconds.
 func (c *Causing) transfers() float64 { return c.Fetch + c.WriteBack + c.SSD + c.Weights }
 
 // WriteJSON writes the results as an array.
@@ -158,7 +158,7 @@ func encode(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// WriteCSV writes a line a result; times are seconds, sizes bytes.
+// WriteCSV writes one line per result. Times are seconds, sizes bytes.
 func WriteCSV(w io.Writer, results []*Result) error {
 	c := csv.NewWriter(w)
 	header := []string{"machine", "model", "schedule", "policy", "capacity", "batch", "steps", "tokens_per_step", "step_mean_s", "step_p50_s", "step_p95_s", "step_p99_s", "tpot_s", "tokens_per_s_request", "tokens_per_s_gpu"}

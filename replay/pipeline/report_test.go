@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A table says what was run, and of each note which results it is about.
+// A table names its results, and each note names the results that it is about.
 func TestTableSaysWhatWasRun(t *testing.T) {
 	result := func(machine, schedule string, notes ...string) *Result {
 		return &Result{Machine: machine, Model: "m", Schedule: schedule, Cell: Cell{"lru", "2x"}, Batch: 8, Steps: 3, Notes: notes}
@@ -43,7 +43,7 @@ func TestTableSaysWhatWasRun(t *testing.T) {
 	}
 }
 
-// TestCSVNames: columns are named as JSON's fields are, in one spelling.
+// TestCSVNames checks that columns have the names of JSON's fields.
 func TestCSVNames(t *testing.T) {
 	var out strings.Builder
 	if err := WriteCSV(&out, nil); err != nil {

@@ -1,13 +1,13 @@
 package pipeline
 
-// Resource does one operation at a time.
+// Resource executes one operation at a time.
 type Resource uint8
 
 // The resources of one GPU and its share of the host.
 const (
 	SMs Resource = iota // the GPU's multiprocessors
-	H2D                 // the link towards the GPU
-	D2H                 // the link from it
+	H2D                 // link towards the GPU
+	D2H                 // link from the GPU
 	CPU
 	SSD
 	resources
@@ -17,14 +17,14 @@ var resourceNames = [resources]string{"SMs", "H2D", "D2H", "CPU", "SSD"}
 
 func (r Resource) String() string { return resourceNames[r] }
 
-// Cause is what time is spent on.
+// Cause is a reason for time spent.
 type Cause uint8
 
 // The causes, in the order of reports.
 const (
 	Compute   Cause = iota // projections, attention, feed-forward, recomputation
 	Selecting              // indexer, scores, Top-K
-	Lookup                 // which of the demand is resident, and keeping track of it
+	Lookup                 // search for the resident part of the demand, and bookkeeping
 	Fetch                  // host memory to GPU
 	WriteBack              // GPU to host memory
 	Drive                  // SSD to host memory
@@ -37,7 +37,7 @@ var CauseNames = [Causes]string{"compute", "selection", "lookup", "fetch", "writ
 
 func (c Cause) String() string { return CauseNames[c] }
 
-// Kind is what an operation does; it fixes resource and cause.
+// Kind is the kind of an operation. It determines resource and cause.
 type Kind uint8
 
 // The kinds.
@@ -46,29 +46,29 @@ const (
 	Select                      // indexer or scores, Top-K
 	LookupGPU                   // lookup by a kernel
 	LookupCPU                   // lookup by the host
-	Update                      // the host's bookkeeping of what came and went
+	Update                      // the host's bookkeeping of fetched and evicted blocks
 	Pre                         // projections that selection does not need
 	Attend                      // attention
-	AttendResident              // attention on what is resident
-	AttendFetched               // attention on what was fetched, merged
+	AttendResident              // attention on resident entries
+	AttendFetched               // attention on fetched entries, and the merge
 	Post                        // output projection, feed-forward
 	Output                      // vocabulary
 	Recompute                   // K and V from activations
 	Quantize                    // KV, from FP16
 	Dequantize                  // KV, to FP16
 	Split                       // overhead of dividing a kernel
-	Gather                      // multiprocessor time that a fetch kernel takes
-	GatherWeights               // that a kernel takes which loads weights
-	Scatter                     // that a write-back kernel takes
+	Gather                      // SM time of a fetch kernel
+	GatherWeights               // SM time of a kernel that loads weights
+	Scatter                     // SM time of a write-back kernel
 	FetchBlocks                 // missed blocks from host memory
-	FetchAhead                  // blocks that a prediction asks for
-	FetchRead                   // blocks that came from the SSD
-	FetchLayer                  // a whole layer's KV, or the rest that is not recomputed
-	LoadActivations             // inputs of a layer to recompute from
+	FetchAhead                  // predicted blocks
+	FetchRead                   // blocks that the SSD has read
+	FetchLayer                  // whole KV of a layer, or the part that is not recomputed
+	LoadActivations             // inputs of a layer, for recomputing
 	LoadWeights
 	ReadSSD
 	Store // write-back of generated entries
-	Join  // of no duration: others have ended
+	Join  // no duration: marks the end of others
 	kinds
 )
 
@@ -108,8 +108,8 @@ var kindTable = [kinds]struct {
 
 func (k Kind) String() string { return kindTable[k].name }
 
-// Resource is what an operation of this kind occupies.
+// Resource returns the resource that an operation of this kind occupies.
 func (k Kind) Resource() Resource { return kindTable[k].resource }
 
-// Cause is what its time counts as.
+// Cause returns the cause of its time.
 func (k Kind) Cause() Cause { return kindTable[k].cause }

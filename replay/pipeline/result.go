@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Result is what a batch takes.
+// Result holds the times and bytes of a batch.
 type Result struct {
 	Machine  string `json:"machine"`
 	Model    string `json:"model"`
@@ -27,11 +27,11 @@ type Result struct {
 	P50    float64  `json:"step_p50_s"`
 	P95    float64  `json:"step_p95_s"`
 	P99    float64  `json:"step_p99_s"`
-	TPOT   float64  `json:"tpot_s"`               // mean step ÷ tokens a step
-	OTPS   float64  `json:"tokens_per_s_request"` // its inverse
-	Tokens float64  `json:"tokens_per_s_gpu"`     // of the batch
+	TPOT   float64  `json:"tpot_s"`               // mean step ÷ tokens per step
+	OTPS   float64  `json:"tokens_per_s_request"` // 1 ÷ TPOT
+	Tokens float64  `json:"tokens_per_s_gpu"`     // of the whole batch
 	Causes Causing  `json:"exposed_s"`            // mean step by cause
-	H2D    float64  `json:"h2d_bytes_per_step"`   // of the batch, all layers
+	H2D    float64  `json:"h2d_bytes_per_step"`   // of the whole batch, all layers
 	D2H    float64  `json:"d2h_bytes_per_step"`
 	SSD    float64  `json:"ssd_bytes_per_step"`
 	Pieces float64  `json:"descriptors_per_step"`
@@ -40,7 +40,8 @@ type Result struct {
 	Notes  []string `json:"notes"`
 	median int      // the step whose time is P50
 
-	// Recomputed is how many positions of a request are recomputed, mean of layers and steps.
+	// Recomputed is the number of positions of a request that are recomputed, averaged over layers
+	// and steps.
 	Recomputed float64 `json:"recomputed_positions,omitempty"`
 }
 
@@ -55,11 +56,10 @@ type Causing struct {
 	Weights   float64 `json:"weights"`
 }
 
-// Fits says whether everything has a place in memory. The times are of no use where it
-// does not.
+// Fits reports whether everything fits in memory. If not, the times are meaningless.
 func (r *Result) Fits() bool { return r.Memory.Verdict == "" }
 
-// distribution sets the percentiles, each the time of a step that was (nearest rank).
+// distribution sets the percentiles. Each is the time of one of the steps (nearest rank).
 func (r *Result) distribution(times []float64) {
 	order := make([]int, len(times))
 	for i := range order {
@@ -71,8 +71,8 @@ func (r *Result) distribution(times []float64) {
 	r.P50, r.P95, r.P99 = times[r.median], times[rank(0.95)], times[rank(0.99)]
 }
 
-// resultDigits of a figure are kept: processors that fuse multiplication and addition
-// differ in those beyond, and equal input gives equal output on all.
+// resultDigits is the number of kept digits of a figure. Processors that fuse multiplication and
+// addition differ in further digits. Equal input must give equal output on all of them.
 const resultDigits = 12
 
 // round rounds all figures.
@@ -92,7 +92,7 @@ func rounded(v float64) float64 { return roundedTo(resultDigits, v) }
 func roundedTo(digits int, v float64) float64 {
 	v, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
 	if err != nil {
-		panic(err) // what FormatFloat writes, ParseFloat reads
+		panic(err) // ParseFloat reads the output of FormatFloat
 	}
 	return v
 }
@@ -100,7 +100,7 @@ func roundedTo(digits int, v float64) float64 {
 // Oracle reports whether the profile's policy sees the future.
 func (p *Profile) Oracle() bool { return slices.Contains(p.Meta.Oracles, p.Cell.Policy) }
 
-// labels are the conditions that limit a result with the basis b.
+// labels returns the conditions that limit a result with the basis b.
 func (r *runner) labels(b basis) result.Labels {
 	labels := slices.Concat(r.profile.Meta.Labels, r.Scaling.Labels)
 	if r.traits.Moves == MovesMisses && r.profile.Oracle() {
@@ -118,7 +118,7 @@ func (r *runner) labels(b basis) result.Labels {
 	return result.Labels{}.With(labels...)
 }
 
-// sharedLabels are the labels of several results together.
+// sharedLabels returns the labels of several results together.
 func sharedLabels(results []*Result) result.Labels {
 	labels := make([]result.Labels, len(results))
 	for i, r := range results {
@@ -127,7 +127,7 @@ func sharedLabels(results []*Result) result.Labels {
 	return result.SharedLabels(labels, "lines")
 }
 
-// scheduleText is the result's schedule, with the labels that not all results have.
+// scheduleText returns the result's schedule, with the labels that only some results have.
 func (r *Result) scheduleText(shared result.Labels) string {
 	if apart := r.Labels.Without(shared); len(apart) > 0 {
 		return fmt.Sprintf("%s [%s]", r.Schedule, apart)

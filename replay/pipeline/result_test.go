@@ -8,8 +8,8 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// Percentiles by hand, nearest rank: of n steps the ⌈share × n⌉-th by time, equals in
-// the order of the steps.
+// Percentiles by hand, nearest rank: of n steps the ⌈share × n⌉-th by time. Equal times keep the
+// order of the steps.
 func TestDistribution(t *testing.T) {
 	hundred := make([]float64, 100)
 	for i := range hundred {
@@ -22,7 +22,7 @@ func TestDistribution(t *testing.T) {
 	}{
 		{[]float64{7}, 7, 7, 7, 0},
 		{[]float64{4, 2, 3, 1}, 2, 4, 4, 1},
-		{[]float64{5, 1, 3, 3, 3}, 3, 5, 5, 3}, // of 1 3 3 3 5 the third, the second of the equals
+		{[]float64{5, 1, 3, 3, 3}, 3, 5, 5, 3}, // third of 1 3 3 3 5, which is the second of the equal times
 		{[]float64{2, 2, 2}, 2, 2, 2, 1},
 		{hundred, 50, 95, 99, 50},
 	} {
@@ -34,7 +34,7 @@ func TestDistribution(t *testing.T) {
 	}
 }
 
-// A note names what the machine's files assume of what a schedule uses, and nothing else.
+// A note names exactly the assumptions in the machine's files that a schedule uses.
 func TestAssumedIsSaid(t *testing.T) {
 	p := read(t, realProfile(t))
 	for _, c := range []struct{ schedule, path, has, lacks string }{
@@ -71,8 +71,8 @@ func TestAssumedIsSaid(t *testing.T) {
 	}
 }
 
-// What is assumed of PCIe goes for every path, of FP8 for weights of a byte, of GPUDirect where
-// the drives use it.
+// Assumptions about PCIe apply to every path. Those about FP8 apply to weights of one byte. Those
+// about GPUDirect apply if the drives use it.
 func TestAssumedWhereUsed(t *testing.T) {
 	p := read(t, realProfile(t, "dram=lru@4x"))
 	for name, c := range map[string]struct {
@@ -102,7 +102,8 @@ func TestAssumedWhereUsed(t *testing.T) {
 	}
 }
 
-// A path whose numbers have sources is not named; of another, what has none.
+// A path with a source for every number is not named. For other paths the note names the numbers
+// without a source.
 func TestAssumedOfPaths(t *testing.T) {
 	lines := []hardware.Line{
 		{Field: "host_to_device.call.launch", Value: 0, Status: hardware.Assumed},

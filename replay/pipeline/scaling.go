@@ -10,27 +10,27 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// Scaling says how a profile's counts stand for a model's.
+// Scaling maps the counts of a profile to those of a model.
 type Scaling struct {
-	LayerOf    []int   // for each layer of the model, the index of a profiled one
-	Factor     float64 // a profiled layer's counts times this are the model layer's
-	Heads      float64 // streams of a model layer: entries of one token
-	EntryBytes float64 // of an entry
-	TopK       int     // tokens that a head selects; 0: not known
-	// Labels are the conditions that the scaling puts on every figure.
+	LayerOf    []int   // index of the profiled layer for each layer of the model
+	Factor     float64 // counts of the model's layer ÷ counts of the profiled layer
+	Heads      float64 // streams of a model layer, which is also the number of entries per token
+	EntryBytes float64 // size of an entry
+	TopK       int     // tokens that a head selects, 0 if not known
+	// Labels are the conditions that the scaling adds to every figure.
 	Labels result.Labels
 	Notes  []string
 }
 
-// NewScaling maps a profile to a model. Where the profile has all of the model's layers
-// and heads, nothing is scaled and layerMap may be empty. Otherwise layerMap says which
-// profiled layer stands for which of the model's:
+// NewScaling maps a profile to a model. If the profile has all of the model's layers and heads,
+// nothing is scaled and layerMap may be empty. Otherwise layerMap states the profiled layer for
+// each of the model's layers:
 //
 //	nearest           the one with the nearest number
 //	stretch           the one at the same relative depth
 //	0-19=3,20-60=25   as listed: model layers = profiled layer
 //
-// and heads are scaled by their number. topk, if not 0, scales all counts to that budget.
+// Heads are scaled by their number. If topk is not 0, all counts are scaled to that budget.
 func NewScaling(p *Profile, m *hardware.Model, layerMap string, topk int) (*Scaling, error) {
 	s := &Scaling{Factor: 1, Heads: 1, EntryBytes: float64(m.Entry.Value)}
 	needs := s.heads(p, m)
@@ -65,7 +65,7 @@ func NewScaling(p *Profile, m *hardware.Model, layerMap string, topk int) (*Scal
 	return s, nil
 }
 
-// heads sets entry size and factor by who selects: a layer, or each head.
+// heads sets entry size and factor. They depend on whether a layer or each head selects.
 func (s *Scaling) heads(p *Profile, m *hardware.Model) (needs []string) {
 	profiled := p.Heads * max(1, p.Meta.SharedHeads)
 	if profiled == 1 {

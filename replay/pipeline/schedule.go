@@ -12,22 +12,21 @@ import (
 // Schedule places the operations of a step on a timeline. To add one, write its type next
 // to its family (schedule_*.go) and add a line to the table below.
 type Schedule interface {
-	// Name is its text form with all options. ParseSchedule reads it.
+	// Name returns its text form with all options. ParseSchedule reads it.
 	Name() string
-	// Parts is the number of parts that the batch is divided into, 1 if it stays whole.
+	// Parts returns the number of parts of the batch, 1 if it stays whole.
 	Parts() int
-	// Traits say what it moves and which model it serves.
+	// Traits returns the data that it moves and the model that it serves.
 	Traits() Traits
 	// Place adds a step to an empty timeline.
 	Place(t *Timeline, s *Step)
 }
 
-// Closed is a schedule with a closed form of its step time. A test holds the timeline
-// against it.
+// Closed is a schedule with a closed form of its step time. A test compares it with the timeline.
 type Closed interface {
 	Schedule
-	// Closed is the step's time if only the stages of the formula take time: write-back
-	// hides, except for the SMs that its kernel takes, and copy engines fetch.
+	// Closed returns the step's time in seconds if only the stages of the formula take time.
+	// Write-back hides, except for the SMs that its kernel takes. Copy engines fetch.
 	Closed(s *Step) float64
 }
 
@@ -35,25 +34,25 @@ type Closed interface {
 type Traits struct {
 	Serves  Serves
 	Moves   Moves
-	Weights bool // move over the link too
-	// Predicted is the share of the misses that a prediction names, 0 to 1. Profiles measure
-	// no predictions, so every prediction is assumed.
+	Weights bool // weights also move over the link
+	// Predicted is the share of the misses that a prediction names, 0 to 1. Profiles measure no
+	// predictions, so every prediction is assumed.
 	Predicted float64
 }
 
-// Moves is the data that a schedule moves. It decides what must fit into the GPU.
+// Moves is the data that a schedule moves. It decides which data must fit into the GPU.
 type Moves int
 
 // The data that moves.
 const (
-	MovesMisses   Moves = iota // of a cache; the rest of the KV is below it
+	MovesMisses   Moves = iota // misses of a cache, with the rest of the KV below it
 	MovesNothing               // all KV is on the GPU
-	MovesLayers                // each layer's KV, every step; the GPU holds two of them
-	MovesUncached              // a share of each layer's KV, every step, of some layers
+	MovesLayers                // each layer's KV in every step, with two layers on the GPU
+	MovesUncached              // a share of the KV of some layers, in every step
 )
 
-// Serves names the model that a schedule's tokens come from. Speeds are only ranked among
-// schedules that serve the same one.
+// Serves names the model that a schedule's tokens come from. Speeds are ranked only among schedules
+// that serve the same model.
 type Serves string
 
 // The models served.
@@ -72,13 +71,13 @@ func AttendsDensely(s Schedule) bool { return s.Traits().Serves != SparseTopK }
 // wholeBatch is embedded by schedules that move a cache's misses and keep the batch whole.
 type wholeBatch struct{ name string }
 
-// Name is the text form.
+// Name returns the text form.
 func (w wholeBatch) Name() string { return w.name }
 
-// Parts is 1.
+// Parts returns 1.
 func (wholeBatch) Parts() int { return 1 }
 
-// Traits are those of a schedule that moves misses.
+// Traits returns those of a schedule that moves misses.
 func (wholeBatch) Traits() Traits { return Traits{Serves: SparseTopK} }
 
 // canonical reads a schedule's options and returns its name with all of them.
@@ -95,7 +94,7 @@ type entry struct {
 	name, usage string
 	summary     string // one line of help
 	parse       func(options string) (Schedule, error)
-	aliases     []string // the systems that it models, and other names
+	aliases     []string // the systems that it models and other names
 }
 
 var table = []entry{
@@ -113,7 +112,7 @@ var table = []entry{
 	{"dense", "dense", "dense attention over the whole context, all KV on the GPU", parseDense, nil},
 }
 
-// ScheduleList describes the schedules, a line each.
+// ScheduleList describes the schedules, one per line.
 func ScheduleList() string {
 	var b strings.Builder
 	for _, e := range table {
@@ -126,7 +125,7 @@ func ScheduleList() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// scheduleNames are the names of the table with their aliases.
+// scheduleNames returns the names of the table with their aliases.
 func scheduleNames() []names.Name {
 	list := make([]names.Name, len(table))
 	for i, e := range table {
@@ -135,10 +134,10 @@ func scheduleNames() []names.Name {
 	return list
 }
 
-// ScheduleNames lists them without options.
+// ScheduleNames returns the names of the schedules without options.
 func ScheduleNames() []string { return names.List(scheduleNames()) }
 
-// ScheduleAliases lists the other names of schedules, as in "prefetch (infinigen)".
+// ScheduleAliases returns the other names of schedules, as in "prefetch (infinigen)".
 func ScheduleAliases() string {
 	aliased := slices.DeleteFunc(scheduleNames(), func(n names.Name) bool { return n.Aliases == nil })
 	return strings.Join(names.WithAliases(aliased), ", ")

@@ -9,27 +9,26 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// ELLM keeps the last tokens of every request on the GPU; of the first share, Uncached,
-// nothing stays there from one step to the next. Layers are taken in groups of Recompute
-// + Swap: the first ones are run again over the uncached tokens, while for the others
-// their KV comes from host memory; meanwhile the group before decodes (eLLM, sections 2.3
-// and 4.3). With R_g and D_g what group g computes again and decodes, u_j the transfer of
-// layer j:
+// ELLM keeps the last tokens of every request on the GPU. The KV of the first share, Uncached, is
+// not kept there between steps. Layers form groups of Recompute + Swap layers. The first layers of
+// a group are run again over the uncached tokens. The others get their KV from host memory.
+// Meanwhile the previous group decodes (eLLM, sections 2.3 and 4.3). Let R_g and D_g be the times
+// to run group g again and to decode it, and u_j the transfer of layer j:
 //
 //	q_j = max(q_{j−1}, e of group g−2) + u_j
 //	group g: e += R_{g+1}; for each layer j of g: e = max(e + pre_j, q_j) + rest_j
 //
-// and R_0 before the first. Fused, group g+1 is run again within the kernels that decode
-// group g: e += max(0, R_{g+1} − D_g) afterwards, as if the two never wanted the same (an
-// upper bound of section 4.3.2).
+// R_0 comes before the first group. If Fused, group g+1 is run again within the kernels that decode
+// group g. Then e += max(0, R_{g+1} − D_g) comes afterwards, as if the two never needed the same
+// resource (an upper bound of section 4.3.2).
 //
-// As in the paper, a layer can be run again though the one before was swapped: where its
-// input comes from is not stated there. Generated tokens are written back at no cost.
+// As in the paper, a layer can be run again after a swapped one. The paper does not state where its
+// input comes from. Generated tokens are written back at no cost.
 type ELLM struct {
-	Uncached  float64 // share of each request's tokens, from its first; NaN: the least that fits the GPU
-	Swap      int     // layers of a group whose KV moves; −1: chosen with Recompute
+	Uncached  float64 // share of each request's tokens, from its first, or NaN for the least that fits the GPU
+	Swap      int     // layers of a group whose KV moves, or −1 to choose it with Recompute
 	Recompute int     // layers of a group that are run again
-	ByIdle    bool    // where they are chosen: by Layer.Idle, otherwise by the step's time
+	ByIdle    bool    // choose groups by Layer.Idle instead of the step's time
 	Fused     bool
 }
 
@@ -65,7 +64,7 @@ func parseELLM(options string) (Schedule, error) {
 	return e, nil
 }
 
-// Name is its text form.
+// Name returns the text form.
 func (e *ELLM) Name() string {
 	uncached, group, fused := "auto", "swap=auto,recompute=auto,choose=time", "no"
 	if !math.IsNaN(e.Uncached) {
@@ -83,28 +82,27 @@ func (e *ELLM) Name() string {
 	return fmt.Sprintf("ellm:uncached=%s,%s,fused=%s", uncached, group, fused)
 }
 
-// Parts is 1.
+// Parts returns 1.
 func (e *ELLM) Parts() int { return 1 }
 
-// Traits say that a share of the KV moves.
+// Traits states that a share of the KV moves.
 func (*ELLM) Traits() Traits { return Traits{Serves: DenseAttended, Moves: MovesUncached} }
 
-// cached is the share of all KV that the GPU holds: what is cached, and the uncached
-// tokens of two groups, one that decodes and one that comes (M_o = 8·h·b·s·r·(l1 + l2) of
-// section 4.3.2).
+// cached returns the share of all KV on the GPU: the cached tokens, and the uncached tokens of the
+// decoding group and the next one (M_o = 8·h·b·s·r·(l1 + l2) of section 4.3.2).
 func (e *ELLM) cached(layers float64) float64 {
 	return 1 - e.Uncached + e.Uncached*min(1, 2*float64(e.Swap+e.Recompute)/layers)
 }
 
-// hosted is the share of all KV that host memory holds: uncached tokens of swapped layers.
+// hosted returns the share of all KV in host memory: the uncached tokens of swapped layers.
 func (e *ELLM) hosted() float64 {
 	return e.Uncached * float64(e.Swap) / float64(e.Swap+e.Recompute)
 }
 
-// swapped says whether a layer's KV moves; otherwise the layer is run again.
+// swapped reports whether a layer's KV moves. Otherwise the layer is run again.
 func (e *ELLM) swapped(layer int) bool { return layer%(e.Swap+e.Recompute) >= e.Recompute }
 
-// groups are the layers of a step in turn.
+// groups returns the layers of a step by group.
 func (e *ELLM) groups(layers []Layer) (groups [][]Layer) {
 	for n := e.Swap + e.Recompute; len(layers) > 0; layers = layers[min(n, len(layers)):] {
 		groups = append(groups, layers[:min(n, len(layers))])
@@ -116,7 +114,7 @@ func (e *ELLM) groups(layers []Layer) (groups [][]Layer) {
 func (e *ELLM) Place(t *Timeline, s *Step) {
 	e = e.settled(s)
 	groups, first := e.groups(s.Whole), 0
-	end, freed := None, [2]Op{None, None} // of the group before the last, and the last
+	end, freed := None, [2]Op{None, None} // of the group before the last, and of the last
 	last, arrived := e.prepare(t, groups, 0, 0, None, None)
 	for g := range groups {
 		next := first + len(groups[g])
@@ -136,8 +134,9 @@ func (e *ELLM) Place(t *Timeline, s *Step) {
 	t.Add(Output, len(s.Whole), 0, s.Output, last)
 }
 
-// prepare makes the uncached KV of group g, whose layers begin at first: on the SMs after
-// last, over the link once its buffers are free. arrived is what each layer waits for.
+// prepare makes the uncached KV of group g, whose layers begin at first. It runs on the SMs after
+// last, and on the link once its buffers are free. arrived holds the operation that each layer
+// waits for.
 func (e *ELLM) prepare(t *Timeline, groups [][]Layer, g, first int, last, freed Op) (_ Op, arrived []Op) {
 	if g == len(groups) {
 		return last, nil
@@ -149,7 +148,7 @@ func (e *ELLM) prepare(t *Timeline, groups [][]Layer, g, first int, last, freed 
 			arrived = append(arrived, t.load(FetchLayer, d, first+j, 0, d.Uncached.Seconds, freed))
 			continue
 		}
-		seconds := min(d.Again, again) // what no decoding hides
+		seconds := min(d.Again, again) // the part that decoding cannot hide
 		again -= seconds
 		last = t.Add(Recompute, first+j, 0, seconds, last)
 		arrived = append(arrived, last)
@@ -157,7 +156,7 @@ func (e *ELLM) prepare(t *Timeline, groups [][]Layer, g, first int, last, freed 
 	return last, arrived
 }
 
-// again is how long group g is run again by itself.
+// again returns the time to run group g again by itself, in seconds.
 func (e *ELLM) again(groups [][]Layer, g int) (seconds float64) {
 	for j := range groups[g] {
 		if !e.swapped(j) {
@@ -173,7 +172,7 @@ func (e *ELLM) again(groups [][]Layer, g int) (seconds float64) {
 	return max(0, seconds)
 }
 
-// Closed is the recurrence above.
+// Closed returns the recurrence above.
 func (e *ELLM) Closed(s *Step) float64 {
 	e = e.settled(s)
 	groups := e.groups(s.Whole)
@@ -190,7 +189,7 @@ func (e *ELLM) Closed(s *Step) float64 {
 		}
 	}
 	swap(0, 0)
-	end, before := e.again(groups, 0), 0. // and of the group before
+	end, before := e.again(groups, 0), 0. // before is the end of the previous group
 	for g := range groups {
 		if g+1 < len(groups) {
 			swap(g+1, before)
@@ -210,16 +209,16 @@ func (e *ELLM) Closed(s *Step) float64 {
 	return end + s.Output
 }
 
-// The layers of a group that eLLM chooses among (section 4.3.1).
+// Largest numbers of layers in the groups that eLLM chooses among (section 4.3.1).
 const (
 	mostSwapped    = 3
 	mostRecomputed = 2
 )
 
-// choose fixes what the schedule leaves open. By time, each of the six groups takes the
-// least share that fits with it, and that of the least time over some steps is chosen; by
-// idle time it is as in eLLM (section 4.3.2): the share with the largest groups, the
-// groups of least idle time, the share again.
+// choose makes the open choices of the schedule. By time, each of the six groups gets the least
+// share that fits, and the group with the least time over some steps is chosen. By idle time it
+// follows eLLM (section 4.3.2): the share with the largest groups, the groups with the least idle
+// time, then the share again.
 func (r *runner) choose(s *ELLM) error {
 	e := *s
 	r.Schedule, r.ellm = &e, &e
@@ -243,9 +242,10 @@ func (r *runner) choose(s *ELLM) error {
 	return nil
 }
 
-// chooseGroup sets the group of least idle time, each layer like the first of a step, or of
-// least time over the calibration's steps. The latter takes for each group its own share if
-// that is open, prefers groups that fit, and of equals takes the smaller.
+// chooseGroup sets the group with the least idle time, or with the least time over the
+// calibration's steps. For idle time it takes every layer to be like the first of a step. By time,
+// each group gets its own share if that is open. Groups that fit are preferred. Among equals it
+// takes the smaller.
 func (r *runner) chooseGroup(e *ELLM, open bool) error {
 	if e.ByIdle {
 		err := r.priceStep(0)
@@ -279,12 +279,12 @@ func (r *runner) chooseGroup(e *ELLM, open bool) error {
 	return nil
 }
 
-// uncachedSteps is one over the step in which the share is chosen.
+// uncachedSteps is the inverse of the step in which the share is chosen.
 const uncachedSteps = 1e4
 
-// leastUncached is the smallest share with which the GPU's memory suffices, at most 1.
-// Memory falls linearly with it and a step's time rises, so that of all shares that fit it
-// serves most tokens/s.
+// leastUncached returns the smallest share that fits into the GPU's memory, at most 1. Memory falls
+// linearly with the share and a step's time rises. So this share has the most tokens/s of all that
+// fit.
 func (r *runner) leastUncached(e *ELLM) float64 {
 	at := func(share float64) float64 {
 		e.Uncached = share
@@ -302,7 +302,7 @@ func (r *runner) leastUncached(e *ELLM) float64 {
 	return min(1, share)
 }
 
-// settled is the schedule with the groups that suit a step, where they are to be chosen.
+// settled returns the schedule with groups chosen for a step, if they are open.
 func (e *ELLM) settled(s *Step) *ELLM {
 	if e.Swap >= 0 {
 		return e
@@ -322,14 +322,14 @@ func (e *ELLM) settled(s *Step) *ELLM {
 	return &best
 }
 
-// atLeast is the closed form. Kernels that fetch take time of the SMs in addition.
+// atLeast returns the closed form. Fetch kernels take SM time in addition.
 func (e *ELLM) atLeast(s *Step) float64 { return e.Closed(s) }
 
-// Idle is how long one of link and SMs waits for the other in a group of swap layers that
-// move and recompute layers that are run again, each like l: what eLLM's choice among its
-// six configurations is by (section 4.3.1). It leaves out that the link moves while layers
-// decode as well, and compares groups of different sizes, so that the group of least idle
-// time need not be the fastest.
+// Idle returns the seconds that either the link or the SMs wait for the other in a group. The group
+// has swap layers that move and recompute layers that are run again, each like l. eLLM chooses
+// among its six configurations by it (section 4.3.1). It ignores that the link also moves while
+// layers decode, and it compares groups of different sizes. So the group with the least idle time
+// need not be the fastest.
 func (l *Layer) Idle(swap, recompute int) float64 {
 	return math.Abs(float64(swap)*l.Dense.Uncached.Seconds - float64(recompute)*l.Dense.Again)
 }
@@ -345,7 +345,7 @@ func configurations(yield func(swap, recompute int) bool) {
 	}
 }
 
-// leastIdle is the configuration that leaves least idle; of equals the smaller.
+// leastIdle returns the configuration with the least idle time. Among equals it takes the smaller.
 func leastIdle(l *Layer) (swap, recompute int) {
 	least := math.Inf(1)
 	for s, r := range configurations {

@@ -7,20 +7,20 @@ import (
 	"testing"
 )
 
-// partial is a step whose layers all have the same times.
+// partial returns a step whose layers all have the same times.
 func partial(n int, again, swap, decode float64) *Step {
 	return layers(Layer{Post: decode, Dense: Dense{Again: again, Uncached: Transfer{Seconds: swap}}}, n)
 }
 
-// Worked by hand: 4 layers, groups of one that is run again (3) and one that is swapped (2),
-// each decodes in 1. SMs: 3 again, 3 again, layer 0 to 7, layer 1 to 8, 9, 10. The link
-// brings layer 1 by 2, layer 3 by 4.
+// Worked by hand: 4 layers in groups of one that is run again (3) and one that is swapped (2). Each
+// decodes in 1. The SMs run 3 again, 3 again, layer 0 until 7, layer 1 until 8, then end at 9 and
+// 10. The link brings layer 1 by 2 and layer 3 by 4.
 func TestELLMByHand(t *testing.T) {
 	one := &ELLM{Uncached: 0.5, Swap: 1, Recompute: 1}
 	near(t, "computation binds", place(t, one, partial(4, 3, 2, 1)).End(), 10)
-	// Swaps of 10: the link ends at 10 and 20; layer 1 decodes by 11, layer 3 by 21.
+	// Swaps of 10: the link ends at 10 and 20. Layer 1 decodes by 11 and layer 3 by 21.
 	near(t, "the link binds", place(t, one, partial(4, 3, 10, 1)).End(), 21)
-	// A third group's buffer is free when the first has decoded, at 11: its swap ends at 30.
+	// A third group's buffer is free when the first has decoded, at 11. Its swap ends at 30.
 	near(t, "three groups", place(t, one, partial(6, 3, 10, 1)).End(), 31)
 	// Decoding of 1 + 1 hides 2 of the 3 of the next group.
 	fused := &ELLM{Uncached: 0.5, Swap: 1, Recompute: 1, Fused: true}
@@ -31,7 +31,7 @@ func TestELLMByHand(t *testing.T) {
 	near(t, "all swapped", place(t, none, partial(5, 99, 3, 1)).End(), 5*3+1)
 }
 
-// Timeline and closed form are one, on any step.
+// Timeline and closed form are equal on any step.
 func TestELLMClosed(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 5))
 	for range 500 {
@@ -52,9 +52,9 @@ func TestELLMClosed(t *testing.T) {
 	}
 }
 
-// eLLM's six configurations at batch 8, 895 tokens of which 36 % are uncached, Llama-2-13B
-// on an A100 over 25 GB/s: by Eq. 7 with a layer's cost for a layer, 5.25 ms; 2.11 ms to
-// swap one.
+// eLLM's six configurations at batch 8 with 895 tokens, of which 36 % are uncached, for Llama-2-13B
+// on an A100 over 25 GB/s. Running a layer again takes 5.25 ms by Eq. 7, with a layer's cost for a
+// layer. Swapping one takes 2.11 ms.
 func TestELLMChoosesLeastIdle(t *testing.T) {
 	const b, s, r, h, flops = 8, 895, 0.36, 5120, 312e12
 	l := Layer{Dense: Dense{Again: b * (24*h*h*s*r + 4*h*s*s*r*r) / flops, Uncached: Transfer{Seconds: 4 * h * b * s * r / 25e9}}}
@@ -71,14 +71,14 @@ func TestELLMChoosesLeastIdle(t *testing.T) {
 	}
 }
 
-// Of the six groups the fastest is chosen, with whatever share the memory leaves it, so
-// that a faster GPU makes no step slower; by idle time it need not be.
+// The fastest of the six groups is chosen, each with the share that the memory leaves it. So a
+// faster GPU makes no step slower. The choice by idle time need not be the fastest.
 func TestELLMChoosesTheFastest(t *testing.T) {
 	for _, c := range []struct {
 		machine  string
 		batch    int
 		uncached string
-		idle     bool // the group of least idle time is slower
+		idle     bool // the group with the least idle time is slower
 	}{{"h100", 8, "0.3", true}, {"a100-80", 8, "0.3", false}, {"a100-80", 8, "0.05", false}, {"a100-80", 33, "auto", false}} {
 		p, o := decodes(t, 3000, c.batch, "ellm")
 		from, _ := parts(t, c.machine, "llama-2-13b")
@@ -96,7 +96,7 @@ func TestELLMChoosesTheFastest(t *testing.T) {
 			}
 		}
 		idlest := run("choose=idle")
-		if c.uncached != "auto" { // with one share for all groups, that of the first layer's least idle time
+		if c.uncached != "auto" { // with one share for all groups, the group with the least idle time of the first layer
 			r, err := newRunner(t.Context(), p, o)
 			if err != nil {
 				t.Fatal(err)
@@ -113,12 +113,12 @@ func TestELLMChoosesTheFastest(t *testing.T) {
 	}
 }
 
-// decodes is a profile of one request of so many tokens, priced on Llama-2-13B and an
-// A100 with 80 GB.
+// decodes returns a profile of one request with the given tokens, priced on Llama-2-13B and an A100
+// with 80 GB.
 func decodes(t *testing.T, tokens int64, batch int, text string) (*Profile, Options) {
 	t.Helper()
 	machine, m := parts(t, "a100-80", "llama-2-13b")
-	own := *machine.Host // the paper's 256 GB are few for large batches
+	own := *machine.Host // the paper's 256 GB are too small for large batches
 	own.Memory.Value = 2e12
 	with := *machine
 	with.Host = &own
@@ -135,19 +135,19 @@ func decodes(t *testing.T, tokens int64, batch int, text string) (*Profile, Opti
 }
 
 func TestELLMPriced(t *testing.T) {
-	const tokens, kv = 1000, 20480 * 40 // bytes of a token
+	const tokens, kv = 1000, 20480 * 40 // bytes per token
 	p, o := decodes(t, tokens, 8, "ellm:uncached=0.5,swap=2,recompute=1")
 	half := priced(t, p, o)
 	// Layers 1, 2, 4, 5, …, 37, 38 move: 26 of 40.
 	near(t, "bytes over the link", half.H2D, 8*500*20480*26)
 	near(t, "GPU's cache", half.Memory.Cache, 8*tokens*kv*(0.5+2*0.5*3/40))
-	// Two groups never hold more than there is: all layers, where a group has half of them.
+	// Two groups never hold more than all layers, if a group has half of them.
 	near(t, "two groups of few layers", (&ELLM{Uncached: 0.5, Swap: 3, Recompute: 2}).cached(6), 1)
 	near(t, "host's part", half.Memory.Host, 8*tokens*kv*0.5*2/3*float64(o.Machine.GPUs))
 	o.Schedule = schedule(t, "ellm:uncached=0")
 	near(t, "nothing uncached moves", priced(t, p, o).H2D, 0)
 
-	// 120 requests of 1000 tokens exceed what 80 GB less a tenth and the weights hold.
+	// 120 requests of 1000 tokens exceed 80 GB less a tenth and the weights.
 	p, o = decodes(t, tokens, 120, "ellm")
 	least := priced(t, p, o)
 	s := schedule(t, least.Schedule).(*ELLM)
@@ -168,8 +168,8 @@ func TestELLMPriced(t *testing.T) {
 	}
 }
 
-// The Roofline's arithmetic of a layer run again is that of eLLM's Eq. 2 without the
-// vocabulary and with causal attention, on a shape with its FFN: two matrices of 4h.
+// The Roofline's arithmetic of a layer that is run again equals eLLM's Eq. 2 without the vocabulary
+// and with causal attention. The shape has the paper's FFN of two 4h matrices.
 func TestAgainIsEq2(t *testing.T) {
 	machine, found := parts(t, "a100-80", "opt-13b")
 	m := *found

@@ -9,42 +9,41 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// KVPR keeps all KV on the host. In each step the GPU recomputes a layer's first positions
-// from their activations, while the other positions move (KVPR, section 3). Activations are
-// half as large as K and V of as many heads. Recompute says how the split is chosen. It is
-// chosen anew for every step.
+// KVPR keeps all KV on the host. In each step the GPU recomputes a layer's first positions from
+// their activations, while the other positions move (KVPR, section 3). Activations are half as
+// large as K and V with as many heads. Recompute is the rule for the split, which is chosen anew
+// for every step.
 //
-// Row by row, a layer begins when the one before has ended (latency). If all is FP16 and
-// the weights are on the GPU or move first,
+// Row by row, a layer begins when the previous one has ended (latency). If all data is FP16 and the
+// weights are on the GPU or move first,
 //
 //	layer = w + l·x + max(l·g + projections, (S − l)·y) + attention + FFN
 //
-// Column by column several batches pass a layer before the next, and share its weights;
-// the next batch's transfers run during the computation of the one before, into one of
-// two buffers (throughput). Where the link is what binds, it never waits:
+// Column by column, several batches pass a layer before the next one and share its weights. The
+// next batch's transfers run into one of two buffers while the previous batch computes
+// (throughput). If the link is the bottleneck, it never waits:
 //
 //	layer = w + batches·(l·x + (S − l)·y)
 //
-// which is w + batches·t(l) if the split is at the bend of Eq. 10 (Dense.SplitPoint).
+// This is w + batches·t(l) if the split is at the bend of Eq. 10 (Dense.SplitPoint).
 type KVPR struct {
 	Column    bool
-	Batches   int         // that pass a layer in turn, column by column
-	Weights   bool        // on the host
-	Load      WeightOrder // when they move
-	Recompute Recomputing // how many positions are recomputed
+	Batches   int         // batches that pass a layer in turn, column by column
+	Weights   bool        // weights are on the host
+	Load      WeightOrder // order in which the weights move
+	Recompute Recomputing // rule for the number of recomputed positions
 	KV, X     Quantization
 	name      string
 }
 
-// Recomputing is the rule by which KVPR chooses how many positions it recomputes.
+// Recomputing is the rule by which KVPR chooses the number of positions to recompute.
 type Recomputing int
 
 const (
-	// RecomputeFastest takes the number with which the step takes least time, 0 included.
+	// RecomputeFastest takes the number with the shortest step, 0 included.
 	RecomputeFastest Recomputing = iota
-	// RecomputePaper takes the number of Eq. 11 (Dense.SplitPoint). That formula knows
-	// neither the rest of the computation nor quantisation, so a step can take longer than
-	// without recomputing.
+	// RecomputePaper takes the number of Eq. 11 (Dense.SplitPoint). The formula ignores the rest of
+	// the computation and quantisation, so a step can take longer than without recomputing.
 	RecomputePaper
 	// RecomputeNone moves all KV, as offloading without KVPR does.
 	RecomputeNone
@@ -52,18 +51,18 @@ const (
 
 var recomputeNames = []string{"on", "paper", "off"}
 
-// WeightOrder is when a layer's weights move, if they do.
+// WeightOrder is the order in which a layer's weights move, if they do.
 type WeightOrder int
 
 const (
-	// WeightsFirst: all of them before the layer's activations and KV, so that recomputing
-	// waits for its activations alone. With several batches a layer, FlexGen spreads a
-	// layer's weights over the batches of the layer before, which comes to the same.
+	// WeightsFirst moves all weights before the layer's activations and KV, so that recomputing
+	// waits for its activations alone. With several batches per layer, FlexGen spreads a layer's
+	// weights over the batches of the previous layer, which is equivalent.
 	WeightsFirst WeightOrder = iota
-	// WeightsCoarse: after the first batch's activations and KV, those of attention, then
-	// the FFN's; recomputing waits for all of attention's (KVPR, Fig. 5a).
+	// WeightsCoarse moves the weights of attention after the first batch's activations and KV, then
+	// those of the FFN. Recomputing waits for all of attention's weights (KVPR, Fig. 5a).
 	WeightsCoarse
-	// WeightsFine: the same with W_K and W_V before W_Q and W_O; recomputing waits for W_K
+	// WeightsFine is WeightsCoarse with W_K and W_V before W_Q and W_O. Recomputing waits for W_K
 	// and W_V (KVPR, section 3.3 and Fig. 5b, "hiding").
 	WeightsFine
 )
@@ -93,11 +92,11 @@ func parseKVPR(options string) (Schedule, error) {
 	return k, nil
 }
 
-// parseFlexGen reads the options of FlexGen. It keeps all KV on the host and moves each
-// layer's every step, a layer ahead, into one of two buffers. Attention reads all of it,
-// and there is no selection. Weights on the host move before it, once for all batches that
-// pass the layer (Sheng et al., FlexGen, ICML 2023; KVPR, section 2). It is KVPR column by
-// column with nothing recomputed:
+// parseFlexGen reads the options of FlexGen. It keeps all KV on the host and moves each layer's KV
+// in every step, a layer ahead, into one of two buffers. Attention reads all of it, so there is no
+// selection. Weights on the host move before it, once for all batches that pass the layer (Sheng et
+// al., FlexGen, ICML 2023, and KVPR, section 2). FlexGen equals KVPR column by column without
+// recomputing:
 //
 //	layer = w + batches·S·y
 func parseFlexGen(options string) (Schedule, error) {
@@ -109,13 +108,13 @@ func parseFlexGen(options string) (Schedule, error) {
 	return k, err
 }
 
-// Name is the text form.
+// Name returns the text form.
 func (k *KVPR) Name() string { return k.name }
 
-// Parts is the number of batches that share a layer's weights.
+// Parts returns the number of batches that share a layer's weights.
 func (k *KVPR) Parts() int { return max(1, k.Batches) }
 
-// Traits say that whole layers move.
+// Traits states that whole layers move.
 func (k *KVPR) Traits() Traits {
 	t := Traits{Serves: DenseAttended, Moves: MovesLayers, Weights: k.Weights}
 	if k.KV.Group > 0 || k.X.Group > 0 {
@@ -127,21 +126,21 @@ func (k *KVPR) Traits() Traits {
 // Place adds a step.
 func (k *KVPR) Place(t *Timeline, s *Step) { k.place(t, s, k.split(s)) }
 
-// place adds a step that recomputes n positions of each request, where the rule leaves n open.
+// place adds a step that recomputes n positions of each request, if the rule leaves n open.
 func (k *KVPR) place(t *Timeline, s *Step, n int) {
 	parts := s.parts()
-	last := make([]Op, len(parts)) // of each batch
+	last := make([]Op, len(parts)) // last operation of each batch
 	for p := range last {
 		last[p] = None
 	}
 	turn, end := 0, None
-	free := [2]Op{None, None} // when each buffer is free again
+	free := [2]Op{None, None} // end of the last use of each buffer
 	for i := range s.Whole {
 		var w weightOps
 		for p := range parts {
-			begin := end // row by row, a layer waits for all that came before,
+			begin := end // row by row, a layer waits for everything before it
 			if k.Column {
-				begin = free[turn%2] // otherwise for its buffer
+				begin = free[turn%2] // column by column, it waits for its buffer
 			}
 			last[p] = k.placePart(t, &parts[p][i], i, p, n, begin, last[p], &w)
 			end, free[turn%2] = last[p], last[p]
@@ -151,12 +150,11 @@ func (k *KVPR) place(t *Timeline, s *Step, n int) {
 	t.Add(Output, len(s.Whole), 0, s.Output, end)
 }
 
-// weightOps are the loads of a layer's weights: what recomputing, projections and the FFN
-// wait for.
+// weightOps are the loads of a layer's weights that recomputing, projections and the FFN wait for.
 type weightOps struct{ kv, attention, ffn Op }
 
-// placePart adds a layer for one batch, the first with the layer's weights, and returns
-// its last operation.
+// placePart adds a layer for one batch and returns its last operation. The first batch also moves
+// the layer's weights.
 func (k *KVPR) placePart(t *Timeline, l *Layer, layer, part, n int, begin, before Op, w *weightOps) Op {
 	d := &l.Dense
 	n = k.recomputed(d, n)
@@ -186,7 +184,7 @@ func (k *KVPR) placePart(t *Timeline, l *Layer, layer, part, n int, begin, befor
 	return t.Add(Post, layer, part, l.Post, op, w.ffn)
 }
 
-// loadLate adds the loads of weights that come after a layer's KV.
+// loadLate adds the loads of weights that follow a layer's KV.
 func (k *KVPR) loadLate(t *Timeline, d *Dense, layer int, kv Op) (w weightOps) {
 	if k.Load == WeightsFine {
 		w.kv = t.load(LoadWeights, d, layer, 0, d.Weights*d.KeyValueShare, kv)
@@ -199,9 +197,9 @@ func (k *KVPR) loadLate(t *Timeline, d *Dense, layer int, kv Op) (w weightOps) {
 	return w
 }
 
-// Closed is row by row the sum of the layers' forms, each alone; column by column the
-// link's time, with what the last layer of the last batch takes after its transfers. The
-// latter holds where the link never waits for computation.
+// Closed returns, row by row, the sum of the layers' forms, each by itself. Column by column it
+// returns the link's time plus the time of the last layer of the last batch after its transfers.
+// The latter holds if the link never waits for computation.
 func (k *KVPR) Closed(s *Step) float64 {
 	sum, parts, split := s.Output, s.parts(), k.split(s)
 	for i := range s.Whole {
@@ -218,8 +216,8 @@ func (k *KVPR) Closed(s *Step) float64 {
 	return sum
 }
 
-// link is the time of the transfers of a part that recomputes n positions. The first part
-// moves the layer's weights as well.
+// link returns the time of the transfers of a part that recomputes n positions. The first part also
+// moves the layer's weights.
 func (k *KVPR) link(l *Layer, n int, first bool) float64 {
 	sum := float64(n)*l.Dense.Activations + l.Dense.rest(n)
 	if first && k.Weights {
@@ -228,7 +226,7 @@ func (k *KVPR) link(l *Layer, n int, first bool) float64 {
 	return sum
 }
 
-// alone is the time of a part that recomputes n positions, on idle resources.
+// alone returns the time of a part that recomputes n positions, on idle resources.
 func (k *KVPR) alone(l *Layer, n int, first bool) float64 {
 	d := &l.Dense
 	x, rest, recomputed := float64(n)*d.Activations, d.rest(n), float64(n)*d.Recompute
@@ -237,7 +235,7 @@ func (k *KVPR) alone(l *Layer, n int, first bool) float64 {
 	if !first || k.Load == WeightsFirst {
 		return loaded - rest + max(recomputed+project, rest) + dequantize + d.Attend + l.Post
 	}
-	attention := x + rest + d.Weights*d.AttentionShare // when it has its weights
+	attention := x + rest + d.Weights*d.AttentionShare // attention also waits for its weights
 	recompute := attention
 	if k.Load == WeightsFine {
 		recompute = x + rest + d.Weights*d.KeyValueShare
@@ -246,18 +244,18 @@ func (k *KVPR) alone(l *Layer, n int, first bool) float64 {
 	return max(max(recomputed, attention)+project+d.Attend, loaded) + l.Post
 }
 
-// RecomputeTime is KVPR's Eq. 10: the time of a layer's KV if the first l positions are
-// recomputed from activations and the others move meanwhile,
+// RecomputeTime is KVPR's Eq. 10. It returns the time of a layer's KV in seconds, if the first l
+// positions are recomputed from activations while the others move:
 //
 //	t(l) = l·x + max(l·g, fixed + (S − l)·y)
 //
-// with x, g and y the times of one position's activations over the link, of recomputing
-// it, and of its KV over the link. Nothing moves at l = S.
+// All times are of one position: x moves its activations over the link, g recomputes it, and y
+// moves its KV over the link. Nothing moves at l = S.
 func (d *Dense) RecomputeTime(l int) float64 {
 	return float64(l)*d.Activations + max(float64(l)*d.Recompute, d.rest(l))
 }
 
-// rest is the time of the KV that is not recomputed.
+// rest returns the time of the KV that is not recomputed.
 func (d *Dense) rest(l int) float64 {
 	if d.Positions == 0 {
 		return 0
@@ -265,14 +263,14 @@ func (d *Dense) rest(l int) float64 {
 	return d.KV.Part(float64(d.Positions-l) / float64(d.Positions))
 }
 
-// most is the largest number of positions that can be recomputed. Activations are kept of
-// the prompt alone (KVPR, section 3.2).
+// most returns the largest number of positions that can be recomputed. Activations are kept for the
+// prompt alone (KVPR, section 3.2).
 func (d *Dense) most() int { return max(0, min(d.Prompt, d.Positions)) }
 
-// SplitPoint is KVPR's Eq. 11: the l of 0 … min(prompt, S) with the least RecomputeTime.
-// Between its ends the function is piecewise linear with one bend, where both sides of the
-// max are equal. So only the ends and the two integers next to the bend can be least. Of
-// equals it takes the smallest.
+// SplitPoint is KVPR's Eq. 11: the l of 0 … min(prompt, S) with the least RecomputeTime. Between
+// its ends the function is piecewise linear with one bend, at which both sides of the max are
+// equal. So only the ends and the two integers next to the bend can be least. Among equals it takes
+// the smallest.
 func (d *Dense) SplitPoint() int {
 	limit := d.most()
 	if limit == 0 {
@@ -290,7 +288,7 @@ func (d *Dense) SplitPoint() int {
 	return best
 }
 
-// recomputed is how many positions of a layer are recomputed, n being the step's split.
+// recomputed returns the number of positions of a layer that are recomputed. n is the step's split.
 func (k *KVPR) recomputed(d *Dense, n int) int {
 	switch k.Recompute {
 	case RecomputePaper:
@@ -301,7 +299,7 @@ func (k *KVPR) recomputed(d *Dense, n int) int {
 	return min(n, d.most())
 }
 
-// split is the step's split: the known one, or the fastest.
+// split returns the step's split: the known one, or the fastest.
 func (k *KVPR) split(s *Step) int {
 	if s.split != nil {
 		return *s.split
@@ -309,19 +307,19 @@ func (k *KVPR) split(s *Step) int {
 	return k.fastest(s, NewTimeline())
 }
 
-// splitPrecision is the share of a step's time by which one split must be faster than
-// another. Processors round differently, and equal times must give equal splits on all.
+// splitPrecision is the share of a step's time by which one split must be faster than another.
+// Processors round differently, and equal times must give equal splits on all of them.
 const splitPrecision = 1e-12
 
-// fastest is the split with which the step takes least time on the timeline, which is used
-// for trials. Of equals it takes the smallest.
+// fastest returns the split with the shortest step on the timeline, which is used for trials. Among
+// equals it takes the smallest.
 //
-// With n positions recomputed, every operation takes a time that is linear in n. The step
-// is the longest of the paths through its operations, so its time is convex in n. Three
-// cases are exceptions. With n = 0 no computation waits for activations, and if n is the
-// whole context no KV moves: both are tried apart. If requests have different lengths, or
-// both directions of the link slow each other, the time is only nearly convex. The result
-// is then no slower than n = 0, but another n can be slightly faster.
+// With n positions recomputed, every operation takes a time that is linear in n. The step is the
+// longest of the paths through its operations, so its time is convex in n. Three cases are
+// exceptions. With n = 0 no computation waits for activations. If n is the whole context, no KV
+// moves. Both cases are tried separately. If requests have different lengths, or both directions of
+// the link slow each other, the time is only nearly convex. The result is then no slower than n =
+// 0, but another n can be slightly faster.
 func (k *KVPR) fastest(s *Step, t *Timeline) int {
 	if k.Recompute != RecomputeFastest {
 		return 0
@@ -361,9 +359,9 @@ func (k *KVPR) fastest(s *Step, t *Timeline) int {
 	return best
 }
 
-// bottom is the first number of low … high after which a convex function falls no more.
-// falls says whether it falls from n to n + 1. The search begins at near, and moves away
-// from it in growing steps.
+// bottom returns the first number of low … high after which a convex function falls no more. falls
+// reports whether it falls from n to n + 1. The search begins at near and moves away from it in
+// growing steps.
 func bottom(low, high, near int, falls func(n int) bool) int {
 	at, stride := near, 1
 	for low < high {
@@ -382,7 +380,7 @@ func bottom(low, high, near int, falls func(n int) bool) int {
 	return low
 }
 
-// splits yields the layers of all parts, each with the positions that it recomputes.
+// splits yields the layers of all parts, each with the number of positions that it recomputes.
 func (k *KVPR) splits(s *Step) iter.Seq2[*Dense, int] {
 	split := k.split(s)
 	return func(yield func(*Dense, int) bool) {
@@ -396,7 +394,7 @@ func (k *KVPR) splits(s *Step) iter.Seq2[*Dense, int] {
 	}
 }
 
-// movedBytes are the bytes that a step moves to the GPU for its layers' KV, without weights.
+// movedBytes returns the bytes that a step moves to the GPU for its layers' KV, without weights.
 func (k *KVPR) movedBytes(s *Step) (bytes float64) {
 	for d, n := range k.splits(s) {
 		if d.Positions > 0 {
@@ -406,7 +404,7 @@ func (k *KVPR) movedBytes(s *Step) (bytes float64) {
 	return bytes
 }
 
-// meanRecomputed is the mean number of positions that a step's layers recompute.
+// meanRecomputed returns the mean number of positions that a step's layers recompute.
 func (k *KVPR) meanRecomputed(s *Step) float64 {
 	sum, layers := 0, 0
 	for _, n := range k.splits(s) {
@@ -415,21 +413,20 @@ func (k *KVPR) meanRecomputed(s *Step) float64 {
 	return float64(sum) / float64(layers)
 }
 
-// Quantization is how numbers of FP16 lie in host memory: as they are, or as 4-bit
-// integers, each group of adjacent ones with its scale and its least value in FP16
-// (FlexGen, ICML 2023, section 5, with groups of 64). It is lossy; what it loses is not
-// said here.
+// Quantization is the format of FP16 numbers in host memory: unchanged, or as 4-bit integers. Each
+// group of adjacent integers has its scale and its least value in FP16 (FlexGen, ICML 2023, section
+// 5, with groups of 64). It is lossy. The loss of quality is not modelled.
 type Quantization struct {
-	Group int // numbers that share a scale; 0: FP16
+	Group int // numbers that share a scale, 0 for FP16
 }
 
 const (
-	halfBytes   = 2   // a number of FP16
-	packedBytes = 0.5 // one of 4 bits
+	halfBytes   = 2   // bytes of an FP16 number
+	packedBytes = 0.5 // bytes of a 4-bit number
 )
 
-// PerNumber are the bytes of a number, with its share of two of FP16 a group: 0.5625 in
-// groups of 64, 3.6 times less than FP16.
+// PerNumber returns the bytes of a number, with its share of the group's two FP16 numbers. In
+// groups of 64 it is 0.5625, 3.6 times less than FP16.
 func (q Quantization) PerNumber() float64 {
 	if q.Group == 0 {
 		return halfBytes
@@ -437,14 +434,14 @@ func (q Quantization) PerNumber() float64 {
 	return packedBytes + 2*halfBytes/float64(q.Group)
 }
 
-// Ratio is PerNumber over that of FP16.
+// Ratio returns PerNumber divided by the bytes of an FP16 number.
 func (q Quantization) Ratio() float64 { return q.PerNumber() / halfBytes }
 
-// Dequantized are the bytes of GPU memory read and written to make a number FP16 again,
-// pass by pass as FlexGen's code does (FlexLLMGen, flexgen/compression.py, decompress):
-// shift and mask read and write all packed bytes, what each leaves is copied into every
-// second number, and a division and an addition in place take a constant a group: 13.06
-// in groups of 64. A fused kernel would take 2.56.
+// Dequantized returns the bytes of GPU memory that are read and written to make a number FP16
+// again. It counts the passes of FlexGen's code (FlexLLMGen, flexgen/compression.py, decompress).
+// Shift and mask read and write all packed bytes. Each result is copied into every second number. A
+// division and an addition in place take one constant per group. The total is 13.06 in groups of
+// 64. A fused kernel would take 2.56.
 func (q Quantization) Dequantized() float64 {
 	if q.Group == 0 {
 		return 0
@@ -454,9 +451,9 @@ func (q Quantization) Dequantized() float64 {
 	return unpack + 2*inPlace
 }
 
-// Quantized are the bytes of GPU memory read and written to quantise a new number (the
-// same file, compress): least and greatest of a group; subtract, multiply, clamp, round;
-// to bytes; a shift of every second one and their union. 25.5.
+// Quantized returns the bytes of GPU memory that are read and written to quantise a new number (the
+// same file, compress). The passes are least and greatest of a group, subtract, multiply, clamp,
+// round, conversion to bytes, a shift of every second one, and their union. The total is 25.5.
 func (q Quantization) Quantized() float64 {
 	if q.Group == 0 {
 		return 0
@@ -465,7 +462,7 @@ func (q Quantization) Quantized() float64 {
 	return bounds + passes + bytes + pack
 }
 
-// quantization is that of a word of the options kv and x.
+// quantization returns the quantization for a word of the options kv and x.
 func quantization(word string, group int) Quantization {
 	if word == "int4" {
 		return Quantization{group}

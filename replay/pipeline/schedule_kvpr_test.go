@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// One layer with x=10, y=20, g=30 and 100 positions, of which 40 are recomputed, and 900
-// of weights: 150 W_K and W_V, 300 attention. Worked by hand:
+// One layer has x=10, y=20, g=30 and 100 positions, of which 40 are recomputed. Its weights take
+// 900: 150 for W_K and W_V, 300 for attention. Worked by hand:
 //
 //	first   900 + 400 + max(40·30, 60·20)
 //	coarse  recompute from 400 + 1200 + 300 on, for 1200
 //	fine    recompute from 400 + 1200 + 150 on, for 1200
 //
-// With ten times the weights all of it hides behind those of the FFN.
+// With ten times the weights, all of it hides behind those of the FFN.
 func TestWeightOrderByHand(t *testing.T) {
 	l := kvprLayer(10, 20, 30, 100, 100)
 	l.Dense.KeyValueShare, l.Dense.AttentionShare = 1./6, 1./3
@@ -29,13 +29,13 @@ func TestWeightOrderByHand(t *testing.T) {
 		near(t, c.load, place(t, row, layers(l, 3)).End(), 3*c.want)
 		near(t, c.load+", closed", row.Closed(layers(l, 3)), 3*c.want)
 	}
-	// As quantised KV comes, 60 of 7 each, it is made FP16 while weights load.
+	// Each arriving quantised position, 60 of 7 each, is made FP16 while weights load.
 	l.Dense.Dequantize, l.Dense.Weights = 7, 900
 	near(t, "first, dequantised", place(t, schedule(t, "kvpr:weights=host,recompute=paper"), layers(l, 1)).End(), 2500+420)
 	near(t, "fine, dequantised", place(t, schedule(t, "kvpr:weights=host,load=fine,recompute=paper"), layers(l, 1)).End(), 400+1200+420+1200)
 }
 
-// heavy is a random step whose link is what binds: of each part of n batches.
+// heavy returns a random step of n batches in which the link is the bottleneck for each part.
 func heavy(r *rand.Rand, layers, n int, compute float64) *Step {
 	s := &Step{Output: r.Float64()}
 	draw := func() Layer {
@@ -61,8 +61,8 @@ func heavy(r *rand.Rand, layers, n int, compute float64) *Step {
 	return s
 }
 
-// Row by row, timeline and closed form agree whatever binds. Column by column they agree if
-// the link binds, which the paper's split keeps busy. The fastest split does not.
+// Row by row, timeline and closed form always agree. Column by column they agree if the link is the
+// bottleneck. The paper's split keeps the link busy, but the fastest split does not.
 func TestKVPRClosed(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	for range 200 {
@@ -82,7 +82,7 @@ func TestKVPRClosed(t *testing.T) {
 	}
 }
 
-// linkEnd is when the last transfer to the GPU ends.
+// linkEnd returns the end of the last transfer to the GPU.
 func linkEnd(t *Timeline) (end float64) {
 	for _, e := range t.Events {
 		if e.Kind.Resource() == H2D {
@@ -92,7 +92,7 @@ func linkEnd(t *Timeline) (end float64) {
 	return end
 }
 
-// FlexGen is KVPR column by column with nothing recomputed.
+// FlexGen equals KVPR column by column without recomputing.
 func TestFlexGenIsKVPRWithoutRecomputing(t *testing.T) {
 	s := heavy(rand.New(rand.NewPCG(5, 5)), 6, 3, 0.5)
 	a, b := place(t, schedule(t, "flexgen:batches=3,weights=host"), s), place(t, schedule(t, "kvpr:order=column,batches=3,weights=host,recompute=off"), s)
@@ -102,8 +102,8 @@ func TestFlexGenIsKVPRWithoutRecomputing(t *testing.T) {
 	}
 }
 
-// By hand: 64 numbers are 32 B and two of FP16; made FP16 again they are read and written
-// as 2 × (32+32 + 32+64) to unpack and twice 128+128+2 for division and addition.
+// By hand: 64 numbers are 32 B and two of FP16. To make them FP16 again, unpacking reads and writes
+// 2 × (32+32 + 32+64), and division and addition take 128+128+2 each.
 func TestQuantization(t *testing.T) {
 	q := Quantization{64}
 	near(t, "bytes", 64*q.PerNumber(), 36)
@@ -130,8 +130,8 @@ func decoding(t testing.TB, text string, batch, prompt, generate int) *Result {
 	return priced(t, p, Options{Machine: machine, Model: m, Scaling: scaling, Selection: selection, Schedule: schedule(t, text), Batch: batch, Threads: 1})
 }
 
-// The bytes of a step by hand, and what 4-bit KV does to them. Where activations stay
-// FP16 they are larger than K and V of 4 bits, and nothing is worth recomputing.
+// The bytes of a step by hand, with and without 4-bit KV. If activations stay FP16, they are larger
+// than K and V of 4 bits, and recomputing does not pay.
 func TestPricedDecoding(t *testing.T) {
 	const layers, hidden = 40, 5120
 	base := decoding(t, "flexgen:batches=2", 16, 512, 4)
@@ -149,7 +149,7 @@ func TestPricedDecoding(t *testing.T) {
 	if r := decoding(t, "kvpr", 16, 512, 4); r.Recomputed == 0 || math.Abs(r.H2D-position*(514-r.Recomputed/2)) > 1e-9*r.H2D || base.Recomputed != 0 {
 		t.Errorf("%g positions are recomputed and %g B move, flexgen recomputes %g", r.Recomputed, r.H2D, base.Recomputed)
 	}
-	// Activations of the most positions that any step recomputes stay in host memory.
+	// Host memory holds activations for the largest number of positions that any step recomputes.
 	r := decoding(t, "kvpr", 16, 512, 4)
 	if kept := (r.Memory.Host - base.Memory.Host) / (16 * hidden * 2 * layers); kept < r.Recomputed || kept > r.Recomputed+2 {
 		t.Errorf("activations of %g positions are in host memory, %g are recomputed", kept, r.Recomputed)
@@ -167,7 +167,7 @@ func TestPricedDecoding(t *testing.T) {
 	}
 	weights := decoding(t, "flexgen:batches=2,weights=host", 16, 512, 4)
 	_, m := parts(t, "a100-40", "opt-13b")
-	// A layer of OPT has 12h² + 13h parameters, its norms left out 12h² + 9h; of 2 B each.
+	// A layer of OPT has 12h² + 13h parameters, or 12h² + 9h without its norms, of 2 B each.
 	const layer = 2. * (12*hidden*hidden + 9*hidden)
 	near(t, "weights in host memory", weights.Memory.Host, base.Memory.Host+layers*layer)
 	near(t, "weights of two layers and the embedding", weights.Memory.Weights, 2*layer+2*m.EmbeddingParameters())
@@ -176,9 +176,9 @@ func TestPricedDecoding(t *testing.T) {
 	}
 }
 
-// Activations move at the rate of the layer's KV, launches not counted: those of a position
-// take as long as its K and V do beyond the launch, by their bytes. By hand for OPT-13B,
-// 16 requests of 514 positions: 2 × 5120 × 2 B of K and V, 5120 × 2 B of activations.
+// Activations move at the rate of the layer's KV, without launches. Relative to their bytes, those
+// of a position take as long as its K and V. By hand for OPT-13B with 16 requests of 514 positions:
+// 2 × 5120 × 2 B of K and V, 5120 × 2 B of activations.
 func TestActivationsRate(t *testing.T) {
 	machine, m := parts(t, "h100", "opt-13b")
 	p, scaling, err := Decoding(512, 4, false, m)
@@ -196,7 +196,7 @@ func TestActivationsRate(t *testing.T) {
 	}
 	near(t, "activations of a position", d.Activations*514, (d.KV.Seconds-d.KV.Fixed)/2)
 	near(t, "load of the link", s.Whole[0].Loads.Layer, 16*514*4*5120/d.KV.Seconds/float64(machine.Link.Duplex.Kernel.Value))
-	// Those of 4 bits are made FP16 before they are multiplied.
+	// Activations of 4 bits are made FP16 before they are multiplied.
 	quantised, err := newRunner(t.Context(), p, Options{Machine: machine, Model: m, Scaling: scaling, Schedule: schedule(t, "kvpr:order=column,batches=1,x=int4"), Batch: 16, Threads: 1, Path: "kernel"})
 	if err != nil {
 		t.Fatal(err)
@@ -205,8 +205,8 @@ func TestActivationsRate(t *testing.T) {
 	near(t, "a position's arithmetic, µs", 1e6*(q.Whole[0].Dense.Recompute-d.Recompute), 1e6*16*5120*Quantization{64}.Dequantized()/r.gpuRate)
 }
 
-// Every GPU of a machine has a batch of its own, whose KV and activations the host keeps: of
-// as many positions as the step recomputes that recomputes most, 5120 × 2 B each in 40 layers.
+// Every GPU of a machine has its own batch, and the host keeps its KV and activations. The number
+// of positions is the largest that any step recomputes, with 5120 × 2 B each in 40 layers.
 func TestActivationsInHostMemory(t *testing.T) {
 	for name, gpus := range map[string]float64{"a100-40": 1, "h100": 4} {
 		machine, m := parts(t, name, "opt-13b")
@@ -265,9 +265,9 @@ func TestDecodingRefuses(t *testing.T) {
 	}
 }
 
-// The split grows with the cache and stays at the prompt's length (KVPR, Fig. 12). By hand
-// at the rates of Figure 1, OPT-6.7B, 64 requests: a position's K and V take 30.5 µs, to
-// recompute them 13.8, so that 89 of 129 and 110 of 160 are recomputed.
+// The split grows with the cache up to the prompt's length (KVPR, Fig. 12). By hand at the rates of
+// Figure 1 for OPT-6.7B and 64 requests: moving a position's K and V takes 30.5 µs and recomputing
+// them 13.8. So 89 of 129 and 110 of 160 are recomputed.
 func TestSplitGrows(t *testing.T) {
 	y, g := 64*16384/float64(32<<30), 4.*64*4096*4096/312e12
 	at := func(positions int) int {
@@ -287,8 +287,8 @@ func TestSplitGrows(t *testing.T) {
 	}
 }
 
-// kvprSteps prices some steps of a described batch with every order, load and quantisation
-// of KVPR, and calls check with each.
+// kvprSteps prices some steps of a described batch with every order, load and quantisation of KVPR.
+// It calls check with each step.
 func kvprSteps(t *testing.T, machines, models []string, batches, prompts []int, check func(what string, k *KVPR, s *Step)) {
 	t.Helper()
 	const generate, groups = 9, 3
@@ -326,7 +326,7 @@ func kvprSteps(t *testing.T, machines, models []string, batches, prompts []int, 
 	}
 }
 
-// takes is the step's time with n positions recomputed.
+// takes returns the step's time with n positions recomputed.
 func takes(k *KVPR, s *Step, n int) float64 {
 	t := NewTimeline()
 	k.place(t, s, n)
@@ -334,8 +334,8 @@ func takes(k *KVPR, s *Step, n int) float64 {
 	return t.End()
 }
 
-// The chosen split is at least as fast as every other one, for every order, load,
-// quantisation and path.
+// The chosen split is at least as fast as every other one, for every order, load, quantisation and
+// path.
 func TestSplitIsTheFastest(t *testing.T) {
 	positive, steps := 0, 0
 	kvprSteps(t, []string{"a100-40", "gh200"}, []string{"opt-6.7b", "llama-3.1-8b"}, []int{3, 32}, []int{1, 2, 17, 48}, func(what string, k *KVPR, s *Step) {
@@ -357,8 +357,8 @@ func TestSplitIsTheFastest(t *testing.T) {
 	}
 }
 
-// With long prompts as well, recomputing is never slower than moving all KV, and never
-// slower than the paper's split.
+// With long prompts too, recomputing is never slower than moving all KV, and never slower than the
+// paper's split.
 func TestRecomputingIsNeverSlower(t *testing.T) {
 	slower := 0
 	kvprSteps(t, []string{"a100-40", "rtx5000"}, []string{"opt-6.7b", "opt-13b"}, []int{4, 32}, []int{512, 1500}, func(what string, k *KVPR, s *Step) {
@@ -378,7 +378,7 @@ func TestRecomputingIsNeverSlower(t *testing.T) {
 	}
 }
 
-// Batches whose requests have different lengths: still never slower than moving all KV.
+// If requests have different lengths, recomputing is still never slower than moving all KV.
 func TestUnequalRequestsAreNeverSlower(t *testing.T) {
 	sample := read(t, realProfile(t))
 	for _, text := range []string{"kvpr", "kvpr:order=column,batches=2,weights=host", "kvpr:order=column,batches=3,kv=int4,x=int4"} {
@@ -402,7 +402,7 @@ func TestUnequalRequestsAreNeverSlower(t *testing.T) {
 	}
 }
 
-// bottom finds the least of convex functions wherever it begins, and of equals the first.
+// bottom finds the least value of convex functions from any start, and the first among equals.
 func TestBottom(t *testing.T) {
 	for high := 1; high < 40; high++ {
 		for at := 0; at <= high+1; at++ {

@@ -2,9 +2,9 @@ package pipeline
 
 import "github.com/kvreplay/kvreplay/policies"
 
-// DA overlaps the fetch with the projections that selection did not need and with the
-// attention on resident entries. Attention on the fetched entries follows, and the results
-// are merged (ESS, section 3.3, Dual-Attention).
+// DA overlaps the fetch with the projections that selection did not need, and with the attention on
+// resident entries. Attention on the fetched entries follows, and the results are merged (ESS,
+// section 3.3, Dual-Attention).
 type DA struct{ wholeBatch }
 
 func parseDA(options string) (Schedule, error) {
@@ -15,20 +15,20 @@ func parseDA(options string) (Schedule, error) {
 // Place adds a step.
 func (DA) Place(t *Timeline, s *Step) { placeOverlapped(t, s, func(*Layer) *DBA { return nil }) }
 
-// Closed adds the exposed part of the fetch to the computation.
+// Closed returns the computation plus the exposed part of the fetch.
 func (DA) Closed(s *Step) float64 {
 	return s.sum(func(l *Layer) float64 { return l.hidden() + ExposedDA(l) })
 }
 
-// DBA divides the selection along the batch: the fetch for the first 1 − Phi of the
-// requests runs while the others are selected (ESS, section 3.3, DualBatch-Attention).
-// Everything else is as with DA. No request's fetch begins before its own selection. The
-// paper's closed form lets the whole fetch overlap, so the timeline can be longer than it
-// if (1−Phi)·fetch is shorter than Phi·select.
+// DBA divides the selection along the batch. The fetch for the first 1 − Phi of the requests runs
+// during the selection for the others (ESS, section 3.3, DualBatch-Attention). Everything else
+// equals DA. No request's fetch begins before its own selection. The paper's closed form lets the
+// whole fetch overlap. So the timeline can be longer than it if (1−Phi)·fetch is shorter than
+// Phi·select.
 type DBA struct {
 	wholeBatch
 	Phi   float64 // share of the selection that overlaps, about half
-	Delta float64 // s a layer, overhead of dividing it
+	Delta float64 // overhead of dividing a layer, s
 }
 
 func newDBA(name, options string) (*DBA, error) {
@@ -44,14 +44,14 @@ func parseDBA(options string) (Schedule, error) { return newDBA("dba", options) 
 // Place adds a step.
 func (d *DBA) Place(t *Timeline, s *Step) { placeOverlapped(t, s, func(*Layer) *DBA { return d }) }
 
-// Closed adds the overhead and the exposed part of the fetch to the computation.
+// Closed returns the computation plus the overhead and the exposed part of the fetch.
 func (d *DBA) Closed(s *Step) float64 {
 	return s.sum(func(l *Layer) float64 { return l.hidden() + d.Exposed(l) })
 }
 
-// Layerwise takes DA or DBA for each layer, whichever exposes less (ESS, section 3.3: DBA
-// pays if a layer misses much). DBA's exposure here is that of its two fetches, each with
-// its launch and after its own selection.
+// Layerwise takes DA or DBA for each layer, the one that exposes less (ESS, section 3.3: DBA pays
+// if a layer misses much). Here DBA has two fetches, each with its launch and after its own
+// selection.
 type Layerwise struct{ DBA }
 
 func parseLayerwise(options string) (Schedule, error) {
@@ -69,32 +69,32 @@ func (w *Layerwise) Place(t *Timeline, s *Step) {
 	})
 }
 
-// Closed takes the lesser exposure of every layer.
+// Closed adds the smaller exposure of every layer.
 func (w *Layerwise) Closed(s *Step) float64 {
 	return s.sum(func(l *Layer) float64 { return l.hidden() + min(ExposedDA(l), w.exposedApart(l)) })
 }
 
-// ExposedDA is the time of a layer's fetch that DA does not hide:
+// ExposedDA returns the seconds of a layer's fetch that DA does not hide:
 //
 //	max(0, F − W_pre − W_attn·(1 − missed))
 //
-// and no less than a gather kernel takes of the SMs.
+// It is at least the SM time of a gather kernel.
 func ExposedDA(l *Layer) float64 {
 	return max(l.gathering(1), l.fetching(1)-l.pre()-l.Attend*(1-l.Missed))
 }
 
-// Exposed is the time of a layer's fetch that DBA does not hide, and its overhead:
+// Exposed returns the seconds of a layer's fetch that DBA does not hide, and its overhead:
 //
 //	delta + max(0, F − W_pre − W_attn·(1 − missed) − phi·W_select)
 //
-// W_select includes the lookup, which ESS does not state apart. The gather kernel is as in
+// W_select includes the lookup, which ESS does not state separately. The gather kernel counts as in
 // ExposedDA.
 func (d *DBA) Exposed(l *Layer) float64 {
 	return d.Delta + max(l.gathering(1), l.fetching(1)-l.pre()-l.Attend*(1-l.Missed)-d.Phi*(l.Select+l.LookupGPU))
 }
 
-// exposedApart is Exposed with each part's fetch after its own selection. The first fetch
-// also delays the second.
+// exposedApart is Exposed with each part's fetch after its own selection. The first fetch also
+// delays the second.
 func (d *DBA) exposedApart(l *Layer) float64 {
 	second := d.Phi * (l.Select + l.LookupGPU)
 	first := l.gathering(1 - d.Phi)
@@ -102,11 +102,11 @@ func (d *DBA) exposedApart(l *Layer) float64 {
 	return d.Delta + max(first+l.gathering(d.Phi), end-second-l.pre()-l.Attend*(1-l.Missed))
 }
 
-// hidden is the time of a layer whose fetch is hidden.
+// hidden returns the time of a layer whose fetch is hidden.
 func (l *Layer) hidden() float64 { return l.Project + l.Select + l.LookupGPU + l.computing() }
 
-// placeOverlapped adds a step. split says for each layer how its selection is divided; nil
-// leaves it whole.
+// placeOverlapped adds a step. split returns the division of each layer's selection, or nil to
+// leave it whole.
 func placeOverlapped(t *Timeline, s *Step, split func(*Layer) *DBA) {
 	t.layers(s, func(i int, l *Layer, last Op) Op {
 		last = t.Add(Project, i, 0, l.Project, last)
@@ -128,17 +128,16 @@ func placeOverlapped(t *Timeline, s *Step, split func(*Layer) *DBA) {
 	})
 }
 
-// Prefetch selects and fetches a layer ahead: with the input of layer i the selection of
-// layer i+1 is predicted, and fetched while layer i computes (InfiniGen, as KVDrive's
-// section 3 times it). The prediction is made when layer i's own fetch has ended, so
-// selection stays exposed. The first layer of a step has nothing to hide behind. In steady
-// state a layer takes
+// Prefetch selects and fetches one layer ahead (InfiniGen, timed as in KVDrive's section 3). With
+// the input of layer i it predicts the selection of layer i+1, which is fetched while layer i
+// computes. The prediction is made when layer i's own fetch has ended, so selection stays exposed.
+// The first layer of a step has nothing to hide behind. In steady state a layer takes
 //
 //	select + max(compute, fetch)
 //
-// With an accuracy below 1 the selection is made again with the layer's own input. The
-// misses that the prediction did not name are fetched then. Blocks that it named wrongly
-// move for nothing, so the fetch ahead takes as long as before.
+// With an accuracy below 1, the selection is made again with the layer's own input. The misses that
+// the prediction did not name are then fetched. Wrongly named blocks move in vain, so the fetch
+// ahead takes as long as before.
 type Prefetch struct {
 	wholeBatch
 	Accuracy float64 // share of the misses that the prediction names
@@ -150,7 +149,7 @@ func parsePrefetch(options string) (_ Schedule, err error) {
 	return p, err
 }
 
-// Traits state the assumed prediction.
+// Traits returns the assumed share of correct predictions.
 func (p *Prefetch) Traits() Traits { return Traits{Serves: SparseTopK, Predicted: p.Accuracy} }
 
 // Place adds a step.
@@ -178,18 +177,18 @@ func (p *Prefetch) Place(t *Timeline, s *Step) {
 	})
 }
 
-// ahead selects, looks up and fetches one layer.
+// fetchLayer selects, looks up and fetches one layer.
 func (p *Prefetch) fetchLayer(t *Timeline, l *Layer, layer int, k Kind, after ...Op) Op {
 	op := t.Add(Select, layer, 0, l.Select, after...)
 	op = t.Add(LookupGPU, layer, 0, l.LookupGPU, op)
 	return t.fetch(k, l, layer, 0, 1, op)
 }
 
-// Closed is the sum of the steady state. The first layer's projections, selection and fetch
-// come before it, and the last layer's computation after it, whose projections run while its
-// fetch ends. It holds if the prediction is right.
+// Closed returns the sum of the steady state. The first layer's projections, selection and fetch
+// come before it. The last layer's computation comes after it, and its projections run while its
+// fetch ends. The formula holds if the prediction is right.
 func (p *Prefetch) Closed(s *Step) float64 {
-	sum, waits := s.Output, 0. // the rest of a fetch when a layer begins
+	sum, waits := s.Output, 0. // waits is the rest of a fetch when a layer begins
 	for i := range s.Whole {
 		l := &s.Whole[i]
 		early, rest := l.pre(), l.Attend+l.Post

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What a gather kernel takes of the SMs is exposed whatever hides its fetch: timeline and
-// closed forms agree on it, and the layer-wise choice is the better of both.
+// The SM time of a gather kernel is exposed even if its fetch is hidden. Timeline and closed forms
+// agree on it, and the layer-wise choice is the better of both.
 func TestOverlapWithGather(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 0))
 	dba := schedule(t, "dba:delta_us=20").(*DBA)

@@ -7,15 +7,15 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// SFC divides the batch for selection, lookup and fetch (KVDrive, section 5.3): while the
-// GPU selects for one micro-batch, the CPU looks up for the one before and the link
-// fetches for the one before that. Computation takes the whole batch, and the CPU keeps its
-// books meanwhile. A layer takes, for micro-batches with times s, u, f:
+// SFC divides the batch for selection, lookup and fetch (KVDrive, section 5.3). While the GPU
+// selects for one micro-batch, the CPU looks up for the previous one and the link fetches for the
+// one before that. Computation takes the whole batch, and the CPU updates its tables meanwhile. For
+// micro-batches with times s, u, f a layer takes:
 //
 //	A_i = A_{i−1} + s_i;  B_i = max(A_i, B_{i−1}) + u_i;  D_i = max(B_i, D_{i−1}) + f_i
 //	layer = project + D_n + max(compute, update)
 type SFC struct {
-	N int // micro-batches; 0: calibrated, by trying the divisors of the batch
+	N int // micro-batches, 0: calibrated by trying the divisors of the batch
 }
 
 func parseSFC(options string) (Schedule, error) {
@@ -27,7 +27,7 @@ func parseSFC(options string) (Schedule, error) {
 	return c, err
 }
 
-// Name is its text form.
+// Name returns the text form.
 func (c *SFC) Name() string {
 	if c.N == 0 {
 		return "sfc:parts=auto"
@@ -35,10 +35,10 @@ func (c *SFC) Name() string {
 	return fmt.Sprintf("sfc:parts=%d", c.N)
 }
 
-// Parts is the number of micro-batches.
+// Parts returns the number of micro-batches.
 func (c *SFC) Parts() int { return max(1, c.N) }
 
-// Traits are those of a schedule that moves misses.
+// Traits returns those of a schedule that moves misses.
 func (*SFC) Traits() Traits { return Traits{Serves: SparseTopK} }
 
 // Place adds a step.
@@ -60,7 +60,7 @@ func (c *SFC) Place(t *Timeline, s *Step) {
 	})
 }
 
-// Closed is the recurrence above, layer after layer.
+// Closed returns the recurrence above, layer after layer.
 func (c *SFC) Closed(s *Step) float64 {
 	sum, parts := s.Output, s.parts()
 	for i := range s.Whole {
@@ -77,8 +77,8 @@ func (c *SFC) Closed(s *Step) float64 {
 	return sum
 }
 
-// calibrate chooses SFC's number of micro-batches: the divisor of the batch with the
-// least time over some steps (KVDrive, section 5.3).
+// calibrate sets SFC's number of micro-batches to the divisor of the batch with the least time over
+// some steps (KVDrive, section 5.3).
 func (r *runner) calibrate() error {
 	best, least := 1, math.Inf(1)
 	for n := 1; n <= r.Batch; n++ {
@@ -98,8 +98,8 @@ func (r *runner) calibrate() error {
 	return nil
 }
 
-// atLeast is a lower bound of the step's time with micro-batches: the time that the
-// busiest resource works.
+// atLeast returns a lower bound of the step's time with micro-batches: the working time of the
+// busiest resource.
 func (c *SFC) atLeast(s *Step) float64 {
 	var sms, link, host, drive float64
 	for i := range s.Whole {
@@ -119,9 +119,9 @@ func (c *SFC) atLeast(s *Step) float64 {
 	return max(sms, link, host, drive)
 }
 
-// TBO runs two halves of the batch half a layer apart: while one half's misses are on the
-// link, the other half computes (two-batch overlap, which ESS's simulator has for
-// DeepSeek). Weights are read for each half.
+// TBO runs two halves of the batch half a layer apart. While one half's misses are on the link, the
+// other half computes (two-batch overlap, which ESS's simulator has for DeepSeek). Weights are read
+// for each half.
 type TBO struct{ wholeBatch }
 
 func parseTBO(options string) (Schedule, error) {
@@ -129,12 +129,11 @@ func parseTBO(options string) (Schedule, error) {
 	return TBO{w}, err
 }
 
-// Parts is 2.
+// Parts returns 2.
 func (TBO) Parts() int { return 2 }
 
-// Place adds a step. The SMs take, layer by layer: first half to its selection, second
-// half from attention of the layer before, second half to its selection, first half from
-// attention.
+// Place adds a step. The SMs run, layer by layer: first half to its selection, second half from
+// attention of the previous layer, second half to its selection, first half from attention.
 func (TBO) Place(t *Timeline, s *Step) {
 	parts := s.parts()
 	last, fetched := make([]Op, len(parts)), make([]Op, len(parts))

@@ -7,7 +7,7 @@ import "github.com/kvreplay/kvreplay/policies"
 //	project + select + look up + fetch + compute (+ update, if the CPU looks up)
 type Sequential struct {
 	wholeBatch
-	CPU bool // the host looks up, as in KVDrive; otherwise a kernel, as in ESS
+	CPU bool // the host looks up, as in KVDrive, instead of a kernel, as in ESS
 }
 
 func parseSequential(options string) (Schedule, error) {
@@ -34,7 +34,7 @@ func (q *Sequential) Place(t *Timeline, s *Step) {
 	})
 }
 
-// Closed is the sum of all stages.
+// Closed returns the sum of all stages.
 func (q *Sequential) Closed(s *Step) float64 {
 	return s.sum(func(l *Layer) float64 {
 		sum := l.Project + l.Select + l.fetching(1) + l.computing()
@@ -45,10 +45,10 @@ func (q *Sequential) Closed(s *Step) float64 {
 	})
 }
 
-// OnGPU keeps all KV on the GPU, so nothing moves. Attention is sparse: it reads the Top-K
-// that the selection finds. With Dense there is no selection, and attention reads the whole
-// context. A model that attends densely gives other answers than one that attends to its
-// Top-K, so the two are different services.
+// OnGPU keeps all KV on the GPU, so nothing moves. Attention is sparse: it reads the Top-K that the
+// selection finds. With Dense there is no selection, and attention reads the whole context. A model
+// with dense attention gives other answers than one that attends to its Top-K. So the two are
+// different services.
 type OnGPU struct{ Dense bool }
 
 func parseOnGPU(options string) (Schedule, error) {
@@ -61,7 +61,7 @@ func parseDense(options string) (Schedule, error) {
 	return OnGPU{Dense: true}, err
 }
 
-// Name is gpu or dense.
+// Name returns gpu or dense.
 func (g OnGPU) Name() string {
 	if g.Dense {
 		return "dense"
@@ -69,10 +69,10 @@ func (g OnGPU) Name() string {
 	return "gpu"
 }
 
-// Parts is 1.
+// Parts returns 1.
 func (OnGPU) Parts() int { return 1 }
 
-// Traits say that nothing moves.
+// Traits states that nothing moves.
 func (g OnGPU) Traits() Traits {
 	if g.Dense {
 		return Traits{Serves: DenseAttended, Moves: MovesNothing}
@@ -94,7 +94,7 @@ func (g OnGPU) Place(t *Timeline, s *Step) {
 	})
 }
 
-// Closed is the sum of all operators.
+// Closed returns the sum of all operators.
 func (g OnGPU) Closed(s *Step) float64 {
 	return s.sum(func(l *Layer) float64 {
 		if g.Dense {

@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// By hand: dense attention of OPT-13B reads 40 layers × 16 requests × 514 positions of
-// 20,480 B at 1530 GB/s, and the weights once. Nothing is selected, moved or indexed.
+// By hand: dense attention of OPT-13B reads 40 layers × 16 requests × 514 positions of 20,480 B at
+// 1530 GB/s, and the weights once. Nothing is selected, moved or indexed.
 func TestDenseByHand(t *testing.T) {
 	const layers, hidden, rate = 40, 5120., 1530e9
 	r := decoding(t, "dense", 16, 512, 4)
 	_, m := parts(t, "a100-40", "opt-13b")
 	kv := layers * 16 * 514 * 4 * hidden
-	// Of the biases, those of the FFN are counted as computation: 5 of the hidden size.
+	// Among the biases, only those of the FFN count as computation: 5 times the hidden size.
 	weights := layers*(12*hidden*hidden+5*hidden)*2 + hidden*float64(m.Vocabulary.Value)*2
 	near(t, "step, ms", 1e3*r.Mean, 1e3*(kv+weights)/rate)
 	near(t, "compute", r.Causes.Compute, r.Mean)
@@ -46,8 +46,8 @@ func TestDenseAndSparse(t *testing.T) {
 	}
 }
 
-// The indexer of DeepSeek-V3.2 does not run if attention is dense: of the 29.1M weights
-// that come before attention, 14M are its own.
+// The indexer of DeepSeek-V3.2 does not run if attention is dense. It has 14M of the 29.1M weights
+// that come before attention.
 func TestDenseRunsNoIndexer(t *testing.T) {
 	p := read(t, realProfile(t))
 	machine, m := parts(t, "h200", "deepseek-v3.2")
@@ -74,7 +74,7 @@ func TestDenseRunsNoIndexer(t *testing.T) {
 	near(t, "dense of sparse", project("dense")/project("gpu"), hidden*(rank+latent)/(hidden*(rank+latent)+indexer+0.))
 }
 
-// A plan finds the batches that fit of both; all of the context is cached.
+// A plan finds batches that fit for both schedules. All of the context is cached.
 func TestPlanOfDense(t *testing.T) {
 	p := read(t, realProfile(t))
 	o := planOptions(t, p, "gpu", "dense")
@@ -104,7 +104,7 @@ func batchOf(plan []Candidate, schedule string) int {
 	return 0
 }
 
-// Help tells the two apart.
+// Help distinguishes the two schedules.
 func TestScheduleListNamesAttention(t *testing.T) {
 	for _, want := range []string{"sparse Top-K attention, all KV on the GPU", "dense attention over the whole context, all KV on the GPU"} {
 		if !strings.Contains(ScheduleList(), want) {

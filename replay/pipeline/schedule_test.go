@@ -23,7 +23,7 @@ func schedule(t testing.TB, text string) Schedule {
 	return s
 }
 
-// busy is how long a resource works.
+// busy returns the seconds that a resource works.
 func busy(t *Timeline, r Resource) (seconds float64) {
 	for i := range t.Events {
 		if e := &t.Events[i]; e.Kind.Resource() == r {
@@ -33,8 +33,8 @@ func busy(t *Timeline, r Resource) (seconds float64) {
 	return seconds
 }
 
-// place runs a schedule and checks what holds for all: times by cause sum to the step,
-// resources do one thing at a time, nothing begins before what it depends on.
+// place runs a schedule and checks properties of all schedules. Times by cause sum to the step.
+// Resources execute one operation at a time. An operation begins after its dependencies.
 func place(t testing.TB, s Schedule, step *Step) *Timeline {
 	t.Helper()
 	tl := NewTimeline()
@@ -48,7 +48,7 @@ func place(t testing.TB, s Schedule, step *Step) *Timeline {
 			t.Errorf("%s: %s is %g", s.Name(), Cause(c), v)
 		}
 	}
-	var worked Exposure // all of the SMs' work counts, nothing twice
+	var worked Exposure // all work of the SMs counts exactly once
 	for _, e := range tl.Events {
 		if e.Kind.Resource() == SMs {
 			worked[e.Kind.Cause()] += e.End - e.Start
@@ -92,8 +92,8 @@ func divided(s *Step, n int, overhead float64) *Step {
 	return s
 }
 
-// One layer with S=4, Lk=2, F=8, C=4, M=1, and 0.25 of overhead a stage: worked by hand
-// from the stages' order.
+// One layer with S=4, Lk=2, F=8, C=4, M=1, and 0.25 of overhead per stage, worked by hand from the
+// stages' order.
 func TestKVDriveByHand(t *testing.T) {
 	l := Layer{Select: 4, LookupCPU: 2, Fetch: Transfer{Seconds: 8}, Attend: 3, Post: 1, Update: 1}
 	plain := l
@@ -114,7 +114,7 @@ func TestKVDriveByHand(t *testing.T) {
 	near(t, "unequal fetches, closed", (&SFC{N: 4}).Closed(step), 9.5)
 }
 
-// ESS's overlap at batch 160 over 37 GB/s: 656 B a miss and request.
+// essLayer is ESS's overlap at batch 160 over 37 GB/s, with 656 B per miss and request.
 func essLayer(misses float64) Layer {
 	return Layer{Pre: 0.2e-3, Attend: 1.024e-3, Select: 2e-3, Missed: misses / 2048, Fetch: Transfer{Seconds: misses * 160 * 656 / 37e9}}
 }
@@ -134,7 +134,8 @@ func TestESSByHand(t *testing.T) {
 		step := layers(l, 1)
 		near(t, "layerwise", place(t, &Layerwise{*dba}, step).End(), min(DA{}.Closed(step), dba.Closed(step)))
 	}
-	// As far as the fetch is hidden: (W_pre + W_attn) / (τ + W_attn/K), and with φ·W_idx more.
+	// The fetch is hidden up to (W_pre + W_attn) / (τ + W_attn/K) misses, and with DBA φ·W_idx
+	// more.
 	for want, exposed := range map[float64]func(*Layer) float64{366.8: ExposedDA, 666.5: schedule(t, "dba").(*DBA).Exposed} {
 		hidden, shown := essLayer(want-0.1), essLayer(want+0.1)
 		if exposed(&hidden) > 0 || exposed(&shown) <= 0 {
@@ -148,8 +149,8 @@ func TestESSByHand(t *testing.T) {
 	}
 }
 
-// A fetch of half a batch cannot begin before its own selection: where it is short, DBA
-// takes longer than the closed form.
+// A fetch of half a batch cannot begin before its own selection. If the fetch is short, DBA takes
+// longer than the closed form.
 func TestDBAIsHonest(t *testing.T) {
 	l := Layer{Select: 10, Fetch: Transfer{Seconds: 4}}
 	dba := schedule(t, "dba").(*DBA)
@@ -181,14 +182,14 @@ func TestKVPRByHand(t *testing.T) {
 	column := schedule(t, "kvpr:order=column,batches=8,weights=host,recompute=paper").(*KVPR)
 	near(t, "column", place(t, column, step).End(), 4*(500+8*1600))
 	near(t, "column, closed", column.Closed(step), 4*(500+8*1600))
-	// Column by column, recomputing overlaps the next transfers. 50 positions keep both busy:
-	// 50·10 + 50·20 on the link, 50·30 on the GPU. The last 1500 begin when the last
-	// activations have come, which is 1000 before the link's end.
+	// Column by column, recomputing overlaps the next transfers. 50 positions keep both resources
+	// busy: 50·10 + 50·20 on the link, 50·30 on the GPU. The last 1500 begin when the last
+	// activations have arrived, which is 1000 before the link's end.
 	fastest := schedule(t, "kvpr:order=column,batches=8,weights=host").(*KVPR)
 	near(t, "column, fastest", place(t, fastest, step).End(), 4*(500+8*1500)+500)
 }
 
-// The split is the least of all l, tried one by one.
+// The split is the best of all l, tried one by one.
 func TestSplitIsLeast(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 7))
 	for range 2000 {
@@ -206,7 +207,7 @@ func TestSplitIsLeast(t *testing.T) {
 	}
 }
 
-// random is a step whose transfers come from host memory alone.
+// random returns a step whose transfers come from host memory alone.
 func random(r *rand.Rand, n int) *Step {
 	s := &Step{Output: r.Float64()}
 	for range n {
@@ -219,7 +220,7 @@ func random(r *rand.Rand, n int) *Step {
 	return s
 }
 
-// Where their assumptions hold, timeline and closed form are one.
+// If the assumptions of a closed form hold, it equals the timeline.
 func TestClosedForms(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -238,7 +239,7 @@ func TestClosedForms(t *testing.T) {
 	}
 }
 
-// With everything from the SSD as well, no schedule loses a cause or a resource's turn.
+// With transfers from the SSD as well, every schedule keeps all causes and the order of resources.
 func TestSSD(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 100 {
@@ -257,7 +258,7 @@ func TestSSD(t *testing.T) {
 	near(t, "fetch", x[Fetch], 8)
 }
 
-// A wrong prediction costs.
+// A wrong prediction costs time.
 func TestPrefetchAccuracy(t *testing.T) {
 	s, before := random(rand.New(rand.NewPCG(8, 9)), 12), 0.
 	for _, name := range []string{"prefetch", "prefetch:accuracy=0.9", "prefetch:accuracy=0.5", "prefetch:accuracy=0"} {
@@ -269,8 +270,8 @@ func TestPrefetchAccuracy(t *testing.T) {
 	}
 }
 
-// What was predicted wrongly is selected, looked up and fetched again, in every layer but the
-// first, which waits for its own selection.
+// Wrong predictions are selected, looked up and fetched again in every layer but the first. The
+// first layer waits for its own selection.
 func TestWrongPredictionsLookUpAgain(t *testing.T) {
 	const n = 4
 	var looked, selected, fetched float64
@@ -293,7 +294,7 @@ func TestTwoBatches(t *testing.T) {
 	l := Layer{Project: 1, Attend: 4, Fetch: Transfer{Seconds: 5}}
 	s := layers(l, 10)
 	s.Parts = [][]Layer{s.Whole, s.Whole}
-	// Each half computes 5 a layer while the other fetches 5: the SMs wait at the start only.
+	// Each half computes 5 per layer while the other fetches 5, so the SMs wait only at the start.
 	tl := place(t, TBO{}, s)
 	near(t, "computation", busy(tl, SMs), 100)
 	if tl.End() > 106 {

@@ -9,33 +9,33 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// Selection is how a model without an indexer of its own finds its Top-K: vectors that
-// stand for groups of tokens are kept on the GPU, one set for every KV head, and each
-// query head scores them. The zero value selects nothing and keeps no index.
+// Selection is the method by which a model without its own indexer finds its Top-K. The GPU keeps
+// vectors that stand for groups of tokens, one set per KV head, and each query head scores them.
+// The zero value selects nothing and keeps no index.
 type Selection struct {
 	Method string
-	Tokens int // that a group has
-	// Rank, with mean, is how many numbers of each token's keys, all heads, the GPU keeps to
-	// rebuild K from (ShadowKV, 160): memory alone; neither rebuilding nor that only V is
-	// fetched is timed.
+	Tokens int // tokens in a group
+	// Rank, with mean, is the number of values per token's keys, all heads, that the GPU keeps to
+	// rebuild K (ShadowKV, 160). Only their memory is modelled. Rebuilding takes no time, and
+	// fetches are not reduced to V.
 	Rank int
 }
 
-// selections are the methods, with the vectors that each keeps of a group.
+// selections are the methods, with the number of vectors that each keeps per group.
 var selections = []struct {
 	name    string
 	vectors float64
-	tokens  int // default
+	tokens  int // default tokens in a group
 }{
-	{"indexer", 0, 1},    // the model's own (DSA)
+	{"indexer", 0, 1},    // the model's own indexer (DSA)
 	{"minmax", 2, 16},    // channel-wise minimum and maximum of keys (Quest, page 16)
 	{"mean", 1, 8},       // mean key of a chunk (ShadowKV, chunk 8)
-	{"centroids", 1, 16}, // of clusters of that many tokens on average (KVDrive, RetroInfer)
+	{"centroids", 1, 16}, // clusters with this mean number of tokens (KVDrive, RetroInfer)
 	{"keys", 1, 1},       // all keys: exact
 }
 
-// ParseSelection reads "minmax", "mean:tokens=8"; "auto" is the model's indexer, or
-// minmax where it has none.
+// ParseSelection reads a text such as "minmax" or "mean:tokens=8". "auto" is the model's indexer,
+// or minmax if it has none.
 func ParseSelection(text string, m *hardware.Model) (s Selection, err error) {
 	if strings.EqualFold(text, "auto") {
 		if text = "minmax"; m.Indexer != nil {
@@ -78,7 +78,7 @@ func selectionNames() []names.Name {
 	return list
 }
 
-// CheckSelection returns the error of a text that ParseSelection takes for no model.
+// CheckSelection returns the error of a text that ParseSelection rejects for every model.
 func CheckSelection(text string) error {
 	_, err := ParseSelection(text, &hardware.Model{Indexer: new(hardware.Indexer)})
 	return err
@@ -95,7 +95,7 @@ func (s Selection) String() string {
 	return text
 }
 
-// vectors are those kept of one token, in parts of one.
+// vectors returns the number of kept vectors per token, a fraction.
 func (s Selection) vectors() float64 {
 	for _, k := range selections {
 		if k.name == s.Method {
@@ -105,8 +105,8 @@ func (s Selection) vectors() float64 {
 	return 0
 }
 
-// IndexBytes is what a token has in a layer's index on the GPU, all heads: the indexer's
-// key, or its part of the vectors at 2 B a number.
+// IndexBytes returns the bytes of a token in a layer's index on the GPU, all heads. They are the
+// indexer's key, or the token's share of the vectors at 2 B per number.
 func (s Selection) IndexBytes(m *hardware.Model) float64 {
 	if s.Method == "indexer" {
 		return float64(m.Indexer.Entry.Value)
@@ -114,13 +114,13 @@ func (s Selection) IndexBytes(m *hardware.Model) float64 {
 	return s.vectors() * keyHeads(m) * keyDim(m) * 2
 }
 
-// HeldBytes is what a token has in a layer on the GPU beside the cache: the index, and
+// HeldBytes returns the bytes of a token in a layer on the GPU outside of the cache: the index, and
 // keys of a lower rank.
 func (s Selection) HeldBytes(m *hardware.Model) float64 {
 	return s.IndexBytes(m) + 2*float64(s.Rank)
 }
 
-// scoreFLOP is the arithmetic of scoring one token of context for one query.
+// scoreFLOP returns the FLOP to score one token of context for one query.
 func (s Selection) scoreFLOP(m *hardware.Model) float64 {
 	if s.Method == "indexer" {
 		return 2 * float64(m.Indexer.Heads.Value) * float64(m.Indexer.HeadDim.Value)
@@ -128,8 +128,8 @@ func (s Selection) scoreFLOP(m *hardware.Model) float64 {
 	return 2 * s.vectors() * float64(m.QueryHeads.Value) * keyDim(m)
 }
 
-// scores is how many scores a token of context has for one query: one for each head that
-// selects.
+// scores returns the number of scores that a token of context has for one query: one for each head
+// that selects.
 func (s Selection) scores(m *hardware.Model) float64 {
 	switch s.Method {
 	case "":
@@ -140,7 +140,7 @@ func (s Selection) scores(m *hardware.Model) float64 {
 	return keyHeads(m) / float64(s.Tokens)
 }
 
-// keyHeads is 1 where all heads share a latent vector.
+// keyHeads returns the number of key heads, 1 if all heads share a latent vector.
 func keyHeads(m *hardware.Model) float64 {
 	if m.Latent != nil {
 		return 1
@@ -148,7 +148,7 @@ func keyHeads(m *hardware.Model) float64 {
 	return float64(m.KVHeads.Value)
 }
 
-// keyDim is the width of a key.
+// keyDim returns the width of a key.
 func keyDim(m *hardware.Model) float64 {
 	if m.Latent != nil {
 		return float64(m.Latent.KVRank.Value + m.Latent.Rope.Value)

@@ -7,32 +7,32 @@ import (
 	"math"
 )
 
-// Op names an operation of a Timeline.
+// Op is the index of an operation in a Timeline.
 type Op int32
 
-// None is no operation: what depends on it does not wait.
+// None is no operation. Dependents do not wait for it.
 const None Op = -1
 
 // Event is an operation with its place in time.
 type Event struct {
 	Kind  Kind
 	Layer int32
-	Part  int32 // micro-batch, 0 where the batch is whole
-	// cause is the event whose end made this one begin, None at time 0.
+	Part  int32 // micro-batch, 0 if the batch is whole
+	// cause is the event whose end let this one begin, None at time 0.
 	cause      Op
 	Start, End float64 // s
-	seconds    float64 // undisturbed
-	after      int32   // where what it depends on begins in Timeline.after
+	seconds    float64 // duration without contention
+	after      int32   // start of its dependencies in Timeline.after
 }
 
-// Timeline places operations on resources: each begins when what it depends on has ended
-// and its resource has done all that was added before it. So the order of Add is the
-// order in which a resource's queue is filled, and equal input gives equal times.
+// Timeline places operations on resources. Each begins when its dependencies have ended and its
+// resource has finished all operations that were added before it. So the order of Add is the order
+// of a resource's queue, and equal input gives equal times.
 type Timeline struct {
 	Events []Event
-	after  []Op               // what the events depend on, one after the other
-	free   [resources]float64 // when the resource is idle again
-	last   [resources]Op      // the operation that makes it so
+	after  []Op               // dependencies of all events, one after the other
+	free   [resources]float64 // end of the resource's last operation
+	last   [resources]Op      // last operation of the resource
 	end    float64
 	final  Op
 	sim    simulation
@@ -40,7 +40,7 @@ type Timeline struct {
 	entered []entrance // by part
 }
 
-// Reset empties a timeline for the next step; it keeps its memory.
+// Reset empties a timeline for the next step and keeps its memory.
 func (t *Timeline) Reset() {
 	*t = Timeline{Events: t.Events[:0], after: t.after[:0], final: None, sim: t.sim, entered: t.entered[:0]}
 	for r := range t.last {
@@ -48,24 +48,24 @@ func (t *Timeline) Reset() {
 	}
 }
 
-// NewTimeline is an empty one.
+// NewTimeline returns an empty timeline.
 func NewTimeline() *Timeline {
 	t := new(Timeline)
 	t.Reset()
 	return t
 }
 
-// End is when the last operation ends.
+// End returns the end of the last operation, in seconds.
 func (t *Timeline) End() float64 { return t.end }
 
-// entrance is the operation that a part's latest layer begins after.
+// entrance is the operation after which a part's latest layer begins.
 type entrance struct {
 	layer int
 	after Op
 }
 
-// enter notes the operations that a layer's projections wait for. Reads ahead wait for the
-// same.
+// enter notes the operations that a layer's projections wait for. Reads ahead wait for the same
+// operations.
 func (t *Timeline) enter(layer, part int, after []Op) {
 	for len(t.entered) <= part {
 		t.entered = append(t.entered, entrance{layer: -1})
@@ -73,8 +73,8 @@ func (t *Timeline) enter(layer, part int, after []Op) {
 	t.entered[part] = entrance{layer, t.Add(Join, layer, part, 0, after...)}
 }
 
-// begun is the operation that a layer of a part, or of the whole batch, begins after. If
-// neither has begun it is otherwise.
+// begun returns the operation after which a layer of a part, or of the whole batch, begins. If
+// neither has begun, it returns otherwise.
 func (t *Timeline) begun(layer, part int, otherwise Op) Op {
 	for _, p := range []int{part, 0} {
 		if p < len(t.entered) && t.entered[p].layer == layer {
@@ -84,8 +84,9 @@ func (t *Timeline) begun(layer, part int, otherwise Op) Op {
 	return otherwise
 }
 
-// Add places an operation of some seconds after others. One of no duration takes no turn
-// of its resource, it only passes its dependencies on: where it has but one, that is it.
+// Add places an operation of some seconds after others. An operation without duration does not
+// occupy its resource. It only passes on its dependencies, and with one dependency Add returns that
+// one.
 func (t *Timeline) Add(k Kind, layer, part int, seconds float64, after ...Op) Op {
 	if k == Project {
 		t.enter(layer, part, after)
@@ -105,7 +106,8 @@ func (t *Timeline) Add(k Kind, layer, part int, seconds float64, after ...Op) Op
 	return op
 }
 
-// only is the one operation of some, None where there is none; false for several.
+// only returns the single operation of a list, or None if there is none. single is false for
+// several.
 func only(ops []Op) (one Op, single bool) {
 	one = None
 	for _, op := range ops {
@@ -120,7 +122,7 @@ func only(ops []Op) (one Op, single bool) {
 	return one, true
 }
 
-// begin sets when an event begins after others, and why.
+// begin sets the start of an event after others, and its cause.
 func (t *Timeline) begin(e *Event, after []Op) {
 	e.Start, e.cause = 0, None
 	for _, op := range after {
@@ -133,7 +135,7 @@ func (t *Timeline) begin(e *Event, after []Op) {
 	}
 }
 
-// ended takes note of an event's end.
+// ended notes the end of an event.
 func (t *Timeline) ended(op Op) {
 	e := &t.Events[op]
 	if r := e.Kind.Resource(); e.seconds > 0 {
@@ -144,16 +146,16 @@ func (t *Timeline) ended(op Op) {
 	}
 }
 
-// Both directions of a link disturb each other. Where a link was measured to carry D bytes
-// a second both ways, a transfer that moves at rate r alone loads it by r/D; while the
-// loads of two opposite transfers sum to more than 1, both progress at the inverse of the
-// sum (transfer.Link.Both). So two that begin together take
+// Both directions of a link slow each other. Let the link carry D bytes per second in both
+// directions together, as measured. A transfer that moves at rate r by itself has the load r/D. If
+// the loads of two opposite transfers sum to more than 1, both progress at the inverse of the sum
+// (transfer.Link.Both). So two that begin together take
 //
 //	long + short·max(0, load + load' − 1)
 
-// Contend lets the opposite transfers of a placed step slow each other: everything is
-// placed anew, in the same order on every resource. Loads are those of the step's
-// transfers. Where none that overlap load the link by more than 1, nothing changes.
+// Contend lets the opposite transfers of a placed step slow each other. It places everything anew,
+// in the same order on every resource. Loads are those of the step's transfers. If no overlapping
+// transfers load the link by more than 1, nothing changes.
 func (t *Timeline) Contend(s *Step) {
 	m := &t.sim
 	m.queue(t)
@@ -162,7 +164,7 @@ func (t *Timeline) Contend(s *Step) {
 	}
 }
 
-// load is what a transfer of the step loads the link by while it moves alone.
+// load returns the load of the link by a transfer of the step that moves by itself.
 func (s *Step) load(e *Event) float64 {
 	l := &s.Whole[e.Layer]
 	if int(e.Part) < len(s.Parts) {
@@ -179,13 +181,12 @@ func (s *Step) load(e *Event) float64 {
 	return l.Loads.Layer
 }
 
-// simulation places operations in the order of time, where Timeline.Add has their order
-// in the program.
+// simulation places operations in the order of time. Timeline.Add gets them in program order.
 type simulation struct {
-	waiting [resources][]Op // in the order of Add; those of no duration are not there
+	waiting [resources][]Op // in the order of Add, without operations of no duration
 	done    []bool
 	active  [resources]Op
-	left    [resources]float64 // undisturbed seconds of the active operation
+	left    [resources]float64 // remaining seconds of the active operation, without contention
 	slowed  [resources]bool
 }
 
@@ -202,7 +203,7 @@ func (m *simulation) queue(t *Timeline) {
 	}
 }
 
-// crowded says whether two opposite transfers that overlap load the link by more than 1.
+// crowded reports whether two overlapping opposite transfers load the link by more than 1.
 func (m *simulation) crowded(t *Timeline, s *Step) bool {
 	in, out := m.waiting[H2D], m.waiting[D2H]
 	for len(in) > 0 && len(out) > 0 {
@@ -229,12 +230,12 @@ func (m *simulation) run(t *Timeline, s *Step) {
 	for now := 0.; m.start(t); {
 		now = m.advance(t, s, now)
 	}
-	for i := range t.Events { // of no duration, and waited for by none
+	for i := range t.Events { // operations without duration that no other waits for
 		m.ready(t, Op(i))
 	}
 }
 
-// start begins what can begin; false where nothing is active.
+// start begins all operations that can begin. It returns false if nothing is active.
 func (m *simulation) start(t *Timeline) (active bool) {
 	for r := range resources {
 		if m.active[r] == None && len(m.waiting[r]) > 0 && m.free(t, m.waiting[r][0]) {
@@ -248,7 +249,7 @@ func (m *simulation) start(t *Timeline) (active bool) {
 	return active
 }
 
-// needs are the operations that one depends on.
+// needs returns the dependencies of an operation.
 func (t *Timeline) needs(op Op) []Op {
 	end := len(t.after)
 	if int(op)+1 < len(t.Events) {
@@ -257,7 +258,7 @@ func (t *Timeline) needs(op Op) []Op {
 	return t.after[t.Events[op].after:end]
 }
 
-// free says whether all that an operation depends on has ended.
+// free reports whether all dependencies of an operation have ended.
 func (m *simulation) free(t *Timeline, op Op) bool {
 	for _, before := range t.needs(op) {
 		if before != None && !m.ready(t, before) {
@@ -267,8 +268,7 @@ func (m *simulation) free(t *Timeline, op Op) bool {
 	return true
 }
 
-// ready says whether an operation has ended. One of no duration ends when what it depends
-// on has.
+// ready reports whether an operation has ended. One without duration ends with its dependencies.
 func (m *simulation) ready(t *Timeline, op Op) bool {
 	e := &t.Events[op]
 	if m.done[op] || e.seconds > 0 || !m.free(t, op) {
@@ -281,7 +281,7 @@ func (m *simulation) ready(t *Timeline, op Op) bool {
 	return true
 }
 
-// advance goes on to the next end of an operation.
+// advance moves to the next end of an operation.
 func (m *simulation) advance(t *Timeline, s *Step, now float64) float64 {
 	pace := 1.
 	if in, out := m.active[H2D], m.active[D2H]; in != None && out != None {
@@ -318,10 +318,10 @@ func (m *simulation) advance(t *Timeline, s *Step, now float64) float64 {
 	return next
 }
 
-// Exposure is a step's time by cause; its sum is the step's time.
+// Exposure is a step's time by cause, in seconds. Its sum is the step's time.
 type Exposure [Causes]float64
 
-// Sum is the step's time.
+// Sum returns the step's time, in seconds.
 func (x *Exposure) Sum() (s float64) {
 	for _, v := range x {
 		s += v
@@ -329,11 +329,11 @@ func (x *Exposure) Sum() (s float64) {
 	return s
 }
 
-// Exposure divides the time until End by cause. While the SMs work, the cause is that of
-// their operation. While they are idle, it is that of the operation on the critical path:
-// what the step is waiting for. So a transfer counts only as far as nothing hides it.
+// Exposure divides the time until End by cause. While the SMs work, the cause is that of their
+// operation. While they are idle, it is that of the operation on the critical path. So a transfer
+// counts only as far as nothing hides it.
 func (t *Timeline) Exposure() (x Exposure) {
-	on := len(t.Events) - 1 // latest event on the SMs that may lie before the segment's end
+	on := len(t.Events) - 1 // latest event on the SMs that may overlap the segment
 	for op := t.final; op != None; op = t.Events[op].cause {
 		e := &t.Events[op]
 		if e.Kind.Resource() == SMs {
@@ -353,7 +353,7 @@ func (t *Timeline) Exposure() (x Exposure) {
 			x[s.Kind.Cause()] += shared
 			idle -= shared
 			if s.Start < e.Start {
-				break // it also lies in the segment before
+				break // it also overlaps the previous segment
 			}
 		}
 		x[e.Kind.Cause()] += idle
@@ -361,8 +361,8 @@ func (t *Timeline) Exposure() (x Exposure) {
 	return x
 }
 
-// chromeEvent is an entry of the Trace Event Format, which Perfetto and chrome://tracing
-// read; times are microseconds, to the picosecond: processors differ in digits beyond.
+// chromeEvent is an entry of the Trace Event Format, which Perfetto and chrome://tracing read.
+// Times are microseconds, rounded to the picosecond, because processors differ in further digits.
 type chromeEvent struct {
 	Name  string         `json:"name"`
 	Cat   string         `json:"cat,omitempty"`
@@ -376,7 +376,7 @@ type chromeEvent struct {
 
 func microseconds(s float64) float64 { return math.Round(s*1e12) / 1e6 }
 
-// WriteChrome writes the events as JSON in the Trace Event Format, a row a resource.
+// WriteChrome writes the events as JSON in the Trace Event Format, with one row per resource.
 func (t *Timeline) WriteChrome(w io.Writer, title string) error {
 	events := []chromeEvent{{Name: "process_name", Phase: "M", PID: 1, Args: map[string]any{"name": title}}}
 	for r := range resources {

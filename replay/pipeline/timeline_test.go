@@ -8,8 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
-// opposite places a fetch and a write-back that begin together, and computation after the
-// fetch.
+// opposite places a fetch and a write-back that begin together, and computation after the fetch.
 func opposite(l Layer) *Timeline {
 	t := NewTimeline()
 	fetched := t.Add(FetchBlocks, 0, 0, l.Fetch.Seconds, None)
@@ -19,8 +18,8 @@ func opposite(l Layer) *Timeline {
 	return t
 }
 
-// A step that is priced is one whose transfers share the link: here each loads it fully both
-// ways, and the write-backs, a second each, slow the fetches.
+// Transfers of a priced step share the link. Here each loads it fully, and the write-backs of one
+// second each slow the fetches.
 func TestPricedStepsContend(t *testing.T) {
 	p := read(t, realProfile(t))
 	r, err := newRunner(t.Context(), p, options(t, p, "da"))
@@ -42,9 +41,9 @@ func TestPricedStepsContend(t *testing.T) {
 	}
 }
 
-// Loads 0.8 and 0.7 of 10 and 4 s: together both take 1.5 times as long. The write-back
-// ends at 6, when 4 of the fetch's 10 are done: it ends at 12 = 10 + 4·0.5, and the SMs
-// begin then. With loads 0.6 and 0.4 nothing is slowed.
+// Loads are 0.8 and 0.7 for 10 and 4 s, so both together take 1.5 times as long. The write-back
+// ends at 6, with 4 of the fetch's 10 done. The fetch ends at 12 = 10 + 4·0.5, and the SMs begin
+// then. With loads 0.6 and 0.4 nothing slows.
 func TestOppositeByHand(t *testing.T) {
 	l := Layer{Fetch: Transfer{Seconds: 10}, Store: 4, Attend: 3, Loads: Loads{Fetch: 0.8, Store: 0.7}}
 	tl := opposite(l)
@@ -57,8 +56,8 @@ func TestOppositeByHand(t *testing.T) {
 	l.Loads = Loads{Fetch: 0.6, Store: 0.4}
 	near(t, "undisturbed", opposite(l).End(), 13)
 
-	// The write-back begins at 7, when 3 of the fetch are left: both are slowed until the
-	// fetch ends at 11.5; of the write-back's 4, 3 are done then.
+	// The write-back begins at 7, with 3 of the fetch left. Both are slow until the fetch ends at
+	// 11.5. By then 3 of the write-back's 4 are done.
 	tl = NewTimeline()
 	l = Layer{Project: 7, Fetch: Transfer{Seconds: 10}, Store: 4, Loads: Loads{Fetch: 0.8, Store: 0.7}}
 	project := tl.Add(Project, 0, 0, l.Project, None)
@@ -69,7 +68,7 @@ func TestOppositeByHand(t *testing.T) {
 	near(t, "and ends alone", tl.Events[2].End, 12.5)
 }
 
-// A fetch and a write-back on real links take what transfer.Link.Both says.
+// A fetch and a write-back on real links take the time of transfer.Link.Both.
 func TestOppositeIsBoth(t *testing.T) {
 	for _, name := range []string{"h100", "rtx4090", "h20", "gh200"} {
 		m, _ := parts(t, name, "smollm2-135m")
@@ -91,7 +90,7 @@ func TestOppositeIsBoth(t *testing.T) {
 	}
 }
 
-// loaded is a random step with write-back, SSD and loads of the link.
+// loaded returns a random step with write-back, SSD and loads of the link.
 func loaded(r *rand.Rand, layers int) *Step {
 	s := random(r, layers)
 	for i := range s.Whole {
@@ -103,7 +102,7 @@ func loaded(r *rand.Rand, layers int) *Step {
 	return s
 }
 
-// Placed anew without loads, every event is where it was.
+// If everything is placed anew without loads, no event moves.
 func TestPlacedAnew(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	for range 100 {
@@ -128,7 +127,7 @@ func TestPlacedAnew(t *testing.T) {
 	}
 }
 
-// slowly runs a timeline's operations by small steps of time, and returns when each ends.
+// slowly runs a timeline's operations in small steps of time and returns the end of each.
 func slowly(tl *Timeline, s *Step, dt float64) (ends []float64) {
 	left, queue := make([]float64, len(tl.Events)), [resources][]Op{}
 	ends = make([]float64, len(tl.Events))
@@ -138,7 +137,7 @@ func slowly(tl *Timeline, s *Step, dt float64) (ends []float64) {
 	}
 	for now, open := 0., len(ends); open > 0; now += dt {
 		var at [resources]Op
-		for again := true; again; { // what has ended, and what has not begun
+		for again := true; again; { // until no more operations end or begin
 			again = false
 			for r := range queue {
 				at[r] = None
@@ -156,7 +155,7 @@ func slowly(tl *Timeline, s *Step, dt float64) (ends []float64) {
 					case tl.Events[op].seconds > 0 && at[r] == None:
 						at[r] = op
 						if !ready {
-							at[r] = -2 // others wait behind it
+							at[r] = -2 // other operations wait behind it
 						}
 					}
 					rest = append(rest, op)
@@ -179,8 +178,8 @@ func slowly(tl *Timeline, s *Step, dt float64) (ends []float64) {
 	return ends
 }
 
-// Every operation ends when the same rules say that are run by small steps of time; causes
-// still sum to the step, which is no shorter than undisturbed.
+// Every operation ends at the time of a simulation with the same rules in small steps of time.
+// Causes still sum to the step, which is no shorter than without contention.
 func TestContendAgainstSmallSteps(t *testing.T) {
 	r, slowed := rand.New(rand.NewPCG(13, 14)), 0
 	for range 4 {

@@ -1,13 +1,13 @@
 package referee
 
-// pinned reports whether a sink or the local window holds a token of block b when
-// the context has seqLen tokens (S2), or the block stays for good.
+// pinned reports whether a sink or the local window holds a token of block b when the context has
+// seqLen tokens (S2). Outliers are always pinned.
 func (c Config) pinned(b int32, seqLen int) bool {
 	if c.kept[b] {
 		return true
 	}
 	if c.all != nil {
-		return false // tokens are, and left out of the lists
+		return false // their pinned tokens are removed from the lists
 	}
 	b %= c.stride
 	for token := int(b) * c.BlockTokens; token < (int(b)+1)*c.BlockTokens; token++ {
@@ -18,8 +18,7 @@ func (c Config) pinned(b int32, seqLen int) bool {
 	return false
 }
 
-// demand is D_t of a row: the first K of its list, less pins, distinct, in list
-// order (S4).
+// demand returns D_t of a row: the first K of its list without pins, distinct, in list order (S4).
 func (x *cell) demand(row int) []int32 {
 	var demand []int32
 	seen := map[int32]bool{}
@@ -32,7 +31,7 @@ func (x *cell) demand(row int) []int32 {
 	return demand
 }
 
-// entriesOf counts the entries that a row demands of blocks.
+// entriesOf returns the number of entries in blocks that a row demands.
 func (x *cell) entriesOf(row int, blocks []int32) int {
 	of := setOf(blocks)
 	names := map[entryName]bool{}
@@ -52,8 +51,8 @@ func setOf(blocks []int32) map[int32]bool {
 	return set
 }
 
-// births are the blocks whose last token left the local window since the step
-// before, ascending (S3). At a cell's first step one token a position left it.
+// births returns the blocks whose last token left the local window since the previous step,
+// ascending (S3). At a cell's first step, one token per position has left it.
 func (x *cell) births(row int, first bool) []int32 {
 	end := x.rows[row].seqLen - x.Local // tokens below end are outside the window
 	begin := x.rows[row].first - 1 - x.Local

@@ -2,13 +2,13 @@ package referee
 
 import "slices"
 
-// unit is what tokens are kept in, where they have unequal sizes.
+// unit is a block of unequal size: the tokens that are kept together.
 type unit struct {
 	tokens []int32
 	weight int // entries that it takes
 }
 
-// units are the clusters of a context and every other token alone, by their first token.
+// units returns the clusters of a context and every other token as a unit, by their first token.
 func (c Config) units(tokens int) (all []unit) {
 	at := map[int32]int{}
 	for t := range int32(tokens) {
@@ -29,14 +29,14 @@ func (c Config) units(tokens int) (all []unit) {
 	}
 	for i := range all {
 		u := &all[i]
-		for u.weight < len(u.tokens) { // of whole pages
+		for u.weight < len(u.tokens) { // round up to whole pages
 			u.weight += max(1, c.Page)
 		}
 	}
 	return all
 }
 
-// unitOf is the block that holds an entry.
+// unitOf returns the block that holds an entry.
 func (c Config) unitOf(entry int32) int32 {
 	if c.all == nil {
 		return entry / int32(c.entries())
@@ -44,7 +44,7 @@ func (c Config) unitOf(entry int32) int32 {
 	return int32(slices.IndexFunc(c.all, func(u unit) bool { return slices.Contains(u.tokens, entry) }))
 }
 
-// weigh is what blocks take of the capacity.
+// weigh returns the capacity that blocks take.
 func (c Config) weigh(blocks ...int32) (n int) {
 	for _, b := range blocks {
 		if c.all == nil {
@@ -56,12 +56,12 @@ func (c Config) weigh(blocks ...int32) (n int) {
 	return n
 }
 
-// tokenPinned reports whether a token is pinned by itself.
+// tokenPinned reports whether the token itself is pinned.
 func (c Config) tokenPinned(token int32, seqLen int) bool {
 	return int(token) < c.Sink || int(token) >= seqLen-c.Local
 }
 
-// residentWeight is what all residents take of the capacity.
+// residentWeight returns the capacity that all residents take.
 func (x *cell) residentWeight() (n int) {
 	for b := range x.resident {
 		n += x.weigh(b)

@@ -8,23 +8,23 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// WarmupKind says what stands in the cache when counting starts (S8).
+// WarmupKind selects the residents at the first counted step (S8).
 type WarmupKind int
 
 // Kinds of warm-up.
 const (
-	WarmCold       WarmupKind = iota // nothing: the first step is the first counted one
+	WarmCold       WarmupKind = iota // empty: the first replayed step is the first counted one
 	WarmRun                          // the cell's own policy runs over the last Windows windows, uncounted
 	WarmImportance                   // the top C blocks by summed score over the last Windows windows
-	WarmStaging                      // the C lowest blocks behind the sinks
+	WarmStaging                      // the C lowest blocks after the sinks
 )
 
 // Warmup is a kind and, for WarmRun and WarmImportance, its number of windows.
 type Warmup struct {
 	Kind    WarmupKind
 	Windows int
-	// Over are the streams, each with the heads that share its blocks, over which the
-	// importance of a position is summed; nil: every stream has its own.
+	// Over holds the streams over which the importance of a position is summed, each with the heads
+	// that share its blocks. If it is nil, every stream has its own importance.
 	Over [][]*trace.Stream
 }
 
@@ -32,41 +32,41 @@ type Warmup struct {
 type Config struct {
 	// Policy is lru, fifo, lfu, lookahead, window:N, none, opt or opt-bypass.
 	Policy string
-	// TopK is K: the demand is drawn from the first K of a list.
+	// TopK is K: the demand comes from the first K of a list.
 	TopK int
-	// Candidates is M: what of a list lookahead and the importance warm-up see.
+	// Candidates is M: the part of a list that lookahead and the importance warm-up use.
 	Candidates int
-	// Entries is how many entries of a list make a block, StepTokens how many positions a
-	// step; 0 and 1: one.
+	// Entries is the number of list entries per block, StepTokens the number of positions per step.
+	// 0 means 1.
 	Entries, StepTokens int
-	// Clusters is the cluster of each token, negative for none: units of unequal sizes, and
-	// the capacity is in entries. A cluster takes whole pages of Page entries; 0: of one.
-	// nil: blocks.
+	// Clusters is the cluster of each token, negative for none. Blocks then have unequal sizes, and
+	// the capacity is in entries. A cluster takes whole pages of Page entries, 0 for 1. If Clusters
+	// is nil, blocks have equal size.
 	Clusters []int32
 	Page     int
-	// Capacity is C in blocks; window:N and none ignore it, nothing bounds them.
+	// Capacity is C in blocks. window:N and none ignore it, because they have no limit.
 	Capacity int
-	// Growth is what the capacity grows to, at decode steps that rise.
+	// Growth lists later capacities, by ascending decode step.
 	Growth []Growth
-	// Prefetch is what is fetched ahead.
+	// Prefetch describes the prefetches.
 	Prefetch Prefetch
-	// Outliers is how many blocks stay for good: those that the most windows demand.
-	// Unlisted is how many others do that no list names: they are counted as pinned.
+	// Outliers is the number of blocks that stay for the whole request: those that the most windows
+	// demand. Unlisted is the number of outliers that no list contains. They count as pinned.
 	Outliers, Unlisted int
-	// Warmup is what happens before the first counted step.
+	// Warmup is the warm-up before the first counted step.
 	Warmup Warmup
-	// Sink and Local are the pins in tokens, BlockTokens the tokens of a block.
+	// Sink and Local are the pins in tokens. BlockTokens is the number of tokens per block.
 	Sink, Local, BlockTokens int
 
-	kept   map[int32]bool // the outliers
-	all    []unit         // by number; nil for blocks
-	stride int32          // blocks of a stream: those of the n-th of a pool begin at n × stride
+	kept   map[int32]bool // outliers
+	all    []unit         // by number, nil for blocks
+	stride int32          // blocks of a stream: those of the n-th stream of a pool begin at n × stride
 }
 
-// unbounded is the capacity of a policy that has none.
+// unbounded is the capacity of a policy without one.
 const unbounded = 1 << 30
 
-// window returns N of window:N (0 for none), or ok = false for the other policies.
+// window returns N of window:N, 0 for none. ok is false for other policies.
 func (c Config) window() (n int, ok bool) {
 	if c.Policy == "none" {
 		return 0, true
@@ -79,7 +79,7 @@ func (c Config) window() (n int, ok bool) {
 	return n, err == nil && n >= 0
 }
 
-// validate reports what makes the cell impossible on the stream.
+// validate reports why the cell is impossible on the stream.
 func (c Config) validate(s *trace.Stream, hasRanks bool) error {
 	_, windowed := c.window()
 	switch {
@@ -121,7 +121,7 @@ type Growth struct {
 	Capacity int
 }
 
-// At is C at a decode step.
+// At returns C at a decode step.
 func (c Config) At(step int32) int {
 	capacity := c.Capacity
 	for _, g := range c.Growth {
@@ -132,7 +132,7 @@ func (c Config) At(step int32) int {
 	return capacity
 }
 
-// capacity is C, or unbounded for a policy without capacity.
+// capacity returns C, or unbounded for a policy without capacity.
 func (c Config) capacity() int {
 	if _, windowed := c.window(); windowed {
 		return unbounded
@@ -140,7 +140,7 @@ func (c Config) capacity() int {
 	return c.Capacity
 }
 
-// bypasses reports whether the policy decides by itself which members of D_t stay.
+// bypasses reports whether the policy itself chooses the members of D_t that stay.
 func (c Config) bypasses() bool {
 	n, windowed := c.window()
 	return c.Policy == "opt-bypass" || windowed && n == 0

@@ -15,13 +15,13 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// history is a file of testdata: a cell and what a person derived for every step.
+// history is a file of testdata: a cell and the counts of every step, derived by hand.
 type history struct {
 	drawn
 	want []referee.StepCounts
 }
 
-// Histories in testdata are worked out by hand from S1–S13, never written by a program.
+// Histories in testdata are worked out by hand from S1–S13 and never written by a program.
 func TestHandWorkedHistories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) < 6 {
@@ -70,8 +70,8 @@ func (h history) check(t *testing.T) {
 	}
 }
 
-// readHistory parses "name: value" lines, then a table with one row a step. A row
-// that ends after its list is not replayed.
+// readHistory parses "name: value" lines, then a table with one row per step. A row that ends after
+// its list is not replayed.
 func readHistory(t *testing.T, path string) history {
 	t.Helper()
 	f, err := os.Open(path)
@@ -136,7 +136,7 @@ func parseWarmup(text string, w *referee.Warmup) (err error) {
 	return err
 }
 
-// row appends a step to the stream and, unless it is not replayed, what it should do.
+// row appends a step to the stream and, if it is replayed, its expected counts.
 func (h *history) row(cells []string) error {
 	step, err := strconv.Atoi(strings.TrimSpace(cells[0]))
 	if err != nil {

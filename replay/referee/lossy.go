@@ -7,17 +7,17 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// LossyCounts is what one counted step did. All blocks are ascending.
+// LossyCounts holds the counts of one counted step. All lists of blocks are ascending.
 type LossyCounts struct {
 	T, Step       int32
 	Born          []int32 // left the local window
-	Lost          []int32 // demanded and dropped before
+	Lost          []int32 // demanded but dropped earlier
 	Dropped       []int32 // at the end of the step
-	Held          []int32 // after it, pinned blocks not counted
-	Kept, Covered float64 // attention mass of what is listed and there, and of all listed
+	Held          []int32 // after the step, without pinned blocks
+	Kept, Covered float64 // attention mass of the listed blocks that are held, and of all listed blocks
 }
 
-// lossyCell is one stream of a lossy cell: what is held, and what the method knows.
+// lossyCell is one stream of a lossy cell: the held blocks and the state of the method.
 type lossyCell struct {
 	*LossyConfig
 	stream *trace.Stream
@@ -26,8 +26,8 @@ type lossyCell struct {
 	given  map[int32]float64 // h2o: attention so far
 }
 
-// RunLossy replays the stream streams[at], whose request has these streams, by layer and
-// head, and returns a LossyCounts for each of its counted steps.
+// RunLossy replays the stream streams[at] and returns a LossyCounts for each of its counted steps.
+// streams holds the streams of its request by layer and head.
 func RunLossy(streams []*trace.Stream, at int, c LossyConfig) (steps []LossyCounts, err error) {
 	if err := c.parse(); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func RunLossy(streams []*trace.Stream, at int, c LossyConfig) (steps []LossyCoun
 	return steps, nil
 }
 
-// compress holds the whole prompt, lets the windows be seen, and drops what exceeds the
+// compress holds the whole prompt, observes the windows, and drops the blocks that exceed the
 // budget.
 func (x *lossyCell) compress() {
 	s := x.stream
@@ -85,8 +85,8 @@ func (x *lossyCell) there(b int32, row int) bool {
 	return x.held[b] || x.pinned(b, x.stream.SeqLen(row))
 }
 
-// attend adds what a row's list was given to what h2o knows; all blocks are there in a
-// window. It returns the masses.
+// attend adds the attention of a row's list to the state of h2o. In a window all blocks are held.
+// It returns the masses.
 func (x *lossyCell) attend(row int, window bool) (kept, covered float64) {
 	list := x.stream.List(row)
 	list = list[:min(len(list), x.Candidates)]

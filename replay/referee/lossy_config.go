@@ -12,20 +12,20 @@ import (
 // LossyConfig is a cell of a lossy method on the streams of a request.
 type LossyConfig struct {
 	// Policy is streamingllm, h2o, snapkv, pyramidkv, adakv or duoattention with all of its
-	// options, as in "h2o:recent=0.5,scores=ranks".
+	// options, for example "h2o:recent=0.5,scores=ranks".
 	Policy string
 	// TopK is K, Candidates M.
 	TopK, Candidates int
-	// Capacities are C of each stream in blocks. pyramidkv, adakv and duoattention divide
-	// their sum.
+	// Capacities holds C of each stream in blocks. pyramidkv, adakv and duoattention divide their
+	// sum.
 	Capacities []int
-	// Windows are the prompt windows that the method sees.
+	// Windows is the number of windows that the method observes.
 	Windows int
-	// Sink and Local are the pins in tokens, BlockTokens the tokens of a block.
+	// Sink and Local are the pins in tokens. BlockTokens is the number of tokens per block.
 	Sink, Local, BlockTokens int
-	// Attention returns what each block of a row's list was given, nil where that is not
-	// known; Masses says that these are shares of the step's attention, Covered that only
-	// covered_mass knows what the whole list holds.
+	// Attention returns the attention of each block in a row's list, nil if it is not known. Masses
+	// states that these are shares of the step's attention. Covered states that only covered_mass
+	// has the mass of the whole list.
 	Attention       func(s *trace.Stream, row int) []float32
 	Masses, Covered bool
 
@@ -52,11 +52,11 @@ func (c *LossyConfig) parse() error {
 	return nil
 }
 
-// option is a number among the policy's options, word any text.
+// option returns a number among the policy's options.
 func (c *LossyConfig) option(name string) float64 { return c.numbers[name] }
 func (c *LossyConfig) word(name string) string    { return c.words[name] }
 
-// part is the share of a number that an option states, as it is written, rounded down.
+// part returns the share of a number that an option states, rounded down.
 func (c *LossyConfig) part(name string, of int) int {
 	share, ok := new(big.Rat).SetString(c.words[name])
 	if !ok {
@@ -72,7 +72,7 @@ func (c *LossyConfig) pinned(b int32, seqLen int) bool {
 	return first < c.Sink || last >= seqLen-c.Local
 }
 
-// open are the blocks of a context that are whole and not pinned, ascending.
+// open returns the complete, unpinned blocks of a context, ascending.
 func (c *LossyConfig) open(seqLen int) (blocks []int32) {
 	for b := int32(0); (int(b)+1)*c.BlockTokens <= seqLen; b++ {
 		if !c.pinned(b, seqLen) {
@@ -82,13 +82,13 @@ func (c *LossyConfig) open(seqLen int) (blocks []int32) {
 	return blocks
 }
 
-// before is the context in front of the first counted step.
+// before returns the context before the first counted step, in tokens.
 func before(s *trace.Stream) int { return s.SeqLen(windows(s)) - 1 }
 
-// promptBlocks is the number of blocks of the prompt, the last one perhaps partly filled.
+// promptBlocks returns the number of blocks of the prompt. The last one may be incomplete.
 func (c *LossyConfig) promptBlocks(s *trace.Stream) int {
 	return (int(s.PromptLen) + c.BlockTokens - 1) / c.BlockTokens
 }
 
-// firstOpen is the first block without a token of the sinks.
+// firstOpen returns the first block without a token of the sinks.
 func (c *LossyConfig) firstOpen() int { return (c.Sink + c.BlockTokens - 1) / c.BlockTokens }

@@ -14,10 +14,11 @@ func (c *LossyConfig) total() (sum int) {
 	return sum
 }
 
-// most is how many blocks a stream can hold at most.
+// most returns the largest number of blocks that a stream can hold.
 func (c *LossyConfig) most(s *trace.Stream) int { return len(c.open(s.MaxSeqLen())) }
 
-// observed is how many blocks of the observation window are not pinned at the prompt's end.
+// observed returns the number of blocks of the observation window that are not pinned at the
+// prompt's end.
 func (c *LossyConfig) observed(s *trace.Stream) (n int) {
 	for _, b := range c.open(before(s)) {
 		if int(b) >= c.promptBlocks(s)-int(c.option("window")) {
@@ -27,7 +28,7 @@ func (c *LossyConfig) observed(s *trace.Stream) (n int) {
 	return n
 }
 
-// topUp gives one block each to the first streams that have room, again and again.
+// topUp gives one block to each of the first streams with room, repeatedly.
 func (c *LossyConfig) topUp(budgets []int, streams []*trace.Stream, left int) []int {
 	for gave := true; gave && left > 0; {
 		gave = false
@@ -42,9 +43,9 @@ func (c *LossyConfig) topUp(budgets []int, streams []*trace.Stream, left int) []
 	return budgets
 }
 
-// pyramid is PyramidKV's division: the observation window for each; then what is left by
-// the law, again and again while rounding and full streams leave something; the last blocks
-// go to the first that have room.
+// pyramid divides like PyramidKV. Each stream gets the observation window. The rest is divided by
+// the law, again while rounding and full streams leave something. The last blocks go to the first
+// streams with room.
 func (c *LossyConfig) pyramid(streams []*trace.Stream) []int {
 	beta, n := c.option("beta"), len(streams)
 	depth := map[int32]int{}
@@ -89,7 +90,7 @@ func (c *LossyConfig) pyramid(streams []*trace.Stream) []int {
 	return c.topUp(budgets, streams, left)
 }
 
-// ada is AdaKV's division, layer by layer.
+// ada divides like AdaKV, layer by layer.
 func (c *LossyConfig) ada(streams []*trace.Stream) []int {
 	var budgets []int
 	for from := 0; from < len(streams); {
@@ -145,7 +146,7 @@ func (c *LossyConfig) adaLayer(heads []*trace.Stream) []int {
 	return c.topUp(budgets, heads, left)
 }
 
-// duo is DuoAttention's division.
+// duo divides like DuoAttention.
 func (c *LossyConfig) duo(streams []*trace.Stream) []int {
 	far := make([]float64, len(streams))
 	order := make([]int, len(streams))
@@ -172,7 +173,7 @@ func (c *LossyConfig) duo(streams []*trace.Stream) []int {
 		budgets[i] += more
 		left -= more
 	}
-	for left > 0 { // the same to each head that is not whole
+	for left > 0 { // an equal amount for each head that is not whole
 		open := 0
 		for i, s := range streams {
 			if budgets[i] < c.most(s) {
@@ -195,8 +196,8 @@ func (c *LossyConfig) duo(streams []*trace.Stream) []int {
 	return c.topUp(budgets, streams, left)
 }
 
-// far is the share of what the windows demand of a stream, of the prompt's mass where there
-// is no window, that a streaming head would not have.
+// far returns the share of the windows' demand on a stream that a streaming head would not hold.
+// Without windows it is the share of the prompt's mass.
 func (c *LossyConfig) far(s *trace.Stream) float64 {
 	outside := func(b int32, seqLen int) bool {
 		local := max(0, seqLen-c.Local) / c.BlockTokens

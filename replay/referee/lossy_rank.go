@@ -6,7 +6,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// drop takes out what exceeds the budget: the least by rank, the lowest index among equals.
+// drop removes the blocks that exceed the budget: the least by rank, and the lowest index among
+// equals.
 func (x *lossyCell) drop() []int32 {
 	order := sortedKeys(x.held)
 	rank := map[int32][2]float64{}
@@ -26,8 +27,8 @@ func (x *lossyCell) drop() []int32 {
 	return dropped
 }
 
-// rank is the order in which a block goes that has so many newer ones held: first its
-// class, then its score in it.
+// rank returns the order in which a block is dropped: first its class, then its score in the class.
+// newer is the number of newer blocks that are held.
 func (x *lossyCell) rank(b int32, newer int) [2]float64 {
 	switch x.method {
 	case "streamingllm":
@@ -47,7 +48,7 @@ func (x *lossyCell) rank(b int32, newer int) [2]float64 {
 	return [2]float64{1, 0}
 }
 
-// streaming keeps the first blocks, all but one block of the budget at most.
+// streaming keeps the first blocks, at most one less than the budget.
 func (x *lossyCell) streaming(b int32, sink int) [2]float64 {
 	if int(b) < min(sink, x.firstOpen()+x.budget-1) {
 		return [2]float64{1, 0}
@@ -55,7 +56,7 @@ func (x *lossyCell) streaming(b int32, sink int) [2]float64 {
 	return [2]float64{0, 0}
 }
 
-// pooled is a block's score in SnapKV.
+// pooled returns a block's score in SnapKV.
 func (c *LossyConfig) pooled(s *trace.Stream, b int32) float64 {
 	half, front := int32(c.option("kernel"))/2, int32(c.promptBlocks(s)-int(c.option("window")))
 	most, sum := 0.0, 0.0

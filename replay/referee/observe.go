@@ -8,11 +8,11 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Observed is what LRU caches of some sizes, in blocks, would miss of a stream in every
-// interval of so many decode steps: what budgets that change are settled by. It is
-// counted by the definition: a block is resident in a cache of so many blocks where no
-// more than that, itself included, were used since; what D_{t-1} demanded counts as used
-// last, and what is born with the step is resident.
+// Observed returns the misses of LRU caches of some sizes, in blocks, on a stream. Each interval of
+// decode steps, whose length is every, has its own counts. Changing budgets depend on them.
+// Observed counts by the definition. A block is resident in a cache of n blocks if at most n
+// blocks, itself included, were used since. The blocks of D_{t-1} count as used last. Births of the
+// step are resident.
 func Observed(heads []*trace.Stream, hasRanks bool, c Config, every int, sizes []int) (map[int][]int64, error) {
 	x, _, err := newCell([][]*trace.Stream{heads}, hasRanks, c)
 	if err != nil {
@@ -56,8 +56,8 @@ func Observed(heads []*trace.Stream, hasRanks bool, c Config, every int, sizes [
 	return misses, nil
 }
 
-// depths are the least sizes of LRU caches that hold each block: none for what D_{t-1}
-// demanded, and the others by recency, of one step the highest block last to go.
+// depths returns the smallest LRU cache that holds each block: 0 for the blocks of D_{t-1}, and the
+// others by recency. Among blocks of one step, the highest is evicted last.
 func depths(lastUse map[int32]int, before []int32) map[int32]int {
 	depth := map[int32]int{}
 	var others []int32

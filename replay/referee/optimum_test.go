@@ -27,7 +27,7 @@ func (d drawn) String() string {
 	return text
 }
 
-// draw draws a cell: every warm-up, capacities below and above the demand.
+// draw draws a cell with any warm-up and capacities below and above the demand.
 func draw(seed uint64, kind func(*rand.Rand) replaytest.Options) drawn {
 	r := rand.New(rand.NewPCG(seed, 7))
 	o := kind(r)
@@ -73,8 +73,8 @@ func (d drawn) run(t *testing.T, policy string) []referee.StepCounts {
 	return steps
 }
 
-// The optimum is what an exhaustive search finds, with and without bypass, and no
-// other policy beats it.
+// The optimum equals that of an exhaustive search, with and without bypass. No other policy has
+// fewer misses.
 func TestOptimumIsOptimal(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(8000) {
@@ -106,7 +106,7 @@ func TestOptimumIsOptimal(t *testing.T) {
 	}
 }
 
-// features counts what an opt run met, so that the test cannot pass by drawing nothing.
+// features counts the events of an opt run, so that the test cannot pass with trivial draws.
 func (d drawn) features(t *testing.T, seen map[string]int) {
 	var births, overflows, victims, windows int
 	for _, st := range d.run(t, "opt") {

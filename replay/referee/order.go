@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// never is the next demand of a block that no counted step has use for.
+// never is the next demand of a block that no counted step needs.
 const never = math.MaxInt
 
 // leaving returns the blocks that leave at the end of the row's step.
@@ -23,8 +23,8 @@ func (x *cell) leaving(row int, demand []int32) []int32 {
 	return order[:surplus]
 }
 
-// outsideWindow returns the residents last used before the n steps that end with t, in the
-// order of S12: a tier below takes them as they leave.
+// outsideWindow returns the residents last used before the n steps that end with t, in the order of
+// S12. A tier below takes them in this order.
 func (x *cell) outsideWindow(t, n int) []int32 {
 	var old []int32
 	for b, e := range x.resident {
@@ -36,8 +36,8 @@ func (x *cell) outsideWindow(t, n int) []int32 {
 	return old
 }
 
-// byUse orders residents by their last use, of one step what left the demand first, then by
-// index (S12).
+// byUse orders residents by their last use. Among those of one step, demanded blocks come before
+// blocks that were inserted without demand, then by index (S12).
 func (x *cell) byUse(a, b int32) int {
 	return cmp.Or(
 		cmp.Compare(x.resident[a].lastUse, x.resident[b].lastUse),
@@ -46,8 +46,8 @@ func (x *cell) byUse(a, b int32) int {
 	)
 }
 
-// order returns all residents, first victim first: those outside D_t by the
-// policy's order, then D_t by S5. A bypasser orders both together.
+// order returns all residents, first victim first: those outside D_t by the policy's order, then
+// D_t by S5. A bypassing policy orders both together.
 func (x *cell) order(row int, demand []int32) []int32 {
 	var free []int32
 	demanded := setOf(demand)
@@ -67,8 +67,8 @@ func (x *cell) order(row int, demand []int32) []int32 {
 	return append(free, x.surplus(demand)...)
 }
 
-// offeredLast is 1 for blocks that came without being demanded: of the same last use, what
-// left the demand then goes first.
+// offeredLast returns 1 for blocks that were inserted without demand. Among equal last uses, the
+// blocks that left the demand are evicted first.
 func (x *cell) offeredLast(b int32) int {
 	if x.resident[b].offered {
 		return 1
@@ -76,8 +76,7 @@ func (x *cell) offeredLast(b int32) int {
 	return 0
 }
 
-// surplus orders D_t as an overflow drops it: worst rank first, without ranks
-// lowest index first (S5).
+// surplus orders D_t for an overflow: worst rank first, or without ranks lowest index first (S5).
 func (x *cell) surplus(demand []int32) []int32 {
 	d := slices.Clone(demand)
 	if x.hasRanks {
@@ -88,7 +87,7 @@ func (x *cell) surplus(demand []int32) []int32 {
 	return d
 }
 
-// key is the policy's order of eviction at the row's step: lowest first.
+// key returns the policy's key of eviction at the row's step. The lowest key is evicted first.
 func (x *cell) key(b int32, row int) int {
 	switch x.Policy {
 	case "lru":
@@ -109,9 +108,8 @@ func (x *cell) key(b int32, row int) int {
 	panic("referee: no order for " + x.Policy)
 }
 
-// latest is the last row of the stream that has b, up to the given one: the row itself,
-// or in a pool one of another stream before. Of one rank, the block whose list is older
-// goes first.
+// latest returns the last row of the stream of b, up to the given one. In a pool the given row may
+// be of another stream. Among blocks of one rank, the one with the older list is evicted first.
 func (x *cell) latest(b int32, row int) int {
 	for at := row; at > row-x.width; at-- {
 		if at >= x.first && at%x.width == int(b/x.stride) {
@@ -121,8 +119,7 @@ func (x *cell) latest(b int32, row int) int {
 	return row // its stream has not begun
 }
 
-// rank is the place of b among the row's M candidates, past all ranks where it is
-// none of them.
+// rank returns the place of b among the row's M candidates, or a value above all ranks.
 func (x *cell) rank(b int32, row int) int {
 	before := map[int32]bool{}
 	for _, e := range x.rows[row].list {
@@ -131,11 +128,11 @@ func (x *cell) rank(b int32, row int) int {
 		}
 		before[e.block] = true
 	}
-	return math.MaxInt32 // none of them
+	return math.MaxInt32 // not among them
 }
 
-// nextDemand is the row of the first demand of b after row, never where there is
-// none or where a window has it: what a window fetches is not counted (S9).
+// nextDemand returns the row of the first demand of b after row. It is never if no row demands b,
+// or if a window is the first to do so. The fetch of a window is not counted (S9).
 func (x *cell) nextDemand(b int32, row int) int {
 	for _, next := range x.demands[b] {
 		if next <= row {

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// outliers are the n blocks of each stream that the most windows demand, of those that no
-// sink pins and that have left the local window when the prompt ends; ties go to the
-// lowest index.
+// outliers returns the n blocks of each stream that the most windows demand. No sink pins them, and
+// they have left the local window when the prompt ends. Ties go to the lowest index.
 func (x *cell) outliers(n, promptLen int) map[int32]bool {
 	all := map[int32]bool{}
 	for stream := range x.width {
@@ -37,7 +36,7 @@ func (x *cell) outliersOf(stream, n, promptLen int) []int32 {
 	return blocks[:min(n, len(blocks))]
 }
 
-// pinnedBlocks counts the blocks that are pinned at a row.
+// pinnedBlocks returns the number of blocks that are pinned at a row.
 func (x *cell) pinnedBlocks(row int) (n int) {
 	if x.all != nil {
 		for token := range int32(x.rows[row].seqLen) {

@@ -2,23 +2,23 @@ package referee
 
 import "slices"
 
-// Prefetch is what is fetched ahead of counted steps, into a buffer beside the cache.
+// Prefetch describes the prefetches before counted steps, into a buffer outside of the cache.
 type Prefetch struct {
-	// Predicted names the blocks that were predicted for the step itself; otherwise the
-	// ranks K … M-1 of the step before are named.
+	// Predicted prefetches the blocks that were predicted for the step itself. Otherwise the ranks
+	// K … M-1 of the previous step are prefetched.
 	Predicted bool
-	// Size is the buffer's, in blocks; 0: nothing is prefetched.
+	// Size is the size of the buffer in blocks. 0 disables prefetching.
 	Size int
-	// Swap fetches into the cache, up to Size blocks a step: into free room, or in the
-	// place of the block that the policy would evict next if that one ranks worse.
+	// Swap prefetches into the cache, up to Size blocks per step. A block takes free room, or the
+	// place of the policy's next victim if that one has a worse rank.
 	Swap bool
 }
 
-// Prefetched is what a step's prefetches came to, in blocks.
+// Prefetched counts the prefetches of a step, in blocks.
 type Prefetched struct{ Moved, Useful, Late, Useless int }
 
-// stage fetches what is named for the row and is neither pinned, resident nor in the
-// buffer, best rank first, as far as there is room; it returns what there was no room for.
+// stage prefetches blocks for the row that are neither pinned, resident nor in the buffer, best
+// rank first, while there is room. It returns the blocks without room.
 func (x *cell) stage(row int, out *Prefetched) (crowded []int32) {
 	var next []int32
 	for _, b := range x.named(row) {
@@ -43,7 +43,7 @@ func (x *cell) stage(row int, out *Prefetched) (crowded []int32) {
 	return crowded
 }
 
-// named are distinct blocks, best first.
+// named returns the distinct blocks to prefetch, best first.
 func (x *cell) named(row int) []int32 {
 	var blocks []int32
 	if x.Prefetch.Predicted {
@@ -70,7 +70,7 @@ func (x *cell) named(row int) []int32 {
 	return distinct
 }
 
-// serve takes what is staged out of a step's misses.
+// serve removes the staged blocks from a step's misses.
 func (x *cell) serve(missed, crowded []int32, out *Prefetched) (fetched []int32) {
 	for _, b := range missed {
 		if at := slices.Index(x.buffer, b); at >= 0 {
@@ -90,14 +90,14 @@ func (x *cell) serve(missed, crowded []int32, out *Prefetched) (fetched []int32)
 	return fetched
 }
 
-// swap fetches what is named for the row and is neither pinned nor resident, best rank
-// first, and returns what it did not fetch.
+// swap prefetches blocks for the row that are neither pinned nor resident into the cache, best rank
+// first. It returns the blocks that it did not fetch.
 func (x *cell) swap(row int, out *StepCounts) (late []int32) {
 	if row == x.first {
 		return nil
 	}
 	before, t := row-1, x.time(row)
-	stay := x.demand(before) // with what is fetched: nothing that the step may evict
+	stay := x.demand(before) // with the fetched blocks: none that the step may evict
 	for _, b := range x.named(row) {
 		if x.pinned(b, x.rows[before].seqLen) || x.resident[b] != nil || slices.Contains(out.Victims, b) {
 			continue
@@ -121,7 +121,7 @@ func (x *cell) swap(row int, out *StepCounts) (late []int32) {
 	return late
 }
 
-// evict takes a victim out of the cache.
+// evict evicts a victim from the cache.
 func (x *cell) evict(b int32, out *StepCounts) {
 	if x.resident[b].swapped {
 		out.Prefetched.Useless++

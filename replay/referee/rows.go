@@ -11,10 +11,10 @@ import (
 type row struct {
 	step   int32
 	first  int // context at its first position, in tokens
-	seqLen int // and at its last
+	seqLen int // context at its last position
 	list   []listed
 
-	predicted []int32 // blocks, best first; may repeat
+	predicted []int32 // blocks, best first, perhaps repeated
 }
 
 // listed is an entry of a list.
@@ -25,17 +25,17 @@ type listed struct {
 	picked bool // among the first K of its list
 }
 
-// entryName tells entries of a step apart: one token of one head.
+// entryName identifies an entry of a step: one token of one head.
 type entryName struct {
 	head  int
 	entry int32
 }
 
-// rows joins what heads recorded: the rows of a step stand side by side, best ranks
-// of all first.
+// rows joins the lists of heads. The lists of a step are interleaved, best ranks of all heads
+// first.
 func (c Config) rows(heads []*trace.Stream, hasRanks bool) []row {
 	var rows []row
-	var parts [][]part // of each row
+	var parts [][]part // for each row
 	for i, step := range heads[0].Steps {
 		last := len(rows) - 1
 		if step < 0 || last < 0 || rows[last].step < 0 || int(step)/c.positions() != int(rows[last].step)/c.positions() {
@@ -56,8 +56,8 @@ func (c Config) rows(heads []*trace.Stream, hasRanks bool) []row {
 	return rows
 }
 
-// interleave are the rows of a pool in decode order: of each step those of all streams.
-// The blocks of the n-th stream are raised by n × stride.
+// interleave returns the rows of a pool in decode order: for each step those of all streams. The
+// blocks of the n-th stream are raised by n × stride.
 func (x *cell) interleave(streams [][]*trace.Stream) (all []row) {
 	var own [][]row
 	for n, heads := range streams {
@@ -82,7 +82,7 @@ type part struct {
 	head   int
 	list   []int32
 	scores []float32
-	ahead  []int32 // predicted
+	ahead  []int32 // predicted blocks
 }
 
 // merge takes rank 0 of every list, then rank 1, up to M.

@@ -7,44 +7,44 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// StepCounts is what one step did. Counted steps have T ≥ 0; result rows sum those.
+// StepCounts holds the counts of one step. Counted steps have T ≥ 0, and result rows sum those.
 type StepCounts struct {
-	T    int32 // recorded steps numbered without gaps: windows negative, first counted one 0
-	Step int32 // the trace's step
+	T    int32 // recorded steps without gaps: windows are negative, the first counted step is 0
+	Step int32 // step number of the trace
 
-	Stream int // of a pool, whose row it is
+	Stream int // stream of the row in a pool
 
 	Demand    int // |D_t|
 	Hits      int // |D_t ∩ R|
 	Misses    int // |D_t \ R|
 	Births    int // blocks that left the local window
 	Evictions int // blocks of Victims
-	Overflow  int // max(0, |D_t| - C); 0 for policies without capacity
-	Resident  int // blocks of the stream resident after the step, pinned ones not counted
+	Overflow  int // max(0, |D_t| - C), 0 for policies without capacity
+	Resident  int // blocks of the stream resident after the step, without pinned ones
 
 	Pinned int // blocks of sinks, local window and outliers
 
-	DemandEntries, MissedEntries int // entries of D_t and of what of it was missed
+	DemandEntries, MissedEntries int // entries of D_t, and of its missed blocks
 
 	Prefetched Prefetched
 
 	// Order is Victims in the order of eviction.
 	Order []int32
 
-	// The blocks behind the counts, ascending. Victims are those outside D_t that left
-	// the cache at the step's eviction; KeptOut are the members of D_t, hit or missed,
-	// that are not resident after it; Residents are all that are.
+	// The blocks behind the counts, ascending. Victims are the blocks outside D_t that the step
+	// evicted. KeptOut are the members of D_t, hit or missed, that are not resident after it.
+	// Residents are all resident blocks.
 	Born, Hit, Missed, Victims, KeptOut, Residents []int32
 }
 
-// entry is what an eviction order may ask of a resident block.
+// entry holds the properties of a resident block for eviction orders.
 type entry struct {
-	lastUse  int // T of its last demand; of birth or placement where there was none
+	lastUse  int // T of its last demand, or of its birth or placement if there was none
 	inserted int // T of its fetch, birth or placement
-	uses     int // steps that demanded it since then, the one that fetched it included
+	uses     int // steps that demanded it since then, including the one that fetched it
 
-	offered bool // not demanded since it came: of equal last use, after what was (S3)
-	swapped bool // fetched ahead, and not demanded since
+	offered bool // not demanded since it was inserted: ordered after demanded blocks of equal last use (S3)
+	swapped bool // prefetched and not demanded since
 }
 
 // cell is one run: a configuration, a stream, and the cache.
@@ -53,21 +53,21 @@ type cell struct {
 	rows     []row
 	hasRanks bool
 	resident map[int32]*entry
-	buffer   []int32         // prefetched
-	first    int             // row that is replayed first
+	buffer   []int32         // prefetched blocks
+	first    int             // first replayed row
 	width    int             // streams that share the cache
-	windows  int             // rows with step < 0, of all streams
-	demands  map[int32][]int // the rows that demand a block, ascending
+	windows  int             // rows with step < 0 of all streams
+	demands  map[int32][]int // rows that demand a block, ascending
 }
 
-// Run replays the stream and returns a StepCounts for every replayed step, the
-// warm-up's included. hasRanks says that lists are best first (order=rank).
+// Run replays the stream and returns a StepCounts for every replayed step, including those of the
+// warm-up. hasRanks states that lists are best first (order=rank).
 func Run(s *trace.Stream, hasRanks bool, c Config) ([]StepCounts, error) {
 	return RunShared([]*trace.Stream{s}, hasRanks, c)
 }
 
-// RunShared is Run for the heads of a layer that share one cache, whose block holds
-// the entries of all.
+// RunShared is Run for the heads of a layer that share one cache. A block holds the entries of all
+// heads.
 func RunShared(heads []*trace.Stream, hasRanks bool, c Config) ([]StepCounts, error) {
 	x, placed, err := newCell([][]*trace.Stream{heads}, hasRanks, c)
 	if err != nil {
@@ -76,7 +76,7 @@ func RunShared(heads []*trace.Stream, hasRanks bool, c Config) ([]StepCounts, er
 	return x.run(placed), nil
 }
 
-// newCell is a cell of the streams that share a cache, and what its warm-up places.
+// newCell returns a cell of the streams that share a cache, and the blocks that its warm-up places.
 func newCell(streams [][]*trace.Stream, hasRanks bool, c Config) (*cell, []int32, error) {
 	s := streams[0][0]
 	var all []*trace.Stream
@@ -108,7 +108,7 @@ func newCell(streams [][]*trace.Stream, hasRanks bool, c Config) (*cell, []int32
 	return x, placed, err
 }
 
-// run replays all rows, what was placed resident at first.
+// run replays all rows. The placed blocks are resident at first.
 func (x *cell) run(placed []int32) []StepCounts {
 	for row := range x.rows {
 		for _, b := range x.demand(row) {
@@ -125,10 +125,10 @@ func (x *cell) run(placed []int32) []StepCounts {
 	return steps
 }
 
-// time is T of a row: rows count from the first step ≥ 0.
+// time returns T of a row. Rows count from the first step ≥ 0.
 func (x *cell) time(row int) int { return row - x.windows }
 
-// windows is the number of rows with step < 0.
+// windows returns the number of rows with step < 0.
 func windows(s *trace.Stream) int {
 	n := 0
 	for _, step := range s.Steps {
@@ -139,7 +139,7 @@ func windows(s *trace.Stream) int {
 	return n
 }
 
-// firstRow is the row of the cell's first step (S8).
+// firstRow returns the row of the cell's first step (S8).
 func (c Config) firstRow(s *trace.Stream) (int, error) {
 	if c.Warmup.Kind != WarmRun {
 		return windows(s), nil
@@ -169,7 +169,7 @@ func (x *cell) step(row int, first bool) StepCounts {
 		crowded = x.stage(row, &out.Prefetched)
 	}
 	demand := x.demand(row)
-	for _, b := range demand { // the whole step against the residents at its start
+	for _, b := range demand { // classify the whole step by the residents at its start
 		if x.resident[b] != nil {
 			out.Hit = append(out.Hit, b)
 		} else {
@@ -213,7 +213,7 @@ func (x *cell) step(row int, first bool) StepCounts {
 	return x.count(out, len(demand))
 }
 
-// residents are the resident blocks of a row's stream.
+// residents returns the resident blocks of a row's stream.
 func (x *cell) residents(row int) (blocks []int32) {
 	for b := range x.resident {
 		if int(b/x.stride) == row%x.width {
@@ -223,7 +223,7 @@ func (x *cell) residents(row int) (blocks []int32) {
 	return blocks
 }
 
-// count sorts a step's blocks and fills in their numbers.
+// count sorts a step's blocks and sets their numbers.
 func (x *cell) count(out StepCounts, demand int) StepCounts {
 	for _, blocks := range [][]int32{out.Born, out.Hit, out.Missed, out.Victims, out.KeptOut, out.Residents} {
 		slices.Sort(blocks)

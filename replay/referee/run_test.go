@@ -13,7 +13,7 @@ import (
 
 var policies = []string{"lru", "fifo", "lfu", "lookahead", "window:0", "window:1", "window:3", "none", "opt", "opt-bypass"}
 
-// What holds of every step of every policy, whatever it evicts.
+// The test checks properties of every step that hold for all policies.
 func TestStepsKeepTheirBooks(t *testing.T) {
 	for seed := range uint64(500) {
 		d := draw(seed, replaytest.Medium)
@@ -80,8 +80,8 @@ func minus(a, b []int32) []int32 {
 	return slices.DeleteFunc(slices.Clone(a), func(x int32) bool { return slices.Contains(b, x) })
 }
 
-// With room for everything no order matters, and a window as long as the stream
-// keeps what such a cache keeps.
+// If everything fits, the order does not matter. A window as long as the stream keeps the same
+// blocks as such a cache.
 func TestUnboundedPoliciesAgree(t *testing.T) {
 	for seed := range uint64(150) {
 		d := draw(seed, replaytest.Medium)
@@ -95,8 +95,8 @@ func TestUnboundedPoliciesAgree(t *testing.T) {
 	}
 }
 
-// LRU has the inclusion property where nothing overflows: a larger cache holds all
-// that a smaller one does.
+// LRU has the inclusion property if nothing overflows: a larger cache holds all blocks of a smaller
+// one.
 func TestLRUIncludes(t *testing.T) {
 	for seed := range uint64(500) {
 		d := draw(seed, replaytest.Medium)
@@ -114,7 +114,7 @@ func TestLRUIncludes(t *testing.T) {
 	}
 }
 
-// A cell that cannot be run as asked is an error.
+// An impossible cell is an error.
 func TestRunRefuses(t *testing.T) {
 	s := new(trace.Stream)
 	s.Reset(trace.StreamInfo{PromptLen: 4})

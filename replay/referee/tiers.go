@@ -10,20 +10,20 @@ import (
 
 // Tier is a cache below another.
 type Tier struct {
-	// Policy is lru, fifo, lfu or lookahead, Capacity C in blocks.
+	// Policy is lru, fifo, lfu or lookahead. Capacity is C in blocks.
 	Policy   string
 	Capacity int
 	Growth   []Growth
-	// Inclusive tiers keep a copy of what passes through; others keep what the tier
-	// above gives up.
+	// Inclusive tiers keep a copy of the blocks that pass through. Other tiers keep the victims of
+	// the tier above.
 	Inclusive bool
-	// Placed are resident before the first step.
+	// Placed are the blocks that are resident before the first step.
 	Placed []int32
 }
 
-// RunPool is RunShared for several streams that share the cache and the tiers below it:
-// their rows are replayed one after the other, step by step, at each step in the order
-// given. It returns the steps of each tier, those of the cache first.
+// RunPool is RunShared for several streams that share the cache and the tiers below it. It replays
+// their rows step by step, and the rows of a step in the order of streams. It returns the steps of
+// each tier, those of the cache first.
 func RunPool(streams [][]*trace.Stream, hasRanks bool, c Config, tiers []Tier) ([][]StepCounts, error) {
 	x, placed, err := newCell(streams, hasRanks, c)
 	if err != nil {
@@ -46,11 +46,11 @@ func RunPool(streams [][]*trace.Stream, hasRanks bool, c Config, tiers []Tier) (
 	return all, nil
 }
 
-// lowerTier is a cache whose demand is what the one above misses.
+// lowerTier is a cache whose demand is the misses of the tier above.
 type lowerTier struct {
 	cell
 	exclusive bool
-	arrived   map[int32]int // order of arrival: the last tie-break of what came from above
+	arrived   map[int32]int // order of arrival, the last tie-break of blocks from above
 	arrival   int
 }
 
@@ -74,15 +74,15 @@ func (x *lowerTier) run(above []StepCounts, firstRow int, inclusive bool, top []
 		out.Residents = x.residents(row)
 		out = x.count(out, len(a.Missed))
 		if !inclusive {
-			out.Overflow = 0 // nothing that is asked for stays
+			out.Overflow = 0 // demanded blocks do not stay
 		}
 		steps = append(steps, out)
 	}
 	return steps
 }
 
-// exchange is a step of an exclusive tier: what is found moves up, what was given up
-// above comes in, then the tier is cut to its capacity.
+// exchange is a step of an exclusive tier. Demanded blocks move up, and the victims from above are
+// inserted. Then the tier is cut to its capacity.
 func (x *lowerTier) exchange(row, t int, above StepCounts, out *StepCounts) {
 	for _, b := range above.Missed {
 		if x.resident[b] != nil {
@@ -137,8 +137,8 @@ func (x *lowerTier) copies(row, t int, demand, born []int32, out *StepCounts) {
 	}
 }
 
-// byOrder is the order of eviction; what came from above at one step goes in the order
-// in which it came.
+// byOrder returns the order of eviction. Blocks that came from above at one step leave in order of
+// arrival.
 func (x *lowerTier) byOrder(row int, demand []int32) []int32 {
 	var free []int32
 	for b := range x.resident {
@@ -158,7 +158,7 @@ func (x *lowerTier) byOrder(row int, demand []int32) []int32 {
 		}
 		return cmp.Or(x.offeredLast(a)-x.offeredLast(b), int(a-b))
 	})
-	ranked := []int32{} // the members of demand, in list order
+	ranked := []int32{} // members of demand in list order
 	for _, b := range x.demand(row) {
 		if slices.Contains(demand, b) {
 			ranked = append(ranked, b)

@@ -8,17 +8,17 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Placed returns the blocks that an importance or staging warm-up places before
-// the first counted step, ascending; nothing for the other kinds (S8).
+// Placed returns the blocks that an importance or staging warm-up places before the first counted
+// step, ascending. For other kinds it returns nothing (S8).
 func Placed(s *trace.Stream, c Config) ([]int32, error) {
 	if c.Policy == "" {
-		c.Policy = "lru" // any with a capacity
+		c.Policy = "lru" // any policy with a capacity
 	}
 	_, placed, err := newCell([][]*trace.Stream{{s}}, true, c)
 	return placed, err
 }
 
-// placed are the blocks that the warm-up places of the streams, the first of which is s.
+// placed returns the blocks that the warm-up places for the streams. s is the first stream.
 func (x *cell) placed(s *trace.Stream) ([]int32, error) {
 	var best []int32
 	switch x.Warmup.Kind {
@@ -38,8 +38,8 @@ func (x *cell) placed(s *trace.Stream) ([]int32, error) {
 	return best, nil
 }
 
-// important returns the blocks that the last windows list, unpinned at step -1,
-// highest summed score first, then lowest position, then first stream.
+// important returns the blocks in the lists of the last windows that are not pinned at step -1. The
+// order is highest summed score, then lowest position, then first stream.
 func (x *cell) important(promptLen int) []int32 {
 	sum := map[int32]float64{}
 	if x.Warmup.Over == nil {
@@ -67,8 +67,7 @@ func (x *cell) important(promptLen int) []int32 {
 	return best
 }
 
-// addScores sums the scores of windows. At a step a block has the score of the best of
-// its entries.
+// addScores sums the scores of windows. At a step a block has the score of its best entry.
 func (x *cell) addScores(sum map[int32]float64, windows []row) {
 	for _, w := range windows {
 		best := map[int32]float32{}
@@ -83,8 +82,8 @@ func (x *cell) addScores(sum map[int32]float64, windows []row) {
 	}
 }
 
-// lowest returns the blocks that are not pinned at step -1, lowest position first, then
-// first stream.
+// lowest returns the blocks that are not pinned at step -1, lowest position first, then first
+// stream.
 func (x *cell) lowest(promptLen int) []int32 {
 	var low []int32
 	for b := int32(0); int(b)*x.BlockTokens < promptLen; b++ {

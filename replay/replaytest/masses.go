@@ -6,8 +6,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Masses gives a stream attention masses, of listed blocks and of the prompt, whose blocks
-// have blockTokens tokens. Some tie; those of a row sum to 1 at most.
+// Masses gives a stream attention masses of listed blocks and of the prompt's blocks of blockTokens
+// tokens. Some masses tie. Those of a row sum to at most 1.
 func Masses(r *rand.Rand, s *trace.Stream, blockTokens int) {
 	levels := 1 + r.IntN(8)
 	s.AttentionMass, s.PromptMass = s.AttentionMass[:0], s.PromptMass[:0]

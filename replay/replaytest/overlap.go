@@ -6,10 +6,10 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Overlapping draws a long stream with a dialled overlap of consecutive demands, for
-// benchmarks: lists of m blocks whose first k keep the given share of the row before;
-// of the rest, six in ten come back from what was dropped lately and the others are
-// drawn from the whole context. It holds the stream in memory.
+// Overlapping draws a long stream with a given overlap of consecutive demands, for benchmarks. The
+// first k of each list of m blocks keep the given share of the previous row. Six in ten of the
+// others are recently dropped blocks. The rest come from the whole context. It holds the stream in
+// memory.
 func Overlapping(seed uint64, context, k, m, rows int, overlap float64) *trace.Stream {
 	r := rand.New(rand.NewPCG(seed, 21))
 	s := new(trace.Stream)

@@ -1,6 +1,6 @@
-// Package replaytest draws random streams for tests of the replay engine, of its
-// referee and of policies. Every draw is a function of its options and its random
-// source alone, so a failing seed is a reproduction.
+// Package replaytest draws random streams for tests of the replay engine, its referee and policies.
+// Every draw is a function of its options and its random source alone. So a failing seed reproduces
+// the failure.
 package replaytest
 
 import (
@@ -11,25 +11,25 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Options say what stream to draw. The zero value of each field is usable.
+// Options describe the stream to draw. The zero value of each field is usable.
 type Options struct {
-	Prompt      int     // tokens of the prompt; 0: 1
+	Prompt      int     // tokens of the prompt, 0 for 1
 	Steps       int     // recorded steps ≥ 0
-	Windows     int     // recorded steps < 0; no more than Prompt are drawn
+	Windows     int     // recorded steps < 0, at most Prompt
 	Gap         float64 // chance that trace steps are skipped before a recorded one, 0 to 1
-	M           int     // longest list, in blocks; 0: 1
+	M           int     // longest list, in blocks, 0 for 1
 	Short       float64 // chance that a list is cut to a random length from 1 to M
 	Locality    float64 // AR(1) coefficient of the scores from row to row: 0 redraws, 1 freezes
-	Levels      int     // scores are rounded to this many values to a unit, so that they tie; 0: exact
-	Ascending   bool    // order=index: lists ascending, no ranks; otherwise best first
+	Levels      int     // scores are rounded to this many values per unit, so that they tie, or exact if 0
+	Ascending   bool    // order=index: lists ascend and have no ranks, otherwise best first
 	Scores      bool    // the stream has scores
-	BlockTokens int     // tokens of a block; 0: 1
-	Sink, Local int     // pins in tokens; Local 0: 1
-	Pinned      float64 // chance that a row's list is drawn from the pinned blocks too
-	Predicted   float64 // chance that a predicted block is listed; 0: nothing is predicted
+	BlockTokens int     // tokens per block, 0 for 1
+	Sink, Local int     // pins in tokens, Local 0 for 1
+	Pinned      float64 // chance that a row's list may contain pinned blocks
+	Predicted   float64 // chance that a predicted block is listed, 0 for no predictions
 }
 
-// defaults returns o with its zero fields filled in.
+// defaults returns o with default values for its zero fields.
 func (o Options) defaults() Options {
 	o.Prompt, o.M = max(o.Prompt, 1), max(o.M, 1)
 	o.BlockTokens, o.Local = max(o.BlockTokens, 1), max(o.Local, 1)
@@ -37,8 +37,8 @@ func (o Options) defaults() Options {
 	return o
 }
 
-// Meta is the metadata of a trace that holds the stream, with top-k k; with
-// Ascending the whole list is the demand and k is M.
+// Meta returns the metadata of a trace that holds the stream, with top-k k. With Ascending the
+// whole list is the demand and k must be M.
 func (o Options) Meta(k int) trace.Meta {
 	o = o.defaults()
 	m := trace.Meta{Version: trace.Version, Order: trace.OrderRank, TopK: k, Candidates: o.M,
@@ -57,7 +57,7 @@ func Stream(r *rand.Rand, o Options) *trace.Stream {
 	o = o.defaults()
 	s := new(trace.Stream)
 	s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: int32(o.Prompt)})
-	var latent []float64 // one hidden score a block, carried from row to row
+	var latent []float64 // one hidden score per block, carried from row to row
 	for _, step := range o.steps(r) {
 		seqLen := o.Prompt + step + 1
 		latent = o.drift(r, latent, (seqLen+o.BlockTokens-1)/o.BlockTokens)
@@ -66,8 +66,8 @@ func Stream(r *rand.Rand, o Options) *trace.Stream {
 	return s
 }
 
-// steps draws the trace's step numbers, strictly increasing: o.Windows negative
-// ones, then o.Steps others.
+// steps draws the trace's step numbers, strictly increasing: o.Windows negative ones, then o.Steps
+// others.
 func (o Options) steps(r *rand.Rand) []int {
 	gap := func() int {
 		if r.Float64() < o.Gap {
@@ -83,7 +83,7 @@ func (o Options) steps(r *rand.Rand) []int {
 			steps = append(steps, at)
 		}
 	}
-	for at = -1; len(steps) < o.Windows; at-- { // gaps ran out of prompt: fill the holes
+	for at = -1; len(steps) < o.Windows; at-- { // gaps exceed the prompt, so fill the holes
 		if !slices.Contains(steps, at) {
 			steps = append(steps, at)
 		}
@@ -152,8 +152,8 @@ func (o Options) row(r *rand.Rand, latent []float64, step, seqLen int) trace.Row
 	return row
 }
 
-// predict draws a prediction of a list: some of its blocks, and others, in any order
-// (ascending where the list is).
+// predict draws a prediction of a list: some of its blocks, and others, in random order. If the
+// list is ascending, so is the prediction.
 func (o Options) predict(r *rand.Rand, list []int32, blocks int) []int32 {
 	predicted := []int32{}
 	for _, b := range list {
@@ -182,9 +182,8 @@ func (o Options) pins(b, seqLen int) bool {
 	return b*o.BlockTokens < o.Sink || (b+1)*o.BlockTokens > seqLen-o.Local
 }
 
-// Small draws the options of a stream that is small enough to be searched
-// exhaustively: no more than 13 blocks, ties, gaps, windows, pins, blocks of one
-// or two tokens.
+// Small draws the options of a stream that is small enough for exhaustive search: at most 13
+// blocks, ties, gaps, windows, pins, and blocks of one or two tokens.
 func Small(r *rand.Rand) Options {
 	o := Options{
 		Prompt: 1 + r.IntN(6), Steps: 1 + r.IntN(7), Windows: r.IntN(5), M: 1 + r.IntN(5),
@@ -199,8 +198,8 @@ func Small(r *rand.Rand) Options {
 	return o.defaults()
 }
 
-// Medium draws the options of a stream for differential tests: long enough for
-// caches to fill and turn over, small enough for thousands of draws.
+// Medium draws the options of a stream for differential tests: long enough for caches to fill and
+// turn over, and small enough for thousands of draws.
 func Medium(r *rand.Rand) Options {
 	return Options{
 		Prompt: 1 + r.IntN(60), Steps: r.IntN(50), Windows: r.IntN(20), M: 1 + r.IntN(24),

@@ -14,7 +14,7 @@ func draw(seed uint64, kind func(*rand.Rand) Options) (Options, *trace.Stream) {
 	return o, Stream(r, o)
 }
 
-// Streams keep the format's rules, which Checker states independently.
+// Streams keep the format's rules, which Checker implements independently.
 func TestStreamIsValid(t *testing.T) {
 	for seed := range uint64(600) {
 		for _, kind := range []func(*rand.Rand) Options{Small, Medium} {
@@ -77,7 +77,7 @@ func mark(seen map[string]int, feature string, holds bool) {
 	}
 }
 
-// Locality is a dial: frozen scores repeat the list, redrawn ones do not.
+// Locality has the intended effect: frozen scores repeat the list, and redrawn ones do not.
 func TestLocalityIsADial(t *testing.T) {
 	overlap := func(locality float64) (same int) {
 		r := rand.New(rand.NewPCG(1, 2))

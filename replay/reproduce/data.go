@@ -25,11 +25,11 @@ type document struct {
 	Gaps     []Gap            `yaml:"gaps"`
 }
 
-// Row is a row of a printed table: values by column. Texts of the data file name them in
-// braces, as "batch {batch}" or "{share:%.1f} %".
+// Row is a row of a printed table, values by column. Texts of the data file name columns in braces,
+// as in "batch {batch}" or "{share:%.1f} %".
 type Row map[string]any
 
-// outline is a section of a data file: all of a report's section but our figures.
+// outline is a section of a data file: a report's section without our figures.
 type outline struct {
 	Section        string            `yaml:"section"`
 	Title          string            `yaml:"title"`
@@ -38,7 +38,7 @@ type outline struct {
 	More           map[string]string `yaml:"more"` // sentences that the study may add to the method, by name
 	Assumptions    []string          `yaml:"assumptions"`
 	Constants      []constantText    `yaml:"constants"`
-	Defaults       yaml.Node         `yaml:"defaults"` // of the keys of lines
+	Defaults       yaml.Node         `yaml:"defaults"` // default keys of the lines
 	Lines          []yaml.Node       `yaml:"lines"`
 	Contradictions []string          `yaml:"contradictions"`
 	Figures        []figureText      `yaml:"figures"`
@@ -47,7 +47,7 @@ type outline struct {
 }
 
 type constantText struct {
-	ID    string   `yaml:"id"` // of the value that the study gives with Let
+	ID    string   `yaml:"id"` // of the value that the study sets with Let
 	Name  string   `yaml:"name"`
 	Unit  string   `yaml:"unit"`
 	From  string   `yaml:"from"`
@@ -62,7 +62,7 @@ type figureText struct {
 	Y      string    `yaml:"y"`
 	Open   bool      `yaml:"open"` // the y axis ends above the data, not at 1
 	Ticks  []float64 `yaml:"ticks"`
-	Series []string  `yaml:"series"` // the names of a bar's values
+	Series []string  `yaml:"series"` // names of a bar's values
 }
 
 // spec is a line of a data file. README.md explains its keys.
@@ -76,14 +76,14 @@ type spec struct {
 	From         string   `yaml:"from"`
 	GateRelative float64  `yaml:"gate_relative"`
 	GateAbsolute float64  `yaml:"gate_absolute"`
-	Above        *float64 `yaml:"above"` // a statement holds if ours is above, below, …
+	Above        *float64 `yaml:"above"` // a statement holds if our figure is above, below, …
 	Below        *float64 `yaml:"below"`
 	AtLeast      *float64 `yaml:"at_least"`
 	AtMost       *float64 `yaml:"at_most"`
-	Note         string   `yaml:"note"`   // of the line
-	Miss         string   `yaml:"miss"`   // the reason of a known miss
-	Absent       string   `yaml:"absent"` // the reason if the study has no figure
-	Each         string   `yaml:"each"`   // the line is repeated: for each row of a printed table, or as the study needs
+	Note         string   `yaml:"note"`   // note of the line
+	Miss         string   `yaml:"miss"`   // reason of a known miss
+	Absent       string   `yaml:"absent"` // reason if the study has no figure
+	Each         string   `yaml:"each"`   // repeats the line for each row of a printed table, or as the study requires
 
 	place string // file and line
 }
@@ -91,13 +91,14 @@ type spec struct {
 // Gap is a figure, a table or a passage of a paper for which no line exists.
 type Gap struct {
 	Place  string   `json:"place" yaml:"place"`     // "Fig. 14", "Fig. 7, second row", "Table 2", "Section 6.2"
-	Shows  string   `json:"shows" yaml:"shows"`     // the content, in a few words
-	Prints []string `json:"printed" yaml:"printed"` // its printed numbers that no line holds, as printed
-	Why    string   `json:"why" yaml:"why"`         // why no line exists
+	Shows  string   `json:"shows" yaml:"shows"`     // content in a few words
+	Prints []string `json:"printed" yaml:"printed"` // printed numbers without a line, as printed
+	Why    string   `json:"why" yaml:"why"`         // reason that no line exists
 }
 
-// parse reads a data file. It rejects unknown and duplicate keys, lines without a unit or
-// without the keys that their kind needs, and figures of the paper that are left out.
+// parse reads a data file. It rejects unknown and duplicate keys. It rejects lines without a unit
+// or without a key that their kind requires. It also rejects a data file that leaves out figures of
+// the paper.
 func parse(file, text string) (*document, error) {
 	d := &document{}
 	loader, err := yaml.NewLoader(bytes.NewReader([]byte(text)), yaml.WithKnownFields(), yaml.WithSingleDocument())
@@ -150,7 +151,7 @@ func (o *outline) read(file string) error {
 	return nil
 }
 
-// check reports a line that lacks something, whichever figures the study computes.
+// check reports a line that lacks a required key, independent of the figures in the study.
 func (l *spec) check() error {
 	switch {
 	case l.Item == "" || l.Unit == nil:
@@ -160,7 +161,7 @@ func (l *spec) check() error {
 	case l.Reference != nil && (l.From == "" || l.Printed != nil):
 		return errors.New("a reference needs from, which says how it was obtained, and no printed figure")
 	}
-	// Names of columns stand for a number that is known when the study runs.
+	// Names of columns stand for a number that is known only when the study runs.
 	line := l.line(func(v any) Number {
 		if v == nil {
 			return Number(None)
@@ -170,18 +171,18 @@ func (l *spec) check() error {
 	return line.check()
 }
 
-// limited reports whether the data file says when the statement holds.
+// limited reports whether the data file states limits for the statement.
 func (l *spec) limited() bool {
 	return l.Above != nil || l.Below != nil || l.AtLeast != nil || l.AtMost != nil
 }
 
-// holds reports whether a figure is within the limits of a statement.
+// holds reports whether our figure is within the limits of a statement.
 func (l *spec) holds(ours float64) bool {
 	return (l.Above == nil || ours > *l.Above) && (l.Below == nil || ours < *l.Below) &&
 		(l.AtLeast == nil || ours >= *l.AtLeast) && (l.AtMost == nil || ours <= *l.AtMost)
 }
 
-// line is the line without our figure. Number gives the value of a target.
+// line returns the line without our figure. number returns the value of a target.
 func (l *spec) line(number func(any) Number) Line {
 	line := Line{Item: l.Item, Unit: *l.Unit, Kind: l.Kind, Note: l.Note, Ours: Number(None),
 		Printed: number(l.Printed), Reference: number(l.Reference), Relative: Number(None), Absolute: Number(None)}
@@ -199,7 +200,7 @@ func (l *spec) line(number func(any) Number) Line {
 	return line
 }
 
-// account checks that each figure and table of a paper has a section or is listed as a gap.
+// account checks that each figure and table of a paper has a section or a gap.
 func (d *document) account() error {
 	var places []string
 	for _, o := range d.Sections {
@@ -229,7 +230,7 @@ func partOf(place, figure string) bool {
 	return ok && (rest == "" || rest[0] < '0' || rest[0] > '9')
 }
 
-// number is a value of a data file as a number, NaN if it is none.
+// number converts a value of a data file, NaN if it is not a number.
 func number(v any) float64 {
 	switch v := v.(type) {
 	case int:

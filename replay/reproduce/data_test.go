@@ -8,7 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
-// one runs a study of one section, s, with the given lines of a data file.
+// one runs a study with a single section, s, and the given lines of a data file.
 func one(t *testing.T, lines string, study func(*reproduce.Draft)) ([]reproduce.Section, error) {
 	t.Helper()
 	return run(t, "sections:\n  - section: s\n    title: S\n    method: M\n    lines:\n      "+lines, func(s *reproduce.Study) { study(s.Section("s")) })
@@ -28,7 +28,7 @@ func set(ours float64) func(*reproduce.Draft) {
 	return func(d *reproduce.Draft) { d.Set("x", ours) }
 }
 
-// A line is within its gate, or past it.
+// A line is within its gate or past it.
 func TestVerdicts(t *testing.T) {
 	for name, c := range map[string]struct {
 		line  string
@@ -60,8 +60,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// Lines stand in the order of the data file. Neighbours that are repeated for the same rows
-// stay together, in the order of the study.
+// Lines are in the order of the data file. Neighbours that are repeated for the same rows stay
+// together, in the order of the study.
 func TestOrder(t *testing.T) {
 	sections, err := one(t, strings.Join([]string{
 		`- {id: a, each: row, item: "{n} a", unit: "", kind: ordinal}`,
@@ -88,8 +88,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// A data file is refused with file and line if a line lacks its kind or the keys that the
-// kind needs, or if a key is unknown or doubled.
+// A line without a kind or a required key is refused with file and line. So is a key that is
+// unknown or doubled.
 func TestIncompleteLinesAreRefused(t *testing.T) {
 	const first = "p/paper.yaml:6: section s"
 	for line, want := range map[string]string{
@@ -142,7 +142,7 @@ func TestIncompleteStudiesAreRefused(t *testing.T) {
 	}
 }
 
-// Each figure and table of a paper has a section, or a gap that says why not.
+// Each figure and table of a paper has a section, or a gap with the reason.
 func TestFiguresLeftOutAreRefused(t *testing.T) {
 	const section = "sections: [{section: a, title: A, method: M, covers: [Fig. 1, Table 1]}]\n"
 	for want, data := range map[string]string{

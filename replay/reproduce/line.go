@@ -9,31 +9,30 @@ import (
 	"strconv"
 )
 
-// Kind is the strength of the proof if a printed and a computed figure agree. Every line
-// declares one.
+// Kind is the strength of the proof if a printed and a computed figure agree. Every line has one.
 type Kind string
 
 // Kinds of judged lines, from the one that proves most to the one that proves least.
 const (
-	// Prediction: no constant is fitted to the table or figure.
+	// Prediction has no constant that is fitted to the table or figure.
 	Prediction Kind = "prediction"
-	// Transferred: the constants are fitted to other cells or tables.
+	// Transferred has constants that are fitted to other cells or tables.
 	Transferred Kind = "transferred"
-	// Tuned: as Transferred, but the calibration cells were chosen with this figure in view.
+	// Tuned is Transferred with calibration cells that were chosen in view of this figure.
 	Tuned Kind = "tuned"
-	// Ordinal: a statement, such as a ranking or a trend, that holds or does not hold.
+	// Ordinal is a statement, such as a ranking or a trend, that holds or does not hold.
 	Ordinal Kind = "ordinal"
-	// Arithmetic: follows from numbers that the paper prints, up to their rounding.
+	// Arithmetic follows from numbers that the paper prints, up to their rounding.
 	Arithmetic Kind = "exact arithmetic"
-	// SelfCheck: the code against a reference of ours, usually a formula worked by hand.
+	// SelfCheck compares the code with a reference of ours, usually a formula worked by hand.
 	SelfCheck Kind = "self-check"
 )
 
 // Kinds of lines that are not judged.
 const (
-	// Fitted: a constant is fitted to this cell, so that it proves nothing.
+	// Fitted is a cell that a constant is fitted to, so it proves nothing.
 	Fitted Kind = "fitted"
-	// NotComputable: the figure does not follow from the paper's text. The note says why.
+	// NotComputable does not follow from the paper's text. The note states the reason.
 	NotComputable Kind = "not computable"
 )
 
@@ -62,17 +61,17 @@ type Verdict string
 
 // Verdicts.
 const (
-	Within    Verdict = "within"        // its gate
-	Holds     Verdict = "holds"         // the statement
+	Within    Verdict = "within"        // within its gate
+	Holds     Verdict = "holds"         // the statement holds
 	NotJudged Verdict = "not judged"    // fitted, or not computable
 	KnownMiss Verdict = "known miss"    // past its gate, or a statement that does not hold, with the reason
-	PastGate  Verdict = "past its gate" // the same without a reason: an error
+	PastGate  Verdict = "past its gate" // the same without a reason, which is an error
 )
 
-// Number is a figure. NaN stands for none: null in JSON, empty in CSV.
+// Number is a figure. NaN is a missing figure: null in JSON, empty in CSV.
 type Number float64
 
-// None stands for a missing figure.
+// None is a missing figure.
 var None = math.NaN()
 
 // MarshalJSON implements json.Marshaler.
@@ -83,7 +82,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return []byte("null"), nil
 }
 
-// String is the number with all its digits, empty for none.
+// String returns the number with all its digits, or "" if it is missing.
 func (n Number) String() string {
 	if math.IsNaN(float64(n)) {
 		return ""
@@ -99,15 +98,15 @@ type Line struct {
 	Printed   Number  `json:"printed"`        // the figure as the paper prints it
 	Reference Number  `json:"reference"`      // a figure to compare with that the paper does not print
 	From      string  `json:"reference_from"` // how the reference was obtained
-	Ours      Number  `json:"ours"`           // the computed figure
+	Ours      Number  `json:"ours"`           // our computed figure
 	Error     Number  `json:"error"`          // (ours − target) ÷ |target|, for figures with a target other than 0
 	Relative  Number  `json:"gate_relative"`  // largest |error| that passes, for example 0.04
 	Absolute  Number  `json:"gate_absolute"`  // largest |ours − target| that passes, in the line's unit
 	Result    Verdict `json:"result"`
-	Note      string  `json:"note"` // mostly the reason for a difference
+	Note      string  `json:"note"` // usually the reason for a difference
 }
 
-// target is the figure that ours is compared with, NaN if there is none.
+// target returns the figure that ours is compared with, NaN if there is none.
 func (l *Line) target() float64 {
 	if !math.IsNaN(float64(l.Printed)) {
 		return float64(l.Printed)
@@ -123,9 +122,9 @@ func (l *Line) passes() bool {
 	return math.IsNaN(float64(l.Relative)) || math.Abs(float64(l.Error)) <= float64(l.Relative)
 }
 
-// complete sets the error and the result. Holds says whether a statement holds. A reason, if
-// there is one, becomes the note of a line that misses. A fitted cell past its gate is an
-// error too: the code no longer computes the figure that the constant was fitted with.
+// complete sets the error and the verdict. holds reports whether a statement holds. A reason, if
+// any, becomes the note of a line that misses. A fitted cell past its gate is an error too, because
+// the code no longer computes the figure that the constant was fitted with.
 func (l *Line) complete(holds bool, reason string) {
 	l.Error = Number(None)
 	if target := l.target(); target != 0 && l.Kind != Ordinal {
@@ -146,7 +145,7 @@ func (l *Line) complete(holds bool, reason string) {
 	}
 }
 
-// check reports a line that lacks something that its kind needs.
+// check reports a line that lacks a field that its kind requires.
 func (l *Line) check() error {
 	switch {
 	case !l.Kind.Judged() && l.Kind != Fitted && l.Kind != NotComputable:

@@ -16,16 +16,16 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Machine is a bundled machine.
+// Machine returns a bundled machine.
 func (s *Study) Machine(name string) *hardware.Machine { return Must(s.Library.Machine(name)) }
 
-// Model is a bundled model.
+// Model returns a bundled model.
 func (s *Study) Model(name string) *hardware.Model { return Must(s.Library.Model(name)) }
 
 // Trace is an open trace with the profiles of its replays.
 type Trace struct {
 	*trace.File
-	Name     string // of the file, without ending
+	Name     string // file name without extension
 	profiles map[profileKey]*pipeline.Profile
 }
 
@@ -34,7 +34,7 @@ type profileKey struct {
 	capacity string
 }
 
-// Open opens a trace, once. The study closes it.
+// Open opens a trace once. The study closes it.
 func (s *Study) Open(path string) *Trace {
 	if s.traces[path] == nil {
 		name := strings.TrimSuffix(filepath.Base(path), ".parquet")
@@ -43,7 +43,7 @@ func (s *Study) Open(path string) *Trace {
 	return s.traces[path]
 }
 
-// DrawTrace draws a synthetic trace with the dials of a preset, once.
+// DrawTrace draws a synthetic trace with the dials of a preset once.
 func (s *Study) DrawTrace(preset, name string, steps int) *Trace {
 	path := s.file(preset + ".parquet")
 	if s.traces[path] == nil {
@@ -56,7 +56,7 @@ func (s *Study) DrawTrace(preset, name string, steps int) *Trace {
 	return s.traces[path]
 }
 
-// Options are those of `kvreplay replay` for some policies at some capacities.
+// Options returns those of `kvreplay replay` for some policies at some capacities.
 func (s *Study) Options(policies, capacities []string, warmup string) replay.Options {
 	o := replay.Options{Workers: runtime.GOMAXPROCS(0), Warmup: Must(replay.ParseWarmup(warmup))}
 	for _, name := range policies {
@@ -77,15 +77,15 @@ func (s *Study) Replay(t *Trace, o replay.Options) []result.Row {
 	return r.Rows
 }
 
-// Replay is a replay whose profile is wanted.
+// Replay is a replay that writes a profile.
 type Replay struct {
 	Policy string
-	Warmup string // empty: auto
-	Tier   string // below the GPU, empty: none
+	Warmup string // empty for auto
+	Tier   string // tier below the GPU, empty for none
 	Shape  replay.Shape
 }
 
-// Profiles are the profiles of a replay, in the order of the capacities. Each is replayed once.
+// Profiles returns the profiles of a replay, in the order of the capacities. Each is replayed once.
 func (s *Study) Profiles(t *Trace, r Replay, capacities ...string) (profiles []*pipeline.Profile) {
 	var missing []string
 	for _, c := range capacities {
@@ -104,8 +104,7 @@ func (s *Study) Profiles(t *Trace, r Replay, capacities ...string) (profiles []*
 	return profiles
 }
 
-// profile replays a trace and reads the profile back. The capacity of a policy that has none
-// is empty.
+// profile replays a trace and reads the profile back. A policy without capacity has an empty one.
 func (s *Study) profile(t *Trace, r Replay, capacities []string) []*pipeline.Profile {
 	given := capacities
 	if capacities[0] == "" {
@@ -129,7 +128,7 @@ func (s *Study) profile(t *Trace, r Replay, capacities []string) []*pipeline.Pro
 	return Must(pipeline.ReadProfiles(s.Context, path, cells))
 }
 
-// Price is the output of `kvreplay time` for a profile. An empty selection is auto.
+// Price returns the output of `kvreplay time` for a profile. An empty selection means auto.
 func (s *Study) Price(p *pipeline.Profile, schedule, selection string, o pipeline.Options) *pipeline.Result {
 	o.Schedule = Must(pipeline.ParseSchedule(schedule))
 	o.Selection = Must(pipeline.ParseSelection(cmp.Or(selection, "auto"), o.Model))
@@ -140,7 +139,7 @@ func (s *Study) Price(p *pipeline.Profile, schedule, selection string, o pipelin
 	return r
 }
 
-// Plan is the first choice of `kvreplay plan` for a profile.
+// Plan returns the first choice of `kvreplay plan` for a profile.
 func (s *Study) Plan(p *pipeline.Profile, schedule, selection string, o pipeline.PlanOptions) *pipeline.Candidate {
 	o.Schedule = Must(pipeline.ParseSchedule(schedule))
 	o.Selection = Must(pipeline.ParseSelection(cmp.Or(selection, "auto"), o.Model))
@@ -148,16 +147,17 @@ func (s *Study) Plan(p *pipeline.Profile, schedule, selection string, o pipeline
 	return &Must(pipeline.Plan(s.Context, []*pipeline.Profile{p}, o)).Candidates[0]
 }
 
-// Request is one decode step of each layer of one request. It stands for papers that state
-// counts instead of traces.
+// Request is one decode step of each layer of one request, for papers that state counts instead of
+// traces.
 type Request struct {
 	Context  int64 // cached tokens
-	Demand   int64 // entries that attention reads, of all heads of a layer
-	Misses   int64 // of them, moved one by one
+	Demand   int64 // entries that attention reads, all heads of a layer
+	Misses   int64 // missed entries, moved one by one
 	Resident int64 // entries that the GPU keeps after the step
 }
 
-// Profile has the request in every layer and head of a model. Scaling maps it to the model.
+// Profile returns a profile with the request in every layer and head of a model. The scaling maps
+// it to the model.
 func (r Request) Profile(m *hardware.Model) (*pipeline.Profile, *pipeline.Scaling) {
 	heads := max(1, int64(m.KVHeads.Value))
 	if m.Latent != nil {

@@ -18,7 +18,8 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/render/texttable"
 )
 
-// FileName is the report in a folder that Write writes, figuresFolder the folder of its figures.
+// FileName is the report in the folder that Write fills. figuresFolder is the folder of its
+// figures.
 const (
 	FileName      = "REPRODUCTION.md"
 	figuresFolder = "reproduction"
@@ -28,11 +29,11 @@ const (
 type printer struct {
 	strings.Builder
 	markdown bool
-	figures  bool // the figures lie next to the Markdown
+	figures  bool // the figures are next to the Markdown
 }
 
-// RenderTable writes the report for a terminal: the counts by kind and by paper, the papers,
-// and last the counts by section.
+// RenderTable writes the report for a terminal: the counts by kind and by paper, the papers, and
+// the counts by section.
 func (r *Report) RenderTable(w io.Writer) error {
 	p := &printer{}
 	fmt.Fprintf(p, "%s\n\n%s\n\n%s\n", r.Headline(), r.byKind().Render(), r.byPaper().Render())
@@ -68,7 +69,7 @@ const (
 	splitBegins, splitEnds = "<!-- split -->\n", "<!-- end of split -->\n"
 )
 
-// RenderMarkdown writes the report as Markdown. Figures says whether the figures lie next to it.
+// RenderMarkdown writes the report as Markdown. figures states whether the figures are next to it.
 func (r *Report) RenderMarkdown(w io.Writer, figures bool) error {
 	p := &printer{markdown: true, figures: figures}
 	fmt.Fprintf(p, "%s%s%s\n\n%s\n%s\n%s\n\n", markdownHead, splitBegins, r.Headline(), r.byKind().RenderMarkdown(),
@@ -95,7 +96,7 @@ func (r *Report) RenderMarkdown(w io.Writer, figures bool) error {
 	return p.flush(w)
 }
 
-// section writes a section. At a terminal, notes stand below the table and the summary comes last.
+// section writes a section. At a terminal, notes follow the table and the summary comes last.
 func (p *printer) section(s *Section) {
 	if p.markdown {
 		fmt.Fprintf(p, "### %s\n\n%s\n", escape(s.Title), escape(s.Method))
@@ -150,8 +151,8 @@ func (p *printer) list(heading, label string, items []string) {
 	}
 }
 
-// lines is the table of a section. It has a column of references if a line has one, and in
-// Markdown a column of notes if a line has one.
+// lines returns the table of a section. If any line has a reference, it has a column for them. In
+// Markdown the same applies to notes.
 func (p *printer) lines(s *Section) table.Writer {
 	references := slices.ContainsFunc(s.Lines, func(l Line) bool { return l.From != "" })
 	notes := p.markdown && slices.ContainsFunc(s.Lines, func(l Line) bool { return l.Note != "" })
@@ -185,7 +186,7 @@ func (p *printer) text(text string) string {
 	return text
 }
 
-// escape returns the text such that Markdown shows it as it is.
+// escape returns the text such that Markdown shows it unchanged.
 func escape(s string) string {
 	return strings.NewReplacer("\\", "\\\\", "*", "\\*", "_", "\\_", "`", "\\`", "<", "&lt;", "\n", " ").Replace(s)
 }
@@ -234,7 +235,7 @@ func (s *Section) references() (texts []string) {
 	return texts
 }
 
-// byKind is the table of kinds.
+// byKind returns the table of kinds.
 func (r *Report) byKind() table.Writer {
 	t := texttable.New(table.Row{"kind", "figures", "within", "known misses", "past", "meaning"}, 2, 3, 4, 5)
 	for _, s := range split(r.lines()) {
@@ -247,7 +248,7 @@ func (r *Report) byKind() table.Writer {
 	return t
 }
 
-// byPaper is the table of papers: their judged lines by kind, then the results.
+// byPaper returns the table of papers: their judged lines by kind, then the verdicts.
 func (r *Report) byPaper() table.Writer {
 	header := table.Row{"paper"}
 	for _, k := range kinds {
@@ -271,7 +272,7 @@ func (r *Report) byPaper() table.Writer {
 	return t
 }
 
-// bySection is the table of sections, in Markdown with links to them.
+// bySection returns the table of sections, in Markdown with links to them.
 func (r *Report) bySection(p *printer) table.Writer {
 	header := table.Row{"paper", "section", "judged", "within", "worst error", "known misses", "past", "fitted",
 		"not computable"}
@@ -307,7 +308,7 @@ func (r *Report) gaps() string {
 	return "Without a line: " + strings.Join(parts, ", ") + "."
 }
 
-// text is the gap as a sentence.
+// text returns the gap as a sentence.
 func (g *Gap) text() string {
 	text := g.Place + ": " + g.Shows
 	if len(g.Prints) > 0 {
@@ -316,10 +317,11 @@ func (g *Gap) text() string {
 	return text + ". " + strings.ToUpper(g.Why[:1]) + g.Why[1:] + "."
 }
 
-// none stands for a missing figure.
+// none is a missing figure.
 const none = "–"
 
-// figure writes a number with its unit, rounded to a number of digits, or with −1 as it was printed.
+// figure formats a number with its unit, rounded to a number of digits. −1 keeps the printed
+// digits.
 func figure(v Number, unit string, digits int) string {
 	if math.IsNaN(float64(v)) {
 		return none
@@ -331,8 +333,8 @@ func figure(v Number, unit string, digits int) string {
 	return text
 }
 
-// plain is a number rounded to a number of digits, without exponent up to 16 of them. With
-// −1 digits it is as it was printed, which is 9 digits at most except for integers.
+// plain formats a number rounded to a number of digits, without exponent up to 16 of them. −1 keeps
+// the printed digits, at most 9 except for integers.
 func plain(v float64, digits int) string {
 	a := math.Abs(v)
 	switch {
@@ -353,7 +355,7 @@ func plain(v float64, digits int) string {
 	return text
 }
 
-// percent writes a share of 1.
+// percent formats a share of 1.
 func percent(v Number, signed bool) string {
 	format := "%.1f %%"
 	switch a := math.Abs(float64(v)); {
@@ -372,7 +374,7 @@ func percent(v Number, signed bool) string {
 	return fmt.Sprintf(format, 100*v)
 }
 
-// ours is our figure to 5 digits. More would show the order of operations and a processor's
+// ours returns our figure to 5 digits. More would show the order of operations and a processor's
 // fused multiplications.
 func (l *Line) ours() string {
 	if l.meets() {
@@ -381,12 +383,12 @@ func (l *Line) ours() string {
 	return figure(l.Ours, l.Unit, 5)
 }
 
-// meets reports whether ours equals the target up to rounding in the computer.
+// meets reports whether ours equals the target up to floating-point rounding.
 func (l *Line) meets() bool {
 	return math.Abs(float64(l.Ours)-l.target()) <= 1e-9*math.Abs(l.target())
 }
 
-// error is the error in the terms of the gate.
+// error returns the error in the terms of the gate.
 func (l *Line) error() string {
 	switch d := float64(l.Ours) - l.target(); {
 	case math.IsNaN(d) || l.Kind == Ordinal:
@@ -399,7 +401,7 @@ func (l *Line) error() string {
 	return percent(l.Error, true)
 }
 
-// gate is the largest error that passes, empty if there is none.
+// gate returns the largest error that passes, or "" if there is none.
 func (l *Line) gate() string {
 	var parts []string
 	if l.Relative > 0 {
@@ -411,7 +413,7 @@ func (l *Line) gate() string {
 	return strings.Join(parts, ", ")
 }
 
-// RenderCSV writes a line a row. An empty field is a missing figure.
+// RenderCSV writes one line per row. An empty field is a missing figure.
 func (r *Report) RenderCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	rows := [][]string{{"paper", "section", "item", "unit", "kind", "printed", "reference", "reference_from", "ours",
@@ -428,8 +430,8 @@ func (r *Report) RenderCSV(w io.Writer) error {
 	return c.WriteAll(rows)
 }
 
-// RenderJSON writes the report as an object: the counts by kind and the papers. Figures are
-// given by name.
+// RenderJSON writes the report as an object: the counts by kind and the papers. Figures appear by
+// name.
 func (r *Report) RenderJSON(w io.Writer) error {
 	type paper struct {
 		Paper    string    `json:"paper"`
@@ -455,7 +457,7 @@ func (r *Report) RenderJSON(w io.Writer) error {
 	return nil
 }
 
-// Write writes the report into a folder, REPRODUCTION.md, and the figures into its folder
+// Write writes the report REPRODUCTION.md into a folder, and the figures into its folder
 // reproduction. Each file is written whole or not at all.
 func (r *Report) Write(folder string) error {
 	if err := Prepare(folder); err != nil {
@@ -481,8 +483,8 @@ func (r *Report) Write(folder string) error {
 	return nil
 }
 
-// Prepare makes the folders that Write writes into. It says why a report cannot be written
-// there, so that it is known before the work.
+// Prepare makes the folders that Write fills. It returns an error before any work if a report
+// cannot be written there.
 func Prepare(folder string) error {
 	figures := filepath.Join(folder, figuresFolder)
 	if err := files.MakeFolder(figures); err != nil {

@@ -25,12 +25,12 @@ type Reproduced struct {
 type Section struct {
 	Name           string     `json:"section"`     // unique within the paper, for anchors: "table-2"
 	Title          string     `json:"title"`       // "Table 2: decoding throughput, OPT-6.7B to OPT-30B"
-	Covers         []string   `json:"covers"`      // the paper's figures and tables counts the lines: "Fig. 5", "Table 2"
-	Method         string     `json:"method"`      // through which code our figures come
-	Assumptions    []string   `json:"assumptions"` // of the figures, not stated in the paper, with their effect
+	Covers         []string   `json:"covers"`      // figures and tables whose lines it holds: "Fig. 5", "Table 2"
+	Method         string     `json:"method"`      // code path that computes our figures
+	Assumptions    []string   `json:"assumptions"` // assumptions that the paper does not state, with their effect
 	Constants      []Constant `json:"constants"`
 	Lines          []Line     `json:"lines"`
-	Contradictions []string   `json:"contradictions"` // where the paper disagrees with itself, with the figures
+	Contradictions []string   `json:"contradictions"` // contradictions within the paper, with the figures
 	Figures        []Figure   `json:"figures"`
 	Summary        Summary    `json:"summary"`
 }
@@ -40,21 +40,21 @@ type Constant struct {
 	Name  string `json:"name"`
 	Value Number `json:"value"`
 	Unit  string `json:"unit"`
-	From  string `json:"from"` // the cells that it was fitted to, or its source
+	From  string `json:"from"` // cells that it was fitted to, or its source
 }
 
-// Figure is a plot of a section, made of our figures.
+// Figure is a plot of our figures in a section.
 type Figure struct {
-	Name string // of the file, without ending: "ess-fig-5"
-	Alt  string // the content in words
+	Name string // file name without extension: "ess-fig-5"
+	Alt  string // content in words
 	SVG  []byte
 }
 
-// MarshalText is the figure's name.
+// MarshalText returns the figure's name.
 func (f Figure) MarshalText() ([]byte, error) { return []byte(f.Name), nil }
 
-// Make computes the sections of papers, several papers at once. The report does not depend
-// on how many.
+// Make computes the sections of papers, several papers at once. The report does not depend on the
+// number of papers at once.
 func Make(ctx context.Context, papers []Paper, in Inputs) (*Report, error) {
 	r := &Report{Papers: make([]Reproduced, len(papers))}
 	group, ctx := errgroup.WithContext(ctx)
@@ -90,8 +90,8 @@ func (s *Study) Run() (sections []Section, err error) {
 	return sections, err
 }
 
-// Keep leaves the sections of the given names, each "table-2" or "kvpr/table-2", and no
-// gaps. It returns the first name that no section has, empty if all are found.
+// Keep removes all sections except those with the given names, each "table-2" or "kvpr/table-2". It
+// also removes gaps. It returns the first unknown name, or "".
 func (r *Report) Keep(names []string) (unknown string) {
 	matches := func(name, known string) bool { return name == known || strings.HasSuffix(known, "/"+name) }
 	for _, name := range names {
@@ -101,7 +101,7 @@ func (r *Report) Keep(names []string) (unknown string) {
 	}
 	for i := range r.Papers {
 		p := &r.Papers[i]
-		p.Gaps = []Gap{} // they are of the whole paper
+		p.Gaps = []Gap{} // gaps belong to the whole paper
 		p.Sections = slices.DeleteFunc(p.Sections, func(s Section) bool {
 			return !slices.ContainsFunc(names, func(name string) bool { return matches(name, p.Name+"/"+s.Name) })
 		})
@@ -155,7 +155,7 @@ type Summary struct {
 	Worst  Number `json:"worst_error"` // largest relative error of the judged figures, NaN if there is none
 }
 
-// count counts the lines that a condition holds for, all without one.
+// count counts the lines that meet a condition, or all if it is nil.
 func count(lines []Line, counts func(*Line) bool) Summary {
 	sum := Summary{Worst: Number(None)}
 	for i := range lines {
@@ -184,7 +184,7 @@ func count(lines []Line, counts func(*Line) bool) Summary {
 	return sum
 }
 
-// String is the line below a section.
+// String returns the line below a section.
 func (s Summary) String() string {
 	parts := []string{fmt.Sprintf("%d judged, %d within their gates", s.Judged, s.Within)}
 	if !math.IsNaN(float64(s.Worst)) {
@@ -201,8 +201,8 @@ func (s Summary) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// Split is the number of lines of one kind, and their results. Fitted lines and lines that
-// are not computable have no result: they are not judged.
+// Split is the number of lines of one kind by verdict. Fitted and not computable lines are not
+// judged and have no verdict.
 type Split struct {
 	Kind    Kind   `json:"kind"`
 	Meaning string `json:"meaning"`
@@ -221,7 +221,7 @@ func split(lines []Line) (list []Split) {
 	return list
 }
 
-// lines are those of all sections.
+// lines returns those of all sections.
 func (p *Reproduced) lines() (all []Line) {
 	for _, s := range p.Sections {
 		all = append(all, s.Lines...)
@@ -229,7 +229,7 @@ func (p *Reproduced) lines() (all []Line) {
 	return all
 }
 
-// lines are those of all papers.
+// lines returns those of all papers.
 func (r *Report) lines() (all []Line) {
 	for i := range r.Papers {
 		all = append(all, r.Papers[i].lines()...)
@@ -237,7 +237,7 @@ func (r *Report) lines() (all []Line) {
 	return all
 }
 
-// Headline states how many figures are judged, with which results, by kind.
+// Headline states the number of judged figures, by verdict and by kind.
 func (r *Report) Headline() string {
 	lines := r.lines()
 	all := count(lines, nil)

@@ -39,7 +39,7 @@ gaps:
   - {place: Fig. 1, shows: loads, printed: [1.5 ×, 2 ×], why: a plot}
 `
 
-// sample is a paper with a line of every verdict; ours is the value of the judged one.
+// sample is a paper with a line of every verdict. ours is the value of the judged one.
 func sample(ours float64) reproduce.Paper {
 	return reproduce.Paper{Name: "sample", Citation: "A. Author, A *paper*", Data: sampleData, Study: func(s *reproduce.Study) {
 		d := s.Section("table-1")

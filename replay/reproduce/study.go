@@ -17,32 +17,32 @@ import (
 
 // Paper is one published system.
 type Paper struct {
-	Name     string       // "kvpr", as the command line has it
-	Citation string       // authors, title, where, identifier
+	Name     string       // name on the command line: "kvpr"
+	Citation string       // authors, title, publication, identifier
 	Data     string       // the text of paper.yaml
-	Parts    int          // how often Study calls Done, for progress
+	Parts    int          // number of calls of Done by Study, for progress
 	Study    func(*Study) // computes our figures
 }
 
 // Inputs are the further inputs of studies.
 type Inputs struct {
-	Traces []string // paths of real traces. Sections choose among them by their metadata
-	// Hardware is a folder of machines and models that replace the bundled ones. Empty is none.
+	Traces []string // paths of real traces, among which sections choose by metadata
+	// Hardware is a folder of machines and models that replace the bundled ones, or empty.
 	Hardware string
-	// Synthetic writes a synthetic trace with the dials of a preset. Steps shortens it, 0 does
-	// not. The trace has no candidates beyond the demand.
+	// Synthetic writes a synthetic trace with the dials of a preset, shortened to steps unless
+	// steps is 0. The trace has no candidates beyond the demand.
 	Synthetic func(ctx context.Context, path, preset string, steps int) error
 	Short     bool // smaller synthetic traces, for tests
-	// Progress, if not nil, is called when a part of a paper is done, Paper.Parts times for
-	// each paper. Several goroutines call it.
+	// Progress, if not nil, is called after each part of a paper, Paper.Parts times per paper.
+	// Several goroutines call it.
 	Progress func()
 }
 
-// stopped is the panic that ends a study with an error.
+// stopped is a panic that ends a study with an error.
 type stopped struct{ err error }
 
 // Check ends the study if there is an error, as testing.T.Fatal ends a test. [Make] and [Try]
-// return the error. Formulas stay readable that way: they ask models that can all fail.
+// return the error. This keeps formulas readable, because every call of a model can fail.
 func Check(err error) {
 	if err != nil {
 		panic(stopped{err})
@@ -70,7 +70,7 @@ func Try(f func()) (err error) {
 	return nil
 }
 
-// Study is a run of one paper: its data file, and the models that its figures come from.
+// Study is a run of one paper: its data file and the models that compute its figures.
 type Study struct {
 	Inputs
 	Context context.Context
@@ -80,10 +80,10 @@ type Study struct {
 	data   *document
 	drafts map[string]*Draft
 	traces map[string]*Trace // by path
-	folder string            // of files in between, empty until the first
+	folder string            // folder of temporary files, empty before the first
 }
 
-// Begin reads the data file of a paper and the machines and models. The caller closes the study.
+// Begin reads the data file of a paper, the machines and the models. The caller closes the study.
 func Begin(ctx context.Context, p Paper, in Inputs) (*Study, error) {
 	s := &Study{Inputs: in, Context: ctx, paper: p, drafts: map[string]*Draft{}, traces: map[string]*Trace{}}
 	var err error
@@ -96,7 +96,7 @@ func Begin(ctx context.Context, p Paper, in Inputs) (*Study, error) {
 	return s, nil
 }
 
-// Close removes the files in between and closes the traces.
+// Close removes the temporary files and closes the traces.
 func (s *Study) Close() {
 	for _, t := range s.traces {
 		t.Close()
@@ -104,7 +104,7 @@ func (s *Study) Close() {
 	os.RemoveAll(s.folder)
 }
 
-// file is the path of a file in between.
+// file returns the path of a temporary file.
 func (s *Study) file(name string) string {
 	if s.folder == "" {
 		s.folder = Must(os.MkdirTemp("", "kvreplay-"+s.paper.Name+"-"))
@@ -119,7 +119,7 @@ func (s *Study) Done() {
 	}
 }
 
-// Rows are the rows of a printed table of the data file.
+// Rows returns the rows of a printed table of the data file.
 func (s *Study) Rows(table string) []Row {
 	rows, ok := s.data.Printed[table]
 	if !ok {
@@ -128,7 +128,7 @@ func (s *Study) Rows(table string) []Row {
 	return rows
 }
 
-// Number is the number in a column.
+// Number returns the number in a column.
 func (r Row) Number(column string) float64 {
 	v := number(r[column])
 	if math.IsNaN(v) {
@@ -137,17 +137,17 @@ func (r Row) Number(column string) float64 {
 	return v
 }
 
-// Int is the whole number in a column.
+// Int returns the integer in a column.
 func (r Row) Int(column string) int { return int(r.Number(column)) }
 
-// Text is the text in a column, empty if the row does not have it.
+// Text returns the text in a column, or "" if the row lacks it.
 func (r Row) Text(column string) string { text, _ := r[column].(string); return text }
 
 // Draft is a section that a study fills in.
 type Draft struct {
 	study   *Study
 	outline *outline
-	values  Row // of names in braces
+	values  Row // values of names in braces
 	entries []entry
 	more    []string // sentences of the method
 	figures []Figure
@@ -162,7 +162,7 @@ type entry struct {
 	absent bool
 }
 
-// Section is the section of a name, of the data file.
+// Section returns the section with this name in the data file.
 func (s *Study) Section(name string) *Draft {
 	if s.drafts[name] == nil {
 		i := slices.IndexFunc(s.data.Sections, func(o *outline) bool { return o.Section == name })
@@ -179,11 +179,11 @@ func (d *Draft) fail(format string, args ...any) {
 	Check(fmt.Errorf("%s: section %s: %w", d.study.data.file, d.outline.Section, fmt.Errorf(format, args...)))
 }
 
-// Let gives the section's texts a value: that of {name}.
+// Let sets the value of {name} in the section's texts.
 func (d *Draft) Let(name string, value any) { d.values[name] = value }
 
-// Set gives our figure of a line. The data file says when a statement holds. The values are
-// those of the names in the line's texts.
+// Set sets our figure of a line. The data file states when a statement holds. values are those of
+// the names in the line's texts.
 func (d *Draft) Set(line string, ours float64, values ...Row) {
 	l := d.line(line)
 	if l.Kind == Ordinal && !l.limited() {
@@ -192,7 +192,7 @@ func (d *Draft) Set(line string, ours float64, values ...Row) {
 	d.add(entry{spec: l, values: values, ours: ours, holds: l.holds(ours)})
 }
 
-// Holds says whether a statement holds, and gives the figure that decides it.
+// Holds states whether a statement holds, and sets the figure that decides it.
 func (d *Draft) Holds(line string, ours float64, holds bool, values ...Row) {
 	l := d.line(line)
 	if l.Kind != Ordinal || l.limited() {
@@ -201,7 +201,7 @@ func (d *Draft) Holds(line string, ours float64, holds bool, values ...Row) {
 	d.add(entry{spec: l, values: values, ours: ours, holds: holds})
 }
 
-// Absent says that the study cannot compute a figure, for the reason in the data file.
+// Absent states that the study cannot compute a figure, for the reason in the data file.
 func (d *Draft) Absent(line string, values ...Row) {
 	l := d.line(line)
 	if l.Absent == "" && l.Kind != NotComputable {
@@ -257,7 +257,7 @@ func (d *Draft) draw(figure string, c chart.Chart) {
 	d.figures = append(d.figures, Figure{Name: f.Name, Alt: d.text(f.Alt), SVG: svg})
 }
 
-// braces are names in a text, each with a verb of package fmt if a colon follows.
+// braces matches names in a text, with a verb of package fmt after an optional colon.
 var braces = regexp.MustCompile(`\{([^{}:]+)(?::([^{}]+))?\}`)
 
 // text replaces the names in braces by their values.
@@ -272,7 +272,7 @@ func (d *Draft) text(text string, values ...Row) string {
 	})
 }
 
-// value is the value of a name: the line's, or else the section's.
+// value returns the value of a name, from the line or otherwise the section.
 func (d *Draft) value(name string, values ...Row) any {
 	for _, row := range append(slices.Clip(values), d.values) {
 		if v, ok := row[name]; ok {
@@ -312,8 +312,8 @@ func (d *Draft) texts(list []string) []string {
 	return done
 }
 
-// lines are the lines in the order of the data file. Neighbours that are repeated for the
-// same rows stay together: the study's order is theirs.
+// lines returns the lines in the order of the data file. Neighbours that are repeated for the same
+// rows stay together in the study's order.
 func (d *Draft) lines() []Line {
 	lines := []Line{}
 	specs := d.outline.specs
@@ -343,7 +343,7 @@ func (d *Draft) lines() []Line {
 	return lines
 }
 
-// finished is a line with our figure.
+// finished returns a line with our figure.
 func (d *Draft) finished(e *entry) Line {
 	value := func(v any) Number {
 		if name, ok := v.(string); ok {
@@ -356,7 +356,7 @@ func (d *Draft) finished(e *entry) Line {
 	}
 	l := *e.spec
 	if e.absent && l.Kind != NotComputable {
-		if l.Kind == Ordinal { // the unit is that of the figure that decides it
+		if l.Kind == Ordinal { // the unit is that of the deciding figure
 			l.Unit = new(string)
 		}
 		l.Kind, l.Note, l.Miss = NotComputable, l.Absent, ""

@@ -8,9 +8,9 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// A local window of 4 leaves token 6 behind at step 0, where the context has 11 tokens, then
-// one more a step. Their first accesses are births, those of tokens before them are not; what
-// a sink or the window pins is no access.
+// A local window of 4 leaves token 6 behind at step 0, in a context of 11 tokens, then one more per
+// step. The first accesses of these tokens are births. Those of earlier tokens are not. Blocks
+// pinned by a sink or the window are not accessed.
 func TestBirths(t *testing.T) {
 	var s trace.Stream
 	s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: 10})

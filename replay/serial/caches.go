@@ -12,14 +12,13 @@ import (
 	"github.com/kvreplay/kvreplay/policies/all"
 )
 
-// cache is what the caches of golang-lru have in common, but for what Add returns.
+// cache has the common methods of the caches of golang-lru, without the result of Add.
 type cache struct {
 	get func(int32) (struct{}, bool)
 	add func(int32, struct{})
 }
 
-// caches make a cache of so many blocks, with options as the policies of the same names
-// have them.
+// caches make a cache with a number of blocks. options are those of the policy with the same name.
 var caches = map[string]func(blocks int, options string) (cache, error){
 	"lru": func(blocks int, _ string) (cache, error) {
 		c, err := simplelru.NewLRU[int32, struct{}](blocks, nil)
@@ -48,7 +47,7 @@ var caches = map[string]func(blocks int, options string) (cache, error){
 	},
 }
 
-// Policies are the names of the policies that have a per-access cache.
+// Policies returns the names of the policies that have a per-access cache.
 func Policies() []string {
 	names := make([]string, 0, len(caches))
 	for name := range caches {

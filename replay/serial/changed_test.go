@@ -11,8 +11,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
-// A trace that is written to while its accesses are read gives neither rows nor accesses that
-// pass for those of its digest.
+// If a trace changes while its accesses are read, the replay returns neither rows nor accesses
+// under its digest.
 func TestTraceChangesMeanwhile(t *testing.T) {
 	const original = "../../datasets/bundled/smollm2_niah_1k_sglang.parquet"
 	capacity, err := replay.ParseCapacity("2x")
@@ -38,7 +38,7 @@ func TestTraceChangesMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := tracetest.Copy(t, original, "t.parquet")
-		late := &tracetest.Meanwhile{N: whole.Asked(), Do: func() { tracetest.Overwrite(t, path) }} // when the last stream is about to be read
+		late := &tracetest.Meanwhile{N: whole.Asked(), Do: func() { tracetest.Overwrite(t, path) }} // just before the last stream is read
 		if err := run(path, late); err == nil || !strings.Contains(err.Error(), "was changed while it was being read") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -14,16 +14,16 @@ import (
 // access is one demanded block.
 type access struct {
 	step, block int32
-	newborn     bool // the first access of a block that left the local window in the replay
+	newborn     bool // first access of a block that left the local window during the replay
 }
 
-// flatten appends a stream's accesses: of every row that the replay by steps replays,
-// windows included, the first K blocks of the list in its order, without those that a
-// sink or the local window pins.
+// flatten appends a stream's accesses. They come from every row that the replay by steps replays,
+// windows included. Each row gives the first K blocks of its list in order, without blocks pinned
+// by a sink or the local window.
 func flatten(dst []access, s *trace.Stream, r *result.Row) []access {
 	w, err := replay.ParseWarmup(r.Warmup)
 	if err != nil {
-		panic(err) // a row's warm-up parses back
+		panic(err) // the warm-up of a row always parses
 	}
 	first := s.Windows - w.Windows
 	seen := map[int32]bool{}
@@ -41,7 +41,7 @@ func flatten(dst []access, s *trace.Stream, r *result.Row) []access {
 	return dst
 }
 
-// eachStream reads the streams that t has rows of, in the file's order.
+// eachStream reads the streams with rows in t, in the file's order.
 func eachStream(ctx context.Context, f *trace.File, t *tally, do func(*trace.Stream, []result.Row) error) error {
 	r := f.NewReader(0)
 	defer r.Close()
@@ -64,10 +64,9 @@ func eachStream(ctx context.Context, f *trace.File, t *tally, do func(*trace.Str
 	return f.Unchanged(t.digest)
 }
 
-// Flatten writes the accesses as CSV, for simulators that read one: the stream's number
-// in the order of the file, the step (negative in windows, which warm a cache up and
-// are not counted), and the block. Each stream has a cache of its own. Of o, Policies
-// are not looked at.
+// Flatten writes the accesses as CSV for other simulators. The columns are the stream's number in
+// the order of the file, the step and the block. Negative steps are windows, which warm up a cache
+// and are not counted. Each stream has a cache of its own. Flatten ignores o.Policies.
 func Flatten(ctx context.Context, w io.Writer, f *trace.File, o Options) error {
 	o.Policies = lru()
 	if err := o.Validate(); err != nil {

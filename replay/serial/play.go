@@ -2,10 +2,10 @@ package serial
 
 import "strings"
 
-// tallied are the counts of one cache on one stream, of steps ≥ 0.
+// tallied holds the counts of one cache on one stream, for steps ≥ 0.
 type tallied struct{ accesses, misses, births int64 }
 
-// play gives a cache one access after the other.
+// play plays the accesses through a cache one by one.
 func play(policy string, blocks int, accesses []access) (n tallied, err error) {
 	name, options, _ := strings.Cut(policy, ":")
 	c, err := caches[name](blocks, options)

@@ -1,6 +1,6 @@
-// Package serial replays a trace one access at a time, as cache simulators do, beside
-// the step semantics of package replay: for parity with what people know, and to show
-// what the difference is worth. See README.md.
+// Package serial replays a trace one access at a time, as cache simulators do. Package replay
+// replays whole steps instead. The comparison shows the effect of the step semantics. See
+// README.md.
 package serial
 
 import (
@@ -14,19 +14,18 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Options say what is replayed on a trace. Everything but Policies and Capacities may
-// be zero.
+// Options select the replays of a trace. Everything but Policies and Capacities may be zero.
 type Options struct {
-	Policies   []policies.Spec // of names that Policies lists
+	Policies   []policies.Spec // names must be in Policies()
 	Capacities []replay.Capacity
-	Warmup     replay.Warmup // zero: auto; a cold start or windows only
-	TopK       int           // K in blocks; 0: the trace's
-	Layers     []int32       // nil: all
-	Requests   []string      // nil: all
-	Workers    int           // of the replay by steps; 0: one
+	Warmup     replay.Warmup // cold start or windows, zero for auto
+	TopK       int           // K in blocks, 0 for the trace's
+	Layers     []int32       // nil for all
+	Requests   []string      // nil for all
+	Workers    int           // workers of the replay by steps, 0 for one
 }
 
-// Row is what a policy counted at a capacity, pooled over streams.
+// Row holds the counts of a policy at a capacity, pooled over streams.
 type Row struct {
 	Trace    string `json:"trace"`
 	Policy   string `json:"policy"`
@@ -34,22 +33,20 @@ type Row struct {
 	Capacity string `json:"capacity"`
 	Warmup   string `json:"warmup"`
 	Streams  int    `json:"streams"`
-	// Accesses are the demanded blocks of counted steps, pinned ones left out; a replay
-	// by steps counts the same number.
+	// Accesses are the demanded blocks of counted steps without pinned ones. A replay by steps
+	// counts the same number.
 	Accesses int64 `json:"accesses"`
-	// Misses are those of the cache of golang-lru, one access after the other.
+	// Misses are those of golang-lru's cache, one access after the other.
 	Misses int64 `json:"misses"`
-	// BirthMisses are the misses among them on a block that left the local window since
-	// the replay began and is accessed for the first time. The block was resident as part
-	// of the window; a replay by steps hands it over as such and misses it only if it was
-	// evicted since.
+	// BirthMisses are the part of Misses on the first access of a block that left the local window
+	// during the replay. The block was resident as part of the window. A replay by steps keeps it
+	// as a birth, so it misses the block only after an eviction.
 	BirthMisses int64 `json:"birth_misses"`
-	// StepMisses are those of the policy of the same name under step semantics.
+	// StepMisses are those of the policy with the same name under step semantics.
 	StepMisses int64 `json:"step_misses"`
 }
 
-// Run replays the trace of f access by access and by steps. Notes are what the user
-// should know.
+// Run replays the trace of f access by access and by steps. Notes are remarks for the user.
 func Run(ctx context.Context, f *trace.File, o Options) (rows []Row, notes []string, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, nil, err
@@ -75,7 +72,8 @@ func Run(ctx context.Context, f *trace.File, o Options) (rows []Row, notes []str
 	return t.rows, append(notes, steps.Notes...), err
 }
 
-// Validate reports policies, capacities and warm-ups that single accesses cannot serve.
+// Validate reports policies, capacities and warm-ups that a replay of single accesses does not
+// support.
 func (o *Options) Validate() error {
 	for _, p := range o.Policies {
 		if _, ok := caches[p.Entry.Name]; !ok {
@@ -93,13 +91,12 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// tally collects rows: the streams' rows of the replay by steps go in, pooled ones come
-// out.
+// tally pools the streams' rows of the replay by steps.
 type tally struct {
 	byStream map[trace.Key][]result.Row
-	digest   string // of the trace that was replayed by steps
+	digest   string // digest of the trace that was replayed by steps
 	rows     []Row
-	at       map[[2]string]int // place of a policy and capacity in rows
+	at       map[[2]string]int // index in rows by policy and capacity
 }
 
 func newTally(steps []result.Row) *tally {

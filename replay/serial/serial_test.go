@@ -20,7 +20,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// plainLRU is a per-access LRU as short as it gets.
+// plainLRU is a minimal LRU for single accesses.
 type plainLRU struct {
 	order    []string // least recently used first
 	capacity int
@@ -36,7 +36,7 @@ func (c *plainLRU) access(x string) (hit bool) {
 	return hit
 }
 
-// misses reads what Flatten writes, as another simulator would.
+// misses reads the output of Flatten as another simulator would.
 func misses(csv string, capacity int) (counted, missed int64) {
 	caches := map[string]*plainLRU{}
 	for _, line := range strings.Split(strings.TrimSpace(csv), "\n")[1:] {
@@ -109,7 +109,7 @@ func open(t *testing.T, path string) *trace.File {
 	return f
 }
 
-// What the caches count is what a plain LRU counts on the flattened trace, with pins,
+// The caches count the same misses as a plain LRU on the flattened trace. The traces have pins,
 // blocks of several tokens, windows, short lists, gaps and heads.
 func TestLRUOnFlattenedTrace(t *testing.T) {
 	counted := int64(0)
@@ -146,7 +146,7 @@ func TestLRUOnFlattenedTrace(t *testing.T) {
 	}
 }
 
-// The documents' table is what the command prints.
+// The table in README.md is the command's output.
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
@@ -166,11 +166,11 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// What the order of a list does to single accesses, at C = K and 90 % overlap: steps
-// know no order.
+// The order of a list changes the misses of single accesses, here at C = K and 90 % overlap. The
+// steps ignore the order.
 func TestOrder(t *testing.T) {
 	const k = 512
-	kept := replaytest.Overlapping(1, 8<<10, k, k, 256, 0.9) // who stays keeps its place
+	kept := replaytest.Overlapping(1, 8<<10, k, k, 256, 0.9) // staying blocks keep their places
 	for name, c := range map[string]struct {
 		reorder func([]int32)
 		want    string
@@ -216,7 +216,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Notes and errors name no flag: serial has none for pins and bytes of an entry.
+// Notes and errors do not name flags that serial lacks, such as those for pins and entry bytes.
 func TestUnstatedSettings(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
 	d := replaytest.Medium(r)
@@ -236,7 +236,7 @@ func TestUnstatedSettings(t *testing.T) {
 	}
 }
 
-// A table of several traces says which is which.
+// A table of several traces names the trace of each row.
 func TestTableOfSeveralTraces(t *testing.T) {
 	var out bytes.Buffer
 	if err := WriteTable(&out, []Row{{Trace: "a.parquet", Policy: "lru"}, {Trace: "b.parquet", Policy: "lru"}}); err != nil {
@@ -244,14 +244,13 @@ func TestTableOfSeveralTraces(t *testing.T) {
 	}
 	for i, want := range []string{"trace ", "a.parquet ", "b.parquet "} {
 		line := strings.Split(out.String(), "\n")[i]
-		if !strings.HasPrefix(line, want) || i > 0 && !strings.HasSuffix(line, " -") { // of no misses nothing is a multiple
+		if !strings.HasPrefix(line, want) || i > 0 && !strings.HasSuffix(line, " -") { // with no misses the ratio is undefined
 			t.Errorf("line %d is %q, want it to begin with %q and to end in no number", i, line, want)
 		}
 	}
 }
 
-// What the document says of golang-lru's ARC: it comes to hold a block more than its size,
-// and no more.
+// As the document states, golang-lru's ARC may hold one block more than its size, but no more.
 func TestARCHoldsOneMore(t *testing.T) {
 	const size = 5
 	c, err := arc.NewARC[int32, struct{}](size)

@@ -10,9 +10,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// steps are the options of the replay by steps that the accesses stand beside. What the
-// trace does not state is settled here, as there is no flag of serial to say it: notes
-// tell which pins are taken.
+// steps returns the options of the replay by steps. serial has no flags for settings that the trace
+// does not state. So steps assumes them, and the notes name the assumed pins.
 func (o *Options) steps(f *trace.File) (s replay.Options, notes []string, err error) {
 	s = replay.Options{Policies: o.Policies, Capacities: o.Capacities, Warmup: o.Warmup,
 		TopK: o.TopK, Layers: o.Layers, Requests: o.Requests, Workers: o.Workers, Per: replay.PerStream}
@@ -23,7 +22,7 @@ func (o *Options) steps(f *trace.File) (s replay.Options, notes []string, err er
 				return s, nil, fmt.Errorf("serial replay of %s: capacity %v is in bytes, and the trace does not state entry_bytes: name a multiple of K or entries", f.Path(), c)
 			}
 		}
-		one := 1 // no row of serial has bytes
+		one := 1 // rows of serial have no bytes
 		s.EntryBytes = &one
 	}
 	if note, _ := replay.UnstatedPins(meta, &s); note != "" {
@@ -34,8 +33,8 @@ func (o *Options) steps(f *trace.File) (s replay.Options, notes []string, err er
 	return s, notes, nil
 }
 
-// run replays by steps. What a trace cannot serve is said of the serial replay, which the
-// user has asked for.
+// run replays by steps. If a trace lacks something, the error speaks of the serial replay that the
+// user started.
 func run(ctx context.Context, f *trace.File, o replay.Options) (*replay.Result, error) {
 	result, err := replay.Run(ctx, f, o)
 	var refused *replay.PlanError

@@ -8,9 +8,8 @@ import (
 	"text/tabwriter"
 )
 
-// WriteTable writes rows for people: misses access by access, how many of them are
-// births, misses by steps, and how many times as many the former are. Rows of several
-// traces name theirs.
+// WriteTable writes rows as text: misses by access, how many of them are births, misses by steps,
+// and the ratio of both. Rows of several traces name theirs.
 func WriteTable(w io.Writer, rows []Row) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	several := slices.ContainsFunc(rows, func(r Row) bool { return r.Trace != rows[0].Trace })
@@ -27,7 +26,7 @@ func WriteTable(w io.Writer, rows []Row) error {
 	return t.Flush()
 }
 
-// overstatement is Misses ÷ StepMisses as text.
+// overstatement formats Misses ÷ StepMisses.
 func (r Row) overstatement() string {
 	if r.StepMisses == 0 {
 		return "-"
@@ -35,7 +34,7 @@ func (r Row) overstatement() string {
 	return fmt.Sprintf("%.2f", float64(r.Misses)/float64(r.StepMisses))
 }
 
-// WriteJSONL writes a row a line.
+// WriteJSONL writes one row per line.
 func WriteJSONL(w io.Writer, rows []Row) error {
 	e := json.NewEncoder(w)
 	for _, r := range rows {

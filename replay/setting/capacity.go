@@ -1,7 +1,7 @@
-// Package setting has the texts of what a run sets: capacities, warm-ups, prefetching, tiers,
-// pools, shapes and outliers. Each type is read by a Parse function, and String writes the
-// text that parses back. Rows, cell keys and profiles state these texts. The package also has
-// the table of mechanisms that do not combine.
+// Package setting has the text forms of a run's settings: capacities, warm-ups, prefetching, tiers,
+// pools, shapes and outliers. A Parse function reads each type, and String returns a text that
+// parses back. Rows, cell keys and profiles state these texts. The package also has the table of
+// mechanisms that do not combine.
 //
 // Package replay resolves settings against a trace and replays them.
 package setting
@@ -16,15 +16,15 @@ import (
 	"github.com/kvreplay/kvreplay/policies/decimal"
 )
 
-// ErrTooLarge is of a size above MostEntries.
+// ErrTooLarge reports a size above MostEntries.
 var ErrTooLarge = fmt.Errorf("expected at most %d", MostEntries)
 
-// MostEntries is the largest size in entries, multiples of K and prompts: beyond any model
-// and machine.
+// MostEntries is the largest size in entries, multiples of K and prompts. It exceeds any model and
+// machine.
 const MostEntries = 1 << 30
 
-// Capacity is the size that a stream may keep between steps, pinned tokens not counted, in
-// one of the forms of SEMANTICS S4. Its text form parses back.
+// Capacity is the size that a stream may keep between steps, without pinned tokens, in one of the
+// forms of SEMANTICS S4. Its text form parses back.
 type Capacity struct {
 	text  string
 	form  Form
@@ -33,8 +33,8 @@ type Capacity struct {
 	later []Growth
 }
 
-// Growth is a later part of a capacity that grows: its size from a decode step on. KVDrive
-// grows its caches until looking up takes as long as fetching (section on scheduling).
+// Growth is a later part of a growing capacity: its size from a decode step on. KVDrive grows its
+// caches until a lookup takes as long as a fetch (section on scheduling).
 type Growth struct {
 	From     int32 // decode step
 	Capacity Capacity
@@ -50,14 +50,14 @@ const (
 	InEntries                 // "6400"
 	InBytes                   // "64MiB"
 	OfPeak                    // "peak:POLICY"
-	OfPlan                    // of each layer and head, by a plan
+	OfPlan                    // of each layer and head, from a plan
 )
 
-// ParseCapacity reads "1.5x" (of K), "0.2ctx" (of the prompt), "6400" (entries),
-// "64MiB" (of a request, shared by its streams) or "peak:POLICY" (as much as that
-// policy keeps at its peak, stream by stream). "1x+2x@64" grows at decode step 64. Two
-// spellings of a size are one capacity, whose text is result.CapacityText's; its number
-// is taken as that text states it, not as the float next to it.
+// ParseCapacity reads a capacity: "1.5x" is a multiple of K, "0.2ctx" a share of the prompt, and
+// "6400" a number of entries. "64MiB" is memory per request that its streams share. "peak:POLICY"
+// is the peak of that policy, stream by stream. "1x+2x@64" grows at decode step 64. Two spellings
+// of a size are one capacity with the text of result.CapacityText. Its number is the exact value of
+// that text, not the nearest float.
 func ParseCapacity(text string) (Capacity, error) {
 	if strings.Contains(text, "+") {
 		return parseGrowing(text)
@@ -97,8 +97,8 @@ func ParseCapacity(text string) (Capacity, error) {
 	return c, c.read(text, "")
 }
 
-// read takes the number before a unit. What was typed must be a decimal: its one spelling
-// is, whatever was.
+// read reads the number before a unit. The typed text must be a decimal. Its canonical spelling
+// always is.
 func (c *Capacity) read(text, unit string) error {
 	_, err := decimal.Parse(strings.TrimSuffix(text, unit))
 	if err == nil {
@@ -125,8 +125,8 @@ func (c Capacity) bounded() error {
 	return nil
 }
 
-// parseGrowing reads "1x+2x@64+4x@128": 1 × K at first, 2 × K from step 64 on, 4 × K
-// from step 128 on.
+// parseGrowing reads "1x+2x@64+4x@128": 1 × K at first, 2 × K from step 64 on, 4 × K from step 128
+// on.
 func parseGrowing(text string) (Capacity, error) {
 	parts := strings.Split(text, "+")
 	first, err := ParseCapacity(parts[0])
@@ -155,7 +155,7 @@ func parseGrowing(text string) (Capacity, error) {
 	return c, nil
 }
 
-// last is the largest part.
+// last returns the largest part.
 func (c Capacity) last() Capacity {
 	if len(c.later) == 0 {
 		return c
@@ -163,37 +163,37 @@ func (c Capacity) last() Capacity {
 	return c.later[len(c.later)-1].Capacity
 }
 
-// PeakOf is the capacity "peak:POLICY": as much as the policy keeps at its peak.
+// PeakOf returns the capacity "peak:POLICY": the largest number of blocks that the policy keeps.
 func PeakOf(policy string) Capacity {
 	return Capacity{text: result.PeakPrefix + policy, form: OfPeak, peak: policy}
 }
 
-// Planned is the capacity that a plan gives each layer and head. The text names the plan, as
-// in "plan:2d-greedy@2x", and does not parse back: the plan itself is needed.
+// Planned returns the capacity that a plan gives each layer and head. The text names the plan, as
+// in "plan:2d-greedy@2x". It does not parse back, because the plan itself is needed.
 func Planned(text string) Capacity { return Capacity{text: text, form: OfPlan} }
 
-// Peak is the policy whose peak residents are the capacity, empty for any other form.
+// Peak returns the policy whose peak residents are the capacity, or "" for any other form.
 func (c Capacity) Peak() string { return c.peak }
 
-// Form is the capacity's form, of its first part if it grows.
+// Form returns the capacity's form. If the capacity grows, it is that of the first part.
 func (c Capacity) Form() Form { return c.form }
 
-// Later are the later parts of a capacity that grows, "1x+2x@64"; none if it stays.
+// Later returns the later parts of a growing capacity such as "1x+2x@64", or none.
 func (c Capacity) Later() []Growth { return c.later }
 
-// String is the text form, with sizes in their one spelling.
+// String returns the text form, with sizes in their canonical spelling.
 func (c Capacity) String() string { return c.text }
 
-// Sizing is one stream as capacities are resolved against it.
+// Sizing is a stream against which capacities are resolved.
 type Sizing struct {
-	TopK, BlockTokens, PromptLen int // tokens all
+	TopK, BlockTokens, PromptLen int // all in tokens
 	EntryBytes                   *int
-	Streams                      int              // of the stream's request, that are replayed
-	Peaks                        map[string]int64 // blocks, of the policies that ran on the stream before
-	Planned                      int              // entries that a plan gives the stream, 0 for none
+	Streams                      int              // replayed streams of the stream's request
+	Peaks                        map[string]int64 // blocks of the policies that already ran on the stream
+	Planned                      int              // entries from a plan, 0 for none
 }
 
-// Blocks is the first size of a capacity for a stream, in whole blocks, at least one.
+// Blocks returns the first size of a capacity for a stream, in whole blocks, at least one.
 func (c Capacity) Blocks(s Sizing) (int, error) {
 	var tokens int64
 	switch c.form {
@@ -220,19 +220,19 @@ func (c Capacity) Blocks(s Sizing) (int, error) {
 	return max(1, int(min(tokens, MostEntries))/s.BlockTokens), nil
 }
 
-// SweepPoints is how many capacities `sweep` stands for.
+// SweepPoints is the number of capacities of `sweep`.
 const SweepPoints = 64
 
-// maxSweepPoints keeps the texts of a grid apart.
+// maxSweepPoints is small enough that the texts of a grid differ.
 const maxSweepPoints = 1024
 
-// sweepOctaves is how often the capacity doubles along a sweep.
+// sweepOctaves is the number of doublings of the capacity in a sweep.
 const sweepOctaves = 4
 
-// SweepGrid are n multiples of K from 1x up to, but not with, 16x: evenly many to each
-// doubling and evenly spaced within it. Being multiples of K, and the same for every
-// stream and trace, they pool; where 4 divides n they have 1x, 2x, 4x and 8x among
-// them, where 8 does 1.5x and 3x too. Below 1x every policy overflows (SEMANTICS S5).
+// SweepGrid returns n multiples of K from 1x up to, but excluding, 16x. Each doubling has equally
+// many, evenly spaced. They can be pooled, because they are multiples of K and equal for every
+// stream and trace. If 4 divides n, they include 1x, 2x, 4x and 8x. If 8 does, they also include
+// 1.5x and 3x. Below 1x every policy overflows (SEMANTICS S5).
 func SweepGrid(n int) []string {
 	texts := make([]string, n)
 	for i := range texts {
@@ -243,8 +243,8 @@ func SweepGrid(n int) []string {
 	return texts
 }
 
-// ParseCapacities reads capacities as ParseCapacity does, each once; "sweep" and
-// "sweep:N" stand for the SweepPoints or N multiples of K of a whole curve.
+// ParseCapacities reads distinct capacities as ParseCapacity does. "sweep" and "sweep:N" mean
+// SweepPoints or N multiples of K, for a whole curve.
 func ParseCapacities(texts []string) (capacities []Capacity, err error) {
 	seen := map[string]bool{}
 	for _, text := range texts {

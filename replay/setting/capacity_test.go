@@ -8,7 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/policies/decimal"
 )
 
-// A capacity that cannot be meant names its bound.
+// The error for an impossible capacity names the bound.
 func TestCapacityBounds(t *testing.T) {
 	for text, want := range map[string]string{
 		"1073741825x":             `capacity "1073741825x": expected at most 1073741824`,
@@ -33,7 +33,7 @@ func TestCapacityBounds(t *testing.T) {
 	}
 }
 
-// A capacity is that of the decimal as typed, floored: by hand.
+// A capacity is the floor of the exact typed decimal, by hand.
 func TestCapacityBlocks(t *testing.T) {
 	bytes := 10
 	s := Sizing{TopK: 100, BlockTokens: 1, PromptLen: 100, EntryBytes: &bytes, Streams: 3}
@@ -93,7 +93,7 @@ func TestParseCapacities(t *testing.T) {
 	}
 }
 
-// The texts of every grid parse back, ascend, and keep what tables show among them.
+// The texts of every grid parse back, ascend, and include the capacities that tables show.
 func TestSweepGrid(t *testing.T) {
 	for _, n := range []int{1, 7, SweepPoints, 100, maxSweepPoints} {
 		var last decimal.Number

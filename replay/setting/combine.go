@@ -6,8 +6,8 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// Mechanism is a part of a run that does not combine with every other part: a flag of
-// `kvreplay replay`, a kind of policy, or a kind of capacity.
+// Mechanism is a part of a run that does not combine with every other part: a flag of `kvreplay
+// replay`, a kind of policy, or a kind of capacity.
 type Mechanism string
 
 // Flags of `kvreplay replay`, and the options that they set.
@@ -95,10 +95,10 @@ var conflicts = []Conflict{
 	{KindOffline, AsTier, "a tier's future depends on the tier above"},
 }
 
-// mechanisms is a set of them.
+// mechanisms is a set of mechanisms.
 type mechanisms map[Mechanism]bool
 
-// conflict returns the first pair of a and b that does not combine, nil if all do.
+// conflict returns the first pair of a and b that does not combine, or nil.
 func conflict(a, b mechanisms) *Conflict {
 	for i := range conflicts {
 		c := &conflicts[i]
@@ -121,7 +121,7 @@ func Combine(used ...Mechanism) error {
 	return nil
 }
 
-// kindsOf lists the kinds that a policy is of.
+// kindsOf lists the kinds of a policy.
 func kindsOf(spec policies.Spec) mechanisms {
 	p, t := spec.Make(), spec.Entry.Traits
 	_, peeks := p.(policies.Peeker)
@@ -134,8 +134,7 @@ func kindsOf(spec policies.Spec) mechanisms {
 	}
 }
 
-// Unfit returns the reason that a policy does not combine with the mechanisms given,
-// empty if it does.
+// Unfit returns the reason that a policy does not combine with the given mechanisms, or "".
 func Unfit(spec policies.Spec, with ...Mechanism) string {
 	set := mechanisms{}
 	for _, m := range with {

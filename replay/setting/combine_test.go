@@ -42,7 +42,7 @@ func TestConflictsDocumented(t *testing.T) {
 	}
 }
 
-// named marks a flag as code.
+// named formats a flag as code.
 func named(m Mechanism) string {
 	if strings.HasPrefix(string(m), "--") {
 		return "`" + string(m) + "`"
@@ -50,7 +50,7 @@ func named(m Mechanism) string {
 	return string(m)
 }
 
-// Every conflict stands once, and between two different mechanisms.
+// Every conflict appears once and joins two different mechanisms.
 func TestConflictsOnce(t *testing.T) {
 	seen := map[[2]Mechanism]bool{}
 	for _, c := range Conflicts() {
@@ -63,7 +63,7 @@ func TestConflictsOnce(t *testing.T) {
 	}
 }
 
-// The table refuses exactly the policies that can do nothing with a mechanism.
+// The table refuses exactly the policies that cannot use a mechanism.
 func TestConflictsOfPolicies(t *testing.T) {
 	refused := map[Mechanism][]string{
 		UseSwap:     {"2q", "adakv", "arc", "block-lfu", "clock", "duoattention", "h2o", "lfu-decay", "lirs", "lrfu", "near-lrfu", "none", "opt", "opt-bypass", "pyramidkv", "random", "s3-fifo", "score-ewma", "sieve", "snapkv", "static", "streamingllm", "window"},

@@ -8,29 +8,27 @@ import (
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
-// Shape says how recorded lists become the rows that are replayed. The zero value
-// replays them as they stand.
+// Shape describes how recorded lists become replayed rows. The zero value replays them unchanged.
 type Shape struct {
-	// BlockTokens is the unit of the cache in tokens (SEMANTICS S2): a multiple of the
-	// trace's; 0: the trace's. The demand is the distinct blocks of the first K entries.
+	// BlockTokens is the number of tokens per block (SEMANTICS S2): a multiple of the trace's, or 0
+	// for the trace's. The demand is the distinct blocks of the first K entries.
 	BlockTokens int
-	// ShareHeads joins the heads of a layer: one cache of blocks that hold all heads, as
-	// PQCache keeps them. The demand of a step is the union of the heads' demands.
+	// ShareHeads joins the heads of a layer in one cache, whose blocks hold all heads, as in
+	// PQCache. The demand of a step is the union of the heads' demands.
 	ShareHeads bool
-	// StepTokens joins the demand of that many consecutive positions to one step, as
-	// speculative decoding and multi-token prediction do; 0 and 1: one. Prompt windows
-	// stay single.
+	// StepTokens joins the demands of that many consecutive positions into one step, as speculative
+	// decoding and multi-token prediction do. 0 and 1 mean one position. Windows stay single.
 	StepTokens int
 }
 
-// Pool says which streams of a request share one cache, of the sum of their capacities.
+// Pool selects the streams of a request that share one cache, whose capacity is the sum of theirs.
 type Pool string
 
 // Pools.
 const (
-	PoolNone    Pool = ""        // every stream has a cache of its own
-	PoolLayer   Pool = "layer"   // the KV heads of a layer share one
-	PoolRequest Pool = "request" // all layers and heads of a request do
+	PoolNone    Pool = ""        // every stream has its own cache
+	PoolLayer   Pool = "layer"   // the KV heads of a layer share one cache
+	PoolRequest Pool = "request" // all layers and heads of a request share one cache
 )
 
 // ParsePool reads "", "layer" or "request".
@@ -43,32 +41,32 @@ func ParsePool(text string) (Pool, error) {
 		text, names.Nearest(text, []string{string(PoolLayer), string(PoolRequest)}))
 }
 
-// Outliers are blocks of a stream that stay on the GPU for good, beside the capacity, as
-// ShadowKV keeps its outlier chunks (Sun et al., ICML 2025, arXiv:2410.21465, section 4:
-// the chunks whose keys are least like their mean; 48 of 8 tokens). They are pinned as
-// sinks are: never demanded, born or evicted; what they take is part of PinnedPeak. Its
-// text form parses back. The zero value keeps none.
+// Outliers are blocks of a stream that stay on the GPU for the whole request, outside of the
+// capacity. ShadowKV keeps its outlier chunks this way (Sun et al., ICML 2025, arXiv:2410.21465,
+// section 4). They are the 48 chunks of 8 tokens whose keys are least like their mean. Outliers are
+// pinned like sinks: never demanded, born or evicted. PinnedPeak includes their memory. The text
+// form parses back. The zero value keeps none.
 //
-// A trace has no keys, so it cannot say which chunks ShadowKV would keep. See
-// OutlierSource for what is done instead.
+// A trace has no keys, so it does not determine ShadowKV's chunks. See OutlierSource for the
+// replacement.
 type Outliers struct {
 	Source OutlierSource
-	Count  int // blocks of a stream
+	Count  int // blocks per stream
 }
 
-// OutlierSource says which blocks are outliers.
+// OutlierSource is the rule that selects outliers.
 type OutlierSource string
 
 // Sources of outliers.
 const (
 	OutliersNone OutlierSource = ""
-	// OutliersWindows is a stand-in: of the blocks that are not pinned at the end of the
-	// prompt, those that the most prompt windows demand, ties to the lowest index. Blocks
-	// that no window demands are none, so there may be fewer than asked for. All recorded
-	// windows count, whatever the warm-up.
+	// OutliersWindows is a stand-in. It selects the blocks that the most windows demand, among
+	// those that are not pinned at the end of the prompt. Ties go to the lowest index. A block that
+	// no window demands is never an outlier, so there may be fewer than requested. All recorded
+	// windows count, for any warm-up.
 	OutliersWindows OutlierSource = "windows"
-	// OutliersUnlisted are those that the trace's selector kept on the GPU by itself: no
-	// list names them (a capture of ShadowKV). Only their memory is counted.
+	// OutliersUnlisted are the blocks that the trace's selector itself kept on the GPU. No list
+	// contains them (a capture of ShadowKV). Only their memory is counted.
 	OutliersUnlisted OutlierSource = "unlisted"
 )
 
@@ -91,7 +89,7 @@ func ParseOutliers(text string) (Outliers, error) {
 	return o, nil
 }
 
-// String is the text form.
+// String returns the text form.
 func (o Outliers) String() string {
 	if o.Source == OutliersNone {
 		return ""

@@ -7,19 +7,19 @@ import (
 	"github.com/kvreplay/kvreplay/internal/names"
 )
 
-// Prefetch says what is fetched ahead of a step, into a staging buffer beside the
-// cache. Its text form parses back. The zero value prefetches nothing.
+// Prefetch describes the fetches before a step, into a staging buffer outside of the cache. Its
+// text form parses back. The zero value prefetches nothing.
 //
-// Before a counted step is classified, the blocks that the source names are fetched,
-// best rank first, as far as they are neither pinned nor resident and the buffer has
-// room. What of them the step demands joins the cache like a fetched block, but is no
-// miss. What no step ever demanded is useless once it leaves the buffer.
+// Before a counted step is classified, the blocks that the source names are fetched, best rank
+// first. Blocks that are pinned or resident are skipped, and fetching stops when the buffer is
+// full. If the step demands such a block, the block joins the cache like a fetched one but is not a
+// miss. If no step demands it before it leaves the buffer, it is useless.
 //
 // With Swap there is no buffer: blocks are fetched into the cache itself (replay/README.md).
 type Prefetch struct {
 	Source  PrefetchSource
-	Staging Capacity // of the buffer, of a stream; with Swap the most that a step fetches ahead
-	Swap    bool     // into the cache, in the place of what ranks worse; of candidates only
+	Staging Capacity // size of a stream's buffer, or with Swap the most blocks that a step prefetches
+	Swap    bool     // into the cache, in place of blocks with a worse rank, for candidates only
 }
 
 // PrefetchSource names the blocks to prefetch.
@@ -29,16 +29,16 @@ type PrefetchSource string
 const (
 	PrefetchNothing PrefetchSource = ""
 	// PrefetchPredicted takes the step's own selection as it was predicted one layer ahead
-	// (predicted_indices; InfiniGen, Lee et al., OSDI 2024). The buffer is emptied after
-	// the step.
+	// (predicted_indices). InfiniGen predicts this way (Lee et al., OSDI 2024). The buffer is
+	// emptied after the step.
 	PrefetchPredicted PrefetchSource = "predicted"
-	// PrefetchCandidates takes the ranks K … M-1 of the step before. The buffer then holds
-	// the best of them: what it has of these is not fetched again, all else leaves it.
+	// PrefetchCandidates takes the ranks K … M-1 of the previous step. The buffer then holds the
+	// best of them. It keeps those that it already has, and drops all other blocks.
 	PrefetchCandidates PrefetchSource = "candidates"
 )
 
-// ParsePrefetch reads "predicted:0.5x", "candidates:64", "candidates:64,swap" or "": a
-// source and the staging's size in the forms of a capacity.
+// ParsePrefetch reads "predicted:0.5x", "candidates:64", "candidates:64,swap" or "": a source and
+// the size of the staging buffer in the forms of a capacity.
 func ParsePrefetch(text string) (Prefetch, error) {
 	if text == "" {
 		return Prefetch{}, nil
@@ -63,7 +63,7 @@ func ParsePrefetch(text string) (Prefetch, error) {
 	return p, nil
 }
 
-// String is the text form.
+// String returns the text form.
 func (p Prefetch) String() string {
 	if p.Source == PrefetchNothing {
 		return ""

@@ -7,10 +7,9 @@ import (
 	"github.com/kvreplay/kvreplay/policies"
 )
 
-// Tier is a cache below the GPU's: host memory, an SSD. What the tier above misses is
-// its demand; what it misses in turn is the demand of the next. Below the last tier
-// everything is found (KVDrive keeps a copy of all entries on SSD). Its text form
-// parses back.
+// Tier is a cache below the GPU's: host memory or an SSD. Its demand is the misses of the tier
+// above. Its own misses are the demand of the next tier. Storage below the last tier has every
+// block (KVDrive keeps a copy of all entries on SSD). The text form parses back.
 type Tier struct {
 	Name     string // "dram", "cxl"
 	Policy   policies.Spec
@@ -20,7 +19,7 @@ type Tier struct {
 // ParseTier reads "dram=lru@8x" or "dram=lru@2x+8x@64": a name, a policy of the table, a capacity.
 func ParseTier(table policies.Table, text string) (Tier, error) {
 	name, rest, named := strings.Cut(text, "=")
-	policy, capacity, sized := strings.Cut(rest, "@") // the first: a capacity that grows has more
+	policy, capacity, sized := strings.Cut(rest, "@") // the first "@", because a growing capacity has more
 	if !named || name == "" || strings.ContainsAny(name, " ,@>") || policy == "" || !sized {
 		return Tier{}, fmt.Errorf("tier %q: expected NAME=POLICY@CAPACITY, as in dram=lru@8x", text)
 	}
@@ -38,7 +37,7 @@ func ParseTier(table policies.Table, text string) (Tier, error) {
 // PolicyError is the reason that a table cannot read the policy of a tier.
 type PolicyError struct{ error }
 
-// Unwrap is the error of the table.
+// Unwrap returns the error of the table.
 func (e PolicyError) Unwrap() error { return e.error }
 
 // Check refuses a policy or a capacity that a tier below the GPU's cache cannot have.
@@ -52,12 +51,12 @@ func (t Tier) Check() error {
 	return nil
 }
 
-// String is the text form.
+// String returns the text form.
 func (t Tier) String() string {
 	return fmt.Sprintf("%s=%s@%s", t.Name, t.Policy.Name(), t.Capacity)
 }
 
-// TiersText is how rows name the tiers of a run.
+// TiersText returns the text of a run's tiers in rows.
 func TiersText(tiers []Tier, inclusive bool) string {
 	var texts []string
 	for _, t := range tiers {
@@ -69,7 +68,7 @@ func TiersText(tiers []Tier, inclusive bool) string {
 	return strings.Join(texts, " ")
 }
 
-// ParseTiers reads what TiersText writes.
+// ParseTiers reads the output of TiersText.
 func ParseTiers(table policies.Table, text string) (tiers []Tier, inclusive bool, err error) {
 	for _, one := range strings.Fields(text) {
 		if one == "inclusive" {

@@ -6,24 +6,23 @@ import (
 	"strings"
 )
 
-// Warmup is how a cell's cache is filled before step 0 (SEMANTICS S8). Its text form
-// parses back.
+// Warmup is the way to fill a cell's cache before step 0 (SEMANTICS S8). Its text form parses back.
 type Warmup struct {
 	Kind    WarmupKind
-	Windows int // prompt windows used; 0 where the kind uses none
+	Windows int // number of windows, 0 if the kind uses none
 	Scope   WarmupScope
 }
 
-// WarmupScope is what an importance is of.
+// WarmupScope is the set of streams that an importance is summed over.
 type WarmupScope string
 
 // The scopes of an importance.
 const (
-	// ScopeStream sums the scores that a block is given in its own stream.
+	// ScopeStream sums the scores of a block in its own stream.
 	ScopeStream WarmupScope = ""
-	// ScopeRequest sums the scores that a position is given in all streams of its request
-	// that are replayed (KVDrive, section 7.1: aggregated across heads and layers). Scores
-	// are taken as recorded: attention weights add up, other scores must be comparable.
+	// ScopeRequest sums the scores of a position over all replayed streams of its request (KVDrive,
+	// section 7.1: aggregated across heads and layers). It uses recorded scores. Attention weights
+	// can be added, and other scores must be comparable.
 	ScopeRequest WarmupScope = "request"
 )
 
@@ -32,18 +31,18 @@ type WarmupKind string
 
 // The ways to fill the cache.
 const (
-	// WarmupAuto is lru with as many windows as every stream has, cold where one has none.
+	// WarmupAuto is lru with as many windows as every stream has, or cold if a stream has none.
 	WarmupAuto WarmupKind = "auto"
 	// WarmupRun runs the cell's own policy over the last windows from an empty cache,
 	// uncounted (ESS, LRU-Warmup).
 	WarmupRun WarmupKind = "lru"
-	// WarmupCold begins empty.
+	// WarmupCold starts with an empty cache.
 	WarmupCold WarmupKind = "cold"
-	// WarmupImportance places the blocks with the largest summed score of the last
-	// windows (KVDrive), stream by stream or, in a pool, over all its streams; Scope says
-	// whose scores are summed.
+	// WarmupImportance places the blocks with the largest summed score of the last windows
+	// (KVDrive). It does so for each stream or, in a pool, over all its streams. Scope selects the
+	// scores to sum.
 	WarmupImportance WarmupKind = "importance"
-	// WarmupStaging places the lowest blocks behind the sinks.
+	// WarmupStaging places the lowest blocks after the sinks.
 	WarmupStaging WarmupKind = "staging"
 )
 
@@ -72,7 +71,7 @@ func ParseWarmup(text string) (Warmup, error) {
 	return w, fmt.Errorf("warm-up %q: expected auto, lru:W, importance:W[,scope=request] (W ≥ 1 prompt windows), staging or cold", text)
 }
 
-// String is the text form.
+// String returns the text form.
 func (w Warmup) String() string {
 	if w.Windows == 0 {
 		return string(w.Kind)
@@ -84,7 +83,7 @@ func (w Warmup) String() string {
 	return text
 }
 
-// Check refuses a warm-up that ParseWarmup cannot give; the zero value is one.
+// Check refuses a warm-up that ParseWarmup cannot return. It accepts the zero value.
 func (w Warmup) Check() error {
 	if w == (Warmup{}) {
 		return nil
@@ -93,7 +92,7 @@ func (w Warmup) Check() error {
 	return err
 }
 
-// Replayed is the number of window rows that a cell runs over.
+// Replayed returns the number of window rows that a cell replays.
 func (w Warmup) Replayed() int {
 	if w.Kind == WarmupRun {
 		return w.Windows

@@ -7,7 +7,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// misses are counts of blocks and runs as a profile's rows have them.
+// misses returns counts of blocks and runs like those in a profile's rows.
 func misses() (rows [][2]int64) {
 	for i := range int64(4096) {
 		n := 16 + i*7919%600
@@ -16,7 +16,7 @@ func misses() (rows [][2]int64) {
 	return rows
 }
 
-// One layer and step: its misses to a request, the request to seconds, by closed form.
+// One layer and step: its misses become a request, and the request seconds by closed form.
 func BenchmarkLayerSteps(b *testing.B) {
 	lib, err := hardware.Load("")
 	if err != nil {

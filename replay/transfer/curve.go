@@ -6,34 +6,35 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// Curve is the time of a path as a function of pieces and their size. N pieces of b bytes
-// on average, constants by the regime of b:
+// Curve is the time of a path as a function of the number and size of pieces. For N pieces of b
+// bytes on average, with constants by the regime of b:
 //
 //	engine = N·descriptor + N·forward(b) / wire rate
 //	T      = launches·launch + submit·min(N, ahead) + max(submit·(N − min(N, ahead)), engine)
 //
-// ahead is how many descriptors the driver submits before the engine begins: 0 for calls
-// one by one, whose submission hides behind the engine or the other way round; all of a
-// batch, up to the driver's queue, for batches. A kernel submits nothing; its rate is at
-// most SMs × bytes in flight ÷ round trip, and its pieces take no longer than as many at
-// which a later regime begins, since regimes of a kernel may come from different sources.
-// In an inline regime the submitting thread moves the bytes, until its queue is full and
-// each further descriptor waits as well:
+// ahead is the number of descriptors that the driver submits before the engine begins. It is 0 for
+// single calls, whose submission and engine overlap. For batches it is the whole batch, up to the
+// driver's queue. A kernel submits nothing. Its rate is at most SMs × bytes in flight ÷ round trip.
+// Regimes of a kernel may come from different sources. So N of its pieces take no longer than N
+// larger pieces at which a later regime begins.
+//
+// In an inline regime the submitting thread moves the bytes. After its queue is full, each further
+// descriptor waits as well:
 //
 //	T = launches·launch + max(submit·N, engine) + submit·(N − min(N, ahead))
 type Curve struct {
-	Launch  float64 // s a launch
-	Submit  float64 // s a descriptor
+	Launch  float64 // s per launch
+	Submit  float64 // s per descriptor
 	Ahead   float64
 	Regimes []Regime // by From, ascending, the first at 0
 	SMs     float64
 	Packets Packets
-	// BothWays is what the link carries in both directions together, bytes/s; 0: the
-	// directions do not disturb each other.
+	// BothWays is the link's rate in both directions together, in bytes/s. It is 0 if the
+	// directions do not slow each other.
 	BothWays float64
 }
 
-// Regime are the constants of pieces of at least From bytes.
+// Regime holds the constants of pieces of at least From bytes.
 type Regime struct {
 	From       float64 // bytes
 	Descriptor float64 // s
@@ -41,7 +42,7 @@ type Regime struct {
 	Inline     bool    // the submitting thread moves the bytes
 }
 
-// NewCurve takes the constants of a data file.
+// NewCurve returns a curve with the constants of a data file.
 func NewCurve(c *hardware.Curve, p Packets) *Curve {
 	curve := &Curve{Launch: float64(c.Launch.Value), Submit: float64(c.Submit.Value), Ahead: float64(c.Ahead.Value), SMs: float64(c.SMs.Value), Packets: p}
 	limit := math.Inf(1)
@@ -54,7 +55,7 @@ func NewCurve(c *hardware.Curve, p Packets) *Curve {
 	return curve
 }
 
-// regime is the last that begins at or below b.
+// regime returns the last regime that begins at or below b.
 func (c *Curve) regime(b float64) *Regime {
 	i := len(c.Regimes) - 1
 	for i > 0 && c.Regimes[i].From > b {
@@ -63,13 +64,12 @@ func (c *Curve) regime(b float64) *Regime {
 	return &c.Regimes[i]
 }
 
-// streams is the time of a piece's b bytes in g.
+// streams returns the time of a piece's b bytes in g.
 func (c *Curve) streams(g *Regime, b float64) float64 {
 	return c.Packets.Forward(b) * c.Packets.efficiency() / g.Rate
 }
 
-// piece is the engine's time of a piece of b bytes: what its descriptor takes and what its
-// bytes take.
+// piece returns the engine's time for a piece of b bytes, divided into descriptor and bytes.
 func (c *Curve) piece(g *Regime, b float64) (descriptor, bytes float64) {
 	descriptor, bytes = g.Descriptor, c.streams(g, b)
 	if c.SMs == 0 {
@@ -85,7 +85,7 @@ func (c *Curve) piece(g *Regime, b float64) (descriptor, bytes float64) {
 	return descriptor, bytes
 }
 
-// Time is Cost(r).Seconds.
+// Time returns Cost(r).Seconds.
 func (c *Curve) Time(r Request) float64 {
 	if r.Descriptors == 0 {
 		return 0
@@ -98,7 +98,7 @@ func (c *Curve) Time(r Request) float64 {
 	return float64(r.Launches)*c.Launch + engine + c.waits(n, engine, g.Inline)
 }
 
-// waits is what submission adds to the engine's time.
+// waits returns the time that submission adds to the engine's time.
 func (c *Curve) waits(n, engine float64, inline bool) float64 {
 	first := math.Min(n, c.Ahead)
 	if inline {

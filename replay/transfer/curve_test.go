@@ -8,7 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// near fails unless got is want to nine digits.
+// near fails unless got equals want to nine digits.
 func near(t *testing.T, what string, got, want float64) {
 	t.Helper()
 	if math.Abs(got-want) > 1e-9*math.Max(1e-300, math.Abs(want)) {
@@ -16,14 +16,14 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// plain is launch + N·descriptor + bytes/rate.
+// plain returns a curve with T = launch + N·descriptor + bytes/rate.
 func plain(launch, descriptor, rate float64) *Curve {
 	return &Curve{Launch: launch, Regimes: []Regime{{Descriptor: descriptor, Rate: rate}}}
 }
 
 // KVPR, Table 1: K and V of one layer, b = 32, s = 1024, 16 bits, over 32 GiB/s. 2·32·1024·h·2
-// bytes are 512, 640 and 896 MiB for h of 4096, 5120 and 7168, so 15.625, 19.53125 and
-// 27.34375 ms; the paper prints 15.6, 19.5, 27.3. Over HBM of the A100 40 GB its figures
+// bytes are 512, 640 and 896 MiB for h of 4096, 5120 and 7168. They take 15.625, 19.53125 and
+// 27.34375 ms, and the paper prints 15.6, 19.5, 27.3. Over HBM of the A100 40 GB, its figures
 // 0.3509, 0.4388 and 0.6143 ms all mean 1.530 TB/s.
 func TestKVPRTable1(t *testing.T) {
 	lib, err := hardware.Load("")
@@ -51,9 +51,9 @@ func TestKVPRTable1(t *testing.T) {
 	}
 }
 
-// ESS: one miss a layer and request of DeepSeek-V3.2 costs 61 · 656 B / 37 GB/s = 1.08151 µs
-// a step; a layer of 160 requests 2.83676 µs a miss. Top-2048 all missed is 1.343488 MB a
-// layer: 36.31 µs at 37 GB/s, 1.7006 ms at 0.79 GB/s; 61 layers 2.215 and 103.7 ms.
+// ESS: one miss per layer and request of DeepSeek-V3.2 costs 61 · 656 B / 37 GB/s = 1.08151 µs per
+// step. In a layer of 160 requests, a miss costs 2.83676 µs. If all of Top-2048 miss, a layer moves
+// 1.343488 MB: 36.31 µs at 37 GB/s, 1.7006 ms at 0.79 GB/s. 61 layers take 2.215 and 103.7 ms.
 func TestESSUnits(t *testing.T) {
 	gather, percall := plain(0, 0, 37e9), plain(0, 0, .79e9)
 	layout := Layout{EntryBytes: 656}
@@ -68,9 +68,9 @@ func TestESSUnits(t *testing.T) {
 	near(t, "61 layers by calls", 61*percall.Time(all), .10373768101265823)
 }
 
-// KVDrive, chunk sizes: 960 entries of 512 B, 0.05 µs a request, 25 GB/s. Chunks of 1, 4
-// and 8 with 1, 3.2 and 4 useful entries: 960, 300 and 240 requests of 512, 2048 and 4096 B:
-// 48 + 19.6608 = 67.6608, 15 + 24.576 = 39.576, 12 + 39.3216 = 51.3216 µs.
+// KVDrive, chunk sizes: 960 entries of 512 B, 0.05 µs per request, 25 GB/s. Chunks of 1, 4 and 8
+// have 1, 3.2 and 4 useful entries: 960, 300 and 240 requests of 512, 2048 and 4096 B. They take 48
+// + 19.6608 = 67.6608, 15 + 24.576 = 39.576, and 12 + 39.3216 = 51.3216 µs.
 func TestChunkSizes(t *testing.T) {
 	path := plain(0, .05e-6, 25e9)
 	for _, c := range []struct{ chunk, requests, us int64 }{{1, 960, 676608}, {4, 300, 395760}, {8, 240, 513216}} {
@@ -83,7 +83,8 @@ func TestChunkSizes(t *testing.T) {
 func TestTerms(t *testing.T) {
 	r := Request{10, 10000, 2}
 	batch := &Curve{Launch: 1e-6, Submit: 3e-6, Ahead: 4, Regimes: []Regime{{Descriptor: 1e-6, Rate: 1e9}}}
-	// Launches 2 µs, 4 submissions 12 µs, then the engine's 10 · (1 + 1) = 20 against 6 · 3 = 18 µs.
+	// Launches take 2 µs and 4 submissions 12 µs. Then the engine takes 10 · (1 + 1) = 20, against
+	// 6 · 3 = 18 µs of submission.
 	near(t, "engine bound", batch.Time(r), 34e-6)
 	near(t, "its submission", batch.Cost(r).By.Submit, 12e-6)
 	batch.Submit = 4e-6 // 16 µs, then 24 of submission against 20
@@ -91,7 +92,7 @@ func TestTerms(t *testing.T) {
 	near(t, "its submission", batch.Cost(r).By.Submit, 20e-6)
 	batch.Regimes[0].Inline = true // 2 + max(40, 20) + 4 · 6
 	near(t, "inline, by calls", batch.Time(r), 66e-6)
-	batch.Regimes[0].Rate = 1e8 // bytes take 100 µs, each piece 1: 2 + 110 + 24
+	batch.Regimes[0].Rate = 1e8 // bytes take 100 µs and each piece 1: 2 + 110 + 24
 	near(t, "inline, by bytes", batch.Time(r), 136e-6)
 
 	call := &Curve{Submit: 3e-6, Regimes: []Regime{{Descriptor: 1e-6, Rate: 1e9}}}
@@ -101,7 +102,7 @@ func TestTerms(t *testing.T) {
 	}
 }
 
-// Constants are those of the regime that a piece's size is in.
+// The constants are those of the regime of a piece's size.
 func TestRegimes(t *testing.T) {
 	c := &Curve{Regimes: []Regime{{Rate: 1e9}, {From: 4096, Rate: 4e9}, {From: 1 << 20, Rate: 8e9}}}
 	for bytes, rate := range map[int64]float64{1: 1e9, 4095: 1e9, 4096: 4e9, 1<<20 - 1: 4e9, 1 << 20: 8e9, 1 << 30: 8e9} {
@@ -109,8 +110,8 @@ func TestRegimes(t *testing.T) {
 	}
 }
 
-// A kernel keeps SMs × bytes in flight in a round trip: two CTAs of 64 KiB in 1.3 µs are
-// 100.8 GB/s, eight are more than the link's 203.6.
+// A kernel keeps SMs × bytes in flight per round trip. Two CTAs of 64 KiB in 1.3 µs reach 100.8
+// GB/s. Eight exceed the link's 203.6.
 func TestBytesInFlight(t *testing.T) {
 	lib, err := hardware.Load("")
 	if err != nil {
@@ -125,8 +126,8 @@ func TestBytesInFlight(t *testing.T) {
 	near(t, "eight", NewCurve(&c, Packets{}).Regimes[0].Rate, 203.6e9)
 }
 
-// Time is what Cost adds up to; causes are not negative; more pieces or bytes never take
-// less. Over random curves and requests.
+// For random curves and requests, Time equals the sum in Cost. Causes are not negative. More pieces
+// or bytes never take less time.
 func TestTimeIsCost(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	for range 2000 {
@@ -147,8 +148,8 @@ func TestTimeIsCost(t *testing.T) {
 	}
 }
 
-// A kernel's regimes of two sources: 8 KiB at 50 GB/s take 163.84 ns, 6202 B and more at
-// 37.85 GB/s would take longer. Below, and on a copy engine, the regime is as it stands.
+// A kernel's regimes come from two sources. 8 KiB at 50 GB/s take 163.84 ns. Pieces of 6202 B and
+// more at 37.85 GB/s would take longer. Smaller pieces, and copy engines, use the regime unchanged.
 func TestLargerPiecesOfAKernelAreNotFaster(t *testing.T) {
 	c := &Curve{SMs: 12, Regimes: []Regime{{Rate: 37.85e9}, {From: 8192, Rate: 50e9}}}
 	for _, k := range []struct{ bytes, seconds float64 }{
@@ -158,8 +159,9 @@ func TestLargerPiecesOfAKernelAreNotFaster(t *testing.T) {
 		near(t, "time", c.Time(r), 100*k.seconds)
 		near(t, "cost", c.Cost(r).Seconds, 100*k.seconds)
 	}
-	// 300 ns of 1000 B and more bound 900 B, which would take 900 beside the descriptor: what
-	// is left of them beside it is the bytes'.
+	// Pieces of 1000 B and more take 300 ns, which limits pieces of 900 B. Their bytes would take
+	// 900 ns without the descriptor. The descriptor keeps its time up to the limit, and the rest is
+	// for bytes.
 	for _, k := range []struct{ own, descriptor, link float64 }{{200, 200, 100}, {500, 300, 0}} {
 		c.Regimes = []Regime{{Descriptor: k.own * 1e-9, Rate: 1e9}, {From: 1000, Descriptor: 100e-9, Rate: 5e9}}
 		by := c.Cost(Request{1, 900, 1}).By
@@ -170,7 +172,7 @@ func TestLargerPiecesOfAKernelAreNotFaster(t *testing.T) {
 	near(t, "copy engine", engine.Time(Request{1, 8000, 1}), 8000/37.85e9)
 }
 
-// Of the bundled kernels none moves as many larger pieces faster.
+// No bundled kernel moves N larger pieces faster than N smaller ones.
 func TestBundledKernelsGrowWithSize(t *testing.T) {
 	lib, err := hardware.Load("")
 	if err != nil {

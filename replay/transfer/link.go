@@ -8,7 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// Direction is which way data goes.
+// Direction is the direction of a transfer.
 type Direction int
 
 // The directions.
@@ -19,12 +19,12 @@ const (
 
 func (d Direction) String() string { return [...]string{"h2d", "d2h"}[d] }
 
-// Mechanism is who moves data.
+// Mechanism is the device that moves data.
 type Mechanism int
 
 // The mechanisms.
 const (
-	Call   Mechanism = iota // copy engine, one driver call a piece
+	Call   Mechanism = iota // copy engine, one driver call per piece
 	Batch                   // copy engine, one driver call for all pieces
 	Kernel                  // threads on SMs, zero copy
 )
@@ -35,10 +35,10 @@ func (m Mechanism) String() string { return hardware.PathNames[m] }
 type Link struct {
 	name   string
 	paths  [2][3]*Curve
-	duplex [3]float64 // both directions together, bytes/s; +Inf: undisturbed
+	duplex [3]float64 // rate of both directions together, bytes/s, +Inf without slowdown
 }
 
-// NewLink takes the constants of a data file.
+// NewLink returns a link with the constants of a data file.
 func NewLink(l *hardware.Link) *Link {
 	link := &Link{name: l.Name}
 	both := math.Inf(1)
@@ -60,14 +60,14 @@ func NewLink(l *hardware.Link) *Link {
 	return link
 }
 
-// PacketsOf are the packets of one path of a link.
+// PacketsOf returns the packets of one path of a link.
 func PacketsOf(l *hardware.Link, d Direction, m Mechanism) Packets {
 	if l.PCIe == nil {
 		return Packets{}
 	}
 	payload, request := float64(l.PCIe.MaxPayload.Value), float64(l.PCIe.MaxReadRequest.Value)
 	switch {
-	case d == DeviceToHost: // a GPU's caches combine what a kernel writes
+	case d == DeviceToHost: // a GPU's caches combine the writes of a kernel
 		return DeviceWrites(payload)
 	case m == Kernel:
 		return DeviceReads(min(payload, kernelAccess), kernelAccess)
@@ -75,7 +75,7 @@ func PacketsOf(l *hardware.Link, d Direction, m Mechanism) Packets {
 	return DeviceReads(payload, request)
 }
 
-// Path is one path, or an error that lists those that the link has.
+// Path returns one path, or an error that lists the paths of the link.
 func (l *Link) Path(d Direction, m Mechanism) (*Curve, error) {
 	if c := l.paths[d][m]; c != nil {
 		return c, nil
@@ -89,8 +89,8 @@ func (l *Link) Path(d Direction, m Mechanism) (*Curve, error) {
 	return nil, fmt.Errorf("link %s has no %s %s path; it has: %s", l.name, d, m, strings.Join(known, ", "))
 }
 
-// Fastest takes for each request the path that is fastest for it, as a system does that
-// switches between copy engine and kernel by size and count.
+// Fastest returns a path that takes the fastest path for each request. Systems that switch between
+// copy engine and kernel by size and count do the same.
 func (l *Link) Fastest(d Direction) Path {
 	var f fastest
 	for _, c := range l.paths[d] {
@@ -116,10 +116,9 @@ func (f fastest) pick(r Request) *Curve {
 	return best
 }
 
-// Both is the time until a fetch and a write-back that begin together have both ended,
-// moved by m. Alone they run at their own rates; together those are scaled so that their
-// sum keeps to what the link was measured to carry both ways; the longer one finishes
-// alone.
+// Both returns the seconds until a fetch and a write-back that begin together have both ended. m
+// moves both. Together their rates are scaled so that the sum keeps to the link's measured rate in
+// both directions. The longer one finishes at its own rate.
 func (l *Link) Both(m Mechanism, fetch, store Cost) float64 {
 	long, short := math.Max(fetch.Seconds, store.Seconds), math.Min(fetch.Seconds, store.Seconds)
 	if short == 0 {
@@ -129,9 +128,8 @@ func (l *Link) Both(m Mechanism, fetch, store Cost) float64 {
 	return long + short*math.Max(0, together/l.duplex[m]-1)
 }
 
-// Capped limits a path to a rate, bytes a second: a share of host memory's bandwidth
-// where several GPUs read it, or CXL memory behind the host. Seconds over the path's own
-// count as Link.
+// Capped limits a path to a rate in bytes per second: a share of host memory's bandwidth if several
+// GPUs read it, or CXL memory behind the host. Additional seconds count as Link.
 func Capped(p Path, rate float64) Path { return capped{p, rate} }
 
 type capped struct {
@@ -151,37 +149,37 @@ func (c capped) Cost(r Request) Cost {
 	return cost
 }
 
-// Bytes of packet headers with framing and link CRC, 64-bit addresses, no ECRC
-// (Neugebauer et al., "Understanding PCIe performance for end host networking", SIGCOMM
-// 2018, and its model, github.com/pcie-bench/pcie-model, model/pcie.py).
+// Bytes of packet headers with framing and link CRC, 64-bit addresses, no ECRC. The source is
+// Neugebauer et al., "Understanding PCIe performance for end host networking", SIGCOMM 2018, with
+// its model (github.com/pcie-bench/pcie-model, model/pcie.py).
 const (
 	writeHeader      = 24 // MWr
 	readHeader       = 24 // MRd
 	completionHeader = 20 // CplD
 )
 
-// kernelAccess is what one read of a kernel asks for: a cache line of 128 B.
+// kernelAccess is the size of a kernel's read: a cache line of 128 B.
 const kernelAccess = 128
 
-// Packets says how payload is cut into packets. The zero value has no headers: a link
-// whose packets are not modelled.
+// Packets describes the packets of a payload. The zero value has no headers, for links whose
+// packets are not modelled.
 type Packets struct {
-	Payload       float64 // bytes in one packet, at most
-	Header        float64 // bytes around them
-	Request       float64 // bytes that one read request asks for; 0: writes, nothing goes back
+	Payload       float64 // largest payload of a packet, bytes
+	Header        float64 // header bytes of a packet
+	Request       float64 // bytes per read request, 0 for writes, which need none
 	RequestHeader float64
 }
 
-// DeviceReads are packets of a device that reads host memory (host to device): requests
-// against the payload, completions with it.
+// DeviceReads returns the packets of a device that reads host memory (host to device). Requests go
+// against the payload, and completions with it.
 func DeviceReads(maxPayload, maxRequest float64) Packets {
 	return Packets{maxPayload, completionHeader, maxRequest, readHeader}
 }
 
-// DeviceWrites are packets of a device that writes host memory (device to host).
+// DeviceWrites returns the packets of a device that writes host memory (device to host).
 func DeviceWrites(maxPayload float64) Packets { return Packets{maxPayload, writeHeader, 0, 0} }
 
-// Forward are the wire bytes of a contiguous piece in the direction of its payload.
+// Forward returns the wire bytes of a contiguous piece in the direction of its payload.
 func (p Packets) Forward(bytes float64) float64 {
 	if p.Header == 0 {
 		return bytes
@@ -189,7 +187,7 @@ func (p Packets) Forward(bytes float64) float64 {
 	return bytes + p.Header*math.Ceil(bytes/p.Payload)
 }
 
-// Back are the wire bytes against it.
+// Back returns the wire bytes against the direction of the payload.
 func (p Packets) Back(bytes float64) float64 {
 	if p.Request == 0 {
 		return 0
@@ -197,7 +195,7 @@ func (p Packets) Back(bytes float64) float64 {
 	return p.RequestHeader * math.Ceil(bytes/p.Request)
 }
 
-// efficiency is payload over wire bytes in full packets.
+// efficiency returns payload ÷ wire bytes in full packets.
 func (p Packets) efficiency() float64 {
 	if p.Header == 0 {
 		return 1
@@ -205,5 +203,5 @@ func (p Packets) efficiency() float64 {
 	return p.Payload / (p.Payload + p.Header)
 }
 
-// Ceiling is the payload rate that headers leave of a wire rate, in full packets.
+// Ceiling returns the payload rate at a wire rate, in full packets.
 func (p Packets) Ceiling(wireRate float64) float64 { return wireRate * p.efficiency() }

@@ -22,9 +22,9 @@ func machine(t testing.TB, name string) *hardware.Machine {
 	return m
 }
 
-// The fastest path of an H100 changes with size and count: the kernel for many small
-// entries, below 28 KiB; batches for large blocks and for a few small ones, which are
-// submitted sooner than a kernel starts.
+// The fastest path of an H100 changes with size and count. The kernel is fastest for many entries
+// below 28 KiB. Batches are fastest for large blocks, and for a few small ones, because they submit
+// sooner than a kernel starts.
 func TestFastest(t *testing.T) {
 	l := NewLink(machine(t, "h100").Link)
 	for _, c := range []struct {
@@ -68,9 +68,9 @@ func TestSMs(t *testing.T) {
 	}
 }
 
-// Both directions of 50 GB/s each on a link that carries 80 GB/s both ways: 1 GB each way
-// takes 2/80 s; 2 GB and 1 GB take 25 ms together, in which 1 GB each way has moved, and 20
-// ms alone. One direction alone takes its own time.
+// Each direction has 50 GB/s, and the link carries 80 GB/s in both together. 1 GB in each direction
+// takes 2/80 s. 2 GB and 1 GB take 25 ms together until 1 GB each has moved, then 20 ms alone. A
+// single direction takes its own time.
 func TestBoth(t *testing.T) {
 	l := &Link{duplex: [3]float64{80e9, math.Inf(1), 80e9}}
 	p := plain(0, 0, 50e9)
@@ -82,7 +82,7 @@ func TestBoth(t *testing.T) {
 	near(t, "undisturbed", l.Both(Batch, two, one), 40e-3)
 }
 
-// The loads of opposite transfers make the same time as Both: long + short·max(0, sum − 1).
+// The loads of opposite transfers give the time of Both: long + short·max(0, sum − 1).
 func TestLoads(t *testing.T) {
 	l := NewLink(machine(t, "h100").Link)
 	for m := range Kernel + 1 {
@@ -108,7 +108,7 @@ func TestLoads(t *testing.T) {
 	}
 }
 
-// A share of the host's memory bounds a path; what is slower anyway stays.
+// A share of the host's memory limits a path. A slower path does not change.
 func TestCapped(t *testing.T) {
 	p := Capped(plain(1e-6, 0, 50e9), 10e9)
 	c := p.Cost(Request{1, 1e6, 1})
@@ -118,7 +118,7 @@ func TestCapped(t *testing.T) {
 	near(t, "not capped", Capped(plain(0, 1, 50e9), 10e9).Time(Request{1, 1e6, 1}), 1+20e-6)
 }
 
-// No bundled constant exceeds what packets leave of the link's wire rate.
+// No bundled constant exceeds the link's wire rate without packet headers.
 func TestPlausibleRates(t *testing.T) {
 	lib, err := hardware.Load("")
 	if err != nil {
@@ -141,7 +141,7 @@ func TestPlausibleRates(t *testing.T) {
 					continue
 				}
 				last := c.Regimes[len(c.Regimes)-1]
-				if limit := c.Packets.Ceiling(wire); last.Rate > 1.03*limit { // a fit may pass it by its own error
+				if limit := c.Packets.Ceiling(wire); last.Rate > 1.03*limit { // a fit may exceed it by its own error
 					t.Errorf("%s %v %v: %v bytes/s, headers leave %v", l.Name, d, m, last.Rate, limit)
 				}
 			}
@@ -149,9 +149,9 @@ func TestPlausibleRates(t *testing.T) {
 	}
 }
 
-// 656 B by DMA with packets of 256 B: host to device, 3 completions of 20 B forward and,
-// with requests of 512 B, 2 of 24 B back; device to host, 3 writes of 24 B. A kernel's
-// lines of 128 B make 6 completions and 6 requests.
+// 656 B by DMA with packets of 256 B. Host to device has 3 completions of 20 B forward and, with
+// requests of 512 B, 2 requests of 24 B back. Device to host has 3 writes of 24 B. A kernel's lines
+// of 128 B give 6 completions and 6 requests.
 func TestWireBytes(t *testing.T) {
 	read, write, gather := DeviceReads(256, 512), DeviceWrites(256), DeviceReads(128, 128)
 	for _, c := range []struct {
@@ -173,8 +173,8 @@ func TestWireBytes(t *testing.T) {
 	}
 }
 
-// A copy engine asks for host memory in requests of the link's size, a kernel in cache
-// lines; both write in full packets. Links without PCIe have no headers.
+// A copy engine reads host memory in requests of the link's size, a kernel in cache lines. Both
+// write in full packets. Links without PCIe have no headers.
 func TestPacketsOf(t *testing.T) {
 	l := *machine(t, "h100").Link // packets of 256 B, requests of 512 B
 	for _, c := range []struct {
@@ -199,22 +199,22 @@ func TestPacketsOf(t *testing.T) {
 	}
 }
 
-// transferRates are giga-transfers a second and lane by PCIe generation, encoding what
-// of them is data: 8b/10b, 128b/130b, 242 of 256 bytes of a FLIT.
+// transferRates are the transfers per second and lane by PCIe generation. encoding is the share of
+// data: 8b/10b, 128b/130b, 242 of 256 bytes of a FLIT.
 var (
 	transferRates = [...]float64{1: 2.5e9, 2: 5e9, 3: 8e9, 4: 16e9, 5: 32e9, 6: 64e9}
 	encoding      = [...]float64{1: 8. / 10, 2: 8. / 10, 3: 128. / 130, 4: 128. / 130, 5: 128. / 130, 6: 242. / 256}
 )
 
-// wireRate is what a PCIe link carries each way, bytes a second, packets and their
-// headers included. Generations are 1 to 6.
+// wireRate returns the rate of a PCIe link in each direction, in bytes per second, with packets and
+// headers. Generations are 1 to 6.
 func wireRate(generation, lanes int) float64 {
 	return transferRates[generation] * encoding[generation] * float64(lanes) / 8
 }
 
-// Sixteen lanes carry 15.75, 31.51, 63.02 and 121 GB/s from generation 3 on; headers of
-// packets of 256 B leave 14.61, 29.22, 58.45 and 112.2 to completions. Eight lanes of
-// generation 1 carry 2 GB/s.
+// Sixteen lanes carry 15.75, 31.51, 63.02 and 121 GB/s from generation 3 on. Headers of packets of
+// 256 B leave 14.61, 29.22, 58.45 and 112.2 to completions. Eight lanes of generation 1 carry 2
+// GB/s.
 func TestCeilings(t *testing.T) {
 	for g, want := range map[int][2]float64{3: {15.754, 14.612}, 4: {31.508, 29.225}, 5: {63.015, 58.449}, 6: {121, 112.232}} {
 		wire := wireRate(g, 16)
@@ -225,8 +225,8 @@ func TestCeilings(t *testing.T) {
 	near(t, "Gen1 x8", wireRate(1, 8), 2e9)
 }
 
-// Rates of full packets are payload rates; smaller pieces pay their headers: 64 B take
-// 84 of the 69 bytes-on-the-wire that a rate of full packets has for them.
+// Rates of full packets are payload rates. Smaller pieces also pay for their headers: 64 B take 84
+// bytes on the wire, and a rate of full packets allows for 69.
 func TestSmallPieces(t *testing.T) {
 	c := &Curve{Packets: DeviceReads(256, 512), Regimes: []Regime{{Rate: 50e9}}}
 	near(t, "full packets", c.Time(Request{1, 256 << 10, 1}), float64(256<<10)/50e9)

@@ -6,24 +6,24 @@ import (
 	"slices"
 )
 
-// Segments says in which order a drive has the blocks of all streams (a stream is one
-// layer's KV head, or a layer where heads select together).
+// Segments is the order of the blocks of all streams on a drive. A stream is one layer's KV head,
+// or a layer if heads select together.
 type Segments int
 
-// The orders, after KVDrive, section 7.2: partitions give each stream a segment of its
-// own; the others are what serving systems have in memory.
+// The orders, after KVDrive, section 7.2. Partitions give each stream a segment of its own. The
+// other orders are those of serving systems in memory.
 const (
-	ByStream Segments = iota // stream after stream: blocks of one are neighbours
-	ByLayer                  // layer after layer; in it block after block with all heads
+	ByStream Segments = iota // stream after stream, with the blocks of one stream adjacent
+	ByLayer                  // layer after layer, and within it block after block with all heads
 	ByToken                  // block after block with all layers and heads
 )
 
-// Placement is where on a drive each block of each stream lies, in units of blocks.
+// Placement gives the place of each block of each stream on a drive, in units of blocks.
 type Placement struct {
 	Segments      Segments
 	Layers, Heads int64
-	Blocks        int64     // of each stream
-	orders        [][]int32 // rank of each block in its stream; nil is by index
+	Blocks        int64     // blocks of each stream
+	orders        [][]int32 // rank of each block in its stream, nil for the order by index
 }
 
 // NewPlacement places blocks by index.
@@ -31,8 +31,7 @@ func NewPlacement(segments Segments, layers, heads, blocks int64) *Placement {
 	return &Placement{Segments: segments, Layers: layers, Heads: heads, Blocks: blocks}
 }
 
-// Order gives one stream's blocks another order within it: order lists all blocks, first
-// first, as Pack returns them.
+// Order sets the order of blocks within one stream. order lists all blocks, as Pack returns them.
 func (p *Placement) Order(layer, head int64, order []int32) error {
 	rank, err := inverse(order, p.Blocks)
 	if err != nil {
@@ -59,7 +58,7 @@ func inverse(order []int32, blocks int64) ([]int32, error) {
 	return rank, nil
 }
 
-// Place is where a block lies.
+// Place returns the place of a block.
 func (p *Placement) Place(layer, head int64, block int32) int64 {
 	at := int64(block)
 	if p.orders != nil && p.orders[layer*p.Heads+head] != nil {
@@ -82,9 +81,9 @@ func (p *Placement) Places(layer, head int64, blocks []int32, dst []int64) []int
 	return dst
 }
 
-// Extents is what must be read for blocks at places, which it sorts: reads of whole
-// extents of extentBlocks blocks, adjacent extents in one read (KVDrive: requests are
-// coalesced into extent-sized sequential reads). reads counts them, blocks what they hold.
+// Extents counts the reads for blocks at places, which it sorts. It reads whole extents of
+// extentBlocks blocks, and adjacent extents in one read (KVDrive: requests are coalesced into
+// extent-sized sequential reads). reads is their number, blocks the number of blocks in them.
 func Extents(places []int64, extentBlocks int64) (reads, blocks int64) {
 	slices.Sort(places)
 	last := int64(-2)
@@ -103,12 +102,12 @@ func Extents(places []int64, extentBlocks int64) (reads, blocks int64) {
 	return reads, blocks
 }
 
-// Pack orders a stream's blocks so that those demanded together lie together
-// (semantic-contiguity packing). history are demands seen so far, each ascending, as of a
-// prompt's last windows. Blocks that follow each other in a demand are joined into chains,
-// the pairs that do so most often first, as Pettis and Hansen order code (PLDI 1990);
-// chains follow by how often their blocks are demanded on average, blocks never demanded
-// come last. Ties go to the lower index. Time is that of sorting the demands' pairs.
+// Pack orders a stream's blocks so that those demanded together are adjacent (semantic-contiguity
+// packing). history holds earlier demands, each ascending, for example of a prompt's windows. Pack
+// joins blocks that follow each other in a demand into chains, most frequent pairs first, as Pettis
+// and Hansen order code (PLDI 1990). Chains are ordered by the mean number of demands of their
+// blocks. Blocks that were never demanded come last. Ties go to the lower index. The time is that
+// of sorting the demands' pairs.
 func Pack(blocks int64, history [][]int32) []int32 {
 	pairs, uses := affinities(blocks, history)
 	chains := chainsOf(blocks, pairs)
@@ -127,13 +126,13 @@ func Pack(blocks int64, history [][]int32) []int32 {
 	return order
 }
 
-// chain are blocks that stay together, and how often one is demanded on average.
+// chain holds blocks that stay together, and the mean number of demands of one.
 type chain struct {
 	blocks []int32
 	uses   float64
 }
 
-// pair are two blocks and how many demands have them next to each other.
+// pair holds two blocks and the number of demands in which they are neighbours.
 type pair struct {
 	a, b  int32
 	count int64
@@ -159,20 +158,20 @@ func affinities(blocks int64, history [][]int32) (pairs []pair, uses []int64) {
 	return pairs, uses
 }
 
-// chainsOf joins blocks by pairs: the end of one chain to the beginning of another. The
-// chains come by their first block.
+// chainsOf joins blocks by pairs: the end of one chain to the beginning of another. The chains are
+// ordered by their first block.
 func chainsOf(blocks int64, pairs []pair) []chain {
 	next, first := make([]int32, blocks), make([]bool, blocks)
 	for x := range next {
 		next[x], first[x] = -1, true
 	}
-	for _, p := range pairs { // a < b in each, so that no chain closes
+	for _, p := range pairs { // a < b in each pair, so no chain closes
 		if next[p.a] < 0 && first[p.b] {
 			next[p.a], first[p.b] = p.b, false
 		}
 	}
 	var chains []chain
-	list := make([]int32, 0, blocks) // one array for all, cut into chains
+	list := make([]int32, 0, blocks) // one array for all chains
 	for x := range next {
 		if !first[x] {
 			continue

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// 2 layers of 2 heads with 3 blocks each: where (layer 1, head 0, block 2) lies.
+// With 2 layers of 2 heads and 3 blocks each, the test checks the place of layer 1, head 0, block
+// 2.
 func TestPlaces(t *testing.T) {
 	for s, want := range map[Segments]int64{ByStream: 2*3 + 2, ByLayer: (3+2)*2 + 0, ByToken: (2*2+1)*2 + 0} {
 		if got := NewPlacement(s, 2, 2, 3).Place(1, 0, 2); got != want {
@@ -19,7 +20,7 @@ func TestPlaces(t *testing.T) {
 		if err := p.Order(2, 1, []int32{4, 2, 0, 1, 3}); err != nil {
 			t.Fatal(err)
 		}
-		// Block 4 of that stream lies where block 0 would; other streams keep theirs.
+		// Block 4 of that stream takes the place of block 0. Other streams keep their places.
 		plain := NewPlacement(s, 3, 4, 5)
 		for layer := range int64(3) {
 			for head := range int64(4) {
@@ -53,8 +54,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Places 0 1 4 5 8 in extents of 2 are extents 0, 2 and 4: three reads of one; in extents
-// of 4 they are 0, 1, 2, one read of 12 blocks.
+// Places 0 1 4 5 8 in extents of 2 are extents 0, 2 and 4: three reads of one. In extents of 4 they
+// are 0, 1, 2: one read of 12 blocks.
 func TestExtents(t *testing.T) {
 	for _, c := range []struct{ extent, reads, blocks int64 }{{1, 3, 5}, {2, 3, 6}, {4, 1, 12}, {16, 1, 16}, {0, 3, 5}} {
 		if reads, blocks := Extents([]int64{8, 0, 1, 5, 4, 4}, c.extent); reads != c.reads || blocks != c.blocks {
@@ -66,15 +67,15 @@ func TestExtents(t *testing.T) {
 	}
 }
 
-// By hand: 1-4 follow each other three times, 4-6 and 0-2 once. Chains 1 4 6, 0 2, and 3, 5,
-// 7 alone; 1 4 6 has uses 3 3 1, mean 7/3, before 0 2 with 1.
+// By hand: 1-4 follow each other three times, 4-6 and 0-2 once. The chains are 1 4 6 and 0 2, and
+// 3, 5, 7 stay single. 1 4 6 has uses 3 3 1 with mean 7/3, so it comes before 0 2 with 1.
 func TestPack(t *testing.T) {
 	history := [][]int32{{1, 4}, {1, 4, 6}, {1, 4}, {0, 2}}
 	if got, want := Pack(8, history), []int32{1, 4, 6, 0, 2, 3, 5, 7}; !slices.Equal(got, want) {
 		t.Errorf("order %v, expected %v", got, want)
 	}
-	// A chain that is demanded more often comes first, however long the other; a block that
-	// has its follower takes no second one.
+	// A chain that is demanded more often comes first, even before a longer one. A block with a
+	// follower takes no second one.
 	if got, want := Pack(7, [][]int32{{0, 1, 2, 3}, {4, 5}, {4, 5}, {4, 6}}), []int32{4, 5, 0, 1, 2, 3, 6}; !slices.Equal(got, want) {
 		t.Errorf("order %v, expected %v", got, want)
 	}
@@ -83,8 +84,8 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// Clusters of scattered blocks that are demanded together are found: packed, a cluster is
-// one read, by index it is as many as it has pieces.
+// Pack finds clusters of scattered blocks that are demanded together. Packed, a cluster is one
+// read. By index it has as many reads as pieces.
 func TestPackFindsClusters(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 4))
 	perm := r.Perm(1000)
@@ -114,7 +115,7 @@ func TestPackFindsClusters(t *testing.T) {
 	}
 }
 
-// Whatever the history, Pack orders each block once.
+// FuzzPack checks that Pack orders each block once, for any history.
 func FuzzPack(f *testing.F) {
 	f.Add(uint64(1), 50, 8)
 	f.Fuzz(func(t *testing.T, seed uint64, blocks, demands int) {
@@ -139,8 +140,8 @@ func FuzzPack(f *testing.F) {
 	})
 }
 
-// Partitions bring a head's blocks together: a run of 4 is one read by stream, 4 by layer
-// with two heads, 4 by token.
+// Partitions place a head's blocks together. A run of 4 is one read by stream, 4 by layer with two
+// heads, and 4 by token.
 func TestPartitions(t *testing.T) {
 	for s, want := range map[Segments]int64{ByStream: 1, ByLayer: 4, ByToken: 4} {
 		if got, _ := Extents(NewPlacement(s, 2, 2, 10).Places(1, 1, []int32{3, 4, 5, 6}, nil), 1); got != want {

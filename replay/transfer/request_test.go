@@ -2,8 +2,8 @@ package transfer
 
 import "testing"
 
-// Blocks of four tokens, K and V apart: 7 blocks in 3 runs are 14 pieces alone, 6 merged;
-// the bytes stay.
+// Blocks have four tokens with separate K and V. 7 blocks in 3 runs are 14 single pieces, or 6
+// merged. The bytes do not change.
 func TestLayout(t *testing.T) {
 	l := Layout{EntryBytes: 512, BlockTokens: 4, Fragments: 2}
 	if got, want := l.Request(7, 3), (Request{14, 7 * 2048, 1}); got != want {
@@ -13,7 +13,7 @@ func TestLayout(t *testing.T) {
 	if got, want := l.Request(7, 3), (Request{6, 7 * 2048, 1}); got != want {
 		t.Errorf("merged %+v, expected %+v", got, want)
 	}
-	// Five tokens of each of 8 streams: entries, not blocks.
+	// Five tokens of each of 8 streams are counted as entries, not blocks.
 	if got, want := l.WriteBack(8, 5), (Request{16, 8 * 5 * 512, 1}); got != want {
 		t.Errorf("written back merged %+v, expected %+v", got, want)
 	}

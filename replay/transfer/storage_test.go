@@ -7,7 +7,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// In rounds, by hand: 10 reads of 100 kB at depth 4, 80 µs, 5 GB/s: 3 rounds and 200 µs.
+// In rounds, by hand: 10 reads of 100 kB at depth 4, 80 µs and 5 GB/s take 3 rounds and 200 µs.
 func TestRounds(t *testing.T) {
 	s := &SSD{Latency: 80e-6, Bandwidth: 5e9, Depth: 4}
 	near(t, "10 reads", s.Time(Request{10, 1e6, 1}), 440e-6)
@@ -17,9 +17,9 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// A lone read takes its latency and its bytes exactly; with depth the rate grows, by no
-// more than depth, towards the lesser of the drive's limits; knee 1 by hand: 4 reads of 1
-// MB, 1 ms each alone (1 GB/s), limit 2 GB/s: 1/X = 1/4 + 3/4 · 1/2, X = 1.6 GB/s.
+// A lone read takes exactly its latency and its bytes. With depth the rate grows towards the lesser
+// of the drive's limits, by at most the depth. Knee 1 by hand: 4 reads of 1 MB take 1 ms each alone
+// (1 GB/s). With a limit of 2 GB/s, 1/X = 1/4 + 3/4 · 1/2, so X = 1.6 GB/s.
 func TestKnee(t *testing.T) {
 	s := &SSD{Latency: .5e-3, RequestRate: 2e9, IOPS: 1e6, Bandwidth: 2e9, Knee: 1}
 	near(t, "alone", s.Rate(1, 1e6), 1e9)
@@ -51,7 +51,7 @@ func TestSharpKnee(t *testing.T) {
 	near(t, "alone", s.Rate(1, 4096), 4096/(1e-3+4096/2e9))
 }
 
-// Of n reads no more than n are in flight: one read of a deep queue takes its latency.
+// n reads have at most n in flight. One read of a deep queue takes its latency.
 func TestShallow(t *testing.T) {
 	s := &SSD{Latency: 80e-6, RequestRate: 5e9, IOPS: 1e6, Bandwidth: 5e9, Knee: 1.5, Depth: 64}
 	near(t, "one read", s.Time(Request{1, 1e5, 1}), 100e-6)
@@ -61,8 +61,8 @@ func TestShallow(t *testing.T) {
 	near(t, "a stripe", (&SSD{Latency: 80e-6, RequestRate: 5e9, IOPS: 1e6, Bandwidth: 5e9, Knee: 1.5, Depth: 64, Drives: 4}).Rate(1, 1e5), 1e9)
 }
 
-// A read of 8 MB lies on all four drives, 2 MB on each: 80 µs and 400 µs at 5 GB/s, where one
-// drive takes 1600. One of 1 MiB lies on two of them, one of a chunk on one.
+// A read of 8 MB lies on all four drives, 2 MB on each: 80 µs and 400 µs at 5 GB/s. One drive takes
+// 1600. A read of 1 MiB lies on two of them, and one of a chunk on one.
 func TestLargeReadsOfAStripe(t *testing.T) {
 	s := &SSD{Latency: 80e-6, RequestRate: 5e9, IOPS: 1e6, Bandwidth: 5e9, Knee: 1.5, Depth: 64, Drives: 4}
 	one := *s
@@ -81,7 +81,7 @@ func TestLargeReadsOfAStripe(t *testing.T) {
 	}
 }
 
-// Four threads of 10 GB/s on a memory of 30 GB/s: 8 pieces are two latencies, 3 MB 0.1 ms.
+// Four threads of 10 GB/s read a memory of 30 GB/s. 8 pieces take two latencies, and 3 MB 0.1 ms.
 // Two threads carry 20.
 func TestMemory(t *testing.T) {
 	m := Memory{Latency: 100e-9, Rate: 30e9, ThreadRate: 10e9, Threads: 4}
@@ -92,7 +92,7 @@ func TestMemory(t *testing.T) {
 	near(t, "one thread", m.Time(Request{1, 1e6, 0}), 100e-9+100e-6)
 }
 
-// CXL is there where the host has it, slower than DRAM in rate and latency.
+// Only hosts with CXL have it. It is slower than DRAM in rate and latency.
 func TestCXL(t *testing.T) {
 	if _, ok := CXL(machine(t, "h100").Host, 8); ok {
 		t.Error("a DGX H100 has CXL memory")

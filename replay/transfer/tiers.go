@@ -2,16 +2,16 @@ package transfer
 
 import "math"
 
-// Level is how far a system goes to hide an SSD behind DRAM and compute (KVDrive, section
-// 7.3, Figure 21a).
+// Level is the extent to which a system hides an SSD behind DRAM and compute (KVDrive, section 7.3,
+// Figure 21a).
 type Level int
 
-// The levels, each with what the one before has.
+// The levels. Each includes the previous one.
 const (
 	LayerWise    Level = iota // (a) a whole layer through a memory map, as FlexGen
 	Sparse                    // (b) the demanded blocks, in extents, with queue depth
 	Hierarchical              // (c) read ahead into pinned buffers during selection and projection
-	Balanced                  // (d) what stalls most often stays in pinned memory
+	Balanced                  // (d) blocks that stall most often stay in pinned memory
 )
 
 func (l Level) String() string {
@@ -23,39 +23,38 @@ type Tiers struct {
 	Link   Path // host to device
 	SSD    Path // reads, usually an *SSD
 	Layout Layout
-	// Direct lets the drive write into the GPU (GPUDirect Storage): no second hop, but its
-	// bytes take the link's time and share it with what comes from DRAM. DirectRate bounds
-	// the drive, 0 does not.
+	// Direct lets the drive write into the GPU (GPUDirect Storage). This avoids the second hop, but
+	// the bytes share the link with those from DRAM. DirectRate limits the drive. 0 is no limit.
 	Direct     bool
 	DirectRate float64 // bytes/s
 }
 
-// Demand is what one layer and step needs from below the GPU, in blocks.
+// Demand is the part of one layer's and step's demand that is below the GPU, in blocks.
 type Demand struct {
-	DRAM    int64   // demanded and in DRAM
-	SSD     int64   // demanded and on the SSD alone
-	Extents int64   // reads that bring the SSD's blocks; 0: a read a block
-	Read    int64   // blocks that these reads hold, whole extents; 0: SSD
-	Pinned  int64   // of SSD, those that level Balanced keeps in pinned memory
+	DRAM    int64   // demanded blocks in DRAM
+	SSD     int64   // demanded blocks that are only on the SSD
+	Extents int64   // reads for the SSD's blocks, 0 for one read per block
+	Read    int64   // blocks in these reads, in whole extents, 0 for SSD
+	Pinned  int64   // part of SSD that level Balanced keeps in pinned memory
 	Layer   int64   // blocks of the whole layer, for level LayerWise
-	Ahead   float64 // s of selection and projection that read-ahead hides behind
+	Ahead   float64 // seconds of selection and projection that hide reads ahead
 }
 
-// Fetch is the time of a demand that is not hidden behind Ahead seconds of selection and
-// projection, and the traffic.
+// Fetch returns the traffic of a demand and its time that is not hidden behind Ahead seconds of
+// selection and projection.
 //
 //	(a)  ssd(layer) + link(layer)
 //	(b)  link(d) + ssd(s) + link(s)
 //	(c)  max(link(d), ssd(s) − ahead) + link(s)
 //	(d)  max(link(d + pinned), ssd(s − pinned) − ahead) + link(s − pinned)
 //
-// for d blocks in DRAM and s on the SSD. With Direct, blocks from the SSD pass the link
-// while they are read, not afterwards:
+// d is the number of blocks in DRAM and s on the SSD. With Direct, blocks from the SSD pass the
+// link while they are read instead of afterwards:
 //
 //	(a)  max(ssd(layer), link(layer))    (b)  link(d) + max(ssd(s), link(s))
 //	(c)  max(link(d) + max(0, link(s) − ahead), ssd(s) − ahead); (d) likewise
 //
-// Differences that would be negative are 0.
+// Negative differences count as 0.
 func (t *Tiers) Fetch(level Level, d Demand) TierCost {
 	switch level {
 	case LayerWise:
@@ -69,9 +68,9 @@ func (t *Tiers) Fetch(level Level, d Demand) TierCost {
 	return t.staged(d, d.DRAM+pinned, d.SSD-pinned)
 }
 
-// TierCost is the outcome of Fetch.
+// TierCost is the result of Fetch.
 type TierCost struct {
-	Seconds   float64 // exposed
+	Seconds   float64 // time that is not hidden
 	LinkBytes int64
 	SSDBytes  int64
 	Reads     int64 // requests to the SSD
@@ -92,8 +91,8 @@ func (t *Tiers) sparse(d Demand) TierCost {
 	return c
 }
 
-// through is the time of blocks that are read in ssd seconds and pass the link in hop:
-// afterwards, or meanwhile where the drive writes into the GPU.
+// through returns the time of blocks that are read in ssd seconds and pass the link in hop seconds.
+// They pass it afterwards, or meanwhile if the drive writes into the GPU.
 func (t *Tiers) through(ssd, hop float64) float64 {
 	if t.Direct {
 		return math.Max(ssd, hop)
@@ -112,15 +111,15 @@ func (t *Tiers) staged(d Demand, fromDRAM, fromSSD int64) TierCost {
 	return c
 }
 
-// parts are the times of blocks from DRAM over the link, from the SSD, and of those again
-// over the link.
+// parts returns the times of blocks from DRAM over the link, from the SSD, and of the latter over
+// the link.
 func (t *Tiers) parts(d Demand, fromDRAM, fromSSD int64) (c TierCost, dram, ssd, hop float64) {
 	first, second, read := t.Layout.Request(fromDRAM, fromDRAM), t.Layout.Request(fromSSD, fromSSD), t.reads(d, fromSSD)
 	dram, ssd, hop = t.Link.Time(first), t.ssd(read), t.Link.Time(second)
 	return TierCost{LinkBytes: first.Bytes + second.Bytes, SSDBytes: read.Bytes, Reads: read.Descriptors, LinkBusy: dram + hop, SSDBusy: ssd}, dram, ssd, hop
 }
 
-// reads scales the demand's reads to those of its SSD blocks that are read.
+// reads scales the demand's reads to the SSD blocks that are actually read.
 func (t *Tiers) reads(d Demand, blocks int64) Request {
 	if blocks <= 0 {
 		return Request{}

@@ -2,8 +2,8 @@ package transfer
 
 import "testing"
 
-// hand is the example that the levels are worked out on: blocks of 100 kB, 4 µs each over
-// the link, 20 µs from a drive of 80 µs in rounds, 1000 blocks in the layer.
+// hand returns the example on which the levels are worked out. Blocks have 100 kB and take 4 µs
+// each over the link. They take 20 µs from a drive of 80 µs in rounds. The layer has 1000 blocks.
 func hand(direct bool) (*Tiers, Demand) {
 	return &Tiers{
 		Link:   plain(0, 0, 25e9),
@@ -13,10 +13,9 @@ func hand(direct bool) (*Tiers, Demand) {
 	}, Demand{DRAM: 8, SSD: 2, Pinned: 1, Layer: 1000, Ahead: 60e-6}
 }
 
-// KVDrive's four levels, 8 blocks in DRAM and 2 on the SSD, 60 µs of read-ahead:
-// (a) 80 + 20000 + 4000; (b) 32 + (80 + 40) + 8; (c) max(32, 120 − 60) + 8;
-// (d) one of the two pinned: max(36, 100 − 60) + 4. Each is faster than the one before,
-// as Figure 21a has it.
+// KVDrive's four levels, with 8 blocks in DRAM, 2 on the SSD and 60 µs of read-ahead: (a) 80 +
+// 20000 + 4000. (b) 32 + (80 + 40) + 8. (c) max(32, 120 − 60) + 8. (d) With one of the two pinned:
+// max(36, 100 − 60) + 4. Each is faster than the previous one, as in Figure 21a.
 func TestLevels(t *testing.T) {
 	tiers, demand := hand(false)
 	for level, us := range map[Level]float64{LayerWise: 24080, Sparse: 160, Hierarchical: 68, Balanced: 44} {
@@ -30,9 +29,9 @@ func TestLevels(t *testing.T) {
 	near(t, "SSD busy", c.SSDBusy, 120e-6)
 }
 
-// Straight into the GPU: (a) 20080; (b) 32 + 120; (c) max(32 + max(0, 8 − 60), 60); (d)
-// max(36, 40). At 4 GB/s, 2 blocks take 50 µs rather than 40 of the drive's bytes, less
-// than the 120 it needs anyway.
+// Straight into the GPU: (a) 20080. (b) 32 + 120. (c) max(32 + max(0, 8 − 60), 60). (d) max(36,
+// 40). At 4 GB/s, 2 blocks take 50 µs instead of 40 for the drive's bytes. This is less than the
+// 120 that the drive needs anyway.
 func TestDirect(t *testing.T) {
 	tiers, demand := hand(true)
 	for level, us := range map[Level]float64{LayerWise: 20080, Sparse: 152, Hierarchical: 60, Balanced: 40} {
@@ -42,8 +41,8 @@ func TestDirect(t *testing.T) {
 	near(t, "bounded", tiers.Fetch(Sparse, demand).Seconds, 232e-6)
 }
 
-// A link slower than the drive bounds direct reads too, and their bytes pass it once: at 1
-// GB/s, 100 µs a block, (a) 100 ms; (b) 800 + 200; (c) 800 + (200 − 60); (d) 900 + (100 − 60).
+// A link slower than the drive also limits direct reads, and their bytes pass it once. At 1 GB/s,
+// 100 µs per block: (a) 100 ms. (b) 800 + 200. (c) 800 + (200 − 60). (d) 900 + (100 − 60).
 func TestDirectOverSlowLink(t *testing.T) {
 	tiers, demand := hand(true)
 	tiers.Link = plain(0, 0, 1e9)
@@ -57,7 +56,7 @@ func TestDirectOverSlowLink(t *testing.T) {
 	near(t, "link busy", c.LinkBusy, 100e-3)
 }
 
-// Extents: 2 blocks in one read that holds 4 are one latency and 400 kB.
+// Extents: 2 blocks in one read of 4 take one latency and 400 kB.
 func TestExtentReads(t *testing.T) {
 	tiers, demand := hand(false)
 	demand.Extents, demand.Read = 1, 4
@@ -66,13 +65,13 @@ func TestExtentReads(t *testing.T) {
 	if c.Reads != 1 || c.SSDBytes != 400_000 {
 		t.Errorf("reads %+v", c)
 	}
-	// With one of the two pinned the read is still there, for half of what it held.
+	// With one of the two pinned, the read remains, with half of its bytes.
 	if c := tiers.Fetch(Balanced, demand); c.Reads != 1 || c.SSDBytes != 200_000 {
 		t.Errorf("balanced %+v", c)
 	}
 }
 
-// Nothing demanded takes no time; more pinned than demanded is all of it.
+// An empty demand takes no time. If more is pinned than demanded, all of the demand is pinned.
 func TestEmptyDemand(t *testing.T) {
 	tiers, demand := hand(false)
 	for level := LayerWise; level <= Balanced; level++ {

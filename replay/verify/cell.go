@@ -13,12 +13,12 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// cell is all that the counts of a row depend on, apart from the part of the cell that the
-// row is of. Rows of one cell are replayed together, with those of its tiers.
+// cell holds everything that the counts of a row depend on, except for the row's part of the cell.
+// Rows of one cell are replayed together, with those of its tiers.
 type cell struct {
 	setting          *result.Setting
-	policy, capacity string        // of the GPU's cache; capacity "null" for none
-	per              replay.Detail // empty: no detail that replay knows
+	policy, capacity string        // of the GPU's cache, with capacity "null" for none
+	per              replay.Detail // empty if replay has no such detail
 }
 
 func cellOf(r *result.Row) cell {
@@ -27,19 +27,19 @@ func cellOf(r *result.Row) cell {
 	return c
 }
 
-// work is the same for cells of all policies that did the same work. The trace's digest
-// stands for its name and description.
+// work returns a text that is equal for cells of all policies with the same work. The trace's
+// digest stands for its name and description.
 func (c cell) work() string {
 	s := *c.setting
 	s.Trace, s.Model, s.Selector, s.SelectorRecall = "", "", "", nil
 	return strings.Join([]string{c.capacity, string(c.per), s.Key()}, "\x00")
 }
 
-// key is the same for equal cells.
+// key returns a text that is equal for equal cells.
 func (c cell) key() string { return c.policy + "\x00" + c.work() }
 
-// topOf names the policy and the capacity of the GPU's cache: the row's own, or of a
-// tier's row the first of the caches above it.
+// topOf returns the policy and the capacity of the GPU's cache. For a tier's row it is the first of
+// the caches above it.
 func topOf(r *result.Row) (policy, capacity string) {
 	if r.Tier == 0 {
 		if r.Capacity == nil {
@@ -58,7 +58,7 @@ func topOf(r *result.Row) (policy, capacity string) {
 	return policy, result.CapacityText(capacity)
 }
 
-// detailOf is the --per that writes such rows.
+// detailOf returns the --per that writes such rows.
 func detailOf(r *result.Row) replay.Detail {
 	request, layer, head := r.RequestID != nil, r.LayerID != nil, r.Head != nil
 	switch {
@@ -74,15 +74,15 @@ func detailOf(r *result.Row) replay.Detail {
 	return ""
 }
 
-// plannedWindow starts the name of a window whose N a plan gives.
+// plannedWindow is the prefix of a window whose N comes from a plan.
 const plannedWindow = "window:plan:"
 
-// specs parses the cell's policy and, before it, the one whose peak is its capacity. own
-// is how replay names the cell's.
+// specs parses the cell's policy. If the capacity is the peak of another policy, that one comes
+// first. own is replay's name of the cell's policy.
 func (c *cell) specs(table policies.Table) (all []policies.Spec, own string, err error) {
 	name := c.policy
 	if c.setting.Allocation != "" && strings.HasPrefix(name, plannedWindow) {
-		name = "window:1" // replaced by the plan
+		name = "window:1" // the plan replaces it
 	}
 	spec, err := table.Parse(name)
 	if err != nil {
@@ -104,13 +104,14 @@ func (c *cell) specs(table policies.Table) (all []policies.Spec, own string, err
 	return append(all, spec), own, nil
 }
 
-// missing is why a row cannot be replayed here, by whomever it was written.
+// missing is the reason that a row cannot be replayed here, such as a missing plan. The row may
+// still be right.
 type missing string
 
 func (m missing) Error() string { return string(m) }
 
-// options are what replays the cell. An error is a missing, or else says that no run can
-// have given it.
+// options returns the options that replay the cell. An error of another type than missing means
+// that no run can have written the row.
 func (c *cell) options(f *trace.File, specs []policies.Spec, given *Options) (o replay.Options, err error) {
 	s := c.setting
 	o = replay.Options{Policies: specs, TopK: s.TopK, Candidates: s.Candidates, Sink: &s.Sink, Local: &s.Local, EntryBytes: s.EntryBytes, Per: c.per,
@@ -135,15 +136,15 @@ func (c *cell) options(f *trace.File, specs []policies.Spec, given *Options) (o 
 	if o.Requests, err = requestsOf(s.Requests, f); err != nil {
 		return o, err
 	}
-	if s.Clusters != "" && !strings.HasPrefix(s.Clusters, "lists") { // a row must not say which file to read
+	if s.Clusters != "" && !strings.HasPrefix(s.Clusters, "lists") { // a row must not select a file to read
 		return o, missing("it needs the file of clusters " + s.Clusters + ": replay it with kvreplay replay --clusters FILE and compare")
 	}
 	o.Clusters, err = replay.ParseClusters(s.Clusters)
 	return o, err
 }
 
-// plan finds the cell's plan by its digest, the one of the row's name where several have
-// it; nil where the cell has none.
+// plan finds the cell's plan by its digest. If several plans have it, plan prefers the one with the
+// row's name. It returns nil if the cell has no plan.
 func (c *cell) plan(plans []*allocate.Plan) (found *allocate.Plan, err error) {
 	if c.setting.Allocation == "" {
 		return nil, nil

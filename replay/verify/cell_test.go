@@ -7,8 +7,8 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// A row with another setting is of another cell, which is replayed with that setting. The
-// trace's digest stands for its name and description, which are compared with the replay's.
+// A row with another setting belongs to another cell, which is replayed with that setting. The
+// trace's digest stands for its name and description, which are compared with those of the replay.
 func TestEverySettingIsVerified(t *testing.T) {
 	compared := map[string]bool{"Trace": true, "Model": true, "Selector": true, "SelectorRecall": true}
 	var base result.Row

@@ -14,15 +14,15 @@ import (
 
 func ptr[T any](x T) *T { return &x }
 
-// TestAlteredRowsDiffer: every change of a row is found and named; sound rows beside
-// altered ones hold.
+// TestAlteredRowsDiffer checks that every change of a row is found and named. Unchanged rows next
+// to altered ones hold.
 func TestAlteredRowsDiffer(t *testing.T) {
 	rows := replayed(t, newsPath, []string{"lru", "window:1"}, []string{"1.5x"}, func(o *replay.Options) {
 		o.Per, o.Warmup = replay.PerRequest, replay.Warmup{Kind: replay.WarmupCold}
 	})
 	cases := map[string]struct {
-		change func(*result.Row) // of the row of lru at 1.5x
-		want   string            // in the details
+		change func(*result.Row) // changes the row of lru at 1.5x
+		want   string            // expected text in the details
 	}{
 		"count":         {func(r *result.Row) { r.Misses--; r.Hits++ }, "differs: misses"},
 		"evictions":     {func(r *result.Row) { r.Evictions++ }, "differs: evictions"},

@@ -7,26 +7,25 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Gap is a cell of which the rows have some parts only: they state the work of all
-// requests, layers and heads, and some of these are left out.
+// Gap is a cell with missing rows: its rows state the work of all requests, layers and heads, and
+// some of these are missing.
 type Gap struct {
-	// Trace, Policy and Capacity (null without) name the cell.
+	// Trace, Policy and Capacity (null without) identify the cell.
 	Trace    string  `json:"trace"`
 	Policy   string  `json:"policy"`
 	Capacity *string `json:"capacity"`
-	// Lacks are the parts without a row, of the Parts that replaying gives.
+	// Lacks are the parts without a row, among the Parts of a replay.
 	Lacks []Part `json:"lacks"`
 	Parts int    `json:"parts"`
 }
 
-// gaps compares the parts that replaying gave, of each cache of which a row was drawn,
-// with the rows that there are.
+// gaps compares the given rows with the replayed parts of each cache from which a row was drawn.
 func (g *group) gaps(rows []result.Row, f finding) (gaps []Gap) {
 	there := map[twinKey]bool{}
 	for _, at := range g.all {
 		there[twinKeyOf(&rows[at])] = true
 	}
-	looked := map[twinKey]bool{} // at the cache
+	looked := map[twinKey]bool{} // caches that were compared
 	for _, at := range g.drawn {
 		r := &rows[at]
 		cache := twinKey{tier: r.Tier, above: r.Above}
@@ -52,10 +51,10 @@ func (g *group) gaps(rows []result.Row, f finding) (gaps []Gap) {
 	return gaps
 }
 
-// mostListed is how many parts a line names.
+// mostListed is the largest number of parts in a line.
 const mostListed = 8
 
-// text says what the cell lacks, without its name.
+// text returns the missing parts, without the cell's name.
 func (g *Gap) text() string {
 	var names []string
 	for _, p := range g.Lacks {
@@ -68,7 +67,7 @@ func (g *Gap) text() string {
 	return fmt.Sprintf("rows lack %d of %d parts: %s", len(g.Lacks), g.Parts, strings.Join(names, ", "))
 }
 
-// gapLines are a line for all cells of a trace that lack the same.
+// gapLines returns one line for all cells of a trace with the same missing parts.
 func (r *Report) gapLines() (lines []string) {
 	type key struct{ trace, text string }
 	cells := map[key][]string{}

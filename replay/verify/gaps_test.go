@@ -11,14 +11,14 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 )
 
-// Rows of which some parts are left out hold, but the cell is named as incomplete.
+// If some parts have no rows, the others hold, and the cell is reported as incomplete.
 func TestPartsLeftOut(t *testing.T) {
 	path := manyRequests(t)
 	for name, c := range map[string]struct {
 		per    replay.Detail
 		tiered bool
 		drop   func(*result.Row) bool
-		lacks  string // of the first cell
+		lacks  string // missing parts of the first cell
 		cells  int
 	}{
 		"none":          {replay.PerStream, true, func(*result.Row) bool { return false }, "", 0},
@@ -49,7 +49,7 @@ func TestPartsLeftOut(t *testing.T) {
 	}
 }
 
-// A filter says what is judged, not what is there: rows that it leaves out are no gap.
+// A filter selects the rows to judge. Rows that it leaves out are not a gap.
 func TestFilterIsNoGap(t *testing.T) {
 	path := manyRequests(t)
 	rows := replayed(t, path, []string{"lru", "fifo"}, []string{"1x"}, func(o *replay.Options) { o.Per = replay.PerRequest })
@@ -65,7 +65,7 @@ func TestFilterIsNoGap(t *testing.T) {
 	}
 }
 
-// The other rows of a cell that is replayed are compared, too.
+// The other rows of a replayed cell are also compared.
 func TestOthersOfTheCellAreCompared(t *testing.T) {
 	path := manyRequests(t)
 	rows := replayed(t, path, []string{"lru"}, []string{"1x"}, func(o *replay.Options) { o.Per = replay.PerStream })

@@ -9,16 +9,15 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 )
 
-// group is the rows of one cell, by their positions.
+// group holds the rows of one cell, by their positions.
 type group struct {
 	cell   cell
-	drawn  []int // those of the sample
-	others []int // those that may be judged, too
+	drawn  []int // rows of the sample
+	others []int // other rows that may be judged
 	all    []int
 }
 
-// groupByCell groups the rows of the cells that drawn ones are of, in the order of the
-// first drawn.
+// groupByCell groups the rows of the drawn rows' cells, in the order of the first drawn row.
 func groupByCell(rows []result.Row, drawn []int, o *Options) []*group {
 	var groups []*group
 	of := map[string]*group{}
@@ -47,16 +46,16 @@ func groupByCell(rows []result.Row, drawn []int, o *Options) []*group {
 	return groups
 }
 
-// finding is what replaying a cell came to: rows of its policy and of the tiers of the
-// run, or a verdict on all.
+// finding is the result of replaying a cell: rows of its policy and of the tiers of the run, or a
+// verdict on all rows.
 type finding struct {
 	replayed []result.Row
-	twins    map[twinKey]*result.Row // of replayed
+	twins    map[twinKey]*result.Row // twins of the rows in replayed
 	verdict  Verdict
 	reason   string
 }
 
-// verify replays the cell, judges its rows and looks for those that are not there.
+// verify replays the cell, judges its rows and looks for missing rows.
 func (g *group) verify(ctx context.Context, rows []result.Row, ts *traces, o *Options, report *Report) error {
 	f, err := g.replay(ctx, &rows[g.drawn[0]], ts, o)
 	if err != nil {
@@ -66,7 +65,7 @@ func (g *group) verify(ctx context.Context, rows []result.Row, ts *traces, o *Op
 		report.add(judged(rows, at, f, ts, report), true)
 	}
 	if f.verdict != "" {
-		return nil // of the cell: nothing was replayed
+		return nil // the cell was not replayed
 	}
 	for _, at := range g.others {
 		report.add(judged(rows, at, f, ts, report), false)
@@ -75,7 +74,7 @@ func (g *group) verify(ctx context.Context, rows []result.Row, ts *traces, o *Op
 	return nil
 }
 
-// replay runs the cell. The error is a cancelled context, or of a trace that could not be read.
+// replay runs the cell. The error is that of a cancelled context or an unreadable trace.
 func (g *group) replay(ctx context.Context, r *result.Row, ts *traces, o *Options) (f finding, err error) {
 	if r.Engine != replay.EngineVersion {
 		return finding{verdict: Unverifiable, reason: fmt.Sprintf("the row is of engine version %s, this program has %s", r.Engine, replay.EngineVersion)}, nil
@@ -119,9 +118,8 @@ func (g *group) replay(ctx context.Context, r *result.Row, ts *traces, o *Option
 	return f, nil
 }
 
-// judged compares a row with its twin of the replay. Its trace was found by the digest: that
-// the file is called otherwise here is noted, that another trace is called so is a
-// difference.
+// judged compares a row with its twin of the replay. The trace was found by its digest. If its file
+// has another name here, judged notes that. If another trace has this name, it is a difference.
 func judged(rows []result.Row, at int, f finding, ts *traces, report *Report) Outcome {
 	r, o := &rows[at], outcomeOf(rows, at)
 	if f.verdict != "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// leaders are the policies that the board of the rows ranks first, by name. If the rows
-// make no board, or one that ranks none, they are those of the board of each trace.
+// leaders returns the policies that the board of the rows ranks first, sorted by name. If the rows
+// make no board, or a board without ranks, they are those of the board of each trace.
 func leaders(rows []result.Row) []string {
 	warmed, cold := result.SplitCold(rows)
 	var names []string
@@ -37,7 +37,7 @@ func rankedFirst(rows []result.Row) (names []string, err error) {
 		return nil, err
 	}
 	rank := func(policy, rank string, ranked, unranked int) {
-		if strings.TrimSuffix(rank, "=") == "1" || ranked == 0 && unranked == 1 { // first in a tie, or first and last
+		if strings.TrimSuffix(rank, "=") == "1" || ranked == 0 && unranked == 1 { // first in a tie, or the only line
 			names = append(names, policy)
 		}
 	}
@@ -69,9 +69,8 @@ func byTrace(rows []result.Row) [][]result.Row {
 	return traces
 }
 
-// claims are the rows that are always in a sample, whatever is drawn: one of every cell
-// of the leaders, the others of which are compared with it, and the one with the lowest
-// × OPT.
+// claims returns the rows that every sample includes. They are one row of every cell of the
+// leaders, with which the cell's others are compared, and the row with the lowest × OPT.
 func claims(rows []result.Row, among []int, leaders []string) (always []int) {
 	seen := map[string]bool{}
 	for _, at := range among {
@@ -86,7 +85,7 @@ func claims(rows []result.Row, among []int, leaders []string) (always []int) {
 	return always
 }
 
-// place is what a row shares with that of another policy that did the same work.
+// place identifies rows of different policies that did the same work.
 type place struct {
 	work string
 	part twinKey
@@ -94,7 +93,7 @@ type place struct {
 
 func placeOf(r *result.Row) place { return place{cellOf(r).work(), twinKeyOf(r)} }
 
-// lowest finds the contender's row with the fewest misses for each of OPT's.
+// lowest finds the contenders' row with the lowest ratio of misses to OPT's.
 func lowest(rows []result.Row, among []int) (at int, there bool) {
 	optimum := map[place]int64{}
 	for i := range rows {
@@ -109,7 +108,7 @@ func lowest(rows []result.Row, among []int) (at int, there bool) {
 		if r.Offline || r.Lossy || r.Tier > 0 || !known {
 			continue
 		}
-		if x := float64(r.Misses) / float64(opt); x < least { // 0 ÷ 0 is none
+		if x := float64(r.Misses) / float64(opt); x < least { // 0 ÷ 0 does not count
 			at, there, least = i, true, x
 		}
 	}

@@ -11,14 +11,14 @@ import (
 	"github.com/kvreplay/kvreplay/replay"
 )
 
-// fewer misses than were counted.
+// better gives a row fewer misses than were counted.
 func better(r *result.Row, misses int64) {
 	r.Hits += r.Misses - misses
 	r.Misses = misses
 }
 
-// Rows that come first by being false are found by every sample: those of the policy that
-// is ranked first, wherever they are, and those below OPT, which no board takes.
+// Every sample finds rows that come first by false counts. These are the rows of the policy that is
+// ranked first, in any cell, and rows below OPT, which no board accepts.
 func TestClaimsAreAlwaysReplayed(t *testing.T) {
 	path := manyRequests(t)
 	names := []string{"lru", "fifo", "clock", "sieve", "opt"}
@@ -31,7 +31,7 @@ func TestClaimsAreAlwaysReplayed(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		altered []string // capacities at which sieve's row is altered
-		divisor int64    // of OPT's misses, which it then has
+		divisor int64    // divides OPT's misses to give the row's
 	}{
 		"as good as OPT at half of the capacities": {[]string{"1.5x", "2x", "3x"}, 1},
 		"below OPT in one cell":                    {[]string{"1.5x"}, 2},
@@ -51,8 +51,8 @@ func TestClaimsAreAlwaysReplayed(t *testing.T) {
 	}
 }
 
-// claimed is a row of 100 blocks demanded of a trace's request; text is its policy,
-// capacity and misses, "lru 2x 40", and a tier where it is one below.
+// claimed returns a row of 100 demanded blocks of a trace's request. text is its policy, capacity
+// and misses, "lru 2x 40", and the tier if it is of one.
 func claimed(trace, request, text string) result.Row {
 	r := result.Row{Setting: result.Setting{Trace: trace, TraceDigest: trace, TopK: 4, BlockTokens: 1}, Schema: result.RowSchema, Streams: 1, Steps: 10, Demand: 100}
 	var capacity string
@@ -69,8 +69,8 @@ func claimed(trace, request, text string) result.Row {
 	return r
 }
 
-// A board ranks all traces together; rows that make none, for they differ in a setting, are
-// ranked trace by trace, and traces that make none alone lead nothing.
+// A board ranks all traces together. Rows with different settings make no common board, so they are
+// ranked for each trace. Traces that make no board by themselves have no leader.
 func TestLeadersByHand(t *testing.T) {
 	a := []result.Row{claimed("a", "", "opt 1x 10"), claimed("a", "", "p 1x 11"), claimed("a", "", "q 1x 40")}
 	b := []result.Row{claimed("b", "", "opt 1x 10"), claimed("b", "", "p 1x 20"), claimed("b", "", "q 1x 19")}
@@ -97,14 +97,14 @@ func TestLeadersByHand(t *testing.T) {
 	}
 }
 
-// Of every cell of a leader its first row is always drawn, and of all contenders the one
-// that is lowest against OPT's row of the same part, the first of equals.
+// The first row of every cell of a leader is always drawn. Among all contenders, the row with the
+// lowest ratio to OPT's row of the same part is also drawn, the first among equals.
 func TestClaimsByHand(t *testing.T) {
 	rows := []result.Row{
-		claimed("a", "x", "opt 1x 10"), claimed("a", "y", "opt 1x 20"), claimed("a", "x", "opt 2x 0"), // 0 to 2
-		claimed("a", "x", "p 1x 15"), claimed("a", "y", "p 1x 40"), claimed("a", "x", "p 2x 3"), claimed("b", "x", "p 1x 1"), // 3 to 6
-		claimed("a", "x", "q 1x 13"), claimed("a", "y", "q 1x 26"), claimed("a", "y", "r 1x 26"), // 7 to 9, of which 1.3 × OPT each
-		claimed("a", "x", "q 2x 0"), claimed("a", "x", "p 2x 1 1"), claimed("a", "x", "s 1x 1"), // 10 to 12: none of OPT's misses, a tier, lossy
+		claimed("a", "x", "opt 1x 10"), claimed("a", "y", "opt 1x 20"), claimed("a", "x", "opt 2x 0"), // rows 0 to 2
+		claimed("a", "x", "p 1x 15"), claimed("a", "y", "p 1x 40"), claimed("a", "x", "p 2x 3"), claimed("b", "x", "p 1x 1"), // rows 3 to 6
+		claimed("a", "x", "q 1x 13"), claimed("a", "y", "q 1x 26"), claimed("a", "y", "r 1x 26"), // rows 7 to 9, each with 1.3 × OPT
+		claimed("a", "x", "q 2x 0"), claimed("a", "x", "p 2x 1 1"), claimed("a", "x", "s 1x 1"), // rows 10 to 12: no misses of OPT, a tier, lossy
 	}
 	rows[12].Lossy, rows[12].Misses, rows[12].Lost = true, 0, 1
 	all := make([]int, len(rows))
@@ -137,7 +137,7 @@ func TestLeaders(t *testing.T) {
 	if len(got) != 3 || !slices.Contains(got, "fifo") || slices.Contains(got, "opt") || slices.Contains(got, "lru") {
 		t.Errorf("leaders %v, expected fifo of the cold rows, a lossy policy and the best exact one", got)
 	}
-	rows[0].TopK++ // these make no board
+	rows[0].TopK++ // these rows make no board
 	if again := leaders(rows); !slices.Contains(again, "fifo") {
 		t.Errorf("leaders %v, expected that of the other trace at least", again)
 	}

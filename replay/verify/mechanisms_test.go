@@ -12,8 +12,8 @@ import (
 	"github.com/kvreplay/kvreplay/replay/allocate"
 )
 
-// Rows of outliers, swaps and clusters hold, and differ once their setting is another one;
-// those of a file of clusters need it.
+// Rows with outliers, swaps and clusters hold. With another setting they differ. Rows with a file
+// of clusters need the file.
 func TestVerifyMechanisms(t *testing.T) {
 	const clustered = "../../datasets/corpus/selectors_qa_text.retroinfer.parquet"
 	lists, err := replay.ParseClusters("lists,page=4")
@@ -48,8 +48,8 @@ func TestVerifyMechanisms(t *testing.T) {
 	}
 }
 
-// Rows under tiers hold, those of the tiers too, at every level of detail; altered ones
-// are found.
+// Rows with tiers hold at every level of detail, including those of the tiers. Altered rows are
+// found.
 func TestVerifyTiers(t *testing.T) {
 	for _, c := range []struct {
 		per       replay.Detail
@@ -75,7 +75,7 @@ func TestVerifyTiers(t *testing.T) {
 		o.Tiers = []replay.Tier{tier}
 	})
 	for name, c := range map[string]struct {
-		change  func(*result.Row) // of the tier's row
+		change  func(*result.Row) // changes the tier's row
 		verdict Verdict
 		want    string
 	}{
@@ -97,8 +97,8 @@ func TestVerifyTiers(t *testing.T) {
 	}
 }
 
-// Rows under a plan hold where the plan is there, found by its digest, and say what is
-// missing where it is not.
+// Rows with a plan hold if the plan is given, which is found by its digest. Otherwise they name the
+// missing plan.
 func TestVerifyPlans(t *testing.T) {
 	profile := replayed(t, newsPath, []string{"lru"}, []string{"sweep"}, func(o *replay.Options) { o.Per = replay.PerStream })
 	windows := replayed(t, newsPath, []string{"window:1", "window:2", "window:3"}, nil, func(o *replay.Options) { o.Per = replay.PerStream })

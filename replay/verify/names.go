@@ -8,8 +8,8 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Renamed is a trace whose rows name it otherwise than its file is named here. Names do not
-// make a trace, digests do; but a board shows what rows state.
+// Renamed is a trace whose name in rows differs from the name of its file here. A digest identifies
+// a trace, not its name. But a board shows the names in rows.
 type Renamed struct {
 	Stated string `json:"stated"`
 	File   string `json:"file"`
@@ -19,8 +19,8 @@ func (r Renamed) text() string {
 	return fmt.Sprintf("rows state the trace %s, its file here is %s", r.Stated, r.File)
 }
 
-// nameOf is what the file of the row's digest is called, that of the row where one is; taken
-// is true where the row's name is that of another trace here.
+// nameOf returns the name of a file with the row's digest, preferably the row's own name. taken
+// reports whether the row's name is that of another trace here.
 func (ts *traces) nameOf(r *result.Row) (name string, taken bool) {
 	names := ts.names[r.TraceDigest]
 	if slices.Contains(names, r.Trace) {

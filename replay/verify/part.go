@@ -7,7 +7,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Part says which part of a cell a row is; null where it is pooled.
+// Part is the part of a cell that a row covers. Pooled fields are null.
 type Part struct {
 	RequestID *string `json:"request_id"`
 	LayerID   *int32  `json:"layer_id"`
@@ -16,8 +16,8 @@ type Part struct {
 
 func partOf(r *result.Row) Part { return Part{r.RequestID, r.LayerID, r.Head} }
 
-// twinKey is shared by a row and its twin of the replay: the cache, which is the GPU's or a
-// tier below, and the part.
+// twinKey is equal for a row and its twin of the replay. It holds the part and the cache, which is
+// the GPU's or a tier below.
 type twinKey struct {
 	tier  int
 	above string
@@ -26,10 +26,10 @@ type twinKey struct {
 
 func twinKeyOf(r *result.Row) twinKey { return twinKey{r.Tier, r.Above, result.PartOf(r)} }
 
-// sameCache says whether two rows of a cell are of the same cache.
+// sameCache reports whether two rows of a cell are of the same cache.
 func sameCache(a, b *result.Row) bool { return a.Tier == b.Tier && a.Above == b.Above }
 
-// String names the part, "all" for the whole cell.
+// String returns the name of the part, "all" for the whole cell.
 func (p Part) String() string {
 	var words []string
 	if p.RequestID != nil {

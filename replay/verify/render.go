@@ -13,8 +13,8 @@ import (
 // RenderJSON writes the report as indented JSON.
 func (r *Report) RenderJSON(w io.Writer) error { return text.WriteJSON(w, r) }
 
-// RenderTable writes the report for a terminal: a line a row, then what is wrong with
-// those that do not hold, and what is not there.
+// RenderTable writes the report for a terminal: one line per row, then the faults of rows that do
+// not hold, and the missing parts.
 func (r *Report) RenderTable(w io.Writer) error {
 	var out strings.Builder
 	out.WriteString(r.table())
@@ -38,7 +38,7 @@ func (r *Report) RenderTable(w io.Writer) error {
 	return err
 }
 
-// Summary is the report in one line.
+// Summary returns the report in one line.
 func (r *Report) Summary() string {
 	of := fmt.Sprintf("all %d rows", r.Rows)
 	if r.Sample < r.Rows {
@@ -60,7 +60,7 @@ func (r *Report) table() string {
 	return t.Text()
 }
 
-// details say what is wrong with a row; nothing where it holds.
+// details returns the faults of a row, or "" if it holds.
 func (o *Outcome) details() string {
 	var out strings.Builder
 	if o.Reason != "" {

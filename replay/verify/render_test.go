@@ -7,8 +7,8 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// rendered is the report as text, in which a line says what the rows are, each that was drawn
-// or does not hold, and what follows from them.
+// rendered returns the report as text. It has a line about the rows, each row that was drawn or
+// does not hold, and the conclusions.
 func rendered(t *testing.T, r *Report) string {
 	t.Helper()
 	var out strings.Builder
@@ -70,8 +70,8 @@ skipped: d.parquet is no trace
 	}
 }
 
-// Outcomes are kept of rows that were drawn and of others that do not hold, and a trace of
-// another name is noted once.
+// The report keeps the outcomes of drawn rows and of others that do not hold. It notes a trace with
+// another name once.
 func TestReportKeeps(t *testing.T) {
 	r := new(Report)
 	for _, o := range []struct {

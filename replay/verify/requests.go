@@ -8,11 +8,11 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// errAmbiguous is a list of requests that reads in several ways.
+// errAmbiguous reports a list of requests with several readings.
 const errAmbiguous = missing("the ids of the trace hold commas, and the list reads in several ways")
 
-// requestsOf reads the requests of a row, which are joined by commas; nil for all. An
-// id may hold commas itself, so the trace says what is an id.
+// requestsOf reads the requests of a row, which are joined by commas. nil means all. An id may
+// contain commas, so the ids of the trace decide.
 func requestsOf(text string, f *trace.File) ([]string, error) {
 	if text == "" {
 		return nil, nil
@@ -28,8 +28,8 @@ func requestsOf(text string, f *trace.File) ([]string, error) {
 	return ids, nil
 }
 
-// split cuts a list at those commas that leave known ids. It counts, from the end, in
-// how many ways the words behind each comma are ids.
+// split cuts a list at commas such that the parts are known ids. From the end it counts the
+// readings of the words after each comma.
 func split(text string, known map[string]bool) (ids []string, err error) {
 	words := strings.Split(text, ",")
 	longest := 1

@@ -7,12 +7,12 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// sampleStream keeps the draws of a sample apart from those of others with its seed.
+// sampleStream separates the random numbers of a sample from those of other uses of its seed.
 const sampleStream = 0x7665726966790000
 
-// sample draws k of some rows and returns their positions in order. Policies are strata:
-// each in turn gives one of its rows until there are k, and every policy gives one at
-// least. Within a policy each row is as likely as any other.
+// sample draws k of some rows and returns their positions in order. Policies are strata: each gives
+// one row in turn until there are k, and every policy gives at least one. Within a policy each row
+// is equally likely.
 func sample(rows []result.Row, among []int, k int, seed uint64) []int {
 	if k == All || k >= len(among) {
 		return among
@@ -34,7 +34,7 @@ func sample(rows []result.Row, among []int, k int, seed uint64) []int {
 	return drawn
 }
 
-// shuffled are the rows of each policy in random order, policies in random order.
+// shuffled returns the rows of each policy in random order, and the policies in random order.
 func shuffled(rows []result.Row, among []int, r *rand.Rand) (strata [][]int) {
 	of := map[string]int{}
 	for _, at := range among {

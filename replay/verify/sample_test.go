@@ -8,7 +8,7 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// rowsOf makes n rows of each policy, and lists their positions.
+// rowsOf makes n rows of each policy and lists their positions.
 func rowsOf(n int, policies ...string) (rows []result.Row, among []int) {
 	for range n {
 		for _, p := range policies {
@@ -36,7 +36,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// Every policy is in every sample, however few its rows are and whatever the seed.
+// Every sample includes every policy, for any number of its rows and any seed.
 func TestSampleHasEveryPolicy(t *testing.T) {
 	rows, _ := rowsOf(500, "a", "b")
 	for n := range 30 {
@@ -57,8 +57,8 @@ func TestSampleHasEveryPolicy(t *testing.T) {
 	}
 }
 
-// TestSampleIsFair: over 4000 seeds each of 8 rows is drawn in half the samples of 4,
-// to within six standard deviations (√(4000/4) = 32), two of each policy in every one.
+// TestSampleIsFair checks 4000 seeds. Each of 8 rows is drawn in half of the samples of 4, to
+// within six standard deviations (√(4000/4) = 32). Every sample has two rows of each policy.
 func TestSampleIsFair(t *testing.T) {
 	rows, among := rowsOf(4, "a", "b")
 	drawn := make([]int, 8)

@@ -16,16 +16,16 @@ import (
 
 // traces finds trace files by their digest.
 type traces struct {
-	open    map[string]*trace.File // those that rows want
-	broken  map[string]error       // of their digests, what reading them in full gave
-	named   map[string]string      // "PATH has digest D", by file name, of all others
-	names   map[string][]string    // by digest, the names of all files that have it
+	open    map[string]*trace.File // traces that rows need
+	broken  map[string]error       // read errors by digest
+	named   map[string]string      // "PATH has digest D" of all other files, by file name
+	names   map[string][]string    // names of all files with a digest
 	skipped []string
 }
 
-// openTraces looks through files and folders and keeps those of a wanted digest open.
-// A file of a folder that is no sound trace is skipped; one that was named is an error,
-// as is any that could not be read for now.
+// openTraces searches files and folders and keeps the traces with a wanted digest open. It skips
+// files of a folder that are not valid traces. For a file that the user names, this is an error. A
+// file that temporarily cannot be read is always an error.
 func openTraces(ctx context.Context, paths []string, wanted map[string]bool) (*traces, error) {
 	ts := &traces{open: map[string]*trace.File{}, broken: map[string]error{}, named: map[string]string{}, names: map[string][]string{}}
 	for _, path := range paths {
@@ -69,7 +69,7 @@ func (ts *traces) addFolder(ctx context.Context, dir string, wanted map[string]b
 	return nil
 }
 
-// unread is of an error that says nothing of a file's content: it could not be read for now.
+// unread reports whether an error is about reading a file and not about its content.
 func unread(err error) bool {
 	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT, syscall.ENOTCONN},
 		func(e error) bool { return errors.Is(err, e) })
@@ -83,7 +83,7 @@ func (ts *traces) add(path string, wanted map[string]bool) error {
 	return ts.take(f, path, wanted)
 }
 
-// take keeps the file at path open where rows want it.
+// take keeps the file at path open if rows need it.
 func (ts *traces) take(f *trace.File, path string, wanted map[string]bool) error {
 	digest, err := f.Digest()
 	if err != nil {
@@ -102,7 +102,7 @@ func (ts *traces) take(f *trace.File, path string, wanted map[string]bool) error
 	return nil
 }
 
-// find returns the trace of a row, or why there is none.
+// find returns the trace of a row, or the reason that it is missing.
 func (ts *traces) find(r *result.Row) (*trace.File, string) {
 	f := ts.open[r.TraceDigest]
 	switch {

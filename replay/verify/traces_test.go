@@ -18,21 +18,22 @@ import (
 	"github.com/kvreplay/kvreplay/trace/tracetest"
 )
 
-// TestFoundByDigest: a trace under another name is the same trace.
+// TestFoundByDigest checks that a trace under another name is the same trace.
 func TestFoundByDigest(t *testing.T) {
 	rows := replayed(t, niahPath, []string{"lru"}, []string{"1x"}, nil)
 	wantAllHold(t, "another name", rows, tracetest.Copy(t, niahPath, "other.parquet"))
 }
 
-// TestNamesOfTraces: a name that rows give a trace and no file has is noted; one that another
-// trace has is a difference. Of several files of one digest any may be meant.
+// TestNamesOfTraces checks the names of traces in rows. A name that no file has is noted. A name
+// that another trace has is a difference. If several files have one digest, any of their names is
+// accepted.
 func TestNamesOfTraces(t *testing.T) {
 	rows := replayed(t, niahPath, []string{"lru", "fifo"}, []string{"1x"}, nil)
 	for name, c := range map[string]struct {
 		stated  string
 		traces  []string
 		differs int
-		want    string // in the report
+		want    string // expected text in the report
 	}{
 		"own":     {filepath.Base(niahPath), []string{niahPath, coldPath}, 0, ""},
 		"free":    {"llama-3-70b.parquet", []string{niahPath, coldPath}, 0, "named otherwise: rows state the trace llama-3-70b.parquet, its file here is " + filepath.Base(niahPath) + "\n"},
@@ -57,7 +58,7 @@ func TestNamesOfTraces(t *testing.T) {
 	}
 }
 
-// TestForgedTrace: a file that states a digest that is not its own does not vouch for rows.
+// TestForgedTrace checks that a file with a false digest does not confirm rows.
 func TestForgedTrace(t *testing.T) {
 	path := manyRequests(t)
 	rows := replayed(t, path, []string{"lru"}, []string{"1x"}, nil)
@@ -91,8 +92,8 @@ func TestForgedTrace(t *testing.T) {
 	}
 }
 
-// TestTraceFiles: what is no trace is skipped in a folder and an error by name; other files
-// and folders are not looked at.
+// TestTraceFiles checks files that are not traces. They are skipped in a folder, and errors if the
+// user names them. Other files and folders are ignored.
 func TestTraceFiles(t *testing.T) {
 	dir := filepath.Dir(tracetest.Copy(t, niahPath, "niah.parquet"))
 	if err := os.Mkdir(filepath.Join(dir, "a.parquet"), 0o755); err != nil {
@@ -116,8 +117,8 @@ func TestTraceFiles(t *testing.T) {
 	}
 }
 
-// TestTooManyOpen: traces of a folder that cannot be opened for want of file descriptors
-// are no broken ones to pass over, and the error says what to do.
+// TestTooManyOpen checks traces of a folder that cannot be opened because file descriptors run out.
+// They are not skipped as broken, and the error states a remedy.
 func TestTooManyOpen(t *testing.T) {
 	dir, wanted := t.TempDir(), map[string]bool{}
 	for _, path := range []string{niahPath, manyRequests(t)} {
@@ -137,7 +138,7 @@ func TestTooManyOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := limit
-	one.Cur = uint64(next.Fd()) + 1 // of what is free
+	one.Cur = uint64(next.Fd()) + 1 // leaves one free descriptor
 	next.Close()
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &one); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// disk is a file whose reads fail from some time on.
+// disk is a file whose reads begin to fail at some point.
 type disk struct {
 	io.ReaderAt
 	broken atomic.Bool
@@ -27,8 +27,8 @@ func (d *disk) ReadAt(p []byte, at int64) (int, error) {
 	return d.ReaderAt.ReadAt(p, at)
 }
 
-// TestUnread: a trace that the file system fails to read is no broken one to pass over, and
-// says nothing of a row: the work ends, and the error names the file.
+// TestUnread checks a trace that the file system fails to read. It is not skipped as broken and
+// gives no verdict on a row. The work ends, and the error names the file.
 func TestUnread(t *testing.T) {
 	file, err := os.Open(niahPath)
 	if err != nil {

@@ -1,9 +1,8 @@
-// Package verify replays a sample of somebody's result rows and says whether they hold.
+// Package verify replays a sample of result rows and reports whether they hold.
 //
-// A row states its trace by digest and every setting that its counts depend on, so it
-// can be replayed by anyone who has the trace: Rows draws a seeded sample, replays
-// exactly the cell that each row is of, compares every field of all rows of the cell, and
-// says which parts of it the rows lack.
+// A row states its trace by digest and every setting that its counts depend on. So anyone with the
+// trace can replay it. Rows draws a seeded sample and replays exactly the cell of each row. It
+// compares every field of all rows of the cell, and reports the parts of the cell without rows.
 package verify
 
 import (
@@ -16,37 +15,36 @@ import (
 )
 
 const (
-	// DefaultSample is the number of rows that are drawn.
+	// DefaultSample is the default number of drawn rows.
 	DefaultSample = 20
-	// All takes every row.
+	// All draws every row.
 	All = -1
 )
 
-// Options say what is replayed; the zero value of each field but Policies and Traces
-// is usable.
+// Options select the replay. The zero value of each field except Policies and Traces is usable.
 type Options struct {
 	Policies policies.Table
-	Traces   []string         // files, and folders whose *.parquet are taken
-	Plans    []*allocate.Plan // of rows under one (replay --allocation), found by their digest
-	Where    result.Where     // rows that are drawn from and judged; zero: all
-	Sample   int              // rows; 0: DefaultSample, All: every row
-	Seed     uint64           // of the sample
-	Workers  int              // 0: one
-	// Progress is told before every cell how many of how many are done.
+	Traces   []string         // files, and folders whose *.parquet are used
+	Plans    []*allocate.Plan // plans of rows with one (replay --allocation), found by their digest
+	Where    result.Where     // rows to draw from and to judge, zero for all
+	Sample   int              // number of rows, 0 for DefaultSample, All for every row
+	Seed     uint64           // seed of the sample
+	Workers  int              // 0 means one
+	// Progress is called before every cell with the number of finished cells and the total.
 	Progress func(done, cells int)
 }
 
-// Verdict is what a replay says of a row.
+// Verdict is the result of a replay for a row.
 type Verdict string
 
 // The verdicts.
 const (
-	Holds        Verdict = "holds"        // every field is as replayed
-	Differs      Verdict = "differs"      // it is not what its trace and settings give
+	Holds        Verdict = "holds"        // every field equals that of the replay
+	Differs      Verdict = "differs"      // its trace and settings give other values
 	Unverifiable Verdict = "unverifiable" // it cannot be replayed here
 )
 
-// Difference is a field of a row and what replaying gave for it.
+// Difference is a field of a row and its value in the replay.
 type Difference struct {
 	Field    string `json:"field"`
 	Stated   string `json:"stated"`
@@ -55,49 +53,49 @@ type Difference struct {
 
 // Outcome is the verdict on one row.
 type Outcome struct {
-	// Row counts the rows as they were read, from 1.
+	// Row is the number of the row in the input, from 1.
 	Row int `json:"row"`
-	// Trace, Policy, Capacity (null without) and the part name it.
+	// Trace, Policy, Capacity (null without) and the part identify it.
 	Trace    string  `json:"trace"`
 	Policy   string  `json:"policy"`
 	Capacity *string `json:"capacity"`
 	Part
 	Verdict Verdict `json:"verdict"`
-	// Differences are of a row that differs, Reason says why a row cannot be what it
-	// states or cannot be replayed.
+	// Differences are set for a row that differs. Reason states why a row is impossible or cannot
+	// be replayed.
 	Differences []Difference `json:"differences"`
 	Reason      string       `json:"reason"`
 }
 
-// Report is the outcome for all rows of the sample, in the order of the rows.
+// Report holds the outcomes for all rows of the sample, in the order of the rows.
 type Report struct {
-	// Rows is the number of rows that the sample is from; Seed is the sample's, Sample its
-	// size.
+	// Rows is the number of rows that the sample is drawn from. Seed is the seed of the sample, and
+	// Sample its size.
 	Rows   int    `json:"rows"`
 	Seed   uint64 `json:"seed"`
 	Sample int    `json:"sample"`
-	// Leaders are the policies that these rows rank first: a row of each of their cells is in
-	// every sample, beside those drawn. None where all rows are taken.
+	// Leaders are the policies that these rows rank first. Every sample includes a row of each of
+	// their cells, in addition to the drawn rows. Leaders is empty if all rows are taken.
 	Leaders []string `json:"leaders"`
-	// Others are the other rows of the cells that were replayed: they cost no more, and are
-	// compared too.
+	// Others is the number of other rows in the replayed cells. They cost nothing more and are also
+	// compared.
 	Others int `json:"others"`
 	// Holding + Differing + Unverifiable is Sample + Others.
 	Holding      int `json:"holding"`
 	Differing    int `json:"differing"`
 	Unverifiable int `json:"unverifiable"`
-	// Outcomes are those of the sample, and of the others that do not hold.
+	// Outcomes are those of the sample, and of the other rows that do not hold.
 	Outcomes []Outcome `json:"outcomes"`
-	// Gaps are the cells of the sample that rows have in part only.
+	// Gaps are the cells of the sample with missing rows.
 	Gaps []Gap `json:"gaps"`
-	// Renamed are the traces that rows name otherwise than their files are named here.
+	// Renamed are the traces whose name in rows differs from that of their files here.
 	Renamed []Renamed `json:"renamed"`
-	// Skipped are files of trace folders that are no sound trace, with the reason.
+	// Skipped are files of trace folders that are not valid traces, with the reason.
 	Skipped []string `json:"skipped"`
 }
 
-// Rows replays a sample of rows. The error is of the work (a trace named that cannot
-// be read, a cancelled context), never of a row.
+// Rows replays a sample of rows. The error is about the work (a named trace that cannot be read, a
+// cancelled context), never about a row.
 func Rows(ctx context.Context, rows []result.Row, o Options) (*Report, error) {
 	var among []int
 	for i := range rows {
@@ -137,7 +135,7 @@ func Rows(ctx context.Context, rows []result.Row, o Options) (*Report, error) {
 	return report, nil
 }
 
-// add counts an outcome, and keeps it if it is of the sample or does not hold.
+// add counts an outcome. It keeps the outcome if it belongs to the sample or does not hold.
 func (r *Report) add(o Outcome, drawn bool) {
 	switch o.Verdict {
 	case Holds:

@@ -68,7 +68,7 @@ func verified(t *testing.T, rows []result.Row, traces ...string) *Report {
 	return r
 }
 
-// wantAllHold shows the report unless every row holds.
+// wantAllHold prints the report unless every row holds.
 func wantAllHold(t *testing.T, what string, rows []result.Row, traces ...string) {
 	t.Helper()
 	if r := verified(t, rows, traces...); r.Holding != len(rows) || len(rows) == 0 {
@@ -82,8 +82,8 @@ func wantAllHold(t *testing.T, what string, rows []result.Row, traces ...string)
 
 var someCapacities = []string{"1.5x", "0.1ctx", "100", "2MiB"}
 
-// TestOwnRowsHold: what replay writes is what verify replays, at every level of
-// detail, through JSON lines and CSV.
+// TestOwnRowsHold checks that the rows of replay hold at every level of detail, through JSON lines
+// and CSV.
 func TestOwnRowsHold(t *testing.T) {
 	var rows []result.Row
 	for _, per := range []replay.Detail{replay.PerCell, replay.PerRequest, replay.PerLayer, replay.PerStream} {
@@ -102,7 +102,7 @@ func TestOwnRowsHold(t *testing.T) {
 	}
 }
 
-// TestSettingsHold: rows of settings that the trace does not state are replayed with
+// TestSettingsHold checks that rows with settings that the trace does not state are replayed with
 // those settings.
 func TestSettingsHold(t *testing.T) {
 	four, two, size := 4, 2, 1000
@@ -126,7 +126,7 @@ func TestSettingsHold(t *testing.T) {
 	wantAllHold(t, "settings", rows, newsPath)
 }
 
-// manyRequests writes a trace whose ids hold commas, with two heads a layer.
+// manyRequests writes a trace whose ids contain commas, with two heads per layer.
 func manyRequests(t *testing.T) string {
 	t.Helper()
 	o := replaytest.Options{Prompt: 60, Steps: 12, Windows: 4, M: 12, Locality: 0.8, Scores: true, Sink: 2, Local: 3}
@@ -156,7 +156,7 @@ func TestSelectedRequestsHold(t *testing.T) {
 	for _, requests := range [][]string{nil, {"a"}, {"a,b"}, {"c", "d,e"}, {"c"}} {
 		for _, per := range []replay.Detail{replay.PerCell, replay.PerStream} {
 			rows := replayed(t, path, []string{"lru", "window:1"}, []string{"1x"}, func(o *replay.Options) { o.Requests, o.Per = requests, per })
-			if slices.Equal(requests, []string{"a,b"}) { // or a and b
+			if slices.Equal(requests, []string{"a,b"}) { // the reading may be this id, or a and b
 				if r := verified(t, rows, path); r.Unverifiable != len(rows) || !strings.Contains(r.Outcomes[0].Reason, "several ways") {
 					t.Errorf("requests %q: %s", requests, r.Summary())
 				}
@@ -176,7 +176,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestCellsAreReplayedOnce: rows of one cell share a replay, whatever their order.
+// TestCellsAreReplayedOnce checks that rows of one cell share a replay, in any order.
 func TestCellsAreReplayedOnce(t *testing.T) {
 	rows := replayed(t, niahPath, []string{"lru", "fifo"}, []string{"1x"}, func(o *replay.Options) { o.Per = replay.PerStream })
 	rand.New(rand.NewPCG(3, 4)).Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A derivation that is stopped leaves nothing.
+// A cancelled derivation leaves no file.
 func TestCancelled(t *testing.T) {
 	src, dir := source(t, 1, rankMeta), t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())

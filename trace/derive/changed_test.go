@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// meanwhile is a context that does something while a derivation looks at it, once.
+// meanwhile is a context that calls a function once, while a derivation reads its error.
 type meanwhile struct {
 	context.Context
-	looks int // until then
+	looks int // reads before the call
 	do    func()
 }
 
@@ -23,7 +23,8 @@ func (m *meanwhile) Err() error {
 	return nil
 }
 
-// A source that is changed while it is read makes no trace; one that is only touched does.
+// A source whose content changes while it is read makes no trace. A source with only a new
+// modification time does.
 func TestSourceThatChanges(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(t *testing.T, path string)

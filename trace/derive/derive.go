@@ -1,18 +1,18 @@
-// Package derive makes a trace of another: fewer layers, requests, heads or steps, a
-// smaller budget, larger blocks, or the union of a layer's heads. A derived trace is
-// a pure function of its source and the options: same bytes every time. Its metadata
-// note "derived" says what was done to which digest.
+// Package derive makes a trace from another: fewer layers, requests, heads or steps, a smaller
+// budget, larger blocks, or the union of a layer's heads. A derived trace is a pure function of its
+// source and the options, with the same bytes every time. Its metadata note "derived" states the
+// options and the digest of the source.
 //
 // Operations apply in this order, whatever the order of the flags:
 //
-//  1. selection of requests, layers, heads and steps;
-//  2. the cut to K and M: of a list with order=rank every prefix is a valid list;
-//  3. blocks: tokens become the distinct blocks that hold them;
-//  4. the union of the heads of a layer.
+//  1. the selection of requests, layers, heads and steps
+//  2. the cut to K and M: every prefix of a list with order=rank is a valid list
+//  3. blocks: tokens become the distinct blocks that hold them
+//  4. the union of the heads of a layer
 //
-// What an operation makes meaningless is dropped, never guessed: covered_mass when
-// lists get shorter, scores and masses in a union, what the capture measured of the
-// selector (exact.recall) when the demand changes.
+// Derive drops columns that an operation makes meaningless, and never guesses their values. It
+// drops covered_mass when lists get shorter, and scores and masses in a union. When the demand
+// changes, it also drops the selector's measurements at capture (exact.recall).
 package derive
 
 import (
@@ -29,17 +29,17 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Result says what was written.
+// Result describes the written trace.
 type Result struct {
-	Streams int // and their rows and indices
+	Streams int // written, with their rows and indices
 	Rows    int64
 	Indices int64
 	Skipped int      // selected streams without a row in the range of steps
 	Dropped []string // columns that lost their meaning
 }
 
-// Derive writes the trace at dst that o makes of the one at src. ctx stops it between
-// streams; nothing is written then.
+// Derive writes a trace at dst: the trace at src after the operations of o. If ctx ends between
+// streams, it writes nothing.
 func Derive(ctx context.Context, src, dst string, o Options) (Result, error) {
 	if err := files.Check(dst, src); err != nil {
 		return Result{}, fmt.Errorf("derive %s: %w", src, err)
@@ -73,13 +73,13 @@ func deriveFile(ctx context.Context, f *trace.File, dst string, o Options) (Resu
 	return r, w.Close()
 }
 
-// derivation is what there is to do: checked options, the streams to read, the metadata to write.
+// derivation holds the checked options, the streams to read and the metadata to write.
 type derivation struct {
 	o       *Options
 	meta    trace.Meta  // of the result
 	digest  string      // of the source
 	from    *trace.Meta // of the source
-	streams []int       // of the source, in key order
+	streams []int       // indices of the source's streams, in key order
 	cut     int         // longest list to keep
 	result  Result
 }
@@ -112,7 +112,7 @@ func (d *derivation) run(ctx context.Context, f *trace.File, w *trace.Writer) (R
 				return d.result, err
 			}
 			if n+1 < len(d.streams) && sameLayer(f.Streams()[d.streams[n+1]].Key, in.Key) {
-				continue // more heads to come
+				continue // more heads of this layer follow
 			}
 			done = union.stream()
 		}
@@ -139,7 +139,7 @@ func (d *derivation) write(w *trace.Writer, s *trace.Stream) error {
 
 func sameLayer(a, b trace.Key) bool { return a.Request == b.Request && a.Layer == b.Layer }
 
-// noSteps is the error of a range of steps that no stream has.
+// noSteps returns the error for a range of steps that no stream has.
 func (d *derivation) noSteps(f *trace.File) error {
 	first, last := f.Streams()[0].FirstStep, f.Streams()[0].LastStep
 	for _, s := range f.Streams() {
@@ -151,21 +151,21 @@ func (d *derivation) noSteps(f *trace.File) error {
 	return fmt.Errorf("no stream has a step in %v; the trace has steps %d to %d", d.o.Steps, first, last)
 }
 
-// Options say what to derive; the zero value copies.
+// Options are the operations. The zero value copies the trace.
 type Options struct {
-	// TopK is the new K, in blocks; 0 keeps the source's.
+	// TopK is the new K, in blocks. 0 keeps the source's.
 	TopK int
-	// Candidates is the new M, the length lists are cut to, in blocks; 0 keeps the source's.
+	// Candidates is the new M, in blocks. Lists are cut to this length. 0 keeps the source's.
 	Candidates int
-	// BlockTokens is the new block size in tokens, a multiple of the source's; 0 keeps it.
+	// BlockTokens is the new block size in tokens, a multiple of the source's. 0 keeps it.
 	BlockTokens int
-	// Requests, Layers and Heads select streams; nil selects all.
+	// Requests, Layers and Heads select streams. nil selects all.
 	Requests []string
 	Layers   []int32
 	Heads    []int32
-	// Union makes one stream of the heads of a layer.
+	// Union merges the heads of a layer into one stream.
 	Union bool
-	// Steps selects rows; nil selects all.
+	// Steps selects rows. nil selects all.
 	Steps *Steps
 }
 
@@ -194,7 +194,7 @@ func ParseSteps(text string) (*Steps, error) {
 	return &s, nil
 }
 
-// String is the range as ParseSteps reads it.
+// String returns the range in the form that ParseSteps reads.
 func (s *Steps) String() string {
 	from, to := "", ""
 	if s.From != math.MinInt32 {
@@ -208,7 +208,7 @@ func (s *Steps) String() string {
 
 func (s *Steps) has(t int32) bool { return s == nil || t >= s.From && t < s.To }
 
-// String is the options as flags of `kvreplay derive`, in one order, lists sorted.
+// String returns the options as flags of `kvreplay derive`, in a fixed order with sorted lists.
 func (o *Options) String() string {
 	var flags []string
 	add := func(name, value string) { flags = append(flags, "--"+name+" "+value) }
@@ -238,7 +238,7 @@ func (o *Options) String() string {
 	return strings.Join(flags, " ")
 }
 
-// numbers lists sorted numbers, each once.
+// numbers formats the distinct numbers, ascending.
 func numbers(values []int32) string {
 	var texts []string
 	for _, v := range slices.Compact(slices.Sorted(slices.Values(values))) {
@@ -247,14 +247,14 @@ func numbers(values []int32) string {
 	return strings.Join(texts, ",")
 }
 
-// UnknownError is a selected request, layer or head that the source does not have.
+// UnknownError reports a selected request, layer or head that the source lacks.
 type UnknownError struct {
 	Kind  string   // request, layer or head
 	Name  string   // as selected
-	Known []string // what the source has, in its order
+	Known []string // in the source, in its order
 }
 
-// Error lists what the source has, the first few of many.
+// Error lists the names in the source, at most 20 of them.
 func (e *UnknownError) Error() string {
 	const most = 20
 	known := e.Known
@@ -265,7 +265,7 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("no %s %s; the trace has %s%s", e.Kind, e.Name, strings.Join(known, ", "), more)
 }
 
-// headName is a head as messages show it.
+// headName returns a head as messages show it.
 func headName(h int32) string {
 	if h == trace.NoHead {
 		return "none (shared by the layer)"

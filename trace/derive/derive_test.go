@@ -15,7 +15,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// source writes two requests of two layers of two heads with random rows, every column.
+// source writes two requests with two layers of two heads, random rows and every column.
 func source(t *testing.T, seed uint64, meta trace.Meta) string {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -96,7 +96,7 @@ func derived(t *testing.T, src string, o Options) (trace.Meta, []trace.Stream, R
 	return m, s, r
 }
 
-// rows are the streams' contents by key and step, without places in the file.
+// rows returns the streams' contents by key and step, without their places in the file.
 func rows(streams []trace.Stream) map[string]trace.Row {
 	all := map[string]trace.Row{}
 	for i := range streams {
@@ -107,7 +107,7 @@ func rows(streams []trace.Stream) map[string]trace.Row {
 	return all
 }
 
-// No option copies; the digest differs only by the note.
+// Derive without options copies the trace. Only the note changes the digest.
 func TestCopy(t *testing.T) {
 	src := source(t, 1, rankMeta)
 	before, want := load(t, src)
@@ -115,7 +115,7 @@ func TestCopy(t *testing.T) {
 	if !reflect.DeepEqual(rows(got), rows(want)) {
 		t.Error("a copy has other rows")
 	}
-	for i, s := range got { // rows are read by what derives them
+	for i, s := range got { // rows uses the code under test, so compare the columns directly
 		w := want[i]
 		if !slices.Equal(s.Indices, w.Indices) || !slices.Equal(s.Scores, w.Scores) || !slices.Equal(s.AttentionMass, w.AttentionMass) || !slices.Equal(s.PromptMass, w.PromptMass) ||
 			!slices.Equal(s.Predicted, w.Predicted) || len(w.CoveredMass) == 0 || !slices.Equal(s.CoveredMass, w.CoveredMass) {
@@ -131,7 +131,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// What was measured of a selector's first K is no fact of another demand.
+// Measurements of a selector's first K do not apply to another demand.
 func TestMeasuredNotes(t *testing.T) {
 	meta := rankMeta
 	meta.Notes = map[string]string{"exact.recall": "0.5", "workload": "w"}
@@ -147,7 +147,7 @@ func TestMeasuredNotes(t *testing.T) {
 	}
 }
 
-// A cut list is a prefix, parallel columns too, and covered_mass is gone.
+// A cut list and its parallel columns are prefixes, and covered_mass is dropped.
 func TestCut(t *testing.T) {
 	src := source(t, 2, rankMeta)
 	_, want := load(t, src)
@@ -172,8 +172,9 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// Hand-worked: tokens 17 3 16 1 4 in blocks of 8 are blocks 2 0 2 0 0, so 2 (score of
-// 17, masses of 17 and 16) and 0 (score of 3, masses of 3, 1 and 4).
+// Worked by hand: tokens 17 3 16 1 4 in blocks of 8 are blocks 2 0 2 0 0. Block 2 gets the score of
+// token 17 and the masses of 17 and 16. Block 0 gets the score of token 3 and the masses of 3, 1
+// and 4.
 func TestToBlocks(t *testing.T) {
 	row := trace.Row{Indices: []int32{17, 3, 16, 1, 4}, Scores: []float32{9, 8, 7, 6, 5},
 		AttentionMass: []float32{0.5, 0.125, 0.25, 0.0625, 0}, Predicted: []int32{8, 9, 0}}
@@ -182,14 +183,14 @@ func TestToBlocks(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, expected %+v", got, want)
 	}
-	// Ascending lists have no best first: a block takes its highest score.
+	// In ascending lists the first entry is not the best, so a block takes its highest score.
 	got = toBlocks(trace.Row{Indices: []int32{1, 3, 9, 11}, Scores: []float32{2, 5, 1, 4}}, 8)
 	if want := (trace.Row{Indices: []int32{0, 1}, Scores: []float32{5, 4}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("ascending: got %+v, expected %+v", got, want)
 	}
 }
 
-// Blocks' prompt masses are the sums of their tokens', the last block's perhaps of fewer.
+// The prompt mass of a block is the sum over its tokens. The last block may have fewer tokens.
 func TestPromptMassOfBlocks(t *testing.T) {
 	meta := rankMeta
 	meta.TopK = 12
@@ -211,7 +212,7 @@ func TestPromptMassOfBlocks(t *testing.T) {
 	}
 }
 
-// The empty list of a prompt without tokens stays beside the lists of others.
+// A prompt without tokens keeps its empty list, next to streams with masses.
 func TestEmptyPromptMass(t *testing.T) {
 	src := filepath.Join(t.TempDir(), "source.parquet")
 	w, err := trace.Create(src, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1})
@@ -234,7 +235,7 @@ func TestEmptyPromptMass(t *testing.T) {
 	}
 }
 
-// Blocks of 4, then of 8 are the blocks of 8; K is the longest list.
+// Blocks of 4 followed by blocks of 8 give the blocks of 8. K is the length of the longest list.
 func TestBlocksCompose(t *testing.T) {
 	meta := rankMeta
 	meta.TopK = 12
@@ -261,7 +262,7 @@ func TestBlocksCompose(t *testing.T) {
 	}
 }
 
-// The union holds what any head demands at that step, and only that.
+// The union holds exactly the blocks that any head demands at that step.
 func TestUnion(t *testing.T) {
 	src := source(t, 4, rankMeta)
 	_, want := load(t, src)
@@ -297,8 +298,8 @@ func TestUnion(t *testing.T) {
 	}
 }
 
-// What is predicted for a union is what is predicted for any of its heads, ascending; none
-// for all of them is none, and told from a trace that predicts nothing.
+// The prediction for a union is the union of its heads' predictions, ascending. An empty union
+// differs from a trace without predictions.
 func TestUnionOfPredictions(t *testing.T) {
 	for name, c := range map[string]struct{ first, second, want []int32 }{
 		"both": {[]int32{7, 2}, []int32{5, 2, 0}, []int32{0, 2, 5, 7}}, "one": {[]int32{}, []int32{3, 1}, []int32{1, 3}}, "empty": {[]int32{}, []int32{}, []int32{}}, "no column": {nil, nil, nil},
@@ -318,7 +319,7 @@ func TestUnionOfPredictions(t *testing.T) {
 	}
 }
 
-// Streams without a row in the range of steps are left out, and counted.
+// Streams without a row in the range of steps are left out and counted.
 func TestSkipped(t *testing.T) {
 	src := filepath.Join(t.TempDir(), "uneven.parquet")
 	w, err := trace.Create(src, rankMeta)
@@ -347,7 +348,7 @@ func TestSkipped(t *testing.T) {
 	}
 }
 
-// Selections keep rows as they are; together they intersect.
+// Selections keep rows unchanged. Several selections intersect.
 func TestSelect(t *testing.T) {
 	src := source(t, 5, rankMeta)
 	_, want := load(t, src)
@@ -377,7 +378,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// Same input, same bytes.
+// The same input gives the same bytes.
 func TestDeterministic(t *testing.T) {
 	src := source(t, 6, rankMeta)
 	var files [][]byte
@@ -397,7 +398,7 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// What cannot be derived says why, and leaves no file.
+// An impossible derivation gives an error with the cause and leaves no file.
 func TestErrors(t *testing.T) {
 	rank := source(t, 7, rankMeta)
 	index := source(t, 7, trace.Meta{Order: trace.OrderIndex, TopK: 12, Candidates: 12, BlockTokens: 4})
@@ -443,7 +444,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Requests of one layer each, the same one, have a union each.
+// Requests with the same single layer keep separate unions.
 func TestUnionKeepsRequestsApart(t *testing.T) {
 	src := source(t, 8, rankMeta)
 	one := filepath.Join(t.TempDir(), "one.parquet")
@@ -462,10 +463,11 @@ func TestUnionKeepsRequestsApart(t *testing.T) {
 	}
 }
 
-// Heads have a union where all record the same steps, and every layer has as many.
+// The union of heads requires the same steps in all heads and the same number of heads in every
+// layer.
 func TestUnionOfDifferentHeads(t *testing.T) {
 	for name, c := range map[string]struct {
-		steps [][]int32 // of layer 0's heads, then of layer 1's only one
+		steps [][]int32 // of the heads of layer 0, then of the single head of layer 1
 		want  string
 	}{
 		"other step":      {[][]int32{{0, 1}, {0, 2}}, "record different steps (row 1)"},
@@ -499,7 +501,7 @@ func TestUnionOfDifferentHeads(t *testing.T) {
 	}
 }
 
-// ParseSteps reads what String writes.
+// ParseSteps reads the output of String.
 func TestParseSteps(t *testing.T) {
 	for _, text := range []string{"-32:64", "0:", ":64"} {
 		s, err := ParseSteps(text)
@@ -514,7 +516,7 @@ func TestParseSteps(t *testing.T) {
 	}
 }
 
-// What was done is written as flags, in one order, lists sorted and each member once.
+// The note states the options as flags, in a fixed order with sorted lists of distinct members.
 func TestOptionsText(t *testing.T) {
 	steps, err := ParseSteps("-4:9")
 	if err != nil {
@@ -532,7 +534,7 @@ func TestOptionsText(t *testing.T) {
 	}
 }
 
-// Nothing is dropped that was not there.
+// Dropped lists only columns that the source has.
 func TestDropsWhatIsThere(t *testing.T) {
 	src := filepath.Join(t.TempDir(), "bare.parquet")
 	w, err := trace.Create(src, rankMeta)

@@ -8,11 +8,11 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// NoteDerived is the key of the metadata note that says what was derived from what.
+// NoteDerived is the key of the metadata note that states the operations and the source.
 const NoteDerived = "derived"
 
-// measuredNotes say what the capture measured of a selector's first K: they hold for no
-// other demand.
+// measuredNotes are the measurements of a selector's first K at capture. They do not apply to
+// another demand.
 var measuredNotes = []string{"exact.recall", "exact.resident", "exact.mass"}
 
 // derivedMeta checks the options against the source and fills d.meta and d.cut.
@@ -83,7 +83,7 @@ func (d *derivation) budget() error {
 	return nil
 }
 
-// blocks sets block_tokens; K and M then follow from the lists.
+// blocks sets block_tokens. K and M then follow from the lists.
 func (d *derivation) blocks() error {
 	b := d.o.BlockTokens
 	switch {
@@ -95,11 +95,11 @@ func (d *derivation) blocks() error {
 		return fmt.Errorf("--block-tokens %d: the demand of K = %d tokens becomes a different number of blocks at each step, so that no K separates it from the candidates (M = %d); cut the candidates off with --topk %d --candidates %d",
 			b, d.meta.TopK, d.meta.Candidates, d.meta.TopK, d.meta.TopK)
 	}
-	d.meta.BlockTokens, d.meta.TopK, d.meta.Candidates = b, 0, 0 // the writer fills in the longest list
+	d.meta.BlockTokens, d.meta.TopK, d.meta.Candidates = b, 0, 0 // the writer computes K and M from the longest list
 	return nil
 }
 
-// union sets what the union of heads changes.
+// union changes the metadata for a union of heads.
 func (d *derivation) union(f *trace.File) error {
 	if !d.o.Union {
 		return nil
@@ -120,8 +120,8 @@ func (d *derivation) union(f *trace.File) error {
 	return nil
 }
 
-// precision keeps scores and masses whose precision the source does not state as they are,
-// where the writer would round them.
+// precision keeps scores and masses unrounded if the source does not state their precision. The
+// writer would round them.
 func (d *derivation) precision(f *trace.File) {
 	if d.meta.ScoreMantissaBits == nil && !d.o.Union && (f.HasScores() || f.HasAttentionMass() || f.HasPromptMass()) {
 		exact := 23
@@ -129,8 +129,8 @@ func (d *derivation) precision(f *trace.File) {
 	}
 }
 
-// headsPerLayer is the number of streams that become one. All layers have the same:
-// the entry of a union is the entries of its heads.
+// headsPerLayer returns the number of streams that become one. It must be the same in all layers,
+// because a union's entry consists of the entries of its heads.
 func (d *derivation) headsPerLayer(f *trace.File) (int, error) {
 	count := map[trace.Key]int{}
 	for _, i := range d.streams {

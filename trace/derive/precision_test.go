@@ -9,7 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// A trace of another writer may have exact scores and not say so: they stay as they are.
+// A trace of another writer may have exact scores and not state it. Its scores stay unchanged.
 func TestExactScores(t *testing.T) {
 	type row struct {
 		RequestID string    `parquet:"request_id"`
@@ -26,7 +26,7 @@ func TestExactScores(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := parquet.NewGenericWriter[row](out, parquet.KeyValueMetadata("kvreplay", `{"block_tokens":1,"candidates":3,"order":"rank","topk":3,"version":1}`))
-	scores := []float32{.50001, .5, .4} // of which 10 bits leave 0.5, 0.5 and 0.3999
+	scores := []float32{.50001, .5, .4} // rounding to 10 bits would give 0.5, 0.5 and 0.3999
 	if _, err := w.Write([]row{{RequestID: "r", PromptLen: 9, SeqLen: 10, Indices: []int32{3, 1, 2}, Scores: scores}}); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func sums(values []float32, n int) []float32 {
 	return out
 }
 
-// rowOf is row i of s with lists of at most m entries; it shares memory with s.
+// rowOf returns row i of s with lists of at most m entries. It shares memory with s.
 func rowOf(s *trace.Stream, i, m int) trace.Row {
 	m = min(m, len(s.List(i)))
 	row := trace.Row{Step: s.Steps[i], Indices: s.List(i)[:m], Predicted: s.PredictedList(i)}
@@ -60,8 +60,8 @@ func rowOf(s *trace.Stream, i, m int) trace.Row {
 	return row
 }
 
-// toBlocks maps a row to blocks ratio times as large: distinct blocks in order of their first
-// entry, each with its best entry's score. Attention masses add up.
+// toBlocks maps a row to blocks that are ratio times as large. Distinct blocks keep the order of
+// their first entries. Each gets the score of its best entry and the sum of attention masses.
 func toBlocks(row trace.Row, ratio int32) trace.Row {
 	out := trace.Row{Step: row.Step, CoveredMass: row.CoveredMass}
 	place := map[int32]int{}
@@ -81,20 +81,20 @@ func toBlocks(row trace.Row, ratio int32) trace.Row {
 		if row.Scores != nil && row.Scores[j] > out.Scores[at] {
 			out.Scores[at] = row.Scores[j]
 		}
-		if row.AttentionMass != nil { // rounded shares may add up to a little over 1
+		if row.AttentionMass != nil { // rounded masses may sum to slightly more than 1
 			out.AttentionMass[at] = min(1, out.AttentionMass[at]+row.AttentionMass[j])
 		}
 	}
 	if row.Predicted != nil {
 		out.Predicted = toBlocks(trace.Row{Indices: row.Predicted}, ratio).Indices
 		if out.Predicted == nil {
-			out.Predicted = []int32{} // recorded, and empty
+			out.Predicted = []int32{} // recorded, but empty
 		}
 	}
 	return out
 }
 
-// sortedSet is the distinct values of all lists, ascending.
+// sortedSet returns the distinct values of all lists, ascending.
 func sortedSet(lists ...[]int32) []int32 {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(lists...))))
 }
@@ -105,7 +105,7 @@ type unionOf struct {
 	out   trace.Stream
 }
 
-// add takes over a copy of the next head.
+// add adds a copy of the next head.
 func (u *unionOf) add(s *trace.Stream) error {
 	var c trace.Stream
 	c.Reset(trace.StreamInfo{Key: s.Key, PromptLen: s.PromptLen})
@@ -133,7 +133,7 @@ func sameSteps(a, b *trace.Stream) error {
 	return nil
 }
 
-// stream is the union of the heads; it is valid until the next call, and the heads are forgotten.
+// stream returns the union of the heads, valid until the next call. It then forgets the heads.
 func (u *unionOf) stream() *trace.Stream {
 	first := &u.heads[0]
 	key := first.Key

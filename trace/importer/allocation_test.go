@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// What a damaged footer of a foreign file makes the library take for page headers is not
-// allocated: data pages that begin two or four bytes on, among others.
+// A damaged footer of a foreign file does not cause large allocations. It may make the library read
+// page headers from other bytes, such as pages that begin two or four bytes later.
 func TestDamageAllocatesLittle(t *testing.T) {
 	raw := read(t, "testdata/pyarrow_half.parquet")
 	footer := len(raw) - 8 - int(binary.LittleEndian.Uint32(raw[len(raw)-8:]))
 	for at := footer; at < len(raw)-8; at++ {
-		if raw[at-1] != 0x26 { // a field of the type i64, two after the one before: data_page_offset is one
+		if raw[at-1] != 0x26 { // an i64 field whose number is two more than the one before, as data_page_offset is
 			continue
 		}
 		damaged := bytes.Clone(raw)
@@ -27,7 +27,8 @@ func TestDamageAllocatesLittle(t *testing.T) {
 	}
 }
 
-// importAllocates is the memory that an import of a file takes, of whatever outcome.
+// importAllocates returns the bytes that an import of a file allocates, whether it succeeds or
+// fails.
 func importAllocates(t *testing.T, o Options, content []byte) uint64 {
 	t.Helper()
 	dir := t.TempDir()

@@ -15,12 +15,12 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
-// maxArrowMeta is the longest message metadata or footer that is read, in bytes.
+// maxArrowMeta is the largest message metadata or footer that is read, in bytes.
 const maxArrowMeta = 64 << 20
 
 // decodeArrow reads an Arrow IPC stream, one record batch at a time. An Arrow file is a stream
-// between a magic and a footer, which says again where its parts are. A stream must end in its
-// end-of-stream mark: without it, it may be cut off.
+// between a magic and a footer, which repeats the places of its parts. A stream must end in its
+// end-of-stream mark. Without the mark it may be truncated.
 func decodeArrow(s *source, c *collector) error {
 	input, batches, err := arrowMessages(s)
 	if err != nil {
@@ -52,7 +52,7 @@ func decodeArrow(s *source, c *collector) error {
 	switch {
 	case r.Err() != nil:
 		return s.errorAt(t.row+1, "damaged: %w", r.Err())
-	case !messages.ended: // while dictionaries were read
+	case !messages.ended: // the stream ended while dictionaries were read
 		return s.errorAt(t.row+1, "damaged: %w", cutOff(io.EOF))
 	case messages.file && read != batches:
 		return fmt.Errorf("damaged: %d record batches, the footer lists %d", read, batches)
@@ -65,8 +65,8 @@ func decodeArrow(s *source, c *collector) error {
 	return nil
 }
 
-// arrowMessages returns the messages of a stream or a file. The footer of a file lists a number
-// of record batches.
+// arrowMessages returns the messages of a stream or a file, and the number of record batches in the
+// footer of a file.
 func arrowMessages(s *source) (r io.Reader, batches int, err error) {
 	if s.found.Format != ArrowFile {
 		r, err = s.reader()
@@ -102,8 +102,8 @@ func arrowMessages(s *source) (r io.Reader, batches int, err error) {
 	return bufio.NewReaderSize(io.NewSectionReader(file, magic, size-magic-tail-n), 1<<18), batches, err
 }
 
-// bounded is an allocator for lengths that a file states: beyond its limit it
-// panics, which guard turns into an error.
+// bounded is an allocator for lengths that a file states. It panics above its limit, and guard
+// turns the panic into an error.
 type bounded struct {
 	memory.Allocator
 	limit, used int64
@@ -133,7 +133,7 @@ func (b *bounded) Reallocate(n int, p []byte) []byte {
 	return b.Allocator.Reallocate(n, p)
 }
 
-// Free gives p back.
+// Free releases p.
 func (b *bounded) Free(p []byte) {
 	b.used -= int64(len(p))
 	b.Allocator.Free(p)
@@ -163,7 +163,7 @@ func newArrowTable(s *source, c *collector, schema *arrow.Schema) (*arrowTable, 
 			continue
 		}
 		typ := schema.Field(found[0]).Type
-		if isOptional(column) && typ.ID() == arrow.NULL { // a column of None
+		if isOptional(column) && typ.ID() == arrow.NULL { // a column with only None
 			continue
 		}
 		if err := checkArrowType(column, typ); err != nil {
@@ -206,7 +206,7 @@ func (t *arrowTable) fill(c *cells, batch arrow.Record, i int) error {
 			continue
 		}
 		values, at := batch.Column(field), i
-		if d, ok := values.(*array.Dictionary); ok && !d.IsNull(i) { // whose value may be null
+		if d, ok := values.(*array.Dictionary); ok && !d.IsNull(i) { // the dictionary value may be null
 			values, at = d.Dictionary(), d.GetValueIndex(i)
 		}
 		if values.IsNull(at) {
@@ -240,7 +240,7 @@ func (c *cells) putArrowList(column int, list array.ListLike, i int) error {
 			return fmt.Errorf("value %d of the list is null, expected a number", j-start)
 		}
 	}
-	switch a := inner.(type) { // by far the most
+	switch a := inner.(type) { // the most frequent types come first
 	case *array.Int32:
 		l := c.positions(column)
 		*l = append(*l, a.Int32Values()[start:end]...)
@@ -258,7 +258,7 @@ func (c *cells) putArrowList(column int, list array.ListLike, i int) error {
 	return nil
 }
 
-// arrowNumber is value i, of a type that checkArrowType lets pass.
+// arrowNumber returns value i. Its type is one that checkArrowType accepts.
 func arrowNumber(values arrow.Array, i int) numeric {
 	switch a := values.(type) {
 	case *array.Int8:
@@ -285,13 +285,13 @@ func arrowNumber(values arrow.Array, i int) numeric {
 	return numeric{kind: doubles, real: values.(*array.Float64).Value(i)}
 }
 
-// messageReader reads the messages of an Arrow stream. Unlike the library's it
-// tells the end mark from the end of the file, and looks at lengths before memory is
-// taken for them.
+// messageReader reads the messages of an Arrow stream. Unlike the library's reader, it
+// distinguishes the end mark from the end of the file. It also checks lengths before it allocates
+// memory.
 type messageReader struct {
 	r     io.Reader
 	mem   memory.Allocator
-	file  bool // the messages of a file may end without a mark, where its footer begins
+	file  bool // the messages of a file may end without a mark before its footer
 	last  *ipc.Message
 	ended bool // the end mark was read
 }
@@ -307,8 +307,7 @@ func (m *messageReader) Release() {
 	}
 }
 
-// Message returns the next message, valid until the next call, or io.EOF at the end
-// mark.
+// Message returns the next message, valid until the next call. At the end mark it returns io.EOF.
 func (m *messageReader) Message() (*ipc.Message, error) {
 	meta, err := m.metadata()
 	if err != nil {
@@ -359,7 +358,7 @@ func (m *messageReader) metadata() ([]byte, error) {
 	return meta, nil
 }
 
-// cutOff keeps the end of the file from looking like the end of the stream.
+// cutOff turns the end of the file into an error about the missing end mark.
 func cutOff(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return errors.New("the stream ends without its end mark: it was cut off, or its writer never closed; copy or make it again")
@@ -367,7 +366,7 @@ func cutOff(err error) error {
 	return err
 }
 
-// checkMessage walks a message's metadata and returns the length of its body.
+// checkMessage checks a message's metadata and returns the length of its body in bytes.
 func checkMessage(meta []byte) (bodyLength int64, err error) {
 	t := root(meta)
 	if header := t.GetByteSlot(6, 0); header == 1 { // MessageHeader.Schema
@@ -384,15 +383,15 @@ func root(b []byte) *flatbuffers.Table {
 	return &flatbuffers.Table{Bytes: b, Pos: flatbuffers.GetUOffsetT(b)}
 }
 
-// viewError is of a column of that name whose layout the library does not read.
+// viewError names a column whose layout the library does not read.
 type viewError string
 
 func (e viewError) Error() string {
 	return fmt.Sprintf("column %s: is of a view type, expected strings and lists without views: write them so (polars: compat_level=pl.CompatLevel.oldest(); pyarrow: cast to string or list), or write Parquet", string(e))
 }
 
-// schemaWalk visits every vector of a schema, whose lengths the library allocates.
-// left is how many elements may still come: no text holds more than its bytes.
+// schemaWalk visits every vector of a schema, because the library allocates their lengths. left is
+// the number of elements that may follow: at most one per byte of the text.
 type schemaWalk struct{ left int }
 
 func (w *schemaWalk) schema(t *flatbuffers.Table) error {

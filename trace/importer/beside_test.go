@@ -10,8 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// What one source says of its lists says nothing of another's: neither their order, nor how
-// long they get.
+// The order and longest list that one source states do not apply to the lists of another source.
 func TestSourceBesideTrace(t *testing.T) {
 	dir := t.TempDir()
 	traceOf := func(name, order string) string {
@@ -35,7 +34,7 @@ func TestSourceBesideTrace(t *testing.T) {
 	mustFail(t, Options{}, []string{withScores + ": line 1", "has scores", "another source", "order=index"}, unranked, withScores)
 }
 
-// A file whose lists are longer than its own metadata say.
+// Lists longer than M in the metadata of their own file are an error.
 func TestLongerThanStated(t *testing.T) {
 	_, streams := importAll(t, Options{}, "testdata/news.jsonl.gz")
 	n := len(streams[0].List(0))
@@ -44,8 +43,8 @@ func TestLongerThanStated(t *testing.T) {
 	mustFail(t, Options{}, []string{path + ": row 1", fmt.Sprintf("list of %d indices", n), fmt.Sprintf("at most the %d", n-1)}, path)
 }
 
-// What a source states of its lists is taken, though they need not come up to it: M above
-// the longest of them, K not where a context holds more than they have.
+// M and K that a source states are kept even if its lists are shorter. M may exceed the longest
+// list. K may exceed it only if no context is as long as K.
 func TestStatedLists(t *testing.T) {
 	var streams []*trace.Stream
 	for i := range int32(2) {
@@ -61,7 +60,7 @@ func TestStatedLists(t *testing.T) {
 	if result, _ := importAll(t, Options{}, source(2, 12)); result.Meta.Candidates != 12 || result.Meta.TopK != 2 {
 		t.Errorf("K %d, M %d, expected 2 and 12", result.Meta.TopK, result.Meta.Candidates)
 	}
-	if result, _ := importAll(t, Options{}, source(12, 0)); result.Meta.TopK != 12 { // no context holds so many
+	if result, _ := importAll(t, Options{}, source(12, 0)); result.Meta.TopK != 12 { // no context has 12 entries
 		t.Errorf("K %d, expected 12", result.Meta.TopK)
 	}
 	mustFail(t, Options{}, []string{"K = 11 is stated, but the longest list has 2 indices of a context of 10 blocks"}, source(11, 0))

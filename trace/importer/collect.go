@@ -10,8 +10,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// collector takes the records of all sources and learns what the metadata needs:
-// prompt lengths, the longest list, whether there are scores.
+// collector collects the records of all sources and the facts for the metadata: prompt lengths, the
+// longest list, whether scores exist.
 type collector struct {
 	ctx        context.Context
 	opts       *Options
@@ -25,24 +25,24 @@ type collector struct {
 
 	longest   int // longest list, after padding
 	longestAt string
-	longestOf int32 // and its context
+	longestOf int32 // context of the longest list, in tokens
 	maxSeqLen int32
-	scored    string // first record with scores, of a source that does not state its order
-	unscored  string // first one without
-	ownSeen   bool   // some list holds the query's own position
-	read      int64  // records
+	scored    string // first record with scores from a source that does not state its order
+	unscored  string // first record without scores
+	ownSeen   bool   // some list holds the position of the query itself
+	read      int64  // number of records
 }
 
-// request is what all records of a request must agree on whose source does not state the
-// prompt's length.
+// request holds the facts on which all records of a request must agree if its source does not state
+// the length of the prompt.
 type request struct {
 	id       string
-	implied  bool  // there is such a record
-	varies   bool  // and one that implies another prompt
+	implied  bool  // some record does not state the length of the prompt
+	varies   bool  // two of these records imply different lengths
 	prompt   int32 // seq_len − step − 1 of the first record
-	prompt2  int32 // of the first that implies another one
-	resolved int32 // what the trace gets
-	at, at2  place // of the two records
+	prompt2  int32 // of the first record that implies another length
+	resolved int32 // prompt length in the trace
+	at, at2  place // places of the two records
 }
 
 func newCollector(ctx context.Context, o *Options) *collector {
@@ -57,16 +57,16 @@ func (c *collector) close() {
 	c.spill.close()
 }
 
-// where names a place.
+// where returns the name of a place.
 func (c *collector) where(p place) string { return c.sources[p.source].at(p.at) }
 
-// begin makes s the source that the next records come from.
+// begin notes that the next records come from s.
 func (c *collector) begin(s *source) {
 	s.number = int32(len(c.sources))
 	c.sources = append(c.sources, s)
 }
 
-// state records what the open source says of the whole trace.
+// state records the metadata that the open source states.
 func (c *collector) state(s *source, m trace.Meta) {
 	s.ordered, s.candidates = m.Order != "", m.Candidates
 	c.statements = append(c.statements, statement{s.path, m})
@@ -102,7 +102,7 @@ func (c *collector) add(s *source, r *record) error {
 		seqLen: r.seqLen, size: int32(len(c.encoded)), offset: offset})
 }
 
-// tellEvery is how many records are taken in between two looks at what stops the import.
+// tellEvery is the number of records between two checks of ctx, each with a progress report.
 const tellEvery = 256
 
 // tell reports progress.
@@ -112,7 +112,7 @@ func (c *collector) tell(written int64) {
 	}
 }
 
-// admit checks what a record can know of itself; the trace's own rules come later.
+// admit checks a record by itself. The rules of the trace are checked later.
 func (c *collector) admit(s *source, r *record) error {
 	switch {
 	case r.request == "":
@@ -133,8 +133,8 @@ func (c *collector) admit(s *source, r *record) error {
 	return c.admitPrompt(s, r)
 }
 
-// order ranks a list by its scores where neither flags nor the source say what its order
-// means. A list that is said to be in rank order is taken as it stands.
+// order ranks a list by its scores if neither flags nor the source state the order. A list that is
+// stated to be in rank order stays as it is.
 func (c *collector) order(s *source, r *record) error {
 	switch {
 	case len(r.scores) == 0 || s.ordered:
@@ -146,7 +146,7 @@ func (c *collector) order(s *source, r *record) error {
 	return nil
 }
 
-// admitPrompt holds the prompt length that r implies against the request's others.
+// admitPrompt compares the prompt length that r implies with that of the request's other records.
 func (c *collector) admitPrompt(s *source, r *record) error {
 	implied := int64(r.seqLen) - int64(r.step) - 1
 	if implied < 0 || implied > math.MaxInt32 {
@@ -154,7 +154,7 @@ func (c *collector) admitPrompt(s *source, r *record) error {
 	}
 	q, known := c.requests[r.request]
 	if !known {
-		id := strings.Clone(r.request) // the decoder's may be part of a whole batch
+		id := strings.Clone(r.request) // the decoder's string may keep a whole batch in memory
 		q = &request{id: id}
 		c.requests[id] = q
 	}
@@ -174,7 +174,7 @@ func (c *collector) admitPrompt(s *source, r *record) error {
 	return nil
 }
 
-// learn notes what metadata needs.
+// learn notes the facts of a record that the metadata need.
 func (c *collector) learn(s *source, r *record) {
 	if len(r.indices) > c.longest {
 		c.longest, c.longestAt, c.longestOf = len(r.indices), s.at(r.at), r.seqLen

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A source cut off anywhere is an error and leaves no output. Only JSON lines cannot
-// show a cut at the end of a line.
+// A truncated source is an error and leaves no output. Only in JSON lines a cut at the end of a
+// line is not visible.
 func TestTruncated(t *testing.T) {
 	cuts := 150
 	if testing.Short() {
@@ -36,7 +36,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// A source with damaged bytes never panics, and what is written is a valid trace.
+// A source with damaged bytes never panics, and any written file is a valid trace.
 func TestDamaged(t *testing.T) {
 	times := 250
 	if testing.Short() {

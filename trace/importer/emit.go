@@ -25,8 +25,8 @@ type emitter struct {
 	mass   promptMass
 }
 
-// promptMass is the list that one row of a stream carries for all of it, perhaps a window
-// that --windows leaves out.
+// promptMass is the list in one row of a stream that holds for the whole stream. The row may be a
+// window that --windows leaves out.
 type promptMass struct {
 	set    bool
 	key    trace.Key
@@ -34,7 +34,7 @@ type promptMass struct {
 	at     place
 }
 
-// place is where a row came from.
+// place is the origin of a row.
 type place struct {
 	source int32
 	at     int64
@@ -42,7 +42,7 @@ type place struct {
 
 func (e *emitter) String(p place) string { return e.c.where(p) }
 
-// emit writes the trace to out. On an error nothing is left behind.
+// emit writes the trace to out. After an error it leaves no file.
 func (c *collector) emit(out string, meta trace.Meta) (*Result, error) {
 	if err := c.spill.finish(); err != nil {
 		return nil, fmt.Errorf("import: %w", err)
@@ -104,7 +104,7 @@ func (e *emitter) row(x entry) error {
 	}
 	e.buf = b[:0:cap(b)]
 	if e.c.spill.file == nil {
-		e.buf = nil // memory of the spill, not ours
+		e.buf = nil // this is memory of the spill
 	}
 	p := place{source: e.rec.decode(b)}
 	p.at = e.rec.at
@@ -112,7 +112,7 @@ func (e *emitter) row(x entry) error {
 	if e.rec.states {
 		prompt = x.seqLen - e.rec.step - 1
 	}
-	if len(e.rec.promptMass) > 0 || e.rec.emptyMass && prompt == 0 { // else an empty list is as good as null
+	if len(e.rec.promptMass) > 0 || e.rec.emptyMass && prompt == 0 { // otherwise an empty list means the same as null
 		if err := e.keepMass(x.key, p); err != nil {
 			return err
 		}
@@ -146,8 +146,8 @@ func (e *emitter) keepMass(key trace.Key, at place) error {
 	return nil
 }
 
-// follows checks the row at p against the stream's rows before it: another step,
-// the same columns.
+// follows checks the row at p against the stream's earlier rows: its step must be new and its
+// columns the same.
 func (e *emitter) follows(p place, step int32) error {
 	s, n := &e.stream, len(e.places)
 	if step == s.LastStep {
@@ -170,7 +170,7 @@ func (e *emitter) follows(p place, step int32) error {
 	return nil
 }
 
-// flush checks and writes the open stream. Its error names the record's place.
+// flush checks and writes the open stream. Its error names the place of the record.
 func (e *emitter) flush() error {
 	if e.stream.Rows == 0 {
 		return nil
@@ -191,21 +191,21 @@ func (e *emitter) flush() error {
 	return nil
 }
 
-// Result is what an import did.
+// Result describes an import.
 type Result struct {
 	Path     string
 	Sources  []string // path and format
 	Meta     trace.Meta
 	Requests int
 	Layers   int // distinct layer ids over all requests
-	Heads    int // distinct heads; 0 where layers share their selection
+	Heads    int // distinct heads, 0 if layers share their selection
 	Streams  int
 	Rows     int64
 	Indices  int64
-	Windows  int   // most prompt windows of a stream
+	Windows  int   // largest number of windows in a stream
 	First    int32 // smallest step
 	Last     int32 // greatest step
-	BytesIn  int64 // of the sources as they lie on disk
+	BytesIn  int64 // size of the sources on disk, in bytes
 	BytesOut int64
 	Digest   string
 	Warnings []string
@@ -225,7 +225,7 @@ func newResult(c *collector, m *trace.Meta) *Result {
 	return r
 }
 
-// count adds a stream.
+// count adds a stream to the result.
 func (r *Result) count(s *trace.Stream) {
 	if r.Streams == 0 {
 		r.First, r.Last = s.FirstStep, s.LastStep
@@ -246,7 +246,7 @@ func (r *Result) count(s *trace.Stream) {
 	}
 }
 
-// finish reads back what the written file says of itself.
+// finish adds facts that it reads from the written file.
 func (r *Result) finish(path string) error {
 	r.Path, r.Requests, r.Layers, r.Heads = path, len(r.requests), len(r.layers), len(r.heads)
 	for _, id := range slices.Sorted(maps.Keys(r.uneven)) {
@@ -272,7 +272,7 @@ func (r *Result) finish(path string) error {
 	return nil
 }
 
-// Summary writes the warnings and a few lines for people.
+// Summary writes the warnings and a few lines of text.
 func (r *Result) Summary(w io.Writer) error {
 	var b strings.Builder
 	for _, warning := range r.Warnings {

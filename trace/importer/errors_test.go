@@ -19,7 +19,7 @@ const scored = `,"scores_topk":[0.5,0.25]`
 
 func number(v int) *int { return &v }
 
-// What a JSONL may have wrong, with the words that the error must have.
+// Faults in JSON lines give errors with the expected words.
 func TestJSONLErrors(t *testing.T) {
 	rank := Options{Meta: trace.Meta{Order: trace.OrderRank}}
 	for _, c := range []struct {
@@ -82,7 +82,7 @@ func TestJSONLErrors(t *testing.T) {
 	}
 }
 
-// Heads are told apart by either name, from 0 on; none is the layer's.
+// Either field name identifies a head, counted from 0. No head means that the layer shares a list.
 func TestJSONLHeads(t *testing.T) {
 	rank := Options{Meta: trace.Meta{Order: trace.OrderRank}}
 	text := line(0, 11, "5,6", `,"head_id":1`) + line(0, 11, "3,4", `,"head":0`) + strings.Replace(line(0, 11, "7,8", `,"head":null`), `"layer_id":0`, `"layer_id":1`, 1)
@@ -96,10 +96,10 @@ func TestJSONLHeads(t *testing.T) {
 	}
 }
 
-// An id may be a number: its digits are the id, however many.
+// A request id may be a number of any length. Its digits are the id.
 func TestJSONLNumberedRequests(t *testing.T) {
 	text := line(0, 11, "5,6", "") + line(0, 11, "7,8", "") + line(0, 11, "1,2", "")
-	for _, id := range []string{`9007199254740993`, `"9007199254740992"`, `-7`} { // beyond 2^53 floats would meet
+	for _, id := range []string{`9007199254740993`, `"9007199254740992"`, `-7`} { // float64 would merge the first two ids, which exceed 2^53
 		text = strings.Replace(text, `"r"`, id, 1)
 	}
 	_, streams := importAll(t, Options{Meta: trace.Meta{Order: trace.OrderRank}}, write(t, t.TempDir(), "src", []byte(text)))
@@ -112,8 +112,7 @@ func TestJSONLNumberedRequests(t *testing.T) {
 	}
 }
 
-// A prompt's length may be said by a flag that says the same, and a prompt of no tokens has no
-// masses because it has no tokens.
+// A flag may repeat the prompt length of a source. A prompt without tokens has no prompt masses.
 func TestJSONLPrompts(t *testing.T) {
 	for prompt, o := range map[int32]Options{10: {PromptLen: 10}, 0: {}} {
 		o.Meta.Order = trace.OrderRank
@@ -124,7 +123,7 @@ func TestJSONLPrompts(t *testing.T) {
 	}
 }
 
-// An import warns of what a replay will miss: windows, and steps of streams that end early.
+// An import warns if a trace has no windows, or if some streams end early.
 func TestResultWarns(t *testing.T) {
 	second := strings.Replace(line(0, 11, "1", ""), `"layer_id":0`, `"layer_id":1`, 1)
 	for text, want := range map[string][2]bool{
@@ -144,8 +143,8 @@ func TestResultWarns(t *testing.T) {
 	}
 }
 
-// Scores rank a list, equal ones as they stand; without meaning it gets sorted;
-// padding goes; a stated prompt length replaces step numbers that do not follow it.
+// Scores rank a list, and equal scores keep their order. A list without an order is sorted. Padding
+// is removed. A stated prompt length replaces step numbers that do not follow it.
 func TestJSONLNormalised(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -172,7 +171,7 @@ func TestJSONLNormalised(t *testing.T) {
 	}
 }
 
-// K may be above every list where contexts are shorter than K and lists hold all of them.
+// K may exceed every list if all contexts are shorter than K and lists hold all of them.
 func TestShortContexts(t *testing.T) {
 	o := Options{Meta: trace.Meta{Order: trace.OrderRank, TopK: 8}}
 	result, _ := importAll(t, o, write(t, t.TempDir(), "src", []byte(line(0, 3, "1,2,0", ""))))
@@ -181,7 +180,7 @@ func TestShortContexts(t *testing.T) {
 	}
 }
 
-// Flags and sources that contradict each other, and what flags must add.
+// Contradicting flags and sources are errors, and so are missing flags.
 func TestContradictions(t *testing.T) {
 	sglang, npz := "testdata/sglang.json.gz", "testdata/niah.npz"
 	flags := func(m trace.Meta) Options { return Options{Meta: m, RequestID: "niah"} }
@@ -212,7 +211,7 @@ func TestContradictions(t *testing.T) {
 	mustFail(t, Options{Memory: 1}, []string{"memory"}, sglang)
 }
 
-// Files that are no source at all.
+// Files of other formats are errors.
 func TestNoSource(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {
@@ -247,12 +246,12 @@ func TestNoSource(t *testing.T) {
 	if err := os.Chmod(secret, 0); err != nil {
 		t.Fatal(err)
 	}
-	if os.Geteuid() != 0 { // root may read anything
+	if os.Geteuid() != 0 { // root can read any file
 		mustFail(t, Options{}, []string{"permission denied"}, secret)
 	}
 }
 
-// SGLang responses: one, a list, nested lists, several one after another.
+// SGLang responses may be one value, a list, nested lists, or several values in a row.
 func TestSGLangNesting(t *testing.T) {
 	one := string(unzip(t, read(t, "testdata/sglang.json.gz")))
 	two := strings.Replace(one, "niah-1k-excerpt", "other", 1)
@@ -270,8 +269,8 @@ func TestSGLangNesting(t *testing.T) {
 	mustFail(t, Options{}, []string{path + ": response 2", "is also at", "response 1"}, path)
 }
 
-// A list of responses is read one by one: only a single one has to fit into the budget. A
-// list that does not close is incomplete, however many of its responses are whole.
+// A list of responses is read one by one, so only a single response has to fit into the budget. A
+// list without its closing bracket is an error, even if its responses are complete.
 func TestSGLangLongList(t *testing.T) {
 	one := strings.TrimSpace(string(unzip(t, read(t, "testdata/sglang.json.gz"))))
 	var all []string
@@ -296,7 +295,7 @@ func TestSGLangLongList(t *testing.T) {
 	}
 }
 
-// The number of windows is what was asked for.
+// The trace has the requested number of windows.
 func TestWindows(t *testing.T) {
 	for _, want := range []int{0, 1, 5, 32, 72} {
 		result, _ := importAll(t, Options{Windows: number(want)}, "testdata/sglang.json.gz")
@@ -310,7 +309,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// The output is neither a source nor a directory.
+// The output must not be a source or a directory.
 func TestOutput(t *testing.T) {
 	path := write(t, t.TempDir(), "src", bytes.Repeat([]byte(line(0, 11, "1", "")), 1))
 	for out, word := range map[string]string{path: "also an input", filepath.Dir(path): "is a directory", filepath.Join(path, "x"): "cannot write"} {

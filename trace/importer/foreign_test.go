@@ -11,8 +11,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// foreignRow is what another tool may write: wide integers, nullable elements, a
-// double for head, a column of its own, no seq_len.
+// foreignRow is a row of another tool: wide integers, nullable elements, a double for head, an
+// additional column and no seq_len.
 type foreignRow struct {
 	RequestID string     `parquet:"request_id,snappy"`
 	LayerID   int64      `parquet:"layer_id"`
@@ -30,7 +30,7 @@ func foreignParquet(t testing.TB, streams []*trace.Stream, options ...parquet.Wr
 	w := parquet.NewGenericWriter[foreignRow](&out, options...)
 	for _, s := range streams {
 		for i := range s.Rows {
-			nan := math.NaN() // what pandas makes of null
+			nan := math.NaN() // pandas turns null into NaN
 			row := foreignRow{Head: []*float64{nil, &nan}[i%2], RequestID: s.Request, LayerID: int64(s.Layer), PromptLen: int64(s.PromptLen), Step: int64(s.Steps[i]), Extra: "x"}
 			for j, x := range s.List(i) {
 				row.Indices = append(row.Indices, int64(x))
@@ -55,7 +55,7 @@ func foreignParquet(t testing.TB, streams []*trace.Stream, options ...parquet.Wr
 	return out.Bytes()
 }
 
-// What the library may read back as other values is refused before it is read.
+// A compression that the library may decode to wrong values is refused before reading.
 func TestParquetCodecs(t *testing.T) {
 	streams := []*trace.Stream{{}}
 	streams[0].Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: 9})

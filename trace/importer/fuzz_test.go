@@ -10,8 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// fuzzImport checks what holds for any bytes: no panic; either a valid trace or an
-// error and no file.
+// fuzzImport checks that any bytes give a valid trace, or an error and no file, and no panic.
 func fuzzImport(t *testing.T, o Options, content []byte) {
 	t.Helper()
 	dir := t.TempDir()
@@ -30,7 +29,7 @@ func fuzzImport(t *testing.T, o Options, content []byte) {
 	}
 }
 
-// seeds adds the whole sample and a few damaged ones.
+// seeds adds the whole sample and a few damaged ones to the corpus.
 func seeds(f *testing.F, name string) (o Options) {
 	for _, s := range samples(f) {
 		if s.name != name {

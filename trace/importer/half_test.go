@@ -32,9 +32,8 @@ func TestHalf(t *testing.T) {
 	}
 }
 
-// Scores that pyarrow wrote as float16, here all subnormal, are read as what they are, and a
-// column that has no value, of the type null, is as good as none. The files hold step 0 of the
-// lines, each score divided by 2¹⁶ and rounded.
+// Scores that pyarrow wrote as float16, here all subnormal, are read exactly. A column of type null
+// counts as absent. The files hold step 0 of the lines, each score divided by 2¹⁶ and rounded.
 func TestPyarrowHalves(t *testing.T) {
 	type line struct {
 		Layer   int32     `json:"layer_id"`
@@ -71,7 +70,7 @@ func TestPyarrowHalves(t *testing.T) {
 	}
 }
 
-// Every finite half comes through exactly, whichever way pyarrow writes it.
+// Every finite half-precision value is read exactly from every encoding that pyarrow writes.
 func TestPythonHalves(t *testing.T) {
 	const scripts, pins = "../../scripts/interop", "../../scripts/interop/requirements.txt"
 	python := tracetest.Python(t, tracetest.Environment{Name: "interop", Requirements: pins, Imports: "duckdb, numpy, pandas, pyarrow"})

@@ -19,7 +19,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// sample is an excerpt of a real trace with the options it needs.
+// sample is part of a real trace with the options that it needs.
 type sample struct {
 	name    string
 	content []byte // unpacked
@@ -83,7 +83,7 @@ func zipped(t testing.TB, b []byte) []byte {
 	return out.Bytes()
 }
 
-// importAll imports and reads everything back.
+// importAll imports the sources and reads the trace.
 func importAll(t testing.TB, o Options, paths ...string) (*Result, []*trace.Stream) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out.parquet")
@@ -114,7 +114,7 @@ func readAll(t testing.TB, path string) []*trace.Stream {
 	return all
 }
 
-// mustFail imports, expects an error with every one of the words, and nothing written.
+// mustFail expects an import to fail with an error that contains all words, and to write nothing.
 func mustFail(t testing.TB, o Options, words []string, paths ...string) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -133,8 +133,8 @@ func mustFail(t testing.TB, o Options, words []string, paths ...string) error {
 	return err
 }
 
-// arrowBytes writes streams step-major (each step's streams together), as captures do.
-// More are further keys and values of its metadata.
+// arrowBytes writes streams step by step, all streams of a step together, as captures do. more
+// holds further keys and values of the metadata.
 func arrowBytes(t testing.TB, file bool, meta string, streams []*trace.Stream, more ...string) []byte {
 	t.Helper()
 	i32, f32 := arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Float32

@@ -19,8 +19,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Every line of the JSONL comes back: lists as they stand, since the real scores
-// already fall, scores rounded to 10 bits.
+// Every line of the JSONL is imported. The lists keep their order, because the real scores already
+// fall. The scores are rounded to 10 bits.
 func TestJSONLContent(t *testing.T) {
 	text := unzip(t, read(t, "testdata/news.jsonl.gz"))
 	result, streams := importAll(t, Options{Meta: trace.Meta{TopK: 256}}, "testdata/news.jsonl.gz")
@@ -53,7 +53,7 @@ func TestJSONLContent(t *testing.T) {
 	}
 }
 
-// Position p of the array is step p − prompt_tokens; lists are sorted, padding gone.
+// Position p of the array is step p − prompt_tokens. Lists are sorted and have no padding.
 func TestSGLangContent(t *testing.T) {
 	var response struct {
 		Meta struct {
@@ -89,20 +89,20 @@ func TestSGLangContent(t *testing.T) {
 	}
 }
 
-// The first lists of the npz begin as its bytes do; step 0 is the query at slot_ctx0.
+// The first list equals the first bytes of the npz. Step 0 is the query at slot_ctx0.
 func TestNPZContent(t *testing.T) {
 	o := Options{RequestID: "niah", Meta: trace.Meta{Order: trace.OrderRank}}
 	result, streams := importAll(t, o, "testdata/niah.npz")
 	if result.Meta.TopK != 256 || result.Streams != 3 || result.First != 0 || result.Last != 7 {
 		t.Errorf("got %+v", result)
 	}
-	first := streams[0].List(0)[:4] // of the source: 4096, 4094, 4095, 4093
+	first := streams[0].List(0)[:4] // the source has 4096, 4094, 4095, 4093
 	if streams[0].PromptLen != 4096 || !slices.Equal(first, []int32{4096, 4094, 4095, 4093}) {
 		t.Errorf("prompt %d, first list %v", streams[0].PromptLen, first)
 	}
 }
 
-// What a source is called and whether it is gzip'ed changes nothing.
+// The name of a source and gzip compression do not change the result.
 func TestGzipAndNames(t *testing.T) {
 	for _, s := range samples(t) {
 		dir := t.TempDir()
@@ -114,7 +114,7 @@ func TestGzipAndNames(t *testing.T) {
 	}
 }
 
-// Arrow and Parquet with the rows of the JSONL are the same trace.
+// Arrow and Parquet with the rows of the JSONL give the same trace.
 func TestSameContentSameDigest(t *testing.T) {
 	want := ""
 	for _, s := range samples(t) {
@@ -131,11 +131,11 @@ func TestSameContentSameDigest(t *testing.T) {
 	}
 }
 
-// Lines in any order, and with any memory, give the same trace; temporary files go.
+// The order of lines and the memory limit do not change the trace. Temporary files are removed.
 func TestOrderAndMemory(t *testing.T) {
 	lines := bytes.SplitAfter(unzip(t, read(t, "testdata/news.jsonl.gz")), []byte("\n"))
 	lines = lines[:len(lines)-1]
-	var many [][]byte // 40 requests, so that entries overflow too
+	var many [][]byte // 40 requests, so that entries also overflow
 	for i := range 40 {
 		for _, line := range lines {
 			many = append(many, bytes.Replace(line, []byte("9be57ba6"), []byte{byte('a' + i%26), byte('a' + i/26)}, 1))
@@ -163,7 +163,7 @@ func TestOrderAndMemory(t *testing.T) {
 	}
 }
 
-// Several files make one trace; one file twice is a duplicate.
+// Several files make one trace. The same file twice is a duplicate.
 func TestSeveralSources(t *testing.T) {
 	dir := t.TempDir()
 	lines := bytes.SplitAfter(unzip(t, read(t, "testdata/news.jsonl.gz")), []byte("\n"))
@@ -188,7 +188,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// An npz, which is held whole, is left in the middle.
+// An import of an npz, which is held in memory whole, stops in the middle if ctx ends.
 func TestCancelledInArray(t *testing.T) {
 	text := read(t, "testdata/niah.npz")
 	for reads := range 8 {
@@ -217,8 +217,8 @@ func (c *countedReads) ReadAt(p []byte, at int64) (int, error) {
 	return c.ReaderAt.ReadAt(p, at)
 }
 
-// What pyarrow writes (dictionaries, 64-bit integers, a double head of NaN, fixed-size
-// lists, compressed buffers) is the same trace as the lines it was made of.
+// pyarrow writes dictionaries, 64-bit integers, a double head with NaN, fixed-size lists and
+// compressed buffers. The trace equals that of the lines they were made from.
 func TestPyarrow(t *testing.T) {
 	var lines [][]byte
 	for _, line := range bytes.SplitAfter(unzip(t, read(t, "testdata/news.jsonl.gz")), []byte("\n")) {
@@ -241,7 +241,7 @@ func TestPyarrow(t *testing.T) {
 	}
 }
 
-// Progress counts the records that are read, then those that are written, up to all of them.
+// Progress counts the records that are read, then those that are written. It ends at the total.
 func TestProgress(t *testing.T) {
 	var all [][2]int64
 	result, _ := importAll(t, Options{Progress: func(read, written int64) { all = append(all, [2]int64{read, written}) }}, "../../datasets/bundled/smollm2_multi_news_8k.parquet")

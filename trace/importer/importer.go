@@ -1,14 +1,14 @@
-// Package importer makes traces of format v1 from what serving engines and capture scripts
-// write: SGLang's indexer_topk, one .npz a request, JSON lines, Arrow IPC and Parquet.
-// README.md in this folder says what each must hold.
+// Package importer makes traces of format v1 from the files of serving engines and capture scripts.
+// It reads SGLang's indexer_topk, one .npz per request, JSON lines, Arrow IPC and Parquet.
+// README.md in this folder lists the fields that each must hold.
 //
-// Start with Import. A source (source.go) is detected from its content. Its decoder passes
-// records on, one per (request, layer, head, step). Parquet and Arrow share a table (table.go),
-// which checks columns and rows. The collector keeps records in memory or, beyond
-// Options.Memory, in temporary files (spill.go), and learns the metadata (meta.go). The emitter
-// (emit.go) reads the records back in key order, and a trace.Writer checks every rule. What a
-// source does not state must be stated by Options or stays absent. If both state a field, they
-// must agree.
+// Start with Import. A source (source.go) is detected from its content. Its decoder passes records
+// on, one per (request, layer, head, step). Parquet and Arrow share a table (table.go), which
+// checks columns and rows. The collector keeps records in memory or, beyond Options.Memory, in
+// temporary files (spill.go), and computes the metadata (meta.go). The emitter (emit.go) reads the
+// records back in key order, and a trace.Writer checks every rule. Options may state a field that a
+// source does not state. If neither states it, the field stays absent. If both state it, they must
+// agree.
 package importer
 
 import (
@@ -22,9 +22,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Import reads the files at paths and writes one trace to out, which appears only
-// when all went well. An error names the source file and, where there is one, the
-// line, row or position.
+// Import reads the files at paths and writes one trace to out, which appears only after success. An
+// error names the source file and, if known, the line, row or position.
 func Import(ctx context.Context, o Options, out string, paths ...string) (*Result, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -46,7 +45,7 @@ func Import(ctx context.Context, o Options, out string, paths ...string) (*Resul
 	return c.emit(out, meta)
 }
 
-// checkOutput finds out before the work whether out can be written.
+// checkOutput checks before the import that out can be written.
 func checkOutput(out string, paths []string) error {
 	if err := files.Check(out, paths...); err != nil {
 		return fmt.Errorf("import: %w", err)
@@ -98,47 +97,47 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// statement is what a source says of the whole trace. Zero fields are unsaid.
+// statement is the metadata that one source states for the whole trace. Zero fields are not stated.
 type statement struct {
 	source string // its path, empty for flags
 	meta   trace.Meta
 }
 
-// DefaultMemory is the memory budget where Options says none, in bytes.
+// DefaultMemory is the memory budget if Options states none, in bytes.
 const DefaultMemory = 4 << 30
 
 // minMemory is the smallest budget that leaves room for one long record, in bytes.
 const minMemory = 64 << 10
 
-// DefaultWindows is how many of the last prompt queries an SGLang import keeps
-// where Options says nothing: as many as ESS warms up with.
+// DefaultWindows is the default number of last prompt queries in an SGLang import. ESS warms up
+// with 32.
 const DefaultWindows = 32
 
-// Options says what the sources do not. The zero value says nothing.
+// Options states facts that the sources lack. The zero value states nothing.
 type Options struct {
-	// Meta holds what the caller knows of the trace; zero fields are unsaid. Order,
-	// TopK and the rest must agree with whatever a source states itself. Version and
-	// Candidates are not looked at.
+	// Meta holds the caller's metadata. Zero fields are not stated. The others must agree with any
+	// source that states them. Version and Candidates are ignored.
 	Meta trace.Meta
-	// RequestID names the request where a source does not, as .npz never does.
+	// RequestID names the request if a source does not. An .npz never does.
 	RequestID string
-	// PromptLen is the length of the prompt in tokens where a source does not imply it; 0 unsaid.
+	// PromptLen is the length of the prompt in tokens if a source does not imply it. 0 is not
+	// stated.
 	PromptLen int
-	// Layers is the number of indexer layers of an SGLang source; 0 unsaid.
+	// Layers is the number of indexer layers of an SGLang source. 0 is not stated.
 	Layers int
-	// IndexTopK is the list length of an SGLang source; 0 unsaid.
+	// IndexTopK is the list length of an SGLang source. 0 is not stated.
 	IndexTopK int
-	// Windows is the number of prompt queries to keep at most, steps -Windows … -1; nil:
-	// DefaultWindows of an SGLang source, all of any other.
+	// Windows is the largest number of windows to keep, steps -Windows … -1. If it is nil, an
+	// SGLang source keeps DefaultWindows, and other sources keep all.
 	Windows *int
-	// Memory is the memory budget in bytes, 0 for DefaultMemory. Records beyond a quarter of
-	// it go to a temporary file; what must be held whole (.npz, one SGLang response, one
-	// Arrow record batch) may take a quarter.
+	// Memory is the memory budget in bytes, 0 for DefaultMemory. Records beyond a quarter of it go
+	// to a temporary file. Another quarter is for data that must be held whole: an .npz, one SGLang
+	// response or one Arrow record batch.
 	Memory int64
-	// Progress, if not nil, is called now and then with the number of records read and, once
-	// all were read, the number written. The last call is (read, read).
+	// Progress, if not nil, is called from time to time with the number of records read. After all
+	// were read, it also gets the number written. The last call is (read, read).
 	Progress func(read, written int64)
-	// Tmp is the directory of temporary files, empty for the system's.
+	// Tmp is the directory of temporary files, empty for that of the system.
 	Tmp string
 }
 
@@ -176,5 +175,5 @@ func (o *Options) memory() int64 {
 	return o.Memory
 }
 
-// wholeLimit is the size up to which a source is held in memory whole, in bytes.
+// wholeLimit returns the largest size of data that is held in memory whole, in bytes.
 func (o *Options) wholeLimit() int64 { return o.memory() / 4 }

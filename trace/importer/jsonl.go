@@ -17,10 +17,10 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// maxLine is the longest line that is read, in bytes: some 10 M indices.
+// maxLine is the longest line that is read, in bytes. It holds about 10 million indices.
 const maxLine = 64 << 20
 
-// jsonLine is one line of JSONL. Other fields, scores_stats among them, are not read.
+// jsonLine is one line of JSONL. Other fields, such as scores_stats, are ignored.
 type jsonLine struct {
 	Request *jsonID   `json:"request_id"`
 	Layer   *int32    `json:"layer_id"`
@@ -33,11 +33,11 @@ type jsonLine struct {
 	narrow  []float32
 }
 
-// jsonID is a request id: a string, or a number taken as its digits.
+// jsonID is a request id: a string, or a number as its digits.
 type jsonID string
 
-// UnmarshalJSON accepts a string or an integer. What encoding/json would replace, so that
-// two ids could become one, is an error.
+// UnmarshalJSON accepts a string or an integer. It rejects text that encoding/json would replace,
+// because two ids could become one.
 func (id *jsonID) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err == nil {
@@ -54,12 +54,12 @@ func (id *jsonID) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// replacements counts the replacement characters that a JSON string has itself.
+// replacements counts the replacement characters that are written in a JSON string.
 func replacements(b []byte) int {
 	return bytes.Count(b, []byte("\ufffd")) + bytes.Count(bytes.ToLower(b), []byte(`\ufffd`))
 }
 
-// decodeJSONL reads one record a line.
+// decodeJSONL reads one record per line.
 func decodeJSONL(s *source, c *collector) error {
 	s.unit = "line"
 	r, err := s.reader()
@@ -93,7 +93,7 @@ func decodeJSONL(s *source, c *collector) error {
 	}
 }
 
-// readLine appends the next line to dst. io.EOF comes alone, after the last line.
+// readLine appends the next line to dst. It returns io.EOF without data, after the last line.
 func readLine(r *bufio.Reader, dst []byte) ([]byte, error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -109,7 +109,7 @@ func readLine(r *bufio.Reader, dst []byte) ([]byte, error) {
 	}
 }
 
-// record parses a line; the record's lists belong to l.
+// record parses a line. The record's lists belong to l.
 func (l *jsonLine) record(text []byte, o *Options) (record, error) {
 	*l = jsonLine{Indices: l.Indices[:0], Scores: l.Scores[:0], narrow: l.narrow[:0]}
 	if err := json.Unmarshal(text, l); err != nil {
@@ -138,7 +138,7 @@ func (l *jsonLine) record(text []byte, o *Options) (record, error) {
 	return r, nil
 }
 
-// complete checks that the line has every field, and fills what flags say.
+// complete checks that the line has every field, and adds fields that flags state.
 func (l *jsonLine) complete(text []byte, o *Options) error {
 	if l.Request == nil && o.RequestID != "" {
 		id := jsonID(o.RequestID)
@@ -172,7 +172,7 @@ func (l *jsonLine) complete(text []byte, o *Options) error {
 	return nil
 }
 
-// noNulls reports a null inside a list, which encoding/json would skip in silence.
+// noNulls reports a null inside a list. encoding/json would skip it silently.
 func noNulls(text []byte) error {
 	var lists struct {
 		Indices []any `json:"selected_token_pos"`
@@ -194,12 +194,11 @@ func noNulls(text []byte) error {
 	return nil
 }
 
-// lineFields are the fields of a line of JSONL that are read.
+// lineFields are the fields that are read from a line of JSONL.
 var lineFields = []string{"request_id", "layer_id", "head", "head_id", "step_idx", "seq_len_current", "selected_token_pos", "scores_topk"}
 
-// checkLineFields reports what encoding/json lets pass: a field that is read and appears
-// twice, or is spelled in other case. text is an object of valid JSON. Fields of objects
-// inside it do not count.
+// checkLineFields reports faults that encoding/json accepts: a field that appears twice or differs
+// in case. text is an object of valid JSON. Fields of nested objects are ignored.
 func checkLineFields(text []byte) error {
 	var seen [16]bool // by lineFields
 	depth, isName := 0, false
@@ -236,7 +235,7 @@ func checkLineFields(text []byte) error {
 	return nil
 }
 
-// stringEnd is where the string that begins at i ends.
+// stringEnd returns the end of the string that begins at i.
 func stringEnd(text []byte, i int) int {
 	for i++; ; {
 		k := bytes.IndexAny(text[i:], `"\\`)
@@ -250,7 +249,7 @@ func stringEnd(text []byte, i int) int {
 	}
 }
 
-// jsonCause says in words what encoding/json only hints at.
+// jsonCause turns an error of encoding/json into a clear message.
 func jsonCause(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -269,7 +268,7 @@ func jsonCause(err error) error {
 	return fmt.Errorf("%w at byte %d", err, syntax.Offset)
 }
 
-// typeCause says which field has a value of another type.
+// typeCause returns an error that names the field with a value of a wrong type.
 func typeCause(e *json.UnmarshalTypeError) error {
 	field, want := e.Field, "a whole number that int32 holds, with neither point nor exponent"
 	switch e.Type.Kind() {

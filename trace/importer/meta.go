@@ -11,7 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// flagNames are the flags that state the fields of the metadata that must agree, by JSON key.
+// flagNames maps JSON keys of metadata fields that must agree to the flags that state them.
 var flagNames = map[string]string{
 	"order": "--order", "topk": "--topk", "block_tokens": "--block-tokens", "sink": "--sink", "local": "--local",
 	"entry_bytes": "--entry-bytes", "selector": "--selector", "reducer": "--reducer", "score_kind": "--score-kind",
@@ -19,7 +19,7 @@ var flagNames = map[string]string{
 	"licence": "--licence",
 }
 
-// metadata joins the statements of options and sources into the metadata of the trace.
+// metadata merges the statements of options and sources into the metadata of the trace.
 func (c *collector) metadata() (trace.Meta, error) {
 	flags := c.opts.Meta
 	flags.Candidates = 0
@@ -33,7 +33,7 @@ func (c *collector) metadata() (trace.Meta, error) {
 	if err := c.findTopK(&meta); err != nil {
 		return meta, err
 	}
-	if meta.Candidates > 0 && meta.Order == trace.OrderRank { // stated by a source, for its own lists
+	if meta.Candidates > 0 && meta.Order == trace.OrderRank { // a source states it for its own lists
 		meta.Candidates = max(meta.Candidates, c.longest)
 	}
 	if err := c.findPrompts(); err != nil {
@@ -43,9 +43,9 @@ func (c *collector) metadata() (trace.Meta, error) {
 	return meta, meta.Validate()
 }
 
-// combine merges statements, of which the first is that of the flags, field by field. Two that
-// differ are an error, except for notes: those of several sources are joined, and a flag's
-// replaces theirs.
+// combine merges statements field by field. The first is that of the flags. Two different values
+// are an error, except for notes. Notes of several sources are joined, and a note from a flag
+// replaces them.
 func combine(all []statement) (trace.Meta, error) {
 	merged := trace.Meta{Version: trace.Version}
 	from, notes := map[string]string{}, map[string][]string{}
@@ -80,8 +80,8 @@ func combine(all []statement) (trace.Meta, error) {
 	return merged, nil
 }
 
-// findOrder finds the order where no flag states it: every source does, or scores rank the
-// lists. What one source says of its lists does not hold for another's.
+// findOrder finds the order if no flag states it. Either every source states it, or scores rank the
+// lists. The statement of one source does not apply to the lists of another.
 func (c *collector) findOrder(m *trace.Meta) error {
 	flag := c.opts.Meta.Order != ""
 	switch {
@@ -101,9 +101,9 @@ func (c *collector) findOrder(m *trace.Meta) error {
 	return nil
 }
 
-// findTopK finds K, which is the longest list unless it is stated. A stated K may be larger if
-// no context holds K blocks. If only a flag states it, the longest list must also hold all of
-// its context.
+// findTopK finds K: the length of the longest list, unless K is stated. A stated K may be larger if
+// no context holds K blocks. If only a flag states it, the longest list must also hold its whole
+// context.
 func (c *collector) findTopK(m *trace.Meta) error {
 	small := m.Blocks(int(c.maxSeqLen)) < m.TopK
 	if c.opts.Meta.TopK > 0 && !slices.ContainsFunc(c.statements, func(s statement) bool { return s.meta.TopK > 0 }) {
@@ -143,7 +143,7 @@ func (c *collector) findPrompts() error {
 	return nil
 }
 
-// warnUnsaid warns of what is not stated and the replay will assume.
+// warnUnsaid warns about facts that are not stated and that the replay will assume.
 func (c *collector) warnUnsaid(m *trace.Meta) {
 	if _, _, known := m.Pins(); !known {
 		c.warn("sink and local sizes are not both stated (--sink, --local): replay takes 0 and 1 for what is unsaid")

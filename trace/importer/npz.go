@@ -19,19 +19,18 @@ import (
 // npzNames are the entries of an .npz that are read: the lists, then three scalars.
 var npzNames = []string{"topk_indices.npy", "prompt_len.npy", "output_len.npy", "slot_ctx0.npy"}
 
-// npzArrays are what an .npz holds: the lists as (steps, layers, topk) and three
-// scalars.
+// npzArrays is the content of an .npz: the lists as (steps, layers, topk) and three scalars.
 type npzArrays struct {
 	indices             []int32
 	steps, layers, topk int
-	prompt, output      int // tokens of prompt and completion
-	context0            int // slot_ctx0: tokens in the cache before row 0's, so its position
+	prompt, output      int // tokens in the prompt and in the completion
+	context0            int // slot_ctx0: tokens in the cache before row 0, which is the position of row 0
 }
 
-// MissingError is the error of a source for which options are missing.
+// MissingError is the error of a source that needs more options.
 type MissingError struct {
 	Format Format
-	Flags  []string // that state them on the command line
+	Flags  []string // flags that state them on the command line
 }
 
 // Error names all flags at once.
@@ -39,8 +38,8 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("%v does not state everything: give %s", e.Format, strings.Join(e.Flags, " and "))
 }
 
-// Missing is the error of the options that a source of format f needs and o does not state,
-// nil if none is missing.
+// Missing returns an error that lists the options that a source of format f needs and o lacks. It
+// returns nil if none is missing.
 func (o *Options) Missing(f Format) error {
 	e := &MissingError{Format: f}
 	if f == NPZ && o.RequestID == "" {
@@ -55,7 +54,7 @@ func (o *Options) Missing(f Format) error {
 	return e
 }
 
-// decodeNPZ reads the arrays of one request, whole.
+// decodeNPZ reads the arrays of one request into memory.
 func decodeNPZ(s *source, c *collector) error {
 	if err := c.opts.Missing(NPZ); err != nil {
 		return err
@@ -113,7 +112,7 @@ func (a *npzArrays) check() error {
 	return nil
 }
 
-// stoppable is a file whose reading ends with a context.
+// stoppable is a file whose reads fail after a context ends.
 type stoppable struct {
 	ctx  context.Context
 	file io.ReaderAt
@@ -127,8 +126,8 @@ func (s stoppable) ReadAt(p []byte, at int64) (int, error) {
 	return s.file.ReadAt(p, at)
 }
 
-// readNPZ reads the arrays from a zip archive of size bytes, which unpacks to limit bytes at
-// most. It also returns the names of the entries that it does not read.
+// readNPZ reads the arrays from a zip archive of size bytes, which may unpack to at most limit
+// bytes. It also returns the names of the entries that it skips.
 func readNPZ(file io.ReaderAt, size, limit int64) (*npzArrays, []string, error) {
 	z, err := zip.NewReader(file, size)
 	if err != nil {
@@ -169,9 +168,8 @@ func readNPZ(file io.ReaderAt, size, limit int64) (*npzArrays, []string, error) 
 	return a, ignored, nil
 }
 
-// readArray reads an integer array as int32, with its shape. The bytes are read first, so that
-// the zip's checksum and the array's size are checked before npyio, which takes an early end
-// for zeros, sees them.
+// readArray reads an integer array as int32, with its shape. It reads all bytes first, to check the
+// zip's checksum and the size of the array. npyio would read zeros from a truncated entry.
 func readArray(f *zip.File) (values []int32, shape []int, err error) {
 	r, err := f.Open()
 	if err != nil {
@@ -195,7 +193,7 @@ func readArray(f *zip.File) (values []int32, shape []int, err error) {
 	return values, shape, err
 }
 
-// readInts reads the values, whose bytes must be as many as the header asks for.
+// readInts reads the values. The number of bytes must match the header.
 func readInts(r *npy.Reader, have int) ([]int32, error) {
 	h := r.Header.Descr
 	if h.Fortran && len(h.Shape) > 1 {

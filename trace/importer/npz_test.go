@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The scalars of an npz agree with each other and the lists: two rows of a layer, at the
-// positions 11 and 12 behind a prompt of 10, are steps 1 and 2 of an output of 3.
+// The scalars of an npz agree with each other and with the lists. The prompt has 10 tokens and the
+// output 3. Two rows at the positions 11 and 12 are then steps 1 and 2.
 func TestNPZScalars(t *testing.T) {
 	good := npzArrays{indices: []int32{11, 12}, steps: 2, layers: 1, topk: 1, prompt: 10, output: 3, context0: 11}
 	if err := good.check(); err != nil {

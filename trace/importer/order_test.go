@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A list whose order means nothing takes along what is parallel to it.
+// Sorting a list without an order also sorts its parallel columns.
 func TestAscend(t *testing.T) {
 	r := record{indices: []int32{3, 1, 2}, scores: []float32{0.5, 0.25, 0.75}, attention: []float32{30, 10, 20}}
 	r.ascend()

@@ -15,7 +15,7 @@ import (
 	hardened "github.com/kvreplay/kvreplay/trace/parquet"
 )
 
-// decodeParquet reads a table of any writer, row by row.
+// decodeParquet reads a Parquet table of any writer, row by row.
 func decodeParquet(s *source, c *collector) error {
 	file, size, err := s.randomAccess()
 	if err != nil {
@@ -76,7 +76,7 @@ func (t *table) addGroup(group parquet.RowGroup, leaves []parquetLeaf) error {
 	}
 }
 
-// checkCodecs reports a compression that the library may read back as other values.
+// checkCodecs reports a compression that the library may decode to wrong values.
 func checkCodecs(pf *parquet.File) error {
 	for _, g := range pf.Metadata().RowGroups {
 		for i := range g.Columns {
@@ -89,8 +89,8 @@ func checkCodecs(pf *parquet.File) error {
 	return nil
 }
 
-// checkIntegrity verifies a trace that states a digest, checks a seal and page headers, and
-// warns where nothing would show damage of pages.
+// checkIntegrity verifies a trace that states a digest, and checks a seal and page headers. It
+// warns if nothing would reveal damaged pages.
 func checkIntegrity(s *source, c *collector, opened *hardened.File, file io.ReaderAt, size int64) error {
 	if err := trace.CheckSeal(opened.Lookup); err != nil {
 		return err
@@ -112,7 +112,7 @@ func checkIntegrity(s *source, c *collector, opened *hardened.File, file io.Read
 	return nil
 }
 
-// bindLeaves finds out what each leaf column of the file is.
+// bindLeaves maps each leaf column of the file to a column of the trace.
 func bindLeaves(pf *parquet.File) (leaves []parquetLeaf, err error) {
 	var bound [numColumns]bool
 	elements := slices.DeleteFunc(slices.Clone(pf.Metadata().Schema), func(e format.SchemaElement) bool { return !e.Type.Valid })
@@ -132,17 +132,17 @@ func bindLeaves(pf *parquet.File) (leaves []parquetLeaf, err error) {
 	return leaves, nil
 }
 
-// parquetLeaf is what a leaf column of the file is to us.
+// parquetLeaf maps a leaf column of the file to a column of the trace.
 type parquetLeaf struct {
-	column  int // of columnNames, -1: not read
+	column  int // index in columnNames, -1 if it is not read
 	list    bool
-	present int // definition level from which the list is there, maybe empty
+	present int // definition level from which the list exists, perhaps empty
 	element int // definition level of an element that may be null
-	// unsigned: numbers below 0 are those above the largest signed one
+	// numbers below 0 stand for unsigned ones above the largest signed number
 	unsigned bool
 }
 
-// bindLeaf finds out what the leaf column at path holds, which the file declares by element.
+// bindLeaf maps the leaf column at path, which the file declares as element.
 func bindLeaf(schema *parquet.Schema, path []string, element *format.SchemaElement) (parquetLeaf, error) {
 	leaf := parquetLeaf{}
 	if leaf.column = slices.Index(columnNames[:], path[0]); leaf.column < 0 {
@@ -151,11 +151,11 @@ func bindLeaf(schema *parquet.Schema, path []string, element *format.SchemaEleme
 	found, _ := schema.Lookup(path...)
 	leaf.list = isList(leaf.column)
 	if isOptional(leaf.column) && len(path) == 1 && isLogical[*format.NullType](found.Node.Type()) {
-		leaf.column = -1 // what pandas and pyarrow make of a column of None: as good as absent
+		leaf.column = -1 // pandas and pyarrow write this for a column of None, which counts as absent
 		return leaf, nil
 	}
 	depth, rep, shape := 1, 0, "one value a row"
-	if leaf.list { // of three levels, or of the two or one of older writers
+	if leaf.list { // a list has three levels, or two or one in files of older writers
 		depth, rep, shape = 3, 1, "a list of numbers"
 	}
 	if leaf.list && len(path) == 1 && found.Node.Type().Kind() == parquet.ByteArray {
@@ -175,7 +175,7 @@ func bindLeaf(schema *parquet.Schema, path []string, element *format.SchemaEleme
 	return leaf, checkKind(leaf.column, parquetKind(typ, element), typ)
 }
 
-// isLogical reports whether a type has that logical one.
+// isLogical reports whether a type has the logical type L.
 func isLogical[L any](t parquet.Type) bool {
 	if t.LogicalType() == nil {
 		return false
@@ -184,14 +184,14 @@ func isLogical[L any](t parquet.Type) bool {
 	return ok
 }
 
-// isHalf reports whether values are of half precision, two bytes each, which the library
-// keeps as bytes and whose logical type it forgets.
+// isHalf reports whether values have half precision. The library returns them as two bytes each and
+// does not keep their logical type.
 func isHalf(e *format.SchemaElement) bool {
 	_, ok := e.LogicalType.Value.(*format.Float16Type)
 	return ok && e.Type.V == format.FixedLenByteArray && e.TypeLength.V == 2
 }
 
-// parquetKind is the kind of a type. Logical types make other things of numbers: dates, times
+// parquetKind returns the kind of a type. Logical types give numbers another meaning: dates, times
 // and decimals.
 func parquetKind(t parquet.Type, element *format.SchemaElement) kind {
 	switch t.Kind() {
@@ -212,7 +212,7 @@ func parquetKind(t parquet.Type, element *format.SchemaElement) kind {
 	return others
 }
 
-// fillParquet puts the values of a row into the cells.
+// fillParquet sets the cells to the values of a row.
 func (c *cells) fillParquet(row parquet.Row, leaves []parquetLeaf) error {
 	for _, v := range row {
 		leaf := &leaves[v.Column()]
@@ -237,7 +237,7 @@ func (c *cells) fillParquet(row parquet.Row, leaves []parquetLeaf) error {
 	return nil
 }
 
-// number is a value of one of the types that bindLeaf lets pass.
+// number returns a value of a type that bindLeaf accepts.
 func (l *parquetLeaf) number(v parquet.Value) numeric {
 	switch v.Kind() {
 	case parquet.Int32:

@@ -8,26 +8,26 @@ import (
 	"sort"
 )
 
-// record is one (request, layer, head, step) as a decoder hands it on. Its slices
-// belong to the decoder; the collector copies them.
+// record is one (request, layer, head, step) from a decoder. Its slices belong to the decoder, so
+// the collector copies them.
 type record struct {
 	request     string
 	layer, head int32
-	step        int32 // as the source counts
+	step        int32 // step number of the source
 	seqLen      int32 // query position + 1
 	states      bool  // the source states the prompt's length, seqLen − step − 1
 	at          int64 // line, row or position in the source
 	indices     []int32
-	scores      []float32 // nil: none; else parallel to indices
-	wide        []float64 // scores that the source has at this precision; not stored
-	attention   []float32 // nil: none; else parallel to indices
+	scores      []float32 // nil, or parallel to indices
+	wide        []float64 // scores in the source's higher precision, not stored
+	attention   []float32 // nil, or parallel to indices
 	covered     *float32
-	predicted   []int32   // nil: none recorded
-	promptMass  []float32 // empty but in one row of a stream
-	emptyMass   bool      // a list of prompt masses is there, and has no value
+	predicted   []int32   // nil if none is recorded
+	promptMass  []float32 // empty except in one row of a stream
+	emptyMass   bool      // the list of prompt masses exists and is empty
 }
 
-// dropPadding removes the −1 entries, and what is parallel to them.
+// dropPadding removes the −1 entries and the parallel values.
 func (r *record) dropPadding() {
 	padding := func(x int32) bool { return x == -1 }
 	r.predicted = slices.DeleteFunc(r.predicted, padding)
@@ -53,8 +53,8 @@ const (
 	hasStep
 )
 
-// encode appends the stored form: flags, source, at, lengths, lists, and the step where the
-// source states it against a prompt. Key and context are in the index entry.
+// encode appends the stored form: flags, source, at, lengths and lists. If the source states the
+// prompt length, it also stores the step. Key and context are in the index entry.
 func (r *record) encode(dst []byte, source int32) []byte {
 	flags, covered := byte(0), float32(0)
 	if len(r.scores) > 0 {
@@ -131,19 +131,18 @@ func (r *record) decode(b []byte) (source int32) {
 }
 
 func appendList[T int32 | float32](dst []byte, list []T) []byte {
-	dst, _ = binary.Append(dst, binary.LittleEndian, list) // of a fixed size
+	dst, _ = binary.Append(dst, binary.LittleEndian, list) // the size is fixed, so this cannot fail
 	return dst
 }
 
-// cutList decodes n values to the memory of dst and returns the bytes behind them.
+// cutList decodes n values into the memory of dst and returns the remaining bytes.
 func cutList[T int32 | float32](dst []T, b []byte, n int) ([]T, []byte) {
 	dst = slices.Grow(dst[:0], n)[:n]
-	_, _ = binary.Decode(b, binary.LittleEndian, dst) // of a fixed size
+	_, _ = binary.Decode(b, binary.LittleEndian, dst) // the size is fixed, so this cannot fail
 	return dst, b[4*n:]
 }
 
-// rank brings a list into the order of its scores, then list order, at the precision that
-// the source has them in.
+// rank sorts a list by descending scores at the precision of the source. Ties keep list order.
 func (r *record) rank() {
 	if len(r.wide) > 0 {
 		rankBy(r, r.wide)
@@ -152,8 +151,8 @@ func (r *record) rank() {
 	rankBy(r, r.scores)
 }
 
-// rankBy sorts the list by falling scores, unless it is. A NaN has no rank: such a list is
-// left for the rules to reject.
+// rankBy sorts the list by descending scores, unless it is sorted. A list with a NaN stays
+// unsorted, and the rules reject it later.
 func rankBy[T float32 | float64](r *record, scores []T) {
 	if !falling(scores) && !slices.ContainsFunc(scores, func(v T) bool { return v != v }) {
 		r.permute(func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
@@ -165,7 +164,7 @@ func falling[T float32 | float64](scores []T) bool {
 	return sort.SliceIsSorted(scores, func(i, j int) bool { return scores[i] > scores[j] })
 }
 
-// ascend sorts a list whose order means nothing.
+// ascend sorts a list without an order.
 func (r *record) ascend() {
 	if len(r.scores)+len(r.attention) == 0 {
 		slices.Sort(r.indices)
@@ -174,7 +173,7 @@ func (r *record) ascend() {
 	r.permute(func(a, b int) int { return cmp.Compare(r.indices[a], r.indices[b]) })
 }
 
-// permute sorts the list stably by compare of positions, with what is parallel to it.
+// permute sorts the list and its parallel columns stably. compare gets positions.
 func (r *record) permute(compare func(a, b int) int) {
 	at := make([]int, len(r.indices))
 	for i := range at {
@@ -184,7 +183,7 @@ func (r *record) permute(compare func(a, b int) int) {
 	r.pick(at)
 }
 
-// pick reduces the list, and what is parallel to it, to the positions given.
+// pick reduces the list and its parallel columns to the given positions.
 func (r *record) pick(at []int) {
 	r.indices, r.scores, r.wide, r.attention = pick(r.indices, at), pick(r.scores, at), pick(r.wide, at), pick(r.attention, at)
 }

@@ -63,7 +63,7 @@ func randomRow(r *rand.Rand, m *trace.Meta, step int32, blocks int) trace.Row {
 	return row
 }
 
-// A trace through Arrow (file and stream) or Parquet, with its metadata, is itself.
+// A trace that goes through Arrow (file and stream) or Parquet with its metadata is unchanged.
 func TestRoundTrip(t *testing.T) {
 	for seed := range uint64(12) {
 		dir := t.TempDir()
@@ -103,7 +103,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// The mass of a prompt is kept where the row that carries it, a window, is left out.
+// The prompt mass is kept if the window that carries it is left out.
 func TestPromptMassOutlivesItsRow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.parquet")
 	want := randomTrace(t, 1, path)
@@ -127,7 +127,7 @@ func TestPromptMassOutlivesItsRow(t *testing.T) {
 	mustFail(t, Options{}, []string{`request "r" layer 0 has prompt_mass here and at`, "in one row of a stream"}, twice)
 }
 
-// What several sources note is kept side by side, each once.
+// The notes of several sources are joined without duplicates.
 func TestNotesOfSources(t *testing.T) {
 	dir := t.TempDir()
 	var paths []string
@@ -154,7 +154,7 @@ func TestNotesOfSources(t *testing.T) {
 	}
 }
 
-// imported is the metadata of what the sources make.
+// imported returns the metadata of the trace that the sources make.
 func imported(t *testing.T, o Options, paths ...string) *trace.Meta {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out.parquet")
@@ -169,7 +169,7 @@ func imported(t *testing.T, o Options, paths ...string) *trace.Meta {
 	return f.Meta()
 }
 
-// Sources that state different things are told apart by name.
+// The error names the sources that state different values.
 func TestTwoSourcesDisagree(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
@@ -178,7 +178,7 @@ func TestTwoSourcesDisagree(t *testing.T) {
 	mustFail(t, Options{}, []string{b + ": says block_tokens 2", a + " says 1"}, a, b)
 }
 
-// An empty list of prompt masses, of a prompt without tokens, is told from none.
+// An empty list of prompt masses, from a prompt without tokens, differs from no list.
 func TestEmptyPromptMass(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1, ScoreMantissaBits: number(23)})
@@ -213,7 +213,7 @@ func digest(t *testing.T, path string) string {
 	return f.StoredDigest()
 }
 
-// A prompt's length that a table states stands, though the layers of a request differ in it.
+// A prompt length that a table states is kept, even if the layers of a request differ in it.
 func TestPromptOfStreams(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.parquet")
 	w, err := trace.Create(path, trace.Meta{Order: trace.OrderRank, TopK: 1, BlockTokens: 1})
@@ -238,7 +238,7 @@ func TestPromptOfStreams(t *testing.T) {
 	}
 	mustFail(t, Options{PromptLen: 95}, []string{"row 1", "prompt of 90 tokens", "--prompt-len says 95"}, path)
 	a, b := &trace.Stream{}, &trace.Stream{}
-	for i, s := range []*trace.Stream{a, b} { // of one key
+	for i, s := range []*trace.Stream{a, b} { // both have the same key
 		s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: int32(9 + 3*i)})
 		s.Append(trace.Row{Indices: []int32{1}})
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// A trace whose metadata were changed is refused, gzip'ed or not.
+// A trace with altered metadata is refused, with and without gzip.
 func TestAlteredTrace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.parquet")
 	randomTrace(t, 0, path)
@@ -22,7 +22,7 @@ func TestAlteredTrace(t *testing.T) {
 	}
 }
 
-// Content that is not what a stated digest names is refused, gzip'ed or not.
+// Content that does not match the stated digest is refused, with and without gzip.
 func TestOtherDigest(t *testing.T) {
 	content := sealedParquet(t, "sha256:"+hex.EncodeToString(make([]byte, 32)), "")
 	for _, content := range [][]byte{content, zipped(t, content)} {
@@ -30,7 +30,7 @@ func TestOtherDigest(t *testing.T) {
 	}
 }
 
-// A seal is checked where no digest is stated, too.
+// A seal is checked even if no digest is stated.
 func TestSealWithoutDigest(t *testing.T) {
 	sum := sha256.Sum256([]byte(sealedMeta + "\n"))
 	importAll(t, Options{}, write(t, t.TempDir(), "good", sealedParquet(t, "", hex.EncodeToString(sum[:8]))))
@@ -39,7 +39,7 @@ func TestSealWithoutDigest(t *testing.T) {
 
 const sealedMeta = `{"block_tokens":1,"candidates":2,"order":"rank","topk":2,"version":1}`
 
-// sealedParquet is a trace of one row with a digest and a seal; empty is none.
+// sealedParquet returns a trace of one row with a digest and a seal. Empty means none.
 func sealedParquet(t *testing.T, digest, seal string) []byte {
 	t.Helper()
 	type row struct {
@@ -66,7 +66,7 @@ func sealedParquet(t *testing.T, digest, seal string) []byte {
 	return out.Bytes()
 }
 
-// An Arrow file keeps the keys of the trace that it was made of.
+// An Arrow file keeps the keys of the trace that it was made from.
 func TestArrowSeal(t *testing.T) {
 	s := &trace.Stream{}
 	s.Reset(trace.StreamInfo{Key: trace.Key{Request: "r", Head: trace.NoHead}, PromptLen: 9})

@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// sglangResponse is the part of a response that matters.
+// sglangResponse holds the fields of a response that are read.
 type sglangResponse struct {
 	MetaInfo *struct {
 		ID         *jsonID     `json:"id"`
@@ -20,8 +20,8 @@ type sglangResponse struct {
 	} `json:"meta_info"`
 }
 
-// base64Bytes are bytes that the text has so. A list of numbers, which encoding/json would take for
-// bytes as well, is refused.
+// base64Bytes are bytes in base64. It refuses a list of numbers, which encoding/json would also
+// accept as bytes.
 type base64Bytes []byte
 
 // UnmarshalJSON accepts a string or null.
@@ -52,8 +52,8 @@ func (l *sglangResponses) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// decodeSGLang reads one or more JSON values, each a response or a list of them. Of a list
-// one element is held at a time.
+// decodeSGLang reads one or more JSON values, each a response or a list of them. It holds one list
+// element in memory at a time.
 func decodeSGLang(s *source, c *collector) error {
 	s.unit = "response"
 	r, err := s.reader()
@@ -88,10 +88,10 @@ func decodeSGLang(s *source, c *collector) error {
 	}
 }
 
-// enterOrLeave reads the bracket of a list in the file, if it is what comes next, and
-// returns whether what follows is in the list.
+// enterOrLeave reads a list bracket if it is the next token. It returns whether the next value is
+// in the list.
 func enterOrLeave(dec *json.Decoder, inList bool) (bool, error) {
-	more := dec.More() // fills the buffer from the next byte that is no space on
+	more := dec.More() // fills the buffer, starting at the next byte that is not white space
 	var next [1]byte
 	_, _ = dec.Buffered().Read(next[:])
 	if inList && more || !inList && next[0] != '[' {
@@ -110,7 +110,7 @@ func sglangCause(err error) error {
 	return fmt.Errorf("read response: %w", jsonCause(err))
 }
 
-// boundedReader fails once more than limit bytes were read for one JSON value.
+// boundedReader fails after more than limit bytes for one JSON value.
 type boundedReader struct {
 	r           io.Reader
 	limit, left int64
@@ -159,7 +159,7 @@ func addSGLang(s *source, c *collector, n int64, resp *sglangResponse) error {
 	return nil
 }
 
-// check reports what a response lacks, and returns its id.
+// check reports a missing field of a response, and returns its id.
 func (r *sglangResponse) check(o *Options) (string, error) {
 	m := r.MetaInfo
 	switch {
@@ -183,13 +183,13 @@ func (r *sglangResponse) check(o *Options) (string, error) {
 	return string(*m.ID), nil
 }
 
-// int32At is value i of the array.
+// int32At returns value i of the array.
 func int32At(b []byte, i int) int32 { return int32(binary.LittleEndian.Uint32(b[4*i:])) }
 
-// shape is that of an indexer_topk array: rows of layers × topk.
+// shape is the shape of an indexer_topk array: rows of layers × topk.
 type shape struct {
 	rows, layers, topk int
-	derived            bool // layers and topk were read off the data
+	derived            bool // layers and topk were inferred from the data
 }
 
 // list appends the list of a position and layer to dst, padding included.
@@ -201,9 +201,9 @@ func (s shape) list(dst []int32, b []byte, position, layer int) []int32 {
 	return dst
 }
 
-// findShape works out the shape of an array that comes without one. A server that
-// returns the row of the last token too has prompt + completion rows, else one less.
-// Layers and index_topk are given (0: not), or follow from the data without doubt.
+// findShape computes the shape of an array. A server that also returns the row of the last token
+// has prompt + completion rows, otherwise one less. Layers and index_topk are given, or they are 0
+// and must follow from the data without doubt.
 func findShape(b []byte, prompt, completion, layers, topk int) (shape, error) {
 	n := len(b) / 4
 	var fits []shape
@@ -239,9 +239,8 @@ func findShape(b []byte, prompt, completion, layers, topk int) (shape, error) {
 		n, prompt+completion-1, prompt+completion)
 }
 
-// wide reports whether the values are those of an int64 array, low half first: behind each
-// stands its sign. Lists of several int32 are not like that, as that of the query at position 0
-// is 0 and padding.
+// wide reports whether the values look like an int64 array: after each low half follows its sign.
+// Lists of several int32 differ from that. The list of the query at position 0 is 0 and padding.
 func wide(b []byte) bool {
 	if len(b) < 8 || len(b)%8 != 0 || int32At(b, 0) > 0 {
 		return false
@@ -256,7 +255,7 @@ func wide(b []byte) bool {
 	return any
 }
 
-// stranger is a value of row 0 that is neither token 0 nor padding.
+// stranger returns a value of row 0 that is neither token 0 nor padding.
 func stranger(row []byte) (int32, bool) {
 	for i := range len(row) / 4 {
 		if v := int32At(row, i); v != 0 && v != -1 {
@@ -284,11 +283,10 @@ func split(b []byte, rows, per, layers, topk int) (shape, bool) {
 	return s, s.layers > 0
 }
 
-// readShape reads the split off the data, or returns zeros. The query at position 0
-// can select token 0 only, so in each layer's list of row 0 a single 0 comes before
-// the padding; that these stand at equal distances gives the lists' length. A layer
-// that was empty there would spoil this, so every list must then hold as much as its
-// context does until it is full: min(position + 1, topk) tokens.
+// readShape infers the split from the data, or returns zeros. The query at position 0 can select
+// only token 0. In row 0 each layer's list is therefore a single 0 followed by padding, and the
+// equal distances of the zeros give the list length. A layer with an empty list there would spoil
+// this. So every list must also hold min(position + 1, topk) tokens.
 func readShape(b []byte, rows, per int) (layers, topk int) {
 	var starts []int
 	for i := range per {
@@ -320,8 +318,8 @@ func readShape(b []byte, rows, per int) (layers, topk int) {
 	return s.layers, s.topk
 }
 
-// filled reports whether every list of a row holds min(position + 1, topk) tokens
-// and padding after them.
+// filled reports whether every list of a row holds min(position + 1, topk) tokens followed by
+// padding.
 func (s shape) filled(b []byte, position int) bool {
 	for layer := range s.layers {
 		start := (position*s.layers + layer) * s.topk
@@ -334,7 +332,7 @@ func (s shape) filled(b []byte, position int) bool {
 	return true
 }
 
-// contradiction reports a stated split that the data deny.
+// contradiction reports a stated split that does not fit the data.
 func contradiction(b []byte, s shape) error {
 	per := s.layers * s.topk
 	layers, topk := readShape(b, s.rows, per)

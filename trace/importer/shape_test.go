@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// packInts is what a server puts into base64.
+// packInts returns the bytes that a server encodes in base64.
 func packInts(values ...int32) []byte {
 	var b []byte
 	for _, v := range values {
@@ -16,7 +16,7 @@ func packInts(values ...int32) []byte {
 	return b
 }
 
-// grid makes rows of layers × topk: as many positions as there are, then padding.
+// grid makes rows of layers × topk. Each list holds all positions so far, then padding.
 func grid(rows, layers, topk int) []byte {
 	var values []int32
 	for p := range rows {
@@ -33,7 +33,7 @@ func grid(rows, layers, topk int) []byte {
 	return packInts(values...)
 }
 
-// widened is an int32 array as int64.
+// widened returns an int32 array as int64.
 func widened(b []byte) (wide []byte) {
 	for i := range len(b) / 4 {
 		wide = binary.LittleEndian.AppendUint64(wide, uint64(int64(int32At(b, i))))
@@ -42,7 +42,7 @@ func widened(b []byte) (wide []byte) {
 }
 
 func TestFindShape(t *testing.T) {
-	ambiguous := bytes.Repeat(packInts(5), 6*7*5) // 6 and 7 rows fit, nothing in it tells
+	ambiguous := bytes.Repeat(packInts(5), 6*7*5) // 6 and 7 rows fit, and the values do not decide
 	for _, c := range []struct {
 		name                             string
 		b                                []byte

@@ -14,24 +14,24 @@ import (
 	"github.com/kvreplay/kvreplay/internal/gunzip"
 )
 
-// source is one open file. Its text comes unpacked; formats that need random access
-// get a file of their own.
+// source is one open file. Readers get its unpacked text. Formats with random access get a
+// temporary file.
 type source struct {
 	path    string
-	number  int32 // in the order of the command line
+	number  int32 // position on the command line
 	size    int64 // bytes on disk
 	found   Found
-	unit    string // what `at` of a record counts: line, row, position
+	unit    string // unit of `at` in a record: line, row, position
 	records int64
-	ordered bool // it states the order of its lists
-	// candidates is the longest list that it states, M; 0: unsaid
+	ordered bool // the source states the order of its lists
+	// candidates is the longest list that the source states, M. 0 is not stated.
 	candidates int
 	opts       *Options
 	file       *os.File
 	closers    []func()
 }
 
-// Detect tells from its content, never from its name, what the file at path is.
+// Detect finds the format of the file at path from its content, never from its name.
 func Detect(path string) (Found, error) {
 	s, err := openSource(path, &Options{})
 	if err != nil {
@@ -91,8 +91,8 @@ func (s *source) reader() (io.Reader, error) {
 	return withoutMark(r), nil
 }
 
-// withoutMark passes over the byte order mark that editors put before a text; no binary
-// format begins with its bytes.
+// withoutMark skips the byte order mark that editors put before a text. No binary format begins
+// with its bytes.
 func withoutMark(r *bufio.Reader) io.Reader {
 	if head, _ := r.Peek(3); string(head) == "\xef\xbb\xbf" {
 		_, _ = r.Discard(3)
@@ -100,8 +100,8 @@ func withoutMark(r *bufio.Reader) io.Reader {
 	return r
 }
 
-// randomAccess returns the unpacked content as a file, with its size; gzip'ed
-// content is unpacked to a temporary one.
+// randomAccess returns the unpacked content as a file, with its size in bytes. Content in gzip is
+// unpacked to a temporary file.
 func (s *source) randomAccess() (*os.File, int64, error) {
 	if !s.found.Gzip {
 		return s.file, s.size, nil
@@ -128,15 +128,15 @@ func (s *source) close() {
 	}
 }
 
-// at names a place in the source.
+// at returns the name of a place in the source.
 func (s *source) at(n int64) string { return fmt.Sprintf("%s: %s %d", s.path, s.unit, n) }
 
-// errorAt is an error at a line, row or position.
+// errorAt returns an error at a line, row or position.
 func (s *source) errorAt(n int64, format string, args ...any) error {
 	return fmt.Errorf("%s: %w", s.at(n), fmt.Errorf(format, args...))
 }
 
-// explain puts the path before an error that lacks it.
+// explain adds the path to an error that lacks it.
 func (s *source) explain(err error) error {
 	if strings.HasPrefix(err.Error(), s.path+":") {
 		return err
@@ -144,7 +144,7 @@ func (s *source) explain(err error) error {
 	return fmt.Errorf("%s: %w", s.path, err)
 }
 
-// Format is a kind of source.
+// Format is the format of a source.
 type Format int
 
 // The formats that Import reads. The names that messages use are in String.
@@ -160,19 +160,19 @@ const (
 
 var formatNames = [...]string{"unknown", "SGLang JSON", "npz", "JSON lines", "Arrow IPC file", "Arrow IPC stream", "Parquet"}
 
-// String is the name of the format in messages.
+// String returns the name of the format in messages.
 func (f Format) String() string { return formatNames[f] }
 
-// Known lists the formats with what they are known by, for messages.
+// Known lists the formats and their distinguishing fields, for messages.
 const Known = "SGLang JSON (meta_info with indexer_topk), npz (zip with topk_indices.npy), JSON lines (selected_token_pos), Arrow IPC file or stream, Parquet; each gzip'ed or not"
 
-// Found is what the content of a file turned out to be.
+// Found is the detected format of a file.
 type Found struct {
 	Format Format
 	Gzip   bool
 }
 
-// String is the format and its wrapping.
+// String returns the format and its compression.
 func (f Found) String() string {
 	if f.Gzip {
 		return f.Format.String() + " (gzip)"
@@ -180,11 +180,11 @@ func (f Found) String() string {
 	return f.Format.String()
 }
 
-// magics are the first bytes of formats, ours and others that are worth a name.
+// magics are the first bytes of known formats, readable or not.
 var magics = []struct {
 	bytes  string
 	format Format
-	name   string // of a format that is not read, with what to do
+	name   string // name and remedy of a format that is not read
 }{
 	{"PK\x03\x04", NPZ, ""},
 	{"PK\x05\x06", Unknown, "an empty zip archive"},
@@ -208,8 +208,8 @@ var magics = []struct {
 
 const pickle = "a Python pickle; save it by numpy.savez, or a table by to_parquet"
 
-// sniff tells the format of content that is not gzip'ed. r is read as far as the
-// first object's keys need.
+// sniff detects the format of content that is not compressed. It reads r only as far as the keys of
+// the first object require.
 func sniff(r io.Reader) (Format, error) {
 	head := make([]byte, 512)
 	n, err := io.ReadFull(r, head)
@@ -235,7 +235,7 @@ func sniff(r io.Reader) (Format, error) {
 	return Unknown, fmt.Errorf("begins with %q, which is none of: %s", head[:min(n, 16)], Known)
 }
 
-// sniffJSON reads the keys of the first object until one tells the format.
+// sniffJSON reads the keys of the first object until one identifies the format.
 func sniffJSON(r io.Reader) (Format, error) {
 	dec := json.NewDecoder(r)
 	list := false
@@ -278,10 +278,10 @@ func sniffJSON(r io.Reader) (Format, error) {
 		strings.Join(keys[:min(len(keys), 10)], ", "), Known)
 }
 
-// jsonlKeys are the keys that only a line of JSONL has.
+// jsonlKeys are keys that only JSONL has.
 var jsonlKeys = map[string]bool{"selected_token_pos": true, "step_idx": true, "seq_len_current": true}
 
-// skipValue consumes the next value, however deep.
+// skipValue consumes the next value at any depth.
 func skipValue(dec *json.Decoder) error {
 	for depth := 0; ; {
 		t, err := dec.Token()

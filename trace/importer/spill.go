@@ -16,8 +16,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// spill keeps encoded records: in memory up to limit bytes, beyond it in a
-// temporary file. First all are appended, then any is read by its offset.
+// spill keeps encoded records in memory up to limit bytes, and beyond it in a temporary file. All
+// records are appended first. Then any record can be read by its offset.
 type spill struct {
 	limit int64
 	dir   string
@@ -27,7 +27,7 @@ type spill struct {
 	out   *bufio.Writer
 }
 
-// add appends b and returns where it begins.
+// add appends b and returns its offset.
 func (s *spill) add(b []byte) (offset int64, err error) {
 	offset = s.size
 	s.size += int64(len(b))
@@ -46,7 +46,7 @@ func (s *spill) add(b []byte) (offset int64, err error) {
 	return offset, nil
 }
 
-// overflow moves what is in memory to a temporary file.
+// overflow moves the content of memory to a temporary file.
 func (s *spill) overflow() (err error) {
 	if s.file, err = os.CreateTemp(s.dir, "kvreplay-import-*"); err != nil {
 		return fmt.Errorf("create temporary file (--tmp names its directory): %w", err)
@@ -57,7 +57,7 @@ func (s *spill) overflow() (err error) {
 	return err
 }
 
-// finish ends the appending.
+// finish ends appending.
 func (s *spill) finish() error {
 	if s.file == nil {
 		return nil
@@ -68,7 +68,7 @@ func (s *spill) finish() error {
 	return nil
 }
 
-// read returns the n bytes at offset; they are valid until the next call with buf.
+// read returns the n bytes at offset. They are valid until the next call with buf.
 func (s *spill) read(offset int64, n int, buf []byte) ([]byte, error) {
 	if s.file == nil {
 		return s.mem[offset : offset+int64(n)], nil
@@ -91,8 +91,8 @@ func (s *spill) close() {
 	}
 }
 
-// entry says where a record lies; entries, not records, are sorted. Records differ
-// in size, entries do not, so the memory of a sort of n entries is known.
+// entry is the place of a record. Entries are sorted instead of records, because all have the same
+// size. The memory of a sort is therefore known.
 type entry struct {
 	key    trace.Key
 	seqLen int32
@@ -100,24 +100,25 @@ type entry struct {
 	offset int64
 }
 
-// entryBytes is what an entry costs in memory while it is sorted, in bytes: the
-// struct, and its share of the sorter's chunks in flight and of request ids.
+// entryBytes is the memory of an entry during the sort, in bytes. It covers the struct and its
+// share of request ids and of the sorter's chunks.
 const entryBytes = 256
 
-// compareEntries orders by stream, then context (which orders like the step), then arrival.
+// compareEntries orders by stream, then by context, then by arrival. Context order equals step
+// order.
 func compareEntries(a, b entry) int {
 	return cmp.Or(a.key.Compare(b.key), cmp.Compare(a.seqLen, b.seqLen), cmp.Compare(a.offset, b.offset))
 }
 
-// index collects entries and hands them back in order: sorted in memory up to limit
-// entries, by an external merge sort beyond.
+// index collects entries and returns them in order. Up to limit entries it sorts in memory, beyond
+// that with an external merge sort.
 type index struct {
 	ctx     context.Context
 	stop    context.CancelFunc
 	limit   int
 	dir     string
 	entries []entry
-	input   chan entry // to the external sort; nil while all fits
+	input   chan entry // to the external sort, nil while all entries fit in memory
 	done    chan struct{}
 	output  <-chan entry
 	failed  <-chan error
@@ -143,14 +144,14 @@ func (x *index) send(e entry) error {
 	select {
 	case x.input <- e:
 		return nil
-	case <-x.done: // the sorter gave up; sorted says why
+	case <-x.done: // the sorter failed, and sorted returns its error
 		return nil
 	case <-x.ctx.Done():
 		return x.ctx.Err()
 	}
 }
 
-// overflow starts the external sort and hands it what was collected.
+// overflow starts the external sort and passes the collected entries to it.
 func (x *index) overflow() error {
 	x.input, x.done = make(chan entry, 256), make(chan struct{})
 	var sorter *extsort.GenericSorter[entry]
@@ -169,7 +170,7 @@ func (x *index) overflow() error {
 	return nil
 }
 
-// sorted yields all entries in order; an error ends it.
+// sorted yields all entries in order. It stops after an error.
 func (x *index) sorted() iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		if x.input == nil {
@@ -194,7 +195,7 @@ func (x *index) sorted() iter.Seq2[entry, error] {
 	}
 }
 
-// close ends a sort that is under way and waits until its files are gone.
+// close ends a running sort and waits until its files are removed.
 func (x *index) close() {
 	x.stop()
 	if x.input == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Columns of a table source (Arrow, Parquet): those of the trace format.
+// Columns of a table source (Arrow, Parquet). They are those of the trace format.
 const (
 	colRequest = iota
 	colLayer
@@ -29,7 +29,7 @@ const (
 var columnNames = [numColumns]string{"request_id", "layer_id", "head", "prompt_len", "step", "seq_len",
 	"topk_indices", "scores", "attention_mass", "predicted_indices", "prompt_mass", "covered_mass"}
 
-// metaKey is the key of the trace's metadata in a table's own.
+// metaKey is the key of the trace's metadata in the metadata of a table.
 const metaKey = "kvreplay"
 
 // isList reports whether the rows of a column hold lists.
@@ -40,8 +40,8 @@ func isOptional(column int) bool {
 	return column == colHead || column == colSeqLen || column >= colScores
 }
 
-// checkColumns checks that a table has the columns that it needs, and returns the names of
-// those that are not read.
+// checkColumns checks that a table has all required columns. It returns the names of the columns
+// that are ignored.
 func checkColumns(names []string, o *Options) (ignored []string, err error) {
 	var needed, optional []string
 	for c, name := range columnNames {
@@ -68,22 +68,22 @@ func checkColumns(names []string, o *Options) (ignored []string, err error) {
 	return ignored, nil
 }
 
-// kind is what the values of a column are.
+// kind is the kind of the values of a column.
 type kind int
 
 const (
-	others  kind = iota // no source has values of this kind in a column that is read
+	others  kind = iota // not valid in any column that is read
 	texts               // strings
 	wholes              // integers of any width
-	singles             // numbers that float32 holds
-	doubles             // numbers of 64 bits: pandas makes them of whole numbers with nulls
+	singles             // numbers that fit float32
+	doubles             // numbers of 64 bits, which pandas also uses for integers with nulls
 )
 
-// wantReals is what scores and masses may be, for messages.
+// wantReals lists the permitted types of scores and masses, for messages.
 const wantReals = "float, double or float16 (bfloat16, which neither Parquet nor Arrow has, becomes float32 exactly: cast it before writing)"
 
-// checkKind reports a column whose type, shown in messages, has values of a kind that the
-// column cannot have.
+// checkKind reports a column whose values have the wrong kind. typ is the column's type, for the
+// message.
 func checkKind(column int, k kind, typ any) error {
 	ok, want := k == wholes || k == doubles, "whole numbers"
 	switch column {
@@ -103,17 +103,17 @@ func checkKind(column int, k kind, typ any) error {
 // numeric is one number of a table.
 type numeric struct {
 	kind  kind
-	whole int64   // of wholes
+	whole int64   // if kind is wholes
 	huge  bool    // whole holds the bits of a number above the largest int64
-	real  float64 // of singles and doubles
+	real  float64 // if kind is singles or doubles
 }
 
 // cells are the values of one row.
 type cells struct {
 	id    string // request_id
 	hasID bool
-	ints  [colSeqLen + 1]int32 // by column; request unused
-	has   [colSeqLen + 1]bool  // neither absent nor null
+	ints  [colSeqLen + 1]int32 // by column, request unused
+	has   [colSeqLen + 1]bool  // present and not null
 	record
 }
 
@@ -123,7 +123,7 @@ func (c *cells) reset() {
 	*c = cells{record: record{indices: r.indices[:0], scores: r.scores[:0], wide: r.wide[:0], attention: r.attention[:0], promptMass: r.promptMass[:0]}}
 }
 
-// startList notes that a list column is not null, though it may be empty.
+// startList notes that a list column is not null. It may be empty.
 func (c *cells) startList(column int) {
 	switch column {
 	case colPredicted:
@@ -133,7 +133,7 @@ func (c *cells) startList(column int) {
 	}
 }
 
-// positions and reals are the values of a list column.
+// positions returns the index values of a list column.
 func (c *cells) positions(column int) *[]int32 {
 	if column == colPredicted {
 		return &c.predicted
@@ -167,7 +167,7 @@ func (c *cells) put(column int, n numeric) error {
 		return nil
 	}
 	if n.kind == doubles {
-		if math.IsNaN(n.real) { // what pandas makes of null
+		if math.IsNaN(n.real) { // pandas turns null into NaN
 			return nil
 		}
 		if n.real != math.Trunc(n.real) || math.Abs(n.real) > 1<<53 {
@@ -194,8 +194,7 @@ func (c *cells) put(column int, n numeric) error {
 	return nil
 }
 
-// finish checks the cells and fills the record from them, and from flags for columns that are
-// absent.
+// finish checks the cells and fills the record from them. Flags replace absent columns.
 func (c *cells) finish(o *Options) error {
 	if !c.hasID {
 		c.id = o.RequestID
@@ -230,7 +229,7 @@ func (c *cells) finish(o *Options) error {
 	return nil
 }
 
-// table adds the rows of a source that has the columns of the trace format.
+// table adds the rows of a source with the columns of the trace format.
 type table struct {
 	source *source
 	c      *collector
@@ -238,8 +237,8 @@ type table struct {
 	cells  cells
 }
 
-// newTable checks the columns of a table and reads its metadata, which lookup returns by key.
-// M may be missing there: a program that writes row by row does not know it.
+// newTable checks the columns of a table and reads its metadata, which lookup returns by key. M may
+// be missing in the metadata, because a program that writes row by row does not know it.
 func newTable(s *source, c *collector, names []string, lookup func(string) (string, bool)) (*table, error) {
 	ignored, err := checkColumns(names, s.opts)
 	if err != nil {
@@ -264,7 +263,7 @@ func newTable(s *source, c *collector, names []string, lookup func(string) (stri
 	return &table{source: s, c: c}, nil
 }
 
-// add adds the row that fill puts into the cells. Its error names the column.
+// add adds the row that fill writes to the cells. Its error names the column.
 func (t *table) add(fill func(*cells) error) error {
 	t.row++
 	t.cells.reset()
@@ -279,9 +278,8 @@ func (t *table) add(fill func(*cells) error) error {
 	return t.c.add(t.source, &t.cells.record)
 }
 
-// half is the value of a half-precision number (IEEE 754 binary16), exactly. The Arrow
-// library's own conversion takes subnormal ones, as most softmax scores are, for numbers near
-// 1e-38.
+// half converts a half-precision number (IEEE 754 binary16) exactly. The Arrow library's own
+// conversion turns subnormal numbers, such as most softmax scores, into numbers near 1e-38.
 func half(bits uint16) float32 {
 	sign, exponent, fraction := bits>>15, int(bits>>10&31), float64(bits&1023)
 	v := math.Ldexp(1024+fraction, exponent-25)

@@ -15,7 +15,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// parquetOf is a Parquet file of one row.
+// parquetOf returns a Parquet file of one row.
 func parquetOf[T any](t *testing.T, row T) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -29,7 +29,8 @@ func parquetOf[T any](t *testing.T, row T) string {
 	return write(t, t.TempDir(), "typed.parquet", out.Bytes())
 }
 
-// What is no plain number is refused by the column's name, though its bytes would be one.
+// A type that is not a plain number is refused with the column's name, even if its bytes could be
+// read as numbers.
 func TestParquetTypes(t *testing.T) {
 	type keys struct {
 		RequestID string `parquet:"request_id"`
@@ -99,16 +100,15 @@ func TestParquetTypes(t *testing.T) {
 	_, streams := importAll(t, Options{Meta: trace.Meta{Order: trace.OrderRank}}, parquetOf(t, struct {
 		keys
 		Step    int8     `parquet:"step"`
-		Indices []uint16 `parquet:"topk_indices"` // repeated, with no list around
+		Indices []uint16 `parquet:"topk_indices"` // repeated without a surrounding list
 	}{k, 0, []uint16{3, 1}}))
 	if list := streams[0].List(0); len(list) != 2 || list[0] != 3 || list[1] != 1 {
 		t.Errorf("list %v, expected 3 and 1", list)
 	}
 }
 
-// Arrow's lists may have integers of any width, as Parquet's; masks and views are refused by
-// A table without its request is that of --request-id; what is in it must not be another, no
-// number may be wider than 32 bits, and none that a row needs may be null.
+// A table without request ids takes the id from --request-id. A table with ids must not have
+// another id. Numbers must fit into 32 bits, and required values must not be null.
 func TestTableRows(t *testing.T) {
 	type row struct {
 		Request *string  `parquet:"request_id,optional"`
@@ -145,7 +145,8 @@ func TestTableRows(t *testing.T) {
 	}
 }
 
-// the column's name.
+// Integers in Arrow lists may have any width, as in Parquet. Masks and views are refused with the
+// column's name.
 func TestArrowTypes(t *testing.T) {
 	file := func(list arrow.DataType, fill func(array.Builder)) string {
 		i32 := arrow.PrimitiveTypes.Int32
@@ -193,7 +194,7 @@ func TestArrowTypes(t *testing.T) {
 	}
 }
 
-// Doubles rank at their own precision, and a NaN ranks nowhere.
+// Doubles rank at their own precision, and a list with a NaN is rejected.
 func TestDoubleScores(t *testing.T) {
 	type row struct {
 		RequestID string    `parquet:"request_id"`
@@ -213,7 +214,7 @@ func TestDoubleScores(t *testing.T) {
 	mustFail(t, Options{}, []string{"scores[1] = NaN"}, parquetOf(t, list(0.25, math.NaN(), 0.5)))
 }
 
-// A null in an Arrow dictionary is as null as one outside.
+// A null in an Arrow dictionary counts as a null.
 func TestArrowDictionaryNull(t *testing.T) {
 	mem, i32 := memory.NewGoAllocator(), arrow.PrimitiveTypes.Int32
 	build := func(null bool, values ...int32) arrow.Array {

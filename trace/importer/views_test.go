@@ -8,7 +8,7 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
-// viewStream is the beginning of an Arrow stream whose only column is of a view type.
+// viewStream returns the beginning of an Arrow stream whose only column has a view type.
 func viewStream(name string, kind byte) []byte {
 	b := flatbuffers.NewBuilder(0)
 	text := b.CreateString(name)
@@ -36,7 +36,7 @@ func viewStream(name string, kind byte) []byte {
 	return append(head, meta...)
 }
 
-// Views are refused by the column's name, with what to do, and not as damage.
+// Views are refused with the column's name and a remedy, not as damage.
 func TestArrowViews(t *testing.T) {
 	for name, kind := range map[string]byte{"request_id": 24, "topk_indices": 25} {
 		path := write(t, t.TempDir(), "views", viewStream(name, kind))

@@ -1,5 +1,5 @@
-// Package inspect says what is in a trace: its metadata, its extent, and how its
-// demand repeats (package locality).
+// Package inspect describes a trace: its metadata, its extent, and how its demand repeats (package
+// locality).
 package inspect
 
 import (
@@ -12,17 +12,17 @@ import (
 	"github.com/kvreplay/kvreplay/trace/locality"
 )
 
-// Options choose what to look at.
+// Options select the measurements.
 type Options struct {
-	TopK   int  // the demand's K in blocks; 0 is the trace's
-	Layers bool // locality of each layer as well
+	TopK   int  // K of the demand in blocks, 0 for the trace's own
+	Layers bool // measure locality of each layer as well
 }
 
-// Report is what `kvreplay inspect --format json` prints; README.md explains the fields.
+// Report is the output of `kvreplay inspect --format json`. README.md explains the fields.
 type Report struct {
 	Path      string     `json:"path"`
 	Bytes     int64      `json:"bytes"`
-	Digest    *string    `json:"digest"` // as stated; null where the file states none
+	Digest    *string    `json:"digest"` // stored digest, null if the file states none
 	Metadata  trace.Meta `json:"metadata"`
 	TopK      int        `json:"topk"` // K of the demand below
 	Columns   []string   `json:"columns"`
@@ -32,7 +32,7 @@ type Report struct {
 	Indices   int64      `json:"indices"`
 	Requests  []Request  `json:"requests"`
 	Layers    []int32    `json:"layers"`
-	Heads     []int32    `json:"heads"` // empty where layers share a selection
+	Heads     []int32    `json:"heads"` // empty if layers share a selection
 	Steps     Extent     `json:"steps"` // counted steps of a stream
 	Windows   Extent     `json:"windows"`
 	PromptLen Extent     `json:"prompt_len"`
@@ -40,16 +40,16 @@ type Report struct {
 	Locality  Locality   `json:"locality"`
 }
 
-// Request is one request's extent.
+// Request is the extent of one request.
 type Request struct {
 	ID        string `json:"id"`
 	PromptLen int32  `json:"prompt_len"`
 	Streams   int    `json:"streams"`
-	Steps     int    `json:"steps"`   // most counted steps of a stream
-	Windows   int    `json:"windows"` // most windows of a stream
+	Steps     int    `json:"steps"`   // largest number of counted steps in a stream
+	Windows   int    `json:"windows"` // largest number of windows in a stream
 }
 
-// Extent is the smallest and the largest of something.
+// Extent is a smallest and a largest value.
 type Extent struct {
 	Min int64 `json:"min"`
 	Max int64 `json:"max"`
@@ -62,10 +62,10 @@ func (e *Extent) add(v int64, first bool) {
 	e.Min, e.Max = min(e.Min, v), max(e.Max, v)
 }
 
-// Locality is of all streams pooled, and of each layer's where asked for.
+// Locality holds the measurements of all streams pooled and, if requested, of each layer.
 type Locality struct {
 	locality.Summary
-	ByLayer []Layer `json:"by_layer"` // null unless asked for
+	ByLayer []Layer `json:"by_layer"` // null unless requested
 }
 
 // Layer is the locality of one layer's streams.
@@ -74,8 +74,8 @@ type Layer struct {
 	locality.Summary
 }
 
-// File describes the trace at path. It reads all lists, and checks them, one stream in
-// memory at a time; ctx stops it between streams.
+// File describes the trace at path. It reads and checks all lists, with one stream in memory at a
+// time. If ctx ends, it stops between streams.
 func File(ctx context.Context, path string, o Options) (*Report, error) {
 	f, err := trace.Open(path)
 	if err != nil {
@@ -107,7 +107,7 @@ func checkTopK(m *trace.Meta, k int) error {
 	return nil
 }
 
-// extent fills in what the directory says.
+// extent fills in the fields that the directory holds.
 func (r *Report) extent(f *trace.File) error {
 	info, err := os.Stat(r.Path)
 	if err != nil {
@@ -151,7 +151,7 @@ func (r *Report) columns(f *trace.File) {
 	}
 }
 
-// distinct lists the values of a key, ascending, without NoHead.
+// distinct returns the distinct values of a key, ascending, without NoHead.
 func distinct(f *trace.File, key func(*trace.StreamInfo) int32) []int32 {
 	values := []int32{}
 	for i := range f.Streams() {
@@ -163,7 +163,7 @@ func distinct(f *trace.File, key func(*trace.StreamInfo) int32) []int32 {
 	return slices.Compact(values)
 }
 
-// locality measures stream after stream.
+// locality measures the streams one by one.
 func (r *Report) locality(ctx context.Context, f *trace.File, layers bool) error {
 	reader := f.NewReader(0)
 	defer reader.Close()

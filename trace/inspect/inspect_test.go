@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// sample has two requests of two layers; the second request's lists repeat exactly.
+// sample has two requests of two layers. The lists of the second request repeat exactly.
 func sample(t *testing.T, order string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s.parquet")
@@ -39,8 +39,8 @@ func sample(t *testing.T, order string) string {
 	return path
 }
 
-// With K = 2, request a demands {2 3} {4 5} {6 7} at steps 0 … 2: no overlap; request b
-// demands {0 1} three times: full overlap. Pooled: 0 + 4 of 4 + 4 a layer, so 1/2.
+// K = 2. Request a demands {2 3} {4 5} {6 7} at steps 0 … 2, without overlap. Request b demands {0
+// 1} three times, with full overlap. Pooled, each layer repeats 0 + 4 of 4 + 4 blocks: 1/2.
 func TestReport(t *testing.T) {
 	r, err := File(context.Background(), sample(t, trace.OrderRank), Options{Layers: true})
 	if err != nil {
@@ -58,7 +58,8 @@ func TestReport(t *testing.T) {
 	if len(r.Locality.ByLayer) != 2 || *r.Locality.ByLayer[1].Overlap != 0.5 || r.Locality.ByLayer[1].Layer != 3 {
 		t.Errorf("by layer %+v", r.Locality.ByLayer)
 	}
-	// With K = 3, a's lists are {2 3 4} {4 5 6} {6 7 8}: 1 of 3 repeats; b all: (2 + 6) of 12.
+	// K = 3. The lists of a are {2 3 4} {4 5 6} {6 7 8}, so 1 of 3 repeats. Those of b repeat
+	// fully: (2 + 6) of 12.
 	if r, err = File(context.Background(), sample(t, trace.OrderRank), Options{TopK: 3}); err != nil || *r.Locality.Overlap != 8.0/12 {
 		t.Errorf("K = 3: overlap %v, error %v", r.Locality.Overlap, err)
 	}
@@ -67,7 +68,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// Both forms can be printed; the text ends its lines without blanks.
+// Both formats can be printed. Lines of the text have no trailing blanks.
 func TestForms(t *testing.T) {
 	r, err := File(context.Background(), sample(t, trace.OrderIndex), Options{Layers: true})
 	if err != nil {
@@ -90,7 +91,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// A K that the lists cannot give is an error.
+// A K above the length of the lists is an error.
 func TestTopK(t *testing.T) {
 	for _, c := range []struct {
 		order string
@@ -103,7 +104,7 @@ func TestTopK(t *testing.T) {
 	}
 }
 
-// Numbers become ranges.
+// Ranges turns consecutive numbers into ranges.
 func TestRanges(t *testing.T) {
 	if got := Ranges([]int32{0, 5, 10, 11, 12, 20, 21}); got != "0, 5, 10-12, 20-21" {
 		t.Errorf("got %q", got)

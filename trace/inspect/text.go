@@ -15,10 +15,10 @@ import (
 	"github.com/kvreplay/kvreplay/trace/locality"
 )
 
-// mostRequests is the number of requests that the text lists.
+// mostRequests is the largest number of requests in the text.
 const mostRequests = 20
 
-// Text writes the report for people.
+// Text writes the report as text.
 func (r *Report) Text(w io.Writer) error {
 	parts := []string{printable.Line(r.Path) + "\n" + r.facts(), r.requests(),
 		fmt.Sprintf("Locality of the demand: first K = %d of each list, counted steps\n%s", r.TopK, r.whole())}
@@ -29,7 +29,7 @@ func (r *Report) Text(w io.Writer) error {
 	return err
 }
 
-// facts is metadata and extent, a field a row.
+// facts returns metadata and extent, one field per row.
 func (r *Report) facts() string {
 	m := &r.Metadata
 	t := table.New()
@@ -80,7 +80,7 @@ func (r *Report) requests() string {
 	return t.Text()
 }
 
-// whole is the pooled locality, a figure a row.
+// whole returns the pooled locality, one figure per row.
 func (r *Report) whole() string {
 	s := &r.Locality.Summary
 	t := table.New()
@@ -117,9 +117,9 @@ func (r *Report) byLayer() string {
 	return t.Text()
 }
 
-const none = "–" // no value: nothing to divide by
+const none = "–" // no value, because the denominator is 0
 
-// String is "5" or "5 to 9".
+// String returns "5" or "5 to 9".
 func (e Extent) String() string {
 	if e.Min == e.Max {
 		return strconv.FormatInt(e.Min, 10)

@@ -6,7 +6,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Counts are a stream's, or the sums of many streams'.
+// Counts are the counts of a stream, or sums over many streams.
 type Counts struct {
 	Streams   int64
 	Steps     int64 // counted steps
@@ -14,15 +14,15 @@ type Counts struct {
 	After     int64 // Σ|D_t| over steps after a stream's first
 	Common    int64 // Σ|D_t ∩ D_t−1|
 	Union     int64 // Σ|D_t ∪ D_t−1|
-	FirstSeen int64 // of After: never demanded before
-	Pinned    int64 // of Demand: in the sink or the local window
-	Distinct  int64 // blocks that a stream ever demands, summed over streams
-	// WorkingSet[i] is the sum, over WorkingSteps[i] steps, of the distinct blocks of the
-	// last Windows[i] steps.
+	FirstSeen int64 // part of After that no earlier step demanded
+	Pinned    int64 // part of Demand in the sink or the local window
+	Distinct  int64 // distinct blocks that a stream demands, summed over streams
+	// WorkingSet[i] is the sum of distinct blocks in the last Windows[i] steps, over
+	// WorkingSteps[i] steps.
 	WorkingSet, WorkingSteps [len(Windows)]int64
 	// Gaps are the re-entry gaps in steps, all 2 or more.
 	Gaps Histogram
-	// Distances are the reuse distances of re-entries; the Common reuses have distance 0.
+	// Distances are the reuse distances of re-entries. The reuses in Common have distance 0.
 	Distances Histogram
 }
 
@@ -49,8 +49,8 @@ func (c *Counts) Add(o *Counts) {
 	c.Distances.Merge(o.Distances)
 }
 
-// Summary is what counts say, in the form that `kvreplay inspect --format json`
-// prints; README.md explains the fields. A ratio whose denominator is 0 is null.
+// Summary holds the ratios and quantiles of counts, as `kvreplay inspect --format json` prints
+// them. README.md explains the fields. A ratio with denominator 0 is null.
 type Summary struct {
 	Streams            int64        `json:"streams"`
 	Steps              int64        `json:"steps"`
@@ -67,7 +67,7 @@ type Summary struct {
 	Gap                Quantiles    `json:"reentry_gap"`
 }
 
-// WorkingSet is the mean number of distinct blocks in windows of a number of steps.
+// WorkingSet is the mean number of distinct blocks in a number of consecutive steps.
 type WorkingSet struct {
 	Steps int      `json:"steps"`
 	Mean  *float64 `json:"mean"`
@@ -96,10 +96,10 @@ func ratio(a, b int64) *float64 {
 	return &r
 }
 
-// Histogram counts small non-negative integers: Histogram[v] values are v.
+// Histogram counts small non-negative integers. Histogram[v] is the number of values equal to v.
 type Histogram []int64
 
-// Add counts value n times.
+// Add adds value n times.
 func (h *Histogram) Add(value int, n int64) {
 	if value >= len(*h) {
 		*h = append(*h, make([]int64, value+1-len(*h))...)
@@ -117,8 +117,8 @@ func (h *Histogram) Merge(o Histogram) {
 	}
 }
 
-// Quantiles are of a distribution of integers: the smallest value that at least the
-// share of all values does not exceed. They are null where there is no value.
+// Quantiles describe a distribution of integers. The p-quantile is the smallest value that at least
+// the share p of all values does not exceed. They are null if there are no values.
 type Quantiles struct {
 	Count int64    `json:"count"`
 	P50   *float64 `json:"p50"`
@@ -127,7 +127,7 @@ type Quantiles struct {
 	Mean  *float64 `json:"mean"`
 }
 
-// quantiles returns the quantiles of the histogram with a number of zeros added.
+// quantiles returns the quantiles of the histogram with additional zeros.
 func (h Histogram) quantiles(zeros int64) Quantiles {
 	var values, weights []float64
 	var q Quantiles
@@ -155,8 +155,8 @@ func (h Histogram) quantiles(zeros int64) Quantiles {
 	return q
 }
 
-// fenwick counts blocks by the step of their last demand, with sums over ranges of
-// steps in logarithmic time.
+// fenwick counts blocks by the step of their last demand. It sums over ranges of steps in
+// logarithmic time.
 type fenwick struct {
 	count []int32 // by step
 	tree  []int32
@@ -177,10 +177,10 @@ func (f *fenwick) add(i, n int) {
 	}
 }
 
-// between is the sum over from ≤ i < to.
+// between returns the sum over from ≤ i < to.
 func (f *fenwick) between(from, to int) int { return f.sum(to) - f.sum(from) }
 
-// sum is the sum over the steps before i.
+// sum returns the sum over the steps before i.
 func (f *fenwick) sum(i int) (n int) {
 	for ; i > 0; i -= i & -i {
 		n += int(f.tree[i])

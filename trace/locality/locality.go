@@ -1,8 +1,8 @@
-// Package locality measures how the demand of a trace repeats: what a cache can hope for.
+// Package locality measures how the demand of a trace repeats. This limits the hits of any cache.
 //
-// The demand D_t of a step is the first K blocks of its list, pins included. Only
-// counted steps (step ≥ 0) are looked at, and windows are no history. Steps count as
-// recorded: where a trace skips steps, consecutive means consecutive rows.
+// The demand D_t of a step is the first K blocks of its list, pins included. Only counted steps
+// (step ≥ 0) are measured, and windows do not count as earlier steps. If a trace skips steps,
+// consecutive steps are consecutive rows.
 //
 //	overlap         Σ|D_t ∩ D_t−1| ÷ Σ|D_t| over the steps after a stream's first
 //	jaccard         Σ|D_t ∩ D_t−1| ÷ Σ|D_t ∪ D_t−1|
@@ -11,10 +11,10 @@
 //	re-entry gap    t − a for a block demanded at a and next at t > a+1, in steps
 //	reuse distance  distinct other blocks demanded in steps a+1 … t−1: 0 for t = a+1
 //
-// The reuse distance is LRU's stack distance with steps as batches: pins and births
-// aside, a block with distance d hits in a cache of d + |D_a| blocks and misses in one
-// of d. Counts are pooled over streams, never averaged ratios (SEMANTICS S7). Quantiles
-// are of exact histograms.
+// The reuse distance is LRU's stack distance with steps as batches. Without pins and births, a
+// block with distance d hits in a cache of d + |D_a| blocks and misses in one of d. Counts are
+// pooled over streams, and ratios are never averaged (SEMANTICS S7). Quantiles come from exact
+// histograms.
 package locality
 
 import (
@@ -23,11 +23,11 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Windows are the lengths, in steps, over which working sets are measured.
+// Windows are the numbers of steps over which working sets are measured.
 var Windows = [...]int{1, 4, 16, 64}
 
-// Analyzer measures streams one after the other and reuses its memory; one per
-// goroutine.
+// Analyzer measures streams one after the other and reuses its memory. Each goroutine needs its
+// own.
 type Analyzer struct {
 	meta   *trace.Meta
 	topK   int
@@ -41,7 +41,7 @@ type Analyzer struct {
 // New returns an analyzer of traces with metadata m whose demand is the first topK blocks.
 func New(m *trace.Meta, topK int) *Analyzer { return &Analyzer{meta: m, topK: topK} }
 
-// Stream measures one stream; the counts are the analyzer's until the next call.
+// Stream measures one stream. The counts are valid until the next call.
 func (a *Analyzer) Stream(s *trace.Stream) *Counts {
 	a.reset(s)
 	for i := s.Windows; i < s.Rows; i++ {
@@ -73,7 +73,7 @@ func (a *Analyzer) reset(s *trace.Stream) {
 	a.counts.reset()
 }
 
-// places are where the blocks of a demand stand in a.last; they are valid until the next call.
+// places returns the indices of a demand's blocks in a.last, valid until the next call.
 func (a *Analyzer) places(demand []int32) []int32 {
 	places := a.number.renumber(demand)
 	for len(a.last) < len(a.number.known) {
@@ -82,13 +82,13 @@ func (a *Analyzer) places(demand []int32) []int32 {
 	return places
 }
 
-// step takes in the demand of the t-th counted step, by places.
+// step counts the demand of the t-th counted step. demand holds places.
 func (a *Analyzer) step(t int, demand []int32) {
 	c := &a.counts
 	before := c.Common
 	previous := 0
 	if t > 0 {
-		previous = a.bucket.at(t - 1) // all of D_t−1: nothing was demanded since
+		previous = a.bucket.at(t - 1) // all of D_t−1, because no later step has demanded anything
 	}
 	a.slide(t)
 	for _, x := range demand {
@@ -115,7 +115,7 @@ func (a *Analyzer) step(t int, demand []int32) {
 	}
 }
 
-// slide drops from the working sets what was last demanded before the window of step t.
+// slide removes blocks from the working sets if their last demand is before the window of step t.
 func (a *Analyzer) slide(t int) {
 	for w, length := range Windows {
 		if out := t - length; out >= 0 {
@@ -144,8 +144,8 @@ func (a *Analyzer) recall(t, from int) {
 	}
 }
 
-// pinned counts the demand in the pinned regions: a block is pinned while any of its
-// tokens is (SEMANTICS S2).
+// pinned counts the demand in the pinned regions. A block is pinned if any of its tokens is
+// (SEMANTICS S2).
 func (a *Analyzer) pinned(seqLen int, demand []int32) {
 	sink, local, _ := a.meta.Pins()
 	b := a.meta.BlockTokens
@@ -156,18 +156,18 @@ func (a *Analyzer) pinned(seqLen int, demand []int32) {
 	}
 }
 
-// denseBlocks is the number of blocks up to which a context has a place in memory for each.
-// Tests make it smaller.
+// denseBlocks is the largest context, in blocks, with an array element per block. Tests make it
+// smaller.
 var denseBlocks = 1 << 20
 
-// numbers gives blocks numbers from 0 in the order in which they come, where a context has
-// far more blocks than its lists hold; else a block is its own number.
+// numbers gives blocks consecutive numbers from 0 in order of appearance, if a context has far more
+// blocks than its lists hold. Otherwise a block is its own number.
 type numbers struct {
-	known map[int32]int32 // nil where blocks are their own numbers
+	known map[int32]int32 // nil if blocks are their own numbers
 	buf   []int32
 }
 
-// reset forgets all numbers. It returns sparse, which says that blocks are to get some.
+// reset forgets all numbers. sparse selects consecutive numbers. It returns sparse.
 func (n *numbers) reset(sparse bool) bool {
 	n.known = nil
 	if sparse {

@@ -18,7 +18,7 @@ func stream(prompt int, first int32, lists ...[]int32) *trace.Stream {
 	return s
 }
 
-// The longest context costs memory by its lists.
+// Even in the longest context the memory depends only on the lists.
 func TestLongestContext(t *testing.T) {
 	m := trace.Meta{BlockTokens: 1}
 	s := stream(1<<31-100, 0, []int32{1<<31 - 101, 3}, []int32{3, 50})
@@ -27,7 +27,7 @@ func TestLongestContext(t *testing.T) {
 	}
 }
 
-// Hand-worked. K = 2 of lists of 3; the row of step -1 is a window and no history.
+// Worked by hand. K = 2 of lists of 3. The row of step -1 is a window and does not count.
 //
 //	step  list    D_t   D_t∩D_t−1  first seen  re-entries
 //	-1    5 6 7
@@ -37,10 +37,10 @@ func TestLongestContext(t *testing.T) {
 //	 3    1 4 9   1 4   4                      1: gap 3, blocks 2, 3, 4 since: distance 3
 //	 4    1 2 9   1 2   1                      2: gap 3, blocks 3, 4, 1 since: distance 3
 //
-// Demand 10, of it 8 after the first step, common 4, unions 3+3+3+3 = 12. Working sets:
-// of 1 step always 2; of 4 steps {1 2 3 4} at steps 3 and 4; never 16 steps.
-// Pins: sink 2 (blocks 0 and 1) hold block 1 at steps 0, 3 and 4; local 1 is the token
-// being generated, 11 and up: 3 of 10.
+// The demand is 10, of which 8 after the first step. Common is 4. Unions are 3+3+3+3 = 12. Working
+// sets of 1 step always have 2 blocks. Those of 4 steps are {1 2 3 4} at steps 3 and 4. No working
+// set has 16 steps. The sink of 2 (blocks 0 and 1) holds block 1 at steps 0, 3 and 4. The local
+// window of 1 is the current token, 11 and up. So 3 of 10 are pinned.
 func TestHandWorked(t *testing.T) {
 	sink := 2
 	m := trace.Meta{BlockTokens: 1, Sink: &sink}
@@ -79,7 +79,7 @@ func TestHandWorked(t *testing.T) {
 	}
 }
 
-// The same demand at every step is reused at once: all distances are 0, and there is no gap.
+// The same demand at every step gives only distance 0 and no gap.
 func TestConstantDemand(t *testing.T) {
 	sum := New(&trace.Meta{BlockTokens: 1}, 2).Stream(stream(9, 0, []int32{1, 2}, []int32{1, 2}, []int32{1, 2})).Summary()
 	if r := sum.Reuse; r.Count != 4 || r.P99 == nil || *r.P99 != 0 || *r.Mean != 0 {
@@ -90,9 +90,9 @@ func TestConstantDemand(t *testing.T) {
 	}
 }
 
-// Blocks of 4 tokens, a context of 10 to 11 tokens, sink 1, local 2: block 0 holds the
-// sink; tokens 8, 9 (step 0) and 9, 10 (step 1) are local, both in block 2. Block 1 is
-// free. So 2 of 3 demanded blocks at step 0 and 1 of 1 at step 1 are pinned.
+// Blocks of 4 tokens, a context of 10 to 11 tokens, sink 1, local 2. Block 0 holds the sink. Tokens
+// 8, 9 (step 0) and 9, 10 (step 1) are local, all in block 2. Block 1 is not pinned. So 2 of 3
+// demanded blocks at step 0 and 1 of 1 at step 1 are pinned.
 func TestPinnedBlocks(t *testing.T) {
 	sink, local := 1, 2
 	m := trace.Meta{BlockTokens: 4, Sink: &sink, Local: &local}
@@ -157,8 +157,8 @@ func brute(m *trace.Meta, topK int, s *trace.Stream) *Counts {
 	return c
 }
 
-// The analyzer agrees with sets on random streams, reused and pooled, some of them with
-// contexts far longer than their lists.
+// The analyzer agrees with brute on random streams, reused and pooled. Some have contexts far
+// longer than their lists.
 func TestBrute(t *testing.T) {
 	old := denseBlocks
 	denseBlocks = 1000
@@ -180,7 +180,7 @@ func TestBrute(t *testing.T) {
 			}
 			s := stream([]int{60, 60, 9000}[r.IntN(3)], int32(-r.IntN(4)), lists...)
 			got, twin := a.Stream(s), brute(&m, topK, s)
-			twin.Pinned = got.Pinned // has its own test
+			twin.Pinned = got.Pinned // another test checks it
 			sum.Add(got)
 			want.Add(twin)
 			if !reflect.DeepEqual(normal(*got), normal(*twin)) {

@@ -13,15 +13,14 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// maxRowsPerByte bounds the rows that a file may announce, by its size.
+// maxRowsPerByte bounds the rows that a file may announce, per byte of the file.
 const maxRowsPerByte = 1 << 10
 
-// codecs are the compressions of format v1. LZ4 is not: the Go library decodes some of it
-// to other values, and allocates without bound when it decodes damage.
+// codecs are the compressions of format v1. LZ4 is excluded: the Go library decodes some of it to
+// wrong values, and allocates without bound when it decodes damaged data.
 var codecs = []format.CompressionCodec{format.Uncompressed, format.Snappy, format.Gzip, format.Brotli, format.Zstd}
 
-// CheckCodec reports a compression that no Parquet file may have that is read here, a trace
-// or a source of one.
+// CheckCodec reports a compression that traces and sources of traces must not have.
 func CheckCodec(codec format.CompressionCodec) error {
 	if slices.Contains(codecs, codec) {
 		return nil
@@ -29,10 +28,9 @@ func CheckCodec(codec format.CompressionCodec) error {
 	return fmt.Errorf("compression %v, expected one of %v", codec, codecs)
 }
 
-// CheckPages compares all page headers with the footer and reports whether every page has a
-// CRC. Neither page headers nor the footer have a checksum, but each number is in both: a
-// damaged one is noticed here. With anyEncoding, pages may have encodings that the footer does
-// not list.
+// CheckPages compares all page headers with the footer and reports whether every page has a CRC.
+// Neither page headers nor the footer have a checksum. Each number is in both, so the comparison
+// reveals damage. With anyEncoding, pages may have encodings that the footer does not list.
 func (f *File) CheckPages(anyEncoding bool) (crc bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -49,7 +47,7 @@ func (f *File) CheckPages(anyEncoding bool) (crc bool, err error) {
 			return false, fmt.Errorf("row group %d: %d rows and %d columns in a file of %d bytes and %d columns", g, group.NumRows, len(group.Columns), f.Size(), len(f.Leaves))
 		}
 		if group.NumRows == 0 {
-			continue // its chunks are anywhere, and are not read
+			continue // the chunks of an empty group may point anywhere and are not read
 		}
 		for i := range group.Columns {
 			all, err := f.checkChunk(group, i, anyEncoding)
@@ -65,7 +63,7 @@ func (f *File) CheckPages(anyEncoding bool) (crc bool, err error) {
 	return crc, f.checkOverlap()
 }
 
-// checkChunk checks one column chunk; crc is whether all of its pages have a CRC.
+// checkChunk checks one column chunk. It reports whether all of its pages have a CRC.
 func (f *File) checkChunk(group *format.RowGroup, i int, anyEncoding bool) (crc bool, err error) {
 	c, l := &group.Columns[i].MetaData, &f.Leaves[i]
 	if err := CheckCodec(c.Codec); err != nil {
@@ -125,15 +123,15 @@ func (f *File) checkOverlap() error {
 	return nil
 }
 
-// Bounds on what a page header may announce. A page's CRC covers its data, not its
-// header, and the decoder allocates what the header says.
+// Limits of the numbers in a page header. A page's CRC covers its data and not its header, and the
+// decoder allocates the announced sizes.
 const (
 	maxPageValues = 1 << 27
 	maxPageBytes  = 1 << 30
 	maxPageRatio  = 1 << 16 // uncompressed to compressed bytes: zstd reaches 2¹⁵
 )
 
-// checkPage checks what one page header says of itself.
+// checkPage checks the numbers in one page header.
 func checkPage(c *format.ColumnMetaData, l *Leaf, p *pageHead) error {
 	plain, packed := int64(p.UncompressedPageSize), int64(p.CompressedPageSize)
 	v2 := &p.DataPageHeaderV2.V
@@ -144,7 +142,7 @@ func checkPage(c *format.ColumnMetaData, l *Leaf, p *pageHead) error {
 	case stored && plain != packed:
 		return fmt.Errorf("page without compression of %d bytes, %d uncompressed", packed, plain)
 	case p.Type == format.DictionaryPage:
-		if n := p.DictionaryPageHeader.V.NumValues; n < 0 || n > p.UncompressedPageSize { // a value takes a byte at least
+		if n := p.DictionaryPageHeader.V.NumValues; n < 0 || n > p.UncompressedPageSize { // a value takes at least one byte
 			return fmt.Errorf("dictionary of %d values in %d bytes", n, p.UncompressedPageSize)
 		}
 		return nil
@@ -164,7 +162,7 @@ func checkPageV2(c *format.ColumnMetaData, l *Leaf, p *pageHead) error {
 	present := p.values() - int64(v2.NumNulls)
 	wide := c.Type == format.Int32 || c.Type == format.Float
 	switch {
-	case v2.NumValues == 0 && l.maxDef > 0: // pyarrow makes them where a list is longer than data_page_size
+	case v2.NumValues == 0 && l.maxDef > 0: // pyarrow makes them if a list is longer than data_page_size
 		return errors.New("page of version 2 without values, which Go's library cannot read: have the file written with data_page_version 1.0 or larger pages")
 	case v2.RepetitionLevelsByteLength < 0 || v2.DefinitionLevelsByteLength < 0 || levels > int64(p.CompressedPageSize) || levels > int64(p.UncompressedPageSize):
 		return fmt.Errorf("levels of %d bytes in a page of %d", levels, p.CompressedPageSize)
@@ -178,15 +176,15 @@ func checkPageV2(c *format.ColumnMetaData, l *Leaf, p *pageHead) error {
 	return nil
 }
 
-// checkPacked compares the length that compressed data announce themselves with the page
-// header, by which the decoder allocates. If they announce none and the header says much more
-// than they take, they are decompressed to count.
+// checkPacked compares the length in the compressed data with the page header, because the decoder
+// allocates by the header. If the data state no length and the header is much larger than the data,
+// it decompresses them to count.
 func (f *File) checkPacked(c *format.ColumnMetaData, p *pageHead) error {
 	v2 := &p.DataPageHeaderV2.V
 	if c.Codec == format.Uncompressed || p.DataPageHeaderV2.Valid && v2.IsCompressed.Valid && !v2.IsCompressed.V {
 		return nil
 	}
-	var levels int64 // stand before the compressed data in pages v2
+	var levels int64 // they precede the compressed data in pages v2
 	if p.DataPageHeaderV2.Valid {
 		levels = int64(v2.RepetitionLevelsByteLength) + int64(v2.DefinitionLevelsByteLength)
 	}
@@ -214,14 +212,15 @@ func (f *File) checkPacked(c *format.ColumnMetaData, p *pageHead) error {
 	return nil
 }
 
-// Uncompressed bytes of a page that are allocated on the word of its header: few, or not many
-// more than the page takes.
+// Limits of the uncompressed bytes that are allocated without a check: an absolute size, and a
+// multiple of the page's compressed size.
 const (
 	plainUnseen = 1 << 20
 	plainRatio  = 16
 )
 
-// packedLength is the uncompressed length that data of Snappy and mostly of zstd begin with.
+// packedLength returns the uncompressed length at the start of compressed data, in bytes. Snappy
+// always states it, zstd mostly.
 func packedLength(codec format.CompressionCodec, data []byte) (n uint64, known bool) {
 	var h zstd.Header
 	switch {
@@ -234,7 +233,7 @@ func packedLength(codec format.CompressionCodec, data []byte) (n uint64, known b
 	return h.FrameContentSize, h.HasFCS
 }
 
-// PageData lists the ranges of the file that the data of pages take: the bytes that CRCs cover.
+// PageData lists the byte ranges of the file that hold page data. CRCs cover these bytes.
 func (f *File) PageData() (ranges [][2]int64) {
 	for _, g := range f.Metadata().RowGroups {
 		for i := range g.Columns {

@@ -15,19 +15,19 @@ import (
 // NullError is the error of a null inside a list.
 type NullError struct {
 	Column string
-	Row    int // counted from the first that was asked for
+	Row    int // counted from the first requested row
 }
 
 // Error names the column.
 func (e *NullError) Error() string { return fmt.Sprintf("column %s: a null inside a list", e.Column) }
 
-// RowKinds says which of the rows that were read are null and which have a value or a list.
-// Rows are counted from 0; -1 is none.
+// RowKinds describes which of the read rows are null and which have a value or a list. Rows count
+// from 0, and -1 means none.
 type RowKinds struct {
 	Nulls      int // number of rows that are null
 	FirstNull  int
 	FirstValue int
-	NextValue  int // the one after FirstValue
+	NextValue  int // first row with a value after FirstValue
 }
 
 func (k *RowKinds) add(row int, null bool) {
@@ -43,8 +43,8 @@ func (k *RowKinds) add(row int, null bool) {
 	}
 }
 
-// Cursor reads one leaf column of a row group. Delta-encoded pages are decoded to the
-// caller's memory, those of other encodings by the library to the cursor's.
+// Cursor reads one leaf column of a row group. Delta-encoded pages are decoded into the caller's
+// memory. The library decodes pages of other encodings into the cursor's memory.
 type Cursor[T int32 | float32] struct {
 	pages
 	// Rows describes the rows of the last call of Lists or Flat.
@@ -52,8 +52,8 @@ type Cursor[T int32 | float32] struct {
 
 	at     int // next level of the page
 	deltas deltas
-	values []T // of the page, not taken; unused for delta-encoded ones
-	table  []T // the dictionary, if there is one
+	values []T // values of the page that were not taken yet, unused for delta-encoded pages
+	table  []T // dictionary, or nil
 }
 
 // Open places the cursor at the first row of row group g.
@@ -62,7 +62,7 @@ func (c *Cursor[T]) Open(f *File, g int, l *Leaf) {
 	c.table, c.at = nil, 0
 }
 
-// next loads the next page; io.EOF after the last.
+// next loads the next page. It returns io.EOF after the last.
 func (c *Cursor[T]) next() error {
 	c.at = 0
 	err := c.pages.next()
@@ -106,7 +106,7 @@ func (c *Cursor[T]) begin() (err error) {
 	return nil
 }
 
-// cut drops values that fill up the page.
+// cut drops padding values at the end of the page.
 func (c *Cursor[T]) cut(err error) error {
 	if err == nil && len(c.values) < c.present {
 		return fmt.Errorf("levels announce %d values, the page holds %d", c.present, len(c.values))
@@ -138,12 +138,12 @@ func (c *Cursor[T]) grow(dst []T, n int) ([]T, error) {
 	return dst, c.take(dst[len(dst)-n:])
 }
 
-// view returns values of 4 bytes as another type, in the same memory.
+// view returns values of 4 bytes as another type in the same memory.
 func view[To, From int32 | float32](values []From) []To {
 	return unsafe.Slice((*To)(unsafe.Pointer(unsafe.SliceData(values))), cap(values))[:len(values)]
 }
 
-// decode decodes values to dst, or to other memory if that is too small.
+// decode decodes values into dst, or into new memory if dst is too small.
 func decode[T int32 | float32](e encoding.Encoding, dst []T, src []byte) ([]T, error) {
 	if _, ints := any(*new(T)).(int32); ints {
 		out, err := e.DecodeInt32(view[int32](dst), src)
@@ -153,10 +153,10 @@ func decode[T int32 | float32](e encoding.Encoding, dst []T, src []byte) ([]T, e
 	return view[T](out), err
 }
 
-// Lists appends the next n rows of a list column to dst and the end of each to offsets. A null
-// and an empty list add nothing. More values than most, which int32 must hold, are an error.
+// Lists appends the next n rows of a list column to dst and the end of each to offsets. A null and
+// an empty list add no values. More than most values are an error, because ends are int32.
 func (c *Cursor[T]) Lists(n, most int, dst []T, offsets []int32) (_ []T, _ []int32, err error) {
-	rows, open, values := 0, false, len(dst) // values by the end of the level at c.at
+	rows, open, values := 0, false, len(dst) // values counts up to the level at c.at
 	c.Rows = RowKinds{0, -1, -1, -1}
 	for {
 		if c.at == c.levels {
@@ -192,7 +192,7 @@ func (c *Cursor[T]) Lists(n, most int, dst []T, offsets []int32) (_ []T, _ []int
 			return dst, offsets, fmt.Errorf("column %s: a row begins inside a list", c.leaf.Name)
 		}
 		end := c.rowEnd()
-		if c.present == c.levels { // nothing null or empty in this page
+		if c.present == c.levels { // no value in this page is null or empty
 			values += end - c.at
 		} else {
 			def := c.def[c.at:end]
@@ -205,7 +205,7 @@ func (c *Cursor[T]) Lists(n, most int, dst []T, offsets []int32) (_ []T, _ []int
 	}
 }
 
-// rowEnd is the level behind the row at c.at, in this page.
+// rowEnd returns the level after the row at c.at in this page.
 func (c *Cursor[T]) rowEnd() int {
 	if k := bytes.IndexByte(c.rep[c.at+1:], 0); k >= 0 {
 		return c.at + 1 + k
@@ -213,7 +213,7 @@ func (c *Cursor[T]) rowEnd() int {
 	return c.levels
 }
 
-// endRow appends the end of the last of a number of rows.
+// endRow appends the end of the last of several rows.
 func (c *Cursor[T]) endRow(offsets []int32, values, most, rows int) ([]int32, error) {
 	if values > most {
 		return offsets, fmt.Errorf("column %s: the first %d rows of the stream have %d values, expected at most %d in a stream; make several requests of it", c.leaf.Name, rows, values, most)
@@ -221,7 +221,7 @@ func (c *Cursor[T]) endRow(offsets []int32, values, most, rows int) ([]int32, er
 	return append(offsets, int32(values)), nil
 }
 
-// Flat appends the next n values of a flat column to dst, and null for those that are null.
+// Flat appends the next n values of a flat column to dst. It appends null for null values.
 func (c *Cursor[T]) Flat(n int, dst []T, null T) (_ []T, err error) {
 	c.Rows = RowKinds{0, -1, -1, -1}
 	for row := 0; row < n; {
@@ -268,8 +268,8 @@ func (c *Cursor[T]) End() error {
 	return fmt.Errorf("column %s: more rows than the row group announces", c.leaf.Name)
 }
 
-// SeekRow places the cursor at a row of its row group. It reads page headers up to the row's page
-// if they state how many rows they hold, and decodes all pages before it otherwise.
+// SeekRow places the cursor at a row of its row group. If page headers state their numbers of rows,
+// it reads only headers before the row's page. Otherwise it decodes all earlier pages.
 func (c *Cursor[T]) SeekRow(row int64) error {
 	c.at = 0
 	before, err := c.pages.seek(row)
@@ -296,7 +296,7 @@ func (c *Cursor[T]) SeekRow(row int64) error {
 	return err
 }
 
-// skip passes over the page's levels up to end, and their values.
+// skip skips the page's levels up to end, and their values.
 func (c *Cursor[T]) skip(end int) error {
 	n := end - c.at
 	if c.present < c.levels {
@@ -365,7 +365,7 @@ func (f *File) Strings(g int, l *Leaf, n int, dst []string) (_ []string, err err
 	return dst, nil
 }
 
-// FirstPresent reports whether the first row of a column in row group g is not null.
+// FirstPresent reports whether the first row of a column in row group g has a value.
 func (f *File) FirstPresent(g int, l *Leaf) (bool, error) {
 	var p pages
 	p.open(f, g, l)

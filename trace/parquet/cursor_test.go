@@ -10,7 +10,7 @@ import (
 	parquetgo "github.com/parquet-go/parquet-go"
 )
 
-// Rows of the encodings that writers choose. Each has the same columns.
+// Rows in the encodings that writers choose. Each type has the same columns.
 type (
 	deltaRow struct {
 		ID    string    `parquet:"id,dict"`
@@ -82,8 +82,8 @@ func writeRows[T any](t *testing.T, rows []T, options ...parquetgo.WriterOption)
 	return f
 }
 
-// Cursors read what was written, in order and from any row, whatever the encoding,
-// compression and version of pages.
+// Cursors read the written values in order and from any row, for every encoding, compression and
+// page version.
 func TestCursorsReadWhatWasWritten(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -122,8 +122,8 @@ func TestCursorsReadWhatWasWritten(t *testing.T) {
 	}
 }
 
-// spans calls read for parts of n rows: all in order, then some anywhere. seek is whether the
-// part does not follow the one before.
+// spans calls read for parts of n rows: all in order, then some at random. seek reports whether a
+// part does not follow the previous one.
 func spans(r *rand.Rand, n int, read func(from, to int, seek bool)) {
 	for at := 0; at < n; {
 		to := at + 1 + r.IntN(n-at)

@@ -9,27 +9,27 @@ import (
 	"github.com/parquet-go/bitpack"
 )
 
-// groupValues is the number of values that are unpacked together. A miniblock holds a multiple.
+// groupValues is the number of values that are unpacked together. A miniblock is a multiple of it.
 const groupValues = 32
 
-// maxBlockValues is the largest block that is read, as in the library.
+// maxBlockValues is the largest permitted block, as in the library.
 const maxBlockValues = 1 << 16
 
-// deltas decodes int32 values of the encoding DELTA_BINARY_PACKED, a part at a time. The
-// library decodes a page as a whole, to memory of its own.
+// deltas decodes int32 values of the encoding DELTA_BINARY_PACKED in parts. The library decodes
+// only whole pages, into memory of its own.
 type deltas struct {
-	src    []byte // behind what is decoded
-	widths []byte // bits of a value, of the block's next miniblocks
-	width  uint   // and of the open miniblock
+	src    []byte // bytes that are not decoded yet
+	widths []byte // bits per value of the block's next miniblocks
+	width  uint   // bits per value of the open miniblock
 	minis  int    // miniblocks in a block
 	mini   int    // values in a miniblock
 	open   int    // values left in the open miniblock
 	left   int    // values left that are not in rest
 	least  int32  // added to every difference of the block
 	last   int32
-	rest   []int32 // decoded and not taken, a part of group
+	rest   []int32 // decoded but not taken yet, a part of group
 	group  [groupValues]int32
-	packed [4*groupValues + bitpack.PaddingInt32]byte // of the page's last groups
+	packed [4*groupValues + bitpack.PaddingInt32]byte // the last groups of the page
 }
 
 // begin reads the header of a page that must hold n values.
@@ -77,7 +77,8 @@ func (d *deltas) take(dst []int32) error {
 	return nil
 }
 
-// next decodes a group. The page's last one may have fewer values: the others are undefined.
+// next decodes a group. The last group of a page may have fewer values, and the others are then
+// undefined.
 func (d *deltas) next(dst *[groupValues]int32) error {
 	if d.open == 0 {
 		if err := d.openMiniblock(); err != nil {
@@ -120,8 +121,8 @@ func (d *deltas) openMiniblock() error {
 	return nil
 }
 
-// sum turns differences, each less by least, into values behind last, and returns the last
-// one. Of two additions a value, only one waits for the value before.
+// sum turns differences minus least into values that follow last. It returns the last value. Only
+// one of the two additions per value depends on the previous value.
 func sum(dst *[groupValues]int32, least, last int32) int32 {
 	for i := 0; i < groupValues; i += 4 {
 		v := (*[4]int32)(dst[i:])

@@ -8,7 +8,7 @@ import (
 	parquetgo "github.com/parquet-go/parquet-go"
 )
 
-// deltaSample makes values whose differences take from 0 to 32 bits.
+// deltaSample makes values whose differences have 0 to 32 bits.
 func deltaSample(r *rand.Rand) []int32 {
 	values := make([]int32, r.IntN(1500))
 	limit := int32(1) << r.IntN(31)
@@ -17,18 +17,18 @@ func deltaSample(r *rand.Rand) []int32 {
 		case 0:
 			limit = int32(1) << r.IntN(31)
 		case 1:
-			values[i] = int32(r.Uint32()) // any, so that differences overflow
+			values[i] = int32(r.Uint32()) // any value, so that differences overflow
 			continue
 		}
 		values[i] = r.Int32N(limit)
 		if limit < 4 && i > 0 {
-			values[i] = values[i-1] + limit // differences of no bits
+			values[i] = values[i-1] + limit // differences of 0 bits
 		}
 	}
 	return values
 }
 
-// Values that are taken in parts are those that the library decodes as a whole.
+// Values taken in parts equal those that the library decodes at once.
 func TestDeltasMatchLibrary(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -60,7 +60,7 @@ func TestDeltasMatchLibrary(t *testing.T) {
 		if err := d.begin(src, len(values)+1); err == nil {
 			t.Fatalf("seed %d: %d values of %d without an error", seed, len(values)+1, len(values))
 		}
-		for range 20 { // damage is an error or other values, never a panic
+		for range 20 { // damage gives an error or other values, never a panic
 			cut := slices.Clone(src[:r.IntN(len(src)+1)])
 			if len(cut) > 0 {
 				cut[r.IntN(len(cut))] ^= 1 << r.IntN(8)

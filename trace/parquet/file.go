@@ -1,7 +1,7 @@
 // Package parquet reads columns of Parquet files whose bytes may be damaged or hostile.
 //
 // Checksums cover the data of pages, but neither their headers nor the footer. Open checks the
-// lengths in the footer before memory is taken for them. CheckPages compares all page headers
+// lengths in the footer before it allocates memory for them. CheckPages compares all page headers
 // with the footer. A Cursor then reads the values of one column.
 package parquet
 
@@ -13,27 +13,27 @@ import (
 	parquetgo "github.com/parquet-go/parquet-go"
 )
 
-// Magic are the first and the last bytes of a Parquet file.
+// Magic is the first and the last 4 bytes of a Parquet file.
 const Magic = "PAR1"
 
-// File is an open Parquet file. The embedded file of the library gives its schema and metadata.
+// File is an open Parquet file. The embedded file of the library holds its schema and metadata.
 type File struct {
 	*parquetgo.File
 	Leaves []Leaf // by column index
 	source io.ReaderAt
 }
 
-// Leaf describes a leaf column: one that holds values.
+// Leaf describes a leaf column, which holds values.
 type Leaf struct {
 	Index int    // in a row group's columns
-	Name  string // of the column, without the groups inside it
+	Name  string // name of the column, without nested groups
 	List  bool   // the rows hold lists of values
 
 	maxDef  byte // definition level of a value that is not null
 	listDef byte // least definition level of a list that is not null
 }
 
-// Open reads the footer of the Parquet file that the size bytes of source are.
+// Open reads the footer of a Parquet file of size bytes.
 func Open(source io.ReaderAt, size int64) (*File, error) {
 	f := &File{source: source}
 	err := Guard(func() (err error) {
@@ -60,7 +60,7 @@ func Open(source io.ReaderAt, size int64) (*File, error) {
 	return f, nil
 }
 
-// checkFooter checks the lengths in the footer before the decoder allocates by them.
+// checkFooter checks the lengths in the footer, because the decoder allocates them.
 func checkFooter(source io.ReaderAt, size int64) error {
 	const tail = 8 // length and magic
 	if size < 4+tail {
@@ -84,8 +84,8 @@ func checkFooter(source io.ReaderAt, size int64) error {
 	return nil
 }
 
-// Guard runs f and turns a panic of the Parquet decoder, which corrupt pages can cause, into
-// an error.
+// Guard runs f and turns a panic of the Parquet decoder into an error. Corrupt pages can cause such
+// panics.
 func Guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

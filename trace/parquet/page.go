@@ -18,7 +18,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Bytes read for a page header, which takes 20 to 60, and at most, with statistics.
+// Sizes of a page header, in bytes. Most take 20 to 60. Headers with statistics are longer.
 const (
 	pageHeaderGuess = 512
 	pageHeaderLimit = 1 << 16
@@ -35,11 +35,11 @@ func (p *pageHead) isData() bool { return p.DataPageHeader.Valid || p.DataPageHe
 
 func (p *pageHead) end() int64 { return p.data + int64(p.CompressedPageSize) }
 
-// hasCRC reports whether damage to the page's data is seen. The CRC of no bytes is 0: such
-// are the dictionaries of columns that are null throughout.
+// hasCRC reports whether a checksum protects the page's data. The CRC of no bytes is 0, as in
+// dictionaries of columns with only nulls.
 func (p *pageHead) hasCRC() bool { return p.CRC != 0 || p.CompressedPageSize == 0 }
 
-// values is the number of levels in a data page.
+// values returns the number of levels in a data page.
 func (p *pageHead) values() int64 {
 	if p.DataPageHeaderV2.Valid {
 		return int64(p.DataPageHeaderV2.V.NumValues)
@@ -60,7 +60,7 @@ func (p *pageHead) encoding() format.Encoding {
 	return p.DataPageHeader.V.Encoding
 }
 
-// chunkRange is the part of the file that a column chunk takes.
+// chunkRange returns the part of the file that holds a column chunk.
 func chunkRange(c *format.ColumnMetaData) (from, to int64) {
 	from = c.DataPageOffset
 	if c.DictionaryPageOffset > 0 {
@@ -69,8 +69,8 @@ func chunkRange(c *format.ColumnMetaData) (from, to int64) {
 	return from, from + c.TotalCompressedSize
 }
 
-// rows is the number of rows that begin in a data page. Lists in pages of version 1 do not
-// say it.
+// rows returns the number of rows that begin in a data page. Pages of version 1 with lists do not
+// state it.
 func (p *pageHead) rows(list bool) (n int64, known bool) {
 	if p.DataPageHeaderV2.Valid {
 		return int64(p.DataPageHeaderV2.V.NumRows), true
@@ -78,8 +78,8 @@ func (p *pageHead) rows(list bool) (n int64, known bool) {
 	return p.values(), !list
 }
 
-// walkPages hands over the header of every page of a chunk, in file order. Together
-// the pages fill the chunk exactly.
+// walkPages calls visit for the header of every page of a chunk, in file order. The pages must fill
+// the chunk exactly.
 func (f *File) walkPages(c *format.ColumnMetaData, visit func(*pageHead) error) error {
 	at, end := chunkRange(c)
 	if at < 4 || c.TotalCompressedSize < 0 || end > f.Size() {
@@ -99,7 +99,7 @@ func (f *File) walkPages(c *format.ColumnMetaData, visit func(*pageHead) error) 
 	return nil
 }
 
-// pageHead reads the header at byte at of a chunk that ends at end.
+// pageHead reads the header at offset at, in a chunk that ends at end.
 func (f *File) pageHead(at, end int64, buf []byte) (*pageHead, error) {
 	head := &pageHead{at: at}
 	for {
@@ -131,7 +131,7 @@ func decodeHeader(buf []byte, header *format.PageHeader) (used int, err error) {
 	return r.BytesRead(), err
 }
 
-// buffers is the memory of pages, which readers pass on to each other.
+// buffers is the memory of pages. Readers pass it on to each other.
 type buffers struct {
 	packed, plain, rep, def []byte
 	values                  []int32
@@ -147,15 +147,15 @@ type pages struct {
 	buffers    *buffers
 	header     []byte // scratch
 	at, end    int64  // the next page's header, and the end of the chunk
-	dictionary []byte // as encoded; nil before it was read
+	dictionary []byte // in its encoding, nil before it was read
 
-	row int64 // rows that begin before byte at; -1 if the pages do not say it
+	row int64 // rows that begin before byte at, -1 if the pages do not state it
 
 	head pageHead // of the page that was read last
-	// Of the same page: nulls and empty lists have a level and no value.
+	// Levels and values of the last page. Nulls and empty lists have a level but no value.
 	levels, present int
 	rep, def        []byte
-	encoded         []byte // its values
+	encoded         []byte // values of the last page
 }
 
 func (p *pages) open(f *File, g int, l *Leaf) {
@@ -172,7 +172,7 @@ func (p *pages) rewind() {
 	p.head, p.row, p.levels = pageHead{}, 0, 0
 }
 
-// Close gives memory back. The cursor may be opened again.
+// Close releases memory. The cursor may be opened again.
 func (p *pages) Close() {
 	if p.buffers != nil {
 		unused.Put(p.buffers)
@@ -180,7 +180,7 @@ func (p *pages) Close() {
 	}
 }
 
-// advance reads the header of the next data page, and the dictionary if it comes first;
+// advance reads the header of the next data page, and the dictionary if it comes first. It returns
 // io.EOF after the last page.
 func (p *pages) advance() error {
 	for p.at < p.end {
@@ -215,8 +215,8 @@ func (p *pages) advance() error {
 	return io.EOF
 }
 
-// seek goes to the page that holds a row, as far as headers tell, and returns the number of
-// rows before it that begin there.
+// seek goes to the page that holds a row, as far as headers state it. It returns the number of rows
+// in that page before the row.
 func (p *pages) seek(row int64) (before int64, err error) {
 	defer func() {
 		if err != nil && err != io.EOF {
@@ -318,7 +318,7 @@ func (p *pages) unpack(data []byte, size int) (plain []byte, err error) {
 	return plain, err
 }
 
-// cutLevels cuts levels of a page of version 1 off its data.
+// cutLevels splits the levels of a page of version 1 from its data.
 func cutLevels(data []byte, e format.Encoding) (levels, rest []byte, err error) {
 	if e != format.RLE {
 		return nil, nil, fmt.Errorf("levels of encoding %v, expected RLE", e)
@@ -330,7 +330,7 @@ func cutLevels(data []byte, e format.Encoding) (levels, rest []byte, err error) 
 	return data[4:n], data[n:], nil
 }
 
-// decodeLevels decodes n levels from 0 to most to a buffer.
+// decodeLevels decodes n levels from 0 to most into a buffer.
 func decodeLevels(buffer *[]byte, data []byte, most byte, n int) ([]byte, error) {
 	levels, err := (&rle.Encoding{BitWidth: bits.Len8(most)}).DecodeLevels((*buffer)[:0], data)
 	*buffer = levels

@@ -10,8 +10,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// What a page header says is held against what the data hold where no length stands in them:
-// 458 MiB pass for 7,000 bytes by their ratio.
+// The size in a page header is compared with the data if the data do not state a length. Without
+// this check the ratio would permit 458 MiB for 7,000 bytes.
 func TestPackedLength(t *testing.T) {
 	plain := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
 	for _, codec := range []compress.Codec{&parquetgo.Gzip, &parquetgo.Brotli, &parquetgo.Zstd, &parquetgo.Snappy} {
@@ -30,8 +30,8 @@ func TestPackedLength(t *testing.T) {
 	}
 }
 
-// A dictionary has no more values than bytes, and a page of version 2 without values is
-// named, as the library panics at one.
+// A dictionary must not have more values than bytes. A page of version 2 without values is an error
+// that names it, because the library panics at one.
 func TestPageHeaders(t *testing.T) {
 	c, l := &format.ColumnMetaData{Codec: format.Uncompressed}, &Leaf{maxDef: 3, List: true}
 	dictionary := &pageHead{PageHeader: format.PageHeader{Type: format.DictionaryPage, UncompressedPageSize: 40, CompressedPageSize: 40}}

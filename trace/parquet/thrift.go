@@ -26,15 +26,15 @@ const thriftDepth = 32 // Parquet's footer nests 8 deep
 
 var errThriftEnd = errors.New("ends too early")
 
-// checkThrift walks one struct of the compact protocol. The decoder allocates whatever
-// length a list announces; here a list of n elements, a byte each at least, must fit
-// into what is left.
+// checkThrift walks one struct of the compact protocol. The decoder allocates any length that a
+// list announces. Here a list of n elements must fit into the remaining bytes, at least one byte
+// each.
 func checkThrift(data []byte) error {
 	_, err := skipThrift(data, thriftStruct, thriftDepth)
 	return err
 }
 
-// skipThrift returns what follows one value of the given type.
+// skipThrift returns the bytes after one value of the given type.
 func skipThrift(data []byte, kind byte, depth int) ([]byte, error) {
 	switch {
 	case depth == 0:

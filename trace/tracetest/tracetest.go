@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// Environment is a virtual environment of Python.
+// Environment is a Python virtual environment.
 type Environment struct {
-	Name         string // of its folder in the user's cache, which the hash of Requirements ends
+	Name         string // folder name in the user's cache, before the hash of Requirements
 	Requirements string // path of the file that pins its packages
-	Imports      string // what code that runs in it imports, as in "numpy, pyarrow"
+	Imports      string // modules that its code imports, as in "numpy, pyarrow"
 }
 
-// made are the outcomes of making each environment, once a process.
+// made holds the result of making each environment, once per process.
 var made sync.Map
 
-// Python returns the environment's interpreter; it is made where it is not there. Without
+// Python returns the environment's interpreter and makes the environment if it is missing. Without
 // Python or the packages the test is skipped, unless KVREPLAY_REQUIRE_PYTHON=1.
 func Python(t testing.TB, e Environment) (interpreter string) {
 	t.Helper()
@@ -42,8 +42,8 @@ func Python(t testing.TB, e Environment) (interpreter string) {
 	return interpreter
 }
 
-// make makes the environment under another name first, so that tests in parallel see it
-// whole or not at all.
+// make builds the environment under another name first, so that parallel tests see all of it or
+// nothing.
 func (e Environment) make() (string, error) {
 	requirements, err := os.ReadFile(e.Requirements)
 	if err != nil {
@@ -92,7 +92,7 @@ func (e Environment) install(dir string) error {
 	return nil
 }
 
-// Copy writes a copy of a trace under a name of its own and returns its path.
+// Copy writes a copy of a trace under another name and returns its path.
 func Copy(t testing.TB, path, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -106,7 +106,7 @@ func Copy(t testing.TB, path, name string) string {
 	return copied
 }
 
-// Hostile are texts that attack the readers of names: terminals, spreadsheets, browsers,
+// Hostile are texts that attack programs that read names: terminals, spreadsheets, browsers,
 // Markdown, shells and file systems.
 var Hostile = []string{
 	"x\x1b[31m\x1b]0;title\x07", "\u009b31m\u0090q\u009c", "a\rb\x08\x7f\x00", "t\u202ecod.exe\u2066\u200f",
@@ -121,7 +121,7 @@ var Hostile = []string{
 	"漢字 é 🙂", strings.Repeat("x", 300), strings.Repeat("é", 150), strings.Repeat("\u202e", 80), "",
 }
 
-// HostileText draws a text that is made of pieces of Hostile and of any characters.
+// HostileText draws a text of pieces of Hostile and random characters.
 func HostileText(r *rand.Rand) string {
 	var b strings.Builder
 	for range 1 + r.IntN(5) {
@@ -141,8 +141,8 @@ func HostileText(r *rand.Rand) string {
 	return b.String()
 }
 
-// Meanwhile is a context that calls Do when it is asked for the N-th time whether it has
-// ended, as readers ask before each stream.
+// Meanwhile is a context that calls Do at the N-th call of Err. Readers call Err before each
+// stream.
 type Meanwhile struct {
 	context.Context
 	N  int64
@@ -151,7 +151,7 @@ type Meanwhile struct {
 	asked atomic.Int64
 }
 
-// Err is that of the context inside.
+// Err returns the error of the embedded context.
 func (c *Meanwhile) Err() error {
 	if c.asked.Add(1) == c.N {
 		c.Do()
@@ -159,11 +159,11 @@ func (c *Meanwhile) Err() error {
 	return c.Context.Err()
 }
 
-// Asked is how often it was asked.
+// Asked returns the number of calls of Err.
 func (c *Meanwhile) Asked() int64 { return c.asked.Load() }
 
-// Overwrite writes over some bytes a third into the file at path, which readers that are near
-// its end have read.
+// Overwrite overwrites some bytes in the first third of the file at path. Readers near its end have
+// already read them.
 func Overwrite(t testing.TB, path string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)

@@ -1,7 +1,6 @@
-// Package brute finds the fewest misses that any choice of evictions can reach, by
-// trying all of them on a stream of a few blocks. It knows no eviction order and
-// derives births, pins and demands in its own words, so that the optimum of the
-// referee and of the fast engine can be checked against it (S9).
+// Package brute finds the least number of misses over all choices of evictions, on a stream of a
+// few blocks. It uses no eviction order, and it has its own code for births, pins and demands. So
+// it can check the optimum of the referee and of the fast engine (S9).
 package brute
 
 import (
@@ -13,8 +12,8 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// MaxBlocks is the largest context that MinMisses searches, in blocks. Time grows
-// with 3^blocks for each step.
+// MaxBlocks is the largest context that MinMisses searches, in blocks. The time per step grows with
+// 3^blocks.
 const MaxBlocks = 16
 
 // set is a set of blocks, one bit each.
@@ -22,19 +21,19 @@ type set uint32
 
 func (s set) len() int { return bits.OnesCount32(uint32(s)) }
 
-// step is what the stream asks of a cache at one recorded step.
+// step holds the births and the demand of one recorded step.
 type step struct {
 	born    set
-	demand  []int32 // list order
+	demand  []int32 // in list order
 	counted bool
 
 	capacity int
 }
 
-// MinMisses returns the fewest misses in counted steps over all ways to evict, on
-// the cell's stream, capacity and warm-up; c.Policy does not matter, but c must
-// have a capacity. Without bypass D_t stays, except that an overflow drops by S5;
-// with it, any C of the blocks at hand may stay.
+// MinMisses returns the least number of misses in counted steps over all ways to evict, with the
+// stream, capacity and warm-up of the cell. It ignores c.Policy, but c must have a capacity.
+// Without bypass, D_t stays, except that an overflow drops blocks by S5. With bypass, any C of the
+// available blocks may stay.
 func MinMisses(s *trace.Stream, hasRanks bool, c referee.Config, bypass bool) (int, error) {
 	if n := (s.MaxSeqLen() + c.BlockTokens - 1) / c.BlockTokens; n > MaxBlocks {
 		return 0, fmt.Errorf("brute: a context of %d blocks, no more than %d can be searched", n, MaxBlocks)
@@ -47,7 +46,7 @@ func MinMisses(s *trace.Stream, hasRanks bool, c referee.Config, bypass bool) (i
 	if err != nil {
 		return 0, err
 	}
-	best := map[set]int{setOf(placed): 0} // residents → fewest misses so far
+	best := map[set]int{setOf(placed): 0} // residents → least number of misses so far
 	for _, st := range steps {
 		best = advance(best, st, hasRanks, st.capacity, bypass)
 	}
@@ -84,7 +83,8 @@ func advance(best map[set]int, st step, hasRanks bool, capacity int, bypass bool
 	return next
 }
 
-// kept is what an overflow leaves of D_t: the best ranks, or the highest indices (S5).
+// kept returns the part of D_t that remains after an overflow: the best ranks, or the highest
+// indices (S5).
 func kept(demand []int32, hasRanks bool, capacity int) set {
 	if hasRanks {
 		return setOf(demand[:capacity])
@@ -94,7 +94,7 @@ func kept(demand []int32, hasRanks bool, capacity int) set {
 	return setOf(d[len(d)-capacity:])
 }
 
-// plan lists the steps of the cell: its windows, if it runs any, and all counted ones.
+// plan lists the steps of the cell: the windows that it runs, and all counted steps.
 func plan(s *trace.Stream, c referee.Config) ([]step, error) {
 	first := slices.IndexFunc(s.Steps, func(n int32) bool { return n >= 0 })
 	if first < 0 {
@@ -124,7 +124,7 @@ func plan(s *trace.Stream, c referee.Config) ([]step, error) {
 	return steps, nil
 }
 
-// free is the set of blocks of which no token is pinned and all have been generated.
+// free returns the set of complete blocks without a pinned token.
 func free(c referee.Config, seqLen int) set {
 	pinned := func(token int) bool { return token < c.Sink || token >= seqLen-c.Local }
 	var blocks []int32

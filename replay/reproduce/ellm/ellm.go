@@ -1,6 +1,6 @@
-// Package ellm reproduces eLLM, which keeps part of each request's tokens uncached and makes
-// their KV again while that of others comes from the host: its equations, memory blocks,
-// optimiser, and the gains of its schedule.
+// Package ellm reproduces eLLM: its equations, memory blocks, optimiser, and the gains of its
+// schedule. eLLM keeps part of each request's tokens uncached. It recomputes the KV of some layers
+// while that of others comes from the host.
 package ellm
 
 import (
@@ -15,7 +15,7 @@ import (
 //go:embed paper.yaml
 var data string
 
-// Paper is eLLM.
+// Paper returns the reproduction of eLLM.
 func Paper() reproduce.Paper {
 	return reproduce.Paper{
 		Name: "ellm",
@@ -25,15 +25,15 @@ func Paper() reproduce.Paper {
 	}
 }
 
-// The paper's experiments: Llama2-13B on one A100 with 80 GB, ShareGPT's mean prompt and
-// answer, of which a request has half on average while it decodes.
+// The paper's experiments: Llama2-13B on one A100 with 80 GB, and ShareGPT's mean prompt and
+// answer. While a request decodes, it has half of the answer on average.
 const (
 	prompt, answer = 222, 1346
 	length         = prompt + answer/2
 	slo            = 0.050 // s, Table 1
 	uncached       = 0.36  // mean cached ratio 0.64, section 6.2
 
-	a100 = 312e12 // FLOP/s as the equations take it
+	a100 = 312e12 // FLOP/s in the equations
 	v100 = 125e12
 )
 
@@ -54,7 +54,7 @@ func study(s *reproduce.Study) {
 	}
 }
 
-// decode is a batch of requests of ShareGPT's mean length.
+// decode returns a batch of requests of ShareGPT's mean length.
 func (b *bench) decode(batch int) (*pipeline.Profile, pipeline.Options) {
 	r := reproduce.Request{Context: length, Demand: length * int64(b.model.KVHeads.Value)}
 	p, scaling := r.Profile(b.model)
@@ -62,13 +62,13 @@ func (b *bench) decode(batch int) (*pipeline.Profile, pipeline.Options) {
 		Scaling: scaling}
 }
 
-// price is the output of kvreplay time for such a batch.
+// price returns the output of kvreplay time for such a batch.
 func (b *bench) price(batch int, schedule string) *pipeline.Result {
 	p, o := b.decode(batch)
 	return b.Price(p, schedule, "", o)
 }
 
-// chosen is an ellm schedule with the choices that kvreplay made.
+// chosen returns an ellm schedule with the choices that kvreplay made.
 func chosen(schedule string) *pipeline.ELLM {
 	return reproduce.Must(pipeline.ParseSchedule(schedule)).(*pipeline.ELLM)
 }
@@ -98,8 +98,8 @@ func (b *bench) equations() {
 	d.Let("step of L-Eval", m.latency(gpu{flops: a100}, equal(1, 35956), 0.47, false))
 }
 
-// counted is the arithmetic of 500 of 1000 tokens run again through 40 layers, and of a
-// token decoded after 1000, as the roofline of kvreplay time counts it.
+// counted returns the FLOP that the roofline of kvreplay time counts. again is that of running 500
+// of 1000 tokens again through 40 layers. decode is that of one token after 1000.
 func (b *bench) counted() (again, decode float64) {
 	m := *b.Model("opt-13b")
 	m.Bias, m.Vocabulary.Value = false, b.model.Vocabulary.Value
@@ -187,7 +187,7 @@ func (b *bench) schedule() {
 	d.Holds("longer", overlapped/cached, overlapped > few && few > cached)
 }
 
-// serving lists figures that were measured under load: none of them follows from the print.
+// serving lists figures that were measured under load. None of them follows from the printed text.
 func (b *bench) serving() {
 	d, rows := b.Section("serving"), b.Rows("Llama2-70B")
 	rate := func(row reproduce.Row) float64 { return row.Number("running") / row.Number("ms a token") }

@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
-// past are the lines past their gates, with a library that change may change.
+// past returns the lines past their gates, with a library that change may modify.
 func past(t *testing.T, change func(*hardware.Library)) []string {
 	t.Helper()
 	s, err := reproduce.Begin(t.Context(), Paper(), reproduce.Inputs{})
@@ -50,8 +50,8 @@ func TestGatesBite(t *testing.T) {
 
 var llama = shape{40, 5120, 32000}
 
-// The search finds what trying batches and a grid of shares finds, on queues of unequal
-// lengths and GPUs of which compute, bandwidth or memory bind.
+// The search finds the same optimum as a trial of all batches and a grid of shares. The queues have
+// unequal lengths, and the GPUs are limited by compute, bandwidth or memory.
 func TestOptimumIsBest(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 7))
 	for range 60 {
@@ -80,7 +80,7 @@ func TestOptimumIsBest(t *testing.T) {
 	}
 }
 
-// Where compute is plenty and memory is short, recomputing pays.
+// With much compute and little memory, recomputing pays.
 func TestRecomputingPays(t *testing.T) {
 	g := gpu{flops: 1e18, bandwidth: 2e12, memory: 30e9, weights: 26e9}
 	best, ok := llama.optimum(g, slices.Repeat([]float64{1000}, 100), 1, true)
@@ -93,8 +93,8 @@ func TestRecomputingPays(t *testing.T) {
 	}
 }
 
-// BenchmarkOptimum is the search, and gonum's solution of the relaxed problem, for what the
-// paper solves in less than 21 ms (section 6.7).
+// BenchmarkOptimum times the search, and gonum's solution of the relaxed problem. The paper solves
+// it in less than 21 ms (section 6.7).
 func BenchmarkOptimum(b *testing.B) {
 	g := gpu{flops: a100, bandwidth: 2e12, memory: 72e9, weights: 26e9}
 	queue := slices.Repeat([]float64{length}, 512)

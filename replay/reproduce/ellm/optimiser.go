@@ -10,10 +10,10 @@ import (
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
-// waiting is the number of requests of equal length that wait: vLLM's largest batch in the paper.
+// waiting is the number of waiting requests of equal length: vLLM's largest batch in the paper.
 const waiting = 512
 
-// gpuOf is an A100 with 80 GB, nine tenths for weights, KV and M_o.
+// gpuOf returns an A100 with 80 GB, of which nine tenths hold weights, KV and M_o.
 func (b *bench) gpuOf(flops float64) gpu {
 	card := b.machine.GPU
 	return gpu{flops: flops, bandwidth: float64(card.MemoryBandwidth.Value), memory: 0.9 * float64(card.Memory.Value),
@@ -29,7 +29,7 @@ func (b *bench) optimiser() {
 	d.Set("T of one request", 1e3*m.latency(g, first, 0, false))
 	d.Set("largest batch", float64(literal.batch))
 
-	// The general optimiser, whose last digits are left to chance.
+	// The general optimiser, whose last digits vary.
 	start := operating{batch: 30, share: 0.4}
 	rounded := func(v float64) float64 { return math.Round(v*100) / 100 }
 	found := reproduce.Must(m.relaxed(g, length, slo, waiting, start, false))
@@ -45,7 +45,7 @@ func (b *bench) optimiser() {
 	d.Holds("planned batch", float64(planned.Batch), near, reproduce.Row{"search": corrected.batch})
 	d.Set("planned share", chosen(planned.Schedule).Uncached)
 
-	// The loss if the choice is made with another FLOP/s than the GPU's.
+	// The loss if the choice is made with FLOP/s that differ from the GPU's.
 	for line, factor := range map[string]float64{"FLOP/s too high": 1.2, "FLOP/s too low": 0.8} {
 		wrong, _ := m.optimum(b.gpuOf(factor*a100), queue, slo, true)
 		t := m.latency(g, equal(wrong.batch, length), wrong.share, true)
@@ -60,18 +60,18 @@ func (b *bench) optimiser() {
 	d.Let("ms", 1e3*weights/a100)
 }
 
-// operating is a choice of Eq. 1: the number of requests that run, and the share of their
-// tokens that stays uncached.
+// operating is a choice of Eq. 1: the number of running requests and the uncached share of their
+// tokens.
 type operating struct {
 	batch int
 	share float64
 	rate  float64 // tokens/s
 }
 
-// optimum solves Eq. 1 over first-come-first-served batches: the first b of the waiting
-// lengths, b = 1 … len(lengths), and r between 0 and 1, with T ≤ slo and memory for
-// weights, cached KV and M_o = 40·h·b·s·r. For each b the best r is known, so that the
-// search is exact. Of equals it takes the larger batch. ok is false if nothing is feasible.
+// optimum solves Eq. 1 over first-come-first-served batches: the first b of the waiting lengths, b
+// = 1 … len(lengths), and r between 0 and 1. It requires T ≤ slo and memory for weights, cached KV
+// and M_o = 40·h·b·s·r. For each b the best r is known, so the search is exact. Among equals it
+// takes the larger batch. ok is false if nothing is feasible.
 func (m shape) optimum(g gpu, lengths []float64, slo float64, corrected bool) (best operating, ok bool) {
 	var b batch
 	for _, s := range lengths {
@@ -94,9 +94,8 @@ func (m shape) optimum(g gpu, lengths []float64, slo float64, corrected bool) (b
 	return best, ok
 }
 
-// balanced is the r at which reading takes as long as arithmetic. The first falls with r
-// and the second rises, so that it is the fastest of all. It is 0 if arithmetic takes longer
-// at once.
+// balanced returns the r at which reading takes as long as arithmetic. Reading falls with r and
+// arithmetic rises, so this r is the fastest. It is 0 if arithmetic takes longer for every r.
 func (m shape) balanced(g gpu, b batch) float64 {
 	arithmetic := g
 	arithmetic.bandwidth = 0
@@ -112,7 +111,7 @@ func (m shape) balanced(g gpu, b batch) float64 {
 	return low
 }
 
-// leastShare is the least r with which a batch fits.
+// leastShare returns the least r with which a batch fits.
 func (m shape) leastShare(g gpu, b batch) (r float64, fits bool) {
 	all := m.cached(b, 0)
 	excess := g.weights + all - g.memory
@@ -123,9 +122,8 @@ func (m shape) leastShare(g gpu, b batch) (r float64, fits bool) {
 	return r, r <= 1
 }
 
-// relaxed minimises the paper's objective T/b over real b and r from a start, as its
-// solver does, with gonum's Nelder–Mead and the constraints as penalties. The requests all
-// have s tokens.
+// relaxed minimises the paper's objective T/b over real b and r from a start, as its solver does.
+// It uses gonum's Nelder–Mead with the constraints as penalties. All requests have s tokens.
 func (m shape) relaxed(g gpu, s, slo float64, most int, from operating, corrected bool) (operating, error) {
 	one := equal(1, s)
 	objective := func(x []float64) float64 {

@@ -1,6 +1,6 @@
-// Package ess reproduces ESS, which offloads the latent cache of DeepSeek-V3.2-Exp: its
-// memory planner, Table 2, the overlap of Fig. 7, and the locality of Figs. 2, 4, 5, 8 and
-// 9 on synthetic and on real traces. README.md states the findings.
+// Package ess reproduces ESS, which offloads the latent cache of DeepSeek-V3.2-Exp. It covers the
+// memory planner, Table 2, the overlap of Fig. 7, and the locality of Figs. 2, 4, 5, 8 and 9 on
+// synthetic and real traces. README.md states the findings.
 package ess
 
 import (
@@ -18,7 +18,7 @@ import (
 //go:embed paper.yaml
 var data string
 
-// Paper is ESS.
+// Paper returns the reproduction of ESS.
 func Paper() reproduce.Paper {
 	return reproduce.Paper{
 		Name: "ess",
@@ -43,8 +43,8 @@ type bench struct {
 	table2  []*row
 }
 
-// newBench takes an H200, the only bundled GPU on which the paper's figures are possible.
-// README.md has the argument.
+// newBench takes an H200. It is the only bundled GPU on which the paper's figures are possible, as
+// README.md explains.
 func newBench(s *reproduce.Study) *bench {
 	b := &bench{Study: s, machine: s.Machine("dgx-h200"), model: s.Model("deepseek-v3.2")}
 	for _, r := range s.Rows("table-2") {
@@ -57,7 +57,7 @@ func newBench(s *reproduce.Study) *bench {
 // row is a row of Table 2.
 type row struct {
 	reproduce.Row
-	mtp        int // positions of a step
+	mtp        int // positions per step
 	context    int // tokens
 	accept     float64
 	batch      int
@@ -70,10 +70,10 @@ const gpus = 8
 
 const short, long = 32 << 10, 128 << 10
 
-// seconds are those of a step, of which a request gets accept tokens.
+// seconds returns the time of a step, in which a request gets accept tokens.
 func (r *row) seconds() float64 { return r.accept * gpus * float64(r.batch) / r.throughput }
 
-// find is the row of a setting.
+// find returns the row of a setting.
 func (b *bench) find(context, mtp int, accept float64, batch int) *row {
 	for _, r := range b.table2 {
 		if r.context == context && r.mtp == mtp && r.accept == accept && r.batch == batch {
@@ -83,10 +83,10 @@ func (b *bench) find(context, mtp int, accept float64, batch int) *row {
 	panic("no such row")
 }
 
-// gain is the growth of throughput from one row to another, in percent.
+// gain returns the growth of throughput from one row to another, in percent.
 func gain(from, to *row) float64 { return 100 * (to.throughput/from.throughput - 1) }
 
-// headline is the growth that the paper states from one row to another of the same setting.
+// headline is a growth that the paper states between two rows with the same setting.
 type headline struct {
 	reproduce.Row
 	from, to *row
@@ -121,9 +121,9 @@ func (b *bench) identities() {
 func (b *bench) memory() {
 	d := b.Section("memory")
 	index := float64(b.model.Indexer.Entry.Value)
-	x := index / (index + float64(b.model.Entry.Value)) // the indexer's part of a token's bytes, always on the GPU
+	x := index / (index + float64(b.model.Entry.Value)) // the indexer's share of a token's bytes, always on the GPU
 	first := b.find(short, 2, 1.7, 64)
-	full := float64(first.batch) * (first.ratio*(1-x) + x) // CacheRatio, solved
+	full := float64(first.batch) * (first.ratio*(1-x) + x) // CacheRatio solved for full
 	d.Let("B₀", full)
 	d.Set("indexer", 100*x)
 	offloaded := []*row{first, b.find(short, 2, 1.7, 96), b.find(short, 2, 1.7, 128), b.find(short, 2, 1.7, 160),
@@ -168,7 +168,7 @@ func (b *bench) blocks() {
 	}
 }
 
-// synthetic is the trace of the DeepSeek presets at a context. LRU sees no candidates.
+// synthetic returns the trace of the DeepSeek presets at a context. LRU ignores candidates.
 func (b *bench) synthetic(context int) *reproduce.Trace {
 	steps := 0
 	if b.Short {
@@ -177,14 +177,14 @@ func (b *bench) synthetic(context int) *reproduce.Trace {
 	return b.DrawTrace(fmt.Sprintf("deepseek-v3.2-%dk", context>>10), fmt.Sprintf("synthetic %dK", context>>10), steps)
 }
 
-// replay replays a trace with LRU at some capacities, with the demand of several positions
-// joined to one step (kvreplay replay --mtp).
+// replay replays a trace with LRU at some capacities. The demands of several positions are joined
+// into one step (kvreplay replay --mtp).
 func (b *bench) replay(t *reproduce.Trace, warmup string, positions int, capacities ...string) []*pipeline.Profile {
 	r := reproduce.Replay{Policy: "lru", Warmup: warmup, Shape: replay.Shape{StepTokens: positions}}
 	return b.Profiles(t, r, capacities...)
 }
 
-// capacitiesOf are shares of the context.
+// capacitiesOf formats capacities as shares of the context.
 func capacitiesOf(ratios ...float64) (texts []string) {
 	for _, r := range ratios {
 		texts = append(texts, strconv.FormatFloat(r, 'g', -1, 64)+"ctx")

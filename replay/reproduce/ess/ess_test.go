@@ -12,7 +12,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
-// begin begins the study with short synthetic traces, unless whole ones are wanted.
+// begin starts the study with short synthetic traces unless whole ones are requested.
 func begin(t *testing.T, in reproduce.Inputs) *bench {
 	t.Helper()
 	in.Synthetic = func(ctx context.Context, path, preset string, steps int) error {
@@ -33,7 +33,7 @@ func begin(t *testing.T, in reproduce.Inputs) *bench {
 	return newBench(s)
 }
 
-// Every line is within its gate or a known miss, and every part of the paper is there.
+// Every line is within its gate or a known miss, and every part of the paper is covered.
 func TestESS(t *testing.T) {
 	if testing.Short() {
 		t.Skip("with -short the section is not reproduced")
@@ -66,7 +66,7 @@ func TestESS(t *testing.T) {
 	if sections[0].Name != "table-2-unseen" || len(sections[0].Assumptions) < 4 {
 		t.Errorf("the paper begins with %s and %d assumptions, expected the table without constants from offloading", sections[0].Name, len(sections[0].Assumptions))
 	}
-	for i := range sections[1].Lines { // the calibration cells were chosen with the others in view
+	for i := range sections[1].Lines { // the calibration cells were chosen in view of the others
 		if l := &sections[1].Lines[i]; sections[1].Name != "table-2" || l.Kind == reproduce.Transferred || l.Kind == reproduce.Prediction {
 			t.Errorf("%s, %s is called %s", sections[1].Name, l.Item, l.Kind)
 		}
@@ -76,8 +76,8 @@ func TestESS(t *testing.T) {
 	}
 }
 
-// Joined positions, as replay --mtp counts them, miss more than single ones. A step of the
-// largest batch then takes longer than printed.
+// Joined positions, as replay --mtp counts them, miss more than single ones. A step of the largest
+// batch then takes longer than printed.
 func TestJoinedPositionsContradict(t *testing.T) {
 	b := begin(t, reproduce.Inputs{Short: true})
 	m := b.newModel(short)
@@ -97,12 +97,12 @@ func TestJoinedPositionsContradict(t *testing.T) {
 	}
 }
 
-// Of three cells on a line y = a·x of relative errors, each choice of one cell leaves the
-// errors that one can work out. Cells that do not determine the constants are left out.
+// Three cells have relative errors on a line y = a·x. The errors after each choice of one cell can
+// then be worked out by hand. Choices that do not determine the constants are left out.
 func TestChoices(t *testing.T) {
 	f := &fitted{at: []float64{1}, errors: []float64{0.1, -0.1, 0.3}, slopes: mat.NewDense(3, 1, []float64{1, 1, 1})}
 	c := f.choices()
-	for i, want := range []float64{0.2, 0.4, 0.4} { // errors less that of the chosen cell
+	for i, want := range []float64{0.2, 0.4, 0.4} { // errors minus that of the chosen cell
 		if math.Abs(c.worst[i]-want) > 1e-12 {
 			t.Errorf("cell %v leaves %g, expected %g", c.cells[i], c.worst[i], want)
 		}
@@ -118,7 +118,7 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// Wrong constants of the link, the model and the paper are noticed.
+// Wrong constants of the link, the model or the paper are detected.
 func TestGatesBite(t *testing.T) {
 	blocks, memory, identities := (*bench).blocks, (*bench).memory, (*bench).identities
 	for name, c := range map[string]struct {

@@ -11,17 +11,16 @@ import (
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
-// fitted are constants with the relative errors that they leave, and the errors' slopes.
+// fitted holds fitted constants, their relative errors and the slopes of the errors.
 type fitted struct {
 	at     []float64
 	errors []float64
-	slopes *mat.Dense // of each error by each constant
+	slopes *mat.Dense // slope of each error by each constant
 }
 
-// fit searches the constants of a model whose relative errors, cell by cell, have the least
-// sum of squares. It takes steps of Gauss and Newton with the slopes at the start, as the
-// time of a step is nearly a straight line in each. If there are as many constants as cells,
-// the cells are met exactly.
+// fit searches the constants of a model for the least sum of squares of the relative errors of
+// cells. It takes Gauss-Newton steps with the slopes at the start, because the time of a step is
+// nearly linear in each constant. With as many constants as cells, it meets the cells exactly.
 func fit(errorsAt func(x []float64) []float64, start []float64) (f *fitted, err error) {
 	const enough, rounds = 1e-6, 50
 	f = &fitted{at: append([]float64{}, start...)}
@@ -45,7 +44,7 @@ func fit(errorsAt func(x []float64) []float64, start []float64) (f *fitted, err 
 	return nil, fmt.Errorf("constants %g are still moving after %d steps", f.at, rounds)
 }
 
-// slopes are differences over a thousandth of each constant.
+// slopes returns differences over a thousandth of each constant.
 func slopes(errorsAt func(x []float64) []float64, x, e []float64) *mat.Dense {
 	m := mat.NewDense(len(e), len(x), nil)
 	for j := range x {
@@ -59,8 +58,7 @@ func slopes(errorsAt func(x []float64) []float64, x, e []float64) *mat.Dense {
 	return m
 }
 
-// towards is the move to the least weighted sum of squares of the errors, as the slopes
-// have it.
+// towards returns the move to the least weighted sum of squares of the errors, by the slopes.
 func (f *fitted) towards(weight func(cell int) float64) ([]float64, error) {
 	cells, constants := f.slopes.Dims()
 	a, b := mat.NewDense(cells, constants, nil), mat.NewDense(cells, 1, nil)
@@ -78,7 +76,7 @@ func (f *fitted) towards(weight func(cell int) float64) ([]float64, error) {
 	return mat.Col(nil, 0, &x), nil
 }
 
-// after are the errors once the constants have moved, as the slopes have it.
+// after returns the errors after the constants have moved, by the slopes.
 func (f *fitted) after(move []float64) []float64 {
 	var e mat.VecDense
 	e.MulVec(f.slopes, mat.NewVecDense(len(move), move))
@@ -89,8 +87,8 @@ func (f *fitted) after(move []float64) []float64 {
 	return out
 }
 
-// floor is the least that the largest error can be, whatever the constants (Lawson's
-// iteration: weights grow with the error).
+// floor returns the smallest possible largest error for any constants (Lawson's iteration, in which
+// weights grow with the error).
 func (f *fitted) floor() float64 {
 	weights := make([]float64, len(f.errors))
 	for i := range weights {
@@ -112,7 +110,7 @@ func (f *fitted) floor() float64 {
 	return least
 }
 
-// leaveOneOut are the errors of each cell with the constants that the others give.
+// leaveOneOut returns the error of each cell with constants fitted to the others.
 func (f *fitted) leaveOneOut() (out []float64) {
 	for left := range f.errors {
 		move := reproduce.Must(f.towards(func(i int) float64 {
@@ -133,21 +131,21 @@ func largest(values []float64) (most float64) {
 	return most
 }
 
-// choices are the worst errors that each choice of calibration cells leaves on the other
-// cells, by the slopes of a fit to all cells.
+// choices holds the worst error on the other cells for each choice of calibration cells, by the
+// slopes of a fit to all cells.
 type choices struct {
 	cells  [][]int
-	worst  []float64 // of each choice, relative
+	worst  []float64 // for each choice, relative
 	vague  int       // choices that do not determine the constants
-	chosen int       // cells of a choice
+	chosen int       // cells in a choice
 	all    int       // cells
 }
 
-// vagueness is the condition number from which cells do not determine the constants. With it,
-// an error of 0.05 % in the table moves a constant by its own size.
+// vagueness is the condition number above which cells do not determine the constants. At this
+// number, an error of 0.05 % in the table moves a constant by its own size.
 const vagueness = 2e3
 
-// choices tries every set of as many cells as constants.
+// choices tries every set with as many cells as constants.
 func (f *fitted) choices() *choices {
 	all, constants := f.slopes.Dims()
 	c := &choices{chosen: constants, all: all}
@@ -167,7 +165,7 @@ func (f *fitted) choices() *choices {
 	return c
 }
 
-// vague reports whether cells leave a combination of the constants open.
+// vague reports whether the cells leave a combination of the constants undetermined.
 func (f *fitted) vague(cells []int) bool {
 	n := len(cells)
 	m := mat.NewDense(n, n, nil)

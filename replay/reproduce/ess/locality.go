@@ -23,12 +23,12 @@ var ratios = []float64{0.1, 0.2, 0.3, 0.4, 0.5}
 // middle is the ratio of the paper's examples.
 const middle = 0.2
 
-// traced is a trace replayed with LRU at the ratios, after 32 prompt windows, and without
-// them at the middle one. Ratios at which a cache does not hold one demand are left out.
+// traced is a trace replayed with LRU at the ratios after 32 windows, and without windows at the
+// middle ratio. It leaves out ratios whose cache does not hold one demand.
 type traced struct {
 	name    string
 	model   string
-	context int // tokens of a prompt, the mean
+	context int // mean prompt length in tokens
 	topk    int
 	windows int
 	layers  []int32
@@ -36,14 +36,14 @@ type traced struct {
 	cold    *misses
 }
 
-// misses are the misses of a replay as shares of the demand, requests and heads pooled.
+// misses are the misses of a replay as shares of the demand, pooled over requests and heads.
 type misses struct {
 	mean   float64
 	layers []float64 // by layer
-	steps  []float64 // by decode step, as far as all requests go
+	steps  []float64 // by decode step, up to the end of the shortest request
 }
 
-// pool pools a profile.
+// pool returns the pooled misses of a profile.
 func pool(p *pipeline.Profile) *misses {
 	steps := len(p.Requests[0].Steps[0])
 	for i := range p.Requests {
@@ -51,7 +51,7 @@ func pool(p *pipeline.Profile) *misses {
 	}
 	m := &misses{layers: make([]float64, len(p.Layers)), steps: make([]float64, steps)}
 	var missed, demand float64
-	byStep := make([]float64, steps) // demand
+	byStep := make([]float64, steps) // demand by step
 	for l := range p.Layers {
 		var layerMissed, layerDemand float64
 		for i := range p.Requests {
@@ -104,15 +104,15 @@ func (b *bench) trace(f *reproduce.Trace) *traced {
 	return t
 }
 
-// observed are the traces of the figures.
+// observed holds the traces of the figures.
 type observed struct {
 	short  *traced   // synthetic, 32K
 	long   *traced   // synthetic, 128K
 	traces []*traced // real
 }
 
-// locality are the figures about misses. The real traces are those of the exact selection,
-// in the order of their file names.
+// locality computes the figures about misses. The real traces are those of the exact selection, in
+// the order of their file names.
 func (b *bench) locality() {
 	o := &observed{short: b.trace(b.synthetic(short)), long: b.trace(b.synthetic(long))}
 	byName := func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) }
@@ -132,7 +132,7 @@ func (b *bench) locality() {
 	o.contexts(b.Section("fig-9"))
 }
 
-// others names the models of the real traces: statements about DeepSeek need not hold of them.
+// others names the models of the real traces. Statements about DeepSeek need not hold for them.
 func (o *observed) others() string {
 	var models []string
 	least, most := o.traces[0].context, 0
@@ -146,8 +146,8 @@ func (o *observed) others() string {
 	return fmt.Sprintf("these are of %s with %d to %d tokens", strings.Join(models, ", "), least, most)
 }
 
-// property is a figure of a trace, whether a statement about it holds, and whether the
-// statement applies to the trace.
+// property returns a figure of a trace and whether a statement about it holds. ok reports whether
+// the statement applies to the trace.
 type property func(t *traced) (value float64, holds, ok bool)
 
 // both decides a statement about the synthetic trace of 32K and about each real trace.
@@ -157,8 +157,8 @@ func (o *observed) both(d *reproduce.Draft, line string, figure property) {
 	o.each(d, line, figure)
 }
 
-// each decides a statement about every real trace that it applies to: ours is the median. If
-// it does not hold on each of them, it is a known miss.
+// each decides a statement about every real trace that it applies to. Our figure is the median. If
+// the statement fails for any of them, it is a known miss.
 func (o *observed) each(d *reproduce.Draft, line string, figure property) {
 	var values []float64
 	var against []string
@@ -182,8 +182,8 @@ func (o *observed) each(d *reproduce.Draft, line string, figure property) {
 		"traces": counted(len(values), "real trace", "real traces, on each of them (ours the median)")})
 }
 
-// median is the middle of ascending values, the mean of the two in the middle if their
-// number is even.
+// median returns the middle of ascending values. If their number is even, it is the mean of the two
+// in the middle.
 func median(values []float64) float64 {
 	n := len(values)
 	return (values[(n-1)/2] + values[n/2]) / 2
@@ -196,14 +196,13 @@ func counted(n int, one, several string) string {
 	return fmt.Sprintf("%d %s", n, several)
 }
 
-// group are traces whose figures are averaged: their names begin alike.
+// group holds traces whose figures are averaged. Their names begin with the same word.
 type group struct {
 	name   string
 	traces []*traced
 }
 
-// groups are the synthetic trace of 32K and the real ones, by the first word of their
-// names.
+// groups returns the synthetic trace of 32K, and the real ones by the first word of their names.
 func (o *observed) groups() []group {
 	list := []group{{o.short.name, []*traced{o.short}}}
 	for _, t := range o.traces {
@@ -217,7 +216,7 @@ func (o *observed) groups() []group {
 	return list
 }
 
-// mean is that of the traces' misses by step, as far as all of them go.
+// mean returns the mean of the traces' misses by step, up to the end of the shortest trace.
 func (g *group) mean(choose func(t *traced) *misses) (points plotter.XYs) {
 	steps := len(choose(g.traces[0]).steps)
 	for _, t := range g.traces {
@@ -236,7 +235,7 @@ func (g *group) mean(choose func(t *traced) *misses) (points plotter.XYs) {
 func warm(t *traced) *misses { return t.at[middle] }
 func cold(t *traced) *misses { return t.cold }
 
-// similarity is Fig. 2.
+// similarity computes Fig. 2.
 func (o *observed) similarity(d *reproduce.Draft) {
 	late := func(t *traced) (mean, spread float64) {
 		mean, spread = stat.MeanStdDev(t.at[middle].steps[min(16, len(t.at[middle].steps)/2):], nil)
@@ -255,9 +254,9 @@ func (o *observed) similarity(d *reproduce.Draft) {
 	d.Draw("ess-fig-2", lines)
 }
 
-// warmup is Fig. 4.
+// warmup computes Fig. 4.
 func (o *observed) warmup(d *reproduce.Draft) {
-	o.both(d, "first step", func(t *traced) (float64, bool, bool) { // times the later half
+	o.both(d, "first step", func(t *traced) (float64, bool, bool) { // relative to the later half
 		cold := t.cold.steps
 		v := cold[0] / stat.Mean(cold[len(cold)/2:], nil)
 		return v, v >= 3, true
@@ -267,7 +266,7 @@ func (o *observed) warmup(d *reproduce.Draft) {
 		v := stat.Mean(cold[min(16, len(cold)/2):], nil) / cold[0]
 		return 100 * v, v <= 1./3, true
 	})
-	o.both(d, "warmed up", func(t *traced) (float64, bool, bool) { // over the first 8 steps
+	o.both(d, "warmed up", func(t *traced) (float64, bool, bool) { // relative to the first 8 steps
 		n := min(8, len(t.cold.steps))
 		v := 1 - stat.Mean(t.at[middle].steps[:n], nil)/stat.Mean(t.cold.steps[:n], nil)
 		return 100 * v, v >= 0.5, t.windows > 0
@@ -286,7 +285,7 @@ func (o *observed) warmup(d *reproduce.Draft) {
 	d.Draw("ess-fig-4", lines)
 }
 
-// byLayer is Fig. 5. The dials of the synthetic trace are fitted to all of its steps.
+// byLayer computes Fig. 5. The dials of the synthetic trace are fitted to all of its steps.
 func (o *observed) byLayer(d *reproduce.Draft, whole bool) {
 	k := float64(o.short.topk)
 	if m := o.short.at[middle].layers; whole {
@@ -325,7 +324,7 @@ func (o *observed) byLayer(d *reproduce.Draft, whole bool) {
 		return lines
 	}
 	d.Draw("ess-fig-5", byRatio(o.short, k))
-	// The real trace with most layers, of these the one with the longest context.
+	// The real trace with the most layers and, among these, the longest context.
 	if len(o.traces) > 0 {
 		deepest := slices.MaxFunc(o.traces, func(a, b *traced) int {
 			return cmp.Or(cmp.Compare(len(a.layers), len(b.layers)), cmp.Compare(a.context, b.context))
@@ -342,7 +341,7 @@ func (t *traced) overLayers(m *misses) (points plotter.XYs) {
 	return points
 }
 
-// rankCorrelation is Spearman's. Equal values share the mean of their ranks.
+// rankCorrelation returns Spearman's coefficient. Equal values share the mean of their ranks.
 func rankCorrelation(a, b []float64) float64 {
 	ranks := func(values []float64) []float64 {
 		order, rank := make([]int, len(values)), make([]float64, len(values))
@@ -363,7 +362,7 @@ func rankCorrelation(a, b []float64) float64 {
 	return stat.Correlation(ranks(a), ranks(b), nil)
 }
 
-// sameOrder is the rank correlation of the misses of two traces in the layers that both have.
+// sameOrder returns the rank correlation of the misses of two traces over their common layers.
 func sameOrder(a, b *traced) float64 {
 	var x, y []float64
 	for i, layer := range a.layers {
@@ -374,7 +373,7 @@ func sameOrder(a, b *traced) float64 {
 	return rankCorrelation(x, y)
 }
 
-// layersByContext is Fig. 8. Real traces of at least 12 layers are compared pair by pair.
+// layersByContext computes Fig. 8. Real traces of at least 12 layers are compared in pairs.
 func (o *observed) layersByContext(d *reproduce.Draft) {
 	d.Set("synthetic", sameOrder(o.short, o.long))
 	var deep []*traced
@@ -410,7 +409,7 @@ func (o *observed) layersByContext(d *reproduce.Draft) {
 	d.Draw("ess-fig-8", lines)
 }
 
-// contexts is Fig. 9.
+// contexts computes Fig. 9.
 func (o *observed) contexts(d *reproduce.Draft) {
 	fewer := true
 	for _, r := range ratios {
@@ -428,7 +427,8 @@ func (o *observed) contexts(d *reproduce.Draft) {
 	v, holds, _ := flat(o.long)
 	d.Holds("synthetic 128K: stable", v, holds)
 
-	// Over the real traces, by rank: a longer context, in units of K, misses a smaller share at 0.2.
+	// Rank correlation over the real traces: with a longer context in units of K, the share of
+	// misses at 0.2 falls.
 	var contexts, missed []float64
 	for _, t := range o.traces {
 		contexts, missed = append(contexts, float64(t.context)/float64(t.topk)), append(missed, t.at[middle].mean)

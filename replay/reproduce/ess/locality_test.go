@@ -7,7 +7,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
-// one is the line of a study with a statement about real traces.
+// one returns the line of a study with a statement about real traces.
 func one(t *testing.T, study func(*reproduce.Draft)) reproduce.Line {
 	t.Helper()
 	const data = `sections: [{section: s, title: S, method: M, lines: [
@@ -25,8 +25,8 @@ func one(t *testing.T, study func(*reproduce.Draft)) reproduce.Line {
 	return sections[0].Lines[0]
 }
 
-// A statement about several traces shows their median: of an even number the mean of the two
-// in the middle. It names the traces for which it does not hold.
+// A statement about several traces shows their median, and for an even number the mean of the two
+// in the middle. It names the traces for which it fails.
 func TestEach(t *testing.T) {
 	o := &observed{}
 	for _, name := range []string{"a", "b", "c", "d", "e"} {

@@ -13,12 +13,12 @@ import (
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
-// Fig. 7's setting. The overhead of dividing the indexer is not printed: two launches of
-// two kernels more, at 5 µs each.
+// The setting of Fig. 7. The overhead of dividing the indexer is not printed. It is assumed as two
+// more launches of two kernels at 5 µs each.
 const (
 	overlapBatch = 160
 	overlapMTP   = 2
-	overhead     = 20e-6 // s a layer
+	overhead     = 20e-6 // s per layer
 )
 
 var (
@@ -26,8 +26,8 @@ var (
 	layerwise = fmt.Sprintf("layerwise:phi=0.5,delta_us=%g", 1e6*overhead)
 )
 
-// overlap is Fig. 7: the cost of fetching, relative to a step that fetches nothing, if all
-// layers miss as much.
+// overlap computes Fig. 7: the cost of fetching relative to a step without fetches, if all layers
+// miss the same number.
 func (b *bench) overlap(computing step) {
 	d := b.Section("fig-7")
 	times := b.timetable(overlapMTP, map[int]step{long: computing})
@@ -53,8 +53,8 @@ func (b *bench) overlap(computing step) {
 	}
 	d.Draw("ess-fig-7", lines)
 
-	// The statements of section 3.3 about the costs by mode and misses.
-	const slack = 1e-3 // of the step: the choice is made by a closed form
+	// The statements of section 3.3 about the costs by mode and number of misses.
+	const slack = 1e-3 // share of the step, because a closed form makes the choice
 	none, da, both, layer := costs["none"], costs["DA"], costs["DBA"], costs["layer-wise"]
 	longest, best, never, lead := true, true, true, math.Inf(1)
 	for _, m := range misses {
@@ -69,7 +69,7 @@ func (b *bench) overlap(computing step) {
 	d.Set("hidden", 100*(1-both[512]/none[512]))
 	d.Holds("layer-wise", 100*max(0, -lead), never)
 
-	// The least misses at which DBA is better, by bisection over priced steps.
+	// The least number of misses at which DBA is better, by bisection over priced steps.
 	least, most := 0, int(b.model.Indexer.TopK.Value)
 	for most-least > 1 {
 		if m := (least + most) / 2; seconds(m, "da") <= seconds(m, dba) {
@@ -84,8 +84,8 @@ func (b *bench) overlap(computing step) {
 	d.Holds("switch", float64(most), math.Abs(float64(most)/formula-1) <= 0.02)
 }
 
-// switchPoint is the number of misses from which DBA is better, by the closed form: DA then
-// exposes the overhead of dividing,
+// switchPoint returns the number of misses from which DBA is better, by the closed form. At this
+// point the exposure of DA equals the overhead of dividing:
 //
 //	(1 − g)·(launch + m·tau) − W_pre − W_attn·(1 − m/K) = delta
 //

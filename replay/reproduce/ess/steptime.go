@@ -22,26 +22,26 @@ import (
 // expertGPUs is Table 1's EP-Size.
 const expertGPUs = 32
 
-// The schedules of a step: that of ESS, for each layer with the better of both overlaps, one
-// without overlap, and one with nothing to fetch.
+// The schedules of a step: that of ESS, which takes the better of both overlaps for each layer, one
+// without overlap, and one without fetches.
 const (
 	schedule    = "layerwise"
 	unhidden    = "sequential"
 	allOnTheGPU = "gpu"
 )
 
-// step is a step's computation, seconds: fixed + slope × query tokens of the batch + request
-// × its requests. The last does not grow with the positions that a step decodes of a
-// request: its index is read once, and that is selection.
+// step is a step's computation in seconds: fixed + slope × query tokens of the batch + request ×
+// its requests. The last term does not grow with the positions that a step decodes per request. It
+// is the selection, which reads a request's index once.
 type step struct{ fixed, slope, request float64 }
 
-// stepOf are constants in the order of step's fields, the last ones 0 if left out.
+// stepOf returns a step from constants in the order of its fields. Missing ones are 0.
 func stepOf(x []float64) step {
 	x = append(append([]float64{}, x...), 0, 0)
 	return step{x[0], x[1], x[2]}
 }
 
-// options are those of every price, as kvreplay time has them by default.
+// options returns the options of every price, with the defaults of kvreplay time.
 func (b *bench) options(context int) pipeline.Options {
 	return pipeline.Options{Machine: b.machine, Model: b.model, Batch: 1, Context: int64(context), Experts: expertGPUs,
 		Threads: 16, Reserve: 0.1, Depth: 64}
@@ -69,7 +69,7 @@ func (b *bench) price(x *setting) *pipeline.Result {
 	return b.Price(x.profile, x.schedule, "", o)
 }
 
-// uneven is a profile of one step, with the blocks that each layer misses.
+// uneven returns a profile of one step with the given number of missed blocks per layer.
 func (b *bench) uneven(misses func(layer int) float64, context int) *pipeline.Profile {
 	k := int64(b.model.Indexer.TopK.Value)
 	p := &pipeline.Profile{Heads: 1, Cell: pipeline.Cell{Policy: "lru"},
@@ -85,24 +85,24 @@ func (b *bench) uneven(misses func(layer int) float64, context int) *pipeline.Pr
 	return p
 }
 
-// even is a profile of one step in which every layer misses the same number of blocks, 0 to K.
+// even returns a profile of one step in which every layer misses the same number of blocks, 0 to K.
 func (b *bench) even(misses, context int) *pipeline.Profile {
 	return b.uneven(func(int) float64 { return float64(misses) }, context)
 }
 
-// roofline computes on the machine if no timetable does.
+// roofline returns the computer for runs without a timetable.
 func (b *bench) roofline() *pipeline.Roofline {
 	selection := reproduce.Must(pipeline.ParseSelection("auto", b.model))
 	return pipeline.NewRoofline(b.machine, b.model, selection, expertGPUs, 1)
 }
 
-// divided are the operators that divide the part of a step's computation that grows with the
-// query tokens. What is fixed (weights, launches, waiting for other GPUs) belongs to the
-// feed-forward network, so that no fetch hides behind it.
+// divided are the operators among which the part of a step that grows with the query tokens is
+// divided. The fixed part (weights, launches, waiting for other GPUs) belongs to the feed-forward
+// network, so no fetch hides behind it.
 var divided = []string{"project", "select", "pre", "attend", "post"}
 
-// division is the operators' parts as on the roofline of the machine, far from where weights
-// bound it.
+// division returns the operators' shares on the roofline of the machine, far from the range limited
+// by weights.
 func (b *bench) division(context int) (x [5]float64) {
 	roofline := b.roofline()
 	at := func(queries float64) (x [5]float64) {
@@ -130,11 +130,11 @@ func (b *bench) division(context int) (x [5]float64) {
 	return x
 }
 
-// most query tokens of a timetable.
+// most is the largest number of query tokens in a timetable.
 const most = 640
 
-// timetable is the CSV that kvreplay time --table reads: the times of steps of mtp
-// positions at each context, of a layer and in µs. Lookups are part of the selection.
+// timetable returns the CSV that kvreplay time --table reads: the times of steps of mtp positions
+// at each context, per layer and in µs. Lookups are part of the selection.
 func (b *bench) timetable(mtp int, steps map[int]step) string {
 	var csv strings.Builder
 	csv.WriteString("operator,query_tokens,context_tokens,time_us\n")
@@ -164,11 +164,11 @@ func (b *bench) timetable(mtp int, steps map[int]step) string {
 	return csv.String()
 }
 
-// model prices the rows of Table 2 that have one context.
+// model prices the rows of Table 2 with one context.
 type model struct {
 	*bench
 	context  int
-	rows     []*row // with steps of their own
+	rows     []*row // rows with times of their own
 	profiles map[float64]*pipeline.Profile
 }
 
@@ -185,7 +185,7 @@ func (b *bench) newModel(context int) *model {
 			printed = append(printed, r.ratio)
 		}
 	}
-	// Those of the figures are replayed with them, in one pass over the trace.
+	// The ratios of the figures are replayed together with them in one pass over the trace.
 	capacities := capacitiesOf(append(slices.Clone(printed), ratios...)...)
 	profiles := b.replay(b.synthetic(context), "lru:32", 1, capacities...)
 	for i, r := range printed {
@@ -194,12 +194,12 @@ func (b *bench) newModel(context int) *model {
 	return m
 }
 
-// priced is a row's batch with a computation of the given time.
+// priced prices a row's batch with a computation of the given time.
 func (m *model) priced(r *row, computing step) *pipeline.Result {
 	return m.pricedWith(r, m.timetable(r.mtp, map[int]step{m.context: computing}), schedule)
 }
 
-// pricedWith is a row's batch with a timetable.
+// pricedWith prices a row's batch with a timetable.
 func (m *model) pricedWith(r *row, times, schedule string) *pipeline.Result {
 	if r.ratio == 1 {
 		schedule = allOnTheGPU
@@ -207,14 +207,14 @@ func (m *model) pricedWith(r *row, times, schedule string) *pipeline.Result {
 	return m.price(&setting{m.profiles[r.ratio], schedule, r.batch, m.context, r.mtp, r.accept, times})
 }
 
-// with is the model with another profile for a row.
+// with returns the model with another profile for a row.
 func (m *model) with(r *row, p *pipeline.Profile) *model {
 	other := *m
 	other.profiles = map[float64]*pipeline.Profile{r.ratio: p}
 	return &other
 }
 
-// errors are the relative errors of the step's time of some rows, as a function of constants.
+// errors returns the relative errors of the step's time of some rows, as a function of constants.
 func (m *model) errors(rows []*row) func(x []float64) []float64 {
 	return func(x []float64) []float64 {
 		e := make([]float64, len(rows))
@@ -230,10 +230,10 @@ func (m *model) errors(rows []*row) func(x []float64) []float64 {
 	}
 }
 
-// start is the beginning of fits: 50 ms a step, 0.2 ms a query token, 0.05 ms a request.
+// start is the start of fits: 50 ms per step, 0.2 ms per query token, 0.05 ms per request.
 var start = []float64{0.05, 0.0002, 0.00005}
 
-// calibration are the cells of each context that constants are fitted to.
+// calibration returns the cells of each context that constants are fitted to.
 func (b *bench) calibration() map[int][]*row {
 	return map[int][]*row{
 		short: {b.find(short, 2, 1.7, 52), b.find(short, 2, 1.7, 160), b.find(short, 4, 2.8, 96)},
@@ -241,20 +241,20 @@ func (b *bench) calibration() map[int][]*row {
 	}
 }
 
-// plain are the cells without offloading.
+// plain returns the cells without offloading.
 func (b *bench) plain() []*row {
 	return []*row{b.find(short, 2, 1.7, 52), b.find(short, 4, 2.8, 52)}
 }
 
-// let gives a section the constants of a context, ms.
+// let gives a section the constants of a context, in ms.
 func let(d *reproduce.Draft, context int, x []float64) {
 	for i, name := range []string{"fixed", "a query token", "a request"}[:len(x)] {
 		d.Let(fmt.Sprintf("%dK, %s", context>>10, name), 1e3*x[i])
 	}
 }
 
-// timed are the sections that need the time of a step: Table 2 and Fig. 7. First comes the
-// table whose constants no offloading row has seen.
+// timed computes the sections that need the time of a step: Table 2 and Fig. 7. The table whose
+// constants are not fitted to any offloading row comes first.
 func (b *bench) timed() {
 	at, fits := map[int]*model{}, map[int]*fitted{}
 	for context, cells := range b.calibration() {
@@ -266,13 +266,13 @@ func (b *bench) timed() {
 	b.overlap(stepOf(fits[long].at))
 }
 
-// blind is Table 2 with nothing fitted to a row that offloads.
+// blind computes Table 2 with constants that are not fitted to a row with offloading.
 func (b *bench) blind(m *model) {
 	d := b.Section("table-2-unseen")
 	f := reproduce.Must(fit(m.errors(b.plain()), start[:2]))
 	computing := stepOf(f.at)
 	let(d, short, f.at)
-	mean := func(schedule string) float64 { // error, either way, of the rows that offload
+	mean := func(schedule string) float64 { // mean absolute error of the rows that offload
 		var errors []float64
 		for _, r := range m.rows {
 			if r.ratio != 1 {
@@ -300,9 +300,9 @@ func (b *bench) blind(m *model) {
 	}
 }
 
-// evenly is the effect of the assumed distribution of misses over layers on a row's tokens/s,
-// in percent: spaced evenly between the ends that section 3.3 prints for a ratio of 0.2,
-// instead of by equal factors.
+// evenly returns the effect of the assumed distribution of misses over layers on a row's tokens/s,
+// in percent. The layers are spaced evenly between the ends that section 3.3 prints for a ratio of
+// 0.2, instead of by equal factors.
 func (m *model) evenly(r *row, computing step) float64 {
 	ends := m.Rows("section-3.3")[0]
 	least, most := ends.Number("least"), ends.Number("most")
@@ -315,12 +315,12 @@ func (m *model) evenly(r *row, computing step) float64 {
 	return 100 * (tokens(evenly)/tokens(factors) - 1)
 }
 
-// table is Table 2 with constants of the calibration cells.
+// table computes Table 2 with constants of the calibration cells.
 func (b *bench) table(at map[int]*model, fits map[int]*fitted) {
 	d, calibration := b.Section("table-2"), b.calibration()
 	ours := map[*row]float64{}
 	for _, r := range b.table2 {
-		same := r // the row of the same step
+		same := r // row with the same step
 		if r.accept == 3.4 {
 			same = b.find(r.context, r.mtp, 2.8, r.batch)
 		}
@@ -352,9 +352,9 @@ func (b *bench) table(at map[int]*model, fits map[int]*fitted) {
 	b.throughputs(d, ours)
 }
 
-// spread states how far such a model can agree at all: its constants fitted to all steps of
-// a context, so that the largest error is least, and fitted to all steps but one, for that
-// one. It also states how much the choice of the calibration cells matters.
+// spread states the best possible agreement of such a model. One fit to all steps of a context
+// minimises the largest error. Others leave out one step each and predict it. It also states the
+// effect of the choice of the calibration cells.
 func (m *model) spread(d *reproduce.Draft, used *fitted) {
 	f := reproduce.Must(fit(m.errors(m.rows), used.at))
 	k := fmt.Sprintf("%dK", m.context>>10)

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write the timetables anew, fitted to all of the synthetic traces")
 
-// The timetables in this folder, which README.md prices with, are those of the fit: Table 2
-// comes out of them, but not with a link of half the rate.
+// The timetables in this folder, which README.md prices with, are those of the fit. They reproduce
+// Table 2, but not with a link of half the rate.
 func TestTimetables(t *testing.T) {
 	b := begin(t, reproduce.Inputs{Short: !*update})
 	at := map[int]*model{short: b.newModel(short), long: b.newModel(long)}
@@ -34,7 +34,7 @@ func TestTimetables(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := at[r.context].pricedWith(r, string(text), schedule)
-		const shorter = 0.005 // for traces of fewer steps than those that were fitted to
+		const shorter = 0.005 // traces here have fewer steps than those of the fit
 		if e := gpus*p.Tokens/r.throughput - 1; math.Abs(e) > 0.05+shorter {
 			t.Errorf("%v: %+.1f %% of the printed throughput with %s", r.Row, 100*e, timetableFile(r.mtp))
 		}
@@ -46,8 +46,8 @@ func TestTimetables(t *testing.T) {
 	}
 }
 
-// The timetables have the constants that REPRODUCTION.md states, which a test of the report
-// holds current: a change that moves the fit moves both.
+// The timetables have the constants that REPRODUCTION.md states. Another test keeps the report
+// current, so a change that moves the fit must change both.
 func TestTimetablesOfTheReport(t *testing.T) {
 	report, err := os.ReadFile("../../REPRODUCTION.md")
 	if err != nil {
@@ -80,7 +80,7 @@ func TestTimetablesOfTheReport(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, context := range contexts {
-			at := map[string]float64{} // seconds of a step, by query tokens
+			at := map[string]float64{} // seconds of a step by query tokens
 			for _, r := range table[1:] {
 				v, err := strconv.ParseFloat(r[3], 64)
 				if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
-// roofline holds Fig. 11: attention on the GPU or on the CPU.
+// roofline computes Fig. 11: attention on the GPU or on the CPU.
 func (b *bench) roofline() {
 	d := b.Section("fig-11")
 	files := append(b.exactNear(small), b.exactNear(large)...)
@@ -29,7 +29,7 @@ func (b *bench) roofline() {
 	}
 }
 
-// windowSize holds Fig. 16.
+// windowSize computes Fig. 16.
 func (b *bench) windowSize() {
 	d := b.Section("fig-16")
 	f := b.typical(d)
@@ -55,7 +55,7 @@ func (b *bench) windowSize() {
 	}
 }
 
-// chunks holds Fig. 17.
+// chunks computes Fig. 17.
 func (b *bench) chunks() {
 	d := b.Section("fig-17")
 	f := b.typical(d)
@@ -63,7 +63,7 @@ func (b *bench) chunks() {
 		return
 	}
 	for _, path := range []string{"call", ""} {
-		fetch := map[int]float64{} // ms, by size of a chunk
+		fetch := map[int]float64{} // ms by chunk size
 		for _, size := range []int{1, 4, 8} {
 			o := pipeline.Options{Batch: 1, Context: k120, Path: path}
 			r := b.price(b.profile(f, "window:2", "", "", size), "sequential:lookup=cpu", kvdrives, o)
@@ -81,7 +81,7 @@ func (b *bench) chunks() {
 // chunk is the best chunk of the paper (Fig. 17), tokens.
 const chunk = 4
 
-// drives holds Figs. 21 and 23.
+// drives computes Figs. 21 and 23.
 func (b *bench) drives() {
 	d := b.Section("fig-21")
 	if f := b.typical(d); f != nil {
@@ -97,7 +97,7 @@ func (b *bench) drives() {
 			before = took
 		}
 	}
-	// Fig. 23a: in-memory serving on an H20, KVDrive on an RTX 4090.
+	// Fig. 23a compares in-memory serving on an H20 with KVDrive on an RTX 4090.
 	original, own, _ := b.footprints(8, k60)
 	d.Set("memory", original/own)
 	d.Holds("H20", original/1e9, original < float64(b.Machine("h20").GPU.Memory.Value))
@@ -105,8 +105,8 @@ func (b *bench) drives() {
 	d.Set("tokens a centroid", k60/4096)
 }
 
-// drive is the throughput of a trace with an SSD below DRAM, divided by that with all of the
-// KV in DRAM, and the profile with the SSD. Blocks have the given number of tokens. The
+// drive returns the throughput of a trace with an SSD below DRAM, divided by that with all KV in
+// DRAM. It also returns the profile with the SSD. Blocks have the given number of tokens. The
 // options are those of the SSD.
 func (b *bench) drive(f *source, tokens int, o pipeline.Options) (tiered *pipeline.Profile, ratio float64) {
 	tiered = b.profile(f, "lru", "2x", "dram=lru@16x", tokens)
@@ -133,7 +133,7 @@ func (b *bench) driveMiss(f *source) reproduce.Row {
 		"ahead": 100 * early}
 }
 
-// prices are the times of one layer's mean demand below the GPU by the four strategies.
+// prices returns the times of one layer's mean demand below the GPU by the four strategies.
 func (b *bench) prices(p *pipeline.Profile) (times []float64) {
 	var misses, ssdMisses, steps int64
 	for _, r := range p.Requests {

@@ -8,13 +8,13 @@ import (
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
-// Stages of the worked layer, ms: selection, lookup, fetch, computation, metadata, and the
-// extra cost of each stage of each micro-batch.
+// Stages of the worked layer in ms: selection, lookup, fetch, computation, metadata, and the extra
+// cost per stage and micro-batch.
 const (
 	selects, looks, fetches, computes, updates, extra = 4., 2., 8., 4., 1., 0.25
 )
 
-// schedules holds the worked examples of section 6.1, by the timelines of kvreplay time.
+// schedules computes the worked examples of section 6.1 with the timelines of kvreplay time.
 func (b *bench) schedules() {
 	d := b.Section("fig-10")
 	place := func(line, schedule string, step *pipeline.Step) float64 {
@@ -53,12 +53,12 @@ func (b *bench) schedules() {
 	place("SFC, fetches of 2, 3, 1, 2 ms", "sfc:parts=4", uneven)
 }
 
-// link is a path of a rate in bytes/s at a cost a piece.
+// link returns a path with a rate in bytes/s and a cost per piece.
 func link(rate, piece float64) *transfer.Curve {
 	return &transfer.Curve{Regimes: []transfer.Regime{{Rate: rate, Descriptor: piece}}}
 }
 
-// tiers holds the worked examples of sections 7.3, 6.3 and 9.3.
+// tiers computes the worked examples of sections 7.3, 6.3 and 9.3.
 func (b *bench) tiers() {
 	d := b.Section("worked")
 	levels := &transfer.Tiers{Link: link(25e9, 0), SSD: &transfer.SSD{Latency: 80e-6, Bandwidth: 5e9, Depth: 2},

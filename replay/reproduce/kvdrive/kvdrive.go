@@ -1,5 +1,5 @@
-// Package kvdrive reproduces KVDrive, which caches the entries that attention selects in HBM,
-// DRAM and SSD: bytes and memory, its schedules and tiers, and the locality of its figures on
+// Package kvdrive reproduces KVDrive, which caches the entries that attention selects in HBM, DRAM
+// and SSD. It covers bytes and memory, its schedules and tiers, and the locality of its figures on
 // real traces.
 package kvdrive
 
@@ -21,7 +21,7 @@ import (
 //go:embed paper.yaml
 var data string
 
-// Paper is KVDrive.
+// Paper returns the reproduction of KVDrive.
 func Paper() reproduce.Paper {
 	return reproduce.Paper{
 		Name: "kvdrive",
@@ -60,11 +60,11 @@ func newBench(s *reproduce.Study) *bench {
 	return b
 }
 
-// source is a real trace with the properties that sections choose by.
+// source is a real trace with the properties by which sections choose.
 type source struct {
 	*reproduce.Trace
-	selector string  // exact if the trace does not say
-	budget   float64 // K, share of the prompt
+	selector string  // exact if the trace does not state it
+	budget   float64 // K as a share of the prompt
 	perHead  bool
 }
 
@@ -82,14 +82,14 @@ const (
 	large = 1. / 16
 )
 
-// exactNear are the traces of the exact Top-K at about a budget.
+// exactNear returns the traces of the exact Top-K with about the given budget.
 func (b *bench) exactNear(budget float64) []*source {
 	return b.which(func(f *source) bool {
 		return f.selector == "exact" && f.budget > budget/1.5 && f.budget < budget*1.5
 	})
 }
 
-// which are the traces that a condition holds for.
+// which returns the traces that meet a condition.
 func (b *bench) which(holds func(*source) bool) (found []*source) {
 	for _, f := range b.traces {
 		if holds(f) {
@@ -104,7 +104,7 @@ func (f *source) ranked() bool {
 	return f.Meta().Order == trace.OrderRank && f.Meta().Candidates > f.Meta().TopK
 }
 
-// requests are the requests of a trace in order.
+// requests returns the requests of a trace in order.
 func (f *source) requests() (ids []string) {
 	for _, info := range f.Streams() {
 		if id := info.Key.Request; len(ids) == 0 || ids[len(ids)-1] != id {
@@ -122,8 +122,8 @@ func namesOf(files []*source) string {
 	return strings.Join(names, ", ")
 }
 
-// about states models, prompts and K of traces, for which their figures can differ from the
-// paper's.
+// about states models, prompts and K of traces, because other traces can give other figures than
+// the paper's.
 func about(files ...*source) string {
 	var models []string
 	tokens, demand := [2]int{1 << 30, 0}, [2]int{1 << 30, 0}
@@ -147,8 +147,8 @@ func about(files ...*source) string {
 	return fmt.Sprintf("%s, prompts of %s tokens, K of %s", strings.Join(models, ", "), span(tokens), span(demand))
 }
 
-// typical is the trace whose misses a section prices, at the small budget: by head if there
-// is one. The section names it. Without such a trace the section says so, and it is nil.
+// typical returns the trace whose misses a section prices, at the small budget. A trace by head is
+// preferred. The section names it. Without such a trace it returns nil, and the section states it.
 func (b *bench) typical(d *reproduce.Draft) *source {
 	files := b.exactNear(small)
 	if len(files) == 0 {
@@ -160,10 +160,10 @@ func (b *bench) typical(d *reproduce.Draft) *source {
 	return f
 }
 
-// count is the sum of rows of one policy.
+// count sums rows of one policy.
 type count struct{ demand, misses int64 }
 
-// hit is the share of the demand that was resident.
+// hit returns the resident share of the demand.
 func (c count) hit() float64 { return 1 - float64(c.misses)/float64(c.demand) }
 
 // counts replays traces and pools their counts by policy.
@@ -178,7 +178,7 @@ func (b *bench) counts(files []*source, policies, capacities []string, warmup st
 	return pooled
 }
 
-// profile is the profile of a policy with blocks of some tokens; 0: the trace's.
+// profile returns the profile of a policy with blocks of some tokens, 0 for the trace's.
 func (b *bench) profile(f *source, policy, capacity, tier string, blockTokens int) *pipeline.Profile {
 	r := reproduce.Replay{Policy: policy, Tier: tier, Shape: replay.Shape{BlockTokens: blockTokens}}
 	return b.Profiles(f.Trace, r, capacity)[0]
@@ -187,9 +187,8 @@ func (b *bench) profile(f *source, policy, capacity, tier string, blockTokens in
 // kvdrives is KVDrive's selection.
 const kvdrives = "centroids:tokens=16"
 
-// price is the output of kvreplay time for Llama-3-8B at the small budget. Batch and context
-// are given in the options. The machine is the L20 and the host has 16 threads if they say
-// nothing else.
+// price returns the output of kvreplay time for Llama-3-8B at the small budget. The options state
+// batch and context. By default the machine is the L20 and the host has 16 threads.
 func (b *bench) price(p *pipeline.Profile, schedule, selection string, o pipeline.Options) *pipeline.Result {
 	o.Machine, o.Threads = cmp.Or(o.Machine, b.l20), cmp.Or(o.Threads, 16)
 	o.Model, o.Depth, o.Steps = b.llama, 64, 16

@@ -12,7 +12,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
-// sections reproduces from the bundled traces, with a library that change may change.
+// sections reproduces from the bundled traces, with a library that change may modify.
 func sections(t *testing.T, traces []string, change func(*hardware.Library)) (all []reproduce.Section, past []string) {
 	t.Helper()
 	b := begin(t, traces)
@@ -55,7 +55,7 @@ func TestReproduced(t *testing.T) {
 	}
 }
 
-// Without traces, the sections that need some say so.
+// Sections that need traces say so if there are none.
 func TestWithoutTraces(t *testing.T) {
 	all, past := sections(t, nil, nil)
 	if past != nil {
@@ -74,7 +74,7 @@ func TestWithoutTraces(t *testing.T) {
 	}
 }
 
-// Entries of another size, or weights, are noticed.
+// Entries of another size and other weights are detected.
 func TestGatesBite(t *testing.T) {
 	for what, change := range map[string]func(*testing.T, *hardware.Library){
 		"entry": func(t *testing.T, lib *hardware.Library) { model(t, lib, "llama-3-8b-1048k").Entry.Value *= 1.1 },
@@ -92,8 +92,7 @@ func TestGatesBite(t *testing.T) {
 	}
 }
 
-// The reasons for known misses are those that the model confirms: one thing is changed at a
-// time.
+// The model confirms the reasons for known misses, one change at a time.
 func TestReasonsOfMisses(t *testing.T) {
 	traces, err := filepath.Glob("../../../datasets/corpus/deep_*.parquet")
 	if err != nil || len(traces) != 3 {
@@ -106,7 +105,7 @@ func TestReasonsOfMisses(t *testing.T) {
 		_, ratio := b.drive(f, tokens, o)
 		return ratio
 	}
-	// Fig. 21: the size of a read and the trace move the throughput, read-ahead does not.
+	// Fig. 21: the size of a read and the trace change the throughput. Read-ahead does not.
 	first := b.traces[0]
 	base := ratio(first, chunk, none)
 	if ahead := ratio(first, chunk, readAhead); math.Abs(ahead-base) > 0.02 {

@@ -13,7 +13,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// windows holds Fig. 3.
+// windows computes Fig. 3.
 func (b *bench) windows() {
 	d := b.Section("fig-3")
 	var curves []chart.Line
@@ -49,7 +49,7 @@ func (b *bench) windows() {
 	}
 }
 
-// reuse holds Fig. 7.
+// reuse computes Fig. 7.
 func (b *bench) reuse() {
 	d := b.Section("fig-7")
 	files := b.which(func(f *source) bool { return f.selector == "exact" && f.ranked() })
@@ -79,8 +79,8 @@ func (b *bench) reuse() {
 	d.Draw("kvdrive-fig-7", []chart.Line{curve})
 }
 
-// stays counts, by part of the ranking, the entries of each step and those of them that
-// are in the Top-K of the next.
+// stays counts the entries of each step, by part of the ranking, and those that are also in the
+// Top-K of the next step.
 func stays(f *source, kept, all *[5]int64) {
 	r := f.NewReader(trace.TrustLists)
 	defer r.Close()
@@ -111,7 +111,7 @@ func stays(f *source, kept, all *[5]int64) {
 	}
 }
 
-// lookahead holds Table 3.
+// lookahead computes Table 3.
 func (b *bench) lookahead() {
 	d := b.Section("table-3")
 	hits, names := map[string]float64{}, []string{}
@@ -143,7 +143,7 @@ func (b *bench) lookahead() {
 	}
 }
 
-// scaling holds Fig. 15.
+// scaling computes Fig. 15.
 func (b *bench) scaling() {
 	d := b.Section("fig-15")
 	files := b.which(func(f *source) bool { return f.selector == "exact" && f.perHead && len(f.requests()) > 3 })
@@ -164,7 +164,7 @@ func (b *bench) scaling() {
 				Memory: fmt.Sprintf("window:%d", window), Judge: requests[len(requests)-2:]})
 			row := reproduce.Row{"trace": f.Name, "window": window}
 			switch {
-			case err != nil: // of this trace: too few windows differ
+			case err != nil: // too few windows of this trace differ
 				d.Absent("not divided", row, reproduce.Row{"why": err.Error()})
 			case reports[0].Judge.Ratio == nil || reports[0].Profile.Ratio == nil:
 				d.Absent("nothing moves", row)
@@ -176,7 +176,7 @@ func (b *bench) scaling() {
 	}
 }
 
-// warmUp holds section 7.1.
+// warmUp computes section 7.1.
 func (b *bench) warmUp() {
 	d := b.Section("warm-up")
 	files := b.which(func(f *source) bool {

@@ -9,7 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
-// Contexts in tokens as the paper writes them.
+// Contexts in tokens, named as in the paper.
 const (
 	k60  = 61_440
 	k64  = 65_536
@@ -21,10 +21,10 @@ const (
 // budget is K at 120K in the paper's comparisons (Table 3).
 const budget = 2048
 
-// heads are the counts of one request in each head of a layer.
+// heads holds the counts of one request in each head of a layer.
 type heads struct{ demand, misses, resident int64 }
 
-// on is the output of kvreplay time for a batch on the L20 server.
+// on returns the output of kvreplay time for a batch on the L20 server.
 func (b *bench) on(m *hardware.Model, batch int, context int64, schedule, selection string, h heads) *pipeline.Result {
 	n := int64(m.KVHeads.Value)
 	r := reproduce.Request{Context: context, Demand: n * h.demand, Misses: n * h.misses, Resident: n * h.resident}
@@ -33,8 +33,8 @@ func (b *bench) on(m *hardware.Model, batch int, context int64, schedule, select
 	return b.Price(p, schedule, selection, o)
 }
 
-// bytes holds the figures that follow from shapes: KV of a batch, transfers of a step, size
-// of indices.
+// bytes computes the figures that follow from shapes: KV of a batch, transfers of a step, sizes of
+// indices.
 func (b *bench) bytes() {
 	d := b.Section("bytes")
 	kv := b.on(b.llama, 8, 100_000, "gpu", "", heads{demand: budget}).Memory.Cache
@@ -56,13 +56,13 @@ func (b *bench) bytes() {
 	d.Set("Quest, pages of 16", index("minmax:tokens=16")/index(kvdrives))
 }
 
-// system is a system's place in GPU memory (Fig. 20).
+// system is a system in GPU memory (Fig. 20).
 type system struct {
 	name, schedule, selection string
-	window                    int64 // entries kept, in units of K
+	window                    int64 // kept entries, in units of K
 }
 
-// systems are in the order of the memory that they take, as the text has them.
+// systems are in the order of the memory that they take, as in the text.
 var systems = []system{
 	{"FlexGen", "flexgen", "keys", 0},
 	{"KVDrive ×1", "sfc:parts=1", kvdrives, 1},
@@ -72,9 +72,9 @@ var systems = []system{
 	{"Original", "dense", "", 0},
 }
 
-// gpuMemory is the GPU memory of a system, bytes, without staging and reserve, which Fig. 20 does
-// not show. Original has no index. FlexGen has one layer at a time, where the schedule of
-// kvreplay has two, to fetch one while it reads the other.
+// gpuMemory returns the GPU memory of a system in bytes, without staging and reserve, which Fig. 20
+// does not show. Original has no index. FlexGen has one layer at a time. kvreplay's schedule has
+// two, to fetch one while it reads the other.
 func (b *bench) gpuMemory(m *hardware.Model, sys *system) float64 {
 	mem := b.on(m, 8, k120, sys.schedule, sys.selection, heads{demand: budget, resident: sys.window * budget}).Memory
 	switch sys.schedule {
@@ -86,8 +86,8 @@ func (b *bench) gpuMemory(m *hardware.Model, sys *system) float64 {
 	return mem.Weights + mem.Cache + mem.Index
 }
 
-// footprints are the bytes of GPU memory that Llama-3-8B takes with all KV in it (weights
-// and cache), and as KVDrive ×2 at 1.56 %. The L20 has the third. None counts the driver's.
+// footprints returns the bytes of GPU memory of Llama-3-8B with all KV (weights and cache), and as
+// KVDrive ×2 at 1.56 %. has is the memory of the L20. None includes the driver's memory.
 func (b *bench) footprints(batch int, context int64) (original, own, has float64) {
 	r := b.on(b.llama, batch, context, "dense", "", heads{demand: budget}).Memory
 	own2x := heads{demand: context / 64, resident: 2 * context / 64}
@@ -95,7 +95,7 @@ func (b *bench) footprints(batch int, context int64) (original, own, has float64
 	return r.Weights + r.Cache, k.GPU - k.Reserve, k.GPUHas
 }
 
-// memory holds Fig. 20, and the systems that run out of memory.
+// memory computes Fig. 20 and the systems that run out of memory.
 func (b *bench) memory() {
 	d := b.Section("fig-20")
 	for _, name := range []string{"llama-3-8b-1048k", "qwen3-14b", "phi-4-mini"} {
@@ -126,12 +126,12 @@ func (b *bench) memory() {
 	d.Let("KV", 8*float64(k120)*float64(b.llama.Entry.Value)*float64(b.llama.Layers.Value)/1e9)
 }
 
-// served is the decoding of a system: the entries that it keeps between steps, its selection
-// of the Top-K, its schedule (Table 1, section 9.1).
+// served describes the decoding of a system (Table 1, section 9.1): the entries that it keeps
+// between steps, its selection of the Top-K and its schedule.
 type served struct{ name, policy, selection, schedule string }
 
-// sparse are the systems with sparse attention, the slowest first as the paper has them.
-// MagicPIG and PQCache select by hashes and codes, which are not priced.
+// sparse are the systems with sparse attention, slowest first as in the paper. MagicPIG and PQCache
+// select by hashes and codes, which are not priced.
 var sparse = []served{
 	{"Quest", "window:0", "minmax:tokens=8", "sequential"},
 	{"ShadowKV", "window:1", "mean:tokens=8", "sequential"},
@@ -143,15 +143,15 @@ func (b *bench) decode(f *source, sys served, o pipeline.Options) *pipeline.Resu
 	return b.price(b.profile(f, sys.policy, "", "", 0), sys.schedule, sys.selection, o)
 }
 
-// throughput holds Fig. 13: FlexGen's tokens/s, and the order of systems, each with the
-// misses that a trace has under its cache.
+// throughput computes Fig. 13: FlexGen's tokens/s and the order of systems. Each has the misses of
+// a trace under its cache.
 func (b *bench) throughput() {
 	d := b.Section("fig-13")
 	for _, cell := range b.Rows("cells") {
 		batch, context := cell.Int("batch"), int64(cell.Int("context"))
 		r := b.on(b.llama, batch, context, "flexgen", "keys", heads{demand: budget})
 		line := "FlexGen"
-		if context >= k240 { // the link's bound: shorter contexts move less than it carries in a second
+		if context >= k240 { // limited by the link, which carries more per second than shorter contexts move
 			line = "FlexGen, long"
 		}
 		d.Set(line, r.Tokens, cell)
@@ -174,8 +174,8 @@ func (b *bench) throughput() {
 	b.elsewhere(d, f)
 }
 
-// elsewhere adds the gain on the paper's other servers (Fig. 14). The RTX 4090 holds batch
-// and context.
+// elsewhere adds the gain on the paper's other servers (Fig. 14). Batch and context fit on the RTX
+// 4090.
 func (b *bench) elsewhere(d *reproduce.Draft, f *source) {
 	for _, name := range []string{"h20", "rtx4090"} {
 		o := pipeline.Options{Machine: b.Machine(name), Batch: 2, Context: k60}
@@ -190,7 +190,7 @@ func (b *bench) elsewhere(d *reproduce.Draft, f *source) {
 	}
 }
 
-// breakdown holds Fig. 4.
+// breakdown computes Fig. 4.
 func (b *bench) breakdown() {
 	d := b.Section("fig-4")
 	f := b.typical(d)

@@ -13,42 +13,42 @@ import (
 // bench prices the paper's settings.
 type bench struct{ *reproduce.Study }
 
-// rates are those that a machine reaches.
+// rates are the rates that a machine reaches.
 type rates struct {
 	link     float64 // bytes/s to the GPU
-	flops    float64 // FLOP/s of recomputing
-	overhead float64 // s a layer, row by row. Column by column it is part of the link's rate
+	flops    float64 // FLOP/s of recomputation
+	overhead float64 // s per layer, row by row, part of the link's rate column by column
 }
 
 // setting is one run of the paper: a batch of equal prompts that decodes.
 type setting struct {
 	machine, model   string
 	schedule         string
-	batch            int // of all batches that pass a layer
+	batch            int // requests of all batches that pass a layer
 	prompt, generate int
-	// static: all positions that were allocated move, from the first step on. The overhead is
-	// all that a layer takes besides moving and recomputing.
+	// static moves all allocated positions from the first step on. The overhead is a layer's time
+	// without moving and recomputing.
 	static bool
-	gpus   int // that share the host, each with such a batch. 0 is the machine's number
+	gpus   int // GPUs that share the host, each with such a batch, 0 for the machine's number
 }
 
-// steps are those of decoding: prefill makes the first token.
+// steps returns the number of decode steps. Prefill makes the first token.
 func (s *setting) steps() float64 { return float64(s.generate - 1) }
 
-// plainLink moves at one rate, whatever the pieces.
+// plainLink returns a link with one rate for pieces of any size.
 func plainLink(rate float64) *hardware.Link {
 	fact := hardware.Fact[hardware.BytesPerSecond]{Value: hardware.BytesPerSecond(rate), Written: "fitted"}
 	paths := hardware.Paths{Call: &hardware.Curve{Regimes: []hardware.Regime{{Rate: fact}}}}
 	return &hardware.Link{HostToDevice: paths, DeviceToHost: paths}
 }
 
-// onePiece is the time of one contiguous transfer at a rate.
+// onePiece returns the time of one contiguous transfer at a rate.
 func onePiece(rate float64, bytes int64) float64 {
 	path := transfer.NewCurve(plainLink(rate).HostToDevice.Call, transfer.Packets{})
 	return path.Time(transfer.Request{Descriptors: 1, Bytes: bytes, Launches: 1})
 }
 
-// price is the output of `kvreplay time` for a setting, on a machine with the given rates.
+// price returns the output of `kvreplay time` for a setting on a machine with the given rates.
 func (b *bench) price(s setting, r rates) *pipeline.Result {
 	m := *b.Machine(s.machine)
 	gpu := *m.GPU
@@ -64,7 +64,7 @@ func (b *bench) price(s setting, r rates) *pipeline.Result {
 	return b.decode(s, o)
 }
 
-// shipped is the output of `kvreplay time` for a setting by default: on the bundled machine,
+// shipped returns the default output of `kvreplay time` for a setting, on the bundled machine and
 // without a constant of the paper.
 func (b *bench) shipped(s setting) *pipeline.Result {
 	return b.decode(s, pipeline.Options{Machine: b.Machine(s.machine), Threads: 16, Reserve: 0.1, Depth: 64})
@@ -82,8 +82,8 @@ func (b *bench) decode(s setting, o pipeline.Options) *pipeline.Result {
 	return b.Price(profile, s.schedule, "", o)
 }
 
-// overheadOnly is a table of measured times, as `kvreplay time --table` reads it. A layer
-// takes the given seconds for all that is neither moving nor recomputing.
+// overheadOnly is a table of measured times, in the form of `kvreplay time --table`. A layer takes
+// the given seconds in addition to moving and recomputing.
 func overheadOnly(seconds float64) func(pipeline.Computer) (pipeline.Computer, error) {
 	csv := "operator,query_tokens,context_tokens,time_us\nproject,1,1,0\npre,1,1,0\nattend_all,1,1,0\noutput,1,1,0\n" +
 		fmt.Sprintf("post,1,1,%.17g\n", seconds*1e6)
@@ -92,16 +92,16 @@ func overheadOnly(seconds float64) func(pipeline.Computer) (pipeline.Computer, e
 	}
 }
 
-// seconds is the time in which a setting decodes.
+// seconds returns the time to decode a setting.
 func (b *bench) seconds(s setting, r rates) float64 { return b.price(s, r).Mean * s.steps() }
 
-// tokens are tokens/s of a setting that takes once some seconds more.
+// tokens returns tokens/s of a setting that takes once more seconds.
 func (b *bench) tokens(s setting, r rates, once float64) float64 {
 	return float64(s.batch) * s.steps() / (b.seconds(s, r) + once)
 }
 
-// predict compares a cell with the output of kvreplay time by default. The rates are the
-// fitted ones, for the reason of a miss. It returns ours, NaN if the setting does not fit.
+// predict compares a cell with the default output of kvreplay time. The fitted rates are only for
+// the reason of a miss. It returns our figure, NaN if the setting does not fit.
 func (b *bench) predict(
 	d *reproduce.Draft, cell []reproduce.Row, s setting, r *rates, ours func(*pipeline.Result) float64,
 ) float64 {
@@ -119,5 +119,5 @@ func (b *bench) predict(
 	return ours(result)
 }
 
-// tokensPerSecond is the throughput of all requests.
+// tokensPerSecond returns the throughput of all requests.
 func tokensPerSecond(r *pipeline.Result) float64 { return r.Tokens }

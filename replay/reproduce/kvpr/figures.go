@@ -9,7 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
-// figures are the statements of plots, whose points are not printed.
+// figures computes the statements about plots, whose points are not printed.
 func (b *bench) figures(c *constants) {
 	d := b.Section("figures")
 	b.splits(d, c)
@@ -37,7 +37,7 @@ func (b *bench) figures(c *constants) {
 	d.Set("processes", b.tokens(among, c.column, 0)/b.tokens(alone, c.column, 0))
 }
 
-// inColumns is a setting of Figures 7, 9 and 13.
+// inColumns returns a setting of Figures 7, 9 and 13.
 func inColumns(model, schedule string) setting {
 	return setting{machine: "a100-40", model: model, schedule: schedule, batch: inAll, prompt: 1024, generate: 32}
 }
@@ -46,10 +46,10 @@ func (b *bench) throughput(c *constants, model, schedule string) float64 {
 	return b.tokens(inColumns(model, schedule), c.column, 0)
 }
 
-// splits is Figure 12: the positions of 64 requests of OPT-6.7B that are recomputed, of 128
-// of the prompt and 1 to 32 generated, and on to the end of the split.
+// splits computes Figure 12: the recomputed positions of 64 requests of OPT-6.7B. The prompt has
+// 128 tokens and the answer 1 to 32, and then more to the end of the split.
 func (b *bench) splits(d *reproduce.Draft, c *constants) {
-	const prompt, generate, first = 128, 32, 2 // the shortest cache that is priced has 2 generated positions
+	const prompt, generate, first = 128, 32, 2 // the shortest priced cache has 2 generated positions
 	fig1 := rates{link: 32 << 30, flops: 312e12}
 	rises, before := true, 0.
 	figure := []chart.Line{{Name: "rates of Figure 1"}, {Name: "rates of Table 4"}}

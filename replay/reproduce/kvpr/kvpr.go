@@ -1,10 +1,10 @@
-// Package kvpr reproduces the tables of KVPR (arXiv 2411.17089): KV caches that move over
-// the link every step while a part of them is recomputed from activations.
+// Package kvpr reproduces the tables of KVPR (arXiv 2411.17089). KVPR moves KV caches over the link
+// every step, and recomputes a part of them from activations meanwhile.
 //
-// Everything is priced as `kvreplay time` does it: a machine of replay/hardware, the
-// schedules kvpr and flexgen of replay/pipeline, the link of replay/transfer. The paper
-// states neither the rates that its link and GPU reach nor its overheads. A few cells of
-// each table give them, and the others are judged.
+// All prices are those of `kvreplay time`. They use a machine of replay/hardware, the schedules
+// kvpr and flexgen of replay/pipeline, and the link of replay/transfer. The paper states neither
+// the rates that its link and GPU reach nor its overheads. Constants are fitted to a few cells of
+// each table, and the other cells are judged.
 package kvpr
 
 import (
@@ -16,7 +16,7 @@ import (
 //go:embed paper.yaml
 var data string
 
-// Paper is KVPR.
+// Paper returns the reproduction of KVPR.
 func Paper() reproduce.Paper {
 	return reproduce.Paper{
 		Name: "kvpr",
@@ -38,17 +38,17 @@ func Paper() reproduce.Paper {
 	}
 }
 
-// constants are open in the paper. Each is fitted to as few cells as give it.
+// constants are not stated in the paper. Each is fitted to the least number of cells.
 type constants struct {
 	row    rates   // Tables 3 and 4: from Table 4, Accelerate 128/32 and 512/32, KVPR 512/32
 	column rates   // Table 2: the link from FlexGen at batch 1, the rest from Table 4
 	low    rates   // Table 5: the link from FlexGen 1024/32 and 1024/128, the rest from Table 4
-	once   float64 // Table 5: bytes/s at which the prompts' cache moves once a run, from the same cells
+	once   float64 // Table 5: bytes/s at which the prompts' cache moves once per run, from the same cells
 }
 
-// The schedules of the tables, as `kvreplay time --schedule` has them.
+// The schedules of the tables, in the form of `kvreplay time --schedule`.
 const (
-	accelerate = "kvpr:recompute=off" // Hugging Face Accelerate: a layer's whole cache moves, then it is computed
+	accelerate = "kvpr:recompute=off" // Hugging Face Accelerate: a layer's whole cache moves before it computes
 	rowByRow   = "kvpr:recompute=paper"
 
 	flexgen = "flexgen:weights=host"
@@ -64,7 +64,7 @@ func (b *bench) fit() *constants {
 	var c constants
 	table4, table2, table5 := b.Rows("table-4"), b.Rows("table-2"), b.Rows("table-5")
 
-	// Accelerate recomputes nothing: it gives the link's rate and a layer's overhead.
+	// Accelerate recomputes nothing, so it gives the link's rate and a layer's overhead.
 	short, long := table4[0], table4[4]
 	printed := []float64{short.Number("Accelerate"), long.Number("Accelerate")}
 	x := reproduce.Must(solve([]float64{25e9, 1e-3}, printed, func(x []float64) []float64 {
@@ -82,7 +82,7 @@ func (b *bench) fit() *constants {
 		return []float64{b.tokens(small(table2[0], flexgen), rates{link: x[0], flops: c.column.flops}, 0)}
 	}))[0]
 
-	// On the small GPU recomputing reaches the share of the datasheet that it reaches on the A100.
+	// On the small GPU, recomputing reaches the same share of the datasheet as on the A100.
 	a100, rtx5000 := reproduce.Must(b.Library.GPU("a100-40")), reproduce.Must(b.Library.GPU("rtx5000"))
 	c.low.flops = c.row.flops / float64(a100.BF16.Value) * float64(rtx5000.BF16.Value)
 	short, long = table5[4], table5[5]
@@ -95,7 +95,7 @@ func (b *bench) fit() *constants {
 	return &c
 }
 
-// recomputation is the rate at which a row of Table 4 comes out.
+// recomputation returns the rate that reproduces a row of Table 4.
 func (b *bench) recomputation(row reproduce.Row, r rates) float64 {
 	return reproduce.Must(between(1e12, 1e15, row.Number("KVPR"), func(flops float64) float64 {
 		return b.seconds(latency("opt-13b", row, rowByRow), rates{r.link, flops, r.overhead})

@@ -18,8 +18,8 @@ func newBench(t *testing.T) *bench {
 	return &bench{s}
 }
 
-// Every cell is within its gate, or is one that the paper contradicts; no cell that a
-// constant comes from counts, and there are no more of them than constants.
+// Every cell is within its gate or contradicted by the paper. Cells that constants are fitted to do
+// not count, and they are no more than the constants.
 func TestWithinGates(t *testing.T) {
 	sections, err := newBench(t).Run()
 	if err != nil {
@@ -37,9 +37,9 @@ func TestWithinGates(t *testing.T) {
 			lines[l.Kind]++
 		}
 	}
-	// Table 1: 3 links and 3 sizes are arithmetic, 3 reads are predictions. Tables 2 to 5
-	// have 18, 12, 12 and 12 cells, each predicted by default and compared again with fitted
-	// constants. Six of the latter are fitted cells. Table 5 predicts 6 gains too.
+	// Table 1: 3 links and 3 sizes are arithmetic, and 3 reads are predictions. Tables 2 to 5 have
+	// 18, 12, 12 and 12 cells, each predicted by default and compared again with fitted constants.
+	// Six of the latter are fitted cells. Table 5 also predicts 6 gains.
 	if lines[reproduce.Fitted] != 6 || lines[reproduce.Transferred] != 48 || lines[reproduce.Prediction] != 3+54+6 {
 		t.Errorf("%d cells are fitted, %d transferred, %d predicted, expected 6, 48, 63", lines[reproduce.Fitted], lines[reproduce.Transferred], lines[reproduce.Prediction])
 	}
@@ -48,7 +48,7 @@ func TestWithinGates(t *testing.T) {
 	}
 }
 
-// A constant that is off by a little more than it may be puts a judged cell past its gate.
+// A constant slightly outside its range puts a judged cell past its gate.
 func TestGatesBite(t *testing.T) {
 	c := newBench(t).fit()
 	for _, change := range []struct {
@@ -78,8 +78,8 @@ func TestGatesBite(t *testing.T) {
 	}
 }
 
-// What comes out of the pipeline is KVPR's Eq. 10 and FlexGen's sum of bytes: the paper's
-// formulas by hand, a layer's constant overhead added.
+// The pipeline gives KVPR's Eq. 10 and FlexGen's sum of bytes: the paper's formulas by hand, plus a
+// layer's constant overhead.
 func TestPricedIsThePapersFormula(t *testing.T) {
 	b := newBench(t)
 	r := rates{link: 26e9, flops: 70e12, overhead: 1e-3}
@@ -99,7 +99,7 @@ func TestPricedIsThePapersFormula(t *testing.T) {
 			}
 		}
 	}
-	// Column by column: weights of 12·h² and their biases, KV of the positions in use.
+	// Column by column: weights of 12·h² and their biases, and KV of the used positions.
 	low := rates{link: 10e9, flops: 20e12}
 	got := b.lowTokens(b.Rows("table-5")[1], flexgenBatches, low, math.Inf(1))
 	const small = 4096
@@ -111,7 +111,7 @@ func TestPricedIsThePapersFormula(t *testing.T) {
 
 func TestSolve(t *testing.T) {
 	x, err := solve([]float64{1, 1}, []float64{7, 2.25}, func(x []float64) []float64 {
-		return []float64{6/x[0] + x[1], 3/x[0] + x[1]/4} // 3 and 5
+		return []float64{6/x[0] + x[1], 3/x[0] + x[1]/4} // the solution is 3 and 5
 	})
 	if err != nil || math.Abs(x[0]-3) > 1e-6 || math.Abs(x[1]-5) > 1e-6 {
 		t.Errorf("solved by %g, expected 3 and 5: %v", x, err)

@@ -8,9 +8,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// solve finds as many positive constants as there are printed cells to meet. Predicted gives
-// our cells for some constants. Newton's method works on logarithms of both, in which times
-// are nearly straight lines of rates, with slopes by differences.
+// solve finds one positive constant per printed cell such that the cells are met. predicted returns
+// our cells for some constants. It applies Newton's method to the logarithms of both, with slopes
+// by differences. In logarithms, times are nearly linear in rates.
 func solve(start, printed []float64, predicted func(constants []float64) []float64) ([]float64, error) {
 	const most, enough = 30, 1e-10
 	n := len(start)
@@ -42,15 +42,15 @@ func solve(start, printed []float64, predicted func(constants []float64) []float
 			return nil, fmt.Errorf("fit %d constants: %w", n, err)
 		}
 		for i := range x {
-			x[i] -= max(-math.Ln2, min(step.AtVec(i), math.Ln2)) // no constant more than doubles at once
+			x[i] -= max(-math.Ln2, min(step.AtVec(i), math.Ln2)) // no constant more than doubles in one step
 		}
 	}
 	return nil, fmt.Errorf("fit %d constants: off by %.3g after %d steps", n, worst(miss), most)
 }
 
-// between finds the constant of low … high at which ours meets a printed cell, by bisection
-// of its logarithm. Ours must fall as the constant grows. Recomputing needs it: whole
-// positions are recomputed, so that its time is flat in some parts and falls in others.
+// between finds the constant of low … high at which our figure meets a printed cell, by bisection
+// of its logarithm. Our figure must fall as the constant grows. Recomputing needs bisection because
+// whole positions are recomputed: its time is flat in some parts and falls in others.
 func between(low, high, printed float64, predicted func(constant float64) float64) (float64, error) {
 	const halvings = 60
 	a, b := math.Log(low), math.Log(high)
@@ -76,7 +76,7 @@ func between(low, high, printed float64, predicted func(constant float64) float6
 	return math.Exp((a + b) / 2), nil
 }
 
-// worst is the largest absolute value, infinite if one is NaN.
+// worst returns the largest absolute value, infinite if one is NaN.
 func worst(values []float64) (most float64) {
 	for _, v := range values {
 		if math.IsNaN(v) {

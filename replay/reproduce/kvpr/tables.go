@@ -9,7 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
 
-// table1: K and V of one layer, 32 requests of 1024 tokens.
+// table1 computes K and V of one layer for 32 requests of 1024 tokens.
 func (b *bench) table1() {
 	const batch, tokens, linkRate = 32, 1024, 32 << 30
 	d := b.Section("table-1")
@@ -28,8 +28,8 @@ func (b *bench) table1() {
 // system is a column of a table.
 type system struct{ name, schedule string }
 
-// cell gives the values of a row's figure of a system. The line is the system's, or
-// calibration if a constant is fitted to the cell.
+// cell returns the values of a system's figure in a row. line is the system's, or calibration if a
+// constant is fitted to the cell.
 func (sys system) cell(row reproduce.Row) (values []reproduce.Row, line string) {
 	line = sys.name
 	if strings.Contains(row.Text("fits"), sys.name) {
@@ -38,7 +38,7 @@ func (sys system) cell(row reproduce.Row) (values []reproduce.Row, line string) 
 	return []reproduce.Row{row, {"system": sys.name, "printed": row.Number(sys.name)}}, line
 }
 
-// small is a row of Table 2: OPT-6.7B, one batch column by column, weights on the host.
+// small returns a row of Table 2: OPT-6.7B, one batch column by column, weights on the host.
 func small(row reproduce.Row, schedule string) setting {
 	return setting{machine: "a100-40", model: "opt-6.7b", schedule: schedule, batch: row.Int("batch"),
 		prompt: 256, generate: 64}
@@ -76,7 +76,7 @@ func (r *rates) let(d *reproduce.Draft) {
 // requests is the batch of Tables 3 and 4.
 const requests = 64
 
-// latency is a row of Tables 3 and 4: 64 requests, row by row, weights on the GPU.
+// latency returns a row of Tables 3 and 4: 64 requests, row by row, weights on the GPU.
 func latency(model string, row reproduce.Row, schedule string) setting {
 	return setting{machine: "a100-40", model: model, schedule: schedule, batch: requests,
 		prompt: row.Int("prompt"), generate: row.Int("generation"), static: true}
@@ -84,7 +84,7 @@ func latency(model string, row reproduce.Row, schedule string) setting {
 
 var latencySystems = []system{{"Accelerate", accelerate}, {"KVPR", rowByRow}}
 
-// latencies fills in Table 3 or 4. It returns our seconds of each row, by system.
+// latencies fills in Table 3 or 4. It returns our seconds of each row by system.
 func (b *bench) latencies(table, model string, r rates) (took []map[string]float64) {
 	d, rows := b.Section(table), b.Rows(table)
 	r.let(d)
@@ -97,7 +97,7 @@ func (b *bench) latencies(table, model string, r rates) (took []map[string]float
 			b.predict(d, cell, s, &r, func(r *pipeline.Result) float64 { return r.Mean * s.steps() })
 			ours[sys.name] = b.seconds(s, r)
 			d.Set(line, ours[sys.name], cell...)
-			// The printed latency and throughput make generation − 1 steps.
+			// The printed latency and throughput give generation − 1 steps.
 			steps := row.Number(sys.name) * row.Number(sys.name+" tokens/s") / requests
 			counts = counts && !(math.Abs(steps-float64(row.Int("generation")-1)) > 0.01)
 		}
@@ -116,7 +116,7 @@ func (b *bench) latencies(table, model string, r rates) (took []map[string]float
 	return took
 }
 
-// table4: OPT-13B.
+// table4 computes OPT-13B.
 func (b *bench) table4(c *constants) {
 	b.latencies("table-4", "opt-13b", c.row)
 	b.Section("table-4").Let("others", listed(b.Rows("table-4"), func(row reproduce.Row) string {
@@ -124,12 +124,12 @@ func (b *bench) table4(c *constants) {
 	}))
 }
 
-// table3: OPT-6.7B, with Table 4's constants.
+// table3 computes OPT-6.7B with Table 4's constants.
 func (b *bench) table3(c *constants) {
 	took, rows := b.latencies("table-3", "opt-6.7b", c.row), b.Rows("table-3")
 	d := b.Section("table-3")
 
-	// With an infinitely fast GPU recomputing takes no time, and nothing but the link takes any.
+	// With an infinitely fast GPU, recomputing takes no time and only the link does.
 	fast := rates{link: c.row.link, flops: math.Inf(1)}
 	least := b.seconds(latency("opt-6.7b", rows[1], rowByRow), fast)
 	bound := 1 - least/b.seconds(latency("opt-6.7b", rows[1], accelerate), fast)
@@ -137,7 +137,7 @@ func (b *bench) table3(c *constants) {
 	d.Let("bound", 100*bound)
 	d.Let("headline", 100*saving(rows[1]))
 
-	// Rows whose miss has a reason against the others: printed times, in units of ours.
+	// Rows whose miss has a reason, compared with the others: printed times divided by ours.
 	for name, disturbed := range map[string]bool{"disturbed": true, "undisturbed": false} {
 		var texts []string
 		for _, sys := range latencySystems {
@@ -159,7 +159,7 @@ func (b *bench) table3(c *constants) {
 	}
 }
 
-// saving is the share of the baseline's time that KVPR saved.
+// saving returns the share of the baseline's time that KVPR saved.
 func saving(row reproduce.Row) float64 { return 1 - row.Number("KVPR")/row.Number("Accelerate") }
 
 func listed(rows []reproduce.Row, text func(reproduce.Row) string) string {
@@ -173,13 +173,13 @@ func listed(rows []reproduce.Row, text func(reproduce.Row) string) string {
 // inAll are the requests of Table 5: 8 batches of 32 pass a layer.
 const inAll = 8 * 32
 
-// low is a column of Table 5: OPT-6.7B on a Quadro RTX 5000.
+// low returns a column of Table 5: OPT-6.7B on a Quadro RTX 5000.
 func low(row reproduce.Row, schedule string) setting {
 	return setting{machine: "rtx5000", model: "opt-6.7b", schedule: schedule, batch: inAll,
 		prompt: row.Int("prompt"), generate: row.Int("generation")}
 }
 
-// lowTokens are tokens/s. Once is the rate at which the prompts' cache moves once a run.
+// lowTokens returns tokens/s. once is the rate at which the prompts' cache moves once per run.
 func (b *bench) lowTokens(row reproduce.Row, schedule string, r rates, once float64) float64 {
 	m := b.Model("opt-6.7b")
 	prompts := inAll * int64(row.Int("prompt")) * int64(m.Entry.Value) * int64(m.Layers.Value)

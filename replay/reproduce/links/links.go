@@ -13,8 +13,8 @@ import (
 //go:embed paper.yaml
 var data string
 
-// Paper is the collection of measurements, which has many authors. The measured points are
-// in the data files of replay/hardware.
+// Paper returns the collection of measurements, which has many authors. The measured points are in
+// the data files of replay/hardware.
 func Paper() reproduce.Paper {
 	return reproduce.Paper{
 		Name:     "links",
@@ -30,7 +30,7 @@ func study(s *reproduce.Study) {
 		if r.AtMost {
 			atMost = "at most "
 		}
-		// Times of 1 MiB, as the rates are of requests that differ in size by a factor of 10⁶.
+		// Times of 1 MiB, because the rates are of requests that differ in size by a factor of 10⁶.
 		micros := func(rate float64) float64 { return (1 << 20) / rate * 1e6 }
 		name := fmt.Sprintf("%s %s, %s, %s (%s%.3g GB/s)", r.Item, r.Series, r.Path, r.Point, atMost, r.Measured/1e9)
 		point := reproduce.Row{"measured": micros(r.Measured), "why": r.Why, "point": name}

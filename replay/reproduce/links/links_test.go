@@ -9,7 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/transfer/fit"
 )
 
-// sections compares the points with a library that change may change.
+// sections compares the points with a library that change may modify.
 func sections(t *testing.T, change func(*hardware.Library)) []reproduce.Section {
 	t.Helper()
 	s, err := reproduce.Begin(t.Context(), links.Paper(), reproduce.Inputs{})

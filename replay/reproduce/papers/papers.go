@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/reproduce/links"
 )
 
-// All are the papers, and the measured links, in the order of reports.
+// All returns the papers and the measured links, in the order of reports.
 func All() []reproduce.Paper {
 	return []reproduce.Paper{
 		ess.Paper(),
@@ -21,7 +21,7 @@ func All() []reproduce.Paper {
 	}
 }
 
-// Names are their names.
+// Names returns their names.
 func Names() (names []string) {
 	for _, p := range All() {
 		names = append(names, p.Name)

@@ -14,7 +14,7 @@ func TestNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]bool{"all": true} // the command's own word
+	seen := map[string]bool{"all": true} // reserved by the command
 	for i, name := range papers.Names() {
 		if seen[name] {
 			t.Errorf("the name %s is taken", name)

@@ -1,5 +1,6 @@
-// Package extents asks of a trace what an SSD would have to read for its demand, in
-// different orders on the drive: the placement pass of package transfer on real selections.
+// Package extents counts the reads that an SSD needs for the demand of a trace, for different
+// orders of blocks on the drive. It applies the placement pass of package transfer to real
+// selections.
 package extents
 
 import (
@@ -11,19 +12,19 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// Options choose what is counted.
+// Options select the counts.
 type Options struct {
-	TopK    int     // of the demand; 0 is the trace's
-	Extents []int64 // blocks of an extent; nil is 1, 4 and 16
-	// History is how many decode steps besides the prompt's windows the packing learns from;
-	// they are not counted, in no order.
+	TopK    int     // K of the demand, 0 for the trace's
+	Extents []int64 // blocks per extent, nil for 1, 4 and 16
+	// History is the number of decode steps, after the windows, that the packing learns from. No
+	// order counts them.
 	History int
 }
 
-// mostExtent is the largest extent: what a step reads has then 63 bits, in bytes too.
+// mostExtent is the largest extent in blocks. The bytes of a step's reads then fit into 63 bits.
 const mostExtent = 1 << 20
 
-// Validate checks the numbers that have bounds of their own, whatever the trace.
+// Validate checks the numbers with fixed bounds.
 func (o *Options) Validate() error {
 	if o.History < 0 {
 		return fmt.Errorf("history %d, expected at least 0", o.History)
@@ -40,23 +41,23 @@ func (o *Options) Validate() error {
 type Row struct {
 	Order   string `json:"order"`
 	Extent  int64  `json:"extent_blocks"`
-	Steps   int64  `json:"steps"`  // of streams
-	Demand  int64  `json:"demand"` // blocks demanded, pins left out
+	Steps   int64  `json:"steps"`  // steps summed over streams
+	Demand  int64  `json:"demand"` // demanded blocks without pins
 	Reads   int64  `json:"reads"`
-	Blocks  int64  `json:"blocks"` // read, whole extents
+	Blocks  int64  `json:"blocks"` // read blocks, in whole extents
 	Learned int64  `json:"learned_steps"`
 }
 
-// orders are what is compared: by token, by layer, by stream, and that packed.
+// orders are the compared orders: by token, by layer, by stream, and by stream packed.
 var orders = []struct {
 	name     string
 	segments transfer.Segments
 	packed   bool
 }{{"token", transfer.ByToken, false}, {"layer", transfer.ByLayer, false}, {"stream", transfer.ByStream, false}, {"stream, packed", transfer.ByStream, true}}
 
-// File surveys a trace, a stream in memory at a time; ctx stops it between
-// streams. Demand is all that a step selects beyond the pinned tokens, so that reads are
-// those of a system that keeps nothing: the placement's part alone.
+// File surveys a trace with one stream in memory at a time. If ctx ends, it stops between streams.
+// The demand is the whole selection without pinned tokens, as in a system that keeps nothing. So
+// the reads show the effect of the placement alone.
 func File(ctx context.Context, f *trace.File, o Options) ([]Row, error) {
 	s, err := newSurvey(f, o)
 	if err != nil {
@@ -105,7 +106,7 @@ func newSurvey(f *trace.File, o Options) (*survey, error) {
 	if s.extents == nil {
 		s.extents = []int64{1, 4, 16}
 	}
-	most := 0 // decode steps of a stream
+	most := 0 // decode steps of the longest stream
 	for i := range f.Streams() {
 		info := &f.Streams()[i]
 		most = max(most, info.Rows-info.Windows)
@@ -157,7 +158,7 @@ func (s *survey) stream(st *trace.Stream) error {
 	return nil
 }
 
-// demand is row i's first K blocks without the pinned ones, ascending.
+// demand returns the first K blocks of row i without the pinned ones, ascending.
 func (s *survey) demand(st *trace.Stream, i int) []int32 {
 	sink, local, _ := s.meta.Pins()
 	list := st.List(i)

@@ -20,8 +20,8 @@ func ofPath(ctx context.Context, path string, o Options) ([]Row, error) {
 	return File(ctx, f, o)
 }
 
-// write makes a trace of two layers of one stream each, of the requests or one, whose windows
-// and steps demand the same lists in turn.
+// write makes a trace of two layers with one stream each, for the given requests or a single one.
+// Windows and steps demand the lists in turn.
 func write(t *testing.T, windows int, lists [][]int32, steps int, requests ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "t.parquet")
@@ -51,19 +51,19 @@ func write(t *testing.T, windows int, lists [][]int32, steps int, requests ...st
 	return path
 }
 
-// By hand: lists 3 9 17 and 4 5 30 in turn, two windows of each, four steps a layer. By
-// stream 3 9 17 are three reads and 4 5 30 two; by token or layer with two layers or one
-// head, layers: by token neighbours are two apart, so 4 5 30 are three reads. Packed, each
-// list is one read. In extents of 4: 3 9 17 lie in extents 0, 2, 4 and 4 5 30 in 1, 7.
+// By hand: lists 3 9 17 and 4 5 30 in turn, two windows of each, four steps per layer. By stream, 3
+// 9 17 are three reads and 4 5 30 two. With one head, layer order equals stream order. By token,
+// neighbours are two apart, so 4 5 30 are three reads. Packed, each list is one read. In extents of
+// 4, list 3 9 17 lies in extents 0, 2, 4 and list 4 5 30 in 1, 7.
 func TestSurvey(t *testing.T) {
 	path := write(t, 4, [][]int32{{3, 9, 17}, {4, 5, 30}}, 4)
 	rows, err := ofPath(context.Background(), path, Options{Extents: []int64{1, 4}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string][2]int64{ // reads, blocks over 2 layers × 4 steps
+	want := map[string][2]int64{ // reads and blocks over 2 layers × 4 steps
 		"token 1": {4*3 + 4*3, 24}, "layer 1": {4*3 + 4*2, 24}, "stream 1": {4*3 + 4*2, 24}, "stream, packed 1": {8, 24},
-		// Packed: 3 9 17 at 0 1 2, one extent; 4 5 30 at 3 4 5, extents 0 and 1, one read.
+		// Packed: 3 9 17 are at 0 1 2, one extent. 4 5 30 are at 3 4 5, extents 0 and 1, one read.
 		"stream 4": {4*3 + 4*2, 4*12 + 4*8}, "layer 4": {4*3 + 4*2, 4*12 + 4*8}, "stream, packed 4": {8, 4*4 + 4*8},
 	}
 	for _, r := range rows {
@@ -80,8 +80,9 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// What is pinned is not read: with sink 2 blocks 0 and 1, with local 4 the last four tokens, of
-// 40 at step 0 those from 36 on, of 41 and 42 at the next two those from 37 and from 38 on.
+// Pinned blocks are not read. Sink 2 pins blocks 0 and 1, and local 4 the last four tokens. At step
+// 0 with 40 tokens these begin at 36, and at the next two steps, with 41 and 42 tokens, at 37 and
+// 38.
 func TestPinsAreNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.parquet")
 	sink, local := 2, 4
@@ -104,7 +105,7 @@ func TestPinsAreNotRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range rows { // steps 0 to 2: block 2; 2 and 36; 2, 36 and 37, a run of two
+	for _, r := range rows { // steps 0 to 2 read 2, then 2 and 36, then 2, 36 and 37, a run of two
 		if r.Order == "stream" && (r.Steps != 3 || r.Demand != 6 || r.Reads != 5 || r.Blocks != 6) {
 			t.Errorf("%+v", r)
 		}
@@ -114,8 +115,9 @@ func TestPinsAreNotRead(t *testing.T) {
 	}
 }
 
-// By hand, blocks of 4 tokens: sink 5 pins blocks 0 and 1, local 6 of 50 tokens blocks 11 and
-// 12. What the first five of a list leave is ascending, whatever its ranks.
+// By hand, with blocks of 4 tokens: sink 5 pins blocks 0 and 1, and local 6 of 50 tokens pins
+// blocks 11 and 12. The remaining blocks among the first five of a list are ascending, in any rank
+// order.
 func TestDemand(t *testing.T) {
 	sink, local := 5, 6
 	s := &survey{topK: 5, meta: &trace.Meta{BlockTokens: 4, Sink: &sink, Local: &local}}
@@ -123,7 +125,7 @@ func TestDemand(t *testing.T) {
 	st.Reset(trace.StreamInfo{PromptLen: 49})
 	for _, c := range []struct{ list, want []int32 }{
 		{[]int32{12, 11, 10, 3, 2, 8}, []int32{2, 3, 10}},
-		{[]int32{7, 1, 0, 2}, []int32{2, 7}}, // a list of fewer than five
+		{[]int32{7, 1, 0, 2}, []int32{2, 7}}, // a list shorter than five
 		{[]int32{1, 0, 12}, nil},
 	} {
 		st.Append(trace.Row{Step: 0, Indices: c.list})
@@ -133,9 +135,9 @@ func TestDemand(t *testing.T) {
 	}
 }
 
-// A drive has the layers of all requests, each once. By token the blocks of two layers lie
-// in turn: 4 5 30 are three reads, of extents of two, which hold a token, two. By layer and
-// stream they are two, packed one.
+// A drive holds the layers of all requests, each once. By token the blocks of two layers alternate,
+// so 4 5 30 are three reads. Extents of two hold a token, so they need two reads. By layer and
+// stream they are two reads, and packed one.
 func TestRequestsShareLayers(t *testing.T) {
 	rows, err := ofPath(context.Background(), write(t, 4, [][]int32{{4, 5, 30}}, 4, "q", "r"), Options{Extents: []int64{1, 2}})
 	if err != nil {
@@ -186,8 +188,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// On a bundled trace of real selections, partitions need fewer reads than token order, and
-// what the windows teach the packing still holds in the decode steps.
+// On a bundled trace of real selections, partitions need fewer reads than token order. The packing
+// learned from the windows also helps in the decode steps.
 func TestRealTrace(t *testing.T) {
 	rows, err := ofPath(context.Background(), "../../../datasets/bundled/smollm2_multi_news_8k.parquet", Options{Extents: []int64{1}})
 	if err != nil {

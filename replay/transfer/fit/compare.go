@@ -10,10 +10,10 @@ import (
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
-// Tolerance is the error from which on a point counts as missed.
+// Tolerance is the relative error above which a point counts as missed.
 const Tolerance = 0.15
 
-// Comparison is the model of a data file against one measurement in it.
+// Comparison compares the model of a data file with one measurement in it.
 type Comparison struct {
 	Item     string   `json:"item"` // link or drive
 	Series   string   `json:"series"`
@@ -21,16 +21,17 @@ type Comparison struct {
 	Point    string   `json:"point"`
 	Measured float64  `json:"measured_bytes_per_second"`
 	AtMost   bool     `json:"at_most,omitempty"`        // Measured is a bound
-	Model    *float64 `json:"model_bytes_per_second"`   // null: the source does not say the block's size
-	Error    *float64 `json:"error"`                    // of the time: model ÷ measured − 1; null for bounds that hold
-	Sets     bool     `json:"sets_constants,omitempty"` // a constant is taken from the series: no test of the model
-	LeftOut  *float64 `json:"leave_one_out_error"`      // null where the constants are not fitted to the series
+	Model    *float64 `json:"model_bytes_per_second"`   // null if the source does not state the block size
+	Error    *float64 `json:"error"`                    // error of the time: model ÷ measured − 1, null for bounds that hold
+	Sets     bool     `json:"sets_constants,omitempty"` // a constant is taken from the series, so it does not test the model
+	LeftOut  *float64 `json:"leave_one_out_error"`      // null if the constants are not fitted to the series
 	Source   string   `json:"source"`
-	Why      string   `json:"why,omitempty"` // the model misses it
+	Why      string   `json:"why,omitempty"` // reason that the model misses it
 	Kind     string   `json:"kind"`          // link or drive
 }
 
-// Missed says whether the point is off by more than Tolerance; left out, where that is known.
+// Missed reports whether the error exceeds Tolerance. If the leave-one-out error is known, it
+// counts instead.
 func (c *Comparison) Missed() bool {
 	e := c.Error
 	if c.LeftOut != nil {
@@ -39,7 +40,7 @@ func (c *Comparison) Missed() bool {
 	return e != nil && math.Abs(*e) > Tolerance
 }
 
-// Compare holds every measurement of a library's links and drives against their models.
+// Compare compares every measurement of a library's links and drives with their models.
 func Compare(lib *hardware.Library) ([]Comparison, error) {
 	var all []Comparison
 	for _, it := range lib.Items(hardware.KindLink) {
@@ -83,7 +84,7 @@ func compareLink(l *hardware.Link) (rows []Comparison, err error) {
 	return rows, nil
 }
 
-// link fills in what the model says of a point.
+// link fills in the model's prediction of a point.
 func (c *Comparison) link(l *hardware.Link, link *transfer.Link, s *hardware.Series, p *hardware.Point) error {
 	c.AtMost = p.AtMost
 	if !p.Block.Known() {
@@ -117,7 +118,7 @@ func requestOf(p *hardware.Point) transfer.Request {
 // modelOf prices a request on the path of a series.
 func modelOf(l *hardware.Link, link *transfer.Link, s *hardware.Series, r transfer.Request) (float64, error) {
 	m := mechanismOf(s.Path)
-	if s.Direction == "both" { // half of it each way
+	if s.Direction == "both" { // half of it in each direction
 		half := transfer.Request{Descriptors: (r.Descriptors + 1) / 2, Bytes: r.Bytes / 2, Launches: r.Launches}
 		fetch, err1 := link.Path(transfer.HostToDevice, m)
 		store, err2 := link.Path(transfer.DeviceToHost, m)
@@ -137,7 +138,7 @@ func modelOf(l *hardware.Link, link *transfer.Link, s *hardware.Series, r transf
 	return c.Time(r), nil
 }
 
-// windowed is the path's curve with what another kernel keeps in flight.
+// windowed returns the path's curve with the bytes that another kernel keeps in flight.
 func windowed(l *hardware.Link, s *hardware.Series, d transfer.Direction, m transfer.Mechanism) *transfer.Curve {
 	c := *pathsOf(l, d).Named(s.Path)
 	c.SMs, c.InFlight, c.RoundTrip = s.SMs, s.InFlight, s.RoundTrip
@@ -151,7 +152,7 @@ func pathsOf(l *hardware.Link, d transfer.Direction) *hardware.Paths {
 	return &l.DeviceToHost
 }
 
-// mechanismOf is the mechanism of a path that hardware.Load has checked.
+// mechanismOf returns the mechanism of a path that hardware.Load has checked.
 func mechanismOf(name string) transfer.Mechanism {
 	return transfer.Mechanism(slices.Index(hardware.PathNames, name))
 }
@@ -171,7 +172,7 @@ type Fitted struct {
 	origin          [][2]int // series and point of each
 }
 
-// FittedPaths lists the paths of a link that say they are fitted, with their points.
+// FittedPaths lists the paths of a link that are marked as fitted, with their points.
 func FittedPaths(l *hardware.Link) (fitted []Fitted) {
 	for i := range l.Series {
 		s := &l.Series[i]
@@ -192,8 +193,8 @@ func FittedPaths(l *hardware.Link) (fitted []Fitted) {
 	return fitted
 }
 
-// FormOf is the form of a link's path. Its rates are bounded by what large copies were
-// measured to reach, or by what packet headers leave of the link.
+// FormOf returns the form of a link's path. Its rates are bounded by the measured rate of large
+// copies, or by the link's rate without packet headers.
 func FormOf(l *hardware.Link, d transfer.Direction, path string) Form {
 	paths := pathsOf(l, d)
 	c, packets := paths.Named(path), transfer.PacketsOf(l, d, mechanismOf(path))
@@ -210,7 +211,7 @@ func FormOf(l *hardware.Link, d transfer.Direction, path string) Form {
 	return form
 }
 
-// leftOutOf are the leave-one-out errors of a link's fitted points.
+// leftOutOf returns the leave-one-out errors of a link's fitted points.
 func leftOutOf(l *hardware.Link) (map[[2]int]float64, error) {
 	left := map[[2]int]float64{}
 	for _, f := range FittedPaths(l) {
@@ -251,7 +252,7 @@ func compareDrive(d *hardware.Drive) (rows []Comparison, err error) {
 	return rows, nil
 }
 
-// DrivePoints are a series' points.
+// DrivePoints returns the points of a series.
 func DrivePoints(s *hardware.DriveSeries) (points []DrivePoint) {
 	for i := range s.Points {
 		p := &s.Points[i]

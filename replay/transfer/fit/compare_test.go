@@ -27,8 +27,8 @@ func comparisons(t *testing.T) []Comparison {
 	return rows
 }
 
-// Of the points that constants are fitted to, all are within 15 % when left out, but for
-// those whose file says why; and what says why is missed.
+// All fitted points are within 15 % when left out, except for those whose file states a reason. All
+// points with a reason are missed.
 func TestWithinTolerance(t *testing.T) {
 	fitted := 0
 	for _, r := range comparisons(t) {
@@ -47,7 +47,7 @@ func TestWithinTolerance(t *testing.T) {
 	}
 }
 
-// A kernel that no constant is fitted to is predicted from what it keeps in flight.
+// A kernel without fitted constants is predicted from the bytes that it keeps in flight.
 func TestPredictedKernel(t *testing.T) {
 	found := 0
 	for _, r := range comparisons(t) {
@@ -63,8 +63,8 @@ func TestPredictedKernel(t *testing.T) {
 	}
 }
 
-// alike says whether two texts are equal but for the last digits of figures, which other
-// machines' fused multiply-adds may round otherwise.
+// alike reports whether two texts are equal except for the last digits of figures. Fused
+// multiply-adds of other machines may round them differently.
 func alike(a, b string) bool {
 	as, bs := strings.Fields(a), strings.Fields(b)
 	if len(as) != len(bs) {
@@ -106,8 +106,8 @@ func TestPointsAreCurrent(t *testing.T) {
 	}
 }
 
-// The line below the table says one point as one, and nothing of blocks that there are none of.
-// Series of one path and direction are fitted together, the other direction's apart.
+// The line below the table uses the singular for one point, and omits blocks if there are none.
+// Series of one path and direction are fitted together, separately for each direction.
 func TestFittedPaths(t *testing.T) {
 	lib, err := hardware.Load("")
 	if err != nil {

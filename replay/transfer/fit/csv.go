@@ -14,11 +14,11 @@ import (
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
-// Columns of a points file. The first two must be there, and one of the four that say
-// how fast it was.
+// columns are the columns of a points file. The first two are required, and one of the four for
+// time or rate.
 var columns = []string{"block_bytes", "blocks", "launches", "seconds", "microseconds", "bytes_per_second", "gigabytes_per_second", "series"}
 
-// timeColumns make a time of a row's bytes.
+// timeColumns convert a value and a row's bytes to a time.
 var timeColumns = map[string]func(value, bytes float64) float64{
 	"seconds":              func(v, _ float64) float64 { return v },
 	"microseconds":         func(v, _ float64) float64 { return v * 1e-6 },
@@ -26,14 +26,14 @@ var timeColumns = map[string]func(value, bytes float64) float64{
 	"gigabytes_per_second": func(v, bytes float64) float64 { return bytes / (v * 1e9) },
 }
 
-// Group are the points of one series, in the order of the file.
+// Group holds the points of one series, in the order of the file.
 type Group struct {
-	Series string // "" where the file has no such column
+	Series string // "" if the file has no such column
 	Points []Point
 }
 
-// ReadCSV reads measured points: a header line, then a line a point. Sizes are bytes,
-// rates payload. Lines that begin with # are left out. Errors name file and line.
+// ReadCSV reads measured points: a header line, then one line per point. Sizes are bytes, rates are
+// of payload. Lines that begin with # are ignored. Errors name file and line.
 func ReadCSV(r io.Reader, name string) ([]Group, error) {
 	reader := csv.NewReader(r)
 	reader.Comment, reader.ReuseRecord, reader.TrimLeadingSpace = '#', true, true
@@ -70,7 +70,7 @@ func ReadCSV(r io.Reader, name string) ([]Group, error) {
 // reading reads records by the columns of a header.
 type reading struct {
 	at     map[string]int
-	timing string // the column that says how fast
+	timing string // column with the time or rate
 	groups []Group
 }
 
@@ -133,7 +133,7 @@ func (t *reading) add(record []string, line int) error {
 	return nil
 }
 
-// whole reads a positive whole number; missing stands for a column that may be missing.
+// whole reads a positive integer. missing is the value of an absent column, 0 if it is required.
 func (t *reading) whole(record []string, name string, missing int64) (int64, error) {
 	i, ok := t.at[name]
 	if !ok && missing > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
-// All ways to say how fast make the same time: 100 blocks of 1000 B in 50 µs are 2 GB/s.
+// All columns for time or rate give the same time: 100 blocks of 1000 B in 50 µs are 2 GB/s.
 func TestReadCSV(t *testing.T) {
 	for header, value := range map[string]string{"seconds": "50e-6", "microseconds": "50", "bytes_per_second": "2e9", "gigabytes_per_second": "2"} {
 		text := "block_bytes,blocks," + header + "\n# a remark\n1000, 100, " + value + "\n"
@@ -56,7 +56,7 @@ func TestBadCSV(t *testing.T) {
 	}
 }
 
-// Whatever the file, ReadCSV returns an error or points that can be fitted.
+// FuzzReadCSV checks that for any file, ReadCSV returns an error or points that can be fitted.
 func FuzzReadCSV(f *testing.F) {
 	f.Add("block_bytes,blocks,seconds\n656,2048,1e-3\n")
 	f.Add("series,block_bytes,blocks,launches,gigabytes_per_second\na,656,2048,8,37\nb,1,1,1,1\n")

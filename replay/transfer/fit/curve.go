@@ -1,6 +1,6 @@
-// Package fit finds the constants of package transfer's models from measured points and
-// says how well they hold: residuals, and the error of each point when it is left out.
-// It also compares the models of the data files with every measurement in them.
+// Package fit finds the constants of package transfer's models from measured points. It reports
+// residuals, and the error of each point when it is left out. It also compares the models of the
+// data files with every measurement in them.
 package fit
 
 import (
@@ -17,35 +17,35 @@ import (
 type Point struct {
 	Request transfer.Request
 	Seconds float64
-	Line    int // of the file it comes from, 0 if none
+	Line    int // line in its file, 0 if none
 }
 
-// block is the mean size of the point's pieces.
+// block returns the mean size of the point's pieces.
 func (p *Point) block() float64 { return float64(p.Request.Bytes) / float64(p.Request.Descriptors) }
 
-// Form says what curve is fitted.
+// Form is the form of the fitted curve.
 type Form struct {
-	From    []float64        // bytes at which regimes begin, ascending, the first 0; nil is one regime
-	Inline  []bool           // regimes in which the submitting thread moves the bytes; nil is none
-	Batch   bool             // submission goes ahead of the engine: Submit and Ahead are fitted too
-	Packets transfer.Packets // of the link; the zero value has no headers
-	SMs     float64          // noted in the curve
-	// MaxRate bounds rates, bytes/s: the link's. 0 is no bound.
+	From    []float64        // bytes at which regimes begin, ascending from 0, nil for one regime
+	Inline  []bool           // regimes in which the submitting thread moves the bytes, nil for none
+	Batch   bool             // submission goes ahead of the engine, so Submit and Ahead are fitted too
+	Packets transfer.Packets // packets of the link, the zero value has no headers
+	SMs     float64          // copied to the curve
+	// MaxRate is the largest rate, that of the link, in bytes/s. 0 is no bound.
 	MaxRate float64
 }
 
 // Result is a fitted curve.
 type Result struct {
 	Curve *transfer.Curve
-	// Zero names constants that the points cannot tell from others and that stay 0.
+	// Zero names constants that the points cannot distinguish from others. They stay 0.
 	Zero []string
-	// Errors are predicted ÷ measured − 1; LeftOut the same with constants that are fitted
-	// to the other points, NaN where those are too few to fit a regime.
+	// Errors are predicted ÷ measured − 1. LeftOut are the same with constants fitted to the other
+	// points, or NaN if those are too few to fit a regime.
 	Errors, LeftOut []float64
 }
 
-// Curve fits a curve by the least sum of soft errors and leaves out each
-// point in turn. Each regime needs a point.
+// Curve fits a curve by the least sum of soft errors, and again without each point in turn. Each
+// regime needs a point.
 func Curve(points []Point, form Form) (*Result, error) {
 	if form.From == nil {
 		form.From = []float64{0}
@@ -63,7 +63,7 @@ func Curve(points []Point, form Form) (*Result, error) {
 	return r, nil
 }
 
-// leftOut predicts a point from the others, searching from the constants of all.
+// leftOut predicts a point from the others. The search starts at the constants of all points.
 func (f *fitting) leftOut(i int, constants []float64) float64 {
 	others, err := newFitting(slices.Delete(slices.Clone(f.points), i, i+1), f.form)
 	if err != nil {
@@ -82,14 +82,14 @@ type fitting struct {
 	points []Point
 	form   Form
 	free   []constant
-	left   []constant // that the points cannot tell
-	rateOf []int      // the regime whose rate a regime has
+	left   []constant // constants that the points do not determine
+	rateOf []int      // the regime whose rate a regime uses
 }
 
-// constant is one number of a curve: how it is called, what multiplies it, where it is.
+// constant is one number of a curve: its name, its factor and its setter.
 type constant struct {
 	name   string
-	column func(p *Point) float64 // its factor in the sum that makes a time
+	column func(p *Point) float64 // factor in the sum that gives a time
 	set    func(c *transfer.Curve, v float64)
 }
 
@@ -116,9 +116,9 @@ func regimeOf(from []float64, block float64) int {
 	return r
 }
 
-// choose frees what the points can tell: the rates, then what each descriptor costs,
-// then the launch; a constant that they cannot tell from earlier ones stays 0. A
-// regime with blocks of one size takes the rate of one with several, if there is such.
+// choose frees the constants that the points determine: the rates, then the cost of each
+// descriptor, then the launch. A constant that they cannot distinguish from earlier ones stays 0. A
+// regime with blocks of one size uses the rate of a regime with several sizes, if one exists.
 func (f *fitting) choose() {
 	f.shareRates()
 	for r := range f.form.From {
@@ -128,12 +128,12 @@ func (f *fitting) choose() {
 	}
 	var more []constant
 	for r := range f.form.From {
-		if !f.inline(r) { // else submission is what a descriptor costs
+		if !f.inline(r) { // inline: submission is the descriptor's cost
 			more = append(more, f.descriptor(r))
 		}
 	}
 	switch {
-	case f.form.Batch: // submission ahead of the engine is its launch
+	case f.form.Batch: // submission ahead of the engine includes its launch
 	case f.counts():
 		more = append(more, launch())
 	default:
@@ -150,14 +150,14 @@ func (f *fitting) choose() {
 
 func (f *fitting) inline(r int) bool { return r < len(f.form.Inline) && f.form.Inline[r] }
 
-// shareRates finds the regime whose rate each regime has.
+// shareRates finds the regime whose rate each regime uses.
 func (f *fitting) shareRates() {
 	f.rateOf = make([]int, len(f.form.From))
 	source := -1
 	for r := range f.form.From {
 		f.rateOf[r] = r
 		if f.sizes(r) > 1 {
-			source = r // the last, of large blocks
+			source = r // the last one has large blocks
 		}
 	}
 	for r := range f.form.From {
@@ -167,7 +167,7 @@ func (f *fitting) shareRates() {
 	}
 }
 
-// sizes counts the block sizes among a regime's points.
+// sizes returns the number of block sizes among a regime's points.
 func (f *fitting) sizes(r int) int {
 	seen := map[float64]bool{}
 	for i := range f.points {
@@ -214,8 +214,8 @@ func (f *fitting) descriptor(r int) constant {
 		func(c *transfer.Curve, v float64) { c.Regimes[r].Descriptor = v }}
 }
 
-// counts says whether some points differ in blocks a launch and not in the size of
-// blocks: without such a pair a launch is what other constants leave.
+// counts reports whether some points differ in blocks per launch and not in block size. Without
+// such a pair, the launch cannot be separated from other constants.
 func (f *fitting) counts() bool {
 	seen := map[float64]float64{}
 	for i := range f.points {
@@ -235,7 +235,7 @@ func launch() constant {
 		func(c *transfer.Curve, v float64) { c.Launch = v }}
 }
 
-// matrix has a row a point, a column a constant, both relative to the measured times.
+// matrix has a row per point and a column per constant, both relative to the measured times.
 func (f *fitting) matrix(constants []constant) *mat.Dense {
 	m := mat.NewDense(len(f.points), len(constants), nil)
 	for i := range f.points {
@@ -243,7 +243,7 @@ func (f *fitting) matrix(constants []constant) *mat.Dense {
 			m.Set(i, j, c.column(&f.points[i])/f.points[i].Seconds)
 		}
 	}
-	for j := range constants { // to unit length, so that ranks do not depend on units
+	for j := range constants { // scale columns to unit length, so that ranks do not depend on units
 		column := m.ColView(j)
 		if norm := mat.Norm(column, 2); norm > 0 {
 			for i := range f.points {
@@ -254,7 +254,7 @@ func (f *fitting) matrix(constants []constant) *mat.Dense {
 	return m
 }
 
-// independent says whether the points can tell the constants apart.
+// independent reports whether the points determine the constants separately.
 func (f *fitting) independent(constants []constant) bool {
 	needed := len(constants)
 	if f.form.Batch {
@@ -278,7 +278,7 @@ func (f *fitting) zero() (names []string) {
 	return names
 }
 
-// start shares each time among the free constants: it is where the search begins.
+// start divides each time among the free constants, as the start of the search.
 func (f *fitting) start() []float64 {
 	start := make([]float64, len(f.free), len(f.free)+2)
 	for j, c := range f.free {
@@ -292,7 +292,7 @@ func (f *fitting) start() []float64 {
 		start[j] = math.Exp(sum/n) / 3
 	}
 	if f.form.Batch {
-		start = append(start, 0.5e-6, 1e4) // µs a descriptor and thousands ahead: the order of drivers
+		start = append(start, 0.5e-6, 1e4) // µs per descriptor and thousands ahead, the order of drivers
 	}
 	return start
 }
@@ -307,7 +307,7 @@ func (f *fitting) curve(constants []float64, c *transfer.Curve) {
 	}
 }
 
-// make is a new curve of some constants.
+// make returns a new curve with some constants.
 func (f *fitting) make(constants []float64) *transfer.Curve {
 	c := &transfer.Curve{Packets: f.form.Packets, SMs: f.form.SMs}
 	for r, from := range f.form.From {

@@ -11,7 +11,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
-// points are what a curve takes for blocks of some sizes, in some numbers.
+// points returns the times of a curve for blocks of some sizes and numbers.
 func points(c *transfer.Curve, sizes, counts []int64) (list []Point) {
 	for _, b := range sizes {
 		for _, n := range counts {
@@ -22,11 +22,11 @@ func points(c *transfer.Curve, sizes, counts []int64) (list []Point) {
 	return list
 }
 
-// close says whether two constants agree to a part in a thousand.
+// close reports whether two constants agree to 0.1 %.
 func close(got, want float64) bool { return math.Abs(got-want) <= 1e-3*want }
 
-// Constants come back from the times that they make, and each point left out is still
-// predicted: 9 µs, 0.4 µs and 25 GB/s.
+// The fit recovers the constants that made the times, and predicts each point that is left out: 9
+// µs, 0.4 µs and 25 GB/s.
 func TestRecovers(t *testing.T) {
 	want := &transfer.Curve{Launch: 9e-6, Packets: transfer.DeviceReads(256, 512), Regimes: []transfer.Regime{{Descriptor: .4e-6, Rate: 25e9}}}
 	r, err := Curve(points(want, []int64{656, 4096, 65536}, []int64{16, 256, 4096}), Form{Packets: want.Packets})
@@ -42,7 +42,7 @@ func TestRecovers(t *testing.T) {
 	}
 }
 
-// So do those of a batch, with submission ahead of the engine and an inline regime.
+// The fit also recovers a batch, with submission ahead of the engine and an inline regime.
 func TestRecoversBatch(t *testing.T) {
 	want := &transfer.Curve{Submit: .5e-6, Ahead: 8000, Regimes: []transfer.Regime{{Rate: 7e9, Inline: true}, {From: 32768, Descriptor: .1e-6, Rate: 55e9}}}
 	list := points(want, []int64{4096, 16384, 32768, 131072}, []int64{2000, 8000, 30000, 100000})
@@ -59,7 +59,7 @@ func TestRecoversBatch(t *testing.T) {
 	}
 }
 
-// One bad point does not bend the curve for the others.
+// One bad point does not change the curve for the others.
 func TestOutlier(t *testing.T) {
 	want := &transfer.Curve{Launch: 5e-6, Regimes: []transfer.Regime{{Descriptor: .2e-6, Rate: 20e9}}}
 	list := points(want, []int64{512, 4096, 32768}, []int64{16, 256, 4096})
@@ -78,8 +78,8 @@ func TestOutlier(t *testing.T) {
 	}
 }
 
-// What points cannot tell stays 0 and is named: one number of blocks tells no launch; one
-// size of block no descriptor; one point only a rate.
+// Constants that the points do not determine stay 0 and are named. With one number of blocks this
+// is the launch, with one block size the descriptor, and with one point everything but a rate.
 func TestIdentifiability(t *testing.T) {
 	c := &transfer.Curve{Launch: 9e-6, Regimes: []transfer.Regime{{Descriptor: .4e-6, Rate: 25e9}}}
 	for name, k := range map[string]struct {
@@ -107,9 +107,9 @@ func TestIdentifiability(t *testing.T) {
 	}
 }
 
-// A regime whose points have one size cannot tell a descriptor from its bytes: it has the rate
-// of the last regime that has several, unless the submitting thread moves its bytes. Sizes of
-// the regimes from 0, 100 and 1000 B on.
+// A regime whose points have one size cannot separate a descriptor from its bytes. It uses the rate
+// of the last regime with several sizes, unless the submitting thread moves its bytes. The regimes
+// begin at 0, 100 and 1000 B.
 func TestSharedRates(t *testing.T) {
 	for _, c := range []struct {
 		sizes  []int64
@@ -120,7 +120,7 @@ func TestSharedRates(t *testing.T) {
 		{[]int64{8, 16, 200, 2000}, nil, []int{0, 0, 0}},
 		{[]int64{8, 200, 300, 2000, 3000}, nil, []int{2, 1, 2}},
 		{[]int64{8, 200, 300, 2000}, []bool{true, false, false}, []int{0, 1, 1}},
-		{[]int64{8, 200, 2000}, nil, []int{0, 1, 2}}, // none has several
+		{[]int64{8, 200, 2000}, nil, []int{0, 1, 2}}, // no regime has several sizes
 	} {
 		curve := &transfer.Curve{Regimes: []transfer.Regime{{Rate: 1e9}}}
 		f, err := newFitting(points(curve, c.sizes, []int64{1, 10}), Form{From: []float64{0, 100, 1000}, Inline: c.inline})
@@ -133,7 +133,7 @@ func TestSharedRates(t *testing.T) {
 	}
 }
 
-// A fit never exceeds the bound of its rates.
+// A fitted rate never exceeds the bound.
 func TestMaxRate(t *testing.T) {
 	c := &transfer.Curve{Regimes: []transfer.Regime{{Descriptor: 1e-6, Rate: 80e9}}}
 	r, err := Curve(points(c, []int64{4096, 1 << 20}, []int64{100}), Form{MaxRate: 50e9})
@@ -142,7 +142,7 @@ func TestMaxRate(t *testing.T) {
 	}
 }
 
-// The same points give the same bits, in any order of the machine.
+// The same points give the same bits.
 func TestDeterministic(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	c := &transfer.Curve{Launch: 9e-6, Regimes: []transfer.Regime{{Descriptor: .4e-6, Rate: 25e9}}}
@@ -160,7 +160,7 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// The worst error is the largest either way.
+// Worst returns the largest absolute error.
 func TestWorst(t *testing.T) {
 	for _, errors := range [][]float64{{.1, -.4, .2}, {.4, .1}, {-.4}} {
 		if got := Worst(errors); got != .4 {
@@ -172,7 +172,7 @@ func TestWorst(t *testing.T) {
 	}
 }
 
-// A drive's constants come back.
+// The fit recovers the constants of a drive.
 func TestRecoversDrive(t *testing.T) {
 	want := &transfer.SSD{Latency: 80e-6, RequestRate: 2e9, IOPS: 8e5, Bandwidth: 7e9, Knee: 1.6}
 	var list []DrivePoint
@@ -196,8 +196,7 @@ func TestRecoversDrive(t *testing.T) {
 	}
 }
 
-// The constants of the bundled files that say they are fitted are what the fit finds, to a
-// hundredth of every time.
+// The fitted constants of the bundled files equal those of the fit, to 1 % of every time.
 func TestBundledFitsAreCurrent(t *testing.T) {
 	lib, err := hardware.Load("")
 	if err != nil {

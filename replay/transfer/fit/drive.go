@@ -10,7 +10,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
-// DrivePoint is the throughput of random reads of one size at one depth.
+// DrivePoint is the throughput of random reads at one size and depth.
 type DrivePoint struct {
 	Depth, Block float64
 	Rate         float64 // bytes/s
@@ -22,8 +22,8 @@ type DriveResult struct {
 	Errors, LeftOut []float64 // predicted ÷ measured − 1 of times, as in Result
 }
 
-// Drive fits latency, request rate, IOPS and knee of a drive to points; its bandwidth is
-// given. Four constants want more points than four, of more than one size and depth.
+// Drive fits latency, request rate, IOPS and knee of a drive to points. Its bandwidth is given.
+// Four constants require at least five points of more than one size and depth.
 func Drive(points []DrivePoint, bandwidth float64) (*DriveResult, error) {
 	if len(points) < 5 {
 		return nil, errors.New("fewer than 5 points for 4 constants")
@@ -38,7 +38,7 @@ func Drive(points []DrivePoint, bandwidth float64) (*DriveResult, error) {
 	return r, nil
 }
 
-// driveOf makes a drive of latency, request rate, IOPS and knee.
+// driveOf returns a drive with latency, request rate, IOPS and knee.
 func driveOf(c []float64, bandwidth float64) *transfer.SSD {
 	return &transfer.SSD{Bandwidth: bandwidth, Latency: c[0], RequestRate: c[1], IOPS: c[2], Knee: math.Max(0.5, c[3])}
 }
@@ -53,9 +53,9 @@ func solveDrive(points []DrivePoint, bandwidth float64, start []float64, scales 
 	})
 }
 
-// minimize finds non-negative constants near start with the least total. Constants are
-// searched by their logarithms, with gonum's Nelder–Mead, from start times each of the
-// scales, one after the other; the best wins. It is deterministic.
+// minimize finds non-negative constants near start with the least total. It searches by logarithms
+// with gonum's Nelder–Mead, from start times each of the scales in turn. The best result wins. It
+// is deterministic.
 func minimize(start []float64, scales [][]float64, total func(constants []float64) float64) []float64 {
 	constants := make([]float64, len(start))
 	problem := optimize.Problem{Func: func(x []float64) float64 {
@@ -88,8 +88,8 @@ func minimize(start []float64, scales [][]float64, total func(constants []float6
 	return best
 }
 
-// near searches from the starting constants alone, wide also from each alone by 8 up or
-// down.
+// near searches from the starting constants alone. wide also searches from each one changed by a
+// factor of 8 up or down.
 func near(n int) [][]float64 { return wide(n)[:1] }
 
 func wide(n int) (scales [][]float64) {
@@ -111,21 +111,21 @@ func wide(n int) (scales [][]float64) {
 	return scales
 }
 
-// relative is predicted over measured, less 1.
+// relative returns predicted ÷ measured − 1.
 func relative(predicted, measured float64) float64 { return predicted/measured - 1 }
 
-// softScale is the relative error from which on loss grows only linearly.
+// softScale is the relative error above which the loss grows linearly.
 const softScale = 0.1
 
-// loss is of one point: quadratic in the log error while that is small, linear beyond
-// softScale (soft L1), so that one point which no curve of the form explains does not bend
-// the curve for all others.
+// loss returns the loss of one point. It is quadratic in small log errors and linear beyond
+// softScale (soft L1). So a point that no curve of the form explains does not change the curve for
+// the others.
 func loss(predicted, measured float64) float64 {
 	d := math.Log(predicted/measured) / softScale
 	return math.Sqrt(1+d*d) - 1
 }
 
-// Worst is the largest absolute value, NaN left out; 0 of none.
+// Worst returns the largest absolute value without NaN, or 0 if there is none.
 func Worst(errors []float64) (worst float64) {
 	for _, e := range errors {
 		if !math.IsNaN(e) {

@@ -14,7 +14,7 @@ import (
 	"github.com/kvreplay/kvreplay/replay/transfer"
 )
 
-// percent writes an error, n/a where there is none.
+// percent formats an error, n/a if it is nil.
 func percent(e *float64) string {
 	if e == nil {
 		return "n/a"
@@ -22,7 +22,7 @@ func percent(e *float64) string {
 	return fmt.Sprintf("%+.1f %%", 100**e)
 }
 
-// rate writes bytes a second with three digits.
+// rate formats bytes per second with three digits.
 func rate(v float64) string {
 	return strings.Replace(fmt.Sprintf("%.3g GB/s", v/1e9), "e+0", "e", 1)
 }
@@ -53,7 +53,7 @@ func comparisonTable(rows []Comparison) *table.Table {
 	return t
 }
 
-// WriteComparisons prints a table for people, and why the model misses what it misses.
+// WriteComparisons prints a table, and the reasons for missed points.
 func WriteComparisons(w io.Writer, rows []Comparison) error {
 	text := comparisonTable(rows).Text() + "\n" + summary(rows) + "\n"
 	for _, line := range reasons(rows) {
@@ -77,7 +77,7 @@ func WriteComparisonsMarkdown(w io.Writer, rows []Comparison) error {
 	return err
 }
 
-// sources lists each source with the series that it gives.
+// sources lists each source with its series.
 func sources(rows []Comparison) (lines []string) {
 	series := map[string][]string{}
 	var order []string
@@ -96,7 +96,7 @@ func sources(rows []Comparison) (lines []string) {
 	return lines
 }
 
-// summary counts what was compared.
+// summary counts the comparisons.
 func summary(rows []Comparison) string {
 	var all, within [4]int // unknown size, left out, predicted, sets constants
 	for i := range rows {
@@ -123,7 +123,7 @@ func summary(rows []Comparison) string {
 	return text
 }
 
-// reasons say of each missed point why.
+// reasons returns the reason of each missed point.
 func reasons(rows []Comparison) (lines []string) {
 	for i := range rows {
 		if r := &rows[i]; r.Missed() {
@@ -133,7 +133,7 @@ func reasons(rows []Comparison) (lines []string) {
 	return lines
 }
 
-// WriteResult prints a fitted curve, what each point's error is, and what it cannot tell.
+// WriteResult prints a fitted curve, the error of each point, and the undetermined constants.
 func WriteResult(w io.Writer, title string, r *Result, points []Point) error {
 	if title != "" {
 		title += "\n"
@@ -182,8 +182,8 @@ func pointsTable(r *Result, points []Point) *table.Table {
 	return t
 }
 
-// WriteYAML prints a curve as a path of a link's data file, with a source's key for all of
-// its numbers.
+// WriteYAML prints a curve as a path of a link's data file. All of its numbers get the given
+// source.
 func WriteYAML(w io.Writer, c *transfer.Curve, source string) error {
 	fact := func(value string) string {
 		return fmt.Sprintf("{value: %s, status: derived, source: %s, note: \"fitted\"}", value, source)
