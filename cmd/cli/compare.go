@@ -23,6 +23,7 @@ type compareFlags struct {
 	all, format string
 	where       where
 	seed        uint64
+	view        render.View
 }
 
 func compareCommand(table policies.Table) command {
@@ -51,6 +52,7 @@ for, titles say INCOMPLETE and the exit code is 3.`,
 		flags: func(fl *flagSet) {
 			fl.StringVar(&f.all, "all", "", "compare every policy of the rows with policy `B`")
 			fl.format(&f.format, "", "table", "json", "markdown")
+			fl.view(&f.view)
 			fl.where(&f.where, whereUsage)
 			fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap and of the permutation test (default 0)")
 		},
@@ -94,6 +96,7 @@ func (f *compareFlags) run(c *call, table policies.Table) error {
 	if err != nil {
 		return err
 	}
+	f.view.Defaults = defaultsOf(table)
 	return cmp.Or(f.render(c.stdout, compared), errorOf(selected.incomplete))
 }
 
@@ -102,12 +105,16 @@ func (f *compareFlags) render(w io.Writer, compared any) error {
 	if f.format == "json" {
 		return text.WriteJSON(w, compared)
 	}
+	view := f.view
+	if f.format == "markdown" {
+		view = render.Whole
+	}
 	var report *table.Report
 	switch c := compared.(type) {
 	case *board.Comparison:
-		report = render.Comparison(c)
+		report = render.Comparison(c, view)
 	case *board.Comparisons:
-		report = render.Comparisons(c)
+		report = render.Comparisons(c, view)
 	}
 	if f.format == "markdown" {
 		return report.Markdown(w)

@@ -11,7 +11,7 @@ const exampleRows = "../../metrics/testdata/rows.jsonl"
 // The example has two traces of five requests. s3fifo has fewer misses in each.
 func TestCompare(t *testing.T) {
 	for format, want := range map[string]string{
-		"table": "10:0:0  0.0020            n/a  s3fifo", "markdown": "| pooled | 8 cells | 66694 | 72083 |", "json": `"better": "s3fifo"`,
+		"table": "10:0:0  0.0020  s3fifo", "markdown": "| pooled | 8 cells | 66694 | 72083 |", "json": `"better": "s3fifo"`,
 	} {
 		code, out, errs := run("compare", "s3fifo", "lru", exampleRows, "--format", format)
 		if code != 0 || !strings.Contains(out, want) || errs != "" {
@@ -28,7 +28,7 @@ func TestCompare(t *testing.T) {
 	if !strings.Contains(one, "pooled                1 cell") || strings.Contains(one, "1.5x") {
 		t.Errorf("--where has no effect:\n%s", one)
 	}
-	_, seeded, _ := run("compare", "s3fifo", "lru", exampleRows, "--seed", "5")
+	_, seeded, _ := run("compare", "s3fifo", "lru", exampleRows, "--seed", "5", "--notes")
 	if !strings.Contains(seeded, "2000 resamples, seed 5") {
 		t.Errorf("--seed has no effect:\n%s", seeded)
 	}

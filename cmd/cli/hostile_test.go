@@ -422,7 +422,7 @@ func TestNamesThatTerminalsObey(t *testing.T) {
 		}
 	}
 	documents, err := filepath.Glob(at("board/*"))
-	if err != nil || len(documents) != 5 {
+	if err != nil || len(documents) != 7 {
 		t.Fatal(documents, err)
 	}
 	for _, file := range append(documents, at("CARD.md")) {

@@ -43,7 +43,7 @@ func TestInterruptedFolderIsIncomplete(t *testing.T) {
 		{"leaderboard", out}, {"leaderboard", out, "--format", "markdown"}, {"compare", "lru", "fifo", out}, {"compare", "lru", "fifo", out, "--format", "markdown"},
 	} {
 		stdout, stderr := kvreplay(t, 3, c...)
-		if !strings.Contains(stdout, mark) || !strings.Contains(stdout, "Missing: long.parquet. Run the same replay command again") || !strings.Contains(stderr, mark) {
+		if !strings.Contains(stdout, mark) || !strings.Contains(stdout, "Missing: long.parquet") || !strings.Contains(stderr, mark+". Missing: long.parquet. Run the same replay command again") {
 			t.Errorf("%v: %s%s", c, stdout, stderr)
 		}
 	}

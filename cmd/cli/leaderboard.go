@@ -28,7 +28,7 @@ type boardFlags struct {
 	format, out string
 	where       where
 	seed        uint64
-	perTrace    bool
+	view        render.View
 	time        boardTimeFlags
 }
 
@@ -63,13 +63,17 @@ and sequential because a mean of misses then makes a mean of times.`,
 		args: cobra.ArbitraryArgs,
 		flags: func(fl *flagSet) {
 			fl.format(&f.format, " on stdout", "table", "markdown", "csv", "json")
-			fl.out(&f.out, "folder to write leaderboard.md, .csv, .json, rows.parquet and curves-<trace>.svg to as well")
+			fl.out(&f.out, "also write leaderboard.md, .csv, .json, rows.parquet, ranking.svg and curves-<trace>.svg to this folder")
 			fl.where(&f.where, whereUsage)
 			fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap and of the permutation test (default 0)")
-			fl.BoolVar(&f.perTrace, "per-trace", false, "a table for every trace too")
+			fl.view(&f.view)
+			fl.BoolVar(&f.view.PerTrace, "per-trace", false, "show a table for every trace as well")
 			f.time.define(fl)
 		},
-		run:      f.run,
+		run: func(c *call) error {
+			f.view.Defaults = defaultsOf(table)
+			return f.run(c)
+		},
 		next:     last,
 		commands: []command{verifyCommand(table)},
 	}
@@ -77,7 +81,7 @@ and sequential because a mean of misses then makes a mean of times.`,
 
 func (f *boardFlags) run(c *call) error {
 	paths, isData := c.args, f.format == "csv" || f.format == "json"
-	if f.perTrace && f.out == "" && isData {
+	if f.view.PerTrace && f.out == "" && isData {
 		return usagef("--per-trace adds tables, --format %s has none: leave it out", f.format)
 	}
 	timer, err := f.time.timer(c.Context())
@@ -188,13 +192,33 @@ func (f *boardFlags) renderAll(w io.Writer, boards []startBoard, format string) 
 func (f *boardFlags) render(w io.Writer, b *board.Board, format string) error {
 	switch format {
 	case "markdown":
-		return render.Board(b, f.perTrace).Markdown(w)
+		whole := render.Whole
+		whole.PerTrace = f.view.PerTrace
+		return render.Board(b, whole).Markdown(w)
 	case "csv":
 		return render.CSV(w, b)
 	case "json":
 		return text.WriteJSON(w, b)
 	}
-	return render.Board(b, f.perTrace).Text(w)
+	return render.Board(b, f.view).Text(w)
+}
+
+// view adds the flags that choose what of a table is shown.
+func (fl *flagSet) view(value *render.View) {
+	fl.BoolVar(&value.Wide, "wide", false, "show all columns and tables: wider than 100 characters")
+	fl.BoolVar(&value.Notes, "notes", false, "show all notes in full below the tables")
+}
+
+// defaultsOf returns a function that gives a policy of the table, by its name, its default
+// options.
+func defaultsOf(table policies.Table) func(string) string {
+	return func(name string) string {
+		spec, err := table.Parse(name)
+		if err != nil {
+			return name
+		}
+		return spec.Name()
+	}
 }
 
 // write writes every rendering and the curves into the folder. Each file is whole or missing,
@@ -208,7 +232,7 @@ func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []resul
 		{"leaderboard.md", func(w io.Writer) error { return f.renderAll(w, boards, "markdown") }},
 		{"rows.parquet", func(w io.Writer) error { return result.WriteParquet(w, rows) }},
 	}
-	var curves []string
+	var curves, rankings []string
 	for _, b := range boards {
 		for _, format := range []string{"csv", "json"} {
 			outputs = append(outputs, boardFile{"leaderboard" + b.suffix + "." + format, func(w io.Writer) error { return f.render(w, b.Board, format) }})
@@ -217,6 +241,14 @@ func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []resul
 		for _, trace := range render.CurveTraces(b.Board) {
 			outputs = append(outputs, boardFile{names[trace], func(w io.Writer) error { return render.Curves(w, b.Board, trace) }})
 			curves = append(curves, names[trace])
+		}
+		if !render.HasRankingPlot(b.Board) {
+			continue
+		}
+		for _, scheme := range []string{"", "-dark"} {
+			name := "ranking" + b.suffix + scheme + ".svg"
+			outputs = append(outputs, boardFile{name, func(w io.Writer) error { return render.RankingPlot(w, b.Board, f.view, scheme != "") }})
+			rankings = append(rankings, name+", ")
 		}
 	}
 	for _, o := range outputs {
@@ -233,7 +265,7 @@ func (f *boardFlags) write(progress io.Writer, boards []startBoard, rows []resul
 			return fmt.Errorf("leaderboard: %w", err)
 		}
 	}
-	fmt.Fprintf(progress, "kvreplay: wrote leaderboard.md, .csv, .json, rows.parquet and %s to %s\n", count(len(curves), "curve"), f.out)
+	fmt.Fprintf(progress, "kvreplay: wrote leaderboard.md, .csv, .json, rows.parquet, %sand %s to %s\n", strings.Join(rankings, ""), count(len(curves), "curve"), f.out)
 	return nil
 }
 

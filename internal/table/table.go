@@ -56,6 +56,57 @@ func (t *Table) Wrap(column, width int) *Table {
 	return t
 }
 
+// Fit cuts the texts of a column in the middle, with "…", so that the table is not wider than
+// most. Texts that differ still differ, even if the table is then too wide.
+func (t *Table) Fit(most, column int) *Table {
+	total, widest := 2*t.columns(), 0
+	for c := range t.columns() {
+		w := 0
+		for _, row := range append(slices.Clone(t.rows), t.Header) {
+			if c < len(row) {
+				w = max(w, width(row[c]))
+			}
+		}
+		total += w
+		if c == column {
+			widest = w
+		}
+	}
+	if total <= most {
+		return t
+	}
+	for room := max(1, widest-(total-most)); room < widest; room++ {
+		of, clear := map[string]string{}, true
+		for _, row := range t.rows {
+			short := cut(row[column], room)
+			clear = clear && (of[short] == "" || of[short] == row[column])
+			of[short] = row[column]
+		}
+		if clear {
+			for _, row := range t.rows {
+				row[column] = cut(row[column], room)
+			}
+			break
+		}
+	}
+	return t
+}
+
+// cut leaves out the middle of a text that is wider than most. A third of the rest is its end.
+func cut(s string, most int) string {
+	if width(s) <= most {
+		return s
+	}
+	begin, end := []rune(s), []rune(s)
+	for width(string(end)) > (most-1)/3 {
+		end = end[1:]
+	}
+	for width(string(begin))+width(string(end)) > most-1 {
+		begin = begin[:len(begin)-1]
+	}
+	return string(begin) + "…" + string(end)
+}
+
 // Add adds a row. Cells are texts, or values that fmt.Sprint turns into texts.
 func (t *Table) Add(cells ...any) {
 	row := make([]string, len(cells))
@@ -197,6 +248,8 @@ type Report struct {
 	Title     string
 	Tables    []*Table
 	Footnotes []string
+	// Width is where Text breaks notes between words. 0 keeps each on one line.
+	Width int
 }
 
 // Text writes the report for a terminal.
@@ -208,14 +261,16 @@ func (r *Report) Text(w io.Writer) error {
 		}
 		out.WriteString(printable.Line(t.Title) + "\n" + t.Text())
 		for _, n := range t.Notes {
-			out.WriteString("  " + printable.Line(n) + "\n")
+			for i, line := range Wrap(printable.Line(n), max(0, r.Width-4)) {
+				out.WriteString(map[bool]string{true: "  ", false: "    "}[i == 0] + line + "\n")
+			}
 		}
 	}
 	for i, n := range r.Footnotes {
 		if i == 0 {
 			out.WriteString("\n")
 		}
-		out.WriteString(printable.Line(n) + "\n")
+		out.WriteString(strings.Join(Wrap(printable.Line(n), max(0, r.Width-2)), "\n  ") + "\n")
 	}
 	_, err := io.WriteString(w, printable.Text(out.String()))
 	return err

@@ -105,7 +105,7 @@ func TestCellsWithoutMissOfOPTAreLeftOut(t *testing.T) {
 	table := mustBoard(t, rows).Tables[0]
 	wantFigure(t, "× OPT", table.Ranked[0].Pooled.XOpt, math.Cbrt(2.25))
 	wantFigure(t, "gap closed", table.Ranked[0].Pooled.GapClosed, 23.0/45)
-	rowstest.WantNote(t, table.Notes, "left out, as OPT has no miss there: 1 cell: b 2x")
+	rowstest.WantNote(t, table.Notes, "Left out, because OPT has no miss there: 1 cell: b 2x")
 }
 
 // TestCellsWithoutMissAreLeftOut: without opt-bypass nothing bounds a bypasser. It misses nothing
@@ -117,7 +117,7 @@ func TestCellsWithoutMissAreLeftOut(t *testing.T) {
 	if last := table.Ranked[2]; last.Policy != "bypasser" || len(table.NoMiss) != 1 {
 		t.Errorf("last %s, left out %v", last.Policy, table.NoMiss)
 	}
-	rowstest.WantNote(t, table.Notes, "left out, as OPT has misses there and bypasser has none: 1 cell: b 1x")
+	rowstest.WantNote(t, table.Notes, "Left out, because only bypasser has no miss there: 1 cell: b 1x")
 }
 
 // TestPrefetchingIsNotRanked: OPT does not bound caches that prefetch. Their cells are left out if
@@ -131,20 +131,20 @@ func TestPrefetchingIsNotRanked(t *testing.T) {
 	}
 	table := mustBoard(t, rows).Tables[0]
 	wantFigure(t, "p", table.Ranked[0].Pooled.XOpt, math.Sqrt(1.25*1.5))
-	rowstest.WantNote(t, table.Notes, "left out, as its rows prefetch, which OPT does not bound: 1 cell: b 1x")
+	rowstest.WantNote(t, table.Notes, "Left out, because OPT does not bound rows that prefetch: 1 cell: b 1x")
 	table = mustBoard(t, slices.DeleteFunc(rows, func(r result.Row) bool { return r.Prefetch == "" })).Tables[0]
 	if len(table.Ranked) != 0 || len(table.Unranked) != 2 || len(table.Bounds) != 1 {
 		t.Fatalf("ranked %+v", table.Ranked)
 	}
 	wantFigure(t, "p alone", table.Unranked[1].Pooled.XOpt, 1.2)
-	rowstest.WantNote(t, table.Notes, "not ranked, as these rows prefetch")
+	rowstest.WantNote(t, table.Notes, "Not ranked: the rows prefetch")
 }
 
 func TestCellsWithoutOPTAreLeftOut(t *testing.T) {
 	rows := append(rowstest.HandRows(), rowstest.Row("b", "lru", "2x", 9), rowstest.Row("b", "p", "2x", 3))
 	table := mustBoard(t, rows).Tables[0]
 	wantFigure(t, "× OPT", table.Ranked[0].Pooled.XOpt, math.Cbrt(2.25))
-	rowstest.WantNote(t, table.Notes, "left out, for want of a row of opt: 1 cell: b 2x")
+	rowstest.WantNote(t, table.Notes, "Left out, because opt has no row there: 1 cell: b 2x")
 	_, err := NewBoard([]result.Row{rowstest.Row("a", "lru", "1x", 9)}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "no rows of policy opt") {
 		t.Errorf("board without OPT: %v", err)
@@ -165,8 +165,8 @@ func TestPooledFiguresAreOverCommonCells(t *testing.T) {
 	wantFigure(t, "p", lines["p"].Pooled.XOpt, math.Sqrt(1.875))          // 1.25 × 1.5
 	wantFigure(t, "p at 1x", lines["p"].Capacities[0].XOpt, 1.25)         // trace b is not common
 	wantFigure(t, "p's hit rate", lines["p"].Pooled.HitRate, 1-(80.)/200) // 50 + 30 misses
-	rowstest.WantNote(t, table.Notes, "pooled over 2 cells that all ranked policies have: a 1x 2x")
-	rowstest.WantNote(t, table.Notes, "not pooled, as q did not run there: b 1x; --where policy!=q pools more")
+	rowstest.WantNote(t, table.Notes, "Pooled over 2 cells that all ranked policies have. Cells: a 1x 2x")
+	rowstest.WantNote(t, table.Notes, "Not pooled, because q did not run there: b 1x. Pool them with --where policy!=q")
 	if notes := lines["q"].Notes; len(notes) != 1 || b.Footnotes[notes[0]-1] != shrinksNote || len(lines["p"].Notes) > 0 {
 		t.Errorf("notes of q %v, of p %v, footnotes %q", notes, lines["p"].Notes, b.Footnotes)
 	}
@@ -182,7 +182,7 @@ func TestNobodyTakesCellsFromOthers(t *testing.T) {
 	}
 	wantFigure(t, "p", table.Ranked[0].Pooled.XOpt, math.Cbrt(2.25))
 	wantFigure(t, "q on a", table.Unranked[0].Traces[0].XOpt, 1)
-	rowstest.WantNote(t, table.Notes, "q is not ranked: it lacks 1 of the pooled cells: b 1x; --where trace=a ranks it there")
+	rowstest.WantNote(t, table.Notes, "q lacks 1 cell: b 1x. Rank it with --where trace=a")
 }
 
 // TestOwnCellsAreNotPooled: cells of only one policy take nothing from the others, and are named.
@@ -191,14 +191,14 @@ func TestOwnCellsAreNotPooled(t *testing.T) {
 	rows = append(rows, rowstest.Row("a", "q", "1x", 70), rowstest.Row("a", "q", "2x", 70), rowstest.Row("b", "q", "1x", 70))
 	table := mustBoard(t, rows).Tables[0]
 	wantFigure(t, "p", table.Ranked[0].Pooled.XOpt, math.Cbrt(2.25))
-	rowstest.WantNote(t, table.Notes, "not pooled, as only p ran there: a 8x")
+	rowstest.WantNote(t, table.Notes, "Not pooled, because only p ran there: a 8x")
 }
 
 // TestHowToRank: the filter in a note ranks the policy. No filter by trace exists if the policy
 // lacks a capacity of each trace.
 func TestHowToRank(t *testing.T) {
 	rows := append(slices.DeleteFunc(rowstest.HandRows(), func(r result.Row) bool { return r.Trace == "b" }), rowstest.Row("a", "q", "2x", 25))
-	rowstest.WantNote(t, mustBoard(t, rows).Tables[0].Notes, "q is not ranked: it lacks 1 of the pooled cells: a 1x; --where capacity=2x ranks it there")
+	rowstest.WantNote(t, mustBoard(t, rows).Tables[0].Notes, "q lacks 1 cell: a 1x. Rank it with --where capacity=2x")
 	w, err := result.ParseWhere([]string{"capacity=2x"})
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func TestHowToRank(t *testing.T) {
 	}
 	// If OPT has no miss in a cell, a policy cannot lack that cell.
 	rows = []result.Row{rowstest.Row("a", "opt", "1x", 0), rowstest.Row("a", "lru", "1x", 5)}
-	rowstest.WantNote(t, mustBoard(t, rows).Tables[0].Notes, "lru is not ranked: in no cell where it ran is there a × OPT (it ran at a 1x)")
+	rowstest.WantNote(t, mustBoard(t, rows).Tables[0].Notes, "lru is not ranked: none of its cells has a × OPT (it ran at a 1x)")
 }
 
 // TestFiguresByTraceAreOverCommonCells: an additional cell of two policies does not remove the
@@ -223,7 +223,7 @@ func TestFiguresByTraceAreOverCommonCells(t *testing.T) {
 		want := map[string]float64{"p": math.Sqrt(1.875), "lru": math.Sqrt(3), "fifo": 2}[l.Policy] // 50/40 × 30/20, 60/40 × 40/20, 80/40 × 40/20
 		wantFigure(t, l.Policy+" on a", l.Traces[0].XOpt, want)
 	}
-	rowstest.WantNote(t, table.TraceNotes(), "not all policies compared there have them: a 8x;")
+	rowstest.WantNote(t, table.TraceNotes(), "not all policies have these cells: a 8x.")
 }
 
 func TestLonelyPolicyDoesNotEmptyTheBoard(t *testing.T) {
@@ -234,7 +234,7 @@ func TestLonelyPolicyDoesNotEmptyTheBoard(t *testing.T) {
 	if len(table.Unranked) != 1 || table.Unranked[0].Policy != "q" || table.Unranked[0].Pooled != nil {
 		t.Errorf("unranked %+v", table.Unranked)
 	}
-	rowstest.WantNote(t, table.Notes, "q is not ranked: it lacks 3 of the pooled cells (it ran at c 1x)")
+	rowstest.WantNote(t, table.Notes, "Not ranked for lack of pooled cells: q. q lacks 3 cells (it ran at c 1x)")
 }
 
 func TestTies(t *testing.T) {
@@ -287,7 +287,7 @@ func TestKindsAreRankedApart(t *testing.T) {
 	if exact.Ranked[0].Policy != "bypasser" || len(exact.Bounds) != 2 {
 		t.Errorf("exact table %+v", exact)
 	}
-	if note := b.Footnotes[exact.Ranked[0].Notes[0]-1]; !strings.Contains(note, "the bound is opt-bypass") {
+	if note := b.Footnotes[exact.Ranked[0].Notes[0]-1]; !strings.Contains(note, "opt-bypass is the bound") {
 		t.Errorf("bypasser's footnote %q", note)
 	}
 }
@@ -324,7 +324,7 @@ func TestFewPoliciesDoNotTakeCellsFromMany(t *testing.T) {
 	if len(table.Common) != 3 || len(table.Ranked) != 3 || len(table.Unranked) != 1 || table.Unranked[0].Policy != "q" {
 		t.Errorf("%d cells, %d ranked, unranked %+v", len(table.Common), len(table.Ranked), table.Unranked)
 	}
-	rowstest.WantNote(t, table.Notes, "q is not ranked: it lacks 1 of the pooled cells: b 1x; --where trace=a ranks it there")
+	rowstest.WantNote(t, table.Notes, "q lacks 1 cell: b 1x. Rank it with --where trace=a")
 }
 
 // TestTwoThatShareACellAreRanked: p has the most cells, and no other policy has them. q and r share
@@ -346,10 +346,10 @@ func TestNoRankAmongOneLossyMethod(t *testing.T) {
 	if len(one.Ranked) != 0 || len(one.Unranked) != 1 || one.Unranked[0].Pooled == nil {
 		t.Errorf("%+v", one)
 	}
-	rowstest.WantNote(t, one.Notes, "h2o is not ranked: no other policy has these cells")
+	rowstest.WantNote(t, one.Notes, "h2o is not ranked: no other policy has its cells")
 	apart := mustBoard(t, []result.Row{rowstest.LossyRow("a", "h2o", "1x", 30, 0.5), rowstest.LossyRow("a", "snapkv", "2x", 30, 0.5)}).Lossy
 	if len(apart.Ranked) != 0 || len(apart.Unranked) != 2 {
 		t.Errorf("%+v", apart)
 	}
-	rowstest.WantNote(t, apart.Notes, "not ranked: no two policies ran at the same trace and capacity")
+	rowstest.WantNote(t, apart.Notes, "Not ranked: no two policies ran at the same trace and capacity")
 }

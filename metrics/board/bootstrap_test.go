@@ -21,11 +21,11 @@ func TestIntervalsNeedFiveRequests(t *testing.T) {
 		if want && (*x.Low >= x.Value || *x.High <= x.Value) {
 			t.Errorf("interval %v–%v does not hold %v", *x.Low, *x.High, x.Value)
 		}
-		if !strings.Contains(strings.Join(b.Notes, " "), fmt.Sprintf("(n = %d)", n)) {
+		if want := fmt.Sprintf("they need 5 requests of each trace. Traces with fewer: a (n = %d)", n); (n < 5) != strings.Contains(strings.Join(b.Notes, " "), want) {
 			t.Errorf("%d requests: notes %q", n, b.Notes)
 		}
 		under := strings.Join(b.Tables[0].Notes, "\n")
-		if got := strings.Contains(under, "(n = 5), too narrow below 10 requests"); got != want {
+		if got := strings.Contains(under, "fewer than 10 requests (n = 5)"); got != want {
 			t.Errorf("%d requests: under the table %q", n, under)
 		}
 	}

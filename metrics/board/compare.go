@@ -158,7 +158,7 @@ func (c *comparer) compare(a, b string) (*Comparison, error) {
 		g.Start = part.start
 		g.Notes = append(c.options.Incomplete.Notes(), g.Notes...)
 		if c.tiers {
-			g.Notes = append(g.Notes, "the GPU's caches are compared; rows of the tiers below are left out, whose demand is what the cache above misses")
+			g.Notes = append(g.Notes, "The GPU's caches are compared: rows of the tiers below are left out. Their demand is the misses of the cache above")
 		}
 		d.Groups = append(d.Groups, g)
 	}

@@ -117,13 +117,13 @@ func (g *ComparedPolicies) finish(b string, left, lossy []string) {
 		cells = max(cells, p.Cells)
 	}
 	if slices.ContainsFunc(g.Policies, func(p ComparedPolicy) bool { return p.Cells < cells }) {
-		g.Notes = append(g.Notes, "each ratio is over the cells that both policies have: those with fewer cells are not on one scale with the others")
+		g.Notes = append(g.Notes, "Ratios over fewer cells do not compare with the others. Each is over the cells that both policies have")
 	}
 	if left != nil {
-		g.Notes = append(g.Notes, "not compared, as they share no trace and capacity with "+b+": "+strings.Join(left, ", "))
+		g.Notes = append(g.Notes, "Not compared, because they share no trace and capacity with "+b+": policies "+strings.Join(left, ", "))
 	}
 	if lossy != nil {
-		g.Notes = append(g.Notes, "not compared, as they are lossy (kvreplay leaderboard ranks their recall): "+strings.Join(lossy, ", "))
+		g.Notes = append(g.Notes, "Not compared, because they are lossy (kvreplay leaderboard ranks them): policies "+strings.Join(lossy, ", "))
 	}
 }
 

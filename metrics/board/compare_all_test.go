@@ -54,9 +54,9 @@ func TestCompareAllLeavesOut(t *testing.T) {
 	if want := []string{"p3", "few1", "opt3"}; !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)
 	}
-	rowstest.WantNote(t, g.Notes, "not compared, as they share no trace and capacity with lru: late")
-	rowstest.WantNote(t, g.Notes, "not compared, as they are lossy (kvreplay leaderboard ranks their recall): lossy")
-	rowstest.WantNote(t, g.Notes, "those with fewer cells are not on one scale")
+	rowstest.WantNote(t, g.Notes, "Not compared, because they share no trace and capacity with lru: policies late")
+	rowstest.WantNote(t, g.Notes, "Not compared, because they are lossy (kvreplay leaderboard ranks them): policies lossy")
+	rowstest.WantNote(t, g.Notes, "Ratios over fewer cells do not compare with the others")
 	wantFigure(t, "p", g.Policies[0].Ratio, math.Cbrt(0.5))
 	wantFigure(t, "few", g.Policies[1].Ratio, 61./60)
 }

@@ -13,15 +13,15 @@ func (c *Comparison) Legend(g *ComparedGroup) []string {
 	if g.Pooled == nil {
 		return nil
 	}
-	notes := []string{
-		"A ÷ B: misses, below 1 A is better; pooled: geometric mean over cells",
-		"A:B:=: requests (streams) in which A missed less, B did, neither",
-	}
+	var notes, tests []string
 	contests := append(slices.Clone(g.Cells), *g.Pooled)
 	if slices.ContainsFunc(contests, func(d Contest) bool { return d.P != nil }) {
-		notes = append(notes, testNotes(contests, "better:", 1, c.Resamples, c.Seed)...)
-		notes = append(notes, "the pooled line is the answer: cells share their requests, and their p is not corrected for their number")
+		notes = append(notes, "The pooled line is the answer. Cells share their requests, and their p is not corrected for their number")
+		tests = testNotes(contests, "better:", 1, c.Resamples, c.Seed)
 	}
+	notes = append(notes, "A ÷ B: misses of A divided by those of B, below 1 A is better. Pooled: geometric mean over the cells",
+		"A:B:=: requests (streams) in which A missed less, B did, neither did")
+	notes = append(notes, tests...)
 	if slices.ContainsFunc(contests, func(d Contest) bool { return d.contradicts(d.P, 1) }) {
 		notes = append(notes, disagreeNote)
 	}
@@ -29,7 +29,7 @@ func (c *Comparison) Legend(g *ComparedGroup) []string {
 }
 
 // disagreeNote explains an interval and a verdict that contradict each other.
-const disagreeNote = "if the interval and p disagree, p decides: with few requests the interval is too narrow"
+const disagreeNote = "If the interval and p disagree, p decides. With few requests the interval is too narrow"
 
 // Ratios lists the ratios of contests.
 func Ratios(contests []Contest) (ratios []*Figure) {
@@ -42,13 +42,14 @@ func Ratios(contests []Contest) (ratios []*Figure) {
 // testNotes explain the columns of the interval, p and the verdict. The tests are those
 // that are corrected together.
 func testNotes(contests []Contest, verdict string, tests, resamples int, seed uint64) []string {
-	var notes []string
+	notes := []string{
+		fmt.Sprintf("%s p < %g. ≈: not significant. n = N: N requests cannot decide, %d can", verdict, Significant, fewestDecidable(tests)),
+		"p: two-sided permutation test of A ÷ B, which exchanges A and B in each request",
+	}
 	if slices.ContainsFunc(Ratios(contests), (*Figure).Bounded) {
 		notes = append(notes, fmt.Sprintf("95 %%: paired bootstrap over requests, %d resamples, seed %d", resamples, seed))
 	}
-	return append(notes,
-		"p: two-sided permutation test of A ÷ B, which exchanges A and B in each request",
-		fmt.Sprintf("%s p < %g; ≈: not distinguished; n = N: N requests cannot decide, %d can", verdict, Significant, fewestDecidable(tests)))
+	return notes
 }
 
 // Verdict names the better policy, or the reason that there is none. Holm corrected p for a number
@@ -68,14 +69,14 @@ func (d *Contest) Verdict(p *float64, tests int) string {
 // Legend explains the lines.
 func (all *Comparisons) Legend(g *ComparedPolicies) []string {
 	notes := []string{
-		"A ÷ B: misses, below 1 A is better; geometric mean over the cells that both have",
-		"A:B:=: requests in which A missed less, B did, neither",
+		"A ÷ B: misses of A divided by those of B, below 1 A is better. Geometric mean over the cells that both have",
+		"A:B:=: requests in which A missed less, B did, neither did",
 	}
 	if n := g.Tests(); n > 0 {
 		notes = append(notes, testNotes(g.Contests(), "A is better or worse if", n, all.Resamples, all.Seed)...)
-		notes = append(notes, fmt.Sprintf("p is corrected for %s (Holm); bounds see the future and are not tested", text.Count(n, "test")))
+		notes = append(notes, fmt.Sprintf("p is corrected for %s (Holm). Bounds know the future and are not tested", text.Count(n, "test")))
 	} else if slices.ContainsFunc(g.Policies, func(p ComparedPolicy) bool { return p.Requests == nil }) {
-		notes = append(notes, "no test: rows are pooled over requests; replay with --per request")
+		notes = append(notes, "No test: rows are pooled over requests. Replay with --per request")
 	}
 	if slices.ContainsFunc(g.Policies, func(p ComparedPolicy) bool { return !p.Bound && p.contradicts(p.PHolm, g.Tests()) }) {
 		notes = append(notes, disagreeNote)
@@ -118,10 +119,10 @@ func (c *Comparison) notes(pairs []pair, unpaired []CellRef) []string {
 		notes = append(notes, requestsNote(pairs))
 	}
 	if without > 0 && len(pairs) > 1 {
-		notes = append(notes, fmt.Sprintf("left out of the pooled ratio, as one of the two has no miss there: %s", text.Count(without, "cell")))
+		notes = append(notes, fmt.Sprintf("Left out of the pooled ratio, because one of the two has no miss there: %s", text.Count(without, "cell")))
 	}
 	if len(unpaired) > 0 {
-		notes = append(notes, "not compared, as only one of the two ran there: "+refsText(unpaired))
+		notes = append(notes, "Not compared, because only one of the two ran there: "+refsText(unpaired))
 	}
 	return append(notes, c.remarks(remarksOf(as), remarksOf(bs))...)
 }
@@ -148,10 +149,10 @@ func remarksOf(cells []*cell) []string {
 	for _, c := range cells {
 		warnings = append(warnings, c.warnings...)
 		if c.sample.Offline {
-			warnings = append(warnings, "sees the future: a bound, not a contender")
+			warnings = append(warnings, "knows the future: a bound, not a contender")
 		}
 		if c.sample.Bypasses {
-			warnings = append(warnings, "may keep demanded blocks out of the cache")
+			warnings = append(warnings, "may read demanded blocks without keeping them")
 		}
 		if c.capacity == "" {
 			warnings = append(warnings, "has no capacity: the other was given its peak size")
@@ -172,9 +173,9 @@ func requestsNote(pairs []pair) string {
 		n := len(p.a.requests)
 		switch {
 		case p.a.requests == nil || p.b.requests == nil:
-			traces = append(traces, p.at.Trace+" (rows pooled over requests: no test; replay with --per request)")
+			traces = append(traces, p.at.Trace+" (rows pooled over requests, so no test: replay with --per request)")
 		case n < MinRequests:
-			traces = append(traces, fmt.Sprintf("%s (n = %d, an interval takes %d)", p.at.Trace, n, MinRequests))
+			traces = append(traces, fmt.Sprintf("%s (n = %d, an interval needs %d)", p.at.Trace, n, MinRequests))
 		default:
 			traces = append(traces, fmt.Sprintf("%s (n = %d)", p.at.Trace, n))
 		}

@@ -57,7 +57,7 @@ func TestCompareByHand(t *testing.T) {
 	if d.Requests != nil || d.Ratio.Low != nil || d.Better != nil {
 		t.Error("a test without requests")
 	}
-	if !strings.Contains(strings.Join(g.Notes, " "), "a (rows pooled over requests: no test") {
+	if !strings.Contains(strings.Join(g.Notes, " "), "a (rows pooled over requests, so no test") {
 		t.Errorf("notes %q", g.Notes)
 	}
 }

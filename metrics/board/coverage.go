@@ -29,7 +29,7 @@ func (c *coverage) pooledNote() string {
 	if len(c.ranked) > 1 {
 		shared = " that all ranked policies have"
 	}
-	return fmt.Sprintf("pooled over %s%s: %s", text.Count(len(c.common), "cell"), shared, refsText(c.common))
+	return fmt.Sprintf("Pooled over %s%s. Cells: %s", text.Count(len(c.common), "cell"), shared, refsText(c.common))
 }
 
 // leftNotes name the cells of ranked policies that are not pooled. Each names the policies
@@ -40,9 +40,9 @@ func (c *coverage) leftNotes() (notes []string) {
 	hints := map[string]string{}
 	for _, r := range c.left {
 		ran, lack := c.split(r)
-		reason, hint := "only "+c.names(ran)+" ran there", ""
+		reason, hint := "only "+c.names(ran)+" ran", ""
 		if len(lack) <= len(ran) {
-			reason, hint = c.names(lack)+" did not run there", "; --where policy!="+strings.Join(lack, " --where policy!=")+" pools more"
+			reason, hint = c.names(lack)+" did not run", ". Pool them with --where policy!="+strings.Join(lack, " --where policy!=")
 		}
 		if of[reason] == nil {
 			reasons = append(reasons, reason)
@@ -50,13 +50,13 @@ func (c *coverage) leftNotes() (notes []string) {
 		of[reason], hints[reason] = append(of[reason], r), hint
 	}
 	for _, reason := range reasons {
-		notes = append(notes, fmt.Sprintf("not pooled, as %s: %s%s", reason, refsText(of[reason]), hints[reason]))
+		notes = append(notes, fmt.Sprintf("Not pooled, because %s there: %s%s", reason, refsText(of[reason]), hints[reason]))
 	}
 	return notes
 }
 
 // shrinksNote marks the line of a policy for which shrinksPool is true.
-const shrinksNote = "did not run where other ranked policies did: what it lacks is pooled for nobody, the notes name it"
+const shrinksNote = "did not run at cells where most ranked policies did. These cells are pooled for no policy"
 
 // shrinksPool reports whether a ranked policy lacks a cell that at least half of the ranked
 // policies have. Such a cell is pooled for no policy.
@@ -87,21 +87,25 @@ func (c *coverage) names(policies []string) string {
 	return strings.Join(policies, ", ")
 }
 
-// unrankedNote names the cells that a policy lacks or, if they are fewer, those at which it
-// ran. It adds the filter that ranks the policy.
-func (c *coverage) unrankedNote(policy string) string {
-	ran := c.cellsOf(policy)
-	lacks := lacking(c.common, ran)
-	note := fmt.Sprintf("%s is not ranked: it lacks %d of the pooled cells", policy, len(lacks))
-	if 2*len(lacks) <= len(c.common) {
-		note += ": " + refsText(lacks)
-	} else {
-		note += fmt.Sprintf(" (it ran at %s)", cmp.Or(refsText(ran), "none"))
+// unrankedNote names the policies that lack pooled cells in its first sentence. Then follow
+// for each the cells that it lacks or, if they are fewer, those at which it ran, and the
+// filter that ranks the policy.
+func (c *coverage) unrankedNote(policies []string) string {
+	note := "Not ranked for lack of pooled cells: " + strings.Join(policies, ", ") + "."
+	for _, p := range policies {
+		ran := c.cellsOf(p)
+		lacks := lacking(c.common, ran)
+		note += fmt.Sprintf(" %s lacks %s", p, text.Count(len(lacks), "cell"))
+		if 2*len(lacks) <= len(c.common) {
+			note += ": " + refsText(lacks) + "."
+		} else {
+			note += fmt.Sprintf(" (it ran at %s).", cmp.Or(refsText(ran), "none"))
+		}
+		if filter := c.rankedWhere(p); filter != "" {
+			note += " Rank it with " + filter + "."
+		}
 	}
-	if filter := c.rankedWhere(policy); filter != "" {
-		note += "; " + filter + " ranks it there"
-	}
-	return note
+	return strings.TrimSuffix(note, ".")
 }
 
 // rankedWhere returns a filter of one trace or one capacity that ranks a policy with others, empty
@@ -132,7 +136,7 @@ func (t *Ranking) TraceNotes() []string {
 	if len(left) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("not in the figures of a trace, as not all policies compared there have them: %s; n/a: the policy lacks others, or ran at none (--per-trace shows every cell)", refsText(left))}
+	return []string{fmt.Sprintf("Not in the figures of a trace, because not all policies have these cells: %s. n/a: the policy lacks other cells. --per-trace shows every cell", refsText(left))}
 }
 
 // commonOnTraces chooses cells for each trace as for the ranking: the usable cells that its

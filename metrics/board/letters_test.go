@@ -18,7 +18,7 @@ func TestLetters(t *testing.T) {
 			t.Errorf("line %d: %s, want %s", i+1, got, want)
 		}
 	}
-	rowstest.WantNote(t, table.Notes, "letters: policies that share one are not distinguished (permutation test over 7 requests, Holm for 3 pairs, p < 0.05)")
+	rowstest.WantNote(t, table.Notes, "Permutation test over 7 requests, Holm for 3 pairs, p < 0.05")
 	// All seven requests are worse than both others: 2 ÷ 2⁷, times 3 and times 2.
 	for _, pair := range table.Pairs {
 		if pair.B == "worse" && (pair.P != 2./128 || math.Abs(pair.Holm-3*2./128) > 1e-9) || pair.B == "close" && pair.Holm < 0.5 {

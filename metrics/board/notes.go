@@ -12,15 +12,14 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// footnotes returns the remarks about a cell: its rows' warnings, and whether OPT does not bound
-// it.
+// footnotes are the warnings of the cell's rows, and remarks if OPT is not its bound.
 func (c *cell) footnotes() []string {
 	texts := slices.Clone(c.warnings)
 	if c.sample.Bypasses && !c.sample.Offline {
-		texts = append(texts, "may keep demanded blocks out of the cache: × OPT is the common yardstick, the bound is opt-bypass")
+		texts = append(texts, "may read demanded blocks without keeping them, so opt-bypass is the bound and not opt")
 	}
 	if c.total.prefetched > 0 {
-		texts = append(texts, "prefetches: judge misses and bytes together; opt bounds neither")
+		texts = append(texts, "prefetches: judge misses and bytes together, because opt bounds neither")
 	}
 	return text.Union(texts)
 }
@@ -164,32 +163,30 @@ func (g *grid) intervalNotes(common []CellRef) []string {
 	if most := slices.Max(requests); most > slices.Min(requests) {
 		n += fmt.Sprintf("–%d", most)
 	}
-	note := fmt.Sprintf("95 %%: bootstrap over the requests of each trace (n = %s)", n)
-	if slices.Min(requests) < fewRequests {
-		note += fmt.Sprintf(", too narrow below %d requests: with 5 it covers the true figure about 91 %% of the time", fewRequests)
+	const method = "95 %: bootstrap over the requests of each trace"
+	if slices.Min(requests) >= fewRequests {
+		return []string{fmt.Sprintf("%s (n = %s)", method, n)}
 	}
-	return []string{note}
+	return []string{fmt.Sprintf("The 95 %% intervals are too narrow: some traces have fewer than %d requests (n = %s). "+
+		"With 5 requests an interval covers the true figure about 91 %% of the time. %s", fewRequests, n, method)}
 }
 
-// notes concern the whole board: the source of its intervals, or the reason that there are none.
+// notes concern the whole board: traces without intervals, and capacities that count twice.
 func (g *grid) notes(b *Board) []string {
-	var with, without []string
+	var pooled, few, notes []string
 	for _, t := range b.Traces {
 		switch {
 		case t.RequestCount == nil:
-			without = append(without, t.Trace+" (rows pooled over requests)")
+			pooled = append(pooled, t.Trace)
 		case *t.RequestCount < MinRequests:
-			without = append(without, fmt.Sprintf("%s (n = %d)", t.Trace, *t.RequestCount))
-		default:
-			with = append(with, fmt.Sprintf("%s (n = %d)", t.Trace, *t.RequestCount))
+			few = append(few, fmt.Sprintf("%s (n = %d)", t.Trace, *t.RequestCount))
 		}
 	}
-	var notes []string
-	if with != nil {
-		notes = append(notes, fmt.Sprintf("[low, high]: 95 %% bootstrap intervals, requests resampled within a trace, %d resamples, seed %d: %s", b.Resamples, b.Seed, strings.Join(with, ", ")))
+	if pooled != nil {
+		notes = append(notes, "No intervals: replay with --per request. Rows are pooled over requests: "+strings.Join(pooled, ", "))
 	}
-	if without != nil {
-		notes = append(notes, fmt.Sprintf("no intervals where a trace has fewer than %d requests in its rows: %s", MinRequests, strings.Join(without, ", ")))
+	if few != nil {
+		notes = append(notes, fmt.Sprintf("No intervals: they need %d requests of each trace. Traces with fewer: %s", MinRequests, strings.Join(few, ", ")))
 	}
 	return slices.Concat(notes, intervalNotes(b.ratios()), g.sizedTwice())
 }
@@ -237,14 +234,14 @@ func capacitiesText(refs []CellRef) string {
 	return strings.Join(names, " ")
 }
 
-// intervalNotes explain intervals without an upper end, and figures without an interval whose
-// traces have enough requests.
+// intervalNotes explain intervals without an upper end. They also explain figures that lack
+// an interval although their traces have enough requests.
 func intervalNotes(figures []*Figure) (notes []string) {
 	if slices.ContainsFunc(figures, (*Figure).Unbounded) {
-		notes = append(notes, "∞: the requests leave the upper end open; in some resamples the one compared with has no miss, and the other has")
+		notes = append(notes, "∞: the interval has no upper end. In some resamples only the policy that is divided by has no miss")
 	}
 	if slices.ContainsFunc(figures, func(f *Figure) bool { return f != nil && f.undefined }) {
-		notes = append(notes, fmt.Sprintf("no interval where more than %g %% of the resamples have no such figure: of the requests drawn neither of the two compared has a miss in some cell", 100*mostUndefined))
+		notes = append(notes, fmt.Sprintf("No interval: in more than %g %% of the resamples neither of the two policies has a miss in some cell", 100*mostUndefined))
 	}
 	return notes
 }

@@ -238,7 +238,7 @@ func (g *grid) ranking(key *Key) *Ranking {
 	letterNotes := g.addLetters(t)
 	t.Notes = append(g.rankingNotes(t, pool), letterNotes...)
 	if key == TimeKey && len(t.Ranked) > 0 {
-		t.Notes = append(t.Notes, "modelled times hold to within 3 % on a sequential schedule: `kvreplay time` may order closer lines otherwise")
+		t.Notes = append(t.Notes, "Modelled times hold to within 3 % on a sequential schedule. `kvreplay time` may order closer policies differently")
 	}
 	tied := func(l Line) bool { return strings.HasSuffix(l.Rank, "=") }
 	if key.Kind == ExactKind && slices.ContainsFunc(t.Ranked, tied) {
@@ -417,7 +417,7 @@ func (g *grid) addLetters(t *Ranking) (notes []string) {
 	swaps := newSwaps(g.seed, sidesOf(0, 0))
 	n, tests := swaps.requests(), len(t.Ranked)*(len(t.Ranked)-1)/2
 	if !decidable(n, tests) {
-		return []string{fmt.Sprintf("no letters: n = %d; to distinguish one of %s takes %d requests; `kvreplay compare A B` tests one", n, text.Count(tests, "pair"), fewestDecidable(tests))}
+		return []string{fmt.Sprintf("No letters: to distinguish one of %s takes %d requests, n = %d. Test one: kvreplay compare A B", text.Count(tests, "pair"), fewestDecidable(tests), n)}
 	}
 	var ps []float64
 	var pairs [][2]int
@@ -440,12 +440,13 @@ func (g *grid) addLetters(t *Ranking) (notes []string) {
 	}
 	letters := lettersOf(len(t.Ranked), different)
 	if letters == nil {
-		return []string{"no letters: the policies make too many groups; `kvreplay compare --all B` tests all against one"}
+		return []string{"No letters: the policies form too many groups. Test all against one: kvreplay compare --all B"}
 	}
 	for i := range letters {
 		t.Ranked[i].Letters = letters[i]
 	}
-	return []string{fmt.Sprintf("letters: policies that share one are not distinguished (permutation test over %d requests, Holm for %s, p < %g)", n, text.Count(tests, "pair"), Significant)}
+	return []string{fmt.Sprintf("Policies that share a letter do not differ significantly (test a pair: kvreplay compare A B). "+
+		"Permutation test over %d requests, Holm for %s, p < %g", n, text.Count(tests, "pair"), Significant)}
 }
 
 // rankingNotes describe the cells of pooled figures, and the cells that are left out.
@@ -453,48 +454,56 @@ func (g *grid) rankingNotes(t *Ranking, c *coverage) []string {
 	var notes []string
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if t.Key == RecallKey {
-		note("a lossy policy fetches nothing: what it dropped and is demanded is lost. Replay takes later selections as the full model made them: an approximation, never ranked with exact policies, whose recall is 1")
+		mass := ""
+		if slices.ContainsFunc(t.Cells, func(c CellLine) bool { return c.Figures.MassKept != nil }) {
+			mass = ". mass kept: the share of the recorded attention that the policy still had. recorded: the share of all " +
+				"attention that the lists cover. of all mass: the bounds of its share of all attention"
+		}
+		note("recall: the share of the demanded blocks that the policy still had. A lossy policy never fetches a dropped block again. "+
+			"Replay keeps the recorded selections, which is an approximation. Exact policies have recall 1 and are ranked apart%s", mass)
 	}
 	switch {
 	case t.unbound:
-		note("not ranked, as these rows prefetch: opt bounds neither their misses nor their bytes, judge both together; kvreplay compare sets two policies side by side, --by time ranks by a model")
-		note("pooled over %s: %s", text.Count(len(t.Common), "cell"), refsText(t.Common))
+		note("Not ranked: the rows prefetch, so judge misses and bytes together (kvreplay compare A B, or --by time). " +
+			"opt bounds neither the misses nor the bytes of such rows")
+		note("Pooled over %s. Cells: %s", text.Count(len(t.Common), "cell"), refsText(t.Common))
 	case len(t.Common) > 0:
 		notes = append(notes, c.pooledNote())
 	case len(t.usable) > 0 && len(t.Unranked) > 1:
-		note("not ranked: no two policies ran at the same trace and capacity; replay them at the same ones")
+		note("Not ranked: no two policies ran at the same trace and capacity. Replay them at the same ones")
 	}
 	notes = append(notes, c.leftNotes()...)
+	var lack []string
 	for _, line := range t.Unranked {
 		switch {
 		case slices.Contains(t.untimed, line.Policy):
-			note("%s is not ranked: one of the cells has no modelled time", line.Policy)
+			note("%s is not ranked: a cell has no modelled time", line.Policy)
 		case len(c.cellsOf(line.Policy)) == 0:
 			ran := g.refs(t.Key, []string{line.Policy})
-			note("%s is not ranked: in no cell where it ran is there a × OPT (it ran at %s)", line.Policy, refsText(ran))
+			note("%s is not ranked: none of its cells has a × OPT (it ran at %s)", line.Policy, refsText(ran))
 		case line.Policy == t.alone:
-			note("%s is not ranked: no other policy has these cells; replay another at the same traces and capacities", t.alone)
+			note("%s is not ranked: no other policy has its cells. Replay another at the same ones", t.alone)
 		case line.Pooled == nil && len(t.Common) > 0:
-			notes = append(notes, c.unrankedNote(line.Policy))
+			lack = append(lack, line.Policy)
 		}
+	}
+	if lack != nil {
+		notes = append(notes, c.unrankedNote(lack))
 	}
 	if t.Excluded != nil {
 		for _, left := range []struct {
 			cells     []CellRef
 			why, hint string
 		}{
-			{t.OptZero, "as OPT has no miss there", ""},
-			{t.NoMiss, "as OPT has misses there and " + strings.Join(g.missless(c.policies, t.NoMiss), ", ") + " has none", ""},
-			{t.Prefetched, "as its rows prefetch, which OPT does not bound", "; --where trace=NAME shows them"},
-			{t.NoOpt, "for want of a row of opt", ""},
+			{t.OptZero, "OPT has no miss there", ""},
+			{t.NoMiss, "only " + strings.Join(g.missless(c.policies, t.NoMiss), ", ") + " has no miss there", ""},
+			{t.Prefetched, "OPT does not bound rows that prefetch", ". Show them with --where trace=NAME"},
+			{t.NoOpt, "opt has no row there", ""},
 		} {
 			if n := len(left.cells); n > 0 {
-				note("left out, %s: %s: %s%s", left.why, text.Count(n, "cell"), refsText(left.cells), left.hint)
+				note("Left out, because %s: %s: %s%s", left.why, text.Count(n, "cell"), refsText(left.cells), left.hint)
 			}
 		}
-	}
-	if slices.ContainsFunc(t.Cells, func(c CellLine) bool { return c.Figures.MassKept != nil }) {
-		note("mass kept: share of the recorded attention that the policy still had. The lists cover the share in the column beside; of all attention it had between the bounds")
 	}
 	if t.Intervals() { // times are shown without intervals
 		notes = append(notes, g.intervalNotes(t.Common)...)

@@ -74,7 +74,7 @@ func TestLettersByTime(t *testing.T) {
 			t.Errorf("line %d: %s, want %s", i+1, got, want)
 		}
 	}
-	rowstest.WantNote(t, b.Tables[0].Notes, "letters: policies that share one are not distinguished (permutation test over 7 requests, Holm for 3 pairs")
+	rowstest.WantNote(t, b.Tables[0].Notes, "Permutation test over 7 requests, Holm for 3 pairs")
 	rowstest.WantNote(t, b.Tables[0].Notes, "within 3 % on a sequential schedule")
 	if notes := strings.Join(b.Tables[0].Notes, "\n"); strings.Contains(notes, "95 %:") {
 		t.Errorf("the notes explain a column that a table by time has not:\n%s", notes)

@@ -3,9 +3,9 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
@@ -13,38 +13,69 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
-// Board lays out the board. With perTrace it adds a table for every trace.
-func Board(b *board.Board, perTrace bool) *table.Report {
-	v := &boardView{b, boardMarks(b), nil}
+// Board lays the board out.
+func Board(b *board.Board, view View) *table.Report {
+	v := &boardView{Board: b, View: view, marks: boardMarks(b)}
+	v.names = view.policyNames(v.policies())
 	v.rankings()
-	if perTrace {
+	if view.PerTrace {
 		for i := range b.Traces {
 			v.trace(&b.Traces[i])
 		}
 	}
 	v.windows()
 	v.tiers()
-	v.settings()
+	var footnotes []string
+	for i, text := range b.Footnotes {
+		footnotes = append(footnotes, v.marks.footnote(i+1, text))
+	}
+	if view.Wide {
+		v.settings()
+	} else {
+		footnotes = slices.Concat(b.Notes, footnotes)
+	}
 	for _, t := range v.tables {
 		t.Title = b.Incomplete.Titled(t.Title)
 	}
-	r := &table.Report{Title: b.Incomplete.Titled("Leaderboard"), Tables: v.tables}
-	for i, text := range b.Footnotes {
-		r.Footnotes = append(r.Footnotes, v.marks.footnote(i+1, text))
-	}
+	r := view.report(b.Incomplete.Titled("Leaderboard"))
+	r.Tables = v.tables
+	r.Footnotes = view.footnotes(footnotes, "--wide (all columns), --notes (all notes), --per-trace, --out DIR (files, pictures)")
 	return r
 }
 
 // boardView collects the tables of a board.
 type boardView struct {
 	*board.Board
+	View
 	marks  marks
+	names  map[string]string // of policies
 	tables []*table.Table
+}
+
+// policies are those of all lines of the board.
+func (v *boardView) policies() (all []string) {
+	for _, c := range v.Cells {
+		all = append(all, c.Policy)
+	}
+	if v.Lossy != nil {
+		for _, c := range v.Lossy.Cells {
+			all = append(all, c.Policy)
+		}
+	}
+	for _, w := range v.Windows {
+		all = append(all, w.Policy)
+	}
+	return all
+}
+
+// policy is what a line names a policy, with the numbers of the line's footnotes.
+func (v *boardView) policy(name string, notes []int) string {
+	return cmp.Or(v.names[name], name) + v.marks.text(notes)
 }
 
 // add adds a table with labels before its title.
 func (v *boardView) add(t *table.Table, title string, labels result.Labels, notes ...string) {
-	t.Title, t.Notes = labels.Title(title), notes
+	t.Title, t.Notes = labels.Title(title), v.View.notes(notes, mostNotes)
 	v.tables = append(v.tables, t)
 }
 
@@ -52,6 +83,16 @@ func (v *boardView) add(t *table.Table, title string, labels result.Labels, note
 type column struct {
 	header string
 	text   func(*board.Line) string
+}
+
+// has reports whether a line has a text other than n/a in the column.
+func (c column) has(lines []board.Line) bool {
+	for i := range lines {
+		if text := c.text(&lines[i]); text != "" && text != notAvailable {
+			return true
+		}
+	}
+	return false
 }
 
 // figureColumn is a column of figures, which share a unit.
@@ -95,14 +136,15 @@ func bytesPerStep(f *board.Figures) string { return bytesText(f.BytesPerStep) }
 // keyView is the presentation of the rankings by a key.
 type keyView struct {
 	title  string
+	axis   string // of a picture
 	unit   unit
 	others func(*boardView, *board.Ranking) []column // columns after those of the key
 }
 
 var keyViews = map[*board.Key]keyView{
-	board.MissesKey: {"Exact policies: misses ÷ OPT's at the same capacity", ratioUnit, missColumns},
-	board.TimeKey:   {"Exact policies: modelled time per output token", timeUnit, timeColumns},
-	board.RecallKey: {"Lossy methods: recall of the demand at equal budget", percentUnit, lossColumns},
+	board.MissesKey: {"Exact policies: misses ÷ OPT's at the same capacity", "× OPT, geometric mean over traces and capacities", ratioUnit, missColumns},
+	board.TimeKey:   {"Exact policies: modelled time per output token", "modelled time per output token (ms)", timeUnit, timeColumns},
+	board.RecallKey: {"Lossy methods: recall of the demand at equal budget", "recall (%)", percentUnit, lossColumns},
 }
 
 func missColumns(_ *boardView, t *board.Ranking) []column {
@@ -144,7 +186,7 @@ func timeColumns(v *boardView, t *board.Ranking) []column {
 	}
 }
 
-func lossColumns(*boardView, *board.Ranking) []column {
+func lossColumns(v *boardView, _ *board.Ranking) []column {
 	loss := func(header string, text func(*board.Figures) string) column {
 		return pooledText(header, func(f *board.Figures) string {
 			if f.Steps == 0 {
@@ -153,7 +195,7 @@ func lossColumns(*boardView, *board.Ranking) []column {
 			return text(f)
 		})
 	}
-	return []column{
+	columns := []column{
 		loss("lost/step", func(f *board.Figures) string { return threeDigits(float64(f.Lost) / float64(f.Steps)) }),
 		loss("mass kept", func(f *board.Figures) string { return shareText(f.MassKept) }),
 		loss("recorded", func(f *board.Figures) string { return shareText(f.CoveredMass) }),
@@ -165,6 +207,10 @@ func lossColumns(*boardView, *board.Ranking) []column {
 		}),
 		loss("held", func(f *board.Figures) string { return threeDigits(f.ResidentMean) }),
 	}
+	if !v.Wide { // of the attention, only the share that is kept
+		columns = slices.Delete(columns, 2, 4)
+	}
+	return columns
 }
 
 // rankings lays out the rankings.
@@ -180,7 +226,7 @@ func (v *boardView) rankings() {
 		default:
 			v.ranking(t, v.Labels, nil)
 		}
-		if len(t.Traces) > 1 {
+		if len(t.Traces) > 1 && (v.Wide || v.PerTrace) {
 			v.byTrace(t)
 		}
 	}
@@ -194,13 +240,23 @@ func (v *boardView) ranking(t *board.Ranking, labels result.Labels, timeNotes []
 	view, lines, shown := keyViews[t.Key], t.Lines(), columns(t.Capacities)
 	columns := []column{
 		{"#", func(l *board.Line) string { return rankText(t, l) }},
-		{"policy", func(l *board.Line) string { return l.Policy + v.marks.text(l.Notes) }},
+		{"policy", func(l *board.Line) string { return v.policy(l.Policy, l.Notes) }},
+	}
+	key := pooled(t.Key.Of)
+	if !v.Wide {
+		columns = append(columns, intervalColumn(t.Key.Column, view.unit, lines, key))
 	}
 	if slices.ContainsFunc(t.Ranked, func(l board.Line) bool { return l.Letters != "" }) {
 		columns = append(columns, column{"letters", func(l *board.Line) string { return l.Letters }})
 	}
 	places := len(columns)
-	key := pooled(t.Key.Of)
+	if !v.Wide {
+		others := slices.DeleteFunc(view.others(v, t), func(c column) bool { return !c.has(lines) })
+		tab := tableOf(append(columns, others...), lines, places, len(t.Ranked)+len(t.Unranked)).Right(2)
+		suffix, selectorNotes := v.selectorRecall(t.Common)
+		v.add(v.fit(tab, 1), view.title+suffix, labels, slices.Concat(t.Notes, timeNotes, selectorNotes)...)
+		return
+	}
 	columns = append(columns, figureColumn(t.Key.Column, view.unit, lines, key))
 	if t.Intervals() {
 		figures := make([]*board.Figure, len(lines))
@@ -226,8 +282,21 @@ func (v *boardView) ranking(t *board.Ranking, labels result.Labels, timeNotes []
 	v.add(tab, view.title+suffix, labels, notes...)
 }
 
-// tableOf lays out lines. Columns are figures from the n-th on. A rule is drawn before one of the
-// lines, or none for 0.
+// intervalColumn is figureColumn with the interval behind each figure.
+func intervalColumn(header string, u unit, lines []board.Line, figure func(*board.Line) *board.Figure) column {
+	figures, texts := make([]*board.Figure, len(lines)), map[*board.Line]string{}
+	for i := range lines {
+		figures[i] = figure(&lines[i])
+	}
+	header, shown := withInterval(header, u, figures)
+	for i := range lines {
+		texts[&lines[i]] = shown[i]
+	}
+	return column{header, func(l *board.Line) string { return texts[l] }}
+}
+
+// tableOf lays lines out. Columns are figures from the n-th on. A rule is drawn before one of
+// the lines; 0 draws none.
 func tableOf(columns []column, lines []board.Line, figures, rule int) *table.Table {
 	headers := make([]string, len(columns))
 	for i, c := range columns {
@@ -264,7 +333,7 @@ func rankText(t *board.Ranking, l *board.Line) string {
 // byTrace lays out × OPT by trace, over the capacities of each.
 func (v *boardView) byTrace(t *board.Ranking) {
 	lines := t.Lines()
-	columns := []column{{"policy", func(l *board.Line) string { return l.Policy }}}
+	columns := []column{{"policy", func(l *board.Line) string { return v.policy(l.Policy, nil) }}}
 	for i, trace := range t.Traces {
 		on := func(l *board.Line) *board.Figure {
 			if l.Traces[i] == nil {
@@ -272,8 +341,7 @@ func (v *boardView) byTrace(t *board.Ranking) {
 			}
 			return l.Traces[i].XOpt
 		}
-		name := strings.Replace(v.traceName(trace), ".parquet", "", 1)
-		columns = append(columns, figureColumn(name, ratioUnit, lines, on))
+		columns = append(columns, figureColumn(v.shortTraceName(trace), ratioUnit, lines, on))
 	}
 	v.add(tableOf(columns, lines, 1, 0), "Exact policies by trace: × OPT over all capacities", v.Labels, t.TraceNotes()...)
 }
@@ -330,7 +398,7 @@ func (v *boardView) traceTable(info *board.TraceInfo, title, other string, cells
 	}
 	tab := table.New(header...).RightFrom(1)
 	for _, p := range policies {
-		row := []string{p}
+		row := []string{v.policy(p, nil)}
 		for _, i := range shown {
 			at := slices.IndexFunc(cells, func(c board.CellLine) bool { return c.Policy == p && c.Capacity == capacities[i] })
 			if at < 0 {

@@ -44,10 +44,13 @@ func TestOrderOfRowsDoesNotMatter(t *testing.T) {
 	}
 }
 
+// everything is the view with all that there is.
+var everything = View{Wide: true, PerTrace: true, Notes: true}
+
 func renderAll(t *testing.T, b *board.Board) string {
 	t.Helper()
 	var out bytes.Buffer
-	for _, err := range []error{Board(b, true).Text(&out), Board(b, true).Markdown(&out), CSV(&out, b), text.WriteJSON(&out, b)} {
+	for _, err := range []error{Board(b, everything).Text(&out), Board(b, everything).Markdown(&out), CSV(&out, b), text.WriteJSON(&out, b)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,8 +73,8 @@ func TestNoRankAmongOne(t *testing.T) {
 		t.Fatalf("ranked %+v, unranked %+v", table.Ranked, table.Unranked)
 	}
 	wantFigure(t, "p alone", table.Unranked[0].Pooled.XOpt, math.Cbrt(2.25))
-	rowstest.WantNote(t, table.Notes, "p is not ranked: no other policy has these cells; replay another at the same traces and capacities")
-	rowstest.WantNote(t, table.Notes, "pooled over 3 cells: a 1x 2x, b 1x")
+	rowstest.WantNote(t, table.Notes, "p is not ranked: no other policy has its cells. Replay another at the same ones")
+	rowstest.WantNote(t, table.Notes, "Pooled over 3 cells. Cells: a 1x 2x, b 1x")
 
 	apart := []result.Row{rowstest.Row("a", "opt", "1x", 40), rowstest.Row("a", "p", "1x", 50), rowstest.Row("b", "opt", "1x", 10), rowstest.Row("b", "q", "1x", 12), rowstest.Row("b", "q", "2x", 12), rowstest.Row("b", "opt", "2x", 10)}
 	b := mustBoard(t, apart)
@@ -82,7 +85,7 @@ func TestNoRankAmongOne(t *testing.T) {
 	if len(table.Notes) != 1 {
 		t.Errorf("notes %q, want one", table.Notes)
 	}
-	rowstest.WantNote(t, table.Notes, "not ranked: no two policies ran at the same trace and capacity; replay them at the same ones")
+	rowstest.WantNote(t, table.Notes, "Not ranked: no two policies ran at the same trace and capacity. Replay them at the same ones")
 	wantFigure(t, "p on a", table.Unranked[0].Traces[0].XOpt, 1.25)
 	if words := rowstest.LineOf(t, renderAll(t, b), "q"); words[0] != notAvailable {
 		t.Errorf("the line of q is %q", words)

@@ -57,5 +57,5 @@ func columnNotes(capacities []string, shown []int) []string {
 	if len(shown) == len(capacities) {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d of %d capacities are shown, pooled figures are over all of them; the curves and --format json or csv have each", len(shown), len(capacities))}
+	return []string{fmt.Sprintf("%d of %d capacities are shown, and pooled figures are over all of them. The curves, CSV and JSON have each", len(shown), len(capacities))}
 }

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,28 +14,31 @@ import (
 
 // Comparison lays out a comparison of two policies. A group in which the two share no cell
 // has no table.
-func Comparison(c *board.Comparison) *table.Report {
-	r := new(table.Report)
+func Comparison(c *board.Comparison, view View) *table.Report {
+	r := view.report("")
 	for i := range c.Groups {
 		g := &c.Groups[i]
-		t := comparisonTable(g)
-		t.Title = c.Incomplete.Titled(g.Labels.Title(fmt.Sprintf("A = %s against B = %s", c.A, c.B) + startText(g.Start)))
-		t.Notes = slices.Concat(g.Notes, c.Legend(g))
+		names := view.policyNames([]string{c.A, c.B})
+		t := comparisonTable(g, view, names)
+		t.Title = c.Incomplete.Titled(g.Labels.Title(fmt.Sprintf("A = %s against B = %s", names[c.A], names[c.B]) + startText(g.Start)))
+		t.Notes = view.notes(slices.Concat(g.Notes, c.Legend(g)), mostNotes)
 		r.Tables = append(r.Tables, t)
 	}
+	r.Footnotes = view.footnotes(nil, "--wide (all columns), --notes (all notes)")
 	return r
 }
 
 // Comparisons lays out the comparisons of all policies with one.
-func Comparisons(c *board.Comparisons) *table.Report {
-	r := new(table.Report)
+func Comparisons(c *board.Comparisons, view View) *table.Report {
+	r := view.report("")
 	for i := range c.Groups {
 		g := &c.Groups[i]
-		t := policiesTable(g)
+		t := policiesTable(g, view)
 		t.Title = c.Incomplete.Titled(g.Labels.Title("Every policy A against B = " + c.B + startText(g.Start)))
-		t.Notes = slices.Concat(g.Notes, c.Legend(g))
+		t.Notes = view.notes(slices.Concat(g.Notes, c.Legend(g)), mostNotes)
 		r.Tables = append(r.Tables, t)
 	}
+	r.Footnotes = view.footnotes(nil, "--wide (all columns), --notes (all notes)")
 	return r
 }
 
@@ -46,14 +50,24 @@ func startText(start string) string {
 	return ""
 }
 
-func comparisonTable(g *board.ComparedGroup) *table.Table {
+func comparisonTable(g *board.ComparedGroup, view View, names map[string]string) *table.Table {
 	if g.Pooled == nil {
 		return table.New()
 	}
-	t := table.New("trace", "capacity", "misses A", "misses B", "A ÷ B", "95 %", "requests A:B:=", "p", "streams A:B:=", "better").RightFrom(2)
+	header := []string{"trace", "capacity", "A ÷ B", "95 %", "requests A:B:=", "p", "better"}
+	if view.Wide {
+		header = []string{"trace", "capacity", "misses A", "misses B", "A ÷ B", "95 %", "requests A:B:=", "p", "streams A:B:=", "better"}
+	}
+	t := table.New(header...).RightFrom(2)
 	add := func(d *board.Contest, u unit, trace, capacity string) {
 		ratio, interval := ratioTexts(d, u)
-		t.Add(trace, capacity, d.MissesA, d.MissesB, ratio, interval, votesText(d.Requests), pText(d.P), votesText(d.Streams), d.Verdict(d.P, 1))
+		verdict := d.Verdict(d.P, 1)
+		verdict = cmp.Or(names[verdict], verdict)
+		if view.Wide {
+			t.Add(trace, capacity, d.MissesA, d.MissesB, ratio, interval, votesText(d.Requests), pText(d.P), votesText(d.Streams), verdict)
+		} else {
+			t.Add(trace, capacity, ratio, interval, votesText(d.Requests), pText(d.P), verdict)
+		}
 	}
 	single := ratioUnit.column(board.Ratios(g.Cells))
 	for i := range g.Cells {
@@ -65,7 +79,7 @@ func comparisonTable(g *board.ComparedGroup) *table.Table {
 	}
 	t.Line()
 	add(g.Pooled, ratioUnit.column([]*board.Figure{g.Pooled.Ratio}), "pooled", text.Count(len(g.Cells), "cell"))
-	return t
+	return view.fit(t, 0, 6)
 }
 
 // ratioTexts are A ÷ B and its interval.
@@ -106,10 +120,14 @@ func votesText(v *board.Votes) string {
 	return fmt.Sprintf("%d:%d:%d", v.Wins, v.Losses, v.Ties)
 }
 
-func policiesTable(g *board.ComparedPolicies) *table.Table {
+func policiesTable(g *board.ComparedPolicies, view View) *table.Table {
 	t := table.New("A", "cells", "A ÷ B", "95 %", "requests A:B:=", "p", "A is").RightFrom(1)
 	u := ratioUnit.column(board.Ratios(g.Contests()))
-	bounds := false
+	bounds, policies := false, make([]string, len(g.Policies))
+	for i := range g.Policies {
+		policies[i] = g.Policies[i].A
+	}
+	names := view.policyNames(policies)
 	for i := range g.Policies {
 		p := &g.Policies[i]
 		if p.Bound && !bounds && i > 0 {
@@ -126,7 +144,7 @@ func policiesTable(g *board.ComparedPolicies) *table.Table {
 			verdict = "worse"
 		}
 		ratio, interval := ratioTexts(&p.Contest, u)
-		t.Add(p.A, p.Cells, ratio, interval, votesText(p.Requests), pText(p.PHolm), verdict)
+		t.Add(names[p.A], p.Cells, ratio, interval, votesText(p.Requests), pText(p.PHolm), verdict)
 	}
-	return t
+	return view.fit(t, 0)
 }

@@ -31,7 +31,7 @@ func TestCompareAllNeedsMoreRequests(t *testing.T) {
 	}
 	all := mustCompareAll(t, rows, "best")
 	var out bytes.Buffer
-	if err := Comparisons(all).Text(&out); err != nil {
+	if err := Comparisons(all, Whole).Text(&out); err != nil {
 		t.Fatal(err)
 	}
 	if words := rowstest.LineOf(t, out.String(), "worse"); strings.Join(words[len(words)-3:], " ") != "n = 6" || !strings.Contains(out.String(), "N requests cannot decide, 7 can") {
@@ -41,7 +41,7 @@ func TestCompareAllNeedsMoreRequests(t *testing.T) {
 
 func TestCompareAllRenderings(t *testing.T) {
 	all := mustCompareAll(t, rowstest.Synthetic(), "lru")
-	for name, render := range map[string]func(io.Writer) error{"compare_all.txt": Comparisons(all).Text, "compare_all.md": Comparisons(all).Markdown} {
+	for name, render := range map[string]func(io.Writer) error{"compare_all.txt": Comparisons(all, View{}).Text, "compare_all.md": Comparisons(all, Whole).Markdown} {
 		var out bytes.Buffer
 		if err := render(&out); err != nil {
 			t.Fatal(err)

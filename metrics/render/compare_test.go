@@ -75,7 +75,7 @@ func TestCompareWithoutMissesSays(t *testing.T) {
 		want string
 	}{{some, "∞  [∞, ∞]"}, {none, "n/a   n/a           0:0:8  1"}} {
 		var out bytes.Buffer
-		if err := Comparison(mustCompare(t, append(rowstest.ByRequest("p", c.a), rowstest.ByRequest("q", none)...), "p", "q")).Text(&out); err != nil {
+		if err := Comparison(mustCompare(t, append(rowstest.ByRequest("p", c.a), rowstest.ByRequest("q", none)...), "p", "q"), Whole).Text(&out); err != nil {
 			t.Fatal(err)
 		}
 		for _, text := range []string{c.want, "p: two-sided permutation test"} {
@@ -88,7 +88,7 @@ func TestCompareWithoutMissesSays(t *testing.T) {
 
 func TestCompareRenderings(t *testing.T) {
 	c := mustCompare(t, rowstest.Synthetic(), "s3fifo", "lru")
-	for name, render := range map[string]func(io.Writer) error{"compare.txt": Comparison(c).Text, "compare.md": Comparison(c).Markdown} {
+	for name, render := range map[string]func(io.Writer) error{"compare.txt": Comparison(c, View{}).Text, "compare.md": Comparison(c, Whole).Markdown} {
 		var out bytes.Buffer
 		if err := render(&out); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ func TestIncompleteTitles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, s := range Board(b, true).Tables {
+	for i, s := range Board(b, everything).Tables {
 		if !strings.HasPrefix(s.Title, "INCOMPLETE: 1 of 2 traces. ") {
 			t.Errorf("section %d has title %q", i, s.Title)
 		}

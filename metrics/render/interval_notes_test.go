@@ -37,7 +37,7 @@ func TestResamplesWithoutMisses(t *testing.T) {
 	if x := lru.Traces[1].XOpt; x.Low == nil || *x.Low != 2 || *x.High != 2 {
 		t.Errorf("lru on b: %+v", x)
 	}
-	for _, want := range []string{"∞: the requests leave the upper end open", "no interval where more than 2.5 % of the resamples"} {
+	for _, want := range []string{"∞: the interval has no upper end", "No interval: in more than 2.5 % of the resamples"} {
 		if !strings.Contains(strings.Join(b.Notes, "\n"), want) {
 			t.Errorf("no note %q in %q", want, b.Notes)
 		}

@@ -34,11 +34,12 @@ func timeNotes(m *board.TimeModel) []string {
 	if m == nil {
 		return nil
 	}
-	notes := []string{fmt.Sprintf("TPOT is modelled, not measured: %s on %s, batch %d, %s; geometric mean over the cells", m.Model, m.Hardware, m.Batch, m.Schedule)}
+	note := fmt.Sprintf("TPOT is modelled: %s on %s, batch %d, %s. It is the geometric mean over the cells. "+
+		"Change it with --model, --hardware, --batch and --schedule", m.Model, m.Hardware, m.Batch, m.Schedule)
 	if len(m.Assumptions) > 0 {
-		notes = append(notes, "TPOT assumes: "+strings.Join(m.Assumptions, "; "))
+		note += ". TPOT assumes: " + strings.Join(m.Assumptions, "; ")
 	}
-	return notes
+	return []string{note}
 }
 
 // exactSelectors define the demand of their model, so they approximate nothing. A trace that does
@@ -65,7 +66,12 @@ func (v *boardView) traceName(name string) string {
 	return nameBeside(v.Board, v.LabelsOn(name).Without(v.Labels), name)
 }
 
-// nameBeside returns a trace's name with labels, and the recall of a selector that approximates.
+// shortTraceName is traceName without the extension of the file.
+func (v *boardView) shortTraceName(name string) string {
+	return strings.Replace(v.traceName(name), ".parquet", "", 1)
+}
+
+// nameBeside is a trace's name with labels, and the recall of a selector that approximates.
 func nameBeside(b *board.Board, apart result.Labels, name string) string {
 	for i := range b.Traces {
 		if t := &b.Traces[i]; t.Trace == name && approximates(t) {
@@ -101,7 +107,7 @@ func (v *boardView) selectorRecall(refs []board.CellRef) (title string, notes []
 	default:
 		title = fmt.Sprintf(", selector recall %s to %s", percent(low), percent(high))
 	}
-	return title, []string{"approximate selectors: the demand of these traces has that share of the exact Top-K, whatever serves it: " + strings.Join(of, ", ")}
+	return title, []string{"Approximate selectors: the demand of these traces has only this share of the exact Top-K: " + strings.Join(of, ", ")}
 }
 
 // approximate lists the traces of the cells whose selectors approximate.

@@ -32,7 +32,7 @@ func TestBoardTitlesStateLabels(t *testing.T) {
 	b := mustBoard(t, append(rowstest.LabelledRows(), rowstest.Row("b", "lossy", "1x", 20)))
 	b.Time = &board.TimeModel{Batch: 8, Labels: result.Labels{result.LabelFitted}}
 	var counts bytes.Buffer
-	if err := Board(b, false).Text(&counts); err != nil || strings.Contains(counts.String(), result.LabelFitted) {
+	if err := Board(b, Whole).Text(&counts); err != nil || strings.Contains(counts.String(), result.LabelFitted) {
 		t.Errorf("a board without a time states the label of times: %v\n%s", err, &counts)
 	}
 	b.Tables[0].Ranked[0].Pooled.TPOT = rowstest.Ptr(0.01)
@@ -40,10 +40,10 @@ func TestBoardTitlesStateLabels(t *testing.T) {
 	for name, key := range map[string]*board.Key{"misses": board.MissesKey, "time": board.TimeKey} {
 		b.Tables[0].Key = key
 		var text, markdown bytes.Buffer
-		if err := Board(b, true).Text(&text); err != nil {
+		if err := Board(b, everything).Text(&text); err != nil {
 			t.Fatal(err)
 		}
-		if err := Board(b, true).Markdown(&markdown); err != nil {
+		if err := Board(b, everything).Markdown(&markdown); err != nil {
 			t.Fatal(err)
 		}
 		found := titles(text.String())
@@ -123,7 +123,7 @@ func TestComparisonStatesLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := Comparison(c).Text(&text); err != nil {
+	if err := Comparison(c, Whole).Text(&text); err != nil {
 		t.Fatal(err)
 	}
 	if want := "[synthetic trace: 1 of 2 traces, 1 request: 1 of 2 traces, oracle policy] A = p against B = opt\n"; !strings.HasPrefix(text.String(), want) {

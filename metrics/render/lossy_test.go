@@ -46,7 +46,7 @@ func TestSelectorRecallIsShown(t *testing.T) {
 	for _, want := range []string{
 		"misses ÷ OPT's at the same capacity, selector recall 25.0 %", "equal budget, selector recall 25.0 %",
 		"Exact policies on a (quest, recall 25.0 %): × OPT", "Lossy methods on a (quest, recall 25.0 %): recall",
-		"\n a (quest, recall 25.0 %)  window:2", "whatever serves it: a (quest, recall 25.0 %)",
+		"\n a (quest, recall 25.0 %)  window:2", "share of the exact Top-K: a (quest, recall 25.0 %)",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

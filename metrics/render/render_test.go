@@ -18,9 +18,10 @@ import (
 func TestGoldens(t *testing.T) {
 	b := mustBoard(t, rowstest.RenderRows())
 	for name, render := range map[string]func(*bytes.Buffer) error{
-		"board.txt": func(w *bytes.Buffer) error { return Board(b, true).Text(w) },
-		"board.md":  func(w *bytes.Buffer) error { return Board(b, false).Markdown(w) },
-		"board.csv": func(w *bytes.Buffer) error { return CSV(w, b) },
+		"board.txt":      func(w *bytes.Buffer) error { return Board(b, View{}).Text(w) },
+		"board_wide.txt": func(w *bytes.Buffer) error { return Board(b, everything).Text(w) },
+		"board.md":       func(w *bytes.Buffer) error { return Board(b, Whole).Markdown(w) },
+		"board.csv":      func(w *bytes.Buffer) error { return CSV(w, b) },
 	} {
 		var out bytes.Buffer
 		if err := render(&out); err != nil {
@@ -84,7 +85,7 @@ func TestColumnsHaveTheirFigures(t *testing.T) {
 		}},
 	}
 	var shown, lines bytes.Buffer
-	if err := Board(b, false).Text(&shown); err != nil {
+	if err := Board(b, Whole).Text(&shown); err != nil {
 		t.Fatal(err)
 	}
 	for policy, want := range map[string]string{
@@ -118,7 +119,7 @@ func TestColumnsHaveTheirFigures(t *testing.T) {
 	timed.Tables[0].Ranked = []board.Line{{Rank: "1", Policy: "p", Pooled: &p, Capacities: []*board.Figures{{ExactFigures: &board.ExactFigures{TPOT: rowstest.Ptr(0.015)}}}}}
 	timed.Tables[0].Bounds = []board.Line{{Policy: "opt", Pooled: &board.Figures{ExactFigures: &board.ExactFigures{TPOT: rowstest.Ptr(0.01)}}, Capacities: []*board.Figures{nil}}}
 	var byTime bytes.Buffer
-	if err := Board(timed, false).Text(&byTime); err != nil {
+	if err := Board(timed, Whole).Text(&byTime); err != nil {
 		t.Fatal(err)
 	}
 	for policy, want := range map[string]string{"p": "1 p 12.5 ms 15.0 ms 1.25 640 1.5 2.00 KiB", "opt": "bound opt 10.0 ms n/a 1.00 800 n/a n/a"} {
@@ -179,7 +180,7 @@ func TestMarkdownEscapesNames(t *testing.T) {
 	const trace, policy = "<img src=x>_a_|b", "<b>[p](x)|*"
 	rows := []result.Row{rowstest.Row(trace, "opt", "1x", 4), rowstest.Row(trace, policy, "1x", 5), rowstest.Row("c", "opt", "1x", 4), rowstest.Row("c", policy, "1x", 5)}
 	var out bytes.Buffer
-	if err := Board(mustBoard(t, rows), true).Markdown(&out); err != nil {
+	if err := Board(mustBoard(t, rows), everything).Markdown(&out); err != nil {
 		t.Fatal(err)
 	}
 	plain := regexp.MustCompile(`\\.`).ReplaceAllString(out.String(), "")

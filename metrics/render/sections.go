@@ -16,6 +16,15 @@ func (v *boardView) windows() {
 	if len(v.Windows) == 0 {
 		return
 	}
+	const title = "Policies without capacity: against LRU and OPT given their peak size"
+	notes := []string{"Sizes are blocks of a stream after a step. These rows are no part of the rankings"}
+	if slices.ContainsFunc(v.Windows, func(w board.WindowLine) bool { return w.Figures.LRUMisses == nil || w.Figures.OptMisses == nil }) {
+		notes = append(notes, "n/a: there is no row of lru or opt at capacity peak:POLICY")
+	}
+	if !v.Wide {
+		v.add(v.narrowWindows(), title, v.Labels, notes...)
+		return
+	}
 	header := []string{"trace", "policy", "mean size", "peak size", "misses", "LRU at peak", "OPT at peak", "× LRU", "× OPT", "hit rate", "H2D/step"}
 	labels := v.Labels
 	timed := slices.ContainsFunc(v.Windows, func(w board.WindowLine) bool { return w.Figures.TPOT != nil })
@@ -33,11 +42,22 @@ func (v *boardView) windows() {
 		}
 		tab.AddTexts(cells)
 	}
-	notes := []string{"sizes are blocks of a stream after a step; these rows are no part of the rankings"}
-	if slices.ContainsFunc(v.Windows, func(w board.WindowLine) bool { return w.Figures.LRUMisses == nil || w.Figures.OptMisses == nil }) {
-		notes = append(notes, "n/a at peak: there is no row of lru or opt at capacity peak:POLICY")
+	v.add(tab, title, labels, notes...)
+}
+
+// narrowWindows shows the policies without capacity by their peak, which LRU and OPT are given.
+func (v *boardView) narrowWindows() *table.Table {
+	ofLRU, ofOpt := make([]*board.Figure, len(v.Windows)), make([]*board.Figure, len(v.Windows))
+	for i, w := range v.Windows {
+		ofLRU[i], ofOpt[i] = w.Figures.XLRU, w.Figures.XOpt
 	}
-	v.add(tab, "Policies without capacity: against LRU and OPT given their peak size", labels, notes...)
+	headerLRU, xLRU := withInterval("× LRU", ratioUnit, ofLRU)
+	headerOpt, xOpt := withInterval("× OPT", ratioUnit, ofOpt)
+	tab := table.New("trace", "policy", "peak", headerLRU, headerOpt, "hit rate", "H2D/step").RightFrom(2)
+	for i, w := range v.Windows {
+		tab.Add(v.shortTraceName(w.Trace), v.policy(w.Policy, w.Notes), w.ResidentPeak, xLRU[i], xOpt[i], percentUnit.cell(w.Figures.HitRate), bytesText(w.Figures.BytesPerStep))
+	}
+	return v.fit(tab, 0, 1)
 }
 
 // settings shows the traces and the settings of their rows.
@@ -47,9 +67,9 @@ func (v *boardView) settings() {
 		tab.Add(v.traceName(t.Trace), result.ShortDigest(t.TraceDigest), intText(t.RequestCount, "pooled"), t.Streams, t.Steps, fmt.Sprintf("%.1f", result.PerStep(float64(t.Demand), t.Steps)),
 			t.TopK, t.Candidates, t.Warmup, t.Sink, t.Local, t.BlockTokens, intText(t.EntryBytes, notAvailable), selection(t))
 	}
-	notes := slices.Clone(v.Notes)
+	notes := slices.Clone(v.Board.Notes)
 	if len(v.Traces) > 0 {
-		notes = append(notes, fmt.Sprintf("replay engine %s, seed %d", v.Traces[0].Engine, v.Traces[0].Seed))
+		notes = append(notes, fmt.Sprintf("Replay engine %s, seed %d. Intervals: %d resamples of the requests of each trace, seed %d", v.Traces[0].Engine, v.Traces[0].Seed, v.Resamples, v.Seed))
 	}
 	v.add(tab, "Traces", v.Labels, notes...)
 }
@@ -71,13 +91,23 @@ func (v *boardView) tiers() {
 	if len(v.Tiers) == 0 {
 		return
 	}
-	tab := table.New("trace", "above", "tier", "demand", "misses", "hit rate", "read/step", "written/step").RightFrom(3)
+	header := []string{"trace", "above", "tier", "misses", "hit rate", "read/step", "written/step"}
+	if v.Wide {
+		header = slices.Insert(header, 3, "demand")
+	}
+	tab := table.New(header...).RightFrom(3)
 	for _, l := range v.Tiers {
 		rate := notAvailable
 		if l.HitRate != nil {
 			rate = percentUnit.cell(&board.Figure{Value: *l.HitRate})
 		}
-		tab.Add(v.traceName(l.Trace), l.Above, l.Name, l.Demand, l.Misses, rate, bytesText(l.ReadPerStep), bytesText(l.WrittenPerStep))
+		cells := []string{v.shortTraceName(l.Trace), l.Above, l.Name, fmt.Sprint(l.Misses), rate, bytesText(l.ReadPerStep), bytesText(l.WrittenPerStep)}
+		if v.Wide {
+			cells[0] = v.traceName(l.Trace)
+			cells = slices.Insert(cells, 3, fmt.Sprint(l.Demand))
+		}
+		tab.AddTexts(cells)
 	}
-	v.add(tab, "Tiers below the GPU's cache", v.Labels, "a tier's demand is what the one above misses; read from below, written from above; these rows are no part of the rankings")
+	v.add(v.fit(tab, 0, 1, 2), "Tiers below the GPU's cache", v.Labels, "A tier's demand is the misses of the one above. These rows are no part of the rankings. "+
+		"A tier is read from below and written from above")
 }

@@ -38,13 +38,12 @@ func timedBoard(t *testing.T, h handTimer, by string) *board.Board {
 // Views by misses and by time show the times, in milliseconds, with their assumptions.
 func TestTimesAreShown(t *testing.T) {
 	for by, want := range map[string][]string{
-		board.ByMisses: {"H2D/step      TPOT", "68", "TPOT is modelled, not measured: tiny on abacus, batch 4, sequential", "TPOT assumes: hits take a second"},
-		// lru takes 59.9 s, which at batch 4 is a fifteenth of a token per second. OPT takes 61, 81 and
-		// 91 s: 76.6.
+		board.ByMisses: {"H2D/step      TPOT", "68", "TPOT is modelled: tiny on abacus, batch 4, sequential", "TPOT assumes: hits take a second"},
+		// lru: 59.9 s, at batch 4 a fifteenth of a token a second; OPT takes 61, 81 and 91 s: 76.6.
 		board.ByTime: {"modelled time per output token", "÷ OPT's", " 1      lru     59900 ms", "0.782", "0.0668", "TPOT assumes: hits take a second"},
 	} {
 		var out bytes.Buffer
-		if err := Board(timedBoard(t, handTimer{}, by), false).Text(&out); err != nil {
+		if err := Board(timedBoard(t, handTimer{}, by), Whole).Text(&out); err != nil {
 			t.Fatal(err)
 		}
 		for _, text := range want {
@@ -68,7 +67,7 @@ func TestTimesBesideOpt(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := Board(b, false).Text(&out); err != nil {
+	if err := Board(b, Whole).Text(&out); err != nil {
 		t.Fatal(err)
 	}
 	_, times, _ := strings.Cut(out.String(), "modelled time per output token")
@@ -90,7 +89,7 @@ func TestTimesOfWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := Board(b, false).Text(&out); err != nil {
+	if err := Board(b, Whole).Text(&out); err != nil {
 		t.Fatal(err)
 	}
 	// window:2 misses 30 of 100: 71 s.
@@ -109,8 +108,8 @@ func TestTimesThatAreMissing(t *testing.T) {
 	if len(table.Ranked) != 0 || len(table.Unranked) != 2 { // lru would be the only ranked policy
 		t.Errorf("%+v is ranked", table.Ranked)
 	}
-	rowstest.WantNote(t, table.Notes, "p is not ranked: one of the cells has no modelled time")
-	rowstest.WantNote(t, table.Notes, "lru is not ranked: no other policy has these cells")
+	rowstest.WantNote(t, table.Notes, "p is not ranked: a cell has no modelled time")
+	rowstest.WantNote(t, table.Notes, "lru is not ranked: no other policy has its cells")
 	if b := timedBoard(t, handTimer{without: "all"}, ""); b.Time != nil || timed(&b.Tables[0]) {
 		t.Errorf("times %+v, expected none", b.Time)
 	}

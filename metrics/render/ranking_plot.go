@@ -1,0 +1,71 @@
+package render
+
+import (
+	"errors"
+	"io"
+
+	"github.com/kvreplay/kvreplay/metrics/board"
+	"github.com/kvreplay/kvreplay/metrics/render/chart"
+)
+
+// lruPolicy is the contender that the picture of a ranking highlights.
+const lruPolicy = "lru"
+
+// RankingPlot draws the figure that the ranked exact policies are ranked by, with intervals, as
+// SVG. A line marks OPT's. A board that ranks no exact policy is an error.
+func RankingPlot(w io.Writer, b *board.Board, view View, dark bool) error {
+	if !HasRankingPlot(b) {
+		return errors.New("picture of the ranking: no policy is ranked")
+	}
+	t := &b.Tables[0]
+	of := keyViews[t.Key]
+	view.Wide = false
+	names := view.policyNames(policiesOf(t))
+	dots := chart.Dots{Title: b.Incomplete.Titled(b.Labels.Title(of.title)), X: of.axis, Dark: dark}
+	if t.Intervals() {
+		dots.X += ", with 95 % intervals"
+	}
+	var figures []*board.Figure
+	for i := range t.Ranked {
+		figures = append(figures, t.Key.Of(t.Ranked[i].Pooled))
+	}
+	u := of.unit.column(figures)
+	for i, f := range figures {
+		policy := t.Ranked[i].Policy
+		dot := chart.Dot{Name: names[policy], Label: u.text(f), Highlight: policy == lruPolicy}
+		dot.Value, dot.Low, dot.High = of.unit.scale*f.Value, of.unit.scale*f.Value, of.unit.scale*f.Value
+		if f.Bounded() {
+			dot.Low = of.unit.scale * *f.Low
+			dot.Label += " " + u.interval(f)
+			if f.High != nil {
+				dot.High = of.unit.scale * *f.High
+			}
+		}
+		dots.Rows = append(dots.Rows, dot)
+	}
+	for _, l := range t.Bounds {
+		if l.Policy != board.OptPolicy || l.Pooled == nil {
+			continue
+		}
+		if f := t.Key.Of(l.Pooled); f != nil {
+			dots.Lines = append(dots.Lines, chart.Mark{Name: "OPT", Value: of.unit.scale * f.Value})
+		}
+	}
+	svg, err := dots.Draw()
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(svg)
+	return err
+}
+
+// HasRankingPlot reports whether the board ranks exact policies, which RankingPlot draws.
+func HasRankingPlot(b *board.Board) bool { return len(b.Tables) > 0 && len(b.Tables[0].Ranked) > 0 }
+
+// policiesOf are the policies of the ranked lines.
+func policiesOf(t *board.Ranking) (policies []string) {
+	for _, l := range t.Ranked {
+		policies = append(policies, l.Policy)
+	}
+	return policies
+}
