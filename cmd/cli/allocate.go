@@ -28,35 +28,32 @@ func allocateCommand(table policies.Table) command {
 	o := &f.options
 	return command{
 		use:   "allocate ROWS...",
-		short: "Divide cache memory among layers and heads, from result rows",
-		long: `Divide the cache memory of a request among the layers and heads of a model: 2D
-layer-head scaling (KVDrive) and what it is held against. The profile are rows of
-` + "`kvreplay replay --per stream`" + `, of one policy at many capacities (--capacity sweep)
-or of many windows (--policy window:0-16). What comes out is a plan, a file that says
-what each layer and head may keep, and what it saves, on the requests that were profiled
-and on others.
-
-Methods:
-` + methodList(),
+		short: "Divide cache memory among layers and heads",
+		long: `Divide the cache memory of a request among the layers and heads of a model.
+ROWS are rows of kvreplay replay --per stream, of one policy at many capacities or of many windows.
+The result is a plan: a file with the size of each layer and head. The report states the misses
+that it saves on the profiled requests, and on others with --judge.`,
+		details: "Methods:\n" + methodList(),
 		example: `  kvreplay replay t.parquet --policy lru --capacity sweep --per stream --out profile
   kvreplay allocate profile --memory 2x --method 2d-greedy -o plan.yaml
   kvreplay allocate profile --memory 2x --method all --judge 'news-*'
-  kvreplay allocate other --plan plan.yaml`,
+  kvreplay allocate profile --plan plan.yaml`,
 		args: atLeast(1, "ROWS"),
 		flags: func(fl *flagSet) {
-			fl.StringVar(&o.Memory, "memory", "", "memory of a request, as much as replay --capacity gives all its streams: 2x, 6400, 64MiB, 0.2ctx; or what a window costs everywhere: window:2")
-			fl.StringSliceVar(&f.methods, "method", []string{"2d-greedy"}, "`NAME[:OPTIONS]`, several, or all")
-			fl.StringVar(&o.Policy, "policy", "", "whose rows (default: the only policy there is); window: all windows")
-			fl.StringVar(&o.Floor, "floor", "", "the least of a stream: 1x, entries, or window:N (default 1x, as less than K overflows; of windows the smallest)")
-			fl.enum(&f.cost, "cost", string(allocate.MeanResidents), "what a window costs: its `mean` residents, or their peak",
-				string(allocate.MeanResidents), string(allocate.PeakResidents))
-			fl.StringSliceVar(&o.Requests, "requests", nil, "requests to profile on: ids, trace files or TRACE/ID, with * and ? (default: all)")
-			fl.StringSliceVar(&o.Exclude, "exclude", nil, "requests not to profile on")
-			fl.StringSliceVar(&o.Judge, "judge", nil, "requests to judge the plan on; they are not profiled on")
-			fl.StringVar(&f.plan, "plan", "", "judge this plan on all of the rows' requests instead of making one")
-			fl.where(&f.where, whereUsage)
+			fl.StringVar(&o.Memory, "memory", "", "memory of a request as a capacity per stream, as in 2x, 64MiB or window:2")
+			fl.StringSliceVar(&f.methods, "method", []string{"2d-greedy"}, "divide by these methods, each `NAME[:OPTIONS]`, or all")
+			fl.StringVar(&o.Policy, "policy", "", "use the rows of this policy, or window for all windows (default: the only one)")
+			fl.StringVar(&o.Floor, "floor", "", "smallest `SIZE` of a stream: 1x, entries or window:N (default 1x, or the smallest window)")
+			fl.StringSliceVar(&o.Judge, "judge", nil, "measure the plan on these `REQUESTS`, which are then not profiled")
+			fl.out(&f.out, "write the plan to this `FILE` (YAML)")
 			fl.format(&f.format, "", "table", "json")
-			fl.out(&f.out, "the plan's file (YAML)")
+			fl.more()
+			fl.enum(&f.cost, "cost", string(allocate.MeanResidents), "count the `mean` residents of a window as its cost, or their peak",
+				string(allocate.MeanResidents), string(allocate.PeakResidents))
+			fl.StringSliceVar(&o.Requests, "requests", nil, "profile these `REQUESTS`: ids, trace files or TRACE/ID, with * and ? (default: all)")
+			fl.StringSliceVar(&o.Exclude, "exclude", nil, "do not profile these `REQUESTS`")
+			fl.StringVar(&f.plan, "plan", "", "measure this `PLAN` on all requests instead of making one")
+			fl.where(&f.where, whereUsage)
 		},
 		run: func(c *call) error {
 			f.options.Policy = table.Canonical(f.options.Policy)
@@ -143,13 +140,13 @@ func (f *allocateFlags) complete(c *call) error {
 	if f.plan != "" {
 		for _, name := range []string{"memory", "method", "floor", "cost", "judge", outFlag} {
 			if c.changed(name) {
-				return usagef("--%s is of a plan to be made, --plan judges one that is there", name)
+				return usagef("--%s has no effect with --plan, which measures an existing plan: remove one of them", name)
 			}
 		}
 		return nil
 	}
 	if f.options.Memory == "" {
-		return usagef("memory missing: say how much a request has, as in --memory 2x")
+		return usagef("--memory missing: state the memory of a request, as in --memory 2x")
 	}
 	names := f.methods
 	if slices.Contains(names, "all") {
@@ -163,7 +160,7 @@ func (f *allocateFlags) complete(c *call) error {
 		f.options.Methods = append(f.options.Methods, spec)
 	}
 	if f.out != "" && len(f.options.Methods) != 1 {
-		return usagef("-o takes the plan of one method, --method names %d", len(f.options.Methods))
+		return usagef("-o writes the plan of one method, but --method names %d: choose one", len(f.options.Methods))
 	}
 	return nil
 }

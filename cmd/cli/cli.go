@@ -21,7 +21,6 @@ import (
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
-	"github.com/kvreplay/kvreplay/replay/setting"
 	"github.com/kvreplay/kvreplay/trace"
 )
 
@@ -83,33 +82,16 @@ func newRoot(table policies.Table) *cobra.Command {
 	d := command{
 		use:   "kvreplay",
 		short: "Replay Top-K traces through KV-cache policies",
-		long: `kvreplay replays recorded Top-K selections of long-context LLM decoding through
-KV-cache policies, counts what must cross PCIe, and ranks the policies against
-the exact optimum.
-
-What a command writes is named by -o, which is short for --out; --output is the same.
-
-Exit codes: 0 done, 1 failed, 2 wrong command line, 3 results printed that lack cells
-which replay was asked for, 130 stopped by Ctrl-C (128 + n by signal n).`,
+		long: `kvreplay replays recorded Top-K selections of long-context decoding through KV-cache policies.
+It counts the misses, which cross PCIe, and ranks the policies against the exact optimum.`,
 		next: always("datasets", "extract", embeddedName, "-o", "t.parquet"),
-		commands: []command{
-			replayCommand(table),
-			serialCommand(),
-			policiesCommand(table),
-			leaderboardCommand(table),
-			compareCommand(table),
-			allocateCommand(table),
-			importCommand(),
-			deriveCommand(),
-			clustersCommand(),
-			timeCommand(table),
-			planCommand(table),
-			reproduceCommand(),
-			inspectCommand(),
-			validateCommand(),
-			datasetsCommand(),
-			hardwareCommand(),
-			versionCommand(),
+		groups: []group{
+			{"Run", []command{replayCommand(table), policiesCommand(table), allocateCommand(table)}},
+			{"Look", []command{leaderboardCommand(table), compareCommand(table), inspectCommand()}},
+			{"Traces", []command{importCommand(), deriveCommand(), clustersCommand()}},
+			{"Time", []command{timeCommand(table), planCommand(table), hardwareCommand()}},
+			{"Workloads", []command{datasetsCommand()}},
+			{"Check", []command{validateCommand(), reproduceCommand(), serialCommand(), versionCommand()}},
 		},
 	}
 	root := d.cobra()
@@ -118,6 +100,7 @@ which replay was asked for, 130 stopped by Ctrl-C (128 + n by signal n).`,
 	root.SetVersionTemplate("{{.Version}}")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelpCommand())
+	root.SetHelpFunc(printHelp)
 	root.SetGlobalNormalizationFunc(oneName)
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
@@ -141,35 +124,6 @@ func addCompletion(root *cobra.Command) {
 			shell.Args = noArguments
 		}
 	}
-}
-
-// newHelpCommand is cobra's `help`, which takes an unknown command for none.
-func newHelpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Help about any command",
-		RunE: func(c *cobra.Command, args []string) error {
-			found, rest, err := c.Root().Find(args)
-			switch {
-			case err != nil:
-				return errUsage{err}
-			case len(rest) > 0:
-				return unknownCommand(found, rest)
-			}
-			found.InitDefaultHelpFlag() // which Help lists
-			return found.Help()
-		},
-	}
-}
-
-// newCombinationsTopic returns the help topic that lists the mechanisms which do not combine.
-func newCombinationsTopic() *cobra.Command {
-	var text strings.Builder
-	text.WriteString("Flags, policies and capacities of `kvreplay replay` combine, except for these pairs:\n")
-	for _, c := range setting.Conflicts() {
-		fmt.Fprintf(&text, "\n%s and %s:\n  %s\n", c.A, c.B, c.Why)
-	}
-	return &cobra.Command{Use: "combinations", Short: "The flags and policies that do not combine", Long: strings.TrimSpace(text.String())}
 }
 
 // Set by the Makefile through -ldflags; a plain `go install` leaves them empty and

@@ -20,12 +20,20 @@ import (
 // flags with the checks that concern them alone, the work, and the command to use next.
 type command struct {
 	use, short, long, example string
+	details                   string // text that only --help-all prints
 
 	args     cobra.PositionalArgs // nil: no arguments, or the name of one of the commands below
 	values   []string             // arguments that shells complete
 	flags    func(*flagSet)
 	run      func(*call) error // nil: prints the help
 	next     func(*call) []string
+	commands []command
+	groups   []group // of the commands below, instead of commands
+}
+
+// A group is a list of commands that serve one purpose.
+type group struct {
+	title    string
 	commands []command
 }
 
@@ -48,9 +56,10 @@ func (d command) cobra() *cobra.Command {
 	if d.next == nil {
 		panic("a bug: no next command of " + d.use)
 	}
-	c := &cobra.Command{Use: d.use, Short: d.short, Long: d.long, Example: d.example, Args: d.args, ValidArgs: d.values}
+	c := &cobra.Command{Use: d.use, Short: d.short, Long: d.long, Example: d.example, Args: d.args, ValidArgs: d.values,
+		Annotations: map[string]string{detailsKey: d.details}}
 	switch {
-	case d.args == nil && d.commands != nil:
+	case d.args == nil && (d.commands != nil || d.groups != nil):
 		c.Args = unknownCommand
 	case d.args == nil:
 		c.Args = noArguments
@@ -59,6 +68,8 @@ func (d command) cobra() *cobra.Command {
 	if d.flags != nil {
 		d.flags(fl)
 	}
+	fl.annotate()
+	addHelpFlags(c)
 	c.PreRunE = func(*cobra.Command, []string) error {
 		for _, check := range fl.checks {
 			if err := check(); err != nil {
@@ -81,6 +92,14 @@ func (d command) cobra() *cobra.Command {
 	}
 	for _, below := range d.commands {
 		c.AddCommand(below.cobra())
+	}
+	for _, g := range d.groups {
+		c.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, below := range g.commands {
+			sub := below.cobra()
+			sub.GroupID = g.title
+			c.AddCommand(sub)
+		}
 	}
 	return c
 }
@@ -140,7 +159,7 @@ func checkValues(c *cobra.Command, args []string) (err error) {
 		return nil
 	}
 	if slices.Contains(args, "") {
-		return usagef("%s: an argument is empty, as an unset variable leaves it; usage: %s", commandName(c), c.UseLine())
+		return usagef("%s: an argument is empty (an unset variable?); usage: %s", commandName(c), c.UseLine())
 	}
 	for _, arg := range args {
 		if !result.Printable(arg) {
@@ -148,7 +167,7 @@ func checkValues(c *cobra.Command, args []string) (err error) {
 		}
 	}
 	if _, err := os.Lstat("-"); err != nil && slices.Contains(args, "-") && !strings.Contains(c.Use, "NAME") {
-		return usagef("%s: - is not stdin: name a file (rows and points can be piped to /dev/stdin)", commandName(c))
+		return usagef("%s: - does not mean stdin: name a file, or /dev/stdin for rows and points", commandName(c))
 	}
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if err == nil {
@@ -172,17 +191,17 @@ func checkValue(c *cobra.Command, f *pflag.Flag) error {
 	}
 	switch {
 	case ok && len(items) == 0:
-		return usagef("--%s is empty: name at least one, or leave the flag out", f.Name)
+		return usagef("--%s is empty: give at least one value or remove the flag", f.Name)
 	case ok && slices.Contains(items, ""):
 		return usagef("--%s has an empty item: %q", f.Name, items)
 	case !result.Printable(text):
 		return usagef("--%s %q is not printable UTF-8: give another value, or rename the file", f.Name, text)
 	case text == "":
-		return usagef("--%s is empty, as an unset variable leaves it: give a value, or leave the flag out", f.Name)
+		return usagef("--%s is empty (an unset variable?): give a value or remove the flag", f.Name)
 	case text == "NaN" && f.Value.Type() == "float64":
 		return usagef("--%s NaN: expected a number", f.Name)
 	case text == "-" && slices.Contains([]string{outFlag, "timeline"}, f.Name):
-		return usagef("--%s - is not stdout: name a file (./- is one called -)", f.Name)
+		return usagef("--%s - does not mean stdout: name a file (./- for a file called -)", f.Name)
 	}
 	return nil
 }

@@ -30,16 +30,12 @@ func compareCommand(table policies.Table) command {
 	var f compareFlags
 	return command{
 		use:   "compare A B [ROWS...] | --all B [ROWS...]",
-		short: "Say which of two policies misses less, where, and whether that is significant",
-		long: `Compare two policies from result rows, paired by request: misses, their ratio, the
-requests (and streams) that each wins, and whether the difference is significant. With
---all every policy of the rows is compared with one, over all cells that both have. The
-test is a permutation test over requests; it takes 6 to decide, and more with --all, as
-it corrects for the number of policies. Replay with --per request, or --per stream, for
-the test. Policies are named as rows name them; options may be left out if the rows have
-one policy of the name. Rows are files of JSON lines or CSV, or folders of *.jsonl;
-without any, the folder results. If a results folder lacks cells that replay was asked
-for, titles say INCOMPLETE and the exit code is 3.`,
+		short: "Compare two policies request by request",
+		long: `Compare the misses of two policies in result rows, request by request: their ratio, the
+requests that each wins, and whether the difference is significant. The permutation test needs
+rows of kvreplay replay --per request (or stream) and at least 6 requests, more with --all.
+ROWS are files of JSON lines or CSV, or folders of *.jsonl (default: the folder results).
+The exit code is 3 if a folder lacks cells that replay was asked for.`,
 		example: `  kvreplay compare lru lookahead
   kvreplay compare lfu lru rows.jsonl --where capacity=1.5x --format markdown
   kvreplay compare --all lru results`,
@@ -51,9 +47,9 @@ for, titles say INCOMPLETE and the exit code is 3.`,
 		},
 		flags: func(fl *flagSet) {
 			fl.StringVar(&f.all, "all", "", "compare every policy of the rows with policy `B`")
+			fl.where(&f.where, whereUsage)
 			fl.format(&f.format, "", "table", "json", "markdown")
 			fl.view(&f.view)
-			fl.where(&f.where, whereUsage)
 			fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap and of the permutation test (default 0)")
 		},
 		run: func(c *call) error { return f.run(c, table) },

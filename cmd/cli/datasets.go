@@ -22,8 +22,8 @@ import (
 func datasetsCommand() command {
 	return command{
 		use:   "datasets",
-		short: "Make workloads and synthetic traces, list what there is",
-		long:  "List what there is and what can be made (as list does), say more of it, check it,\nmake it.",
+		short: "List, make and check workloads and traces",
+		long:  "List the bundled traces and the workloads that kvreplay can make, describe them, check them and\nmake them. Without a command it lists them.",
 		run:   func(c *call) error { return catalogue.Render(c.stdout, catalogue.All(), "table") },
 		next:  always("datasets", "list"),
 		commands: []command{
@@ -44,10 +44,10 @@ func listCommand() command {
 	var format string
 	return command{
 		use:   "list",
-		short: "List what there is and what can be made",
-		long: `List the catalogue: bundled traces, workloads, synthetic traces, traces of requests.
-Of each: what, licence, origin, size, digests, the commands that make it again. The
-table leaves out what would not fit; describe and the other formats have all of it.`,
+		short: "List the catalogue of traces and workloads",
+		long: `List the catalogue: bundled traces, workloads, synthetic traces and traces of requests.
+The table is a summary. The other formats also have the origin, the digests and the commands that
+make an entry again.`,
 		example: "  kvreplay datasets list\n  kvreplay datasets list --format csv > catalogue.csv",
 		flags: func(fl *flagSet) {
 			fl.format(&format, "", catalogue.Formats...)
@@ -61,11 +61,11 @@ func describeCommand() command {
 	var format string
 	return command{
 		use:     "describe NAME...",
-		short:   "Say all about an entry: licence, origin, digests, how it is made again",
+		short:   "Describe an entry: licence, origin, digests, commands that make it",
 		example: "  kvreplay datasets describe smollm2_niah_1k_sglang\n  kvreplay datasets describe ruler/vt --format json",
 		args:    atLeast(1, "name"),
 		flags: func(fl *flagSet) {
-			fl.format(&format, " (one object an entry)", "text", "json")
+			fl.format(&format, " (one object per entry)", "text", "json")
 		},
 		run: func(c *call) error {
 			entries, err := findEntries(c.args)
@@ -109,20 +109,18 @@ func datasetsVerifyCommand() command {
 	return command{
 		use:   "verify [NAME...]",
 		short: "Check files against the digests of the catalogue",
-		long: `Check files against the catalogue: size and SHA-256 of each and, of traces, the digest
-of the content. Without names, all bundled traces, of a checkout or of those of its
-folders that --dir has files of; with names, the files of those entries, as one
-downloaded or made them. The exit code is 1 where a file differs or is missing; each is
-named, with what to do. A trace with other bytes and the same content is re-encoded,
-which is said and is no error: it replays to the same counts.`,
+		long: `Check files against the catalogue by size, SHA-256 and, for traces, the digest of the content.
+Without NAME all bundled traces are checked, otherwise the files of the named entries.
+A trace with other bytes and the same content was re-encoded. It replays to the same counts and is
+no error. The exit code is 1 if a file differs or is missing, and a line says what to do.`,
 		example: `  kvreplay datasets verify
   kvreplay datasets verify --dir kvreplay
   kvreplay datasets verify --dir kvreplay/datasets/bundled
   kvreplay datasets verify azure-llm-2023 --dir downloads`,
 		args: cobra.ArbitraryArgs,
 		flags: func(fl *flagSet) {
-			fl.StringVar(&folder, "dir", "", "`folder` of the files, or of a checkout (default: the checkout here for what is bundled, else the current one)")
-			fl.format(&format, " (one object a file)", "text", "json")
+			fl.StringVar(&folder, "dir", "", "look in this `FOLDER`, or checkout (default: the checkout here, or the current folder)")
+			fl.format(&format, " (one object per file)", "text", "json")
 		},
 		run:  func(c *call) error { return verifyDatasets(c, folder, format) },
 		next: last,
@@ -160,7 +158,7 @@ func verifyDatasets(c *call, folder, format string) error {
 		}
 	}
 	if bad > 0 {
-		return fmt.Errorf("%d of %d files are not as the catalogue has them", bad, files)
+		return fmt.Errorf("%d of %d files differ from the catalogue", bad, files)
 	}
 	return nil
 }
@@ -182,7 +180,7 @@ func verifiable(names []string) ([]*catalogue.Entry, error) {
 	}
 	for _, e := range entries {
 		if len(e.Files) == 0 {
-			return nil, usagef("%s has no digest: its files depend on what is asked for; `kvreplay datasets describe %s`", e.Name, e.Name)
+			return nil, usagef("%s has no digest, because its files depend on options: `kvreplay datasets describe %s` lists them", e.Name, e.Name)
 		}
 	}
 	return entries, nil
@@ -205,7 +203,7 @@ func entriesIn(folder string, entries []*catalogue.Entry) ([]*catalogue.Entry, e
 	}
 	entries = slices.DeleteFunc(entries, func(e *catalogue.Entry) bool { return !present[e.Bundled] })
 	if len(entries) == 0 {
-		return nil, fmt.Errorf("verify: %s has none of the bundled traces, and is no checkout of kvreplay", folder)
+		return nil, fmt.Errorf("verify: folder %s has no bundled trace: name a checkout of kvreplay, or one of its folders, with --dir", folder)
 	}
 	return entries, nil
 }
@@ -233,7 +231,7 @@ func filesFolder(e *catalogue.Entry, named string) (string, error) {
 	case named != "":
 		return "", fmt.Errorf("verify: %w", err)
 	}
-	return "", fmt.Errorf("verify: no folder %s here: run this in a checkout of kvreplay, or say with --dir where the bundled traces are (the binary has one of them: `kvreplay datasets extract --help`)", folder)
+	return "", fmt.Errorf("verify: no folder %s here: run this in a checkout of kvreplay, or name the folder of the bundled traces with --dir", folder)
 }
 
 func printCheck(w io.Writer, c *catalogue.Check, format string) error {
@@ -258,13 +256,13 @@ func extractCommand() command {
 	var out string
 	return command{
 		use:   "extract NAME -o TRACE",
-		short: "Write the real trace that is in the binary",
-		long: "Write the real trace that is part of the binary, " + embeddedName + ",\n" +
-			"to a file, so that there is something to replay without a checkout.",
+		short: "Write the real trace that the program contains",
+		long: "Write " + embeddedName + ", the real trace that the program contains, to a file.\n" +
+			"It can be replayed without a checkout.",
 		example: "  kvreplay datasets extract " + embeddedName + " -o t.parquet\n  kvreplay replay t.parquet",
 		args:    exactlyOne("name"),
 		flags: func(fl *flagSet) {
-			fl.needOut(&out, "TRACE", "the trace to write; appears only when it is whole")
+			fl.needOut(&out, "TRACE", "write the trace to this `FILE`")
 		},
 		run: func(c *call) error {
 			e, err := catalogue.Find(c.args[0])
@@ -272,7 +270,7 @@ func extractCommand() command {
 			case err != nil:
 				return errUsage{err}
 			case e.Name != embeddedName:
-				return usagef("%s is not in the binary, only %s is; `kvreplay datasets describe %s` says how it is made",
+				return usagef("the program does not contain %s, only %s: `kvreplay datasets describe %s` says how it is made",
 					e.Name, embeddedName, e.Name)
 			}
 			if err := files.Write(out, bundled.Embedded); err != nil {
@@ -291,19 +289,16 @@ func cardCommand() command {
 	var parallel int
 	return command{
 		use:   "card TRACE|FOLDER...",
-		short: "Write the card of a corpus of traces: facts, measurements, plots",
-		long: `Write the card of a corpus: what its traces are and how they were made, licences,
-limits, how their demand repeats by task, layer and head, hit rates of LRU, recall of
-selectors, and all of it beside what papers report. Of a folder every *.parquet in it is
-taken. The plots lie beside the card in a folder of its name: card/ for CARD.md.
-
-Everything follows from the traces; equal traces give equal bytes. The notes part and
-task of the metadata group them; datasets/card/README.md says how.`,
+		short: "Write the card of a corpus: facts, measurements, plots",
+		long: `Write the card of a corpus: how its traces were made, licences, limits, the locality of the demand
+by task, layer and head, hit rates of LRU and recall of selectors, compared with papers. A FOLDER
+stands for its *.parquet. Plots go to a folder named after the card: card/ for CARD.md.
+Equal traces give equal bytes. datasets/card/README.md describes how traces are grouped.`,
 		example: "  kvreplay datasets card datasets/corpus -o datasets/CARD.md\n  kvreplay datasets card a.parquet b.parquet -o mine/CARD.md",
 		args:    atLeast(1, "trace or folder of traces"),
 		flags: func(fl *flagSet) {
-			fl.needOut(&out, "CARD.md; the plots go into a folder beside it", "the card to write (`Markdown`)")
-			fl.parallel(&parallel, "traces measured at once; the card does not depend on it")
+			fl.needOut(&out, "CARD.md; the plots go into a folder next to it", "write the card to this Markdown `FILE`")
+			fl.parallel(&parallel, "number of traces measured at once, which changes no byte")
 		},
 		run:  func(c *call) error { return writeCard(c, out, parallel) },
 		next: last,

@@ -223,7 +223,7 @@ func TestDatasetsVerify(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if code != 1 || !strings.Contains(stderr, "files are not as the catalogue has them") {
+	if code != 1 || !strings.Contains(stderr, "files differ from the catalogue") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 	if code, out, _ := run("datasets", "verify", "--format", "json", "--dir", damaged, "smollm2_niah_1k_sglang"); code != 0 || !strings.Contains(out, `"state":"good"`) {
@@ -244,7 +244,7 @@ func TestDatasetsVerifyFolders(t *testing.T) {
 	if out, _ := kvreplay(t, 0, "datasets", "verify", "--dir", root, "smollm2_niah_1k_sglang"); !strings.Contains(out, ": good: ") {
 		t.Errorf("%s", out)
 	}
-	says(t, 1, "has none of the bundled traces", "datasets", "verify", "--dir", t.TempDir())
+	says(t, 1, "has no bundled trace", "datasets", "verify", "--dir", t.TempDir())
 }
 
 // A user who has only the binary can extract a trace to replay.
@@ -266,19 +266,19 @@ func TestDatasetsCatalogueRefused(t *testing.T) {
 		code int
 		args []string
 	}{
-		"no folder datasets/bundled here":                   {1, []string{"verify"}},
-		"stat nowhere: no such file":                        {1, []string{"verify", "--dir", "nowhere"}},
-		"did you mean smollm2_niah_1k_sglang":               {2, []string{"verify", "smollm2_niah_1k_sglan"}},
-		"did you mean ruler/vt":                             {2, []string{"describe", "ruler/vx"}},
-		"longbench has no digest":                           {2, []string{"verify", "longbench"}},
-		"expected table, json, csv or markdown":             {2, []string{"list", "--format", "xml"}},
-		"expected text or json":                             {2, []string{"describe", "ruler/vt", "--format", "csv"}},
-		"is not in the binary, only smollm2_niah_1k_sglang": {2, []string{"extract", "smollm2_multi_news_8k", "-o", "t.parquet"}},
-		"output missing":                                    {2, []string{"extract", "smollm2_niah_1k_sglang"}},
-		"did you mean smollm2_multi_news_8k":                {2, []string{"extract", "smollm2_multi_news", "-o", "t.parquet"}},
-		"extract: ":                                         {1, []string{"extract", "smollm2_niah_1k_sglang", "-o", "none/t.parquet"}},
-		"unknown command \"lst\"":                           {2, []string{"lst"}},
-		"1 of 1 files":                                      {1, []string{"verify", "ruler/vt"}},
+		"no folder datasets/bundled here":                                     {1, []string{"verify"}},
+		"stat nowhere: no such file":                                          {1, []string{"verify", "--dir", "nowhere"}},
+		"did you mean smollm2_niah_1k_sglang":                                 {2, []string{"verify", "smollm2_niah_1k_sglan"}},
+		"did you mean ruler/vt":                                               {2, []string{"describe", "ruler/vx"}},
+		"longbench has no digest":                                             {2, []string{"verify", "longbench"}},
+		"expected table, json, csv or markdown":                               {2, []string{"list", "--format", "xml"}},
+		"expected text or json":                                               {2, []string{"describe", "ruler/vt", "--format", "csv"}},
+		"does not contain smollm2_multi_news_8k, only smollm2_niah_1k_sglang": {2, []string{"extract", "smollm2_multi_news_8k", "-o", "t.parquet"}},
+		"output missing":                                                      {2, []string{"extract", "smollm2_niah_1k_sglang"}},
+		"did you mean smollm2_multi_news_8k":                                  {2, []string{"extract", "smollm2_multi_news", "-o", "t.parquet"}},
+		"extract: ":                                                           {1, []string{"extract", "smollm2_niah_1k_sglang", "-o", "none/t.parquet"}},
+		"unknown command \"lst\"":                                             {2, []string{"lst"}},
+		"1 of 1 files":                                                        {1, []string{"verify", "ruler/vt"}},
 	} {
 		says(t, c.code, want, append([]string{"datasets"}, c.args...)...)
 	}
@@ -315,13 +315,13 @@ func TestDatasetsCardRefused(t *testing.T) {
 		code int
 		args []string
 	}{
-		"trace or folder of traces":             {2, []string{"-o", "CARD.md"}},
-		"output missing: name it by -o CARD.md": {2, []string{trace}},
-		"expected at least 1":                   {2, []string{trace, "-o", "CARD.md", "--parallel", "0"}},
-		"no *.parquet in folder .":              {1, []string{".", "-o", "CARD.md"}},
-		"no such file":                          {1, []string{"nowhere.parquet", "-o", "CARD.md"}},
-		"have one name":                         {1, []string{trace, trace, "-o", "CARD.md"}},
-		folder + " is a directory, expected":    {2, []string{trace, "-o", folder}},
+		"trace or folder of traces":               {2, []string{"-o", "CARD.md"}},
+		"output missing: name it with -o CARD.md": {2, []string{trace}},
+		"expected at least 1":                     {2, []string{trace, "-o", "CARD.md", "--parallel", "0"}},
+		"no *.parquet in folder .":                {1, []string{".", "-o", "CARD.md"}},
+		"no such file":                            {1, []string{"nowhere.parquet", "-o", "CARD.md"}},
+		"have one name":                           {1, []string{trace, trace, "-o", "CARD.md"}},
+		folder + " is a directory, expected":      {2, []string{trace, "-o", folder}},
 	} {
 		says(t, c.code, want, append([]string{"datasets", "card"}, c.args...)...)
 	}

@@ -27,23 +27,23 @@ func deriveCommand() command {
 	o := &f.options
 	return command{
 		use:   "derive SRC -o TRACE",
-		short: "Make a trace of another: fewer streams or steps, a smaller K, larger blocks, the union of heads",
-		long: `Make a trace of another. First requests, layers, heads and steps are selected, then
-lists are cut, then tokens become blocks, then heads are united. The same input gives
-the same bytes; a note in the metadata says what was derived from which digest.`,
-		example: `  kvreplay derive t.parquet -o small.parquet --topk 128 --candidates 160 --layers 0,5,10-20
+		short: "Make a smaller or coarser trace from a trace",
+		long: `Make a trace from another one. The steps are, in this order: select requests, layers,
+heads and steps, cut the lists, group tokens into blocks, and unite heads.
+The same input gives the same bytes. A note in the metadata states the source's digest.`,
+		example: `  kvreplay derive t.parquet -o small.parquet --topk 128 --candidates 160 --layers 0,5,10
   kvreplay derive t.parquet -o blocks.parquet --topk 256 --candidates 256 --block-tokens 8
   kvreplay derive t.parquet -o shared.parquet --heads union --steps -32:64`,
 		args: exactlyOne("source trace"),
 		flags: func(fl *flagSet) {
-			fl.needOut(&f.out, "TRACE", "the trace to write; appears only when all went well")
-			fl.IntVar(&o.TopK, "topk", 0, "K, the demand, in indices of the source's lists (default: the source's)")
-			fl.IntVar(&o.Candidates, "candidates", 0, "M, the length that lists are cut to, demand included, likewise (default: the source's)")
-			fl.IntVar(&o.BlockTokens, "block-tokens", 0, "tokens that one index stands for, a multiple of the source's (default: the source's)")
-			fl.StringSliceVar(&f.layers, "layers", nil, "layers to keep: numbers and ranges, as in 0,5,10-20 (default: all)")
-			fl.StringSliceVar(&o.Requests, "requests", nil, "requests to keep, by id (default: all)")
-			fl.StringSliceVar(&f.heads, "heads", nil, "heads to keep, by number, or union: one list a layer of what any head demands (default: all, apart)")
-			fl.StringVar(&f.steps, "steps", "", "steps to keep, FROM:TO without TO; either may be left out (default: all)")
+			fl.needOut(&f.out, "TRACE", "write the trace to this `FILE`")
+			fl.IntVar(&o.TopK, "topk", 0, "`K`, the list entries that a step reads (default: the source's)")
+			fl.IntVar(&o.Candidates, "candidates", 0, "cut lists to `M` entries, the first K included (default: the source's)")
+			fl.IntVar(&o.BlockTokens, "block-tokens", 0, "tokens per index, a multiple of the source's (default: the source's)")
+			fl.StringSliceVar(&f.layers, "layers", nil, "keep only these `LAYERS`, as in 0,5,10-20 (default: all)")
+			fl.StringSliceVar(&o.Requests, "requests", nil, "keep only the requests of these `IDS` (default: all)")
+			fl.StringSliceVar(&f.heads, "heads", nil, "keep only these `HEADS`, or union: one list per layer of all heads' demand (default: all)")
+			fl.StringVar(&f.steps, "steps", "", "keep only the steps from `FROM:TO`, without TO (default: all)")
 			fl.positive("topk", "candidates", "block-tokens")
 		},
 		run:  f.run,
@@ -71,10 +71,10 @@ func (f *deriveFlags) run(c *call) error {
 	fmt.Fprintf(c.stderr, "%s: %s, %s, %s indices%s\n", f.out,
 		count(r.Streams, "stream"), count(r.Rows, "row"), humanize.Comma(r.Indices), layers)
 	if r.Skipped > 0 {
-		fmt.Fprintf(c.stderr, "left out, for no step in %v: %s\n", f.options.Steps, count(r.Skipped, "stream"))
+		fmt.Fprintf(c.stderr, "left out, because they have no step in %v: %s\n", f.options.Steps, count(r.Skipped, "stream"))
 	}
 	if len(r.Dropped) > 0 {
-		fmt.Fprintf(c.stderr, "dropped, for lost meaning: %s\n", strings.Join(r.Dropped, ", "))
+		fmt.Fprintf(c.stderr, "dropped, because they have no meaning in the new trace: %s\n", strings.Join(r.Dropped, ", "))
 	}
 	return nil
 }
@@ -108,16 +108,15 @@ func clustersCommand() command {
 	var out string
 	return command{
 		use:   "clusters TRACE -o FILE",
-		short: "Write the clusters that a trace's selector ranked, for replay --clusters",
-		long: `Write the clusters of tokens that the lists of a trace show, a JSON object a stream:
-of a selector that ranks clusters, which lists a cluster's tokens side by side. Any
-trace of the same requests can be replayed with them. The trace's selector must be one
-that ranks clusters: retroinfer or kvdrive.`,
+		short: "Write the clusters of a trace, for replay --clusters",
+		long: `Write the clusters of tokens that the lists of a trace show, one JSON object per stream.
+The trace's selector must rank clusters: retroinfer or kvdrive. Any trace of the same requests
+can be replayed with the clusters.`,
 		example: `  kvreplay clusters t.retroinfer.parquet -o clusters.jsonl
   kvreplay replay t.exact.parquet --clusters clusters.jsonl --policy lru`,
 		args: exactlyOne("trace"),
 		flags: func(fl *flagSet) {
-			fl.needOut(&out, "FILE", "the file to write; appears only when all went well")
+			fl.needOut(&out, "FILE", "write the clusters to this `FILE`")
 		},
 		run:  func(c *call) error { return writeClusters(c, c.args[0], out) },
 		next: func(c *call) []string { return []string{"replay", c.args[0], "--clusters", out} },

@@ -44,6 +44,26 @@ type flagSet struct {
 	*pflag.FlagSet
 	inherited *pflag.FlagSet // flags of all commands of a group
 	checks    []func() error
+	common    []string // flags defined before more
+}
+
+// more begins the flags that few need, which help lists last or leaves to --help-all.
+func (fl *flagSet) more() {
+	fl.VisitAll(func(f *pflag.Flag) { fl.common = append(fl.common, f.Name) })
+}
+
+// annotate marks the flags that were defined after more, and those of a group of commands.
+func (fl *flagSet) annotate() {
+	mark := func(f *pflag.Flag) { f.Annotations = map[string][]string{moreKey: {}} }
+	fl.inherited.VisitAll(mark)
+	if fl.common == nil {
+		return
+	}
+	fl.VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(fl.common, f.Name) {
+			mark(f)
+		}
+	})
 }
 
 // out adds --out.
@@ -54,7 +74,7 @@ func (fl *flagSet) needOut(value *string, what, usage string) {
 	fl.out(value, usage)
 	fl.checks = append(fl.checks, func() error {
 		if *value == "" {
-			return usagef("output missing: name it by -o %s", what)
+			return usagef("output missing: name it with -o %s", what)
 		}
 		return nil
 	})
@@ -62,7 +82,7 @@ func (fl *flagSet) needOut(value *string, what, usage string) {
 
 // depth adds --ssd-depth.
 func (fl *flagSet) depth(value *int64) {
-	fl.Int64Var(value, depthFlag, usualDepth, "reads in flight to the drives, of all that share them; --depth is the same")
+	fl.Int64Var(value, depthFlag, usualDepth, "reads in flight to the drives (also --depth)")
 }
 
 // positive refuses values below 1 of flags that the user gave. Their default may be 0 and mean
@@ -84,7 +104,7 @@ func (fl *flagSet) goWith(needed string, names ...string) {
 	fl.checks = append(fl.checks, func() error {
 		for _, name := range names {
 			if fl.Changed(name) && !fl.Changed(needed) {
-				return usagef("--%s goes with --%s", name, needed)
+				return usagef("--%s needs --%s", name, needed)
 			}
 		}
 		return nil
@@ -112,7 +132,7 @@ func (fl *flagSet) enum(value *string, name, usual, usage string, known ...strin
 // format adds --format. The first of the known values is the default. after ends the usage.
 func (fl *flagSet) format(value *string, after string, known ...string) {
 	quoted := append([]string{"`" + known[0] + "`"}, known[1:]...)
-	fl.enum(value, "format", known[0], english.WordSeries(quoted, "or")+after, known...)
+	fl.enum(value, "format", known[0], "print "+english.WordSeries(quoted, "or")+after, known...)
 }
 
 // Set refuses other values and offers the nearest one.
@@ -140,7 +160,7 @@ type where struct {
 	conditions result.Where
 }
 
-const whereUsage = "only rows with `KEY=VALUE` (or KEY!=VALUE), any field of a row; repeatable: one key's values are alternatives"
+const whereUsage = "use only rows with `KEY=VALUE` or KEY!=VALUE (repeatable, the values of a key are alternatives)"
 
 // where adds --where.
 func (fl *flagSet) where(w *where, usage string) { fl.Var(w, "where", usage) }
@@ -196,8 +216,8 @@ func (s size[N]) Set(text string) error {
 	return nil
 }
 
-// parseSize reads bytes with or without a unit. Negative numbers are left to the checks that
-// refuse 0.
+// parseSize reads bytes with or without a unit: 656, 4G, 4GB (10⁹), 4GiB (2³⁰). Negative numbers
+// are left to the checks that refuse 0.
 func parseSize(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err == nil {
@@ -205,8 +225,8 @@ func parseSize(text string) (int64, error) {
 	}
 	bytes, err := humanize.ParseBytes(text)
 	number, fraction := strconv.ParseFloat(strings.TrimRight(text, " B"), 64)
-	if err != nil || !strings.HasSuffix(text, "B") || fraction == nil && number != math.Trunc(number) {
-		return 0, errors.New("expected whole bytes, as in 656 or 4KiB; Kb are bits")
+	if err != nil || strings.HasSuffix(text, "b") || fraction == nil && number != math.Trunc(number) {
+		return 0, errors.New("expected whole bytes, as in 656, 4G or 4GiB (a final b means bits)")
 	}
 	return int64(min(bytes, math.MaxInt64)), nil
 }

@@ -23,23 +23,23 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		code    int
 		want    string
 	}{
-		{price, "--merge", 2, "--merge goes with --runs"},
-		{price, "--gpudirect", 2, "--gpudirect goes with --from-ssd"},
-		{[]string{"hardware", "fit", points}, "--path kernel", 2, "--path goes with --link"},
-		{[]string{"hardware", "fit", points}, "--source mine", 2, "--source goes with --format yaml"},
-		{[]string{"hardware", "extents", path}, "--format json --ssd-depth 8", 2, "--ssd-depth is of times, which --format json, of counts, has not"},
-		{[]string{"hardware", "extents", path}, "--format json --hardware h100", 2, "--hardware is of times"},
-		{priced, "--ssd-depth 8", 2, "--ssd-depth is of an SSD, and the profile reads from none"},
-		{[]string{"plan", out, "--model", "smollm2-135m", "--layer-map", "nearest"}, "--ssd-depth 8", 2, "--ssd-depth is of an SSD"},
-		{priced, "--schedule all,gpu", 2, "--schedule all names every one: leave the others out"},
-		{priced, "--hardware h100,all", 2, "--hardware all names every one"},
-		{[]string{"leaderboard", out}, "--format csv --per-trace", 2, "--per-trace adds tables, --format csv has none"},
+		{price, "--merge", 2, "--merge needs --runs"},
+		{price, "--gpudirect", 2, "--gpudirect needs --from-ssd"},
+		{[]string{"hardware", "fit", points}, "--path kernel", 2, "--path needs --link"},
+		{[]string{"hardware", "fit", points}, "--source mine", 2, "--source needs --format yaml"},
+		{[]string{"hardware", "extents", path}, "--format json --ssd-depth 8", 2, "--ssd-depth has no effect with --format json, which has no times"},
+		{[]string{"hardware", "extents", path}, "--format json --hardware h100", 2, "--hardware has no effect"},
+		{priced, "--ssd-depth 8", 2, "--ssd-depth has no effect, because the profile reads from no SSD"},
+		{[]string{"plan", out, "--model", "smollm2-135m", "--layer-map", "nearest"}, "--ssd-depth 8", 2, "--ssd-depth has no effect"},
+		{priced, "--schedule all,gpu", 2, "--schedule all includes the others: remove them"},
+		{priced, "--hardware h100,all", 2, "--hardware all includes the others"},
+		{[]string{"leaderboard", out}, "--format csv --per-trace", 2, "--per-trace has no effect with --format csv"},
 		{[]string{"allocate", out, "--policy", "lru", "--memory", "1.5x"}, "--cost peak", 1, "the cost peak is of windows"},
-		{[]string{"datasets", "make", "offline", "-o", filepath.Join(out, "p.jsonl")}, "--task lcc_go --text x", 2, "--text is for the tasks that end in _text"},
-		{[]string{"datasets", "make", "ruler", "-o", filepath.Join(out, "p.jsonl")}, "--task vt --squad x", 2, "--squad is for the task qa_1"},
-		{[]string{"datasets", "make", "ruler", "-o", filepath.Join(out, "p.jsonl")}, "--task qa_1 --hotpotqa x", 2, "--hotpotqa is for the task qa_2"},
-		{[]string{"datasets", "make", "ruler", "-o", filepath.Join(out, "p.jsonl")}, "--task vt,qa_1 --essays x", 2, "--essays is for the task niah_single_2 or niah_single_3 or niah_multikey_1 or niah_multivalue or niah_multiquery, which"},
-		{[]string{"replay", path, "--policy", "window:1,none"}, "--capacity 2x", 2, "--capacity is of policies that have one, and window:1 has none"},
+		{[]string{"datasets", "make", "offline", "-o", filepath.Join(out, "p.jsonl")}, "--task lcc_go --text x", 2, "--text needs a task that ends in _text"},
+		{[]string{"datasets", "make", "ruler", "-o", filepath.Join(out, "p.jsonl")}, "--task vt --squad x", 2, "--squad needs the task qa_1"},
+		{[]string{"datasets", "make", "ruler", "-o", filepath.Join(out, "p.jsonl")}, "--task qa_1 --hotpotqa x", 2, "--hotpotqa needs the task qa_2"},
+		{[]string{"datasets", "make", "ruler", "-o", filepath.Join(out, "p.jsonl")}, "--task vt,qa_1 --essays x", 2, "--essays needs the task niah_single_2 or niah_single_3 or niah_multikey_1 or niah_multivalue or niah_multiquery, which"},
+		{[]string{"replay", path, "--policy", "window:1,none"}, "--capacity 2x", 2, "--capacity has no effect, because window:1 has no capacity"},
 		{[]string{"replay", path, "--profile", "--out", filepath.Join(out, "r")}, "--checkpoint 1s", 2, "--checkpoint and --profile do not combine"},
 		{[]string{"replay", path, "--referee", "--out", filepath.Join(out, "r")}, "--checkpoint 1s", 2, "--checkpoint and --referee do not combine"},
 		{[]string{"compare", "--all"}, "--format json", 2, "--all has no value: --format, the next word, is a flag"},
@@ -56,7 +56,7 @@ func TestDashIsNoInput(t *testing.T) {
 	path := smallTrace(t, small)
 	t.Chdir(t.TempDir())
 	for _, command := range []string{"replay -", "validate -", "leaderboard -", "compare lru opt -", "import - -o t.parquet", "hardware fit -", "time -"} {
-		says(t, 2, "- is not stdin: name a file", strings.Fields(command)...)
+		says(t, 2, "- does not mean stdin: name a file", strings.Fields(command)...)
 	}
 	says(t, 2, `unknown policy "-"`, "policies", "describe", "-")
 	if err := os.Link(path, "-"); err != nil {
@@ -117,9 +117,9 @@ func TestUnexpectedArguments(t *testing.T) {
 		"datasets make x":         "`kvreplay datasets make --help` lists them",
 		"policies x":              "`kvreplay policies --help` lists them",
 		"completion bas":          "unknown command \"bas\", did you mean bash?; `kvreplay completion --help` lists them",
-		"replay EMPTY":            "kvreplay: replay: an argument is empty, as an unset variable leaves it; usage: kvreplay replay",
+		"replay EMPTY":            "kvreplay: replay: an argument is empty (an unset variable?); usage: kvreplay replay",
 		"leaderboard EMPTY":       "leaderboard: an argument is empty",
-		"replay t --out EMPTY":    "kvreplay: --out is empty, as an unset variable leaves it: give a value, or leave the flag out",
+		"replay t --out EMPTY":    "kvreplay: --out is empty (an unset variable?): give a value or remove the flag",
 		"allocate t -o EMPTY":     "--out is empty",
 		"time t --timeline EMPTY": "--timeline is empty",
 		"replay t --layers 0,":    "--layers has an empty item: [\"0\" \"\"]",
@@ -142,7 +142,7 @@ func TestCompletion(t *testing.T) {
 		"__complete datasets make EMPTY": "ruler\t",
 		"__complete replay EMPTY":        ":0\n", // file names
 		"completion bash":                "__start_kvreplay",
-		"completion":                     "Available Commands",
+		"completion":                     "\nCommands:\n",
 	} {
 		args := strings.Fields(line)
 		for i := range args {
@@ -160,7 +160,7 @@ func TestHelpOfACommand(t *testing.T) {
 	if code != 0 || stdout != want || stderr != "" || !strings.Contains(stdout, "--entry-bytes") {
 		t.Errorf("exit %d, stderr %q, stdout:\n%s\nwant\n%s", code, stderr, stdout, want)
 	}
-	if code, stdout, _ := run("help"); code != 0 || !strings.Contains(stdout, "Available Commands") {
+	if code, stdout, _ := run("help"); code != 0 || !strings.Contains(stdout, "\nTraces:\n") {
 		t.Errorf("exit %d, stdout %q", code, stdout)
 	}
 }
@@ -228,8 +228,18 @@ func TestUnitsAndLists(t *testing.T) {
 			t.Errorf("%s: exit %d, other rows than %s: %s", other, code, one, stderr)
 		}
 	}
-	if code, stdout, stderr := run("hardware", "price", "--entry-bytes", "1KiB", "--blocks", "3"); code != 0 || !strings.Contains(stdout, " 3072 ") {
-		t.Errorf("exit %d, %s, %s", code, stdout, stderr)
+	for size, bytes := range map[string]string{"1KiB": " 3072 ", "1Ki": " 3072 ", "1K": " 3000 ", "1KB": " 3000 ", "1 kB": " 3000 "} {
+		if stdout := must(t, "hardware", "price", "--entry-bytes", size, "--blocks", "3"); !strings.Contains(stdout, bytes) {
+			t.Errorf("--entry-bytes %s: no %s in\n%s", size, bytes, stdout)
+		}
+	}
+	record := filepath.Join(t.TempDir(), "r.jsonl")
+	line := `{"request_id":"r","layer_id":0,"step_idx":0,"seq_len_current":101,"selected_token_pos":[93,4]}`
+	if err := os.WriteFile(record, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []string{"4G", "4GB", "4GiB", "4g", "512M"} {
+		must(t, "import", record, "-o", record+size+".parquet", "--order", "rank", "--memory", size)
 	}
 }
 
@@ -237,11 +247,9 @@ func TestUnitsAndLists(t *testing.T) {
 // accept an older name that some of them had.
 func TestDepthFlag(t *testing.T) {
 	for _, command := range []string{"hardware price", "hardware extents", "time", "plan"} {
-		_, help, _ := run(append(strings.Fields(command), "--help")...)
-		_, line, found := strings.Cut(help, "--ssd-depth int")
-		line, _, _ = strings.Cut(line, "\n")
-		if !found || !strings.HasSuffix(line, "(default 64)") {
-			t.Errorf("%s: --ssd-depth%s", command, line)
+		help := must(t, append(strings.Fields(command), "--help-all")...)
+		if text := helpFlags(help)["ssd-depth"]; !strings.HasSuffix(text, "(default 64)") {
+			t.Errorf("%s: --ssd-depth: %s", command, text)
 		}
 	}
 	price := func(flags ...string) string {
@@ -264,16 +272,14 @@ func TestHelpSaysDefaults(t *testing.T) {
 	for command, flags := range map[string]map[string]string{
 		"replay":         {"local": "(default: the trace's, or 1)", "topk": "(default: the trace's)", "pool": "(default: each has its own)", "seed": "(default 0)"},
 		"derive":         {"topk": "(default: the source's)", "layers": "(default: all)"},
-		"hardware price": {"runs": "(default: each block apart)", "extents": "(default: one a block)"},
+		"hardware price": {"runs": "(default: each block is one)", "extents": "(default: one per block)"},
 		"datasets make synthetic": {"seed": fmt.Sprintf("(default %d)", d.Seed), "layers": fmt.Sprintf("(default %d)", d.Layers), "topk": fmt.Sprintf("(default %d)", d.TopK),
 			"overlap": fmt.Sprintf("(default %g)", d.Overlap), "gap-median": fmt.Sprintf("(default %g)", d.GapMedian)},
 	} {
-		_, help, _ := run(append(strings.Fields(command), "--help")...)
-		_, help, _ = strings.Cut(help, "\nFlags:\n") // examples name flags too
+		texts := helpFlags(must(t, append(strings.Fields(command), "--help-all")...))
 		for flag, want := range flags {
-			_, line, _ := strings.Cut(help, "--"+flag+" ")
-			if line, _, _ = strings.Cut(line, "\n"); !strings.HasSuffix(line, want) {
-				t.Errorf("%s: --%s %s; expected it to end in %q", command, flag, line, want)
+			if !strings.HasSuffix(texts[flag], want) {
+				t.Errorf("%s: --%s: %s, expected it to end in %q", command, flag, texts[flag], want)
 			}
 		}
 	}

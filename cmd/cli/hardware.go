@@ -24,13 +24,12 @@ func hardwareCommand() command {
 	var f hardwareFlags
 	return command{
 		use:   "hardware",
-		short: "List and show machines and models, price transfers, fit links to measurements",
-		long: `Look at what the time models know: GPUs, host links, drives, hosts, model shapes, and
-the machines that are put together from them. Every number states its unit, whether it
-is measured, from a data sheet, derived, fitted or assumed, and its source.
-
-YAML files of --hardware-dir, or of the folder that $` + hardware.DirVariable + ` names, add
-to the bundled ones or replace them by name. replay/hardware/README.md has the format.`,
+		short: "List machines and models, price transfers, fit links to measurements",
+		long: `List and show the data of the time models: GPUs, host links, drives, hosts, model shapes, and
+the machines that consist of them. Every number states its unit, its source, and whether it is
+measured, from a data sheet, derived, fitted or assumed.
+YAML files of --hardware-dir, or of $` + hardware.DirVariable + `, add to the bundled files or
+replace them by name. replay/hardware/README.md describes the format.`,
 		example: "  kvreplay hardware list\n  kvreplay hardware show h100\n  kvreplay hardware price --hardware h100 --entry-bytes 656 --blocks 2048",
 		flags: func(fl *flagSet) {
 			f.define(fl.inherited)
@@ -45,7 +44,7 @@ to the bundled ones or replace them by name. replay/hardware/README.md has the f
 // define adds --hardware-dir.
 func (f *hardwareFlags) define(fl *pflag.FlagSet) {
 	fl.StringVar(&f.dir, "hardware-dir", "",
-		"`folder` of YAML files that add to the bundled ones or replace them (default $"+hardware.DirVariable+")")
+		"read further YAML files from this `FOLDER` (default $"+hardware.DirVariable+")")
 }
 
 // load reads the bundled files and those of the user.
@@ -114,7 +113,7 @@ func (f *hardwareFlags) list() command {
 		short:   "List machines, GPUs, links, drives, hosts and model shapes",
 		example: "  kvreplay hardware list\n  kvreplay hardware list --kind gpu --format json",
 		flags: func(fl *flagSet) {
-			fl.enum(&kind, "kind", "", "only one `kind`: machine, gpu, link, drive, host or model (default: all)", known...)
+			fl.enum(&kind, "kind", "", "list only this `KIND`: machine, gpu, link, drive, host or model (default: all)", known...)
 			fl.format(&f.format, "", "table", "json")
 		},
 		run: func(c *call) error {
@@ -155,13 +154,13 @@ func (f *hardwareFlags) show() command {
 	known, _ := kinds("")
 	return command{
 		use:   "show NAME",
-		short: "Show every number of a machine and its parts, a GPU, link, drive, host or model",
-		long: `Show every number of what NAME names, with its status and source. A name that a
-machine and a GPU share shows the machine with its parts; --kind chooses.`,
+		short: "Show every number of a machine, GPU, link, drive, host or model",
+		long: `Show every number of an item, with its status and source. If a machine and a GPU share the name,
+the machine and its parts are shown. --kind chooses another item.`,
 		example: "  kvreplay hardware show h100\n  kvreplay hardware show deepseek-v3.2 --format json",
 		args:    exactlyOne("name"),
 		flags: func(fl *flagSet) {
-			fl.enum(&kind, "kind", "", "only this `kind`: machine, gpu, link, drive, host or model (default: the machine where several have the name)", known...)
+			fl.enum(&kind, "kind", "", "show the item of this `KIND`: machine, gpu, link, drive, host or model (default: the machine)", known...)
 			fl.format(&f.format, "", "table", "json")
 		},
 		run: func(c *call) error {
@@ -248,10 +247,10 @@ func (s *shownItem) print(w io.Writer) error {
 func (f *hardwareFlags) check() command {
 	return command{
 		use:   "check FILE...",
-		short: "Check YAML files: keys, units, statuses, sources, and what a machine is made of",
-		long: `Check files as they would be read from --hardware-dir: every key known, every number
-with unit, status and source, no rate above its link's, every part of a machine there.
-All that is wrong with a file is said at once, with its lines.`,
+		short: "Check YAML files for --hardware-dir",
+		long: `Check YAML files as --hardware-dir reads them: known keys, a unit, status and source for every
+number, no rate above its link's, and all parts of a machine. All problems of a file are
+printed with their lines.`,
 		example: "  kvreplay hardware check mine.yaml",
 		args:    atLeast(1, "file"),
 		run: func(c *call) error {

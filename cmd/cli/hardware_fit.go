@@ -27,33 +27,29 @@ func (h *hardwareFlags) fit() command {
 	var f curveFlags
 	return command{
 		use:   "fit POINTS.csv",
-		short: "Fit a link's transfer curve to measured points, with residuals and leave-one-out error",
-		long: `Fit the curve of one path to measured points:
-
+		short: "Fit a link's transfer curve to measured points",
+		long: `Fit the curve of one transfer path to the measured points of a CSV file:
   seconds = launches·launch + blocks·descriptor + bytes / rate
-
-with --batch also what a driver submits ahead of its engine. Constants are searched by
-Nelder-Mead on the log errors, soft beyond 10 %; what the points cannot tell stays 0 and
-is named. Left out is each point's error with constants fitted to the others.
-
-The CSV has a header: block_bytes, blocks, one of seconds, microseconds,
-bytes_per_second or gigabytes_per_second, and if need be launches and series; each
-series is fitted apart. --format yaml prints the curve for a link's data file.`,
+The report has residuals, leave-one-out errors, and the constants that the points do not determine,
+which stay 0. --format yaml prints the curve for a link's data file.`,
+		details: `The CSV file has a header with block_bytes, blocks and one of seconds, microseconds,
+bytes_per_second and gigabytes_per_second. launches and series are optional, and each series is
+fitted alone. Nelder-Mead searches the constants on the log errors, which count less beyond 10 %.`,
 		example: "  kvreplay hardware fit points.csv\n  kvreplay hardware fit points.csv --from 28KiB --link pcie5-x16 --path kernel",
 		args:    exactlyOne("file of points"),
 		flags: func(fl *flagSet) {
-			fl.StringSliceVar(&f.from, "from", nil, "`sizes` of blocks at which other constants begin, 28KiB for example (default: one set of constants)")
-			fl.BoolVar(&f.batch, "batch", false, "the points are batches: fit what is submitted ahead of the engine")
-			fl.BoolVar(&f.inline, "inline", false, "the submitting thread moves blocks below the first --from itself")
-			fl.StringVar(&f.link, "link", "", "count the packet headers of this `link`, host to device, and keep to its bandwidth (default: none)")
+			fl.StringSliceVar(&f.from, "from", nil, "fit other constants from these block `SIZES` on, as in 28KiB (default: none)")
+			fl.StringVar(&f.link, "link", "", "count the packet headers of this `LINK` and keep to its bandwidth (default: none)")
 			fl.enum(&f.path, "path", "call", "path of the points on that link: `call`, batch or kernel", hardware.PathNames...)
-			fl.StringVar(&f.source, "source", "mine", "`key` of the source that --format yaml names")
+			fl.BoolVar(&f.batch, "batch", false, "fit also the submission ahead of the engine, for points that are batches")
+			fl.BoolVar(&f.inline, "inline", false, "let the submitting thread move the blocks below the first --from, with --batch")
+			fl.StringVar(&f.source, "source", "mine", "write this `KEY` as the source with --format yaml")
 			fl.goWith("link", "path")
 			fl.format(&h.format, "", "table", "json", "yaml")
 		},
 		run: func(c *call) error {
 			if c.changed("source") && h.format != "yaml" {
-				return usagef("--source goes with --format yaml")
+				return usagef("--source needs --format yaml")
 			}
 			form, err := f.form(h)
 			if err != nil {
@@ -71,13 +67,13 @@ func (f *curveFlags) form(h *hardwareFlags) (fit.Form, error) {
 	for _, text := range f.from {
 		size, err := parseSize(text)
 		if err != nil || float64(size) <= form.From[len(form.From)-1] {
-			return form, usagef("--from %q, expected sizes as in 28KiB, ascending", text)
+			return form, usagef("--from %q: expected ascending sizes, as in 28KiB", text)
 		}
 		form.From = append(form.From, float64(size))
 	}
 	if f.inline {
 		if !f.batch {
-			return form, usagef("--inline is of batches: give --batch too")
+			return form, usagef("--inline needs --batch")
 		}
 		form.Inline = []bool{true}
 	}
@@ -187,14 +183,13 @@ func (f *hardwareFlags) points() command {
 	var only []string
 	return command{
 		use:   "points",
-		short: "Hold the models against every measurement in the data files",
-		long: `Print what the models say of every measured point in the data files of links and
-drives, the error, the error of points left out of the fit of their constants, and why
-the model misses what it misses by more than 15 %. replay/transfer/POINTS.md is this table
-of the bundled files.`,
+		short: "Compare the models with every measurement in the data files",
+		long: `Compare the models with every measured point in the data files of links and drives.
+The table has the error, the error without the point in the fit, and the reason for errors above
+15 %. replay/transfer/POINTS.md is this table for the bundled files.`,
 		example: "  kvreplay hardware points\n  kvreplay hardware points --only pcie5-x16 --format json",
 		flags: func(fl *flagSet) {
-			fl.StringSliceVar(&only, "only", nil, "only these links and drives, by `name` (default: all)")
+			fl.StringSliceVar(&only, "only", nil, "compare only these `NAMES` of links and drives (default: all)")
 			fl.format(&f.format, "", "table", "json", "markdown")
 		},
 		run: func(c *call) error {
@@ -236,7 +231,7 @@ func pointsOf(lib *hardware.Library, rows []fit.Comparison, only []string) ([]fi
 		case err != nil:
 			return nil, usagef("--only %q%s: expected links or drives with measured points: %s", name, names.Nearest(name, measured), strings.Join(measured, ", "))
 		case !slices.Contains(measured, hardware.Head(it).Name):
-			return nil, usagef("--only %s: nothing is measured of it; there are points of %s", name, strings.Join(measured, ", "))
+			return nil, usagef("--only %s: it has no measured points: choose among %s", name, strings.Join(measured, ", "))
 		}
 		chosen = append(chosen, hardware.Head(it).Name)
 	}

@@ -27,35 +27,36 @@ func (h *hardwareFlags) price() command {
 	var f priceFlags
 	return command{
 		use:   "price",
-		short: "Price one fetch and write-back on a machine: every path, SSD and its levels",
-		long: `Price the move of blocks between host and GPU by every path of a machine's link, one
-way and both ways at once, from its drives, and within its memory: seconds by cause,
-wire bytes, SMs taken. With --from-ssd some of the blocks are on the drives alone, and
-the four levels of hiding them are priced as well: layer-wise, sparse, hierarchical
-(read ahead behind --ahead-us), balanced (--pinned blocks stay in pinned memory).`,
+		short: "Price one fetch and write-back on a machine",
+		long: `Price the move of blocks between host and GPU: by every path of a machine's link, in one
+direction and in both, from its drives, and within its memory. The table has seconds by cause, bytes
+on the wire and the SMs that a path takes. With --from-ssd some blocks are only on the drives.
+Four levels of hiding their reads are then priced: layer-wise, sparse, hierarchical (reads ahead
+during --ahead-us) and balanced (--pinned blocks stay in host memory).`,
 		example: `  kvreplay hardware price --hardware h100 --entry-bytes 656 --blocks 2048
-  kvreplay hardware price --hardware l20 --entry-bytes 512 --block-tokens 8 --blocks 300 --runs 120 --merge
-  kvreplay hardware price --hardware l20 --entry-bytes 512 --block-tokens 16 --blocks 300 --from-ssd 40 --layer-blocks 8192 --ahead-us 200`,
+  kvreplay hardware price --hardware l20 --entry-bytes 4KiB --blocks 300 --runs 120 --merge
+  kvreplay hardware price --hardware l20 --entry-bytes 512 --blocks 300 --from-ssd 40 --ahead-us 200`,
 		flags: func(fl *flagSet) {
-			fl.StringVar(&f.machine, "hardware", "h100", "`machine`; kvreplay hardware list has them")
-			sizeVar(fl, &f.layout.EntryBytes, "entry-bytes", 0, mostBytes, "`bytes` of one token in a layer (or KV head)")
-			fl.Int64Var(&f.layout.BlockTokens, "block-tokens", 1, "tokens of a block")
-			fl.Int64Var(&f.layout.Fragments, "fragments", 1, "pieces of a block: 2 where K and V lie apart")
-			fl.BoolVar(&f.layout.Merge, "merge", false, "with --runs: move a run of adjacent blocks as one piece")
-			fl.Int64Var(&f.blocks, "blocks", 0, "blocks to move")
-			fl.Int64Var(&f.runs, "runs", 0, "runs of adjacent blocks among --blocks: each is a read of the drives and, with --merge, one piece (default: each block apart)")
+			fl.StringVar(&f.machine, "hardware", "h100", "price on this `MACHINE` of kvreplay hardware list")
+			sizeVar(fl, &f.layout.EntryBytes, "entry-bytes", 0, mostBytes, "size of one token in a layer or KV head")
+			fl.Int64Var(&f.blocks, "blocks", 0, "number of blocks to move")
+			fl.Int64Var(&f.layout.BlockTokens, "block-tokens", 1, "tokens per block")
+			fl.Int64Var(&f.runs, "runs", 0, "number of runs of adjacent blocks among them (default: each block is one)")
+			fl.BoolVar(&f.layout.Merge, "merge", false, "move a run of blocks as one piece")
+			fl.Int64Var(&f.demand.SSD, "from-ssd", 0, "number of blocks that are only on the drives (default 0)")
+			fl.format(&h.format, "", "table", "json")
+			fl.more()
+			fl.Int64Var(&f.layout.Fragments, "fragments", 1, "pieces per block, 2 if K and V are stored apart")
 			fl.depth(&f.depth)
 			fl.IntVar(&f.threads, "threads", 8, "threads that copy within the host")
-			fl.Int64Var(&f.demand.SSD, "from-ssd", 0, "of --blocks, those on the drives alone (default 0)")
-			fl.Int64Var(&f.demand.Extents, "extents", 0, "with --from-ssd: reads that bring its blocks (default: one a block)")
-			fl.Int64Var(&f.demand.Pinned, "pinned", 0, "with --from-ssd: of its blocks, those that stay in pinned memory (default 0)")
-			fl.Int64Var(&f.demand.Layer, "layer-blocks", 0, "with --from-ssd: blocks of the whole layer, for the layer-wise level (default: --blocks)")
-			fl.Float64Var(&f.ahead, "ahead-us", 0, "with --from-ssd: microseconds of selection and projection that read-ahead hides behind (default 0)")
-			fl.BoolVar(&f.direct, "gpudirect", false, "with --from-ssd: drives write into the GPU (GPUDirect Storage)")
+			fl.Int64Var(&f.demand.Extents, "extents", 0, "number of reads for the blocks of --from-ssd (default: one per block)")
+			fl.Int64Var(&f.demand.Pinned, "pinned", 0, "number of --from-ssd blocks that stay in pinned memory (default 0)")
+			fl.Int64Var(&f.demand.Layer, "layer-blocks", 0, "number of blocks of the layer, for the layer-wise level (default: --blocks)")
+			fl.Float64Var(&f.ahead, "ahead-us", 0, "microseconds of computation that hide reads ahead (default 0)")
+			fl.BoolVar(&f.direct, "gpudirect", false, "let the drives write into the GPU (GPUDirect Storage)")
 			fl.positive("runs", "extents", "layer-blocks")
 			fl.goWith("from-ssd", "layer-blocks", "ahead-us", "pinned", "extents", "gpudirect")
 			fl.goWith("runs", "merge") // without, each block is a run
-			fl.format(&h.format, "", "table", "json")
 		},
 		run: func(c *call) error {
 			if err := f.check(); err != nil {
@@ -66,7 +67,7 @@ the four levels of hiding them are priced as well: layer-wise, sparse, hierarchi
 				return err
 			}
 			if f.direct && !m.GPUDirect.Known() {
-				return fmt.Errorf("machine %s has no gpudirect rate; its file may state one", m.Name)
+				return fmt.Errorf("machine %s states no gpudirect rate: add one to its file, or remove --gpudirect", m.Name)
 			}
 			return h.printPriced(c.stdout, f.priced(m))
 		},
@@ -77,28 +78,28 @@ the four levels of hiding them are priced as well: layer-wise, sparse, hierarchi
 func (f *priceFlags) check() error {
 	switch {
 	case f.layout.EntryBytes < 1:
-		return usagef("--entry-bytes %d, expected at least 1: the bytes of one token in a layer, 656 for DeepSeek-V3.2", f.layout.EntryBytes)
+		return usagef("--entry-bytes %d: expected the bytes of one token in a layer, as in 656 for DeepSeek-V3.2", f.layout.EntryBytes)
 	case f.blocks < 1:
-		return usagef("--blocks %d, expected at least 1", f.blocks)
+		return usagef("--blocks %d: expected at least 1", f.blocks)
 	case f.layout.BlockTokens < 1 || f.layout.Fragments < 1 || f.depth < 1 || f.threads < 1:
-		return usagef("--block-tokens, --fragments, --ssd-depth and --threads are at least 1")
+		return usagef("--block-tokens, --fragments, --ssd-depth and --threads: expected at least 1")
 	case f.runs < 0 || f.runs > f.blocks:
-		return usagef("--runs %d, expected 1 to %d, the blocks", f.runs, f.blocks)
+		return usagef("--runs %d: expected 1 to %d, the number of --blocks", f.runs, f.blocks)
 	case f.demand.SSD < 0 || f.demand.SSD > f.blocks:
-		return usagef("--from-ssd %d, expected 0 to %d, the blocks", f.demand.SSD, f.blocks)
+		return usagef("--from-ssd %d: expected 0 to %d, the number of --blocks", f.demand.SSD, f.blocks)
 	case f.demand.Pinned < 0 || f.demand.Pinned > f.demand.SSD:
-		return usagef("--pinned %d, expected 0 to %d, those on the SSD", f.demand.Pinned, f.demand.SSD)
+		return usagef("--pinned %d: expected 0 to %d, the number of --from-ssd blocks", f.demand.Pinned, f.demand.SSD)
 	case f.demand.Extents < 0 || f.demand.Extents > f.demand.SSD:
-		return usagef("--extents %d, expected 0 to %d, the blocks on the SSD", f.demand.Extents, f.demand.SSD)
+		return usagef("--extents %d: expected 0 to %d, the number of --from-ssd blocks", f.demand.Extents, f.demand.SSD)
 	case f.demand.Layer != 0 && f.demand.Layer < f.blocks:
-		return usagef("--layer-blocks %d, fewer than the %d blocks to move", f.demand.Layer, f.blocks)
+		return usagef("--layer-blocks %d: expected at least %d, the number of --blocks", f.demand.Layer, f.blocks)
 	case !(f.ahead >= 0 && f.ahead < 1e12):
-		return usagef("--ahead-us %g, expected at least 0", f.ahead)
+		return usagef("--ahead-us %g: expected at least 0", f.ahead)
 	case f.layout.Fragments > 1<<10 || f.layout.BlockTokens > 1<<20:
 		return usagef("--fragments %d, --block-tokens %d: expected at most %d and %d", f.layout.Fragments, f.layout.BlockTokens, 1<<10, 1<<20)
 	case f.blocks > 1<<30 || f.demand.Layer > 1<<30 ||
 		float64(f.layout.BlockBytes())*float64(max(f.blocks, f.demand.Layer)) > 1<<60:
-		return usagef("that is more than an exbibyte in all: check --entry-bytes, --block-tokens and --blocks")
+		return usagef("the blocks exceed 1 EiB in total: check --entry-bytes, --block-tokens and --blocks")
 	}
 	if f.runs == 0 {
 		f.runs = f.blocks
@@ -224,19 +225,19 @@ func (h *hardwareFlags) extents() command {
 	var entry, depth int64
 	return command{
 		use:   "extents TRACE...",
-		short: "Count the SSD reads of a trace's demand in different orders on the drive",
-		long: `Count what an SSD reads for the demand of each step if nothing is kept: blocks in token
-order, by layer, by stream (layer and head), and by stream packed: blocks that the prompt's
-windows, and --history decode steps, demand together lie together. Adjacent extents are
-one read. Times are of a machine's drives, a step of a stream on average.`,
+		short: "Count the SSD reads of a trace's demand by layout",
+		long: `Count the reads of an SSD for the demand of each step if no cache keeps anything.
+The blocks lie in token order, by layer, by stream, or by stream and packed: blocks that the windows
+(and --history decode steps) demand together are neighbours. Adjacent extents are one read.
+The times are those of a machine's drives for the mean step of a stream.`,
 		example: "  kvreplay hardware extents t.parquet --extent 1,8 --hardware l20",
 		args:    atLeast(1, "trace"),
 		flags: func(fl *flagSet) {
-			fl.IntVar(&o.TopK, "topk", 0, "K of the demand, in blocks (default: the trace's)")
-			fl.Int64SliceVar(&o.Extents, "extent", []int64{1, 4, 16}, "`blocks` of an extent, comma-separated")
-			fl.IntVar(&o.History, "history", 0, "decode steps that the packing learns from besides the prompt's windows; they are not counted (default 0)")
-			fl.StringVar(&machine, "hardware", "l20", "`machine` whose drives are timed")
-			sizeVar(fl, &entry, "entry-bytes", 4096, mostBytes, "`bytes` of a block on the drive, for the times; not the trace's, which are of a token")
+			fl.Int64SliceVar(&o.Extents, "extent", []int64{1, 4, 16}, "count extents of these sizes, in `BLOCKS`")
+			fl.IntVar(&o.TopK, "topk", 0, "`K`, the blocks that a step reads (default: the trace's)")
+			fl.IntVar(&o.History, "history", 0, "pack also by the first `N` decode steps, which are not counted (default 0)")
+			fl.StringVar(&machine, "hardware", "l20", "use the drives of this `MACHINE`")
+			sizeVar(fl, &entry, "entry-bytes", 4096, mostBytes, "size of a block on the drive")
 			fl.depth(&depth)
 			fl.positive("topk", depthFlag, "entry-bytes")
 			fl.format(&h.format, "", "table", "json")
@@ -247,7 +248,7 @@ one read. Times are of a machine's drives, a step of a stream on average.`,
 			}
 			for _, name := range []string{"hardware", depthFlag, "entry-bytes"} {
 				if c.changed(name) && h.format == "json" {
-					return usagef("--%s is of times, which --format json, of counts, has not: leave it out", name)
+					return usagef("--%s has no effect with --format json, which has no times: remove it", name)
 				}
 			}
 			m, err := h.machine(machine)

@@ -27,43 +27,40 @@ func importCommand() command {
 	o, m := &f.options, &f.options.Meta
 	return command{
 		use:   "import SRC... -o TRACE",
-		short: "Make a trace of SGLang JSON, npz, JSON lines, Arrow IPC or Parquet",
-		long: `Make one trace of one or more sources. What a source is, gzip'ed or not, is told
-from its content: SGLang JSON with meta_info.indexer_topk, one .npz a request, JSON
-lines with selected_token_pos, Arrow IPC (file or stream) and Parquet.
-
-Flags say what the sources do not; what both say must agree, and what neither says
-stays absent from the trace.`,
+		short: "Make a trace from SGLang JSON, npz, JSON lines, Arrow or Parquet",
+		long: `Make one trace from one or more sources. kvreplay detects the format from the content:
+SGLang JSON with meta_info.indexer_topk, one .npz per request, JSON lines with
+selected_token_pos, Arrow IPC (file or stream) or Parquet. Gzip is read as well.
+Flags add facts that the sources do not state. They must agree with the sources.`,
 		example: `  kvreplay import response.json -o t.parquet --entry-bytes 656
   kvreplay import request7.npz -o t.parquet --request-id request7 --order rank
   kvreplay import capture.jsonl.gz -o t.parquet --topk 256 --model DeepSeek-V3.2-Exp`,
 		args: atLeast(1, "source"),
 		flags: func(fl *flagSet) {
-			fl.out(&f.out, "the trace to write; appears only when all went well")
-			fl.StringVar(&m.Order, "order", "", "what the order of a list means: `rank` (best first) or index (nothing; lists get sorted) (default: by scores, where a source has them)")
-			fl.StringVar(&o.RequestID, "request-id", "", "id of the request where a source does not name it (npz)")
-			fl.IntVar(&o.PromptLen, "prompt-len", 0, "tokens of the prompt where a source does not imply them")
-			fl.IntVar(&o.Layers, "layers", 0, "number of indexer layers of an SGLang source, where its data do not tell")
-			fl.IntVar(&o.IndexTopK, "index-topk", 0, "list length of an SGLang source, where its data do not tell")
-			fl.IntVar(&f.windows, "windows", 0, "prompt queries to keep at most, steps -N ... -1 (default: 32 of SGLang, else all)")
-			fl.IntVar(&m.TopK, "topk", 0, "K, the demand; the rest of a longer list are candidates (default: the longest list)")
-			fl.IntVar(&f.sink, "sink", 0, "first tokens that the selector always keeps")
-			fl.IntVar(&f.local, "local", 0, "last tokens that the selector always keeps, the current one included")
-			sizeVar(fl, &m.EntryBytes, "entry-bytes", 0, mostBytes, "bytes of a token's KV entry in one stream")
-			fl.IntVar(&m.BlockTokens, "block-tokens", 0, "tokens that one index stands for (default: 1)")
-			fl.StringVar(&m.Selector, "selector", "", "what chose the entries: exact, dsa, quest, ...")
-			fl.StringVar(&m.Reducer, "reducer", "", "how heads became one list: max, sum, mean, union or none")
-			fl.StringVar(&m.ScoreKind, "score-kind", "", "what a score is: softmax, logit, bound, ...")
-			fl.IntVar(&f.scoreBits, "score-bits", 0, "mantissa bits to keep of scores, 23: exact (default: 10)")
-			fl.StringVar(&m.Model, "model", "", "model that was recorded")
-			fl.StringVar(&m.Decoding, "decoding", "", "greedy, sampled (with seed) or forced")
-			fl.StringVar(&m.Licence, "licence", "", "licence of the trace, as an SPDX expression")
+			fl.out(&f.out, "write the trace to this `FILE`")
+			fl.IntVar(&m.TopK, "topk", 0, "`K`, the list entries that a step reads (default: the longest list)")
+			fl.StringVar(&m.Order, "order", "", "order of a list: `rank` (best first) or index (none) (default: by the scores)")
+			fl.StringVar(&o.RequestID, "request-id", "", "request `ID` of a source that states none, such as npz")
+			fl.IntVar(&o.PromptLen, "prompt-len", 0, "number of prompt tokens, if a source does not imply it")
+			fl.IntVar(&f.sink, "sink", 0, "number of first tokens that the selector always keeps")
+			fl.IntVar(&f.local, "local", 0, "number of last tokens that the selector always keeps, with the current one")
+			sizeVar(fl, &m.EntryBytes, "entry-bytes", 0, mostBytes, "size of the KV entry of a token in one stream")
+			fl.StringVar(&m.Model, "model", "", "name of the recorded model")
+			fl.IntVar(&f.windows, "windows", 0, "keep at most `N` prompt queries (default: 32 from SGLang, otherwise all)")
+			fl.more()
+			fl.IntVar(&m.BlockTokens, "block-tokens", 0, "number of tokens that one index stands for (default: 1)")
+			fl.IntVar(&o.Layers, "layers", 0, "number of indexer layers of an SGLang source that does not state it")
+			fl.IntVar(&o.IndexTopK, "index-topk", 0, "list length of an SGLang source that does not state it")
+			fl.StringVar(&m.Selector, "selector", "", "selector that chose the entries, such as exact, dsa or quest")
+			fl.StringVar(&m.Reducer, "reducer", "", "method that made one list of several heads: max, sum, mean, union or none")
+			fl.StringVar(&m.ScoreKind, "score-kind", "", "meaning of a score, such as softmax, logit or bound")
+			fl.IntVar(&f.scoreBits, "score-bits", 0, "number of mantissa bits to keep of scores, up to 23 (default: 10)")
+			fl.StringVar(&m.Decoding, "decoding", "", "decoding of the model: greedy, sampled (with its seed) or forced")
+			fl.StringVar(&m.Licence, "licence", "", "licence of the trace as an SPDX expression")
 			fl.StringVar(&m.Generator, "generator", "", "program and command that made the source")
-			fl.StringArrayVar(&f.notes, "note", nil, "further fact, as `key=value`; repeatable")
-			sizeVar(fl, &o.Memory, "memory", 4<<30, mostMemory,
-				"memory budget; beyond it JSON lines, Arrow and Parquet go through temporary files")
+			fl.StringArrayVar(&f.notes, "note", nil, "add a fact, `KEY=VALUE` (repeatable)")
+			sizeVar(fl, &o.Memory, "memory", 4<<30, mostMemory, "memory to use before temporary files, which go to $TMPDIR")
 			fl.Lookup("memory").DefValue = "4GiB"
-			fl.StringVar(&o.Tmp, "tmp", "", "directory of temporary files (default: the system's)")
 			fl.positive("topk", "entry-bytes", "block-tokens", "prompt-len", "layers", "index-topk")
 		},
 		run:  f.run,
@@ -111,7 +108,7 @@ func (f *importFlags) complete(c *call) error {
 	}
 	for _, name := range []string{"layers", "index-topk"} {
 		if c.changed(name) && !slices.ContainsFunc(c.args, isSGLang) {
-			return usagef("--%s is of SGLang sources, %s is none", name, c.args[0])
+			return usagef("--%s needs an SGLang source, and %s is none: remove the flag", name, c.args[0])
 		}
 	}
 	m := &f.options.Meta
@@ -129,7 +126,7 @@ func (f *importFlags) complete(c *call) error {
 	for _, note := range f.notes {
 		key, value, ok := strings.Cut(note, "=")
 		if !ok || key == "" {
-			return usagef("--note %q, expected key=value", note)
+			return usagef("--note %q: expected KEY=VALUE", note)
 		}
 		if m.Notes == nil {
 			m.Notes = map[string]string{}
@@ -167,10 +164,10 @@ func explainForeign(err error) error {
 // of an unknown kind.
 func foreignText(path string) string {
 	if found, err := importer.Detect(path); err == nil {
-		return fmt.Sprintf("%s is %v, not a trace; make a trace of it: `%s`", path, found, importLine(found.Format, path))
+		return fmt.Sprintf("%s is %v, not a trace: import it with `%s`", path, found, importLine(found.Format, path))
 	}
 	if found, err := requests.Detect(path); err == nil && found != requests.Unknown && found != requests.Parquet {
-		return fmt.Sprintf("%s is a trace of requests (%v), not of selections; `%s` describes it", path, found, commandLine("inspect", path))
+		return fmt.Sprintf("%s is a trace of requests (%v), not of selections: `%s` describes it", path, found, commandLine("inspect", path))
 	}
 	return ""
 }
@@ -203,7 +200,7 @@ func withImportExample(err error, paths []string) error {
 // outputMissing returns the error of an import without --out. It also names the other flags
 // that the sources need, and a complete command.
 func outputMissing(o *importer.Options, paths []string) error {
-	err := errors.New("output missing: name it by -o TRACE")
+	err := errors.New("output missing: name it with -o TRACE")
 	for _, path := range paths {
 		found, detected := importer.Detect(path)
 		if detected != nil {

@@ -31,8 +31,8 @@ func TestForeignFiles(t *testing.T) {
 		file, want string
 		commands   []string
 	}{
-		{filepath.Join(testdata, "niah.npz"), "is npz, not a trace; make a trace of it", []string{"inspect", "validate", "replay"}},
-		{filepath.Join(testdata, "news.jsonl.gz"), "is JSON lines (gzip), not a trace; make a trace of it", []string{"inspect", "validate", "replay"}},
+		{filepath.Join(testdata, "niah.npz"), "is npz, not a trace: import it with", []string{"inspect", "validate", "replay"}},
+		{filepath.Join(testdata, "news.jsonl.gz"), "is JSON lines (gzip), not a trace: import it with", []string{"inspect", "validate", "replay"}},
 		{filepath.Join(testdata, "sglang.json.gz"), "is SGLang JSON (gzip), not a trace", []string{"inspect", "replay"}},
 		{filepath.Join(testdata, "pyarrow.parquet"), `column "layer_id" is INT64`, []string{"inspect", "validate", "replay"}},
 		{"azure.csv", "is a trace of requests (azure-csv), not of selections", []string{"validate", "replay"}},
@@ -108,12 +108,12 @@ func TestImport(t *testing.T) {
 		{[]string{npz, "--order", "rank"}, 1, []string{"--request-id"}},
 		{[]string{news, "--order", "best"}, 2, []string{`"best"`}},
 		{[]string{news, "--memory", "much"}, 2, []string{"--memory"}},
-		{[]string{news, "--note", "x"}, 2, []string{"key=value"}},
+		{[]string{news, "--note", "x"}, 2, []string{"KEY=VALUE"}},
 		{[]string{news, "--note", "x=1", "--note", "x=2"}, 2, []string{"stated twice"}},
 		{[]string{news, "--local", "0"}, 2, []string{"local 0"}},
 		{[]string{news, "--windows", "-1"}, 2, []string{"-1 windows"}},
-		{[]string{news, "--layers", "61"}, 2, []string{"--layers is of SGLang sources"}},
-		{[]string{npz, "--index-topk", "2048"}, 2, []string{"--index-topk is of SGLang sources"}},
+		{[]string{news, "--layers", "61"}, 2, []string{"--layers needs an SGLang source"}},
+		{[]string{npz, "--index-topk", "2048"}, 2, []string{"--index-topk needs an SGLang source"}},
 		{nil, 2, []string{"source missing"}},
 	} {
 		out := filepath.Join(t.TempDir(), "t.parquet")

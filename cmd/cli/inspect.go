@@ -21,23 +21,18 @@ func inspectCommand() command {
 	var format string
 	return command{
 		use:   "inspect FILE...",
-		short: "Show what is in a trace, or in a trace of requests",
-		long: `Show what is in a file, whose kind is told from its content.
-
-A trace (Parquet): metadata, extent, and the locality of its demand, that is of the
-first K blocks of each list at counted steps: overlap of consecutive steps, working
-sets, reuse distances, re-entry gaps, first-seen and pinned shares.
-trace/locality/README.md defines each figure.
-
-A trace of requests (Azure LLM inference CSV, Mooncake JSON lines; gzip'ed or not):
-arrivals, lengths of prompts and answers, shared prefixes; --topk and --layers mean
-nothing there. datasets/requests/README.md defines each figure.`,
+		short: "Describe a trace, or a trace of requests",
+		long: `Describe a trace: its metadata, its extent and the locality of its demand.
+The locality has the overlap of consecutive steps, working sets, reuse distances and the shares
+of new and pinned entries. trace/locality/README.md defines each figure.
+A trace of requests (Azure LLM inference CSV or Mooncake JSON lines) is described by its arrivals,
+lengths and shared prefixes. datasets/requests/README.md defines them.`,
 		example: "  kvreplay inspect t.parquet --layers\n  kvreplay inspect --topk 128 --format json t.parquet\n  kvreplay inspect conversation_trace.jsonl",
 		args:    atLeast(1, "trace"),
 		flags: func(fl *flagSet) {
-			fl.IntVar(&o.TopK, "topk", 0, "K of the demand, in blocks (default: the trace's)")
-			fl.VarPF((*eachLayer)(&o.Layers), "layers", "", "locality of each layer as well; takes no layers").NoOptDefVal = "true"
-			fl.format(&format, " (one object a file)", "text", "json")
+			fl.IntVar(&o.TopK, "topk", 0, "`K`, the list entries that a step reads (default: the trace's)")
+			fl.VarPF((*eachLayer)(&o.Layers), "layers", "", "print the locality of each layer too").NoOptDefVal = "true"
+			fl.format(&format, " (one object per file)", "text", "json")
 			fl.positive("topk")
 		},
 		run: func(c *call) error {
@@ -100,7 +95,7 @@ func noLayers(c *call) error {
 			continue
 		}
 		if _, err := os.Stat(arg); err != nil {
-			return usagef("--layers shows the locality of every layer and takes none, %q is given; `kvreplay derive --layers` keeps a few", arg)
+			return usagef("--layers takes no value here, and %q is not a file: `kvreplay derive --layers` selects layers", arg)
 		}
 	}
 	return nil
@@ -123,11 +118,11 @@ func inspectFile(ctx context.Context, path string, o inspect.Options) (report, e
 			return nil, fmt.Errorf("inspect: %s", text)
 		}
 		_, err := requests.Open(path)
-		return nil, fmt.Errorf("inspect: %w; or a trace (Parquet), which `kvreplay import` makes of captures", err)
+		return nil, fmt.Errorf("inspect: %w, or a trace (Parquet): `kvreplay import` makes one from captures", err)
 	case o.TopK != 0:
-		return nil, usagef("--topk is of traces with selections; %s is one of requests (%v)", path, found)
+		return nil, usagef("--topk needs a trace of selections, and %s is one of requests (%v): remove the flag", path, found)
 	case o.Layers:
-		return nil, usagef("--layers is of traces with selections; %s is one of requests (%v)", path, found)
+		return nil, usagef("--layers needs a trace of selections, and %s is one of requests (%v): remove the flag", path, found)
 	}
 	return requests.Summarise(ctx, path)
 }
@@ -138,18 +133,18 @@ func validateCommand() command {
 	return command{
 		use:   "validate FILE...",
 		short: "Check traces against every rule of the format",
-		long: `Check traces against every rule of trace/FORMAT.md. Each violation is printed with
-file, row group, row, stream and step; a good file gets one line with its digest. The
-exit code is 1 when any file breaks a rule.`,
+		long: `Check traces against every rule of trace/FORMAT.md. Each violation is printed with its file,
+row group, row, stream and step. For a good file one line with its digest is printed.
+The exit code is 1 if a file breaks a rule.`,
 		example: "  kvreplay validate t.parquet\n  kvreplay validate --limit 0 --format json traces/*.parquet",
 		args:    atLeast(1, "trace"),
 		flags: func(fl *flagSet) {
-			fl.IntVar(&limit, "limit", 20, "violations to print a file; 0 prints all")
-			fl.format(&format, " (one object a file)", "text", "json")
+			fl.IntVar(&limit, "limit", 20, "print at most `N` violations per file, or all with 0")
+			fl.format(&format, " (one object per file)", "text", "json")
 		},
 		run: func(c *call) error {
 			if limit < 0 {
-				return usagef("--limit %d, expected 0 (all) or more", limit)
+				return usagef("--limit %d: expected 0 (all) or more", limit)
 			}
 			bad := 0
 			for _, path := range c.args {
@@ -165,7 +160,7 @@ exit code is 1 when any file breaks a rule.`,
 				}
 			}
 			if bad > 0 {
-				return fmt.Errorf("%d of %d files are no valid traces (rules: trace/FORMAT.md)", bad, len(c.args))
+				return fmt.Errorf("%d of %d files are not valid traces: trace/FORMAT.md has the rules", bad, len(c.args))
 			}
 			return nil
 		},

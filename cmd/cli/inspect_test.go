@@ -54,8 +54,8 @@ func TestInspectRequestsErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		{2, []string{"--topk", "3", requestsData + "azure_code_300.csv"}, "--topk is of traces with selections"},
-		{2, []string{"--layers", requestsData + "azure_code_300.csv"}, "--layers is of traces with selections"},
+		{2, []string{"--topk", "3", requestsData + "azure_code_300.csv"}, "--topk needs a trace of selections"},
+		{2, []string{"--layers", requestsData + "azure_code_300.csv"}, "--layers needs a trace of selections"},
 		{2, []string{"--layers", newsTrace, requestsData + "azure_code_300.csv"}, "azure_code_300.csv"},
 		{1, []string{bad}, `bad.csv:2: GeneratedTokens "-3"`},
 		{1, []string{"inspect_test.go"}, "kvreplay import"},
@@ -74,8 +74,8 @@ func TestInspectRequestsErrors(t *testing.T) {
 func TestInspectLayersTakesNone(t *testing.T) {
 	path := smallTrace(t, small)
 	for want, args := range map[string][]string{
-		`takes none, "0,5" is given`:                 {path, "--layers", "0,5"},
-		`takes none, "1" is given`:                   {"--layers", "1", path},
+		`no value here, and "0,5" is not a file`:     {path, "--layers", "0,5"},
+		`no value here, and "1" is not a file`:       {"--layers", "1", path},
 		`--layers "1": expected true or false`:       {path, "--layers=1"},
 		`--layers "0": expected true or false`:       {path, "--layers=0"},
 		`--layers "0,1-3": expected true or false; `: {path, "--layers=0,1-3"},

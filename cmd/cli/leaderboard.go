@@ -36,25 +36,22 @@ func leaderboardCommand(table policies.Table) command {
 	var f boardFlags
 	return command{
 		use:   "leaderboard [ROWS...]",
-		short: "Rank policies by misses ÷ the optimum's, from result rows",
-		long: `Rank policies by misses ÷ OPT's at the same capacity, from result rows: files of
-JSON lines or CSV, or folders of *.jsonl; without any, the folder results. Rows are
-replay's (--out, or its stdout with --format jsonl); with replay --per request or finer
-the figures have 95 % intervals and the digits that these support, and policies have
-letters: those that share a letter are not distinguished. Rows that differ in a setting
-that changes counts are refused, never pooled: choose with --where. So are rows that
-miss less than the optimum which bounds them. Lossy policies are ranked apart, by their
-recall of the demand at equal budgets.
+		short: "Rank policies by misses divided by the optimum's",
+		long: `Rank policies by × OPT: misses divided by the optimum's at the same capacity.
+ROWS are files of JSON lines or CSV, or folders of *.jsonl (default: the folder results).
+Rows of kvreplay replay --per request give intervals. Policies that share a letter are not
+distinguished. The exit code is 3 if a folder lacks cells that replay was asked for.`,
+		details: `Rows that differ in a setting that changes counts are refused: choose with --where. Rows with fewer
+misses than the optimum are refused too. Lossy policies are ranked apart, by the recall of their
+demand at equal budgets. Rows from before an edit of a policy are left out.
 
-A results folder knows the cells that replay was asked for. If some have no rows, titles
-say INCOMPLETE, a note names the traces, and the exit code is 3. --where trace!=NAME
-leaves a trace out. Rows from before an edit of a policy are left out if the run that
-replaces them was stopped.
+If a folder lacks cells, titles say INCOMPLETE and a note names the traces. --where trace!=NAME
+leaves a trace out.
 
-Beside bytes a step stands the modelled time per output token (TPOT) on a machine,
-computed from the rows alone; --by time ranks by it. What it assumes is said under the
-table. h100 is the default because its link is the one with most measured constants,
-and sequential because a mean of misses then makes a mean of times.`,
+Times per output token (TPOT) are modelled from the rows alone, and notes state the assumptions.
+h100 is the default because its link has the most measured constants. sequential is the default
+because it turns a mean of misses into a mean of times. kvreplay time --help-all lists schedules
+and selections.`,
 		example: `  kvreplay leaderboard
   kvreplay leaderboard results --where topk=256 --where policy!=fifo --per-trace
   kvreplay leaderboard rows.jsonl --format markdown
@@ -62,12 +59,12 @@ and sequential because a mean of misses then makes a mean of times.`,
   kvreplay leaderboard results --out board`,
 		args: cobra.ArbitraryArgs,
 		flags: func(fl *flagSet) {
-			fl.format(&f.format, " on stdout", "table", "markdown", "csv", "json")
-			fl.out(&f.out, "also write leaderboard.md, .csv, .json, rows.parquet, ranking.svg and curves-<trace>.svg to this folder")
+			fl.format(&f.format, "", "table", "markdown", "csv", "json")
+			fl.out(&f.out, "write the board in all formats, its rows and its pictures to this `FOLDER` too")
 			fl.where(&f.where, whereUsage)
 			fl.Uint64Var(&f.seed, "seed", 0, "seed of the bootstrap and of the permutation test (default 0)")
 			fl.view(&f.view)
-			fl.BoolVar(&f.view.PerTrace, "per-trace", false, "show a table for every trace as well")
+			fl.BoolVar(&f.view.PerTrace, "per-trace", false, "print a table for every trace too")
 			f.time.define(fl)
 		},
 		run: func(c *call) error {
@@ -82,7 +79,7 @@ and sequential because a mean of misses then makes a mean of times.`,
 func (f *boardFlags) run(c *call) error {
 	paths, isData := c.args, f.format == "csv" || f.format == "json"
 	if f.view.PerTrace && f.out == "" && isData {
-		return usagef("--per-trace adds tables, --format %s has none: leave it out", f.format)
+		return usagef("--per-trace has no effect with --format %s, which has no tables: remove it", f.format)
 	}
 	timer, err := f.time.timer(c.Context())
 	if err != nil {
@@ -280,14 +277,15 @@ type boardTimeFlags struct {
 }
 
 func (f *boardTimeFlags) define(fl *flagSet) {
-	fl.enum(&f.by, "by", board.ByMisses, "`what` to rank by: misses (÷ OPT's) or time (modelled)", board.ByMisses, board.ByTime)
-	fl.StringVar(&f.machine, "hardware", "h100", "`machine` that times are modelled on, as 'kvreplay hardware list' names it")
+	fl.enum(&f.by, "by", board.ByMisses, "rank by `misses` (× OPT) or by modelled time", board.ByMisses, board.ByTime)
+	fl.StringVar(&f.machine, "hardware", "h100", "model times on this `MACHINE` of kvreplay hardware list")
+	fl.more()
+	fl.StringVar(&f.model, "model", "", "model times of this model `SHAPE` (default: each trace's own)")
+	fl.StringVar(&f.schedule, "schedule", "sequential", "model times with this schedule, `NAME[:OPTION=VALUE,...]`")
+	fl.IntVar(&f.batch, "batch", 8, "number of requests that decode together, for times")
+	fl.Int64Var(&f.context, "context", 0, "tokens of context per request, for times (default: the model's, at most 32768)")
 	f.hardware.define(fl.FlagSet)
-	fl.StringVar(&f.model, "model", "", "`shape` of the model that times are of, as 'kvreplay hardware list' names it (default: each trace's own)")
-	fl.StringVar(&f.schedule, "schedule", "sequential", "schedule of times, `NAME[:OPTION=VALUE,...]`; 'kvreplay time --help' lists them")
-	fl.IntVar(&f.batch, "batch", 8, "requests that decode together, for times")
-	fl.Int64Var(&f.context, "context", 0, "context of every request in tokens, for times (default: the model's, at most 32768)")
-	fl.StringVar(&f.selection, "selection", "auto", "how Top-K is found, for times; 'kvreplay time --help' lists the ways")
+	fl.StringVar(&f.selection, "selection", "auto", "find the Top-K by this `METHOD`, for times")
 	fl.positive("context")
 }
 
@@ -302,10 +300,10 @@ func (f *boardTimeFlags) timer(ctx context.Context) (*rowTimer, error) {
 		return nil, errUsage{err}
 	}
 	if schedule.Traits().Moves != pipeline.MovesMisses {
-		return nil, usagef("--schedule %s does not move misses: all policies take as long", schedule.Name())
+		return nil, usagef("--schedule %s moves no misses, so all policies take the same time: choose another", schedule.Name())
 	}
 	if schedule.Parts() > f.batch {
-		return nil, usagef("--schedule %s divides the batch into %d parts, --batch is %d", schedule.Name(), schedule.Parts(), f.batch)
+		return nil, usagef("--schedule %s divides the batch into %d parts: raise --batch from %d", schedule.Name(), schedule.Parts(), f.batch)
 	}
 	if err := pipeline.CheckSelection(f.selection); err != nil {
 		return nil, errUsage{err}

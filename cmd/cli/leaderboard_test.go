@@ -117,7 +117,7 @@ func TestLeaderboardErrors(t *testing.T) {
 		{rows + " --by time", exitFailed, "nothing to rank by time: no modelled TPOT: synthetic-code.parquet, synthetic-qa.parquet: the trace names no model: name a shape with --model"},
 		{rows + " --hardware h101", exitUsage, "known: a10"},
 		{rows + " --model gpt", exitUsage, "known: deepseek"},
-		{rows + " --schedule gpu", exitUsage, "--schedule gpu does not move misses"},
+		{rows + " --schedule gpu", exitUsage, "--schedule gpu moves no misses"},
 		{rows + " --schedule tbo --batch 1", exitUsage, "divides the batch into 2 parts"},
 		{rows + " --selection foo", exitUsage, `unknown selection "foo"; known: auto`},
 		{rows + " --selection mean:tokens=0", exitUsage, "selection mean:tokens=0: tokens=0 is not between 1"},

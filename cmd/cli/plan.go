@@ -31,31 +31,32 @@ func planCommand(known policies.Table) command {
 	f := planFlags{known: known}
 	return command{
 		use:   "plan PROFILE",
-		short: "Find the batch, cache size, policy and schedule with most tokens a second",
-		long: `Find the configuration with most tokens a second on a machine. Each policy and capacity
-of a profile is priced with each schedule, at growing batches, as long as they fit into
-memory and meet the SLO. A table shows the best line of each schedule with the constraint
-that keeps it from a larger batch. Candidates within 2 % share a rank.
-
-Schedules that serve another model stand in tables of their own: sparse Top-K attention,
-dense attention, dense attention with quantised KV. Oracles know more than a system can,
-such as prefetch:accuracy=1 or the policy opt, and are not ranked. Policies that see the
-future are left out unless --policy names them. Whatever has no batch that fits and meets
-the SLO is listed as dropped, with the reason.`,
-		example: `  kvreplay replay t.parquet --policy lru --policy lookahead --capacity 1x,2x,4x,8x --out curve --profile
-  kvreplay plan curve --hardware h200 --model deepseek-v3.2 --layer-map stretch --topk 2048 --context 32768 --slo 100ms`,
+		short: "Find the batch, capacity, policy and schedule with most tokens/s",
+		long: `Find the configuration with most tokens per second on a machine. Each policy and capacity of the
+profile is priced with each schedule at growing batches, if it fits into memory and meets --slo.
+The table has the best line of each schedule and the limit that stops a larger batch.
+Each kind of attention has its own table. Oracles are listed but not ranked.`,
+		details: `kvreplay time --help-all describes schedules, selections and layer maps.
+Candidates within 2 % share a rank. Oracles know more than a system can, such as
+prefetch:accuracy=1 or the policy opt. Policies that see the future are left out unless --policy
+names them. Configurations without a batch that fits and meets --slo are listed with the reason.`,
+		example: `  kvreplay replay t.parquet --policy lru,lookahead --capacity 1x,2x,4x,8x --out curve --profile
+  kvreplay plan curve --hardware h200 --model deepseek-v3.2 --layer-map stretch --slo 100ms`,
 		args: exactlyOne("profile"),
 		flags: func(fl *flagSet) {
-			f.define(fl)
-			fl.StringVar(&f.machine, "hardware", "h100", "the `machine`, as 'kvreplay hardware list' names it")
-			fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise", "tbo", "sfc", "kvpr", "flexgen", "gpu", "dense"}, "schedules to choose from, or all; 'kvreplay time --help' lists them")
-			fl.StringSliceVar(&f.names, "policy", nil, "policies to choose from (default: those of the profile that do not see the future)")
-			sizeVar(fl, &f.memory, "memory", 0, mostMemory, "memory of the GPU: 48GB is 48 × 10⁹ bytes, 48GiB is 48 × 2³⁰ (default: the machine's)")
-			fl.DurationVar(&f.slo, "slo", 0, "the longest time per output token, as in 50ms (default: none)")
-			fl.IntVar(&f.maxBatch, "max-batch", 512, "largest batch")
-			fl.IntVar(&f.top, "top", 10, "candidates to print of each table")
-			fl.BoolVar(&f.every, "every-cell", false, "a line for every policy and capacity, not only the best of each schedule")
+			fl.StringVar(&f.machine, "hardware", "h100", "plan for this `MACHINE` of kvreplay hardware list")
+			fl.DurationVar(&f.slo, "slo", 0, "longest time per output token, as in 50ms (default: none)")
+			f.defineCommon(fl)
+			fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise", "tbo", "sfc", "kvpr", "flexgen", "gpu", "dense"},
+				"choose from these `SCHEDULES`, or all")
+			fl.StringSliceVar(&f.names, "policy", nil, "choose from these `POLICIES` (default: all that do not see the future)")
+			fl.IntVar(&f.maxBatch, "max-batch", 512, "largest batch in requests")
+			sizeVar(fl, &f.memory, "memory", 0, mostMemory, "memory of the GPU, as in 48GB or 48GiB (default: the machine's)")
 			fl.format(&f.format, "", "table", "json")
+			fl.more()
+			fl.IntVar(&f.top, "top", 10, "print at most `N` candidates per table")
+			fl.BoolVar(&f.every, "every-cell", false, "print a line for every policy and capacity")
+			f.define(fl)
 			fl.positive("max-batch", "top")
 		},
 		run:  f.run,

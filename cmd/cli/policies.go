@@ -17,11 +17,11 @@ func policiesCommand(known policies.Table) command {
 	var format string
 	return command{
 		use:   "policies",
-		short: "List the policies; describe one; begin a new one",
-		long: `List the policies that replay knows, with what each needs of a trace and what it
-claims. Exact policies come first: what they evict can be fetched again. Lossy methods
-follow: what they drop is lost, and they are ranked apart. Policies that need the
-future are bounds and are never ranked with the others.`,
+		short: "List and describe policies, begin a new one",
+		long: `List the policies, the columns of a trace that each needs, and its traits.
+Exact policies come first: they can fetch an evicted entry again. Lossy policies follow: they drop
+entries for good and are ranked apart. Policies that need the future are bounds and are never
+ranked with the others.`,
 		example: "  kvreplay policies\n  kvreplay policies describe lru\n  kvreplay policies new mine",
 		flags: func(fl *flagSet) {
 			fl.format(&format, "", "table", "json")
@@ -158,11 +158,11 @@ func describePolicyCommand(known policies.Table) command {
 	var format string
 	return command{
 		use:     "describe NAME[:OPTIONS]",
-		short:   "Say what a policy does: rule, source, options, traits, documentation",
+		short:   "Describe a policy: rule, source, options, traits",
 		example: "  kvreplay policies describe lru\n  kvreplay policies describe window:2 --format json",
 		args:    atLeast(1, "policy"),
 		flags: func(fl *flagSet) {
-			fl.format(&format, " (one object a policy)", "text", "json")
+			fl.format(&format, " (one object per policy)", "text", "json")
 		},
 		run: func(c *call) error {
 			for _, name := range c.args {

@@ -35,13 +35,13 @@ func newPolicyCommand(known policies.Table) command {
 	return command{
 		use:   "new NAME",
 		short: "Write the skeleton of a new policy, with its test",
-		long: `Write a policy that compiles and passes the conformance kit, to be changed into
-yours: policies/NAME in this repository, or a module of its own with --dir. It is an exact
-policy; lossy methods have another contract, which policies/LOSSY.md has.`,
+		long: `Write an exact policy that compiles and passes the conformance kit, for you to change.
+It goes to policies/NAME in this repository, or to a module of its own with --dir.
+Lossy policies have another contract, which policies/LOSSY.md describes.`,
 		example: "  kvreplay policies new mine --register\n  kvreplay policies new mine --dir ../mine",
 		args:    exactlyOne("name of the policy"),
 		flags: func(fl *flagSet) {
-			fl.StringVar(&dir, "dir", "", "write a module of its own into this `folder`")
+			fl.StringVar(&dir, "dir", "", "write a module of its own to this `FOLDER`")
 			fl.BoolVar(&register, "register", false, "add the policy to policies/all/all.go")
 		},
 		run: func(c *call) error {
@@ -50,7 +50,7 @@ policy; lossy methods have another contract, which policies/LOSSY.md has.`,
 				return err
 			}
 			if register && s.own {
-				return usagef("--register changes policies/all/all.go of the repository; a module of its own (--dir) needs no line there")
+				return usagef("--register has no effect with --dir: a module of its own needs no line in policies/all/all.go")
 			}
 			if err := s.write(); err != nil {
 				return err
@@ -99,7 +99,7 @@ func newSketch(known policies.Table, name, dir string) (*sketch, error) {
 	}
 	s := &sketch{Name: name, Package: strings.ReplaceAll(name, "-", ""), own: dir != ""}
 	if reservedPackage(s.Package) || slices.Contains(groups, name) {
-		return nil, usagef("policy name %q: Go or kvreplay means something else by %s; choose another name", name, s.Package)
+		return nil, usagef("policy name %q: %s has another meaning in Go or kvreplay: choose another name", name, s.Package)
 	}
 	if s.own {
 		module, err := moduleAt(dir, "example.com/"+s.Package)

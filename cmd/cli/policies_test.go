@@ -79,7 +79,7 @@ func TestPoliciesNewRefuses(t *testing.T) {
 		"lru --dir here":          `policy "lru" exists`,
 		"My_Policy --dir here":    "lower case words",
 		"mine":                    "not the root of github.com/kvreplay/kvreplay",
-		"mine --dir a --register": "--register changes policies/all/all.go",
+		"mine --dir a --register": "--register has no effect with --dir",
 	} {
 		if code, out, errs := run(append([]string{"policies", "new"}, strings.Fields(args)...)...); code != 2 || !strings.Contains(errs, want) || out != "" {
 			t.Errorf("new %s: exit code %d, want 2 with %q: %s", args, code, want, errs)

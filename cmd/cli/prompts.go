@@ -25,8 +25,8 @@ type promptsFlags struct {
 }
 
 func (f *promptsFlags) define(fl *flagSet) {
-	fl.needOut(&f.out, "PROMPTS.jsonl", "the prompts file to write, with its manifest beside it; both appear only when all went well")
-	fl.StringVar(&f.tokenizer, "tokenizer", "", "what counts tokens: a built-in vocabulary, or the path of a model's tokenizer.json (default: "+tokens.Default+")")
+	fl.needOut(&f.out, "PROMPTS.jsonl", "write the prompts to this `FILE`, and their manifest next to it")
+	fl.StringVar(&f.tokenizer, "tokenizer", "", "count tokens by a built-in vocabulary or by this tokenizer.json (default: "+tokens.Default+")")
 }
 
 // promptsMaker makes prompts, writes each, and returns their manifest.
@@ -116,9 +116,9 @@ type longbenchFlags struct {
 func (f *longbenchFlags) define(fl *flagSet, tasks string) {
 	f.promptsFlags.define(fl)
 	fl.StringSliceVar(&f.options.Tasks, "task", []string{longbench.All}, tasks)
-	fl.IntVar(&f.options.Samples, "samples", 0, "rows of a task at most (default: all)")
-	fl.Uint64Var(&f.seed, "seed", 0, "draws the rows of --samples (default: the first ones are taken)")
-	fl.IntVar(&f.options.Length, "length", 0, "tokens of a prompt at most, chat template and generation not counted; of longer ones the middle is cut out (default: uncut)")
+	fl.IntVar(&f.options.Samples, "samples", 0, "make at most `N` prompts per task (default: all)")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed that draws the rows of --samples (default: the first rows)")
+	fl.IntVar(&f.options.Length, "length", 0, "cut the middle of prompts with more than `N` tokens (default: no limit)")
 	fl.positive("samples", "length")
 }
 
@@ -126,7 +126,7 @@ func (f *longbenchFlags) define(fl *flagSet, tasks string) {
 func (f *longbenchFlags) complete(c *call) error {
 	if c.changed("seed") {
 		if f.options.Samples == 0 {
-			return usagef("--seed draws rows: it needs --samples")
+			return usagef("--seed needs --samples")
 		}
 		f.options.Seed = &f.seed
 	}
@@ -137,19 +137,17 @@ func longbenchCommand() command {
 	var f longbenchFlags
 	return command{
 		use:   "longbench SOURCE... -o PROMPTS",
-		short: "Make prompts of LongBench's files, which you bring: 21 sets and LongBench-E",
-		long: `Make prompts of LongBench v1. A source is the original data.zip, a folder of
-<set>.jsonl, or one such file, gzip'ed or not. Prompts, tokens to generate, truncation
-and the use of a chat template are those of the benchmark.
-
-Sets: ` + wrapped(setNames()) + `
-Those of LongBench-E end in _e.`,
+		short: "Make prompts from LongBench's files, which you provide",
+		long: `Make prompts from LongBench v1. SOURCE is the original data.zip, a folder of <set>.jsonl, or one
+such file, with or without gzip. Prompts, generated lengths, truncation and the use of a chat
+template are those of the benchmark.`,
+		details: "Sets (those of LongBench-E end in _e):\n    " + strings.Join(setNames(), ", "),
 		example: `  kvreplay datasets make longbench data.zip -o longbench.jsonl --length 31500
   kvreplay datasets make longbench multi_news.jsonl lcc.jsonl -o some.jsonl --samples 5 --seed 1
   kvreplay datasets make longbench data.zip -o e.jsonl --task all_e --tokenizer model/tokenizer.json`,
 		args: atLeast(1, "source"),
 		flags: func(fl *flagSet) {
-			f.define(fl, "sets by name, all (those of the 21 that are there) or all_e")
+			f.define(fl, "make prompts of these `SETS`, of all in the source, or of all_e")
 		},
 		run: func(c *call) error {
 			if err := f.complete(c); err != nil {
@@ -168,19 +166,18 @@ func longbenchV2Command() command {
 	var f longbenchFlags
 	return command{
 		use:   "longbench-v2 SOURCE -o PROMPTS",
-		short: "Make prompts of LongBench v2's data.json, which you bring: 503 questions",
-		long: fmt.Sprintf(`Make prompts of LongBench v2's %d questions. The source is the original data.json, a
-file of the same rows as JSON lines, gzip'ed or not, or a folder with data.json. A
-domain is a task; the reference is the letter of the right choice.
-
-Domains: `, longbench.RowsV2) + wrapped(longbench.DomainTasks()),
+		short: "Make prompts from LongBench v2's data.json, which you provide",
+		long: fmt.Sprintf(`Make prompts from LongBench v2's %d questions. SOURCE is the original data.json, a file of the
+same rows as JSON lines, with or without gzip, or a folder with data.json. A domain is a task, and
+the reference answer is the letter of the right choice.`, longbench.RowsV2),
+		details: "Domains:\n    " + strings.Join(longbench.DomainTasks(), ", "),
 		example: `  kvreplay datasets make longbench-v2 data.json -o v2.jsonl --length 120000
-  kvreplay datasets make longbench-v2 data.json -o v2.jsonl --task code_repository_understanding --context short --samples 10`,
+  kvreplay datasets make longbench-v2 data.json -o v2.jsonl --context short --samples 10`,
 		args: exactlyOne("source"),
 		flags: func(fl *flagSet) {
-			f.define(fl, "domains by name, or all")
-			fl.StringVar(&f.options.Difficulty, "difficulty", "", "easy or hard questions only")
-			fl.StringVar(&f.options.Context, "context", "", "short, medium or long contexts only")
+			f.define(fl, "make prompts of these `DOMAINS`, or of all")
+			fl.StringVar(&f.options.Difficulty, "difficulty", "", "make prompts of only the easy or the hard questions")
+			fl.StringVar(&f.options.Context, "context", "", "make prompts of only the short, medium or long contexts")
 		},
 		run: func(c *call) error {
 			if err := f.complete(c); err != nil {
@@ -211,22 +208,6 @@ func setNames() (names []string) {
 	return names
 }
 
-// wrapped returns a list of names as lines of help.
-func wrapped(names []string) string {
-	var b strings.Builder
-	width := 12
-	for i, name := range names {
-		if width += len(name) + 2; width > 84 {
-			b.WriteString(",\n  ")
-			width = len(name) + 4
-		} else if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(name)
-	}
-	return b.String()
-}
-
 // offlineFlags are the flags of `make offline` as typed.
 type offlineFlags struct {
 	promptsFlags
@@ -238,26 +219,23 @@ func offlineCommand() command {
 	o := &f.options
 	return command{
 		use:   "offline -o PROMPTS",
-		short: "Make LongBench-like prompts without a download: of Go's sources and a public-domain text",
-		long: `Make prompts of tasks that stand in for LongBench's, of what a machine with Go has:
-the distribution's sources and the text that comes with them, and the standard library
-of Python where there is one. They are substitutes, and say so in each row. The same
-options and sources give the same prompts.
-
-Tasks, the set of LongBench that each stands in for, and what is asked:
-` + offlineTasks(),
+		short: "Make LongBench-like prompts without a download",
+		long: `Make prompts of tasks that resemble LongBench's, from files that a machine with Go has: the sources
+and texts of the Go distribution, and Python's standard library if it is installed. Each row says
+that it is a substitute. The same options and sources give the same prompts.`,
+		details: "Tasks, the set of LongBench that each resembles, and the question:" + offlineTasks(),
 		example: `  kvreplay datasets make offline --task all --length 8192 --samples 5 -o prompts.jsonl
   kvreplay datasets make offline --task qa_text,passage_count_text --text novel.txt -o novel.jsonl
-  kvreplay datasets make offline --task repobench_go --length 131072 --tokenizer model/tokenizer.json -o long.jsonl`,
+  kvreplay datasets make offline --task repobench_go --length 131072 -o long.jsonl`,
 		flags: func(fl *flagSet) {
 			f.promptsFlags.define(fl)
-			fl.StringSliceVar(&o.Tasks, "task", []string{offline.All}, "tasks by name, or all")
-			fl.IntVar(&o.Samples, "samples", 5, "prompts of each task")
-			fl.IntVar(&o.Length, "length", 8192, "tokens of a prompt at most, chat template not counted, those to generate included")
-			fl.Uint64Var(&o.Seed, "seed", 42, "what the prompts are drawn with")
-			fl.StringVar(&o.Places.GoRoot, "goroot", "", "Go distribution with its sources (default: $GOROOT, or what 'go env GOROOT' says)")
-			fl.StringVar(&o.Places.Python, "python", "", "folder of Python's standard library (default: that of python3)")
-			fl.StringArrayVar(&o.Places.Texts, "text", nil, "plain text for the tasks that end in _text; repeatable (default: Newton's Opticks of the Go distribution)")
+			fl.StringSliceVar(&o.Tasks, "task", []string{offline.All}, "make prompts of these `TASKS`, or of all")
+			fl.IntVar(&o.Samples, "samples", 5, "number of prompts per task")
+			fl.IntVar(&o.Length, "length", 8192, "most tokens of a prompt and its answer, without a chat template")
+			fl.Uint64Var(&o.Seed, "seed", 42, "seed of all random numbers")
+			fl.StringVar(&o.Places.GoRoot, "goroot", "", "read the Go distribution in this `FOLDER` (default: $GOROOT, or that of go env)")
+			fl.StringVar(&o.Places.Python, "python", "", "read Python's standard library in this `FOLDER` (default: that of python3)")
+			fl.StringArrayVar(&o.Places.Texts, "text", nil, "use this plain text `FILE` in the _text tasks (repeatable) (default: Newton's Opticks)")
 			fl.positive("samples", "length")
 		},
 		run:  f.run,
@@ -270,7 +248,7 @@ func (f *offlineFlags) run(c *call) error {
 		return task == offline.All || strings.HasSuffix(strings.TrimSpace(task), "_text")
 	}
 	if f.options.Places.Texts != nil && !slices.ContainsFunc(f.options.Tasks, ofText) {
-		return usagef("--text is for the tasks that end in _text, --task names none")
+		return usagef("--text needs a task that ends in _text, and --task names none")
 	}
 	var notes []string
 	err := f.write(c, f.options.Places.Texts, func(ctx context.Context, t tokens.Tokenizer, write func(*prompts.Row) error) (*prompts.Manifest, error) {
@@ -312,26 +290,23 @@ func rulerCommand() command {
 	return command{
 		use:   "ruler -o PROMPTS",
 		short: "Make prompts of RULER's 13 tasks at any length",
-		long: `Make prompts of RULER: needles in haystacks, variable tracking, word counts and
-questions, each as long as fits in --length tokens with what is to be generated.
-
-Tasks: ` + wrapped(ruler.Names()) + `
-
-Essays and questions are read from the user's files; without them, texts that are
-built in stand in, and rows and manifest say so.`,
+		long: `Make prompts of RULER: needles in haystacks, variable tracking, word counts and questions.
+Each prompt is as long as --length allows. Without --essays, --squad and --hotpotqa, built-in texts
+replace the benchmark's, and rows and manifest say so.`,
+		details: "Tasks:\n    " + strings.Join(ruler.Names(), ", "),
 		example: `  kvreplay datasets make ruler --task all --length 4096 --samples 5 -o prompts.jsonl
-  kvreplay datasets make ruler --task niah_multikey_3,vt --length 8192,32768 -o long.jsonl --tokenizer Llama-3/tokenizer.json
+  kvreplay datasets make ruler --task niah_multikey_3,vt --length 8192,16384 -o long.jsonl
   kvreplay datasets make ruler --task qa_1 --length 16384 -o qa.jsonl --squad dev-v2.0.json`,
 		flags: func(fl *flagSet) {
 			f.promptsFlags.define(fl)
-			fl.StringSliceVar(&o.Tasks, "task", []string{"all"}, "tasks, comma-separated or repeated, or all")
-			fl.IntSliceVar(&o.Lengths, "length", []int{4096}, "tokens of prompt and generation; several make prompts of each")
-			fl.IntVar(&o.Samples, "samples", 500, "prompts of each task and length")
-			fl.Uint64Var(&o.Seed, "seed", 42, "draws needles, words and positions")
-			fl.IntVar(&o.TemplateTokens, "template-tokens", 0, "tokens within --length to keep free for a chat template")
-			fl.StringVar(&o.Essays, "essays", "", "haystack: PaulGrahamEssays.json, a text file or a folder of them (default: Newton's Opticks)")
-			fl.StringVar(&o.Squad, "squad", "", "questions of qa_1: dev-v2.0.json of SQuAD (default: made from Go's documentation)")
-			fl.StringVar(&o.HotpotQA, "hotpotqa", "", "questions of qa_2: hotpot_dev_distractor_v1.json of HotpotQA (default: made from Go's documentation)")
+			fl.StringSliceVar(&o.Tasks, "task", []string{"all"}, "make prompts of these `TASKS`, or of all")
+			fl.IntSliceVar(&o.Lengths, "length", []int{4096}, "most tokens of a prompt and its answer, one or more `LENGTHS`")
+			fl.IntVar(&o.Samples, "samples", 500, "number of prompts per task and length")
+			fl.Uint64Var(&o.Seed, "seed", 42, "seed of all random numbers")
+			fl.IntVar(&o.TemplateTokens, "template-tokens", 0, "tokens of --length to reserve for a chat template (default 0)")
+			fl.StringVar(&o.Essays, "essays", "", "haystack `FILE`: PaulGrahamEssays.json, a text or a folder (default: Newton's Opticks)")
+			fl.StringVar(&o.Squad, "squad", "", "questions of qa_1, dev-v2.0.json of SQuAD (default: from Go's documentation)")
+			fl.StringVar(&o.HotpotQA, "hotpotqa", "", "questions of qa_2, hotpot_dev_distractor_v1.json (default: from Go's documentation)")
 		},
 		run:  f.run,
 		next: last,
@@ -346,7 +321,7 @@ func (f *rulerFlags) run(c *call) error {
 		readers := ruler.ReadersOf(texts.flag)
 		named := func(task string) bool { return task == "all" || slices.Contains(readers, task) }
 		if texts.file != "" && !slices.ContainsFunc(f.options.Tasks, named) {
-			return usagef("--%s is for the task %s, which --task does not name", texts.flag, strings.Join(readers, " or "))
+			return usagef("--%s needs the task %s, which --task does not name", texts.flag, strings.Join(readers, " or "))
 		}
 	}
 	inputs := append(filesOf([]string{f.options.Essays}, ".txt", ".md"), f.options.Squad, f.options.HotpotQA)

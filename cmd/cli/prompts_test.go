@@ -58,7 +58,7 @@ func TestMakeLongbenchRefused(t *testing.T) {
 		"unknown set":                  {"longbench", longbenchRows, "-o", "OUT", "--task", "multinew"},
 		"not in the sources":           {"longbench", longbenchRows, "-o", "OUT", "--task", "lcc"},
 		"too short for multi_news":     {"longbench", longbenchRows, "-o", "OUT", "--length", "12"},
-		"--seed draws rows":            {"longbench", longbenchRows, "-o", "OUT", "--seed", "1"},
+		"--seed needs --samples":       {"longbench", longbenchRows, "-o", "OUT", "--seed", "1"},
 		"--length 0":                   {"longbench", longbenchRows, "-o", "OUT", "--length", "0"},
 		"--samples -1":                 {"longbench", longbenchRows, "-o", "OUT", "--samples", "-1"},
 		"make longbench-v2`":           {"longbench", longbenchV2, "-o", "OUT"},
@@ -201,7 +201,7 @@ func TestMakeOfflineRefused(t *testing.T) {
 
 // Every task is in the help and in the document.
 func TestOfflineTasksAreDocumented(t *testing.T) {
-	help, _ := kvreplay(t, 0, "datasets", "make", "offline", "--help")
+	help, _ := kvreplay(t, 0, "datasets", "make", "offline", "--help-all")
 	readme := content(t, "../../datasets/offline/README.md")
 	for _, x := range offline.Tasks() {
 		if !strings.Contains(help, "\n  "+x.Name+" ") || !strings.Contains(readme, "`"+x.Name+"`") {

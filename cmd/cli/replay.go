@@ -45,54 +45,92 @@ func replayCommand(table policies.Table) command {
 	f := replayFlags{table: table}
 	return command{
 		use:   "replay TRACE...",
-		short: "Replay traces through policies and print a summary or result rows",
-		long: `Replay traces through cache policies: every policy at every capacity, on each
-trace. A summary of ten lines goes to stdout, and --format prints the rows instead. With
---out rows are kept in one file a trace, NAME.rows.jsonl, which ` + "`kvreplay leaderboard`" + `
-reads and to which later runs into the folder add. A run with --out that was stopped
-continues where it was when the same command is given again. A run with more policies or
-capacities replays only the new cells, and those of a policy whose decisions have changed
-since. With --profile or --referee a trace is finished or begun again, and with --referee
-every cell is replayed.`,
+		short: "Replay traces through policies and count their misses",
+		long: `Replay every policy at every capacity on each trace and count the misses exactly.
+The default output is a summary. --out keeps the rows of each trace, for kvreplay leaderboard.
+The same command continues a run with --out that was stopped. Further runs into the folder
+replay only the cells that it lacks.`,
+		details: `Policies: kvreplay policies lists them. Three groups stand for several:
+  all                   every exact policy that the trace can serve, with window:1 to window:4
+  lossy                 every lossy policy that the trace can serve
+  window:1-16           windows of 1 to 16 steps
+
+Capacities, for each stream:
+  1.5x                  1.5 × K entries
+  0.2ctx                0.2 of the prompt's tokens
+  6400                  6400 entries
+  64MiB                 bytes of a request, shared by its streams
+  1x+2x@64              1 × K entries, and 2 × K from step 64 on
+  peak:window:2         as many entries as the policy window:2 keeps at its peak
+  sweep[:N]             a curve of N capacities (default 64) from 1x to below 16x
+
+Warm-up, the choice of the blocks that are resident before step 0:
+  auto                  lru:W with the most windows that every stream has, or cold
+  lru:W                 the policy runs over the last W windows of the prompt
+  importance:W          the blocks with the largest sum of scores in the last W windows
+                        (importance:W,scope=request sums over all streams of a request)
+  staging               the first blocks behind the sinks
+  cold                  none
+
+Prefetch, fetches before the step that demands the block (SIZE is a capacity):
+  predicted:SIZE        the trace's predicted_indices, into a staging buffer
+  candidates:SIZE       the candidates of the step before, into a staging buffer
+  candidates:SIZE,swap  the candidates, into the cache: at most SIZE a step replace worse ones
+
+Outliers, blocks that stay on the GPU outside the capacity:
+  windows:N             the N blocks of a stream that most windows demand
+  unlisted:N            N blocks that the trace's selector keeps and that no list names
+
+Clusters, units of unequal size:
+  lists                 read from the lists of a selector that ranks clusters
+  FILE                  a file of kvreplay clusters
+  ...,page=N            each cluster takes whole pages of N tokens
+
+Without --inclusive a tier keeps the blocks that the cache above evicts, and most policies are
+LRU there. Below the last tier every block is found. With --profile or --referee a stopped trace
+begins again, and with --referee every cell is replayed.
+kvreplay help combinations lists the flags that do not combine.`,
 		example: `  kvreplay replay t.parquet
-  kvreplay replay t.parquet --policy lru --policy lookahead --policy window:2 --policy opt \
-      --topk 256 --candidates 320 --capacity 1x,1.5x,2x,4x,0.2ctx,6400 --warmup lru:32 --out results`,
+  kvreplay replay t.parquet --policy lru,opt,window:2 --capacity 1.5x,2x --per request --out results`,
 		args: atLeast(1, "trace"),
 		flags: func(fl *flagSet) {
-			fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "policies, each `NAME[:OPTIONS]`, comma-separated or repeated; all: every exact policy that the trace can serve, windows of 1 to 4 steps among them; lossy: every lossy one; window:1-16: windows from 1 to 16 steps")
-			fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request), 1x+2x@64 (grows at step 64), peak:window:2, sweep[:N] (a curve: 64 or N from 1x to below 16x)")
-			fl.StringVar(&f.setting.Warmup, "warmup", "auto", "lru:W, importance:W[,scope=request] (W prompt windows), staging, cold; auto: lru with the windows that all streams have")
-			fl.IntVar(&f.setting.TopK, "topk", 0, "K, the demand's budget in entries of a list, whatever --block-tokens makes of them (default: the trace's)")
-			fl.IntVar(&f.setting.Candidates, "candidates", 0, "M, how many entries of a list policies may see (default: the trace's)")
-			fl.IntVar(&f.setting.Sink, "sink", 0, "first tokens that are always resident (default: the trace's, or 0)")
-			fl.IntVar(&f.setting.Local, "local", 0, "last tokens that are always resident, the one being generated among them (default: the trace's, or 1)")
-			sizeVar(fl, &f.bytes, "entry-bytes", 0, mostBytes, "bytes of a token's entry in a stream (default: the trace's)")
-			fl.IntVar(&f.setting.BlockTokens, "block-tokens", 0, "tokens of a block, the unit of the cache (default: the trace's)")
-			fl.BoolVar(&f.shareHeads, "share-heads", false, "the heads of a layer share one cache, of blocks that hold all of them")
-			fl.IntVar(&f.setting.StepTokens, "mtp", 1, "consecutive positions that a step decodes: their demands are joined")
-			fl.StringVar(&f.setting.Clusters, "clusters", "", "units of unequal sizes: lists (read off the lists of a selector that ranks clusters), or a `FILE` of clusters; either with ,page=N: each takes whole pages of N tokens")
-			fl.StringVar(&f.setting.Outliers, "outliers", "", "blocks of a stream that stay on the GPU for good, beside the capacity: windows:N (the N that most prompt windows demand), unlisted:N (kept by the trace's selector, in no list)")
-			fl.StringVar(&f.setting.Prefetch, "prefetch", "", "fetch ahead into a staging buffer: predicted:SIZE (predicted_indices), candidates:SIZE (ranks K … M-1 of the step before); SIZE as a capacity; candidates:SIZE,swap: into the cache, at most SIZE a step, for what ranks worse")
-			fl.StringArrayVar(&f.tiers, "tier", nil, "a cache below the GPU's, repeatable from fast to slow: `NAME=POLICY@CAPACITY`, as in dram=lru@8x; below the last everything is found")
-			fl.BoolVar(&f.inclusive, "inclusive", false, "with --tier: tiers keep a copy of what passes through; otherwise they keep what the one above gives up, and most policies are LRU there (TIERS.md)")
-			fl.StringVar(&f.allocation, "allocation", "", "`PLAN` of kvreplay allocate: what each layer and head may keep, instead of --capacity")
-			fl.StringVar(&f.setting.Reallocation, "reallocate", "", "with --allocation: every `STEPS[:METHOD]` decode steps divide the plan's memory anew by what was observed in them, by a METHOD of allocate (default 2d-greedy)")
-			fl.StringVar(&f.setting.Pool, "pool", "", "streams that share one cache of the sum of their capacities: those of a `request` (all layers and heads) or of a layer (its heads) (default: each has its own)")
-			fl.StringSliceVar(&f.layers, "layers", nil, "layers to replay, as in 0,5,10-20 (default: all)")
-			fl.StringSliceVar(&f.requests, "requests", nil, "requests to replay, by id (default: all)")
-			fl.enum(&f.per, "per", string(replay.PerCell), "rows: one a `cell`, request, layer or stream",
+			fl.StringArrayVar(&f.policies, "policy", []string{"all"}, "replay these policies, each `NAME[:OPTIONS]`, or a group: all, lossy")
+			fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "3x", "4x"},
+				"capacity of each stream, `SIZE` as in 2x (of K), 0.2ctx, 6400 or 64MiB")
+			fl.IntVar(&f.setting.TopK, "topk", 0, "`K`, the list entries that a step reads (default: the trace's)")
+			fl.StringVar(&f.setting.Warmup, "warmup", "auto", "choose the blocks resident before step 0 by this `METHOD`")
+			fl.StringSliceVar(&f.layers, "layers", nil, "replay only these `LAYERS`, as in 0,5,10-20 (default: all)")
+			fl.StringSliceVar(&f.requests, "requests", nil, "replay only the requests of these `IDS` (default: all)")
+			fl.enum(&f.per, "per", string(replay.PerCell), "count one row per `cell`, request, layer or stream",
 				string(replay.PerCell), string(replay.PerRequest), string(replay.PerLayer), string(replay.PerStream))
-			fl.enum(&f.format, "format", "", "on stdout: `summary` (ten lines), or all rows as table, jsonl or csv (default summary, with --out nothing)",
+			fl.out(&f.out, "keep rows, and profiles, in this `FOLDER`, one file per trace")
+			fl.enum(&f.format, "format", "", "print a `summary`, or all rows as table, jsonl or csv (default: nothing with --out)",
 				"summary", "table", "jsonl", "csv")
-			fl.parallel(&f.parallel, "workers; rows do not depend on it")
-			fl.Uint64Var(&f.setting.Seed, "seed", 0, "seed of policies that draw (default 0)")
-			fl.out(&f.out, "folder to keep rows (and profiles) in, one file a trace")
-			fl.BoolVar(&f.explain, "explain", false, "say for each policy of a group why it is left out, and what it needs")
-			fl.BoolVar(&f.fresh, "fresh", false, "with --out: replay cells that the folder has, too")
-			fl.DurationVar(&f.checkpoint, "checkpoint", replay.DefaultCheckpoint, "with --out: how often progress within a trace is kept")
-			fl.BoolVar(&f.referee, "referee", false, "replay with the slow second engine too and stop at the first difference")
-			fl.BoolVar(&f.profile, "profile", false, "with --out: write a per-step profile (Parquet), the input of the time model")
-			fl.BoolVar(&f.indices, "profile-indices", false, "with --profile: the missed indices of every step too")
+			fl.BoolVar(&f.profile, "profile", false, "write the misses of every step to --out, for kvreplay time and plan")
+			fl.parallel(&f.parallel, "number of workers, which changes no row")
+			fl.more()
+			fl.IntVar(&f.setting.Candidates, "candidates", 0, "`M`, the list entries that policies see (default: the trace's)")
+			fl.IntVar(&f.setting.Sink, "sink", 0, "pin the first `N` tokens of the context (default: the trace's, or 0)")
+			fl.IntVar(&f.setting.Local, "local", 0, "pin the last `N` tokens, with the one being decoded (default: the trace's, or 1)")
+			sizeVar(fl, &f.bytes, "entry-bytes", 0, mostBytes, "size of an entry (default: the trace's)")
+			fl.IntVar(&f.setting.BlockTokens, "block-tokens", 0, "tokens per block, the unit of the cache (default: the trace's)")
+			fl.BoolVar(&f.shareHeads, "share-heads", false, "join the heads of a layer in one cache, with blocks that hold all heads")
+			fl.IntVar(&f.setting.StepTokens, "mtp", 1, "decode this many consecutive positions per step and join their demands")
+			fl.StringVar(&f.setting.Clusters, "clusters", "", "cache units of unequal size, from the lists or a `FILE`")
+			fl.StringVar(&f.setting.Outliers, "outliers", "", "keep these blocks on the GPU outside the capacity, as in windows:64")
+			fl.StringVar(&f.setting.Pool, "pool", "", "share one cache among the streams of a `request` or of a layer (default: each has its own)")
+			fl.StringVar(&f.setting.Prefetch, "prefetch", "", "fetch ahead from `SOURCE`, as in predicted:64 or candidates:64")
+			fl.StringArrayVar(&f.tiers, "tier", nil, "add a cache below the GPU's, `NAME=POLICY@CAPACITY` as in dram=lru@8x, fastest first")
+			fl.BoolVar(&f.inclusive, "inclusive", false, "keep copies in tiers of the blocks that pass through them")
+			fl.StringVar(&f.allocation, "allocation", "", "use the sizes in this `PLAN` of kvreplay allocate instead of --capacity")
+			fl.StringVar(&f.setting.Reallocation, "reallocate", "",
+				"divide the plan's memory again every `STEPS[:METHOD]` decode steps (default method 2d-greedy)")
+			fl.Uint64Var(&f.setting.Seed, "seed", 0, "seed of policies that draw at random (default 0)")
+			fl.BoolVar(&f.explain, "explain", false, "print why each policy of a group is left out")
+			fl.BoolVar(&f.fresh, "fresh", false, "replay also the cells that --out already has")
+			fl.DurationVar(&f.checkpoint, "checkpoint", replay.DefaultCheckpoint, "time between saves of the progress within a trace")
+			fl.BoolVar(&f.referee, "referee", false, "check every step with a slow second engine and stop at the first difference")
+			fl.BoolVar(&f.indices, "profile-indices", false, "add the missed indices of every step to the profile")
 			fl.positive("topk", "candidates", "block-tokens", "mtp", "local", "entry-bytes")
 			fl.goWith(outFlag, "fresh", "checkpoint")
 		},
@@ -138,7 +176,7 @@ func (f *replayFlags) run(c *call) error {
 	redone := changes{}
 	for _, t := range tasks {
 		if t.profile != nil {
-			t.profile.Failing = func(err error) { bar.note("kvreplay: %v; the replay goes on, for the rows", err) }
+			t.profile.Failing = func(err error) { bar.note("kvreplay: %v: the replay continues without the profile", err) }
 		}
 		result, err := f.finish(c.Context(), t, o.Store)
 		if err != nil {
@@ -236,7 +274,7 @@ func (f *replayFlags) options(c *call) (o replay.Options, err error) {
 	o.Inclusive = f.inclusive
 	if f.allocation != "" {
 		if c.changed("capacity") {
-			return o, usagef("--allocation says what is kept, --capacity too: give one of them")
+			return o, usagef("--allocation and --capacity both set capacities: remove one of them")
 		}
 		o.Capacities = nil
 		if o.Allocation, err = unlessStopped(c.Context(), func() (*allocate.Plan, error) { return allocate.Read(f.allocation) }); err != nil {
@@ -244,7 +282,7 @@ func (f *replayFlags) options(c *call) (o replay.Options, err error) {
 		}
 	}
 	if c.changed("capacity") && !slices.ContainsFunc(o.Policies, hasCapacity) {
-		return o, usagef("--capacity is of policies that have one, and %s has none: leave it out, or name others with --policy too", o.Policies[0].Name())
+		return o, usagef("--capacity has no effect, because %s has no capacity: remove the flag or add a policy that has one", o.Policies[0].Name())
 	}
 	if o.Layers, err = parseLayers(f.layers); err != nil {
 		return o, errUsage{err}
@@ -279,13 +317,13 @@ func (f *replayFlags) check(c *call) error {
 	case f.setting.Sink < 0:
 		return usagef("--sink %d: expected at least 0", f.setting.Sink)
 	case f.setting.Reallocation != "" && f.allocation == "":
-		return usagef("--reallocate divides the memory of a plan anew: give one with --allocation")
+		return usagef("--reallocate needs a plan: name one with --allocation")
 	case f.inclusive && len(f.tiers) == 0:
-		return usagef("--inclusive goes with --tier")
+		return usagef("--inclusive needs --tier")
 	case f.profile && f.out == "":
-		return usagef("--profile writes a file: say where with --out DIR")
+		return usagef("--profile writes a file: name its folder with --out DIR")
 	case f.indices && !f.profile:
-		return usagef("--profile-indices goes with --profile")
+		return usagef("--profile-indices needs --profile")
 	}
 	return nil
 }
@@ -301,7 +339,7 @@ func checkPeaks(table policies.Table, specs []policies.Spec, capacities []replay
 		case err != nil:
 			return fmt.Errorf("capacity %v: %w", c, err)
 		case !spec.Entry.Traits.Windowed:
-			return fmt.Errorf("capacity %v: %s has a capacity itself; expected a policy without, as in peak:window:2", c, spec.Name())
+			return fmt.Errorf("capacity %v: %s has a capacity: expected a policy without one, as in peak:window:2", c, spec.Name())
 		case spec.Name() != c.Peak():
 			return fmt.Errorf("capacity %v: write it peak:%s", c, spec.Name())
 		case !slices.ContainsFunc(specs, func(s policies.Spec) bool { return s.Name() == spec.Name() }):

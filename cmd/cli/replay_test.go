@@ -146,7 +146,7 @@ func TestBadInput(t *testing.T) {
 		"capacity nonsense":     {[]string{good, "--capacity", "big"}, 2, []string{`capacity "big"`, "1.5x"}},
 		"peak of nothing":       {[]string{good, "--capacity", "peak:"}, 2, []string{`capacity "peak:"`, "peak:POLICY"}},
 		"peak of no policy":     {[]string{good, "--capacity", "peak:window:-1"}, 2, []string{"capacity peak:window:-1", "window:N with N steps"}},
-		"peak of a cache":       {[]string{good, "--policy", "lru", "--capacity", "peak:lru"}, 2, []string{"lru has a capacity itself"}},
+		"peak of a cache":       {[]string{good, "--policy", "lru", "--capacity", "peak:lru"}, 2, []string{"lru has a capacity: expected a policy without one"}},
 		"peak spelled anew":     {[]string{good, "--policy", "window:2", "--capacity", "peak:window:02"}, 2, []string{"write it peak:window:2"}},
 		"peak beside the run":   {[]string{good, "--policy", "lru", "--capacity", "peak:window:2"}, 2, []string{"the run has no policy window:2; add --policy window:2"}},
 		"peak left out":         {[]string{good, "--warmup", "staging", "--capacity", "peak:window:2"}, 1, []string{"capacity peak:window:2: policy window:2 is not part of this run"}},
@@ -159,12 +159,11 @@ func TestBadInput(t *testing.T) {
 		"policy options":        {[]string{good, "--policy", "window:many"}, 2, []string{"window:N"}},
 		"policy misspelt":       {[]string{good, "--policy", "LRUU"}, 2, []string{`unknown policy "LRUU", did you mean lrfu or lru?`}},
 		"policies with a typo":  {[]string{good, "--policy", "fifo,lur"}, 2, []string{`unknown policy "lur"`}},
-		"output to stdout":      {[]string{good, "--out", "-"}, 2, []string{"--out - is not stdout"}},
+		"output to stdout":      {[]string{good, "--out", "-"}, 2, []string{"--out - does not mean stdout"}},
 		"no number":             {[]string{good, "--mtp", "two"}, 2, []string{`--mtp "two": expected a whole number; see`}},
 		"no seed":               {[]string{good, "--seed", "-1"}, 2, []string{`--seed "-1": expected a whole number of at least 0`}},
-		"no bytes":              {[]string{good, "--entry-bytes", "4KB2"}, 2, []string{`--entry-bytes "4KB2": expected whole bytes, as in 656 or 4KiB`}},
+		"no bytes":              {[]string{good, "--entry-bytes", "4KB2"}, 2, []string{`--entry-bytes "4KB2": expected whole bytes, as in 656, 4G or 4GiB`}},
 		"bits":                  {[]string{good, "--entry-bytes", "656Kb"}, 2, []string{`--entry-bytes "656Kb": expected whole bytes`}},
-		"a unit of nothing":     {[]string{good, "--entry-bytes", "4K"}, 2, []string{`--entry-bytes "4K": expected whole bytes`}},
 		"half a byte":           {[]string{good, "--entry-bytes", "1.5"}, 2, []string{`--entry-bytes "1.5": expected whole bytes`}},
 		"half a byte, unit":     {[]string{good, "--entry-bytes", "1.5 B"}, 2, []string{`--entry-bytes "1.5 B": expected whole bytes`}},
 		"too many bytes":        {[]string{good, "--entry-bytes", "9000000000000000000"}, 2, []string{"--entry-bytes", "expected at most 1GiB"}},
@@ -178,8 +177,8 @@ func TestBadInput(t *testing.T) {
 		"no layers":             {[]string{good, "--layers", ""}, 2, []string{"--layers is empty"}},
 		"no requests":           {[]string{good, "--requests="}, 2, []string{"--requests is empty"}},
 		"no capacities":         {[]string{good, "--capacity", ""}, 2, []string{"--capacity is empty"}},
-		"fresh without --out":   {[]string{good, "--fresh"}, 2, []string{"--fresh goes with --out"}},
-		"keeps without --out":   {[]string{good, "--checkpoint", "1s"}, 2, []string{"--checkpoint goes with --out"}},
+		"fresh without --out":   {[]string{good, "--fresh"}, 2, []string{"--fresh needs --out"}},
+		"keeps without --out":   {[]string{good, "--checkpoint", "1s"}, 2, []string{"--checkpoint needs --out"}},
 		"profile without --out": {[]string{good, "--profile"}, 2, []string{"--out DIR"}},
 	}
 	for name, c := range cases {
@@ -453,7 +452,7 @@ func TestClustersRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"name it by -o":       {ranked},
+		"name it with -o":     {ranked},
 		"also an input":       {ranked, "-o", ranked},
 		"that ranks clusters": {"../../datasets/corpus/selectors_qa_text.exact.parquet", "-o", out},
 		"write " + folder:     {ranked, "-o", filepath.Join(folder, "no", "clusters.jsonl")},

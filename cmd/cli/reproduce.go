@@ -33,26 +33,21 @@ func reproduceCommand() command {
 	return command{
 		use:   "reproduce [" + strings.Join(known, "|") + "]...",
 		short: "Compare kvreplay with what the papers printed",
-		long: `Compute the papers' tables, figures and statements with the code that the other
-commands run, and compare each figure with the printed one. The output begins with the
-number of figures by kind, because kinds differ in what an agreement proves. It names the
-figures of the papers that it does not compare. The exit code is 1 if a figure is past
-its gate, the largest error allowed, without a known reason.
-
-` + paperList() + `
-Some sections replay real traces (--traces). Without them, they say which they need.
-replay/REPRODUCTION.md is the report of all papers. replay/reproduce/README.md explains
-kinds and results.`,
+		long: `Compute the papers' tables, figures and statements with kvreplay's own code and compare each
+figure with the printed one. Some sections replay real traces (--traces).
+replay/REPRODUCTION.md is the full report, and replay/reproduce/README.md explains the results.
+The exit code is 1 if a figure misses its gate, the largest error allowed, for no known reason.`,
+		details: "Papers:\n" + paperList(),
 		example: `  kvreplay reproduce all
   kvreplay reproduce kvdrive --section fig-20
   kvreplay reproduce all --out report --format json`,
 		values: known,
 		args:   knownPapers(known),
 		flags: func(fl *flagSet) {
-			fl.StringSliceVar(&f.traces, "traces", nil, "traces and folders of traces (default "+strings.Join(traceFolders, " and ")+", where they are)")
-			fl.StringVar(&f.hardware, "hardware-dir", "", "`folder` of YAML files that replace bundled machines and models, to see what depends on them")
-			fl.StringSliceVar(&f.sections, "section", nil, "only these `sections`, each NAME or PAPER/NAME (default: all); where each names its paper, the other papers are not computed")
-			fl.out(&f.out, "write "+reproduce.FileName+" and its figures into this `folder` too")
+			fl.StringSliceVar(&f.traces, "traces", nil, "replay these trace `FILES` and folders (default "+strings.Join(traceFolders, " and ")+")")
+			fl.StringVar(&f.hardware, "hardware-dir", "", "replace bundled machines and models by the YAML files of this `FOLDER`")
+			fl.StringSliceVar(&f.sections, "section", nil, "compute only these `SECTIONS`, each NAME or PAPER/NAME (default: all)")
+			fl.out(&f.out, "write "+reproduce.FileName+" and its figures to this `FOLDER` too")
 			fl.format(&f.format, "", "table", "markdown", "csv", "json")
 		},
 		run: f.run,

@@ -23,21 +23,21 @@ func serialCommand() command {
 	var f serialFlags
 	return command{
 		use:   "serial TRACE...",
-		short: "Replay access by access, as cache simulators do, beside the replay by steps",
-		long: `Replay traces one access after the other with the caches of hashicorp/golang-lru, and
-show beside it what the policies of the same names miss when a whole step is
-classified at once, as ` + "`kvreplay replay`" + ` does. With --flatten the accesses are printed
-as CSV for other simulators. replay/serial/README.md says what the difference is.`,
+		short: "Replay access by access, as cache simulators do",
+		long: `Replay traces one access after the other with the caches of hashicorp/golang-lru.
+The table compares the misses with those of kvreplay replay, which classifies a whole step at once.
+--flatten prints the accesses as CSV for other simulators. replay/serial/README.md explains the
+difference.`,
 		example: `  kvreplay serial t.parquet --policy lru --capacity 1x,2x
   kvreplay serial t.parquet --layers 5 --flatten > layer5.csv`,
 		args: atLeast(1, "trace"),
 		flags: func(fl *flagSet) {
-			fl.StringArrayVar(&f.policies, "policy", []string{"lru", "2q", "arc"}, "policies, each `NAME[:OPTIONS]`, comma-separated or repeated: lru, 2q[:OPTIONS], arc, or all")
-			fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "4x"}, "capacities a stream: 1.5x (of K), 0.2ctx (of the prompt), 6400 (entries), 64MiB (a request)")
-			fl.IntVar(&f.topk, "topk", 0, "K, the demand's budget in blocks (default: the trace's)")
-			fl.StringVar(&f.warmup, "warmup", "auto", "lru:W (the last W prompt windows) or cold; auto: all windows")
-			fl.StringSliceVar(&f.layers, "layers", nil, "layers to replay, as in 0,5,10-20 (default: all)")
-			fl.StringSliceVar(&f.requests, "requests", nil, "requests to replay, by id (default: all)")
+			fl.StringArrayVar(&f.policies, "policy", []string{"lru", "2q", "arc"}, "replay these policies, each `NAME[:OPTIONS]`: lru, 2q, arc or all")
+			fl.StringSliceVar(&f.capacities, "capacity", []string{"1x", "1.5x", "2x", "4x"}, "capacity of each stream, `SIZE` as in 2x (of K), 0.2ctx, 6400 or 64MiB")
+			fl.IntVar(&f.topk, "topk", 0, "`K`, the blocks that a step reads (default: the trace's)")
+			fl.StringVar(&f.warmup, "warmup", "auto", "replay the windows first: auto (all), lru:W (the last W) or cold")
+			fl.StringSliceVar(&f.layers, "layers", nil, "replay only these `LAYERS`, as in 0,5,10-20 (default: all)")
+			fl.StringSliceVar(&f.requests, "requests", nil, "replay only the requests of these `IDS` (default: all)")
 			fl.format(&f.format, "", "table", "jsonl")
 			fl.BoolVar(&f.flatten, "flatten", false, "print the accesses of one trace as CSV and replay nothing")
 			fl.positive("topk")
@@ -95,7 +95,7 @@ func (f *serialFlags) options() (o serial.Options, err error) {
 	}
 	for _, p := range o.Policies {
 		if p.Entry.Traits.Lossy {
-			return o, usagef("policy %s is lossy: serial replays caches, which fetch again what they evict", p.Name())
+			return o, usagef("policy %s is lossy: serial replays only exact policies", p.Name())
 		}
 	}
 	if o.Capacities, err = replay.ParseCapacities(f.capacities); err != nil {
@@ -109,7 +109,7 @@ func (f *serialFlags) options() (o serial.Options, err error) {
 	}
 	switch {
 	case slices.ContainsFunc(o.Capacities, func(c replay.Capacity) bool { return c.Peak() != "" }):
-		return o, usagef("--capacity peak:POLICY is of policies that serial does not replay")
+		return o, usagef("--capacity peak:POLICY needs a policy without capacity, which serial does not replay")
 	case len(o.Capacities) == 0:
 		return o, usagef("--capacity: expected at least one")
 	}
@@ -140,11 +140,11 @@ func (f *serialFlags) checkFlatten(c *call) error {
 		return nil
 	}
 	if len(c.args) > 1 {
-		return usagef("--flatten prints one trace, %d are named", len(c.args))
+		return usagef("--flatten prints one trace, but %d are named: name one", len(c.args))
 	}
 	for _, name := range []string{"policy", "capacity", "format"} {
 		if c.changed(name) {
-			return usagef("--flatten prints the accesses as CSV and replays nothing: leave --%s out", name)
+			return usagef("--%s has no effect with --flatten, which replays nothing: remove it", name)
 		}
 	}
 	return nil

@@ -43,7 +43,7 @@ func TestSpellings(t *testing.T) {
 // An alias of several schedules is an error that lists them. Help lists all aliases.
 func TestAmbiguousSpelling(t *testing.T) {
 	says(t, 2, `schedule "ESS" is ambiguous, did you mean da or dba or layerwise?`, "time", "--prompt", "256", "--generate", "8", "--model", "opt-13b", "--schedule", "ESS")
-	if help := must(t, "time", "--help"); !strings.Contains(help, "prefetch (infinigen)") {
+	if help := must(t, "time", "--help-all"); !strings.Contains(help, "prefetch (infinigen)") {
 		t.Errorf("help does not say that infinigen is prefetch:\n%s", help)
 	}
 }

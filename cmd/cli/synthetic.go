@@ -31,42 +31,38 @@ func syntheticCommand() command {
 	g, d := &f.given, synthetic.Default() // which --help shows
 	return command{
 		use:   "synthetic -o TRACE",
-		short: "Make a synthetic Top-K trace with dialled locality",
-		long: `Make a synthetic Top-K trace. Dials come from --preset, then --dials, then flags,
-the later ones winning; what none of them says is the default below, 0 where there is
-none. A flag sets its dial for all layers.
-
-Presets: ` + strings.Join(synthetic.Presets(), ", ") + `
-
-The same dials and seed give the same bytes, at any --parallel. Synthetic traces stand
-in for scale; datasets/synthetic/README.md says what they capture and what not.`,
+		short: "Make a synthetic Top-K trace with the locality of your choice",
+		long: `Make a synthetic Top-K trace. Its dials come from --preset, then from --dials, then from flags,
+and the last value counts. A flag sets its dial for all layers.
+The same dials and seed give the same bytes. datasets/synthetic/README.md describes the limits
+of synthetic traces.`,
 		example: `  kvreplay datasets make synthetic --preset deepseek-v3.2-32k -o x.parquet
-  kvreplay datasets make synthetic --preset deepseek-v3.2-128k --layers 4 --steps 64 --requests 2 --seed 7 -o small.parquet
+  kvreplay datasets make synthetic --preset deepseek-v3.2-128k --layers 4 -o small.parquet
   kvreplay datasets fit real.parquet -o dials.yaml
   kvreplay datasets make synthetic --dials dials.yaml --requests 100 -o scaled.parquet`,
 		flags: func(fl *flagSet) {
-			fl.needOut(&f.out, "TRACE", "the trace to write; appears only when all went well")
-			fl.StringVar(&f.preset, "preset", "", "begin with a preset: "+strings.Join(synthetic.Presets(), ", "))
-			fl.StringVar(&f.dials, "dials", "", "YAML or JSON `file` of dials, as fit writes it")
-			fl.parallel(&f.parallel, "streams drawn at once; the bytes do not depend on it")
-			fl.Uint64Var(&g.Seed, "seed", d.Seed, "the only source of chance")
+			fl.needOut(&f.out, "TRACE", "write the trace to this `FILE`")
+			fl.StringVar(&f.preset, "preset", "", "begin with this `PRESET`: "+strings.Join(synthetic.Presets(), ", "))
+			fl.StringVar(&f.dials, "dials", "", "read dials from this `FILE` (YAML or JSON), as kvreplay datasets fit writes it")
 			fl.IntVar(&g.Requests, "requests", d.Requests, "number of requests")
-			fl.IntVar(&g.Layers, "layers", d.Layers, "number of layers: the first so many of a preset")
-			fl.IntVar(&g.Heads, "heads", 0, "KV heads with a selection of their own; 0: a layer shares one")
-			fl.IntVar(&g.Context, "context", d.Context, "tokens of a prompt")
-			fl.IntVar(&g.Steps, "steps", d.Steps, "decode steps")
-			fl.IntVar(&g.Windows, "windows", d.Windows, "prompt windows before the decode steps")
-			fl.IntVar(&g.Sink, "sink", 0, "first tokens that are pinned, which no list names; needs --local")
-			fl.IntVar(&g.Local, "local", 0, "last tokens that are pinned, the one being generated included; 0: nothing is said of pins")
-			fl.IntVar(&g.TopK, "topk", d.TopK, "K, the demand")
-			fl.IntVar(&g.Candidates, "candidates", 0, "M, the length of a list (default: 1.25 × K)")
-			fl.StringVar(&g.Order, "order", d.Order, "rank, or index for lists without ranks, M = K")
-			fl.Float64Var(&g.Scores, "scores", 0, "exponent of scores as a power law of the rank; 0: none")
-			sizeVar(fl, &g.EntryBytes, "entry-bytes", 0, mostBytes, "bytes of a token's entry in a stream")
-			fl.Float64Var(&g.LayerSpread, "layer-spread", 0, "standard deviation of log churn, 1 − overlap, between layers")
-			fl.Float64Var(&g.HeadSpread, "head-spread", 0, "standard deviation of log churn between the heads of a layer")
-			for i := range synthetic.LocalityDials {
-				dial := &synthetic.LocalityDials[i]
+			fl.IntVar(&g.Layers, "layers", d.Layers, "number of layers, the first of a preset")
+			fl.IntVar(&g.Heads, "heads", 0, "number of heads with their own lists (default 0, one list per layer)")
+			fl.IntVar(&g.Context, "context", d.Context, "number of prompt tokens")
+			fl.IntVar(&g.Steps, "steps", d.Steps, "number of decode steps")
+			fl.IntVar(&g.Windows, "windows", d.Windows, "number of prompt windows before the decode steps")
+			fl.IntVar(&g.TopK, "topk", d.TopK, "`K`, the list entries that a step reads")
+			fl.Float64(flagOf(&synthetic.LocalityDials[0]), *synthetic.LocalityDials[0].At(&d.Locality), synthetic.LocalityDials[0].Usage)
+			fl.Uint64Var(&g.Seed, "seed", d.Seed, "seed of all random numbers")
+			fl.parallel(&f.parallel, "number of streams made at once, which changes no byte")
+			fl.more()
+			fl.IntVar(&g.Candidates, "candidates", 0, "`M`, the length of a list (default: 1.25 × K)")
+			fl.IntVar(&g.Sink, "sink", 0, "pin the first `N` tokens, with --local (default 0)")
+			fl.IntVar(&g.Local, "local", 0, "pin the last `N` tokens, with the one being decoded (default 0, pins are not recorded)")
+			fl.StringVar(&g.Order, "order", d.Order, "order of a list: rank, or index with M = K")
+			fl.Float64Var(&g.Scores, "scores", 0, "exponent of scores as a power of the rank (default 0, no scores)")
+			sizeVar(fl, &g.EntryBytes, "entry-bytes", 0, mostBytes, "size of an entry that the trace states (default: none)")
+			for i := range synthetic.LocalityDials[1:] {
+				dial := &synthetic.LocalityDials[1+i]
 				fl.Float64(flagOf(dial), *dial.At(&d.Locality), dial.Usage)
 			}
 		},
@@ -108,8 +104,8 @@ func (f *syntheticFlags) run(c *call) error {
 	fmt.Fprintf(c.stderr, "%s: %s, %s, %s indices%s\n", f.out,
 		count(streams, "stream"), count(rows, "row"), humanize.Comma(rows*int64(d.Candidates)), layers)
 	if overlap, asked := d.Reached(); math.Abs(overlap-asked) > mostOverlapError {
-		fmt.Fprintf(c.stderr, "warning: the overlap is %.3f, the dials ask for %.3f: they contradict each other; "+
-			"lower --burst, lengthen --context, or take an overlap further from 0\n", overlap, asked)
+		fmt.Fprintf(c.stderr, "warning: the overlap is %.3f instead of %.3f, because the dials contradict each other: "+
+			"lower --burst, lengthen --context, or move the overlap away from 0\n", overlap, asked)
 	}
 	return nil
 }
@@ -139,7 +135,7 @@ func (f *syntheticFlags) options(c *call) (*synthetic.Dials, error) {
 		return nil, err
 	}
 	if layers > 0 && d.Layers > layers {
-		return nil, usagef("layers %d, but preset %s has %d: ask for as many at most", d.Layers, f.preset, layers)
+		return nil, usagef("layers %d: preset %s has only %d", d.Layers, f.preset, layers)
 	}
 	if err := d.Validate(); err != nil {
 		return nil, errUsage{err}
@@ -164,7 +160,6 @@ func (f *syntheticFlags) override(fl *pflag.FlagSet, d *synthetic.Dials) error {
 		{"sink", func() { d.Sink = g.Sink }}, {"local", func() { d.Local = g.Local }},
 		{"order", func() { d.Order = g.Order }}, {"scores", func() { d.Scores = g.Scores }},
 		{"entry-bytes", func() { d.EntryBytes = g.EntryBytes }},
-		{"layer-spread", func() { d.LayerSpread = g.LayerSpread }}, {"head-spread", func() { d.HeadSpread = g.HeadSpread }},
 	} {
 		if fl.Changed(o.name) {
 			o.set()
@@ -205,20 +200,18 @@ func fitCommand() command {
 	var f fitFlags
 	return command{
 		use:   "fit TRACE",
-		short: "Estimate the dials of a trace, and check a synthetic twin",
-		long: `Estimate the dials that describe a trace, layer by layer, or head by head where heads
-select, and print them; -o keeps them as a file for ` + "`kvreplay datasets make synthetic --dials`" + `.
-
---check makes a synthetic twin, of eight times the requests, replays both traces and
-prints the misses of LRU, lookahead and the optimum, the twin's for as much demand,
-with the twin's error. A warning says where it exceeds 12 %.`,
+		short: "Estimate the dials of a trace for make synthetic",
+		long: `Estimate the dials that describe each layer of a trace, or each head if heads have their own lists.
+-o keeps them in a file for kvreplay datasets make synthetic --dials.
+--check makes a synthetic twin with eight times the requests, replays both and prints the misses of
+LRU, lookahead and the optimum. A warning follows if an error exceeds 12 %.`,
 		example: "  kvreplay datasets fit t.parquet -o dials.yaml --check\n  kvreplay datasets make synthetic --dials dials.yaml --requests 100 -o scaled.parquet",
 		args:    exactlyOne("trace"),
 		flags: func(fl *flagSet) {
-			fl.out(&f.out, "the dial file to write (YAML)")
-			fl.BoolVar(&f.check, "check", false, "make the twin and compare misses")
-			fl.Uint64Var(&f.seed, "seed", 1, "seed of the twin, kept in the dial file")
-			fl.parallel(&f.parallel, "layers or heads fitted at once; the dials do not depend on it")
+			fl.out(&f.out, "write the dials to this `FILE` (YAML)")
+			fl.BoolVar(&f.check, "check", false, "make a synthetic twin and compare the misses")
+			fl.Uint64Var(&f.seed, "seed", 1, "seed of the twin, which the dial file keeps")
+			fl.parallel(&f.parallel, "number of layers or heads fitted at once, which changes no dial")
 		},
 		run:  f.run,
 		next: withOut("datasets", "make", "synthetic", "-o", "synthetic.parquet", "--dials"),
@@ -257,7 +250,7 @@ func (f *fitFlags) run(c *call) error {
 		return err
 	}
 	if worst, ok := twin.Worst(rows); ok && math.Abs(worst.Error()) > twin.Most {
-		fmt.Fprintf(c.stderr, "warning: the twin's misses are off by up to %s (%s at %s), more than %.0f %%: do not let it stand in for the trace there\n",
+		fmt.Fprintf(c.stderr, "warning: the twin's misses are off by up to %s (%s at %s), more than %.0f %%: do not use the twin for the trace there\n",
 			errorText(worst), worst.Policy, worst.Capacity, 100*twin.Most)
 	}
 	return printTwin(c.stdout, rows)

@@ -78,22 +78,22 @@ func TestBadSynthetic(t *testing.T) {
 		code int
 		args []string
 	}{
-		"overlap 1, expected at most":       {2, []string{"--overlap", "1"}},
-		"overlap NaN":                       {2, []string{"--overlap", "NaN"}},
-		"near -1, expected 0 to 1":          {2, []string{"--near=-1"}},
-		"candidates M = 2500, but":          {2, []string{"--topk", "2000"}},
-		"candidates M = 10 is less than":    {2, []string{"--candidates", "10"}},
-		"did you mean deepseek-v3.2-32k or": {2, []string{"--preset", "deepseek-32k"}},
-		"did you mean overlap?":             {1, []string{"--dials", bad}},
-		"no such file":                      {1, []string{"--dials", filepath.Join(dir, "none.yaml")}},
-		"--parallel 0":                      {2, []string{"--parallel", "0"}},
-		"unknown flag --gap-medium, did":    {2, []string{"--gap-medium", "3"}},
-		"unexpected argument \"more\"":      {2, []string{"more"}},
-		"preset llama-3-8b-120k has 32":     {2, []string{"--preset", "llama-3-8b-120k", "--layers", "33"}},
-		"preset deepseek-v3.2-32k has 6":    {2, []string{"--preset", "deepseek-v3.2-32k", "--layers", "70"}},
-		"layers 0":                          {2, []string{"--layers", "0"}},
-		"streams":                           {2, []string{"--layers", "999999999999"}},
-		"expected M = K = 64":               {2, []string{"--order", "index", "--candidates", "80"}},
+		"overlap 1, expected at most":         {2, []string{"--overlap", "1"}},
+		"overlap NaN":                         {2, []string{"--overlap", "NaN"}},
+		"near -1, expected 0 to 1":            {2, []string{"--near=-1"}},
+		"candidates M = 2500, but":            {2, []string{"--topk", "2000"}},
+		"candidates M = 10 is less than":      {2, []string{"--candidates", "10"}},
+		"did you mean deepseek-v3.2-32k or":   {2, []string{"--preset", "deepseek-32k"}},
+		"did you mean overlap?":               {1, []string{"--dials", bad}},
+		"no such file":                        {1, []string{"--dials", filepath.Join(dir, "none.yaml")}},
+		"--parallel 0":                        {2, []string{"--parallel", "0"}},
+		"unknown flag --gap-medium, did":      {2, []string{"--gap-medium", "3"}},
+		"unexpected argument \"more\"":        {2, []string{"more"}},
+		"preset llama-3-8b-120k has only 32":  {2, []string{"--preset", "llama-3-8b-120k", "--layers", "33"}},
+		"preset deepseek-v3.2-32k has only 6": {2, []string{"--preset", "deepseek-v3.2-32k", "--layers", "70"}},
+		"layers 0":                            {2, []string{"--layers", "0"}},
+		"streams":                             {2, []string{"--layers", "999999999999"}},
+		"expected M = K = 64":                 {2, []string{"--order", "index", "--candidates", "80"}},
 	} {
 		code, _, stderr := makeSynthetic(out, c.args...)
 		if code != c.code || !strings.Contains(stderr, text) {

@@ -45,41 +45,49 @@ func timeCommand(known policies.Table) command {
 	o, d := &f.options, &f.decoding
 	return command{
 		use:   "time PROFILE | --prompt N --generate N",
-		short: "Price the misses of a profile in time on a machine",
-		long: `Say how long decode steps take on a machine: the misses of a profile, which
-` + "`kvreplay replay --profile`" + ` writes, are priced on the machine's link and drives, and
-a schedule places them beside the model's operators on a timeline of GPU, link, CPU and
-SSD. PROFILE is such a file or a folder that has one. Nothing is replayed again.
-Brackets before a title state the conditions that limit the figures, such as a synthetic
-trace or a scaled K. Notes state what was scaled or assumed. replay/pipeline/README.md
-has the models.
-
-The schedules kvpr, flexgen, ellm and dense attend to the whole context, so they take as
-long whatever a cache would miss. They need no profile: --prompt and --generate describe a
-batch of equal requests instead. All others attend to the Top-K that a selection finds.
-
-Schedules:
+		short: "Model the time of decode steps from a replay's misses",
+		long: `Model how long decode steps take on a machine. PROFILE is a file of kvreplay replay --profile, or
+its folder. Its misses are priced on the machine's link and drives, and a schedule places them on a
+timeline with the model's operators. Without a profile, --prompt and --generate describe a batch
+for the schedules that read the whole context.
+replay/pipeline/README.md describes the models. Notes state what was scaled or assumed.`,
+		details: `Schedules:
 ` + pipeline.ScheduleList() + `
 
-Case does not count in names. Other names of schedules:
-  ` + pipeline.ScheduleAliases(),
+Other names of schedules, in upper or lower case:
+    ` + pipeline.ScheduleAliases() + `
+
+Selections, the ways to find the Top-K:
+  auto                        the model's indexer, or minmax
+  indexer                     the indexer of the model
+  minmax[:tokens=16]          bounds of 16 tokens (Quest)
+  mean[:tokens=8,rank=0]      means of 8 tokens (ShadowKV)
+  centroids[:tokens=16]       centroids of clusters (KVDrive, RetroInfer)
+  keys                        all keys
+
+Layer maps, the profiled layer for each layer of the model:
+  nearest                     the profiled layer with the nearest number
+  stretch                     the profiled layers, stretched over the model
+  0-19=5,20-60=25             profiled layer 5 for the layers 0 to 19, layer 25 for the others`,
 		example: `  kvreplay replay t.parquet --policy lru --capacity 2x --out results --profile
-  kvreplay time results --hardware h100 --model deepseek-v3.2 --batch 64 --schedule dba --layer-map stretch
-  kvreplay time results --hardware all --batch 8 --schedule da,sfc --layer-map nearest --format csv
-  kvreplay time --prompt 256 --generate 64 --model opt-6.7b --hardware a100-40 --batch 32 --schedule flexgen,kvpr`,
+  kvreplay time results --hardware h100 --model deepseek-v3.2 --batch 64 --layer-map stretch
+  kvreplay time results --hardware all --schedule da,sfc --batch 8 --layer-map nearest --format csv
+  kvreplay time --prompt 256 --generate 64 --model opt-6.7b --batch 32 --schedule flexgen,kvpr`,
 		args: f.profileOrDecoding,
 		flags: func(fl *flagSet) {
-			f.define(fl)
-			fl.IntVar(&d.prompt, "prompt", 0, "without a profile: tokens of every request's prompt, for kvpr, flexgen, ellm and dense")
-			fl.IntVar(&d.generate, "generate", 0, "without a profile: tokens that every request generates, the first of them by prefill")
-			fl.BoolVar(&d.static, "static", false, "without a profile: the cache has prompt and generated positions from the first step on")
-			fl.StringSliceVar(&f.machines, "hardware", []string{"h100"}, "`machines` that 'kvreplay hardware list' names, or all")
-			fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise"}, "schedules, each `NAME[:OPTION=VALUE,...]`, or all that the batch and the profile allow")
-			fl.IntVar(&o.Batch, "batch", 1, "requests that decode together on a GPU, drawn from the profile")
-			fl.StringVar(&f.policy, "policy", "", "whose misses (default: the only policy there is)")
-			fl.StringVar(&f.capacity, "capacity", "", "at which capacity (default: the only one there is)")
-			fl.StringVar(&f.timeline, "timeline", "", "write the median step to this `file` as trace events, for ui.perfetto.dev")
+			fl.StringSliceVar(&f.machines, "hardware", []string{"h100"}, "price on these `MACHINES` of kvreplay hardware list, or all")
+			fl.StringSliceVar(&f.schedules, "schedule", []string{"layerwise"}, "price these schedules, each `NAME[:OPTION=VALUE,...]`, or all")
+			f.defineCommon(fl)
+			fl.IntVar(&o.Batch, "batch", 1, "number of requests that decode together, drawn from the profile")
+			fl.StringVar(&f.policy, "policy", "", "price the misses of this policy (default: the only one)")
+			fl.StringVar(&f.capacity, "capacity", "", "price the misses at this capacity (default: the only one)")
+			fl.IntVar(&d.prompt, "prompt", 0, "number of prompt tokens per request, without a profile")
+			fl.IntVar(&d.generate, "generate", 0, "number of generated tokens per request, without a profile")
+			fl.StringVar(&f.timeline, "timeline", "", "write the median step to this `FILE` of trace events, for ui.perfetto.dev")
 			fl.format(&f.format, "", "table", "json", "csv")
+			fl.more()
+			fl.BoolVar(&d.static, "static", false, "allocate the whole cache from the first step on, without a profile")
+			f.define(fl)
 		},
 		run: func(c *call) error {
 			f.policy = known.Canonical(f.policy)
@@ -89,30 +97,34 @@ Case does not count in names. Other names of schedules:
 	}
 }
 
-// define adds the flags that time and plan share.
+// defineCommon adds the common flags that time and plan share.
+func (f *timeFlags) defineCommon(fl *flagSet) {
+	fl.StringVar(&f.model, "model", "", "scale to this model `SHAPE` of kvreplay hardware list (default: the profile's)")
+	fl.StringVar(&f.layerMap, "layer-map", "", "map profiled layers to the model's: nearest, stretch or `MODEL=PROFILED,...`")
+	fl.IntVar(&f.topk, "topk", 0, "scale the misses to this `K` in tokens (default: the profile's)")
+	fl.Int64Var(&f.options.Context, "context", 0, "tokens of context per request (default: the profile's)")
+}
+
+// define adds the other flags that time and plan share.
 func (f *timeFlags) define(fl *flagSet) {
 	o := &f.options
 	f.hardware.define(fl.FlagSet)
-	fl.StringVar(&f.model, "model", "", "the model's `shape`, as 'kvreplay hardware list' names it (default: the profile's)")
-	fl.StringVar(&f.layerMap, "layer-map", "", "which profiled layer stands for which of the model's: nearest, stretch, or `MODEL=PROFILED,...` as in 0-19=5,20-60=25")
-	fl.IntVar(&f.topk, "topk", 0, "scale the counts from the profile's K to this one, in tokens (default: as they are)")
-	fl.StringVar(&f.selection, "selection", "auto", "how Top-K is found: indexer, minmax[:tokens=16], mean[:tokens=8,rank=0], centroids[:tokens=16], keys; auto: the model's indexer, or minmax")
+	fl.StringVar(&f.selection, "selection", "auto", "find the Top-K by this `METHOD`")
 	fl.Uint64Var(&o.Seed, "seed", 0, "seed of the draw of requests (default 0)")
-	fl.IntVar(&o.Steps, "steps", 0, "steps to price (default: as many as the longest request has)")
-	fl.Int64Var(&o.Context, "context", 0, "context of every request in tokens, for computation and memory (default: the profile's)")
-	fl.IntVar(&o.Positions, "positions", 0, "positions that a step decodes of every request, for computation and write-back (default: the profile's)")
-	fl.Float64Var(&o.Accept, "accept", 0, "tokens that a step yields, 1 to the positions that it decodes; must be given where these are several")
-	fl.IntVar(&o.Experts, "expert-gpus", 0, "GPUs that share the routed experts (default: doubled from 1 until half of each GPU is free)")
-	fl.IntVar(&o.Threads, "threads", 16, "threads of the host that look up")
-	fl.Float64Var(&o.Reserve, "reserve", 0, "`share` of GPU memory for driver, context, activations and workspace, as in 0.1 (default: an estimate for the GPU and the batch)")
-	fl.StringVar(&o.Path, "path", "fastest", "path of fetches: fastest, call, batch, kernel")
-	fl.BoolVar(&o.Merge, "merge", false, "adjacent missed blocks move as one piece")
-	fl.Int64Var(&o.Fragments, "fragments", 1, "places that a block lies in; 2 where K and V are apart")
+	fl.IntVar(&o.Steps, "steps", 0, "number of steps to price (default: those of the longest request)")
+	fl.IntVar(&o.Positions, "positions", 0, "positions that a step decodes per request (default: the profile's)")
+	fl.Float64Var(&o.Accept, "accept", 0, "tokens that a step yields (required with several positions)")
+	fl.IntVar(&o.Experts, "expert-gpus", 0, "number of GPUs that share the routed experts (default: half of each GPU stays free)")
+	fl.IntVar(&o.Threads, "threads", 16, "threads of the host that look up entries")
+	fl.Float64Var(&o.Reserve, "reserve", 0, "reserve this `SHARE` of GPU memory for driver and workspace, as in 0.1 (default: an estimate)")
+	fl.StringVar(&o.Path, "path", "fastest", "transfer path of fetches: fastest, call, batch or kernel")
+	fl.BoolVar(&o.Merge, "merge", false, "move adjacent missed blocks as one piece")
+	fl.Int64Var(&o.Fragments, "fragments", 1, "pieces per block, 2 if K and V are stored apart")
 	fl.depth(&o.Depth)
-	fl.Float64Var(&o.Ahead.Accuracy, "read-ahead", 0, "share of the SSD's reads that are named when a layer begins, and hide behind its projections and selection; the rest is read again (default: reads wait for the selection)")
-	fl.BoolVar(&o.Ahead.Direct, "gpudirect", false, "the SSD writes into the GPU (GPUDirect Storage)")
-	fl.StringVar(&f.table, "table", "", "CSV `file` of measured operator times, instead of the roofline")
-	fl.BoolVar(&f.extrapolate, "extrapolate", false, "with --table: go on beyond its points")
+	fl.Float64Var(&o.Ahead.Accuracy, "read-ahead", 0, "predict this `SHARE` of the SSD reads before the selection (default: none)")
+	fl.BoolVar(&o.Ahead.Direct, "gpudirect", false, "let the SSD write into the GPU (GPUDirect Storage)")
+	fl.StringVar(&f.table, "table", "", "read measured operator times from this CSV `FILE` (default: a roofline)")
+	fl.BoolVar(&f.extrapolate, "extrapolate", false, "extend --table beyond its points")
 	fl.positive("topk", "steps", "context", "positions", "accept", "expert-gpus")
 }
 
@@ -132,17 +144,17 @@ func (f *timeFlags) profileOrDecoding(c *cobra.Command, args []string) error {
 		return exactlyOne("profile")(c, args)
 	}
 	if f.decoding.prompt == 0 && f.decoding.generate == 0 {
-		return usagef("--static goes with --prompt and --generate")
+		return usagef("--static needs --prompt and --generate")
 	}
 	if len(args) > 0 {
-		return usagef("--prompt and --generate describe requests instead of a profile, %s is named as well", args[0])
+		return usagef("--prompt and --generate replace a profile: remove them or %s", args[0])
 	}
 	if f.decoding.prompt < 1 || f.decoding.generate < 2 {
-		return usagef("--prompt %d --generate %d: expected at least 1 and 2 tokens; the first is prefill's", f.decoding.prompt, f.decoding.generate)
+		return usagef("--prompt %d --generate %d: expected at least 1 and 2 tokens (prefill generates the first)", f.decoding.prompt, f.decoding.generate)
 	}
 	for _, name := range []string{"policy", "capacity", "layer-map", "topk", "context", "seed"} {
 		if c.Flags().Changed(name) {
-			return usagef("--%s goes with a profile, not with --prompt and --generate", name)
+			return usagef("--%s needs a profile: remove it, or --prompt and --generate", name)
 		}
 	}
 	return nil
@@ -198,10 +210,10 @@ func (f *timeFlags) next(c *call) []string {
 // check checks the flags and reads everything but the profile, once: the table may be a pipe.
 func (f *timeFlags) check(c *call) (err error) {
 	if c.changed("reserve") && f.options.Reserve == 0 {
-		return usagef("--reserve 0: expected a share above 0, as a driver always keeps some memory; leave it out for the estimate")
+		return usagef("--reserve 0: expected a share above 0, because a driver needs memory: remove the flag for an estimate")
 	}
 	if f.extrapolate && f.table == "" {
-		return usagef("--extrapolate goes with --table")
+		return usagef("--extrapolate needs --table")
 	}
 	if f.options.Threads < 1 || f.options.Fragments < 1 || f.options.Depth < 1 {
 		return usagef("--threads, --fragments and --ssd-depth: expected at least 1")
@@ -211,7 +223,7 @@ func (f *timeFlags) check(c *call) (err error) {
 	}
 	for name, list := range map[string][]string{"schedule": f.schedules, "hardware": f.machines} {
 		if len(list) > 1 && slices.Contains(list, "all") {
-			return usagef("--%s all names every one: leave the others out", name)
+			return usagef("--%s all includes the others: remove them", name)
 		}
 	}
 	names := f.schedules
@@ -226,7 +238,7 @@ func (f *timeFlags) check(c *call) (err error) {
 		f.parsedSchedules = append(f.parsedSchedules, s)
 	}
 	if len(f.parsedSchedules) == 0 || len(f.machines) == 0 {
-		return usagef("--schedule and --hardware: expected a name each")
+		return usagef("--schedule and --hardware: expected at least one name each")
 	}
 	if f.library, err = f.hardware.load(); err != nil {
 		return err
@@ -242,7 +254,7 @@ func (f *timeFlags) check(c *call) (err error) {
 // depth refuses --ssd-depth for a profile that reads nothing from the drives.
 func (f *timeFlags) depth(c *call) error {
 	if c.changed(depthFlag) && !f.profile.Tiered {
-		return usagef("--%s is of an SSD, and the profile reads from none: replay with a tier of host memory (--tier) that misses can pass", depthFlag)
+		return usagef("--%s has no effect, because the profile reads from no SSD: replay with a tier of host memory (--tier)", depthFlag)
 	}
 	return nil
 }
@@ -261,7 +273,7 @@ func (f *timeFlags) findMachines() error {
 		}
 	}
 	if f.timeline != "" && len(f.machineNames)*len(f.parsedSchedules) != 1 {
-		return usagef("--timeline shows one machine and schedule, %d are asked for", len(f.machineNames)*len(f.parsedSchedules))
+		return usagef("--timeline shows one machine and schedule, but the flags name %d: choose one", len(f.machineNames)*len(f.parsedSchedules))
 	}
 	return nil
 }
@@ -290,10 +302,10 @@ func (f *timeFlags) dropSchedules(w io.Writer) {
 		return true
 	})
 	if len(small) > 0 {
-		fmt.Fprintf(w, "kvreplay: left out, as a batch of %d is too small to divide (--batch): %s\n", f.options.Batch, strings.Join(small, ", "))
+		fmt.Fprintf(w, "kvreplay: left out, because a batch of %d is too small to divide (--batch): %s\n", f.options.Batch, strings.Join(small, ", "))
 	}
 	if len(profile) > 0 {
-		fmt.Fprintf(w, "kvreplay: left out, as they need a profile: %s\n", strings.Join(profile, ", "))
+		fmt.Fprintf(w, "kvreplay: left out, because they need a profile: %s\n", strings.Join(profile, ", "))
 	}
 }
 
@@ -329,11 +341,11 @@ func (f *timeFlags) load(ctx context.Context, args []string) error {
 // decode sets the profile and scaling of the described requests.
 func (f *timeFlags) decode() (err error) {
 	if f.model == "" {
-		return usagef("--prompt and --generate need a --model; known: %s", strings.Join(f.library.Names(hardware.KindModel), ", "))
+		return usagef("--prompt and --generate need a --model (known: %s)", strings.Join(f.library.Names(hardware.KindModel), ", "))
 	}
 	for _, s := range f.parsedSchedules {
 		if !pipeline.AttendsDensely(s) {
-			return usagef("schedule %s needs a profile: without one there are %s", s.Name(), strings.Join(denseSchedules(), ", "))
+			return usagef("schedule %s needs a profile: without one choose among %s", s.Name(), strings.Join(denseSchedules(), ", "))
 		}
 	}
 	if err := f.findModel(f.model); err != nil {
@@ -357,10 +369,10 @@ func (f *timeFlags) scale() (err error) {
 	if name == "" {
 		name = f.profile.Meta.Model
 		if name == "" {
-			return usagef("the profile states no model: name its shape with --model; known: %s", strings.Join(f.library.Names(hardware.KindModel), ", "))
+			return usagef("the profile states no model: name its shape with --model (known: %s)", strings.Join(f.library.Names(hardware.KindModel), ", "))
 		}
 		if _, err := f.library.Model(name); err != nil {
-			return usagef("the profile's model %q has no shape here: name one with --model; known: %s", name, strings.Join(f.library.Names(hardware.KindModel), ", "))
+			return usagef("the profile's model %q is unknown: name its shape with --model (known: %s)", name, strings.Join(f.library.Names(hardware.KindModel), ", "))
 		}
 	}
 	if err := f.findModel(name); err != nil {

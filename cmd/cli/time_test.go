@@ -93,19 +93,19 @@ func TestTimeDecoding(t *testing.T) {
 	base := []string{"time", "--prompt", "256", "--generate", "64", "--model", "opt-6.7b", "--schedule", "kvpr"}
 	with := func(more ...string) []string { return append(base[:len(base):len(base)], more...) }
 	for want, args := range map[string][]string{
-		"results is named as well":         with("results"),
-		"expected at least 1 and 2 tokens": with("--generate", "1"),
-		"goes with a profile":              with("--layer-map", "nearest"),
-		"--seed goes with a profile":       with("--seed", "3"),
-		"--static goes with --prompt":      {"time", "results", "--static"},
-		"there are kvpr, flexgen":          with("--schedule", "da"),
-		"expected at most 1073741824":      with("--generate", "2000000000"),
-		"a prompt of 9000000000000000000":  with("--prompt", "9000000000000000000"),
-		"need a --model":                   {"time", "--prompt", "256", "--generate", "64", "--schedule", "kvpr"},
-		"known: deepseek":                  with("--model", "opt"),
-		"load=fine goes with weights=host": with("--schedule", "kvpr:load=fine"),
-		"caches 656 B a token and layer":   with("--model", "deepseek-v3.2", "--schedule", "flexgen:kv=int4"),
-		"kv=int8 is none of fp16, int4":    with("--schedule", "flexgen:kv=int8"),
+		"replace a profile: remove them or results": with("results"),
+		"expected at least 1 and 2 tokens":          with("--generate", "1"),
+		"needs a profile":                           with("--layer-map", "nearest"),
+		"--seed needs a profile":                    with("--seed", "3"),
+		"--static needs --prompt":                   {"time", "results", "--static"},
+		"choose among kvpr, flexgen":                with("--schedule", "da"),
+		"expected at most 1073741824":               with("--generate", "2000000000"),
+		"a prompt of 9000000000000000000":           with("--prompt", "9000000000000000000"),
+		"need a --model":                            {"time", "--prompt", "256", "--generate", "64", "--schedule", "kvpr"},
+		"known: deepseek":                           with("--model", "opt"),
+		"load=fine goes with weights=host":          with("--schedule", "kvpr:load=fine"),
+		"caches 656 B a token and layer":            with("--model", "deepseek-v3.2", "--schedule", "flexgen:kv=int4"),
+		"kv=int8 is none of fp16, int4":             with("--schedule", "flexgen:kv=int8"),
 	} {
 		code, _, stderr := run(args...)
 		if code == 0 || !strings.Contains(stderr, want) {
@@ -170,7 +170,7 @@ func TestTimeRefuses(t *testing.T) {
 		"batch 0, expected 1":     append(base[:len(base):len(base)], "--batch", "0"),
 		"fragments and":           append(base[:len(base):len(base)], "--fragments", "0"),
 		"which has 256":           append(base[:len(base):len(base)], "--model", "deepseek-v3.2", "--expert-gpus", "257"),
-		"goes with --table":       append(base[:len(base):len(base)], "--extrapolate"),
+		"needs --table":           append(base[:len(base):len(base)], "--extrapolate"),
 		"unknown selection":       append(base[:len(base):len(base)], "--selection", "best"),
 		"--timeline shows one":    append(base[:len(base):len(base)], "--schedule", "all", "--timeline", "x.json"),
 		"no key kvreplay.profile": {"time", "../../datasets/bundled/smollm2_multi_news_8k.parquet"},
@@ -229,7 +229,7 @@ func TestEverySchedule(t *testing.T) {
 	}{
 		{[]string{out, "--policy", "lru", "--layer-map", "nearest", "--steps", "1", "--batch", "2"}, all, ""},
 		{[]string{out, "--policy", "lru", "--layer-map", "nearest", "--steps", "1"}, alone, "a batch of 1 is too small to divide (--batch): tbo\n"},
-		{[]string{"--prompt", "256", "--generate", "2", "--model", "opt-6.7b"}, []string{"kvpr", "flexgen", "ellm", "dense"}, "as they need a profile: sequential:lookup=gpu, "},
+		{[]string{"--prompt", "256", "--generate", "2", "--model", "opt-6.7b"}, []string{"kvpr", "flexgen", "ellm", "dense"}, "because they need a profile: sequential:lookup=gpu, "},
 	} {
 		code, stdout, stderr := run(append([]string{"time", "--schedule", "all", "--format", "csv"}, c.args...)...)
 		rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll()

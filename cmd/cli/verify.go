@@ -29,27 +29,24 @@ func verifyCommand(table policies.Table) command {
 	f := verifyFlags{table: table}
 	return command{
 		use:   "verify [ROWS...] --traces FILE_OR_FOLDER",
-		short: "Replay a sample of somebody's rows and say whether they hold",
-		long: `Replay a sample of result rows, each with its own policy, capacity and settings, and
-compare every field of all rows of the same cell. Traces are found by the digest that
-rows state; where a file is called otherwise, both names are given. The sample has a row
-of every policy, one of every cell of those that the rows rank first, and the one with
-the lowest × OPT. The exit code is 0 where every row holds, 1 where one differs, where a
-cell lacks requests, layers or heads, or where a row cannot be replayed here: another
-engine version, a policy that this program lacks, a trace or a plan that is not there
-(--allow-missing accepts those).`,
+		short: "Replay a sample of rows and check their counts",
+		long: `Replay a sample of result rows, each with its own policy, capacity and settings, and compare every
+field of all rows of the same cell. kvreplay finds the traces by the digests in the rows. The sample
+has a row of every policy, every cell of the best policies, and the row with the lowest × OPT.
+The exit code is 1 if a row differs, if a cell lacks requests, layers or heads, or if a row cannot
+be replayed here (--allow-missing accepts that).`,
 		example: `  kvreplay leaderboard verify results --traces traces
   kvreplay leaderboard verify rows.csv --traces a.parquet --traces b.parquet --sample all`,
 		args: cobra.ArbitraryArgs,
 		flags: func(fl *flagSet) {
-			fl.StringArrayVar(&f.traces, "traces", nil, "trace, or folder of traces (*.parquet), `PATH`; repeatable")
-			fl.StringArrayVar(&f.plans, "allocation", nil, "`PLAN` of kvreplay allocate, of rows that were replayed under one; repeatable, found by digest")
-			fl.StringVar(&f.sample, "sample", strconv.Itoa(verify.DefaultSample), "how many rows to draw, `N` or all; at least one of every policy, and always those that are ranked first")
-			fl.Uint64Var(&f.seed, "seed", 0, "`SEED` of the sample, to repeat one (default: a random one, which is printed)")
-			fl.where(&f.where, "sample only rows with `KEY=VALUE` (or KEY!=VALUE), as leaderboard has it")
+			fl.StringArrayVar(&f.traces, "traces", nil, "find the traces in this `PATH`, a trace or a folder of *.parquet (repeatable)")
+			fl.StringArrayVar(&f.plans, "allocation", nil, "use this `PLAN` for the rows that were replayed with it (repeatable)")
+			fl.StringVar(&f.sample, "sample", strconv.Itoa(verify.DefaultSample), "draw `N` rows, or all, at least one of every policy")
+			fl.Uint64Var(&f.seed, "seed", 0, "seed of the sample (default: a random one, which is printed)")
+			fl.where(&f.where, whereUsage)
 			fl.format(&f.format, "", "table", "json")
-			fl.BoolVar(&f.allowMissing, "allow-missing", false, "rows that cannot be replayed here are no failure")
-			fl.parallel(&f.parallel, "workers")
+			fl.BoolVar(&f.allowMissing, "allow-missing", false, "accept rows that cannot be replayed here")
+			fl.parallel(&f.parallel, "number of workers, which changes no result")
 		},
 		run:  f.run,
 		next: withArgs("leaderboard"),
@@ -94,7 +91,7 @@ func (f *verifyFlags) run(c *call) error {
 	}
 	switch r := report; {
 	case r.Differing > 0:
-		return fmt.Errorf("leaderboard verify: %d of %d rows do not hold", r.Differing, r.Sample+r.Others)
+		return fmt.Errorf("leaderboard verify: %d of %d rows differ from their replay", r.Differing, r.Sample+r.Others)
 	case len(r.Gaps) > 0:
 		return fmt.Errorf("leaderboard verify: incomplete cells: %d: requests, layers or heads are left out of their rows, "+
 			"and a board would be of the rest (a choice is made with replay --requests and --layers, which rows state)", len(r.Gaps))

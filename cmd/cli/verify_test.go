@@ -62,8 +62,8 @@ func TestVerifyFindsAlteredRows(t *testing.T) {
 		stdout string
 		stderr string
 	}{
-		{[]string{altered, "--traces", niah}, 1, "differs: capacity_entries 64, replayed 128", "1 of 4 rows do not hold"},
-		{[]string{altered, "--traces", niah, "--allow-missing"}, 1, "differs: misses", "1 of 4 rows do not hold"},
+		{[]string{altered, "--traces", niah}, 1, "differs: capacity_entries 64, replayed 128", "1 of 4 rows differ from their replay"},
+		{[]string{altered, "--traces", niah, "--allow-missing"}, 1, "differs: misses", "1 of 4 rows differ from their replay"},
 		{[]string{foreign, "--traces", niah}, 1, `unknown policy "mine"`, "1 of 4 rows cannot be verified here (--allow-missing accepts that)"},
 		{[]string{foreign, "--traces", niah, "--allow-missing"}, 0, "3 hold, 0 differ, 1 not verifiable", ""},
 		{[]string{path, "--traces", elsewhere}, 1, "no trace has its digest", "4 of 4 rows cannot be verified"},

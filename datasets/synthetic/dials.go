@@ -325,17 +325,17 @@ type Dial struct {
 var LocalityDials = []Dial{
 	{"overlap", "mean share of the demand that the next step demands again", 0, 1, func(l *Locality) *float64 { return &l.Overlap }},
 	{"burst", "coefficient of variation of the number of blocks that leave at a step", 0, 2, func(l *Locality) *float64 { return &l.Burst }},
-	{"run_shape", "shape of the law of runs in the demand; small is heavy-tailed", 0.3, 10, func(l *Locality) *float64 { return &l.RunShape }},
-	{"gap_median", "median gap until a block is demanded again, in steps", 0.01, 1e6, func(l *Locality) *float64 { return &l.GapMedian }},
-	{"gap_shape", "shape of the law of gaps; small is heavy-tailed", 0.1, 10, func(l *Locality) *float64 { return &l.GapShape }},
-	{"drift", "share of the blocks leaving that never come back", 0, 1, func(l *Locality) *float64 { return &l.Drift }},
-	{"heat", "correlation of a block's gaps: how unlike each other blocks are", 0, 1, func(l *Locality) *float64 { return &l.Heat }},
+	{"run_shape", "shape of the distribution of runs in the demand, heavy-tailed if small", 0.3, 10, func(l *Locality) *float64 { return &l.RunShape }},
+	{"gap_median", "median number of steps until a block is demanded again", 0.01, 1e6, func(l *Locality) *float64 { return &l.GapMedian }},
+	{"gap_shape", "shape of the distribution of gaps, heavy-tailed if small", 0.1, 10, func(l *Locality) *float64 { return &l.GapShape }},
+	{"drift", "share of the leaving blocks that never come back", 0, 1, func(l *Locality) *float64 { return &l.Drift }},
+	{"heat", "correlation of the gaps of a block, high if blocks differ much", 0, 1, func(l *Locality) *float64 { return &l.Heat }},
 	{"company", "correlation of gaps that begin at the same step", 0, 1, func(l *Locality) *float64 { return &l.Company }},
 	{"hot", "share of the demand that never leaves", 0, 1, func(l *Locality) *float64 { return &l.Hot }},
-	{"recent", "share of the demand that generated tokens hold from their first step on", 0, 1, func(l *Locality) *float64 { return &l.Recent }},
+	{"recent", "share of the demand that generated tokens have from their first step on", 0, 1, func(l *Locality) *float64 { return &l.Recent }},
 	{"skipped", "share of the generated tokens that are not demanded at once", 0, 1, func(l *Locality) *float64 { return &l.Skipped }},
-	{"neighbours", "share of the never-seen blocks that enter behind a demanded one", 0, 1, func(l *Locality) *float64 { return &l.Neighbours }},
-	{"near", "chance that a block which has just left or is about to enter is a candidate", 0, 1, func(l *Locality) *float64 { return &l.Near }},
+	{"neighbours", "share of the new blocks that enter next to a demanded one", 0, 1, func(l *Locality) *float64 { return &l.Neighbours }},
+	{"near", "probability that a block about to enter or just left is a candidate", 0, 1, func(l *Locality) *float64 { return &l.Near }},
 }
 
 // FindDial returns the dial of a name, or an error that offers the nearest name.

@@ -96,7 +96,7 @@ func solveHead(p *Problem, memory int64) *Result {
 // the curves.
 var pyramidKV = Method{
 	Name:    "pyramidkv",
-	Summary: "memory falls linearly with depth, the more the larger beta; heads alike",
+	Summary: "memory falls linearly with depth, faster with a larger beta, heads alike",
 	Source:  "PyramidKV: Cai et al. 2024, arXiv:2406.02069, cache budget allocation",
 	Usage:   "pyramidkv[:beta=20]",
 	parse: func(options string) (solver, string, error) {

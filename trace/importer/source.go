@@ -112,7 +112,7 @@ func (s *source) randomAccess() (*os.File, int64, error) {
 	}
 	tmp, err := os.CreateTemp(s.opts.Tmp, "kvreplay-unpacked-*")
 	if err != nil {
-		return nil, 0, fmt.Errorf("unpack to a temporary file (--tmp): %w", err)
+		return nil, 0, fmt.Errorf("unpack to a temporary file ($TMPDIR names its folder): %w", err)
 	}
 	s.closers = append(s.closers, func() { tmp.Close(); os.Remove(tmp.Name()) })
 	n, err := io.Copy(tmp, r)

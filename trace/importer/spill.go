@@ -41,7 +41,7 @@ func (s *spill) add(b []byte) (offset int64, err error) {
 		}
 	}
 	if _, err := s.out.Write(b); err != nil {
-		return 0, fmt.Errorf("write temporary file (--tmp names its directory): %w", err)
+		return 0, fmt.Errorf("write temporary file ($TMPDIR names its folder): %w", err)
 	}
 	return offset, nil
 }
@@ -49,7 +49,7 @@ func (s *spill) add(b []byte) (offset int64, err error) {
 // overflow moves the content of memory to a temporary file.
 func (s *spill) overflow() (err error) {
 	if s.file, err = os.CreateTemp(s.dir, "kvreplay-import-*"); err != nil {
-		return fmt.Errorf("create temporary file (--tmp names its directory): %w", err)
+		return fmt.Errorf("create temporary file ($TMPDIR names its folder): %w", err)
 	}
 	s.out = bufio.NewWriterSize(s.file, 1<<18)
 	_, err = s.out.Write(s.mem)
@@ -63,7 +63,7 @@ func (s *spill) finish() error {
 		return nil
 	}
 	if err := s.out.Flush(); err != nil {
-		return fmt.Errorf("write temporary file (--tmp names its directory): %w", err)
+		return fmt.Errorf("write temporary file ($TMPDIR names its folder): %w", err)
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (x *index) sorted() iter.Seq2[entry, error] {
 			}
 		}
 		if err := <-x.failed; err != nil {
-			yield(entry{}, fmt.Errorf("sort in temporary files (--tmp names their directory): %w", err))
+			yield(entry{}, fmt.Errorf("sort in temporary files ($TMPDIR names their folder): %w", err))
 		}
 	}
 }
