@@ -71,10 +71,10 @@ type Surveyed struct {
 	Values      []float32
 }
 
-// Shares divides total by weights, none of which is negative. Share i is at least 1, at least least
-// and at most most[i]. If a share is full, the others take the excess by their weights. The rest
-// after rounding goes to the first shares with room. The shares sum to total if the bounds allow
-// it, and to less if all are full. They sum to more only if the lower bounds do.
+// Shares divides total by weights, none of which is negative. Share i is between least and most[i],
+// and at least 1. If a share is full, the others take the excess by their weights. The rest after
+// rounding goes to the first shares with room. The shares sum to total if the bounds allow it, and
+// to less if all are full. They sum to more only if the lower bounds do.
 func Shares(total, least int, weights []int64, most []int) []int {
 	shares := make([]int, len(weights))
 	rest := total

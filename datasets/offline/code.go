@@ -149,7 +149,7 @@ func lineUsing(t *goTree, budget int) (generator, error) {
 }
 
 // firstUses returns the first use of each package that a file imports. A use is in a function or a
-// group, of a declaration of at most most bytes.
+// group, of a declaration that has no more bytes than most.
 func (t *goTree) firstUses(f *goFile, most int) (list []use) {
 	all := lines(f.text)
 	seen := f.declared() // a declaration with a package's name hides the package
@@ -262,8 +262,8 @@ func (t *goTree) others(u use, all []*decl) (near, far []*decl) {
 // shown returns a declaration as a snippet of its file.
 func (d *decl) shown() string { return "// Path: " + d.file.path + "\n" + d.source + "\n\n" }
 
-// before returns the file up to a line: its head with the imports, and the last lines, at most most
-// bytes.
+// before returns the file up to a line: its head with the imports, and the last lines. most bounds
+// their bytes.
 func (f *goFile) before(line, most int) string {
 	all := lines(f.text)
 	head := f.line(f.syntax.Package)

@@ -159,7 +159,7 @@ func paragraphOf(t *goTree, budget int) (generator, error) {
 }
 
 // abstracts returns those of public packages and their declarations. A summary is a sentence of six
-// words, and the rest has at least forty words and at most most bytes. Both are unique, so that
+// words, and the rest has at least forty words. most bounds its bytes. Both are unique, so that
 // only one paragraph is right.
 func (t *goTree) abstracts(most int) (list []abstract) {
 	seen := map[string]bool{}
@@ -220,7 +220,7 @@ func typeOf(t *goTree, budget int) (generator, error) {
 }
 
 // hops returns a function's parameters with types of other packages. The type's documentation must
-// begin with a sentence of 6 to 40 words. Its passage has at most most bytes.
+// begin with a sentence of 6 to 40 words. most bounds the bytes of its passage.
 func (t *goTree) hops(d *decl, most int) (list []hop) {
 	if d.params == nil || d.recv != "" {
 		return nil

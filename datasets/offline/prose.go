@@ -169,8 +169,8 @@ func repeats(r *rand.Rand, different []string) (shown []string) {
 	return shown
 }
 
-// distinct returns the text's paragraphs of at least 30 words and at most most bytes, each in one
-// line and once.
+// distinct returns the text's paragraphs of at least 30 words, each in one line and once. most
+// bounds their bytes.
 func (t *text) distinct(most int) (list []string) {
 	seen := map[string]bool{}
 	for _, p := range t.paragraphs {

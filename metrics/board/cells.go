@@ -163,7 +163,7 @@ type tally struct {
 
 	lost                int64
 	keptSum, coveredSum float64 // masses × steps
-	massKnown           bool    // of keptSum. coveredKnown is that of coveredSum
+	massKnown           bool    // whether keptSum is known. coveredKnown is for coveredSum
 	coveredKnown        bool
 }
 

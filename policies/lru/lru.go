@@ -5,8 +5,8 @@
 // for the stack property. Under step semantics a whole step is one use: its blocks are equally
 // recent.
 //
-// Rule: the first victim is the block whose last demanded step is earliest (a birth was last used
-// at the step before it). At equal last use, demanded blocks are evicted before births, then the
+// Rule: first victim is the block whose last demanded step is earliest (a birth was last used at
+// the step before it). At equal last use, demanded blocks are evicted before births, then the
 // lowest block index.
 //
 // State: the order in which blocks left the demand, as a queue. A block that is demanded again

@@ -12,7 +12,7 @@ import (
 	"github.com/kvreplay/kvreplay/trace"
 )
 
-// The number of streams that a check draws, halved by -short.
+// Numbers of streams that the checks draw. -short halves them.
 const (
 	legalStreams     = 600
 	agreeStreams     = 200

@@ -19,8 +19,8 @@ const (
 	longHot    = 0.99    // chance that the hot block is demanded
 )
 
-// patience is the minimum time for a longer stream, estimated from the one before. Some references
-// compute every value from the whole history, which takes quadratic time.
+// patience is the longest time for the next longer stream, by a linear estimate from the one
+// before. Some references compute every value from the whole history, which takes quadratic time.
 const patience = 2 * time.Second
 
 // long compares the policy with the reference on streams that are long and have few blocks.
