@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Traits describe a policy, apart from its rule.
@@ -97,11 +98,7 @@ func (t Table) Canonical(text string) string {
 
 // spellings are the names of the table with their aliases.
 func (t Table) spellings() []names.Name {
-	list := make([]names.Name, len(t))
-	for i, e := range t {
-		list[i] = names.Name{Name: e.Name, Aliases: e.Aliases}
-	}
-	return list
+	return slice.Map(t, func(e Entry) names.Name { return names.Name{Name: e.Name, Aliases: e.Aliases} })
 }
 
 // Parse reads "name" or "name:options". The name may be an alias, in any case. An unknown

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Option is one named value of a policy's options. Int, Float and Word make one from a variable
@@ -83,10 +84,7 @@ func ParseOptions(text string, options ...Option) (canonical string, err error) 
 			return "", err
 		}
 	}
-	texts := make([]string, len(options))
-	for i, o := range options {
-		texts[i] = o.name + "=" + o.text()
-	}
+	texts := slice.Map(options, func(o Option) string { return o.name + "=" + o.text() })
 	return strings.Join(texts, ","), nil
 }
 

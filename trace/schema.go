@@ -72,10 +72,6 @@ func isList(column int) bool {
 	return column == colIndices || column == colScores || column == colAttentionMass || column == colPredicted || column == colPromptMass
 }
 
-func isOptional(column int) bool {
-	return column == colHead || column >= colScores
-}
-
 // bindColumns finds the columns of the format in the file's schema.
 func (f *File) bindColumns() error {
 	for i, path := range f.parquet.Schema().Columns() {
@@ -84,7 +80,7 @@ func (f *File) bindColumns() error {
 		}
 	}
 	for c, l := range f.leaves {
-		if l == nil && !isOptional(c) {
+		if l == nil && !(c == colHead || c >= colScores) {
 			return fileError(f.path, RuleSchema, "column %q is missing", columnNames[c])
 		}
 	}

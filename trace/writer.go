@@ -115,7 +115,11 @@ func (w *Writer) WriteParts(info StreamInfo, parts iter.Seq2[*Stream, error]) (e
 			return err
 		}
 		if rows == 0 {
-			w.begun(s)
+			if w.last == nil {
+				w.columns, w.covered = s.columns(), len(s.CoveredMass) > 0
+			}
+			key := s.Key
+			w.last = &key
 		}
 		rows, step = rows+s.Rows, s.Steps[s.Rows-1]
 	}
@@ -134,7 +138,13 @@ func (w *Writer) WriteParts(info StreamInfo, parts iter.Seq2[*Stream, error]) (e
 
 // part checks and writes rows of the open stream.
 func (w *Writer) part(s *Stream) error {
-	w.round(s)
+	bits := DefaultMantissaBits
+	if w.meta.ScoreMantissaBits != nil {
+		bits = *w.meta.ScoreMantissaBits
+	}
+	roundMantissas(s.Scores, bits)
+	roundMantissas(s.AttentionMass, bits)
+	roundMantissas(s.PromptMass, bits)
 	if e := w.check.First(s); e != nil {
 		return e
 	}
@@ -259,29 +269,8 @@ func (w *Writer) admitPart(s *Stream, first bool, step int32) error {
 	return nil
 }
 
-// begun notes that the first rows of s are in the file. A refused stream leaves no mark, and a
-// corrected one may be written.
-func (w *Writer) begun(s *Stream) {
-	if w.last == nil {
-		w.columns, w.covered = s.columns(), len(s.CoveredMass) > 0
-	}
-	key := s.Key
-	w.last = &key
-}
-
-// round rounds scores, attention masses and prompt masses in place.
-func (w *Writer) round(s *Stream) {
-	bits := DefaultMantissaBits
-	if w.meta.ScoreMantissaBits != nil {
-		bits = *w.meta.ScoreMantissaBits
-	}
-	roundMantissas(s.Scores, bits)
-	roundMantissas(s.AttentionMass, bits)
-	roundMantissas(s.PromptMass, bits)
-}
-
-// RowsPerWrite is the number of rows per write. After each write the library checks whether a page
-// is full.
+// RowsPerWrite is the number of rows that are written together. The library checks after each
+// such write if a page is full.
 const RowsPerWrite = 64
 
 // write writes the rows of s, a few at a time.

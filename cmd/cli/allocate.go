@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/allocate"
@@ -112,7 +113,7 @@ func (f *allocateFlags) run(c *call) error {
 	}
 	f.trace = traceOf(selected.rows)
 	if f.format == "json" {
-		err = writeJSON(c.stdout, reports)
+		err = text.WriteJSON(c.stdout, reports)
 	} else {
 		err = allocate.WriteText(c.stdout, reports, table.Figures)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -143,10 +144,7 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	var known []string
-	for _, sub := range c.Commands() {
-		known = append(known, sub.Name())
-	}
+	known := slice.Map(c.Commands(), func(sub *cobra.Command) string { return sub.Name() })
 	return usagef("unknown command %q%s; `%s --help` lists them", args[0], names.Nearest(args[0], known), c.CommandPath())
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/card"
 	"github.com/kvreplay/kvreplay/datasets/catalogue"
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/text"
 )
 
 // datasetsCommand groups the commands that make and describe workloads and traces.
@@ -75,7 +76,7 @@ func describeCommand() command {
 			for i, e := range entries {
 				switch {
 				case format == "json":
-					err = writeJSON(c.stdout, e)
+					err = text.WriteJSON(c.stdout, e)
 				case i > 0:
 					fmt.Fprintln(c.stdout)
 					fallthrough

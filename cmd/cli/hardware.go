@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -129,7 +130,7 @@ func (f *hardwareFlags) list() command {
 				}
 			}
 			if f.format == "json" {
-				return writeJSON(c.stdout, items)
+				return text.WriteJSON(c.stdout, items)
 			}
 			t := table.New("kind", "name", "what", "file")
 			for _, it := range items {
@@ -182,7 +183,7 @@ the machine and its parts are shown. --kind chooses another item.`,
 				all = append(all, s)
 			}
 			if f.format == "json" {
-				return writeJSON(c.stdout, all)
+				return text.WriteJSON(c.stdout, all)
 			}
 			for i := range all {
 				if i > 0 {

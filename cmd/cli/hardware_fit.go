@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 	"github.com/kvreplay/kvreplay/replay/transfer/fit"
@@ -158,7 +159,7 @@ func (f *curveFlags) run(c *call, format string, form fit.Form) error {
 		}
 	}
 	if format == "json" {
-		return writeJSON(w, all)
+		return text.WriteJSON(w, all)
 	}
 	return nil
 }
@@ -206,7 +207,7 @@ The table has the error, the error without the point in the fit, and the reason 
 			}
 			switch f.format {
 			case "json":
-				return writeJSON(c.stdout, append([]fit.Comparison{}, rows...))
+				return text.WriteJSON(c.stdout, append([]fit.Comparison{}, rows...))
 			case "markdown":
 				return fit.WriteComparisonsMarkdown(c.stdout, rows)
 			}

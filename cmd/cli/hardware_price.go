@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/transfer"
 	"github.com/kvreplay/kvreplay/replay/transfer/extents"
@@ -193,7 +194,7 @@ func pricedOf(direction, path string, c transfer.Cost) pricedPath {
 
 func (f *hardwareFlags) printPriced(w io.Writer, p priced) error {
 	if f.format == "json" {
-		return writeJSON(w, p)
+		return text.WriteJSON(w, p)
 	}
 	us := func(s float64) string { return fmt.Sprintf("%.4g", s*1e6) }
 	cause := func(r *pricedPath, s float64) string {
@@ -281,7 +282,7 @@ func (f *hardwareFlags) survey(c *call, path string, o extents.Options, ssd *tra
 		return err
 	}
 	if f.format == "json" {
-		return writeJSON(c.stdout, rows)
+		return text.WriteJSON(c.stdout, rows)
 	}
 	noteBlocks(c.stderr, t, entry)
 	return printExtents(c.stdout, rows, ssd, entry)

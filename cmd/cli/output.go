@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -72,13 +71,6 @@ var dataFormats = []string{"json", "jsonl", "csv", "yaml"}
 func printsData(fl *pflag.FlagSet) bool {
 	format, flatten := fl.Lookup("format"), fl.Lookup("flatten")
 	return format != nil && slices.Contains(dataFormats, format.Value.String()) || flatten != nil && flatten.Changed
-}
-
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
 }
 
 // count returns "1 row", "2 rows" or "1,000 rows".

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/names"
 	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay"
 )
@@ -36,7 +37,7 @@ ranked with the others.`,
 				lines = append(lines, line)
 			}
 			if format == "json" {
-				return writeJSON(c.stdout, lines)
+				return text.WriteJSON(c.stdout, lines)
 			}
 			return writePolicies(c.stdout, lines)
 		},
@@ -176,7 +177,7 @@ func describePolicyCommand(known policies.Table) command {
 				}
 				line.Fingerprint = replay.Fingerprint(spec)
 				if format == "json" {
-					err = writeJSON(c.stdout, line)
+					err = text.WriteJSON(c.stdout, line)
 				} else {
 					err = writePolicy(c.stdout, &spec, &line)
 				}

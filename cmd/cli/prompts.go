@@ -16,6 +16,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/datasets/ruler"
 	"github.com/kvreplay/kvreplay/datasets/tokens"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // promptsFlags are the flags that all makers of prompts have, as typed.
@@ -201,11 +202,8 @@ func setFiles(sources []string) []string {
 	})
 }
 
-func setNames() (names []string) {
-	for _, s := range longbench.Sets() {
-		names = append(names, s.Name)
-	}
-	return names
+func setNames() []string {
+	return slice.Map(longbench.Sets(), func(s longbench.Set) string { return s.Name })
 }
 
 // offlineFlags are the flags of `make offline` as typed.

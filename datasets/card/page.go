@@ -11,9 +11,12 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/kvreplay/kvreplay/datasets/catalogue"
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/slice"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/trace"
 	"github.com/kvreplay/kvreplay/trace/inspect"
 	"github.com/kvreplay/kvreplay/trace/locality"
@@ -56,10 +59,6 @@ func (c *corpus) where(is func(*source) bool) (s selection) {
 // all returns all traces, and part those of a part.
 func (c *corpus) all() selection { return c.where(func(*source) bool { return true }) }
 
-func (c *corpus) part(name string) selection {
-	return c.where(func(s *source) bool { return s.part == name })
-}
-
 func (s selection) bytes() string {
 	var n int64
 	for _, x := range s.sources {
@@ -70,10 +69,7 @@ func (s selection) bytes() string {
 
 // distinct returns the different values, in order.
 func distinct[X any, V cmp.Ordered](list []X, value func(X) V) []V {
-	var values []V
-	for _, x := range list {
-		values = append(values, value(x))
-	}
+	values := slice.Map(list, value)
 	slices.Sort(values)
 	return slices.Compact(values)
 }
@@ -105,8 +101,8 @@ func (c *corpus) Extent() string {
 		rows += x.info.Rows
 		demand += x.facts.locality.Demand
 	}
-	return fmt.Sprintf("%s of %s with %s on %s: %s, %s rows, %s demanded blocks, %s bytes.", plural(len(all.sources), "trace"),
-		and(c.models()), plural(all.requests(), "request"), plural(len(all.tasks()), "task"), plural(len(all.streams), "stream"),
+	return fmt.Sprintf("%s of %s with %s on %s: %s, %s rows, %s demanded blocks, %s bytes.", text.Count(len(all.sources), "trace"),
+		english.WordSeries(c.models(), "and"), text.Count(all.requests(), "request"), text.Count(len(all.tasks()), "task"), text.Count(len(all.streams), "stream"),
 		humanize.Comma(int64(rows)), humanize.Comma(demand), all.bytes())
 }
 
@@ -192,15 +188,12 @@ func (c *corpus) differing(field func(*trace.Meta) string) string {
 func (c *corpus) Parts() string {
 	var rows [][]string
 	for _, name := range c.parts() {
-		p := c.part(name)
+		p := c.where(func(s *source) bool { return s.part == name })
 		heads := "shared"
 		if own := distinct(p.streams, func(x *stream) int32 { return x.info.Head }); own[len(own)-1] != trace.NoHead {
 			heads = ranges(slices.DeleteFunc(own, func(h int32) bool { return h == trace.NoHead }))
 		}
-		var budgets []share
-		for _, x := range p.streams {
-			budgets = append(budgets, share{x.budget(), true})
-		}
+		budgets := slice.Map(p.streams, func(x *stream) share { return share{x.budget(), true} })
 		rows = append(rows, []string{name, strconv.Itoa(len(p.sources)), strconv.Itoa(len(p.tasks())), strconv.Itoa(p.requests()),
 			ranges(distinct(p.streams, func(x *stream) int32 { return x.info.Layer })), heads, p.span(promptOf),
 			p.span(func(x *stream) int { return x.info.Rows - x.info.Windows }), p.span(func(x *stream) int { return x.info.Windows }),
@@ -294,7 +287,7 @@ func (c *corpus) Limits() []string {
 	// limit adds a limit of the parts with a trace for which is returns true.
 	limit := func(format string, is func(*source) bool) {
 		if traces := c.where(is).sources; len(traces) > 0 {
-			add(format, and(distinct(traces, func(s *source) string { return s.part })))
+			add(format, english.WordSeries(distinct(traces, func(s *source) string { return s.part }), "and"))
 		}
 	}
 	limit("Open loop (%s): every output was computed with full attention. A system that attends to its selection alone drifts from these traces; no figure here says how its answers change.",
@@ -307,7 +300,7 @@ func (c *corpus) Limits() []string {
 		add("Short contexts: prompts of %s tokens and K of %s, where the papers measure 32K to 128K and more with K of %d.", all.span(promptOf), span(demands), essTopK)
 	}
 	if least, task := c.fewestRequests(); least < 5 {
-		add("Few requests: %s of %s. Figures of a task are of its requests, not of the task.", plural(least, "request"), task)
+		add("Few requests: %s of %s. Figures of a task are of its requests, not of the task.", text.Count(least, "request"), task)
 	}
 	limit("No prompt windows (%s): replay starts cold.", func(s *source) bool { return s.streams[0].info.Windows == 0 })
 	limit("No ranks (%s): what follows from ranks is left out there.", func(s *source) bool { return s.meta.Order == trace.OrderIndex })
@@ -598,23 +591,8 @@ func ranges(values []int32) string {
 	return inspect.Ranges(slices.Compact(slices.Sorted(slices.Values(values))))
 }
 
-// and joins words as "a, b and c".
-func and(words []string) string {
-	if n := len(words); n > 1 {
-		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
-	}
-	return strings.Join(words, "")
-}
-
-func plural(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
-
-// codeBegins and codeEnds enclose the text of a code span in a cell. Texts from traces may contain
-// them, and the text between them is escaped too.
+// codeBegins and codeEnds enclose the text of a code span in a cell. Texts of traces may
+// contain them: whatever lies between them is escaped, too.
 const codeBegins, codeEnds = "\x0e", "\x0f"
 
 // code marks a text of a cell as code.

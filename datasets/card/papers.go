@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/dustin/go-humanize/english"
+
+	"github.com/kvreplay/kvreplay/internal/text"
 )
 
 // Printed figures of the papers. ESS: "ESS: An Offload-Centric Latent-Cache Management Architecture
@@ -189,7 +193,7 @@ func (c *corpus) windows() comparison {
 		return p
 	}
 	p.Verdict = decide(same)
-	p.Why = fmt.Sprintf("decided by %s, of about this budget: %.1f %% or less there would be the paper's", and(compared), 100*paper)
+	p.Why = fmt.Sprintf("decided by %s, of about this budget: %.1f %% or less there would be the paper's", english.WordSeries(compared, "and"), 100*paper)
 	return p
 }
 
@@ -248,7 +252,7 @@ func (c *corpus) hitLevel() comparison {
 	for _, x := range c.sets {
 		tasks := x.tasks()
 		lo, hi := extremes(tasks, hitsOf(lru2))
-		here = append(here, fmt.Sprintf("%s %s over %s", x.name, spanOf([]share{lo, hi}), plural(len(tasks), "task")))
+		here = append(here, fmt.Sprintf("%s %s over %s", x.name, spanOf([]share{lo, hi}), text.Count(len(tasks), "task")))
 		for i := range tasks {
 			groups++
 			switch v := 100 * tasks[i].facts.hits(lru2).v; {

@@ -118,19 +118,14 @@ func Parse(text []byte) ([]Entry, error) {
 			}
 			files[f.Name] = e.Name
 		}
-		e.fill()
+		if e.Files == nil { // JSON has empty lists
+			e.Files = []File{}
+		}
+		if e.Sources == nil {
+			e.Sources = []Source{}
+		}
 	}
 	return entries, nil
-}
-
-// fill replaces absent lists by empty ones, for JSON.
-func (e *Entry) fill() {
-	if e.Files == nil {
-		e.Files = []File{}
-	}
-	if e.Sources == nil {
-		e.Sources = []Source{}
-	}
 }
 
 var (

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/table"
 	"github.com/kvreplay/kvreplay/internal/text"
 )
@@ -70,10 +71,7 @@ func fullTable(entries []Entry, join func(commands []string) string) *table.Tabl
 
 // code returns commands as Markdown's inline code, one per line.
 func code(commands []string) string {
-	quoted := make([]string, len(commands))
-	for i, c := range commands {
-		quoted[i] = "`" + c + "`"
-	}
+	quoted := slice.Map(commands, func(c string) string { return "`" + c + "`" })
 	return strings.Join(quoted, "\n")
 }
 

@@ -35,7 +35,7 @@ func FuzzRows(f *testing.F) {
 			}
 		}
 		failed, n := false, 0
-		for r, err := range rowsV1(values("f", bytes.NewReader(data))) {
+		for r, err := range rows(values("f", bytes.NewReader(data)), parseRow) {
 			check(err, &failed)
 			if err == nil && (r.Context == "" || r.ID == "" || len(r.Answers) == 0 || r.Position != n || !utf8.ValidString(r.Context)) {
 				t.Fatalf("row %+v", r)
@@ -46,7 +46,7 @@ func FuzzRows(f *testing.F) {
 			t.Fatal("neither rows nor an error")
 		}
 		failed, n = false, 0
-		for q, err := range questions(values("f", bytes.NewReader(data))) {
+		for q, err := range rows(values("f", bytes.NewReader(data)), parseQuestion) {
 			check(err, &failed)
 			if err == nil && (q.validate() != nil || q.Position != n || q.Fill() == "") {
 				t.Fatalf("question %+v", q)

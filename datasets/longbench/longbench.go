@@ -159,7 +159,7 @@ func MakeV2(ctx context.Context, o Options, source string, write Sink) (*prompts
 	if err != nil {
 		return nil, fmt.Errorf("read LongBench v2: %w", err)
 	}
-	wanted := o.wanted(questions(f.values()), tasks)
+	wanted := o.wanted(rows(f.values(), parseQuestion), tasks)
 	if err := makeRows(ctx, m, wanted, (*Question).task, (*Question).prompt, cutMiddle); err != nil {
 		return nil, fmt.Errorf("make prompts of LongBench v2: %w", err)
 	}

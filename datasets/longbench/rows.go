@@ -54,13 +54,6 @@ func (e *RowError) Error() string {
 // Unwrap returns the cause.
 func (e *RowError) Unwrap() error { return e.Err }
 
-// rowsV1 parses the rows of one file of v1, and questions those of v2.
-func rowsV1(values iter.Seq2[value, error]) iter.Seq2[*Row, error] { return rows(values, parseRow) }
-
-func questions(values iter.Seq2[value, error]) iter.Seq2[*Question, error] {
-	return rows(values, parseQuestion)
-}
-
 // rows parses the rows of one file, whose ids differ.
 func rows[R entry](values iter.Seq2[value, error], parse func([]byte) (R, error)) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Set is one of LongBench's sets of questions.
@@ -108,12 +109,9 @@ func allTasks(e bool) (list []task) {
 	return list
 }
 
-// taskNames returns all names of tasks.
-func taskNames() (names []string) {
-	for _, t := range append(allTasks(false), allTasks(true)...) {
-		names = append(names, t.name())
-	}
-	return names
+// taskNames are all names that a task can have.
+func taskNames() []string {
+	return slice.Map(append(allTasks(false), allTasks(true)...), func(t task) string { return t.name() })
 }
 
 // parseTask returns the task of a name.

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"iter"
 	"os"
@@ -56,13 +55,11 @@ func (f *file) values() iter.Seq2[value, error] {
 				return
 			}
 		}
-		f.digest = digest(sum)
+		f.digest = "sha256:" + hex.EncodeToString(sum.Sum(nil))
 	}
 }
 
-func digest(sum hash.Hash) string { return "sha256:" + hex.EncodeToString(sum.Sum(nil)) }
-
-// library is the files of the sources of v1.
+// library is what the sources of v1 hold.
 type library struct {
 	files map[string]*file // by task
 	zips  []*zip.ReadCloser

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kvreplay/kvreplay/datasets/prompts"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // beginningOf makes a task: the beginning of a part of a text. A unit is a line.
@@ -87,10 +88,7 @@ func summaryOf(t *text, budget int, r *rand.Rand) (*prompts.Sample, error) {
 // beginnings returns the first lines of parts of the text that have enough bytes after them.
 // Without headings, parts are paragraphs. The first paragraph's line is always included.
 func (t *text) beginnings(enough int) []int {
-	var at []int
-	for _, x := range t.sections {
-		at = append(at, x.from)
-	}
+	at := slice.Map(t.sections, func(x section) int { return x.from })
 	if len(at) == 0 {
 		for _, p := range t.paragraphs {
 			at = append(at, p.at)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/text"
 )
 
 // Manifest describes a prompts file and how to make it again.
@@ -79,18 +80,15 @@ func Digest(text []byte) string {
 
 // pending writes the manifest to a temporary file that waits for its name.
 func (m *Manifest) pending(path string) (*files.File, error) {
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(m); err != nil {
+	var data bytes.Buffer
+	if err := text.WriteJSON(&data, m); err != nil {
 		return nil, fmt.Errorf("write %s: %w", path, err)
 	}
 	file, err := files.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("write manifest: %w", err)
 	}
-	if _, err := file.Write(text.Bytes()); err != nil {
+	if _, err := file.Write(data.Bytes()); err != nil {
 		file.Abort()
 		return nil, fmt.Errorf("write %s: %w", path, err)
 	}

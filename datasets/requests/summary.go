@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
 )
 
 // Summary is the output of `kvreplay inspect --format json` for a request trace. README.md explains
@@ -63,7 +63,7 @@ func Summarise(ctx context.Context, path string) (*Summary, error) {
 	defer r.Close()
 	s := &Summary{Kind: "requests", Path: path, Bytes: r.Bytes(), Format: r.Format().String()}
 	if r.Format() == Mooncake {
-		s.Prefixes = newPrefixes()
+		s.Prefixes = &Prefixes{BlockTokens: BlockTokens, blocks: make(map[int64]block)}
 	}
 	var q Request
 	for {
@@ -78,7 +78,18 @@ func Summarise(ctx context.Context, path string) (*Summary, error) {
 			return nil, fmt.Errorf("read requests: %s: %w", path, ctx.Err())
 		}
 	}
-	s.finish()
+	a := &s.Arrivals
+	a.DurationSeconds = a.last.Seconds()
+	if a.last > 0 {
+		rate := float64(len(a.gaps)) / a.DurationSeconds
+		a.RatePerSecond = &rate
+	}
+	a.Simultaneous, a.GapCV = zeroShare(a.gaps), variation(a.gaps)
+	a.Gap = spread(a.gaps, nil).times(1 / float64(time.Second))
+	s.Input.Spread, s.Output.Spread = s.Input.counts.spread(), s.Output.counts.spread()
+	if s.Prefixes != nil {
+		s.Prefixes.finish(s.Input.Total)
+	}
 	return s, nil
 }
 
@@ -89,14 +100,6 @@ func (s *Summary) add(q *Request) {
 	s.Output.add(q.OutputTokens)
 	if s.Prefixes != nil {
 		s.Prefixes.add(q)
-	}
-}
-
-func (s *Summary) finish() {
-	s.Arrivals.finish()
-	s.Input.Spread, s.Output.Spread = s.Input.counts.spread(), s.Output.counts.spread()
-	if s.Prefixes != nil {
-		s.Prefixes.finish(s.Input.Total)
 	}
 }
 
@@ -118,18 +121,8 @@ func (a *Arrivals) add(at time.Duration, first bool) {
 	}
 }
 
-func (a *Arrivals) finish() {
-	a.DurationSeconds = a.last.Seconds()
-	if a.last > 0 {
-		rate := float64(len(a.gaps)) / a.DurationSeconds
-		a.RatePerSecond = &rate
-	}
-	a.Simultaneous, a.GapCV = zeroShare(a.gaps), variation(a.gaps)
-	a.Gap = spread(a.gaps, nil).times(1 / float64(time.Second))
-}
-
-// Spread is a distribution. A quantile is the smallest value that at least that share of all values
-// does not exceed. All fields are null if there is no value.
+// Spread is a distribution. A quantile is the smallest value that at least the share of
+// all values does not exceed. All are null where there is no value.
 type Spread struct {
 	Min  *float64 `json:"min"`
 	Mean *float64 `json:"mean"`
@@ -188,16 +181,7 @@ func zeroShare(values []float64) *float64 {
 			zeros++
 		}
 	}
-	return share(int64(zeros), int64(len(values)))
-}
-
-// share returns part ÷ whole, or null if whole is 0.
-func share(part, whole int64) *float64 {
-	if whole == 0 {
-		return nil
-	}
-	v := float64(part) / float64(whole)
-	return &v
+	return text.Share(int64(zeros), int64(len(values)))
 }
 
 // tally counts values.
@@ -257,10 +241,6 @@ type block struct {
 
 const noBlock = -1
 
-func newPrefixes() *Prefixes {
-	return &Prefixes{BlockTokens: BlockTokens, blocks: make(map[int64]block)}
-}
-
 func (p *Prefixes) add(q *Request) {
 	p.requests++
 	before, hit, leading := int64(noBlock), 0, true
@@ -302,8 +282,8 @@ func (p *Prefixes) finish(inputTokens int64) {
 		uses.add(b.uses)
 	}
 	p.Distinct = int64(len(p.blocks))
-	p.SeenShare, p.HitShare = share(p.seen, p.Blocks), share(p.HitTokens, inputTokens)
-	p.Uses, p.UsedOnceShare = uses.spread(), share(uses[1], p.Distinct)
+	p.SeenShare, p.HitShare = text.Share(p.seen, p.Blocks), text.Share(p.HitTokens, inputTokens)
+	p.Uses, p.UsedOnceShare = uses.spread(), text.Share(uses[1], p.Distinct)
 }
 
 // Text writes the summary for people.
@@ -324,10 +304,10 @@ func (s *Summary) facts() string {
 		{"bytes", humanize.Comma(s.Bytes)},
 		{"requests", humanize.Comma(s.Requests)},
 		{"first to last", a.last.String()},
-		{"arrivals a second", number(a.RatePerSecond, 3)},
+		{"arrivals a second", text.Number(a.RatePerSecond, 3)},
 		{"busiest minute", fmt.Sprintf("%s requests, from %v on", humanize.Comma(a.PeakPerMinute), time.Duration(a.PeakMinute)*time.Minute)},
-		{"gaps: standard deviation ÷ mean", number(a.GapCV, 2)},
-		{"gaps of zero", percent(a.Simultaneous)},
+		{"gaps: standard deviation ÷ mean", text.Number(a.GapCV, 2)},
+		{"gaps of zero", text.Percent(a.Simultaneous)},
 	})
 }
 
@@ -344,9 +324,9 @@ func pairs(rows [][]any) string {
 func (s *Summary) spreads() string {
 	t := table.New("", "min", "mean", "p50", "p90", "p99", "max", "total").RightFrom(1)
 	row := func(name string, s Spread, digits, meanDigits int, total ...any) {
-		row := []any{name, number(s.Min, digits), number(s.Mean, meanDigits)}
+		row := []any{name, text.Number(s.Min, digits), text.Number(s.Mean, meanDigits)}
 		for _, v := range []*float64{s.P50, s.P90, s.P99, s.Max} {
-			row = append(row, number(v, digits))
+			row = append(row, text.Number(v, digits))
 		}
 		t.Add(append(row, total...)...)
 	}
@@ -361,33 +341,18 @@ func (p *Prefixes) text(requests int64) string {
 	rows := [][]any{
 		{"blocks", humanize.Comma(p.Blocks)},
 		{"distinct blocks", humanize.Comma(p.Distinct)},
-		{"seen before, of all blocks", percent(p.SeenShare)},
+		{"seen before, of all blocks", text.Percent(p.SeenShare)},
 		{"prefix-hit tokens", humanize.Comma(p.HitTokens)},
-		{"  of all input tokens", percent(p.HitShare)},
-		{"requests with a hit", percent(share(p.HitRequests, requests))},
-		{"requests hit to their end", percent(share(p.FullRequests, requests))},
+		{"  of all input tokens", text.Percent(p.HitShare)},
+		{"requests with a hit", text.Percent(text.Share(p.HitRequests, requests))},
+		{"requests hit to their end", text.Percent(text.Share(p.FullRequests, requests))},
 		{"requests that have a block: mean p50 p90 p99 max",
-			strings.Join([]string{number(u.Mean, 2), number(u.P50, 0), number(u.P90, 0), number(u.P99, 0), number(u.Max, 0)}, " ")},
-		{"blocks that one request has", percent(p.UsedOnceShare)},
+			strings.Join([]string{text.Number(u.Mean, 2), text.Number(u.P50, 0), text.Number(u.P90, 0),
+				text.Number(u.P99, 0), text.Number(u.Max, 0)}, " ")},
+		{"blocks that one request has", text.Percent(p.UsedOnceShare)},
 	}
 	if p.Displaced > 0 {
 		rows = append(rows, []any{"blocks seen before behind another block, or twice in a prompt (contradictory)", humanize.Comma(p.Displaced)})
 	}
 	return pairs(rows)
-}
-
-const none = "–" // no value: a division by 0
-
-func number(v *float64, digits int) string {
-	if v == nil {
-		return none
-	}
-	return strconv.FormatFloat(*v, 'f', digits, 64)
-}
-
-func percent(v *float64) string {
-	if v == nil {
-		return none
-	}
-	return strconv.FormatFloat(100**v, 'f', 1, 64) + " %"
 }

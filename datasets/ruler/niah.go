@@ -115,18 +115,13 @@ func (h *hunt) draw(r *rand.Rand, k kind) string {
 		case numbers:
 			return strconv.Itoa(1_000_000 + r.IntN(9_000_000))
 		}
-		return randomUUID(r)
+		var id uuid.UUID // version 4 (RFC 9562, 5.4)
+		binary.BigEndian.PutUint64(id[:8], r.Uint64())
+		binary.BigEndian.PutUint64(id[8:], r.Uint64())
+		id[6] = id[6]&0x0f | 0x40
+		id[8] = id[8]&0x3f | 0x80
+		return id.String()
 	})
-}
-
-// randomUUID returns a UUID of version 4 (RFC 9562, 5.4).
-func randomUUID(r *rand.Rand) string {
-	var id uuid.UUID
-	binary.BigEndian.PutUint64(id[:8], r.Uint64())
-	binary.BigEndian.PutUint64(id[8:], r.Uint64())
-	id[6] = id[6]&0x0f | 0x40
-	id[8] = id[8]&0x3f | 0x80
-	return id.String()
 }
 
 func (h *hunt) needle(key, value string) string {

@@ -18,6 +18,7 @@ import (
 	"github.com/kvreplay/kvreplay/datasets/prompts"
 	"github.com/kvreplay/kvreplay/datasets/tokens"
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Benchmark is the benchmark's name in rows and manifests.
@@ -153,11 +154,7 @@ var tasks = []task{
 
 // Names returns the tasks in the order of scripts/synthetic.yaml.
 func Names() []string {
-	list := make([]string, len(tasks))
-	for i, t := range tasks {
-		list[i] = t.name
-	}
-	return list
+	return slice.Map(tasks, func(t task) string { return t.name })
 }
 
 // ReadersOf returns the tasks whose prompts use a text that the user may give: essays, squad or

@@ -1,6 +1,7 @@
 package synthetic
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -51,7 +52,7 @@ func fit(ctx context.Context, f *trace.File, o FitOptions) (*Dials, error) {
 	d.Scores = scores
 	fitted := make([]Locality, len(measures))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(workersOf(o.Workers))
+	g.SetLimit(cmp.Or(max(0, o.Workers), runtime.GOMAXPROCS(0)))
 	for i := range fitted {
 		g.Go(func() error {
 			if err := ctx.Err(); err != nil {
@@ -68,14 +69,7 @@ func fit(ctx context.Context, f *trace.File, o FitOptions) (*Dials, error) {
 	return d, d.Validate()
 }
 
-func workersOf(n int) int {
-	if n <= 0 {
-		return runtime.GOMAXPROCS(0)
-	}
-	return n
-}
-
-// extentOf returns the extent of a trace. If streams differ, it is the median stream's.
+// extentOf is the extent of a trace; where streams differ, the middle one's.
 func extentOf(f *trace.File) (*Dials, error) {
 	m := f.Meta()
 	if m.BlockTokens != 1 {
@@ -99,7 +93,8 @@ func extentOf(f *trace.File) (*Dials, error) {
 		d.LayerIDs = ids
 	}
 	d.Locality = Locality{RunShape: 1, GapMedian: 1, GapShape: 1}
-	d.About = fmt.Sprintf("fitted by kvreplay to %s (K = %d, M = %d, %d layers)", modelOf(m), m.TopK, m.Candidates, d.Layers)
+	d.About = fmt.Sprintf("fitted by kvreplay to a trace of %s (K = %d, M = %d, %d layers)",
+		cmp.Or(m.Model, "an unnamed model"), m.TopK, m.Candidates, d.Layers)
 	if d.Steps < fewestSteps {
 		return nil, fmt.Errorf("streams of %d steps, expected at least %d to see anything return", d.Steps, fewestSteps)
 	}
@@ -134,13 +129,6 @@ func (d *Dials) setPins(f *trace.File) error {
 
 // fewestSteps is the least length of a stream that can be fitted.
 const fewestSteps = 8
-
-func modelOf(m *trace.Meta) string {
-	if m.Model == "" {
-		return "a trace of an unnamed model"
-	}
-	return "a trace of " + m.Model
-}
 
 func middle(values []int) int {
 	slices.Sort(values)

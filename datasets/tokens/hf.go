@@ -19,6 +19,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/kvreplay/kvreplay/internal/files"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // hfFile is a tokenizer.json, written by the tokenizers library of Hugging Face. This package reads
@@ -404,7 +405,7 @@ func metaspace(p *hfPart) ([]splitter, error) {
 	}
 	list := []splitter{
 		func(pieces []string, _ bool) []string {
-			return mapped(pieces, func(s string) string { return strings.ReplaceAll(s, " ", p.Replacement) })
+			return slice.Map(pieces, func(s string) string { return strings.ReplaceAll(s, " ", p.Replacement) })
 		},
 		prefixed(p.Replacement, func(first bool) bool { return scheme == "always" || scheme == "first" && first }),
 	}
@@ -519,7 +520,7 @@ func spans(s string, places [][]int, invert bool) (list []span) {
 // decoders reads a change of the texts of tokens.
 func decoders(p *hfPart) ([]decoder, error) {
 	each := func(f func(string) string) []decoder {
-		return []decoder{func(list []string) []string { return mapped(list, f) }}
+		return []decoder{func(list []string) []string { return slice.Map(list, f) }}
 	}
 	switch p.Type {
 	case "Fuse":
@@ -541,7 +542,7 @@ func decoders(p *hfPart) ([]decoder, error) {
 		}), nil
 	case "Metaspace": // spaces again, except the one that was put in front
 		return []decoder{func(list []string) []string {
-			out := mapped(list, func(s string) string { return strings.ReplaceAll(s, p.Replacement, " ") })
+			out := slice.Map(list, func(s string) string { return strings.ReplaceAll(s, p.Replacement, " ") })
 			if never := p.PrependScheme == "never" || p.PrependScheme == "" && !isSet(p.AddPrefixSpace); len(out) > 0 && !never {
 				out[0] = strings.TrimPrefix(out[0], " ")
 			}
@@ -551,15 +552,7 @@ func decoders(p *hfPart) ([]decoder, error) {
 	return nil, fmt.Errorf("decoder %q is not read; ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace and Sequence are", p.Type)
 }
 
-func mapped(list []string, f func(string) string) []string {
-	out := make([]string, len(list))
-	for i, s := range list {
-		out[i] = f(s)
-	}
-	return out
-}
-
-// fallbackByte returns the byte of a token such as <0x0A>. Other tokens stay.
+// fallbackByte is the byte that <0x0A> stands for; other tokens stay.
 func fallbackByte(token string) string {
 	if len(token) == 6 && strings.HasPrefix(token, "<0x") && token[5] == '>' {
 		if b, err := strconv.ParseUint(token[3:5], 16, 8); err == nil {

@@ -28,7 +28,6 @@ var allowed = []struct {
 	{"metrics/board", []string{"metrics/result"}},
 	{"metrics/render", []string{"metrics/board", "metrics/render/chart", "metrics/result"}},
 	{"metrics/render/chart", nil},
-	{"metrics/render/texttable", nil},
 	{"metrics/rowstest", []string{"metrics/result"}},
 	{"policies", nil},
 	{"policies/all", []string{"policies"}},
@@ -44,7 +43,7 @@ var allowed = []struct {
 	{"replay/pipeline", []string{"metrics/result", "policies", "replay", "replay/hardware", "replay/transfer"}},
 	{"replay/serial", []string{"metrics/result", "policies", "policies/all", "replay", "replay/setting", "trace"}},
 	{"replay/verify", []string{"metrics/board", "metrics/result", "policies", "replay", "replay/allocate", "replay/setting", "trace"}},
-	{"replay/reproduce", []string{"metrics/render/chart", "metrics/render/texttable", "metrics/result", "policies/all", "replay", "replay/allocate", "replay/hardware", "replay/pipeline", "replay/transfer", "replay/transfer/fit", "trace"}},
+	{"replay/reproduce", []string{"metrics/render/chart", "metrics/result", "policies/all", "replay", "replay/allocate", "replay/hardware", "replay/pipeline", "replay/transfer", "replay/transfer/fit", "trace"}},
 	{"datasets", []string{"trace"}},
 	{"datasets/card", []string{"datasets", "metrics/render/chart", "policies/all", "replay", "trace"}},
 	{"datasets/synthetic", []string{"trace"}},
@@ -55,8 +54,8 @@ var allowed = []struct {
 }
 
 // forbidden are the libraries that replay and the policies do not link: plots, PDF, fonts and
-// tables for terminals.
-var forbidden = []string{"gonum.org/v1/plot", "codeberg.org/go-pdf", "codeberg.org/go-fonts", "github.com/jedib0t/go-pretty"}
+// widths of characters on terminals.
+var forbidden = []string{"gonum.org/v1/plot", "codeberg.org/go-pdf", "codeberg.org/go-fonts", "github.com/mattn/go-runewidth"}
 
 // listed is a package as go list describes it.
 type listed struct {

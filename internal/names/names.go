@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/agnivade/levenshtein"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Name is a name and its other spellings. Several names may share an alias, which is then
@@ -35,11 +37,7 @@ func Of(list ...string) []Name {
 
 // List returns the names themselves, without aliases.
 func List(known []Name) []string {
-	list := make([]string, len(known))
-	for i, n := range known {
-		list[i] = n.Name
-	}
-	return list
+	return slice.Map(known, func(n Name) string { return n.Name })
 }
 
 // WithAliases returns the names for a listing, each as "name (alias, alias)".

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // Count returns "1 cell" or "2 cells".
@@ -32,7 +33,35 @@ func Ratio(a, b int64) float64 {
 	return float64(a) / float64(b)
 }
 
-// WriteJSON writes a value as indented JSON and does not escape <, > and &.
+// Share is a ÷ b, nil for b = 0.
+func Share(a, b int64) *float64 {
+	if b == 0 {
+		return nil
+	}
+	v := float64(a) / float64(b)
+	return &v
+}
+
+// None stands for a missing figure.
+const None = "–"
+
+// Number writes a figure with a number of decimals, None for nil.
+func Number(v *float64, decimals int) string {
+	if v == nil {
+		return None
+	}
+	return strconv.FormatFloat(*v, 'f', decimals, 64)
+}
+
+// Percent writes a share to a tenth of a percent, None for nil.
+func Percent(share *float64) string {
+	if share == nil {
+		return None
+	}
+	return strconv.FormatFloat(100**share, 'f', 1, 64) + " %"
+}
+
+// WriteJSON writes a value as indented JSON, with <, > and & as they are.
 func WriteJSON(w io.Writer, value any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -133,10 +134,7 @@ func (b *Board) check() error {
 
 // labels returns the labels of all traces of the board together.
 func (b *Board) labels() result.Labels {
-	of := make([]result.Labels, len(b.Traces))
-	for i, t := range b.Traces {
-		of[i] = t.Labels
-	}
+	of := slice.Map(b.Traces, func(t TraceInfo) result.Labels { return t.Labels })
 	return result.SharedLabels(of, "traces")
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
@@ -135,7 +136,7 @@ func (c *cell) layer(g result.Group) (tally, error) {
 		levels = append(levels, level{"row of the layer", tallyOf(whole[0])})
 	}
 	if len(byHead) > 0 {
-		levels = append(levels, level{"rows by head", sum(talliesOf(byHead))})
+		levels = append(levels, level{"rows by head", sum(slice.Map(byHead, tallyOf))})
 	}
 	return c.agree(", layer "+g.Key, levels)
 }
@@ -199,15 +200,7 @@ func perRequest[N int64 | float64](c *cell, count func(*tally) int64) []N {
 	return values
 }
 
-func talliesOf(rows []*result.Row) []tally {
-	tallies := make([]tally, len(rows))
-	for i, r := range rows {
-		tallies[i] = tallyOf(r)
-	}
-	return tallies
-}
-
-// sum pools counts. This package combines counts in no other way.
+// sum pools counts: the only way in which this package combines them.
 func sum(tallies []tally) tally {
 	total := tallies[0]
 	for _, t := range tallies[1:] {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 )
 
@@ -96,11 +97,7 @@ func (g *ComparedPolicies) Tests() (n int) {
 
 // Contests are those of all policies.
 func (g *ComparedPolicies) Contests() []Contest {
-	contests := make([]Contest, len(g.Policies))
-	for i, p := range g.Policies {
-		contests[i] = p.Contest
-	}
-	return contests
+	return slice.Map(g.Policies, func(p ComparedPolicy) Contest { return p.Contest })
 }
 
 // notes describe the cells of the figures and repeat the warnings of the rows. They name the

@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
@@ -100,10 +101,7 @@ func timesLRU(points []point) float64 {
 }
 
 func meanRatio(points []point, yardstick func(point) float64) float64 {
-	ratios := make([]float64, len(points))
-	for i, p := range points {
-		ratios[i] = p.misses / yardstick(p)
-	}
+	ratios := slice.Map(points, func(p point) float64 { return p.misses / yardstick(p) })
 	return stat.GeometricMean(ratios, nil)
 }
 
@@ -156,10 +154,7 @@ func estimate(statistic func([]point) float64, points []point, resamples [][]poi
 	}
 	f := &Figure{Value: *value}
 	if resamples != nil {
-		series := make([]float64, len(resamples))
-		for b, r := range resamples {
-			series[b] = statistic(r)
-		}
+		series := slice.Map(resamples, statistic)
 		f.Low, f.High = interval(series, tail)
 		f.undefined = f.Low == nil
 	}

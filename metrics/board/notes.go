@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
@@ -62,10 +63,7 @@ func (b *Board) remarks() (all []*Remarks) {
 
 // LineNotes lists the numbers of the footnotes of every line of the board.
 func (b *Board) LineNotes() (notes [][]int) {
-	for _, r := range b.remarks() {
-		notes = append(notes, r.Notes)
-	}
-	return notes
+	return slice.Map(b.remarks(), func(r *Remarks) []int { return r.Notes })
 }
 
 // number collects the footnotes of all lines and sets their numbers in the lines.
@@ -123,10 +121,7 @@ func MergeNotes(texts []string) (footnotes []string, of map[string]string) {
 
 // withRanges replaces each number that differs between the texts by its range.
 func withRanges(texts []string) string {
-	found := make([][]string, len(texts))
-	for i, t := range texts {
-		found[i] = numbers.FindAllString(t, -1)
-	}
+	found := slice.Map(texts, func(t string) []string { return numbers.FindAllString(t, -1) })
 	n := -1
 	return numbers.ReplaceAllStringFunc(texts[0], func(string) string {
 		n++
@@ -227,10 +222,7 @@ func capacitiesText(refs []CellRef) string {
 	if len(refs) > result.MostListed {
 		return refs[0].Capacity + " … " + refs[len(refs)-1].Capacity
 	}
-	var names []string
-	for _, r := range refs {
-		names = append(names, r.Capacity)
-	}
+	names := slice.Map(refs, func(r CellRef) string { return r.Capacity })
 	return strings.Join(names, " ")
 }
 

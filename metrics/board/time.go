@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
@@ -71,10 +72,7 @@ func (g *grid) tpot(policy string, refs []CellRef) *float64 {
 	if g.clock == nil {
 		return nil
 	}
-	times := make([]float64, len(refs))
-	for i, r := range refs {
-		times[i] = g.clock.time(g.at(r, policy))
-	}
+	times := slice.Map(refs, func(r CellRef) float64 { return g.clock.time(g.at(r, policy)) })
 	return rounded(stat.GeometricMean(times, nil), 6)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // null is the text of an absent value: `--where capacity=null`.
@@ -82,11 +83,7 @@ func settingsThat(fits func(role string) bool) (fields []field) {
 
 // FieldNames lists the fields of a row by their JSON names, in file order.
 func FieldNames() []string {
-	list := make([]string, len(rowFields))
-	for i, f := range rowFields {
-		list[i] = f.name
-	}
-	return list
+	return slice.Map(rowFields, func(f field) string { return f.name })
 }
 
 func fieldNamed(name string) (field, error) {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 var (
@@ -17,11 +19,7 @@ var (
 )
 
 func fieldsNamed(names ...string) []field {
-	fields := make([]field, len(names))
-	for i, name := range names {
-		fields[i] = rowFields[fieldIndex[name]]
-	}
-	return fields
+	return slice.Map(names, func(name string) field { return rowFields[fieldIndex[name]] })
 }
 
 // CellID returns a text that all rows of one cell at one level of detail share, and no others have.

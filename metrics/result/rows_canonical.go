@@ -5,16 +5,15 @@ import (
 	"reflect"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // openings are the texts before each field's value in a line of WriteJSONL.
 var openings = openingsOf(rowFields)
 
 func openingsOf(fields []field) []string {
-	texts := make([]string, len(fields))
-	for i, f := range fields {
-		texts[i] = `,"` + f.name + `":`
-	}
+	texts := slice.Map(fields, func(f field) string { return `,"` + f.name + `":` })
 	texts[0] = "{" + texts[0][1:]
 	return texts
 }

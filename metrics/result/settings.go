@@ -200,16 +200,11 @@ func differences(fields []field, rows []*Row) string {
 func examples(f field, rows []*Row) string {
 	var b strings.Builder
 	for _, v := range distinct(f, rows) {
-		same := rowsWith(f, v, rows)
+		same, _ := Split(rows, func(r *Row) bool { return f.text(r) == v })
 		r := same[0]
 		fmt.Fprintf(&b, "  %s=%s in %d rows, as %s, %s at %s\n", f.name, v, len(same), r.Trace, r.Policy, OrDash(r.Capacity))
 	}
 	return b.String()
-}
-
-func rowsWith(f field, value string, rows []*Row) []*Row {
-	same, _ := Split(rows, func(r *Row) bool { return f.text(r) == value })
-	return same
 }
 
 // Group is the rows that share a key.

@@ -175,6 +175,3 @@ func distinct(f field, rows []*Row) []string {
 	slices.Sort(values)
 	return values
 }
-
-// PolicyNames lists the policies of rows, sorted.
-func PolicyNames(rows []*Row) []string { return distinct(rowFields[fieldIndex["policy"]], rows) }

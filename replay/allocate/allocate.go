@@ -135,15 +135,11 @@ func (p *Problem) Totals(sizes []int) (t Totals, err error) {
 		if err != nil {
 			return Totals{}, fmt.Errorf("%v: %w", p.Curves[i].Key, err)
 		}
-		t.add(pt)
+		t.Memory += pt.Cost
+		t.Misses += pt.Misses
+		t.Moved += pt.Moved
 	}
 	return t, nil
-}
-
-func (t *Totals) add(p Point) {
-	t.Memory += p.Cost
-	t.Misses += p.Misses
-	t.Moved += p.Moved
 }
 
 // layers returns the runs of curves that belong to one layer, as [from, to).

@@ -1,6 +1,10 @@
 package allocate
 
-import "github.com/kvreplay/kvreplay/policies"
+import (
+	"slices"
+
+	"github.com/kvreplay/kvreplay/policies"
+)
 
 // uniform gives every layer and head the same size. It is a capacity of memory ÷ streams, or the
 // largest window whose summed cost fits (KVDrive, section 5.1).
@@ -20,20 +24,12 @@ func solveUniform(p *Problem, memory int64) *Result {
 				size = pt.Size
 			}
 		}
-		return &Result{Sizes: equal(size, len(p.Curves))}
+		return &Result{Sizes: slices.Repeat([]int{size}, len(p.Curves))}
 	}
 	return fitAll(p, func(int) int64 { return memory / int64(len(p.Curves)) })
 }
 
-func equal(size, n int) []int {
-	sizes := make([]int, n)
-	for i := range sizes {
-		sizes[i] = size
-	}
-	return sizes
-}
-
-// fitAll gives each curve the largest size that fits its share of the memory.
+// fitAll gives each curve what fits its share of the memory.
 func fitAll(p *Problem, share func(curve int) int64) *Result {
 	sizes := make([]int, len(p.Curves))
 	for i := range p.Curves {
@@ -59,7 +55,7 @@ func solveLayer(p *Problem, memory int64) *Result {
 	}
 	var sizes []int
 	for i, size := range solveGreedy(merged, memory).Sizes {
-		sizes = append(sizes, equal(size, runs[i][1]-runs[i][0])...)
+		sizes = append(sizes, slices.Repeat([]int{size}, runs[i][1]-runs[i][0])...)
 	}
 	return &Result{Sizes: sizes}
 }

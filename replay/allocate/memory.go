@@ -3,6 +3,7 @@ package allocate
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -59,7 +60,7 @@ func (p *Profile) Memory(text string) (int64, error) {
 		if p.Family != Windows {
 			return 0, fmt.Errorf("memory %s is of windows, the rows are of %s; say --policy window", text, p.Policy)
 		}
-		t, err := p.Totals(equal(steps, len(p.Curves)))
+		t, err := p.Totals(slices.Repeat([]int{steps}, len(p.Curves)))
 		if err != nil {
 			return 0, fmt.Errorf("memory %s: %w", text, err)
 		}

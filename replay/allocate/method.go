@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Method is a way to divide memory.
@@ -39,12 +40,9 @@ func Methods() []Method {
 	return []Method{uniform, perLayer, perHead, greedy2D, exact2D, pyramidKV, adaKV}
 }
 
-// MethodNames returns the names of all methods, in the order of Methods.
-func MethodNames() (list []string) {
-	for _, m := range Methods() {
-		list = append(list, m.Name)
-	}
-	return list
+// MethodNames are the names of all methods, in the order of Methods.
+func MethodNames() []string {
+	return slice.Map(Methods(), func(m Method) string { return m.Name })
 }
 
 // Spec is a method with its options.

@@ -136,7 +136,7 @@ func newSide(p *Profile, even, sizes []int) (*Side, error) {
 	if p.Family == Windows {
 		u.Moved = p.uniformIn(t.Memory)
 	}
-	side.Ratio = ratio(t.Moved, u.Moved)
+	side.Ratio = text.Share(t.Moved, u.Moved)
 	return side, nil
 }
 
@@ -163,14 +163,6 @@ func (p *Profile) outcome(t Totals) Outcome {
 	return o
 }
 
-func ratio(a, b int64) *float64 {
-	if b == 0 {
-		return nil
-	}
-	q := float64(a) / float64(b)
-	return &q
-}
-
 // layers fills in the lines of the layers.
 func (r *Report) layers(profile, judge *Profile, even, sizes []int) error {
 	total, err := profile.Totals(sizes)
@@ -184,7 +176,7 @@ func (r *Report) layers(profile, judge *Profile, even, sizes []int) error {
 			return err
 		}
 		line := LayerReport{Layer: profile.Curves[a].Layer, Heads: b - a, Smallest: slices.Min(sizes[a:b]), Largest: slices.Max(sizes[a:b]),
-			MemoryEntries: plan.Memory, Misses: plan.Misses, UniformMisses: uniform.Misses, Ratio: ratio(plan.Moved, uniform.Moved)}
+			MemoryEntries: plan.Memory, Misses: plan.Misses, UniformMisses: uniform.Misses, Ratio: text.Share(plan.Moved, uniform.Moved)}
 		if total.Memory > 0 {
 			line.Share = float64(plan.Memory) / float64(total.Memory)
 		}
@@ -192,7 +184,7 @@ func (r *Report) layers(profile, judge *Profile, even, sizes []int) error {
 			if plan, uniform, err = judge.compare(run, even, sizes); err != nil {
 				return err
 			}
-			line.JudgeRatio = ratio(plan.Moved, uniform.Moved)
+			line.JudgeRatio = text.Share(plan.Moved, uniform.Moved)
 		}
 		r.Layers = append(r.Layers, line)
 	}

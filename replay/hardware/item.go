@@ -52,10 +52,7 @@ func (h *Header) header() *Header { return h }
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
 
-// names returns the names and aliases of the item.
-func (h *Header) names() []string { return append([]string{h.Name}, h.Aliases...) }
-
-// checkNames refuses names that are not usable on a command line.
+// checkNames refuses names that a command line could not carry.
 func (h *Header) checkNames(f *faults) {
 	const form = "%q, expected small letters, digits, '.', '-' and '_'"
 	if !nameForm.MatchString(h.Name) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/files"
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 //go:embed data
@@ -146,7 +147,7 @@ func (lib *Library) add(file string, text []byte, own map[string]string) (Item, 
 	}
 	h := it.header()
 	lib.replace(it)
-	for _, name := range h.names() {
+	for _, name := range append([]string{h.Name}, h.Aliases...) {
 		key := h.Kind + " " + name
 		if other, ok := own[key]; ok {
 			return nil, fmt.Errorf("%s: %s is described by %s already", file, key, other)
@@ -193,7 +194,8 @@ func (lib *Library) Item(kind Kind, name string) (Item, error) {
 	if len(found) == 1 {
 		return found[0], nil
 	}
-	return nil, &names.Error{Kind: string(kind), Text: name, Candidates: namesOf(found), Known: lib.spellings(kind)}
+	candidates := slice.Map(found, func(it Item) string { return it.header().Name })
+	return nil, &names.Error{Kind: string(kind), Text: name, Candidates: candidates, Known: lib.spellings(kind)}
 }
 
 // spellings returns the names of a kind with their aliases.
@@ -231,13 +233,6 @@ func hubName(model string) string {
 	model, _, _ = strings.Cut(model, " (")
 	name := strings.ToLower(model[strings.LastIndex(model, "/")+1:])
 	return strings.TrimSuffix(name, "-instruct")
-}
-
-func namesOf(items []Item) (list []string) {
-	for _, it := range items {
-		list = append(list, it.header().Name)
-	}
-	return list
 }
 
 // Any finds name among all kinds, machines first.

@@ -174,7 +174,7 @@ func TestBounds(t *testing.T) {
 // Quantities are parsed with their unit and formatted for people.
 func TestUnits(t *testing.T) {
 	for text, want := range map[string]float64{"656 B": 656, "28 KiB": 28672, "1.5 GB": 1.5e9, "2 MB": 2e6, "1 GiB": 1 << 30} {
-		if got, err := ParseBytes(text); err != nil || float64(got) != want {
+		if got, err := parse[Bytes](text); err != nil || float64(got) != want {
 			t.Errorf("%s is %v, %v, expected %v", text, float64(got), err, want)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Parse reads one file's text. Errors name file and line, and all of them are joined.
@@ -71,10 +72,7 @@ func (b *binder) prepare(root *yaml.Node) (kind string, node *yaml.Node) {
 }
 
 func kindNames() string {
-	var names []string
-	for _, k := range Kinds {
-		names = append(names, string(k))
-	}
+	names := slice.Map(Kinds, func(k Kind) string { return string(k) })
 	return strings.Join(names, ", ")
 }
 
@@ -237,10 +235,7 @@ func (b *binder) mapping(n *yaml.Node, into any, path string) bool {
 		at := slices.IndexFunc(fields, func(f field) bool { return f.name == key.Value })
 		switch {
 		case at < 0:
-			var known []string
-			for _, f := range fields {
-				known = append(known, f.name)
-			}
+			known := slice.Map(fields, func(f field) string { return f.name })
 			b.fail(key, "%s: unknown key %q%s; known: %s", orFile(path), key.Value, names.Nearest(key.Value, known), strings.Join(known, ", "))
 		case seen[key.Value]:
 			b.fail(key, "%s stands twice", join(path, key.Value))

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // Bytes is a size in bytes.
@@ -61,10 +63,7 @@ func (PerSecond) units() units      { return rhythmUnit }
 func (Number) units() units         { return noUnits }
 
 func (u units) names() string {
-	var names []string
-	for _, u := range u.list {
-		names = append(names, u.name)
-	}
+	names := slice.Map(u.list, func(u unit) string { return u.name })
 	return strings.Join(names, ", ")
 }
 
@@ -129,9 +128,6 @@ func (v Seconds) String() string        { return v.units().format(float64(v)) }
 func (v FLOPPerSecond) String() string  { return v.units().format(float64(v)) }
 func (v PerSecond) String() string      { return v.units().format(float64(v)) }
 func (v Number) String() string         { return v.units().format(float64(v)) }
-
-// ParseBytes reads a size in the form of data files: "656 B", "28 KiB".
-func ParseBytes(text string) (Bytes, error) { return parse[Bytes](text) }
 
 func parse[D dimension](text string) (D, error) {
 	var zero D

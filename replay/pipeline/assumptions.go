@@ -8,17 +8,8 @@ import (
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
-// use notes the resources that the placed step occupies.
-func (r *runner) use() {
-	for i := range r.timeline.Events {
-		if e := &r.timeline.Events[i]; e.seconds > 0 {
-			r.used[e.Kind.Resource()] = true
-		}
-	}
-}
-
-// basis lists the unmeasured numbers of the machine's files that the placed steps used. Each text
-// is empty if there are none.
+// basis names the numbers of the machine's files that were not measured and that the placed
+// steps used. Each text is empty if there are none.
 type basis struct{ assumed, fitted string }
 
 // basis returns the basis of the used resources, from the options if they cache it.

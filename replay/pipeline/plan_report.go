@@ -8,7 +8,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -139,7 +142,7 @@ func (p *Planned) groups(top int) (groups [][]Candidate) {
 func (p *Planned) WriteJSON(w io.Writer, top int) error {
 	shown := *p
 	shown.Candidates = slices.Concat(p.groups(top)...)
-	return encode(w, &shown)
+	return text.WriteJSON(w, &shown)
 }
 
 // WriteTable writes a table for each group with at most top candidates. Notes follow, and then the
@@ -188,20 +191,13 @@ func (p *Planned) writeGroup(b *strings.Builder, g []Candidate) {
 	}
 	for _, c := range g {
 		if len(c.Ties) > 0 {
-			fmt.Fprintf(b, "  %s: %s %s with %s\n", c.Schedule, cellList(c.Ties), plural(len(c.Ties), "ties", "tie"), c.Cell)
+			fmt.Fprintf(b, "  %s: %s %s with %s\n", c.Schedule, cellList(c.Ties), english.PluralWord(len(c.Ties), "ties", "tie"), c.Cell)
 		}
 	}
 	b.WriteString("\n")
 }
 
-func plural(n int, one, several string) string {
-	if n == 1 {
-		return one
-	}
-	return several
-}
-
-// mostCells is the largest number of cells that a line names.
+// mostCells is how many cells a line names.
 const mostCells = 4
 
 // cellList names the first of several cells.

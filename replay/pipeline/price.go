@@ -216,7 +216,11 @@ func (r *runner) run() (*Result, error) {
 		if err := r.place(step); err != nil {
 			return nil, err
 		}
-		r.use()
+		for i := range r.timeline.Events { // the resources that the step occupies
+			if e := &r.timeline.Events[i]; e.seconds > 0 {
+				r.used[e.Kind.Resource()] = true
+			}
+		}
 		spent += r.timeline.End()
 		times = append(times, r.timeline.End())
 		x := r.timeline.Exposure()

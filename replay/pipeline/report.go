@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/kvreplay/kvreplay/internal/printable"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
 
@@ -149,14 +149,7 @@ func (c *Causing) values() [Causes]float64 {
 func (c *Causing) transfers() float64 { return c.Fetch + c.WriteBack + c.SSD + c.Weights }
 
 // WriteJSON writes the results as an array.
-func WriteJSON(w io.Writer, results []*Result) error { return encode(w, results) }
-
-func encode(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
+func WriteJSON(w io.Writer, results []*Result) error { return text.WriteJSON(w, results) }
 
 // WriteCSV writes one line per result. Times are seconds, sizes bytes.
 func WriteCSV(w io.Writer, results []*Result) error {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 )
 
@@ -120,10 +121,7 @@ func (r *runner) labels(b basis) result.Labels {
 
 // sharedLabels returns the labels of several results together.
 func sharedLabels(results []*Result) result.Labels {
-	labels := make([]result.Labels, len(results))
-	for i, r := range results {
-		labels[i] = r.Labels
-	}
+	labels := slice.Map(results, func(r *Result) result.Labels { return r.Labels })
 	return result.SharedLabels(labels, "lines")
 }
 

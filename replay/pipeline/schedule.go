@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kvreplay/kvreplay/internal/names"
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies"
 )
 
@@ -127,11 +128,7 @@ func ScheduleList() string {
 
 // scheduleNames returns the names of the table with their aliases.
 func scheduleNames() []names.Name {
-	list := make([]names.Name, len(table))
-	for i, e := range table {
-		list[i] = names.Name{Name: e.name, Aliases: e.aliases}
-	}
-	return list
+	return slice.Map(table, func(e entry) names.Name { return names.Name{Name: e.name, Aliases: e.aliases} })
 }
 
 // ScheduleNames returns the names of the schedules without options.

@@ -3,7 +3,6 @@ package reproduce
 import (
 	"bytes"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -12,10 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-
 	"github.com/kvreplay/kvreplay/internal/files"
-	"github.com/kvreplay/kvreplay/metrics/render/texttable"
+	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
 )
 
 // FileName is the report in the folder that Write fills. figuresFolder is the folder of its
@@ -36,7 +34,7 @@ type printer struct {
 // the counts by section.
 func (r *Report) RenderTable(w io.Writer) error {
 	p := &printer{}
-	fmt.Fprintf(p, "%s\n\n%s\n\n%s\n", r.Headline(), r.byKind().Render(), r.byPaper().Render())
+	fmt.Fprintf(p, "%s\n\n%s\n%s", r.Headline(), r.byKind().Text(), r.byPaper().Text())
 	if gaps := r.gaps(); gaps != "" {
 		fmt.Fprintf(p, "\n%s\n", gaps)
 	}
@@ -49,7 +47,7 @@ func (r *Report) RenderTable(w io.Writer) error {
 			fmt.Fprintf(p, "  without a line: %s\n", g.text())
 		}
 	}
-	fmt.Fprintf(p, "\n%s\n", r.bySection(p).Render())
+	fmt.Fprintf(p, "\n%s", r.bySection(p).Text())
 	return p.flush(w)
 }
 
@@ -72,12 +70,12 @@ const (
 // RenderMarkdown writes the report as Markdown. figures states whether the figures are next to it.
 func (r *Report) RenderMarkdown(w io.Writer, figures bool) error {
 	p := &printer{markdown: true, figures: figures}
-	fmt.Fprintf(p, "%s%s%s\n\n%s\n%s\n%s\n\n", markdownHead, splitBegins, r.Headline(), r.byKind().RenderMarkdown(),
-		splitEnds, r.byPaper().RenderMarkdown())
+	fmt.Fprintf(p, "%s%s%s\n\n%s%s\n%s\n", markdownHead, splitBegins, r.Headline(), r.byKind().RawMarkdown(),
+		splitEnds, r.byPaper().RawMarkdown())
 	if gaps := r.gaps(); gaps != "" {
 		fmt.Fprintf(p, "%s Each paper's part of this document ends with their list.\n\n", gaps)
 	}
-	fmt.Fprintf(p, "%s%s\n", markdownLegend, r.bySection(p).RenderMarkdown())
+	fmt.Fprintf(p, "%s%s", markdownLegend, r.bySection(p).RawMarkdown())
 	for _, paper := range r.Papers {
 		fmt.Fprintf(p, "\n## %s\n\n%s\n", paper.Name, escape(paper.Citation))
 		for i := range paper.Sections {
@@ -87,11 +85,11 @@ func (r *Report) RenderMarkdown(w io.Writer, figures bool) error {
 		if len(paper.Gaps) == 0 {
 			continue
 		}
-		t := texttable.New(table.Row{"place", "shows", "printed numbers", "why no line exists"})
+		t := table.New("place", "shows", "printed numbers", "why no line exists")
 		for _, g := range paper.Gaps {
-			t.AppendRow(table.Row{g.Place, escape(g.Shows), escape(strings.Join(g.Prints, ", ")), escape(g.Why)})
+			t.AddTexts([]string{g.Place, escape(g.Shows), escape(strings.Join(g.Prints, ", ")), escape(g.Why)})
 		}
-		fmt.Fprintf(p, "\n### Figures of the paper without a line\n\n%s\n", t.RenderMarkdown())
+		fmt.Fprintf(p, "\n### Figures of the paper without a line\n\n%s", t.RawMarkdown())
 	}
 	return p.flush(w)
 }
@@ -111,9 +109,9 @@ func (p *printer) section(s *Section) {
 	p.list("Constants", "constant: ", constants)
 	switch {
 	case !p.markdown:
-		fmt.Fprintf(p, "%s\n", p.lines(s).Render())
+		p.WriteString(p.lines(s).Text())
 	case len(s.Lines) > 0:
-		fmt.Fprintf(p, "\n%s\n", p.lines(s).RenderMarkdown())
+		p.WriteString("\n" + p.lines(s).RawMarkdown())
 	}
 	p.list("", "", s.references())
 	if p.markdown {
@@ -151,12 +149,12 @@ func (p *printer) list(heading, label string, items []string) {
 	}
 }
 
-// lines returns the table of a section. If any line has a reference, it has a column for them. In
-// Markdown the same applies to notes.
-func (p *printer) lines(s *Section) table.Writer {
+// lines is the table of a section. It has a column of references if a line has one, and in
+// Markdown a column of notes if a line has one.
+func (p *printer) lines(s *Section) *table.Table {
 	references := slices.ContainsFunc(s.Lines, func(l Line) bool { return l.From != "" })
 	notes := p.markdown && slices.ContainsFunc(s.Lines, func(l Line) bool { return l.Note != "" })
-	columns := func(all ...any) table.Row {
+	columns := func(all ...string) []string {
 		if !notes {
 			all = all[:len(all)-1]
 		}
@@ -165,15 +163,15 @@ func (p *printer) lines(s *Section) table.Writer {
 		}
 		return all
 	}
-	right := []int{2, 3, 4, 5}
-	if !references {
-		right = right[:3]
+	t := table.New(columns("", "printed", "reference", "ours", "error", "gate", "kind", "result", "note")...)
+	t.Right(1, 2, 3)
+	if references {
+		t.Right(4)
 	}
-	t := texttable.New(columns("", "printed", "reference", "ours", "error", "gate", "kind", "result", "note"), right...)
 	for i := range s.Lines {
 		l := &s.Lines[i]
-		t.AppendRow(columns(p.text(l.Item), figure(l.Printed, l.Unit, -1), figure(l.Reference, l.Unit, -1),
-			l.ours(), l.error(), l.gate(), l.Kind, l.Result, p.text(l.Note)))
+		t.AddTexts(columns(p.text(l.Item), figure(l.Printed, l.Unit, -1), figure(l.Reference, l.Unit, -1),
+			l.ours(), l.error(), l.gate(), string(l.Kind), string(l.Result), p.text(l.Note)))
 	}
 	return t
 }
@@ -235,33 +233,33 @@ func (s *Section) references() (texts []string) {
 	return texts
 }
 
-// byKind returns the table of kinds.
-func (r *Report) byKind() table.Writer {
-	t := texttable.New(table.Row{"kind", "figures", "within", "known misses", "past", "meaning"}, 2, 3, 4, 5)
+// byKind is the table of kinds.
+func (r *Report) byKind() *table.Table {
+	t := table.New("kind", "figures", "within", "known misses", "past", "meaning").Right(1, 2, 3, 4)
 	for _, s := range split(r.lines()) {
 		if s.Kind.Judged() {
-			t.AppendRow(table.Row{s.Kind, s.Lines, s.Within, s.Known, s.Past, s.Meaning})
+			t.Add(s.Kind, s.Lines, s.Within, s.Known, s.Past, s.Meaning)
 		} else {
-			t.AppendRow(table.Row{s.Kind, s.Lines, none, none, none, s.Meaning})
+			t.Add(s.Kind, s.Lines, text.None, text.None, text.None, s.Meaning)
 		}
 	}
 	return t
 }
 
-// byPaper returns the table of papers: their judged lines by kind, then the verdicts.
-func (r *Report) byPaper() table.Writer {
-	header := table.Row{"paper"}
+// byPaper is the table of papers: their judged lines by kind, then the results.
+func (r *Report) byPaper() *table.Table {
+	header := []string{"paper"}
 	for _, k := range kinds {
-		header = append(header, k.kind)
+		header = append(header, string(k.kind))
 	}
-	t := texttable.New(append(header, "within", "known misses", "past"), 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+	t := table.New(append(header, "within", "known misses", "past")...).RightFrom(1)
 	row := func(name string, lines []Line) {
-		row := table.Row{name}
+		row := []any{name}
 		for _, s := range split(lines) {
 			row = append(row, s.Lines)
 		}
 		all := count(lines, nil)
-		t.AppendRow(append(row, all.Within, all.Known, all.Past))
+		t.Add(append(row, all.Within, all.Known, all.Past)...)
 	}
 	for _, p := range r.Papers {
 		row(p.Name, p.lines())
@@ -272,19 +270,17 @@ func (r *Report) byPaper() table.Writer {
 	return t
 }
 
-// bySection returns the table of sections, in Markdown with links to them.
-func (r *Report) bySection(p *printer) table.Writer {
-	header := table.Row{"paper", "section", "judged", "within", "worst error", "known misses", "past", "fitted",
-		"not computable"}
-	t := texttable.New(header, 3, 4, 5, 6, 7, 8, 9)
+// bySection is the table of sections, in Markdown with links to them.
+func (r *Report) bySection(p *printer) *table.Table {
+	t := table.New("paper", "section", "judged", "within", "worst error", "known misses", "past", "fitted",
+		"not computable").RightFrom(2)
 	for _, paper := range r.Papers {
 		for _, s := range paper.Sections {
 			name, n := s.Name, s.Summary
 			if p.markdown {
 				name = fmt.Sprintf("[%s](#%s-%s)", escape(s.Title), paper.Name, s.Name)
 			}
-			t.AppendRow(table.Row{paper.Name, name, n.Judged, n.Within, percent(n.Worst, false), n.Known, n.Past,
-				n.Fitted, n.Absent})
+			t.Add(paper.Name, name, n.Judged, n.Within, percent(n.Worst, false), n.Known, n.Past, n.Fitted, n.Absent)
 		}
 	}
 	return t
@@ -317,14 +313,10 @@ func (g *Gap) text() string {
 	return text + ". " + strings.ToUpper(g.Why[:1]) + g.Why[1:] + "."
 }
 
-// none is a missing figure.
-const none = "–"
-
-// figure formats a number with its unit, rounded to a number of digits. −1 keeps the printed
-// digits.
+// figure writes a number with its unit, rounded to a number of digits, or with −1 as it was printed.
 func figure(v Number, unit string, digits int) string {
 	if math.IsNaN(float64(v)) {
-		return none
+		return text.None
 	}
 	text := plain(float64(v), digits)
 	if unit != "" {
@@ -360,7 +352,7 @@ func percent(v Number, signed bool) string {
 	format := "%.1f %%"
 	switch a := math.Abs(float64(v)); {
 	case math.IsNaN(a):
-		return none
+		return text.None
 	case a < 5e-7:
 		return "0"
 	case a < 0.001:
@@ -392,7 +384,7 @@ func (l *Line) meets() bool {
 func (l *Line) error() string {
 	switch d := float64(l.Ours) - l.target(); {
 	case math.IsNaN(d) || l.Kind == Ordinal:
-		return none
+		return text.None
 	case l.meets():
 		return "0"
 	case l.Absolute > 0 && !(l.Relative > 0) || l.target() == 0:
@@ -448,10 +440,7 @@ func (r *Report) RenderJSON(w io.Writer) error {
 	for _, p := range r.Papers {
 		report.Papers = append(report.Papers, paper{p.Name, p.Citation, split(p.lines()), p.Sections, p.Gaps})
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	if err := e.Encode(report); err != nil {
+	if err := text.WriteJSON(w, report); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	return nil

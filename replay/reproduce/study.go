@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/render/chart"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 )
@@ -305,11 +306,7 @@ func (d *Draft) Finish() Section {
 }
 
 func (d *Draft) texts(list []string) []string {
-	done := []string{}
-	for _, text := range list {
-		done = append(done, d.text(text))
-	}
-	return done
+	return slice.Map(list, func(text string) string { return d.text(text) })
 }
 
 // lines returns the lines in the order of the data file. Neighbours that are repeated for the same

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/policies"
 )
 
@@ -58,10 +59,7 @@ func (t Tier) String() string {
 
 // TiersText returns the text of a run's tiers in rows.
 func TiersText(tiers []Tier, inclusive bool) string {
-	var texts []string
-	for _, t := range tiers {
-		texts = append(texts, t.String())
-	}
+	texts := slice.Map(tiers, func(t Tier) string { return t.String() })
 	if inclusive && len(tiers) > 0 {
 		texts = append(texts, "inclusive")
 	}

@@ -36,7 +36,7 @@ func (g *group) gaps(rows []result.Row, f finding) (gaps []Gap) {
 		gap := Gap{Trace: r.Trace, Policy: r.Policy, Capacity: r.Capacity}
 		for i := range f.replayed {
 			t := &f.replayed[i]
-			if !sameCache(r, t) {
+			if r.Tier != t.Tier || r.Above != t.Above {
 				continue
 			}
 			gap.Parts++

@@ -26,10 +26,7 @@ type twinKey struct {
 
 func twinKeyOf(r *result.Row) twinKey { return twinKey{r.Tier, r.Above, result.PartOf(r)} }
 
-// sameCache reports whether two rows of a cell are of the same cache.
-func sameCache(a, b *result.Row) bool { return a.Tier == b.Tier && a.Above == b.Above }
-
-// String returns the name of the part, "all" for the whole cell.
+// String names the part, "all" for the whole cell.
 func (p Part) String() string {
 	var words []string
 	if p.RequestID != nil {

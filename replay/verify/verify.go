@@ -9,6 +9,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/policies"
 	"github.com/kvreplay/kvreplay/replay/allocate"
@@ -106,7 +107,7 @@ func Rows(ctx context.Context, rows []result.Row, o Options) (*Report, error) {
 	drawn := sample(rows, among, o.Sample, o.Seed)
 	first := []string{}
 	if len(drawn) < len(among) {
-		first = append(first, leaders(pick(rows, among))...)
+		first = append(first, leaders(slice.Map(among, func(n int) result.Row { return rows[n] }))...)
 		drawn = append(drawn, claims(rows, among, first)...)
 		slices.Sort(drawn)
 		drawn = slices.Compact(drawn)
@@ -151,14 +152,6 @@ func (r *Report) add(o Outcome, drawn bool) {
 	if drawn || o.Verdict != Holds {
 		r.Outcomes = append(r.Outcomes, o)
 	}
-}
-
-func pick(rows []result.Row, at []int) []result.Row {
-	picked := make([]result.Row, len(at))
-	for i, n := range at {
-		picked[i] = rows[n]
-	}
-	return picked
 }
 
 func outcomeOf(rows []result.Row, i int) Outcome {

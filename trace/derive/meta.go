@@ -27,7 +27,11 @@ func (d *derivation) derivedMeta(f *trace.File) error {
 	if err := d.union(f); err != nil {
 		return err
 	}
-	d.precision(f)
+	// The writer rounds scores and masses of no stated precision. Keep them as they are.
+	if d.meta.ScoreMantissaBits == nil && !d.o.Union && (f.HasScores() || f.HasAttentionMass() || f.HasPromptMass()) {
+		exact := 23
+		d.meta.ScoreMantissaBits = &exact
+	}
 	d.drops(f)
 	digest, err := f.Digest()
 	d.digest = digest
@@ -120,17 +124,8 @@ func (d *derivation) union(f *trace.File) error {
 	return nil
 }
 
-// precision keeps scores and masses unrounded if the source does not state their precision. The
-// writer would round them.
-func (d *derivation) precision(f *trace.File) {
-	if d.meta.ScoreMantissaBits == nil && !d.o.Union && (f.HasScores() || f.HasAttentionMass() || f.HasPromptMass()) {
-		exact := 23
-		d.meta.ScoreMantissaBits = &exact
-	}
-}
-
-// headsPerLayer returns the number of streams that become one. It must be the same in all layers,
-// because a union's entry consists of the entries of its heads.
+// headsPerLayer is the number of streams that become one. All layers have the same:
+// the entry of a union is the entries of its heads.
 func (d *derivation) headsPerLayer(f *trace.File) (int, error) {
 	count := map[trace.Key]int{}
 	for _, i := range d.streams {

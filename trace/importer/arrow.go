@@ -13,6 +13,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	flatbuffers "github.com/google/flatbuffers/go"
+
+	"github.com/kvreplay/kvreplay/internal/slice"
 )
 
 // maxArrowMeta is the largest message metadata or footer that is read, in bytes.
@@ -146,10 +148,7 @@ type arrowTable struct {
 }
 
 func newArrowTable(s *source, c *collector, schema *arrow.Schema) (*arrowTable, error) {
-	var names []string
-	for _, f := range schema.Fields() {
-		names = append(names, f.Name)
-	}
+	names := slice.Map(schema.Fields(), func(f arrow.Field) string { return f.Name })
 	md := schema.Metadata()
 	inner, err := newTable(s, c, names, md.GetValue)
 	if err != nil {

@@ -60,13 +60,7 @@ func (c *collector) close() {
 // where returns the name of a place.
 func (c *collector) where(p place) string { return c.sources[p.source].at(p.at) }
 
-// begin notes that the next records come from s.
-func (c *collector) begin(s *source) {
-	s.number = int32(len(c.sources))
-	c.sources = append(c.sources, s)
-}
-
-// state records the metadata that the open source states.
+// state records what the open source says of the whole trace.
 func (c *collector) state(s *source, m trace.Meta) {
 	s.ordered, s.candidates = m.Order != "", m.Candidates
 	c.statements = append(c.statements, statement{s.path, m})

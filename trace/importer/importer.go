@@ -65,7 +65,8 @@ func (c *collector) readSource(path string) error {
 		return err
 	}
 	defer s.close()
-	c.begin(s)
+	s.number = int32(len(c.sources))
+	c.sources = append(c.sources, s)
 	if err := guard(func() error { return decoders[s.found.Format](s, c) }); err != nil {
 		return s.explain(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/trace"
 	hardened "github.com/kvreplay/kvreplay/trace/parquet"
 )
@@ -32,10 +33,7 @@ func decodeParquet(s *source, c *collector) error {
 	if err := checkIntegrity(s, c, opened, file, size); err != nil {
 		return err
 	}
-	var names []string
-	for _, f := range pf.Schema().Fields() {
-		names = append(names, f.Name())
-	}
+	names := slice.Map(pf.Schema().Fields(), func(f parquet.Field) string { return f.Name() })
 	t, err := newTable(s, c, names, pf.Lookup)
 	if err != nil {
 		return err

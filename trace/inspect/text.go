@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvreplay/kvreplay/internal/printable"
 	"github.com/kvreplay/kvreplay/internal/table"
+	"github.com/kvreplay/kvreplay/internal/text"
 	"github.com/kvreplay/kvreplay/trace/locality"
 )
 
@@ -62,7 +63,7 @@ func (r *Report) facts() string {
 	row("heads", headsText(r.Heads))
 	row("steps, windows", r.Steps.String()+", "+r.Windows.String()+" a stream")
 	row("prompt_len", r.PromptLen.String())
-	for _, k := range sortedKeys(m.Notes) {
+	for _, k := range slices.Sorted(maps.Keys(m.Notes)) {
 		row("note "+k, m.Notes[k])
 	}
 	return t.Text()
@@ -84,15 +85,15 @@ func (r *Report) requests() string {
 func (r *Report) whole() string {
 	s := &r.Locality.Summary
 	t := table.New()
-	t.Add("blocks demanded a step", number(s.DemandMean, 1))
-	t.Add("of them pinned (sink, local)", share(s.PinnedShare))
-	t.Add("overlap with the step before", share(s.Overlap))
-	t.Add("Jaccard index of consecutive steps", number(s.Jaccard, 3))
-	t.Add("first seen, of the demand", share(s.FirstSeenShare))
-	t.Add("first seen, of what enters", share(s.FirstSeenOfEntries))
-	t.Add("distinct blocks of a stream", number(s.DistinctMean, 1))
+	t.Add("blocks demanded a step", text.Number(s.DemandMean, 1))
+	t.Add("of them pinned (sink, local)", text.Percent(s.PinnedShare))
+	t.Add("overlap with the step before", text.Percent(s.Overlap))
+	t.Add("Jaccard index of consecutive steps", text.Number(s.Jaccard, 3))
+	t.Add("first seen, of the demand", text.Percent(s.FirstSeenShare))
+	t.Add("first seen, of what enters", text.Percent(s.FirstSeenOfEntries))
+	t.Add("distinct blocks of a stream", text.Number(s.DistinctMean, 1))
 	for _, w := range s.WorkingSet {
-		t.Add(fmt.Sprintf("working set of %d step(s)", w.Steps), number(w.Mean, 1))
+		t.Add(fmt.Sprintf("working set of %d step(s)", w.Steps), text.Number(w.Mean, 1))
 	}
 	t.Add("reuse distance p50, p90, p99 (blocks)", quantiles(s.Reuse))
 	t.Add("  of re-entries", quantiles(s.Reentry))
@@ -108,18 +109,17 @@ func (r *Report) byLayer() string {
 	t := table.New(append(header, "reuse p50 p90 p99", "gap p50 p90 p99")...).Right(0)
 	for i := range r.Locality.ByLayer {
 		l := &r.Locality.ByLayer[i]
-		row := []any{l.Layer, number(l.DemandMean, 1), share(l.PinnedShare), share(l.Overlap), number(l.Jaccard, 3), share(l.FirstSeenShare), number(l.DistinctMean, 1)}
+		row := []any{l.Layer, text.Number(l.DemandMean, 1), text.Percent(l.PinnedShare), text.Percent(l.Overlap),
+			text.Number(l.Jaccard, 3), text.Percent(l.FirstSeenShare), text.Number(l.DistinctMean, 1)}
 		for _, w := range l.WorkingSet[1:] {
-			row = append(row, number(w.Mean, 1))
+			row = append(row, text.Number(w.Mean, 1))
 		}
 		t.Add(append(row, quantiles(l.Reuse), quantiles(l.Gap))...)
 	}
 	return t.Text()
 }
 
-const none = "–" // no value, because the denominator is 0
-
-// String returns "5" or "5 to 9".
+// String is "5" or "5 to 9".
 func (e Extent) String() string {
 	if e.Min == e.Max {
 		return strconv.FormatInt(e.Min, 10)
@@ -127,22 +127,8 @@ func (e Extent) String() string {
 	return fmt.Sprintf("%d to %d", e.Min, e.Max)
 }
 
-func number(v *float64, digits int) string {
-	if v == nil {
-		return none
-	}
-	return strconv.FormatFloat(*v, 'f', digits, 64)
-}
-
-func share(v *float64) string {
-	if v == nil {
-		return none
-	}
-	return strconv.FormatFloat(100**v, 'f', 1, 64) + " %"
-}
-
 func quantiles(q locality.Quantiles) string {
-	return strings.Join([]string{number(q.P50, 0), number(q.P90, 0), number(q.P99, 0)}, " ")
+	return strings.Join([]string{text.Number(q.P50, 0), text.Number(q.P90, 0), text.Number(q.P99, 0)}, " ")
 }
 
 func optional(v *int) string {
@@ -176,5 +162,3 @@ func Ranges(values []int32) string {
 	}
 	return strings.Join(parts, ", ")
 }
-
-func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/kvreplay/kvreplay/internal/text"
 )
 
 // Counts are the counts of a stream, or sums over many streams.
@@ -77,26 +79,18 @@ type WorkingSet struct {
 func (c *Counts) Summary() Summary {
 	s := Summary{
 		Streams: c.Streams, Steps: c.Steps,
-		DemandMean: ratio(c.Demand, c.Steps), Overlap: ratio(c.Common, c.After), Jaccard: ratio(c.Common, c.Union),
-		FirstSeenShare: ratio(c.FirstSeen, c.After), FirstSeenOfEntries: ratio(c.FirstSeen, c.After-c.Common),
-		PinnedShare: ratio(c.Pinned, c.Demand), DistinctMean: ratio(c.Distinct, c.Streams),
+		DemandMean: text.Share(c.Demand, c.Steps), Overlap: text.Share(c.Common, c.After), Jaccard: text.Share(c.Common, c.Union),
+		FirstSeenShare: text.Share(c.FirstSeen, c.After), FirstSeenOfEntries: text.Share(c.FirstSeen, c.After-c.Common),
+		PinnedShare: text.Share(c.Pinned, c.Demand), DistinctMean: text.Share(c.Distinct, c.Streams),
 		Reuse: c.Distances.quantiles(c.Common), Reentry: c.Distances.quantiles(0), Gap: c.Gaps.quantiles(0),
 	}
 	for w, steps := range Windows {
-		s.WorkingSet = append(s.WorkingSet, WorkingSet{steps, ratio(c.WorkingSet[w], c.WorkingSteps[w])})
+		s.WorkingSet = append(s.WorkingSet, WorkingSet{steps, text.Share(c.WorkingSet[w], c.WorkingSteps[w])})
 	}
 	return s
 }
 
-func ratio(a, b int64) *float64 {
-	if b == 0 {
-		return nil
-	}
-	r := float64(a) / float64(b)
-	return &r
-}
-
-// Histogram counts small non-negative integers. Histogram[v] is the number of values equal to v.
+// Histogram counts small non-negative integers: Histogram[v] values are v.
 type Histogram []int64
 
 // Add adds value n times.

@@ -100,12 +100,7 @@ func check(ctx context.Context, original *trace.File, d *synthetic.Dials, worker
 	return rows, nil
 }
 
-// Compare replays both traces with the policies whose columns they have.
-func Compare(ctx context.Context, original, twin *trace.File, workers int) ([]Row, error) {
-	return compare(ctx, original, twin, workers, 0)
-}
-
-// compare is Compare at K. 0 means the traces' own K.
+// compare replays both traces at K with the policies that they can serve. K 0 is the traces' own.
 func compare(ctx context.Context, original, twin *trace.File, workers, topK int) ([]Row, error) {
 	a, err := run(ctx, original, workers, topK)
 	if err != nil {

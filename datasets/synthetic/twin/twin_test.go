@@ -161,7 +161,7 @@ func percent(v float64) string {
 // error. If both have none, there is no error.
 func TestCompare(t *testing.T) {
 	f := open(t, filepath.Join("..", "..", "bundled", "smollm2_niah_1k_sglang.parquet"))
-	rows, err := Compare(context.Background(), f, f, 1)
+	rows, err := compare(context.Background(), f, f, 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -184,10 +185,7 @@ func (b *bench) replay(t *reproduce.Trace, warmup string, positions int, capacit
 	return b.Profiles(t, r, capacities...)
 }
 
-// capacitiesOf formats capacities as shares of the context.
-func capacitiesOf(ratios ...float64) (texts []string) {
-	for _, r := range ratios {
-		texts = append(texts, strconv.FormatFloat(r, 'g', -1, 64)+"ctx")
-	}
-	return texts
+// capacitiesOf are shares of the context.
+func capacitiesOf(ratios ...float64) []string {
+	return slice.Map(ratios, func(r float64) string { return strconv.FormatFloat(r, 'g', -1, 64) + "ctx" })
 }

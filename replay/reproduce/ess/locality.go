@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot/plotter"
 
@@ -179,7 +180,7 @@ func (o *observed) each(d *reproduce.Draft, line string, figure property) {
 	slices.Sort(values)
 	d.Holds("real: "+line, median(values), len(against) == 0, reproduce.Row{
 		"against": strings.Join(against, ", "), "others": o.others(),
-		"traces": counted(len(values), "real trace", "real traces, on each of them (ours the median)")})
+		"traces": english.Plural(len(values), "real trace", "real traces, on each of them (ours the median)")})
 }
 
 // median returns the middle of ascending values. If their number is even, it is the mean of the two
@@ -189,14 +190,7 @@ func median(values []float64) float64 {
 	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
-func counted(n int, one, several string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, several)
-}
-
-// group holds traces whose figures are averaged. Their names begin with the same word.
+// group are traces whose figures are averaged: their names begin alike.
 type group struct {
 	name   string
 	traces []*traced
@@ -397,7 +391,7 @@ func (o *observed) layersByContext(d *reproduce.Draft) {
 		d.Absent("real", reproduce.Row{"traces": "real traces"})
 	} else {
 		slices.Sort(values)
-		traces := counted(len(values), "pair of real traces", "pairs of real traces, in each of them (ours the median)")
+		traces := english.Plural(len(values), "pair of real traces", "pairs of real traces, in each of them (ours the median)")
 		row := reproduce.Row{"traces": traces, "against": strings.Join(against, ", ")}
 		d.Holds("real", median(values), len(against) == 0, row)
 	}

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot/plotter"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/metrics/render/chart"
 	"github.com/kvreplay/kvreplay/metrics/result"
 	"github.com/kvreplay/kvreplay/replay"
@@ -360,10 +361,7 @@ func (m *model) spread(d *reproduce.Draft, used *fitted) {
 	k := fmt.Sprintf("%dK", m.context>>10)
 	d.Set(k+", all", 100*f.floor())
 	d.Set(k+", the others", 100*largest(f.leaveOneOut()))
-	var cells []int
-	for _, r := range m.calibration()[m.context] {
-		cells = append(cells, slices.Index(m.rows, r))
-	}
+	cells := slice.Map(m.calibration()[m.context], func(r *row) int { return slices.Index(m.rows, r) })
 	if found := f.choices().compare(cells); found != nil {
 		d.Extend("choices", found, reproduce.Row{"context": k})
 	} else {

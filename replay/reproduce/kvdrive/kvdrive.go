@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay"
 	"github.com/kvreplay/kvreplay/replay/hardware"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
@@ -115,10 +116,7 @@ func (f *source) requests() (ids []string) {
 }
 
 func namesOf(files []*source) string {
-	var names []string
-	for _, f := range files {
-		names = append(names, f.Name)
-	}
+	names := slice.Map(files, func(f *source) string { return f.Name })
 	return strings.Join(names, ", ")
 }
 

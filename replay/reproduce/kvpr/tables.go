@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/pipeline"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 )
@@ -163,10 +164,7 @@ func (b *bench) table3(c *constants) {
 func saving(row reproduce.Row) float64 { return 1 - row.Number("KVPR")/row.Number("Accelerate") }
 
 func listed(rows []reproduce.Row, text func(reproduce.Row) string) string {
-	var texts []string
-	for _, row := range rows {
-		texts = append(texts, text(row))
-	}
+	texts := slice.Map(rows, text)
 	return strings.Join(texts, ", ")
 }
 

@@ -2,6 +2,7 @@
 package papers
 
 import (
+	"github.com/kvreplay/kvreplay/internal/slice"
 	"github.com/kvreplay/kvreplay/replay/reproduce"
 	"github.com/kvreplay/kvreplay/replay/reproduce/ellm"
 	"github.com/kvreplay/kvreplay/replay/reproduce/ess"
@@ -21,10 +22,7 @@ func All() []reproduce.Paper {
 	}
 }
 
-// Names returns their names.
-func Names() (names []string) {
-	for _, p := range All() {
-		names = append(names, p.Name)
-	}
-	return names
+// Names are their names.
+func Names() []string {
+	return slice.Map(All(), func(p reproduce.Paper) string { return p.Name })
 }
